@@ -1,0 +1,75 @@
+package abi
+
+// Version is the ABI's version; it is part of every capability's module name.
+const Version = "v1"
+
+// Host modules that a plugin may import. The import section of a plugin is the
+// manifest of what it can ask for.
+const (
+	ModuleABI  = "wasmnode:abi/v1"
+	ModuleLog  = "wasmnode:log/v1"
+	ModuleTask = "wasmnode:task/v1"
+	ModuleWasm = "wasmnode:wasm/v1"
+	ModuleWASI = "wasi_snapshot_preview1"
+)
+
+// ModulePrefix begins the name of every host module of ours, in any version.
+const ModulePrefix = "wasmnode:"
+
+// Functions of wasmnode:abi/v1.
+const (
+	FuncInput  = "input"  // (ptr i32): copies the call's input to ptr
+	FuncOutput = "output" // (ptr, len i32): hands over the call's answer, once
+	FuncResult = "result" // (ptr i32): copies the last capability's answer to ptr
+)
+
+// Functions of the other modules. Those that return an i64 pack a status, see
+// [Status].
+const (
+	FuncLogWrite    = "write"   // log: (level, msg_ptr, msg_len, fields_ptr, fields_len i32)
+	FuncTaskEvent   = "event"   // task: (ptr, len i32) -> i64, a TaskEvent
+	FuncTaskRefresh = "refresh" // task: ()
+	FuncTaskOutput  = "output"  // task: (stream, ptr, len i32) -> i64; stream 1 stdout, 2 stderr
+	FuncWasmStart   = "start"   // wasm: (ptr, len i32) -> i64, a WasmStartRequest
+)
+
+// Operations that a driver exports, each `(input_len: i32) -> i32`.
+const (
+	OpDriverDescribe    = "driver_describe"
+	OpDriverConfigure   = "driver_configure"
+	OpDriverFingerprint = "driver_fingerprint"
+	OpDriverStartTask   = "driver_start_task"
+	OpDriverRecoverTask = "driver_recover_task"
+	OpDriverWaitTask    = "driver_wait_task"
+	OpDriverStopTask    = "driver_stop_task"
+	OpDriverSignalTask  = "driver_signal_task"
+	OpDriverDestroyTask = "driver_destroy_task"
+	OpDriverInspectTask = "driver_inspect_task"
+	OpDriverTaskStats   = "driver_task_stats"
+	OpDriverExecTask    = "driver_exec_task"
+)
+
+// Operations that a device plugin exports.
+const (
+	OpDeviceDescribe    = "device_describe"
+	OpDeviceConfigure   = "device_configure"
+	OpDeviceFingerprint = "device_fingerprint"
+	OpDeviceReserve     = "device_reserve"
+	OpDeviceStats       = "device_stats"
+)
+
+// RequiredDriverOps are the operations without which a driver is refused; for the
+// others the host has a default where the task has a workload.
+var RequiredDriverOps = []string{OpDriverDescribe, OpDriverConfigure, OpDriverFingerprint, OpDriverStartTask}
+
+// ExportInitialize is the WASI reactor's initialiser, called once per instance
+// before any operation when a plugin exports it.
+const ExportInitialize = "_initialize"
+
+// Status packs what a capability function returns: a gRPC status code in the
+// upper half (0 is success) and the length of the staged answer in the lower. The
+// answer of a failure is an encoded Error message.
+func Status(code uint32, length uint32) uint64 { return uint64(code)<<32 | uint64(length) }
+
+// SplitStatus is the inverse of [Status].
+func SplitStatus(s uint64) (code, length uint32) { return uint32(s >> 32), uint32(s) }

@@ -1,0 +1,45 @@
+package task
+
+import (
+	"context"
+	"time"
+
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// Driver is one version of one driver plugin, as a task runner needs it. Its errors
+// carry an abi.Error where the driver answered one. No method outlives its context.
+type Driver interface {
+	Name() string
+	// PluginDigest identifies the exact plugin.
+	PluginDigest() string
+	Capabilities() *wasmnodev1.DriverCapabilities
+	// DecodeConfig checks a job file's `config` block against the driver's schema
+	// and returns it as JSON with defaults applied. The error lists every fault
+	// with its path.
+	DecodeConfig(config map[string]any) ([]byte, error)
+
+	StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error)
+	// RecoverTask hands over a task that another instance or version started, and
+	// returns the handle to use from now on.
+	RecoverTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) (*wasmnodev1.TaskHandle, error)
+	// WaitTask blocks until the task has ended or ctx is done.
+	WaitTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) (*structs.ExitResult, error)
+	// StopTask returns when the task has ended.
+	StopTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, signal string, timeout time.Duration) (*wasmnodev1.TaskHandle, error)
+	SignalTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, signal string) (*wasmnodev1.TaskHandle, error)
+	DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, force bool) error
+	TaskStats(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) (*wasmnodev1.TaskStats, error)
+
+	// Replaced is closed when another version has taken over the driver's name:
+	// the runner dispenses anew and recovers its task there, or stays.
+	Replaced() <-chan struct{}
+	// Release gives the driver back; its plugin is closed when nobody holds it.
+	Release()
+}
+
+// Dispense returns the driver of that name in the version now in charge. The
+// error is final for unknown and blocked drivers, recoverable (see
+// abi.IsRecoverable) while a driver is loading or restarting.
+type Dispense func(name string) (Driver, error)

@@ -1,0 +1,101 @@
+// Package state is the node's durable memory: what must survive a `kill -9` of the
+// agent. [DB] is the interface; there are a bbolt store, an in-memory one, one that
+// keeps nothing, and one that fails on demand, and one conformance suite (in
+// state/statetest) that all of them run. It decides nothing: runners decide what is
+// written and when.
+package state
+
+import (
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// DB is a store. Not found is never an error: the zero value is returned. Deleting
+// what is not there is no error. When a method that writes returns nil the value is
+// durable; writes of unchanged values are skipped. All methods may be called
+// concurrently, and concurrent writers share a transaction.
+type DB interface {
+	// Name names the implementation, for logs.
+	Name() string
+
+	// Allocations returns every stored allocation, and by ID the error for each
+	// that could not be read; the error is for the store as a whole.
+	Allocations() ([]*structs.Allocation, map[string]error, error)
+	PutAllocation(*structs.Allocation) error
+	// DeleteAllocation removes an allocation and all that was stored of its tasks.
+	DeleteAllocation(allocID string) error
+
+	// AllocationState is the state that the runner computed last.
+	AllocationState(allocID string) (*structs.AllocationState, error)
+	PutAllocationState(*structs.AllocationState) error
+
+	// Task returns what was stored of one task; both are nil when nothing was.
+	Task(allocID, task string) (*TaskLocal, *structs.TaskState, error)
+	PutTaskLocal(allocID, task string, local *TaskLocal) error
+	PutTaskState(allocID, task string, s *structs.TaskState) error
+
+	// Node returns the node's identity; nil before the first PutNode.
+	Node() (*NodeIdentity, error)
+	PutNode(*NodeIdentity) error
+
+	// Close closes the store; every method fails afterwards. It is idempotent.
+	Close() error
+}
+
+// NodeIdentity is what makes this node the same after a restart.
+type NodeIdentity struct {
+	ID       string
+	SecretID string
+}
+
+// TaskLocal is what a task runner needs to pick up where it left off.
+type TaskLocal struct {
+	// Hooks is the state of each task hook, by name.
+	Hooks map[string]*HookState
+	// TaskID is the current invocation's ID; empty: none was started. It is durable
+	// before the driver is asked to start.
+	TaskID string
+	// Driver and PluginDigest name the driver and the exact plugin that started it.
+	Driver       string
+	PluginDigest string
+	// Config and Handle are encoded abi messages: TaskConfig and TaskHandle.
+	Config []byte
+	Handle []byte
+	// Network is an encoded abi DriverNetwork; empty: none.
+	Network []byte
+	// Restarts is the restart tracker's window, so that an agent restart does not
+	// reset it.
+	Restarts RestartWindow
+	// RunComplete is set when the runner is done with the task for good.
+	RunComplete bool
+}
+
+// HookState is what a task hook left.
+type HookState struct {
+	Done bool // not to be run again
+	Data map[string]string
+	Env  map[string]string
+	// Mounts and Devices are kept so that a task restarted after an agent restart
+	// still gets them.
+	Mounts  []Mount
+	Devices []DeviceNode
+}
+
+// Mount is a mount that a hook asked for.
+type Mount struct {
+	TaskPath string
+	HostPath string
+	ReadOnly bool
+}
+
+// DeviceNode is a device node that a hook asked for.
+type DeviceNode struct {
+	TaskPath    string
+	HostPath    string
+	Permissions string
+}
+
+// RestartWindow is how often a task restarted within its policy's interval.
+type RestartWindow struct {
+	Count int
+	Start int64 // ns since the Unix epoch
+}

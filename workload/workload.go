@@ -1,0 +1,109 @@
+// Package workload is what tasks really are: WASI programs (and, later, OS
+// processes) that a [Supervisor] owns. It knows nothing of plugins, allocations or
+// jobs. Start reading at [Supervisor]; the in-process implementation for WASI
+// programs is in workload/wasi, and workload/workloadtest is the conformance suite
+// that every implementation runs.
+package workload
+
+import (
+	"context"
+	"time"
+
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// Supervisor owns workloads from start to exit and beyond, until they are
+// destroyed. All methods may be called concurrently; errors are [abi.Error] values
+// whose codes the methods name. An unknown ID is NOT_FOUND everywhere.
+type Supervisor interface {
+	// Start starts a workload under spec.ID. It returns once the program has been
+	// entered or has failed to start. ALREADY_EXISTS: the ID is in use, running or
+	// ended. The context bounds the start, not the workload's life.
+	Start(ctx context.Context, spec *Spec) error
+	// Wait blocks until the workload has ended or ctx is done (its error is
+	// returned). It may be called any number of times, also after the end.
+	Wait(ctx context.Context, id string) (*structs.ExitResult, error)
+	// Stop sends signal, waits up to timeout for the end, and kills. It returns
+	// when the workload has ended or ctx is done. An ended one is no error.
+	Stop(ctx context.Context, id string, signal string, timeout time.Duration) error
+	// Signal sends a signal, by name ("SIGHUP"). UNIMPLEMENTED: this kind of
+	// workload cannot receive it; INVALID_ARGUMENT: no such signal.
+	Signal(ctx context.Context, id string, signal string) error
+	// Stats returns what the workload uses now.
+	Stats(ctx context.Context, id string) (*Stats, error)
+	// Inspect returns the workload's state.
+	Inspect(ctx context.Context, id string) (*Status, error)
+	// List returns the state of every workload that was not destroyed.
+	List(ctx context.Context) ([]*Status, error)
+	// Destroy forgets a workload and frees what it holds, killing it first. An
+	// unknown ID is no error: destroying is idempotent.
+	Destroy(ctx context.Context, id string) error
+}
+
+// Spec says what to run.
+type Spec struct {
+	// ID is the task's invocation ID: unique, and known before the start, so that
+	// it can be made durable first.
+	ID string
+	// WASI is the program to run.
+	WASI *WASIProgram
+	Env  map[string]string
+	// MemoryMaxBytes bounds the program's memory; at least one WebAssembly page
+	// (64 KiB), at most 4 GiB.
+	MemoryMaxBytes uint64
+	Logs           Logs
+}
+
+// WASIProgram is a WASI preview 1 command.
+type WASIProgram struct {
+	// Name is the program's name, its argument 0.
+	Name string
+	// Module is the module's content.
+	Module []byte
+	Args   []string
+	Mounts []Mount
+}
+
+// Mount makes a host directory or file visible at an absolute guest path. What lies outside of it
+// cannot be reached, through symbolic links neither.
+type Mount struct {
+	GuestPath string
+	HostPath  string
+	ReadOnly  bool
+}
+
+// Logs says where standard output and error go. A path is the file's name without
+// its number: StdoutPath "…/web.stdout" gives web.stdout.0, web.stdout.1, …
+type Logs struct {
+	StdoutPath   string
+	StderrPath   string
+	MaxFiles     int   // kept per stream; at least 1
+	MaxFileBytes int64 // rotated at this size; at least 1
+	Disabled     bool
+}
+
+// State is a workload's state.
+type State string
+
+// The states.
+const (
+	Running State = "running"
+	Exited  State = "exited"
+)
+
+// Status is a workload's state and times.
+type Status struct {
+	ID        string
+	State     State
+	StartedAt time.Time
+	ExitedAt  time.Time // zero while it runs
+	Exit      *structs.ExitResult
+}
+
+// Stats is what a workload uses. Nil: not measured.
+type Stats struct {
+	Time           time.Time
+	CPUTotal       *time.Duration // since the start
+	MemoryBytes    *uint64
+	MemoryMaxBytes *uint64 // the most that it ever used
+}
