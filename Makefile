@@ -1,0 +1,99 @@
+# Two commands matter: `make run` and `make test`. `make help` lists the rest.
+
+GO       ?= go
+BIN      := $(CURDIR)/bin
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS  := -s -w -X github.com/wasmnode/wasmnode/agent.Version=$(VERSION)
+BUF      := $(GO) tool -modfile=$(CURDIR)/tools/buf/go.mod buf
+LINT     := $(GO) tool -modfile=$(CURDIR)/tools/golangci-lint/go.mod golangci-lint
+FUZZTIME ?= 10s
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.PHONY: run
+run: build ## build everything, start a node, run a real job, show its output
+	@scripts/run-demo.sh
+
+.PHONY: build
+build: binary guests ## bin/wasmnode, bin/plugins and bin/programs
+
+.PHONY: binary
+binary:
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/wasmnode ./cmd/wasmnode
+
+.PHONY: guests
+guests: toolchain
+	@$(MAKE) --no-print-directory -C guest-examples all OUT=$(BIN)
+
+.PHONY: toolchain
+toolchain: ## install what apt has and this machine lacks (a C compiler for WASI)
+	@scripts/install-toolchain.sh
+
+.PHONY: test
+test: toolchain ## run the tests
+	$(GO) test ./...
+
+.PHONY: race
+race:
+	WASMNODE_STRICT=1 $(GO) test -race -timeout 20m ./...
+
+.PHONY: check
+check: toolchain format vet lint proto generated docs build race fuzz-short demo ## all that CI runs
+
+.PHONY: format
+format:
+	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "not gofmt-ed:"; echo "$$out"; exit 1; }
+
+.PHONY: vet
+vet:
+	$(GO) vet ./...
+	GOOS=wasip1 GOARCH=wasm $(GO) vet ./abi/... ./sdk/go/...
+
+.PHONY: lint
+lint:
+	$(LINT) run ./...
+
+.PHONY: proto
+proto:
+	cd abi && $(BUF) lint
+	cd abi && $(BUF) breaking --against baseline.binpb
+
+.PHONY: generate
+generate: ## generate the Go code of the plugin contract
+	cd abi && $(BUF) generate
+
+.PHONY: generated
+generated: generate
+	@git diff --exit-code --stat -- abi/wasmnodev1 || { echo "generated code differs from what is committed: run make generate and commit it"; exit 1; }
+
+.PHONY: docs
+docs: ## check the links and commands of the documentation
+	$(GO) test ./docs/...
+
+.PHONY: fuzz-short
+fuzz-short:
+	@FUZZTIME=5s scripts/fuzz.sh
+
+.PHONY: fuzz
+fuzz: ## fuzz every target for FUZZTIME each
+	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
+
+.PHONY: demo
+demo: build
+	@scripts/run-demo.sh
+
+.PHONY: bench
+bench: build ## benchmarks, and the same echo through HashiCorp go-plugin beside ours
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+	cd bench && $(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: soak
+soak: build ## the long campaigns: fuzzing, reloads, restarts
+	@FUZZTIME=10m scripts/fuzz.sh
+	WASMNODE_SOAK=1 $(GO) test -race -timeout 4h -run 'Soak|Reload|Crash' ./...
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf $(BIN)
