@@ -1,0 +1,1 @@
+__attribute__((export_name("double"))) int twice(int n) { return 2 * n; }

@@ -1,0 +1,4 @@
+// Command program says hello.
+package main
+
+func main() { println("hello") }
