@@ -1,0 +1,123 @@
+package docs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const root = ".."
+
+// pages returns every Markdown file of the project, by its path from the root.
+func pages(t *testing.T) []string {
+	t.Helper()
+	out, err := exec.Command("git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "*.md").Output()
+	require.NoError(t, err, "listing the project's files")
+	return strings.Fields(string(out))
+}
+
+var link = regexp.MustCompile(`\]\(([^)\s#]+)(?:#[^)]*)?\)`)
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		require.NoError(t, err)
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			target := filepath.Join(root, filepath.Dir(page), m[1])
+			_, err := os.Stat(target)
+			require.NoError(t, err, "%s links to %s", page, m[1])
+		}
+	}
+}
+
+// console returns the commands of a page's console blocks: the lines that begin
+// with "$ ", and the lines that continue one which ends in a backslash.
+func console(text string) []string {
+	var commands []string
+	inBlock, continues := false, false
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inBlock = line == "```console"
+		case !inBlock:
+		case continues:
+			commands[len(commands)-1] += "\n" + line
+			continues = strings.HasSuffix(line, `\`)
+		case strings.HasPrefix(line, "$ "):
+			commands = append(commands, strings.TrimPrefix(line, "$ "))
+			continues = strings.HasSuffix(line, `\`)
+		}
+	}
+	return commands
+}
+
+// TestCommandsWork runs each page's commands as one session, in a fresh copy of
+// what a reader has: the repository, built.
+func TestCommandsWork(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs whole sessions")
+	}
+	build := exec.Command("make", "-s", "build")
+	build.Dir = root
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		require.NoError(t, err)
+		if commands := console(string(text)); len(commands) > 0 {
+			t.Run(page, func(t *testing.T) { runSession(t, commands) })
+		}
+	}
+}
+
+// runSession runs the commands in one shell. Where a command leaves an agent in
+// the background, the next one waits until that answers.
+func runSession(t *testing.T, commands []string) {
+	var script strings.Builder
+	script.WriteString("set -euo pipefail\n")
+	for _, c := range commands {
+		fmt.Fprintf(&script, "echo %s\n%s\n", quote("$ "+c), c)
+		if strings.HasSuffix(c, "&") {
+			script.WriteString("until bin/wasmnode node status >/dev/null 2>&1; do kill -0 $! || exit 1; sleep 0.1; done\n")
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	work := t.TempDir()
+	for _, name := range []string{"bin", "guest-examples", "sdk", "abi", "go.mod", "go.sum"} {
+		target, err := filepath.Abs(filepath.Join(root, name))
+		require.NoError(t, err)
+		require.NoError(t, os.Symlink(target, filepath.Join(work, name)))
+	}
+	var out bytes.Buffer
+	shell := exec.CommandContext(ctx, "bash", "-c", script.String())
+	shell.Dir = work
+	shell.Stdout, shell.Stderr = &out, &out
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }
+	shell.WaitDelay = 10 * time.Second
+	require.NoError(t, shell.Start())
+	exited := make(chan error, 1)
+	go func() { exited <- shell.Wait() }()
+	err := <-exited
+	_ = syscall.Kill(-shell.Process.Pid, syscall.SIGTERM)
+	require.NoError(t, err, out.String())
+}
+
+func quote(s string) string {
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
