@@ -1,0 +1,14 @@
+// Package config reads the JSON that the node hands to a plugin: its own
+// configuration and a task's `config` block. The node has validated both against
+// the schemas that the plugin described, and applied their defaults, so a driver
+// reads values and has no errors to check:
+//
+//	c, err := config.Parse(task.DriverConfig)
+//	...
+//	module, args := c.Get("module").Text(), c.Get("args").Texts()
+//
+// It exists because encoding/json adds about a third to a plugin's size. A driver
+// that prefers structs may use encoding/json all the same.
+//
+// Start reading at [Parse] and [Value].
+package config

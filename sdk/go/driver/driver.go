@@ -1,0 +1,88 @@
+package driver
+
+import (
+	"context"
+	"time"
+)
+
+// Driver is what every driver implements. Arguments are never nil.
+//
+// Errors should be [abi.Error] values, see [Errorf]; others cross the sandbox as
+// UNKNOWN with their text. The context carries the capabilities of this one call.
+// In a plugin it is never cancelled: a call that is too late ends with its instance.
+type Driver interface {
+	// Describe returns the driver's name, version, capabilities and the JSON Schemas
+	// of its two configurations. It is called first and has no capabilities.
+	Describe() *Description
+	// Configure takes the plugin's own configuration: JSON, valid under
+	// PluginConfigSchema, defaults applied. It is called on every instance before
+	// any other operation but Describe, and again when the configuration changes.
+	Configure(ctx context.Context, config []byte) error
+	// Fingerprint says whether the driver can run tasks now. It is polled.
+	Fingerprint(ctx context.Context) (*Fingerprint, error)
+	// StartTask starts a task and returns what is needed to find it again. The
+	// network is nil unless the task has an address of its own.
+	StartTask(ctx context.Context, task *TaskConfig) (*TaskHandle, *Network, error)
+}
+
+// TaskRecoverer is implemented by drivers that check or mend a handle when a task is
+// handed to an instance that has not started it: after a restart of the agent, a
+// fault, or an upgrade of the plugin. The host's default: the task is recovered when
+// its workload still exists.
+type TaskRecoverer interface {
+	// RecoverTask returns the handle to use from now on, nil for the same. An error
+	// means that the task is lost.
+	RecoverTask(ctx context.Context, task *TaskConfig, handle *TaskHandle) (*TaskHandle, error)
+}
+
+// TaskWaiter is implemented by drivers whose tasks are not workloads of the host's.
+// The host's default waits for the workload.
+type TaskWaiter interface {
+	// WaitTask returns how the task ended, or a nil result when it still runs and is
+	// to be asked again after pollAfter (0: the host decides). It may also block in
+	// host calls until the task has ended.
+	WaitTask(ctx context.Context, taskID string, handle *TaskHandle) (result *ExitResult, pollAfter time.Duration, err error)
+}
+
+// TaskStopper is implemented by drivers that stop tasks themselves. The host's
+// default signals the workload, waits, and kills it.
+type TaskStopper interface {
+	// StopTask sends the signal (a name such as "SIGTERM"; empty: the driver's
+	// default), waits for at most timeout, and uses force. It returns when the task
+	// has ended, with the handle to use from now on, nil for the same.
+	StopTask(ctx context.Context, taskID string, handle *TaskHandle, signal string, timeout time.Duration) (*TaskHandle, error)
+}
+
+// TaskSignaler is implemented by drivers that deliver signals; it needs
+// Capabilities.SendSignals. The host's default signals the workload.
+type TaskSignaler interface {
+	// SignalTask sends a signal, by name, and returns the handle to use from now on,
+	// nil for the same.
+	SignalTask(ctx context.Context, taskID string, handle *TaskHandle, signal string) (*TaskHandle, error)
+}
+
+// TaskDestroyer is implemented by drivers that hold more for a task than its
+// workload. The host's default destroys the workload, and does so in any case.
+type TaskDestroyer interface {
+	// DestroyTask forgets the task and frees what it holds. A task that is not there
+	// is no error; one that runs is FAILED_PRECONDITION unless force is set.
+	DestroyTask(ctx context.Context, taskID string, handle *TaskHandle, force bool) error
+}
+
+// TaskInspector is implemented by drivers that know a task's state better than the
+// host. The host's default inspects the workload.
+type TaskInspector interface {
+	InspectTask(ctx context.Context, taskID string, handle *TaskHandle) (*TaskStatus, error)
+}
+
+// TaskStatser is implemented by drivers that measure their tasks. The host's default
+// measures the workload.
+type TaskStatser interface {
+	TaskStats(ctx context.Context, taskID string, handle *TaskHandle) (*TaskStats, error)
+}
+
+// TaskExecer is implemented by drivers that run commands inside a task; it needs
+// Capabilities.Exec. The host has no default.
+type TaskExecer interface {
+	ExecTask(ctx context.Context, taskID string, handle *TaskHandle, command []string, timeout time.Duration) (*ExecResult, error)
+}

@@ -1,0 +1,78 @@
+package driver
+
+import (
+	"fmt"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+)
+
+// The messages of the ABI, under the names that a driver's author uses. They are
+// plain structs; their fields are documented in abi/proto.
+type (
+	Description  = wasmnodev1.DriverDescribeResponse
+	Capabilities = wasmnodev1.DriverCapabilities
+	Fingerprint  = wasmnodev1.DriverFingerprintResponse
+	Attribute    = wasmnodev1.Attribute
+	TaskConfig   = wasmnodev1.TaskConfig
+	TaskHandle   = wasmnodev1.TaskHandle
+	Network      = wasmnodev1.DriverNetwork
+	Mount        = wasmnodev1.Mount
+	ExitResult   = wasmnodev1.ExitResult
+	ExecResult   = wasmnodev1.DriverExecTaskResponse
+	TaskStatus   = wasmnodev1.TaskStatus
+	TaskStats    = wasmnodev1.TaskStats
+)
+
+// A driver's judgement of itself, for Fingerprint.Health.
+const (
+	Healthy    = wasmnodev1.HealthState_HEALTH_STATE_HEALTHY
+	Unhealthy  = wasmnodev1.HealthState_HEALTH_STATE_UNHEALTHY
+	Undetected = wasmnodev1.HealthState_HEALTH_STATE_UNDETECTED
+)
+
+// What paths a task sees, for Capabilities.FilesystemIsolation.
+const (
+	IsolationNone   = wasmnodev1.FilesystemIsolation_FILESYSTEM_ISOLATION_NONE
+	IsolationChroot = wasmnodev1.FilesystemIsolation_FILESYSTEM_ISOLATION_CHROOT
+	IsolationImage  = wasmnodev1.FilesystemIsolation_FILESYSTEM_ISOLATION_IMAGE
+)
+
+// A task's state, for TaskStatus.State.
+const (
+	TaskRunning = wasmnodev1.TaskState_TASK_STATE_RUNNING
+	TaskExited  = wasmnodev1.TaskState_TASK_STATE_EXITED
+	TaskUnknown = wasmnodev1.TaskState_TASK_STATE_UNKNOWN
+)
+
+// String returns a text attribute.
+func String(value string) *Attribute {
+	return &Attribute{Value: &wasmnodev1.Attribute_StringValue{StringValue: value}}
+}
+
+// Bool returns a truth attribute.
+func Bool(value bool) *Attribute {
+	return &Attribute{Value: &wasmnodev1.Attribute_BoolValue{BoolValue: value}}
+}
+
+// Int returns a whole number with a unit such as "MiB", or "" for none.
+func Int(value int64, unit string) *Attribute {
+	return &Attribute{Value: &wasmnodev1.Attribute_IntValue{IntValue: value}, Unit: unit}
+}
+
+// Float returns a number with a unit such as "MHz", or "" for none.
+func Float(value float64, unit string) *Attribute {
+	return &Attribute{Value: &wasmnodev1.Attribute_FloatValue{FloatValue: value}, Unit: unit}
+}
+
+// Errorf returns an error that trying again does not mend. A wrapped error's text is
+// kept; its identity does not cross the sandbox.
+func Errorf(code abi.Code, format string, args ...any) error {
+	return abi.NewError(code, fmt.Sprintf(format, args...))
+}
+
+// Recoverablef returns an error that trying again can mend: a start that fails so is
+// tried again under the task's restart policy.
+func Recoverablef(code abi.Code, format string, args ...any) error {
+	return abi.NewRecoverableError(code, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,57 @@
+// Package task tells the node about tasks: the capability wasmnode:task/v1, which
+// every plugin has.
+package task
+
+import (
+	"context"
+	"io"
+
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/sdk/go/internal/hostcall"
+)
+
+// Event shows message among the events of the task with that ID, with the type
+// "Driver". A message is at most 1 KiB.
+//
+// # Errors
+//
+// RESOURCE_EXHAUSTED: too many events, or too long a one; NOT_FOUND: no such task.
+func Event(ctx context.Context, taskID, message string, annotations map[string]string) error {
+	event := &wasmnodev1.TaskEvent{TaskId: taskID, Message: message, Annotations: annotations}
+	encoded, err := event.MarshalVT()
+	if err != nil {
+		return err
+	}
+	return hostcall.TaskEvent(ctx, encoded)
+}
+
+// Refresh asks the node to poll the driver's fingerprint now instead of at the next
+// interval, because something has changed. It is a wish: the node limits the rate.
+func Refresh(ctx context.Context) { hostcall.TaskRefresh(ctx) }
+
+// Stdout writes to the standard output of the task that the current call is about.
+// A driver whose task is a workload of the host's has no need of it.
+func Stdout(ctx context.Context) io.Writer { return output{ctx, 1} }
+
+// Stderr writes to the standard error of the task that the current call is about.
+func Stderr(ctx context.Context) io.Writer { return output{ctx, 2} }
+
+// maxOutput is the most that one call of the capability takes, in bytes.
+const maxOutput = 64 << 10
+
+type output struct {
+	ctx    context.Context
+	stream uint32
+}
+
+func (o output) Write(data []byte) (written int, err error) {
+	for len(data) > 0 {
+		n := min(len(data), maxOutput)
+		if err := hostcall.TaskOutput(o.ctx, o.stream, data[:n]); err != nil {
+			return written, err
+		}
+		written += n
+		data = data[n:]
+	}
+	return written, nil
+}
