@@ -22,71 +22,81 @@ import (
 func Handle(ctx context.Context, d Driver, operation string, request []byte) ([]byte, error) {
 	switch operation {
 	case abi.OpDriverDescribe:
-		return serve(request, func(*wasmnodev1.DriverDescribeRequest) (message, error) { return describe(d) })
+		return describe(d, request)
 	case abi.OpDriverConfigure:
-		return serve(request, func(r *wasmnodev1.DriverConfigureRequest) (message, error) {
-			return &wasmnodev1.DriverConfigureResponse{}, d.Configure(ctx, r.Config)
-		})
+		return configure(ctx, d, request)
 	case abi.OpDriverFingerprint:
-		return serve(request, func(*wasmnodev1.DriverFingerprintRequest) (message, error) { return fingerprint(ctx, d) })
+		return fingerprint(ctx, d, request)
 	case abi.OpDriverStartTask:
-		return serve(request, func(r *wasmnodev1.DriverStartTaskRequest) (message, error) { return startTask(ctx, d, r) })
+		return startTask(ctx, d, request)
 	case abi.OpDriverRecoverTask:
-		return serve(request, func(r *wasmnodev1.DriverRecoverTaskRequest) (message, error) { return recoverTask(ctx, d, r) })
+		return recoverTask(ctx, d, request)
 	case abi.OpDriverWaitTask:
-		return serve(request, func(r *wasmnodev1.DriverWaitTaskRequest) (message, error) { return waitTask(ctx, d, r) })
+		return waitTask(ctx, d, request)
 	case abi.OpDriverStopTask:
-		return serve(request, func(r *wasmnodev1.DriverStopTaskRequest) (message, error) { return stopTask(ctx, d, r) })
+		return stopTask(ctx, d, request)
 	case abi.OpDriverSignalTask:
-		return serve(request, func(r *wasmnodev1.DriverSignalTaskRequest) (message, error) { return signalTask(ctx, d, r) })
+		return signalTask(ctx, d, request)
 	case abi.OpDriverDestroyTask:
-		return serve(request, func(r *wasmnodev1.DriverDestroyTaskRequest) (message, error) { return destroyTask(ctx, d, r) })
+		return destroyTask(ctx, d, request)
 	case abi.OpDriverInspectTask:
-		return serve(request, func(r *wasmnodev1.DriverInspectTaskRequest) (message, error) { return inspectTask(ctx, d, r) })
+		return inspectTask(ctx, d, request)
 	case abi.OpDriverTaskStats:
-		return serve(request, func(r *wasmnodev1.DriverTaskStatsRequest) (message, error) { return taskStats(ctx, d, r) })
+		return taskStats(ctx, d, request)
 	case abi.OpDriverExecTask:
-		return serve(request, func(r *wasmnodev1.DriverExecTaskRequest) (message, error) { return execTask(ctx, d, r) })
+		return execTask(ctx, d, request)
 	default:
 		return nil, Errorf(abi.Unimplemented, "no driver operation %q", operation)
 	}
 }
 
-type message interface{ MarshalVT() ([]byte, error) }
+// The operations call the generated codecs directly and never through an interface:
+// a method that is called through one is linked for every message there is, which
+// makes each plugin a fifth larger.
 
-// serve decodes a request, calls f and encodes its answer.
-func serve[R any, P interface {
-	*R
-	UnmarshalVT([]byte) error
-}](request []byte, f func(P) (message, error)) ([]byte, error) {
-	r := P(new(R))
+func describe(d Driver, request []byte) ([]byte, error) {
+	var r wasmnodev1.DriverDescribeRequest
 	if err := r.UnmarshalVT(request); err != nil {
-		return nil, Errorf(abi.InvalidArgument, "decode request: %v", err)
+		return nil, undecodable(err)
 	}
-	answer, err := f(r)
-	if err != nil {
-		return nil, err
-	}
-	return answer.MarshalVT()
-}
-
-func describe(d Driver) (message, error) {
 	description := d.Describe()
 	if description == nil {
 		return nil, nilAnswer("Describe")
 	}
-	return description, nil
+	return description.MarshalVT()
 }
 
-func fingerprint(ctx context.Context, d Driver) (message, error) {
-	f, err := d.Fingerprint(ctx)
-	if err == nil && f == nil {
-		err = nilAnswer("Fingerprint")
+func configure(ctx context.Context, d Driver, request []byte) ([]byte, error) {
+	var r wasmnodev1.DriverConfigureRequest
+	if err := r.UnmarshalVT(request); err != nil {
+		return nil, undecodable(err)
 	}
-	return f, err
+	if err := d.Configure(ctx, r.Config); err != nil {
+		return nil, err
+	}
+	return (&wasmnodev1.DriverConfigureResponse{}).MarshalVT()
 }
 
-func startTask(ctx context.Context, d Driver, r *wasmnodev1.DriverStartTaskRequest) (message, error) {
+func fingerprint(ctx context.Context, d Driver, request []byte) ([]byte, error) {
+	var r wasmnodev1.DriverFingerprintRequest
+	if err := r.UnmarshalVT(request); err != nil {
+		return nil, undecodable(err)
+	}
+	f, err := d.Fingerprint(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if f == nil {
+		return nil, nilAnswer("Fingerprint")
+	}
+	return f.MarshalVT()
+}
+
+func startTask(ctx context.Context, d Driver, request []byte) ([]byte, error) {
+	var r wasmnodev1.DriverStartTaskRequest
+	if err := r.UnmarshalVT(request); err != nil {
+		return nil, undecodable(err)
+	}
 	if r.Task == nil {
 		return nil, missing("task")
 	}
@@ -97,113 +107,170 @@ func startTask(ctx context.Context, d Driver, r *wasmnodev1.DriverStartTaskReque
 	if handle == nil {
 		return nil, nilAnswer("StartTask")
 	}
-	return &wasmnodev1.DriverStartTaskResponse{Handle: versioned(handle), Network: network}, nil
+	return (&wasmnodev1.DriverStartTaskResponse{Handle: versioned(handle), Network: network}).MarshalVT()
 }
 
-func recoverTask(ctx context.Context, d Driver, r *wasmnodev1.DriverRecoverTaskRequest) (message, error) {
+func recoverTask(ctx context.Context, d Driver, request []byte) ([]byte, error) {
 	x, ok := d.(TaskRecoverer)
-	switch {
-	case !ok:
+	if !ok {
 		return nil, unimplemented("RecoverTask")
-	case r.Task == nil:
+	}
+	var r wasmnodev1.DriverRecoverTaskRequest
+	if err := r.UnmarshalVT(request); err != nil {
+		return nil, undecodable(err)
+	}
+	if r.Task == nil {
 		return nil, missing("task")
-	case r.Handle == nil:
+	}
+	if r.Handle == nil {
 		return nil, missing("handle")
 	}
 	handle, err := x.RecoverTask(ctx, complete(r.Task), r.Handle)
-	return &wasmnodev1.DriverRecoverTaskResponse{Handle: versioned(handle)}, err
+	if err != nil {
+		return nil, err
+	}
+	return (&wasmnodev1.DriverRecoverTaskResponse{Handle: versioned(handle)}).MarshalVT()
 }
 
-func waitTask(ctx context.Context, d Driver, r *wasmnodev1.DriverWaitTaskRequest) (message, error) {
+func waitTask(ctx context.Context, d Driver, request []byte) ([]byte, error) {
 	x, ok := d.(TaskWaiter)
-	switch {
-	case !ok:
+	if !ok {
 		return nil, unimplemented("WaitTask")
-	case r.Handle == nil:
+	}
+	var r wasmnodev1.DriverWaitTaskRequest
+	if err := r.UnmarshalVT(request); err != nil {
+		return nil, undecodable(err)
+	}
+	if r.Handle == nil {
 		return nil, missing("handle")
 	}
 	result, pollAfter, err := x.WaitTask(ctx, r.TaskId, r.Handle)
-	return &wasmnodev1.DriverWaitTaskResponse{Result: result, PollAfterMs: milliseconds(pollAfter)}, err
+	if err != nil {
+		return nil, err
+	}
+	return (&wasmnodev1.DriverWaitTaskResponse{Result: result, PollAfterMs: milliseconds(pollAfter)}).MarshalVT()
 }
 
-func stopTask(ctx context.Context, d Driver, r *wasmnodev1.DriverStopTaskRequest) (message, error) {
+func stopTask(ctx context.Context, d Driver, request []byte) ([]byte, error) {
 	x, ok := d.(TaskStopper)
-	switch {
-	case !ok:
+	if !ok {
 		return nil, unimplemented("StopTask")
-	case r.Handle == nil:
+	}
+	var r wasmnodev1.DriverStopTaskRequest
+	if err := r.UnmarshalVT(request); err != nil {
+		return nil, undecodable(err)
+	}
+	if r.Handle == nil {
 		return nil, missing("handle")
 	}
 	handle, err := x.StopTask(ctx, r.TaskId, r.Handle, r.Signal, duration(r.TimeoutMs))
-	return &wasmnodev1.DriverStopTaskResponse{Handle: versioned(handle)}, err
+	if err != nil {
+		return nil, err
+	}
+	return (&wasmnodev1.DriverStopTaskResponse{Handle: versioned(handle)}).MarshalVT()
 }
 
-func signalTask(ctx context.Context, d Driver, r *wasmnodev1.DriverSignalTaskRequest) (message, error) {
+func signalTask(ctx context.Context, d Driver, request []byte) ([]byte, error) {
 	x, ok := d.(TaskSignaler)
-	switch {
-	case !ok:
+	if !ok {
 		return nil, unimplemented("SignalTask")
-	case r.Handle == nil:
+	}
+	var r wasmnodev1.DriverSignalTaskRequest
+	if err := r.UnmarshalVT(request); err != nil {
+		return nil, undecodable(err)
+	}
+	if r.Handle == nil {
 		return nil, missing("handle")
 	}
 	handle, err := x.SignalTask(ctx, r.TaskId, r.Handle, r.Signal)
-	return &wasmnodev1.DriverSignalTaskResponse{Handle: versioned(handle)}, err
+	if err != nil {
+		return nil, err
+	}
+	return (&wasmnodev1.DriverSignalTaskResponse{Handle: versioned(handle)}).MarshalVT()
 }
 
-func destroyTask(ctx context.Context, d Driver, r *wasmnodev1.DriverDestroyTaskRequest) (message, error) {
+func destroyTask(ctx context.Context, d Driver, request []byte) ([]byte, error) {
 	x, ok := d.(TaskDestroyer)
-	switch {
-	case !ok:
+	if !ok {
 		return nil, unimplemented("DestroyTask")
-	case r.Handle == nil:
+	}
+	var r wasmnodev1.DriverDestroyTaskRequest
+	if err := r.UnmarshalVT(request); err != nil {
+		return nil, undecodable(err)
+	}
+	if r.Handle == nil {
 		return nil, missing("handle")
 	}
-	return &wasmnodev1.DriverDestroyTaskResponse{}, x.DestroyTask(ctx, r.TaskId, r.Handle, r.Force)
+	if err := x.DestroyTask(ctx, r.TaskId, r.Handle, r.Force); err != nil {
+		return nil, err
+	}
+	return (&wasmnodev1.DriverDestroyTaskResponse{}).MarshalVT()
 }
 
-func inspectTask(ctx context.Context, d Driver, r *wasmnodev1.DriverInspectTaskRequest) (message, error) {
+func inspectTask(ctx context.Context, d Driver, request []byte) ([]byte, error) {
 	x, ok := d.(TaskInspector)
-	switch {
-	case !ok:
+	if !ok {
 		return nil, unimplemented("InspectTask")
-	case r.Handle == nil:
+	}
+	var r wasmnodev1.DriverInspectTaskRequest
+	if err := r.UnmarshalVT(request); err != nil {
+		return nil, undecodable(err)
+	}
+	if r.Handle == nil {
 		return nil, missing("handle")
 	}
 	status, err := x.InspectTask(ctx, r.TaskId, r.Handle)
-	if err == nil && status == nil {
-		err = nilAnswer("InspectTask")
+	if err != nil {
+		return nil, err
 	}
-	return &wasmnodev1.DriverInspectTaskResponse{Status: status}, err
+	if status == nil {
+		return nil, nilAnswer("InspectTask")
+	}
+	return (&wasmnodev1.DriverInspectTaskResponse{Status: status}).MarshalVT()
 }
 
-func taskStats(ctx context.Context, d Driver, r *wasmnodev1.DriverTaskStatsRequest) (message, error) {
+func taskStats(ctx context.Context, d Driver, request []byte) ([]byte, error) {
 	x, ok := d.(TaskStatser)
-	switch {
-	case !ok:
+	if !ok {
 		return nil, unimplemented("TaskStats")
-	case r.Handle == nil:
+	}
+	var r wasmnodev1.DriverTaskStatsRequest
+	if err := r.UnmarshalVT(request); err != nil {
+		return nil, undecodable(err)
+	}
+	if r.Handle == nil {
 		return nil, missing("handle")
 	}
 	stats, err := x.TaskStats(ctx, r.TaskId, r.Handle)
-	if err == nil && stats == nil {
-		err = nilAnswer("TaskStats")
+	if err != nil {
+		return nil, err
 	}
-	return &wasmnodev1.DriverTaskStatsResponse{Stats: stats}, err
+	if stats == nil {
+		return nil, nilAnswer("TaskStats")
+	}
+	return (&wasmnodev1.DriverTaskStatsResponse{Stats: stats}).MarshalVT()
 }
 
-func execTask(ctx context.Context, d Driver, r *wasmnodev1.DriverExecTaskRequest) (message, error) {
+func execTask(ctx context.Context, d Driver, request []byte) ([]byte, error) {
 	x, ok := d.(TaskExecer)
-	switch {
-	case !ok:
+	if !ok {
 		return nil, unimplemented("ExecTask")
-	case r.Handle == nil:
+	}
+	var r wasmnodev1.DriverExecTaskRequest
+	if err := r.UnmarshalVT(request); err != nil {
+		return nil, undecodable(err)
+	}
+	if r.Handle == nil {
 		return nil, missing("handle")
 	}
 	result, err := x.ExecTask(ctx, r.TaskId, r.Handle, r.Command, duration(r.TimeoutMs))
-	if err == nil && result == nil {
-		err = nilAnswer("ExecTask")
+	if err != nil {
+		return nil, err
 	}
-	return result, err
+	if result == nil {
+		return nil, nilAnswer("ExecTask")
+	}
+	return result.MarshalVT()
 }
 
 // complete replaces what the request left out by empty values, so that a driver
@@ -249,4 +316,8 @@ func nilAnswer(method string) error {
 
 func missing(field string) error {
 	return abi.NewError(abi.InvalidArgument, fmt.Sprintf("request: %s is missing", field))
+}
+
+func undecodable(err error) error {
+	return abi.NewError(abi.InvalidArgument, "decode request: "+err.Error())
 }
