@@ -26,9 +26,9 @@ var (
 
 // Flags of clang for guests. Compiling and linking are two steps on purpose: in
 // one, clang runs a wasm-opt that it finds on the PATH, which may be too old for
-// memory.copy.
+// memory.copy. clang 14 crashes on wasi-libc's errno without the TLS model.
 var (
-	cCompileFlags = []string{"-mbulk-memory", "-O2", "-Wall", "-Wextra", "-Werror"}
+	cCompileFlags = []string{"-mbulk-memory", "-ftls-model=local-exec", "-O2", "-Wall", "-Wextra", "-Werror"}
 	cProgramFlags = []string{"--target=wasm32-wasi"}
 	cPluginFlags  = []string{"--target=wasm32-unknown-unknown", "-ffreestanding", "-nostdlib"}
 )

@@ -1,0 +1,14 @@
+// Command spin says that it is ready and then burns a processor core for good.
+package main
+
+import "os"
+
+// sink keeps the loop from being optimised away.
+var sink uint64
+
+func main() {
+	_, _ = os.Stdout.WriteString("ready\n")
+	for {
+		sink = sink*6364136223846793005 + 1442695040888963407
+	}
+}
