@@ -16,7 +16,7 @@ variable "table" {
   default     = "rivers.csv"
 
   validation {
-    condition     = can(regex("\\.csv$", var.table))
+    condition     = substr(var.table, -4, 4) == ".csv"
     error_message = "The table must be a CSV file."
   }
 }
@@ -63,8 +63,8 @@ job "columns" {
         args   = [local.target]
 
         mounts = [{
-          source = "${var.programs}/texts/${var.table}"
-          target = local.target
+          source = "${var.programs}/texts"
+          target = "/data"
         }]
       }
 
