@@ -1,0 +1,125 @@
+package drivertest
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/sdk/go/wasm"
+)
+
+// The bounds of the capabilities, see abi/ABI.md.
+const (
+	maxEventMessage = 1 << 10
+	maxOutput       = 64 << 10
+)
+
+// callHost answers the capabilities of one call.
+type callHost struct {
+	*records
+	operation string
+	taskID    string // empty: the call is about no task
+	started   atomic.Bool
+}
+
+// denied refuses what needs a grant before there are any.
+func (h *callHost) denied() error {
+	if h.operation == abi.OpDriverDescribe {
+		return abi.NewError(abi.PermissionDenied, "describe has no capabilities")
+	}
+	return nil
+}
+
+func (h *callHost) LogWrite(level uint32, message string, fields []byte) {
+	line := LogLine{Level: "info", Message: message, Fields: make(map[string]string)}
+	if name, ok := wasmnodev1.LogLevel_name[int32(level)]; ok && level != 0 {
+		line.Level = strings.ToLower(strings.TrimPrefix(name, "LOG_LEVEL_"))
+	}
+	var decoded wasmnodev1.LogFields
+	if err := decoded.UnmarshalVT(fields); err != nil {
+		line.Fields["undecodable"] = err.Error()
+	}
+	for _, f := range decoded.Fields {
+		line.Fields[f.Key] = f.Value
+	}
+	h.log(line)
+}
+
+func (h *callHost) TaskEvent(event []byte) error {
+	if err := h.denied(); err != nil {
+		return err
+	}
+	e := new(Event)
+	if err := e.UnmarshalVT(event); err != nil {
+		return abi.NewError(abi.InvalidArgument, "event: "+err.Error())
+	}
+	if len(e.Message) > maxEventMessage {
+		return abi.NewError(abi.ResourceExhausted, fmt.Sprintf("event: message of %d bytes, at most %d", len(e.Message), maxEventMessage))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = append(h.events, e)
+	return nil
+}
+
+func (h *callHost) TaskRefresh() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refreshes++
+}
+
+func (h *callHost) TaskOutput(stream uint32, data []byte) error {
+	switch {
+	case h.taskID == "":
+		return abi.NewError(abi.FailedPrecondition, "output: this call is about no task")
+	case stream != 1 && stream != 2:
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("output: no stream %d", stream))
+	case len(data) > maxOutput:
+		return abi.NewError(abi.ResourceExhausted, fmt.Sprintf("output: %d bytes, at most %d", len(data), maxOutput))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.outputs[stream].Write(data)
+	return nil
+}
+
+func (h *callHost) WasmStart(request []byte) ([]byte, error) {
+	if err := h.denied(); err != nil {
+		return nil, err
+	}
+	if h.operation != abi.OpDriverStartTask {
+		return nil, abi.NewError(abi.FailedPrecondition, "start: only start_task starts programs")
+	}
+	p := new(wasm.Program)
+	if err := p.UnmarshalVT(request); err != nil {
+		return nil, abi.NewError(abi.InvalidArgument, "start: "+err.Error())
+	}
+	if err := checkProgram(p); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refuseWasm != nil {
+		return nil, h.refuseWasm
+	}
+	if h.started.Swap(true) {
+		return nil, abi.NewError(abi.AlreadyExists, "start: the task has a workload")
+	}
+	h.programs = append(h.programs, p)
+	return (&wasmnodev1.WasmStartResponse{WorkloadId: h.taskID}).MarshalVT()
+}
+
+func checkProgram(p *wasm.Program) error {
+	if p.Module == "" {
+		return abi.NewError(abi.InvalidArgument, "start: no module")
+	}
+	for _, m := range p.Mounts {
+		if !filepath.IsAbs(m.HostPath) || !strings.HasPrefix(m.TaskPath, "/") {
+			return abi.NewError(abi.InvalidArgument, fmt.Sprintf("start: mount %q at %q: both paths must be absolute", m.HostPath, m.TaskPath))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,15 @@
+// Package drivertest emulates the node around one driver, so that authors test
+// drivers with plain `go test`:
+//
+//	node := drivertest.New(t, func() driver.Driver { return &hello{} })
+//	handle, _, err := node.StartTask(node.Task(`{"greeting": "hi"}`))
+//
+// The same tests run against the compiled plugin with [NewCompiled] in place of
+// [New]. Everything crosses the same codecs as in a node; configurations are checked
+// against the driver's own schemas and get their defaults; what the driver asks of
+// the node is recorded. A node may throw away an instance of a plugin after any call:
+// this one does so after every call, so a driver that keeps tasks in memory fails.
+//
+// It shares nothing with the node's own host but the contract in abi, which makes it
+// a second reading of that contract. Start reading at [Node].
+package drivertest

@@ -1,0 +1,152 @@
+package drivertest_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/sdk/go/driver"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest"
+	"github.com/wasmnode/wasmnode/sdk/go/log"
+	"github.com/wasmnode/wasmnode/sdk/go/task"
+	"github.com/wasmnode/wasmnode/sdk/go/wasm"
+)
+
+// probe does to the node what its fields say.
+type probe struct {
+	describe func() *driver.Description
+	start    func(context.Context, *driver.TaskConfig) (*driver.TaskHandle, *driver.Network, error)
+	calls    *int
+	memory   int
+}
+
+func (p *probe) Describe() *driver.Description {
+	if p.describe != nil {
+		return p.describe()
+	}
+	return &driver.Description{Name: "probe", Version: "1.0.0", TaskConfigSchema: `{
+		"type": "object", "additionalProperties": false,
+		"properties": {"greeting": {"type": "string", "default": "hello"},
+			"list": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer", "default": 7}}}}}}`}
+}
+
+func (p *probe) Configure(_ context.Context, config []byte) error {
+	if string(config) != "{}" {
+		return driver.Errorf(abi.InvalidArgument, "config %s", config)
+	}
+	if p.calls != nil {
+		*p.calls++
+	}
+	return nil
+}
+
+func (p *probe) Fingerprint(ctx context.Context) (*driver.Fingerprint, error) {
+	p.memory++
+	log.Info(ctx, "fingerprint", "memory", p.memory)
+	task.Refresh(ctx)
+	return &driver.Fingerprint{Health: driver.Healthy}, nil
+}
+
+func (p *probe) StartTask(ctx context.Context, t *driver.TaskConfig) (*driver.TaskHandle, *driver.Network, error) {
+	return p.start(ctx, t)
+}
+
+func TestEveryCallHasANewConfiguredInstance(t *testing.T) {
+	configured := 0
+	node := drivertest.New(t, func() driver.Driver { return &probe{calls: &configured} })
+	for range 2 {
+		f, err := node.Fingerprint()
+		require.NoError(t, err)
+		require.Equal(t, driver.Healthy, f.Health)
+	}
+	require.Equal(t, 2, configured)
+	require.Equal(t, 2, node.Refreshes())
+	for _, line := range node.Logs() {
+		require.Equal(t, drivertest.LogLine{Level: "info", Message: "fingerprint", Fields: map[string]string{"memory": "1"}}, line)
+	}
+}
+
+func TestATasksConfigIsCheckedAndGetsItsDefaults(t *testing.T) {
+	node := drivertest.New(t, func() driver.Driver { return &probe{} })
+	require.JSONEq(t, `{"greeting": "hello", "list": [{"n": 7}, {"n": 1}]}`, string(node.Task(`{"list": [{}, {"n": 1}]}`).DriverConfig))
+	for config, want := range map[string]string{`{"greting": "hi"}`: "greting", `{"greeting": 1}`: "greeting", `{`: "not JSON"} {
+		_, err := node.TryTask(config)
+		require.ErrorContains(t, err, want)
+	}
+	require.ErrorContains(t, node.Configure(`{"any": 1}`), "any", "a driver without a schema takes no configuration")
+}
+
+func TestCapabilitiesAnswerAsTheNodeDoes(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(context.Context, *driver.TaskConfig) error
+		want abi.Code
+	}{
+		"event of 1 KiB": {func(ctx context.Context, t *driver.TaskConfig) error {
+			return task.Event(ctx, t.Id, strings.Repeat("x", 1024), nil)
+		}, 0},
+		"event above 1 KiB": {func(ctx context.Context, t *driver.TaskConfig) error {
+			return task.Event(ctx, t.Id, strings.Repeat("x", 1025), nil)
+		}, abi.ResourceExhausted},
+		"output in pieces": {func(ctx context.Context, _ *driver.TaskConfig) error {
+			n, err := task.Stderr(ctx).Write(make([]byte, 200<<10))
+			if err == nil && n != 200<<10 {
+				return errors.New("short write")
+			}
+			return err
+		}, 0},
+		"no module": {func(ctx context.Context, _ *driver.TaskConfig) error {
+			_, err := wasm.Start(ctx, &wasm.Program{})
+			return err
+		}, abi.InvalidArgument},
+		"mount without a host path": {func(ctx context.Context, _ *driver.TaskConfig) error {
+			_, err := wasm.Start(ctx, &wasm.Program{Module: "m", Mounts: []*driver.Mount{{TaskPath: "/x"}}})
+			return err
+		}, abi.InvalidArgument},
+		"two workloads": {func(ctx context.Context, _ *driver.TaskConfig) error {
+			_, err := wasm.Start(ctx, &wasm.Program{Module: "m"})
+			if err == nil {
+				_, err = wasm.Start(ctx, &wasm.Program{Module: "m"})
+			}
+			return err
+		}, abi.AlreadyExists},
+		"without the call's context": {func(context.Context, *driver.TaskConfig) error {
+			return task.Event(context.Background(), "id", "text", nil)
+		}, abi.FailedPrecondition},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := drivertest.New(t, func() driver.Driver {
+				return &probe{start: func(ctx context.Context, t *driver.TaskConfig) (*driver.TaskHandle, *driver.Network, error) {
+					return &driver.TaskHandle{}, nil, c.do(ctx, t)
+				}}
+			})
+			_, _, err := node.StartTask(node.Task(""))
+			require.Equal(t, c.want, abi.CodeOf(err), "%v", err)
+		})
+	}
+}
+
+func TestAPanicIsAFaultOfThatCall(t *testing.T) {
+	node := drivertest.New(t, func() driver.Driver {
+		return &probe{start: func(context.Context, *driver.TaskConfig) (*driver.TaskHandle, *driver.Network, error) { panic("oh no") }}
+	})
+	_, _, err := node.StartTask(node.Task(""))
+	var fault *drivertest.FaultError
+	require.ErrorAs(t, err, &fault)
+	require.ErrorContains(t, err, "driver_start_task: fault: panic: oh no")
+	_, err = node.Fingerprint()
+	require.NoError(t, err)
+}
+
+func TestAClockMovesOnlyBySleeping(t *testing.T) {
+	clock := drivertest.NewClock()
+	start := clock.Now()
+	clock.Sleep(-time.Second)
+	require.Equal(t, start, clock.Now())
+	clock.Sleep(time.Hour)
+	require.Equal(t, time.Hour, clock.Now().Sub(start))
+}

@@ -1,0 +1,101 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/wasmnode/wasmnode/abi"
+)
+
+// exportCapabilities gives a runtime the host modules of abi/ABI.md. Their functions
+// find the call that they belong to in its context. A panic is how a host function
+// traps its guest.
+func exportCapabilities(ctx context.Context, r wazero.Runtime) error {
+	modules := map[string]map[string]any{
+		abi.ModuleABI:  {abi.FuncInput: abiInput, abi.FuncOutput: abiOutput, abi.FuncResult: abiResult},
+		abi.ModuleLog:  {abi.FuncLogWrite: logWrite},
+		abi.ModuleTask: {abi.FuncTaskEvent: taskEvent, abi.FuncTaskRefresh: taskRefresh, abi.FuncTaskOutput: taskOutput},
+		abi.ModuleWasm: {abi.FuncWasmStart: wasmStart},
+	}
+	for module, functions := range modules {
+		builder := r.NewHostModuleBuilder(module)
+		for name, f := range functions {
+			builder = builder.NewFunctionBuilder().WithFunc(f).Export(name)
+		}
+		if _, err := builder.Instantiate(ctx); err != nil {
+			return fmt.Errorf("%s: %w", module, err)
+		}
+	}
+	return nil
+}
+
+func callOf(ctx context.Context) *compiledInstance { return ctx.Value(callKey{}).(*compiledInstance) }
+
+// read copies bytes out of the guest.
+func read(m api.Module, ptr, length uint32) []byte {
+	if length == 0 {
+		return nil
+	}
+	view, ok := m.Memory().Read(ptr, length)
+	if !ok {
+		panic(fmt.Errorf("bad pointer: %d bytes at %d", length, ptr))
+	}
+	return append([]byte(nil), view...)
+}
+
+func write(m api.Module, ptr uint32, data []byte) {
+	if len(data) > 0 && !m.Memory().Write(ptr, data) {
+		panic(fmt.Errorf("bad pointer: %d bytes at %d", len(data), ptr))
+	}
+}
+
+func abiInput(ctx context.Context, m api.Module, ptr uint32) { write(m, ptr, callOf(ctx).input) }
+
+func abiOutput(ctx context.Context, m api.Module, ptr, length uint32) {
+	i := callOf(ctx)
+	if i.answered {
+		panic(fmt.Errorf("output: a second answer"))
+	}
+	if length > maxAnswer {
+		panic(fmt.Errorf("output: %d bytes, at most %d", length, maxAnswer))
+	}
+	i.answer, i.answered = read(m, ptr, length), true
+}
+
+func abiResult(ctx context.Context, m api.Module, ptr uint32) { write(m, ptr, callOf(ctx).staged) }
+
+// stage keeps a capability's answer for result and packs its status.
+func (i *compiledInstance) stage(answer []byte, err error) uint64 {
+	if err == nil {
+		i.staged = answer
+		return abi.Status(0, uint32(len(answer)))
+	}
+	message := abi.Proto(err)
+	// Encoding fails for no value of this type.
+	i.staged, _ = message.MarshalVT()
+	return abi.Status(uint32(message.Code), uint32(len(i.staged)))
+}
+
+func logWrite(ctx context.Context, m api.Module, level, msg, msgLen, fields, fieldsLen uint32) {
+	callOf(ctx).host.LogWrite(level, string(read(m, msg, msgLen)), read(m, fields, fieldsLen))
+}
+
+func taskEvent(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(nil, i.host.TaskEvent(read(m, ptr, length)))
+}
+
+func taskRefresh(ctx context.Context) { callOf(ctx).host.TaskRefresh() }
+
+func taskOutput(ctx context.Context, m api.Module, stream, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(nil, i.host.TaskOutput(stream, read(m, ptr, length)))
+}
+
+func wasmStart(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(i.host.WasmStart(read(m, ptr, length)))
+}

@@ -1,0 +1,207 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/sdk/go/driver"
+)
+
+// The methods below are the operations of a driver. Their errors are the driver's
+// own as they cross the sandbox (an [abi.Error]; UNIMPLEMENTED for an optional
+// operation that it does not have) or a [FaultError].
+
+// Describe returns what the driver says of itself. The test fails when it cannot.
+func (n *Node) Describe() *driver.Description {
+	n.t.Helper()
+	request, err := (&wasmnodev1.DriverDescribeRequest{HostVersion: "0.0.0-drivertest"}).MarshalVT()
+	if err != nil {
+		n.t.Fatalf("drivertest: %v", err)
+	}
+	answer, err := n.call(abi.OpDriverDescribe, "", request)
+	if err != nil {
+		n.t.Fatalf("drivertest: describe: %v", err)
+	}
+	description := new(driver.Description)
+	if err := description.UnmarshalVT(answer); err != nil {
+		n.t.Fatalf("drivertest: describe: %v", err)
+	}
+	return description
+}
+
+// Configure checks config (JSON; empty: none) against the plugin's schema, applies
+// its defaults, and hands it over. From then on every instance gets it.
+func (n *Node) Configure(config string) error {
+	n.t.Helper()
+	decoded, err := applySchema(n.Describe().PluginConfigSchema, []byte(config))
+	if err != nil {
+		return err
+	}
+	request, err := (&wasmnodev1.DriverConfigureRequest{Config: decoded}).MarshalVT()
+	if err != nil {
+		return err
+	}
+	if _, err := n.call(abi.OpDriverConfigure, "", request); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.config = decoded
+	n.mu.Unlock()
+	return nil
+}
+
+// Fingerprint asks whether the driver can run tasks.
+func (n *Node) Fingerprint() (*driver.Fingerprint, error) {
+	answer, err := n.call(abi.OpDriverFingerprint, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	f := new(driver.Fingerprint)
+	return f, f.UnmarshalVT(answer)
+}
+
+// StartTask starts a task that [Node.Task] made.
+func (n *Node) StartTask(task *driver.TaskConfig) (*driver.TaskHandle, *driver.Network, error) {
+	request, err := (&wasmnodev1.DriverStartTaskRequest{Task: task}).MarshalVT()
+	if err != nil {
+		return nil, nil, err
+	}
+	answer, err := n.call(abi.OpDriverStartTask, task.GetId(), request)
+	if err != nil {
+		return nil, nil, err
+	}
+	var r wasmnodev1.DriverStartTaskResponse
+	if err := r.UnmarshalVT(answer); err != nil {
+		return nil, nil, err
+	}
+	return r.Handle, r.Network, nil
+}
+
+// RecoverTask hands a task to a new instance and returns the handle from then on.
+func (n *Node) RecoverTask(task *driver.TaskConfig, handle *driver.TaskHandle) (*driver.TaskHandle, error) {
+	request, err := (&wasmnodev1.DriverRecoverTaskRequest{Task: task, Handle: handle}).MarshalVT()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := n.call(abi.OpDriverRecoverTask, task.GetId(), request)
+	if err != nil {
+		return nil, err
+	}
+	var r wasmnodev1.DriverRecoverTaskResponse
+	return either(r.UnmarshalVT(answer), r.GetHandle, handle)
+}
+
+// WaitTask asks once how the task ended; a nil result means that it still runs.
+func (n *Node) WaitTask(task *driver.TaskConfig, handle *driver.TaskHandle) (*driver.ExitResult, time.Duration, error) {
+	request, err := (&wasmnodev1.DriverWaitTaskRequest{TaskId: task.GetId(), Handle: handle}).MarshalVT()
+	if err != nil {
+		return nil, 0, err
+	}
+	answer, err := n.call(abi.OpDriverWaitTask, task.GetId(), request)
+	if err != nil {
+		return nil, 0, err
+	}
+	var r wasmnodev1.DriverWaitTaskResponse
+	if err := r.UnmarshalVT(answer); err != nil {
+		return nil, 0, err
+	}
+	return r.Result, time.Duration(r.PollAfterMs) * time.Millisecond, nil
+}
+
+// StopTask stops the task and returns the handle from then on.
+func (n *Node) StopTask(task *driver.TaskConfig, handle *driver.TaskHandle, signal string, timeout time.Duration) (*driver.TaskHandle, error) {
+	request, err := (&wasmnodev1.DriverStopTaskRequest{
+		TaskId: task.GetId(), Handle: handle, Signal: signal, TimeoutMs: uint64(timeout.Milliseconds()),
+	}).MarshalVT()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := n.call(abi.OpDriverStopTask, task.GetId(), request)
+	if err != nil {
+		return nil, err
+	}
+	var r wasmnodev1.DriverStopTaskResponse
+	return either(r.UnmarshalVT(answer), r.GetHandle, handle)
+}
+
+// SignalTask sends a signal and returns the handle from then on.
+func (n *Node) SignalTask(task *driver.TaskConfig, handle *driver.TaskHandle, signal string) (*driver.TaskHandle, error) {
+	request, err := (&wasmnodev1.DriverSignalTaskRequest{TaskId: task.GetId(), Handle: handle, Signal: signal}).MarshalVT()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := n.call(abi.OpDriverSignalTask, task.GetId(), request)
+	if err != nil {
+		return nil, err
+	}
+	var r wasmnodev1.DriverSignalTaskResponse
+	return either(r.UnmarshalVT(answer), r.GetHandle, handle)
+}
+
+// either returns the handle of an answer, or the old one when it has none.
+func either(err error, answered func() *driver.TaskHandle, old *driver.TaskHandle) (*driver.TaskHandle, error) {
+	if err != nil {
+		return nil, err
+	}
+	if h := answered(); h != nil {
+		return h, nil
+	}
+	return old, nil
+}
+
+// DestroyTask makes the driver forget the task.
+func (n *Node) DestroyTask(task *driver.TaskConfig, handle *driver.TaskHandle, force bool) error {
+	request, err := (&wasmnodev1.DriverDestroyTaskRequest{TaskId: task.GetId(), Handle: handle, Force: force}).MarshalVT()
+	if err != nil {
+		return err
+	}
+	_, err = n.call(abi.OpDriverDestroyTask, task.GetId(), request)
+	return err
+}
+
+// InspectTask asks for the task's state.
+func (n *Node) InspectTask(task *driver.TaskConfig, handle *driver.TaskHandle) (*driver.TaskStatus, error) {
+	request, err := (&wasmnodev1.DriverInspectTaskRequest{TaskId: task.GetId(), Handle: handle}).MarshalVT()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := n.call(abi.OpDriverInspectTask, task.GetId(), request)
+	if err != nil {
+		return nil, err
+	}
+	var r wasmnodev1.DriverInspectTaskResponse
+	err = r.UnmarshalVT(answer)
+	return r.Status, err
+}
+
+// TaskStats asks what the task uses.
+func (n *Node) TaskStats(task *driver.TaskConfig, handle *driver.TaskHandle) (*driver.TaskStats, error) {
+	request, err := (&wasmnodev1.DriverTaskStatsRequest{TaskId: task.GetId(), Handle: handle}).MarshalVT()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := n.call(abi.OpDriverTaskStats, task.GetId(), request)
+	if err != nil {
+		return nil, err
+	}
+	var r wasmnodev1.DriverTaskStatsResponse
+	err = r.UnmarshalVT(answer)
+	return r.Stats, err
+}
+
+// ExecTask runs a command inside the task.
+func (n *Node) ExecTask(task *driver.TaskConfig, handle *driver.TaskHandle, command []string, timeout time.Duration) (*driver.ExecResult, error) {
+	request, err := (&wasmnodev1.DriverExecTaskRequest{
+		TaskId: task.GetId(), Handle: handle, Command: command, TimeoutMs: uint64(timeout.Milliseconds()),
+	}).MarshalVT()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := n.call(abi.OpDriverExecTask, task.GetId(), request)
+	if err != nil {
+		return nil, err
+	}
+	r := new(driver.ExecResult)
+	return r, r.UnmarshalVT(answer)
+}

@@ -1,0 +1,80 @@
+package drivertest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// applySchema checks config against a JSON Schema and returns it with the schema's
+// defaults. An empty schema takes nothing.
+func applySchema(schema string, config []byte) ([]byte, error) {
+	if len(bytes.TrimSpace(config)) == 0 {
+		config = []byte("{}")
+	}
+	if schema == "" {
+		schema = `{"type":"object","additionalProperties":false}`
+	}
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
+	if err != nil {
+		return nil, fmt.Errorf("the driver's schema: %w", err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("mem:///schema.json", document); err != nil {
+		return nil, fmt.Errorf("the driver's schema: %w", err)
+	}
+	compiled, err := compiler.Compile("mem:///schema.json")
+	if err != nil {
+		return nil, fmt.Errorf("the driver's schema: %w", err)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(config))
+	if err != nil {
+		return nil, fmt.Errorf("not JSON: %w", err)
+	}
+	value = withDefaults(compiled, value)
+	if err := compiled.Validate(value); err != nil {
+		return nil, err
+	}
+	return json.Marshal(value)
+}
+
+// withDefaults fills in what is missing in objects, at any depth.
+func withDefaults(s *jsonschema.Schema, value any) any {
+	if s == nil {
+		return value
+	}
+	if s.Ref != nil {
+		value = withDefaults(s.Ref, value)
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for name, property := range s.Properties {
+			if _, ok := v[name]; !ok {
+				if d := defaultOf(property); d != nil {
+					v[name] = *d
+				}
+			}
+			if member, ok := v[name]; ok {
+				v[name] = withDefaults(property, member)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = withDefaults(s.Items2020, v[i])
+		}
+	}
+	return value
+}
+
+func defaultOf(s *jsonschema.Schema) *any {
+	for s != nil {
+		if s.Default != nil {
+			return s.Default
+		}
+		s = s.Ref
+	}
+	return nil
+}
