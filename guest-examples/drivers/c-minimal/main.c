@@ -83,7 +83,7 @@ EXPORT("driver_start_task") u32 start_task(u32 length) {
   }
   if (!module) return fail(3, "module is missing");
   u64 status = wasm_start(out, n);
-  if ((length = (u32)status) > sizeof in) __builtin_trap();
+  if ((length = (u32)status) > sizeof in - 64) __builtin_trap(); // leaves room for the handle around it
   abi_result(in);
   if (status >> 32) { abi_output(in, length); return status >> 32; } // the capability's Error is ours
   for (const byte *p = in; (len = 0, next(&p, in + length, &at, &len)) == 1;) id = at, id_len = len;
