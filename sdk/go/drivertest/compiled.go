@@ -137,6 +137,9 @@ func (i *compiledInstance) call(ctx context.Context, operation string, request [
 		return nil, &FaultError{Operation: operation, Cause: fmt.Errorf("returned %d and an undecodable Error: %w", code, err)}
 	}
 	if message.Code == 0 {
+		message.Code = abi.Code(code)
+	}
+	if message.Code > abi.Code(wasmnodev1.ErrorCode_ERROR_CODE_UNAUTHENTICATED) || message.Code < 0 {
 		message.Code = abi.Unknown
 	}
 	return nil, abi.FromProto(&message)
