@@ -1,0 +1,162 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+)
+
+// TaskScope is the task that a call is about: it bounds what capabilities do.
+type TaskScope struct {
+	// Config is the task's; read-only.
+	Config *wasmnodev1.TaskConfig
+}
+
+// Message is an encoded message of the contract.
+type Message interface {
+	MarshalVT() ([]byte, error)
+	UnmarshalVT([]byte) error
+}
+
+// Invoke calls an operation with a message and decodes its answer. See [Plugin.Call].
+func Invoke(ctx context.Context, p *Plugin, op string, request, answer Message, scope *TaskScope) error {
+	out, err := p.Call(ctx, op, marshal(request), scope)
+	if err != nil {
+		return err
+	}
+	if err := answer.UnmarshalVT(out); err != nil {
+		return &FaultError{Plugin: p.Name(), Op: op, Kind: FaultProtocol, Err: fmt.Errorf("the answer is no %T: %w", answer, err)}
+	}
+	return nil
+}
+
+// marshal encodes a message; encoding fails for no message of ours.
+func marshal(m Message) []byte {
+	b, err := m.MarshalVT()
+	if err != nil {
+		panic(fmt.Sprintf("encoding a %T: %v", m, err))
+	}
+	return b
+}
+
+// Call calls an operation. Calls run in parallel, each in an instance of its own.
+// Scope names the task that the call is about; nil: none. The context bounds the
+// call, host calls included; without a deadline the configured one applies, but for
+// wait_task.
+//
+// # Errors
+//
+// An [abi.Error] is what the plugin answered, or UNIMPLEMENTED when it does not
+// export the operation. A [FaultError] means that the guest misbehaved or was too
+// slow; its instance is gone and the next call gets another. Otherwise the context's.
+func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskScope) ([]byte, error) {
+	if !p.Has(op) {
+		return nil, abi.NewError(abi.Unimplemented, fmt.Sprintf("plugin %s does not export %s", p.Name(), op))
+	}
+	if len(input) > p.host.cfg.Limits.InputBytes {
+		return nil, abi.NewError(abi.ResourceExhausted, fmt.Sprintf("plugin %s: %s: the input has %d bytes, the limit is %d", p.Name(), op, len(input), p.host.cfg.Limits.InputBytes))
+	}
+	if _, bounded := ctx.Deadline(); !bounded && op != abi.OpDriverWaitTask {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, p.host.cfg.Limits.CallTimeout, errTooSlow)
+		defer cancel()
+	}
+	var output []byte
+	err := p.pool.use(ctx, op, func(ctx context.Context, inst *instance) (whole bool, err error) {
+		output, whole, err = p.callInstance(ctx, inst, op, input, scope)
+		return whole, err
+	})
+	return output, err
+}
+
+// call is the state of one call, for the host functions that the guest calls in it.
+type call struct {
+	plugin *Plugin
+	op     string
+	scope  *TaskScope
+	input  []byte
+
+	output   []byte
+	answered bool
+	staged   []byte // the last capability's answer
+	logs     []taskLog
+}
+
+type callKey struct{}
+
+func withCall(ctx context.Context, c *call) context.Context {
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+// callOf returns the call that a host function runs in.
+func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
+
+// callInstance enters the guest. The instance is whole when the guest returned by
+// itself, whatever it answered.
+func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, input []byte, scope *TaskScope) (output []byte, whole bool, err error) {
+	c := &call{plugin: p, op: op, scope: scope, input: input}
+	defer c.closeLogs()
+	f := inst.funcs[op]
+	if f == nil {
+		f = inst.module.ExportedFunction(op)
+		inst.funcs[op] = f
+	}
+	status, err := enter(withCall(ctx, c), f, uint64(len(input)))
+	if err != nil {
+		return nil, false, p.fault(ctx, c, err)
+	}
+	if !c.answered {
+		return nil, false, c.protocol("returned %d without handing an answer over", status)
+	}
+	if status == 0 {
+		return c.output, true, nil
+	}
+	var m wasmnodev1.Error
+	if err := m.UnmarshalVT(c.output); err != nil || m.Code == 0 {
+		return nil, false, c.protocol("returned %d with an answer that is no Error message", status)
+	}
+	answer := abi.FromProto(&m)
+	answer.Message = printable(answer.Message, maxErrorText)
+	return nil, true, answer
+}
+
+// maxErrorText bounds the text of an error that a guest answers.
+const maxErrorText = 4 << 10
+
+func (c *call) protocol(format string, args ...any) error {
+	return &FaultError{Plugin: c.plugin.Name(), Op: c.op, Kind: FaultProtocol, Err: fmt.Errorf(format, args...)}
+}
+
+// errTooSlow is the cause of a deadline of the host's own.
+var errTooSlow = fmt.Errorf("took too long: %w", context.DeadlineExceeded)
+
+// fault tells what an error of a guest call means.
+func (p *Plugin) fault(ctx context.Context, c *call, err error) error {
+	f := &FaultError{Plugin: p.Name(), Op: c.op, Err: err}
+	var refused *protocolError
+	switch {
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
+		return fmt.Errorf("plugin %s: %s: %w", p.Name(), c.op, context.Canceled)
+	case ctx.Err() != nil && context.Cause(ctx) == error(errClosed):
+		return errClosed
+	case ctx.Err() != nil:
+		f.Kind, f.Err = FaultTimeout, context.DeadlineExceeded
+		if deadline, ok := ctx.Deadline(); ok {
+			f.Err = fmt.Errorf("still running %s after its deadline: %w", time.Since(deadline).Round(time.Millisecond), context.DeadlineExceeded)
+		}
+	case errors.As(err, &refused):
+		f.Kind, f.Err = FaultProtocol, refused
+	case isHostBug(err):
+		f.Kind = FaultHost
+		p.logger.Error("a host function failed: this is a bug of the node, not of the plugin", "op", c.op, "error", err)
+	case exited(err):
+		f.Kind = FaultExit
+	default:
+		f.Kind = FaultTrap
+	}
+	return f
+}

@@ -1,0 +1,114 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/wasmnode/wasmnode/abi"
+)
+
+// Grants are what an operator permits a plugin. The zero value permits what every
+// plugin has: to be called, to log, to report on its tasks, clocks, randomness, and
+// WASI programs from a task's own directory.
+type Grants struct {
+	FS   FSGrant
+	Wasm WasmGrant
+}
+
+// FSGrant is the directories that a plugin's own code sees, at the paths that they
+// have on the host. Absolute, clean paths; no patterns.
+type FSGrant struct {
+	ReadOnly  []string
+	ReadWrite []string
+}
+
+// WasmGrant bounds the WASI programs that a plugin starts as workloads.
+type WasmGrant struct {
+	// Denied: none at all.
+	Denied bool
+	// Directories are where absolute module paths and mounts may lie, beside the
+	// task's own directories. Absolute, clean paths; no patterns.
+	Directories []string
+	// MaxPrograms bounds how many the plugin may have started and not seen end; 0:
+	// the supervisor's own bound.
+	MaxPrograms int
+}
+
+// Validate reports every path that is not absolute and clean.
+func (g Grants) Validate() error {
+	var errs []error
+	check := func(where string, paths []string) {
+		for _, p := range paths {
+			if !filepath.IsAbs(p) || filepath.Clean(p) != p || strings.ContainsAny(p, "*?[") {
+				errs = append(errs, fmt.Errorf("grant %s: %q has to be an absolute path without \"..\", \"//\" or patterns", where, p))
+			}
+		}
+	}
+	check("fs.read_only", g.FS.ReadOnly)
+	check("fs.read_write", g.FS.ReadWrite)
+	check("wasm.directories", g.Wasm.Directories)
+	if g.Wasm.MaxPrograms < 0 {
+		errs = append(errs, fmt.Errorf("grant wasm.max_programs: %d is negative", g.Wasm.MaxPrograms))
+	}
+	return errors.Join(errs...)
+}
+
+// MissingGrantError says what a plugin needs that the operator has not granted.
+type MissingGrantError struct {
+	Plugin     string
+	Capability string
+	// Fix is the configuration that would grant it.
+	Fix string
+}
+
+// Error returns one line.
+func (e *MissingGrantError) Error() string {
+	return fmt.Sprintf("needs grant %s: add %s", e.Capability, e.Fix)
+}
+
+// missingGrant compares the plugin's imports with its grants.
+func (p *Plugin) missingGrant(g Grants) error {
+	for _, module := range p.spec.Capabilities {
+		if module == abi.ModuleWasm && g.Wasm.Denied {
+			return &MissingGrantError{p.Name(), module, fmt.Sprintf(`plugin %q { grant { wasm { enabled = true } } }`, p.Name())}
+		}
+	}
+	return nil
+}
+
+// Granted lists the host modules that the plugin imports and may use, and the bounds
+// of those that have some, for people.
+func (p *Plugin) Granted() []string {
+	s := p.currentSettings()
+	if s == nil {
+		return nil
+	}
+	var out []string
+	for _, module := range p.spec.Capabilities {
+		switch module {
+		case abi.ModuleWASI:
+			out = append(out, describeGrant(module, "ro", s.grants.FS.ReadOnly, "rw", s.grants.FS.ReadWrite))
+		case abi.ModuleWasm:
+			out = append(out, describeGrant(module, "dirs", s.grants.Wasm.Directories, "", nil))
+		default:
+			out = append(out, module)
+		}
+	}
+	return out
+}
+
+func describeGrant(module, a string, as []string, b string, bs []string) string {
+	var bounds []string
+	for _, p := range as {
+		bounds = append(bounds, a+":"+p)
+	}
+	for _, p := range bs {
+		bounds = append(bounds, b+":"+p)
+	}
+	if len(bounds) == 0 {
+		return module
+	}
+	return module + "(" + strings.Join(bounds, " ") + ")"
+}

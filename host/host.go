@@ -1,0 +1,126 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+// Config is what a host stands on. Logger, Engine and Workloads are required.
+type Config struct {
+	Logger    hclog.Logger
+	Engine    *engine.Engine
+	Workloads workload.Supervisor
+	// OnTaskEvent takes the task events that plugins send, under the plugin's name.
+	// It must not block.
+	OnTaskEvent func(plugin string, e *wasmnodev1.TaskEvent)
+	// OnRefresh is told that a plugin wants its fingerprint polled now. It must not
+	// block.
+	OnRefresh func(plugin string)
+	// Version is the node's, as plugins are told.
+	Version string
+	// Limits bound every plugin; fields that are zero take their defaults.
+	Limits Limits
+}
+
+// Limits bound a plugin. Zero takes the default of [DefaultLimits].
+type Limits struct {
+	FileBytes     int           // of the file
+	MemoryBytes   uint64        // of one instance
+	InputBytes    int           // of a call's input
+	OutputBytes   int           // of a call's answer, and of what a capability stages
+	Instances     int           // at work at once, waiting ones not counted
+	Waiters       int           // instances parked in wait_task at once
+	IdleInstances int           // kept at rest
+	CallTimeout   time.Duration // of a call whose context has no deadline, but wait_task
+	DescribeTime  time.Duration // for instantiating and describing a new file
+	LogLineBytes  int           // of one log line; longer ones are cut
+	LogsPerSecond int           // a burst of twice as many is let through
+	EventsPerSec  int           // task events, likewise
+}
+
+// DefaultLimits returns the limits in force where the configuration says nothing.
+func DefaultLimits() Limits {
+	return Limits{
+		FileBytes:     64 << 20,  // a Go plugin with net/http is 10 MB
+		MemoryBytes:   128 << 20, // a Go plugin at rest needs 3 MB
+		InputBytes:    4 << 20,   // an environment and a config are some kilobytes
+		OutputBytes:   4 << 20,
+		Instances:     32,   // more than a machine has cores to run guests on
+		Waiters:       4096, // drivers with many tasks poll instead
+		IdleInstances: 4,    // a Go instance at rest is 3 MB
+		CallTimeout:   30 * time.Second,
+		DescribeTime:  5 * time.Second,
+		LogLineBytes:  8 << 10,
+		LogsPerSecond: 100,
+		EventsPerSec:  50,
+	}
+}
+
+func (l Limits) withDefaults() Limits {
+	d := DefaultLimits()
+	orDefault(&l.FileBytes, d.FileBytes)
+	orDefault(&l.MemoryBytes, d.MemoryBytes)
+	orDefault(&l.InputBytes, d.InputBytes)
+	orDefault(&l.OutputBytes, d.OutputBytes)
+	orDefault(&l.Instances, d.Instances)
+	orDefault(&l.Waiters, d.Waiters)
+	orDefault(&l.IdleInstances, d.IdleInstances)
+	orDefault(&l.CallTimeout, d.CallTimeout)
+	orDefault(&l.DescribeTime, d.DescribeTime)
+	orDefault(&l.LogLineBytes, d.LogLineBytes)
+	orDefault(&l.LogsPerSecond, d.LogsPerSecond)
+	orDefault(&l.EventsPerSec, d.EventsPerSec)
+	return l
+}
+
+func orDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+// Host loads plugins. It is safe for concurrent use and holds nothing to close:
+// plugins are closed one by one, see [Plugin.Release].
+type Host struct{ cfg Config }
+
+// New returns a host.
+func New(cfg Config) *Host {
+	cfg.Limits = cfg.Limits.withDefaults()
+	if cfg.OnTaskEvent == nil {
+		cfg.OnTaskEvent = func(string, *wasmnodev1.TaskEvent) {}
+	}
+	if cfg.OnRefresh == nil {
+		cfg.OnRefresh = func(string) {}
+	}
+	return &Host{cfg: cfg}
+}
+
+// Load reads, checks, compiles and describes a plugin. Nothing is granted to it
+// yet: see [Plugin.Configure]. The caller owns the returned plugin's one reference.
+//
+// # Errors
+//
+// An [engine.StageError] names the stage that refused the file. The context bounds
+// describing; reading and compiling are bounded by limits.
+func (h *Host) Load(ctx context.Context, wasm []byte) (*Plugin, error) {
+	spec, err := Inspect(wasm, h.cfg.Limits.FileBytes)
+	if err != nil {
+		return nil, err
+	}
+	p := newPlugin(h, spec)
+	if p.module, err = h.cfg.Engine.Compile(ctx, wasm, engine.Options{MemoryMaxBytes: h.cfg.Limits.MemoryBytes, Link: linkCapabilities}); err != nil {
+		return nil, err
+	}
+	if err := p.describe(ctx); err != nil {
+		_ = p.module.Close(context.WithoutCancel(ctx))
+		return nil, &engine.StageError{Stage: engine.StageDescribe, Err: err}
+	}
+	return p, nil
+}

@@ -1,0 +1,185 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-version"
+	"golang.org/x/time/rate"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host/engine"
+)
+
+// Plugin is a loaded plugin. It is safe for concurrent use. Who uses it holds a
+// reference ([Plugin.Acquire], [Plugin.Release]); with the last one it is closed.
+type Plugin struct {
+	host    *Host
+	spec    *Spec
+	module  *engine.Module
+	pool    *pool
+	logger  hclog.Logger
+	logs    *limiter
+	events  *limiter
+	started counter // programs that it started
+
+	description *wasmnodev1.DriverDescribeResponse
+
+	mu       sync.Mutex
+	settings *settings // nil: nothing is granted
+	refs     int
+}
+
+// settings are what an operator decided about a plugin.
+type settings struct {
+	grants Grants
+	config []byte // JSON
+}
+
+func newPlugin(h *Host, spec *Spec) *Plugin {
+	limits := h.cfg.Limits
+	p := &Plugin{
+		host:   h,
+		spec:   spec,
+		logger: h.cfg.Logger,
+		logs:   newLimiter(rate.Limit(limits.LogsPerSecond), 2*limits.LogsPerSecond),
+		events: newLimiter(rate.Limit(limits.EventsPerSec), 2*limits.EventsPerSec),
+		refs:   1,
+	}
+	p.pool = newPool(p, limits)
+	return p
+}
+
+// Name is the name that the plugin gave itself.
+func (p *Plugin) Name() string { return p.description.Name }
+
+// Version is the plugin's own version.
+func (p *Plugin) Version() string { return p.description.Version }
+
+// Spec is what the file says of itself.
+func (p *Plugin) Spec() *Spec { return p.spec }
+
+// Digest identifies the exact file.
+func (p *Plugin) Digest() string { return p.spec.Digest }
+
+// Description is what the plugin said of itself; read-only.
+func (p *Plugin) Description() *wasmnodev1.DriverDescribeResponse { return p.description }
+
+// Has reports whether the plugin exports an operation. One that it exports and
+// answers with UNIMPLEMENTED counts as not exported.
+func (p *Plugin) Has(op string) bool { return slices.Contains(p.spec.Operations, op) }
+
+// validName is what a plugin may call itself.
+var validName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
+
+// describe asks the plugin who it is, before anything is granted to it.
+func (p *Plugin) describe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.host.cfg.Limits.DescribeTime, errTooSlow)
+	defer cancel()
+	op := abi.OpDriverDescribe
+	if p.spec.Kind == KindDevice {
+		return errors.New("this node has no use for device plugins yet")
+	}
+	p.description = &wasmnodev1.DriverDescribeResponse{Name: "unnamed plugin"}
+	answer := &wasmnodev1.DriverDescribeResponse{}
+	if err := Invoke(ctx, p, op, &wasmnodev1.DriverDescribeRequest{HostVersion: p.host.cfg.Version}, answer, nil); err != nil {
+		return err
+	}
+	// What was instantiated without grants must not serve with them.
+	p.pool.drain()
+	if err := checkDescription(answer); err != nil {
+		return err
+	}
+	p.description = answer
+	p.logger = p.logger.Named(answer.Name)
+	return nil
+}
+
+func checkDescription(d *wasmnodev1.DriverDescribeResponse) error {
+	if !validName.MatchString(d.Name) {
+		return fmt.Errorf("name %q: has to be a letter, then letters, digits, '_' or '-', at most 64 in all", printable(d.Name, 80))
+	}
+	if _, err := version.NewSemver(d.Version); err != nil {
+		return fmt.Errorf("plugin %s: version %q is no semantic version", d.Name, printable(d.Version, 80))
+	}
+	for field, schema := range map[string]string{"plugin_config_schema": d.PluginConfigSchema, "task_config_schema": d.TaskConfigSchema} {
+		if schema != "" && !json.Valid([]byte(schema)) {
+			return fmt.Errorf("plugin %s: %s is not JSON", d.Name, field)
+		}
+	}
+	if d.Capabilities == nil {
+		d.Capabilities = &wasmnodev1.DriverCapabilities{}
+	}
+	return nil
+}
+
+// Configure grants the plugin what the operator decided and hands it its
+// configuration, JSON that is valid under its schema. It may be called again; new
+// instances then get the new settings.
+//
+// # Errors
+//
+// A [MissingGrantError] when the plugin imports what is not granted; the plugin's
+// own error when it refuses the configuration.
+func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) error {
+	if err := grants.Validate(); err != nil {
+		return fmt.Errorf("plugin %q: %w", p.Name(), err)
+	}
+	if err := p.missingGrant(grants); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	before := p.settings
+	p.settings = &settings{grants: grants, config: config}
+	p.mu.Unlock()
+	p.pool.drain()
+	// A new instance is configured before anything else; this one tells whether
+	// the plugin takes the configuration.
+	if err := p.pool.try(ctx); err != nil {
+		p.mu.Lock()
+		p.settings = before
+		p.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+// currentSettings returns what is granted now; nil: nothing.
+func (p *Plugin) currentSettings() *settings {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.settings
+}
+
+// Acquire adds a reference. It reports false when the plugin is closed already.
+func (p *Plugin) Acquire() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refs == 0 {
+		return false
+	}
+	p.refs++
+	return true
+}
+
+// Release drops a reference. With the last one it waits for the calls that are under
+// way and closes the plugin.
+func (p *Plugin) Release() {
+	p.mu.Lock()
+	p.refs--
+	last := p.refs == 0
+	p.mu.Unlock()
+	if last {
+		p.pool.close()
+		if err := p.module.Close(context.Background()); err != nil {
+			p.logger.Warn("closing the plugin failed", "error", err)
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental/sysfs"
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host/rootfs"
+)
+
+// errClosed is the cause with which calls end when their plugin is closed.
+var errClosed = abi.NewRecoverableError(abi.Unavailable, "the plugin is closed")
+
+// pool holds a plugin's instances: those at work, counted, and a few at rest.
+type pool struct {
+	plugin *Plugin
+	slots  chan struct{} // one for each call at work
+	waits  chan struct{} // one for each wait_task
+	max    int           // at rest
+	life   context.Context
+	end    context.CancelCauseFunc
+
+	mu     sync.Mutex
+	idle   []*instance
+	era    int // instances of an earlier era are not kept
+	closed bool
+	calls  sync.WaitGroup
+}
+
+func newPool(p *Plugin, l Limits) *pool {
+	life, end := context.WithCancelCause(context.Background())
+	return &pool{
+		plugin: p,
+		slots:  make(chan struct{}, l.Instances),
+		waits:  make(chan struct{}, l.Waiters),
+		max:    l.IdleInstances,
+		life:   life,
+		end:    end,
+	}
+}
+
+// instance is one instantiated guest. One call at a time uses it.
+type instance struct {
+	module api.Module
+	funcs  map[string]api.Function
+	era    int
+	files  []*rootfs.FS
+	// ctx is the current call's: what the guest does that has no context of its own
+	// (sleeping) obeys it.
+	ctx context.Context
+}
+
+func (i *instance) close() {
+	_ = i.module.Close(context.Background())
+	for _, f := range i.files {
+		f.Close()
+	}
+}
+
+// use runs f with an instance, a fresh one or one at rest. The instance is kept only
+// when f succeeds in keeping it whole: on any fault it is closed.
+func (p *pool) use(ctx context.Context, op string, f func(context.Context, *instance) (whole bool, err error)) error {
+	if err := p.enter(); err != nil {
+		return err
+	}
+	defer p.calls.Done()
+	gate := p.slots
+	if op == abi.OpDriverWaitTask {
+		gate = p.waits
+	}
+	select {
+	case gate <- struct{}{}:
+		defer func() { <-gate }()
+	case <-ctx.Done():
+		return fmt.Errorf("plugin %s: %s: waiting for one of %d instances: %w", p.plugin.Name(), op, cap(gate), context.Cause(ctx))
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.life, func() { cancel(errClosed) })()
+	inst, err := p.take(ctx)
+	if err != nil {
+		return err
+	}
+	inst.ctx = ctx
+	whole, err := f(ctx, inst)
+	p.put(inst, whole)
+	return err
+}
+
+// enter counts a call, unless the pool is closed.
+func (p *pool) enter() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return errClosed
+	}
+	p.calls.Add(1)
+	return nil
+}
+
+// take returns an instance at rest, or makes one.
+func (p *pool) take(ctx context.Context) (*instance, error) {
+	p.mu.Lock()
+	if n := len(p.idle); n > 0 {
+		inst := p.idle[n-1]
+		p.idle = p.idle[:n-1]
+		p.mu.Unlock()
+		return inst, nil
+	}
+	era := p.era
+	p.mu.Unlock()
+	return p.make(ctx, era)
+}
+
+// put keeps an instance for the next call, or closes it.
+func (p *pool) put(inst *instance, whole bool) {
+	p.mu.Lock()
+	if whole && !p.closed && inst.era == p.era && len(p.idle) < p.max {
+		inst.ctx = nil
+		p.idle = append(p.idle, inst)
+		inst = nil
+	}
+	p.mu.Unlock()
+	if inst != nil {
+		inst.close()
+	}
+}
+
+// try makes an instance and keeps it: it fails when the plugin cannot be set up.
+func (p *pool) try(ctx context.Context) error {
+	return p.use(ctx, abi.OpDriverConfigure, func(context.Context, *instance) (bool, error) { return true, nil })
+}
+
+// drain closes the instances at rest; those at work are closed when they are done.
+func (p *pool) drain() {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle = nil
+	p.era++
+	p.mu.Unlock()
+	for _, i := range idle {
+		i.close()
+	}
+}
+
+// close ends all calls and waits for them.
+func (p *pool) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.end(errClosed)
+	p.calls.Wait()
+	p.drain()
+}
+
+// make instantiates the plugin, runs its initialiser and configures it.
+func (p *pool) make(ctx context.Context, era int) (_ *instance, err error) {
+	settings := p.plugin.currentSettings()
+	inst := &instance{funcs: map[string]api.Function{}, era: era, ctx: ctx}
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, f := range inst.files {
+			f.Close()
+		}
+		if inst.module != nil {
+			_ = inst.module.Close(context.Background())
+		}
+	}()
+	cfg, err := p.plugin.moduleConfig(inst, settings)
+	if err != nil {
+		return nil, err
+	}
+	c := &call{plugin: p.plugin, op: abi.ExportInitialize}
+	inst.module, err = p.plugin.module.Instantiate(withCall(ctx, c), cfg)
+	if err != nil {
+		return nil, p.plugin.fault(ctx, c, err)
+	}
+	if settings != nil {
+		request := &wasmnodev1.DriverConfigureRequest{Config: settings.config}
+		if _, _, err := p.plugin.callInstance(ctx, inst, abi.OpDriverConfigure, marshal(request), nil); err != nil {
+			return nil, err
+		}
+	}
+	return inst, nil
+}
+
+// moduleConfig is what an instance sees of the world.
+func (p *Plugin) moduleConfig(inst *instance, s *settings) (wazero.ModuleConfig, error) {
+	cfg := wazero.NewModuleConfig().
+		WithName("").
+		WithStartFunctions(abi.ExportInitialize).
+		WithStdout(&lineLogger{plugin: p, level: wasmnodev1.LogLevel_LOG_LEVEL_INFO}).
+		WithStderr(&lineLogger{plugin: p, level: wasmnodev1.LogLevel_LOG_LEVEL_WARN}).
+		WithRandSource(rand.Reader).
+		WithSysWalltime().
+		WithSysNanotime().
+		WithNanosleep(inst.sleep).
+		WithOsyield(func() {})
+	if s == nil {
+		return cfg, nil
+	}
+	files := wazero.NewFSConfig()
+	mount := func(dirs []string, readOnly bool) error {
+		for _, dir := range dirs {
+			root, err := rootfs.Open(dir, readOnly)
+			if err != nil {
+				return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("plugin %s: granted directory: %v", p.Name(), err))
+			}
+			inst.files = append(inst.files, root)
+			files = files.(sysfs.FSConfig).WithSysFSMount(root, dir)
+		}
+		return nil
+	}
+	if err := errors.Join(mount(s.grants.FS.ReadOnly, true), mount(s.grants.FS.ReadWrite, false)); err != nil {
+		return nil, err
+	}
+	return cfg.WithFSConfig(files), nil
+}
+
+// sleep pauses the guest and ends it there when its call is over: a guest that
+// merely woke up would go back to sleep.
+func (i *instance) sleep(ns int64) {
+	timer := time.NewTimer(time.Duration(ns))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-i.ctx.Done():
+		panic(sys.NewExitError(sys.ExitCodeContextCanceled))
+	}
+}

@@ -1,0 +1,209 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+// maxProgramBytes bounds a task's module: a Go program with net/http is 10 MB.
+const maxProgramBytes = 64 << 20
+
+// wasmFuncs is wasmnode:wasm/v1: WASI programs as workloads.
+var wasmFuncs = map[string]hostFunc{
+	abi.FuncWasmStart: structured(wasmStart),
+}
+
+// wasmStart starts a program as the workload of the task that the call is about. The
+// task bounds its identity, its logs and its memory; the plugin chooses the rest,
+// within the task's directories and what was granted.
+func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
+	r := &wasmnodev1.WasmStartRequest{}
+	if err := r.UnmarshalVT(request); err != nil {
+		return nil, abi.NewError(abi.InvalidArgument, "not a WasmStartRequest message")
+	}
+	s := c.plugin.currentSettings()
+	switch {
+	case s == nil:
+		return nil, abi.NewError(abi.PermissionDenied, "starting programs: not before the plugin is configured")
+	case s.grants.Wasm.Denied:
+		return nil, abi.NewError(abi.PermissionDenied, (&MissingGrantError{Capability: abi.ModuleWasm, Fix: fmt.Sprintf(`plugin %q { grant { wasm { enabled = true } } }`, c.plugin.Name())}).Error())
+	case c.scope == nil || c.op != abi.OpDriverStartTask && c.op != abi.OpDriverRecoverTask:
+		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("a program can be started in %s, not in %s", abi.OpDriverStartTask, c.op))
+	}
+	reach := reachOf(c, s.grants.Wasm)
+	module, err := reach.readModule(r.Module)
+	if err != nil {
+		return nil, err
+	}
+	mounts, err := reach.mounts(r.Mounts)
+	if err != nil {
+		return nil, err
+	}
+	task := c.scope.Config
+	spec := &workload.Spec{
+		ID:             task.Id,
+		Env:            r.Env,
+		MemoryMaxBytes: memoryFor(task, r.MemoryMaxBytes),
+		WASI:           &workload.WASIProgram{Name: filepath.Base(r.Module), Module: module, Args: r.Args, Mounts: mounts},
+		Logs: workload.Logs{
+			StdoutPath:   task.StdoutPath,
+			StderrPath:   task.StderrPath,
+			MaxFiles:     int(task.GetLog().GetMaxFiles()),
+			MaxFileBytes: int64(task.GetLog().GetMaxFileSizeBytes()),
+			Disabled:     task.GetLog().GetDisabled(),
+		},
+	}
+	if err := c.plugin.startProgram(ctx, spec, s.grants.Wasm.MaxPrograms); err != nil {
+		return nil, err
+	}
+	return &wasmnodev1.WasmStartResponse{WorkloadId: spec.ID}, nil
+}
+
+// startProgram starts a workload and counts it against the plugin until it ends.
+func (p *Plugin) startProgram(ctx context.Context, spec *workload.Spec, limit int) error {
+	if n := p.started.Add(1); limit > 0 && n > int64(limit) {
+		p.started.Add(-1)
+		return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("the plugin has %d programs running, which is what its grant allows (wasm.max_programs)", limit))
+	}
+	if err := p.host.cfg.Workloads.Start(ctx, spec); err != nil {
+		p.started.Add(-1)
+		return err
+	}
+	go func() {
+		defer p.started.Add(-1)
+		// The supervisor answers when the program ends, or when it is destroyed.
+		_, _ = p.host.cfg.Workloads.Wait(context.Background(), spec.ID)
+	}()
+	return nil
+}
+
+// memoryFor is the task's limit, or less where the plugin asks for less.
+func memoryFor(task *wasmnodev1.TaskConfig, asked uint64) uint64 {
+	limit := max(task.GetResources().GetMemoryMaxBytes(), task.GetResources().GetMemoryBytes())
+	if asked == 0 {
+		return limit
+	}
+	return min(limit, asked)
+}
+
+// reach is the part of the host's file system that a task's program may come from
+// and see.
+type reach struct {
+	plugin string
+	task   string   // where relative paths begin
+	own    []string // the task's directories
+	dirs   []string // granted ones
+}
+
+func reachOf(c *call, g WasmGrant) reach {
+	d := c.scope.Config.GetDirectories()
+	return reach{plugin: c.plugin.Name(), task: d.GetTask(), own: []string{d.GetTask(), d.GetShared()}, dirs: g.Directories}
+}
+
+// resolve returns a path as a base directory within reach and the rest below it.
+func (r reach) resolve(path string, bases []string) (base, rest string, err error) {
+	if path == "" || strings.ContainsRune(path, 0) {
+		return "", "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is no path", printable(path, 256)))
+	}
+	if !filepath.IsAbs(path) {
+		if !filepath.IsLocal(path) {
+			return "", "", abi.NewError(abi.PermissionDenied, fmt.Sprintf("path %s leads out of the task's directory", printable(path, 256)))
+		}
+		return r.task, path, nil
+	}
+	clean := filepath.Clean(path)
+	for _, base := range bases {
+		if rest, err := filepath.Rel(base, clean); base != "" && err == nil && filepath.IsLocal(rest) {
+			return base, rest, nil
+		}
+	}
+	return "", "", abi.NewError(abi.PermissionDenied, fmt.Sprintf(
+		"path %s is neither in the task's directory nor granted: add plugin %q { grant { wasm { directories = [%q] } } }",
+		printable(path, 256), r.plugin, filepath.Dir(clean)))
+}
+
+// readModule reads a program's module.
+func (r reach) readModule(path string) ([]byte, error) {
+	base, rest, err := r.resolve(path, append(r.own, r.dirs...))
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		return nil, fileError("module", path, err)
+	}
+	defer root.Close()
+	f, err := root.Open(rest)
+	if err != nil {
+		return nil, fileError("module", path, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fileError("module", path, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("module %s is not a file", printable(path, 256)))
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxProgramBytes+1))
+	if err != nil {
+		return nil, fileError("module", path, err)
+	}
+	if len(b) > maxProgramBytes {
+		return nil, abi.NewError(abi.ResourceExhausted, fmt.Sprintf("module %s has more than %d bytes", printable(path, 256), maxProgramBytes))
+	}
+	return b, nil
+}
+
+// mounts checks what a program is to see. Symbolic links that lead out of what is
+// within reach are refused here; those inside a mount, by the mount.
+func (r reach) mounts(asked []*wasmnodev1.Mount) ([]workload.Mount, error) {
+	out := make([]workload.Mount, 0, len(asked))
+	for _, m := range asked {
+		if !filepath.IsAbs(m.GetTaskPath()) {
+			return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount target %q is not absolute", printable(m.GetTaskPath(), 256)))
+		}
+		base, rest, err := r.resolve(m.GetHostPath(), append(r.own, r.dirs...))
+		if err != nil {
+			return nil, err
+		}
+		root, err := os.OpenRoot(base)
+		if err != nil {
+			return nil, fileError("mount", m.GetHostPath(), err)
+		}
+		_, err = root.Stat(rest)
+		root.Close()
+		if err != nil {
+			return nil, fileError("mount", m.GetHostPath(), err)
+		}
+		out = append(out, workload.Mount{GuestPath: filepath.Clean(m.GetTaskPath()), HostPath: filepath.Join(base, rest), ReadOnly: m.GetReadOnly()})
+	}
+	return out, nil
+}
+
+// fileError tells a guest why a file cannot be had, without more of the host than it
+// named itself.
+func fileError(what, path string, err error) error {
+	code := abi.FailedPrecondition
+	var pathErr *os.PathError
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		code = abi.NotFound
+	case errors.Is(err, os.ErrPermission):
+		code = abi.PermissionDenied
+	}
+	cause := err
+	if errors.As(err, &pathErr) {
+		cause = pathErr.Err
+	}
+	return abi.NewError(code, fmt.Sprintf("%s %s: %v", what, printable(path, 256), cause))
+}

@@ -1,0 +1,118 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/workload/logfile"
+)
+
+// Bounds of a task event.
+const (
+	maxEventText       = 1 << 10
+	maxAnnotations     = 32
+	maxAnnotationBytes = 256
+)
+
+// The streams of [abi.FuncTaskOutput].
+const (
+	streamStdout = 1
+	streamStderr = 2
+)
+
+// taskFuncs is wasmnode:task/v1: what a driver says about its tasks. It needs no
+// grant; rates and sizes are bounded.
+var taskFuncs = map[string]hostFunc{
+	abi.FuncTaskEvent: structured(taskEvent),
+	abi.FuncTaskRefresh: {
+		run: func(ctx context.Context, _ api.Module, _ []uint64) {
+			p := callOf(ctx).plugin
+			p.host.cfg.OnRefresh(p.Name())
+		},
+	},
+	abi.FuncTaskOutput: {
+		params:  []api.ValueType{i32, i32, i32},
+		results: []api.ValueType{i64},
+		run: func(ctx context.Context, m api.Module, stack []uint64) {
+			c := callOf(ctx)
+			data := read(m, stack[1], stack[2], c.plugin.host.cfg.Limits.OutputBytes)
+			stack[0] = c.stage(nil, c.writeOutput(uint32(stack[0]), data))
+		},
+	},
+}
+
+// taskEvent passes a task event on.
+func taskEvent(_ context.Context, c *call, request []byte) (Message, error) {
+	e := &wasmnodev1.TaskEvent{}
+	if err := e.UnmarshalVT(request); err != nil {
+		return nil, abi.NewError(abi.InvalidArgument, "not a TaskEvent message")
+	}
+	if c.plugin.currentSettings() == nil {
+		return nil, abi.NewError(abi.PermissionDenied, "task events: not before the plugin is configured")
+	}
+	if c.scope != nil && e.TaskId != c.scope.Config.Id {
+		return nil, abi.NewError(abi.PermissionDenied, fmt.Sprintf("this call is about task %s, not %s", c.scope.Config.Id, printable(e.TaskId, 128)))
+	}
+	if len(e.Annotations) > maxAnnotations {
+		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("%d annotations, the limit is %d", len(e.Annotations), maxAnnotations))
+	}
+	if _, ok := c.plugin.events.allow(); !ok {
+		return nil, abi.NewRecoverableError(abi.ResourceExhausted, "too many task events a second")
+	}
+	clean := &wasmnodev1.TaskEvent{TaskId: e.TaskId, Message: printable(e.Message, maxEventText), Annotations: map[string]string{}}
+	for k, v := range e.Annotations {
+		clean.Annotations[printable(k, maxAnnotationBytes)] = printable(v, maxAnnotationBytes)
+	}
+	c.plugin.host.cfg.OnTaskEvent(c.plugin.Name(), clean)
+	return nil, nil
+}
+
+// taskLog is a log file that is open for the rest of a call.
+type taskLog struct {
+	stream uint32
+	writer io.WriteCloser
+}
+
+// writeOutput appends to the task's standard output or error.
+func (c *call) writeOutput(stream uint32, data []byte) error {
+	if c.scope == nil {
+		return abi.NewError(abi.FailedPrecondition, "this call is about no task, so there is no output to write to")
+	}
+	for _, l := range c.logs {
+		if l.stream == stream {
+			_, err := l.writer.Write(data)
+			return err
+		}
+	}
+	cfg := c.scope.Config
+	path := ""
+	switch stream {
+	case streamStdout:
+		path = cfg.StdoutPath
+	case streamStderr:
+		path = cfg.StderrPath
+	default:
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("there is no stream %d: 1 is standard output, 2 is standard error", stream))
+	}
+	if cfg.GetLog().GetDisabled() {
+		return nil
+	}
+	w, err := logfile.Open(path, int(cfg.GetLog().GetMaxFiles()), int64(cfg.GetLog().GetMaxFileSizeBytes()))
+	if err != nil {
+		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the task's log: %v", err))
+	}
+	c.logs = append(c.logs, taskLog{stream, w})
+	_, err = w.Write(data)
+	return err
+}
+
+func (c *call) closeLogs() {
+	for _, l := range c.logs {
+		l.writer.Close()
+	}
+}

@@ -1,0 +1,41 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/wasmnode/wasmnode/abi"
+)
+
+// counter is a number that many goroutines change.
+type counter = atomic.Int64
+
+// abiFuncs is wasmnode:abi/v1, which moves a call's bytes. It needs no grant.
+var abiFuncs = map[string]hostFunc{
+	abi.FuncInput: {
+		params: []api.ValueType{i32},
+		run: func(ctx context.Context, m api.Module, stack []uint64) {
+			write(m, stack[0], callOf(ctx).input)
+		},
+	},
+	abi.FuncOutput: {
+		params: []api.ValueType{i32, i32},
+		run: func(ctx context.Context, m api.Module, stack []uint64) {
+			c := callOf(ctx)
+			if c.answered {
+				panic(&protocolError{fmt.Sprintf("hands a second answer over in %s", c.op)})
+			}
+			c.output = read(m, stack[0], stack[1], c.plugin.host.cfg.Limits.OutputBytes)
+			c.answered = true
+		},
+	},
+	abi.FuncResult: {
+		params: []api.ValueType{i32},
+		run: func(ctx context.Context, m api.Module, stack []uint64) {
+			write(m, stack[0], callOf(ctx).staged)
+		},
+	},
+}
