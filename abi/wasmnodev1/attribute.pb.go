@@ -6,8 +6,7 @@ package wasmnodev1
 
 import (
 	binary "encoding/binary"
-	fmt "fmt"
-	protobuf_go_lite "github.com/aperturerobotics/protobuf-go-lite"
+	protowire "github.com/wasmnode/wasmnode/abi/internal/protowire"
 	io "io"
 	math "math"
 	slices "slices"
@@ -119,7 +118,7 @@ func (m *Attribute) CloneVT() *Attribute {
 	return r
 }
 
-func (m *Attribute) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *Attribute) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -314,7 +313,7 @@ func (m *Attribute) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if len(m.Unit) > 0 {
 		i -= len(m.Unit)
 		copy(dAtA[i:], m.Unit)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Unit)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Unit)))
 		i--
 		dAtA[i] = 0x2a
 	}
@@ -330,7 +329,7 @@ func (m *Attribute_StringValue) MarshalToSizedBufferVT(dAtA []byte) (int, error)
 	i := len(dAtA)
 	i -= len(m.StringValue)
 	copy(dAtA[i:], m.StringValue)
-	i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.StringValue)))
+	i = protowire.EncodeVarint(dAtA, i, uint64(len(m.StringValue)))
 	i--
 	dAtA[i] = 0xa
 	return len(dAtA) - i, nil
@@ -359,7 +358,7 @@ func (m *Attribute_IntValue) MarshalToVT(dAtA []byte) (int, error) {
 
 func (m *Attribute_IntValue) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	i := len(dAtA)
-	i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.IntValue))
+	i = protowire.EncodeVarint(dAtA, i, uint64(m.IntValue))
 	i--
 	dAtA[i] = 0x18
 	return len(dAtA) - i, nil
@@ -388,7 +387,7 @@ func (m *Attribute) SizeVT() (n int) {
 	}
 	l = len(m.Unit)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -401,7 +400,7 @@ func (m *Attribute_StringValue) SizeVT() (n int) {
 	var l int
 	_ = l
 	l = len(m.StringValue)
-	n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+	n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	return n
 }
 func (m *Attribute_BoolValue) SizeVT() (n int) {
@@ -419,7 +418,7 @@ func (m *Attribute_IntValue) SizeVT() (n int) {
 	}
 	var l int
 	_ = l
-	n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.IntValue))
+	n += 1 + protowire.SizeOfVarint(uint64(m.IntValue))
 	return n
 }
 func (m *Attribute_FloatValue) SizeVT() (n int) {
@@ -438,35 +437,35 @@ func (m *Attribute) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: Attribute: wiretype end group for non-group")
+			return protowire.Errorf("proto: Attribute: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: Attribute: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: Attribute: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field StringValue", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field StringValue", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -475,11 +474,11 @@ func (m *Attribute) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field BoolValue", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field BoolValue", wireType)
 			}
 			var v int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			v = int(_v)
 			if err != nil {
 				return err
@@ -488,21 +487,21 @@ func (m *Attribute) UnmarshalVT(dAtA []byte) error {
 			m.Value = &Attribute_BoolValue{BoolValue: b}
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field IntValue", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field IntValue", wireType)
 			}
 			var v int64
-			v, iNdEx, err = protobuf_go_lite.DecodeVarintInt64(dAtA, iNdEx)
+			v, iNdEx, err = protowire.DecodeVarintInt64(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			m.Value = &Attribute_IntValue{IntValue: v}
 		case 4:
 			if wireType != 1 {
-				return fmt.Errorf("proto: wrong wireType = %d for field FloatValue", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field FloatValue", wireType)
 			}
 			var v uint64
 			var _v64 uint64
-			_v64, iNdEx, err = protobuf_go_lite.DecodeFixed64(dAtA, iNdEx)
+			_v64, iNdEx, err = protowire.DecodeFixed64(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
@@ -510,20 +509,20 @@ func (m *Attribute) UnmarshalVT(dAtA []byte) error {
 			m.Value = &Attribute_FloatValue{FloatValue: float64(math.Float64frombits(v))}
 		case 5:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Unit", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Unit", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -532,12 +531,12 @@ func (m *Attribute) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF

@@ -5,8 +5,7 @@
 package wasmnodev1
 
 import (
-	fmt "fmt"
-	protobuf_go_lite "github.com/aperturerobotics/protobuf-go-lite"
+	protowire "github.com/wasmnode/wasmnode/abi/internal/protowire"
 	io "io"
 	slices "slices"
 	strconv "strconv"
@@ -829,7 +828,7 @@ func (m *DriverDescribeRequest) CloneVT() *DriverDescribeRequest {
 	return r
 }
 
-func (m *DriverDescribeRequest) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverDescribeRequest) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -849,7 +848,7 @@ func (m *DriverDescribeResponse) CloneVT() *DriverDescribeResponse {
 	return r
 }
 
-func (m *DriverDescribeResponse) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverDescribeResponse) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -867,7 +866,7 @@ func (m *DriverCapabilities) CloneVT() *DriverCapabilities {
 	return r
 }
 
-func (m *DriverCapabilities) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverCapabilities) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -885,7 +884,7 @@ func (m *DriverConfigureRequest) CloneVT() *DriverConfigureRequest {
 	return r
 }
 
-func (m *DriverConfigureRequest) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverConfigureRequest) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -900,7 +899,7 @@ func (m *DriverConfigureResponse) CloneVT() *DriverConfigureResponse {
 	return r
 }
 
-func (m *DriverConfigureResponse) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverConfigureResponse) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -915,7 +914,7 @@ func (m *DriverFingerprintRequest) CloneVT() *DriverFingerprintRequest {
 	return r
 }
 
-func (m *DriverFingerprintRequest) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverFingerprintRequest) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -939,7 +938,7 @@ func (m *DriverFingerprintResponse) CloneVT() *DriverFingerprintResponse {
 	return r
 }
 
-func (m *DriverFingerprintResponse) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverFingerprintResponse) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -955,7 +954,7 @@ func (m *DriverStartTaskRequest) CloneVT() *DriverStartTaskRequest {
 	return r
 }
 
-func (m *DriverStartTaskRequest) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverStartTaskRequest) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -972,7 +971,7 @@ func (m *DriverStartTaskResponse) CloneVT() *DriverStartTaskResponse {
 	return r
 }
 
-func (m *DriverStartTaskResponse) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverStartTaskResponse) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -989,7 +988,7 @@ func (m *DriverRecoverTaskRequest) CloneVT() *DriverRecoverTaskRequest {
 	return r
 }
 
-func (m *DriverRecoverTaskRequest) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverRecoverTaskRequest) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1005,7 +1004,7 @@ func (m *DriverRecoverTaskResponse) CloneVT() *DriverRecoverTaskResponse {
 	return r
 }
 
-func (m *DriverRecoverTaskResponse) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverRecoverTaskResponse) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1022,7 +1021,7 @@ func (m *DriverWaitTaskRequest) CloneVT() *DriverWaitTaskRequest {
 	return r
 }
 
-func (m *DriverWaitTaskRequest) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverWaitTaskRequest) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1039,7 +1038,7 @@ func (m *DriverWaitTaskResponse) CloneVT() *DriverWaitTaskResponse {
 	return r
 }
 
-func (m *DriverWaitTaskResponse) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverWaitTaskResponse) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1058,7 +1057,7 @@ func (m *DriverStopTaskRequest) CloneVT() *DriverStopTaskRequest {
 	return r
 }
 
-func (m *DriverStopTaskRequest) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverStopTaskRequest) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1074,7 +1073,7 @@ func (m *DriverStopTaskResponse) CloneVT() *DriverStopTaskResponse {
 	return r
 }
 
-func (m *DriverStopTaskResponse) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverStopTaskResponse) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1092,7 +1091,7 @@ func (m *DriverSignalTaskRequest) CloneVT() *DriverSignalTaskRequest {
 	return r
 }
 
-func (m *DriverSignalTaskRequest) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverSignalTaskRequest) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1108,7 +1107,7 @@ func (m *DriverSignalTaskResponse) CloneVT() *DriverSignalTaskResponse {
 	return r
 }
 
-func (m *DriverSignalTaskResponse) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverSignalTaskResponse) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1126,7 +1125,7 @@ func (m *DriverDestroyTaskRequest) CloneVT() *DriverDestroyTaskRequest {
 	return r
 }
 
-func (m *DriverDestroyTaskRequest) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverDestroyTaskRequest) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1141,7 +1140,7 @@ func (m *DriverDestroyTaskResponse) CloneVT() *DriverDestroyTaskResponse {
 	return r
 }
 
-func (m *DriverDestroyTaskResponse) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverDestroyTaskResponse) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1158,7 +1157,7 @@ func (m *DriverInspectTaskRequest) CloneVT() *DriverInspectTaskRequest {
 	return r
 }
 
-func (m *DriverInspectTaskRequest) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverInspectTaskRequest) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1174,7 +1173,7 @@ func (m *DriverInspectTaskResponse) CloneVT() *DriverInspectTaskResponse {
 	return r
 }
 
-func (m *DriverInspectTaskResponse) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverInspectTaskResponse) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1191,7 +1190,7 @@ func (m *DriverTaskStatsRequest) CloneVT() *DriverTaskStatsRequest {
 	return r
 }
 
-func (m *DriverTaskStatsRequest) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverTaskStatsRequest) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1207,7 +1206,7 @@ func (m *DriverTaskStatsResponse) CloneVT() *DriverTaskStatsResponse {
 	return r
 }
 
-func (m *DriverTaskStatsResponse) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverTaskStatsResponse) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1228,7 +1227,7 @@ func (m *DriverExecTaskRequest) CloneVT() *DriverExecTaskRequest {
 	return r
 }
 
-func (m *DriverExecTaskRequest) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverExecTaskRequest) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1250,7 +1249,7 @@ func (m *DriverExecTaskResponse) CloneVT() *DriverExecTaskResponse {
 	return r
 }
 
-func (m *DriverExecTaskResponse) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverExecTaskResponse) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1857,7 +1856,7 @@ func (m *DriverDescribeRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error)
 	if len(m.HostVersion) > 0 {
 		i -= len(m.HostVersion)
 		copy(dAtA[i:], m.HostVersion)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.HostVersion)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.HostVersion)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -1897,14 +1896,14 @@ func (m *DriverDescribeResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error
 	if len(m.TaskConfigSchema) > 0 {
 		i -= len(m.TaskConfigSchema)
 		copy(dAtA[i:], m.TaskConfigSchema)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.TaskConfigSchema)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.TaskConfigSchema)))
 		i--
 		dAtA[i] = 0x2a
 	}
 	if len(m.PluginConfigSchema) > 0 {
 		i -= len(m.PluginConfigSchema)
 		copy(dAtA[i:], m.PluginConfigSchema)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.PluginConfigSchema)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.PluginConfigSchema)))
 		i--
 		dAtA[i] = 0x22
 	}
@@ -1914,21 +1913,21 @@ func (m *DriverDescribeResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0x1a
 	}
 	if len(m.Version) > 0 {
 		i -= len(m.Version)
 		copy(dAtA[i:], m.Version)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Version)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Version)))
 		i--
 		dAtA[i] = 0x12
 	}
 	if len(m.Name) > 0 {
 		i -= len(m.Name)
 		copy(dAtA[i:], m.Name)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Name)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Name)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -1966,7 +1965,7 @@ func (m *DriverCapabilities) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		copy(dAtA[i:], m.unknownFields)
 	}
 	if m.FilesystemIsolation != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.FilesystemIsolation))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.FilesystemIsolation))
 		i--
 		dAtA[i] = 0x18
 	}
@@ -2026,7 +2025,7 @@ func (m *DriverConfigureRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error
 	if len(m.Config) > 0 {
 		i -= len(m.Config)
 		copy(dAtA[i:], m.Config)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Config)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Config)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2130,7 +2129,7 @@ func (m *DriverFingerprintResponse) MarshalToSizedBufferVT(dAtA []byte) (int, er
 		copy(dAtA[i:], m.unknownFields)
 	}
 	if m.NextPollMs != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.NextPollMs))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.NextPollMs))
 		i--
 		dAtA[i] = 0x20
 	}
@@ -2143,15 +2142,15 @@ func (m *DriverFingerprintResponse) MarshalToSizedBufferVT(dAtA []byte) (int, er
 				return 0, err
 			}
 			i -= size
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+			i = protowire.EncodeVarint(dAtA, i, uint64(size))
 			i--
 			dAtA[i] = 0x12
 			i -= len(k)
 			copy(dAtA[i:], k)
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(k)))
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(k)))
 			i--
 			dAtA[i] = 0xa
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(baseI-i))
+			i = protowire.EncodeVarint(dAtA, i, uint64(baseI-i))
 			i--
 			dAtA[i] = 0x1a
 		}
@@ -2159,12 +2158,12 @@ func (m *DriverFingerprintResponse) MarshalToSizedBufferVT(dAtA []byte) (int, er
 	if len(m.Description) > 0 {
 		i -= len(m.Description)
 		copy(dAtA[i:], m.Description)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Description)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Description)))
 		i--
 		dAtA[i] = 0x12
 	}
 	if m.Health != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.Health))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.Health))
 		i--
 		dAtA[i] = 0x8
 	}
@@ -2207,7 +2206,7 @@ func (m *DriverStartTaskRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2250,7 +2249,7 @@ func (m *DriverStartTaskResponse) MarshalToSizedBufferVT(dAtA []byte) (int, erro
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0x12
 	}
@@ -2260,7 +2259,7 @@ func (m *DriverStartTaskResponse) MarshalToSizedBufferVT(dAtA []byte) (int, erro
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2303,7 +2302,7 @@ func (m *DriverRecoverTaskRequest) MarshalToSizedBufferVT(dAtA []byte) (int, err
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0x12
 	}
@@ -2313,7 +2312,7 @@ func (m *DriverRecoverTaskRequest) MarshalToSizedBufferVT(dAtA []byte) (int, err
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2356,7 +2355,7 @@ func (m *DriverRecoverTaskResponse) MarshalToSizedBufferVT(dAtA []byte) (int, er
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2399,14 +2398,14 @@ func (m *DriverWaitTaskRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error)
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0x12
 	}
 	if len(m.TaskId) > 0 {
 		i -= len(m.TaskId)
 		copy(dAtA[i:], m.TaskId)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.TaskId)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.TaskId)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2444,7 +2443,7 @@ func (m *DriverWaitTaskResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error
 		copy(dAtA[i:], m.unknownFields)
 	}
 	if m.PollAfterMs != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.PollAfterMs))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.PollAfterMs))
 		i--
 		dAtA[i] = 0x10
 	}
@@ -2454,7 +2453,7 @@ func (m *DriverWaitTaskResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2494,12 +2493,12 @@ func (m *DriverStopTaskRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error)
 	if len(m.Signal) > 0 {
 		i -= len(m.Signal)
 		copy(dAtA[i:], m.Signal)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Signal)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Signal)))
 		i--
 		dAtA[i] = 0x22
 	}
 	if m.TimeoutMs != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.TimeoutMs))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.TimeoutMs))
 		i--
 		dAtA[i] = 0x18
 	}
@@ -2509,14 +2508,14 @@ func (m *DriverStopTaskRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error)
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0x12
 	}
 	if len(m.TaskId) > 0 {
 		i -= len(m.TaskId)
 		copy(dAtA[i:], m.TaskId)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.TaskId)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.TaskId)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2559,7 +2558,7 @@ func (m *DriverStopTaskResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2599,7 +2598,7 @@ func (m *DriverSignalTaskRequest) MarshalToSizedBufferVT(dAtA []byte) (int, erro
 	if len(m.Signal) > 0 {
 		i -= len(m.Signal)
 		copy(dAtA[i:], m.Signal)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Signal)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Signal)))
 		i--
 		dAtA[i] = 0x1a
 	}
@@ -2609,14 +2608,14 @@ func (m *DriverSignalTaskRequest) MarshalToSizedBufferVT(dAtA []byte) (int, erro
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0x12
 	}
 	if len(m.TaskId) > 0 {
 		i -= len(m.TaskId)
 		copy(dAtA[i:], m.TaskId)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.TaskId)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.TaskId)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2659,7 +2658,7 @@ func (m *DriverSignalTaskResponse) MarshalToSizedBufferVT(dAtA []byte) (int, err
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2712,14 +2711,14 @@ func (m *DriverDestroyTaskRequest) MarshalToSizedBufferVT(dAtA []byte) (int, err
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0x12
 	}
 	if len(m.TaskId) > 0 {
 		i -= len(m.TaskId)
 		copy(dAtA[i:], m.TaskId)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.TaskId)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.TaskId)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2795,14 +2794,14 @@ func (m *DriverInspectTaskRequest) MarshalToSizedBufferVT(dAtA []byte) (int, err
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0x12
 	}
 	if len(m.TaskId) > 0 {
 		i -= len(m.TaskId)
 		copy(dAtA[i:], m.TaskId)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.TaskId)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.TaskId)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2845,7 +2844,7 @@ func (m *DriverInspectTaskResponse) MarshalToSizedBufferVT(dAtA []byte) (int, er
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2888,14 +2887,14 @@ func (m *DriverTaskStatsRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0x12
 	}
 	if len(m.TaskId) > 0 {
 		i -= len(m.TaskId)
 		copy(dAtA[i:], m.TaskId)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.TaskId)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.TaskId)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2938,7 +2937,7 @@ func (m *DriverTaskStatsResponse) MarshalToSizedBufferVT(dAtA []byte) (int, erro
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2976,7 +2975,7 @@ func (m *DriverExecTaskRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error)
 		copy(dAtA[i:], m.unknownFields)
 	}
 	if m.TimeoutMs != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.TimeoutMs))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.TimeoutMs))
 		i--
 		dAtA[i] = 0x20
 	}
@@ -2984,7 +2983,7 @@ func (m *DriverExecTaskRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error)
 		for iNdEx := len(m.Command) - 1; iNdEx >= 0; iNdEx-- {
 			i -= len(m.Command[iNdEx])
 			copy(dAtA[i:], m.Command[iNdEx])
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Command[iNdEx])))
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Command[iNdEx])))
 			i--
 			dAtA[i] = 0x1a
 		}
@@ -2995,14 +2994,14 @@ func (m *DriverExecTaskRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error)
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0x12
 	}
 	if len(m.TaskId) > 0 {
 		i -= len(m.TaskId)
 		copy(dAtA[i:], m.TaskId)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.TaskId)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.TaskId)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -3045,21 +3044,21 @@ func (m *DriverExecTaskResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0x1a
 	}
 	if len(m.Stderr) > 0 {
 		i -= len(m.Stderr)
 		copy(dAtA[i:], m.Stderr)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Stderr)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Stderr)))
 		i--
 		dAtA[i] = 0x12
 	}
 	if len(m.Stdout) > 0 {
 		i -= len(m.Stdout)
 		copy(dAtA[i:], m.Stdout)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Stdout)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Stdout)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -3074,7 +3073,7 @@ func (m *DriverDescribeRequest) SizeVT() (n int) {
 	_ = l
 	l = len(m.HostVersion)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3088,23 +3087,23 @@ func (m *DriverDescribeResponse) SizeVT() (n int) {
 	_ = l
 	l = len(m.Name)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.Version)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.Capabilities != nil {
 		l = m.Capabilities.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.PluginConfigSchema)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.TaskConfigSchema)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3123,7 +3122,7 @@ func (m *DriverCapabilities) SizeVT() (n int) {
 		n += 2
 	}
 	if m.FilesystemIsolation != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.FilesystemIsolation))
+		n += 1 + protowire.SizeOfVarint(uint64(m.FilesystemIsolation))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3137,7 +3136,7 @@ func (m *DriverConfigureRequest) SizeVT() (n int) {
 	_ = l
 	l = len(m.Config)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3170,11 +3169,11 @@ func (m *DriverFingerprintResponse) SizeVT() (n int) {
 	var l int
 	_ = l
 	if m.Health != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.Health))
+		n += 1 + protowire.SizeOfVarint(uint64(m.Health))
 	}
 	l = len(m.Description)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if len(m.Attributes) > 0 {
 		for k, v := range m.Attributes {
@@ -3184,13 +3183,13 @@ func (m *DriverFingerprintResponse) SizeVT() (n int) {
 			if v != nil {
 				l = v.SizeVT()
 			}
-			l += 1 + protobuf_go_lite.SizeOfVarint(uint64(l))
-			mapEntrySize := 1 + len(k) + protobuf_go_lite.SizeOfVarint(uint64(len(k))) + l
-			n += mapEntrySize + 1 + protobuf_go_lite.SizeOfVarint(uint64(mapEntrySize))
+			l += 1 + protowire.SizeOfVarint(uint64(l))
+			mapEntrySize := 1 + len(k) + protowire.SizeOfVarint(uint64(len(k))) + l
+			n += mapEntrySize + 1 + protowire.SizeOfVarint(uint64(mapEntrySize))
 		}
 	}
 	if m.NextPollMs != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.NextPollMs))
+		n += 1 + protowire.SizeOfVarint(uint64(m.NextPollMs))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3204,7 +3203,7 @@ func (m *DriverStartTaskRequest) SizeVT() (n int) {
 	_ = l
 	if m.Task != nil {
 		l = m.Task.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3218,11 +3217,11 @@ func (m *DriverStartTaskResponse) SizeVT() (n int) {
 	_ = l
 	if m.Handle != nil {
 		l = m.Handle.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.Network != nil {
 		l = m.Network.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3236,11 +3235,11 @@ func (m *DriverRecoverTaskRequest) SizeVT() (n int) {
 	_ = l
 	if m.Task != nil {
 		l = m.Task.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.Handle != nil {
 		l = m.Handle.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3254,7 +3253,7 @@ func (m *DriverRecoverTaskResponse) SizeVT() (n int) {
 	_ = l
 	if m.Handle != nil {
 		l = m.Handle.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3268,11 +3267,11 @@ func (m *DriverWaitTaskRequest) SizeVT() (n int) {
 	_ = l
 	l = len(m.TaskId)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.Handle != nil {
 		l = m.Handle.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3286,10 +3285,10 @@ func (m *DriverWaitTaskResponse) SizeVT() (n int) {
 	_ = l
 	if m.Result != nil {
 		l = m.Result.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.PollAfterMs != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.PollAfterMs))
+		n += 1 + protowire.SizeOfVarint(uint64(m.PollAfterMs))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3303,18 +3302,18 @@ func (m *DriverStopTaskRequest) SizeVT() (n int) {
 	_ = l
 	l = len(m.TaskId)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.Handle != nil {
 		l = m.Handle.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.TimeoutMs != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.TimeoutMs))
+		n += 1 + protowire.SizeOfVarint(uint64(m.TimeoutMs))
 	}
 	l = len(m.Signal)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3328,7 +3327,7 @@ func (m *DriverStopTaskResponse) SizeVT() (n int) {
 	_ = l
 	if m.Handle != nil {
 		l = m.Handle.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3342,15 +3341,15 @@ func (m *DriverSignalTaskRequest) SizeVT() (n int) {
 	_ = l
 	l = len(m.TaskId)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.Handle != nil {
 		l = m.Handle.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.Signal)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3364,7 +3363,7 @@ func (m *DriverSignalTaskResponse) SizeVT() (n int) {
 	_ = l
 	if m.Handle != nil {
 		l = m.Handle.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3378,11 +3377,11 @@ func (m *DriverDestroyTaskRequest) SizeVT() (n int) {
 	_ = l
 	l = len(m.TaskId)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.Handle != nil {
 		l = m.Handle.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.Force {
 		n += 2
@@ -3409,11 +3408,11 @@ func (m *DriverInspectTaskRequest) SizeVT() (n int) {
 	_ = l
 	l = len(m.TaskId)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.Handle != nil {
 		l = m.Handle.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3427,7 +3426,7 @@ func (m *DriverInspectTaskResponse) SizeVT() (n int) {
 	_ = l
 	if m.Status != nil {
 		l = m.Status.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3441,11 +3440,11 @@ func (m *DriverTaskStatsRequest) SizeVT() (n int) {
 	_ = l
 	l = len(m.TaskId)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.Handle != nil {
 		l = m.Handle.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3459,7 +3458,7 @@ func (m *DriverTaskStatsResponse) SizeVT() (n int) {
 	_ = l
 	if m.Stats != nil {
 		l = m.Stats.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3473,20 +3472,20 @@ func (m *DriverExecTaskRequest) SizeVT() (n int) {
 	_ = l
 	l = len(m.TaskId)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.Handle != nil {
 		l = m.Handle.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if len(m.Command) > 0 {
 		for _, s := range m.Command {
 			l = len(s)
-			n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+			n += 1 + l + protowire.SizeOfVarint(uint64(l))
 		}
 	}
 	if m.TimeoutMs != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.TimeoutMs))
+		n += 1 + protowire.SizeOfVarint(uint64(m.TimeoutMs))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3500,15 +3499,15 @@ func (m *DriverExecTaskResponse) SizeVT() (n int) {
 	_ = l
 	l = len(m.Stdout)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.Stderr)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.Result != nil {
 		l = m.Result.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3521,35 +3520,35 @@ func (m *DriverDescribeRequest) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverDescribeRequest: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverDescribeRequest: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverDescribeRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverDescribeRequest: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field HostVersion", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field HostVersion", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3558,12 +3557,12 @@ func (m *DriverDescribeRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -3585,35 +3584,35 @@ func (m *DriverDescribeResponse) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverDescribeResponse: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverDescribeResponse: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverDescribeResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverDescribeResponse: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Name", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Name", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3622,20 +3621,20 @@ func (m *DriverDescribeResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Version", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Version", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3644,21 +3643,21 @@ func (m *DriverDescribeResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Capabilities", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Capabilities", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3672,20 +3671,20 @@ func (m *DriverDescribeResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 4:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field PluginConfigSchema", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field PluginConfigSchema", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3694,20 +3693,20 @@ func (m *DriverDescribeResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 5:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field TaskConfigSchema", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field TaskConfigSchema", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3716,12 +3715,12 @@ func (m *DriverDescribeResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -3743,26 +3742,26 @@ func (m *DriverCapabilities) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverCapabilities: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverCapabilities: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverCapabilities: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverCapabilities: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field SendSignals", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field SendSignals", wireType)
 			}
 			var v int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			v = int(_v)
 			if err != nil {
 				return err
@@ -3770,11 +3769,11 @@ func (m *DriverCapabilities) UnmarshalVT(dAtA []byte) error {
 			m.SendSignals = bool(v != 0)
 		case 2:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Exec", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Exec", wireType)
 			}
 			var v int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			v = int(_v)
 			if err != nil {
 				return err
@@ -3782,23 +3781,23 @@ func (m *DriverCapabilities) UnmarshalVT(dAtA []byte) error {
 			m.Exec = bool(v != 0)
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field FilesystemIsolation", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field FilesystemIsolation", wireType)
 			}
 			m.FilesystemIsolation = 0
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			m.FilesystemIsolation = FilesystemIsolation(_v)
 			if err != nil {
 				return err
 			}
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -3820,36 +3819,36 @@ func (m *DriverConfigureRequest) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverConfigureRequest: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverConfigureRequest: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverConfigureRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverConfigureRequest: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Config", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Config", wireType)
 			}
 			var byteLen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			byteLen = int(_v)
 			if err != nil {
 				return err
 			}
 			if byteLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + byteLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3861,12 +3860,12 @@ func (m *DriverConfigureRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -3888,27 +3887,27 @@ func (m *DriverConfigureResponse) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverConfigureResponse: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverConfigureResponse: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverConfigureResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverConfigureResponse: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -3930,27 +3929,27 @@ func (m *DriverFingerprintRequest) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverFingerprintRequest: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverFingerprintRequest: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverFingerprintRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverFingerprintRequest: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -3972,46 +3971,46 @@ func (m *DriverFingerprintResponse) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverFingerprintResponse: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverFingerprintResponse: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverFingerprintResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverFingerprintResponse: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Health", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Health", wireType)
 			}
 			m.Health = 0
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			m.Health = HealthState(_v)
 			if err != nil {
 				return err
 			}
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Description", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Description", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4020,21 +4019,21 @@ func (m *DriverFingerprintResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Attributes", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Attributes", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4047,24 +4046,24 @@ func (m *DriverFingerprintResponse) UnmarshalVT(dAtA []byte) error {
 			for iNdEx < postIndex {
 				entryPreIndex := iNdEx
 				var wire uint64
-				wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+				wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 				if err != nil {
 					return err
 				}
 				fieldNum := int32(wire >> 3)
 				if fieldNum == 1 {
 					var stringLenmapkey uint64
-					stringLenmapkey, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+					stringLenmapkey, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 					if err != nil {
 						return err
 					}
 					intStringLenmapkey := int(stringLenmapkey)
 					if intStringLenmapkey < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					postStringIndexmapkey := iNdEx + intStringLenmapkey
 					if postStringIndexmapkey < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if postStringIndexmapkey > l {
 						return io.ErrUnexpectedEOF
@@ -4074,17 +4073,17 @@ func (m *DriverFingerprintResponse) UnmarshalVT(dAtA []byte) error {
 				} else if fieldNum == 2 {
 					var mapmsglen int
 					var _v uint64
-					_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+					_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 					mapmsglen = int(_v)
 					if err != nil {
 						return err
 					}
 					if mapmsglen < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					postmsgIndex := iNdEx + mapmsglen
 					if postmsgIndex < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if postmsgIndex > l {
 						return io.ErrUnexpectedEOF
@@ -4096,12 +4095,12 @@ func (m *DriverFingerprintResponse) UnmarshalVT(dAtA []byte) error {
 					iNdEx = postmsgIndex
 				} else {
 					iNdEx = entryPreIndex
-					skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+					skippy, err := protowire.Skip(dAtA[iNdEx:])
 					if err != nil {
 						return err
 					}
 					if (skippy < 0) || (iNdEx+skippy) < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if (iNdEx + skippy) > postIndex {
 						return io.ErrUnexpectedEOF
@@ -4113,21 +4112,21 @@ func (m *DriverFingerprintResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 4:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field NextPollMs", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field NextPollMs", wireType)
 			}
 			m.NextPollMs = 0
-			m.NextPollMs, iNdEx, err = protobuf_go_lite.DecodeVarintUint32(dAtA, iNdEx)
+			m.NextPollMs, iNdEx, err = protowire.DecodeVarintUint32(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4149,36 +4148,36 @@ func (m *DriverStartTaskRequest) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverStartTaskRequest: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverStartTaskRequest: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverStartTaskRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverStartTaskRequest: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Task", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Task", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4192,12 +4191,12 @@ func (m *DriverStartTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4219,36 +4218,36 @@ func (m *DriverStartTaskResponse) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverStartTaskResponse: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverStartTaskResponse: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverStartTaskResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverStartTaskResponse: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Handle", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Handle", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4262,21 +4261,21 @@ func (m *DriverStartTaskResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Network", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Network", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4290,12 +4289,12 @@ func (m *DriverStartTaskResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4317,36 +4316,36 @@ func (m *DriverRecoverTaskRequest) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverRecoverTaskRequest: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverRecoverTaskRequest: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverRecoverTaskRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverRecoverTaskRequest: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Task", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Task", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4360,21 +4359,21 @@ func (m *DriverRecoverTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Handle", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Handle", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4388,12 +4387,12 @@ func (m *DriverRecoverTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4415,36 +4414,36 @@ func (m *DriverRecoverTaskResponse) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverRecoverTaskResponse: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverRecoverTaskResponse: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverRecoverTaskResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverRecoverTaskResponse: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Handle", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Handle", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4458,12 +4457,12 @@ func (m *DriverRecoverTaskResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4485,35 +4484,35 @@ func (m *DriverWaitTaskRequest) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverWaitTaskRequest: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverWaitTaskRequest: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverWaitTaskRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverWaitTaskRequest: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field TaskId", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field TaskId", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4522,21 +4521,21 @@ func (m *DriverWaitTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Handle", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Handle", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4550,12 +4549,12 @@ func (m *DriverWaitTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4577,36 +4576,36 @@ func (m *DriverWaitTaskResponse) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverWaitTaskResponse: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverWaitTaskResponse: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverWaitTaskResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverWaitTaskResponse: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Result", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Result", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4620,21 +4619,21 @@ func (m *DriverWaitTaskResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field PollAfterMs", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field PollAfterMs", wireType)
 			}
 			m.PollAfterMs = 0
-			m.PollAfterMs, iNdEx, err = protobuf_go_lite.DecodeVarintUint32(dAtA, iNdEx)
+			m.PollAfterMs, iNdEx, err = protowire.DecodeVarintUint32(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4656,35 +4655,35 @@ func (m *DriverStopTaskRequest) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverStopTaskRequest: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverStopTaskRequest: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverStopTaskRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverStopTaskRequest: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field TaskId", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field TaskId", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4693,21 +4692,21 @@ func (m *DriverStopTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Handle", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Handle", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4721,29 +4720,29 @@ func (m *DriverStopTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field TimeoutMs", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field TimeoutMs", wireType)
 			}
 			m.TimeoutMs = 0
-			m.TimeoutMs, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			m.TimeoutMs, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		case 4:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Signal", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Signal", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4752,12 +4751,12 @@ func (m *DriverStopTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4779,36 +4778,36 @@ func (m *DriverStopTaskResponse) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverStopTaskResponse: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverStopTaskResponse: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverStopTaskResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverStopTaskResponse: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Handle", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Handle", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4822,12 +4821,12 @@ func (m *DriverStopTaskResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4849,35 +4848,35 @@ func (m *DriverSignalTaskRequest) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverSignalTaskRequest: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverSignalTaskRequest: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverSignalTaskRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverSignalTaskRequest: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field TaskId", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field TaskId", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4886,21 +4885,21 @@ func (m *DriverSignalTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Handle", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Handle", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4914,20 +4913,20 @@ func (m *DriverSignalTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Signal", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Signal", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4936,12 +4935,12 @@ func (m *DriverSignalTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4963,36 +4962,36 @@ func (m *DriverSignalTaskResponse) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverSignalTaskResponse: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverSignalTaskResponse: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverSignalTaskResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverSignalTaskResponse: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Handle", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Handle", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5006,12 +5005,12 @@ func (m *DriverSignalTaskResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -5033,35 +5032,35 @@ func (m *DriverDestroyTaskRequest) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverDestroyTaskRequest: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverDestroyTaskRequest: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverDestroyTaskRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverDestroyTaskRequest: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field TaskId", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field TaskId", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5070,21 +5069,21 @@ func (m *DriverDestroyTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Handle", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Handle", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5098,11 +5097,11 @@ func (m *DriverDestroyTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Force", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Force", wireType)
 			}
 			var v int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			v = int(_v)
 			if err != nil {
 				return err
@@ -5110,12 +5109,12 @@ func (m *DriverDestroyTaskRequest) UnmarshalVT(dAtA []byte) error {
 			m.Force = bool(v != 0)
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -5137,27 +5136,27 @@ func (m *DriverDestroyTaskResponse) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverDestroyTaskResponse: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverDestroyTaskResponse: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverDestroyTaskResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverDestroyTaskResponse: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -5179,35 +5178,35 @@ func (m *DriverInspectTaskRequest) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverInspectTaskRequest: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverInspectTaskRequest: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverInspectTaskRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverInspectTaskRequest: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field TaskId", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field TaskId", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5216,21 +5215,21 @@ func (m *DriverInspectTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Handle", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Handle", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5244,12 +5243,12 @@ func (m *DriverInspectTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -5271,36 +5270,36 @@ func (m *DriverInspectTaskResponse) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverInspectTaskResponse: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverInspectTaskResponse: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverInspectTaskResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverInspectTaskResponse: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Status", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Status", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5314,12 +5313,12 @@ func (m *DriverInspectTaskResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -5341,35 +5340,35 @@ func (m *DriverTaskStatsRequest) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverTaskStatsRequest: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverTaskStatsRequest: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverTaskStatsRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverTaskStatsRequest: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field TaskId", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field TaskId", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5378,21 +5377,21 @@ func (m *DriverTaskStatsRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Handle", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Handle", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5406,12 +5405,12 @@ func (m *DriverTaskStatsRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -5433,36 +5432,36 @@ func (m *DriverTaskStatsResponse) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverTaskStatsResponse: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverTaskStatsResponse: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverTaskStatsResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverTaskStatsResponse: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Stats", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Stats", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5476,12 +5475,12 @@ func (m *DriverTaskStatsResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -5503,35 +5502,35 @@ func (m *DriverExecTaskRequest) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverExecTaskRequest: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverExecTaskRequest: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverExecTaskRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverExecTaskRequest: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field TaskId", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field TaskId", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5540,21 +5539,21 @@ func (m *DriverExecTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Handle", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Handle", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5568,20 +5567,20 @@ func (m *DriverExecTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Command", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Command", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5590,21 +5589,21 @@ func (m *DriverExecTaskRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 4:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field TimeoutMs", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field TimeoutMs", wireType)
 			}
 			m.TimeoutMs = 0
-			m.TimeoutMs, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			m.TimeoutMs, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -5626,36 +5625,36 @@ func (m *DriverExecTaskResponse) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverExecTaskResponse: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverExecTaskResponse: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverExecTaskResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverExecTaskResponse: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Stdout", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Stdout", wireType)
 			}
 			var byteLen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			byteLen = int(_v)
 			if err != nil {
 				return err
 			}
 			if byteLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + byteLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5667,21 +5666,21 @@ func (m *DriverExecTaskResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Stderr", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Stderr", wireType)
 			}
 			var byteLen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			byteLen = int(_v)
 			if err != nil {
 				return err
 			}
 			if byteLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + byteLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5693,21 +5692,21 @@ func (m *DriverExecTaskResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Result", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Result", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5721,12 +5720,12 @@ func (m *DriverExecTaskResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF

@@ -5,8 +5,7 @@
 package wasmnodev1
 
 import (
-	fmt "fmt"
-	protobuf_go_lite "github.com/aperturerobotics/protobuf-go-lite"
+	protowire "github.com/wasmnode/wasmnode/abi/internal/protowire"
 	io "io"
 	slices "slices"
 	strconv "strconv"
@@ -145,7 +144,7 @@ func (m *Error) CloneVT() *Error {
 	return r
 }
 
-func (m *Error) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *Error) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -217,12 +216,12 @@ func (m *Error) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if len(m.Message) > 0 {
 		i -= len(m.Message)
 		copy(dAtA[i:], m.Message)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Message)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Message)))
 		i--
 		dAtA[i] = 0x12
 	}
 	if m.Code != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.Code))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.Code))
 		i--
 		dAtA[i] = 0x8
 	}
@@ -236,11 +235,11 @@ func (m *Error) SizeVT() (n int) {
 	var l int
 	_ = l
 	if m.Code != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.Code))
+		n += 1 + protowire.SizeOfVarint(uint64(m.Code))
 	}
 	l = len(m.Message)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.Recoverable {
 		n += 2
@@ -256,46 +255,46 @@ func (m *Error) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: Error: wiretype end group for non-group")
+			return protowire.Errorf("proto: Error: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: Error: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: Error: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Code", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Code", wireType)
 			}
 			m.Code = 0
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			m.Code = ErrorCode(_v)
 			if err != nil {
 				return err
 			}
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Message", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Message", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -304,11 +303,11 @@ func (m *Error) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Recoverable", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Recoverable", wireType)
 			}
 			var v int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			v = int(_v)
 			if err != nil {
 				return err
@@ -316,12 +315,12 @@ func (m *Error) UnmarshalVT(dAtA []byte) error {
 			m.Recoverable = bool(v != 0)
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF

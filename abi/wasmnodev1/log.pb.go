@@ -5,8 +5,7 @@
 package wasmnodev1
 
 import (
-	fmt "fmt"
-	protobuf_go_lite "github.com/aperturerobotics/protobuf-go-lite"
+	protowire "github.com/wasmnode/wasmnode/abi/internal/protowire"
 	io "io"
 	slices "slices"
 	strconv "strconv"
@@ -122,7 +121,7 @@ func (m *LogFields) CloneVT() *LogFields {
 	return r
 }
 
-func (m *LogFields) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *LogFields) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -139,7 +138,7 @@ func (m *LogField) CloneVT() *LogField {
 	return r
 }
 
-func (m *LogField) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *LogField) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -235,7 +234,7 @@ func (m *LogFields) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 				return 0, err
 			}
 			i -= size
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+			i = protowire.EncodeVarint(dAtA, i, uint64(size))
 			i--
 			dAtA[i] = 0xa
 		}
@@ -276,14 +275,14 @@ func (m *LogField) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if len(m.Value) > 0 {
 		i -= len(m.Value)
 		copy(dAtA[i:], m.Value)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Value)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Value)))
 		i--
 		dAtA[i] = 0x12
 	}
 	if len(m.Key) > 0 {
 		i -= len(m.Key)
 		copy(dAtA[i:], m.Key)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Key)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Key)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -299,7 +298,7 @@ func (m *LogFields) SizeVT() (n int) {
 	if len(m.Fields) > 0 {
 		for _, e := range m.Fields {
 			l = e.SizeVT()
-			n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+			n += 1 + l + protowire.SizeOfVarint(uint64(l))
 		}
 	}
 	n += len(m.unknownFields)
@@ -314,11 +313,11 @@ func (m *LogField) SizeVT() (n int) {
 	_ = l
 	l = len(m.Key)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.Value)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -331,36 +330,36 @@ func (m *LogFields) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: LogFields: wiretype end group for non-group")
+			return protowire.Errorf("proto: LogFields: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: LogFields: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: LogFields: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Fields", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Fields", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -372,12 +371,12 @@ func (m *LogFields) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -399,35 +398,35 @@ func (m *LogField) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: LogField: wiretype end group for non-group")
+			return protowire.Errorf("proto: LogField: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: LogField: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: LogField: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Key", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Key", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -436,20 +435,20 @@ func (m *LogField) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Value", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Value", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -458,12 +457,12 @@ func (m *LogField) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF

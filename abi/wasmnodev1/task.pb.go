@@ -5,8 +5,7 @@
 package wasmnodev1
 
 import (
-	fmt "fmt"
-	protobuf_go_lite "github.com/aperturerobotics/protobuf-go-lite"
+	protowire "github.com/wasmnode/wasmnode/abi/internal/protowire"
 	io "io"
 	maps "maps"
 	slices "slices"
@@ -964,7 +963,7 @@ func (m *TaskConfig) CloneVT() *TaskConfig {
 	return r
 }
 
-func (m *TaskConfig) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *TaskConfig) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -982,7 +981,7 @@ func (m *LogConfig) CloneVT() *LogConfig {
 	return r
 }
 
-func (m *LogConfig) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *LogConfig) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1003,7 +1002,7 @@ func (m *Resources) CloneVT() *Resources {
 	return r
 }
 
-func (m *Resources) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *Resources) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1024,7 +1023,7 @@ func (m *TaskDirectories) CloneVT() *TaskDirectories {
 	return r
 }
 
-func (m *TaskDirectories) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *TaskDirectories) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1042,7 +1041,7 @@ func (m *Mount) CloneVT() *Mount {
 	return r
 }
 
-func (m *Mount) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *Mount) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1060,7 +1059,7 @@ func (m *DeviceNode) CloneVT() *DeviceNode {
 	return r
 }
 
-func (m *DeviceNode) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DeviceNode) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1079,7 +1078,7 @@ func (m *Port) CloneVT() *Port {
 	return r
 }
 
-func (m *Port) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *Port) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1099,7 +1098,7 @@ func (m *TaskHandle) CloneVT() *TaskHandle {
 	return r
 }
 
-func (m *TaskHandle) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *TaskHandle) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1119,7 +1118,7 @@ func (m *DriverNetwork) CloneVT() *DriverNetwork {
 	return r
 }
 
-func (m *DriverNetwork) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *DriverNetwork) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1138,7 +1137,7 @@ func (m *ExitResult) CloneVT() *ExitResult {
 	return r
 }
 
-func (m *ExitResult) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *ExitResult) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1160,7 +1159,7 @@ func (m *TaskStatus) CloneVT() *TaskStatus {
 	return r
 }
 
-func (m *TaskStatus) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *TaskStatus) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1196,7 +1195,7 @@ func (m *TaskStats) CloneVT() *TaskStats {
 	return r
 }
 
-func (m *TaskStats) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *TaskStats) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1216,7 +1215,7 @@ func (m *TaskEvent) CloneVT() *TaskEvent {
 	return r
 }
 
-func (m *TaskEvent) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *TaskEvent) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1764,7 +1763,7 @@ func (m *TaskConfig) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0x1
 		i--
@@ -1773,7 +1772,7 @@ func (m *TaskConfig) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if len(m.DriverConfig) > 0 {
 		i -= len(m.DriverConfig)
 		copy(dAtA[i:], m.DriverConfig)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.DriverConfig)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.DriverConfig)))
 		i--
 		dAtA[i] = 0x1
 		i--
@@ -1786,7 +1785,7 @@ func (m *TaskConfig) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 				return 0, err
 			}
 			i -= size
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+			i = protowire.EncodeVarint(dAtA, i, uint64(size))
 			i--
 			dAtA[i] = 0x1
 			i--
@@ -1800,7 +1799,7 @@ func (m *TaskConfig) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 				return 0, err
 			}
 			i -= size
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+			i = protowire.EncodeVarint(dAtA, i, uint64(size))
 			i--
 			dAtA[i] = 0x1
 			i--
@@ -1814,7 +1813,7 @@ func (m *TaskConfig) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 				return 0, err
 			}
 			i -= size
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+			i = protowire.EncodeVarint(dAtA, i, uint64(size))
 			i--
 			dAtA[i] = 0x1
 			i--
@@ -1824,7 +1823,7 @@ func (m *TaskConfig) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if len(m.StderrPath) > 0 {
 		i -= len(m.StderrPath)
 		copy(dAtA[i:], m.StderrPath)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.StderrPath)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.StderrPath)))
 		i--
 		dAtA[i] = 0x1
 		i--
@@ -1833,7 +1832,7 @@ func (m *TaskConfig) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if len(m.StdoutPath) > 0 {
 		i -= len(m.StdoutPath)
 		copy(dAtA[i:], m.StdoutPath)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.StdoutPath)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.StdoutPath)))
 		i--
 		dAtA[i] = 0x1
 		i--
@@ -1845,7 +1844,7 @@ func (m *TaskConfig) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0x7a
 	}
@@ -1855,14 +1854,14 @@ func (m *TaskConfig) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0x72
 	}
 	if len(m.User) > 0 {
 		i -= len(m.User)
 		copy(dAtA[i:], m.User)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.User)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.User)))
 		i--
 		dAtA[i] = 0x6a
 	}
@@ -1872,15 +1871,15 @@ func (m *TaskConfig) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 			baseI := i
 			i -= len(v)
 			copy(dAtA[i:], v)
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(v)))
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(v)))
 			i--
 			dAtA[i] = 0x12
 			i -= len(k)
 			copy(dAtA[i:], k)
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(k)))
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(k)))
 			i--
 			dAtA[i] = 0xa
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(baseI-i))
+			i = protowire.EncodeVarint(dAtA, i, uint64(baseI-i))
 			i--
 			dAtA[i] = 0x62
 		}
@@ -1891,15 +1890,15 @@ func (m *TaskConfig) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 			baseI := i
 			i -= len(v)
 			copy(dAtA[i:], v)
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(v)))
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(v)))
 			i--
 			dAtA[i] = 0x12
 			i -= len(k)
 			copy(dAtA[i:], k)
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(k)))
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(k)))
 			i--
 			dAtA[i] = 0xa
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(baseI-i))
+			i = protowire.EncodeVarint(dAtA, i, uint64(baseI-i))
 			i--
 			dAtA[i] = 0x5a
 		}
@@ -1907,70 +1906,70 @@ func (m *TaskConfig) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if len(m.NodeId) > 0 {
 		i -= len(m.NodeId)
 		copy(dAtA[i:], m.NodeId)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.NodeId)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.NodeId)))
 		i--
 		dAtA[i] = 0x52
 	}
 	if len(m.NodeName) > 0 {
 		i -= len(m.NodeName)
 		copy(dAtA[i:], m.NodeName)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.NodeName)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.NodeName)))
 		i--
 		dAtA[i] = 0x4a
 	}
 	if len(m.Namespace) > 0 {
 		i -= len(m.Namespace)
 		copy(dAtA[i:], m.Namespace)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Namespace)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Namespace)))
 		i--
 		dAtA[i] = 0x42
 	}
 	if len(m.TaskGroupName) > 0 {
 		i -= len(m.TaskGroupName)
 		copy(dAtA[i:], m.TaskGroupName)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.TaskGroupName)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.TaskGroupName)))
 		i--
 		dAtA[i] = 0x3a
 	}
 	if len(m.ParentJobId) > 0 {
 		i -= len(m.ParentJobId)
 		copy(dAtA[i:], m.ParentJobId)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.ParentJobId)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.ParentJobId)))
 		i--
 		dAtA[i] = 0x32
 	}
 	if len(m.JobId) > 0 {
 		i -= len(m.JobId)
 		copy(dAtA[i:], m.JobId)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.JobId)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.JobId)))
 		i--
 		dAtA[i] = 0x2a
 	}
 	if len(m.JobName) > 0 {
 		i -= len(m.JobName)
 		copy(dAtA[i:], m.JobName)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.JobName)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.JobName)))
 		i--
 		dAtA[i] = 0x22
 	}
 	if len(m.AllocId) > 0 {
 		i -= len(m.AllocId)
 		copy(dAtA[i:], m.AllocId)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.AllocId)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.AllocId)))
 		i--
 		dAtA[i] = 0x1a
 	}
 	if len(m.Name) > 0 {
 		i -= len(m.Name)
 		copy(dAtA[i:], m.Name)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Name)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Name)))
 		i--
 		dAtA[i] = 0x12
 	}
 	if len(m.Id) > 0 {
 		i -= len(m.Id)
 		copy(dAtA[i:], m.Id)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Id)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Id)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2018,12 +2017,12 @@ func (m *LogConfig) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		dAtA[i] = 0x18
 	}
 	if m.MaxFileSizeBytes != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.MaxFileSizeBytes))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.MaxFileSizeBytes))
 		i--
 		dAtA[i] = 0x10
 	}
 	if m.MaxFiles != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.MaxFiles))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.MaxFiles))
 		i--
 		dAtA[i] = 0x8
 	}
@@ -2063,7 +2062,7 @@ func (m *Resources) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if len(m.Cores) > 0 {
 		var pksize2 int
 		for _, num := range m.Cores {
-			pksize2 += protobuf_go_lite.SizeOfVarint(uint64(num))
+			pksize2 += protowire.SizeOfVarint(uint64(num))
 		}
 		i -= pksize2
 		j1 := i
@@ -2076,22 +2075,22 @@ func (m *Resources) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 			dAtA[j1] = uint8(num)
 			j1++
 		}
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(pksize2))
+		i = protowire.EncodeVarint(dAtA, i, uint64(pksize2))
 		i--
 		dAtA[i] = 0x22
 	}
 	if m.MemoryMaxBytes != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.MemoryMaxBytes))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.MemoryMaxBytes))
 		i--
 		dAtA[i] = 0x18
 	}
 	if m.MemoryBytes != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.MemoryBytes))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.MemoryBytes))
 		i--
 		dAtA[i] = 0x10
 	}
 	if m.CpuMhz != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.CpuMhz))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.CpuMhz))
 		i--
 		dAtA[i] = 0x8
 	}
@@ -2131,42 +2130,42 @@ func (m *TaskDirectories) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if len(m.Logs) > 0 {
 		i -= len(m.Logs)
 		copy(dAtA[i:], m.Logs)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Logs)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Logs)))
 		i--
 		dAtA[i] = 0x32
 	}
 	if len(m.Secrets) > 0 {
 		i -= len(m.Secrets)
 		copy(dAtA[i:], m.Secrets)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Secrets)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Secrets)))
 		i--
 		dAtA[i] = 0x2a
 	}
 	if len(m.Local) > 0 {
 		i -= len(m.Local)
 		copy(dAtA[i:], m.Local)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Local)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Local)))
 		i--
 		dAtA[i] = 0x22
 	}
 	if len(m.Task) > 0 {
 		i -= len(m.Task)
 		copy(dAtA[i:], m.Task)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Task)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Task)))
 		i--
 		dAtA[i] = 0x1a
 	}
 	if len(m.Shared) > 0 {
 		i -= len(m.Shared)
 		copy(dAtA[i:], m.Shared)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Shared)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Shared)))
 		i--
 		dAtA[i] = 0x12
 	}
 	if len(m.Alloc) > 0 {
 		i -= len(m.Alloc)
 		copy(dAtA[i:], m.Alloc)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Alloc)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Alloc)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2216,14 +2215,14 @@ func (m *Mount) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if len(m.HostPath) > 0 {
 		i -= len(m.HostPath)
 		copy(dAtA[i:], m.HostPath)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.HostPath)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.HostPath)))
 		i--
 		dAtA[i] = 0x12
 	}
 	if len(m.TaskPath) > 0 {
 		i -= len(m.TaskPath)
 		copy(dAtA[i:], m.TaskPath)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.TaskPath)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.TaskPath)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2263,21 +2262,21 @@ func (m *DeviceNode) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if len(m.Permissions) > 0 {
 		i -= len(m.Permissions)
 		copy(dAtA[i:], m.Permissions)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Permissions)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Permissions)))
 		i--
 		dAtA[i] = 0x1a
 	}
 	if len(m.HostPath) > 0 {
 		i -= len(m.HostPath)
 		copy(dAtA[i:], m.HostPath)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.HostPath)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.HostPath)))
 		i--
 		dAtA[i] = 0x12
 	}
 	if len(m.TaskPath) > 0 {
 		i -= len(m.TaskPath)
 		copy(dAtA[i:], m.TaskPath)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.TaskPath)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.TaskPath)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2315,26 +2314,26 @@ func (m *Port) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		copy(dAtA[i:], m.unknownFields)
 	}
 	if m.TaskPort != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.TaskPort))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.TaskPort))
 		i--
 		dAtA[i] = 0x20
 	}
 	if m.HostPort != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.HostPort))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.HostPort))
 		i--
 		dAtA[i] = 0x18
 	}
 	if len(m.HostIp) > 0 {
 		i -= len(m.HostIp)
 		copy(dAtA[i:], m.HostIp)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.HostIp)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.HostIp)))
 		i--
 		dAtA[i] = 0x12
 	}
 	if len(m.Label) > 0 {
 		i -= len(m.Label)
 		copy(dAtA[i:], m.Label)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Label)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Label)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2374,19 +2373,19 @@ func (m *TaskHandle) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if len(m.WorkloadId) > 0 {
 		i -= len(m.WorkloadId)
 		copy(dAtA[i:], m.WorkloadId)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.WorkloadId)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.WorkloadId)))
 		i--
 		dAtA[i] = 0x1a
 	}
 	if len(m.DriverState) > 0 {
 		i -= len(m.DriverState)
 		copy(dAtA[i:], m.DriverState)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.DriverState)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.DriverState)))
 		i--
 		dAtA[i] = 0x12
 	}
 	if m.Version != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.Version))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.Version))
 		i--
 		dAtA[i] = 0x8
 	}
@@ -2437,15 +2436,15 @@ func (m *DriverNetwork) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		for k := range m.PortMap {
 			v := m.PortMap[k]
 			baseI := i
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(v))
+			i = protowire.EncodeVarint(dAtA, i, uint64(v))
 			i--
 			dAtA[i] = 0x10
 			i -= len(k)
 			copy(dAtA[i:], k)
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(k)))
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(k)))
 			i--
 			dAtA[i] = 0xa
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(baseI-i))
+			i = protowire.EncodeVarint(dAtA, i, uint64(baseI-i))
 			i--
 			dAtA[i] = 0x12
 		}
@@ -2453,7 +2452,7 @@ func (m *DriverNetwork) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if len(m.Ip) > 0 {
 		i -= len(m.Ip)
 		copy(dAtA[i:], m.Ip)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Ip)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Ip)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2493,7 +2492,7 @@ func (m *ExitResult) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if len(m.Error) > 0 {
 		i -= len(m.Error)
 		copy(dAtA[i:], m.Error)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Error)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Error)))
 		i--
 		dAtA[i] = 0x22
 	}
@@ -2508,12 +2507,12 @@ func (m *ExitResult) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		dAtA[i] = 0x18
 	}
 	if m.Signal != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.Signal))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.Signal))
 		i--
 		dAtA[i] = 0x10
 	}
 	if m.ExitCode != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.ExitCode))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.ExitCode))
 		i--
 		dAtA[i] = 0x8
 	}
@@ -2556,15 +2555,15 @@ func (m *TaskStatus) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 			baseI := i
 			i -= len(v)
 			copy(dAtA[i:], v)
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(v)))
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(v)))
 			i--
 			dAtA[i] = 0x12
 			i -= len(k)
 			copy(dAtA[i:], k)
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(k)))
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(k)))
 			i--
 			dAtA[i] = 0xa
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(baseI-i))
+			i = protowire.EncodeVarint(dAtA, i, uint64(baseI-i))
 			i--
 			dAtA[i] = 0x2a
 		}
@@ -2575,22 +2574,22 @@ func (m *TaskStatus) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 			return 0, err
 		}
 		i -= size
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
 		i--
 		dAtA[i] = 0x22
 	}
 	if m.CompletedAtNs != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.CompletedAtNs))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.CompletedAtNs))
 		i--
 		dAtA[i] = 0x18
 	}
 	if m.StartedAtNs != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.StartedAtNs))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.StartedAtNs))
 		i--
 		dAtA[i] = 0x10
 	}
 	if m.State != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.State))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.State))
 		i--
 		dAtA[i] = 0x8
 	}
@@ -2628,32 +2627,32 @@ func (m *TaskStats) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		copy(dAtA[i:], m.unknownFields)
 	}
 	if m.MemoryMaxBytes != nil {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(*m.MemoryMaxBytes))
+		i = protowire.EncodeVarint(dAtA, i, uint64(*m.MemoryMaxBytes))
 		i--
 		dAtA[i] = 0x30
 	}
 	if m.MemoryRssBytes != nil {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(*m.MemoryRssBytes))
+		i = protowire.EncodeVarint(dAtA, i, uint64(*m.MemoryRssBytes))
 		i--
 		dAtA[i] = 0x28
 	}
 	if m.CpuTotalNs != nil {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(*m.CpuTotalNs))
+		i = protowire.EncodeVarint(dAtA, i, uint64(*m.CpuTotalNs))
 		i--
 		dAtA[i] = 0x20
 	}
 	if m.CpuSystemNs != nil {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(*m.CpuSystemNs))
+		i = protowire.EncodeVarint(dAtA, i, uint64(*m.CpuSystemNs))
 		i--
 		dAtA[i] = 0x18
 	}
 	if m.CpuUserNs != nil {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(*m.CpuUserNs))
+		i = protowire.EncodeVarint(dAtA, i, uint64(*m.CpuUserNs))
 		i--
 		dAtA[i] = 0x10
 	}
 	if m.TimeNs != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.TimeNs))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.TimeNs))
 		i--
 		dAtA[i] = 0x8
 	}
@@ -2696,15 +2695,15 @@ func (m *TaskEvent) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 			baseI := i
 			i -= len(v)
 			copy(dAtA[i:], v)
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(v)))
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(v)))
 			i--
 			dAtA[i] = 0x12
 			i -= len(k)
 			copy(dAtA[i:], k)
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(k)))
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(k)))
 			i--
 			dAtA[i] = 0xa
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(baseI-i))
+			i = protowire.EncodeVarint(dAtA, i, uint64(baseI-i))
 			i--
 			dAtA[i] = 0x1a
 		}
@@ -2712,14 +2711,14 @@ func (m *TaskEvent) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if len(m.Message) > 0 {
 		i -= len(m.Message)
 		copy(dAtA[i:], m.Message)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Message)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Message)))
 		i--
 		dAtA[i] = 0x12
 	}
 	if len(m.TaskId) > 0 {
 		i -= len(m.TaskId)
 		copy(dAtA[i:], m.TaskId)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.TaskId)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.TaskId)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2734,105 +2733,105 @@ func (m *TaskConfig) SizeVT() (n int) {
 	_ = l
 	l = len(m.Id)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.Name)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.AllocId)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.JobName)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.JobId)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.ParentJobId)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.TaskGroupName)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.Namespace)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.NodeName)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.NodeId)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if len(m.Env) > 0 {
 		for k, v := range m.Env {
 			_ = k
 			_ = v
-			mapEntrySize := 1 + len(k) + protobuf_go_lite.SizeOfVarint(uint64(len(k))) + 1 + len(v) + protobuf_go_lite.SizeOfVarint(uint64(len(v)))
-			n += mapEntrySize + 1 + protobuf_go_lite.SizeOfVarint(uint64(mapEntrySize))
+			mapEntrySize := 1 + len(k) + protowire.SizeOfVarint(uint64(len(k))) + 1 + len(v) + protowire.SizeOfVarint(uint64(len(v)))
+			n += mapEntrySize + 1 + protowire.SizeOfVarint(uint64(mapEntrySize))
 		}
 	}
 	if len(m.DeviceEnv) > 0 {
 		for k, v := range m.DeviceEnv {
 			_ = k
 			_ = v
-			mapEntrySize := 1 + len(k) + protobuf_go_lite.SizeOfVarint(uint64(len(k))) + 1 + len(v) + protobuf_go_lite.SizeOfVarint(uint64(len(v)))
-			n += mapEntrySize + 1 + protobuf_go_lite.SizeOfVarint(uint64(mapEntrySize))
+			mapEntrySize := 1 + len(k) + protowire.SizeOfVarint(uint64(len(k))) + 1 + len(v) + protowire.SizeOfVarint(uint64(len(v)))
+			n += mapEntrySize + 1 + protowire.SizeOfVarint(uint64(mapEntrySize))
 		}
 	}
 	l = len(m.User)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.Resources != nil {
 		l = m.Resources.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.Directories != nil {
 		l = m.Directories.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.StdoutPath)
 	if l > 0 {
-		n += 2 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 2 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.StderrPath)
 	if l > 0 {
-		n += 2 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 2 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if len(m.Mounts) > 0 {
 		for _, e := range m.Mounts {
 			l = e.SizeVT()
-			n += 2 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+			n += 2 + l + protowire.SizeOfVarint(uint64(l))
 		}
 	}
 	if len(m.Devices) > 0 {
 		for _, e := range m.Devices {
 			l = e.SizeVT()
-			n += 2 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+			n += 2 + l + protowire.SizeOfVarint(uint64(l))
 		}
 	}
 	if len(m.Ports) > 0 {
 		for _, e := range m.Ports {
 			l = e.SizeVT()
-			n += 2 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+			n += 2 + l + protowire.SizeOfVarint(uint64(l))
 		}
 	}
 	l = len(m.DriverConfig)
 	if l > 0 {
-		n += 2 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 2 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.Log != nil {
 		l = m.Log.SizeVT()
-		n += 2 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 2 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -2845,10 +2844,10 @@ func (m *LogConfig) SizeVT() (n int) {
 	var l int
 	_ = l
 	if m.MaxFiles != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.MaxFiles))
+		n += 1 + protowire.SizeOfVarint(uint64(m.MaxFiles))
 	}
 	if m.MaxFileSizeBytes != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.MaxFileSizeBytes))
+		n += 1 + protowire.SizeOfVarint(uint64(m.MaxFileSizeBytes))
 	}
 	if m.Disabled {
 		n += 2
@@ -2864,20 +2863,20 @@ func (m *Resources) SizeVT() (n int) {
 	var l int
 	_ = l
 	if m.CpuMhz != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.CpuMhz))
+		n += 1 + protowire.SizeOfVarint(uint64(m.CpuMhz))
 	}
 	if m.MemoryBytes != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.MemoryBytes))
+		n += 1 + protowire.SizeOfVarint(uint64(m.MemoryBytes))
 	}
 	if m.MemoryMaxBytes != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.MemoryMaxBytes))
+		n += 1 + protowire.SizeOfVarint(uint64(m.MemoryMaxBytes))
 	}
 	if len(m.Cores) > 0 {
 		l = 0
 		for _, e := range m.Cores {
-			l += protobuf_go_lite.SizeOfVarint(uint64(e))
+			l += protowire.SizeOfVarint(uint64(e))
 		}
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(l)) + l
+		n += 1 + protowire.SizeOfVarint(uint64(l)) + l
 	}
 	n += len(m.unknownFields)
 	return n
@@ -2891,27 +2890,27 @@ func (m *TaskDirectories) SizeVT() (n int) {
 	_ = l
 	l = len(m.Alloc)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.Shared)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.Task)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.Local)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.Secrets)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.Logs)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -2925,11 +2924,11 @@ func (m *Mount) SizeVT() (n int) {
 	_ = l
 	l = len(m.TaskPath)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.HostPath)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.ReadOnly {
 		n += 2
@@ -2946,15 +2945,15 @@ func (m *DeviceNode) SizeVT() (n int) {
 	_ = l
 	l = len(m.TaskPath)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.HostPath)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.Permissions)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -2968,17 +2967,17 @@ func (m *Port) SizeVT() (n int) {
 	_ = l
 	l = len(m.Label)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.HostIp)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if m.HostPort != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.HostPort))
+		n += 1 + protowire.SizeOfVarint(uint64(m.HostPort))
 	}
 	if m.TaskPort != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.TaskPort))
+		n += 1 + protowire.SizeOfVarint(uint64(m.TaskPort))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -2991,15 +2990,15 @@ func (m *TaskHandle) SizeVT() (n int) {
 	var l int
 	_ = l
 	if m.Version != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.Version))
+		n += 1 + protowire.SizeOfVarint(uint64(m.Version))
 	}
 	l = len(m.DriverState)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.WorkloadId)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3013,14 +3012,14 @@ func (m *DriverNetwork) SizeVT() (n int) {
 	_ = l
 	l = len(m.Ip)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if len(m.PortMap) > 0 {
 		for k, v := range m.PortMap {
 			_ = k
 			_ = v
-			mapEntrySize := 1 + len(k) + protobuf_go_lite.SizeOfVarint(uint64(len(k))) + 1 + protobuf_go_lite.SizeOfVarint(uint64(v))
-			n += mapEntrySize + 1 + protobuf_go_lite.SizeOfVarint(uint64(mapEntrySize))
+			mapEntrySize := 1 + len(k) + protowire.SizeOfVarint(uint64(len(k))) + 1 + protowire.SizeOfVarint(uint64(v))
+			n += mapEntrySize + 1 + protowire.SizeOfVarint(uint64(mapEntrySize))
 		}
 	}
 	if m.AutoAdvertise {
@@ -3037,17 +3036,17 @@ func (m *ExitResult) SizeVT() (n int) {
 	var l int
 	_ = l
 	if m.ExitCode != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.ExitCode))
+		n += 1 + protowire.SizeOfVarint(uint64(m.ExitCode))
 	}
 	if m.Signal != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.Signal))
+		n += 1 + protowire.SizeOfVarint(uint64(m.Signal))
 	}
 	if m.OomKilled {
 		n += 2
 	}
 	l = len(m.Error)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3060,24 +3059,24 @@ func (m *TaskStatus) SizeVT() (n int) {
 	var l int
 	_ = l
 	if m.State != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.State))
+		n += 1 + protowire.SizeOfVarint(uint64(m.State))
 	}
 	if m.StartedAtNs != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.StartedAtNs))
+		n += 1 + protowire.SizeOfVarint(uint64(m.StartedAtNs))
 	}
 	if m.CompletedAtNs != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.CompletedAtNs))
+		n += 1 + protowire.SizeOfVarint(uint64(m.CompletedAtNs))
 	}
 	if m.ExitResult != nil {
 		l = m.ExitResult.SizeVT()
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if len(m.Attributes) > 0 {
 		for k, v := range m.Attributes {
 			_ = k
 			_ = v
-			mapEntrySize := 1 + len(k) + protobuf_go_lite.SizeOfVarint(uint64(len(k))) + 1 + len(v) + protobuf_go_lite.SizeOfVarint(uint64(len(v)))
-			n += mapEntrySize + 1 + protobuf_go_lite.SizeOfVarint(uint64(mapEntrySize))
+			mapEntrySize := 1 + len(k) + protowire.SizeOfVarint(uint64(len(k))) + 1 + len(v) + protowire.SizeOfVarint(uint64(len(v)))
+			n += mapEntrySize + 1 + protowire.SizeOfVarint(uint64(mapEntrySize))
 		}
 	}
 	n += len(m.unknownFields)
@@ -3091,22 +3090,22 @@ func (m *TaskStats) SizeVT() (n int) {
 	var l int
 	_ = l
 	if m.TimeNs != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.TimeNs))
+		n += 1 + protowire.SizeOfVarint(uint64(m.TimeNs))
 	}
 	if m.CpuUserNs != nil {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(*m.CpuUserNs))
+		n += 1 + protowire.SizeOfVarint(uint64(*m.CpuUserNs))
 	}
 	if m.CpuSystemNs != nil {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(*m.CpuSystemNs))
+		n += 1 + protowire.SizeOfVarint(uint64(*m.CpuSystemNs))
 	}
 	if m.CpuTotalNs != nil {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(*m.CpuTotalNs))
+		n += 1 + protowire.SizeOfVarint(uint64(*m.CpuTotalNs))
 	}
 	if m.MemoryRssBytes != nil {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(*m.MemoryRssBytes))
+		n += 1 + protowire.SizeOfVarint(uint64(*m.MemoryRssBytes))
 	}
 	if m.MemoryMaxBytes != nil {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(*m.MemoryMaxBytes))
+		n += 1 + protowire.SizeOfVarint(uint64(*m.MemoryMaxBytes))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3120,18 +3119,18 @@ func (m *TaskEvent) SizeVT() (n int) {
 	_ = l
 	l = len(m.TaskId)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	l = len(m.Message)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if len(m.Annotations) > 0 {
 		for k, v := range m.Annotations {
 			_ = k
 			_ = v
-			mapEntrySize := 1 + len(k) + protobuf_go_lite.SizeOfVarint(uint64(len(k))) + 1 + len(v) + protobuf_go_lite.SizeOfVarint(uint64(len(v)))
-			n += mapEntrySize + 1 + protobuf_go_lite.SizeOfVarint(uint64(mapEntrySize))
+			mapEntrySize := 1 + len(k) + protowire.SizeOfVarint(uint64(len(k))) + 1 + len(v) + protowire.SizeOfVarint(uint64(len(v)))
+			n += mapEntrySize + 1 + protowire.SizeOfVarint(uint64(mapEntrySize))
 		}
 	}
 	n += len(m.unknownFields)
@@ -3145,35 +3144,35 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: TaskConfig: wiretype end group for non-group")
+			return protowire.Errorf("proto: TaskConfig: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: TaskConfig: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: TaskConfig: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Id", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Id", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3182,20 +3181,20 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Name", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Name", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3204,20 +3203,20 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field AllocId", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field AllocId", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3226,20 +3225,20 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 4:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field JobName", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field JobName", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3248,20 +3247,20 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 5:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field JobId", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field JobId", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3270,20 +3269,20 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 6:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field ParentJobId", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field ParentJobId", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3292,20 +3291,20 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 7:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field TaskGroupName", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field TaskGroupName", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3314,20 +3313,20 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 8:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Namespace", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Namespace", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3336,20 +3335,20 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 9:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field NodeName", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field NodeName", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3358,20 +3357,20 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 10:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field NodeId", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field NodeId", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3380,21 +3379,21 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 11:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Env", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Env", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3407,24 +3406,24 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			for iNdEx < postIndex {
 				entryPreIndex := iNdEx
 				var wire uint64
-				wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+				wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 				if err != nil {
 					return err
 				}
 				fieldNum := int32(wire >> 3)
 				if fieldNum == 1 {
 					var stringLenmapkey uint64
-					stringLenmapkey, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+					stringLenmapkey, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 					if err != nil {
 						return err
 					}
 					intStringLenmapkey := int(stringLenmapkey)
 					if intStringLenmapkey < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					postStringIndexmapkey := iNdEx + intStringLenmapkey
 					if postStringIndexmapkey < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if postStringIndexmapkey > l {
 						return io.ErrUnexpectedEOF
@@ -3433,17 +3432,17 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 					iNdEx = postStringIndexmapkey
 				} else if fieldNum == 2 {
 					var stringLenmapvalue uint64
-					stringLenmapvalue, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+					stringLenmapvalue, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 					if err != nil {
 						return err
 					}
 					intStringLenmapvalue := int(stringLenmapvalue)
 					if intStringLenmapvalue < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					postStringIndexmapvalue := iNdEx + intStringLenmapvalue
 					if postStringIndexmapvalue < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if postStringIndexmapvalue > l {
 						return io.ErrUnexpectedEOF
@@ -3452,12 +3451,12 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 					iNdEx = postStringIndexmapvalue
 				} else {
 					iNdEx = entryPreIndex
-					skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+					skippy, err := protowire.Skip(dAtA[iNdEx:])
 					if err != nil {
 						return err
 					}
 					if (skippy < 0) || (iNdEx+skippy) < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if (iNdEx + skippy) > postIndex {
 						return io.ErrUnexpectedEOF
@@ -3469,21 +3468,21 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 12:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field DeviceEnv", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field DeviceEnv", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3496,24 +3495,24 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			for iNdEx < postIndex {
 				entryPreIndex := iNdEx
 				var wire uint64
-				wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+				wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 				if err != nil {
 					return err
 				}
 				fieldNum := int32(wire >> 3)
 				if fieldNum == 1 {
 					var stringLenmapkey uint64
-					stringLenmapkey, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+					stringLenmapkey, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 					if err != nil {
 						return err
 					}
 					intStringLenmapkey := int(stringLenmapkey)
 					if intStringLenmapkey < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					postStringIndexmapkey := iNdEx + intStringLenmapkey
 					if postStringIndexmapkey < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if postStringIndexmapkey > l {
 						return io.ErrUnexpectedEOF
@@ -3522,17 +3521,17 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 					iNdEx = postStringIndexmapkey
 				} else if fieldNum == 2 {
 					var stringLenmapvalue uint64
-					stringLenmapvalue, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+					stringLenmapvalue, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 					if err != nil {
 						return err
 					}
 					intStringLenmapvalue := int(stringLenmapvalue)
 					if intStringLenmapvalue < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					postStringIndexmapvalue := iNdEx + intStringLenmapvalue
 					if postStringIndexmapvalue < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if postStringIndexmapvalue > l {
 						return io.ErrUnexpectedEOF
@@ -3541,12 +3540,12 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 					iNdEx = postStringIndexmapvalue
 				} else {
 					iNdEx = entryPreIndex
-					skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+					skippy, err := protowire.Skip(dAtA[iNdEx:])
 					if err != nil {
 						return err
 					}
 					if (skippy < 0) || (iNdEx+skippy) < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if (iNdEx + skippy) > postIndex {
 						return io.ErrUnexpectedEOF
@@ -3558,20 +3557,20 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 13:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field User", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field User", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3580,21 +3579,21 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 14:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Resources", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Resources", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3608,21 +3607,21 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 15:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Directories", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Directories", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3636,20 +3635,20 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 16:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field StdoutPath", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field StdoutPath", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3658,20 +3657,20 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 17:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field StderrPath", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field StderrPath", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3680,21 +3679,21 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 18:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Mounts", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Mounts", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3706,21 +3705,21 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 19:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Devices", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Devices", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3732,21 +3731,21 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 20:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Ports", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Ports", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3758,21 +3757,21 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 21:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field DriverConfig", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field DriverConfig", wireType)
 			}
 			var byteLen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			byteLen = int(_v)
 			if err != nil {
 				return err
 			}
 			if byteLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + byteLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3784,21 +3783,21 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 22:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Log", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Log", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -3812,12 +3811,12 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -3839,44 +3838,44 @@ func (m *LogConfig) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: LogConfig: wiretype end group for non-group")
+			return protowire.Errorf("proto: LogConfig: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: LogConfig: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: LogConfig: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field MaxFiles", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field MaxFiles", wireType)
 			}
 			m.MaxFiles = 0
-			m.MaxFiles, iNdEx, err = protobuf_go_lite.DecodeVarintUint32(dAtA, iNdEx)
+			m.MaxFiles, iNdEx, err = protowire.DecodeVarintUint32(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		case 2:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field MaxFileSizeBytes", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field MaxFileSizeBytes", wireType)
 			}
 			m.MaxFileSizeBytes = 0
-			m.MaxFileSizeBytes, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			m.MaxFileSizeBytes, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Disabled", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Disabled", wireType)
 			}
 			var v int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			v = int(_v)
 			if err != nil {
 				return err
@@ -3884,12 +3883,12 @@ func (m *LogConfig) UnmarshalVT(dAtA []byte) error {
 			m.Disabled = bool(v != 0)
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -3911,50 +3910,50 @@ func (m *Resources) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: Resources: wiretype end group for non-group")
+			return protowire.Errorf("proto: Resources: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: Resources: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: Resources: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field CpuMhz", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field CpuMhz", wireType)
 			}
 			m.CpuMhz = 0
-			m.CpuMhz, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			m.CpuMhz, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		case 2:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field MemoryBytes", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field MemoryBytes", wireType)
 			}
 			m.MemoryBytes = 0
-			m.MemoryBytes, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			m.MemoryBytes, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field MemoryMaxBytes", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field MemoryMaxBytes", wireType)
 			}
 			m.MemoryMaxBytes = 0
-			m.MemoryMaxBytes, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			m.MemoryMaxBytes, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		case 4:
 			if wireType == 0 {
 				var v uint32
-				v, iNdEx, err = protobuf_go_lite.DecodeVarintUint32(dAtA, iNdEx)
+				v, iNdEx, err = protowire.DecodeVarintUint32(dAtA, iNdEx)
 				if err != nil {
 					return err
 				}
@@ -3962,17 +3961,17 @@ func (m *Resources) UnmarshalVT(dAtA []byte) error {
 			} else if wireType == 2 {
 				var packedLen int
 				var _v uint64
-				_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+				_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 				packedLen = int(_v)
 				if err != nil {
 					return err
 				}
 				if packedLen < 0 {
-					return protobuf_go_lite.ErrInvalidLength
+					return protowire.ErrInvalidLength
 				}
 				postIndex := iNdEx + packedLen
 				if postIndex < 0 {
-					return protobuf_go_lite.ErrInvalidLength
+					return protowire.ErrInvalidLength
 				}
 				if postIndex > l {
 					return io.ErrUnexpectedEOF
@@ -3990,23 +3989,23 @@ func (m *Resources) UnmarshalVT(dAtA []byte) error {
 				}
 				for iNdEx < postIndex {
 					var v uint32
-					v, iNdEx, err = protobuf_go_lite.DecodeVarintUint32(dAtA, iNdEx)
+					v, iNdEx, err = protowire.DecodeVarintUint32(dAtA, iNdEx)
 					if err != nil {
 						return err
 					}
 					m.Cores = append(m.Cores, v)
 				}
 			} else {
-				return fmt.Errorf("proto: wrong wireType = %d for field Cores", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Cores", wireType)
 			}
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4028,35 +4027,35 @@ func (m *TaskDirectories) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: TaskDirectories: wiretype end group for non-group")
+			return protowire.Errorf("proto: TaskDirectories: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: TaskDirectories: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: TaskDirectories: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Alloc", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Alloc", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4065,20 +4064,20 @@ func (m *TaskDirectories) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Shared", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Shared", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4087,20 +4086,20 @@ func (m *TaskDirectories) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Task", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Task", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4109,20 +4108,20 @@ func (m *TaskDirectories) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 4:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Local", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Local", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4131,20 +4130,20 @@ func (m *TaskDirectories) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 5:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Secrets", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Secrets", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4153,20 +4152,20 @@ func (m *TaskDirectories) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 6:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Logs", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Logs", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4175,12 +4174,12 @@ func (m *TaskDirectories) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4202,35 +4201,35 @@ func (m *Mount) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: Mount: wiretype end group for non-group")
+			return protowire.Errorf("proto: Mount: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: Mount: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: Mount: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field TaskPath", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field TaskPath", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4239,20 +4238,20 @@ func (m *Mount) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field HostPath", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field HostPath", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4261,11 +4260,11 @@ func (m *Mount) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field ReadOnly", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field ReadOnly", wireType)
 			}
 			var v int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			v = int(_v)
 			if err != nil {
 				return err
@@ -4273,12 +4272,12 @@ func (m *Mount) UnmarshalVT(dAtA []byte) error {
 			m.ReadOnly = bool(v != 0)
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4300,35 +4299,35 @@ func (m *DeviceNode) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DeviceNode: wiretype end group for non-group")
+			return protowire.Errorf("proto: DeviceNode: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DeviceNode: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DeviceNode: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field TaskPath", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field TaskPath", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4337,20 +4336,20 @@ func (m *DeviceNode) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field HostPath", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field HostPath", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4359,20 +4358,20 @@ func (m *DeviceNode) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Permissions", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Permissions", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4381,12 +4380,12 @@ func (m *DeviceNode) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4408,35 +4407,35 @@ func (m *Port) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: Port: wiretype end group for non-group")
+			return protowire.Errorf("proto: Port: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: Port: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: Port: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Label", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Label", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4445,20 +4444,20 @@ func (m *Port) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field HostIp", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field HostIp", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4467,30 +4466,30 @@ func (m *Port) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field HostPort", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field HostPort", wireType)
 			}
 			m.HostPort = 0
-			m.HostPort, iNdEx, err = protobuf_go_lite.DecodeVarintUint32(dAtA, iNdEx)
+			m.HostPort, iNdEx, err = protowire.DecodeVarintUint32(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		case 4:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field TaskPort", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field TaskPort", wireType)
 			}
 			m.TaskPort = 0
-			m.TaskPort, iNdEx, err = protobuf_go_lite.DecodeVarintUint32(dAtA, iNdEx)
+			m.TaskPort, iNdEx, err = protowire.DecodeVarintUint32(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4512,45 +4511,45 @@ func (m *TaskHandle) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: TaskHandle: wiretype end group for non-group")
+			return protowire.Errorf("proto: TaskHandle: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: TaskHandle: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: TaskHandle: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Version", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Version", wireType)
 			}
 			m.Version = 0
-			m.Version, iNdEx, err = protobuf_go_lite.DecodeVarintUint32(dAtA, iNdEx)
+			m.Version, iNdEx, err = protowire.DecodeVarintUint32(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field DriverState", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field DriverState", wireType)
 			}
 			var byteLen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			byteLen = int(_v)
 			if err != nil {
 				return err
 			}
 			if byteLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + byteLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4562,20 +4561,20 @@ func (m *TaskHandle) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field WorkloadId", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field WorkloadId", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4584,12 +4583,12 @@ func (m *TaskHandle) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4611,35 +4610,35 @@ func (m *DriverNetwork) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: DriverNetwork: wiretype end group for non-group")
+			return protowire.Errorf("proto: DriverNetwork: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: DriverNetwork: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: DriverNetwork: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Ip", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Ip", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4648,21 +4647,21 @@ func (m *DriverNetwork) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field PortMap", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field PortMap", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4675,24 +4674,24 @@ func (m *DriverNetwork) UnmarshalVT(dAtA []byte) error {
 			for iNdEx < postIndex {
 				entryPreIndex := iNdEx
 				var wire uint64
-				wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+				wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 				if err != nil {
 					return err
 				}
 				fieldNum := int32(wire >> 3)
 				if fieldNum == 1 {
 					var stringLenmapkey uint64
-					stringLenmapkey, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+					stringLenmapkey, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 					if err != nil {
 						return err
 					}
 					intStringLenmapkey := int(stringLenmapkey)
 					if intStringLenmapkey < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					postStringIndexmapkey := iNdEx + intStringLenmapkey
 					if postStringIndexmapkey < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if postStringIndexmapkey > l {
 						return io.ErrUnexpectedEOF
@@ -4700,18 +4699,18 @@ func (m *DriverNetwork) UnmarshalVT(dAtA []byte) error {
 					mapkey = string(dAtA[iNdEx:postStringIndexmapkey])
 					iNdEx = postStringIndexmapkey
 				} else if fieldNum == 2 {
-					mapvalue, iNdEx, err = protobuf_go_lite.DecodeVarintUint32(dAtA, iNdEx)
+					mapvalue, iNdEx, err = protowire.DecodeVarintUint32(dAtA, iNdEx)
 					if err != nil {
 						return err
 					}
 				} else {
 					iNdEx = entryPreIndex
-					skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+					skippy, err := protowire.Skip(dAtA[iNdEx:])
 					if err != nil {
 						return err
 					}
 					if (skippy < 0) || (iNdEx+skippy) < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if (iNdEx + skippy) > postIndex {
 						return io.ErrUnexpectedEOF
@@ -4723,11 +4722,11 @@ func (m *DriverNetwork) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field AutoAdvertise", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field AutoAdvertise", wireType)
 			}
 			var v int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			v = int(_v)
 			if err != nil {
 				return err
@@ -4735,12 +4734,12 @@ func (m *DriverNetwork) UnmarshalVT(dAtA []byte) error {
 			m.AutoAdvertise = bool(v != 0)
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4762,44 +4761,44 @@ func (m *ExitResult) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: ExitResult: wiretype end group for non-group")
+			return protowire.Errorf("proto: ExitResult: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: ExitResult: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: ExitResult: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field ExitCode", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field ExitCode", wireType)
 			}
 			m.ExitCode = 0
-			m.ExitCode, iNdEx, err = protobuf_go_lite.DecodeVarintInt32(dAtA, iNdEx)
+			m.ExitCode, iNdEx, err = protowire.DecodeVarintInt32(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		case 2:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Signal", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Signal", wireType)
 			}
 			m.Signal = 0
-			m.Signal, iNdEx, err = protobuf_go_lite.DecodeVarintInt32(dAtA, iNdEx)
+			m.Signal, iNdEx, err = protowire.DecodeVarintInt32(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field OomKilled", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field OomKilled", wireType)
 			}
 			var v int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			v = int(_v)
 			if err != nil {
 				return err
@@ -4807,20 +4806,20 @@ func (m *ExitResult) UnmarshalVT(dAtA []byte) error {
 			m.OomKilled = bool(v != 0)
 		case 4:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Error", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Error", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4829,12 +4828,12 @@ func (m *ExitResult) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -4856,65 +4855,65 @@ func (m *TaskStatus) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: TaskStatus: wiretype end group for non-group")
+			return protowire.Errorf("proto: TaskStatus: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: TaskStatus: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: TaskStatus: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field State", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field State", wireType)
 			}
 			m.State = 0
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			m.State = TaskState(_v)
 			if err != nil {
 				return err
 			}
 		case 2:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field StartedAtNs", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field StartedAtNs", wireType)
 			}
 			m.StartedAtNs = 0
-			m.StartedAtNs, iNdEx, err = protobuf_go_lite.DecodeVarintInt64(dAtA, iNdEx)
+			m.StartedAtNs, iNdEx, err = protowire.DecodeVarintInt64(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field CompletedAtNs", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field CompletedAtNs", wireType)
 			}
 			m.CompletedAtNs = 0
-			m.CompletedAtNs, iNdEx, err = protobuf_go_lite.DecodeVarintInt64(dAtA, iNdEx)
+			m.CompletedAtNs, iNdEx, err = protowire.DecodeVarintInt64(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		case 4:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field ExitResult", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field ExitResult", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4928,21 +4927,21 @@ func (m *TaskStatus) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 5:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Attributes", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Attributes", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -4955,24 +4954,24 @@ func (m *TaskStatus) UnmarshalVT(dAtA []byte) error {
 			for iNdEx < postIndex {
 				entryPreIndex := iNdEx
 				var wire uint64
-				wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+				wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 				if err != nil {
 					return err
 				}
 				fieldNum := int32(wire >> 3)
 				if fieldNum == 1 {
 					var stringLenmapkey uint64
-					stringLenmapkey, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+					stringLenmapkey, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 					if err != nil {
 						return err
 					}
 					intStringLenmapkey := int(stringLenmapkey)
 					if intStringLenmapkey < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					postStringIndexmapkey := iNdEx + intStringLenmapkey
 					if postStringIndexmapkey < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if postStringIndexmapkey > l {
 						return io.ErrUnexpectedEOF
@@ -4981,17 +4980,17 @@ func (m *TaskStatus) UnmarshalVT(dAtA []byte) error {
 					iNdEx = postStringIndexmapkey
 				} else if fieldNum == 2 {
 					var stringLenmapvalue uint64
-					stringLenmapvalue, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+					stringLenmapvalue, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 					if err != nil {
 						return err
 					}
 					intStringLenmapvalue := int(stringLenmapvalue)
 					if intStringLenmapvalue < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					postStringIndexmapvalue := iNdEx + intStringLenmapvalue
 					if postStringIndexmapvalue < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if postStringIndexmapvalue > l {
 						return io.ErrUnexpectedEOF
@@ -5000,12 +4999,12 @@ func (m *TaskStatus) UnmarshalVT(dAtA []byte) error {
 					iNdEx = postStringIndexmapvalue
 				} else {
 					iNdEx = entryPreIndex
-					skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+					skippy, err := protowire.Skip(dAtA[iNdEx:])
 					if err != nil {
 						return err
 					}
 					if (skippy < 0) || (iNdEx+skippy) < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if (iNdEx + skippy) > postIndex {
 						return io.ErrUnexpectedEOF
@@ -5017,12 +5016,12 @@ func (m *TaskStatus) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -5044,86 +5043,86 @@ func (m *TaskStats) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: TaskStats: wiretype end group for non-group")
+			return protowire.Errorf("proto: TaskStats: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: TaskStats: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: TaskStats: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field TimeNs", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field TimeNs", wireType)
 			}
 			m.TimeNs = 0
-			m.TimeNs, iNdEx, err = protobuf_go_lite.DecodeVarintInt64(dAtA, iNdEx)
+			m.TimeNs, iNdEx, err = protowire.DecodeVarintInt64(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		case 2:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field CpuUserNs", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field CpuUserNs", wireType)
 			}
 			var v uint64
-			v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			m.CpuUserNs = &v
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field CpuSystemNs", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field CpuSystemNs", wireType)
 			}
 			var v uint64
-			v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			m.CpuSystemNs = &v
 		case 4:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field CpuTotalNs", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field CpuTotalNs", wireType)
 			}
 			var v uint64
-			v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			m.CpuTotalNs = &v
 		case 5:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field MemoryRssBytes", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field MemoryRssBytes", wireType)
 			}
 			var v uint64
-			v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			m.MemoryRssBytes = &v
 		case 6:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field MemoryMaxBytes", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field MemoryMaxBytes", wireType)
 			}
 			var v uint64
-			v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			m.MemoryMaxBytes = &v
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -5145,35 +5144,35 @@ func (m *TaskEvent) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: TaskEvent: wiretype end group for non-group")
+			return protowire.Errorf("proto: TaskEvent: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: TaskEvent: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: TaskEvent: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field TaskId", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field TaskId", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5182,20 +5181,20 @@ func (m *TaskEvent) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Message", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Message", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5204,21 +5203,21 @@ func (m *TaskEvent) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Annotations", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Annotations", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -5231,24 +5230,24 @@ func (m *TaskEvent) UnmarshalVT(dAtA []byte) error {
 			for iNdEx < postIndex {
 				entryPreIndex := iNdEx
 				var wire uint64
-				wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+				wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 				if err != nil {
 					return err
 				}
 				fieldNum := int32(wire >> 3)
 				if fieldNum == 1 {
 					var stringLenmapkey uint64
-					stringLenmapkey, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+					stringLenmapkey, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 					if err != nil {
 						return err
 					}
 					intStringLenmapkey := int(stringLenmapkey)
 					if intStringLenmapkey < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					postStringIndexmapkey := iNdEx + intStringLenmapkey
 					if postStringIndexmapkey < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if postStringIndexmapkey > l {
 						return io.ErrUnexpectedEOF
@@ -5257,17 +5256,17 @@ func (m *TaskEvent) UnmarshalVT(dAtA []byte) error {
 					iNdEx = postStringIndexmapkey
 				} else if fieldNum == 2 {
 					var stringLenmapvalue uint64
-					stringLenmapvalue, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+					stringLenmapvalue, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 					if err != nil {
 						return err
 					}
 					intStringLenmapvalue := int(stringLenmapvalue)
 					if intStringLenmapvalue < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					postStringIndexmapvalue := iNdEx + intStringLenmapvalue
 					if postStringIndexmapvalue < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if postStringIndexmapvalue > l {
 						return io.ErrUnexpectedEOF
@@ -5276,12 +5275,12 @@ func (m *TaskEvent) UnmarshalVT(dAtA []byte) error {
 					iNdEx = postStringIndexmapvalue
 				} else {
 					iNdEx = entryPreIndex
-					skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+					skippy, err := protowire.Skip(dAtA[iNdEx:])
 					if err != nil {
 						return err
 					}
 					if (skippy < 0) || (iNdEx+skippy) < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if (iNdEx + skippy) > postIndex {
 						return io.ErrUnexpectedEOF
@@ -5293,12 +5292,12 @@ func (m *TaskEvent) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF

@@ -5,8 +5,7 @@
 package wasmnodev1
 
 import (
-	fmt "fmt"
-	protobuf_go_lite "github.com/aperturerobotics/protobuf-go-lite"
+	protowire "github.com/wasmnode/wasmnode/abi/internal/protowire"
 	io "io"
 	maps "maps"
 	slices "slices"
@@ -142,7 +141,7 @@ func (m *WasmStartRequest) CloneVT() *WasmStartRequest {
 	return r
 }
 
-func (m *WasmStartRequest) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *WasmStartRequest) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -158,7 +157,7 @@ func (m *WasmStartResponse) CloneVT() *WasmStartResponse {
 	return r
 }
 
-func (m *WasmStartResponse) CloneMessageVT() protobuf_go_lite.CloneMessage {
+func (m *WasmStartResponse) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -272,7 +271,7 @@ func (m *WasmStartRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		copy(dAtA[i:], m.unknownFields)
 	}
 	if m.MemoryMaxBytes != 0 {
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(m.MemoryMaxBytes))
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.MemoryMaxBytes))
 		i--
 		dAtA[i] = 0x28
 	}
@@ -283,7 +282,7 @@ func (m *WasmStartRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 				return 0, err
 			}
 			i -= size
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(size))
+			i = protowire.EncodeVarint(dAtA, i, uint64(size))
 			i--
 			dAtA[i] = 0x22
 		}
@@ -294,15 +293,15 @@ func (m *WasmStartRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 			baseI := i
 			i -= len(v)
 			copy(dAtA[i:], v)
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(v)))
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(v)))
 			i--
 			dAtA[i] = 0x12
 			i -= len(k)
 			copy(dAtA[i:], k)
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(k)))
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(k)))
 			i--
 			dAtA[i] = 0xa
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(baseI-i))
+			i = protowire.EncodeVarint(dAtA, i, uint64(baseI-i))
 			i--
 			dAtA[i] = 0x1a
 		}
@@ -311,7 +310,7 @@ func (m *WasmStartRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		for iNdEx := len(m.Args) - 1; iNdEx >= 0; iNdEx-- {
 			i -= len(m.Args[iNdEx])
 			copy(dAtA[i:], m.Args[iNdEx])
-			i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Args[iNdEx])))
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Args[iNdEx])))
 			i--
 			dAtA[i] = 0x12
 		}
@@ -319,7 +318,7 @@ func (m *WasmStartRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if len(m.Module) > 0 {
 		i -= len(m.Module)
 		copy(dAtA[i:], m.Module)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.Module)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Module)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -359,7 +358,7 @@ func (m *WasmStartResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if len(m.WorkloadId) > 0 {
 		i -= len(m.WorkloadId)
 		copy(dAtA[i:], m.WorkloadId)
-		i = protobuf_go_lite.EncodeVarint(dAtA, i, uint64(len(m.WorkloadId)))
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.WorkloadId)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -374,30 +373,30 @@ func (m *WasmStartRequest) SizeVT() (n int) {
 	_ = l
 	l = len(m.Module)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	if len(m.Args) > 0 {
 		for _, s := range m.Args {
 			l = len(s)
-			n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+			n += 1 + l + protowire.SizeOfVarint(uint64(l))
 		}
 	}
 	if len(m.Env) > 0 {
 		for k, v := range m.Env {
 			_ = k
 			_ = v
-			mapEntrySize := 1 + len(k) + protobuf_go_lite.SizeOfVarint(uint64(len(k))) + 1 + len(v) + protobuf_go_lite.SizeOfVarint(uint64(len(v)))
-			n += mapEntrySize + 1 + protobuf_go_lite.SizeOfVarint(uint64(mapEntrySize))
+			mapEntrySize := 1 + len(k) + protowire.SizeOfVarint(uint64(len(k))) + 1 + len(v) + protowire.SizeOfVarint(uint64(len(v)))
+			n += mapEntrySize + 1 + protowire.SizeOfVarint(uint64(mapEntrySize))
 		}
 	}
 	if len(m.Mounts) > 0 {
 		for _, e := range m.Mounts {
 			l = e.SizeVT()
-			n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+			n += 1 + l + protowire.SizeOfVarint(uint64(l))
 		}
 	}
 	if m.MemoryMaxBytes != 0 {
-		n += 1 + protobuf_go_lite.SizeOfVarint(uint64(m.MemoryMaxBytes))
+		n += 1 + protowire.SizeOfVarint(uint64(m.MemoryMaxBytes))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -411,7 +410,7 @@ func (m *WasmStartResponse) SizeVT() (n int) {
 	_ = l
 	l = len(m.WorkloadId)
 	if l > 0 {
-		n += 1 + l + protobuf_go_lite.SizeOfVarint(uint64(l))
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -424,35 +423,35 @@ func (m *WasmStartRequest) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: WasmStartRequest: wiretype end group for non-group")
+			return protowire.Errorf("proto: WasmStartRequest: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: WasmStartRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: WasmStartRequest: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Module", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Module", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -461,20 +460,20 @@ func (m *WasmStartRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Args", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Args", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -483,21 +482,21 @@ func (m *WasmStartRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Env", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Env", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -510,24 +509,24 @@ func (m *WasmStartRequest) UnmarshalVT(dAtA []byte) error {
 			for iNdEx < postIndex {
 				entryPreIndex := iNdEx
 				var wire uint64
-				wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+				wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 				if err != nil {
 					return err
 				}
 				fieldNum := int32(wire >> 3)
 				if fieldNum == 1 {
 					var stringLenmapkey uint64
-					stringLenmapkey, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+					stringLenmapkey, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 					if err != nil {
 						return err
 					}
 					intStringLenmapkey := int(stringLenmapkey)
 					if intStringLenmapkey < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					postStringIndexmapkey := iNdEx + intStringLenmapkey
 					if postStringIndexmapkey < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if postStringIndexmapkey > l {
 						return io.ErrUnexpectedEOF
@@ -536,17 +535,17 @@ func (m *WasmStartRequest) UnmarshalVT(dAtA []byte) error {
 					iNdEx = postStringIndexmapkey
 				} else if fieldNum == 2 {
 					var stringLenmapvalue uint64
-					stringLenmapvalue, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+					stringLenmapvalue, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 					if err != nil {
 						return err
 					}
 					intStringLenmapvalue := int(stringLenmapvalue)
 					if intStringLenmapvalue < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					postStringIndexmapvalue := iNdEx + intStringLenmapvalue
 					if postStringIndexmapvalue < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if postStringIndexmapvalue > l {
 						return io.ErrUnexpectedEOF
@@ -555,12 +554,12 @@ func (m *WasmStartRequest) UnmarshalVT(dAtA []byte) error {
 					iNdEx = postStringIndexmapvalue
 				} else {
 					iNdEx = entryPreIndex
-					skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+					skippy, err := protowire.Skip(dAtA[iNdEx:])
 					if err != nil {
 						return err
 					}
 					if (skippy < 0) || (iNdEx+skippy) < 0 {
-						return protobuf_go_lite.ErrInvalidLength
+						return protowire.ErrInvalidLength
 					}
 					if (iNdEx + skippy) > postIndex {
 						return io.ErrUnexpectedEOF
@@ -572,21 +571,21 @@ func (m *WasmStartRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 4:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Mounts", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field Mounts", wireType)
 			}
 			var msglen int
 			var _v uint64
-			_v, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			msglen = int(_v)
 			if err != nil {
 				return err
 			}
 			if msglen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + msglen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -598,21 +597,21 @@ func (m *WasmStartRequest) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 5:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field MemoryMaxBytes", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field MemoryMaxBytes", wireType)
 			}
 			m.MemoryMaxBytes = 0
-			m.MemoryMaxBytes, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			m.MemoryMaxBytes, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
@@ -634,35 +633,35 @@ func (m *WasmStartResponse) UnmarshalVT(dAtA []byte) error {
 	for iNdEx < l {
 		preIndex := iNdEx
 		var wire uint64
-		wire, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 		if err != nil {
 			return err
 		}
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: WasmStartResponse: wiretype end group for non-group")
+			return protowire.Errorf("proto: WasmStartResponse: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: WasmStartResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+			return protowire.Errorf("proto: WasmStartResponse: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field WorkloadId", wireType)
+				return protowire.Errorf("proto: wrong wireType = %d for field WorkloadId", wireType)
 			}
 			var stringLen uint64
-			stringLen, iNdEx, err = protobuf_go_lite.DecodeVarint(dAtA, iNdEx)
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}
 			intStringLen := int(stringLen)
 			if intStringLen < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			postIndex := iNdEx + intStringLen
 			if postIndex < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
@@ -671,12 +670,12 @@ func (m *WasmStartResponse) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
-			skippy, err := protobuf_go_lite.Skip(dAtA[iNdEx:])
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
 			if err != nil {
 				return err
 			}
 			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return protobuf_go_lite.ErrInvalidLength
+				return protowire.ErrInvalidLength
 			}
 			if (iNdEx + skippy) > l {
 				return io.ErrUnexpectedEOF
