@@ -9,9 +9,9 @@ package main
 import (
 	"context"
 	_ "embed"
-	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -54,10 +54,10 @@ func (*mock) Describe() *driver.Description {
 func (m *mock) Configure(_ context.Context, data []byte) error {
 	c, err := config.Parse(data)
 	if err != nil {
-		return driver.Errorf(abi.InvalidArgument, "config: %v", err)
+		return abi.NewError(abi.InvalidArgument, "config: "+err.Error())
 	}
 	if text := c.Get("configure_error").Text(); text != "" {
-		return driver.Errorf(abi.FailedPrecondition, "%s", text)
+		return abi.NewError(abi.FailedPrecondition, text)
 	}
 	m.config = c
 	return nil
@@ -65,11 +65,11 @@ func (m *mock) Configure(_ context.Context, data []byte) error {
 
 func (m *mock) Fingerprint(context.Context) (*driver.Fingerprint, error) {
 	if text := m.config.Get("fingerprint_error").Text(); text != "" {
-		return nil, driver.Errorf(abi.Unavailable, "%s", text)
+		return nil, abi.NewError(abi.Unavailable, text)
 	}
 	next, err := m.config.Get("next_poll").Duration()
 	if err != nil {
-		return nil, driver.Errorf(abi.InvalidArgument, "next_poll: %v", err)
+		return nil, abi.NewError(abi.InvalidArgument, "next_poll: "+err.Error())
 	}
 	f := &driver.Fingerprint{
 		Health:      driver.Healthy,
@@ -97,18 +97,18 @@ func (m *mock) Fingerprint(context.Context) (*driver.Fingerprint, error) {
 func (m *mock) StartTask(ctx context.Context, t *driver.TaskConfig) (*driver.TaskHandle, *driver.Network, error) {
 	c, err := config.Parse(t.DriverConfig)
 	if err != nil {
-		return nil, nil, driver.Errorf(abi.InvalidArgument, "config: %v", err)
+		return nil, nil, abi.NewError(abi.InvalidArgument, "config: "+err.Error())
 	}
 	block, err := c.Get("start_block_for").Duration()
 	if err != nil {
-		return nil, nil, driver.Errorf(abi.InvalidArgument, "start_block_for: %v", err)
+		return nil, nil, abi.NewError(abi.InvalidArgument, "start_block_for: "+err.Error())
 	}
 	m.sleep(block)
 	if text := c.Get("start_error").Text(); text != "" {
 		if c.Get("start_error_recoverable").Bool() {
-			return nil, nil, driver.Recoverablef(abi.Unknown, "%s", text)
+			return nil, nil, abi.NewRecoverableError(abi.Unknown, text)
 		}
-		return nil, nil, driver.Errorf(abi.Unknown, "%s", text)
+		return nil, nil, abi.NewError(abi.Unknown, text)
 	}
 	breakInstance(c.Get("start_fault").Text())
 
@@ -129,7 +129,7 @@ func breakInstance(how string) {
 	case "trap":
 		panic("start_fault is trap")
 	case "exit":
-		os.Exit(3)
+		syscall.Exit(3) // as os.Exit, without package os
 	case "loop":
 		for {
 		}

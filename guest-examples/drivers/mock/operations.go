@@ -28,7 +28,7 @@ func (m *mock) RecoverTask(_ context.Context, _ *driver.TaskConfig, handle *driv
 		return nil, err
 	}
 	if text := state.config.Get("recover_error").Text(); text != "" {
-		return nil, driver.Errorf(abi.Unknown, "%s", text)
+		return nil, abi.NewError(abi.Unknown, text)
 	}
 	return nil, nil
 }
@@ -55,7 +55,7 @@ func (m *mock) StopTask(_ context.Context, _ string, handle *driver.TaskHandle, 
 		return nil, err
 	}
 	if text := state.config.Get("stop_error").Text(); text != "" {
-		return nil, driver.Errorf(abi.Unknown, "%s", text)
+		return nil, abi.NewError(abi.Unknown, text)
 	}
 	if state.result(m.now()) != nil {
 		return nil, nil
@@ -71,10 +71,10 @@ func (m *mock) SignalTask(_ context.Context, _ string, handle *driver.TaskHandle
 		return nil, err
 	}
 	if text := state.config.Get("signal_error").Text(); text != "" {
-		return nil, driver.Errorf(abi.Unknown, "%s", text)
+		return nil, abi.NewError(abi.Unknown, text)
 	}
 	if state.result(m.now()) != nil {
-		return nil, driver.Errorf(abi.FailedPrecondition, "the task has ended")
+		return nil, abi.NewError(abi.FailedPrecondition, "the task has ended")
 	}
 	return nil, nil
 }
@@ -85,7 +85,7 @@ func (m *mock) DestroyTask(_ context.Context, _ string, handle *driver.TaskHandl
 		return err
 	}
 	if !force && state.result(m.now()) == nil {
-		return driver.Errorf(abi.FailedPrecondition, "the task still runs")
+		return abi.NewError(abi.FailedPrecondition, "the task still runs")
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (m *mock) ExecTask(_ context.Context, _ string, handle *driver.TaskHandle, 
 	}
 	c := state.config.Get("exec_command")
 	if !c.IsSet() {
-		return nil, driver.Errorf(abi.FailedPrecondition, "the task's config has no exec_command")
+		return nil, abi.NewError(abi.FailedPrecondition, "the task's config has no exec_command")
 	}
 	cmd, err := newCommand(c)
 	if err != nil {
@@ -130,7 +130,7 @@ func (m *mock) ExecTask(_ context.Context, _ string, handle *driver.TaskHandle, 
 	}
 	if timeout > 0 && cmd.runFor > timeout {
 		m.sleep(timeout)
-		return nil, driver.Errorf(abi.DeadlineExceeded, "the command did not end within %v", timeout)
+		return nil, abi.NewError(abi.DeadlineExceeded, "the command did not end within "+timeout.String())
 	}
 	m.sleep(cmd.runFor)
 	var stdout, stderr bytes.Buffer

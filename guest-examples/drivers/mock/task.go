@@ -38,11 +38,15 @@ func (s *taskState) handle() *driver.TaskHandle {
 
 func decodeState(handle *driver.TaskHandle) (*taskState, error) {
 	if handle.Version != stateVersion {
-		return nil, driver.Errorf(abi.FailedPrecondition, "handle has version %d, this driver reads %d", handle.Version, stateVersion)
+		return nil, abi.NewError(abi.FailedPrecondition, "the handle has version "+strconv.Itoa(int(handle.Version))+
+			", this driver reads "+strconv.Itoa(stateVersion))
 	}
 	v, err := config.Parse(handle.DriverState)
-	if err != nil || !v.Get("started_ns").IsSet() {
-		return nil, driver.Errorf(abi.InvalidArgument, "not a handle of this driver: %v", err)
+	if err != nil {
+		return nil, abi.NewError(abi.InvalidArgument, "handle: "+err.Error())
+	}
+	if !v.Get("started_ns").IsSet() {
+		return nil, abi.NewError(abi.InvalidArgument, "handle: started_ns is missing")
 	}
 	s := &taskState{config: v.Get("config"), started: time.Unix(0, v.Get("started_ns").Int())}
 	s.raw = rawConfig(handle.DriverState)
@@ -67,7 +71,7 @@ func rawConfig(state []byte) []byte {
 // check reports durations that are none, so that what follows needs no errors.
 func (s *taskState) check() error {
 	if _, err := s.config.Get("kill_after").Duration(); err != nil {
-		return driver.Errorf(abi.InvalidArgument, "kill_after: %v", err)
+		return abi.NewError(abi.InvalidArgument, "kill_after: "+err.Error())
 	}
 	_, err := newCommand(s.config)
 	return err
@@ -149,7 +153,7 @@ func newCommand(c config.Value) (command, error) {
 	cmd := command{config: c}
 	var err error
 	if cmd.runFor, err = c.Get("run_for").Duration(); err != nil {
-		return cmd, driver.Errorf(abi.InvalidArgument, "run_for: %v", err)
+		return cmd, abi.NewError(abi.InvalidArgument, "run_for: "+err.Error())
 	}
 	if cmd.stdout, err = newOutput(c, "stdout"); err != nil {
 		return cmd, err
@@ -176,7 +180,7 @@ type output struct {
 func newOutput(c config.Value, stream string) (output, error) {
 	every, err := c.Get(stream + "_repeat_duration").Duration()
 	if err != nil {
-		return output{}, driver.Errorf(abi.InvalidArgument, "%s_repeat_duration: %v", stream, err)
+		return output{}, abi.NewError(abi.InvalidArgument, stream+"_repeat_duration: "+err.Error())
 	}
 	return output{text: c.Get(stream + "_string").Text(), repeat: c.Get(stream + "_repeat").Int(), every: every}, nil
 }

@@ -54,7 +54,7 @@ func (wasi) Fingerprint(context.Context) (*driver.Fingerprint, error) {
 func (wasi) StartTask(ctx context.Context, task *driver.TaskConfig) (*driver.TaskHandle, *driver.Network, error) {
 	c, err := config.Parse(task.DriverConfig)
 	if err != nil {
-		return nil, nil, driver.Errorf(abi.InvalidArgument, "config: %v", err)
+		return nil, nil, abi.NewError(abi.InvalidArgument, "config: "+err.Error())
 	}
 	id, err := wasm.Start(ctx, &wasm.Program{
 		Module: c.Get("module").Text(),

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -17,7 +16,7 @@ type SyntaxError struct {
 }
 
 func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("json: byte %d: %s", e.Offset, e.Problem)
+	return "json: byte " + strconv.Itoa(e.Offset) + ": " + e.Problem
 }
 
 // Parse reads one JSON value (RFC 8259) with nothing but white space around it. No

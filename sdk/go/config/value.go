@@ -1,7 +1,7 @@
 package config
 
 import (
-	"fmt"
+	"errors"
 	"math"
 	"strconv"
 	"time"
@@ -140,6 +140,6 @@ func (v Value) Duration() (time.Duration, error) {
 	case String:
 		return time.ParseDuration(v.text)
 	default:
-		return 0, fmt.Errorf("not a duration: want a string such as \"5s\" or a number of nanoseconds")
+		return 0, errors.New(`not a duration: want a string such as "5s" or a number of nanoseconds`)
 	}
 }

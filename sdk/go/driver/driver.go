@@ -7,8 +7,9 @@ import (
 
 // Driver is what every driver implements. Arguments are never nil.
 //
-// Errors should be [abi.Error] values, see [Errorf]; others cross the sandbox as
-// UNKNOWN with their text. The context carries the capabilities of this one call.
+// Errors should be made with [abi.NewError], or with [abi.NewRecoverableError] where
+// trying again can help: a start that fails so is tried again under the task's restart
+// policy. Others cross the sandbox as UNKNOWN with their text. The context carries the capabilities of this one call.
 // In a plugin it is never cancelled: a call that is too late ends with its instance.
 type Driver interface {
 	// Describe returns the driver's name, version, capabilities and the JSON Schemas

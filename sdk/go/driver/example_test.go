@@ -40,7 +40,7 @@ func (g *greeter) Fingerprint(context.Context) (*driver.Fingerprint, error) {
 func (g *greeter) StartTask(ctx context.Context, task *driver.TaskConfig) (*driver.TaskHandle, *driver.Network, error) {
 	c, err := config.Parse(task.DriverConfig)
 	if err != nil {
-		return nil, nil, driver.Errorf(abi.InvalidArgument, "config: %v", err)
+		return nil, nil, abi.NewError(abi.InvalidArgument, "config: "+err.Error())
 	}
 	id, err := wasm.Start(ctx, &wasm.Program{Module: g.program, Args: []string{c.Get("name").Text()}, Env: task.Env})
 	if err != nil {

@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"time"
 
@@ -46,7 +45,7 @@ func Handle(ctx context.Context, d Driver, operation string, request []byte) ([]
 	case abi.OpDriverExecTask:
 		return execTask(ctx, d, request)
 	default:
-		return nil, Errorf(abi.Unimplemented, "no driver operation %q", operation)
+		return nil, abi.NewError(abi.Unimplemented, "no driver operation "+operation)
 	}
 }
 
@@ -307,15 +306,15 @@ func duration(ms uint64) time.Duration {
 }
 
 func unimplemented(method string) error {
-	return abi.NewError(abi.Unimplemented, fmt.Sprintf("the driver has no %s: the host's default applies", method))
+	return abi.NewError(abi.Unimplemented, "the driver has no "+method+": the host's default applies")
 }
 
 func nilAnswer(method string) error {
-	return abi.NewError(abi.Internal, fmt.Sprintf("the driver's %s returned neither an answer nor an error", method))
+	return abi.NewError(abi.Internal, "the driver's "+method+" returned neither an answer nor an error")
 }
 
 func missing(field string) error {
-	return abi.NewError(abi.InvalidArgument, fmt.Sprintf("request: %s is missing", field))
+	return abi.NewError(abi.InvalidArgument, "request: "+field+" is missing")
 }
 
 func undecodable(err error) error {

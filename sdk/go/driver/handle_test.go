@@ -116,8 +116,8 @@ func TestErrorsKeepTheirCodeAndPlainOnesAreUnknown(t *testing.T) {
 		code        abi.Code
 		recoverable bool
 	}{
-		{driver.Errorf(abi.NotFound, "no %s", "image"), abi.NotFound, false},
-		{driver.Recoverablef(abi.Unavailable, "later"), abi.Unavailable, true},
+		{abi.NewError(abi.NotFound, "no image"), abi.NotFound, false},
+		{abi.NewRecoverableError(abi.Unavailable, "later"), abi.Unavailable, true},
 		{errors.New("plain"), abi.Unknown, false},
 	} {
 		_, err := driver.Handle(context.Background(), &minimal{err: c.err}, abi.OpDriverConfigure, nil)

@@ -1,11 +1,6 @@
 package driver
 
-import (
-	"fmt"
-
-	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-)
+import "github.com/wasmnode/wasmnode/abi/wasmnodev1"
 
 // The messages of the ABI, under the names that a driver's author uses. They are
 // plain structs; their fields are documented in abi/proto.
@@ -63,16 +58,4 @@ func Int(value int64, unit string) *Attribute {
 // Float returns a number with a unit such as "MHz", or "" for none.
 func Float(value float64, unit string) *Attribute {
 	return &Attribute{Value: &wasmnodev1.Attribute_FloatValue{FloatValue: value}, Unit: unit}
-}
-
-// Errorf returns an error that trying again does not mend. A wrapped error's text is
-// kept; its identity does not cross the sandbox.
-func Errorf(code abi.Code, format string, args ...any) error {
-	return abi.NewError(code, fmt.Sprintf(format, args...))
-}
-
-// Recoverablef returns an error that trying again can mend: a start that fails so is
-// tried again under the task's restart policy.
-func Recoverablef(code abi.Code, format string, args ...any) error {
-	return abi.NewRecoverableError(code, fmt.Sprintf(format, args...))
 }

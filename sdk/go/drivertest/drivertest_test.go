@@ -37,7 +37,7 @@ func (p *probe) Describe() *driver.Description {
 
 func (p *probe) Configure(_ context.Context, config []byte) error {
 	if string(config) != "{}" {
-		return driver.Errorf(abi.InvalidArgument, "config %s", config)
+		return abi.NewError(abi.InvalidArgument, "config "+string(config))
 	}
 	if p.calls != nil {
 		*p.calls++

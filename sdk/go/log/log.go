@@ -9,16 +9,16 @@ package log
 
 import (
 	"context"
-	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/sdk/go/internal/hostcall"
 )
 
 // Trace writes a line at level trace. As in the other functions, pairs are keys and
-// values by turns; a value without a key gets the key "EXTRA".
+// values by turns; a value without a key gets the key "EXTRA". Values are strings,
+// bytes, truth values, the usual numbers, errors, and what has a String method; others
+// are "!unprintable", because printing anything at all would take fmt.
 func Trace(ctx context.Context, message string, pairs ...any) {
 	write(ctx, wasmnodev1.LogLevel_LOG_LEVEL_TRACE, message, pairs)
 }
@@ -64,28 +64,34 @@ func fields(pairs []any) *wasmnodev1.LogFields {
 	return &wasmnodev1.LogFields{Fields: list}
 }
 
-// text writes the usual types without reflection.
+// text writes the usual types without reflection, and so without fmt.
 func text(value any) string {
 	switch v := value.(type) {
+	case nil:
+		return "<nil>"
 	case string:
 		return v
 	case []byte:
 		return string(v)
 	case error:
 		return v.Error()
+	case interface{ String() string }: // durations and times among them
+		return v.String()
 	case bool:
 		return strconv.FormatBool(v)
 	case int:
 		return strconv.Itoa(v)
+	case int32:
+		return strconv.Itoa(int(v))
 	case int64:
 		return strconv.FormatInt(v, 10)
+	case uint32:
+		return strconv.FormatUint(uint64(v), 10)
 	case uint64:
 		return strconv.FormatUint(v, 10)
-	case time.Duration:
-		return v.String()
-	case time.Time:
-		return v.Format(time.RFC3339Nano)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
 	default:
-		return fmt.Sprint(v)
+		return "!unprintable"
 	}
 }
