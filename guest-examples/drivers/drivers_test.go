@@ -1,12 +1,19 @@
 package drivers_test
 
 import (
+	"context"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tetratelabs/wazero"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/guestbuild"
 )
 
 func TestTheExampleInTheABIsPageIsTheDriverInC(t *testing.T) {
@@ -42,6 +49,37 @@ func TestEveryDriverHasTheSameFilesAndAReadmeInOneForm(t *testing.T) {
 			for _, name := range []string{"main.go", "main_test.go", "plugin_schema.json", "task_schema.json"} {
 				require.FileExists(t, filepath.Join(e.Name(), name))
 			}
+		})
+	}
+}
+
+// What a plugin imports is what it can ask for; what it does not use is not there.
+func TestAPluginIsSmallAndImportsWhatItUses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles plugins")
+	}
+	const maxSize = 3_000_000
+	for name, c := range map[string]struct {
+		wasm []byte
+		want []string
+	}{
+		"wasi": {guestbuild.Plugin(t, "guest-examples/drivers/wasi"), []string{abi.ModuleABI, abi.ModuleWasm, abi.ModuleWASI}},
+		"mock": {guestbuild.Plugin(t, "guest-examples/drivers/mock"), []string{abi.ModuleABI, abi.ModuleLog, abi.ModuleTask, abi.ModuleWASI}},
+		"c":    {guestbuild.CPlugin(t, "guest-examples/drivers/c-minimal"), []string{abi.ModuleABI, abi.ModuleWasm}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.LessOrEqual(t, len(c.wasm), maxSize)
+			ctx := context.Background()
+			r := wazero.NewRuntime(ctx)
+			defer func() { _ = r.Close(ctx) }()
+			module, err := r.CompileModule(ctx, c.wasm)
+			require.NoError(t, err)
+			imports := make(map[string]bool)
+			for _, f := range module.ImportedFunctions() {
+				from, _, _ := f.Import()
+				imports[from] = true
+			}
+			require.ElementsMatch(t, c.want, slices.Collect(maps.Keys(imports)))
 		})
 	}
 }

@@ -29,7 +29,7 @@ func run(t *testing.T, wasm []byte, args ...string) result {
 	t.Helper()
 	ctx := context.Background()
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache))
-	defer r.Close(ctx)
+	defer func() { _ = r.Close(ctx) }()
 	wasi_snapshot_preview1.MustInstantiate(ctx, r)
 	var stdout, stderr bytes.Buffer
 	_, err := r.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().

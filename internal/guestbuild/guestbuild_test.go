@@ -19,7 +19,7 @@ func TestAPluginIsAReactorThatExportsItsFunctions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := wazero.NewRuntime(ctx)
-			defer r.Close(ctx)
+			defer func() { _ = r.Close(ctx) }()
 			wasi_snapshot_preview1.MustInstantiate(ctx, r)
 			m, err := r.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithStartFunctions("_initialize"))
 			require.NoError(t, err)
@@ -34,7 +34,7 @@ func TestAPluginIsAReactorThatExportsItsFunctions(t *testing.T) {
 func TestAProgramIsAWASICommand(t *testing.T) {
 	ctx := context.Background()
 	r := wazero.NewRuntime(ctx)
-	defer r.Close(ctx)
+	defer func() { _ = r.Close(ctx) }()
 	for name, wasm := range map[string][]byte{
 		"go": guestbuild.Program(t, "internal/guestbuild/testdata/program"),
 		"c":  guestbuild.CProgram(t, "internal/guestbuild/testdata/c-program"),

@@ -44,7 +44,7 @@ func FuzzDecodingAgreesWithTheGeneratorsRuntime(f *testing.F) {
 		got, end, err := protowire.DecodeVarint(b, 0)
 		// Theirs drops the bits of a tenth byte that do not fit; ours refuses it, as
 		// the specification's own implementations do.
-		if tooLarge := len(b) > 9 && b[9] > 1; wantErr == nil && !(tooLarge && wantEnd == 10) {
+		if tooLarge := len(b) > 9 && b[9] > 1; wantErr == nil && (!tooLarge || wantEnd != 10) {
 			require.NoError(t, err)
 			require.Equal(t, want, got)
 			require.Equal(t, wantEnd, end)

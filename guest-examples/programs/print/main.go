@@ -31,7 +31,9 @@ func main() {
 		}
 		fmt.Fprintln(out, line)
 		if *every > 0 {
-			out.Flush()
+			if out.Flush() != nil {
+				os.Exit(1)
+			}
 			time.Sleep(*every)
 		}
 	}

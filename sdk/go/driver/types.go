@@ -2,21 +2,34 @@ package driver
 
 import "github.com/wasmnode/wasmnode/abi/wasmnodev1"
 
-// The messages of the ABI, under the names that a driver's author uses. They are
-// plain structs; their fields are documented in abi/proto.
+// The messages of the ABI, under the names that a driver's author uses: plain structs,
+// whose fields are documented in abi/proto.
 type (
-	Description  = wasmnodev1.DriverDescribeResponse
+	// Description is what a driver says of itself.
+	Description = wasmnodev1.DriverDescribeResponse
+	// Capabilities tells the node what it may ask of a driver.
 	Capabilities = wasmnodev1.DriverCapabilities
-	Fingerprint  = wasmnodev1.DriverFingerprintResponse
-	Attribute    = wasmnodev1.Attribute
-	TaskConfig   = wasmnodev1.TaskConfig
-	TaskHandle   = wasmnodev1.TaskHandle
-	Network      = wasmnodev1.DriverNetwork
-	Mount        = wasmnodev1.Mount
-	ExitResult   = wasmnodev1.ExitResult
-	ExecResult   = wasmnodev1.DriverExecTaskResponse
-	TaskStatus   = wasmnodev1.TaskStatus
-	TaskStats    = wasmnodev1.TaskStats
+	// Fingerprint is a driver's state at this moment.
+	Fingerprint = wasmnodev1.DriverFingerprintResponse
+	// Attribute is a typed value of a fingerprint; see [String], [Bool], [Int], [Float].
+	Attribute = wasmnodev1.Attribute
+	// TaskConfig is all that a driver is told about a task. Its Resources and
+	// Directories are never nil.
+	TaskConfig = wasmnodev1.TaskConfig
+	// TaskHandle is what a driver needs to find its task again.
+	TaskHandle = wasmnodev1.TaskHandle
+	// Network is set by drivers whose tasks have addresses of their own.
+	Network = wasmnodev1.DriverNetwork
+	// Mount makes a host path visible in a task.
+	Mount = wasmnodev1.Mount
+	// ExitResult tells how a task or a command ended.
+	ExitResult = wasmnodev1.ExitResult
+	// ExecResult is what a command in a task left.
+	ExecResult = wasmnodev1.DriverExecTaskResponse
+	// TaskStatus is what a driver knows of a task.
+	TaskStatus = wasmnodev1.TaskStatus
+	// TaskStats is what a task uses; what is nil was not measured.
+	TaskStats = wasmnodev1.TaskStats
 )
 
 // A driver's judgement of itself, for Fingerprint.Health.

@@ -139,7 +139,7 @@ func (i *compiledInstance) call(ctx context.Context, operation string, request [
 	if message.Code == 0 {
 		message.Code = abi.Code(code)
 	}
-	if message.Code > abi.Code(wasmnodev1.ErrorCode_ERROR_CODE_UNAUTHENTICATED) || message.Code < 0 {
+	if message.Code > wasmnodev1.ErrorCode_ERROR_CODE_UNAUTHENTICATED || message.Code < 0 {
 		message.Code = abi.Unknown
 	}
 	return nil, abi.FromProto(&message)

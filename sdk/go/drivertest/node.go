@@ -64,11 +64,10 @@ func newNode(t testing.TB, p plugin) *Node {
 // encoded answer. The methods named after the operations are what one wants; this is
 // for requests that they cannot make.
 func (n *Node) Call(operation string, request []byte) ([]byte, error) {
-	return n.call(operation, "", request)
+	return n.call(context.Background(), operation, "", request)
 }
 
-func (n *Node) call(operation, taskID string, request []byte) ([]byte, error) {
-	ctx := context.Background()
+func (n *Node) call(ctx context.Context, operation, taskID string, request []byte) ([]byte, error) {
 	host := &callHost{records: n.records, operation: operation, taskID: taskID}
 	i, err := n.plugin.instance(ctx, host)
 	if err != nil {
@@ -91,7 +90,7 @@ func (n *Node) configureInstance(ctx context.Context, i instance) error {
 	n.mu.Unlock()
 	if config == nil {
 		var err error
-		if config, err = applySchema(n.Describe().PluginConfigSchema, nil); err != nil {
+		if config, err = applySchema(n.describe(ctx).PluginConfigSchema, nil); err != nil {
 			return err
 		}
 	}

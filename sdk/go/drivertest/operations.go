@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"context"
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -15,11 +16,16 @@ import (
 // Describe returns what the driver says of itself. The test fails when it cannot.
 func (n *Node) Describe() *driver.Description {
 	n.t.Helper()
+	return n.describe(context.Background())
+}
+
+func (n *Node) describe(ctx context.Context) *driver.Description {
+	n.t.Helper()
 	request, err := (&wasmnodev1.DriverDescribeRequest{HostVersion: "0.0.0-drivertest"}).MarshalVT()
 	if err != nil {
 		n.t.Fatalf("drivertest: %v", err)
 	}
-	answer, err := n.call(abi.OpDriverDescribe, "", request)
+	answer, err := n.call(ctx, abi.OpDriverDescribe, "", request)
 	if err != nil {
 		n.t.Fatalf("drivertest: describe: %v", err)
 	}
@@ -42,7 +48,7 @@ func (n *Node) Configure(config string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := n.call(abi.OpDriverConfigure, "", request); err != nil {
+	if _, err := n.call(context.Background(), abi.OpDriverConfigure, "", request); err != nil {
 		return err
 	}
 	n.mu.Lock()
@@ -53,7 +59,7 @@ func (n *Node) Configure(config string) error {
 
 // Fingerprint asks whether the driver can run tasks.
 func (n *Node) Fingerprint() (*driver.Fingerprint, error) {
-	answer, err := n.call(abi.OpDriverFingerprint, "", nil)
+	answer, err := n.call(context.Background(), abi.OpDriverFingerprint, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +73,7 @@ func (n *Node) StartTask(task *driver.TaskConfig) (*driver.TaskHandle, *driver.N
 	if err != nil {
 		return nil, nil, err
 	}
-	answer, err := n.call(abi.OpDriverStartTask, task.GetId(), request)
+	answer, err := n.call(context.Background(), abi.OpDriverStartTask, task.GetId(), request)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,7 +90,7 @@ func (n *Node) RecoverTask(task *driver.TaskConfig, handle *driver.TaskHandle) (
 	if err != nil {
 		return nil, err
 	}
-	answer, err := n.call(abi.OpDriverRecoverTask, task.GetId(), request)
+	answer, err := n.call(context.Background(), abi.OpDriverRecoverTask, task.GetId(), request)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +104,7 @@ func (n *Node) WaitTask(task *driver.TaskConfig, handle *driver.TaskHandle) (*dr
 	if err != nil {
 		return nil, 0, err
 	}
-	answer, err := n.call(abi.OpDriverWaitTask, task.GetId(), request)
+	answer, err := n.call(context.Background(), abi.OpDriverWaitTask, task.GetId(), request)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -117,7 +123,7 @@ func (n *Node) StopTask(task *driver.TaskConfig, handle *driver.TaskHandle, sign
 	if err != nil {
 		return nil, err
 	}
-	answer, err := n.call(abi.OpDriverStopTask, task.GetId(), request)
+	answer, err := n.call(context.Background(), abi.OpDriverStopTask, task.GetId(), request)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +137,7 @@ func (n *Node) SignalTask(task *driver.TaskConfig, handle *driver.TaskHandle, si
 	if err != nil {
 		return nil, err
 	}
-	answer, err := n.call(abi.OpDriverSignalTask, task.GetId(), request)
+	answer, err := n.call(context.Background(), abi.OpDriverSignalTask, task.GetId(), request)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +162,7 @@ func (n *Node) DestroyTask(task *driver.TaskConfig, handle *driver.TaskHandle, f
 	if err != nil {
 		return err
 	}
-	_, err = n.call(abi.OpDriverDestroyTask, task.GetId(), request)
+	_, err = n.call(context.Background(), abi.OpDriverDestroyTask, task.GetId(), request)
 	return err
 }
 
@@ -166,7 +172,7 @@ func (n *Node) InspectTask(task *driver.TaskConfig, handle *driver.TaskHandle) (
 	if err != nil {
 		return nil, err
 	}
-	answer, err := n.call(abi.OpDriverInspectTask, task.GetId(), request)
+	answer, err := n.call(context.Background(), abi.OpDriverInspectTask, task.GetId(), request)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +187,7 @@ func (n *Node) TaskStats(task *driver.TaskConfig, handle *driver.TaskHandle) (*d
 	if err != nil {
 		return nil, err
 	}
-	answer, err := n.call(abi.OpDriverTaskStats, task.GetId(), request)
+	answer, err := n.call(context.Background(), abi.OpDriverTaskStats, task.GetId(), request)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +204,7 @@ func (n *Node) ExecTask(task *driver.TaskConfig, handle *driver.TaskHandle, comm
 	if err != nil {
 		return nil, err
 	}
-	answer, err := n.call(abi.OpDriverExecTask, task.GetId(), request)
+	answer, err := n.call(context.Background(), abi.OpDriverExecTask, task.GetId(), request)
 	if err != nil {
 		return nil, err
 	}
