@@ -1,0 +1,67 @@
+package state
+
+import (
+	"github.com/hashicorp/go-hclog"
+	"go.etcd.io/bbolt"
+
+	"github.com/wasmnode/wasmnode/state/boltfile"
+)
+
+// SchemaVersion is the version of the layout that this package writes.
+const SchemaVersion = 1
+
+// Options says how to open a store.
+type Options struct {
+	// SetAside renames a damaged file and starts with an empty one, which the log
+	// tells; otherwise Open refuses it.
+	SetAside bool
+	// Logger may be nil.
+	Logger hclog.Logger
+}
+
+// Open opens or creates the store in a bbolt file, mode 0600. It waits for the
+// file's lock for boltfile.DefaultLockWait. Errors wrap boltfile.ErrLocked,
+// boltfile.ErrCorrupt or boltfile.ErrNewer.
+func Open(path string, opts Options) (DB, error) {
+	f, err := boltfile.Open(path, boltfile.Options{
+		Kind:     "node state",
+		Schema:   SchemaVersion,
+		SetAside: opts.SetAside,
+		Logger:   opts.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &records{name: "bbolt " + path, medium: &bolt{f}}, nil
+}
+
+// bolt is the medium in a file.
+type bolt struct{ file *boltfile.File }
+
+func (b *bolt) write(ops ...boltfile.Op) error { return b.file.Write(ops...) }
+
+func (b *bolt) close() error { return b.file.Close() }
+
+func (b *bolt) read(bucket []string, key string, found func([]byte) error) error {
+	return b.file.View(func(tx *bbolt.Tx) error {
+		at := boltfile.Bucket(tx, bucket...)
+		if at == nil {
+			return found(nil)
+		}
+		return found(at.Get([]byte(key)))
+	})
+}
+
+func (b *bolt) buckets(bucket []string) (names []string, err error) {
+	err = b.file.View(func(tx *bbolt.Tx) error {
+		at := boltfile.Bucket(tx, bucket...)
+		if at == nil {
+			return nil
+		}
+		return at.ForEachBucket(func(name []byte) error {
+			names = append(names, string(name))
+			return nil
+		})
+	})
+	return names, err
+}

@@ -1,0 +1,259 @@
+package boltfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// Op is one change. The buckets on the way are made as needed.
+type Op struct {
+	// Bucket is the path of buckets, outermost first; at least one.
+	Bucket []string
+	// Key names a value; empty: the operation deletes the whole bucket, and Value
+	// must be nil.
+	Key string
+	// Value is stored under Key; nil deletes it. Deleting what is not there is no
+	// error.
+	Value []byte
+}
+
+// File is an open file. All methods may be called concurrently.
+type File struct {
+	path   string
+	db     *bbolt.DB
+	strict bool
+
+	mu      sync.Mutex
+	pending []*write
+	closed  bool
+	wake    chan struct{} // capacity 1: a reminder, not a queue
+	ended   chan struct{}
+
+	commits uint64 // transactions that changed the file; for tests
+}
+
+// write is one caller's operations, all or none of which are done.
+type write struct {
+	ops  []Op
+	done chan error // capacity 1: the writer never waits for the caller
+}
+
+// Path is the file's path.
+func (f *File) Path() string { return f.path }
+
+// Write does all operations or none, and returns when they are durable. Writers that
+// come while a transaction is being synced share the next one; nothing waits for a
+// clock. Values that are stored already are not written again: what counts is what
+// was committed, so that a failed transaction is never mistaken for a written one.
+// After Close the error wraps ErrClosed.
+func (f *File) Write(ops ...Op) error {
+	for _, op := range ops {
+		if err := op.check(); err != nil {
+			return fmt.Errorf("%s: %w", f.path, err)
+		}
+	}
+	w := &write{ops: ops, done: make(chan error, 1)}
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return fmt.Errorf("%s: %w", f.path, ErrClosed)
+	}
+	f.pending = append(f.pending, w)
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+	f.mu.Unlock()
+	return <-w.done
+}
+
+// check refuses what bbolt would refuse in the middle of a shared transaction.
+func (op Op) check() error {
+	if len(op.Bucket) == 0 {
+		return errors.New("an operation needs a bucket")
+	}
+	for _, name := range append([]string{op.Key}, op.Bucket...) {
+		if len(name) > bbolt.MaxKeySize {
+			return fmt.Errorf("a key of %d bytes is longer than %d", len(name), bbolt.MaxKeySize)
+		}
+	}
+	for _, name := range op.Bucket {
+		if name == "" {
+			return errors.New("a bucket needs a name")
+		}
+	}
+	if op.Key == "" && op.Value != nil {
+		return errors.New("a value needs a key")
+	}
+	if len(op.Value) > bbolt.MaxValueSize {
+		return fmt.Errorf("a value of %d bytes is longer than %d", len(op.Value), bbolt.MaxValueSize)
+	}
+	return nil
+}
+
+// View reads within one consistent snapshot. What the function gets of the
+// transaction is not valid after it returns.
+func (f *File) View(read func(tx *bbolt.Tx) error) error {
+	err := f.db.View(read)
+	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
+		return fmt.Errorf("%s: %w", f.path, ErrClosed)
+	}
+	return err
+}
+
+// Close ends when what was handed to Write before is durable or has failed. It is
+// idempotent.
+func (f *File) Close() error {
+	f.mu.Lock()
+	if !f.closed {
+		f.closed = true
+		close(f.wake)
+	}
+	f.mu.Unlock()
+	<-f.ended
+	return f.db.Close()
+}
+
+// writeLoop commits what is pending until the file is closed and nothing is.
+func (f *File) writeLoop() {
+	defer close(f.ended)
+	for range f.wake {
+		f.writePending()
+	}
+	f.writePending()
+}
+
+func (f *File) writePending() {
+	f.mu.Lock()
+	batch := f.pending
+	f.pending = nil
+	f.mu.Unlock()
+	if len(batch) == 0 {
+		return
+	}
+	err := f.commit(batch)
+	if err != nil && len(batch) > 1 {
+		// One writer's fault must not be another's.
+		for _, w := range batch {
+			w.done <- f.commit([]*write{w})
+		}
+		return
+	}
+	for _, w := range batch {
+		w.done <- err
+	}
+}
+
+// errUnchanged ends a transaction that has nothing to write.
+var errUnchanged = errors.New("unchanged")
+
+// commit does the writes in one transaction.
+func (f *File) commit(batch []*write) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s: %w: %v", f.path, ErrCorrupt, p)
+		}
+	}()
+	err = f.db.Update(func(tx *bbolt.Tx) error {
+		changed := false
+		for _, w := range batch {
+			for _, op := range w.ops {
+				did, err := op.apply(tx)
+				if err != nil {
+					return err
+				}
+				changed = changed || did
+			}
+		}
+		if !changed {
+			return errUnchanged
+		}
+		return nil
+	})
+	if errors.Is(err, errUnchanged) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: writing: %w", f.path, err)
+	}
+	f.mu.Lock()
+	f.commits++
+	f.mu.Unlock()
+	if f.strict {
+		if err := check(f.db, f.path); err != nil {
+			return fmt.Errorf("%s: %w after a write: %w", f.path, ErrCorrupt, err)
+		}
+	}
+	return nil
+}
+
+// Commits is how many transactions changed the file since it was opened.
+func (f *File) Commits() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.commits
+}
+
+// bucketOwner is what a transaction and a bucket have in common.
+type bucketOwner interface {
+	Bucket(name []byte) *bbolt.Bucket
+	CreateBucketIfNotExists(name []byte) (*bbolt.Bucket, error)
+	DeleteBucket(name []byte) error
+}
+
+// apply does one operation and reports whether it changed anything.
+func (op Op) apply(tx *bbolt.Tx) (changed bool, err error) {
+	path := op.Bucket
+	var owner bucketOwner = tx
+	if op.Key == "" {
+		path = path[:len(path)-1]
+	}
+	var b *bbolt.Bucket
+	for _, name := range path {
+		if b = owner.Bucket([]byte(name)); b == nil {
+			if op.Value == nil {
+				return false, nil
+			}
+			if b, err = owner.CreateBucketIfNotExists([]byte(name)); err != nil {
+				return false, err
+			}
+		}
+		owner = b
+	}
+	if op.Key == "" {
+		last := []byte(op.Bucket[len(op.Bucket)-1])
+		if owner.Bucket(last) == nil {
+			return false, nil
+		}
+		return true, owner.DeleteBucket(last)
+	}
+	key := []byte(op.Key)
+	old := b.Get(key)
+	if op.Value == nil {
+		if old == nil {
+			return false, nil
+		}
+		return true, b.Delete(key)
+	}
+	if old != nil && bytes.Equal(old, op.Value) {
+		return false, nil
+	}
+	return true, b.Put(key, op.Value)
+}
+
+// Bucket returns the bucket at a path, or nil.
+func Bucket(tx *bbolt.Tx, path ...string) (b *bbolt.Bucket) {
+	var owner bucketOwner = tx
+	for _, name := range path {
+		if b = owner.Bucket([]byte(name)); b == nil {
+			return nil
+		}
+		owner = b
+	}
+	return b
+}

@@ -1,0 +1,159 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/wasmnode/wasmnode/state/boltfile"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// The layout. Values are JSON.
+//
+//	allocations/<allocation ID>/allocation          structs.Allocation
+//	allocations/<allocation ID>/state               structs.AllocationState
+//	allocations/<allocation ID>/tasks/<task>/local  TaskLocal
+//	allocations/<allocation ID>/tasks/<task>/state  structs.TaskState
+//	node/identity                                   NodeIdentity
+//
+// boltfile adds a bucket "meta" with the file's kind and schema version.
+const (
+	bucketAllocations = "allocations"
+	bucketTasks       = "tasks"
+	bucketNode        = "node"
+
+	keyAllocation = "allocation"
+	keyState      = "state"
+	keyLocal      = "local"
+	keyIdentity   = "identity"
+)
+
+// medium keeps bytes in nested buckets; what it promises is what boltfile does.
+type medium interface {
+	write(ops ...boltfile.Op) error
+	// read hands over the value, nil when there is none; it is valid during the
+	// call only.
+	read(bucket []string, key string, found func([]byte) error) error
+	// buckets names the buckets in a bucket, sorted.
+	buckets(bucket []string) ([]string, error)
+	close() error
+}
+
+// records implements DB over a medium.
+type records struct {
+	name string
+	medium
+}
+
+// Name implements [DB].
+func (r *records) Name() string { return r.name }
+
+// Allocations implements [DB].
+func (r *records) Allocations() ([]*structs.Allocation, map[string]error, error) {
+	ids, err := r.buckets([]string{bucketAllocations})
+	if err != nil {
+		return nil, nil, err
+	}
+	var allocs []*structs.Allocation
+	faults := map[string]error{}
+	for _, id := range ids {
+		a, err := get[structs.Allocation](r, []string{bucketAllocations, id}, keyAllocation)
+		switch {
+		case errors.Is(err, boltfile.ErrClosed):
+			return nil, nil, err
+		case err != nil:
+			faults[id] = err
+		case a == nil:
+			faults[id] = fmt.Errorf("allocation %s: its tasks are stored, but it is not", id)
+		case a.ID != id:
+			faults[id] = fmt.Errorf("allocation %s: stored under another ID, %s", a.ID, id)
+		default:
+			allocs = append(allocs, a)
+		}
+	}
+	return allocs, faults, nil
+}
+
+// PutAllocation implements [DB].
+func (r *records) PutAllocation(a *structs.Allocation) error {
+	return put(r, []string{bucketAllocations, a.ID}, keyAllocation, a)
+}
+
+// DeleteAllocation implements [DB].
+func (r *records) DeleteAllocation(allocID string) error {
+	return r.write(boltfile.Op{Bucket: []string{bucketAllocations, allocID}})
+}
+
+// AllocationState implements [DB].
+func (r *records) AllocationState(allocID string) (*structs.AllocationState, error) {
+	return get[structs.AllocationState](r, []string{bucketAllocations, allocID}, keyState)
+}
+
+// PutAllocationState implements [DB].
+func (r *records) PutAllocationState(s *structs.AllocationState) error {
+	return put(r, []string{bucketAllocations, s.ID}, keyState, s)
+}
+
+func taskBucket(allocID, task string) []string {
+	return []string{bucketAllocations, allocID, bucketTasks, task}
+}
+
+// Task implements [DB].
+func (r *records) Task(allocID, task string) (*TaskLocal, *structs.TaskState, error) {
+	local, err := get[TaskLocal](r, taskBucket(allocID, task), keyLocal)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := get[structs.TaskState](r, taskBucket(allocID, task), keyState)
+	if err != nil {
+		return nil, nil, err
+	}
+	return local, s, nil
+}
+
+// PutTaskLocal implements [DB].
+func (r *records) PutTaskLocal(allocID, task string, local *TaskLocal) error {
+	return put(r, taskBucket(allocID, task), keyLocal, local)
+}
+
+// PutTaskState implements [DB].
+func (r *records) PutTaskState(allocID, task string, s *structs.TaskState) error {
+	return put(r, taskBucket(allocID, task), keyState, s)
+}
+
+// Node implements [DB].
+func (r *records) Node() (*NodeIdentity, error) {
+	return get[NodeIdentity](r, []string{bucketNode}, keyIdentity)
+}
+
+// PutNode implements [DB].
+func (r *records) PutNode(n *NodeIdentity) error {
+	return put(r, []string{bucketNode}, keyIdentity, n)
+}
+
+// Close implements [DB].
+func (r *records) Close() error { return r.close() }
+
+func put[T any](r *records, bucket []string, key string, v *T) error {
+	value, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("%s: encoding %v/%s: %w", r.name, bucket, key, err)
+	}
+	return r.write(boltfile.Op{Bucket: bucket, Key: key, Value: value})
+}
+
+func get[T any](r *records, bucket []string, key string) (v *T, err error) {
+	err = r.read(bucket, key, func(value []byte) error {
+		if value == nil {
+			return nil
+		}
+		v = new(T)
+		if err := json.Unmarshal(value, v); err != nil {
+			v = nil
+			return fmt.Errorf("%s: %v/%s: %w", r.name, bucket, key, err)
+		}
+		return nil
+	})
+	return v, err
+}
