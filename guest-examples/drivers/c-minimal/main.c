@@ -30,7 +30,7 @@ EXPORT("driver_describe") u32 describe(u32 length) {
   return 0;
 }
 
-EXPORT("driver_configure") u32 configure(u32 length) { (void)length; return 0; }
+EXPORT("driver_configure") u32 configure(u32 length) { (void)length; abi_output(out, 0); return 0; }
 
 EXPORT("driver_fingerprint") u32 fingerprint(u32 length) {
   (void)length; n = 0;

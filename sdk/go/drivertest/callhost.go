@@ -11,10 +11,10 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/wasm"
 )
 
-// The bounds of the capabilities, see abi/ABI.md.
+// The bounds of task events, see abi/ABI.md.
 const (
 	maxEventMessage = 1 << 10
-	maxOutput       = 64 << 10
+	maxAnnotations  = 32
 )
 
 // callHost answers the capabilities of one call.
@@ -56,9 +56,13 @@ func (h *callHost) TaskEvent(event []byte) error {
 	if err := e.UnmarshalVT(event); err != nil {
 		return abi.NewError(abi.InvalidArgument, "event: "+err.Error())
 	}
-	if len(e.Message) > maxEventMessage {
-		return abi.NewError(abi.ResourceExhausted, fmt.Sprintf("event: message of %d bytes, at most %d", len(e.Message), maxEventMessage))
+	if h.taskID != "" && e.TaskId != h.taskID {
+		return abi.NewError(abi.PermissionDenied, fmt.Sprintf("event: this call is about task %s, not %s", h.taskID, e.TaskId))
 	}
+	if len(e.Annotations) > maxAnnotations {
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("event: %d annotations, at most %d", len(e.Annotations), maxAnnotations))
+	}
+	e.Message = strings.ToValidUTF8(e.Message[:min(len(e.Message), maxEventMessage)], "")
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.events = append(h.events, e)
@@ -77,8 +81,6 @@ func (h *callHost) TaskOutput(stream uint32, data []byte) error {
 		return abi.NewError(abi.FailedPrecondition, "output: this call is about no task")
 	case stream != 1 && stream != 2:
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("output: no stream %d", stream))
-	case len(data) > maxOutput:
-		return abi.NewError(abi.ResourceExhausted, fmt.Sprintf("output: %d bytes, at most %d", len(data), maxOutput))
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,8 +92,8 @@ func (h *callHost) WasmStart(request []byte) ([]byte, error) {
 	if err := h.denied(); err != nil {
 		return nil, err
 	}
-	if h.operation != abi.OpDriverStartTask {
-		return nil, abi.NewError(abi.FailedPrecondition, "start: only start_task starts programs")
+	if h.operation != abi.OpDriverStartTask && h.operation != abi.OpDriverRecoverTask {
+		return nil, abi.NewError(abi.FailedPrecondition, "start: not in "+h.operation)
 	}
 	p := new(wasm.Program)
 	if err := p.UnmarshalVT(request); err != nil {
@@ -117,8 +119,11 @@ func checkProgram(p *wasm.Program) error {
 		return abi.NewError(abi.InvalidArgument, "start: no module")
 	}
 	for _, m := range p.Mounts {
-		if !filepath.IsAbs(m.HostPath) || !strings.HasPrefix(m.TaskPath, "/") {
-			return abi.NewError(abi.InvalidArgument, fmt.Sprintf("start: mount %q at %q: both paths must be absolute", m.HostPath, m.TaskPath))
+		if m.HostPath == "" || !strings.HasPrefix(m.TaskPath, "/") {
+			return abi.NewError(abi.InvalidArgument, fmt.Sprintf("start: mount %q at %q: no path, or one that is not absolute", m.HostPath, m.TaskPath))
+		}
+		if !filepath.IsAbs(m.HostPath) && !filepath.IsLocal(m.HostPath) {
+			return abi.NewError(abi.PermissionDenied, fmt.Sprintf("start: mount %q leads out of the task's directory", m.HostPath))
 		}
 	}
 	return nil

@@ -129,18 +129,15 @@ func (i *compiledInstance) call(ctx context.Context, operation string, request [
 		return nil, &FaultError{Operation: operation, Cause: err}
 	}
 	code := uint32(results[0])
+	if !i.answered {
+		return nil, &FaultError{Operation: operation, Cause: fmt.Errorf("returned %d without handing an answer over", code)}
+	}
 	if code == 0 {
 		return i.answer, nil
 	}
 	var message wasmnodev1.Error
-	if err := message.UnmarshalVT(i.answer); err != nil {
-		return nil, &FaultError{Operation: operation, Cause: fmt.Errorf("returned %d and an undecodable Error: %w", code, err)}
-	}
-	if message.Code == 0 {
-		message.Code = abi.Code(code)
-	}
-	if message.Code > wasmnodev1.ErrorCode_ERROR_CODE_UNAUTHENTICATED || message.Code < 0 {
-		message.Code = abi.Unknown
+	if err := message.UnmarshalVT(i.answer); err != nil || message.Code == 0 {
+		return nil, &FaultError{Operation: operation, Cause: fmt.Errorf("returned %d with an answer that is no Error message", code)}
 	}
 	return nil, abi.FromProto(&message)
 }

@@ -3,6 +3,7 @@ package drivertest_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -89,9 +90,16 @@ func TestCapabilitiesAnswerAsTheNodeDoes(t *testing.T) {
 		"event of 1 KiB": {func(ctx context.Context, t *driver.TaskConfig) error {
 			return task.Event(ctx, t.Id, strings.Repeat("x", 1024), nil)
 		}, 0},
-		"event above 1 KiB": {func(ctx context.Context, t *driver.TaskConfig) error {
-			return task.Event(ctx, t.Id, strings.Repeat("x", 1025), nil)
-		}, abi.ResourceExhausted},
+		"event of another task": {func(ctx context.Context, _ *driver.TaskConfig) error {
+			return task.Event(ctx, "another", "text", nil)
+		}, abi.PermissionDenied},
+		"event with 33 annotations": {func(ctx context.Context, t *driver.TaskConfig) error {
+			annotations := make(map[string]string)
+			for i := range 33 {
+				annotations[strconv.Itoa(i)] = ""
+			}
+			return task.Event(ctx, t.Id, "text", annotations)
+		}, abi.InvalidArgument},
 		"output in pieces": {func(ctx context.Context, _ *driver.TaskConfig) error {
 			n, err := task.Stderr(ctx).Write(make([]byte, 200<<10))
 			if err == nil && n != 200<<10 {
@@ -128,6 +136,17 @@ func TestCapabilitiesAnswerAsTheNodeDoes(t *testing.T) {
 			require.Equal(t, c.want, abi.CodeOf(err), "%v", err)
 		})
 	}
+}
+
+func TestAnEventsMessageIsCutAt1KiB(t *testing.T) {
+	node := drivertest.New(t, func() driver.Driver {
+		return &probe{start: func(ctx context.Context, t *driver.TaskConfig) (*driver.TaskHandle, *driver.Network, error) {
+			return &driver.TaskHandle{}, nil, task.Event(ctx, t.Id, strings.Repeat("x", 1025), nil)
+		}}
+	})
+	_, _, err := node.StartTask(node.Task(""))
+	require.NoError(t, err)
+	require.Len(t, node.Events()[0].Message, 1024)
 }
 
 func TestAPanicIsAFaultOfThatCall(t *testing.T) {

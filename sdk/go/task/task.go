@@ -11,11 +11,13 @@ import (
 )
 
 // Event shows message among the events of the task with that ID, with the type
-// "Driver". A message is at most 1 KiB.
+// "Driver". A message is cut at 1 KiB; there are at most 32 annotations.
 //
 // # Errors
 //
-// RESOURCE_EXHAUSTED: too many events, or too long a one; NOT_FOUND: no such task.
+// RESOURCE_EXHAUSTED: too many events a second, later ones may be taken;
+// PERMISSION_DENIED: the current call is about another task; INVALID_ARGUMENT: too
+// many annotations.
 func Event(ctx context.Context, taskID, message string, annotations map[string]string) error {
 	event := &wasmnodev1.TaskEvent{TaskId: taskID, Message: message, Annotations: annotations}
 	encoded, err := event.MarshalVT()
@@ -36,7 +38,8 @@ func Stdout(ctx context.Context) io.Writer { return output{ctx, 1} }
 // Stderr writes to the standard error of the task that the current call is about.
 func Stderr(ctx context.Context) io.Writer { return output{ctx, 2} }
 
-// maxOutput is the most that one call of the capability takes, in bytes.
+// maxOutput is how much is handed over at a time, in bytes: well below what the host
+// takes, and little enough to copy.
 const maxOutput = 64 << 10
 
 type output struct {

@@ -20,7 +20,8 @@ type Program = wasmnodev1.WasmStartRequest
 //
 // NOT_FOUND: no such module; INVALID_ARGUMENT: not a WASI program, or a bad mount;
 // PERMISSION_DENIED: a path that the operator did not grant; FAILED_PRECONDITION:
-// the current call is not a start; RESOURCE_EXHAUSTED: too many workloads.
+// the current call neither starts nor recovers a task; ALREADY_EXISTS: the task has a
+// workload; RESOURCE_EXHAUSTED: too many workloads.
 func Start(ctx context.Context, p *Program) (workloadID string, err error) {
 	request, err := p.MarshalVT()
 	if err != nil {
