@@ -1,0 +1,61 @@
+package alloc
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/runners/task"
+	"github.com/wasmnode/wasmnode/state"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// Config says what to run and with what. All fields but those marked optional are
+// required.
+type Config struct {
+	// Alloc is the allocation as the control plane sent it. Its owner has made it
+	// durable already.
+	Alloc *structs.Allocation
+	Node  *structs.Node
+	// AllocsDir is the directory of all allocations' directories.
+	AllocsDir string
+	State     state.DB
+	Dispense  task.Dispense
+	// StateUpdated is called with every new state, one call at a time. It must not
+	// block and must not call back into the runner. The state is read-only.
+	StateUpdated func(*structs.AllocationState)
+	// Watcher is waited for before anything runs; optional: nothing to wait for.
+	Watcher Watcher
+	Logger  hclog.Logger // optional
+	// Limits of the task runners; zero values mean the defaults.
+	Limits task.Limits
+}
+
+// Watcher is what must have ended before an allocation may start: the one it
+// replaces, and those that were preempted for it.
+type Watcher interface {
+	// Wait returns when all have ended, or with ctx's error.
+	Wait(ctx context.Context) error
+	// Migrate takes over the previous allocation's data if the group asks for that.
+	// An error but ctx's means: start with an empty disk.
+	Migrate(ctx context.Context, to *allocdir.Dir, tasks []string) error
+	// Waiting says what is waited for, for people; empty: nothing.
+	Waiting() string
+}
+
+// NoWatcher is the [Watcher] of an allocation that has nothing to wait for.
+type NoWatcher struct{}
+
+// Wait returns at once.
+func (NoWatcher) Wait(context.Context) error { return nil }
+
+// Migrate does nothing.
+func (NoWatcher) Migrate(context.Context, *allocdir.Dir, []string) error { return nil }
+
+// Waiting is always empty.
+func (NoWatcher) Waiting() string { return "" }
+
+// migrateTimeout bounds the hand-over of a disk on one machine: it is renames.
+const migrateTimeout = time.Minute

@@ -1,0 +1,33 @@
+package task
+
+import "time"
+
+// Limits bound what a task runner waits for. A zero field means its default, never
+// "unlimited".
+type Limits struct {
+	// MaxKillTimeout caps a task's kill_timeout; default 30 s (Nomad's
+	// max_kill_timeout).
+	MaxKillTimeout time.Duration
+	// KillGrace is what a driver gets on top of the kill timeout before its task is
+	// destroyed by force; default 5 s.
+	KillGrace time.Duration
+	// DriverWait is how long a task waits for a driver that is loading, restarting
+	// or not there yet; then the restart policy decides. Default 30 s.
+	DriverWait time.Duration
+	// CallTimeout bounds calls that have no time limit of their own: start, recover,
+	// destroy, signal. Default 2 min, as drivers may fetch things to start a task.
+	CallTimeout time.Duration
+}
+
+func (l Limits) withDefaults() Limits {
+	set := func(d *time.Duration, to time.Duration) {
+		if *d <= 0 {
+			*d = to
+		}
+	}
+	set(&l.MaxKillTimeout, 30*time.Second)
+	set(&l.KillGrace, 5*time.Second)
+	set(&l.DriverWait, 30*time.Second)
+	set(&l.CallTimeout, 2*time.Minute)
+	return l
+}
