@@ -1,0 +1,135 @@
+package jobspec
+
+import (
+	"reflect"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// The operators that constraints and affinities can be written with instead of an
+// operator and a value: version = "…".
+var (
+	constraintShorthands = []string{"version", "semver", "regexp", "set_contains", "distinct_hosts", "distinct_property"}
+	affinityShorthands   = []string{"version", "semver", "regexp", "set_contains", "set_contains_all", "set_contains_any"}
+)
+
+// value decodes a block into the struct behind a pointer, minding the types whose
+// syntax is not what their tags say.
+func (p *parser) value(e expansion, v reflect.Value) {
+	handlers := map[string]handler{}
+	finish := func() {}
+	switch x := v.Interface().(type) {
+	case *api.Constraint:
+		p.shorthands(handlers, constraintShorthands, &x.LTarget, &x.RTarget, &x.Operand)
+		finish = func() { orEquals(&x.Operand) }
+	case *api.Affinity:
+		p.shorthands(handlers, affinityShorthands, &x.LTarget, &x.RTarget, &x.Operand)
+		finish = func() { orEquals(&x.Operand) }
+	case *api.Task:
+		handlers["scaling"] = func(s expansion) { p.taskScaling(s, x) }
+	case *api.TaskGroup:
+		var s shared
+		s.handlers(p, handlers)
+		finish = func() {
+			s.give(x)
+			p.groupScaling(e, x)
+		}
+	}
+	p.body(e.Body, e.labels, e.ctx, v.Elem(), handlers)
+	finish()
+}
+
+func orEquals(operand *string) {
+	if *operand == "" {
+		*operand = "="
+	}
+}
+
+// shorthands lets an operator stand for itself: version = ">= 1.2".
+func (p *parser) shorthands(handlers map[string]handler, operators []string, left, right, operand *string) {
+	for _, op := range operators {
+		handlers["="+op] = func(e expansion) {
+			a := e.Body.Attributes[op]
+			v, err := convert.Convert(p.eval(a.Expr, e.ctx), cty.String)
+			if err != nil || v.IsNull() || !v.IsKnown() {
+				if !p.diags.HasErrors() {
+					p.errorf(a.SrcRange, "Unsuitable value; %s takes a text.", op)
+				}
+				return
+			}
+			*operand = op
+			if op == "distinct_property" {
+				*left = v.AsString()
+			} else {
+				*right = v.AsString()
+			}
+		}
+	}
+}
+
+// taskScaling decodes scaling "cpu" and scaling "mem".
+func (p *parser) taskScaling(e expansion, t *api.Task) {
+	if len(e.labels) != 1 || e.labels[0] != "cpu" && e.labels[0] != "mem" {
+		p.errorf(e.TypeRange, "A task's scaling block is named \"cpu\" or \"mem\".")
+		return
+	}
+	for _, other := range t.ScalingPolicies {
+		if other.Type == "vertical_"+e.labels[0] {
+			p.errorf(e.TypeRange, "Duplicate scaling %q block.", e.labels[0])
+		}
+	}
+	s := &api.ScalingPolicy{}
+	p.body(e.Body, nil, e.ctx, reflect.ValueOf(s).Elem(), nil)
+	if s.Type == "" {
+		s.Type = "vertical_" + e.labels[0]
+	}
+	if s.Max == nil {
+		p.errorf(e.TypeRange, "Missing argument; a scaling block has a \"max\".")
+	}
+	t.ScalingPolicies = append(t.ScalingPolicies, s)
+}
+
+// groupScaling completes a group's scaling block.
+func (p *parser) groupScaling(e expansion, g *api.TaskGroup) {
+	if g.Scaling == nil {
+		return
+	}
+	if g.Scaling.Type == "" {
+		g.Scaling.Type = "horizontal"
+	}
+	if g.Scaling.Max == nil {
+		p.errorf(e.TypeRange, "Missing argument; a scaling block has a \"max\".")
+	}
+}
+
+// shared is what a job or a group may say once for all tasks below it.
+type shared struct {
+	vault   *api.Vault
+	secrets []*api.Secret
+}
+
+// handlers adds those that collect it.
+func (s *shared) handlers(p *parser, handlers map[string]handler) map[string]handler {
+	handlers["vault"] = func(e expansion) {
+		s.vault = &api.Vault{}
+		p.body(e.Body, nil, e.ctx, reflect.ValueOf(s.vault).Elem(), nil)
+	}
+	handlers["secret"] = func(e expansion) {
+		secret := &api.Secret{}
+		p.body(e.Body, e.labels, e.ctx, reflect.ValueOf(secret).Elem(), nil)
+		s.secrets = append(s.secrets, secret)
+	}
+	return handlers
+}
+
+// give hands it to the tasks of a group that do not have their own.
+func (s *shared) give(g *api.TaskGroup) {
+	for _, t := range g.Tasks {
+		if t.Vault == nil {
+			t.Vault = s.vault
+		}
+		t.Secrets = append(t.Secrets, s.secrets...)
+	}
+}

@@ -1,0 +1,319 @@
+package jobspec
+
+import (
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/gohcl"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// handler decodes a block whose syntax is not what the tags say.
+type handler func(expansion)
+
+// expansion is a block as the file has it, or one that `dynamic` made.
+type expansion struct {
+	*hclsyntax.Block
+	labels []string
+	ctx    *hcl.EvalContext
+}
+
+// fields are a struct's fields by their names in the file.
+type fields struct {
+	labels []reflect.Value
+	attrs  map[string]reflect.Value
+	blocks map[string]reflect.Value
+}
+
+// fieldsOf reads a struct's tags: `hcl:"name"`, `hcl:"name,optional"`,
+// `hcl:"name,block"` and `hcl:",label"`.
+func fieldsOf(v reflect.Value) fields {
+	f := fields{attrs: map[string]reflect.Value{}, blocks: map[string]reflect.Value{}}
+	for i := range v.NumField() {
+		tag := v.Type().Field(i).Tag.Get("hcl")
+		name, kind, _ := strings.Cut(tag, ",")
+		switch {
+		case tag == "" || name == "-":
+		case kind == "label":
+			f.labels = append(f.labels, v.Field(i))
+		case kind == "block":
+			f.blocks[name] = v.Field(i)
+		default:
+			f.attrs[name] = v.Field(i)
+		}
+	}
+	return f
+}
+
+// body decodes a block's content into a struct. Handlers come before tags; that of
+// an attribute is named "=NAME".
+func (p *parser) body(b *hclsyntax.Body, labels []string, ctx *hcl.EvalContext, v reflect.Value, handlers map[string]handler) {
+	f := fieldsOf(v)
+	p.labels(b, labels, f.labels)
+	seen := map[string]hcl.Range{}
+	for _, a := range sorted(b.Attributes) {
+		p.attribute(a, ctx, f, handlers, seen)
+	}
+	for _, e := range p.expand(b, ctx) {
+		if h := handlers[e.Type]; h != nil {
+			h(e)
+			continue
+		}
+		field, ok := f.blocks[e.Type]
+		if !ok {
+			p.errorf(e.TypeRange, "Unsupported block type; blocks of type %q are not expected here%s.", e.Type, suggest(e.Type, names(f, handlers)))
+			continue
+		}
+		p.block(e, field, seen)
+	}
+}
+
+func (p *parser) labels(b *hclsyntax.Body, labels []string, into []reflect.Value) {
+	for i, field := range into {
+		switch {
+		case i >= len(labels):
+			p.errorf(b.SrcRange, "Missing label; the block's name is written before its brace: task \"web\" { … }.")
+			return
+		case field.Kind() == reflect.Pointer:
+			field.Set(reflect.ValueOf(&labels[i]))
+		default:
+			field.SetString(labels[i])
+		}
+	}
+}
+
+func (p *parser) attribute(a *hclsyntax.Attribute, ctx *hcl.EvalContext, f fields, handlers map[string]handler, seen map[string]hcl.Range) {
+	if h := handlers["="+a.Name]; h != nil {
+		h(expansion{Block: &hclsyntax.Block{Type: a.Name, Body: &hclsyntax.Body{Attributes: hclsyntax.Attributes{a.Name: a}}}, ctx: ctx})
+		return
+	}
+	field, ok := f.attrs[a.Name]
+	if !ok {
+		// Free-form maps can be written env { … } and env = { … }.
+		if field, ok = f.blocks[a.Name]; ok && isFreeMap(field.Type()) {
+			seen[a.Name] = a.NameRange
+		} else {
+			p.errorf(a.NameRange, "Unsupported argument; an argument named %q is not expected here%s.", a.Name, suggest(a.Name, names(f, handlers)))
+			return
+		}
+	}
+	p.set(a.Expr, ctx, field)
+}
+
+// names lists what a block may hold, for suggestions.
+func names(f fields, handlers map[string]handler) []string {
+	var list []string
+	for n := range f.attrs {
+		list = append(list, n)
+	}
+	for n := range f.blocks {
+		list = append(list, n)
+	}
+	for n := range handlers {
+		list = append(list, strings.TrimPrefix(n, "="))
+	}
+	return list
+}
+
+// isFreeMap reports whether a type is a map of plain values, as for env and meta.
+func isFreeMap(t reflect.Type) bool {
+	return t.Kind() == reflect.Map && t.Elem().Kind() != reflect.Pointer
+}
+
+var durationType = reflect.TypeFor[time.Duration]()
+
+// set evaluates an expression into a field.
+func (p *parser) set(e hclsyntax.Expression, ctx *hcl.EvalContext, field reflect.Value) {
+	switch t := field.Type(); {
+	case t == durationType:
+		field.SetInt(int64(p.duration(e, ctx)))
+	case t.Kind() == reflect.Pointer && t.Elem() == durationType:
+		d := p.duration(e, ctx)
+		field.Set(reflect.ValueOf(&d))
+	case t == reflect.TypeFor[map[string]any]():
+		if m, ok := plain(p.eval(e, ctx)).(map[string]any); ok {
+			field.Set(reflect.ValueOf(m))
+		}
+	default:
+		p.add(gohcl.DecodeExpression(e, p.withRuntime(e, ctx), field.Addr().Interface()))
+	}
+}
+
+// duration reads "10s", or a number of nanoseconds.
+func (p *parser) duration(e hclsyntax.Expression, ctx *hcl.EvalContext) time.Duration {
+	v := p.eval(e, ctx)
+	if v.IsKnown() && !v.IsNull() {
+		switch v.Type() {
+		case cty.Number:
+			n, _ := v.AsBigFloat().Int64()
+			return time.Duration(n)
+		case cty.String:
+			d, err := time.ParseDuration(v.AsString())
+			if err == nil {
+				return d
+			}
+		}
+	}
+	p.errorf(e.Range(), "Unsuitable duration value; a duration looks like \"30s\", \"5m\" or \"1h30m\".")
+	return 0
+}
+
+// block decodes one block into the field that its type belongs to.
+func (p *parser) block(e expansion, field reflect.Value, seen map[string]hcl.Range) {
+	t := field.Type()
+	single := t.Kind() != reflect.Slice && (t.Kind() != reflect.Map || isFreeMap(t))
+	if first, ok := seen[e.Type]; ok && single {
+		p.errorf(e.TypeRange, "Duplicate %s block; only one is allowed, the first is at %s.", e.Type, first)
+		return
+	}
+	seen[e.Type] = e.TypeRange
+	if isFreeMap(t) {
+		p.freeMap(e, field)
+		return
+	}
+	element := t
+	if t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		element = t.Elem()
+	}
+	isPointer := element.Kind() == reflect.Pointer
+	if isPointer {
+		element = element.Elem()
+	}
+	value := reflect.New(element)
+	p.value(e, value)
+	if !isPointer {
+		value = value.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		field.Set(reflect.Append(field, value))
+	case reflect.Map:
+		p.keyed(e, field, value)
+	default:
+		field.Set(value)
+	}
+}
+
+// keyed puts a value into a map by its block's label.
+func (p *parser) keyed(e expansion, field, value reflect.Value) {
+	if len(e.labels) == 0 {
+		p.errorf(e.TypeRange, "Missing label; a %s block has a name before its brace.", e.Type)
+		return
+	}
+	if field.IsNil() {
+		field.Set(reflect.MakeMap(field.Type()))
+	}
+	key := reflect.ValueOf(e.labels[0])
+	if field.MapIndex(key).IsValid() {
+		p.errorf(e.TypeRange, "Duplicate %s block; there is one named %q already.", e.Type, e.labels[0])
+		return
+	}
+	field.SetMapIndex(key, value)
+}
+
+// freeMap decodes a block that is a map: of texts (env, meta), or of anything
+// (config).
+func (p *parser) freeMap(e expansion, field reflect.Value) {
+	t := field.Type()
+	if t.Elem().Kind() == reflect.Interface {
+		field.Set(reflect.ValueOf(p.free(e.Body, e.ctx)))
+		return
+	}
+	for _, b := range e.Body.Blocks {
+		p.errorf(b.TypeRange, "Unsupported block type; %s holds names and values, no blocks.", e.Type)
+	}
+	field.Set(reflect.MakeMap(t))
+	for _, a := range sorted(e.Body.Attributes) {
+		value := reflect.New(t.Elem()).Elem()
+		p.set(a.Expr, e.ctx, value)
+		field.SetMapIndex(reflect.ValueOf(a.Name), value)
+	}
+}
+
+// free decodes a body that has no schema here: a driver's config, a proxy's, a
+// scaling policy. Blocks and literal objects become lists of maps, as in Nomad, and
+// labels nest one level each.
+func (p *parser) free(b *hclsyntax.Body, ctx *hcl.EvalContext) map[string]any {
+	m := map[string]any{}
+	for _, a := range sorted(b.Attributes) {
+		v := plain(p.eval(a.Expr, ctx))
+		if _, literal := a.Expr.(*hclsyntax.ObjectConsExpr); literal {
+			v = []any{v}
+		}
+		m[a.Name] = v
+	}
+	for _, e := range p.expand(b, ctx) {
+		var v any = p.free(e.Body, e.ctx)
+		for i := len(e.labels) - 1; i >= 0; i-- {
+			v = map[string]any{e.labels[i]: []any{v}}
+		}
+		list, _ := m[e.Type].([]any)
+		m[e.Type] = append(list, v)
+	}
+	return m
+}
+
+// expand lists a body's blocks, with those that `dynamic` makes in its place.
+func (p *parser) expand(b *hclsyntax.Body, ctx *hcl.EvalContext) []expansion {
+	var out []expansion
+	for _, block := range b.Blocks {
+		if block.Type == "dynamic" {
+			out = append(out, p.dynamic(block, ctx)...)
+			continue
+		}
+		out = append(out, expansion{block, block.Labels, ctx})
+	}
+	return out
+}
+
+func (p *parser) dynamic(b *hclsyntax.Block, ctx *hcl.EvalContext) []expansion {
+	var content *hclsyntax.Block
+	for _, c := range b.Body.Blocks {
+		if c.Type == "content" {
+			content = c
+		}
+	}
+	each := b.Body.Attributes["for_each"]
+	if len(b.Labels) != 1 || content == nil || each == nil {
+		p.errorf(b.TypeRange, "A dynamic block has the blocks' type as label, a for_each and a content block.")
+		return nil
+	}
+	iterator := b.Labels[0]
+	if a := b.Body.Attributes["iterator"]; a != nil {
+		if iterator = hcl.ExprAsKeyword(a.Expr); iterator == "" {
+			p.errorf(a.SrcRange, "An iterator is a plain name.")
+			return nil
+		}
+	}
+	over := p.eval(each.Expr, ctx)
+	if over.IsNull() || !over.IsKnown() || !over.CanIterateElements() {
+		if !p.diags.HasErrors() {
+			p.errorf(each.SrcRange, "The for_each of a dynamic block has to be a list, a set or a map that is known when the file is read.")
+		}
+		return nil
+	}
+	var out []expansion
+	for it := over.ElementIterator(); it.Next(); {
+		if p.expanded++; p.expanded > MaxExpanded {
+			p.errorf(each.SrcRange, "Dynamic blocks make more than %d blocks.", MaxExpanded)
+			return nil
+		}
+		key, value := it.Element()
+		if over.Type().IsSetType() {
+			key = value
+		}
+		inner := ctx.NewChild()
+		inner.Variables = map[string]cty.Value{iterator: cty.ObjectVal(map[string]cty.Value{"key": key, "value": value})}
+		block := *content
+		block.Type, block.TypeRange = b.Labels[0], b.TypeRange
+		e := expansion{&block, nil, inner}
+		if labels := b.Body.Attributes["labels"]; labels != nil {
+			p.add(gohcl.DecodeExpression(labels.Expr, inner, &e.labels))
+		}
+		out = append(out, e)
+	}
+	return out
+}

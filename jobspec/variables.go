@@ -1,0 +1,195 @@
+package jobspec
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// envPrefix begins the environment variables that set a job file's variables.
+const envPrefix = "NOMAD_VAR_"
+
+// variables are a file's input variables.
+type variables struct {
+	p *parser
+	// given are the values from outside, not yet in the variable's type.
+	given    map[string]given
+	flags    map[string]string // those that must be declared
+	declared map[string]hcl.Range
+	values   map[string]cty.Value
+}
+
+// given is a value from outside: text that is an expression unless the variable is a
+// string, or an expression.
+type given struct {
+	text string
+	expr hclsyntax.Expression
+	from string
+}
+
+func newVariables(p *parser, o Options) *variables {
+	v := &variables{p: p, given: map[string]given{}, flags: o.Vars, declared: map[string]hcl.Range{}, values: map[string]cty.Value{}}
+	for _, e := range o.Env {
+		name, value, _ := strings.Cut(e, "=")
+		if name, ok := strings.CutPrefix(name, envPrefix); ok {
+			v.given[name] = given{text: value, from: envPrefix + name}
+		}
+	}
+	for _, f := range o.VarFiles {
+		body := p.read(f.Path, f.Content)
+		if body == nil {
+			continue
+		}
+		for _, b := range body.Blocks {
+			p.errorf(b.TypeRange, "A variable file has lines of the form name = value, no blocks.")
+		}
+		for name, a := range body.Attributes {
+			v.given[name] = given{expr: a.Expr, from: f.Path}
+		}
+	}
+	for name, text := range o.Vars {
+		v.given[name] = given{text: text, from: "-var"}
+	}
+	return v
+}
+
+// declareAll declares what the shorthand block `variables` holds.
+func (v *variables) declareAll(b *hclsyntax.Block) {
+	for _, a := range sorted(b.Body.Attributes) {
+		v.define(a.Name, a.NameRange, cty.DynamicPseudoType, a, nil)
+	}
+	for _, inner := range b.Body.Blocks {
+		v.p.errorf(inner.TypeRange, "A variables block has lines of the form name = default, no blocks.")
+	}
+}
+
+// declare declares one variable.
+func (v *variables) declare(b *hclsyntax.Block) {
+	if len(b.Labels) != 1 {
+		v.p.errorf(b.TypeRange, "A variable block has one label, the variable's name.")
+		return
+	}
+	var ty cty.Type
+	ty = cty.DynamicPseudoType
+	for _, a := range sorted(b.Body.Attributes) {
+		switch a.Name {
+		case "type":
+			t, diags := typeexpr.TypeConstraint(a.Expr)
+			v.p.add(diags)
+			if !diags.HasErrors() {
+				ty = t
+			}
+		case "default", "description", "sensitive":
+		default:
+			v.p.errorf(a.NameRange, "Unsupported argument; a variable has no %q%s.", a.Name, suggest(a.Name, []string{"type", "default", "description"}))
+		}
+	}
+	v.define(b.Labels[0], b.DefRange(), ty, b.Body.Attributes["default"], b.Body.Blocks)
+}
+
+// define settles a variable's value: from outside, else its default.
+func (v *variables) define(name string, at hcl.Range, ty cty.Type, fallback *hclsyntax.Attribute, blocks hclsyntax.Blocks) {
+	if first, ok := v.declared[name]; ok {
+		v.p.errorf(at, "Duplicate variable; %q is declared at %s already.", name, first)
+		return
+	}
+	v.declared[name] = at
+	// Whatever goes wrong below is said once, not again at each use.
+	v.values[name] = cty.UnknownVal(cty.DynamicPseudoType)
+	var raw cty.Value
+	if g, ok := v.given[name]; ok {
+		raw = v.fromOutside(g, ty)
+	} else if fallback != nil {
+		raw = v.p.eval(fallback.Expr, v.p.constants())
+	} else {
+		v.p.errorf(at, "Unset variable %q; a variable must be set (-var, -var-file or %s%s) or have a default.", name, envPrefix, name)
+		return
+	}
+	if v.p.diags.HasErrors() {
+		return
+	}
+	value, err := convert.Convert(raw, ty)
+	if err != nil {
+		v.p.errorf(at, "Invalid value for variable %q; %v.", name, err)
+		return
+	}
+	v.values[name] = value
+	for _, b := range blocks {
+		if b.Type != "validation" {
+			v.p.errorf(b.TypeRange, "Unsupported block type; a variable has blocks of type \"validation\" only.")
+			continue
+		}
+		v.validate(name, at, b, value)
+	}
+}
+
+func (v *variables) fromOutside(g given, ty cty.Type) cty.Value {
+	if g.expr != nil {
+		return v.p.eval(g.expr, v.p.constants())
+	}
+	if ty == cty.String || ty == cty.DynamicPseudoType {
+		return cty.StringVal(g.text)
+	}
+	if ty.IsPrimitiveType() {
+		return cty.StringVal(strings.TrimSpace(g.text))
+	}
+	expr, diags := hclsyntax.ParseExpression([]byte(g.text), g.from, hcl.InitialPos)
+	v.p.add(diags)
+	if diags.HasErrors() {
+		return cty.DynamicVal
+	}
+	return v.p.eval(expr, v.p.constants())
+}
+
+// validate applies a variable's own condition.
+func (v *variables) validate(name string, at hcl.Range, b *hclsyntax.Block, value cty.Value) {
+	condition, message := b.Body.Attributes["condition"], b.Body.Attributes["error_message"]
+	if condition == nil || message == nil {
+		v.p.errorf(b.TypeRange, "A validation block has a condition and an error_message.")
+		return
+	}
+	ctx := v.p.constants().NewChild()
+	ctx.Variables = map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{name: value})}
+	ok, err := convert.Convert(v.p.eval(condition.Expr, ctx), cty.Bool)
+	if err != nil || ok.IsNull() || !ok.IsKnown() {
+		v.p.errorf(condition.SrcRange, "A condition has to be true or false.")
+		return
+	}
+	if ok.False() {
+		text, _ := plain(v.p.eval(message.Expr, ctx)).(string)
+		v.p.errorf(at, "Invalid value for variable %q; %s", name, text)
+	}
+}
+
+// finish reports the values that were given for variables that do not exist.
+func (v *variables) finish() {
+	var names []string
+	for name := range v.declared {
+		names = append(names, name)
+	}
+	for name := range v.flags {
+		if _, ok := v.declared[name]; !ok {
+			v.p.add(hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Undefined -var variable; the job file declares no variable \"" + name + "\"" + suggest(name, names) + "."}})
+		}
+	}
+}
+
+// constants is the context of expressions that may not refer to anything.
+func (p *parser) constants() *hcl.EvalContext {
+	return &hcl.EvalContext{Functions: p.functions}
+}
+
+// sorted returns attributes in the order of the file, so that messages come in it.
+func sorted(attrs hclsyntax.Attributes) []*hclsyntax.Attribute {
+	list := make([]*hclsyntax.Attribute, 0, len(attrs))
+	for _, a := range attrs {
+		list = append(list, a)
+	}
+	slices.SortFunc(list, func(a, b *hclsyntax.Attribute) int { return a.NameRange.Start.Byte - b.NameRange.Start.Byte })
+	return list
+}
