@@ -1,0 +1,67 @@
+package restart
+
+import (
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+)
+
+// Policy is a task's restart block, complete.
+type Policy struct {
+	// Attempts is how often the task restarts within Interval; 0: never.
+	Attempts int
+	Interval time.Duration
+	Delay    time.Duration
+	// Wait is what happens when the attempts are used up: wait for the interval's
+	// end (mode "delay") instead of giving up (mode "fail").
+	Wait bool
+	// OnSuccess: the task restarts also when it ended well.
+	OnSuccess bool
+}
+
+// The life cycle hooks, with Nomad's names.
+const (
+	hookPrestart  = "prestart"
+	hookPoststart = "poststart"
+	hookPoststop  = "poststop"
+)
+
+// PolicyOf is the policy of a task: its own, else its group's. Neither: no restarts.
+func PolicyOf(job *api.Job, group *api.TaskGroup, task *api.Task) Policy {
+	p := Policy{OnSuccess: onSuccess(job, task)}
+	from := task.RestartPolicy
+	if from == nil {
+		from = group.RestartPolicy
+	}
+	if from == nil {
+		return p
+	}
+	p.Attempts = value(from.Attempts)
+	p.Interval = value(from.Interval)
+	p.Delay = value(from.Delay)
+	p.Wait = value(from.Mode) == api.RestartPolicyModeDelay
+	return p
+}
+
+// onSuccess: tasks of batch jobs are done when they succeed, and so are the tasks that
+// run before, after or at the end of others, unless they are sidecars.
+func onSuccess(job *api.Job, task *api.Task) bool {
+	if l := task.Lifecycle; l != nil {
+		switch l.Hook {
+		case hookPrestart, hookPoststart:
+			return l.Sidecar
+		case hookPoststop:
+			return false
+		}
+	}
+	kind := value(job.Type)
+	return kind != api.JobTypeBatch && kind != api.JobTypeSysbatch
+}
+
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
