@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -94,7 +96,7 @@ func (f *faults) any() bool { return len(f.list) > 0 }
 func (f *faults) add(at path, problem string) { f.once(at, problem) }
 
 func (f *faults) once(at path, problem string) {
-	fault := Fault{Path: at.String(), Problem: problem}
+	fault := Fault{Path: at.String(), Problem: printable(problem)}
 	if f.seen[fault] {
 		return
 	}
@@ -314,6 +316,16 @@ func quoteValue(v any) string {
 		return quote(s)
 	}
 	return cut(encode(v))
+}
+
+// printable escapes what would break a message's one line: names and values come
+// from files and plugins.
+func printable(s string) string {
+	if !strings.ContainsFunc(s, unicode.IsControl) && utf8.ValidString(s) {
+		return s
+	}
+	quoted := strconv.QuoteToGraphic(s)
+	return quoted[1 : len(quoted)-1]
 }
 
 func cut(s string) string {

@@ -83,17 +83,17 @@ func parse(text string) (any, error) {
 	}
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("not JSON: %w", err)
+		return nil, fmt.Errorf("not JSON: %s", printable(err.Error()))
 	}
 	object, ok := document.(map[string]any)
 	if !ok {
 		return nil, errors.New("not a JSON object")
 	}
 	if used, ok := object["$schema"]; ok && strings.TrimSuffix(fmt.Sprint(used), "#") != draft {
-		return nil, fmt.Errorf("$schema is %q, want %q", fmt.Sprint(used), draft)
+		return nil, fmt.Errorf("$schema is %s, want %q", quote(fmt.Sprint(used)), draft)
 	}
 	if t, ok := object["type"]; ok && t != "object" {
-		return nil, fmt.Errorf("type is %s, want \"object\": a configuration is a block", encode(t))
+		return nil, fmt.Errorf("type is %s, want \"object\": a configuration is a block", quoteValue(t))
 	}
 	return document, prepare(document)
 }
@@ -102,7 +102,7 @@ func parse(text string) (any, error) {
 func (s *Schema) compile(compiler *jsonschema.Compiler, document any) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("malformed: %v", r)
+			err = errors.New(printable(fmt.Sprintf("malformed: %v", r)))
 		}
 	}()
 	if err := compiler.AddResource(location, document); err != nil {
@@ -194,9 +194,9 @@ func oneLine(err error) error {
 		for len(leaf.Causes) > 0 {
 			leaf = leaf.Causes[0]
 		}
-		return fmt.Errorf("at /%s: %s", strings.Join(leaf.InstanceLocation, "/"), text(leaf.ErrorKind))
+		return errors.New(printable(fmt.Sprintf("at /%s: %s", strings.Join(leaf.InstanceLocation, "/"), text(leaf.ErrorKind))))
 	}
-	return errors.New(strings.ReplaceAll(strings.ReplaceAll(err.Error(), location, ""), "\n", " "))
+	return errors.New(printable(strings.ReplaceAll(err.Error(), location, "")))
 }
 
 func encode(v any) string {
