@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/wasmnode/wasmnode/hclvalue"
 )
 
 // handler decodes a block whose syntax is not what the tags say.
@@ -134,7 +136,7 @@ func (p *parser) set(e hclsyntax.Expression, ctx *hcl.EvalContext, field reflect
 		d := p.duration(e, ctx)
 		field.Set(reflect.ValueOf(&d))
 	case t == reflect.TypeFor[map[string]any]():
-		if m, ok := plain(p.eval(e, ctx)).(map[string]any); ok {
+		if m, ok := hclvalue.Plain(p.eval(e, ctx)).(map[string]any); ok {
 			field.Set(reflect.ValueOf(m))
 		}
 	default:
@@ -239,19 +241,14 @@ func (p *parser) freeMap(e expansion, field reflect.Value) {
 func (p *parser) free(b *hclsyntax.Body, ctx *hcl.EvalContext) map[string]any {
 	m := map[string]any{}
 	for _, a := range sorted(b.Attributes) {
-		v := plain(p.eval(a.Expr, ctx))
+		v := hclvalue.Plain(p.eval(a.Expr, ctx))
 		if _, literal := a.Expr.(*hclsyntax.ObjectConsExpr); literal {
 			v = []any{v}
 		}
 		m[a.Name] = v
 	}
 	for _, e := range p.expand(b, ctx) {
-		var v any = p.free(e.Body, e.ctx)
-		for i := len(e.labels) - 1; i >= 0; i-- {
-			v = map[string]any{e.labels[i]: []any{v}}
-		}
-		list, _ := m[e.Type].([]any)
-		m[e.Type] = append(list, v)
+		hclvalue.AppendBlock(m, e.Type, e.labels, p.free(e.Body, e.ctx))
 	}
 	return m
 }

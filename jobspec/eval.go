@@ -92,42 +92,6 @@ func (r *runtimeValue) value() cty.Value {
 	return cty.ObjectVal(attrs)
 }
 
-// plain turns a value into what encoding/json would have made of it, with whole
-// numbers as integers.
-func plain(v cty.Value) any {
-	if v.IsNull() || !v.IsKnown() {
-		return nil
-	}
-	v, _ = v.Unmark()
-	switch t := v.Type(); {
-	case t == cty.String:
-		return v.AsString()
-	case t == cty.Bool:
-		return v.True()
-	case t == cty.Number:
-		if i, accuracy := v.AsBigFloat().Int64(); accuracy == 0 {
-			return i
-		}
-		f, _ := v.AsBigFloat().Float64()
-		return f
-	case t.IsListType() || t.IsSetType() || t.IsTupleType():
-		list := []any{}
-		for it := v.ElementIterator(); it.Next(); {
-			_, e := it.Element()
-			list = append(list, plain(e))
-		}
-		return list
-	case t.IsMapType() || t.IsObjectType():
-		m := map[string]any{}
-		for it := v.ElementIterator(); it.Next(); {
-			k, e := it.Element()
-			m[k.AsString()] = plain(e)
-		}
-		return m
-	}
-	return nil
-}
-
 // suggest returns "; did you mean …?" when a name is close to one of those known.
 func suggest(name string, known []string) string {
 	best, distance := "", 3

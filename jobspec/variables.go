@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/wasmnode/wasmnode/hclvalue"
 )
 
 // envPrefix begins the environment variables that set a job file's variables.
@@ -161,7 +163,7 @@ func (v *variables) validate(name string, at hcl.Range, b *hclsyntax.Block, valu
 		return
 	}
 	if ok.False() {
-		text, _ := plain(v.p.eval(message.Expr, ctx)).(string)
+		text, _ := hclvalue.Plain(v.p.eval(message.Expr, ctx)).(string)
 		v.p.errorf(at, "Invalid value for variable %q; %s", name, text)
 	}
 }

@@ -1,0 +1,181 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Config is what an agent is told. [Default] makes a complete one.
+type Config struct {
+	Name       string // of the node; the host's name by default
+	Region     string
+	Datacenter string
+	DataDir    string // all that has to survive; absolute
+	PluginDir  string // where .wasm files are dropped; absolute
+	BindAddr   string // of the HTTP API
+	HTTPPort   int    // 0: any free one
+	LogLevel   string // trace, debug, info, warn or error
+	LogJSON    bool
+	// RequirePinned refuses plugins whose digest is not in the configuration.
+	RequirePinned bool
+	Client        Client
+	Plugins       map[string]Plugin
+}
+
+// Client is how the node runs allocations.
+type Client struct {
+	NodeClass string
+	NodePool  string
+	Meta      map[string]string
+	Reserved  Resources
+	// MaxKillTimeout caps the kill_timeout of tasks.
+	MaxKillTimeout time.Duration
+	// GCMaxAllocs is how many allocations are kept, ended ones included, before the
+	// oldest ended ones are destroyed.
+	GCMaxAllocs    int
+	AllowedDrivers []string // empty: all
+	BlockedDrivers []string // even when they are allowed
+}
+
+// Resources are kept back for the host. CPU is in MHz, memory and disk in MiB.
+type Resources struct {
+	CPU    int
+	Memory int
+	Disk   int
+}
+
+// Plugin is what an operator decided about one plugin, by the name that it gives
+// itself.
+type Plugin struct {
+	// SHA256 is the digest of the one file that may go by this name; empty: any.
+	SHA256 string
+	// Config is the plugin's own configuration, not yet checked.
+	Config map[string]any
+	Grant  Grant
+}
+
+// Grant is what a plugin may do beyond what every plugin may.
+type Grant struct {
+	FS   FSGrant
+	Wasm WasmGrant
+}
+
+// FSGrant names directories that the plugin sees. Absolute and clean.
+type FSGrant struct {
+	ReadOnly  []string
+	ReadWrite []string
+}
+
+// WasmGrant bounds the WASI programs that the plugin starts.
+type WasmGrant struct {
+	Enabled bool
+	// Directories are where absolute module paths may lie. Absolute and clean.
+	Directories []string
+	// MaxPrograms at once; 0: the node's own bound.
+	MaxPrograms int
+}
+
+// Default returns the configuration of an agent that is told nothing.
+func Default() Config {
+	name, err := os.Hostname()
+	if err != nil {
+		name = "localhost"
+	}
+	return Config{
+		Name:       name,
+		Region:     "global",
+		Datacenter: "dc1",
+		DataDir:    "/var/lib/wasmnode",
+		PluginDir:  "/var/lib/wasmnode/plugins",
+		BindAddr:   "127.0.0.1", // the API has no authentication
+		HTTPPort:   4646,        // Nomad's, so that its command line finds us
+		LogLevel:   "info",
+		Client: Client{
+			NodePool:       "default",
+			MaxKillTimeout: 30 * time.Second, // Nomad's
+			GCMaxAllocs:    50,               // Nomad's
+		},
+		Plugins: map[string]Plugin{},
+	}
+}
+
+// Plugin returns what was decided about the plugin of that name; a plugin that nothing
+// was said about may start WASI programs and nothing else.
+func (c Config) Plugin(name string) Plugin {
+	if p, ok := c.Plugins[name]; ok {
+		return p
+	}
+	return Plugin{Grant: Grant{Wasm: WasmGrant{Enabled: true}}}
+}
+
+var (
+	validName   = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
+	validDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// Validate returns every fault of the configuration.
+func (c Config) Validate() error {
+	var errs []error
+	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if c.Name == "" {
+		fault("name: empty")
+	}
+	for key, dir := range map[string]string{"data_dir": c.DataDir, "plugin_dir": c.PluginDir} {
+		if !filepath.IsAbs(dir) {
+			fault("%s: %q is not an absolute path", key, dir)
+		}
+	}
+	if c.HTTPPort < 0 || c.HTTPPort > 65535 {
+		fault("ports.http: %d is no port", c.HTTPPort)
+	}
+	if !slices.Contains([]string{"trace", "debug", "info", "warn", "error"}, strings.ToLower(c.LogLevel)) {
+		fault("log_level: %q is none of trace, debug, info, warn, error", c.LogLevel)
+	}
+	if c.Client.MaxKillTimeout <= 0 {
+		fault("client.max_kill_timeout: %s is not positive", c.Client.MaxKillTimeout)
+	}
+	if c.Client.GCMaxAllocs < 1 {
+		fault("client.gc_max_allocs: %d is less than 1", c.Client.GCMaxAllocs)
+	}
+	if r := c.Client.Reserved; r.CPU < 0 || r.Memory < 0 || r.Disk < 0 {
+		fault("client.reserved: negative")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
+		errs = append(errs, c.Plugins[name].validate(name)...)
+	}
+	return errors.Join(errs...)
+}
+
+func (p Plugin) validate(name string) (errs []error) {
+	fault := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("plugin %q: "+format, append([]any{name}, args...)...))
+	}
+	if !validName.MatchString(name) {
+		fault("a plugin's name is a letter, then letters, digits, '_' or '-', at most 64 in all")
+	}
+	if p.SHA256 != "" && !validDigest.MatchString(p.SHA256) {
+		fault("sha256: %q is not a SHA-256 in lower-case hexadecimal", p.SHA256)
+	}
+	for key, paths := range map[string][]string{
+		"grant.fs.read_only":     p.Grant.FS.ReadOnly,
+		"grant.fs.read_write":    p.Grant.FS.ReadWrite,
+		"grant.wasm.directories": p.Grant.Wasm.Directories,
+	} {
+		for _, path := range paths {
+			if !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.ContainsAny(path, "*?[") {
+				fault("%s: %q has to be an absolute path without \"..\", \"//\" or patterns", key, path)
+			}
+		}
+	}
+	if p.Grant.Wasm.MaxPrograms < 0 {
+		fault("grant.wasm.max_programs: negative")
+	}
+	return errs
+}
