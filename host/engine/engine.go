@@ -2,17 +2,16 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"sync"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
-	wazerosys "github.com/tetratelabs/wazero/sys"
+
+	"github.com/wasmnode/wasmnode/host/scan"
 )
 
 // PageSize is a WebAssembly page in bytes.
@@ -21,35 +20,80 @@ const PageSize = 64 << 10
 // maxPages is WebAssembly's own limit: 4 GiB.
 const maxPages = 65536
 
+// Config is how an engine is made; the zero value keeps nothing on disk.
+type Config struct {
+	// CacheDir is where compiled code is kept for the next start; it is made with
+	// mode 0700, since who can write there can run code in the agent. Empty:
+	// nowhere.
+	CacheDir string
+	// CacheBytes bounds CacheDir; what was used longest ago goes first. 0 means
+	// [DefaultCacheBytes].
+	CacheBytes int64
+	// Logger is told what happens to the cache; nil: nobody is.
+	Logger hclog.Logger
+}
+
+// DefaultCacheBytes is the bound on the compilation cache: about a hundred Go
+// plugins of 9 MB each.
+const DefaultCacheBytes = 1 << 30
+
 // Engine compiles modules and keeps what it compiled, in memory while it is used
 // and on disk for the next start. It is safe for concurrent use.
 type Engine struct {
-	cache     wazero.CompilationCache
-	compiling sync.Mutex // one compile at a time: it cannot be cancelled and takes a core
+	logger hclog.Logger
+	disk   *disk // nil: nothing is kept
+	guard  guard
+	// turn holds a token for whoever compiles: a compile cannot be cancelled and
+	// takes a core, so there is one at a time.
+	turn chan struct{}
+
+	mu     sync.Mutex
+	shared map[string]*sharedCode // by digest
 }
 
-// New returns an engine whose compiled code is cached below cacheDir, which is made
-// with mode 0700: who can write there can run code in the agent. An empty cacheDir
-// keeps nothing.
-func New(cacheDir string) (*Engine, error) {
-	if cacheDir == "" {
-		return &Engine{cache: wazero.NewCompilationCache()}, nil
-	}
-	if err := os.MkdirAll(cacheDir, 0o700); err != nil {
-		return nil, fmt.Errorf("compilation cache: %w", err)
-	}
-	if err := os.Chmod(cacheDir, 0o700); err != nil {
-		return nil, fmt.Errorf("compilation cache: %w", err)
-	}
-	cache, err := wazero.NewCompilationCacheWithDir(cacheDir)
-	if err != nil {
-		return nil, fmt.Errorf("compilation cache: %w", err)
-	}
-	return &Engine{cache: cache}, nil
+// sharedCode is the compiled code of one digest, for all modules made of it.
+type sharedCode struct {
+	cache wazero.CompilationCache
+	users int
+	fresh bool // the disk has a directory for it, without a seal yet
 }
 
-// Close releases the cache. Modules must have been closed.
-func (e *Engine) Close(ctx context.Context) error { return e.cache.Close(ctx) }
+// New returns an engine whose compiled code is kept below cacheDir. See [Open].
+func New(cacheDir string) (*Engine, error) { return Open(Config{CacheDir: cacheDir}) }
+
+// Open returns an engine.
+func Open(cfg Config) (*Engine, error) {
+	e := &Engine{logger: cfg.Logger, guard: closeOnDone{}, turn: make(chan struct{}, 1), shared: map[string]*sharedCode{}}
+	if e.logger == nil {
+		e.logger = hclog.NewNullLogger()
+	}
+	if cfg.CacheBytes < 0 {
+		return nil, fmt.Errorf("compilation cache: a bound of %d bytes", cfg.CacheBytes)
+	}
+	if cfg.CacheBytes == 0 {
+		cfg.CacheBytes = DefaultCacheBytes
+	}
+	if cfg.CacheDir == "" {
+		return e, nil
+	}
+	var err error
+	if e.disk, err = openDisk(cfg.CacheDir, cfg.CacheBytes, e.logger); err != nil {
+		return nil, fmt.Errorf("compilation cache: %w", err)
+	}
+	return e, nil
+}
+
+// Close releases what the engine keeps in memory. Modules must have been closed.
+func (e *Engine) Close(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var errs []error
+	for digest, s := range e.shared {
+		errs = append(errs, s.cache.Close(ctx))
+		delete(e.shared, digest)
+	}
+	return errors.Join(errs...)
+}
 
 // Options are how a module is compiled.
 type Options struct {
@@ -60,52 +104,152 @@ type Options struct {
 	Link func(ctx context.Context, r wazero.Runtime) error
 }
 
-// Module is compiled code that can be instantiated. It is safe for concurrent use.
-type Module struct {
-	runtime  wazero.Runtime
-	compiled wazero.CompiledModule
-	digest   string
-}
-
-// Compile compiles a module. The context does not interrupt it.
+// Compile compiles a module. The context bounds the wait for other compiles, not
+// this one, which is bounded by the limits of the scan. Bytes that an engine has
+// compiled are not compiled again while a module of them is open or the cache has
+// them.
 //
 // # Errors
 //
-// A [StageError] names the stage that refused the module.
-func (e *Engine) Compile(ctx context.Context, wasm []byte, opts Options) (m *Module, err error) {
+// A [StageError] names the stage that refused the module; the context's error when
+// it ended first.
+func (e *Engine) Compile(ctx context.Context, wasm []byte, opts Options) (*Module, error) {
 	pages := min(opts.MemoryMaxBytes/PageSize, maxPages)
 	if pages == 0 {
 		return nil, &StageError{StagePolicy, fmt.Errorf("memory limit of %d bytes is less than one page of %d", opts.MemoryMaxBytes, PageSize)}
 	}
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().
-		WithCompilationCache(e.cache).
-		WithMemoryLimitPages(uint32(pages)).
-		WithCloseOnContextDone(true))
-	defer func() {
-		if err != nil {
-			r.Close(ctx)
-		}
-	}()
-	if _, err := wasi_snapshot_preview1.Instantiate(ctx, r); err != nil {
-		return nil, &StageError{StageCompile, err}
+	select {
+	case e.turn <- struct{}{}:
+		defer func() { <-e.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	if opts.Link != nil {
-		if err := opts.Link(ctx, r); err != nil {
-			return nil, &StageError{StageCompile, err}
-		}
+	guarded, err := e.prepare(wasm, uint32(pages))
+	if err != nil {
+		return nil, err
 	}
-	compiled, err := e.compile(ctx, r, wasm)
+	m, err := e.build(context.WithoutCancel(ctx), guarded, uint32(pages), opts.Link)
 	if err != nil {
 		return nil, &StageError{StageCompile, err}
 	}
-	return &Module{runtime: r, compiled: compiled, digest: Digest(wasm)}, nil
+	m.digest = Digest(wasm)
+	return m, nil
 }
 
-// compile enters wazero's compiler, one at a time, and turns its panics into errors:
-// malformed modules can make it panic.
-func (e *Engine) compile(ctx context.Context, r wazero.Runtime, wasm []byte) (c wazero.CompiledModule, err error) {
-	e.compiling.Lock()
-	defer e.compiling.Unlock()
+// prepare checks a module and makes it interruptible.
+func (e *Engine) prepare(wasm []byte, pages uint32) (guarded []byte, err error) {
+	spec, err := scan.Read(wasm, scan.DefaultLimits())
+	if err != nil {
+		return nil, &StageError{StageScan, err}
+	}
+	if spec.Memory != nil && spec.Memory.Min > pages {
+		return nil, &StageError{StagePolicy, fmt.Errorf("the module begins with %d bytes of memory, the limit is %d",
+			uint64(spec.Memory.Min)*PageSize, uint64(pages)*PageSize)}
+	}
+	if guarded, err = e.guard.rewrite(wasm); err != nil {
+		return nil, &StageError{StageMeter, err}
+	}
+	return guarded, nil
+}
+
+// build makes the runtime of a module and compiles the module in it. Code that the
+// cache cannot give back is thrown away and compiled anew, once.
+func (e *Engine) build(ctx context.Context, wasm []byte, pages uint32, link func(context.Context, wazero.Runtime) error) (*Module, error) {
+	digest := Digest(wasm)
+	m, err := e.tryBuild(ctx, digest, wasm, pages, link)
+	if err != nil && e.disk != nil && e.disk.forget(digest) {
+		m, err = e.tryBuild(ctx, digest, wasm, pages, link)
+	}
+	return m, err
+}
+
+func (e *Engine) tryBuild(ctx context.Context, digest string, wasm []byte, pages uint32, link func(context.Context, wazero.Runtime) error) (m *Module, err error) {
+	cache, err := e.acquire(digest)
+	if err != nil {
+		return nil, err
+	}
+	r := wazero.NewRuntimeWithConfig(ctx, e.guard.configure(wazero.NewRuntimeConfigCompiler()).
+		WithCompilationCache(cache).
+		WithCoreFeatures(features).
+		WithMemoryLimitPages(pages))
+	m = &Module{engine: e, runtime: r, code: digest}
+	defer func() {
+		if err != nil {
+			_ = m.Close(ctx)
+			m = nil
+		}
+	}()
+	if _, err := wasi_snapshot_preview1.Instantiate(ctx, r); err != nil {
+		return m, err
+	}
+	if err := e.guard.link(ctx, r); err != nil {
+		return m, err
+	}
+	if link != nil {
+		if err := link(ctx, r); err != nil {
+			return m, err
+		}
+	}
+	if m.compiled, err = compile(ctx, r, wasm); err != nil {
+		return m, err
+	}
+	e.keep(digest)
+	return m, nil
+}
+
+// keep has the disk keep what was compiled, unless it had it already.
+func (e *Engine) keep(digest string) {
+	e.mu.Lock()
+	s := e.shared[digest]
+	fresh := s.fresh
+	s.fresh = false
+	e.mu.Unlock()
+	if fresh {
+		e.disk.seal(digest)
+	}
+}
+
+// acquire returns the cache of one digest's code. The caller has the turn.
+func (e *Engine) acquire(digest string) (wazero.CompilationCache, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, ok := e.shared[digest]
+	if !ok {
+		s = &sharedCode{cache: wazero.NewCompilationCache()}
+		if e.disk != nil {
+			dir, fresh, err := e.disk.open(digest)
+			if err != nil {
+				return nil, err
+			}
+			s.fresh = fresh
+			if s.cache, err = wazero.NewCompilationCacheWithDir(dir); err != nil {
+				return nil, err
+			}
+		}
+		e.shared[digest] = s
+	}
+	s.users++
+	return s.cache, nil
+}
+
+// release is the inverse of acquire.
+func (e *Engine) release(ctx context.Context, digest string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.shared[digest]
+	if s == nil {
+		return nil
+	}
+	if s.users--; s.users > 0 {
+		return nil
+	}
+	delete(e.shared, digest)
+	return s.cache.Close(ctx)
+}
+
+// compile enters wazero's compiler and turns its panics into errors: malformed
+// modules have made it panic.
+func compile(ctx context.Context, r wazero.Runtime, wasm []byte) (c wazero.CompiledModule, err error) {
 	defer recovered(&err)
 	return r.CompileModule(ctx, wasm)
 }
@@ -113,39 +257,6 @@ func (e *Engine) compile(ctx context.Context, r wazero.Runtime, wasm []byte) (c 
 // recovered turns a panic into an error.
 func recovered(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("the compiler panicked: %v\n%s", p, debug.Stack())
+		*err = &PanicError{Value: p, Stack: string(debug.Stack())}
 	}
-}
-
-// Digest names a module by its content: lower-case hexadecimal SHA-256.
-func Digest(wasm []byte) string {
-	sum := sha256.Sum256(wasm)
-	return hex.EncodeToString(sum[:])
-}
-
-// Digest returns the digest of the bytes that were compiled.
-func (m *Module) Digest() string { return m.digest }
-
-// Instantiate makes an instance and runs its start functions. Ending ctx ends them.
-func (m *Module) Instantiate(ctx context.Context, cfg wazero.ModuleConfig) (mod api.Module, err error) {
-	defer recovered(&err)
-	return m.runtime.InstantiateModule(ctx, m.compiled, cfg)
-}
-
-// Close closes the module and all its instances. No call may be under way.
-func (m *Module) Close(ctx context.Context) error { return m.runtime.Close(ctx) }
-
-// Interrupted reports whether err says that a guest was ended by its context.
-func Interrupted(err error) bool {
-	exit, ok := exitError(err)
-	return ok && (exit.ExitCode() == wazerosys.ExitCodeContextCanceled || exit.ExitCode() == wazerosys.ExitCodeDeadlineExceeded)
-}
-
-// ExitCode returns the code that a guest exited with.
-func ExitCode(err error) (code uint32, ok bool) {
-	exit, ok := exitError(err)
-	if !ok || Interrupted(err) {
-		return 0, false
-	}
-	return exit.ExitCode(), true
 }

@@ -1,0 +1,4 @@
+package engine
+
+// SeesCallTrees says that guests are interruptible wherever they are.
+const SeesCallTrees = false
