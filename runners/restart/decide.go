@@ -94,7 +94,7 @@ func (p Policy) Decide(w state.RestartWindow, e Event, now time.Time, jitter fun
 			delay = jitter(delay)
 		}
 		return Decision{Action: Restarting, Delay: delay, Reason: ReasonWithinPolicy, Window: w}
-	case p.Wait:
+	case p.Wait && p.Interval > 0:
 		return Decision{Action: Restarting, Delay: p.rest(w, now), Reason: ReasonDelay, Window: w}
 	}
 	return Decision{
@@ -105,10 +105,11 @@ func (p Policy) Decide(w state.RestartWindow, e Event, now time.Time, jitter fun
 }
 
 // count opens a new window when the last has passed, and counts one more attempt. A
-// clock that went backwards opens a new window too, instead of one without end.
+// clock that went backwards opens a new window too, instead of one without end. Without
+// an interval the window never passes: the attempts are all there are.
 func (p Policy) count(w state.RestartWindow, now time.Time) state.RestartWindow {
 	since := now.Sub(time.Unix(0, w.Start))
-	if w.Start == 0 || since >= p.Interval || since < 0 {
+	if w.Start == 0 || since < 0 || p.Interval > 0 && since >= p.Interval {
 		w = state.RestartWindow{Start: now.UnixNano()}
 	}
 	w.Count++

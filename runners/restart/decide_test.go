@@ -104,6 +104,13 @@ func TestAClockThatWentBackwardsOpensANewWindow(t *testing.T) {
 	require.Equal(t, ReasonWithinPolicy, d.Reason)
 }
 
+func TestWithoutAnIntervalTheAttemptsAreAllThereAre(t *testing.T) {
+	p := Policy{Attempts: 1, Wait: true}
+	d := p.Decide(state.RestartWindow{}, failed, noon, nil)
+	require.Equal(t, Restarting, d.Action)
+	require.Equal(t, NotRestarting, p.Decide(d.Window, failed, noon.Add(1000*time.Hour), nil).Action)
+}
+
 func TestJitterAddsAtMostAQuarter(t *testing.T) {
 	require.Zero(t, Jitter(0))
 	for range 1000 {

@@ -1,0 +1,146 @@
+package taskenv
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// Env is a task's environment. It does not change and may be used concurrently.
+type Env struct {
+	vars    map[string]string
+	refs    map[string]string // node.*, attr.* and meta.*: for references only
+	devices map[string]string
+}
+
+// Map is the variables by name, as a copy.
+func (e *Env) Map() map[string]string { return maps.Clone(e.vars) }
+
+// List is the variables as "NAME=value", sorted.
+func (e *Env) List() []string {
+	out := make([]string, 0, len(e.vars))
+	for _, name := range slices.Sorted(maps.Keys(e.vars)) {
+		out = append(out, name+"="+e.vars[name])
+	}
+	return out
+}
+
+// Get is one variable.
+func (e *Env) Get(name string) (value string, set bool) {
+	value, set = e.vars[name]
+	return value, set
+}
+
+// Devices is the part of the variables that devices asked for, as a copy.
+func (e *Env) Devices() map[string]string { return maps.Clone(e.devices) }
+
+// reference is ${name}, ${env["name"]} or ${env.name}.
+var reference = regexp.MustCompile(`\$\{\s*(?:env\[\s*"([^"]+)"\s*\]|([a-zA-Z0-9_\-./]+))\s*\}`)
+
+// Replace replaces each reference in a text by what it names: ${NAME}, ${env["NAME"]}
+// and ${env.NAME} a variable; ${node.…}, ${attr.…} and ${meta.…} something of the node. A
+// reference to nothing known stays as it is.
+func (e *Env) Replace(text string) string {
+	if !strings.Contains(text, "${") {
+		return text
+	}
+	return reference.ReplaceAllStringFunc(text, func(ref string) string {
+		m := reference.FindStringSubmatch(ref)
+		if value, known := e.lookup(m[1], m[2]); known {
+			return value
+		}
+		return ref
+	})
+}
+
+func (e *Env) lookup(quoted, bare string) (string, bool) {
+	if quoted != "" {
+		return e.variable(quoted)
+	}
+	if value, known := e.refs[bare]; known {
+		return value, true
+	}
+	if name, found := strings.CutPrefix(bare, "env."); found {
+		return e.variable(name)
+	}
+	return e.variable(bare)
+}
+
+// variable finds a variable under its name or under the one that cleaning makes of it.
+func (e *Env) variable(name string) (string, bool) {
+	if value, set := e.vars[name]; set {
+		return value, true
+	}
+	value, set := e.vars[cleanName(name)]
+	return value, set
+}
+
+// ReplaceAny replaces the references in every text of a value as JSON has them: maps,
+// lists and texts, at any depth, the maps' keys too. The value itself is not changed.
+func (e *Env) ReplaceAny(v any) any {
+	switch v := v.(type) {
+	case string:
+		return e.Replace(v)
+	case []string:
+		out := make([]string, len(v))
+		for i, s := range v {
+			out[i] = e.Replace(s)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = e.ReplaceAny(item)
+		}
+		return out
+	case map[string]string:
+		out := make(map[string]string, len(v))
+		for key, item := range v {
+			out[e.Replace(key)] = e.Replace(item)
+		}
+		return out
+	case []map[string]any:
+		out := make([]map[string]any, len(v))
+		for i, item := range v {
+			out[i] = e.ReplaceConfig(item)
+		}
+		return out
+	case map[string]any:
+		return e.ReplaceConfig(v)
+	}
+	return v
+}
+
+// ReplaceConfig is ReplaceAny for a task's config block; nil stays nil.
+func (e *Env) ReplaceConfig(config map[string]any) map[string]any {
+	if config == nil {
+		return nil
+	}
+	out := make(map[string]any, len(config))
+	for key, item := range config {
+		out[e.Replace(key)] = e.ReplaceAny(item)
+	}
+	return out
+}
+
+// nodeRefs is what references may name of a node, with Nomad's names.
+func nodeRefs(n *structs.Node) map[string]string {
+	refs := map[string]string{
+		"node.unique.id":   n.ID,
+		"node.unique.name": n.Name,
+		"node.datacenter":  n.Datacenter,
+		"node.region":      n.Region,
+		"node.class":       n.Class,
+		"node.pool":        n.Pool,
+	}
+	for key, value := range n.Attributes {
+		refs["attr."+key] = value
+	}
+	for key, value := range n.Meta {
+		refs["meta."+key] = value
+	}
+	return refs
+}

@@ -1,0 +1,181 @@
+package taskenv
+
+import (
+	"testing"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func world() (*structs.Node, *structs.Allocation, *api.Task) {
+	task := &api.Task{
+		Name: "web",
+		Env:  map[string]string{"GREETING": "hi ${meta.owner} on ${node.unique.name}", "PORT": "${NOMAD_PORT_http}"},
+		Meta: map[string]string{"tier": "task"},
+	}
+	group := &api.TaskGroup{Name: ptr("front"), Tasks: []*api.Task{task}, Meta: map[string]string{"tier": "group", "odd-key": "g"}}
+	job := &api.Job{
+		ID: ptr("shop/dispatch-1"), Name: ptr("shop"), ParentID: ptr("shop"),
+		TaskGroups: []*api.TaskGroup{group}, Meta: map[string]string{"tier": "job", "owner": "job"},
+		ParameterizedJob: &api.ParameterizedJobConfig{MetaOptional: []string{"maybe", "owner"}},
+	}
+	node := &structs.Node{
+		ID: "node-id", Name: "n1", Datacenter: "dc1", Region: "global", Class: "big", Pool: "default",
+		Attributes: map[string]string{"kernel.name": "linux", "unique.hostname": "h"},
+		Meta:       map[string]string{"owner": "ann"},
+	}
+	alloc := &structs.Allocation{
+		ID: "0123456789abcdef", Name: "shop.front[3]", Namespace: "default", JobID: "shop/dispatch-1", Job: job, TaskGroup: "front",
+		Resources: structs.AllocatedResources{
+			Tasks: map[string]*structs.TaskResources{"web": {CPUMHz: 500, MemoryMB: 64, MemoryMaxMB: 128, Cores: []int{3, 1, 2, 7}}},
+			Ports: []structs.AllocatedPort{
+				{Label: "http", HostIP: "10.0.0.1", Value: 25000, To: 80},
+				{Label: "odd-one", HostIP: "fd00::1", Value: 25001},
+			},
+		},
+	}
+	return node, alloc, task
+}
+
+func TestEveryVariableOfNomad(t *testing.T) {
+	node, alloc, task := world()
+	env := NewBuilder(node, alloc, task).SetDirs(IsolatedDirs).Build()
+	require.Equal(t, map[string]string{
+		"NOMAD_ALLOC_DIR": "/alloc", "NOMAD_TASK_DIR": "/local", "NOMAD_SECRETS_DIR": "/secrets",
+		"NOMAD_MEMORY_LIMIT": "64", "NOMAD_MEMORY_MAX_LIMIT": "128", "NOMAD_CPU_LIMIT": "500", "NOMAD_CPU_CORES": "1-3,7",
+		"NOMAD_ALLOC_ID": "0123456789abcdef", "NOMAD_SHORT_ALLOC_ID": "01234567",
+		"NOMAD_ALLOC_NAME": "shop.front[3]", "NOMAD_ALLOC_INDEX": "3",
+		"NOMAD_TASK_NAME": "web", "NOMAD_GROUP_NAME": "front", "NOMAD_JOB_NAME": "shop",
+		"NOMAD_JOB_ID": "shop/dispatch-1", "NOMAD_JOB_PARENT_ID": "shop", "NOMAD_NAMESPACE": "default",
+		"NOMAD_DC": "dc1", "NOMAD_REGION": "global",
+		"NOMAD_IP_http": "10.0.0.1", "NOMAD_PORT_http": "80", "NOMAD_ADDR_http": "10.0.0.1:25000",
+		"NOMAD_HOST_PORT_http": "25000", "NOMAD_HOST_IP_http": "10.0.0.1", "NOMAD_HOST_ADDR_http": "10.0.0.1:25000",
+		"NOMAD_ALLOC_PORT_http": "80", "NOMAD_IPv4_http": "10.0.0.1",
+		"NOMAD_IP_odd_one": "fd00::1", "NOMAD_PORT_odd_one": "25001", "NOMAD_ADDR_odd_one": "[fd00::1]:25001",
+		"NOMAD_HOST_PORT_odd_one": "25001", "NOMAD_HOST_IP_odd_one": "fd00::1", "NOMAD_HOST_ADDR_odd_one": "[fd00::1]:25001",
+		"NOMAD_ALLOC_PORT_odd_one": "25001", "NOMAD_IPv6_odd_one": "fd00::1",
+		"NOMAD_META_tier": "task", "NOMAD_META_TIER": "task", "NOMAD_META_owner": "job", "NOMAD_META_OWNER": "job",
+		"NOMAD_META_odd_key": "g", "NOMAD_META_ODD_KEY": "g", "NOMAD_META_maybe": "", "NOMAD_META_MAYBE": "",
+		"GREETING": "hi ann on n1", "PORT": "80",
+	}, env.Map())
+}
+
+func TestWhatIsNotThereIsNotTold(t *testing.T) {
+	node, alloc, task := world()
+	alloc.Name, alloc.Resources, alloc.ID = "x", structs.AllocatedResources{}, "short"
+	env := NewBuilder(node, alloc, task).Build()
+	for _, name := range []string{AllocDir, TaskDir, SecretsDir, MemoryLimit, MemoryMaxLimit, CPULimit, CPUCores, AllocIndex} {
+		_, set := env.Get(name)
+		require.False(t, set, name)
+	}
+	short, _ := env.Get(ShortAllocID)
+	require.Equal(t, "short", short)
+}
+
+func TestPrecedence(t *testing.T) {
+	node, alloc, task := world()
+	task.Env = map[string]string{"A": "task", "B": "task", "C": "task", "NOMAD_ALLOC_ID": "mine"}
+	b := NewBuilder(node, alloc, task).
+		SetHostEnv([]string{"A=host", "H=host", "NOMAD_DC=host", "SECRET=x", "=odd", "odd"}, []string{"SECRET"}).
+		SetHookEnv("one", map[string]string{"B": "one", "C": "one ${A}"}).
+		SetDeviceEnv("two", map[string]string{"C": "two", "D": "${B}"}).
+		SetTemplateEnv(map[string]string{"E": "${A}", "D2": "t"})
+	b.SetHookEnv("one", map[string]string{"B": "one", "C": "one again"}) // keeps its place
+	env := b.Build()
+	for name, want := range map[string]string{
+		"A": "task", "B": "one", "C": "two", "D": "one", "H": "host", "NOMAD_DC": "dc1",
+		"NOMAD_ALLOC_ID": "mine", "E": "${A}", "D2": "t",
+	} {
+		got, _ := env.Get(name)
+		require.Equal(t, want, got, name)
+	}
+	_, set := env.Get("SECRET")
+	require.False(t, set)
+	require.Equal(t, map[string]string{"C": "two", "D": "${B}"}, env.Devices())
+}
+
+func TestReplace(t *testing.T) {
+	node, alloc, task := world()
+	task.Env = map[string]string{"odd.name-x": "odd", "X": "x"}
+	env := NewBuilder(node, alloc, task).Build()
+	for text, want := range map[string]string{
+		"plain":                          "plain",
+		"${X}":                           "x",
+		"${ X }":                         "x",
+		`${env["X"]}-${env.X}`:           "x-x",
+		`${env["odd.name-x"]}`:           "odd",
+		"${odd.name-x}":                  "odd",
+		"${node.unique.id}":              "node-id",
+		"${node.unique.name}":            "n1",
+		"${node.datacenter}":             "dc1",
+		"${node.region}":                 "global",
+		"${node.class}/${node.pool}":     "big/default",
+		"${attr.kernel.name}":            "linux",
+		"${attr.unique.hostname}":        "h",
+		"${meta.owner}":                  "ann",
+		"${NOMAD_META_odd-key}":          "g",
+		"${NOMAD_ADDR_odd-one}":          "[fd00::1]:25001",
+		"${nothing} ${meta.none} ${} ${": "${nothing} ${meta.none} ${} ${",
+		"$X $$ {X}":                      "$X $$ {X}",
+		"${${X}}":                        "${x}",
+	} {
+		require.Equal(t, want, env.Replace(text), text)
+	}
+}
+
+func TestReplaceConfigReachesEveryDepthAndChangesNothing(t *testing.T) {
+	node, alloc, task := world()
+	task.Env = map[string]string{"X": "x"}
+	env := NewBuilder(node, alloc, task).Build()
+	in := map[string]any{
+		"s": "${X}", "n": 1, "b": true, "nil": nil,
+		"list":   []any{"${X}", 2, map[string]any{"k-${X}": "${X}"}},
+		"texts":  []string{"a${X}"},
+		"map":    map[string]string{"${X}": "${X}"},
+		"blocks": []map[string]any{{"in": "${X}"}},
+	}
+	require.Equal(t, map[string]any{
+		"s": "x", "n": 1, "b": true, "nil": nil,
+		"list":   []any{"x", 2, map[string]any{"k-x": "x"}},
+		"texts":  []string{"ax"},
+		"map":    map[string]string{"x": "x"},
+		"blocks": []map[string]any{{"in": "x"}},
+	}, env.ReplaceConfig(in))
+	require.Equal(t, "${X}", in["s"])
+	require.Nil(t, env.ReplaceConfig(nil))
+}
+
+func TestAnEnvDoesNotChange(t *testing.T) {
+	node, alloc, task := world()
+	hook := map[string]string{"K": "1"}
+	b := NewBuilder(node, alloc, task).SetHookEnv("h", hook)
+	env := b.Build()
+	hook["K"] = "2"
+	env.Map()["K"] = "3"
+	b.SetHookEnv("h", map[string]string{"K": "4"})
+	got, _ := env.Get("K")
+	require.Equal(t, "1", got)
+	require.Contains(t, env.List(), "K=1")
+}
+
+func TestTheDriversPortMapNamesThePortInTheTask(t *testing.T) {
+	node, alloc, task := world()
+	env := NewBuilder(node, alloc, task).SetNetwork(&Network{IP: "172.17.0.2", PortMap: map[string]int{"http": 8080}}).Build()
+	for name, want := range map[string]string{"NOMAD_PORT_http": "8080", "NOMAD_HOST_PORT_http": "25000", "NOMAD_ADDR_http": "10.0.0.1:25000"} {
+		got, _ := env.Get(name)
+		require.Equal(t, want, got, name)
+	}
+}
+
+func FuzzReplace(f *testing.F) {
+	node, alloc, task := world()
+	env := NewBuilder(node, alloc, task).Build()
+	for _, s := range []string{"${X}", "${${", `${env["`, "${env[\"a\"]}"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(_ *testing.T, s string) { env.Replace(s) })
+}
