@@ -1,0 +1,96 @@
+package meter
+
+import "github.com/wasmnode/wasmnode/host/wasmbin"
+
+// pass rewrites the functions of one module.
+type pass struct {
+	edit  *wasmbin.Editor
+	info  *Info
+	yield uint32 // the import's index
+	fuel  uint32 // the counter's
+
+	pieces *pieces // nil until needed
+
+	namesSegments bool // an instruction names a data segment
+
+	walker wasmbin.Walker
+	points points
+	code   code
+	tmp    uint32 // the added local, which keeps a bulk instruction's length
+}
+
+func newPass(m *wasmbin.Module, info *Info) *pass {
+	p := &pass{edit: m.Edit(), info: info}
+	typ := p.edit.AddType(wasmbin.FuncType{Results: []wasmbin.ValType{wasmbin.I32}})
+	p.yield = p.edit.ImportFunc(ImportModule, ImportFunc, typ)
+	p.fuel = p.edit.AddGlobal(wasmbin.Global{Type: wasmbin.I32, Mutable: true}, []byte{byte(wasmbin.OpI32Const), 0, byte(wasmbin.OpEnd)})
+	return p
+}
+
+// function rewrites the i-th function that has a body.
+func (p *pass) function(i int) error {
+	w := &p.walker
+	p.edit.Reset(w, i)
+	if err := p.points.read(w); err != nil {
+		return err
+	}
+	p.edit.Reset(w, i)
+	p.declarations(w)
+	if p.points.entry > 0 {
+		p.info.Entries++
+		p.charge(p.points.entry)
+	}
+	loop := 0
+	for w.Next() {
+		switch op := w.Op; {
+		case op == wasmbin.OpLoop:
+			p.code.raw(w.Bytes())
+			p.charge(p.points.loops[loop])
+			loop++
+		case op.Bulk():
+			p.info.Bulk++
+			p.bulk(op, w.Bytes())
+		default:
+			p.code.raw(w.Bytes())
+		}
+		p.namesSegments = p.namesSegments || w.Op == wasmbin.OpMemoryInit || w.Op == wasmbin.OpDataDrop
+	}
+	p.info.Loops += loop
+	p.edit.SetBody(i, append([]byte(nil), p.code.b...))
+	return w.Err()
+}
+
+func (p *pass) declarations(w *wasmbin.Walker) {
+	n, decls := w.Declarations()
+	p.tmp = w.Locals()
+	if p.points.bulk > 0 {
+		n++
+	}
+	p.code.b = append(wasmbin.AppendUnsigned(p.code.b[:0], n), decls...)
+	if p.points.bulk > 0 {
+		p.code.raw([]byte{1, byte(wasmbin.I32)})
+	}
+}
+
+// charge takes n units and asks the host when none are left.
+func (p *pass) charge(n int32) { p.chargeIn(&p.code, n) }
+
+func (p *pass) chargeIn(c *code, n int32) {
+	c.index(wasmbin.OpGlobalGet, p.fuel)
+	c.i32(n)
+	p.take(c)
+}
+
+// take takes as many units as the number on top of the stack, the counter lying
+// below it, and asks the host when none are left. A charge is never negative, and
+// far from 2^31, so that the counter cannot wrap.
+func (p *pass) take(c *code) {
+	c.op(wasmbin.OpI32Sub)
+	c.index(wasmbin.OpGlobalSet, p.fuel)
+	c.index(wasmbin.OpGlobalGet, p.fuel)
+	c.i32(0)
+	c.op(wasmbin.OpI32LtS, wasmbin.OpIf, blockEmpty)
+	c.index(wasmbin.OpCall, p.yield)
+	c.index(wasmbin.OpGlobalSet, p.fuel)
+	c.op(wasmbin.OpEnd)
+}
