@@ -1,10 +1,24 @@
 package managers
 
 import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
 	"github.com/hashicorp/go-hclog"
 )
 
-// CatalogConfig configures a [Catalog].
+// loadsAtOnce bounds the files that are loaded at the same time. Compiling takes
+// turns anyway; more than one has to be under way, so that a plugin that loops in
+// describe does not hold up the others.
+const loadsAtOnce = 16
+
+// CatalogConfig configures a [Catalog]. All fields are required.
 type CatalogConfig struct {
 	// Dir is the plugin directory. It is created when it is missing.
 	Dir    string
@@ -12,27 +26,209 @@ type CatalogConfig struct {
 	Logger hclog.Logger
 }
 
-// Catalog keeps the plugins in service equal to the files in a directory. Its
-// methods may be called concurrently.
+// Catalog keeps the plugins in service equal to the files in a directory: those
+// whose names end in ".wasm" and do not begin with a dot. Its methods may be called
+// concurrently.
 type Catalog struct {
 	cfg CatalogConfig
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	loads  chan struct{} // a slot for each load under way
+
+	first chan struct{} // closed when the files of the first look are loaded or refused
+
+	mu        sync.Mutex
+	started   bool
+	looked    bool
+	waited    map[string]*file // of the first look, not loaded or refused yet
+	directory DirectoryStatus
+	files     map[string]*file
+	claims    map[claim]*file
+	gone      []goneFile // versions in use whose files were removed
+	takers    map[PluginType]taker
+}
+
+// taker takes plugins of one type into service.
+type taker interface {
+	// take brings a plugin up aside and puts it in charge of its name, in the place
+	// of old if that is not nil. The plugin is the taker's when there is no error.
+	take(ctx context.Context, c candidate, old member) (member, error)
+}
+
+// candidate is a loaded plugin that wants to be in service.
+type candidate struct {
+	plugin Plugin
+	file   string // name
+	digest string
+}
+
+// member is a plugin in service.
+type member interface {
+	status() (state State, reason string, since time.Time)
+	// remove takes it out of service for new calls; its file is gone.
+	remove()
+	// revive ends a quarantine, or asks for a fingerprint now.
+	revive()
+	// closed is closed when nobody uses the plugin any more.
+	closed() <-chan struct{}
+}
+
+// identity is what is known of a content.
+type identity struct {
+	digest        string
+	name, version string
+	kind          PluginType
+	imported      []string
+	granted       func() []string // nil: nothing
+}
+
+// goneFile is a version whose file was removed while tasks use it.
+type goneFile struct {
+	file    string
+	content identity
+	member  member
 }
 
 // NewCatalog returns a catalog that is not started. It fails when the directory
 // can neither be found nor created.
 func NewCatalog(cfg CatalogConfig) (*Catalog, error) {
-	return &Catalog{cfg: cfg}, nil
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("plugin directory %s: %w", cfg.Dir, err)
+	}
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("plugin directory %s: %w", cfg.Dir, err)
+	}
+	cfg.Dir = dir
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Catalog{
+		cfg:       cfg,
+		ctx:       ctx,
+		cancel:    cancel,
+		loads:     make(chan struct{}, loadsAtOnce),
+		first:     make(chan struct{}),
+		directory: DirectoryStatus{Path: dir, Since: time.Now()},
+		files:     map[string]*file{},
+		claims:    map[claim]*file{},
+		takers:    map[PluginType]taker{},
+	}, nil
 }
 
-// Start begins to watch. Managers of plugin types are made before that.
-func (c *Catalog) Start() {}
+// serve has plugins of a type taken by t.
+func (c *Catalog) serve(kind PluginType, t taker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.takers[kind] = t
+}
+
+// Start begins to watch. Managers of plugin types are made before that. A second
+// call, or one after Shutdown, does nothing.
+func (c *Catalog) Start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.started || c.ctx.Err() != nil {
+		return
+	}
+	c.started = true
+	w := newWatcher(c.cfg.Dir, c.cfg.Logger)
+	w.found, w.state = c.found, c.setProblem
+	c.wg.Go(func() { w.run(c.ctx) })
+	c.wg.Go(func() { c.retryUnread(retryInterval) })
+}
 
 // Shutdown ends watching and loading and returns when both have ended. Managers
 // are shut down before. It may be called more than once, and before Start.
-func (c *Catalog) Shutdown() {}
+func (c *Catalog) Shutdown() {
+	c.mu.Lock()
+	c.cancel()
+	c.mu.Unlock()
+	c.wg.Wait()
+}
 
-// Status returns the status of every plugin file, by file name.
-func (c *Catalog) Status() []PluginStatus { return nil }
+// Status returns the status of every plugin file, by file, and of the plugins in
+// use whose files are gone.
+func (c *Catalog) Status() []PluginStatus {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]PluginStatus, 0, len(c.files)+len(c.gone))
+	for _, name := range slices.Sorted(maps.Keys(c.files)) {
+		all = append(all, c.statusOf(c.files[name]))
+	}
+	c.gone = slices.DeleteFunc(c.gone, func(g goneFile) bool { return isClosed(g.member.closed()) })
+	for _, g := range c.gone {
+		s := g.content.status(filepath.Join(c.cfg.Dir, g.file))
+		s.State, s.Reason, s.Since = g.member.status()
+		all = append(all, s)
+	}
+	return all
+}
+
+func (c *Catalog) statusOf(f *file) PluginStatus {
+	s := f.content.status(filepath.Join(c.cfg.Dir, f.name))
+	if f.member == nil {
+		s.State, s.Reason, s.Since = f.state, f.reason, f.since
+		return s
+	}
+	s.State, s.Reason, s.Since = f.member.status()
+	switch f.state {
+	case StateLoading:
+		s.Reason = join(s.Reason, "the file has changed and is being loaded")
+	case StateRejected:
+		s.Reason = join(s.Reason, fmt.Sprintf("the file has changed and was not taken, the version before stays: %s", f.reason))
+	}
+	return s
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
+
+func (i identity) status(path string) PluginStatus {
+	s := PluginStatus{Name: i.name, Type: i.kind, Version: i.version, Digest: i.digest, File: path, CapabilitiesImported: []string{}, CapabilitiesGranted: []string{}}
+	s.CapabilitiesImported = append(s.CapabilitiesImported, i.imported...)
+	if i.granted != nil {
+		s.CapabilitiesGranted = append(s.CapabilitiesGranted, i.granted()...)
+	}
+	return s
+}
 
 // Directory returns the state of the plugin directory.
-func (c *Catalog) Directory() DirectoryStatus { return DirectoryStatus{Path: c.cfg.Dir} }
+func (c *Catalog) Directory() DirectoryStatus {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.directory
+}
+
+// setProblem notes what is wrong with the directory, and logs it once.
+func (c *Catalog) setProblem(problem string) {
+	c.mu.Lock()
+	changed := c.directory.Problem != problem
+	if changed {
+		c.directory.Problem, c.directory.Since = problem, time.Now()
+	}
+	c.mu.Unlock()
+	switch {
+	case !changed:
+	case problem == "":
+		c.cfg.Logger.Info("the plugin directory is fine again", "dir", c.cfg.Dir)
+	default:
+		c.cfg.Logger.Error(problem, "dir", c.cfg.Dir)
+	}
+	if problem != "" {
+		c.firstLook(nil) // a directory that cannot be read holds nobody up
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -2,6 +2,9 @@ package managers
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -13,7 +16,7 @@ import (
 )
 
 // Workloads is what the host's own implementation of an operation needs of the
-// supervisor of workloads; workload.Supervisor has it.
+// supervisor of workloads; [workload.Supervisor] has it.
 type Workloads interface {
 	Wait(ctx context.Context, id string) (*structs.ExitResult, error)
 	Stop(ctx context.Context, id string, signal string, timeout time.Duration) error
@@ -26,7 +29,8 @@ type Workloads interface {
 // TaskEventHandler takes an event of one task. It must not block.
 type TaskEventHandler func(*wasmnodev1.TaskEvent)
 
-// DriverManagerConfig configures a [DriverManager].
+// DriverManagerConfig configures a [DriverManager]. Catalog, Workloads and Logger
+// are required.
 type DriverManagerConfig struct {
 	// Catalog is where the drivers come from; it is not started yet.
 	Catalog   *Catalog
@@ -36,7 +40,7 @@ type DriverManagerConfig struct {
 	// name, nil for none. Nil: there is none for any.
 	PluginConfig func(name string) map[string]any
 	// Updater is told of a driver's state when it has changed, and nil when the
-	// node has lost the driver. Calls come one at a time, and must not block.
+	// node has lost the driver. Calls come one at a time, in order.
 	Updater func(name string, info *structs.DriverInfo)
 	// Events returns the handler for a task's events, or nil when nobody wants
 	// them. Nil: nobody does.
@@ -49,29 +53,197 @@ type DriverManagerConfig struct {
 // DriverManager keeps the drivers in service and hands them out. Its methods may
 // be called concurrently.
 type DriverManager struct {
-	cfg DriverManagerConfig
+	cfg       DriverManagerConfig
+	tasks     tasks
+	announcer announcer
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	drivers map[string]*unit // in charge, by name
+	units   map[*unit]bool   // everything that is not closed
 }
 
 // NewDriverManager returns a manager that takes the catalog's drivers into
 // service from the catalog's start on.
 func NewDriverManager(cfg DriverManagerConfig) *DriverManager {
-	return &DriverManager{cfg: cfg}
+	ctx, cancel := context.WithCancel(context.Background())
+	m := &DriverManager{
+		cfg:     cfg,
+		tasks:   tasks{byID: map[string]*task{}},
+		ctx:     ctx,
+		cancel:  cancel,
+		drivers: map[string]*unit{},
+		units:   map[*unit]bool{},
+	}
+	m.announcer.init(cfg.Updater)
+	m.wg.Go(m.announcer.run)
+	cfg.Catalog.serve(TypeDriver, m)
+	return m
 }
 
 // Dispense returns the driver of that name in the version now in charge; the
-// caller releases it. The error is an abi.Error: NOT_FOUND for a name that is not
-// there or is blocked, and UNAVAILABLE and recoverable while the driver is loading
-// or restarting.
+// caller releases it.
+//
+// # Errors
+//
+// The error is an abi.Error: NOT_FOUND for a name that is not there or is blocked;
+// UNAVAILABLE and recoverable while plugins are loading, or while this one is
+// restarting or quarantined; FAILED_PRECONDITION while it cannot be configured.
 func (m *DriverManager) Dispense(name string) (*Driver, error) {
-	return nil, abi.NewError(abi.NotFound, "driver not found: "+name)
+	if reason := m.blocked(name); reason != "" {
+		return nil, abi.NewError(abi.NotFound, reason)
+	}
+	m.mu.Lock()
+	u := m.drivers[name]
+	if u != nil && !u.acquire() {
+		u = nil
+	}
+	m.mu.Unlock()
+	if u == nil {
+		if !isClosed(m.cfg.Catalog.first) {
+			return nil, abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("driver %q is not there yet: plugins are still loading", name))
+		}
+		return nil, abi.NewError(abi.NotFound, fmt.Sprintf("driver %q not found: no plugin in %s provides it", name, m.cfg.Catalog.cfg.Dir))
+	}
+	if err := u.usable(); err != nil {
+		u.release()
+		return nil, err
+	}
+	return newDriver(u), nil
 }
 
 // WaitForFirstFingerprint returns when every file that was in the directory at the
-// start has been loaded or refused, and every driver among them has answered its
-// first fingerprint or failed it; or ctx's error.
-func (m *DriverManager) WaitForFirstFingerprint(ctx context.Context) error { return ctx.Err() }
+// start has been loaded or refused, every driver among them has answered its first
+// fingerprint or failed to, and the updater has been told; or ctx's error.
+func (m *DriverManager) WaitForFirstFingerprint(ctx context.Context) error {
+	select {
+	case <-m.cfg.Catalog.first:
+		return m.announcer.flush(ctx)
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-m.ctx.Done():
+		return errShutdown
+	}
+}
+
+// TaskEvent takes an event that a plugin sent about one of its tasks. It does not
+// block. An event of a task that is not known is dropped.
+func (m *DriverManager) TaskEvent(plugin string, e *wasmnodev1.TaskEvent) {
+	t := m.tasks.get(e.GetTaskId())
+	if t == nil || m.cfg.Events == nil {
+		m.cfg.Logger.Debug("dropped a plugin's event: no such task", "plugin", plugin, "task_id", printable(e.GetTaskId()))
+		return
+	}
+	handler := m.cfg.Events(t.allocID, t.name)
+	if handler == nil {
+		m.cfg.Logger.Debug("dropped a plugin's event: nobody handles the task's events", "plugin", plugin, "task_id", t.id)
+		return
+	}
+	handler(e)
+}
+
+// Refresh has a driver's fingerprint polled soon. It does not block.
+func (m *DriverManager) Refresh(plugin string) {
+	m.mu.Lock()
+	u := m.drivers[plugin]
+	m.mu.Unlock()
+	if u != nil {
+		u.refresh()
+	}
+}
 
 // Shutdown takes all drivers out of service and returns when no call of the
 // manager's own runs. Drivers that were dispensed work until they are released.
 // It may be called more than once.
-func (m *DriverManager) Shutdown() {}
+func (m *DriverManager) Shutdown() {
+	m.mu.Lock()
+	m.cancel()
+	all := m.units
+	m.units, m.drivers = map[*unit]bool{}, map[string]*unit{}
+	m.mu.Unlock()
+	for u := range all {
+		u.leave()
+	}
+	m.announcer.stop()
+	m.wg.Wait()
+}
+
+// blocked says why a driver of that name may not be used; "": it may. Block beats
+// allow.
+func (m *DriverManager) blocked(name string) string {
+	switch {
+	case slices.Contains(m.cfg.Blocked, name):
+		return fmt.Sprintf("driver %q is blocked by this node's configuration", name)
+	case len(m.cfg.Allowed) > 0 && !slices.Contains(m.cfg.Allowed, name):
+		return fmt.Sprintf("driver %q is not among those that this node's configuration allows", name)
+	}
+	return ""
+}
+
+// take implements taker.
+func (m *DriverManager) take(ctx context.Context, c candidate, old member) (member, error) {
+	name := c.plugin.Description().GetName()
+	if reason := m.blocked(name); reason != "" {
+		return nil, abi.NewError(abi.NotFound, reason)
+	}
+	u, err := newUnit(m, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := u.bringUp(ctx, old != nil); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ctx.Err() != nil {
+		return nil, errShutdown
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for other := range m.units {
+		if other.name == name {
+			other.replace()
+		}
+	}
+	m.units[u] = true
+	m.drivers[name] = u
+	m.wg.Go(func() { u.run(m.ctx) })
+	m.announce(u)
+	return u, nil
+}
+
+// announce tells the updater of a driver's state. The caller holds mu, which keeps
+// the order.
+func (m *DriverManager) announce(u *unit) {
+	if m.drivers[u.name] == u {
+		m.announcer.say(u.name, u.info())
+	}
+}
+
+// changed announces a driver's state.
+func (m *DriverManager) changed(u *unit) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.announce(u)
+}
+
+// lost takes a driver off the node whose file is gone.
+func (m *DriverManager) lost(u *unit) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.drivers[u.name] == u {
+		delete(m.drivers, u.name)
+		m.announcer.say(u.name, nil)
+	}
+}
+
+// forget drops a unit that is closed.
+func (m *DriverManager) forget(u *unit) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.units, u)
+}
