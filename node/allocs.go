@@ -1,0 +1,218 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/wasmnode/wasmnode/runners/alloc"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// watchLoop applies what the control plane wants, again and again.
+func (n *Node) watchLoop(ctx context.Context) {
+	var seen uint64
+	for ctx.Err() == nil {
+		allocs, index, err := n.cfg.ControlPlane.Allocations(ctx, n.ID(), seen)
+		if err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			n.logger.Warn("asking for allocations failed, trying again", "error", err)
+			select {
+			case <-time.After(firstRetry):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		seen = index
+		n.apply(allocs)
+	}
+}
+
+// apply makes the runners equal to what is wanted: what is gone is destroyed, what
+// has changed is updated, and then what is new is started, so that it finds what it
+// replaces on its way out.
+func (n *Node) apply(wanted []*structs.Allocation) {
+	known := map[string]*structs.Allocation{}
+	for _, a := range wanted {
+		known[a.ID] = a
+	}
+	n.mu.Lock()
+	current := make(map[string]*alloc.Runner, len(n.runners))
+	for id, e := range n.runners {
+		current[id] = e.runner
+	}
+	n.mu.Unlock()
+	for id := range current {
+		if known[id] == nil {
+			n.destroy(id)
+		}
+	}
+	var added []*structs.Allocation
+	for _, a := range wanted {
+		r := current[a.ID]
+		switch {
+		case r == nil:
+			added = append(added, a)
+		case a.AllocModifyIndex > r.Alloc().AllocModifyIndex:
+			n.update(r, a)
+		}
+	}
+	for _, a := range added {
+		n.add(a)
+	}
+}
+
+// update hands a runner the allocation's new version, once that is durable.
+func (n *Node) update(r *alloc.Runner, a *structs.Allocation) {
+	if err := n.cfg.State.PutAllocation(a); err != nil {
+		// Stopping must work with a full disk too; after a restart the control
+		// plane tells again.
+		n.logger.Error("storing an allocation's update failed; it is applied all the same", "alloc_id", a.ID, "error", err)
+	}
+	r.Update(a)
+}
+
+// add starts an allocation that is new here, once it is durable.
+func (n *Node) add(a *structs.Allocation) {
+	switch {
+	case a.ClientStatus.Terminal():
+		return // it ended here earlier and was destroyed since
+	case a.ServerTerminal():
+		n.report.add(&structs.AllocationState{ID: a.ID, ClientStatus: structs.ClientComplete, ClientDescription: "stopped before it reached the node"})
+		return
+	}
+	if err := n.cfg.State.PutAllocation(a); err != nil {
+		n.refuse(a, fmt.Errorf("storing it: %w", err))
+		return
+	}
+	r, err := n.newRunner(a)
+	if err != nil {
+		n.refuse(a, err)
+		_ = n.cfg.State.DeleteAllocation(a.ID)
+		return
+	}
+	if n.keep(a.ID, r) {
+		go r.Run()
+	}
+}
+
+// refuse reports an allocation that cannot be run here as failed.
+func (n *Node) refuse(a *structs.Allocation, err error) {
+	n.logger.Error("adding an allocation failed", "alloc_id", a.ID, "error", err)
+	n.report.add(&structs.AllocationState{
+		ID:                a.ID,
+		ClientStatus:      structs.ClientFailed,
+		ClientDescription: fmt.Sprintf("Unable to add allocation due to error: %v", err),
+	})
+}
+
+func (n *Node) newRunner(a *structs.Allocation) (*alloc.Runner, error) {
+	return alloc.New(alloc.Config{
+		Alloc:        a,
+		Node:         n.self.get(),
+		AllocsDir:    n.cfg.AllocsDir,
+		State:        n.cfg.State,
+		Dispense:     n.cfg.Dispense,
+		StateUpdated: n.stateUpdated,
+		Logger:       n.logger,
+		Limits:       n.cfg.Limits,
+	})
+}
+
+// keep adds a runner, unless the node is shutting down.
+func (n *Node) keep(id string, r *alloc.Runner) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return false
+	}
+	n.runners[id] = &entry{runner: r}
+	return true
+}
+
+// stateUpdated hears of every new state of every allocation.
+func (n *Node) stateUpdated(s *structs.AllocationState) {
+	if s.ClientStatus.Terminal() {
+		n.mu.Lock()
+		if e := n.runners[s.ID]; e != nil && e.ended.IsZero() {
+			e.ended = time.Now()
+		}
+		n.mu.Unlock()
+	}
+	n.report.add(s)
+}
+
+// destroy ends an allocation, removes what is left of it, and forgets it. It does not
+// wait; done is closed when it is gone.
+func (n *Node) destroy(id string) (done <-chan struct{}) {
+	n.mu.Lock()
+	e := n.runners[id]
+	if e == nil {
+		n.mu.Unlock()
+		gone := make(chan struct{})
+		close(gone)
+		return gone
+	}
+	first := !e.going
+	e.going = true
+	n.mu.Unlock()
+	if first {
+		e.runner.Destroy()
+		go func() {
+			<-e.runner.DestroyCh()
+			n.mu.Lock()
+			delete(n.runners, id)
+			n.mu.Unlock()
+			n.report.forget(id)
+		}()
+	}
+	return e.runner.DestroyCh()
+}
+
+// restore brings back what was stored: first every runner, then all of them run.
+func (n *Node) restore() error {
+	allocs, broken, err := n.cfg.State.Allocations()
+	if err != nil {
+		return fmt.Errorf("restoring allocations: %w", err)
+	}
+	for id, err := range broken {
+		n.logger.Error("a stored allocation cannot be read and is dropped", "alloc_id", id, "error", err)
+		if err := n.cfg.State.DeleteAllocation(id); err != nil {
+			return fmt.Errorf("dropping allocation %s: %w", id, err)
+		}
+	}
+	var restored []*alloc.Runner
+	for _, a := range allocs {
+		r, err := n.newRunner(a)
+		if err == nil {
+			err = r.Restore()
+		}
+		if err != nil {
+			n.refuse(a, err)
+			if r == nil {
+				err = n.cfg.State.DeleteAllocation(a.ID)
+			} else {
+				r.Fail("failed to restore: " + err.Error())
+				r.Destroy()
+				<-r.DestroyCh()
+				err = nil
+			}
+			if err != nil {
+				return fmt.Errorf("dropping allocation %s: %w", a.ID, err)
+			}
+			continue
+		}
+		if n.keep(a.ID, r) {
+			restored = append(restored, r)
+		}
+	}
+	for _, r := range restored {
+		go r.Run()
+	}
+	if len(restored) > 0 {
+		n.logger.Info("restored allocations", "count", len(restored))
+	}
+	return nil
+}

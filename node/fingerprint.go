@@ -1,0 +1,99 @@
+package node
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/disk"
+	"github.com/shirou/gopsutil/v4/host"
+	"github.com/shirou/gopsutil/v4/mem"
+
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+const mebibyte = 1 << 20
+
+// fallbackMHz is taken for a core whose frequency the kernel does not tell, so that
+// tasks can be placed at all.
+const fallbackMHz = 1000
+
+// fingerprint finds out what the machine is and has. What cannot be found out is left
+// out, but for memory and disk, without which nothing can be placed.
+func fingerprint(n *structs.Node, allocsDir string) error {
+	n.Attributes = map[string]string{
+		"cpu.arch":      runtime.GOARCH,
+		"cpu.numcores":  strconv.Itoa(runtime.NumCPU()),
+		"kernel.name":   runtime.GOOS,
+		"nomad.version": n.Version,
+		"unique.name":   n.Name,
+	}
+	set := func(key, value string) {
+		if value != "" {
+			n.Attributes[key] = value
+		}
+	}
+	set("wasmnode.version", n.Version)
+	if info, err := host.Info(); err == nil {
+		set("kernel.version", info.KernelVersion)
+		set("os.name", info.Platform)
+		set("os.version", info.PlatformVersion)
+		set("unique.hostname", info.Hostname)
+	}
+	set("unique.network.ip-address", address())
+	fingerprintCPU(n, set)
+	memory, err := mem.VirtualMemory()
+	if err != nil {
+		return fmt.Errorf("memory: %w", err)
+	}
+	n.Resources.MemoryMB = int(memory.Total / mebibyte)
+	set("memory.totalbytes", strconv.FormatUint(memory.Total, 10))
+	return fingerprintDisk(n, allocsDir, set)
+}
+
+func fingerprintCPU(n *structs.Node, set func(string, string)) {
+	n.Resources.Cores = runtime.NumCPU()
+	mhz := fallbackMHz
+	if infos, err := cpu.Info(); err == nil && len(infos) > 0 {
+		set("cpu.modelname", strings.TrimSpace(infos[0].ModelName))
+		if infos[0].Mhz > 0 {
+			mhz = int(infos[0].Mhz)
+		}
+	}
+	n.Resources.CPUMHz = mhz * n.Resources.Cores
+	set("cpu.frequency", strconv.Itoa(mhz))
+	set("cpu.totalcompute", strconv.Itoa(n.Resources.CPUMHz))
+}
+
+func fingerprintDisk(n *structs.Node, dir string, set func(string, string)) error {
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return fmt.Errorf("allocation directory: %w", err)
+	}
+	usage, err := disk.Usage(dir)
+	if err != nil {
+		return fmt.Errorf("disk: %w", err)
+	}
+	n.Resources.DiskMB = int(usage.Free / mebibyte)
+	set("unique.storage.volume", usage.Path)
+	set("unique.storage.bytestotal", strconv.FormatUint(usage.Total, 10))
+	set("unique.storage.bytesfree", strconv.FormatUint(usage.Free, 10))
+	return nil
+}
+
+// address is the first address that others could reach the machine at, or loopback.
+func address() string {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return "127.0.0.1"
+	}
+	for _, a := range addrs {
+		if ip, ok := a.(*net.IPNet); ok && ip.IP.IsGlobalUnicast() && ip.IP.To4() != nil {
+			return ip.IP.String()
+		}
+	}
+	return "127.0.0.1"
+}

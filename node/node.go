@@ -1,0 +1,174 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/runners/alloc"
+	"github.com/wasmnode/wasmnode/runners/task"
+	"github.com/wasmnode/wasmnode/state"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// firstFingerprintWait bounds how long the node waits for its drivers before it goes
+// on without those that have not answered (Nomad's 50 s: slow drivers must not lose
+// their tasks).
+const firstFingerprintWait = 50 * time.Second
+
+// Config is what a node stands on. ControlPlane, State, Dispense, DriversReady,
+// AllocsDir and Logger are required.
+type Config struct {
+	Logger       hclog.Logger
+	ControlPlane ControlPlane
+	State        state.DB
+	Dispense     task.Dispense
+	// DriversReady returns when every driver has answered its first fingerprint, or
+	// when ctx is done.
+	DriversReady func(ctx context.Context) error
+	AllocsDir    string
+	// Identity is what the operator says of the node: Name, Datacenter, Region,
+	// Pool, Class, Meta, Reserved, HTTPAddress and Version. The rest is found out.
+	Identity structs.Node
+	Limits   task.Limits
+	// GCMaxAllocs is how many allocations are kept, ended ones included, before the
+	// oldest ended ones are destroyed; at least 1.
+	GCMaxAllocs int
+	// Ephemeral: allocations end with the node, and leave nothing.
+	Ephemeral bool
+}
+
+// Node is this machine, as a client of a control plane. Its methods may be called
+// concurrently.
+type Node struct {
+	cfg    Config
+	logger hclog.Logger
+	self   *self
+	report *reporter
+
+	mu      sync.Mutex
+	runners map[string]*entry
+	closed  bool
+}
+
+// entry is an allocation that the node has.
+type entry struct {
+	runner *alloc.Runner
+	// ended is when the allocation became terminal, zero before.
+	ended time.Time
+	// going is set while it is being destroyed.
+	going bool
+}
+
+// New finds out who this node is and what it has. Nothing runs yet.
+func New(cfg Config) (*Node, error) {
+	id, err := identify(cfg.State)
+	if err != nil {
+		return nil, err
+	}
+	n := cfg.Identity
+	n.ID = id.ID
+	if err := fingerprint(&n, cfg.AllocsDir); err != nil {
+		return nil, fmt.Errorf("fingerprint: %w", err)
+	}
+	return &Node{
+		cfg:     cfg,
+		logger:  cfg.Logger,
+		self:    newSelf(&n),
+		report:  newReporter(cfg.ControlPlane, n.ID, cfg.Logger),
+		runners: map[string]*entry{},
+	}, nil
+}
+
+// identify reads the node's identity, or draws it and makes it durable.
+func identify(db state.DB) (*state.NodeIdentity, error) {
+	id, err := db.Node()
+	if err != nil {
+		return nil, fmt.Errorf("node identity: %w", err)
+	}
+	if id == nil {
+		id = &state.NodeIdentity{ID: uuid.NewString(), SecretID: uuid.NewString()}
+		if err := db.PutNode(id); err != nil {
+			return nil, fmt.Errorf("node identity: %w", err)
+		}
+	}
+	return id, nil
+}
+
+// ID is the node's ID; it is the same after a restart.
+func (n *Node) ID() string { return n.self.get().ID }
+
+// Structs returns the node as it is registered; read-only.
+func (n *Node) Structs() *structs.Node { return n.self.get() }
+
+// UpdateDriver takes a driver's new state; nil: the node has lost the driver. It does
+// not block.
+func (n *Node) UpdateDriver(name string, info *structs.DriverInfo) { n.self.updateDriver(name, info) }
+
+// Run runs the node until ctx is done and all is shut down. It is called once. Ready
+// is called when what was stored is restored and the control plane knows the node.
+func (n *Node) Run(ctx context.Context, ready func()) error {
+	n.awaitDrivers(ctx)
+	n.self.settle()
+	if err := n.register(ctx); err != nil {
+		return err
+	}
+	if err := n.restore(); err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	for _, loop := range []func(context.Context){n.registerLoop, n.watchLoop, n.gcLoop} {
+		wg.Go(func() { loop(ctx) })
+	}
+	// Reports go on until the runners have said their last word.
+	reports, endReports := context.WithCancel(context.WithoutCancel(ctx))
+	var reporting sync.WaitGroup
+	reporting.Go(func() { n.report.run(reports) })
+	ready()
+	<-ctx.Done()
+	wg.Wait()
+	n.shutdown()
+	endReports()
+	reporting.Wait()
+	return nil
+}
+
+// awaitDrivers waits for the drivers' first fingerprints, for a bounded time.
+func (n *Node) awaitDrivers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, firstFingerprintWait)
+	defer cancel()
+	if err := n.cfg.DriversReady(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		n.logger.Warn("going on without drivers that have not answered yet", "error", err)
+	}
+}
+
+// shutdown ends all runners, side by side: their tasks go on, unless the node leaves
+// nothing.
+func (n *Node) shutdown() {
+	n.mu.Lock()
+	n.closed = true
+	all := make([]*alloc.Runner, 0, len(n.runners))
+	for _, e := range n.runners {
+		all = append(all, e.runner)
+	}
+	n.mu.Unlock()
+	for _, r := range all {
+		if n.cfg.Ephemeral {
+			r.Destroy()
+		} else {
+			r.Shutdown()
+		}
+	}
+	for _, r := range all {
+		if n.cfg.Ephemeral {
+			<-r.DestroyCh()
+		} else {
+			<-r.ShutdownCh()
+		}
+	}
+}

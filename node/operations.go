@@ -1,0 +1,179 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/disk"
+	"github.com/shirou/gopsutil/v4/host"
+	"github.com/shirou/gopsutil/v4/mem"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/runners/alloc"
+	"github.com/wasmnode/wasmnode/runners/allocdir"
+)
+
+// restartReason is what a task's event says of a restart that a person asked for.
+const restartReason = "User requested task to restart"
+
+// runner finds an allocation's runner, or a NOT_FOUND error.
+func (n *Node) runner(allocID string) (*alloc.Runner, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if e := n.runners[allocID]; e != nil {
+		return e.runner, nil
+	}
+	return nil, abi.NewError(abi.NotFound, fmt.Sprintf("unknown allocation %q", allocID))
+}
+
+// RestartAllocation restarts one task, all that run (no task named), or every task.
+func (n *Node) RestartAllocation(_ context.Context, allocID, task string, allTasks bool) error {
+	r, err := n.runner(allocID)
+	if err != nil {
+		return err
+	}
+	switch {
+	case allTasks:
+		err = r.RestartAll(restartReason)
+	case task != "":
+		err = r.RestartTask(task, restartReason)
+	default:
+		err = r.RestartRunning(restartReason)
+	}
+	return operationError(err)
+}
+
+// SignalAllocation sends a signal to one task, or to all that run.
+func (n *Node) SignalAllocation(ctx context.Context, allocID, task, signal string) error {
+	r, err := n.runner(allocID)
+	if err != nil {
+		return err
+	}
+	return operationError(r.Signal(ctx, task, signal, "User requested signal "+signal))
+}
+
+// operationError gives the runner's sentinels codes that say whose fault it is.
+func operationError(err error) error {
+	switch {
+	case errors.Is(err, alloc.ErrUnknownTask):
+		return abi.NewError(abi.NotFound, err.Error())
+	case errors.Is(err, alloc.ErrNotRunning):
+		return abi.NewError(abi.FailedPrecondition, err.Error())
+	}
+	return err
+}
+
+// DriverEvent shows what a driver says of a task among the task's events.
+func (n *Node) DriverEvent(allocID, task string, e *wasmnodev1.TaskEvent) {
+	r, err := n.runner(allocID)
+	if err == nil {
+		err = r.DriverEvent(task, e)
+	}
+	if err != nil {
+		n.logger.Warn("a driver's task event has nobody to go to", "alloc_id", allocID, "task", task, "error", err)
+	}
+}
+
+// Directory is an allocation's directory.
+func (n *Node) Directory(allocID string) (*allocdir.Dir, error) {
+	r, err := n.runner(allocID)
+	if err != nil {
+		return nil, err
+	}
+	return r.AllocDir(), nil
+}
+
+// AllocationStats is what the tasks of an allocation use now, in Nomad's shape; one
+// task's only when one is named.
+func (n *Node) AllocationStats(ctx context.Context, allocID, task string) (*api.AllocResourceUsage, error) {
+	r, err := n.runner(allocID)
+	if err != nil {
+		return nil, err
+	}
+	stats, err := r.Stats(ctx, task)
+	if err != nil {
+		return nil, operationError(err)
+	}
+	out := &api.AllocResourceUsage{ResourceUsage: emptyUsage(), Tasks: map[string]*api.TaskResourceUsage{}, Timestamp: time.Now().UnixNano()}
+	for name, s := range stats {
+		u := usage(s)
+		out.Tasks[name] = &api.TaskResourceUsage{ResourceUsage: u, Timestamp: s.TimeNs}
+		sum := out.ResourceUsage
+		sum.MemoryStats.RSS += u.MemoryStats.RSS
+		sum.MemoryStats.MaxUsage += u.MemoryStats.MaxUsage
+		sum.MemoryStats.Measured = union(sum.MemoryStats.Measured, u.MemoryStats.Measured)
+	}
+	return out, nil
+}
+
+func emptyUsage() *api.ResourceUsage {
+	return &api.ResourceUsage{MemoryStats: &api.MemoryStats{}, CpuStats: &api.CpuStats{}, DeviceStats: []*api.DeviceGroupStats{}}
+}
+
+// usage renders a driver's measurements; Measured names those that were made.
+func usage(s *wasmnodev1.TaskStats) *api.ResourceUsage {
+	u := emptyUsage()
+	if s.MemoryRssBytes != nil {
+		u.MemoryStats.RSS = *s.MemoryRssBytes
+		u.MemoryStats.Usage = *s.MemoryRssBytes
+		u.MemoryStats.Measured = append(u.MemoryStats.Measured, "RSS", "Usage")
+	}
+	if s.MemoryMaxBytes != nil {
+		u.MemoryStats.MaxUsage = *s.MemoryMaxBytes
+		u.MemoryStats.Measured = append(u.MemoryStats.Measured, "Max Usage")
+	}
+	return u
+}
+
+func union(a, b []string) []string {
+	for _, s := range b {
+		found := false
+		for _, have := range a {
+			found = found || have == s
+		}
+		if !found {
+			a = append(a, s)
+		}
+	}
+	return a
+}
+
+// HostStats is what the machine uses now.
+func (n *Node) HostStats(ctx context.Context) (*api.HostStats, error) {
+	memory, err := mem.VirtualMemoryWithContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("memory: %w", err)
+	}
+	stats := &api.HostStats{
+		Memory:        &api.HostMemoryStats{Total: memory.Total, Available: memory.Available, Used: memory.Used, Free: memory.Free},
+		CPU:           []*api.HostCPUStats{},
+		DiskStats:     []*api.HostDiskStats{},
+		AllocDirStats: &api.HostDiskStats{},
+		DeviceStats:   []*api.DeviceGroupStats{},
+	}
+	if usage, err := disk.UsageWithContext(ctx, n.cfg.AllocsDir); err == nil {
+		stats.AllocDirStats = &api.HostDiskStats{
+			Device: usage.Path, Mountpoint: usage.Path, Size: usage.Total, Used: usage.Used,
+			Available: usage.Free, UsedPercent: usage.UsedPercent, InodesUsedPercent: usage.InodesUsedPercent,
+		}
+		stats.DiskStats = append(stats.DiskStats, stats.AllocDirStats)
+	}
+	if times, err := cpu.TimesWithContext(ctx, true); err == nil {
+		for _, t := range times {
+			total := t.User + t.System + t.Idle + t.Nice + t.Iowait + t.Irq + t.Softirq + t.Steal
+			if total == 0 {
+				continue
+			}
+			stats.CPU = append(stats.CPU, &api.HostCPUStats{CPU: t.CPU, User: 100 * t.User / total, System: 100 * t.System / total, Idle: 100 * t.Idle / total})
+		}
+	}
+	if uptime, err := host.UptimeWithContext(ctx); err == nil {
+		stats.Uptime = uptime
+	}
+	return stats, nil
+}
