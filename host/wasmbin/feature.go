@@ -14,9 +14,13 @@ const (
 
 // Pinned is what guests of this node may use: WebAssembly 2.0 (which has SIMD,
 // bulk memory, reference types and multiple values) and what current compilers
-// emit beyond it. Threads are not in it: a guest's memory.atomic.wait would
-// block in the engine, where neither fuel nor a context reaches.
-const Pinned = TailCall | ExtendedConst | ExceptionHandling | TypedFunctionReferences
+// emit beyond it.
+//
+// Threads are not in it: a guest's memory.atomic.wait would block in the engine,
+// where neither fuel nor a context reaches. Typed function references are not,
+// since no compiler for our guests emits them and the engine takes a null for a
+// reference that cannot be null in places.
+const Pinned = TailCall | ExtendedConst | ExceptionHandling
 
 // The names under which proposals are refused.
 const (

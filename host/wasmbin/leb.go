@@ -1,7 +1,7 @@
 package wasmbin
 
 // AppendUnsigned appends v as the shortest unsigned LEB128 number.
-func AppendUnsigned[T uint32 | uint64 | int](w []byte, v T) []byte {
+func AppendUnsigned[T uint32 | int](w []byte, v T) []byte {
 	for v >= 0x80 {
 		w = append(w, byte(v)|0x80)
 		v >>= 7

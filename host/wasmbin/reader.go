@@ -94,15 +94,13 @@ func (r *Reader) U32() uint32 {
 		r.pos++
 		return uint32(r.b[r.pos-1])
 	}
-	return uint32(r.unsigned(32))
+	return r.longU32()
 }
 
-// U64 reads an unsigned LEB128 number of 64 bits.
-func (r *Reader) U64() uint64 { return r.unsigned(64) }
-
-func (r *Reader) unsigned(bits uint) uint64 {
-	at, v := r.pos, uint64(0)
-	for shift := uint(0); ; shift += 7 {
+func (r *Reader) longU32() uint32 {
+	const bits = 32
+	at, v := r.pos, uint32(0)
+	for shift := 0; ; shift += 7 {
 		c := r.Byte()
 		if r.err != nil {
 			return 0
@@ -113,14 +111,14 @@ func (r *Reader) unsigned(bits uint) uint64 {
 				return 0
 			}
 		}
-		v |= uint64(c&0x7f) << shift
+		v |= uint32(c&0x7f) << shift
 		if c&0x80 == 0 {
 			return v
 		}
 	}
 }
 
-// S32, S33 and S64 read signed LEB128 numbers of so many bits.
+// S32 reads a signed LEB128 number of 32 bits.
 func (r *Reader) S32() int64 { return r.signed(32) }
 
 // S33 reads a signed LEB128 number of 33 bits: a block type or a heap type.

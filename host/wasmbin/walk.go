@@ -307,12 +307,7 @@ func (w *Walker) memArg() {
 		r.malformed(at, "memory instruction without a memory")
 	}
 	w.u32(align)
-	at = r.pos
-	offset := r.U64()
-	if offset > 1<<32-1 {
-		r.unsupported(at, nameMemory64)
-	}
-	w.out = AppendUnsigned(w.out, offset)
+	w.u32(r.U32())
 }
 
 func (w *Walker) sub(prefix byte) uint32 {
