@@ -29,7 +29,7 @@ func Invoke(ctx context.Context, p *Plugin, op string, request, answer Message, 
 		return err
 	}
 	if err := answer.UnmarshalVT(out); err != nil {
-		return &FaultError{Plugin: p.Name(), Op: op, Kind: FaultProtocol, Err: fmt.Errorf("the answer is no %T: %w", answer, err)}
+		return &FaultError{Plugin: p.Name(), Op: op, Kind: FaultProtocol, Err: fmt.Errorf("its answer cannot be decoded: %w", err)}
 	}
 	return nil
 }
@@ -86,6 +86,10 @@ type call struct {
 	logs     []taskLog
 }
 
+func newCall(p *Plugin, op string, input []byte, scope *TaskScope) *call {
+	return &call{plugin: p, op: op, input: input, scope: scope}
+}
+
 type callKey struct{}
 
 func withCall(ctx context.Context, c *call) context.Context {
@@ -98,17 +102,18 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 // callInstance enters the guest. The instance is whole when the guest returned by
 // itself, whatever it answered.
 func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, input []byte, scope *TaskScope) (output []byte, whole bool, err error) {
-	c := &call{plugin: p, op: op, scope: scope, input: input}
+	c := newCall(p, op, input, scope)
 	defer c.closeLogs()
 	f := inst.funcs[op]
 	if f == nil {
 		f = inst.module.ExportedFunction(op)
 		inst.funcs[op] = f
 	}
-	status, err := enter(withCall(ctx, c), f, uint64(len(input)))
-	if err != nil {
+	stack := [1]uint64{uint64(len(input))}
+	if err := p.module.Call(withCall(ctx, c), f, stack[:]); err != nil {
 		return nil, false, p.fault(ctx, c, err)
 	}
+	status := uint32(stack[0])
 	if !c.answered {
 		return nil, false, c.protocol("returned %d without handing an answer over", status)
 	}
@@ -139,24 +144,36 @@ func (p *Plugin) fault(ctx context.Context, c *call, err error) error {
 	f := &FaultError{Plugin: p.Name(), Op: c.op, Err: err}
 	var refused *protocolError
 	switch {
-	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
-		return fmt.Errorf("plugin %s: %s: %w", p.Name(), c.op, context.Canceled)
-	case ctx.Err() != nil && context.Cause(ctx) == error(errClosed):
-		return errClosed
-	case ctx.Err() != nil:
-		f.Kind, f.Err = FaultTimeout, context.DeadlineExceeded
-		if deadline, ok := ctx.Deadline(); ok {
-			f.Err = fmt.Errorf("still running %s after its deadline: %w", time.Since(deadline).Round(time.Millisecond), context.DeadlineExceeded)
-		}
-	case errors.As(err, &refused):
-		f.Kind, f.Err = FaultProtocol, refused
 	case isHostBug(err):
 		f.Kind = FaultHost
 		p.logger.Error("a host function failed: this is a bug of the node, not of the plugin", "op", c.op, "error", err)
+	case errors.As(err, &refused):
+		f.Kind, f.Err = FaultProtocol, refused
+	case ctx.Err() != nil:
+		if f.Err = interruption(ctx); f.Err == error(errClosed) {
+			return errClosed
+		}
+		if !errors.Is(f.Err, context.DeadlineExceeded) {
+			return fmt.Errorf("plugin %s: %s: %w", p.Name(), c.op, f.Err)
+		}
+		f.Kind = FaultTimeout
 	case exited(err):
 		f.Kind = FaultExit
 	default:
 		f.Kind = FaultTrap
 	}
+	f.Logs = p.recent.lines()
 	return f
+}
+
+// interruption is why a context ended a call. What its own deadline ended says by
+// how much.
+func interruption(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	deadline, ok := ctx.Deadline()
+	if !ok || !errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	late := max(0, time.Since(deadline)).Round(10 * time.Microsecond)
+	return fmt.Errorf("ended %v after its deadline: %w", late, context.DeadlineExceeded)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -76,6 +77,9 @@ func (c *call) stage(answer Message, err error) uint64 {
 // above the limit, ends the guest.
 func read(m api.Module, ptr, length uint64, limit int) []byte {
 	p, n := uint32(ptr), uint32(length)
+	if n == 0 {
+		return nil // with whatever pointer
+	}
 	if uint64(n) > uint64(limit) {
 		panic(&protocolError{fmt.Sprintf("hands over %d bytes, the limit is %d", n, limit)})
 	}
@@ -88,7 +92,7 @@ func read(m api.Module, ptr, length uint64, limit int) []byte {
 
 // write copies bytes into a guest's memory.
 func write(m api.Module, ptr uint64, b []byte) {
-	if !m.Memory().Write(uint32(ptr), b) {
+	if len(b) > 0 && !m.Memory().Write(uint32(ptr), b) {
 		panic(&protocolError{fmt.Sprintf("asks for %d bytes at 0x%x, which is outside of its memory", len(b), uint32(ptr))})
 	}
 }
@@ -120,7 +124,7 @@ func printable(s string, limit int) string {
 // limiter lets a bounded rate through and counts the rest.
 type limiter struct {
 	rate    *rate.Limiter
-	dropped counter
+	dropped atomic.Int64
 }
 
 func newLimiter(r rate.Limit, burst int) *limiter {

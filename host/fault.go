@@ -1,15 +1,10 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
-	"runtime/debug"
 	"strings"
-
-	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmnode/wasmnode/host/engine"
 )
@@ -27,18 +22,23 @@ const (
 )
 
 // FaultError is a guest call that did not end as the contract says. It is short with
-// %v; %+v adds the guest's stack.
+// %v; %+v adds the guest's stack and the
+// plugin's last log lines.
 type FaultError struct {
-	Plugin string
+	Plugin string // empty: it could not say its name yet
 	Op     string
 	Kind   FaultKind
 	Err    error
+	// Logs are the last lines that the plugin wrote before, oldest first: what a
+	// guest's runtime says of a crash is on its standard error.
+	Logs []string
 }
 
 // Error returns one line.
 func (e *FaultError) Error() string {
 	text, _, _ := strings.Cut(e.Err.Error(), "\n")
-	return fmt.Sprintf("plugin %s %s in %s: %s", e.Plugin, e.Kind, e.Op, printable(text, maxErrorText))
+	plugin := strings.TrimSpace("plugin " + e.Plugin)
+	return fmt.Sprintf("%s %s in %s: %s", plugin, e.Kind, e.Op, printable(text, maxErrorText))
 }
 
 // Unwrap returns the cause.
@@ -46,10 +46,13 @@ func (e *FaultError) Unwrap() error { return e.Err }
 
 // Format implements [fmt.Formatter].
 func (e *FaultError) Format(s fmt.State, verb rune) {
-	io.WriteString(s, e.Error())
+	fmt.Fprint(s, e.Error())
 	if verb == 'v' && s.Flag('+') {
 		if _, stack, ok := strings.Cut(e.Err.Error(), "\n"); ok {
-			io.WriteString(s, "\n"+stack)
+			fmt.Fprintf(s, "\n%s", stack)
+		}
+		for _, line := range e.Logs {
+			fmt.Fprintf(s, "\nlog: %s", line)
 		}
 	}
 }
@@ -59,34 +62,11 @@ type protocolError struct{ text string }
 
 func (e *protocolError) Error() string { return e.text }
 
-// enter calls into a guest. wazero recovers panics in host functions; one of its own
-// is recovered here.
-func enter(ctx context.Context, f api.Function, arg uint64) (status uint32, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &hostPanic{p, string(debug.Stack())}
-		}
-	}()
-	results, err := f.Call(ctx, arg)
-	if err != nil {
-		return 0, err
-	}
-	return uint32(results[0]), nil
-}
-
-// hostPanic is a panic that wazero did not recover.
-type hostPanic struct {
-	value any
-	stack string
-}
-
-func (e *hostPanic) Error() string { return fmt.Sprintf("panic: %v\n%s", e.value, e.stack) }
-
 // isHostBug tells a failure of ours from a guest's: only our own code raises a
 // runtime error or panics through wazero.
 func isHostBug(err error) bool {
 	var bug runtime.Error
-	var p *hostPanic
+	var p *engine.PanicError
 	return errors.As(err, &bug) || errors.As(err, &p)
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -36,12 +37,26 @@ type WasmGrant struct {
 	MaxPrograms int
 }
 
-// Validate reports every path that is not absolute and clean.
+func (g Grants) clone() Grants {
+	g.FS.ReadOnly = slices.Clone(g.FS.ReadOnly)
+	g.FS.ReadWrite = slices.Clone(g.FS.ReadWrite)
+	g.Wasm.Directories = slices.Clone(g.Wasm.Directories)
+	return g
+}
+
+// Validate reports everything that is not one clear permission: a path that is not
+// absolute and clean, or that is granted twice.
 func (g Grants) Validate() error {
 	var errs []error
+	granted := map[string]string{}
 	check := func(where string, paths []string) {
 		for _, p := range paths {
-			if !filepath.IsAbs(p) || filepath.Clean(p) != p || strings.ContainsAny(p, "*?[") {
+			space, _, _ := strings.Cut(where, ".")
+			if other, twice := granted[space+p]; twice {
+				errs = append(errs, fmt.Errorf("grant %s: %q is granted twice, here and in %s", where, p, other))
+			}
+			granted[space+p] = where
+			if !filepath.IsAbs(p) || filepath.Clean(p) != p || strings.ContainsAny(p, "*?[\x00") {
 				errs = append(errs, fmt.Errorf("grant %s: %q has to be an absolute path without \"..\", \"//\" or patterns", where, p))
 			}
 		}

@@ -3,8 +3,11 @@ package host
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/host/engine"
@@ -52,9 +55,9 @@ func Inspect(wasm []byte, maxBytes int) (*Spec, error) {
 func advise(err error) error {
 	switch {
 	case errors.Is(err, scan.ErrComponent):
-		return fmt.Errorf("%w: build a core module instead (in Go: GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared)", err)
+		return fmt.Errorf("%w; a plugin is a reactor (in Go: -buildmode=c-shared; in C: -mexec-model=reactor)", err)
 	case errors.Is(err, scan.ErrTruncated):
-		return fmt.Errorf("%w: the file ends early; was it copied whole?", err)
+		return fmt.Errorf("%w; was the file copied whole?", err)
 	}
 	return err
 }
@@ -67,12 +70,14 @@ func (s *Spec) check() error {
 		}
 	}
 	for _, op := range slices.Concat(driverOps, deviceOps) {
-		e := s.Export(scan.KindFunc, op)
-		if e == nil {
+		i := slices.IndexFunc(s.Exports, func(e scan.Export) bool { return e.Name == op })
+		if i < 0 {
 			continue
 		}
-		if e.Func == nil || !isOperation(*e.Func) {
-			return fmt.Errorf("export %s is not a function (input_len: i32) -> i32, as an operation has to be", op)
+		if e := s.Exports[i]; e.Kind != scan.KindFunc {
+			return fmt.Errorf("export %s is a %v, but has to be a function (input_len: i32) -> i32", op, e.Kind)
+		} else if signature(*e.Func) != "i>i" {
+			return fmt.Errorf("export %s is of type %v, but has to be (input_len: i32) -> i32", op, e.Func)
 		}
 		s.Operations = append(s.Operations, op)
 	}
@@ -104,37 +109,87 @@ func (s *Spec) checkKind() error {
 	if len(missing) > 0 {
 		return fmt.Errorf("a %s plugin has to export %s", s.Kind, strings.Join(missing, ", "))
 	}
-	if s.Memory == nil || !s.Memory.Exported {
+	return s.checkModule()
+}
+
+// checkModule compares what is not an operation with the contract.
+func (s *Spec) checkModule() error {
+	if s.Export(scan.KindMemory, "memory") == nil {
 		return errors.New("a plugin has to export its memory, by the name \"memory\"")
+	}
+	if e := s.Export(scan.KindFunc, abi.ExportInitialize); e != nil && signature(*e.Func) != ">" {
+		return fmt.Errorf("export %s is of type %v, but has to be () -> ()", abi.ExportInitialize, e.Func)
 	}
 	return nil
 }
 
-func isOperation(t scan.FuncType) bool {
-	return slices.Equal(t.Params, []scan.ValType{scan.I32}) && slices.Equal(t.Results, []scan.ValType{scan.I32})
-}
-
 // checkImport refuses what no host of this version links.
 func checkImport(i scan.Import) error {
-	known, ok := capabilityFuncs[i.Module]
-	switch {
-	case i.Module == abi.ModuleWASI && i.Kind == scan.KindFunc:
-		return nil
-	case i.Kind != scan.KindFunc:
-		return fmt.Errorf("import %s.%s is a %v: only functions can be imported", i.Module, i.Name, i.Kind)
-	case ok && slices.Contains(known, i.Name):
-		return nil
-	case ok:
-		return fmt.Errorf("import %s.%s: %s has no such function, but %s", i.Module, i.Name, i.Module, strings.Join(known, ", "))
+	known, ok := importable[i.Module]
+	if !ok {
+		return unknownModule(i)
 	}
+	if i.Kind != scan.KindFunc {
+		return fmt.Errorf("import %s.%s is a %v: only functions can be imported", i.Module, i.Name, i.Kind)
+	}
+	want, ok := known[i.Name]
+	if !ok {
+		return fmt.Errorf("import %s.%s: %s has no such function", i.Module, i.Name, i.Module)
+	}
+	if got := signature(*i.Func); got != want {
+		return fmt.Errorf("import %s.%s is declared as %v, but is %s", i.Module, i.Name, i.Func, spelled(want))
+	}
+	return nil
+}
+
+// unknownModule says why a module cannot be imported from.
+func unknownModule(i scan.Import) error {
 	if name, version, isOurs := cutVersion(i.Module); isOurs {
-		for module := range capabilityFuncs {
+		for module := range importable {
 			if n, v, _ := cutVersion(module); n == name {
-				return fmt.Errorf("import %s: this node speaks %s%s/%s, the plugin %s: build it against %s", i.Module, abi.ModulePrefix, n, v, version, v)
+				return fmt.Errorf("import %s: this node speaks %s, the plugin %s: build it against %s", i.Module, module, version, v)
 			}
 		}
 	}
-	return fmt.Errorf("import %s.%s: this node has no module %q", i.Module, i.Name, i.Module)
+	return fmt.Errorf("import %s of %q: this node has no such module, only %s", i.Name, i.Module,
+		strings.Join(slices.Sorted(maps.Keys(importable)), ", "))
+}
+
+// signature writes a function's type as the tables of importable functions do.
+func signature(t scan.FuncType) string {
+	var b strings.Builder
+	list := func(types []scan.ValType) {
+		for _, v := range types {
+			switch v {
+			case scan.I32:
+				b.WriteByte('i')
+			case scan.I64:
+				b.WriteByte('I')
+			default:
+				b.WriteByte('?')
+			}
+		}
+	}
+	list(t.Params)
+	b.WriteByte('>')
+	list(t.Results)
+	return b.String()
+}
+
+// spelled writes a signature as people do.
+func spelled(signature string) string {
+	params, results, _ := strings.Cut(signature, ">")
+	list := func(s string) string {
+		names := strings.Split(s, "")
+		for i, n := range names {
+			names[i] = map[string]string{"i": "i32", "I": "i64"}[n]
+		}
+		return strings.Join(names, ", ")
+	}
+	if len(results) == 1 {
+		return "(" + list(params) + ") -> " + list(results)
+	}
+	return "(" + list(params) + ") -> (" + list(results) + ")"
 }
 
 // cutVersion splits "wasmnode:NAME/VERSION".
@@ -146,13 +201,35 @@ func cutVersion(module string) (name, version string, ok bool) {
 	return strings.Cut(rest, "/")
 }
 
-// capabilityFuncs are the modules of ours that a plugin may import, and their
-// functions.
-var capabilityFuncs = map[string][]string{
-	abi.ModuleABI:  {abi.FuncInput, abi.FuncOutput, abi.FuncResult},
-	abi.ModuleLog:  {abi.FuncLogWrite},
-	abi.ModuleTask: {abi.FuncTaskEvent, abi.FuncTaskRefresh, abi.FuncTaskOutput},
-	abi.ModuleWasm: {abi.FuncWasmStart},
+// importable are the modules that a plugin may import from: their functions, with
+// their signatures.
+var importable = map[string]map[string]string{
+	abi.ModuleABI:  signatures(abiFuncs),
+	abi.ModuleLog:  signatures(logFuncs),
+	abi.ModuleTask: signatures(taskFuncs),
+	abi.ModuleWasm: signatures(wasmFuncs),
+	abi.ModuleWASI: wasiFuncs,
+}
+
+func signatures(funcs map[string]hostFunc) map[string]string {
+	out := map[string]string{}
+	for name, f := range funcs {
+		out[name] = signature(scan.FuncType{Params: scanTypes(f.params), Results: scanTypes(f.results)})
+	}
+	return out
+}
+
+func scanTypes(types []api.ValueType) []scan.ValType {
+	var out []scan.ValType
+	for _, t := range types {
+		switch t {
+		case api.ValueTypeI32:
+			out = append(out, scan.I32)
+		case api.ValueTypeI64:
+			out = append(out, scan.I64)
+		}
+	}
+	return out
 }
 
 var (

@@ -3,6 +3,10 @@ package host
 import (
 	"bytes"
 	"context"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/tetratelabs/wazero/api"
@@ -58,9 +62,50 @@ func (p *Plugin) log(level wasmnodev1.LogLevel, text string, fields []*wasmnodev
 	}
 	args := make([]any, 0, 2*min(len(fields), maxLogFields))
 	for _, f := range fields[:min(len(fields), maxLogFields)] {
-		args = append(args, printable(f.GetKey(), maxLogFieldBytes), printable(f.GetValue(), maxLogFieldBytes))
+		args = append(args, fieldName(f.GetKey()), printable(f.GetValue(), maxLogFieldBytes))
 	}
-	p.logger.Log(to, printable(text, p.host.cfg.Limits.LogLineBytes), args...)
+	text = printable(text, p.host.cfg.Limits.LogLineBytes)
+	p.recent.add(text)
+	p.logger.Log(to, text, args...)
+}
+
+// fieldName makes a name of a guest's that cannot be taken for one of the logger's.
+func fieldName(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r == '.' || unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return '_'
+	}, printable(s, maxLogFieldBytes))
+	if s == "" {
+		return "_"
+	}
+	return s
+}
+
+// lastLines keeps the last few lines that a plugin wrote, for who asks why it
+// crashed.
+type lastLines struct {
+	mu   sync.Mutex
+	kept []string
+}
+
+const maxLastLines = 20
+
+func (l *lastLines) add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.kept) == maxLastLines {
+		copy(l.kept, l.kept[1:])
+		l.kept = l.kept[:maxLastLines-1]
+	}
+	l.kept = append(l.kept, line)
+}
+
+func (l *lastLines) lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.kept)
 }
 
 // lineLogger turns a guest's standard output into log lines. One instance writes to
@@ -68,7 +113,7 @@ func (p *Plugin) log(level wasmnodev1.LogLevel, text string, fields []*wasmnodev
 type lineLogger struct {
 	plugin *Plugin
 	level  wasmnodev1.LogLevel
-	rest   []byte // of an unfinished line
+	rest   []byte // of an unfinished line; what is beyond a line's limit is dropped
 }
 
 // Write implements [io.Writer].
@@ -76,12 +121,21 @@ func (l *lineLogger) Write(p []byte) (int, error) {
 	written := len(p)
 	for len(p) > 0 {
 		line, rest, found := bytes.Cut(p, []byte{'\n'})
-		l.rest = append(l.rest, line...)
-		if found || len(l.rest) > l.plugin.host.cfg.Limits.LogLineBytes {
+		room := max(0, l.plugin.host.cfg.Limits.LogLineBytes+1-len(l.rest))
+		l.rest = append(l.rest, line[:min(len(line), room)]...)
+		if found {
 			l.plugin.log(l.level, string(l.rest), nil)
 			l.rest = l.rest[:0]
 		}
 		p = rest
 	}
 	return written, nil
+}
+
+// flush logs what did not end with a line's end.
+func (l *lineLogger) flush() {
+	if len(l.rest) > 0 {
+		l.plugin.log(l.level, string(l.rest), nil)
+		l.rest = nil
+	}
 }

@@ -28,9 +28,12 @@ type Plugin struct {
 	logger  hclog.Logger
 	logs    *limiter
 	events  *limiter
-	started counter // programs that it started
+	recent  lastLines
+	started programs
 
 	description *wasmnodev1.DriverDescribeResponse
+
+	configuring sync.Mutex // one Configure at a time
 
 	mu       sync.Mutex
 	settings *settings // nil: nothing is granted
@@ -87,7 +90,7 @@ func (p *Plugin) describe(ctx context.Context) error {
 	if p.spec.Kind == KindDevice {
 		return errors.New("this node has no use for device plugins yet")
 	}
-	p.description = &wasmnodev1.DriverDescribeResponse{Name: "unnamed plugin"}
+	p.description = &wasmnodev1.DriverDescribeResponse{} // it has no name yet
 	answer := &wasmnodev1.DriverDescribeResponse{}
 	if err := Invoke(ctx, p, op, &wasmnodev1.DriverDescribeRequest{HostVersion: p.host.cfg.Version}, answer, nil); err != nil {
 		return err
@@ -104,10 +107,10 @@ func (p *Plugin) describe(ctx context.Context) error {
 
 func checkDescription(d *wasmnodev1.DriverDescribeResponse) error {
 	if !validName.MatchString(d.Name) {
-		return fmt.Errorf("name %q: has to be a letter, then letters, digits, '_' or '-', at most 64 in all", printable(d.Name, 80))
+		return fmt.Errorf("its name is \"%s\", but has to be a letter, then letters, digits, '_' or '-', at most 64 in all", printable(d.Name, 80))
 	}
 	if _, err := version.NewSemver(d.Version); err != nil {
-		return fmt.Errorf("plugin %s: version %q is no semantic version", d.Name, printable(d.Version, 80))
+		return fmt.Errorf("plugin %s: version \"%s\" is no semantic version", d.Name, printable(d.Version, 80))
 	}
 	for field, schema := range map[string]string{"plugin_config_schema": d.PluginConfigSchema, "task_config_schema": d.TaskConfigSchema} {
 		if schema != "" && !json.Valid([]byte(schema)) {
@@ -121,8 +124,9 @@ func checkDescription(d *wasmnodev1.DriverDescribeResponse) error {
 }
 
 // Configure grants the plugin what the operator decided and hands it its
-// configuration, JSON that is valid under its schema. It may be called again; new
-// instances then get the new settings.
+// configuration, JSON that is valid under its schema. It may be called again: calls
+// that begin after it returned get the new settings, and those in force stay so when
+// it fails.
 //
 // # Errors
 //
@@ -135,20 +139,26 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 	if err := p.missingGrant(grants); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	before := p.settings
-	p.settings = &settings{grants: grants, config: config}
-	p.mu.Unlock()
-	p.pool.drain()
+	p.configuring.Lock()
+	defer p.configuring.Unlock()
+	before := p.replaceSettings(&settings{grants: grants.clone(), config: slices.Clone(config)})
 	// A new instance is configured before anything else; this one tells whether
 	// the plugin takes the configuration.
 	if err := p.pool.try(ctx); err != nil {
-		p.mu.Lock()
-		p.settings = before
-		p.mu.Unlock()
+		p.replaceSettings(before)
 		return err
 	}
 	return nil
+}
+
+// replaceSettings puts other settings in force for new instances, and only those
+// serve from now on.
+func (p *Plugin) replaceSettings(s *settings) (before *settings) {
+	p.mu.Lock()
+	before, p.settings = p.settings, s
+	p.mu.Unlock()
+	p.pool.drain()
+	return before
 }
 
 // currentSettings returns what is granted now; nil: nothing.
@@ -169,10 +179,15 @@ func (p *Plugin) Acquire() bool {
 	return true
 }
 
-// Release drops a reference. With the last one it waits for the calls that are under
-// way and closes the plugin.
+// Release drops a reference. With the last one it ends the calls that are under way,
+// waits for them to return, and closes the plugin. Releasing more often than was
+// acquired is a mistake of the caller and panics.
 func (p *Plugin) Release() {
 	p.mu.Lock()
+	if p.refs == 0 {
+		p.mu.Unlock()
+		panic("host: plugin " + p.Name() + " is released more often than acquired")
+	}
 	p.refs--
 	last := p.refs == 0
 	p.mu.Unlock()

@@ -55,13 +55,16 @@ type instance struct {
 	funcs  map[string]api.Function
 	era    int
 	files  []*rootfs.FS
+	output []*lineLogger // standard output and error
 	// ctx is the current call's: what the guest does that has no context of its own
 	// (sleeping) obeys it.
 	ctx context.Context
 }
 
 func (i *instance) close() {
-	_ = i.module.Close(context.Background())
+	if i.module != nil {
+		_ = i.module.Close(context.Background())
+	}
 	for _, f := range i.files {
 		f.Close()
 	}
@@ -74,6 +77,9 @@ func (p *pool) use(ctx context.Context, op string, f func(context.Context, *inst
 		return err
 	}
 	defer p.calls.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.life, func() { cancel(errClosed) })()
 	gate := p.slots
 	if op == abi.OpDriverWaitTask {
 		gate = p.waits
@@ -84,9 +90,6 @@ func (p *pool) use(ctx context.Context, op string, f func(context.Context, *inst
 	case <-ctx.Done():
 		return fmt.Errorf("plugin %s: %s: waiting for one of %d instances: %w", p.plugin.Name(), op, cap(gate), context.Cause(ctx))
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(p.life, func() { cancel(errClosed) })()
 	inst, err := p.take(ctx)
 	if err != nil {
 		return err
@@ -124,6 +127,9 @@ func (p *pool) take(ctx context.Context) (*instance, error) {
 
 // put keeps an instance for the next call, or closes it.
 func (p *pool) put(inst *instance, whole bool) {
+	for _, l := range inst.output {
+		l.flush()
+	}
 	p.mu.Lock()
 	if whole && !p.closed && inst.era == p.era && len(p.idle) < p.max {
 		inst.ctx = nil
@@ -171,18 +177,16 @@ func (p *pool) make(ctx context.Context, era int) (_ *instance, err error) {
 		if err == nil {
 			return
 		}
-		for _, f := range inst.files {
-			f.Close()
+		for _, l := range inst.output {
+			l.flush()
 		}
-		if inst.module != nil {
-			_ = inst.module.Close(context.Background())
-		}
+		inst.close()
 	}()
 	cfg, err := p.plugin.moduleConfig(inst, settings)
 	if err != nil {
 		return nil, err
 	}
-	c := &call{plugin: p.plugin, op: abi.ExportInitialize}
+	c := newCall(p.plugin, abi.ExportInitialize, nil, nil)
 	inst.module, err = p.plugin.module.Instantiate(withCall(ctx, c), cfg)
 	if err != nil {
 		return nil, p.plugin.fault(ctx, c, err)
@@ -198,11 +202,14 @@ func (p *pool) make(ctx context.Context, era int) (_ *instance, err error) {
 
 // moduleConfig is what an instance sees of the world.
 func (p *Plugin) moduleConfig(inst *instance, s *settings) (wazero.ModuleConfig, error) {
+	stdout := &lineLogger{plugin: p, level: wasmnodev1.LogLevel_LOG_LEVEL_INFO}
+	stderr := &lineLogger{plugin: p, level: wasmnodev1.LogLevel_LOG_LEVEL_WARN}
+	inst.output = []*lineLogger{stdout, stderr}
 	cfg := wazero.NewModuleConfig().
 		WithName("").
 		WithStartFunctions(abi.ExportInitialize).
-		WithStdout(&lineLogger{plugin: p, level: wasmnodev1.LogLevel_LOG_LEVEL_INFO}).
-		WithStderr(&lineLogger{plugin: p, level: wasmnodev1.LogLevel_LOG_LEVEL_WARN}).
+		WithStdout(stdout).
+		WithStderr(stderr).
 		WithRandSource(rand.Reader).
 		WithSysWalltime().
 		WithSysNanotime().

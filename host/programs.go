@@ -7,7 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
@@ -62,28 +65,48 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 			Disabled:     task.GetLog().GetDisabled(),
 		},
 	}
-	if err := c.plugin.startProgram(ctx, spec, s.grants.Wasm.MaxPrograms); err != nil {
+	if err := c.plugin.started.start(ctx, c.plugin.host.cfg.Workloads, spec, s.grants.Wasm.MaxPrograms); err != nil {
 		return nil, err
 	}
 	return &wasmnodev1.WasmStartResponse{WorkloadId: spec.ID}, nil
 }
 
-// startProgram starts a workload and counts it against the plugin until it ends.
-func (p *Plugin) startProgram(ctx context.Context, spec *workload.Spec, limit int) error {
-	if n := p.started.Add(1); limit > 0 && n > int64(limit) {
-		p.started.Add(-1)
-		return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("the plugin has %d programs running, which is what its grant allows (wasm.max_programs)", limit))
+// programs are those that a plugin started and that may still run.
+type programs struct {
+	mu  sync.Mutex
+	ids map[string]bool
+}
+
+// start starts a workload, unless limit of them run already; 0: no limit here.
+func (p *programs) start(ctx context.Context, supervisor workload.Supervisor, spec *workload.Spec, limit int) error {
+	if limit > 0 {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.forgetEnded(ctx, supervisor)
+		if len(p.ids) >= limit {
+			return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf(
+				"the plugin has %d programs running, which is what its grant allows (wasm.max_programs)", len(p.ids)))
+		}
 	}
-	if err := p.host.cfg.Workloads.Start(ctx, spec); err != nil {
-		p.started.Add(-1)
+	if err := supervisor.Start(ctx, spec); err != nil {
 		return err
 	}
-	go func() {
-		defer p.started.Add(-1)
-		// The supervisor answers when the program ends, or when it is destroyed.
-		_, _ = p.host.cfg.Workloads.Wait(context.Background(), spec.ID)
-	}()
+	if limit > 0 {
+		if p.ids == nil {
+			p.ids = map[string]bool{}
+		}
+		p.ids[spec.ID] = true
+	}
 	return nil
+}
+
+func (p *programs) forgetEnded(ctx context.Context, supervisor workload.Supervisor) {
+	for id := range p.ids {
+		status, err := supervisor.Inspect(ctx, id)
+		if errors.Is(err, abi.ErrTaskNotFound) || err == nil && status.State == workload.Exited {
+			delete(p.ids, id)
+		}
+	}
 }
 
 // memoryFor is the task's limit, or less where the plugin asks for less.
@@ -100,13 +123,21 @@ func memoryFor(task *wasmnodev1.TaskConfig, asked uint64) uint64 {
 type reach struct {
 	plugin string
 	task   string   // where relative paths begin
-	own    []string // the task's directories
+	own    []string // the task's directories, and what the node mounts for it
+	fixed  []string // those of own that nobody may write to
 	dirs   []string // granted ones
 }
 
 func reachOf(c *call, g WasmGrant) reach {
 	d := c.scope.Config.GetDirectories()
-	return reach{plugin: c.plugin.Name(), task: d.GetTask(), own: []string{d.GetTask(), d.GetShared()}, dirs: g.Directories}
+	r := reach{plugin: c.plugin.Name(), task: d.GetTask(), own: []string{d.GetTask(), d.GetShared()}, dirs: g.Directories}
+	for _, m := range c.scope.Config.GetMounts() {
+		r.own = append(r.own, m.GetHostPath())
+		if m.GetReadOnly() {
+			r.fixed = append(r.fixed, m.GetHostPath())
+		}
+	}
+	return r
 }
 
 // resolve returns a path as a base directory within reach and the rest below it.
@@ -117,6 +148,9 @@ func (r reach) resolve(path string, bases []string) (base, rest string, err erro
 	if !filepath.IsAbs(path) {
 		if !filepath.IsLocal(path) {
 			return "", "", abi.NewError(abi.PermissionDenied, fmt.Sprintf("path %s leads out of the task's directory", printable(path, 256)))
+		}
+		if r.task == "" {
+			return "", "", abi.NewError(abi.FailedPrecondition, "the task has no directory")
 		}
 		return r.task, path, nil
 	}
@@ -133,7 +167,7 @@ func (r reach) resolve(path string, bases []string) (base, rest string, err erro
 
 // readModule reads a program's module.
 func (r reach) readModule(path string) ([]byte, error) {
-	base, rest, err := r.resolve(path, append(r.own, r.dirs...))
+	base, rest, err := r.resolve(path, slices.Concat(r.own, r.dirs))
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +176,8 @@ func (r reach) readModule(path string) ([]byte, error) {
 		return nil, fileError("module", path, err)
 	}
 	defer root.Close()
-	f, err := root.Open(rest)
+	// Not blocking, for a FIFO that somebody put there.
+	f, err := root.OpenFile(rest, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fileError("module", path, err)
 	}
@@ -172,7 +207,7 @@ func (r reach) mounts(asked []*wasmnodev1.Mount) ([]workload.Mount, error) {
 		if !filepath.IsAbs(m.GetTaskPath()) {
 			return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount target %q is not absolute", printable(m.GetTaskPath(), 256)))
 		}
-		base, rest, err := r.resolve(m.GetHostPath(), append(r.own, r.dirs...))
+		base, rest, err := r.resolve(m.GetHostPath(), slices.Concat(r.own, r.dirs))
 		if err != nil {
 			return nil, err
 		}
@@ -185,7 +220,7 @@ func (r reach) mounts(asked []*wasmnodev1.Mount) ([]workload.Mount, error) {
 		if err != nil {
 			return nil, fileError("mount", m.GetHostPath(), err)
 		}
-		out = append(out, workload.Mount{GuestPath: filepath.Clean(m.GetTaskPath()), HostPath: filepath.Join(base, rest), ReadOnly: m.GetReadOnly()})
+		out = append(out, workload.Mount{GuestPath: filepath.Clean(m.GetTaskPath()), HostPath: filepath.Join(base, rest), ReadOnly: m.GetReadOnly() || slices.Contains(r.fixed, base)})
 	}
 	return out, nil
 }

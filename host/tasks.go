@@ -32,7 +32,12 @@ var taskFuncs = map[string]hostFunc{
 	abi.FuncTaskRefresh: {
 		run: func(ctx context.Context, _ api.Module, _ []uint64) {
 			p := callOf(ctx).plugin
-			p.host.cfg.OnRefresh(p.Name())
+			if p.currentSettings() == nil {
+				return // nobody polls it yet
+			}
+			if _, ok := p.events.allow(); ok {
+				p.host.cfg.OnRefresh(p.Name())
+			}
 		},
 	},
 	abi.FuncTaskOutput: {

@@ -3,15 +3,11 @@ package host
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmnode/wasmnode/abi"
 )
-
-// counter is a number that many goroutines change.
-type counter = atomic.Int64
 
 // abiFuncs is wasmnode:abi/v1, which moves a call's bytes. It needs no grant.
 var abiFuncs = map[string]hostFunc{

@@ -204,7 +204,9 @@ func TestCompiledCodeIsKeptAndDamageIsSeen(t *testing.T) {
 	load()
 	require.Empty(t, logs.String())
 	for name, damage := range map[string]func() error{
-		"flipped":   func() error { return os.WriteFile(code[0], append([]byte{before[0], before[1] ^ 1}, before[2:]...), 0o600) },
+		"flipped": func() error {
+			return os.WriteFile(code[0], append([]byte{before[0], before[1] ^ 1}, before[2:]...), 0o600)
+		},
 		"cut":       func() error { return os.Truncate(code[0], int64(len(before)/2)) },
 		"empty":     func() error { return os.Truncate(code[0], 0) },
 		"no seal":   func() error { return os.Remove(filepath.Join(filepath.Dir(filepath.Dir(code[0])), "seal")) },

@@ -1,0 +1,267 @@
+package host_test
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/host/internal/modtest"
+	"github.com/wasmnode/wasmnode/internal/guestbuild"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// badFile is a file that is no plugin of this node.
+type badFile struct {
+	name  string
+	wasm  []byte
+	stage engine.Stage
+}
+
+func badFiles() []badFile {
+	good := guest(nil, nil)
+	changed := func(f func(m *modtest.Module)) []byte {
+		m := guest(nil, nil)
+		f(m)
+		return m.Bytes()
+	}
+	op := func(name string, f func(f *modtest.Func)) []byte {
+		return changed(func(m *modtest.Module) {
+			for i := range m.Funcs {
+				if m.Funcs[i].Export == name {
+					f(&m.Funcs[i])
+				}
+			}
+		})
+	}
+	imports := func(module, name string, t modtest.Type) []byte {
+		return changed(func(m *modtest.Module) { m.Imports[fnRefresh] = modtest.Import{Module: module, Name: name, Type: t} })
+	}
+	describes := func(d *wasmnodev1.DriverDescribeResponse) []byte {
+		b, err := d.MarshalVT()
+		if err != nil {
+			panic(err)
+		}
+		return guest(b, map[string][]byte{abi.OpDriverDescribe: answer(messageAt, len(b))}).Bytes()
+	}
+	describe := func(body ...[]byte) []byte {
+		return guest(nil, map[string][]byte{abi.OpDriverDescribe: modtest.Code(body...)}).Bytes()
+	}
+	unhex := func(s string) []byte {
+		b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+		if err != nil {
+			panic(err)
+		}
+		return b
+	}
+	return []badFile{
+		{"empty file", nil, engine.StageScan},
+		{"text file", []byte("hello, world\n"), engine.StageScan},
+		{"ELF file", []byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00"), engine.StageScan},
+		{"first bytes of a copy", good.Bytes()[:6], engine.StageScan},
+		{"half a copy", good.Bytes()[:len(good.Bytes())/2], engine.StageScan},
+		{"all but the last byte", good.Bytes()[:len(good.Bytes())-1], engine.StageScan},
+		{"file of zeros", make([]byte, 4096), engine.StageScan},
+		{"component", unhex("0061736d 0d000100 00"), engine.StageScan},
+		{"later version of WebAssembly", unhex("0061736d 02000000"), engine.StageScan},
+		{"four billion imports", unhex("0061736d 01000000 0206 ffffffff0f 00"), engine.StageScan},
+		{"module without anything", (&modtest.Module{Pages: 1}).Bytes(), engine.StagePolicy},
+		{"WASI command", changed(func(m *modtest.Module) {
+			m.Funcs = append(m.Funcs, modtest.Func{Export: "_start"})
+		}), engine.StagePolicy},
+		{"without start_task and configure", changed(func(m *modtest.Module) {
+			for i := range m.Funcs {
+				if e := &m.Funcs[i].Export; *e == abi.OpDriverStartTask || *e == abi.OpDriverConfigure {
+					*e = ""
+				}
+			}
+		}), engine.StagePolicy},
+		{"operation of another type", op(abi.OpDriverConfigure, func(f *modtest.Func) {
+			f.Type, f.Body = modtest.Type{}, nil
+		}), engine.StagePolicy},
+		{"memory not exported", changed(func(m *modtest.Module) { m.HideMemory = true }), engine.StagePolicy},
+		{"initialiser with parameters", changed(func(m *modtest.Module) {
+			m.Funcs = append(m.Funcs, modtest.Func{Export: abi.ExportInitialize, Type: modtest.Type{Params: []byte{modtest.I32}}})
+		}), engine.StagePolicy},
+		{"next version of the ABI", imports("wasmnode:abi/v2", abi.FuncInput, modtest.Type{}), engine.StagePolicy},
+		{"capability of another version", imports("wasmnode:wasm/v7", abi.FuncWasmStart, modtest.Type{}), engine.StagePolicy},
+		{"capability without a version", imports("wasmnode:log", abi.FuncLogWrite, modtest.Type{}), engine.StagePolicy},
+		{"capability that does not exist", imports("wasmnode:gpu/v1", "open", modtest.Type{}), engine.StagePolicy},
+		{"foreign import", imports("env", "emscripten_resize_heap", modtest.Type{}), engine.StagePolicy},
+		{"WASI preview 2", imports("wasi:cli/environment@0.2.0", "get-environment", modtest.Type{}), engine.StagePolicy},
+		{"function that a capability lacks", imports(abi.ModuleTask, "delete", modtest.Type{}), engine.StagePolicy},
+		{"WASI function that does not exist", imports(abi.ModuleWASI, "sock_open", modtest.Type{}), engine.StagePolicy},
+		{"import of another type", imports(abi.ModuleTask, abi.FuncTaskRefresh, modtest.Type{Params: []byte{modtest.I64}}), engine.StagePolicy},
+		{"the meter's import", imports("wasmnode:meter/v1", "yield", modtest.Type{Results: []byte{modtest.I32}}), engine.StagePolicy},
+		{"too much memory", changed(func(m *modtest.Module) { m.Pages = 3000 }), engine.StagePolicy},
+		{"body of the wrong type", op(abi.OpDriverConfigure, func(f *modtest.Func) { f.Body = nil }), engine.StageCompile},
+		{"device plugin", changed(func(m *modtest.Module) {
+			for _, name := range []string{abi.OpDeviceDescribe, abi.OpDeviceConfigure, abi.OpDeviceFingerprint, abi.OpDeviceReserve, abi.OpDeviceStats} {
+				m.Funcs = append(m.Funcs, modtest.Func{Export: name, Type: modtest.Operation, Body: answer(0, 0)})
+			}
+			m.Funcs = m.Funcs[4:]
+		}), engine.StageDescribe},
+		{"describe traps", describe(modtest.Unreachable), engine.StageDescribe},
+		{"describe loops", describe(modtest.Loop(), modtest.I32Const(0)), engine.StageDescribe},
+		{"describe exits", describe(modtest.I32Const(3), modtest.Call(fnExit), modtest.I32Const(0)), engine.StageDescribe},
+		{"describe answers nothing", describe(modtest.I32Const(0)), engine.StageDescribe},
+		{"describe answers garbage", describe(answer(describeAt+1, 5)), engine.StageDescribe},
+		{"describe fails", guest(mustMarshal(&wasmnodev1.Error{Code: abi.Unavailable, Message: "no license key"}), map[string][]byte{
+			abi.OpDriverDescribe: modtest.Code(modtest.I32Const(messageAt), modtest.I32Const(18), modtest.Call(fnOutput), modtest.I32Const(14)),
+		}).Bytes(), engine.StageDescribe},
+		{"start function loops", changed(func(m *modtest.Module) {
+			start := uint32(len(m.Imports) + len(m.Funcs))
+			m.Funcs = append(m.Funcs, modtest.Func{Body: modtest.Loop()})
+			m.Start = &start
+		}), engine.StageDescribe},
+		{"initialiser traps", changed(func(m *modtest.Module) {
+			m.Funcs = append(m.Funcs, modtest.Func{Export: abi.ExportInitialize, Body: modtest.Unreachable})
+		}), engine.StageDescribe},
+		{"data outside of memory", changed(func(m *modtest.Module) { m.Data[0].Offset = 1<<16 - 2 }), engine.StageDescribe},
+		{"no name", describes(&wasmnodev1.DriverDescribeResponse{Version: "1.0.0"}), engine.StageDescribe},
+		{"name with control characters", describes(&wasmnodev1.DriverDescribeResponse{Name: "a\x1b[2Jb", Version: "1.0.0"}), engine.StageDescribe},
+		{"name that is a path", describes(&wasmnodev1.DriverDescribeResponse{Name: "../../etc", Version: "1.0.0"}), engine.StageDescribe},
+		{"version that is none", describes(&wasmnodev1.DriverDescribeResponse{Name: "x", Version: "latest"}), engine.StageDescribe},
+		{"schema that is no JSON", describes(&wasmnodev1.DriverDescribeResponse{Name: "x", Version: "1.0.0", TaskConfigSchema: "{type: object}"}), engine.StageDescribe},
+	}
+}
+
+func mustMarshal(m host.Message) []byte {
+	b, err := m.MarshalVT()
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// Every file that is no plugin is refused with one clear line that says what to do.
+func TestABadFileIsRefusedInOneLine(t *testing.T) {
+	w := newWorld(t, host.Limits{DescribeTime: 100 * time.Millisecond})
+	var golden strings.Builder
+	for _, f := range badFiles() {
+		t.Run(f.name, func(t *testing.T) {
+			p, err := w.Load(t.Context(), f.wasm)
+			if err == nil {
+				p.Release()
+			}
+			var refused *engine.StageError
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, f.stage, refused.Stage, "%v", err)
+			require.NotContains(t, err.Error(), "\n")
+			golden.WriteString(f.name + ":\n    " + stable(err) + "\n")
+		})
+	}
+	const path = "testdata/refusals.golden"
+	if *update {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(golden.String()), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), golden.String())
+}
+
+// stable leaves out of an error what time it was.
+func stable(err error) string {
+	before, rest, found := strings.Cut(err.Error(), ": ended ")
+	if !found {
+		return before
+	}
+	_, rest, _ = strings.Cut(rest, " ")
+	return before + ": ended SOME TIME " + rest
+}
+
+func TestAFileHasALimit(t *testing.T) {
+	wasm := guest(nil, nil).Bytes()
+	_, err := newWorld(t, host.Limits{FileBytes: len(wasm) - 1}).Load(t.Context(), wasm)
+	require.ErrorContains(t, err, "read: the file has ")
+	newWorld(t, host.Limits{FileBytes: len(wasm)}).load(t, wasm)
+}
+
+func TestInspectingRunsNothing(t *testing.T) {
+	g := guest(nil, map[string][]byte{abi.OpDriverDescribe: modtest.Unreachable, abi.OpDriverStopTask: modtest.Unreachable})
+	spec, err := host.Inspect(g.Bytes(), 1<<20)
+	require.NoError(t, err)
+	require.Equal(t, host.KindDriver, spec.Kind)
+	require.Equal(t, engine.Digest(g.Bytes()), spec.Digest)
+	require.Equal(t, []string{abi.ModuleWASI, abi.ModuleABI, abi.ModuleLog, abi.ModuleTask, abi.ModuleWasm}, spec.Capabilities)
+	require.Equal(t, []string{abi.OpDriverConfigure, abi.OpDriverDescribe, abi.OpDriverFingerprint, abi.OpDriverStartTask, abi.OpDriverStopTask}, spec.Operations)
+}
+
+func TestBeforeItIsConfiguredAPluginMayDoNothing(t *testing.T) {
+	for name, fn := range map[string]uint32{"event": fnEvent, "start": fnStart} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, host.Limits{})
+			p := w.load(t, guest(nil, map[string][]byte{abi.OpDriverFingerprint: modtest.Code(modtest.Call(fnRefresh), ask(fn, 0))}).Bytes())
+			out, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, taskScope(t))
+			require.NoError(t, err)
+			require.Equal(t, abi.PermissionDenied, toldError(t, out).Code)
+			require.Empty(t, w.refreshs)
+		})
+	}
+}
+
+func TestAMissingGrantSaysWhatToAdd(t *testing.T) {
+	p := newWorld(t, host.Limits{}).load(t, guest(nil, nil).Bytes())
+	err := p.Configure(t.Context(), host.Grants{Wasm: host.WasmGrant{Denied: true}}, nil)
+	var missing *host.MissingGrantError
+	require.ErrorAs(t, err, &missing)
+	require.Equal(t, abi.ModuleWasm, missing.Capability)
+	require.EqualError(t, err, `needs grant wasmnode:wasm/v1: add plugin "test" { grant { wasm { enabled = true } } }`)
+}
+
+func TestAnUnclearGrantIsRefused(t *testing.T) {
+	for name, g := range map[string]host.Grants{
+		"relative":      {FS: host.FSGrant{ReadOnly: []string{"data"}}},
+		"not clean":     {FS: host.FSGrant{ReadWrite: []string{"/srv/../etc"}}},
+		"trailing":      {Wasm: host.WasmGrant{Directories: []string{"/srv/"}}},
+		"pattern":       {FS: host.FSGrant{ReadOnly: []string{"/srv/*"}}},
+		"NUL":           {FS: host.FSGrant{ReadOnly: []string{"/srv\x00"}}},
+		"twice":         {FS: host.FSGrant{ReadOnly: []string{"/srv", "/srv"}}},
+		"ro and rw":     {FS: host.FSGrant{ReadOnly: []string{"/srv"}, ReadWrite: []string{"/srv"}}},
+		"negative":      {Wasm: host.WasmGrant{MaxPrograms: -1}},
+		"nothing at al": {FS: host.FSGrant{ReadOnly: []string{""}}},
+	} {
+		t.Run(name, func(t *testing.T) { require.ErrorContains(t, g.Validate(), "grant ") })
+	}
+	require.NoError(t, host.Grants{FS: host.FSGrant{ReadOnly: []string{"/", "/srv"}}, Wasm: host.WasmGrant{Directories: []string{"/srv"}}}.Validate())
+}
+
+func TestTheExampleDriversLoad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles plugins")
+	}
+	w := newWorld(t, host.Limits{})
+	for name, wasm := range map[string][]byte{
+		"wasi":      guestbuild.Plugin(t, "guest-examples/drivers/wasi"),
+		"mock":      guestbuild.Plugin(t, "guest-examples/drivers/mock"),
+		"c_minimal": guestbuild.CPlugin(t, "guest-examples/drivers/c-minimal"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := w.ready(t, wasm, host.Grants{})
+			require.Equal(t, name, strings.ReplaceAll(p.Name(), "mock_driver", "mock"))
+			var answer wasmnodev1.DriverFingerprintResponse
+			require.NoError(t, host.Invoke(t.Context(), p, abi.OpDriverFingerprint, &wasmnodev1.DriverFingerprintRequest{}, &answer, nil))
+			require.Equal(t, wasmnodev1.HealthState_HEALTH_STATE_HEALTHY, answer.Health)
+		})
+	}
+}
+
+func TestLoadingEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := newWorld(t, host.Limits{}).Load(ctx, guest(nil, nil).Bytes())
+	require.True(t, errors.Is(err, context.Canceled), "%v", err)
+}
