@@ -1,0 +1,201 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+
+	"github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/runners/taskenv"
+	"github.com/wasmnode/wasmnode/state"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// DevicesHook is the name of the hook whose variables are told to the driver as the
+// devices' too.
+const DevicesHook = "devices"
+
+// Hook is a step of a task's life. It implements those of the interfaces below that it
+// needs. Its methods are called by the task's own goroutine, one at a time, and have
+// to return soon after their context is done.
+type Hook interface {
+	// Name is unique among a task's hooks and does not change between versions:
+	// what the hook left is stored under it.
+	Name() string
+}
+
+// PrestartHook prepares the task, before each start. The context ends when the task is
+// killed or the agent stops. An error is judged by the restart policy: say that it is
+// recoverable (abi.Error) if trying again can help. A [HookError] brings its own event.
+type PrestartHook interface {
+	Hook
+	Prestart(ctx context.Context, req *PrestartRequest) (*PrestartResult, error)
+}
+
+// PoststartHook runs after each start. Errors are events only.
+type PoststartHook interface {
+	Hook
+	Poststart(ctx context.Context, req *PoststartRequest) error
+}
+
+// PreKillHook runs before a running task is told to end.
+type PreKillHook interface {
+	Hook
+	PreKill(ctx context.Context) error
+}
+
+// ExitedHook runs after each end of the task. It may run when Prestart has not.
+type ExitedHook interface {
+	Hook
+	Exited(ctx context.Context) error
+}
+
+// UpdateHook hears of the control plane's changes while the task runs.
+type UpdateHook interface {
+	Hook
+	Update(ctx context.Context, alloc *structs.Allocation, task *api.Task) error
+}
+
+// StopHook runs when the task has ended for good: the only one that is sure to, agent
+// shutdowns apart. It is idempotent, and may run when nothing else has.
+type StopHook interface {
+	Hook
+	Stop(ctx context.Context) error
+}
+
+// ShutdownHook runs when the agent stops and the task goes on.
+type ShutdownHook interface {
+	Hook
+	Shutdown()
+}
+
+// PrestartRequest is what a prestart hook is given. Everything in it is read-only.
+type PrestartRequest struct {
+	Node      *structs.Node
+	Alloc     *structs.Allocation
+	Task      *api.Task
+	Resources *structs.TaskResources
+	Dir       *allocdir.TaskDir
+	Env       *taskenv.Env
+	// Previous is the Data that the hook left last time.
+	Previous map[string]string
+	// Emit adds an event to the task's.
+	Emit func(*structs.TaskEvent)
+}
+
+// PrestartResult is what a prestart hook leaves. It is durable before the task starts.
+type PrestartResult struct {
+	// Done: the hook is not to run again, after an agent restart neither. Its Env,
+	// Mounts and Devices stay in force.
+	Done    bool
+	Data    map[string]string
+	Env     map[string]string
+	Mounts  []state.Mount
+	Devices []state.DeviceNode
+}
+
+// PoststartRequest is what a poststart hook is given.
+type PoststartRequest struct {
+	Env *taskenv.Env
+	// Runner gives access to the running task.
+	Runner *Runner
+}
+
+// HookError is a hook's error with the event that tells of it.
+type HookError struct {
+	Event *structs.TaskEvent
+	Err   error
+}
+
+// Error is the wrapped error's.
+func (e *HookError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause, so that its recoverability is kept.
+func (e *HookError) Unwrap() error { return e.Err }
+
+// prestart runs the prestart hooks in order, up to the first that fails.
+func (r *Runner) prestart(ctx context.Context, b *taskenv.Builder) error {
+	alloc, task := r.current()
+	for _, h := range r.hooks {
+		hook, ok := h.(PrestartHook)
+		if !ok {
+			continue
+		}
+		left := r.local.Hooks[h.Name()]
+		if left == nil {
+			left = &state.HookState{}
+		}
+		if left.Done {
+			r.applyEnv(b, h.Name(), left)
+			continue
+		}
+		result, err := hook.Prestart(ctx, &PrestartRequest{
+			Node: r.cfg.Node, Alloc: alloc, Task: task, Resources: r.resources(alloc),
+			Dir: r.cfg.Dir, Env: b.Build(), Previous: maps.Clone(left.Data), Emit: r.emit,
+		})
+		if err != nil {
+			if ctx.Err() == nil {
+				r.emit(hookFailed(h.Name(), err))
+			}
+			return fmt.Errorf("prestart hook %q: %w", h.Name(), err)
+		}
+		r.leave(h.Name(), left, result)
+		r.applyEnv(b, h.Name(), r.local.Hooks[h.Name()])
+	}
+	return nil
+}
+
+// leave records what a hook left. It is written together with the rest of the task's
+// state, before the task starts: until then running the hook again does no harm.
+func (r *Runner) leave(name string, before *state.HookState, result *PrestartResult) {
+	after := &state.HookState{}
+	if result != nil {
+		after = &state.HookState{
+			Done: result.Done, Data: result.Data, Env: result.Env,
+			Mounts: result.Mounts, Devices: result.Devices,
+		}
+	}
+	if reflect.DeepEqual(before, after) && r.local.Hooks[name] != nil {
+		return
+	}
+	r.local.Hooks[name] = after
+	r.unsaved = true
+}
+
+func (r *Runner) applyEnv(b *taskenv.Builder, name string, left *state.HookState) {
+	if len(left.Env) == 0 {
+		return
+	}
+	if name == DevicesHook {
+		b.SetDeviceEnv(name, left.Env)
+		return
+	}
+	b.SetHookEnv(name, left.Env)
+}
+
+// hookFailed is the event of a hook's error: its own, or the common one.
+func hookFailed(name string, err error) *structs.TaskEvent {
+	var own *HookError
+	if errors.As(err, &own) && own.Event != nil {
+		return own.Event
+	}
+	return structs.NewTaskEvent(structs.EventHookFailed).WithMessage(name + ": " + err.Error())
+}
+
+// each runs one kind of hook, all of them, whatever fails.
+func each[H Hook](r *Runner, run func(H) error) {
+	for _, h := range r.hooks {
+		hook, ok := h.(H)
+		if !ok {
+			continue
+		}
+		if err := run(hook); err != nil {
+			r.logger.Warn("task hook failed", "hook", h.Name(), "error", err)
+			r.emit(hookFailed(h.Name(), err))
+		}
+	}
+}

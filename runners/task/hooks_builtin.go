@@ -1,0 +1,145 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// builtin are the hooks that every task has, in their order.
+func builtin() []Hook {
+	return []Hook{validateHook{}, dirHook{}, logsHook{}, payloadHook{}}
+}
+
+// validateHook refuses what a job's check could not know to be wrong.
+type validateHook struct{}
+
+func (validateHook) Name() string { return "validate" }
+
+func (validateHook) Prestart(_ context.Context, req *PrestartRequest) (*PrestartResult, error) {
+	var errs []error
+	if req.Task.Driver == "" {
+		errs = append(errs, errors.New("task has no driver"))
+	}
+	if s := req.Task.KillSignal; s != "" {
+		if _, err := ParseSignal(s); err != nil {
+			errs = append(errs, fmt.Errorf("kill_signal: %w", err))
+		}
+	}
+	if l := req.Task.LogConfig; l != nil && !value(l.Disabled) {
+		if l.MaxFiles != nil && *l.MaxFiles < 1 {
+			errs = append(errs, fmt.Errorf("logs: max_files is %d, minimum 1", *l.MaxFiles))
+		}
+		if l.MaxFileSizeMB != nil && *l.MaxFileSizeMB < 1 {
+			errs = append(errs, fmt.Errorf("logs: max_file_size is %d, minimum 1", *l.MaxFileSizeMB))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, &HookError{
+			Event: structs.NewTaskEvent(structs.EventFailedValidation).WithMessage(err.Error()),
+			Err:   err,
+		}
+	}
+	return nil, nil
+}
+
+// dirHook builds the task's directory, once.
+type dirHook struct{}
+
+func (dirHook) Name() string { return "task_dir" }
+
+func (dirHook) Prestart(_ context.Context, req *PrestartRequest) (*PrestartResult, error) {
+	req.Emit(structs.NewTaskEvent(structs.EventTaskSetup).WithMessage("Building Task Directory"))
+	if err := req.Dir.Build(); err != nil {
+		return nil, again(err)
+	}
+	return &PrestartResult{Done: true}, nil
+}
+
+// logsHook sees to it that logs can be written before anything writes one.
+type logsHook struct{}
+
+func (logsHook) Name() string { return "logs" }
+
+func (logsHook) Prestart(_ context.Context, req *PrestartRequest) (*PrestartResult, error) {
+	info, err := os.Stat(req.Dir.Alloc.Logs())
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is no directory", req.Dir.Alloc.Logs())
+	}
+	if err != nil {
+		return nil, again(fmt.Errorf("logs: %w", err))
+	}
+	return nil, nil
+}
+
+// logPath is a task's log without the number that rotation adds.
+func logPath(dir *allocdir.TaskDir, stream string) string {
+	return filepath.Join(dir.Alloc.Logs(), dir.Name+"."+stream)
+}
+
+// Nomad's bounds of a task's logs, for a task that says nothing.
+const (
+	defaultLogFiles  = 10
+	defaultLogFileMB = 10
+)
+
+func logConfig(task *api.Task) *wasmnodev1.LogConfig {
+	files, size := defaultLogFiles, defaultLogFileMB
+	c := &wasmnodev1.LogConfig{}
+	if l := task.LogConfig; l != nil {
+		c.Disabled = value(l.Disabled)
+		if l.MaxFiles != nil {
+			files = max(1, *l.MaxFiles)
+		}
+		if l.MaxFileSizeMB != nil {
+			size = max(1, *l.MaxFileSizeMB)
+		}
+	}
+	c.MaxFiles, c.MaxFileSizeBytes = uint32(files), uint64(size)*mebibyte
+	return c
+}
+
+// payloadHook writes a dispatched job's payload where the task asks for it, once.
+type payloadHook struct{}
+
+func (payloadHook) Name() string { return "dispatch_payload" }
+
+func (payloadHook) Prestart(_ context.Context, req *PrestartRequest) (*PrestartResult, error) {
+	d, job := req.Task.DispatchPayload, req.Alloc.Job
+	if d == nil || d.File == "" || len(job.Payload) == 0 {
+		return &PrestartResult{Done: true}, nil
+	}
+	local, err := os.OpenRoot(req.Dir.Local)
+	if err != nil {
+		return nil, err
+	}
+	defer local.Close()
+	if err := writeFile(local, d.File, job.Payload); err != nil {
+		return nil, fmt.Errorf("dispatch payload: %w", err)
+	}
+	return &PrestartResult{Done: true}, nil
+}
+
+// writeFile writes a file under a root that it cannot leave, with its directories, and
+// leaves nothing half-written behind.
+func writeFile(root *os.Root, name string, data []byte) error {
+	if dir := filepath.Dir(name); dir != "." {
+		if err := root.MkdirAll(dir, 0o777); err != nil {
+			return err
+		}
+	}
+	if err := root.WriteFile(name, data, fs.FileMode(0o644)); err != nil {
+		_ = root.Remove(name) // the error above tells enough
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,230 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// forcedExit is how a task counts that was destroyed by force and of which its driver
+// says nothing more: as one ended by SIGKILL.
+const (
+	forcedSignal = 9
+	forcedCode   = 128 + forcedSignal
+)
+
+// lastWord is what the driver gets to say how a task ended that it destroyed.
+const lastWord = time.Second
+
+// end ends a running task because it is to be killed: pre-kill hooks, shutdown delay,
+// stop. An exit meanwhile is the end too, and counts as the kill's (D4).
+func (r *Runner) end(w *waiter) (*structs.ExitResult, outcome) {
+	r.preKill()
+	exit, out := r.shutdownDelay(w)
+	if exit != nil || out == departed {
+		return exit, out
+	}
+	return r.stop(w)
+}
+
+func (r *Runner) preKill() {
+	each(r, func(h PreKillHook) error {
+		ctx, cancel := context.WithTimeout(r.shutdown, r.limits.CallTimeout)
+		defer cancel()
+		return h.PreKill(ctx)
+	})
+}
+
+// shutdownDelay lets the task run on for its shutdown_delay.
+func (r *Runner) shutdownDelay(w *waiter) (*structs.ExitResult, outcome) {
+	_, task := r.current()
+	if task.ShutdownDelay <= 0 {
+		return nil, ended
+	}
+	event := structs.EventWaitingShutdownDelay
+	text := "Waiting for shutdown_delay of %s before killing the task."
+	if closed(r.noDelay) {
+		event = structs.EventSkippingShutdownDelay
+		text = "Skipping shutdown_delay of %s before killing the task."
+	}
+	r.emit(structs.NewTaskEvent(event).WithMessage(fmt.Sprintf(text, task.ShutdownDelay)))
+	timer := time.NewTimer(task.ShutdownDelay)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return nil, ended
+		case <-r.noDelay:
+			return nil, ended
+		case <-r.shutdown.Done():
+			return nil, departed
+		case out := <-w.result:
+			if out.err == nil {
+				return out.exit, ended
+			}
+			// A driver that fails at waiting is asked again when it is told to stop.
+			w.result <- out
+			return nil, ended
+		}
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// stop has the driver stop the task and waits for its end: at most the kill timeout and
+// a grace. Then the task is destroyed by force, whatever the driver does.
+func (r *Runner) stop(w *waiter) (*structs.ExitResult, outcome) {
+	timeout := r.killTimeout()
+	ctx, cancel := context.WithTimeout(r.shutdown, timeout+r.limits.KillGrace)
+	defer cancel()
+	s := &stopping{r: r, ctx: ctx, timeout: timeout, w: w}
+	defer func() { s.w.cancel() }()
+	s.call()
+	for {
+		select {
+		case out := <-s.w.result:
+			if exit := s.waited(out); exit != nil {
+				s.settle()
+				return exit, ended
+			}
+		case out := <-s.stopped:
+			s.returned(out)
+		case <-s.retry:
+			s.call()
+		case <-s.rewatch:
+			s.w, s.rewatch = watch(r.running()), nil
+		case <-ctx.Done():
+			if r.shutdown.Err() != nil {
+				return nil, departed
+			}
+			return r.force(s.w, timeout), ended
+		}
+	}
+}
+
+// stopping is the state of a stop: the call to the driver, its retries, and the wait.
+type stopping struct {
+	r       *Runner
+	ctx     context.Context
+	timeout time.Duration
+	w       *waiter
+
+	stopped  chan stopOutcome // the call that runs; nil: none
+	retry    <-chan time.Time // when to call again; nil: not
+	rewatch  <-chan time.Time // when to wait again; nil: not
+	tries    int
+	rewaits  int
+	notFound bool // the driver says that there is no such task
+}
+
+type stopOutcome struct {
+	handle *wasmnodev1.TaskHandle
+	err    error
+}
+
+// call asks the driver to stop the task, in a goroutine that ends with the call.
+func (s *stopping) call() {
+	run, ctx, timeout := s.r.running(), s.ctx, s.timeout
+	_, task := s.r.current()
+	done := make(chan stopOutcome, 1)
+	s.stopped, s.retry = done, nil
+	go func() {
+		h, err := guard(ctx, "stop task", func(ctx context.Context) (*wasmnodev1.TaskHandle, error) {
+			return run.driver.StopTask(ctx, run.config, run.handle, task.KillSignal, timeout)
+		})
+		done <- stopOutcome{h, err}
+	}()
+}
+
+// returned handles the driver's answer: a new handle is waited under, an error is tried
+// again until the time is over.
+func (s *stopping) returned(out stopOutcome) {
+	s.stopped = nil
+	switch {
+	case out.err == nil:
+		if s.r.renew(out.handle) {
+			s.w.cancel()
+			s.w, s.rewatch = watch(s.r.running()), nil
+		}
+	case abi.CodeOf(out.err) == abi.NotFound:
+		s.notFound = true
+	default:
+		s.r.logger.Warn("the driver failed at stopping the task", "error", out.err)
+		s.retry = time.After(backoff(s.tries))
+		s.tries++
+	}
+}
+
+// waited handles what the wait brought: the task's end, or an error after which the
+// wait is tried again. A task that the driver does not know has ended.
+func (s *stopping) waited(out waited) *structs.ExitResult {
+	if out.err == nil {
+		return out.exit
+	}
+	if s.notFound || abi.CodeOf(out.err) == abi.NotFound {
+		return &structs.ExitResult{Err: fmt.Sprintf("the driver lost the task: %v", out.err)}
+	}
+	s.rewatch = time.After(backoff(s.rewaits))
+	s.rewaits++
+	return nil
+}
+
+// settle lets a stop that is about to return do so: cancelling it costs an instance.
+func (s *stopping) settle() {
+	if s.stopped == nil {
+		return
+	}
+	t := time.NewTimer(lastWord)
+	defer t.Stop()
+	select {
+	case out := <-s.stopped:
+		if out.err == nil {
+			s.r.renew(out.handle)
+		}
+	case <-t.C:
+	case <-s.ctx.Done():
+	}
+}
+
+// force destroys a task that did not end in time, and says so.
+func (r *Runner) force(w *waiter, timeout time.Duration) *structs.ExitResult {
+	text := fmt.Sprintf("task did not end within %s of being stopped and was destroyed by force", timeout+r.limits.KillGrace)
+	r.logger.Error(text)
+	r.rec.update(func(*structs.TaskState) bool {
+		r.killErr = fmt.Errorf("%s", text)
+		return false
+	})
+	run := r.running()
+	ctx, cancel := context.WithTimeout(r.shutdown, r.limits.KillGrace)
+	defer cancel()
+	if _, err := call(ctx, "destroy task", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, run.driver.DestroyTask(ctx, run.config, run.handle, true)
+	}, nil); err != nil {
+		text = fmt.Sprintf("%s, which failed too: %v", text, err)
+		r.rec.update(func(*structs.TaskState) bool {
+			r.killErr = fmt.Errorf("%s. Resources may have been leaked", text)
+			return false
+		})
+	}
+	t := time.NewTimer(lastWord)
+	defer t.Stop()
+	select {
+	case out := <-w.result:
+		if out.err == nil {
+			return out.exit
+		}
+	case <-t.C:
+	}
+	return &structs.ExitResult{ExitCode: forcedCode, Signal: forcedSignal, Err: text}
+}

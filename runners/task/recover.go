@@ -1,0 +1,138 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/runners/restart"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// reattach finds the run that an earlier agent left. One that goes on is nothing to
+// tell of. One that is gone is said to be, and judged like any other end; so is one
+// whose driver is missing, which stays to be found.
+func (r *Runner) reattach() (*invocation, restart.Event, outcome) {
+	run, err := r.recover(r.shutdown)
+	switch {
+	case err == nil:
+		r.setRunning(run)
+		r.resumed()
+		return run, restart.Event{}, ended
+	case r.shutdown.Err() != nil:
+		return nil, restart.Event{}, departed
+	case abi.IsRecoverable(err):
+		r.emit(structs.NewTaskEvent(structs.EventDriverFailure).WithMessage(err.Error()))
+		return nil, restart.Event{StartError: err}, ended
+	}
+	r.forget()
+	if !r.wasRunning() {
+		// It was being started when the agent died, and nobody has seen it run.
+		return r.startAfresh()
+	}
+	r.emit(structs.NewTaskEvent(structs.EventFailedRestoring).
+		WithMessage(fmt.Sprintf("Task did not survive the restart of the agent: %v", err)))
+	return nil, restart.Event{Exit: &structs.ExitResult{Err: err.Error()}}, ended
+}
+
+// startAfresh starts what an earlier agent had only begun to start.
+func (r *Runner) startAfresh() (*invocation, restart.Event, outcome) {
+	if err := r.save(); err != nil {
+		r.logger.Error("forget a start that was interrupted", "error", err)
+	}
+	return r.launchOrRecover()
+}
+
+// wasRunning reports whether the task was seen to run.
+func (r *Runner) wasRunning() bool { return r.rec.visible().State == structs.TaskRunning }
+
+// resumed makes the state running, without an event.
+func (r *Runner) resumed() {
+	r.rec.update(func(s *structs.TaskState) bool {
+		if s.State == structs.TaskRunning {
+			return false
+		}
+		s.Enter(structs.TaskRunning, time.Now())
+		s.Append(structs.NewTaskEvent(structs.EventStarted))
+		return true
+	})
+}
+
+// recover has the driver take up the run that local tells of. When the driver does not
+// know it, what is left of it is destroyed.
+func (r *Runner) recover(ctx context.Context) (*invocation, error) {
+	cfg, handle := &wasmnodev1.TaskConfig{}, &wasmnodev1.TaskHandle{}
+	if err := cfg.UnmarshalVT(r.local.Config); err != nil {
+		return nil, fmt.Errorf("decode the task's configuration: %w", err)
+	}
+	if err := handle.UnmarshalVT(r.local.Handle); err != nil {
+		return nil, fmt.Errorf("decode the task's handle: %w", err)
+	}
+	driver, err := r.dispense(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.local.Handle) == 0 {
+		r.destroy(driver, cfg, orUnstarted(cfg, nil))
+		driver.Release()
+		return nil, fmt.Errorf("the agent ended while the task was starting")
+	}
+	run := &invocation{driver: driver, config: cfg, handle: handle, done: make(chan struct{})}
+	renewed, err := r.recoverTask(ctx, run)
+	if err != nil {
+		if !abi.IsRecoverable(err) && ctx.Err() == nil {
+			r.destroy(driver, cfg, handle)
+		}
+		driver.Release()
+		return nil, err
+	}
+	if renewed != nil {
+		run.handle = renewed
+		if err := r.keepHandle(renewed, nil); err != nil {
+			r.logger.Error("keep a recovered task's handle", "error", err)
+		}
+	}
+	return run, nil
+}
+
+func (r *Runner) recoverTask(ctx context.Context, run *invocation) (*wasmnodev1.TaskHandle, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.limits.CallTimeout)
+	defer cancel()
+	return call(ctx, "recover task", func(ctx context.Context) (*wasmnodev1.TaskHandle, error) {
+		return run.driver.RecoverTask(ctx, run.config, run.handle)
+	}, nil)
+}
+
+// renew puts a handle in the place of the running one; nil: it stays. It reports
+// whether it changed.
+func (r *Runner) renew(handle *wasmnodev1.TaskHandle) bool {
+	run := r.running()
+	if handle == nil || handle.EqualVT(run.handle) {
+		return false
+	}
+	next := *run
+	next.handle = handle
+	r.setRunning(&next)
+	if err := r.keepHandle(handle, nil); err != nil {
+		r.logger.Error("keep the task's new handle", "error", err)
+	}
+	return true
+}
+
+// destroy has the driver forget a task and end what is left of it. It is best effort:
+// what fails is logged.
+func (r *Runner) destroy(driver Driver, cfg *wasmnodev1.TaskConfig, handle *wasmnodev1.TaskHandle) {
+	ctx, cancel := context.WithTimeout(context.Background(), r.limits.CallTimeout)
+	defer cancel()
+	_, err := call(ctx, "destroy task", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, driver.DestroyTask(ctx, cfg, handle, true)
+	}, nil)
+	if err != nil && abi.CodeOf(err) != abi.NotFound {
+		r.logger.Warn("destroy task", "id", cfg.GetId(), "error", err)
+	}
+}
+
+// dispose destroys what is left of a run.
+func (r *Runner) dispose(run *invocation) { r.destroy(run.driver, run.config, run.handle) }

@@ -1,0 +1,257 @@
+package task
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/runners/taskenv"
+	"github.com/wasmnode/wasmnode/state"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// startGrace is what a driver that is starting a task gets to finish when the agent
+// stops, so that the task can be found again.
+const startGrace = 5 * time.Second
+
+// start prepares the task and has its driver start it.
+func (r *Runner) start() (*invocation, error) {
+	driver, err := r.dispense(r.active)
+	if err != nil {
+		return nil, r.startFailed(structs.EventDriverFailure, err)
+	}
+	run, err := r.startWith(driver)
+	if err != nil {
+		driver.Release()
+		return nil, err
+	}
+	r.setRunning(run)
+	r.started(run)
+	return run, nil
+}
+
+func (r *Runner) startWith(driver Driver) (*invocation, error) {
+	alloc, task := r.current()
+	b := r.envBuilder(alloc, task, driver)
+	if err := r.prestart(r.active, b); err != nil {
+		return nil, err
+	}
+	cfg, err := r.config(alloc, task, b.Build(), driver)
+	if err != nil {
+		return nil, r.startFailed(structs.EventFailedValidation, err)
+	}
+	// Durable before the driver hears of it: whatever it starts under this ID can be
+	// found and ended, also when the agent dies the next moment.
+	if err := r.remember(driver, cfg); err != nil {
+		return nil, r.startFailed(structs.EventSetupFailure, err)
+	}
+	run := &invocation{driver: driver, config: cfg, done: make(chan struct{})}
+	handle, network, err := r.startTask(run)
+	if err == nil {
+		run.handle = handle
+		err = r.keepHandle(handle, network)
+	}
+	if err != nil {
+		// Whatever was started in spite of the error ends here.
+		r.destroy(driver, cfg, orUnstarted(cfg, handle))
+		r.forget()
+		return nil, r.startFailed(structs.EventDriverFailure, err)
+	}
+	return run, nil
+}
+
+// startFailed emits the event of a start that failed, unless it was interrupted.
+func (r *Runner) startFailed(event string, err error) error {
+	if r.active.Err() == nil {
+		r.emit(structs.NewTaskEvent(event).WithMessage(err.Error()))
+	}
+	return err
+}
+
+type started struct {
+	handle  *wasmnodev1.TaskHandle
+	network *wasmnodev1.DriverNetwork
+}
+
+// startTask calls the driver. A kill interrupts it at once, the end of the agent only
+// after a grace: a start that was finished can be recovered.
+func (r *Runner) startTask(run *invocation) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {
+	ctx, cancel := context.WithTimeout(r.killed, r.limits.CallTimeout)
+	defer cancel()
+	leaving := context.AfterFunc(r.shutdown, func() {
+		if sleep(ctx, startGrace) {
+			cancel()
+		}
+	})
+	defer leaving()
+	driver, cfg := run.driver, run.config
+	s, err := call(ctx, "start task", func(ctx context.Context) (started, error) {
+		h, n, err := driver.StartTask(ctx, cfg)
+		if err == nil && h == nil {
+			err = errors.New("start task: the driver gave no handle")
+		}
+		return started{h, n}, err
+	}, func(s started, _ error) {
+		r.destroy(driver, cfg, orUnstarted(cfg, s.handle))
+	})
+	return s.handle, s.network, err
+}
+
+// orUnstarted is the handle to destroy what a start without a handle may have left: the
+// host's workloads are known by the task's ID.
+func orUnstarted(cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) *wasmnodev1.TaskHandle {
+	if h != nil {
+		return h
+	}
+	return &wasmnodev1.TaskHandle{Version: 1, WorkloadId: cfg.GetId()}
+}
+
+// remember makes the coming invocation durable, with what the hooks left.
+func (r *Runner) remember(driver Driver, cfg *wasmnodev1.TaskConfig) error {
+	data, err := cfg.MarshalVT()
+	if err != nil {
+		return fmt.Errorf("encode the task's configuration: %w", err)
+	}
+	r.local.TaskID, r.local.Config, r.local.Handle, r.local.Network = cfg.GetId(), data, nil, nil
+	r.local.Driver, r.local.PluginDigest = driver.Name(), driver.PluginDigest()
+	r.unsaved = true
+	return again(r.save())
+}
+
+// again makes an error of the store one that the restart policy may try again.
+func again(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w", abi.NewRecoverableError(abi.Unavailable, err.Error()))
+}
+
+// keepHandle makes a handle durable. A task that could not be found again after an
+// agent restart must not run.
+func (r *Runner) keepHandle(h *wasmnodev1.TaskHandle, n *wasmnodev1.DriverNetwork) error {
+	data, err := h.MarshalVT()
+	if err != nil {
+		return fmt.Errorf("encode the task's handle: %w", err)
+	}
+	r.local.Handle = data
+	if n != nil {
+		if r.local.Network, err = n.MarshalVT(); err != nil {
+			return fmt.Errorf("encode the driver's network: %w", err)
+		}
+	}
+	r.unsaved = true
+	return again(r.save())
+}
+
+// started reports that the task runs, unless its kill was announced meanwhile.
+func (r *Runner) started(run *invocation) {
+	r.rec.update(func(s *structs.TaskState) bool {
+		r.killErr = nil
+		s.Enter(structs.TaskRunning, time.Now())
+		if !r.killing {
+			s.Append(structs.NewTaskEvent(structs.EventStarted))
+		}
+		return true
+	})
+	alloc, task := r.current()
+	env := r.envBuilder(alloc, task, run.driver).Build()
+	each(r, func(h PoststartHook) error {
+		ctx, cancel := context.WithTimeout(r.active, r.limits.CallTimeout)
+		defer cancel()
+		return h.Poststart(ctx, &PoststartRequest{Env: env, Runner: r})
+	})
+}
+
+// dispense gets the task's driver. One that is loading, restarting or not there yet is
+// waited for, for a bounded time.
+func (r *Runner) dispense(ctx context.Context) (Driver, error) {
+	_, task := r.current()
+	deadline := time.Now().Add(r.limits.DriverWait)
+	for n := 0; ; n++ {
+		driver, err := r.cfg.Dispense(task.Driver)
+		if err == nil {
+			return driver, nil
+		}
+		left := time.Until(deadline)
+		if !abi.IsRecoverable(err) || left <= 0 {
+			return nil, err
+		}
+		if n == 0 {
+			r.emit(structs.NewTaskEvent(structs.EventDriver).WithMessage(fmt.Sprintf("Waiting for driver %q: %v", task.Driver, err)))
+		}
+		if !sleep(ctx, min(backoff(min(n, retries)), left)) {
+			return nil, err
+		}
+	}
+}
+
+// newTaskID is unique per invocation: the allocation, the task and a piece of a fresh
+// UUID's randomness.
+func newTaskID(allocID, task string) string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return allocID + "/" + task + "/" + hex.EncodeToString(b[:])
+}
+
+// envBuilder has all of the environment but the hooks' part, with the network of the
+// run that there is.
+func (r *Runner) envBuilder(alloc *structs.Allocation, task *api.Task, driver Driver) *taskenv.Builder {
+	b := taskenv.NewBuilder(r.cfg.Node, alloc, task).SetDirs(r.dirs(driver))
+	network := &wasmnodev1.DriverNetwork{}
+	if len(r.local.Network) == 0 || network.UnmarshalVT(r.local.Network) != nil {
+		return b
+	}
+	ports := make(map[string]int, len(network.GetPortMap()))
+	for label, port := range network.GetPortMap() {
+		ports[label] = int(port)
+	}
+	return b.SetNetwork(&taskenv.Network{IP: network.GetIp(), PortMap: ports})
+}
+
+// dirs is what the task sees of its directories.
+func (r *Runner) dirs(driver Driver) taskenv.Dirs {
+	switch driver.Capabilities().GetFilesystemIsolation() {
+	case wasmnodev1.FilesystemIsolation_FILESYSTEM_ISOLATION_CHROOT,
+		wasmnodev1.FilesystemIsolation_FILESYSTEM_ISOLATION_IMAGE:
+		return taskenv.IsolatedDirs
+	}
+	d := r.cfg.Dir
+	return taskenv.Dirs{Alloc: d.Alloc.Shared(), Task: d.Local, Secrets: d.Secrets}
+}
+
+// mounts and devices are what all hooks asked for, also those that are done and did not
+// run this time.
+func (r *Runner) mounts() (mounts []*wasmnodev1.Mount, devices []*wasmnodev1.DeviceNode) {
+	for _, h := range r.hooks {
+		left := r.local.Hooks[h.Name()]
+		if left == nil {
+			continue
+		}
+		mounts = append(mounts, protoMounts(left.Mounts)...)
+		devices = append(devices, protoDevices(left.Devices)...)
+	}
+	return mounts, devices
+}
+
+func protoMounts(mounts []state.Mount) []*wasmnodev1.Mount {
+	out := make([]*wasmnodev1.Mount, 0, len(mounts))
+	for _, m := range mounts {
+		out = append(out, &wasmnodev1.Mount{TaskPath: m.TaskPath, HostPath: m.HostPath, ReadOnly: m.ReadOnly})
+	}
+	return out
+}
+
+func protoDevices(devices []state.DeviceNode) []*wasmnodev1.DeviceNode {
+	out := make([]*wasmnodev1.DeviceNode, 0, len(devices))
+	for _, d := range devices {
+		out = append(out, &wasmnodev1.DeviceNode{TaskPath: d.TaskPath, HostPath: d.HostPath, Permissions: d.Permissions})
+	}
+	return out
+}

@@ -1,0 +1,85 @@
+package task
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/runners/taskenv"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+const mebibyte = 1 << 20
+
+// config is all that the driver is told about an invocation.
+func (r *Runner) config(alloc *structs.Allocation, task *api.Task, env *taskenv.Env, driver Driver) (*wasmnodev1.TaskConfig, error) {
+	driverConfig, err := driver.DecodeConfig(env.ReplaceConfig(task.Config))
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	mounts, devices := r.mounts()
+	dir := r.cfg.Dir
+	cfg := &wasmnodev1.TaskConfig{
+		Id:            newTaskID(alloc.ID, task.Name),
+		Name:          task.Name,
+		AllocId:       alloc.ID,
+		JobId:         alloc.JobID,
+		TaskGroupName: alloc.TaskGroup,
+		Namespace:     alloc.Namespace,
+		NodeName:      r.cfg.Node.Name,
+		NodeId:        r.cfg.Node.ID,
+		Env:           env.Map(),
+		DeviceEnv:     env.Devices(),
+		User:          env.Replace(task.User),
+		Resources:     resourcesOf(r.resources(alloc)),
+		Directories: &wasmnodev1.TaskDirectories{
+			Alloc: dir.Alloc.Path(), Shared: dir.Alloc.Shared(), Task: dir.Path,
+			Local: dir.Local, Secrets: dir.Secrets, Logs: dir.Alloc.Logs(),
+		},
+		StdoutPath:   logPath(dir, "stdout"),
+		StderrPath:   logPath(dir, "stderr"),
+		Mounts:       mounts,
+		Devices:      devices,
+		Ports:        portsOf(alloc),
+		DriverConfig: driverConfig,
+		Log:          logConfig(task),
+	}
+	if job := alloc.Job; job != nil {
+		cfg.JobName, cfg.ParentJobId = value(job.Name), value(job.ParentID)
+	}
+	return cfg, nil
+}
+
+func resourcesOf(r *structs.TaskResources) *wasmnodev1.Resources {
+	out := &wasmnodev1.Resources{
+		CpuMhz:         positive(r.CPUMHz),
+		MemoryBytes:    positive(r.MemoryMB) * mebibyte,
+		MemoryMaxBytes: positive(r.MemoryMaxMB) * mebibyte,
+	}
+	for _, core := range r.Cores {
+		out.Cores = append(out.Cores, uint32(positive(core)))
+	}
+	return out
+}
+
+func portsOf(alloc *structs.Allocation) []*wasmnodev1.Port {
+	ports := make([]*wasmnodev1.Port, 0, len(alloc.Resources.Ports))
+	for _, p := range alloc.Resources.Ports {
+		ports = append(ports, &wasmnodev1.Port{
+			Label: p.Label, HostIp: p.HostIP,
+			HostPort: uint32(positive(p.Value)), TaskPort: uint32(positive(p.To)),
+		})
+	}
+	return ports
+}
+
+func positive(n int) uint64 { return uint64(max(0, n)) }
+
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

@@ -1,0 +1,150 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// RestartRequest is the wish that a task restarts.
+type RestartRequest struct {
+	Reason string // for people; empty: the common text
+	// Failure: the restart counts as a failure of the task, and its policy decides.
+	Failure bool
+	// Force restarts a dead task too, unless its runner is done with it, and is
+	// content with a task that is about to start anyway.
+	Force bool
+}
+
+// Restart records the wish. A task that runs is stopped and started again; one that waits
+// for its restart starts at once. The error is [ErrNotRunning].
+func (r *Runner) Restart(req RestartRequest) error {
+	var err error
+	r.rec.update(func(s *structs.TaskState) bool {
+		switch {
+		case r.closed:
+			err = ErrNotRunning
+			return false
+		case s.State == structs.TaskPending && !r.delaying, s.State == structs.TaskDead:
+			if !req.Force {
+				err = ErrNotRunning
+				return false
+			}
+			if s.State == structs.TaskPending {
+				return false // it starts anyway
+			}
+		}
+		r.wish = &req
+		e := structs.NewTaskEvent(structs.EventRestartSignaled)
+		if req.Reason != "" {
+			e = e.WithRestart(req.Reason, 0)
+		}
+		s.Append(e)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case r.poke <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// takeWish consumes the wish to restart; nil: there is none.
+func (r *Runner) takeWish() *RestartRequest {
+	r.rec.mu.Lock()
+	defer r.rec.mu.Unlock()
+	wish := r.wish
+	r.wish = nil
+	return wish
+}
+
+// wished reports whether a restart is wished.
+func (r *Runner) wished() bool {
+	r.rec.mu.Lock()
+	defer r.rec.mu.Unlock()
+	return r.wish != nil
+}
+
+// ParseSignal gives a signal's full name: "HUP" and "SIGHUP" both are SIGHUP. An unknown
+// one is INVALID_ARGUMENT, never another signal.
+func ParseSignal(name string) (string, error) {
+	full := strings.ToUpper(name)
+	if !strings.HasPrefix(full, "SIG") {
+		full = "SIG" + full
+	}
+	if unix.SignalNum(full) == 0 {
+		return "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("unknown signal %q", name))
+	}
+	return full, nil
+}
+
+type signalRequest struct {
+	signal string
+	reason string
+	answer chan error // capacity 1: the runner never waits for who asked
+}
+
+// Signal sends a signal to the running task and returns the driver's answer. An unknown
+// signal is INVALID_ARGUMENT, a driver that sends none UNIMPLEMENTED, a task that does
+// not run [ErrNotRunning].
+func (r *Runner) Signal(ctx context.Context, signal, reason string) error {
+	full, err := ParseSignal(signal)
+	if err != nil {
+		return err
+	}
+	run := r.running()
+	if run == nil || r.killed.Err() != nil {
+		return ErrNotRunning
+	}
+	if !run.driver.Capabilities().GetSendSignals() {
+		return abi.NewError(abi.Unimplemented, fmt.Sprintf("driver %q does not send signals", run.driver.Name()))
+	}
+	req := &signalRequest{signal: full, reason: reason, answer: make(chan error, 1)}
+	select {
+	case r.signals <- req:
+	case <-run.done:
+		return ErrNotRunning
+	case <-r.active.Done():
+		return ErrNotRunning
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-req.answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// sendSignal has the driver send a signal.
+func (r *Runner) sendSignal(run *invocation, req *signalRequest) {
+	r.emit(structs.NewTaskEvent(structs.EventSignaling).WithSignal(req.signal, req.reason))
+	ctx, cancel := context.WithTimeout(r.active, r.limits.CallTimeout)
+	defer cancel()
+	handle, err := call(ctx, "signal task", func(ctx context.Context) (*wasmnodev1.TaskHandle, error) {
+		return run.driver.SignalTask(ctx, run.config, run.handle, req.signal)
+	}, nil)
+	if err == nil {
+		r.renew(handle)
+	}
+	req.answer <- err
+}
+
+// DriverEvent records what the driver says of the task.
+func (r *Runner) DriverEvent(e *wasmnodev1.TaskEvent) {
+	event := structs.NewTaskEvent(structs.EventDriver).WithMessage(e.GetMessage())
+	for key, value := range e.GetAnnotations() {
+		event = event.WithDetail(key, value)
+	}
+	r.emit(event)
+}
