@@ -1,0 +1,372 @@
+package task_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/runners/task"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+func TestATaskThatSucceeds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"run_for": "10s"})
+		f.start()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, structs.TaskRunning, f.r.State().State)
+		require.Equal(t, []string{received, setup, begun}, f.events())
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		s := f.r.State()
+		require.True(t, s.Successful())
+		require.Equal(t, 10*time.Second, s.FinishedAt.Sub(s.StartedAt))
+		require.Equal(t, []string{received, setup, begun, exit0}, f.events())
+		f.finish()
+		require.Equal(t, []string{received, setup, begun, exit0}, f.events(), "a dead task hears nothing of a kill")
+		require.Zero(t, f.world.Known())
+		local, _, err := f.db.Task("a1", "web")
+		require.NoError(t, err)
+		require.True(t, local.RunComplete)
+		require.Empty(t, local.TaskID)
+	})
+}
+
+func TestATaskThatFailsIsRestartedAndThenGivenUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"run_for": "1s", "exit_code": 1})
+		f.start()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{
+			received, setup, begun, exit1, "Restarting: Task restarting in 10s", begun, exit1,
+			`Not Restarting: Exceeded allowed attempts 1 in interval 1m0s and mode is "fail"`,
+		}, f.events())
+		require.True(t, f.r.State().Failed)
+		require.EqualValues(t, 1, f.r.State().Restarts)
+		require.Equal(t, 2, f.world.Started("web"))
+		f.finish()
+	})
+}
+
+func TestAKilledTask(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		f.r.Kill(nil)
+		f.r.Kill(nil)
+		<-f.r.WaitCh()
+		require.Equal(t, []string{received, setup, begun, killing, exit0, killed}, f.events())
+		require.False(t, f.r.State().Failed)
+		f.finish()
+	})
+}
+
+func TestAKillReasonComesBeforeTheKill(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"kill_after": "3s"})
+		f.task.KillSignal = "SIGINT"
+		f.start()
+		synctest.Wait()
+		at := time.Now()
+		f.r.Kill(structs.NewTaskEvent(structs.EventLeaderDead))
+		<-f.r.WaitCh()
+		require.Equal(t, 3*time.Second, time.Since(at))
+		require.Equal(t, []string{received, setup, begun, "Leader Task Dead: Leader Task in Group dead", killing, exit0, killed}, f.events())
+		require.Contains(t, f.world.Log(), "stop web SIGINT")
+		f.finish()
+	})
+}
+
+func TestTheKillTimeoutIsCapped(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.task.KillTimeout = ptr(time.Hour)
+		f.start()
+		synctest.Wait()
+		f.r.Kill(nil)
+		f.finish()
+		require.Contains(t, f.events(), "Killing: Sent interrupt. Waiting 30s before force killing")
+	})
+}
+
+func TestAKillBeforeRun(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		r := f.build()
+		r.Kill(nil)
+		go r.Run()
+		<-r.WaitCh()
+		require.Equal(t, []string{received, killing, killed}, f.events())
+		require.Zero(t, f.world.Started("web"))
+		f.finish()
+	})
+}
+
+// blockingHook blocks in prestart until its context ends.
+type blockingHook struct{}
+
+func (blockingHook) Name() string { return "blocking" }
+func (blockingHook) Prestart(ctx context.Context, _ *task.PrestartRequest) (*task.PrestartResult, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestAKillInAPrestartHook(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.cfg.Hooks = []task.Hook{blockingHook{}}
+		f.start()
+		synctest.Wait()
+		f.r.Kill(nil)
+		<-f.r.WaitCh()
+		require.Equal(t, []string{received, setup, killing, killed}, f.events())
+		f.finish()
+	})
+}
+
+func TestAKillWhileTheDriverStarts(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			f := newFixture(t, map[string]any{"start_for": "1m", "start_hangs": hangs})
+			f.start()
+			synctest.Wait()
+			at := time.Now()
+			f.r.Kill(nil)
+			<-f.r.WaitCh()
+			require.LessOrEqual(t, time.Since(at), 2*time.Second)
+			require.Equal(t, []string{received, setup, killing, killed}, f.events())
+			time.Sleep(2 * time.Minute) // what the driver starts in the end is destroyed
+			synctest.Wait()
+			require.Zero(t, f.world.Known())
+			f.finish()
+		})
+	}
+}
+
+func TestD10_KillBetweenRestartsEmitsKilled(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"run_for": "1s", "exit_code": 3, "exit_signal": 9, "exit_err": "bye"})
+		f.start()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		require.Equal(t, structs.TaskPending, f.r.State().State)
+		f.r.Kill(nil)
+		<-f.r.WaitCh()
+		require.Equal(t, []string{
+			received, setup, begun, `Terminated: Exit Code: 3, Signal: 9, Exit Message: "bye"`,
+			"Restarting: Task restarting in 10s", killing, killed,
+		}, f.events())
+		require.Equal(t, structs.TaskDead, f.r.State().State)
+		require.False(t, f.r.State().Failed)
+		f.finish()
+	})
+}
+
+func TestD4_ExitDuringShutdownDelayIsAKill(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil).service()
+		f.task.ShutdownDelay = 20 * time.Second
+		f.task.RestartPolicy.Attempts = ptr(0)
+		f.start()
+		synctest.Wait()
+		f.r.Kill(nil)
+		time.Sleep(5 * time.Second)
+		require.True(t, f.world.Exit("web", structs.ExitResult{}))
+		<-f.r.WaitCh()
+		require.Equal(t, []string{
+			received, setup, begun, killing,
+			"Waiting for shutdown delay: Waiting for shutdown_delay of 20s before killing the task.", exit0, killed,
+		}, f.events())
+		require.False(t, f.r.State().Failed)
+		f.finish()
+	})
+}
+
+func TestTheShutdownDelay(t *testing.T) {
+	for name, skip := range map[string]bool{"waited for": false, "skipped": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f := newFixture(t, nil)
+				f.task.ShutdownDelay = 20 * time.Second
+				f.start()
+				synctest.Wait()
+				at := time.Now()
+				want := 20 * time.Second
+				if skip {
+					f.r.SkipShutdownDelay()
+					want = 0
+				}
+				f.r.Kill(nil)
+				<-f.r.WaitCh()
+				require.Equal(t, want, time.Since(at))
+				f.finish()
+			})
+		})
+	}
+}
+
+func TestD13_ADriverThatNeverStopsATaskCostsAtMostTimeoutAndGrace(t *testing.T) {
+	const bound = 5*time.Second + 5*time.Second
+	forced := "task did not end within 10s of being stopped and was destroyed by force"
+	for name, c := range map[string]struct {
+		config map[string]any
+		want   string
+	}{
+		"stop never returns":        {map[string]any{"stop_hangs": true}, "Killed: " + forced},
+		"stop always fails":         {map[string]any{"stop_error": "no"}, "Killed: " + forced},
+		"stop returns and does not": {map[string]any{"stop_ignored": true}, "Killed: " + forced},
+		"nothing returns":           {map[string]any{"stop_hangs": true, "wait_hangs": true}, "Killed: " + forced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f := newFixture(t, c.config)
+				f.start()
+				synctest.Wait()
+				at := time.Now()
+				f.r.Kill(nil)
+				<-f.r.WaitCh()
+				require.LessOrEqual(t, time.Since(at), bound+2*time.Second)
+				events := f.events()
+				require.Equal(t, c.want, events[len(events)-1])
+				require.Contains(t, events[len(events)-2], "Terminated: Exit Code: 137, Signal: 9")
+				f.finish()
+			})
+		})
+	}
+}
+
+func TestD13_ATaskThatCannotBeDestroyedIsSaidToBeLeft(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"stop_hangs": true, "destroy_hangs": true})
+		f.start()
+		synctest.Wait()
+		f.r.Kill(nil)
+		<-f.r.WaitCh()
+		events := f.events()
+		require.Contains(t, events[len(events)-1], "Resources may have been leaked")
+		f.world.Exit("web", structs.ExitResult{})
+		f.finish()
+	})
+}
+
+func TestStartErrors(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"start_error": "boom"})
+		f.start()
+		synctest.Wait()
+		require.Equal(t, []string{received, setup, "Driver Failure: boom", "Not Restarting: Error was unrecoverable"}, f.events())
+		require.True(t, f.r.State().Failed)
+		f.finish()
+	})
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"start_error": "boom", "start_error_recoverable": true})
+		f.start()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{
+			received, setup, "Driver Failure: boom", "Restarting: Task restarting in 10s", "Driver Failure: boom",
+			`Not Restarting: Exceeded allowed attempts 1 in interval 1m0s and mode is "fail"`,
+		}, f.events())
+		f.finish()
+	})
+}
+
+func TestAConfigThatTheDriverRefuses(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"nonsense": 1})
+		f.start()
+		synctest.Wait()
+		require.Equal(t, []string{
+			received, setup, `Failed Validation: config: json: unknown field "nonsense"`, "Not Restarting: Error was unrecoverable",
+		}, f.events())
+		f.finish()
+	})
+}
+
+func TestValidation(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.task.KillSignal = "SIGNONE"
+		f.start()
+		synctest.Wait()
+		require.Equal(t, []string{
+			received, `Failed Validation: kill_signal: unknown signal "SIGNONE"`, "Not Restarting: Error was unrecoverable",
+		}, f.events())
+		f.finish()
+	})
+}
+
+func TestAnUnknownDriver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.task.Driver = "nosuch"
+		f.start()
+		synctest.Wait()
+		require.Equal(t, []string{
+			received, `Driver Failure: unknown driver "nosuch"`, "Not Restarting: Error was unrecoverable",
+		}, f.events())
+		f.finish()
+	})
+}
+
+func TestADriverThatIsNotThereYetIsWaitedFor(t *testing.T) {
+	missing := abi.NewRecoverableError(abi.Unavailable, "loading")
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.world.Missing(missing)
+		f.start()
+		time.Sleep(10 * time.Second)
+		f.world.Missing(nil)
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{received, `Driver: Waiting for driver "mock": loading`, setup, begun}, f.events())
+		f.finish()
+	})
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.world.Missing(missing)
+		f.start()
+		time.Sleep(31 * time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{
+			received, `Driver: Waiting for driver "mock": loading`, "Driver Failure: loading", "Restarting: Task restarting in 10s",
+		}, f.events())
+		f.r.Kill(nil)
+		f.finish()
+	})
+}
+
+// failingHook fails until it is told not to.
+type failingHook struct{ err error }
+
+func (*failingHook) Name() string { return "failing" }
+func (h *failingHook) Prestart(context.Context, *task.PrestartRequest) (*task.PrestartResult, error) {
+	return nil, h.err
+}
+
+func TestAPrestartHookThatFails(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.cfg.Hooks = []task.Hook{&failingHook{errors.New("no")}}
+		f.start()
+		synctest.Wait()
+		require.Equal(t, []string{received, setup, "Task hook failed: failing: no", "Not Restarting: Error was unrecoverable"}, f.events())
+		f.finish()
+	})
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.cfg.Hooks = []task.Hook{&failingHook{abi.NewRecoverableError(abi.Unavailable, "later")}}
+		f.start()
+		synctest.Wait()
+		require.Equal(t, []string{received, setup, "Task hook failed: failing: later", "Restarting: Task restarting in 10s"}, f.events())
+		f.finish()
+	})
+}

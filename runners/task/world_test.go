@@ -1,0 +1,130 @@
+package task_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/runners/internal/scripted"
+	"github.com/wasmnode/wasmnode/runners/task"
+	"github.com/wasmnode/wasmnode/state"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func ptr[T any](v T) *T { return &v }
+
+// fixture is a task with all that is around it.
+type fixture struct {
+	t     *testing.T
+	world *scripted.World
+	db    state.DB
+	alloc *structs.Allocation
+	task  *api.Task
+	dir   *allocdir.Dir
+	cfg   task.Config
+	r     *task.Runner
+}
+
+// newFixture makes a task that the test may change before it calls start. Restart
+// delays have no jitter.
+func newFixture(t *testing.T, config map[string]any) *fixture {
+	t.Helper()
+	f := &fixture{t: t, world: scripted.NewWorld(), db: state.NewMem()}
+	f.task = &api.Task{
+		Name: "web", Driver: "mock", Config: config,
+		KillTimeout: ptr(5 * time.Second),
+		RestartPolicy: &api.RestartPolicy{
+			Attempts: ptr(1), Interval: ptr(time.Minute), Delay: ptr(10 * time.Second), Mode: ptr("fail"),
+		},
+	}
+	f.alloc = &structs.Allocation{
+		ID: "a1", Name: "job.g[0]", JobID: "job", Namespace: "default", TaskGroup: "g",
+		Job: &api.Job{ID: ptr("job"), Name: ptr("job"), Type: ptr("batch"), TaskGroups: []*api.TaskGroup{
+			{Name: ptr("g"), Tasks: []*api.Task{f.task}},
+		}},
+		DesiredStatus: structs.DesiredRun,
+		Resources:     structs.AllocatedResources{Tasks: map[string]*structs.TaskResources{"web": {CPUMHz: 100, MemoryMB: 64}}},
+	}
+	f.dir = allocdir.New(t.TempDir(), "a1")
+	require.NoError(t, f.dir.Build())
+	return f
+}
+
+func (f *fixture) service() *fixture {
+	f.alloc.Job.Type = ptr("service")
+	return f
+}
+
+// build makes a runner, the first one or that of a restarted agent.
+func (f *fixture) build() *task.Runner {
+	f.t.Helper()
+	dir, err := f.dir.Task("web")
+	require.NoError(f.t, err)
+	cfg := f.cfg
+	cfg.Alloc, cfg.Task, cfg.Dir, cfg.State = f.alloc, "web", dir, f.db
+	cfg.Node = &structs.Node{ID: "n1", Name: "node"}
+	cfg.Dispense = f.world.Dispense
+	cfg.Changed = func() {}
+	cfg.Jitter = func(d time.Duration) time.Duration { return d }
+	f.r, err = task.New(cfg)
+	require.NoError(f.t, err)
+	return f.r
+}
+
+func (f *fixture) start() *task.Runner {
+	r := f.build()
+	go r.Run()
+	return r
+}
+
+// restartAgent ends the runner as an agent's end does and starts another one.
+func (f *fixture) restartAgent() *task.Runner {
+	f.r.Shutdown()
+	<-f.r.WaitCh()
+	r := f.build()
+	require.NoError(f.t, r.Restore())
+	go r.Run()
+	return r
+}
+
+// finish releases the runner, if need be, and waits for its end.
+func (f *fixture) finish() {
+	f.r.Kill(nil)
+	<-f.r.WaitCh()
+	require.Zero(f.t, f.world.Holds(), "drivers that were not released")
+	require.Empty(f.t, f.world.Doubled(), "tasks that ran twice at once")
+	require.Empty(f.t, f.world.Running(), "tasks left running")
+}
+
+// events is the task's events as people read them, the oldest first.
+func (f *fixture) events() []string {
+	var out []string
+	for _, e := range f.r.State().Events {
+		out = append(out, fmt.Sprintf("%s: %s", e.Type, e.DisplayMessage))
+	}
+	return out
+}
+
+// bubble runs a test in its own time.
+func bubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	synctest.Test(t, test)
+}
+
+const (
+	received = "Received: Task received by client"
+	setup    = "Task Setup: Building Task Directory"
+	begun    = "Started: Task started by client"
+	killing  = "Killing: Sent interrupt. Waiting 5s before force killing"
+	killed   = "Killed: Task successfully killed"
+	exit0    = "Terminated: Exit Code: 0"
+	exit1    = "Terminated: Exit Code: 1"
+)
