@@ -110,7 +110,7 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 		inst.funcs[op] = f
 	}
 	stack := [1]uint64{uint64(len(input))}
-	if err := p.module.Call(withCall(ctx, c), f, stack[:]); err != nil {
+	if err := inst.module.Call(withCall(ctx, c), f, stack[:]); err != nil {
 		return nil, false, p.fault(ctx, c, err)
 	}
 	status := uint32(stack[0])

@@ -106,7 +106,11 @@ func faulty(body []byte) *modtest.Module {
 func TestAFaultIsToldAndTheInstanceIsDiscarded(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
-			p := newWorld(t, host.Limits{CallTimeout: 300 * time.Millisecond}).ready(t, faulty(f.body).Bytes(), host.Grants{})
+			limit := 20 * time.Second
+			if f.kind == host.FaultTimeout {
+				limit = 50 * time.Millisecond
+			}
+			p := newWorld(t, host.Limits{CallTimeout: limit}).ready(t, faulty(f.body).Bytes(), host.Grants{})
 			for range 2 {
 				_, err := p.Call(t.Context(), abi.OpDriverFingerprint, []byte("hello"), nil)
 				var fault *host.FaultError

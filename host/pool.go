@@ -6,15 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental/sysfs"
-	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/host/rootfs"
 )
 
@@ -51,14 +50,11 @@ func newPool(p *Plugin, l Limits) *pool {
 
 // instance is one instantiated guest. One call at a time uses it.
 type instance struct {
-	module api.Module
+	module *engine.Instance
 	funcs  map[string]api.Function
 	era    int
 	files  []*rootfs.FS
 	output []*lineLogger // standard output and error
-	// ctx is the current call's: what the guest does that has no context of its own
-	// (sleeping) obeys it.
-	ctx context.Context
 }
 
 func (i *instance) close() {
@@ -94,7 +90,6 @@ func (p *pool) use(ctx context.Context, op string, f func(context.Context, *inst
 	if err != nil {
 		return err
 	}
-	inst.ctx = ctx
 	whole, err := f(ctx, inst)
 	p.put(inst, whole)
 	return err
@@ -132,7 +127,6 @@ func (p *pool) put(inst *instance, whole bool) {
 	}
 	p.mu.Lock()
 	if whole && !p.closed && inst.era == p.era && len(p.idle) < p.max {
-		inst.ctx = nil
 		p.idle = append(p.idle, inst)
 		inst = nil
 	}
@@ -172,7 +166,7 @@ func (p *pool) close() {
 // make instantiates the plugin, runs its initialiser and configures it.
 func (p *pool) make(ctx context.Context, era int) (_ *instance, err error) {
 	settings := p.plugin.currentSettings()
-	inst := &instance{funcs: map[string]api.Function{}, era: era, ctx: ctx}
+	inst := &instance{funcs: map[string]api.Function{}, era: era}
 	defer func() {
 		if err == nil {
 			return
@@ -213,7 +207,6 @@ func (p *Plugin) moduleConfig(inst *instance, s *settings) (wazero.ModuleConfig,
 		WithRandSource(rand.Reader).
 		WithSysWalltime().
 		WithSysNanotime().
-		WithNanosleep(inst.sleep).
 		WithOsyield(func() {})
 	if s == nil {
 		return cfg, nil
@@ -234,16 +227,4 @@ func (p *Plugin) moduleConfig(inst *instance, s *settings) (wazero.ModuleConfig,
 		return nil, err
 	}
 	return cfg.WithFSConfig(files), nil
-}
-
-// sleep pauses the guest and ends it there when its call is over: a guest that
-// merely woke up would go back to sleep.
-func (i *instance) sleep(ns int64) {
-	timer := time.NewTimer(time.Duration(ns))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-i.ctx.Done():
-		panic(sys.NewExitError(sys.ExitCodeContextCanceled))
-	}
 }

@@ -1,5 +1,5 @@
 // Package engine is the one way into wazero, for plugins and for WASI tasks alike:
-// read → scan → meter → compile. What it hands out can always be interrupted, is
+// read → scan → meter → compile. What it hands out carries a fuel meter and so can always be interrupted, is
 // bounded in memory, and was compiled once.
 //
 // It knows nothing of capabilities, plugins or workloads: those give it host

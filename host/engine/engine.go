@@ -11,7 +11,9 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
+	"github.com/wasmnode/wasmnode/host/meter"
 	"github.com/wasmnode/wasmnode/host/scan"
+	"github.com/wasmnode/wasmnode/host/wasmbin"
 )
 
 // PageSize is a WebAssembly page in bytes.
@@ -42,7 +44,6 @@ const DefaultCacheBytes = 1 << 30
 type Engine struct {
 	logger hclog.Logger
 	disk   *disk // nil: nothing is kept
-	guard  guard
 	// turn holds a token for whoever compiles: a compile cannot be cancelled and
 	// takes a core, so there is one at a time.
 	turn chan struct{}
@@ -63,7 +64,7 @@ func New(cacheDir string) (*Engine, error) { return Open(Config{CacheDir: cacheD
 
 // Open returns an engine.
 func Open(cfg Config) (*Engine, error) {
-	e := &Engine{logger: cfg.Logger, guard: closeOnDone{}, turn: make(chan struct{}, 1), shared: map[string]*sharedCode{}}
+	e := &Engine{logger: cfg.Logger, turn: make(chan struct{}, 1), shared: map[string]*sharedCode{}}
 	if e.logger == nil {
 		e.logger = hclog.NewNullLogger()
 	}
@@ -100,6 +101,9 @@ type Options struct {
 	// MemoryMaxBytes bounds an instance's memory: at least one page, at most 4 GiB,
 	// rounded down to pages.
 	MemoryMaxBytes uint64
+	// Spec is what [scan.Read] returned for these very bytes, within the default
+	// limits; nil: Compile reads them itself.
+	Spec *scan.Spec
 	// Link adds host modules to the module's runtime.
 	Link func(ctx context.Context, r wazero.Runtime) error
 }
@@ -124,11 +128,11 @@ func (e *Engine) Compile(ctx context.Context, wasm []byte, opts Options) (*Modul
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	guarded, err := e.prepare(wasm, uint32(pages))
+	metered, err := prepare(wasm, uint32(pages), opts.Spec)
 	if err != nil {
 		return nil, err
 	}
-	m, err := e.build(context.WithoutCancel(ctx), guarded, uint32(pages), opts.Link)
+	m, err := e.build(context.WithoutCancel(ctx), metered, uint32(pages), opts.Link)
 	if err != nil {
 		return nil, &StageError{StageCompile, err}
 	}
@@ -136,20 +140,21 @@ func (e *Engine) Compile(ctx context.Context, wasm []byte, opts Options) (*Modul
 	return m, nil
 }
 
-// prepare checks a module and makes it interruptible.
-func (e *Engine) prepare(wasm []byte, pages uint32) (guarded []byte, err error) {
-	spec, err := scan.Read(wasm, scan.DefaultLimits())
-	if err != nil {
-		return nil, &StageError{StageScan, err}
+// prepare checks a module and adds the fuel meter: nothing unmetered is compiled.
+func prepare(wasm []byte, pages uint32, spec *scan.Spec) (metered []byte, err error) {
+	if spec == nil || spec.Digest != Digest(wasm) {
+		if spec, err = scan.Read(wasm, scan.DefaultLimits()); err != nil {
+			return nil, &StageError{StageScan, err}
+		}
 	}
 	if spec.Memory != nil && spec.Memory.Min > pages {
 		return nil, &StageError{StagePolicy, fmt.Errorf("the module begins with %d bytes of memory, the limit is %d",
 			uint64(spec.Memory.Min)*PageSize, uint64(pages)*PageSize)}
 	}
-	if guarded, err = e.guard.rewrite(wasm); err != nil {
+	if metered, _, err = meter.Rewrite(wasm, meter.Options{}); err != nil {
 		return nil, &StageError{StageMeter, err}
 	}
-	return guarded, nil
+	return metered, nil
 }
 
 // build makes the runtime of a module and compiles the module in it. Code that the
@@ -168,9 +173,9 @@ func (e *Engine) tryBuild(ctx context.Context, digest string, wasm []byte, pages
 	if err != nil {
 		return nil, err
 	}
-	r := wazero.NewRuntimeWithConfig(ctx, e.guard.configure(wazero.NewRuntimeConfigCompiler()).
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().
 		WithCompilationCache(cache).
-		WithCoreFeatures(features).
+		WithCoreFeatures(meter.CoreFeatures(wasmbin.Pinned)).
 		WithMemoryLimitPages(pages))
 	m = &Module{engine: e, runtime: r, code: digest}
 	defer func() {
@@ -182,7 +187,7 @@ func (e *Engine) tryBuild(ctx context.Context, digest string, wasm []byte, pages
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, r); err != nil {
 		return m, err
 	}
-	if err := e.guard.link(ctx, r); err != nil {
+	if err := meter.Link(ctx, r); err != nil {
 		return m, err
 	}
 	if link != nil {

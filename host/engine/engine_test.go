@@ -39,11 +39,17 @@ func compile(t testing.TB, e *engine.Engine, wasm []byte) *engine.Module {
 	return m
 }
 
-func instantiate(t testing.TB, m *engine.Module) api.Module {
+func instantiate(t testing.TB, m *engine.Module) *engine.Instance {
 	t.Helper()
 	instance, err := m.Instantiate(t.Context(), wazero.NewModuleConfig().WithName(""))
 	require.NoError(t, err)
 	return instance
+}
+
+// call calls "run" of a new instance.
+func call(t testing.TB, ctx context.Context, m *engine.Module, stack []uint64) error {
+	i := instantiate(t, m)
+	return i.Call(ctx, i.ExportedFunction("run"), stack)
 }
 
 // run is a module with one function "run" of type (i32) -> i32.
@@ -63,7 +69,7 @@ func TestACompiledFunctionRuns(t *testing.T) {
 	m := compile(t, open(t, ""), fib())
 	require.Equal(t, engine.Digest(fib()), m.Digest())
 	stack := []uint64{20}
-	require.NoError(t, m.Call(t.Context(), instantiate(t, m).ExportedFunction("run"), stack))
+	require.NoError(t, call(t, t.Context(), m, stack))
 	require.EqualValues(t, 6765, stack[0])
 }
 
@@ -110,13 +116,13 @@ func TestMemoryEndsAtItsLimit(t *testing.T) {
 	m, err := open(t, "").Compile(t.Context(), grow, engine.Options{MemoryMaxBytes: 3*engine.PageSize + 1})
 	require.NoError(t, err)
 	defer m.Close(t.Context())
-	f := instantiate(t, m).ExportedFunction("run")
+	i := instantiate(t, m)
 	for _, c := range []struct {
 		pages uint64
 		want  int32
 	}{{2, 1}, {1, -1}, {0, 3}} {
 		stack := []uint64{c.pages}
-		require.NoError(t, m.Call(t.Context(), f, stack))
+		require.NoError(t, i.Call(t.Context(), i.ExportedFunction("run"), stack))
 		require.Equal(t, c.want, int32(stack[0]))
 	}
 }
@@ -128,24 +134,17 @@ func TestEveryWayToRunForGoodIsEndedByTheContext(t *testing.T) {
 	}
 	tree.Funcs = append(tree.Funcs, modtest.Func{Type: modtest.Operation, Body: modtest.Get(0)})
 	tree.Funcs[0].Export = "run"
-	for name, c := range map[string]struct {
-		module *modtest.Module
-		// blind: what WithCloseOnContextDone does not see.
-		blind bool
-	}{
-		"loop":         {module: run(0, modtest.Loop(), modtest.Get(0))},
-		"nested loops": {module: run(2, modtest.Loop(modtest.Times(1000, 1, modtest.Times(1000, 2))), modtest.Get(0))},
-		"fills":        {module: run(0, modtest.Loop(modtest.I32Const(0), modtest.I32Const(0), modtest.I32Const(1<<16), modtest.Fill), modtest.Get(0))},
-		"call tree":    {module: tree, blind: true},
+	for name, module := range map[string]*modtest.Module{
+		"loop":         run(0, modtest.Loop(), modtest.Get(0)),
+		"nested loops": run(2, modtest.Loop(modtest.Times(1000, 1, modtest.Times(1000, 2))), modtest.Get(0)),
+		"fills":        run(0, modtest.Loop(modtest.I32Const(0), modtest.I32Const(0), modtest.I32Const(1<<16), modtest.Fill), modtest.Get(0)),
+		"call tree":    tree,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if c.blind && !engine.SeesCallTrees {
-				t.Skip("this needs the fuel meter")
-			}
-			m := compile(t, open(t, ""), c.module.Bytes())
+			m := compile(t, open(t, ""), module.Bytes())
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			defer cancel()
-			err := m.Call(ctx, instantiate(t, m).ExportedFunction("run"), []uint64{0})
+			err := call(t, ctx, m, []uint64{0})
 			require.True(t, engine.Interrupted(err), "%v", err)
 			_, exited := engine.ExitCode(err)
 			require.False(t, exited)
@@ -185,7 +184,7 @@ func TestCompiledCodeIsKeptAndDamageIsSeen(t *testing.T) {
 		m, err := e.Compile(t.Context(), fib(), engine.Options{MemoryMaxBytes: megabyte})
 		require.NoError(t, err)
 		stack := []uint64{10}
-		require.NoError(t, m.Call(t.Context(), instantiate(t, m).ExportedFunction("run"), stack))
+		require.NoError(t, call(t, t.Context(), m, stack))
 		require.EqualValues(t, 55, stack[0])
 		require.NoError(t, m.Close(t.Context()))
 		require.NoError(t, m.Close(t.Context()), "closing twice is no error")
@@ -278,7 +277,7 @@ func TestManyCompileTheSameAtOnce(t *testing.T) {
 			instance, err := m.Instantiate(context.Background(), wazero.NewModuleConfig().WithName(""))
 			stack := []uint64{0}
 			if err == nil {
-				err = m.Call(context.Background(), instance.ExportedFunction("run"), stack)
+				err = instance.Call(context.Background(), instance.ExportedFunction("run"), stack)
 			}
 			if err != nil || stack[0] != uint64(i%3) {
 				t.Errorf("got %d, error %v", stack[0], err)
@@ -324,7 +323,7 @@ func TestAHostFunctionsPanicDoesNotEscape(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	defer m.Close(t.Context())
-	err = m.Call(t.Context(), instantiate(t, m).ExportedFunction("run"), []uint64{0})
+	err = call(t, t.Context(), m, []uint64{0})
 	var bug runtime.Error
 	if !strings.Contains(err.Error(), "assignment to entry in nil map") {
 		require.ErrorAs(t, err, &bug)

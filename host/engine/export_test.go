@@ -1,4 +1,0 @@
-package engine
-
-// SeesCallTrees says that guests are interruptible wherever they are.
-const SeesCallTrees = false

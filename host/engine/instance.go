@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/wasmnode/wasmnode/host/meter"
+)
+
+// Usage is what guest code has used.
+type Usage = meter.Usage
+
+// Pause says that the guest waits for a host function whose context this is, so that
+// its time is not the guest's, and returns what says that the guest goes on.
+func Pause(ctx context.Context) (resume func()) { return meter.Pause(ctx) }
+
+// Instance is an instantiated module with a fuel tank of its own. It serves one
+// goroutine at a time.
+type Instance struct {
+	api.Module
+	fuel meter.Fuel
+	// entered is the context of the call under way, for what the guest does that
+	// has no context of its own.
+	entered context.Context
+}
+
+// Instantiate makes an instance and runs its start functions. Ending ctx ends them,
+// wherever they are: in a loop, in a call tree, or asleep (cfg's Nanosleep is
+// replaced for that).
+//
+// # Errors
+//
+// What the start functions ended with ([ExitCode], [Interrupted], else a trap), a
+// [PanicError], or what does not link.
+func (m *Module) Instantiate(ctx context.Context, cfg wazero.ModuleConfig) (_ *Instance, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	i := &Instance{}
+	defer i.enter(ctx)()
+	defer recovered(&err)
+	i.Module, err = m.runtime.InstantiateModule(i.entered, m.compiled, cfg.WithNanosleep(i.sleep))
+	if err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// Call calls a function of the instance and leaves what it returns in stack, which
+// holds the arguments and has room for the results. Ending ctx ends the call. The
+// instance is not to be used again after any error.
+//
+// # Errors
+//
+// As those of [Module.Instantiate].
+func (i *Instance) Call(ctx context.Context, f api.Function, stack []uint64) (err error) {
+	defer i.enter(ctx)()
+	defer recovered(&err)
+	return f.CallWithStack(i.entered, stack)
+}
+
+// Usage returns what the start functions and all calls that have ended used. It must
+// not be called during a call.
+func (i *Instance) Usage() Usage { return i.fuel.Total() }
+
+// enter begins a call, and returns what ends it.
+func (i *Instance) enter(ctx context.Context) (leave func()) {
+	i.entered = i.fuel.Enter(ctx)
+	return func() {
+		i.fuel.Leave()
+		i.entered = nil
+	}
+}
+
+// sleep pauses the guest and ends it there when its call is over: a guest that
+// merely woke up would go back to sleep.
+func (i *Instance) sleep(ns int64) {
+	defer meter.Pause(i.entered)()
+	timer := time.NewTimer(time.Duration(ns))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-i.entered.Done():
+		panic(sys.NewExitError(sys.ExitCodeContextCanceled))
+	}
+}
