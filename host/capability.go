@@ -104,10 +104,10 @@ func write(m api.Module, ptr uint64, b []byte) {
 func printable(s string, limit int) string {
 	cut := len(s) > limit
 	if cut {
-		s = s[:limit]
-		for len(s) > 0 && !utf8.RuneStart(s[len(s)-1]) {
-			s = s[:len(s)-1]
+		for limit > 0 && !utf8.RuneStart(s[limit]) {
+			limit--
 		}
+		s = s[:limit]
 	}
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(s, string(utf8.RuneError)) {

@@ -1,0 +1,359 @@
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/host/internal/modtest"
+	"github.com/wasmnode/wasmnode/internal/guestbuild"
+)
+
+// logLine logs what is at messageAt: text, then fields.
+func logLine(level int32, text, fields int) []byte {
+	return modtest.Code(modtest.I32Const(level), modtest.I32Const(messageAt), modtest.I32Const(int32(text)),
+		modtest.I32Const(messageAt+int32(text)), modtest.I32Const(int32(fields)), modtest.Call(fnLog))
+}
+
+func TestALogLineIsThePluginsAndCannotPretend(t *testing.T) {
+	text := "started\x1b[31m\n{\"@level\":\"error\"}"
+	fields := mustMarshal(&wasmnodev1.LogFields{Fields: []*wasmnodev1.LogField{
+		{Key: "task", Value: "web\r1"}, {Key: "@module", Value: "node"}, {Key: "", Value: "\xff"},
+	}})
+	body := modtest.Code(logLine(int32(wasmnodev1.LogLevel_LOG_LEVEL_WARN), len(text), len(fields)), answer(0, 0))
+	w := newWorld(t, host.Limits{})
+	p := w.ready(t, guest(append([]byte(text), fields...), map[string][]byte{abi.OpDriverFingerprint: body}).Bytes(), host.Grants{})
+	_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+	require.NoError(t, err)
+	lines := w.logs.lines(t)
+	require.Len(t, lines, 1)
+	delete(lines[0], "@timestamp")
+	require.Equal(t, line{
+		"@level": "warn", "@module": "test", "@message": `started\u001b[31m\u000a{"@level":"error"}`,
+		"task": `web\u000d1`, "_module": "node", "_": "\ufffd",
+	}, lines[0])
+}
+
+func TestALongLogLineIsCut(t *testing.T) {
+	text := strings.Repeat("ä", 20)
+	w := newWorld(t, host.Limits{LogLineBytes: 7})
+	p := w.ready(t, guest([]byte(text), map[string][]byte{abi.OpDriverFingerprint: modtest.Code(logLine(3, len(text), 0), answer(0, 0))}).Bytes(), host.Grants{})
+	_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"äää…"}, w.logs.messages(t))
+}
+
+func TestAFloodOfLinesIsDroppedAndCounted(t *testing.T) {
+	body := modtest.Code(modtest.Times(1000, 1, logLine(3, 4, 0)), answer(0, 0))
+	w := newWorld(t, host.Limits{LogsPerSecond: 20})
+	p := w.ready(t, guest([]byte("spam"), map[string][]byte{abi.OpDriverFingerprint: body}).Bytes(), host.Grants{})
+	_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(w.logs.lines(t)), 40, "the burst")
+	require.Less(t, len(w.logs.lines(t)), 500)
+	require.Eventually(t, func() bool {
+		_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+		require.NoError(t, err)
+		for _, l := range w.logs.lines(t) {
+			if l["dropped"] != nil {
+				return true
+			}
+		}
+		return false
+	}, 5*time.Second, time.Millisecond)
+}
+
+func TestATaskEventIsAboutTheTaskOfTheCall(t *testing.T) {
+	scope := taskScope(t)
+	event := func(e *wasmnodev1.TaskEvent, scope *host.TaskScope) (*world, []byte) {
+		w := newWorld(t, host.Limits{})
+		message := mustMarshal(e)
+		p := w.ready(t, guest(message, map[string][]byte{abi.OpDriverFingerprint: ask(fnEvent, len(message))}).Bytes(), host.Grants{})
+		out, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, scope)
+		require.NoError(t, err)
+		return w, out
+	}
+	w, out := event(&wasmnodev1.TaskEvent{TaskId: scope.Config.Id, Message: "pulling\n" + strings.Repeat("x", 2000), Annotations: map[string]string{"image\x00": "a"}}, scope)
+	code, _ := told(t, out)
+	require.Zero(t, code)
+	require.Len(t, w.events, 1)
+	require.Equal(t, scope.Config.Id, w.events[0].TaskId)
+	require.True(t, strings.HasPrefix(w.events[0].Message, `pulling\u000axxx`))
+	require.Less(t, len(w.events[0].Message), 1100)
+	require.Equal(t, map[string]string{`image\u0000`: "a"}, w.events[0].Annotations)
+
+	w, out = event(&wasmnodev1.TaskEvent{TaskId: "another"}, scope)
+	require.Equal(t, abi.PermissionDenied, toldError(t, out).Code)
+	require.Empty(t, w.events)
+
+	many := map[string]string{}
+	for i := range 33 {
+		many[fmt.Sprint(i)] = ""
+	}
+	w, out = event(&wasmnodev1.TaskEvent{TaskId: scope.Config.Id, Annotations: many}, scope)
+	require.Equal(t, abi.InvalidArgument, toldError(t, out).Code)
+	require.Empty(t, w.events)
+}
+
+func TestAFloodOfEventsIsRefused(t *testing.T) {
+	w := newWorld(t, host.Limits{EventsPerSec: 5})
+	body := modtest.Code(
+		modtest.Times(1000, 1, modtest.I32Const(0), modtest.I32Const(0), modtest.Call(fnEvent), modtest.Drop),
+		modtest.Times(1000, 1, modtest.Call(fnRefresh)),
+		ask(fnEvent, 0))
+	p := w.ready(t, guest(nil, map[string][]byte{abi.OpDriverFingerprint: body}).Bytes(), host.Grants{})
+	out, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+	require.NoError(t, err)
+	refused := toldError(t, out)
+	require.Equal(t, abi.ResourceExhausted, refused.Code)
+	require.True(t, refused.Recoverable)
+	require.GreaterOrEqual(t, len(w.events), 10)
+	require.Less(t, len(w.events)+len(w.refreshs), 100)
+}
+
+func TestARefreshIsPassedOn(t *testing.T) {
+	w := newWorld(t, host.Limits{})
+	p := w.ready(t, guest(nil, map[string][]byte{abi.OpDriverFingerprint: modtest.Code(modtest.Call(fnRefresh), answer(0, 0))}).Bytes(), host.Grants{})
+	_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"test"}, w.refreshs)
+}
+
+func TestOutputGoesToTheTasksLogFiles(t *testing.T) {
+	write := func(stream int32) []byte {
+		return modtest.Code(modtest.I32Const(stream), modtest.I32Const(messageAt), modtest.I32Const(6), modtest.Call(fnTaskOutput), modtest.Drop)
+	}
+	body := modtest.Code(write(1), write(2), write(1), answer(0, 0))
+	p := newWorld(t, host.Limits{}).ready(t, guest([]byte("hello\n"), map[string][]byte{abi.OpDriverFingerprint: body}).Bytes(), host.Grants{})
+	scope := taskScope(t)
+	_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, scope)
+	require.NoError(t, err)
+	for path, want := range map[string]string{scope.Config.StdoutPath: "hello\nhello\n", scope.Config.StderrPath: "hello\n"} {
+		got, err := os.ReadFile(path + ".0")
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+}
+
+// started calls a guest that asks to start a program, as start_task does.
+func started(t *testing.T, w *world, scope *host.TaskScope, grant host.WasmGrant, r *wasmnodev1.WasmStartRequest) []byte {
+	t.Helper()
+	message := mustMarshal(r)
+	p := w.ready(t, guest(message, map[string][]byte{abi.OpDriverStartTask: ask(fnStart, len(message))}).Bytes(), host.Grants{Wasm: grant})
+	out, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, scope)
+	require.NoError(t, err)
+	return out
+}
+
+// program is a WASI command that returns at once.
+func program() []byte {
+	return (&modtest.Module{Pages: 1, Funcs: []modtest.Func{{Export: "_start"}}}).Bytes()
+}
+
+func put(t *testing.T, dir, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, content, 0o644))
+	return path
+}
+
+func TestAProgramStartsAsTheTasksWorkload(t *testing.T) {
+	granted := t.TempDir()
+	absolute := put(t, granted, "bin/app.wasm", program())
+	for name, c := range map[string]struct{ module string }{
+		"relative":              {"local/app.wasm"},
+		"absolute in the task":  {"TASK/local/app.wasm"},
+		"absolute and granted":  {absolute},
+		"in the shared one":     {"SHARED/app.wasm"},
+		"through a link inside": {"local/link.wasm"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, scope := newWorld(t, host.Limits{}), taskScope(t)
+			d := scope.Config.Directories
+			put(t, d.Task, "local/app.wasm", program())
+			put(t, d.Shared, "app.wasm", program())
+			require.NoError(t, os.Symlink("app.wasm", filepath.Join(d.Task, "local/link.wasm")))
+			module := strings.NewReplacer("TASK", d.Task, "SHARED", d.Shared).Replace(c.module)
+			code, message := told(t, started(t, w, scope, host.WasmGrant{Directories: []string{granted}}, &wasmnodev1.WasmStartRequest{Module: module}))
+			require.Zero(t, code)
+			var answer wasmnodev1.WasmStartResponse
+			require.NoError(t, answer.UnmarshalVT(message))
+			require.Equal(t, scope.Config.Id, answer.WorkloadId)
+			exit, err := w.workloads.Wait(t.Context(), scope.Config.Id)
+			require.NoError(t, err)
+			require.Zero(t, exit.ExitCode)
+		})
+	}
+}
+
+func TestAProgramOutOfReachIsNotStarted(t *testing.T) {
+	outside := t.TempDir()
+	put(t, outside, "secret.wasm", program())
+	for name, c := range map[string]struct {
+		request *wasmnodev1.WasmStartRequest
+		code    abi.Code
+		text    string
+	}{
+		"no path":          {&wasmnodev1.WasmStartRequest{}, abi.InvalidArgument, `"" is no path`},
+		"nothing there":    {&wasmnodev1.WasmStartRequest{Module: "local/none.wasm"}, abi.NotFound, "module local/none.wasm: no such file or directory"},
+		"parent":           {&wasmnodev1.WasmStartRequest{Module: "../../secret.wasm"}, abi.PermissionDenied, "leads out of the task's directory"},
+		"absolute":         {&wasmnodev1.WasmStartRequest{Module: outside + "/secret.wasm"}, abi.PermissionDenied, fmt.Sprintf(`add plugin "test" { grant { wasm { directories = [%q] } } }`, outside)},
+		"absolute parent":  {&wasmnodev1.WasmStartRequest{Module: "TASK/../../../../../../.." + outside + "/secret.wasm"}, abi.PermissionDenied, "neither in the task's directory nor granted"},
+		"link outside":     {&wasmnodev1.WasmStartRequest{Module: "out/secret.wasm"}, abi.FailedPrecondition, "escapes"},
+		"NUL":              {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm\x00"}, abi.InvalidArgument, "is no path"},
+		"directory":        {&wasmnodev1.WasmStartRequest{Module: "local"}, abi.InvalidArgument, "is not a file"},
+		"FIFO":             {&wasmnodev1.WasmStartRequest{Module: "local/fifo"}, abi.InvalidArgument, "is not a file"},
+		"no module":        {&wasmnodev1.WasmStartRequest{Module: "local/text"}, abi.InvalidArgument, "not a WebAssembly module"},
+		"mount of host":    {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "/etc", HostPath: "/etc"}}}, abi.PermissionDenied, "neither in the task's directory nor granted"},
+		"mount by a link":  {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "/x", HostPath: "out"}}}, abi.FailedPrecondition, "escapes"},
+		"relative target":  {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "x", HostPath: "local"}}}, abi.InvalidArgument, "is not absolute"},
+		"missing mount":    {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "/x", HostPath: "none"}}}, abi.NotFound, "mount none: no such file"},
+		"control in paths": {&wasmnodev1.WasmStartRequest{Module: "local/\x1b[2J"}, abi.NotFound, `local/\u001b[2J`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, scope := newWorld(t, host.Limits{}), taskScope(t)
+			d := scope.Config.Directories
+			put(t, d.Task, "local/app.wasm", program())
+			put(t, d.Task, "local/text", []byte("hello"))
+			require.NoError(t, syscall.Mkfifo(filepath.Join(d.Task, "local/fifo"), 0o600))
+			require.NoError(t, os.Symlink(outside, filepath.Join(d.Task, "out")))
+			c.request.Module = strings.Replace(c.request.Module, "TASK", d.Task, 1)
+			err := toldError(t, started(t, w, scope, host.WasmGrant{}, c.request))
+			require.Equal(t, c.code, err.Code, "%v", err)
+			require.ErrorContains(t, err, c.text)
+			list, listErr := w.workloads.List(t.Context())
+			require.NoError(t, listErr)
+			require.Empty(t, list)
+		})
+	}
+}
+
+func TestAReadOnlyVolumeStaysReadOnly(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles a program")
+	}
+	volume := t.TempDir()
+	put(t, volume, "in.txt", []byte("one two two"))
+	w, scope := newWorld(t, host.Limits{}), taskScope(t)
+	put(t, scope.Config.Directories.Task, "app.wasm", guestbuild.Program(t, "guest-examples/programs/files"))
+	scope.Config.Mounts = []*wasmnodev1.Mount{{HostPath: volume, TaskPath: "/data", ReadOnly: true}}
+	code, message := told(t, started(t, w, scope, host.WasmGrant{}, &wasmnodev1.WasmStartRequest{
+		Module: "app.wasm", Args: []string{"read:/data/in.txt", "write:/data/new=x"},
+		Mounts: []*wasmnodev1.Mount{{HostPath: volume, TaskPath: "/data"}}}))
+	require.Zero(t, code, "%s", message)
+	exit, err := w.workloads.Wait(t.Context(), scope.Config.Id)
+	require.NoError(t, err)
+	require.Equal(t, 1, exit.ExitCode)
+	stderr, err := os.ReadFile(scope.Config.StderrPath + ".0")
+	require.NoError(t, err)
+	require.Contains(t, string(stderr), "files: write:/data/new=x: ")
+	entries, err := os.ReadDir(volume)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+}
+
+func TestProgramsAreStartedOnlyWhereATaskStarts(t *testing.T) {
+	message := mustMarshal(&wasmnodev1.WasmStartRequest{Module: "app.wasm"})
+	p := newWorld(t, host.Limits{}).ready(t, guest(message, map[string][]byte{
+		abi.OpDriverFingerprint: ask(fnStart, len(message)),
+		abi.OpDriverStartTask:   ask(fnStart, len(message)),
+	}).Bytes(), host.Grants{})
+	for op, scope := range map[string]*host.TaskScope{abi.OpDriverFingerprint: taskScope(t), abi.OpDriverStartTask: nil} {
+		out, err := p.Call(t.Context(), op, nil, scope)
+		require.NoError(t, err)
+		require.Equal(t, abi.FailedPrecondition, toldError(t, out).Code)
+	}
+}
+
+func TestAPluginStartsNoMoreProgramsThanGranted(t *testing.T) {
+	w := newWorld(t, host.Limits{})
+	endless := (&modtest.Module{Pages: 1, Funcs: []modtest.Func{{Export: "_start", Body: modtest.Loop()}}}).Bytes()
+	message := mustMarshal(&wasmnodev1.WasmStartRequest{Module: "app.wasm"})
+	p := w.ready(t, guest(message, map[string][]byte{abi.OpDriverStartTask: ask(fnStart, len(message))}).Bytes(), host.Grants{Wasm: host.WasmGrant{MaxPrograms: 2}})
+	start := func(id string) []byte {
+		scope := taskScope(t)
+		scope.Config.Id = id
+		put(t, scope.Config.Directories.Task, "app.wasm", endless)
+		out, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, scope)
+		require.NoError(t, err)
+		return out
+	}
+	for _, id := range []string{"a", "b"} {
+		code, _ := told(t, start(id))
+		require.Zero(t, code)
+	}
+	err := toldError(t, start("c"))
+	require.Equal(t, abi.ResourceExhausted, err.Code)
+	require.True(t, err.Recoverable)
+	require.NoError(t, w.workloads.Destroy(context.Background(), "a"))
+	code, _ := told(t, start("c"))
+	require.Zero(t, code)
+}
+
+func TestADeniedProgramSaysWhatToGrant(t *testing.T) {
+	// Granted when it was loaded, taken away since: the call in flight is told.
+	w := newWorld(t, host.Limits{})
+	p := w.load(t, guest(nil, map[string][]byte{abi.OpDriverStartTask: ask(fnStart, 0)}).Bytes())
+	out, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, taskScope(t))
+	require.NoError(t, err)
+	require.Equal(t, abi.PermissionDenied, toldError(t, out).Code)
+}
+
+func TestAPluginSeesTheDirectoriesGrantedAndNoOther(t *testing.T) {
+	// The guest opens "file" in its first directory, descriptor 3.
+	dir := t.TempDir()
+	put(t, dir, "file", []byte("x"))
+	module := guest([]byte("file"), nil)
+	module.Imports[fnRead] = modtest.Import{Module: abi.ModuleWASI, Name: "path_open", Type: modtest.Type{
+		Params:  []byte{modtest.I32, modtest.I32, modtest.I32, modtest.I32, modtest.I32, modtest.I64, modtest.I64, modtest.I32, modtest.I32},
+		Results: []byte{modtest.I32},
+	}}
+	openFile := func(create int32) []byte {
+		return modtest.Code(
+			modtest.I32Const(inputAt), // where the errno goes
+			modtest.I32Const(3), modtest.I32Const(0), modtest.I32Const(messageAt), modtest.I32Const(4), modtest.I32Const(create),
+			modtest.I64Const(1<<6|1<<1), modtest.I64Const(0), modtest.I32Const(0), modtest.I32Const(inputAt+8), modtest.Call(fnRead),
+			modtest.Store(), answer(inputAt, 4))
+	}
+	for i, f := range module.Funcs {
+		switch f.Export {
+		case abi.OpDriverFingerprint:
+			module.Funcs[i].Body = openFile(0)
+		case abi.OpDriverStartTask:
+			module.Funcs[i].Body = openFile(8) // O_TRUNC
+		}
+	}
+	for name, c := range map[string]struct {
+		grant       host.FSGrant
+		read, write bool
+	}{
+		"nothing":    {host.FSGrant{}, false, false},
+		"read only":  {host.FSGrant{ReadOnly: []string{dir}}, true, false},
+		"read write": {host.FSGrant{ReadWrite: []string{dir}}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newWorld(t, host.Limits{}).ready(t, module.Bytes(), host.Grants{FS: c.grant})
+			out, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, nil)
+			require.NoError(t, err)
+			require.Equal(t, c.write, out[0] == 0, "errno %d", out[0])
+			if c.read && !c.write {
+				got, err := os.ReadFile(filepath.Join(dir, "file"))
+				require.NoError(t, err)
+				require.Equal(t, "x", string(got))
+			}
+		})
+	}
+	p := newWorld(t, host.Limits{}).load(t, module.Bytes())
+	require.ErrorContains(t, p.Configure(t.Context(), host.Grants{FS: host.FSGrant{ReadOnly: []string{dir + "/none"}}}, nil), "granted directory")
+}
