@@ -3,10 +3,15 @@ package alloc
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 
-	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/nomad/api"
+
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/broadcast"
+	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -18,84 +23,303 @@ var ErrUnknownTask = errors.New("alloc: unknown task")
 var ErrNotRunning = errors.New("alloc: not running")
 
 // Runner runs one allocation. All methods may be called concurrently, in any order,
-// and any number of times.
-type Runner struct{}
+// and any number of times; Restore is called before all others, or not at all.
+type Runner struct {
+	cfg    Config
+	logger hclog.Logger
+	dir    *allocdir.Dir
+	hooks  []hook
+	group  []*api.Task // as the runner was made; the set of tasks never changes
+	tasks  []*task.Runner
+	byName map[string]*task.Runner
+	order  *lifecycle
+	cast   broadcast.Broadcaster
+
+	// wake tells the loop to look at everything anew; capacity 1, so that any number
+	// of reasons is one look.
+	wake chan struct{}
+	// idle ends what the loop waits for before the tasks: the allocation is to be
+	// killed or left.
+	idle       context.Context
+	cancelIdle context.CancelFunc
+
+	told bool // a state was reported; the loop's own
+
+	waitCh     chan struct{}
+	shutdownCh chan struct{}
+	destroyCh  chan struct{}
+
+	mu       sync.RWMutex
+	alloc    *structs.Allocation
+	pending  *structs.Allocation // the newest update that was not applied; nil: none
+	state    *structs.AllocationState
+	failure  string // forces the client status to failed; empty: not
+	waiting  bool
+	launched bool // Run was called, or never will be
+	leaving  bool // Shutdown was called
+	dying    bool // Destroy was called
+	done     bool // the run has ended
+}
 
 // New makes a runner of an allocation. Nothing is started or written. It fails when
 // the group or a task's resources are missing from the allocation.
-func New(cfg Config) (*Runner, error) { return nil, errors.New("alloc: not built yet") }
+func New(cfg Config) (*Runner, error) {
+	group := cfg.Alloc.Group()
+	if group == nil {
+		return nil, fmt.Errorf("alloc: failed to lookup task group %q", cfg.Alloc.TaskGroup)
+	}
+	if cfg.Watcher == nil {
+		cfg.Watcher = NoWatcher{}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = hclog.NewNullLogger()
+	}
+	r := &Runner{
+		cfg: cfg, alloc: cfg.Alloc, group: group.Tasks,
+		logger:     cfg.Logger.With("alloc_id", cfg.Alloc.ID),
+		dir:        allocdir.New(cfg.AllocsDir, cfg.Alloc.ID),
+		order:      newLifecycle(group.Tasks),
+		byName:     make(map[string]*task.Runner, len(group.Tasks)),
+		wake:       make(chan struct{}, 1),
+		waitCh:     make(chan struct{}),
+		shutdownCh: make(chan struct{}),
+		destroyCh:  make(chan struct{}),
+	}
+	r.idle, r.cancelIdle = context.WithCancel(context.Background())
+	r.hooks = r.buildHooks()
+	for _, t := range group.Tasks {
+		if err := r.addTask(t); err != nil {
+			return nil, err
+		}
+	}
+	r.state = r.compute(r.alloc.DeploymentStatus.Copy())
+	return r, nil
+}
+
+func (r *Runner) addTask(t *api.Task) error {
+	dir, err := r.dir.Task(t.Name)
+	if err != nil {
+		return fmt.Errorf("alloc: failed creating runner for task %q: %w", t.Name, err)
+	}
+	if r.byName[t.Name] != nil {
+		return fmt.Errorf("alloc: task %q is in the group twice", t.Name)
+	}
+	of := stageOf(t)
+	tr, err := task.New(task.Config{
+		Alloc: r.alloc, Task: t.Name, Node: r.cfg.Node, Dir: dir, State: r.cfg.State,
+		Dispense: r.cfg.Dispense, Limits: r.cfg.Limits, Logger: r.logger, Changed: r.poke,
+		Gate: func() <-chan struct{} { return r.order.gate(of) },
+	})
+	if err != nil {
+		return fmt.Errorf("alloc: failed creating runner for task %q: %w", t.Name, err)
+	}
+	r.tasks, r.byName[t.Name] = append(r.tasks, tr), tr
+	return nil
+}
 
 // Restore reads back what an earlier agent stored of the allocation. It is called
 // before Run or not at all. After an error the owner calls Fail and Destroy.
-func (r *Runner) Restore() error { return nil }
+func (r *Runner) Restore() error {
+	stored, err := r.cfg.State.AllocationState(r.alloc.ID)
+	if err != nil {
+		return fmt.Errorf("alloc: restore: %w", err)
+	}
+	for _, t := range r.tasks {
+		if err := t.Restore(); err != nil {
+			return fmt.Errorf("alloc: restore: %w", err)
+		}
+	}
+	deployment := r.alloc.DeploymentStatus
+	if stored != nil {
+		deployment = stored.DeploymentStatus
+	}
+	r.mu.Lock()
+	r.state = r.compute(deployment.Copy())
+	r.mu.Unlock()
+	if r.started() && !r.state.ClientStatus.Terminal() && !r.dir.Exists() {
+		return errors.New("alloc: restore: allocation directory is inaccessible")
+	}
+	return nil
+}
+
+// started reports whether a task of the allocation was ever prepared.
+func (r *Runner) started() bool {
+	for _, t := range r.tasks {
+		if !t.State().StartedAt.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// poke wakes the loop.
+func (r *Runner) poke() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
 
 // Run runs the allocation and returns when its tasks have ended for good or the
 // runner was shut down. Further calls return at once.
-func (r *Runner) Run() {}
+func (r *Runner) Run() {
+	r.mu.Lock()
+	launched := r.launched
+	r.launched = true
+	r.mu.Unlock()
+	if !launched {
+		r.run()
+	}
+}
 
 // Update hands over the control plane's new version of the allocation. It never
 // blocks: of updates that come faster than they are applied, only the one with the
 // highest AllocModifyIndex is. After the run has ended it does nothing.
-func (r *Runner) Update(a *structs.Allocation) {}
+func (r *Runner) Update(a *structs.Allocation) {
+	r.mu.Lock()
+	if !r.done && (r.pending == nil || a.AllocModifyIndex >= r.pending.AllocModifyIndex) {
+		r.pending = a
+	}
+	r.mu.Unlock()
+	r.poke()
+}
 
 // Fail forces the allocation's client status to failed: it could not be restored or
 // set up.
-func (r *Runner) Fail(description string) {}
+func (r *Runner) Fail(description string) {
+	r.mu.Lock()
+	r.failure = description
+	r.state = r.compute(r.state.DeploymentStatus)
+	r.mu.Unlock()
+	r.poke()
+}
 
 // Shutdown makes the runner leave its tasks running and return. It does not wait.
-func (r *Runner) Shutdown() {}
+func (r *Runner) Shutdown() {
+	r.mu.Lock()
+	if r.leaving || r.dying {
+		r.mu.Unlock()
+		return
+	}
+	r.leaving = true
+	launched := r.launched
+	r.launched = true
+	r.mu.Unlock()
+	r.cancelIdle()
+	if !launched {
+		r.finish()
+	}
+	for _, t := range r.tasks {
+		t.Shutdown()
+	}
+	r.poke()
+	go func() {
+		<-r.waitCh
+		r.cast.Close()
+		close(r.shutdownCh)
+	}()
+}
 
 // ShutdownCh is closed when a shutdown, or the destruction, has finished.
-func (r *Runner) ShutdownCh() <-chan struct{} { return nil }
+func (r *Runner) ShutdownCh() <-chan struct{} { return r.shutdownCh }
 
 // Destroy kills what still runs, removes the allocation's directory, and forgets it
 // in the store. It does not wait. It works before, during and without Run.
-func (r *Runner) Destroy() {}
+func (r *Runner) Destroy() {
+	r.mu.Lock()
+	if r.dying {
+		r.mu.Unlock()
+		return
+	}
+	r.dying = true
+	leaving, launched := r.leaving, r.launched
+	r.launched = true
+	r.mu.Unlock()
+	r.cancelIdle()
+	r.poke()
+	if !launched {
+		go r.run()
+	}
+	go r.destroy(leaving)
+}
+
+// destroy waits for the run's end, which Destroy has asked for, and removes the rest.
+func (r *Runner) destroy(left bool) {
+	if left {
+		<-r.shutdownCh
+		var all sync.WaitGroup
+		for _, t := range r.tasks {
+			all.Go(t.Finish)
+		}
+		all.Wait()
+	} else {
+		<-r.waitCh
+	}
+	r.destroyHooks()
+	if err := r.cfg.State.DeleteAllocation(r.alloc.ID); err != nil {
+		r.logger.Error("forget the allocation", "error", err)
+	}
+	r.cast.Close()
+	if !left {
+		close(r.shutdownCh)
+	}
+	close(r.destroyCh)
+}
 
 // DestroyCh is closed when everything of the allocation is gone.
-func (r *Runner) DestroyCh() <-chan struct{} { return nil }
+func (r *Runner) DestroyCh() <-chan struct{} { return r.destroyCh }
+
+// IsDestroyed reports whether DestroyCh is closed.
+func (r *Runner) IsDestroyed() bool {
+	select {
+	case <-r.destroyCh:
+		return true
+	default:
+		return false
+	}
+}
 
 // WaitCh is closed when Run has returned, or never will.
-func (r *Runner) WaitCh() <-chan struct{} { return nil }
+func (r *Runner) WaitCh() <-chan struct{} { return r.waitCh }
+
+// finish makes the run's end known.
+func (r *Runner) finish() {
+	r.mu.Lock()
+	r.done, r.pending = true, nil
+	r.mu.Unlock()
+	close(r.waitCh)
+}
 
 // Alloc is the allocation as the control plane sent it last. It is read-only and
 // never holds what happened on the node; that is AllocState.
-func (r *Runner) Alloc() *structs.Allocation { return nil }
-
-// AllocState is what has become of the allocation, as a copy.
-func (r *Runner) AllocState() *structs.AllocationState { return nil }
-
-// AllocDir is the allocation's directory.
-func (r *Runner) AllocDir() *allocdir.Dir { return nil }
-
-// Listener receives the allocation's states, the newest last. The caller closes it.
-func (r *Runner) Listener() *broadcast.Listener { return nil }
-
-// Waiting says what the allocation waits for before it starts; empty: nothing.
-func (r *Runner) Waiting() string { return "" }
-
-// IsDestroyed reports whether DestroyCh is closed.
-func (r *Runner) IsDestroyed() bool { return false }
-
-// RestartTask restarts one running task, or ends its restart delay. It returns
-// when the restart is under way. Errors: ErrUnknownTask, ErrNotRunning.
-func (r *Runner) RestartTask(task, reason string) error { return nil }
-
-// RestartRunning restarts the tasks that run and ends the delay of those that
-// wait for their restart.
-func (r *Runner) RestartRunning(reason string) error { return nil }
-
-// RestartAll restarts every task, those that have ended too.
-func (r *Runner) RestartAll(reason string) error { return nil }
-
-// Signal sends a signal, by name ("SIGHUP" or "HUP"), to one task, or to all that run
-// when task is empty. An unknown signal is an error and sends nothing.
-func (r *Runner) Signal(ctx context.Context, task, signal, reason string) error { return nil }
-
-// Stats is what the running tasks use now; one task's, or all when task is empty.
-func (r *Runner) Stats(ctx context.Context, task string) (map[string]*wasmnodev1.TaskStats, error) {
-	return nil, nil
+func (r *Runner) Alloc() *structs.Allocation {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.alloc
 }
 
-// DriverEvent records what a driver says of a task, as an event of the task.
-func (r *Runner) DriverEvent(task string, e *wasmnodev1.TaskEvent) error { return nil }
+// AllocState is what has become of the allocation, as a copy.
+func (r *Runner) AllocState() *structs.AllocationState {
+	r.mu.RLock()
+	s := r.state
+	r.mu.RUnlock()
+	return s.Copy()
+}
+
+// AllocDir is the allocation's directory.
+func (r *Runner) AllocDir() *allocdir.Dir { return r.dir }
+
+// Listener receives the allocation's states, the newest last. The caller closes it.
+// Its channel is closed when the run has ended or was shut down.
+func (r *Runner) Listener() *broadcast.Listener { return r.cast.Listen() }
+
+// Waiting says what the allocation waits for before it starts; empty: nothing.
+func (r *Runner) Waiting() string {
+	r.mu.RLock()
+	waiting := r.waiting
+	r.mu.RUnlock()
+	if !waiting {
+		return ""
+	}
+	return r.cfg.Watcher.Waiting()
+}

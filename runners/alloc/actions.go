@@ -1,0 +1,146 @@
+package alloc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/runners/task"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// active is ErrNotRunning unless the allocation runs and is to go on.
+func (r *Runner) active() error {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.alloc.ServerTerminal() || r.state.ClientStatus.Terminal() || r.leaving || r.dying || r.done {
+		return ErrNotRunning
+	}
+	return nil
+}
+
+// RestartTask restarts one running task, or ends its restart delay. It returns
+// when the restart is under way. Errors: ErrUnknownTask, ErrNotRunning,
+// [task.ErrNotRunning].
+func (r *Runner) RestartTask(name, reason string) error {
+	t := r.byName[name]
+	if t == nil {
+		return fmt.Errorf("%w: %q", ErrUnknownTask, name)
+	}
+	if err := r.active(); err != nil {
+		return err
+	}
+	return t.Restart(task.RestartRequest{Reason: reason})
+}
+
+// RestartRunning restarts the tasks that run and ends the delay of those that
+// wait for their restart.
+func (r *Runner) RestartRunning(reason string) error {
+	return r.restartEach(task.RestartRequest{Reason: reason})
+}
+
+// RestartAll restarts every task, those that have ended too, in the order of their life
+// cycle.
+func (r *Runner) RestartAll(reason string) error {
+	if err := r.active(); err != nil {
+		return err
+	}
+	r.order.restart()
+	defer r.poke()
+	return r.restartEach(task.RestartRequest{Reason: reason, Force: true})
+}
+
+func (r *Runner) restartEach(req task.RestartRequest) error {
+	if err := r.active(); err != nil {
+		return err
+	}
+	var errs []error
+	for _, t := range r.group {
+		if stageOf(t) == poststop {
+			continue
+		}
+		if err := r.byName[t.Name].Restart(req); err != nil && !errors.Is(err, task.ErrNotRunning) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Signal sends a signal, by name ("SIGHUP" or "HUP"), to one task, or to all that run
+// when name is empty. An unknown signal is an error and sends nothing.
+func (r *Runner) Signal(ctx context.Context, name, signal, reason string) error {
+	if _, err := task.ParseSignal(signal); err != nil {
+		return err
+	}
+	if err := r.active(); err != nil {
+		return err
+	}
+	if name != "" {
+		t := r.byName[name]
+		if t == nil {
+			return fmt.Errorf("%w: %q", ErrUnknownTask, name)
+		}
+		return t.Signal(ctx, signal, reason)
+	}
+	var errs []error
+	sent := false
+	for _, t := range r.tasks {
+		err := t.Signal(ctx, signal, reason)
+		sent = sent || err == nil
+		if err != nil && !errors.Is(err, task.ErrNotRunning) {
+			errs = append(errs, fmt.Errorf("failed to signal task %q: %w", t.Name(), err))
+		}
+	}
+	if !sent && errs == nil {
+		return task.ErrNotRunning
+	}
+	return errors.Join(errs...)
+}
+
+// Stats is what the running tasks use now; one task's, or all when name is empty. Tasks
+// that do not run are left out.
+func (r *Runner) Stats(ctx context.Context, name string) (map[string]*wasmnodev1.TaskStats, error) {
+	usage, err := r.Usage(ctx, name)
+	out := make(map[string]*wasmnodev1.TaskStats, len(usage))
+	for task, u := range usage {
+		out[task] = u.Now
+	}
+	return out, err
+}
+
+// Usage is Stats with the measurements before, from which rates can be computed.
+func (r *Runner) Usage(ctx context.Context, name string) (map[string]task.Usage, error) {
+	out := map[string]task.Usage{}
+	var errs []error
+	for _, t := range r.tasks {
+		if name != "" && t.Name() != name {
+			continue
+		}
+		u, err := t.Stats(ctx)
+		switch {
+		case err == nil:
+			out[t.Name()] = u
+		case !errors.Is(err, task.ErrNotRunning):
+			errs = append(errs, fmt.Errorf("task %q: %w", t.Name(), err))
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// DriverEvent records what a driver says of a task, as an event of the task.
+func (r *Runner) DriverEvent(name string, e *wasmnodev1.TaskEvent) error {
+	t := r.byName[name]
+	if t == nil {
+		return fmt.Errorf("%w: %q", ErrUnknownTask, name)
+	}
+	t.DriverEvent(e)
+	return nil
+}
+
+// Reconnected records on every task that the control plane is back.
+func (r *Runner) Reconnected() {
+	for _, t := range r.tasks {
+		t.Emit(structs.NewTaskEvent(structs.EventReconnected))
+	}
+}

@@ -1,0 +1,111 @@
+package alloc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// hook is a step of an allocation's life. Each kind is an interface of one method.
+type hook interface{ name() string }
+
+// prerunHook prepares the allocation, before its tasks. The context ends when the
+// allocation is killed or the agent stops.
+type prerunHook interface {
+	hook
+	prerun(ctx context.Context) error
+}
+
+// postrunHook runs after the tasks, all of them whatever fails, also if prerun did not.
+type postrunHook interface {
+	hook
+	postrun() error
+}
+
+// destroyHook removes what the allocation has; also if nothing else ran.
+type destroyHook interface {
+	hook
+	destroy() error
+}
+
+func (r *Runner) buildHooks() []hook {
+	return []hook{dirHook{r}, awaitHook{r}, migrateHook{r}}
+}
+
+// prerun runs the prerun hooks up to the first that fails.
+func (r *Runner) prerun(ctx context.Context) error {
+	for _, h := range r.hooks {
+		p, ok := h.(prerunHook)
+		if !ok {
+			continue
+		}
+		if err := p.prerun(ctx); err != nil {
+			return fmt.Errorf("pre-run hook %q failed: %w", h.name(), err)
+		}
+	}
+	return nil
+}
+
+func (r *Runner) postrun() {
+	for _, h := range r.hooks {
+		if p, ok := h.(postrunHook); ok {
+			if err := p.postrun(); err != nil {
+				r.logger.Error("post-run hook failed", "hook", h.name(), "error", err)
+			}
+		}
+	}
+}
+
+func (r *Runner) destroyHooks() {
+	for _, h := range r.hooks {
+		if d, ok := h.(destroyHook); ok {
+			if err := d.destroy(); err != nil {
+				r.logger.Error("destroy hook failed", "hook", h.name(), "error", err)
+			}
+		}
+	}
+}
+
+// dirHook builds and removes the allocation's directory.
+type dirHook struct{ r *Runner }
+
+func (dirHook) name() string                     { return "alloc_dir" }
+func (h dirHook) prerun(_ context.Context) error { return h.r.dir.Build() }
+func (h dirHook) destroy() error                 { return h.r.dir.Destroy() }
+
+// awaitHook waits for the allocations that have to end before this one.
+type awaitHook struct{ r *Runner }
+
+func (awaitHook) name() string { return "await_previous_allocations" }
+
+func (h awaitHook) prerun(ctx context.Context) error {
+	if what := h.r.cfg.Watcher.Waiting(); what != "" {
+		for _, t := range h.r.tasks {
+			t.Emit(structs.NewTaskEvent(structs.EventHookMessage).WithMessage(what))
+		}
+	}
+	return h.r.cfg.Watcher.Wait(ctx)
+}
+
+// migrateHook takes over the previous allocation's disk. If that fails the allocation
+// starts with an empty one.
+type migrateHook struct{ r *Runner }
+
+func (migrateHook) name() string { return "migrate_disk" }
+
+func (h migrateHook) prerun(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, migrateTimeout)
+	defer cancel()
+	names := make([]string, 0, len(h.r.tasks))
+	for _, t := range h.r.tasks {
+		names = append(names, t.Name())
+	}
+	err := h.r.cfg.Watcher.Migrate(bounded, h.r.dir, names)
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	h.r.logger.Warn("the previous allocation's disk is lost", "error", err)
+	return errors.Join(h.r.dir.Destroy(), h.r.dir.Build())
+}

@@ -1,0 +1,399 @@
+package alloc
+
+import (
+	"maps"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// loop is what the runner's one goroutine knows. It never waits for a task, a driver or
+// the control plane: whatever happens wakes it, it looks at everything anew, says what
+// is to be done, and goes back to sleep.
+type loop struct {
+	r       *Runner
+	kill    *killing     // nil: nothing is to be killed
+	health  *healthWatch // nil: nobody asks, or it is decided
+	expires time.Time    // of max_run_duration; zero: never
+	expired bool
+	running bool // the tasks' runners were started
+	timer   *time.Timer
+}
+
+// run runs the allocation.
+func (r *Runner) run() {
+	defer r.finish()
+	l := &loop{r: r, timer: time.NewTimer(time.Hour)}
+	defer l.timer.Stop()
+	alloc := r.Alloc()
+	if r.should(alloc) {
+		if d := r.AllocState().DeploymentStatus; d == nil || d.Healthy == nil {
+			l.health = newHealthWatch(alloc, time.Now())
+		}
+		l.expires = expiry(alloc)
+	} else {
+		l.begin(nil)
+	}
+	prepared := l.prepare()
+	tasks := make(chan struct{}) // closed when all tasks' runners have returned
+	l.step()
+	for {
+		select {
+		case err := <-prepared:
+			prepared = nil
+			l.step() // who ended the preparation has said why before
+			if r.isLeaving() {
+				return
+			}
+			l.start(err, tasks)
+		case <-tasks:
+			l.end()
+			return
+		case <-r.wake:
+		case <-l.timer.C:
+		}
+		l.step()
+	}
+}
+
+// should reports whether the allocation's tasks are to run.
+func (r *Runner) should(a *structs.Allocation) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return !a.Terminal() && !r.state.ClientStatus.Terminal() && !r.dying
+}
+
+func (r *Runner) isLeaving() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.leaving
+}
+
+// prepare runs the prerun hooks in a goroutine, whose end the loop waits for. An
+// allocation that is not to run is not prepared.
+func (l *loop) prepare() <-chan error {
+	prepared := make(chan error, 1)
+	if l.kill != nil {
+		prepared <- nil
+		return prepared
+	}
+	l.setWaiting(true)
+	go func() { prepared <- l.r.prerun(l.r.idle) }()
+	return prepared
+}
+
+func (l *loop) setWaiting(is bool) {
+	l.r.mu.Lock()
+	defer l.r.mu.Unlock()
+	l.r.waiting = is
+}
+
+// start starts the tasks' runners. When the allocation could not be prepared, they only
+// end what an earlier agent may have left running, and fail.
+func (l *loop) start(err error, tasks chan struct{}) {
+	l.setWaiting(false)
+	l.running = true
+	if err != nil && l.kill == nil && l.r.idle.Err() == nil {
+		for _, t := range l.r.tasks {
+			t.FailSetup("failed to setup alloc: " + err.Error())
+		}
+	}
+	if l.kill != nil {
+		// What did not start is not worth an order, nor what comes after it.
+		l.killAll()
+	}
+	ended := make(chan struct{}, len(l.r.tasks))
+	for _, t := range l.r.tasks {
+		go func() {
+			t.Run()
+			ended <- struct{}{}
+		}()
+	}
+	go func() {
+		for range l.r.tasks {
+			<-ended
+		}
+		close(tasks)
+	}()
+}
+
+// killAll kills every task that does not run yet.
+func (l *loop) killAll() {
+	for _, t := range l.r.tasks {
+		if t.State().State == structs.TaskPending {
+			t.Kill(nil)
+		}
+	}
+}
+
+// begin begins to kill; nil: for no other reason than that somebody wants it. An order
+// that goes on is not changed, but what it spares may be killed too.
+func (l *loop) begin(k *killing) {
+	if k == nil {
+		k = &killing{}
+	}
+	if l.kill != nil {
+		l.kill.poststop = l.kill.poststop || k.poststop
+		return
+	}
+	if group := l.r.Alloc().Group(); group != nil && group.ShutdownDelay != nil && *group.ShutdownDelay > 0 && l.running {
+		k.until = time.Now().Add(*group.ShutdownDelay)
+	}
+	l.kill = k
+	l.r.cancelIdle()
+}
+
+// step looks at everything.
+func (l *loop) step() {
+	r := l.r
+	now := time.Now()
+	l.applyUpdate()
+	r.mu.RLock()
+	dying, leaving := r.dying, r.leaving
+	r.mu.RUnlock()
+	states := r.states()
+	switch {
+	case dying:
+		l.begin(&killing{poststop: true})
+	case l.kill == nil && l.running:
+		if k := verdict(r.group, states); k != nil {
+			l.begin(k)
+		}
+	}
+	if !l.expires.IsZero() && !now.Before(l.expires) && !l.expired && live(states) {
+		l.expired = true
+		l.begin(&killing{poststop: true})
+	}
+	if !leaving {
+		l.advance(states, now)
+		r.order.step(states)
+	}
+	l.report(states, now)
+	l.sleep(now)
+}
+
+// advance kills the tasks whose turn it is, and releases all when none is alive any more.
+func (l *loop) advance(states map[string]*structs.TaskState, now time.Time) {
+	if !l.running {
+		return
+	}
+	if l.kill != nil {
+		for _, t := range l.kill.doomed(l.r.group, states, now) {
+			var reason *structs.TaskEvent
+			if l.kill.reason != nil {
+				reason = l.kill.reason(t)
+			}
+			l.r.byName[t.Name].Kill(reason)
+		}
+	}
+	for _, t := range l.r.group {
+		if stageOf(t) != poststop && states[t.Name].State != structs.TaskDead {
+			return
+		}
+	}
+	for _, t := range l.r.group {
+		if stageOf(t) != poststop {
+			l.r.byName[t.Name].Kill(nil) // dead: it is only released
+		}
+	}
+}
+
+// sleep sets the timer to what is due next.
+func (l *loop) sleep(now time.Time) {
+	var next time.Time
+	due := func(t time.Time) {
+		if !t.IsZero() && t.After(now) && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	if l.kill != nil {
+		due(l.kill.until)
+	}
+	if !l.expired {
+		due(l.expires)
+	}
+	if l.health != nil {
+		_, _, at := l.health.step(l.r.group, l.r.states(), now)
+		due(at)
+	}
+	l.timer.Stop()
+	if !next.IsZero() {
+		l.timer.Reset(next.Sub(now))
+	}
+}
+
+// end is after the last task.
+func (l *loop) end() {
+	if l.r.isLeaving() {
+		return
+	}
+	l.r.postrun()
+	l.step()
+	l.r.cast.Close()
+}
+
+// applyUpdate applies the newest update. A stop is an update too.
+func (l *loop) applyUpdate() {
+	r := l.r
+	r.mu.Lock()
+	next, before := r.pending, r.alloc
+	r.pending = nil
+	if next != nil && next.AllocModifyIndex >= before.AllocModifyIndex {
+		r.alloc = next
+	} else {
+		next = nil
+	}
+	r.mu.Unlock()
+	if next == nil {
+		return
+	}
+	if !next.Terminal() {
+		l.updateHealth(before, next)
+		l.expires = expiry(next)
+		for _, t := range r.tasks {
+			t.Update(next)
+		}
+	}
+	if next.ServerTerminal() && !before.ServerTerminal() {
+		l.begin(nil)
+	}
+}
+
+// updateHealth watches anew when the allocation has become part of another deployment.
+func (l *loop) updateHealth(before, next *structs.Allocation) {
+	if before.DeploymentID == next.DeploymentID {
+		return
+	}
+	l.r.mu.Lock()
+	s := *l.r.state
+	s.DeploymentStatus = nil
+	l.r.state = &s
+	l.r.mu.Unlock()
+	l.health = newHealthWatch(next, time.Now())
+}
+
+// expiry is when max_run_duration is over, counted from the allocation's creation.
+func expiry(a *structs.Allocation) time.Time {
+	group := a.Group()
+	if group == nil || group.MaxRunDuration == nil || *group.MaxRunDuration <= 0 || a.CreateTime == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, a.CreateTime).Add(*group.MaxRunDuration)
+}
+
+func live(states map[string]*structs.TaskState) bool {
+	for _, s := range states {
+		if s.State != structs.TaskDead {
+			return true
+		}
+	}
+	return false
+}
+
+// states are the tasks' states, by name. They are read-only.
+func (r *Runner) states() map[string]*structs.TaskState {
+	states := make(map[string]*structs.TaskState, len(r.tasks))
+	for _, t := range r.tasks {
+		states[t.Name()] = t.State()
+	}
+	return states
+}
+
+// compute is the allocation's state as its tasks have it. It is called by the loop, or
+// under r.mu before there is one.
+func (r *Runner) compute(d *structs.DeploymentStatus) *structs.AllocationState {
+	s := &structs.AllocationState{ID: r.alloc.ID, TaskStates: r.states(), DeploymentStatus: d}
+	s.ClientStatus, s.ClientDescription = structs.ClientStatusOf(s.TaskStates)
+	if s.ClientStatus == "" {
+		s.ClientStatus = structs.ClientPending
+	}
+	if r.failure != "" {
+		s.ClientStatus, s.ClientDescription = structs.ClientFailed, r.failure
+	}
+	return s
+}
+
+const expiredDescription = "allocation exceeded max_run_duration"
+
+// report computes the allocation's state and, if it is another one, tells everybody.
+func (l *loop) report(states map[string]*structs.TaskState, now time.Time) {
+	r := l.r
+	r.mu.Lock()
+	before := r.state
+	next := r.compute(before.DeploymentStatus)
+	next.TaskStates = states
+	if l.expired && next.ClientStatus.Terminal() && r.failure == "" {
+		next.ClientStatus, next.ClientDescription = structs.ClientComplete, expiredDescription
+	}
+	why := l.judgeHealth(next, now)
+	r.state = next
+	r.mu.Unlock()
+	for _, t := range why {
+		r.byName[t.task].Emit(structs.NewTaskEvent(structs.EventAllocUnhealthy).WithMessage(t.why))
+	}
+	r.publish(before, next)
+}
+
+// publish makes a new state durable, as far as the tasks' own states do not say it
+// already, and tells it.
+func (r *Runner) publish(before, next *structs.AllocationState) {
+	statusSame := before.ClientStatus == next.ClientStatus && before.ClientDescription == next.ClientDescription &&
+		before.DeploymentStatus == next.DeploymentStatus
+	if !statusSame {
+		stored := *next
+		stored.TaskStates = nil
+		if err := r.cfg.State.PutAllocationState(&stored); err != nil {
+			r.logger.Error("allocation state is not durable", "error", err)
+		}
+	}
+	// Task states are replaced, never changed: the same pointers are the same states.
+	if statusSame && maps.Equal(before.TaskStates, next.TaskStates) && r.reported() {
+		return
+	}
+	r.cfg.StateUpdated(next)
+	_ = r.cast.Send(next) // closed: nobody is to hear of it any more
+}
+
+// reported reports whether a state was told before, and from now on says yes.
+func (r *Runner) reported() bool {
+	was := r.told
+	r.told = true
+	return was
+}
+
+type unhealthy struct{ task, why string }
+
+// judgeHealth decides the allocation's health, once, and gives what its tasks are to be
+// told. It is called under r.mu.
+func (l *loop) judgeHealth(next *structs.AllocationState, now time.Time) []unhealthy {
+	deployed := l.r.alloc.DeploymentID != ""
+	if l.health == nil || l.kill != nil && !next.ClientStatus.Terminal() {
+		return nil
+	}
+	healthy, why, _ := l.health.step(l.r.group, next.TaskStates, now)
+	if healthy == nil {
+		return nil
+	}
+	l.health = nil
+	d := &structs.DeploymentStatus{Healthy: healthy, Timestamp: now.UTC()}
+	if next.DeploymentStatus != nil {
+		d.Canary = next.DeploymentStatus.Canary
+	}
+	next.DeploymentStatus = d
+	if *healthy || !deployed || l.r.alloc.ServerTerminal() {
+		return nil
+	}
+	var out []unhealthy
+	for _, t := range l.r.group {
+		if needsTelling(t, next.TaskStates[t.Name]) {
+			out = append(out, unhealthy{t.Name, why})
+		}
+	}
+	return out
+}
+
+func needsTelling(t *api.Task, s *structs.TaskState) bool {
+	return stageOf(t) != poststop && s.State != structs.TaskRunning && !s.Successful()
+}
