@@ -3,6 +3,7 @@ package logfile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,22 +11,23 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// chunkBytes is the most that one [Chunk] carries.
-const chunkBytes = 64 << 10
+// ChunkBytes is the most that one [Chunk] carries.
+const ChunkBytes = 64 << 10
 
 // Chunk is a piece of a log.
 type Chunk struct {
 	File   string // the file's name, with its number
-	Data   []byte
-	Offset int64 // in that file, after Data
+	Data   []byte // valid until send returns; at most ChunkBytes
+	Offset int64  // in that file, after Data
 }
 
 // Options say what to read of a log.
 type Options struct {
 	// Offset counts bytes, from the oldest file's start or from the newest one's end.
+	// Beyond the log it means its other end; a negative one means 0.
 	Offset  int64
 	FromEnd bool
-	// Follow goes on with what is written later, until ctx is done or stop is closed.
+	// Follow goes on with what is written later, until ctx is done or Stop is closed.
 	Follow bool
 	// Stop, when it is closed, ends following once all that was written is read: the
 	// task has ended.
@@ -33,53 +35,97 @@ type Options struct {
 }
 
 // Follow sends a log's content to send, piece by piece, in the order it was written,
-// across rotations. It returns when all is sent, when send fails (its error), or when
-// ctx is done (nil). A log that is not there yet is empty.
+// across rotations. It returns when all is sent, when send fails (its error), when
+// ctx is done (nil) or when the log's directory is removed (nil). A reader that is
+// slower than the rotation misses what was removed and goes on with the oldest file
+// that there is. A log that is not there yet is empty; following one needs its
+// directory, though ([os.ErrNotExist]).
+//
+// A follower takes one of the system's inotify instances (128 per user unless
+// configured otherwise); when there is none left, following fails.
 func Follow(ctx context.Context, base string, opts Options, send func(Chunk) error) error {
-	watcher, err := watch(base, opts.Follow)
+	r := &reader{base: base, number: -1, send: send}
+	if !opts.Follow {
+		err := r.seek(opts)
+		if err == nil {
+			err = r.drain(ctx)
+		}
+		return withoutMissing(err)
+	}
+	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		return err
+		return fmt.Errorf("log %s: follow: %w", base, err)
 	}
-	if watcher != nil {
-		defer watcher.Close()
+	defer watcher.Close()
+	// Before the first read, so that nothing is written unseen in between.
+	if err := watcher.Add(filepath.Dir(base)); err != nil {
+		return fmt.Errorf("log %s: follow: %w", base, err)
 	}
-	r := &reader{base: base, number: -1}
 	if err := r.seek(opts); err != nil {
 		return err
 	}
-	stop := opts.Stop
+	return withoutMissing(r.follow(ctx, watcher, opts.Stop))
+}
+
+// withoutMissing drops the error of a directory that is not there.
+func withoutMissing(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// reader is a position in a log. It keeps nothing open between two reads: a directory
+// that somebody has open is removed without an event.
+type reader struct {
+	base   string
+	send   func(Chunk) error
+	number int // -1: before the oldest file
+	offset int64
+	buf    []byte
+}
+
+// follow sends what there is, and what comes.
+func (r *reader) follow(ctx context.Context, watcher *fsnotify.Watcher, stop <-chan struct{}) error {
 	for {
 		ended := closed(stop)
-		if err := r.drain(ctx, send); err != nil {
+		if err := r.drain(ctx); err != nil {
 			return err
 		}
-		if !opts.Follow || ended || ctx.Err() != nil {
+		if ended || ctx.Err() != nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-		case <-stop:
-		case <-watcher.Events:
-		case err := <-watcher.Errors:
+		removed, err := r.await(ctx, watcher, stop)
+		if removed || err != nil {
 			return err
 		}
 	}
 }
 
-// watch watches the log's directory, so that rotations are seen too.
-func watch(base string, follow bool) (*fsnotify.Watcher, error) {
-	if !follow {
-		return nil, nil
+// await blocks until there may be more to read. What else happens in the directory,
+// such as another task's log, is passed over.
+func (r *reader) await(ctx context.Context, watcher *fsnotify.Watcher, stop <-chan struct{}) (removed bool, err error) {
+	dir, prefix := filepath.Dir(r.base), filepath.Base(r.base)+"."
+	for {
+		select {
+		case <-ctx.Done():
+			return false, nil
+		case <-stop:
+			return false, nil
+		case event := <-watcher.Events:
+			if event.Name == dir && event.Has(fsnotify.Remove|fsnotify.Rename) {
+				return true, nil
+			}
+			if _, ok := numberOf(filepath.Base(event.Name), prefix); ok {
+				return false, nil
+			}
+		case err := <-watcher.Errors:
+			if errors.Is(err, fsnotify.ErrEventOverflow) {
+				return false, nil // events were lost: look
+			}
+			return false, err
+		}
 	}
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return nil, err
-	}
-	if err := w.Add(filepath.Dir(base)); err != nil {
-		w.Close()
-		return nil, err
-	}
-	return w, nil
 }
 
 func closed(c <-chan struct{}) bool {
@@ -91,23 +137,21 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// reader is a position in a log.
-type reader struct {
-	base   string
-	number int // -1: before the oldest file
-	offset int64
-}
-
 // seek moves to where the options say.
 func (r *reader) seek(opts Options) error {
-	numbers, err := Numbers(r.base)
-	if err != nil || len(numbers) == 0 {
+	root, err := openDir(r.base)
+	if err != nil {
 		return err
 	}
-	sizes := make([]int64, len(numbers))
+	defer root.Close()
+	l, err := list(root, r.base)
+	if err != nil || len(l.regular) == 0 {
+		return err
+	}
+	sizes := make([]int64, len(l.regular))
 	var total int64
-	for i, n := range numbers {
-		if info, err := os.Stat(Path(r.base, n)); err == nil {
+	for i, n := range l.regular {
+		if info, err := root.Lstat(fileName(r.base, n)); err == nil {
 			sizes[i] = info.Size()
 			total += sizes[i]
 		}
@@ -116,7 +160,7 @@ func (r *reader) seek(opts Options) error {
 	if opts.FromEnd {
 		at = total - at
 	}
-	for i, n := range numbers {
+	for i, n := range l.regular {
 		r.number, r.offset = n, at
 		if at <= sizes[i] {
 			return nil
@@ -127,17 +171,22 @@ func (r *reader) seek(opts Options) error {
 }
 
 // drain sends all that is there now.
-func (r *reader) drain(ctx context.Context, send func(Chunk) error) error {
+func (r *reader) drain(ctx context.Context) error {
+	root, err := openDir(r.base)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
 	for ctx.Err() == nil {
-		if err := r.drainFile(ctx, send); err != nil {
+		if err := r.drainFile(ctx, root); err != nil {
 			return err
 		}
-		next, err := r.next()
+		next, err := r.next(root)
 		if err != nil || next < 0 {
 			return err
 		}
 		// A file has its last byte before its successor is made: read the rest.
-		if err := r.drainFile(ctx, send); err != nil {
+		if err := r.drainFile(ctx, root); err != nil {
 			return err
 		}
 		r.number, r.offset = next, 0
@@ -146,12 +195,12 @@ func (r *reader) drain(ctx context.Context, send func(Chunk) error) error {
 }
 
 // next returns the number of the file after the current one; -1: there is none.
-func (r *reader) next() (int, error) {
-	numbers, err := Numbers(r.base)
+func (r *reader) next(root *os.Root) (int, error) {
+	l, err := list(root, r.base)
 	if err != nil {
 		return -1, err
 	}
-	for _, n := range numbers {
+	for _, n := range l.regular {
 		if n > r.number {
 			return n, nil
 		}
@@ -160,25 +209,30 @@ func (r *reader) next() (int, error) {
 }
 
 // drainFile sends the rest of the current file; one that was rotated away is over.
-func (r *reader) drainFile(ctx context.Context, send func(Chunk) error) error {
+func (r *reader) drainFile(ctx context.Context, root *os.Root) error {
 	if r.number < 0 {
 		return nil
 	}
-	f, err := os.Open(Path(r.base, r.number))
-	if errors.Is(err, os.ErrNotExist) {
+	f, err := openRegular(root, r.base, r.number, os.O_RDONLY)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, errNotRegular) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	buf := make([]byte, chunkBytes)
+	if info, err := f.Stat(); err == nil && info.Size() < r.offset {
+		r.offset = 0 // truncated by somebody: what is in it now is new
+	}
+	if r.buf == nil {
+		r.buf = make([]byte, ChunkBytes)
+	}
 	for ctx.Err() == nil {
-		n, err := f.ReadAt(buf, r.offset)
+		n, err := f.ReadAt(r.buf, r.offset)
 		if n > 0 {
 			r.offset += int64(n)
-			c := Chunk{File: filepath.Base(f.Name()), Data: append([]byte(nil), buf[:n]...), Offset: r.offset}
-			if err := send(c); err != nil {
+			c := Chunk{File: fileName(r.base, r.number), Data: r.buf[:n], Offset: r.offset}
+			if err := r.send(c); err != nil {
 				return err
 			}
 		}

@@ -5,90 +5,112 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
+	"syscall"
 )
 
 // Writer appends to the newest file of a log and starts another when that is full.
 // It never blocks a program on its log and never fails it: what cannot be written is
-// dropped, and the first error of a streak is kept for [Writer.Err]. It is safe for
-// concurrent use.
+// dropped and counted. It is safe for concurrent use, and several writers may have
+// the same log open, in this process or in others; then a file exceeds its bound by
+// at most one write of each.
 type Writer struct {
 	base     string
 	maxFiles int
 	maxBytes int64
+	onError  func(error)
 
-	mu     sync.Mutex
-	file   *os.File
-	number int
-	size   int64
-	err    error
-	closed bool
+	mu      sync.Mutex
+	file    *os.File // nil: it could not be opened
+	number  int
+	size    int64
+	err     error
+	dropped uint64
+	closed  bool
 }
 
 // Open opens the log BASE for appending, where an earlier writer left off. maxFiles
 // and maxBytes are at least 1. The directory must exist.
 func Open(base string, maxFiles int, maxBytes int64) (*Writer, error) {
+	return OpenReporting(base, maxFiles, maxBytes, nil)
+}
+
+// OpenReporting is [Open] for a writer that tells onError when writing begins to fail:
+// once until it works again. onError is called from within Write, with no lock held.
+func OpenReporting(base string, maxFiles int, maxBytes int64, onError func(error)) (*Writer, error) {
 	if maxFiles < 1 || maxBytes < 1 {
 		return nil, fmt.Errorf("log %s: at least one file of at least one byte, not %d of %d", base, maxFiles, maxBytes)
 	}
-	w := &Writer{base: base, maxFiles: maxFiles, maxBytes: maxBytes}
-	numbers, err := Numbers(base)
-	if err != nil {
-		return nil, err
-	}
-	if n := len(numbers); n > 0 {
-		w.number = numbers[n-1]
-	}
-	if err := w.open(); err != nil {
-		return nil, err
+	w := &Writer{base: base, maxFiles: maxFiles, maxBytes: maxBytes, onError: onError}
+	if err := w.openNewest(); err != nil {
+		return nil, fmt.Errorf("log %s: %w", base, err)
 	}
 	return w, nil
 }
 
-// open opens the current number's file.
-func (w *Writer) open() error {
-	f, err := os.OpenFile(Path(w.base, w.number), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
-	if err != nil {
-		return err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return err
-	}
-	w.file, w.size = f, info.Size()
-	return nil
-}
-
 // Write appends p, rotating as needed. It reports p as written in any case: a task
-// does not end because its log does.
+// does not end because its log does. The error is [os.ErrClosed] or nil.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.closed {
+		w.mu.Unlock()
 		return 0, os.ErrClosed
 	}
-	for rest := p; len(rest) > 0; {
-		chunk := rest[:w.fits(rest)]
+	n, err := w.append(p)
+	w.dropped += uint64(len(p) - n)
+	began := w.err == nil && err != nil
+	w.err = err
+	w.mu.Unlock()
+	if began && w.onError != nil {
+		w.onError(err)
+	}
+	return len(p), nil
+}
+
+// append writes what it can of p.
+func (w *Writer) append(p []byte) (written int, err error) {
+	if len(p) == 0 {
+		return 0, w.err
+	}
+	if err := w.catchUp(); err != nil {
+		return 0, err
+	}
+	for written < len(p) {
+		chunk := p[written:][:w.fits(p[written:])]
 		if len(chunk) == 0 {
 			if err := w.rotate(); err != nil {
-				w.err = err
-				break
+				return written, err
 			}
 			continue
 		}
 		n, err := w.file.Write(chunk)
+		written += n
 		w.size += int64(n)
-		if w.err = err; err != nil {
-			break
+		if err != nil {
+			return written, err
 		}
-		rest = rest[n:]
 	}
-	return len(p), nil
+	return written, nil
+}
+
+// catchUp makes the open file the log's newest: it may have been removed, appended
+// to or rotated by others.
+func (w *Writer) catchUp() error {
+	if w.file == nil {
+		return w.openNewest()
+	}
+	info, err := w.file.Stat()
+	if err != nil {
+		return err
+	}
+	w.size = info.Size()
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink == 0 {
+		return w.openNewest()
+	}
+	if next, err := os.Lstat(Path(w.base, w.number+1)); err == nil && next.Mode().IsRegular() {
+		return w.openNewest()
+	}
+	return nil
 }
 
 // fits returns how much of p belongs into the current file: up to the last line end
@@ -111,32 +133,88 @@ func (w *Writer) fits(p []byte) int {
 	return int(room)
 }
 
-// rotate starts the next file and removes the oldest ones.
+// openNewest opens the newest file, or a first one.
+func (w *Writer) openNewest() error {
+	return w.reopen(func(l listing) int {
+		if n := l.newest(); n >= 0 && n == l.highest {
+			return n
+		}
+		return l.highest + 1
+	})
+}
+
+// rotate starts the file after the current one. What is not a file is passed over.
 func (w *Writer) rotate() error {
-	w.file.Close()
-	w.number++
-	if err := w.open(); err != nil {
-		w.number--
-		// Go on with the old file rather than with none.
-		return errors.Join(err, w.open())
-	}
-	numbers, err := Numbers(w.base)
+	current := w.number
+	return w.reopen(func(l listing) int {
+		if l.highest <= current {
+			return current + 1
+		}
+		if n := l.newest(); n == l.highest {
+			return n // another writer rotated, or somebody made it
+		}
+		return l.highest + 1
+	})
+}
+
+// reopen opens the file that choose names and removes the oldest ones. On an error
+// the writer keeps the file that it has.
+func (w *Writer) reopen(choose func(listing) int) error {
+	root, err := openDir(w.base)
 	if err != nil {
 		return err
 	}
-	for _, n := range numbers[:max(0, len(numbers)-w.maxFiles)] {
-		if err := os.Remove(Path(w.base, n)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	defer root.Close()
+	l, err := list(root, w.base)
+	if err != nil {
+		return err
+	}
+	number := choose(l)
+	if number > MaxNumber {
+		return errNoNumber
+	}
+	f, err := openRegular(root, w.base, number, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return err
+	}
+	if w.file != nil {
+		w.file.Close()
+	}
+	w.file, w.number, w.size = f, number, info.Size()
+	return w.prune(root)
+}
+
+// prune removes the oldest files beyond the number to keep.
+func (w *Writer) prune(root *os.Root) error {
+	l, err := list(root, w.base)
+	if err != nil {
+		return err
+	}
+	for _, n := range l.regular[:max(0, len(l.regular)-w.maxFiles)] {
+		if err := root.Remove(fileName(w.base, n)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
 	return nil
 }
 
-// Err returns why the latest write did not reach the disk; nil: it did.
+// Err returns why the latest write did not reach the file whole; nil: it did.
 func (w *Writer) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
+}
+
+// Dropped returns how many bytes could not be written so far.
+func (w *Writer) Dropped() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.dropped
 }
 
 // Close closes the log. It is idempotent.
@@ -147,31 +225,8 @@ func (w *Writer) Close() error {
 		return nil
 	}
 	w.closed = true
+	if w.file == nil {
+		return nil
+	}
 	return w.file.Close()
-}
-
-// Path is the path of a log's file of that number.
-func Path(base string, number int) string { return base + "." + strconv.Itoa(number) }
-
-// Numbers returns the numbers of a log's files, ascending. A directory that is not
-// there has none.
-func Numbers(base string) ([]int, error) {
-	entries, err := os.ReadDir(filepath.Dir(base))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	prefix := filepath.Base(base) + "."
-	var numbers []int
-	for _, e := range entries {
-		tail, ok := strings.CutPrefix(e.Name(), prefix)
-		if !ok {
-			continue
-		}
-		// Atoi takes signs and leading zeroes, a log's number has neither.
-		if n, err := strconv.Atoi(tail); err == nil && n >= 0 && strconv.Itoa(n) == tail {
-			numbers = append(numbers, n)
-		}
-	}
-	slices.Sort(numbers)
-	return numbers, nil
 }
