@@ -40,7 +40,7 @@ type use struct {
 }
 
 // capacity is what is taken of every node. An allocation takes until it has ended,
-// not only until it is told to stop. A successor waits for its predecessor's end, so
+// not only until it is told to stop. A successor waits for the end of all before it, so
 // that the two (a chain) take, of each thing, as much as the larger of them.
 type capacity struct {
 	nodes  map[string]*use
@@ -57,24 +57,24 @@ type chain struct {
 
 func newCapacity(in Input) *capacity {
 	c := &capacity{nodes: map[string]*use{}, chains: map[string]*chain{}, ofJob: map[string]int{}}
-	var live []*structs.Allocation
+	all := slices.Clone(in.Others)
 	for _, a := range in.Allocs {
-		if !a.ClientStatus.Terminal() {
-			live = append(live, a.Allocation)
-			if !a.ServerTerminal() {
-				c.ofJob[a.NodeID]++
-			}
-		}
-	}
-	for _, a := range in.Others {
-		if !a.ClientStatus.Terminal() {
-			live = append(live, a)
+		all = append(all, a.Allocation)
+		if !a.Terminal() {
+			c.ofJob[a.NodeID]++
 		}
 	}
 	// Predecessors come before their successors.
-	slices.SortStableFunc(live, func(a, b *structs.Allocation) int { return cmp.Compare(a.CreateIndex, b.CreateIndex) })
-	for _, a := range live {
-		c.add(a)
+	slices.SortStableFunc(all, func(a, b *structs.Allocation) int { return cmp.Compare(a.CreateIndex, b.CreateIndex) })
+	for _, a := range all {
+		switch {
+		case !a.ClientStatus.Terminal():
+			c.add(a)
+		case c.chains[a.PreviousAllocation] != nil:
+			// It ended while it still waited for its own predecessor; its
+			// successor waits for that one.
+			c.chains[a.ID] = c.chains[a.PreviousAllocation]
+		}
 	}
 	return c
 }
