@@ -64,15 +64,19 @@ func newCapacity(in Input) *capacity {
 			c.ofJob[a.NodeID]++
 		}
 	}
+	up := map[string]bool{}
+	for _, n := range in.Nodes {
+		up[n.ID] = n.Status != structs.NodeDown
+	}
 	// Predecessors come before their successors.
 	slices.SortStableFunc(all, func(a, b *structs.Allocation) int { return cmp.Compare(a.CreateIndex, b.CreateIndex) })
 	for _, a := range all {
 		switch {
-		case !a.ClientStatus.Terminal():
+		case !a.ClientStatus.Terminal() && up[a.NodeID]:
 			c.add(a)
 		case c.chains[a.PreviousAllocation] != nil:
-			// It ended while it still waited for its own predecessor; its
-			// successor waits for that one.
+			// It ended, or was lost, while it still waited for its own predecessor;
+			// its successor waits for that one.
 			c.chains[a.ID] = c.chains[a.PreviousAllocation]
 		}
 	}
