@@ -31,6 +31,8 @@ type Config struct {
 	Logger  hclog.Logger // optional
 	// Limits of the task runners; zero values mean the defaults.
 	Limits task.Limits
+	// Jitter stretches restart delays; optional: by up to a quarter.
+	Jitter func(time.Duration) time.Duration
 }
 
 // Watcher is what must have ended before an allocation may start: the one it

@@ -1,0 +1,326 @@
+package alloc_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/runners/alloc"
+	"github.com/wasmnode/wasmnode/state"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+const oneTask = `
+job "j" {
+  type = "service"
+  group "g" {
+    restart {
+      attempts = 1
+      interval = "1m"
+      delay    = "10s"
+      mode     = "fail"
+    }
+    task "web" {
+      driver = "mock"
+    }
+  }
+}
+`
+
+const twoTasks = `
+job "j" {
+  type = "service"
+  group "g" {
+    task "web" {
+      driver = "mock"
+    }
+    task "db" {
+      driver = "mock"
+    }
+  }
+}
+`
+
+// bubble runs a test in its own time.
+func bubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	synctest.Test(t, test)
+}
+
+func TestAllocStateIsThereBeforeRun(t *testing.T) {
+	f := newFixture(t, oneTask)
+	r := f.build()
+	require.Equal(t, structs.ClientPending, r.AllocState().ClientStatus)
+	require.Equal(t, []string{"Received: Task received by client"}, f.events("web"))
+	require.Nil(t, r.Alloc().TaskStates, "the static side knows nothing of the dynamic one")
+	require.Zero(t, f.world.Started("web"))
+	f.finish()
+}
+
+func TestD3_DestroyWithoutRun(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, oneTask)
+		f.build()
+		f.finish()
+		require.Equal(t, structs.ClientComplete, f.lastReport().ClientStatus, "the control plane is told")
+		<-f.r.WaitCh()
+		<-f.r.ShutdownCh()
+		require.True(t, f.r.IsDestroyed())
+		f.r.Run() // returns at once
+	})
+}
+
+func TestD3_DestroyAfterAFailedRestoreReportsTheFailure(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, oneTask)
+		f.start()
+		synctest.Wait()
+		f.r.Shutdown()
+		<-f.r.ShutdownCh()
+		require.NoError(t, os.RemoveAll(filepath.Join(f.dir, "alloc-1")))
+		r := f.build()
+		err := r.Restore()
+		require.ErrorContains(t, err, "allocation directory is inaccessible")
+		r.Fail(err.Error())
+		f.finish() // the task that the earlier agent left is ended too
+		require.Equal(t, structs.ClientFailed, f.lastReport().ClientStatus)
+		require.Contains(t, f.lastReport().ClientDescription, "inaccessible")
+	})
+}
+
+func TestD3_DestroyAndShutdownAnyTimeTwiceConcurrently(t *testing.T) {
+	for name, order := range map[string]func(*alloc.Runner){
+		"destroy, then run": func(r *alloc.Runner) { r.Destroy(); r.Run() },
+		"run, then destroy": func(r *alloc.Runner) { go r.Run(); r.Destroy() },
+		"destroy twice":     func(r *alloc.Runner) { go r.Run(); r.Destroy(); r.Destroy() },
+		"shutdown without run, then destroy": func(r *alloc.Runner) {
+			r.Shutdown()
+			<-r.ShutdownCh()
+			<-r.WaitCh()
+			r.Destroy()
+		},
+		"shutdown, run, destroy": func(r *alloc.Runner) { r.Shutdown(); r.Run(); r.Destroy() },
+		"run, shutdown, destroy": func(r *alloc.Runner) { go r.Run(); synctest.Wait(); r.Shutdown(); r.Destroy() },
+		"destroy, shutdown":      func(r *alloc.Runner) { go r.Run(); r.Destroy(); r.Shutdown() },
+		"all at once": func(r *alloc.Runner) {
+			var all sync.WaitGroup
+			for range 5 {
+				all.Go(r.Run)
+				all.Go(r.Shutdown)
+				all.Go(r.Destroy)
+			}
+			all.Wait()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f := newFixture(t, twoTasks)
+				order(f.build())
+				f.finish()
+				<-f.r.WaitCh()
+				<-f.r.ShutdownCh()
+			})
+		})
+	}
+}
+
+func TestShutdownLeavesTasksRunning(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, twoTasks)
+		f.start()
+		synctest.Wait()
+		f.r.Shutdown()
+		f.r.Shutdown()
+		<-f.r.ShutdownCh()
+		require.Equal(t, []string{"db", "web"}, f.world.Running())
+		f.r.Destroy()
+		<-f.r.DestroyCh()
+		require.Empty(t, f.world.Running(), "a destroyed allocation leaves nothing running")
+	})
+}
+
+func TestATerminalUpdateKeepsTheDirectoryUntilDestroy(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, oneTask)
+		f.start()
+		synctest.Wait()
+		f.stop()
+		<-f.r.WaitCh()
+		require.DirExists(t, f.r.AllocDir().Path())
+		require.Equal(t, structs.ClientComplete, f.r.AllocState().ClientStatus)
+		f.finish()
+	})
+}
+
+func TestTheNewestUpdateWins(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, oneTask)
+		r := f.build()
+		update := func(index uint64) {
+			a := f.alloc.Copy()
+			a.AllocModifyIndex = index
+			r.Update(a)
+		}
+		update(5)
+		update(9)
+		update(7) // older than what waits
+		go r.Run()
+		synctest.Wait()
+		require.EqualValues(t, 9, r.Alloc().AllocModifyIndex)
+		update(8) // older than what is
+		synctest.Wait()
+		require.EqualValues(t, 9, r.Alloc().AllocModifyIndex)
+		f.finish()
+		update(100)
+		require.EqualValues(t, 9, r.Alloc().AllocModifyIndex, "after the run there are no updates")
+	})
+}
+
+func TestUnchangedStateIsNotReportedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, oneTask)
+		f.start()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		f.mu.Lock()
+		before := len(f.reports)
+		f.mu.Unlock()
+		for range 10 {
+			f.change(func(*structs.Allocation) {})
+			synctest.Wait()
+		}
+		f.mu.Lock()
+		require.Len(t, f.reports, before)
+		f.mu.Unlock()
+		f.finish()
+	})
+}
+
+func TestAListenerSeesTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, oneTask)
+		f.start()
+		l := f.r.Listener()
+		synctest.Wait()
+		f.stop()
+		var last *structs.AllocationState
+		for s := range l.Ch() {
+			last = s
+		}
+		require.Equal(t, structs.ClientComplete, last.ClientStatus)
+		f.finish()
+	})
+}
+
+func TestD9_AForcedRestartClearsFinishedAt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, `
+job "j" {
+  type = "batch"
+  group "g" {
+    task "one" {
+      driver = "mock"
+      config { run_for = "2s" }
+    }
+    task "two" {
+      driver = "mock"
+    }
+  }
+}
+`)
+		f.start()
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		require.False(t, f.r.AllocState().TaskStates["one"].FinishedAt.IsZero())
+		require.NoError(t, f.r.RestartAll(""))
+		synctest.Wait()
+		one := f.r.AllocState().TaskStates["one"]
+		require.Equal(t, structs.TaskRunning, one.State)
+		require.True(t, one.FinishedAt.IsZero(), "a running task has not finished")
+		f.stop()
+		<-f.r.WaitCh()
+		require.Contains(t, f.events("one"), "Killing: Sent interrupt. Waiting 5s before force killing")
+		require.False(t, f.r.AllocState().TaskStates["one"].FinishedAt.IsZero())
+		f.finish()
+	})
+}
+
+func TestAStoppedAllocationWhoseAgentDiedIsKilledOnRestore(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, twoTasks)
+		f.start()
+		synctest.Wait()
+		f.r.Shutdown()
+		<-f.r.ShutdownCh()
+		f.alloc = f.alloc.Copy()
+		f.alloc.DesiredStatus = structs.DesiredStop
+		r := f.build()
+		require.NoError(t, r.Restore())
+		r.Run()
+		require.Empty(t, f.world.Running())
+		require.Equal(t, structs.ClientComplete, r.AllocState().ClientStatus)
+		require.Contains(t, f.events("web"), "Killed: Task successfully killed")
+		f.finish()
+	})
+}
+
+func TestAFailedPrerunOfARestoredAllocationEndsItsTasks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, oneTask)
+		f.start()
+		synctest.Wait()
+		f.watch = failingWatcher{errors.New("no")}
+		f.restartAgent()
+		<-f.r.WaitCh()
+		require.Empty(t, f.world.Running())
+		require.Equal(t, structs.ClientFailed, f.r.AllocState().ClientStatus)
+		require.Contains(t, f.events("web"),
+			`Setup Failure: failed to setup alloc: pre-run hook "await_previous_allocations" failed: no`)
+		f.finish()
+	})
+}
+
+func TestWaitingIsSaid(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, oneTask)
+		p := &previous{ended: make(chan struct{})}
+		f.watch = p
+		f.start()
+		synctest.Wait()
+		require.Equal(t, "Waiting for allocation alloc-0 to end", f.r.Waiting())
+		close(p.ended)
+		synctest.Wait()
+		require.Empty(t, f.r.Waiting())
+		f.finish()
+	})
+}
+
+func TestARunnerThatCannotBeMade(t *testing.T) {
+	f := newFixture(t, oneTask)
+	for name, spoil := range map[string]func(*structs.Allocation){
+		"failed to lookup task group": func(a *structs.Allocation) { a.TaskGroup = "other" },
+		"no task resources found":     func(a *structs.Allocation) { a.Resources.Tasks = nil },
+	} {
+		a := f.alloc.Copy()
+		spoil(a)
+		_, err := alloc.New(alloc.Config{Alloc: a, Node: &structs.Node{}, AllocsDir: f.dir, State: f.db})
+		require.ErrorContains(t, err, name)
+	}
+}
+
+func TestAStoreThatCannotBeReadFailsTheRestore(t *testing.T) {
+	f := newFixture(t, oneTask)
+	f.db = state.NewFailing(f.db, 1)
+	r := f.build()
+	require.Error(t, r.Restore())
+	r.Fail("could not be restored")
+	r.Destroy()
+	<-r.DestroyCh()
+	require.Equal(t, structs.ClientFailed, f.lastReport().ClientStatus)
+}

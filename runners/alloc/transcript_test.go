@@ -1,0 +1,199 @@
+package alloc_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+var update = flag.Bool("update", false, "write the transcripts anew")
+
+// Each file under testdata is a story: a job file, what happens (one command a line), and
+// the transcript: after each command the events that it brought, per task, with their
+// time since the beginning, and the allocation's status when it changed.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".txt")
+		t.Run(name, func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			require.NoError(t, err)
+			parts := map[string]string{}
+			for _, part := range archive.Files {
+				parts[part.Name] = string(part.Data)
+			}
+			var got string
+			synctest.Test(t, func(t *testing.T) { got = play(t, parts["job.hcl"], parts["script"]) })
+			if !*update {
+				require.Equal(t, parts["transcript"], got)
+				return
+			}
+			archive.Files = append(archive.Files[:2], txtar.File{Name: "transcript", Data: []byte(got)})
+			require.NoError(t, os.WriteFile(file, txtar.Format(archive), 0o644))
+		})
+	}
+}
+
+// story plays a script.
+type story struct {
+	*fixture
+	out    bytes.Buffer
+	begun  time.Time
+	told   map[string]bool // the events that were told
+	status string
+}
+
+func play(t *testing.T, job, script string) string {
+	s := &story{fixture: newFixture(t, job), begun: time.Now(), told: map[string]bool{}}
+	for line := range strings.Lines(script) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		fmt.Fprintf(&s.out, "> %s\n", strings.Join(fields, " "))
+		if err := s.do(fields[0], fields[1:]); err != nil {
+			fmt.Fprintf(&s.out, "error: %v\n", err)
+		}
+		synctest.Wait()
+		s.tell()
+	}
+	s.finish()
+	return strings.ReplaceAll(s.out.String(), s.dir, "$ALLOCS")
+}
+
+func (s *story) do(command string, args []string) error {
+	arg := func(i int) string {
+		if i < len(args) {
+			return args[i]
+		}
+		return ""
+	}
+	switch command {
+	case "run":
+		s.start()
+	case "wait":
+		d, err := time.ParseDuration(arg(0))
+		if err != nil {
+			return err
+		}
+		time.Sleep(d)
+	case "exit": // TASK CODE
+		code, _ := strconv.Atoi(arg(1))
+		if !s.world.Exit(arg(0), structs.ExitResult{ExitCode: code}) {
+			return fmt.Errorf("task %q does not run", arg(0))
+		}
+	case "stop":
+		s.stop()
+	case "evict":
+		s.change(func(a *structs.Allocation) { a.DesiredStatus = structs.DesiredEvict })
+	case "deploy": // the allocation is part of a deployment
+		s.alloc.DeploymentID = "deployment-1"
+	case "restart": // TASK, running or all
+		switch arg(0) {
+		case "all":
+			return s.r.RestartAll("User requested all tasks to restart")
+		case "running":
+			return s.r.RestartRunning("User requested running tasks to restart")
+		}
+		return s.r.RestartTask(arg(0), "User requested task to restart")
+	case "signal": // SIGNAL [TASK]
+		return s.r.Signal(context.Background(), arg(1), arg(0), "")
+	case "agent-restart":
+		s.restartAgent()
+	case "reboot": // everything that runs is gone, and so is the agent for a moment
+		s.r.Shutdown()
+		<-s.r.ShutdownCh()
+		s.world.Lose()
+		s.restartAgentFrom()
+	case "upgrade":
+		s.world.Upgrade()
+	case "driver-missing":
+		s.world.Missing(abi.NewRecoverableError(abi.Unavailable, `driver "mock" is loading`))
+	case "driver-there":
+		s.world.Missing(nil)
+	case "previous": // the allocation has to wait for another one
+		s.watch = &previous{ended: make(chan struct{})}
+	case "previous-with-disk":
+		s.watch = &previous{ended: make(chan struct{}), migrate: s.moveDisk}
+	case "previous-ends":
+		close(s.watch.(*previous).ended)
+	case "broken-dir": // the allocation's directory cannot be built
+		return os.WriteFile(filepath.Join(s.dir, s.alloc.ID), nil, 0o600)
+	case "mend-dir":
+		return os.Remove(filepath.Join(s.dir, s.alloc.ID))
+	case "cat": // a file of the allocation's
+		data, err := os.ReadFile(filepath.Join(s.dir, s.alloc.ID, arg(0)))
+		if err == nil {
+			fmt.Fprintf(&s.out, "%s\n", data)
+		}
+		return err
+	case "destroy":
+		s.r.Destroy()
+		<-s.r.DestroyCh()
+	default:
+		return fmt.Errorf("unknown command")
+	}
+	return nil
+}
+
+func (s *story) restartAgentFrom() {
+	s.build()
+	if err := s.r.Restore(); err != nil {
+		s.t.Fatal(err)
+	}
+	go s.r.Run()
+}
+
+// moveDisk moves the disk of an allocation that ended before.
+func (s *story) moveDisk(to *allocdir.Dir, tasks []string) error {
+	from := allocdir.New(s.dir, "alloc-0")
+	if err := from.Build(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(from.Data(), "kept"), []byte("from before"), 0o600); err != nil {
+		return err
+	}
+	return to.Move(from, tasks)
+}
+
+// tell writes what is new since the last time.
+func (s *story) tell() {
+	if s.r == nil {
+		return
+	}
+	state := s.r.AllocState()
+	for _, task := range s.group().Tasks {
+		for _, e := range state.TaskStates[task.Name].Events {
+			line := fmt.Sprintf("%8s  %s  %s: %s\n", time.Unix(0, e.Time).Sub(s.begun), task.Name, e.Type, e.DisplayMessage)
+			if !s.told[line] {
+				s.told[line] = true
+				s.out.WriteString(line)
+			}
+		}
+	}
+	status := fmt.Sprintf("%s: %s", state.ClientStatus, state.ClientDescription)
+	if d := state.DeploymentStatus; d != nil && d.Healthy != nil {
+		status += fmt.Sprintf(" (healthy: %v)", *d.Healthy)
+	}
+	if status != s.status {
+		s.status = status
+		fmt.Fprintf(&s.out, "%8s  = %s\n", time.Since(s.begun), status)
+	}
+}
