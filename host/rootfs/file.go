@@ -5,38 +5,47 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
+	"sync"
+
+	"golang.org/x/sys/unix"
 
 	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
 	"github.com/tetratelabs/wazero/sys"
 )
 
+// pieceBytes is how much is read or written between two looks at whether the guest
+// is to end.
+const pieceBytes = 1 << 20
+
 // file is an open file or directory. wazero uses one from one goroutine at a time.
 type file struct {
 	experimentalsys.UnimplementedFile
 	fs     *FS
-	name   string
 	file   *os.File
 	stat   sys.Stat_t
 	dir    bool
 	append bool
 	writes bool
 	listed bool // a directory has been read to its end
+	close  sync.Once
 }
 
-func newFile(f *FS, name string, opened *os.File, flag experimentalsys.Oflag) (experimentalsys.File, experimentalsys.Errno) {
+// newFile does not close opened on an error.
+func newFile(f *FS, opened *os.File, flag experimentalsys.Oflag) (*file, experimentalsys.Errno) {
 	info, err := opened.Stat()
 	if err != nil {
-		opened.Close()
 		return nil, errno(err)
 	}
-	return &file{
-		fs: f, name: name, file: opened,
+	if !info.IsDir() && !info.Mode().IsRegular() {
+		return nil, experimentalsys.EPERM
+	}
+	out := &file{
+		fs: f, file: opened,
 		stat:   sys.NewStat_t(info),
 		dir:    info.IsDir(),
-		append: flag&experimentalsys.O_APPEND != 0,
 		writes: flag&(experimentalsys.O_RDWR|experimentalsys.O_WRONLY) != 0,
-	}, 0
+	}
+	return out, out.SetAppend(flag&experimentalsys.O_APPEND != 0)
 }
 
 func (f *file) Dev() (uint64, experimentalsys.Errno)    { return f.stat.Dev, 0 }
@@ -44,22 +53,39 @@ func (f *file) Ino() (sys.Inode, experimentalsys.Errno) { return f.stat.Ino, 0 }
 func (f *file) IsDir() (bool, experimentalsys.Errno)    { return f.dir, 0 }
 func (f *file) IsAppend() bool                          { return f.append }
 
-// SetAppend opens the file anew: the flag cannot be changed through os.File.
 func (f *file) SetAppend(enable bool) experimentalsys.Errno {
 	if enable == f.append || f.dir || !f.writes {
 		return 0
 	}
-	flags := os.O_RDWR
-	if enable {
-		flags |= os.O_APPEND
+	no := f.control(func(fd int) error {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		if err != nil {
+			return err
+		}
+		flags &^= unix.O_APPEND
+		if enable {
+			flags |= unix.O_APPEND
+		}
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags)
+		return err
+	})
+	if no == 0 {
+		f.append = enable
 	}
-	reopened, err := f.fs.root.OpenFile(f.name, flags, 0)
+	return no
+}
+
+// control runs do on the descriptor. What is done to a descriptor cannot be led
+// elsewhere by renaming or linking paths.
+func (f *file) control(do func(fd int) error) experimentalsys.Errno {
+	conn, err := f.file.SyscallConn()
 	if err != nil {
 		return errno(err)
 	}
-	f.file.Close()
-	f.file, f.append = reopened, enable
-	return 0
+	if e := conn.Control(func(fd uintptr) { err = do(int(fd)) }); e != nil {
+		return errno(e)
+	}
+	return errno(err)
 }
 
 func (f *file) Stat() (sys.Stat_t, experimentalsys.Errno) {
@@ -71,45 +97,51 @@ func (f *file) Read(buf []byte) (int, experimentalsys.Errno) {
 	if f.dir {
 		return 0, experimentalsys.EISDIR
 	}
-	if len(buf) == 0 {
-		return 0, 0
-	}
-	return transferred(f.file.Read(buf))
+	return f.transfer(buf, func(piece []byte, _ int) (int, error) { return f.file.Read(piece) })
 }
 
 func (f *file) Pread(buf []byte, off int64) (int, experimentalsys.Errno) {
 	if f.dir {
 		return 0, experimentalsys.EISDIR
 	}
-	if len(buf) == 0 {
-		return 0, 0
-	}
-	return transferred(f.file.ReadAt(buf, off))
+	return f.transfer(buf, func(piece []byte, done int) (int, error) { return f.file.ReadAt(piece, off+int64(done)) })
 }
 
 func (f *file) Write(buf []byte) (int, experimentalsys.Errno) {
 	if f.dir || !f.writes {
 		return 0, experimentalsys.EBADF
 	}
-	return transferred(f.file.Write(buf))
+	return f.transfer(buf, func(piece []byte, _ int) (int, error) { return f.file.Write(piece) })
 }
 
 func (f *file) Pwrite(buf []byte, off int64) (int, experimentalsys.Errno) {
 	if f.dir || !f.writes {
 		return 0, experimentalsys.EBADF
 	}
-	return transferred(f.file.WriteAt(buf, off))
+	return f.transfer(buf, func(piece []byte, done int) (int, error) { return f.file.WriteAt(piece, off+int64(done)) })
 }
 
-// transferred translates the result of a read or a write: the end of a file is no
-// error to a guest, only zero bytes.
-func transferred(n int, err error) (int, experimentalsys.Errno) {
-	if errors.Is(err, io.EOF) {
-		err = nil
+// transfer reads or writes buf piece by piece. The end of a file is no error to a
+// guest, only fewer bytes.
+func (f *file) transfer(buf []byte, move func(piece []byte, done int) (int, error)) (done int, no experimentalsys.Errno) {
+	for done < len(buf) {
+		if f.fs.stopped() {
+			return done, experimentalsys.EINTR
+		}
+		piece := buf[done:min(len(buf), done+pieceBytes)]
+		n, err := move(piece, done)
+		done += n
+		if errors.Is(err, io.EOF) {
+			return done, 0
+		}
+		if err != nil || n < len(piece) {
+			return done, errno(err)
+		}
 	}
-	return n, errno(err)
+	return done, 0
 }
 
+//nolint:govet // the signature is wazero's, not io.Seeker's
 func (f *file) Seek(offset int64, whence int) (int64, experimentalsys.Errno) {
 	if whence < io.SeekStart || whence > io.SeekEnd {
 		return 0, experimentalsys.EINVAL
@@ -124,9 +156,13 @@ func (f *file) Seek(offset int64, whence int) (int64, experimentalsys.Errno) {
 	return n, errno(err)
 }
 
+// Readdir lists a directory. The list of a read that is given up is lost.
 func (f *file) Readdir(n int) ([]experimentalsys.Dirent, experimentalsys.Errno) {
 	if !f.dir {
 		return nil, experimentalsys.ENOTDIR
+	}
+	if f.fs.stopped() {
+		return nil, experimentalsys.EINTR
 	}
 	if f.listed {
 		return nil, 0
@@ -139,14 +175,21 @@ func (f *file) Readdir(n int) ([]experimentalsys.Dirent, experimentalsys.Errno) 
 		return nil, errno(err)
 	}
 	out := make([]experimentalsys.Dirent, 0, len(entries))
-	for _, e := range entries {
-		st, no := f.fs.Lstat(path.Join(f.name, e.Name()))
-		if no == experimentalsys.ENOENT {
-			continue // removed since
+	no := f.control(func(fd int) error {
+		for _, e := range entries {
+			var st unix.Stat_t
+			err := unix.Fstatat(fd, e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW)
+			if errors.Is(err, unix.ENOENT) {
+				continue // removed since
+			}
+			if err != nil {
+				return err
+			}
+			out = append(out, experimentalsys.Dirent{Name: e.Name(), Type: e.Type() & fs.ModeType, Ino: st.Ino})
 		}
-		out = append(out, experimentalsys.Dirent{Name: e.Name(), Type: e.Type() & fs.ModeType, Ino: st.Ino})
-	}
-	return out, 0
+		return nil
+	})
+	return out, no
 }
 
 func (f *file) Truncate(size int64) experimentalsys.Errno {
@@ -165,14 +208,25 @@ func (f *file) Sync() experimentalsys.Errno     { return errno(f.file.Sync()) }
 func (f *file) Datasync() experimentalsys.Errno { return f.Sync() }
 
 func (f *file) Utimens(atim, mtim int64) experimentalsys.Errno {
-	return f.fs.Utimens(f.name, atim, mtim)
+	return f.fs.change(func() error {
+		info, err := f.file.Stat()
+		if err != nil {
+			return err
+		}
+		a, m := times(info, atim, mtim)
+		times := [2]unix.Timespec{unix.NsecToTimespec(a.UnixNano()), unix.NsecToTimespec(m.UnixNano())}
+		if no := f.control(func(fd int) error { return setTimes(fd, &times) }); no != 0 {
+			return no
+		}
+		return nil
+	})
 }
 
 // Close is idempotent.
-func (f *file) Close() experimentalsys.Errno {
-	err := f.file.Close()
-	if errors.Is(err, os.ErrClosed) {
-		return 0
-	}
-	return errno(err)
+func (f *file) Close() (no experimentalsys.Errno) {
+	f.close.Do(func() {
+		no = errno(f.file.Close())
+		f.fs.open.Add(-1)
+	})
+	return no
 }

@@ -5,7 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -13,12 +15,18 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
+// MaxOpenFiles bounds the files and directories that a guest has open in one mount,
+// so that it cannot use up the host's descriptors. One more is EAGAIN.
+const MaxOpenFiles = 256
+
 // FS is a directory as a guest sees it. It is safe for concurrent use. It holds one
-// file descriptor until [FS.Close].
+// file descriptor until [FS.Close], and one for each file that the guest has open.
 type FS struct {
 	experimentalsys.UnimplementedFS
 	root     *os.Root
 	readOnly bool
+	done     <-chan struct{} // nil: never
+	open     atomic.Int64
 }
 
 // Open opens a host directory. The error is the operating system's.
@@ -30,7 +38,41 @@ func Open(dir string, readOnly bool) (*FS, error) {
 	return &FS{root: root, readOnly: readOnly}, nil
 }
 
-// Close releases the directory. Files that are open stay open.
+// OpenWithin opens the directory rest of a host directory, and refuses one that lies
+// outside of it, through symbolic links too. It is for directories in which somebody
+// else can rename and link meanwhile.
+func OpenWithin(dir, rest string, readOnly bool) (*FS, error) {
+	root, err := openWithin(dir, rest)
+	if err != nil {
+		return nil, err
+	}
+	return &FS{root: root, readOnly: readOnly}, nil
+}
+
+func openWithin(dir, rest string) (*os.Root, error) {
+	base, err := os.OpenRoot(dir)
+	if err != nil || filepath.Clean(rest) == "." {
+		return base, err
+	}
+	defer base.Close()
+	return base.OpenRoot(rest)
+}
+
+// StopOn makes every operation fail with EINTR once done is closed, a long read or
+// write within a megabyte of it: a guest that is to end is not interrupted in the
+// host's functions. It must be called before the guest starts.
+func (f *FS) StopOn(done <-chan struct{}) { f.done = done }
+
+func (f *FS) stopped() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close releases the directory. Files that are open stay open. It is idempotent.
 func (f *FS) Close() error { return f.root.Close() }
 
 // String returns the directory's path on the host.
@@ -38,19 +80,41 @@ func (f *FS) String() string { return f.root.Name() }
 
 // OpenFile opens a file or directory; see [experimentalsys.FS].
 func (f *FS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileMode) (experimentalsys.File, experimentalsys.Errno) {
+	if f.stopped() {
+		return nil, experimentalsys.EINTR
+	}
 	const writes = experimentalsys.O_RDWR | experimentalsys.O_WRONLY | experimentalsys.O_CREAT | experimentalsys.O_TRUNC
 	if f.readOnly && flag&writes != 0 {
 		return nil, experimentalsys.EROFS
 	}
-	file, err := f.root.OpenFile(local(name), osFlags(flag), perm.Perm())
+	name = local(name)
+	if flag&experimentalsys.O_NOFOLLOW != 0 {
+		// os.Root follows links that stay inside, whatever the flags say.
+		if info, err := f.root.Lstat(name); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return nil, experimentalsys.ELOOP
+		}
+	}
+	if f.open.Add(1) > MaxOpenFiles {
+		f.open.Add(-1)
+		return nil, experimentalsys.EAGAIN
+	}
+	opened, err := f.root.OpenFile(name, osFlags(flag), perm.Perm())
 	if err != nil {
+		f.open.Add(-1)
 		return nil, errno(err)
 	}
-	return newFile(f, local(name), file, flag)
+	file, no := newFile(f, opened, flag)
+	if no != 0 {
+		f.open.Add(-1)
+		opened.Close()
+		return nil, no
+	}
+	return file, 0
 }
 
 // osFlags translates wazero's flags. Files are opened without blocking, so that a
-// FIFO that lies in a mount cannot hold a guest, and the host with it.
+// FIFO that lies in a mount cannot hold a guest. O_APPEND is set later, since it can
+// be cleared again.
 func osFlags(flag experimentalsys.Oflag) int {
 	out := syscall.O_NONBLOCK
 	switch {
@@ -59,18 +123,19 @@ func osFlags(flag experimentalsys.Oflag) int {
 	case flag&experimentalsys.O_WRONLY != 0:
 		out |= os.O_WRONLY
 	}
-	for from, to := range map[experimentalsys.Oflag]int{
-		experimentalsys.O_APPEND:    os.O_APPEND,
-		experimentalsys.O_CREAT:     os.O_CREATE,
-		experimentalsys.O_EXCL:      os.O_EXCL,
-		experimentalsys.O_TRUNC:     os.O_TRUNC,
-		experimentalsys.O_DIRECTORY: syscall.O_DIRECTORY,
-		experimentalsys.O_NOFOLLOW:  syscall.O_NOFOLLOW,
-		experimentalsys.O_SYNC:      os.O_SYNC,
-		experimentalsys.O_DSYNC:     syscall.O_DSYNC,
+	for _, f := range [...]struct {
+		from experimentalsys.Oflag
+		to   int
+	}{
+		{experimentalsys.O_CREAT, os.O_CREATE},
+		{experimentalsys.O_EXCL, os.O_EXCL},
+		{experimentalsys.O_TRUNC, os.O_TRUNC},
+		{experimentalsys.O_DIRECTORY, syscall.O_DIRECTORY},
+		{experimentalsys.O_SYNC, os.O_SYNC},
+		{experimentalsys.O_DSYNC, syscall.O_DSYNC},
 	} {
-		if flag&from != 0 {
-			out |= to
+		if flag&f.from != 0 {
+			out |= f.to
 		}
 	}
 	return out
@@ -94,22 +159,22 @@ func (f *FS) Readlink(name string) (string, experimentalsys.Errno) {
 
 // Mkdir makes a directory.
 func (f *FS) Mkdir(name string, perm fs.FileMode) experimentalsys.Errno {
-	return f.write(func() error { return f.root.Mkdir(local(name), perm.Perm()) })
+	return f.change(func() error { return f.root.Mkdir(local(name), perm.Perm()) })
 }
 
 // Chmod changes permission bits; set-user-ID and the like are not a guest's to set.
 func (f *FS) Chmod(name string, perm fs.FileMode) experimentalsys.Errno {
-	return f.write(func() error { return f.root.Chmod(local(name), perm.Perm()) })
+	return f.change(func() error { return f.root.Chmod(local(name), perm.Perm()) })
 }
 
 // Rename moves a file within the directory.
 func (f *FS) Rename(from, to string) experimentalsys.Errno {
-	return f.write(func() error { return f.root.Rename(local(from), local(to)) })
+	return f.change(func() error { return f.root.Rename(local(from), local(to)) })
 }
 
 // Rmdir removes an empty directory.
 func (f *FS) Rmdir(name string) experimentalsys.Errno {
-	return f.write(func() error {
+	return f.change(func() error {
 		info, err := f.root.Lstat(local(name))
 		if err != nil {
 			return err
@@ -123,7 +188,7 @@ func (f *FS) Rmdir(name string) experimentalsys.Errno {
 
 // Unlink removes a file or a link.
 func (f *FS) Unlink(name string) experimentalsys.Errno {
-	return f.write(func() error {
+	return f.change(func() error {
 		info, err := f.root.Lstat(local(name))
 		if err != nil {
 			return err
@@ -137,18 +202,25 @@ func (f *FS) Unlink(name string) experimentalsys.Errno {
 
 // Link makes a hard link within the directory.
 func (f *FS) Link(from, to string) experimentalsys.Errno {
-	return f.write(func() error { return f.root.Link(local(from), local(to)) })
+	return f.change(func() error { return f.root.Link(local(from), local(to)) })
 }
 
-// Symlink makes a symbolic link. It may say anything: what leads out of the
-// directory is refused when it is followed.
+// Symlink makes a symbolic link. Targets that are absolute or plainly lead outside
+// are EPERM: no guest could follow them, but a less careful program on the host
+// might. That check is a courtesy; what keeps guests in is that links which lead
+// outside are refused when they are followed.
 func (f *FS) Symlink(target, name string) experimentalsys.Errno {
-	return f.write(func() error { return f.root.Symlink(target, local(name)) })
+	return f.change(func() error {
+		if path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(local(name)), target)) {
+			return syscall.EPERM
+		}
+		return f.root.Symlink(target, local(name))
+	})
 }
 
 // Utimens changes access and modification times.
 func (f *FS) Utimens(name string, atim, mtim int64) experimentalsys.Errno {
-	return f.write(func() error {
+	return f.change(func() error {
 		info, err := f.root.Stat(local(name))
 		if err != nil {
 			return err
@@ -158,12 +230,15 @@ func (f *FS) Utimens(name string, atim, mtim int64) experimentalsys.Errno {
 	})
 }
 
-// write runs a change unless the directory is read-only.
-func (f *FS) write(change func() error) experimentalsys.Errno {
-	if f.readOnly {
+// change makes a change unless the directory is read-only.
+func (f *FS) change(make func() error) experimentalsys.Errno {
+	switch {
+	case f.readOnly:
 		return experimentalsys.EROFS
+	case f.stopped():
+		return experimentalsys.EINTR
 	}
-	return errno(change())
+	return errno(make())
 }
 
 // times resolves wazero's "leave as it is" against what a file has now.
@@ -186,16 +261,18 @@ func stat(info fs.FileInfo, err error) (sys.Stat_t, experimentalsys.Errno) {
 }
 
 // local makes a guest's path one that os.Root takes: relative, and "." for the
-// directory itself. It does not judge the path: os.Root does.
+// directory itself. A slash at the end stays, since it asks for a directory. It does
+// not judge the path: os.Root does.
 func local(name string) string {
-	if name == "" {
-		return "."
-	}
 	trimmed := strings.TrimLeft(name, "/")
 	if trimmed == "" {
 		return "."
 	}
-	return path.Clean(trimmed)
+	clean := path.Clean(trimmed)
+	if strings.HasSuffix(trimmed, "/") && clean != "." {
+		clean += "/"
+	}
+	return clean
 }
 
 // errno translates an error. What os.Root refuses because it leads outside is a
@@ -203,6 +280,10 @@ func local(name string) string {
 func errno(err error) experimentalsys.Errno {
 	if err == nil {
 		return 0
+	}
+	var translated experimentalsys.Errno
+	if errors.As(err, &translated) {
+		return translated
 	}
 	var no syscall.Errno
 	if errors.As(err, &no) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrClosed) {
