@@ -111,7 +111,7 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 	}
 	stack := [1]uint64{uint64(len(input))}
 	if err := inst.module.Call(withCall(ctx, c), f, stack[:]); err != nil {
-		return nil, false, p.fault(ctx, c, err)
+		return nil, false, p.fault(ctx, c, inst, err)
 	}
 	status := uint32(stack[0])
 	if !c.answered {
@@ -140,7 +140,7 @@ func (c *call) protocol(format string, args ...any) error {
 var errTooSlow = fmt.Errorf("took too long: %w", context.DeadlineExceeded)
 
 // fault tells what an error of a guest call means.
-func (p *Plugin) fault(ctx context.Context, c *call, err error) error {
+func (p *Plugin) fault(ctx context.Context, c *call, inst *instance, err error) error {
 	f := &FaultError{Plugin: p.Name(), Op: c.op, Err: err}
 	var refused *protocolError
 	switch {
@@ -159,6 +159,8 @@ func (p *Plugin) fault(ctx context.Context, c *call, err error) error {
 		f.Kind = FaultTimeout
 	case exited(err):
 		f.Kind = FaultExit
+	case inst.memory.Refused():
+		f.Kind, f.Err = FaultTrap, fmt.Errorf("out of memory, of which it may have %d bytes: %w", p.host.cfg.Limits.MemoryBytes, err)
 	default:
 		f.Kind = FaultTrap
 	}

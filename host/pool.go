@@ -51,6 +51,7 @@ func newPool(p *Plugin, l Limits) *pool {
 // instance is one instantiated guest. One call at a time uses it.
 type instance struct {
 	module *engine.Instance
+	memory engine.Memory
 	funcs  map[string]api.Function
 	era    int
 	files  []*rootfs.FS
@@ -181,9 +182,9 @@ func (p *pool) make(ctx context.Context, era int) (_ *instance, err error) {
 		return nil, err
 	}
 	c := newCall(p.plugin, abi.ExportInitialize, nil, nil)
-	inst.module, err = p.plugin.module.Instantiate(withCall(ctx, c), cfg)
+	inst.module, err = p.plugin.module.Instantiate(engine.WithMemory(withCall(ctx, c), &inst.memory), cfg)
 	if err != nil {
-		return nil, p.plugin.fault(ctx, c, err)
+		return nil, p.plugin.fault(ctx, c, inst, err)
 	}
 	if settings != nil {
 		request := &wasmnodev1.DriverConfigureRequest{Config: settings.config}

@@ -132,11 +132,11 @@ func (e *Engine) Compile(ctx context.Context, wasm []byte, opts Options) (*Modul
 	if err != nil {
 		return nil, err
 	}
-	m, err := e.build(context.WithoutCancel(ctx), metered, uint32(pages), opts.Link)
+	m, err := e.build(context.WithoutCancel(ctx), metered, opts.Link)
 	if err != nil {
 		return nil, &StageError{StageCompile, err}
 	}
-	m.digest = Digest(wasm)
+	m.digest, m.limit = Digest(wasm), pages*PageSize
 	return m, nil
 }
 
@@ -159,24 +159,23 @@ func prepare(wasm []byte, pages uint32, spec *scan.Spec) (metered []byte, err er
 
 // build makes the runtime of a module and compiles the module in it. Code that the
 // cache cannot give back is thrown away and compiled anew, once.
-func (e *Engine) build(ctx context.Context, wasm []byte, pages uint32, link func(context.Context, wazero.Runtime) error) (*Module, error) {
+func (e *Engine) build(ctx context.Context, wasm []byte, link func(context.Context, wazero.Runtime) error) (*Module, error) {
 	digest := Digest(wasm)
-	m, err := e.tryBuild(ctx, digest, wasm, pages, link)
+	m, err := e.tryBuild(ctx, digest, wasm, link)
 	if err != nil && e.disk != nil && e.disk.forget(digest) {
-		m, err = e.tryBuild(ctx, digest, wasm, pages, link)
+		m, err = e.tryBuild(ctx, digest, wasm, link)
 	}
 	return m, err
 }
 
-func (e *Engine) tryBuild(ctx context.Context, digest string, wasm []byte, pages uint32, link func(context.Context, wazero.Runtime) error) (m *Module, err error) {
+func (e *Engine) tryBuild(ctx context.Context, digest string, wasm []byte, link func(context.Context, wazero.Runtime) error) (m *Module, err error) {
 	cache, err := e.acquire(digest)
 	if err != nil {
 		return nil, err
 	}
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().
 		WithCompilationCache(cache).
-		WithCoreFeatures(meter.CoreFeatures(wasmbin.Pinned)).
-		WithMemoryLimitPages(pages))
+		WithCoreFeatures(meter.CoreFeatures(wasmbin.Pinned)))
 	m = &Module{engine: e, runtime: r, code: digest}
 	defer func() {
 		if err != nil {

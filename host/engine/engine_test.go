@@ -127,6 +127,31 @@ func TestMemoryEndsAtItsLimit(t *testing.T) {
 	}
 }
 
+func TestAReservedMemoryGrowsInPlaceAndIsCounted(t *testing.T) {
+	grow := run(0, modtest.I32Const(8), modtest.Load(), modtest.Drop, modtest.Get(0), modtest.Grow).Bytes()
+	m, err := open(t, "").Compile(t.Context(), grow, engine.Options{MemoryMaxBytes: 4 * engine.PageSize})
+	require.NoError(t, err)
+	defer m.Close(t.Context())
+	memory := &engine.Memory{}
+	i, err := m.Instantiate(engine.WithMemory(t.Context(), memory), wazero.NewModuleConfig())
+	require.NoError(t, err)
+	require.EqualValues(t, engine.PageSize, memory.Size())
+	for _, c := range []struct {
+		pages uint64
+		want  int32
+	}{{3, 1}, {0, 4}, {1, -1}} {
+		require.False(t, memory.Refused())
+		stack := []uint64{c.pages}
+		require.NoError(t, i.Call(t.Context(), i.ExportedFunction("run"), stack))
+		require.Equal(t, c.want, int32(stack[0]))
+	}
+	require.True(t, memory.Refused())
+	require.NoError(t, i.Close(t.Context()))
+	require.NoError(t, i.Close(t.Context()))
+	require.Zero(t, memory.Size())
+	require.EqualValues(t, 4*engine.PageSize, memory.Most())
+}
+
 func TestEveryWayToRunForGoodIsEndedByTheContext(t *testing.T) {
 	tree := &modtest.Module{Pages: 1} // each function calls the next one twice: 2^40 calls
 	for i := range uint32(40) {

@@ -18,14 +18,16 @@ type Usage = meter.Usage
 // its time is not the guest's, and returns what says that the guest goes on.
 func Pause(ctx context.Context) (resume func()) { return meter.Pause(ctx) }
 
-// Instance is an instantiated module with a fuel tank of its own. It serves one
-// goroutine at a time.
+// Instance is an instantiated module with a fuel tank and a memory of its own. It
+// serves one goroutine at a time, and has to be closed: nothing else releases its
+// memory.
 type Instance struct {
 	api.Module
 	fuel meter.Fuel
 	// entered is the context of the call under way, for what the guest does that
 	// has no context of its own.
 	entered context.Context
+	memory  *Memory
 }
 
 // Instantiate makes an instance and runs its start functions. Ending ctx ends them,
@@ -41,6 +43,12 @@ func (m *Module) Instantiate(ctx context.Context, cfg wazero.ModuleConfig) (_ *I
 		return nil, err
 	}
 	i := &Instance{}
+	ctx, i.memory = memoryFor(ctx, m.limit)
+	defer func() {
+		if err != nil {
+			i.memory.Free()
+		}
+	}()
 	defer i.enter(ctx)()
 	defer recovered(&err)
 	i.Module, err = m.runtime.InstantiateModule(i.entered, m.compiled, cfg.WithNanosleep(i.sleep))
@@ -48,6 +56,12 @@ func (m *Module) Instantiate(ctx context.Context, cfg wazero.ModuleConfig) (_ *I
 		return nil, err
 	}
 	return i, nil
+}
+
+// Close closes the instance and releases its memory. No call may be under way.
+func (i *Instance) Close(ctx context.Context) error {
+	defer i.memory.Free()
+	return i.Module.Close(ctx)
 }
 
 // Call calls a function of the instance and leaves what it returns in stack, which

@@ -22,6 +22,7 @@ type Module struct {
 	engine   *Engine
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
+	limit    uint64 // of an instance's memory, in bytes
 	digest   string // of what was given to Compile
 	code     string // of what was compiled
 	closed   sync.Once

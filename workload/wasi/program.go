@@ -9,16 +9,12 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/experimental/sysfs"
-	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/host/engine"
@@ -47,7 +43,7 @@ type program struct {
 	cancel context.CancelCauseFunc
 
 	module  *engine.Module
-	memory  *memory
+	memory  *engine.Memory
 	cleanup []func()
 	stdout  io.Writer
 	stderr  io.Writer
@@ -62,7 +58,7 @@ type program struct {
 
 func newProgram(life context.Context, spec *workload.Spec) *program {
 	ctx, cancel := context.WithCancelCause(life)
-	return &program{id: spec.ID, spec: spec, ctx: ctx, cancel: cancel, memory: &memory{}, done: make(chan struct{})}
+	return &program{id: spec.ID, spec: spec, ctx: ctx, cancel: cancel, memory: &engine.Memory{}, done: make(chan struct{})}
 }
 
 // prepare opens and compiles all that the program needs; what fails here fails the
@@ -138,7 +134,6 @@ func (p *program) moduleConfig(files wazero.FSConfig) wazero.ModuleConfig {
 		WithRandSource(rand.Reader).
 		WithSysWalltime().
 		WithSysNanotime().
-		WithNanosleep(p.sleep).
 		WithOsyield(func() {})
 	for _, name := range slices.Sorted(maps.Keys(p.spec.Env)) {
 		cfg = cfg.WithEnv(name, p.spec.Env[name])
@@ -146,22 +141,9 @@ func (p *program) moduleConfig(files wazero.FSConfig) wazero.ModuleConfig {
 	return cfg
 }
 
-// sleep pauses the guest, and ends it there when the program is killed: a guest that
-// merely woke up would go back to sleep.
-func (p *program) sleep(ns int64) {
-	timer := time.NewTimer(time.Duration(ns))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-p.ctx.Done():
-		panic(sys.NewExitError(sys.ExitCodeContextCanceled))
-	}
-}
-
 // run is the program's life.
 func (p *program) run(logger hclog.Logger) {
-	ctx := experimental.WithMemoryAllocator(p.ctx, p.memory)
-	instance, err := p.module.Instantiate(ctx, p.config)
+	instance, err := p.module.Instantiate(engine.WithMemory(p.ctx, p.memory), p.config)
 	if instance != nil {
 		_ = instance.Close(context.Background())
 	}
@@ -190,7 +172,7 @@ func (p *program) result(err error) *structs.ExitResult {
 		return &structs.ExitResult{ExitCode: int(code)}
 	}
 	r := &structs.ExitResult{ExitCode: trapExitCode, Signal: int(syscall.SIGABRT), Err: firstLine(err.Error())}
-	if p.memory.refused.Load() {
+	if p.memory.Refused() {
 		r.OOMKilled = true
 		r.Err = fmt.Sprintf("out of memory: the limit is %d bytes", p.spec.MemoryMaxBytes)
 	}
@@ -220,7 +202,7 @@ func (p *program) status() *workload.Status {
 }
 
 func (p *program) stats() *workload.Stats {
-	used, most := p.memory.size.Load(), p.memory.most.Load()
+	used, most := p.memory.Size(), p.memory.Most()
 	return &workload.Stats{Time: time.Now(), MemoryBytes: &used, MemoryMaxBytes: &most}
 }
 
@@ -231,47 +213,4 @@ func firstLine(s string) string {
 		}
 	}
 	return s
-}
-
-// memory is a guest's linear memory, as wazero's own would be, but counted.
-type memory struct {
-	size    atomic.Uint64
-	most    atomic.Uint64
-	refused atomic.Bool
-	mu      sync.Mutex
-	bytes   []byte
-	max     uint64
-}
-
-// Allocate implements [experimental.MemoryAllocator]; a program has one memory.
-func (m *memory) Allocate(capacity, limit uint64) experimental.LinearMemory {
-	m.bytes, m.max = make([]byte, 0, capacity), limit
-	return m
-}
-
-// Reallocate implements [experimental.LinearMemory].
-func (m *memory) Reallocate(size uint64) []byte {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if size > m.max {
-		m.refused.Store(true)
-		return nil
-	}
-	if size > uint64(cap(m.bytes)) {
-		grown := make([]byte, size, min(max(size, 2*uint64(cap(m.bytes))), m.max))
-		copy(grown, m.bytes)
-		m.bytes = grown
-	}
-	m.bytes = m.bytes[:size]
-	m.size.Store(size)
-	m.most.Store(max(size, m.most.Load()))
-	return m.bytes
-}
-
-// Free implements [experimental.LinearMemory].
-func (m *memory) Free() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.bytes = nil
-	m.size.Store(0)
 }

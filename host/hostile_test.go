@@ -1,0 +1,195 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/host/internal/modtest"
+)
+
+// endless are the ways to stay in a call for good, as bodies of an operation. Those
+// that call fnCount+100 call themselves.
+var endless = []struct {
+	name string
+	body []byte
+}{
+	{"empty loop", modtest.Code(modtest.Loop(), modtest.I32Const(0))},
+	{"nested loops", modtest.Code(modtest.Loop(modtest.Times(1<<30, 1, modtest.Times(1<<30, 2))), modtest.I32Const(0))},
+	{"loop by br_table", modtest.Code([]byte{0x03, 0x40}, modtest.I32Const(0), []byte{0x0e, 1, 0, 0, 0x0b}, modtest.I32Const(0))},
+	{"exponential calls", modtest.Code(
+		modtest.Get(0), modtest.I32Const(60), []byte{0x4a, 0x04, 0x40}, modtest.I32Const(0), modtest.Return, []byte{0x0b},
+		modtest.Get(0), modtest.I32Const(1), modtest.Add, modtest.Call(fnCount+100), modtest.Drop,
+		modtest.Get(0), modtest.I32Const(1), modtest.Add, modtest.Call(fnCount+100))},
+	{"large fills", modtest.Code(modtest.Loop(modtest.I32Const(0), modtest.I32Const(0), modtest.I32Const(64<<20), modtest.Fill), modtest.I32Const(0))},
+	{"large copies", modtest.Code(modtest.Loop(modtest.I32Const(0), modtest.I32Const(32<<20), modtest.I32Const(32<<20), modtest.Copy), modtest.I32Const(0))},
+	{"sleeping", modtest.Code(modtest.Loop(sleepLong()), modtest.I32Const(0))},
+	{"reading stdin", modtest.Code(modtest.Loop(modtest.I32Const(0), modtest.I32Const(inputAt), modtest.I32Const(1), modtest.I32Const(inputAt+8), modtest.Call(fnRead), modtest.Drop), modtest.I32Const(0))},
+	{"logging", modtest.Code(modtest.Loop(logLine(3, 4, 0)), modtest.I32Const(0))},
+	{"events", modtest.Code(modtest.Loop(modtest.I32Const(0), modtest.I32Const(0), modtest.Call(fnEvent), modtest.Drop), modtest.I32Const(0))},
+	{"growing memory", modtest.Code(modtest.Loop(modtest.I32Const(1), modtest.Grow, modtest.Drop), modtest.I32Const(0))},
+	{"fetching input", modtest.Code(modtest.Loop(modtest.I32Const(inputAt), modtest.Call(fnInput)), modtest.I32Const(0))},
+}
+
+// staying is a guest that stays in its fingerprint.
+func staying(body []byte) []byte {
+	m := faulty(body)
+	m.Pages = 1024
+	return m.Bytes()
+}
+
+func TestEveryGuestThatStaysIsEnded(t *testing.T) {
+	for _, e := range endless {
+		t.Run(e.name, func(t *testing.T) {
+			p := newWorld(t, host.Limits{}).ready(t, staying(e.body), host.Grants{})
+			for range 2 {
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+				_, err := p.Call(ctx, abi.OpDriverFingerprint, []byte("hello"), nil)
+				cancel()
+				var fault *host.FaultError
+				require.ErrorAs(t, err, &fault)
+				require.Equal(t, host.FaultTimeout, fault.Kind, "%v", err)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			}
+			_, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, nil)
+			require.NoError(t, err, "the next call works")
+		})
+	}
+}
+
+// lateness calls a guest that stays, and returns how long after its deadline each
+// call returned, sorted.
+func lateness(t testing.TB, p *host.Plugin, calls int) []time.Duration {
+	t.Helper()
+	var late []time.Duration
+	for range calls {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, err := p.Call(ctx, abi.OpDriverFingerprint, []byte("hello"), nil)
+		deadline, _ := ctx.Deadline()
+		late = append(late, time.Since(deadline))
+		cancel()
+		var fault *host.FaultError
+		if !errors.As(err, &fault) || fault.Kind != host.FaultTimeout {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(late)
+	return late
+}
+
+// BenchmarkKill measures how late a call returns that its deadline ends.
+func BenchmarkKill(b *testing.B) {
+	for _, e := range endless {
+		b.Run(e.name, func(b *testing.B) {
+			p := newWorld(b, host.Limits{}).ready(b, staying(e.body), host.Grants{})
+			for b.Loop() {
+			}
+			late := lateness(b, p, 50)
+			b.ReportMetric(late[len(late)/2].Seconds()*1e3, "p50-ms")
+			b.ReportMetric(late[len(late)-1].Seconds()*1e3, "max-ms")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// A guest that spins must not hold the collector, and with it the whole process.
+func TestTheCollectorIsNotHeldByASpinningGuest(t *testing.T) {
+	p := newWorld(t, host.Limits{}).ready(t, staying(endless[0].body), host.Grants{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() { _, _ = p.Call(ctx, abi.OpDriverFingerprint, nil, nil) })
+	}
+	var before, after debug.GCStats
+	debug.ReadGCStats(&before)
+	for range 20 {
+		runtime.GC()
+	}
+	debug.ReadGCStats(&after)
+	cancel()
+	wg.Wait()
+	n := int(min(after.NumGC-before.NumGC, int64(len(after.Pause))))
+	pauses := slices.Sorted(slices.Values(after.Pause[:n]))
+	require.Less(t, pauses[len(pauses)/2], 10*time.Millisecond, "%v", pauses)
+}
+
+func TestOthersDoNotNoticeAHostilePlugin(t *testing.T) {
+	w := newWorld(t, host.Limits{Instances: 2})
+	hostile := w.ready(t, staying(endless[0].body), host.Grants{})
+	good := w.ready(t, guest(nil, map[string][]byte{abi.OpDriverFingerprint: echo()}).Bytes(), host.Grants{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() { _, _ = hostile.Call(ctx, abi.OpDriverFingerprint, nil, nil) })
+	}
+	for range 50 {
+		out, err := good.Call(t.Context(), abi.OpDriverFingerprint, []byte("x"), nil)
+		require.NoError(t, err)
+		require.Equal(t, "x", string(out))
+	}
+	cancel()
+	wg.Wait()
+}
+
+// Plugins are replaced for as long as the node runs: nothing of the old ones stays.
+func TestReplacingAPluginLeavesNothingBehind(t *testing.T) {
+	const rounds = 200
+	w := newWorld(t, host.Limits{})
+	dir := t.TempDir()
+	round := func() {
+		p, err := w.Load(t.Context(), guest(nil, map[string][]byte{abi.OpDriverFingerprint: echo(), abi.OpDriverStartTask: modtest.Unreachable}).Bytes())
+		require.NoError(t, err)
+		require.NoError(t, p.Configure(t.Context(), host.Grants{FS: host.FSGrant{ReadOnly: []string{dir}}}, nil))
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 3 {
+					_, _ = p.Call(context.Background(), abi.OpDriverFingerprint, []byte("x"), nil)
+					_, _ = p.Call(context.Background(), abi.OpDriverStartTask, nil, nil)
+				}
+			})
+		}
+		if p.Acquire() {
+			p.Release()
+		}
+		p.Release()
+		wg.Wait()
+	}
+	for range 5 {
+		round()
+	}
+	goroutines, files, mappings := held(t)
+	for range rounds {
+		round()
+	}
+	g, f, m := held(t)
+	require.LessOrEqual(t, g, goroutines)
+	require.LessOrEqual(t, f, files)
+	require.Less(t, m, mappings+rounds/4, "executable mappings")
+}
+
+// held returns what the process holds: goroutines, file descriptors and executable
+// mappings. The engine frees code by finalizers, so that it takes two collections.
+func held(t *testing.T) (goroutines, files, mappings int) {
+	t.Helper()
+	for range 3 {
+		runtime.GC()
+		time.Sleep(10 * time.Millisecond) // for the finalizers' goroutine
+	}
+	entries, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	maps, err := os.ReadFile("/proc/self/maps")
+	require.NoError(t, err)
+	return runtime.NumGoroutine(), len(entries), strings.Count(string(maps), " r-xp ")
+}
