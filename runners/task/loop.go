@@ -217,6 +217,9 @@ func (r *Runner) retire(run *invocation) {
 func (r *Runner) judge(event restart.Event) (again bool, out outcome) {
 	alloc, task := r.current()
 	wish := r.takeWish()
+	if wish != nil && wish.Failure {
+		event = restart.Event{} // however well it ended when it was told to
+	}
 	event.Killed = r.killed.Err() != nil
 	event.Requested = wish != nil && !wish.Failure
 	policy := restart.PolicyOf(alloc.Job, alloc.Group(), task)

@@ -1,0 +1,380 @@
+package task_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/runners/task"
+	"github.com/wasmnode/wasmnode/state"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+func TestARunningTaskIsRecoveredWithoutAnEvent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		before := f.events()
+		f.restartAgent()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, before, f.events())
+		require.Equal(t, 1, f.world.Started("web"))
+		f.finish()
+	})
+}
+
+func TestATaskThatEndedWhileTheAgentWasAwayReportsItsRealExit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		f.world.Exit("web", structs.ExitResult{ExitCode: 7})
+		r := f.build()
+		require.NoError(t, r.Restore())
+		go r.Run()
+		synctest.Wait()
+		require.Contains(t, f.events(), "Terminated: Exit Code: 7")
+		f.finish()
+	})
+}
+
+func TestATaskThatDidNotSurviveIsRestartedByPolicy(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		f.world.Lose()
+		f.restartAgent()
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{
+			received, setup, begun, "Terminated: Exit Code: 0, Exit Message: \"lost\"", "Restarting: Task restarting in 10s", begun,
+		}, replaceLost(f.events()))
+		f.finish()
+	})
+}
+
+// replaceLost makes the two ways to learn of a loss one: the wait may see it before the
+// agent ends.
+func replaceLost(events []string) []string {
+	for i, e := range events {
+		if e == "Failed Restoring Task: Task did not survive the restart of the agent: task not found for given id" {
+			events[i] = "Terminated: Exit Code: 0, Exit Message: \"lost\""
+		}
+	}
+	return events
+}
+
+func TestAFinishedTaskIsNotStartedByTheNextAgent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"run_for": "1s"})
+		f.start()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		f.restartAgent()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Equal(t, 1, f.world.Started("web"))
+		require.ErrorIs(t, f.r.Restart(task.RestartRequest{}), task.ErrNotRunning)
+		require.NoError(t, f.r.Restart(task.RestartRequest{Force: true}))
+		synctest.Wait()
+		require.Equal(t, 2, f.world.Started("web"))
+		f.finish()
+	})
+}
+
+func TestATaskIsWaitedForWhenItsDriverIsMissingAfterARestart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.task.RestartPolicy.Attempts = ptr(5)
+		f.start()
+		synctest.Wait()
+		f.world.Missing(abi.NewRecoverableError(abi.Unavailable, "loading"))
+		f.restartAgent()
+		time.Sleep(45 * time.Second) // past one wait, within the policy
+		f.world.Missing(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, structs.TaskRunning, f.r.State().State)
+		require.Equal(t, 1, f.world.Started("web"), "it was found, not started again")
+		f.finish()
+	})
+}
+
+func TestAStartThatTheAgentDidNotSurviveIsDoneAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		cfg := &wasmnodev1.TaskConfig{Id: "a1/web/0000", Name: "web", AllocId: "a1"}
+		data, err := cfg.MarshalVT()
+		require.NoError(t, err)
+		require.NoError(t, f.db.PutTaskLocal("a1", "web", &state.TaskLocal{TaskID: cfg.GetId(), Config: data, Driver: "mock"}))
+		r := f.build()
+		require.NoError(t, r.Restore())
+		go r.Run()
+		synctest.Wait()
+		require.Equal(t, structs.TaskRunning, r.State().State)
+		require.Equal(t, 1, f.world.Started("web"))
+		f.finish()
+	})
+}
+
+func TestD18_TheRestartWindowSurvivesTheAgent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"run_for": "1s", "exit_code": 1})
+		f.start()
+		time.Sleep(5 * time.Second) // in the delay of the one restart allowed
+		synctest.Wait()
+		f.restartAgent()
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		require.Equal(t, `Not Restarting: Exceeded allowed attempts 1 in interval 1m0s and mode is "fail"`, f.events()[len(f.events())-1])
+		require.Equal(t, 2, f.world.Started("web"))
+		f.finish()
+	})
+}
+
+// deviceHook gives the task a device, once.
+type deviceHook struct{ calls int }
+
+func (*deviceHook) Name() string { return task.DevicesHook }
+func (h *deviceHook) Prestart(context.Context, *task.PrestartRequest) (*task.PrestartResult, error) {
+	h.calls++
+	return &task.PrestartResult{
+		Done: true, Env: map[string]string{"GPU": "0"},
+		Mounts:  []state.Mount{{TaskPath: "/m", HostPath: "/h", ReadOnly: true}},
+		Devices: []state.DeviceNode{{TaskPath: "/dev/g", HostPath: "/dev/gpu0", Permissions: "rw"}},
+	}, nil
+}
+
+func TestD1_DevicesAndMountsSurviveTheAgent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		hook := &deviceHook{}
+		f.cfg.Hooks = []task.Hook{hook}
+		f.start()
+		synctest.Wait()
+		f.restartAgent()
+		synctest.Wait()
+		require.NoError(t, f.r.Restart(task.RestartRequest{}))
+		synctest.Wait()
+		require.Equal(t, 2, f.world.Started("web"))
+		require.Equal(t, 1, hook.calls, "what is done is not done again")
+		local, _, err := f.db.Task("a1", "web")
+		require.NoError(t, err)
+		cfg := &wasmnodev1.TaskConfig{}
+		require.NoError(t, cfg.UnmarshalVT(local.Config))
+		require.Len(t, cfg.GetMounts(), 1)
+		require.Len(t, cfg.GetDevices(), 1)
+		require.Equal(t, "0", cfg.GetEnv()["GPU"])
+		require.Equal(t, map[string]string{"GPU": "0"}, cfg.GetDeviceEnv())
+		f.finish()
+	})
+}
+
+func TestD19_WhatCannotBeMadeDurableDoesNotRun(t *testing.T) {
+	for n := 1; ; n++ {
+		through := false
+		bubble(t, func(t *testing.T) {
+			f := newFixture(t, map[string]any{"run_for": "1s"})
+			inner := f.db
+			failing := state.NewFailing(inner, n)
+			f.db = failing
+			f.start()
+			time.Sleep(5 * time.Minute)
+			synctest.Wait()
+			if !failing.Failed() {
+				through = true
+			}
+			f.r.Kill(nil)
+			<-f.r.WaitCh()
+			require.Empty(t, f.world.Running())
+			require.Empty(t, f.world.Doubled())
+			require.Zero(t, f.world.Known())
+			// The next agent finds a store that is as it was when the disk failed.
+			f.db = inner
+			r := f.build()
+			require.NoError(t, r.Restore())
+			go r.Run()
+			time.Sleep(5 * time.Minute)
+			synctest.Wait()
+			require.Equal(t, structs.TaskDead, r.State().State)
+			f.finish()
+		})
+		if through {
+			require.Greater(t, n, 5)
+			return
+		}
+	}
+}
+
+func TestANewVersionOfTheDriverTakesTheTask(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		f.world.Upgrade()
+		synctest.Wait()
+		require.Equal(t, 1, f.world.Count("recover web with version 1"))
+		require.Equal(t, 1, f.world.Holds(), "the old version was given back")
+		require.Equal(t, []string{received, setup, begun}, f.events())
+		local, _, err := f.db.Task("a1", "web")
+		require.NoError(t, err)
+		require.Equal(t, "sha256:1", local.PluginDigest)
+		f.finish()
+	})
+}
+
+func TestATaskThatTheNewVersionDoesNotTakeStays(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		f.world.Fail("recover", func() error { return errors.New("too old") })
+		f.world.Upgrade()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Equal(t, []string{"web"}, f.world.Running())
+		require.Equal(t, 1, f.world.Holds())
+		require.Equal(t, []string{received, setup, begun}, f.events())
+		f.r.Kill(nil)
+		<-f.r.WaitCh()
+		require.Equal(t, killed, f.events()[len(f.events())-1])
+		f.finish()
+	})
+}
+
+func TestADriverThatFaultsWhileWaitingRecoversTheTask(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		faults := 2
+		f.world.Fail("wait", func() error {
+			if faults--; faults >= 0 {
+				return errors.New("trap: unreachable")
+			}
+			return nil
+		})
+		f.start()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{received, setup, begun}, f.events())
+		require.Equal(t, 2, f.world.Count("recover web"))
+		f.finish()
+	})
+}
+
+func TestADriverThatAlwaysFaultsWhileWaitingLosesTheTask(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.task.RestartPolicy.Attempts = ptr(0)
+		f.world.Fail("wait", func() error { return errors.New("trap: unreachable") })
+		f.start()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{
+			received, setup, begun,
+			`Terminated: Exit Code: 0, Exit Message: "the driver lost the task: trap: unreachable"`,
+			"Not Restarting: Policy allows no restarts",
+		}, f.events())
+		require.Zero(t, f.world.Known(), "what it lost was destroyed")
+		f.finish()
+	})
+}
+
+func TestSignals(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		ctx := context.Background()
+		require.NoError(t, f.r.Signal(ctx, "HUP", "because"))
+		require.Contains(t, f.world.Log(), "signal web SIGHUP")
+		synctest.Wait()
+		require.Contains(t, f.events(), "Signaling: Task being sent signal SIGHUP: because")
+		local, _, err := f.db.Task("a1", "web")
+		require.NoError(t, err)
+		require.Contains(t, string(local.Handle), "SIGHUP", "the driver's new handle is durable")
+		err = f.r.Signal(ctx, "SIGINTT", "")
+		require.Equal(t, abi.InvalidArgument, abi.CodeOf(err))
+		f.finish()
+		require.ErrorIs(t, f.r.Signal(ctx, "SIGHUP", ""), task.ErrNotRunning)
+	})
+}
+
+func TestRestartsOnRequest(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.task.RestartPolicy.Attempts = ptr(0)
+		f.start()
+		synctest.Wait()
+		require.NoError(t, f.r.Restart(task.RestartRequest{Reason: "by hand"}))
+		synctest.Wait()
+		require.Equal(t, []string{
+			received, setup, begun, "Restart Signaled: by hand", exit0, "Restarting: Task restarting in 0s", begun,
+		}, f.events())
+		// One that counts as a failure asks the policy.
+		require.NoError(t, f.r.Restart(task.RestartRequest{Reason: "unhealthy", Failure: true}))
+		synctest.Wait()
+		require.Equal(t, "Not Restarting: Policy allows no restarts", f.events()[len(f.events())-1])
+		f.finish()
+		require.ErrorIs(t, f.r.Restart(task.RestartRequest{Force: true}), task.ErrNotRunning)
+	})
+}
+
+func TestARestartBeforeTheStartIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.cfg.Gate = func() <-chan struct{} { return nil }
+		f.start()
+		synctest.Wait()
+		require.ErrorIs(t, f.r.Restart(task.RestartRequest{}), task.ErrNotRunning)
+		require.NoError(t, f.r.Restart(task.RestartRequest{Force: true}), "it starts anyway")
+		f.finish()
+	})
+}
+
+func TestStatsAreMeasuredWhenSomebodyLooks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		ctx := context.Background()
+		first, err := f.r.Stats(ctx)
+		require.NoError(t, err)
+		require.Nil(t, first.Before)
+		again, err := f.r.Stats(ctx)
+		require.NoError(t, err)
+		require.Equal(t, first, again, "within a second they are the same")
+		time.Sleep(2 * time.Second)
+		later, err := f.r.Stats(ctx)
+		require.NoError(t, err)
+		require.Equal(t, first.Now, later.Before)
+		f.finish()
+		_, err = f.r.Stats(ctx)
+		require.ErrorIs(t, err, task.ErrNotRunning)
+	})
+}
+
+func TestAnUpdateWithoutTheTaskKillsIt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		next := f.alloc.Copy()
+		next.TaskGroup = "none"
+		f.r.Update(next)
+		<-f.r.WaitCh()
+		require.Equal(t, []string{received, setup, begun, "Killing: update missing task", exit0, killed}, f.events())
+		require.True(t, f.r.State().Failed)
+		f.finish()
+	})
+}
