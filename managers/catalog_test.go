@@ -19,8 +19,9 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// patient bounds how long a test waits for what must happen.
-const patient = 15 * time.Second
+// patient bounds how long a test waits for what must happen; compiling a guest takes
+// half a minute under the race detector.
+const patient = 90 * time.Second
 
 // dirWorld is a catalog on a real directory, with fake plugins.
 type dirWorld struct {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -21,7 +22,19 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// cacheDir keeps compiled guests for all tests of one run.
+var cacheDir string
+
+func TestMain(m *testing.M) {
+	var err error
+	if cacheDir, err = os.MkdirTemp("", "managers-cache"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(cacheDir)
+		os.Exit(code)
+	}))
+}
 
 // recipe says how a fake plugin behaves; it is the content of its file.
 type recipe struct {

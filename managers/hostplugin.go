@@ -36,7 +36,7 @@ func (l HostLoader) Load(ctx context.Context, content []byte) (Plugin, error) {
 	}
 	if l.Pinned != nil {
 		if err := l.Pinned(p.Name(), p.Digest()); err != nil {
-			p.Release()
+			p.Release() //nolint:contextcheck // a plugin is closed whatever becomes of its loading
 			return nil, err
 		}
 	}

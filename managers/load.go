@@ -305,19 +305,20 @@ func (c *Catalog) admit(ctx context.Context, f *file, load int, p candidate) err
 	defer c.mu.Unlock()
 	if err != nil {
 		if f.member == nil || f.content.claim() != what.claim() {
-			c.release(what.claim(), f)
+			c.release(what.claim(), f) //nolint:contextcheck // the next load lives as long as the catalog, not as this one
 		}
 		return err
 	}
 	if f.member != nil && old == nil {
-		c.retire(f) // the file has another plugin in it now
+		// The file has another plugin in it now.
+		c.retire(f) //nolint:contextcheck // the next load lives as long as the catalog, not as this one
 	}
 	f.member, f.content = m, what
 	if f.load == load {
 		f.state, f.reason = "", ""
 	}
 	if f.lost {
-		c.retire(f)
+		c.retire(f) //nolint:contextcheck // the next load lives as long as the catalog, not as this one
 	}
 	c.waitNoMore(f.name)
 	c.cfg.Logger.Info("plugin loaded", "file", f.name, "plugin", what.name, "version", what.version, "digest", what.digest[:12])
@@ -386,7 +387,7 @@ func (c *Catalog) reject(ctx context.Context, f *file, load int, what identity, 
 	errors.As(err, &f.taken)
 	// Whoever had the name may have given it up meanwhile.
 	if f.taken != nil && c.claims[f.taken.claim] == nil {
-		c.begin(f.name)
+		c.begin(f.name) //nolint:contextcheck // the next load lives as long as the catalog, not as this one
 		return
 	}
 	c.waitNoMore(f.name)
