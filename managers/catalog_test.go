@@ -344,3 +344,33 @@ func TestTheCatalogWithstandsChangesInQuickSuccession(t *testing.T) {
 	w.drop("0.wasm", recipe{Name: "d0", Version: "2.0.0"})
 	w.until("0.wasm d0 2.0.0 healthy")
 }
+
+func TestAFileThatTakesForEverHoldsNobodyUp(t *testing.T) {
+	w := newDirWorld(t, t.TempDir())
+	w.start()
+	w.drop("a.wasm", recipe{Name: "a", Version: "1.0.0", Blocks: true})
+	w.until("a.wasm loading")
+	w.drop("b.wasm", recipe{Name: "b", Version: "1.0.0"})
+	w.until("a.wasm loading", "b.wasm b 1.0.0 healthy")
+	// New content ends the load of the old one.
+	w.drop("a.wasm", recipe{Name: "a", Version: "2.0.0"})
+	w.until("a.wasm a 2.0.0 healthy", "b.wasm b 1.0.0 healthy")
+	w.drop("a.wasm", recipe{Name: "a", Version: "3.0.0", Blocks: true})
+	w.until("a.wasm a 2.0.0 healthy: the file has changed and is being loaded", "b.wasm b 1.0.0 healthy")
+	// So does its removal.
+	w.remove("a.wasm")
+	w.until("b.wasm b 1.0.0 healthy")
+}
+
+func TestAFileThatCannotBeReadIsTriedAgain(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Log("root reads everything: a link that leads nowhere stands in")
+	}
+	w := newDirWorld(t, t.TempDir())
+	require.NoError(t, os.Symlink("later", filepath.Join(w.dir, "a.wasm")))
+	w.start()
+	require.True(t, w.catalog.files["a.wasm"].unread)
+	w.catalog.wg.Go(func() { w.catalog.retryUnread(5 * time.Millisecond) })
+	w.drop("later", recipe{Name: "a", Version: "1.0.0"})
+	w.until("a.wasm a 1.0.0 healthy")
+}

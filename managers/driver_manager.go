@@ -90,8 +90,9 @@ func NewDriverManager(cfg DriverManagerConfig) *DriverManager {
 // # Errors
 //
 // The error is an abi.Error: NOT_FOUND for a name that is not there or is blocked;
-// UNAVAILABLE and recoverable while plugins are loading, or while this one is
-// restarting or quarantined; FAILED_PRECONDITION while it cannot be configured.
+// UNAVAILABLE and recoverable while plugins are loading, while this one is
+// restarting or quarantined, and after Shutdown; FAILED_PRECONDITION while it cannot
+// be configured.
 func (m *DriverManager) Dispense(name string) (*Driver, error) {
 	if reason := m.blocked(name); reason != "" {
 		return nil, abi.NewError(abi.NotFound, reason)
@@ -103,6 +104,9 @@ func (m *DriverManager) Dispense(name string) (*Driver, error) {
 	}
 	m.mu.Unlock()
 	if u == nil {
+		if m.ctx.Err() != nil {
+			return nil, abi.NewRecoverableError(abi.Unavailable, errShutdown.Error())
+		}
 		if !isClosed(m.cfg.Catalog.first) {
 			return nil, abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("driver %q is not there yet: plugins are still loading", name))
 		}

@@ -44,7 +44,8 @@ type recipe struct {
 	TaskSchema    string
 	PluginSchema  string
 	ConfigureErr  string
-	Pad           int // bytes, to make another content
+	Blocks        bool // loading goes on until it is cancelled
+	Pad           int  // makes another content
 }
 
 // module returns a recipe as a file: a module that is whole and does nothing.
@@ -73,7 +74,7 @@ type fakeLoader struct {
 
 func (l *fakeLoader) MaxFileBytes() int64 { return 1 << 16 }
 
-func (l *fakeLoader) Load(_ context.Context, content []byte) (Plugin, error) {
+func (l *fakeLoader) Load(ctx context.Context, content []byte) (Plugin, error) {
 	at := bytes.Index(content, []byte("\x04fake"))
 	if at < 0 {
 		return nil, errors.New("scan: not a module")
@@ -84,6 +85,10 @@ func (l *fakeLoader) Load(_ context.Context, content []byte) (Plugin, error) {
 	}
 	if p.recipe.LoadError != "" {
 		return nil, errors.New(p.recipe.LoadError)
+	}
+	if p.recipe.Blocks {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -318,4 +319,54 @@ func TestAStatusIsJSONForTheAPI(t *testing.T) {
 	got, err := json.Marshal(s)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"Name":"a","Type":"driver","Version":"","State":"healthy","Reason":"","Since":"0001-01-01T00:00:00Z","Digest":"","CapabilitiesImported":[],"CapabilitiesGranted":[],"File":""}`, string(got))
+}
+
+func TestAPluginWithoutAGrantSaysWhichOneItNeeds(t *testing.T) {
+	w := newRealWorld(t, nil, host.Grants{Wasm: host.WasmGrant{Denied: true}})
+	w.put("c.wasm", guestbuild.CPlugin(t, "guest-examples/drivers/c-minimal"))
+	w.start()
+	w.until(`c.wasm c_minimal 0.1.0 unhealthy: needs grant wasmnode:wasm/v1: add plugin "c_minimal" { grant { wasm { enabled = true } } }`)
+	s := w.catalog.Status()[0]
+	require.Contains(t, s.CapabilitiesImported, abi.ModuleWasm)
+	require.NotContains(t, s.CapabilitiesGranted, abi.ModuleWasm)
+	_, err := w.manager.Dispense("c_minimal")
+	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(err))
+	require.ErrorContains(t, err, "needs grant wasmnode:wasm/v1")
+}
+
+func TestReplacingAPluginAgainAndAgainLeavesNothingBehind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("200 replacements")
+	}
+	good := guestbuild.CPlugin(t, "guest-examples/drivers/c-minimal")
+	w := newRealWorld(t, nil, host.Grants{})
+	w.put("c.wasm", good)
+	w.start()
+	count := func() (goroutines, files, mappings int) {
+		runtime.GC()
+		fds, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		maps, err := os.ReadFile("/proc/self/maps")
+		require.NoError(t, err)
+		return runtime.NumGoroutine(), len(fds), strings.Count(string(maps), "r-xp")
+	}
+	replace := func(i int) {
+		d := w.mustDispense("c_minimal")
+		w.put("c.wasm", renamed(t, good, "0.1.0", fmt.Sprintf("0.1.%d", i%2)))
+		require.Eventually(t, func() bool { return isClosed(d.Replaced()) }, patient, time.Millisecond)
+		d.Release()
+		<-d.unit.closed()
+	}
+	for i := range 10 {
+		replace(i + 1)
+	}
+	goroutines, files, mappings := count()
+	for i := range 200 {
+		replace(i + 1)
+	}
+	goroutinesAfter, filesAfter, mappingsAfter := count()
+	t.Logf("goroutines %d, %d; files %d, %d; executable mappings %d, %d", goroutines, goroutinesAfter, files, filesAfter, mappings, mappingsAfter)
+	require.InDelta(t, goroutines, goroutinesAfter, 5)
+	require.InDelta(t, files, filesAfter, 5)
+	require.InDelta(t, mappings, mappingsAfter, 10)
 }
