@@ -53,11 +53,12 @@ func (p *parser) shorthands(handlers map[string]handler, operators []string, lef
 		handlers["="+op] = func(e expansion) {
 			a := e.Body.Attributes[op]
 			v, err := convert.Convert(p.eval(a.Expr, e.ctx), cty.String)
-			if err != nil || v.IsNull() || !v.IsKnown() {
-				if !p.diags.HasErrors() {
-					p.errorf(a.SrcRange, "Unsuitable value; %s takes a text.", op)
-				}
+			switch {
+			case err != nil || v.IsNull():
+				p.errorf(a.SrcRange, "Unsuitable value; %s takes a text.", op)
 				return
+			case !v.IsKnown():
+				return // said where it went wrong
 			}
 			*operand = op
 			if op == "distinct_property" {
@@ -75,15 +76,15 @@ func (p *parser) taskScaling(e expansion, t *api.Task) {
 		p.errorf(e.TypeRange, "A task's scaling block is named \"cpu\" or \"mem\".")
 		return
 	}
-	for _, other := range t.ScalingPolicies {
-		if other.Type == "vertical_"+e.labels[0] {
-			p.errorf(e.TypeRange, "Duplicate scaling %q block.", e.labels[0])
-		}
-	}
 	s := &api.ScalingPolicy{}
 	p.body(e.Body, nil, e.ctx, reflect.ValueOf(s).Elem(), nil)
 	if s.Type == "" {
 		s.Type = "vertical_" + e.labels[0]
+	}
+	for _, other := range t.ScalingPolicies {
+		if other.Type == s.Type {
+			p.errorf(e.TypeRange, "Duplicate scaling %q block.", e.labels[0])
+		}
 	}
 	if s.Max == nil {
 		p.errorf(e.TypeRange, "Missing argument; a scaling block has a \"max\".")
@@ -96,11 +97,18 @@ func (p *parser) groupScaling(e expansion, g *api.TaskGroup) {
 	if g.Scaling == nil {
 		return
 	}
+	at := e.TypeRange
+	for _, b := range e.Body.Blocks {
+		if b.Type == "scaling" {
+			at = b.TypeRange
+			p.noLabels("group's scaling", at, b.Labels)
+		}
+	}
 	if g.Scaling.Type == "" {
 		g.Scaling.Type = "horizontal"
 	}
 	if g.Scaling.Max == nil {
-		p.errorf(e.TypeRange, "Missing argument; a scaling block has a \"max\".")
+		p.errorf(at, "Missing argument; a scaling block has a \"max\".")
 	}
 }
 
@@ -113,11 +121,16 @@ type shared struct {
 // handlers adds those that collect it.
 func (s *shared) handlers(p *parser, handlers map[string]handler) map[string]handler {
 	handlers["vault"] = func(e expansion) {
+		p.noLabels(e.Type, e.TypeRange, e.labels)
+		if s.vault != nil {
+			p.errorf(e.TypeRange, "Duplicate vault block; only one is allowed.")
+		}
 		s.vault = &api.Vault{}
 		p.body(e.Body, nil, e.ctx, reflect.ValueOf(s.vault).Elem(), nil)
 	}
 	handlers["secret"] = func(e expansion) {
 		secret := &api.Secret{}
+		p.countLabels(e, reflect.TypeOf(secret))
 		p.body(e.Body, e.labels, e.ctx, reflect.ValueOf(secret).Elem(), nil)
 		s.secrets = append(s.secrets, secret)
 	}

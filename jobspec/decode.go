@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"math/big"
 	"reflect"
 	"strings"
 	"time"
@@ -77,8 +78,7 @@ func (p *parser) labels(b *hclsyntax.Body, labels []string, into []reflect.Value
 	for i, field := range into {
 		switch {
 		case i >= len(labels):
-			p.errorf(b.SrcRange, "Missing label; the block's name is written before its brace: task \"web\" { … }.")
-			return
+			return // said by block
 		case field.Kind() == reflect.Pointer:
 			field.Set(reflect.ValueOf(&labels[i]))
 		default:
@@ -131,36 +131,101 @@ var durationType = reflect.TypeFor[time.Duration]()
 func (p *parser) set(e hclsyntax.Expression, ctx *hcl.EvalContext, field reflect.Value) {
 	switch t := field.Type(); {
 	case t == durationType:
-		field.SetInt(int64(p.duration(e, ctx)))
+		if d := p.duration(e, ctx); d != nil {
+			field.SetInt(int64(*d))
+		}
 	case t.Kind() == reflect.Pointer && t.Elem() == durationType:
-		d := p.duration(e, ctx)
-		field.Set(reflect.ValueOf(&d))
+		if d := p.duration(e, ctx); d != nil {
+			field.Set(reflect.ValueOf(d))
+		}
 	case t == reflect.TypeFor[map[string]any]():
-		if m, ok := hclvalue.Plain(p.eval(e, ctx)).(map[string]any); ok {
-			field.Set(reflect.ValueOf(m))
+		switch plain := p.plain(e, ctx).(type) {
+		case nil:
+		case map[string]any:
+			field.Set(reflect.ValueOf(plain))
+		default:
+			p.errorf(e.Range(), "Unsuitable value type; a map is required: { name = value }.")
 		}
 	default:
 		p.add(gohcl.DecodeExpression(e, p.withRuntime(e, ctx), field.Addr().Interface()))
 	}
 }
 
-// duration reads "10s", or a number of nanoseconds.
-func (p *parser) duration(e hclsyntax.Expression, ctx *hcl.EvalContext) time.Duration {
+// plain evaluates an expression to plain Go data.
+func (p *parser) plain(e hclsyntax.Expression, ctx *hcl.EvalContext) any {
+	v, err := hclvalue.Plain(p.eval(e, ctx))
+	if err != nil {
+		p.errorf(e.Range(), "Unsuitable value; %v.", err)
+	}
+	return v
+}
+
+// duration reads "10s", or a whole number of nanoseconds. It returns nil for null.
+func (p *parser) duration(e hclsyntax.Expression, ctx *hcl.EvalContext) *time.Duration {
 	v := p.eval(e, ctx)
-	if v.IsKnown() && !v.IsNull() {
-		switch v.Type() {
-		case cty.Number:
-			n, _ := v.AsBigFloat().Int64()
-			return time.Duration(n)
-		case cty.String:
-			d, err := time.ParseDuration(v.AsString())
-			if err == nil {
-				return d
-			}
+	if !v.IsKnown() || v.IsNull() {
+		return nil
+	}
+	switch v.Type() {
+	case cty.Number:
+		if n, accuracy := v.AsBigFloat().Int64(); accuracy == big.Exact {
+			return (*time.Duration)(&n)
+		}
+	case cty.String:
+		if d, err := time.ParseDuration(v.AsString()); err == nil {
+			return &d
 		}
 	}
 	p.errorf(e.Range(), "Unsuitable duration value; a duration looks like \"30s\", \"5m\" or \"1h30m\".")
-	return 0
+	return nil
+}
+
+// countLabels checks that a block has as many labels as the type that it is decoded
+// into has room for.
+func (p *parser) countLabels(e expansion, t reflect.Type) {
+	want := 0
+	switch {
+	case isFreeMap(t):
+	case t.Kind() == reflect.Map:
+		want = 1
+	default:
+		if t.Kind() == reflect.Slice {
+			t = t.Elem()
+		}
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		want = len(fieldsOf(reflect.New(t).Elem()).labels)
+	}
+	switch {
+	case e.Type == "scaling": // a task's has one, a group's has none: see blocks.go
+	case len(e.labels) < want:
+		p.errorf(e.TypeRange, "Missing label; a %s block has a name before its brace: %s \"example\" { … }.", e.Type, e.Type)
+	case want == 0:
+		p.noLabels(e.Type, e.TypeRange, e.labels)
+	case len(e.labels) > want:
+		p.errorf(e.TypeRange, "Extraneous label; a %s block has one name.", e.Type)
+	}
+}
+
+// once refuses a second block of the same name.
+func (p *parser) once(e expansion, seen map[string]hcl.Range) {
+	if len(e.labels) == 0 {
+		return
+	}
+	key := "\"" + e.labels[0] + "\"" // which no type of block is called
+	if first, ok := seen[key]; ok {
+		p.errorf(e.TypeRange, "Duplicate %s %q; the first is at %s.", e.Type, e.labels[0], first)
+		return
+	}
+	seen[key] = e.TypeRange
+}
+
+// noLabels refuses labels.
+func (p *parser) noLabels(blockType string, at hcl.Range, labels []string) {
+	if len(labels) > 0 {
+		p.errorf(at, "Extraneous label; a %s block has no name.", blockType)
+	}
 }
 
 // block decodes one block into the field that its type belongs to.
@@ -172,6 +237,13 @@ func (p *parser) block(e expansion, field reflect.Value, seen map[string]hcl.Ran
 		return
 	}
 	seen[e.Type] = e.TypeRange
+	p.countLabels(e, t)
+	switch e.Type {
+	case "group":
+		p.once(e, p.groups)
+	case "task":
+		p.once(e, seen)
+	}
 	if isFreeMap(t) {
 		p.freeMap(e, field)
 		return
@@ -202,8 +274,7 @@ func (p *parser) block(e expansion, field reflect.Value, seen map[string]hcl.Ran
 // keyed puts a value into a map by its block's label.
 func (p *parser) keyed(e expansion, field, value reflect.Value) {
 	if len(e.labels) == 0 {
-		p.errorf(e.TypeRange, "Missing label; a %s block has a name before its brace.", e.Type)
-		return
+		return // said by block
 	}
 	if field.IsNil() {
 		field.Set(reflect.MakeMap(field.Type()))
@@ -241,76 +312,18 @@ func (p *parser) freeMap(e expansion, field reflect.Value) {
 func (p *parser) free(b *hclsyntax.Body, ctx *hcl.EvalContext) map[string]any {
 	m := map[string]any{}
 	for _, a := range sorted(b.Attributes) {
-		v := hclvalue.Plain(p.eval(a.Expr, ctx))
+		v := p.plain(a.Expr, ctx)
 		if _, literal := a.Expr.(*hclsyntax.ObjectConsExpr); literal {
 			v = []any{v}
 		}
 		m[a.Name] = v
 	}
 	for _, e := range p.expand(b, ctx) {
+		if a := b.Attributes[e.Type]; a != nil {
+			p.errorf(e.TypeRange, "Duplicate %q; it is an argument already, at %s.", e.Type, a.NameRange)
+			continue
+		}
 		hclvalue.AppendBlock(m, e.Type, e.labels, p.free(e.Body, e.ctx))
 	}
 	return m
-}
-
-// expand lists a body's blocks, with those that `dynamic` makes in its place.
-func (p *parser) expand(b *hclsyntax.Body, ctx *hcl.EvalContext) []expansion {
-	var out []expansion
-	for _, block := range b.Blocks {
-		if block.Type == "dynamic" {
-			out = append(out, p.dynamic(block, ctx)...)
-			continue
-		}
-		out = append(out, expansion{block, block.Labels, ctx})
-	}
-	return out
-}
-
-func (p *parser) dynamic(b *hclsyntax.Block, ctx *hcl.EvalContext) []expansion {
-	var content *hclsyntax.Block
-	for _, c := range b.Body.Blocks {
-		if c.Type == "content" {
-			content = c
-		}
-	}
-	each := b.Body.Attributes["for_each"]
-	if len(b.Labels) != 1 || content == nil || each == nil {
-		p.errorf(b.TypeRange, "A dynamic block has the blocks' type as label, a for_each and a content block.")
-		return nil
-	}
-	iterator := b.Labels[0]
-	if a := b.Body.Attributes["iterator"]; a != nil {
-		if iterator = hcl.ExprAsKeyword(a.Expr); iterator == "" {
-			p.errorf(a.SrcRange, "An iterator is a plain name.")
-			return nil
-		}
-	}
-	over := p.eval(each.Expr, ctx)
-	if over.IsNull() || !over.IsKnown() || !over.CanIterateElements() {
-		if !p.diags.HasErrors() {
-			p.errorf(each.SrcRange, "The for_each of a dynamic block has to be a list, a set or a map that is known when the file is read.")
-		}
-		return nil
-	}
-	var out []expansion
-	for it := over.ElementIterator(); it.Next(); {
-		if p.expanded++; p.expanded > MaxExpanded {
-			p.errorf(each.SrcRange, "Dynamic blocks make more than %d blocks.", MaxExpanded)
-			return nil
-		}
-		key, value := it.Element()
-		if over.Type().IsSetType() {
-			key = value
-		}
-		inner := ctx.NewChild()
-		inner.Variables = map[string]cty.Value{iterator: cty.ObjectVal(map[string]cty.Value{"key": key, "value": value})}
-		block := *content
-		block.Type, block.TypeRange = b.Labels[0], b.TypeRange
-		e := expansion{&block, nil, inner}
-		if labels := b.Body.Attributes["labels"]; labels != nil {
-			p.add(gohcl.DecodeExpression(labels.Expr, inner, &e.labels))
-		}
-		out = append(out, e)
-	}
-	return out
 }

@@ -1,6 +1,8 @@
 package jobspec
 
 import (
+	"slices"
+
 	"github.com/agext/levenshtein"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -8,7 +10,8 @@ import (
 )
 
 // eval evaluates an expression. What a job file may refer to that only the node
-// knows (attr, node, meta, env, NOMAD_…, device) stays as it is written.
+// knows (attr, node, meta, env, NOMAD_…, device) stays as it is written. When it fails
+// it says so and returns an unknown value; nothing else is unknown.
 func (p *parser) eval(e hclsyntax.Expression, ctx *hcl.EvalContext) cty.Value {
 	v, diags := e.Value(p.withRuntime(e, ctx))
 	p.add(diags)
@@ -18,10 +21,21 @@ func (p *parser) eval(e hclsyntax.Expression, ctx *hcl.EvalContext) cty.Value {
 	return v
 }
 
-// withRuntime gives each root name that the context does not know a value that is its
-// own "${…}" text.
+// constant evaluates an expression that may not refer to anything.
+func (p *parser) constant(e hclsyntax.Expression) cty.Value {
+	v, diags := e.Value(&hcl.EvalContext{Functions: p.functions})
+	p.add(diags)
+	if diags.HasErrors() {
+		return cty.DynamicVal
+	}
+	return v
+}
+
+// withRuntime makes each reference to something that the context does not know stand
+// for its own "${…}" text: it becomes a variable of that name and value. References
+// such as attr.a and attr.a.b can so be used side by side.
 func (p *parser) withRuntime(e hclsyntax.Expression, ctx *hcl.EvalContext) *hcl.EvalContext {
-	roots := map[string]*runtimeValue{}
+	texts := map[hcl.Pos]string{}
 	for _, t := range hclsyntax.Variables(e) {
 		if known(ctx, t.RootName()) {
 			continue
@@ -31,16 +45,22 @@ func (p *parser) withRuntime(e hclsyntax.Expression, ctx *hcl.EvalContext) *hcl.
 		if at.End.Byte > len(src) {
 			continue
 		}
-		child(roots, t.RootName()).insert(t[1:], "${"+string(src[at.Start.Byte:at.End.Byte])+"}")
+		texts[at.Start] = "${" + string(src[at.Start.Byte:at.End.Byte]) + "}"
 	}
-	if len(roots) == 0 {
+	if len(texts) == 0 {
 		return ctx
 	}
 	with := ctx.NewChild()
 	with.Variables = map[string]cty.Value{}
-	for name, r := range roots {
-		with.Variables[name] = r.value()
-	}
+	_ = hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {
+		if ref, ok := n.(*hclsyntax.ScopeTraversalExpr); ok {
+			if text := texts[ref.SrcRange.Start]; text != "" {
+				ref.Traversal = hcl.Traversal{hcl.TraverseRoot{Name: text, SrcRange: ref.SrcRange}}
+				with.Variables[text] = cty.StringVal(text)
+			}
+		}
+		return nil
+	})
 	return with
 }
 
@@ -53,49 +73,10 @@ func known(ctx *hcl.EvalContext, root string) bool {
 	return false
 }
 
-// runtimeValue is a name that only the node knows, with the attributes that an
-// expression asks of it.
-type runtimeValue struct {
-	text     string
-	children map[string]*runtimeValue
-}
-
-func child(m map[string]*runtimeValue, name string) *runtimeValue {
-	if m[name] == nil {
-		m[name] = &runtimeValue{children: map[string]*runtimeValue{}}
-	}
-	return m[name]
-}
-
-func (r *runtimeValue) insert(rest hcl.Traversal, text string) {
-	for _, step := range rest {
-		switch step := step.(type) {
-		case hcl.TraverseAttr:
-			r = child(r.children, step.Name)
-		case hcl.TraverseIndex:
-			if step.Key.Type() == cty.String {
-				r = child(r.children, step.Key.AsString())
-			}
-		}
-	}
-	r.text = text
-}
-
-func (r *runtimeValue) value() cty.Value {
-	if len(r.children) == 0 {
-		return cty.StringVal(r.text)
-	}
-	attrs := map[string]cty.Value{}
-	for name, c := range r.children {
-		attrs[name] = c.value()
-	}
-	return cty.ObjectVal(attrs)
-}
-
 // suggest returns "; did you mean …?" when a name is close to one of those known.
 func suggest(name string, known []string) string {
 	best, distance := "", 3
-	for _, k := range known {
+	for _, k := range slices.Sorted(slices.Values(known)) {
 		if d := levenshtein.Distance(name, k, nil); d < distance && d < len(name) {
 			best, distance = k, d
 		}

@@ -1,6 +1,8 @@
 package jobspec
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,9 +23,16 @@ type variables struct {
 	p *parser
 	// given are the values from outside, not yet in the variable's type.
 	given    map[string]given
-	flags    map[string]string // those that must be declared
+	outside  []reference // those that must be declared
 	declared map[string]hcl.Range
 	values   map[string]cty.Value
+}
+
+// reference is where a variable was given a value.
+type reference struct {
+	name string
+	from string
+	at   *hcl.Range
 }
 
 // given is a value from outside: text that is an expression unless the variable is a
@@ -35,7 +44,7 @@ type given struct {
 }
 
 func newVariables(p *parser, o Options) *variables {
-	v := &variables{p: p, given: map[string]given{}, flags: o.Vars, declared: map[string]hcl.Range{}, values: map[string]cty.Value{}}
+	v := &variables{p: p, given: map[string]given{}, declared: map[string]hcl.Range{}, values: map[string]cty.Value{}}
 	for _, e := range o.Env {
 		name, value, _ := strings.Cut(e, "=")
 		if name, ok := strings.CutPrefix(name, envPrefix); ok {
@@ -50,12 +59,14 @@ func newVariables(p *parser, o Options) *variables {
 		for _, b := range body.Blocks {
 			p.errorf(b.TypeRange, "A variable file has lines of the form name = value, no blocks.")
 		}
-		for name, a := range body.Attributes {
-			v.given[name] = given{expr: a.Expr, from: f.Path}
+		for _, a := range sorted(body.Attributes) {
+			v.given[a.Name] = given{expr: a.Expr, from: f.Path}
+			v.outside = append(v.outside, reference{a.Name, "a variable file sets", &a.NameRange})
 		}
 	}
-	for name, text := range o.Vars {
-		v.given[name] = given{text: text, from: "-var"}
+	for _, name := range slices.Sorted(maps.Keys(o.Vars)) {
+		v.given[name] = given{text: o.Vars[name], from: "-var " + name}
+		v.outside = append(v.outside, reference{name, "-var sets", nil})
 	}
 	return v
 }
@@ -76,8 +87,7 @@ func (v *variables) declare(b *hclsyntax.Block) {
 		v.p.errorf(b.TypeRange, "A variable block has one label, the variable's name.")
 		return
 	}
-	var ty cty.Type
-	ty = cty.DynamicPseudoType
+	ty := cty.DynamicPseudoType
 	for _, a := range sorted(b.Body.Attributes) {
 		switch a.Name {
 		case "type":
@@ -103,21 +113,8 @@ func (v *variables) define(name string, at hcl.Range, ty cty.Type, fallback *hcl
 	v.declared[name] = at
 	// Whatever goes wrong below is said once, not again at each use.
 	v.values[name] = cty.UnknownVal(cty.DynamicPseudoType)
-	var raw cty.Value
-	if g, ok := v.given[name]; ok {
-		raw = v.fromOutside(g, ty)
-	} else if fallback != nil {
-		raw = v.p.eval(fallback.Expr, v.p.constants())
-	} else {
-		v.p.errorf(at, "Unset variable %q; a variable must be set (-var, -var-file or %s%s) or have a default.", name, envPrefix, name)
-		return
-	}
-	if v.p.diags.HasErrors() {
-		return
-	}
-	value, err := convert.Convert(raw, ty)
-	if err != nil {
-		v.p.errorf(at, "Invalid value for variable %q; %v.", name, err)
+	value, ok := v.value(name, at, ty, fallback)
+	if !ok {
 		return
 	}
 	v.values[name] = value
@@ -130,9 +127,43 @@ func (v *variables) define(name string, at hcl.Range, ty cty.Type, fallback *hcl
 	}
 }
 
+// value returns a variable's value in its type; false: there is none, and it was said
+// why.
+func (v *variables) value(name string, at hcl.Range, ty cty.Type, fallback *hclsyntax.Attribute) (cty.Value, bool) {
+	raw := cty.NilVal
+	if fallback != nil {
+		raw = v.p.constant(fallback.Expr)
+		if ty == cty.DynamicPseudoType && raw.Type().IsPrimitiveType() {
+			ty = raw.Type() // a default tells the type of what has none
+		}
+		if _, err := convert.Convert(raw, ty); err != nil {
+			v.p.errorf(fallback.Expr.Range(), "Invalid default value for variable %q; %v.", name, err)
+			return raw, false
+		}
+	}
+	if g, ok := v.given[name]; ok {
+		if raw = v.fromOutside(g, ty); !raw.IsKnown() {
+			return raw, false
+		}
+	}
+	switch {
+	case raw == cty.NilVal:
+		v.p.errorf(at, "Unset variable %q; a variable must be set (-var, -var-file or %s%s) or have a default.", name, envPrefix, name)
+		return raw, false
+	case !raw.IsKnown():
+		return raw, false
+	}
+	value, err := convert.Convert(raw, ty)
+	if err != nil {
+		v.p.errorf(at, "Invalid value for variable %q; %v (set by %s).", name, err, v.given[name].from)
+		return raw, false
+	}
+	return value, true
+}
+
 func (v *variables) fromOutside(g given, ty cty.Type) cty.Value {
 	if g.expr != nil {
-		return v.p.eval(g.expr, v.p.constants())
+		return v.p.constant(g.expr)
 	}
 	if ty == cty.String || ty == cty.DynamicPseudoType {
 		return cty.StringVal(g.text)
@@ -140,12 +171,12 @@ func (v *variables) fromOutside(g given, ty cty.Type) cty.Value {
 	if ty.IsPrimitiveType() {
 		return cty.StringVal(strings.TrimSpace(g.text))
 	}
-	expr, diags := hclsyntax.ParseExpression([]byte(g.text), g.from, hcl.InitialPos)
+	expr, diags := hclvalue.ParseExpression(g.from, []byte(g.text))
 	v.p.add(diags)
 	if diags.HasErrors() {
 		return cty.DynamicVal
 	}
-	return v.p.eval(expr, v.p.constants())
+	return v.p.constant(expr)
 }
 
 // validate applies a variable's own condition.
@@ -155,15 +186,17 @@ func (v *variables) validate(name string, at hcl.Range, b *hclsyntax.Block, valu
 		v.p.errorf(b.TypeRange, "A validation block has a condition and an error_message.")
 		return
 	}
-	ctx := v.p.constants().NewChild()
-	ctx.Variables = map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{name: value})}
-	ok, err := convert.Convert(v.p.eval(condition.Expr, ctx), cty.Bool)
-	if err != nil || ok.IsNull() || !ok.IsKnown() {
-		v.p.errorf(condition.SrcRange, "A condition has to be true or false.")
-		return
+	ctx := &hcl.EvalContext{
+		Functions: v.p.functions,
+		Variables: map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{name: value})},
 	}
-	if ok.False() {
-		text, _ := hclvalue.Plain(v.p.eval(message.Expr, ctx)).(string)
+	ok, err := convert.Convert(v.p.eval(condition.Expr, ctx), cty.Bool)
+	switch {
+	case err != nil || ok.IsNull():
+		v.p.errorf(condition.SrcRange, "A condition has to be true or false.")
+	case !ok.IsKnown():
+	case ok.False():
+		text, _ := v.p.plain(message.Expr, ctx).(string)
 		v.p.errorf(at, "Invalid value for variable %q; %s", name, text)
 	}
 }
@@ -174,16 +207,12 @@ func (v *variables) finish() {
 	for name := range v.declared {
 		names = append(names, name)
 	}
-	for name := range v.flags {
-		if _, ok := v.declared[name]; !ok {
-			v.p.add(hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Undefined -var variable; the job file declares no variable \"" + name + "\"" + suggest(name, names) + "."}})
+	for _, o := range v.outside {
+		if _, ok := v.declared[o.name]; !ok {
+			text := fmt.Sprintf("Undeclared variable; %s %q, which the job file does not declare%s.", o.from, o.name, suggest(o.name, names))
+			v.p.add(hcl.Diagnostics{{Severity: hcl.DiagError, Summary: text, Subject: o.at}})
 		}
 	}
-}
-
-// constants is the context of expressions that may not refer to anything.
-func (p *parser) constants() *hcl.EvalContext {
-	return &hcl.EvalContext{Functions: p.functions}
 }
 
 // sorted returns attributes in the order of the file, so that messages come in it.

@@ -1,0 +1,174 @@
+package hclvalue
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// Bounds of a file. The parser and the evaluation of expressions are recursive, and a
+// goroutine whose stack is full ends the process.
+const (
+	// MaxBytes bounds a file. Nomad's largest examples are some kilobytes; a job file
+	// with embedded templates can be a hundred.
+	MaxBytes = 1 << 20
+	// MaxNesting bounds brackets and quotes within each other.
+	MaxNesting = 100
+	// MaxOperators bounds the operators, indexes and template directives of one
+	// expression, not counting what is in brackets of its own.
+	MaxOperators = 500
+)
+
+// ParseFile parses a file's syntax within the bounds. The path is for messages only.
+// The body is nil when there are errors.
+func ParseFile(path string, content []byte) (*hclsyntax.Body, hcl.Diagnostics) {
+	if diags := checkBounds(path, content); diags != nil {
+		return nil, diags
+	}
+	f, diags := hclsyntax.ParseConfig(content, path, hcl.InitialPos)
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	return f.Body.(*hclsyntax.Body), diags
+}
+
+// ParseExpression parses an expression within the bounds of a file.
+func ParseExpression(path string, content []byte) (hclsyntax.Expression, hcl.Diagnostics) {
+	if diags := checkBounds(path, content); diags != nil {
+		return nil, diags
+	}
+	return hclsyntax.ParseExpression(content, path, hcl.InitialPos)
+}
+
+func checkBounds(path string, content []byte) hcl.Diagnostics {
+	if len(content) > MaxBytes {
+		start := hcl.Range{Filename: path, Start: hcl.InitialPos, End: hcl.InitialPos}
+		return Errorf(start, "The file has more than %d bytes.", MaxBytes)
+	}
+	tokens, _ := hclsyntax.LexConfig(content, path, hcl.InitialPos)
+	// How many operators there are in each of the expressions that are open.
+	counts := []int{0}
+	inBody := []bool{true}
+	atStart := false // of a bracket
+	for _, t := range tokens {
+		last := len(counts) - 1
+		kind := kindOf(t)
+		switch {
+		case atStart && string(t.Bytes) == "for":
+			inBody[last] = false // { for … }: newlines do not end it
+		case kind == opening:
+			if t.Type != hclsyntax.TokenTemplateInterp { // side by side in a text
+				counts[last]++ // a[x][x][x] nests although its brackets do not
+			}
+			counts, inBody = append(counts, 0), append(inBody, t.Type == hclsyntax.TokenOBrace)
+		case kind == closing && last > 0:
+			counts, inBody = counts[:last], inBody[:last]
+		case kind == operator:
+			counts[last]++
+		case kind == separator, kind == newline && inBody[last]:
+			counts[last] = 0
+		}
+		atStart = kind == opening || atStart && kind == newline
+		switch last = len(counts) - 1; {
+		case last > MaxNesting:
+			return Errorf(t.Range, "More than %d brackets within each other.", MaxNesting)
+		case counts[last] > MaxOperators:
+			return Errorf(t.Range, "More than %d operators in one expression.", MaxOperators)
+		}
+	}
+	return nil
+}
+
+type tokenKind int
+
+const (
+	operand tokenKind = iota
+	opening
+	closing
+	operator
+	separator
+	newline
+)
+
+// kindOf tells what a token does to the depth of the recursion. Whatever is not known
+// to be harmless is an operator.
+func kindOf(t hclsyntax.Token) tokenKind {
+	switch t.Type {
+	case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOQuote,
+		hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
+		return opening
+	case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenCQuote,
+		hclsyntax.TokenTemplateSeqEnd:
+		return closing
+	case hclsyntax.TokenComma:
+		return separator
+	case hclsyntax.TokenNewline:
+		return newline
+	case hclsyntax.TokenComment:
+		if bytes.HasSuffix(t.Bytes, []byte("\n")) {
+			return newline
+		}
+		return operand
+	case hclsyntax.TokenIdent, hclsyntax.TokenNumberLit, hclsyntax.TokenQuotedLit, hclsyntax.TokenStringLit,
+		hclsyntax.TokenOHeredoc, hclsyntax.TokenCHeredoc, hclsyntax.TokenEqual,
+		hclsyntax.TokenEOF:
+		return operand
+	}
+	return operator
+}
+
+// Errorf makes an error at a place in a file.
+func Errorf(at hcl.Range, format string, args ...any) hcl.Diagnostics {
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: fmt.Sprintf(format, args...), Subject: &at}}
+}
+
+// Lines renders the errors among diagnostics on a line each, beginning with
+// "FILE:LINE,COLUMN: " where they have a place, in the order of the file, and each
+// once.
+func Lines(diags hcl.Diagnostics) []string {
+	errs := slices.DeleteFunc(slices.Clone(diags), func(d *hcl.Diagnostic) bool { return d.Severity != hcl.DiagError })
+	place := func(d *hcl.Diagnostic) (file string, at int) {
+		if d.Subject == nil {
+			return "", 0
+		}
+		return d.Subject.Filename, d.Subject.Start.Byte
+	}
+	files := map[string]int{} // in the order in which they come up
+	for _, d := range errs {
+		file, _ := place(d)
+		if _, ok := files[file]; !ok {
+			files[file] = len(files)
+		}
+	}
+	slices.SortStableFunc(errs, func(a, b *hcl.Diagnostic) int {
+		fileA, atA := place(a)
+		fileB, atB := place(b)
+		return cmp.Or(files[fileA]-files[fileB], atA-atB)
+	})
+	var lines []string
+	seen := map[string]bool{}
+	for _, d := range errs {
+		if line := describe(d); !seen[line] {
+			seen[line] = true
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func describe(d *hcl.Diagnostic) string {
+	text := d.Summary
+	if d.Detail != "" {
+		text += "; " + d.Detail
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if d.Subject == nil {
+		return text
+	}
+	return fmt.Sprintf("%s:%d,%d: %s", d.Subject.Filename, d.Subject.Start.Line, d.Subject.Start.Column, text)
+}
