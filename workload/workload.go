@@ -16,24 +16,32 @@ import (
 // destroyed. All methods may be called concurrently; errors are [abi.Error] values
 // whose codes the methods name. An unknown ID is NOT_FOUND everywhere.
 type Supervisor interface {
-	// Start starts a workload under spec.ID. It returns once the program has been
-	// entered or has failed to start. ALREADY_EXISTS: the ID is in use, running or
-	// ended. The context bounds the start, not the workload's life.
+	// Start starts a workload under spec.ID, which exists from the moment of the call
+	// and is gone again when the start fails. It returns once the program has been
+	// entered or has failed to start, and does not keep spec. ALREADY_EXISTS: the ID
+	// is in use, running or ended. INVALID_ARGUMENT: this spec never starts.
+	// CANCELLED: it was stopped meanwhile. The context bounds the start, not the
+	// workload's life.
 	Start(ctx context.Context, spec *Spec) error
 	// Wait blocks until the workload has ended or ctx is done (its error is
-	// returned). It may be called any number of times, also after the end.
+	// returned). It may be called any number of times, also after the end. The
+	// workload's output is in its logs by then.
 	Wait(ctx context.Context, id string) (*structs.ExitResult, error)
 	// Stop sends signal, waits up to timeout for the end, and kills. It returns
-	// when the workload has ended or ctx is done. An ended one is no error.
+	// when the workload has ended or ctx is done. An ended one is no error. No name
+	// means SIGINT; a signal that the workload cannot receive is replaced by a kill.
+	// INVALID_ARGUMENT: no such signal; nothing was stopped.
 	Stop(ctx context.Context, id string, signal string, timeout time.Duration) error
 	// Signal sends a signal, by name ("SIGHUP"). UNIMPLEMENTED: this kind of
-	// workload cannot receive it; INVALID_ARGUMENT: no such signal.
+	// workload cannot receive it; INVALID_ARGUMENT: no such signal;
+	// FAILED_PRECONDITION: the workload has ended.
 	Signal(ctx context.Context, id string, signal string) error
 	// Stats returns what the workload uses now.
 	Stats(ctx context.Context, id string) (*Stats, error)
 	// Inspect returns the workload's state.
 	Inspect(ctx context.Context, id string) (*Status, error)
-	// List returns the state of every workload that was not destroyed.
+	// List returns the state of every workload that was not destroyed, the longest
+	// started first.
 	List(ctx context.Context) ([]*Status, error)
 	// Destroy forgets a workload and frees what it holds, killing it first. An
 	// unknown ID is no error: destroying is idempotent.
@@ -64,12 +72,16 @@ type WASIProgram struct {
 	Mounts []Mount
 }
 
-// Mount makes a host directory or file visible at an absolute guest path. What lies outside of it
-// cannot be reached, through symbolic links neither.
+// Mount makes a host directory visible at an absolute guest path. What lies outside of
+// it cannot be reached, through symbolic links neither.
 type Mount struct {
 	GuestPath string
 	HostPath  string
-	ReadOnly  bool
+	// Within, when it is not empty, is a host directory that HostPath must lie in, or
+	// be, also when symbolic links are followed. It is for paths that others can
+	// change between being judged and being mounted.
+	Within   string
+	ReadOnly bool
 }
 
 // Logs says where standard output and error go. A path is the file's name without

@@ -4,19 +4,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/host/scan"
 )
 
-// moduleCache shares compiled programs between the workloads that run them. A module
-// is closed when its last program ends; the engine keeps its code on disk.
+// maxIdleModules bounds the compiled programs that are kept though nothing runs them,
+// for the next restart of a task. A Go program's code takes about 10 MB.
+const maxIdleModules = 8
+
+// wasiModule is the host module that programs may import, and startExport what they
+// begin with.
+const (
+	wasiModule  = "wasi_snapshot_preview1"
+	startExport = "_start"
+)
+
+// moduleCache shares compiled programs between the workloads that run them, and keeps
+// the latest few that none runs.
 type moduleCache struct {
-	engine *engine.Engine
+	engine   *engine.Engine
+	life     context.Context
+	compiles sync.WaitGroup
 
 	mu      sync.Mutex
 	modules map[moduleKey]*sharedModule
+	idle    []*sharedModule // the longest idle first
 }
 
 type moduleKey struct {
@@ -24,35 +40,24 @@ type moduleKey struct {
 	memory uint64
 }
 
-// sharedModule is compiled once, by whoever comes first.
+// sharedModule is compiled once, for whoever wants it.
 type sharedModule struct {
-	ready  chan struct{}
+	key    moduleKey
+	ready  chan struct{} // closed when module and err are set
 	module *engine.Module
 	err    error
 	users  int
 }
 
-func newModuleCache(e *engine.Engine) *moduleCache {
-	return &moduleCache{engine: e, modules: map[moduleKey]*sharedModule{}}
+func newModuleCache(life context.Context, e *engine.Engine) *moduleCache {
+	return &moduleCache{engine: e, life: life, modules: map[moduleKey]*sharedModule{}}
 }
 
 // acquire returns the compiled module and a function that gives it back. The context
-// bounds the wait for somebody else's compile, not the compile.
+// bounds the wait; a compile goes on for those who come later.
 func (c *moduleCache) acquire(ctx context.Context, wasm []byte, memory uint64) (*engine.Module, func(), error) {
-	key := moduleKey{engine.Digest(wasm), memory}
-	c.mu.Lock()
-	m, found := c.modules[key]
-	if !found {
-		m = &sharedModule{ready: make(chan struct{})}
-		c.modules[key] = m
-	}
-	m.users++
-	c.mu.Unlock()
-	release := func() { c.release(key, m) }
-	if !found {
-		m.module, m.err = c.engine.Compile(context.WithoutCancel(ctx), wasm, engine.Options{MemoryMaxBytes: memory})
-		close(m.ready)
-	}
+	m := c.share(moduleKey{engine.Digest(wasm), memory}, wasm)
+	release := func() { c.release(m) }
 	select {
 	case <-m.ready:
 	case <-ctx.Done():
@@ -61,29 +66,99 @@ func (c *moduleCache) acquire(ctx context.Context, wasm []byte, memory uint64) (
 	}
 	if m.err != nil {
 		release()
-		return nil, nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("module: %v", m.err))
+		return nil, nil, m.err
 	}
 	return m.module, release, nil
 }
 
-// release drops one user, and the module with the last.
-func (c *moduleCache) release(key moduleKey, m *sharedModule) {
+// share counts one more user of a module, and has it compiled for the first.
+func (c *moduleCache) share(key moduleKey, wasm []byte) *sharedModule {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m := c.modules[key]; m != nil {
+		m.users++
+		c.idle = slices.DeleteFunc(c.idle, func(i *sharedModule) bool { return i == m })
+		return m
+	}
+	m := &sharedModule{key: key, ready: make(chan struct{}), users: 2} // the caller, and the compile
+	c.modules[key] = m
+	c.compiles.Go(func() {
+		m.module, m.err = c.compile(wasm, key.memory)
+		close(m.ready)
+		c.release(m)
+	})
+	return m
+}
+
+// compile turns a file into a program, or says why it is none.
+func (c *moduleCache) compile(wasm []byte, memory uint64) (*engine.Module, error) {
+	refused := func(err error) error { return abi.NewError(abi.InvalidArgument, "module: "+err.Error()) }
+	spec, err := scan.Read(wasm, scan.DefaultLimits())
+	if err != nil {
+		return nil, refused(err)
+	}
+	if err := checkCommand(spec); err != nil {
+		return nil, refused(err)
+	}
+	m, err := c.engine.Compile(c.life, wasm, engine.Options{MemoryMaxBytes: memory, Spec: spec})
+	if c.life.Err() != nil {
+		return m, abi.NewRecoverableError(abi.Unavailable, errShutdown.Error())
+	}
+	if err != nil {
+		return nil, refused(err)
+	}
+	return m, nil
+}
+
+// checkCommand says what is wrong with a module that is no WASI command.
+func checkCommand(spec *scan.Spec) error {
+	for _, i := range spec.Imports {
+		if i.Module != wasiModule {
+			return fmt.Errorf("it imports %q from %q, but a program can only import from %s", i.Name, i.Module, wasiModule)
+		}
+	}
+	start := spec.Export(scan.KindFunc, startExport)
+	switch {
+	case start == nil && spec.IsReactor:
+		return errors.New("it is a WASI reactor (such as a plugin), which has no _start; build it as a command")
+	case start == nil:
+		return errors.New("it is no WASI command: it does not export the function _start")
+	}
+	return nil
+}
+
+// release drops one user. A module that nothing uses stays for a while.
+func (c *moduleCache) release(m *sharedModule) {
+	if evicted := c.drop(m); evicted != nil {
+		_ = evicted.module.Close(context.Background())
+	}
+}
+
+// drop returns the module that has to go, if one has to.
+func (c *moduleCache) drop(m *sharedModule) *sharedModule {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m.users--
 	if m.users > 0 {
-		return
+		return nil
 	}
-	if c.modules[key] == m {
-		delete(c.modules, key)
+	if m.module == nil {
+		delete(c.modules, m.key)
+		return nil
 	}
-	if m.module != nil {
-		_ = m.module.Close(context.Background())
+	c.idle = append(c.idle, m)
+	if len(c.idle) <= maxIdleModules {
+		return nil
 	}
+	oldest := c.idle[0]
+	c.idle = slices.Delete(c.idle, 0, 1)
+	delete(c.modules, oldest.key)
+	return oldest
 }
 
-// close closes what is left; no program runs any more.
+// close closes what is left. Its life has ended, and no program runs any more.
 func (c *moduleCache) close() error {
+	c.compiles.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var errs []error
@@ -93,5 +168,6 @@ func (c *moduleCache) close() error {
 		}
 	}
 	clear(c.modules)
+	c.idle = nil
 	return errors.Join(errs...)
 }

@@ -2,31 +2,31 @@ package wasi
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/experimental/sysfs"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/host/engine"
-	"github.com/wasmnode/wasmnode/host/rootfs"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/logfile"
 )
 
-// trapExitCode is the exit code of a program that trapped: what a shell shows for a
-// process that was aborted (128 + SIGABRT).
-const trapExitCode = 134
+// Exit codes that a shell shows for how a program ended, where it did not say itself.
+const (
+	trapExitCode = 128 + int(syscall.SIGABRT) // a trap is an abort
+	oomExitCode  = 128 + int(syscall.SIGKILL) // what the kernel does to processes
+	maxExitCode  = 255                        // of a process; larger ones of a guest become it
+)
 
 var errShutdown = errors.New("the supervisor was shut down")
 
@@ -35,182 +35,211 @@ type killed struct{ signal syscall.Signal }
 
 func (k killed) Error() string { return "killed by " + k.signal.String() }
 
-// program is one workload, from start to destruction.
+// program is one workload, from start to destruction. It holds the program's files
+// and memory only while it runs.
 type program struct {
-	id     string
-	spec   *workload.Spec
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-
-	module  *engine.Module
-	memory  *engine.Memory
+	id      string
+	limit   uint64 // of its memory, in bytes
+	logger  hclog.Logger
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	started time.Time
+	memory  engine.Memory
 	cleanup []func()
 	stdout  io.Writer
 	stderr  io.Writer
-	config  wazero.ModuleConfig
 
-	started time.Time
-	done    chan struct{}
-	// exit and ended are set before done is closed.
+	done chan struct{}
+	// What follows is set before done is closed. No exit: it was never entered.
 	exit  *structs.ExitResult
 	ended time.Time
+	cpu   time.Duration
 }
 
-func newProgram(life context.Context, spec *workload.Spec) *program {
+func newProgram(life context.Context, spec *workload.Spec, logger hclog.Logger) *program {
 	ctx, cancel := context.WithCancelCause(life)
-	return &program{id: spec.ID, spec: spec, ctx: ctx, cancel: cancel, memory: &engine.Memory{}, done: make(chan struct{})}
+	return &program{
+		id: spec.ID, limit: spec.MemoryMaxBytes, logger: logger,
+		ctx: ctx, cancel: cancel, started: time.Now(), done: make(chan struct{}),
+	}
 }
 
-// prepare opens and compiles all that the program needs; what fails here fails the
-// start. Nothing is left open on an error.
-func (p *program) prepare(ctx context.Context, modules *moduleCache) (err error) {
+// prepare opens, compiles and links all that the program needs; what fails here fails
+// the start. Nothing is left open on an error.
+func (p *program) prepare(ctx context.Context, spec *workload.Spec, modules *moduleCache) (_ *engine.Instance, err error) {
+	// A kill ends the start, too.
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(p.ctx, func() { stop(context.Cause(p.ctx)) })()
 	defer func() {
 		if err != nil {
-			p.cancel(err)
+			err = startError(ctx, err)
 			p.release()
 		}
 	}()
-	if err := p.openLogs(); err != nil {
-		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("log files: %v", err))
+	if err := p.openLogs(spec.Logs); err != nil {
+		return nil, abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("log files: %v", err))
 	}
-	files, err := p.openMounts()
+	files, err := p.openMounts(spec.WASI.Mounts)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	module, release, err := modules.acquire(ctx, p.spec.WASI.Module, p.spec.MemoryMaxBytes)
+	module, release, err := modules.acquire(ctx, spec.WASI.Module, spec.MemoryMaxBytes)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.module = module
 	p.cleanup = append(p.cleanup, release)
-	p.config = p.moduleConfig(files)
-	p.started = time.Now()
-	return nil
+	instance, err := module.Instantiate(engine.WithMemory(ctx, &p.memory), p.moduleConfig(spec, files))
+	if err != nil {
+		return nil, abi.NewError(abi.InvalidArgument, "module: "+firstLine(err.Error()))
+	}
+	return instance, nil
 }
 
-func (p *program) openLogs() error {
-	if p.spec.Logs.Disabled {
-		p.stdout, p.stderr = io.Discard, io.Discard
+// startError is what a start fails with: where it was ended from outside, that.
+func startError(ctx context.Context, err error) error {
+	var k killed
+	cause := context.Cause(ctx)
+	switch {
+	case errors.As(cause, &k):
+		return abi.NewError(abi.Cancelled, k.Error()+" while it was starting")
+	case errors.Is(cause, errShutdown):
+		return abi.NewRecoverableError(abi.Unavailable, errShutdown.Error())
+	case cause != nil:
+		return cause
+	}
+	return err
+}
+
+func (p *program) openLogs(logs workload.Logs) error {
+	p.stdout, p.stderr = io.Discard, io.Discard
+	if logs.Disabled {
 		return nil
 	}
 	for _, stream := range []struct {
 		path string
 		to   *io.Writer
-	}{{p.spec.Logs.StdoutPath, &p.stdout}, {p.spec.Logs.StderrPath, &p.stderr}} {
-		w, err := logfile.Open(stream.path, p.spec.Logs.MaxFiles, p.spec.Logs.MaxFileBytes)
+	}{{logs.StdoutPath, &p.stdout}, {logs.StderrPath, &p.stderr}} {
+		w, err := logfile.OpenReporting(stream.path, logs.MaxFiles, logs.MaxFileBytes, func(err error) {
+			p.logger.Warn("a program's output is dropped", "id", p.id, "log", stream.path, "error", err)
+		})
 		if err != nil {
 			return err
 		}
-		p.cleanup = append(p.cleanup, func() { w.Close() })
+		p.cleanup = append(p.cleanup, func() { p.closeLog(stream.path, w) })
 		*stream.to = w
 	}
 	return nil
 }
 
-func (p *program) openMounts() (wazero.FSConfig, error) {
-	files := wazero.NewFSConfig()
-	for _, m := range p.spec.WASI.Mounts {
-		root, err := rootfs.Open(m.HostPath, m.ReadOnly)
-		if err != nil {
-			code := abi.Unavailable
-			if errors.Is(err, os.ErrNotExist) {
-				code = abi.NotFound
-			}
-			return nil, abi.NewError(code, fmt.Sprintf("mount %s at %s: %v", m.HostPath, m.GuestPath, err))
-		}
-		p.cleanup = append(p.cleanup, func() { root.Close() })
-		files = files.(sysfs.FSConfig).WithSysFSMount(root, m.GuestPath)
+func (p *program) closeLog(path string, w *logfile.Writer) {
+	_ = w.Close()
+	if n := w.Dropped(); n > 0 {
+		p.logger.Warn("output of a program was dropped", "id", p.id, "log", path, "bytes", n)
 	}
-	return files, nil
 }
 
-func (p *program) moduleConfig(files wazero.FSConfig) wazero.ModuleConfig {
+// moduleConfig is what the program sees of the world. Standard input is empty.
+func (p *program) moduleConfig(spec *workload.Spec, files wazero.FSConfig) wazero.ModuleConfig {
 	cfg := wazero.NewModuleConfig().
 		WithName("").
-		WithArgs(append([]string{p.spec.WASI.Name}, p.spec.WASI.Args...)...).
-		WithStdout(p.stdout).
-		WithStderr(p.stderr).
+		WithStartFunctions().
+		WithArgs(append([]string{spec.WASI.Name}, spec.WASI.Args...)...).
+		WithStdout(output{p.ctx.Done(), p.stdout}).
+		WithStderr(output{p.ctx.Done(), p.stderr}).
 		WithFSConfig(files).
-		WithRandSource(rand.Reader).
+		WithRandSource(entropy{p.ctx.Done()}).
 		WithSysWalltime().
 		WithSysNanotime().
 		WithOsyield(func() {})
-	for _, name := range slices.Sorted(maps.Keys(p.spec.Env)) {
-		cfg = cfg.WithEnv(name, p.spec.Env[name])
+	for _, name := range slices.Sorted(maps.Keys(spec.Env)) {
+		cfg = cfg.WithEnv(name, spec.Env[name])
 	}
 	return cfg
 }
 
 // run is the program's life.
-func (p *program) run(logger hclog.Logger) {
-	instance, err := p.module.Instantiate(engine.WithMemory(p.ctx, p.memory), p.config)
-	if instance != nil {
-		_ = instance.Close(context.Background())
-	}
-	p.exit = p.result(err)
-	p.ended = time.Now()
-	p.cancel(nil)
+func (p *program) run(instance *engine.Instance) {
+	err := instance.Call(p.ctx, instance.ExportedFunction(startExport), nil)
+	p.exit, p.cpu, p.ended = p.result(err), instance.Usage().Time, time.Now()
+	_ = instance.Close(context.Background()) // a guest that has ended has nothing to say
 	p.release()
-	logger.Debug("program ended", "id", p.id, "exit_code", p.exit.ExitCode, "signal", p.exit.Signal, "error", p.exit.Err)
+	var bug *engine.PanicError
+	if errors.As(err, &bug) {
+		p.logger.Error("the engine failed while it ran a program", "id", p.id, "error", bug, "stack", bug.Stack)
+	}
+	p.logger.Debug("program ended", "id", p.id, "exit_code", p.exit.ExitCode, "signal", p.exit.Signal, "error", p.exit.Err)
 	close(p.done)
 }
 
 // result tells how the program ended. That it was killed counts, not what the guest
 // made of it: a killed guest may still return in its own way.
 func (p *program) result(err error) *structs.ExitResult {
+	cause := context.Cause(p.ctx)
 	var k killed
-	if errors.As(context.Cause(p.ctx), &k) {
+	switch {
+	case errors.As(cause, &k):
 		return &structs.ExitResult{ExitCode: 128 + int(k.signal), Signal: int(k.signal)}
-	}
-	if p.ctx.Err() != nil {
-		return &structs.ExitResult{ExitCode: 128 + int(sigKill), Signal: int(sigKill), Err: context.Cause(p.ctx).Error()}
-	}
-	if err == nil {
+	case cause != nil:
+		return &structs.ExitResult{ExitCode: oomExitCode, Signal: int(syscall.SIGKILL), Err: cause.Error()}
+	case err == nil:
 		return &structs.ExitResult{}
 	}
 	if code, ok := engine.ExitCode(err); ok {
-		return &structs.ExitResult{ExitCode: int(code)}
+		return &structs.ExitResult{ExitCode: int(min(code, maxExitCode))}
 	}
-	r := &structs.ExitResult{ExitCode: trapExitCode, Signal: int(syscall.SIGABRT), Err: firstLine(err.Error())}
+	if engine.Interrupted(err) {
+		// Nobody interrupted it: it exited with the number that says so, such as -1.
+		return &structs.ExitResult{ExitCode: maxExitCode}
+	}
 	if p.memory.Refused() {
-		r.OOMKilled = true
-		r.Err = fmt.Sprintf("out of memory: the limit is %d bytes", p.spec.MemoryMaxBytes)
+		return &structs.ExitResult{ExitCode: oomExitCode, Signal: int(syscall.SIGKILL), OOMKilled: true,
+			Err: fmt.Sprintf("out of memory: the limit is %d bytes", p.limit)}
 	}
-	return r
+	return &structs.ExitResult{ExitCode: trapExitCode, Signal: int(syscall.SIGABRT), Err: firstLine(err.Error())}
 }
 
-// release gives back all that the program held, once.
+// release gives back all that the program held, once, and ends its context.
 func (p *program) release() {
 	for _, f := range slices.Backward(p.cleanup) {
 		f()
 	}
-	p.cleanup = nil
+	p.cleanup, p.stdout, p.stderr = nil, nil, nil
+	p.cancel(nil)
 }
 
 // kill ends the program as that signal would. The first kill counts.
 func (p *program) kill(signal syscall.Signal) { p.cancel(killed{signal}) }
 
-func (p *program) status() *workload.Status {
-	s := &workload.Status{ID: p.id, State: workload.Running, StartedAt: p.started}
+func (p *program) hasEnded() bool {
 	select {
 	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *program) status() *workload.Status {
+	s := &workload.Status{ID: p.id, State: workload.Running, StartedAt: p.started}
+	if p.hasEnded() && p.exit != nil {
 		exit := *p.exit
 		s.State, s.ExitedAt, s.Exit = workload.Exited, p.ended, &exit
-	default:
 	}
 	return s
 }
 
 func (p *program) stats() *workload.Stats {
 	used, most := p.memory.Size(), p.memory.Most()
-	return &workload.Stats{Time: time.Now(), MemoryBytes: &used, MemoryMaxBytes: &most}
+	s := &workload.Stats{Time: time.Now(), MemoryBytes: &used, MemoryMaxBytes: &most}
+	if p.hasEnded() {
+		cpu := p.cpu
+		s.CPUTotal = &cpu
+	}
+	return s
 }
 
 func firstLine(s string) string {
-	for i, r := range s {
-		if r == '\n' {
-			return s[:i]
-		}
-	}
-	return s
+	line, _, _ := strings.Cut(s, "\n")
+	return line
 }

@@ -10,11 +10,6 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 )
 
-const (
-	sigInterrupt = syscall.SIGINT
-	sigKill      = syscall.SIGKILL
-)
-
 // signalNumber resolves a signal's name, with or without "SIG", in any case.
 func signalNumber(name string) (syscall.Signal, error) {
 	full := strings.ToUpper(name)

@@ -1,9 +1,13 @@
 package wasi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -22,8 +26,9 @@ const DefaultMaxPrograms = 20_000
 // Config is what a supervisor stands on.
 type Config struct {
 	Logger hclog.Logger
+	// Engine compiles the programs. It must be closed after the supervisor.
 	Engine *engine.Engine
-	// MaxPrograms bounds the programs held; 0: [DefaultMaxPrograms].
+	// MaxPrograms bounds the programs held, running and ended; 0 or less: [DefaultMaxPrograms].
 	MaxPrograms int
 }
 
@@ -45,13 +50,13 @@ var _ workload.Supervisor = (*Supervisor)(nil)
 
 // New returns a supervisor. Close it to end its programs.
 func New(cfg Config) *Supervisor {
-	if cfg.MaxPrograms == 0 {
+	if cfg.MaxPrograms <= 0 {
 		cfg.MaxPrograms = DefaultMaxPrograms
 	}
 	life, end := context.WithCancelCause(context.Background())
 	return &Supervisor{
 		logger:   cfg.Logger,
-		modules:  newModuleCache(cfg.Engine),
+		modules:  newModuleCache(life, cfg.Engine),
 		maxCount: cfg.MaxPrograms,
 		life:     life,
 		end:      end,
@@ -74,18 +79,21 @@ func (s *Supervisor) Start(ctx context.Context, spec *workload.Spec) error {
 	if spec.WASI == nil {
 		return abi.NewError(abi.InvalidArgument, "workload "+spec.ID+": no program")
 	}
-	p := newProgram(s.life, spec)
+	p := newProgram(s.life, spec, s.logger)
 	if err := s.reserve(p); err != nil {
+		p.cancel(nil)
 		return err
 	}
-	if err := p.prepare(ctx, s.modules); err != nil {
+	instance, err := p.prepare(ctx, spec, s.modules)
+	if err != nil {
 		s.forget(p)
+		close(p.done)
 		s.running.Done()
 		return fmt.Errorf("workload %s: %w", spec.ID, err)
 	}
 	go func() {
 		defer s.running.Done()
-		p.run(s.logger)
+		p.run(instance)
 	}()
 	return nil
 }
@@ -110,7 +118,9 @@ func (s *Supervisor) reserve(p *program) error {
 func (s *Supervisor) forget(p *program) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.programs, p.id)
+	if s.programs[p.id] == p {
+		delete(s.programs, p.id)
+	}
 }
 
 func (s *Supervisor) find(id string) (*program, error) {
@@ -119,7 +129,11 @@ func (s *Supervisor) find(id string) (*program, error) {
 	if p := s.programs[id]; p != nil {
 		return p, nil
 	}
-	return nil, abi.NewError(abi.NotFound, fmt.Sprintf("workload %s does not exist", id))
+	return nil, notFound(id)
+}
+
+func notFound(id string) error {
+	return abi.NewError(abi.NotFound, fmt.Sprintf("workload %s does not exist", id))
 }
 
 // Wait implements [workload.Supervisor].
@@ -130,6 +144,9 @@ func (s *Supervisor) Wait(ctx context.Context, id string) (*structs.ExitResult, 
 	}
 	select {
 	case <-p.done:
+		if p.exit == nil {
+			return nil, notFound(id) // it never started
+		}
 		r := *p.exit
 		return &r, nil
 	case <-ctx.Done():
@@ -137,26 +154,29 @@ func (s *Supervisor) Wait(ctx context.Context, id string) (*structs.ExitResult, 
 	}
 }
 
-// Stop implements [workload.Supervisor]. A WASI program cannot catch a signal, so
-// any that would end a process ends it at once; the timeout is not used up.
+// Stop implements [workload.Supervisor]. A WASI program cannot catch a signal, so it
+// ends at once; the timeout is not used up.
 func (s *Supervisor) Stop(ctx context.Context, id, signal string, _ time.Duration) error {
 	p, err := s.find(id)
 	if err != nil {
 		return err
 	}
-	number := sigInterrupt
+	number := syscall.SIGINT
 	if signal != "" {
-		n, err := signalNumber(signal)
-		if err != nil {
+		if number, err = signalNumber(signal); err != nil {
 			return err
 		}
-		if endsProgram(n) {
-			number = n
-		}
+	}
+	if !endsProgram(number) {
+		number = syscall.SIGKILL
 	}
 	p.kill(number)
-	_, err = s.Wait(ctx, id)
-	return err
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Signal implements [workload.Supervisor]: INT, TERM, QUIT and KILL end the program,
@@ -172,6 +192,9 @@ func (s *Supervisor) Signal(_ context.Context, id, signal string) error {
 	}
 	if !endsProgram(number) {
 		return abi.NewError(abi.Unimplemented, fmt.Sprintf("a WASI program cannot receive %s: only SIGINT, SIGTERM, SIGQUIT and SIGKILL, which end it", signal))
+	}
+	if p.hasEnded() {
+		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("workload %s has ended", id))
 	}
 	p.kill(number)
 	return nil
@@ -203,6 +226,9 @@ func (s *Supervisor) List(context.Context) ([]*workload.Status, error) {
 		all = append(all, p)
 	}
 	s.mu.Unlock()
+	slices.SortFunc(all, func(a, b *program) int {
+		return cmp.Or(a.started.Compare(b.started), strings.Compare(a.id, b.id))
+	})
 	list := make([]*workload.Status, len(all))
 	for i, p := range all {
 		list[i] = p.status()
@@ -216,7 +242,7 @@ func (s *Supervisor) Destroy(ctx context.Context, id string) error {
 	if err != nil {
 		return nil
 	}
-	p.kill(sigKill)
+	p.kill(syscall.SIGKILL)
 	select {
 	case <-p.done:
 		s.forget(p)

@@ -1,0 +1,48 @@
+package wasi_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/wasi"
+	"github.com/wasmnode/wasmnode/workload/workloadtest"
+)
+
+const megabyte = 1 << 20
+
+func newSupervisor(t testing.TB, cfg wasi.Config) *wasi.Supervisor {
+	t.Helper()
+	e, err := engine.New(cacheDir)
+	require.NoError(t, err)
+	cfg.Engine, cfg.Logger = e, hclog.NewNullLogger()
+	s := wasi.New(cfg)
+	t.Cleanup(func() {
+		require.NoError(t, s.Close())
+		require.NoError(t, s.Close(), "closing twice")
+		require.NoError(t, e.Close(context.Background()))
+	})
+	return s
+}
+
+func TestSupervisorConforms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles a program")
+	}
+	guest := guestbuild.Program(t, workloadtest.GuestPackage)
+	workloadtest.Run(t, workloadtest.Fixture{
+		New: func(t testing.TB) workload.Supervisor { return newSupervisor(t, wasi.Config{}) },
+		Program: func(_ testing.TB, spec *workload.Spec, args ...string) {
+			spec.WASI = &workload.WASIProgram{Name: "guest", Module: guest, Args: args}
+		},
+		Undeliverable:  "SIGHUP",
+		MemoryMaxBytes: 32 * megabyte,
+		KillWithin:     2 * time.Second,
+	})
+}
