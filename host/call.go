@@ -102,6 +102,11 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 // callInstance enters the guest. The instance is whole when the guest returned by
 // itself, whatever it answered.
 func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, input []byte, scope *TaskScope) (output []byte, whole bool, err error) {
+	before := inst.module.Usage().Time
+	defer func() {
+		used := inst.module.Usage()
+		p.tally.called(used.Time-before, used.LongestGap, err)
+	}()
 	c := newCall(p, op, input, scope)
 	defer c.closeLogs()
 	f := inst.funcs[op]

@@ -126,6 +126,10 @@ func TestAFaultIsToldAndTheInstanceIsDiscarded(t *testing.T) {
 				// So that the next fault finds a fresh one, too.
 				_, _ = p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
 			}
+			s := p.Stats()
+			require.Equal(t, map[host.FaultKind]uint64{f.kind: 4}, s.Faults)
+			require.Zero(t, s.AtWork)
+			require.LessOrEqual(t, s.AtRest, 1)
 		})
 	}
 }
@@ -248,6 +252,25 @@ func TestManyCallAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+func TestAPluginsTimeIsItsOwn(t *testing.T) {
+	spin := modtest.Code(modtest.Times(1<<20, 1), answer(0, 0))
+	nap := modtest.Code(
+		modtest.I32Const(inputAt+16), modtest.I32Const(1), modtest.Store(),
+		modtest.I32Const(inputAt+24), modtest.I64Const(100e6), []byte{0x37, 3, 0},
+		modtest.I32Const(inputAt), modtest.I32Const(inputAt+100), modtest.I32Const(1), modtest.I32Const(inputAt+200),
+		modtest.Call(fnSleep), modtest.Drop, answer(0, 0))
+	p := newWorld(t, host.Limits{}).ready(t, guest(nil, map[string][]byte{abi.OpDriverFingerprint: nap, abi.OpDriverStartTask: spin}).Bytes(), host.Grants{})
+	before := p.Stats()
+	_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+	require.NoError(t, err)
+	napped := p.Stats()
+	require.Equal(t, before.Calls+1, napped.Calls)
+	require.Less(t, napped.GuestTime-before.GuestTime, 100*time.Millisecond, "sleeping is not working")
+	_, err = p.Call(t.Context(), abi.OpDriverStartTask, nil, nil)
+	require.NoError(t, err)
+	require.Greater(t, p.Stats().GuestTime-napped.GuestTime, 100*time.Microsecond)
 }
 
 func TestARefusedConfigurationChangesNothing(t *testing.T) {

@@ -92,7 +92,7 @@ func TestATaskEventIsAboutTheTaskOfTheCall(t *testing.T) {
 	require.Less(t, len(w.events[0].Message), 1100)
 	require.Equal(t, map[string]string{`image\u0000`: "a"}, w.events[0].Annotations)
 
-	w, out = event(&wasmnodev1.TaskEvent{TaskId: "another"}, scope)
+	w, out = event(&wasmnodev1.TaskEvent{TaskId: "another"}, scope) // counted, see Stats
 	require.Equal(t, abi.PermissionDenied, toldError(t, out).Code)
 	require.Empty(t, w.events)
 

@@ -209,6 +209,7 @@ func TestBeforeItIsConfiguredAPluginMayDoNothing(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, abi.PermissionDenied, toldError(t, out).Code)
 			require.Empty(t, w.refreshs)
+			require.EqualValues(t, 1, p.Stats().Denied)
 		})
 	}
 }

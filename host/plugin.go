@@ -29,6 +29,7 @@ type Plugin struct {
 	logs    *limiter
 	events  *limiter
 	recent  lastLines
+	tally   tally
 	started programs
 
 	description *wasmnodev1.DriverDescribeResponse
