@@ -9,12 +9,26 @@ func (r *Runner) Finish() {
 	r.Kill(nil)
 	r.Run() // if it never ran; else it has returned, or is about to
 	<-r.waitCh
+	r.abandon(context.Background())
+}
+
+// abandon destroys a run that was never taken up again, if there is one: its task is
+// not to run any more. Without its driver it cannot, and says so.
+func (r *Runner) abandon(ctx context.Context) {
 	if r.local.TaskID == "" {
 		return
 	}
-	if run, err := r.recover(context.Background()); err == nil {
-		r.dispose(run)
-		run.driver.Release()
+	cfg, handle, err := r.stored()
+	if err == nil {
+		var driver Driver
+		if driver, err = r.dispense(ctx); err == nil {
+			r.destroy(driver, cfg, handle)
+			driver.Release()
+		}
+	}
+	if err != nil {
+		r.logger.Error("a run of the task may be left", "id", r.local.TaskID, "error", err)
+		return
 	}
 	r.forget()
 }

@@ -68,13 +68,8 @@ func (r *Runner) begin() (dead bool) {
 		return !r.restored
 	})
 	r.cfg.Changed()
-	if dead && r.local.TaskID != "" {
-		// The earlier agent was gone before it could tidy up.
-		if run, err := r.recover(r.shutdown); err == nil {
-			r.dispose(run)
-			run.driver.Release()
-		}
-		r.forget()
+	if dead {
+		r.abandon(r.shutdown) // the earlier agent was gone before it could tidy up
 	}
 	return dead
 }
@@ -226,6 +221,9 @@ func (r *Runner) judge(event restart.Event) (again bool, out outcome) {
 	d := policy.Decide(r.local.Restarts, event, time.Now(), r.cfg.Jitter)
 	if d.Window != r.local.Restarts {
 		r.local.Restarts, r.unsaved = d.Window, true
+	}
+	if d.Action != restart.Restarting {
+		r.abandon(r.shutdown)
 	}
 	if err := r.save(); err != nil {
 		r.logger.Error("after a run of the task", "error", err)

@@ -63,19 +63,16 @@ func (r *Runner) resumed() {
 // recover has the driver take up the run that local tells of. When the driver does not
 // know it, what is left of it is destroyed.
 func (r *Runner) recover(ctx context.Context) (*invocation, error) {
-	cfg, handle := &wasmnodev1.TaskConfig{}, &wasmnodev1.TaskHandle{}
-	if err := cfg.UnmarshalVT(r.local.Config); err != nil {
-		return nil, fmt.Errorf("decode the task's configuration: %w", err)
-	}
-	if err := handle.UnmarshalVT(r.local.Handle); err != nil {
-		return nil, fmt.Errorf("decode the task's handle: %w", err)
+	cfg, handle, err := r.stored()
+	if err != nil {
+		return nil, err
 	}
 	driver, err := r.dispense(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(r.local.Handle) == 0 {
-		r.destroy(driver, cfg, orUnstarted(cfg, nil))
+		r.destroy(driver, cfg, handle)
 		driver.Release()
 		return nil, fmt.Errorf("the agent ended while the task was starting")
 	}
@@ -95,6 +92,22 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 		}
 	}
 	return run, nil
+}
+
+// stored is the run that local tells of. One that was only begun to start has the
+// handle of what may have been started.
+func (r *Runner) stored() (*wasmnodev1.TaskConfig, *wasmnodev1.TaskHandle, error) {
+	cfg, handle := &wasmnodev1.TaskConfig{}, &wasmnodev1.TaskHandle{}
+	if err := cfg.UnmarshalVT(r.local.Config); err != nil {
+		return nil, nil, fmt.Errorf("decode the task's configuration: %w", err)
+	}
+	if len(r.local.Handle) == 0 {
+		return cfg, orUnstarted(cfg, nil), nil
+	}
+	if err := handle.UnmarshalVT(r.local.Handle); err != nil {
+		return nil, nil, fmt.Errorf("decode the task's handle: %w", err)
+	}
+	return cfg, handle, nil
 }
 
 func (r *Runner) recoverTask(ctx context.Context, run *invocation) (*wasmnodev1.TaskHandle, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -156,9 +157,22 @@ func (r *Runner) Restore() error {
 	}
 	if s != nil {
 		r.rec.reset(s.Copy())
+		if killAnnounced(s) {
+			r.killing, r.closed = true, true
+			r.kill()
+		}
 	}
 	r.restored = local != nil || s != nil
 	return nil
+}
+
+// killAnnounced reports whether a kill was announced and not yet reported as done: it
+// goes on where the earlier agent left it, and is not announced again.
+func killAnnounced(s *structs.TaskState) bool {
+	if s.State == structs.TaskDead {
+		return false
+	}
+	return slices.ContainsFunc(s.Events, func(e *structs.TaskEvent) bool { return e.Type == structs.EventKilling })
 }
 
 // Name is the task's name.
