@@ -45,7 +45,10 @@ func (p *pass) function(i int) error {
 		switch op := w.Op; {
 		case op == wasmbin.OpLoop:
 			p.code.raw(w.Bytes())
-			p.charge(p.points.loops[loop])
+			if n := p.points.loops[loop]; n > 0 {
+				p.info.Loops++
+				p.charge(n)
+			}
 			loop++
 		case op.Bulk():
 			p.info.Bulk++
@@ -55,7 +58,6 @@ func (p *pass) function(i int) error {
 		}
 		p.namesSegments = p.namesSegments || w.Op == wasmbin.OpMemoryInit || w.Op == wasmbin.OpDataDrop
 	}
-	p.info.Loops += loop
 	p.edit.SetBody(i, append([]byte(nil), p.code.b...))
 	return w.Err()
 }

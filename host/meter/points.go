@@ -15,7 +15,7 @@ const callOps = 8
 // points says where the fuel is charged in one function, and how much.
 type points struct {
 	entry  int32   // 0 for no charge at the entry
-	loops  []int32 // in the order in which the loops begin
+	loops  []int32 // in the order in which the loops begin, 0 for no charge
 	bulk   int     // instructions charged by length
 	stack  []region
 	direct bool // still on the straight line from the entry
@@ -26,9 +26,11 @@ type points struct {
 // region is a part of a function that is charged at one place, or an open block
 // within it.
 type region struct {
-	loop  int // its number, -1 for another block or the function itself
-	ops   int
-	calls bool
+	loop   int // its number, -1 for another block or the function itself
+	ops    int
+	calls  bool
+	target bool // something branches to it
+	first  bool // it is a loop on the straight line from the entry
 }
 
 // read finds the points of the function that w is at the start of.
@@ -36,12 +38,14 @@ func (p *points) read(w *wasmbin.Walker) error {
 	*p = points{loops: p.loops[:0], stack: append(p.stack[:0], region{loop: -1}), direct: true}
 	for w.Next() {
 		p.ops++
+		for _, l := range w.Labels {
+			p.stack[len(p.stack)-1-int(l)].target = true
+		}
 		switch op := w.Op; {
 		case op == wasmbin.OpEnd:
 			p.close()
 		case op == wasmbin.OpLoop:
-			p.early = p.early || p.direct
-			p.stack = append(p.stack, region{loop: len(p.loops)})
+			p.stack = append(p.stack, region{loop: len(p.loops), first: p.direct})
 			p.loops = append(p.loops, 0)
 		case op.Opens():
 			p.direct = p.direct && op == wasmbin.OpBlock
@@ -72,7 +76,8 @@ func (p *points) plain(op wasmbin.Op) {
 }
 
 // close ends a block. What it holds is charged where the next outer loop, or the
-// function, begins, unless it is a loop itself.
+// function, begins, unless it is a loop itself; one that nothing branches to is
+// none.
 func (p *points) close() {
 	r := *p.top()
 	p.stack = p.stack[:len(p.stack)-1]
@@ -82,7 +87,8 @@ func (p *points) close() {
 	}
 	up := p.top()
 	up.calls = up.calls || r.calls
-	if r.loop >= 0 {
+	if r.loop >= 0 && r.target {
+		p.early = p.early || r.first
 		p.loops[r.loop] = weight(r.ops)
 		return
 	}

@@ -34,7 +34,7 @@ type Info struct {
 	BytesIn, BytesOut       int
 	Functions               int // with a body
 	Entries                 int // functions charged at their entry
-	Loops                   int // all of them are charged
+	Loops                   int // charged: all that something branches to
 	Bulk                    int // instructions charged by length
 	SegmentsIn, SegmentsOut int // data segments
 	Dropped                 int // custom sections

@@ -82,6 +82,21 @@ func (o Op) Bulk() bool {
 	return false
 }
 
+// Checks reports whether the instruction looks at its operands before it does its
+// work, and traps when they will not do: memory accesses, divisions, conversions.
+func (o Op) Checks() bool {
+	switch {
+	case o >= 0x28 && o <= 0x3e: // loads and stores
+	case o >= 0x6d && o <= 0x70, o >= 0x7f && o <= 0x82: // divisions
+	case o >= 0xa8 && o <= 0xab, o >= 0xae && o <= 0xb1: // conversions
+	case o >= 0xfd00 && o <= 0xfd0b, o >= 0xfd54 && o <= 0xfd5d: // vector loads and stores
+	case o >= 0xfe00:
+	default:
+		return false
+	}
+	return true
+}
+
 // form is what follows an instruction's code.
 type form uint8
 

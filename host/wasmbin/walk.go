@@ -14,6 +14,10 @@ type Walker struct {
 	Index uint32 // its function, global, local or type, as it was in the module
 	Depth int    // open blocks before the instruction, 0 directly in the function
 
+	// Labels are where the present instruction may branch to: 0 is the innermost
+	// block that is open before it. Valid until the next call of Next.
+	Labels []uint32
+
 	c      *context
 	r      Reader
 	from   int // where the body begins
@@ -41,7 +45,7 @@ func (w *Walker) reset(m *Module, c *context, i int) {
 	size := head.U32()
 	r := newReader(m.bytes, head.pos, head.pos+int(size), "function")
 	r.item = i + int(m.ctx.importedFuncs)
-	*w = Walker{c: c, r: r, from: r.pos, types: m.Types, out: w.out[:0], decls: w.decls[:0]}
+	*w = Walker{c: c, r: r, from: r.pos, types: m.Types, out: w.out[:0], decls: w.decls[:0], Labels: w.Labels[:0]}
 	w.declarations(len(m.Types[m.Funcs[i]].Params))
 }
 
@@ -88,7 +92,7 @@ func (w *Walker) Next() bool {
 	at := r.pos
 	b := r.Byte()
 	w.Op = Op(b)
-	w.out = append(w.out[:0], b)
+	w.out, w.Labels = append(w.out[:0], b), w.Labels[:0]
 	w.immediates(at, b)
 	if r.err != nil {
 		return false
@@ -220,12 +224,15 @@ func (w *Walker) indirect() {
 	w.u32(w.c.index(&w.r, w.c.tables, "table"))
 }
 
-func (w *Walker) label() { w.u32(w.c.index(&w.r, uint32(w.Depth)+1, "label")) }
+func (w *Walker) label() {
+	l := w.c.index(&w.r, uint32(w.Depth)+1, "label")
+	w.Labels = append(w.Labels, l)
+	w.u32(l)
+}
 
 func (w *Walker) labels() {
 	n := w.r.Count(1, w.c.limits.Targets, "branch targets")
 	w.u32(uint32(n))
-	w.work.targets(n)
 	for i := 0; i <= n && w.r.err == nil; i++ {
 		w.label()
 	}
@@ -268,7 +275,6 @@ func (w *Walker) tryTable(at int) {
 	w.block(at)
 	n := r.Count(2, w.c.limits.Targets, "catch clauses")
 	w.u32(uint32(n))
-	w.work.targets(n)
 	for i := 0; i < n && r.err == nil; i++ {
 		at := r.pos
 		kind := r.Byte()
