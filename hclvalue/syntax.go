@@ -25,14 +25,15 @@ const (
 )
 
 // ParseFile parses a file's syntax within the bounds. The path is for messages only.
-// The body is nil when there are errors.
+// The body is nil when there is an error; then it is the first: what the parser finds
+// wrong after that is mostly an echo.
 func ParseFile(path string, content []byte) (*hclsyntax.Body, hcl.Diagnostics) {
 	if diags := checkBounds(path, content); diags != nil {
 		return nil, diags
 	}
 	f, diags := hclsyntax.ParseConfig(content, path, hcl.InitialPos)
 	if diags.HasErrors() {
-		return nil, diags
+		return nil, first(diags)
 	}
 	return f.Body.(*hclsyntax.Body), diags
 }
@@ -43,6 +44,13 @@ func ParseExpression(path string, content []byte) (hclsyntax.Expression, hcl.Dia
 		return nil, diags
 	}
 	return hclsyntax.ParseExpression(content, path, hcl.InitialPos)
+}
+
+// first returns the error that is first in the file.
+func first(diags hcl.Diagnostics) hcl.Diagnostics {
+	return hcl.Diagnostics{slices.MinFunc(diags.Errs(), func(a, b error) int {
+		return cmp.Compare(a.(*hcl.Diagnostic).Subject.Start.Byte, b.(*hcl.Diagnostic).Subject.Start.Byte)
+	}).(*hcl.Diagnostic)}
 }
 
 func checkBounds(path string, content []byte) hcl.Diagnostics {

@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/gocty"
 
 	"github.com/wasmnode/wasmnode/hclvalue"
 )
@@ -67,7 +68,7 @@ func (p *parser) body(b *hclsyntax.Body, labels []string, ctx *hcl.EvalContext, 
 		}
 		field, ok := f.blocks[e.Type]
 		if !ok {
-			p.errorf(e.TypeRange, "Unsupported block type; blocks of type %q are not expected here%s.", e.Type, suggest(e.Type, names(f, handlers)))
+			p.errorf(e.TypeRange, "Unsupported block type; blocks of type %q are not expected here%s", e.Type, suggest(e.Type, names(f, handlers)))
 			continue
 		}
 		p.block(e, field, seen)
@@ -98,7 +99,7 @@ func (p *parser) attribute(a *hclsyntax.Attribute, ctx *hcl.EvalContext, f field
 		if field, ok = f.blocks[a.Name]; ok && isFreeMap(field.Type()) {
 			seen[a.Name] = a.NameRange
 		} else {
-			p.errorf(a.NameRange, "Unsupported argument; an argument named %q is not expected here%s.", a.Name, suggest(a.Name, names(f, handlers)))
+			p.errorf(a.NameRange, "Unsupported argument; an argument named %q is not expected here%s", a.Name, suggest(a.Name, names(f, handlers)))
 			return
 		}
 	}
@@ -147,7 +148,26 @@ func (p *parser) set(e hclsyntax.Expression, ctx *hcl.EvalContext, field reflect
 			p.errorf(e.Range(), "Unsuitable value type; a map is required: { name = value }.")
 		}
 	default:
-		p.add(gohcl.DecodeExpression(e, p.withRuntime(e, ctx), field.Addr().Interface()))
+		p.decode(e, ctx, field.Addr().Interface())
+	}
+}
+
+// decode evaluates an expression into what a pointer points to, converting it where HCL
+// does.
+func (p *parser) decode(e hclsyntax.Expression, ctx *hcl.EvalContext, into any) {
+	v := p.eval(e, ctx)
+	if !v.IsKnown() {
+		return
+	}
+	t, err := gocty.ImpliedType(into)
+	if err == nil {
+		v, err = convert.Convert(v, t)
+	}
+	if err == nil {
+		err = gocty.FromCtyValue(v, into)
+	}
+	if err != nil {
+		p.errorf(e.Range(), "Unsuitable value; %v.", err)
 	}
 }
 

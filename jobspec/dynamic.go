@@ -2,7 +2,6 @@ package jobspec
 
 import (
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -59,7 +58,7 @@ func (p *parser) dynamic(b *hclsyntax.Block, ctx *hcl.EvalContext) []expansion {
 		block.Type, block.TypeRange = b.Labels[0], b.TypeRange
 		e := expansion{&block, nil, inner}
 		if labels := b.Body.Attributes["labels"]; labels != nil {
-			p.add(gohcl.DecodeExpression(labels.Expr, p.withRuntime(labels.Expr, inner), &e.labels))
+			p.decode(labels.Expr, inner, &e.labels)
 		}
 		out = append(out, e)
 	}
@@ -74,14 +73,14 @@ func (p *parser) dynamicContent(b *hclsyntax.Block) *hclsyntax.Block {
 		switch a.Name {
 		case "for_each", "iterator", "labels":
 		default:
-			p.errorf(a.NameRange, "Unsupported argument; a dynamic block has no %q%s.", a.Name, suggest(a.Name, known))
+			p.errorf(a.NameRange, "Unsupported argument; a dynamic block has no %q%s", a.Name, suggest(a.Name, known))
 		}
 	}
 	var content *hclsyntax.Block
 	for _, c := range b.Body.Blocks {
 		switch {
 		case c.Type != "content":
-			p.errorf(c.TypeRange, "Unsupported block type; a dynamic block has no %q%s.", c.Type, suggest(c.Type, known))
+			p.errorf(c.TypeRange, "Unsupported block type; a dynamic block has no %q%s", c.Type, suggest(c.Type, known))
 		case content != nil:
 			p.errorf(c.TypeRange, "Duplicate content block; a dynamic block has one, the first is at %s.", content.TypeRange)
 		default:

@@ -1,12 +1,15 @@
 package jobspec
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/agext/levenshtein"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/wasmnode/wasmnode/hclvalue"
 )
 
 // eval evaluates an expression. What a job file may refer to that only the node
@@ -14,11 +17,47 @@ import (
 // it says so and returns an unknown value; nothing else is unknown.
 func (p *parser) eval(e hclsyntax.Expression, ctx *hcl.EvalContext) cty.Value {
 	v, diags := e.Value(p.withRuntime(e, ctx))
-	p.add(diags)
 	if diags.HasErrors() {
+		p.add(p.undeclared(e, ctx, diags))
 		return cty.DynamicVal
 	}
 	return v
+}
+
+// undeclared says it in the words of a job file when an expression went wrong because
+// there is no such variable or local value.
+func (p *parser) undeclared(e hclsyntax.Expression, ctx *hcl.EvalContext, diags hcl.Diagnostics) hcl.Diagnostics {
+	for _, t := range hclsyntax.Variables(e) {
+		kind := map[string]string{"var": "variable", "local": "local value"}[t.RootName()]
+		name, values := lookup(ctx, t)
+		if _, ok := values[name]; ok || kind == "" || name == "" {
+			continue
+		}
+		at := t.SourceRange()
+		diags = slices.DeleteFunc(diags, func(d *hcl.Diagnostic) bool {
+			return d.Subject != nil && at.Start.Byte <= d.Subject.Start.Byte && d.Subject.End.Byte <= at.End.Byte
+		})
+		diags = append(diags, hclvalue.Errorf(at, "Undeclared %s %q%s", kind, name, suggest(name, slices.Collect(maps.Keys(values))))...)
+	}
+	return diags
+}
+
+// lookup returns the name in a traversal such as var.name, and what there is by the
+// traversal's root.
+func lookup(ctx *hcl.EvalContext, t hcl.Traversal) (name string, values map[string]cty.Value) {
+	if len(t) < 2 {
+		return "", nil
+	}
+	attr, ok := t[1].(hcl.TraverseAttr)
+	if !ok {
+		return "", nil
+	}
+	for c := ctx; c != nil; c = c.Parent() {
+		if v, ok := c.Variables[t.RootName()]; ok && v.Type().IsObjectType() && v.IsKnown() && !v.IsNull() {
+			return attr.Name, v.AsValueMap()
+		}
+	}
+	return "", nil
 }
 
 // constant evaluates an expression that may not refer to anything.
@@ -73,7 +112,8 @@ func known(ctx *hcl.EvalContext, root string) bool {
 	return false
 }
 
-// suggest returns "; did you mean …?" when a name is close to one of those known.
+// suggest ends a sentence: with "; did you mean …?" when a name is close to one of
+// those known, else with a full stop.
 func suggest(name string, known []string) string {
 	best, distance := "", 3
 	for _, k := range slices.Sorted(slices.Values(known)) {
@@ -82,7 +122,7 @@ func suggest(name string, known []string) string {
 		}
 	}
 	if best == "" {
-		return ""
+		return "."
 	}
 	return "; did you mean \"" + best + "\"?"
 }

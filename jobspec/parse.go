@@ -108,7 +108,7 @@ func (p *parser) file(o Options, body *hclsyntax.Body) *api.Job {
 			}
 			job = b
 		default:
-			p.errorf(b.TypeRange, "Unsupported block type; blocks of type %q are not expected here%s.", b.Type,
+			p.errorf(b.TypeRange, "Unsupported block type; blocks of type %q are not expected here%s", b.Type,
 				suggest(b.Type, []string{"job", "locals", "variable", "variables"}))
 		}
 	}

@@ -98,7 +98,7 @@ func (v *variables) declare(b *hclsyntax.Block) {
 			}
 		case "default", "description", "sensitive":
 		default:
-			v.p.errorf(a.NameRange, "Unsupported argument; a variable has no %q%s.", a.Name, suggest(a.Name, []string{"type", "default", "description"}))
+			v.p.errorf(a.NameRange, "Unsupported argument; a variable has no %q%s", a.Name, suggest(a.Name, []string{"type", "default", "description"}))
 		}
 	}
 	v.define(b.Labels[0], b.DefRange(), ty, b.Body.Attributes["default"], b.Body.Blocks)
@@ -209,7 +209,7 @@ func (v *variables) finish() {
 	}
 	for _, o := range v.outside {
 		if _, ok := v.declared[o.name]; !ok {
-			text := fmt.Sprintf("Undeclared variable; %s %q, which the job file does not declare%s.", o.from, o.name, suggest(o.name, names))
+			text := fmt.Sprintf("Undeclared variable; %s %q, which the job file does not declare%s", o.from, o.name, suggest(o.name, names))
 			v.p.add(hcl.Diagnostics{{Severity: hcl.DiagError, Summary: text, Subject: o.at}})
 		}
 	}
