@@ -13,10 +13,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// loadsAtOnce bounds the files that are loaded at the same time. Compiling takes
-// turns anyway; more than one has to be under way, so that a plugin that loops in
-// describe does not hold up the others.
-const loadsAtOnce = 16
+// loadsAtOnce bounds the files that are loaded, and held in memory, at the same
+// time. Compiling takes turns anyway; several have to be under way, so that plugins
+// that loop in describe do not hold up the others.
+const loadsAtOnce = 8
 
 // CatalogConfig configures a [Catalog]. All fields are required.
 type CatalogConfig struct {

@@ -39,9 +39,11 @@ const MaxDriverStateBytes = 64 << 10
 // while it handled a task is an abi.Error too: UNAVAILABLE and recoverable the first
 // time, INTERNAL and final from the task's second fault on.
 //
-// An operation that the driver does not have, or answers with UNIMPLEMENTED, is
-// done by the host where the task has a workload, and UNIMPLEMENTED elsewhere, but
-// for destroying, which is then done.
+// A driver in quarantine is not called: UNAVAILABLE and recoverable.
+//
+// An operation that the driver does not have, or answers with UNIMPLEMENTED, is done
+// by the host where the task has a workload, and UNIMPLEMENTED elsewhere; only
+// destroying is then done already.
 type Driver struct {
 	unit     *unit
 	released atomic.Bool
@@ -279,6 +281,9 @@ func (d *Driver) hostDoes(err error, h *wasmnodev1.TaskHandle) bool {
 func (d *Driver) call(ctx context.Context, deadline time.Duration, c Call) error {
 	if !d.unit.plugin.Has(c.Op) {
 		return abi.NewError(abi.Unimplemented, fmt.Sprintf("driver %s does not have %s", d.Name(), c.Op))
+	}
+	if err := d.unit.quarantined(); err != nil {
+		return err
 	}
 	if deadline > 0 {
 		var cancel context.CancelFunc

@@ -245,6 +245,14 @@ func (m *DriverManager) lost(u *unit) {
 	}
 }
 
+// dismiss gives up the manager's hold on a unit. Closing a plugin waits for its
+// calls, which no lock is held across. The caller holds mu.
+func (m *DriverManager) dismiss(u *unit) {
+	if m.ctx.Err() == nil { // else Shutdown does it
+		m.wg.Go(u.leave)
+	}
+}
+
 // forget drops a unit that is closed.
 func (m *DriverManager) forget(u *unit) {
 	m.mu.Lock()

@@ -276,6 +276,9 @@ func TestAWaitOutlastsARestartAndAQuarantineUntilAnotherVersionTakesOver(t *test
 		require.Equal(t, before, p.count(abi.OpDriverWaitTask), "what is in quarantine is not called")
 		_, err := d.StopTask(context.Background(), web, handle, "", time.Second)
 		require.Equal(t, abi.Unavailable, abi.CodeOf(err), "nor for a stop")
+		_, err = d.SignalTask(context.Background(), web, handle, "SIGHUP")
+		require.Equal(t, abi.Unavailable, abi.CodeOf(err), "nor for anything else")
+		require.Zero(t, p.count(abi.OpDriverSignalTask)+p.count(abi.OpDriverStopTask))
 
 		p.on(abi.OpDriverFingerprint, well)
 		d.unit.revive()

@@ -303,6 +303,17 @@ func (u *unit) usable() error {
 	return nil
 }
 
+// quarantined says why the plugin is not to be called at all, as an abi.Error.
+func (u *unit) quarantined() error {
+	u.mu.Lock()
+	quarantined := u.life.state == StateQuarantined
+	u.mu.Unlock()
+	if quarantined {
+		return u.usable()
+	}
+	return nil
+}
+
 // down reports whether calls are pointless now, and returns what is closed when
 // that may have changed.
 func (u *unit) down() (down bool, changed <-chan struct{}) {
@@ -376,7 +387,9 @@ func (u *unit) status() (State, string, time.Time) {
 func (u *unit) remove() {
 	u.m.lost(u)
 	u.apply(removed{})
-	u.leave()
+	u.m.mu.Lock()
+	defer u.m.mu.Unlock()
+	u.m.dismiss(u)
 }
 
 // revive implements member.
@@ -391,7 +404,7 @@ func (u *unit) replace() {
 	if !isClosed(u.replaced) {
 		close(u.replaced)
 	}
-	u.m.wg.Go(u.leave) // closing waits for calls, which no lock is held across
+	u.m.dismiss(u)
 }
 
 // leave gives up the manager's reference, once.

@@ -390,3 +390,19 @@ func oneLine(t *testing.T, err error) {
 		t.Fatalf("more than one line: %q", err)
 	}
 }
+
+func BenchmarkCheck(b *testing.B) {
+	s := compile(b, web)
+	config := block{"image": "a", "args": []any{"x", "y"}, "mounts": []any{block{"source": "s", "target": "/t"}}}
+	for b.Loop() {
+		if _, err := s.CheckJSON("config", config); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkCompile(b *testing.B) {
+	for b.Loop() {
+		compile(b, web)
+	}
+}
