@@ -155,9 +155,10 @@ func (p *Plugin) fault(ctx context.Context, c *call, inst *instance, err error) 
 	case errors.As(err, &refused):
 		f.Kind, f.Err = FaultProtocol, refused
 	case ctx.Err() != nil:
-		if f.Err = interruption(ctx); f.Err == error(errClosed) {
+		if p.pool.life.Err() != nil {
 			return errClosed
 		}
+		f.Err = interruption(ctx)
 		if !errors.Is(f.Err, context.DeadlineExceeded) {
 			return fmt.Errorf("plugin %s: %s: %w", p.Name(), c.op, f.Err)
 		}

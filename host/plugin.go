@@ -97,7 +97,7 @@ func (p *Plugin) describe(ctx context.Context) error {
 		return err
 	}
 	// What was instantiated without grants must not serve with them.
-	p.pool.drain()
+	p.pool.drain(ctx)
 	if err := checkDescription(answer); err != nil {
 		return err
 	}
@@ -142,11 +142,11 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 	}
 	p.configuring.Lock()
 	defer p.configuring.Unlock()
-	before := p.replaceSettings(&settings{grants: grants.clone(), config: slices.Clone(config)})
+	before := p.replaceSettings(ctx, &settings{grants: grants.clone(), config: slices.Clone(config)})
 	// A new instance is configured before anything else; this one tells whether
 	// the plugin takes the configuration.
 	if err := p.pool.try(ctx); err != nil {
-		p.replaceSettings(before)
+		p.replaceSettings(ctx, before)
 		return err
 	}
 	return nil
@@ -154,11 +154,11 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 
 // replaceSettings puts other settings in force for new instances, and only those
 // serve from now on.
-func (p *Plugin) replaceSettings(s *settings) (before *settings) {
+func (p *Plugin) replaceSettings(ctx context.Context, s *settings) (before *settings) {
 	p.mu.Lock()
 	before, p.settings = p.settings, s
 	p.mu.Unlock()
-	p.pool.drain()
+	p.pool.drain(ctx)
 	return before
 }
 
@@ -193,8 +193,9 @@ func (p *Plugin) Release() {
 	last := p.refs == 0
 	p.mu.Unlock()
 	if last {
-		p.pool.close()
-		if err := p.module.Close(context.Background()); err != nil {
+		ctx := context.Background()
+		p.pool.close(ctx)
+		if err := p.module.Close(ctx); err != nil {
 			p.logger.Warn("closing the plugin failed", "error", err)
 		}
 	}

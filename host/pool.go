@@ -58,12 +58,12 @@ type instance struct {
 	output []*lineLogger // standard output and error
 }
 
-func (i *instance) close() {
+func (i *instance) close(ctx context.Context) {
 	if i.module != nil {
-		_ = i.module.Close(context.Background())
+		_ = i.module.Close(ctx)
 	}
 	for _, f := range i.files {
-		f.Close()
+		_ = f.Close()
 	}
 }
 
@@ -76,6 +76,7 @@ func (p *pool) use(ctx context.Context, op string, f func(context.Context, *inst
 	defer p.calls.Done()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	//nolint:contextcheck // the pool's life ends this call; it is no parent of it
 	defer context.AfterFunc(p.life, func() { cancel(errClosed) })()
 	gate := p.slots
 	if op == abi.OpDriverWaitTask {
@@ -92,7 +93,7 @@ func (p *pool) use(ctx context.Context, op string, f func(context.Context, *inst
 		return err
 	}
 	whole, err := f(ctx, inst)
-	p.put(inst, whole)
+	p.put(ctx, inst, whole)
 	return err
 }
 
@@ -122,7 +123,7 @@ func (p *pool) take(ctx context.Context) (*instance, error) {
 }
 
 // put keeps an instance for the next call, or closes it.
-func (p *pool) put(inst *instance, whole bool) {
+func (p *pool) put(ctx context.Context, inst *instance, whole bool) {
 	for _, l := range inst.output {
 		l.flush()
 	}
@@ -133,7 +134,7 @@ func (p *pool) put(inst *instance, whole bool) {
 	}
 	p.mu.Unlock()
 	if inst != nil {
-		inst.close()
+		inst.close(ctx)
 	}
 }
 
@@ -143,25 +144,25 @@ func (p *pool) try(ctx context.Context) error {
 }
 
 // drain closes the instances at rest; those at work are closed when they are done.
-func (p *pool) drain() {
+func (p *pool) drain(ctx context.Context) {
 	p.mu.Lock()
 	idle := p.idle
 	p.idle = nil
 	p.era++
 	p.mu.Unlock()
 	for _, i := range idle {
-		i.close()
+		i.close(ctx)
 	}
 }
 
 // close ends all calls and waits for them.
-func (p *pool) close() {
+func (p *pool) close(ctx context.Context) {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	p.end(errClosed)
 	p.calls.Wait()
-	p.drain()
+	p.drain(ctx)
 }
 
 // make instantiates the plugin, runs its initialiser and configures it.
@@ -175,7 +176,7 @@ func (p *pool) make(ctx context.Context, era int) (_ *instance, err error) {
 		for _, l := range inst.output {
 			l.flush()
 		}
-		inst.close()
+		inst.close(ctx)
 	}()
 	cfg, err := p.plugin.moduleConfig(inst, settings)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -115,7 +114,7 @@ func TestMemoryEndsAtItsLimit(t *testing.T) {
 	grow := run(0, modtest.Get(0), modtest.Grow).Bytes()
 	m, err := open(t, "").Compile(t.Context(), grow, engine.Options{MemoryMaxBytes: 3*engine.PageSize + 1})
 	require.NoError(t, err)
-	defer m.Close(t.Context())
+	defer func() { require.NoError(t, m.Close(t.Context())) }()
 	i := instantiate(t, m)
 	for _, c := range []struct {
 		pages uint64
@@ -131,7 +130,7 @@ func TestAReservedMemoryGrowsInPlaceAndIsCounted(t *testing.T) {
 	grow := run(0, modtest.I32Const(8), modtest.Load(), modtest.Drop, modtest.Get(0), modtest.Grow).Bytes()
 	m, err := open(t, "").Compile(t.Context(), grow, engine.Options{MemoryMaxBytes: 4 * engine.PageSize})
 	require.NoError(t, err)
-	defer m.Close(t.Context())
+	defer func() { require.NoError(t, m.Close(t.Context())) }()
 	memory := &engine.Memory{}
 	i, err := m.Instantiate(engine.WithMemory(t.Context(), memory), wazero.NewModuleConfig())
 	require.NoError(t, err)
@@ -298,7 +297,7 @@ func TestManyCompileTheSameAtOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			defer m.Close(context.Background())
+			defer func() { require.NoError(t, m.Close(context.Background())) }()
 			instance, err := m.Instantiate(context.Background(), wazero.NewModuleConfig().WithName(""))
 			stack := []uint64{0}
 			if err == nil {
@@ -341,16 +340,14 @@ func TestAHostFunctionsPanicDoesNotEscape(t *testing.T) {
 	module.Imports = []modtest.Import{{Module: "env", Name: "f", Type: modtest.Operation}}
 	m, err := open(t, "").Compile(t.Context(), module.Bytes(), engine.Options{MemoryMaxBytes: megabyte, Link: func(ctx context.Context, r wazero.Runtime) error {
 		_, err := r.NewHostModuleBuilder("env").NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(context.Context, api.Module, []uint64) {
-			var none map[string]int
-			none["x"] = 1
+			var none []int
+			_ = none[len(none)]
 		}), []api.ValueType{api.ValueTypeI32}, []api.ValueType{api.ValueTypeI32}).Export("f").Instantiate(ctx)
 		return err
 	}})
 	require.NoError(t, err)
-	defer m.Close(t.Context())
+	defer func() { require.NoError(t, m.Close(t.Context())) }()
 	err = call(t, t.Context(), m, []uint64{0})
 	var bug runtime.Error
-	if !strings.Contains(err.Error(), "assignment to entry in nil map") {
-		require.ErrorAs(t, err, &bug)
-	}
+	require.ErrorAs(t, err, &bug)
 }

@@ -49,9 +49,10 @@ func (m *Module) Instantiate(ctx context.Context, cfg wazero.ModuleConfig) (_ *I
 			i.memory.Free()
 		}
 	}()
-	defer i.enter(ctx)()
+	ctx = i.enter(ctx)
+	defer i.leave()
 	defer recovered(&err)
-	i.Module, err = m.runtime.InstantiateModule(i.entered, m.compiled, cfg.WithNanosleep(i.sleep))
+	i.Module, err = m.runtime.InstantiateModule(ctx, m.compiled, cfg.WithNanosleep(i.sleep))
 	if err != nil {
 		return nil, err
 	}
@@ -72,22 +73,26 @@ func (i *Instance) Close(ctx context.Context) error {
 //
 // As those of [Module.Instantiate].
 func (i *Instance) Call(ctx context.Context, f api.Function, stack []uint64) (err error) {
-	defer i.enter(ctx)()
+	ctx = i.enter(ctx)
+	defer i.leave()
 	defer recovered(&err)
-	return f.CallWithStack(i.entered, stack)
+	return f.CallWithStack(ctx, stack)
 }
 
 // Usage returns what the start functions and all calls that have ended used. It must
 // not be called during a call.
 func (i *Instance) Usage() Usage { return i.fuel.Total() }
 
-// enter begins a call, and returns what ends it.
-func (i *Instance) enter(ctx context.Context) (leave func()) {
+// enter begins a call, which the guest is to be called with the returned context in.
+func (i *Instance) enter(ctx context.Context) context.Context {
 	i.entered = i.fuel.Enter(ctx)
-	return func() {
-		i.fuel.Leave()
-		i.entered = nil
-	}
+	return i.entered
+}
+
+// leave ends it.
+func (i *Instance) leave() {
+	i.fuel.Leave()
+	i.entered = nil
 }
 
 // sleep pauses the guest and ends it there when its call is over: a guest that
