@@ -42,7 +42,7 @@ func (d *decoder) sections(spans [sections]sectionSpan) error {
 			return err
 		}
 	}
-	return d.bodiesMatch(spans[secCode].span)
+	return d.bodiesMatch()
 }
 
 // count adds a section's count to n before its items are read, since an item may
@@ -272,13 +272,14 @@ func (d *decoder) code(r *Reader) {
 	r.end()
 }
 
-// bodiesMatch finds functions without any body.
-func (d *decoder) bodiesMatch(code span) error {
+// bodiesMatch finds functions without any body, where there is no code section.
+func (d *decoder) bodiesMatch() error {
 	if len(d.m.bodies) == len(d.m.Funcs) {
 		return nil
 	}
-	r := newReader(d.m.bytes, code.to, code.to, sectionNames[secCode])
-	r.malformed(code.to, "%d bodies for %d functions", len(d.m.bodies), len(d.m.Funcs))
+	end := len(d.m.bytes)
+	r := newReader(d.m.bytes, end, end, sectionNames[secCode])
+	r.malformed(end, "%d bodies for %d functions", len(d.m.bodies), len(d.m.Funcs))
 	return r.Err()
 }
 

@@ -1,5 +1,7 @@
 package wasmbin
 
+import "slices"
+
 // Walker reads one function body, instruction by instruction, and gives each in
 // its canonical form. It keeps no more of the body than one instruction, so that
 // a walk costs no memory; whoever needs two looks walks twice.
@@ -233,6 +235,7 @@ func (w *Walker) label() {
 func (w *Walker) labels() {
 	n := w.r.Count(1, w.c.limits.Targets, "branch targets")
 	w.u32(uint32(n))
+	w.Labels = slices.Grow(w.Labels, n+1)
 	for i := 0; i <= n && w.r.err == nil; i++ {
 		w.label()
 	}
