@@ -364,9 +364,12 @@ func TestReplacingAPluginAgainAndAgainLeavesNothingBehind(t *testing.T) {
 	for i := range 200 {
 		replace(i + 1)
 	}
-	goroutinesAfter, filesAfter, mappingsAfter := count()
-	t.Logf("goroutines %d, %d; files %d, %d; executable mappings %d, %d", goroutines, goroutinesAfter, files, filesAfter, mappings, mappingsAfter)
-	require.InDelta(t, goroutines, goroutinesAfter, 5)
-	require.InDelta(t, files, filesAfter, 5)
-	require.InDelta(t, mappings, mappingsAfter, 10)
+	// The engine may leave the last of it to the collector.
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		goroutinesAfter, filesAfter, mappingsAfter := count()
+		t.Logf("goroutines %d, %d; files %d, %d; executable mappings %d, %d", goroutines, goroutinesAfter, files, filesAfter, mappings, mappingsAfter)
+		assert.LessOrEqual(c, goroutinesAfter, goroutines+5)
+		assert.LessOrEqual(c, filesAfter, files+5)
+		assert.LessOrEqual(c, mappingsAfter, mappings+10)
+	}, patient, 50*time.Millisecond)
 }
