@@ -222,12 +222,6 @@ func (r *Runner) judge(event restart.Event) (again bool, out outcome) {
 	if d.Window != r.local.Restarts {
 		r.local.Restarts, r.unsaved = d.Window, true
 	}
-	if d.Action != restart.Restarting {
-		r.abandon(r.shutdown)
-	}
-	if err := r.save(); err != nil {
-		r.logger.Error("after a run of the task", "error", err)
-	}
 	switch d.Action {
 	case restart.NotRestarting:
 		r.die(structs.NewTaskEvent(structs.EventNotRestarting).WithRestart(d.Reason, 0).Fails())
@@ -236,12 +230,24 @@ func (r *Runner) judge(event restart.Event) (again bool, out outcome) {
 		r.die(nil)
 		return false, ended
 	}
+	r.keep()
 	return r.delay(d)
 }
 
-// die makes the task dead. A kill that was announced is reported as done in the same
-// step, whatever else happened to the task: Killing is always followed by Killed.
+// keep makes what a run left durable. What cannot be kept is only logged: the run is
+// over, and nothing that follows from it is worse for being decided again.
+func (r *Runner) keep() {
+	if err := r.save(); err != nil {
+		r.logger.Error("after a run of the task", "error", err)
+	}
+}
+
+// die makes the task dead, and nothing of it is left running. A kill that was announced
+// is reported as done in the same step, whatever else happened to the task: Killing is
+// always followed by Killed.
 func (r *Runner) die(e *structs.TaskEvent) {
+	r.abandon(r.shutdown)
+	r.keep()
 	r.rec.update(func(s *structs.TaskState) bool {
 		switch {
 		case r.killing:
