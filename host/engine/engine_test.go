@@ -335,6 +335,33 @@ func TestWaitingForACompileEndsWithTheContext(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
+func TestAnInstanceIsNotEnteredTwiceNorAfterItsEnd(t *testing.T) {
+	module := run(0, modtest.Get(0), modtest.Call(0))
+	module.Imports = []modtest.Import{{Module: "env", Name: "f", Type: modtest.Operation}}
+	var i *engine.Instance
+	var errs []error
+	m, err := open(t, "").Compile(t.Context(), module.Bytes(), engine.Options{MemoryMaxBytes: megabyte, Link: func(ctx context.Context, r wazero.Runtime) error {
+		_, err := r.NewHostModuleBuilder("env").NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, m api.Module, _ []uint64) {
+			errs = append(errs, i.Call(ctx, m.ExportedFunction("run"), []uint64{0}), i.Close(ctx))
+		}), []api.ValueType{api.ValueTypeI32}, []api.ValueType{api.ValueTypeI32}).Export("f").Instantiate(ctx)
+		return err
+	}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, m.Close(t.Context())) }()
+	i = instantiate(t, m)
+	f := i.ExportedFunction("run")
+	require.NoError(t, i.Call(t.Context(), f, []uint64{0}))
+	require.Equal(t, []error{engine.ErrBusy, engine.ErrBusy}, errs)
+	require.NoError(t, i.Close(t.Context()))
+	require.NoError(t, i.Close(t.Context()))
+	require.ErrorIs(t, i.Call(t.Context(), f, []uint64{0}), engine.ErrClosed)
+	other := instantiate(t, m)
+	require.NoError(t, m.Close(t.Context()))
+	require.ErrorIs(t, other.Call(t.Context(), other.ExportedFunction("run"), []uint64{0}), engine.ErrClosed)
+	_, err = m.Instantiate(t.Context(), wazero.NewModuleConfig())
+	require.ErrorIs(t, err, engine.ErrClosed)
+}
+
 func TestAHostFunctionsPanicDoesNotEscape(t *testing.T) {
 	module := run(0, modtest.Get(0), modtest.Call(0))
 	module.Imports = []modtest.Import{{Module: "env", Name: "f", Type: modtest.Operation}}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -28,7 +29,18 @@ type Instance struct {
 	// has no context of its own.
 	entered context.Context
 	memory  *Memory
+	module  *Module
+	closed  bool
 }
+
+// What a caller can do wrong with an [Instance].
+var (
+	// ErrBusy: a call is under way in the instance already, such as one whose host
+	// function calls the instance again.
+	ErrBusy = errors.New("the instance is in a call already")
+	// ErrClosed: the instance, or its module, is closed.
+	ErrClosed = errors.New("the instance is closed")
+)
 
 // Instantiate makes an instance and runs its start functions. Ending ctx ends them,
 // wherever they are: in a loop, in a call tree, or asleep (cfg's Nanosleep is
@@ -42,7 +54,10 @@ func (m *Module) Instantiate(ctx context.Context, cfg wazero.ModuleConfig) (_ *I
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	i := &Instance{}
+	if m.closed.Load() {
+		return nil, ErrClosed
+	}
+	i := &Instance{module: m}
 	ctx, i.memory = memoryFor(ctx, m.limit)
 	defer func() {
 		if err != nil {
@@ -59,8 +74,17 @@ func (m *Module) Instantiate(ctx context.Context, cfg wazero.ModuleConfig) (_ *I
 	return i, nil
 }
 
-// Close closes the instance and releases its memory. No call may be under way.
+// Close closes the instance and releases its memory. It refuses with [ErrBusy] while
+// a call is under way: the guest would run on in memory that is gone. Closing twice
+// is no error.
 func (i *Instance) Close(ctx context.Context) error {
+	switch {
+	case i.closed:
+		return nil
+	case i.entered != nil:
+		return ErrBusy
+	}
+	i.closed = true
 	defer i.memory.Free()
 	return i.Module.Close(ctx)
 }
@@ -71,8 +95,14 @@ func (i *Instance) Close(ctx context.Context) error {
 //
 // # Errors
 //
-// As those of [Module.Instantiate].
+// As those of [Module.Instantiate]; [ErrBusy] and [ErrClosed].
 func (i *Instance) Call(ctx context.Context, f api.Function, stack []uint64) (err error) {
+	switch {
+	case i.closed || i.module.closed.Load():
+		return ErrClosed
+	case i.entered != nil:
+		return ErrBusy
+	}
 	ctx = i.enter(ctx)
 	defer i.leave()
 	defer recovered(&err)

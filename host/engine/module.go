@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"sync"
+	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
 )
@@ -25,7 +25,7 @@ type Module struct {
 	limit    uint64 // of an instance's memory, in bytes
 	digest   string // of what was given to Compile
 	code     string // of what was compiled
-	closed   sync.Once
+	closed   atomic.Bool
 }
 
 // Digest returns the digest of the bytes that were given to [Engine.Compile].
@@ -33,13 +33,13 @@ func (m *Module) Digest() string { return m.digest }
 
 // Close closes the module and all its instances. No call may be under way. Closing
 // twice is no error.
-func (m *Module) Close(ctx context.Context) (err error) {
-	m.closed.Do(func() {
-		err = m.runtime.Close(ctx)
-		if m.compiled != nil {
-			err = errors.Join(err, m.compiled.Close(ctx))
-		}
-		err = errors.Join(err, m.engine.release(ctx, m.code))
-	})
-	return err
+func (m *Module) Close(ctx context.Context) error {
+	if m.closed.Swap(true) {
+		return nil
+	}
+	err := m.runtime.Close(ctx)
+	if m.compiled != nil {
+		err = errors.Join(err, m.compiled.Close(ctx))
+	}
+	return errors.Join(err, m.engine.release(ctx, m.code))
 }
