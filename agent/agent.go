@@ -1,0 +1,301 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/api"
+	"github.com/wasmnode/wasmnode/config"
+	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/managers"
+	"github.com/wasmnode/wasmnode/node"
+	"github.com/wasmnode/wasmnode/runners/task"
+	"github.com/wasmnode/wasmnode/server"
+	"github.com/wasmnode/wasmnode/state"
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload/wasi"
+)
+
+// Version is the version of this build; the linker sets it.
+var Version = "0.1.0-dev"
+
+// httpGrace is how long requests that are under way may take once the agent ends.
+const httpGrace = 2 * time.Second
+
+// Options are what the command line says; it wins over the configuration files.
+type Options struct {
+	// Dev: everything is temporary, and WASI programs may come from the working
+	// directory.
+	Dev         bool
+	ConfigPaths []string // files and directories, in order
+	DataDir     string
+	PluginDir   string
+	HTTPAddr    string // HOST:PORT
+	LogLevel    string
+	LogOutput   io.Writer
+}
+
+// Run runs an agent until ctx is done. It returns when nothing of it is left.
+//
+// # Errors
+//
+// What keeps an agent from starting: a configuration that is wrong, a directory that
+// cannot be written, a port or a data directory that another process uses. Nothing
+// is running then.
+func Run(ctx context.Context, o Options) error {
+	cfg, cleanup, err := configure(o)
+	if err != nil {
+		return err
+	}
+	defer cleanup()
+	logger := hclog.New(&hclog.LoggerOptions{
+		Name:       "wasmnode",
+		Level:      hclog.LevelFromString(cfg.LogLevel),
+		JSONFormat: cfg.LogJSON,
+		Output:     o.LogOutput,
+	})
+	// First, because it is what fails most often.
+	listener, err := net.Listen("tcp", net.JoinHostPort(cfg.BindAddr, fmt.Sprint(cfg.HTTPPort)))
+	if err != nil {
+		return fmt.Errorf("http: %w: choose another address with -http-addr", err)
+	}
+	defer listener.Close()
+	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, address: listener.Addr().String()}
+	defer a.close()
+	if err := a.open(); err != nil {
+		return err
+	}
+	return a.run(ctx, listener)
+}
+
+// agent is the storeys, from the ground up.
+type agent struct {
+	cfg     config.Config
+	dev     bool
+	logger  hclog.Logger
+	address string
+
+	state     state.DB
+	server    *server.Server
+	engine    *engine.Engine
+	workloads *wasi.Supervisor
+	catalog   *managers.Catalog
+	drivers   *managers.DriverManager
+	node      *node.Node
+
+	closers []func() // in the order of opening
+}
+
+// close takes down what was opened, the last first.
+func (a *agent) close() {
+	for i := len(a.closers) - 1; i >= 0; i-- {
+		a.closers[i]()
+	}
+}
+
+func (a *agent) closing(what string, f func() error) {
+	a.closers = append(a.closers, func() {
+		if err := f(); err != nil {
+			a.logger.Error("shutting down: "+what, "error", err)
+		}
+	})
+}
+
+// open opens every storey but the node.
+func (a *agent) open() (err error) {
+	data := a.cfg.DataDir
+	if err := writable(data); err != nil {
+		return fmt.Errorf("data_dir: %w", err)
+	}
+	if a.state, err = state.Open(filepath.Join(data, "client.db"), state.Options{SetAside: true, Logger: a.logger}); err != nil {
+		return err
+	}
+	a.closing("state", a.state.Close)
+	if a.server, err = server.Open(server.Options{Path: filepath.Join(data, "server.db"), SetAside: true, Logger: a.logger.Named("server")}); err != nil {
+		return err
+	}
+	a.closing("control plane", a.server.Close)
+	if a.engine, err = engine.Open(engine.Config{CacheDir: filepath.Join(data, "cache"), Logger: a.logger.Named("engine")}); err != nil {
+		return err
+	}
+	a.closing("engine", func() error { return a.engine.Close(context.Background()) })
+	a.workloads = wasi.New(wasi.Config{Logger: a.logger.Named("workload"), Engine: a.engine})
+	a.closing("workloads", a.workloads.Close)
+	return a.openPlugins()
+}
+
+// openPlugins joins the host, the catalog and the driver manager, which need each
+// other: plugins report to the manager, which gets them from the catalog.
+func (a *agent) openPlugins() (err error) {
+	h := host.New(host.Config{
+		Logger:      a.logger.Named("plugin"),
+		Engine:      a.engine,
+		Workloads:   a.workloads,
+		Version:     Version,
+		OnTaskEvent: func(plugin string, e *wasmnodev1.TaskEvent) { a.drivers.TaskEvent(plugin, e) },
+		OnRefresh:   func(plugin string) { a.drivers.Refresh(plugin) },
+	})
+	a.catalog, err = managers.NewCatalog(managers.CatalogConfig{
+		Dir:    a.cfg.PluginDir,
+		Logger: a.logger.Named("catalog"),
+		Loader: managers.HostLoader{Host: h, Grants: a.grants, Pinned: a.pinned},
+	})
+	if err != nil {
+		return err
+	}
+	a.drivers = managers.NewDriverManager(managers.DriverManagerConfig{
+		Catalog:      a.catalog,
+		Workloads:    a.workloads,
+		Logger:       a.logger.Named("driver"),
+		PluginConfig: func(name string) map[string]any { return a.cfg.Plugin(name).Config },
+		Updater:      func(name string, info *structs.DriverInfo) { a.node.UpdateDriver(name, info) },
+		Events: func(allocID, task string) managers.TaskEventHandler {
+			return func(e *wasmnodev1.TaskEvent) { a.node.DriverEvent(allocID, task, e) }
+		},
+		Allowed: a.cfg.Client.AllowedDrivers,
+		Blocked: a.cfg.Client.BlockedDrivers,
+	})
+	a.closers = append(a.closers, a.catalog.Shutdown, a.drivers.Shutdown)
+	return nil
+}
+
+// run starts the node and the API, and waits for the end.
+func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
+	a.node, err = node.New(node.Config{
+		Logger:       a.logger.Named("client"),
+		ControlPlane: a.server.ForNode(),
+		State:        a.state,
+		Dispense:     a.dispense,
+		DriversReady: a.drivers.WaitForFirstFingerprint,
+		AllocsDir:    filepath.Join(a.cfg.DataDir, "alloc"),
+		Identity:     a.identity(),
+		Limits:       task.Limits{MaxKillTimeout: a.cfg.Client.MaxKillTimeout},
+		GCMaxAllocs:  a.cfg.Client.GCMaxAllocs,
+		Ephemeral:    a.dev,
+	})
+	if err != nil {
+		return err
+	}
+	a.catalog.Start()
+	web := a.serve(listener)
+	defer web.stop()
+	ready := func() {
+		a.logger.Info("agent is ready", "http_addr", a.address, "node_id", a.node.ID(), "plugin_dir", a.cfg.PluginDir, "data_dir", a.cfg.DataDir)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		if err := <-web.failed; err != nil {
+			cancel(fmt.Errorf("http: %w", err))
+		}
+	}()
+	err = a.node.Run(ctx, ready)
+	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	a.logger.Info("agent is shutting down")
+	return err
+}
+
+// web is the HTTP server.
+type web struct {
+	server *http.Server
+	failed chan error // closed when it has ended
+	end    context.CancelFunc
+}
+
+// serve serves the API. Requests end with it: those that wait for something return.
+func (a *agent) serve(listener net.Listener) *web {
+	base, end := context.WithCancel(context.Background())
+	w := &web{failed: make(chan error, 1), end: end}
+	w.server = &http.Server{
+		Handler: api.Handler(api.Config{
+			Logger:       a.logger.Named("http"),
+			ControlPlane: a.server,
+			Node:         clientAPI{a.node},
+			Plugins:      pluginsAPI{a.catalog},
+			Agent: api.AgentInfo{
+				NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,
+				Datacenter: a.cfg.Datacenter, Version: Version, Address: a.address,
+			},
+		}),
+		BaseContext:       func(net.Listener) context.Context { return base },
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          a.logger.Named("http").StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
+	}
+	go func() {
+		defer close(w.failed)
+		if err := w.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			w.failed <- err
+		}
+	}()
+	return w
+}
+
+func (w *web) stop() {
+	w.end()
+	ctx, cancel := context.WithTimeout(context.Background(), httpGrace)
+	defer cancel()
+	if w.server.Shutdown(ctx) != nil {
+		_ = w.server.Close()
+	}
+	for range w.failed {
+	}
+}
+
+// dispense hands a driver to a task runner.
+func (a *agent) dispense(name string) (task.Driver, error) {
+	d, err := a.drivers.Dispense(name)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// identity is what the operator says of the node.
+func (a *agent) identity() structs.Node {
+	c := a.cfg.Client
+	return structs.Node{
+		Name:        a.cfg.Name,
+		Datacenter:  a.cfg.Datacenter,
+		Region:      a.cfg.Region,
+		Pool:        c.NodePool,
+		Class:       c.NodeClass,
+		Meta:        c.Meta,
+		HTTPAddress: a.address,
+		Version:     Version,
+		Reserved:    structs.NodeResources{CPUMHz: c.Reserved.CPU, MemoryMB: c.Reserved.Memory, DiskMB: c.Reserved.Disk},
+	}
+}
+
+// writable makes a directory and proves that files can be made in it.
+func writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".probe-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if _, err := f.Write(make([]byte, 4096)); err != nil {
+		return fmt.Errorf("%s: %w", dir, errors.Unwrap(err))
+	}
+	return nil
+}

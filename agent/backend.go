@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/api"
+	"github.com/wasmnode/wasmnode/managers"
+	"github.com/wasmnode/wasmnode/node"
+	"github.com/wasmnode/wasmnode/runners/allocdir"
+)
+
+// clientAPI is the node as the HTTP API needs it.
+type clientAPI struct{ *node.Node }
+
+// Files implements api.Node.
+func (c clientAPI) Files(allocID string) (api.Files, error) {
+	dir, err := c.Directory(allocID)
+	if err != nil {
+		return nil, err
+	}
+	return files{dir}, nil
+}
+
+// files is an allocation's directory as the HTTP API needs it.
+type files struct{ dir *allocdir.Dir }
+
+// List implements api.Files.
+func (f files) List(path string) ([]*nomad.AllocFileInfo, error) {
+	entries, err := f.dir.List(path)
+	if err != nil {
+		return nil, fileError(err)
+	}
+	list := make([]*nomad.AllocFileInfo, len(entries))
+	for i, e := range entries {
+		list[i] = info(e)
+	}
+	return list, nil
+}
+
+// Stat implements api.Files.
+func (f files) Stat(path string) (*nomad.AllocFileInfo, error) {
+	e, err := f.dir.Stat(path)
+	if err != nil {
+		return nil, fileError(err)
+	}
+	return info(e), nil
+}
+
+// ReadAt implements api.Files.
+func (f files) ReadAt(path string, offset int64) (io.ReadCloser, error) {
+	r, err := f.dir.Open(path, offset)
+	if err != nil {
+		return nil, fileError(err)
+	}
+	return r, nil
+}
+
+// LogPath implements api.Files.
+func (f files) LogPath(name, stream string) string {
+	return filepath.Join(f.dir.Logs(), name+"."+stream)
+}
+
+func info(e allocdir.Entry) *nomad.AllocFileInfo {
+	return &nomad.AllocFileInfo{Name: e.Name, IsDir: e.IsDir, Size: e.Size, FileMode: e.Mode.String(), ModTime: e.ModTime}
+}
+
+// fileError gives an error a code that says whose fault it is.
+func fileError(err error) error {
+	code := abi.InvalidArgument
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		code = abi.NotFound
+	case errors.Is(err, allocdir.ErrSecret), errors.Is(err, fs.ErrPermission):
+		code = abi.PermissionDenied
+	}
+	return abi.NewError(code, fmt.Sprint(err))
+}
+
+// pluginsAPI is the catalog as the HTTP API needs it.
+type pluginsAPI struct{ catalog *managers.Catalog }
+
+// Status implements api.Plugins.
+func (p pluginsAPI) Status() any {
+	if list := p.catalog.Status(); list != nil {
+		return list
+	}
+	return []managers.PluginStatus{}
+}

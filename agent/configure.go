@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/wasmnode/wasmnode/config"
+	"github.com/wasmnode/wasmnode/host"
+)
+
+// configure makes the configuration: defaults, then -dev, then files, then flags. The
+// function that it returns removes what is temporary.
+func configure(o Options) (cfg config.Config, cleanup func(), err error) {
+	cfg, cleanup = config.Default(), func() {}
+	if o.Dev {
+		dir, err := os.MkdirTemp("", "wasmnode-dev-")
+		if err != nil {
+			return cfg, cleanup, fmt.Errorf("-dev: %w", err)
+		}
+		cleanup = func() { _ = os.RemoveAll(dir) }
+		cfg.DataDir, cfg.PluginDir = dir, filepath.Join(dir, "plugins")
+	}
+	if err := cfg.Load(o.ConfigPaths...); err != nil {
+		cleanup()
+		return cfg, nil, err
+	}
+	if err := applyFlags(&cfg, o); err != nil {
+		cleanup()
+		return cfg, nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		cleanup()
+		return cfg, nil, fmt.Errorf("configuration: %w", err)
+	}
+	return cfg, cleanup, nil
+}
+
+// applyFlags lets the command line win. Relative paths are the working directory's.
+func applyFlags(cfg *config.Config, o Options) error {
+	if o.DataDir != "" {
+		dir, err := filepath.Abs(o.DataDir)
+		if err != nil {
+			return fmt.Errorf("-data-dir: %w", err)
+		}
+		if cfg.PluginDir == filepath.Join(cfg.DataDir, "plugins") {
+			cfg.PluginDir = filepath.Join(dir, "plugins")
+		}
+		cfg.DataDir = dir
+	}
+	if o.PluginDir != "" {
+		dir, err := filepath.Abs(o.PluginDir)
+		if err != nil {
+			return fmt.Errorf("-plugin-dir: %w", err)
+		}
+		cfg.PluginDir = dir
+	}
+	if o.LogLevel != "" {
+		cfg.LogLevel = o.LogLevel
+	}
+	if o.HTTPAddr == "" {
+		return nil
+	}
+	address, port, err := net.SplitHostPort(o.HTTPAddr)
+	if err != nil {
+		return fmt.Errorf("-http-addr %q: it has the form HOST:PORT, such as 127.0.0.1:4646", o.HTTPAddr)
+	}
+	cfg.BindAddr = address
+	if cfg.HTTPPort, err = strconv.Atoi(port); err != nil {
+		return fmt.Errorf("-http-addr %q: %q is no port", o.HTTPAddr, port)
+	}
+	return nil
+}
+
+// grants translates what the operator granted a plugin. With -dev, programs may also
+// come from the working directory.
+func (a *agent) grants(plugin string) host.Grants {
+	g := a.cfg.Plugin(plugin).Grant
+	out := host.Grants{
+		FS: host.FSGrant{ReadOnly: g.FS.ReadOnly, ReadWrite: g.FS.ReadWrite},
+		Wasm: host.WasmGrant{
+			Denied:      !g.Wasm.Enabled,
+			Directories: slices.Clone(g.Wasm.Directories),
+			MaxPrograms: g.Wasm.MaxPrograms,
+		},
+	}
+	if a.dev {
+		if dir, err := os.Getwd(); err == nil {
+			out.Wasm.Directories = append(out.Wasm.Directories, dir)
+		}
+	}
+	return out
+}
+
+// pinned compares a plugin's digest with the configuration.
+func (a *agent) pinned(plugin, digest string) error {
+	want := a.cfg.Plugin(plugin).SHA256
+	fix := fmt.Sprintf("plugin %q { sha256 = %q }", plugin, digest)
+	switch {
+	case want == "" && a.cfg.RequirePinned:
+		return errors.New("require_pinned is set and the plugin is not pinned: add " + fix)
+	case want != "" && want != digest:
+		return fmt.Errorf("its SHA-256 is %s, the configuration says %s: put the right file back, or change it to %s", digest, want, fix)
+	}
+	return nil
+}

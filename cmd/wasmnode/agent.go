@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/wasmnode/wasmnode/agent"
+)
+
+type agentCommand struct{ meta }
+
+// Synopsis implements [cli.Command].
+func (*agentCommand) Synopsis() string { return "Run a node" }
+
+// Help implements [cli.Command].
+func (*agentCommand) Help() string {
+	return `Usage: wasmnode agent [options]
+
+  Runs a node until it is sent SIGINT or SIGTERM. It logs one line when it is
+  ready.
+
+Options:
+
+  -dev                   Keep everything in a temporary directory, and let WASI
+                         programs come from the working directory.
+  -config=FILE|DIR       Read the configuration; may be given several times.
+  -data-dir=DIR          Where all that has to survive is kept.
+  -plugin-dir=DIR        Where .wasm plugins are dropped.
+  -http-addr=HOST:PORT   Where the HTTP API listens; port 0 is any free one.
+  -log-level=LEVEL       trace, debug, info, warn or error.
+
+  Flags win over files.`
+}
+
+// Run implements [cli.Command].
+func (c *agentCommand) Run(args []string) int {
+	var o agent.Options
+	f := flag.NewFlagSet("agent", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.BoolVar(&o.Dev, "dev", false, "")
+	f.Func("config", "", func(s string) error { o.ConfigPaths = append(o.ConfigPaths, s); return nil })
+	f.StringVar(&o.DataDir, "data-dir", "", "")
+	f.StringVar(&o.PluginDir, "plugin-dir", "", "")
+	f.StringVar(&o.HTTPAddr, "http-addr", "", "")
+	f.StringVar(&o.LogLevel, "log-level", "", "")
+	switch err := f.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		c.ui.Output(c.Help())
+		return 0
+	case err != nil:
+		c.ui.Error(fmt.Sprintf("%v\nUsage: wasmnode agent [options]", err))
+		return 1
+	case f.NArg() > 0:
+		c.ui.Error(fmt.Sprintf("agent takes no arguments, not %q\nUsage: wasmnode agent [options]", f.Arg(0)))
+		return 1
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	o.LogOutput = os.Stderr
+	if err := agent.Run(ctx, o); err != nil {
+		c.ui.Error("Error: " + err.Error())
+		return 1
+	}
+	return 0
+}

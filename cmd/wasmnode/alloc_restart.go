@@ -1,0 +1,54 @@
+package main
+
+import "fmt"
+
+type allocRestartCommand struct{ meta }
+
+// Synopsis implements [cli.Command].
+func (*allocRestartCommand) Synopsis() string { return "Restart tasks in place" }
+
+// Help implements [cli.Command].
+func (*allocRestartCommand) Help() string {
+	return `Usage: wasmnode alloc restart [options] ALLOC [TASK]
+
+  Restarts one task, or all that run.
+
+Options:
+
+  -all-tasks   Restart those that have ended too.` + commonOptions
+}
+
+// Run implements [cli.Command].
+func (c *allocRestartCommand) Run(args []string) int {
+	f := c.flags("alloc restart")
+	all := f.Bool("all-tasks", false, "")
+	if !c.parse(f, args, 1, 2, c.Help()) {
+		return 1
+	}
+	client, err := c.client(f)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	alloc, err := findAllocation(client, f.Arg(0))
+	if err != nil {
+		return c.fail(f, err)
+	}
+	task := f.Arg(1)
+	if task != "" {
+		if task, err = taskOf(alloc, task); err != nil {
+			return c.fail(f, err)
+		}
+		if *all {
+			return c.fail(f, fmt.Errorf("-all-tasks and task %q contradict each other", task))
+		}
+	}
+	if *all {
+		err = client.Allocations().RestartAllTasks(alloc, nil)
+	} else {
+		err = client.Allocations().Restart(alloc, task, nil)
+	}
+	if err != nil {
+		return c.fail(f, err)
+	}
+	return 0
+}

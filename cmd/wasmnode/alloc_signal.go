@@ -1,0 +1,44 @@
+package main
+
+type allocSignalCommand struct{ meta }
+
+// Synopsis implements [cli.Command].
+func (*allocSignalCommand) Synopsis() string { return "Send a signal to tasks" }
+
+// Help implements [cli.Command].
+func (*allocSignalCommand) Help() string {
+	return `Usage: wasmnode alloc signal [options] ALLOC [TASK]
+
+  Sends a signal to one task, or to all that run.
+
+Options:
+
+  -s=SIGNAL   The signal's name, such as SIGHUP or HUP; SIGKILL.` + commonOptions
+}
+
+// Run implements [cli.Command].
+func (c *allocSignalCommand) Run(args []string) int {
+	f := c.flags("alloc signal")
+	signal := f.String("s", "SIGKILL", "")
+	if !c.parse(f, args, 1, 2, c.Help()) {
+		return 1
+	}
+	client, err := c.client(f)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	alloc, err := findAllocation(client, f.Arg(0))
+	if err != nil {
+		return c.fail(f, err)
+	}
+	task := f.Arg(1)
+	if task != "" {
+		if task, err = taskOf(alloc, task); err != nil {
+			return c.fail(f, err)
+		}
+	}
+	if err := client.Allocations().Signal(alloc, nil, task, *signal); err != nil {
+		return c.fail(f, err)
+	}
+	return 0
+}

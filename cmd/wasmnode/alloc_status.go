@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+)
+
+type allocStatusCommand struct{ meta }
+
+// Synopsis implements [cli.Command].
+func (*allocStatusCommand) Synopsis() string { return "Show an allocation, its tasks and their events" }
+
+// Help implements [cli.Command].
+func (*allocStatusCommand) Help() string {
+	return `Usage: wasmnode alloc status [options] [ALLOC]
+
+  Lists the allocations, or shows one: its tasks and what happened to them, newest
+  first. ALLOC may be the beginning of an ID.
+
+Options:
+
+  -stats   Show what the tasks use now.` + commonOptions
+}
+
+// Run implements [cli.Command].
+func (c *allocStatusCommand) Run(args []string) int {
+	f := c.flags("alloc status")
+	stats := f.Bool("stats", false, "")
+	if !c.parse(f, args, 0, 1, c.Help()) {
+		return 1
+	}
+	client, err := c.client(f)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if f.NArg() == 0 {
+		return c.list(f, client)
+	}
+	alloc, err := findAllocation(client, f.Arg(0))
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if *f.json {
+		return c.printJSON(alloc)
+	}
+	var usage *api.AllocResourceUsage
+	if *stats && alloc.ClientStatus == "running" {
+		if usage, err = client.Allocations().Stats(alloc, nil); err != nil {
+			return c.fail(f, err)
+		}
+	}
+	c.head(f, alloc)
+	for _, name := range slices.Sorted(maps.Keys(alloc.TaskStates)) {
+		c.task(name, alloc, usage)
+	}
+	return 0
+}
+
+func (c *allocStatusCommand) list(f *flags, client *api.Client) int {
+	allocs, _, err := client.Allocations().List(nil)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if *f.json {
+		return c.printJSON(allocs)
+	}
+	allocationTable(c.meta, f, allocs)
+	return 0
+}
+
+func (c *allocStatusCommand) head(f *flags, a *api.Allocation) {
+	pairs := [][2]string{
+		{"ID", a.ID},
+		{"Eval ID", f.short(a.EvalID)},
+		{"Name", a.Name},
+		{"Node ID", f.short(a.NodeID)},
+		{"Node Name", a.NodeName},
+		{"Job ID", a.JobID},
+		{"Job Version", strconv.FormatUint(*a.Job.Version, 10)},
+		{"Client Status", a.ClientStatus},
+		{"Client Description", a.ClientDescription},
+		{"Desired Status", a.DesiredStatus},
+		{"Desired Description", a.DesiredDescription},
+		{"Created", ago(a.CreateTime)},
+		{"Modified", ago(a.ModifyTime)},
+	}
+	if a.PreviousAllocation != "" {
+		pairs = append(pairs, [2]string{"Replaces Alloc", f.short(a.PreviousAllocation)})
+	}
+	if a.NextAllocation != "" {
+		pairs = append(pairs, [2]string{"Replacement Alloc ID", f.short(a.NextAllocation)})
+	}
+	c.pairs(pairs)
+	if shared := a.AllocatedResources.Shared; len(shared.Ports) > 0 {
+		c.ui.Output("\nAllocation Addresses")
+		rows := [][]string{{"Label", "Address"}}
+		for _, p := range shared.Ports {
+			rows = append(rows, []string{p.Label, fmt.Sprintf("%s:%d", p.HostIP, p.Value)})
+		}
+		c.table(rows)
+	}
+}
+
+func (c *allocStatusCommand) task(name string, a *api.Allocation, usage *api.AllocResourceUsage) {
+	s := a.TaskStates[name]
+	state := s.State
+	if s.Failed {
+		state += " (failed)"
+	}
+	c.ui.Output(fmt.Sprintf("\nTask %q is %q", name, state))
+	if r := a.TaskResources[name]; r != nil {
+		c.ui.Output("Task Resources")
+		cpu, memory := fmt.Sprintf("%d MHz", *r.CPU), fmt.Sprintf("%d MiB", *r.MemoryMB)
+		if usage != nil && usage.Tasks[name] != nil {
+			cpu, memory = used(usage.Tasks[name].ResourceUsage, cpu, memory)
+		}
+		c.table([][]string{{"CPU", "Memory"}, {cpu, memory}})
+	}
+	c.ui.Output("\nTask Events:")
+	c.pairs([][2]string{
+		{"Started At", timeOrNA(s.StartedAt)},
+		{"Finished At", timeOrNA(s.FinishedAt)},
+		{"Total Restarts", strconv.FormatUint(s.Restarts, 10)},
+		{"Last Restart", timeOrNA(s.LastRestart)},
+	})
+	c.ui.Output("\nRecent Events:")
+	rows := [][]string{{"Time", "Type", "Description"}}
+	for _, e := range slices.Backward(s.Events) {
+		rows = append(rows, []string{stamp(e.Time), e.Type, e.DisplayMessage})
+	}
+	c.table(rows)
+}
+
+// used puts what is used before what was promised.
+func used(u *api.ResourceUsage, cpu, memory string) (string, string) {
+	if u.CpuStats != nil && len(u.CpuStats.Measured) > 0 {
+		cpu = fmt.Sprintf("%.0f/%s", u.CpuStats.TotalTicks, cpu)
+	}
+	if u.MemoryStats != nil && len(u.MemoryStats.Measured) > 0 {
+		memory = fmt.Sprintf("%.1f MiB/%s", float64(u.MemoryStats.RSS)/(1<<20), memory)
+	}
+	return cpu, memory
+}
+
+func timeOrNA(t time.Time) string {
+	if t.IsZero() {
+		return "N/A"
+	}
+	return t.Local().Format(time.RFC3339)
+}

@@ -1,0 +1,46 @@
+package main
+
+type allocStopCommand struct{ meta }
+
+// Synopsis implements [cli.Command].
+func (*allocStopCommand) Synopsis() string { return "Stop an allocation, and have another placed" }
+
+// Help implements [cli.Command].
+func (*allocStopCommand) Help() string {
+	return `Usage: wasmnode alloc stop [options] ALLOC
+
+  Stops an allocation. Its job goes on: another allocation takes its place.
+
+Options:
+
+  -detach   Do not follow the evaluation.` + commonOptions
+}
+
+// Run implements [cli.Command].
+func (c *allocStopCommand) Run(args []string) int {
+	f := c.flags("alloc stop")
+	detach := f.Bool("detach", false, "")
+	if !c.parse(f, args, 1, 1, c.Help()) {
+		return 1
+	}
+	client, err := c.client(f)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	alloc, err := findAllocation(client, f.Arg(0))
+	if err != nil {
+		return c.fail(f, err)
+	}
+	resp, err := client.Allocations().Stop(alloc, nil)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	switch {
+	case *f.json:
+		return c.printJSON(resp)
+	case *detach:
+		c.ui.Output(resp.EvalID)
+		return 0
+	}
+	return (&monitor{meta: c.meta, client: client, flags: f}).follow(resp.EvalID)
+}

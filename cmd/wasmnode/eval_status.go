@@ -1,0 +1,74 @@
+package main
+
+import (
+	"github.com/hashicorp/nomad/api"
+)
+
+type evalStatusCommand struct{ meta }
+
+// Synopsis implements [cli.Command].
+func (*evalStatusCommand) Synopsis() string { return "Show what became of a change" }
+
+// Help implements [cli.Command].
+func (*evalStatusCommand) Help() string {
+	return `Usage: wasmnode eval status [options] [EVAL]
+
+  Lists the evaluations, or shows one and why it could not place what it could not.
+
+Options:
+` + commonOptions
+}
+
+// Run implements [cli.Command].
+func (c *evalStatusCommand) Run(args []string) int {
+	f := c.flags("eval status")
+	if !c.parse(f, args, 0, 1, c.Help()) {
+		return 1
+	}
+	client, err := c.client(f)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if f.NArg() == 0 {
+		return c.list(f, client)
+	}
+	eval, err := findEvaluation(client, f.Arg(0))
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if *f.json {
+		return c.printJSON(eval)
+	}
+	c.pairs([][2]string{
+		{"ID", eval.ID},
+		{"Create Time", ago(eval.CreateTime)},
+		{"Modify Time", ago(eval.ModifyTime)},
+		{"Status", eval.Status},
+		{"Status Description", eval.StatusDescription},
+		{"Type", eval.Type},
+		{"TriggeredBy", eval.TriggeredBy},
+		{"Job ID", eval.JobID},
+	})
+	(&monitor{meta: c.meta, client: client, flags: f}).placementFailures(eval)
+	return 0
+}
+
+func (c *evalStatusCommand) list(f *flags, client *api.Client) int {
+	evals, _, err := client.Evaluations().List(nil)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if *f.json {
+		return c.printJSON(evals)
+	}
+	rows := [][]string{{"ID", "Triggered By", "Job ID", "Status", "Placement Failures"}}
+	for _, e := range evals {
+		failures := "false"
+		if len(e.FailedTGAllocs) > 0 {
+			failures = "true"
+		}
+		rows = append(rows, []string{f.short(e.ID), e.TriggeredBy, e.JobID, e.Status, failures})
+	}
+	c.table(rows)
+	return 0
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/jobspec"
+)
+
+type jobRunCommand struct{ meta }
+
+// Synopsis implements [cli.Command].
+func (*jobRunCommand) Synopsis() string { return "Run a job, or change one that runs" }
+
+// Help implements [cli.Command].
+func (*jobRunCommand) Help() string {
+	return `Usage: wasmnode job run [options] FILE
+
+  Registers the job in a file ("-" reads standard input) and follows it until its
+  allocations run or have ended, or says why they cannot be placed.
+
+  The exit code is 0 when they run or are complete, 1 when something failed, and 2
+  when the job was registered but not all of it could be placed.
+
+Options:
+
+  -detach              Do not follow: print the evaluation's ID and return.
+  -check-index=INDEX   Only register the job if its current modify index is INDEX;
+                       0: only if it does not exist.
+  -output              Print the job as JSON and do not register it.
+  -var=NAME=VALUE      Set a variable of the file; may be given several times.
+  -var-file=FILE       Set variables from a file; may be given several times.` + commonOptions
+}
+
+// jobFile is where a job file comes from, and its variables.
+type jobFile struct {
+	vars     map[string]string
+	varFiles []string
+}
+
+func (j *jobFile) flags(f *flags) {
+	j.vars = map[string]string{}
+	f.Func("var", "", func(s string) error {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok || name == "" {
+			return fmt.Errorf("%q is not of the form NAME=VALUE", s)
+		}
+		j.vars[name] = value
+		return nil
+	})
+	f.Func("var-file", "", func(s string) error { j.varFiles = append(j.varFiles, s); return nil })
+}
+
+// read parses a job file, of HCL or of the JSON that -output prints.
+func (j *jobFile) read(path string) (*api.Job, *api.JobSubmission, error) {
+	content, err := readFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if strings.HasSuffix(path, ".json") {
+		job, err := decodeJob(path, content)
+		return job, nil, err
+	}
+	o := jobspec.Options{Path: path, Content: content, Vars: j.vars, Env: os.Environ(), AllowFiles: true}
+	for _, name := range j.varFiles {
+		b, err := readFile(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		o.VarFiles = append(o.VarFiles, jobspec.File{Path: name, Content: b})
+	}
+	job, err := jobspec.Parse(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return job, &api.JobSubmission{Source: string(content), Format: "hcl2", VariableFlags: j.vars}, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(io.LimitReader(os.Stdin, jobspec.MaxBytes+1))
+	}
+	return os.ReadFile(path)
+}
+
+func decodeJob(path string, content []byte) (*api.Job, error) {
+	var wrapped struct{ Job *api.Job }
+	if err := json.Unmarshal(content, &wrapped); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if wrapped.Job == nil {
+		return nil, fmt.Errorf(`%s: no job: the file has the form {"Job": { … }}`, path)
+	}
+	return wrapped.Job, nil
+}
+
+// Run implements [cli.Command].
+func (c *jobRunCommand) Run(args []string) int {
+	f := c.flags("job run")
+	var file jobFile
+	file.flags(f)
+	detach := f.Bool("detach", false, "")
+	output := f.Bool("output", false, "")
+	checkIndex := f.String("check-index", "", "")
+	if !c.parse(f, args, 1, 1, c.Help()) {
+		return 1
+	}
+	job, submission, err := file.read(f.Arg(0))
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if *output {
+		return c.printJSON(map[string]*api.Job{"Job": job})
+	}
+	opts := &api.RegisterOptions{Submission: submission}
+	if *checkIndex != "" {
+		opts.EnforceIndex = true
+		if opts.ModifyIndex, err = strconv.ParseUint(*checkIndex, 10, 64); err != nil {
+			return c.fail(f, fmt.Errorf("-check-index %q is no number", *checkIndex))
+		}
+	}
+	client, err := c.client(f)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	resp, _, err := client.Jobs().RegisterOpts(job, opts, nil)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if resp.Warnings != "" {
+		c.ui.Warn("Warning: " + resp.Warnings)
+	}
+	switch {
+	case *f.json && (*detach || resp.EvalID == ""):
+		return c.printJSON(resp)
+	case resp.EvalID == "":
+		c.ui.Output("Job registration successful")
+		return 0
+	case *detach:
+		c.ui.Output("Job registration successful\nEvaluation ID: " + resp.EvalID)
+		return 0
+	}
+	return (&monitor{meta: c.meta, client: client, flags: f}).follow(resp.EvalID)
+}

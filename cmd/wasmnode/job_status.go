@@ -1,0 +1,161 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/hashicorp/nomad/api"
+)
+
+type jobStatusCommand struct{ meta }
+
+// Synopsis implements [cli.Command].
+func (*jobStatusCommand) Synopsis() string { return "Show jobs, or one job" }
+
+// Help implements [cli.Command].
+func (*jobStatusCommand) Help() string {
+	return `Usage: wasmnode job status [options] [JOB]
+
+  Lists the jobs, or shows one with its allocations. JOB may be the beginning of an
+  ID.
+
+Options:
+` + commonOptions
+}
+
+// Run implements [cli.Command].
+func (c *jobStatusCommand) Run(args []string) int {
+	f := c.flags("job status")
+	if !c.parse(f, args, 0, 1, c.Help()) {
+		return 1
+	}
+	client, err := c.client(f)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if f.NArg() == 0 {
+		return c.list(f, client)
+	}
+	return c.show(f, client)
+}
+
+func (c *jobStatusCommand) list(f *flags, client *api.Client) int {
+	jobs, _, err := client.Jobs().List(nil)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if *f.json {
+		return c.printJSON(jobs)
+	}
+	if len(jobs) == 0 {
+		c.ui.Output("No running jobs")
+		return 0
+	}
+	rows := [][]string{{"ID", "Type", "Priority", "Status", "Submit Date"}}
+	for _, j := range jobs {
+		status := j.Status
+		if j.Stop {
+			status += " (stopped)"
+		}
+		rows = append(rows, []string{j.ID, j.Type, strconv.Itoa(j.Priority), status, stamp(j.SubmitTime)})
+	}
+	c.table(rows)
+	return 0
+}
+
+func (c *jobStatusCommand) show(f *flags, client *api.Client) int {
+	job, err := findJob(client, f.Arg(0))
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if *f.json {
+		return c.printJSON(job)
+	}
+	summary, _, err := client.Jobs().Summary(*job.ID, nil)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	allocs, _, err := client.Jobs().Allocations(*job.ID, false, nil)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	evals, _, err := client.Jobs().Evaluations(*job.ID, nil)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	c.head(job)
+	c.summary(summary)
+	c.blocked(f, evals)
+	c.ui.Output("\nAllocations")
+	allocationTable(c.meta, f, allocs)
+	return 0
+}
+
+func (c *jobStatusCommand) head(job *api.Job) {
+	status := *job.Status
+	if *job.Stop {
+		status += " (stopped)"
+	}
+	c.pairs([][2]string{
+		{"ID", *job.ID},
+		{"Name", *job.Name},
+		{"Submit Date", stamp(*job.SubmitTime)},
+		{"Type", *job.Type},
+		{"Priority", strconv.Itoa(*job.Priority)},
+		{"Namespace", *job.Namespace},
+		{"Status", status},
+		{"Version", strconv.FormatUint(*job.Version, 10)},
+	})
+}
+
+func (c *jobStatusCommand) summary(s *api.JobSummary) {
+	c.ui.Output("\nSummary")
+	rows := [][]string{{"Task Group", "Queued", "Starting", "Running", "Failed", "Complete", "Lost"}}
+	for _, group := range slices.Sorted(maps.Keys(s.Summary)) {
+		g := s.Summary[group]
+		row := []string{group}
+		for _, n := range []int{g.Queued, g.Starting, g.Running, g.Failed, g.Complete, g.Lost} {
+			row = append(row, strconv.Itoa(n))
+		}
+		rows = append(rows, row)
+	}
+	c.table(rows)
+}
+
+// blocked says what of the job waits to be placed, and why.
+func (c *jobStatusCommand) blocked(f *flags, evals []*api.Evaluation) {
+	var latest *api.Evaluation
+	for _, e := range evals {
+		if latest == nil || e.CreateIndex > latest.CreateIndex {
+			latest = e
+		}
+	}
+	if latest == nil || latest.Status != "blocked" && len(latest.FailedTGAllocs) == 0 {
+		return
+	}
+	c.ui.Output("\nPlacement Failure")
+	for _, group := range slices.Sorted(maps.Keys(latest.FailedTGAllocs)) {
+		c.ui.Output("Task Group \"" + group + "\":")
+		for _, line := range whyNot(latest.FailedTGAllocs[group]) {
+			c.ui.Output("  * " + line)
+		}
+	}
+}
+
+// allocationTable lists allocations, the newest first.
+func allocationTable(m meta, f *flags, allocs []*api.AllocationListStub) {
+	if len(allocs) == 0 {
+		m.ui.Output("No allocations placed")
+		return
+	}
+	slices.SortFunc(allocs, func(a, b *api.AllocationListStub) int { return int(b.CreateIndex) - int(a.CreateIndex) })
+	rows := [][]string{{"ID", "Node ID", "Task Group", "Version", "Desired", "Status", "Created", "Modified"}}
+	for _, a := range allocs {
+		rows = append(rows, []string{
+			f.short(a.ID), f.short(a.NodeID), a.TaskGroup, strconv.FormatUint(a.JobVersion, 10),
+			a.DesiredStatus, a.ClientStatus, ago(a.CreateTime), ago(a.ModifyTime),
+		})
+	}
+	m.table(rows)
+}

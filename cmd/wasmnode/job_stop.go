@@ -1,0 +1,51 @@
+package main
+
+type jobStopCommand struct{ meta }
+
+// Synopsis implements [cli.Command].
+func (*jobStopCommand) Synopsis() string { return "Stop a job" }
+
+// Help implements [cli.Command].
+func (*jobStopCommand) Help() string {
+	return `Usage: wasmnode job stop [options] JOB
+
+  Stops a job: its allocations are told to end. The job stays listed as dead until
+  it is collected, or at once with -purge.
+
+Options:
+
+  -purge    Forget the job too.
+  -detach   Do not follow the evaluation.` + commonOptions
+}
+
+// Run implements [cli.Command].
+func (c *jobStopCommand) Run(args []string) int {
+	f := c.flags("job stop")
+	purge := f.Bool("purge", false, "")
+	detach := f.Bool("detach", false, "")
+	if !c.parse(f, args, 1, 1, c.Help()) {
+		return 1
+	}
+	client, err := c.client(f)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	job, err := findJob(client, f.Arg(0))
+	if err != nil {
+		return c.fail(f, err)
+	}
+	evalID, _, err := client.Jobs().Deregister(*job.ID, *purge, nil)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	switch {
+	case *f.json:
+		return c.printJSON(map[string]string{"EvalID": evalID})
+	case evalID == "":
+		return 0
+	case *detach:
+		c.ui.Output(evalID)
+		return 0
+	}
+	return (&monitor{meta: c.meta, client: client, flags: f}).follow(evalID)
+}

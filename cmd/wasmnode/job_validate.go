@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"strings"
+)
+
+type jobValidateCommand struct{ meta }
+
+// Synopsis implements [cli.Command].
+func (*jobValidateCommand) Synopsis() string { return "Check a job file" }
+
+// Help implements [cli.Command].
+func (*jobValidateCommand) Help() string {
+	return `Usage: wasmnode job validate [options] FILE
+
+  Reads a job file and has the node check the job. Every fault is a line.
+
+Options:
+
+  -var=NAME=VALUE   Set a variable of the file; may be given several times.
+  -var-file=FILE    Set variables from a file; may be given several times.` + commonOptions
+}
+
+// Run implements [cli.Command].
+func (c *jobValidateCommand) Run(args []string) int {
+	f := c.flags("job validate")
+	var file jobFile
+	file.flags(f)
+	if !c.parse(f, args, 1, 1, c.Help()) {
+		return 1
+	}
+	job, _, err := file.read(f.Arg(0))
+	if err != nil {
+		return c.fail(f, err)
+	}
+	client, err := c.client(f)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	resp, _, err := client.Jobs().Validate(job, nil)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if *f.json {
+		return c.printJSON(resp)
+	}
+	if resp.Warnings != "" {
+		c.ui.Warn("Warning: " + resp.Warnings)
+	}
+	if len(resp.ValidationErrors) > 0 {
+		return c.fail(f, errors.New(f.Arg(0)+": "+strings.Join(resp.ValidationErrors, "\n"+f.Arg(0)+": ")))
+	}
+	c.ui.Output("Job validation successful")
+	return 0
+}

@@ -1,0 +1,86 @@
+// Command wasmnode is the node agent and the command line that talks to it. Each
+// command is one file; what a library user would want is in the packages below.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/hashicorp/cli"
+
+	"github.com/wasmnode/wasmnode/agent"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:]))
+}
+
+// run runs one command and returns its exit code: 0 done, 1 failed, 2 a job was
+// registered but not all of it could be placed, 127 no such command.
+func run(args []string) int {
+	ui := &cli.BasicUi{Reader: os.Stdin, Writer: os.Stdout, ErrorWriter: os.Stderr}
+	c := cli.NewCLI("wasmnode", agent.Version)
+	c.Args = args
+	c.Commands = commands(ui)
+	c.HelpWriter, c.ErrorWriter = os.Stdout, os.Stderr
+	code, err := c.Run()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// commands are all that there are, by name.
+func commands(ui cli.Ui) map[string]cli.CommandFactory {
+	m := meta{ui: ui}
+	all := map[string]cli.Command{
+		"agent":          &agentCommand{m},
+		"alloc":          group("alloc", "Allocations: what runs where"),
+		"alloc fs":       &allocFSCommand{m},
+		"alloc logs":     &allocLogsCommand{m},
+		"alloc restart":  &allocRestartCommand{m},
+		"alloc signal":   &allocSignalCommand{m},
+		"alloc status":   &allocStatusCommand{m},
+		"alloc stop":     &allocStopCommand{m},
+		"eval":           group("eval", "Evaluations: what became of a change"),
+		"eval status":    &evalStatusCommand{m},
+		"job":            group("job", "Jobs: what is to run"),
+		"job allocs":     &jobAllocsCommand{m},
+		"job inspect":    &jobInspectCommand{m},
+		"job run":        &jobRunCommand{m},
+		"job status":     &jobStatusCommand{m},
+		"job stop":       &jobStopCommand{m},
+		"job validate":   &jobValidateCommand{m},
+		"node":           group("node", "This node"),
+		"node status":    &nodeStatusCommand{m},
+		"plugin":         group("plugin", "Plugins: drivers in WebAssembly"),
+		"plugin inspect": &pluginInspectCommand{m},
+		"plugin status":  &pluginStatusCommand{m},
+		"status":         &jobStatusCommand{m},
+		"system":         group("system", "The node as a whole"),
+		"system gc":      &systemGCCommand{m},
+		"version":        &versionCommand{m},
+	}
+	factories := map[string]cli.CommandFactory{}
+	for name, command := range all {
+		factories[name] = func() (cli.Command, error) { return command, nil }
+	}
+	return factories
+}
+
+// groupCommand is a word that only other commands follow.
+type groupCommand struct{ name, synopsis string }
+
+func group(name, synopsis string) cli.Command { return &groupCommand{name, synopsis} }
+
+// Help implements [cli.Command].
+func (g *groupCommand) Help() string {
+	return fmt.Sprintf("Usage: wasmnode %s <subcommand> [options] [args]\n\n  %s.", g.name, g.synopsis)
+}
+
+// Synopsis implements [cli.Command].
+func (g *groupCommand) Synopsis() string { return g.synopsis }
+
+// Run implements [cli.Command].
+func (g *groupCommand) Run([]string) int { return cli.RunResultHelp }

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/cli"
+	"github.com/hashicorp/nomad/api"
+	"github.com/ryanuber/columnize"
+)
+
+// defaultAddress is where a node listens that was told nothing.
+const defaultAddress = "http://127.0.0.1:4646"
+
+// shortID is how much of a UUID people see.
+const shortID = 8
+
+// meta is what commands share: how they talk to people and to the node.
+type meta struct{ ui cli.Ui }
+
+// flags are a command's flags, with those of every command that talks to a node.
+type flags struct {
+	*flag.FlagSet
+	address *string
+	json    *bool
+	verbose *bool
+}
+
+// flags returns a flag set. Its errors are printed by [meta.parse].
+func (m meta) flags(name string) *flags {
+	f := &flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError)}
+	f.SetOutput(io.Discard)
+	address := os.Getenv("NOMAD_ADDR")
+	if address == "" {
+		address = defaultAddress
+	}
+	f.address = f.String("address", address, "")
+	f.json = f.Bool("json", false, "")
+	f.verbose = f.Bool("verbose", false, "")
+	return f
+}
+
+// parse reads arguments, of which at least min and at most max are not flags. It
+// reports false after saying what is wrong.
+func (m meta) parse(f *flags, args []string, least, most int, usage string) bool {
+	err := f.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		m.ui.Output(usage)
+		return false
+	case err != nil:
+		m.ui.Error(fmt.Sprintf("%v\nUsage: %s", err, firstUsage(usage)))
+		return false
+	case f.NArg() < least || f.NArg() > most:
+		m.ui.Error(fmt.Sprintf("this command takes %s, not %d\nUsage: %s", amount(least, most), f.NArg(), firstUsage(usage)))
+		return false
+	}
+	return true
+}
+
+func firstUsage(usage string) string {
+	line, _, _ := strings.Cut(usage, "\n")
+	return strings.TrimPrefix(line, "Usage: ")
+}
+
+func amount(least, most int) string {
+	plural := func(n int) string {
+		if n == 1 {
+			return "1 argument"
+		}
+		return fmt.Sprintf("%d arguments", n)
+	}
+	switch {
+	case least == most && most == 0:
+		return "no arguments"
+	case least == most:
+		return plural(most)
+	case least == 0:
+		return "at most " + plural(most)
+	}
+	return fmt.Sprintf("%d to %s", least, plural(most))
+}
+
+// client returns a client of the node that the flags name.
+func (m meta) client(f *flags) (*api.Client, error) {
+	address := *f.address
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
+	if u, err := url.Parse(address); err != nil || u.Host == "" && u.Path == "" {
+		return nil, fmt.Errorf("-address %q is no address such as %s", *f.address, defaultAddress)
+	}
+	cfg := api.DefaultConfig()
+	cfg.Address = address
+	return api.NewClient(cfg)
+}
+
+// fail says what went wrong, on one line where it can, and returns the exit code.
+func (m meta) fail(f *flags, err error) int {
+	text := err.Error()
+	var netErr *url.Error
+	var unexpected api.UnexpectedResponseError
+	switch {
+	case errors.As(err, &netErr) && !netErr.Timeout():
+		text = fmt.Sprintf("cannot reach the node at %s: %v (is an agent running? wasmnode agent -dev)", *f.address, netErr.Err)
+	case errors.As(err, &unexpected) && unexpected.HasBody():
+		text = unexpected.Body()
+	}
+	m.ui.Error("Error: " + strings.TrimSpace(text))
+	return 1
+}
+
+// printJSON prints a value for programs.
+func (m meta) printJSON(v any) int {
+	b, err := json.MarshalIndent(v, "", "    ")
+	if err != nil {
+		m.ui.Error("Error: " + err.Error())
+		return 1
+	}
+	m.ui.Output(string(b))
+	return 0
+}
+
+// table prints rows of cells under a header; empty cells show as "<none>".
+func (m meta) table(rows [][]string) {
+	lines := make([]string, len(rows))
+	for i, r := range rows {
+		lines[i] = strings.Join(r, "\x1f")
+	}
+	m.ui.Output(columnize.Format(lines, &columnize.Config{Delim: "\x1f", Glue: "  ", Empty: "<none>"}))
+}
+
+// pairs prints names and values.
+func (m meta) pairs(pairs [][2]string) {
+	rows := make([]string, len(pairs))
+	for i, p := range pairs {
+		rows[i] = p[0] + "\x1f" + p[1]
+	}
+	m.ui.Output(columnize.Format(rows, &columnize.Config{Delim: "\x1f", Glue: " = ", Empty: "<none>"}))
+}
+
+// short cuts an ID for people, unless they want to see it all.
+func (f *flags) short(id string) string {
+	if *f.verbose || len(id) <= shortID {
+		return id
+	}
+	return id[:shortID]
+}
+
+// stamp renders a time since the Unix epoch in nanoseconds.
+func stamp(ns int64) string {
+	if ns <= 0 {
+		return "N/A"
+	}
+	return time.Unix(0, ns).Format(time.RFC3339)
+}
+
+// ago renders how long ago a time since the Unix epoch in nanoseconds was.
+func ago(ns int64) string {
+	if ns <= 0 {
+		return "N/A"
+	}
+	d := time.Since(time.Unix(0, ns))
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds ago", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%ds ago", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%dm ago", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%dh ago", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// commonOptions are the options of every command that talks to a node.
+const commonOptions = `
+  -address=ADDR   The node's address; the environment variable NOMAD_ADDR, or
+                  http://127.0.0.1:4646.
+  -json           Print JSON.
+  -verbose        Print IDs in full.`

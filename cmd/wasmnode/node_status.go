@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/hashicorp/nomad/api"
+)
+
+type nodeStatusCommand struct{ meta }
+
+// Synopsis implements [cli.Command].
+func (*nodeStatusCommand) Synopsis() string { return "Show the node, its drivers and what runs on it" }
+
+// Help implements [cli.Command].
+func (*nodeStatusCommand) Help() string {
+	return `Usage: wasmnode node status [options] [NODE]
+
+  Lists the nodes, or shows one. NODE may be the beginning of an ID.
+
+Options:
+
+  -self    Show the node that answers.
+  -stats   Show what the host uses now.` + commonOptions
+}
+
+// Run implements [cli.Command].
+func (c *nodeStatusCommand) Run(args []string) int {
+	f := c.flags("node status")
+	self := f.Bool("self", false, "")
+	stats := f.Bool("stats", false, "")
+	if !c.parse(f, args, 0, 1, c.Help()) {
+		return 1
+	}
+	client, err := c.client(f)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if f.NArg() == 0 && !*self {
+		return c.list(f, client)
+	}
+	id := f.Arg(0)
+	if *self {
+		info, err := client.Agent().Self()
+		if err != nil {
+			return c.fail(f, err)
+		}
+		id = info.Stats["client"]["node_id"]
+	}
+	node, err := findNode(client, id)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if *f.json {
+		return c.printJSON(node)
+	}
+	return c.show(f, client, node, *stats)
+}
+
+func (c *nodeStatusCommand) list(f *flags, client *api.Client) int {
+	nodes, _, err := client.Nodes().List(nil)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if *f.json {
+		return c.printJSON(nodes)
+	}
+	if len(nodes) == 0 {
+		c.ui.Output("No nodes registered")
+		return 0
+	}
+	rows := [][]string{{"ID", "Node Pool", "DC", "Name", "Class", "Drain", "Eligibility", "Status"}}
+	for _, n := range nodes {
+		rows = append(rows, []string{f.short(n.ID), n.NodePool, n.Datacenter, n.Name, n.NodeClass, strconv.FormatBool(n.Drain), n.SchedulingEligibility, n.Status})
+	}
+	c.table(rows)
+	return 0
+}
+
+func (c *nodeStatusCommand) show(f *flags, client *api.Client, n *api.Node, stats bool) int {
+	allocs, _, err := client.Nodes().Allocations(n.ID, nil)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	c.pairs([][2]string{
+		{"ID", n.ID},
+		{"Name", n.Name},
+		{"Node Pool", n.NodePool},
+		{"Class", n.NodeClass},
+		{"DC", n.Datacenter},
+		{"Eligibility", n.SchedulingEligibility},
+		{"Status", n.Status},
+		{"CPU", fmt.Sprintf("%d MHz", n.NodeResources.Cpu.CpuShares)},
+		{"Memory", fmt.Sprintf("%d MiB", n.NodeResources.Memory.MemoryMB)},
+		{"Disk", fmt.Sprintf("%d MiB", n.NodeResources.Disk.DiskMB)},
+	})
+	c.drivers(n)
+	c.events(n)
+	if stats {
+		if code := c.hostStats(f, client, n); code != 0 {
+			return code
+		}
+	}
+	c.ui.Output("\nAllocations")
+	stubs := make([]*api.AllocationListStub, 0, len(allocs))
+	for _, a := range allocs {
+		stubs = append(stubs, a.Stub())
+	}
+	allocationTable(c.meta, f, stubs)
+	if *f.verbose {
+		c.ui.Output("\nAttributes")
+		var pairs [][2]string
+		for _, name := range slices.Sorted(maps.Keys(n.Attributes)) {
+			pairs = append(pairs, [2]string{name, n.Attributes[name]})
+		}
+		c.pairs(pairs)
+	}
+	return 0
+}
+
+func (c *nodeStatusCommand) drivers(n *api.Node) {
+	c.ui.Output("\nDrivers")
+	rows := [][]string{{"Driver", "Detected", "Healthy", "Message", "Time"}}
+	for _, name := range slices.Sorted(maps.Keys(n.Drivers)) {
+		d := n.Drivers[name]
+		rows = append(rows, []string{name, strconv.FormatBool(d.Detected), strconv.FormatBool(d.Healthy), d.HealthDescription, timeOrNA(d.UpdateTime)})
+	}
+	c.table(rows)
+}
+
+func (c *nodeStatusCommand) events(n *api.Node) {
+	c.ui.Output("\nNode Events")
+	rows := [][]string{{"Time", "Subsystem", "Message"}}
+	for _, e := range slices.Backward(n.Events) {
+		rows = append(rows, []string{timeOrNA(e.Timestamp), e.Subsystem, e.Message})
+	}
+	c.table(rows)
+}
+
+func (c *nodeStatusCommand) hostStats(f *flags, client *api.Client, n *api.Node) int {
+	s, err := client.Nodes().Stats(n.ID, nil)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	c.ui.Output("\nHost Resource Utilization")
+	mib := func(bytes uint64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
+	rows := [][]string{{"Memory Used", "Memory Total"}, {mib(s.Memory.Used), mib(s.Memory.Total)}}
+	c.table(rows)
+	return 0
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/wasmnode/wasmnode/host"
+)
+
+type pluginInspectCommand struct{ meta }
+
+// Synopsis implements [cli.Command].
+func (*pluginInspectCommand) Synopsis() string { return "Read a plugin's file without running it" }
+
+// Help implements [cli.Command].
+func (*pluginInspectCommand) Help() string {
+	return `Usage: wasmnode plugin inspect [options] FILE
+
+  Says what a plugin's file is and what it asks for, from the file alone: none of it
+  runs, and no node is needed.
+
+Options:
+
+  -json   Print JSON.`
+}
+
+// Run implements [cli.Command].
+func (c *pluginInspectCommand) Run(args []string) int {
+	f := c.flags("plugin inspect")
+	if !c.parse(f, args, 1, 1, c.Help()) {
+		return 1
+	}
+	wasm, err := os.ReadFile(f.Arg(0))
+	if err != nil {
+		return c.fail(f, err)
+	}
+	spec, err := host.Inspect(wasm, host.DefaultLimits().FileBytes)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if *f.json {
+		return c.printJSON(spec)
+	}
+	var producers []string
+	for _, p := range spec.Producers {
+		producers = append(producers, strings.TrimSpace(p.Name+" "+p.Version))
+	}
+	c.pairs([][2]string{
+		{"File", f.Arg(0)},
+		{"Size", humanize.IBytes(uint64(spec.Size))},
+		{"SHA-256", spec.Digest},
+		{"Type", string(spec.Kind)},
+		{"Made by", strings.Join(producers, ", ")},
+		{"Functions", strconv.Itoa(spec.Code.Functions)},
+		{"Capabilities", strings.Join(spec.Capabilities, "\n")},
+		{"Operations", strings.Join(spec.Operations, ", ")},
+	})
+	return 0
+}

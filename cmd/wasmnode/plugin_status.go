@@ -1,0 +1,71 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/wasmnode/wasmnode/managers"
+)
+
+type pluginStatusCommand struct{ meta }
+
+// Synopsis implements [cli.Command].
+func (*pluginStatusCommand) Synopsis() string { return "Show the plugins and their health" }
+
+// Help implements [cli.Command].
+func (*pluginStatusCommand) Help() string {
+	return `Usage: wasmnode plugin status [options]
+
+  Lists every file of the plugin directory: what it is, whether it can be used and
+  why not, what it imports and what it was granted.
+
+Options:
+` + commonOptions
+}
+
+// Run implements [cli.Command].
+func (c *pluginStatusCommand) Run(args []string) int {
+	f := c.flags("plugin status")
+	if !c.parse(f, args, 0, 0, c.Help()) {
+		return 1
+	}
+	client, err := c.client(f)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	var plugins []managers.PluginStatus
+	if _, err := client.Raw().Query("/v1/agent/plugins", &plugins, nil); err != nil {
+		return c.fail(f, err)
+	}
+	if *f.json {
+		return c.printJSON(plugins)
+	}
+	if len(plugins) == 0 {
+		c.ui.Output("No plugins: copy a .wasm file into the plugin directory")
+		return 0
+	}
+	rows := [][]string{{"Name", "Type", "Version", "Health", "Digest", "Imported", "Granted", "File"}}
+	for _, p := range plugins {
+		rows = append(rows, []string{
+			p.Name, string(p.Type), p.Version, string(p.State), f.short(p.Digest),
+			capabilities(p.CapabilitiesImported), capabilities(p.CapabilitiesGranted), p.File,
+		})
+	}
+	c.table(rows)
+	for _, p := range plugins {
+		if p.Reason != "" {
+			c.ui.Output("\n" + p.File + ": " + p.Reason)
+		}
+	}
+	return 0
+}
+
+// capabilities shortens host modules' names: wasmnode:log/v1 is log.
+func capabilities(modules []string) string {
+	short := make([]string, len(modules))
+	for i, m := range modules {
+		m = strings.Replace(m, "wasi_snapshot_preview1", "wasi", 1)
+		m = strings.TrimPrefix(m, "wasmnode:")
+		short[i] = strings.Replace(m, "/v1", "", 1)
+	}
+	return strings.Join(short, ",")
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/nomad/api"
+)
+
+// findJob returns the one job whose ID is, or begins with, a text.
+func findJob(c *api.Client, id string) (*api.Job, error) {
+	stubs, _, err := c.Jobs().PrefixList(id)
+	if err != nil {
+		return nil, err
+	}
+	var matches []string
+	for _, s := range stubs {
+		if s.ID == id {
+			matches = []string{id}
+			break
+		}
+		matches = append(matches, s.ID)
+	}
+	if id, err = one("job", id, matches); err != nil {
+		return nil, err
+	}
+	job, _, err := c.Jobs().Info(id, nil)
+	return job, err
+}
+
+// findAllocation returns the one allocation whose ID begins with a text.
+func findAllocation(c *api.Client, id string) (*api.Allocation, error) {
+	stubs, _, err := c.Allocations().PrefixList(id)
+	if err != nil {
+		return nil, err
+	}
+	var matches []string
+	for _, s := range stubs {
+		matches = append(matches, s.ID)
+	}
+	if id, err = one("allocation", id, matches); err != nil {
+		return nil, err
+	}
+	alloc, _, err := c.Allocations().Info(id, nil)
+	return alloc, err
+}
+
+// findEvaluation returns the one evaluation whose ID begins with a text.
+func findEvaluation(c *api.Client, id string) (*api.Evaluation, error) {
+	evals, _, err := c.Evaluations().PrefixList(id)
+	if err != nil {
+		return nil, err
+	}
+	var matches []string
+	for _, e := range evals {
+		matches = append(matches, e.ID)
+	}
+	if id, err = one("evaluation", id, matches); err != nil {
+		return nil, err
+	}
+	eval, _, err := c.Evaluations().Info(id, nil)
+	return eval, err
+}
+
+// findNode returns the one node whose ID begins with a text; an empty one names the
+// node that answers.
+func findNode(c *api.Client, id string) (*api.Node, error) {
+	stubs, _, err := c.Nodes().PrefixList(id)
+	if err != nil {
+		return nil, err
+	}
+	var matches []string
+	for _, s := range stubs {
+		matches = append(matches, s.ID)
+	}
+	if id, err = one("node", id, matches); err != nil {
+		return nil, err
+	}
+	node, _, err := c.Nodes().Info(id, nil)
+	return node, err
+}
+
+// maxListed bounds how many candidates an ambiguous ID is answered with.
+const maxListed = 5
+
+func one(what, id string, matches []string) (string, error) {
+	switch n := len(matches); {
+	case n == 0:
+		return "", fmt.Errorf("no %s begins with %q", what, id)
+	case n == 1:
+		return matches[0], nil
+	case n > maxListed:
+		return "", fmt.Errorf("%d %ss begin with %q: %s, …", n, what, id, strings.Join(matches[:maxListed], ", "))
+	}
+	return "", fmt.Errorf("%q is ambiguous: %s", id, strings.Join(matches, ", "))
+}
