@@ -31,6 +31,9 @@ func (p *parser) locals(ctx *hcl.EvalContext, declared map[string]*hclsyntax.Att
 		return cmp.Compare(a.NameRange.Start.Byte, b.NameRange.Start.Byte)
 	})
 	values := map[string]cty.Value{}
+	for name := range declared {
+		values[name] = cty.DynamicVal // nothing looks at it before it is evaluated
+	}
 	ctx.Variables["local"] = cty.ObjectVal(values)
 	for len(waiting) > 0 {
 		names := map[string]bool{}
