@@ -124,9 +124,13 @@ func (f *file) Pwrite(buf []byte, off int64) (int, experimentalsys.Errno) {
 // transfer reads or writes buf piece by piece. The end of a file is no error to a
 // guest, only fewer bytes.
 func (f *file) transfer(buf []byte, move func(piece []byte, done int) (int, error)) (done int, no experimentalsys.Errno) {
-	for done < len(buf) {
+	for {
+		// For nothing, too: a guest can ask for that a million times in one call.
 		if f.fs.stopped() {
 			return done, experimentalsys.EINTR
+		}
+		if done == len(buf) {
+			return done, 0
 		}
 		piece := buf[done:min(len(buf), done+pieceBytes)]
 		n, err := move(piece, done)
@@ -138,7 +142,6 @@ func (f *file) transfer(buf []byte, move func(piece []byte, done int) (int, erro
 			return done, errno(err)
 		}
 	}
-	return done, 0
 }
 
 //nolint:govet // the signature is wazero's, not io.Seeker's

@@ -21,7 +21,7 @@ func mount(t testing.TB, w world, readOnly bool) *rootfs.FS {
 	t.Helper()
 	f, err := rootfs.Open(w.mount, readOnly)
 	require.NoError(t, err)
-	t.Cleanup(func() { f.Close() })
+	t.Cleanup(func() { _ = f.Close() })
 	return f
 }
 
@@ -29,7 +29,7 @@ func openFile(t testing.TB, f sys.FS, name string, flag sys.Oflag) sys.File {
 	t.Helper()
 	file, no := f.OpenFile(name, flag, 0o644)
 	require.Zero(t, no, "%s: %v", name, no)
-	t.Cleanup(func() { file.Close() })
+	t.Cleanup(func() { _ = file.Close() })
 	return file
 }
 
@@ -131,7 +131,7 @@ func TestWhatCouldHoldAGuestCannotBeOpened(t *testing.T) {
 
 	dev, err := rootfs.Open("/dev", true)
 	require.NoError(t, err)
-	defer dev.Close()
+	defer func() { _ = dev.Close() }()
 	_, no = dev.OpenFile("zero", sys.O_RDONLY, 0)
 	require.Equal(t, sys.EPERM, no)
 }
@@ -311,7 +311,7 @@ func TestOpeningWithinADirectoryIsNotLedOutside(t *testing.T) {
 	f, err = rootfs.OpenWithin(w.mount, ".", true)
 	require.NoError(t, err)
 	require.Equal(t, w.mount, f.String())
-	f.Close()
+	require.NoError(t, f.Close())
 	for _, rest := range []string{"..", "../outside", "lying-dir", "lying-chain", "mine", "missing"} {
 		_, err := rootfs.OpenWithin(w.mount, rest, true)
 		require.Error(t, err, rest)
@@ -353,12 +353,12 @@ func FuzzNoPathLeadsOutside(f *testing.F) {
 					buf := make([]byte, 64)
 					n, _ := file.Read(buf)
 					require.NotContains(t, string(buf[:n]), secret)
-					file.Close()
+					_ = file.Close()
 				}
 			case 1:
 				if file, no := m.OpenFile(path(), sys.O_RDWR|sys.O_CREAT|sys.O_TRUNC, 0o644); no == 0 {
 					_, _ = file.Write([]byte("owned"))
-					file.Close()
+					_ = file.Close()
 				}
 			case 2:
 				_ = m.Symlink(path(), path())

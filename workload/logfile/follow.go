@@ -56,7 +56,7 @@ func Follow(ctx context.Context, base string, opts Options, send func(Chunk) err
 	if err != nil {
 		return fmt.Errorf("log %s: follow: %w", base, err)
 	}
-	defer watcher.Close()
+	defer func() { _ = watcher.Close() }()
 	// Before the first read, so that nothing is written unseen in between.
 	if err := watcher.Add(filepath.Dir(base)); err != nil {
 		return fmt.Errorf("log %s: follow: %w", base, err)

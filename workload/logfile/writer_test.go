@@ -19,7 +19,7 @@ func open(t testing.TB, base string, files int, size int64) *logfile.Writer {
 	t.Helper()
 	w, err := logfile.Open(base, files, size)
 	require.NoError(t, err)
-	t.Cleanup(func() { w.Close() })
+	t.Cleanup(func() { _ = w.Close() })
 	return w
 }
 
@@ -101,7 +101,7 @@ func TestReopeningContinuesAtTheHighestNumber(t *testing.T) {
 	write(t, w, "d\ne\n")
 	require.Equal(t, map[int]string{0: "a\nb\n", 1: "c\nd\n", 2: "e\n"}, contents(t, base))
 
-	w.Close()
+	require.NoError(t, w.Close())
 	open(t, base, 2, 4)
 	require.Equal(t, map[int]string{1: "c\nd\n", 2: "e\n"}, contents(t, base), "fewer files are kept than before")
 }
@@ -128,7 +128,7 @@ func TestWriterGoesOnAfterItsFileOrDirectoryWasRemoved(t *testing.T) {
 	var reported []error
 	w, err := logfile.OpenReporting(base, 2, 100, func(err error) { reported = append(reported, err) })
 	require.NoError(t, err)
-	defer w.Close()
+	defer func() { _ = w.Close() }()
 	write(t, w, "lost with its file\n")
 	require.NoError(t, os.Remove(logfile.Path(base, 0)))
 	write(t, w, "in a new file\n")

@@ -56,8 +56,8 @@ func newModuleCache(life context.Context, e *engine.Engine) *moduleCache {
 // acquire returns the compiled module and a function that gives it back. The context
 // bounds the wait; a compile goes on for those who come later.
 func (c *moduleCache) acquire(ctx context.Context, wasm []byte, memory uint64) (*engine.Module, func(), error) {
-	m := c.share(moduleKey{engine.Digest(wasm), memory}, wasm)
-	release := func() { c.release(m) }
+	m := c.share(moduleKey{engine.Digest(wasm), memory}, wasm) //nolint:contextcheck // a compile serves whoever comes next, too
+	release := func() { c.release(m) }                         //nolint:contextcheck // a module is closed when its last user says so, whoever that is
 	select {
 	case <-m.ready:
 	case <-ctx.Done():

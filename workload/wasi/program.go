@@ -70,7 +70,7 @@ func (p *program) prepare(ctx context.Context, spec *workload.Spec, modules *mod
 	// A kill ends the start, too.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	defer context.AfterFunc(p.ctx, func() { stop(context.Cause(p.ctx)) })()
+	defer context.AfterFunc(p.ctx, func() { stop(context.Cause(p.ctx)) })() //nolint:contextcheck // the program has a context of its own, which is meant
 	defer func() {
 		if err != nil {
 			err = startError(ctx, err)

@@ -79,7 +79,7 @@ func (s *Supervisor) Start(ctx context.Context, spec *workload.Spec) error {
 	if spec.WASI == nil {
 		return abi.NewError(abi.InvalidArgument, "workload "+spec.ID+": no program")
 	}
-	p := newProgram(s.life, spec, s.logger)
+	p := newProgram(s.life, spec, s.logger) //nolint:contextcheck // a program outlives its start
 	if err := s.reserve(p); err != nil {
 		p.cancel(nil)
 		return err
@@ -91,7 +91,7 @@ func (s *Supervisor) Start(ctx context.Context, spec *workload.Spec) error {
 		s.running.Done()
 		return fmt.Errorf("workload %s: %w", spec.ID, err)
 	}
-	go func() {
+	go func() { //nolint:contextcheck // a program outlives its start
 		defer s.running.Done()
 		p.run(instance)
 	}()
