@@ -92,9 +92,16 @@ func (p *parser) withRuntime(e hclsyntax.Expression, ctx *hcl.EvalContext) *hcl.
 	with := ctx.NewChild()
 	with.Variables = map[string]cty.Value{}
 	_ = hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {
-		if ref, ok := n.(*hclsyntax.ScopeTraversalExpr); ok {
-			if text := texts[ref.SrcRange.Start]; text != "" {
-				ref.Traversal = hcl.Traversal{hcl.TraverseRoot{Name: text, SrcRange: ref.SrcRange}}
+		switch n := n.(type) {
+		case *hclsyntax.FunctionCallExpr:
+			if n.Name == "convert" && len(n.Args) == 2 { // a type is no reference
+				for _, t := range hclsyntax.Variables(n.Args[1]) {
+					delete(texts, t.SourceRange().Start)
+				}
+			}
+		case *hclsyntax.ScopeTraversalExpr:
+			if text := texts[n.SrcRange.Start]; text != "" {
+				n.Traversal = hcl.Traversal{hcl.TraverseRoot{Name: text, SrcRange: n.SrcRange}}
 				with.Variables[text] = cty.StringVal(text)
 			}
 		}
