@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/nomad/api"
+	"go.etcd.io/bbolt"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/server/schedule"
@@ -50,7 +51,7 @@ type Options struct {
 // write. After Close every write is UNAVAILABLE.
 type Server struct {
 	logger hclog.Logger
-	file   *boltfile.File // nil: in memory
+	file   file // nil: in memory
 	limits Limits
 	now    func() time.Time
 	newID  func() string
@@ -70,6 +71,14 @@ type Server struct {
 	wake    chan struct{} // capacity 1: a reminder, not a queue
 	stop    chan struct{} // closed when the server closes
 	ended   chan struct{} // closed when the writer has ended
+}
+
+// file is what is asked of a boltfile.File.
+type file interface {
+	Path() string
+	Write(ops ...boltfile.Op) error
+	View(read func(*bbolt.Tx) error) error
+	Close() error
 }
 
 // tableIndex is when a table changed last, and who waits for the next time.
