@@ -3,6 +3,7 @@ package alloc_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -16,11 +17,24 @@ import (
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/internal/scripted"
+	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// cacheDir keeps compiled plugins for all tests of one run.
+var cacheDir string
+
+func TestMain(m *testing.M) {
+	var err error
+	if cacheDir, err = os.MkdirTemp("", "alloc-cache"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(cacheDir)
+		os.Exit(code)
+	}))
+}
 
 // fixture is an allocation with all that is around it.
 type fixture struct {
@@ -30,7 +44,9 @@ type fixture struct {
 	dir   string
 	alloc *structs.Allocation
 	watch alloc.Watcher
-	r     *alloc.Runner
+	// dispense gives drivers; nil: those of the scripted world.
+	dispense task.Dispense
+	r        *alloc.Runner
 
 	mu      sync.Mutex
 	reports []*structs.AllocationState
@@ -50,8 +66,8 @@ func newFixture(t testing.TB, hcl string) *fixture {
 		Resources:        structs.AllocatedResources{Tasks: map[string]*structs.TaskResources{}},
 		AllocModifyIndex: 1, CreateTime: time.Now().UnixNano(),
 	}
-	for _, task := range group.Tasks {
-		f.alloc.Resources.Tasks[task.Name] = &structs.TaskResources{CPUMHz: 100, MemoryMB: 32}
+	for _, t := range group.Tasks {
+		f.alloc.Resources.Tasks[t.Name] = &structs.TaskResources{CPUMHz: 100, MemoryMB: 32}
 	}
 	return f
 }
@@ -59,9 +75,12 @@ func newFixture(t testing.TB, hcl string) *fixture {
 // build makes a runner: the first, or that of a restarted agent.
 func (f *fixture) build() *alloc.Runner {
 	f.t.Helper()
+	if f.dispense == nil {
+		f.dispense = f.world.Dispense
+	}
 	r, err := alloc.New(alloc.Config{
 		Alloc: f.alloc, Node: &structs.Node{ID: "node-1", Name: "node"}, AllocsDir: f.dir, State: f.db,
-		Dispense: f.world.Dispense, StateUpdated: f.report, Watcher: f.watch,
+		Dispense: f.dispense, StateUpdated: f.report, Watcher: f.watch,
 		Jitter: func(d time.Duration) time.Duration { return d },
 	})
 	require.NoError(f.t, err)
@@ -129,9 +148,9 @@ func (f *fixture) finish() {
 }
 
 // events are a task's events as people read them, the oldest first.
-func (f *fixture) events(task string) []string {
+func (f *fixture) events(name string) []string {
 	var out []string
-	for _, e := range f.r.AllocState().TaskStates[task].Events {
+	for _, e := range f.r.AllocState().TaskStates[name].Events {
 		out = append(out, fmt.Sprintf("%s: %s", e.Type, e.DisplayMessage))
 	}
 	return out

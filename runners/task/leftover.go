@@ -1,6 +1,10 @@
 package task
 
-import "context"
+import (
+	"context"
+
+	"github.com/wasmnode/wasmnode/abi"
+)
 
 // Finish ends what a runner left behind when the agent stopped, or what an earlier
 // agent did when this runner never ran. It returns when nothing of the task is left, and
@@ -21,7 +25,7 @@ func (r *Runner) abandon(ctx context.Context) {
 	cfg, handle, err := r.stored()
 	if err == nil {
 		var driver Driver
-		if driver, err = r.dispense(ctx); err == nil {
+		if driver, err = r.dispense(ctx, abi.IsRecoverable); err == nil {
 			r.destroy(driver, cfg, handle)
 			driver.Release()
 		}

@@ -67,9 +67,10 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 	if err != nil {
 		return nil, err
 	}
-	driver, err := r.dispense(ctx)
+	driver, err := r.dispense(ctx, anyError)
 	if err != nil {
-		return nil, err
+		// The task may well run: that its driver is missing says nothing of it.
+		return nil, again(err)
 	}
 	if len(r.local.Handle) == 0 {
 		r.destroy(driver, cfg, handle)

@@ -94,12 +94,21 @@ func TestAFinishedTaskIsNotStartedByTheNextAgent(t *testing.T) {
 }
 
 func TestATaskIsWaitedForWhenItsDriverIsMissingAfterARestart(t *testing.T) {
+	for _, missing := range []error{
+		abi.NewRecoverableError(abi.Unavailable, "loading"),
+		abi.NewError(abi.NotFound, "no plugin provides it"),
+	} {
+		testDriverMissingAfterRestart(t, missing)
+	}
+}
+
+func testDriverMissingAfterRestart(t *testing.T, missing error) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		f.task.RestartPolicy.Attempts = ptr(5)
 		f.start()
 		synctest.Wait()
-		f.world.Missing(abi.NewRecoverableError(abi.Unavailable, "loading"))
+		f.world.Missing(missing)
 		f.restartAgent()
 		time.Sleep(45 * time.Second) // past one wait, within the policy
 		f.world.Missing(nil)

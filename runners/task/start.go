@@ -23,7 +23,7 @@ const startGrace = 5 * time.Second
 
 // start prepares the task and has its driver start it.
 func (r *Runner) start() (*invocation, error) {
-	driver, err := r.dispense(r.active)
+	driver, err := r.dispense(r.active, abi.IsRecoverable)
 	if err != nil {
 		return nil, r.startFailed(structs.EventDriverFailure, err)
 	}
@@ -170,8 +170,8 @@ func (r *Runner) started(run *invocation) {
 }
 
 // dispense gets the task's driver. One that is loading, restarting or not there yet is
-// waited for, for a bounded time.
-func (r *Runner) dispense(ctx context.Context) (Driver, error) {
+// waited for, for a bounded time; worth tells which errors are worth that.
+func (r *Runner) dispense(ctx context.Context, worth func(error) bool) (Driver, error) {
 	_, task := r.current()
 	deadline := time.Now().Add(r.limits.DriverWait)
 	for n := 0; ; n++ {
@@ -180,7 +180,7 @@ func (r *Runner) dispense(ctx context.Context) (Driver, error) {
 			return driver, nil
 		}
 		left := time.Until(deadline)
-		if !abi.IsRecoverable(err) || left <= 0 {
+		if !worth(err) || left <= 0 {
 			return nil, err
 		}
 		if n == 0 {
@@ -191,6 +191,9 @@ func (r *Runner) dispense(ctx context.Context) (Driver, error) {
 		}
 	}
 }
+
+// anyError is worth waiting: somewhere there is a task that only this driver can find.
+func anyError(error) bool { return true }
 
 // newTaskID is unique per invocation: the allocation, the task and a piece of a fresh
 // UUID's randomness.

@@ -101,17 +101,18 @@ func (r *Runner) Signal(ctx context.Context, signal, reason string) error {
 	if err != nil {
 		return err
 	}
-	run := r.running()
-	if run == nil || r.killed.Err() != nil {
+	var done <-chan struct{}
+	if run := r.running(); run != nil {
+		done = run.done
+	} else if !r.recovering() {
 		return ErrNotRunning
 	}
-	if !run.driver.Capabilities().GetSendSignals() {
-		return abi.NewError(abi.Unimplemented, fmt.Sprintf("driver %q does not send signals", run.driver.Name()))
-	}
+	ctx, cancel := context.WithTimeout(ctx, r.limits.CallTimeout)
+	defer cancel()
 	req := &signalRequest{signal: full, reason: reason, answer: make(chan error, 1)}
 	select {
 	case r.signals <- req:
-	case <-run.done:
+	case <-done:
 		return ErrNotRunning
 	case <-r.active.Done():
 		return ErrNotRunning
@@ -126,8 +127,20 @@ func (r *Runner) Signal(ctx context.Context, signal, reason string) error {
 	}
 }
 
+// recovering reports whether the task runs as far as is known, and the agent that was
+// restarted is about to find it.
+func (r *Runner) recovering() bool {
+	r.rec.mu.Lock()
+	defer r.rec.mu.Unlock()
+	return r.rec.state.State == structs.TaskRunning && !r.closed
+}
+
 // sendSignal has the driver send a signal.
 func (r *Runner) sendSignal(run *invocation, req *signalRequest) {
+	if !run.driver.Capabilities().GetSendSignals() {
+		req.answer <- abi.NewError(abi.Unimplemented, fmt.Sprintf("driver %q does not send signals", run.driver.Name()))
+		return
+	}
 	r.emit(structs.NewTaskEvent(structs.EventSignaling).WithSignal(req.signal, req.reason))
 	ctx, cancel := context.WithTimeout(r.active, r.limits.CallTimeout)
 	defer cancel()
