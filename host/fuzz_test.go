@@ -26,7 +26,7 @@ func FuzzLoad(f *testing.F) {
 	for _, b := range faults {
 		f.Add(faulty(b.body).Bytes())
 	}
-	w := newWorld(f, host.Limits{FileBytes: 1 << 20, MemoryBytes: 4 << 20, DescribeTime: 50 * time.Millisecond, CallTimeout: 50 * time.Millisecond})
+	w := newWorldOn(f, "", host.Limits{FileBytes: 1 << 20, MemoryBytes: 4 << 20, DescribeTime: 50 * time.Millisecond, CallTimeout: 50 * time.Millisecond})
 	f.Fuzz(func(t *testing.T, wasm []byte) {
 		began := time.Now()
 		p, err := w.Load(t.Context(), wasm)

@@ -113,7 +113,7 @@ func TestTheCollectorIsNotHeldByASpinningGuest(t *testing.T) {
 	}
 	var before, after debug.GCStats
 	debug.ReadGCStats(&before)
-	for range 20 {
+	for range 5 {
 		runtime.GC()
 	}
 	debug.ReadGCStats(&after)
@@ -121,7 +121,8 @@ func TestTheCollectorIsNotHeldByASpinningGuest(t *testing.T) {
 	wg.Wait()
 	n := int(min(after.NumGC-before.NumGC, int64(len(after.Pause))))
 	pauses := slices.Sorted(slices.Values(after.Pause[:n]))
-	require.Less(t, pauses[len(pauses)/2], 10*time.Millisecond, "%v", pauses)
+	// Without interruption the pause lasts as long as the guest, which is for good.
+	require.Less(t, pauses[len(pauses)/2], 100*time.Millisecond, "%v", pauses)
 }
 
 func TestOthersDoNotNoticeAHostilePlugin(t *testing.T) {

@@ -38,10 +38,16 @@ type world struct {
 // newWorld makes a world whose plugins are bounded by limits.
 func newWorld(t testing.TB, limits host.Limits) *world {
 	t.Helper()
+	return newWorldOn(t, codeCache, limits)
+}
+
+// newWorldOn makes one with a code cache of its own; empty: without.
+func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
+	t.Helper()
 	w := &world{logs: &logs{}}
 	logger := hclog.New(&hclog.LoggerOptions{Output: w.logs, Level: hclog.Trace, JSONFormat: true})
 	var err error
-	w.engine, err = engine.New("")
+	w.engine, err = engine.New(codeCache)
 	require.NoError(t, err)
 	w.workloads = wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: w.engine})
 	w.Host = host.New(host.Config{
