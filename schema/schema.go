@@ -19,12 +19,12 @@ const (
 	// of a schema takes two or three.
 	MaxDepth = 64
 	// MaxValues bounds the values in a configuration, at all depths.
-	MaxValues = 100_000
+	MaxValues = 50_000
 	// MaxFaults bounds the faults that are told one by one.
 	MaxFaults = 20
 	// MaxChecks bounds how often parts of a schema are applied in one check. Small
 	// schemas can ask for endless work by referring to themselves twice.
-	MaxChecks = 1_000_000
+	MaxChecks = 300_000
 )
 
 // location is the schema's name for the library; nothing is loaded from it.

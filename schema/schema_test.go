@@ -204,7 +204,7 @@ func TestTheBoundsAreAsStated(t *testing.T) {
 	_, err = open.Check("config", block{"a": many})
 	require.NoError(t, err)
 	_, err = open.Check("config", block{"a": append(many, 1)})
-	require.EqualError(t, err, "config: more than 100000 values")
+	require.EqualError(t, err, "config: more than 50000 values")
 
 	closed := compile(t, "")
 	wrong := block{}
@@ -292,6 +292,23 @@ func TestASchemaCannotAskForEndlessWork(t *testing.T) {
 			require.ErrorContains(t, err, "the schema is too complex")
 		})
 	}
+}
+
+func TestAsManyValuesAsAllowedCanBeChecked(t *testing.T) {
+	s := compile(t, web)
+	args := make([]any, schema.MaxValues-10)
+	for i := range args {
+		args[i] = "x"
+	}
+	_, err := s.Check("config", block{"image": "a", "args": args})
+	require.NoError(t, err)
+	list := compile(t, strings.Replace(web, `"maxItems": 3,`, "", 1))
+	mounts := make([]any, schema.MaxValues/4)
+	for i := range mounts {
+		mounts[i] = block{"source": "s", "target": "/t", "read_only": true}
+	}
+	_, err = list.Check("config", block{"image": "a", "mounts": mounts[:len(mounts)-10]})
+	require.NoError(t, err)
 }
 
 func TestASchemaThatRefersToItselfIsFollowedAsDeepAsTheValue(t *testing.T) {
