@@ -50,6 +50,9 @@ func (p *pass) function(i int) error {
 				p.charge(n)
 			}
 			loop++
+		case op == wasmbin.OpThrow, op == wasmbin.OpThrowRef:
+			p.charge(throwUnits)
+			p.code.raw(w.Bytes())
 		case op.Bulk():
 			p.info.Bulk++
 			p.bulk(op, w.Bytes())

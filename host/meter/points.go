@@ -12,6 +12,10 @@ const opsShift = 5
 // for a callee that is too short to be charged.
 const callOps = 8
 
+// throwUnits is what throwing an exception costs, at the instruction itself: the
+// engine takes some 90 microseconds for one.
+const throwUnits = 4096
+
 // points says where the fuel is charged in one function, and how much.
 type points struct {
 	entry  int32   // 0 for no charge at the entry
@@ -64,7 +68,7 @@ func (p *points) plain(op wasmbin.Op) {
 	top := p.top()
 	top.ops++
 	switch {
-	case op.Calls(), op == wasmbin.OpThrow, op == wasmbin.OpThrowRef:
+	case op.Calls():
 		top.ops += callOps
 		top.calls = true
 	case op.Bulk():

@@ -91,6 +91,7 @@ type Program struct {
 	Funcs    []Func
 	Tables   []string
 	Pages    int // of memory, 0 for none
+	Tags     []string
 	Globals  []string
 	Start    int // the index of the start function, 0 for none
 	Elements []string
@@ -115,7 +116,7 @@ func Build(p Program) []byte {
 		s = append(s, Section(Memory, "\x01\x00"+U32(p.Pages)))
 		exports = append(exports, Bytes("memory")+"\x02\x00")
 	}
-	s = append(s, vec(Global, p.Globals), vec(Export, exports))
+	s = append(s, vec(Tag, p.Tags), vec(Global, p.Globals), vec(Export, exports))
 	if p.Start > 0 {
 		s = append(s, Section(Start, U32(p.Start)))
 	}
