@@ -158,18 +158,28 @@ func prepare(wasm []byte, pages uint32, spec *scan.Spec) (metered []byte, err er
 }
 
 // build makes the runtime of a module and compiles the module in it. Code that the
-// cache cannot give back is thrown away and compiled anew, once.
+// disk cannot give back is thrown away and compiled anew, once; a disk that is full
+// or broken costs the next start a compile, and does not stop this one.
 func (e *Engine) build(ctx context.Context, wasm []byte, link func(context.Context, wazero.Runtime) error) (*Module, error) {
 	digest := Digest(wasm)
-	m, err := e.tryBuild(ctx, digest, wasm, link)
-	if err != nil && e.disk != nil && e.disk.forget(digest) {
-		m, err = e.tryBuild(ctx, digest, wasm, link)
+	m, err := e.tryBuild(ctx, digest, wasm, e.disk, link)
+	if err == nil || e.disk == nil || errors.As(err, new(*PanicError)) {
+		return m, err
 	}
-	return m, err
+	if e.disk.forget(digest) {
+		if m, err := e.tryBuild(ctx, digest, wasm, e.disk, link); err == nil {
+			return m, nil
+		}
+	}
+	m, withoutErr := e.tryBuild(ctx, digest, wasm, nil, link)
+	if withoutErr == nil {
+		e.logger.Warn("compiled code could not be kept", "digest", digest, "error", err)
+	}
+	return m, withoutErr
 }
 
-func (e *Engine) tryBuild(ctx context.Context, digest string, wasm []byte, link func(context.Context, wazero.Runtime) error) (m *Module, err error) {
-	cache, err := e.acquire(digest)
+func (e *Engine) tryBuild(ctx context.Context, digest string, wasm []byte, on *disk, link func(context.Context, wazero.Runtime) error) (m *Module, err error) {
+	cache, err := e.acquire(digest, on)
 	if err != nil {
 		return nil, err
 	}
@@ -213,15 +223,16 @@ func (e *Engine) keep(digest string) {
 	}
 }
 
-// acquire returns the cache of one digest's code. The caller has the turn.
-func (e *Engine) acquire(digest string) (wazero.CompilationCache, error) {
+// acquire returns the cache of one digest's code, which is kept on that disk unless
+// it is nil. The caller has the turn.
+func (e *Engine) acquire(digest string, on *disk) (wazero.CompilationCache, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s, ok := e.shared[digest]
 	if !ok {
 		s = &sharedCode{cache: wazero.NewCompilationCache()}
-		if e.disk != nil {
-			dir, fresh, err := e.disk.open(digest)
+		if on != nil {
+			dir, fresh, err := on.open(digest)
 			if err != nil {
 				return nil, err
 			}

@@ -255,6 +255,21 @@ func replaceByLink(path string) error {
 	return os.Symlink(path+".away", path)
 }
 
+func TestADiskThatFailsCostsTheCacheNotTheModule(t *testing.T) {
+	dir, logs := filepath.Join(t.TempDir(), "code"), &bytes.Buffer{}
+	e, err := engine.Open(engine.Config{CacheDir: dir, Logger: hclog.New(&hclog.LoggerOptions{Output: logs})})
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(dir))
+	require.NoError(t, os.WriteFile(dir, nil, 0o600))
+	m := compile(t, e, fib())
+	stack := []uint64{10}
+	require.NoError(t, call(t, t.Context(), m, stack))
+	require.EqualValues(t, 55, stack[0])
+	require.Contains(t, logs.String(), "compiled code could not be kept")
+	_, err = e.Compile(t.Context(), run(0).Bytes(), engine.Options{MemoryMaxBytes: megabyte})
+	require.ErrorContains(t, err, "compile: invalid function[0]")
+}
+
 func TestTheCacheStaysWithinItsBound(t *testing.T) {
 	dir := t.TempDir()
 	keep := func(bound int64, n int32) {
