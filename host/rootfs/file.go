@@ -30,22 +30,18 @@ type file struct {
 	close  sync.Once
 }
 
-// newFile does not close opened on an error.
-func newFile(f *FS, opened *os.File, flag experimentalsys.Oflag) (*file, experimentalsys.Errno) {
+// init makes it the file that was opened, which it does not close on an error.
+func (f *file) init(opened *os.File, flag experimentalsys.Oflag) experimentalsys.Errno {
 	info, err := opened.Stat()
 	if err != nil {
-		return nil, errno(err)
+		return errno(err)
 	}
 	if !info.IsDir() && !info.Mode().IsRegular() {
-		return nil, experimentalsys.EPERM
+		return experimentalsys.EPERM
 	}
-	out := &file{
-		fs: f, file: opened,
-		stat:   sys.NewStat_t(info),
-		dir:    info.IsDir(),
-		writes: flag&(experimentalsys.O_RDWR|experimentalsys.O_WRONLY) != 0,
-	}
-	return out, out.SetAppend(flag&experimentalsys.O_APPEND != 0)
+	f.file, f.stat, f.dir = opened, sys.NewStat_t(info), info.IsDir()
+	f.writes = flag&(experimentalsys.O_RDWR|experimentalsys.O_WRONLY) != 0
+	return f.SetAppend(flag&experimentalsys.O_APPEND != 0)
 }
 
 func (f *file) Dev() (uint64, experimentalsys.Errno)    { return f.stat.Dev, 0 }
@@ -229,7 +225,7 @@ func (f *file) Utimens(atim, mtim int64) experimentalsys.Errno {
 func (f *file) Close() (no experimentalsys.Errno) {
 	f.close.Do(func() {
 		no = errno(f.file.Close())
-		f.fs.open.Add(-1)
+		f.fs.remove(f)
 	})
 	return no
 }

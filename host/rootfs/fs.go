@@ -3,11 +3,13 @@ package rootfs
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"time"
 
@@ -20,13 +22,16 @@ import (
 const MaxOpenFiles = 256
 
 // FS is a directory as a guest sees it. It is safe for concurrent use. It holds one
-// file descriptor until [FS.Close], and one for each file that the guest has open.
+// file descriptor, and one for each file that the guest has open, until [FS.Close].
 type FS struct {
 	experimentalsys.UnimplementedFS
 	root     *os.Root
 	readOnly bool
 	done     <-chan struct{} // nil: never
-	open     atomic.Int64
+
+	mu     sync.Mutex
+	open   map[*file]bool
+	closed bool
 }
 
 // Open opens a host directory. The error is the operating system's.
@@ -35,7 +40,7 @@ func Open(dir string, readOnly bool) (*FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &FS{root: root, readOnly: readOnly}, nil
+	return newFS(root, readOnly), nil
 }
 
 // OpenWithin opens the directory rest of a host directory, and refuses one that lies
@@ -46,7 +51,11 @@ func OpenWithin(dir, rest string, readOnly bool) (*FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &FS{root: root, readOnly: readOnly}, nil
+	return newFS(root, readOnly), nil
+}
+
+func newFS(root *os.Root, readOnly bool) *FS {
+	return &FS{root: root, readOnly: readOnly, open: map[*file]bool{}}
 }
 
 func openWithin(dir, rest string) (*os.Root, error) {
@@ -72,8 +81,38 @@ func (f *FS) stopped() bool {
 	}
 }
 
-// Close releases the directory. Files that are open stay open. It is idempotent.
-func (f *FS) Close() error { return f.root.Close() }
+// Close releases the directory and closes what the guest left open. The guest must
+// have ended. Closing twice is no error.
+func (f *FS) Close() error {
+	f.mu.Lock()
+	f.closed = true
+	left := slices.Collect(maps.Keys(f.open))
+	f.mu.Unlock()
+	for _, file := range left {
+		file.Close()
+	}
+	return f.root.Close()
+}
+
+// add counts an open file, unless there are too many.
+func (f *FS) add(file *file) experimentalsys.Errno {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.closed:
+		return experimentalsys.EBADF
+	case len(f.open) >= MaxOpenFiles:
+		return experimentalsys.EAGAIN
+	}
+	f.open[file] = true
+	return 0
+}
+
+func (f *FS) remove(file *file) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.open, file)
+}
 
 // String returns the directory's path on the host.
 func (f *FS) String() string { return f.root.Name() }
@@ -94,22 +133,22 @@ func (f *FS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileMode)
 			return nil, experimentalsys.ELOOP
 		}
 	}
-	if f.open.Add(1) > MaxOpenFiles {
-		f.open.Add(-1)
-		return nil, experimentalsys.EAGAIN
+	// Counted before it is opened, so that creating and truncating are refused, too.
+	out := &file{fs: f}
+	if no := f.add(out); no != 0 {
+		return nil, no
 	}
 	opened, err := f.root.OpenFile(name, osFlags(flag), perm.Perm())
 	if err != nil {
-		f.open.Add(-1)
+		f.remove(out)
 		return nil, errno(err)
 	}
-	file, no := newFile(f, opened, flag)
-	if no != 0 {
-		f.open.Add(-1)
+	if no := out.init(opened, flag); no != 0 {
+		f.remove(out)
 		opened.Close()
 		return nil, no
 	}
-	return file, 0
+	return out, 0
 }
 
 // osFlags translates wazero's flags. Files are opened without blocking, so that a

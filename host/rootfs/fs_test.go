@@ -280,6 +280,24 @@ func TestOpenFilesAreBoundedAndCounted(t *testing.T) {
 	}
 }
 
+func TestClosingAMountClosesWhatTheGuestLeftOpen(t *testing.T) {
+	w := newWorld(t)
+	f, err := rootfs.Open(w.mount, false)
+	require.NoError(t, err)
+	file, no := f.OpenFile("mine", sys.O_RDWR, 0)
+	require.Zero(t, no)
+	_, no = f.OpenFile(".", sys.O_RDONLY, 0)
+	require.Zero(t, no)
+	require.Len(t, descriptors(t, w.mount), 3)
+	require.NoError(t, f.Close())
+	require.Empty(t, descriptors(t, w.mount))
+	require.Zero(t, file.Close())
+	_, no = file.Read(make([]byte, 1))
+	require.Equal(t, sys.EBADF, no)
+	_, no = f.OpenFile("mine", sys.O_RDONLY, 0)
+	require.Equal(t, sys.EBADF, no)
+}
+
 func TestAStoppedMountInterruptsLongTransfers(t *testing.T) {
 	w := newWorld(t)
 	f := mount(t, w, false)
