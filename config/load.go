@@ -98,23 +98,32 @@ func (c *Config) Load(paths ...string) error {
 	}
 	var bodies []hcl.Body
 	var diags hcl.Diagnostics
+	begins := map[string][]hcl.Pos{}
+	fail := func() error {
+		for path, lines := range begins {
+			relocate(diags, path, lines)
+		}
+		return faults(diags)
+	}
 	for _, path := range files {
 		content, err := read(path)
 		if err != nil {
 			return err
 		}
-		f, d := hclsyntax.ParseConfig(content, path, hcl.InitialPos)
+		text, lines := unfold(path, content)
+		begins[path] = lines
+		f, d := hclsyntax.ParseConfig(text, path, hcl.InitialPos)
 		diags = append(diags, d...)
 		if f != nil && !d.HasErrors() {
 			bodies = append(bodies, f.Body)
 		}
 	}
 	if diags.HasErrors() {
-		return faults(diags)
+		return fail()
 	}
 	var f file
 	if diags = gohcl.DecodeBody(hcl.MergeBodies(bodies), nil, &f); diags.HasErrors() {
-		return faults(diags)
+		return fail()
 	}
 	return f.apply(c)
 }

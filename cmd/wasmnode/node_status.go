@@ -43,7 +43,8 @@ func (c *nodeStatusCommand) Run(args []string) int {
 	}
 	id := f.Arg(0)
 	if *self {
-		info, err := client.Agent().Self()
+		var info api.AgentSelf
+		_, err := client.Raw().Query("/v1/agent/self", &info, nil)
 		if err != nil {
 			return c.fail(f, err)
 		}
