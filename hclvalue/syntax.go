@@ -3,8 +3,10 @@ package hclvalue
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -22,6 +24,9 @@ const (
 	// MaxOperators bounds the operators, indexes and template directives of one
 	// expression, not counting what is in brackets of its own.
 	MaxOperators = 500
+	// MaxExponent bounds the power of ten of a number as it is written, and how many
+	// digits it is written with: 1e9999999 takes half a minute to turn into a text.
+	MaxExponent = 999
 )
 
 // ParseFile parses a file's syntax within the bounds. The path is for messages only.
@@ -87,9 +92,24 @@ func checkBounds(path string, content []byte) hcl.Diagnostics {
 			return Errorf(t.Range, "More than %d brackets within each other.", MaxNesting)
 		case counts[last] > MaxOperators:
 			return Errorf(t.Range, "More than %d operators in one expression.", MaxOperators)
+		case t.Type == hclsyntax.TokenNumberLit && !writable(t.Bytes):
+			return Errorf(t.Range, "The number is too large or too small; digits and powers of ten are limited to %d.", MaxExponent)
 		}
 	}
 	return nil
+}
+
+// writable reports whether a number's text is short even when it is written out.
+func writable(number []byte) bool {
+	digits := number
+	if i := bytes.IndexAny(number, "eE"); i >= 0 {
+		digits = number[:i]
+		exponent, err := strconv.Atoi(string(number[i+1:]))
+		if err == nil && (exponent > MaxExponent || exponent < -MaxExponent) || errors.Is(err, strconv.ErrRange) {
+			return false
+		}
+	}
+	return len(digits) <= MaxExponent
 }
 
 type tokenKind int

@@ -36,6 +36,14 @@ func TestParseFileStaysWithinBounds(t *testing.T) {
 		"over lines, in (…)":   {"a = (" + repeat("!\n", MaxOperators+1) + "true)\n", "f:501,1: More than 500 operators in one expression."},
 		"over lines, in {for}": {"a = {\nfor k, v in b : k => " + repeat("!\n", MaxOperators+1) + "true}\n", "f:500,1: More than 500 operators in one expression."},
 
+		"largest number":          {content: "a = 1e999\nb = 1E+999\nc = 1e-999\n"},
+		"number too large":        {"a = 1e1000\n", "f:1,5: The number is too large or too small; digits and powers of ten are limited to 999."},
+		"number much too large":   {"a = 1e99999999999999999999\n", "f:1,5: The number is too large or too small; digits and powers of ten are limited to 999."},
+		"number too small":        {"a = 1e-1000\n", "f:1,5: The number is too large or too small; digits and powers of ten are limited to 999."},
+		"most digits":             {content: "a = " + repeat("1", MaxExponent) + "\n"},
+		"too many digits":         {"a = " + repeat("1", MaxExponent+1) + "\n", "f:1,5: The number is too large or too small; digits and powers of ten are limited to 999."},
+		"the same, with exponent": {"a = " + repeat("1", MaxExponent+1) + "e1\n", "f:1,5: The number is too large or too small; digits and powers of ten are limited to 999."},
+
 		"many attributes":       {content: repeatIndexed("a%d = !true # why\n", MaxOperators+1)},
 		"many elements":         {content: "a = [" + repeat("-1,\n", MaxOperators+1) + "]\n"},
 		"many interpolations":   {content: `a = "` + repeat("${b} ", MaxOperators+1) + "\"\n"},

@@ -62,7 +62,7 @@ func FuzzParse(f *testing.F) {
 
 // costly reports whether a file can compute for long.
 func costly(content []byte) bool {
-	for _, s := range []string{"bcrypt", "format", "indent", "pow", "setproduct", "range", "for ", "1e"} {
+	for _, s := range []string{"bcrypt", "format", "indent", "pow", "setproduct", "range", "for "} {
 		if strings.Contains(string(content), s) {
 			return true
 		}
