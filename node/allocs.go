@@ -34,9 +34,10 @@ func (n *Node) watchLoop(ctx context.Context) {
 // has changed is updated, and then what is new is started, so that it finds what it
 // replaces on its way out.
 func (n *Node) apply(wanted []*structs.Allocation) {
-	known := map[string]*structs.Allocation{}
+	known, before := map[string]bool{}, map[string]string{}
 	for _, a := range wanted {
-		known[a.ID] = a
+		known[a.ID] = true
+		before[a.ID] = a.PreviousAllocation
 	}
 	n.mu.Lock()
 	current := make(map[string]*alloc.Runner, len(n.runners))
@@ -44,8 +45,9 @@ func (n *Node) apply(wanted []*structs.Allocation) {
 		current[id] = e.runner
 	}
 	n.mu.Unlock()
+	n.report.prune(func(id string) bool { return known[id] || current[id] != nil })
 	for id := range current {
-		if known[id] == nil {
+		if !known[id] {
 			n.destroy(id)
 		}
 	}
@@ -60,7 +62,7 @@ func (n *Node) apply(wanted []*structs.Allocation) {
 		}
 	}
 	for _, a := range added {
-		n.add(a)
+		n.add(a, before)
 	}
 }
 
@@ -74,27 +76,38 @@ func (n *Node) update(r *alloc.Runner, a *structs.Allocation) {
 	r.Update(a)
 }
 
-// add starts an allocation that is new here, once it is durable.
-func (n *Node) add(a *structs.Allocation) {
+// add starts an allocation that is new here, once it is durable. One that ended here
+// is not new, even while the control plane does not know of its end.
+func (n *Node) add(a *structs.Allocation, before map[string]string) {
 	switch {
-	case a.ClientStatus.Terminal():
-		return // it ended here earlier and was destroyed since
-	case a.ServerTerminal():
+	case a.ClientStatus.Terminal() || n.report.ended(a.ID):
+		return
+	case a.ServerTerminal() && a.ClientStatus == structs.ClientPending:
 		n.report.add(&structs.AllocationState{ID: a.ID, ClientStatus: structs.ClientComplete, ClientDescription: "stopped before it reached the node"})
+		return
+	case a.ServerTerminal():
+		n.report.add(&structs.AllocationState{ID: a.ID, ClientStatus: structs.ClientLost, ClientDescription: "the node has no record of it"})
 		return
 	}
 	if err := n.cfg.State.PutAllocation(a); err != nil {
 		n.refuse(a, fmt.Errorf("storing it: %w", err))
 		return
 	}
-	r, err := n.newRunner(a)
+	r, err := n.newRunner(a, before)
 	if err != nil {
 		n.refuse(a, err)
-		_ = n.cfg.State.DeleteAllocation(a.ID)
+		n.drop(a.ID)
 		return
 	}
 	if n.keep(a.ID, r) {
 		go r.Run()
+	}
+}
+
+// drop forgets what is stored of an allocation that has no runner.
+func (n *Node) drop(id string) {
+	if err := n.cfg.State.DeleteAllocation(id); err != nil {
+		n.logger.Error("forgetting an allocation failed; it is tried again after a restart", "alloc_id", id, "error", err)
 	}
 }
 
@@ -108,7 +121,7 @@ func (n *Node) refuse(a *structs.Allocation, err error) {
 	})
 }
 
-func (n *Node) newRunner(a *structs.Allocation) (*alloc.Runner, error) {
+func (n *Node) newRunner(a *structs.Allocation, before map[string]string) (*alloc.Runner, error) {
 	return alloc.New(alloc.Config{
 		Alloc:        a,
 		Node:         n.self.get(),
@@ -116,6 +129,7 @@ func (n *Node) newRunner(a *structs.Allocation) (*alloc.Runner, error) {
 		State:        n.cfg.State,
 		Dispense:     n.cfg.Dispense,
 		StateUpdated: n.stateUpdated,
+		Watcher:      n.watcher(a, before),
 		Logger:       n.logger,
 		Limits:       n.cfg.Limits,
 	})
@@ -165,13 +179,13 @@ func (n *Node) destroy(id string) (done <-chan struct{}) {
 			n.mu.Lock()
 			delete(n.runners, id)
 			n.mu.Unlock()
-			n.report.forget(id)
 		}()
 	}
 	return e.runner.DestroyCh()
 }
 
-// restore brings back what was stored: first every runner, then all of them run.
+// restore brings back what was stored: first every runner, then all of them run, so
+// that each finds those that it waits for.
 func (n *Node) restore() error {
 	allocs, broken, err := n.cfg.State.Allocations()
 	if err != nil {
@@ -179,34 +193,28 @@ func (n *Node) restore() error {
 	}
 	for id, err := range broken {
 		n.logger.Error("a stored allocation cannot be read and is dropped", "alloc_id", id, "error", err)
-		if err := n.cfg.State.DeleteAllocation(id); err != nil {
-			return fmt.Errorf("dropping allocation %s: %w", id, err)
-		}
+		n.drop(id)
+	}
+	before := map[string]string{}
+	for _, a := range allocs {
+		before[a.ID] = a.PreviousAllocation
 	}
 	var restored []*alloc.Runner
 	for _, a := range allocs {
-		r, err := n.newRunner(a)
-		if err == nil {
-			err = r.Restore()
-		}
+		r, err := n.newRunner(a, before)
 		if err != nil {
 			n.refuse(a, err)
-			if r == nil {
-				err = n.cfg.State.DeleteAllocation(a.ID)
-			} else {
-				r.Fail("failed to restore: " + err.Error())
-				r.Destroy()
-				<-r.DestroyCh()
-				err = nil
-			}
-			if err != nil {
-				return fmt.Errorf("dropping allocation %s: %w", a.ID, err)
-			}
+			n.drop(a.ID)
 			continue
 		}
-		if n.keep(a.ID, r) {
-			restored = append(restored, r)
+		n.keep(a.ID, r)
+		if err := r.Restore(); err != nil {
+			n.logger.Error("restoring an allocation failed", "alloc_id", a.ID, "error", err)
+			r.Fail("failed to restore: " + err.Error())
+			n.destroy(a.ID)
+			continue
 		}
+		restored = append(restored, r)
 	}
 	for _, r := range restored {
 		go r.Run()

@@ -1,27 +1,27 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
 	"time"
-)
 
-// gcInterval is how often the node looks for allocations to destroy (Nomad's).
-const gcInterval = time.Minute
+	"github.com/wasmnode/wasmnode/runners/alloc"
+	"github.com/wasmnode/wasmnode/structs"
+)
 
 // gcParallel is how many are destroyed at once (Nomad's).
 const gcParallel = 2
 
-// gcLoop destroys the oldest ended allocations while there are too many.
+// gcLoop destroys the oldest ended allocations while there are too many. It looks
+// whenever the control plane has taken a report: no other time can have made more.
 func (n *Node) gcLoop(ctx context.Context) {
-	ticker := time.NewTicker(gcInterval)
-	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-n.ended:
 			n.collect(ctx, n.cfg.GCMaxAllocs)
 		}
 	}
@@ -51,33 +51,45 @@ func (n *Node) collect(ctx context.Context, limit int) {
 	}
 }
 
-// victims chooses what to destroy.
+// victims chooses what to destroy. An allocation whose end the control plane does not
+// know is kept: if the agent died after it was forgotten, it would be run again. So is
+// one whose disk another waits to take over.
 func (n *Node) victims(limit int) []string {
 	type candidate struct {
 		id    string
 		ended time.Time
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	live := 0
 	var ended []candidate
+	var running []*alloc.Runner
 	for id, e := range n.runners {
 		if e.going {
 			continue
 		}
 		live++
-		if !e.ended.IsZero() {
+		if e.ended.IsZero() {
+			running = append(running, e.runner)
+		} else {
 			ended = append(ended, candidate{id, e.ended})
 		}
 	}
-	slices.SortFunc(ended, func(a, b candidate) int {
-		if c := a.ended.Compare(b.ended); c != 0 {
-			return c
+	n.mu.Unlock()
+	if live <= limit || len(ended) == 0 {
+		return nil
+	}
+	needed := map[string]bool{}
+	for _, r := range running {
+		if r.Alloc().PreviousAllocation != "" && r.AllocState().ClientStatus == structs.ClientPending {
+			needed[r.Alloc().PreviousAllocation] = true
 		}
-		return strings.Compare(a.id, b.id)
+	}
+	ended = slices.DeleteFunc(ended, func(c candidate) bool { return needed[c.id] || !n.report.endKnown(c.id) })
+	slices.SortFunc(ended, func(a, b candidate) int {
+		return cmp.Or(a.ended.Compare(b.ended), strings.Compare(a.id, b.id))
 	})
 	var ids []string
-	for _, c := range ended[:max(0, min(len(ended), live-limit))] {
+	for _, c := range ended[:min(len(ended), live-limit)] {
 		ids = append(ids, c.id)
 	}
 	return ids

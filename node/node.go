@@ -51,6 +51,8 @@ type Node struct {
 	self   *self
 	report *reporter
 
+	ended chan struct{} // capacity 1: an end was taken note of; a reminder
+
 	mu      sync.Mutex
 	runners map[string]*entry
 	closed  bool
@@ -76,11 +78,13 @@ func New(cfg Config) (*Node, error) {
 	if err := fingerprint(&n, cfg.AllocsDir); err != nil {
 		return nil, fmt.Errorf("fingerprint: %w", err)
 	}
+	ended := make(chan struct{}, 1)
 	return &Node{
 		cfg:     cfg,
 		logger:  cfg.Logger,
 		self:    newSelf(&n),
-		report:  newReporter(cfg.ControlPlane, n.ID, cfg.Logger),
+		report:  newReporter(cfg.ControlPlane, n.ID, cfg.Logger, func() { remind(ended) }),
+		ended:   ended,
 		runners: map[string]*entry{},
 	}, nil
 }
@@ -112,26 +116,35 @@ func (n *Node) UpdateDriver(name string, info *structs.DriverInfo) { n.self.upda
 
 // Run runs the node until ctx is done and all is shut down. It is called once. Ready
 // is called when what was stored is restored and the control plane knows the node.
+// What was stored runs on even while the control plane cannot be reached. The error is
+// that of a store that cannot be read.
 func (n *Node) Run(ctx context.Context, ready func()) error {
 	n.awaitDrivers(ctx)
 	n.self.settle()
-	if err := n.register(ctx); err != nil {
-		return err
-	}
 	if err := n.restore(); err != nil {
+		n.shutdown()
 		return err
 	}
-	var wg sync.WaitGroup
-	for _, loop := range []func(context.Context){n.registerLoop, n.watchLoop, n.gcLoop} {
-		wg.Go(func() { loop(ctx) })
+	registered := make(chan struct{})
+	var loops sync.WaitGroup
+	loops.Go(func() { n.registerLoop(ctx, registered) })
+	loops.Go(func() { n.gcLoop(ctx) })
+	known := false
+	select {
+	case <-registered:
+		known = true
+	case <-ctx.Done():
 	}
 	// Reports go on until the runners have said their last word.
 	reports, endReports := context.WithCancel(context.WithoutCancel(ctx))
 	var reporting sync.WaitGroup
-	reporting.Go(func() { n.report.run(reports) })
-	ready()
+	if known {
+		loops.Go(func() { n.watchLoop(ctx) })
+		reporting.Go(func() { n.report.run(reports) })
+		ready()
+	}
 	<-ctx.Done()
-	wg.Wait()
+	loops.Wait()
 	n.shutdown()
 	endReports()
 	reporting.Wait()

@@ -21,34 +21,61 @@ type reporter struct {
 	nodeID string
 	logger hclog.Logger
 	wake   chan struct{} // capacity 1: a reminder, not a queue
+	// accepted is called after a report was taken. It must not block.
+	accepted func()
 
-	mu      sync.Mutex
-	pending map[string]*structs.AllocationState // the newest of each
-	acked   map[string]*structs.AllocationState // what the control plane has taken
+	mu     sync.Mutex
+	latest map[string]*structs.AllocationState // the newest of each
+	acked  map[string]*structs.AllocationState // what the control plane has taken
+	dirty  map[string]bool                     // what is to be reported
 }
 
-func newReporter(plane ControlPlane, nodeID string, logger hclog.Logger) *reporter {
+func newReporter(plane ControlPlane, nodeID string, logger hclog.Logger, accepted func()) *reporter {
 	return &reporter{
-		plane: plane, nodeID: nodeID, logger: logger,
-		wake:    make(chan struct{}, 1),
-		pending: map[string]*structs.AllocationState{},
-		acked:   map[string]*structs.AllocationState{},
+		plane: plane, nodeID: nodeID, logger: logger, accepted: accepted,
+		wake:   make(chan struct{}, 1),
+		latest: map[string]*structs.AllocationState{},
+		acked:  map[string]*structs.AllocationState{},
+		dirty:  map[string]bool{},
 	}
 }
 
 // add takes an allocation's newest state. It does not block.
 func (r *reporter) add(s *structs.AllocationState) {
 	r.mu.Lock()
-	r.pending[s.ID] = s
+	r.latest[s.ID] = s
+	r.dirty[s.ID] = true
 	r.mu.Unlock()
 	remind(r.wake)
 }
 
-// forget drops what is kept of an allocation that is gone.
-func (r *reporter) forget(id string) {
+// ended reports whether an allocation has ended here, whether the control plane knows
+// it yet or not.
+func (r *reporter) ended(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.acked, id)
+	s := r.latest[id]
+	return s != nil && s.ClientStatus.Terminal()
+}
+
+// endKnown reports whether the control plane knows that an allocation has ended.
+func (r *reporter) endKnown(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.acked[id]
+	return s != nil && s.ClientStatus.Terminal()
+}
+
+// prune forgets all but what the node still has or is told of.
+func (r *reporter) prune(keep func(id string) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.latest {
+		if !r.dirty[id] && !keep(id) {
+			delete(r.latest, id)
+			delete(r.acked, id)
+		}
+	}
 }
 
 // take returns what is to be reported now; what the control plane has already is not.
@@ -56,23 +83,21 @@ func (r *reporter) take() []*structs.AllocationState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var batch []*structs.AllocationState
-	for id, s := range r.pending {
-		if !reflect.DeepEqual(r.acked[id], s) {
+	for id := range r.dirty {
+		if s := r.latest[id]; !reflect.DeepEqual(r.acked[id], s) {
 			batch = append(batch, s)
 		}
 	}
-	clear(r.pending)
+	clear(r.dirty)
 	return batch
 }
 
-// putBack returns a report that failed, unless something newer has come.
+// putBack has a report that failed reported again, in its newest version.
 func (r *reporter) putBack(batch []*structs.AllocationState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range batch {
-		if r.pending[s.ID] == nil {
-			r.pending[s.ID] = s
-		}
+		r.dirty[s.ID] = true
 	}
 }
 
@@ -112,6 +137,7 @@ func (r *reporter) send(ctx context.Context) {
 			return struct{}{}, err
 		}
 		r.ack(batch)
+		r.accepted()
 		return struct{}{}, nil
 	}, func(err error) { r.logger.Warn("reporting allocations failed, trying again", "error", err) })
 }

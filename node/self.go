@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -76,7 +77,7 @@ func mergeDriver(n *structs.Node, name string, info *structs.DriverInfo) bool {
 	}
 	if old != nil {
 		for key := range old.Attributes {
-			delete(n.Attributes, key)
+			delete(n.Attributes, driverAttribute(name, key))
 		}
 	}
 	detected := "driver." + name
@@ -92,7 +93,7 @@ func mergeDriver(n *structs.Node, name string, info *structs.DriverInfo) bool {
 	n.Drivers[name] = info
 	for key, value := range info.Attributes {
 		if value != "" {
-			n.Attributes[key] = value
+			n.Attributes[driverAttribute(name, key)] = value
 		}
 	}
 	if info.Detected {
@@ -102,6 +103,13 @@ func mergeDriver(n *structs.Node, name string, info *structs.DriverInfo) bool {
 		addNodeEvent(n, name, info.HealthDescription)
 	}
 	return true
+}
+
+// driverAttribute is where a driver's attribute goes among the node's: below the
+// driver's own name, so that no driver can say what the kernel or another driver is.
+func driverAttribute(driver, key string) string {
+	prefix := "driver." + driver + "."
+	return prefix + strings.TrimPrefix(key, prefix)
 }
 
 // addNodeEvent records a driver's event, dropping the oldest past the bound.
@@ -114,32 +122,36 @@ func addNodeEvent(n *structs.Node, driver, message string) {
 	}
 }
 
-// register makes the node known, however long that takes.
-func (n *Node) register(ctx context.Context) error {
-	_, err := retry(ctx, func() (time.Duration, error) {
+// register makes the node known, or its changes, however long that takes.
+func (n *Node) register(ctx context.Context) (ttl time.Duration, err error) {
+	return retry(ctx, func() (time.Duration, error) {
 		return n.cfg.ControlPlane.Register(ctx, n.self.get())
 	}, func(err error) { n.logger.Warn("registering the node failed, trying again", "error", err) })
-	return err
 }
 
-// registerLoop tells the control plane of changes, and that the node is alive.
-func (n *Node) registerLoop(ctx context.Context) {
-	var beat <-chan time.Time
-	for {
+// registerLoop makes the node known, closes registered, and then tells the control
+// plane of changes and that the node is alive.
+func (n *Node) registerLoop(ctx context.Context, registered chan<- struct{}) {
+	ttl, err := n.register(ctx)
+	if err != nil {
+		return
+	}
+	close(registered)
+	for err == nil {
+		var beat <-chan time.Time
+		if ttl > 0 {
+			beat = time.After(ttl / 2)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-n.self.changed:
+			ttl, err = n.register(ctx)
 		case <-beat:
-		}
-		ttl, err := retry(ctx, func() (time.Duration, error) {
-			return n.cfg.ControlPlane.Register(ctx, n.self.get())
-		}, func(err error) { n.logger.Warn("registering the node failed, trying again", "error", err) })
-		if err != nil {
-			return
-		}
-		if beat = nil; ttl > 0 {
-			beat = time.After(ttl / 2)
+			if ttl, err = n.cfg.ControlPlane.Heartbeat(ctx, n.ID()); err != nil {
+				n.logger.Warn("the heartbeat failed, registering again", "error", err)
+				ttl, err = n.register(ctx)
+			}
 		}
 	}
 }

@@ -1,0 +1,209 @@
+// Package controlplanetest is the conformance suite of node.ControlPlane: the embedded
+// control plane runs it, and so can anyone else's. Start reading at [Run].
+package controlplanetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/node"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// Plane is a control plane under test, with what a test needs to move it.
+type Plane struct {
+	node.ControlPlane
+	// Place has a new allocation placed on the node, which is registered, and
+	// returns its ID.
+	Place func(t *testing.T) string
+	// Stop has an allocation stopped.
+	Stop func(t *testing.T, allocID string)
+	// Status is an allocation's client status as the control plane has it.
+	Status func(t *testing.T, allocID string) structs.ClientStatus
+}
+
+// Node is a node on which everything that the suite places may run.
+func Node() *structs.Node {
+	return &structs.Node{
+		ID: "5b9fc6a4-6c66-4fbc-9ba6-0b8a3f7f4a11", Name: "conformance", Datacenter: "dc1", Region: "global",
+		Status: structs.NodeReady, Eligibility: structs.NodeEligible, Attributes: map[string]string{"kernel.name": "linux"},
+		Resources: structs.NodeResources{CPUMHz: 4000, Cores: 4, MemoryMB: 4000, DiskMB: 40000},
+		Drivers:   map[string]*structs.DriverInfo{"mock": {Detected: true, Healthy: true}},
+	}
+}
+
+// Run runs the suite; open returns a fresh control plane that knows no node.
+func Run(t *testing.T, open func(t *testing.T) Plane) {
+	for name, test := range map[string]func(*testing.T, Plane){
+		"an unknown node is refused":                     unknownNode,
+		"registering twice is registering once":          registersTwice,
+		"a placement reaches the node":                   placement,
+		"a stop reaches the node with a higher index":    stop,
+		"a blocked read ends with its context":           endsWithContext,
+		"a report is kept and wakes nobody":              reports,
+		"what was reported twice counts once":            reportsTwice,
+		"an ended allocation stays ended":                staysEnded,
+		"reports of what is unknown are left out":        unknownAllocation,
+		"the node can be registered again while it runs": registersAgain,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+	}
+}
+
+func register(t *testing.T, p Plane) {
+	_, err := p.Register(t.Context(), Node())
+	require.NoError(t, err)
+}
+
+func unknownNode(t *testing.T, p Plane) {
+	_, err := p.Heartbeat(t.Context(), Node().ID)
+	require.Error(t, err)
+	_, _, err = p.Allocations(t.Context(), Node().ID, 0)
+	require.Error(t, err)
+	require.Error(t, p.UpdateAllocations(t.Context(), Node().ID, nil))
+}
+
+func registersTwice(t *testing.T, p Plane) {
+	register(t, p)
+	list, index, err := p.Allocations(t.Context(), Node().ID, 0)
+	require.NoError(t, err)
+	require.Empty(t, list)
+	register(t, p)
+	_, again, err := p.Allocations(t.Context(), Node().ID, 0)
+	require.NoError(t, err)
+	require.Equal(t, index, again)
+	_, err = p.Heartbeat(t.Context(), Node().ID)
+	require.NoError(t, err)
+}
+
+// next returns what the node is told once it is told something new.
+func next(t *testing.T, p Plane, after uint64) ([]*structs.Allocation, uint64) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	list, index, err := p.Allocations(ctx, Node().ID, after)
+	require.NoError(t, err)
+	require.Greater(t, index, after)
+	return list, index
+}
+
+// current returns what the node is told now.
+func current(t *testing.T, p Plane) (list []*structs.Allocation, index uint64) {
+	return next(t, p, 0)
+}
+
+func placement(t *testing.T, p Plane) {
+	register(t, p)
+	_, index := current(t, p)
+	type answer struct {
+		list  []*structs.Allocation
+		index uint64
+		err   error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		list, index, err := p.Allocations(t.Context(), Node().ID, index)
+		got <- answer{list, index, err}
+	}()
+	id := p.Place(t)
+	a := <-got
+	require.NoError(t, a.err)
+	require.Greater(t, a.index, index)
+	require.Len(t, a.list, 1)
+	require.Equal(t, id, a.list[0].ID)
+	require.Equal(t, Node().ID, a.list[0].NodeID)
+	require.Equal(t, structs.DesiredRun, a.list[0].DesiredStatus)
+	require.Equal(t, structs.ClientPending, a.list[0].ClientStatus)
+	require.NotNil(t, a.list[0].Group(), "the job is there")
+	for _, task := range a.list[0].Group().Tasks {
+		require.NotNil(t, a.list[0].Resources.Tasks[task.Name], "every task has its resources")
+	}
+	require.NotZero(t, a.list[0].AllocModifyIndex)
+}
+
+func stop(t *testing.T, p Plane) {
+	register(t, p)
+	id := p.Place(t)
+	list, index := current(t, p)
+	before := list[0].AllocModifyIndex
+	p.Stop(t, id)
+	list, _ = next(t, p, index)
+	for _, a := range list {
+		if a.ID == id {
+			require.True(t, a.ServerTerminal())
+			require.Greater(t, a.AllocModifyIndex, before)
+			return
+		}
+	}
+	t.Fatal("a stopping allocation is told until it has ended")
+}
+
+func endsWithContext(t *testing.T, p Plane) {
+	register(t, p)
+	_, index := current(t, p)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, again, err := p.Allocations(ctx, Node().ID, index)
+	if err == nil {
+		require.Equal(t, index, again)
+	} else {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+}
+
+func report(t *testing.T, p Plane, id string, status structs.ClientStatus) {
+	require.NoError(t, p.UpdateAllocations(t.Context(), Node().ID, []*structs.AllocationState{{
+		ID: id, ClientStatus: status, TaskStates: map[string]*structs.TaskState{"t": {State: structs.TaskRunning}},
+	}}))
+}
+
+func reports(t *testing.T, p Plane) {
+	register(t, p)
+	id := p.Place(t)
+	_, index := current(t, p)
+	report(t, p, id, structs.ClientRunning)
+	require.Equal(t, structs.ClientRunning, p.Status(t, id))
+	_, again := current(t, p)
+	require.Equal(t, index, again, "a node's own reports are no news to it")
+}
+
+func reportsTwice(t *testing.T, p Plane) {
+	register(t, p)
+	id := p.Place(t)
+	report(t, p, id, structs.ClientComplete)
+	_, index := current(t, p)
+	report(t, p, id, structs.ClientComplete)
+	_, again := current(t, p)
+	require.Equal(t, index, again)
+	require.Equal(t, structs.ClientComplete, p.Status(t, id))
+}
+
+func staysEnded(t *testing.T, p Plane) {
+	register(t, p)
+	id := p.Place(t)
+	report(t, p, id, structs.ClientComplete)
+	report(t, p, id, structs.ClientRunning)
+	require.Equal(t, structs.ClientComplete, p.Status(t, id))
+}
+
+func unknownAllocation(t *testing.T, p Plane) {
+	register(t, p)
+	report(t, p, "00000000-0000-0000-0000-000000000000", structs.ClientRunning)
+	list, _ := current(t, p)
+	require.Empty(t, list)
+}
+
+func registersAgain(t *testing.T, p Plane) {
+	register(t, p)
+	id := p.Place(t)
+	n := Node()
+	n.Drivers["mock"] = &structs.DriverInfo{Detected: true, HealthDescription: "unwell"}
+	_, err := p.Register(t.Context(), n)
+	require.NoError(t, err)
+	list, _ := current(t, p)
+	require.Len(t, list, 1)
+	require.Equal(t, id, list[0].ID)
+	require.Equal(t, structs.DesiredRun, list[0].DesiredStatus, "a driver that is unwell stops nothing that runs")
+}
