@@ -27,7 +27,7 @@ job "hello" {
       }
 
       env {
-        WORDCOUNT_FILE = "/texts/walden.txt"
+        WORDCOUNT_FILE = "/texts/ferry.txt"
       }
 
       resources {
