@@ -72,8 +72,10 @@ type WASIProgram struct {
 	Mounts []Mount
 }
 
-// Mount makes a host directory visible at an absolute guest path. What lies outside of
-// it cannot be reached, through symbolic links neither.
+// Mount makes a host directory or a regular file visible at an absolute guest path. What
+// lies outside of it cannot be reached, through symbolic links neither. Single files
+// are alone in the guest's directory that they are mounted in: a directory cannot be
+// mounted there too, and what a mount above it has there is hidden.
 type Mount struct {
 	GuestPath string
 	HostPath  string

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental/sys"
 	"github.com/tetratelabs/wazero/experimental/sysfs"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -15,53 +16,99 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// openMounts opens what the program sees of the host's files.
-func (p *program) openMounts(mounts []workload.Mount) (wazero.FSConfig, error) {
-	files := wazero.NewFSConfig()
-	seen := map[string]bool{}
-	for _, m := range mounts {
-		at := path.Clean(m.GuestPath)
-		switch {
-		case !path.IsAbs(at):
-			return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount %s: the guest's path %q is not absolute", m.HostPath, m.GuestPath))
-		case seen[at]:
-			return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount %s: there are two mounts at %s", m.HostPath, at))
-		}
-		seen[at] = true
-		root, err := openMount(m)
-		if err != nil {
-			return nil, mountError(m, err)
-		}
-		root.StopOn(p.ctx.Done())
-		p.cleanup = append(p.cleanup, func() { _ = root.Close() })
-		files = files.(sysfs.FSConfig).WithSysFSMount(root, at)
-	}
-	return files, nil
+// mountPoint is what a guest sees at one of its paths: a host directory, or single
+// files side by side.
+type mountPoint interface {
+	sys.FS
+	StopOn(done <-chan struct{})
+	Close() error
 }
 
-func openMount(m workload.Mount) (*rootfs.FS, error) {
-	if m.Within == "" {
-		return rootfs.Open(m.HostPath, m.ReadOnly)
+// openMounts opens what the program sees of the host's files.
+func (p *program) openMounts(mounts []workload.Mount) (wazero.FSConfig, error) {
+	config := wazero.NewFSConfig()
+	points := map[string]mountPoint{}
+	for _, m := range mounts {
+		at, point, err := addMount(points, m)
+		if err != nil {
+			return nil, err
+		}
+		if points[at] == nil {
+			points[at] = point
+			p.cleanup = append(p.cleanup, func() { _ = point.Close() })
+			config = config.(sysfs.FSConfig).WithSysFSMount(point, at)
+		}
 	}
-	rest, err := filepath.Rel(m.Within, m.HostPath)
+	for _, point := range points {
+		point.StopOn(p.ctx.Done())
+	}
+	return config, nil
+}
+
+// addMount opens a mount: as a mount point of its own, or within one that is there.
+func addMount(points map[string]mountPoint, m workload.Mount) (at string, point mountPoint, err error) {
+	within, rest := m.Within, "."
+	if within == "" {
+		within = m.HostPath
+	} else if rest, err = filepath.Rel(within, m.HostPath); err != nil {
+		return "", nil, mountError(m, err)
+	}
+	at = path.Clean(m.GuestPath)
+	if !path.IsAbs(at) {
+		return "", nil, refusedMount(m, "the guest's path is not absolute")
+	}
+	if info, err := os.Lstat(m.HostPath); err == nil && info.Mode().IsRegular() {
+		if m.Within == "" {
+			within, rest = filepath.Split(m.HostPath)
+		}
+		return addFile(points, m, at, within, rest)
+	}
+	if points[at] != nil {
+		return "", nil, refusedMount(m, "something else is mounted there")
+	}
+	dir, err := rootfs.OpenWithin(within, rest, m.ReadOnly)
 	if err != nil {
-		return nil, err
+		return "", nil, mountError(m, err)
 	}
-	return rootfs.OpenWithin(m.Within, rest, m.ReadOnly)
+	return at, dir, nil
+}
+
+// addFile opens a single file, beside others that are mounted in the same directory.
+func addFile(points map[string]mountPoint, m workload.Mount, file, within, rest string) (at string, _ mountPoint, err error) {
+	at = path.Dir(file)
+	files, ok := points[at].(*rootfs.Files)
+	switch {
+	case file == "/":
+		return "", nil, refusedMount(m, "a file cannot be the root")
+	case !ok && points[at] != nil:
+		return "", nil, refusedMount(m, "a directory is mounted where the file would be")
+	case !ok:
+		files = rootfs.NewFiles()
+	}
+	if err := files.Add(path.Base(file), filepath.Clean(within), rest, m.ReadOnly); err != nil {
+		return "", nil, mountError(m, err)
+	}
+	return at, files, nil
+}
+
+func refusedMount(m workload.Mount, why string) error {
+	return abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount %s at %s: %s", m.HostPath, m.GuestPath, why))
 }
 
 // mountError tells what is wrong with a mount. Only what the system may have
 // tomorrow can be tried again.
 func mountError(m workload.Mount, err error) error {
-	text := fmt.Sprintf("mount %s at %s: %v", m.HostPath, m.GuestPath, err)
 	info, statErr := os.Stat(m.HostPath)
+	text := fmt.Sprintf("mount %s at %s: %v", m.HostPath, m.GuestPath, err)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return abi.NewError(abi.NotFound, text)
 	case errors.Is(err, os.ErrPermission):
 		return abi.NewError(abi.PermissionDenied, text)
+	case errors.Is(err, os.ErrInvalid):
+		return refusedMount(m, "something else is mounted there")
 	case statErr == nil && !info.IsDir():
-		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount %s at %s: it is not a directory; mount the directory that it is in", m.HostPath, m.GuestPath))
+		return refusedMount(m, "it is neither a directory nor a file")
 	case m.Within != "":
 		return abi.NewError(abi.PermissionDenied, text)
 	}

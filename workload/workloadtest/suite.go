@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -140,22 +141,40 @@ func mounts(t *testing.T, w *world) {
 	require.NotEmpty(t, w.said(spec.Logs.StderrPath))
 	result, _ = mounted(false, "cat", "/data/../etc/passwd")
 	require.Equal(t, 3, result.ExitCode)
+
+	for _, within := range []string{"", dir} {
+		spec = w.spec("cat", "/etc/app.conf")
+		spec.WASI.Mounts = []workload.Mount{
+			{GuestPath: "/etc/app.conf", HostPath: filepath.Join(dir, "in"), Within: within, ReadOnly: true},
+			{GuestPath: "/etc/other.conf", HostPath: filepath.Join(dir, "out"), Within: within},
+			{GuestPath: "/data", HostPath: dir, Within: within},
+		}
+		require.NoError(t, w.s.Start(w.context(), spec))
+		require.True(t, w.wait(spec.ID).Successful(), w.said(spec.Logs.StderrPath))
+		require.Equal(t, "content", w.said(spec.Logs.StdoutPath), "a single file")
+	}
 }
 
 func badMounts(t *testing.T, w *world) {
 	dir := t.TempDir()
 	require.NoError(t, os.Symlink("/", filepath.Join(dir, "link")))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o644))
+	file, fifo := filepath.Join(dir, "file"), filepath.Join(dir, "fifo")
+	require.NoError(t, os.WriteFile(file, nil, 0o644))
+	require.NoError(t, syscall.Mkfifo(fifo, 0o644))
 	for name, tc := range map[string]struct {
 		mounts []workload.Mount
 		code   abi.Code
 	}{
-		"missing":  {[]workload.Mount{{GuestPath: "/a", HostPath: filepath.Join(dir, "missing")}}, abi.NotFound},
-		"a file":   {[]workload.Mount{{GuestPath: "/a", HostPath: filepath.Join(dir, "file")}}, abi.InvalidArgument},
-		"relative": {[]workload.Mount{{GuestPath: "a", HostPath: dir}}, abi.InvalidArgument},
-		"twice":    {[]workload.Mount{{GuestPath: "/a", HostPath: dir}, {GuestPath: "/a/", HostPath: dir}}, abi.InvalidArgument},
-		"led away": {[]workload.Mount{{GuestPath: "/a", HostPath: filepath.Join(dir, "link"), Within: dir}}, abi.PermissionDenied},
-		"beside":   {[]workload.Mount{{GuestPath: "/a", HostPath: dir, Within: filepath.Join(dir, "sub")}}, abi.NotFound},
+		"missing":                 {[]workload.Mount{{GuestPath: "/a", HostPath: filepath.Join(dir, "missing")}}, abi.NotFound},
+		"a FIFO":                  {[]workload.Mount{{GuestPath: "/a", HostPath: fifo}}, abi.InvalidArgument},
+		"a file as root":          {[]workload.Mount{{GuestPath: "/", HostPath: file}}, abi.InvalidArgument},
+		"a file twice":            {[]workload.Mount{{GuestPath: "/a/b", HostPath: file}, {GuestPath: "/a/b", HostPath: file}}, abi.InvalidArgument},
+		"a file in a directory":   {[]workload.Mount{{GuestPath: "/a", HostPath: dir}, {GuestPath: "/a/b", HostPath: file}}, abi.InvalidArgument},
+		"a directory over a file": {[]workload.Mount{{GuestPath: "/a/b", HostPath: file}, {GuestPath: "/a", HostPath: dir}}, abi.InvalidArgument},
+		"relative":                {[]workload.Mount{{GuestPath: "a", HostPath: dir}}, abi.InvalidArgument},
+		"twice":                   {[]workload.Mount{{GuestPath: "/a", HostPath: dir}, {GuestPath: "/a/", HostPath: dir}}, abi.InvalidArgument},
+		"led away":                {[]workload.Mount{{GuestPath: "/a", HostPath: filepath.Join(dir, "link"), Within: dir}}, abi.PermissionDenied},
+		"beside":                  {[]workload.Mount{{GuestPath: "/a", HostPath: dir, Within: filepath.Join(dir, "sub")}}, abi.NotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := w.spec("exit", "0")
