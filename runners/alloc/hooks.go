@@ -81,6 +81,9 @@ type awaitHook struct{ r *Runner }
 func (awaitHook) name() string { return "await_previous_allocations" }
 
 func (h awaitHook) prerun(ctx context.Context) error {
+	if h.r.started() {
+		return nil // an earlier agent waited
+	}
 	if what := h.r.cfg.Watcher.Waiting(); what != "" {
 		for _, t := range h.r.tasks {
 			t.Emit(structs.NewTaskEvent(structs.EventHookMessage).WithMessage(what))
@@ -96,6 +99,9 @@ type migrateHook struct{ r *Runner }
 func (migrateHook) name() string { return "migrate_disk" }
 
 func (h migrateHook) prerun(ctx context.Context) error {
+	if h.r.started() {
+		return nil // the disk is in use since
+	}
 	bounded, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
 	names := make([]string, 0, len(h.r.tasks))

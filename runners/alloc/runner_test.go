@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/runners/alloc"
+	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/runners/watcher"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -275,13 +277,70 @@ func TestAFailedPrerunOfARestoredAllocationEndsItsTasks(t *testing.T) {
 		f := newFixture(t, oneTask)
 		f.start()
 		synctest.Wait()
-		f.watch = failingWatcher{errors.New("no")}
-		f.restartAgent()
-		<-f.r.WaitCh()
+		f.r.Shutdown()
+		<-f.r.ShutdownCh()
+		require.NoError(t, os.RemoveAll(filepath.Join(f.dir, "alloc-1", "alloc")))
+		require.NoError(t, os.WriteFile(filepath.Join(f.dir, "alloc-1", "alloc"), nil, 0o600))
+		r := f.build()
+		require.NoError(t, r.Restore())
+		r.Run()
 		require.Empty(t, f.world.Running())
 		require.Equal(t, structs.ClientFailed, f.r.AllocState().ClientStatus)
-		require.Contains(t, f.events("web"),
-			`Setup Failure: failed to setup alloc: pre-run hook "await_previous_allocations" failed: no`)
+		require.Contains(t, f.events("web")[3], `Setup Failure: failed to setup alloc: pre-run hook "alloc_dir" failed`)
+		f.finish()
+	})
+}
+
+func TestAnAllocationThatCannotTellItsPreviousOnesEndFails(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, oneTask)
+		f.watch = failingWatcher{errors.New("no")}
+		f.start()
+		<-f.r.WaitCh()
+		require.Equal(t, structs.ClientFailed, f.r.AllocState().ClientStatus)
+		require.Equal(t, `Setup Failure: failed to setup alloc: pre-run hook "await_previous_allocations" failed: no`, f.events("web")[1])
+		f.finish()
+	})
+}
+
+func TestTheDiskIsTakenOverOnceAndOnlyBeforeTheTasks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, oneTask)
+		moves := 0
+		ended := make(chan struct{})
+		close(ended)
+		f.watch = &previous{ended: ended, migrate: func(*allocdir.Dir, []string) error {
+			moves++
+			return errors.New("no")
+		}}
+		f.start()
+		synctest.Wait()
+		kept := filepath.Join(f.r.AllocDir().Data(), "kept")
+		require.NoError(t, os.WriteFile(kept, nil, 0o600))
+		f.restartAgent()
+		synctest.Wait()
+		require.Equal(t, 1, moves)
+		require.FileExists(t, kept)
+		f.finish()
+	})
+}
+
+func TestAPreemptingAllocationStartsWhenThePreemptedOneHasEnded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		old := newFixture(t, oneTask)
+		old.start()
+		synctest.Wait()
+		f := newFixture(t, oneTask)
+		f.alloc.ID, f.alloc.PreemptedAllocations = "alloc-2", []string{"alloc-1"}
+		f.watch = watcher.New(f.alloc, func(string) watcher.Other { return old.r })
+		f.start()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Empty(t, f.world.Running())
+		old.stop()
+		synctest.Wait()
+		require.Equal(t, []string{"web"}, f.world.Running())
+		old.finish()
 		f.finish()
 	})
 }

@@ -70,7 +70,7 @@ func TestClosingAListenerWhileItReceives(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for range l.Ch() { //nolint:revive // draining is the point
+		for range l.Ch() {
 		}
 	}()
 	l.Close()

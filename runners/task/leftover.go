@@ -26,7 +26,7 @@ func (r *Runner) abandon(ctx context.Context) {
 	if err == nil {
 		var driver Driver
 		if driver, err = r.dispense(ctx, abi.IsRecoverable); err == nil {
-			r.destroy(driver, cfg, handle)
+			r.destroy(ctx, driver, cfg, handle)
 			driver.Release()
 		}
 	}

@@ -73,7 +73,7 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 		return nil, again(err)
 	}
 	if len(r.local.Handle) == 0 {
-		r.destroy(driver, cfg, handle)
+		r.destroy(ctx, driver, cfg, handle)
 		driver.Release()
 		return nil, fmt.Errorf("the agent ended while the task was starting")
 	}
@@ -81,7 +81,7 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 	renewed, err := r.recoverTask(ctx, run)
 	if err != nil {
 		if !abi.IsRecoverable(err) && ctx.Err() == nil {
-			r.destroy(driver, cfg, handle)
+			r.destroy(ctx, driver, cfg, handle)
 		}
 		driver.Release()
 		return nil, err
@@ -136,9 +136,9 @@ func (r *Runner) renew(handle *wasmnodev1.TaskHandle) bool {
 }
 
 // destroy has the driver forget a task and end what is left of it. It is best effort:
-// what fails is logged.
-func (r *Runner) destroy(driver Driver, cfg *wasmnodev1.TaskConfig, handle *wasmnodev1.TaskHandle) {
-	ctx, cancel := context.WithTimeout(context.Background(), r.limits.CallTimeout)
+// what fails is logged. That ctx ends does not stop it: what is left has to go.
+func (r *Runner) destroy(ctx context.Context, driver Driver, cfg *wasmnodev1.TaskConfig, handle *wasmnodev1.TaskHandle) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limits.CallTimeout)
 	defer cancel()
 	_, err := call(ctx, "destroy task", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, driver.DestroyTask(ctx, cfg, handle, true)
@@ -149,4 +149,4 @@ func (r *Runner) destroy(driver Driver, cfg *wasmnodev1.TaskConfig, handle *wasm
 }
 
 // dispose destroys what is left of a run.
-func (r *Runner) dispose(run *invocation) { r.destroy(run.driver, run.config, run.handle) }
+func (r *Runner) dispose(run *invocation) { r.destroy(r.shutdown, run.driver, run.config, run.handle) }

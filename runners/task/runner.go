@@ -19,8 +19,8 @@ import (
 )
 
 // ErrNotRunning is returned when a task that does not run is to be restarted or
-// signalled.
-var ErrNotRunning = errors.New("Task not running") //nolint:staticcheck // Nomad's text, which its tools show
+// signalled. The text is Nomad's, which its tools show.
+var ErrNotRunning = errors.New("Task not running")
 
 // Config says what to run and with what. All fields but those marked optional are
 // required.

@@ -60,7 +60,7 @@ func (r *Runner) startWith(driver Driver) (*invocation, error) {
 	}
 	if err != nil {
 		// Whatever was started in spite of the error ends here.
-		r.destroy(driver, cfg, orUnstarted(cfg, handle))
+		r.destroy(r.shutdown, driver, cfg, orUnstarted(cfg, handle))
 		r.forget()
 		return nil, r.startFailed(structs.EventDriverFailure, err)
 	}
@@ -99,7 +99,7 @@ func (r *Runner) startTask(run *invocation) (*wasmnodev1.TaskHandle, *wasmnodev1
 		}
 		return started{h, n}, err
 	}, func(s started, _ error) {
-		r.destroy(driver, cfg, orUnstarted(cfg, s.handle))
+		r.destroy(r.shutdown, driver, cfg, orUnstarted(cfg, s.handle))
 	})
 	return s.handle, s.network, err
 }
