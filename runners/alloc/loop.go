@@ -2,6 +2,7 @@ package alloc
 
 import (
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -104,19 +105,19 @@ func (l *loop) start(err error, tasks chan struct{}) {
 		// What did not start is not worth an order, nor what comes after it.
 		l.killAll()
 	}
-	ended := make(chan struct{}, len(l.r.tasks))
+	var left atomic.Int64
+	left.Store(int64(len(l.r.tasks)))
 	for _, t := range l.r.tasks {
 		go func() {
 			t.Run()
-			ended <- struct{}{}
+			if left.Add(-1) == 0 {
+				close(tasks)
+			}
 		}()
 	}
-	go func() {
-		for range l.r.tasks {
-			<-ended
-		}
+	if len(l.r.tasks) == 0 {
 		close(tasks)
-	}()
+	}
 }
 
 // killAll kills every task that does not run yet.

@@ -77,6 +77,9 @@ func realDispense(t *testing.T) task.Dispense {
 		drivers.Shutdown()
 		catalog.Shutdown()
 	})
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	require.NoError(t, drivers.WaitForFirstFingerprint(ctx))
 	return func(name string) (task.Driver, error) {
 		d, err := drivers.Dispense(name)
 		if err != nil {
@@ -114,17 +117,6 @@ const (
 	eventStarted  = "Started: Task started by client"
 )
 
-// withoutWaiting drops the event of a driver that was still loading.
-func withoutWaiting(events []string) []string {
-	out := events[:0:0]
-	for _, e := range events {
-		if len(e) < 7 || e[:7] != "Driver:" {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
 func TestRealMockDriver(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a plugin")
@@ -134,7 +126,7 @@ func TestRealMockDriver(t *testing.T) {
 		f.start()
 		f.until(terminal)
 		<-f.r.WaitCh()
-		require.Equal(t, []string{eventReceived, eventSetup, eventStarted, "Terminated: Exit Code: 0"}, withoutWaiting(f.events("web")))
+		require.Equal(t, []string{eventReceived, eventSetup, eventStarted, "Terminated: Exit Code: 0"}, f.events("web"))
 		f.finish()
 	})
 	t.Run("a task that fails and is given up", func(t *testing.T) {
@@ -147,7 +139,7 @@ func TestRealMockDriver(t *testing.T) {
 			eventReceived, eventSetup, eventStarted, "Terminated: Exit Code: 3", "Restarting: Task restarting in 10ms",
 			eventStarted, "Terminated: Exit Code: 3",
 			`Not Restarting: Exceeded allowed attempts 1 in interval 1m0s and mode is "fail"`,
-		}, withoutWaiting(f.events("web")))
+		}, f.events("web"))
 		f.finish()
 	})
 	t.Run("a task that is killed, over an agent's restart", func(t *testing.T) {
@@ -165,7 +157,7 @@ func TestRealMockDriver(t *testing.T) {
 		})
 		f.stop()
 		<-f.r.WaitCh()
-		events := withoutWaiting(f.events("web"))
+		events := f.events("web")
 		require.Equal(t, "Killed: Task successfully killed", events[len(events)-1])
 		require.Contains(t, events, "Killing: Sent interrupt. Waiting 2s before force killing")
 		f.finish()

@@ -46,8 +46,9 @@ const patience = time.Minute
 func (r *Runner) wait(run *invocation) (*structs.ExitResult, outcome) {
 	w := watch(run)
 	defer func() { w.cancel() }()
-	h := r.handover(run)
+	h := &handover{}
 	defer func() { h.abandon() }()
+	replaced := run.driver.Replaced()
 	faults, since := 0, time.Now()
 	for {
 		select {
@@ -82,11 +83,14 @@ func (r *Runner) wait(run *invocation) (*structs.ExitResult, outcome) {
 		case <-r.updated:
 			r.applyUpdate()
 			continue
+		case <-replaced:
+			h, replaced = r.handover(), nil
+			continue
 		case taken := <-h.taken:
 			if taken.from != r.running() {
 				// A signal changed the handle under the new version's feet.
 				taken.run.driver.Release()
-				h = r.handover(run)
+				h = r.handover()
 				continue
 			}
 			r.adopt(taken.run)
@@ -97,7 +101,7 @@ func (r *Runner) wait(run *invocation) (*structs.ExitResult, outcome) {
 		if r.running().driver != run.driver {
 			run = r.running()
 			h.abandon()
-			h = r.handover(run)
+			h, replaced = &handover{}, run.driver.Replaced()
 		}
 	}
 }
@@ -162,7 +166,8 @@ func (r *Runner) adopt(next *invocation) {
 }
 
 // handover moves a task to the version that replaces its driver, while it runs. If the
-// new version does not take the task, it stays with the old one.
+// new version does not take the task, it stays with the old one. The zero value is one
+// that did not begin.
 type handover struct {
 	taken  chan takenUp // unbuffered: a run that nobody takes is given back
 	cancel context.CancelFunc
@@ -171,22 +176,18 @@ type handover struct {
 // takenUp is a run that another driver recovered from an earlier form of it.
 type takenUp struct{ from, run *invocation }
 
-func (h *handover) abandon() { h.cancel() }
+func (h *handover) abandon() {
+	if h.cancel != nil {
+		h.cancel()
+	}
+}
 
-func (r *Runner) handover(run *invocation) *handover {
+// handover begins one. Its goroutine ends with it or with abandon.
+func (r *Runner) handover() *handover {
 	ctx, cancel := context.WithCancel(r.active)
 	h := &handover{taken: make(chan takenUp), cancel: cancel}
-	replaced := run.driver.Replaced()
-	if replaced == nil {
-		return h
-	}
 	go func() {
 		defer cancel()
-		select {
-		case <-replaced:
-		case <-ctx.Done():
-			return
-		}
 		for n := 0; n < retries; n++ {
 			from := r.running()
 			if from == nil {

@@ -17,6 +17,7 @@ type World struct {
 	tasks   map[string]*process
 	log     []string
 	started map[string]int // by task name
+	alive   map[string]int // by key
 	doubled []string       // names of tasks that ran twice at once
 	version int
 	current chan struct{} // closed when the version is replaced
@@ -28,6 +29,7 @@ type World struct {
 // process is one task.
 type process struct {
 	name string
+	key  string // the allocation and the name
 	done chan struct{}
 	exit *structs.ExitResult
 }
@@ -35,7 +37,7 @@ type process struct {
 // NewWorld is a world where nothing runs and the driver is there.
 func NewWorld() *World {
 	return &World{
-		tasks: map[string]*process{}, started: map[string]int{},
+		tasks: map[string]*process{}, started: map[string]int{}, alive: map[string]int{},
 		current: make(chan struct{}), lies: map[string]func() error{},
 	}
 }
@@ -183,12 +185,11 @@ func (w *World) start(id, key, name string) (*process, error) {
 	if w.tasks[id] != nil {
 		return nil, abi.NewError(abi.AlreadyExists, "task "+id+" exists")
 	}
-	for other, p := range w.tasks {
-		if p.exit == nil && strings.HasPrefix(other, key+"/") {
-			w.doubled = append(w.doubled, key)
-		}
+	if w.alive[key] > 0 {
+		w.doubled = append(w.doubled, key)
 	}
-	p := &process{name: name, done: make(chan struct{})}
+	w.alive[key]++
+	p := &process{name: name, key: key, done: make(chan struct{})}
 	w.tasks[id] = p
 	w.started[name]++
 	w.log = append(w.log, "start "+name)
@@ -204,6 +205,7 @@ func (w *World) end(p *process, exit structs.ExitResult) {
 func (w *World) endLocked(p *process, exit structs.ExitResult) {
 	if p.exit == nil {
 		p.exit = &exit
+		w.alive[p.key]--
 		w.log = append(w.log, "end "+p.name)
 		close(p.done)
 	}
