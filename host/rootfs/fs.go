@@ -89,7 +89,7 @@ func (f *FS) Close() error {
 	left := slices.Collect(maps.Keys(f.open))
 	f.mu.Unlock()
 	for _, file := range left {
-		file.Close()
+		_ = file.Close()
 	}
 	return f.root.Close()
 }
