@@ -79,6 +79,10 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 	}
 	run := &invocation{driver: driver, config: cfg, handle: handle, done: make(chan struct{})}
 	renewed, err := r.recoverTask(ctx, run)
+	for n := 0; n < retries && faulty(err) && sleep(ctx, backoff(n)); n++ {
+		r.logger.Warn("the driver failed at recovering the task", "error", err, "try", n+1)
+		renewed, err = r.recoverTask(ctx, run)
+	}
 	if err != nil {
 		if !abi.IsRecoverable(err) && ctx.Err() == nil {
 			r.destroy(ctx, driver, cfg, handle)
@@ -93,6 +97,16 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 		}
 	}
 	return run, nil
+}
+
+// faulty reports whether an error says nothing of the task: the driver broke, or could
+// not do it now. An answer, that it does not know the task above all, is not tried again.
+func faulty(err error) bool {
+	switch abi.CodeOf(err) {
+	case 0, abi.NotFound, abi.Unimplemented, abi.InvalidArgument, abi.FailedPrecondition, abi.PermissionDenied:
+		return false
+	}
+	return true
 }
 
 // stored is the run that local tells of. One that was only begun to start has the

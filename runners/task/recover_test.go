@@ -120,6 +120,27 @@ func testDriverMissingAfterRestart(t *testing.T, missing error) {
 	})
 }
 
+func TestADriverThatFaultsAtRecoveringIsAskedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		faults := 3
+		f.world.Fail("recover", func() error {
+			if faults--; faults >= 0 {
+				return errors.New("trap: unreachable")
+			}
+			return nil
+		})
+		f.restartAgent()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 1, f.world.Started("web"))
+		require.Equal(t, []string{received, setup, begun}, f.events())
+		f.finish()
+	})
+}
+
 func TestAStartThatTheAgentDidNotSurviveIsDoneAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
