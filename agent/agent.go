@@ -188,18 +188,20 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		return err
 	}
 	a.catalog.Start()
-	web := a.serve(listener)
-	defer web.stop()
-	ready := func() {
-		a.logger.Info("agent is ready", "http_addr", a.address, "node_id", a.node.ID(), "plugin_dir", a.cfg.PluginDir, "data_dir", a.cfg.DataDir)
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() {
-		if err := <-web.failed; err != nil {
-			cancel(fmt.Errorf("http: %w", err))
+	var web *web
+	defer func() {
+		if web != nil {
+			web.stop()
 		}
 	}()
+	// Who calls before that waits in the listener's queue, and is answered by a node
+	// that has its drivers, rather than told that there are none.
+	ready := func() {
+		web = a.serve(listener, cancel)
+		a.logger.Info("agent is ready", "http_addr", a.address, "node_id", a.node.ID(), "plugin_dir", a.cfg.PluginDir, "data_dir", a.cfg.DataDir)
+	}
 	err = a.node.Run(ctx, ready)
 	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
 		err = cause
@@ -214,14 +216,15 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 // web is the HTTP server.
 type web struct {
 	server *http.Server
-	failed chan error // closed when it has ended
+	ended  chan struct{}
 	end    context.CancelFunc
 }
 
-// serve serves the API. Requests end with it: those that wait for something return.
-func (a *agent) serve(listener net.Listener) *web {
+// serve serves the API, and calls failed when it cannot go on. Requests end with it:
+// those that wait for something return.
+func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 	base, end := context.WithCancel(context.Background())
-	w := &web{failed: make(chan error, 1), end: end}
+	w := &web{ended: make(chan struct{}), end: end}
 	w.server = &http.Server{
 		Handler: api.Handler(api.Config{
 			Logger:       a.logger.Named("http"),
@@ -239,9 +242,9 @@ func (a *agent) serve(listener net.Listener) *web {
 		ErrorLog:          a.logger.Named("http").StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
 	}
 	go func() {
-		defer close(w.failed)
+		defer close(w.ended)
 		if err := w.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			w.failed <- err
+			failed(fmt.Errorf("http: %w", err))
 		}
 	}()
 	return w
@@ -254,8 +257,7 @@ func (w *web) stop() {
 	if w.server.Shutdown(ctx) != nil {
 		_ = w.server.Close()
 	}
-	for range w.failed {
-	}
+	<-w.ended
 }
 
 // dispense hands a driver to a task runner.

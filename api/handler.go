@@ -73,7 +73,7 @@ func (h *handler) unrouted(w http.ResponseWriter, r *http.Request) {
 func (h *handler) recovering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
-			if p := recover(); p != nil && p != http.ErrAbortHandler {
+			if p := recover(); p != nil && p != any(http.ErrAbortHandler) {
 				h.Logger.Error("request panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 				h.fail(w, r, fmt.Errorf("internal error: %v", p))
 			}
@@ -149,15 +149,12 @@ func (h *handler) method(pattern string, serve func(http.ResponseWriter, *http.R
 
 // fail answers with a status and one line of text, as Nomad does.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
-	status := http.StatusInternalServerError
-	var se *statusError
-	switch {
-	case errors.As(err, &se):
-		status = se.status
-	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 		return
-	default:
-		status = statusOf(err)
+	}
+	status := statusOf(err)
+	if se := (*statusError)(nil); errors.As(err, &se) {
+		status = se.status
 	}
 	if status >= http.StatusInternalServerError {
 		h.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
