@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Config is what an agent is told. [Default] makes a complete one.
@@ -112,25 +113,35 @@ func (c Config) Plugin(name string) Plugin {
 	if p, ok := c.Plugins[name]; ok {
 		return p
 	}
-	return Plugin{Grant: Grant{Wasm: WasmGrant{Enabled: true}}}
+	return Plugin{Grant: defaultGrant}
 }
+
+// defaultGrant is what a plugin may do that the operator granted nothing.
+var defaultGrant = Grant{Wasm: WasmGrant{Enabled: true}}
 
 var (
 	validName   = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
 	validDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// Validate returns every fault of the configuration.
+// Validate returns every fault of the configuration, joined.
 func (c Config) Validate() error {
 	var errs []error
 	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if c.Name == "" {
-		fault("name: empty")
-	}
-	for key, dir := range map[string]string{"data_dir": c.DataDir, "plugin_dir": c.PluginDir} {
-		if !filepath.IsAbs(dir) {
-			fault("%s: %q is not an absolute path", key, dir)
+	for _, word := range []struct{ key, value string }{
+		{"name", c.Name}, {"region", c.Region}, {"datacenter", c.Datacenter}, {"client.node_pool", c.Client.NodePool},
+	} {
+		if word.value == "" || strings.ContainsFunc(word.value, unprintable) {
+			fault("%s: %q is empty or has spaces or control characters in it", word.key, word.value)
 		}
+	}
+	for _, dir := range []struct{ key, path string }{{"data_dir", c.DataDir}, {"plugin_dir", c.PluginDir}} {
+		if !filepath.IsAbs(dir.path) {
+			fault("%s: %q is not an absolute path", dir.key, dir.path)
+		}
+	}
+	if c.BindAddr == "" || strings.ContainsAny(c.BindAddr, "/ ") {
+		fault("bind_addr: %q is no address; 127.0.0.1 is this machine only, 0.0.0.0 every network", c.BindAddr)
 	}
 	if c.HTTPPort < 0 || c.HTTPPort > 65535 {
 		fault("ports.http: %d is no port", c.HTTPPort)
@@ -163,14 +174,17 @@ func (p Plugin) validate(name string) (errs []error) {
 	if p.SHA256 != "" && !validDigest.MatchString(p.SHA256) {
 		fault("sha256: %q is not a SHA-256 in lower-case hexadecimal", p.SHA256)
 	}
-	for key, paths := range map[string][]string{
-		"grant.fs.read_only":     p.Grant.FS.ReadOnly,
-		"grant.fs.read_write":    p.Grant.FS.ReadWrite,
-		"grant.wasm.directories": p.Grant.Wasm.Directories,
+	for _, granted := range []struct {
+		key   string
+		paths []string
+	}{
+		{"grant.fs.read_only", p.Grant.FS.ReadOnly},
+		{"grant.fs.read_write", p.Grant.FS.ReadWrite},
+		{"grant.wasm.directories", p.Grant.Wasm.Directories},
 	} {
-		for _, path := range paths {
+		for _, path := range granted.paths {
 			if !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.ContainsAny(path, "*?[") {
-				fault("%s: %q has to be an absolute path without \"..\", \"//\" or patterns", key, path)
+				fault("%s: %q has to be an absolute path without \"..\", \"//\" or patterns", granted.key, path)
 			}
 		}
 	}
@@ -179,3 +193,6 @@ func (p Plugin) validate(name string) (errs []error) {
 	}
 	return errs
 }
+
+// unprintable reports whether a character would garble a listing.
+func unprintable(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }

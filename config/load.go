@@ -1,26 +1,25 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/wasmnode/wasmnode/hclvalue"
 )
 
-// maxFileBytes bounds a configuration file.
-const maxFileBytes = 1 << 20
-
-// file is the shape of the configuration files, all of them together. Pointers tell
-// what is set from what is not.
+// file is the shape of a configuration file. Pointers tell what is set from what is
+// not.
 type file struct {
 	Name          *string        `hcl:"name,optional"`
 	Region        *string        `hcl:"region,optional"`
@@ -44,7 +43,7 @@ type clientBlock struct {
 	NodeClass      *string            `hcl:"node_class,optional"`
 	NodePool       *string            `hcl:"node_pool,optional"`
 	Meta           *map[string]string `hcl:"meta,optional"`
-	MaxKillTimeout *string            `hcl:"max_kill_timeout,optional"`
+	MaxKillTimeout *hcl.Attribute     `hcl:"max_kill_timeout,optional"`
 	GCMaxAllocs    *int               `hcl:"gc_max_allocs,optional"`
 	Reserved       *reservedBlock     `hcl:"reserved,block"`
 	Drivers        *driversBlock      `hcl:"drivers,block"`
@@ -62,7 +61,7 @@ type driversBlock struct {
 }
 
 type pluginBlock struct {
-	Name   string       `hcl:",label"`
+	Name   string       `hcl:"name,label"`
 	SHA256 *string      `hcl:"sha256,optional"`
 	Config *configBlock `hcl:"config,block"`
 	Grant  *grantBlock  `hcl:"grant,block"`
@@ -88,44 +87,35 @@ type wasmBlock struct {
 	MaxPrograms *int      `hcl:"max_programs,optional"`
 }
 
-// Load reads files and directories over a configuration. Of a directory it reads what
-// ends in .hcl, in the order of the names. The error lists every fault, a line each,
-// with its position. Nothing is validated beyond the files' own shape.
+// Load reads files and directories over a configuration: what a file sets replaces what
+// was set before, key by key; a plugin is configured in one place. Of a directory it
+// reads what ends in .hcl and does not begin with a dot, in the order of the names.
+//
+// The error lists every fault, a line each, with its position; then the configuration
+// is as it was. Nothing is validated beyond the files' own shape: see
+// [Config.Validate].
 func (c *Config) Load(paths ...string) error {
 	files, err := expand(paths)
 	if err != nil {
-		return err
+		return fmt.Errorf("configuration: %w", err)
 	}
-	var bodies []hcl.Body
-	var diags hcl.Diagnostics
-	begins := map[string][]hcl.Pos{}
-	fail := func() error {
-		for path, lines := range begins {
-			relocate(diags, path, lines)
-		}
-		return faults(diags)
+	l := loader{config: *c, plugins: map[string]hcl.Range{}}
+	l.config.Plugins = maps.Clone(c.Plugins)
+	if l.config.Plugins == nil {
+		l.config.Plugins = map[string]Plugin{}
 	}
 	for _, path := range files {
 		content, err := read(path)
 		if err != nil {
-			return err
+			return fmt.Errorf("configuration: %w", err)
 		}
-		text, lines := unfold(path, content)
-		begins[path] = lines
-		f, d := hclsyntax.ParseConfig(text, path, hcl.InitialPos)
-		diags = append(diags, d...)
-		if f != nil && !d.HasErrors() {
-			bodies = append(bodies, f.Body)
-		}
+		l.file(path, content)
 	}
-	if diags.HasErrors() {
-		return fail()
+	if l.diags.HasErrors() {
+		return fmt.Errorf("configuration: %w", errors.New(strings.Join(hclvalue.Lines(l.diags), "\n")))
 	}
-	var f file
-	if diags = gohcl.DecodeBody(hcl.MergeBodies(bodies), nil, &f); diags.HasErrors() {
-		return fail()
-	}
-	return f.apply(c)
+	*c = l.config
+	return nil
 }
 
 // expand replaces directories by their files.
@@ -134,61 +124,108 @@ func expand(paths []string) ([]string, error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
-			return nil, fmt.Errorf("configuration: %w", err)
+			return nil, err
 		}
 		if !info.IsDir() {
 			files = append(files, path)
 			continue
 		}
-		found, err := filepath.Glob(filepath.Join(path, "*.hcl"))
+		entries, err := os.ReadDir(path) // sorted
 		if err != nil {
-			return nil, fmt.Errorf("configuration: %s: %w", path, err)
+			return nil, err
 		}
-		if len(found) == 0 {
-			return nil, fmt.Errorf("configuration: %s: no file in it ends in .hcl", path)
+		before := len(files)
+		for _, e := range entries {
+			if name := e.Name(); strings.HasSuffix(name, ".hcl") && !strings.HasPrefix(name, ".") {
+				files = append(files, filepath.Join(path, name))
+			}
 		}
-		slices.Sort(found)
-		files = append(files, found...)
+		if len(files) == before {
+			return nil, fmt.Errorf("%s: no file in it ends in .hcl", path)
+		}
 	}
 	return files, nil
 }
 
+// read reads a file, or as much of it as shows that it is too large.
 func read(path string) ([]byte, error) {
-	content, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+		return nil, err
 	}
-	if len(content) > maxFileBytes {
-		return nil, fmt.Errorf("configuration: %s: %d bytes, the limit is %d", path, len(content), maxFileBytes)
-	}
-	return content, nil
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, hclvalue.MaxBytes+1))
 }
 
-// faults renders diagnostics, a line each.
-func faults(diags hcl.Diagnostics) error {
-	var lines []string
+// loader puts files over a configuration and collects what is wrong with them.
+type loader struct {
+	config  Config
+	plugins map[string]hcl.Range // where they are
+	diags   hcl.Diagnostics
+}
+
+func (l *loader) file(path string, content []byte) {
+	before := len(l.diags)
+	body, lines, diags := parse(path, content)
+	l.diags = append(l.diags, diags...)
+	if body != nil {
+		var f file
+		l.add(gohcl.DecodeBody(body, nil, &f))
+		for _, b := range body.Blocks {
+			if b.Type == "plugin" && len(b.Labels) == 1 {
+				l.once(b.Labels[0], b.DefRange(), lines)
+			}
+		}
+		l.apply(&f)
+	}
+	relocate(l.diags[before:], path, lines)
+}
+
+// parse reads a file's syntax; when it is not HCL's own, then with blocks on one line
+// allowed. It returns where the lines that it speaks of begin; nil: where they are.
+func parse(path string, content []byte) (*hclsyntax.Body, []hcl.Pos, hcl.Diagnostics) {
+	body, diags := hclvalue.ParseFile(path, content)
+	if body != nil || len(content) > hclvalue.MaxBytes {
+		return body, nil, diags
+	}
+	text, lines := unfold(path, content)
+	body, diags = hclvalue.ParseFile(path, text)
+	return body, lines, diags
+}
+
+// add collects faults, but not those that follow from others: a value that could not
+// be evaluated is also of no suitable type.
+func (l *loader) add(diags hcl.Diagnostics) {
+	failed := map[hcl.Pos]bool{}
 	for _, d := range diags {
-		if d.Severity != hcl.DiagError {
-			continue
+		if d.Subject == nil || !failed[d.Subject.Start] {
+			l.diags = append(l.diags, d)
 		}
-		text := strings.Join(strings.Fields(d.Summary+"; "+d.Detail), " ")
-		if d.Subject != nil {
-			text = fmt.Sprintf("%s:%d,%d: %s", d.Subject.Filename, d.Subject.Start.Line, d.Subject.Start.Column, text)
+		if d.Subject != nil && d.Expression != nil && d.EvalContext == nil {
+			failed[d.Subject.Start] = true
 		}
-		lines = append(lines, text)
 	}
-	return fmt.Errorf("configuration: %s", strings.Join(lines, "\n"))
 }
 
-// apply puts what the files set over a configuration.
-func (f *file) apply(c *Config) error {
+// once refuses a second block for a plugin, in the same file or in another.
+func (l *loader) once(name string, at hcl.Range, lines []hcl.Pos) {
+	if first, ok := l.plugins[name]; ok {
+		l.diags = append(l.diags, hclvalue.Errorf(at, "Duplicate plugin %q; it is configured at %s:%d already.", name, first.Filename, first.Start.Line)...)
+		return
+	}
+	l.plugins[name] = moved(at, lines)
+}
+
+// apply puts what a file sets over the configuration.
+func (l *loader) apply(f *file) {
+	c := &l.config
 	set(&c.Name, f.Name)
 	set(&c.Region, f.Region)
 	set(&c.Datacenter, f.Datacenter)
-	set(&c.DataDir, f.DataDir)
-	if f.DataDir != nil && f.PluginDir == nil {
-		c.PluginDir = filepath.Join(*f.DataDir, "plugins")
+	if f.DataDir != nil && c.PluginDir == filepath.Join(c.DataDir, "plugins") {
+		c.PluginDir = filepath.Join(*f.DataDir, "plugins") // it lies in there unless it is set
 	}
+	set(&c.DataDir, f.DataDir)
 	set(&c.PluginDir, f.PluginDir)
 	set(&c.BindAddr, f.BindAddr)
 	set(&c.LogLevel, f.LogLevel)
@@ -198,30 +235,21 @@ func (f *file) apply(c *Config) error {
 		set(&c.HTTPPort, f.Ports.HTTP)
 	}
 	if f.Client != nil {
-		if err := f.Client.apply(&c.Client); err != nil {
-			return err
-		}
+		l.client(f.Client)
 	}
-	c.Plugins = maps.Clone(c.Plugins)
 	for _, p := range f.Plugins {
-		if err := p.apply(c); err != nil {
-			return err
-		}
+		l.plugin(p)
 	}
-	return nil
 }
 
-func (b *clientBlock) apply(c *Client) error {
+func (l *loader) client(b *clientBlock) {
+	c := &l.config.Client
 	set(&c.NodeClass, b.NodeClass)
 	set(&c.NodePool, b.NodePool)
 	set(&c.Meta, b.Meta)
 	set(&c.GCMaxAllocs, b.GCMaxAllocs)
 	if b.MaxKillTimeout != nil {
-		d, err := time.ParseDuration(*b.MaxKillTimeout)
-		if err != nil {
-			return fmt.Errorf("configuration: client.max_kill_timeout: %q is no duration such as \"30s\"", *b.MaxKillTimeout)
-		}
-		c.MaxKillTimeout = d
+		set(&c.MaxKillTimeout, l.duration(b.MaxKillTimeout))
 	}
 	if b.Reserved != nil {
 		set(&c.Reserved.CPU, b.Reserved.CPU)
@@ -232,20 +260,30 @@ func (b *clientBlock) apply(c *Client) error {
 		set(&c.AllowedDrivers, b.Drivers.Allow)
 		set(&c.BlockedDrivers, b.Drivers.Block)
 	}
+}
+
+// duration reads a duration such as "30s"; nil: there is none, or it was said why.
+func (l *loader) duration(a *hcl.Attribute) *time.Duration {
+	v, diags := a.Expr.Value(nil)
+	l.diags = append(l.diags, diags...)
+	if diags.HasErrors() || v.IsNull() {
+		return nil
+	}
+	if v.Type() == cty.String {
+		if d, err := time.ParseDuration(v.AsString()); err == nil {
+			return &d
+		}
+	}
+	l.diags = append(l.diags, hclvalue.Errorf(a.Expr.Range(), "Unsuitable duration value; a duration looks like \"30s\", \"5m\" or \"1h30m\".")...)
 	return nil
 }
 
-func (b *pluginBlock) apply(c *Config) error {
-	if _, ok := c.Plugins[b.Name]; ok {
-		return fmt.Errorf("configuration: plugin %q: configured twice", b.Name)
-	}
-	p := Plugin{Grant: Grant{Wasm: WasmGrant{Enabled: true}}}
+func (l *loader) plugin(b *pluginBlock) {
+	p := Plugin{Grant: defaultGrant}
 	set(&p.SHA256, b.SHA256)
 	if b.Config != nil {
 		config, diags := hclvalue.Body(b.Config.Body.(*hclsyntax.Body), nil)
-		if diags.HasErrors() {
-			return faults(diags)
-		}
+		l.diags = append(l.diags, diags...)
 		p.Config = config
 	}
 	if g := b.Grant; g != nil && g.FS != nil {
@@ -257,8 +295,7 @@ func (b *pluginBlock) apply(c *Config) error {
 		set(&p.Grant.Wasm.Directories, g.Wasm.Directories)
 		set(&p.Grant.Wasm.MaxPrograms, g.Wasm.MaxPrograms)
 	}
-	c.Plugins[b.Name] = p
-	return nil
+	l.config.Plugins[b.Name] = p
 }
 
 // set overwrites a value with one that was given.

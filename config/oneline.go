@@ -102,12 +102,18 @@ func (u *unfolder) copy(to int, pos hcl.Pos) {
 // relocate makes diagnostics speak of the original.
 func relocate(diags hcl.Diagnostics, path string, lines []hcl.Pos) {
 	for _, d := range diags {
-		if d.Subject == nil || d.Subject.Filename != path || d.Subject.Start.Line > len(lines) {
-			continue
+		if d.Subject != nil && d.Subject.Filename == path {
+			subject := moved(*d.Subject, lines)
+			d.Subject = &subject
 		}
-		subject := *d.Subject
-		begin := lines[subject.Start.Line-1]
-		subject.Start.Line, subject.Start.Column = begin.Line, begin.Column+subject.Start.Column-1
-		d.Subject = &subject
 	}
+}
+
+// moved returns where a range begins in the original. Its end does not move.
+func moved(r hcl.Range, lines []hcl.Pos) hcl.Range {
+	if r.Start.Line <= len(lines) {
+		begin := lines[r.Start.Line-1]
+		r.Start.Line, r.Start.Column = begin.Line, begin.Column+r.Start.Column-1
+	}
+	return r
 }

@@ -85,10 +85,10 @@ func TestCommandsWork(t *testing.T) {
 }
 
 // runSession runs the commands in one shell. Where a command leaves an agent in
-// the background, the next one waits until that answers.
+// the background, the next one waits until that answers; it ends with the shell.
 func runSession(t *testing.T, commands []string) {
 	var script strings.Builder
-	script.WriteString("set -euo pipefail\n")
+	script.WriteString("set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n")
 	for _, c := range commands {
 		fmt.Fprintf(&script, "echo %s\n%s\n", quote("$ "+c), c)
 		if strings.HasSuffix(c, "&") {
@@ -98,7 +98,9 @@ func runSession(t *testing.T, commands []string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	work := t.TempDir()
-	for _, name := range []string{"bin", "guest-examples", "sdk", "abi", "go.mod", "go.sum"} {
+	// Copied, since tasks may not leave a granted directory through a link.
+	require.NoError(t, os.CopyFS(filepath.Join(work, "bin"), os.DirFS(filepath.Join(root, "bin"))))
+	for _, name := range []string{"guest-examples", "sdk", "abi", "go.mod", "go.sum"} {
 		target, err := filepath.Abs(filepath.Join(root, name))
 		require.NoError(t, err)
 		require.NoError(t, os.Symlink(target, filepath.Join(work, name)))
@@ -114,7 +116,6 @@ func runSession(t *testing.T, commands []string) {
 	exited := make(chan error, 1)
 	go func() { exited <- shell.Wait() }()
 	err := <-exited
-	_ = syscall.Kill(-shell.Process.Pid, syscall.SIGTERM)
 	require.NoError(t, err, out.String())
 }
 

@@ -53,9 +53,10 @@ func ParseExpression(path string, content []byte) (hclsyntax.Expression, hcl.Dia
 
 // first returns the error that is first in the file.
 func first(diags hcl.Diagnostics) hcl.Diagnostics {
-	return hcl.Diagnostics{slices.MinFunc(diags.Errs(), func(a, b error) int {
-		return cmp.Compare(a.(*hcl.Diagnostic).Subject.Start.Byte, b.(*hcl.Diagnostic).Subject.Start.Byte)
-	}).(*hcl.Diagnostic)}
+	errs := slices.DeleteFunc(slices.Clone(diags), func(d *hcl.Diagnostic) bool { return d.Severity != hcl.DiagError })
+	return hcl.Diagnostics{slices.MinFunc(errs, func(a, b *hcl.Diagnostic) int {
+		return cmp.Compare(a.Subject.Start.Byte, b.Subject.Start.Byte)
+	})}
 }
 
 func checkBounds(path string, content []byte) hcl.Diagnostics {

@@ -20,7 +20,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Setenv(boltfile.StrictEnv, "1")
+	if err := os.Setenv(boltfile.StrictEnv, "1"); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -70,9 +72,6 @@ func testJob(id, kind string, change ...func(*api.Job)) *api.Job {
 func count(n int) func(*api.Job) { return func(j *api.Job) { j.TaskGroups[0].Count = &n } }
 func memory(mb int) func(*api.Job) {
 	return func(j *api.Job) { j.TaskGroups[0].Tasks[0].Resources.MemoryMB = &mb }
-}
-func driver(name string) func(*api.Job) {
-	return func(j *api.Job) { j.TaskGroups[0].Tasks[0].Driver = name }
 }
 func user(name string) func(*api.Job) {
 	return func(j *api.Job) { j.TaskGroups[0].Tasks[0].User = name }
@@ -598,7 +597,7 @@ func TestOneCallersPanicIsNotAnothers(t *testing.T) {
 func TestGarbageIsBounded(t *testing.T) {
 	s, err := Open(Options{Limits: Limits{Jobs: 2, Allocations: 3, Evaluations: 4}})
 	require.NoError(t, err)
-	defer s.Close()
+	defer func() { require.NoError(t, s.Close()) }()
 	registerNode(t, s, testNode())
 	run(t, s, testJob("stays", "service"))
 	for range 3 * collectEvery {

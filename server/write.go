@@ -385,21 +385,6 @@ func (c *changes[K, V]) delete(key K) {
 	c.deletes[key] = true
 }
 
-func (c *changes[K, V]) len() int {
-	n := len(c.base)
-	for key := range c.puts {
-		if _, was := c.base[key]; !was {
-			n++
-		}
-	}
-	for key := range c.deletes {
-		if _, was := c.base[key]; was {
-			n--
-		}
-	}
-	return n
-}
-
 func (c *changes[K, V]) merge() {
 	for key := range c.deletes {
 		delete(c.base, key)

@@ -16,7 +16,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Setenv(boltfile.StrictEnv, "1")
+	if err := os.Setenv(boltfile.StrictEnv, "1"); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -111,7 +113,7 @@ func TestAnUnreadableAllocationDoesNotHideTheOthers(t *testing.T) {
 	require.NoError(t, raw.Close())
 
 	db = open(t, path)
-	defer db.Close()
+	defer func() { require.NoError(t, db.Close()) }()
 	allocs, faults, err := db.Allocations()
 	require.NoError(t, err)
 	require.Equal(t, []*structs.Allocation{statetest.Allocation("good")}, allocs)

@@ -65,7 +65,7 @@ func runCommand(t *testing.T, b []byte, quantum uint32) string {
 	t.Helper()
 	ctx := context.Background()
 	r := wazero.NewRuntime(ctx)
-	defer r.Close(ctx)
+	defer func() { _ = r.Close(ctx) }()
 	wasi_snapshot_preview1.MustInstantiate(ctx, r)
 	var yields int
 	require.NoError(t, linkFixed(r, quantum, &yields))

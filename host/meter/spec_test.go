@@ -177,7 +177,7 @@ func run(t *testing.T, dir string, commands []command, features api.CoreFeatures
 	t.Helper()
 	ctx := context.Background()
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCoreFeatures(features))
-	defer r.Close(ctx)
+	defer func() { _ = r.Close(ctx) }()
 	var yields int
 	require.NoError(t, linkFixed(r, quantum, &yields))
 	m := &machine{t: t, dir: dir, r: r, rewrite: rewrite, named: map[string]api.Module{}}

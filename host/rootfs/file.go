@@ -140,7 +140,6 @@ func (f *file) transfer(buf []byte, move func(piece []byte, done int) (int, erro
 	}
 }
 
-//nolint:govet // the signature is wazero's, not io.Seeker's
 func (f *file) Seek(offset int64, whence int) (int64, experimentalsys.Errno) {
 	if whence < io.SeekStart || whence > io.SeekEnd {
 		return 0, experimentalsys.EINVAL

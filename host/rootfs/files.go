@@ -184,7 +184,6 @@ func (d *filesDir) Stat() (sys.Stat_t, experimentalsys.Errno) { return d.files.L
 
 func (d *filesDir) Read([]byte) (int, experimentalsys.Errno) { return 0, experimentalsys.EISDIR }
 
-//nolint:govet // the signature is wazero's, not io.Seeker's
 func (d *filesDir) Seek(offset int64, whence int) (int64, experimentalsys.Errno) {
 	if offset != 0 || whence != io.SeekStart {
 		return 0, experimentalsys.EINVAL

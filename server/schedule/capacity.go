@@ -105,7 +105,7 @@ func (c *capacity) chainOf(a *structs.Allocation, nodeID string) *chain {
 func (c *capacity) add(a *structs.Allocation) {
 	u, ch := c.node(a.NodeID), c.chainOf(a, a.NodeID)
 	taken := ch.taken.most(amountsOf(a.Resources))
-	u.amounts = u.amounts.plus(taken.minus(ch.taken))
+	u.amounts = u.plus(taken.minus(ch.taken))
 	ch.taken = taken
 	c.chains[a.ID] = ch
 	for _, p := range a.Resources.Ports {

@@ -197,6 +197,7 @@ func essence(job *api.Job, g *api.TaskGroup) ([]byte, error) {
 	group.Constraints, group.Affinities, group.Spreads = nil, nil, nil
 	group.RestartPolicy, group.ReschedulePolicy = nil, nil
 	group.Update, group.Migrate, group.Disconnect, group.Scaling = nil, nil, nil, nil
+	//nolint:staticcheck // deprecated, and still in the job files of people
 	group.MaxClientDisconnect, group.StopAfterClientDisconnect, group.PreventRescheduleOnLost = nil, nil, nil
 	group.Services, group.ShutdownDelay = nil, nil
 	group.Tasks = nil

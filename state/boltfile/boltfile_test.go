@@ -17,7 +17,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Setenv(StrictEnv, "1")
+	if err := os.Setenv(StrictEnv, "1"); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -101,8 +103,8 @@ var damage = map[string]func(good []byte) []byte{
 		f, _ := os.CreateTemp("", "")
 		defer os.Remove(f.Name())
 		db, _ := bbolt.Open(f.Name(), 0o600, nil)
-		db.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("theirs")); return err })
-		db.Close()
+		_ = db.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("theirs")); return err })
+		_ = db.Close()
 		content, _ := os.ReadFile(f.Name())
 		return content
 	},
@@ -140,7 +142,7 @@ func TestADamagedFileIsDetectedAndSetAsideOnRequest(t *testing.T) {
 			opts.Logger = hclog.New(&hclog.LoggerOptions{Output: &log})
 			f, err := Open(path, opts)
 			require.NoError(t, err)
-			defer f.Close()
+			defer func() { require.NoError(t, f.Close()) }()
 			require.NoError(t, f.Write(Op{Bucket: []string{"b"}, Key: "k", Value: []byte("v")}))
 			kept, err := filepath.Glob(path + ".damaged-*")
 			require.NoError(t, err)

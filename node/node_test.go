@@ -1,0 +1,472 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/server"
+	"github.com/wasmnode/wasmnode/state"
+	"github.com/wasmnode/wasmnode/state/boltfile"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+func TestMain(m *testing.M) {
+	if err := os.Setenv(boltfile.StrictEnv, "1"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// world is a node over an embedded control plane, which can be ended and started
+// again on the same data.
+type world struct {
+	t       *testing.T
+	server  *server.Server
+	plane   ControlPlane
+	db      state.DB
+	machine *machine
+	dir     string
+	max     int
+
+	node *Node
+	end  func()
+}
+
+func newWorld(t *testing.T) *world {
+	s, err := server.Open(server.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return &world{t: t, server: s, plane: s.ForNode(), db: state.NewMem(), machine: newMachine(), dir: t.TempDir(), max: 50}
+}
+
+// start starts the node and returns when it is ready.
+func (w *world) start() {
+	ready := w.launch()
+	select {
+	case <-ready:
+	case <-time.After(30 * time.Second):
+		w.t.Fatal("the node is not ready")
+	}
+}
+
+// launch starts the node; ready is closed when it is.
+func (w *world) launch() (ready chan struct{}) {
+	n, err := New(Config{
+		Logger:       hclog.NewNullLogger(),
+		ControlPlane: w.plane,
+		State:        w.db,
+		Dispense:     w.machine.dispense,
+		DriversReady: func(context.Context) error { return nil },
+		AllocsDir:    filepath.Join(w.dir, "alloc"),
+		Identity:     structs.Node{Name: "here", Datacenter: "dc1", Region: "global"},
+		GCMaxAllocs:  w.max,
+	})
+	require.NoError(w.t, err)
+	w.node = n
+	n.UpdateDriver("mock", &structs.DriverInfo{Detected: true, Healthy: true})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	ready = make(chan struct{})
+	go func() { ended <- n.Run(ctx, func() { close(ready) }) }()
+	var once sync.Once
+	w.end = func() {
+		once.Do(func() {
+			cancel()
+			require.NoError(w.t, <-ended)
+		})
+	}
+	w.t.Cleanup(w.end)
+	return ready
+}
+
+func (w *world) run(id, kind string, change ...func(*api.Job)) {
+	j := &api.Job{ID: &id, Type: &kind, TaskGroups: []*api.TaskGroup{{
+		Name: new("g"), EphemeralDisk: &api.EphemeralDisk{SizeMB: new(1)},
+		RestartPolicy: &api.RestartPolicy{Attempts: new(0), Mode: new("fail")},
+		Tasks:         []*api.Task{{Name: "t", Driver: "mock", Resources: &api.Resources{CPU: new(1), MemoryMB: new(10)}}},
+	}}}
+	for _, c := range change {
+		c(j)
+	}
+	_, err := w.server.RegisterJob(&api.JobRegisterRequest{Job: j})
+	require.NoError(w.t, err)
+}
+
+// await waits for a condition on what the control plane knows.
+func (w *world) await(what string, cond func() bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for {
+		index := w.server.Index(server.TableAllocations)
+		if cond() {
+			return
+		}
+		if ctx.Err() != nil {
+			for _, a := range w.server.Allocations() {
+				w.t.Logf("%s %s %s %s %s", a.ID, a.Name, a.DesiredStatus, a.ClientStatus, a.ClientDescription)
+				for name, s := range a.TaskStates {
+					for _, e := range s.Events {
+						w.t.Logf("    %s %s: %s", name, e.Type, e.DisplayMessage)
+					}
+				}
+			}
+			w.t.Fatal("not in time: " + what)
+		}
+		w.server.Wait(ctx, server.TableAllocations, index)
+	}
+}
+
+// awaitStatus waits until a job's newest allocation has a status, and returns it.
+func (w *world) awaitStatus(job string, status structs.ClientStatus) (a *structs.Allocation) {
+	w.await(job+" "+string(status), func() bool {
+		list := w.server.JobAllocations("default", job)
+		if len(list) == 0 {
+			return false
+		}
+		a = list[len(list)-1]
+		return a.ClientStatus == status
+	})
+	return a
+}
+
+func user(name string) func(*api.Job) {
+	return func(j *api.Job) { j.TaskGroups[0].Tasks[0].Env = map[string]string{"VERSION": name} }
+}
+
+func TestAJobRunsEndsAndIsSeen(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("b", "batch")
+	a := w.awaitStatus("b", structs.ClientRunning)
+	require.Equal(t, w.node.ID(), a.NodeID)
+	require.Equal(t, structs.TaskRunning, a.TaskStates["t"].State)
+	stats, err := w.node.AllocationStats(t.Context(), a.ID, "")
+	require.NoError(t, err)
+	require.EqualValues(t, 4096, stats.Tasks["t"].ResourceUsage.MemoryStats.RSS)
+	dir, err := w.node.Directory(a.ID)
+	require.NoError(t, err)
+	require.True(t, dir.Exists())
+	w.machine.end(a.ID, 0)
+	w.awaitStatus("b", structs.ClientComplete)
+}
+
+func TestAStoppedJobStops(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("s", "service")
+	a := w.awaitStatus("s", structs.ClientRunning)
+	_, err := w.server.DeregisterJob("default", "s", true)
+	require.NoError(t, err)
+	w.awaitStatus("s", structs.ClientComplete)
+	require.Zero(t, w.machine.running())
+	// Once the control plane forgets it, nothing is left.
+	w.server.CollectGarbage()
+	require.Nil(t, w.server.Allocation(a.ID))
+	require.Eventually(t, func() bool {
+		_, err := w.node.Directory(a.ID)
+		return err != nil
+	}, 30*time.Second, time.Millisecond)
+	require.NoDirExists(t, filepath.Join(w.dir, "alloc", a.ID))
+}
+
+func TestARestartedNodeIsTheSameAndStartsNothingTwice(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("s", "service")
+	a := w.awaitStatus("s", structs.ClientRunning)
+	id := w.node.ID()
+	for range 2 {
+		w.end()
+		require.Equal(t, 1, w.machine.running(), "tasks outlive the node")
+		w.start()
+		require.Equal(t, id, w.node.ID())
+		r, err := w.node.runner(a.ID)
+		require.NoError(t, err)
+		require.Equal(t, structs.ClientRunning, r.AllocState().ClientStatus)
+	}
+	w.end()
+	w.start()
+	require.Len(t, w.server.JobAllocations("default", "s"), 1)
+	require.Equal(t, 1, w.machine.started(a.ID))
+	// What was decided meanwhile is obeyed.
+	w.end()
+	_, err := w.server.DeregisterJob("default", "s", false)
+	require.NoError(t, err)
+	w.start()
+	w.awaitStatus("s", structs.ClientComplete)
+}
+
+func TestWhatEndedWhileTheNodeWasAwayIsReported(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("b", "batch")
+	a := w.awaitStatus("b", structs.ClientRunning)
+	w.end()
+	w.machine.end(a.ID, 0)
+	w.start()
+	w.awaitStatus("b", structs.ClientComplete)
+	require.Equal(t, 1, w.machine.started(a.ID))
+}
+
+// spoiltPlane hands out allocations that no control plane should.
+type spoiltPlane struct {
+	ControlPlane
+	spoil func(*structs.Allocation)
+}
+
+func (p spoiltPlane) Allocations(ctx context.Context, nodeID string, min uint64) ([]*structs.Allocation, uint64, error) {
+	list, index, err := p.ControlPlane.Allocations(ctx, nodeID, min)
+	for i, a := range list {
+		if a.JobID == "bad" {
+			list[i] = a.Copy()
+			p.spoil(list[i])
+		}
+	}
+	return list, index, err
+}
+
+func TestABadAllocationFailsAloneAndIsNotTriedAgain(t *testing.T) {
+	for name, spoil := range map[string]func(*structs.Allocation){
+		"no such group": func(a *structs.Allocation) { a.TaskGroup = "nope" },
+		"no job":        func(a *structs.Allocation) { a.Job = nil },
+		"no resources":  func(a *structs.Allocation) { a.Resources.Tasks = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.plane = spoiltPlane{w.plane, spoil}
+			w.start()
+			w.run("bad", "batch")
+			bad := w.awaitStatus("bad", structs.ClientFailed)
+			require.Contains(t, bad.ClientDescription, "Unable to add allocation due to error")
+			w.run("good", "batch")
+			w.awaitStatus("good", structs.ClientRunning)
+			require.Zero(t, w.machine.started(bad.ID))
+			allocs, faults, err := w.db.Allocations()
+			require.NoError(t, err)
+			require.Empty(t, faults)
+			require.Len(t, allocs, 1)
+		})
+	}
+}
+
+// fullDB cannot store allocations.
+type fullDB struct{ state.DB }
+
+func (fullDB) PutAllocation(*structs.Allocation) error { return errors.New("no space left on device") }
+
+func TestWhatCannotBeMadeDurableIsNotStarted(t *testing.T) {
+	w := newWorld(t)
+	w.db = fullDB{w.db}
+	w.start()
+	w.run("b", "batch")
+	a := w.awaitStatus("b", structs.ClientFailed)
+	require.Contains(t, a.ClientDescription, "no space left on device")
+	require.Zero(t, w.machine.started(a.ID))
+}
+
+func TestAStoreThatFailsAtAnyPointDoublesNothingAndLosesNothing(t *testing.T) {
+	for n := 1; n < 40; n++ {
+		w := newWorld(t)
+		inner := w.db
+		failing := state.NewFailing(inner, n)
+		w.db = failing
+		// The first life may fail anywhere.
+		node, err := New(Config{
+			Logger: hclog.NewNullLogger(), ControlPlane: w.plane, State: w.db, Dispense: w.machine.dispense,
+			DriversReady: func(context.Context) error { return nil }, AllocsDir: filepath.Join(w.dir, "alloc"),
+			Identity: structs.Node{Name: "here", Datacenter: "dc1"}, GCMaxAllocs: 50,
+		})
+		if err == nil {
+			node.UpdateDriver("mock", &structs.DriverInfo{Detected: true, Healthy: true})
+			ctx, cancel := context.WithCancel(context.Background())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = node.Run(ctx, func() {})
+			}()
+			w.run("b", "batch")
+			settled := func() bool {
+				list := w.server.JobAllocations("default", "b")
+				return len(list) > 0 && list[len(list)-1].ClientStatus != structs.ClientPending
+			}
+			select {
+			case <-ended: // it could not even restore
+			default:
+				if failing.Operations() < n {
+					w.await("settled", func() bool { return settled() || failing.Failed() })
+				}
+			}
+			cancel()
+			<-ended
+		} else {
+			w.run("b", "batch")
+		}
+		// The second life has a good store.
+		w.db = inner
+		w.start()
+		w.await("running or ended", func() bool {
+			list := w.server.JobAllocations("default", "b")
+			return len(list) > 0 && list[len(list)-1].ClientStatus != structs.ClientPending
+		})
+		require.LessOrEqual(t, w.machine.running(), 1, "n=%d", n)
+		w.end()
+		if !failing.Failed() {
+			return
+		}
+	}
+}
+
+func TestEndedAllocationsAreKeptUpToTheLimit(t *testing.T) {
+	w := newWorld(t)
+	w.max = 2
+	w.start()
+	w.run("stays", "service")
+	w.awaitStatus("stays", structs.ClientRunning)
+	for _, id := range []string{"b1", "b2", "b3", "b4"} {
+		w.run(id, "batch")
+		w.machine.end(w.awaitStatus(id, structs.ClientRunning).ID, 0)
+		w.awaitStatus(id, structs.ClientComplete)
+	}
+	dirs := func() int {
+		entries, err := os.ReadDir(filepath.Join(w.dir, "alloc"))
+		require.NoError(t, err)
+		return len(entries)
+	}
+	require.Eventually(t, func() bool { return dirs() == 2 }, 30*time.Second, time.Millisecond, "the running one and the newest ended one")
+	for _, id := range []string{"b1", "b2", "b3", "b4"} {
+		a := w.awaitStatus(id, structs.ClientComplete)
+		require.Equal(t, 1, w.machine.started(a.ID), "what was forgotten is not run again")
+	}
+	w.node.CollectGarbage(t.Context())
+	require.Equal(t, 1, dirs())
+	w.awaitStatus("stays", structs.ClientRunning)
+}
+
+func TestAReplacementWaitsForAllBeforeIt(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("s", "service", user("1"))
+	first := w.awaitStatus("s", structs.ClientRunning)
+	release := w.machine.hold()
+	defer release()
+	w.run("s", "service", user("2"))
+	second := w.awaitStatus("s", structs.ClientPending)
+	w.await("the second waits", func() bool {
+		s := w.server.Allocation(second.ID).TaskStates["t"]
+		return s != nil && len(s.Events) > 0
+	})
+	w.run("s", "service", user("3"))
+	// The second ends without having run, while the first still does.
+	w.await("the second ends", func() bool { return w.server.Allocation(second.ID).ClientStatus.Terminal() })
+	third := w.awaitStatus("s", structs.ClientPending)
+	require.NotEqual(t, second.ID, third.ID)
+	r, err := w.node.runner(third.ID)
+	for err != nil {
+		r, err = w.node.runner(third.ID)
+	}
+	require.Equal(t, 1, w.machine.running())
+	require.Contains(t, r.Waiting(), first.ID)
+	release()
+	w.await("the third runs", func() bool { return w.server.Allocation(third.ID).ClientStatus == structs.ClientRunning })
+	require.Zero(t, w.machine.started(second.ID))
+	require.True(t, w.server.Allocation(first.ID).ClientStatus.Terminal())
+}
+
+// deafPlane cannot be reached until it hears.
+type deafPlane struct {
+	ControlPlane
+	mu    sync.Mutex
+	hears bool
+}
+
+func (p *deafPlane) Register(ctx context.Context, n *structs.Node) (time.Duration, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.hears {
+		return 0, errors.New("connection refused")
+	}
+	return p.ControlPlane.Register(ctx, n)
+}
+
+func TestWhatWasStoredRunsOnWithoutTheControlPlane(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("b", "batch")
+	a := w.awaitStatus("b", structs.ClientRunning)
+	w.end()
+	plane := &deafPlane{ControlPlane: w.plane}
+	w.plane = plane
+	ready := w.launch()
+	require.Eventually(t, func() bool {
+		r, err := w.node.runner(a.ID)
+		return err == nil && r.AllocState().ClientStatus == structs.ClientRunning
+	}, 30*time.Second, time.Millisecond)
+	select {
+	case <-ready:
+		t.Fatal("ready without a control plane")
+	default:
+	}
+	plane.mu.Lock()
+	plane.hears = true
+	plane.mu.Unlock()
+	<-ready
+	require.Equal(t, 1, w.machine.started(a.ID))
+}
+
+func TestANodeThatNobodyHearsEnds(t *testing.T) {
+	w := newWorld(t)
+	w.plane = &deafPlane{ControlPlane: w.plane}
+	w.launch()
+	w.end()
+}
+
+func TestWhatWasStoppedBeforeItReachedTheNodeIsReportedEnded(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.end()
+	w.run("s", "service")
+	_, err := w.server.DeregisterJob("default", "s", false)
+	require.NoError(t, err)
+	w.start()
+	a := w.awaitStatus("s", structs.ClientComplete)
+	require.Zero(t, w.machine.started(a.ID))
+}
+
+func TestOperationsOnAnUnknownAllocationAreNotFound(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	require.Equal(t, abi.NotFound, abi.CodeOf(w.node.RestartAllocation(t.Context(), "x", "", false)))
+	require.Equal(t, abi.NotFound, abi.CodeOf(w.node.SignalAllocation(t.Context(), "x", "", "HUP")))
+	_, err := w.node.AllocationStats(t.Context(), "x", "")
+	require.Equal(t, abi.NotFound, abi.CodeOf(err))
+	_, err = w.node.Directory("x")
+	require.Equal(t, abi.NotFound, abi.CodeOf(err))
+	w.node.DriverEvent("x", "t", nil)
+	stats, err := w.node.HostStats(t.Context())
+	require.NoError(t, err)
+	require.NotZero(t, stats.Memory.Total)
+}
+
+func TestTheNodeKnowsTheMachine(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	n := w.server.Node(w.node.ID())
+	for _, key := range []string{"cpu.arch", "cpu.numcores", "kernel.name", "kernel.version", "os.name", "memory.totalbytes", "unique.hostname"} {
+		require.NotEmpty(t, n.Attributes[key], key)
+	}
+	require.Positive(t, n.Resources.CPUMHz)
+	require.Positive(t, n.Resources.MemoryMB)
+	require.Positive(t, n.Resources.DiskMB)
+	require.Equal(t, "1", n.Attributes["driver.mock"], "the first registration has the first drivers")
+}
