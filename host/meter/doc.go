@@ -19,7 +19,8 @@
 // the head of every loop, and at the entry of functions that call others or are
 // long, the counter is charged with the instructions that follow, in units of 32,
 // a call counting as nine. Bulk memory and table instructions are charged by their
-// length, and long fills and copies are done in pieces. The counter cannot be
+// length, and long fills and copies are done in pieces. A tight loop is charged for
+// several iterations together, which it counts in a local. The counter cannot be
 // named by the guest: its index was checked against the number of globals that the
 // module had before.
 //

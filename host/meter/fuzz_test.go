@@ -41,7 +41,7 @@ func checkRewrite(t *testing.T, b []byte) (valid bool) {
 		require.ErrorIs(t, err, meter.ErrImportsMeter)
 		return false
 	}
-	_, err = scan.Read(out, scan.Limits{})
+	_, err = scan.Read(out, scan.Limits{Locals: scan.DefaultLimits().Locals + 2})
 	require.NoError(t, err)
 
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)

@@ -16,15 +16,27 @@ const callOps = 8
 // engine takes some 90 microseconds for one.
 const throwUnits = 4096
 
+// prepaidOps is about how many instructions of a tight loop are charged together.
+const prepaidOps = 256
+
 // points says where the fuel is charged in one function, and how much.
 type points struct {
-	entry  int32   // 0 for no charge at the entry
-	loops  []int32 // in the order in which the loops begin, 0 for no charge
-	bulk   int     // instructions charged by length
+	entry  int32  // 0 for no charge at the entry
+	loops  []loop // in the order in which they begin
+	tight  bool   // some of them are
+	bulk   bool   // there are instructions charged by length
 	stack  []region
 	direct bool // still on the straight line from the entry
 	early  bool // a loop begins on it, so that its charge is that of the entry
 	ops    int
+}
+
+// loop says how a loop is charged: at each iteration, or, when it is tight, at every
+// "every"-th one, the first ones having been charged where the loop stands. So little
+// happens in a tight loop that the counter in memory would be most of it.
+type loop struct {
+	charge int32 // 0 for none
+	every  int32 // 0 for each
 }
 
 // region is a part of a function that is charged at one place, or an open block
@@ -33,6 +45,8 @@ type region struct {
 	loop   int // its number, -1 for another block or the function itself
 	ops    int
 	calls  bool
+	loops  bool // it holds a loop
+	bulk   bool // it holds an instruction charged by length
 	target bool // something branches to it
 	first  bool // it is a loop on the straight line from the entry
 }
@@ -50,7 +64,7 @@ func (p *points) read(w *wasmbin.Walker) error {
 			p.close()
 		case op == wasmbin.OpLoop:
 			p.stack = append(p.stack, region{loop: len(p.loops), first: p.direct})
-			p.loops = append(p.loops, 0)
+			p.loops = append(p.loops, loop{})
 		case op.Opens():
 			p.direct = p.direct && op == wasmbin.OpBlock
 			p.top().ops++
@@ -72,7 +86,7 @@ func (p *points) plain(op wasmbin.Op) {
 		top.ops += callOps
 		top.calls = true
 	case op.Bulk():
-		p.bulk++
+		p.bulk, top.bulk = true, true
 	}
 	if op.Leaves() || op.Bulk() {
 		p.direct = false
@@ -91,12 +105,21 @@ func (p *points) close() {
 	}
 	up := p.top()
 	up.calls = up.calls || r.calls
-	if r.loop >= 0 && r.target {
-		p.early = p.early || r.first
-		p.loops[r.loop] = weight(r.ops)
+	up.bulk = up.bulk || r.bulk
+	if r.loop < 0 || !r.target {
+		up.loops = up.loops || r.loops
+		up.ops += r.ops
 		return
 	}
-	up.ops += r.ops
+	up.loops = true
+	if every := prepaidOps / r.ops; every > 1 && !r.calls && !r.loops && !r.bulk {
+		p.tight = true
+		p.loops[r.loop] = loop{charge: weight(every * r.ops), every: int32(every)}
+		up.ops += every * r.ops
+		return
+	}
+	p.early = p.early || r.first
+	p.loops[r.loop] = loop{charge: weight(r.ops)}
 }
 
 // closeFunction charges the entry of a function that calls another or is long.
@@ -106,7 +129,7 @@ func (p *points) closeFunction(r region) {
 	if p.early && w <= 1 {
 		return
 	}
-	if r.calls || p.ops > 1<<opsShift {
+	if r.calls || max(p.ops, r.ops) > 1<<opsShift {
 		p.entry = w
 	}
 }

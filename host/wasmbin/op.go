@@ -32,8 +32,8 @@ const (
 	OpMemoryGrow    Op = 0x40
 	OpI32Const      Op = 0x41
 	OpI64Const      Op = 0x42
-	OpI32LtS        Op = 0x48
 	OpI32GtU        Op = 0x4b
+	OpI32GeS        Op = 0x4e
 	OpI32LeU        Op = 0x4d
 	OpI64GtU        Op = 0x56
 	OpI32Add        Op = 0x6a
