@@ -99,12 +99,15 @@ func TestManyTasksStartAtOnceInAGuestInGo(t *testing.T) {
 		scope := taskScope(t)
 		scope.Config.Id = fmt.Sprint("task-", i)
 		wg.Go(func() {
-			answer, err := start(context.Background(), p, scope, map[string]any{"run_for": "1h"})
+			answer, err := start(context.Background(), p, scope, map[string]any{"run_for": "1h", "start_block_for": "50ms"})
 			if err != nil || len(answer.Handle.DriverState) == 0 {
 				t.Errorf("%s: %v", scope.Config.Id, err)
 			}
 		})
 	}
 	wg.Wait()
-	require.LessOrEqual(t, p.Stats().AtRest, host.DefaultLimits().IdleInstances)
+	stats := p.Stats()
+	require.LessOrEqual(t, stats.AtRest, host.DefaultLimits().IdleInstances)
+	require.Positive(t, stats.Copies, "all but the first begin as copies")
+	require.GreaterOrEqual(t, uint64(2), stats.Instances-stats.Copies, "what describes the plugin, and the first")
 }

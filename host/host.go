@@ -115,7 +115,7 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Plugin, error) {
 		return nil, err
 	}
 	p := newPlugin(h, spec)
-	if p.module, err = h.cfg.Engine.Compile(ctx, wasm, engine.Options{MemoryMaxBytes: h.cfg.Limits.MemoryBytes, Spec: spec.Spec, Link: linkCapabilities}); err != nil {
+	if p.module, err = h.cfg.Engine.Compile(ctx, wasm, engine.Options{MemoryMaxBytes: h.cfg.Limits.MemoryBytes, Spec: spec.Spec, Template: true, Link: linkCapabilities}); err != nil {
 		return nil, err
 	}
 	if err := p.describe(ctx); err != nil {

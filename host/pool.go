@@ -31,7 +31,9 @@ type pool struct {
 
 	mu     sync.Mutex
 	idle   []*instance
-	era    int // instances of an earlier era are not kept
+	era    int              // instances of an earlier era are not kept
+	begun  *engine.Snapshot // what instances of this era begin as; nil: each for itself
+	tried  bool             // to take it
 	closed bool
 	calls  sync.WaitGroup
 }
@@ -146,10 +148,13 @@ func (p *pool) try(ctx context.Context) error {
 // drain closes the instances at rest; those at work are closed when they are done.
 func (p *pool) drain(ctx context.Context) {
 	p.mu.Lock()
-	idle := p.idle
-	p.idle = nil
+	idle, begun := p.idle, p.begun
+	p.idle, p.begun, p.tried = nil, nil, false
 	p.era++
 	p.mu.Unlock()
+	if begun != nil {
+		begun.Close()
+	}
 	for _, i := range idle {
 		i.close(ctx)
 	}
@@ -183,8 +188,7 @@ func (p *pool) make(ctx context.Context, era int) (_ *instance, err error) {
 		return nil, err
 	}
 	c := newCall(p.plugin, abi.ExportInitialize, nil, nil)
-	inst.module, err = p.plugin.module.Instantiate(engine.WithMemory(withCall(ctx, c), &inst.memory), cfg)
-	if err != nil {
+	if inst.module, err = p.begin(engine.WithMemory(withCall(ctx, c), &inst.memory), cfg, inst, settings != nil); err != nil {
 		return nil, p.plugin.fault(ctx, c, inst, err)
 	}
 	if settings != nil {
@@ -194,6 +198,50 @@ func (p *pool) make(ctx context.Context, era int) (_ *instance, err error) {
 		}
 	}
 	return inst, nil
+}
+
+// begin makes an instance that has begun: a copy of the first one of its era, where
+// there is one. What begins before the plugin is configured is not worth copying.
+func (p *pool) begin(ctx context.Context, cfg wazero.ModuleConfig, inst *instance, configured bool) (*engine.Instance, error) {
+	p.mu.Lock()
+	begun := p.begun
+	p.mu.Unlock()
+	if begun != nil {
+		module, err := begun.Instantiate(ctx, cfg)
+		if !errors.Is(err, engine.ErrClosed) { // else the era has ended meanwhile
+			p.plugin.tally.made(true)
+			return module, err
+		}
+	}
+	module, err := p.plugin.module.Instantiate(ctx, cfg)
+	p.plugin.tally.made(false)
+	if err == nil && configured {
+		p.copyFrom(module, inst)
+	}
+	return module, err
+}
+
+// copyFrom has the instances of this era begin as copies of one that has just begun.
+// Whoever comes first is asked, and once.
+func (p *pool) copyFrom(module *engine.Instance, inst *instance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tried || p.closed || inst.era != p.era {
+		return
+	}
+	p.tried = true
+	for _, f := range inst.files {
+		if f.OpenFiles() > 0 {
+			p.plugin.logger.Debug("instances begin each for itself", "reason", "the plugin opens files when it begins")
+			return
+		}
+	}
+	begun, err := module.Snapshot()
+	if err != nil {
+		p.plugin.logger.Debug("instances begin each for itself", "reason", err)
+		return
+	}
+	p.begun = begun
 }
 
 // moduleConfig is what an instance sees of the world.

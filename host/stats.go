@@ -22,6 +22,9 @@ type Stats struct {
 	// LongestGap is the longest time for which the guest could not have been
 	// interrupted.
 	LongestGap time.Duration
+	// Instances is how many were made, Copies how many of them began as copies of
+	// the first.
+	Instances, Copies uint64
 	// AtRest is the number of instances that wait for a call, AtWork of those in one.
 	AtRest, AtWork int
 }
@@ -43,6 +46,16 @@ func (p *Plugin) Stats() Stats {
 	p.tally.mu.Unlock()
 	s.AtRest, s.AtWork = p.pool.count()
 	return s
+}
+
+// made counts an instance.
+func (t *tally) made(copied bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.s.Instances++
+	if copied {
+		t.s.Copies++
+	}
 }
 
 // called counts a call.

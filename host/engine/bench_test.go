@@ -2,12 +2,12 @@ package engine_test
 
 import (
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/tetratelabs/wazero"
 
 	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/host/internal/modtest"
@@ -15,29 +15,34 @@ import (
 )
 
 // BenchmarkInstances makes instances of a Go guest and keeps them: the time and the
-// resident memory that one costs.
+// memory that one costs.
 func BenchmarkInstances(b *testing.B) {
-	m := compile(b, open(b, ""), guestbuild.Plugin(b, "internal/guestbuild/testdata/plugin"))
-	before := resident(b)
+	m := compile(b, open(b, ""), guestbuild.Plugin(b, "host/engine/testdata/dice"))
+	keepInstances(b, func() (*engine.Instance, error) { return m.Instantiate(b.Context(), reactor()) })
+}
+
+func keepInstances(b *testing.B, instantiate func() (*engine.Instance, error)) {
+	before := memoryUsed(b)
 	var kept []*engine.Instance
-	for range b.N {
-		i, err := m.Instantiate(b.Context(), wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize").WithSysWalltime().WithSysNanotime())
+	for b.Loop() {
+		i, err := instantiate()
 		require.NoError(b, err)
 		kept = append(kept, i)
 	}
-	b.StopTimer()
-	b.ReportMetric(float64(resident(b)-before)/float64(b.N), "KiB/instance")
+	b.ReportMetric(float64(memoryUsed(b)-before)/float64(len(kept)), "KiB/instance")
 	for _, i := range kept {
 		require.NoError(b, i.Close(b.Context()))
 	}
 }
 
-// resident returns the process's resident memory in KiB.
-func resident(b *testing.B) int {
+// memoryUsed returns the process's share of the memory that it uses, in KiB: what
+// several mappings share counts once.
+func memoryUsed(b *testing.B) int {
 	b.Helper()
-	status, err := os.ReadFile("/proc/self/status")
+	runtime.GC()
+	rollup, err := os.ReadFile("/proc/self/smaps_rollup")
 	require.NoError(b, err)
-	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	_, rest, _ := strings.Cut(string(rollup), "Pss:")
 	n, err := strconv.Atoi(strings.Fields(rest)[0])
 	require.NoError(b, err)
 	return n

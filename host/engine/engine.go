@@ -104,6 +104,8 @@ type Options struct {
 	// Spec is what [scan.Read] returned for these very bytes, within the default
 	// limits; nil: Compile reads them itself.
 	Spec *scan.Spec
+	// Template prepares the module for [Instance.Snapshot], if that is possible.
+	Template bool
 	// Link adds host modules to the module's runtime.
 	Link func(ctx context.Context, r wazero.Runtime) error
 }
@@ -128,7 +130,7 @@ func (e *Engine) Compile(ctx context.Context, wasm []byte, opts Options) (*Modul
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	metered, err := prepare(wasm, uint32(pages), opts.Spec)
+	metered, info, err := prepare(wasm, uint32(pages), opts)
 	if err != nil {
 		return nil, err
 	}
@@ -136,25 +138,26 @@ func (e *Engine) Compile(ctx context.Context, wasm []byte, opts Options) (*Modul
 	if err != nil {
 		return nil, &StageError{StageCompile, err}
 	}
-	m.digest, m.limit = Digest(wasm), pages*PageSize
+	m.digest, m.limit, m.template = Digest(wasm), pages*PageSize, newTemplate(info.Template)
 	return m, nil
 }
 
 // prepare checks a module and adds the fuel meter: nothing unmetered is compiled.
-func prepare(wasm []byte, pages uint32, spec *scan.Spec) (metered []byte, err error) {
+func prepare(wasm []byte, pages uint32, opts Options) (metered []byte, info *meter.Info, err error) {
+	spec := opts.Spec
 	if spec == nil || spec.Digest != Digest(wasm) {
 		if spec, err = scan.Read(wasm, scan.DefaultLimits()); err != nil {
-			return nil, &StageError{StageScan, err}
+			return nil, nil, &StageError{StageScan, err}
 		}
 	}
 	if spec.Memory != nil && spec.Memory.Min > pages {
-		return nil, &StageError{StagePolicy, fmt.Errorf("the module begins with %d bytes of memory, the limit is %d",
+		return nil, nil, &StageError{StagePolicy, fmt.Errorf("the module begins with %d bytes of memory, the limit is %d",
 			uint64(spec.Memory.Min)*PageSize, uint64(pages)*PageSize)}
 	}
-	if metered, _, err = meter.Rewrite(wasm, meter.Options{}); err != nil {
-		return nil, &StageError{StageMeter, err}
+	if metered, info, err = meter.Rewrite(wasm, meter.Options{Template: opts.Template}); err != nil {
+		return nil, nil, &StageError{StageMeter, err}
 	}
-	return metered, nil
+	return metered, info, nil
 }
 
 // build makes the runtime of a module and compiles the module in it. Code that the

@@ -30,6 +30,8 @@ type Instance struct {
 	entered context.Context
 	memory  *Memory
 	module  *Module
+	random  *randomSource // what a first instance drew when it started; nil otherwise
+	called  bool
 	closed  bool
 }
 
@@ -44,13 +46,28 @@ var (
 
 // Instantiate makes an instance and runs its start functions. Ending ctx ends them,
 // wherever they are: in a loop, in a call tree, or asleep (cfg's Nanosleep is
-// replaced for that).
+// replaced for that). The instances of a template draw random numbers from the
+// system, whatever cfg says.
 //
 // # Errors
 //
 // What the start functions ended with ([ExitCode], [Interrupted], else a trap), a
 // [PanicError], or what does not link.
-func (m *Module) Instantiate(ctx context.Context, cfg wazero.ModuleConfig) (_ *Instance, err error) {
+func (m *Module) Instantiate(ctx context.Context, cfg wazero.ModuleConfig) (*Instance, error) {
+	if m.template == nil {
+		return m.instantiate(ctx, cfg, nil)
+	}
+	random := &randomSource{}
+	i, err := m.instantiate(ctx, cfg.WithRandSource(random), m.template.start)
+	if err != nil {
+		return nil, err
+	}
+	random.sealed, i.random = true, random
+	return i, nil
+}
+
+// instantiate makes an instance whose memory begins with start, unless that is nil.
+func (m *Module) instantiate(ctx context.Context, cfg wazero.ModuleConfig, start *image) (_ *Instance, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -58,7 +75,9 @@ func (m *Module) Instantiate(ctx context.Context, cfg wazero.ModuleConfig) (_ *I
 		return nil, ErrClosed
 	}
 	i := &Instance{module: m}
-	ctx, i.memory = memoryFor(ctx, m.limit)
+	if ctx, i.memory, err = memoryFor(ctx, m.limit, start); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			i.memory.Free()
@@ -103,6 +122,7 @@ func (i *Instance) Call(ctx context.Context, f api.Function, stack []uint64) (er
 	case i.entered != nil:
 		return ErrBusy
 	}
+	i.called = true
 	ctx = i.enter(ctx)
 	defer i.leave()
 	defer recovered(&err)

@@ -16,6 +16,7 @@ type Memory struct {
 	most    atomic.Uint64
 	refused atomic.Bool
 	limit   uint64 // bytes
+	least   uint64 // what it begins with
 	bytes   []byte
 	unmap   func()
 }
@@ -37,26 +38,38 @@ func WithMemory(ctx context.Context, m *Memory) context.Context {
 	return context.WithValue(ctx, memoryKey{}, m)
 }
 
-// memoryFor returns the memory for a new instance, and the context that has wazero
-// use it.
-func memoryFor(ctx context.Context, limit uint64) (context.Context, *Memory) {
+// memoryFor returns the memory for a new instance, which begins with start unless
+// that is nil, and the context that has wazero use it.
+func memoryFor(ctx context.Context, limit uint64, start *image) (context.Context, *Memory, error) {
 	m, ok := ctx.Value(memoryKey{}).(*Memory)
 	if !ok {
 		m = &Memory{}
 	}
 	m.limit = limit
-	return experimental.WithMemoryAllocator(ctx, m), m
+	if start != nil {
+		var err error
+		if m.bytes, m.unmap, err = start.reserve(limit); err != nil {
+			return ctx, nil, err
+		}
+		m.least = start.size
+	}
+	return experimental.WithMemoryAllocator(ctx, m), m, nil
 }
 
 // Allocate implements [experimental.MemoryAllocator]. The limit that wazero knows is
 // the module's own: the node's is kept here, so that what was refused is known.
 func (m *Memory) Allocate(_, declared uint64) experimental.LinearMemory {
-	m.bytes, m.unmap = reserve(min(declared, m.limit))
+	declared = min(declared, m.limit)
+	if m.bytes == nil {
+		m.bytes, m.unmap = reserve(declared)
+	}
+	m.bytes = m.bytes[:declared]
 	return m
 }
 
 // Reallocate implements [experimental.LinearMemory].
 func (m *Memory) Reallocate(size uint64) []byte {
+	size = max(size, m.least)
 	if size > uint64(len(m.bytes)) {
 		m.refused.Store(true)
 		return nil

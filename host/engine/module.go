@@ -22,9 +22,10 @@ type Module struct {
 	engine   *Engine
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
-	limit    uint64 // of an instance's memory, in bytes
-	digest   string // of what was given to Compile
-	code     string // of what was compiled
+	limit    uint64    // of an instance's memory, in bytes
+	digest   string    // of what was given to Compile
+	code     string    // of what was compiled
+	template *template // nil: its instances begin each for itself
 	closed   atomic.Bool
 }
 
@@ -38,6 +39,9 @@ func (m *Module) Close(ctx context.Context) error {
 		return nil
 	}
 	err := m.runtime.Close(ctx)
+	if m.template != nil {
+		m.template.start.close()
+	}
 	if m.compiled != nil {
 		err = errors.Join(err, m.compiled.Close(ctx))
 	}

@@ -15,6 +15,7 @@ type pass struct {
 	pieces *pieces // nil until needed
 
 	namesSegments bool // an instruction names a data segment
+	changesTables bool // one changes a table
 
 	walker wasmbin.Walker
 	points points
@@ -60,10 +61,20 @@ func (p *pass) function(i int) error {
 		default:
 			p.code.raw(w.Bytes())
 		}
-		p.namesSegments = p.namesSegments || w.Op == wasmbin.OpMemoryInit || w.Op == wasmbin.OpDataDrop
+		p.note(w.Op)
 	}
 	p.edit.SetBody(i, append([]byte(nil), p.code.b...))
 	return w.Err()
+}
+
+// note remembers what an instruction does to the module's state.
+func (p *pass) note(op wasmbin.Op) {
+	switch op {
+	case wasmbin.OpMemoryInit, wasmbin.OpDataDrop:
+		p.namesSegments = true
+	case wasmbin.OpTableSet, wasmbin.OpTableInit, wasmbin.OpTableCopy, wasmbin.OpTableGrow, wasmbin.OpTableFill:
+		p.changesTables = true
+	}
 }
 
 // loop writes the head of a loop.

@@ -9,7 +9,7 @@ import (
 // Version changes whenever the same module is rewritten differently, or the
 // meaning of the import changes. It belongs into the key of every cache of
 // compiled code.
-const Version = "1"
+const Version = "2"
 
 // The import that a metered module has. It is of type () -> i32; the result is the
 // fuel until the next call.
@@ -27,6 +27,10 @@ type Options struct {
 	// close together are joined, which halves the time that an instance of a Go
 	// program takes to make.
 	KeepSegments bool
+
+	// Template asks for a module whose instances can be copies of one: see
+	// [Template].
+	Template bool
 }
 
 // Info says what [Rewrite] did.
@@ -38,6 +42,10 @@ type Info struct {
 	Bulk                    int // instructions charged by length
 	SegmentsIn, SegmentsOut int // data segments
 	Dropped                 int // custom sections
+
+	// Template is set when one was asked for and can be had, NoTemplate when not.
+	Template   *Template
+	NoTemplate error
 }
 
 // Rewrite returns the module with fuel metering. It returns an error of type
@@ -65,7 +73,10 @@ func Rewrite(b []byte, opts Options) ([]byte, *Info, error) {
 			return nil, nil, err
 		}
 	}
-	if !opts.KeepSegments && !p.namesSegments {
+	if opts.Template {
+		info.Template, info.NoTemplate = p.template(m)
+	}
+	if info.Template == nil && !opts.KeepSegments && !p.namesSegments {
 		p.edit.SetSegments(joinSegments(m))
 	}
 	p.edit.LimitTables(m.Limits().TableElements)

@@ -179,6 +179,6 @@ func TestATableCannotGrowBeyondTheLimit(t *testing.T) {
 }
 
 func TestTheVersionAndNamesAreOnesThatCachesMayRelyOn(t *testing.T) {
-	require.Equal(t, "1", meter.Version)
+	require.Equal(t, "2", meter.Version)
 	require.Equal(t, "wasmnode:meter/v1 yield", meter.ImportModule+" "+meter.ImportFunc)
 }

@@ -36,11 +36,24 @@ type FS struct {
 
 // Open opens a host directory. The error is the operating system's.
 func Open(dir string, readOnly bool) (*FS, error) {
-	root, err := os.OpenRoot(dir)
+	root, err := openRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	return newFS(root, readOnly), nil
+}
+
+// openRoot opens a directory whose place is the operator's. Opening what is none may
+// wait for ever: a FIFO does until somebody writes to it.
+func openRoot(dir string) (*os.Root, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, &os.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}
+	}
+	return os.OpenRoot(dir)
 }
 
 // OpenWithin opens the directory rest of a host directory, and refuses one that lies
@@ -59,7 +72,7 @@ func newFS(root *os.Root, readOnly bool) *FS {
 }
 
 func openWithin(dir, rest string) (*os.Root, error) {
-	base, err := os.OpenRoot(dir)
+	base, err := openRoot(dir)
 	if err != nil || filepath.Clean(rest) == "." {
 		return base, err
 	}
@@ -92,6 +105,13 @@ func (f *FS) Close() error {
 		_ = file.Close()
 	}
 	return f.root.Close()
+}
+
+// OpenFiles returns how many files and directories the guest has open.
+func (f *FS) OpenFiles() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.open)
 }
 
 // add counts an open file, unless there are too many.
