@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,8 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/host/internal/modtest"
+	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // endless are the ways to stay in a call for good, as bodies of an operation. Those
@@ -125,38 +129,77 @@ func TestTheCollectorIsNotHeldByASpinningGuest(t *testing.T) {
 	require.Less(t, pauses[len(pauses)/2], 100*time.Millisecond, "%v", pauses)
 }
 
+// spinner is a WASI command that runs until it is killed.
+func spinner() []byte {
+	return (&modtest.Module{Pages: 1, Funcs: []modtest.Func{{Export: "_start", Body: modtest.Loop()}}}).Bytes()
+}
+
+// While each hostile guest does its worst, a neighbour serves and a task runs on.
 func TestOthersDoNotNoticeAHostilePlugin(t *testing.T) {
 	w := newWorld(t, host.Limits{Instances: 2})
-	hostile := w.ready(t, staying(endless[0].body), host.Grants{})
 	good := w.ready(t, guest(nil, map[string][]byte{abi.OpDriverFingerprint: echo()}).Bytes(), host.Grants{})
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() { _, _ = hostile.Call(ctx, abi.OpDriverFingerprint, nil, nil) })
+	task := taskScope(t)
+	put(t, task.Config.Directories.Task, "local/app.wasm", spinner())
+	code, _ := told(t, started(t, w, task, host.WasmGrant{}, &wasmnodev1.WasmStartRequest{Module: "local/app.wasm"}))
+	require.Zero(t, code)
+
+	bodies := map[string][]byte{}
+	for _, e := range endless {
+		bodies[e.name] = e.body
 	}
-	for range 50 {
-		out, err := good.Call(t.Context(), abi.OpDriverFingerprint, []byte("x"), nil)
-		require.NoError(t, err)
-		require.Equal(t, "x", string(out))
+	for _, f := range faults {
+		bodies[f.name] = f.body
 	}
-	cancel()
-	wg.Wait()
+	for name, body := range bodies {
+		t.Run(name, func(t *testing.T) {
+			hostile := w.ready(t, staying(body), host.Grants{})
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() { _, _ = hostile.Call(ctx, abi.OpDriverFingerprint, []byte("hello"), nil) })
+			}
+			for range 10 {
+				out, err := good.Call(t.Context(), abi.OpDriverFingerprint, []byte("x"), nil)
+				require.NoError(t, err)
+				require.Equal(t, "x", string(out))
+			}
+			cancel()
+			wg.Wait()
+			running, err := w.workloads.List(t.Context())
+			require.NoError(t, err)
+			require.Len(t, running, 1)
+			require.Equal(t, workload.Running, running[0].State)
+		})
+	}
+	require.NoError(t, w.workloads.Stop(t.Context(), task.Config.Id, "SIGKILL", 0))
 }
 
 // Plugins are replaced for as long as the node runs: nothing of the old ones stays.
 func TestReplacingAPluginLeavesNothingBehind(t *testing.T) {
-	const rounds = 200
+	rounds := 200
+	if os.Getenv("WASMNODE_SOAK") != "" {
+		rounds = 2000
+	}
+	small := guest(nil, map[string][]byte{abi.OpDriverFingerprint: echo(), abi.OpDriverStartTask: modtest.Unreachable}).Bytes()
+	t.Run("small", func(t *testing.T) { replaceMany(t, small, rounds) })
+	if !testing.Short() {
+		t.Run("Go", func(t *testing.T) { replaceMany(t, guestbuild.Plugin(t, "guest-examples/drivers/mock"), rounds/20) })
+	}
+}
+
+// replaceMany loads, uses and releases a plugin so many times.
+func replaceMany(t *testing.T, wasm []byte, rounds int) {
 	w := newWorld(t, host.Limits{})
 	dir := t.TempDir()
 	round := func() {
-		p, err := w.Load(t.Context(), guest(nil, map[string][]byte{abi.OpDriverFingerprint: echo(), abi.OpDriverStartTask: modtest.Unreachable}).Bytes())
+		p, err := w.Load(t.Context(), wasm)
 		require.NoError(t, err)
-		require.NoError(t, p.Configure(t.Context(), host.Grants{FS: host.FSGrant{ReadOnly: []string{dir}}}, nil))
+		require.NoError(t, p.Configure(t.Context(), host.Grants{FS: host.FSGrant{ReadOnly: []string{dir}}}, []byte("{}")))
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
 				for range 3 {
-					_, _ = p.Call(context.Background(), abi.OpDriverFingerprint, []byte("x"), nil)
+					_, _ = p.Call(context.Background(), abi.OpDriverFingerprint, nil, nil)
 					_, _ = p.Call(context.Background(), abi.OpDriverStartTask, nil, nil)
 				}
 			})
@@ -170,27 +213,38 @@ func TestReplacingAPluginLeavesNothingBehind(t *testing.T) {
 	for range 5 {
 		round()
 	}
-	goroutines, files, mappings := held(t)
+	before := held(t)
 	for range rounds {
 		round()
 	}
-	g, f, m := held(t)
-	require.LessOrEqual(t, g, goroutines)
-	require.LessOrEqual(t, f, files)
-	require.Less(t, m, mappings+rounds/4, "executable mappings")
+	after := held(t)
+	require.LessOrEqual(t, after.goroutines, before.goroutines)
+	require.LessOrEqual(t, after.files, before.files)
+	require.LessOrEqual(t, after.executable, before.executable+2, "executable mappings")
+	require.Less(t, after.resident, before.resident+32<<10, "KiB of resident memory")
 }
 
-// held returns what the process holds: goroutines, file descriptors and executable
-// mappings. The engine frees code by finalizers, so that it takes two collections.
-func held(t *testing.T) (goroutines, files, mappings int) {
+// holdings are what the process holds.
+type holdings struct{ goroutines, files, executable, resident int }
+
+// held returns what the process holds, garbage excepted. The engine frees code by
+// finalizers, so that it takes more than one collection.
+func held(t *testing.T) (h holdings) {
 	t.Helper()
 	for range 3 {
 		runtime.GC()
 		time.Sleep(10 * time.Millisecond) // for the finalizers' goroutine
 	}
+	debug.FreeOSMemory()
 	entries, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)
 	maps, err := os.ReadFile("/proc/self/maps")
 	require.NoError(t, err)
-	return runtime.NumGoroutine(), len(entries), strings.Count(string(maps), " r-xp ")
+	status, err := os.ReadFile("/proc/self/status")
+	require.NoError(t, err)
+	_, rss, _ := strings.Cut(string(status), "VmRSS:")
+	h.resident, err = strconv.Atoi(strings.Fields(rss)[0])
+	require.NoError(t, err)
+	h.goroutines, h.files, h.executable = runtime.NumGoroutine(), len(entries), strings.Count(string(maps), " r-xp ")
+	return h
 }
