@@ -55,12 +55,17 @@ const (
 	OpDeviceConfigure   = "device_configure"
 	OpDeviceFingerprint = "device_fingerprint"
 	OpDeviceReserve     = "device_reserve"
+	OpDeviceRelease     = "device_release"
 	OpDeviceStats       = "device_stats"
 )
 
 // RequiredDriverOps are the operations without which a driver is refused; for the
 // others the host has a default where the task has a workload.
 var RequiredDriverOps = []string{OpDriverDescribe, OpDriverConfigure, OpDriverFingerprint, OpDriverStartTask}
+
+// RequiredDeviceOps are the operations without which a device plugin is refused: the
+// others are not missed, it has no figures or nothing to free.
+var RequiredDeviceOps = []string{OpDeviceDescribe, OpDeviceConfigure, OpDeviceFingerprint, OpDeviceReserve}
 
 // ExportInitialize is the WASI reactor's initialiser, called once per instance
 // before any operation when a plugin exports it.
