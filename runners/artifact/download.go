@@ -1,0 +1,111 @@
+package artifact
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	getter "github.com/hashicorp/go-getter/v2"
+)
+
+// download gets the source into the stage and gives the path of the file or tree there.
+func (s *source) download(ctx context.Context, stage string, limits Limits) (string, error) {
+	left := &allowance{bytes: limits.Bytes, what: "download"}
+	transport := &metered{left: left, next: &http.Transport{
+		Proxy:             http.ProxyFromEnvironment,
+		DisableKeepAlives: true,                                        // nothing of it outlives the download
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: s.insecure}, //nolint:gosec // the job asks for it by name
+	}}
+	client := &getter.Client{
+		Getters: []getter.Getter{
+			&getter.HttpGetter{
+				Client: &http.Client{Transport: transport}, Header: s.header,
+				DoNotCheckHeadFirst: true, XTerraformGetDisabled: true,
+			},
+			&gitGetter{stage: stage, limits: limits},
+		},
+		Decompressors:   map[string]getter.Decompressor{"": nil}, // unpacking is ours, as it is bounded
+		DisableSymlinks: true,
+	}
+	req := &getter.Request{Src: s.url.String(), Dst: filepath.Join(stage, "file"), GetMode: getter.ModeFile}
+	if s.git {
+		req.Src, req.Dst, req.GetMode = "git::"+req.Src, filepath.Join(stage, "tree"), getter.ModeDir
+	}
+	if _, err := client.Get(ctx, req); err != nil {
+		return "", downloadError(err)
+	}
+	return req.Dst, nil
+}
+
+// downloadError says in one line, without the address and what is secret in it, what
+// failed.
+func downloadError(err error) error {
+	if errors.Is(err, ErrRefused) {
+		return err
+	}
+	var sum *getter.ChecksumError
+	if errors.As(err, &sum) {
+		return fmt.Errorf("checksum does not match: want %s, got %s", hex.EncodeToString(sum.Expected), hex.EncodeToString(sum.Actual))
+	}
+	var where *url.Error
+	if errors.As(err, &where) {
+		err = where.Err
+	}
+	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
+}
+
+// metered counts what is read of all answers together.
+type metered struct {
+	left *allowance
+	next http.RoundTripper
+}
+
+func (m *metered) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := m.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = &meteredBody{ReadCloser: resp.Body, left: m.left}
+	return resp, nil
+}
+
+type meteredBody struct {
+	io.ReadCloser
+	left *allowance
+}
+
+func (b *meteredBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if over := b.left.take(int64(n)); over != nil {
+		return n, over
+	}
+	return n, err
+}
+
+// allowance is what may still be read or written. It belongs to one goroutine.
+type allowance struct {
+	bytes int64
+	files int64
+	what  string
+}
+
+func (a *allowance) take(n int64) error {
+	if a.bytes -= n; a.bytes < 0 {
+		return fmt.Errorf("%w: %s: it is larger than the bytes allowed", ErrRefused, a.what)
+	}
+	return nil
+}
+
+func (a *allowance) takeFile() error {
+	if a.files--; a.files < 0 {
+		return fmt.Errorf("%w: %s: it has more files than allowed", ErrRefused, a.what)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package artifact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/runners/allocdir"
+)
+
+// ErrRefused is what an error is that trying again does not mend: the block asks for
+// what is not done, or what it names holds what is not written.
+var ErrRefused = errors.New("refused")
+
+// Limits bound the fetching of one artifact. A zero field means its default, never
+// "unlimited".
+type Limits struct {
+	// Bytes bounds what is downloaded, and again what is written; default 10 GiB.
+	Bytes int64
+	// Files bounds the files, directories and links that are written; default 4096,
+	// Nomad's for archives.
+	Files int64
+	// Time bounds all of it; default 30 min, Nomad's for a download.
+	Time time.Duration
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Bytes <= 0 {
+		l.Bytes = 10 << 30
+	}
+	if l.Files <= 0 {
+		l.Files = 4096
+	}
+	if l.Time <= 0 {
+		l.Time = 30 * time.Minute
+	}
+	return l
+}
+
+// Request says what to fetch and where to.
+type Request struct {
+	// Artifact is the block, its references replaced.
+	Artifact *api.TaskArtifact
+	// Dir is the task's directory, which is built.
+	Dir *allocdir.TaskDir
+	// Owner is who is to own what is written; nil: the agent.
+	Owner  *Owner
+	Limits Limits
+}
+
+// Owner is a user by number.
+type Owner struct{ UID, GID int }
+
+// stageName is the directory, in a task's own, that downloads are kept in until they are
+// known to be good.
+const stageName = ".artifact"
+
+// Fetch downloads an artifact and writes it to its destination. Files that are there are
+// replaced, others stay. One artifact of a task is fetched at a time. An error is
+// [ErrRefused] if trying again does not help. What was written before it stays.
+func Fetch(ctx context.Context, req Request) error {
+	src, err := parse(req.Artifact)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	if err := req.Dir.Contains(src.dest); err != nil {
+		return fmt.Errorf("%w: destination %w", ErrRefused, err)
+	}
+	limits := req.Limits.withDefaults()
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, fmt.Errorf("not done within %v", limits.Time))
+	defer cancel()
+
+	stage := filepath.Join(req.Dir.Path, stageName)
+	if err := os.RemoveAll(stage); err != nil { // an earlier agent's
+		return err
+	}
+	if err := os.Mkdir(stage, 0o700); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(stage) }() // what stays goes with the next one, or the task
+	got, err := src.download(ctx, stage, limits)
+	if err != nil {
+		return plain(ctx, err)
+	}
+	return plain(ctx, src.write(ctx, got, req, limits))
+}
+
+// plain puts the reason why a context ended in the place of what broke because of it.
+func plain(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
