@@ -14,15 +14,6 @@ import (
 	"github.com/wasmnode/wasmnode/host/scan"
 )
 
-// Kind is what a plugin is for.
-type Kind string
-
-// The kinds.
-const (
-	KindDriver Kind = "driver"
-	KindDevice Kind = "device"
-)
-
 // Spec is what a plugin's file says of itself, read without running any of it: the
 // same on every machine.
 type Spec struct {
@@ -88,20 +79,15 @@ func (s *Spec) check() error {
 // checkKind decides what the plugin is for, and that it has what that needs.
 func (s *Spec) checkKind() error {
 	has := func(op string) bool { return slices.Contains(s.Operations, op) }
-	required := abi.RequiredDriverOps
+	s.Kind = kindOf(s.Operations)
 	switch {
 	case s.IsCommand:
 		return errors.New("a WASI command (it exports _start), not a plugin: build a reactor (in Go: -buildmode=c-shared; in C: -mexec-model=reactor)")
-	case has(abi.OpDriverDescribe):
-		s.Kind = KindDriver
-	case has(abi.OpDeviceDescribe):
-		s.Kind = KindDevice
-		required = deviceOps
-	default:
+	case s.Kind == "":
 		return fmt.Errorf("not a plugin: it exports neither %s nor %s", abi.OpDriverDescribe, abi.OpDeviceDescribe)
 	}
 	var missing []string
-	for _, op := range required {
+	for _, op := range s.Kind.required() {
 		if !has(op) {
 			missing = append(missing, op)
 		}
@@ -231,14 +217,3 @@ func scanTypes(types []api.ValueType) []scan.ValType {
 	}
 	return out
 }
-
-var (
-	driverOps = []string{
-		abi.OpDriverDescribe, abi.OpDriverConfigure, abi.OpDriverFingerprint, abi.OpDriverStartTask,
-		abi.OpDriverRecoverTask, abi.OpDriverWaitTask, abi.OpDriverStopTask, abi.OpDriverSignalTask,
-		abi.OpDriverDestroyTask, abi.OpDriverInspectTask, abi.OpDriverTaskStats, abi.OpDriverExecTask,
-	}
-	deviceOps = []string{
-		abi.OpDeviceDescribe, abi.OpDeviceConfigure, abi.OpDeviceFingerprint, abi.OpDeviceReserve, abi.OpDeviceStats,
-	}
-)

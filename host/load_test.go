@@ -107,12 +107,12 @@ func badFiles() []badFile {
 		{"the meter's import", imports("wasmnode:meter/v1", "yield", modtest.Type{Results: []byte{modtest.I32}}), engine.StagePolicy},
 		{"too much memory", changed(func(m *modtest.Module) { m.Pages = 3000 }), engine.StagePolicy},
 		{"body of the wrong type", op(abi.OpDriverConfigure, func(f *modtest.Func) { f.Body = nil }), engine.StageCompile},
-		{"device plugin", changed(func(m *modtest.Module) {
-			for _, name := range []string{abi.OpDeviceDescribe, abi.OpDeviceConfigure, abi.OpDeviceFingerprint, abi.OpDeviceReserve, abi.OpDeviceStats} {
+		{"device plugin that cannot reserve", changed(func(m *modtest.Module) {
+			for _, name := range []string{abi.OpDeviceDescribe, abi.OpDeviceConfigure, abi.OpDeviceFingerprint, abi.OpDeviceStats} {
 				m.Funcs = append(m.Funcs, modtest.Func{Export: name, Type: modtest.Operation, Body: answer(0, 0)})
 			}
 			m.Funcs = m.Funcs[4:]
-		}), engine.StageDescribe},
+		}), engine.StagePolicy},
 		{"describe traps", describe(modtest.Unreachable), engine.StageDescribe},
 		{"describe loops", describe(modtest.Loop(), modtest.I32Const(0)), engine.StageDescribe},
 		{"describe exits", describe(modtest.I32Const(3), modtest.Call(fnExit), modtest.I32Const(0)), engine.StageDescribe},

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/hashicorp/go-version"
 	"golang.org/x/time/rate"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host/engine"
 )
@@ -73,7 +71,8 @@ func (p *Plugin) Spec() *Spec { return p.spec }
 // Digest identifies the exact file.
 func (p *Plugin) Digest() string { return p.spec.Digest }
 
-// Description is what the plugin said of itself; read-only.
+// Description is what the plugin said of itself; read-only. A device plugin's has a
+// name, a version and the schema of its configuration.
 func (p *Plugin) Description() *wasmnodev1.DriverDescribeResponse { return p.description }
 
 // Has reports whether the plugin exports an operation. One that it exports and
@@ -87,13 +86,9 @@ var validName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
 func (p *Plugin) describe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.host.cfg.Limits.DescribeTime, errTooSlow)
 	defer cancel()
-	op := abi.OpDriverDescribe
-	if p.spec.Kind == KindDevice {
-		return errors.New("this node has no use for device plugins yet")
-	}
 	p.description = &wasmnodev1.DriverDescribeResponse{} // it has no name yet
-	answer := &wasmnodev1.DriverDescribeResponse{}
-	if err := Invoke(ctx, p, op, &wasmnodev1.DriverDescribeRequest{HostVersion: p.host.cfg.Version}, answer, nil); err != nil {
+	answer, err := p.askDescription(ctx)
+	if err != nil {
 		return err
 	}
 	// What was instantiated without grants must not serve with them.

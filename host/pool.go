@@ -142,7 +142,8 @@ func (p *pool) put(ctx context.Context, inst *instance, whole bool) {
 
 // try makes an instance and keeps it: it fails when the plugin cannot be set up.
 func (p *pool) try(ctx context.Context) error {
-	return p.use(ctx, abi.OpDriverConfigure, func(context.Context, *instance) (bool, error) { return true, nil })
+	op, _ := p.plugin.spec.Kind.configuration(nil)
+	return p.use(ctx, op, func(context.Context, *instance) (bool, error) { return true, nil })
 }
 
 // drain closes the instances at rest; those at work are closed when they are done.
@@ -192,8 +193,8 @@ func (p *pool) make(ctx context.Context, era int) (_ *instance, err error) {
 		return nil, p.plugin.fault(ctx, c, inst, err)
 	}
 	if settings != nil {
-		request := &wasmnodev1.DriverConfigureRequest{Config: settings.config}
-		if _, _, err := p.plugin.callInstance(ctx, inst, abi.OpDriverConfigure, marshal(request), nil); err != nil {
+		op, request := p.plugin.spec.Kind.configuration(settings.config)
+		if _, _, err := p.plugin.callInstance(ctx, inst, op, marshal(request), nil); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,52 @@
+package host_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/host/internal/modtest"
+)
+
+// deviceGuest is a device plugin named "gadget" that echoes what it is asked to
+// reserve, and whose configuration decides with an answer.
+func deviceGuest(configure []byte) []byte {
+	m := guest(mustMarshal(&wasmnodev1.DeviceDescribeResponse{Name: "gadget", Version: "1.0.0", PluginConfigSchema: "{}"}), nil)
+	m.Funcs = nil
+	for op, body := range map[string][]byte{
+		abi.OpDeviceDescribe:    answer(messageAt, len(m.Data[1].Bytes)),
+		abi.OpDeviceConfigure:   configure,
+		abi.OpDeviceFingerprint: answer(0, 0),
+		abi.OpDeviceReserve:     echo(),
+	} {
+		m.Funcs = append(m.Funcs, modtest.Func{Export: op, Type: modtest.Operation, Locals: 2, Body: body})
+	}
+	return m.Bytes()
+}
+
+func TestADevicePluginIsDescribedConfiguredAndCalled(t *testing.T) {
+	w := newWorld(t, host.Limits{})
+	p := w.ready(t, deviceGuest(answer(0, 0)), host.Grants{})
+	require.Equal(t, host.KindDevice, p.Spec().Kind)
+	require.Equal(t, "gadget", p.Name())
+	require.JSONEq(t, "{}", p.Description().PluginConfigSchema)
+
+	request := &wasmnodev1.DeviceReserveRequest{DeviceIds: []string{"a"}, User: &wasmnodev1.DeviceUser{AllocId: "b"}}
+	echoed := &wasmnodev1.DeviceReserveRequest{}
+	require.NoError(t, host.Invoke(t.Context(), p, abi.OpDeviceReserve, request, echoed, nil))
+	require.Equal(t, request.DeviceIds, echoed.DeviceIds)
+	err := host.Invoke(t.Context(), p, abi.OpDeviceRelease, &wasmnodev1.DeviceReleaseRequest{}, &wasmnodev1.DeviceReleaseResponse{}, nil)
+	require.Equal(t, abi.Unimplemented, abi.CodeOf(err), "an operation that it does not export")
+}
+
+func TestADevicePluginThatBreaksOnItsConfigurationIsNotReady(t *testing.T) {
+	w := newWorld(t, host.Limits{})
+	p := w.load(t, deviceGuest(modtest.Unreachable))
+	err := p.Configure(t.Context(), host.Grants{}, []byte("{}"))
+	var fault *host.FaultError
+	require.ErrorAs(t, err, &fault)
+	require.Equal(t, abi.OpDeviceConfigure, fault.Op)
+}
