@@ -44,6 +44,9 @@ type Options struct {
 	HTTPAddr    string // HOST:PORT
 	LogLevel    string
 	LogOutput   io.Writer
+	// Ready, unless it is nil, is called once: when the API answers, with its
+	// HOST:PORT.
+	Ready func(address string)
 }
 
 // Run runs an agent until ctx is done. It returns when nothing of it is left.
@@ -71,7 +74,7 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("http: %w: choose another address with -http-addr", err)
 	}
 	defer listener.Close()
-	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, address: listener.Addr().String()}
+	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, address: listener.Addr().String(), ready: o.Ready}
 	defer a.close()
 	if err := a.open(); err != nil {
 		return err
@@ -85,6 +88,7 @@ type agent struct {
 	dev     bool
 	logger  hclog.Logger
 	address string
+	ready   func(address string) // or nil
 
 	state     state.DB
 	server    *server.Server
@@ -201,6 +205,9 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 	ready := func() {
 		web = a.serve(listener, cancel)
 		a.logger.Info("agent is ready", "http_addr", a.address, "node_id", a.node.ID(), "plugin_dir", a.cfg.PluginDir, "data_dir", a.cfg.DataDir)
+		if a.ready != nil {
+			a.ready(a.address)
+		}
 	}
 	err = a.node.Run(ctx, ready)
 	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
@@ -231,6 +238,7 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 			ControlPlane: a.server,
 			Node:         clientAPI{a.node},
 			Plugins:      pluginsAPI{a.catalog},
+			Metrics:      newMetrics(a.catalog.Status, a.server),
 			Agent: api.AgentInfo{
 				NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,
 				Datacenter: a.cfg.Datacenter, Version: Version, Address: a.address,

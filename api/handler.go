@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // maxBody bounds a request's body: 10 MiB, far above any job that a person wrote.
@@ -22,6 +23,7 @@ type Config struct {
 	ControlPlane ControlPlane
 	Node         Node
 	Plugins      Plugins
+	Metrics      prometheus.Gatherer
 	Agent        AgentInfo
 }
 
@@ -51,6 +53,7 @@ func Handler(cfg Config) http.Handler {
 	h.nodeRoutes()
 	h.clientRoutes()
 	h.agentRoutes()
+	h.metricRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
 	return h.recovering(h.mux)
 }
@@ -84,7 +87,14 @@ func (h *handler) recovering(next http.Handler) http.Handler {
 
 // get registers a read: GET, with Nomad's blocking semantics over a table.
 func (h *handler) get(pattern string, table string, read func(*http.Request, *query) (answer, error)) {
-	h.method(pattern, func(w http.ResponseWriter, r *http.Request) error {
+	h.method(pattern, h.blocking(table, read), http.MethodGet)
+}
+
+// blocking answers a read, once the index of what it found is above the client's. The
+// table's index is taken before the read: a change in between wakes the client again,
+// where an index taken after it would have it miss that change.
+func (h *handler) blocking(table string, read func(*http.Request, *query) (answer, error)) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		q, err := parseQuery(r)
 		if err != nil {
 			return err
@@ -109,7 +119,7 @@ func (h *handler) get(pattern string, table string, read func(*http.Request, *qu
 			}
 			h.ControlPlane.Wait(ctx, table, seen)
 		}
-	}, http.MethodGet)
+	}
 }
 
 // answer is what a read found.

@@ -14,7 +14,7 @@ func (h *handler) jobRoutes() {
 	h.get("/v1/jobs", tableJobs, h.listJobs)
 	h.put("/v1/jobs", h.registerJob)
 	h.put("/v1/validate/job", h.validateJob)
-	h.get("/v1/job/{rest...}", tableJobs, h.readJob)
+	h.method("/v1/job/{rest...}", h.readingJob(), http.MethodGet)
 	h.put("/v1/job/{rest...}", h.writeJob)
 	h.method("/v1/job/{rest...}", writing(h.deregisterJob), http.MethodDelete)
 }
@@ -94,14 +94,25 @@ func jobPath(r *http.Request) (id, verb string) {
 	return rest, ""
 }
 
+// readingJob answers reads of a job; what is read decides which table they wait for.
+func (h *handler) readingJob() func(http.ResponseWriter, *http.Request) error {
+	allocations := h.blocking(tableAllocations, h.jobAllocations)
+	evaluations := h.blocking(tableEvaluations, h.jobEvaluations)
+	job := h.blocking(tableJobs, h.readJob)
+	return func(w http.ResponseWriter, r *http.Request) error {
+		switch _, verb := jobPath(r); verb {
+		case "allocations":
+			return allocations(w, r)
+		case "evaluations":
+			return evaluations(w, r)
+		}
+		return job(w, r)
+	}
+}
+
 func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 	id, verb := jobPath(r)
 	switch verb {
-	case "allocations":
-		return h.jobAllocations(q, id), nil
-	case "evaluations":
-		evals := h.ControlPlane.JobEvaluations(q.namespace, id)
-		return answer{body: nonNil(evals), index: h.ControlPlane.Index(tableEvaluations)}, nil
 	case "deployment":
 		return answer{body: nil}, nil
 	case "deployments":
@@ -124,12 +135,18 @@ func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 	return answer{body: job, index: *job.ModifyIndex}, nil
 }
 
-func (h *handler) jobAllocations(q *query, id string) answer {
+func (h *handler) jobAllocations(r *http.Request, q *query) (answer, error) {
+	id, _ := jobPath(r)
 	stubs := []*api.AllocationListStub{}
 	for _, a := range h.ControlPlane.JobAllocations(q.namespace, id) {
 		stubs = append(stubs, allocationStub(a))
 	}
-	return answer{body: stubs, index: h.ControlPlane.Index(tableAllocations)}
+	return answer{body: stubs}, nil
+}
+
+func (h *handler) jobEvaluations(r *http.Request, q *query) (answer, error) {
+	id, _ := jobPath(r)
+	return answer{body: nonNil(h.ControlPlane.JobEvaluations(q.namespace, id))}, nil
 }
 
 func (h *handler) jobSubmission(r *http.Request, q *query, job *api.Job) (answer, error) {

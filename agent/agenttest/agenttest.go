@@ -1,0 +1,155 @@
+// Package agenttest starts whole agents for tests and benchmarks: every storey is the
+// real one, and so are the plugins.
+//
+// It is for tests only and must never know more of an agent than a user does: its
+// configuration, its directories and its HTTP API. Start reading at [Start].
+package agenttest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/agent"
+	"github.com/wasmnode/wasmnode/internal/guestbuild"
+)
+
+// patience is how long anything that a test waits for may take: far longer than it
+// does, for machines that do much else.
+const patience = time.Minute
+
+// Agent is an agent that runs.
+type Agent struct {
+	URL      string        // of the HTTP API
+	Client   *nomad.Client // Nomad's own, at that address
+	Programs string        // a directory that the driver "wasi" may run programs from
+}
+
+// Start starts an agent with some of the drivers of guest-examples/drivers, by their
+// directory, and returns when they are healthy. The agent ends with the test.
+func Start(t testing.TB, drivers ...string) *Agent {
+	t.Helper()
+	dir := t.TempDir()
+	a := &Agent{Programs: filepath.Join(dir, "programs")}
+	plugins := filepath.Join(dir, "plugins")
+	require.NoError(t, os.Mkdir(a.Programs, 0o700))
+	require.NoError(t, os.Mkdir(plugins, 0o700))
+	for _, name := range drivers {
+		write(t, plugins, name, guestbuild.Plugin(t, "guest-examples/drivers/"+name))
+	}
+	config := filepath.Join(dir, "node.hcl")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `plugin "wasi" {
+  grant {
+    wasm {
+      directories = [%q]
+    }
+  }
+}
+`, a.Programs), 0o600))
+	address := run(t, agent.Options{
+		ConfigPaths: []string{config}, DataDir: filepath.Join(dir, "data"), PluginDir: plugins,
+		HTTPAddr: "127.0.0.1:0", LogLevel: "error", LogOutput: t.Output(),
+	})
+	a.URL = "http://" + address
+	var err error
+	a.Client, err = nomad.NewClient(&nomad.Config{Address: a.URL})
+	require.NoError(t, err)
+	t.Cleanup(a.Client.Close)
+	return a
+}
+
+// run runs an agent until the test ends, and returns its address when it is ready.
+func run(t testing.TB, o agent.Options) (address string) {
+	t.Helper()
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	o.Ready = func(address string) { ready <- address }
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { ended <- agent.Run(ctx, o) }()
+	select {
+	case address = <-ready:
+	case err := <-ended:
+		cancel()
+		require.FailNow(t, "the agent did not start", "%v", err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	return address
+}
+
+// Program compiles a program of guest-examples/programs and returns its path, which
+// a task of the driver "wasi" may name as its module.
+func (a *Agent) Program(t testing.TB, name string) (path string) {
+	t.Helper()
+	return write(t, a.Programs, name, guestbuild.Program(t, "guest-examples/programs/"+name))
+}
+
+func write(t testing.TB, dir, name string, wasm []byte) (path string) {
+	t.Helper()
+	path = filepath.Join(dir, name+".wasm")
+	require.NoError(t, os.WriteFile(path, wasm, 0o600))
+	return path
+}
+
+// Job returns a batch job of one small task; what more it is, the caller sets.
+func Job(id, driver string, config map[string]any) *nomad.Job {
+	job := nomad.NewBatchJob(id, id, "global", 50)
+	task := nomad.NewTask("task", driver)
+	task.Config = config
+	cpu, memory := 1, 16
+	task.Resources = &nomad.Resources{CPU: &cpu, MemoryMB: &memory}
+	group := nomad.NewTaskGroup("group", 1).AddTask(task)
+	disk := 10
+	group.EphemeralDisk = &nomad.EphemeralDisk{SizeMB: &disk}
+	files, size := 2, 1
+	task.LogConfig = &nomad.LogConfig{MaxFiles: &files, MaxFileSizeMB: &size}
+	return job.AddTaskGroup(group)
+}
+
+// Await waits until every allocation of a job has a client status, and returns them.
+func (a *Agent) Await(t testing.TB, jobID, status string) []*nomad.AllocationListStub {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	q := (&nomad.QueryOptions{}).WithContext(ctx)
+	var seen string
+	for {
+		allocs, meta, err := a.Client.Jobs().Allocations(jobID, true, q)
+		require.NoError(t, err, "waiting for %s to be %s; seen last:\n%s", jobID, status, seen)
+		seen = describe(allocs)
+		if len(allocs) > 0 && all(allocs, status) {
+			return allocs
+		}
+		q.WaitIndex = meta.LastIndex
+	}
+}
+
+func all(allocs []*nomad.AllocationListStub, status string) bool {
+	for _, a := range allocs {
+		if a.ClientStatus != status {
+			return false
+		}
+	}
+	return true
+}
+
+func describe(allocs []*nomad.AllocationListStub) string {
+	var b strings.Builder
+	for _, a := range allocs {
+		fmt.Fprintln(&b, a.ID, a.DesiredStatus, a.ClientStatus, a.ClientDescription)
+		for name, task := range a.TaskStates {
+			for _, e := range task.Events {
+				fmt.Fprintln(&b, "   ", name, e.Type, e.DisplayMessage)
+			}
+		}
+	}
+	return b.String()
+}

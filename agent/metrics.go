@@ -1,0 +1,109 @@
+package agent
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/wasmnode/wasmnode/api"
+	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/managers"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// newMetrics returns what the node's metrics are gathered from.
+func newMetrics(plugins func() []managers.PluginStatus, refusals func() map[engine.Stage]uint64, plane api.ControlPlane) prometheus.Gatherer {
+	r := prometheus.NewRegistry()
+	r.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		pluginMetrics{plugins, refusals},
+		allocationMetrics{plane},
+	)
+	return r
+}
+
+// The plugins' metrics. Their labels are bounded by the number of files in the
+// plugin directory; a plugin that is replaced counts from zero.
+var (
+	pluginRefusals  = describe("wasmnode_plugin_refusals_total", "Files that were refused, by the stage that did.", "stage")
+	pluginState     = describe("wasmnode_plugin_state", "1 for the state that a plugin's file is in.", "file", "plugin", "state")
+	pluginCalls     = describe("wasmnode_plugin_calls_total", "Calls that entered the plugin.", "plugin")
+	pluginFaults    = describe("wasmnode_plugin_faults_total", "Calls that ended without an answer, by kind.", "plugin", "kind")
+	pluginDenied    = describe("wasmnode_plugin_denied_total", "Uses of a capability that were not granted.", "plugin")
+	pluginTime      = describe("wasmnode_plugin_guest_seconds_total", "Time in the plugin's own code.", "plugin")
+	pluginGap       = describe("wasmnode_plugin_longest_gap_seconds", "The longest time for which the plugin could not have been interrupted.", "plugin")
+	pluginInstances = describe("wasmnode_plugin_instances", "Instances that the plugin has now, by whether they are in a call.", "plugin", "at")
+	pluginMade      = describe("wasmnode_plugin_instances_total", "Instances that were made, by how they began.", "plugin", "as")
+)
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+type pluginMetrics struct {
+	status   func() []managers.PluginStatus
+	refusals func() map[engine.Stage]uint64
+}
+
+// Describe implements [prometheus.Collector].
+func (m pluginMetrics) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{pluginRefusals, pluginState, pluginCalls, pluginFaults, pluginDenied, pluginTime, pluginGap, pluginInstances, pluginMade} {
+		out <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (m pluginMetrics) Collect(out chan<- prometheus.Metric) {
+	for stage, n := range m.refusals() {
+		out <- prometheus.MustNewConstMetric(pluginRefusals, prometheus.CounterValue, float64(n), string(stage))
+	}
+	serves := map[string]bool{}
+	for _, p := range m.status() {
+		out <- prometheus.MustNewConstMetric(pluginState, prometheus.GaugeValue, 1, p.File, p.Name, string(p.State))
+		if p.Name == "" || p.State == managers.StateRejected || serves[p.Name] {
+			continue // two files may claim a name, and one of them has it
+		}
+		serves[p.Name] = true
+		collectPlugin(out, p)
+	}
+}
+
+func collectPlugin(out chan<- prometheus.Metric, p managers.PluginStatus) {
+	counter := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, append([]string{p.Name}, labels...)...)
+	}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{p.Name}, labels...)...)
+	}
+	s := p.Stats
+	counter(pluginCalls, float64(s.Calls))
+	for kind, n := range s.Faults {
+		counter(pluginFaults, float64(n), string(kind))
+	}
+	counter(pluginDenied, float64(s.Denied))
+	counter(pluginTime, s.GuestTime.Seconds())
+	gauge(pluginGap, s.LongestGap.Seconds())
+	gauge(pluginInstances, float64(s.AtRest), "rest")
+	gauge(pluginInstances, float64(s.AtWork), "work")
+	counter(pluginMade, float64(s.Instances-s.Copies), "first")
+	counter(pluginMade, float64(s.Copies), "copy")
+}
+
+// allocations is named as Nomad's client names it.
+var allocations = describe("nomad_client_allocations", "Allocations of the node, by client status.", "status")
+
+type allocationMetrics struct{ plane api.ControlPlane }
+
+// Describe implements [prometheus.Collector].
+func (m allocationMetrics) Describe(out chan<- *prometheus.Desc) { out <- allocations }
+
+// Collect implements [prometheus.Collector].
+func (m allocationMetrics) Collect(out chan<- prometheus.Metric) {
+	counts := map[structs.ClientStatus]int{structs.ClientPending: 0, structs.ClientRunning: 0, structs.ClientComplete: 0, structs.ClientFailed: 0, structs.ClientLost: 0}
+	for _, a := range m.plane.Allocations() {
+		counts[a.ClientStatus]++
+	}
+	for status, n := range counts {
+		out <- prometheus.MustNewConstMetric(allocations, prometheus.GaugeValue, float64(n), string(status))
+	}
+}
