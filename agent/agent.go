@@ -93,6 +93,7 @@ type agent struct {
 	state     state.DB
 	server    *server.Server
 	engine    *engine.Engine
+	host      *host.Host
 	workloads *wasi.Supervisor
 	catalog   *managers.Catalog
 	drivers   *managers.DriverManager
@@ -142,7 +143,7 @@ func (a *agent) open() (err error) {
 // openPlugins joins the host, the catalog and the driver manager, which need each
 // other: plugins report to the manager, which gets them from the catalog.
 func (a *agent) openPlugins() (err error) {
-	h := host.New(host.Config{
+	a.host = host.New(host.Config{
 		Logger:      a.logger.Named("plugin"),
 		Engine:      a.engine,
 		Workloads:   a.workloads,
@@ -153,7 +154,7 @@ func (a *agent) openPlugins() (err error) {
 	a.catalog, err = managers.NewCatalog(managers.CatalogConfig{
 		Dir:    a.cfg.PluginDir,
 		Logger: a.logger.Named("catalog"),
-		Loader: managers.HostLoader{Host: h, Grants: a.grants, Pinned: a.pinned},
+		Loader: managers.HostLoader{Host: a.host, Grants: a.grants, Pinned: a.pinned},
 	})
 	if err != nil {
 		return err
@@ -238,7 +239,7 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 			ControlPlane: a.server,
 			Node:         clientAPI{a.node},
 			Plugins:      pluginsAPI{a.catalog},
-			Metrics:      newMetrics(a.catalog.Status, a.server),
+			Metrics:      newMetrics(a.catalog.Status, a.host.Refusals, a.server),
 			Agent: api.AgentInfo{
 				NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,
 				Datacenter: a.cfg.Datacenter, Version: Version, Address: a.address,

@@ -2,6 +2,9 @@ package host
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -88,7 +91,12 @@ func orDefault[T comparable](v *T, d T) {
 
 // Host loads plugins. It is safe for concurrent use and holds nothing to close:
 // plugins are closed one by one, see [Plugin.Release].
-type Host struct{ cfg Config }
+type Host struct {
+	cfg Config
+
+	mu       sync.Mutex
+	refusals map[engine.Stage]uint64
+}
 
 // New returns a host.
 func New(cfg Config) *Host {
@@ -99,7 +107,7 @@ func New(cfg Config) *Host {
 	if cfg.OnRefresh == nil {
 		cfg.OnRefresh = func(string) {}
 	}
-	return &Host{cfg: cfg}
+	return &Host{cfg: cfg, refusals: map[engine.Stage]uint64{}}
 }
 
 // Load reads, checks, compiles and describes a plugin. Nothing is granted to it
@@ -110,6 +118,24 @@ func New(cfg Config) *Host {
 // An [engine.StageError] names the stage that refused the file. The context bounds
 // describing; reading and compiling are bounded by limits.
 func (h *Host) Load(ctx context.Context, wasm []byte) (*Plugin, error) {
+	p, err := h.load(ctx, wasm)
+	var refused *engine.StageError
+	if errors.As(err, &refused) {
+		h.mu.Lock()
+		h.refusals[refused.Stage]++
+		h.mu.Unlock()
+	}
+	return p, err
+}
+
+// Refusals returns how many files each stage has refused.
+func (h *Host) Refusals() map[engine.Stage]uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.refusals)
+}
+
+func (h *Host) load(ctx context.Context, wasm []byte) (*Plugin, error) {
 	spec, err := Inspect(wasm, h.cfg.Limits.FileBytes)
 	if err != nil {
 		return nil, err

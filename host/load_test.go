@@ -171,6 +171,11 @@ func TestABadFileIsRefusedInOneLine(t *testing.T) {
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(want), golden.String())
+	counted := map[engine.Stage]uint64{}
+	for _, f := range badFiles() {
+		counted[f.stage]++
+	}
+	require.Equal(t, counted, w.Refusals())
 }
 
 // stable leaves out of an error what time it was.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/host"
 )
 
 // loadsAtOnce bounds the files that are loaded, and held in memory, at the same
@@ -81,7 +83,8 @@ type identity struct {
 	name, version string
 	kind          PluginType
 	imported      []string
-	granted       func() []string // nil: nothing
+	granted       func() []string   // nil: nothing
+	stats         func() host.Stats // nil: none
 }
 
 // goneFile is a version whose file was removed while tasks use it.
@@ -193,6 +196,9 @@ func (i identity) status(path string) PluginStatus {
 	s.CapabilitiesImported = append(s.CapabilitiesImported, i.imported...)
 	if i.granted != nil {
 		s.CapabilitiesGranted = append(s.CapabilitiesGranted, i.granted()...)
+	}
+	if i.stats != nil {
+		s.Stats = i.stats()
 	}
 	return s
 }

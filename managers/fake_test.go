@@ -172,6 +172,7 @@ func (p *fakePlugin) Description() *wasmnodev1.DriverDescribeResponse {
 }
 
 func (p *fakePlugin) CapabilitiesImported() []string { return []string{abi.ModuleABI, abi.ModuleLog} }
+func (p *fakePlugin) Stats() host.Stats              { return host.Stats{} }
 func (p *fakePlugin) CapabilitiesGranted() []string  { return []string{abi.ModuleABI} }
 
 func (p *fakePlugin) Has(op string) bool {

@@ -61,6 +61,8 @@ func (p *hostPlugin) CapabilitiesImported() []string { return p.plugin.Spec().Ca
 
 func (p *hostPlugin) CapabilitiesGranted() []string { return p.plugin.Granted() }
 
+func (p *hostPlugin) Stats() host.Stats { return p.plugin.Stats() }
+
 func (p *hostPlugin) Has(op string) bool { return p.plugin.Has(op) }
 
 func (p *hostPlugin) Configure(ctx context.Context, config []byte) error {

@@ -218,7 +218,7 @@ func (c *Catalog) run(ctx context.Context, f *file, load int) {
 	}
 	if err := c.admit(ctx, f, load, candidate{p, f.name, digest}); err != nil {
 		what := identityOf(p, digest)
-		what.granted = nil
+		what.granted, what.stats = nil, nil
 		p.Close()
 		c.reject(ctx, f, load, what, err)
 	}
@@ -418,7 +418,7 @@ func identityOf(p Plugin, digest string) identity {
 	d := p.Description()
 	return identity{
 		digest: digest, name: d.GetName(), version: d.GetVersion(), kind: p.Type(),
-		imported: p.CapabilitiesImported(), granted: p.CapabilitiesGranted,
+		imported: p.CapabilitiesImported(), granted: p.CapabilitiesGranted, stats: p.Stats,
 	}
 }
 

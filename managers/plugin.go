@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
 )
 
 // Loader makes a plugin of a file's content: scan, policy, compile, describe. Its
@@ -25,6 +26,8 @@ type Plugin interface {
 	// CapabilitiesImported and CapabilitiesGranted name host modules; read-only.
 	CapabilitiesImported() []string
 	CapabilitiesGranted() []string
+	// Stats is what the plugin did so far.
+	Stats() host.Stats
 	// Has reports whether the plugin exports an operation.
 	Has(op string) bool
 	// Configure grants what the operator decided and hands over the configuration,

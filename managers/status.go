@@ -1,6 +1,10 @@
 package managers
 
-import "time"
+import (
+	"time"
+
+	"github.com/wasmnode/wasmnode/host"
+)
 
 // PluginType is what a plugin is for.
 type PluginType string
@@ -50,6 +54,8 @@ type PluginStatus struct {
 	CapabilitiesImported []string `json:"CapabilitiesImported"`
 	CapabilitiesGranted  []string `json:"CapabilitiesGranted"`
 	File                 string   `json:"File"` // path
+	// Stats is what the version in charge did since it was loaded.
+	Stats host.Stats `json:"Stats"`
 }
 
 // DirectoryStatus is the plugin directory's own state.

@@ -1,0 +1,50 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/managers"
+)
+
+func TestPluginMetricsAreThoseOfTheOneInCharge(t *testing.T) {
+	m := pluginMetrics{
+		func() []managers.PluginStatus {
+			return []managers.PluginStatus{
+				{File: "a.wasm", Name: "a", State: managers.StateHealthy, Stats: host.Stats{
+					Calls: 7, Faults: map[host.FaultKind]uint64{host.FaultTrap: 2}, Denied: 1, GuestTime: 1500 * time.Millisecond,
+					LongestGap: time.Millisecond, Instances: 5, Copies: 3, AtRest: 1, AtWork: 2,
+				}},
+				{File: "b.wasm", Name: "a", State: managers.StateRejected},
+				{File: "c.wasm", State: managers.StateRejected},
+			}
+		},
+		func() map[engine.Stage]uint64 { return map[engine.Stage]uint64{engine.StageScan: 4} },
+	}
+	require.NoError(t, testutil.CollectAndCompare(m, strings.NewReader(`
+# HELP wasmnode_plugin_calls_total Calls that entered the plugin.
+# TYPE wasmnode_plugin_calls_total counter
+wasmnode_plugin_calls_total{plugin="a"} 7
+# HELP wasmnode_plugin_faults_total Calls that ended without an answer, by kind.
+# TYPE wasmnode_plugin_faults_total counter
+wasmnode_plugin_faults_total{kind="trap",plugin="a"} 2
+# HELP wasmnode_plugin_instances_total Instances that were made, by how they began.
+# TYPE wasmnode_plugin_instances_total counter
+wasmnode_plugin_instances_total{as="copy",plugin="a"} 3
+wasmnode_plugin_instances_total{as="first",plugin="a"} 2
+# HELP wasmnode_plugin_refusals_total Files that were refused, by the stage that did.
+# TYPE wasmnode_plugin_refusals_total counter
+wasmnode_plugin_refusals_total{stage="scan"} 4
+# HELP wasmnode_plugin_state 1 for the state that a plugin's file is in.
+# TYPE wasmnode_plugin_state gauge
+wasmnode_plugin_state{file="a.wasm",plugin="a",state="healthy"} 1
+wasmnode_plugin_state{file="b.wasm",plugin="a",state="rejected"} 1
+wasmnode_plugin_state{file="c.wasm",plugin="",state="rejected"} 1
+`), "wasmnode_plugin_calls_total", "wasmnode_plugin_faults_total", "wasmnode_plugin_instances_total", "wasmnode_plugin_refusals_total", "wasmnode_plugin_state"))
+}
