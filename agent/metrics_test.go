@@ -33,7 +33,7 @@ func TestPluginMetricsAreThoseOfTheOneInCharge(t *testing.T) {
 wasmnode_plugin_calls_total{plugin="a"} 7
 # HELP wasmnode_plugin_faults_total Calls that ended without an answer, by kind.
 # TYPE wasmnode_plugin_faults_total counter
-wasmnode_plugin_faults_total{kind="trap",plugin="a"} 2
+wasmnode_plugin_faults_total{kind="trapped",plugin="a"} 2
 # HELP wasmnode_plugin_instances_total Instances that were made, by how they began.
 # TYPE wasmnode_plugin_instances_total counter
 wasmnode_plugin_instances_total{as="copy",plugin="a"} 3
