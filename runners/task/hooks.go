@@ -31,6 +31,7 @@ type Hook interface {
 // PrestartHook prepares the task, before each start. The context ends when the task is
 // killed or the agent stops. An error is judged by the restart policy: say that it is
 // recoverable (abi.Error) if trying again can help. A [HookError] brings its own event.
+// A result next to an error is kept, for the hook to go on from.
 type PrestartHook interface {
 	Hook
 	Prestart(ctx context.Context, req *PrestartRequest) (*PrestartResult, error)
@@ -137,13 +138,15 @@ func (r *Runner) prestart(ctx context.Context, b *taskenv.Builder) error {
 			Node: r.cfg.Node, Alloc: alloc, Task: task, Resources: r.resources(alloc),
 			Dir: r.cfg.Dir, Env: b.Build(), Previous: maps.Clone(left.Data), Emit: r.emit,
 		})
+		if err == nil || result != nil {
+			r.leave(h.Name(), left, result)
+		}
 		if err != nil {
 			if ctx.Err() == nil {
 				r.emit(hookFailed(h.Name(), err))
 			}
 			return fmt.Errorf("prestart hook %q: %w", h.Name(), err)
 		}
-		r.leave(h.Name(), left, result)
 		r.applyEnv(b, h.Name(), r.local.Hooks[h.Name()])
 	}
 	return nil

@@ -16,8 +16,8 @@ import (
 )
 
 // builtin are the hooks that every task has, in their order.
-func builtin() []Hook {
-	return []Hook{validateHook{}, dirHook{}, logsHook{}, payloadHook{}}
+func builtin(limits Limits) []Hook {
+	return []Hook{validateHook{}, dirHook{}, logsHook{}, payloadHook{}, artifactsHook{limits.Artifact}}
 }
 
 // validateHook refuses what a job's check could not know to be wrong.

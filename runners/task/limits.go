@@ -1,6 +1,10 @@
 package task
 
-import "time"
+import (
+	"time"
+
+	"github.com/wasmnode/wasmnode/runners/artifact"
+)
 
 // Limits bound what a task runner waits for. A zero field means its default, never
 // "unlimited".
@@ -17,6 +21,8 @@ type Limits struct {
 	// CallTimeout bounds calls that have no time limit of their own: start, recover,
 	// destroy, signal. Default 2 min, as drivers may fetch things to start a task.
 	CallTimeout time.Duration
+	// Artifact bounds each download of an artifact, with its own defaults.
+	Artifact artifact.Limits
 }
 
 func (l Limits) withDefaults() Limits {

@@ -1,0 +1,123 @@
+package task
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os/user"
+	"strconv"
+
+	"github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/runners/artifact"
+	"github.com/wasmnode/wasmnode/runners/taskenv"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// artifactsHook downloads a task's artifacts, one after the other, as a later one may
+// be written over an earlier one. Each is downloaded once: those that were, before one
+// failed, are not again when the task is tried again.
+type artifactsHook struct{ limits artifact.Limits }
+
+func (artifactsHook) Name() string { return "artifacts" }
+
+func (h artifactsHook) Prestart(ctx context.Context, req *PrestartRequest) (*PrestartResult, error) {
+	result := &PrestartResult{Data: maps.Clone(req.Previous)}
+	told := false
+	for _, a := range req.Task.Artifacts {
+		key, err := artifactKey(a)
+		if err != nil {
+			return result, err
+		}
+		if result.Data[key] != "" {
+			continue
+		}
+		if !told {
+			req.Emit(structs.NewTaskEvent(structs.EventDownloadingArtifacts))
+			told = true
+		}
+		a = replaced(a, req.Env)
+		if err := h.fetch(ctx, req, a); err != nil {
+			return result, artifactFailed(*a.GetterSource, err)
+		}
+		if result.Data == nil {
+			result.Data = map[string]string{}
+		}
+		result.Data[key] = "done"
+	}
+	result.Done = true
+	return result, nil
+}
+
+func (h artifactsHook) fetch(ctx context.Context, req *PrestartRequest, a *api.TaskArtifact) error {
+	var owner *artifact.Owner
+	if a.Chown {
+		var err error
+		if owner, err = ownerNamed(req.Env.Replace(req.Task.User)); err != nil {
+			return err
+		}
+	}
+	return artifact.Fetch(ctx, artifact.Request{Artifact: a, Dir: req.Dir, Owner: owner, Limits: h.limits})
+}
+
+// artifactKey tells an artifact from others, as the job has it.
+func artifactKey(a *api.TaskArtifact) (string, error) {
+	data, err := json.Marshal(a)
+	if err != nil {
+		return "", fmt.Errorf("encode an artifact: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// replaced is an artifact with the references in it replaced.
+func replaced(a *api.TaskArtifact, env *taskenv.Env) *api.TaskArtifact {
+	text := func(p *string) *string { return new(env.Replace(value(p))) }
+	table := func(m map[string]string) map[string]string {
+		out := make(map[string]string, len(m))
+		for key, v := range m {
+			out[key] = env.Replace(v)
+		}
+		return out
+	}
+	out := *a
+	out.GetterSource, out.RelativeDest = text(a.GetterSource), text(a.RelativeDest)
+	out.GetterOptions, out.GetterHeaders = table(a.GetterOptions), table(a.GetterHeaders)
+	return &out
+}
+
+// ownerNamed finds a user of this machine.
+func ownerNamed(name string) (*artifact.Owner, error) {
+	if name == "" {
+		return nil, fmt.Errorf("%w: chown: the task has no user", artifact.ErrRefused)
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: chown: user %q does not exist on this node", artifact.ErrRefused, name)
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return nil, fmt.Errorf("chown: user %q: %w", name, err)
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	if err != nil {
+		return nil, fmt.Errorf("chown: user %q: %w", name, err)
+	}
+	return &artifact.Owner{UID: uid, GID: gid}, nil
+}
+
+// artifactFailed is the error of a download and its event. The restart policy may try
+// again what is not refused.
+func artifactFailed(source string, err error) error {
+	message := fmt.Sprintf("failed to download artifact %q: %v", artifact.Redacted(source), err)
+	cause := errors.New(message)
+	if !errors.Is(err, artifact.ErrRefused) {
+		cause = abi.NewRecoverableError(abi.Unavailable, message)
+	}
+	return &HookError{Event: structs.NewTaskEvent(structs.EventArtifactDownloadFailed).WithMessage(message), Err: cause}
+}
