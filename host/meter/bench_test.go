@@ -3,6 +3,9 @@ package meter_test
 import (
 	"context"
 	"math"
+	"runtime"
+	"runtime/debug"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmnode/wasmnode/host/meter"
+	w "github.com/wasmnode/wasmnode/host/wasmbin/wasmtest"
 )
 
 // BenchmarkOverhead measures how much longer kernels take with the meter, and with
@@ -75,4 +79,69 @@ func geometricMean(xs []float64) float64 {
 		sum += math.Log(x)
 	}
 	return math.Exp(sum / float64(len(xs)))
+}
+
+// BenchmarkInterrupt measures, while a guest spins, how long the garbage collector
+// stops everything, and how late after its deadline the guest ends: with the meter, with the
+// engine's own checks, and with neither, where it ends by itself after a while.
+func BenchmarkInterrupt(b *testing.B) {
+	// f counts its parameter down to zero.
+	p := function(0, "\x03\x40"+get(0)+w.I32Const(1)+"\x6b\x22\x00\x0d\x00\x0b")
+	const forLong, forever = 500_000_000, 0 // zero wraps round
+	for _, c := range []struct {
+		name   string
+		cfg    wazero.RuntimeConfig
+		wasm   []byte
+		rounds uint64
+	}{
+		{"metered", wazero.NewRuntimeConfig(), rewrite(b, w.Build(p)), forever},
+		{"closeOnContextDone", wazero.NewRuntimeConfig().WithCloseOnContextDone(true), w.Build(p), forever},
+		{"neither", wazero.NewRuntimeConfig(), w.Build(p), forLong},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			r := newRuntime(b, c.cfg)
+			compiled, err := compile(r, c.wasm)
+			require.NoError(b, err)
+			var late, pauses []float64
+			for b.Loop() {
+				for range 20 {
+					l, p := interrupt(b, r, compiled, c.rounds)
+					late, pauses = append(late, l), append(pauses, p)
+				}
+			}
+			slices.Sort(late)
+			slices.Sort(pauses)
+			b.ReportMetric(late[len(late)/2], "ms-late-p50")
+			b.ReportMetric(late[len(late)-1], "ms-late-max")
+			b.ReportMetric(pauses[len(pauses)/2], "ms-pause-p50")
+			b.ReportMetric(pauses[len(pauses)-1], "ms-pause-max")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// interrupt runs the guest for 20 ms and collects garbage in the middle. It returns
+// how late it ended and the longest pause of all goroutines, in milliseconds.
+func interrupt(b *testing.B, r wazero.Runtime, c wazero.CompiledModule, rounds uint64) (late, pause float64) {
+	m, err := r.InstantiateModule(context.Background(), c, wazero.NewModuleConfig().WithName(""))
+	require.NoError(b, err)
+	const limit = 20 * time.Millisecond
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	begin := time.Now()
+	ended := make(chan time.Duration)
+	go func() {
+		_, _ = m.ExportedFunction("f").Call(new(meter.Fuel).Enter(ctx), rounds)
+		ended <- time.Since(begin)
+	}()
+	time.Sleep(limit / 4) // until it spins
+	var before, after debug.GCStats
+	debug.ReadGCStats(&before)
+	runtime.GC()
+	debug.ReadGCStats(&after)
+	pauses := after.Pause[:min(int(after.NumGC-before.NumGC), len(after.Pause))]
+	pause = slices.Max(pauses).Seconds() * 1e3
+	late = (<-ended - limit).Seconds() * 1e3
+	_ = m.Close(context.Background())
+	return late, pause
 }
