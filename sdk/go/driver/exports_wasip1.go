@@ -7,30 +7,13 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/internal/hostcall"
 )
 
-// call is what every export does: fetch the input, work, hand over the answer or the
-// error. Go drops the buffers; no memory is shared with the host.
 func call(operation string, inputLen uint32) uint32 {
-	input := hostcall.Input(inputLen)
-	if served == nil {
-		return fail(abi.NewError(abi.Internal, "the plugin's main package never called driver.Serve in an init function"))
-	}
-	answer, err := Handle(context.Background(), served, operation, input)
-	if err != nil {
-		return fail(err)
-	}
-	hostcall.Output(answer)
-	return 0
-}
-
-func fail(err error) uint32 {
-	message := abi.Proto(err)
-	if message.Code == 0 {
-		message.Code = abi.Unknown
-	}
-	// Encoding fails for no value of this type.
-	encoded, _ := message.MarshalVT()
-	hostcall.Output(encoded)
-	return uint32(message.Code)
+	return hostcall.Export(inputLen, func(input []byte) ([]byte, error) {
+		if served == nil {
+			return nil, abi.NewError(abi.Internal, "the plugin's main package never called driver.Serve in an init function")
+		}
+		return Handle(context.Background(), served, operation, input)
+	})
 }
 
 //go:wasmexport driver_describe

@@ -27,7 +27,7 @@ type callHost struct {
 
 // denied refuses what needs a grant before there are any.
 func (h *callHost) denied() error {
-	if h.operation == abi.OpDriverDescribe {
+	if h.operation == abi.OpDriverDescribe || h.operation == abi.OpDeviceDescribe {
 		return abi.NewError(abi.PermissionDenied, "describe has no capabilities")
 	}
 	return nil

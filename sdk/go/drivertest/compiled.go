@@ -34,6 +34,12 @@ var compilationCache = sync.OnceValue(wazero.NewCompilationCache)
 // language. clock is the time that it sees; nil: the real one.
 func NewCompiled(t testing.TB, wasm []byte, clock *Clock) *Node {
 	t.Helper()
+	return newNode(t, compile(t, wasm, abi.RequiredDriverOps, &compiled{clock: clock}))
+}
+
+// compile makes a plugin of c.
+func compile(t testing.TB, wasm []byte, required []string, c *compiled) plugin {
+	t.Helper()
 	ctx := context.Background()
 	runtime := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
 		WithCompilationCache(compilationCache()).
@@ -48,19 +54,20 @@ func NewCompiled(t testing.TB, wasm []byte, clock *Clock) *Node {
 	if err != nil {
 		t.Fatalf("drivertest: %v", err)
 	}
-	if err := checkExports(module); err != nil {
+	if err := checkExports(module, required); err != nil {
 		t.Fatalf("drivertest: %v", err)
 	}
-	return newNode(t, &compiled{runtime: runtime, module: module, clock: clock})
+	c.runtime, c.module = runtime, module
+	return c
 }
 
-// checkExports refuses what no node would take as a driver.
-func checkExports(module wazero.CompiledModule) error {
+// checkExports refuses what no node would take as a plugin.
+func checkExports(module wazero.CompiledModule, required []string) error {
 	exports := module.ExportedFunctions()
 	if _, ok := exports["_start"]; ok {
 		return fmt.Errorf("a WASI command, not a plugin: build it with -buildmode=c-shared, or as a reactor")
 	}
-	for _, name := range abi.RequiredDriverOps {
+	for _, name := range required {
 		f, ok := exports[name]
 		if !ok {
 			return fmt.Errorf("export %q is missing", name)
@@ -81,12 +88,18 @@ type compiled struct {
 	runtime wazero.Runtime
 	module  wazero.CompiledModule
 	clock   *Clock
+	dirs    []string // granted read-only
 }
 
 func (c *compiled) instance(ctx context.Context, host hostcall.Host) (instance, error) {
 	i := &compiledInstance{host: host}
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions(abi.ExportInitialize).
 		WithRandSource(rand.Reader).WithStdout(&lines{host: host}).WithStderr(&lines{host: host})
+	files := wazero.NewFSConfig()
+	for _, dir := range c.dirs {
+		files = files.WithReadOnlyDirMount(dir, dir)
+	}
+	config = config.WithFSConfig(files)
 	if c.clock != nil {
 		config = config.
 			WithWalltime(func() (int64, int32) { now := c.clock.Now(); return now.Unix(), int32(now.Nanosecond()) }, sys.ClockResolution(1)).

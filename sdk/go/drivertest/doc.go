@@ -1,5 +1,5 @@
-// Package drivertest emulates the node around one driver, so that authors test
-// drivers with plain `go test`:
+// Package drivertest emulates the node around one plugin, so that authors test
+// drivers, and device plugins with [NewDevice], with plain `go test`:
 //
 //	node := drivertest.New(t, func() driver.Driver { return &hello{} })
 //	handle, _, err := node.StartTask(node.Task(`{"greeting": "hi"}`))

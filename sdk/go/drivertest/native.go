@@ -5,19 +5,21 @@ import (
 	"fmt"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/sdk/go/driver"
 	"github.com/wasmnode/wasmnode/sdk/go/internal/hostcall"
 )
 
-// native is a driver that runs as ordinary Go.
-type native func() driver.Driver
+// native makes plugins that run as ordinary Go.
+type native func() handler
+
+// handler performs the operations of one plugin.
+type handler func(ctx context.Context, operation string, request []byte) ([]byte, error)
 
 func (n native) instance(_ context.Context, host hostcall.Host) (instance, error) {
-	return &nativeInstance{driver: n(), host: host}, nil
+	return &nativeInstance{handle: n(), host: host}, nil
 }
 
 type nativeInstance struct {
-	driver driver.Driver
+	handle handler
 	host   hostcall.Host
 }
 
@@ -27,7 +29,7 @@ func (i *nativeInstance) call(ctx context.Context, operation string, request []b
 			answer, err = nil, &FaultError{Operation: operation, Cause: fmt.Errorf("panic: %v", r)}
 		}
 	}()
-	answer, err = driver.Handle(hostcall.WithHost(ctx, i.host), i.driver, operation, request)
+	answer, err = i.handle(hostcall.WithHost(ctx, i.host), operation, request)
 	if err != nil {
 		// What crosses the sandbox is the message, not the value.
 		return nil, abi.FromProto(abi.Proto(err))

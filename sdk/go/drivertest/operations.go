@@ -21,40 +21,11 @@ func (n *Node) Describe() *driver.Description {
 
 func (n *Node) describe(ctx context.Context) *driver.Description {
 	n.t.Helper()
-	request, err := (&wasmnodev1.DriverDescribeRequest{HostVersion: "0.0.0-drivertest"}).MarshalVT()
-	if err != nil {
-		n.t.Fatalf("drivertest: %v", err)
-	}
-	answer, err := n.call(ctx, abi.OpDriverDescribe, "", request)
-	if err != nil {
-		n.t.Fatalf("drivertest: describe: %v", err)
-	}
 	description := new(driver.Description)
-	if err := description.UnmarshalVT(answer); err != nil {
+	if err := description.UnmarshalVT(n.describeRaw(ctx)); err != nil {
 		n.t.Fatalf("drivertest: describe: %v", err)
 	}
 	return description
-}
-
-// Configure checks config (JSON; empty: none) against the plugin's schema, applies
-// its defaults, and hands it over. From then on every instance gets it.
-func (n *Node) Configure(config string) error {
-	n.t.Helper()
-	decoded, err := applySchema(n.Describe().PluginConfigSchema, []byte(config))
-	if err != nil {
-		return err
-	}
-	request, err := (&wasmnodev1.DriverConfigureRequest{Config: decoded}).MarshalVT()
-	if err != nil {
-		return err
-	}
-	if _, err := n.call(context.Background(), abi.OpDriverConfigure, "", request); err != nil {
-		return err
-	}
-	n.mu.Lock()
-	n.config = decoded
-	n.mu.Unlock()
-	return nil
 }
 
 // Fingerprint asks whether the driver can run tasks.

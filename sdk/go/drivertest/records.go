@@ -22,47 +22,47 @@ type Event = wasmnodev1.TaskEvent
 
 // Logs returns what the driver logged so far. What a compiled plugin prints is among
 // it, at level info.
-func (n *Node) Logs() []LogLine {
+func (n *core) Logs() []LogLine {
 	n.records.mu.Lock()
 	defer n.records.mu.Unlock()
 	return slices.Clone(n.records.logs)
 }
 
 // Events returns the task events so far.
-func (n *Node) Events() []*Event {
+func (n *core) Events() []*Event {
 	n.records.mu.Lock()
 	defer n.records.mu.Unlock()
 	return slices.Clone(n.records.events)
 }
 
 // Refreshes returns how often the driver asked for an early fingerprint.
-func (n *Node) Refreshes() int {
+func (n *core) Refreshes() int {
 	n.records.mu.Lock()
 	defer n.records.mu.Unlock()
 	return n.records.refreshes
 }
 
 // Stdout returns what the driver wrote to the standard output of tasks.
-func (n *Node) Stdout() string { return n.output(1) }
+func (n *core) Stdout() string { return n.output(1) }
 
 // Stderr returns what the driver wrote to the standard error of tasks.
-func (n *Node) Stderr() string { return n.output(2) }
+func (n *core) Stderr() string { return n.output(2) }
 
-func (n *Node) output(stream uint32) string {
+func (n *core) output(stream uint32) string {
 	n.records.mu.Lock()
 	defer n.records.mu.Unlock()
 	return n.records.outputs[stream].String()
 }
 
 // Programs returns the WASI programs that the driver started. None of them runs.
-func (n *Node) Programs() []*wasm.Program {
+func (n *core) Programs() []*wasm.Program {
 	n.records.mu.Lock()
 	defer n.records.mu.Unlock()
 	return slices.Clone(n.records.programs)
 }
 
 // RefuseWasm makes every later start of a program fail with err, nil none.
-func (n *Node) RefuseWasm(err *abi.Error) {
+func (n *core) RefuseWasm(err *abi.Error) {
 	n.records.mu.Lock()
 	defer n.records.mu.Unlock()
 	n.records.refuseWasm = err

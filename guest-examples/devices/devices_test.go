@@ -1,0 +1,69 @@
+package devices_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/tetratelabs/wazero"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/guestbuild"
+)
+
+// plugins are the folders of this one.
+func plugins(t *testing.T) (names []string) {
+	entries, err := os.ReadDir(".")
+	require.NoError(t, err)
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	require.NotEmpty(t, names)
+	return names
+}
+
+func TestEveryDevicePluginHasTheSameFilesAndAReadmeInOneForm(t *testing.T) {
+	for _, name := range plugins(t) {
+		t.Run(name, func(t *testing.T) {
+			readme, err := os.ReadFile(filepath.Join(name, "README.md"))
+			require.NoError(t, err)
+			at := 0
+			for _, heading := range []string{"# ", "## Use", "## Configuration", "## Needs", "## Limitations"} {
+				i := strings.Index(string(readme)[at:], heading)
+				require.GreaterOrEqual(t, i, 0, "%q is missing or out of order", heading)
+				at += i + len(heading)
+			}
+			for _, file := range []string{"main.go", "main_test.go", "plugin_schema.json"} {
+				require.FileExists(t, filepath.Join(name, file))
+			}
+		})
+	}
+}
+
+// A device plugin reads what it was granted and asks for nothing else.
+func TestADevicePluginIsSmallAndImportsNoCapability(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles plugins")
+	}
+	const maxSize = 3_000_000
+	for _, name := range plugins(t) {
+		t.Run(name, func(t *testing.T) {
+			wasm := guestbuild.Plugin(t, "guest-examples/devices/"+name)
+			require.LessOrEqual(t, len(wasm), maxSize)
+			ctx := context.Background()
+			r := wazero.NewRuntime(ctx)
+			defer func() { _ = r.Close(ctx) }()
+			module, err := r.CompileModule(ctx, wasm)
+			require.NoError(t, err)
+			for _, f := range module.ImportedFunctions() {
+				from, _, _ := f.Import()
+				require.Contains(t, []string{abi.ModuleABI, abi.ModuleWASI}, from)
+			}
+		})
+	}
+}
