@@ -18,7 +18,7 @@ import (
 func BenchmarkTaskStart(b *testing.B) {
 	for _, count := range []int{1, 200} {
 		b.Run(fmt.Sprint(count), func(b *testing.B) {
-			a := agenttest.Start(b, "wasi")
+			a := agenttest.Start(b, agenttest.Options{Drivers: []string{"wasi"}})
 			sleep := map[string]any{"module": a.Program(b, "sleep")}
 			startTasks(b, a, "compile", 1, sleep)
 			var spans []time.Duration

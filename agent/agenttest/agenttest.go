@@ -32,16 +32,29 @@ type Agent struct {
 	Programs string        // a directory that the driver "wasi" may run programs from
 }
 
-// Start starts an agent with some of the drivers of guest-examples/drivers, by their
-// directory, and returns when they are healthy. The agent ends with the test.
-func Start(t testing.TB, drivers ...string) *Agent {
+// Options say which agent to start. The zero value is one without drivers.
+type Options struct {
+	// Drivers are directories of guest-examples/drivers.
+	Drivers []string
+	// CodeCache is a directory for compiled code that outlives the agent; empty: the
+	// agent compiles its plugins itself.
+	CodeCache string
+}
+
+// Start starts an agent and returns when its drivers are healthy. It ends with the
+// test.
+func Start(t testing.TB, o Options) *Agent {
 	t.Helper()
 	dir := t.TempDir()
 	a := &Agent{Programs: filepath.Join(dir, "programs")}
-	plugins := filepath.Join(dir, "plugins")
-	require.NoError(t, os.Mkdir(a.Programs, 0o700))
-	require.NoError(t, os.Mkdir(plugins, 0o700))
-	for _, name := range drivers {
+	plugins, data := filepath.Join(dir, "plugins"), filepath.Join(dir, "data")
+	for _, d := range []string{a.Programs, plugins, data} {
+		require.NoError(t, os.Mkdir(d, 0o700))
+	}
+	if o.CodeCache != "" {
+		require.NoError(t, os.Symlink(o.CodeCache, filepath.Join(data, "cache")))
+	}
+	for _, name := range o.Drivers {
 		write(t, plugins, name, guestbuild.Plugin(t, "guest-examples/drivers/"+name))
 	}
 	config := filepath.Join(dir, "node.hcl")
@@ -54,7 +67,7 @@ func Start(t testing.TB, drivers ...string) *Agent {
 }
 `, a.Programs), 0o600))
 	address := run(t, agent.Options{
-		ConfigPaths: []string{config}, DataDir: filepath.Join(dir, "data"), PluginDir: plugins,
+		ConfigPaths: []string{config}, DataDir: data, PluginDir: plugins,
 		HTTPAddr: "127.0.0.1:0", LogLevel: "error", LogOutput: t.Output(),
 	})
 	a.URL = "http://" + address
