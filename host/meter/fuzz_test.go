@@ -180,32 +180,11 @@ func TestMutatedModulesAreRewrittenOrRefused(t *testing.T) {
 		}
 	}()
 	for range rounds {
-		b := mutate(g, corpus[g.IntN(len(corpus))])
+		b := w.Mutate(g, corpus[g.IntN(len(corpus))])
 		last = b
 		if checkRewrite(t, b) {
 			valid++
 		}
 	}
 	t.Logf("%d mutants, %d valid", rounds, valid)
-}
-
-func mutate(g *rand.Rand, b []byte) []byte {
-	b = append([]byte{}, b...)
-	for range 1 + g.IntN(3) {
-		if len(b) <= 8 {
-			return b
-		}
-		i := 8 + g.IntN(len(b)-8)
-		switch g.IntN(4) {
-		case 0:
-			b[i] ^= 1 << g.IntN(8)
-		case 1:
-			b[i] = byte(g.IntN(256))
-		case 2:
-			b[i]++
-		case 3:
-			b = append(b[:i], b[i+1:]...)
-		}
-	}
-	return b
 }
