@@ -37,6 +37,7 @@ type Node struct {
 	Resources  NodeResources
 	Reserved   NodeResources
 	Drivers    map[string]*DriverInfo
+	Devices    []*DeviceGroup // sorted by ID
 
 	Status      NodeStatus
 	Eligibility string
@@ -58,6 +59,7 @@ func (n *Node) Copy() *Node {
 	for name, d := range c.Drivers {
 		c.Drivers[name] = d.Copy()
 	}
+	c.Devices = CopyDeviceGroups(n.Devices)
 	c.Events = append([]NodeEvent(nil), n.Events...)
 	return &c
 }
