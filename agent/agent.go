@@ -121,7 +121,7 @@ func (a *agent) closing(what string, f func() error) {
 func (a *agent) open() (err error) {
 	data := a.cfg.DataDir
 	if err := writable(data); err != nil {
-		return fmt.Errorf("data_dir: %w", err)
+		return fmt.Errorf("data_dir: %w: choose another with -data-dir", err)
 	}
 	if a.state, err = state.Open(filepath.Join(data, "client.db"), state.Options{SetAside: true, Logger: a.logger}); err != nil {
 		return err

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestRunningAJobLeavesItsOutputAndItsExitCode(t *testing.T) {
+	s := newSite(t, "wasi")
+	n := s.start(t)
+	file := writeJob(t, "hello", "batch", "wasi", fmt.Sprintf("module = %q\nargs = [%q, %q]", s.program(t, "print"), "-n", "3"))
+	out := n.out(t, "job", "run", file)
+	assert.Contains(t, out, `finished with status "complete"`)
+
+	alloc := n.await(t, "hello", "complete")
+	assert.Equal(t, "line 1\nline 2\nline 3\n", n.out(t, "alloc", "logs", alloc.ID))
+	assert.Equal(t, "line 3\n", n.out(t, "alloc", "logs", "-tail", "-n", "1", alloc.ID[:8], "task"))
+	assert.Empty(t, n.out(t, "alloc", "logs", "-stderr", alloc.ID))
+	assert.Contains(t, n.out(t, "alloc", "status", alloc.ID), "Exit Code: 0")
+	assert.Contains(t, n.out(t, "job", "status", "hello"), "dead")
+}
+
+// TestAKilledTaskTellsItsLife holds the events of a task that is killed, the newest
+// first, in Nomad's words.
+func TestAKilledTaskTellsItsLife(t *testing.T) {
+	n := newSite(t, "mock").start(t)
+	n.out(t, "job", "run", writeJob(t, "forever", "service", "mock_driver", `run_for = "1h"`))
+	alloc := n.await(t, "forever", "running")
+	assert.Contains(t, n.out(t, "job", "stop", "forever"), `finished with status "complete"`)
+	n.await(t, "forever", "complete")
+	assert.Contains(t, n.out(t, "job", "status", "forever"), "dead (stopped)")
+	golden(t, "killed.golden", timeless(n.out(t, "alloc", "status", alloc.ID)))
+
+	n.out(t, "job", "stop", "-purge", "-detach", "forever")
+	r := n.run(t, "job", "status", "forever")
+	assert.Equal(t, result{1, "", "Error: no job begins with \"forever\"\n"}, r)
+}
+
+// TestAnAgentThatComesBackKeepsWhatItHad ends an agent in both ways and starts it
+// again: jobs and allocations are there, and the tasks' events tell what happened.
+func TestAnAgentThatComesBackKeepsWhatItHad(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		signal os.Signal
+		code   int
+	}{
+		{"SIGTERM", syscall.SIGTERM, 0},
+		{"SIGINT", os.Interrupt, 0},
+		{"kill -9", syscall.SIGKILL, -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, "wasi", "mock")
+			n := s.start(t)
+			n.out(t, "job", "run", writeJob(t, "program", "service", "wasi", fmt.Sprintf("module = %q", s.program(t, "sleep"))))
+			n.out(t, "job", "run", writeJob(t, "mock", "service", "mock_driver", `run_for = "1h"`))
+			n.out(t, "job", "run", writeJob(t, "done", "batch", "mock_driver", `run_for = "1ms"`))
+			program, mock, done := n.await(t, "program", "running"), n.await(t, "mock", "running"), n.await(t, "done", "complete")
+			id := n.out(t, "node", "status", "-json")
+			require.Equal(t, c.code, n.signal(t, c.signal), n.log)
+
+			n = s.start(t)
+			assert.Equal(t, nodeID(t, id), nodeID(t, n.out(t, "node", "status", "-json")), "it is the same node")
+			again := n.await(t, "program", "running")
+			assert.Equal(t, program.ID, again.ID, "the allocation is kept")
+			assert.Equal(t, uint64(1), again.TaskStates["task"].Restarts)
+			golden(t, "came-back.golden", timeless(told(again)))
+			// A driver whose tasks outlive the agent finds them again.
+			kept := n.await(t, "mock", "running")
+			assert.Equal(t, mock.ID, kept.ID)
+			assert.Equal(t, told(mock), told(kept), "nothing happened to it")
+			assert.Equal(t, done.ID, n.await(t, "done", "complete").ID)
+
+			n.out(t, "job", "stop", "program")
+			n.await(t, "program", "complete")
+			require.Zero(t, n.signal(t, syscall.SIGTERM), n.log)
+		})
+	}
+}
+
+func TestADirectoryOrPortInUseIsSaidAtOnce(t *testing.T) {
+	s := newSite(t)
+	n := s.start(t)
+	other := newSite(t)
+
+	r := command(t, "", "agent", "-config", other.config, "-http-addr", n.address)
+	assert.Equal(t, 1, r.code)
+	assert.Equal(t, fmt.Sprintf("Error: http: listen tcp %s: bind: address already in use: choose another address with -http-addr\n", n.address), r.stderr)
+
+	r = command(t, "", "agent", "-config", s.config, "-http-addr", "127.0.0.1:0")
+	assert.Equal(t, 1, r.code)
+	assert.Equal(t, fmt.Sprintf("Error: node state %s: another agent is using it: waited 5s for its lock; stop the other agent, or give this one its own data directory\n", filepath.Join(s.data, "client.db")), r.stderr)
+	assert.NotEmpty(t, n.out(t, "node", "status"), "the agent that was there first goes on")
+}
+
+// TestADataDirectoryThatCannotBeWritten uses file systems that refuse, since root may
+// write whatever a mode forbids.
+func TestADataDirectoryThatCannotBeWritten(t *testing.T) {
+	for _, c := range []struct{ name, mount, want string }{
+		{"read-only", "mount -t tmpfs -o ro none %s", "read-only file system"},
+		{"full", "mount -t tmpfs -o size=64k none %[1]s && ! head -c 1M /dev/zero >%[1]s/fill 2>&-", "no space left on device"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			r := inMounts(t, fmt.Sprintf(c.mount, dir), binary, "agent", "-data-dir", dir, "-http-addr", "127.0.0.1:0")
+			assert.Equal(t, 1, r.code)
+			assert.Regexp(t, `^Error: data_dir: [^\n]*`+regexp.QuoteMeta(dir)+`[^\n]*: `+c.want+`: choose another with -data-dir\n$`, r.stderr)
+			assert.Empty(t, r.stdout)
+		})
+	}
+}
+
+// inMounts runs a command after a shell's in a mount namespace of its own, of which
+// nothing is left afterwards.
+func inMounts(t *testing.T, setup string, args ...string) result {
+	t.Helper()
+	if err := exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "none", t.TempDir()).Run(); err != nil {
+		t.Skip("this machine lets the test make no mount namespace")
+	}
+	return execute(t, exec.Command("unshare", append([]string{"-rm", "sh", "-c", setup + ` && exec "$0" "$@"`}, args...)...))
+}
+
+func TestADevelopmentAgentLeavesNothingBehind(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	n := startAgent(t, "-dev")
+	entries, err := filepath.Glob(filepath.Join(tmp, "wasmnode-dev-*"))
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	plugins := filepath.Join(entries[0], "plugins")
+	require.NoError(t, os.WriteFile(filepath.Join(plugins, "mock.wasm"), driver(t, "mock"), 0o600))
+	n.awaitPlugin(t, "mock_driver", "healthy")
+	n.out(t, "job", "run", writeJob(t, "forever", "service", "mock_driver", `run_for = "1h"`))
+	n.await(t, "forever", "running")
+
+	require.Zero(t, n.signal(t, syscall.SIGTERM), n.log)
+	left, err := os.ReadDir(tmp)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+	_, err = net.Dial("tcp", n.address)
+	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
+}
+
+// writeJob writes the file of a job with one task, "task", and returns its path.
+func writeJob(t *testing.T, id, kind, driver, config string) string {
+	t.Helper()
+	return write(t, filepath.Join(t.TempDir(), id+".nomad.hcl"), fmt.Sprintf(`job %q {
+  type = %q
+  group "group" {
+    restart {
+      delay = "10ms"
+    }
+    task "task" {
+      driver = %q
+      config {
+        %s
+      }
+      resources {
+        cpu    = 10
+        memory = 32
+      }
+    }
+  }
+}
+`, id, kind, driver, config))
+}
+
+// await waits until a job has one allocation and that has a client status.
+func (n *node) await(t *testing.T, job, status string) *api.AllocationListStub {
+	t.Helper()
+	var allocs []*api.AllocationListStub
+	require.Eventually(t, func() bool {
+		allocs = nil
+		require.NoError(t, json.Unmarshal([]byte(n.out(t, "job", "allocs", "-json", job)), &allocs))
+		return len(allocs) == 1 && allocs[0].ClientStatus == status
+	}, patience, tick, "waiting for %s to be %s", job, status)
+	return allocs[0]
+}
+
+func nodeID(t *testing.T, text string) string {
+	t.Helper()
+	var nodes []api.NodeListStub
+	require.NoError(t, json.Unmarshal([]byte(text), &nodes))
+	require.Len(t, nodes, 1)
+	return nodes[0].ID
+}
+
+var jitter = regexp.MustCompile(`restarting in [^\n]*`)
+
+// told are a task's events, the oldest first.
+func told(alloc *api.AllocationListStub) string {
+	var b strings.Builder
+	for _, e := range alloc.TaskStates["task"].Events {
+		fmt.Fprintf(&b, "%s: %s\n", e.Type, e.DisplayMessage)
+	}
+	return jitter.ReplaceAllString(b.String(), "restarting in <delay>")
+}
+
+var (
+	timeText = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+	idText   = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})?\b`)
+	agoText  = regexp.MustCompile(`\d+s ago`)
+	hostText = regexp.MustCompile(`(Node Name\s+= ).*`)
+)
+
+// timeless takes out of a text what differs from run to run, and keeps its columns.
+func timeless(s string) string {
+	for _, r := range []struct {
+		pattern *regexp.Regexp
+		with    string
+	}{
+		{timeText, time.RFC3339[:19] + "Z"}, {idText, "<id>"}, {agoText, "0s ago"}, {hostText, "${1}<host>"},
+	} {
+		s = r.pattern.ReplaceAllString(s, r.with)
+	}
+	return s
+}
+
+// golden compares a text with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o750))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
