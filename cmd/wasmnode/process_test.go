@@ -125,8 +125,13 @@ var readyLine = regexp.MustCompile(`agent is ready: http_addr=(\S+)`)
 
 func startAgent(t *testing.T, flags ...string) *node {
 	t.Helper()
-	n := &node{log: &transcript{grown: make(chan struct{}, 1)}, exited: make(chan struct{})}
-	n.cmd = exec.Command(binary, append([]string{"agent", "-http-addr", "127.0.0.1:0"}, flags...)...)
+	return startProcess(t, exec.Command(binary, append([]string{"agent", "-http-addr", "127.0.0.1:0"}, flags...)...))
+}
+
+// startProcess starts an agent's process, and returns when the agent is ready.
+func startProcess(t *testing.T, cmd *exec.Cmd) *node {
+	t.Helper()
+	n := &node{log: &transcript{grown: make(chan struct{}, 1)}, cmd: cmd, exited: make(chan struct{})}
 	n.cmd.Stdout, n.cmd.Stderr = n.log, n.log
 	// Also when the tests end without cleaning up, as a timeout makes them.
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
