@@ -1,0 +1,159 @@
+package template
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"syscall"
+
+	"github.com/wasmnode/wasmnode/runners/allocdir"
+)
+
+// rendering is one rendering at work. It belongs to one goroutine.
+type rendering struct {
+	ctx   context.Context
+	in    Input
+	left  int      // bytes that functions may still make
+	files []string // read so far
+}
+
+// spend counts what a function made, or is about to make.
+func (r *rendering) spend(n int) error {
+	if r.left -= n; r.left < 0 || n < 0 {
+		return fmt.Errorf("it makes more than %d bytes of text on the way", maxMade)
+	}
+	return nil
+}
+
+// read reads a file of the task's.
+func (r *rendering) read(name string) (string, error) {
+	if !slices.Contains(r.files, name) {
+		r.files = append(r.files, name)
+	}
+	data, err := readFile(r.in.Dir, name)
+	if err != nil {
+		return "", err
+	}
+	return string(data), r.spend(len(data))
+}
+
+func readFile(dir *allocdir.TaskDir, name string) ([]byte, error) {
+	root, rel, err := dir.Place(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	// A pipe that the task put there must not hold the agent up.
+	f, err := root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fileFailed(name, err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fileFailed(name, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w %q: it is no regular file", ErrFile, name)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxSource+1))
+	if err != nil {
+		return nil, fileFailed(name, err)
+	}
+	if len(data) > maxSource {
+		return nil, fmt.Errorf("%w %q: it has more than %d bytes", ErrFile, name, maxSource)
+	}
+	return data, nil
+}
+
+// fileFailed says what failed with a file, without where it is on the host.
+func fileFailed(name string, err error) error {
+	for at := (*fs.PathError)(nil); errors.As(err, &at); {
+		err = at.Err
+	}
+	for at := (*os.LinkError)(nil); errors.As(err, &at); {
+		err = at.Err
+	}
+	return fmt.Errorf("%w %q: %w", ErrFile, name, err)
+}
+
+// Stamp tells whether a file has changed since, without reading it: two stamps are equal
+// if it has not. A file that is not there has one, too.
+func Stamp(dir *allocdir.TaskDir, name string) string {
+	root, rel, err := dir.Place(name)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = root.Close() }()
+	info, err := root.Stat(rel)
+	if err != nil {
+		return err.Error()
+	}
+	inode := uint64(0)
+	if s, is := info.Sys().(*syscall.Stat_t); is {
+		inode = s.Ino
+	}
+	return fmt.Sprintf("%d %d %d", inode, info.Size(), info.ModTime().UnixNano())
+}
+
+// Current reads what is at the destination now; nil: nothing that can be read.
+func (t *Template) Current(in Input) []byte {
+	data, err := readFile(in.Dir, in.Env.Replace(t.Destination))
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// Write writes a rendering to the destination, whole or not at all.
+func (t *Template) Write(in Input, content []byte) error {
+	dest := in.Env.Replace(t.Destination)
+	root, rel, err := in.Dir.Place(dest)
+	if err != nil {
+		return fmt.Errorf("destination: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	if err := t.replace(root, rel, content); err != nil {
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			err = errors.New("the node's disk is full")
+		}
+		return fileFailed(dest, err)
+	}
+	return nil
+}
+
+func (t *Template) replace(root *os.Root, rel string, content []byte) (err error) {
+	dir, base := path.Split(rel)
+	if dir != "" {
+		if err := root.MkdirAll(path.Clean(dir), 0o755); err != nil {
+			return err
+		}
+	}
+	next := dir + "." + base + ".new"
+	_ = root.Remove(next) // an earlier agent's
+	f, err := root.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = root.Remove(next) // the error tells enough
+		}
+	}()
+	_, err = f.Write(content)
+	if err == nil && (t.uid >= 0 || t.gid >= 0) {
+		err = f.Chown(t.uid, t.gid)
+	}
+	if err == nil {
+		err = f.Chmod(t.perms)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return root.Rename(next, rel)
+}

@@ -1,0 +1,136 @@
+package template
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/hashicorp/go-envparse"
+
+	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/runners/taskenv"
+)
+
+// The bounds of one rendering.
+const (
+	// maxSource bounds a template and each file that it reads.
+	maxSource = 1 << 20
+	// maxOutput bounds what is written.
+	maxOutput = 8 << 20
+	// maxMade bounds all texts and lists that functions make on the way, in bytes.
+	maxMade = 8 * maxOutput
+	// maxTime bounds the time it takes.
+	maxTime = 10 * time.Second
+	// maxError bounds what is told of an error: it may quote the template.
+	maxError = 500
+)
+
+// ErrFile is what an error is that a file causes, which may come or be mended.
+var ErrFile = errors.New("file")
+
+// Input is what a template is rendered from.
+type Input struct {
+	Dir *allocdir.TaskDir
+	Env *taskenv.Env
+}
+
+// Output is a rendering.
+type Output struct {
+	Content []byte
+	// Env is the variables in it, if the template is for those.
+	Env map[string]string
+	// Files are those that it depends on, as the template names them.
+	Files []string
+}
+
+// Render renders the template. It returns soon after ctx ends, and within 10 s whatever
+// the template does. The output of a failed rendering has the files that it depends on.
+func (t *Template) Render(ctx context.Context, in Input) (*Output, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, fmt.Errorf("not rendered within %v", maxTime))
+	defer cancel()
+	r := &rendering{ctx: ctx, in: in, left: maxMade}
+	out, err := t.render(r)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if out == nil {
+		out = &Output{}
+	}
+	out.Files = r.files
+	return out, err
+}
+
+func (t *Template) render(r *rendering) (*Output, error) {
+	text := t.data
+	if t.source != "" {
+		var err error
+		if text, err = r.read(r.in.Env.Replace(t.source)); err != nil {
+			return nil, fmt.Errorf("source: %w", err)
+		}
+	}
+	parsed, err := t.parse(text, r)
+	if err != nil {
+		return nil, err
+	}
+	content := &limited{left: maxOutput}
+	if err := parsed.Execute(content, nil); err != nil {
+		return nil, readable(err)
+	}
+	out := &Output{Content: content.Bytes()}
+	if t.Env {
+		if out.Env, err = envparse.Parse(bytes.NewReader(out.Content)); err != nil {
+			return nil, fmt.Errorf("env: what it renders are no variables: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// parse parses a template. Without a rendering it is only looked at.
+func (t *Template) parse(text string, r *rendering) (*template.Template, error) {
+	if len(text) > maxSource {
+		return nil, fmt.Errorf("the template has %d bytes, more than %d", len(text), maxSource)
+	}
+	if r == nil {
+		r = &rendering{}
+	}
+	parsed, err := template.New(t.Name()).Option(t.missingKey).Delims(t.left, t.right).Funcs(r.functions()).Parse(text)
+	if err != nil {
+		return nil, readable(err)
+	}
+	return parsed, tame(parsed)
+}
+
+// readable makes one bounded line of an error of text/template's.
+func readable(err error) error {
+	said := strings.TrimPrefix(strings.Join(strings.Fields(err.Error()), " "), "template: ")
+	if len(said) > maxError { // it begins with where and ends with what
+		said = strings.ToValidUTF8(said[:maxError/2]+" … "+said[len(said)-maxError/2:], "")
+	}
+	if errors.Is(err, ErrFile) {
+		return &fileError{said}
+	}
+	return errors.New(said)
+}
+
+// fileError is ErrFile in other words.
+type fileError struct{ text string }
+
+func (e *fileError) Error() string        { return e.text }
+func (e *fileError) Is(target error) bool { return target == ErrFile }
+
+// limited is a buffer of a bounded size.
+type limited struct {
+	bytes.Buffer
+	left int
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.left -= len(p); l.left < 0 {
+		return 0, fmt.Errorf("it renders more than %d bytes", maxOutput)
+	}
+	return l.Buffer.Write(p)
+}

@@ -1,0 +1,148 @@
+package template
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+)
+
+// ChangeMode is what happens to a running task when a template of its renders anew.
+type ChangeMode string
+
+// The change modes. Scripts are refused.
+const (
+	ChangeNoop    ChangeMode = "noop"
+	ChangeRestart ChangeMode = "restart"
+	ChangeSignal  ChangeMode = "signal"
+)
+
+// Template is a template block that was checked. It does not change and may be used
+// concurrently.
+type Template struct {
+	source string // a file of the task's; empty: data is the template
+	data   string
+	// Destination is where the rendering is written, references in it not replaced.
+	Destination string
+	// Env: the rendering is variables of the task's, too.
+	Env bool
+	// Once: it is not rendered again while the task runs.
+	Once       bool
+	Change     ChangeMode
+	Signal     string        // for ChangeSignal
+	Splay      time.Duration // the change is acted on within it, at random
+	perms      fs.FileMode
+	uid, gid   int // -1: the agent's
+	left       string
+	right      string
+	missingKey string
+}
+
+// New checks a template block. The error says, in one line, what is not supported or not
+// possible. The template itself is checked as far as that can be done without the task.
+func New(t *api.Template) (*Template, error) {
+	out := &Template{
+		source: value(t.SourcePath), data: value(t.EmbeddedTmpl), Destination: value(t.DestPath),
+		Env: value(t.Envvars), Once: value(t.Once), Splay: value(t.Splay),
+		Change: ChangeMode(value(t.ChangeMode)), Signal: value(t.ChangeSignal),
+		left: value(t.LeftDelim), right: value(t.RightDelim), uid: -1, gid: -1, missingKey: "missingkey=zero",
+	}
+	if out.Change == "" {
+		out.Change = ChangeRestart
+	}
+	if value(t.ErrMissingKey) {
+		out.missingKey = "missingkey=error"
+	}
+	if err := out.change(t); err != nil {
+		return nil, err
+	}
+	if err := out.file(t); err != nil {
+		return nil, err
+	}
+	switch {
+	case out.source == "" && out.data == "":
+		return nil, errors.New("it has neither source nor data")
+	case out.source != "" && out.data != "":
+		return nil, errors.New("it has both source and data: one is the template")
+	case (out.left == "") != (out.right == ""):
+		return nil, errors.New("left_delimiter and right_delimiter go together")
+	case t.Wait != nil:
+		return nil, errors.New("wait is not supported: there is no service to wait for")
+	}
+	if out.source == "" {
+		if _, err := out.parse(out.data, nil); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// change is what a new rendering does.
+func (t *Template) change(block *api.Template) error {
+	switch t.Change {
+	case ChangeNoop, ChangeRestart:
+	case ChangeSignal:
+		if t.Signal == "" {
+			t.Signal = "SIGHUP"
+		}
+		if t.Env {
+			return errors.New(`change_mode: a signal does not bring new variables to a task: use "restart" with env = true`)
+		}
+	case "script":
+		return errors.New(`change_mode: "script" is not supported: use restart, signal or noop`)
+	default:
+		return fmt.Errorf("change_mode: %q is none of noop, restart and signal", t.Change)
+	}
+	if block.ChangeScript != nil {
+		return errors.New("change_script is not supported")
+	}
+	if t.Splay < 0 {
+		return fmt.Errorf("splay: it can't be negative: it is %v", t.Splay)
+	}
+	return nil
+}
+
+// file is what is written.
+func (t *Template) file(block *api.Template) error {
+	if t.Destination == "" {
+		return errors.New("destination: it is missing")
+	}
+	perms := value(block.Perms)
+	if perms == "" {
+		perms = "0644"
+	}
+	mode, err := strconv.ParseUint(perms, 8, 12)
+	if err != nil || mode > 0o777 {
+		return fmt.Errorf("perms: %q is no file mode such as 0644", perms)
+	}
+	t.perms = fs.FileMode(mode)
+	for _, id := range []struct {
+		name string
+		from *int
+		to   *int
+	}{{"uid", block.Uid, &t.uid}, {"gid", block.Gid, &t.gid}} {
+		if id.from == nil {
+			continue
+		}
+		if *id.from < -1 {
+			return fmt.Errorf("%s: it can't be negative: it is %d", id.name, *id.from)
+		}
+		*id.to = *id.from
+	}
+	return nil
+}
+
+// Name is what people know the template by.
+func (t *Template) Name() string { return strings.TrimSpace(t.Destination) }
+
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

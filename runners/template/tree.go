@@ -1,0 +1,109 @@
+package template
+
+import (
+	"fmt"
+	"text/template"
+	"text/template/parse"
+)
+
+// tick is the name of the function that is called where a template may go round: it
+// ends a rendering that is out of time.
+const tick = "_tick"
+
+// tame checks the trees of a parsed template and makes rendering it endable: each body
+// of a loop and of a template begins with a call of tick, templates do not call
+// themselves, and no function is called that needs a service.
+func tame(t *template.Template) error {
+	ticking := template.Must(template.New("").Funcs(template.FuncMap{tick: func() string { return "" }}).Parse("{{" + tick + "}}")).Root.Nodes[0]
+	calls := map[string][]string{}
+	for _, part := range t.Templates() {
+		if part.Tree == nil || part.Root == nil {
+			continue
+		}
+		var err error
+		walk(part.Root, func(n parse.Node) {
+			switch n := n.(type) {
+			case *parse.RangeNode:
+				n.List.Nodes = append([]parse.Node{ticking}, n.List.Nodes...)
+			case *parse.TemplateNode:
+				calls[part.Name()] = append(calls[part.Name()], n.Name)
+			case *parse.IdentifierNode:
+				if why := refused[n.Ident]; why != "" && err == nil {
+					err = fmt.Errorf("function %q is not supported: %s", n.Ident, why)
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+		part.Root.Nodes = append([]parse.Node{ticking}, part.Root.Nodes...)
+	}
+	return acyclic(calls)
+}
+
+// acyclic refuses templates that call themselves: nothing bounds the stack they take.
+func acyclic(calls map[string][]string) error {
+	const open, done = 1, 2
+	state := map[string]int{}
+	var visit func(name string) error
+	visit = func(name string) error {
+		switch state[name] {
+		case open:
+			return fmt.Errorf("template %q calls itself, which is not supported", name)
+		case done:
+			return nil
+		}
+		state[name] = open
+		for _, callee := range calls[name] {
+			if err := visit(callee); err != nil {
+				return err
+			}
+		}
+		state[name] = done
+		return nil
+	}
+	for name := range calls {
+		if err := visit(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walk visits a node and all below it.
+func walk(n parse.Node, visit func(parse.Node)) {
+	visit(n)
+	branch := func(b *parse.BranchNode) {
+		walk(b.Pipe, visit)
+		walk(b.List, visit)
+		if b.ElseList != nil {
+			walk(b.ElseList, visit)
+		}
+	}
+	switch n := n.(type) {
+	case *parse.ListNode:
+		for _, child := range n.Nodes {
+			walk(child, visit)
+		}
+	case *parse.ActionNode:
+		walk(n.Pipe, visit)
+	case *parse.PipeNode:
+		for _, c := range n.Cmds {
+			for _, arg := range c.Args {
+				walk(arg, visit)
+			}
+		}
+	case *parse.ChainNode:
+		walk(n.Node, visit)
+	case *parse.TemplateNode:
+		if n.Pipe != nil {
+			walk(n.Pipe, visit)
+		}
+	case *parse.IfNode:
+		branch(&n.BranchNode)
+	case *parse.WithNode:
+		branch(&n.BranchNode)
+	case *parse.RangeNode:
+		branch(&n.BranchNode)
+	}
+}
