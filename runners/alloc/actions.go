@@ -99,7 +99,7 @@ func (r *Runner) Signal(ctx context.Context, name, signal, reason string) error 
 }
 
 // Stats is what the running tasks use now; one task's, or all when name is empty. Tasks
-// that do not run are left out.
+// that do not run are left out. Errors: ErrUnknownTask.
 func (r *Runner) Stats(ctx context.Context, name string) (map[string]*wasmnodev1.TaskStats, error) {
 	usage, err := r.Usage(ctx, name)
 	out := make(map[string]*wasmnodev1.TaskStats, len(usage))
@@ -111,6 +111,9 @@ func (r *Runner) Stats(ctx context.Context, name string) (map[string]*wasmnodev1
 
 // Usage is Stats with the measurements before, from which rates can be computed.
 func (r *Runner) Usage(ctx context.Context, name string) (map[string]task.Usage, error) {
+	if name != "" && r.byName[name] == nil {
+		return nil, fmt.Errorf("%w: %q", ErrUnknownTask, name)
+	}
 	out := map[string]task.Usage{}
 	var errs []error
 	for _, t := range r.tasks {
