@@ -118,3 +118,10 @@ func quoted(s string) string {
 	b, _ := json.Marshal(s)
 	return string(b)
 }
+
+// decoded reads JSON.
+func decoded[T any](t testing.TB, body string) (v T) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(body), &v), body)
+	return v
+}
