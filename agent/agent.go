@@ -24,7 +24,7 @@ import (
 	"github.com/wasmnode/wasmnode/server"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
-	"github.com/wasmnode/wasmnode/workload/wasi"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // Version is the version of this build; the linker sets it.
@@ -44,6 +44,10 @@ type Options struct {
 	HTTPAddr    string // HOST:PORT
 	LogLevel    string
 	LogOutput   io.Writer
+	// Supervisor is the command that owns the tasks when it is run with
+	// -data-dir=DIR, see [RunSupervisor], so that they outlive the agent. Nil, and
+	// with Dev: the agent owns them itself, and they end with it.
+	Supervisor []string
 	// Ready, unless it is nil, is called once: when the API answers, with its
 	// HOST:PORT.
 	Ready func(address string)
@@ -75,6 +79,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer listener.Close()
 	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, address: listener.Addr().String(), ready: o.Ready}
+	if !o.Dev {
+		a.supervisor = o.Supervisor
+	}
 	defer a.close()
 	if err := a.open(); err != nil {
 		return err
@@ -84,17 +91,18 @@ func Run(ctx context.Context, o Options) error {
 
 // agent is the storeys, from the ground up.
 type agent struct {
-	cfg     config.Config
-	dev     bool
-	logger  hclog.Logger
-	address string
-	ready   func(address string) // or nil
+	cfg        config.Config
+	dev        bool
+	logger     hclog.Logger
+	address    string
+	ready      func(address string) // or nil
+	supervisor []string             // the command that owns the tasks; nil: the agent does
 
 	state     state.DB
 	server    *server.Server
 	engine    *engine.Engine
 	host      *host.Host
-	workloads *wasi.Supervisor
+	workloads workload.Supervisor
 	catalog   *managers.Catalog
 	drivers   *managers.DriverManager
 	node      *node.Node
@@ -135,8 +143,7 @@ func (a *agent) open() (err error) {
 		return err
 	}
 	a.closing("engine", func() error { return a.engine.Close(context.Background()) })
-	a.workloads = wasi.New(wasi.Config{Logger: a.logger.Named("workload"), Engine: a.engine})
-	a.closing("workloads", a.workloads.Close)
+	a.openWorkloads()
 	return a.openPlugins()
 }
 
@@ -201,6 +208,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 			web.stop()
 		}
 	}()
+	a.destroyOrphans(ctx)
 	// Who calls before that waits in the listener's queue, and is answered by a node
 	// that has its drivers, rather than told that there are none.
 	ready := func() {

@@ -63,6 +63,12 @@ func (c *agentCommand) Run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	o.LogOutput = os.Stderr
+	self, err := os.Executable()
+	if err != nil {
+		c.ui.Error("Error: " + err.Error())
+		return 1
+	}
+	o.Supervisor = []string{self, "supervisor"}
 	if err := agent.Run(ctx, o); err != nil {
 		c.ui.Error("Error: " + err.Error())
 		return 1

@@ -36,6 +36,7 @@ func commands(ui cli.Ui) map[string]cli.CommandFactory {
 	m := meta{ui: ui}
 	all := map[string]cli.Command{
 		"agent":          &agentCommand{m},
+		"supervisor":     &supervisorCommand{m},
 		"alloc":          group("alloc", "Allocations: what runs where"),
 		"alloc fs":       &allocFSCommand{m},
 		"alloc logs":     &allocLogsCommand{m},

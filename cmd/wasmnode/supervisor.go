@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/wasmnode/wasmnode/agent"
+)
+
+type supervisorCommand struct{ meta }
+
+// Synopsis implements [cli.Command].
+func (*supervisorCommand) Synopsis() string { return "Own an agent's tasks (the agent starts it)" }
+
+// Help implements [cli.Command].
+func (*supervisorCommand) Help() string {
+	return `Usage: wasmnode supervisor -data-dir=DIR
+
+  Owns the running tasks of the agent with that data directory, so that they outlive
+  it. The agent starts it when there is a task to run; it ends ten seconds after both
+  the agent and the last task have ended. Its log is DIR/supervisor/supervisor.log.
+
+  SIGTERM ends it, and every task with it.`
+}
+
+// Run implements [cli.Command].
+func (c *supervisorCommand) Run(args []string) int {
+	f := flag.NewFlagSet("supervisor", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	dataDir := f.String("data-dir", "", "")
+	switch err := f.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		c.ui.Output(c.Help())
+		return 0
+	case err != nil || *dataDir == "" || f.NArg() > 0:
+		c.ui.Error("supervisor takes -data-dir=DIR and nothing else\nUsage: wasmnode supervisor -data-dir=DIR")
+		return 1
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := agent.RunSupervisor(ctx, *dataDir, os.Stderr); err != nil {
+		c.ui.Error(fmt.Sprintf("Error: %v", err))
+		return 1
+	}
+	return 0
+}

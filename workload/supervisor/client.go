@@ -1,0 +1,262 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+// ClientConfig is what a client stands on. All fields are required.
+type ClientConfig struct {
+	Logger hclog.Logger
+	// Socket is where the supervisor answers.
+	Socket string
+	// Launch starts the supervisor, and returns when it answers or why it does not.
+	// It is called when nobody answers, once at a time.
+	Launch func(ctx context.Context) error
+}
+
+// Client is a [workload.Supervisor] whose workloads belong to a supervisor process,
+// which it starts when it is needed. When that process dies, its workloads die with
+// it: they are NOT_FOUND from then on, and the next start begins a new one.
+type Client struct {
+	ClientConfig
+	http *http.Client
+
+	launching chan struct{} // holds a token for whoever launches
+	mu        sync.Mutex
+	greeted   bool // the supervisor that answers speaks our protocol
+}
+
+var _ workload.Supervisor = (*Client)(nil)
+
+// NewClient returns a client. Nothing is started yet.
+func NewClient(cfg ClientConfig) *Client {
+	c := &Client{ClientConfig: cfg, launching: make(chan struct{}, 1)}
+	c.http = &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, cfg.Socket) },
+		// Waits hold a connection each; the idle ones are for the next calls, and
+		// the last one says that the agent is there.
+		MaxIdleConnsPerHost: 16,
+		DisableCompression:  true,
+	}}
+	return c
+}
+
+// Close lets go of the supervisor, which keeps the workloads.
+func (c *Client) Close() error {
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// Answers reports whether a supervisor is there. It starts none.
+func (c *Client) Answers(ctx context.Context) bool {
+	_, err := c.hello(ctx)
+	return err == nil
+}
+
+// Start implements [workload.Supervisor]. A start whose supervisor dies fails with
+// UNAVAILABLE, and the workload is not there.
+func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
+	req := &request{Spec: spec}
+	var module []byte
+	if spec.WASI != nil {
+		bare, wasi := *spec, *spec.WASI
+		module, wasi.Module, bare.WASI = wasi.Module, nil, &wasi
+		req.Spec, req.Module = &bare, digestOf(module)
+	}
+	err := c.call(ctx, opStart, req, nil)
+	if errors.Is(err, errUnknownModule) {
+		if err = c.post(ctx, opModule, module, nil); err == nil {
+			err = c.call(ctx, opStart, req, nil)
+		}
+	}
+	return err
+}
+
+// Wait implements [workload.Supervisor].
+func (c *Client) Wait(ctx context.Context, id string) (*structs.ExitResult, error) {
+	var exit structs.ExitResult
+	if err := c.ask(ctx, opWait, &request{ID: id}, &exit); err != nil {
+		return nil, err
+	}
+	return &exit, nil
+}
+
+// Stop implements [workload.Supervisor].
+func (c *Client) Stop(ctx context.Context, id, signal string, timeout time.Duration) error {
+	return c.ask(ctx, opStop, &request{ID: id, Signal: signal, Timeout: timeout}, nil)
+}
+
+// Signal implements [workload.Supervisor].
+func (c *Client) Signal(ctx context.Context, id, signal string) error {
+	return c.call(ctx, opSignal, &request{ID: id, Signal: signal}, nil)
+}
+
+// Stats implements [workload.Supervisor].
+func (c *Client) Stats(ctx context.Context, id string) (*workload.Stats, error) {
+	var stats workload.Stats
+	if err := c.ask(ctx, opStats, &request{ID: id}, &stats); err != nil {
+		return nil, err
+	}
+	return &stats, nil
+}
+
+// Inspect implements [workload.Supervisor].
+func (c *Client) Inspect(ctx context.Context, id string) (*workload.Status, error) {
+	var status workload.Status
+	if err := c.ask(ctx, opInspect, &request{ID: id}, &status); err != nil {
+		return nil, err
+	}
+	return &status, nil
+}
+
+// List implements [workload.Supervisor].
+func (c *Client) List(ctx context.Context) ([]*workload.Status, error) {
+	var list []*workload.Status
+	if err := c.ask(ctx, opList, &request{}, &list); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// Destroy implements [workload.Supervisor].
+func (c *Client) Destroy(ctx context.Context, id string) error {
+	return c.ask(ctx, opDestroy, &request{ID: id}, nil)
+}
+
+// errUnknownModule: the supervisor has not seen the module yet.
+var errUnknownModule = errors.New("the supervisor does not have the module")
+
+// ask calls an operation that can be asked twice: when the supervisor dies meanwhile,
+// the next one is asked.
+func (c *Client) ask(ctx context.Context, op string, req *request, answer any) error {
+	err := c.call(ctx, op, req, answer)
+	if abi.CodeOf(err) == abi.Unavailable && ctx.Err() == nil {
+		return c.call(ctx, op, req, answer)
+	}
+	return err
+}
+
+func (c *Client) call(ctx context.Context, op string, req *request, answer any) error {
+	if err := c.greet(ctx); err != nil {
+		return err
+	}
+	body, err := json.Marshal(req)
+	if err != nil {
+		return err
+	}
+	return c.post(ctx, op, body, answer)
+}
+
+func (c *Client) post(ctx context.Context, op string, body []byte, answer any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://supervisor/v1/"+op, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return c.lost(ctx, err)
+	}
+	defer func() {
+		_, _ = io.Copy(io.Discard, resp.Body) // else the connection is not used again
+		_ = resp.Body.Close()
+	}()
+	switch {
+	case resp.StatusCode == statusUnknownModule:
+		return errUnknownModule
+	case resp.StatusCode != http.StatusOK:
+		return readError(resp)
+	case answer == nil:
+		return nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(answer); err != nil {
+		return c.lost(ctx, err)
+	}
+	return nil
+}
+
+// lost says that the supervisor is not there any more, unless the caller gave up.
+func (c *Client) lost(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	c.mu.Lock()
+	c.greeted = false
+	c.mu.Unlock()
+	return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the supervisor of workloads has ended: %v", err))
+}
+
+// greet makes sure that a supervisor is there and speaks our protocol.
+func (c *Client) greet(ctx context.Context) error {
+	if c.isGreeted() {
+		return nil
+	}
+	select {
+	case c.launching <- struct{}{}:
+		defer func() { <-c.launching }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if c.isGreeted() { // by whom we waited for
+		return nil
+	}
+	hello, err := c.hello(ctx)
+	if err != nil && ctx.Err() == nil {
+		hello, err = c.launch(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if hello.Protocol != Protocol {
+		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("the supervisor (process %d) is of version %s, which this agent cannot talk to: stop its tasks with that version, or end it", hello.PID, hello.Version))
+	}
+	c.mu.Lock()
+	c.greeted = true
+	c.mu.Unlock()
+	c.Logger.Info("workloads belong to the supervisor", "pid", hello.PID, "version", hello.Version)
+	return nil
+}
+
+func (c *Client) isGreeted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.greeted
+}
+
+// launch starts a supervisor. When that fails, one that an earlier agent started may
+// be about to answer.
+func (c *Client) launch(ctx context.Context) (*Hello, error) {
+	launchErr := c.Launch(ctx)
+	hello, err := backoff.Retry(ctx, func() (*Hello, error) { return c.hello(ctx) },
+		backoff.WithBackOff(backoff.NewExponentialBackOff()), backoff.WithMaxElapsedTime(launchGrace))
+	if err != nil && launchErr != nil {
+		err = abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the supervisor of workloads does not start: %v", launchErr))
+	}
+	return hello, err
+}
+
+// launchGrace is how long a supervisor that was started may take to answer.
+const launchGrace = 3 * time.Second
+
+func (c *Client) hello(ctx context.Context) (*Hello, error) {
+	var hello Hello
+	if err := c.post(ctx, opHello, []byte("{}"), &hello); err != nil {
+		return nil, err
+	}
+	return &hello, nil
+}

@@ -1,0 +1,67 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+// Protocol is the protocol's version. Agent and supervisor have to speak the same:
+// an agent that was replaced by a later one meets the supervisor of the earlier.
+const Protocol = 1
+
+// Hello is what a supervisor says of itself.
+type Hello struct {
+	Protocol int
+	Version  string // of the program
+	PID      int
+}
+
+// The operations, each at /v1/ and its name.
+const (
+	opHello   = "hello"
+	opModule  = "module" // the body is the module's content
+	opStart   = "start"
+	opWait    = "wait"
+	opStop    = "stop"
+	opSignal  = "signal"
+	opStats   = "stats"
+	opInspect = "inspect"
+	opList    = "list"
+	opDestroy = "destroy"
+)
+
+// request is what all operations are asked with.
+type request struct {
+	ID      string         `json:",omitempty"`
+	Signal  string         `json:",omitempty"`
+	Timeout time.Duration  `json:",omitempty"`
+	Spec    *workload.Spec `json:",omitempty"`
+	// Module is the digest of the spec's module, which is sent once and not with
+	// every start.
+	Module string `json:",omitempty"`
+}
+
+// statusUnknownModule says that the start's module has to be sent first.
+const statusUnknownModule = http.StatusPreconditionRequired
+
+// statusFailed comes with an error of the operation itself.
+const statusFailed = http.StatusUnprocessableEntity
+
+func writeError(w http.ResponseWriter, err error) {
+	e := &abi.Error{Code: abi.CodeOf(err), Message: err.Error(), Recoverable: abi.IsRecoverable(err)}
+	w.WriteHeader(statusFailed)
+	_ = json.NewEncoder(w).Encode(e) // a client that has gone hears nothing
+}
+
+func readError(r *http.Response) error {
+	var e abi.Error
+	if err := json.NewDecoder(r.Body).Decode(&e); err != nil || e.Code == 0 {
+		return errors.New("the supervisor answered " + r.Status)
+	}
+	return &e
+}

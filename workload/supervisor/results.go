@@ -1,0 +1,144 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+// results are the ends of workloads, a file each, until the workload is destroyed.
+// They outlive the server: an agent that was away asks the next one.
+type results struct {
+	dir string
+
+	mu      sync.Mutex
+	ended   map[string]*workload.Status
+	waiting map[string]chan struct{} // closed when the result is there
+}
+
+func openResults(dir string) (*results, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	r := &results{dir: dir, ended: map[string]*workload.Status{}, waiting: map[string]chan struct{}{}}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		r.load(filepath.Join(dir, f.Name()))
+	}
+	return r, nil
+}
+
+// load reads one result. What was not written to its end is not one.
+func (r *results) load(path string) {
+	var s workload.Status
+	content, err := os.ReadFile(path)
+	if err == nil && strings.HasSuffix(path, ".json") && json.Unmarshal(content, &s) == nil && path == r.path(s.ID) {
+		r.ended[s.ID] = &s
+		return
+	}
+	_ = os.Remove(path) // half a result says nothing
+}
+
+func (r *results) path(id string) string {
+	return filepath.Join(r.dir, digestOf([]byte(id))+".json")
+}
+
+// add writes a result down. When that fails the result is there nevertheless, for as
+// long as the server is.
+func (r *results) add(s *workload.Status) error {
+	content, err := json.Marshal(s)
+	if err == nil {
+		err = replaceFile(r.path(s.ID), content)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended[s.ID] = s
+	if c := r.waiting[s.ID]; c != nil {
+		close(c)
+		delete(r.waiting, s.ID)
+	}
+	return err
+}
+
+// written returns what is closed once a workload's result is there.
+func (r *results) written(id string) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.waiting[id]
+	if c == nil {
+		c = make(chan struct{})
+		r.waiting[id] = c
+	}
+	if r.ended[id] != nil {
+		delete(r.waiting, id)
+		close(c)
+	}
+	return c
+}
+
+func (r *results) find(id string) *workload.Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended[id]
+}
+
+// except returns the results of workloads that are not in the list, the longest
+// started first.
+func (r *results) except(list []*workload.Status) []*workload.Status {
+	known := map[string]bool{}
+	for _, s := range list {
+		known[s.ID] = true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := []*workload.Status{}
+	for id, s := range r.ended {
+		if !known[id] {
+			out = append(out, s)
+		}
+	}
+	slices.SortFunc(out, func(a, b *workload.Status) int { return a.StartedAt.Compare(b.StartedAt) })
+	return out
+}
+
+// remove forgets a result: it was acknowledged.
+func (r *results) remove(id string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.ended, id)
+	if c := r.waiting[id]; c != nil {
+		close(c)
+		delete(r.waiting, id)
+	}
+	if err := os.Remove(r.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// replaceFile writes a file, whole or not at all.
+func replaceFile(path string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}

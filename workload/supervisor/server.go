@@ -1,0 +1,259 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+// maxModuleBytes bounds a module that is sent, as the engine does.
+const maxModuleBytes = 64 << 20
+
+// maxRequestBytes bounds every other request.
+const maxRequestBytes = 4 << 20
+
+// ServerConfig is what a server stands on. All fields are required.
+type ServerConfig struct {
+	Logger    hclog.Logger
+	Workloads workload.Supervisor
+	// Dir is where results are written down until they are acknowledged.
+	Dir     string
+	Version string
+	// IdleTime is how long a server stays that has neither workloads nor clients.
+	IdleTime time.Duration
+}
+
+// Server owns workloads for clients on a socket. See [Server.Serve].
+type Server struct {
+	ServerConfig
+	results *results
+	modules *modules
+	idle    *idle
+
+	mu        sync.Mutex
+	following map[string]chan struct{} // closed when nothing more is written of a workload
+}
+
+// NewServer returns a server with the results that an earlier one wrote down.
+func NewServer(cfg ServerConfig) (*Server, error) {
+	results, err := openResults(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("supervisor: results: %w", err)
+	}
+	return &Server{ServerConfig: cfg, results: results, modules: newModules(), idle: newIdle(cfg.IdleTime), following: map[string]chan struct{}{}}, nil
+}
+
+// Serve answers on a listener until ctx is done, or nobody needs the server any more.
+// The caller then ends the workloads.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	mux := http.NewServeMux()
+	for op, serve := range map[string]func(context.Context, *request) (any, error){
+		opHello:   s.hello,
+		opWait:    s.wait,
+		opStop:    s.stop,
+		opSignal:  s.signal,
+		opStats:   s.stats,
+		opInspect: s.inspect,
+		opList:    s.list,
+		opDestroy: s.destroy,
+	} {
+		mux.HandleFunc("POST /v1/"+op, answering(serve))
+	}
+	mux.HandleFunc("POST /v1/"+opModule, s.module)
+	mux.HandleFunc("POST /v1/"+opStart, s.start)
+	web := &http.Server{
+		Handler:           mux,
+		ConnState:         s.idle.connection,
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          s.Logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- web.Serve(ownersOnly{l}) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	case <-s.idle.expired:
+	}
+	err := web.Close()
+	<-ended
+	return err
+}
+
+// answering makes an HTTP handler of an operation.
+func answering(serve func(context.Context, *request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var req request
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequestBytes)).Decode(&req); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		answer, err := serve(r.Context(), &req)
+		if err != nil {
+			writeError(w, err)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(answer) // a client that has gone hears nothing
+	}
+}
+
+func (s *Server) hello(context.Context, *request) (any, error) {
+	return Hello{Protocol: Protocol, Version: s.Version, PID: os.Getpid()}, nil
+}
+
+func (s *Server) module(w http.ResponseWriter, r *http.Request) {
+	content, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxModuleBytes))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.modules.add(content)
+}
+
+func (s *Server) start(w http.ResponseWriter, r *http.Request) {
+	answering(func(ctx context.Context, req *request) (any, error) {
+		if req.Spec == nil {
+			return nil, abi.NewError(abi.InvalidArgument, "a start without a spec")
+		}
+		if req.Spec.WASI != nil {
+			content, ok := s.modules.find(req.Module)
+			if !ok {
+				w.WriteHeader(statusUnknownModule)
+				return struct{}{}, nil
+			}
+			req.Spec.WASI.Module = content
+		}
+		return struct{}{}, s.startWorkload(ctx, req.Spec)
+	})(w, r)
+}
+
+// startWorkload starts a workload and writes its result down when it ends.
+func (s *Server) startWorkload(ctx context.Context, spec *workload.Spec) error {
+	if s.results.find(spec.ID) != nil {
+		return abi.NewError(abi.AlreadyExists, fmt.Sprintf("workload %s exists", spec.ID))
+	}
+	if err := s.Workloads.Start(ctx, spec); err != nil {
+		return err
+	}
+	s.idle.began()
+	done := make(chan struct{})
+	s.mu.Lock()
+	s.following[spec.ID] = done
+	s.mu.Unlock()
+	go func() { //nolint:contextcheck // a workload outlives its start
+		defer s.idle.ended()
+		defer close(done)
+		s.follow(spec.ID)
+	}()
+	return nil
+}
+
+// follow writes a workload's result down once there is one. One that is destroyed
+// before has none: nobody wants to know.
+func (s *Server) follow(id string) {
+	ctx := context.Background()
+	if _, err := s.Workloads.Wait(ctx, id); err != nil {
+		return
+	}
+	status, err := s.Workloads.Inspect(ctx, id)
+	if err != nil {
+		return
+	}
+	if err := s.results.add(status); err != nil {
+		s.Logger.Error("a result could not be written down", "workload", id, "error", err)
+	}
+}
+
+// Drain waits until what has ended is written down. The workloads must have been ended.
+func (s *Server) Drain() {
+	s.mu.Lock()
+	following := maps.Clone(s.following)
+	s.mu.Unlock()
+	for _, done := range following {
+		<-done
+	}
+}
+
+func (s *Server) wait(ctx context.Context, req *request) (any, error) {
+	if r := s.results.find(req.ID); r != nil {
+		return r.Exit, nil
+	}
+	exit, err := s.Workloads.Wait(ctx, req.ID)
+	if err != nil {
+		return nil, err
+	}
+	return s.durable(ctx, req.ID, exit)
+}
+
+// durable returns a result once it is written down: what a client was told holds.
+func (s *Server) durable(ctx context.Context, id string, exit *structs.ExitResult) (*structs.ExitResult, error) {
+	select {
+	case <-s.results.written(id):
+		return exit, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (s *Server) stop(ctx context.Context, req *request) (any, error) {
+	if s.results.find(req.ID) != nil {
+		return struct{}{}, nil
+	}
+	return struct{}{}, s.Workloads.Stop(ctx, req.ID, req.Signal, req.Timeout)
+}
+
+func (s *Server) signal(ctx context.Context, req *request) (any, error) {
+	err := s.Workloads.Signal(ctx, req.ID, req.Signal)
+	if errors.Is(err, abi.ErrTaskNotFound) && s.results.find(req.ID) != nil {
+		err = abi.NewError(abi.FailedPrecondition, fmt.Sprintf("workload %s has ended", req.ID))
+	}
+	return struct{}{}, err
+}
+
+func (s *Server) stats(ctx context.Context, req *request) (any, error) {
+	return s.Workloads.Stats(ctx, req.ID)
+}
+
+func (s *Server) inspect(ctx context.Context, req *request) (any, error) {
+	if r := s.results.find(req.ID); r != nil {
+		return r, nil
+	}
+	return s.Workloads.Inspect(ctx, req.ID)
+}
+
+// list returns what this server runs, behind what an earlier one wrote down.
+func (s *Server) list(ctx context.Context, _ *request) (any, error) {
+	running, err := s.Workloads.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(s.results.except(running), running...), nil
+}
+
+func (s *Server) destroy(ctx context.Context, req *request) (any, error) {
+	if err := s.Workloads.Destroy(ctx, req.ID); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	done := s.following[req.ID]
+	delete(s.following, req.ID)
+	s.mu.Unlock()
+	if done != nil {
+		<-done // else its result would be written down after it was removed
+	}
+	return struct{}{}, s.results.remove(req.ID)
+}

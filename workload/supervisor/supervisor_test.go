@@ -1,0 +1,258 @@
+package supervisor_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/supervisor"
+	"github.com/wasmnode/wasmnode/workload/wasi"
+	"github.com/wasmnode/wasmnode/workload/workloadtest"
+)
+
+// process is a supervisor as a process has it, in this one.
+type process struct {
+	dir   string
+	ended chan error
+	kill  context.CancelFunc
+}
+
+func begin(t testing.TB, dir string, idle time.Duration) *process {
+	t.Helper()
+	e, err := engine.New(cacheDir)
+	require.NoError(t, err)
+	programs := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
+	server, err := supervisor.NewServer(supervisor.ServerConfig{
+		Logger: hclog.NewNullLogger(), Workloads: programs, Dir: supervisor.Results(dir), Version: "1.2.3", IdleTime: idle,
+	})
+	require.NoError(t, err)
+	l, err := supervisor.Listen(supervisor.Socket(dir))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &process{dir: dir, ended: make(chan error, 1), kill: cancel}
+	go func() {
+		err := server.Serve(ctx, l)
+		err = errors.Join(err, programs.Close())
+		server.Drain()
+		p.ended <- errors.Join(err, e.Close(context.Background()))
+	}()
+	return p
+}
+
+// end ends the process and waits for it.
+func (p *process) end(t testing.TB) {
+	p.kill()
+	require.NoError(t, <-p.ended)
+}
+
+func connect(t testing.TB, dir string, launch func(context.Context) error) *supervisor.Client {
+	t.Helper()
+	if launch == nil {
+		launch = func(context.Context) error { return errors.New("nobody is to be started") }
+	}
+	c := supervisor.NewClient(supervisor.ClientConfig{Logger: hclog.NewNullLogger(), Socket: supervisor.Socket(dir), Launch: launch})
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+func TestWorkloadsOfAnotherProcessAreWorkloads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles a program")
+	}
+	guest := guestbuild.Program(t, workloadtest.GuestPackage)
+	workloadtest.Run(t, workloadtest.Fixture{
+		New: func(t testing.TB) workload.Supervisor {
+			dir := t.TempDir()
+			p := begin(t, dir, time.Hour)
+			t.Cleanup(func() { p.end(t) })
+			return connect(t, dir, nil)
+		},
+		Program: func(_ testing.TB, spec *workload.Spec, args ...string) {
+			spec.WASI = &workload.WASIProgram{Name: "guest", Module: guest, Args: args}
+		},
+		Undeliverable:  "SIGHUP",
+		MemoryMaxBytes: 32 << 20,
+		KillWithin:     2 * time.Second,
+	})
+}
+
+// spec is a run of the conformance suite's guest.
+func spec(t testing.TB, id string, args ...string) *workload.Spec {
+	logs := t.TempDir()
+	return &workload.Spec{
+		ID:             id,
+		WASI:           &workload.WASIProgram{Name: "guest", Module: guestbuild.Program(t, workloadtest.GuestPackage), Args: args},
+		MemoryMaxBytes: 32 << 20,
+		Logs:           workload.Logs{StdoutPath: filepath.Join(logs, "out"), StderrPath: filepath.Join(logs, "err"), MaxFiles: 1, MaxFileBytes: 1 << 20},
+	}
+}
+
+func TestWorkloadsOutliveTheirClient(t *testing.T) {
+	dir := t.TempDir()
+	p := begin(t, dir, time.Hour)
+	defer p.end(t)
+	first := connect(t, dir, nil)
+	require.NoError(t, first.Start(t.Context(), spec(t, "runs", "spin")))
+	require.NoError(t, first.Start(t.Context(), spec(t, "ends", "exit", "7")))
+	exit, err := first.Wait(t.Context(), "ends")
+	require.NoError(t, err)
+	require.Equal(t, &structs.ExitResult{ExitCode: 7}, exit)
+	require.NoError(t, first.Close())
+
+	second := connect(t, dir, nil)
+	status, err := second.Inspect(t.Context(), "runs")
+	require.NoError(t, err)
+	require.Equal(t, workload.Running, status.State)
+	exit, err = second.Wait(t.Context(), "ends")
+	require.NoError(t, err)
+	require.Equal(t, 7, exit.ExitCode)
+	require.NoError(t, second.Stop(t.Context(), "runs", "SIGTERM", 0))
+}
+
+func TestResultsOutliveTheSupervisorUntilTheyAreAcknowledged(t *testing.T) {
+	dir := t.TempDir()
+	p := begin(t, dir, time.Hour)
+	c := connect(t, dir, func(context.Context) error { return nil })
+	require.NoError(t, c.Start(t.Context(), spec(t, "ended", "exit", "7")))
+	_, err := c.Wait(t.Context(), "ended")
+	require.NoError(t, err)
+	before, err := c.Inspect(t.Context(), "ended")
+	require.NoError(t, err)
+	p.end(t)
+	require.NoError(t, os.WriteFile(filepath.Join(supervisor.Results(dir), "half.json"), []byte(`{"ID":"ha`), 0o600))
+
+	p = begin(t, dir, time.Hour)
+	exit, err := c.Wait(t.Context(), "ended")
+	require.NoError(t, err)
+	require.Equal(t, 7, exit.ExitCode)
+	after, err := c.Inspect(t.Context(), "ended")
+	require.NoError(t, err)
+	require.True(t, before.ExitedAt.Equal(after.ExitedAt))
+	require.NoError(t, c.Stop(t.Context(), "ended", "", 0))
+	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(c.Signal(t.Context(), "ended", "SIGTERM")))
+	require.Equal(t, abi.AlreadyExists, abi.CodeOf(c.Start(t.Context(), spec(t, "ended", "exit", "0"))))
+	list, err := c.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.NoError(t, c.Destroy(t.Context(), "ended"))
+	require.NoError(t, c.Destroy(t.Context(), "ended"))
+	p.end(t)
+	files, err := os.ReadDir(supervisor.Results(dir))
+	require.NoError(t, err)
+	require.Empty(t, files)
+}
+
+func TestASupervisorIsStartedWhenItIsNeededAndAgainWhenItDies(t *testing.T) {
+	dir := t.TempDir()
+	started := make(chan *process, 10)
+	c := connect(t, dir, func(context.Context) error {
+		started <- begin(t, dir, time.Hour)
+		return nil
+	})
+	require.Empty(t, started)
+	require.NoError(t, c.Start(t.Context(), spec(t, "a", "spin")))
+	require.Len(t, started, 1)
+	waited := make(chan error, 1)
+	go func() {
+		_, err := c.Wait(context.Background(), "a")
+		waited <- err
+	}()
+	(<-started).end(t)
+	// What it owned went with it: either the wait was told of the end, or the next
+	// supervisor does not know the workload.
+	if err := <-waited; err != nil {
+		require.Contains(t, []abi.Code{abi.NotFound, abi.Unavailable}, abi.CodeOf(err), "%v", err)
+	}
+	require.NoError(t, c.Start(t.Context(), spec(t, "b", "exit", "0")))
+	require.Len(t, started, 1)
+	(<-started).end(t)
+}
+
+func TestASupervisorThatDoesNotStartSaysWhy(t *testing.T) {
+	c := connect(t, t.TempDir(), func(context.Context) error { return errors.New("no such program") })
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err := c.Start(ctx, spec(t, "a", "exit", "0"))
+	require.Equal(t, abi.Unavailable, abi.CodeOf(err))
+	require.True(t, abi.IsRecoverable(err))
+	require.ErrorContains(t, err, "the supervisor of workloads does not start: no such program")
+}
+
+func TestASupervisorThatNobodyNeedsEnds(t *testing.T) {
+	dir := t.TempDir()
+	p := begin(t, dir, 100*time.Millisecond)
+	c := connect(t, dir, nil)
+	require.NoError(t, c.Start(t.Context(), spec(t, "a", "spin")))
+	require.NoError(t, c.Close())
+	select {
+	case <-p.ended:
+		t.Fatal("it has a workload")
+	case <-time.After(300 * time.Millisecond):
+	}
+	require.NoError(t, c.Stop(t.Context(), "a", "SIGKILL", 0))
+	select {
+	case <-p.ended:
+		t.Fatal("it has a client")
+	case <-time.After(300 * time.Millisecond):
+	}
+	require.NoError(t, c.Close())
+	require.NoError(t, <-p.ended)
+}
+
+func TestOnlyOneSupervisorHasADirectory(t *testing.T) {
+	dir := t.TempDir()
+	first, err := supervisor.Lock(dir)
+	require.NoError(t, err)
+	_, err = supervisor.Lock(dir)
+	require.ErrorContains(t, err, "has a supervisor already")
+	require.NoError(t, first.Close())
+	again, err := supervisor.Lock(dir)
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
+}
+
+func TestASocketMayLieDeepAndIsItsUsersOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("deep/", 40))
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	p := begin(t, dir, time.Hour)
+	defer p.end(t)
+	info, err := os.Stat(supervisor.Socket(dir))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	_, err = connect(t, dir, nil).List(t.Context())
+	require.NoError(t, err)
+}
+
+func TestAnotherProtocolIsRefusedWithWhatToDo(t *testing.T) {
+	dir := t.TempDir()
+	l, err := net.Listen("unix", supervisor.Socket(dir))
+	require.NoError(t, err)
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			const body = `{"Protocol":99,"Version":"9.0.0","PID":4242}`
+			_, _ = c.Write([]byte("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 44\r\n\r\n" + body))
+			_ = c.Close()
+		}
+	}()
+	_, err = connect(t, dir, nil).List(t.Context())
+	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(err))
+	require.ErrorContains(t, err, "process 4242) is of version 9.0.0")
+}
