@@ -55,7 +55,6 @@ func Launch(ctx context.Context, dir string, command []string) error {
 		return err
 	}
 	defer r.Close()
-	//nolint:contextcheck // the process outlives its launch
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), readyEnv+"=1")

@@ -90,7 +90,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-s.idle.expired:
 	}
 	err := web.Close()
-	<-ended
+	if serveErr := <-ended; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, serveErr)
+	}
 	return err
 }
 

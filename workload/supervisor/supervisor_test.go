@@ -198,14 +198,14 @@ func TestASupervisorThatNobodyNeedsEnds(t *testing.T) {
 	require.NoError(t, c.Start(t.Context(), spec(t, "a", "spin")))
 	require.NoError(t, c.Close())
 	select {
-	case <-p.ended:
-		t.Fatal("it has a workload")
+	case err := <-p.ended:
+		t.Fatal("it has a workload", err)
 	case <-time.After(300 * time.Millisecond):
 	}
 	require.NoError(t, c.Stop(t.Context(), "a", "SIGKILL", 0))
 	select {
-	case <-p.ended:
-		t.Fatal("it has a client")
+	case err := <-p.ended:
+		t.Fatal("it has a client", err)
 	case <-time.After(300 * time.Millisecond):
 	}
 	require.NoError(t, c.Close())
