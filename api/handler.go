@@ -72,11 +72,15 @@ func (h *handler) unrouted(w http.ResponseWriter, r *http.Request) {
 }
 
 // recovering turns a panic of ours into a 500, so that one request cannot end the
-// agent.
+// agent. The panic that breaks an answer off goes on to the HTTP server.
 func (h *handler) recovering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
-			if p := recover(); p != nil && p != any(http.ErrAbortHandler) {
+			switch p := recover(); p {
+			case nil:
+			case any(http.ErrAbortHandler):
+				panic(p)
+			default:
 				h.Logger.Error("request panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 				h.fail(w, r, fmt.Errorf("internal error: %v", p))
 			}
