@@ -170,11 +170,17 @@ func (n *node) awaitAlloc(t *testing.T, job string, wanted func(*api.AllocationL
 	t.Helper()
 	var allocs []*api.AllocationListStub
 	require.Eventually(t, func() bool {
-		allocs = nil
-		require.NoError(t, json.Unmarshal([]byte(n.out(t, "job", "allocs", "-json", job)), &allocs))
+		allocs = n.allocs(t, job)
 		return len(allocs) == 1 && wanted(allocs[0])
 	}, patience, tick, "waiting for job %s", job)
 	return allocs[0]
+}
+
+// allocs are a job's allocations.
+func (n *node) allocs(t *testing.T, job string) (list []*api.AllocationListStub) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(n.out(t, "job", "allocs", "-json", job)), &list))
+	return list
 }
 
 func nodeID(t *testing.T, text string) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -39,7 +40,7 @@ func (c *pluginInspectCommand) Run(args []string) int {
 	}
 	spec, err := host.Inspect(wasm, host.DefaultLimits().FileBytes)
 	if err != nil {
-		return c.fail(f, err)
+		return c.fail(f, fmt.Errorf("%s: %w", f.Arg(0), err))
 	}
 	if *f.json {
 		return c.printJSON(spec)

@@ -106,6 +106,13 @@ func write(t *testing.T, path, content string) string {
 	return path
 }
 
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(b)
+}
+
 // start runs "agent -config" on a free port until the test ends, and returns when it
 // is ready.
 func (s *site) start(t *testing.T, flags ...string) *node {
