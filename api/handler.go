@@ -194,6 +194,9 @@ func reply(w http.ResponseWriter, r *http.Request, body any) error {
 
 // decode reads a JSON body. Unknown fields are ignored: newer clients add some.
 func decode(r *http.Request, into any) error {
+	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		return &statusError{http.StatusUnsupportedMediaType, fmt.Sprintf("request body: the encoding %q is not supported: send plain JSON", e)}
+	}
 	b, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
 	if err != nil {
 		var tooLarge *http.MaxBytesError

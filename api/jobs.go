@@ -40,7 +40,7 @@ func (h *handler) registerJob(r *http.Request) (any, error) {
 	if err := decode(r, &req); err != nil {
 		return nil, err
 	}
-	if err := canonicalise(r, req.Job); err != nil {
+	if err := identify(r, req.Job); err != nil {
 		return nil, err
 	}
 	return h.ControlPlane.RegisterJob(&req)
@@ -51,7 +51,7 @@ func (h *handler) validateJob(r *http.Request) (any, error) {
 	if err := decode(r, &req); err != nil {
 		return nil, err
 	}
-	if err := canonicalise(r, req.Job); err != nil {
+	if err := identify(r, req.Job); err != nil {
 		return nil, err
 	}
 	faults, warnings := h.ControlPlane.ValidateJob(req.Job)
@@ -62,22 +62,21 @@ func (h *handler) validateJob(r *http.Request) (any, error) {
 	}, nil
 }
 
-// canonicalise fills a job's defaults, once, where it enters the node.
-func canonicalise(r *http.Request, job *api.Job) error {
+// identify checks that there is a job and that it has an ID, and gives it the
+// request's namespace when it has none.
+func identify(r *http.Request, job *api.Job) error {
 	if job == nil {
 		return badRequest("Job must be specified")
 	}
-	if job.ID == nil || *job.ID == "" {
+	if deref(job.ID) == "" {
 		return badRequest("Job ID hasn't been provided")
 	}
-	if job.Namespace == nil || *job.Namespace == "" {
+	if deref(job.Namespace) == "" {
+		job.Namespace = nil
 		if ns := r.URL.Query().Get("namespace"); ns != "" {
 			job.Namespace = &ns
-		} else {
-			job.Namespace = nil
 		}
 	}
-	job.Canonicalize()
 	return nil
 }
 
@@ -206,7 +205,7 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 		if err := decode(r, &req); err != nil {
 			return nil, err
 		}
-		if err := canonicalise(r, req.Job); err != nil {
+		if err := identify(r, req.Job); err != nil {
 			return nil, err
 		}
 		if *req.Job.ID != id {

@@ -102,6 +102,7 @@ func TestARegisteredJobGetsVersions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, source.Source, sub.Source)
 	require.Equal(t, reply{status: http.StatusNotFound, body: "job source not found"}, bare(w.get(t, "/v1/job/versions/submission?version=1")))
+	require.Equal(t, http.StatusBadRequest, w.get(t, "/v1/job/versions/submission?version=x").status)
 
 	_, _, err = jobs.EnforceRegister(mock("versions", nil), *first.JobModifyIndex, nil)
 	require.ErrorContains(t, err, nomad.RegisterEnforceIndexErrPrefix, "Nomad's command line looks for this text")

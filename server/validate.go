@@ -44,8 +44,15 @@ func (s *Server) ValidateJob(job *api.Job) (faults []string, warnings string) {
 
 // prepare fills in what the job leaves open and finds all its faults.
 func (s *Server) prepare(job *api.Job) (warnings []string, err error) {
-	if fault := absent(job); fault != "" {
-		return nil, &ValidationError{Faults: []string{fault}}
+	if job == nil {
+		return nil, &ValidationError{Faults: []string{"job: it is missing"}}
+	}
+	v := &validation{}
+	for _, path := range nulls(job) {
+		v.fault("%s: it is null", path)
+	}
+	if len(v.faults) > 0 {
+		return nil, &ValidationError{Faults: v.faults}
 	}
 	job.Canonicalize()
 	if len(job.Datacenters) == 0 {
@@ -54,33 +61,11 @@ func (s *Server) prepare(job *api.Job) (warnings []string, err error) {
 	if *job.NodePool == "" {
 		job.NodePool = new("default")
 	}
-	v := &validation{}
 	v.job(job)
 	if len(v.faults) > 0 {
 		return nil, &ValidationError{Faults: v.faults}
 	}
 	return v.warnings, nil
-}
-
-// absent finds what would keep a job from being canonicalised at all.
-func absent(job *api.Job) string {
-	if job == nil {
-		return "job: it is missing"
-	}
-	for i, g := range job.TaskGroups {
-		if g == nil {
-			return fmt.Sprintf("group %d: it is null", i+1)
-		}
-		for j, t := range g.Tasks {
-			if t == nil {
-				return fmt.Sprintf("group %d: task %d: it is null", i+1, j+1)
-			}
-		}
-		if slices.Contains(g.Networks, nil) || slices.Contains(g.Services, nil) {
-			return fmt.Sprintf("group %d: a network or service is null", i+1)
-		}
-	}
-	return ""
 }
 
 // validation gathers faults. at is where it is, such as `group "web": task "app"`.
@@ -361,10 +346,6 @@ func (v *validation) constraints(list []*api.Constraint, hosts bool) {
 }
 
 func (v *validation) constraint(c *api.Constraint, hosts bool) {
-	if c == nil {
-		v.fault("it is null")
-		return
-	}
 	switch c.Operand {
 	case "":
 		v.fault("Missing constraint operand")
