@@ -51,17 +51,20 @@ func TestAKilledTaskTellsItsLife(t *testing.T) {
 	assert.Equal(t, result{1, "", "Error: no job begins with \"forever\"\n"}, r)
 }
 
-// TestAnAgentThatComesBackKeepsWhatItHad ends an agent in both ways and starts it
-// again: jobs and allocations are there, and the tasks' events tell what happened.
+// TestAnAgentThatComesBackKeepsWhatItHad ends an agent in every way and starts it
+// again: jobs, allocations and tasks are there, and nothing happened to them. Only when
+// the supervisor is killed, too, a task is started anew, and says why.
 func TestAnAgentThatComesBackKeepsWhatItHad(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		signal os.Signal
-		code   int
+		name       string
+		signal     os.Signal
+		code       int
+		supervisor bool // dies as well
 	}{
-		{"SIGTERM", syscall.SIGTERM, 0},
-		{"SIGINT", os.Interrupt, 0},
-		{"kill -9", syscall.SIGKILL, -1},
+		{"SIGTERM", syscall.SIGTERM, 0, false},
+		{"SIGINT", os.Interrupt, 0, false},
+		{"kill -9", syscall.SIGKILL, -1, false},
+		{"kill -9 of everything", syscall.SIGKILL, -1, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -73,20 +76,26 @@ func TestAnAgentThatComesBackKeepsWhatItHad(t *testing.T) {
 			program, mock, done := n.await(t, "program", "running"), n.await(t, "mock", "running"), n.await(t, "done", "complete")
 			id := n.out(t, "node", "status", "-json")
 			require.Equal(t, c.code, n.signal(t, c.signal), n.log)
+			if c.supervisor {
+				s.killSupervisor(t)
+			}
 
 			n = s.start(t)
 			assert.Equal(t, nodeID(t, id), nodeID(t, n.out(t, "node", "status", "-json")), "it is the same node")
-			again := n.awaitAlloc(t, "program", func(a *api.AllocationListStub) bool {
-				return a.TaskStates["task"].Restarts == 1 && a.TaskStates["task"].State == "running"
-			})
-			assert.Equal(t, program.ID, again.ID, "the allocation is kept")
-			assert.Equal(t, "running", again.ClientStatus)
-			golden(t, "came-back.golden", timeless(told(again)))
-			// A driver whose tasks outlive the agent finds them again.
-			kept := n.await(t, "mock", "running")
-			assert.Equal(t, mock.ID, kept.ID)
-			assert.Equal(t, told(mock), told(kept), "nothing happened to it")
-			assert.Equal(t, done.ID, n.await(t, "done", "complete").ID)
+			if c.supervisor {
+				again := n.awaitAlloc(t, "program", func(a *api.AllocationListStub) bool {
+					return a.TaskStates["task"].Restarts == 1 && a.TaskStates["task"].State == "running"
+				})
+				assert.Equal(t, program.ID, again.ID, "the allocation is kept")
+				golden(t, "came-back.golden", timeless(told(again)))
+			}
+			for job, before := range map[string]*api.AllocationListStub{"program": program, "mock": mock, "done": done} {
+				after := n.await(t, job, before.ClientStatus)
+				assert.Equal(t, before.ID, after.ID)
+				if job != "program" || !c.supervisor {
+					assert.Equal(t, told(before), told(after), "nothing happened to %s", job)
+				}
+			}
 
 			n.out(t, "job", "stop", "program")
 			n.await(t, "program", "complete")

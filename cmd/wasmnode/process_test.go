@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -68,12 +70,28 @@ func newSite(t *testing.T, drivers ...string) *site {
 		require.NoError(t, os.Mkdir(d, 0o700))
 	}
 	require.NoError(t, os.Symlink(codeCache, filepath.Join(s.data, "cache")))
+	t.Cleanup(func() { s.killSupervisor(t) })
 	write(t, s.config, fmt.Sprintf("data_dir = %q\nplugin_dir = %q\nplugin \"wasi\" { grant { wasm { directories = [%q] } } }\n",
 		s.data, s.plugins, s.programs))
 	for _, name := range drivers {
 		s.drop(t, name+".wasm", driver(t, name))
 	}
 	return s
+}
+
+// killSupervisor kills the process that owns the tasks, if there is one.
+func (s *site) killSupervisor(t *testing.T) {
+	t.Helper()
+	pid, err := os.ReadFile(filepath.Join(s.data, "supervisor", "lock"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	require.NoError(t, err)
+	n, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+	require.NoError(t, err)
+	if err := syscall.Kill(n, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
+		require.NoError(t, err)
+	}
 }
 
 // driver compiles a driver of guest-examples/drivers.

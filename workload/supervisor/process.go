@@ -108,7 +108,8 @@ func Announce(err error) {
 	_ = f.Close()
 }
 
-// Lock makes this process the directory's one supervisor, until it ends.
+// Lock makes this process the directory's one supervisor, until it ends. The lock
+// file holds its process ID, for people.
 func Lock(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -121,5 +122,14 @@ func Lock(dir string) (*os.File, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("%s has a supervisor already", dir)
 	}
+	if err := errors.Join(f.Truncate(0), writePID(f)); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
 	return f, nil
+}
+
+func writePID(f *os.File) error {
+	_, err := fmt.Fprintln(f, os.Getpid())
+	return err
 }
