@@ -37,7 +37,8 @@ type PrestartHook interface {
 	Prestart(ctx context.Context, req *PrestartRequest) (*PrestartResult, error)
 }
 
-// PoststartHook runs after each start. Errors are events only.
+// PoststartHook runs after each start, and after a task was found running that an
+// earlier agent started. Errors are events only.
 type PoststartHook interface {
 	Hook
 	Poststart(ctx context.Context, req *PoststartRequest) error
@@ -101,6 +102,7 @@ type PrestartResult struct {
 
 // PoststartRequest is what a poststart hook is given.
 type PoststartRequest struct {
+	// Env is the task's, with the address that its driver gave it.
 	Env *taskenv.Env
 	// Runner gives access to the running task.
 	Runner *Runner
@@ -152,6 +154,34 @@ func (r *Runner) prestart(ctx context.Context, b *taskenv.Builder) error {
 	return nil
 }
 
+// poststart runs the poststart hooks, whatever fails.
+func (r *Runner) poststart() {
+	alloc, task := r.current()
+	env := r.hooksEnv(r.envBuilder(alloc, task, r.running().driver).SetNetwork(r.network())).Build()
+	each(r, func(h PoststartHook) error {
+		ctx, cancel := context.WithTimeout(r.active, r.limits.CallTimeout)
+		defer cancel()
+		return h.Poststart(ctx, &PoststartRequest{Env: env, Runner: r})
+	})
+}
+
+// renderEnv is what the running task's templates were rendered with: the driver's address
+// was not known then, nor what they add themselves.
+func (r *Runner) renderEnv() *taskenv.Env {
+	alloc, task := r.current()
+	return r.hooksEnv(r.envBuilder(alloc, task, r.running().driver)).SetTemplateEnv(nil).Build()
+}
+
+// hooksEnv adds what all hooks left.
+func (r *Runner) hooksEnv(b *taskenv.Builder) *taskenv.Builder {
+	for _, h := range r.hooks {
+		if left := r.local.Hooks[h.Name()]; left != nil {
+			r.applyEnv(b, h.Name(), left)
+		}
+	}
+	return b
+}
+
 // leave records what a hook left. It is written together with the rest of the task's
 // state, before the task starts: until then running the hook again does no harm.
 func (r *Runner) leave(name string, before *state.HookState, result *PrestartResult) {
@@ -173,11 +203,14 @@ func (r *Runner) applyEnv(b *taskenv.Builder, name string, left *state.HookState
 	if len(left.Env) == 0 {
 		return
 	}
-	if name == DevicesHook {
+	switch name {
+	case DevicesHook:
 		b.SetDeviceEnv(name, left.Env)
-		return
+	case TemplatesHook:
+		b.SetTemplateEnv(left.Env)
+	default:
+		b.SetHookEnv(name, left.Env)
 	}
-	b.SetHookEnv(name, left.Env)
 }
 
 // hookFailed is the event of a hook's error: its own, or the common one.

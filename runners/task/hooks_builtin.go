@@ -15,10 +15,13 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// builtin are the hooks that every task has, in their order.
+// builtin are the hooks that every task has, in their order, before all others.
 func builtin(limits Limits) []Hook {
 	return []Hook{validateHook{}, dirHook{}, logsHook{}, payloadHook{}, artifactsHook{limits.Artifact}}
 }
+
+// last are those after all others: what they render may tell of devices.
+func last() []Hook { return []Hook{&templatesHook{}} }
 
 // validateHook refuses what a job's check could not know to be wrong.
 type validateHook struct{}

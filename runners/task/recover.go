@@ -20,6 +20,7 @@ func (r *Runner) reattach() (*invocation, restart.Event, outcome) {
 	case err == nil:
 		r.setRunning(run)
 		r.resumed()
+		r.poststart()
 		return run, restart.Event{}, ended
 	case r.shutdown.Err() != nil:
 		return nil, restart.Event{}, departed

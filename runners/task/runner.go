@@ -129,7 +129,7 @@ func New(cfg Config) (*Runner, error) {
 	r.active, inactive = context.WithCancel(r.killed)
 	r.shutdown, stop = context.WithCancel(context.Background())
 	r.depart = func() { stop(); inactive() }
-	r.hooks = append(builtin(r.limits), cfg.Hooks...)
+	r.hooks = slices.Concat(builtin(r.limits), cfg.Hooks, last())
 	r.rec = record{changed: cfg.Changed, logger: r.logger, put: func(s *structs.TaskState) error {
 		return cfg.State.PutTaskState(cfg.Alloc.ID, cfg.Task, s)
 	}}

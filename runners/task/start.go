@@ -33,7 +33,7 @@ func (r *Runner) start() (*invocation, error) {
 		return nil, err
 	}
 	r.setRunning(run)
-	r.started(run)
+	r.started()
 	return run, nil
 }
 
@@ -151,7 +151,7 @@ func (r *Runner) keepHandle(h *wasmnodev1.TaskHandle, n *wasmnodev1.DriverNetwor
 }
 
 // started reports that the task runs, unless its kill was announced meanwhile.
-func (r *Runner) started(run *invocation) {
+func (r *Runner) started() {
 	r.rec.update(func(s *structs.TaskState) bool {
 		r.killErr = nil
 		s.Enter(structs.TaskRunning, time.Now())
@@ -160,13 +160,7 @@ func (r *Runner) started(run *invocation) {
 		}
 		return true
 	})
-	alloc, task := r.current()
-	env := r.envBuilder(alloc, task, run.driver).Build()
-	each(r, func(h PoststartHook) error {
-		ctx, cancel := context.WithTimeout(r.active, r.limits.CallTimeout)
-		defer cancel()
-		return h.Poststart(ctx, &PoststartRequest{Env: env, Runner: r})
-	})
+	r.poststart()
 }
 
 // dispense gets the task's driver. One that is loading, restarting or not there yet is
@@ -203,19 +197,22 @@ func newTaskID(allocID, task string) string {
 	return allocID + "/" + task + "/" + hex.EncodeToString(b[:])
 }
 
-// envBuilder has all of the environment but the hooks' part, with the network of the
-// run that there is.
+// envBuilder has all of the environment but the hooks' part and the driver's address.
 func (r *Runner) envBuilder(alloc *structs.Allocation, task *api.Task, driver Driver) *taskenv.Builder {
-	b := taskenv.NewBuilder(r.cfg.Node, alloc, task).SetDirs(r.dirs(driver))
+	return taskenv.NewBuilder(r.cfg.Node, alloc, task).SetDirs(r.dirs(driver))
+}
+
+// network is the address that the driver gave the run that there is; nil: none.
+func (r *Runner) network() *taskenv.Network {
 	network := &wasmnodev1.DriverNetwork{}
 	if len(r.local.Network) == 0 || network.UnmarshalVT(r.local.Network) != nil {
-		return b
+		return nil
 	}
 	ports := make(map[string]int, len(network.GetPortMap()))
 	for label, port := range network.GetPortMap() {
 		ports[label] = int(port)
 	}
-	return b.SetNetwork(&taskenv.Network{IP: network.GetIp(), PortMap: ports})
+	return &taskenv.Network{IP: network.GetIp(), PortMap: ports}
 }
 
 // dirs is what the task sees of its directories.

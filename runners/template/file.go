@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"syscall"
 
 	"github.com/wasmnode/wasmnode/runners/allocdir"
@@ -18,8 +17,8 @@ import (
 type rendering struct {
 	ctx   context.Context
 	in    Input
-	left  int      // bytes that functions may still make
-	files []string // read so far
+	left  int               // bytes that functions may still make
+	files map[string]string // read so far, with their stamps before
 }
 
 // spend counts what a function made, or is about to make.
@@ -32,8 +31,8 @@ func (r *rendering) spend(n int) error {
 
 // read reads a file of the task's.
 func (r *rendering) read(name string) (string, error) {
-	if !slices.Contains(r.files, name) {
-		r.files = append(r.files, name)
+	if _, known := r.files[name]; !known {
+		r.files[name] = Stamp(r.in.Dir, name)
 	}
 	data, err := readFile(r.in.Dir, name)
 	if err != nil {
@@ -73,13 +72,17 @@ func readFile(dir *allocdir.TaskDir, name string) ([]byte, error) {
 
 // fileFailed says what failed with a file, without where it is on the host.
 func fileFailed(name string, err error) error {
+	return fmt.Errorf("%w %q: %w", ErrFile, name, cause(err))
+}
+
+func cause(err error) error {
 	for at := (*fs.PathError)(nil); errors.As(err, &at); {
 		err = at.Err
 	}
 	for at := (*os.LinkError)(nil); errors.As(err, &at); {
 		err = at.Err
 	}
-	return fmt.Errorf("%w %q: %w", ErrFile, name, err)
+	return err
 }
 
 // Stamp tells whether a file has changed since, without reading it: two stamps are equal
@@ -131,7 +134,7 @@ func (t *Template) replace(root *os.Root, rel string, content []byte) (err error
 	dir, base := path.Split(rel)
 	if dir != "" {
 		if err := root.MkdirAll(path.Clean(dir), 0o755); err != nil {
-			return err
+			return fmt.Errorf("make its directory: %w", cause(err))
 		}
 	}
 	next := dir + "." + base + ".new"

@@ -43,8 +43,9 @@ type Output struct {
 	Content []byte
 	// Env is the variables in it, if the template is for those.
 	Env map[string]string
-	// Files are those that it depends on, as the template names them.
-	Files []string
+	// Files are those that it depends on, as the template names them, with the
+	// [Stamp] that each had before it was read.
+	Files map[string]string
 }
 
 // Render renders the template. It returns soon after ctx ends, and within 10 s whatever
@@ -52,7 +53,7 @@ type Output struct {
 func (t *Template) Render(ctx context.Context, in Input) (*Output, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, fmt.Errorf("not rendered within %v", maxTime))
 	defer cancel()
-	r := &rendering{ctx: ctx, in: in, left: maxMade}
+	r := &rendering{ctx: ctx, in: in, left: maxMade, files: map[string]string{}}
 	out, err := t.render(r)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -97,7 +97,7 @@ func TestATemplatesOptions(t *testing.T) {
 	require.NoError(t, err)
 	out, err := tmpl.Render(t.Context(), in)
 	require.NoError(t, err)
-	require.Equal(t, []string{"local/web.tpl"}, out.Files)
+	require.Equal(t, map[string]string{"local/web.tpl": template.Stamp(in.Dir, "local/web.tpl")}, out.Files)
 	require.Nil(t, tmpl.Current(in))
 	require.NoError(t, tmpl.Write(in, out.Content))
 	path := filepath.Join(in.Dir.Secrets, "deep/web.conf")
@@ -194,7 +194,7 @@ func TestATemplateReadsAndWritesNothingOutsideTheTasksDirectories(t *testing.T) 
 	} {
 		out, err := render(t, in, inline(`{{ file "`+name+`" }}`))
 		require.ErrorContains(t, err, want, name)
-		require.Equal(t, []string{name}, out.Files, "it may appear")
+		require.Contains(t, out.Files, name, "it may appear")
 		require.NotContains(t, err.Error(), in.Dir.Path)
 	}
 	_, err := render(t, in, inline(`{{ file "local/none" }}`))

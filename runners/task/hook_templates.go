@@ -1,0 +1,183 @@
+package task
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+
+	"github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/runners/template"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// TemplatesHook is the name of the hook whose variables win over all others, and are
+// seen by no template.
+const TemplatesHook = "template"
+
+// templatesHook renders a task's templates before each start, and anew while it runs
+// when a file that one depends on changes.
+type templatesHook struct {
+	rendered []*rendered // before the last start; nil: an earlier agent did
+	watch    *templateWatch
+}
+
+func (*templatesHook) Name() string { return TemplatesHook }
+
+// rendered is a template with what came of it.
+type rendered struct {
+	*template.Template
+	content []byte
+	files   map[string]string // what it depends on, with the stamps then
+	moving  map[string]string // the stamps of files that changed since, last time
+	failure string            // that was told
+}
+
+func (h *templatesHook) Prestart(ctx context.Context, req *PrestartRequest) (*PrestartResult, error) {
+	all, err := checked(req.Task)
+	if err != nil {
+		return nil, err
+	}
+	in := template.Input{Dir: req.Dir, Env: req.Env}
+	result := &PrestartResult{Env: map[string]string{}, Data: map[string]string{}}
+	for i, t := range all {
+		out, err := t.Render(ctx, in)
+		if err == nil {
+			err = t.Write(in, out.Content)
+		}
+		if err != nil {
+			return nil, templateFailed(t, err)
+		}
+		t.content, t.files = out.Content, out.Files
+		maps.Copy(result.Env, out.Env)
+		stamps, err := json.Marshal(t.files)
+		if err != nil {
+			return nil, err
+		}
+		result.Data[strconv.Itoa(i)] = string(stamps)
+	}
+	h.rendered = all
+	return result, nil
+}
+
+// resume is what an earlier agent rendered: on disk, with the stamps that it left. What
+// is not known is not watched.
+func (h *templatesHook) resume(r *Runner, in template.Input) error {
+	all, err := checked(r.Task())
+	if err != nil {
+		return err
+	}
+	left := r.local.Hooks[TemplatesHook]
+	for i, t := range all {
+		t.content = t.Current(in)
+		if left != nil {
+			_ = json.Unmarshal([]byte(left.Data[strconv.Itoa(i)]), &t.files)
+		}
+	}
+	h.rendered = all
+	return nil
+}
+
+// templateFailed is the error of a template. What a file caused may be tried again.
+func templateFailed(t *rendered, err error) error {
+	named := fmt.Errorf("%q: %w", t.Name(), err)
+	if errors.Is(err, template.ErrFile) {
+		return fmt.Errorf("%w", abi.NewRecoverableError(abi.Unavailable, named.Error()))
+	}
+	return named
+}
+
+// checked are the task's templates.
+func checked(task *api.Task) ([]*rendered, error) {
+	out := make([]*rendered, 0, len(task.Templates))
+	for _, block := range task.Templates {
+		t, err := template.New(block)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", value(block.DestPath), err)
+		}
+		if t.Change == template.ChangeSignal {
+			if t.Signal, err = ParseSignal(t.Signal); err != nil {
+				return nil, fmt.Errorf("%q: change_signal: %w", t.Name(), err)
+			}
+		}
+		out = append(out, &rendered{Template: t})
+	}
+	return out, nil
+}
+
+// Poststart begins to watch.
+func (h *templatesHook) Poststart(_ context.Context, req *PoststartRequest) error {
+	in := template.Input{Dir: req.Runner.cfg.Dir, Env: req.Runner.renderEnv()}
+	if h.rendered == nil {
+		if err := h.resume(req.Runner, in); err != nil {
+			return err
+		}
+	}
+	h.unwatch()
+	var watched []*rendered
+	for _, t := range h.rendered {
+		if !t.Once && len(t.files) > 0 {
+			watched = append(watched, t)
+		}
+	}
+	if len(watched) > 0 {
+		h.watch = watchTemplates(req.Runner, in, watched)
+	}
+	return nil
+}
+
+func (h *templatesHook) PreKill(context.Context) error { h.unwatch(); return nil }
+func (h *templatesHook) Exited(context.Context) error  { h.unwatch(); return nil }
+func (h *templatesHook) Stop(context.Context) error    { h.unwatch(); return nil }
+func (h *templatesHook) Shutdown()                     { h.unwatch() }
+
+func (h *templatesHook) unwatch() {
+	if h.watch != nil {
+		h.watch.end()
+		h.watch = nil
+	}
+}
+
+// anew renders a template again if what it depends on has changed and is quiet again. It
+// reports whether something else came of it, which is written. An error is returned once
+// as long as it stays the same.
+func (t *rendered) anew(ctx context.Context, in template.Input) (changed bool, err error) {
+	now := make(map[string]string, len(t.files))
+	for name := range t.files {
+		now[name] = template.Stamp(in.Dir, name)
+	}
+	if maps.Equal(now, t.files) {
+		return false, nil
+	}
+	if !maps.Equal(now, t.moving) {
+		t.moving = now // somebody may be writing
+		return false, nil
+	}
+	out, err := t.Render(ctx, in)
+	t.files, t.moving = out.Files, nil
+	if changed = err == nil && !bytes.Equal(out.Content, t.content); changed {
+		if err = t.Write(in, out.Content); err == nil {
+			t.content = out.Content
+		}
+	}
+	if err == nil {
+		t.failure = ""
+		return changed, nil
+	}
+	if t.failure == err.Error() {
+		return false, nil
+	}
+	t.failure = err.Error()
+	return false, err
+}
+
+// templateEvent tells of a template that could not be rendered again.
+func templateEvent(t *rendered, err error) *structs.TaskEvent {
+	return structs.NewTaskEvent(structs.EventHookFailed).
+		WithMessage(fmt.Sprintf("%s: %q: %v; the task keeps what was rendered before", TemplatesHook, t.Name(), err))
+}

@@ -1,0 +1,272 @@
+package task_test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/runners/task"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// from is a template of a file in the allocation's shared directory.
+func from(name, dest, change string) *api.Template {
+	t := &api.Template{SourcePath: ptr("alloc/data/" + name), DestPath: &dest, ChangeMode: &change, Splay: ptr(time.Duration(0))}
+	t.Canonicalize()
+	return t
+}
+
+func inline(data, dest string) *api.Template {
+	t := &api.Template{EmbeddedTmpl: &data, DestPath: &dest}
+	t.Canonicalize()
+	return t
+}
+
+// env is the environment that the running task was started with.
+func (f *fixture) env() map[string]string {
+	f.t.Helper()
+	local, _, err := f.db.Task("a1", "web")
+	require.NoError(f.t, err)
+	var cfg wasmnodev1.TaskConfig
+	require.NoError(f.t, cfg.UnmarshalVT(local.Config))
+	return cfg.GetEnv()
+}
+
+// put writes a file of the shared directory's.
+func (f *fixture) put(name, content string) {
+	f.t.Helper()
+	path := filepath.Join(f.dir.Data(), name)
+	require.NoError(f.t, os.WriteFile(path+".new", []byte(content), 0o644))
+	require.NoError(f.t, os.Rename(path+".new", path))
+}
+
+const rerendered = "Restart Signaled: Template with change_mode restart re-rendered"
+
+// settle passes the time in which a change is seen and acted on.
+func settle() { time.Sleep(3 * time.Second); synctest.Wait() }
+
+func TestTemplatesAreRenderedBeforeTheTaskStarts(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.put("web.tpl", `port {{ env "PORT" }}`)
+		f.task.Env = map[string]string{"PORT": "80", "WHO": "task"}
+		vars := inline("WHO=template\nPORT2={{ env \"PORT\" }}{{ env \"PORT2\" }}", "secrets/vars")
+		vars.Envvars = ptr(true)
+		f.task.Templates = []*api.Template{vars, from("web.tpl", "${NOMAD_TASK_DIR}/web.conf", "restart")}
+		f.start()
+		synctest.Wait()
+		require.Equal(t, []string{received, setup, begun}, f.events())
+		require.Equal(t, "port 80", f.read("web/local/web.conf"))
+		env := f.env()
+		require.Equal(t, "template", env["WHO"], "templates win")
+		require.Equal(t, "80", env["PORT2"])
+		f.restartAgent()
+		settle()
+		require.NoError(t, f.r.Restart(task.RestartRequest{}))
+		settle()
+		require.Equal(t, "80", f.env()["PORT2"], "a template does not see what templates add")
+		require.NotContains(t, f.events(), rerendered)
+		f.finish()
+	})
+}
+
+func TestATemplateThatChanges(t *testing.T) {
+	for _, c := range []struct {
+		change string
+		events []string
+		log    string
+	}{
+		{change: "noop"},
+		{change: "restart", events: []string{rerendered, exit0, "Restarting: Task restarting in 0s", begun}},
+		{change: "signal", events: []string{"Signaling: Task being sent signal SIGHUP: Template re-rendered"}, log: "signal web SIGHUP"},
+	} {
+		bubble(t, func(t *testing.T) {
+			f := newFixture(t, nil).service()
+			f.put("a", "one")
+			f.task.Templates = []*api.Template{from("a", "local/out", c.change)}
+			f.start()
+			settle()
+			before := f.events()
+			f.put("a", "two")
+			settle()
+			require.Equal(t, "two", f.read("web/local/out"))
+			require.Equal(t, append(before, c.events...), f.events())
+			require.Equal(t, c.log != "", strings.Contains(strings.Join(f.world.Log(), "\n"), "signal web SIGHUP"))
+			f.put("a", "two") // another file, with the same content
+			settle()
+			require.Equal(t, append(before, c.events...), f.events())
+			f.finish()
+		})
+	}
+}
+
+func TestChangesOfSeveralTemplatesAreOneRestart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil).service()
+		f.put("a", "one")
+		once := from("a", "local/once", "restart")
+		once.Once = ptr(true)
+		f.task.Templates = []*api.Template{
+			from("a", "local/1", "signal"), from("a", "local/2", "restart"), from("a", "local/3", "restart"), once,
+			inline(`{{ file "alloc/data/a" }}`, "local/4"),
+		}
+		f.task.Templates[4].Splay = ptr(time.Minute)
+		f.start()
+		settle()
+		f.put("a", "two")
+		time.Sleep(time.Second)
+		f.put("a", "three") // somebody is still writing
+		time.Sleep(70 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 2, f.world.Started("web"))
+		for _, name := range []string{"1", "2", "3", "4", "once"} {
+			require.Equal(t, "three", f.read("web/local/"+name))
+		}
+		require.NotContains(t, strings.Join(f.world.Log(), "\n"), "signal web")
+		f.finish()
+	})
+}
+
+func TestATemplateThatOnlyRendersOnceIsLeftAlone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil).service()
+		f.put("a", "one")
+		once := from("a", "local/once", "restart")
+		once.Once = ptr(true)
+		f.task.Templates = []*api.Template{once, inline("{{ timestamp }}", "local/now")}
+		f.start()
+		settle()
+		f.put("a", "two")
+		f.restartAgent()
+		settle()
+		require.Equal(t, "one", f.read("web/local/once"))
+		require.Equal(t, 1, f.world.Started("web"))
+		f.finish()
+	})
+}
+
+func TestAChangeWhileTheAgentWasAwayIsSeen(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil).service()
+		f.put("a", "one")
+		f.task.Templates = []*api.Template{from("a", "local/out", "signal")}
+		f.start()
+		settle()
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		f.put("a", "two")
+		r := f.build()
+		require.NoError(t, r.Restore())
+		go r.Run()
+		settle()
+		require.Equal(t, "two", f.read("web/local/out"))
+		require.Contains(t, f.events(), "Signaling: Task being sent signal SIGHUP: Template re-rendered")
+		f.finish()
+	})
+}
+
+func TestATemplateThatBreaksLaterLeavesTheTaskAsItIs(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil).service()
+		f.put("a", "one")
+		f.task.Templates = []*api.Template{from("a", "local/out", "restart")}
+		f.start()
+		settle()
+		f.put("a", "{{ nosuch }}")
+		settle()
+		f.put("a", "{{ nosuch }} ")
+		settle()
+		told := `Task hook failed: template: "local/out": local/out:1: function "nosuch" not defined; the task keeps what was rendered before`
+		require.Equal(t, []string{received, setup, begun, told}, f.events(), "once")
+		require.NoError(t, os.Remove(filepath.Join(f.dir.Data(), "a")))
+		settle()
+		require.Equal(t, []string{
+			received, setup, begun, told,
+			`Task hook failed: template: "local/out": source: file "alloc/data/a": no such file or directory; the task keeps what was rendered before`,
+		}, f.events())
+		require.Equal(t, "one", f.read("web/local/out"))
+		f.put("a", "two")
+		settle()
+		require.Contains(t, f.events(), rerendered)
+		require.Equal(t, "two", f.read("web/local/out"))
+		f.finish()
+	})
+}
+
+func TestATemplateThatCannotBeRenderedFailsTheTask(t *testing.T) {
+	gaveUp := `Not Restarting: Exceeded allowed attempts 1 in interval 1m0s and mode is "fail"`
+	for name, c := range map[string]struct {
+		template *api.Template
+		want     string
+		again    bool
+	}{
+		"bad template":   {inline("{{ if }}", "local/x"), `"local/x": local/x:1: missing value for if`, false},
+		"Consul":         {inline(`{{ key "a" }}`, "local/x"), `"local/x": function "key" is not supported: it reads from Consul, and templates here read from no service`, false},
+		"script":         {from("a", "local/x", "script"), `"local/x": change_mode: "script" is not supported: use restart, signal or noop`, false},
+		"escape":         {inline("x", "../../x"), `"../../x": destination: "../../x" is outside the task's directories`, false},
+		"unknown signal": {&api.Template{EmbeddedTmpl: ptr("x"), DestPath: ptr("x"), ChangeMode: ptr("signal"), ChangeSignal: ptr("SIGNO")}, `"x": change_signal: unknown signal "SIGNO"`, false},
+		"missing source": {from("a", "local/x", "restart"), `"local/x": source: file "alloc/data/a": no such file or directory`, true},
+		"no directory":   {inline("x", "local/f/x"), `"local/x": `, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f := newFixture(t, nil)
+				f.task.Templates = []*api.Template{c.template}
+				if name == "no directory" {
+					require.NoError(t, os.MkdirAll(filepath.Join(f.dir.Path(), "web/local"), 0o755))
+					require.NoError(t, os.WriteFile(filepath.Join(f.dir.Path(), "web/local/f"), nil, 0o600))
+					c.want = `"local/f/x": file "local/f/x": make its directory: file exists`
+				}
+				f.start()
+				f.untilDead()
+				failed := "Task hook failed: template: " + c.want
+				want := []string{received, setup, failed, "Not Restarting: Error was unrecoverable"}
+				if c.again {
+					want = []string{received, setup, failed, "Restarting: Task restarting in 10s", failed, gaveUp}
+				}
+				require.Equal(t, want, f.events())
+				require.Zero(t, f.world.Started("web"))
+				f.finish()
+			})
+		})
+	}
+}
+
+func TestATaskThatCannotBeToldOfAChangeIsEnded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"signal_error": "no signals here"}).service()
+		f.put("a", "one")
+		f.task.Templates = []*api.Template{from("a", "local/out", "signal")}
+		f.start()
+		settle()
+		f.put("a", "two")
+		settle()
+		require.Equal(t, structs.TaskDead, f.r.State().State)
+		require.True(t, f.r.State().Failed)
+		require.Contains(t, f.events(), "Killing: Template failed to send signals [SIGHUP]: no signals here")
+		f.finish()
+	})
+}
+
+func TestAKillEndsARendering(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.task.Templates = []*api.Template{inline("{{ range 1000000000000 }}{{ end }}", "local/out")}
+		f.start()
+		for f.r.State().Events[len(f.r.State().Events)-1].Type != structs.EventTaskSetup {
+			runtime.Gosched() // a rendering at work keeps the bubble's time from going on
+		}
+		f.r.Kill(nil)
+		<-f.r.WaitCh()
+		require.Equal(t, []string{received, setup, killing, killed}, f.events())
+		f.finish()
+	})
+}

@@ -1,0 +1,117 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wasmnode/wasmnode/runners/template"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// templateLook is how often the files that templates depend on are looked at. A change
+// is acted on when it is seen unchanged a second time.
+const templateLook = time.Second
+
+// templateWatch renders templates anew while their task runs, in a goroutine of its own.
+type templateWatch struct {
+	r      *Runner
+	in     template.Input
+	all    []*rendered
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+func watchTemplates(r *Runner, in template.Input, all []*rendered) *templateWatch {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &templateWatch{r: r, in: in, all: all, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		w.run(ctx)
+	}()
+	return w
+}
+
+// end ends the watch and waits for that: at most for a file to be written.
+func (w *templateWatch) end() {
+	w.cancel()
+	<-w.done
+}
+
+func (w *templateWatch) run(ctx context.Context) {
+	tick := time.NewTicker(templateLook)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if changed := w.look(ctx); len(changed) > 0 {
+			w.act(ctx, changed)
+		}
+	}
+}
+
+// look gives the templates that render to something else now.
+func (w *templateWatch) look(ctx context.Context) (changed []*rendered) {
+	for _, t := range w.all {
+		is, err := t.anew(ctx, w.in)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			w.r.emit(templateEvent(t, err))
+		}
+		if is {
+			changed = append(changed, t)
+		}
+	}
+	return changed
+}
+
+// act does, for all changes at once, what their templates ask for. A restart is enough
+// for those that ask for a signal.
+func (w *templateWatch) act(ctx context.Context, changed []*rendered) {
+	restart, splay := false, time.Duration(0)
+	var signals []string
+	for _, t := range changed {
+		if t.Change == template.ChangeNoop {
+			continue
+		}
+		splay = max(splay, t.Splay)
+		switch {
+		case t.Change == template.ChangeRestart:
+			restart = true
+		case !slices.Contains(signals, t.Signal):
+			signals = append(signals, t.Signal)
+		}
+	}
+	if !restart && len(signals) == 0 || splay > 0 && !sleep(ctx, rand.N(splay)) {
+		return
+	}
+	if restart {
+		// A task that does not run any more, or not yet, starts with the new files.
+		_ = w.r.Restart(RestartRequest{Reason: "Template with change_mode restart re-rendered"})
+		return
+	}
+	w.signal(ctx, signals)
+}
+
+// signal sends signals. A task that cannot be told goes on with what is old for ever,
+// and so is ended.
+func (w *templateWatch) signal(ctx context.Context, signals []string) {
+	for _, s := range signals {
+		err := w.r.Signal(ctx, s, "Template re-rendered")
+		if err == nil || ctx.Err() != nil || errors.Is(err, ErrNotRunning) {
+			continue
+		}
+		w.r.Kill(structs.NewTaskEvent(structs.EventKilling).Fails().
+			WithKillReason(fmt.Sprintf("Template failed to send signals [%s]: %v", strings.Join(signals, " "), err)))
+		return
+	}
+}
