@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
-	"github.com/wasmnode/wasmnode/runners/watcher"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -63,73 +61,6 @@ func TestAllocStateIsThereBeforeRun(t *testing.T) {
 	require.Nil(t, r.Alloc().TaskStates, "the static side knows nothing of the dynamic one")
 	require.Zero(t, f.world.Started("web"))
 	f.finish()
-}
-
-func TestD3_DestroyWithoutRun(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, oneTask)
-		f.build()
-		f.finish()
-		require.Equal(t, structs.ClientComplete, f.lastReport().ClientStatus, "the control plane is told")
-		<-f.r.WaitCh()
-		<-f.r.ShutdownCh()
-		require.True(t, f.r.IsDestroyed())
-		f.r.Run() // returns at once
-	})
-}
-
-func TestD3_DestroyAfterAFailedRestoreReportsTheFailure(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, oneTask)
-		f.start()
-		synctest.Wait()
-		f.r.Shutdown()
-		<-f.r.ShutdownCh()
-		require.NoError(t, os.RemoveAll(filepath.Join(f.dir, "alloc-1")))
-		r := f.build()
-		err := r.Restore()
-		require.ErrorContains(t, err, "allocation directory is inaccessible")
-		r.Fail(err.Error())
-		f.finish() // the task that the earlier agent left is ended too
-		require.Equal(t, structs.ClientFailed, f.lastReport().ClientStatus)
-		require.Contains(t, f.lastReport().ClientDescription, "inaccessible")
-	})
-}
-
-func TestD3_DestroyAndShutdownAnyTimeTwiceConcurrently(t *testing.T) {
-	for name, order := range map[string]func(*alloc.Runner){
-		"destroy, then run": func(r *alloc.Runner) { r.Destroy(); r.Run() },
-		"run, then destroy": func(r *alloc.Runner) { go r.Run(); r.Destroy() },
-		"destroy twice":     func(r *alloc.Runner) { go r.Run(); r.Destroy(); r.Destroy() },
-		"shutdown without run, then destroy": func(r *alloc.Runner) {
-			r.Shutdown()
-			<-r.ShutdownCh()
-			<-r.WaitCh()
-			r.Destroy()
-		},
-		"shutdown, run, destroy": func(r *alloc.Runner) { r.Shutdown(); r.Run(); r.Destroy() },
-		"run, shutdown, destroy": func(r *alloc.Runner) { go r.Run(); synctest.Wait(); r.Shutdown(); r.Destroy() },
-		"destroy, shutdown":      func(r *alloc.Runner) { go r.Run(); r.Destroy(); r.Shutdown() },
-		"all at once": func(r *alloc.Runner) {
-			var all sync.WaitGroup
-			for range 5 {
-				all.Go(r.Run)
-				all.Go(r.Shutdown)
-				all.Go(r.Destroy)
-			}
-			all.Wait()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				f := newFixture(t, twoTasks)
-				order(f.build())
-				f.finish()
-				<-f.r.WaitCh()
-				<-f.r.ShutdownCh()
-			})
-		})
-	}
 }
 
 func TestShutdownLeavesTasksRunning(t *testing.T) {
@@ -204,55 +135,6 @@ func TestUnchangedStateIsNotReportedAgain(t *testing.T) {
 	})
 }
 
-func TestAListenerSeesTheEnd(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, oneTask)
-		f.start()
-		l := f.r.Listener()
-		synctest.Wait()
-		f.stop()
-		var last *structs.AllocationState
-		for s := range l.Ch() {
-			last = s
-		}
-		require.Equal(t, structs.ClientComplete, last.ClientStatus)
-		f.finish()
-	})
-}
-
-func TestD9_AForcedRestartClearsFinishedAt(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, `
-job "j" {
-  type = "batch"
-  group "g" {
-    task "one" {
-      driver = "mock"
-      config { run_for = "2s" }
-    }
-    task "two" {
-      driver = "mock"
-    }
-  }
-}
-`)
-		f.start()
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
-		require.False(t, f.r.AllocState().TaskStates["one"].FinishedAt.IsZero())
-		require.NoError(t, f.r.RestartAll(""))
-		synctest.Wait()
-		one := f.r.AllocState().TaskStates["one"]
-		require.Equal(t, structs.TaskRunning, one.State)
-		require.True(t, one.FinishedAt.IsZero(), "a running task has not finished")
-		f.stop()
-		<-f.r.WaitCh()
-		require.Contains(t, f.events("one"), "Killing: Sent interrupt. Waiting 5s before force killing")
-		require.False(t, f.r.AllocState().TaskStates["one"].FinishedAt.IsZero())
-		f.finish()
-	})
-}
-
 func TestAStoppedAllocationWhoseAgentDiedIsKilledOnRestore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, twoTasks)
@@ -321,26 +203,6 @@ func TestTheDiskIsTakenOverOnceAndOnlyBeforeTheTasks(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 1, moves)
 		require.FileExists(t, kept)
-		f.finish()
-	})
-}
-
-func TestAPreemptingAllocationStartsWhenThePreemptedOneHasEnded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		old := newFixture(t, oneTask)
-		old.start()
-		synctest.Wait()
-		f := newFixture(t, oneTask)
-		f.alloc.ID, f.alloc.PreemptedAllocations = "alloc-2", []string{"alloc-1"}
-		f.watch = watcher.New(f.alloc, func(string) watcher.Other { return old.r })
-		f.start()
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		require.Empty(t, f.world.Running())
-		old.stop()
-		synctest.Wait()
-		require.Equal(t, []string{"web"}, f.world.Running())
-		old.finish()
 		f.finish()
 	})
 }

@@ -138,6 +138,12 @@ func (s *story) do(command string, args []string) error {
 		return os.WriteFile(filepath.Join(s.dir, s.alloc.ID), nil, 0o600)
 	case "mend-dir":
 		return os.Remove(filepath.Join(s.dir, s.alloc.ID))
+	case "write": // FILE TEXT, of the allocation's
+		path := filepath.Join(s.dir, s.alloc.ID, arg(0))
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			return err
+		}
+		return os.WriteFile(path, []byte(arg(1)), 0o600)
 	case "cat": // a file of the allocation's
 		data, err := os.ReadFile(filepath.Join(s.dir, s.alloc.ID, arg(0)))
 		if err == nil {

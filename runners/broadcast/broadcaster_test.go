@@ -54,7 +54,7 @@ func TestANewListenerIsPrimedEvenAfterClose(t *testing.T) {
 	require.ErrorIs(t, b.Send(state(8)), ErrClosed)
 }
 
-func TestClosingABroadcasterKeepsWhatWaits(t *testing.T) {
+func TestD16_ClosingABroadcasterKeepsWhatWaitsAndEndsEveryListener(t *testing.T) {
 	var b Broadcaster
 	l := b.Listen()
 	require.NoError(t, b.Send(state(1)))

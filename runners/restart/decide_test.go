@@ -71,7 +71,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-func TestExactlyTheAllowedAttemptsInEachInterval(t *testing.T) {
+func TestD22_ExactlyTheAllowedAttemptsInEachInterval(t *testing.T) {
 	p := policy(3, false, true)
 	var w state.RestartWindow
 	now := noon

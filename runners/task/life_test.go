@@ -151,45 +151,6 @@ func TestAKillWhileTheDriverStarts(t *testing.T) {
 	}
 }
 
-func TestD10_KillBetweenRestartsEmitsKilled(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, map[string]any{"run_for": "1s", "exit_code": 3, "exit_signal": 9, "exit_err": "bye"})
-		f.start()
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		require.Equal(t, structs.TaskPending, f.r.State().State)
-		f.r.Kill(nil)
-		<-f.r.WaitCh()
-		require.Equal(t, []string{
-			received, setup, begun, `Terminated: Exit Code: 3, Signal: 9, Exit Message: "bye"`,
-			"Restarting: Task restarting in 10s", killing, killed,
-		}, f.events())
-		require.Equal(t, structs.TaskDead, f.r.State().State)
-		require.False(t, f.r.State().Failed)
-		f.finish()
-	})
-}
-
-func TestD4_ExitDuringShutdownDelayIsAKill(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, nil).service()
-		f.task.ShutdownDelay = 20 * time.Second
-		f.task.RestartPolicy.Attempts = ptr(0)
-		f.start()
-		synctest.Wait()
-		f.r.Kill(nil)
-		time.Sleep(5 * time.Second)
-		require.True(t, f.world.Exit("web", structs.ExitResult{}))
-		<-f.r.WaitCh()
-		require.Equal(t, []string{
-			received, setup, begun, killing,
-			"Waiting for shutdown delay: Waiting for shutdown_delay of 20s before killing the task.", exit0, killed,
-		}, f.events())
-		require.False(t, f.r.State().Failed)
-		f.finish()
-	})
-}
-
 func TestTheShutdownDelay(t *testing.T) {
 	for name, skip := range map[string]bool{"waited for": false, "skipped": true} {
 		t.Run(name, func(t *testing.T) {
@@ -211,50 +172,6 @@ func TestTheShutdownDelay(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestD13_ADriverThatNeverStopsATaskCostsAtMostTimeoutAndGrace(t *testing.T) {
-	const bound = 5*time.Second + 5*time.Second
-	forced := "task did not end within 10s of being stopped and was destroyed by force"
-	for name, c := range map[string]struct {
-		config map[string]any
-		want   string
-	}{
-		"stop never returns":        {map[string]any{"stop_hangs": true}, "Killed: " + forced},
-		"stop always fails":         {map[string]any{"stop_error": "no"}, "Killed: " + forced},
-		"stop returns and does not": {map[string]any{"stop_ignored": true}, "Killed: " + forced},
-		"nothing returns":           {map[string]any{"stop_hangs": true, "wait_hangs": true}, "Killed: " + forced},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				f := newFixture(t, c.config)
-				f.start()
-				synctest.Wait()
-				at := time.Now()
-				f.r.Kill(nil)
-				<-f.r.WaitCh()
-				require.LessOrEqual(t, time.Since(at), bound+2*time.Second)
-				events := f.events()
-				require.Equal(t, c.want, events[len(events)-1])
-				require.Contains(t, events[len(events)-2], "Terminated: Exit Code: 137, Signal: 9")
-				f.finish()
-			})
-		})
-	}
-}
-
-func TestD13_ATaskThatCannotBeDestroyedIsSaidToBeLeft(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, map[string]any{"stop_hangs": true, "destroy_hangs": true})
-		f.start()
-		synctest.Wait()
-		f.r.Kill(nil)
-		<-f.r.WaitCh()
-		events := f.events()
-		require.Contains(t, events[len(events)-1], "Resources may have been leaked")
-		f.world.Exit("web", structs.ExitResult{})
-		f.finish()
-	})
 }
 
 func TestStartErrors(t *testing.T) {

@@ -1,0 +1,190 @@
+package task_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/runners/task"
+	"github.com/wasmnode/wasmnode/state"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// The tests of this file are named for the defects of the reference, by its number in our
+// list, that this package must not have. docs/conformance.md has the whole list.
+
+// deviceHook gives the task a device, once.
+type deviceHook struct{ calls int }
+
+func (*deviceHook) Name() string { return task.DevicesHook }
+func (h *deviceHook) Prestart(context.Context, *task.PrestartRequest) (*task.PrestartResult, error) {
+	h.calls++
+	return &task.PrestartResult{
+		Done: true, Env: map[string]string{"GPU": "0"},
+		Mounts:  []state.Mount{{TaskPath: "/m", HostPath: "/h", ReadOnly: true}},
+		Devices: []state.DeviceNode{{TaskPath: "/dev/g", HostPath: "/dev/gpu0", Permissions: "rw"}},
+	}, nil
+}
+
+func TestD1_DevicesAndMountsSurviveTheAgent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		hook := &deviceHook{}
+		f.cfg.Hooks = []task.Hook{hook}
+		f.start()
+		synctest.Wait()
+		f.restartAgent()
+		synctest.Wait()
+		require.NoError(t, f.r.Restart(task.RestartRequest{}))
+		synctest.Wait()
+		require.Equal(t, 2, f.world.Started("web"))
+		require.Equal(t, 1, hook.calls, "what is done is not done again")
+		local, _, err := f.db.Task("a1", "web")
+		require.NoError(t, err)
+		cfg := &wasmnodev1.TaskConfig{}
+		require.NoError(t, cfg.UnmarshalVT(local.Config))
+		require.Len(t, cfg.GetMounts(), 1)
+		require.Len(t, cfg.GetDevices(), 1)
+		require.Equal(t, "0", cfg.GetEnv()["GPU"])
+		require.Equal(t, map[string]string{"GPU": "0"}, cfg.GetDeviceEnv())
+		f.finish()
+	})
+}
+
+func TestD4_ExitDuringShutdownDelayIsAKill(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil).service()
+		f.task.ShutdownDelay = 20 * time.Second
+		f.task.RestartPolicy.Attempts = ptr(0)
+		f.start()
+		synctest.Wait()
+		f.r.Kill(nil)
+		time.Sleep(5 * time.Second)
+		require.True(t, f.world.Exit("web", structs.ExitResult{}))
+		<-f.r.WaitCh()
+		require.Equal(t, []string{
+			received, setup, begun, killing,
+			"Waiting for shutdown delay: Waiting for shutdown_delay of 20s before killing the task.", exit0, killed,
+		}, f.events())
+		require.False(t, f.r.State().Failed)
+		f.finish()
+	})
+}
+
+func TestD10_KillBetweenRestartsEmitsKilled(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"run_for": "1s", "exit_code": 3, "exit_signal": 9, "exit_err": "bye"})
+		f.start()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		require.Equal(t, structs.TaskPending, f.r.State().State)
+		f.r.Kill(nil)
+		<-f.r.WaitCh()
+		require.Equal(t, []string{
+			received, setup, begun, `Terminated: Exit Code: 3, Signal: 9, Exit Message: "bye"`,
+			"Restarting: Task restarting in 10s", killing, killed,
+		}, f.events())
+		require.Equal(t, structs.TaskDead, f.r.State().State)
+		require.False(t, f.r.State().Failed)
+		f.finish()
+	})
+}
+
+func TestD13_ADriverThatNeverStopsATaskCostsAtMostTimeoutAndGrace(t *testing.T) {
+	const bound = 5*time.Second + 5*time.Second
+	forced := "task did not end within 10s of being stopped and was destroyed by force"
+	for name, c := range map[string]struct {
+		config map[string]any
+		want   string
+	}{
+		"stop never returns":        {map[string]any{"stop_hangs": true}, "Killed: " + forced},
+		"stop always fails":         {map[string]any{"stop_error": "no"}, "Killed: " + forced},
+		"stop returns and does not": {map[string]any{"stop_ignored": true}, "Killed: " + forced},
+		"nothing returns":           {map[string]any{"stop_hangs": true, "wait_hangs": true}, "Killed: " + forced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f := newFixture(t, c.config)
+				f.start()
+				synctest.Wait()
+				at := time.Now()
+				f.r.Kill(nil)
+				<-f.r.WaitCh()
+				require.LessOrEqual(t, time.Since(at), bound+2*time.Second)
+				events := f.events()
+				require.Equal(t, c.want, events[len(events)-1])
+				require.Contains(t, events[len(events)-2], "Terminated: Exit Code: 137, Signal: 9")
+				f.finish()
+			})
+		})
+	}
+}
+
+func TestD13_ATaskThatCannotBeDestroyedIsSaidToBeLeft(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"stop_hangs": true, "destroy_hangs": true})
+		f.start()
+		synctest.Wait()
+		f.r.Kill(nil)
+		<-f.r.WaitCh()
+		events := f.events()
+		require.Contains(t, events[len(events)-1], "Resources may have been leaked")
+		f.world.Exit("web", structs.ExitResult{})
+		f.finish()
+	})
+}
+
+func TestD18_TheRestartWindowSurvivesTheAgent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"run_for": "1s", "exit_code": 1})
+		f.start()
+		time.Sleep(5 * time.Second) // in the delay of the one restart allowed
+		synctest.Wait()
+		f.restartAgent()
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		require.Equal(t, `Not Restarting: Exceeded allowed attempts 1 in interval 1m0s and mode is "fail"`, f.events()[len(f.events())-1])
+		require.Equal(t, 2, f.world.Started("web"))
+		f.finish()
+	})
+}
+
+func TestD19_WhatCannotBeMadeDurableDoesNotRun(t *testing.T) {
+	for n := 1; ; n++ {
+		through := false
+		bubble(t, func(t *testing.T) {
+			f := newFixture(t, map[string]any{"run_for": "1s"})
+			inner := f.db
+			failing := state.NewFailing(inner, n)
+			f.db = failing
+			f.start()
+			time.Sleep(5 * time.Minute)
+			synctest.Wait()
+			if !failing.Failed() {
+				through = true
+			}
+			f.r.Kill(nil)
+			<-f.r.WaitCh()
+			require.Empty(t, f.world.Running())
+			require.Empty(t, f.world.Doubled())
+			require.Zero(t, f.world.Known())
+			// The next agent finds a store that is as it was when the disk failed.
+			f.db = inner
+			r := f.build()
+			require.NoError(t, r.Restore())
+			go r.Run()
+			time.Sleep(5 * time.Minute)
+			synctest.Wait()
+			require.Equal(t, structs.TaskDead, r.State().State)
+			f.finish()
+		})
+		if through {
+			require.Greater(t, n, 5)
+			return
+		}
+	}
+}
