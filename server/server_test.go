@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -438,6 +440,35 @@ func TestEveryFaultOfAJobIsFoundAtOnce(t *testing.T) {
 	}))
 	require.Empty(t, faults)
 	require.Contains(t, warnings, "1 warning:\n\n* ")
+}
+
+func TestAJobHasABoundedNumberOfAllocations(t *testing.T) {
+	s := open(t, "")
+	for name, c := range map[string]struct {
+		counts []int
+		fits   bool
+	}{
+		"as many as there may be": {[]int{20_000, 30_000}, true},
+		"one more":                {[]int{20_000, 30_001}, false},
+		"far more":                {[]int{math.MaxInt, math.MaxInt}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			faults, _ := s.ValidateJob(testJob("many", "batch", func(j *api.Job) {
+				group := *j.TaskGroups[0]
+				j.TaskGroups = nil
+				for i, n := range c.counts {
+					g := group
+					g.Name, g.Count = new(fmt.Sprint("group-", i)), &n
+					j.TaskGroups = append(j.TaskGroups, &g)
+				}
+			}))
+			if c.fits {
+				require.Empty(t, faults)
+				return
+			}
+			require.Equal(t, []string{"count: a job has at most 50000 allocations: its groups ask for more"}, faults)
+		})
+	}
 }
 
 func TestWaitReturnsForAChangeTheContextAndTheEnd(t *testing.T) {

@@ -99,6 +99,9 @@ const (
 	// maxNameLen bounds the names that become file names, with room for suffixes.
 	maxNameLen = 200
 	minMemory  = 10 // MB, as in Nomad
+	// maxCount bounds the allocations of a job, far above what one machine runs:
+	// each costs the scheduler time and memory, placed or not.
+	maxCount = 50_000
 	// minRescheduleDelay is Nomad's.
 	minRescheduleDelay = 5 * time.Second
 )
@@ -140,6 +143,7 @@ func (v *validation) job(j *api.Job) {
 	if len(j.TaskGroups) == 0 {
 		v.fault("Missing job task groups")
 	}
+	v.total(j)
 	names := map[string]int{}
 	for i, g := range j.TaskGroups {
 		if *g.Name == "" {
@@ -150,6 +154,18 @@ func (v *validation) job(j *api.Job) {
 			names[*g.Name] = i + 1
 		}
 		v.in(fmt.Sprintf("group %q", *g.Name), func() { v.group(j, g) })
+	}
+}
+
+// total bounds the sum of the counts, which may be larger than an integer.
+func (v *validation) total(j *api.Job) {
+	total := 0
+	for _, g := range j.TaskGroups {
+		if *g.Count > maxCount-total {
+			v.fault("count: a job has at most %d allocations: its groups ask for more", maxCount)
+			return
+		}
+		total += max(0, *g.Count)
 	}
 }
 
