@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/structs"
@@ -12,7 +11,6 @@ import (
 
 // Other is another allocation of this node: an alloc.Runner.
 type Other interface {
-	Alloc() *structs.Allocation
 	AllocState() *structs.AllocationState
 	AllocDir() *allocdir.Dir
 	// WaitCh is closed when nothing of it runs any more, or it was left by an agent
@@ -20,44 +18,57 @@ type Other interface {
 	WaitCh() <-chan struct{}
 }
 
-// Watcher waits for other allocations. It is an alloc.Watcher.
-type Watcher struct {
-	alloc    *structs.Allocation
-	previous Other
-	others   []Other
+// Find gives another allocation on this node; nil: there is none, and nothing to wait
+// for. An allocation on another node is the control plane's to wait for.
+type Find func(id string) Other
 
-	mu   sync.Mutex
-	left map[string]string // what is still waited for: why, by allocation ID
+// Watcher waits for other allocations. It is an alloc.Watcher. Others are looked up when
+// they are waited for, so that restored allocations wait as new ones do. Methods may be
+// called concurrently.
+type Watcher struct {
+	replaced []string // the newest first
+	others   []other
+	sticky   bool
+	find     Find
 }
 
-// New is the watcher of an allocation. find gives the runner of another allocation on
-// this node; nil: there is none, and nothing to wait for. An allocation on another node
-// is the control plane's to wait for.
-func New(a *structs.Allocation, find func(id string) Other) *Watcher {
-	w := &Watcher{alloc: a, left: map[string]string{}}
-	add := func(id, why string) Other {
-		if id == "" || w.left[id] != "" {
-			return nil
+type other struct{ id, why string }
+
+// New is the watcher of an allocation. before maps an allocation to the one that it
+// replaces: all before a are waited for, not only the last. That one may have been
+// stopped while it waited itself, or before it reached the node, and the scheduler has
+// given their place on.
+func New(a *structs.Allocation, before map[string]string, find Find) *Watcher {
+	w := &Watcher{find: find}
+	seen := map[string]bool{"": true, a.ID: true}
+	add := func(id, why string) bool {
+		if seen[id] {
+			return false
 		}
-		other := find(id)
-		if other != nil {
-			w.others = append(w.others, other)
-			w.left[id] = why
-		}
-		return other
+		seen[id] = true
+		w.others = append(w.others, other{id, why})
+		return true
 	}
-	w.previous = add(a.PreviousAllocation, "previous")
+	for id := a.PreviousAllocation; add(id, "previous"); id = before[id] {
+		w.replaced = append(w.replaced, id)
+	}
 	for _, id := range a.PreemptedAllocations {
 		add(id, "preempted")
+	}
+	if g := a.Group(); g != nil && g.EphemeralDisk != nil {
+		d := g.EphemeralDisk
+		w.sticky = d.Sticky != nil && *d.Sticky || d.Migrate != nil && *d.Migrate
 	}
 	return w
 }
 
 // Wait returns when all the others have ended, in whatever order, or with ctx's error.
 func (w *Watcher) Wait(ctx context.Context) error {
-	for _, other := range w.others {
-		if err := w.waitFor(ctx, other); err != nil {
-			return err
+	for _, o := range w.others {
+		if r := w.find(o.id); r != nil {
+			if err := waitFor(ctx, r); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -65,33 +76,29 @@ func (w *Watcher) Wait(ctx context.Context) error {
 
 // waitFor waits for one to have ended in every sense: its state is terminal and no
 // goroutine works on it, so that its tasks are gone and its disk is nobody's.
-func (w *Watcher) waitFor(ctx context.Context, other Other) error {
+func waitFor(ctx context.Context, r Other) error {
 	select {
-	case <-other.WaitCh():
+	case <-r.WaitCh():
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if !other.AllocState().ClientStatus.Terminal() {
+	if !ended(r) {
 		// It was left running because the agent stops, and so does this allocation.
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.left, other.Alloc().ID)
 	return nil
 }
+
+func ended(r Other) bool { return r.AllocState().ClientStatus.Terminal() }
 
 // Waiting says which allocations have not ended, in the order in which they are waited
 // for; empty: none.
 func (w *Watcher) Waiting() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	var names []string
-	for _, other := range w.others {
-		id := other.Alloc().ID
-		if why := w.left[id]; why != "" {
-			names = append(names, why+" allocation "+id)
+	for _, o := range w.others {
+		if r := w.find(o.id); r != nil && !ended(r) {
+			names = append(names, o.why+" allocation "+o.id)
 		}
 	}
 	if names == nil {
@@ -100,19 +107,36 @@ func (w *Watcher) Waiting() string {
 	return "Waiting for " + strings.Join(names, ", ") + " to end"
 }
 
-// Migrate takes over the previous allocation's disk, if the group says that it is
-// sticky or to be migrated and the previous one was on this node.
-func (w *Watcher) Migrate(_ context.Context, to *allocdir.Dir, tasks []string) error {
-	group := w.alloc.Group()
-	if w.previous == nil || group == nil || group.EphemeralDisk == nil {
+// Migrate takes over the disk of what the allocation replaces, if the group says that it
+// is sticky or to be migrated. An allocation that never started left what it was to take
+// over where it was, so the one before it is asked too.
+func (w *Watcher) Migrate(ctx context.Context, to *allocdir.Dir, tasks []string) error {
+	if !w.sticky {
 		return nil
 	}
-	d := group.EphemeralDisk
-	if (d.Sticky == nil || !*d.Sticky) && (d.Migrate == nil || !*d.Migrate) {
-		return nil
-	}
-	if err := to.Move(w.previous.AllocDir(), tasks); err != nil {
-		return fmt.Errorf("watcher: %w", err)
+	for _, id := range w.replaced {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r := w.find(id)
+		if r == nil {
+			continue
+		}
+		if err := to.Move(r.AllocDir(), tasks); err != nil {
+			return fmt.Errorf("watcher: disk of allocation %s: %w", id, err)
+		}
+		if started(r) {
+			return nil
+		}
 	}
 	return nil
+}
+
+func started(r Other) bool {
+	for _, s := range r.AllocState().TaskStates {
+		if !s.StartedAt.IsZero() {
+			return true
+		}
+	}
+	return false
 }

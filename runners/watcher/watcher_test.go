@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
@@ -17,30 +18,34 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// other is an allocation that ends when the test says so.
-type other struct {
-	id     string
-	status structs.ClientStatus
-	done   chan struct{}
-	dir    *allocdir.Dir
+// neighbor is an allocation that ends when the test says so.
+type neighbor struct {
+	id      string
+	status  structs.ClientStatus
+	done    chan struct{}
+	dir     *allocdir.Dir
+	started bool
 }
 
-func (o *other) Alloc() *structs.Allocation { return &structs.Allocation{ID: o.id} }
-func (o *other) AllocState() *structs.AllocationState {
-	return &structs.AllocationState{ID: o.id, ClientStatus: o.status}
+func (o *neighbor) AllocState() *structs.AllocationState {
+	s := &structs.AllocationState{ID: o.id, ClientStatus: o.status, TaskStates: map[string]*structs.TaskState{"web": {}}}
+	if o.started {
+		s.TaskStates["web"].StartedAt = time.Unix(1, 0)
+	}
+	return s
 }
-func (o *other) AllocDir() *allocdir.Dir { return o.dir }
-func (o *other) WaitCh() <-chan struct{} { return o.done }
-func (o *other) end(s structs.ClientStatus) {
+func (o *neighbor) AllocDir() *allocdir.Dir { return o.dir }
+func (o *neighbor) WaitCh() <-chan struct{} { return o.done }
+func (o *neighbor) end(s structs.ClientStatus) {
 	o.status = s
 	close(o.done)
 }
 
-func runs(id string) *other {
-	return &other{id: id, status: structs.ClientRunning, done: make(chan struct{})}
+func runs(id string) *neighbor {
+	return &neighbor{id: id, status: structs.ClientRunning, done: make(chan struct{}), started: true}
 }
 
-func among(others ...*other) func(string) Other {
+func among(others ...*neighbor) Find {
 	return func(id string) Other {
 		for _, o := range others {
 			if o.id == id {
@@ -53,7 +58,7 @@ func among(others ...*other) func(string) Other {
 
 func TestNothingToWaitFor(t *testing.T) {
 	for _, a := range []*structs.Allocation{{}, {PreviousAllocation: "gone", PreemptedAllocations: []string{"gone too"}}} {
-		w := New(a, among())
+		w := New(a, nil, among())
 		require.Empty(t, w.Waiting())
 		require.NoError(t, w.Wait(context.Background()))
 		require.NoError(t, w.Migrate(context.Background(), allocdir.New(t.TempDir(), "a"), nil))
@@ -63,7 +68,7 @@ func TestNothingToWaitFor(t *testing.T) {
 func TestAllOthersAreWaitedForInWhateverOrderTheyEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, e1, e2 := runs("p"), runs("e1"), runs("e2")
-		w := New(&structs.Allocation{PreviousAllocation: "p", PreemptedAllocations: []string{"e1", "e2", "p"}}, among(p, e1, e2))
+		w := New(&structs.Allocation{PreviousAllocation: "p", PreemptedAllocations: []string{"e1", "e2", "p"}}, nil, among(p, e1, e2))
 		require.Equal(t, "Waiting for previous allocation p, preempted allocation e1, preempted allocation e2 to end", w.Waiting())
 		done := make(chan error, 1)
 		go func() { done <- w.Wait(context.Background()) }()
@@ -72,7 +77,7 @@ func TestAllOthersAreWaitedForInWhateverOrderTheyEnd(t *testing.T) {
 		require.Empty(t, done)
 		p.end(structs.ClientFailed)
 		synctest.Wait()
-		require.Equal(t, "Waiting for preempted allocation e1, preempted allocation e2 to end", w.Waiting())
+		require.Equal(t, "Waiting for preempted allocation e1 to end", w.Waiting())
 		e1.end(structs.ClientComplete)
 		require.NoError(t, <-done)
 		require.Empty(t, w.Waiting())
@@ -80,10 +85,10 @@ func TestAllOthersAreWaitedForInWhateverOrderTheyEnd(t *testing.T) {
 	})
 }
 
-func TestAWaitEndsWithItsContext(t *testing.T) {
+func TestD14_AWaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	w := New(&structs.Allocation{PreviousAllocation: "p"}, among(runs("p")))
+	w := New(&structs.Allocation{PreviousAllocation: "p"}, nil, among(runs("p")))
 	require.ErrorIs(t, w.Wait(ctx), context.Canceled)
 	require.NotEmpty(t, w.Waiting())
 }
@@ -91,7 +96,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 func TestAnAllocationThatTheAgentLeftHasNotEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := runs("p")
-		w := New(&structs.Allocation{PreviousAllocation: "p"}, among(p))
+		w := New(&structs.Allocation{PreviousAllocation: "p"}, nil, among(p))
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() { done <- w.Wait(ctx) }()
@@ -126,7 +131,7 @@ func TestTheDiskIsTakenOverWhenTheGroupSaysSo(t *testing.T) {
 			w := New(&structs.Allocation{
 				ID: "a", PreviousAllocation: "p", TaskGroup: "g",
 				Job: &api.Job{TaskGroups: []*api.TaskGroup{{Name: &name, EphemeralDisk: c.disk}}},
-			}, among(p))
+			}, nil, among(p))
 			require.NoError(t, w.Migrate(context.Background(), to, nil))
 			if c.kept {
 				require.FileExists(t, filepath.Join(to.Data(), "kept"))
@@ -135,4 +140,55 @@ func TestTheDiskIsTakenOverWhenTheGroupSaysSo(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestD14_AllThatWereReplacedAreWaitedForThoughTheLastNeverRan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := runs("first"), runs("second")
+		a := &structs.Allocation{ID: "third", PreviousAllocation: "second"}
+		before := map[string]string{"third": "second", "second": "first", "first": "third"} // a circle is no reason to hang
+		w := New(a, before, among(first, second))
+		done := make(chan error, 1)
+		go func() { done <- w.Wait(context.Background()) }()
+		second.end(structs.ClientComplete)
+		synctest.Wait()
+		require.Empty(t, done)
+		require.Equal(t, "Waiting for previous allocation first to end", w.Waiting())
+		first.end(structs.ClientComplete)
+		require.NoError(t, <-done)
+	})
+}
+
+func TestD14_WhatIsRestoredAfterItsSuccessorIsWaitedFor(t *testing.T) {
+	p := runs("p")
+	var known []*neighbor
+	w := New(&structs.Allocation{PreviousAllocation: "p"}, nil, func(id string) Other { return among(known...)(id) })
+	known = append(known, p)
+	require.Equal(t, "Waiting for previous allocation p to end", w.Waiting())
+}
+
+func TestTheDiskPassesByAnAllocationThatNeverStarted(t *testing.T) {
+	parent := t.TempDir()
+	dir := func(id string) *allocdir.Dir {
+		d := allocdir.New(parent, id)
+		require.NoError(t, d.Build())
+		return d
+	}
+	zeroth, first, second := runs("zeroth"), runs("first"), runs("second")
+	second.started = false
+	zeroth.dir, first.dir, second.dir = dir("zeroth"), dir("first"), dir("second")
+	for _, o := range []*neighbor{zeroth, first} {
+		require.NoError(t, os.WriteFile(filepath.Join(o.dir.Data(), "of"), []byte(o.id), 0o600))
+	}
+	yes, name, to := true, "g", dir("third")
+	a := &structs.Allocation{
+		ID: "third", PreviousAllocation: "second", TaskGroup: "g",
+		Job: &api.Job{TaskGroups: []*api.TaskGroup{{Name: &name, EphemeralDisk: &api.EphemeralDisk{Sticky: &yes}}}},
+	}
+	w := New(a, map[string]string{"second": "first", "first": "zeroth"}, among(zeroth, first, second))
+	require.NoError(t, w.Migrate(context.Background(), to, nil))
+	data, err := os.ReadFile(filepath.Join(to.Data(), "of"))
+	require.NoError(t, err)
+	require.Equal(t, "first", string(data), "the newest that there is, and no older one")
+	require.DirExists(t, zeroth.dir.Data())
 }
