@@ -3,48 +3,55 @@ package managers
 import (
 	"context"
 	"sync"
-
-	"github.com/wasmnode/wasmnode/structs"
 )
 
-// announcer tells the updater of drivers' states: one at a time, in order, with no
-// lock held, and only what differs from what was told before. It holds one state a
-// driver: what was not told in time is overtaken.
-type announcer struct {
-	update func(name string, info *structs.DriverInfo)
+// announced is a state that an [announcer] tells; its zero value says that there is
+// none any more.
+type announced[T any] interface {
+	comparable
+	Same(o T) bool
+	Copy() T
+}
+
+// announcer tells an updater of states, each under a name: one at a time, in order,
+// with no lock held, and only what differs from what was told before. It holds one
+// state a name: what was not told in time is overtaken.
+type announcer[T announced[T]] struct {
+	update func(name string, state T)
 
 	mu      sync.Mutex
 	cond    *sync.Cond
 	order   []string
-	latest  map[string]*structs.DriverInfo
-	told    map[string]*structs.DriverInfo // as told last; only the announcer's goroutine
+	latest  map[string]T
+	told    map[string]T // as told last; only the announcer's goroutine
 	telling bool
 	stopped bool
 }
 
-func (a *announcer) init(update func(string, *structs.DriverInfo)) {
+func (a *announcer[T]) init(update func(string, T)) {
 	if update == nil {
-		update = func(string, *structs.DriverInfo) {}
+		update = func(string, T) {}
 	}
 	a.update = update
 	a.cond = sync.NewCond(&a.mu)
-	a.latest = map[string]*structs.DriverInfo{}
-	a.told = map[string]*structs.DriverInfo{}
+	a.latest = map[string]T{}
+	a.told = map[string]T{}
 }
 
-// say has info told; nil: the driver is lost. It does not block.
-func (a *announcer) say(name string, info *structs.DriverInfo) {
+// say has a state told. It does not block.
+func (a *announcer[T]) say(name string, state T) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, waits := a.latest[name]; !waits {
 		a.order = append(a.order, name)
 	}
-	a.latest[name] = info
+	a.latest[name] = state
 	a.cond.Broadcast()
 }
 
 // run tells until stop.
-func (a *announcer) run() {
+func (a *announcer[T]) run() {
+	var none T
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for {
@@ -55,30 +62,30 @@ func (a *announcer) run() {
 			return
 		}
 		name := a.order[0]
-		info := a.latest[name]
+		state := a.latest[name]
 		a.order = a.order[1:]
 		delete(a.latest, name)
 		before, known := a.told[name]
-		if info == nil && !known || info != nil && known && info.Same(before) {
+		if state == none && !known || state != none && known && state.Same(before) {
 			a.cond.Broadcast()
 			continue
 		}
 		a.telling = true
 		a.mu.Unlock()
-		a.update(name, info.Copy())
+		a.update(name, state.Copy())
 		a.mu.Lock()
 		a.telling = false
-		if info == nil {
+		if state == none {
 			delete(a.told, name)
 		} else {
-			a.told[name] = info
+			a.told[name] = state
 		}
 		a.cond.Broadcast()
 	}
 }
 
 // flush returns when all that was said has been told, or ctx's error.
-func (a *announcer) flush(ctx context.Context) error {
+func (a *announcer[T]) flush(ctx context.Context) error {
 	wake := context.AfterFunc(ctx, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -93,7 +100,7 @@ func (a *announcer) flush(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (a *announcer) stop() {
+func (a *announcer[T]) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.stopped = true

@@ -45,11 +45,11 @@ const MaxDriverStateBytes = 64 << 10
 // by the host where the task has a workload, and UNIMPLEMENTED elsewhere; only
 // destroying is then done already.
 type Driver struct {
-	unit     *unit
+	unit     *driverUnit
 	released atomic.Bool
 }
 
-func newDriver(u *unit) *Driver { return &Driver{unit: u} }
+func newDriver(u *driverUnit) *Driver { return &Driver{unit: u} }
 
 // Name returns the driver's name.
 func (d *Driver) Name() string { return d.unit.name }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -55,31 +54,22 @@ type DriverManagerConfig struct {
 type DriverManager struct {
 	cfg       DriverManagerConfig
 	tasks     tasks
-	announcer announcer
-
-	ctx    context.Context
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-
-	mu      sync.Mutex
-	drivers map[string]*unit // in charge, by name
-	units   map[*unit]bool   // everything that is not closed
+	announcer announcer[*structs.DriverInfo]
+	fleet     fleet
 }
 
 // NewDriverManager returns a manager that takes the catalog's drivers into
 // service from the catalog's start on.
 func NewDriverManager(cfg DriverManagerConfig) *DriverManager {
-	ctx, cancel := context.WithCancel(context.Background())
-	m := &DriverManager{
-		cfg:     cfg,
-		tasks:   tasks{byID: map[string]*task{}},
-		ctx:     ctx,
-		cancel:  cancel,
-		drivers: map[string]*unit{},
-		units:   map[*unit]bool{},
+	m := &DriverManager{cfg: cfg, tasks: tasks{byID: map[string]*task{}}}
+	m.fleet = fleet{
+		logger: cfg.Logger, config: cfg.PluginConfig,
+		announce: func(u *unit) { m.announcer.say(u.name, driverOf(u).info()) },
+		lost:     func(u *unit) { m.announcer.say(u.name, nil) },
 	}
+	m.fleet.init()
 	m.announcer.init(cfg.Updater)
-	m.wg.Go(m.announcer.run)
+	m.fleet.wg.Go(m.announcer.run)
 	cfg.Catalog.serve(TypeDriver, m)
 	return m
 }
@@ -97,14 +87,9 @@ func (m *DriverManager) Dispense(name string) (*Driver, error) {
 	if reason := m.blocked(name); reason != "" {
 		return nil, abi.NewError(abi.NotFound, reason)
 	}
-	m.mu.Lock()
-	u := m.drivers[name]
-	if u != nil && !u.acquire() {
-		u = nil
-	}
-	m.mu.Unlock()
+	u := m.fleet.acquire(name)
 	if u == nil {
-		if m.ctx.Err() != nil {
+		if m.fleet.ctx.Err() != nil {
 			return nil, abi.NewRecoverableError(abi.Unavailable, errShutdown.Error())
 		}
 		if !isClosed(m.cfg.Catalog.first) {
@@ -116,7 +101,7 @@ func (m *DriverManager) Dispense(name string) (*Driver, error) {
 		u.release()
 		return nil, err
 	}
-	return newDriver(u), nil
+	return newDriver(driverOf(u)), nil
 }
 
 // WaitForFirstFingerprint returns when every file that was in the directory at the
@@ -128,7 +113,7 @@ func (m *DriverManager) WaitForFirstFingerprint(ctx context.Context) error {
 		return m.announcer.flush(ctx)
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-m.ctx.Done():
+	case <-m.fleet.ctx.Done():
 		return errShutdown
 	}
 }
@@ -150,29 +135,15 @@ func (m *DriverManager) TaskEvent(plugin string, e *wasmnodev1.TaskEvent) {
 }
 
 // Refresh has a driver's fingerprint polled soon. It does not block.
-func (m *DriverManager) Refresh(plugin string) {
-	m.mu.Lock()
-	u := m.drivers[plugin]
-	m.mu.Unlock()
-	if u != nil {
-		u.refresh()
-	}
-}
+func (m *DriverManager) Refresh(plugin string) { m.fleet.refresh(plugin) }
 
 // Shutdown takes all drivers out of service and returns when no call of the
 // manager's own runs. Drivers that were dispensed work until they are released.
 // It may be called more than once.
 func (m *DriverManager) Shutdown() {
-	m.mu.Lock()
-	m.cancel()
-	all := m.units
-	m.units, m.drivers = map[*unit]bool{}, map[string]*unit{}
-	m.mu.Unlock()
-	for u := range all {
-		u.leave()
-	}
+	m.fleet.shutdown()
 	m.announcer.stop()
-	m.wg.Wait()
+	m.fleet.wg.Wait()
 }
 
 // blocked says why a driver of that name may not be used; "": it may. Block beats
@@ -193,69 +164,12 @@ func (m *DriverManager) take(ctx context.Context, c candidate, old member) (memb
 	if reason := m.blocked(name); reason != "" {
 		return nil, abi.NewError(abi.NotFound, reason)
 	}
-	u, err := newUnit(m, c)
+	u, err := newDriverUnit(m, c)
 	if err != nil {
 		return nil, err
 	}
-	if err := u.bringUp(ctx, old != nil); err != nil {
+	if err := m.fleet.take(ctx, u.unit, old != nil); err != nil {
 		return nil, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.ctx.Err() != nil {
-		return nil, errShutdown
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	for other := range m.units {
-		if other.name == name {
-			other.replace()
-		}
-	}
-	m.units[u] = true
-	m.drivers[name] = u
-	m.wg.Go(func() { u.run(m.ctx) })
-	m.announce(u)
 	return u, nil
-}
-
-// announce tells the updater of a driver's state. The caller holds mu, which keeps
-// the order.
-func (m *DriverManager) announce(u *unit) {
-	if m.drivers[u.name] == u {
-		m.announcer.say(u.name, u.info())
-	}
-}
-
-// changed announces a driver's state.
-func (m *DriverManager) changed(u *unit) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.announce(u)
-}
-
-// lost takes a driver off the node whose file is gone.
-func (m *DriverManager) lost(u *unit) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.drivers[u.name] == u {
-		delete(m.drivers, u.name)
-		m.announcer.say(u.name, nil)
-	}
-}
-
-// dismiss gives up the manager's hold on a unit. Closing a plugin waits for its
-// calls, which no lock is held across. The caller holds mu.
-func (m *DriverManager) dismiss(u *unit) {
-	if m.ctx.Err() == nil { // else Shutdown does it
-		m.wg.Go(u.leave)
-	}
-}
-
-// forget drops a unit that is closed.
-func (m *DriverManager) forget(u *unit) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.units, u)
 }

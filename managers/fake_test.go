@@ -354,7 +354,7 @@ func newWorld(t *testing.T, change func(*DriverManagerConfig)) *world {
 }
 
 // take puts a plugin in charge, in the place of old.
-func (w *world) take(p *fakePlugin, old member) (*unit, error) {
+func (w *world) take(p *fakePlugin, old member) (*driverUnit, error) {
 	if p.recipe.Name == "" {
 		p.recipe.Name = "fake"
 	}
@@ -362,10 +362,10 @@ func (w *world) take(p *fakePlugin, old member) (*unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.(*unit), nil
+	return m.(*driverUnit), nil
 }
 
-func (w *world) mustTake(p *fakePlugin, old member) *unit {
+func (w *world) mustTake(p *fakePlugin, old member) *driverUnit {
 	w.t.Helper()
 	u, err := w.take(p, old)
 	require.NoError(w.t, err)

@@ -5,46 +5,40 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/schema"
-	"github.com/wasmnode/wasmnode/structs"
 )
 
-// Deadlines of the calls that are about the driver itself.
+// Deadlines of the calls that are about the plugin itself.
 const (
 	configureDeadline   = 10 * time.Second
 	fingerprintDeadline = 10 * time.Second
 )
 
-// Bounds of what a fingerprint puts on the node.
-const (
-	maxAttributes         = 256
-	maxAttributeNameBytes = 128
-	maxAttributeBytes     = 1 << 10
-)
+// kind is what makes a unit a driver or a device plugin.
+type kind interface {
+	// fingerprint asks for the plugin's fingerprint, checks it and keeps it.
+	fingerprint(ctx context.Context) (answered, error)
+}
 
-// unit is one version of a driver: a loaded plugin under supervision. It is in
-// charge of its name from take until it is replaced or its file is removed, and
-// lives until the manager and every [Driver] made of it have let go.
+// unit is one version of a plugin under supervision. It is in charge of its name from
+// take until it is replaced or its file is removed, and lives until its fleet and all
+// who use it have let go.
 type unit struct {
-	m      *DriverManager
+	fleet  *fleet
+	kind   kind
 	plugin Plugin
 	name   string
 	file   string
 	digest string
 	logger hclog.Logger
 
-	taskSchema   *schema.Schema
 	pluginSchema *schema.Schema
 
 	replaced chan struct{} // closed when another version is in charge of the name
@@ -53,31 +47,27 @@ type unit struct {
 
 	mu         sync.Mutex
 	refs       int
-	held       bool // one of refs is the manager's
+	held       bool // one of refs is the fleet's
 	life       life
 	due        time.Time // when to ask next; zero: not at all
 	configured bool
-	last       *wasmnodev1.DriverFingerprintResponse // nil: none yet
-	asked      time.Time                             // of last
-	moved      chan struct{}                         // closed and replaced with each change of life
+	asked      time.Time     // when it last answered
+	moved      chan struct{} // closed and replaced with each change of life
 }
 
-// newUnit returns a unit that is not brought up. It fails when the plugin's
-// schemas are none.
-func newUnit(m *DriverManager, c candidate) (*unit, error) {
+// newUnit returns a unit that is not brought up; its kind is the caller's to set. It
+// fails when the schema of the plugin's configuration is none.
+func newUnit(f *fleet, c candidate) (*unit, error) {
 	d := c.plugin.Description()
 	u := &unit{
-		m: m, plugin: c.plugin, name: d.GetName(), file: c.file, digest: c.digest,
-		logger:   m.cfg.Logger.With("plugin", d.GetName(), "file", c.file),
+		fleet: f, plugin: c.plugin, name: d.GetName(), file: c.file, digest: c.digest,
+		logger:   f.logger.With("plugin", d.GetName(), "file", c.file),
 		replaced: make(chan struct{}), gone: make(chan struct{}), wake: make(chan struct{}, 1),
 		refs: 1, held: true, life: newLife(time.Now()), moved: make(chan struct{}),
 	}
 	var err error
 	if u.pluginSchema, err = schema.Compile(d.GetPluginConfigSchema()); err != nil {
 		return nil, fmt.Errorf("describe: plugin_config_%w", err)
-	}
-	if u.taskSchema, err = schema.Compile(d.GetTaskConfigSchema()); err != nil {
-		return nil, fmt.Errorf("describe: task_config_%w", err)
 	}
 	return u, nil
 }
@@ -164,19 +154,14 @@ func (u *unit) ask(ctx context.Context) event {
 	}
 	ctx, cancel := context.WithTimeout(ctx, fingerprintDeadline)
 	defer cancel()
-	answer := &wasmnodev1.DriverFingerprintResponse{}
-	err := u.plugin.Call(ctx, Call{Op: abi.OpDriverFingerprint, Request: &wasmnodev1.DriverFingerprintRequest{}, Answer: answer})
-	if err == nil && (answer.Health < wasmnodev1.HealthState_HEALTH_STATE_UNDETECTED || answer.Health > wasmnodev1.HealthState_HEALTH_STATE_HEALTHY) {
-		err = fmt.Errorf("the answer's health is %d, which is none", answer.Health)
-	}
+	e, err := u.kind.fingerprint(ctx)
 	if err != nil {
 		return failure("fingerprint", err)
 	}
 	u.mu.Lock()
-	u.last, u.asked = answer, time.Now()
+	u.asked = time.Now()
 	u.mu.Unlock()
-	healthy := answer.Health == wasmnodev1.HealthState_HEALTH_STATE_HEALTHY
-	return answered{healthy: healthy, text: describe(answer), next: time.Duration(answer.NextPollMs) * time.Millisecond}
+	return e
 }
 
 // failure tells a guest that broke from one that said no.
@@ -193,25 +178,11 @@ func failure(what string, err error) event {
 	return refused{reason}
 }
 
-// describe is the plugin's own line on its health.
-func describe(answer *wasmnodev1.DriverFingerprintResponse) string {
-	if text := printable(answer.Description); text != "" {
-		return text
-	}
-	switch answer.Health {
-	case wasmnodev1.HealthState_HEALTH_STATE_HEALTHY:
-		return "Healthy"
-	case wasmnodev1.HealthState_HEALTH_STATE_UNDETECTED:
-		return "undetected"
-	}
-	return "unhealthy"
-}
-
 // configure checks the operator's configuration and hands it over.
 func (u *unit) configure(ctx context.Context) error {
 	var given map[string]any
-	if u.m.cfg.PluginConfig != nil {
-		given = u.m.cfg.PluginConfig(u.name)
+	if u.fleet.config != nil {
+		given = u.fleet.config(u.name)
 	}
 	value, err := u.pluginSchema.Check("config", given)
 	if err != nil {
@@ -254,7 +225,7 @@ func (u *unit) apply(e event) (failed bool) {
 	if moved {
 		u.log(before, after)
 	}
-	u.m.changed(u)
+	u.fleet.changed(u)
 	return failed
 }
 
@@ -289,11 +260,11 @@ func (u *unit) refresh() {
 	u.nudge()
 }
 
-// usable says why the driver cannot take tasks now, as an abi.Error.
+// usable says why the plugin cannot serve new tasks now, as an abi.Error.
 func (u *unit) usable() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	why := fmt.Sprintf("driver %q is %s: %s", u.name, u.life.state, u.life.reason)
+	why := fmt.Sprintf("%s %q is %s: %s", u.plugin.Type(), u.name, u.life.state, u.life.reason)
 	switch {
 	case u.life.state == StateRestarting, u.life.state == StateQuarantined:
 		return abi.NewRecoverableError(abi.Unavailable, why)
@@ -322,60 +293,6 @@ func (u *unit) down() (down bool, changed <-chan struct{}) {
 	return u.life.state == StateRestarting || u.life.state == StateQuarantined || !u.configured, u.moved
 }
 
-// info is the driver's state as the node shows it.
-func (u *unit) info() *structs.DriverInfo {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	info := &structs.DriverInfo{Attributes: map[string]string{}, UpdateTime: time.Now()}
-	if u.last != nil {
-		info.Detected = u.last.Health != wasmnodev1.HealthState_HEALTH_STATE_UNDETECTED
-		info.Attributes = u.attributes(u.last)
-		info.HealthDescription = describe(u.last)
-	}
-	info.Healthy = u.life.state == StateHealthy
-	if !info.Healthy && u.life.reason != "" {
-		info.HealthDescription = u.life.reason
-	}
-	if info.Healthy && info.HealthDescription == "" {
-		info.HealthDescription = "Healthy"
-	}
-	return info
-}
-
-// attributes are those of a fingerprint, as text. A driver speaks for itself only:
-// names that are not below "driver.NAME" are left out.
-func (u *unit) attributes(answer *wasmnodev1.DriverFingerprintResponse) map[string]string {
-	own := "driver." + u.name
-	all := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(answer.Attributes)) {
-		value := attributeText(answer.Attributes[name])
-		switch {
-		case name != own && !strings.HasPrefix(name, own+"."):
-			u.logger.Debug("left out an attribute that is not the driver's own", "attribute", printable(name))
-		case len(all) == maxAttributes || len(name) > maxAttributeNameBytes || len(value) > maxAttributeBytes:
-			u.logger.Debug("left out an attribute beyond the limits", "attribute", printable(name))
-		default:
-			all[printable(name)] = printable(value)
-		}
-	}
-	return all
-}
-
-func attributeText(a *wasmnodev1.Attribute) string {
-	var text string
-	switch v := a.GetValue().(type) {
-	case *wasmnodev1.Attribute_StringValue:
-		return v.StringValue
-	case *wasmnodev1.Attribute_BoolValue:
-		return fmt.Sprint(v.BoolValue)
-	case *wasmnodev1.Attribute_IntValue:
-		text = fmt.Sprint(v.IntValue)
-	case *wasmnodev1.Attribute_FloatValue:
-		text = fmt.Sprint(v.FloatValue)
-	}
-	return text + a.GetUnit()
-}
-
 // status implements member.
 func (u *unit) status() (State, string, time.Time) {
 	u.mu.Lock()
@@ -385,11 +302,11 @@ func (u *unit) status() (State, string, time.Time) {
 
 // remove implements member.
 func (u *unit) remove() {
-	u.m.lost(u)
+	u.fleet.remove(u)
 	u.apply(removed{})
-	u.m.mu.Lock()
-	defer u.m.mu.Unlock()
-	u.m.dismiss(u)
+	u.fleet.mu.Lock()
+	defer u.fleet.mu.Unlock()
+	u.fleet.dismiss(u)
 }
 
 // revive implements member.
@@ -399,15 +316,15 @@ func (u *unit) revive() { u.apply(revived{}) }
 func (u *unit) closed() <-chan struct{} { return u.gone }
 
 // replace takes the unit out of service because another version is in charge. The
-// caller holds the manager's mu.
+// caller holds the fleet's mu.
 func (u *unit) replace() {
 	if !isClosed(u.replaced) {
 		close(u.replaced)
 	}
-	u.m.dismiss(u)
+	u.fleet.dismiss(u)
 }
 
-// leave gives up the manager's reference, once.
+// leave gives up the fleet's reference, once.
 func (u *unit) leave() {
 	u.mu.Lock()
 	held := u.held
@@ -440,6 +357,6 @@ func (u *unit) release() {
 		return
 	}
 	u.plugin.Close()
-	u.m.forget(u)
+	u.fleet.forget(u)
 	close(u.gone)
 }

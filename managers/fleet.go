@@ -1,0 +1,125 @@
+package managers
+
+import (
+	"context"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// fleet keeps the plugins of one type in service: of each name one version is in
+// charge, and earlier ones live on while somebody uses them.
+type fleet struct {
+	logger hclog.Logger
+	// config returns the operator's configuration for a plugin; nil: there is none.
+	config func(name string) map[string]any
+	// announce is told of a unit in charge whose state may have changed, and lost of
+	// one that is in charge no more because its file is gone: in order, with mu held.
+	announce, lost func(u *unit)
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu       sync.Mutex
+	inCharge map[string]*unit // by name
+	units    map[*unit]bool   // everything that is not closed
+}
+
+func (f *fleet) init() {
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	f.inCharge, f.units = map[string]*unit{}, map[*unit]bool{}
+}
+
+// take brings a unit up aside and puts it in charge of its name. Strictly, it has to
+// answer a fingerprint before. When it fails the plugin is still the caller's.
+func (f *fleet) take(ctx context.Context, u *unit, strictly bool) error {
+	if err := u.bringUp(ctx, strictly); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ctx.Err() != nil {
+		return errShutdown
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for other := range f.units {
+		if other.name == u.name {
+			other.replace()
+		}
+	}
+	f.units[u] = true
+	f.inCharge[u.name] = u
+	f.wg.Go(func() { u.run(f.ctx) })
+	f.announce(u)
+	return nil
+}
+
+// acquire returns the unit in charge of a name, with a reference; nil: there is none.
+func (f *fleet) acquire(name string) *unit {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u := f.inCharge[name]
+	if u == nil || !u.acquire() {
+		return nil
+	}
+	return u
+}
+
+// refresh has a plugin's fingerprint polled soon. It does not block.
+func (f *fleet) refresh(name string) {
+	f.mu.Lock()
+	u := f.inCharge[name]
+	f.mu.Unlock()
+	if u != nil {
+		u.refresh()
+	}
+}
+
+// changed announces a unit's state.
+func (f *fleet) changed(u *unit) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.inCharge[u.name] == u {
+		f.announce(u)
+	}
+}
+
+// remove takes a unit off the node whose file is gone.
+func (f *fleet) remove(u *unit) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.inCharge[u.name] == u {
+		delete(f.inCharge, u.name)
+		f.lost(u)
+	}
+}
+
+// dismiss gives up the fleet's hold on a unit. Closing a plugin waits for its calls,
+// which no lock is held across. The caller holds mu.
+func (f *fleet) dismiss(u *unit) {
+	if f.ctx.Err() == nil { // else shutdown does it
+		f.wg.Go(u.leave)
+	}
+}
+
+// forget drops a unit that is closed.
+func (f *fleet) forget(u *unit) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.units, u)
+}
+
+// shutdown takes all units out of service. The caller waits for wg.
+func (f *fleet) shutdown() {
+	f.mu.Lock()
+	f.cancel()
+	all := f.units
+	f.units, f.inCharge = map[*unit]bool{}, map[string]*unit{}
+	f.mu.Unlock()
+	for u := range all {
+		u.leave()
+	}
+}
