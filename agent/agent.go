@@ -164,7 +164,7 @@ func (a *agent) openPlugins() (err error) {
 		Loader: managers.HostLoader{Host: a.host, Grants: a.grants, Pinned: a.pinned},
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: choose another with -plugin-dir", err)
 	}
 	a.drivers = managers.NewDriverManager(managers.DriverManagerConfig{
 		Catalog:      a.catalog,

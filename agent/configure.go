@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/wasmnode/wasmnode/config"
 	"github.com/wasmnode/wasmnode/host"
@@ -35,7 +36,7 @@ func configure(o Options) (cfg config.Config, cleanup func(), err error) {
 	}
 	if err := cfg.Validate(); err != nil {
 		cleanup()
-		return cfg, nil, fmt.Errorf("configuration: %w", err)
+		return cfg, nil, fmt.Errorf("configuration: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return cfg, cleanup, nil
 }
@@ -70,7 +71,7 @@ func applyFlags(cfg *config.Config, o Options) error {
 		return fmt.Errorf("-http-addr %q: it has the form HOST:PORT, such as 127.0.0.1:4646", o.HTTPAddr)
 	}
 	cfg.BindAddr = address
-	if cfg.HTTPPort, err = strconv.Atoi(port); err != nil {
+	if cfg.HTTPPort, err = strconv.Atoi(port); err != nil || cfg.HTTPPort < 0 || cfg.HTTPPort > 65535 {
 		return fmt.Errorf("-http-addr %q: %q is no port", o.HTTPAddr, port)
 	}
 	return nil

@@ -54,10 +54,10 @@ func (c *agentCommand) Run(args []string) int {
 		c.ui.Output(c.Help())
 		return 0
 	case err != nil:
-		c.ui.Error(fmt.Sprintf("%v\nUsage: wasmnode agent [options]", err))
+		c.misuse(c.Help(), err.Error())
 		return 1
 	case f.NArg() > 0:
-		c.ui.Error(fmt.Sprintf("agent takes no arguments, not %q\nUsage: wasmnode agent [options]", f.Arg(0)))
+		c.misuse(c.Help(), fmt.Sprintf("agent takes no arguments, not %q", f.Arg(0)))
 		return 1
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -92,12 +94,38 @@ func readFile(path string) ([]byte, error) {
 func decodeJob(path string, content []byte) (*api.Job, error) {
 	var wrapped struct{ Job *api.Job }
 	if err := json.Unmarshal(content, &wrapped); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, jsonError(path, content, err)
 	}
 	if wrapped.Job == nil {
 		return nil, fmt.Errorf(`%s: no job: the file has the form {"Job": { … }}`, path)
 	}
 	return wrapped.Job, nil
+}
+
+// jsonError says where in a file JSON is wrong, and which field has another type.
+func jsonError(path string, content []byte, err error) error {
+	var syntax *json.SyntaxError
+	var mistyped *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("%s:%d: %w", path, lineAt(content, syntax.Offset), err)
+	case errors.As(err, &mistyped):
+		return fmt.Errorf("%s:%d: %s cannot be a %s", path, lineAt(content, mistyped.Offset), mistyped.Field, mistyped.Value)
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+func lineAt(content []byte, offset int64) int {
+	return 1 + bytes.Count(content[:min(offset, int64(len(content)))], []byte("\n"))
+}
+
+// refused says why the node did not take a job: each fault on a line, with the file's
+// name, when it is the job's.
+func (c *jobRunCommand) refused(f *flags, client *api.Client, job *api.Job, err error) int {
+	if resp, _, validateErr := client.Jobs().Validate(job, nil); validateErr == nil && len(resp.ValidationErrors) > 0 {
+		return c.faults(f, f.Arg(0), resp.ValidationErrors)
+	}
+	return c.fail(f, err)
 }
 
 // Run implements [cli.Command].
@@ -131,7 +159,7 @@ func (c *jobRunCommand) Run(args []string) int {
 	}
 	resp, _, err := client.Jobs().RegisterOpts(job, opts, nil)
 	if err != nil {
-		return c.fail(f, err)
+		return c.refused(f, client, job, err)
 	}
 	if resp.Warnings != "" {
 		c.ui.Warn("Warning: " + resp.Warnings)

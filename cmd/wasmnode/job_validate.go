@@ -1,10 +1,5 @@
 package main
 
-import (
-	"errors"
-	"strings"
-)
-
 type jobValidateCommand struct{ meta }
 
 // Synopsis implements [cli.Command].
@@ -49,7 +44,7 @@ func (c *jobValidateCommand) Run(args []string) int {
 		c.ui.Warn("Warning: " + resp.Warnings)
 	}
 	if len(resp.ValidationErrors) > 0 {
-		return c.fail(f, errors.New(f.Arg(0)+": "+strings.Join(resp.ValidationErrors, "\n"+f.Arg(0)+": ")))
+		return c.faults(f, f.Arg(0), resp.ValidationErrors)
 	}
 	c.ui.Output("Job validation successful")
 	return 0

@@ -48,7 +48,7 @@ func TestAKilledTaskTellsItsLife(t *testing.T) {
 
 	n.out(t, "job", "stop", "-purge", "-detach", "forever")
 	r := n.run(t, "job", "status", "forever")
-	assert.Equal(t, result{1, "", "Error: no job begins with \"forever\"\n"}, r)
+	assert.Equal(t, result{1, "", "Error: no job begins with \"forever\": wasmnode job status lists them\n"}, r)
 }
 
 // TestAnAgentThatComesBackKeepsWhatItHad ends an agent in every way and starts it

@@ -15,6 +15,9 @@ func main() {
 	os.Exit(run(os.Args[1:]))
 }
 
+// noSuchCommand is the exit code that shells have for it.
+const noSuchCommand = 127
+
 // run runs one command and returns its exit code: 0 done, 1 failed, 2 a job was
 // registered but not all of it could be placed, 127 no such command.
 func run(args []string) int {
@@ -23,6 +26,10 @@ func run(args []string) int {
 	c.Args = args
 	c.Commands = commands(ui)
 	c.HelpWriter, c.ErrorWriter = os.Stdout, os.Stderr
+	if word := c.Subcommand(); word != "" && c.Commands[word] == nil && !c.IsHelp() && !c.IsVersion() {
+		ui.Error(fmt.Sprintf("Error: there is no command %q: wasmnode -h lists them", word))
+		return noSuchCommand
+	}
 	code, err := c.Run()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -34,6 +41,7 @@ func run(args []string) int {
 // commands are all that there are, by name.
 func commands(ui cli.Ui) map[string]cli.CommandFactory {
 	m := meta{ui: ui}
+	group := func(name, synopsis string) cli.Command { return &groupCommand{m, name, synopsis} }
 	all := map[string]cli.Command{
 		"agent":          &agentCommand{m},
 		"supervisor":     &supervisorCommand{m},
@@ -71,9 +79,10 @@ func commands(ui cli.Ui) map[string]cli.CommandFactory {
 }
 
 // groupCommand is a word that only other commands follow.
-type groupCommand struct{ name, synopsis string }
-
-func group(name, synopsis string) cli.Command { return &groupCommand{name, synopsis} }
+type groupCommand struct {
+	meta
+	name, synopsis string
+}
 
 // Help implements [cli.Command].
 func (g *groupCommand) Help() string {
@@ -84,4 +93,10 @@ func (g *groupCommand) Help() string {
 func (g *groupCommand) Synopsis() string { return g.synopsis }
 
 // Run implements [cli.Command].
-func (g *groupCommand) Run([]string) int { return cli.RunResultHelp }
+func (g *groupCommand) Run(args []string) int {
+	if len(args) == 0 {
+		return cli.RunResultHelp
+	}
+	g.ui.Error(fmt.Sprintf("Error: there is no command %q: wasmnode %s -h lists them", g.name+" "+args[0], g.name))
+	return noSuchCommand
+}

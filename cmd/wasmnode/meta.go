@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,13 +57,18 @@ func (m meta) parse(f *flags, args []string, least, most int, usage string) bool
 		m.ui.Output(usage)
 		return false
 	case err != nil:
-		m.ui.Error(fmt.Sprintf("%v\nUsage: %s", err, firstUsage(usage)))
+		m.misuse(usage, err.Error())
 		return false
 	case f.NArg() < least || f.NArg() > most:
-		m.ui.Error(fmt.Sprintf("this command takes %s, not %d\nUsage: %s", amount(least, most), f.NArg(), firstUsage(usage)))
+		m.misuse(usage, fmt.Sprintf("%s takes %s, not %d", f.Name(), amount(least, most), f.NArg()))
 		return false
 	}
 	return true
+}
+
+// misuse says what is wrong with a command line, and how the command is used.
+func (m meta) misuse(usage, wrong string) {
+	m.ui.Error(fmt.Sprintf("Error: %s (usage: %s; -h says more)", wrong, firstUsage(usage)))
 }
 
 func firstUsage(usage string) string {
@@ -94,7 +100,8 @@ func (m meta) client(f *flags) (*api.Client, error) {
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
 	}
-	if u, err := url.Parse(address); err != nil || u.Host == "" && u.Path == "" {
+	u, err := url.Parse(address)
+	if err != nil || !slices.Contains([]string{"http", "https", "unix"}, u.Scheme) || u.Host == "" && u.Path == "" {
 		return nil, fmt.Errorf("-address %q is no address such as %s", *f.address, defaultAddress)
 	}
 	cfg := api.DefaultConfig()
@@ -114,6 +121,14 @@ func (m meta) fail(f *flags, err error) int {
 		text = unexpected.Body()
 	}
 	m.ui.Error("Error: " + strings.TrimSpace(text))
+	return 1
+}
+
+// faults says what is wrong with a job's file, a fault a line.
+func (m meta) faults(f *flags, path string, faults []string) int {
+	for _, fault := range faults {
+		m.fail(f, errors.New(path+": "+fault))
+	}
 	return 1
 }
 

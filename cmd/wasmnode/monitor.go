@@ -13,9 +13,6 @@ import (
 // pollWait is how long one blocking query of the monitor holds.
 const pollWait = 10 * time.Second
 
-// failureEvents are task events that tell why a task does not start.
-var failureEvents = []string{"Driver Failure", "Failed Validation", "Setup Failure", "Task hook failed", "Failed Artifact Download", "Not Restarting"}
-
 // monitor follows an evaluation, and the allocations that it makes.
 type monitor struct {
 	meta
@@ -33,18 +30,20 @@ func (m *monitor) follow(evalID string) int {
 		return m.fail(m.flags, err)
 	}
 	if eval.Status != "complete" {
-		m.ui.Error(fmt.Sprintf("Evaluation %q ended as %q: %s", m.flags.short(eval.ID), eval.Status, eval.StatusDescription))
-		return 1
+		return m.fail(m.flags, fmt.Errorf("evaluation %q ended as %q: %s", m.flags.short(eval.ID), eval.Status, eval.StatusDescription))
 	}
-	failed := m.placementFailures(eval)
-	code, err := m.allocations(evalID)
-	if err != nil {
+	m.placementFailures(eval)
+	failed, err := m.allocations(evalID)
+	switch {
+	case err != nil:
 		return m.fail(m.flags, err)
+	case len(eval.FailedTGAllocs) > 0:
+		m.fail(m.flags, m.whyNotPlaced(eval))
+		return notPlaced
+	case len(failed) > 0:
+		return m.fail(m.flags, m.whyFailed(failed))
 	}
-	if failed {
-		return 2
-	}
-	return code
+	return 0
 }
 
 // evaluation waits for an evaluation's end.
@@ -66,76 +65,29 @@ func (m *monitor) evaluation(id string) (*api.Evaluation, error) {
 	}
 }
 
-// placementFailures says why groups could not be placed.
-func (m *monitor) placementFailures(eval *api.Evaluation) bool {
-	if len(eval.FailedTGAllocs) == 0 {
-		return false
-	}
-	m.ui.Output(fmt.Sprintf("==> %s: Not all of job %q could be placed:", now(), eval.JobID))
-	for _, group := range slices.Sorted(maps.Keys(eval.FailedTGAllocs)) {
-		metrics := eval.FailedTGAllocs[group]
-		n := metrics.CoalescedFailures + 1
-		plural := "s"
-		if n == 1 {
-			plural = ""
-		}
-		m.ui.Output(fmt.Sprintf("    Task Group %q (failed to place %d allocation%s):", group, n, plural))
-		for _, line := range whyNot(metrics) {
-			m.ui.Output("      * " + line)
-		}
-	}
-	if eval.BlockedEval != "" {
-		m.ui.Output(fmt.Sprintf("    Evaluation %q waits for the node to change, and places the rest then", m.flags.short(eval.BlockedEval)))
-	}
-	return true
-}
-
-// whyNot renders placement metrics with Nomad's words.
-func whyNot(m *api.AllocationMetric) []string {
-	var lines []string
-	if m.NodesEvaluated == 0 {
-		lines = append(lines, "No nodes were eligible for evaluation")
-	}
-	for dc, n := range m.NodesAvailable {
-		if n == 0 {
-			lines = append(lines, fmt.Sprintf("No nodes are available in datacenter %q", dc))
-		}
-	}
-	counted := func(format string, counts map[string]int) {
-		for _, key := range slices.Sorted(maps.Keys(counts)) {
-			lines = append(lines, fmt.Sprintf(format, key, counts[key]))
-		}
-	}
-	counted("Class %q: %d nodes excluded by filter", m.ClassFiltered)
-	counted("Constraint %q: %d nodes excluded by filter", m.ConstraintFiltered)
-	if m.NodesExhausted > 0 {
-		lines = append(lines, fmt.Sprintf("Resources exhausted on %d nodes", m.NodesExhausted))
-	}
-	counted("Dimension %q exhausted on %d nodes", m.DimensionExhausted)
-	return lines
-}
-
-// allocations follows the evaluation's allocations until none is pending.
-func (m *monitor) allocations(evalID string) (int, error) {
+// allocations follows the evaluation's allocations until none is pending, and returns
+// those that failed.
+func (m *monitor) allocations(evalID string) ([]*api.AllocationListStub, error) {
 	q := &api.QueryOptions{WaitTime: pollWait}
 	for {
 		stubs, meta, err := m.client.Evaluations().Allocations(evalID, q)
 		if err != nil {
-			return 1, err
+			return nil, err
 		}
-		pending, failed := 0, 0
+		pending := false
+		var failed []*api.AllocationListStub
 		for _, s := range stubs {
 			m.tell(s)
 			switch {
 			case s.DesiredStatus != "run":
 			case s.ClientStatus == "pending":
-				pending++
+				pending = true
 			case s.ClientStatus == "failed" || s.ClientStatus == "lost":
-				failed++
+				failed = append(failed, s)
 			}
 		}
-		if pending == 0 {
-			return min(failed, 1), nil
+		if !pending {
+			return failed, nil
 		}
 		q.WaitIndex = meta.LastIndex
 	}

@@ -83,14 +83,25 @@ func findNode(c *api.Client, id string) (*api.Node, error) {
 // maxListed bounds how many candidates an ambiguous ID is answered with.
 const maxListed = 5
 
+// listedBy says where there is a list of what was not found.
+var listedBy = map[string]string{
+	"job":        ": wasmnode job status lists them",
+	"allocation": ": wasmnode alloc status lists them",
+	"node":       ": wasmnode node status lists them",
+}
+
+// one returns the only match of an ID.
 func one(what, id string, matches []string) (string, error) {
 	switch n := len(matches); {
 	case n == 0:
-		return "", fmt.Errorf("no %s begins with %q", what, id)
+		return "", fmt.Errorf("no %s begins with %q%s", what, id, listedBy[what])
 	case n == 1:
 		return matches[0], nil
-	case n > maxListed:
-		return "", fmt.Errorf("%d %ss begin with %q: %s, …", n, what, id, strings.Join(matches[:maxListed], ", "))
+	default:
+		listed := strings.Join(matches[:min(n, maxListed)], ", ")
+		if n > maxListed {
+			listed += ", …"
+		}
+		return "", fmt.Errorf("%q is ambiguous: %d %ss begin with it: %s", id, n, what, listed)
 	}
-	return "", fmt.Errorf("%q is ambiguous: %s", id, strings.Join(matches, ", "))
 }

@@ -39,7 +39,7 @@ func (c *supervisorCommand) Run(args []string) int {
 		c.ui.Output(c.Help())
 		return 0
 	case err != nil || *dataDir == "" || f.NArg() > 0:
-		c.ui.Error("supervisor takes -data-dir=DIR and nothing else\nUsage: wasmnode supervisor -data-dir=DIR")
+		c.misuse(c.Help(), "supervisor takes -data-dir=DIR and nothing else")
 		return 1
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

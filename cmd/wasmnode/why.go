@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/nomad/api"
+)
+
+// notPlaced is the exit code of a job that was registered and not placed completely.
+const notPlaced = 2
+
+// failureEvents are task events that tell why a task does not start.
+var failureEvents = []string{"Driver Failure", "Failed Validation", "Setup Failure", "Task hook failed", "Failed Artifact Download", "Not Restarting"}
+
+// placementFailures says why groups could not be placed.
+func (m *monitor) placementFailures(eval *api.Evaluation) {
+	if len(eval.FailedTGAllocs) == 0 {
+		return
+	}
+	m.ui.Output(fmt.Sprintf("==> %s: Not all of job %q could be placed:", now(), eval.JobID))
+	for _, group := range slices.Sorted(maps.Keys(eval.FailedTGAllocs)) {
+		metrics := eval.FailedTGAllocs[group]
+		n := metrics.CoalescedFailures + 1
+		plural := "s"
+		if n == 1 {
+			plural = ""
+		}
+		m.ui.Output(fmt.Sprintf("    Task Group %q (failed to place %d allocation%s):", group, n, plural))
+		for _, line := range whyNot(metrics) {
+			m.ui.Output("      * " + line)
+		}
+	}
+	if eval.BlockedEval != "" {
+		m.ui.Output(fmt.Sprintf("    Evaluation %q waits for the node to change, and places the rest then", m.flags.short(eval.BlockedEval)))
+	}
+}
+
+// whyNot renders placement metrics with Nomad's words.
+func whyNot(m *api.AllocationMetric) []string {
+	var lines []string
+	if m.NodesEvaluated == 0 {
+		lines = append(lines, "No nodes were eligible for evaluation")
+	}
+	for dc, n := range m.NodesAvailable {
+		if n == 0 {
+			lines = append(lines, fmt.Sprintf("No nodes are available in datacenter %q", dc))
+		}
+	}
+	counted := func(format string, counts map[string]int) {
+		for _, key := range slices.Sorted(maps.Keys(counts)) {
+			lines = append(lines, fmt.Sprintf(format, key, counts[key]))
+		}
+	}
+	counted("Class %q: %d nodes excluded by filter", m.ClassFiltered)
+	counted("Constraint %q: %d nodes excluded by filter", m.ConstraintFiltered)
+	if m.NodesExhausted > 0 {
+		lines = append(lines, fmt.Sprintf("Resources exhausted on %d nodes", m.NodesExhausted))
+	}
+	counted("Dimension %q exhausted on %d nodes", m.DimensionExhausted)
+	return lines
+}
+
+// whyNotPlaced is what placementFailures tells, as one line, with the drivers by name
+// that the node lacks.
+func (m *monitor) whyNotPlaced(eval *api.Evaluation) error {
+	var why []string
+	for _, group := range slices.Sorted(maps.Keys(eval.FailedTGAllocs)) {
+		reasons, err := m.lacking(eval.JobID, group)
+		if err != nil {
+			return err
+		}
+		if len(reasons) == 0 {
+			reasons = whyNot(eval.FailedTGAllocs[group])
+		}
+		why = append(why, fmt.Sprintf("group %q: %s", group, strings.Join(reasons, ", ")))
+	}
+	return fmt.Errorf("job %q is registered, but not all of it could be placed: %s", eval.JobID, strings.Join(why, "; "))
+}
+
+// lacking says which drivers a group's tasks want and the node cannot give.
+func (m *monitor) lacking(jobID, group string) ([]string, error) {
+	job, _, err := m.client.Jobs().Info(jobID, nil)
+	if err != nil {
+		return nil, err
+	}
+	node, err := findNode(m.client, "")
+	if err != nil {
+		return nil, err
+	}
+	var lacking []string
+	for _, g := range job.TaskGroups {
+		if *g.Name != group {
+			continue
+		}
+		for _, t := range g.Tasks {
+			if d := node.Drivers[t.Driver]; d == nil || !d.Healthy {
+				lacking = append(lacking, fmt.Sprintf("task %q wants driver %q, which no healthy plugin provides (see wasmnode plugin status)", t.Name, t.Driver))
+			}
+		}
+	}
+	return lacking, nil
+}
+
+// whyFailed says why the first of some allocations failed, and where to read more.
+func (m *monitor) whyFailed(failed []*api.AllocationListStub) error {
+	first := failed[0]
+	id := m.flags.short(first.ID)
+	why := first.ClientDescription
+	for _, name := range slices.Sorted(maps.Keys(first.TaskStates)) {
+		if e := cause(first.TaskStates[name]); e != nil {
+			why = fmt.Sprintf("task %q: %s: %s", name, e.Type, e.DisplayMessage)
+			break
+		}
+	}
+	more := ""
+	if len(failed) > 1 {
+		more = fmt.Sprintf("%d allocations failed, the first: ", len(failed))
+	}
+	return errors.New(more + fmt.Sprintf("allocation %q is %s: %s (see wasmnode alloc status %s)", id, first.ClientStatus, why, id))
+}
+
+// cause is the last event that tells why a task failed; nil: none does.
+func cause(s *api.TaskState) *api.TaskEvent {
+	if !s.Failed {
+		return nil
+	}
+	for _, e := range slices.Backward(s.Events) {
+		if e.Type == "Terminated" || slices.Contains(failureEvents, e.Type) && e.Type != "Not Restarting" {
+			return e
+		}
+	}
+	return nil
+}
