@@ -88,6 +88,7 @@ func (a *agent) grants(plugin string) host.Grants {
 			Directories: slices.Clone(g.Wasm.Directories),
 			MaxPrograms: g.Wasm.MaxPrograms,
 		},
+		Devices: host.DeviceGrant{Nodes: g.Devices.Nodes},
 	}
 	if a.dev {
 		if dir, err := os.Getwd(); err == nil {

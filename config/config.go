@@ -64,8 +64,9 @@ type Plugin struct {
 
 // Grant is what a plugin may do beyond what every plugin may.
 type Grant struct {
-	FS   FSGrant
-	Wasm WasmGrant
+	FS      FSGrant
+	Wasm    WasmGrant
+	Devices DeviceGrant
 }
 
 // FSGrant names directories that the plugin sees. Absolute and clean.
@@ -81,6 +82,13 @@ type WasmGrant struct {
 	Directories []string
 	// MaxPrograms at once; 0: the node's own bound.
 	MaxPrograms int
+}
+
+// DeviceGrant bounds what a device plugin hands to tasks.
+type DeviceGrant struct {
+	// Nodes are device nodes, or directories of them, below /dev; the last element may
+	// end in '*', for any rest of a name.
+	Nodes []string
 }
 
 // Default returns the configuration of an agent that is told nothing.
@@ -186,6 +194,12 @@ func (p Plugin) validate(name string) (errs []error) {
 			if !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.ContainsAny(path, "*?[") {
 				fault("%s: %q has to be an absolute path without \"..\", \"//\" or patterns", granted.key, path)
 			}
+		}
+	}
+	for _, node := range p.Grant.Devices.Nodes {
+		plain := strings.TrimSuffix(node, "*")
+		if !strings.HasPrefix(node, "/dev/") || filepath.Clean(node) != node || strings.ContainsAny(plain, "*?[") {
+			fault("grant.devices.nodes: %q has to be an absolute path below /dev, with a '*' at its end at most", node)
 		}
 	}
 	if p.Grant.Wasm.MaxPrograms < 0 {

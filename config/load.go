@@ -72,8 +72,13 @@ type configBlock struct {
 }
 
 type grantBlock struct {
-	FS   *fsBlock   `hcl:"fs,block"`
-	Wasm *wasmBlock `hcl:"wasm,block"`
+	FS      *fsBlock      `hcl:"fs,block"`
+	Wasm    *wasmBlock    `hcl:"wasm,block"`
+	Devices *devicesBlock `hcl:"devices,block"`
+}
+
+type devicesBlock struct {
+	Nodes *[]string `hcl:"nodes,optional"`
 }
 
 type fsBlock struct {
@@ -294,6 +299,9 @@ func (l *loader) plugin(b *pluginBlock) {
 		set(&p.Grant.Wasm.Enabled, g.Wasm.Enabled)
 		set(&p.Grant.Wasm.Directories, g.Wasm.Directories)
 		set(&p.Grant.Wasm.MaxPrograms, g.Wasm.MaxPrograms)
+	}
+	if g := b.Grant; g != nil && g.Devices != nil {
+		set(&p.Grant.Devices.Nodes, g.Devices.Nodes)
 	}
 	l.config.Plugins[b.Name] = p
 }

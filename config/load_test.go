@@ -67,6 +67,14 @@ func TestEveryKey(t *testing.T) {
 				c.Plugins["p"] = Plugin{Grant: grant}
 			},
 		},
+		"plugin.grant.devices": {
+			"plugin \"p\" {\n grant {\n devices {\n nodes = [\"/dev/bus/usb\", \"/dev/nvidia*\"]\n}\n}\n}",
+			func(c *Config) {
+				grant := defaultGrant
+				grant.Devices = DeviceGrant{Nodes: []string{"/dev/bus/usb", "/dev/nvidia*"}}
+				c.Plugins["p"] = Plugin{Grant: grant}
+			},
+		},
 		"plugin.grant.wasm": {
 			"plugin \"p\" {\n grant {\n wasm {\n enabled = false\n directories = [\"/a\"]\n max_programs = 3\n}\n}\n}",
 			func(c *Config) {

@@ -14,8 +14,9 @@ import (
 // plugin has: to be called, to log, to report on its tasks, clocks, randomness, and
 // WASI programs from a task's own directory.
 type Grants struct {
-	FS   FSGrant
-	Wasm WasmGrant
+	FS      FSGrant
+	Wasm    WasmGrant
+	Devices DeviceGrant
 }
 
 // FSGrant is the directories that a plugin's own code sees, at the paths that they
@@ -37,10 +38,46 @@ type WasmGrant struct {
 	MaxPrograms int
 }
 
+// DeviceGrant bounds what a device plugin hands to tasks. Mounts it may hand on from
+// what it sees itself: see [Grants.Mountable].
+type DeviceGrant struct {
+	// Nodes are device nodes, or directories of them, below /dev. The last element
+	// may end in '*', for any rest of a name: "/dev/nvidia*".
+	Nodes []string
+}
+
+// Mountable reports whether a device plugin may have a host path mounted into a task:
+// what it may read itself read-only, what it may write to either way. Paths are
+// compared as they are written.
+func (g Grants) Mountable(path string, readOnly bool) bool {
+	dirs := g.FS.ReadWrite
+	if readOnly {
+		dirs = slices.Concat(g.FS.ReadOnly, g.FS.ReadWrite)
+	}
+	return slices.ContainsFunc(dirs, func(dir string) bool { return within(path, dir) })
+}
+
+// NodeGranted reports whether a device plugin may hand a device node to a task.
+func (g Grants) NodeGranted(path string) bool {
+	return slices.ContainsFunc(g.Devices.Nodes, func(granted string) bool {
+		if prefix, any := strings.CutSuffix(granted, "*"); any {
+			rest, ok := strings.CutPrefix(path, prefix)
+			return ok && !strings.Contains(rest, "/")
+		}
+		return within(path, granted)
+	})
+}
+
+// within reports whether a clean path is a directory or lies below it.
+func within(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}
+
 func (g Grants) clone() Grants {
 	g.FS.ReadOnly = slices.Clone(g.FS.ReadOnly)
 	g.FS.ReadWrite = slices.Clone(g.FS.ReadWrite)
 	g.Wasm.Directories = slices.Clone(g.Wasm.Directories)
+	g.Devices.Nodes = slices.Clone(g.Devices.Nodes)
 	return g
 }
 
@@ -64,10 +101,21 @@ func (g Grants) Validate() error {
 	check("fs.read_only", g.FS.ReadOnly)
 	check("fs.read_write", g.FS.ReadWrite)
 	check("wasm.directories", g.Wasm.Directories)
+	for _, node := range g.Devices.Nodes {
+		if !validNodeGrant(node) {
+			errs = append(errs, fmt.Errorf("grant devices.nodes: %q has to be an absolute path below /dev, with a '*' at its end at most", node))
+		}
+	}
 	if g.Wasm.MaxPrograms < 0 {
 		errs = append(errs, fmt.Errorf("grant wasm.max_programs: %d is negative", g.Wasm.MaxPrograms))
 	}
 	return errors.Join(errs...)
+}
+
+// validNodeGrant reports whether a text can be an element of DeviceGrant.Nodes.
+func validNodeGrant(node string) bool {
+	plain := strings.TrimSuffix(node, "*")
+	return strings.HasPrefix(node, "/dev/") && filepath.Clean(node) == node && !strings.ContainsAny(plain, "*?[\x00")
 }
 
 // MissingGrantError says what a plugin needs that the operator has not granted.

@@ -238,11 +238,37 @@ func TestAnUnclearGrantIsRefused(t *testing.T) {
 		"twice":         {FS: host.FSGrant{ReadOnly: []string{"/srv", "/srv"}}},
 		"ro and rw":     {FS: host.FSGrant{ReadOnly: []string{"/srv"}, ReadWrite: []string{"/srv"}}},
 		"negative":      {Wasm: host.WasmGrant{MaxPrograms: -1}},
+		"node outside":  {Devices: host.DeviceGrant{Nodes: []string{"/etc"}}},
+		"node pattern":  {Devices: host.DeviceGrant{Nodes: []string{"/dev/*/x"}}},
+		"all of /dev":   {Devices: host.DeviceGrant{Nodes: []string{"/dev/"}}},
 		"nothing at al": {FS: host.FSGrant{ReadOnly: []string{""}}},
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorContains(t, g.Validate(), "grant ") })
 	}
 	require.NoError(t, host.Grants{FS: host.FSGrant{ReadOnly: []string{"/", "/srv"}}, Wasm: host.WasmGrant{Directories: []string{"/srv"}}}.Validate())
+}
+
+func TestWhatADevicePluginMayHandOnIsBoundedByItsGrants(t *testing.T) {
+	g := host.Grants{
+		FS:      host.FSGrant{ReadOnly: []string{"/srv/a"}, ReadWrite: []string{"/srv/b"}},
+		Devices: host.DeviceGrant{Nodes: []string{"/dev/bus/usb", "/dev/nvidia*"}},
+	}
+	require.NoError(t, g.Validate())
+	for _, path := range []string{"/srv/a", "/srv/a/x/y", "/srv/b"} {
+		require.True(t, g.Mountable(path, true), path)
+	}
+	require.True(t, g.Mountable("/srv/b/x", false))
+	require.False(t, g.Mountable("/srv/a/x", false), "what is only readable is not made writable")
+	for _, path := range []string{"/", "/srv", "/srv/ab", "/etc/shadow", ""} {
+		require.False(t, g.Mountable(path, true), path)
+	}
+	for _, path := range []string{"/dev/bus/usb/001/002", "/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia"} {
+		require.True(t, g.NodeGranted(path), path)
+	}
+	for _, path := range []string{"/dev/sda", "/dev/nvidia-caps/cap1", "/dev/bus/usbmon", "/dev/bus", ""} {
+		require.False(t, g.NodeGranted(path), path)
+	}
+	require.True(t, host.Grants{FS: host.FSGrant{ReadOnly: []string{"/"}}}.Mountable("/etc", true))
 }
 
 func TestTheExampleDriversLoad(t *testing.T) {

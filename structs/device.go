@@ -75,3 +75,33 @@ func CopyDeviceGroups(groups []*DeviceGroup) []*DeviceGroup {
 
 // Group returns the ID of the group that the devices are of.
 func (d AllocatedDevice) Group() DeviceGroupID { return DeviceGroupID{d.Vendor, d.Type, d.Name} }
+
+// DeviceUser is the task that devices are for.
+type DeviceUser struct {
+	AllocID   string
+	Task      string
+	JobID     string
+	TaskGroup string
+	Namespace string
+}
+
+// DeviceReservation tells how a task gets at its devices.
+type DeviceReservation struct {
+	Env    map[string]string
+	Mounts []DeviceMount
+	Nodes  []DeviceNode
+}
+
+// DeviceMount makes a file or directory of the host's visible in a task.
+type DeviceMount struct {
+	TaskPath string
+	HostPath string
+	ReadOnly bool
+}
+
+// DeviceNode makes a device node of the host's visible in a task.
+type DeviceNode struct {
+	TaskPath    string
+	HostPath    string
+	Permissions string // a subset of "rwm"
+}
