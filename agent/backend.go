@@ -86,10 +86,18 @@ func fileError(err error) error {
 // pluginsAPI is the catalog as the HTTP API needs it.
 type pluginsAPI struct{ catalog *managers.Catalog }
 
-// Status implements api.Plugins.
+// Status implements api.Plugins. A directory that cannot be read is listed as well, as
+// a plugin would be that cannot work now: people look there when a file does not show.
 func (p pluginsAPI) Status() any {
-	if list := p.catalog.Status(); list != nil {
-		return list
+	list := p.catalog.Status()
+	if d := p.catalog.Directory(); d.Problem != "" {
+		list = append(list, managers.PluginStatus{
+			State: managers.StateUnhealthy, Reason: d.Problem, Since: d.Since, File: d.Path,
+			CapabilitiesImported: []string{}, CapabilitiesGranted: []string{},
+		})
 	}
-	return []managers.PluginStatus{}
+	if list == nil {
+		list = []managers.PluginStatus{}
+	}
+	return list
 }
