@@ -105,6 +105,13 @@ func (e *TaskEvent) WithExit(r *ExitResult) *TaskEvent {
 	return e
 }
 
+// Exit returns what [TaskEvent.WithExit] recorded.
+func (e *TaskEvent) Exit() *ExitResult {
+	code, _ := strconv.Atoi(e.Details[detailExitCode])
+	signal, _ := strconv.Atoi(e.Details[detailSignal])
+	return &ExitResult{ExitCode: code, Signal: signal, OOMKilled: e.Details[detailOOMKilled] == "true", Err: e.Details[detailExitMessage]}
+}
+
 // WithKillTimeout records how long a task has to end by itself.
 func (e *TaskEvent) WithKillTimeout(d time.Duration) *TaskEvent {
 	return e.WithDetail(detailKillTimeout, d.String())

@@ -186,6 +186,8 @@ func (r *Runner) awaitGate() bool {
 // finished records the end of a run and tidies up after it.
 func (r *Runner) finished(exit *structs.ExitResult) {
 	r.emit(structs.NewTaskEvent(structs.EventTerminated).WithExit(exit))
+	// Who runs the task forgets how it ended when it is destroyed.
+	r.rec.drain()
 	run := r.running()
 	r.dispose(run)
 	r.retire(run)

@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -15,6 +16,11 @@ import (
 // tell of. One that is gone is said to be, and judged like any other end; so is one
 // whose driver is missing, which stays to be found.
 func (r *Runner) reattach() (*invocation, restart.Event, outcome) {
+	if exit := recordedExit(r.rec.visible()); exit != nil {
+		r.abandon(r.shutdown) // the earlier agent was gone before it could tidy up
+		each(r, func(h ExitedHook) error { return r.bounded(h.Exited) })
+		return nil, restart.Event{Exit: exit}, ended
+	}
 	run, err := r.recover(r.shutdown)
 	switch {
 	case err == nil:
@@ -36,6 +42,20 @@ func (r *Runner) reattach() (*invocation, restart.Event, outcome) {
 	r.emit(structs.NewTaskEvent(structs.EventFailedRestoring).
 		WithMessage(fmt.Sprintf("Task did not survive the restart of the agent: %v", err)))
 	return nil, restart.Event{Exit: &structs.ExitResult{Err: err.Error()}}, ended
+}
+
+// recordedExit returns how the last run ended, if that was recorded and nothing was
+// decided on it yet.
+func recordedExit(s *structs.TaskState) *structs.ExitResult {
+	for _, e := range slices.Backward(s.Events) {
+		switch e.Type {
+		case structs.EventTerminated:
+			return e.Exit()
+		case structs.EventReceived, structs.EventStarted, structs.EventRestarting:
+			return nil
+		}
+	}
+	return nil
 }
 
 // startAfresh starts what an earlier agent had only begun to start.

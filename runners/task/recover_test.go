@@ -48,6 +48,43 @@ func TestATaskThatEndedWhileTheAgentWasAwayReportsItsRealExit(t *testing.T) {
 	})
 }
 
+// Whoever ran the task forgets how it ended when it is destroyed: an agent that dies
+// right then has written it down.
+func TestAnExitIsDurableBeforeTheTaskIsDestroyed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		died := state.NewMem() // as the agent leaves it that dies in the destroy
+		f.world.Fail("destroy", func() error {
+			local, shown, err := f.db.Task("a1", "web")
+			require.NoError(t, err)
+			require.NoError(t, died.PutTaskLocal("a1", "web", local))
+			require.NoError(t, died.PutTaskState("a1", "web", shown))
+			f.world.Fail("destroy", nil)
+			return nil
+		})
+		f.start()
+		synctest.Wait()
+		require.True(t, f.world.Exit("web", structs.ExitResult{ExitCode: 7, Signal: 9, OOMKilled: true, Err: "why"}))
+		synctest.Wait()
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		before := f.events()
+
+		f.db = died
+		r := f.build()
+		require.NoError(t, r.Restore())
+		go r.Run()
+		synctest.Wait()
+		require.Equal(t, before, f.events())
+		require.Contains(t, before[3], "Terminated: Exit Code: 7, Signal: 9")
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		require.Equal(t, begun, f.events()[5], "it is restarted once")
+		require.Equal(t, 2, f.world.Started("web"))
+		f.finish()
+	})
+}
+
 func TestATaskThatDidNotSurviveIsRestartedByPolicy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)

@@ -189,6 +189,9 @@ func (d *driver) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, _ 
 		<-ctx.Done()
 		return ctx.Err()
 	}
+	if err := d.w.fault("destroy"); err != nil {
+		return err
+	}
 	d.w.destroy(cfg.GetId())
 	return nil
 }
