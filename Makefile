@@ -7,6 +7,7 @@ LDFLAGS  := -s -w -X github.com/wasmnode/wasmnode/agent.Version=$(VERSION)
 BUF      := $(GO) tool -modfile=$(CURDIR)/tools/buf/go.mod buf
 LINT     := $(GO) tool -modfile=$(CURDIR)/tools/golangci-lint/go.mod golangci-lint
 FUZZTIME ?= 10s
+N        ?= 100
 
 .PHONY: help
 help: ## list the targets
@@ -93,6 +94,10 @@ bench: build ## benchmarks, and the same echo through HashiCorp go-plugin beside
 soak: build ## the long campaigns: fuzzing, reloads, restarts
 	@FUZZTIME=10m scripts/fuzz.sh
 	WASMNODE_SOAK=1 $(GO) test -race -timeout 4h -run 'Soak|Reload|Crash' ./...
+
+.PHONY: crash
+crash: toolchain ## kill the agent N times at random instants and look what was lost
+	WASMNODE_CRASH=$(N) $(GO) test -count 1 -timeout 4h -v -run '^TestCrash$$' ./cmd/wasmnode
 
 .PHONY: clean
 clean: ## remove what was built
