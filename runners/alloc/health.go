@@ -16,11 +16,19 @@ const (
 )
 
 // healthWatch decides whether an allocation has become healthy: all its tasks that are
-// to stay have run for long enough, before the deadline.
+// to stay have run, and its checks have succeeded, for long enough, before the deadline.
 type healthWatch struct {
 	minHealthy time.Duration
 	deadline   time.Time
+	byChecks   bool // the checks count
 }
+
+// Why an allocation is not healthy, in Nomad's words.
+const (
+	whyTaskFailed = "Unhealthy because of failed task"
+	whyNotRunning = "Task not running by deadline"
+	whyChecks     = "Services not healthy by deadline"
+)
 
 // newHealthWatch is the watch for an allocation; nil: nobody asks for its health.
 func newHealthWatch(a *structs.Allocation, now time.Time) *healthWatch {
@@ -34,13 +42,14 @@ func newHealthWatch(a *structs.Allocation, now time.Time) *healthWatch {
 	}
 	minHealthy, deadline := defaultMinHealthy, defaultDeadline
 	var m, d *time.Duration
+	by := ""
 	if u := group.Update; a.DeploymentID != "" && u != nil {
 		if value(u.HealthCheck) == "manual" {
 			return nil
 		}
-		m, d = u.MinHealthyTime, u.HealthyDeadline
+		m, d, by = u.MinHealthyTime, u.HealthyDeadline, value(u.HealthCheck)
 	} else if g := group.Migrate; g != nil {
-		m, d = g.MinHealthyTime, g.HealthyDeadline
+		m, d, by = g.MinHealthyTime, g.HealthyDeadline, value(g.HealthCheck)
 	}
 	if m != nil {
 		minHealthy = max(0, *m)
@@ -48,19 +57,19 @@ func newHealthWatch(a *structs.Allocation, now time.Time) *healthWatch {
 	if d != nil && *d > 0 {
 		deadline = *d
 	}
-	return &healthWatch{minHealthy: minHealthy, deadline: now.Add(deadline)}
+	return &healthWatch{minHealthy: minHealthy, deadline: now.Add(deadline), byChecks: by != "task_states"}
 }
 
-// step judges the tasks' states. Without a verdict, next is when to ask again at the
-// latest; why is what unhealthy tasks are told.
-func (h *healthWatch) step(tasks []*api.Task, states map[string]*structs.TaskState, now time.Time) (healthy *bool, why string, next time.Time) {
+// step judges the tasks' states and the checks'. Without a verdict, next is when to ask
+// again at the latest; why is what unhealthy tasks are told.
+func (h *healthWatch) step(tasks []*api.Task, states map[string]*structs.TaskState, c *checks, now time.Time) (healthy *bool, why string, next time.Time) {
 	yes, no := true, false
 	var since time.Time
 	running := true
 	for _, t := range tasks {
 		s := states[t.Name]
 		if s.Failed {
-			return &no, "Unhealthy because of failed task", time.Time{}
+			return &no, whyTaskFailed, time.Time{}
 		}
 		if stageOf(t) == poststop || stageOf(t) != mainTask && !sidecar(t) && s.Successful() {
 			continue
@@ -73,18 +82,27 @@ func (h *healthWatch) step(tasks []*api.Task, states map[string]*structs.TaskSta
 			since = s.StartedAt
 		}
 	}
-	if running && !now.Before(since.Add(h.minHealthy)) {
+	answering := true
+	if h.byChecks && running {
+		var at time.Time
+		if at, answering = c.healthy(); at.After(since) {
+			since = at
+		}
+	}
+	if running && answering && !now.Before(since.Add(h.minHealthy)) {
 		return &yes, "", time.Time{}
 	}
 	if !now.Before(h.deadline) {
-		why = "Task not running by deadline"
-		if running {
+		switch why = whyNotRunning; {
+		case !answering:
+			why = whyChecks
+		case running:
 			why = fmt.Sprintf("Task not running for min_healthy_time of %v by deadline", h.minHealthy)
 		}
 		return &no, why, time.Time{}
 	}
 	next = h.deadline
-	if due := since.Add(h.minHealthy); running && due.Before(next) {
+	if due := since.Add(h.minHealthy); running && answering && due.Before(next) {
 		next = due
 	}
 	return nil, "", next

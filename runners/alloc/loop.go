@@ -37,6 +37,8 @@ func (r *Runner) run() {
 	} else {
 		l.begin(nil)
 	}
+	r.setChecks(newChecks(r, alloc))
+	defer func() { r.checks.follow(nil, true) }()
 	prepared := l.prepare()
 	tasks := make(chan struct{}) // closed when all tasks' runners have returned
 	l.step()
@@ -171,6 +173,7 @@ func (l *loop) step() {
 		l.advance(states, now)
 		r.order.step(states)
 	}
+	r.checks.follow(states, leaving || l.kill != nil)
 	l.report(states, now)
 	l.sleep(now)
 }
@@ -216,7 +219,7 @@ func (l *loop) sleep(now time.Time) {
 		due(l.expires)
 	}
 	if l.health != nil {
-		_, _, at := l.health.step(l.r.group, l.r.states(), now)
+		_, _, at := l.health.step(l.r.group, l.r.states(), l.r.checks, now)
 		due(at)
 	}
 	l.timer.Stop()
@@ -252,6 +255,7 @@ func (l *loop) applyUpdate() {
 	}
 	if !next.Terminal() {
 		l.updateHealth(before, next)
+		r.setChecks(r.checks.replace(before, next))
 		l.expires = expiry(next)
 		for _, t := range r.tasks {
 			t.Update(next)
@@ -373,7 +377,7 @@ func (l *loop) judgeHealth(next *structs.AllocationState, now time.Time) []unhea
 	if l.health == nil || l.kill != nil && !next.ClientStatus.Terminal() {
 		return nil
 	}
-	healthy, why, _ := l.health.step(l.r.group, next.TaskStates, now)
+	healthy, why, _ := l.health.step(l.r.group, next.TaskStates, l.r.checks, now)
 	if healthy == nil {
 		return nil
 	}
@@ -388,7 +392,7 @@ func (l *loop) judgeHealth(next *structs.AllocationState, now time.Time) []unhea
 	}
 	var out []unhealthy
 	for _, t := range l.r.group {
-		if needsTelling(t, next.TaskStates[t.Name]) {
+		if needsTelling(t, next.TaskStates[t.Name]) || why == whyChecks && l.r.checks.blames(t.Name) {
 			out = append(out, unhealthy{t.Name, why})
 		}
 	}

@@ -55,10 +55,11 @@ type Runner struct {
 	state    *structs.AllocationState
 	failure  string // forces the client status to failed; empty: not
 	waiting  bool
-	launched bool // Run was called, or never will be
-	leaving  bool // Shutdown was called
-	dying    bool // Destroy was called
-	done     bool // the run has ended
+	launched bool    // Run was called, or never will be
+	leaving  bool    // Shutdown was called
+	dying    bool    // Destroy was called
+	done     bool    // the run has ended
+	checks   *checks // nil: none was prepared
 }
 
 // New makes a runner of an allocation. Nothing is started or written. It fails when

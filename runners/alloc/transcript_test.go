@@ -5,8 +5,11 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,10 +61,11 @@ type story struct {
 	begun  time.Time
 	told   map[string]bool // the events that were told
 	status string
+	ports  map[string]net.Listener // by label; absent: nobody listens
 }
 
 func play(t *testing.T, job, script string) string {
-	s := &story{fixture: newFixture(t, job), begun: time.Now(), told: map[string]bool{}}
+	s := &story{fixture: newFixture(t, job), begun: time.Now(), told: map[string]bool{}, ports: map[string]net.Listener{}}
 	for line := range strings.Lines(script) {
 		fields := strings.Fields(line)
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
@@ -75,7 +79,51 @@ func play(t *testing.T, job, script string) string {
 		s.tell()
 	}
 	s.finish()
-	return strings.ReplaceAll(s.out.String(), s.dir, "$ALLOCS")
+	for label := range s.ports {
+		require.NoError(t, s.unlisten(label))
+	}
+	return strings.NewReplacer(s.dir, "$ALLOCS", loopback(), "$HOST").Replace(s.out.String())
+}
+
+// loopback is an address of this machine's that no other process uses: nobody else
+// listens, or connects from, the ports of a story.
+func loopback() string { return fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()>>8&0x7f, os.Getpid()&0xff) }
+
+const firstPort = 20001 // below those that connections come from
+
+// givePort gives the allocation a port on which nobody listens.
+func (s *story) givePort(label string) {
+	ports := &s.alloc.Resources.Ports
+	*ports = append(*ports, structs.AllocatedPort{Label: label, HostIP: loopback(), Value: firstPort + len(*ports)})
+}
+
+// listen makes somebody listen on a port of the allocation's, who never answers.
+func (s *story) listen(label string) error {
+	for _, p := range s.alloc.Resources.Ports {
+		if p.Label != label {
+			continue
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort(p.HostIP, strconv.Itoa(p.Value)))
+		if err == nil {
+			s.ports[label] = l
+		}
+		return err
+	}
+	return fmt.Errorf("no port %q", label)
+}
+
+func (s *story) unlisten(label string) error {
+	defer delete(s.ports, label)
+	return s.ports[label].Close()
+}
+
+// tellChecks writes what the checks found last.
+func (s *story) tellChecks() {
+	results := slices.Collect(maps.Values(s.r.CheckResults()))
+	slices.SortFunc(results, func(a, b structs.CheckResult) int { return strings.Compare(a.Service, b.Service) })
+	for _, c := range results {
+		fmt.Fprintf(&s.out, "%s %s %q (%s): %s: %s\n", c.Task, c.Service, c.Check, c.Mode, c.Status, c.Output)
+	}
 }
 
 func (s *story) do(command string, args []string) error {
@@ -138,6 +186,14 @@ func (s *story) do(command string, args []string) error {
 		return os.WriteFile(filepath.Join(s.dir, s.alloc.ID), nil, 0o600)
 	case "mend-dir":
 		return os.Remove(filepath.Join(s.dir, s.alloc.ID))
+	case "port": // LABEL
+		s.givePort(arg(0))
+	case "listen": // LABEL
+		return s.listen(arg(0))
+	case "unlisten": // LABEL
+		return s.unlisten(arg(0))
+	case "checks":
+		s.tellChecks()
 	case "write": // FILE TEXT, of the allocation's
 		path := filepath.Join(s.dir, s.alloc.ID, arg(0))
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
