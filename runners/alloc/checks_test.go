@@ -101,7 +101,7 @@ func TestAnUpdateReplacesTheChecks(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		before := f.check()
 		require.Equal(t, structs.CheckSuccess, before.Status)
-		f.change(func(a *structs.Allocation) { a.Job.Meta = map[string]string{"a": "b"} })
+		f.change(func(a *structs.Allocation) { a.Job = checked(a.Job, "/") })
 		synctest.Wait()
 		require.Equal(t, before, f.check(), "the same check goes on")
 		f.change(func(a *structs.Allocation) { a.Job = checked(a.Job, "/missing") })
