@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"testing"
+	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/hashicorp/nomad/api/contexts"
@@ -138,7 +139,10 @@ func TestGarbageIsCollectedOnRequest(t *testing.T) {
 	require.NoError(t, w.Client.System().GarbageCollect())
 	require.Equal(t, http.StatusNotFound, w.get(t, "/v1/job/done").status)
 	require.Equal(t, http.StatusNotFound, w.get(t, "/v1/allocation/"+done.ID).status)
-	require.Equal(t, http.StatusNotFound, w.get(t, "/v1/client/fs/ls/"+done.ID).status)
+	// The node hears later than this client that its report of the end was taken.
+	require.Eventually(t, func() bool {
+		return w.get(t, "/v1/client/fs/ls/"+done.ID).status == http.StatusNotFound
+	}, time.Minute, time.Millisecond)
 	require.Equal(t, http.StatusOK, w.get(t, "/v1/allocation/"+runs.ID).status)
 	require.Equal(t, http.StatusOK, w.get(t, "/v1/client/fs/ls/"+runs.ID).status)
 }

@@ -121,6 +121,25 @@ func TestWhatATaskUsesIsMeasured(t *testing.T) {
 	require.NotNil(t, stats.ResourceUsage.CpuStats)
 }
 
+func TestAnEndedAllocationIsCollectedOnRequest(t *testing.T) {
+	w := newWorld(t, "mock")
+	first := w.run(t, mock("first", map[string]any{"run_for": "1ms"}), nomad.AllocClientStatusComplete)
+	second := w.run(t, mock("second", map[string]any{"run_for": "1ms"}), nomad.AllocClientStatusComplete)
+	has := func(id string) bool { return w.get(t, "/v1/client/fs/ls/"+id+"?path=/").status == http.StatusOK }
+
+	// The node may hear a moment later than this client that its report was taken.
+	require.Eventually(t, func() bool {
+		return w.Client.Allocations().GC(&nomad.Allocation{ID: first.ID}, nil) == nil
+	}, time.Minute, time.Millisecond)
+	require.False(t, has(first.ID))
+	require.True(t, has(second.ID))
+	require.Equal(t, http.StatusOK, w.get(t, "/v1/allocation/"+first.ID).status, "the control plane still knows it")
+
+	require.Eventually(t, func() bool {
+		return w.Client.Nodes().GC(first.NodeID, nil) == nil && !has(second.ID)
+	}, time.Minute, time.Millisecond)
+}
+
 func TestWhatCannotBeDoneToAnAllocationIsTheClientsFault(t *testing.T) {
 	w := newWorld(t, "mock")
 	runs := w.run(t, mock("runs", map[string]any{"signal_error": "deaf"}), nomad.AllocClientStatusRunning).ID
@@ -134,6 +153,8 @@ func TestWhatCannotBeDoneToAnAllocationIsTheClientsFault(t *testing.T) {
 		{"restart what is unknown", "PUT", "/v1/client/allocation/" + none + "/restart", `{}`, 404, `Unknown allocation "` + none + `"`},
 		{"signal what is unknown", "PUT", "/v1/client/allocation/" + none + "/signal", `{}`, 404, `Unknown allocation "` + none + `"`},
 		{"measure what is unknown", "GET", "/v1/client/allocation/" + none + "/stats", ``, 404, `Unknown allocation "` + none + `"`},
+		{"collect what is unknown", "GET", "/v1/client/allocation/" + none + "/gc", ``, 404, `Unknown allocation "` + none + `"`},
+		{"collect what runs", "GET", "/v1/client/allocation/" + runs + "/gc", ``, 400, "stop it first"},
 		{"stop what is unknown", "PUT", "/v1/allocation/" + none + "/stop", ``, 404, `alloc "` + none + `" not found`},
 		{"restart an unknown task", "PUT", "/v1/client/allocation/" + runs + "/restart", `{"TaskName":"other"}`, 404, "other"},
 		{"signal an unknown task", "PUT", "/v1/client/allocation/" + runs + "/signal", `{"Task":"other","Signal":"SIGHUP"}`, 404, "other"},

@@ -61,7 +61,10 @@ type Node interface {
 	AllocationStats(ctx context.Context, allocID, task string) (*api.AllocResourceUsage, error)
 	Files(allocID string) (Files, error)
 	HostStats(ctx context.Context) (*api.HostStats, error)
+	// CollectGarbage removes every allocation that has ended.
 	CollectGarbage(ctx context.Context)
+	// CollectAllocation removes one; FAILED_PRECONDITION while it runs.
+	CollectAllocation(ctx context.Context, allocID string) error
 }
 
 // Files reads an allocation's directory. Paths are relative to it and cannot leave

@@ -11,6 +11,10 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 )
 
+// collecting are the methods that have a client collect its garbage: Nomad's own Go
+// client uses GET.
+var collecting = []string{http.MethodGet, http.MethodPut, http.MethodPost}
+
 func (h *handler) clientRoutes() {
 	h.put("/v1/client/allocation/{id}/restart", h.restartAllocation)
 	h.put("/v1/client/allocation/{id}/signal", h.signalAllocation)
@@ -18,6 +22,8 @@ func (h *handler) clientRoutes() {
 	h.get("/v1/client/allocation/{id}/checks", tableAllocations, func(*http.Request, *query) (answer, error) {
 		return answer{body: map[string]any{}}, nil
 	})
+	h.method("/v1/client/allocation/{id}/gc", writing(h.collectAllocation), collecting...)
+	h.method("/v1/client/gc", h.collectNode, collecting...)
 	h.get("/v1/client/stats", tableNodes, h.hostStats)
 	h.get("/v1/client/fs/ls/{id}", tableAllocations, h.listFiles)
 	h.get("/v1/client/fs/stat/{id}", tableAllocations, h.statFile)
@@ -50,6 +56,16 @@ func (h *handler) signalAllocation(r *http.Request) (any, error) {
 func (h *handler) allocationStats(r *http.Request, _ *query) (answer, error) {
 	stats, err := h.Node.AllocationStats(r.Context(), r.PathValue("id"), r.URL.Query().Get("task"))
 	return answer{body: stats}, h.unknownAllocation(r, err)
+}
+
+func (h *handler) collectAllocation(r *http.Request) (any, error) {
+	return struct{}{}, h.unknownAllocation(r, h.Node.CollectAllocation(r.Context(), r.PathValue("id")))
+}
+
+// collectNode answers without a body: Nomad's Go client fails on any other here.
+func (h *handler) collectNode(_ http.ResponseWriter, r *http.Request) error {
+	h.Node.CollectGarbage(r.Context())
+	return nil
 }
 
 // unknownAllocation gives the error for an allocation that is not here Nomad's text.

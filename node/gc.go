@@ -3,10 +3,12 @@ package node
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -30,6 +32,24 @@ func (n *Node) gcLoop(ctx context.Context) {
 // CollectGarbage destroys every allocation that has ended, and returns when they are
 // gone or ctx is done.
 func (n *Node) CollectGarbage(ctx context.Context) { n.collect(ctx, 0) }
+
+// CollectAllocation destroys one allocation that has ended, and returns when it is gone
+// or ctx is done. An unknown one is NOT_FOUND, one whose end the control plane does not
+// know FAILED_PRECONDITION.
+func (n *Node) CollectAllocation(ctx context.Context, allocID string) error {
+	if _, err := n.runner(allocID); err != nil {
+		return err
+	}
+	if !n.report.endKnown(allocID) {
+		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("allocation %q has not ended: stop it first", allocID))
+	}
+	select {
+	case <-n.destroy(allocID):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // collect destroys ended allocations, the oldest first, until no more than limit are
 // left, those that go already not counted.
