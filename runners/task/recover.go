@@ -93,12 +93,10 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 		// The task may well run: that its driver is missing says nothing of it.
 		return nil, again(err)
 	}
-	if len(r.local.Handle) == 0 {
-		r.destroy(ctx, driver, cfg, handle)
-		driver.Release()
-		return nil, fmt.Errorf("the agent ended while the task was starting")
-	}
 	run := &invocation{driver: driver, config: cfg, handle: handle, done: make(chan struct{})}
+	if len(r.local.Handle) == 0 {
+		return r.recoverStart(ctx, run)
+	}
 	renewed, err := r.recoverTask(ctx, run)
 	for n := 0; n < retries && faulty(err) && sleep(ctx, backoff(n)); n++ {
 		r.logger.Warn("the driver failed at recovering the task", "error", err, "try", n+1)
@@ -118,6 +116,25 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 		}
 	}
 	return run, nil
+}
+
+// recoverStart takes up a start whose answer the earlier agent did not live to keep. A
+// driver whose tasks are wholly the host's finds them by their ID; what another one may
+// have started is destroyed, to be started again.
+func (r *Runner) recoverStart(ctx context.Context, run *invocation) (*invocation, error) {
+	renewed, err := r.recoverTask(ctx, run)
+	if err == nil {
+		if renewed != nil {
+			run.handle = renewed
+		}
+		err = r.keepHandle(run.handle, nil)
+	}
+	if err == nil {
+		return run, nil
+	}
+	r.destroy(ctx, run.driver, run.config, run.handle)
+	run.driver.Release()
+	return nil, fmt.Errorf("the agent ended while the task was starting")
 }
 
 // faulty reports whether an error says nothing of the task: the driver broke, or could

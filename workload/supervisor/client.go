@@ -85,7 +85,22 @@ func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 			err = c.call(ctx, opStart, req, nil)
 		}
 	}
+	if err != nil && ctx.Err() != nil {
+		c.giveUp(ctx, spec.ID)
+	}
 	return err
+}
+
+// giveUpTime bounds the end of a start that nobody waits for any more.
+const giveUpTime = 10 * time.Second
+
+// giveUp ends a start, which goes on otherwise.
+func (c *Client) giveUp(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTime)
+	defer cancel()
+	if err := c.Destroy(ctx, id); err != nil {
+		c.Logger.Warn("a start that was given up may go on", "workload", id, "error", err)
+	}
 }
 
 // Wait implements [workload.Supervisor].

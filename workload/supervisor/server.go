@@ -139,6 +139,8 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 			}
 			req.Spec.WASI.Module = content
 		}
+		// An agent that dies meanwhile finds the workload; one that gives up says so.
+		ctx = context.WithoutCancel(ctx)
 		return struct{}{}, s.startWorkload(ctx, req.Spec)
 	})(w, r)
 }
