@@ -20,6 +20,7 @@ import (
 	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/managers"
 	"github.com/wasmnode/wasmnode/node"
+	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/server"
 	"github.com/wasmnode/wasmnode/state"
@@ -135,7 +136,9 @@ func (a *agent) open() (err error) {
 		return err
 	}
 	a.closing("state", a.state.Close)
-	if a.server, err = server.Open(server.Options{Path: filepath.Join(data, "server.db"), SetAside: true, Logger: a.logger.Named("server")}); err != nil {
+	if a.server, err = server.Open(server.Options{
+		Path: filepath.Join(data, "server.db"), SetAside: true, Logger: a.logger.Named("server"), GroupFaults: alloc.Faults,
+	}); err != nil {
 		return err
 	}
 	a.closing("control plane", a.server.Close)

@@ -43,6 +43,9 @@ type Options struct {
 	// Limits bounds what is kept of what has ended. The zero value is
 	// DefaultLimits.
 	Limits Limits
+	// GroupFaults finds what the nodes would refuse of a job's group, a line each;
+	// optional. The group is canonicalised.
+	GroupFaults func(*api.TaskGroup) []string
 }
 
 // Server is the control plane as package api needs it; [Server.ForNode] is its other
@@ -53,6 +56,7 @@ type Server struct {
 	logger hclog.Logger
 	file   file // nil: in memory
 	limits Limits
+	faults func(*api.TaskGroup) []string // of a group; never nil
 	now    func() time.Time
 	newID  func() string
 
@@ -124,6 +128,7 @@ func Open(opts Options) (*Server, error) {
 	s := &Server{
 		logger:      opts.Logger,
 		limits:      opts.Limits,
+		faults:      opts.GroupFaults,
 		now:         time.Now,
 		newID:       uuid.NewString,
 		data:        newTables(),
@@ -135,6 +140,9 @@ func Open(opts Options) (*Server, error) {
 	}
 	if s.logger == nil {
 		s.logger = hclog.NewNullLogger()
+	}
+	if s.faults == nil {
+		s.faults = func(*api.TaskGroup) []string { return nil }
 	}
 	if s.limits == (Limits{}) {
 		s.limits = DefaultLimits

@@ -47,13 +47,14 @@ func (s *Server) prepare(job *api.Job) (warnings []string, err error) {
 	if job == nil {
 		return nil, &ValidationError{Faults: []string{"job: it is missing"}}
 	}
-	v := &validation{}
+	v := &validation{more: s.faults}
 	for _, path := range nulls(job) {
 		v.fault("%s: it is null", path)
 	}
 	if len(v.faults) > 0 {
 		return nil, &ValidationError{Faults: v.faults}
 	}
+	provide(job)
 	job.Canonicalize()
 	if len(job.Datacenters) == 0 {
 		job.Datacenters = []string{"*"}
@@ -68,11 +69,28 @@ func (s *Server) prepare(job *api.Job) (warnings []string, err error) {
 	return v.warnings, nil
 }
 
+// provide gives services that do not say whose they are the provider that there is, where
+// Nomad means Consul.
+func provide(job *api.Job) {
+	for _, g := range job.TaskGroups {
+		services := slices.Clone(g.Services)
+		for _, t := range g.Tasks {
+			services = append(services, t.Services...)
+		}
+		for _, s := range services {
+			if s.Provider == "" {
+				s.Provider = "nomad"
+			}
+		}
+	}
+}
+
 // validation gathers faults. at is where it is, such as `group "web": task "app"`.
 type validation struct {
 	at       []string
 	faults   []string
 	warnings []string
+	more     func(*api.TaskGroup) []string // what the nodes refuse
 }
 
 func (v *validation) where(format string, args ...any) string {
@@ -205,6 +223,9 @@ func (v *validation) group(j *api.Job, g *api.TaskGroup) {
 	}
 	if leaders > 1 {
 		v.fault("Only one task may be marked as leader")
+	}
+	for _, fault := range v.more(g) {
+		v.fault("%s", fault)
 	}
 }
 
