@@ -136,7 +136,7 @@ func awaitRunning(t *testing.T, client *nomad.Client, job string) {
 		allocs, _, err := client.Jobs().Allocations(job, true, nil)
 		require.NoError(t, err)
 		return len(allocs) == 1 && allocs[0].ClientStatus == nomad.AllocClientStatusRunning
-	}, time.Minute, 10*time.Millisecond)
+	}, 3*time.Minute, 10*time.Millisecond, "compiling takes long under the race detector")
 }
 
 // TestAnAgentThatIsStoppedWhileItStarts stops it at each line that it logs until it is

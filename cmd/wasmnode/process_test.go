@@ -89,6 +89,10 @@ func (s *site) killSupervisor(t *testing.T) {
 	require.NoError(t, err)
 	n, err := strconv.Atoi(strings.TrimSpace(string(pid)))
 	require.NoError(t, err)
+	// Once it has ended, its number may be another process's.
+	if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", n)); err != nil || exe != binary {
+		return
+	}
 	if err := syscall.Kill(n, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
 		require.NoError(t, err)
 	}
