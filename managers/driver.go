@@ -9,7 +9,6 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -291,24 +290,5 @@ func (d *Driver) call(ctx context.Context, deadline time.Duration, c Call) error
 		defer cancel()
 	}
 	err := d.unit.plugin.Call(ctx, c)
-	var fault *host.FaultError
-	if !errors.As(err, &fault) {
-		return err
-	}
-	if d.unit.apply(taskFaulted{task: c.Task.GetAllocId() + "/" + c.Task.GetName(), reason: oneLine(err)}) {
-		return &taskFaultError{abi.NewError(abi.Internal, fmt.Sprintf("the driver faulted %d times while handling this task, last: %s", TaskStrikes, oneLine(err))), fault}
-	}
-	return &taskFaultError{abi.NewRecoverableError(abi.Unavailable, oneLine(err)), fault}
+	return d.unit.heldAgainst(c.Task.GetAllocId()+"/"+c.Task.GetName(), err)
 }
-
-// taskFaultError is a guest's fault while it handled a task, in the words of the
-// contract.
-type taskFaultError struct {
-	answer *abi.Error
-	fault  *host.FaultError
-}
-
-func (e *taskFaultError) Error() string { return e.answer.Message }
-
-// Unwrap gives both.
-func (e *taskFaultError) Unwrap() []error { return []error{e.answer, e.fault} }

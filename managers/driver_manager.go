@@ -108,14 +108,10 @@ func (m *DriverManager) Dispense(name string) (*Driver, error) {
 // start has been loaded or refused, every driver among them has answered its first
 // fingerprint or failed to, and the updater has been told; or ctx's error.
 func (m *DriverManager) WaitForFirstFingerprint(ctx context.Context) error {
-	select {
-	case <-m.cfg.Catalog.first:
-		return m.announcer.flush(ctx)
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-m.fleet.ctx.Done():
-		return errShutdown
+	if err := m.fleet.awaitFirst(ctx, m.cfg.Catalog); err != nil {
+		return err
 	}
+	return m.announcer.flush(ctx)
 }
 
 // TaskEvent takes an event that a plugin sent about one of its tasks. It does not

@@ -62,6 +62,9 @@ func (u *driverUnit) fingerprint(ctx context.Context) (answered, error) {
 	return answered{healthy: healthy, text: describe(answer), next: time.Duration(answer.NextPollMs) * time.Millisecond}, nil
 }
 
+// attend implements kind: there is nothing more to do.
+func (u *driverUnit) attend(context.Context) {}
+
 // describe is the plugin's own line on its health.
 func describe(answer *wasmnodev1.DriverFingerprintResponse) string {
 	if text := printable(answer.Description); text != "" {

@@ -121,6 +121,7 @@ func (l *fakeLoader) openCount() int {
 // operation.
 type fakePlugin struct {
 	recipe  recipe
+	grants  host.Grants
 	onClose func()
 
 	mu     sync.Mutex
@@ -174,6 +175,8 @@ func (p *fakePlugin) Description() *wasmnodev1.DriverDescribeResponse {
 func (p *fakePlugin) CapabilitiesImported() []string { return []string{abi.ModuleABI, abi.ModuleLog} }
 func (p *fakePlugin) Stats() host.Stats              { return host.Stats{} }
 func (p *fakePlugin) CapabilitiesGranted() []string  { return []string{abi.ModuleABI} }
+
+func (p *fakePlugin) Grants() host.Grants { return p.grants }
 
 func (p *fakePlugin) Has(op string) bool {
 	p.mu.Lock()

@@ -1,7 +1,10 @@
 package managers
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -22,6 +25,7 @@ type fleet struct {
 	wg     sync.WaitGroup
 
 	mu       sync.Mutex
+	orders   uint64           // given so far
 	inCharge map[string]*unit // by name
 	units    map[*unit]bool   // everything that is not closed
 }
@@ -50,6 +54,8 @@ func (f *fleet) take(ctx context.Context, u *unit, strictly bool) error {
 			other.replace()
 		}
 	}
+	f.orders++
+	u.order = f.orders
 	f.units[u] = true
 	f.inCharge[u.name] = u
 	f.wg.Go(func() { u.run(f.ctx) })
@@ -66,6 +72,12 @@ func (f *fleet) acquire(name string) *unit {
 		return nil
 	}
 	return u
+}
+
+// all returns the units in charge, the first that was put in charge first. The caller
+// holds mu.
+func (f *fleet) all() []*unit {
+	return slices.SortedFunc(maps.Values(f.inCharge), func(a, b *unit) int { return cmp.Compare(a.order, b.order) })
 }
 
 // refresh has a plugin's fingerprint polled soon. It does not block.
@@ -110,6 +122,20 @@ func (f *fleet) forget(u *unit) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.units, u)
+}
+
+// awaitFirst returns when every file that was in the directory at the start has been
+// loaded or refused, and every plugin of this type among them has answered its first
+// fingerprint or failed to; or ctx's error.
+func (f *fleet) awaitFirst(ctx context.Context, c *Catalog) error {
+	select {
+	case <-c.first:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-f.ctx.Done():
+		return errShutdown
+	}
 }
 
 // shutdown takes all units out of service. The caller waits for wg.

@@ -63,6 +63,8 @@ func (p *hostPlugin) CapabilitiesGranted() []string { return p.plugin.Granted() 
 
 func (p *hostPlugin) Stats() host.Stats { return p.plugin.Stats() }
 
+func (p *hostPlugin) Grants() host.Grants { return p.grants }
+
 func (p *hostPlugin) Has(op string) bool { return p.plugin.Has(op) }
 
 func (p *hostPlugin) Configure(ctx context.Context, config []byte) error {

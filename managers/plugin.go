@@ -21,13 +21,16 @@ type Loader interface {
 // concurrently, but none after Close.
 type Plugin interface {
 	Type() PluginType
-	// Description is what the plugin answered to describe; read-only.
+	// Description is what the plugin answered to describe; read-only. A device
+	// plugin's has a name, a version and the schema of its configuration.
 	Description() *wasmnodev1.DriverDescribeResponse
 	// CapabilitiesImported and CapabilitiesGranted name host modules; read-only.
 	CapabilitiesImported() []string
 	CapabilitiesGranted() []string
 	// Stats is what the plugin did so far.
 	Stats() host.Stats
+	// Grants is what the operator grants the plugin; read-only.
+	Grants() host.Grants
 	// Has reports whether the plugin exports an operation.
 	Has(op string) bool
 	// Configure grants what the operator decided and hands over the configuration,

@@ -9,8 +9,11 @@ import (
 // PluginType is what a plugin is for.
 type PluginType string
 
-// TypeDriver is the type of plugins that run tasks.
-const TypeDriver PluginType = "driver"
+// The types of plugins: those that run tasks, and those that tell and prepare devices.
+const (
+	TypeDriver PluginType = "driver"
+	TypeDevice PluginType = "device"
+)
 
 // State is where a plugin file is in its life.
 type State string

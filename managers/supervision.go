@@ -38,6 +38,9 @@ type life struct {
 	state  State
 	reason string
 	since  time.Time
+	// doubted is when a plugin first failed to confirm what it answered last; zero:
+	// that stands.
+	doubted time.Time
 
 	restarts int // used up of the budget
 	refusals int // in a row
@@ -116,6 +119,7 @@ func (l life) step(now time.Time, e event) (life, []effect) {
 		if l.state == StateQuarantined {
 			return l, nil
 		}
+		l = l.doubt(now)
 		l.refusals++
 		l = l.enter(now, StateUnhealthy, e.reason)
 		return l, []effect{ask{backoff(retryPause, maxRetryPause, l.refusals)}}
@@ -139,7 +143,7 @@ func (l life) onAnswer(now time.Time, e answered) (life, []effect) {
 	if l.state == StateQuarantined {
 		return l, nil
 	}
-	l.refusals = 0
+	l.refusals, l.doubted = 0, time.Time{}
 	if e.healthy {
 		l = l.enter(now, StateHealthy, "")
 	} else {
@@ -156,6 +160,7 @@ func (l life) onFault(now time.Time, e faulted) (life, []effect) {
 	if l.state == StateQuarantined {
 		return l, nil
 	}
+	l = l.doubt(now)
 	if l.state == StateHealthy && now.Sub(l.since) >= RestartBudgetReset {
 		l.restarts = 0
 	}
@@ -202,6 +207,14 @@ func (l life) enter(now time.Time, s State, reason string) life {
 		l.since = now
 	}
 	l.state, l.reason = s, reason
+	return l
+}
+
+// doubt notes that the last answer does not stand any more.
+func (l life) doubt(now time.Time) life {
+	if l.doubted.IsZero() {
+		l.doubted = now
+	}
 	return l
 }
 

@@ -25,6 +25,9 @@ const (
 type kind interface {
 	// fingerprint asks for the plugin's fingerprint, checks it and keeps it.
 	fingerprint(ctx context.Context) (answered, error)
+	// attend does what else a plugin in service needs. It returns when there is
+	// nothing more to do, or ctx is done.
+	attend(ctx context.Context)
 }
 
 // unit is one version of a plugin under supervision. It is in charge of its name from
@@ -40,6 +43,7 @@ type unit struct {
 	logger hclog.Logger
 
 	pluginSchema *schema.Schema
+	order        uint64 // in which it was put in charge; 0: not yet; guarded by the fleet's mu
 
 	replaced chan struct{} // closed when another version is in charge of the name
 	gone     chan struct{} // closed when the plugin is closed
@@ -99,8 +103,11 @@ func reasonOf(e event) string {
 
 // run asks the plugin whenever it is due, until it is retired.
 func (u *unit) run(ctx context.Context) {
+	var attending sync.WaitGroup
+	defer attending.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	attending.Go(func() { u.kind.attend(ctx) })
 	for {
 		u.mu.Lock()
 		due, retired := u.due, !u.held
@@ -360,3 +367,29 @@ func (u *unit) release() {
 	u.fleet.forget(u)
 	close(u.gone)
 }
+
+// heldAgainst gives the error of a call about a task a code. A fault of the guest is
+// held against that task: UNAVAILABLE and recoverable the first time, INTERNAL and
+// final from its second on.
+func (u *unit) heldAgainst(task string, err error) error {
+	var fault *host.FaultError
+	if !errors.As(err, &fault) {
+		return err
+	}
+	if u.apply(taskFaulted{task: task, reason: oneLine(err)}) {
+		return &taskFaultError{abi.NewError(abi.Internal, fmt.Sprintf("the %s faulted %d times while handling this task, last: %s", u.plugin.Type(), TaskStrikes, oneLine(err))), fault}
+	}
+	return &taskFaultError{abi.NewRecoverableError(abi.Unavailable, oneLine(err)), fault}
+}
+
+// taskFaultError is a guest's fault while it handled a task, in the words of the
+// contract.
+type taskFaultError struct {
+	answer *abi.Error
+	fault  *host.FaultError
+}
+
+func (e *taskFaultError) Error() string { return e.answer.Message }
+
+// Unwrap gives both.
+func (e *taskFaultError) Unwrap() []error { return []error{e.answer, e.fault} }

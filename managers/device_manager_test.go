@@ -1,0 +1,275 @@
+package managers
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+func TestTheNodeIsToldOfDevicesThatComeChangeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newDeviceWorld(t)
+		p := newFakeDevice("acme")
+		u := w.mustTake(p, nil)
+		require.NoError(t, w.manager.WaitForFirstFingerprint(t.Context()))
+		p.on(abi.OpDeviceFingerprint, answersDevices(gpu, "a"))
+		time.Sleep(time.Minute)
+		p.on(abi.OpDeviceFingerprint, func(_ context.Context, c Call) error {
+			_ = answersDevices(gpu, "a")(context.Background(), c)
+			c.Answer.(*wasmnodev1.DeviceFingerprintResponse).Groups[0].Devices[0].Healthy = false
+			return nil
+		})
+		time.Sleep(time.Minute)
+		p.on(abi.OpDeviceFingerprint, answersDevices(gpu))
+		time.Sleep(time.Minute)
+		p.on(abi.OpDeviceFingerprint, answersDevices(gpu, "a"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		u.remove()
+		synctest.Wait()
+		require.Equal(t, []string{
+			"acme/gpu/x1[a] healthy, acme/gpu/x1[b] healthy",
+			"acme/gpu/x1[a] healthy",
+			"acme/gpu/x1[a] unhealthy",
+			"",
+			"acme/gpu/x1[a] healthy",
+			"",
+		}, w.updates.get())
+	})
+}
+
+func TestAPluginThatBreaksHasUnconfirmedDevicesForAGraceTime(t *testing.T) {
+	for name, spoil := range map[string]func(context.Context, Call) error{
+		"trap":     fault(abi.OpDeviceFingerprint),
+		"error":    func(context.Context, Call) error { return abi.NewError(abi.Unavailable, "no bus") },
+		"nonsense": answersDevices(structs.DeviceGroupID{Vendor: "acme", Type: "gpu"}, "a"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newDeviceWorld(t)
+				p := newFakeDevice("acme")
+				well := p.ops[abi.OpDeviceFingerprint]
+				u := w.mustTake(p, nil)
+				p.on(abi.OpDeviceFingerprint, spoil)
+				time.Sleep(pollInterval + time.Second)
+				synctest.Wait()
+				const unconfirmed = "acme/gpu/x1[a] unconfirmed, acme/gpu/x1[b] unconfirmed"
+				require.Equal(t, unconfirmed, w.updates.last())
+				_, err := w.reserve("a")
+				require.ErrorContains(t, err, `device acme/gpu/x1 "a" is unconfirmed`)
+				require.True(t, abi.IsRecoverable(err), "it may be back soon")
+				require.Zero(t, p.count(abi.OpDeviceReserve))
+
+				time.Sleep(DeviceGrace - 2*time.Second)
+				synctest.Wait()
+				require.Equal(t, unconfirmed, w.updates.last())
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				require.Empty(t, w.updates.last(), "the grace time is over")
+
+				p.on(abi.OpDeviceFingerprint, well)
+				u.revive()
+				synctest.Wait()
+				require.Equal(t, "acme/gpu/x1[a] healthy, acme/gpu/x1[b] healthy", w.updates.last())
+				_, err = w.reserve("a")
+				require.NoError(t, err)
+			})
+		})
+	}
+}
+
+func TestReserveGoesToThePluginWhoseDevicesTheyAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newDeviceWorld(t)
+		first, second := newFakeDevice("acme"), newFakeDevice("other")
+		nic := structs.DeviceGroupID{Vendor: "other", Type: "nic", Name: "n"}
+		second.on(abi.OpDeviceFingerprint, answersDevices(nic, "a"))
+		w.mustTake(first, nil)
+		w.mustTake(second, nil)
+
+		r, err := w.reserve("b", "a")
+		require.NoError(t, err)
+		require.Equal(t, &structs.DeviceReservation{
+			Env:    map[string]string{"ACME": "b,a"},
+			Nodes:  []structs.DeviceNode{{TaskPath: "/dev/acme0", HostPath: "/dev/acme0", Permissions: "rw"}},
+			Mounts: []structs.DeviceMount{{TaskPath: "/acme", HostPath: "/srv/lib", ReadOnly: true}},
+		}, r)
+		require.Equal(t, 1, first.count(abi.OpDeviceReserve))
+		require.Zero(t, second.count(abi.OpDeviceReserve))
+
+		for _, unknown := range []structs.AllocatedDevice{
+			devices("a", "c"), devices(),
+			{Vendor: "acme", Type: "gpu", Name: "x2", DeviceIDs: []string{"a"}},
+			{Vendor: "nobody", Type: "gpu", Name: "x1", DeviceIDs: []string{"a"}},
+		} {
+			_, err := w.manager.Reserve(t.Context(), unknown, consumer)
+			var refused *UnknownDeviceError
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, abi.NotFound, abi.CodeOf(err))
+		}
+		_, err = w.reserve("c")
+		require.EqualError(t, err, `failed to reserve devices: operation on unknown device(s) "acme/gpu/x1" ([c])`)
+	})
+}
+
+func TestAReservationThatFailsIsUndone(t *testing.T) {
+	for name, c := range map[string]struct {
+		reserve func(context.Context, Call) error
+		code    abi.Code
+		want    string
+		again   bool
+	}{
+		"trap":    {fault(abi.OpDeviceReserve), abi.Unavailable, "plugin fake trapped in device_reserve: unreachable", true},
+		"refusal": {func(context.Context, Call) error { return abi.NewError(abi.FailedPrecondition, "no driver") }, abi.FailedPrecondition, "no driver", false},
+		"hang": {func(ctx context.Context, _ Call) error {
+			<-ctx.Done()
+			return errors.Join(abi.NewRecoverableError(abi.DeadlineExceeded, "too slow"), ctx.Err())
+		}, abi.DeadlineExceeded, "too slow", true},
+		"lie": {func(_ context.Context, c Call) error {
+			c.Answer.(*wasmnodev1.DeviceReserveResponse).ContainerEdits = &wasmnodev1.ContainerEdits{Hooks: []*wasmnodev1.EditedHook{{Path: "/bin/sh"}}}
+			return nil
+		}, abi.Internal, "hooks: a node runs no programs of a plugin's", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newDeviceWorld(t)
+				p := newFakeDevice("acme")
+				p.on(abi.OpDeviceReserve, c.reserve)
+				w.mustTake(p, nil)
+				start := time.Now()
+				_, err := w.reserve("a")
+				require.ErrorContains(t, err, c.want)
+				require.Equal(t, c.code, abi.CodeOf(err))
+				require.Equal(t, c.again, abi.IsRecoverable(err))
+				require.LessOrEqual(t, time.Since(start), reserveDeadline)
+				require.Equal(t, 1, p.count(abi.OpDeviceRelease))
+				require.NotContains(t, w.updates.last(), "unconfirmed", "one task's trouble is not all devices'")
+			})
+		})
+	}
+}
+
+func TestATaskOverWhichThePluginBreaksTwiceFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newDeviceWorld(t)
+		p := newFakeDevice("acme")
+		p.on(abi.OpDeviceReserve, fault(abi.OpDeviceReserve))
+		w.mustTake(p, nil)
+		_, err := w.reserve("a")
+		require.True(t, abi.IsRecoverable(err))
+		_, err = w.reserve("a")
+		require.False(t, abi.IsRecoverable(err))
+		require.ErrorContains(t, err, "faulted 2 times while handling this task")
+	})
+}
+
+func TestAReleaseThatFailsIsTriedUntilItSucceeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newDeviceWorld(t)
+		p := newFakeDevice("acme")
+		well := p.ops[abi.OpDeviceRelease]
+		p.on(abi.OpDeviceRelease, fault(abi.OpDeviceRelease))
+		w.mustTake(p, nil)
+		require.Error(t, w.manager.Release(t.Context(), devices("a"), consumer))
+		time.Sleep(time.Minute)
+		failed := p.count(abi.OpDeviceRelease)
+		require.InDelta(t, 5, failed, 2, "at 5, 10, 20, 40 s")
+		p.on(abi.OpDeviceRelease, well)
+		time.Sleep(3 * time.Minute)
+		require.Equal(t, failed+1, p.count(abi.OpDeviceRelease), "once it succeeded it is over")
+	})
+}
+
+func TestReleasingWhatNobodyProvidesIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newDeviceWorld(t)
+		require.NoError(t, w.manager.Release(t.Context(), devices("a"), consumer))
+		p := newFakeDevice("acme")
+		p.on(abi.OpDeviceRelease, nil)
+		w.mustTake(p, nil)
+		require.NoError(t, w.manager.Release(t.Context(), devices("a"), consumer))
+		require.Zero(t, p.count(abi.OpDeviceRelease), "the plugin does not have the operation")
+	})
+}
+
+func TestOfTwoPluginsWithOneGroupTheFirstKeepsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newDeviceWorld(t)
+		u := w.mustTake(newFakeDevice("acme"), nil)
+		late := w.mustTake(newFakeDevice("late"), nil)
+		state, reason, _ := late.status()
+		require.Equal(t, StateUnhealthy, state)
+		require.Equal(t, `fingerprint: acme/gpu/x1 is provided by plugin "acme" already; remove one of the two`, reason)
+
+		newer := newFakeDevice("acme")
+		newer.recipe.Version = "2"
+		w.mustTake(newer, u)
+		_, err := w.reserve("a")
+		require.NoError(t, err)
+		require.Equal(t, 1, newer.count(abi.OpDeviceReserve), "a newer version of the same plugin takes over")
+		require.Equal(t, []string{"acme/gpu/x1[a] healthy, acme/gpu/x1[b] healthy"}, w.updates.get())
+	})
+}
+
+func TestANewerVersionTakesOverOnlyWhenItsDevicesAreInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newDeviceWorld(t)
+		u := w.mustTake(newFakeDevice("acme"), nil)
+		bad := newFakeDevice("acme")
+		bad.on(abi.OpDeviceFingerprint, answersDevices(gpu, "a", "a"))
+		_, err := w.take(bad, u)
+		require.EqualError(t, err, `fingerprint: groups[0]: acme/gpu/x1: devices[1]: the ID "a" is there twice`)
+		_, err = w.reserve("a")
+		require.NoError(t, err)
+		require.Zero(t, bad.count(abi.OpDeviceReserve))
+	})
+}
+
+func TestStatsAreThoseOfTheDevicesThatThereAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newDeviceWorld(t)
+		p := newFakeDevice("acme")
+		p.on(abi.OpDeviceStats, answersStats(gpu, 7, "a", "b", "gone"))
+		w.mustTake(p, nil)
+		synctest.Wait()
+		all := w.manager.AllStats()
+		require.Len(t, all, 1)
+		require.Len(t, all[0].Devices, 2, "figures of devices that are not known are left out")
+		require.Equal(t, int64(7), *all[0].Devices["a"].Summary.Int)
+		require.Equal(t, int64(7), *all[0].Devices["b"].Stats.Nested["power"].Attributes["now"].Int)
+
+		some, err := w.manager.DeviceStats(devices("b", "unknown"))
+		require.NoError(t, err)
+		require.Len(t, some.Devices, 1)
+		require.NotNil(t, some.Devices["b"], "and no nil for the other")
+		_, err = w.manager.DeviceStats(structs.AllocatedDevice{Vendor: "x", Type: "y", Name: "z", DeviceIDs: []string{"1"}})
+		require.EqualError(t, err, `failed to collect statistics: operation on unknown device(s) "x/y/z" ([1])`)
+
+		p.on(abi.OpDeviceFingerprint, answersDevices(gpu, "a"))
+		time.Sleep(time.Minute)
+		require.Len(t, w.manager.AllStats()[0].Devices, 1, "a device that is gone has no figures")
+	})
+}
+
+func TestAPluginThatDoesNotMeasureIsNotAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newDeviceWorld(t)
+		p := newFakeDevice("acme")
+		p.on(abi.OpDeviceStats, func(context.Context, Call) error { return abi.NewError(abi.Unimplemented, "no") })
+		w.mustTake(p, nil)
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, 1, p.count(abi.OpDeviceStats))
+		require.Empty(t, w.manager.AllStats())
+		some, err := w.manager.DeviceStats(devices("a"))
+		require.NoError(t, err)
+		require.Empty(t, some.Devices)
+	})
+}

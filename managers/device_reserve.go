@@ -1,0 +1,217 @@
+package managers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// Deadlines of the calls that are about a task's devices.
+const (
+	reserveDeadline = 30 * time.Second
+	releaseDeadline = 10 * time.Second
+)
+
+// maxOwedReleases bounds the releases that wait for one plugin to work again; the
+// oldest are given up.
+const maxOwedReleases = 1024
+
+// Reserve has devices prepared for a task by the plugin whose they are, within 30
+// seconds. The same reservation may be made again. After an error nothing is reserved.
+//
+// # Errors
+//
+// An [UnknownDeviceError] (NOT_FOUND); UNAVAILABLE and recoverable while a device is
+// not healthy, while its plugin does not work, and while plugins are still loading;
+// INTERNAL when the plugin's answer is refused; otherwise the plugin's own.
+func (m *DeviceManager) Reserve(ctx context.Context, d structs.AllocatedDevice, user structs.DeviceUser) (*structs.DeviceReservation, error) {
+	u := m.acquire(d.Group())
+	if u == nil {
+		if !isClosed(m.cfg.Catalog.first) {
+			return nil, abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("device %q is not there yet: plugins are still loading", d.Group()))
+		}
+		return nil, &UnknownDeviceError{"reserve devices", d}
+	}
+	defer u.release()
+	if err := u.ready(d); err != nil {
+		return nil, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, reserveDeadline)
+	defer cancel()
+	answer := &wasmnodev1.DeviceReserveResponse{}
+	err := u.plugin.Call(bounded, Call{Op: abi.OpDeviceReserve, Request: &wasmnodev1.DeviceReserveRequest{
+		Group: protoGroup(d), DeviceIds: d.DeviceIDs, User: protoUser(user),
+	}, Answer: answer})
+	var reservation *structs.DeviceReservation
+	if err == nil {
+		if reservation, err = checkReservation(answer, u.name, u.plugin.Grants()); err != nil {
+			err = abi.NewError(abi.Internal, fmt.Sprintf("device plugin %s: its reservation is refused: %s", u.name, oneLine(err)))
+		}
+	}
+	if err != nil {
+		// A plugin that broke may have lost its devices too.
+		u.refresh()
+		err = u.heldAgainst(user.AllocID+"/"+user.Task, err)
+		// Whatever it did before it failed is undone.
+		if releaseErr := m.Release(context.WithoutCancel(ctx), d, user); releaseErr != nil {
+			u.logger.Warn("a reservation that failed could not be undone yet", "devices", d.DeviceIDs, "error", releaseErr)
+		}
+		return nil, err
+	}
+	return reservation, nil
+}
+
+// Release tells the plugin that a task no longer uses devices. Devices that nobody
+// provides any more are released. A release that fails is tried again when the plugin
+// works again, as long as the agent runs.
+func (m *DeviceManager) Release(ctx context.Context, d structs.AllocatedDevice, user structs.DeviceUser) error {
+	u := m.acquire(d.Group())
+	if u == nil {
+		return nil
+	}
+	defer u.release()
+	request := &wasmnodev1.DeviceReleaseRequest{Group: protoGroup(d), DeviceIds: d.DeviceIDs, User: protoUser(user)}
+	err := u.sendRelease(ctx, request)
+	if err != nil {
+		m.owed.add(u.name, request)
+	}
+	return err
+}
+
+// sendRelease calls the plugin. One that has nothing to free is done.
+func (u *deviceUnit) sendRelease(ctx context.Context, request *wasmnodev1.DeviceReleaseRequest) error {
+	if !u.plugin.Has(abi.OpDeviceRelease) {
+		return nil
+	}
+	if err := u.quarantined(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, releaseDeadline)
+	defer cancel()
+	err := u.plugin.Call(ctx, Call{Op: abi.OpDeviceRelease, Request: request, Answer: &wasmnodev1.DeviceReleaseResponse{}})
+	if code := abi.CodeOf(err); code == abi.Unimplemented || code == abi.NotFound {
+		return nil
+	}
+	return err
+}
+
+// ready says why devices cannot be given to a task now, as an error.
+func (u *deviceUnit) ready(d structs.AllocatedDevice) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(d.DeviceIDs) == 0 {
+		return &UnknownDeviceError{"reserve devices", d}
+	}
+	for _, id := range d.DeviceIDs {
+		device, ok := u.index[d.Group()][id]
+		health, why := device.Health, device.HealthDescription
+		if !u.life.doubted.IsZero() {
+			health, why = structs.DeviceUnconfirmed, u.life.reason
+		}
+		switch {
+		case !ok:
+			return &UnknownDeviceError{"reserve devices", d}
+		case health != structs.DeviceHealthy:
+			return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("device %s %q is %s: %s", d.Group(), id, health, why))
+		}
+	}
+	return nil
+}
+
+func protoGroup(d structs.AllocatedDevice) *wasmnodev1.DeviceGroupId {
+	return &wasmnodev1.DeviceGroupId{Vendor: d.Vendor, Type: d.Type, Name: d.Name}
+}
+
+func protoUser(u structs.DeviceUser) *wasmnodev1.DeviceUser {
+	return &wasmnodev1.DeviceUser{AllocId: u.AllocID, TaskName: u.Task, JobId: u.JobID, TaskGroupName: u.TaskGroup, Namespace: u.Namespace}
+}
+
+// owedReleases are releases that failed, by plugin.
+type owedReleases struct {
+	mu    sync.Mutex
+	lists map[string]*owedList
+}
+
+type owedList struct {
+	requests []*wasmnodev1.DeviceReleaseRequest
+	failures int // in a row
+	due      time.Time
+	added    chan struct{} // capacity 1
+}
+
+// list returns a plugin's. The caller holds mu.
+func (o *owedReleases) list(plugin string) *owedList {
+	if o.lists == nil {
+		o.lists = map[string]*owedList{}
+	}
+	if o.lists[plugin] == nil {
+		o.lists[plugin] = &owedList{added: make(chan struct{}, 1)}
+	}
+	return o.lists[plugin]
+}
+
+func (o *owedReleases) add(plugin string, r *wasmnodev1.DeviceReleaseRequest) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l := o.list(plugin)
+	l.requests = append(l.requests, r)
+	l.requests = l.requests[max(0, len(l.requests)-maxOwedReleases):]
+	l.due = time.Now().Add(backoff(retryPause, maxRetryPause, l.failures+1))
+	select {
+	case l.added <- struct{}{}:
+	default:
+	}
+}
+
+// added tells when a release has been added.
+func (o *owedReleases) added(plugin string) <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.list(plugin).added
+}
+
+// settle tries what is owed, when it is due, up to the first that fails, and returns
+// when to try again.
+func (o *owedReleases) settle(ctx context.Context, u *deviceUnit) time.Time {
+	if !u.acquire() {
+		return time.Now().Add(maxPollInterval)
+	}
+	defer u.release()
+	for {
+		o.mu.Lock()
+		l := o.list(u.name)
+		due, none := l.due, len(l.requests) == 0
+		var first *wasmnodev1.DeviceReleaseRequest
+		if !none {
+			first = l.requests[0]
+		}
+		o.mu.Unlock()
+		switch {
+		case none:
+			return time.Now().Add(maxPollInterval)
+		case time.Now().Before(due):
+			return due
+		}
+		err := u.sendRelease(ctx, first)
+		o.mu.Lock()
+		if err == nil {
+			l.failures = 0
+			if len(l.requests) > 0 && l.requests[0] == first {
+				l.requests = l.requests[1:]
+			}
+		} else {
+			l.failures++
+			l.due = time.Now().Add(backoff(retryPause, maxRetryPause, l.failures))
+			due = l.due
+		}
+		o.mu.Unlock()
+		if err != nil {
+			return due
+		}
+	}
+}
