@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -189,14 +190,15 @@ func (r reach) readModule(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("module %s is not a file", printable(path, 256)))
 	}
-	b, err := io.ReadAll(io.LimitReader(f, maxProgramBytes+1))
-	if err != nil {
+	// With room for it, and for one byte more that a growing file may have.
+	b := bytes.NewBuffer(make([]byte, 0, min(info.Size(), maxProgramBytes)+bytes.MinRead))
+	if _, err := b.ReadFrom(io.LimitReader(f, maxProgramBytes+1)); err != nil {
 		return nil, fileError("module", path, err)
 	}
-	if len(b) > maxProgramBytes {
+	if b.Len() > maxProgramBytes {
 		return nil, abi.NewError(abi.ResourceExhausted, fmt.Sprintf("module %s has more than %d bytes", printable(path, 256), maxProgramBytes))
 	}
-	return b, nil
+	return b.Bytes(), nil
 }
 
 // mounts checks what a program is to see. Symbolic links that lead out of what is

@@ -306,10 +306,10 @@ func (r *Runner) states() map[string]*structs.TaskState {
 	return states
 }
 
-// compute is the allocation's state as its tasks have it. It is called by the loop, or
-// under r.mu before there is one.
-func (r *Runner) compute(d *structs.DeploymentStatus) *structs.AllocationState {
-	s := &structs.AllocationState{ID: r.alloc.ID, TaskStates: r.states(), DeploymentStatus: d}
+// compute is the allocation's state as its tasks' states have it. It is called by the
+// loop, or under r.mu before there is one.
+func (r *Runner) compute(states map[string]*structs.TaskState, d *structs.DeploymentStatus) *structs.AllocationState {
+	s := &structs.AllocationState{ID: r.alloc.ID, TaskStates: states, DeploymentStatus: d}
 	s.ClientStatus, s.ClientDescription = structs.ClientStatusOf(s.TaskStates)
 	if s.ClientStatus == "" {
 		s.ClientStatus = structs.ClientPending
@@ -327,8 +327,7 @@ func (l *loop) report(states map[string]*structs.TaskState, now time.Time) {
 	r := l.r
 	r.mu.Lock()
 	before := r.state
-	next := r.compute(before.DeploymentStatus)
-	next.TaskStates = states
+	next := r.compute(states, before.DeploymentStatus)
 	if l.expired && next.ClientStatus.Terminal() && r.failure == "" {
 		next.ClientStatus, next.ClientDescription = structs.ClientComplete, expiredDescription
 	}

@@ -93,7 +93,7 @@ func New(cfg Config) (*Runner, error) {
 			return nil, err
 		}
 	}
-	r.state = r.compute(r.alloc.DeploymentStatus.Copy())
+	r.state = r.compute(r.states(), r.alloc.DeploymentStatus.Copy())
 	return r, nil
 }
 
@@ -135,7 +135,7 @@ func (r *Runner) Restore() error {
 		deployment = stored.DeploymentStatus
 	}
 	r.mu.Lock()
-	r.state = r.compute(deployment.Copy())
+	r.state = r.compute(r.states(), deployment.Copy())
 	r.mu.Unlock()
 	if r.started() && !r.state.ClientStatus.Terminal() && !r.dir.Exists() {
 		return errors.New("alloc: restore: allocation directory is inaccessible")
@@ -190,7 +190,7 @@ func (r *Runner) Update(a *structs.Allocation) {
 func (r *Runner) Fail(description string) {
 	r.mu.Lock()
 	r.failure = description
-	r.state = r.compute(r.state.DeploymentStatus)
+	r.state = r.compute(r.states(), r.state.DeploymentStatus)
 	r.mu.Unlock()
 	r.poke()
 }

@@ -232,11 +232,11 @@ func (r *Runner) judge(event restart.Event) (again bool, out outcome) {
 		r.die(nil)
 		return false, ended
 	}
-	r.keep()
 	return r.delay(d)
 }
 
-// keep makes what a run left durable. What cannot be kept is only logged: the run is
+// keep makes what a run left durable, after what was decided on it: an agent that dies
+// between the two finds a run that has ended, and not a task that was never started. What cannot be kept is only logged: the run is
 // over, and nothing that follows from it is worse for being decided again.
 func (r *Runner) keep() {
 	if err := r.save(); err != nil {
@@ -249,7 +249,6 @@ func (r *Runner) keep() {
 // always followed by Killed.
 func (r *Runner) die(e *structs.TaskEvent) {
 	r.abandon(r.shutdown)
-	r.keep()
 	r.rec.update(func(s *structs.TaskState) bool {
 		switch {
 		case r.killing:
@@ -260,6 +259,8 @@ func (r *Runner) die(e *structs.TaskEvent) {
 		s.Enter(structs.TaskDead, time.Now())
 		return true
 	})
+	r.rec.drain()
+	r.keep()
 }
 
 // delay waits until the task is to start again: for the delay, or until somebody wishes
@@ -274,6 +275,8 @@ func (r *Runner) delay(d restart.Decision) (again bool, out outcome) {
 		s.Enter(structs.TaskPending, time.Now())
 		return true
 	})
+	r.rec.drain()
+	r.keep()
 	timer := time.NewTimer(d.Delay)
 	defer timer.Stop()
 	for waiting := true; waiting && r.active.Err() == nil; {
