@@ -122,7 +122,7 @@ func TestAnAgentLeavesNothingBehind(t *testing.T) {
 		<-waiting
 		stop()
 		require.NoError(t, <-ended)
-		<-answered // with an error or an old answer, as it had reached the agent or not
+		_ = <-answered // with an error or an old answer, as it had reached the agent or not
 		client.Close()
 		_, err = net.Dial("tcp", client.Address()[len("http://"):])
 		require.Error(t, err)

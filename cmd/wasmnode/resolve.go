@@ -92,10 +92,10 @@ var listedBy = map[string]string{
 
 // one returns the only match of an ID.
 func one(what, id string, matches []string) (string, error) {
-	switch n := len(matches); {
-	case n == 0:
+	switch n := len(matches); n {
+	case 0:
 		return "", fmt.Errorf("no %s begins with %q%s", what, id, listedBy[what])
-	case n == 1:
+	case 1:
 		return matches[0], nil
 	default:
 		listed := strings.Join(matches[:min(n, maxListed)], ", ")

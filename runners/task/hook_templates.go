@@ -126,7 +126,7 @@ func (h *templatesHook) Poststart(_ context.Context, req *PoststartRequest) erro
 		}
 	}
 	if len(watched) > 0 {
-		h.watch = watchTemplates(req.Runner, in, watched)
+		h.watch = watchTemplates(req.Runner, in, watched) //nolint:contextcheck // the watch outlives the hook
 	}
 	return nil
 }

@@ -86,11 +86,11 @@ func (e *example) Stats(context.Context) (*device.Stats, error) {
 	if err != nil || len(files) == 0 {
 		return &device.Stats{}, err
 	}
-	g := &device.GroupStats{Id: group, Devices: map[string]*device.DeviceStats{}}
+	g := &device.GroupStats{Id: group, Devices: map[string]*device.InstanceStats{}}
 	for _, f := range files {
 		size := device.IntValue(f.Size(), "B")
 		size.Description = "Size of the file"
-		g.Devices[f.Name()] = &device.DeviceStats{Summary: size, Stats: []*device.Figure{
+		g.Devices[f.Name()] = &device.InstanceStats{Summary: size, Stats: []*device.Figure{
 			device.Stat(size, "file", "size"),
 			device.Stat(device.IntValue(f.ModTime().Unix(), "s"), "file", "modified"),
 		}}

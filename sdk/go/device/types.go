@@ -30,8 +30,8 @@ type (
 	Stats = wasmnodev1.DeviceStatsResponse
 	// GroupStats are the figures of one group's devices, by device ID.
 	GroupStats = wasmnodev1.DeviceGroupStats
-	// DeviceStats are the figures of one device.
-	DeviceStats = wasmnodev1.DeviceStats
+	// InstanceStats are the figures of one device.
+	InstanceStats = wasmnodev1.DeviceStats
 	// Value is a typed figure; see [IntValue], [IntOf], [FloatValue].
 	Value = wasmnodev1.StatValue
 	// Figure is a figure with its place; see [Stat].
