@@ -1,0 +1,67 @@
+package managers
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+func TestTheExamplePluginServesDevicesFromPlugToUnplug(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles a plugin")
+	}
+	dir, plugins := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a"), []byte("123"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(plugins, "example.wasm"), guestbuild.Plugin(t, "guest-examples/devices/example"), 0o644))
+	e, err := engine.New(cacheDir)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
+	h := host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Version: "0.0.0"})
+	catalog, err := NewCatalog(CatalogConfig{Dir: plugins, Logger: hclog.NewNullLogger(), Loader: HostLoader{Host: h, Grants: func(string) host.Grants {
+		return host.Grants{FS: host.FSGrant{ReadOnly: []string{dir}}}
+	}}})
+	require.NoError(t, err)
+	updates := &deviceUpdates{}
+	m := NewDeviceManager(DeviceManagerConfig{
+		Catalog: catalog, Logger: hclog.NewNullLogger(), Updater: updates.update,
+		PluginConfig: func(string) map[string]any { return map[string]any{"dir": dir} },
+	})
+	t.Cleanup(func() { m.Shutdown(); catalog.Shutdown() })
+	catalog.Start()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	require.NoError(t, m.WaitForFirstFingerprint(ctx))
+	require.Equal(t, "nomad/file/mock[a] healthy", updates.last())
+	require.Equal(t, TypeDevice, catalog.Status()[0].Type)
+
+	mock := structs.AllocatedDevice{Vendor: "nomad", Type: "file", Name: "mock", DeviceIDs: []string{"a"}}
+	r, err := m.Reserve(ctx, mock, consumer)
+	require.NoError(t, err)
+	require.Equal(t, &structs.DeviceReservation{
+		Env:    map[string]string{"EXAMPLE_DEVICES": "a"},
+		Mounts: []structs.DeviceMount{{HostPath: filepath.Join(dir, "a"), TaskPath: "/devices/a", ReadOnly: true}},
+	}, r)
+	require.NoError(t, m.Release(ctx, mock, consumer))
+	require.Eventually(t, func() bool {
+		s, err := m.DeviceStats(mock)
+		return err == nil && s.Devices["a"] != nil && *s.Devices["a"].Stats.Nested["file"].Attributes["size"].Int == 3
+	}, 10*time.Second, 10*time.Millisecond)
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "b"), nil, 0o644))
+	until := func(want string) {
+		require.Eventually(t, func() bool { return updates.last() == want }, 10*time.Second, 10*time.Millisecond)
+	}
+	until("nomad/file/mock[a] healthy, nomad/file/mock[b] unhealthy")
+	require.NoError(t, os.RemoveAll(dir))
+	until("nomad/file/mock[a] unconfirmed, nomad/file/mock[b] unconfirmed")
+}
