@@ -1,8 +1,8 @@
-// Package workload is what tasks really are: WASI programs (and, later, OS
-// processes) that a [Supervisor] owns. It knows nothing of plugins, allocations or
-// jobs. Start reading at [Supervisor]; the in-process implementation for WASI
-// programs is in workload/wasi, and workload/workloadtest is the conformance suite
-// that every implementation runs.
+// Package workload is what tasks really are: WASI programs and OS processes that a
+// [Supervisor] owns. It knows nothing of plugins, allocations or jobs. Start reading
+// at [Supervisor]; WASI programs run in workload/wasi, processes in
+// workload/process, and workload/workloadtest is the conformance suite that every
+// implementation runs.
 package workload
 
 import (
@@ -48,16 +48,16 @@ type Supervisor interface {
 	Destroy(ctx context.Context, id string) error
 }
 
-// Spec says what to run.
+// Spec says what to run: a WASI program or a process, one of them.
 type Spec struct {
 	// ID is the task's invocation ID: unique, and known before the start, so that
 	// it can be made durable first.
-	ID string
-	// WASI is the program to run.
-	WASI *WASIProgram
-	Env  map[string]string
-	// MemoryMaxBytes bounds the program's memory; at least one WebAssembly page
-	// (64 KiB), at most 4 GiB.
+	ID      string
+	WASI    *WASIProgram
+	Process *Process
+	Env     map[string]string
+	// MemoryMaxBytes bounds a WASI program's memory; at least one WebAssembly page
+	// (64 KiB), at most 4 GiB. A process without isolation is not bounded.
 	MemoryMaxBytes uint64
 	Logs           Logs
 }
@@ -71,6 +71,30 @@ type WASIProgram struct {
 	Args   []string
 	Mounts []Mount
 }
+
+// Process is a process of the operating system, with all that it starts: they end
+// together. Its environment is the spec's and nothing else, its standard input is
+// empty, and it can gain no privileges by running a set-user-ID program.
+type Process struct {
+	// Command is the program's absolute path, and its argument 0.
+	Command string
+	Args    []string
+	// Dir is the working directory, an absolute path.
+	Dir string
+	// User is whom it runs as: a name or a number, or USER:GROUP. Empty: the
+	// supervisor's own user.
+	User      string
+	Isolation Isolation
+}
+
+// Isolation is how much of the node a process sees.
+type Isolation string
+
+// The isolations.
+const (
+	IsolationNone Isolation = "none" // all that its user may see
+	IsolationFull Isolation = "full" // a root, namespaces and limits of its own
+)
 
 // Mount makes a host directory or a regular file visible at an absolute guest path. What
 // lies outside of it cannot be reached, through symbolic links neither. Single files

@@ -208,8 +208,17 @@ func (p *program) release() {
 	p.cancel(nil)
 }
 
-// kill ends the program as that signal would. The first kill counts.
-func (p *program) kill(signal syscall.Signal) { p.cancel(killed{signal}) }
+// end ends the program as that signal would. The first counts.
+func (p *program) end(signal syscall.Signal) { p.cancel(killed{signal}) }
+
+// Kill implements [registry.Workload].
+func (p *program) Kill() { p.end(syscall.SIGKILL) }
+
+// ID implements [registry.Workload].
+func (p *program) ID() string { return p.id }
+
+// Done implements [registry.Workload].
+func (p *program) Done() <-chan struct{} { return p.done }
 
 func (p *program) hasEnded() bool {
 	select {
@@ -220,7 +229,8 @@ func (p *program) hasEnded() bool {
 	}
 }
 
-func (p *program) status() *workload.Status {
+// Status implements [registry.Workload].
+func (p *program) Status() *workload.Status {
 	s := &workload.Status{ID: p.id, State: workload.Running, StartedAt: p.started}
 	if p.hasEnded() && p.exit != nil {
 		exit := *p.exit
