@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -18,7 +17,7 @@ import (
 	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
-	"github.com/wasmnode/wasmnode/workload/logfile"
+	"github.com/wasmnode/wasmnode/workload/tasklog"
 )
 
 // Exit codes that a shell shows for how a program ended, where it did not say itself.
@@ -46,8 +45,7 @@ type program struct {
 	started time.Time
 	memory  engine.Memory
 	cleanup []func()
-	stdout  io.Writer
-	stderr  io.Writer
+	logs    *tasklog.Streams
 
 	done chan struct{}
 	// What follows is set before done is closed. No exit: it was never entered.
@@ -77,9 +75,10 @@ func (p *program) prepare(ctx context.Context, spec *workload.Spec, modules *mod
 			p.release()
 		}
 	}()
-	if err := p.openLogs(spec.Logs); err != nil {
+	if p.logs, err = tasklog.Open(spec.ID, spec.Logs, p.logger); err != nil {
 		return nil, abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("log files: %v", err))
 	}
+	p.cleanup = append(p.cleanup, p.logs.Close)
 	files, err := p.openMounts(spec.WASI.Mounts)
 	if err != nil {
 		return nil, err
@@ -111,42 +110,14 @@ func startError(ctx context.Context, err error) error {
 	return err
 }
 
-func (p *program) openLogs(logs workload.Logs) error {
-	p.stdout, p.stderr = io.Discard, io.Discard
-	if logs.Disabled {
-		return nil
-	}
-	for _, stream := range []struct {
-		path string
-		to   *io.Writer
-	}{{logs.StdoutPath, &p.stdout}, {logs.StderrPath, &p.stderr}} {
-		w, err := logfile.OpenReporting(stream.path, logs.MaxFiles, logs.MaxFileBytes, func(err error) {
-			p.logger.Warn("a program's output is dropped", "id", p.id, "log", stream.path, "error", err)
-		})
-		if err != nil {
-			return err
-		}
-		p.cleanup = append(p.cleanup, func() { p.closeLog(stream.path, w) })
-		*stream.to = w
-	}
-	return nil
-}
-
-func (p *program) closeLog(path string, w *logfile.Writer) {
-	_ = w.Close()
-	if n := w.Dropped(); n > 0 {
-		p.logger.Warn("output of a program was dropped", "id", p.id, "log", path, "bytes", n)
-	}
-}
-
 // moduleConfig is what the program sees of the world. Standard input is empty.
 func (p *program) moduleConfig(spec *workload.Spec, files wazero.FSConfig) wazero.ModuleConfig {
 	cfg := wazero.NewModuleConfig().
 		WithName("").
 		WithStartFunctions().
 		WithArgs(append([]string{spec.WASI.Name}, spec.WASI.Args...)...).
-		WithStdout(output{p.ctx.Done(), p.stdout}).
-		WithStderr(output{p.ctx.Done(), p.stderr}).
+		WithStdout(output{p.ctx.Done(), p.logs.Stdout}).
+		WithStderr(output{p.ctx.Done(), p.logs.Stderr}).
 		WithFSConfig(files).
 		WithRandSource(entropy{p.ctx.Done()}).
 		WithSysWalltime().
@@ -204,7 +175,7 @@ func (p *program) release() {
 	for _, f := range slices.Backward(p.cleanup) {
 		f()
 	}
-	p.cleanup, p.stdout, p.stderr = nil, nil, nil
+	p.cleanup, p.logs = nil, nil
 	p.cancel(nil)
 }
 
