@@ -59,6 +59,7 @@ type Node interface {
 	RestartAllocation(ctx context.Context, allocID, task string, allTasks bool) error
 	SignalAllocation(ctx context.Context, allocID, task, signal string) error
 	AllocationStats(ctx context.Context, allocID, task string) (*api.AllocResourceUsage, error)
+	AllocationChecks(allocID string) (map[string]structs.CheckResult, error)
 	Files(allocID string) (Files, error)
 	HostStats(ctx context.Context) (*api.HostStats, error)
 	// CollectGarbage removes every allocation that has ended.

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 // collecting are the methods that have a client collect its garbage: Nomad's own Go
@@ -19,9 +20,7 @@ func (h *handler) clientRoutes() {
 	h.put("/v1/client/allocation/{id}/restart", h.restartAllocation)
 	h.put("/v1/client/allocation/{id}/signal", h.signalAllocation)
 	h.get("/v1/client/allocation/{id}/stats", tableAllocations, h.allocationStats)
-	h.get("/v1/client/allocation/{id}/checks", tableAllocations, func(*http.Request, *query) (answer, error) {
-		return answer{body: map[string]any{}}, nil
-	})
+	h.get("/v1/client/allocation/{id}/checks", tableAllocations, h.allocationChecks)
 	h.method("/v1/client/allocation/{id}/gc", writing(h.collectAllocation), collecting...)
 	h.method("/v1/client/gc", h.collectNode, collecting...)
 	h.get("/v1/client/stats", tableNodes, h.hostStats)
@@ -56,6 +55,17 @@ func (h *handler) signalAllocation(r *http.Request) (any, error) {
 func (h *handler) allocationStats(r *http.Request, _ *query) (answer, error) {
 	stats, err := h.Node.AllocationStats(r.Context(), r.PathValue("id"), r.URL.Query().Get("task"))
 	return answer{body: stats}, h.unknownAllocation(r, err)
+}
+
+// allocationChecks answers that an allocation which has left the node has none: Nomad's
+// tools ask for them with every status.
+func (h *handler) allocationChecks(r *http.Request, _ *query) (answer, error) {
+	id := r.PathValue("id")
+	results, err := h.Node.AllocationChecks(id)
+	if abi.CodeOf(err) == abi.NotFound && h.ControlPlane.Allocation(id) != nil {
+		return answer{body: map[string]structs.CheckResult{}}, nil
+	}
+	return answer{body: results}, h.unknownAllocation(r, err)
 }
 
 func (h *handler) collectAllocation(r *http.Request) (any, error) {

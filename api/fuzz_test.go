@@ -24,12 +24,13 @@ type idle struct{}
 
 var errIdle = abi.NewError(abi.NotFound, "nothing runs here")
 
-func (idle) RestartAllocation(context.Context, string, string, bool) error  { return errIdle }
-func (idle) SignalAllocation(context.Context, string, string, string) error { return errIdle }
-func (idle) Files(string) (api.Files, error)                                { return nil, errIdle }
-func (idle) HostStats(context.Context) (*nomad.HostStats, error)            { return &nomad.HostStats{}, nil }
-func (idle) CollectGarbage(context.Context)                                 {}
-func (idle) CollectAllocation(context.Context, string) error                { return errIdle }
+func (idle) RestartAllocation(context.Context, string, string, bool) error   { return errIdle }
+func (idle) SignalAllocation(context.Context, string, string, string) error  { return errIdle }
+func (idle) Files(string) (api.Files, error)                                 { return nil, errIdle }
+func (idle) HostStats(context.Context) (*nomad.HostStats, error)             { return &nomad.HostStats{}, nil }
+func (idle) CollectGarbage(context.Context)                                  {}
+func (idle) CollectAllocation(context.Context, string) error                 { return errIdle }
+func (idle) AllocationChecks(string) (map[string]structs.CheckResult, error) { return nil, errIdle }
 func (idle) AllocationStats(context.Context, string, string) (*nomad.AllocResourceUsage, error) {
 	return nil, errIdle
 }
@@ -40,7 +41,7 @@ func FuzzRequest(f *testing.F) {
 	for _, path := range []string{
 		"jobs", "job/seed", "job/seed/allocations", "job/seed/evaluations", "job/seed/summary", "job/seed/versions", "job/seed/submission",
 		"job/seed/scale", "allocations", "allocation/x", "evaluations", "evaluation/x", "evaluation/x/allocations", "nodes", "node/node",
-		"node/node/allocations", "agent/self", "agent/members", "status/leader", "client/stats", "client/allocation/x/stats",
+		"node/node/allocations", "agent/self", "agent/members", "status/leader", "client/stats", "client/allocation/x/stats", "client/allocation/x/checks",
 		"client/gc", "client/allocation/x/gc", "client/fs/ls/x", "client/fs/cat/x", "client/fs/readat/x", "client/fs/logs/x",
 	} {
 		f.Add("GET", "/v1/"+path, "index=1&wait=1ms&prefix=se&per_page=1&next_token=default.seed&reverse=true&namespace=*&filter=ID+is+not+empty", "")

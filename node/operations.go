@@ -16,6 +16,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 // restartReason is what a task's event says of a restart that a person asked for.
@@ -109,6 +110,15 @@ func (n *Node) AllocationStats(ctx context.Context, allocID, task string) (*api.
 		sum.MemoryStats.Measured = union(sum.MemoryStats.Measured, u.MemoryStats.Measured)
 	}
 	return out, nil
+}
+
+// AllocationChecks are the newest results of the allocation's checks, by ID.
+func (n *Node) AllocationChecks(allocID string) (map[string]structs.CheckResult, error) {
+	r, err := n.runner(allocID)
+	if err != nil {
+		return nil, err
+	}
+	return r.CheckResults(), nil
 }
 
 func emptyUsage() *api.ResourceUsage {
