@@ -10,7 +10,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 )
 
 // destination is the directory that an artifact is written to. Nothing is written
@@ -53,13 +52,10 @@ func open(ctx context.Context, req Request, dest string, file bool, limits Limit
 
 func (d *destination) close() { _ = d.root.Close() }
 
-// failed tells a full disk, and what is the content's fault, from the rest.
+// failed says what was being done, where that is not the content's fault.
 func (d *destination) failed(doing string, err error) error {
-	switch {
-	case errors.Is(err, ErrRefused), d.ctx.Err() != nil:
+	if errors.Is(err, ErrRefused) || d.ctx.Err() != nil {
 		return err
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("%s: the node's disk is full", doing)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

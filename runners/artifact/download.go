@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -21,7 +22,7 @@ func (s *source) download(ctx context.Context, stage string, limits Limits) (str
 	transport := &metered{left: left, next: &http.Transport{
 		Proxy:             http.ProxyFromEnvironment,
 		DisableKeepAlives: true,                                        // nothing of it outlives the download
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: s.insecure}, //nolint:gosec // the job asks for it by name
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: s.insecure}, // the job asks for it by name
 	}}
 	client := &getter.Client{
 		Getters: []getter.Getter{
@@ -47,7 +48,8 @@ func (s *source) download(ctx context.Context, stage string, limits Limits) (str
 // downloadError says in one line, without the address and what is secret in it, what
 // failed.
 func downloadError(err error) error {
-	if errors.Is(err, ErrRefused) {
+	var file *fs.PathError
+	if errors.Is(err, ErrRefused) || errors.As(err, &file) {
 		return err
 	}
 	var sum *getter.ChecksumError

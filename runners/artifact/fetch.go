@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -77,10 +78,10 @@ func Fetch(ctx context.Context, req Request) error {
 
 	stage := filepath.Join(req.Dir.Path, stageName)
 	if err := os.RemoveAll(stage); err != nil { // an earlier agent's
-		return err
+		return plain(ctx, err)
 	}
 	if err := os.Mkdir(stage, 0o700); err != nil {
-		return err
+		return plain(ctx, err)
 	}
 	defer func() { _ = os.RemoveAll(stage) }() // what stays goes with the next one, or the task
 	got, err := src.download(ctx, stage, limits)
@@ -90,10 +91,14 @@ func Fetch(ctx context.Context, req Request) error {
 	return plain(ctx, src.write(ctx, got, req, limits))
 }
 
-// plain puts the reason why a context ended in the place of what broke because of it.
+// plain puts the reason why a context ended in the place of what broke because of it, and
+// says without the host's paths what a full disk is.
 func plain(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return errors.New("the node's disk is full")
 	}
 	return err
 }

@@ -102,7 +102,7 @@ func (c *Check) http(ctx context.Context, t Target, addr string, out *structs.Ch
 	transport := &http.Transport{
 		DisableKeepAlives: true, // each run asks whether it can connect, too
 		TLSClientConfig: &tls.Config{
-			InsecureSkipVerify: c.block.TLSSkipVerify, //nolint:gosec // the job asks for it by name
+			InsecureSkipVerify: c.block.TLSSkipVerify, // the job asks for it by name
 			ServerName:         t.Env.Replace(c.block.TLSServerName),
 		},
 	}

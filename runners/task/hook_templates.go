@@ -111,7 +111,7 @@ func checked(task *api.Task) ([]*rendered, error) {
 }
 
 // Poststart begins to watch.
-func (h *templatesHook) Poststart(_ context.Context, req *PoststartRequest) error {
+func (h *templatesHook) Poststart(ctx context.Context, req *PoststartRequest) error {
 	in := template.Input{Dir: req.Runner.cfg.Dir, Env: req.Runner.renderEnv()}
 	if h.rendered == nil {
 		if err := h.resume(req.Runner, in); err != nil {
@@ -126,7 +126,7 @@ func (h *templatesHook) Poststart(_ context.Context, req *PoststartRequest) erro
 		}
 	}
 	if len(watched) > 0 {
-		h.watch = watchTemplates(req.Runner, in, watched) //nolint:contextcheck // the watch outlives the hook
+		h.watch = watchTemplates(ctx, req.Runner, in, watched) //nolint:contextcheck // the watch outlives the hook
 	}
 	return nil
 }

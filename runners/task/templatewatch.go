@@ -26,8 +26,9 @@ type templateWatch struct {
 	done   chan struct{}
 }
 
-func watchTemplates(r *Runner, in template.Input, all []*rendered) *templateWatch {
-	ctx, cancel := context.WithCancel(context.Background())
+// watchTemplates begins to watch. It goes on when ctx, which starts it, has ended.
+func watchTemplates(ctx context.Context, r *Runner, in template.Input, all []*rendered) *templateWatch {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	w := &templateWatch{r: r, in: in, all: all, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
