@@ -196,7 +196,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		AllocsDir:    filepath.Join(a.cfg.DataDir, "alloc"),
 		Identity:     a.identity(),
 		Limits:       task.Limits{MaxKillTimeout: a.cfg.Client.MaxKillTimeout},
-		GCMaxAllocs:  a.cfg.Client.GCMaxAllocs,
+		GC:           a.collection(),
 		Ephemeral:    a.dev,
 	})
 	if err != nil {
@@ -302,6 +302,15 @@ func (a *agent) identity() structs.Node {
 		HTTPAddress: a.address,
 		Version:     Version,
 		Reserved:    structs.NodeResources{CPUMHz: c.Reserved.CPU, MemoryMB: c.Reserved.Memory, DiskMB: c.Reserved.Disk},
+	}
+}
+
+// collection is when ended allocations are destroyed.
+func (a *agent) collection() node.GC {
+	c := a.cfg.Client
+	return node.GC{
+		MaxAllocs: c.GCMaxAllocs, DiskPercent: c.GCDiskUsage, InodePercent: c.GCInodeUsage,
+		Interval: c.GCInterval, Parallel: c.GCParallel,
 	}
 }
 

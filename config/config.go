@@ -40,7 +40,14 @@ type Client struct {
 	MaxKillTimeout time.Duration
 	// GCMaxAllocs is how many allocations are kept, ended ones included, before the
 	// oldest ended ones are destroyed.
-	GCMaxAllocs    int
+	GCMaxAllocs int
+	// GCDiskUsage and GCInodeUsage are how full, in percent, the allocations' file
+	// system may be before ended ones are destroyed.
+	GCDiskUsage, GCInodeUsage float64
+	// GCInterval is how often the disk is looked at.
+	GCInterval time.Duration
+	// GCParallel is how many are destroyed at once.
+	GCParallel     int
 	AllowedDrivers []string // empty: all
 	BlockedDrivers []string // even when they are allowed
 }
@@ -109,7 +116,11 @@ func Default() Config {
 		Client: Client{
 			NodePool:       "default",
 			MaxKillTimeout: 30 * time.Second, // Nomad's
-			GCMaxAllocs:    50,               // Nomad's
+			GCMaxAllocs:    50,               // Nomad's, as the next four
+			GCDiskUsage:    80,
+			GCInodeUsage:   70,
+			GCInterval:     time.Minute,
+			GCParallel:     2,
 		},
 		Plugins: map[string]Plugin{},
 	}
@@ -162,6 +173,20 @@ func (c Config) Validate() error {
 	}
 	if c.Client.GCMaxAllocs < 1 {
 		fault("client.gc_max_allocs: %d is less than 1", c.Client.GCMaxAllocs)
+	}
+	if c.Client.GCParallel < 1 {
+		fault("client.gc_parallel_destroys: %d is less than 1", c.Client.GCParallel)
+	}
+	if c.Client.GCInterval <= 0 {
+		fault("client.gc_interval: %s is not positive", c.Client.GCInterval)
+	}
+	for _, use := range []struct {
+		key     string
+		percent float64
+	}{{"disk", c.Client.GCDiskUsage}, {"inode", c.Client.GCInodeUsage}} {
+		if !(use.percent > 0 && use.percent <= 100) {
+			fault("client.gc_%s_usage_threshold: %g is no percentage over 0", use.key, use.percent)
+		}
 	}
 	if r := c.Client.Reserved; r.CPU < 0 || r.Memory < 0 || r.Disk < 0 {
 		fault("client.reserved: negative")

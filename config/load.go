@@ -45,6 +45,10 @@ type clientBlock struct {
 	Meta           *map[string]string `hcl:"meta,optional"`
 	MaxKillTimeout *hcl.Attribute     `hcl:"max_kill_timeout,optional"`
 	GCMaxAllocs    *int               `hcl:"gc_max_allocs,optional"`
+	GCDiskUsage    *float64           `hcl:"gc_disk_usage_threshold,optional"`
+	GCInodeUsage   *float64           `hcl:"gc_inode_usage_threshold,optional"`
+	GCInterval     *hcl.Attribute     `hcl:"gc_interval,optional"`
+	GCParallel     *int               `hcl:"gc_parallel_destroys,optional"`
 	Reserved       *reservedBlock     `hcl:"reserved,block"`
 	Drivers        *driversBlock      `hcl:"drivers,block"`
 }
@@ -253,6 +257,12 @@ func (l *loader) client(b *clientBlock) {
 	set(&c.NodePool, b.NodePool)
 	set(&c.Meta, b.Meta)
 	set(&c.GCMaxAllocs, b.GCMaxAllocs)
+	set(&c.GCDiskUsage, b.GCDiskUsage)
+	set(&c.GCInodeUsage, b.GCInodeUsage)
+	set(&c.GCParallel, b.GCParallel)
+	if b.GCInterval != nil {
+		set(&c.GCInterval, l.duration(b.GCInterval))
+	}
 	if b.MaxKillTimeout != nil {
 		set(&c.MaxKillTimeout, l.duration(b.MaxKillTimeout))
 	}

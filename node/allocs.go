@@ -100,7 +100,7 @@ func (n *Node) add(a *structs.Allocation, before map[string]string) {
 		return
 	}
 	if n.keep(a.ID, r) {
-		go r.Run()
+		go n.runToEnd(r)
 	}
 }
 
@@ -144,6 +144,12 @@ func (n *Node) keep(id string, r *alloc.Runner) bool {
 	}
 	n.runners[id] = &entry{runner: r}
 	return true
+}
+
+// runToEnd runs an allocation; what it leaves is garbage then.
+func (n *Node) runToEnd(r *alloc.Runner) {
+	r.Run()
+	remind(n.ended)
 }
 
 // stateUpdated hears of every new state of every allocation.
@@ -217,7 +223,7 @@ func (n *Node) restore() error {
 		restored = append(restored, r)
 	}
 	for _, r := range restored {
-		go r.Run()
+		go n.runToEnd(r)
 	}
 	if len(restored) > 0 {
 		n.logger.Info("restored allocations", "count", len(restored))

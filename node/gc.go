@@ -6,111 +6,233 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/shirou/gopsutil/v4/disk"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// gcParallel is how many are destroyed at once (Nomad's).
-const gcParallel = 2
+// GC bounds what ended allocations may take. A field that is zero or less means its
+// default, never "unlimited".
+type GC struct {
+	// MaxAllocs is how many allocations are kept, ended ones included, before the
+	// oldest ended ones are destroyed; default 50 (Nomad's).
+	MaxAllocs int
+	// DiskPercent and InodePercent are how full the allocations' file system may be
+	// before ended ones are destroyed; default 80 and 70 (Nomad's).
+	DiskPercent, InodePercent float64
+	// Interval is how often the disk is looked at, ends of allocations aside; default
+	// 1 min (Nomad's).
+	Interval time.Duration
+	// Parallel is how many are destroyed at once; default 2 (Nomad's).
+	Parallel int
+}
 
-// gcLoop destroys the oldest ended allocations while there are too many. It looks
-// whenever the control plane has taken a report: no other time can have made more.
+func (g GC) withDefaults() GC {
+	if g.MaxAllocs <= 0 {
+		g.MaxAllocs = 50
+	}
+	if g.DiskPercent <= 0 {
+		g.DiskPercent = 80
+	}
+	if g.InodePercent <= 0 {
+		g.InodePercent = 70
+	}
+	if g.Interval <= 0 {
+		g.Interval = time.Minute
+	}
+	if g.Parallel <= 0 {
+		g.Parallel = 2
+	}
+	return g
+}
+
+// diskUse is how full a file system is.
+type diskUse struct{ percent, inodePercent float64 }
+
+// measureDisk measures the file system of a directory.
+func measureDisk(ctx context.Context, dir string) (diskUse, error) {
+	u, err := disk.UsageWithContext(ctx, dir)
+	if err != nil {
+		return diskUse{}, fmt.Errorf("measuring the file system of %s: %w", dir, err)
+	}
+	return diskUse{percent: u.UsedPercent, inodePercent: u.InodesUsedPercent}, nil
+}
+
+// gcLoop destroys the oldest ended allocations while there are too many or they take
+// too much. It looks when one is over or the control plane has learned of an end, and
+// now and then, as what runs fills the disk too.
 func (n *Node) gcLoop(ctx context.Context) {
+	tick := time.NewTicker(n.cfg.GC.Interval)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-n.ended:
-			n.collect(ctx, n.cfg.GCMaxAllocs)
+		case <-tick.C:
 		}
+		n.keepFew(ctx)
+		n.keepRoom(ctx)
 	}
 }
 
 // CollectGarbage destroys every allocation that has ended, and returns when they are
 // gone or ctx is done.
-func (n *Node) CollectGarbage(ctx context.Context) { n.collect(ctx, 0) }
+func (n *Node) CollectGarbage(ctx context.Context) { n.collect(ctx, n.collectable()) }
 
 // CollectAllocation destroys one allocation that has ended, and returns when it is gone
-// or ctx is done. An unknown one is NOT_FOUND, one whose end the control plane does not
-// know FAILED_PRECONDITION.
+// or ctx is done. An unknown one is NOT_FOUND; one that has not ended, or whose end the
+// control plane does not know, FAILED_PRECONDITION.
 func (n *Node) CollectAllocation(ctx context.Context, allocID string) error {
-	if _, err := n.runner(allocID); err != nil {
+	r, err := n.runner(allocID)
+	if err != nil {
 		return err
 	}
-	if !n.report.endKnown(allocID) {
+	if !over(r) || !n.report.endKnown(allocID) {
 		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("allocation %q has not ended: stop it first", allocID))
 	}
-	select {
-	case <-n.destroy(allocID):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	n.collect(ctx, []string{allocID})
+	return ctx.Err()
+}
+
+// keepFew destroys the oldest ended allocations until no more than MaxAllocs are left,
+// those that go already not counted: what is on its way out needs no second victim.
+func (n *Node) keepFew(ctx context.Context) {
+	n.mu.Lock()
+	excess := -n.cfg.GC.MaxAllocs
+	for _, e := range n.runners {
+		if !e.going {
+			excess++
+		}
+	}
+	n.mu.Unlock()
+	if excess > 0 {
+		ids := n.collectable()
+		n.collect(ctx, ids[:min(len(ids), excess)])
 	}
 }
 
-// collect destroys ended allocations, the oldest first, until no more than limit are
-// left, those that go already not counted.
-func (n *Node) collect(ctx context.Context, limit int) {
-	victims := n.victims(limit)
-	for batch := range slices.Chunk(victims, gcParallel) {
-		var done []<-chan struct{}
-		for _, id := range batch {
-			n.logger.Debug("destroying an ended allocation", "alloc_id", id)
-			done = append(done, n.destroy(id))
+// keepRoom destroys the oldest ended allocations one by one until the disk has room:
+// each is gone before it is measured anew, so that none goes in vain.
+func (n *Node) keepRoom(ctx context.Context) {
+	why := n.full(ctx)
+	if why == "" {
+		return
+	}
+	for _, id := range n.collectable() {
+		n.logger.Info("destroying the oldest ended allocation to make room", "alloc_id", id, "reason", why)
+		n.collect(ctx, []string{id})
+		if why = n.full(ctx); why == "" || ctx.Err() != nil {
+			return
 		}
-		for _, d := range done {
+	}
+	n.logger.Warn("no ended allocation is left that could be destroyed to make room", "reason", why)
+}
+
+// full says what the disk has too little of; empty: of nothing, or nobody knows.
+func (n *Node) full(ctx context.Context) string {
+	use, err := n.diskUse(ctx, n.cfg.AllocsDir)
+	switch {
+	case err != nil:
+		n.logger.Warn("no garbage is collected for want of room", "error", err)
+	case use.percent > n.cfg.GC.DiskPercent:
+		return fmt.Sprintf("disk usage of %.0f is over the threshold of %.0f percent", use.percent, n.cfg.GC.DiskPercent)
+	case use.inodePercent > n.cfg.GC.InodePercent:
+		return fmt.Sprintf("inode usage of %.0f is over the threshold of %.0f percent", use.inodePercent, n.cfg.GC.InodePercent)
+	}
+	return ""
+}
+
+// collect destroys allocations, not more than GC.Parallel at once on the whole node, and
+// returns when they are gone or ctx is done.
+func (n *Node) collect(ctx context.Context, ids []string) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, id := range ids {
+		select {
+		case n.destroying <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		n.logger.Debug("destroying an ended allocation", "alloc_id", id)
+		all.Go(func() {
+			defer func() { <-n.destroying }()
 			select {
-			case <-d:
+			case <-n.destroy(id):
 			case <-ctx.Done():
-				return
 			}
-		}
+		})
 	}
 }
 
-// victims chooses what to destroy. An allocation whose end the control plane does not
-// know is kept: if the agent died after it was forgotten, it would be run again. So is
-// one whose disk another waits to take over.
-func (n *Node) victims(limit int) []string {
+// collectable is the ended allocations that may be destroyed, the oldest end first. One
+// whose end the control plane does not know is kept: if the agent died after it was
+// forgotten, it would be run again. So is one whose disk another waits to take over.
+func (n *Node) collectable() []string {
 	type candidate struct {
 		id    string
 		ended time.Time
 	}
-	n.mu.Lock()
-	live := 0
 	var ended []candidate
-	var running []*alloc.Runner
+	var live []*alloc.Runner
+	n.mu.Lock()
 	for id, e := range n.runners {
-		if e.going {
-			continue
-		}
-		live++
-		if e.ended.IsZero() {
-			running = append(running, e.runner)
-		} else {
+		switch {
+		case e.going:
+		case e.ended.IsZero() || !over(e.runner):
+			live = append(live, e.runner)
+		default:
 			ended = append(ended, candidate{id, e.ended})
 		}
 	}
 	n.mu.Unlock()
-	if live <= limit || len(ended) == 0 {
+	if ended == nil {
 		return nil
 	}
-	needed := map[string]bool{}
-	for _, r := range running {
-		if r.Alloc().PreviousAllocation != "" && r.AllocState().ClientStatus == structs.ClientPending {
-			needed[r.Alloc().PreviousAllocation] = true
-		}
-	}
+	needed := n.awaited(live)
 	ended = slices.DeleteFunc(ended, func(c candidate) bool { return needed[c.id] || !n.report.endKnown(c.id) })
 	slices.SortFunc(ended, func(a, b candidate) int {
 		return cmp.Or(a.ended.Compare(b.ended), strings.Compare(a.id, b.id))
 	})
-	var ids []string
-	for _, c := range ended[:min(len(ended), live-limit)] {
-		ids = append(ids, c.id)
+	ids := make([]string, len(ended))
+	for i, c := range ended {
+		ids[i] = c.id
+	}
+	return ids
+}
+
+// over reports whether nothing of an allocation runs any more. Its state is terminal
+// before that: a failed task fails the allocation while its siblings are being killed.
+func over(r *alloc.Runner) bool {
+	select {
+	case <-r.WaitCh():
+		return true
+	default:
+		return false
+	}
+}
+
+// awaited is what allocations that have not started replace, and what that replaces: any
+// of them may have the disk that is to be taken over.
+func (n *Node) awaited(live []*alloc.Runner) map[string]bool {
+	ids := map[string]bool{}
+	for _, r := range live {
+		if r.Alloc().PreviousAllocation == "" || r.AllocState().ClientStatus != structs.ClientPending {
+			continue
+		}
+		for id := r.Alloc().PreviousAllocation; id != "" && !ids[id]; {
+			ids[id] = true
+			before, err := n.runner(id)
+			if err != nil {
+				break
+			}
+			id = before.Alloc().PreviousAllocation
+		}
 	}
 	return ids
 }

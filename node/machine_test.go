@@ -44,6 +44,18 @@ func (m *machine) end(allocID string, code int) {
 	}
 }
 
+// endOne ends one of an allocation's tasks by itself.
+func (m *machine) endOne(allocID string, code int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.tasks {
+		if r.allocID == allocID {
+			r.finish(code)
+			return
+		}
+	}
+}
+
 func (r *running) finish(code int) {
 	select {
 	case <-r.ended:

@@ -36,9 +36,7 @@ type Config struct {
 	// Pool, Class, Meta, Reserved, HTTPAddress and Version. The rest is found out.
 	Identity structs.Node
 	Limits   task.Limits
-	// GCMaxAllocs is how many allocations are kept, ended ones included, before the
-	// oldest ended ones are destroyed; at least 1.
-	GCMaxAllocs int
+	GC       GC
 	// Ephemeral: allocations end with the node, and leave nothing.
 	Ephemeral bool
 }
@@ -51,7 +49,9 @@ type Node struct {
 	self   *self
 	report *reporter
 
-	ended chan struct{} // capacity 1: an end was taken note of; a reminder
+	ended      chan struct{} // capacity 1: an end was taken note of; a reminder
+	destroying chan struct{} // one for each that is being collected; capacity GC.Parallel
+	diskUse    func(ctx context.Context, dir string) (diskUse, error)
 
 	mu      sync.Mutex
 	runners map[string]*entry
@@ -73,6 +73,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.GC = cfg.GC.withDefaults()
 	n := cfg.Identity
 	n.ID = id.ID
 	if err := fingerprint(&n, cfg.AllocsDir); err != nil {
@@ -80,12 +81,14 @@ func New(cfg Config) (*Node, error) {
 	}
 	ended := make(chan struct{}, 1)
 	return &Node{
-		cfg:     cfg,
-		logger:  cfg.Logger,
-		self:    newSelf(&n),
-		report:  newReporter(cfg.ControlPlane, n.ID, cfg.Logger, func() { remind(ended) }),
-		ended:   ended,
-		runners: map[string]*entry{},
+		cfg:        cfg,
+		logger:     cfg.Logger,
+		self:       newSelf(&n),
+		report:     newReporter(cfg.ControlPlane, n.ID, cfg.Logger, func() { remind(ended) }),
+		ended:      ended,
+		destroying: make(chan struct{}, cfg.GC.Parallel),
+		diskUse:    measureDisk,
+		runners:    map[string]*entry{},
 	}, nil
 }
 

@@ -37,7 +37,8 @@ type world struct {
 	db      state.DB
 	machine *machine
 	dir     string
-	max     int
+	gc      GC
+	disk    func(context.Context, string) (diskUse, error) // nil: the real one
 
 	node *Node
 	end  func()
@@ -47,7 +48,7 @@ func newWorld(t *testing.T) *world {
 	s, err := server.Open(server.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return &world{t: t, server: s, plane: s.ForNode(), db: state.NewMem(), machine: newMachine(), dir: t.TempDir(), max: 50}
+	return &world{t: t, server: s, plane: s.ForNode(), db: state.NewMem(), machine: newMachine(), dir: t.TempDir()}
 }
 
 // start starts the node and returns when it is ready.
@@ -70,10 +71,13 @@ func (w *world) launch() (ready chan struct{}) {
 		DriversReady: func(context.Context) error { return nil },
 		AllocsDir:    filepath.Join(w.dir, "alloc"),
 		Identity:     structs.Node{Name: "here", Datacenter: "dc1", Region: "global"},
-		GCMaxAllocs:  w.max,
+		GC:           w.gc,
 	})
 	require.NoError(w.t, err)
 	w.node = n
+	if w.disk != nil {
+		n.diskUse = w.disk
+	}
 	n.UpdateDriver("mock", &structs.DriverInfo{Detected: true, Healthy: true})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -285,7 +289,7 @@ func TestAStoreThatFailsAtAnyPointDoublesNothingAndLosesNothing(t *testing.T) {
 		node, err := New(Config{
 			Logger: hclog.NewNullLogger(), ControlPlane: w.plane, State: w.db, Dispense: w.machine.dispense,
 			DriversReady: func(context.Context) error { return nil }, AllocsDir: filepath.Join(w.dir, "alloc"),
-			Identity: structs.Node{Name: "here", Datacenter: "dc1"}, GCMaxAllocs: 50,
+			Identity: structs.Node{Name: "here", Datacenter: "dc1"},
 		})
 		if err == nil {
 			node.UpdateDriver("mock", &structs.DriverInfo{Detected: true, Healthy: true})
@@ -325,32 +329,6 @@ func TestAStoreThatFailsAtAnyPointDoublesNothingAndLosesNothing(t *testing.T) {
 			return
 		}
 	}
-}
-
-func TestEndedAllocationsAreKeptUpToTheLimit(t *testing.T) {
-	w := newWorld(t)
-	w.max = 2
-	w.start()
-	w.run("stays", "service")
-	w.awaitStatus("stays", structs.ClientRunning)
-	for _, id := range []string{"b1", "b2", "b3", "b4"} {
-		w.run(id, "batch")
-		w.machine.end(w.awaitStatus(id, structs.ClientRunning).ID, 0)
-		w.awaitStatus(id, structs.ClientComplete)
-	}
-	dirs := func() int {
-		entries, err := os.ReadDir(filepath.Join(w.dir, "alloc"))
-		require.NoError(t, err)
-		return len(entries)
-	}
-	require.Eventually(t, func() bool { return dirs() == 2 }, 30*time.Second, time.Millisecond, "the running one and the newest ended one")
-	for _, id := range []string{"b1", "b2", "b3", "b4"} {
-		a := w.awaitStatus(id, structs.ClientComplete)
-		require.Equal(t, 1, w.machine.started(a.ID), "what was forgotten is not run again")
-	}
-	w.node.CollectGarbage(t.Context())
-	require.Equal(t, 1, dirs())
-	w.awaitStatus("stays", structs.ClientRunning)
 }
 
 func TestAReplacementWaitsForAllBeforeIt(t *testing.T) {

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,8 +22,9 @@ type reporter struct {
 	nodeID string
 	logger hclog.Logger
 	wake   chan struct{} // capacity 1: a reminder, not a queue
-	// accepted is called after a report was taken. It must not block.
-	accepted func()
+	// endTaken is called after a report of an allocation's end was taken. It must not
+	// block.
+	endTaken func()
 
 	mu     sync.Mutex
 	latest map[string]*structs.AllocationState // the newest of each
@@ -30,9 +32,9 @@ type reporter struct {
 	dirty  map[string]bool                     // what is to be reported
 }
 
-func newReporter(plane ControlPlane, nodeID string, logger hclog.Logger, accepted func()) *reporter {
+func newReporter(plane ControlPlane, nodeID string, logger hclog.Logger, endTaken func()) *reporter {
 	return &reporter{
-		plane: plane, nodeID: nodeID, logger: logger, accepted: accepted,
+		plane: plane, nodeID: nodeID, logger: logger, endTaken: endTaken,
 		wake:   make(chan struct{}, 1),
 		latest: map[string]*structs.AllocationState{},
 		acked:  map[string]*structs.AllocationState{},
@@ -137,7 +139,9 @@ func (r *reporter) send(ctx context.Context) {
 			return struct{}{}, err
 		}
 		r.ack(batch)
-		r.accepted()
+		if slices.ContainsFunc(batch, func(s *structs.AllocationState) bool { return s.ClientStatus.Terminal() }) {
+			r.endTaken()
+		}
 		return struct{}{}, nil
 	}, func(err error) { r.logger.Warn("reporting allocations failed, trying again", "error", err) })
 }

@@ -138,8 +138,8 @@ func reported(id string, status structs.ClientStatus) *structs.AllocationState {
 
 func TestReportsAreGroupedRetriedAndNeverRepeated(t *testing.T) {
 	p := &countingPlane{got: make(chan struct{}, 100), fail: 1}
-	accepted := 0
-	r := newReporter(p, "n", hclog.NewNullLogger(), func() { accepted++ })
+	ends := 0
+	r := newReporter(p, "n", hclog.NewNullLogger(), func() { ends++ })
 	r.add(reported("a", structs.ClientPending))
 	r.add(reported("a", structs.ClientRunning))
 	r.add(reported("b", structs.ClientComplete))
@@ -149,10 +149,13 @@ func TestReportsAreGroupedRetriedAndNeverRepeated(t *testing.T) {
 	require.Len(t, p.batches, 1, "what is ready goes together, its newest version only")
 	require.Len(t, p.batches[0], 2)
 	require.True(t, r.endKnown("b"))
-	require.Equal(t, 1, accepted)
+	require.Equal(t, 1, ends)
 	r.add(reported("a", structs.ClientRunning))
 	r.send(t.Context())
 	require.Len(t, p.batches, 1, "what has not changed is not sent")
+	r.add(reported("a", structs.ClientPending))
+	r.send(t.Context())
+	require.Equal(t, 1, ends, "nothing has ended")
 	r.prune(func(id string) bool { return id == "a" })
 	require.False(t, r.ended("b"))
 	require.Len(t, r.latest, 1)
