@@ -1,0 +1,35 @@
+package node
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+func TestTaskStatisticsAreThereWithoutASwitch(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("s", "service")
+	a := w.awaitStatus("s", structs.ClientRunning)
+	for _, task := range []string{"", "t"} {
+		stats, err := w.node.AllocationStats(t.Context(), a.ID, task)
+		require.NoError(t, err)
+		require.EqualValues(t, 4096, stats.ResourceUsage.MemoryStats.RSS)
+		require.EqualValues(t, 4096, stats.Tasks["t"].ResourceUsage.MemoryStats.RSS)
+		require.Contains(t, stats.Tasks["t"].ResourceUsage.MemoryStats.Measured, "RSS")
+	}
+	_, err := w.node.AllocationStats(t.Context(), a.ID, "none")
+	require.Equal(t, abi.NotFound, abi.CodeOf(err))
+}
+
+func TestAnOperationOnWhatHasEndedIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	id := w.batches(1)[0]
+	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(w.node.RestartAllocation(t.Context(), id, "", true)))
+	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(w.node.SignalAllocation(t.Context(), id, "", "HUP")))
+	require.Equal(t, abi.InvalidArgument, abi.CodeOf(w.node.SignalAllocation(t.Context(), id, "", "NONE")))
+}
