@@ -28,7 +28,10 @@ type Fixture struct {
 	// Program makes a spec run the program of [GuestPackage] with these arguments.
 	// What else the spec says is the suite's.
 	Program func(t testing.TB, spec *workload.Spec, args ...string)
-	// Undeliverable is a signal that such a workload cannot receive.
+	// Unconfined workloads have the node's files and memory: they have no mounts, and
+	// no limit.
+	Unconfined bool
+	// Undeliverable is a signal that such a workload cannot receive; empty: there is none.
 	Undeliverable string
 	// MemoryMaxBytes is a limit within which the program runs.
 	MemoryMaxBytes uint64

@@ -17,12 +17,21 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
+type suiteTest struct {
+	name string
+	run  func(t *testing.T, w *world)
+}
+
+// confined are the tests of what keeps a workload in its place.
+var confined = []suiteTest{
+	{"mounts are read and written", mounts},
+	{"a mount that cannot be had fails the start", badMounts},
+	{"memory is bounded", memory},
+}
+
 // Run runs the suite.
 func Run(t *testing.T, f Fixture) {
-	for _, test := range []struct {
-		name string
-		run  func(t *testing.T, w *world)
-	}{
+	tests := []suiteTest{
 		{"a program runs to its exit code", exitCodes},
 		{"what a program says is in its logs when it has ended", output},
 		{"logs rotate", rotation},
@@ -30,12 +39,9 @@ func Run(t *testing.T, f Fixture) {
 		{"a program has its arguments and environment and nothing else", arguments},
 		{"standard input is empty", stdin},
 		{"clocks are real", clocks},
-		{"mounts are read and written", mounts},
-		{"a mount that cannot be had fails the start", badMounts},
 		{"a signal ends a program, busy or asleep", signals},
 		{"signals that cannot be sent are refused", badSignals},
 		{"stopping ends a program within its time", stopping},
-		{"memory is bounded", memory},
 		{"a workload can be watched", watching},
 		{"waiting ends with its context", waiting},
 		{"an ID is used once until it is destroyed", identity},
@@ -43,7 +49,11 @@ func Run(t *testing.T, f Fixture) {
 		{"destroying is idempotent, and kills", destroying},
 		{"a start that fails leaves nothing", failedStart},
 		{"everything at once", hammer},
-	} {
+	}
+	if !f.Unconfined {
+		tests = append(tests, confined...)
+	}
+	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newWorld(t, f)) })
 	}
 }

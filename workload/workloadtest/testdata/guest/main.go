@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 var sink uint64
 
 func main() {
+	resetSignals()
 	args := os.Args[1:]
 	switch verb := args[0]; verb {
 	case "exit": // CODE
@@ -31,7 +33,7 @@ func main() {
 			fmt.Printf("line %d\n", i)
 		}
 	case "describe": // itself: arguments and environment
-		fmt.Printf("args %q\n", os.Args)
+		fmt.Printf("args %q\n", append([]string{filepath.Base(os.Args[0])}, args...))
 		env := os.Environ()
 		slices.Sort(env)
 		fmt.Printf("env %s\n", strings.Join(env, " "))

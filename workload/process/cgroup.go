@@ -1,0 +1,164 @@
+package process
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
+)
+
+// endPatience is how long killed processes may take to be gone: the kernel frees a
+// fork bomb's memory in less.
+const endPatience = 10 * time.Second
+
+// cgroup is a directory in the cgroup v2 hierarchy. It is used for what only a cgroup
+// can do: to find all that a process started, and to kill it at once.
+type cgroup string
+
+// openCgroup makes an empty cgroup of that name, at the top of the hierarchy or, for
+// those who may not, below this process's own. What ran in it before is killed.
+func openCgroup(name string) (cgroup, error) {
+	parents, err := cgroupParents()
+	if err != nil {
+		return "", err
+	}
+	var failed error
+	for _, parent := range parents {
+		g := cgroup(filepath.Join(parent, "wasmnode", name))
+		if err := g.open(); err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		return g, nil
+	}
+	return "", failed
+}
+
+// cgroupParents returns where cgroups may be made, the best place first.
+func cgroupParents() ([]string, error) {
+	mounts, err := procfs.GetMounts()
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(mounts, func(m *procfs.MountInfo) bool { return m.FSType == "cgroup2" })
+	if i < 0 {
+		return nil, errors.New("no cgroup v2 hierarchy is mounted")
+	}
+	top := mounts[i].MountPoint
+	self, err := procfs.Self()
+	if err != nil {
+		return nil, err
+	}
+	own, err := self.Cgroups()
+	if err != nil {
+		return nil, err
+	}
+	parents := []string{top}
+	for _, g := range own {
+		if g.HierarchyID == 0 && g.Path != "/" {
+			parents = append(parents, filepath.Join(top, g.Path))
+		}
+	}
+	return parents, nil
+}
+
+func (g cgroup) open() error {
+	if err := os.MkdirAll(string(g), 0o755); err != nil {
+		return err
+	}
+	if err := g.kill(); err != nil { // also: can it?
+		return err
+	}
+	if err := g.remove(); err != nil {
+		return err
+	}
+	return os.Mkdir(string(g), 0o755)
+}
+
+// child makes a cgroup in this one.
+func (g cgroup) child(name string) (cgroup, error) {
+	c := cgroup(filepath.Join(string(g), name))
+	return c, os.Mkdir(string(c), 0o755)
+}
+
+// kill kills all processes in the cgroup and below, also those that are being forked.
+func (g cgroup) kill() error {
+	return os.WriteFile(filepath.Join(string(g), "cgroup.kill"), []byte("1"), 0)
+}
+
+// remove removes the cgroup and those below it once the killed processes are gone.
+func (g cgroup) remove() error {
+	pause, deadline := time.Millisecond, time.Now().Add(endPatience)
+	for {
+		err := g.removeEmpty()
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(pause) // most trees are gone in the first
+		pause = min(2*pause, 100*time.Millisecond)
+	}
+}
+
+func (g cgroup) removeEmpty() error {
+	var dirs []string
+	err := filepath.WalkDir(string(g), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			dirs = append(dirs, path)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, dir := range slices.Backward(dirs) {
+		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// processes returns the processes in the cgroup and below.
+func (g cgroup) processes() (pids []int, err error) {
+	err = filepath.WalkDir(string(g), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() != "cgroup.procs" {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(b)) {
+			if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+		return nil
+	})
+	return pids, err
+}
+
+// cpu returns the processor time of all that ever ran in the cgroup and below.
+func (g cgroup) cpu() (time.Duration, error) {
+	f, err := os.Open(filepath.Join(string(g), "cpu.stat"))
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if text, ok := strings.CutPrefix(lines.Text(), "usage_usec "); ok {
+			n, err := strconv.ParseInt(text, 10, 64)
+			return time.Duration(n) * time.Microsecond, err
+		}
+	}
+	return 0, fmt.Errorf("%s: no usage_usec", f.Name())
+}

@@ -1,0 +1,58 @@
+package process_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/process"
+	"github.com/wasmnode/wasmnode/workload/workloadtest"
+)
+
+var supervisors atomic.Int64
+
+func newSupervisor(t testing.TB) *process.Supervisor {
+	t.Helper()
+	s, err := process.New(process.Config{
+		Logger: hclog.New(&hclog.LoggerOptions{Output: os.Stderr, Level: hclog.Warn}),
+		Name:   fmt.Sprintf("test-%d-%d", os.Getpid(), supervisors.Add(1)),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, s.Close())
+		require.NoError(t, s.Close(), "closing twice")
+	})
+	return s
+}
+
+// guest is the suite's program for this machine.
+var guest = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(buildDir, "guest")
+	output, err := exec.Command("go", "build", "-o", path, "../workloadtest/testdata/guest").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, output)
+	}
+	return path, err
+})
+
+func TestSupervisorConforms(t *testing.T) {
+	command, err := guest()
+	require.NoError(t, err)
+	workloadtest.Run(t, workloadtest.Fixture{
+		New: func(t testing.TB) workload.Supervisor { return newSupervisor(t) },
+		Program: func(t testing.TB, spec *workload.Spec, args ...string) {
+			spec.Process = &workload.Process{Command: command, Args: args, Dir: t.TempDir(), Isolation: workload.IsolationNone}
+		},
+		Unconfined: true,
+		KillWithin: 2 * time.Second,
+	})
+}

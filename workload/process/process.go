@@ -1,0 +1,291 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/tasklog"
+)
+
+// process is one workload, from start to destruction. It holds files only while it
+// runs.
+type process struct {
+	id      string
+	logger  hclog.Logger
+	started time.Time
+
+	logs   *tasklog.Streams
+	stdout *drain
+	stderr *drain
+	child  child
+	pidfd  *os.File
+
+	mu     sync.Mutex
+	tree   tree // nil: not started yet, or ended
+	killed bool
+
+	done chan struct{}
+	// What follows is set before done is closed. No exit: it never started.
+	exit  *structs.ExitResult
+	ended time.Time
+	cpu   time.Duration
+}
+
+func newProcess(spec *workload.Spec, logger hclog.Logger) *process {
+	return &process{id: spec.ID, logger: logger.With("id", spec.ID), started: time.Now(), done: make(chan struct{})}
+}
+
+// check refuses what never starts.
+func check(p *workload.Process) error {
+	switch {
+	case !filepath.IsAbs(p.Command):
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("command %q is no absolute path", p.Command))
+	case !filepath.IsAbs(p.Dir):
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("working directory %q is no absolute path", p.Dir))
+	case p.Isolation == workload.IsolationFull:
+		return abi.NewError(abi.Unimplemented, "isolation full: "+FullIsolation().Error())
+	case p.Isolation != workload.IsolationNone:
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("there is no isolation %q", p.Isolation))
+	}
+	info, err := os.Stat(p.Dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return abi.NewError(abi.NotFound, fmt.Sprintf("working directory %s does not exist", p.Dir))
+	case err != nil:
+		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("working directory: %v", err))
+	case !info.IsDir():
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("working directory %s is none", p.Dir))
+	}
+	return nil
+}
+
+// launch starts the process; on an error nothing of it is left.
+func (p *process) launch(ctx context.Context, spec *workload.Spec, s *spawner, group cgroup) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := check(spec.Process); err != nil {
+		return err
+	}
+	credential, err := credentialOf(spec.Process.User)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			p.release()
+		}
+	}()
+	if p.logs, err = tasklog.Open(spec.ID, spec.Logs, p.logger); err != nil {
+		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("log files: %v", err))
+	}
+	c := &command{
+		path:       spec.Process.Command,
+		args:       append([]string{spec.Process.Command}, spec.Process.Args...),
+		env:        environment(spec.Env),
+		dir:        spec.Process.Dir,
+		credential: credential,
+	}
+	return p.fork(c, s, group)
+}
+
+func environment(vars map[string]string) []string {
+	env := make([]string, 0, len(vars))
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		env = append(env, name+"="+vars[name])
+	}
+	return env
+}
+
+// fork gives the command its files and its cgroup, and starts it.
+func (p *process) fork(c *command, s *spawner, group cgroup) error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return noFiles(err)
+	}
+	defer null.Close()
+	c.stdin = null.Fd()
+	for _, stream := range []struct {
+		drain **drain
+		end   *uintptr
+	}{{&p.stdout, &c.stdout}, {&p.stderr, &c.stderr}} {
+		d, end, err := newDrain()
+		if err != nil {
+			return noFiles(err)
+		}
+		defer end.Close()
+		*stream.drain, *stream.end = d, end.Fd()
+	}
+	if group != "" {
+		if c.cgroup, err = os.Open(string(group)); err != nil {
+			return noFiles(err)
+		}
+		defer c.cgroup.Close()
+	}
+	if p.child, err = s.spawn(c); err != nil {
+		return err
+	}
+	p.pidfd = pollable(p.child.pidfd, "pidfd")
+	p.entered(group)
+	return nil
+}
+
+func noFiles(err error) error {
+	return abi.NewRecoverableError(abi.ResourceExhausted, err.Error())
+}
+
+// pollable makes a file of a descriptor that a goroutine can wait for without having
+// a thread wait.
+func pollable(fd int, name string) *os.File {
+	_ = unix.SetNonblock(fd, true) // it is open, and a pipe or a process
+	return os.NewFile(uintptr(fd), name)
+}
+
+// entered makes the process known to whoever wants to signal it.
+func (p *process) entered(group cgroup) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if group != "" {
+		p.tree = group
+	} else {
+		p.tree = session{leader: p.child.pid}
+	}
+	if p.killed {
+		p.killLocked()
+	}
+}
+
+// run follows the process to its end, and ends what it started.
+func (p *process) run() {
+	var reading sync.WaitGroup
+	reading.Go(func() { p.stdout.copyTo(p.logs.Stdout) })
+	reading.Go(func() { p.stderr.copyTo(p.logs.Stderr) })
+	if err := p.awaitLeader(); err != nil {
+		p.logger.Error("a process cannot be waited for, so it is killed", "error", err)
+		p.Kill()
+	}
+	p.mu.Lock()
+	tree := p.tree
+	p.tree = nil
+	p.mu.Unlock()
+	cpu, cpuErr := tree.cpu()
+	if err := tree.end(); err != nil {
+		p.logger.Error("a process left others behind that could not be ended", "error", err)
+	}
+	// Whoever still has the other end has escaped; it is not waited for.
+	p.stdout.endAfter(drainPatience)
+	p.stderr.endAfter(drainPatience)
+	reading.Wait()
+	status, usage := reap(p.child.pid)
+	p.ended, p.exit = time.Now(), result(status)
+	p.cpu = time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+	if cpuErr == nil {
+		p.cpu = max(p.cpu, cpu)
+	}
+	p.release()
+	p.logger.Debug("process ended", "exit_code", p.exit.ExitCode, "signal", p.exit.Signal)
+	close(p.done)
+}
+
+// awaitLeader blocks until the process itself has ended. It stays a zombie, so that
+// its number cannot become another's while its tree is ended.
+func (p *process) awaitLeader() error {
+	raw, err := p.pidfd.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var waitErr error
+	err = raw.Read(func(fd uintptr) bool {
+		var info unix.Siginfo
+		waitErr = unix.Waitid(unix.P_PIDFD, int(fd), &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
+		return info.Signo != 0 || waitErr != nil
+	})
+	return errors.Join(err, waitErr)
+}
+
+func result(status syscall.WaitStatus) *structs.ExitResult {
+	if status.Signaled() {
+		return &structs.ExitResult{ExitCode: 128 + int(status.Signal()), Signal: int(status.Signal())}
+	}
+	return &structs.ExitResult{ExitCode: status.ExitStatus()}
+}
+
+// release closes what is open.
+func (p *process) release() {
+	for _, d := range []*drain{p.stdout, p.stderr} {
+		if d != nil {
+			d.close()
+		}
+	}
+	if p.pidfd != nil {
+		_ = p.pidfd.Close() // nothing is written to it
+	}
+	if p.logs != nil {
+		p.logs.Close()
+	}
+	p.stdout, p.stderr, p.pidfd, p.logs = nil, nil, nil, nil
+}
+
+// signal sends a signal to the process's group; false: it does not run.
+func (p *process) signal(number syscall.Signal) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tree == nil {
+		return false
+	}
+	if number == syscall.SIGKILL {
+		p.killLocked()
+		return true
+	}
+	return syscall.Kill(-p.child.pid, number) == nil
+}
+
+// Kill implements [registry.Workload].
+func (p *process) Kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.killed = true
+	if p.tree != nil {
+		p.killLocked()
+	}
+}
+
+func (p *process) killLocked() {
+	if err := p.tree.kill(); err != nil {
+		p.logger.Error("a process could not be killed", "error", err)
+	}
+}
+
+// ID implements [registry.Workload].
+func (p *process) ID() string { return p.id }
+
+// Done implements [registry.Workload].
+func (p *process) Done() <-chan struct{} { return p.done }
+
+// Status implements [registry.Workload].
+func (p *process) Status() *workload.Status {
+	s := &workload.Status{ID: p.id, State: workload.Running, StartedAt: p.started}
+	select {
+	case <-p.done:
+		if p.exit != nil {
+			exit := *p.exit
+			s.State, s.ExitedAt, s.Exit = workload.Exited, p.ended, &exit
+		}
+	default:
+	}
+	return s
+}

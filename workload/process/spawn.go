@@ -1,0 +1,126 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/abi"
+)
+
+// spawner starts processes from one operating system thread that lives as long as it
+// does. The thread matters twice: a parent-death signal is sent at the death of the
+// thread that forked, and what the thread gave up its children do not have either.
+type spawner struct {
+	requests chan func()
+	done     chan struct{}
+	closing  sync.Once
+}
+
+// newSpawner returns a spawner, or why its thread cannot give up privileges.
+func newSpawner() (*spawner, error) {
+	s := &spawner{requests: make(chan func()), done: make(chan struct{})}
+	ready := make(chan error)
+	go s.run(ready)
+	return s, <-ready
+}
+
+func (s *spawner) run(ready chan<- error) {
+	defer close(s.done)
+	// Never unlocked: nobody else may have this thread.
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		ready <- fmt.Errorf("no_new_privs: %w", err)
+		return
+	}
+	ready <- nil
+	for f := range s.requests {
+		f()
+	}
+}
+
+// close ends the thread, which kills the processes that it started. It is idempotent.
+func (s *spawner) close() {
+	s.closing.Do(func() { close(s.requests) })
+	<-s.done
+}
+
+// command is what is started.
+type command struct {
+	path       string
+	args       []string // with argument 0
+	env        []string
+	dir        string
+	credential *syscall.Credential // nil: this process's own
+	stdin      uintptr
+	stdout     uintptr
+	stderr     uintptr
+	cgroup     *os.File // nil: this process's own
+}
+
+// child is a process that was started. It is to be waited for.
+type child struct {
+	pid   int
+	pidfd int
+}
+
+// spawn starts a command as the leader of a new session.
+func (s *spawner) spawn(c *command) (child, error) {
+	started := child{pidfd: -1}
+	attributes := &syscall.SysProcAttr{
+		Setsid:     true,
+		Pdeathsig:  syscall.SIGKILL,
+		Credential: c.credential,
+		PidFD:      &started.pidfd,
+	}
+	if c.cgroup != nil {
+		attributes.UseCgroupFD, attributes.CgroupFD = true, int(c.cgroup.Fd())
+	}
+	forked := make(chan error)
+	s.requests <- func() {
+		var err error
+		started.pid, err = syscall.ForkExec(c.path, c.args, &syscall.ProcAttr{
+			Dir: c.dir, Env: c.env, Files: []uintptr{c.stdin, c.stdout, c.stderr}, Sys: attributes,
+		})
+		forked <- err
+	}
+	if err := <-forked; err != nil {
+		return child{}, spawnError(c.path, err)
+	}
+	if started.pidfd < 0 {
+		_ = syscall.Kill(started.pid, syscall.SIGKILL) // it is our child, so it is there
+		reap(started.pid)
+		return child{}, abi.NewError(abi.Unimplemented, "processes need Linux 5.4 or later")
+	}
+	return started, nil
+}
+
+// spawnError tells why a command could not be started.
+func spawnError(path string, err error) error {
+	text := fmt.Sprintf("command %s: %v", path, err)
+	switch {
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
+		return abi.NewError(abi.NotFound, text)
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return abi.NewError(abi.PermissionDenied, text)
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.ETXTBSY), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return abi.NewRecoverableError(abi.ResourceExhausted, text)
+	}
+	return abi.NewError(abi.InvalidArgument, text)
+}
+
+// reap waits for a child that has ended, or is about to.
+func reap(pid int) (syscall.WaitStatus, syscall.Rusage) {
+	var status syscall.WaitStatus
+	var usage syscall.Rusage
+	for {
+		if _, err := syscall.Wait4(pid, &status, 0, &usage); !errors.Is(err, syscall.EINTR) {
+			return status, usage
+		}
+	}
+}

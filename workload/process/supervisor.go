@@ -1,0 +1,158 @@
+// Package process runs processes of the operating system as workloads: each in a
+// session and, where the machine has cgroup v2 and this process may use it, in a
+// cgroup of its own, so that all that a task started ends with it, also a daemon that
+// left its parents. Without, a daemon that makes a session of its own escapes.
+//
+// The processes end with this one: those that it started by the parent-death signal,
+// theirs when a supervisor of the same name opens the cgroup again.
+//
+// It knows nothing of tasks and drivers. Start reading at [Supervisor].
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/registry"
+)
+
+// Config is what a supervisor stands on.
+type Config struct {
+	Logger hclog.Logger
+	// Name is unique on the machine, and the same after a restart: what an earlier
+	// supervisor of that name left running is killed. It is a file name.
+	Name string
+	// MaxProcesses bounds the workloads held, running and ended; 0 or less:
+	// [registry.DefaultMax].
+	MaxProcesses int
+}
+
+// Supervisor runs processes as children of this one. It is safe for concurrent use.
+type Supervisor struct {
+	*registry.Registry[*process]
+	logger  hclog.Logger
+	spawner *spawner
+	cgroup  cgroup // empty: there is none
+	count   atomic.Uint64
+}
+
+var _ workload.Supervisor = (*Supervisor)(nil)
+
+// FullIsolation returns why this supervisor cannot run processes with
+// [workload.IsolationFull].
+func FullIsolation() error {
+	return errors.New("this version of wasmnode has no namespaces and limits for processes")
+}
+
+// New returns a supervisor. Close it to end its processes.
+func New(cfg Config) (*Supervisor, error) {
+	s := &Supervisor{Registry: registry.New[*process](cfg.MaxProcesses), logger: cfg.Logger}
+	var err error
+	if s.spawner, err = newSpawner(); err != nil {
+		return nil, fmt.Errorf("processes: %w", err)
+	}
+	if s.cgroup, err = openCgroup(cfg.Name); err != nil {
+		s.logger.Info("processes run without cgroups: one that leaves its session outlives its task", "reason", err)
+	}
+	return s, nil
+}
+
+// Close kills every process and waits for them. It is idempotent.
+func (s *Supervisor) Close() error {
+	s.Registry.Close()
+	for _, p := range s.All() {
+		p.Kill()
+	}
+	s.WaitAll()
+	s.spawner.close()
+	if s.cgroup == "" {
+		return nil
+	}
+	return s.cgroup.remove()
+}
+
+// Start implements [workload.Supervisor].
+func (s *Supervisor) Start(ctx context.Context, spec *workload.Spec) error {
+	if spec.Process == nil {
+		return abi.NewError(abi.InvalidArgument, "workload "+spec.ID+": no process")
+	}
+	p := newProcess(spec, s.logger)
+	if err := s.Add(p); err != nil {
+		return err
+	}
+	if err := s.launch(ctx, p, spec); err != nil {
+		s.Remove(p)
+		close(p.done)
+		s.Ended()
+		return fmt.Errorf("workload %s: %w", spec.ID, err)
+	}
+	go func() {
+		defer s.Ended()
+		p.run()
+	}()
+	return nil
+}
+
+// launch starts the process in a cgroup of its own.
+func (s *Supervisor) launch(ctx context.Context, p *process, spec *workload.Spec) error {
+	if s.cgroup == "" {
+		return p.launch(ctx, spec, s.spawner, "")
+	}
+	group, err := s.cgroup.child(strconv.FormatUint(s.count.Add(1), 10))
+	if err != nil {
+		return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("cgroup: %v", err))
+	}
+	err = p.launch(ctx, spec, s.spawner, group)
+	if err != nil {
+		_ = group.remove() // nothing ever ran in it
+	}
+	return err
+}
+
+// Stop implements [workload.Supervisor]. The kill comes also when ctx is done before.
+func (s *Supervisor) Stop(ctx context.Context, id, signal string, timeout time.Duration) error {
+	p, err := s.Find(id)
+	if err != nil {
+		return err
+	}
+	number, err := workload.StopSignal(signal)
+	if err != nil {
+		return err
+	}
+	if !p.signal(number) {
+		timeout = 0
+	}
+	kill := time.AfterFunc(timeout, p.Kill)
+	select {
+	case <-p.done:
+		kill.Stop()
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Signal implements [workload.Supervisor]: it goes to the process's group, SIGKILL to
+// all that it started.
+func (s *Supervisor) Signal(_ context.Context, id, signal string) error {
+	p, err := s.Find(id)
+	if err != nil {
+		return err
+	}
+	number, err := workload.Signal(signal)
+	if err != nil {
+		return err
+	}
+	if !p.signal(number) {
+		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("workload %s does not run", id))
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package process
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/procfs"
+)
+
+// tree is a process with all that it started.
+type tree interface {
+	// kill kills all that is in the tree now.
+	kill() error
+	// end kills until nothing is left, and frees what the tree held. The leader has
+	// ended, and its number is not another's yet.
+	end() error
+	// processes returns what is in the tree now.
+	processes() ([]int, error)
+	// cpu returns the processor time of the tree since its start.
+	cpu() (time.Duration, error)
+}
+
+// end implements [tree].
+func (g cgroup) end() error { return errors.Join(g.kill(), g.remove()) }
+
+// session is a tree where there is no cgroup: a process's group and its session, as
+// /proc shows them. It does not find a daemon that made a session of its own.
+type session struct{ leader int }
+
+// kill implements [tree].
+func (s session) kill() error {
+	_, err := s.killOnce()
+	return err
+}
+
+// killOnce kills what is in the session and returns how many there were.
+func (s session) killOnce() (int, error) {
+	// The group at once: nothing in it can fork meanwhile.
+	if err := syscall.Kill(-s.leader, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return 0, err
+	}
+	members, err := s.members()
+	for _, m := range members {
+		_ = syscall.Kill(m.PID, syscall.SIGKILL) // it may have gone
+	}
+	return len(members), err
+}
+
+// end implements [tree].
+func (s session) end() error {
+	for deadline := time.Now().Add(endPatience); ; time.Sleep(time.Millisecond) {
+		n, err := s.killOnce()
+		switch {
+		case err != nil || n == 0:
+			return err
+		case time.Now().After(deadline):
+			return errors.New("its processes do not end")
+		}
+	}
+}
+
+// processes implements [tree].
+func (s session) processes() ([]int, error) {
+	members, err := s.members()
+	pids := make([]int, len(members))
+	for i, m := range members {
+		pids[i] = m.PID
+	}
+	return pids, err
+}
+
+// members returns the living processes of the session.
+func (s session) members() ([]procfs.ProcStat, error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return nil, err
+	}
+	var members []procfs.ProcStat
+	for _, p := range all {
+		// One that cannot be read has gone.
+		if stat, err := p.Stat(); err == nil && stat.Session == s.leader && stat.State != "Z" {
+			members = append(members, stat)
+		}
+	}
+	return members, nil
+}
+
+// cpu implements [tree]. It misses those that ended without their parent waiting.
+func (s session) cpu() (time.Duration, error) {
+	members, err := s.members()
+	var ticks uint
+	for _, m := range members {
+		ticks += m.UTime + m.STime + uint(max(0, m.CUTime)) + uint(max(0, m.CSTime))
+	}
+	return time.Duration(ticks) * (time.Second / userHZ), err
+}
+
+// userHZ is the unit of times in /proc, on every architecture that Go knows.
+const userHZ = 100
