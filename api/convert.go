@@ -128,6 +128,8 @@ func allocatedResources(r structs.AllocatedResources) *api.AllocatedResources {
 		out.Tasks[name] = &api.AllocatedTaskResources{
 			Cpu:    api.AllocatedCpuResources{CpuShares: int64(t.CPUMHz)},
 			Memory: api.AllocatedMemoryResources{MemoryMB: int64(t.MemoryMB), MemoryMaxMB: int64(t.MemoryMaxMB)},
+
+			Devices: allocatedDevices(t.Devices),
 		}
 	}
 	for _, p := range r.Ports {
@@ -165,7 +167,7 @@ func node(n *structs.Node) *api.Node {
 		Name:                  n.Name,
 		HTTPAddr:              n.HTTPAddress,
 		Attributes:            n.Attributes,
-		NodeResources:         nodeResources(n.Resources),
+		NodeResources:         nodeResources(n),
 		ReservedResources:     reservedResources(n.Reserved),
 		Meta:                  n.Meta,
 		NodeClass:             n.Class,
@@ -195,7 +197,7 @@ func nodeStub(n *structs.Node) *api.NodeListStub {
 		SchedulingEligibility: n.Eligibility,
 		Status:                string(n.Status),
 		Drivers:               drivers(n.Drivers),
-		NodeResources:         nodeResources(n.Resources),
+		NodeResources:         nodeResources(n),
 		ReservedResources:     reservedResources(n.Reserved),
 		CreateIndex:           n.CreateIndex,
 		ModifyIndex:           n.ModifyIndex,
@@ -216,11 +218,14 @@ func drivers(infos map[string]*structs.DriverInfo) map[string]*api.DriverInfo {
 	return out
 }
 
-func nodeResources(r structs.NodeResources) *api.NodeResources {
+func nodeResources(n *structs.Node) *api.NodeResources {
+	r := n.Resources
 	return &api.NodeResources{
 		Cpu:    api.NodeCpuResources{CpuShares: int64(r.CPUMHz), TotalCpuCores: uint16(r.Cores)},
 		Memory: api.NodeMemoryResources{MemoryMB: int64(r.MemoryMB)},
 		Disk:   api.NodeDiskResources{DiskMB: int64(r.DiskMB)},
+
+		Devices: nodeDevices(n.Devices),
 	}
 }
 

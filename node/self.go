@@ -17,7 +17,9 @@ type self struct {
 	node    *structs.Node // immutable; replaced at each change
 	settled bool          // the first drivers have answered
 	early   map[string]*structs.DriverInfo
-	changed chan struct{} // capacity 1: a reminder, not a queue
+	// earlyDevices are those before the node has settled.
+	earlyDevices []*structs.DeviceGroup
+	changed      chan struct{} // capacity 1: a reminder, not a queue
 }
 
 func newSelf(n *structs.Node) *self {
@@ -54,8 +56,9 @@ func (s *self) settle() {
 	for name, info := range s.early {
 		mergeDriver(next, name, info)
 	}
+	mergeDevices(next, s.earlyDevices)
 	next.Status, next.Eligibility = structs.NodeReady, structs.NodeEligible
-	s.node, s.settled, s.early = next, true, nil
+	s.node, s.settled, s.early, s.earlyDevices = next, true, nil, nil
 }
 
 // remind leaves a reminder in a channel of capacity 1.
@@ -84,7 +87,7 @@ func mergeDriver(n *structs.Node, name string, info *structs.DriverInfo) bool {
 	delete(n.Attributes, detected)
 	if info == nil {
 		delete(n.Drivers, name)
-		addNodeEvent(n, name, "Driver removed")
+		addDriverEvent(n, name, "Driver removed")
 		return true
 	}
 	if n.Drivers == nil {
@@ -100,7 +103,7 @@ func mergeDriver(n *structs.Node, name string, info *structs.DriverInfo) bool {
 		n.Attributes[detected] = "1"
 	}
 	if changed := old == nil || old.Healthy != info.Healthy || old.HealthDescription != info.HealthDescription; changed && info.HealthDescription != "" {
-		addNodeEvent(n, name, info.HealthDescription)
+		addDriverEvent(n, name, info.HealthDescription)
 	}
 	return true
 }
@@ -112,11 +115,15 @@ func driverAttribute(driver, key string) string {
 	return prefix + strings.TrimPrefix(key, prefix)
 }
 
-// addNodeEvent records a driver's event, dropping the oldest past the bound.
-func addNodeEvent(n *structs.Node, driver, message string) {
-	n.Events = append(n.Events, structs.NodeEvent{
+func addDriverEvent(n *structs.Node, driver, message string) {
+	addNodeEvent(n, structs.NodeEvent{
 		Time: time.Now().UTC(), Subsystem: "Driver", Message: message, Details: map[string]string{"driver": driver},
 	})
+}
+
+// addNodeEvent records an event, dropping the oldest past the bound.
+func addNodeEvent(n *structs.Node, e structs.NodeEvent) {
+	n.Events = append(n.Events, e)
 	if over := len(n.Events) - structs.MaxNodeEvents; over > 0 {
 		n.Events = n.Events[over:]
 	}

@@ -279,6 +279,7 @@ func (v *validation) resources(r *api.Resources) {
 	if most := deref(r.MemoryMaxMB); most != 0 && most < deref(r.MemoryMB) {
 		v.fault("resources: memory_max: MemoryMaxMB value (%d) should be larger than MemoryMB value (%d)", most, deref(r.MemoryMB))
 	}
+	v.devices(r.Devices)
 }
 
 func (v *validation) lifecycle(l *api.TaskLifecycle) {

@@ -32,11 +32,12 @@ func (a amounts) most(b amounts) amounts {
 	return amounts{max(a.cpu, b.cpu), max(a.memory, b.memory), max(a.disk, b.disk)}
 }
 
-// use is what is taken of one node. Ports and cores are owned by a chain.
+// use is what is taken of one node. Ports, cores and devices are owned by a chain.
 type use struct {
 	amounts
-	ports map[int]string
-	cores map[int]string
+	ports   map[int]string
+	cores   map[int]string
+	devices map[deviceKey]string
 }
 
 // capacity is what is taken of every node. An allocation takes until it has ended,
@@ -86,7 +87,7 @@ func newCapacity(in Input) *capacity {
 func (c *capacity) node(id string) *use {
 	u := c.nodes[id]
 	if u == nil {
-		u = &use{ports: map[int]string{}, cores: map[int]string{}}
+		u = &use{ports: map[int]string{}, cores: map[int]string{}, devices: map[deviceKey]string{}}
 		c.nodes[id] = u
 	}
 	return u
@@ -114,6 +115,11 @@ func (c *capacity) add(a *structs.Allocation) {
 	for _, t := range a.Resources.Tasks {
 		for _, core := range t.Cores {
 			u.cores[core] = ch.root
+		}
+		for _, d := range t.Devices {
+			for _, key := range keysOf(d) {
+				u.devices[key] = ch.root
+			}
 		}
 	}
 }
@@ -149,6 +155,9 @@ func (c *capacity) fit(n *structs.Node, a *Alloc, g *api.TaskGroup) (r structs.A
 	case needs.disk > has.disk:
 		return r, "disk"
 	}
+	if dimension = u.giveDevices(n, ch, g, &r); dimension != "" {
+		return r, dimension
+	}
 	return r, u.givePorts(n, ch, a.ID, g, &r)
 }
 
@@ -179,8 +188,8 @@ func (u *use) giveTasks(n *structs.Node, ch *chain, g *api.TaskGroup, r *structs
 	return ""
 }
 
-// free reports whether nobody outside of the chain owns a port or core.
-func free(owners map[int]string, what int, ch *chain) bool {
+// free reports whether nobody outside of the chain owns a port, core or device.
+func free[K comparable](owners map[K]string, what K, ch *chain) bool {
 	owner, taken := owners[what]
 	return !taken || owner == ch.root
 }

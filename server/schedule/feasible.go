@@ -66,10 +66,15 @@ func (s *scheduler) infeasible(n *structs.Node, g *api.TaskGroup, replaced *Allo
 	if missing {
 		// Nomad's text is the same for both; the reason is worth a line of its own.
 		why = append(why, "missing drivers")
-		slices.Sort(unwell)
-		why = append(why, slices.Compact(unwell)...)
+		why = append(why, uniq(unwell)...)
 	}
-	return why
+	return append(why, uniq(missingDevices(n, g))...)
+}
+
+// uniq returns the different texts, sorted.
+func uniq(texts []string) []string {
+	slices.Sort(texts)
+	return slices.Compact(texts)
 }
 
 // unmet says which demands of the job file a node does not meet.
@@ -102,13 +107,7 @@ func (s *scheduler) unmet(n *structs.Node, g *api.TaskGroup, replaced *Alloc) (w
 			why = append(why, "missing network")
 		}
 	}
-	for _, t := range g.Tasks {
-		if t.Resources != nil && len(t.Resources.Devices) > 0 {
-			why = append(why, "missing devices")
-		}
-	}
-	slices.Sort(why)
-	return slices.Compact(why)
+	return uniq(why)
 }
 
 // others counts live allocations of the job (or of the group only) on a node, but for
@@ -216,6 +215,14 @@ func meets(c *api.Constraint, n *structs.Node) bool {
 		return left == right
 	case "<", "<=", ">", ">=":
 		return ordered(c.Operand, left, right)
+	}
+	return meetsText(c.Operand, left, right)
+}
+
+// meetsText reports whether two texts meet an operand that knows more of them than
+// their order.
+func meetsText(operand, left, right string) bool {
+	switch operand {
 	case api.ConstraintVersion:
 		return versionMeets(left, right)
 	case api.ConstraintSemver:

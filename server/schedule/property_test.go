@@ -39,6 +39,9 @@ func (w *world) register(t *rapid.T) {
 		task := g.Tasks[0]
 		task.User = rapid.SampledFrom([]string{"", "u"}).Draw(t, "user")
 		task.Resources.MemoryMB = new(rapid.SampledFrom([]int{100, 300, 600}).Draw(t, "memory"))
+		if n := rapid.IntRange(0, 2).Draw(t, "devices"); n > 0 {
+			asks(ask(rapid.SampledFrom([]string{"gpu", "nvidia/gpu"}).Draw(t, "device"), uint64(n)))(j)
+		}
 		if rapid.Bool().Draw(t, "port") {
 			staticPorts(80)(j)
 		}
@@ -51,13 +54,20 @@ func (w *world) register(t *rapid.T) {
 
 func (w *world) changeNode(t *rapid.T) {
 	n := w.nodes[rapid.IntRange(0, len(w.nodes)-1).Draw(t, "node")]
-	switch rapid.IntRange(0, 3).Draw(t, "what") {
+	switch rapid.IntRange(0, 4).Draw(t, "what") {
 	case 0:
 		n.Drivers["mock"] = &structs.DriverInfo{Detected: true, Healthy: rapid.Bool().Draw(t, "healthy")}
 	case 1:
 		n.Eligibility = rapid.SampledFrom([]string{structs.NodeEligible, structs.NodeIneligible}).Draw(t, "eligibility")
 	case 2:
 		n.Attributes["kernel.name"] = rapid.SampledFrom([]string{"linux", "plan9"}).Draw(t, "kernel")
+	case 4:
+		n.Devices = gpus()
+		for _, g := range n.Devices {
+			for i := range g.Devices {
+				g.Devices[i].Health = rapid.SampledFrom([]structs.DeviceHealth{structs.DeviceHealthy, structs.DeviceHealthy, structs.DeviceUnconfirmed}).Draw(t, "health")
+			}
+		}
 	case 3:
 		n.Status = rapid.SampledFrom([]structs.NodeStatus{structs.NodeReady, structs.NodeReady, structs.NodeDown}).Draw(t, "status")
 	}
@@ -84,6 +94,12 @@ func (w *world) decide(t *rapid.T) {
 			d := n.Drivers["mock"]
 			require.True(t, n.Status == structs.NodeReady && n.Eligibility == structs.NodeEligible && d.Detected && d.Healthy,
 				"placed on a node that takes nothing")
+			for _, d := range a.Resources.Tasks["t"].Devices {
+				i := slices.IndexFunc(n.Devices, func(g *structs.DeviceGroup) bool { return g.ID == d.Group() })
+				for _, have := range n.Devices[i].Devices {
+					require.True(t, !slices.Contains(d.DeviceIDs, have.ID) || have.Health == structs.DeviceHealthy, "an unwell device is given")
+				}
+			}
 			for _, c := range j.Constraints {
 				require.True(t, meets(c, n), "placed against a constraint")
 			}
@@ -126,8 +142,8 @@ func (w *world) check(t *rapid.T, j *api.Job, res *Result) {
 	w.checkRoom(t)
 }
 
-// checkRoom checks that no node's memory is promised twice, and no port but between
-// an allocation and the one that waits for its end.
+// checkRoom checks that no node's memory is promised twice, and no port or device but
+// between an allocation and the one that waits for its end.
 func (w *world) checkRoom(t *rapid.T) {
 	holding := map[string]*Alloc{}
 	for id, a := range w.allocs {
@@ -150,6 +166,7 @@ func (w *world) checkRoom(t *rapid.T) {
 	}
 	memory := map[string]map[string]int{}
 	ports := map[string]string{}
+	devices := map[string]string{}
 	for _, a := range holding {
 		r := root(a)
 		if memory[a.NodeID] == nil {
@@ -160,6 +177,11 @@ func (w *world) checkRoom(t *rapid.T) {
 			owner := ports[a.NodeID]
 			require.True(t, owner == "" || owner == r, "a port is given twice")
 			ports[a.NodeID] = r
+		}
+		for _, d := range given(a) {
+			key := a.NodeID + " " + d
+			require.True(t, devices[key] == "" || devices[key] == r, "%s is given twice", key)
+			devices[key] = r
 		}
 	}
 	for node, chains := range memory {
@@ -173,7 +195,7 @@ func (w *world) checkRoom(t *rapid.T) {
 
 func TestWhateverHappensTheInvariantsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{cluster: newCluster(t, testNode("n1"), testNode("n2")), jobs: map[string]*api.Job{}, stopped: map[string]bool{}}
+		w := &world{cluster: newCluster(t, gpuNode("n1"), gpuNode("n2")), jobs: map[string]*api.Job{}, stopped: map[string]bool{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"register": w.register,
 			"node":     w.changeNode,
