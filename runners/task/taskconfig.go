@@ -1,7 +1,6 @@
 package task
 
 import (
-	"fmt"
 
 	"github.com/hashicorp/nomad/api"
 
@@ -16,7 +15,7 @@ const mebibyte = 1 << 20
 func (r *Runner) config(alloc *structs.Allocation, task *api.Task, env *taskenv.Env, driver Driver) (*wasmnodev1.TaskConfig, error) {
 	driverConfig, err := driver.DecodeConfig(env.ReplaceConfig(task.Config))
 	if err != nil {
-		return nil, fmt.Errorf("config: %w", err)
+		return nil, err
 	}
 	mounts, devices := r.mounts()
 	dir := r.cfg.Dir
