@@ -1,0 +1,165 @@
+package alloc_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+const watched = `
+job "j" {
+  type = "service"
+  group "g" {
+    restart {
+      attempts = 0
+    }
+    update {
+      min_healthy_time = "5s"
+      healthy_deadline = "1m"
+    }
+    migrate {
+      min_healthy_time = "8s"
+      healthy_deadline = "2m"
+    }
+    task "web" {
+      driver = "mock"
+    }
+    task "init" {
+      driver = "mock"
+      lifecycle { hook = "prestart" }
+      config { run_for = "2s" }
+    }
+  }
+}
+`
+
+// health is what is reported of an allocation's health, and when that was decided.
+func (f *fixture) health() (is string, at time.Time) {
+	d := f.r.AllocState().DeploymentStatus
+	switch {
+	case d == nil || d.Healthy == nil:
+		return "", time.Time{}
+	case *d.Healthy:
+		return "healthy", d.Timestamp
+	}
+	return "unhealthy", d.Timestamp
+}
+
+func TestWhoseHealthIsWatchedAndForHowLong(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*fixture)
+		want   string
+		after  time.Duration
+	}{
+		"part of a deployment":           {func(f *fixture) { f.alloc.DeploymentID = "d" }, "healthy", 7 * time.Second},
+		"of no deployment: it has moved": {func(*fixture) {}, "healthy", 10 * time.Second},
+		"a system job":                   {func(f *fixture) { *f.alloc.Job.Type = "system" }, "healthy", 10 * time.Second},
+		"a batch job":                    {func(f *fixture) { *f.alloc.Job.Type = "batch" }, "", 0},
+		"a system batch job":             {func(f *fixture) { *f.alloc.Job.Type = "sysbatch" }, "", 0},
+		"a person decides":               {func(f *fixture) { f.alloc.DeploymentID = "d"; f.group().Update.HealthCheck = new("manual") }, "", 0},
+		"decided already":                {func(f *fixture) { no := false; f.alloc.DeploymentStatus = &structs.DeploymentStatus{Healthy: &no} }, "unhealthy", -1},
+		"the main task ends too soon": {func(f *fixture) {
+			f.alloc.DeploymentID = "d"
+			f.task("web").Config = map[string]any{"run_for": "3s", "exit_code": 1}
+		}, "unhealthy", 5 * time.Second},
+		"the first task fails": {func(f *fixture) {
+			f.alloc.DeploymentID = "d"
+			f.task("init").Config = map[string]any{"run_for": "1s", "exit_code": 1}
+		}, "unhealthy", time.Second},
+		"the main task is never reached":       {func(f *fixture) { f.alloc.DeploymentID = "d"; f.task("init").Config = map[string]any{} }, "unhealthy", time.Minute},
+		"the deadline of one that has moved":   {func(f *fixture) { f.task("init").Config = map[string]any{} }, "unhealthy", 2 * time.Minute},
+		"healthy only just at the deadline":    {func(f *fixture) { f.alloc.DeploymentID = "d"; f.task("init").Config = map[string]any{"run_for": "55s"} }, "healthy", time.Minute},
+		"not healthy until after the deadline": {func(f *fixture) { f.alloc.DeploymentID = "d"; f.task("init").Config = map[string]any{"run_for": "56s"} }, "unhealthy", time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f := newFixture(t, watched)
+				c.change(f)
+				begun := time.Now()
+				f.start()
+				time.Sleep(10 * time.Minute)
+				synctest.Wait()
+				is, at := f.health()
+				require.Equal(t, c.want, is)
+				if c.want != "" && c.after >= 0 {
+					require.Equal(t, c.after, at.Sub(begun))
+				}
+				f.finish()
+			})
+		})
+	}
+}
+
+func (f *fixture) task(name string) *api.Task {
+	for _, task := range f.group().Tasks {
+		if task.Name == name {
+			return task
+		}
+	}
+	f.t.Fatalf("no task %q", name)
+	return nil
+}
+
+func TestAnotherDeploymentWatchesAnew(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, watched)
+		f.alloc.DeploymentID = "first"
+		f.start()
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		_, first := f.health()
+		require.False(t, first.IsZero())
+		f.change(func(a *structs.Allocation) { a.DeploymentID = "second" })
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		is, second := f.health()
+		require.Equal(t, "healthy", is)
+		require.True(t, second.After(first))
+		f.finish()
+	})
+}
+
+func TestHealthIsDecidedOnceWhateverIsUpdatedMeanwhile(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, watched)
+		f.alloc.DeploymentID = "d"
+		begun := time.Now()
+		f.build()
+		f.change(func(*structs.Allocation) {}) // before it runs
+		go f.r.Run()
+		for range 20 {
+			time.Sleep(time.Second)
+			f.change(func(*structs.Allocation) {})
+		}
+		synctest.Wait()
+		is, at := f.health()
+		require.Equal(t, "healthy", is)
+		require.Equal(t, 7*time.Second, at.Sub(begun))
+		f.restartAgent()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		again, then := f.health()
+		require.Equal(t, "healthy", again)
+		require.Equal(t, at, then, "the next agent does not decide again")
+		f.finish()
+	})
+}
+
+func TestAStopBeforeTheDecisionDecidesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, watched)
+		f.alloc.DeploymentID = "d"
+		f.start()
+		time.Sleep(time.Second)
+		f.stop()
+		<-f.r.WaitCh()
+		is, _ := f.health()
+		require.Empty(t, is)
+		f.finish()
+	})
+}
