@@ -37,12 +37,12 @@ type process struct {
 	mu     sync.Mutex
 	tree   tree // nil: not started yet, or ended
 	killed bool
+	cpu    time.Duration // the most that was measured: a tree without cgroup forgets
 
 	done chan struct{}
 	// What follows is set before done is closed. No exit: it never started.
 	exit  *structs.ExitResult
 	ended time.Time
-	cpu   time.Duration
 }
 
 func newProcess(spec *workload.Spec, logger hclog.Logger) *process {
@@ -182,7 +182,7 @@ func (p *process) run() {
 	tree := p.tree
 	p.tree = nil
 	p.mu.Unlock()
-	cpu, cpuErr := tree.cpu()
+	p.measure(tree)
 	if err := tree.end(); err != nil {
 		p.logger.Error("a process left others behind that could not be ended", "error", err)
 	}
@@ -192,10 +192,7 @@ func (p *process) run() {
 	reading.Wait()
 	status, usage := reap(p.child.pid)
 	p.ended, p.exit = time.Now(), result(status)
-	p.cpu = time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-	if cpuErr == nil {
-		p.cpu = max(p.cpu, cpu)
-	}
+	p.used(time.Duration(usage.Utime.Nano() + usage.Stime.Nano()))
 	p.release()
 	p.logger.Debug("process ended", "exit_code", p.exit.ExitCode, "signal", p.exit.Signal)
 	close(p.done)

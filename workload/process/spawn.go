@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"sync"
 	"syscall"
 
@@ -34,14 +35,32 @@ func (s *spawner) run(ready chan<- error) {
 	defer close(s.done)
 	// Never unlocked: nobody else may have this thread.
 	runtime.LockOSThread()
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		ready <- fmt.Errorf("no_new_privs: %w", err)
+	err := giveUp()
+	ready <- err
+	if err != nil {
 		return
 	}
-	ready <- nil
 	for f := range s.requests {
 		f()
 	}
+}
+
+// giveUp keeps from the children of this thread what they should not have: privileges
+// of set-user-ID programs, and files that whoever started this process left open.
+func giveUp() error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("no_new_privs: %w", err)
+	}
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, entry := range open {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
 }
 
 // close ends the thread, which kills the processes that it started. It is idempotent.

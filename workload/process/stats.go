@@ -22,31 +22,49 @@ func (s *Supervisor) Stats(_ context.Context, id string) (*workload.Stats, error
 // stats returns what the process and those that it started use. Memory that they
 // share counts for each.
 func (p *process) stats() *workload.Stats {
-	var memory uint64
-	s := &workload.Stats{Time: time.Now(), MemoryBytes: &memory}
 	p.mu.Lock()
 	tree := p.tree
 	p.mu.Unlock()
-	if tree == nil {
-		select {
-		case <-p.done:
-			cpu := p.cpu
-			s.CPUTotal = &cpu
-		default: // it is starting or ending
-		}
+	s := &workload.Stats{Time: time.Now()}
+	if tree != nil {
+		s.MemoryBytes = memoryOf(tree)
+		s.CPUTotal = p.measure(tree)
 		return s
 	}
-	if cpu, err := tree.cpu(); err == nil {
-		s.CPUTotal = &cpu
-	}
-	pids, err := tree.processes()
-	if err != nil {
-		s.MemoryBytes = nil
-	}
-	for _, pid := range pids {
-		memory += residentBytes(pid)
-	}
+	var none uint64 // it is starting, ending or has ended
+	s.MemoryBytes, s.CPUTotal = &none, p.used(0)
 	return s
+}
+
+// measure returns the processor time so far; nil: it cannot be told.
+func (p *process) measure(t tree) *time.Duration {
+	cpu, err := t.cpu()
+	if err != nil {
+		return nil
+	}
+	return p.used(cpu)
+}
+
+// used takes note of a measurement and returns the most that was measured.
+func (p *process) used(cpu time.Duration) *time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cpu = max(p.cpu, cpu)
+	most := p.cpu
+	return &most
+}
+
+// memoryOf is nil where the tree cannot be read.
+func memoryOf(t tree) *uint64 {
+	pids, err := t.processes()
+	if err != nil {
+		return nil
+	}
+	var sum uint64
+	for _, pid := range pids {
+		sum += residentBytes(pid)
+	}
+	return &sum
 }
 
 // residentBytes is 0 for a process that has gone.
