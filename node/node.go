@@ -28,6 +28,8 @@ type Config struct {
 	ControlPlane ControlPlane
 	State        state.DB
 	Dispense     task.Dispense
+	// Devices has devices reserved for the tasks; optional: the node has none.
+	Devices task.Devices
 	// DriversReady returns when every driver has answered its first fingerprint, or
 	// when ctx is done.
 	DriversReady func(ctx context.Context) error

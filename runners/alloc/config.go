@@ -23,6 +23,8 @@ type Config struct {
 	AllocsDir string
 	State     state.DB
 	Dispense  task.Dispense
+	// Devices has devices reserved for the tasks; optional: there are none.
+	Devices task.Devices
 	// StateUpdated is called with every new state, one call at a time. It must not
 	// block and must not call back into the runner. The state is read-only.
 	StateUpdated func(*structs.AllocationState)

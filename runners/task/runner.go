@@ -36,6 +36,9 @@ type Config struct {
 	// Gate returns a channel that is closed while the task may start; optional. It is
 	// asked anew before each first start and forced restart.
 	Gate func() <-chan struct{}
+	// Devices has the devices reserved that the task was given; optional: a task that
+	// was given some does not start.
+	Devices Devices
 	// Hooks run after the built-in ones; optional.
 	Hooks  []Hook
 	Limits Limits
@@ -129,7 +132,7 @@ func New(cfg Config) (*Runner, error) {
 	r.active, inactive = context.WithCancel(r.killed)
 	r.shutdown, stop = context.WithCancel(context.Background())
 	r.depart = func() { stop(); inactive() }
-	r.hooks = slices.Concat(builtin(r.limits), cfg.Hooks, last())
+	r.hooks = slices.Concat(builtin(r.limits), deviceHooks(cfg), cfg.Hooks, last())
 	r.rec = record{changed: cfg.Changed, logger: r.logger, put: func(s *structs.TaskState) error {
 		return cfg.State.PutTaskState(cfg.Alloc.ID, cfg.Task, s)
 	}}
