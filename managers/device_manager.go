@@ -39,6 +39,7 @@ type DeviceManager struct {
 	announcer announcer[*deviceList]
 	fleet     fleet
 	owed      owedReleases
+	holders   deviceHolders
 }
 
 // deviceList is all devices of the node, as an [announcer] tells them.

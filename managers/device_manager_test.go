@@ -188,6 +188,36 @@ func TestAReleaseThatFailsIsTriedUntilItSucceeds(t *testing.T) {
 	})
 }
 
+func TestAPluginHearsOfAnEndBeforeTheNextBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newDeviceWorld(t)
+		p := newFakeDevice("acme")
+		w.mustTake(p, nil)
+		_, err := w.reserve("a")
+		require.NoError(t, err)
+		_, err = w.reserve("a")
+		require.NoError(t, err, "the same may reserve again")
+		next := structs.DeviceUser{AllocID: "next", Task: "web"}
+		_, err = w.manager.Reserve(t.Context(), devices("b"), next)
+		require.NoError(t, err, "another device")
+
+		start := time.Now()
+		_, err = w.manager.Reserve(t.Context(), devices("a"), next)
+		require.EqualError(t, err, `device acme/gpu/x1 is still held by task "web" of allocation alloc`)
+		require.True(t, abi.IsRecoverable(err))
+		require.Equal(t, reserveDeadline, time.Since(start))
+		require.Equal(t, 3, p.count(abi.OpDeviceReserve))
+
+		go func() {
+			time.Sleep(time.Second)
+			_ = w.manager.Release(context.Background(), devices("a"), consumer)
+		}()
+		_, err = w.manager.Reserve(t.Context(), devices("a"), next)
+		require.NoError(t, err)
+		require.Equal(t, 1, p.count(abi.OpDeviceRelease))
+	})
+}
+
 func TestReleasingWhatNobodyProvidesIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeviceWorld(t)

@@ -27,7 +27,8 @@ const maxOwedReleases = 1024
 // # Errors
 //
 // An [UnknownDeviceError] (NOT_FOUND); UNAVAILABLE and recoverable while a device is
-// not healthy, while its plugin does not work, and while plugins are still loading;
+// not healthy, while its plugin does not work, while plugins are still loading, and
+// when another task does not let go of it in time;
 // INTERNAL when the plugin's answer is refused; otherwise the plugin's own.
 func (m *DeviceManager) Reserve(ctx context.Context, d structs.AllocatedDevice, user structs.DeviceUser) (*structs.DeviceReservation, error) {
 	u := m.acquire(d.Group())
@@ -43,6 +44,9 @@ func (m *DeviceManager) Reserve(ctx context.Context, d structs.AllocatedDevice, 
 	}
 	bounded, cancel := context.WithTimeout(ctx, reserveDeadline)
 	defer cancel()
+	if err := m.holders.hold(bounded, d, user); err != nil {
+		return nil, err
+	}
 	answer := &wasmnodev1.DeviceReserveResponse{}
 	err := u.plugin.Call(bounded, Call{Op: abi.OpDeviceReserve, Request: &wasmnodev1.DeviceReserveRequest{
 		Group: protoGroup(d), DeviceIds: d.DeviceIDs, User: protoUser(user),
@@ -70,6 +74,7 @@ func (m *DeviceManager) Reserve(ctx context.Context, d structs.AllocatedDevice, 
 // provides any more are released. A release that fails is tried again when the plugin
 // works again, as long as the agent runs.
 func (m *DeviceManager) Release(ctx context.Context, d structs.AllocatedDevice, user structs.DeviceUser) error {
+	defer m.holders.free(d, user)
 	u := m.acquire(d.Group())
 	if u == nil {
 		return nil
