@@ -257,6 +257,9 @@ func (r *Runner) destroy(left bool) {
 		<-r.waitCh
 	}
 	r.destroyHooks()
+	for _, t := range r.tasks {
+		t.Close()
+	}
 	if err := r.cfg.State.DeleteAllocation(r.alloc.ID); err != nil {
 		r.logger.Error("forget the allocation", "error", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/state"
@@ -244,4 +245,43 @@ func TestAStoreThatCannotBeReadFailsTheRestore(t *testing.T) {
 	r.Destroy()
 	<-r.DestroyCh()
 	require.Equal(t, structs.ClientFailed, f.lastReport().ClientStatus)
+}
+
+func TestNothingIsStoredOfADestroyedAllocation(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, oneTask)
+		f.start()
+		synctest.Wait()
+		f.finish()
+		f.r.Reconnected()
+		f.r.Fail("too late")
+		f.r.Update(f.alloc.Copy())
+		require.NoError(t, f.r.DriverEvent("web", &wasmnodev1.TaskEvent{Message: "too late"}))
+		f.r.Shutdown()
+		f.r.Run()
+		synctest.Wait()
+		local, s, err := f.db.Task("alloc-1", "web")
+		require.NoError(t, err)
+		require.Nil(t, local)
+		require.Nil(t, s)
+		stored, err := f.db.AllocationState("alloc-1")
+		require.NoError(t, err)
+		require.Nil(t, stored)
+	})
+}
+
+func TestEveryTaskIsToldThatTheControlPlaneIsBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, twoTasks)
+		f.start()
+		synctest.Wait()
+		f.r.Reconnected()
+		synctest.Wait()
+		for _, name := range []string{"web", "db"} {
+			events := f.events(name)
+			require.Equal(t, "Reconnected: Client reconnected", events[len(events)-1])
+		}
+		require.Len(t, f.lastReport().TaskStates["web"].Events, len(f.events("web")), "and the control plane hears of it")
+		f.finish()
+	})
 }

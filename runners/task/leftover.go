@@ -16,6 +16,11 @@ func (r *Runner) Finish() {
 	r.abandon(context.Background())
 }
 
+// Close ends the writing of the task's state: what is told of it from now on is not
+// recorded, so that what is stored can be deleted and stays so. It is called when Run has
+// returned.
+func (r *Runner) Close() { r.rec.close() }
+
 // abandon destroys a run that was never taken up again, if there is one: its task is
 // not to run any more. Without its driver it cannot, and says so.
 func (r *Runner) abandon(ctx context.Context) {

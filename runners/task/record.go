@@ -20,6 +20,7 @@ type record struct {
 	state  *structs.TaskState // the newest
 	seen   *structs.TaskState // the newest that is durable; never changed
 	dirty  bool
+	closed bool
 	writer chan struct{} // closed when the running writer has ended; nil: none runs
 }
 
@@ -27,7 +28,7 @@ type record struct {
 func (r *record) update(fn func(*structs.TaskState) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !fn(r.state) {
+	if !fn(r.state) || r.closed {
 		return
 	}
 	r.dirty = true
@@ -70,6 +71,14 @@ func (r *record) drain() {
 	if writer != nil {
 		<-writer
 	}
+}
+
+// close waits like drain; what changes from now on is neither written nor shown.
+func (r *record) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.drain()
 }
 
 // visible is the newest durable state. It must not be changed.
