@@ -343,6 +343,7 @@ func TestAPluginSeesTheDirectoriesGrantedAndNoOther(t *testing.T) {
 		"read write": {host.FSGrant{ReadWrite: []string{dir}}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			put(t, dir, "file", []byte("x")) // another case may have truncated it
 			p := newWorld(t, host.Limits{}).ready(t, module.Bytes(), host.Grants{FS: c.grant})
 			out, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, nil)
 			require.NoError(t, err)

@@ -158,11 +158,25 @@ func (n *Node) stateUpdated(s *structs.AllocationState) {
 	if s.ClientStatus.Terminal() {
 		n.mu.Lock()
 		if e := n.runners[s.ID]; e != nil && e.ended.IsZero() {
-			e.ended = time.Now()
+			e.ended = endOf(s)
 		}
 		n.mu.Unlock()
 	}
 	n.report.add(s)
+}
+
+// endOf is when an allocation's last task ended, which may be before this agent began.
+func endOf(s *structs.AllocationState) time.Time {
+	var last time.Time
+	for _, t := range s.TaskStates {
+		if t.FinishedAt.After(last) {
+			last = t.FinishedAt
+		}
+	}
+	if last.IsZero() {
+		return time.Now() // none of them ever ran
+	}
+	return last
 }
 
 // destroy ends an allocation, removes what is left of it, and forgets it. It does not

@@ -243,3 +243,12 @@ func TestWhatAPendingAllocationMayTakeOverIsKept(t *testing.T) {
 	w.node.CollectGarbage(t.Context())
 	require.Equal(t, []string{third.ID}, w.kept())
 }
+
+func TestAnAllocationEndsWhenItsLastTaskDoesWhicheverAgentSawIt(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := &structs.AllocationState{TaskStates: map[string]*structs.TaskState{
+		"first": {FinishedAt: at}, "last": {FinishedAt: at.Add(time.Hour)}, "never": {},
+	}}
+	require.Equal(t, at.Add(time.Hour), endOf(s))
+	require.WithinDuration(t, time.Now(), endOf(&structs.AllocationState{}), time.Minute)
+}
