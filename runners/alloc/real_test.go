@@ -175,7 +175,7 @@ func TestRealMockDriver(t *testing.T) {
 		f.start()
 		f.until(terminal)
 		<-f.r.WaitCh()
-		require.Contains(t, fmt.Sprint(f.events("web")), "Failed Validation: config:")
+		require.Contains(t, fmt.Sprint(f.events("web")), "Failed Validation: config.nonsense: unknown field")
 		f.finish()
 	})
 }
