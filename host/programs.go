@@ -52,12 +52,21 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	task := c.scope.Config
-	spec := &workload.Spec{
+	spec := taskSpec(c.scope.Config, r.Env)
+	spec.MemoryMaxBytes = memoryFor(c.scope.Config, r.MemoryMaxBytes)
+	spec.WASI = &workload.WASIProgram{Name: filepath.Base(r.Module), Module: module, Args: r.Args, Mounts: mounts}
+	if err := c.plugin.started.start(ctx, c.plugin.host.cfg.Workloads, spec, s.grants.Wasm.MaxPrograms); err != nil {
+		return nil, err
+	}
+	return &wasmnodev1.WasmStartResponse{WorkloadId: spec.ID}, nil
+}
+
+// taskSpec is what the task says about its workload, of whatever kind.
+func taskSpec(task *wasmnodev1.TaskConfig, env map[string]string) *workload.Spec {
+	return &workload.Spec{
 		ID:             task.Id,
-		Env:            r.Env,
-		MemoryMaxBytes: memoryFor(task, r.MemoryMaxBytes),
-		WASI:           &workload.WASIProgram{Name: filepath.Base(r.Module), Module: module, Args: r.Args, Mounts: mounts},
+		Env:            env,
+		MemoryMaxBytes: memoryFor(task, 0),
 		Logs: workload.Logs{
 			StdoutPath:   task.StdoutPath,
 			StderrPath:   task.StderrPath,
@@ -66,10 +75,6 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 			Disabled:     task.GetLog().GetDisabled(),
 		},
 	}
-	if err := c.plugin.started.start(ctx, c.plugin.host.cfg.Workloads, spec, s.grants.Wasm.MaxPrograms); err != nil {
-		return nil, err
-	}
-	return &wasmnodev1.WasmStartResponse{WorkloadId: spec.ID}, nil
 }
 
 // programs are those that a plugin started and that may still run.
@@ -213,18 +218,27 @@ func (r reach) mounts(asked []*wasmnodev1.Mount) ([]workload.Mount, error) {
 		if err != nil {
 			return nil, err
 		}
-		root, err := os.OpenRoot(base)
-		if err != nil {
-			return nil, fileError("mount", m.GetHostPath(), err)
-		}
-		_, err = root.Stat(rest)
-		root.Close()
-		if err != nil {
+		if err := present(base, rest); err != nil {
 			return nil, fileError("mount", m.GetHostPath(), err)
 		}
 		out = append(out, workload.Mount{GuestPath: filepath.Clean(m.GetTaskPath()), HostPath: filepath.Join(base, rest), ReadOnly: m.GetReadOnly() || slices.Contains(r.fixed, base)})
 	}
 	return out, nil
+}
+
+// present reports whether rest lies in a directory, through symbolic links too. What
+// the node itself mounts may be a single file, which is then the base.
+func present(base, rest string) error {
+	if info, err := os.Lstat(base); err == nil && info.Mode().IsRegular() && rest == "." {
+		base, rest = filepath.Dir(base), filepath.Base(base)
+	}
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	_, err = root.Stat(rest)
+	return err
 }
 
 // fileError tells a guest why a file cannot be had, without more of the host than it

@@ -3,6 +3,8 @@ package managers
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,7 +102,7 @@ func TestReserveGoesToThePluginWhoseDevicesTheyAre(t *testing.T) {
 		require.Equal(t, &structs.DeviceReservation{
 			Env:    map[string]string{"ACME": "b,a"},
 			Nodes:  []structs.DeviceNode{{TaskPath: "/dev/acme0", HostPath: "/dev/acme0", Permissions: "rw"}},
-			Mounts: []structs.DeviceMount{{TaskPath: "/acme", HostPath: "/srv/lib", ReadOnly: true}},
+			Mounts: []structs.DeviceMount{{TaskPath: "/acme", HostPath: os.TempDir(), ReadOnly: true}},
 		}, r)
 		require.Equal(t, 1, first.count(abi.OpDeviceReserve))
 		require.Zero(t, second.count(abi.OpDeviceReserve))
@@ -215,6 +217,39 @@ func TestAPluginHearsOfAnEndBeforeTheNextBeginning(t *testing.T) {
 		_, err = w.manager.Reserve(t.Context(), devices("a"), next)
 		require.NoError(t, err)
 		require.Equal(t, 1, p.count(abi.OpDeviceRelease))
+	})
+}
+
+func TestAMountThatALinkLeadsOutOfTheGrantIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		require.NoError(t, os.Mkdir(filepath.Join(dir, "granted"), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "granted", "file"), nil, 0o644))
+		require.NoError(t, os.Symlink("file", filepath.Join(dir, "granted", "inside")))
+		require.NoError(t, os.Symlink("../secret", filepath.Join(dir, "granted", "outside")))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "secret"), nil, 0o644))
+		w := newDeviceWorld(t)
+		p := newFakeDevice("acme")
+		p.grants.FS.ReadOnly = []string{filepath.Join(dir, "granted")}
+		path := ""
+		p.on(abi.OpDeviceReserve, func(_ context.Context, c Call) error {
+			c.Answer.(*wasmnodev1.DeviceReserveResponse).ContainerEdits = &wasmnodev1.ContainerEdits{
+				Mounts: []*wasmnodev1.EditedMount{{HostPath: filepath.Join(dir, "granted", path), ContainerPath: "/x"}},
+			}
+			return nil
+		})
+		w.mustTake(p, nil)
+		for _, path = range []string{"file", "inside"} {
+			r, err := w.reserve("a")
+			require.NoError(t, err)
+			require.Equal(t, filepath.Join(dir, "granted", "file"), r.Mounts[0].HostPath)
+		}
+		path = "outside"
+		_, err := w.reserve("a")
+		require.ErrorContains(t, err, "leads to "+filepath.Join(dir, "secret")+", which is not granted")
+		path = "nowhere"
+		_, err = w.reserve("a")
+		require.ErrorContains(t, err, "no such file")
 	})
 }
 

@@ -3,6 +3,7 @@ package managers
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -53,7 +54,7 @@ func (m *DeviceManager) Reserve(ctx context.Context, d structs.AllocatedDevice, 
 	}, Answer: answer})
 	var reservation *structs.DeviceReservation
 	if err == nil {
-		if reservation, err = checkReservation(answer, u.name, u.plugin.Grants()); err != nil {
+		if reservation, err = u.check(answer); err != nil {
 			err = abi.NewError(abi.Internal, fmt.Sprintf("device plugin %s: its reservation is refused: %s", u.name, oneLine(err)))
 		}
 	}
@@ -68,6 +69,40 @@ func (m *DeviceManager) Reserve(ctx context.Context, d structs.AllocatedDevice, 
 		return nil, err
 	}
 	return reservation, nil
+}
+
+// check makes a reservation of a plugin's answer. Symbolic links are followed before it
+// is decided whether a mount lies in what was granted, and what is mounted is where they
+// lead.
+func (u *deviceUnit) check(a *wasmnodev1.DeviceReserveResponse) (*structs.DeviceReservation, error) {
+	grants := u.plugin.Grants()
+	r, err := checkReservation(a, u.name, grants)
+	if err != nil {
+		return nil, err
+	}
+	grants.FS.ReadOnly, grants.FS.ReadWrite = resolveLinks(grants.FS.ReadOnly), resolveLinks(grants.FS.ReadWrite)
+	for i, m := range r.Mounts {
+		real, err := filepath.EvalSymlinks(m.HostPath)
+		if err != nil {
+			return nil, fmt.Errorf("mounts[%d]: host_path: %w", i, err)
+		}
+		if !grants.Mountable(real, m.ReadOnly) {
+			return nil, fmt.Errorf("mounts[%d]: host_path: %s leads to %s, which is not granted", i, m.HostPath, real)
+		}
+		r.Mounts[i].HostPath = real
+	}
+	return r, nil
+}
+
+// resolveLinks returns where directories really are; those that are not there are left
+// out.
+func resolveLinks(dirs []string) (real []string) {
+	for _, dir := range dirs {
+		if d, err := filepath.EvalSymlinks(dir); err == nil {
+			real = append(real, d)
+		}
+	}
+	return real
 }
 
 // Release tells the plugin that a task no longer uses devices. Devices that nobody

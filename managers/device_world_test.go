@@ -3,6 +3,7 @@ package managers
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -128,7 +129,7 @@ func answersStats(group structs.DeviceGroupID, value int64, ids ...string) func(
 func newFakeDevice(name string) *fakePlugin {
 	p := newFakePlugin()
 	p.recipe.Name, p.recipe.Type = name, TypeDevice
-	p.grants = host.Grants{FS: host.FSGrant{ReadOnly: []string{"/srv"}}, Devices: host.DeviceGrant{Nodes: []string{"/dev/acme*"}}}
+	p.grants = host.Grants{FS: host.FSGrant{ReadOnly: []string{os.TempDir()}}, Devices: host.DeviceGrant{Nodes: []string{"/dev/acme*"}}}
 	p.ops = map[string]func(context.Context, Call) error{
 		abi.OpDeviceFingerprint: answersDevices(gpu, "a", "b"),
 		abi.OpDeviceStats:       answersStats(gpu, 7, "a", "b"),
@@ -137,7 +138,7 @@ func newFakeDevice(name string) *fakePlugin {
 			c.Answer.(*wasmnodev1.DeviceReserveResponse).ContainerEdits = &wasmnodev1.ContainerEdits{
 				Env:         []string{"ACME=" + strings.Join(r.DeviceIds, ",")},
 				DeviceNodes: []*wasmnodev1.EditedDeviceNode{{Path: "/dev/acme0"}},
-				Mounts:      []*wasmnodev1.EditedMount{{HostPath: "/srv/lib", ContainerPath: "/acme"}},
+				Mounts:      []*wasmnodev1.EditedMount{{HostPath: os.TempDir(), ContainerPath: "/acme"}},
 			}
 			return nil
 		},
