@@ -106,6 +106,7 @@ type agent struct {
 	workloads workload.Supervisor
 	catalog   *managers.Catalog
 	drivers   *managers.DriverManager
+	devices   *managers.DeviceManager
 	node      *node.Node
 
 	closers []func() // in the order of opening
@@ -150,8 +151,8 @@ func (a *agent) open() (err error) {
 	return a.openPlugins()
 }
 
-// openPlugins joins the host, the catalog and the driver manager, which need each
-// other: plugins report to the manager, which gets them from the catalog.
+// openPlugins joins the host, the catalog and the managers, which need each other:
+// plugins report to the managers, which get them from the catalog.
 func (a *agent) openPlugins() (err error) {
 	a.host = host.New(host.Config{
 		Logger:      a.logger.Named("plugin"),
@@ -159,7 +160,8 @@ func (a *agent) openPlugins() (err error) {
 		Workloads:   a.workloads,
 		Version:     Version,
 		OnTaskEvent: func(plugin string, e *wasmnodev1.TaskEvent) { a.drivers.TaskEvent(plugin, e) },
-		OnRefresh:   func(plugin string) { a.drivers.Refresh(plugin) },
+		// A driver and a device plugin may have one name.
+		OnRefresh: func(plugin string) { a.drivers.Refresh(plugin); a.devices.Refresh(plugin) },
 	})
 	a.catalog, err = managers.NewCatalog(managers.CatalogConfig{
 		Dir:    a.cfg.PluginDir,
@@ -169,11 +171,12 @@ func (a *agent) openPlugins() (err error) {
 	if err != nil {
 		return fmt.Errorf("%w: choose another with -plugin-dir", err)
 	}
+	config := func(name string) map[string]any { return a.cfg.Plugin(name).Config }
 	a.drivers = managers.NewDriverManager(managers.DriverManagerConfig{
 		Catalog:      a.catalog,
 		Workloads:    a.workloads,
 		Logger:       a.logger.Named("driver"),
-		PluginConfig: func(name string) map[string]any { return a.cfg.Plugin(name).Config },
+		PluginConfig: config,
 		Updater:      func(name string, info *structs.DriverInfo) { a.node.UpdateDriver(name, info) },
 		Events: func(allocID, task string) managers.TaskEventHandler {
 			return func(e *wasmnodev1.TaskEvent) { a.node.DriverEvent(allocID, task, e) }
@@ -181,7 +184,13 @@ func (a *agent) openPlugins() (err error) {
 		Allowed: a.cfg.Client.AllowedDrivers,
 		Blocked: a.cfg.Client.BlockedDrivers,
 	})
-	a.closers = append(a.closers, a.catalog.Shutdown, a.drivers.Shutdown)
+	a.devices = managers.NewDeviceManager(managers.DeviceManagerConfig{
+		Catalog:      a.catalog,
+		Logger:       a.logger.Named("device"),
+		PluginConfig: config,
+		Updater:      func(groups []*structs.DeviceGroup) { a.node.UpdateDevices(groups) },
+	})
+	a.closers = append(a.closers, a.catalog.Shutdown, a.drivers.Shutdown, a.devices.Shutdown)
 	return nil
 }
 
@@ -192,7 +201,8 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		ControlPlane: a.server.ForNode(),
 		State:        a.state,
 		Dispense:     a.dispense,
-		DriversReady: a.drivers.WaitForFirstFingerprint,
+		Devices:      a.devices,
+		DriversReady: a.pluginsReady,
 		AllocsDir:    filepath.Join(a.cfg.DataDir, "alloc"),
 		Identity:     a.identity(),
 		Limits:       task.Limits{MaxKillTimeout: a.cfg.Client.MaxKillTimeout},
@@ -278,6 +288,11 @@ func (w *web) stop() {
 		_ = w.server.Close()
 	}
 	<-w.ended
+}
+
+// pluginsReady waits for the first fingerprints of all plugins.
+func (a *agent) pluginsReady(ctx context.Context) error {
+	return errors.Join(a.drivers.WaitForFirstFingerprint(ctx), a.devices.WaitForFirstFingerprint(ctx))
 }
 
 // dispense hands a driver to a task runner.

@@ -28,10 +28,11 @@ type Config struct {
 	ControlPlane ControlPlane
 	State        state.DB
 	Dispense     task.Dispense
-	// Devices has devices reserved for the tasks; optional: the node has none.
-	Devices task.Devices
-	// DriversReady returns when every driver has answered its first fingerprint, or
-	// when ctx is done.
+	// Devices has devices reserved for the tasks, and measured; optional: the node has
+	// none.
+	Devices Devices
+	// DriversReady returns when every driver and device plugin has answered its first
+	// fingerprint, or when ctx is done.
 	DriversReady func(ctx context.Context) error
 	AllocsDir    string
 	// Identity is what the operator says of the node: Name, Datacenter, Region,
@@ -41,6 +42,16 @@ type Config struct {
 	GC       GC
 	// Ephemeral: allocations end with the node, and leave nothing.
 	Ephemeral bool
+}
+
+// Devices is what a node asks of its device manager.
+type Devices interface {
+	task.Devices
+	// AllStats returns the newest figures of all devices, sorted by group.
+	AllStats() []*structs.DeviceGroupStats
+	// DeviceStats returns the newest figures of some devices. One that has none is
+	// left out.
+	DeviceStats(d structs.AllocatedDevice) (*structs.DeviceGroupStats, error)
 }
 
 // Node is this machine, as a client of a control plane. Its methods may be called

@@ -101,12 +101,18 @@ func (n *Node) AllocationStats(ctx context.Context, allocID, task string) (*api.
 		return nil, operationError(err)
 	}
 	out := &api.AllocResourceUsage{ResourceUsage: emptyUsage(), Tasks: map[string]*api.TaskResourceUsage{}, Timestamp: time.Now().UnixNano()}
+	given := map[string][]structs.AllocatedDevice{}
+	for name, t := range r.Alloc().Resources.Tasks {
+		given[name] = t.Devices
+	}
 	for name, s := range stats {
 		u := usage(s)
+		u.DeviceStats = n.deviceStats(given[name])
 		out.Tasks[name] = &api.TaskResourceUsage{ResourceUsage: u, Timestamp: s.TimeNs}
 		sum := out.ResourceUsage
 		sum.MemoryStats.RSS += u.MemoryStats.RSS
 		sum.MemoryStats.MaxUsage += u.MemoryStats.MaxUsage
+		sum.DeviceStats = mergeDeviceStats(sum.DeviceStats, u.DeviceStats)
 		sum.MemoryStats.Measured = union(sum.MemoryStats.Measured, u.MemoryStats.Measured)
 	}
 	return out, nil
@@ -164,7 +170,7 @@ func (n *Node) HostStats(ctx context.Context) (*api.HostStats, error) {
 		CPU:           []*api.HostCPUStats{},
 		DiskStats:     []*api.HostDiskStats{},
 		AllocDirStats: &api.HostDiskStats{},
-		DeviceStats:   []*api.DeviceGroupStats{},
+		DeviceStats:   n.hostDeviceStats(),
 	}
 	if usage, err := disk.UsageWithContext(ctx, n.cfg.AllocsDir); err == nil {
 		stats.AllocDirStats = &api.HostDiskStats{
