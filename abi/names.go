@@ -6,11 +6,12 @@ const Version = "v1"
 // Host modules that a plugin may import. The import section of a plugin is the
 // manifest of what it can ask for.
 const (
-	ModuleABI  = "wasmnode:abi/v1"
-	ModuleLog  = "wasmnode:log/v1"
-	ModuleTask = "wasmnode:task/v1"
-	ModuleWasm = "wasmnode:wasm/v1"
-	ModuleWASI = "wasi_snapshot_preview1"
+	ModuleABI     = "wasmnode:abi/v1"
+	ModuleLog     = "wasmnode:log/v1"
+	ModuleTask    = "wasmnode:task/v1"
+	ModuleWasm    = "wasmnode:wasm/v1"
+	ModuleProcess = "wasmnode:process/v1"
+	ModuleWASI    = "wasi_snapshot_preview1"
 )
 
 // ModulePrefix begins the name of every host module of ours, in any version.
@@ -26,11 +27,13 @@ const (
 // Functions of the other modules. Those that return an i64 pack a status, see
 // [Status].
 const (
-	FuncLogWrite    = "write"   // log: (level, msg_ptr, msg_len, fields_ptr, fields_len i32)
-	FuncTaskEvent   = "event"   // task: (ptr, len i32) -> i64, a TaskEvent
-	FuncTaskRefresh = "refresh" // task: ()
-	FuncTaskOutput  = "output"  // task: (stream, ptr, len i32) -> i64; stream 1 stdout, 2 stderr
-	FuncWasmStart   = "start"   // wasm: (ptr, len i32) -> i64, a WasmStartRequest
+	FuncLogWrite       = "write"   // log: (level, msg_ptr, msg_len, fields_ptr, fields_len i32)
+	FuncTaskEvent      = "event"   // task: (ptr, len i32) -> i64, a TaskEvent
+	FuncTaskRefresh    = "refresh" // task: ()
+	FuncTaskOutput     = "output"  // task: (stream, ptr, len i32) -> i64; stream 1 stdout, 2 stderr
+	FuncWasmStart      = "start"   // wasm: (ptr, len i32) -> i64, a WasmStartRequest
+	FuncProcessStart   = "start"   // process: (ptr, len i32) -> i64, a ProcessStartRequest
+	FuncProcessSupport = "support" // process: (ptr, len i32) -> i64, a ProcessSupportRequest
 )
 
 // Operations that a driver exports, each `(input_len: i32) -> i32`.

@@ -20,10 +20,11 @@ import (
 // may do with it is decided in the call.
 func linkCapabilities(ctx context.Context, r wazero.Runtime) error {
 	for module, funcs := range map[string]map[string]hostFunc{
-		abi.ModuleABI:  abiFuncs,
-		abi.ModuleLog:  logFuncs,
-		abi.ModuleTask: taskFuncs,
-		abi.ModuleWasm: wasmFuncs,
+		abi.ModuleABI:     abiFuncs,
+		abi.ModuleLog:     logFuncs,
+		abi.ModuleTask:    taskFuncs,
+		abi.ModuleWasm:    wasmFuncs,
+		abi.ModuleProcess: processFuncs,
 	} {
 		b := r.NewHostModuleBuilder(module)
 		for name, f := range funcs {

@@ -16,6 +16,7 @@ import (
 type Grants struct {
 	FS      FSGrant
 	Wasm    WasmGrant
+	Process ProcessGrant
 	Devices DeviceGrant
 }
 
@@ -77,6 +78,8 @@ func (g Grants) clone() Grants {
 	g.FS.ReadOnly = slices.Clone(g.FS.ReadOnly)
 	g.FS.ReadWrite = slices.Clone(g.FS.ReadWrite)
 	g.Wasm.Directories = slices.Clone(g.Wasm.Directories)
+	g.Process.Commands = slices.Clone(g.Process.Commands)
+	g.Process.Users = slices.Clone(g.Process.Users)
 	g.Devices.Nodes = slices.Clone(g.Devices.Nodes)
 	return g
 }
@@ -101,6 +104,7 @@ func (g Grants) Validate() error {
 	check("fs.read_only", g.FS.ReadOnly)
 	check("fs.read_write", g.FS.ReadWrite)
 	check("wasm.directories", g.Wasm.Directories)
+	errs = append(errs, g.Process.validate()...)
 	for _, node := range g.Devices.Nodes {
 		if !validNodeGrant(node) {
 			errs = append(errs, fmt.Errorf("grant devices.nodes: %q has to be an absolute path below /dev, with a '*' at its end at most", node))
@@ -137,6 +141,9 @@ func (p *Plugin) missingGrant(g Grants) error {
 		if module == abi.ModuleWasm && g.Wasm.Denied {
 			return &MissingGrantError{p.Name(), module, fmt.Sprintf(`plugin %q { grant { wasm { enabled = true } } }`, p.Name())}
 		}
+		if module == abi.ModuleProcess && len(g.Process.Commands) == 0 {
+			return noProcesses(p.Name())
+		}
 	}
 	return nil
 }
@@ -155,6 +162,8 @@ func (p *Plugin) Granted() []string {
 			out = append(out, describeGrant(module, "ro", s.grants.FS.ReadOnly, "rw", s.grants.FS.ReadWrite))
 		case abi.ModuleWasm:
 			out = append(out, describeGrant(module, "dirs", s.grants.Wasm.Directories, "", nil))
+		case abi.ModuleProcess:
+			out = append(out, describeGrant(module, "commands", s.grants.Process.Commands, "users", s.grants.Process.Users))
 		default:
 			out = append(out, module)
 		}

@@ -190,11 +190,12 @@ func cutVersion(module string) (name, version string, ok bool) {
 // importable are the modules that a plugin may import from: their functions, with
 // their signatures.
 var importable = map[string]map[string]string{
-	abi.ModuleABI:  signatures(abiFuncs),
-	abi.ModuleLog:  signatures(logFuncs),
-	abi.ModuleTask: signatures(taskFuncs),
-	abi.ModuleWasm: signatures(wasmFuncs),
-	abi.ModuleWASI: wasiFuncs,
+	abi.ModuleABI:     signatures(abiFuncs),
+	abi.ModuleLog:     signatures(logFuncs),
+	abi.ModuleTask:    signatures(taskFuncs),
+	abi.ModuleWasm:    signatures(wasmFuncs),
+	abi.ModuleProcess: signatures(processFuncs),
+	abi.ModuleWASI:    wasiFuncs,
 }
 
 func signatures(funcs map[string]hostFunc) map[string]string {

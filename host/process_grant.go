@@ -1,0 +1,99 @@
+package host
+
+import (
+	"fmt"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+// ProcessGrant bounds the processes that a plugin starts as workloads. The zero value
+// permits none.
+type ProcessGrant struct {
+	// Commands are absolute paths of programs; one that ends in "/*" stands for the
+	// programs in that directory, not below it, and "*" alone for any.
+	Commands []string
+	// Users are whom processes may run as, in the words of the request: "nobody",
+	// "web:www". "*" alone is any; empty: the node's own user and nobody else.
+	Users []string
+	// FullIsolation: processes have to be isolated.
+	FullIsolation bool
+}
+
+const anything = "*"
+
+func (g ProcessGrant) validate() (errs []error) {
+	for _, command := range g.Commands {
+		if !validCommandGrant(command) {
+			errs = append(errs, fmt.Errorf(
+				`grant process.commands: %q has to be an absolute path without ".." or "//", such a directory with "/*" at its end, or "*" alone`, command))
+		}
+	}
+	for _, name := range g.Users {
+		if name == "" || name != anything && strings.ContainsAny(name, "*?[ \x00") {
+			errs = append(errs, fmt.Errorf(`grant process.users: %q has to be a user, USER:GROUP, or "*" alone`, name))
+		}
+	}
+	return errs
+}
+
+func validCommandGrant(command string) bool {
+	if command == anything {
+		return true
+	}
+	plain, directory := strings.CutSuffix(command, "/*")
+	if directory && plain == "" {
+		return true // "/*": what lies in the root directory
+	}
+	return filepath.IsAbs(plain) && filepath.Clean(plain) == plain && plain != "/" && !strings.ContainsAny(plain, "*?[\x00")
+}
+
+// command reports whether the program at that clean path may be started.
+func (g ProcessGrant) command(path string) bool {
+	return slices.ContainsFunc(g.Commands, func(granted string) bool {
+		directory, all := strings.CutSuffix(granted, "/*")
+		switch {
+		case granted == anything:
+			return true
+		case all:
+			return filepath.Dir(path) == filepath.Clean("/"+directory)
+		}
+		return path == granted
+	})
+}
+
+// user reports whether processes may run as that user.
+func (g ProcessGrant) user(name string) bool {
+	if len(g.Users) == 0 {
+		return name == ownUser()
+	}
+	return slices.Contains(g.Users, anything) || slices.Contains(g.Users, name)
+}
+
+// ownUser is whom the node runs as; empty: nobody knows a name for it.
+func ownUser() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return u.Username
+}
+
+// isolation reports whether a process may have no more isolation than that.
+func (g ProcessGrant) isolation(i workload.Isolation) bool {
+	return i == workload.IsolationFull || !g.FullIsolation
+}
+
+// noProcesses says that a plugin may start none.
+func noProcesses(plugin string) *MissingGrantError {
+	return &MissingGrantError{plugin, abi.ModuleProcess, processFix(plugin, `commands = ["*"]`)}
+}
+
+// processFix is the configuration that grants a plugin something of processes.
+func processFix(plugin, setting string) string {
+	return fmt.Sprintf(`plugin %q { grant { process { %s } } }`, plugin, setting)
+}

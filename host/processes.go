@@ -1,0 +1,134 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/process"
+)
+
+// processFuncs is wasmnode:process/v1: processes of the operating system as workloads.
+var processFuncs = map[string]hostFunc{
+	abi.FuncProcessStart:   structured(processStart),
+	abi.FuncProcessSupport: structured(processSupport),
+}
+
+// processSupport tells what this node can do, whatever was granted.
+func processSupport(context.Context, *call, []byte) (Message, error) {
+	s := &wasmnodev1.ProcessSupport{}
+	if err := process.FullIsolation(); err != nil {
+		s.FullIsolationMissing = err.Error()
+	}
+	return s, nil
+}
+
+// processStart starts a process as the workload of the task that the call is about.
+func processStart(ctx context.Context, c *call, request []byte) (Message, error) {
+	r := &wasmnodev1.ProcessStartRequest{}
+	if err := r.UnmarshalVT(request); err != nil {
+		return nil, abi.NewError(abi.InvalidArgument, "not a ProcessStartRequest message")
+	}
+	s := c.plugin.currentSettings()
+	switch {
+	case s == nil:
+		return nil, abi.NewError(abi.PermissionDenied, "starting processes: not before the plugin is configured")
+	case len(s.grants.Process.Commands) == 0:
+		return nil, abi.NewError(abi.PermissionDenied, noProcesses(c.plugin.Name()).Error())
+	case c.scope == nil || c.op != abi.OpDriverStartTask && c.op != abi.OpDriverRecoverTask:
+		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("a process can be started in %s, not in %s", abi.OpDriverStartTask, c.op))
+	}
+	p, err := describeProcess(r, c.scope.Config.GetDirectories())
+	if err != nil {
+		return nil, err
+	}
+	if err := checkProcess(p, c.plugin.Name(), s.grants.Process); err != nil {
+		return nil, err
+	}
+	spec := taskSpec(c.scope.Config, r.Env)
+	spec.Process = p
+	if err := c.plugin.host.cfg.Workloads.Start(ctx, spec); err != nil {
+		return nil, err
+	}
+	return &wasmnodev1.ProcessStartResponse{WorkloadId: spec.ID}, nil
+}
+
+// describeProcess makes a request's paths absolute.
+func describeProcess(r *wasmnodev1.ProcessStartRequest, dirs *wasmnodev1.TaskDirectories) (*workload.Process, error) {
+	isolation, ok := map[wasmnodev1.ProcessIsolation]workload.Isolation{
+		wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_NONE: workload.IsolationNone,
+		wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_FULL: workload.IsolationFull,
+	}[r.Isolation]
+	if !ok {
+		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("there is no isolation %d", r.Isolation))
+	}
+	command, err := findCommand(r.Command, dirs)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := inTask(r.Dir, dirs.GetTask())
+	if err != nil {
+		return nil, err
+	}
+	return &workload.Process{Command: command, Args: r.Args, Dir: dir, User: r.User, Isolation: isolation}, nil
+}
+
+// findCommand returns the path of a command. A bare name is one of the task's own
+// programs, or one on the node's PATH.
+func findCommand(name string, dirs *wasmnodev1.TaskDirectories) (string, error) {
+	if name == "" || strings.ContainsRune(name, 0) {
+		return "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is no command", printable(name, 256)))
+	}
+	if strings.ContainsRune(name, '/') {
+		return inTask(name, dirs.GetTask())
+	}
+	for _, dir := range []string{dirs.GetLocal(), dirs.GetTask()} {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); dir != "" && err == nil && info.Mode().IsRegular() {
+			return path, nil
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err != nil || !filepath.IsAbs(path) {
+		return "", abi.NewError(abi.NotFound, fmt.Sprintf("command %s is neither in the task's directory nor on the node's PATH", printable(name, 256)))
+	}
+	return filepath.Clean(path), nil
+}
+
+// inTask returns an absolute path as it is, and a relative one below the task's
+// directory.
+func inTask(path, task string) (string, error) {
+	switch {
+	case filepath.IsAbs(path):
+		return filepath.Clean(path), nil
+	case path != "" && !filepath.IsLocal(path):
+		return "", abi.NewError(abi.PermissionDenied, fmt.Sprintf("path %s leads out of the task's directory", printable(path, 256)))
+	case task == "":
+		return "", abi.NewError(abi.FailedPrecondition, "the task has no directory")
+	}
+	return filepath.Join(task, path), nil
+}
+
+// checkProcess refuses what was not granted, and says what would grant it.
+func checkProcess(p *workload.Process, plugin string, g ProcessGrant) error {
+	denied := func(what, setting string) error {
+		return abi.NewError(abi.PermissionDenied, fmt.Sprintf("%s is not granted: add %s", what, processFix(plugin, setting)))
+	}
+	user := cmp.Or(p.User, ownUser())
+	switch {
+	case !g.command(p.Command):
+		return denied("command "+printable(p.Command, 256), fmt.Sprintf("commands = [%q]", printable(p.Command, 256)))
+	case !g.user(user):
+		return denied("user "+printable(user, 64), fmt.Sprintf("users = [%q]", printable(user, 64)))
+	case !g.isolation(p.Isolation):
+		return denied(fmt.Sprintf("isolation %s", p.Isolation), `isolation = "none"`)
+	}
+	return nil
+}
