@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/internal/scripted"
 	"github.com/wasmnode/wasmnode/runners/task"
@@ -18,6 +19,9 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// errUnavailable is a driver that is not there yet.
+var errUnavailable = abi.NewRecoverableError(abi.Unavailable, "loading")
 
 func ptr[T any](v T) *T { return &v }
 

@@ -31,6 +31,7 @@ type Config struct {
 	DestroyHangs bool   `json:"destroy_hangs,omitempty"` // destroy does not return, nor destroy
 	KillAfter    string `json:"kill_after,omitempty"`    // how long a stop takes
 	SignalError  string `json:"signal_error,omitempty"`
+	IP           string `json:"ip,omitempty"` // the task has an address of its own, with http at its port 8080
 	Args         []any  `json:"args,omitempty"`
 }
 
@@ -114,7 +115,11 @@ func (d *driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig) (*wa
 			d.w.end(p, structs.ExitResult{ExitCode: c.ExitCode, Signal: c.ExitSignal, Err: c.ExitErr})
 		})
 	}
-	return &wasmnodev1.TaskHandle{Version: 1, WorkloadId: cfg.GetId(), DriverState: []byte("0")}, nil, nil
+	var network *wasmnodev1.DriverNetwork
+	if c.IP != "" {
+		network = &wasmnodev1.DriverNetwork{Ip: c.IP, PortMap: map[string]uint32{"http": 8080}}
+	}
+	return &wasmnodev1.TaskHandle{Version: 1, WorkloadId: cfg.GetId(), DriverState: []byte("0")}, network, nil
 }
 
 func (d *driver) RecoverTask(_ context.Context, cfg *wasmnodev1.TaskConfig, _ *wasmnodev1.TaskHandle) (*wasmnodev1.TaskHandle, error) {

@@ -1,0 +1,121 @@
+package task_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/runners/task"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// told is what the driver was told about the run that goes on.
+func (f *fixture) told() *wasmnodev1.TaskConfig {
+	f.t.Helper()
+	local, _, err := f.db.Task("a1", "web")
+	require.NoError(f.t, err)
+	cfg := &wasmnodev1.TaskConfig{}
+	require.NoError(f.t, cfg.UnmarshalVT(local.Config))
+	return cfg
+}
+
+func TestTheDriverIsToldTheTasksLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		resources structs.TaskResources
+		want      *wasmnodev1.Resources
+	}{
+		"memory alone":        {structs.TaskResources{CPUMHz: 100, MemoryMB: 64}, &wasmnodev1.Resources{CpuMhz: 100, MemoryBytes: 64 << 20}},
+		"memory and its most": {structs.TaskResources{CPUMHz: 5, MemoryMB: 64, MemoryMaxMB: 128}, &wasmnodev1.Resources{CpuMhz: 5, MemoryBytes: 64 << 20, MemoryMaxBytes: 128 << 20}},
+		"cores":               {structs.TaskResources{CPUMHz: 9, MemoryMB: 1, Cores: []int{2, 5}}, &wasmnodev1.Resources{CpuMhz: 9, MemoryBytes: 1 << 20, Cores: []uint32{2, 5}}},
+		"nonsense is nothing": {structs.TaskResources{CPUMHz: -1, MemoryMB: -1, MemoryMaxMB: -5}, &wasmnodev1.Resources{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f := newFixture(t, nil)
+				f.alloc.Resources.Tasks["web"] = &c.resources
+				f.start()
+				synctest.Wait()
+				require.True(t, c.want.EqualVT(f.told().GetResources()), "%v", f.told().GetResources())
+				f.finish()
+			})
+		})
+	}
+}
+
+func TestTheDriversConfigIsInterpolated(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"args": []any{
+			"${NOMAD_META_owner}", "${env[\"COLOR\"]}", "${node.unique.name}", "${NOMAD_TASK_NAME}", "${NOMAD_ALLOC_INDEX}", "${unknown}", 7,
+		}})
+		f.task.Meta = map[string]string{"owner": "ann"}
+		f.task.Env = map[string]string{"COLOR": "blue ${NOMAD_META_owner}"}
+		f.task.User = "${NOMAD_META_owner}"
+		f.start()
+		synctest.Wait()
+		var config struct{ Args []any }
+		require.NoError(t, json.Unmarshal(f.told().GetDriverConfig(), &config))
+		require.Equal(t, []any{"ann", "blue ann", "node", "web", "0", "${unknown}", 7.0}, config.Args)
+		require.Equal(t, "blue ann", f.told().GetEnv()["COLOR"])
+		require.Equal(t, "ann", f.told().GetUser())
+		f.finish()
+	})
+}
+
+func TestEachRunHasAnIDOfItsOwn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		seen := map[string]bool{}
+		for range 5 {
+			synctest.Wait()
+			require.Regexp(t, regexp.MustCompile(`^a1/web/[0-9a-f]{8}$`), f.told().GetId())
+			seen[f.told().GetId()] = true
+			require.NoError(t, f.r.Restart(task.RestartRequest{}))
+		}
+		require.Len(t, seen, 5)
+		f.finish()
+	})
+}
+
+func TestAnUpdateIsInForceFromTheNextStart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		next := f.alloc.Copy()
+		job, group, changed := *next.Job, *next.Job.TaskGroups[0], *f.task
+		changed.Env = map[string]string{"COLOR": "red"}
+		group.Tasks = append(group.Tasks[:0:0], &changed)
+		job.TaskGroups = append(job.TaskGroups[:0:0], &group)
+		next.Job = &job
+		next.Resources.Tasks = map[string]*structs.TaskResources{"web": {CPUMHz: 200, MemoryMB: 64}}
+		f.r.Update(next)
+		synctest.Wait()
+		require.EqualValues(t, 100, f.told().GetResources().GetCpuMhz(), "the run goes on as it is")
+		require.NoError(t, f.r.Restart(task.RestartRequest{}))
+		synctest.Wait()
+		require.EqualValues(t, 200, f.told().GetResources().GetCpuMhz())
+		require.Equal(t, "red", f.told().GetEnv()["COLOR"])
+		f.finish()
+	})
+}
+
+func TestTheExitOfAStoppedTaskIsRecorded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"kill_after": "1h"}) // longer than the kill timeout
+		f.start()
+		synctest.Wait()
+		at := time.Now()
+		f.r.Kill(nil)
+		<-f.r.WaitCh()
+		require.Equal(t, 5*time.Second, time.Since(at))
+		require.Equal(t, []string{received, setup, begun, killing, "Terminated: Exit Code: 137, Signal: 9", killed}, f.events())
+		require.False(t, f.r.State().Failed, "whatever its exit, it was killed")
+		f.finish()
+	})
+}
