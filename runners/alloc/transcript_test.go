@@ -206,12 +206,27 @@ func (s *story) do(command string, args []string) error {
 			fmt.Fprintf(&s.out, "%s\n", data)
 		}
 		return err
+	case "device-hangs": // TASK is given a device whose plugin does not answer
+		s.alloc.Resources.Tasks[arg(0)].Devices = []structs.AllocatedDevice{{Vendor: "acme", Type: "gpu", Name: "one", DeviceIDs: []string{"0"}}}
+		s.devices = silentDevices{}
 	case "destroy":
 		s.r.Destroy()
 		<-s.r.DestroyCh()
 	default:
 		return fmt.Errorf("unknown command")
 	}
+	return nil
+}
+
+// silentDevices never answers a reservation.
+type silentDevices struct{}
+
+func (silentDevices) Reserve(ctx context.Context, _ structs.AllocatedDevice, _ structs.DeviceUser) (*structs.DeviceReservation, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (silentDevices) Release(context.Context, structs.AllocatedDevice, structs.DeviceUser) error {
 	return nil
 }
 

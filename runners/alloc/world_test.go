@@ -44,6 +44,8 @@ type fixture struct {
 	dir   string
 	alloc *structs.Allocation
 	watch alloc.Watcher
+	// devices reserves devices; nil: the node has none.
+	devices task.Devices
 	// dispense gives drivers; nil: those of the scripted world.
 	dispense task.Dispense
 	r        *alloc.Runner
@@ -80,7 +82,7 @@ func (f *fixture) build() *alloc.Runner {
 	}
 	r, err := alloc.New(alloc.Config{
 		Alloc: f.alloc, Node: &structs.Node{ID: "node-1", Name: "node"}, AllocsDir: f.dir, State: f.db,
-		Dispense: f.dispense, StateUpdated: f.report, Watcher: f.watch,
+		Dispense: f.dispense, StateUpdated: f.report, Watcher: f.watch, Devices: f.devices,
 		Jitter: func(d time.Duration) time.Duration { return d },
 	})
 	require.NoError(f.t, err)

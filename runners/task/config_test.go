@@ -14,16 +14,6 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// told is what the driver was told about the run that goes on.
-func (f *fixture) told() *wasmnodev1.TaskConfig {
-	f.t.Helper()
-	local, _, err := f.db.Task("a1", "web")
-	require.NoError(f.t, err)
-	cfg := &wasmnodev1.TaskConfig{}
-	require.NoError(f.t, cfg.UnmarshalVT(local.Config))
-	return cfg
-}
-
 func TestTheDriverIsToldTheTasksLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		resources structs.TaskResources
@@ -40,7 +30,7 @@ func TestTheDriverIsToldTheTasksLimits(t *testing.T) {
 				f.alloc.Resources.Tasks["web"] = &c.resources
 				f.start()
 				synctest.Wait()
-				require.True(t, c.want.EqualVT(f.told().GetResources()), "%v", f.told().GetResources())
+				require.True(t, c.want.EqualVT(f.config().GetResources()), "%v", f.config().GetResources())
 				f.finish()
 			})
 		})
@@ -58,10 +48,10 @@ func TestTheDriversConfigIsInterpolated(t *testing.T) {
 		f.start()
 		synctest.Wait()
 		var config struct{ Args []any }
-		require.NoError(t, json.Unmarshal(f.told().GetDriverConfig(), &config))
+		require.NoError(t, json.Unmarshal(f.config().GetDriverConfig(), &config))
 		require.Equal(t, []any{"ann", "blue ann", "node", "web", "0", "${unknown}", 7.0}, config.Args)
-		require.Equal(t, "blue ann", f.told().GetEnv()["COLOR"])
-		require.Equal(t, "ann", f.told().GetUser())
+		require.Equal(t, "blue ann", f.config().GetEnv()["COLOR"])
+		require.Equal(t, "ann", f.config().GetUser())
 		f.finish()
 	})
 }
@@ -73,8 +63,8 @@ func TestEachRunHasAnIDOfItsOwn(t *testing.T) {
 		seen := map[string]bool{}
 		for range 5 {
 			synctest.Wait()
-			require.Regexp(t, regexp.MustCompile(`^a1/web/[0-9a-f]{8}$`), f.told().GetId())
-			seen[f.told().GetId()] = true
+			require.Regexp(t, regexp.MustCompile(`^a1/web/[0-9a-f]{8}$`), f.config().GetId())
+			seen[f.config().GetId()] = true
 			require.NoError(t, f.r.Restart(task.RestartRequest{}))
 		}
 		require.Len(t, seen, 5)
@@ -96,11 +86,11 @@ func TestAnUpdateIsInForceFromTheNextStart(t *testing.T) {
 		next.Resources.Tasks = map[string]*structs.TaskResources{"web": {CPUMHz: 200, MemoryMB: 64}}
 		f.r.Update(next)
 		synctest.Wait()
-		require.EqualValues(t, 100, f.told().GetResources().GetCpuMhz(), "the run goes on as it is")
+		require.EqualValues(t, 100, f.config().GetResources().GetCpuMhz(), "the run goes on as it is")
 		require.NoError(t, f.r.Restart(task.RestartRequest{}))
 		synctest.Wait()
-		require.EqualValues(t, 200, f.told().GetResources().GetCpuMhz())
-		require.Equal(t, "red", f.told().GetEnv()["COLOR"])
+		require.EqualValues(t, 200, f.config().GetResources().GetCpuMhz())
+		require.Equal(t, "red", f.config().GetEnv()["COLOR"])
 		f.finish()
 	})
 }
