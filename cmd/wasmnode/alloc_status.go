@@ -56,7 +56,7 @@ func (c *allocStatusCommand) Run(args []string) int {
 	}
 	c.head(f, alloc)
 	for _, name := range slices.Sorted(maps.Keys(alloc.TaskStates)) {
-		c.task(name, alloc, usage)
+		c.task(f, name, alloc, usage)
 	}
 	return 0
 }
@@ -106,7 +106,7 @@ func (c *allocStatusCommand) head(f *flags, a *api.Allocation) {
 	}
 }
 
-func (c *allocStatusCommand) task(name string, a *api.Allocation, usage *api.AllocResourceUsage) {
+func (c *allocStatusCommand) task(f *flags, name string, a *api.Allocation, usage *api.AllocResourceUsage) {
 	s := a.TaskStates[name]
 	state := s.State
 	if s.Failed {
@@ -120,6 +120,12 @@ func (c *allocStatusCommand) task(name string, a *api.Allocation, usage *api.All
 			cpu, memory = used(usage.Tasks[name].ResourceUsage, cpu, memory)
 		}
 		c.table([][]string{{"CPU", "Memory"}, {cpu, memory}})
+	}
+	if r := a.AllocatedResources.Tasks[name]; r != nil {
+		c.taskDevices(r.Devices)
+	}
+	if usage != nil && usage.Tasks[name] != nil {
+		c.deviceStats(usage.Tasks[name].ResourceUsage.DeviceStats, *f.verbose)
 	}
 	c.ui.Output("\nTask Events:")
 	c.pairs([][2]string{

@@ -98,6 +98,7 @@ func (c *nodeStatusCommand) show(f *flags, client *api.Client, n *api.Node, stat
 		{"Disk", fmt.Sprintf("%d MiB", n.NodeResources.Disk.DiskMB)},
 	})
 	c.drivers(n)
+	c.nodeDevices(n.NodeResources.Devices, *f.verbose)
 	c.events(n)
 	if stats {
 		if code := c.hostStats(f, client, n); code != 0 {
@@ -149,5 +150,6 @@ func (c *nodeStatusCommand) hostStats(f *flags, client *api.Client, n *api.Node)
 	mib := func(bytes uint64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
 	rows := [][]string{{"Memory Used", "Memory Total"}, {mib(s.Memory.Used), mib(s.Memory.Total)}}
 	c.table(rows)
+	c.deviceStats(s.DeviceStats, *f.verbose)
 	return 0
 }

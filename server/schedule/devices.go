@@ -41,9 +41,9 @@ func missingDevices(n *structs.Node, g *api.TaskGroup) (why []string) {
 			switch count := deviceCount(ask); {
 			case !matches:
 				// Nomad's text, and what is missing.
-				why = append(why, "missing devices", fmt.Sprintf("device %q: no such device meets its constraints", ask.Name))
+				why = append(why, "missing devices", fmt.Sprintf("device %s: no such device meets its constraints", ask.Name))
 			case uint64(best) < count:
-				why = append(why, "missing devices", fmt.Sprintf("device %q: %d asked for, %d healthy", ask.Name, count, best))
+				why = append(why, "missing devices", fmt.Sprintf("device %s: %d asked for, %d healthy", ask.Name, count, best))
 			}
 		}
 	}
@@ -83,7 +83,7 @@ func (u *use) giveDevices(n *structs.Node, ch *chain, g *api.TaskGroup, r *struc
 		for _, ask := range devicesOf(t) {
 			d, free := u.giveDevice(n, ch, ask, given)
 			if d == nil {
-				return fmt.Sprintf("devices: %q: %d asked for, %d free", ask.Name, deviceCount(ask), free)
+				return fmt.Sprintf("devices: %s: %d asked for, %d free", ask.Name, deviceCount(ask), free)
 			}
 			r.Tasks[t.Name].Devices = append(r.Tasks[t.Name].Devices, *d)
 			for _, key := range keysOf(*d) {

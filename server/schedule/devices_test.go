@@ -105,18 +105,18 @@ func TestWhyNoDeviceIsGiven(t *testing.T) {
 		ask                 *api.RequestedDevice
 		filtered, exhausted string
 	}{
-		"no such type":       {ask("fpga", 1), `device "fpga": no such device meets its constraints`, ""},
-		"no such name":       {ask("nvidia/gpu/3090", 1), `device "nvidia/gpu/3090": no such device meets its constraints`, ""},
-		"constraint":         {ask("gpu", 1, "${device.attr.memory}", ">", "64 GiB"), `device "gpu": no such device meets its constraints`, ""},
-		"other dimension":    {ask("gpu", 1, "${device.attr.memory}", ">", "1 MHz"), `device "gpu": no such device meets its constraints`, ""},
-		"without a unit":     {ask("gpu", 1, "${device.attr.memory}", ">", "1"), `device "gpu": no such device meets its constraints`, ""},
-		"unknown attribute":  {ask("gpu", 1, "${device.attr.cores}", ">", "1"), `device "gpu": no such device meets its constraints`, ""},
-		"not device's":       {ask("gpu", 1, "${attr.kernel.name}", "=", "linux"), `device "gpu": no such device meets its constraints`, ""},
-		"too many":           {ask("nvidia/gpu", 3), `device "nvidia/gpu": 3 asked for, 2 healthy`, ""},
-		"not across groups":  {ask("gpu", 3), `device "gpu": 3 asked for, 2 healthy`, ""},
-		"unhealthy one":      {ask("gpu", 1, "${device.ids}", "set_contains", "nv1"), `device "gpu": 1 asked for, 0 healthy`, ""},
-		"taken by another":   {ask("amd/gpu", 1), "", `devices: "amd/gpu": 1 asked for, 0 free`},
-		"named one is taken": {ask("gpu", 1, "${device.ids}", "set_contains", "amd0"), "", `devices: "gpu": 1 asked for, 0 free`},
+		"no such type":       {ask("fpga", 1), `device fpga: no such device meets its constraints`, ""},
+		"no such name":       {ask("nvidia/gpu/3090", 1), `device nvidia/gpu/3090: no such device meets its constraints`, ""},
+		"constraint":         {ask("gpu", 1, "${device.attr.memory}", ">", "64 GiB"), `device gpu: no such device meets its constraints`, ""},
+		"other dimension":    {ask("gpu", 1, "${device.attr.memory}", ">", "1 MHz"), `device gpu: no such device meets its constraints`, ""},
+		"without a unit":     {ask("gpu", 1, "${device.attr.memory}", ">", "1"), `device gpu: no such device meets its constraints`, ""},
+		"unknown attribute":  {ask("gpu", 1, "${device.attr.cores}", ">", "1"), `device gpu: no such device meets its constraints`, ""},
+		"not device's":       {ask("gpu", 1, "${attr.kernel.name}", "=", "linux"), `device gpu: no such device meets its constraints`, ""},
+		"too many":           {ask("nvidia/gpu", 3), `device nvidia/gpu: 3 asked for, 2 healthy`, ""},
+		"not across groups":  {ask("gpu", 3), `device gpu: 3 asked for, 2 healthy`, ""},
+		"unhealthy one":      {ask("gpu", 1, "${device.ids}", "set_contains", "nv1"), `device gpu: 1 asked for, 0 healthy`, ""},
+		"taken by another":   {ask("amd/gpu", 1), "", `devices: amd/gpu: 1 asked for, 0 free`},
+		"named one is taken": {ask("gpu", 1, "${device.ids}", "set_contains", "amd0"), "", `devices: gpu: 1 asked for, 0 free`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, gpuNode("n1"))

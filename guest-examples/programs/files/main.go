@@ -1,13 +1,15 @@
-// Command files writes, reads, lists and removes files, one step an argument, and
-// stops at the first that fails.
+// Command files writes, reads, lists and removes files, prints variables and sleeps, one
+// step an argument, and stops at the first that fails.
 //
-//	files write:PATH=TEXT read:PATH list:PATH remove:PATH mkdir:PATH link:TARGET=PATH
+//	files write:PATH=TEXT read:PATH list:PATH remove:PATH mkdir:PATH link:TARGET=PATH \
+//	      env:NAME sleep:DURATION
 package main
 
 import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 )
 
 func main() {
@@ -36,6 +38,13 @@ func do(verb, path, text string) error {
 		for _, e := range entries {
 			fmt.Println(e.Name())
 		}
+		return err
+	case "env":
+		fmt.Println(os.Getenv(path))
+		return nil
+	case "sleep":
+		d, err := time.ParseDuration(path)
+		time.Sleep(d)
 		return err
 	case "mkdir":
 		return os.Mkdir(path, 0o755)
