@@ -147,7 +147,9 @@ func (a *agent) open() (err error) {
 		return err
 	}
 	a.closing("engine", func() error { return a.engine.Close(context.Background()) })
-	a.openWorkloads()
+	if err := a.openWorkloads(); err != nil {
+		return err
+	}
 	return a.openPlugins()
 }
 

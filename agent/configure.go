@@ -88,6 +88,11 @@ func (a *agent) grants(plugin string) host.Grants {
 			Directories: slices.Clone(g.Wasm.Directories),
 			MaxPrograms: g.Wasm.MaxPrograms,
 		},
+		Process: host.ProcessGrant{
+			Commands:      g.Process.Commands,
+			Users:         g.Process.Users,
+			FullIsolation: g.Process.Isolation == "full",
+		},
 		Devices: host.DeviceGrant{Nodes: g.Devices.Nodes},
 	}
 	if a.dev {

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +16,8 @@ import (
 
 	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/mux"
+	"github.com/wasmnode/wasmnode/workload/process"
 	"github.com/wasmnode/wasmnode/workload/supervisor"
 	"github.com/wasmnode/wasmnode/workload/wasi"
 )
@@ -40,7 +44,7 @@ func runSupervisor(ctx context.Context, dir string, logger hclog.Logger) (err er
 		return err
 	}
 	defer lock.Close()
-	workloads, closeWorkloads, err := newWorkloads(filepath.Join(dir, "cache"), logger)
+	workloads, closeWorkloads, err := newWorkloads(dir, logger)
 	if err != nil {
 		return err
 	}
@@ -64,12 +68,15 @@ func runSupervisor(ctx context.Context, dir string, logger hclog.Logger) (err er
 }
 
 // openWorkloads has the tasks owned by the supervisor, or by the agent itself.
-func (a *agent) openWorkloads() {
+func (a *agent) openWorkloads() error {
 	if a.supervisor == nil {
-		own := wasi.New(wasi.Config{Logger: a.logger.Named("workload"), Engine: a.engine})
+		own, closeOwn, err := workloadsOn(a.engine, supervisorDir(a.cfg.DataDir), a.logger)
+		if err != nil {
+			return err
+		}
 		a.workloads = own
-		a.closing("workloads", own.Close)
-		return
+		a.closing("workloads", closeOwn)
+		return nil
 	}
 	dir := supervisorDir(a.cfg.DataDir)
 	client := supervisor.NewClient(supervisor.ClientConfig{
@@ -81,14 +88,33 @@ func (a *agent) openWorkloads() {
 	})
 	a.workloads = client
 	a.closing("supervisor", client.Close)
+	return nil
 }
 
-// newWorkloads returns what runs workloads in this process.
-func newWorkloads(cacheDir string, logger hclog.Logger) (workload.Supervisor, func() error, error) {
-	e, err := engine.Open(engine.Config{CacheDir: cacheDir, Logger: logger.Named("engine")})
+// newWorkloads returns what runs workloads in this process, in the supervisor's
+// directory.
+func newWorkloads(dir string, logger hclog.Logger) (workload.Supervisor, func() error, error) {
+	e, err := engine.Open(engine.Config{CacheDir: filepath.Join(dir, "cache"), Logger: logger.Named("engine")})
 	if err != nil {
 		return nil, nil, err
 	}
-	s := wasi.New(wasi.Config{Logger: logger.Named("workload"), Engine: e})
-	return s, func() error { return errors.Join(s.Close(), e.Close(context.Background())) }, nil
+	s, closeWorkloads, err := workloadsOn(e, dir, logger)
+	if err != nil {
+		return nil, nil, errors.Join(err, e.Close(context.Background()))
+	}
+	return s, func() error { return errors.Join(closeWorkloads(), e.Close(context.Background())) }, nil
+}
+
+// workloadsOn returns what runs programs on that engine, and processes. The directory
+// tells them from those of other nodes on this machine.
+func workloadsOn(e *engine.Engine, dir string, logger hclog.Logger) (workload.Supervisor, func() error, error) {
+	logger = logger.Named("workload")
+	digest := sha256.Sum256([]byte(dir))
+	processes, err := process.New(process.Config{Logger: logger, Name: hex.EncodeToString(digest[:8])})
+	if err != nil {
+		return nil, nil, err
+	}
+	programs := wasi.New(wasi.Config{Logger: logger, Engine: e})
+	closeBoth := func() error { return errors.Join(processes.Close(), programs.Close()) }
+	return mux.Supervisor{WASI: programs, Processes: processes}, closeBoth, nil
 }

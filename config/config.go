@@ -73,6 +73,7 @@ type Plugin struct {
 type Grant struct {
 	FS      FSGrant
 	Wasm    WasmGrant
+	Process ProcessGrant
 	Devices DeviceGrant
 }
 
@@ -89,6 +90,17 @@ type WasmGrant struct {
 	Directories []string
 	// MaxPrograms at once; 0: the node's own bound.
 	MaxPrograms int
+}
+
+// ProcessGrant bounds the processes that the plugin starts; the zero value is none.
+type ProcessGrant struct {
+	// Commands are absolute paths, directories of programs with "/*" at their end, or
+	// "*" alone for any.
+	Commands []string
+	// Users are whom they may run as, "*" alone for any; empty: the node's own user.
+	Users []string
+	// Isolation is the least that they have to have: "none", "full"; empty is none.
+	Isolation string
 }
 
 // DeviceGrant bounds what a device plugin hands to tasks.
@@ -227,10 +239,32 @@ func (p Plugin) validate(name string) (errs []error) {
 			fault("grant.devices.nodes: %q has to be an absolute path below /dev, with a '*' at its end at most", node)
 		}
 	}
+	for _, command := range p.Grant.Process.Commands {
+		if !validCommand(command) {
+			fault(`grant.process.commands: %q has to be an absolute path without ".." or "//", such a directory with "/*" at its end, or "*" alone`, command)
+		}
+	}
+	for _, user := range p.Grant.Process.Users {
+		if user == "" || user != "*" && strings.ContainsAny(user, "*?[ ") {
+			fault(`grant.process.users: %q has to be a user, USER:GROUP, or "*" alone`, user)
+		}
+	}
+	if i := p.Grant.Process.Isolation; i != "" && i != "none" && i != "full" {
+		fault(`grant.process.isolation: %q is neither "none" nor "full"`, i)
+	}
 	if p.Grant.Wasm.MaxPrograms < 0 {
 		fault("grant.wasm.max_programs: negative")
 	}
 	return errs
+}
+
+// validCommand reports whether a text is one clear permission to run commands.
+func validCommand(command string) bool {
+	plain := strings.TrimSuffix(command, "/*")
+	if command == "*" || command != plain && plain == "" {
+		return true
+	}
+	return filepath.IsAbs(plain) && filepath.Clean(plain) == plain && plain != "/" && !strings.ContainsAny(plain, "*?[")
 }
 
 // unprintable reports whether a character would garble a listing.

@@ -21,3 +21,21 @@ func TestBoundsOfGarbageCollection(t *testing.T) {
 	}
 	require.NoError(t, Default().Validate())
 }
+
+func TestAnUnclearPermissionForProcessesIsRefused(t *testing.T) {
+	check := func(g ProcessGrant) error {
+		c := Default()
+		c.Plugins = map[string]Plugin{"p": {Grant: Grant{Process: g}}}
+		return c.Validate()
+	}
+	require.NoError(t, check(ProcessGrant{}))
+	require.NoError(t, check(ProcessGrant{Commands: []string{"*"}, Users: []string{"*"}, Isolation: "none"}))
+	require.NoError(t, check(ProcessGrant{Commands: []string{"/bin/sleep", "/usr/bin/*", "/*"}, Users: []string{"nobody", "web:www"}, Isolation: "full"}))
+	for _, command := range []string{"", "sleep", "/usr/bin/", "/usr/*/sleep", "/usr/bin/s*", "**", "/**", "/usr/bin/**", "/", "usr/*", "*/x", "/usr/../bin/*", "//*", "/bin/[a]"} {
+		require.ErrorContains(t, check(ProcessGrant{Commands: []string{command}}), "grant.process.commands: ", command)
+	}
+	for _, user := range []string{"", "no body", "www*", "**"} {
+		require.ErrorContains(t, check(ProcessGrant{Users: []string{user}}), "grant.process.users: ", user)
+	}
+	require.ErrorContains(t, check(ProcessGrant{Isolation: "some"}), "grant.process.isolation: ")
+}

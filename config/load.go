@@ -78,7 +78,14 @@ type configBlock struct {
 type grantBlock struct {
 	FS      *fsBlock      `hcl:"fs,block"`
 	Wasm    *wasmBlock    `hcl:"wasm,block"`
+	Process *processBlock `hcl:"process,block"`
 	Devices *devicesBlock `hcl:"devices,block"`
+}
+
+type processBlock struct {
+	Commands  *[]string `hcl:"commands,optional"`
+	Users     *[]string `hcl:"users,optional"`
+	Isolation *string   `hcl:"isolation,optional"`
 }
 
 type devicesBlock struct {
@@ -309,6 +316,11 @@ func (l *loader) plugin(b *pluginBlock) {
 		set(&p.Grant.Wasm.Enabled, g.Wasm.Enabled)
 		set(&p.Grant.Wasm.Directories, g.Wasm.Directories)
 		set(&p.Grant.Wasm.MaxPrograms, g.Wasm.MaxPrograms)
+	}
+	if g := b.Grant; g != nil && g.Process != nil {
+		set(&p.Grant.Process.Commands, g.Process.Commands)
+		set(&p.Grant.Process.Users, g.Process.Users)
+		set(&p.Grant.Process.Isolation, g.Process.Isolation)
 	}
 	if g := b.Grant; g != nil && g.Devices != nil {
 		set(&p.Grant.Devices.Nodes, g.Devices.Nodes)

@@ -79,6 +79,14 @@ func TestEveryKey(t *testing.T) {
 				c.Plugins["p"] = Plugin{Grant: grant}
 			},
 		},
+		"plugin.grant.process": {
+			"plugin \"p\" {\n grant {\n process {\n commands = [\"/bin/sleep\", \"/usr/bin/*\"]\n users = [\"nobody\"]\n isolation = \"full\"\n}\n}\n}",
+			func(c *Config) {
+				grant := defaultGrant
+				grant.Process = ProcessGrant{Commands: []string{"/bin/sleep", "/usr/bin/*"}, Users: []string{"nobody"}, Isolation: "full"}
+				c.Plugins["p"] = Plugin{Grant: grant}
+			},
+		},
 		"plugin.grant.wasm": {
 			"plugin \"p\" {\n grant {\n wasm {\n enabled = false\n directories = [\"/a\"]\n max_programs = 3\n}\n}\n}",
 			func(c *Config) {

@@ -42,12 +42,9 @@ func (g ProcessGrant) validate() (errs []error) {
 }
 
 func validCommandGrant(command string) bool {
-	if command == anything {
+	plain := strings.TrimSuffix(command, "/*")
+	if command == anything || command != plain && plain == "" {
 		return true
-	}
-	plain, directory := strings.CutSuffix(command, "/*")
-	if directory && plain == "" {
-		return true // "/*": what lies in the root directory
 	}
 	return filepath.IsAbs(plain) && filepath.Clean(plain) == plain && plain != "/" && !strings.ContainsAny(plain, "*?[\x00")
 }
