@@ -262,7 +262,7 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 			ControlPlane: a.server,
 			Node:         clientAPI{a.node},
 			Plugins:      pluginsAPI{a.catalog},
-			Metrics:      newMetrics(a.catalog.Status, a.host.Refusals, a.server),
+			Metrics:      newMetrics(a.catalog.Status, a.host.Refusals, a.server, a.deviceMetrics()),
 			Agent: api.AgentInfo{
 				NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,
 				Datacenter: a.cfg.Datacenter, Version: Version, Address: a.address,
@@ -280,6 +280,10 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 		}
 	}()
 	return w
+}
+
+func (a *agent) deviceMetrics() deviceMetrics {
+	return deviceMetrics{func() []*structs.DeviceGroup { return a.node.Structs().Devices }, a.devices.AllStats}
 }
 
 func (w *web) stop() {

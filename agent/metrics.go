@@ -11,13 +11,14 @@ import (
 )
 
 // newMetrics returns what the node's metrics are gathered from.
-func newMetrics(plugins func() []managers.PluginStatus, refusals func() map[engine.Stage]uint64, plane api.ControlPlane) prometheus.Gatherer {
+func newMetrics(plugins func() []managers.PluginStatus, refusals func() map[engine.Stage]uint64, plane api.ControlPlane, devices deviceMetrics) prometheus.Gatherer {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		pluginMetrics{plugins, refusals},
 		allocationMetrics{plane},
+		devices,
 	)
 	return r
 }

@@ -78,6 +78,28 @@ func TestUnsetAndZeroDiffer(t *testing.T) {
 	}
 }
 
+func TestAFigureIsANumberInTheBaseOfItsUnit(t *testing.T) {
+	five, half, text := int64(5), 0.5, "five"
+	for _, c := range []struct {
+		v      *structs.StatValue
+		number float64
+		unit   string
+		ok     bool
+	}{
+		{&structs.StatValue{Int: &five, Unit: "MiB"}, 5 << 20, "B", true},
+		{&structs.StatValue{Float: &half, Unit: "kW"}, 500, "W", true},
+		{&structs.StatValue{Int: &five, Unit: "ms"}, 0.005, "s", true},
+		{&structs.StatValue{Int: &five}, 5, "", true},
+		{&structs.StatValue{String: &text}, 0, "", false},
+		{nil, 0, "", false},
+	} {
+		number, unit, ok := c.v.Number()
+		require.Equal(t, c.ok, ok)
+		require.Equal(t, c.unit, unit)
+		require.InDelta(t, c.number, number, 1e-12)
+	}
+}
+
 func TestTheUnitsOfTheContractAreKnown(t *testing.T) {
 	for _, u := range structs.Units() {
 		require.True(t, structs.KnownUnit(u))

@@ -36,6 +36,20 @@ type StatValue struct {
 	Description      string
 }
 
+// Number returns a figure that is a number, in the base of its unit: bytes, hertz,
+// watts, volts, seconds. ok is false for what is none.
+func (v *StatValue) Number() (number float64, unit string, ok bool) {
+	if v == nil {
+		return 0, "", false
+	}
+	exact, base := Attribute{Int: v.Int, Float: v.Float, Unit: v.Unit}.number()
+	if exact == nil {
+		return 0, "", false
+	}
+	number, _ = exact.Float64()
+	return number, base, true
+}
+
 // Copy returns a deep copy.
 func (g *DeviceGroupStats) Copy() *DeviceGroupStats {
 	if g == nil {

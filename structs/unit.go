@@ -17,23 +17,24 @@ var units = unitTable()
 
 func unitTable() map[string]unit {
 	table := map[string]unit{}
-	add := func(base string, symbols []string, first, step int64, suffix string) {
-		factor := new(big.Rat).SetInt64(first)
+	one := big.NewRat(1, 1)
+	add := func(base string, symbols []string, first *big.Rat, step int64, suffix string) {
+		factor := new(big.Rat).Set(first)
 		for _, s := range symbols {
 			table[s+suffix] = unit{base + suffix, new(big.Rat).Set(factor)}
 			factor.Mul(factor, new(big.Rat).SetInt64(step))
 		}
 	}
 	for _, suffix := range []string{"", "/s"} {
-		add("B", []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}, 1, 1000, suffix)
-		add("B", []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}, 1<<10, 1<<10, suffix)
+		add("B", []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}, one, 1000, suffix)
+		add("B", []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}, big.NewRat(1<<10, 1), 1<<10, suffix)
 	}
-	add("Hz", []string{"Hz", "kHz", "MHz", "GHz"}, 1, 1000, "")
-	add("mW", []string{"mW", "W", "kW", "MW", "GW"}, 1, 1000, "")
-	add("ns", []string{"ns", "us", "ms", "s"}, 1, 1000, "")
-	add("mV", []string{"mV", "V"}, 1, 1000, "")
+	add("Hz", []string{"Hz", "kHz", "MHz", "GHz"}, one, 1000, "")
+	add("W", []string{"mW", "W", "kW", "MW", "GW"}, big.NewRat(1, 1000), 1000, "")
+	add("s", []string{"ns", "us", "ms", "s"}, big.NewRat(1, 1_000_000_000), 1000, "")
+	add("V", []string{"mV", "V"}, big.NewRat(1, 1000), 1000, "")
 	for _, alone := range []string{"C", "%", "rpm"} {
-		add(alone, []string{alone}, 1, 1, "")
+		add(alone, []string{alone}, one, 1, "")
 	}
 	return table
 }
