@@ -85,6 +85,9 @@ func worstShapes(n int) map[string]w.Program {
 // for no shape may the engine take much longer than estimated. The factor leaves
 // room for a busy machine; measured, alone, it is at most 3.
 func TestTheScanEstimatesWhatCompilingTakes(t *testing.T) {
+	if raced {
+		t.Skip("what compiling takes is another thing under the race detector")
+	}
 	n := 8000
 	if testing.Short() {
 		n = 1000
