@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
@@ -20,6 +22,9 @@ import (
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/host/internal/modtest"
+	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/mux"
+	"github.com/wasmnode/wasmnode/workload/process"
 	"github.com/wasmnode/wasmnode/workload/wasi"
 )
 
@@ -27,13 +32,16 @@ import (
 type world struct {
 	*host.Host
 	engine    *engine.Engine
-	workloads *wasi.Supervisor
+	workloads workload.Supervisor
 	logs      *logs
 
 	mu       sync.Mutex
 	events   []*wasmnodev1.TaskEvent
 	refreshs []string
 }
+
+// worlds gives each one's processes a name.
+var worlds atomic.Int64
 
 // newWorld makes a world whose plugins are bounded by limits.
 func newWorld(t testing.TB, limits host.Limits) *world {
@@ -49,7 +57,10 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 	var err error
 	w.engine, err = engine.New(codeCache)
 	require.NoError(t, err)
-	w.workloads = wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: w.engine})
+	programs := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: w.engine})
+	processes, err := process.New(process.Config{Logger: hclog.NewNullLogger(), Name: fmt.Sprintf("host-test-%d-%d", os.Getpid(), worlds.Add(1))})
+	require.NoError(t, err)
+	w.workloads = mux.Supervisor{WASI: programs, Processes: processes}
 	w.Host = host.New(host.Config{
 		Logger:    logger,
 		Engine:    w.engine,
@@ -68,7 +79,8 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 		},
 	})
 	t.Cleanup(func() {
-		require.NoError(t, w.workloads.Close())
+		require.NoError(t, programs.Close())
+		require.NoError(t, processes.Close())
 		require.NoError(t, w.engine.Close(context.Background()))
 	})
 	return w

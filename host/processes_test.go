@@ -1,0 +1,175 @@
+package host_test
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/host/internal/modtest"
+)
+
+// processGuest is a guest that asks to start a process, in every operation of ops.
+func processGuest(r *wasmnodev1.ProcessStartRequest, ops ...string) *modtest.Module {
+	message, bodies := mustMarshal(r), map[string][]byte{}
+	for _, op := range ops {
+		bodies[op] = ask(fnStart, len(message))
+	}
+	m := guest(message, bodies)
+	m.Imports[fnStart].Module, m.Imports[fnStart].Name = abi.ModuleProcess, abi.FuncProcessStart
+	return m
+}
+
+// startProcess calls such a guest's start_task.
+func startProcess(t *testing.T, w *world, scope *host.TaskScope, grant host.ProcessGrant, r *wasmnodev1.ProcessStartRequest) []byte {
+	t.Helper()
+	p := w.ready(t, processGuest(r, abi.OpDriverStartTask).Bytes(), host.Grants{Process: grant})
+	out, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, scope)
+	require.NoError(t, err)
+	return out
+}
+
+// A request to run a shell command without isolation.
+func shell(command string) *wasmnodev1.ProcessStartRequest {
+	return &wasmnodev1.ProcessStartRequest{
+		Command: "/bin/sh", Args: []string{"-c", command}, Isolation: wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_NONE,
+	}
+}
+
+func TestAProcessStartsAsTheTasksWorkload(t *testing.T) {
+	w, scope := newWorld(t, host.Limits{}), taskScope(t)
+	r := shell(`echo "$WHO in $(pwd)"; exit 5`)
+	r.Env = map[string]string{"WHO": "me"}
+	code, message := told(t, startProcess(t, w, scope, host.ProcessGrant{Commands: []string{"/bin/*"}}, r))
+	require.Zero(t, code)
+	var answer wasmnodev1.ProcessStartResponse
+	require.NoError(t, answer.UnmarshalVT(message))
+	require.Equal(t, scope.Config.Id, answer.WorkloadId)
+	exit, err := w.workloads.Wait(t.Context(), scope.Config.Id)
+	require.NoError(t, err)
+	require.Equal(t, 5, exit.ExitCode)
+	said, err := os.ReadFile(scope.Config.StdoutPath + ".0")
+	require.NoError(t, err)
+	require.Equal(t, "me in "+scope.Config.Directories.Task+"\n", string(said))
+}
+
+func TestACommandIsFoundInTheTaskAndOnThePath(t *testing.T) {
+	for name, c := range map[string]struct{ command, dir, says string }{
+		"absolute":             {"/bin/pwd", "/", "/"},
+		"below the task":       {"local/tool", "", "tool in TASK"},
+		"the task's own":       {"tool", "local", "tool in TASK/local"},
+		"in the task's parent": {"other", "", "other in TASK"},
+		"on the PATH":          {"pwd", "", "TASK"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, scope := newWorld(t, host.Limits{}), taskScope(t)
+			d := scope.Config.Directories
+			d.Local = filepath.Join(d.Task, "local")
+			for _, path := range []string{"local/tool", "other"} {
+				require.NoError(t, os.Chmod(put(t, d.Task, path, []byte("#!/bin/sh\necho ${0##*/} in $(pwd)\n")), 0o755))
+			}
+			r := &wasmnodev1.ProcessStartRequest{Command: c.command, Dir: c.dir, Isolation: wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_NONE}
+			code, message := told(t, startProcess(t, w, scope, host.ProcessGrant{Commands: []string{"*"}}, r))
+			require.Zero(t, code, string(message))
+			_, err := w.workloads.Wait(t.Context(), scope.Config.Id)
+			require.NoError(t, err)
+			said, err := os.ReadFile(scope.Config.StdoutPath + ".0")
+			require.NoError(t, err)
+			require.Equal(t, strings.ReplaceAll(c.says, "TASK", d.Task)+"\n", string(said))
+		})
+	}
+}
+
+func TestAProcessThatWasNotGrantedIsNotStarted(t *testing.T) {
+	own, err := user.Current()
+	require.NoError(t, err)
+	some := host.ProcessGrant{Commands: []string{"/bin/sh", "/usr/bin/*"}}
+	any := host.ProcessGrant{Commands: []string{"*"}}
+	fix := func(setting string) string {
+		return fmt.Sprintf(`is not granted: add plugin "test" { grant { process { %s } } }`, setting)
+	}
+	for name, c := range map[string]struct {
+		grant  host.ProcessGrant
+		change func(*wasmnodev1.ProcessStartRequest)
+		code   abi.Code
+		says   string
+	}{
+		"another command":       {some, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "/sbin/init" }, abi.PermissionDenied, "command /sbin/init " + fix(`commands = ["/sbin/init"]`)},
+		"with that beginning":   {some, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "/bin/shred" }, abi.PermissionDenied, "command /bin/shred is not granted"},
+		"below a directory":     {some, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "/usr/bin/a/b" }, abi.PermissionDenied, "command /usr/bin/a/b is not granted"},
+		"the directory":         {some, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "/usr/bin" }, abi.PermissionDenied, "command /usr/bin is not granted"},
+		"by a detour":           {some, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "/usr/bin/../sbin/x" }, abi.PermissionDenied, "command /usr/sbin/x is not granted"},
+		"of the task":           {some, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "./sh" }, abi.PermissionDenied, "/sh is not granted"},
+		"out of the task":       {any, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "../sh" }, abi.PermissionDenied, "path ../sh leads out of the task's directory"},
+		"nowhere":               {any, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "no-such-command" }, abi.NotFound, "command no-such-command is neither in the task's directory nor on the node's PATH"},
+		"no command":            {any, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "" }, abi.InvalidArgument, "is no command"},
+		"a directory elsewhere": {any, func(r *wasmnodev1.ProcessStartRequest) { r.Dir = ".." }, abi.PermissionDenied, "leads out of the task's directory"},
+		"control in a command":  {some, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "/\x1b[2J" }, abi.PermissionDenied, `/\u001b[2J`},
+		"another user":          {any, func(r *wasmnodev1.ProcessStartRequest) { r.User = "games" }, abi.PermissionDenied, "user games " + fix(`users = ["games"]`)},
+		"another group": {host.ProcessGrant{Commands: any.Commands, Users: []string{"games"}}, func(r *wasmnodev1.ProcessStartRequest) { r.User = "games:root" },
+			abi.PermissionDenied, "user games:root " + fix(`users = ["games:root"]`)},
+		"the node's own user": {host.ProcessGrant{Commands: any.Commands, Users: []string{"games"}}, func(*wasmnodev1.ProcessStartRequest) {},
+			abi.PermissionDenied, "user " + own.Username + " " + fix(fmt.Sprintf("users = [%q]", own.Username))},
+		"too little isolation": {host.ProcessGrant{Commands: any.Commands, FullIsolation: true}, func(*wasmnodev1.ProcessStartRequest) {},
+			abi.PermissionDenied, "isolation none " + fix(`isolation = "none"`)},
+		"no isolation said":   {any, func(r *wasmnodev1.ProcessStartRequest) { r.Isolation = 0 }, abi.InvalidArgument, "there is no isolation 0"},
+		"isolation not there": {any, func(r *wasmnodev1.ProcessStartRequest) { r.Isolation = 2 }, abi.Unimplemented, "isolation full: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, host.Limits{})
+			r := shell("exit 0")
+			c.change(r)
+			refused := toldError(t, startProcess(t, w, taskScope(t), c.grant, r))
+			require.Equal(t, c.code, refused.Code, refused.Message)
+			require.Contains(t, refused.Message, c.says)
+			list, err := w.workloads.List(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, list)
+		})
+	}
+}
+
+func TestAnyUserMayBeGranted(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can start processes of others")
+	}
+	for _, users := range [][]string{{"*"}, {"root", "nobody"}} {
+		w, scope := newWorld(t, host.Limits{}), taskScope(t)
+		r := shell("id -un")
+		r.User, r.Dir = "nobody", "/"
+		code, message := told(t, startProcess(t, w, scope, host.ProcessGrant{Commands: []string{"*"}, Users: users}, r))
+		require.Zero(t, code, string(message))
+		_, err := w.workloads.Wait(t.Context(), scope.Config.Id)
+		require.NoError(t, err)
+		said, err := os.ReadFile(scope.Config.StdoutPath + ".0")
+		require.NoError(t, err)
+		require.Equal(t, "nobody\n", string(said))
+	}
+}
+
+func TestProcessesAreGrantedToNobodyByDefault(t *testing.T) {
+	p := newWorld(t, host.Limits{}).load(t, processGuest(shell("exit 0")).Bytes())
+	err := p.Configure(t.Context(), host.Grants{Process: host.ProcessGrant{Users: []string{"*"}}}, nil)
+	var missing *host.MissingGrantError
+	require.ErrorAs(t, err, &missing)
+	require.Equal(t, abi.ModuleProcess, missing.Capability)
+	require.EqualError(t, err, `needs grant wasmnode:process/v1: add plugin "test" { grant { process { commands = ["*"] } } }`)
+}
+
+func TestAProcessIsStartedForATaskOnly(t *testing.T) {
+	w := newWorld(t, host.Limits{})
+	p := w.ready(t, processGuest(shell("exit 0"), abi.OpDriverFingerprint).Bytes(), host.Grants{Process: host.ProcessGrant{Commands: []string{"*"}}})
+	for _, scope := range []*host.TaskScope{nil, taskScope(t)} {
+		out, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, scope)
+		require.NoError(t, err)
+		require.Equal(t, abi.FailedPrecondition, toldError(t, out).Code)
+	}
+	require.Contains(t, p.Granted(), "wasmnode:process/v1(commands:*)")
+}
