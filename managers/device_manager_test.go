@@ -3,12 +3,14 @@ package managers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -280,6 +282,7 @@ func TestOfTwoPluginsWithOneGroupTheFirstKeepsIt(t *testing.T) {
 		_, err := w.reserve("a")
 		require.NoError(t, err)
 		require.Equal(t, 1, newer.count(abi.OpDeviceReserve), "a newer version of the same plugin takes over")
+		synctest.Wait() // the updater hears of it from another goroutine
 		require.Equal(t, []string{"acme/gpu/x1[a] healthy, acme/gpu/x1[b] healthy"}, w.updates.get())
 	})
 }
@@ -337,4 +340,36 @@ func TestAPluginThatDoesNotMeasureIsNotAsked(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, some.Devices)
 	})
+}
+
+// What it costs to read a task's figures does not depend on how many devices the host
+// has that the task does not use.
+func BenchmarkDeviceStats(b *testing.B) {
+	for _, n := range []int{10, 1_000} {
+		b.Run(fmt.Sprintf("500 tasks, %d devices on the host", n), func(b *testing.B) {
+			ids := make([]string, n)
+			for i := range ids {
+				ids[i] = fmt.Sprint(i)
+			}
+			p := newFakeDevice("acme")
+			p.on(abi.OpDeviceFingerprint, answersDevices(gpu, ids...))
+			p.on(abi.OpDeviceStats, answersStats(gpu, 7, ids...))
+			catalog, err := NewCatalog(CatalogConfig{Dir: b.TempDir(), Loader: &fakeLoader{}, Logger: hclog.NewNullLogger()})
+			require.NoError(b, err)
+			m := NewDeviceManager(DeviceManagerConfig{Catalog: catalog, Logger: hclog.NewNullLogger()})
+			defer catalog.Shutdown()
+			defer m.Shutdown()
+			_, err = m.take(context.Background(), candidate{plugin: p, file: "acme.wasm"}, nil)
+			require.NoError(b, err)
+			require.Eventually(b, func() bool { return len(m.AllStats()) == 1 }, 10*time.Second, time.Millisecond)
+			for b.Loop() {
+				for task := range 500 {
+					s, err := m.DeviceStats(devices(ids[task%10]))
+					if err != nil || len(s.Devices) != 1 {
+						b.Fatal(s, err)
+					}
+				}
+			}
+		})
+	}
 }
