@@ -1,7 +1,6 @@
 package task
 
 import (
-
 	"github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
