@@ -126,7 +126,7 @@ func (h *templatesHook) Poststart(ctx context.Context, req *PoststartRequest) er
 		}
 	}
 	if len(watched) > 0 {
-		h.watch = watchTemplates(ctx, req.Runner, in, watched) //nolint:contextcheck // the watch outlives the hook
+		h.watch = watchTemplates(ctx, req.Runner, in, watched)
 	}
 	return nil
 }
