@@ -22,7 +22,10 @@ var processFuncs = map[string]hostFunc{
 }
 
 // processSupport tells what this node can do, whatever was granted.
-func processSupport(context.Context, *call, []byte) (Message, error) {
+func processSupport(_ context.Context, c *call, _ []byte) (Message, error) {
+	if c.plugin.currentSettings() == nil {
+		return nil, abi.NewError(abi.PermissionDenied, "asking for what the node can do: not before the plugin is configured")
+	}
 	s := &wasmnodev1.ProcessSupport{}
 	if err := process.FullIsolation(); err != nil {
 		s.FullIsolationMissing = err.Error()

@@ -15,10 +15,11 @@ import (
 // traps its guest.
 func exportCapabilities(ctx context.Context, r wazero.Runtime) error {
 	modules := map[string]map[string]any{
-		abi.ModuleABI:  {abi.FuncInput: abiInput, abi.FuncOutput: abiOutput, abi.FuncResult: abiResult},
-		abi.ModuleLog:  {abi.FuncLogWrite: logWrite},
-		abi.ModuleTask: {abi.FuncTaskEvent: taskEvent, abi.FuncTaskRefresh: taskRefresh, abi.FuncTaskOutput: taskOutput},
-		abi.ModuleWasm: {abi.FuncWasmStart: wasmStart},
+		abi.ModuleABI:     {abi.FuncInput: abiInput, abi.FuncOutput: abiOutput, abi.FuncResult: abiResult},
+		abi.ModuleLog:     {abi.FuncLogWrite: logWrite},
+		abi.ModuleTask:    {abi.FuncTaskEvent: taskEvent, abi.FuncTaskRefresh: taskRefresh, abi.FuncTaskOutput: taskOutput},
+		abi.ModuleWasm:    {abi.FuncWasmStart: wasmStart},
+		abi.ModuleProcess: {abi.FuncProcessStart: processStart, abi.FuncProcessSupport: processSupport},
 	}
 	for module, functions := range modules {
 		builder := r.NewHostModuleBuilder(module)
@@ -98,4 +99,14 @@ func taskOutput(ctx context.Context, m api.Module, stream, ptr, length uint32) u
 func wasmStart(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
 	i := callOf(ctx)
 	return i.stage(i.host.WasmStart(read(m, ptr, length)))
+}
+
+func processStart(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(i.host.ProcessStart(read(m, ptr, length)))
+}
+
+func processSupport(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(i.host.ProcessSupport(read(m, ptr, length)))
 }

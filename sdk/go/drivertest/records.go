@@ -77,6 +77,7 @@ type records struct {
 	outputs    [3]strings.Builder // by stream
 	programs   []*wasm.Program
 	refuseWasm *abi.Error
+	processes  processes
 }
 
 func (r *records) log(line LogLine) {

@@ -14,6 +14,8 @@ type Host interface {
 	TaskRefresh()
 	TaskOutput(stream uint32, data []byte) error
 	WasmStart(request []byte) ([]byte, error)
+	ProcessStart(request []byte) ([]byte, error)
+	ProcessSupport(request []byte) ([]byte, error)
 }
 
 type hostKey struct{}

@@ -32,6 +32,12 @@ func taskOutput(stream uint32, ptr unsafe.Pointer, length uint32) uint64
 //go:wasmimport wasmnode:wasm/v1 start
 func wasmStart(ptr unsafe.Pointer, length uint32) uint64
 
+//go:wasmimport wasmnode:process/v1 start
+func processStart(ptr unsafe.Pointer, length uint32) uint64
+
+//go:wasmimport wasmnode:process/v1 support
+func processSupport(ptr unsafe.Pointer, length uint32) uint64
+
 func pointer(b []byte) (unsafe.Pointer, uint32) {
 	return unsafe.Pointer(unsafe.SliceData(b)), uint32(len(b))
 }
@@ -91,4 +97,14 @@ func TaskOutput(_ context.Context, stream uint32, data []byte) error {
 // WasmStart hands over an encoded WasmStartRequest and returns the encoded answer.
 func WasmStart(_ context.Context, request []byte) ([]byte, error) {
 	return answer(wasmStart(pointer(request)))
+}
+
+// ProcessStart hands over an encoded ProcessStartRequest and returns the encoded answer.
+func ProcessStart(_ context.Context, request []byte) ([]byte, error) {
+	return answer(processStart(pointer(request)))
+}
+
+// ProcessSupport hands over an encoded ProcessSupportRequest and returns the encoded answer.
+func ProcessSupport(_ context.Context, request []byte) ([]byte, error) {
+	return answer(processSupport(pointer(request)))
 }

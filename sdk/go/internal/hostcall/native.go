@@ -44,3 +44,21 @@ func WasmStart(ctx context.Context, request []byte) ([]byte, error) {
 	}
 	return h.WasmStart(request)
 }
+
+// ProcessStart hands over an encoded ProcessStartRequest and returns the encoded answer.
+func ProcessStart(ctx context.Context, request []byte) ([]byte, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.ProcessStart(request)
+}
+
+// ProcessSupport hands over an encoded ProcessSupportRequest and returns the encoded answer.
+func ProcessSupport(ctx context.Context, request []byte) ([]byte, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.ProcessSupport(request)
+}

@@ -1,0 +1,90 @@
+package drivertest
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/sdk/go/process"
+)
+
+// processes is what a driver did with processes. It belongs to records, whose lock
+// guards it.
+type processes struct {
+	started     []*process.Command
+	refuse      *abi.Error
+	fullMissing string
+}
+
+// Processes returns the processes that the driver started. None of them runs.
+func (n *core) Processes() []*process.Command {
+	n.records.mu.Lock()
+	defer n.records.mu.Unlock()
+	return slices.Clone(n.records.processes.started)
+}
+
+// RefuseProcess makes every later start of a process fail with err, nil none.
+func (n *core) RefuseProcess(err *abi.Error) {
+	n.records.mu.Lock()
+	defer n.records.mu.Unlock()
+	n.records.processes.refuse = err
+}
+
+// LackFullIsolation makes the node one that cannot isolate processes, for that reason;
+// with an empty one it can, which is how it begins.
+func (n *core) LackFullIsolation(reason string) {
+	n.records.mu.Lock()
+	defer n.records.mu.Unlock()
+	n.records.processes.fullMissing = reason
+}
+
+func (h *callHost) ProcessStart(request []byte) ([]byte, error) {
+	if err := h.denied(); err != nil {
+		return nil, err
+	}
+	if h.operation != abi.OpDriverStartTask && h.operation != abi.OpDriverRecoverTask {
+		return nil, abi.NewError(abi.FailedPrecondition, "start: not in "+h.operation)
+	}
+	c := new(process.Command)
+	if err := c.UnmarshalVT(request); err != nil {
+		return nil, abi.NewError(abi.InvalidArgument, "start: "+err.Error())
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.checkCommand(c); err != nil {
+		return nil, err
+	}
+	if h.started.Swap(true) {
+		return nil, abi.NewError(abi.AlreadyExists, "start: the task has a workload")
+	}
+	h.processes.started = append(h.processes.started, c)
+	return (&wasmnodev1.ProcessStartResponse{WorkloadId: h.taskID}).MarshalVT()
+}
+
+// checkCommand refuses what every node refuses, and what this one was told to.
+func (h *callHost) checkCommand(c *process.Command) error {
+	switch {
+	case h.processes.refuse != nil:
+		return h.processes.refuse
+	case c.Command == "":
+		return abi.NewError(abi.InvalidArgument, "start: no command")
+	case c.Isolation != process.IsolationNone && c.Isolation != process.IsolationFull:
+		return abi.NewError(abi.InvalidArgument, "start: no isolation is said")
+	case c.Isolation == process.IsolationFull && h.processes.fullMissing != "":
+		return abi.NewError(abi.Unimplemented, "isolation full: "+h.processes.fullMissing)
+	case !filepath.IsAbs(c.Dir) && !filepath.IsLocal(cmp.Or(c.Dir, ".")):
+		return abi.NewError(abi.PermissionDenied, "start: the working directory leads out of the task's")
+	}
+	return nil
+}
+
+func (h *callHost) ProcessSupport([]byte) ([]byte, error) {
+	if err := h.denied(); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return (&wasmnodev1.ProcessSupport{FullIsolationMissing: h.processes.fullMissing}).MarshalVT()
+}

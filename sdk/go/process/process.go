@@ -1,0 +1,65 @@
+// Package process starts processes of the operating system as tasks: the capability
+// wasmnode:process/v1, which an operator has to grant. The node owns what it starts;
+// it waits for it, stops it and measures it by itself.
+package process
+
+import (
+	"context"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/sdk/go/internal/hostcall"
+)
+
+// Command says what to start, as whom, and with how much isolation.
+type Command = wasmnodev1.ProcessStartRequest
+
+// The isolations. A command without one is refused.
+const (
+	IsolationNone = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_NONE // it sees all that its user may see
+	IsolationFull = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_FULL // it has a root, namespaces and limits of its own
+)
+
+// Start starts a process as the workload of the task that the current call is about,
+// and returns the workload's ID, which belongs into TaskHandle.WorkloadId. Output
+// goes to the task's log files by itself.
+//
+// # Errors
+//
+// NOT_FOUND: no such command or directory; INVALID_ARGUMENT: no program, or no such
+// user; PERMISSION_DENIED: what the operator did not grant, or what the node itself
+// may not do; UNIMPLEMENTED: isolation that this node cannot give;
+// FAILED_PRECONDITION: the current call neither starts nor recovers a task;
+// ALREADY_EXISTS: the task has a workload; RESOURCE_EXHAUSTED: too many of something.
+func Start(ctx context.Context, c *Command) (workloadID string, err error) {
+	request, err := c.MarshalVT()
+	if err != nil {
+		return "", err
+	}
+	answer, err := hostcall.ProcessStart(ctx, request)
+	if err != nil {
+		return "", err
+	}
+	var response wasmnodev1.ProcessStartResponse
+	if err := response.UnmarshalVT(answer); err != nil {
+		return "", err
+	}
+	return response.WorkloadId, nil
+}
+
+// FullIsolation returns why this node cannot give [IsolationFull], an UNIMPLEMENTED
+// error; nil: it can.
+func FullIsolation(ctx context.Context) error {
+	answer, err := hostcall.ProcessSupport(ctx, nil)
+	if err != nil {
+		return err
+	}
+	var support wasmnodev1.ProcessSupport
+	if err := support.UnmarshalVT(answer); err != nil {
+		return err
+	}
+	if support.FullIsolationMissing != "" {
+		return abi.NewError(abi.Unimplemented, support.FullIsolationMissing)
+	}
+	return nil
+}
