@@ -26,6 +26,9 @@ type CatalogConfig struct {
 	Dir    string
 	Loader Loader
 	Logger hclog.Logger
+	// LookEvery is how often the directory is looked at without being asked to by the
+	// kernel; 0: the kernel tells of changes, and it is looked at every 5 s too.
+	LookEvery time.Duration
 }
 
 // Catalog keeps the plugins in service equal to the files in a directory: those
@@ -136,6 +139,7 @@ func (c *Catalog) Start() {
 	}
 	c.started = true
 	w := newWatcher(c.cfg.Dir, c.cfg.Logger)
+	w.every = c.cfg.LookEvery
 	w.found, w.state = c.found, c.setProblem
 	c.wg.Go(func() { w.run(c.ctx) })
 	c.wg.Go(func() { c.retryUnread(retryInterval) })

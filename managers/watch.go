@@ -37,6 +37,7 @@ type watcher struct {
 	dir     string
 	logger  hclog.Logger
 	settler settler
+	every   time.Duration // without notifications; 0: with them
 	// found takes what a look found: all files, those with new content, and those
 	// that are gone.
 	found func(all, ready, gone []string)
@@ -55,7 +56,7 @@ func newWatcher(dir string, logger hclog.Logger) *watcher {
 
 // run looks until ctx is done.
 func (w *watcher) run(ctx context.Context) {
-	hints := newHints(w.dir, w.logger)
+	hints := newHints(w.dir, w.every, w.logger)
 	defer hints.close()
 	for {
 		// Listening begins before looking, so that nothing happens in between.
@@ -144,6 +145,7 @@ func readMark(path string) (m mark, ok bool) {
 type hints struct {
 	c       <-chan fsnotify.Event
 	dir     string
+	every   time.Duration // there are none on purpose; 0: there are
 	logger  hclog.Logger
 	watcher *fsnotify.Watcher
 	deaf    bool // there are none, and it was said
@@ -152,8 +154,12 @@ type hints struct {
 	done    chan struct{}
 }
 
-func newHints(dir string, logger hclog.Logger) *hints {
-	h := &hints{dir: dir, logger: logger, stop: make(chan struct{}), done: make(chan struct{})}
+func newHints(dir string, every time.Duration, logger hclog.Logger) *hints {
+	h := &hints{dir: dir, every: every, logger: logger, stop: make(chan struct{}), done: make(chan struct{})}
+	if every > 0 {
+		close(h.done)
+		return h
+	}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		h.complain(err)
@@ -185,7 +191,10 @@ func (h *hints) drainErrors() {
 // listen asks for notifications where the directory is a new one, and returns how
 // long to trust in them.
 func (h *hints) listen() time.Duration {
-	if h.watcher == nil {
+	switch {
+	case h.every > 0:
+		return h.every
+	case h.watcher == nil:
 		return deafLookInterval
 	}
 	info, err := os.Stat(h.dir)
