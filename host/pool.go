@@ -277,5 +277,6 @@ func (p *Plugin) moduleConfig(inst *instance, s *settings) (wazero.ModuleConfig,
 	if err := errors.Join(mount(s.grants.FS.ReadOnly, true), mount(s.grants.FS.ReadWrite, false)); err != nil {
 		return nil, err
 	}
+	rootfs.Join(inst.files...)
 	return cfg.WithFSConfig(files), nil
 }

@@ -26,7 +26,9 @@ const MaxOpenFiles = 256
 type FS struct {
 	experimentalsys.UnimplementedFS
 	root     *os.Root
+	real     string // the directory's path on the host, without symbolic links
 	readOnly bool
+	joined   []*FS           // see Join; nil: none
 	done     <-chan struct{} // nil: never
 
 	mu     sync.Mutex
@@ -40,7 +42,12 @@ func Open(dir string, readOnly bool) (*FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newFS(root, readOnly), nil
+	f := newFS(root, readOnly)
+	if f.real, err = filepath.EvalSymlinks(dir); err != nil {
+		root.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // openRoot opens a directory whose place is the operator's. Opening what is none may
@@ -161,7 +168,11 @@ func (f *FS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileMode)
 	opened, err := f.root.OpenFile(name, osFlags(flag), perm.Perm())
 	if err != nil {
 		f.remove(out)
-		return nil, errno(err)
+		no := errno(err)
+		if no == experimentalsys.EPERM && flag&(writes|experimentalsys.O_NOFOLLOW) == 0 {
+			return f.openElsewhere(name, flag)
+		}
+		return nil, no
 	}
 	if no := out.init(opened, flag); no != 0 {
 		f.remove(out)
@@ -202,17 +213,31 @@ func osFlags(flag experimentalsys.Oflag) int {
 
 // Lstat describes a path without following its last link.
 func (f *FS) Lstat(name string) (sys.Stat_t, experimentalsys.Errno) {
-	return stat(f.root.Lstat(local(name)))
+	st, no := stat(f.root.Lstat(local(name)))
+	if no == experimentalsys.EPERM {
+		return f.statElsewhere(local(name), false)
+	}
+	return st, no
 }
 
 // Stat describes a path, following links that stay inside.
 func (f *FS) Stat(name string) (sys.Stat_t, experimentalsys.Errno) {
-	return stat(f.root.Stat(local(name)))
+	st, no := stat(f.root.Stat(local(name)))
+	if no == experimentalsys.EPERM {
+		return f.statElsewhere(local(name), true)
+	}
+	return st, no
 }
 
 // Readlink returns where a link points to.
 func (f *FS) Readlink(name string) (string, experimentalsys.Errno) {
 	target, err := f.root.Readlink(local(name))
+	if no := errno(err); no != experimentalsys.EPERM {
+		return target, no
+	}
+	if to, rest, ok := f.elsewhere(local(name), false); ok {
+		target, err = to.root.Readlink(rest)
+	}
 	return target, errno(err)
 }
 
