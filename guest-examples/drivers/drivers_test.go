@@ -63,9 +63,11 @@ func TestAPluginIsSmallAndImportsWhatItUses(t *testing.T) {
 		wasm []byte
 		want []string
 	}{
-		"wasi": {guestbuild.Plugin(t, "guest-examples/drivers/wasi"), []string{abi.ModuleABI, abi.ModuleWasm, abi.ModuleWASI}},
-		"mock": {guestbuild.Plugin(t, "guest-examples/drivers/mock"), []string{abi.ModuleABI, abi.ModuleLog, abi.ModuleTask, abi.ModuleWASI}},
-		"c":    {guestbuild.CPlugin(t, "guest-examples/drivers/c-minimal"), []string{abi.ModuleABI, abi.ModuleWasm}},
+		"wasi":     {guestbuild.Plugin(t, "guest-examples/drivers/wasi"), []string{abi.ModuleABI, abi.ModuleWasm, abi.ModuleWASI}},
+		"raw_exec": {guestbuild.Plugin(t, "guest-examples/drivers/raw_exec"), []string{abi.ModuleABI, abi.ModuleProcess, abi.ModuleWASI}},
+		"exec":     {guestbuild.Plugin(t, "guest-examples/drivers/exec"), []string{abi.ModuleABI, abi.ModuleProcess, abi.ModuleWASI}},
+		"mock":     {guestbuild.Plugin(t, "guest-examples/drivers/mock"), []string{abi.ModuleABI, abi.ModuleLog, abi.ModuleTask, abi.ModuleWASI}},
+		"c":        {guestbuild.CPlugin(t, "guest-examples/drivers/c-minimal"), []string{abi.ModuleABI, abi.ModuleWasm}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.LessOrEqual(t, len(c.wasm), maxSize)
