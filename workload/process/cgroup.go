@@ -80,13 +80,26 @@ func (g cgroup) open() error {
 	if err := g.remove(); err != nil {
 		return err
 	}
+	removeUnused(filepath.Dir(string(g)))
 	return os.Mkdir(string(g), 0o755)
+}
+
+// removeUnused removes what supervisors left behind that were killed: cgroups that have
+// neither processes nor cgroups in them, as only those can be removed. One that is
+// alive makes its own again when it needs it.
+func removeUnused(parent string) {
+	entries, _ := os.ReadDir(parent) // it is housekeeping: what cannot be read stays
+	for _, e := range entries {
+		if e.IsDir() {
+			_ = os.Remove(filepath.Join(parent, e.Name()))
+		}
+	}
 }
 
 // child makes a cgroup in this one.
 func (g cgroup) child(name string) (cgroup, error) {
 	c := cgroup(filepath.Join(string(g), name))
-	return c, os.Mkdir(string(c), 0o755)
+	return c, os.MkdirAll(string(c), 0o755)
 }
 
 // kill kills all processes in the cgroup and below, also those that are being forked.

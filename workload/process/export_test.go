@@ -1,5 +1,7 @@
 package process
 
+import "os"
+
 // HasCgroup reports whether processes run in cgroups.
 func (s *Supervisor) HasCgroup() bool { return s.cgroup != "" }
 
@@ -8,4 +10,10 @@ func (s *Supervisor) WithoutCgroup() error {
 	err := s.cgroup.remove()
 	s.cgroup = ""
 	return err
+}
+
+// CgroupExists reports whether the supervisor's cgroup is there.
+func (s *Supervisor) CgroupExists() bool {
+	_, err := os.Stat(string(s.cgroup))
+	return err == nil
 }

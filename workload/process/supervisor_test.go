@@ -94,6 +94,23 @@ func TestProcessHandlesItsSignals(t *testing.T) {
 	require.Equal(t, &structs.ExitResult{ExitCode: 7}, w.wait(spec))
 }
 
+func TestSupervisorsRemoveWhatKilledOnesLeft(t *testing.T) {
+	w := newWorld(t)
+	if !w.s.HasCgroup() {
+		t.Skip("run as root where cgroup v2 is mounted")
+	}
+	require.True(t, w.s.CgroupExists())
+	newSupervisor(t)
+	require.False(t, w.s.CgroupExists(), "it has nothing in it, as that of one that was killed")
+
+	spec := w.start(`echo ready; exec sleep 100`)
+	w.ready(spec)
+	newSupervisor(t)
+	require.True(t, w.s.CgroupExists(), "it made it again, and has something in it")
+	require.NoError(t, w.s.Signal(w.context(), spec.ID, "HUP"))
+	require.Equal(t, 1, w.wait(spec).Signal)
+}
+
 func TestStatsAreOfTheTree(t *testing.T) {
 	for name, cgroup := range map[string]bool{"cgroup": true, "session": false} {
 		t.Run(name, func(t *testing.T) {
