@@ -1,0 +1,79 @@
+// Package sysfs reads the kernel's trees of small text files. What is in them may come
+// from a device, which may lie: everything read is made fit to be said to a node.
+//
+// Start reading at [Read].
+package sysfs
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/wasmnode/wasmnode/sdk/go/device"
+)
+
+// maxText bounds what a file says, in bytes: short enough to be a part of a name.
+const maxText = 100
+
+// Read returns what a file says, on one line; "" for one that cannot be read.
+func Read(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return Clean(string(b))
+}
+
+// Int returns the number that a file says, in decimal or, after "0x", in hexadecimal.
+func Int(path string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(Read(path), 0, 64)
+	return n, err == nil
+}
+
+// Clean makes one short line of printing characters of a text.
+func Clean(s string) string {
+	var b strings.Builder
+	for _, r := range strings.TrimSpace(s) {
+		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
+			r = ' '
+		}
+		if b.Len()+utf8.RuneLen(r) > maxText {
+			break
+		}
+		b.WriteRune(r)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// Name makes a part of a group's name of a text; otherwise when nothing is left of it.
+func Name(s, otherwise string) string {
+	s = Clean(strings.ReplaceAll(s, "/", "-"))
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// Entries returns the names in a directory; none when it cannot be read.
+func Entries(dir string) (names []string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// Common keeps of a group's attributes those that another device has too: what a group
+// says is true of each of its devices.
+func Common(group, other map[string]*device.Attribute) {
+	for name, a := range group {
+		if !a.EqualVT(other[name]) {
+			delete(group, name)
+		}
+	}
+}
