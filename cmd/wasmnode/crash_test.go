@@ -31,10 +31,11 @@ const (
 // from outside whether anything was lost, done twice, or left behind.
 func TestCrash(t *testing.T) {
 	c := &campaign{
-		site: newSite(t, "wasi"),
+		site: newSite(t, "wasi", "raw_exec"),
 		rng:  rand.New(rand.NewPCG(1, number(t, crashSeedEnv, 1))),
 		jobs: map[string]*crashJob{},
 	}
+	c.site.grant(t, `plugin "raw_exec" { grant { process { commands = ["/bin/sh"] } } }`)
 	c.print, c.exit = c.site.program(t, "print"), c.site.program(t, "exit")
 	c.supervisor = supervisor.NewClient(supervisor.ClientConfig{
 		Logger: hclog.NewNullLogger(), Socket: supervisor.Socket(filepath.Join(c.site.data, "supervisor")),
@@ -119,20 +120,32 @@ func (c *campaign) work(t *testing.T, n *node) {
 	}
 	c.made++
 	j := &crashJob{id: fmt.Sprintf("job-%d", c.made)}
-	kind, config := "service", fmt.Sprintf("module = %q\nargs = [\"-n\", \"1000000\", \"-every\", \"5ms\"]", c.print)
+	kind, lines := "service", 1_000_000
 	switch c.rng.IntN(3) {
 	case 0:
-		j.lines, kind = 50, "batch"
-		config = fmt.Sprintf("module = %q\nargs = [\"-n\", \"50\", \"-every\", \"5ms\"]", c.print)
+		j.lines, lines, kind = 50, 50, "batch"
 	case 1:
-		j.code, kind = 7, "batch"
-		config = fmt.Sprintf("module = %q\nargs = [\"7\"]", c.exit)
+		j.code, lines, kind = 7, 0, "batch"
 	}
 	c.jobs[j.id] = j
-	file := write(t, filepath.Join(t.TempDir(), j.id+".hcl"), fmt.Sprintf(onceJob, j.id, kind, config))
+	driver, config := c.command(lines, j.code)
+	file := write(t, filepath.Join(t.TempDir(), j.id+".hcl"), fmt.Sprintf(onceJob, j.id, kind, driver, config))
 	if n.run(t, "job", "run", "-detach", file).code != 0 {
 		j.id += "?" // nobody knows
 	}
+}
+
+// command is a task that prints so many lines, or ends with a code, as a program or as
+// a process.
+func (c *campaign) command(lines, code int) (driver, config string) {
+	if c.rng.IntN(2) == 0 {
+		script := fmt.Sprintf("i=1; while [ $i -le %d ]; do echo line $i; i=$((i+1)); sleep 0.005; done; exit %d", lines, code)
+		return "raw_exec", fmt.Sprintf("command = \"/bin/sh\"\nargs = [\"-c\", %q]", script)
+	}
+	if code != 0 {
+		return "wasi", fmt.Sprintf("module = %q\nargs = [\"%d\"]", c.exit, code)
+	}
+	return "wasi", fmt.Sprintf("module = %q\nargs = [\"-n\", \"%d\", \"-every\", \"5ms\"]", c.print, lines)
 }
 
 // onceJob is a job whose task is started once, whatever happens to it.
@@ -151,7 +164,7 @@ const onceJob = `job %q {
       size = 10
     }
     task "task" {
-      driver = "wasi"
+      driver = %q
       config {
         %s
       }

@@ -79,6 +79,14 @@ func newSite(t *testing.T, drivers ...string) *site {
 	return s
 }
 
+// grant adds to the node's configuration.
+func (s *site) grant(t *testing.T, text string) {
+	t.Helper()
+	before, err := os.ReadFile(s.config)
+	require.NoError(t, err)
+	write(t, s.config, string(before)+text+"\n")
+}
+
 // killSupervisor kills the process that owns the tasks, if there is one.
 func (s *site) killSupervisor(t *testing.T) {
 	t.Helper()
