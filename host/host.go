@@ -92,7 +92,8 @@ func orDefault[T comparable](v *T, d T) {
 // Host loads plugins. It is safe for concurrent use and holds nothing to close:
 // plugins are closed one by one, see [Plugin.Release].
 type Host struct {
-	cfg Config
+	cfg   Config
+	begun time.Time // when the plugins' monotonic clock began
 
 	mu       sync.Mutex
 	refusals map[engine.Stage]uint64
@@ -107,8 +108,12 @@ func New(cfg Config) *Host {
 	if cfg.OnRefresh == nil {
 		cfg.OnRefresh = func(string) {}
 	}
-	return &Host{cfg: cfg, refusals: map[engine.Stage]uint64{}}
+	return &Host{cfg: cfg, begun: time.Now(), refusals: map[engine.Stage]uint64{}}
 }
+
+// nanotime is the plugins' monotonic clock. It tells nothing of the machine's, follows the
+// clock of a test that has its own, and is never 0, which Go's runtime takes for broken.
+func (h *Host) nanotime() int64 { return int64(time.Since(h.begun)) + 1 }
 
 // Load reads, checks, compiles and describes a plugin. Nothing is granted to it
 // yet: see [Plugin.Configure]. The caller owns the returned plugin's one reference.

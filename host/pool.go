@@ -257,7 +257,7 @@ func (p *Plugin) moduleConfig(inst *instance, s *settings) (wazero.ModuleConfig,
 		WithStderr(stderr).
 		WithRandSource(rand.Reader).
 		WithSysWalltime().
-		WithSysNanotime().
+		WithNanotime(p.host.nanotime, 1). // resolution: a nanosecond
 		WithOsyield(func() {})
 	if s == nil {
 		return cfg, nil
