@@ -6,6 +6,7 @@ package sysfs
 
 import (
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"unicode"
@@ -18,8 +19,8 @@ import (
 const maxText = 100
 
 // Read returns what a file says, on one line; "" for one that cannot be read.
-func Read(path string) string {
-	b, err := os.ReadFile(path)
+func Read(file string) string {
+	b, err := os.ReadFile(file)
 	if err != nil {
 		return ""
 	}
@@ -27,9 +28,35 @@ func Read(path string) string {
 }
 
 // Int returns the number that a file says, in decimal or, after "0x", in hexadecimal.
-func Int(path string) (n int64, ok bool) {
-	n, err := strconv.ParseInt(Read(path), 0, 64)
+func Int(file string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(Read(file), 0, 64)
 	return n, err == nil
+}
+
+// Line returns what a file says after a name and a colon: "Model: GTX" for "Model" is
+// "GTX"; "" for a file that does not.
+func Line(file, name string) string {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), name); ok {
+			if value, ok := strings.CutPrefix(strings.TrimSpace(rest), ":"); ok {
+				return Clean(value)
+			}
+		}
+	}
+	return ""
+}
+
+// Link returns the last element of where a symbolic link leads; "" when there is none.
+func Link(file string) string {
+	target, err := os.Readlink(file)
+	if err != nil {
+		return ""
+	}
+	return Clean(path.Base(target))
 }
 
 // Clean makes one short line of printing characters of a text.
