@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// options are those of an agent with the drivers "wasi" and "mock_driver".
+// options are those of an agent with the drivers "wasi", "raw_exec" and "mock_driver".
 func options(t *testing.T) agent.Options {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,7 +49,7 @@ func options(t *testing.T) agent.Options {
 		require.NoError(t, os.Mkdir(d, 0o700))
 	}
 	require.NoError(t, os.Symlink(codeCache, filepath.Join(o.DataDir, "cache")))
-	for _, name := range []string{"wasi", "mock"} {
+	for _, name := range []string{"wasi", "raw_exec", "mock"} {
 		wasm := guestbuild.Plugin(t, "guest-examples/drivers/"+name)
 		require.NoError(t, os.WriteFile(filepath.Join(o.PluginDir, name+".wasm"), wasm, 0o600))
 	}
@@ -92,7 +92,9 @@ func TestAnAgentLeavesNothingBehind(t *testing.T) {
 	sleep := filepath.Join(programs, "sleep.wasm")
 	require.NoError(t, os.WriteFile(sleep, guestbuild.Program(t, "guest-examples/programs/sleep"), 0o600))
 	config := filepath.Join(programs, "node.hcl")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `plugin "wasi" { grant { wasm { directories = [%q] } } }`, programs), 0o600))
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
+		plugin "wasi" { grant { wasm { directories = [%q] } } }
+		plugin "raw_exec" { grant { process { commands = ["/bin/sleep"] } } }`, programs), 0o600))
 	o.ConfigPaths = []string{config}
 	check := nothingLeft(t)
 	for range 2 { // the second time, with what the first has stored
@@ -105,6 +107,7 @@ func TestAnAgentLeavesNothingBehind(t *testing.T) {
 		for _, job := range []*nomad.Job{
 			agenttest.Job("mock", "mock_driver", map[string]any{"run_for": "1h"}),
 			agenttest.Job("wasi", "wasi", map[string]any{"module": sleep}),
+			agenttest.Job("raw_exec", "raw_exec", map[string]any{"command": "/bin/sleep", "args": []string{"1000"}}),
 		} {
 			// The agent's own tasks end with it, and are started anew by the second.
 			soon := time.Millisecond

@@ -65,6 +65,7 @@ func Start(t testing.TB, o Options) *Agent {
     }
   }
 }
+plugin "raw_exec" { grant { process { commands = ["*"] } } }
 `, a.Programs), 0o600))
 	address := run(t, agent.Options{
 		ConfigPaths: []string{config}, DataDir: data, PluginDir: plugins,
