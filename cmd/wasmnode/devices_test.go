@@ -118,3 +118,52 @@ func TestFiguresOfDevicesAreThoseOfTheTasksThatHaveThem(t *testing.T) {
 	assert.Regexp(t, `file.size += 5 B`, status)
 	assert.NotContains(t, status, "[two]")
 }
+
+// TestAUSBDeviceReachesItsTaskThroughTheKernelsLinks has a tree such as the kernel's, of
+// which two directories are granted: links lead from one into the other, and one of them
+// leads to what is not granted.
+func TestAUSBDeviceReachesItsTaskThroughTheKernelsLinks(t *testing.T) {
+	s := newSite(t, "wasi")
+	s.drop(t, "usb_device.wasm", guestbuild.Plugin(t, "guest-examples/devices/usb"))
+	module := s.program(t, "files")
+	sys := t.TempDir()
+	for path, text := range map[string]string{
+		"devices/pci0/1-2/idVendor": "0781\n", "devices/pci0/1-2/idProduct": "5567\n", "devices/pci0/1-2/serial": "A1\n",
+		"devices/pci0/1-2/busnum": "1\n", "devices/pci0/1-2/devnum": "4\n", "devices/pci0/1-2/urbnum": "11\n",
+		"kernel/secret/idVendor": "dead\n", "kernel/secret/idProduct": "beef\n",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Join(sys, filepath.Dir(path)), 0o755))
+		write(t, filepath.Join(sys, path), text)
+	}
+	bus := filepath.Join(sys, "bus/usb/devices")
+	require.NoError(t, os.MkdirAll(bus, 0o755))
+	require.NoError(t, os.Symlink("../../../devices/pci0/1-2", filepath.Join(bus, "1-2")))
+	require.NoError(t, os.Symlink("../../../kernel/secret", filepath.Join(bus, "1-3")))
+	write(t, s.config, read(t, s.config)+fmt.Sprintf(`plugin "usb" {
+  config {
+    sysfs = %q
+  }
+  grant {
+    fs      { read_only = [%q, %q] }
+    devices { nodes = ["/dev/bus/usb"] }
+  }
+}
+`, sys, filepath.Join(sys, "bus/usb"), filepath.Join(sys, "devices")))
+	n := s.start(t)
+	n.awaitPlugin(t, "usb", managers.StateHealthy)
+	status := n.out(t, "node", "status", "-self")
+	assert.Regexp(t, `0781/usb/5567\[0781:5567:A1\] +true`, status)
+	assert.NotContains(t, status, "dead", "where a link leads that is not granted")
+
+	text := read(t, writeJob(t, "stick", "service", "wasi", fmt.Sprintf(
+		"module = %q\nargs = [\"env:USB_DEVICES\", \"read:/devices/usb/1-2/serial\", \"sleep:1h\"]", module)))
+	text = strings.Replace(text, "memory = 32\n", "memory = 32\ndevice \"0781/usb\" {}\n", 1)
+	n.out(t, "job", "run", write(t, filepath.Join(t.TempDir(), "stick.nomad.hcl"), text))
+	alloc := n.await(t, "stick", "running")
+	require.Eventually(t, func() bool {
+		return n.out(t, "alloc", "logs", alloc.ID) == "/dev/bus/usb/001/004\nA1\n\n"
+	}, patience, tick)
+	require.Eventually(t, func() bool {
+		return strings.Contains(n.out(t, "alloc", "status", "-stats", alloc.ID), "0781/usb/5567[0781:5567:A1] = 11")
+	}, patience, tick)
+}
