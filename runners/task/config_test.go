@@ -97,7 +97,7 @@ func TestAnUpdateIsInForceFromTheNextStart(t *testing.T) {
 
 func TestTheExitOfAStoppedTaskIsRecorded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		f := newFixture(t, map[string]any{"kill_after": "1h"}) // longer than the kill timeout
+		f := newFixture(t, map[string]any{"kill_after": "1h", "stop_exit_code": 137, "stop_exit_signal": 9}) // longer than the kill timeout
 		f.start()
 		synctest.Wait()
 		at := time.Now()

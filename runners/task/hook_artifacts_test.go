@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -82,58 +83,64 @@ func (f *fixture) read(name string) string {
 }
 
 func TestArtifactsAreThereBeforeTheTaskStartsAndFetchedOnce(t *testing.T) {
-	s := newShelf(t, map[string]string{"/a": "one", "/b": "two"})
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, map[string]any{"run_for": "1s", "exit_code": 1})
-		f.task.Env = map[string]string{"PART": "b"}
-		f.task.Artifacts = []*api.TaskArtifact{fetched(s.URL+"/a", nil), fetched(s.URL+"/${PART}", nil)}
-		f.start()
-		time.Sleep(500 * time.Millisecond)
-		require.Equal(t, []string{received, setup, downloading, begun}, f.events())
-		require.Equal(t, "one", f.read("web/local/a"))
-		require.Equal(t, "two", f.read("web/local/b"))
-		f.restartAgent()
-		time.Sleep(20 * time.Second)
-		require.Equal(t, 2, f.world.Started("web"), "it was restarted")
-		f.finish()
+	twice(t, func(t *testing.T) {
+		s := newShelf(t, map[string]string{"/a": "one", "/b": "two"})
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, map[string]any{"run_for": "1s", "exit_code": 1})
+			f.task.Env = map[string]string{"PART": "b"}
+			f.task.Artifacts = []*api.TaskArtifact{fetched(s.URL+"/a", nil), fetched(s.URL+"/${PART}", nil)}
+			f.start()
+			time.Sleep(500 * time.Millisecond)
+			require.Equal(t, []string{received, setup, downloading, begun}, f.events())
+			require.Equal(t, "one", f.read("web/local/a"))
+			require.Equal(t, "two", f.read("web/local/b"))
+			f.restartAgent()
+			time.Sleep(20 * time.Second)
+			require.Equal(t, 2, f.world.Started("web"), "it was restarted")
+			f.finish()
+		})
+		require.Equal(t, []string{"/a", "/b"}, s.requests())
 	})
-	require.Equal(t, []string{"/a", "/b"}, s.requests())
 }
 
 func TestAnArtifactThatFailsIsTriedAgainAndThoseBeforeItAreNot(t *testing.T) {
-	s := newShelf(t, map[string]string{"/a": "one"})
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, nil)
-		f.task.Artifacts = []*api.TaskArtifact{fetched(s.URL+"/a", nil), fetched(s.URL+"/b?token=secret", nil)}
-		f.start()
-		time.Sleep(5 * time.Second)
-		s.put("/b", "two")
-		time.Sleep(10 * time.Second)
-		require.Equal(t, []string{
-			received, setup, downloading,
-			`Failed Artifact Download: failed to download artifact "` + s.URL + `/b": bad response code: 404`,
-			"Restarting: Task restarting in 10s", downloading, begun,
-		}, f.events())
-		f.finish()
+	twice(t, func(t *testing.T) {
+		s := newShelf(t, map[string]string{"/a": "one"})
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, nil)
+			f.task.Artifacts = []*api.TaskArtifact{fetched(s.URL+"/a", nil), fetched(s.URL+"/b?token=secret", nil)}
+			f.start()
+			time.Sleep(5 * time.Second)
+			s.put("/b", "two")
+			time.Sleep(10 * time.Second)
+			require.Equal(t, []string{
+				received, setup, downloading,
+				`Failed Artifact Download: failed to download artifact "` + s.URL + `/b": bad response code: 404`,
+				"Restarting: Task restarting in 10s", downloading, begun,
+			}, f.events())
+			f.finish()
+		})
+		require.Equal(t, []string{"/a", "/b", "/b"}, s.requests())
 	})
-	require.Equal(t, []string{"/a", "/b", "/b"}, s.requests())
 }
 
 func TestAnArtifactThatNeverComesFailsTheTaskByItsPolicy(t *testing.T) {
-	s := newShelf(t, map[string]string{"/a": "one"})
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, nil)
-		f.task.Artifacts = []*api.TaskArtifact{fetched(s.URL+"/a", map[string]string{"checksum": "md5:00000000000000000000000000000000"})}
-		f.start()
-		f.untilDead()
-		failed := `Failed Artifact Download: failed to download artifact "` + s.URL +
-			`/a": checksum does not match: want 00000000000000000000000000000000, got f97c5d29941bfb1b2fdab0874906ab82`
-		require.Equal(t, []string{
-			received, setup, downloading, failed, "Restarting: Task restarting in 10s", downloading, failed,
-			`Not Restarting: Exceeded allowed attempts 1 in interval 1m0s and mode is "fail"`,
-		}, f.events())
-		require.Zero(t, f.world.Started("web"))
-		f.finish()
+	twice(t, func(t *testing.T) {
+		s := newShelf(t, map[string]string{"/a": "one"})
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, nil)
+			f.task.Artifacts = []*api.TaskArtifact{fetched(s.URL+"/a", map[string]string{"checksum": "md5:00000000000000000000000000000000"})}
+			f.start()
+			f.untilDead()
+			failed := `Failed Artifact Download: failed to download artifact "` + s.URL +
+				`/a": checksum does not match: want 00000000000000000000000000000000, got f97c5d29941bfb1b2fdab0874906ab82`
+			require.Equal(t, []string{
+				received, setup, downloading, failed, "Restarting: Task restarting in 10s", downloading, failed,
+				`Not Restarting: Exceeded allowed attempts 1 in interval 1m0s and mode is "fail"`,
+			}, f.events())
+			require.Zero(t, f.world.Started("web"))
+			f.finish()
+		})
 	})
 }
 
@@ -154,34 +161,38 @@ func TestAnArtifactThatIsRefusedFailsTheTaskAtOnce(t *testing.T) {
 }
 
 func TestAKillEndsADownload(t *testing.T) {
-	s := newShelf(t, nil)
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, nil)
-		f.task.Artifacts = []*api.TaskArtifact{fetched(s.URL+"/stalls", nil)}
-		f.start()
-		<-s.asked
-		f.r.Kill(nil)
-		<-f.r.WaitCh()
-		require.Equal(t, []string{received, setup, downloading, killing, killed}, f.events())
-		f.finish()
+	twice(t, func(t *testing.T) {
+		s := newShelf(t, nil)
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, nil)
+			f.task.Artifacts = []*api.TaskArtifact{fetched(s.URL+"/stalls", nil)}
+			f.start()
+			<-s.asked
+			f.r.Kill(nil)
+			<-f.r.WaitCh()
+			require.Equal(t, []string{received, setup, downloading, killing, killed}, f.events())
+			f.finish()
+		})
 	})
 }
 
 func TestAnAgentThatEndsDuringADownloadLeavesItToTheNext(t *testing.T) {
-	s := newShelf(t, map[string]string{"/a": "one"})
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, nil)
-		stalls := fetched(s.URL+"/stalls", nil)
-		f.task.Artifacts = []*api.TaskArtifact{fetched(s.URL+"/a", nil), stalls}
-		f.start()
-		require.Equal(t, "/a", <-s.asked)
-		require.Equal(t, "/stalls", <-s.asked)
-		require.NoError(t, os.MkdirAll(filepath.Join(f.dir.Path(), "web/.artifact/left"), 0o700))
-		f.restartAgent()
-		require.Equal(t, "/stalls", <-s.asked, "what was done stays done")
-		f.r.Kill(nil)
-		f.finish()
-		require.NoDirExists(t, filepath.Join(f.dir.Path(), "web/.artifact"))
+	twice(t, func(t *testing.T) {
+		s := newShelf(t, map[string]string{"/a": "one"})
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, nil)
+			stalls := fetched(s.URL+"/stalls", nil)
+			f.task.Artifacts = []*api.TaskArtifact{fetched(s.URL+"/a", nil), stalls}
+			f.start()
+			require.Equal(t, "/a", <-s.asked)
+			require.Equal(t, "/stalls", <-s.asked)
+			require.NoError(t, os.MkdirAll(filepath.Join(f.dir.Path(), "web/.artifact/left"), 0o700))
+			f.restartAgent()
+			require.Equal(t, "/stalls", <-s.asked, "what was done stays done")
+			f.r.Kill(nil)
+			f.finish()
+			require.NoDirExists(t, filepath.Join(f.dir.Path(), "web/.artifact"))
+		})
 	})
 }
 

@@ -202,7 +202,7 @@ func TestAConfigThatTheDriverRefuses(t *testing.T) {
 		f.start()
 		synctest.Wait()
 		require.Equal(t, []string{
-			received, setup, `Failed Validation: json: unknown field "nonsense"`, "Not Restarting: Error was unrecoverable",
+			received, setup, "Failed Validation: config.nonsense: unknown field", "Not Restarting: Error was unrecoverable",
 		}, f.events())
 		f.finish()
 	})

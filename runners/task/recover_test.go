@@ -278,10 +278,12 @@ func TestSignals(t *testing.T) {
 		require.Contains(t, f.world.Log(), "signal web SIGHUP")
 		synctest.Wait()
 		require.Contains(t, f.events(), "Signaling: Task being sent signal SIGHUP: because")
-		local, _, err := f.db.Task("a1", "web")
-		require.NoError(t, err)
-		require.Contains(t, string(local.Handle), "SIGHUP", "the driver's new handle is durable")
-		err = f.r.Signal(ctx, "SIGINTT", "")
+		if !onPlugin(t) { // whose handles do not change by a signal
+			local, _, err := f.db.Task("a1", "web")
+			require.NoError(t, err)
+			require.Contains(t, string(local.Handle), "SIGHUP", "the driver's new handle is durable")
+		}
+		err := f.r.Signal(ctx, "SIGINTT", "")
 		require.Equal(t, abi.InvalidArgument, abi.CodeOf(err))
 		f.finish()
 		require.ErrorIs(t, f.r.Signal(ctx, "SIGHUP", ""), task.ErrNotRunning)

@@ -2,6 +2,9 @@ package task_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,13 +15,21 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/runners/internal/plugged"
 	"github.com/wasmnode/wasmnode/runners/internal/scripted"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := plugged.Close(); err != nil {
+			panic(err)
+		}
+		os.Exit(code)
+	}))
+}
 
 // errUnavailable is a driver that is not there yet.
 var errUnavailable = abi.NewRecoverableError(abi.Unavailable, "loading")
@@ -42,6 +53,10 @@ type fixture struct {
 func newFixture(t *testing.T, config map[string]any) *fixture {
 	t.Helper()
 	f := &fixture{t: t, world: scripted.NewWorld(), db: state.NewMem()}
+	if onPlugin(t) {
+		f.world.Over(plugged.Dispense(t))
+		f.db = open(t)
+	}
 	f.task = &api.Task{
 		Name: "web", Driver: "mock", Config: config,
 		KillTimeout: ptr(5 * time.Second),
@@ -117,10 +132,35 @@ func (f *fixture) events() []string {
 	return out
 }
 
-// bubble runs a test in its own time.
+// bubble runs a test in its own time, twice.
 func bubble(t *testing.T, test func(*testing.T)) {
 	t.Helper()
-	synctest.Test(t, test)
+	twice(t, func(t *testing.T) { synctest.Test(t, test) })
+}
+
+// twice runs a test on a driver in this process, and then on what there is in production:
+// the mock driver plugin compiled to wasm, and a store on disk.
+func twice(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	t.Run("script", test)
+	if testing.Short() {
+		return
+	}
+	plugged.Prepare(t)
+	t.Run(pluginRun, test)
+}
+
+const pluginRun = "plugin"
+
+// onPlugin reports whether a test runs on the plugin.
+func onPlugin(t testing.TB) bool { return strings.Contains(t.Name()+"/", "/"+pluginRun+"/") }
+
+func open(t testing.TB) state.DB {
+	t.Helper()
+	db, err := state.Open(filepath.Join(t.TempDir(), "state.db"), state.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
 }
 
 const (

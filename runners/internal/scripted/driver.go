@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,23 +17,25 @@ import (
 
 // Config is what a task's config block may say. Durations are Go's.
 type Config struct {
-	RunFor       string `json:"run_for,omitempty"` // empty: until it is ended
-	ExitCode     int    `json:"exit_code,omitempty"`
-	ExitSignal   int    `json:"exit_signal,omitempty"`
-	ExitErr      string `json:"exit_err,omitempty"`
-	StartError   string `json:"start_error,omitempty"`
-	Recoverable  bool   `json:"start_error_recoverable,omitempty"`
-	StartFor     string `json:"start_for,omitempty"`     // how long the start takes
-	StartHangs   bool   `json:"start_hangs,omitempty"`   // it does not heed its context
-	StopHangs    bool   `json:"stop_hangs,omitempty"`    // stop does not return, nor stop anything
-	StopError    string `json:"stop_error,omitempty"`    // stop fails
-	StopIgnored  bool   `json:"stop_ignored,omitempty"`  // stop returns, the task goes on
-	WaitHangs    bool   `json:"wait_hangs,omitempty"`    // wait never returns
-	DestroyHangs bool   `json:"destroy_hangs,omitempty"` // destroy does not return, nor destroy
-	KillAfter    string `json:"kill_after,omitempty"`    // how long a stop takes
-	SignalError  string `json:"signal_error,omitempty"`
-	IP           string `json:"ip,omitempty"` // the task has an address of its own, with http at its port 8080
-	Args         []any  `json:"args,omitempty"`
+	RunFor         string `json:"run_for,omitempty"` // empty: until it is ended
+	ExitCode       int    `json:"exit_code,omitempty"`
+	ExitSignal     int    `json:"exit_signal,omitempty"`
+	ExitErr        string `json:"exit_err,omitempty"`
+	StartError     string `json:"start_error,omitempty"`
+	Recoverable    bool   `json:"start_error_recoverable,omitempty"`
+	StartFor       string `json:"start_for,omitempty"`     // how long the start takes
+	StartHangs     bool   `json:"start_hangs,omitempty"`   // it does not heed its context
+	StopHangs      bool   `json:"stop_hangs,omitempty"`    // stop does not return, nor stop anything
+	StopError      string `json:"stop_error,omitempty"`    // stop fails
+	StopIgnored    bool   `json:"stop_ignored,omitempty"`  // stop returns, the task goes on
+	WaitHangs      bool   `json:"wait_hangs,omitempty"`    // wait never returns
+	DestroyHangs   bool   `json:"destroy_hangs,omitempty"` // destroy does not return, nor destroy
+	KillAfter      string `json:"kill_after,omitempty"`    // how long a stop takes, within its timeout
+	StopExitCode   int    `json:"stop_exit_code,omitempty"`
+	StopExitSignal int    `json:"stop_exit_signal,omitempty"`
+	SignalError    string `json:"signal_error,omitempty"`
+	IP             string `json:"ip,omitempty"` // the task has an address of its own, with http at its port 8080
+	Args           []any  `json:"args,omitempty"`
 }
 
 type driver struct {
@@ -58,6 +61,10 @@ func (d *driver) DecodeConfig(config map[string]any) ([]byte, error) {
 	dec.DisallowUnknownFields()
 	var c Config
 	if err := dec.Decode(&c); err != nil && len(config) > 0 {
+		// As the plugin's schema has it said.
+		if _, field, unknown := strings.Cut(err.Error(), "json: unknown field "); unknown {
+			err = fmt.Errorf("config.%s: unknown field", strings.Trim(field, `"`))
+		}
 		return nil, err
 	}
 	return json.Marshal(c)
@@ -169,15 +176,10 @@ func (d *driver) StopTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wa
 	if p == nil {
 		return nil, abi.ErrTaskNotFound
 	}
-	if c.KillAfter != "" {
-		if wait := duration(c.KillAfter); wait > timeout {
-			_ = pause(ctx, timeout)
-			d.w.end(p, structs.ExitResult{ExitCode: 137, Signal: 9})
-		} else if pause(ctx, wait) != nil {
-			return nil, ctx.Err()
-		}
+	if c.KillAfter != "" && pause(ctx, min(duration(c.KillAfter), timeout)) != nil {
+		return nil, ctx.Err()
 	}
-	d.w.end(p, structs.ExitResult{})
+	d.w.end(p, structs.ExitResult{ExitCode: c.StopExitCode, Signal: c.StopExitSignal})
 	return &wasmnodev1.TaskHandle{Version: 1, WorkloadId: h.GetWorkloadId(), DriverState: []byte("stopped")}, nil
 }
 
