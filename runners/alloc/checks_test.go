@@ -75,7 +75,7 @@ func TestAStopEndsACheckThatWaitsForAnAnswer(t *testing.T) {
 		"shutdown": func(f *fixture) { f.r.Shutdown(); <-f.r.ShutdownCh() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
 				f := newFixture(t, checkedJob)
 				f.alloc.Resources.Ports = append(f.alloc.Resources.Ports, port)
 				f.start()
@@ -94,7 +94,7 @@ func TestAnUpdateReplacesTheChecks(t *testing.T) {
 			http.NotFound(w, r)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		f := newFixture(t, checkedJob)
 		f.alloc.Resources.Ports = append(f.alloc.Resources.Ports, port)
 		f.start()

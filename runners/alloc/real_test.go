@@ -3,22 +3,13 @@ package alloc_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/host/engine"
-	"github.com/wasmnode/wasmnode/internal/guestbuild"
-	"github.com/wasmnode/wasmnode/managers"
-	"github.com/wasmnode/wasmnode/runners/task"
-	"github.com/wasmnode/wasmnode/state"
+	"github.com/wasmnode/wasmnode/runners/internal/plugged"
 	"github.com/wasmnode/wasmnode/structs"
-	"github.com/wasmnode/wasmnode/workload/wasi"
 )
 
 // newRealFixture is a fixture on everything that is below a runner: a bbolt file, and the
@@ -45,48 +36,9 @@ job "j" {
   }
 }
 `, config))
-	var err error
-	f.db, err = state.Open(filepath.Join(t.TempDir(), "state.db"), state.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, f.db.Close()) })
-	f.dispense = realDispense(t)
+	f.db = openStore(t)
+	f.dispense = plugged.Dispense(t)
 	return f
-}
-
-func realDispense(t *testing.T) task.Dispense {
-	t.Helper()
-	plugins := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(plugins, "mock.wasm"), guestbuild.Plugin(t, "guest-examples/drivers/mock"), 0o600))
-	e, err := engine.New(cacheDir)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
-	log := hclog.NewNullLogger()
-	workloads := wasi.New(wasi.Config{Logger: log, Engine: e})
-	t.Cleanup(func() { require.NoError(t, workloads.Close()) })
-	h := host.New(host.Config{Logger: log, Engine: e, Workloads: workloads, Version: "0.0.0"})
-	catalog, err := managers.NewCatalog(managers.CatalogConfig{Dir: plugins, Logger: log, Loader: managers.HostLoader{
-		Host: h, Grants: func(string) host.Grants { return host.Grants{} },
-	}})
-	require.NoError(t, err)
-	drivers := managers.NewDriverManager(managers.DriverManagerConfig{
-		Catalog: catalog, Workloads: workloads, Logger: log,
-		PluginConfig: func(string) map[string]any { return nil },
-	})
-	catalog.Start()
-	t.Cleanup(func() {
-		drivers.Shutdown()
-		catalog.Shutdown()
-	})
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	require.NoError(t, drivers.WaitForFirstFingerprint(ctx))
-	return func(name string) (task.Driver, error) {
-		d, err := drivers.Dispense(name)
-		if err != nil {
-			return nil, err // a nil *Driver is not a nil Driver
-		}
-		return d, nil
-	}
 }
 
 // until waits for a state that is as asked.

@@ -48,12 +48,6 @@ job "j" {
 }
 `
 
-// bubble runs a test in its own time.
-func bubble(t *testing.T, test func(*testing.T)) {
-	t.Helper()
-	synctest.Test(t, test)
-}
-
 func TestAllocStateIsThereBeforeRun(t *testing.T) {
 	f := newFixture(t, oneTask)
 	r := f.build()

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -16,24 +18,51 @@ import (
 	"github.com/wasmnode/wasmnode/jobspec"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/runners/internal/plugged"
 	"github.com/wasmnode/wasmnode/runners/internal/scripted"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// cacheDir keeps compiled plugins for all tests of one run.
-var cacheDir string
-
 func TestMain(m *testing.M) {
-	var err error
-	if cacheDir, err = os.MkdirTemp("", "alloc-cache"); err != nil {
-		panic(err)
-	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		os.RemoveAll(cacheDir)
+		if err := plugged.Close(); err != nil {
+			panic(err)
+		}
 		os.Exit(code)
 	}))
+}
+
+// bubble runs a test in its own time, twice.
+func bubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	twice(t, func(t *testing.T) { synctest.Test(t, test) })
+}
+
+// twice runs a test on a driver in this process, and then on what there is in production:
+// the mock driver plugin compiled to wasm, and a store on disk.
+func twice(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	t.Run("script", test)
+	if testing.Short() {
+		return
+	}
+	plugged.Prepare(t)
+	t.Run(pluginRun, test)
+}
+
+const pluginRun = "plugin"
+
+// onPlugin reports whether a test runs on the plugin.
+func onPlugin(t testing.TB) bool { return strings.Contains(t.Name()+"/", "/"+pluginRun+"/") }
+
+func openStore(t testing.TB) state.DB {
+	t.Helper()
+	db, err := state.Open(filepath.Join(t.TempDir(), "state.db"), state.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
 }
 
 // fixture is an allocation with all that is around it.
@@ -62,6 +91,10 @@ func newFixture(t testing.TB, hcl string) *fixture {
 	job.Canonicalize()
 	group := job.TaskGroups[0]
 	f := &fixture{t: t, world: scripted.NewWorld(), db: state.NewMem(), dir: t.TempDir()}
+	if onPlugin(t) {
+		f.world.Over(plugged.Dispense(t))
+		f.db = openStore(t)
+	}
 	f.alloc = &structs.Allocation{
 		ID: "alloc-1", Name: *job.ID + "." + *group.Name + "[0]", JobID: *job.ID, Namespace: "default",
 		TaskGroup: *group.Name, Job: job, DesiredStatus: structs.DesiredRun, ClientStatus: structs.ClientPending,
