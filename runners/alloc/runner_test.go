@@ -49,13 +49,15 @@ job "j" {
 `
 
 func TestAllocStateIsThereBeforeRun(t *testing.T) {
-	f := newFixture(t, oneTask)
-	r := f.build()
-	require.Equal(t, structs.ClientPending, r.AllocState().ClientStatus)
-	require.Equal(t, []string{"Received: Task received by client"}, f.events("web"))
-	require.Nil(t, r.Alloc().TaskStates, "the static side knows nothing of the dynamic one")
-	require.Zero(t, f.world.Started("web"))
-	f.finish()
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, oneTask)
+		r := f.build()
+		require.Equal(t, structs.ClientPending, r.AllocState().ClientStatus)
+		require.Equal(t, []string{"Received: Task received by client"}, f.events("web"))
+		require.Nil(t, r.Alloc().TaskStates, "the static side knows nothing of the dynamic one")
+		require.Zero(t, f.world.Started("web"))
+		f.finish()
+	})
 }
 
 func TestShutdownLeavesTasksRunning(t *testing.T) {

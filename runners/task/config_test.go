@@ -56,6 +56,22 @@ func TestTheDriversConfigIsInterpolated(t *testing.T) {
 	})
 }
 
+func TestATaskThatIsNotIsolatedIsToldTheHostsPaths(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		dir, err := f.dir.Task("web")
+		require.NoError(t, err)
+		env := f.config().GetEnv()
+		require.Equal(t, f.dir.Shared(), env["NOMAD_ALLOC_DIR"])
+		require.Equal(t, dir.Local, env["NOMAD_TASK_DIR"])
+		require.Equal(t, dir.Secrets, env["NOMAD_SECRETS_DIR"])
+		require.DirExists(t, env["NOMAD_TASK_DIR"])
+		f.finish()
+	})
+}
+
 func TestEachRunHasAnIDOfItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
