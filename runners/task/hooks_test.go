@@ -151,21 +151,20 @@ func TestAKillInEveryMomentEndsTheTask(t *testing.T) {
 		config  map[string]any
 		prepare func(*fixture)
 		after   time.Duration
+		// meanwhile happens a second after the start.
+		meanwhile func(*task.Runner)
 	}{
-		"its gate is closed":       {nil, func(f *fixture) { f.cfg.Gate = func() <-chan struct{} { return nil } }, 0},
-		"a hook prepares it":       {nil, func(f *fixture) { f.cfg.Hooks = []task.Hook{blockingHook{}} }, 0},
-		"its driver is missing":    {nil, func(f *fixture) { f.world.Missing(errUnavailable) }, time.Second},
-		"its driver starts it":     {map[string]any{"start_for": "1m"}, nil, time.Second},
-		"it runs":                  {nil, nil, time.Second},
-		"it waits for its restart": {map[string]any{"run_for": "1s", "exit_code": 1}, nil, 5 * time.Second},
-		"it has ended":             {map[string]any{"run_for": "1s"}, nil, 5 * time.Second},
-		"it has failed":            {map[string]any{"start_error": "no"}, nil, time.Second},
-		"it is being killed":       {map[string]any{"kill_after": "3s"}, func(f *fixture) { time.AfterFunc(time.Second, func() { f.r.Kill(nil) }) }, 2 * time.Second},
-		"it is being restarted":    {map[string]any{"kill_after": "3s"}, func(f *fixture) { time.AfterFunc(time.Second, func() { _ = f.r.Restart(task.RestartRequest{}) }) }, 2 * time.Second},
-		"it is in a shutdown delay": {nil, func(f *fixture) {
-			f.task.ShutdownDelay = 10 * time.Second
-			time.AfterFunc(time.Second, func() { f.r.Kill(nil) })
-		}, 2 * time.Second},
+		"its gate is closed":        {nil, func(f *fixture) { f.cfg.Gate = func() <-chan struct{} { return nil } }, 0, nil},
+		"a hook prepares it":        {nil, func(f *fixture) { f.cfg.Hooks = []task.Hook{blockingHook{}} }, 0, nil},
+		"its driver is missing":     {nil, func(f *fixture) { f.world.Missing(errUnavailable) }, time.Second, nil},
+		"its driver starts it":      {map[string]any{"start_for": "1m"}, nil, time.Second, nil},
+		"it runs":                   {nil, nil, time.Second, nil},
+		"it waits for its restart":  {map[string]any{"run_for": "1s", "exit_code": 1}, nil, 5 * time.Second, nil},
+		"it has ended":              {map[string]any{"run_for": "1s"}, nil, 5 * time.Second, nil},
+		"it has failed":             {map[string]any{"start_error": "no"}, nil, time.Second, nil},
+		"it is being killed":        {map[string]any{"kill_after": "3s"}, nil, 2 * time.Second, func(r *task.Runner) { r.Kill(nil) }},
+		"it is being restarted":     {map[string]any{"kill_after": "3s"}, nil, 2 * time.Second, func(r *task.Runner) { _ = r.Restart(task.RestartRequest{}) }},
+		"it is in a shutdown delay": {nil, func(f *fixture) { f.task.ShutdownDelay = 10 * time.Second }, 2 * time.Second, func(r *task.Runner) { r.Kill(nil) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -173,7 +172,10 @@ func TestAKillInEveryMomentEndsTheTask(t *testing.T) {
 				if c.prepare != nil {
 					c.prepare(f)
 				}
-				f.start()
+				r := f.start()
+				if c.meanwhile != nil {
+					time.AfterFunc(time.Second, func() { c.meanwhile(r) })
+				}
 				time.Sleep(c.after)
 				at := time.Now()
 				f.r.Kill(nil)
