@@ -23,6 +23,9 @@ import (
 // proposals, run plain and metered: every result, every trap and every refusal must
 // be the same. They are in the engine's module as Go downloads it.
 func TestSpecificationScriptsGiveTheSameMeteredAndPlain(t *testing.T) {
+	if raced {
+		t.Skip("compiles thousands of modules; make check runs it without the race detector")
+	}
 	dir := specDir(t)
 	const all = wasmbin.Pinned | wasmbin.TypedFunctionReferences
 	suites := []struct {
