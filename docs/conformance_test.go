@@ -25,7 +25,7 @@ type behavior struct {
 
 var (
 	numbered = regexp.MustCompile(`^\| ([0-9–]+) \| (.*) \| (.*) \|$`)
-	shownBy = regexp.MustCompile("`([a-z0-9_/]+)\\.((?:Test|Fuzz)\\w+)(?:/([a-z-]+))?`")
+	shownBy  = regexp.MustCompile("`([a-z0-9_/]+)\\.((?:Test|Fuzz)\\w+)(?:/([a-z-]+))?`")
 )
 
 // behaviors reads the page's lists: the tables whose rows begin with a number.
