@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
@@ -124,4 +125,28 @@ func TestTheExitOfAStoppedTaskIsRecorded(t *testing.T) {
 		require.False(t, f.r.State().Failed, "whatever its exit, it was killed")
 		f.finish()
 	})
+}
+
+func TestTheDriverIsToldWhatIsKeptOfTheLogs(t *testing.T) {
+	for name, c := range map[string]struct {
+		logs *api.LogConfig
+		want *wasmnodev1.LogConfig
+	}{
+		"nothing said": {nil, &wasmnodev1.LogConfig{MaxFiles: 10, MaxFileSizeBytes: 10 << 20}},
+		"bounds":       {&api.LogConfig{MaxFiles: ptr(2), MaxFileSizeMB: ptr(3)}, &wasmnodev1.LogConfig{MaxFiles: 2, MaxFileSizeBytes: 3 << 20}},
+		"none":         {&api.LogConfig{Disabled: ptr(true)}, &wasmnodev1.LogConfig{Disabled: true, MaxFiles: 10, MaxFileSizeBytes: 10 << 20}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f := newFixture(t, nil)
+				f.task.LogConfig = c.logs
+				f.start()
+				synctest.Wait()
+				require.True(t, c.want.EqualVT(f.config().GetLog()), "%v", f.config().GetLog())
+				require.Equal(t, f.dir.Logs()+"/web.stdout", f.config().GetStdoutPath())
+				require.Equal(t, f.dir.Logs()+"/web.stderr", f.config().GetStderrPath())
+				f.finish()
+			})
+		})
+	}
 }

@@ -310,14 +310,16 @@ func TestRestartsOnRequest(t *testing.T) {
 	})
 }
 
-func TestARestartBeforeTheStartIsRefused(t *testing.T) {
+func TestARestartOrSignalBeforeTheStartIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		f.cfg.Gate = func() <-chan struct{} { return nil }
 		f.start()
 		synctest.Wait()
 		require.ErrorIs(t, f.r.Restart(task.RestartRequest{}), task.ErrNotRunning)
+		require.ErrorIs(t, f.r.Signal(t.Context(), "SIGHUP", ""), task.ErrNotRunning)
 		require.NoError(t, f.r.Restart(task.RestartRequest{Force: true}), "it starts anyway")
+		require.Equal(t, []string{received}, f.events())
 		f.finish()
 	})
 }
@@ -341,6 +343,27 @@ func TestStatsAreMeasuredWhenSomebodyLooks(t *testing.T) {
 		f.finish()
 		_, err = f.r.Stats(ctx)
 		require.ErrorIs(t, err, task.ErrNotRunning)
+	})
+}
+
+func TestADriverThatDoesNotMeasureIsAskedOnceForEachLook(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		asked := 0
+		f.world.Fail("stats", func() error {
+			asked++
+			return abi.NewError(abi.Unimplemented, "no stats")
+		})
+		f.start()
+		time.Sleep(time.Hour)
+		require.Zero(t, asked, "nobody looked")
+		for n := range 3 {
+			_, err := f.r.Stats(t.Context())
+			require.Equal(t, abi.Unimplemented, abi.CodeOf(err))
+			require.Equal(t, n+1, asked)
+		}
+		require.Equal(t, []string{received, setup, begun}, f.events(), "the task does not suffer")
+		f.finish()
 	})
 }
 

@@ -204,6 +204,9 @@ func (d *driver) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, _ 
 }
 
 func (d *driver) TaskStats(context.Context, *wasmnodev1.TaskConfig, *wasmnodev1.TaskHandle) (*wasmnodev1.TaskStats, error) {
+	if err := d.w.fault("stats"); err != nil {
+		return nil, err
+	}
 	return &wasmnodev1.TaskStats{TimeNs: time.Now().UnixNano()}, nil
 }
 

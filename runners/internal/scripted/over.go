@@ -189,6 +189,9 @@ func (d *onPlugin) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, 
 }
 
 func (d *onPlugin) TaskStats(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) (*wasmnodev1.TaskStats, error) {
+	if err := d.w.fault("stats"); err != nil {
+		return nil, err
+	}
 	return d.plugin.TaskStats(ctx, inner(cfg), h)
 }
 
