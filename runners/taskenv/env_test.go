@@ -179,3 +179,13 @@ func FuzzReplace(f *testing.F) {
 	}
 	f.Fuzz(func(_ *testing.T, s string) { env.Replace(s) })
 }
+
+func TestTheEnvironmentOfAGroupHasNothingOfATask(t *testing.T) {
+	node, alloc, _ := world()
+	env := NewBuilder(node, alloc, &api.Task{}).Build()
+	require.Equal(t, "front 10.0.0.1:25000 group", env.Replace("${NOMAD_GROUP_NAME} ${NOMAD_ADDR_http} ${NOMAD_META_tier}"))
+	for _, name := range []string{TaskName, MemoryLimit, CPULimit, "GREETING"} {
+		_, set := env.Get(name)
+		require.False(t, set, name)
+	}
+}
