@@ -54,6 +54,7 @@ func FullIsolation() error {
 
 // New returns a supervisor. Close it to end its processes.
 func New(cfg Config) (*Supervisor, error) {
+	handleIgnored()
 	s := &Supervisor{Registry: registry.New[*process](cfg.MaxProcesses), logger: cfg.Logger}
 	var err error
 	if s.spawner, err = newSpawner(); err != nil {
