@@ -2,8 +2,8 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/wasmnode/wasmnode/state/boltfile"
@@ -13,21 +13,49 @@ import (
 // tests. It keeps everything that a file would, encoded alike, so that what is read
 // is never shared with what was written.
 func NewMem() DB {
-	return &records{name: "memory", medium: &memory{values: map[string][]byte{}}}
+	return &records{name: "memory", medium: &memory{}}
 }
 
-// memory is the medium in a map. Keys are the bucket path and the key, joined by
-// separators, which no ID or task name holds.
+// memory is the medium in nested maps.
 type memory struct {
 	mu     sync.RWMutex
-	values map[string][]byte
+	root   folder
 	closed bool
 }
 
-const separator = "\x00"
+// folder is a bucket. The zero value is an empty one.
+type folder struct {
+	values  map[string][]byte
+	folders map[string]*folder
+}
 
-func memoryPrefix(bucket []string) string {
-	return strings.Join(bucket, separator) + separator
+// find is the folder at a path; nil: there is none.
+func (f *folder) find(path []string) *folder {
+	for _, name := range path {
+		if f = f.folders[name]; f == nil {
+			return nil
+		}
+	}
+	return f
+}
+
+// put stores a value, and makes the folders on the way.
+func (f *folder) put(path []string, key string, value []byte) {
+	for _, name := range path {
+		next := f.folders[name]
+		if next == nil {
+			next = &folder{}
+			if f.folders == nil {
+				f.folders = map[string]*folder{}
+			}
+			f.folders[name] = next
+		}
+		f = next
+	}
+	if f.values == nil {
+		f.values = map[string][]byte{}
+	}
+	f.values[key] = value
 }
 
 func (m *memory) open() error {
@@ -44,18 +72,18 @@ func (m *memory) write(ops ...boltfile.Op) error {
 		return err
 	}
 	for _, op := range ops {
-		prefix := memoryPrefix(op.Bucket)
 		switch {
 		case op.Key == "":
-			for k := range m.values {
-				if strings.HasPrefix(k, prefix) {
-					delete(m.values, k)
-				}
+			last := len(op.Bucket) - 1
+			if parent := m.root.find(op.Bucket[:last]); parent != nil {
+				delete(parent.folders, op.Bucket[last])
 			}
 		case op.Value == nil:
-			delete(m.values, prefix+op.Key)
+			if f := m.root.find(op.Bucket); f != nil {
+				delete(f.values, op.Key)
+			}
 		default:
-			m.values[prefix+op.Key] = op.Value
+			m.root.put(op.Bucket, op.Key, op.Value)
 		}
 	}
 	return nil
@@ -67,7 +95,10 @@ func (m *memory) read(bucket []string, key string, found func([]byte) error) err
 	if err := m.open(); err != nil {
 		return err
 	}
-	return found(m.values[memoryPrefix(bucket)+key])
+	if f := m.root.find(bucket); f != nil {
+		return found(f.values[key])
+	}
+	return found(nil)
 }
 
 func (m *memory) buckets(bucket []string) ([]string, error) {
@@ -76,23 +107,16 @@ func (m *memory) buckets(bucket []string) ([]string, error) {
 	if err := m.open(); err != nil {
 		return nil, err
 	}
-	prefix := memoryPrefix(bucket)
-	var names []string
-	for k := range m.values {
-		if rest, ok := strings.CutPrefix(k, prefix); ok {
-			if name, _, nested := strings.Cut(rest, separator); nested {
-				names = append(names, name)
-			}
-		}
+	f := m.root.find(bucket)
+	if f == nil {
+		return nil, nil
 	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
+	return slices.Sorted(maps.Keys(f.folders)), nil
 }
 
 func (m *memory) close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.closed = true
-	m.values = nil
+	m.closed, m.root = true, folder{}
 	return nil
 }
