@@ -57,9 +57,13 @@ func Follow(ctx context.Context, base string, opts Options, send func(Chunk) err
 		return fmt.Errorf("log %s: follow: %w", base, err)
 	}
 	defer func() { _ = watcher.Close() }()
-	// Before the first read, so that nothing is written unseen in between.
-	if err := watcher.Add(filepath.Dir(base)); err != nil {
-		return fmt.Errorf("log %s: follow: %w", base, err)
+	// Before the first read, so that nothing is written unseen in between. The directory
+	// above tells of a removal at once; the log's own only when nobody has a file in it open.
+	dir := filepath.Dir(base)
+	for _, watched := range []string{dir, filepath.Dir(dir)} {
+		if err := watcher.Add(watched); err != nil {
+			return fmt.Errorf("log %s: follow: %w", base, err)
+		}
 	}
 	if err := r.seek(opts); err != nil {
 		return err
@@ -75,8 +79,7 @@ func withoutMissing(err error) error {
 	return err
 }
 
-// reader is a position in a log. It keeps nothing open between two reads: a directory
-// that somebody has open is removed without an event.
+// reader is a position in a log. It keeps nothing open between two reads.
 type reader struct {
 	base   string
 	send   func(Chunk) error
@@ -113,7 +116,7 @@ func (r *reader) await(ctx context.Context, watcher *fsnotify.Watcher, stop <-ch
 		case <-stop:
 			return false, nil
 		case event := <-watcher.Events:
-			if event.Name == dir && event.Has(fsnotify.Remove|fsnotify.Rename) {
+			if event.Name == dir && (event.Has(fsnotify.Remove) || event.Has(fsnotify.Rename)) {
 				return true, nil
 			}
 			if _, ok := numberOf(filepath.Base(event.Name), prefix); ok {
