@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/runners/internal/plugged"
+	"github.com/wasmnode/wasmnode/internal/plugged"
 	"github.com/wasmnode/wasmnode/structs"
 )
 

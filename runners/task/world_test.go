@@ -14,8 +14,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/plugged"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
-	"github.com/wasmnode/wasmnode/runners/internal/plugged"
 	"github.com/wasmnode/wasmnode/runners/internal/scripted"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
