@@ -1,0 +1,93 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/internal/guestbuild"
+)
+
+// nomadEnv names the binary of Nomad to compare with.
+const nomadEnv = "NOMAD_BIN"
+
+// ours is a node with the driver raw_exec, which may run sleep and nothing else.
+var ours = product{
+	name: "wasmnode",
+	binary: func(b *testing.B) string {
+		file := filepath.Join(b.TempDir(), "out")
+		out, err := exec.Command("go", "build", "-C", "..", "-trimpath", "-ldflags=-s -w", "-o", file, "./cmd/wasmnode").CombinedOutput()
+		require.NoError(b, err, string(out))
+		return file
+	},
+	install: func(b *testing.B, a *agent, address string) []string {
+		plugins := filepath.Join(a.dir, "plugins")
+		require.NoError(b, os.Mkdir(plugins, 0o700))
+		wasm := guestbuild.Plugin(b, "guest-examples/drivers/raw_exec")
+		require.NoError(b, os.WriteFile(filepath.Join(plugins, "raw_exec.wasm"), wasm, 0o600))
+		return configured(b, a, fmt.Sprintf(`
+data_dir   = %q
+plugin_dir = %q
+ports { http = %s }
+plugin "raw_exec" { grant { process { commands = [%q] } } }
+`, filepath.Join(a.dir, "data"), plugins, port(b, address), a.sleep))
+	},
+}
+
+// nomads is a server and a client in one agent, as someone with a single machine has.
+// It asks no cloud where it is, which takes it seconds.
+var nomads = product{
+	name:   "nomad",
+	binary: func(*testing.B) string { return os.Getenv(nomadEnv) },
+	install: func(b *testing.B, a *agent, address string) []string {
+		return configured(b, a, fmt.Sprintf(`
+data_dir  = %q
+bind_addr = "127.0.0.1"
+disable_update_check = true
+ports {
+  http = %s
+  rpc  = %s
+  serf = %s
+}
+server {
+  enabled          = true
+  bootstrap_expect = 1
+}
+client {
+  enabled = true
+  options { "fingerprint.denylist" = "env_aws,env_azure,env_digitalocean,env_gce" }
+}
+plugin "raw_exec" {
+  config { enabled = true }
+}
+`, filepath.Join(a.dir, "data"), port(b, address), port(b, freeAddress(b)), port(b, freeAddress(b))))
+	},
+}
+
+// configured writes an agent's configuration and returns the arguments to start it with.
+func configured(b *testing.B, a *agent, text string) []string {
+	b.Helper()
+	file := filepath.Join(a.dir, "node.hcl")
+	require.NoError(b, os.WriteFile(file, []byte(text), 0o600))
+	return []string{"agent", "-config=" + file}
+}
+
+// sideBySide measures Nomad, if there is a binary of it, and then us. What ours is
+// given of Nomad's measures is nil without one.
+func sideBySide[M any](b *testing.B, measure func(b *testing.B, p product) *M, compare func(b *testing.B, nomad, own *M)) {
+	b.Helper()
+	var nomad *M
+	if os.Getenv(nomadEnv) != "" {
+		b.Run(nomads.name, func(b *testing.B) { nomad = measure(b, nomads) })
+	}
+	b.Run(ours.name, func(b *testing.B) {
+		own := measure(b, ours)
+		if nomad != nil {
+			compare(b, nomad, own)
+		}
+	})
+}

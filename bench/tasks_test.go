@@ -1,0 +1,106 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/require"
+)
+
+// job is one of many tasks that sleep longer than any benchmark.
+func (a *agent) job(id string, tasks int) *api.Job {
+	job := api.NewServiceJob(id, id, "global", 50)
+	job.Datacenters = []string{"*"}
+	mb, cpu, files := 10, 1, 1
+	group := api.NewTaskGroup("group", tasks)
+	group.EphemeralDisk = &api.EphemeralDisk{SizeMB: &mb}
+	group.AddTask(&api.Task{
+		Name: "task", Driver: "raw_exec",
+		Config:    map[string]any{"command": a.sleep, "args": []string{"100000"}},
+		Resources: &api.Resources{CPU: &cpu, MemoryMB: &mb},
+		LogConfig: &api.LogConfig{MaxFiles: &files, MaxFileSizeMB: &files},
+	})
+	return job.AddTaskGroup(group)
+}
+
+// run registers a job and returns when all its tasks run.
+func (a *agent) run(b *testing.B, id string, tasks int) {
+	b.Helper()
+	_, _, err := a.client.Jobs().Register(a.job(id, tasks), nil)
+	require.NoError(b, err)
+	a.await(b, "all tasks run", func() bool { return a.summary(b, id).Running == tasks })
+	require.Len(b, running(b, a.sleep), tasks)
+}
+
+// stop stops a job and returns when all its tasks have ended, and the API says so.
+func (a *agent) stop(b *testing.B, id string, tasks int) {
+	b.Helper()
+	_, _, err := a.client.Jobs().Deregister(id, false, nil)
+	require.NoError(b, err)
+	a.await(b, "all tasks have ended", func() bool { return len(running(b, a.sleep)) == 0 })
+	a.await(b, "all tasks are seen to have ended", func() bool { return a.summary(b, id).Complete == tasks })
+}
+
+// summary counts a job's allocations, at the least cost to the agent.
+func (a *agent) summary(b *testing.B, id string) api.TaskGroupSummary {
+	b.Helper()
+	summary, _, err := a.client.Jobs().Summary(id, nil)
+	require.NoError(b, err)
+	return summary.Summary["group"]
+}
+
+// starting is what starting tasks costs.
+type starting struct {
+	perSecond  float64
+	memory     float64 // private bytes a task
+	stopSecond float64 // tasks stopped a second
+}
+
+// BenchmarkTasks has sleep run as many times as a node may have to, and ended again.
+// An operation is from the job's registration to the last task's being seen as
+// running. The memory a task costs is what the agent and whatever it started beside
+// the tasks have grown by, divided by the tasks.
+func BenchmarkTasks(b *testing.B) {
+	for _, tasks := range []int{50, 200} {
+		b.Run(fmt.Sprint(tasks), func(b *testing.B) {
+			sideBySide(b,
+				func(b *testing.B, p product) *starting { return p.start(b).measureStarting(b, tasks) },
+				func(b *testing.B, nomad, own *starting) {
+					b.ReportMetric(own.perSecond/nomad.perSecond, "times-nomads-start-rate")
+					b.ReportMetric(own.stopSecond/nomad.stopSecond, "times-nomads-stop-rate")
+					b.ReportMetric(own.memory/nomad.memory, "of-nomads-memory")
+				})
+		})
+	}
+}
+
+func (a *agent) measureStarting(b *testing.B, tasks int) *starting {
+	var memory []float64
+	var stopping time.Duration
+	idle := privateMemory(b, running(b, a.binary))
+	for i := 0; b.Loop(); i++ {
+		id := fmt.Sprint("job-", i)
+		a.run(b, id, tasks)
+		b.StopTimer()
+		memory = append(memory, privateMemory(b, running(b, a.binary)))
+		begin := time.Now()
+		a.stop(b, id, tasks)
+		stopping += time.Since(begin)
+		require.NoError(b, a.client.System().GarbageCollect())
+		b.StartTimer()
+	}
+	all := float64(b.N * tasks)
+	m := &starting{
+		perSecond:  all / b.Elapsed().Seconds(),
+		memory:     (slices.Max(memory) - idle) / float64(tasks),
+		stopSecond: all / stopping.Seconds(),
+	}
+	b.ReportMetric(m.perSecond, "starts/s")
+	b.ReportMetric(m.stopSecond, "stops/s")
+	b.ReportMetric(m.memory/1e6, "MB-private/task")
+	b.ReportMetric(idle/1e6, "MB-private-idle")
+	return m
+}
