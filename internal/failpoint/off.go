@@ -1,0 +1,6 @@
+//go:build !failpoint
+
+package failpoint
+
+// Here does nothing, and costs nothing.
+func Here(string) {}

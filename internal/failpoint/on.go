@@ -1,0 +1,49 @@
+//go:build failpoint
+
+package failpoint
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+)
+
+// The two variables, read once, and the log, nil where none is wanted.
+var (
+	process = "other"
+	deadly  string
+	left    atomic.Int64 // times that the deadly point is passed, the last included
+	log     *os.File
+)
+
+func init() {
+	if len(os.Args) > 1 {
+		process = os.Args[1]
+	}
+	name, times, _ := strings.Cut(os.Getenv("WASMNODE_FAILPOINT"), ":")
+	deadly = name
+	n, err := strconv.ParseInt(times, 10, 64)
+	if name != "" && (err != nil || n < 1) {
+		panic("WASMNODE_FAILPOINT is PROCESS/POINT:TIMES, with at least one time")
+	}
+	left.Store(n)
+	if path := os.Getenv("WASMNODE_FAILPOINT_LOG"); path != "" {
+		if log, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// Here is a point that a process may be killed at. It may be called concurrently.
+func Here(point string) {
+	name := process + "/" + point
+	if log != nil {
+		_, _ = log.WriteString(name + "\n") // one write, so that lines stay whole
+	}
+	if name == deadly && left.Add(-1) == 0 {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // the signal is on its way
+	}
+}
