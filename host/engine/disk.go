@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
 
 // disk keeps compiled code, a directory for each digest of what was compiled. Its
@@ -192,6 +194,7 @@ func writeFile(path, content string) error {
 	_, err = f.WriteString(content)
 	err = errors.Join(err, f.Close())
 	if err == nil {
+		failpoint.Here("engine.rename")
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {

@@ -3,7 +3,7 @@
 // nothing at all. A build with the tag "failpoint" kills its process there with
 // SIGKILL if the environment asks for it:
 //
-//	WASMNODE_FAILPOINT=agent/boltfile.commit:3   the third time that "wasmnode agent" gets there
+//	WASMNODE_FAILPOINT=agent/client.db.commit:3  the third time that "wasmnode agent" gets there
 //	WASMNODE_FAILPOINT_LOG=/tmp/points           append a line for each point reached
 //
 // The crash campaign of cmd/wasmnode has such a build walk through all points.

@@ -17,10 +17,10 @@ func TestAProcessDiesAtThePointNamedAndNotBefore(t *testing.T) {
 		name, tags, point, log string
 		killed                 bool
 	}{
-		{"the second time", "failpoint", "agent/b:2", "agent/a\nagent/b\nagent/a\nagent/b\n", true},
-		{"never reached", "failpoint", "agent/b:4", "agent/a\nagent/b\nagent/a\nagent/b\nagent/a\nagent/b\n", false},
-		{"another process's", "failpoint", "supervisor/b:2", "agent/a\nagent/b\nagent/a\nagent/b\nagent/a\nagent/b\n", false},
-		{"an ordinary build", "", "agent/b:2", "", false},
+		{"the second time", "failpoint", "agent/b.c:2", "agent/a\nagent/b.c\nagent/a\nagent/b.c\n", true},
+		{"never reached", "failpoint", "agent/b.c:4", "agent/a\nagent/b.c\nagent/a\nagent/b.c\nagent/a\nagent/b.c\n", false},
+		{"another process's", "failpoint", "supervisor/b.c:2", "agent/a\nagent/b.c\nagent/a\nagent/b.c\nagent/a\nagent/b.c\n", false},
+		{"an ordinary build", "", "agent/b.c:2", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -3,4 +3,4 @@
 package failpoint
 
 // Here does nothing, and costs nothing.
-func Here(string) {}
+func Here(...string) {}

@@ -4,6 +4,7 @@ package failpoint
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -36,9 +37,13 @@ func init() {
 	}
 }
 
-// Here is a point that a process may be killed at. It may be called concurrently.
-func Here(point string) {
-	name := process + "/" + point
+// Here is a point that a process may be killed at. Its name is made of the parts, of a
+// path only the last element. It may be called concurrently.
+func Here(parts ...string) {
+	name := process + "/" + filepath.Base(parts[0])
+	for _, part := range parts[1:] {
+		name += "." + filepath.Base(part)
+	}
 	if log != nil {
 		_, _ = log.WriteString(name + "\n") // one write, so that lines stay whole
 	}

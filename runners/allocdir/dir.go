@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
 
 // The names of the directories, with Nomad's layout:
@@ -125,6 +127,7 @@ type wanted struct {
 // whatever the process's umask is.
 func build(dirs ...wanted) error {
 	for _, w := range dirs {
+		failpoint.Here("mkdir")
 		err := os.Mkdir(w.path, 0o700)
 		switch {
 		case errors.Is(err, fs.ErrExist):
@@ -186,6 +189,7 @@ func rename(from, to string) error {
 	}
 	// rename(2) replaces an empty directory and refuses one that is not empty, in one
 	// step; os.Rename refuses both.
+	failpoint.Here("move")
 	if err := syscall.Rename(from, to); err != nil {
 		return fmt.Errorf("allocdir: move %s to %s: %w", from, to, err)
 	}
@@ -195,7 +199,10 @@ func rename(from, to string) error {
 // Destroy removes the allocation's directory with all that is in it. What is gone
 // already is no error.
 func (d *Dir) Destroy() error {
-	if os.RemoveAll(d.root) == nil {
+	failpoint.Here("allocdir.remove")
+	err := os.RemoveAll(d.root)
+	failpoint.Here("allocdir.removed")
+	if err == nil {
 		return nil
 	}
 	// A task may have taken its own directories' permissions away.
@@ -205,7 +212,7 @@ func (d *Dir) Destroy() error {
 		}
 		return nil
 	})
-	if err := os.RemoveAll(d.root); err != nil {
+	if err = os.RemoveAll(d.root); err != nil {
 		return fmt.Errorf("allocdir: destroy: %w", err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -140,6 +141,7 @@ func writeFile(root *os.Root, name string, data []byte) error {
 			return err
 		}
 	}
+	failpoint.Here("payload.write")
 	if err := root.WriteFile(name, data, fs.FileMode(0o644)); err != nil {
 		_ = root.Remove(name) // the error above tells enough
 		return err

@@ -10,6 +10,7 @@ import (
 	"path"
 	"syscall"
 
+	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 )
 
@@ -158,5 +159,8 @@ func (t *Template) replace(root *os.Root, rel string, content []byte) (err error
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return root.Rename(next, rel)
+	failpoint.Here("template.rename")
+	err = root.Rename(next, rel)
+	failpoint.Here("template.renamed")
+	return err
 }

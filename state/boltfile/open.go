@@ -13,6 +13,8 @@ import (
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
 
 // DefaultLockWait is how long [Open] waits for another process to let go of the
@@ -97,9 +99,11 @@ func Open(path string, opts Options) (*File, error) {
 // replace moves a damaged file away and opens an empty one in its place.
 func replace(path string, opts Options, cause error) (*bbolt.DB, error) {
 	aside := path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000000000Z")
+	failpoint.Here(path, "aside")
 	if err := os.Rename(path, aside); err != nil {
 		return nil, fmt.Errorf("%w; setting it aside: %w", cause, err)
 	}
+	failpoint.Here(path, "set-aside")
 	opts.Logger.Error("a damaged file was set aside; starting with an empty one",
 		"file", path, "kept_as", aside, "error", cause)
 	return openChecked(path, opts)
@@ -141,6 +145,7 @@ func openChecked(path string, opts Options) (db *bbolt.DB, err error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s %s: %w", opts.Kind, path, err)
 	}
+	failpoint.Here(path, "open")
 	if errors.Is(statErr, os.ErrNotExist) {
 		if err := syncDirectory(filepath.Dir(path)); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s %s: %w", opts.Kind, path, err), db.Close())

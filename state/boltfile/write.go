@@ -8,6 +8,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
 
 // Op is one change. The buckets on the way are made as needed.
@@ -159,6 +161,7 @@ func (f *File) commit(batch []*write) (err error) {
 			err = fmt.Errorf("%s: %w: %v", f.path, ErrCorrupt, p)
 		}
 	}()
+	failpoint.Here(f.path, "commit")
 	err = f.db.Update(func(tx *bbolt.Tx) error {
 		changed := false
 		for _, w := range batch {
@@ -178,6 +181,7 @@ func (f *File) commit(batch []*write) (err error) {
 	if errors.Is(err, errUnchanged) {
 		return nil
 	}
+	failpoint.Here(f.path, "committed")
 	if err != nil {
 		return fmt.Errorf("%s: writing: %w", f.path, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"syscall"
+
+	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
 
 // Writer appends to the newest file of a log and starts another when that is full.
@@ -173,6 +175,7 @@ func (w *Writer) reopen(choose func(listing) int) error {
 	if number > MaxNumber {
 		return errNoNumber
 	}
+	failpoint.Here("log.open")
 	f, err := openRegular(root, w.base, number, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return err

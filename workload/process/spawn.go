@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
 
 // spawner starts processes from one operating system thread that lives as long as it
@@ -103,9 +104,11 @@ func (s *spawner) spawn(c *command) (child, error) {
 	forked := make(chan error)
 	s.requests <- func() {
 		var err error
+		failpoint.Here("fork")
 		started.pid, err = syscall.ForkExec(c.path, c.args, &syscall.ProcAttr{
 			Dir: c.dir, Env: c.env, Files: []uintptr{c.stdin, c.stdout, c.stderr}, Sys: attributes,
 		})
+		failpoint.Here("forked")
 		forked <- err
 	}
 	if err := <-forked; err != nil {

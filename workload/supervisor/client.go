@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -183,7 +184,9 @@ func (c *Client) post(ctx context.Context, op string, body []byte, answer any) e
 	if err != nil {
 		return err
 	}
+	failpoint.Here("call", op)
 	resp, err := c.http.Do(req)
+	failpoint.Here("answer", op)
 	if err != nil {
 		return c.lost(ctx, err)
 	}

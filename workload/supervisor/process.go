@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
 
 // The files in a supervisor's directory.
@@ -61,7 +63,9 @@ func Launch(ctx context.Context, dir string, command []string) error {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{w}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	failpoint.Here("launch")
 	err = cmd.Start()
+	failpoint.Here("launched")
 	_ = w.Close()
 	if err != nil {
 		return err
@@ -122,6 +126,7 @@ func Lock(dir string) (*os.File, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("%s has a supervisor already", dir)
 	}
+	failpoint.Here("locked")
 	if err := errors.Join(f.Truncate(0), writePID(f)); err != nil {
 		_ = f.Close()
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -120,6 +121,7 @@ func (r *results) remove(id string) error {
 		close(c)
 		delete(r.waiting, id)
 	}
+	failpoint.Here("result.remove")
 	if err := os.Remove(r.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -128,6 +130,7 @@ func (r *results) remove(id string) error {
 
 // replaceFile writes a file, whole or not at all.
 func replaceFile(path string, content []byte) error {
+	failpoint.Here("result.write")
 	f, err := os.CreateTemp(filepath.Dir(path), "new-*")
 	if err != nil {
 		return err
@@ -135,7 +138,9 @@ func replaceFile(path string, content []byte) error {
 	_, err = f.Write(content)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
+		failpoint.Here("result.rename")
 		err = os.Rename(f.Name(), path)
+		failpoint.Here("result.renamed")
 	}
 	if err != nil {
 		os.Remove(f.Name())

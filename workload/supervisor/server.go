@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -104,7 +105,9 @@ func answering(serve func(context.Context, *request) (any, error)) http.HandlerF
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
+		failpoint.Here("asked", r.URL.Path)
 		answer, err := serve(r.Context(), &req)
+		failpoint.Here("answering", r.URL.Path)
 		if err != nil {
 			writeError(w, err)
 			return

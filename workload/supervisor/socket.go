@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+
+	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
 
 // Listen listens on a socket that only this user can open, in place of one that was
@@ -16,6 +18,7 @@ func Listen(socket string) (net.Listener, error) {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	failpoint.Here("listen")
 	var l net.Listener
 	err := short(socket, func(path string) (err error) {
 		l, err = net.Listen("unix", path)

@@ -6,6 +6,6 @@ import "github.com/wasmnode/wasmnode/internal/failpoint"
 func main() {
 	for range 3 {
 		failpoint.Here("a")
-		failpoint.Here("b")
+		failpoint.Here("/directory/b", "c")
 	}
 }
