@@ -35,6 +35,10 @@ func TestAProcessDiesAtThePointNamedAndNotBefore(t *testing.T) {
 			require.Equal(t, c.killed, killed, "%v", err)
 			seen, _ := os.ReadFile(log) // there is none in an ordinary build
 			require.Equal(t, c.log, string(seen))
+
+			cmd = exec.Command(program, "agent")
+			cmd.Env = append(os.Environ(), "WASMNODE_FAILPOINT="+c.point, "WASMNODE_FAILPOINT_MARK="+program)
+			require.NoError(t, cmd.Run(), "another has died there already")
 		})
 	}
 }
