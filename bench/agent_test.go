@@ -36,7 +36,8 @@ type agent struct {
 	args               []string
 	client             *api.Client
 	log                transcript
-	cmd                *exec.Cmd
+	process            *os.Process
+	ended              chan struct{} // closed when the process has
 }
 
 // product is what is measured.
@@ -70,19 +71,24 @@ func (p product) start(b *testing.B) *agent {
 // launch starts the agent's process.
 func (a *agent) launch(b *testing.B) {
 	b.Helper()
-	a.cmd = exec.Command(a.binary, a.args...)
-	a.cmd.Stdout, a.cmd.Stderr = &a.log, &a.log
+	cmd := exec.Command(a.binary, a.args...)
+	cmd.Stdout, cmd.Stderr = &a.log, &a.log
 	// Also when the benchmark ends without cleaning up, as a timeout makes it.
-	a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(b, a.cmd.Start())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(b, cmd.Start())
+	ended := make(chan struct{})
+	a.process, a.ended = cmd.Process, ended
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // it never ends by itself but in failure, which await tells
+	}()
 }
 
 // kill kills the agent's process, and nothing else.
 func (a *agent) kill(b *testing.B) {
 	b.Helper()
-	require.NoError(b, a.cmd.Process.Kill())
-	var killed *exec.ExitError
-	require.ErrorAs(b, a.cmd.Wait(), &killed)
+	require.NoError(b, a.process.Kill())
+	<-a.ended
 }
 
 // ready tells whether a task could be started.
@@ -95,12 +101,19 @@ func (a *agent) ready() bool {
 	return nodes[0].Status == api.NodeStatusReady && driver != nil && driver.Healthy
 }
 
-// await waits until something is so.
+// await waits until something is so, which needs an agent.
 func (a *agent) await(b *testing.B, what string, so func() bool) {
 	b.Helper()
-	for late := time.Now().Add(patience); !so(); time.Sleep(tick) {
-		if time.Now().After(late) {
-			b.Fatalf("not in %s: %s\n%s", patience, what, a.log.String())
+	late := time.After(patience)
+	look := time.NewTicker(tick)
+	defer look.Stop()
+	for !so() {
+		select {
+		case <-look.C:
+		case <-a.ended:
+			b.Fatalf("the agent ended before this: %s", what)
+		case <-late:
+			b.Fatalf("not in %s: %s", patience, what)
 		}
 	}
 }
@@ -111,15 +124,15 @@ func (a *agent) clean(b *testing.B) {
 		b.Logf("the agent's log:\n%s", a.log.String())
 	}
 	for _, exe := range []string{a.binary, a.sleep} {
-		a.await(b, "everything is killed", func() bool {
+		require.Eventually(b, func() bool {
 			left := running(b, exe)
 			for _, pid := range left {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 			return len(left) == 0
-		})
+		}, patience, tick, "killing %s", exe)
 	}
-	_ = a.cmd.Wait() // it was killed
+	<-a.ended
 	for _, path := range mountsBelow(b, a.dir) {
 		if err := unix.Unmount(path, unix.MNT_DETACH); !errors.Is(err, unix.EINVAL) {
 			require.NoError(b, err, path)

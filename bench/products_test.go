@@ -48,6 +48,11 @@ var nomads = product{
 data_dir  = %q
 bind_addr = "127.0.0.1"
 disable_update_check = true
+advertise {
+  http = "127.0.0.1"
+  rpc  = "127.0.0.1"
+  serf = "127.0.0.1"
+}
 ports {
   http = %s
   rpc  = %s
