@@ -57,7 +57,8 @@ type Spec struct {
 	Process *Process
 	Env     map[string]string
 	// MemoryMaxBytes bounds a WASI program's memory; at least one WebAssembly page
-	// (64 KiB), at most 4 GiB. A process without isolation is not bounded.
+	// (64 KiB), at most 4 GiB. It bounds an isolated process with all that it starts; 0:
+	// it does not. A process without isolation is not bounded.
 	MemoryMaxBytes uint64
 	Logs           Logs
 }
@@ -76,7 +77,9 @@ type WASIProgram struct {
 // together. Its environment is the spec's and nothing else, its standard input is
 // empty, and it can gain no privileges by running a set-user-ID program.
 type Process struct {
-	// Command is the program's absolute path, and its argument 0.
+	// Command is the program's absolute path, and its argument 0. Of an isolated process
+	// it may also be a path below its root, or a bare name: that of a program in
+	// Isolated.Search or on its PATH.
 	Command string
 	Args    []string
 	// Dir is the working directory, an absolute path.
@@ -85,6 +88,9 @@ type Process struct {
 	// supervisor's own user.
 	User      string
 	Isolation Isolation
+	// Isolated goes with IsolationFull, and only with that. Command and Dir are paths in
+	// the process's root then.
+	Isolated *Isolated
 }
 
 // Isolation is how much of the node a process sees.

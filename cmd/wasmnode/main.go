@@ -9,9 +9,11 @@ import (
 	"github.com/hashicorp/cli"
 
 	"github.com/wasmnode/wasmnode/agent"
+	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 func main() {
+	isolate.Enter() // does not return in a process that is to become an isolated task
 	os.Exit(run(os.Args[1:]))
 }
 

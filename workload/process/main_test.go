@@ -6,12 +6,15 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 // buildDir keeps what a test run compiles.
 var buildDir string
 
 func TestMain(m *testing.M) {
+	isolate.Enter()
 	dir, err := os.MkdirTemp("", "process-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

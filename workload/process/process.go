@@ -33,6 +33,7 @@ type process struct {
 	stderr *drain
 	child  child
 	pidfd  *os.File
+	limits *limits // nil: it has none
 
 	mu     sync.Mutex
 	tree   tree // nil: not started yet, or ended
@@ -52,14 +53,14 @@ func newProcess(spec *workload.Spec, logger hclog.Logger) *process {
 // check refuses what never starts.
 func check(p *workload.Process) error {
 	switch {
-	case !filepath.IsAbs(p.Command):
-		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("command %q is no absolute path", p.Command))
 	case !filepath.IsAbs(p.Dir):
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("working directory %q is no absolute path", p.Dir))
 	case p.Isolation == workload.IsolationFull:
-		return abi.NewError(abi.Unimplemented, "isolation full: "+FullIsolation().Error())
+		return checkIsolated(p)
 	case p.Isolation != workload.IsolationNone:
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("there is no isolation %q", p.Isolation))
+	case !filepath.IsAbs(p.Command):
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("command %q is no absolute path", p.Command))
 	}
 	info, err := os.Stat(p.Dir)
 	switch {
@@ -92,6 +93,9 @@ func (p *process) launch(ctx context.Context, spec *workload.Spec, s *spawner, g
 	}()
 	if p.logs, err = tasklog.Open(spec.ID, spec.Logs, p.logger); err != nil {
 		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("log files: %v", err))
+	}
+	if spec.Process.Isolation == workload.IsolationFull {
+		return p.forkIsolated(ctx, describe(spec, credential), s, group)
 	}
 	c := &command{
 		path:       spec.Process.Command,
@@ -164,6 +168,9 @@ func (p *process) entered(group cgroup) {
 	} else {
 		p.tree = session{leader: p.child.pid}
 	}
+	if p.limits != nil {
+		p.tree = bounded{p.tree, p.limits}
+	}
 	if p.killed {
 		p.killLocked()
 	}
@@ -183,6 +190,7 @@ func (p *process) run() {
 	p.tree = nil
 	p.mu.Unlock()
 	p.measure(tree)
+	oomKilled := p.limits != nil && p.limits.oomKilled()
 	if err := tree.end(); err != nil {
 		p.logger.Error("a process left others behind that could not be ended", "error", err)
 	}
@@ -192,6 +200,7 @@ func (p *process) run() {
 	reading.Wait()
 	status, usage := reap(p.child.pid)
 	p.ended, p.exit = time.Now(), result(status)
+	p.exit.OOMKilled = oomKilled && !p.exit.Successful()
 	p.used(time.Duration(usage.Utime.Nano() + usage.Stime.Nano()))
 	p.release()
 	p.logger.Debug("process ended", "exit_code", p.exit.ExitCode, "signal", p.exit.Signal)

@@ -80,7 +80,9 @@ type command struct {
 	stdin      uintptr
 	stdout     uintptr
 	stderr     uintptr
-	cgroup     *os.File // nil: this process's own
+	extra      []uintptr // files after those
+	cgroup     *os.File  // nil: this process's own
+	namespaces uintptr   // flags of clone; 0: this process's own
 }
 
 // child is a process that was started. It is to be waited for.
@@ -97,6 +99,7 @@ func (s *spawner) spawn(c *command) (child, error) {
 		Pdeathsig:  syscall.SIGKILL,
 		Credential: c.credential,
 		PidFD:      &started.pidfd,
+		Cloneflags: c.namespaces,
 	}
 	if c.cgroup != nil {
 		attributes.UseCgroupFD, attributes.CgroupFD = true, int(c.cgroup.Fd())
@@ -106,7 +109,7 @@ func (s *spawner) spawn(c *command) (child, error) {
 		var err error
 		failpoint.Here("fork")
 		started.pid, err = syscall.ForkExec(c.path, c.args, &syscall.ProcAttr{
-			Dir: c.dir, Env: c.env, Files: []uintptr{c.stdin, c.stdout, c.stderr}, Sys: attributes,
+			Dir: c.dir, Env: c.env, Files: append([]uintptr{c.stdin, c.stdout, c.stderr}, c.extra...), Sys: attributes,
 		})
 		failpoint.Here("forked")
 		forked <- err

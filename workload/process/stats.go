@@ -19,15 +19,16 @@ func (s *Supervisor) Stats(_ context.Context, id string) (*workload.Stats, error
 	return p.stats(), nil
 }
 
-// stats returns what the process and those that it started use. Memory that they
-// share counts for each.
+// stats returns what the process and those that it started use.
 func (p *process) stats() *workload.Stats {
 	p.mu.Lock()
 	tree := p.tree
 	p.mu.Unlock()
 	s := &workload.Stats{Time: time.Now()}
 	if tree != nil {
-		s.MemoryBytes = memoryOf(tree)
+		if now, most, err := tree.memory(); err == nil {
+			s.MemoryBytes, s.MemoryMaxBytes = &now, most
+		}
 		s.CPUTotal = p.measure(tree)
 		return s
 	}
@@ -54,17 +55,12 @@ func (p *process) used(cpu time.Duration) *time.Duration {
 	return &most
 }
 
-// memoryOf is nil where the tree cannot be read.
-func memoryOf(t tree) *uint64 {
-	pids, err := t.processes()
-	if err != nil {
-		return nil
-	}
-	var sum uint64
+// residents returns the memory of processes. What they share counts for each.
+func residents(pids []int) (sum uint64) {
 	for _, pid := range pids {
 		sum += residentBytes(pid)
 	}
-	return &sum
+	return sum
 }
 
 // residentBytes is 0 for a process that has gone.

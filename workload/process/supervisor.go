@@ -40,17 +40,12 @@ type Supervisor struct {
 	*registry.Registry[*process]
 	logger  hclog.Logger
 	spawner *spawner
-	cgroup  cgroup // empty: there is none
+	cgroup  cgroup   // empty: there is none
+	limiter *limiter // nil: there is none
 	count   atomic.Uint64
 }
 
 var _ workload.Supervisor = (*Supervisor)(nil)
-
-// FullIsolation returns why this supervisor cannot run processes with
-// [workload.IsolationFull].
-func FullIsolation() error {
-	return errors.New("this version of wasmnode has no namespaces and limits for processes")
-}
 
 // New returns a supervisor. Close it to end its processes.
 func New(cfg Config) (*Supervisor, error) {
@@ -63,6 +58,9 @@ func New(cfg Config) (*Supervisor, error) {
 	if s.cgroup, err = openCgroup(cfg.Name); err != nil {
 		s.logger.Info("processes run without cgroups: one that leaves its session outlives its task", "reason", err)
 	}
+	if s.limiter, err = openLimiter(cfg.Name); err != nil {
+		s.logger.Info("isolated processes cannot be bounded", "reason", err)
+	}
 	return s, nil
 }
 
@@ -74,10 +72,14 @@ func (s *Supervisor) Close() error {
 	}
 	s.WaitAll()
 	s.spawner.close()
-	if s.cgroup == "" {
-		return nil
+	var err error
+	if s.limiter != nil {
+		err = s.limiter.remove()
 	}
-	return s.cgroup.remove()
+	if s.cgroup != "" {
+		err = errors.Join(err, s.cgroup.remove())
+	}
+	return err
 }
 
 // Start implements [workload.Supervisor].
@@ -102,20 +104,31 @@ func (s *Supervisor) Start(ctx context.Context, spec *workload.Spec) error {
 	return nil
 }
 
-// launch starts the process in a cgroup of its own.
-func (s *Supervisor) launch(ctx context.Context, p *process, spec *workload.Spec) error {
-	if s.cgroup == "" {
-		return p.launch(ctx, spec, s.spawner, "")
+// launch starts the process in a cgroup of its own, and within its limits.
+func (s *Supervisor) launch(ctx context.Context, p *process, spec *workload.Spec) (err error) {
+	var group cgroup
+	name := strconv.FormatUint(s.count.Add(1), 10)
+	if s.cgroup != "" {
+		if group, err = s.cgroup.child(name); err != nil {
+			return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("cgroup: %v", err))
+		}
+		defer func() {
+			if err != nil {
+				_ = group.remove() // nothing runs in it
+			}
+		}()
 	}
-	group, err := s.cgroup.child(strconv.FormatUint(s.count.Add(1), 10))
-	if err != nil {
-		return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("cgroup: %v", err))
+	if spec.Process.Isolated != nil && s.limiter != nil {
+		if p.limits, err = s.limiter.limit(name, group, spec); err != nil {
+			return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("cgroup: %v", err))
+		}
+		defer func() {
+			if err != nil {
+				_ = p.limits.remove() // nothing runs in it
+			}
+		}()
 	}
-	err = p.launch(ctx, spec, s.spawner, group)
-	if err != nil {
-		_ = group.remove() // nothing ever ran in it
-	}
-	return err
+	return p.launch(ctx, spec, s.spawner, group)
 }
 
 // Stop implements [workload.Supervisor]. The kill comes also when ctx is done before.

@@ -159,7 +159,6 @@ func TestWhatNeverStartsIsRefused(t *testing.T) {
 		"a relative directory": {func(p *workload.Process) { p.Dir = "." }, abi.InvalidArgument, "no absolute path"},
 		"no such user":         {func(p *workload.Process) { p.User = "nobody-of-that-name" }, abi.InvalidArgument, "nobody-of-that-name"},
 		"no such group":        {func(p *workload.Process) { p.User = "root:none-of-that-name" }, abi.InvalidArgument, "none-of-that-name"},
-		"full isolation":       {func(p *workload.Process) { p.Isolation = workload.IsolationFull }, abi.Unimplemented, "isolation full: "},
 		"unknown isolation":    {func(p *workload.Process) { p.Isolation = "" }, abi.InvalidArgument, "no isolation"},
 	} {
 		t.Run(name, func(t *testing.T) {

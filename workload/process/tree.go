@@ -15,14 +15,21 @@ type tree interface {
 	// end kills until nothing is left, and frees what the tree held. The leader has
 	// ended, and its number is not another's yet.
 	end() error
-	// processes returns what is in the tree now.
-	processes() ([]int, error)
+	// memory returns the memory that the tree uses, and the most that it ever used; nil:
+	// that is not known.
+	memory() (now uint64, most *uint64, err error)
 	// cpu returns the processor time of the tree since its start.
 	cpu() (time.Duration, error)
 }
 
 // end implements [tree].
 func (g cgroup) end() error { return errors.Join(g.kill(), g.remove()) }
+
+// memory implements [tree].
+func (g cgroup) memory() (uint64, *uint64, error) {
+	pids, err := g.processes()
+	return residents(pids), nil, err
+}
 
 // session is a tree where there is no cgroup: a process's group and its session, as
 // /proc shows them. It does not find a daemon that made a session of its own.
@@ -60,7 +67,13 @@ func (s session) end() error {
 	}
 }
 
-// processes implements [tree].
+// memory implements [tree].
+func (s session) memory() (uint64, *uint64, error) {
+	pids, err := s.processes()
+	return residents(pids), nil, err
+}
+
+// processes returns the living processes of the session.
 func (s session) processes() ([]int, error) {
 	members, err := s.members()
 	pids := make([]int, len(members))
@@ -70,7 +83,7 @@ func (s session) processes() ([]int, error) {
 	return pids, err
 }
 
-// members returns the living processes of the session.
+// members returns what /proc says of them.
 func (s session) members() ([]procfs.ProcStat, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {

@@ -1,0 +1,27 @@
+package workload
+
+// Isolated is what a process with full isolation has of the node. It is process 1 of
+// a namespace of its own. Besides what is said here it has a /proc, a read-only /sys,
+// a /dev with harmless devices, and the node's network.
+type Isolated struct {
+	// Root is the host directory that becomes the root. Mount points are made in it.
+	Root   string
+	Mounts []Mount
+	// Devices are nodes that it may have opened, besides the harmless ones. Their owners
+	// and modes are the node's.
+	Devices []Device
+	// Search are absolute paths of directories in which a command without '/' is looked
+	// for first.
+	Search []string
+	// CPUShares is its weight against other processes that want to run, in MHz by
+	// convention; 0: the kernel's default.
+	CPUShares uint64
+	// MemoryReservedBytes is what the kernel tries to leave to it; 0: nothing.
+	MemoryReservedBytes uint64
+}
+
+// Device makes a device node of the host's visible at an absolute path in a root.
+type Device struct {
+	GuestPath string
+	HostPath  string
+}

@@ -1,0 +1,66 @@
+package isolate
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/abi"
+)
+
+// defaultPath is where programs are looked for that come without a PATH.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// execute becomes the command. The root and the user are the process's own by now.
+func execute(s *Spec) error {
+	if err := unix.Chdir(s.Dir); err != nil {
+		return failed("working directory "+s.Dir, err)
+	}
+	file, err := findCommand(s)
+	if err != nil {
+		return err
+	}
+	err = unix.Exec(file, s.Args, s.Env)
+	switch _, statErr := os.Stat(file); {
+	case errors.Is(err, unix.ENOENT) && statErr == nil:
+		return abi.NewError(abi.NotFound, fmt.Sprintf("command %s: its interpreter or loader is not in the task's root", file))
+	case errors.Is(err, unix.ENOEXEC):
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("command %s: neither a program of this machine nor a script with #!", file))
+	}
+	return failed("command "+file, err)
+}
+
+// findCommand returns the path of the command in the root.
+func findCommand(s *Spec) (string, error) {
+	if path.IsAbs(s.Command) {
+		return s.Command, nil
+	}
+	if strings.Contains(s.Command, "/") {
+		return path.Join("/", s.Command), nil
+	}
+	search := append([]string{}, s.Search...)
+	search = append(search, strings.Split(searchPath(s.Env), ":")...)
+	for _, dir := range search {
+		if !path.IsAbs(dir) {
+			continue
+		}
+		if file, err := exec.LookPath(path.Join(dir, s.Command)); err == nil {
+			return file, nil
+		}
+	}
+	return "", abi.NewError(abi.NotFound, fmt.Sprintf("command %s: the task has no such program in %s", s.Command, strings.Join(search, ", ")))
+}
+
+func searchPath(env []string) string {
+	for _, variable := range env {
+		if value, ok := strings.CutPrefix(variable, "PATH="); ok && value != "" {
+			return value
+		}
+	}
+	return defaultPath
+}

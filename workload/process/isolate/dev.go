@@ -1,0 +1,62 @@
+package isolate
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// nodes are the devices that every process has: they lead to nothing of the node's.
+var nodes = []struct {
+	name         string
+	major, minor uint32
+}{
+	{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0},
+}
+
+// links are what programs expect besides.
+var links = map[string]string{
+	"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx",
+}
+
+// mountDev mounts a /dev with that in it, terminals and shared memory of the process's
+// own. What is written to /dev/shm counts as its memory.
+func (r root) mountDev() error {
+	const attributes = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
+	if err := r.mountNew("tmpfs", "/dev", attributes, "mode=755", "size=64k"); err != nil {
+		return err
+	}
+	dev, err := r.open("/dev")
+	if err != nil {
+		return failed("/dev", err)
+	}
+	defer closeFD(dev)
+	// The modes below are meant as they are.
+	defer unix.Umask(unix.Umask(0))
+	for _, n := range nodes {
+		if err := unix.Mknodat(dev, n.name, unix.S_IFCHR|0o666, int(unix.Mkdev(n.major, n.minor))); err != nil {
+			return failed("/dev/"+n.name, err)
+		}
+	}
+	for name, target := range links {
+		if err := unix.Symlinkat(target, dev, name); err != nil {
+			return failed("/dev/"+name, err)
+		}
+	}
+	if err := r.mountNew("devpts", "/dev/pts", attributes, "mode=620", "ptmxmode=666"); err != nil {
+		return err
+	}
+	return r.mountNew("tmpfs", "/dev/shm", plainAttributes, "mode=1777")
+}
+
+// addDevice makes a device node of the node's visible. Who may open it is decided by
+// its owner and mode, as on the node.
+func (r root) addDevice(d Device) error {
+	source, err := unix.Open(d.Source, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return failed("device "+d.Source, err)
+	}
+	defer closeFD(source)
+	if err := r.bind(source, d.Target, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC); err != nil {
+		return failed("device "+d.Source+" at "+d.Target, err)
+	}
+	return nil
+}

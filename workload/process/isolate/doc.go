@@ -1,0 +1,15 @@
+// Package isolate makes a freshly forked process one that has a root, namespaces and
+// few privileges of its own, and replaces it by a command: pure Go, without C before
+// the runtime.
+//
+// The supervisor starts its own program once more, as [Program] with [CloneFlags],
+// and that program's main function calls [Enter] first. There the new process reads a
+// [Spec] from one pipe, builds its root, gives up its privileges and executes the
+// command, which is process 1 of its namespace. What goes wrong before comes back
+// through another pipe, as an [abi.Error].
+//
+// The package knows nothing of tasks and workloads, and nothing of cgroups: whoever
+// starts the process moves it into them before it sends the spec.
+//
+// Start reading at [Enter] and [become].
+package isolate

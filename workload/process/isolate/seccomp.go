@@ -1,0 +1,79 @@
+package isolate
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	seccomp "github.com/elastic/go-seccomp-bpf"
+	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/sys/unix"
+)
+
+// refused are the system calls that change the node or other namespaces, or that no
+// task needs and whose kernel code has been a way out before. Most want capabilities
+// that a task has not; this holds also where the kernel is wrong.
+var refused = []string{
+	// mounts, roots and namespaces
+	"mount", "umount", "umount2", "pivot_root", "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
+	"setns", "unshare", "open_by_handle_at",
+	// the kernel itself
+	"bpf", "init_module", "finit_module", "delete_module", "create_module", "query_module", "get_kernel_syms", "kexec_load",
+	"kexec_file_load", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register", "lookup_dcookie",
+	"add_key", "request_key", "keyctl", "nfsservctl", "_sysctl", "sysfs", "uselib", "ustat", "vm86", "vm86old", "personality",
+	// the machine
+	"reboot", "swapon", "swapoff", "acct", "quotactl", "quotactl_fd", "settimeofday", "stime", "clock_settime", "clock_settime64",
+	"clock_adjtime", "clock_adjtime64", "adjtimex", "iopl", "ioperm", "syslog", "vhangup", "sethostname", "setdomainname",
+	"fanotify_init",
+}
+
+const namespaceFlags = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
+	unix.CLONE_NEWPID | unix.CLONE_NEWNET
+
+// filterSyscalls has this thread, and all that it becomes and starts, refused these
+// calls.
+func filterSyscalls() error {
+	info, err := arch.GetInfo("")
+	if err != nil {
+		return fmt.Errorf("seccomp: %w", err)
+	}
+	if err := killForeign(uint32(info.ID)); err != nil {
+		return fmt.Errorf("seccomp: %w", err)
+	}
+	known := slices.DeleteFunc(slices.Clone(refused), func(name string) bool {
+		_, ok := info.SyscallNames[name]
+		return !ok
+	})
+	err = seccomp.LoadFilter(seccomp.Filter{Policy: seccomp.Policy{
+		DefaultAction: seccomp.ActionAllow,
+		Syscalls: []seccomp.SyscallGroup{
+			{Names: known, Action: errno(unix.EPERM)},
+			{NamesWithCondtions: []seccomp.NameWithConditions{{
+				Name:       "clone",
+				Conditions: seccomp.ArgumentConditions{{Argument: 0, Operation: seccomp.BitsSet, Value: namespaceFlags}},
+			}}, Action: errno(unix.EPERM)},
+			// Its flags lie in memory, where a filter cannot see them; C libraries fall back
+			// to clone.
+			{Names: []string{"clone3"}, Action: errno(unix.ENOSYS)},
+		},
+	}})
+	if err != nil {
+		return fmt.Errorf("seccomp: %w", err)
+	}
+	return nil
+}
+
+func errno(e unix.Errno) seccomp.Action { return seccomp.ActionErrno | seccomp.Action(e) }
+
+// killForeign ends whoever makes system calls by another architecture's numbers, as
+// 32-bit programs do: filters judge the own numbers only.
+func killForeign(native uint32) error {
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 4}, // the architecture, in seccomp_data
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: native, Jt: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_KILL_PROCESS},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
+}

@@ -1,0 +1,122 @@
+package isolate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/abi"
+)
+
+// Program is the argument 0 by which [Enter] knows that it is the new process.
+const Program = "wasmnode: isolating"
+
+// Path is the program to start as [Program].
+const Path = "/proc/self/exe"
+
+// CloneFlags are the namespaces that [Enter] wants to have been made.
+const CloneFlags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+
+// The file descriptors that the new process has besides its standard ones.
+const (
+	specFD   = 3 // a Spec comes from here
+	reportFD = 4 // an abi.Error goes here; closed by the command's beginning
+)
+
+var entered bool
+
+// Enter does nothing in an ordinary process. In one that was started as [Program] it
+// does not return. Call it first in main.
+func Enter() {
+	entered = true
+	if os.Args[0] != Program {
+		return
+	}
+	// What follows gives up privileges of this thread, and execve keeps this one alone.
+	runtime.LockOSThread()
+	report := os.NewFile(reportFD, "report")
+	if err := run(); err != nil {
+		_ = json.NewEncoder(report).Encode(&abi.Error{Code: abi.CodeOf(err), Message: err.Error(), Recoverable: abi.IsRecoverable(err)})
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// run returns when it could not become the command.
+func run() error {
+	if err := unix.CloseRange(specFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("closing files: %w", err)
+	}
+	var spec Spec
+	if err := json.NewDecoder(os.NewFile(specFD, "spec")).Decode(&spec); err != nil {
+		return fmt.Errorf("reading what to become: %w", err)
+	}
+	return become(&spec)
+}
+
+// become replaces this process by the command, in a root and with privileges of the
+// command's own.
+func become(s *Spec) error {
+	if err := enterRoot(s); err != nil {
+		return err
+	}
+	if err := limitFiles(); err != nil {
+		return err
+	}
+	if err := dropPrivileges(s.User); err != nil {
+		return err
+	}
+	if err := endWithParent(); err != nil {
+		return err
+	}
+	if err := filterSyscalls(); err != nil {
+		return err
+	}
+	if s.Command == "" {
+		return nil
+	}
+	return execute(s)
+}
+
+// limitFiles leaves no memory images behind: they may hold secrets, and whoever
+// collects them on the node does so outside of the root.
+func limitFiles() error {
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		return fmt.Errorf("limit of memory images: %w", err)
+	}
+	return nil
+}
+
+// endWithParent has the process killed at the death of the thread that forked it, also
+// when that has come already: a change of user took the parent's signal away.
+func endWithParent() error {
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("parent-death signal: %w", err)
+	}
+	// Nobody listens any more: the parent, whose number is 0 here, has gone.
+	listener := []unix.PollFd{{Fd: reportFD}}
+	if _, err := unix.Poll(listener, 0); err == nil && listener[0].Revents&unix.POLLERR != 0 {
+		return errors.New("the supervisor has ended")
+	}
+	return nil
+}
+
+// failed tells what could not be done, and whether the same may go well later.
+func failed(what string, err error) error {
+	text := fmt.Sprintf("%s: %v", what, err)
+	switch {
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
+		return abi.NewError(abi.NotFound, text)
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return abi.NewError(abi.PermissionDenied, text)
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.ETXTBSY):
+		return abi.NewRecoverableError(abi.ResourceExhausted, text)
+	}
+	return abi.NewError(abi.FailedPrecondition, text)
+}

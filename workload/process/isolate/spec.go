@@ -1,0 +1,47 @@
+package isolate
+
+// Spec is what a process is and what it sees of the node. Paths are the node's where
+// nothing else is said.
+type Spec struct {
+	// Root is the directory that becomes the process's root.
+	Root string
+	// Mounts are made visible in the root, those nearest to it first.
+	Mounts []Mount
+	// Devices are device nodes of the node's that the process has in its /dev, besides
+	// those that every process has.
+	Devices []Device
+	// Command is an absolute path in the root, a path with a '/' below it, or a bare
+	// name: that of a program in Search or in a directory of the environment's PATH.
+	// Empty: all that comes before is tried, and the process ends.
+	Command string
+	// Search are directories of the root in which a bare name is looked for first.
+	Search []string
+	Args   []string // with argument 0
+	Env    []string
+	// Dir is the working directory, an absolute path in the root.
+	Dir  string
+	User User
+}
+
+// Mount makes a directory or a file of the node's visible at an absolute path in the
+// root. A missing mount point is made.
+type Mount struct {
+	Target string
+	Source string
+	// Within, when it is not empty, is a directory that Source must lie in, or be, also
+	// when symbolic links are followed.
+	Within   string
+	ReadOnly bool
+}
+
+// Device is a device node of the node's at an absolute path in the root.
+type Device struct {
+	Target string
+	Source string
+}
+
+// User is whom the process runs as.
+type User struct {
+	UID, GID uint32
+	Groups   []uint32
+}

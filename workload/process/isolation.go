@@ -1,0 +1,168 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/process/isolate"
+)
+
+// FullIsolation returns why this machine, or this program on it, cannot run processes
+// with [workload.IsolationFull]. It tries once, in a few milliseconds.
+var FullIsolation = sync.OnceValue(tryIsolation)
+
+func tryIsolation() error {
+	switch {
+	case !isolate.Available():
+		return errors.New("this program cannot start itself in namespaces: its main function does not call isolate.Enter")
+	case os.Geteuid() != 0:
+		return fmt.Errorf("only root can isolate processes, and this is user %d", os.Geteuid())
+	}
+	if err := tryLimits(); err != nil {
+		return fmt.Errorf("cgroups: %w", err)
+	}
+	return tryNamespaces()
+}
+
+// tryLimits makes cgroups and removes them.
+func tryLimits() error {
+	name := fmt.Sprintf("probe-%d", os.Getpid())
+	l, err := openLimiter(name)
+	if err != nil {
+		return err
+	}
+	group, err := openCgroup(name)
+	if err != nil && l.v1 == nil {
+		return err
+	}
+	made, err := l.limit("1", group, &workload.Spec{MemoryMaxBytes: 64 << 20, Process: &workload.Process{Isolated: &workload.Isolated{CPUShares: 100}}})
+	if err == nil {
+		err = made.remove()
+	}
+	err = errors.Join(err, l.remove())
+	if group != "" {
+		err = errors.Join(err, group.remove())
+	}
+	return err
+}
+
+// tryNamespaces has a process isolated that then does nothing.
+func tryNamespaces() error {
+	s, err := newSpawner()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	root, err := os.MkdirTemp("", "wasmnode-probe-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(root) }() // it holds empty directories
+	p := newProcess(&workload.Spec{}, hclog.NewNullLogger())
+	defer p.release()
+	err = p.forkIsolated(context.Background(), &isolate.Spec{Root: root, User: isolate.User{UID: 65534, GID: 65534}}, s, "")
+	if err == nil {
+		reap(p.child.pid)
+	}
+	return err
+}
+
+// checkIsolated refuses what never starts.
+func checkIsolated(p *workload.Process) error {
+	if err := FullIsolation(); err != nil {
+		return abi.NewError(abi.Unimplemented, "isolation full: "+err.Error())
+	}
+	if p.Isolated == nil || !filepath.IsAbs(p.Isolated.Root) || p.Command == "" {
+		return abi.NewError(abi.InvalidArgument, "isolation full needs a command and a root, an absolute path")
+	}
+	return nil
+}
+
+// describe says what an isolated process is to become.
+func describe(spec *workload.Spec, c *syscall.Credential) *isolate.Spec {
+	p := spec.Process
+	s := &isolate.Spec{
+		Root: p.Isolated.Root, Command: p.Command, Search: p.Isolated.Search, Dir: p.Dir,
+		Args: append([]string{p.Command}, p.Args...), Env: environment(spec.Env),
+		User: isolate.User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
+	}
+	if c != nil {
+		s.User = isolate.User{UID: c.Uid, GID: c.Gid, Groups: c.Groups}
+	}
+	for _, m := range p.Isolated.Mounts {
+		s.Mounts = append(s.Mounts, isolate.Mount{Target: m.GuestPath, Source: m.HostPath, Within: m.Within, ReadOnly: m.ReadOnly})
+	}
+	for _, d := range p.Isolated.Devices {
+		s.Devices = append(s.Devices, isolate.Device{Target: d.GuestPath, Source: d.HostPath})
+	}
+	return s
+}
+
+// forkIsolated starts this program once more, in namespaces of its own and within the
+// process's limits, and returns when it has become the command. On an error it has
+// ended.
+func (p *process) forkIsolated(ctx context.Context, become *isolate.Spec, s *spawner, group cgroup) error {
+	specEnd, spec, err := os.Pipe()
+	if err != nil {
+		return noFiles(err)
+	}
+	defer spec.Close()
+	report, reportEnd, err := os.Pipe()
+	if err != nil {
+		_ = specEnd.Close()
+		return noFiles(err)
+	}
+	defer report.Close()
+	err = p.fork(&command{
+		path: isolate.Path, args: []string{isolate.Program}, dir: "/",
+		namespaces: isolate.CloneFlags, extra: []uintptr{specEnd.Fd(), reportEnd.Fd()},
+	}, s, group)
+	// The new process has them now; with it they close.
+	_, _ = specEnd.Close(), reportEnd.Close()
+	if err != nil {
+		return err
+	}
+	cancel := context.AfterFunc(ctx, p.Kill)
+	err = p.instruct(spec, report, become)
+	if !cancel() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		p.abandon()
+	}
+	return err
+}
+
+func (p *process) instruct(spec, report *os.File, become *isolate.Spec) error {
+	if p.limits != nil {
+		if err := p.limits.enter(p.child.pid); err != nil {
+			return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("cgroup: %v", err))
+		}
+	}
+	return isolate.Instruct(spec, report, become)
+}
+
+// abandon ends a process that was forked and did not become the command.
+func (p *process) abandon() {
+	p.Kill()
+	if err := p.awaitLeader(); err != nil {
+		p.logger.Error("a process cannot be waited for", "error", err)
+	}
+	p.mu.Lock()
+	tree := p.tree
+	p.tree = nil
+	p.mu.Unlock()
+	if err := tree.end(); err != nil {
+		p.logger.Error("a process left others behind that could not be ended", "error", err)
+	}
+	reap(p.child.pid)
+}
