@@ -44,11 +44,13 @@ func TestAFingerprintIsTakenSortedAndWithItsValues(t *testing.T) {
 	require.Empty(t, none, "no devices is an answer")
 }
 
-func TestALieInAFingerprintIsRefusedByItsPlace(t *testing.T) {
+// fingerprintLies are changes of the first group of a good fingerprint, by what is said
+// of them.
+func fingerprintLies() map[string]func(*pb.DeviceGroup) {
 	attribute := func(a *pb.Attribute) func(*pb.DeviceGroup) {
 		return func(g *pb.DeviceGroup) { g.Attributes["x"] = a }
 	}
-	for want, lie := range map[string]func(*pb.DeviceGroup){
+	return map[string]func(*pb.DeviceGroup){
 		"groups[0]: the group's vendor is empty":                                                              func(g *pb.DeviceGroup) { g.Id = nil },
 		"groups[0]: the group's type is empty":                                                                func(g *pb.DeviceGroup) { g.Id.Type = "" },
 		"groups[0]: the group's name is empty":                                                                func(g *pb.DeviceGroup) { g.Id.Name = "" },
@@ -70,7 +72,11 @@ func TestALieInAFingerprintIsRefusedByItsPlace(t *testing.T) {
 		`groups[0]: nvidia/gpu/GTX 1080 Ti: attribute x: its text "\r" has characters that do not print`:      attribute(&pb.Attribute{Value: &pb.Attribute_StringValue{StringValue: "\r"}}),
 		"groups[0]: nvidia/gpu/GTX 1080 Ti: attribute x: its text has 1025 bytes, the limit is 1024":          attribute(&pb.Attribute{Value: &pb.Attribute_StringValue{StringValue: strings.Repeat("x", 1025)}}),
 		"groups[0]: nvidia/gpu/GTX 1080 Ti: an attribute's name is empty":                                     func(g *pb.DeviceGroup) { g.Attributes[""] = &pb.Attribute{} },
-	} {
+	}
+}
+
+func TestALieInAFingerprintIsRefusedByItsPlace(t *testing.T) {
+	for want, lie := range fingerprintLies() {
 		f := goodFingerprint()
 		lie(f.Groups[0])
 		_, err := checkDevices(f)
@@ -108,7 +114,8 @@ var deviceGrants = host.Grants{
 	Devices: host.DeviceGrant{Nodes: []string{"/dev/acme*"}},
 }
 
-func TestALieInAReservationIsRefusedByItsPlace(t *testing.T) {
+// reservationLies are refused of a plugin "p" with deviceGrants, by what is said of them.
+func reservationLies() map[string]*pb.ContainerEdits {
 	env := func(v ...string) *pb.ContainerEdits { return &pb.ContainerEdits{Env: v} }
 	node := func(n pb.EditedDeviceNode) *pb.ContainerEdits {
 		return &pb.ContainerEdits{DeviceNodes: []*pb.EditedDeviceNode{&n}}
@@ -116,7 +123,7 @@ func TestALieInAReservationIsRefusedByItsPlace(t *testing.T) {
 	mount := func(host, guest string, options ...string) *pb.ContainerEdits {
 		return &pb.ContainerEdits{Mounts: []*pb.EditedMount{{HostPath: host, ContainerPath: guest, Options: options}}}
 	}
-	for want, e := range map[string]*pb.ContainerEdits{
+	return map[string]*pb.ContainerEdits{
 		`env[0]: "X" is not of the form NAME=value`:               env("X"),
 		`env[0]: "1X" is no name of a variable`:                   env("1X=1"),
 		`env[0]: "" is no name of a variable`:                     env("=1"),
@@ -147,7 +154,11 @@ func TestALieInAReservationIsRefusedByItsPlace(t *testing.T) {
 		"mounts[1]: container_path: /x is there twice": {Mounts: []*pb.EditedMount{
 			{HostPath: "/srv/a", ContainerPath: "/x"}, {HostPath: "/srv/b", ContainerPath: "/x"},
 		}},
-	} {
+	}
+}
+
+func TestALieInAReservationIsRefusedByItsPlace(t *testing.T) {
+	for want, e := range reservationLies() {
 		_, err := checkReservation(&pb.DeviceReserveResponse{ContainerEdits: e}, "p", deviceGrants)
 		require.ErrorContains(t, err, want)
 	}
@@ -170,13 +181,14 @@ func TestAReservationHasWhatWasGranted(t *testing.T) {
 	require.Empty(t, r.Env, "a device that needs nothing is no error")
 }
 
-func TestALieInStatsIsRefusedByItsPlace(t *testing.T) {
+// statsLies are refused as figures of a device, by what is said of them.
+func statsLies() map[string]*pb.DeviceStats {
 	number := &pb.StatValue{Value: &pb.StatValue_IntValue{IntValue: 1}}
 	deep := make([]string, 9)
 	for i := range deep {
 		deep[i] = "x"
 	}
-	for want, s := range map[string]*pb.DeviceStats{
+	return map[string]*pb.DeviceStats{
 		"no figures":            nil,
 		"summary: has no value": {Summary: &pb.StatValue{}},
 		`summary: its unit "lightyear" is none of`:                     {Summary: &pb.StatValue{Value: number.Value, Unit: "lightyear"}},
@@ -190,7 +202,11 @@ func TestALieInStatsIsRefusedByItsPlace(t *testing.T) {
 		`figure "a": has no value`:                                     {Stats: []*pb.DeviceStat{{Path: []string{"a"}}}},
 		`figure "a": has a unit, "W", and is no number`:                {Stats: []*pb.DeviceStat{{Path: []string{"a"}, Value: &pb.StatValue{Value: &pb.StatValue_BoolValue{}, Unit: "W"}}}},
 		"257 figures, the limit is 256":                                {Stats: make([]*pb.DeviceStat, 257)},
-	} {
+	}
+}
+
+func TestALieInStatsIsRefusedByItsPlace(t *testing.T) {
+	for want, s := range statsLies() {
 		a := &pb.DeviceStatsResponse{Groups: []*pb.DeviceGroupStats{{Id: protoGroupID(gpu), Devices: map[string]*pb.DeviceStats{"a": s}}}}
 		_, err := checkDeviceStats(a, deviceIndex{gpu: {"a": {}}}, time.Now())
 		require.ErrorContains(t, err, want)

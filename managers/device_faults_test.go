@@ -1,0 +1,305 @@
+package managers
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	pb "github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/internal/guestbuild"
+)
+
+// faultyWorld is a device manager with one plugin, compiled and run as on a node, that
+// misbehaves as it is told.
+type faultyWorld struct {
+	*deviceWorld
+	dir    string
+	plugin Plugin
+	unit   *deviceUnit
+}
+
+// newFaultyWorld loads the plugin and takes it not yet into service.
+func newFaultyWorld(t *testing.T) *faultyWorld {
+	t.Helper()
+	w := &faultyWorld{dir: t.TempDir()}
+	e, err := engine.New(cacheDir)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
+	w.deviceWorld = newDeviceWorld(t)
+	w.manager.fleet.config = func(string) map[string]any { return map[string]any{"dir": w.dir} }
+	loader := HostLoader{
+		Host: host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Version: "0.0.0"}),
+		Grants: func(string) host.Grants {
+			g := deviceGrants
+			g.FS.ReadWrite = append([]string{w.dir}, g.FS.ReadWrite...)
+			return g
+		},
+	}
+	w.plugin, err = loader.Load(t.Context(), faultyDevice(t))
+	require.NoError(t, err)
+	return w
+}
+
+// inFaultyWorld runs a test on a clock that stands still while anything works.
+func inFaultyWorld(t *testing.T, test func(t *testing.T, w *faultyWorld)) {
+	t.Helper()
+	faultyDevice(t)
+	synctest.Test(t, func(t *testing.T) { test(t, newFaultyWorld(t)) })
+}
+
+func faultyDevice(t *testing.T) []byte {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("compiles a plugin")
+	}
+	return guestbuild.Plugin(t, "managers/testdata/faulty_device")
+}
+
+// does says how an operation misbehaves from now on.
+func (w *faultyWorld) does(op, what string) {
+	w.t.Helper()
+	require.NoError(w.t, os.WriteFile(filepath.Join(w.dir, op), []byte(what), 0o600))
+}
+
+// answers says what an operation answers from now on.
+func (w *faultyWorld) answers(op string, m Message) {
+	w.t.Helper()
+	text, err := m.MarshalVT()
+	require.NoError(w.t, err)
+	w.does(op, string(text))
+}
+
+// behaves puts an operation in order again.
+func (w *faultyWorld) behaves(op string) {
+	w.t.Helper()
+	require.NoError(w.t, os.Remove(filepath.Join(w.dir, op)))
+}
+
+// calls counts how often an operation was entered.
+func (w *faultyWorld) calls(op string) int {
+	w.t.Helper()
+	text, err := os.ReadFile(filepath.Join(w.dir, "calls"))
+	require.NoError(w.t, err)
+	return strings.Count("\n"+string(text), "\n"+op+" ")
+}
+
+// take takes the plugin into service.
+func (w *faultyWorld) take() error {
+	m, err := w.manager.take(context.Background(), candidate{plugin: w.plugin, file: "faulty.wasm", digest: "d"}, nil)
+	if err == nil {
+		w.unit = m.(*deviceUnit)
+	}
+	return err
+}
+
+// start takes the plugin into service and waits until nothing happens any more.
+func (w *faultyWorld) start() {
+	w.t.Helper()
+	require.NoError(w.t, w.take())
+	synctest.Wait()
+}
+
+// pass lets time pass.
+func (w *faultyWorld) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+const (
+	bothHealthy     = "acme/gpu/x1[a] healthy, acme/gpu/x1[b] healthy"
+	bothUnconfirmed = "acme/gpu/x1[a] unconfirmed, acme/gpu/x1[b] unconfirmed"
+)
+
+// breaks are the ways in which an operation can fail to answer.
+var breaks = []string{"trap", "exit", "sleep", "error"}
+
+func TestAPluginThatBreaksInFingerprintHasUnconfirmedDevices(t *testing.T) {
+	for _, how := range breaks {
+		t.Run(how, func(t *testing.T) {
+			inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
+				w.start()
+				require.Equal(t, bothHealthy, w.updates.last())
+				_, err := w.reserve("a")
+				require.NoError(t, err)
+				w.does("fingerprint", how)
+				w.pass(fingerprintDeadline + 2*time.Second)
+				require.Equal(t, bothUnconfirmed, w.updates.last())
+				_, err = w.reserve("b")
+				require.ErrorContains(t, err, "unconfirmed")
+				require.True(t, abi.IsRecoverable(err))
+				require.Equal(t, 1, w.calls("reserve"), "it is not asked for new tasks")
+				err = w.manager.Release(t.Context(), devices("a"), consumer)
+				quarantined := how == "trap" || how == "exit"
+				require.Equal(t, quarantined, err != nil, "who has a device gives it back, when the plugin may be called again")
+				w.pass(DeviceGrace)
+				require.Empty(t, w.updates.last(), "the grace time is over")
+				w.behaves("fingerprint")
+				w.unit.revive()
+				w.pass(2 * retryPause)
+				require.Equal(t, bothHealthy, w.updates.last())
+				require.Equal(t, 1, w.calls("release"))
+			})
+		})
+	}
+}
+
+func TestAPluginThatBreaksInStatsKeepsItsDevicesAndFigures(t *testing.T) {
+	for _, how := range breaks {
+		t.Run(how, func(t *testing.T) {
+			inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
+				w.start()
+				w.pass(time.Second)
+				before := w.manager.AllStats()
+				require.Len(t, before[0].Devices, 2)
+				w.does("stats", how)
+				w.pass(10 * time.Minute)
+				require.Equal(t, before, w.manager.AllStats(), "the last figures, with their time")
+				require.Equal(t, bothHealthy, w.updates.last(), "a device is not worse for want of figures")
+				_, err := w.reserve("a")
+				require.NoError(t, err)
+				w.behaves("stats")
+				w.pass(maxStatsPause)
+				require.NotEqual(t, before, w.manager.AllStats(), "it is asked for ever")
+			})
+		})
+	}
+}
+
+func TestAPluginThatBreaksInReserveFailsTheTaskThatItBreaksOver(t *testing.T) {
+	for _, how := range breaks {
+		t.Run(how, func(t *testing.T) {
+			inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
+				w.start()
+				w.does("reserve", how)
+				begun := time.Now()
+				_, err := w.reserve("a")
+				require.Error(t, err)
+				require.LessOrEqual(t, time.Since(begun), reserveDeadline)
+				require.Equal(t, how != "error", abi.IsRecoverable(err), "the task is tried again after a fault: %v", err)
+				require.Equal(t, 1, w.calls("release"), "whatever it did is undone")
+				if how != "error" {
+					_, err = w.reserve("a")
+					require.ErrorContains(t, err, "faulted 2 times while handling this task")
+					require.False(t, abi.IsRecoverable(err), "the second time fails the task")
+				}
+				w.pass(time.Second)
+				require.Equal(t, bothHealthy, w.updates.last(), "one task's trouble is not the devices'")
+				w.behaves("reserve")
+				other := consumer
+				other.AllocID = "other"
+				_, err = w.manager.Reserve(t.Context(), devices("a"), other)
+				require.NoError(t, err, "another task gets what the first one did not")
+			})
+		})
+	}
+}
+
+func TestAPluginThatBreaksInReleaseIsAskedUntilItReleases(t *testing.T) {
+	for _, how := range breaks {
+		t.Run(how, func(t *testing.T) {
+			inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
+				w.start()
+				_, err := w.reserve("a")
+				require.NoError(t, err)
+				w.does("release", how)
+				begun := time.Now()
+				require.Error(t, w.manager.Release(t.Context(), devices("a"), consumer))
+				require.LessOrEqual(t, time.Since(begun), releaseDeadline, "the task's end is not held up")
+				w.pass(5 * time.Minute)
+				failed := w.calls("release")
+				require.Greater(t, failed, 3)
+				require.Equal(t, bothHealthy, w.updates.last())
+				w.behaves("release")
+				w.pass(10 * time.Minute)
+				require.Equal(t, failed+1, w.calls("release"), "once it succeeded it is over")
+			})
+		})
+	}
+}
+
+// TestAGuestThatSpinsInReserveIsInterrupted is on the real clock, which a guest that
+// never waits does not stop.
+func TestAGuestThatSpinsInReserveIsInterrupted(t *testing.T) {
+	w := newFaultyWorld(t)
+	require.NoError(t, w.take())
+	w.does("reserve", "spin")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := w.manager.Reserve(ctx, devices("a"), consumer)
+	var fault *host.FaultError
+	require.ErrorAs(t, err, &fault)
+	require.Equal(t, host.FaultTimeout, fault.Kind)
+	require.Equal(t, 1, w.calls("release"))
+}
+
+func TestAPluginThatLiesInAFingerprintHasUnconfirmedDevices(t *testing.T) {
+	inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
+		w.start()
+		for want, lie := range fingerprintLies() {
+			require.Equal(t, bothHealthy, w.updates.last())
+			f := goodFingerprint()
+			lie(f.Groups[0])
+			w.answers("fingerprint", f)
+			w.pass(time.Second)
+			require.Equal(t, bothUnconfirmed, w.updates.last(), want)
+			_, reason, _ := w.unit.status()
+			require.Contains(t, reason, oneLine(errors.New(want)))
+			_, err := w.reserve("a")
+			require.ErrorContains(t, err, "unconfirmed")
+			w.behaves("fingerprint")
+			w.pass(retryPause)
+		}
+	})
+}
+
+func TestAPluginThatLiesInStatsKeepsItsLastFigures(t *testing.T) {
+	inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
+		w.start()
+		for want, lie := range statsLies() {
+			before := w.manager.AllStats()
+			require.Equal(t, int64(7), *before[0].Devices["a"].Summary.Int)
+			if lie == nil {
+				continue // no message says so
+			}
+			w.answers("stats", &pb.DeviceStatsResponse{Groups: []*pb.DeviceGroupStats{
+				{Id: protoGroupID(gpu), Devices: map[string]*pb.DeviceStats{"a": lie, "b": {Summary: &pb.StatValue{Value: &pb.StatValue_IntValue{IntValue: 9}}}}},
+			}})
+			w.pass(time.Second)
+			require.Equal(t, before, w.manager.AllStats(), want)
+			require.Contains(t, w.unit.statsReason, want)
+			require.Equal(t, bothHealthy, w.updates.last())
+			w.behaves("stats")
+			w.pass(retryPause)
+		}
+	})
+}
+
+func TestAPluginThatLiesInAReservationFailsTheTask(t *testing.T) {
+	inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
+		w.start()
+		for want, lie := range reservationLies() {
+			w.answers("reserve", lie)
+			released := w.calls("release")
+			_, err := w.reserve("a")
+			require.ErrorContains(t, err, "device plugin faulty: its reservation is refused")
+			require.ErrorContains(t, err, strings.ReplaceAll(want, `plugin "p"`, `plugin "faulty"`))
+			require.Equal(t, abi.Internal, abi.CodeOf(err))
+			require.False(t, abi.IsRecoverable(err))
+			require.Equal(t, released+1, w.calls("release"), "whatever it did is undone")
+		}
+		w.behaves("reserve")
+		_, err := w.reserve("a")
+		require.NoError(t, err)
+	})
+}
