@@ -84,29 +84,42 @@ func TestALieInAFingerprintIsRefusedByItsPlace(t *testing.T) {
 	}
 }
 
-func TestAFloodOfDevicesIsRefused(t *testing.T) {
-	groups := &pb.DeviceFingerprintResponse{}
+// deviceFloods are too many of whatever there can be many of, by what is said of them.
+func deviceFloods() map[string]*pb.DeviceFingerprintResponse {
+	groups, devices, attributes := &pb.DeviceFingerprintResponse{}, goodFingerprint(), goodFingerprint()
 	for i := range maxDeviceGroups + 1 {
 		groups.Groups = append(groups.Groups, &pb.DeviceGroup{
 			Id: &pb.DeviceGroupId{Vendor: "v", Type: "t", Name: fmt.Sprint(i)}, Devices: []*pb.Device{{Id: fmt.Sprint(i)}},
 		})
 	}
-	_, err := checkDevices(groups)
-	require.EqualError(t, err, "65 groups, the limit is 64")
-
-	many := goodFingerprint()
 	for i := range maxDevices {
-		many.Groups[0].Devices = append(many.Groups[0].Devices, &pb.Device{Id: fmt.Sprint(i)})
+		devices.Groups[0].Devices = append(devices.Groups[0].Devices, &pb.Device{Id: fmt.Sprint(i)})
 	}
-	_, err = checkDevices(many)
-	require.ErrorContains(t, err, "more than 4096 devices")
-
-	attributes := goodFingerprint()
 	for i := range maxGroupAttributes {
 		attributes.Groups[0].Attributes[fmt.Sprint(i)] = &pb.Attribute{Value: &pb.Attribute_BoolValue{}}
 	}
-	_, err = checkDevices(attributes)
-	require.ErrorContains(t, err, "66 attributes, the limit is 64")
+	return map[string]*pb.DeviceFingerprintResponse{
+		"65 groups, the limit is 64":     groups,
+		"more than 4096 devices":         devices,
+		"66 attributes, the limit is 64": attributes,
+		"99999 groups, the limit is 64":  {Groups: empties[pb.DeviceGroup](99_999)},
+		"the group's vendor is empty":    {Groups: []*pb.DeviceGroup{{Devices: empties[pb.Device](99_999)}}},
+	}
+}
+
+func empties[T any](n int) []*T {
+	all := make([]*T, n)
+	for i := range all {
+		all[i] = new(T)
+	}
+	return all
+}
+
+func TestAFloodOfDevicesIsRefused(t *testing.T) {
+	for want, flood := range deviceFloods() {
+		_, err := checkDevices(flood)
+		require.ErrorContains(t, err, want)
+	}
 }
 
 var deviceGrants = host.Grants{

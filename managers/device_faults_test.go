@@ -303,3 +303,75 @@ func TestAPluginThatLiesInAReservationFailsTheTask(t *testing.T) {
 		require.NoError(t, err)
 	})
 }
+
+func TestAPluginThatFloodsTheNodeHasUnconfirmedDevices(t *testing.T) {
+	floods := deviceFloods()
+	floods["the limit is 4194304"] = &pb.DeviceFingerprintResponse{Groups: []*pb.DeviceGroup{
+		{Devices: []*pb.Device{{HealthDescription: strings.Repeat("x", host.DefaultLimits().OutputBytes)}}},
+	}}
+	for want, answer := range floods {
+		t.Run(want, func(t *testing.T) {
+			inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
+				w.start()
+				w.answers("fingerprint", answer)
+				w.pass(time.Second)
+				require.Equal(t, bothUnconfirmed, w.updates.last())
+				_, reason, _ := w.unit.status()
+				require.Contains(t, reason, want)
+			})
+		})
+	}
+}
+
+func TestAPluginWhoseDevicesAreOthersEachTimeIsAskedAndToldOfOnceASecond(t *testing.T) {
+	inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
+		w.start()
+		w.does("fingerprint", "flutter")
+		before, told := w.calls("fingerprint"), len(w.updates.get())
+		w.pass(time.Minute)
+		require.LessOrEqual(t, w.calls("fingerprint")-before, 60)
+		require.LessOrEqual(t, len(w.updates.get())-told, 60)
+		require.Regexp(t, `^acme/gpu/x1\[\d+\] healthy$`, w.updates.last(), "only the devices of the last answer are kept")
+		w.behaves("fingerprint")
+		w.pass(time.Second)
+		require.Equal(t, bothHealthy, w.updates.last())
+	})
+}
+
+func TestAPluginThatFloodsAReservationFailsTheTask(t *testing.T) {
+	inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
+		w.start()
+		for want, edits := range map[string]*pb.ContainerEdits{
+			"99999 edits of one kind, the limit is 64": {Mounts: empties[pb.EditedMount](99_999)},
+			"65 edits of one kind, the limit is 64":    {DeviceNodes: empties[pb.EditedDeviceNode](65)},
+			"hooks: a node runs no programs":           {Hooks: empties[pb.EditedHook](99_999)},
+			"the limit is 4194304":                     {Env: []string{"X=" + strings.Repeat("x", host.DefaultLimits().OutputBytes)}},
+		} {
+			w.answers("reserve", edits)
+			_, err := w.reserve("a")
+			require.ErrorContains(t, err, want)
+		}
+		require.Equal(t, 4, w.calls("release"))
+	})
+}
+
+func TestAPluginThatFloodsInStatsKeepsItsLastFigures(t *testing.T) {
+	inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
+		w.start()
+		before := w.manager.AllStats()
+		of := func(s *pb.DeviceStats) *pb.DeviceStatsResponse {
+			return &pb.DeviceStatsResponse{Groups: []*pb.DeviceGroupStats{{Id: protoGroupID(gpu), Devices: map[string]*pb.DeviceStats{"a": s}}}}
+		}
+		for want, answer := range map[string]*pb.DeviceStatsResponse{
+			"99999 groups, the limit is 64":   {Groups: empties[pb.DeviceGroupStats](99_999)},
+			"99999 figures, the limit is 256": of(&pb.DeviceStats{Stats: empties[pb.DeviceStat](99_999)}),
+			"the limit is 4194304":            of(&pb.DeviceStats{Summary: &pb.StatValue{Description: strings.Repeat("x", host.DefaultLimits().OutputBytes)}}),
+		} {
+			w.answers("stats", answer)
+			w.pass(time.Hour)
+			require.Contains(t, w.unit.statsReason, want)
+			require.Equal(t, before, w.manager.AllStats())
+			require.Equal(t, bothHealthy, w.updates.last())
+		}
+	})
+}
