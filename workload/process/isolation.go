@@ -122,6 +122,7 @@ func (p *process) forkIsolated(ctx context.Context, become *isolate.Spec, s *spa
 		return noFiles(err)
 	}
 	defer report.Close()
+	p.first = true
 	err = p.fork(&command{
 		path: isolate.Path, args: []string{isolate.Program}, dir: "/",
 		namespaces: isolate.CloneFlags, extra: []uintptr{specEnd.Fd(), reportEnd.Fd()},
@@ -154,7 +155,7 @@ func (p *process) instruct(spec, report *os.File, become *isolate.Spec) error {
 // abandon ends a process that was forked and did not become the command.
 func (p *process) abandon() {
 	p.Kill()
-	if err := p.awaitLeader(); err != nil {
+	if err := awaitEnd(p.pidfd); err != nil {
 		p.logger.Error("a process cannot be waited for", "error", err)
 	}
 	p.mu.Lock()

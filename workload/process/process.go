@@ -34,11 +34,14 @@ type process struct {
 	child  child
 	pidfd  *os.File
 	limits *limits // nil: it has none
+	first  bool    // of its namespace
 
 	mu     sync.Mutex
 	tree   tree // nil: not started yet, or ended
 	killed bool
-	cpu    time.Duration // the most that was measured: a tree without cgroup forgets
+	// killedFor is the signal that stood for a kill; 0: none did.
+	killedFor syscall.Signal
+	cpu       time.Duration // the most that was measured: a tree without cgroup forgets
 
 	done chan struct{}
 	// What follows is set before done is closed. No exit: it never started.
@@ -181,12 +184,12 @@ func (p *process) run() {
 	var reading sync.WaitGroup
 	reading.Go(func() { p.stdout.copyTo(p.logs.Stdout) })
 	reading.Go(func() { p.stderr.copyTo(p.logs.Stderr) })
-	if err := p.awaitLeader(); err != nil {
+	if err := awaitEnd(p.pidfd); err != nil {
 		p.logger.Error("a process cannot be waited for, so it is killed", "error", err)
 		p.Kill()
 	}
 	p.mu.Lock()
-	tree := p.tree
+	tree, killedFor := p.tree, p.killedFor
 	p.tree = nil
 	p.mu.Unlock()
 	p.measure(tree)
@@ -200,6 +203,9 @@ func (p *process) run() {
 	reading.Wait()
 	status, usage := reap(p.child.pid)
 	p.ended, p.exit = time.Now(), result(status)
+	if killedFor != 0 && p.exit.Signal == int(syscall.SIGKILL) {
+		p.exit = signaled(killedFor)
+	}
 	p.exit.OOMKilled = oomKilled && !p.exit.Successful()
 	p.used(time.Duration(usage.Utime.Nano() + usage.Stime.Nano()))
 	p.release()
@@ -207,10 +213,10 @@ func (p *process) run() {
 	close(p.done)
 }
 
-// awaitLeader blocks until the process itself has ended. It stays a zombie, so that
-// its number cannot become another's while its tree is ended.
-func (p *process) awaitLeader() error {
-	raw, err := p.pidfd.SyscallConn()
+// awaitEnd blocks until a process itself has ended. It stays a zombie, so that its
+// number cannot become another's while its tree is ended.
+func awaitEnd(pidfd *os.File) error {
+	raw, err := pidfd.SyscallConn()
 	if err != nil {
 		return err
 	}
@@ -225,9 +231,13 @@ func (p *process) awaitLeader() error {
 
 func result(status syscall.WaitStatus) *structs.ExitResult {
 	if status.Signaled() {
-		return &structs.ExitResult{ExitCode: 128 + int(status.Signal()), Signal: int(status.Signal())}
+		return signaled(status.Signal())
 	}
 	return &structs.ExitResult{ExitCode: status.ExitStatus()}
+}
+
+func signaled(s syscall.Signal) *structs.ExitResult {
+	return &structs.ExitResult{ExitCode: 128 + int(s), Signal: int(s)}
 }
 
 // release closes what is open.
@@ -254,6 +264,11 @@ func (p *process) signal(number syscall.Signal) bool {
 		return false
 	}
 	if number == syscall.SIGKILL {
+		p.killLocked()
+		return true
+	}
+	if p.first && isKillForFirst(p.child.pid, number) {
+		p.killedFor = number
 		p.killLocked()
 		return true
 	}
