@@ -115,6 +115,14 @@ func (f *Failing) PutTaskState(allocID, task string, s *structs.TaskState) error
 	return f.inner.PutTaskState(allocID, task, s)
 }
 
+// PutTask implements [DB].
+func (f *Failing) PutTask(allocID, task string, local *TaskLocal, s *structs.TaskState) error {
+	if err := f.next(); err != nil {
+		return err
+	}
+	return f.inner.PutTask(allocID, task, local, s)
+}
+
 // Node implements [DB].
 func (f *Failing) Node() (*NodeIdentity, error) {
 	if err := f.next(); err != nil {

@@ -122,6 +122,20 @@ func (r *records) PutTaskState(allocID, task string, s *structs.TaskState) error
 	return put(r, taskBucket(allocID, task), keyState, s)
 }
 
+// PutTask implements [DB].
+func (r *records) PutTask(allocID, task string, local *TaskLocal, s *structs.TaskState) error {
+	bucket := taskBucket(allocID, task)
+	first, err := putting(r, bucket, keyLocal, local)
+	if err != nil {
+		return err
+	}
+	second, err := putting(r, bucket, keyState, s)
+	if err != nil {
+		return err
+	}
+	return r.write(first, second)
+}
+
 // Node implements [DB].
 func (r *records) Node() (*NodeIdentity, error) {
 	return get[NodeIdentity](r, []string{bucketNode}, keyIdentity)
@@ -136,11 +150,19 @@ func (r *records) PutNode(n *NodeIdentity) error {
 func (r *records) Close() error { return r.close() }
 
 func put[T any](r *records, bucket []string, key string, v *T) error {
+	op, err := putting(r, bucket, key, v)
+	if err != nil {
+		return err
+	}
+	return r.write(op)
+}
+
+func putting[T any](r *records, bucket []string, key string, v *T) (boltfile.Op, error) {
 	value, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("%s: encoding %v/%s: %w", r.name, bucket, key, err)
+		return boltfile.Op{}, fmt.Errorf("%s: encoding %v/%s: %w", r.name, bucket, key, err)
 	}
-	return r.write(boltfile.Op{Bucket: bucket, Key: key, Value: value})
+	return boltfile.Op{Bucket: bucket, Key: key, Value: value}, nil
 }
 
 func get[T any](r *records, bucket []string, key string) (v *T, err error) {

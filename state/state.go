@@ -32,6 +32,8 @@ type DB interface {
 	Task(allocID, task string) (*TaskLocal, *structs.TaskState, error)
 	PutTaskLocal(allocID, task string, local *TaskLocal) error
 	PutTaskState(allocID, task string, s *structs.TaskState) error
+	// PutTask stores both, or neither.
+	PutTask(allocID, task string, local *TaskLocal, s *structs.TaskState) error
 
 	// Node returns the node's identity; nil before the first PutNode.
 	Node() (*NodeIdentity, error)

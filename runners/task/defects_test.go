@@ -153,6 +153,34 @@ func TestD18_TheRestartWindowSurvivesTheAgent(t *testing.T) {
 	})
 }
 
+// TestD18_ARestartIsCountedOnceWhereverTheAgentDies ends an agent at each write.
+func TestD18_ARestartIsCountedOnceWhereverTheAgentDies(t *testing.T) {
+	for n := 1; ; n++ {
+		through := false
+		bubble(t, func(t *testing.T) {
+			f := newFixture(t, map[string]any{"run_for": "1s", "exit_code": 1})
+			inner := f.db
+			failing := state.NewFailing(inner, n)
+			f.db = failing
+			f.start()
+			time.Sleep(20 * time.Second)
+			synctest.Wait()
+			through = !failing.Failed()
+			f.db = inner
+			f.restartAgent()
+			time.Sleep(20 * time.Second)
+			synctest.Wait()
+			require.Equal(t, uint64(1), f.r.State().Restarts, "write %d: %v", n, f.events())
+			require.Equal(t, `Not Restarting: Exceeded allowed attempts 1 in interval 1m0s and mode is "fail"`, f.events()[len(f.events())-1])
+			f.finish()
+		})
+		if through {
+			require.Greater(t, n, 5)
+			return
+		}
+	}
+}
+
 func TestD19_WhatCannotBeMadeDurableDoesNotRun(t *testing.T) {
 	for n := 1; ; n++ {
 		through := true

@@ -235,10 +235,15 @@ func (r *Runner) judge(event restart.Event) (again bool, out outcome) {
 	return r.delay(d)
 }
 
-// keep makes what a run left durable, after what was decided on it: an agent that dies
-// between the two finds a run that has ended, and not a task that was never started. What cannot be kept is only logged: the run is
-// over, and nothing that follows from it is worse for being decided again.
-func (r *Runner) keep() {
+// decided makes a change of the state durable together with what the run left, its
+// attempt above all: an agent that dies finds a run that is still to be judged, or all
+// that followed from it. What cannot be kept is only logged: the run is over, and nothing
+// that follows from it is worse for being decided again.
+func (r *Runner) decided(fn func(*structs.TaskState) bool) {
+	r.rec.updateWith(r.changed(), fn)
+	r.rec.drain()
+	// Unless nothing changed or the write failed it is durable already, and this
+	// writes nothing.
 	if err := r.save(); err != nil {
 		r.logger.Error("after a run of the task", "error", err)
 	}
@@ -249,7 +254,7 @@ func (r *Runner) keep() {
 // always followed by Killed.
 func (r *Runner) die(e *structs.TaskEvent) {
 	r.abandon(r.shutdown)
-	r.rec.update(func(s *structs.TaskState) bool {
+	r.decided(func(s *structs.TaskState) bool {
 		switch {
 		case r.killing:
 			s.Append(structs.NewTaskEvent(structs.EventKilled).WithKillError(r.killErr))
@@ -259,14 +264,12 @@ func (r *Runner) die(e *structs.TaskEvent) {
 		s.Enter(structs.TaskDead, time.Now())
 		return true
 	})
-	r.rec.drain()
-	r.keep()
 }
 
 // delay waits until the task is to start again: for the delay, or until somebody wishes
 // it restarted at once.
 func (r *Runner) delay(d restart.Decision) (again bool, out outcome) {
-	r.rec.update(func(s *structs.TaskState) bool {
+	r.decided(func(s *structs.TaskState) bool {
 		if r.killing {
 			return false
 		}
@@ -275,8 +278,6 @@ func (r *Runner) delay(d restart.Decision) (again bool, out outcome) {
 		s.Enter(structs.TaskPending, time.Now())
 		return true
 	})
-	r.rec.drain()
-	r.keep()
 	timer := time.NewTimer(d.Delay)
 	defer timer.Stop()
 	for waiting := true; waiting && r.active.Err() == nil; {

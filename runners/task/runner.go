@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -133,9 +134,7 @@ func New(cfg Config) (*Runner, error) {
 	r.shutdown, stop = context.WithCancel(context.Background())
 	r.depart = func() { stop(); inactive() }
 	r.hooks = slices.Concat(builtin(r.limits), deviceHooks(cfg), cfg.Hooks, last())
-	r.rec = record{changed: cfg.Changed, logger: r.logger, put: func(s *structs.TaskState) error {
-		return cfg.State.PutTaskState(cfg.Alloc.ID, cfg.Task, s)
-	}}
+	r.rec = record{changed: cfg.Changed, logger: r.logger, put: r.put}
 	s := cfg.Alloc.TaskStates[cfg.Task].Copy()
 	if s == nil {
 		s = &structs.TaskState{State: structs.TaskPending}
@@ -302,17 +301,31 @@ func (r *Runner) setRunning(run *invocation) {
 	r.run = run
 }
 
-// save makes local durable if it changed.
-func (r *Runner) save() error {
+// put makes a state durable, with local or without.
+func (r *Runner) put(s *structs.TaskState, local *state.TaskLocal) error {
+	if local == nil {
+		return r.cfg.State.PutTaskState(r.cfg.Alloc.ID, r.cfg.Task, s)
+	}
+	return r.cfg.State.PutTask(r.cfg.Alloc.ID, r.cfg.Task, local, s)
+}
+
+// changed is a copy of local if it is not durable, otherwise nil.
+func (r *Runner) changed() *state.TaskLocal {
 	if !r.unsaved {
 		return nil
 	}
 	local := r.local
-	local.Hooks = make(map[string]*state.HookState, len(r.local.Hooks))
-	for name, h := range r.local.Hooks {
-		local.Hooks[name] = h
+	local.Hooks = maps.Clone(r.local.Hooks)
+	return &local
+}
+
+// save makes local durable if it changed.
+func (r *Runner) save() error {
+	local := r.changed()
+	if local == nil {
+		return nil
 	}
-	if err := r.cfg.State.PutTaskLocal(r.cfg.Alloc.ID, r.cfg.Task, &local); err != nil {
+	if err := r.cfg.State.PutTaskLocal(r.cfg.Alloc.ID, r.cfg.Task, local); err != nil {
 		return fmt.Errorf("make the task's state durable: %w", err)
 	}
 	r.unsaved = false

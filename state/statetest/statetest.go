@@ -107,6 +107,7 @@ func closed(t *testing.T, s Store) {
 	require.Error(t, db.PutAllocationState(AllocationState("a")))
 	require.Error(t, db.PutTaskLocal("a", "t", Local()))
 	require.Error(t, db.PutTaskState("a", "t", TaskState()))
+	require.Error(t, db.PutTask("a", "t", Local(), TaskState()))
 	require.Error(t, db.DeleteAllocation("a"))
 }
 
@@ -152,6 +153,7 @@ func roundTrip(t *testing.T, s Store) {
 	require.NoError(t, db.PutAllocationState(AllocationState("a")))
 	require.NoError(t, db.PutTaskLocal("a", "web", Local()))
 	require.NoError(t, db.PutTaskState("a", "web", TaskState()))
+	require.NoError(t, db.PutTask("a", "both", Local(), TaskState()))
 
 	db = s.reopened(t, db)
 	node, err := db.Node()
@@ -164,10 +166,12 @@ func roundTrip(t *testing.T, s Store) {
 	as, err := db.AllocationState("a")
 	require.NoError(t, err)
 	require.Equal(t, AllocationState("a"), as)
-	local, ts, err := db.Task("a", "web")
-	require.NoError(t, err)
-	require.Equal(t, Local(), local)
-	require.Equal(t, TaskState(), ts)
+	for _, task := range []string{"web", "both"} {
+		local, ts, err := db.Task("a", task)
+		require.NoError(t, err)
+		require.Equal(t, Local(), local)
+		require.Equal(t, TaskState(), ts)
+	}
 }
 
 func notShared(t *testing.T, s Store) {
