@@ -169,15 +169,26 @@ func (c *Client) ask(ctx context.Context, op string, req *request, answer any) e
 }
 
 func (c *Client) call(ctx context.Context, op string, req *request, answer any) error {
-	if err := c.greet(ctx); err != nil {
-		return err
-	}
 	body, err := json.Marshal(req)
 	if err != nil {
 		return err
 	}
+	if err := c.greet(ctx); err != nil {
+		return err
+	}
+	err = c.post(ctx, op, body, answer)
+	if !errors.Is(err, errNobody) {
+		return err
+	}
+	// It has ended since, and has not heard of this: the next one may.
+	if err := c.greet(ctx); err != nil {
+		return err
+	}
 	return c.post(ctx, op, body, answer)
 }
+
+// errNobody: nobody answers on the socket, so that nothing was asked.
+var errNobody = abi.NewRecoverableError(abi.Unavailable, "the supervisor of workloads has ended")
 
 func (c *Client) post(ctx context.Context, op string, body []byte, answer any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://supervisor/v1/"+op, bytes.NewReader(body))
@@ -216,6 +227,9 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	c.mu.Lock()
 	c.greeted = false
 	c.mu.Unlock()
+	if at := (*net.OpError)(nil); errors.As(err, &at) && at.Op == "dial" {
+		return errNobody
+	}
 	return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the supervisor of workloads has ended: %v", err))
 }
 

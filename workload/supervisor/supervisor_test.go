@@ -181,6 +181,20 @@ func TestASupervisorIsStartedWhenItIsNeededAndAgainWhenItDies(t *testing.T) {
 	(<-started).end(t)
 }
 
+func TestAStartThatNobodyHeardIsTheNextSupervisors(t *testing.T) {
+	dir := t.TempDir()
+	var last *process
+	c := connect(t, dir, func(context.Context) error {
+		last = begin(t, dir, time.Hour)
+		return nil
+	})
+	require.NoError(t, c.Start(t.Context(), spec(t, "a", "exit", "0")))
+	last.end(t)
+	require.NoError(t, c.Close()) // its connections are gone, which it has not noticed
+	require.NoError(t, c.Start(t.Context(), spec(t, "b", "exit", "0")))
+	last.end(t)
+}
+
 func TestASupervisorThatDoesNotStartSaysWhy(t *testing.T) {
 	c := connect(t, t.TempDir(), func(context.Context) error { return errors.New("no such program") })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
