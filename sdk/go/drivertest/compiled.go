@@ -31,10 +31,11 @@ const (
 var compilationCache = sync.OnceValue(wazero.NewCompilationCache)
 
 // NewCompiled returns a node with a driver that was compiled to WebAssembly, in any
-// language. clock is the time that it sees; nil: the real one.
-func NewCompiled(t testing.TB, wasm []byte, clock *Clock) *Node {
+// language. clock is the time that it sees; nil: the real one. The directories are those
+// that an operator grants it to read.
+func NewCompiled(t testing.TB, wasm []byte, clock *Clock, readOnly ...string) *Node {
 	t.Helper()
-	return newNode(t, compile(t, wasm, abi.RequiredDriverOps, &compiled{clock: clock}))
+	return newNode(t, compile(t, wasm, abi.RequiredDriverOps, &compiled{clock: clock, dirs: readOnly}))
 }
 
 // compile makes a plugin of c.
