@@ -139,6 +139,22 @@ func (f *Failing) PutNode(n *NodeIdentity) error {
 	return f.inner.PutNode(n)
 }
 
+// Devices implements [DB].
+func (f *Failing) Devices() (*DeviceState, error) {
+	if err := f.next(); err != nil {
+		return nil, err
+	}
+	return f.inner.Devices()
+}
+
+// PutDevices implements [DB].
+func (f *Failing) PutDevices(d *DeviceState) error {
+	if err := f.next(); err != nil {
+		return err
+	}
+	return f.inner.PutDevices(d)
+}
+
 // Close implements [DB]; the inner store stays open.
 func (f *Failing) Close() error {
 	f.closed.Store(true)

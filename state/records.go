@@ -16,6 +16,7 @@ import (
 //	allocations/<allocation ID>/tasks/<task>/local  TaskLocal
 //	allocations/<allocation ID>/tasks/<task>/state  structs.TaskState
 //	node/identity                                   NodeIdentity
+//	node/devices                                    DeviceState
 //
 // boltfile adds a bucket "meta" with the file's kind and schema version.
 const (
@@ -27,6 +28,7 @@ const (
 	keyState      = "state"
 	keyLocal      = "local"
 	keyIdentity   = "identity"
+	keyDevices    = "devices"
 )
 
 // medium keeps bytes in nested buckets; what it promises is what boltfile does.
@@ -144,6 +146,16 @@ func (r *records) Node() (*NodeIdentity, error) {
 // PutNode implements [DB].
 func (r *records) PutNode(n *NodeIdentity) error {
 	return put(r, []string{bucketNode}, keyIdentity, n)
+}
+
+// Devices implements [DB].
+func (r *records) Devices() (*DeviceState, error) {
+	return get[DeviceState](r, []string{bucketNode}, keyDevices)
+}
+
+// PutDevices implements [DB].
+func (r *records) PutDevices(d *DeviceState) error {
+	return put(r, []string{bucketNode}, keyDevices, d)
 }
 
 // Close implements [DB].

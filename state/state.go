@@ -39,6 +39,10 @@ type DB interface {
 	Node() (*NodeIdentity, error)
 	PutNode(*NodeIdentity) error
 
+	// Devices returns what the device manager left; nil before the first PutDevices.
+	Devices() (*DeviceState, error)
+	PutDevices(*DeviceState) error
+
 	// Close closes the store; every method fails afterwards. It is idempotent.
 	Close() error
 }
@@ -47,6 +51,18 @@ type DB interface {
 type NodeIdentity struct {
 	ID       string
 	SecretID string
+}
+
+// DeviceState is what the device manager has still to do.
+type DeviceState struct {
+	// Owed are releases that a plugin has not answered yet, the oldest first.
+	Owed []DeviceRelease
+}
+
+// DeviceRelease says which devices a task no longer uses.
+type DeviceRelease struct {
+	Devices structs.AllocatedDevice
+	User    structs.DeviceUser
 }
 
 // TaskLocal is what a task runner needs to pick up where it left off.

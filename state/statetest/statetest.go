@@ -84,6 +84,9 @@ func empty(t *testing.T, s Store) {
 	node, err := db.Node()
 	require.NoError(t, err)
 	require.Nil(t, node)
+	devices, err := db.Devices()
+	require.NoError(t, err)
+	require.Nil(t, devices)
 }
 
 func deleteAbsent(t *testing.T, s Store) {
@@ -103,6 +106,9 @@ func closed(t *testing.T, s Store) {
 	_, err = db.Node()
 	require.Error(t, err)
 	require.Error(t, db.PutNode(&state.NodeIdentity{}))
+	_, err = db.Devices()
+	require.Error(t, err)
+	require.Error(t, db.PutDevices(Devices()))
 	require.Error(t, db.PutAllocation(Allocation("a")))
 	require.Error(t, db.PutAllocationState(AllocationState("a")))
 	require.Error(t, db.PutTaskLocal("a", "t", Local()))
@@ -149,6 +155,7 @@ func concurrent(t *testing.T, s Store) {
 func roundTrip(t *testing.T, s Store) {
 	db := s.open(t)
 	require.NoError(t, db.PutNode(&state.NodeIdentity{ID: "n", SecretID: "s"}))
+	require.NoError(t, db.PutDevices(Devices()))
 	require.NoError(t, db.PutAllocation(Allocation("a")))
 	require.NoError(t, db.PutAllocationState(AllocationState("a")))
 	require.NoError(t, db.PutTaskLocal("a", "web", Local()))
@@ -159,6 +166,9 @@ func roundTrip(t *testing.T, s Store) {
 	node, err := db.Node()
 	require.NoError(t, err)
 	require.Equal(t, &state.NodeIdentity{ID: "n", SecretID: "s"}, node)
+	devices, err := db.Devices()
+	require.NoError(t, err)
+	require.Equal(t, Devices(), devices)
 	allocs, faults, err := db.Allocations()
 	require.NoError(t, err)
 	require.Empty(t, faults)
@@ -195,7 +205,12 @@ func replaced(t *testing.T, s Store) {
 	local.TaskID, local.Handle = "another", nil
 	require.NoError(t, db.PutTaskLocal("a", "web", local))
 	require.NoError(t, db.PutTaskLocal("a", "web", local))
+	require.NoError(t, db.PutDevices(Devices()))
+	require.NoError(t, db.PutDevices(&state.DeviceState{}))
 	db = s.reopened(t, db)
+	devices, err := db.Devices()
+	require.NoError(t, err)
+	require.Empty(t, devices.Owed)
 	got, ts, err := db.Task("a", "web")
 	require.NoError(t, err)
 	require.Nil(t, ts)
@@ -280,6 +295,14 @@ func AllocationState(id string) *structs.AllocationState {
 		TaskStates:       map[string]*structs.TaskState{"web": TaskState()},
 		DeploymentStatus: &structs.DeploymentStatus{Healthy: &healthy, Timestamp: time.Unix(5, 6).UTC()},
 	}
+}
+
+// Devices is a device manager's state with something in every kind of field.
+func Devices() *state.DeviceState {
+	return &state.DeviceState{Owed: []state.DeviceRelease{{
+		Devices: structs.AllocatedDevice{Vendor: "acme", Type: "gpu", Name: "x1", DeviceIDs: []string{"a", "b"}},
+		User:    structs.DeviceUser{AllocID: "a", Task: "web", JobID: "job", TaskGroup: "g", Namespace: "default"},
+	}}}
 }
 
 // Local is a task's state with something in every kind of field.
