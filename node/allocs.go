@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/wasmnode/wasmnode/runners/alloc"
@@ -32,7 +33,8 @@ func (n *Node) watchLoop(ctx context.Context) {
 
 // apply makes the runners equal to what is wanted: what is gone is destroyed, what
 // has changed is updated, and then what is new is started, so that it finds what it
-// replaces on its way out.
+// replaces on its way out. What is stored is stored side by side, because it shares
+// transactions then, and a transaction takes longer than all else here.
 func (n *Node) apply(wanted []*structs.Allocation) {
 	known, before := map[string]bool{}, map[string]string{}
 	for _, a := range wanted {
@@ -52,17 +54,26 @@ func (n *Node) apply(wanted []*structs.Allocation) {
 		}
 	}
 	var added []*structs.Allocation
+	var changes sync.WaitGroup
 	for _, a := range wanted {
 		r := current[a.ID]
 		switch {
 		case r == nil:
 			added = append(added, a)
 		case a.AllocModifyIndex > r.Alloc().AllocModifyIndex:
-			n.update(r, a)
+			changes.Go(func() { n.update(r, a) })
 		}
 	}
-	for _, a := range added {
-		n.add(a, before)
+	changes.Wait()
+	runners := make([]*alloc.Runner, len(added))
+	for i, a := range added {
+		changes.Go(func() { runners[i] = n.add(a, before) })
+	}
+	changes.Wait()
+	for _, r := range runners {
+		if r != nil {
+			go n.runToEnd(r)
+		}
 	}
 }
 
@@ -76,32 +87,34 @@ func (n *Node) update(r *alloc.Runner, a *structs.Allocation) {
 	r.Update(a)
 }
 
-// add starts an allocation that is new here, once it is durable. One that ended here
-// is not new, even while the control plane does not know of its end.
-func (n *Node) add(a *structs.Allocation, before map[string]string) {
+// add returns a runner, which is to be run, for an allocation that is new here, once
+// that is durable. One that ended here is not new, even while the control plane does
+// not know of its end: there is no runner for it, nor when the allocation is refused.
+func (n *Node) add(a *structs.Allocation, before map[string]string) *alloc.Runner {
 	switch {
 	case a.ClientStatus.Terminal() || n.report.ended(a.ID):
-		return
+		return nil
 	case a.ServerTerminal() && a.ClientStatus == structs.ClientPending:
 		n.report.add(&structs.AllocationState{ID: a.ID, ClientStatus: structs.ClientComplete, ClientDescription: "stopped before it reached the node"})
-		return
+		return nil
 	case a.ServerTerminal():
 		n.report.add(&structs.AllocationState{ID: a.ID, ClientStatus: structs.ClientLost, ClientDescription: "the node has no record of it"})
-		return
+		return nil
 	}
 	if err := n.cfg.State.PutAllocation(a); err != nil {
 		n.refuse(a, fmt.Errorf("storing it: %w", err))
-		return
+		return nil
 	}
 	r, err := n.newRunner(a, before)
 	if err != nil {
 		n.refuse(a, err)
 		n.drop(a.ID)
-		return
+		return nil
 	}
-	if n.keep(a.ID, r) {
-		go n.runToEnd(r)
+	if !n.keep(a.ID, r) {
+		return nil
 	}
+	return r
 }
 
 // drop forgets what is stored of an allocation that has no runner.
