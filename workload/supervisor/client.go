@@ -81,8 +81,11 @@ func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 		req.Spec, req.Module = &bare, digestOf(module)
 	}
 	err := c.call(ctx, opStart, req, nil)
-	if errors.Is(err, errUnknownModule) {
-		if err = c.post(ctx, opModule, module, nil); err == nil {
+	for range moduleTries {
+		if !errors.Is(err, errUnknownModule) {
+			break
+		}
+		if err = c.send(ctx, opModule, module, nil); err == nil {
 			err = c.call(ctx, opStart, req, nil)
 		}
 	}
@@ -91,6 +94,10 @@ func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 	}
 	return err
 }
+
+// moduleTries is how often a start sends its module: once for each supervisor that it
+// meets, if they die on the way.
+const moduleTries = 3
 
 // giveUpTime bounds the end of a start that nobody waits for any more.
 const giveUpTime = 10 * time.Second
@@ -173,22 +180,30 @@ func (c *Client) call(ctx context.Context, op string, req *request, answer any) 
 	if err != nil {
 		return err
 	}
+	return c.send(ctx, op, body, answer)
+}
+
+// send asks the supervisor that is there, or a new one.
+func (c *Client) send(ctx context.Context, op string, body []byte, answer any) error {
 	if err := c.greet(ctx); err != nil {
 		return err
 	}
-	err = c.post(ctx, op, body, answer)
-	if !errors.Is(err, errNobody) {
+	err := c.post(ctx, op, body, answer)
+	if !errors.As(err, new(unheard)) {
 		return err
 	}
-	// It has ended since, and has not heard of this: the next one may.
+	// It has ended since it was greeted, and has not heard of this: the next one may.
 	if err := c.greet(ctx); err != nil {
 		return err
 	}
 	return c.post(ctx, op, body, answer)
 }
 
-// errNobody: nobody answers on the socket, so that nothing was asked.
-var errNobody = abi.NewRecoverableError(abi.Unavailable, "the supervisor of workloads has ended")
+// unheard is the error when nobody answers on the socket, so that nothing was asked.
+type unheard struct{ cause error }
+
+func (u unheard) Error() string { return u.cause.Error() }
+func (u unheard) Unwrap() error { return u.cause }
 
 func (c *Client) post(ctx context.Context, op string, body []byte, answer any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://supervisor/v1/"+op, bytes.NewReader(body))
@@ -227,10 +242,11 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	c.mu.Lock()
 	c.greeted = false
 	c.mu.Unlock()
+	ended := abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the supervisor of workloads has ended: %v", err))
 	if at := (*net.OpError)(nil); errors.As(err, &at) && at.Op == "dial" {
-		return errNobody
+		return unheard{ended}
 	}
-	return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the supervisor of workloads has ended: %v", err))
+	return ended
 }
 
 // greet makes sure that a supervisor is there and speaks our protocol.
