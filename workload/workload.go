@@ -57,8 +57,8 @@ type Spec struct {
 	Process *Process
 	Env     map[string]string
 	// MemoryMaxBytes bounds a WASI program's memory; at least one WebAssembly page
-	// (64 KiB), at most 4 GiB. It bounds an isolated process with all that it starts; 0:
-	// it does not. A process without isolation is not bounded.
+	// (64 KiB), at most 4 GiB. It bounds an isolated process with all that it starts, at
+	// least 4 MiB. A process without isolation is not bounded.
 	MemoryMaxBytes uint64
 	Logs           Logs
 }

@@ -37,7 +37,7 @@ func newSupervisor(t testing.TB) *process.Supervisor {
 // guest is the suite's program for this machine.
 var guest = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(buildDir, "guest")
-	output, err := exec.Command("go", "build", "-o", path, "../workloadtest/testdata/guest").CombinedOutput()
+	output, err := exec.Command("go", "build", "-tags=netgo", "-o", path, "../workloadtest/testdata/guest").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, output)
 	}
@@ -55,4 +55,31 @@ func TestSupervisorConforms(t *testing.T) {
 		Unconfined: true,
 		KillWithin: 2 * time.Second,
 	})
+}
+
+func TestSupervisorConformsWithFullIsolation(t *testing.T) {
+	if err := process.FullIsolation(); err != nil {
+		t.Skip("this machine cannot isolate processes: ", err)
+	}
+	command, err := guest()
+	require.NoError(t, err)
+	workloadtest.Run(t, workloadtest.Fixture{
+		New: func(t testing.TB) workload.Supervisor { return newSupervisor(t) },
+		Program: func(t testing.TB, spec *workload.Spec, args ...string) {
+			spec.Process = &workload.Process{
+				Command: "/bin/guest", Args: args, Dir: "/", Isolation: workload.IsolationFull,
+				Isolated: &workload.Isolated{Root: t.TempDir(), Mounts: []workload.Mount{program(command)}},
+			}
+		},
+		Mount: func(spec *workload.Spec, mounts []workload.Mount) {
+			spec.Process.Isolated.Mounts = append([]workload.Mount{program(command)}, mounts...)
+		},
+		FilesAnywhere:  true,
+		MemoryMaxBytes: 64 << 20,
+		KillWithin:     2 * time.Second,
+	})
+}
+
+func program(command string) workload.Mount {
+	return workload.Mount{GuestPath: "/bin/guest", HostPath: command, ReadOnly: true}
 }

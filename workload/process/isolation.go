@@ -76,13 +76,31 @@ func tryNamespaces() error {
 	return err
 }
 
+// minMemory is less than any program needs, and enough for what comes before it.
+const minMemory = 4 << 20
+
 // checkIsolated refuses what never starts.
-func checkIsolated(p *workload.Process) error {
+func checkIsolated(spec *workload.Spec) error {
+	p := spec.Process
 	if err := FullIsolation(); err != nil {
 		return abi.NewError(abi.Unimplemented, "isolation full: "+err.Error())
 	}
 	if p.Isolated == nil || !filepath.IsAbs(p.Isolated.Root) || p.Command == "" {
 		return abi.NewError(abi.InvalidArgument, "isolation full needs a command and a root, an absolute path")
+	}
+	if spec.MemoryMaxBytes < minMemory {
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("memory of %d bytes: an isolated process needs %d at least", spec.MemoryMaxBytes, minMemory))
+	}
+	targets := map[string]bool{}
+	for _, m := range p.Isolated.Mounts {
+		target := filepath.Clean(m.GuestPath)
+		switch {
+		case !filepath.IsAbs(target) || target == "/":
+			return abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount of %s: %q is no absolute path below the root", m.HostPath, m.GuestPath))
+		case targets[target]:
+			return abi.NewError(abi.InvalidArgument, fmt.Sprintf("two mounts at %s", target))
+		}
+		targets[target] = true
 	}
 	return nil
 }
@@ -99,10 +117,10 @@ func describe(spec *workload.Spec, c *syscall.Credential) *isolate.Spec {
 		s.User = isolate.User{UID: c.Uid, GID: c.Gid, Groups: c.Groups}
 	}
 	for _, m := range p.Isolated.Mounts {
-		s.Mounts = append(s.Mounts, isolate.Mount{Target: m.GuestPath, Source: m.HostPath, Within: m.Within, ReadOnly: m.ReadOnly})
+		s.Mounts = append(s.Mounts, isolate.Mount{Target: filepath.Clean(m.GuestPath), Source: m.HostPath, Within: m.Within, ReadOnly: m.ReadOnly})
 	}
 	for _, d := range p.Isolated.Devices {
-		s.Devices = append(s.Devices, isolate.Device{Target: d.GuestPath, Source: d.HostPath})
+		s.Devices = append(s.Devices, isolate.Device{Target: filepath.Clean(d.GuestPath), Source: d.HostPath})
 	}
 	return s
 }
@@ -134,8 +152,11 @@ func (p *process) forkIsolated(ctx context.Context, become *isolate.Spec, s *spa
 	}
 	cancel := context.AfterFunc(ctx, p.Kill)
 	err = p.instruct(spec, report, become)
-	if !cancel() && err == nil {
+	if !cancel() {
 		err = ctx.Err()
+	}
+	if err != nil && ctx.Err() == nil && p.wasKilled() {
+		err = abi.NewError(abi.Cancelled, "it was stopped while it was starting")
 	}
 	if err != nil {
 		p.abandon()
@@ -150,6 +171,12 @@ func (p *process) instruct(spec, report *os.File, become *isolate.Spec) error {
 		}
 	}
 	return isolate.Instruct(spec, report, become)
+}
+
+func (p *process) wasKilled() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.killed
 }
 
 // abandon ends a process that was forked and did not become the command.

@@ -41,7 +41,9 @@ type process struct {
 	killed bool
 	// killedFor is the signal that stood for a kill; 0: none did.
 	killedFor syscall.Signal
-	cpu       time.Duration // the most that was measured: a tree without cgroup forgets
+	// memoryMost is the most that it used, as the kernel counted; nil: it did not.
+	memoryMost *uint64
+	cpu        time.Duration // the most that was measured: a tree without cgroup forgets
 
 	done chan struct{}
 	// What follows is set before done is closed. No exit: it never started.
@@ -54,12 +56,13 @@ func newProcess(spec *workload.Spec, logger hclog.Logger) *process {
 }
 
 // check refuses what never starts.
-func check(p *workload.Process) error {
+func check(spec *workload.Spec) error {
+	p := spec.Process
 	switch {
 	case !filepath.IsAbs(p.Dir):
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("working directory %q is no absolute path", p.Dir))
 	case p.Isolation == workload.IsolationFull:
-		return checkIsolated(p)
+		return checkIsolated(spec)
 	case p.Isolation != workload.IsolationNone:
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("there is no isolation %q", p.Isolation))
 	case !filepath.IsAbs(p.Command):
@@ -82,7 +85,7 @@ func (p *process) launch(ctx context.Context, spec *workload.Spec, s *spawner, g
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := check(spec.Process); err != nil {
+	if err := check(spec); err != nil {
 		return err
 	}
 	credential, err := credentialOf(spec.Process.User)
@@ -193,7 +196,11 @@ func (p *process) run() {
 	p.tree = nil
 	p.mu.Unlock()
 	p.measure(tree)
-	oomKilled := p.limits != nil && p.limits.oomKilled()
+	oomKilled := false
+	if p.limits != nil {
+		p.measureMemory(tree)
+		oomKilled = p.limits.oomKilled()
+	}
 	if err := tree.end(); err != nil {
 		p.logger.Error("a process left others behind that could not be ended", "error", err)
 	}

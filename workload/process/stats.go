@@ -26,15 +26,29 @@ func (p *process) stats() *workload.Stats {
 	p.mu.Unlock()
 	s := &workload.Stats{Time: time.Now()}
 	if tree != nil {
-		if now, most, err := tree.memory(); err == nil {
-			s.MemoryBytes, s.MemoryMaxBytes = &now, most
-		}
+		s.MemoryBytes, s.MemoryMaxBytes = p.measureMemory(tree)
 		s.CPUTotal = p.measure(tree)
 		return s
 	}
 	var none uint64 // it is starting, ending or has ended
 	s.MemoryBytes, s.CPUTotal = &none, p.used(0)
+	p.mu.Lock()
+	s.MemoryMaxBytes = p.memoryMost
+	p.mu.Unlock()
 	return s
+}
+
+// measureMemory returns the memory in use, and the most that ever was; nil: it cannot
+// be told.
+func (p *process) measureMemory(t tree) (now, most *uint64) {
+	used, most, err := t.memory()
+	if err != nil {
+		return nil, nil
+	}
+	p.mu.Lock()
+	p.memoryMost = most
+	p.mu.Unlock()
+	return &used, most
 }
 
 // measure returns the processor time so far; nil: it cannot be told.

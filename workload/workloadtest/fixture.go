@@ -31,6 +31,10 @@ type Fixture struct {
 	// Unconfined workloads have the node's files and memory: they have no mounts, and
 	// no limit.
 	Unconfined bool
+	// Mount has the program of a spec see these; nil: the spec's WASIProgram has the field.
+	Mount func(spec *workload.Spec, mounts []workload.Mount)
+	// FilesAnywhere: a single file can be mounted in a mounted directory.
+	FilesAnywhere bool
 	// Undeliverable is a signal that such a workload cannot receive; empty: there is none.
 	Undeliverable string
 	// MemoryMaxBytes is a limit within which the program runs.
@@ -66,6 +70,15 @@ func (w *world) spec(args ...string) *workload.Spec {
 	}
 	w.f.Program(w.t, spec, args...)
 	return spec
+}
+
+// mount has a spec's program see these.
+func (w *world) mount(spec *workload.Spec, mounts []workload.Mount) {
+	if w.f.Mount == nil {
+		spec.WASI.Mounts = mounts
+		return
+	}
+	w.f.Mount(spec, mounts)
 }
 
 // start starts a workload.

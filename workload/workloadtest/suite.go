@@ -132,7 +132,7 @@ func mounts(t *testing.T, w *world) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "in"), []byte("content"), 0o644))
 	mounted := func(readOnly bool, args ...string) (*structs.ExitResult, *workload.Spec) {
 		spec := w.spec(args...)
-		spec.WASI.Mounts = []workload.Mount{{GuestPath: "/data", HostPath: dir, ReadOnly: readOnly}}
+		w.mount(spec, []workload.Mount{{GuestPath: "/data", HostPath: dir, ReadOnly: readOnly}})
 		require.NoError(t, w.s.Start(w.context(), spec))
 		return w.wait(spec.ID), spec
 	}
@@ -154,11 +154,11 @@ func mounts(t *testing.T, w *world) {
 
 	for _, within := range []string{"", dir} {
 		spec = w.spec("cat", "/etc/app.conf")
-		spec.WASI.Mounts = []workload.Mount{
+		w.mount(spec, []workload.Mount{
 			{GuestPath: "/etc/app.conf", HostPath: filepath.Join(dir, "in"), Within: within, ReadOnly: true},
 			{GuestPath: "/etc/other.conf", HostPath: filepath.Join(dir, "out"), Within: within},
 			{GuestPath: "/data", HostPath: dir, Within: within},
-		}
+		})
 		require.NoError(t, w.s.Start(w.context(), spec))
 		require.True(t, w.wait(spec.ID).Successful(), w.said(spec.Logs.StderrPath))
 		require.Equal(t, "content", w.said(spec.Logs.StdoutPath), "a single file")
@@ -174,21 +174,25 @@ func badMounts(t *testing.T, w *world) {
 	for name, tc := range map[string]struct {
 		mounts []workload.Mount
 		code   abi.Code
+		fileIn bool
 	}{
-		"missing":                 {[]workload.Mount{{GuestPath: "/a", HostPath: filepath.Join(dir, "missing")}}, abi.NotFound},
-		"a FIFO":                  {[]workload.Mount{{GuestPath: "/a", HostPath: fifo}}, abi.InvalidArgument},
-		"a file as root":          {[]workload.Mount{{GuestPath: "/", HostPath: file}}, abi.InvalidArgument},
-		"a file twice":            {[]workload.Mount{{GuestPath: "/a/b", HostPath: file}, {GuestPath: "/a/b", HostPath: file}}, abi.InvalidArgument},
-		"a file in a directory":   {[]workload.Mount{{GuestPath: "/a", HostPath: dir}, {GuestPath: "/a/b", HostPath: file}}, abi.InvalidArgument},
-		"a directory over a file": {[]workload.Mount{{GuestPath: "/a/b", HostPath: file}, {GuestPath: "/a", HostPath: dir}}, abi.InvalidArgument},
-		"relative":                {[]workload.Mount{{GuestPath: "a", HostPath: dir}}, abi.InvalidArgument},
-		"twice":                   {[]workload.Mount{{GuestPath: "/a", HostPath: dir}, {GuestPath: "/a/", HostPath: dir}}, abi.InvalidArgument},
-		"led away":                {[]workload.Mount{{GuestPath: "/a", HostPath: filepath.Join(dir, "link"), Within: dir}}, abi.PermissionDenied},
-		"beside":                  {[]workload.Mount{{GuestPath: "/a", HostPath: dir, Within: filepath.Join(dir, "sub")}}, abi.NotFound},
+		"missing":                 {[]workload.Mount{{GuestPath: "/a", HostPath: filepath.Join(dir, "missing")}}, abi.NotFound, false},
+		"a FIFO":                  {[]workload.Mount{{GuestPath: "/a", HostPath: fifo}}, abi.InvalidArgument, false},
+		"a file as root":          {[]workload.Mount{{GuestPath: "/", HostPath: file}}, abi.InvalidArgument, false},
+		"a file twice":            {[]workload.Mount{{GuestPath: "/a/b", HostPath: file}, {GuestPath: "/a/b", HostPath: file}}, abi.InvalidArgument, false},
+		"a file in a directory":   {[]workload.Mount{{GuestPath: "/a", HostPath: dir}, {GuestPath: "/a/b", HostPath: file}}, abi.InvalidArgument, true},
+		"a directory over a file": {[]workload.Mount{{GuestPath: "/a/b", HostPath: file}, {GuestPath: "/a", HostPath: dir}}, abi.InvalidArgument, true},
+		"relative":                {[]workload.Mount{{GuestPath: "a", HostPath: dir}}, abi.InvalidArgument, false},
+		"twice":                   {[]workload.Mount{{GuestPath: "/a", HostPath: dir}, {GuestPath: "/a/", HostPath: dir}}, abi.InvalidArgument, false},
+		"led away":                {[]workload.Mount{{GuestPath: "/a", HostPath: filepath.Join(dir, "link"), Within: dir}}, abi.PermissionDenied, false},
+		"beside":                  {[]workload.Mount{{GuestPath: "/a", HostPath: dir, Within: filepath.Join(dir, "sub")}}, abi.NotFound, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if tc.fileIn && w.f.FilesAnywhere {
+				t.Skip("that is possible here")
+			}
 			spec := w.spec("exit", "0")
-			spec.WASI.Mounts = tc.mounts
+			w.mount(spec, tc.mounts)
 			require.Equal(t, tc.code, abi.CodeOf(w.s.Start(w.context(), spec)))
 			_, err := w.s.Inspect(w.context(), spec.ID)
 			require.ErrorIs(t, err, abi.ErrTaskNotFound)

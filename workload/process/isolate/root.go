@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/abi"
 )
 
 // root is the new root while it is being built: the descriptor of its top directory.
@@ -85,16 +87,34 @@ func (r root) enter() error {
 // mount makes a directory or file of the node's visible.
 func (r root) mount(m Mount) error {
 	source, err := openSource(m)
+	if errors.Is(err, unix.EXDEV) {
+		return abi.NewError(abi.PermissionDenied, fmt.Sprintf("mount %s: it leads out of %s", m.Source, m.Within))
+	}
 	if err != nil {
 		return failed("mount "+m.Source, err)
 	}
 	defer closeFD(source)
+	if err := mountable(source); err != nil {
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount %s: %v", m.Source, err))
+	}
 	attributes := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
 	if m.ReadOnly {
 		attributes |= unix.MOUNT_ATTR_RDONLY
 	}
 	if err := r.bind(source, m.Target, attributes); err != nil {
 		return failed(fmt.Sprintf("mount %s at %s", m.Source, m.Target), err)
+	}
+	return nil
+}
+
+// mountable refuses what is neither a directory nor a regular file.
+func mountable(fd int) error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return err
+	}
+	if kind := stat.Mode & unix.S_IFMT; kind != unix.S_IFDIR && kind != unix.S_IFREG {
+		return errors.New("it is neither a directory nor a regular file")
 	}
 	return nil
 }
