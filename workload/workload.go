@@ -36,6 +36,15 @@ type Supervisor interface {
 	// workload cannot receive it; INVALID_ARGUMENT: no such signal;
 	// FAILED_PRECONDITION: the workload has ended.
 	Signal(ctx context.Context, id string, signal string) error
+	// Exec runs a command in a running workload, beside its own process, and returns
+	// how it ended. The command ends, with all that it started, when its own process
+	// does, when the workload does, and when ctx is done (its error is returned).
+	// FAILED_PRECONDITION: the workload does not run (any more). NOT_FOUND,
+	// PERMISSION_DENIED, INVALID_ARGUMENT: there is no such command, it may not be
+	// executed, or never can be. UNIMPLEMENTED: this kind of workload runs no commands.
+	// RESOURCE_EXHAUSTED: not now. UNAVAILABLE: the supervisor has ended meanwhile, and
+	// the command with it.
+	Exec(ctx context.Context, id string, spec *ExecSpec) (*structs.ExitResult, error)
 	// Stats returns what the workload uses now.
 	Stats(ctx context.Context, id string) (*Stats, error)
 	// Inspect returns the workload's state.

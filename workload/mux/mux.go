@@ -93,3 +93,8 @@ func (s Supervisor) List(ctx context.Context) ([]*workload.Status, error) {
 func (s Supervisor) Destroy(ctx context.Context, id string) error {
 	return s.of(ctx, id).Destroy(ctx, id)
 }
+
+// Exec implements [workload.Supervisor].
+func (s Supervisor) Exec(ctx context.Context, id string, spec *workload.ExecSpec) (*structs.ExitResult, error) {
+	return s.of(ctx, id).Exec(ctx, id, spec)
+}

@@ -35,6 +35,7 @@ type process struct {
 	pidfd  *os.File
 	limits *limits // nil: it has none
 	first  bool    // of its namespace
+	origin *origin // what commands in it have of it; nil: not started yet
 
 	mu     sync.Mutex
 	tree   tree // nil: not started yet, or ended
@@ -95,7 +96,9 @@ func (p *process) launch(ctx context.Context, spec *workload.Spec, s *spawner, g
 	defer func() {
 		if err != nil {
 			p.release()
+			return
 		}
+		p.openExecs(spec, credential, group)
 	}()
 	if p.logs, err = tasklog.Open(spec.ID, spec.Logs, p.logger); err != nil {
 		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("log files: %v", err))
@@ -195,6 +198,7 @@ func (p *process) run() {
 	tree, killedFor := p.tree, p.killedFor
 	p.tree = nil
 	p.mu.Unlock()
+	p.origin.execs.close()
 	p.measure(tree)
 	oomKilled := false
 	if p.limits != nil {

@@ -80,6 +80,7 @@ type command struct {
 	stdin      uintptr
 	stdout     uintptr
 	stderr     uintptr
+	terminal   bool      // stdin is a terminal, which becomes the session's
 	extra      []uintptr // files after those
 	cgroup     *os.File  // nil: this process's own
 	namespaces uintptr   // flags of clone; 0: this process's own
@@ -96,6 +97,7 @@ func (s *spawner) spawn(c *command) (child, error) {
 	started := child{pidfd: -1}
 	attributes := &syscall.SysProcAttr{
 		Setsid:     true,
+		Setctty:    c.terminal, // Ctty 0: standard input
 		Pdeathsig:  syscall.SIGKILL,
 		Credential: c.credential,
 		PidFD:      &started.pidfd,

@@ -33,6 +33,7 @@ const (
 	opInspect = "inspect"
 	opList    = "list"
 	opDestroy = "destroy"
+	opExec    = "exec" // the connection becomes one of frames
 )
 
 // request is what all operations are asked with.
@@ -53,9 +54,13 @@ const statusUnknownModule = http.StatusPreconditionRequired
 const statusFailed = http.StatusUnprocessableEntity
 
 func writeError(w http.ResponseWriter, err error) {
-	e := &abi.Error{Code: abi.CodeOf(err), Message: err.Error(), Recoverable: abi.IsRecoverable(err)}
 	w.WriteHeader(statusFailed)
-	_ = json.NewEncoder(w).Encode(e) // a client that has gone hears nothing
+	_ = json.NewEncoder(w).Encode(failure(err)) // a client that has gone hears nothing
+}
+
+// failure is an error as it is sent.
+func failure(err error) *abi.Error {
+	return &abi.Error{Code: abi.CodeOf(err), Message: err.Error(), Recoverable: abi.IsRecoverable(err)}
 }
 
 func readError(r *http.Response) error {

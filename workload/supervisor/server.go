@@ -47,6 +47,8 @@ type Server struct {
 
 	mu        sync.Mutex
 	following map[string]chan struct{} // closed when nothing more is written of a workload
+	ending    bool                     // no more commands begin
+	execs     sync.WaitGroup           // the commands that run in workloads
 }
 
 // NewServer returns a server with the results that an earlier one wrote down.
@@ -76,6 +78,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	mux.HandleFunc("POST /v1/"+opModule, s.module)
 	mux.HandleFunc("POST /v1/"+opStart, s.start)
+	life, end := context.WithCancel(ctx)
+	defer s.endExecs()
+	defer end()
+	mux.HandleFunc("POST /v1/"+opExec, func(w http.ResponseWriter, r *http.Request) { s.exec(life, w, r) })
 	web := &http.Server{
 		Handler:           mux,
 		ConnState:         s.idle.connection,

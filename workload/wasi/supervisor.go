@@ -10,6 +10,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/registry"
 )
@@ -129,4 +130,12 @@ func (s *Supervisor) Stats(_ context.Context, id string) (*workload.Stats, error
 		return nil, err
 	}
 	return p.stats(), nil
+}
+
+// Exec implements [workload.Supervisor]: a program is alone in its sandbox.
+func (s *Supervisor) Exec(_ context.Context, id string, _ *workload.ExecSpec) (*structs.ExitResult, error) {
+	if _, err := s.Find(id); err != nil {
+		return nil, err
+	}
+	return nil, abi.NewError(abi.Unimplemented, "no command can be run in a WASI program: there is no operating system in its sandbox")
 }

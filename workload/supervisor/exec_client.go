@@ -1,0 +1,133 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+// Exec implements [workload.Supervisor], over a connection of its own.
+func (c *Client) Exec(ctx context.Context, id string, spec *workload.ExecSpec) (*structs.ExitResult, error) {
+	if err := c.greet(ctx); err != nil {
+		return nil, err
+	}
+	conn, err := c.openExec(ctx, &execRequest{
+		ID: id, Command: spec.Command, Args: spec.Args, TTY: spec.TTY, Size: spec.Size,
+		Stdin: spec.Stdin != nil, Stdout: spec.Stdout != nil, Stderr: spec.Stderr != nil,
+	})
+	if err != nil {
+		return nil, err
+	}
+	// The command ends with the connection.
+	closing := sync.OnceFunc(func() { _ = conn.Close() })
+	defer closing()
+	defer context.AfterFunc(ctx, closing)()
+	done := make(chan struct{})
+	defer close(done)
+	to := &frameWriter{w: conn}
+	if spec.Stdin != nil {
+		go sendStdin(to, spec.Stdin)
+	}
+	if spec.Resize != nil {
+		go sendSizes(to, spec.Resize, done)
+	}
+	exit, err := receiveOutput(conn, spec)
+	var gone *connectionError
+	if errors.As(err, &gone) {
+		return nil, c.lost(ctx, gone.error)
+	}
+	return exit, err
+}
+
+// openExec asks for a command, and returns the connection for its frames.
+func (c *Client) openExec(ctx context.Context, ask *execRequest) (io.ReadWriteCloser, error) {
+	body, err := json.Marshal(ask)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://supervisor/v1/"+opExec, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Connection", "Upgrade")
+	req.Header.Set("Upgrade", execProtocol)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.lost(ctx, err)
+	}
+	if conn, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
+		return conn, nil
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotFound {
+		return nil, abi.NewError(abi.Unimplemented, "the supervisor of workloads is of a version that runs no commands in them: it is replaced when all its tasks have ended")
+	}
+	return nil, readError(resp)
+}
+
+// sendStdin sends what is read until it ends, or the connection does.
+func sendStdin(to *frameWriter, stdin io.Reader) {
+	end := byte(frameStdinEnd)
+	if _, err := io.Copy(to.stream(frameStdin), stdin); err != nil {
+		end = frameGiveUp // else the command would take it for the end
+	}
+	_ = to.write(end, nil) // who is not there needs no end
+}
+
+func sendSizes(to *frameWriter, sizes <-chan workload.Size, done <-chan struct{}) {
+	for {
+		select {
+		case size, ok := <-sizes:
+			if !ok || to.writeJSON(frameSize, size) != nil {
+				return
+			}
+		case <-done:
+			return
+		}
+	}
+}
+
+// receiveOutput hands over what the command writes until it has ended.
+func receiveOutput(conn io.Reader, spec *workload.ExecSpec) (*structs.ExitResult, error) {
+	frames := newFrameReader(conn)
+	for {
+		kind, payload, err := frames.next()
+		if err != nil {
+			return nil, &connectionError{err}
+		}
+		switch kind {
+		case frameStdout, frameStderr:
+			to := spec.Stdout
+			if kind == frameStderr {
+				to = spec.Stderr
+			}
+			if to == nil {
+				continue
+			}
+			if _, err := to.Write(payload); err != nil {
+				return nil, fmt.Errorf("the command's output: %w", err)
+			}
+		case frameExit:
+			exit := new(structs.ExitResult)
+			return exit, unmarshal(payload, exit)
+		case frameError:
+			failure := new(abi.Error)
+			if err := unmarshal(payload, failure); err != nil {
+				return nil, err
+			}
+			return nil, failure
+		case frameAlive:
+		default:
+			return nil, abi.NewError(abi.Internal, fmt.Sprintf("the supervisor of workloads sent a frame of kind %d", kind))
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package supervisor
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+// execProtocol is what a connection for a command becomes.
+const execProtocol = "wasmnode-exec"
+
+// execRequest asks for a command in a workload. Streams that nobody wants are not sent.
+type execRequest struct {
+	ID      string
+	Command string
+	Args    []string
+	TTY     bool
+	Size    workload.Size
+	Stdin   bool
+	Stdout  bool
+	Stderr  bool
+}
+
+// aliveInterval is how often a client hears that its command runs, so that one that has
+// gone is noticed also while its input waits to be read.
+const aliveInterval = time.Second
+
+// exec runs a command for as long as its connection is there, and life is not done.
+func (s *Server) exec(life context.Context, w http.ResponseWriter, r *http.Request) {
+	var ask execRequest
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequestBytes)).Decode(&ask); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if r.Header.Get("Upgrade") != execProtocol {
+		http.Error(w, "this needs a connection that becomes "+execProtocol, http.StatusUpgradeRequired)
+		return
+	}
+	if err := s.execable(r.Context(), ask.ID); err != nil {
+		writeError(w, err)
+		return
+	}
+	if !s.beginExec() {
+		writeError(w, abi.NewRecoverableError(abi.Unavailable, "the supervisor is shutting down"))
+		return
+	}
+	defer s.execs.Done()
+	conn, from, err := hijack(w)
+	if err != nil {
+		s.Logger.Warn("a connection for a command could not be had", "workload", ask.ID, "error", err)
+		return
+	}
+	s.serveExec(life, &ask, conn, from)
+}
+
+// beginExec counts a command, unless the server ends.
+func (s *Server) beginExec() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ending {
+		s.execs.Add(1)
+	}
+	return !s.ending
+}
+
+// endExecs refuses further commands and waits for those that run, whose context is done.
+func (s *Server) endExecs() {
+	s.mu.Lock()
+	s.ending = true
+	s.mu.Unlock()
+	s.execs.Wait()
+}
+
+// execable refuses what cannot have commands while there is an ordinary answer for it.
+func (s *Server) execable(ctx context.Context, id string) error {
+	if s.results.find(id) != nil {
+		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("workload %s has ended", id))
+	}
+	_, err := s.Workloads.Inspect(ctx, id)
+	return err
+}
+
+// hijack makes the request's connection ours, and tells the client.
+func hijack(w http.ResponseWriter) (net.Conn, *bufio.Reader, error) {
+	conn, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+execProtocol+"\r\n\r\n")
+	if err != nil {
+		_ = conn.Close()
+	}
+	return conn, rw.Reader, err
+}
+
+// serveExec runs a command between the frames of a connection, and returns when nothing
+// of it is left.
+func (s *Server) serveExec(life context.Context, ask *execRequest, conn net.Conn, from io.Reader) {
+	ctx, cancel := context.WithCancel(life)
+	// Also a client that does not read must not keep a command that is to end.
+	context.AfterFunc(ctx, func() { _ = conn.Close() })
+	to := &frameWriter{w: conn}
+	in := newExecInput(ask)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		in.receive(newFrameReader(from))
+		cancel() // whoever asked has gone
+	})
+	serving.Go(func() {
+		keepAlive(ctx, to)
+		cancel()
+	})
+	exit, err := s.Workloads.Exec(ctx, ask.ID, in.spec(ask, to))
+	in.close()
+	sendEnd(to, exit, err)
+	cancel() // which closes the connection: all is sent, and nothing more is received
+	serving.Wait()
+}
+
+// keepAlive writes to the connection now and then, which shows whether it is there.
+func keepAlive(ctx context.Context, to *frameWriter) {
+	ticker := time.NewTicker(aliveInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if to.write(frameAlive, nil) != nil {
+				return
+			}
+		}
+	}
+}
+
+func sendEnd(to *frameWriter, exit *structs.ExitResult, err error) {
+	if err == nil {
+		_ = to.writeJSON(frameExit, exit) // a client that has gone hears nothing
+		return
+	}
+	_ = to.writeJSON(frameError, failure(err))
+}
+
+// execInput is what a command gets from its connection.
+type execInput struct {
+	stdin *io.PipeReader // nil: none
+	feed  *io.PipeWriter
+	sizes chan workload.Size // the latest one
+}
+
+func newExecInput(ask *execRequest) *execInput {
+	in := &execInput{sizes: make(chan workload.Size, 1)}
+	in.stdin, in.feed = io.Pipe()
+	return in
+}
+
+// spec is the command to run.
+func (in *execInput) spec(ask *execRequest, to *frameWriter) *workload.ExecSpec {
+	spec := &workload.ExecSpec{Command: ask.Command, Args: ask.Args, TTY: ask.TTY, Size: ask.Size, Resize: in.sizes}
+	if ask.Stdin {
+		spec.Stdin = in.stdin
+	}
+	if ask.Stdout {
+		spec.Stdout = to.stream(frameStdout)
+	}
+	if ask.Stderr {
+		spec.Stderr = to.stream(frameStderr)
+	}
+	return spec
+}
+
+// close ends reads and writes of what nobody needs any more.
+func (in *execInput) close() {
+	_ = in.stdin.Close() // it never fails
+}
+
+// receive hands frames over until there are no more, or one is not understood.
+func (in *execInput) receive(frames *frameReader) {
+	for {
+		kind, payload, err := frames.next()
+		if err != nil {
+			_ = in.feed.CloseWithError(io.ErrUnexpectedEOF)
+			return
+		}
+		switch kind {
+		case frameStdin:
+			_, _ = in.feed.Write(payload) // what a command does not read is dropped when it has ended
+		case frameStdinEnd:
+			_ = in.feed.Close()
+		case frameSize:
+			var size workload.Size
+			if json.Unmarshal(payload, &size) != nil {
+				return
+			}
+			in.resize(size)
+		default:
+			return
+		}
+	}
+}
+
+// resize notes a size, in place of one that was not applied yet.
+func (in *execInput) resize(size workload.Size) {
+	select {
+	case <-in.sizes:
+	default:
+	}
+	in.sizes <- size
+}
