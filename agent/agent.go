@@ -191,6 +191,7 @@ func (a *agent) openPlugins() (err error) {
 		Logger:       a.logger.Named("device"),
 		PluginConfig: config,
 		Updater:      func(groups []*structs.DeviceGroup) { a.node.UpdateDevices(groups) },
+		Store:        a.state,
 	})
 	a.closers = append(a.closers, a.catalog.Shutdown, a.drivers.Shutdown, a.devices.Shutdown)
 	return nil

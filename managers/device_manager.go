@@ -28,6 +28,8 @@ type DeviceManagerConfig struct {
 	// Updater is told of all devices of the node, sorted, when they have changed. Calls
 	// come one at a time, in order.
 	Updater func(groups []*structs.DeviceGroup)
+	// Store keeps releases that failed for the next agent; nil: they are forgotten.
+	Store DeviceStore
 	// Grace is how long devices are unconfirmed before they are gone; 0: DeviceGrace.
 	Grace time.Duration
 }
@@ -63,6 +65,7 @@ func NewDeviceManager(cfg DeviceManagerConfig) *DeviceManager {
 		cfg.Updater = func([]*structs.DeviceGroup) {}
 	}
 	m := &DeviceManager{cfg: cfg}
+	m.owed.init(cfg.Store, cfg.Logger)
 	// One plugin's change is a change of the whole list, which has no name.
 	tell := func(*unit) { m.announcer.say("", &deviceList{m.list(time.Now())}) }
 	m.fleet = fleet{logger: cfg.Logger, config: cfg.PluginConfig, announce: tell, lost: tell}

@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -17,10 +18,6 @@ const (
 	reserveDeadline = 30 * time.Second
 	releaseDeadline = 10 * time.Second
 )
-
-// maxOwedReleases bounds the releases that wait for one plugin to work again; the
-// oldest are given up.
-const maxOwedReleases = 1024
 
 // Reserve has devices prepared for a task by the plugin whose they are, within 30
 // seconds. The same reservation may be made again. After an error nothing is reserved.
@@ -46,6 +43,10 @@ func (m *DeviceManager) Reserve(ctx context.Context, d structs.AllocatedDevice, 
 	bounded, cancel := context.WithTimeout(ctx, reserveDeadline)
 	defer cancel()
 	if err := m.holders.hold(bounded, d, user); err != nil {
+		return nil, err
+	}
+	if err := m.owed.forget(bounded, d, user); err != nil {
+		m.holders.free(d, user)
 		return nil, err
 	}
 	answer := &wasmnodev1.DeviceReserveResponse{}
@@ -107,24 +108,46 @@ func resolveLinks(dirs []string) (real []string) {
 
 // Release tells the plugin that a task no longer uses devices. Devices that nobody
 // provides any more are released. A release that fails is tried again when the plugin
-// works again, as long as the agent runs.
+// works again, by the next agent if need be.
 func (m *DeviceManager) Release(ctx context.Context, d structs.AllocatedDevice, user structs.DeviceUser) error {
 	defer m.holders.free(d, user)
 	u := m.acquire(d.Group())
 	if u == nil {
-		return nil
+		if !m.mayCome() {
+			return nil
+		}
+		m.owed.add(state.DeviceRelease{Devices: d, User: user})
+		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("device %s: its plugin has not answered yet; it is released when it does", d.Group()))
 	}
 	defer u.release()
-	request := &wasmnodev1.DeviceReleaseRequest{Group: protoGroup(d), DeviceIds: d.DeviceIDs, User: protoUser(user)}
-	err := u.sendRelease(ctx, request)
+	err := u.sendRelease(ctx, d, user)
 	if err != nil {
-		m.owed.add(u.name, request)
+		u.postponeReleases()
+		m.owed.add(state.DeviceRelease{Devices: d, User: user})
 	}
 	return err
 }
 
+// mayCome reports whether devices that nobody provides may be those of a plugin that has
+// not said yet which ones it has.
+func (m *DeviceManager) mayCome() bool {
+	if !isClosed(m.cfg.Catalog.first) {
+		return true
+	}
+	m.fleet.mu.Lock()
+	defer m.fleet.mu.Unlock()
+	return slices.ContainsFunc(m.fleet.all(), func(u *unit) bool { return !deviceOf(u).hasAnswered() })
+}
+
+// hasAnswered reports whether the plugin has ever said which devices it has.
+func (u *deviceUnit) hasAnswered() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.index != nil
+}
+
 // sendRelease calls the plugin. One that has nothing to free is done.
-func (u *deviceUnit) sendRelease(ctx context.Context, request *wasmnodev1.DeviceReleaseRequest) error {
+func (u *deviceUnit) sendRelease(ctx context.Context, d structs.AllocatedDevice, user structs.DeviceUser) error {
 	if !u.plugin.Has(abi.OpDeviceRelease) {
 		return nil
 	}
@@ -133,6 +156,7 @@ func (u *deviceUnit) sendRelease(ctx context.Context, request *wasmnodev1.Device
 	}
 	ctx, cancel := context.WithTimeout(ctx, releaseDeadline)
 	defer cancel()
+	request := &wasmnodev1.DeviceReleaseRequest{Group: protoGroup(d), DeviceIds: d.DeviceIDs, User: protoUser(user)}
 	err := u.plugin.Call(ctx, Call{Op: abi.OpDeviceRelease, Request: request, Answer: &wasmnodev1.DeviceReleaseResponse{}})
 	if code := abi.CodeOf(err); code == abi.Unimplemented || code == abi.NotFound {
 		return nil
@@ -169,89 +193,4 @@ func protoGroup(d structs.AllocatedDevice) *wasmnodev1.DeviceGroupId {
 
 func protoUser(u structs.DeviceUser) *wasmnodev1.DeviceUser {
 	return &wasmnodev1.DeviceUser{AllocId: u.AllocID, TaskName: u.Task, JobId: u.JobID, TaskGroupName: u.TaskGroup, Namespace: u.Namespace}
-}
-
-// owedReleases are releases that failed, by plugin.
-type owedReleases struct {
-	mu    sync.Mutex
-	lists map[string]*owedList
-}
-
-type owedList struct {
-	requests []*wasmnodev1.DeviceReleaseRequest
-	failures int // in a row
-	due      time.Time
-	added    chan struct{} // capacity 1
-}
-
-// list returns a plugin's. The caller holds mu.
-func (o *owedReleases) list(plugin string) *owedList {
-	if o.lists == nil {
-		o.lists = map[string]*owedList{}
-	}
-	if o.lists[plugin] == nil {
-		o.lists[plugin] = &owedList{added: make(chan struct{}, 1)}
-	}
-	return o.lists[plugin]
-}
-
-func (o *owedReleases) add(plugin string, r *wasmnodev1.DeviceReleaseRequest) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	l := o.list(plugin)
-	l.requests = append(l.requests, r)
-	l.requests = l.requests[max(0, len(l.requests)-maxOwedReleases):]
-	l.due = time.Now().Add(backoff(retryPause, maxRetryPause, l.failures+1))
-	select {
-	case l.added <- struct{}{}:
-	default:
-	}
-}
-
-// added tells when a release has been added.
-func (o *owedReleases) added(plugin string) <-chan struct{} {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.list(plugin).added
-}
-
-// settle tries what is owed, when it is due, up to the first that fails, and returns
-// when to try again.
-func (o *owedReleases) settle(ctx context.Context, u *deviceUnit) time.Time {
-	if !u.acquire() {
-		return time.Now().Add(maxPollInterval)
-	}
-	defer u.release()
-	for {
-		o.mu.Lock()
-		l := o.list(u.name)
-		due, none := l.due, len(l.requests) == 0
-		var first *wasmnodev1.DeviceReleaseRequest
-		if !none {
-			first = l.requests[0]
-		}
-		o.mu.Unlock()
-		switch {
-		case none:
-			return time.Now().Add(maxPollInterval)
-		case time.Now().Before(due):
-			return due
-		}
-		err := u.sendRelease(ctx, first)
-		o.mu.Lock()
-		if err == nil {
-			l.failures = 0
-			if len(l.requests) > 0 && l.requests[0] == first {
-				l.requests = l.requests[1:]
-			}
-		} else {
-			l.failures++
-			l.due = time.Now().Add(backoff(retryPause, maxRetryPause, l.failures))
-			due = l.due
-		}
-		o.mu.Unlock()
-		if err != nil {
-			return due
-		}
-	}
 }

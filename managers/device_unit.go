@@ -32,6 +32,9 @@ type deviceUnit struct {
 	statsFailures int // in a row
 	statsReason   string
 	noStats       bool // it does not measure
+
+	releasesDue     time.Time // when what is owed may be tried again
+	releaseFailures int       // of what is owed, in a row
 }
 
 func newDeviceUnit(m *DeviceManager, c candidate) (*deviceUnit, error) {
@@ -109,6 +112,7 @@ func (u *deviceUnit) attend(ctx context.Context) {
 		u.mu.Lock()
 		l, moved := u.life, u.moved
 		u.mu.Unlock()
+		more := u.m.owed.more()
 		now := time.Now()
 		next := now.Add(maxPollInterval)
 		if end := l.doubted.Add(u.m.cfg.Grace); !l.doubted.IsZero() && given != l.doubted {
@@ -120,13 +124,13 @@ func (u *deviceUnit) attend(ctx context.Context) {
 		}
 		if l.state == StateHealthy {
 			next = earlier(next, u.pollStats(ctx, now))
-			next = earlier(next, u.m.owed.settle(ctx, u))
+			next = earlier(next, u.settle(ctx))
 		}
 		timer := time.NewTimer(time.Until(next))
 		select {
 		case <-timer.C:
 		case <-moved:
-		case <-u.m.owed.added(u.name):
+		case <-more:
 		case <-ctx.Done():
 		}
 		timer.Stop()

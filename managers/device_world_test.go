@@ -27,11 +27,17 @@ type deviceWorld struct {
 
 func newDeviceWorld(t *testing.T) *deviceWorld {
 	t.Helper()
+	return newDeviceWorldOn(t, nil)
+}
+
+// newDeviceWorldOn makes a world whose manager remembers what is owed in a store.
+func newDeviceWorldOn(t *testing.T, store DeviceStore) *deviceWorld {
+	t.Helper()
 	catalog, err := NewCatalog(CatalogConfig{Dir: t.TempDir(), Loader: &fakeLoader{}, Logger: hclog.NewNullLogger()})
 	require.NoError(t, err)
 	catalog.firstLook(nil)
 	w := &deviceWorld{t: t, updates: &deviceUpdates{}}
-	w.manager = NewDeviceManager(DeviceManagerConfig{Catalog: catalog, Logger: hclog.NewNullLogger(), Updater: w.updates.update})
+	w.manager = NewDeviceManager(DeviceManagerConfig{Catalog: catalog, Logger: hclog.NewNullLogger(), Updater: w.updates.update, Store: store})
 	t.Cleanup(func() {
 		w.manager.Shutdown()
 		catalog.Shutdown()

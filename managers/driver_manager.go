@@ -20,6 +20,7 @@ type Workloads interface {
 	Wait(ctx context.Context, id string) (*structs.ExitResult, error)
 	Stop(ctx context.Context, id string, signal string, timeout time.Duration) error
 	Signal(ctx context.Context, id string, signal string) error
+	Exec(ctx context.Context, id string, spec *workload.ExecSpec) (*structs.ExitResult, error)
 	Stats(ctx context.Context, id string) (*workload.Stats, error)
 	Inspect(ctx context.Context, id string) (*workload.Status, error)
 	Destroy(ctx context.Context, id string) error

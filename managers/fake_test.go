@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"testing"
@@ -272,6 +273,17 @@ func (w *fakeWorkloads) Stop(_ context.Context, id, signal string, timeout time.
 func (w *fakeWorkloads) Signal(_ context.Context, id, signal string) error {
 	_, err := w.get("signal "+signal, id)
 	return err
+}
+
+func (w *fakeWorkloads) Exec(_ context.Context, id string, spec *workload.ExecSpec) (*structs.ExitResult, error) {
+	if _, err := w.get("exec "+spec.Command, id); err != nil {
+		return nil, err
+	}
+	if spec.Command == "impossible" {
+		return nil, abi.NewError(abi.Unimplemented, "no commands in this workload")
+	}
+	_, err := io.WriteString(spec.Stdout, "by the host")
+	return &structs.ExitResult{ExitCode: 5}, err
 }
 
 func (w *fakeWorkloads) Stats(_ context.Context, id string) (*workload.Stats, error) {
