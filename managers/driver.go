@@ -118,7 +118,8 @@ func (d *Driver) checkStarted(ctx context.Context, cfg *wasmnodev1.TaskConfig, h
 	case err == nil && h.WorkloadId == "":
 		return d.broken(abi.OpDriverStartTask, "a handle without the workload that it started")
 	case errors.Is(err, abi.ErrTaskNotFound) && h.WorkloadId != "":
-		return d.broken(abi.OpDriverStartTask, "a handle with a workload that it did not start")
+		// Who owns workloads may have died since, and this one with it.
+		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("driver %s: the workload that %s answered is not there: the driver did not start it, or it was lost", d.Name(), abi.OpDriverStartTask))
 	case err != nil && !errors.Is(err, abi.ErrTaskNotFound):
 		return err
 	}

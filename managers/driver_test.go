@@ -46,7 +46,6 @@ func TestAStartedTaskHasAValidHandleOrNothingIsLeftOfIt(t *testing.T) {
 		"version 0":                 {&wasmnodev1.TaskHandle{}, false, "a handle of version 0"},
 		"too large":                 {&wasmnodev1.TaskHandle{Version: 1, DriverState: append(full, 0)}, false, "a handle with 65537 bytes of driver state, the limit is 65536"},
 		"another task's workload":   {&wasmnodev1.TaskHandle{Version: 1, WorkloadId: "other"}, false, `a handle with the workload "other", which is not this task's`},
-		"a workload that is none":   {workloadHandle, false, "a handle with a workload that it did not start"},
 		"a workload kept in hiding": {handle, true, "a handle without the workload that it started"},
 	}
 	for name, tt := range tests {
@@ -72,6 +71,19 @@ func TestAStartedTaskHasAValidHandleOrNothingIsLeftOfIt(t *testing.T) {
 			require.Nil(t, w.manager.tasks.get(web.Id))
 		})
 	}
+}
+
+// TestAWorkloadThatIsLostRightAfterItsStartMayBeStartedAgain: who owns it may have died.
+func TestAWorkloadThatIsLostRightAfterItsStartMayBeStartedAgain(t *testing.T) {
+	_, p, d := driverWorld(t)
+	p.on(abi.OpDriverStartTask, func(_ context.Context, c Call) error {
+		c.Answer.(*wasmnodev1.DriverStartTaskResponse).Handle = workloadHandle
+		return nil
+	})
+	_, _, err := d.StartTask(context.Background(), web)
+	require.EqualError(t, err, "driver fake: the workload that driver_start_task answered is not there: the driver did not start it, or it was lost")
+	require.Equal(t, abi.Unavailable, abi.CodeOf(err))
+	require.True(t, abi.IsRecoverable(err))
 }
 
 func TestFaultsWhileStartingFailTheTaskAtTheSecond(t *testing.T) {
