@@ -77,8 +77,10 @@ func (a *agent) measureComingBack(b *testing.B) *comingBack {
 		m.attached += attached.Sub(begin)
 		m.obeyed += time.Since(attached)
 	}
-	b.ReportMetric(m.attached.Seconds()/float64(b.N), "s-to-attach")
-	b.ReportMetric(m.obeyed.Seconds()/float64(b.N), "s-to-obey")
+	m.attached /= time.Duration(b.N)
+	m.obeyed /= time.Duration(b.N)
+	b.ReportMetric(m.attached.Seconds(), "s-to-attach")
+	b.ReportMetric(m.obeyed.Seconds(), "s-to-obey")
 	return m
 }
 

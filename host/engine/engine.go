@@ -214,7 +214,8 @@ func (e *Engine) tryBuild(ctx context.Context, digest string, wasm []byte, on *d
 	return m, nil
 }
 
-// keep has the disk keep what was compiled, unless it had it already.
+// keep has the disk keep what was compiled, unless it had it already. What compiling
+// took of memory, more than the agent needs for all else, is given back.
 func (e *Engine) keep(digest string) {
 	e.mu.Lock()
 	s := e.shared[digest]
@@ -223,6 +224,7 @@ func (e *Engine) keep(digest string) {
 	e.mu.Unlock()
 	if fresh {
 		e.disk.seal(digest)
+		debug.FreeOSMemory()
 	}
 }
 
