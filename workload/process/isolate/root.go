@@ -180,6 +180,9 @@ func (r root) mountPoint(target string, isDir bool) (int, error) {
 	} else {
 		err = unix.Mknodat(parent, path.Base(target), unix.S_IFREG|0o644, 0)
 	}
+	if errors.Is(err, unix.EEXIST) {
+		return -1, fmt.Errorf("%s is a link that leads nowhere in the root", target)
+	}
 	if err != nil {
 		return -1, err
 	}

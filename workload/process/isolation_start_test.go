@@ -1,0 +1,158 @@
+package process_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+const script = "#!/bin/sh\necho \"$0 in $(pwd)\"\n"
+
+func TestAnIsolatedCommandIsFoundInItsRoot(t *testing.T) {
+	w := newWorld(t)
+	for name, c := range map[string]struct{ command, path, dir, says string }{
+		"absolute":                   {"/local/tool", "", "/", "/local/tool in /"},
+		"below the root":             {"local/tool", "", "/", "/local/tool in /"},
+		"a name in the search":       {"tool", "", "/local", "/local/tool in /local"},
+		"a name on the PATH":         {"other", "/usr/bin:/opt/programs", "/", "/opt/programs/other in /"},
+		"a name on the default PATH": {"pwd", "", "/usr/lib", "/usr/lib"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := w.isolated("")
+			w.put(spec, "local/tool", script)
+			w.put(spec, "opt/programs/other", script)
+			spec.Env = map[string]string{"PATH": c.path}
+			p := spec.Process
+			p.Command, p.Args, p.Dir, p.Isolated.Search = c.command, nil, c.dir, []string{"/local", "/"}
+			result, said := w.finish(spec)
+			require.True(t, result.Successful())
+			require.Equal(t, c.says, said)
+		})
+	}
+}
+
+func TestAnIsolatedProcessHasItsMountsAndDevices(t *testing.T) {
+	w := newWorld(t)
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "in"), []byte("content\n"), 0o644))
+	spec := w.isolated(`
+		cat /data/in /etc-of-mine/app.conf
+		(: >/etc-of-mine/app.conf) 2>/dev/null && echo wrote what is read-only
+		echo written >/data/deep/out
+		ls -l /dev/fuse-of-mine | cut -c1; echo $(ls /dev | wc -l)`)
+	i := spec.Process.Isolated
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "deep"), 0o777))
+	require.NoError(t, os.Chmod(filepath.Join(dir, "deep"), 0o777))
+	i.Mounts = append(i.Mounts,
+		workload.Mount{GuestPath: "/data/deep", HostPath: filepath.Join(dir, "deep")},
+		workload.Mount{GuestPath: "/data", HostPath: dir, ReadOnly: true, Within: dir},
+		workload.Mount{GuestPath: "/etc-of-mine/app.conf", HostPath: filepath.Join(dir, "in"), ReadOnly: true},
+	)
+	i.Devices = []workload.Device{{GuestPath: "/dev/fuse-of-mine", HostPath: "/dev/null"}}
+	result, said := w.finish(spec)
+	require.True(t, result.Successful())
+	require.Equal(t, "content\ncontent\nc\n14", said)
+	b, err := os.ReadFile(filepath.Join(dir, "deep/out"))
+	require.NoError(t, err)
+	require.Equal(t, "written\n", string(b))
+}
+
+func TestLinksInARootLeadNowhereElse(t *testing.T) {
+	w, node := newWorld(t), t.TempDir()
+	mounted := func(link string) error {
+		spec := w.isolated(`ls /local/inside/deep/os-release`)
+		// As a task may have left it before it was restarted.
+		require.NoError(t, os.Symlink(link, filepath.Join(spec.Process.Isolated.Root, "elsewhere")))
+		mount := workload.Mount{GuestPath: "/elsewhere/inside/deep", HostPath: "/usr/lib", ReadOnly: true}
+		spec.Process.Isolated.Mounts = append(spec.Process.Isolated.Mounts, mount)
+		if err := w.s.Start(w.context(), spec); err != nil {
+			return err
+		}
+		require.True(t, w.wait(spec).Successful())
+		return nil
+	}
+	require.NoError(t, mounted("/local"), "as the task sees it")
+	require.ErrorContains(t, mounted(node), "mount /usr/lib at /elsewhere/inside/deep: /elsewhere is a link that leads nowhere in the root")
+	entries, err := os.ReadDir(node)
+	require.NoError(t, err)
+	require.Empty(t, entries, "no mount point was made on the node")
+}
+
+func TestWhatCannotBeIsolatedIsToldInOneLine(t *testing.T) {
+	w := newWorld(t)
+	for name, c := range map[string]struct {
+		change func(s *workload.Spec)
+		code   abi.Code
+		says   string
+	}{
+		"no such name":    {func(s *workload.Spec) { s.Process.Command = "serverd" }, abi.NotFound, "command serverd: the task has no such program in /local, /usr/bin, /bin"},
+		"no such path":    {func(s *workload.Spec) { s.Process.Command = "local/serverd" }, abi.NotFound, "command /local/serverd: no such file or directory"},
+		"not in the root": {func(s *workload.Spec) { s.Process.Command = "/root/serverd" }, abi.NotFound, "command /root/serverd: no such file or directory"},
+		"no interpreter":  {func(s *workload.Spec) { s.Process.Command = "local/lost" }, abi.NotFound, "command /local/lost: its interpreter or loader is not in the task's root"},
+		"no program":      {func(s *workload.Spec) { s.Process.Command = "local/text" }, abi.InvalidArgument, "command /local/text: neither a program of this machine nor a script with #!"},
+		"not executable":  {func(s *workload.Spec) { s.Process.Command = "/etc/passwd" }, abi.PermissionDenied, "command /etc/passwd: permission denied"},
+		"a directory":     {func(s *workload.Spec) { s.Process.Command = "/usr" }, abi.PermissionDenied, "command /usr: permission denied"},
+		"no directory":    {func(s *workload.Spec) { s.Process.Dir = "/srv" }, abi.NotFound, "working directory /srv: no such file or directory"},
+		"one not for it":  {func(s *workload.Spec) { s.Process.Dir = "/closed" }, abi.PermissionDenied, "working directory /closed: permission denied"},
+		"a relative one":  {func(s *workload.Spec) { s.Process.Dir = "srv" }, abi.InvalidArgument, `working directory "srv" is no absolute path`},
+		"no root":         {func(s *workload.Spec) { s.Process.Isolated.Root += "/none" }, abi.NotFound, "/none: open_tree: no such file or directory"},
+		"no such user":    {func(s *workload.Spec) { s.Process.User = "nobody-of-that-name" }, abi.InvalidArgument, `user "nobody-of-that-name": `},
+		"no description":  {func(s *workload.Spec) { s.Process.Isolated = nil }, abi.InvalidArgument, "isolation full needs a command and a root"},
+		"too little":      {func(s *workload.Spec) { s.MemoryMaxBytes = 1 << 20 }, abi.InvalidArgument, "memory of 1048576 bytes: an isolated process needs 4194304 at least"},
+		"no such device": {func(s *workload.Spec) {
+			s.Process.Isolated.Devices = []workload.Device{{GuestPath: "/dev/x", HostPath: "/dev/none"}}
+		}, abi.NotFound, "device /dev/none: no such file or directory"},
+		"in what is fixed": {func(s *workload.Spec) { w.mountLast(s, "/usr/none/deep") }, abi.FailedPrecondition, "at /usr/none/deep: read-only file system"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := w.isolated("exit 0")
+			spec.Process.Isolated.Search = []string{"/local"}
+			w.put(spec, "local/lost", "#!/opt/perl\n")
+			w.put(spec, "local/text", "neither\n")
+			require.NoError(t, os.Mkdir(filepath.Join(spec.Process.Isolated.Root, "closed"), 0o700))
+			c.change(spec)
+			err := w.s.Start(w.context(), spec)
+			require.ErrorContains(t, err, c.says)
+			require.NotContains(t, err.Error(), "\n")
+			require.Equal(t, c.code, abi.CodeOf(err), err.Error())
+			require.False(t, abi.IsRecoverable(err))
+			_, err = w.s.Inspect(w.context(), spec.ID)
+			require.ErrorIs(t, err, abi.ErrTaskNotFound)
+		})
+	}
+	require.Empty(t, w.s.Groups(), "nothing is left of them")
+}
+
+func (w *world) mountLast(s *workload.Spec, target string) {
+	s.Process.Isolated.Mounts = append(s.Process.Isolated.Mounts, workload.Mount{GuestPath: target, HostPath: w.t.TempDir()})
+}
+
+func TestAnIsolatedStartEndsWithItsContext(t *testing.T) {
+	w := newWorld(t)
+	spec := w.isolated("exec sleep 1000")
+	ctx, cancel := context.WithCancel(w.context())
+	cancel()
+	require.ErrorIs(t, w.s.Start(ctx, spec), context.Canceled)
+	require.Zero(t, w.left())
+	require.NoError(t, w.s.Start(w.context(), spec), "its name is free again")
+}
+
+func TestWhatAnIsolatedProcessHadIsGoneWithIt(t *testing.T) {
+	w := newWorld(t)
+	spec := w.isolated(`(setsid sh -c 'while :; do sleep 1000; done' "$0" &) ; exit 3`)
+	result, _ := w.finish(spec)
+	require.Equal(t, 3, result.ExitCode)
+	require.Zero(t, w.left())
+	require.Empty(t, w.s.Groups())
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	require.NoError(t, err)
+	require.False(t, strings.Contains(string(mounts), spec.Process.Isolated.Root), "the node has none of its mounts")
+}
