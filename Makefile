@@ -97,8 +97,8 @@ soak: build ## the long campaigns: fuzzing, reloads, restarts
 	WASMNODE_SOAK=1 $(GO) test -race -timeout 4h -run 'Soak|Reload|Crash' ./...
 
 .PHONY: crash
-crash: toolchain ## kill the agent N times at random instants and look what was lost
-	WASMNODE_CRASH=$(N) $(GO) test -count 1 -timeout 4h -v -run '^TestCrash$$' ./cmd/wasmnode
+crash: toolchain ## kill the agent and the supervisor N times at random instants, and at each failpoint
+	WASMNODE_CRASH=$(N) $(GO) test -count 1 -timeout 4h -v -run "^TestCrash" ./cmd/wasmnode
 
 .PHONY: clean
 clean: ## remove what was built

@@ -205,7 +205,11 @@ var jitter = regexp.MustCompile(`restarting in [^\n]*`)
 // told are a task's events, the oldest first.
 func told(alloc *api.AllocationListStub) string {
 	var b strings.Builder
-	for _, e := range alloc.TaskStates["task"].Events {
+	task := alloc.TaskStates["task"]
+	if task == nil {
+		return "nothing"
+	}
+	for _, e := range task.Events {
 		fmt.Fprintf(&b, "%s: %s\n", e.Type, e.DisplayMessage)
 	}
 	return jitter.ReplaceAllString(b.String(), "restarting in <delay>")

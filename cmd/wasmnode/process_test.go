@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 
 // site is a node's directories and its configuration file: what stays when the agent
 // ends.
-type site struct{ data, plugins, programs, config string }
+type site struct{ binary, data, plugins, programs, config string }
 
 // newSite makes a node with some of the drivers of guest-examples/drivers, by their
 // directory; the driver "wasi" may run what lies in programs.
@@ -63,7 +63,7 @@ func newSite(t *testing.T, drivers ...string) *site {
 	t.Helper()
 	dir := t.TempDir()
 	s := &site{
-		data: filepath.Join(dir, "data"), plugins: filepath.Join(dir, "plugins"),
+		binary: binary, data: filepath.Join(dir, "data"), plugins: filepath.Join(dir, "plugins"),
 		programs: filepath.Join(dir, "programs"), config: filepath.Join(dir, "node.hcl"),
 	}
 	for _, d := range []string{s.data, s.plugins, s.programs} {
@@ -87,23 +87,28 @@ func (s *site) grant(t *testing.T, text string) {
 	write(t, s.config, string(before)+text+"\n")
 }
 
-// killSupervisor kills the process that owns the tasks, if there is one.
-func (s *site) killSupervisor(t *testing.T) {
+// killSupervisor kills the process that owns the tasks, and reports whether there was
+// one.
+func (s *site) killSupervisor(t *testing.T) bool {
 	t.Helper()
 	pid, err := os.ReadFile(filepath.Join(s.data, "supervisor", "lock"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return
+		return false
 	}
 	require.NoError(t, err)
 	n, err := strconv.Atoi(strings.TrimSpace(string(pid)))
-	require.NoError(t, err)
-	// Once it has ended, its number may be another process's.
-	if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", n)); err != nil || exe != binary {
-		return
+	if err != nil {
+		return false // it has only begun to write it
 	}
-	if err := syscall.Kill(n, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
+	// Once it has ended, its number may be another process's.
+	if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", n)); err != nil || exe != s.binary {
+		return false
+	}
+	err = syscall.Kill(n, syscall.SIGKILL)
+	if !errors.Is(err, syscall.ESRCH) {
 		require.NoError(t, err)
 	}
+	return err == nil
 }
 
 // driver compiles a driver of guest-examples/drivers.

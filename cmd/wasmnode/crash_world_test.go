@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/workload/supervisor"
+)
+
+// failpointBinary builds the binary whose failpoints work, once.
+var failpointBinary = sync.OnceValues(func() (string, error) {
+	path := binary + "-failpoint"
+	out, err := exec.Command("go", "build", "-tags", "failpoint", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return path, err
+})
+
+// crashWorld is a node that is killed again and again, and what was asked of it.
+type crashWorld struct {
+	site       *site
+	node       *node // the agent that runs; nil: none
+	program    string
+	supervisor *supervisor.Client // to look at it; it starts none
+	http       *http.Client
+	deaths     int // of the supervisor, so far
+	made       int
+	jobs       map[string]*crashJob // by the ID
+}
+
+func newCrashWorld(t *testing.T) *crashWorld {
+	t.Helper()
+	path, err := failpointBinary()
+	require.NoError(t, err)
+	w := &crashWorld{site: newSite(t, "wasi", "raw_exec"), jobs: map[string]*crashJob{}}
+	w.site.binary = path
+	w.site.grant(t, `plugin "raw_exec" { grant { process { commands = ["/bin/sh"] } } }`)
+	w.program = filepath.Join(w.site.programs, "crash.wasm")
+	write(t, w.program, string(guestbuild.Program(t, "cmd/wasmnode/testdata/crash")))
+	w.supervisor = supervisor.NewClient(supervisor.ClientConfig{
+		Logger: hclog.NewNullLogger(), Socket: supervisor.Socket(w.supervisorDir()),
+		Launch: func(context.Context) error { return errors.New("none is to be started") },
+	})
+	transport := &http.Transport{}
+	w.http = &http.Client{Transport: transport}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		require.NoError(t, w.supervisor.Close())
+	})
+	return w
+}
+
+func (w *crashWorld) supervisorDir() string { return filepath.Join(w.site.data, "supervisor") }
+
+// command is the agent, with an environment of its own.
+func (w *crashWorld) command(env ...string) *exec.Cmd {
+	cmd := exec.Command(w.site.binary, "agent", "-http-addr", "127.0.0.1:0", "-config", w.site.config)
+	cmd.Env = append(os.Environ(), env...)
+	return cmd
+}
+
+// start starts the agent and waits until it is ready.
+func (w *crashWorld) start(t *testing.T) {
+	t.Helper()
+	w.node = startProcess(t, w.command())
+}
+
+// killAgent kills the agent.
+func (w *crashWorld) killAgent(t *testing.T) {
+	t.Helper()
+	require.Equal(t, -1, w.node.signal(t, syscall.SIGKILL))
+	w.node = nil
+}
+
+// api is a client of the agent that runs.
+func (w *crashWorld) api(t *testing.T) *api.Client {
+	t.Helper()
+	c, err := api.NewClient(&api.Config{Address: "http://" + w.node.address, HttpClient: w.http})
+	require.NoError(t, err)
+	return c
+}
+
+// crashJob is what was asked for, and what was seen of it.
+type crashJob struct {
+	id      string
+	process bool // or a program
+	kind    crashKind
+	born    int    // deaths of the supervisor before
+	unsure  bool   // whether it was registered
+	stopped bool   // which was acknowledged, or seen
+	alloc   string // its one allocation, once it was seen
+}
+
+// crashKind is what the task of a job does.
+type crashKind struct {
+	name     string
+	lines    int
+	every    string // time between two lines, in seconds
+	code     int
+	attempts int // of the restart policy
+	status   string
+}
+
+var (
+	runsOn = crashKind{"runs-on", 1_000_000, "0.02", 0, 1000, api.AllocClientStatusRunning}
+	ends   = crashKind{"ends", 15, "0.01", 0, 1000, api.AllocClientStatusComplete}
+	fails  = crashKind{"fails", 2, "0.001", 7, 2, api.AllocClientStatusFailed}
+)
+
+// expected is the client status that the job's allocation comes to.
+func (j *crashJob) expected() string {
+	if j.stopped && j.kind.status == api.AllocClientStatusRunning {
+		return api.AllocClientStatusComplete
+	}
+	return j.kind.status
+}
+
+// newJob makes up a job.
+func (w *crashWorld) newJob(kind crashKind, process bool) *crashJob {
+	w.made++
+	driver := map[bool]string{true: "process", false: "program"}[process]
+	j := &crashJob{id: fmt.Sprintf("%s-%s-%d", kind.name, driver, w.made), kind: kind, process: process, born: w.deaths}
+	w.jobs[j.id] = j
+	return j
+}
+
+// register asks for a job.
+func (w *crashWorld) register(t *testing.T, j *crashJob) {
+	t.Helper()
+	_, _, err := w.api(t).Jobs().Register(w.job(j), nil)
+	j.unsure = err != nil // else it is durable
+}
+
+// stop asks for a job's end.
+func (w *crashWorld) stop(t *testing.T, j *crashJob) {
+	t.Helper()
+	_, _, err := w.api(t).Jobs().Deregister(j.id, false, nil)
+	j.stopped = err == nil // else it is looked up
+}
+
+// taskScript notes its start in a file, proves that it is alone, prints so many
+// numbered lines, and ends with a code.
+const taskScript = `cd "$NOMAD_ALLOC_DIR/data"; echo start >>starts
+exec 9>lock; flock -n 9 || echo twice >>twice
+echo begin
+i=1; while [ $i -le %d ]; do echo line $i; i=$((i+1)); sleep %s; done; exit %d`
+
+func (w *crashWorld) job(j *crashJob) *api.Job {
+	task := api.NewTask("task", "wasi").SetConfig("module", w.program).SetConfig("args", []string{
+		"/alloc/data/starts", fmt.Sprint(j.kind.lines), j.kind.every + "s", fmt.Sprint(j.kind.code),
+	})
+	if j.process {
+		task = api.NewTask("task", "raw_exec").SetConfig("command", "/bin/sh").SetConfig("args", []string{
+			"-c", fmt.Sprintf(taskScript, j.kind.lines, j.kind.every, j.kind.code),
+		})
+	}
+	task.Resources = &api.Resources{CPU: ptr(1), MemoryMB: ptr(32)}
+	group := api.NewTaskGroup("group", 1).AddTask(task).RequireDisk(&api.EphemeralDisk{SizeMB: ptr(10)})
+	group.RestartPolicy = &api.RestartPolicy{
+		Attempts: &j.kind.attempts, Interval: ptr(time.Hour), Delay: ptr(time.Millisecond), Mode: ptr(api.RestartPolicyModeFail),
+	}
+	group.ReschedulePolicy = &api.ReschedulePolicy{Attempts: ptr(0), Unlimited: ptr(false)}
+	kind := api.JobTypeBatch
+	if j.kind.status == api.AllocClientStatusRunning {
+		kind = api.JobTypeService
+		group.ReschedulePolicy = nil
+	}
+	job := &api.Job{ID: &j.id, Name: &j.id, Type: &kind, Datacenters: []string{"*"}}
+	return job.AddTaskGroup(group)
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// settle finds out what became of what the agent did not answer.
+func (w *crashWorld) settle(t *testing.T) {
+	t.Helper()
+	for id, j := range w.jobs {
+		job, _, err := w.api(t).Jobs().Info(id, nil)
+		switch {
+		case err == nil:
+			require.False(t, j.stopped && !*job.Stop, "the stop of %s was forgotten", id)
+			j.unsure, j.stopped = false, *job.Stop
+		case j.unsure && strings.Contains(err.Error(), "404"):
+			delete(w.jobs, id)
+		default:
+			require.Fail(t, "a job was forgotten", "%s: %v", id, err)
+		}
+	}
+}
+
+// forget purges the jobs that have come to their end.
+func (w *crashWorld) forget(t *testing.T) {
+	t.Helper()
+	for id, j := range w.jobs {
+		if j.expected() != api.AllocClientStatusRunning {
+			_, _, err := w.api(t).Jobs().Deregister(id, true, nil)
+			require.NoError(t, err)
+			delete(w.jobs, id)
+		}
+	}
+}
+
+// end stops everything, and wants nothing to be left.
+func (w *crashWorld) end(t *testing.T) {
+	t.Helper()
+	for _, j := range w.jobs {
+		w.stop(t, j)
+	}
+	w.check(t)
+	w.forget(t)
+	require.NoError(t, w.api(t).System().GarbageCollect())
+	eventually(t, func() error {
+		for _, dir := range []string{filepath.Join(w.site.data, "alloc"), supervisor.Results(w.supervisorDir())} {
+			left, err := os.ReadDir(dir)
+			if err != nil || len(left) > 0 {
+				return fmt.Errorf("%s: %w: %v is left", dir, err, left)
+			}
+		}
+		return nil
+	})
+	require.Zero(t, w.node.signal(t, syscall.SIGTERM), w.node.log)
+}
+
+// eventually tries until there is no error.
+func eventually(t *testing.T, try func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(tick) {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			require.FailNow(t, "it never came to it", "%v", err)
+		}
+	}
+}
