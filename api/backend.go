@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // The tables whose indexes blocking queries wait for.
@@ -58,6 +59,10 @@ type ControlPlane interface {
 type Node interface {
 	RestartAllocation(ctx context.Context, allocID, task string, allTasks bool) error
 	SignalAllocation(ctx context.Context, allocID, task, signal string) error
+	// CanExec returns why no command can be run in a task now; nil: it can be tried.
+	CanExec(allocID, task string) error
+	// Exec runs a command in a task, and returns how it ended.
+	Exec(ctx context.Context, allocID, task string, spec *workload.ExecSpec) (*structs.ExitResult, error)
 	AllocationStats(ctx context.Context, allocID, task string) (*api.AllocResourceUsage, error)
 	AllocationChecks(allocID string) (map[string]structs.CheckResult, error)
 	Files(allocID string) (Files, error)

@@ -19,6 +19,7 @@ var collecting = []string{http.MethodGet, http.MethodPut, http.MethodPost}
 func (h *handler) clientRoutes() {
 	h.put("/v1/client/allocation/{id}/restart", h.restartAllocation)
 	h.put("/v1/client/allocation/{id}/signal", h.signalAllocation)
+	h.method("/v1/client/allocation/{id}/exec", h.execTask, http.MethodGet)
 	h.get("/v1/client/allocation/{id}/stats", tableAllocations, h.allocationStats)
 	h.get("/v1/client/allocation/{id}/checks", tableAllocations, h.allocationChecks)
 	h.method("/v1/client/allocation/{id}/gc", writing(h.collectAllocation), collecting...)

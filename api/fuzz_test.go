@@ -17,6 +17,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/api"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // idle is a node that runs nothing.
@@ -31,6 +32,10 @@ func (idle) HostStats(context.Context) (*nomad.HostStats, error)             { r
 func (idle) CollectGarbage(context.Context)                                  {}
 func (idle) CollectAllocation(context.Context, string) error                 { return errIdle }
 func (idle) AllocationChecks(string) (map[string]structs.CheckResult, error) { return nil, errIdle }
+func (idle) CanExec(string, string) error                                    { return errIdle }
+func (idle) Exec(context.Context, string, string, *workload.ExecSpec) (*structs.ExitResult, error) {
+	return nil, errIdle
+}
 func (idle) AllocationStats(context.Context, string, string) (*nomad.AllocResourceUsage, error) {
 	return nil, errIdle
 }

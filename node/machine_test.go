@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // machine is where tests' tasks run: it outlives drivers, runners and nodes. A task
@@ -177,6 +179,11 @@ func (d machineDriver) StopTask(ctx context.Context, cfg *wasmnodev1.TaskConfig,
 
 func (machineDriver) SignalTask(_ context.Context, _ *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, _ string) (*wasmnodev1.TaskHandle, error) {
 	return h, nil
+}
+
+func (machineDriver) ExecTask(_ context.Context, _ *wasmnodev1.TaskConfig, _ *wasmnodev1.TaskHandle, spec *workload.ExecSpec) (*structs.ExitResult, error) {
+	_, err := io.WriteString(spec.Stdout, spec.Command)
+	return &structs.ExitResult{ExitCode: 3}, err
 }
 
 func (d machineDriver) DestroyTask(_ context.Context, cfg *wasmnodev1.TaskConfig, _ *wasmnodev1.TaskHandle, _ bool) error {

@@ -16,7 +16,9 @@ import (
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // restartReason is what a task's event says of a restart that a person asked for.
@@ -58,12 +60,33 @@ func (n *Node) SignalAllocation(ctx context.Context, allocID, task, signal strin
 	return operationError(r.Signal(ctx, task, signal, "User requested signal "+signal))
 }
 
+// CanExec returns why a command cannot be run in a task now; nil: it can be tried.
+// NOT_FOUND: no such allocation or task; FAILED_PRECONDITION: the task does not run;
+// UNIMPLEMENTED: its driver runs no commands.
+func (n *Node) CanExec(allocID, task string) error {
+	r, err := n.runner(allocID)
+	if err != nil {
+		return err
+	}
+	return operationError(r.CanExec(task))
+}
+
+// Exec runs a command in a task and returns how it ended.
+func (n *Node) Exec(ctx context.Context, allocID, task string, spec *workload.ExecSpec) (*structs.ExitResult, error) {
+	r, err := n.runner(allocID)
+	if err != nil {
+		return nil, err
+	}
+	exit, err := r.Exec(ctx, task, spec)
+	return exit, operationError(err)
+}
+
 // operationError gives the runner's sentinels codes that say whose fault it is.
 func operationError(err error) error {
 	switch {
 	case errors.Is(err, alloc.ErrUnknownTask):
 		return abi.NewError(abi.NotFound, err.Error())
-	case errors.Is(err, alloc.ErrNotRunning):
+	case errors.Is(err, alloc.ErrNotRunning), errors.Is(err, task.ErrNotRunning):
 		return abi.NewError(abi.FailedPrecondition, err.Error())
 	}
 	return err

@@ -48,6 +48,7 @@ func commands(ui cli.Ui) map[string]cli.CommandFactory {
 		"agent":          &agentCommand{m},
 		"supervisor":     &supervisorCommand{m},
 		"alloc":          group("alloc", "Allocations: what runs where"),
+		"alloc exec":     &allocExecCommand{m},
 		"alloc fs":       &allocFSCommand{m},
 		"alloc logs":     &allocLogsCommand{m},
 		"alloc restart":  &allocRestartCommand{m},

@@ -8,6 +8,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // active is ErrNotRunning unless the allocation runs and is to go on.
@@ -96,6 +97,24 @@ func (r *Runner) Signal(ctx context.Context, name, signal, reason string) error 
 		return task.ErrNotRunning
 	}
 	return errors.Join(errs...)
+}
+
+// Exec runs a command in a task, as [task.Runner.Exec] does. Errors: ErrUnknownTask.
+func (r *Runner) Exec(ctx context.Context, name string, spec *workload.ExecSpec) (*structs.ExitResult, error) {
+	t := r.byName[name]
+	if t == nil {
+		return nil, fmt.Errorf("%w: %q", ErrUnknownTask, name)
+	}
+	return t.Exec(ctx, spec)
+}
+
+// CanExec returns why a command cannot be run in a task now; nil: it can be tried.
+func (r *Runner) CanExec(name string) error {
+	t := r.byName[name]
+	if t == nil {
+		return fmt.Errorf("%w: %q", ErrUnknownTask, name)
+	}
+	return t.CanExec()
 }
 
 // Stats is what the running tasks use now; one task's, or all when name is empty. Tasks

@@ -20,7 +20,7 @@ import (
 )
 
 // ErrNotRunning is returned when a task that does not run is to be restarted or
-// signalled. The text is Nomad's, which its tools show.
+// signalled, or is to have a command run in it. The text is Nomad's, which its tools show.
 var ErrNotRunning = errors.New("Task not running")
 
 // Config says what to run and with what. All fields but those marked optional are

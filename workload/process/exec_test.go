@@ -134,7 +134,7 @@ func TestATerminalCanBeTypedOnAndResized(t *testing.T) {
 	go func() {
 		_, err := w.s.Exec(w.context(), spec.ID, &workload.ExecSpec{
 			Command: "sh", Args: []string{"-c", `trap 'stty size' WINCH; echo ready; while read line; do echo "got $line"; done; echo end`},
-			TTY:     true, Stdin: typed, Stdout: screen, Resize: sizes,
+			TTY: true, Stdin: typed, Stdout: screen, Resize: sizes,
 		})
 		done <- err
 	}()

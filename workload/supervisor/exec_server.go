@@ -110,18 +110,18 @@ func (s *Server) serveExec(life context.Context, ask *execRequest, conn net.Conn
 	// Also a client that does not read must not keep a command that is to end.
 	context.AfterFunc(ctx, func() { _ = conn.Close() })
 	to := &frameWriter{w: conn}
-	in := newExecInput(ask)
+	in := workload.NewInput()
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		in.receive(newFrameReader(from))
+		receive(newFrameReader(from), in)
 		cancel() // whoever asked has gone
 	})
 	serving.Go(func() {
 		keepAlive(ctx, to)
 		cancel()
 	})
-	exit, err := s.Workloads.Exec(ctx, ask.ID, in.spec(ask, to))
-	in.close()
+	exit, err := s.Workloads.Exec(ctx, ask.ID, ask.spec(in, to))
+	in.Close()
 	sendEnd(to, exit, err)
 	cancel() // which closes the connection: all is sent, and nothing more is received
 	serving.Wait()
@@ -151,24 +151,12 @@ func sendEnd(to *frameWriter, exit *structs.ExitResult, err error) {
 	_ = to.writeJSON(frameError, failure(err))
 }
 
-// execInput is what a command gets from its connection.
-type execInput struct {
-	stdin *io.PipeReader // nil: none
-	feed  *io.PipeWriter
-	sizes chan workload.Size // the latest one
-}
-
-func newExecInput(ask *execRequest) *execInput {
-	in := &execInput{sizes: make(chan workload.Size, 1)}
-	in.stdin, in.feed = io.Pipe()
-	return in
-}
-
 // spec is the command to run.
-func (in *execInput) spec(ask *execRequest, to *frameWriter) *workload.ExecSpec {
-	spec := &workload.ExecSpec{Command: ask.Command, Args: ask.Args, TTY: ask.TTY, Size: ask.Size, Resize: in.sizes}
-	if ask.Stdin {
-		spec.Stdin = in.stdin
+func (ask *execRequest) spec(in *workload.Input, to *frameWriter) *workload.ExecSpec {
+	spec := &workload.ExecSpec{Command: ask.Command, Args: ask.Args, TTY: ask.TTY, Size: ask.Size}
+	in.Give(spec)
+	if !ask.Stdin {
+		spec.Stdin = nil
 	}
 	if ask.Stdout {
 		spec.Stdout = to.stream(frameStdout)
@@ -179,41 +167,27 @@ func (in *execInput) spec(ask *execRequest, to *frameWriter) *workload.ExecSpec 
 	return spec
 }
 
-// close ends reads and writes of what nobody needs any more.
-func (in *execInput) close() {
-	_ = in.stdin.Close() // it never fails
-}
-
 // receive hands frames over until there are no more, or one is not understood.
-func (in *execInput) receive(frames *frameReader) {
+func receive(frames *frameReader, in *workload.Input) {
+	defer in.Break()
 	for {
 		kind, payload, err := frames.next()
 		if err != nil {
-			_ = in.feed.CloseWithError(io.ErrUnexpectedEOF)
 			return
 		}
 		switch kind {
 		case frameStdin:
-			_, _ = in.feed.Write(payload) // what a command does not read is dropped when it has ended
+			in.Feed(payload)
 		case frameStdinEnd:
-			_ = in.feed.Close()
+			in.End()
 		case frameSize:
 			var size workload.Size
 			if json.Unmarshal(payload, &size) != nil {
 				return
 			}
-			in.resize(size)
+			in.Resize(size)
 		default:
 			return
 		}
 	}
-}
-
-// resize notes a size, in place of one that was not applied yet.
-func (in *execInput) resize(size workload.Size) {
-	select {
-	case <-in.sizes:
-	default:
-	}
-	in.sizes <- size
 }

@@ -40,6 +40,7 @@ func (*rawExec) Describe() *driver.Description {
 		Version: version,
 		Capabilities: &driver.Capabilities{
 			SendSignals:         true,
+			Exec:                true,
 			FilesystemIsolation: driver.IsolationNone,
 		},
 		PluginConfigSchema: pluginSchema,

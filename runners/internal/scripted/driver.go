@@ -13,6 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // Config is what a task's config block may say. Durations are Go's.
@@ -189,6 +190,17 @@ func (d *driver) SignalTask(_ context.Context, cfg *wasmnodev1.TaskConfig, h *wa
 		return nil, errors.New(text)
 	}
 	return &wasmnodev1.TaskHandle{Version: 1, WorkloadId: h.GetWorkloadId(), DriverState: []byte(signal)}, nil
+}
+
+// ExecTask says what it was asked for; "hang" waits for the end of ctx.
+func (d *driver) ExecTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, _ *wasmnodev1.TaskHandle, spec *workload.ExecSpec) (*structs.ExitResult, error) {
+	d.w.note("exec %s %s", cfg.GetName(), spec.Command)
+	if spec.Command == "hang" {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	_, err := fmt.Fprintf(spec.Stdout, "%s in %s", spec.Command, cfg.GetName())
+	return &structs.ExitResult{ExitCode: 3}, err
 }
 
 func (d *driver) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, _ *wasmnodev1.TaskHandle, _ bool) error {
