@@ -56,7 +56,7 @@ func (j *java) Configure(_ context.Context, text []byte) error {
 }
 
 func (j *java) Fingerprint(ctx context.Context) (*driver.Fingerprint, error) {
-	release, err := os.ReadFile(j.home+"/release")
+	release, err := os.ReadFile(j.home + "/release")
 	if err != nil {
 		return &driver.Fingerprint{Health: driver.Undetected, Description: "no Java in " + j.home + ", or it is not granted"}, nil
 	}
