@@ -173,6 +173,14 @@ func startAgent(t *testing.T, flags ...string) *node {
 // startProcess starts an agent's process, and returns when the agent is ready.
 func startProcess(t *testing.T, cmd *exec.Cmd) *node {
 	t.Helper()
+	n := launchProcess(t, cmd)
+	n.address = n.log.await(t, readyLine, n.exited)[1]
+	return n
+}
+
+// launchProcess starts an agent's process and does not wait until it is ready.
+func launchProcess(t *testing.T, cmd *exec.Cmd) *node {
+	t.Helper()
 	n := &node{log: &transcript{grown: make(chan struct{}, 1)}, cmd: cmd, exited: make(chan struct{})}
 	n.cmd.Stdout, n.cmd.Stderr = n.log, n.log
 	// Also when the tests end without cleaning up, as a timeout makes them.
@@ -188,7 +196,6 @@ func startProcess(t *testing.T, cmd *exec.Cmd) *node {
 			t.Logf("the agent's log:\n%s", n.log)
 		}
 	})
-	n.address = n.log.await(t, readyLine, n.exited)[1]
 	return n
 }
 
