@@ -28,7 +28,7 @@ func Invoke(ctx context.Context, p *Plugin, op string, request, answer Message, 
 	if err != nil {
 		return err
 	}
-	if err := answer.UnmarshalVT(out); err != nil {
+	if err := decode(out, answer); err != nil {
 		return &FaultError{Plugin: p.Name(), Op: op, Kind: FaultProtocol, Err: fmt.Errorf("its answer cannot be decoded: %w", err)}
 	}
 	return nil
@@ -126,7 +126,7 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 		return c.output, true, nil
 	}
 	var m wasmnodev1.Error
-	if err := m.UnmarshalVT(c.output); err != nil || m.Code == 0 {
+	if err := decode(c.output, &m); err != nil || m.Code == 0 {
 		return nil, false, c.protocol("returned %d with an answer that is no Error message", status)
 	}
 	answer := abi.FromProto(&m)

@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +14,9 @@ import (
 
 // deviceGuest is a device plugin named "gadget" that echoes what it is asked to
 // reserve, and whose configuration decides with an answer.
-func deviceGuest(configure []byte) []byte {
+func deviceGuest(configure []byte) []byte { return deviceModule(configure).Bytes() }
+
+func deviceModule(configure []byte) *modtest.Module {
 	m := guest(mustMarshal(&wasmnodev1.DeviceDescribeResponse{Name: "gadget", Version: "1.0.0", PluginConfigSchema: "{}"}), nil)
 	m.Funcs = nil
 	for op, body := range map[string][]byte{
@@ -24,7 +27,7 @@ func deviceGuest(configure []byte) []byte {
 	} {
 		m.Funcs = append(m.Funcs, modtest.Func{Export: op, Type: modtest.Operation, Locals: 2, Body: body})
 	}
-	return m.Bytes()
+	return m
 }
 
 func TestADevicePluginIsDescribedConfiguredAndCalled(t *testing.T) {
@@ -40,6 +43,25 @@ func TestADevicePluginIsDescribedConfiguredAndCalled(t *testing.T) {
 	require.Equal(t, request.DeviceIds, echoed.DeviceIds)
 	err := host.Invoke(t.Context(), p, abi.OpDeviceRelease, &wasmnodev1.DeviceReleaseRequest{}, &wasmnodev1.DeviceReleaseResponse{}, nil)
 	require.Equal(t, abi.Unimplemented, abi.CodeOf(err), "an operation that it does not export")
+}
+
+// floods is an encoded answer with as many empty elements as fit into it.
+type floods struct {
+	wasmnodev1.DeviceReserveRequest
+}
+
+func (*floods) MarshalVT() ([]byte, error) { return bytes.Repeat([]byte{0x0a, 0}, 2<<20), nil }
+
+func TestAnAnswerThatGrowsTooLargeWhenItIsDecodedIsAFault(t *testing.T) {
+	w := newWorld(t, host.Limits{})
+	guest := deviceModule(answer(0, 0))
+	guest.Pages = 70
+	p := w.ready(t, guest.Bytes(), host.Grants{})
+	err := host.Invoke(t.Context(), p, abi.OpDeviceReserve, &floods{}, &wasmnodev1.DeviceFingerprintResponse{}, nil)
+	var fault *host.FaultError
+	require.ErrorAs(t, err, &fault)
+	require.Equal(t, host.FaultProtocol, fault.Kind)
+	require.ErrorContains(t, err, "its answer cannot be decoded: it would take more than 32 MiB of memory")
 }
 
 func TestADevicePluginThatBreaksOnItsConfigurationIsNotReady(t *testing.T) {

@@ -31,7 +31,7 @@ var logFuncs = map[string]hostFunc{
 			limit := c.plugin.host.cfg.Limits.OutputBytes
 			text := read(m, stack[1], stack[2], limit)
 			var fields wasmnodev1.LogFields
-			if err := fields.UnmarshalVT(read(m, stack[3], stack[4], limit)); err != nil {
+			if err := decode(read(m, stack[3], stack[4], limit), &fields); err != nil {
 				panic(&protocolError{"logs fields that are no LogFields message"})
 			}
 			c.plugin.log(wasmnodev1.LogLevel(uint32(stack[0])), string(text), fields.Fields)

@@ -36,7 +36,7 @@ func processSupport(_ context.Context, c *call, _ []byte) (Message, error) {
 // processStart starts a process as the workload of the task that the call is about.
 func processStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	r := &wasmnodev1.ProcessStartRequest{}
-	if err := r.UnmarshalVT(request); err != nil {
+	if err := decode(request, r); err != nil {
 		return nil, abi.NewError(abi.InvalidArgument, "not a ProcessStartRequest message")
 	}
 	s := c.plugin.currentSettings()

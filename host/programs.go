@@ -31,7 +31,7 @@ var wasmFuncs = map[string]hostFunc{
 // within the task's directories and what was granted.
 func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	r := &wasmnodev1.WasmStartRequest{}
-	if err := r.UnmarshalVT(request); err != nil {
+	if err := decode(request, r); err != nil {
 		return nil, abi.NewError(abi.InvalidArgument, "not a WasmStartRequest message")
 	}
 	s := c.plugin.currentSettings()

@@ -56,7 +56,7 @@ var taskFuncs = map[string]hostFunc{
 // taskEvent passes a task event on.
 func taskEvent(_ context.Context, c *call, request []byte) (Message, error) {
 	e := &wasmnodev1.TaskEvent{}
-	if err := e.UnmarshalVT(request); err != nil {
+	if err := decode(request, e); err != nil {
 		return nil, abi.NewError(abi.InvalidArgument, "not a TaskEvent message")
 	}
 	if c.plugin.currentSettings() == nil {
