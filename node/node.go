@@ -65,6 +65,7 @@ type Node struct {
 	ended      chan struct{} // capacity 1: an end was taken note of; a reminder
 	destroying chan struct{} // one for each that is being collected; capacity GC.Parallel
 	diskUse    func(ctx context.Context, dir string) (diskUse, error)
+	hostCPU    hostCPU
 
 	mu      sync.Mutex
 	runners map[string]*entry

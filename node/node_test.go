@@ -434,6 +434,8 @@ func TestOperationsOnAnUnknownAllocationAreNotFound(t *testing.T) {
 	stats, err := w.node.HostStats(t.Context())
 	require.NoError(t, err)
 	require.NotZero(t, stats.Memory.Total)
+	require.NotEmpty(t, stats.CPU)
+	require.Positive(t, stats.CPUTicksConsumed)
 }
 
 func TestTheNodeKnowsTheMachine(t *testing.T) {

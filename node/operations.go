@@ -202,15 +202,9 @@ func (n *Node) HostStats(ctx context.Context) (*api.HostStats, error) {
 		}
 		stats.DiskStats = append(stats.DiskStats, stats.AllocDirStats)
 	}
-	if times, err := cpu.TimesWithContext(ctx, true); err == nil {
-		for _, t := range times {
-			total := t.User + t.System + t.Idle + t.Nice + t.Iowait + t.Irq + t.Softirq + t.Steal
-			if total == 0 {
-				continue
-			}
-			stats.CPU = append(stats.CPU, &api.HostCPUStats{CPU: t.CPU, User: 100 * t.User / total, System: 100 * t.System / total, Idle: 100 * t.Idle / total})
-		}
-	}
+	shares := n.hostCPU.measure(time.Now(), func() ([]cpu.TimesStat, error) { return cpu.TimesWithContext(ctx, true) })
+	stats.CPU = append(stats.CPU, shares...)
+	stats.CPUTicksConsumed = cpuTicks(shares, n.self.get().Resources.CPUMHz)
 	if uptime, err := host.UptimeWithContext(ctx); err == nil {
 		stats.Uptime = uptime
 	}

@@ -1,0 +1,65 @@
+package node
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/shirou/gopsutil/v4/cpu"
+)
+
+// cpuWindow is the shortest time that the processors' use is measured over: the kernel
+// counts in hundredths of a second.
+const cpuWindow = time.Second
+
+// hostCPU measures how much of the machine's processors is used. Its zero value is
+// ready, and its first answer is the use since the machine started.
+type hostCPU struct {
+	mu     sync.Mutex
+	taken  time.Time
+	times  []cpu.TimesStat // at that time
+	shares []*api.HostCPUStats
+}
+
+// measure returns each processor's use since it was last measured, a [cpuWindow] ago or
+// longer. The caller must not write to it. Nil: the machine does not tell.
+func (h *hostCPU) measure(now time.Time, read func() ([]cpu.TimesStat, error)) []*api.HostCPUStats {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.shares != nil && now.Sub(h.taken) < cpuWindow {
+		return h.shares
+	}
+	times, err := read()
+	if err != nil {
+		return h.shares
+	}
+	h.shares = cpuShares(h.times, times)
+	h.taken, h.times = now, times
+	return h.shares
+}
+
+// cpuShares is what part of the time between two readings, in percent, each processor
+// spent on what. One that there was not at the first is counted from its start.
+func cpuShares(before, after []cpu.TimesStat) (shares []*api.HostCPUStats) {
+	started := map[string]cpu.TimesStat{}
+	for _, t := range before {
+		started[t.CPU] = t
+	}
+	for _, t := range after {
+		b := started[t.CPU]
+		user, system, idle := t.User+t.Nice-b.User-b.Nice, t.System-b.System, t.Idle+t.Iowait-b.Idle-b.Iowait
+		total := user + system + idle + t.Irq + t.Softirq + t.Steal - b.Irq - b.Softirq - b.Steal
+		if total > 0 {
+			shares = append(shares, &api.HostCPUStats{CPU: t.CPU, User: 100 * user / total, System: 100 * system / total, Idle: 100 * idle / total})
+		}
+	}
+	return shares
+}
+
+// cpuTicks is the processors' use in MHz.
+func cpuTicks(shares []*api.HostCPUStats, mhz int) (ticks float64) {
+	for _, s := range shares {
+		ticks += (100 - s.Idle) / 100 * float64(mhz) / float64(len(shares))
+	}
+	return ticks
+}
