@@ -161,6 +161,7 @@ func (a *agent) openPlugins() (err error) {
 		Engine:      a.engine,
 		Workloads:   a.workloads,
 		Version:     Version,
+		Chroot:      a.cfg.Client.ChrootEnv,
 		OnTaskEvent: func(plugin string, e *wasmnodev1.TaskEvent) { a.drivers.TaskEvent(plugin, e) },
 		// A driver and a device plugin may have one name.
 		OnRefresh: func(plugin string) { a.drivers.Refresh(plugin); a.devices.Refresh(plugin) },

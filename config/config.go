@@ -36,6 +36,9 @@ type Client struct {
 	NodePool  string
 	Meta      map[string]string
 	Reserved  Resources
+	// ChrootEnv are the machine's files and directories that isolated tasks see, read-only,
+	// and where. Absolute and clean; what does not exist is left out.
+	ChrootEnv map[string]string
 	// MaxKillTimeout caps the kill_timeout of tasks.
 	MaxKillTimeout time.Duration
 	// GCMaxAllocs is how many allocations are kept, ended ones included, before the
@@ -127,6 +130,7 @@ func Default() Config {
 		LogLevel:   "info",
 		Client: Client{
 			NodePool:       "default",
+			ChrootEnv:      defaultChroot(),
 			MaxKillTimeout: 30 * time.Second, // Nomad's
 			GCMaxAllocs:    50,               // Nomad's, as the next four
 			GCDiskUsage:    80,
@@ -136,6 +140,17 @@ func Default() Config {
 		},
 		Plugins: map[string]Plugin{},
 	}
+}
+
+// defaultChroot is what programs of the machine need to run, and Nomad's.
+func defaultChroot() map[string]string {
+	env := map[string]string{}
+	for _, path := range []string{
+		"/bin", "/etc", "/lib", "/lib32", "/lib64", "/run/resolvconf", "/run/systemd/resolve", "/sbin", "/usr",
+	} {
+		env[path] = path
+	}
+	return env
 }
 
 // Plugin returns what was decided about the plugin of that name; a plugin that nothing
@@ -200,6 +215,14 @@ func (c Config) Validate() error {
 			fault("client.gc_%s_usage_threshold: %g is no percentage over 0", use.key, use.percent)
 		}
 	}
+	for _, source := range slices.Sorted(maps.Keys(c.Client.ChrootEnv)) {
+		target := c.Client.ChrootEnv[source]
+		if !cleanBelowRoot(source) || !cleanBelowRoot(target) {
+			fault("client.chroot_env: %q = %q: both have to be absolute paths below / without \"..\" or \"//\"", source, target)
+		} else if top, _, _ := strings.Cut(target[1:], "/"); slices.Contains(ownInRoot, top) {
+			fault("client.chroot_env: %q = %q: a task has a /%s of its own", source, target, top)
+		}
+	}
 	if r := c.Client.Reserved; r.CPU < 0 || r.Memory < 0 || r.Disk < 0 {
 		fault("client.reserved: negative")
 	}
@@ -207,6 +230,13 @@ func (c Config) Validate() error {
 		errs = append(errs, c.Plugins[name].validate(name)...)
 	}
 	return errors.Join(errs...)
+}
+
+// ownInRoot is what isolated tasks have in their roots that is not the machine's.
+var ownInRoot = []string{"alloc", "dev", "local", "proc", "secrets", "sys", "tmp"}
+
+func cleanBelowRoot(path string) bool {
+	return filepath.IsAbs(path) && filepath.Clean(path) == path && path != "/"
 }
 
 func (p Plugin) validate(name string) (errs []error) {

@@ -39,3 +39,25 @@ func TestAnUnclearPermissionForProcessesIsRefused(t *testing.T) {
 	}
 	require.ErrorContains(t, check(ProcessGrant{Isolation: "some"}), "grant.process.isolation: ")
 }
+
+func TestWhatIsolatedTasksSeeLiesBelowTheRootsOfBoth(t *testing.T) {
+	for want, env := range map[string]map[string]string{
+		"":                               {"/opt/tools": "/opt/tools", "/opt": "/usr/local"},
+		`"opt" = "/opt": both have`:      {"opt": "/opt"},
+		`"/" = "/node": both have`:       {"/": "/node"},
+		`"/opt" = "/": both have`:        {"/opt": "/"},
+		`"/opt/" = "/opt"`:               {"/opt/": "/opt"},
+		`"/opt" = "/../opt"`:             {"/opt": "/../opt"},
+		"a task has a /proc of its own":  {"/proc": "/proc/node"},
+		"a task has a /local of its own": {"/opt": "/local"},
+	} {
+		c := Default()
+		c.Client.ChrootEnv = env
+		if want == "" {
+			require.NoError(t, c.Validate())
+			continue
+		}
+		require.ErrorContains(t, c.Validate(), "client.chroot_env: ")
+		require.ErrorContains(t, c.Validate(), want)
+	}
+}

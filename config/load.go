@@ -43,6 +43,7 @@ type clientBlock struct {
 	NodeClass      *string            `hcl:"node_class,optional"`
 	NodePool       *string            `hcl:"node_pool,optional"`
 	Meta           *map[string]string `hcl:"meta,optional"`
+	ChrootEnv      *map[string]string `hcl:"chroot_env,optional"`
 	MaxKillTimeout *hcl.Attribute     `hcl:"max_kill_timeout,optional"`
 	GCMaxAllocs    *int               `hcl:"gc_max_allocs,optional"`
 	GCDiskUsage    *float64           `hcl:"gc_disk_usage_threshold,optional"`
@@ -263,6 +264,7 @@ func (l *loader) client(b *clientBlock) {
 	set(&c.NodeClass, b.NodeClass)
 	set(&c.NodePool, b.NodePool)
 	set(&c.Meta, b.Meta)
+	set(&c.ChrootEnv, b.ChrootEnv)
 	set(&c.GCMaxAllocs, b.GCMaxAllocs)
 	set(&c.GCDiskUsage, b.GCDiskUsage)
 	set(&c.GCInodeUsage, b.GCInodeUsage)

@@ -27,6 +27,10 @@ type Config struct {
 	OnRefresh func(plugin string)
 	// Version is the node's, as plugins are told.
 	Version string
+	// Chroot are the node's files and directories that isolated processes see, read-only,
+	// and where: a path of the node's to an absolute path in the task's root. What does
+	// not exist is left out.
+	Chroot map[string]string
 	// Limits bound every plugin; fields that are zero take their defaults.
 	Limits Limits
 }

@@ -48,7 +48,7 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 	case c.scope == nil || c.op != abi.OpDriverStartTask && c.op != abi.OpDriverRecoverTask:
 		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("a process can be started in %s, not in %s", abi.OpDriverStartTask, c.op))
 	}
-	p, err := describeProcess(r, c.scope.Config.GetDirectories())
+	p, err := c.plugin.host.describe(r, c.scope.Config, s.grants.Process)
 	if err != nil {
 		return nil, err
 	}
@@ -63,15 +63,19 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 	return &wasmnodev1.ProcessStartResponse{WorkloadId: spec.ID}, nil
 }
 
-// describeProcess makes a request's paths absolute.
-func describeProcess(r *wasmnodev1.ProcessStartRequest, dirs *wasmnodev1.TaskDirectories) (*workload.Process, error) {
-	isolation, ok := map[wasmnodev1.ProcessIsolation]workload.Isolation{
-		wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_NONE: workload.IsolationNone,
-		wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_FULL: workload.IsolationFull,
-	}[r.Isolation]
-	if !ok {
-		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("there is no isolation %d", r.Isolation))
+// describe makes a request's paths absolute, in what the process will see.
+func (h *Host) describe(r *wasmnodev1.ProcessStartRequest, task *wasmnodev1.TaskConfig, g ProcessGrant) (*workload.Process, error) {
+	switch r.Isolation {
+	case wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_NONE:
+		return describeOpen(r, task.GetDirectories())
+	case wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_FULL:
+		return h.describeIsolated(r, task, g)
 	}
+	return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("there is no isolation %d", r.Isolation))
+}
+
+// describeOpen makes the paths those of the node.
+func describeOpen(r *wasmnodev1.ProcessStartRequest, dirs *wasmnodev1.TaskDirectories) (*workload.Process, error) {
 	command, err := findCommand(r.Command, dirs)
 	if err != nil {
 		return nil, err
@@ -80,7 +84,7 @@ func describeProcess(r *wasmnodev1.ProcessStartRequest, dirs *wasmnodev1.TaskDir
 	if err != nil {
 		return nil, err
 	}
-	return &workload.Process{Command: command, Args: r.Args, Dir: dir, User: r.User, Isolation: isolation}, nil
+	return &workload.Process{Command: command, Args: r.Args, Dir: dir, User: r.User, Isolation: workload.IsolationNone}, nil
 }
 
 // findCommand returns the path of a command. A bare name is one of the task's own

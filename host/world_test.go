@@ -67,6 +67,9 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 		Workloads: w.workloads,
 		Version:   "0.0.0",
 		Limits:    limits,
+		Chroot: map[string]string{
+			"/bin": "/bin", "/etc/passwd": "/etc/passwd", "/lib": "/lib", "/lib64": "/lib64", "/usr": "/usr", "/none": "/none",
+		},
 		OnTaskEvent: func(_ string, e *wasmnodev1.TaskEvent) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

@@ -13,6 +13,9 @@ type Isolated struct {
 	// Search are absolute paths of directories in which a command without '/' is looked
 	// for first.
 	Search []string
+	// Owned are absolute paths in the root that become its user's, such as that of a
+	// directory that nobody else may read.
+	Owned []string
 	// CPUShares is its weight against other processes that want to run, in MHz by
 	// convention; 0: the kernel's default.
 	CPUShares uint64

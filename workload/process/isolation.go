@@ -111,7 +111,8 @@ func describe(spec *workload.Spec, c *syscall.Credential) *isolate.Spec {
 	s := &isolate.Spec{
 		Root: p.Isolated.Root, Command: p.Command, Search: p.Isolated.Search, Dir: p.Dir,
 		Args: append([]string{p.Command}, p.Args...), Env: environment(spec.Env),
-		User: isolate.User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
+		Owned: p.Isolated.Owned,
+		User:  isolate.User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 	}
 	if c != nil {
 		s.User = isolate.User{UID: c.Uid, GID: c.Gid, Groups: c.Groups}

@@ -30,6 +30,12 @@ func enterRoot(s *Spec) error {
 	if err != nil {
 		return err
 	}
+	// Before there is anything of the node's in it that a link could lead to.
+	for _, name := range s.Owned {
+		if err := r.give(name, s.User); err != nil {
+			return failed(name, err)
+		}
+	}
 	if err := r.populate(s); err != nil {
 		return err
 	}
@@ -67,6 +73,16 @@ func (r root) populate(s *Spec) error {
 		}
 	}
 	return nil
+}
+
+// give makes a file or directory of the root a user's.
+func (r root) give(name string, u User) error {
+	fd, err := r.open(name)
+	if err != nil {
+		return err
+	}
+	defer closeFD(fd)
+	return unix.Fchownat(fd, "", int(u.UID), int(u.GID), unix.AT_EMPTY_PATH)
 }
 
 // enter makes the root this process's, and leaves nothing of the one before.

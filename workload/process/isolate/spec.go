@@ -21,6 +21,8 @@ type Spec struct {
 	// Dir is the working directory, an absolute path in the root.
 	Dir  string
 	User User
+	// Owned are absolute paths in the root that become the user's.
+	Owned []string
 }
 
 // Mount makes a directory or a file of the node's visible at an absolute path in the
