@@ -24,9 +24,12 @@ func (h *handler) agentRoutes() {
 	h.get("/v1/namespaces", tableNodes, func(*http.Request, *query) (answer, error) {
 		return answer{body: []api.Namespace{{Name: "default", Description: "Default shared namespace"}}}, nil
 	})
-	h.get("/v1/deployments", tableJobs, func(*http.Request, *query) (answer, error) {
-		return answer{body: []*api.Deployment{}}, nil
-	})
+	// There is none of these here, and Nomad's command line asks for their lists.
+	for _, kind := range []string{"deployments", "services", "vars", "volumes"} {
+		h.get("/v1/"+kind, tableJobs, func(*http.Request, *query) (answer, error) {
+			return answer{body: []any{}}, nil
+		})
+	}
 	h.put("/v1/system/gc", h.collectGarbage)
 	h.put("/v1/search", h.search)
 }

@@ -50,6 +50,14 @@ func TestTheAgentSpeaksOfItself(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, namespaces, 1)
 	require.Equal(t, "default", namespaces[0].Name)
+
+	pools, _, err := w.Client.NodePools().List(nil)
+	require.NoError(t, err)
+	require.Len(t, pools, 1)
+	require.Equal(t, nodes[0].NodePool, pools[0].Name)
+	pools, _, err = w.Client.NodePools().PrefixList("other", nil)
+	require.NoError(t, err)
+	require.Empty(t, pools)
 }
 
 func TestPluginsAreListed(t *testing.T) {

@@ -68,8 +68,10 @@ func (h *handler) unrouted(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	h.fail(w, r, notFound("no such endpoint: %s", r.URL.Path))
+	h.fail(w, r, noEndpoint(r))
 }
+
+func noEndpoint(r *http.Request) error { return notFound("no such endpoint: %s", r.URL.Path) }
 
 // recovering turns a panic of ours into a 500, so that one request cannot end the
 // agent. The panic that breaks an answer off goes on to the HTTP server.

@@ -209,11 +209,20 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 			return nil, err
 		}
 		if *req.Job.ID != id {
-			return nil, badRequest("Job ID does not match")
+			return nil, mismatch(r, *req.Job.ID, id)
 		}
 		return h.ControlPlane.RegisterJob(&req)
 	}
 	return nil, &statusError{http.StatusMethodNotAllowed, "Invalid method"}
+}
+
+// mismatch refuses a job at another's path. What follows a job's own ID is a verb of
+// Nomad's that is not served.
+func mismatch(r *http.Request, id, path string) error {
+	if strings.HasPrefix(path, id+"/") {
+		return noEndpoint(r)
+	}
+	return badRequest("Job ID does not match")
 }
 
 func (h *handler) deregisterJob(r *http.Request) (any, error) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/nomad/api"
 
@@ -12,6 +13,7 @@ import (
 
 func (h *handler) nodeRoutes() {
 	h.get("/v1/nodes", tableNodes, h.listNodes)
+	h.get("/v1/node/pools", tableNodes, h.listPools)
 	h.get("/v1/node/{id}", tableNodes, h.readNode)
 	h.get("/v1/node/{id}/allocations", tableAllocations, h.nodeAllocations)
 	h.put("/v1/node/{id}/eligibility", h.setEligibility)
@@ -25,6 +27,22 @@ func (h *handler) listNodes(_ *http.Request, q *query) (answer, error) {
 		func(n *structs.Node) any { return node(n) },
 		nodeStub)
 	return answer{body: stubs, next: next}, err
+}
+
+// listPools lists the pools that have nodes.
+func (h *handler) listPools(_ *http.Request, q *query) (answer, error) {
+	var names []string
+	for _, n := range h.ControlPlane.Nodes() {
+		if strings.HasPrefix(n.Pool, q.prefix) {
+			names = append(names, n.Pool)
+		}
+	}
+	slices.Sort(names)
+	pools := []*api.NodePool{}
+	for _, name := range slices.Compact(names) {
+		pools = append(pools, &api.NodePool{Name: name})
+	}
+	return answer{body: pools}, nil
 }
 
 func (h *handler) readNode(r *http.Request, _ *query) (answer, error) {
