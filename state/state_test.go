@@ -55,6 +55,32 @@ func TestEveryStoreConforms(t *testing.T) {
 	})
 }
 
+// TestD8_AnAllocationIsForgottenWholeByTheStoreInMemoryToo: what comes later under the same
+// ID finds nothing of the one before.
+func TestD8_AnAllocationIsForgottenWholeByTheStoreInMemoryToo(t *testing.T) {
+	for name, db := range map[string]state.DB{"memory": state.NewMem(), "bbolt": open(t, filepath.Join(t.TempDir(), "state.db"))} {
+		t.Run(name, func(t *testing.T) {
+			defer func() { require.NoError(t, db.Close()) }()
+			require.NoError(t, db.PutAllocation(statetest.Allocation("a")))
+			require.NoError(t, db.PutAllocationState(statetest.AllocationState("a")))
+			require.NoError(t, db.PutTask("a", "web", statetest.Local(), statetest.TaskState()))
+			require.NoError(t, db.PutTask("a", "side", statetest.Local(), statetest.TaskState()))
+			require.NoError(t, db.DeleteAllocation("a"))
+
+			require.NoError(t, db.PutAllocation(statetest.Allocation("a")))
+			s, err := db.AllocationState("a")
+			require.NoError(t, err)
+			require.Nil(t, s)
+			for _, task := range []string{"web", "side"} {
+				local, s, err := db.Task("a", task)
+				require.NoError(t, err)
+				require.Nil(t, local)
+				require.Nil(t, s)
+			}
+		})
+	}
+}
+
 func TestAFailingStoreLeavesWhatWasDurableBeforeTheFailure(t *testing.T) {
 	write := func(db state.DB) (done int) {
 		for i, step := range []func() error{

@@ -164,9 +164,20 @@ func TestAWriteIsAllOrNothing(t *testing.T) {
 		Op{Bucket: []string{"a"}, Key: "b", Value: []byte("v")})
 	require.Error(t, err)
 	require.Nil(t, value(t, f, "k", "x"))
-	// D7: what a failed transaction did not write is written when it is put again.
-	require.NoError(t, f.Write(Op{Bucket: []string{"x"}, Key: "k", Value: []byte("v")}))
-	require.Equal(t, []byte("v"), value(t, f, "k", "x"))
+}
+
+// TestD7_WhatAFailedTransactionDidNotWriteIsWrittenWhenItComesAgain: unchanged values are
+// skipped, and one that was rolled back is not unchanged.
+func TestD7_WhatAFailedTransactionDidNotWriteIsWrittenWhenItComesAgain(t *testing.T) {
+	f := openFile(t, filepath.Join(t.TempDir(), "f.db"))
+	again := Op{Bucket: []string{"a"}, Key: "k", Value: []byte("new")}
+	require.NoError(t, f.Write(
+		Op{Bucket: []string{"a"}, Key: "k", Value: []byte("old")},
+		Op{Bucket: []string{"a", "b"}, Key: "k", Value: []byte("v")}))
+	require.Error(t, f.Write(again, Op{Bucket: []string{"a"}, Key: "b", Value: []byte("a bucket is no key")}))
+	require.Equal(t, []byte("old"), value(t, f, "k", "a"))
+	require.NoError(t, f.Write(again))
+	require.Equal(t, []byte("new"), value(t, f, "k", "a"))
 }
 
 func TestOneWritersFaultIsNotAnothers(t *testing.T) {

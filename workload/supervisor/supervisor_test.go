@@ -122,6 +122,29 @@ func TestWorkloadsOutliveTheirClient(t *testing.T) {
 	require.NoError(t, second.Stop(t.Context(), "runs", "SIGTERM", 0))
 }
 
+// TestD15_ErrorsAreWhatTheyAreOnBothSidesOfTheSocket: a caller asks for their code, never
+// for the value, which is another one here.
+func TestD15_ErrorsAreWhatTheyAreOnBothSidesOfTheSocket(t *testing.T) {
+	dir := t.TempDir()
+	p := begin(t, dir, time.Hour)
+	defer p.end(t)
+	c := connect(t, dir, nil)
+	_, waitErr := c.Wait(t.Context(), "nobody")
+	_, inspectErr := c.Inspect(t.Context(), "nobody")
+	_, statsErr := c.Stats(t.Context(), "nobody")
+	for op, err := range map[string]error{
+		"wait": waitErr, "inspect": inspectErr, "stats": statsErr,
+		"stop": c.Stop(t.Context(), "nobody", "", 0), "signal": c.Signal(t.Context(), "nobody", "SIGTERM"),
+	} {
+		require.ErrorIs(t, err, abi.ErrTaskNotFound, op)
+		require.NotSame(t, abi.ErrTaskNotFound, err, op)
+		require.False(t, abi.IsRecoverable(err), op)
+	}
+	bad := spec(t, "bad")
+	bad.WASI.Module = []byte("no module")
+	require.Equal(t, abi.InvalidArgument, abi.CodeOf(c.Start(t.Context(), bad)))
+}
+
 func TestResultsOutliveTheSupervisorUntilTheyAreAcknowledged(t *testing.T) {
 	dir := t.TempDir()
 	p := begin(t, dir, time.Hour)
