@@ -133,7 +133,8 @@ func TestATerminalCanBeTypedOnAndResized(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		_, err := w.s.Exec(w.context(), spec.ID, &workload.ExecSpec{
-			Command: "sh", Args: []string{"-c", `trap 'stty size' WINCH; echo ready; while read line; do echo "got $line"; done; echo end`},
+			Command: "sh", Args: []string{"-c", `trap 'stty size' WINCH; echo ready; until [ "$(stty size)" = "50 120" ]; do sleep 0.05; done
+				trap - WINCH; while read line; do echo "got $line"; done; echo end`},
 			TTY: true, Stdin: typed, Stdout: screen, Resize: sizes,
 		})
 		done <- err
