@@ -255,6 +255,44 @@ func TestAMountThatALinkLeadsOutOfTheGrantIsRefused(t *testing.T) {
 	})
 }
 
+func TestADeviceNodeIsOneWhereverALinkLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		link := func(name, target string) {
+			require.NoError(t, os.Symlink(target, filepath.Join(dir, name)))
+		}
+		link("zero", "/dev/zero")
+		link("null", "/dev/null")
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o644))
+		w := newDeviceWorld(t)
+		p := newFakeDevice("acme")
+		p.grants.Devices.Nodes = []string{dir, "/dev/zer*"}
+		name := ""
+		p.on(abi.OpDeviceReserve, func(_ context.Context, c Call) error {
+			c.Answer.(*wasmnodev1.DeviceReserveResponse).ContainerEdits = &wasmnodev1.ContainerEdits{
+				DeviceNodes: []*wasmnodev1.EditedDeviceNode{{Path: "/dev/x", HostPath: filepath.Join(dir, name)}},
+			}
+			return nil
+		})
+		w.mustTake(p, nil)
+		for path, node := range map[string]string{"zero": "/dev/zero", "unplugged": filepath.Join(dir, "unplugged")} {
+			name = path
+			r, err := w.reserve("a")
+			require.NoError(t, err)
+			require.Equal(t, []structs.DeviceNode{{TaskPath: "/dev/x", HostPath: node, Permissions: "rw"}}, r.Nodes)
+		}
+		for path, want := range map[string]string{
+			"null": "device_nodes[0]: host_path: " + filepath.Join(dir, "null") + " leads to /dev/null, which is not granted",
+			"file": filepath.Join(dir, "file") + " is no device node",
+			"":     dir + " is no device node",
+		} {
+			name = path
+			_, err := w.reserve("a")
+			require.ErrorContains(t, err, want)
+		}
+	})
+}
+
 func TestReleasingWhatNobodyProvidesIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeviceWorld(t)

@@ -2,13 +2,17 @@ package managers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -73,13 +77,18 @@ func (m *DeviceManager) Reserve(ctx context.Context, d structs.AllocatedDevice, 
 }
 
 // check makes a reservation of a plugin's answer. Symbolic links are followed before it
-// is decided whether a mount lies in what was granted, and what is mounted is where they
-// lead.
+// is decided whether something lies in what was granted, and the task gets what is where
+// they lead.
 func (u *deviceUnit) check(a *wasmnodev1.DeviceReserveResponse) (*structs.DeviceReservation, error) {
 	grants := u.plugin.Grants()
 	r, err := checkReservation(a, u.name, grants)
 	if err != nil {
 		return nil, err
+	}
+	for i := range r.Nodes {
+		if err := followNode(&r.Nodes[i], grants); err != nil {
+			return nil, fmt.Errorf("device_nodes[%d]: host_path: %w", i, err)
+		}
 	}
 	grants.FS.ReadOnly, grants.FS.ReadWrite = resolveLinks(grants.FS.ReadOnly), resolveLinks(grants.FS.ReadWrite)
 	for i, m := range r.Mounts {
@@ -93,6 +102,30 @@ func (u *deviceUnit) check(a *wasmnodev1.DeviceReserveResponse) (*structs.Device
 		r.Mounts[i].HostPath = real
 	}
 	return r, nil
+}
+
+// followNode replaces a device node by the one that links lead to. One that is not there
+// is left as it is: a process without isolation may wait for it, and for others it is not
+// there when they start.
+func followNode(n *structs.DeviceNode, grants host.Grants) error {
+	real, err := filepath.EvalSymlinks(n.HostPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	info, err := os.Lstat(real)
+	switch {
+	case err != nil:
+		return err
+	case !grants.NodeGranted(real):
+		return fmt.Errorf("%s leads to %s, which is not granted", n.HostPath, real)
+	case info.Mode()&fs.ModeDevice == 0:
+		return fmt.Errorf("%s is no device node", real)
+	}
+	n.HostPath = real
+	return nil
 }
 
 // resolveLinks returns where directories really are; those that are not there are left
