@@ -159,11 +159,16 @@ func (p *Plugin) Granted() []string {
 	for _, module := range p.spec.Capabilities {
 		switch module {
 		case abi.ModuleWASI:
-			out = append(out, describeGrant(module, "ro", s.grants.FS.ReadOnly, "rw", s.grants.FS.ReadWrite))
+			out = append(out, describeGrant(module, bounds("ro", s.grants.FS.ReadOnly), bounds("rw", s.grants.FS.ReadWrite)))
 		case abi.ModuleWasm:
-			out = append(out, describeGrant(module, "dirs", s.grants.Wasm.Directories, "", nil))
+			out = append(out, describeGrant(module, bounds("dirs", s.grants.Wasm.Directories)))
 		case abi.ModuleProcess:
-			out = append(out, describeGrant(module, "commands", s.grants.Process.Commands, "users", s.grants.Process.Users))
+			g := s.grants.Process
+			isolation := []string{}
+			if g.FullIsolation {
+				isolation = append(isolation, "isolation:full")
+			}
+			out = append(out, describeGrant(module, bounds("commands", g.Commands), bounds("users", g.Users), isolation))
 		default:
 			out = append(out, module)
 		}
@@ -171,16 +176,18 @@ func (p *Plugin) Granted() []string {
 	return out
 }
 
-func describeGrant(module, a string, as []string, b string, bs []string) string {
-	var bounds []string
-	for _, p := range as {
-		bounds = append(bounds, a+":"+p)
+// bounds are the things that a grant names, each with its kind.
+func bounds(kind string, names []string) (out []string) {
+	for _, name := range names {
+		out = append(out, kind+":"+name)
 	}
-	for _, p := range bs {
-		bounds = append(bounds, b+":"+p)
-	}
-	if len(bounds) == 0 {
+	return out
+}
+
+func describeGrant(module string, bounds ...[]string) string {
+	all := slices.Concat(bounds...)
+	if len(all) == 0 {
 		return module
 	}
-	return module + "(" + strings.Join(bounds, " ") + ")"
+	return module + "(" + strings.Join(all, " ") + ")"
 }

@@ -41,11 +41,12 @@ func (h *Host) describeIsolated(r *wasmnodev1.ProcessStartRequest, task *wasmnod
 		Root:                dirs.Task,
 		Mounts:              h.mountsFor(task),
 		Search:              []string{localInRoot, "/"},
+		Owned:               []string{"/"},
 		CPUShares:           resources.GetCpuMhz(),
 		MemoryReservedBytes: resources.GetMemoryBytes(),
 	}}
 	if dirs.Secrets != "" {
-		p.Isolated.Owned = []string{secretsInRoot}
+		p.Isolated.Owned = append(p.Isolated.Owned, secretsInRoot)
 	}
 	for _, d := range task.Devices {
 		p.Isolated.Devices = append(p.Isolated.Devices, workload.Device{GuestPath: path.Join("/", d.TaskPath), HostPath: d.HostPath})

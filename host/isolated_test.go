@@ -62,11 +62,11 @@ func TestAnIsolatedTasksRootIsItsDirectory(t *testing.T) {
 	scope.Config.Devices = []*wasmnodev1.DeviceNode{{TaskPath: "/dev/mine", HostPath: "/dev/zero"}}
 	said := w.saidBy(t, scope, anyAsNobody, isolatedShell(t, `
 		pwd; echo $(ls /etc); cat /srv/volume/data
-		for d in /alloc /local /secrets; do echo mine >$d/written; done
+		for d in /alloc /local /secrets /; do echo mine >$d/written; done; ls / >/dev/null || echo closed
 		head -c 3 /dev/mine | wc -c`))
 	require.Equal(t, "/\npasswd\nof the volume\n3", said)
 	d := scope.Config.Directories
-	for _, dir := range []string{d.Shared, d.Local, d.Secrets} {
+	for _, dir := range []string{d.Shared, d.Local, d.Secrets, d.Task} {
 		require.FileExists(t, filepath.Join(dir, "written"))
 	}
 	require.NoDirExists(t, filepath.Join(d.Task, "none"))
@@ -123,6 +123,11 @@ func TestAnIsolatedProcessThatWasNotGrantedIsNotStarted(t *testing.T) {
 			require.Contains(t, refused.Message, c.says)
 		})
 	}
+}
+
+func TestTheNeedForIsolationIsShown(t *testing.T) {
+	p := newWorld(t, host.Limits{}).ready(t, processGuest(shell("exit 0")).Bytes(), host.Grants{Process: anyAsNobody})
+	require.Contains(t, p.Granted(), "wasmnode:process/v1(commands:* users:nobody isolation:full)")
 }
 
 func TestATasksResourcesBoundIt(t *testing.T) {

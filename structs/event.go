@@ -169,7 +169,8 @@ var defaultText = map[string]string{
 	EventReconnected:            "Client reconnected",
 }
 
-// display makes the text that people read, byte for byte Nomad's.
+// display makes the text that people read, byte for byte Nomad's; all drivers say it when
+// memory ran out, as its docker driver does.
 func (e *TaskEvent) display() string {
 	switch e.Type {
 	case EventTerminated:
@@ -205,7 +206,11 @@ func (e *TaskEvent) displayTerminated() string {
 	if s := e.Details[detailSignal]; s != "" && s != "0" {
 		text += ", Signal: " + s
 	}
-	if m := e.Details[detailExitMessage]; m != "" {
+	m := e.Details[detailExitMessage]
+	if m == "" && e.Details[detailOOMKilled] == "true" {
+		m = "OOM Killed"
+	}
+	if m != "" {
 		text += fmt.Sprintf(", Exit Message: %q", m)
 	}
 	return text
