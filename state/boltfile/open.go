@@ -140,7 +140,7 @@ func openChecked(path string, opts Options) (db *bbolt.DB, err error) {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("%s %s: %w: waited %s for its lock; stop the other agent, or give this one its own data directory",
 			opts.Kind, path, ErrLocked, opts.LockWait)
-	case damaged(err):
+	case damaged(err), err != nil && cut(path):
 		return nil, corrupt(path, opts, err)
 	case err != nil:
 		return nil, fmt.Errorf("%s %s: %w", opts.Kind, path, err)
@@ -181,6 +181,13 @@ func damaged(err error) bool {
 		}
 	}
 	return false
+}
+
+// cut reports whether a file ends before the two pages that every database begins with.
+// One that is empty has not begun.
+func cut(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Size() > 0 && info.Size() < int64(2*os.Getpagesize())
 }
 
 // check reads every page. The length comes first: bbolt's own check would fault on a
