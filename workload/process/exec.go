@@ -89,8 +89,9 @@ type execution struct {
 	streams *execStreams
 	child   child
 
-	mu   sync.Mutex
-	tree tree // nil: it does not run
+	mu     sync.Mutex
+	tree   tree // nil: it does not run
+	killed bool
 }
 
 // run runs the command to its end.
@@ -108,15 +109,18 @@ func (e *execution) run(ctx context.Context, s *spawner) (*structs.ExitResult, e
 	}
 	ended := sync.OnceFunc(origin.execs.done)
 	defer ended()
-	if e.streams, err = openExecStreams(e.spec, origin.credential); err != nil {
+	defer context.AfterFunc(ctx, e.kill)()
+	defer context.AfterFunc(origin.execs.ending, e.kill)()
+	if e.streams, err = openExecStreams(e.spec, origin); err != nil {
 		return nil, err
 	}
 	defer e.streams.close()
 	if err := e.start(origin, s, number); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err() // why it did not
+		}
 		return nil, err
 	}
-	defer context.AfterFunc(ctx, e.kill)()
-	defer context.AfterFunc(origin.execs.ending, e.kill)()
 	copying := e.streams.copy(e.spec, e.kill)
 	exit := e.await()
 	ended() // what is left is between us and whoever reads the output
@@ -128,7 +132,7 @@ func (e *execution) run(ctx context.Context, s *spawner) (*structs.ExitResult, e
 
 // start starts the command in a tree of its own within the workload's.
 func (e *execution) start(o *origin, s *spawner, number int) error {
-	c, err := o.command(e.spec)
+	c, become, err := o.command(e.spec)
 	if err != nil {
 		return err
 	}
@@ -144,6 +148,14 @@ func (e *execution) start(o *origin, s *spawner, number int) error {
 		}
 		defer c.cgroup.Close()
 	}
+	if become == nil {
+		return e.spawn(c, s, group)
+	}
+	return e.spawnIsolated(o, c, become, s, group)
+}
+
+// spawn starts what was asked for; on an error nothing of it is left.
+func (e *execution) spawn(c *command, s *spawner, group cgroup) (err error) {
 	if e.child, err = s.spawn(c); err != nil {
 		if group != "" {
 			_ = group.remove() // nothing ever ran in it
@@ -156,6 +168,9 @@ func (e *execution) start(o *origin, s *spawner, number int) error {
 		e.tree = group
 	} else {
 		e.tree = session{leader: e.child.pid}
+	}
+	if e.killed {
+		e.killLocked()
 	}
 	return nil
 }
@@ -180,13 +195,17 @@ func (e *execution) await() *structs.ExitResult {
 	return result(status)
 }
 
-// kill makes the command end, if it runs.
+// kill makes the command end, however far its start is.
 func (e *execution) kill() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.tree == nil {
-		return
+	e.killed = true
+	if e.tree != nil {
+		e.killLocked()
 	}
+}
+
+func (e *execution) killLocked() {
 	if err := e.tree.kill(); err != nil {
 		e.process.logger.Error("a command in a workload could not be killed", "error", err)
 	}

@@ -10,11 +10,14 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 // origin is what commands in a workload have from its own process.
 type origin struct {
-	isolation  workload.Isolation
+	child      child // open while a command has a place
+	isolated   *isolate.Spec // what commands become, but for the command; nil: it is not isolated
+	limits     *limits       // nil: it has none
 	env        []string
 	dir        string
 	credential *syscall.Credential
@@ -27,8 +30,12 @@ func (p *process) openExecs(spec *workload.Spec, credential *syscall.Credential,
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.origin = &origin{
-		isolation: spec.Process.Isolation, env: environment(spec.Env), dir: spec.Process.Dir,
+		child: p.child, limits: p.limits, env: environment(spec.Env), dir: spec.Process.Dir,
 		credential: credential, group: group, execs: newExecs(),
+	}
+	if spec.Process.Isolation == workload.IsolationFull {
+		whole := describe(spec, credential)
+		p.origin.isolated = &isolate.Spec{Join: true, Search: whole.Search, Dir: whole.Dir, User: whole.User}
 	}
 }
 
@@ -42,20 +49,25 @@ func (p *process) runningOrigin() *origin {
 	return p.origin
 }
 
-// command returns what to start for a spec.
-func (o *origin) command(spec *workload.ExecSpec) (*command, error) {
-	if o.isolation == workload.IsolationFull {
-		return nil, abi.NewError(abi.Unimplemented, "no command can be run in an isolated process yet")
+// command returns what to start for a spec, and what that is to become; nil: it is the
+// command.
+func (o *origin) command(spec *workload.ExecSpec) (*command, *isolate.Spec, error) {
+	if o.isolated != nil {
+		return o.isolatedCommand(spec)
 	}
 	path, err := o.find(spec.Command)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	env := o.env
-	if spec.TTY && variable(env, "TERM") == "" {
-		env = append(slices.Clip(env), "TERM=xterm")
+	return &command{path: path, args: append([]string{spec.Command}, spec.Args...), env: o.environment(spec), dir: o.dir, credential: o.credential}, nil, nil
+}
+
+// environment is the workload's; on a terminal, one that says which.
+func (o *origin) environment(spec *workload.ExecSpec) []string {
+	if spec.TTY && variable(o.env, "TERM") == "" {
+		return append(slices.Clip(o.env), "TERM=xterm")
 	}
-	return &command{path: path, args: append([]string{spec.Command}, spec.Args...), env: env, dir: o.dir, credential: o.credential}, nil
+	return o.env
 }
 
 // defaultSearch is the PATH of workloads that have none.

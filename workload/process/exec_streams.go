@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,11 +27,11 @@ type execOutput struct {
 	to   io.Writer // nil: it is dropped
 }
 
-func openExecStreams(spec *workload.ExecSpec, user *syscall.Credential) (*execStreams, error) {
+func openExecStreams(spec *workload.ExecSpec, o *origin) (*execStreams, error) {
 	s := &execStreams{done: make(chan struct{})}
 	open := s.openPipes
 	if spec.TTY {
-		open = func(spec *workload.ExecSpec) error { return s.openTerminal(spec, user) }
+		open = func(spec *workload.ExecSpec) error { return s.openTerminal(spec, o) }
 	}
 	if err := open(spec); err != nil {
 		s.close()
@@ -41,8 +40,8 @@ func openExecStreams(spec *workload.ExecSpec, user *syscall.Credential) (*execSt
 	return s, nil
 }
 
-func (s *execStreams) openTerminal(spec *workload.ExecSpec, user *syscall.Credential) error {
-	ours, theirs, err := openTerminal(spec.Size, user)
+func (s *execStreams) openTerminal(spec *workload.ExecSpec, o *origin) error {
+	ours, theirs, err := openTerminal(o, spec.Size)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"os"
 	"syscall"
 
@@ -11,14 +12,12 @@ import (
 
 // openTerminal returns our end of a new terminal, and the end that a command gets.
 // That one belongs to the command's user, who may open it again by its name.
-func openTerminal(size workload.Size, user *syscall.Credential) (ours, theirs *os.File, err error) {
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, os.NewSyscallError("open /dev/ptmx", err)
+func openTerminal(o *origin, size workload.Size) (ours, theirs *os.File, err error) {
+	if ours, err = o.terminalMaker(); err != nil {
+		return nil, nil, err
 	}
-	ours = os.NewFile(uintptr(fd), "terminal")
-	if theirs, err = otherEnd(fd); err == nil {
-		err = prepareTerminal(theirs, size, user)
+	if theirs, err = otherEnd(ours); err == nil {
+		err = prepareTerminal(theirs, size, o.credential)
 	}
 	if err != nil {
 		_ = ours.Close() // nothing was written to it
@@ -30,17 +29,35 @@ func openTerminal(size workload.Size, user *syscall.Credential) (ours, theirs *o
 	return ours, theirs, nil
 }
 
+// openNonblocking opens a device for goroutines to wait for.
+func openNonblocking(path string) (*os.File, error) {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), "terminal"), nil
+}
+
 // otherEnd opens a terminal's other end by the descriptor of the first: its path may be
 // anything in this mount namespace.
-func otherEnd(fd int) (*os.File, error) {
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		return nil, os.NewSyscallError("unlock a terminal", err)
+func otherEnd(ours *os.File) (theirs *os.File, err error) {
+	raw, err := ours.SyscallConn()
+	if err != nil {
+		return nil, err
 	}
-	other, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
-	if errno != 0 {
-		return nil, os.NewSyscallError("open a terminal's other end", errno)
-	}
-	return os.NewFile(other, "terminal"), nil
+	controlErr := raw.Control(func(fd uintptr) {
+		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err != nil {
+			err = os.NewSyscallError("unlock a terminal", err)
+			return
+		}
+		other, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+		if errno != 0 {
+			err = os.NewSyscallError("open a terminal's other end", errno)
+			return
+		}
+		theirs = os.NewFile(other, "terminal")
+	})
+	return theirs, errors.Join(err, controlErr)
 }
 
 func prepareTerminal(f *os.File, size workload.Size, user *syscall.Credential) error {

@@ -22,6 +22,7 @@ type spawner struct {
 	requests chan func()
 	done     chan struct{}
 	closing  sync.Once
+	astray   error // the thread's children would begin in a task's namespace; its own
 }
 
 // newSpawner returns a spawner, or why its thread cannot give up privileges.
@@ -84,6 +85,7 @@ type command struct {
 	extra      []uintptr // files after those
 	cgroup     *os.File  // nil: this process's own
 	namespaces uintptr   // flags of clone; 0: this process's own
+	joins      int       // the pidfd of one whose process namespace it begins in; 0: this process's own
 }
 
 // child is a process that was started. It is to be waited for.
@@ -103,18 +105,22 @@ func (s *spawner) spawn(c *command) (child, error) {
 		PidFD:      &started.pidfd,
 		Cloneflags: c.namespaces,
 	}
+	if c.joins != 0 {
+		attributes.Pdeathsig = 0 // it would find no parent, and end: it asks for the signal later
+	}
 	if c.cgroup != nil {
 		attributes.UseCgroupFD, attributes.CgroupFD = true, int(c.cgroup.Fd())
 	}
 	forked := make(chan error)
 	s.requests <- func() {
-		var err error
-		failpoint.Here("fork")
-		started.pid, err = syscall.ForkExec(c.path, c.args, &syscall.ProcAttr{
-			Dir: c.dir, Env: c.env, Files: append([]uintptr{c.stdin, c.stdout, c.stderr}, c.extra...), Sys: attributes,
+		forked <- s.inNamespaceOf(c.joins, func() (err error) {
+			failpoint.Here("fork")
+			started.pid, err = syscall.ForkExec(c.path, c.args, &syscall.ProcAttr{
+				Dir: c.dir, Env: c.env, Files: append([]uintptr{c.stdin, c.stdout, c.stderr}, c.extra...), Sys: attributes,
+			})
+			failpoint.Here("forked")
+			return err
 		})
-		failpoint.Here("forked")
-		forked <- err
 	}
 	if err := <-forked; err != nil {
 		return child{}, spawnError(c.path, err)

@@ -8,6 +8,9 @@
 // command, which is process 1 of its namespace. What goes wrong before comes back
 // through another pipe, as an [abi.Error].
 //
+// A process that joins another one's namespaces takes the same way, but enters a root
+// that is there.
+//
 // The package knows nothing of tasks and workloads, and nothing of cgroups: whoever
 // starts the process moves it into them before it sends the spec.
 //

@@ -63,7 +63,11 @@ func run() error {
 // become replaces this process by the command, in a root and with privileges of the
 // command's own.
 func become(s *Spec) error {
-	if err := enterRoot(s); err != nil {
+	enter := enterRoot
+	if s.Join {
+		enter = func(*Spec) error { return join() }
+	}
+	if err := enter(s); err != nil {
 		return err
 	}
 	if err := limitFiles(); err != nil {

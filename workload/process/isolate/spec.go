@@ -3,6 +3,10 @@ package isolate
 // Spec is what a process is and what it sees of the node. Paths are the node's where
 // nothing else is said.
 type Spec struct {
+	// Join has the process enter the root and the namespaces of another, whose pidfd it
+	// has as [JoinFD], in place of building its own: Root, Mounts, Devices and Owned say
+	// nothing then.
+	Join bool
 	// Root is the directory that becomes the process's root.
 	Root string
 	// Mounts are made visible in the root, those nearest to it first.

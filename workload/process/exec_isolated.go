@@ -1,0 +1,132 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/process/isolate"
+)
+
+// isolatedCommand returns what starts in a process's namespaces, and what it is to
+// become there.
+func (o *origin) isolatedCommand(spec *workload.ExecSpec) (*command, *isolate.Spec, error) {
+	if spec.Command == "" {
+		return nil, nil, abi.NewError(abi.InvalidArgument, "no command")
+	}
+	become := *o.isolated
+	become.Command, become.Args, become.Env = spec.Command, append([]string{spec.Command}, spec.Args...), o.environment(spec)
+	if strings.Contains(spec.Command, "/") && !path.IsAbs(spec.Command) {
+		become.Command = path.Join(o.dir, spec.Command)
+	}
+	return &command{path: isolate.Path, args: []string{isolate.Program}, dir: "/", joins: o.child.pidfd}, &become, nil
+}
+
+// spawnIsolated starts this program once more, in the namespaces and within the limits
+// of the workload's process, and returns when it has become the command. On an error it
+// has ended.
+func (e *execution) spawnIsolated(o *origin, c *command, become *isolate.Spec, s *spawner, group cgroup) error {
+	specEnd, spec, err := os.Pipe()
+	if err != nil {
+		return noFiles(err)
+	}
+	defer spec.Close()
+	report, reportEnd, err := os.Pipe()
+	if err != nil {
+		_ = specEnd.Close()
+		return noFiles(err)
+	}
+	defer report.Close()
+	c.extra = []uintptr{specEnd.Fd(), reportEnd.Fd(), uintptr(o.child.pidfd)}
+	err = e.spawn(c, s, group)
+	// The new process has them now; with it they close.
+	_, _ = specEnd.Close(), reportEnd.Close()
+	if err != nil {
+		return err
+	}
+	err = o.enterLimits(e.child.pid)
+	if err == nil {
+		err = isolate.Instruct(spec, report, become)
+	}
+	if err != nil {
+		e.kill()
+		e.await()
+	}
+	return err
+}
+
+// enterLimits bounds a process as the workload's is. The cgroup of v2 it has already.
+func (o *origin) enterLimits(pid int) error {
+	if o.limits == nil || !o.limits.v1 {
+		return nil
+	}
+	if err := o.limits.enter(pid); err != nil {
+		return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("cgroup: %v", err))
+	}
+	return nil
+}
+
+// inNamespaceOf has this thread's children begin in the process namespace of another
+// process while fork runs. A thread that does not find back is not used again.
+func (s *spawner) inNamespaceOf(pidfd int, fork func() error) error {
+	switch {
+	case s.astray != nil:
+		return s.astray
+	case pidfd == 0:
+		return fork()
+	}
+	own, err := unix.Open("/proc/thread-self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return noFiles(err)
+	}
+	defer func() { _ = unix.Close(own) }() // nothing was written to it
+	if err := unix.Setns(pidfd, unix.CLONE_NEWPID); err != nil {
+		return fmt.Errorf("entering the task's namespaces: %w", err)
+	}
+	forkErr := fork()
+	if err := unix.Setns(own, unix.CLONE_NEWPID); err != nil {
+		s.astray = fmt.Errorf("leaving a task's namespaces: %w", err)
+	}
+	return errors.Join(forkErr, s.astray)
+}
+
+// terminalMaker opens the device that makes terminals, of the workload's own kind: those
+// of the node have no names in its root.
+func (o *origin) terminalMaker() (*os.File, error) {
+	if o.isolated == nil {
+		return openNonblocking("/dev/ptmx")
+	}
+	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", o.child.pid), unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("the task's root", err)
+	}
+	defer func() { _ = unix.Close(root) }() // nothing was written to it
+	// What is in the root may be the task's own work: nothing of it is followed.
+	fd, err := unix.Openat2(root, "dev/pts/ptmx", &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err != nil {
+		return nil, os.NewSyscallError("the task's /dev/pts/ptmx", err)
+	}
+	defer func() { _ = unix.Close(fd) }() // nothing was written to it
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return nil, err
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFCHR || stat.Rdev != unix.Mkdev(ttyAuxMajor, ptmxMinor) {
+		return nil, errors.New("the task's /dev/pts/ptmx is not what it was")
+	}
+	return openNonblocking(fmt.Sprintf("/proc/self/fd/%d", fd))
+}
+
+// The device numbers of /dev/ptmx.
+const (
+	ttyAuxMajor = 5
+	ptmxMinor   = 2
+)
