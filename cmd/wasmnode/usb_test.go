@@ -101,9 +101,10 @@ func withStick(t *testing.T, id, file string) string {
 	return write(t, filepath.Join(t.TempDir(), id+".nomad.hcl"), text)
 }
 
+// awaitLog waits until a running task has said that.
 func (n *node) awaitLog(t *testing.T, alloc, want string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return n.out(t, "alloc", "logs", alloc) == want }, patience, tick, "from inside the running task")
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Equal(c, want, n.out(t, "alloc", "logs", alloc)) }, patience, tick)
 }
 
 func TestAUSBDeviceReachesItsTaskThroughTheKernelsLinks(t *testing.T) {
