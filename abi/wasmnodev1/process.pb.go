@@ -20,7 +20,8 @@ const (
 	ProcessIsolation_PROCESS_ISOLATION_UNSPECIFIED ProcessIsolation = 0
 	// All that its user may see.
 	ProcessIsolation_PROCESS_ISOLATION_NONE ProcessIsolation = 1
-	// A root, namespaces and limits of its own.
+	// A root, namespaces and limits of its own: the memory that the task was promised
+	// bounds it, its CPU is a weight, its mounts and devices are there.
 	ProcessIsolation_PROCESS_ISOLATION_FULL ProcessIsolation = 2
 )
 
@@ -59,13 +60,16 @@ type ProcessStartRequest struct {
 	unknownFields []byte
 	// An absolute path; a path with a '/' below the task's directory, such as
 	// "local/server"; or a bare name, which is looked for in the task's local
-	// directory, in the task's directory and on the node's PATH.
+	// directory, in the task's directory and on the node's PATH. With full isolation
+	// the paths are those of the task's root, which is the task's directory, and the
+	// PATH is the one in env, if any command is granted.
 	Command string `protobuf:"bytes,1,opt,name=command,proto3" json:"command,omitempty"`
 	// The arguments after the command.
 	Args []string `protobuf:"bytes,2,rep,name=args,proto3" json:"args,omitempty"`
 	// The whole environment.
 	Env map[string]string `protobuf:"bytes,3,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key,proto3" protobuf_val:"bytes,2,opt,name=value,proto3"`
-	// The working directory: absolute, or below the task's directory; empty: that.
+	// The working directory: absolute, or below the task's directory; empty: that. With
+	// full isolation it is in the task's root.
 	Dir string `protobuf:"bytes,4,opt,name=dir,proto3" json:"dir,omitempty"`
 	// A name or a number, or USER:GROUP; empty: the node's own user.
 	User      string           `protobuf:"bytes,5,opt,name=user,proto3" json:"user,omitempty"`

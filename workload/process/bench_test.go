@@ -25,6 +25,18 @@ func BenchmarkProcess(b *testing.B) {
 	}
 }
 
+// As BenchmarkProcess, with a root, namespaces and limits.
+func BenchmarkIsolatedProcess(b *testing.B) {
+	w := newWorld(b)
+	for b.Loop() {
+		spec := w.isolated("")
+		spec.Process.Command, spec.Process.Args, spec.Logs.Disabled = "/bin/true", nil, true
+		require.NoError(b, w.s.Start(b.Context(), spec))
+		require.True(b, w.wait(spec).Successful())
+		require.NoError(b, w.s.Destroy(b.Context(), spec.ID))
+	}
+}
+
 // What a process that does nothing costs this one.
 func BenchmarkStart(b *testing.B) {
 	s := newSupervisor(b)
