@@ -382,32 +382,57 @@ func TestAPluginThatDoesNotMeasureIsNotAsked(t *testing.T) {
 
 // What it costs to read a task's figures does not depend on how many devices the host
 // has that the task does not use.
-func BenchmarkDeviceStats(b *testing.B) {
-	for _, n := range []int{10, 1_000} {
-		b.Run(fmt.Sprintf("500 tasks, %d devices on the host", n), func(b *testing.B) {
-			ids := make([]string, n)
-			for i := range ids {
-				ids[i] = fmt.Sprint(i)
-			}
-			p := newFakeDevice("acme")
-			p.on(abi.OpDeviceFingerprint, answersDevices(gpu, ids...))
-			p.on(abi.OpDeviceStats, answersStats(gpu, 7, ids...))
-			catalog, err := NewCatalog(CatalogConfig{Dir: b.TempDir(), Loader: &fakeLoader{}, Logger: hclog.NewNullLogger()})
-			require.NoError(b, err)
-			m := NewDeviceManager(DeviceManagerConfig{Catalog: catalog, Logger: hclog.NewNullLogger()})
-			defer catalog.Shutdown()
-			defer m.Shutdown()
-			_, err = m.take(context.Background(), candidate{plugin: p, file: "acme.wasm"}, nil)
-			require.NoError(b, err)
-			require.Eventually(b, func() bool { return len(m.AllStats()) == 1 }, 10*time.Second, time.Millisecond)
-			for b.Loop() {
-				for task := range 500 {
-					s, err := m.DeviceStats(devices(ids[task%10]))
-					if err != nil || len(s.Devices) != 1 {
-						b.Fatal(s, err)
-					}
-				}
-			}
-		})
+// managerOf returns a manager with so many devices that have figures.
+func managerOf(t testing.TB, n int) *DeviceManager {
+	t.Helper()
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprint(i)
 	}
+	p := newFakeDevice("acme")
+	p.on(abi.OpDeviceFingerprint, answersDevices(gpu, ids...))
+	p.on(abi.OpDeviceStats, answersStats(gpu, 7, ids...))
+	catalog, err := NewCatalog(CatalogConfig{Dir: t.TempDir(), Loader: &fakeLoader{}, Logger: hclog.NewNullLogger()})
+	require.NoError(t, err)
+	m := NewDeviceManager(DeviceManagerConfig{Catalog: catalog, Logger: hclog.NewNullLogger()})
+	t.Cleanup(func() {
+		m.Shutdown()
+		catalog.Shutdown()
+	})
+	_, err = m.take(context.Background(), candidate{plugin: p, file: "acme.wasm"}, nil)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(m.AllStats()) == 1 }, 10*time.Second, time.Millisecond)
+	return m
+}
+
+func TestTheFiguresOfATaskTakeTheSameMemoryWhateverElseThereIs(t *testing.T) {
+	few, many := managerOf(t, 10), managerOf(t, 1_000)
+	cost := func(m *DeviceManager) float64 {
+		return testing.AllocsPerRun(100, func() { _, _ = m.DeviceStats(devices("7")) })
+	}
+	require.InDelta(t, cost(few), cost(many), 1)
+}
+
+// BenchmarkDeviceStats measures the figures of 500 tasks with a device each, on a host
+// with few devices and on one with many, in turns.
+func BenchmarkDeviceStats(b *testing.B) {
+	few, many := managerOf(b, 10), managerOf(b, 1_000)
+	look := func(m *DeviceManager) time.Duration {
+		begun := time.Now()
+		for task := range 500 {
+			s, err := m.DeviceStats(devices(fmt.Sprint(task % 10)))
+			if err != nil || len(s.Devices) != 1 {
+				b.Fatal(s, err)
+			}
+		}
+		return time.Since(begun)
+	}
+	var ofFew, ofMany time.Duration
+	for b.Loop() {
+		ofFew += look(few)
+		ofMany += look(many)
+	}
+	b.ReportMetric(float64(ofFew.Nanoseconds())/float64(500*b.N), "ns/task-of-10-devices")
+	b.ReportMetric(float64(ofMany.Nanoseconds())/float64(500*b.N), "ns/task-of-1000-devices")
+	b.ReportMetric(ofMany.Seconds()/ofFew.Seconds(), "ratio")
 }
