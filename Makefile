@@ -87,7 +87,7 @@ demo: build
 	@scripts/run-demo.sh
 
 .PHONY: bench
-bench: build ## benchmarks, and the same echo through HashiCorp go-plugin beside ours
+bench: build ## benchmarks, also beside HashiCorp go-plugin and beside the Nomad that NOMAD_BIN names
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	cd bench && $(GO) test -run '^$$' -bench . -benchmem ./...
 
