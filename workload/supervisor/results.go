@@ -19,16 +19,17 @@ import (
 type results struct {
 	dir string
 
-	mu      sync.Mutex
-	ended   map[string]*workload.Status
-	waiting map[string]chan struct{} // closed when the result is there
+	mu        sync.Mutex
+	ended     map[string]*workload.Status
+	unwritten map[string]bool          // by the ID: the disk did not take it yet
+	waiting   map[string]chan struct{} // closed when the result is there
 }
 
 func openResults(dir string) (*results, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	r := &results{dir: dir, ended: map[string]*workload.Status{}, waiting: map[string]chan struct{}{}}
+	r := &results{dir: dir, ended: map[string]*workload.Status{}, unwritten: map[string]bool{}, waiting: map[string]chan struct{}{}}
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -55,20 +56,41 @@ func (r *results) path(id string) string {
 }
 
 // add writes a result down. When that fails the result is there nevertheless, for as
-// long as the server is.
+// long as the server is, and is written with a later one.
 func (r *results) add(s *workload.Status) error {
-	content, err := json.Marshal(s)
-	if err == nil {
-		err = replaceFile(r.path(s.ID), content)
-	}
+	err := r.write(s)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended[s.ID] = s
+	if err != nil {
+		r.unwritten[s.ID] = true
+	} else {
+		r.catchUp()
+	}
 	if c := r.waiting[s.ID]; c != nil {
 		close(c)
 		delete(r.waiting, s.ID)
 	}
 	return err
+}
+
+func (r *results) write(s *workload.Status) error {
+	content, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return replaceFile(r.path(s.ID), content)
+}
+
+// catchUp writes what the disk did not take before, until it fails again. The lock is
+// held, so that none is written that is being removed.
+func (r *results) catchUp() {
+	for id := range r.unwritten {
+		if r.write(r.ended[id]) != nil {
+			return
+		}
+		delete(r.unwritten, id)
+	}
 }
 
 // written returns what is closed once a workload's result is there.
@@ -117,6 +139,7 @@ func (r *results) remove(id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.ended, id)
+	delete(r.unwritten, id)
 	if c := r.waiting[id]; c != nil {
 		close(c)
 		delete(r.waiting, id)
