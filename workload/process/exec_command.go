@@ -15,7 +15,7 @@ import (
 
 // origin is what commands in a workload have from its own process.
 type origin struct {
-	child      child // open while a command has a place
+	child      child         // open while a command has a place
 	isolated   *isolate.Spec // what commands become, but for the command; nil: it is not isolated
 	limits     *limits       // nil: it has none
 	env        []string

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/structs"
@@ -28,14 +27,19 @@ func (c *Client) Exec(ctx context.Context, id string, spec *workload.ExecSpec) (
 		return nil, err
 	}
 	// The command ends with the connection.
-	closing := sync.OnceFunc(func() { _ = conn.Close() })
-	defer closing()
-	defer context.AfterFunc(ctx, closing)()
+	defer conn.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	context.AfterFunc(ctx, func() { _ = conn.Close() })
 	done := make(chan struct{})
 	defer close(done)
 	to := &frameWriter{w: conn}
 	if spec.Stdin != nil {
-		go sendStdin(to, spec.Stdin)
+		go func() {
+			if err := sendStdin(to, spec.Stdin); err != nil {
+				cancel(fmt.Errorf("the command's input: %w", err)) // the command must not take it for the end
+			}
+		}()
 	}
 	if spec.Resize != nil {
 		go sendSizes(to, spec.Resize, done)
@@ -74,13 +78,17 @@ func (c *Client) openExec(ctx context.Context, ask *execRequest) (io.ReadWriteCl
 	return nil, readError(resp)
 }
 
-// sendStdin sends what is read until it ends, or the connection does.
-func sendStdin(to *frameWriter, stdin io.Reader) {
-	end := byte(frameStdinEnd)
-	if _, err := io.Copy(to.stream(frameStdin), stdin); err != nil {
-		end = frameGiveUp // else the command would take it for the end
+// sendStdin sends what is read until it ends, or the connection does. It returns why
+// no more can be read.
+func sendStdin(to *frameWriter, stdin io.Reader) error {
+	_, err := io.Copy(to.stream(frameStdin), stdin)
+	if err == nil {
+		err = to.write(frameStdinEnd, nil)
 	}
-	_ = to.write(end, nil) // who is not there needs no end
+	if errors.As(err, new(*connectionError)) {
+		return nil // who is not there needs nothing
+	}
+	return err
 }
 
 func sendSizes(to *frameWriter, sizes <-chan workload.Size, done <-chan struct{}) {

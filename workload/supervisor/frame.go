@@ -18,7 +18,6 @@ const (
 	frameStdin    = 1
 	frameStdinEnd = 2
 	frameSize     = 3 // JSON of a workload.Size
-	frameGiveUp   = 4 // standard input cannot be read: the command ends
 	// From the server.
 	frameStdout = 11
 	frameStderr = 12
