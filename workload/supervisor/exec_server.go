@@ -122,6 +122,9 @@ func (s *Server) serveExec(life context.Context, ask *execRequest, conn net.Conn
 	})
 	exit, err := s.Workloads.Exec(ctx, ask.ID, ask.spec(in, to))
 	in.Close()
+	if err != nil && life.Err() != nil {
+		err = abi.NewRecoverableError(abi.Unavailable, "the supervisor of workloads has ended") // as clients say it who hear nothing
+	}
 	sendEnd(to, exit, err)
 	cancel() // which closes the connection: all is sent, and nothing more is received
 	serving.Wait()
