@@ -20,12 +20,16 @@ func (o *origin) isolatedCommand(spec *workload.ExecSpec) (*command, *isolate.Sp
 	if spec.Command == "" {
 		return nil, nil, abi.NewError(abi.InvalidArgument, "no command")
 	}
+	program, err := isolate.Path()
+	if err != nil {
+		return nil, nil, err
+	}
 	become := *o.isolated
 	become.Command, become.Args, become.Env = spec.Command, append([]string{spec.Command}, spec.Args...), o.environment(spec)
 	if strings.Contains(spec.Command, "/") && !path.IsAbs(spec.Command) {
 		become.Command = path.Join(o.dir, spec.Command)
 	}
-	return &command{path: isolate.Path, args: []string{isolate.Program}, dir: "/", joins: o.child.pidfd}, &become, nil
+	return &command{path: program, args: []string{isolate.Program}, dir: "/", joins: o.child.pidfd}, &become, nil
 }
 
 // spawnIsolated starts this program once more, in the namespaces and within the limits

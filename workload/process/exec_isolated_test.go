@@ -6,9 +6,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/process"
+	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 // waitIsolated starts an isolated script that does nothing.
@@ -102,4 +105,15 @@ func TestProcessesBeginOnTheNodeAfterACommandInAnIsolatedOne(t *testing.T) {
 	require.NoError(t, err)
 	_, said := w.run("readlink /proc/self/ns/pid")
 	require.Equal(t, own, strings.TrimSpace(said))
+}
+
+func TestTheNodesProgramCannotBeWrittenToByWhoeverStartsAsIt(t *testing.T) {
+	if err := process.FullIsolation(); err != nil {
+		t.Skip("this machine cannot isolate processes: ", err)
+	}
+	path, err := isolate.Path()
+	require.NoError(t, err)
+	var fs unix.Statfs_t
+	require.NoError(t, unix.Statfs(path, &fs))
+	require.NotZero(t, fs.Flags&unix.ST_RDONLY)
 }

@@ -130,6 +130,10 @@ func describe(spec *workload.Spec, c *syscall.Credential) *isolate.Spec {
 // process's limits, and returns when it has become the command. On an error it has
 // ended.
 func (p *process) forkIsolated(ctx context.Context, become *isolate.Spec, s *spawner, group cgroup) error {
+	program, err := isolate.Path()
+	if err != nil {
+		return err
+	}
 	specEnd, spec, err := os.Pipe()
 	if err != nil {
 		return noFiles(err)
@@ -143,7 +147,7 @@ func (p *process) forkIsolated(ctx context.Context, become *isolate.Spec, s *spa
 	defer report.Close()
 	p.first = true
 	err = p.fork(&command{
-		path: isolate.Path, args: []string{isolate.Program}, dir: "/",
+		path: program, args: []string{isolate.Program}, dir: "/",
 		namespaces: isolate.CloneFlags, extra: []uintptr{specEnd.Fd(), reportEnd.Fd()},
 	}, s, group)
 	// The new process has them now; with it they close.

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
 )
@@ -12,6 +15,18 @@ import (
 // Available reports whether Enter was called in this process, so that its program can be
 // started as [Program].
 func Available() bool { return entered }
+
+// Path returns what to start as [Program]: this program, on a mount of its own that is
+// read-only. A task finds it in its /proc when it can look into the new process, and
+// could write to the node's file otherwise.
+var Path = sync.OnceValues(func() (string, error) {
+	// It stays open for as long as this process lives.
+	tree, err := cloneTree(unix.AT_FDCWD, "/proc/self/exe", unix.MOUNT_ATTR_RDONLY)
+	if err != nil {
+		return "", fmt.Errorf("this program on a mount of its own: %w", err)
+	}
+	return fmt.Sprintf("/proc/self/fd/%d", tree), nil
+})
 
 // Instruct tells a new process what to become, over the other ends of its pipes, and
 // returns when it has become the command, or why it has not.

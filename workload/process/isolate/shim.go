@@ -17,9 +17,6 @@ import (
 // Program is the argument 0 by which [Enter] knows that it is the new process.
 const Program = "wasmnode: isolating"
 
-// Path is the program to start as [Program].
-const Path = "/proc/self/exe"
-
 // CloneFlags are the namespaces that [Enter] wants to have been made.
 const CloneFlags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
