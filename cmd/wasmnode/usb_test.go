@@ -25,7 +25,7 @@ type usbSite struct {
 	module string
 }
 
-const stickID = "0781/usb/5567[0781:5567:A1]"
+const stickID = "0781/usb/5567[A1@1-2]"
 
 func newUSBSite(t *testing.T) *usbSite {
 	t.Helper()
@@ -112,7 +112,7 @@ func TestAUSBDeviceReachesItsTaskThroughTheKernelsLinks(t *testing.T) {
 	n := s.start(t)
 	n.awaitPlugin(t, "usb", managers.StateHealthy)
 	status := n.out(t, "node", "status", "-self")
-	assert.Regexp(t, `0781/usb/5567\[0781:5567:A1\] +true`, status)
+	assert.Regexp(t, `0781/usb/5567\[A1@1-2\] +true`, status)
 	assert.NotContains(t, status, "dead", "where a link leads that is not granted")
 	n.out(t, "job", "run", s.programJob(t, "stick"))
 	alloc := n.await(t, "stick", "running")

@@ -25,13 +25,12 @@ func (a amd) complete(c *card) {
 	}
 	c.model = sysfs.Name(sysfs.Read(path.Join(c.dir, "product_name")), c.model)
 	if unique := sysfs.Read(path.Join(c.dir, "unique_id")); unique != "" {
-		c.id = "GPU-" + unique
+		c.uuid = "GPU-" + unique
 	}
 }
 
 func (a amd) edits(cards []card) (*device.Edits, error) {
 	edits := &device.Edits{}
-	var visible []string
 	for _, c := range cards {
 		var nodes []*device.Node
 		for _, name := range sysfs.Entries(path.Join(c.dir, "drm")) {
@@ -40,18 +39,13 @@ func (a amd) edits(cards []card) (*device.Edits, error) {
 			}
 		}
 		if len(nodes) == 0 {
-			return nil, abi.NewRecoverableError(abi.Unavailable, "card "+c.id+" has no nodes: is its driver loaded?")
+			return nil, abi.NewRecoverableError(abi.Unavailable, "card "+c.address+" has no nodes: is its driver loaded?")
 		}
 		edits.DeviceNodes = append(edits.DeviceNodes, nodes...)
-		if strings.HasPrefix(c.id, "GPU-") {
-			visible = append(visible, c.id)
-		}
 	}
 	if _, err := os.Stat(path.Join(a.sys, "devices/virtual/kfd/kfd")); err == nil {
 		edits.DeviceNodes = append(edits.DeviceNodes, &device.Node{Path: "/dev/kfd"})
 	}
-	if len(visible) == len(cards) {
-		edits.Env = []string{"ROCR_VISIBLE_DEVICES=" + strings.Join(visible, ",")}
-	}
+	edits.Env = variable("ROCR_VISIBLE_DEVICES", cards)
 	return edits, nil
 }

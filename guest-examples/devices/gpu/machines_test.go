@@ -52,6 +52,35 @@ const workstation = `
 	sys/bus/pci/devices/0000:03:00.0  -> ../../../devices/pci0000:00/0000:03:00.0
 `
 
+// laptop has AMD's processor with graphics of its own, which has no name and no unique ID,
+// and a card of AMD's, whose bridge and sound are AMD's too.
+const laptop = `
+	sys/devices/pci0000:00/0000:00:01.1/0000:01:00.0/vendor  0x1002
+	sys/devices/pci0000:00/0000:00:01.1/0000:01:00.0/class   0x060400
+	sys/devices/pci0000:00/0000:00:01.1/0000:03:00.0/vendor  0x1002
+	sys/devices/pci0000:00/0000:00:01.1/0000:03:00.0/device  0x73ff
+	sys/devices/pci0000:00/0000:00:01.1/0000:03:00.0/class   0x038000
+	sys/devices/pci0000:00/0000:00:01.1/0000:03:00.0/driver  -> ../../../../bus/pci/drivers/amdgpu
+	sys/devices/pci0000:00/0000:00:01.1/0000:03:00.0/unique_id  9a1c000000000001
+	sys/devices/pci0000:00/0000:00:01.1/0000:03:00.0/mem_info_vram_total  8573157376
+	sys/devices/pci0000:00/0000:00:01.1/0000:03:00.0/mem_info_vram_used   0
+	sys/devices/pci0000:00/0000:00:01.1/0000:03:00.0/drm/card0/card0-eDP-1/status  x
+	sys/devices/pci0000:00/0000:00:01.1/0000:03:00.0/drm/renderD128/dev  226:128
+	sys/devices/pci0000:00/0000:00:01.1/0000:03:00.1/vendor  0x1002
+	sys/devices/pci0000:00/0000:00:01.1/0000:03:00.1/class   0x040300
+	sys/devices/pci0000:00/0000:00:08.1/0000:06:00.0/vendor  0x1002
+	sys/devices/pci0000:00/0000:00:08.1/0000:06:00.0/device  0x1638
+	sys/devices/pci0000:00/0000:00:08.1/0000:06:00.0/class   0x030000
+	sys/devices/pci0000:00/0000:00:08.1/0000:06:00.0/driver  -> ../../../../bus/pci/drivers/amdgpu
+	sys/devices/pci0000:00/0000:00:08.1/0000:06:00.0/mem_info_vram_total  536870912
+	sys/devices/pci0000:00/0000:00:08.1/0000:06:00.0/drm/card1/card1-HDMI-A-1/status  x
+	sys/devices/pci0000:00/0000:00:08.1/0000:06:00.0/drm/renderD129/dev  226:129
+	sys/bus/pci/devices/0000:01:00.0  -> ../../../devices/pci0000:00/0000:00:01.1/0000:01:00.0
+	sys/bus/pci/devices/0000:03:00.0  -> ../../../devices/pci0000:00/0000:00:01.1/0000:03:00.0
+	sys/bus/pci/devices/0000:03:00.1  -> ../../../devices/pci0000:00/0000:00:01.1/0000:03:00.1
+	sys/bus/pci/devices/0000:06:00.0  -> ../../../devices/pci0000:00/0000:00:08.1/0000:06:00.0
+`
+
 // passthrough has cards that tasks cannot use: one given to virtual machines, one with
 // the free driver, one without any.
 const passthrough = `

@@ -28,7 +28,8 @@ type card struct {
 	vendor     vendor
 	address    string // on PCI, such as "0000:3b:00.0"
 	dir        string // in sysfs
-	model, id  string
+	model      string
+	uuid       string // that its vendor's programs know it by; "": it does not tell
 	driver     string // that the kernel bound to it; "": none
 	attributes map[string]*device.Attribute
 }
@@ -67,7 +68,7 @@ func (g *gpu) cards() (all []card) {
 		if v == nil || !isProcessor(sysfs.Read(path.Join(dir, "class"))) {
 			continue
 		}
-		c := card{vendor: v, address: address, dir: dir, id: address, driver: sysfs.Link(path.Join(dir, "driver")), attributes: map[string]*device.Attribute{}}
+		c := card{vendor: v, address: address, dir: dir, driver: sysfs.Link(path.Join(dir, "driver")), attributes: map[string]*device.Attribute{}}
 		c.model = sysfs.Name(sysfs.Read(path.Join(dir, "device")), "unknown")
 		if width, ok := sysfs.Int(path.Join(dir, "max_link_width")); ok {
 			c.attributes["pci_link_width"] = device.Int(width, "")
@@ -75,7 +76,7 @@ func (g *gpu) cards() (all []card) {
 		v.complete(&c)
 		all = append(all, c)
 	}
-	return withoutTwins(all)
+	return all
 }
 
 // isProcessor tells display controllers and processing accelerators from the sound
@@ -84,27 +85,15 @@ func isProcessor(class string) bool {
 	return strings.HasPrefix(class, "0x03") || strings.HasPrefix(class, "0x1200")
 }
 
-// withoutTwins gives cards that claim one ID their addresses instead.
-func withoutTwins(all []card) []card {
-	count := map[string]int{}
-	for _, c := range all {
-		count[c.id]++
-	}
-	for i := range all {
-		if count[all[i].id] > 1 {
-			all[i].id = all[i].address
-		}
-	}
-	return all
-}
-
 func (c card) group() *device.GroupID {
 	return &device.GroupID{Vendor: c.vendor.name(), Type: "gpu", Name: c.model}
 }
 
-// device is the card as a node sees it.
+// device is the card as a node sees it. Its ID is its address, which it always has: a card
+// that got another one when its driver tells more would pass for a free one while a task
+// has it.
 func (c card) device() *device.Device {
-	d := &device.Device{Id: c.id, PciBusId: c.address, Healthy: c.driver == c.vendor.driver()}
+	d := &device.Device{Id: c.address, PciBusId: c.address, Healthy: c.driver == c.vendor.driver()}
 	switch {
 	case c.driver == "":
 		d.HealthDescription = "no driver: load " + c.vendor.driver()
@@ -134,7 +123,7 @@ func (g *gpu) Fingerprint(context.Context) (*device.Fingerprint, error) {
 func (g *gpu) Reserve(_ context.Context, r *device.Reservation) (*device.Edits, error) {
 	known := map[string]card{}
 	for _, c := range g.cards() {
-		known[c.id] = c
+		known[c.address] = c
 	}
 	var cards []card
 	for _, id := range r.DeviceIDs {
@@ -147,6 +136,18 @@ func (g *gpu) Reserve(_ context.Context, r *device.Reservation) (*device.Edits, 
 	return cards[0].vendor.edits(cards)
 }
 
+// variable names cards to the vendor's programs, if all of them tell their names.
+func variable(name string, cards []card) (env []string) {
+	var all []string
+	for _, c := range cards {
+		if c.uuid == "" {
+			return nil
+		}
+		all = append(all, c.uuid)
+	}
+	return []string{name + "=" + strings.Join(all, ",")}
+}
+
 func (g *gpu) Stats(context.Context) (*device.Stats, error) {
 	answer := &device.Stats{}
 	groups := map[string]*device.GroupStats{}
@@ -157,7 +158,7 @@ func (g *gpu) Stats(context.Context) (*device.Stats, error) {
 			groups[key] = &device.GroupStats{Id: id, Devices: map[string]*device.InstanceStats{}}
 			answer.Groups = append(answer.Groups, groups[key])
 		}
-		groups[key].Devices[c.id] = measure(c.dir)
+		groups[key].Devices[c.address] = measure(c.dir)
 	}
 	return answer, nil
 }

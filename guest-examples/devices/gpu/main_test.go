@@ -43,9 +43,9 @@ var (
 )
 
 const (
-	firstA100  = "GPU-5d3bdb0a-0000-1111-2222-6bb8b3f3d3ac"
+	firstA100  = "0000:3b:00.0"
 	secondA100 = "0000:87:00.0" // which does not tell its UUID yet
-	theMI50    = "GPU-4b9a1f0200000000"
+	theMI50    = "0000:03:00.0"
 )
 
 func TestAServersCardsAreOneGroup(t *testing.T) {
@@ -61,14 +61,14 @@ func TestAServersCardsAreOneGroup(t *testing.T) {
 		require.True(t, g.Attributes["driver_version"].EqualVT(device.String("535.104.05")))
 		require.NotContains(t, g.Attributes, "pci_link_width", "in which they differ")
 
-		edits, err := node.Reserve(a100, "train", firstA100, secondA100)
+		edits, err := node.Reserve(a100, "train", firstA100)
 		require.NoError(t, err)
-		require.Equal(t, []string{"NVIDIA_VISIBLE_DEVICES=" + firstA100 + "," + secondA100}, edits.Env)
-		var nodes []string
-		for _, n := range edits.DeviceNodes {
-			nodes = append(nodes, n.Path)
-		}
-		require.Equal(t, []string{"/dev/nvidia0", "/dev/nvidia1", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"}, nodes)
+		require.Equal(t, []string{"NVIDIA_VISIBLE_DEVICES=GPU-5d3bdb0a-0000-1111-2222-6bb8b3f3d3ac"}, edits.Env)
+		require.Equal(t, []string{"/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"}, nodesOf(edits))
+		edits, err = node.Reserve(a100, "train", firstA100, secondA100)
+		require.NoError(t, err)
+		require.Empty(t, edits.Env, "not all tell their UUID")
+		require.Equal(t, []string{"/dev/nvidia0", "/dev/nvidia1", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"}, nodesOf(edits))
 
 		s, err := node.Stats()
 		require.NoError(t, err)
@@ -89,12 +89,8 @@ func TestAWorkstationsCardTellsItsMemoryAndHeat(t *testing.T) {
 
 		edits, err := node.Reserve(mi50, "train", theMI50)
 		require.NoError(t, err)
-		require.Equal(t, []string{"ROCR_VISIBLE_DEVICES=" + theMI50}, edits.Env)
-		var nodes []string
-		for _, n := range edits.DeviceNodes {
-			nodes = append(nodes, n.Path)
-		}
-		require.Equal(t, []string{"/dev/dri/card1", "/dev/dri/renderD129", "/dev/kfd"}, nodes)
+		require.Equal(t, []string{"ROCR_VISIBLE_DEVICES=GPU-4b9a1f0200000000"}, edits.Env)
+		require.Equal(t, []string{"/dev/dri/card1", "/dev/dri/renderD129", "/dev/kfd"}, nodesOf(edits))
 
 		s, err := node.Stats()
 		require.NoError(t, err)
@@ -111,6 +107,58 @@ func TestAWorkstationsCardTellsItsMemoryAndHeat(t *testing.T) {
 		require.InDelta(t, 43.5, figures["temperature.gpu"].GetFloatValue(), 1e-9)
 		require.InDelta(t, 21.0, figures["power.average"].GetFloatValue(), 1e-9)
 	})
+}
+
+func TestALaptopsProcessorAndCardAreApart(t *testing.T) {
+	both(t, laptop, func(t *testing.T, node *drivertest.DeviceNode, _ string) {
+		f, err := node.Fingerprint()
+		require.NoError(t, err)
+		require.Len(t, f.Groups, 2, "bridges and sound are none")
+		card, processor := f.Groups[0], f.Groups[1]
+		require.True(t, card.Id.EqualVT(&device.GroupID{Vendor: "amd", Type: "gpu", Name: "0x73ff"}), "without a product's name")
+		require.True(t, card.Attributes["memory"].EqualVT(device.Int(8176, "MiB")))
+		require.True(t, processor.Id.EqualVT(&device.GroupID{Vendor: "amd", Type: "gpu", Name: "0x1638"}))
+		require.True(t, processor.Attributes["memory"].EqualVT(device.Int(512, "MiB")))
+		require.True(t, processor.Devices[0].EqualVT(&device.Device{Id: "0000:06:00.0", Healthy: true, PciBusId: "0000:06:00.0"}))
+
+		edits, err := node.Reserve(card.Id, "train", "0000:03:00.0")
+		require.NoError(t, err)
+		require.Equal(t, []string{"ROCR_VISIBLE_DEVICES=GPU-9a1c000000000001"}, edits.Env)
+		require.Equal(t, []string{"/dev/dri/card0", "/dev/dri/renderD128"}, nodesOf(edits), "the kernel has no kfd here")
+		edits, err = node.Reserve(processor.Id, "train", "0000:06:00.0")
+		require.NoError(t, err)
+		require.Empty(t, edits.Env)
+		require.Equal(t, []string{"/dev/dri/card1", "/dev/dri/renderD129"}, nodesOf(edits))
+		require.Empty(t, edits.Hooks)
+
+		s, err := node.Stats()
+		require.NoError(t, err)
+		require.NotNil(t, s.Groups[0].Devices["0000:03:00.0"].Summary.Value, "no memory in use is a figure")
+		require.Nil(t, s.Groups[1].Devices["0000:06:00.0"].Summary)
+	})
+}
+
+// A card tells its UUID once it was opened, which its first task may do.
+func TestACardKeepsItsIDWhenItTellsMore(t *testing.T) {
+	both(t, server, func(t *testing.T, node *drivertest.DeviceNode, dir string) {
+		before, err := node.Fingerprint()
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "proc/driver/nvidia/gpus/0000:87:00.0/information"),
+			[]byte("Model: NVIDIA A100-SXM4-40GB\nGPU UUID: GPU-77\nDevice Minor: 1\n"), 0o600))
+		after, err := node.Fingerprint()
+		require.NoError(t, err)
+		require.True(t, after.EqualVT(before))
+		edits, err := node.Reserve(a100, "train", secondA100)
+		require.NoError(t, err)
+		require.Equal(t, []string{"NVIDIA_VISIBLE_DEVICES=GPU-77"}, edits.Env)
+	})
+}
+
+func nodesOf(e *device.Edits) (paths []string) {
+	for _, n := range e.DeviceNodes {
+		paths = append(paths, n.Path)
+	}
+	return paths
 }
 
 func TestACardWithoutItsDriverIsUnhealthyAndSaysWhy(t *testing.T) {

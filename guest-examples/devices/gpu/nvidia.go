@@ -24,7 +24,7 @@ func (n nvidia) complete(c *card) {
 	c.model = sysfs.Name(sysfs.Line(info, "Model"), c.model)
 	// A card that has not been opened since the machine began does not tell it.
 	if uuid := sysfs.Line(info, "GPU UUID"); uuid != "" && !strings.Contains(uuid, "?") {
-		c.id = uuid
+		c.uuid = uuid
 	}
 }
 
@@ -41,19 +41,17 @@ func moduleVersion(line string) string {
 
 func (n nvidia) edits(cards []card) (*device.Edits, error) {
 	edits := &device.Edits{}
-	var ids []string
 	for _, c := range cards {
 		minor := sysfs.Line(path.Join(n.proc, "gpus", c.address, "information"), "Device Minor")
 		if minor == "" || strings.Trim(minor, "0123456789") != "" {
-			return nil, abi.NewRecoverableError(abi.Unavailable, "card "+c.id+" has no minor number: is its driver loaded?")
+			return nil, abi.NewRecoverableError(abi.Unavailable, "card "+c.address+" has no minor number: is its driver loaded?")
 		}
-		ids = append(ids, c.id)
 		edits.DeviceNodes = append(edits.DeviceNodes, &device.Node{Path: "/dev/nvidia" + minor})
 	}
 	edits.DeviceNodes = append(edits.DeviceNodes, &device.Node{Path: "/dev/nvidiactl"})
 	if _, err := os.Stat(path.Join(n.modules, "nvidia_uvm")); err == nil {
 		edits.DeviceNodes = append(edits.DeviceNodes, &device.Node{Path: "/dev/nvidia-uvm"}, &device.Node{Path: "/dev/nvidia-uvm-tools"})
 	}
-	edits.Env = []string{"NVIDIA_VISIBLE_DEVICES=" + strings.Join(ids, ",")}
+	edits.Env = variable("NVIDIA_VISIBLE_DEVICES", cards)
 	return edits, nil
 }

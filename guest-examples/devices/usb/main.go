@@ -62,9 +62,10 @@ func (u *usb) Fingerprint(context.Context) (*device.Fingerprint, error) {
 	return answer, nil
 }
 
-// gadgets are the devices that are plugged in, without hubs.
+// gadgets are the devices that are plugged in, without hubs. What is called an ID never
+// becomes another's: it has the port in it, since serial numbers that several devices
+// share are common.
 func (u *usb) gadgets() (all []gadget) {
-	count := map[string]int{}
 	for _, port := range sysfs.Entries(u.tree) {
 		g := gadget{port: port, dir: path.Join(u.tree, port)}
 		if strings.Contains(port, ":") || sysfs.Read(path.Join(g.dir, "bDeviceClass")) == "09" {
@@ -75,15 +76,9 @@ func (u *usb) gadgets() (all []gadget) {
 		}
 		g.id = port
 		if serial := g.read("serial"); serial != "" {
-			g.id = g.read("idVendor") + ":" + g.read("idProduct") + ":" + sysfs.Name(serial, port)
+			g.id = sysfs.Name(serial, "?") + "@" + port
 		}
-		count[g.id]++
 		all = append(all, g)
-	}
-	for i := range all {
-		if count[all[i].id] > 1 {
-			all[i].id = all[i].port // a serial number that is none
-		}
 	}
 	return all
 }

@@ -83,7 +83,7 @@ func TestWhatIsPluggedInIsADevice(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, f.Groups, 2, "hubs and interfaces are none")
 		require.True(t, f.Groups[0].Id.EqualVT(stick))
-		require.True(t, f.Groups[0].Devices[0].EqualVT(&device.Device{Id: "0781:5567:4C530001", Healthy: true}))
+		require.True(t, f.Groups[0].Devices[0].EqualVT(&device.Device{Id: "4C530001@1-1.2", Healthy: true}))
 		require.True(t, f.Groups[0].Attributes["product"].EqualVT(device.String("Cruzer Blade")))
 		require.Equal(t, "04f2/usb/b604", f.Groups[1].Id.Vendor+"/"+f.Groups[1].Id.Type+"/"+f.Groups[1].Id.Name)
 		require.Equal(t, "1-4", f.Groups[1].Devices[0].Id, "without a serial number, where it is plugged in")
@@ -95,14 +95,14 @@ func TestWhatIsPluggedInIsADevice(t *testing.T) {
 		f, err = node.Fingerprint()
 		require.NoError(t, err)
 		require.Len(t, f.Groups, 1, "unplugged")
-		_, err = node.Reserve(stick, "web", "0781:5567:4C530001")
+		_, err = node.Reserve(stick, "web", "4C530001@1-1.2")
 		require.Equal(t, abi.NotFound, abi.CodeOf(err))
 	})
 }
 
 func TestATaskGetsTheNodeTheDirectoryAndTheirPaths(t *testing.T) {
 	both(t, laptop, func(t *testing.T, node *drivertest.DeviceNode, dir string) {
-		edits, err := node.Reserve(stick, "web", "0781:5567:4C530001")
+		edits, err := node.Reserve(stick, "web", "4C530001@1-1.2")
 		require.NoError(t, err)
 		require.Equal(t, []string{"USB_DEVICES=/dev/bus/usb/001/012"}, edits.Env)
 		require.True(t, edits.DeviceNodes[0].EqualVT(&device.Node{Path: "/dev/bus/usb/001/012"}))
@@ -110,7 +110,7 @@ func TestATaskGetsTheNodeTheDirectoryAndTheirPaths(t *testing.T) {
 			HostPath: filepath.Join(dir, "sys/bus/usb/devices/1-1.2"), ContainerPath: "/devices/usb/1-1.2",
 		}))
 		require.NoError(t, os.Remove(filepath.Join(dir, "sys/devices/pci0/usb1/1-1/1-1.2/devnum")))
-		_, err = node.Reserve(stick, "web", "0781:5567:4C530001")
+		_, err = node.Reserve(stick, "web", "4C530001@1-1.2")
 		require.True(t, abi.IsRecoverable(err), "it is just being plugged in")
 	})
 }
@@ -119,7 +119,7 @@ func TestFiguresThatTheKernelHasNotAreLeftOut(t *testing.T) {
 	both(t, laptop, func(t *testing.T, node *drivertest.DeviceNode, _ string) {
 		s, err := node.Stats()
 		require.NoError(t, err)
-		stick := s.Groups[0].Devices["0781:5567:4C530001"]
+		stick := s.Groups[0].Devices["4C530001@1-1.2"]
 		require.NotNil(t, stick.Summary.Value)
 		require.Zero(t, stick.Summary.GetIntValue(), "none is a figure")
 		require.Len(t, stick.Stats, 2)
@@ -148,8 +148,8 @@ func TestADeviceCannotSpoilWhatIsSaidOfTheOthers(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, f.Groups, 3)
 		require.Len(t, f.Groups[0].Devices, 2)
-		require.Equal(t, "1-1.2", f.Groups[0].Devices[0].Id, "a serial number that two have is none")
-		require.Equal(t, "1-5", f.Groups[0].Devices[1].Id)
+		require.Equal(t, "4C530001@1-1.2", f.Groups[0].Devices[0].Id, "who was there first keeps its name")
+		require.Equal(t, "4C530001@1-5", f.Groups[0].Devices[1].Id)
 		require.NotContains(t, f.Groups[0].Attributes, "product", "what not all of a group say is left out")
 		for _, g := range f.Groups {
 			for _, d := range g.Devices {
