@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -95,6 +96,11 @@ func TestADeviceIsOneTasksFromPlugToUnplug(t *testing.T) {
 	assert.Contains(t, n.out(t, "node", "status", "-self"), "Devices nomad/file/mock: removed")
 	require.Equal(t, "running", n.await(t, "second", "running").ClientStatus, "who has it keeps running")
 	require.Equal(t, notPlaced, n.run(t, "job", "run", s.job(t, "fourth", oneDevice)).code)
+	s.plug(t, "two", "")
+	require.Eventually(t, func() bool {
+		return regexp.MustCompile(`nomad/file/mock\[two\] +false +the file is empty`).MatchString(n.out(t, "node", "status", "-self"))
+	}, patience, tick)
+	require.Empty(t, n.allocs(t, "fourth"), "an unhealthy device is given to nobody")
 	s.plug(t, "two", "I am another")
 	n.awaitAlloc(t, "fourth", func(*api.AllocationListStub) bool { return true })
 }
