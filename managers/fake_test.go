@@ -121,9 +121,10 @@ func (l *fakeLoader) openCount() int {
 // fakePlugin answers calls with functions; without one it does not have the
 // operation.
 type fakePlugin struct {
-	recipe  recipe
-	grants  host.Grants
-	onClose func()
+	capabilities *wasmnodev1.DriverCapabilities
+	recipe       recipe
+	grants       host.Grants
+	onClose      func()
 
 	mu     sync.Mutex
 	closed bool
@@ -168,7 +169,7 @@ func (p *fakePlugin) Type() PluginType {
 
 func (p *fakePlugin) Description() *wasmnodev1.DriverDescribeResponse {
 	return &wasmnodev1.DriverDescribeResponse{
-		Name: p.recipe.Name, Version: p.recipe.Version,
+		Name: p.recipe.Name, Version: p.recipe.Version, Capabilities: p.capabilities,
 		TaskConfigSchema: p.recipe.TaskSchema, PluginConfigSchema: p.recipe.PluginSchema,
 	}
 }

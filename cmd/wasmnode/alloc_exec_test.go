@@ -242,6 +242,51 @@ func TestACommandCanHaveTheTerminalOfItsUser(t *testing.T) {
 	require.Equal(t, result{0, "24 80\r\n", ""}, n.run(t, "alloc", "exec", "-t", n.alloc, "stty", "size"), "one that was asked for")
 }
 
+func TestACommandInAnIsolatedTaskSeesWhatTheTaskSees(t *testing.T) {
+	s := newSite(t, "exec", "wasi")
+	s.grant(t, `
+plugin "exec" {
+  grant {
+    process {
+      commands  = ["*"]
+      users     = ["nobody"]
+      isolation = "full"
+    }
+  }
+}`)
+	n := &execNode{node: s.start(t), site: s}
+	n.out(t, "job", "run", write(t, filepath.Join(t.TempDir(), "job.nomad.hcl"), `job "isolated" {
+  group "g" {
+    task "shell" {
+      driver = "exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "echo hello >/local/greeting; while :; do sleep 1000; done"]
+      }
+      resources {
+        cpu    = 10
+        memory = 32
+      }
+    }
+    task "program" {
+      driver = "wasi"
+      config {
+        module = "`+s.program(t, "sleep")+`"
+        args   = ["1h"]
+      }
+    }
+  }
+}`))
+	alloc := n.await(t, "isolated", "running").ID
+	r := n.run(t, "alloc", "exec", "-task=shell", alloc, "sh", "-c", "cat /local/greeting; id -un; ls -d /root")
+	require.Equal(t, 2, r.code, r.stderr)
+	require.Equal(t, "hello\nnobody\n", r.stdout)
+	require.Equal(t, result{0, "/dev/pts/0\r\n", ""}, n.run(t, "alloc", "exec", "-t", "-task=shell", alloc, "tty"))
+	require.Eventually(t, func() bool { return strings.Contains(n.out(t, "alloc", "logs", alloc, "program"), "ready") }, patience, tick)
+	r = n.run(t, "alloc", "exec", "-task=program", alloc, "sh")
+	require.Equal(t, result{1, "", "Error: driver \"wasi\" does not run commands in its tasks\n"}, r)
+}
+
 // testTerminal is a terminal with somebody in front of it.
 type testTerminal struct {
 	ours, theirs *os.File

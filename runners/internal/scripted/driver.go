@@ -50,7 +50,7 @@ func (d *driver) Name() string         { return "mock" }
 func (d *driver) PluginDigest() string { return fmt.Sprintf("sha256:%d", d.version) }
 
 func (d *driver) Capabilities() *wasmnodev1.DriverCapabilities {
-	return &wasmnodev1.DriverCapabilities{SendSignals: true}
+	return &wasmnodev1.DriverCapabilities{SendSignals: true, Exec: true}
 }
 
 func (d *driver) DecodeConfig(config map[string]any) ([]byte, error) {
