@@ -72,6 +72,7 @@ func (p product) start(b *testing.B) *agent {
 func (a *agent) launch(b *testing.B) {
 	b.Helper()
 	cmd := exec.Command(a.binary, a.args...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+a.dir) // what is killed leaves its sockets there
 	cmd.Stdout, cmd.Stderr = &a.log, &a.log
 	// Also when the benchmark ends without cleaning up, as a timeout makes it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
