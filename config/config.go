@@ -41,6 +41,7 @@ type Client struct {
 	ChrootEnv map[string]string
 	// MaxKillTimeout caps the kill_timeout of tasks.
 	MaxKillTimeout time.Duration
+	Artifact       Artifact
 	// GCMaxAllocs is how many allocations are kept, ended ones included, before the
 	// oldest ended ones are destroyed.
 	GCMaxAllocs int
@@ -53,6 +54,13 @@ type Client struct {
 	GCParallel     int
 	AllowedDrivers []string // empty: all
 	BlockedDrivers []string // even when they are allowed
+}
+
+// Artifact bounds each artifact that a task fetches.
+type Artifact struct {
+	MaxSize  int // MiB, of what is downloaded and again of what is written
+	MaxFiles int
+	Timeout  time.Duration
 }
 
 // Resources are kept back for the host. CPU is in MHz, memory and disk in MiB.
@@ -132,7 +140,8 @@ func Default() Config {
 			NodePool:       "default",
 			ChrootEnv:      defaultChroot(),
 			MaxKillTimeout: 30 * time.Second, // Nomad's
-			GCMaxAllocs:    50,               // Nomad's, as the next four
+			Artifact:       Artifact{MaxSize: 10 << 10, MaxFiles: 4096, Timeout: 30 * time.Minute},
+			GCMaxAllocs:    50, // Nomad's, as the next four
 			GCDiskUsage:    80,
 			GCInodeUsage:   70,
 			GCInterval:     time.Minute,
@@ -195,17 +204,26 @@ func (c Config) Validate() error {
 	if !slices.Contains([]string{"trace", "debug", "info", "warn", "error"}, strings.ToLower(c.LogLevel)) {
 		fault("log_level: %q is none of trace, debug, info, warn, error", c.LogLevel)
 	}
-	if c.Client.MaxKillTimeout <= 0 {
-		fault("client.max_kill_timeout: %s is not positive", c.Client.MaxKillTimeout)
+	for _, count := range []struct {
+		key string
+		n   int
+	}{
+		{"artifact.max_size", c.Client.Artifact.MaxSize}, {"artifact.max_files", c.Client.Artifact.MaxFiles},
+		{"gc_max_allocs", c.Client.GCMaxAllocs}, {"gc_parallel_destroys", c.Client.GCParallel},
+	} {
+		if count.n < 1 {
+			fault("client.%s: %d is less than 1", count.key, count.n)
+		}
 	}
-	if c.Client.GCMaxAllocs < 1 {
-		fault("client.gc_max_allocs: %d is less than 1", c.Client.GCMaxAllocs)
-	}
-	if c.Client.GCParallel < 1 {
-		fault("client.gc_parallel_destroys: %d is less than 1", c.Client.GCParallel)
-	}
-	if c.Client.GCInterval <= 0 {
-		fault("client.gc_interval: %s is not positive", c.Client.GCInterval)
+	for _, limit := range []struct {
+		key string
+		d   time.Duration
+	}{
+		{"max_kill_timeout", c.Client.MaxKillTimeout}, {"artifact.timeout", c.Client.Artifact.Timeout}, {"gc_interval", c.Client.GCInterval},
+	} {
+		if limit.d <= 0 {
+			fault("client.%s: %s is not positive", limit.key, limit.d)
+		}
 	}
 	for _, use := range []struct {
 		key     string

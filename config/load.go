@@ -50,8 +50,15 @@ type clientBlock struct {
 	GCInodeUsage   *float64           `hcl:"gc_inode_usage_threshold,optional"`
 	GCInterval     *hcl.Attribute     `hcl:"gc_interval,optional"`
 	GCParallel     *int               `hcl:"gc_parallel_destroys,optional"`
+	Artifact       *artifactBlock     `hcl:"artifact,block"`
 	Reserved       *reservedBlock     `hcl:"reserved,block"`
 	Drivers        *driversBlock      `hcl:"drivers,block"`
+}
+
+type artifactBlock struct {
+	MaxSize  *int           `hcl:"max_size,optional"`
+	MaxFiles *int           `hcl:"max_files,optional"`
+	Timeout  *hcl.Attribute `hcl:"timeout,optional"`
 }
 
 type reservedBlock struct {
@@ -269,11 +276,12 @@ func (l *loader) client(b *clientBlock) {
 	set(&c.GCDiskUsage, b.GCDiskUsage)
 	set(&c.GCInodeUsage, b.GCInodeUsage)
 	set(&c.GCParallel, b.GCParallel)
-	if b.GCInterval != nil {
-		set(&c.GCInterval, l.duration(b.GCInterval))
-	}
-	if b.MaxKillTimeout != nil {
-		set(&c.MaxKillTimeout, l.duration(b.MaxKillTimeout))
+	set(&c.GCInterval, l.duration(b.GCInterval))
+	set(&c.MaxKillTimeout, l.duration(b.MaxKillTimeout))
+	if b.Artifact != nil {
+		set(&c.Artifact.MaxSize, b.Artifact.MaxSize)
+		set(&c.Artifact.MaxFiles, b.Artifact.MaxFiles)
+		set(&c.Artifact.Timeout, l.duration(b.Artifact.Timeout))
 	}
 	if b.Reserved != nil {
 		set(&c.Reserved.CPU, b.Reserved.CPU)
@@ -288,6 +296,9 @@ func (l *loader) client(b *clientBlock) {
 
 // duration reads a duration such as "30s"; nil: there is none, or it was said why.
 func (l *loader) duration(a *hcl.Attribute) *time.Duration {
+	if a == nil {
+		return nil
+	}
 	v, diags := a.Expr.Value(nil)
 	l.diags = append(l.diags, diags...)
 	if diags.HasErrors() || v.IsNull() {

@@ -50,6 +50,7 @@ func TestEveryKey(t *testing.T) {
 		"gc_inode_usage":          {"client {\n gc_inode_usage_threshold = 1\n}", func(c *Config) { c.Client.GCInodeUsage = 1 }},
 		"gc_interval":             {"client {\n gc_interval = \"10m\"\n}", func(c *Config) { c.Client.GCInterval = 10 * time.Minute }},
 		"gc_parallel_destroys":    {"client {\n gc_parallel_destroys = 8\n}", func(c *Config) { c.Client.GCParallel = 8 }},
+		"artifact":                {"client {\n artifact {\n max_size = 1\n max_files = 2\n timeout = \"3s\"\n}\n}", func(c *Config) { c.Client.Artifact = Artifact{1, 2, 3 * time.Second} }},
 		"reserved":                {"client {\n reserved {\n cpu = 1\n memory = 2\n disk = 3\n}\n}", func(c *Config) { c.Client.Reserved = Resources{1, 2, 3} }},
 		"drivers":                 {"client {\n drivers {\n allow = [\"a\"]\n block = [\"b\"]\n}\n}", func(c *Config) { c.Client.AllowedDrivers, c.Client.BlockedDrivers = []string{"a"}, []string{"b"} }},
 		"null leaves the default": {"region = null\nclient {\n max_kill_timeout = null\n}", func(*Config) {}},
