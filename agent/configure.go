@@ -12,6 +12,8 @@ import (
 
 	"github.com/wasmnode/wasmnode/config"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/runners/artifact"
+	"github.com/wasmnode/wasmnode/runners/task"
 )
 
 // configure makes the configuration: defaults, then -dev, then files, then flags. The
@@ -101,6 +103,15 @@ func (a *agent) grants(plugin string) host.Grants {
 		}
 	}
 	return out
+}
+
+// limits bounds what the tasks' runners wait for and fetch.
+func (a *agent) limits() task.Limits {
+	c := a.cfg.Client
+	return task.Limits{
+		MaxKillTimeout: c.MaxKillTimeout,
+		Artifact:       artifact.Limits{Bytes: int64(c.Artifact.MaxSize) << 20, Files: int64(c.Artifact.MaxFiles), Time: c.Artifact.Timeout},
+	}
 }
 
 // pinned compares a plugin's digest with the configuration.
