@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-	"github.com/wasmnode/wasmnode/api"
 	"github.com/wasmnode/wasmnode/config"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/host/engine"
@@ -30,9 +27,6 @@ import (
 
 // Version is the version of this build; the linker sets it.
 var Version = "0.1.0-dev"
-
-// httpGrace is how long requests that are under way may take once the agent ends.
-const httpGrace = 2 * time.Second
 
 // Options are what the command line says; it wins over the configuration files.
 type Options struct {
@@ -209,7 +203,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		DriversReady: a.pluginsReady,
 		AllocsDir:    filepath.Join(a.cfg.DataDir, "alloc"),
 		Identity:     a.identity(),
-		Limits:       task.Limits{MaxKillTimeout: a.cfg.Client.MaxKillTimeout},
+		Limits:       a.limits(),
 		GC:           a.collection(),
 		Ephemeral:    a.dev,
 	})
@@ -246,56 +240,8 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 	return err
 }
 
-// web is the HTTP server.
-type web struct {
-	server *http.Server
-	ended  chan struct{}
-	end    context.CancelFunc
-}
-
-// serve serves the API, and calls failed when it cannot go on. Requests end with it:
-// those that wait for something return.
-func (a *agent) serve(listener net.Listener, failed func(error)) *web {
-	base, end := context.WithCancel(context.Background())
-	w := &web{ended: make(chan struct{}), end: end}
-	w.server = &http.Server{
-		Handler: api.Handler(api.Config{
-			Logger:       a.logger.Named("http"),
-			ControlPlane: a.server,
-			Node:         clientAPI{a.node},
-			Plugins:      pluginsAPI{a.catalog},
-			Metrics:      newMetrics(a.catalog.Status, a.host.Refusals, a.server, a.deviceMetrics()),
-			Agent: api.AgentInfo{
-				NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,
-				Datacenter: a.cfg.Datacenter, Version: Version, Address: a.address,
-			},
-		}),
-		BaseContext:       func(net.Listener) context.Context { return base },
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		ErrorLog:          a.logger.Named("http").StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
-	}
-	go func() {
-		defer close(w.ended)
-		if err := w.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			failed(fmt.Errorf("http: %w", err))
-		}
-	}()
-	return w
-}
-
 func (a *agent) deviceMetrics() deviceMetrics {
 	return deviceMetrics{func() []*structs.DeviceGroup { return a.node.Structs().Devices }, a.devices.AllStats}
-}
-
-func (w *web) stop() {
-	w.end()
-	ctx, cancel := context.WithTimeout(context.Background(), httpGrace)
-	defer cancel()
-	if w.server.Shutdown(ctx) != nil {
-		_ = w.server.Close()
-	}
-	<-w.ended
 }
 
 // pluginsReady waits for the first fingerprints of all plugins.

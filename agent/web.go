@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/api"
+)
+
+// httpGrace is how long requests that are under way may take once the agent ends.
+const httpGrace = 2 * time.Second
+
+// web is the HTTP server.
+type web struct {
+	server *http.Server
+	ended  chan struct{}
+	end    context.CancelFunc
+
+	mu       sync.Mutex
+	stopping bool
+	requests sync.WaitGroup // also those whose connections are the server's no more
+}
+
+// serve serves the API, and calls failed when it cannot go on. Requests end with it:
+// those that wait for something return.
+func (a *agent) serve(listener net.Listener, failed func(error)) *web {
+	base, end := context.WithCancel(context.Background())
+	w := &web{ended: make(chan struct{}), end: end}
+	w.server = &http.Server{
+		Handler: w.counted(api.Handler(api.Config{
+			Logger:       a.logger.Named("http"),
+			ControlPlane: a.server,
+			Node:         clientAPI{a.node},
+			Plugins:      pluginsAPI{a.catalog},
+			Metrics:      newMetrics(a.catalog.Status, a.host.Refusals, a.server, a.deviceMetrics()),
+			Agent: api.AgentInfo{
+				NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,
+				Datacenter: a.cfg.Datacenter, Version: Version, Address: a.address,
+			},
+		})),
+		BaseContext:       func(net.Listener) context.Context { return base },
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          a.logger.Named("http").StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
+	}
+	go func() {
+		defer close(w.ended)
+		if err := w.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			failed(fmt.Errorf("http: %w", err))
+		}
+	}()
+	return w
+}
+
+// counted counts requests, so that the agent does not end before them.
+func (w *web) counted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if !w.begin() {
+			http.Error(rw, "the agent is ending", http.StatusServiceUnavailable)
+			return
+		}
+		defer w.requests.Done()
+		next.ServeHTTP(rw, r)
+	})
+}
+
+func (w *web) begin() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.stopping {
+		w.requests.Add(1)
+	}
+	return !w.stopping
+}
+
+// stop ends the server and waits for what it has begun.
+func (w *web) stop() {
+	w.end()
+	ctx, cancel := context.WithTimeout(context.Background(), httpGrace)
+	defer cancel()
+	if w.server.Shutdown(ctx) != nil {
+		_ = w.server.Close()
+	}
+	<-w.ended
+	w.mu.Lock()
+	w.stopping = true
+	w.mu.Unlock()
+	w.requests.Wait()
+}
