@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 )
 
 // endPatience is how long killed processes may take to be gone: the kernel frees a
@@ -24,22 +25,24 @@ const endPatience = 10 * time.Second
 type cgroup string
 
 // openCgroup makes an empty cgroup of that name, at the top of the hierarchy or, for
-// those who may not, below this process's own. What ran in it before is killed.
-func openCgroup(name string) (cgroup, error) {
+// those who may not, below this process's own. What ran in it before is killed. It is
+// this process's until the file is closed.
+func openCgroup(name string) (cgroup, *os.File, error) {
 	parents, err := cgroupParents()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	var failed error
 	for _, parent := range parents {
 		g := cgroup(filepath.Join(parent, "wasmnode", name))
-		if err := g.open(); err != nil {
+		lock, err := g.open()
+		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		return g, nil
+		return g, lock, nil
 	}
-	return "", failed
+	return "", nil, failed
 }
 
 // cgroupParents returns where cgroups may be made, the best place first.
@@ -70,28 +73,58 @@ func cgroupParents() ([]string, error) {
 	return parents, nil
 }
 
-func (g cgroup) open() error {
+func (g cgroup) open() (*os.File, error) {
 	if err := os.MkdirAll(string(g), 0o755); err != nil {
-		return err
+		return nil, err
 	}
 	if err := g.kill(); err != nil { // also: can it?
-		return err
+		return nil, err
 	}
 	if err := g.remove(); err != nil {
-		return err
+		return nil, err
 	}
-	removeUnused(filepath.Dir(string(g)))
-	return os.Mkdir(string(g), 0o755)
+	removeLeft(filepath.Dir(string(g)))
+	for {
+		if err := os.MkdirAll(string(g), 0o755); err != nil {
+			return nil, err
+		}
+		lock, err := g.lock()
+		if !errors.Is(err, fs.ErrNotExist) {
+			return lock, err
+		}
+		// Another took it for one that was left, before it was locked.
+	}
 }
 
-// removeUnused removes what supervisors left behind that were killed: cgroups that have
-// neither processes nor cgroups in them, as only those can be removed. One that is
-// alive makes its own again when it needs it.
-func removeUnused(parent string) {
+// lock makes the cgroup this process's until the file is closed, also by the process's
+// end. It is [fs.ErrNotExist] when somebody removed the cgroup meanwhile.
+func (g cgroup) lock() (*os.File, error) {
+	f, err := os.Open(string(g))
+	if err != nil {
+		return nil, err
+	}
+	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+		_, err = os.Stat(string(g))
+	}
+	if err != nil {
+		_ = f.Close() // nothing is written to it
+		return nil, err
+	}
+	return f, nil
+}
+
+// removeLeft removes what supervisors left behind that were killed: the cgroups that
+// nobody has locked, as far as nothing runs in them.
+func removeLeft(parent string) {
 	entries, _ := os.ReadDir(parent) // it is housekeeping: what cannot be read stays
 	for _, e := range entries {
-		if e.IsDir() {
-			_ = os.Remove(filepath.Join(parent, e.Name()))
+		if !e.IsDir() {
+			continue
+		}
+		g := cgroup(filepath.Join(parent, e.Name()))
+		if lock, err := g.lock(); err == nil {
+			_ = g.removeEmpty()
+			_ = lock.Close()
 		}
 	}
 }

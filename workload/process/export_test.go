@@ -1,8 +1,11 @@
 package process
 
 import (
+	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // HasCgroup reports whether processes run in cgroups.
@@ -10,7 +13,7 @@ func (s *Supervisor) HasCgroup() bool { return s.cgroup != "" }
 
 // WithoutCgroup makes the supervisor one of a machine that has no cgroup for it.
 func (s *Supervisor) WithoutCgroup() error {
-	err := s.cgroup.remove()
+	err := errors.Join(s.cgroup.remove(), s.lock.Close())
 	s.cgroup = ""
 	return err
 }
@@ -19,6 +22,19 @@ func (s *Supervisor) WithoutCgroup() error {
 func (s *Supervisor) CgroupExists() bool {
 	_, err := os.Stat(string(s.cgroup))
 	return err == nil
+}
+
+// Unlock makes the supervisor's cgroup one that a killed supervisor left.
+func (s *Supervisor) Unlock() error { return s.lock.Close() }
+
+// Limits returns the cgroups in which isolated processes have theirs.
+func (s *Supervisor) Limits() (dirs []string) {
+	for _, dir := range append(slices.Collect(maps.Values(s.limiter.v1)), string(s.cgroup)) {
+		if _, err := os.Stat(dir); err == nil {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
 }
 
 // Groups returns the cgroups of processes that are there.

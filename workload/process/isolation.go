@@ -40,10 +40,11 @@ func tryLimits() error {
 	if err != nil {
 		return err
 	}
-	group, err := openCgroup(name)
+	group, lock, err := openCgroup(name)
 	if err != nil && l.v1 == nil {
 		return err
 	}
+	defer lock.Close()
 	made, err := l.limit("1", group, &workload.Spec{MemoryMaxBytes: 64 << 20, Process: &workload.Process{Isolated: &workload.Isolated{CPUShares: 100}}})
 	if err == nil {
 		err = made.remove()

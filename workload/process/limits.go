@@ -3,12 +3,14 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/opencontainers/cgroups"
-	"github.com/opencontainers/cgroups/fs"
-	"github.com/opencontainers/cgroups/fs2"
+	cgroupv1 "github.com/opencontainers/cgroups/fs"
+	cgroupv2 "github.com/opencontainers/cgroups/fs2"
 
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -43,6 +45,21 @@ func openLimiter(name string) (*limiter, error) {
 	return l, l.remove()
 }
 
+// removeLeft removes the cgroups of supervisors that were killed: those that have none
+// beside this supervisor's own any more.
+func (l *limiter) removeLeft(own cgroup) {
+	for _, dir := range l.v1 {
+		parent := filepath.Dir(dir)
+		entries, _ := os.ReadDir(parent) // it is housekeeping: what cannot be read stays
+		for _, e := range entries {
+			_, err := os.Stat(filepath.Join(filepath.Dir(string(own)), e.Name()))
+			if e.IsDir() && errors.Is(err, fs.ErrNotExist) {
+				_ = cgroup(filepath.Join(parent, e.Name())).removeEmpty()
+			}
+		}
+	}
+}
+
 // remove removes the supervisor's cgroups; those of v2 are not ours.
 func (l *limiter) remove() (err error) {
 	for _, dir := range l.v1 {
@@ -68,9 +85,9 @@ func (l *limiter) limit(name string, group cgroup, spec *workload.Spec) (*limits
 		for controller, dir := range l.v1 {
 			dirs[controller] = filepath.Join(dir, name)
 		}
-		made.manager, err = fs.NewManager(config, dirs)
+		made.manager, err = cgroupv1.NewManager(config, dirs)
 	} else {
-		made.manager, err = fs2.NewManager(config, string(group))
+		made.manager, err = cgroupv2.NewManager(config, string(group))
 	}
 	if err != nil {
 		return nil, err

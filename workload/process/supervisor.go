@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,7 @@ type Supervisor struct {
 	logger  hclog.Logger
 	spawner *spawner
 	cgroup  cgroup   // empty: there is none
+	lock    *os.File // says that the cgroup is used; nil: there is none
 	limiter *limiter // nil: there is none
 	count   atomic.Uint64
 }
@@ -55,11 +57,13 @@ func New(cfg Config) (*Supervisor, error) {
 	if s.spawner, err = newSpawner(); err != nil {
 		return nil, fmt.Errorf("processes: %w", err)
 	}
-	if s.cgroup, err = openCgroup(cfg.Name); err != nil {
+	if s.cgroup, s.lock, err = openCgroup(cfg.Name); err != nil {
 		s.logger.Info("processes run without cgroups: one that leaves its session outlives its task", "reason", err)
 	}
 	if s.limiter, err = openLimiter(cfg.Name); err != nil {
 		s.logger.Info("isolated processes cannot be bounded", "reason", err)
+	} else if s.cgroup != "" {
+		s.limiter.removeLeft(s.cgroup)
 	}
 	return s, nil
 }
@@ -78,6 +82,7 @@ func (s *Supervisor) Close() error {
 	}
 	if s.cgroup != "" {
 		err = errors.Join(err, s.cgroup.remove())
+		_ = s.lock.Close() // nothing is written to it; closing again is harmless
 	}
 	return err
 }

@@ -101,14 +101,25 @@ func TestSupervisorsRemoveWhatKilledOnesLeft(t *testing.T) {
 	}
 	require.True(t, w.s.CgroupExists())
 	newSupervisor(t)
-	require.False(t, w.s.CgroupExists(), "it has nothing in it, as that of one that was killed")
+	require.True(t, w.s.CgroupExists(), "it is used")
 
 	spec := w.start(`echo ready; exec sleep 100`)
 	w.ready(spec)
+	require.NoError(t, w.s.Unlock())
 	newSupervisor(t)
-	require.True(t, w.s.CgroupExists(), "it made it again, and has something in it")
+	require.True(t, w.s.CgroupExists(), "it has something in it")
 	require.NoError(t, w.s.Signal(w.context(), spec.ID, "HUP"))
 	require.Equal(t, 1, w.wait(spec).Signal)
+
+	newSupervisor(t)
+	require.False(t, w.s.CgroupExists())
+	if process.FullIsolation() != nil {
+		return
+	}
+	w.ask(`true`)
+	require.NotEmpty(t, w.s.Limits(), "what bounded it is there for the next")
+	newSupervisor(t)
+	require.Empty(t, w.s.Limits())
 }
 
 func TestStatsAreOfTheTree(t *testing.T) {
