@@ -17,8 +17,11 @@ import (
 )
 
 // FullIsolation returns why this machine, or this program on it, cannot run processes
-// with [workload.IsolationFull]. It tries once, in a few milliseconds.
-var FullIsolation = sync.OnceValue(tryIsolation)
+// with [workload.IsolationFull]. It tries once, in a few milliseconds, and may be called
+// concurrently.
+func FullIsolation() error { return isolationOnce() }
+
+var isolationOnce = sync.OnceValue(tryIsolation)
 
 func tryIsolation() error {
 	switch {

@@ -6,6 +6,10 @@
 // The processes end with this one: those that it started by the parent-death signal,
 // theirs when a supervisor of the same name opens the cgroup again.
 //
+// With full isolation, a process has a root and namespaces of its own, which package
+// isolate makes, and cgroups that bound it, of v1 or v2, and is killed with its
+// namespace.
+//
 // It knows nothing of tasks and drivers. Start reading at [Supervisor].
 package process
 
