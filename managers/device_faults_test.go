@@ -94,6 +94,13 @@ func (w *faultyWorld) calls(op string) int {
 	return strings.Count("\n"+string(text), "\n"+op+" ")
 }
 
+// statsReason is why the figures could not be had last.
+func (w *faultyWorld) statsReason() string {
+	w.unit.mu.Lock()
+	defer w.unit.mu.Unlock()
+	return w.unit.statsReason
+}
+
 // take takes the plugin into service.
 func (w *faultyWorld) take() error {
 	m, err := w.manager.take(context.Background(), candidate{plugin: w.plugin, file: "faulty.wasm", digest: "d"}, nil)
@@ -277,7 +284,7 @@ func TestAPluginThatLiesInStatsKeepsItsLastFigures(t *testing.T) {
 			}})
 			w.pass(time.Second)
 			require.Equal(t, before, w.manager.AllStats(), want)
-			require.Contains(t, w.unit.statsReason, want)
+			require.Contains(t, w.statsReason(), want)
 			require.Equal(t, bothHealthy, w.updates.last())
 			w.behaves("stats")
 			w.pass(retryPause)
@@ -369,7 +376,7 @@ func TestAPluginThatFloodsInStatsKeepsItsLastFigures(t *testing.T) {
 		} {
 			w.answers("stats", answer)
 			w.pass(time.Hour)
-			require.Contains(t, w.unit.statsReason, want)
+			require.Contains(t, w.statsReason(), want)
 			require.Equal(t, before, w.manager.AllStats())
 			require.Equal(t, bothHealthy, w.updates.last())
 		}

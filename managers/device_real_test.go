@@ -38,7 +38,7 @@ func TestTheExamplePluginServesDevicesFromPlugToUnplug(t *testing.T) {
 	})
 	t.Cleanup(func() { m.Shutdown(); catalog.Shutdown() })
 	catalog.Start()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()
 	require.NoError(t, m.WaitForFirstFingerprint(ctx))
 	require.Equal(t, "nomad/file/mock[a] healthy", updates.last())
