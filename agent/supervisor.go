@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/mux"
@@ -27,9 +29,10 @@ const supervisorIdle = 10 * time.Second
 
 // RunSupervisor owns the workloads of the agent whose data directory that is, until
 // ctx is done or nobody needs it any more. It tells whoever launched it that it
-// answers, or why it does not.
-func RunSupervisor(ctx context.Context, dataDir string, logOutput io.Writer) error {
-	err := runSupervisor(ctx, supervisorDir(dataDir), hclog.New(&hclog.LoggerOptions{Name: "supervisor", Output: logOutput}))
+// answers, or why it does not. Processes are started, and the program is replaced by a
+// newer one, on the thread: the process's main thread, which has to run what it is sent.
+func RunSupervisor(ctx context.Context, dataDir string, thread chan<- func(), logOutput io.Writer) error {
+	err := runSupervisor(ctx, supervisorDir(dataDir), thread, hclog.New(&hclog.LoggerOptions{Name: "supervisor", Output: logOutput}))
 	if err != nil {
 		supervisor.Announce(err)
 	}
@@ -38,18 +41,23 @@ func RunSupervisor(ctx context.Context, dataDir string, logOutput io.Writer) err
 
 func supervisorDir(dataDir string) string { return filepath.Join(dataDir, "supervisor") }
 
-func runSupervisor(ctx context.Context, dir string, logger hclog.Logger) (err error) {
-	lock, err := supervisor.Lock(dir)
+func runSupervisor(ctx context.Context, dir string, thread chan<- func(), logger hclog.Logger) (err error) {
+	left, err := inherited()
+	if err != nil {
+		return err
+	}
+	lock, listener, err := openSupervisor(dir, left)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	workloads, closeWorkloads, err := newWorkloads(dir, logger)
+	workloads, closeWorkloads, err := newWorkloads(dir, thread, left, logger)
 	if err != nil {
 		return err
 	}
 	server, err := supervisor.NewServer(supervisor.ServerConfig{
 		Logger: logger, Workloads: workloads, Dir: supervisor.Results(dir), Version: Version, IdleTime: supervisorIdle,
+		MayReplace: func(program string) error { return mayReplace(ctx, workloads, program) },
 	})
 	if err != nil {
 		return errors.Join(err, closeWorkloads())
@@ -58,19 +66,97 @@ func runSupervisor(ctx context.Context, dir string, logger hclog.Logger) (err er
 		err = errors.Join(err, closeWorkloads())
 		server.Drain()
 	}()
-	listener, err := supervisor.Listen(supervisor.Socket(dir))
-	if err != nil {
-		return fmt.Errorf("supervisor: %w", err)
+	if left != nil {
+		server.Adopt(left.Processes.IDs())
+		logger.Info("took the tasks over from the program before", "count", len(left.Processes.Processes))
 	}
 	supervisor.Announce(nil)
-	logger.Info("supervisor answers", "pid", os.Getpid(), "dir", dir)
-	return server.Serve(ctx, listener)
+	logger.Info("supervisor answers", "pid", os.Getpid(), "dir", dir, "version", Version)
+	for {
+		kept, err := listener.File() // serving closes the listener
+		if err != nil {
+			return err
+		}
+		err = server.Serve(ctx, listener)
+		var next *supervisor.Replacement
+		if !errors.As(err, &next) {
+			return errors.Join(err, kept.Close())
+		}
+		if next.Program != "" {
+			err := replace(next.Program, lock, kept, server, workloads.processes, thread)
+			logger.Error("the supervisor goes on as the program that it is", "error", err)
+		}
+		again, err := net.FileListener(kept)
+		if err := errors.Join(err, kept.Close()); err != nil {
+			return err
+		}
+		listener = again.(*net.UnixListener) // as it was
+	}
+}
+
+// openSupervisor takes the directory and listens, or goes on with what was left.
+func openSupervisor(dir string, left *handover) (lock *os.File, l *net.UnixListener, err error) {
+	var any net.Listener
+	if left != nil {
+		lock = os.NewFile(uintptr(left.Lock), "lock")
+		any, err = left.listener()
+	} else if lock, err = supervisor.Lock(dir); err == nil {
+		any, err = supervisor.Listen(supervisor.Socket(dir))
+	}
+	if err != nil {
+		if lock != nil {
+			err = errors.Join(err, lock.Close())
+		}
+		return nil, nil, fmt.Errorf("supervisor: %w", err)
+	}
+	return lock, any.(*net.UnixListener), nil // whoever listens at a path has one
+}
+
+// mayReplace refuses while something runs that would not survive, or that the program
+// could not go on with.
+func mayReplace(ctx context.Context, w *ownWorkloads, program string) error {
+	list, err := w.programs.List(ctx)
+	if err != nil {
+		return err
+	}
+	running := 0
+	for _, s := range list {
+		if s.State == workload.Running {
+			running++
+		}
+	}
+	switch n := w.processes.Commands(); {
+	case running > 0:
+		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("WASI programs run in it, which would end: %d", running))
+	case n > 0:
+		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("commands run in its tasks, which would be cut off: %d", n))
+	}
+	if err := understands(program); err != nil {
+		return abi.NewError(abi.FailedPrecondition, err.Error())
+	}
+	return nil
+}
+
+// replace has another program go on in this process. It returns only if that fails, and
+// then all is as before.
+func replace(program string, lock, listener *os.File, server *supervisor.Server, processes *process.Supervisor, thread chan<- func()) error {
+	h := &handover{Lock: int(lock.Fd()), Listener: int(listener.Fd()), Processes: processes.Pause()}
+	goOn := map[string]bool{}
+	for _, id := range h.Processes.IDs() {
+		goOn[id] = true
+	}
+	server.DrainEnded(goOn)
+	failed := make(chan error)
+	thread <- func() { failed <- h.become(program) }
+	err := <-failed
+	processes.Resume()
+	return err
 }
 
 // openWorkloads has the tasks owned by the supervisor, or by the agent itself.
 func (a *agent) openWorkloads() error {
 	if a.supervisor == nil {
-		own, closeOwn, err := workloadsOn(a.engine, supervisorDir(a.cfg.DataDir), a.logger)
+		own, closeOwn, err := workloadsOn(a.engine, supervisorDir(a.cfg.DataDir), nil, nil, a.logger)
 		if err != nil {
 			return err
 		}
@@ -80,8 +166,9 @@ func (a *agent) openWorkloads() error {
 	}
 	dir := supervisorDir(a.cfg.DataDir)
 	client := supervisor.NewClient(supervisor.ClientConfig{
-		Logger: a.logger.Named("supervisor"),
-		Socket: supervisor.Socket(dir),
+		Logger:  a.logger.Named("supervisor"),
+		Socket:  supervisor.Socket(dir),
+		Program: a.supervisor[0],
 		Launch: func(ctx context.Context) error {
 			return supervisor.Launch(ctx, dir, append(slices.Clone(a.supervisor), "-data-dir="+a.cfg.DataDir))
 		},
@@ -91,14 +178,21 @@ func (a *agent) openWorkloads() error {
 	return nil
 }
 
+// ownWorkloads are workloads of this process.
+type ownWorkloads struct {
+	mux.Supervisor
+	programs  *wasi.Supervisor
+	processes *process.Supervisor
+}
+
 // newWorkloads returns what runs workloads in this process, in the supervisor's
-// directory.
-func newWorkloads(dir string, logger hclog.Logger) (workload.Supervisor, func() error, error) {
+// directory, and goes on with what was left there.
+func newWorkloads(dir string, thread chan<- func(), left *handover, logger hclog.Logger) (*ownWorkloads, func() error, error) {
 	e, err := engine.Open(engine.Config{CacheDir: filepath.Join(dir, "cache"), Logger: logger.Named("engine")})
 	if err != nil {
 		return nil, nil, err
 	}
-	s, closeWorkloads, err := workloadsOn(e, dir, logger)
+	s, closeWorkloads, err := workloadsOn(e, dir, thread, left, logger)
 	if err != nil {
 		return nil, nil, errors.Join(err, e.Close(context.Background()))
 	}
@@ -107,14 +201,18 @@ func newWorkloads(dir string, logger hclog.Logger) (workload.Supervisor, func() 
 
 // workloadsOn returns what runs programs on that engine, and processes. The directory
 // tells them from those of other nodes on this machine.
-func workloadsOn(e *engine.Engine, dir string, logger hclog.Logger) (workload.Supervisor, func() error, error) {
+func workloadsOn(e *engine.Engine, dir string, thread chan<- func(), left *handover, logger hclog.Logger) (*ownWorkloads, func() error, error) {
 	logger = logger.Named("workload")
 	digest := sha256.Sum256([]byte(dir))
-	processes, err := process.New(process.Config{Logger: logger, Name: hex.EncodeToString(digest[:8])})
+	cfg := process.Config{Logger: logger, Name: hex.EncodeToString(digest[:8]), Thread: thread}
+	if left != nil {
+		cfg.Handover = left.Processes
+	}
+	processes, err := process.New(cfg)
 	if err != nil {
 		return nil, nil, err
 	}
 	programs := wasi.New(wasi.Config{Logger: logger, Engine: e})
 	closeBoth := func() error { return errors.Join(processes.Close(), programs.Close()) }
-	return mux.Supervisor{WASI: programs, Processes: processes}, closeBoth, nil
+	return &ownWorkloads{mux.Supervisor{WASI: programs, Processes: processes}, programs, processes}, closeBoth, nil
 }

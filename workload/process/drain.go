@@ -19,7 +19,10 @@ const drainPatience = 2 * time.Second
 var drainBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 // drain is our end of a pipe that a process writes to.
-type drain struct{ file *os.File }
+type drain struct {
+	file *os.File
+	fd   int // the file's, without making it block
+}
 
 // newDrain returns both ends of a new pipe. The caller closes the other.
 func newDrain() (*drain, *os.File, error) {
@@ -27,7 +30,18 @@ func newDrain() (*drain, *os.File, error) {
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, os.NewSyscallError("pipe", err)
 	}
-	return &drain{pollable(fds[0], "output")}, os.NewFile(uintptr(fds[1]), "input"), nil
+	return adoptDrain(fds[0]), os.NewFile(uintptr(fds[1]), "input"), nil
+}
+
+// adoptDrain returns the drain of an open pipe.
+func adoptDrain(fd int) *drain { return &drain{pollable(fd, "output"), fd} }
+
+// asFile is nil when there is none.
+func (d *drain) asFile() *os.File {
+	if d == nil {
+		return nil
+	}
+	return d.file
 }
 
 // copyTo copies until every process has closed its end, or until the drain ends.

@@ -61,7 +61,7 @@ func tryLimits() error {
 
 // tryNamespaces has a process isolated that then does nothing.
 func tryNamespaces() error {
-	s, err := newSpawner()
+	s, err := newSpawner(nil)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,15 @@ type limiter struct {
 // openLimiter removes what an earlier limiter of that name left, whose processes have
 // been killed.
 func openLimiter(name string) (*limiter, error) {
+	l, err := newLimiter(name)
+	if err != nil {
+		return nil, err
+	}
+	return l, l.remove()
+}
+
+// newLimiter leaves what there is as it is.
+func newLimiter(name string) (*limiter, error) {
 	if cgroups.IsCgroup2UnifiedMode() {
 		return &limiter{}, nil
 	}
@@ -42,7 +51,7 @@ func openLimiter(name string) (*limiter, error) {
 		}
 		l.v1[controller] = filepath.Join(top, "wasmnode", name)
 	}
-	return l, l.remove()
+	return l, nil
 }
 
 // removeLeft removes the cgroups of supervisors that were killed: those that have none
@@ -76,8 +85,21 @@ type limits struct {
 
 // limit makes the cgroups of a process with that name; group is its v2 cgroup.
 func (l *limiter) limit(name string, group cgroup, spec *workload.Spec) (*limits, error) {
-	var err error
 	r := resources(spec)
+	made, err := l.find(name, group, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := made.apply(r); err != nil {
+		_ = made.remove() // nothing ever ran in it
+		return nil, err
+	}
+	return made, nil
+}
+
+// find returns the limits of a process, whose cgroups there may be or not.
+func (l *limiter) find(name string, group cgroup, r *cgroups.Resources) (*limits, error) {
+	var err error
 	made := &limits{v1: l.v1 != nil}
 	config := &cgroups.Cgroup{Resources: r}
 	if made.v1 {
@@ -89,14 +111,7 @@ func (l *limiter) limit(name string, group cgroup, spec *workload.Spec) (*limits
 	} else {
 		made.manager, err = cgroupv2.NewManager(config, string(group))
 	}
-	if err != nil {
-		return nil, err
-	}
-	if err := made.apply(r); err != nil {
-		_ = made.remove() // nothing ever ran in it
-		return nil, err
-	}
-	return made, nil
+	return made, err
 }
 
 func (l *limits) apply(r *cgroups.Resources) error {

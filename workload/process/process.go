@@ -37,8 +37,14 @@ type process struct {
 	first  bool    // of its namespace
 	origin *origin // what commands in it have of it; nil: not started yet
 
+	// For a handover.
+	spec      *workload.Spec
+	name      string        // of its cgroups
+	following chan struct{} // closed when nobody follows it any more
+
 	mu     sync.Mutex
 	tree   tree // nil: not started yet, or ended
+	paused bool // it is not to be followed for now
 	killed bool
 	// killedFor is the signal that stood for a kill; 0: none did.
 	killedFor syscall.Signal
@@ -185,16 +191,22 @@ func (p *process) entered(group cgroup) {
 	}
 }
 
-// run follows the process to its end, and ends what it started.
-func (p *process) run() {
+// run follows the process to its end, and ends what it started. It reports false if it
+// was paused before.
+func (p *process) run() (ended bool) {
 	var reading sync.WaitGroup
 	reading.Go(func() { p.stdout.copyTo(p.logs.Stdout) })
 	reading.Go(func() { p.stderr.copyTo(p.logs.Stderr) })
-	if err := awaitEnd(p.pidfd); err != nil {
+	if err := awaitEnd(p.pidfd); err != nil && !p.isPaused() {
 		p.logger.Error("a process cannot be waited for, so it is killed", "error", err)
 		p.Kill()
 	}
 	p.mu.Lock()
+	if p.paused {
+		p.mu.Unlock()
+		reading.Wait()
+		return false
+	}
 	tree, killedFor := p.tree, p.killedFor
 	p.tree = nil
 	p.mu.Unlock()
@@ -222,6 +234,7 @@ func (p *process) run() {
 	p.release()
 	p.logger.Debug("process ended", "exit_code", p.exit.ExitCode, "signal", p.exit.Signal)
 	close(p.done)
+	return true
 }
 
 // awaitEnd blocks until a process itself has ended. It stays a zombie, so that its
@@ -253,6 +266,8 @@ func signaled(s syscall.Signal) *structs.ExitResult {
 
 // release closes what is open.
 func (p *process) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, d := range []*drain{p.stdout, p.stderr} {
 		if d != nil {
 			d.close()

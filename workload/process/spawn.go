@@ -19,21 +19,30 @@ import (
 // does. The thread matters twice: a parent-death signal is sent at the death of the
 // thread that forked, and what the thread gave up its children do not have either.
 type spawner struct {
-	requests chan func()
+	requests chan<- func()
 	done     chan struct{}
 	closing  sync.Once
 	astray   error // the thread's children would begin in a task's namespace; its own
 }
 
-// newSpawner returns a spawner, or why its thread cannot give up privileges.
-func newSpawner() (*spawner, error) {
-	s := &spawner{requests: make(chan func()), done: make(chan struct{})}
+// newSpawner returns a spawner on that thread, or on one of its own, or why the thread
+// cannot give up privileges.
+func newSpawner(thread chan<- func()) (*spawner, error) {
+	s := &spawner{requests: thread, done: make(chan struct{})}
 	ready := make(chan error)
-	go s.run(ready)
+	if thread == nil {
+		own := make(chan func())
+		s.requests = own
+		go s.run(own, ready)
+		return s, <-ready
+	}
+	close(s.done) // nobody is to be waited for
+	s.closing.Do(func() {})
+	thread <- func() { ready <- giveUp() }
 	return s, <-ready
 }
 
-func (s *spawner) run(ready chan<- error) {
+func (s *spawner) run(requests <-chan func(), ready chan<- error) {
 	defer close(s.done)
 	// Never unlocked: nobody else may have this thread.
 	runtime.LockOSThread()
@@ -42,7 +51,7 @@ func (s *spawner) run(ready chan<- error) {
 	if err != nil {
 		return
 	}
-	for f := range s.requests {
+	for f := range requests {
 		f()
 	}
 }
@@ -65,7 +74,8 @@ func giveUp() error {
 	return nil
 }
 
-// close ends the thread, which kills the processes that it started. It is idempotent.
+// close ends the thread if it is the spawner's own, which kills the processes that it
+// started. It is idempotent.
 func (s *spawner) close() {
 	s.closing.Do(func() { close(s.requests) })
 	<-s.done

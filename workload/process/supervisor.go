@@ -38,6 +38,12 @@ type Config struct {
 	// MaxProcesses bounds the workloads held, running and ended; 0 or less:
 	// [registry.DefaultMax].
 	MaxProcesses int
+	// Thread runs functions on the one thread that starts processes, which must live as
+	// long as they do; nil: the supervisor has one of its own. For a [Handover] it has to
+	// be the process's main thread.
+	Thread chan<- func()
+	// Handover is what an earlier supervisor in this process left; nil: there was none.
+	Handover *Handover
 }
 
 // Supervisor runs processes as children of this one. It is safe for concurrent use.
@@ -58,8 +64,11 @@ func New(cfg Config) (*Supervisor, error) {
 	handleIgnored()
 	s := &Supervisor{Registry: registry.New[*process](cfg.MaxProcesses), logger: cfg.Logger}
 	var err error
-	if s.spawner, err = newSpawner(); err != nil {
+	if s.spawner, err = newSpawner(cfg.Thread); err != nil {
 		return nil, fmt.Errorf("processes: %w", err)
+	}
+	if cfg.Handover != nil {
+		return s, s.takeOver(cfg)
 	}
 	if s.cgroup, s.lock, err = openCgroup(cfg.Name); err != nil {
 		s.logger.Info("processes run without cgroups: one that leaves its session outlives its task", "reason", err)
@@ -100,23 +109,33 @@ func (s *Supervisor) Start(ctx context.Context, spec *workload.Spec) error {
 	if err := s.Add(p); err != nil {
 		return err
 	}
+	p.spec = spec
 	if err := s.launch(ctx, p, spec); err != nil {
 		s.Remove(p)
 		close(p.done)
 		s.Ended()
 		return fmt.Errorf("workload %s: %w", spec.ID, err)
 	}
-	go func() {
-		defer s.Ended()
-		p.run()
-	}()
+	s.follow(p)
 	return nil
+}
+
+// follow sees to a process until it has ended, or is handed over.
+func (s *Supervisor) follow(p *process) {
+	p.following = make(chan struct{})
+	go func() {
+		defer close(p.following)
+		if p.run() {
+			s.Ended()
+		}
+	}()
 }
 
 // launch starts the process in a cgroup of its own, and within its limits.
 func (s *Supervisor) launch(ctx context.Context, p *process, spec *workload.Spec) (err error) {
 	var group cgroup
 	name := strconv.FormatUint(s.count.Add(1), 10)
+	p.name = name
 	if s.cgroup != "" {
 		if group, err = s.cgroup.child(name); err != nil {
 			return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("cgroup: %v", err))

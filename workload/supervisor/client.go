@@ -21,7 +21,7 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// ClientConfig is what a client stands on. All fields are required.
+// ClientConfig is what a client stands on. All fields but Program are required.
 type ClientConfig struct {
 	Logger hclog.Logger
 	// Socket is where the supervisor answers.
@@ -29,6 +29,9 @@ type ClientConfig struct {
 	// Launch starts the supervisor, and returns when it answers or why it does not.
 	// It is called when nobody answers, once at a time.
 	Launch func(ctx context.Context) error
+	// Program is the path of the program that a supervisor of another one is asked to go
+	// on as; empty: none is.
+	Program string
 }
 
 // Client is a [workload.Supervisor] whose workloads belong to a supervisor process,
@@ -273,6 +276,7 @@ func (c *Client) greet(ctx context.Context) error {
 	if hello.Protocol != Protocol {
 		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("the supervisor (process %d) is of version %s, which this agent cannot talk to: stop its tasks with that version, or end it", hello.PID, hello.Version))
 	}
+	hello = c.renew(ctx, hello)
 	c.mu.Lock()
 	c.greeted = true
 	c.mu.Unlock()

@@ -18,6 +18,7 @@ const Protocol = 1
 type Hello struct {
 	Protocol int
 	Version  string // of the program
+	Program  string // see [ProgramID]; empty: not known
 	PID      int
 }
 
@@ -33,7 +34,8 @@ const (
 	opInspect = "inspect"
 	opList    = "list"
 	opDestroy = "destroy"
-	opExec    = "exec" // the connection becomes one of frames
+	opReplace = "replace" // the supervisor's program by another
+	opExec    = "exec"    // the connection becomes one of frames
 )
 
 // request is what all operations are asked with.
@@ -45,6 +47,8 @@ type request struct {
 	// Module is the digest of the spec's module, which is sent once and not with
 	// every start.
 	Module string `json:",omitempty"`
+	// Program is the path of the program that is to replace the supervisor's.
+	Program string `json:",omitempty"`
 }
 
 // statusUnknownModule says that the start's module has to be sent first.

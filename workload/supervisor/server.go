@@ -27,7 +27,7 @@ const maxModuleBytes = 64 << 20
 // maxRequestBytes bounds every other request.
 const maxRequestBytes = 4 << 20
 
-// ServerConfig is what a server stands on. All fields are required.
+// ServerConfig is what a server stands on. All fields but MayReplace are required.
 type ServerConfig struct {
 	Logger    hclog.Logger
 	Workloads workload.Supervisor
@@ -36,6 +36,8 @@ type ServerConfig struct {
 	Version string
 	// IdleTime is how long a server stays that has neither workloads nor clients.
 	IdleTime time.Duration
+	// MayReplace refuses to be replaced by a program for now; nil: it never is.
+	MayReplace func(program string) error
 }
 
 // Server owns workloads for clients on a socket. See [Server.Serve].
@@ -44,6 +46,9 @@ type Server struct {
 	results *results
 	modules *modules
 	idle    *idle
+	program string // see [ProgramID]
+
+	replacing chan string // of capacity 1: the first wish counts
 
 	mu        sync.Mutex
 	following map[string]chan struct{} // closed when nothing more is written of a workload
@@ -57,7 +62,14 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("supervisor: results: %w", err)
 	}
-	return &Server{ServerConfig: cfg, results: results, modules: newModules(), idle: newIdle(cfg.IdleTime), following: map[string]chan struct{}{}}, nil
+	s := &Server{
+		ServerConfig: cfg, results: results, modules: newModules(), idle: newIdle(cfg.IdleTime),
+		replacing: make(chan string, 1), following: map[string]chan struct{}{},
+	}
+	if s.program, err = ProgramID("/proc/self/exe"); err != nil {
+		return nil, fmt.Errorf("supervisor: %w", err)
+	}
+	return s, nil
 }
 
 // Serve answers on a listener until ctx is done, or nobody needs the server any more.
@@ -76,6 +88,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	} {
 		mux.HandleFunc("POST /v1/"+op, answering(serve))
 	}
+	mux.HandleFunc("POST /v1/"+opReplace, answering(s.replace))
 	mux.HandleFunc("POST /v1/"+opModule, s.module)
 	mux.HandleFunc("POST /v1/"+opStart, s.start)
 	life, end := context.WithCancel(ctx)
@@ -88,6 +101,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          s.Logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
 	}
+	answers, cut := context.WithCancelCause(context.Background())
+	defer cut(nil)
+	web.BaseContext = func(net.Listener) context.Context { return answers }
 	ended := make(chan error, 1)
 	go func() { ended <- web.Serve(ownersOnly{l}) }()
 	select {
@@ -95,6 +111,17 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	case <-ctx.Done():
 	case <-s.idle.expired:
+	case program := <-s.replacing:
+		cut(errReplaced)
+		grace, cancel := context.WithTimeout(ctx, replaceTime)
+		defer cancel()
+		if err := web.Shutdown(grace); err != nil {
+			s.Logger.Warn("the supervisor is not replaced: something is being answered still", "error", err)
+			_ = web.Close() // whoever is cut off asks again
+			program = ""
+		}
+		<-ended
+		return &Replacement{program}
 	}
 	err := web.Close()
 	if serveErr := <-ended; !errors.Is(serveErr, http.ErrServerClosed) {
@@ -114,6 +141,9 @@ func answering(serve func(context.Context, *request) (any, error)) http.HandlerF
 		failpoint.Here("asked", r.URL.Path)
 		answer, err := serve(r.Context(), &req)
 		failpoint.Here("answering", r.URL.Path)
+		if err != nil && errors.Is(context.Cause(r.Context()), errReplaced) {
+			err = errReplaced
+		}
 		if err != nil {
 			writeError(w, err)
 			return
@@ -123,7 +153,7 @@ func answering(serve func(context.Context, *request) (any, error)) http.HandlerF
 }
 
 func (s *Server) hello(context.Context, *request) (any, error) {
-	return Hello{Protocol: Protocol, Version: s.Version, PID: os.Getpid()}, nil
+	return Hello{Protocol: Protocol, Version: s.Version, Program: s.program, PID: os.Getpid()}, nil
 }
 
 func (s *Server) module(w http.ResponseWriter, r *http.Request) {
@@ -162,17 +192,29 @@ func (s *Server) startWorkload(ctx context.Context, spec *workload.Spec) error {
 	if err := s.Workloads.Start(ctx, spec); err != nil {
 		return err
 	}
+	s.own(spec.ID)
+	return nil
+}
+
+// Adopt makes workloads the server's that were started by the program before this one.
+func (s *Server) Adopt(ids []string) {
+	for _, id := range ids {
+		s.own(id)
+	}
+}
+
+// own writes a workload's result down when it ends, and stays until then.
+func (s *Server) own(id string) {
 	s.idle.began()
 	done := make(chan struct{})
 	s.mu.Lock()
-	s.following[spec.ID] = done
+	s.following[id] = done
 	s.mu.Unlock()
 	go func() { //nolint:contextcheck // a workload outlives its start
 		defer s.idle.ended()
 		defer close(done)
-		s.follow(spec.ID)
+		s.follow(id)
 	}()
-	return nil
 }
 
 // follow writes a workload's result down once there is one. One that is destroyed

@@ -1,0 +1,109 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/wasmnode/wasmnode/abi"
+)
+
+// Replacement is the error of [Server.Serve] when another program is to go on with the
+// workloads, in this process. Nobody is being answered then. The caller may serve again,
+// and has to if there is no program.
+type Replacement struct{ Program string }
+
+// Error implements error.
+func (r *Replacement) Error() string { return "to be replaced by " + r.Program }
+
+// ProgramID tells a program's file from every other, without reading it. The path of
+// this process's own is /proc/self/exe.
+func ProgramID(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", fmt.Errorf("%s: a file of type %T", path, info.Sys())
+	}
+	return fmt.Sprintf("%d-%d-%d-%d", s.Dev, s.Ino, info.Size(), info.ModTime().UnixNano()), nil
+}
+
+// errReplaced ends what is being answered. The client asks the next program.
+var errReplaced = abi.NewRecoverableError(abi.Unavailable, "the supervisor is being replaced by another version")
+
+// replaceTime bounds the end of what is being answered.
+const replaceTime = 5 * time.Second
+
+func (s *Server) replace(_ context.Context, req *request) (any, error) {
+	if s.MayReplace == nil {
+		return nil, abi.NewError(abi.Unimplemented, "this supervisor cannot be replaced")
+	}
+	if err := s.MayReplace(req.Program); err != nil {
+		return nil, err
+	}
+	select {
+	case s.replacing <- req.Program:
+	default: // it was asked already
+	}
+	return struct{}{}, nil
+}
+
+// DrainEnded waits until the ends of all workloads but those are written down.
+func (s *Server) DrainEnded(but map[string]bool) {
+	s.mu.Lock()
+	var ended []chan struct{}
+	for id, done := range s.following {
+		if !but[id] {
+			ended = append(ended, done)
+		}
+	}
+	s.mu.Unlock()
+	for _, done := range ended {
+		<-done
+	}
+}
+
+// renew has the supervisor go on as this agent's program, if it is another one. When it
+// cannot, it stays as it is, which it says.
+func (c *Client) renew(ctx context.Context, hello *Hello) *Hello {
+	if c.Program == "" {
+		return hello
+	}
+	id, err := ProgramID(c.Program)
+	if err != nil || id == hello.Program {
+		return hello
+	}
+	if err := c.replace(ctx); err != nil {
+		c.Logger.Info("the supervisor goes on as the program that it is", "pid", hello.PID, "version", hello.Version, "reason", err)
+		return hello
+	}
+	renewed, err := backoff.Retry(ctx, func() (*Hello, error) {
+		h, err := c.hello(ctx)
+		if err == nil && h.Program != id {
+			err = errors.New("it is another program still")
+		}
+		return h, err
+	}, backoff.WithBackOff(backoff.NewConstantBackOff(20*time.Millisecond)), backoff.WithMaxElapsedTime(replaceTime+launchGrace))
+	if err != nil {
+		c.Logger.Warn("the supervisor did not become this program", "pid", hello.PID, "error", err)
+		return hello
+	}
+	c.Logger.Info("the supervisor was replaced by this program, with its tasks", "pid", renewed.PID, "before", hello.Version)
+	return renewed
+}
+
+func (c *Client) replace(ctx context.Context) error {
+	body, err := json.Marshal(&request{Program: c.Program})
+	if err != nil {
+		return err
+	}
+	return c.post(ctx, opReplace, body, nil)
+}
