@@ -206,6 +206,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		Limits:       a.limits(),
 		GC:           a.collection(),
 		Ephemeral:    a.dev,
+		NoExec:       a.cfg.Client.DisableRemoteExec,
 	})
 	if err != nil {
 		return err

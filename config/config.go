@@ -42,6 +42,8 @@ type Client struct {
 	// MaxKillTimeout caps the kill_timeout of tasks.
 	MaxKillTimeout time.Duration
 	Artifact       Artifact
+	// DisableRemoteExec has nobody run commands in tasks.
+	DisableRemoteExec bool
 	// GCMaxAllocs is how many allocations are kept, ended ones included, before the
 	// oldest ended ones are destroyed.
 	GCMaxAllocs int

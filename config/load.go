@@ -45,6 +45,7 @@ type clientBlock struct {
 	Meta           *map[string]string `hcl:"meta,optional"`
 	ChrootEnv      *map[string]string `hcl:"chroot_env,optional"`
 	MaxKillTimeout *hcl.Attribute     `hcl:"max_kill_timeout,optional"`
+	DisableExec    *bool              `hcl:"disable_remote_exec,optional"`
 	GCMaxAllocs    *int               `hcl:"gc_max_allocs,optional"`
 	GCDiskUsage    *float64           `hcl:"gc_disk_usage_threshold,optional"`
 	GCInodeUsage   *float64           `hcl:"gc_inode_usage_threshold,optional"`
@@ -272,6 +273,7 @@ func (l *loader) client(b *clientBlock) {
 	set(&c.NodePool, b.NodePool)
 	set(&c.Meta, b.Meta)
 	set(&c.ChrootEnv, b.ChrootEnv)
+	set(&c.DisableRemoteExec, b.DisableExec)
 	set(&c.GCMaxAllocs, b.GCMaxAllocs)
 	set(&c.GCDiskUsage, b.GCDiskUsage)
 	set(&c.GCInodeUsage, b.GCInodeUsage)

@@ -115,7 +115,7 @@ func (machineDriver) PluginDigest() string      { return "sha256:1" }
 func (machineDriver) Replaced() <-chan struct{} { return nil }
 func (machineDriver) Release()                  {}
 func (machineDriver) Capabilities() *wasmnodev1.DriverCapabilities {
-	return &wasmnodev1.DriverCapabilities{SendSignals: true}
+	return &wasmnodev1.DriverCapabilities{SendSignals: true, Exec: true}
 }
 func (machineDriver) DecodeConfig(config map[string]any) ([]byte, error) { return json.Marshal(config) }
 

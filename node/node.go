@@ -42,6 +42,8 @@ type Config struct {
 	GC       GC
 	// Ephemeral: allocations end with the node, and leave nothing.
 	Ephemeral bool
+	// NoExec: nobody runs commands in tasks.
+	NoExec bool
 }
 
 // Devices is what a node asks of its device manager.

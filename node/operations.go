@@ -62,8 +62,11 @@ func (n *Node) SignalAllocation(ctx context.Context, allocID, task, signal strin
 
 // CanExec returns why a command cannot be run in a task now; nil: it can be tried.
 // NOT_FOUND: no such allocation or task; FAILED_PRECONDITION: the task does not run;
-// UNIMPLEMENTED: its driver runs no commands.
+// UNIMPLEMENTED: its driver runs no commands; PERMISSION_DENIED: nobody may.
 func (n *Node) CanExec(allocID, task string) error {
+	if n.cfg.NoExec {
+		return abi.NewError(abi.PermissionDenied, "this node runs no commands in tasks: its configuration says disable_remote_exec")
+	}
 	r, err := n.runner(allocID)
 	if err != nil {
 		return err
@@ -71,8 +74,12 @@ func (n *Node) CanExec(allocID, task string) error {
 	return operationError(r.CanExec(task))
 }
 
-// Exec runs a command in a task and returns how it ended.
+// Exec runs a command in a task and returns how it ended. Errors are those of CanExec
+// and the driver's.
 func (n *Node) Exec(ctx context.Context, allocID, task string, spec *workload.ExecSpec) (*structs.ExitResult, error) {
+	if err := n.CanExec(allocID, task); err != nil {
+		return nil, err
+	}
 	r, err := n.runner(allocID)
 	if err != nil {
 		return nil, err

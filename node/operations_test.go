@@ -1,12 +1,14 @@
 package node
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 func TestTaskStatisticsAreThereWithoutASwitch(t *testing.T) {
@@ -32,4 +34,24 @@ func TestAnOperationOnWhatHasEndedIsRefused(t *testing.T) {
 	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(w.node.RestartAllocation(t.Context(), id, "", true)))
 	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(w.node.SignalAllocation(t.Context(), id, "", "HUP")))
 	require.Equal(t, abi.InvalidArgument, abi.CodeOf(w.node.SignalAllocation(t.Context(), id, "", "NONE")))
+}
+
+func TestCommandsRunInTasksUnlessTheOperatorSaysNo(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("s", "service")
+	id := w.awaitStatus("s", structs.ClientRunning).ID
+	var stdout bytes.Buffer
+	exit, err := w.node.Exec(t.Context(), id, "t", &workload.ExecSpec{Command: "ls", Stdout: &stdout})
+	require.NoError(t, err)
+	require.Equal(t, 3, exit.ExitCode)
+	require.Equal(t, "ls", stdout.String())
+	require.Equal(t, abi.NotFound, abi.CodeOf(w.node.CanExec(id, "none")))
+	require.Equal(t, abi.NotFound, abi.CodeOf(w.node.CanExec("none", "t")))
+	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(w.node.CanExec(w.batches(1)[0], "t")))
+
+	w.node.cfg.NoExec = true
+	_, err = w.node.Exec(t.Context(), id, "t", &workload.ExecSpec{Command: "ls"})
+	require.Equal(t, abi.PermissionDenied, abi.CodeOf(err))
+	require.ErrorContains(t, err, "disable_remote_exec")
 }

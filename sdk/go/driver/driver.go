@@ -82,8 +82,10 @@ type TaskStatser interface {
 	TaskStats(ctx context.Context, taskID string, handle *TaskHandle) (*TaskStats, error)
 }
 
-// TaskExecer is implemented by drivers that run commands inside a task; it needs
-// Capabilities.Exec. The host has no default.
+// TaskExecer is implemented by drivers that run commands inside a task themselves. With
+// Capabilities.Exec the host runs them where the task's workload is a process, with
+// streams and a terminal, and does not ask; elsewhere it calls ExecTask, whose command
+// has no input and whose output comes in the end.
 type TaskExecer interface {
 	ExecTask(ctx context.Context, taskID string, handle *TaskHandle, command []string, timeout time.Duration) (*ExecResult, error)
 }
