@@ -27,7 +27,7 @@ func (w *crashWorld) check(t *testing.T) {
 	for _, j := range w.jobs {
 		alloc := w.awaitAlloc(t, j)
 		w.checkAlloc(t, j, alloc)
-		w.checkOutput(t, j)
+		w.checkOutput(t, j, alloc)
 		if j.expected() == api.AllocClientStatusRunning {
 			running[j.alloc] = j.process
 		}
@@ -98,7 +98,7 @@ var halfLine = regexp.MustCompile(`^(b|be|beg|begi|l|li|lin|line|line \d*)?begin
 
 // checkOutput wants each start to begin with the first line and to go on without a gap
 // or a repetition, as often as the task says that it was started.
-func (w *crashWorld) checkOutput(t *testing.T, j *crashJob) {
+func (w *crashWorld) checkOutput(t *testing.T, j *crashJob, alloc *api.AllocationListStub) {
 	t.Helper()
 	shared := filepath.Join(w.site.data, "alloc", j.alloc, "alloc")
 	if j.alloc == "" {
@@ -136,7 +136,7 @@ func (w *crashWorld) checkOutput(t *testing.T, j *crashJob) {
 		return // lost or stopped before it began
 	}
 	if deaths == 0 {
-		require.Equal(t, most, starts, "%s", j.id)
+		require.Equal(t, most, starts, "%s\n%s", j.id, told(alloc))
 	}
 	if j.expected() != api.AllocClientStatusRunning {
 		require.Equal(t, j.kind.lines+1, next, "the last lines of %s", j.id)
