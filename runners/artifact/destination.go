@@ -33,7 +33,7 @@ func open(ctx context.Context, req Request, dest string, file bool, limits Limit
 		return nil, err
 	}
 	defer func() { _ = base.Close() }()
-	d := &destination{ctx: ctx, owner: req.Owner, left: &allowance{bytes: limits.Bytes, files: limits.Files, what: "unpack"}}
+	d := &destination{ctx: ctx, owner: req.Owner, left: &allowance{limits: limits, what: "unpack"}}
 	if file {
 		rel, d.name = path.Split(rel)
 		if d.name == "" || d.name == "." {

@@ -13,12 +13,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dustin/go-humanize"
 	getter "github.com/hashicorp/go-getter/v2"
 )
 
 // download gets the source into the stage and gives the path of the file or tree there.
 func (s *source) download(ctx context.Context, stage string, limits Limits) (string, error) {
-	left := &allowance{bytes: limits.Bytes, what: "download"}
+	left := &allowance{limits: limits, what: "download"}
 	transport := &metered{left: left, next: &http.Transport{
 		Proxy:             http.ProxyFromEnvironment,
 		DisableKeepAlives: true,                                        // nothing of it outlives the download
@@ -91,23 +92,28 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// allowance is what may still be read or written. It belongs to one goroutine.
+// allowance is what was read or written, and may be at most. It belongs to one goroutine.
 type allowance struct {
-	bytes int64
-	files int64
-	what  string
+	limits Limits
+	what   string
+	bytes  int64
+	files  int64
 }
 
 func (a *allowance) take(n int64) error {
-	if a.bytes -= n; a.bytes < 0 {
-		return fmt.Errorf("%w: %s: it is larger than the bytes allowed", ErrRefused, a.what)
+	if a.bytes += n; a.bytes > a.limits.Bytes {
+		return fmt.Errorf("%w: %s: it is larger than the %s that this node allows", ErrRefused, a.what, humanize.IBytes(uint64(a.limits.Bytes)))
 	}
 	return nil
 }
 
 func (a *allowance) takeFile() error {
-	if a.files--; a.files < 0 {
-		return fmt.Errorf("%w: %s: it has more files than allowed", ErrRefused, a.what)
+	if a.files++; a.files > a.limits.Files {
+		return tooManyFiles(a.what, a.limits)
 	}
 	return nil
+}
+
+func tooManyFiles(what string, limits Limits) error {
+	return fmt.Errorf("%w: %s: it has more than the %d files that this node allows", ErrRefused, what, limits.Files)
 }

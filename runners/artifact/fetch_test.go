@@ -227,7 +227,7 @@ func TestADownloadIsBounded(t *testing.T) {
 	dir := taskDir(t)
 	err := fetch(t, dir, block(w.URL+"/large", "", ""))
 	require.ErrorIs(t, err, artifact.ErrRefused)
-	require.ErrorContains(t, err, "larger than the bytes allowed")
+	require.ErrorContains(t, err, "that this node allows")
 	require.Empty(t, tree(t, dir.Path))
 }
 

@@ -190,7 +190,7 @@ func (g *gitGetter) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 
 // measure counts the bytes that are staged. What vanishes meanwhile is not counted.
 func (g *gitGetter) measure() error {
-	left := &allowance{bytes: g.limits.Bytes, what: "clone"}
+	left := &allowance{limits: g.limits, what: "clone"}
 	return filepath.WalkDir(g.stage, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e == nil {
 			return nil

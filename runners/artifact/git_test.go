@@ -117,7 +117,7 @@ func TestHostileRepositoriesAreRefused(t *testing.T) {
 	large.commit(t, "f", strings.Repeat("x", 2<<20))
 	_, err = fetchRepo(t, source)
 	require.ErrorIs(t, err, artifact.ErrRefused)
-	require.ErrorContains(t, err, "larger than the bytes allowed")
+	require.ErrorContains(t, err, "that this node allows")
 
 	local, source := newRepository(t)
 	local.git(t, "submodule", "-q", "add", string(repo), "sub")

@@ -166,7 +166,7 @@ func (d *destination) unzip(got string) error {
 	if err != nil {
 		return err
 	}
-	index := &readAt{in: file, left: indexRoom + d.left.files*indexEntry}
+	index := &readAt{in: file, left: indexRoom + d.left.limits.Files*indexEntry, limits: d.left.limits}
 	in, err := zip.NewReader(index, info.Size())
 	if err != nil {
 		return d.broken("zip", err)
@@ -188,13 +188,14 @@ const (
 )
 
 type readAt struct {
-	in   io.ReaderAt
-	left int64
+	in     io.ReaderAt
+	left   int64
+	limits Limits
 }
 
 func (r *readAt) ReadAt(p []byte, off int64) (int, error) {
 	if r.left -= int64(len(p)); r.left < 0 {
-		return 0, fmt.Errorf("%w: its index has more files than allowed", ErrRefused)
+		return 0, tooManyFiles("its index", r.limits)
 	}
 	return r.in.ReadAt(p, off)
 }

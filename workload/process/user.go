@@ -56,12 +56,17 @@ func credentialOf(name string) (*syscall.Credential, error) {
 	return c, nil
 }
 
+// errUnknown is what is wrong with a name that stands for nobody.
+var errUnknown = errors.New("this node knows nobody of that name or number")
+
 // findUser finds a user by name, or by number where no user has that name.
 func findUser(name string) (*user.User, error) {
 	u, err := user.Lookup(name)
 	var unknown user.UnknownUserError
 	if errors.As(err, &unknown) {
-		return user.LookupId(name)
+		if u, err = user.LookupId(name); err != nil {
+			return nil, errUnknown
+		}
 	}
 	return u, err
 }
@@ -70,7 +75,9 @@ func findGroup(name string) (gid string, err error) {
 	g, err := user.LookupGroup(name)
 	var unknown user.UnknownGroupError
 	if errors.As(err, &unknown) {
-		g, err = user.LookupGroupId(name)
+		if g, err = user.LookupGroupId(name); err != nil {
+			return "", errUnknown
+		}
 	}
 	if err != nil {
 		return "", err
