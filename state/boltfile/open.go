@@ -187,7 +187,7 @@ func damaged(err error) bool {
 // One that is empty has not begun.
 func cut(path string) bool {
 	info, err := os.Stat(path)
-	return err == nil && info.Size() > 0 && info.Size() < int64(2*os.Getpagesize())
+	return err == nil && info.Mode().IsRegular() && info.Size() > 0 && info.Size() < int64(2*os.Getpagesize())
 }
 
 // check reads every page. The length comes first: bbolt's own check would fault on a
