@@ -112,6 +112,11 @@ func (m *mock) StartTask(ctx context.Context, t *driver.TaskConfig) (*driver.Tas
 	}
 	breakInstance(c.Get("start_fault").Text())
 
+	if text := c.Get("start_event").Text(); text != "" {
+		if err := task.Event(ctx, t.Id, text, nil); err != nil {
+			return nil, nil, err
+		}
+	}
 	state := taskState{raw: t.DriverConfig, config: c, started: m.now()}
 	if err := state.check(); err != nil {
 		return nil, nil, err

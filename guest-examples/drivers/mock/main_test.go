@@ -98,6 +98,20 @@ func TestStartErrorsSayWhetherTheyCanBeMended(t *testing.T) {
 	})
 }
 
+func TestAnEventIsToldAtTheStart(t *testing.T) {
+	both(t, func(t *testing.T, node *drivertest.Node, _ *drivertest.Clock) {
+		_, _, err := node.StartTask(node.Task(`{"start_error": "no luck", "start_event": "never said"}`))
+		require.Error(t, err)
+		require.Empty(t, node.Events())
+		task := node.Task(`{"start_event": "warming up"}`)
+		_, _, err = node.StartTask(task)
+		require.NoError(t, err)
+		require.Len(t, node.Events(), 1)
+		require.Equal(t, task.Id, node.Events()[0].TaskId)
+		require.Equal(t, "warming up", node.Events()[0].Message)
+	})
+}
+
 func TestAStoppedTaskEndsWithSuccessUnlessToldElse(t *testing.T) {
 	both(t, func(t *testing.T, node *drivertest.Node, clock *drivertest.Clock) {
 		for config, want := range map[string]*driver.ExitResult{
