@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -54,14 +55,15 @@ func TestACommandIsRefusedBeforeTheConnectionBecomesAnother(t *testing.T) {
 	}
 }
 
-// dial opens a command's websocket.
-func (w *world) dial(t *testing.T, path string, header http.Header) (*websocket.Conn, *http.Response, error) {
+// dial opens a command's websocket, and returns the answer's status too.
+func (w *world) dial(t *testing.T, path string, header http.Header) (*websocket.Conn, int, error) {
 	t.Helper()
 	conn, resp, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(w.URL, "http")+path, header)
+	require.NotNil(t, resp, "%v", err)
 	if err == nil {
 		t.Cleanup(func() { _ = conn.Close() })
 	}
-	return conn, resp, err
+	return conn, resp.StatusCode, errors.Join(err, resp.Body.Close())
 }
 
 func TestACommandsMessagesAreNomads(t *testing.T) {
@@ -118,9 +120,9 @@ func TestAnotherSitesPageRunsNoCommands(t *testing.T) {
 	w := newWorld(t, "raw_exec")
 	alloc := w.run(t, shell("shell"), "running").ID
 	path := execPath(alloc, "task", "task", "command", `["true"]`)
-	_, resp, err := w.dial(t, path, http.Header{"Origin": {"https://example.com"}})
+	_, status, err := w.dial(t, path, http.Header{"Origin": {"https://example.com"}})
 	require.ErrorIs(t, err, websocket.ErrBadHandshake)
-	require.Equal(t, http.StatusForbidden, resp.StatusCode)
+	require.Equal(t, http.StatusForbidden, status)
 	_, _, err = w.dial(t, path, http.Header{"Origin": {w.URL}})
 	require.NoError(t, err)
 }
@@ -131,7 +133,7 @@ func TestAnAgentThatEndsEndsItsCommands(t *testing.T) {
 		w := newWorld(t, "raw_exec")
 		alloc := w.run(t, shell("shell"), "running").ID
 		var err error
-		conn, _, err = websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(w.URL, "http")+execPath(alloc, "task", "task", "command", `["cat"]`), nil)
+		conn, _, err = websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(w.URL, "http")+execPath(alloc, "task", "task", "command", `["cat"]`), nil) //nolint:bodyclose // a websocket's answer has none
 		require.NoError(t, err)
 	})
 	_, _, err := conn.ReadMessage()

@@ -37,7 +37,7 @@ func (r *Runner) Exec(ctx context.Context, spec *workload.ExecSpec) (*structs.Ex
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(r.shutdown, cancel)()
+	defer context.AfterFunc(r.shutdown, cancel)() //nolint:contextcheck // it is the task's end, not the caller's
 	return guard(ctx, "exec in task", func(ctx context.Context) (*structs.ExitResult, error) {
 		return run.driver.ExecTask(ctx, run.config, run.handle, spec)
 	})

@@ -110,7 +110,7 @@ func (e *execution) run(ctx context.Context, s *spawner) (*structs.ExitResult, e
 	ended := sync.OnceFunc(origin.execs.done)
 	defer ended()
 	defer context.AfterFunc(ctx, e.kill)()
-	defer context.AfterFunc(origin.execs.ending, e.kill)()
+	defer context.AfterFunc(origin.execs.ending, e.kill)() //nolint:contextcheck // it is the task's end, not the caller's
 	if e.streams, err = openExecStreams(e.spec, origin); err != nil {
 		return nil, err
 	}

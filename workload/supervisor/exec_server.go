@@ -46,7 +46,7 @@ func (s *Server) exec(life context.Context, w http.ResponseWriter, r *http.Reque
 		http.Error(w, "this needs a connection that becomes "+execProtocol, http.StatusUpgradeRequired)
 		return
 	}
-	if err := s.execable(r.Context(), ask.ID); err != nil {
+	if err := s.execable(r.Context(), ask.ID); err != nil { //nolint:contextcheck // it looks, and waits for nothing
 		writeError(w, err)
 		return
 	}

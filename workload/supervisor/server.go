@@ -73,8 +73,45 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 }
 
 // Serve answers on a listener until ctx is done, or nobody needs the server any more.
-// The caller then ends the workloads.
-func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+// The caller then ends the workloads. A [Replacement] is its error when another program
+// is to go on with them.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error { //nolint:contextcheck // what is being answered is cut off by cause, not by ctx
+	life, end := context.WithCancel(ctx)
+	defer s.endExecs()
+	defer end()
+	answers, cut := context.WithCancelCause(context.Background())
+	defer cut(nil)
+	web := &http.Server{
+		Handler:           s.routes(life),
+		BaseContext:       func(net.Listener) context.Context { return answers },
+		ConnState:         s.idle.connection,
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          s.Logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- web.Serve(ownersOnly{l}) }()
+	var next *Replacement
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	case <-s.idle.expired:
+	case program := <-s.replacing:
+		cut(errReplaced)
+		next = &Replacement{s.quiet(ctx, web, program)}
+	}
+	err := web.Close()
+	if serveErr := <-ended; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, serveErr)
+	}
+	if next != nil {
+		return next
+	}
+	return err
+}
+
+// routes are the operations. Commands in workloads end with life.
+func (s *Server) routes(life context.Context) *http.ServeMux {
 	mux := http.NewServeMux()
 	for op, serve := range map[string]func(context.Context, *request) (any, error){
 		opHello:   s.hello,
@@ -85,49 +122,26 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		opInspect: s.inspect,
 		opList:    s.list,
 		opDestroy: s.destroy,
+		opReplace: s.replace,
 	} {
 		mux.HandleFunc("POST /v1/"+op, answering(serve))
 	}
-	mux.HandleFunc("POST /v1/"+opReplace, answering(s.replace))
 	mux.HandleFunc("POST /v1/"+opModule, s.module)
 	mux.HandleFunc("POST /v1/"+opStart, s.start)
-	life, end := context.WithCancel(ctx)
-	defer s.endExecs()
-	defer end()
 	mux.HandleFunc("POST /v1/"+opExec, func(w http.ResponseWriter, r *http.Request) { s.exec(life, w, r) })
-	web := &http.Server{
-		Handler:           mux,
-		ConnState:         s.idle.connection,
-		ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog:          s.Logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
+	return mux
+}
+
+// quiet waits until nothing is being answered, and returns the program that may go on
+// then: none when something is answered still. Whoever is cut off asks again.
+func (s *Server) quiet(ctx context.Context, web *http.Server, program string) string {
+	grace, cancel := context.WithTimeout(ctx, replaceTime)
+	defer cancel()
+	if err := web.Shutdown(grace); err != nil {
+		s.Logger.Warn("the supervisor is not replaced: something is being answered still", "error", err)
+		return ""
 	}
-	answers, cut := context.WithCancelCause(context.Background())
-	defer cut(nil)
-	web.BaseContext = func(net.Listener) context.Context { return answers }
-	ended := make(chan error, 1)
-	go func() { ended <- web.Serve(ownersOnly{l}) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	case <-s.idle.expired:
-	case program := <-s.replacing:
-		cut(errReplaced)
-		grace, cancel := context.WithTimeout(ctx, replaceTime)
-		defer cancel()
-		if err := web.Shutdown(grace); err != nil {
-			s.Logger.Warn("the supervisor is not replaced: something is being answered still", "error", err)
-			_ = web.Close() // whoever is cut off asks again
-			program = ""
-		}
-		<-ended
-		return &Replacement{program}
-	}
-	err := web.Close()
-	if serveErr := <-ended; !errors.Is(serveErr, http.ErrServerClosed) {
-		err = errors.Join(err, serveErr)
-	}
-	return err
+	return program
 }
 
 // answering makes an HTTP handler of an operation.
@@ -192,7 +206,7 @@ func (s *Server) startWorkload(ctx context.Context, spec *workload.Spec) error {
 	if err := s.Workloads.Start(ctx, spec); err != nil {
 		return err
 	}
-	s.own(spec.ID)
+	s.own(spec.ID) //nolint:contextcheck // a workload outlives its start
 	return nil
 }
 
@@ -210,7 +224,7 @@ func (s *Server) own(id string) {
 	s.mu.Lock()
 	s.following[id] = done
 	s.mu.Unlock()
-	go func() { //nolint:contextcheck // a workload outlives its start
+	go func() {
 		defer s.idle.ended()
 		defer close(done)
 		s.follow(id)
