@@ -32,7 +32,7 @@ type realWorld struct {
 	workloads *wasi.Supervisor
 }
 
-func newRealWorld(t *testing.T, config map[string]any, grants host.Grants) *realWorld {
+func newRealWorld(t *testing.T, config map[string]any, grants host.Grants, change ...func(*DriverManagerConfig)) *realWorld {
 	t.Helper()
 	e, err := engine.New(cacheDir)
 	require.NoError(t, err)
@@ -50,10 +50,14 @@ func newRealWorld(t *testing.T, config map[string]any, grants host.Grants) *real
 		Host: h, Grants: func(string) host.Grants { return grants },
 	}})
 	require.NoError(t, err)
-	w.manager = NewDriverManager(DriverManagerConfig{
+	cfg := DriverManagerConfig{
 		Catalog: w.catalog, Workloads: w.workloads, Logger: hclog.NewNullLogger(),
 		PluginConfig: func(string) map[string]any { return config },
-	})
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	w.manager = NewDriverManager(cfg)
 	t.Cleanup(func() {
 		w.manager.Shutdown()
 		w.catalog.Shutdown()

@@ -1,0 +1,118 @@
+package managers
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+func TestACompiledDriversHealthIsWhatTheNodeIsTold(t *testing.T) {
+	for health, want := range map[string]structs.DriverInfo{
+		"healthy":    {Detected: true, Healthy: true, HealthDescription: "Healthy"},
+		"unhealthy":  {Detected: true, HealthDescription: "Unhealthy"},
+		"undetected": {HealthDescription: "Undetected"},
+	} {
+		t.Run(health, func(t *testing.T) {
+			told := map[string]structs.DriverInfo{}
+			w := newRealWorld(t, map[string]any{"health": health}, host.Grants{}, func(c *DriverManagerConfig) {
+				c.Updater = func(name string, info *structs.DriverInfo) { told[name] = *info }
+			})
+			w.put("mock.wasm", mock(t))
+			w.start() // the first fingerprints have been told
+			got := told["mock_driver"]
+			require.Equal(t, want, structs.DriverInfo{Detected: got.Detected, Healthy: got.Healthy, HealthDescription: got.HealthDescription})
+		})
+	}
+}
+
+func TestEventsOfACompiledDriverComeInOrderToTheirTasks(t *testing.T) {
+	var mu sync.Mutex
+	got := map[string][]string{}
+	w := newRealWorld(t, nil, host.Grants{}, func(c *DriverManagerConfig) {
+		c.Events = func(_, task string) TaskEventHandler {
+			if task == "deaf" {
+				return nil
+			}
+			return func(e *wasmnodev1.TaskEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				got[task] = append(got[task], e.Message)
+			}
+		}
+	})
+	w.put("mock.wasm", mock(t))
+	w.start()
+	d := w.mustDispense("mock_driver")
+	defer d.Release()
+	start := func(name, event string) {
+		cfg := w.task(d, name, map[string]any{"start_event": event})
+		h, _, err := d.StartTask(context.Background(), cfg)
+		require.NoError(t, err)
+		require.NoError(t, d.DestroyTask(context.Background(), cfg, h, true))
+	}
+	start("web", "first")
+	start("db", "other")
+	start("deaf", "unheard")
+	start("web", "second")
+	require.Equal(t, map[string][]string{"web": {"first", "second"}, "db": {"other"}}, got)
+}
+
+func TestCompiledDriversAreThoseThatTheOperatorAllows(t *testing.T) {
+	plugin := guestbuild.CPlugin(t, "guest-examples/drivers/c-minimal")
+	for name, c := range map[string]struct {
+		allowed, blocked []string
+		serve            []string
+	}{
+		"all":               {nil, nil, []string{"c_number1", "c_number2", "c_number3"}},
+		"some are allowed":  {[]string{"c_number1", "c_number3"}, nil, []string{"c_number1", "c_number3"}},
+		"some are blocked":  {nil, []string{"c_number1"}, []string{"c_number2", "c_number3"}},
+		"block beats allow": {[]string{"c_number1", "c_number2"}, []string{"c_number2"}, []string{"c_number1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newRealWorld(t, nil, host.Grants{}, func(m *DriverManagerConfig) { m.Allowed, m.Blocked = c.allowed, c.blocked })
+			for _, n := range []string{"c_number1", "c_number2", "c_number3"} {
+				w.put(n+".wasm", renamed(t, plugin, "c_minimal", n))
+			}
+			w.start()
+			var serve []string
+			for _, n := range []string{"c_number1", "c_number2", "c_number3"} {
+				d, err := w.manager.Dispense(n)
+				if err != nil {
+					require.Equal(t, abi.NotFound, abi.CodeOf(err))
+					require.ErrorContains(t, err, "this node's configuration")
+					continue
+				}
+				serve = append(serve, n)
+				d.Release()
+			}
+			require.Equal(t, c.serve, serve)
+		})
+	}
+}
+
+// TestAFirstFingerprintThatNeverComesIsGivenUp is Nomad's time for the first
+// fingerprints, which here each plugin has for itself.
+func TestAFirstFingerprintThatNeverComesIsGivenUp(t *testing.T) {
+	inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
+		w.does("fingerprint", "sleep")
+		taken := make(chan error, 1)
+		go func() { taken <- w.take() }()
+		w.pass(fingerprintDeadline - time.Second)
+		require.Empty(t, taken, "it still has a second")
+		w.pass(time.Second)
+		require.NoError(t, <-taken)
+		require.Empty(t, w.updates.last(), "and nothing is known of its devices")
+		w.behaves("fingerprint")
+		w.pass(2 * retryPause)
+		require.Equal(t, bothHealthy, w.updates.last())
+	})
+}
