@@ -15,6 +15,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/plugged"
+	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/server"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/state/boltfile"
@@ -25,7 +27,12 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv(boltfile.StrictEnv, "1"); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := plugged.Close(); err != nil {
+			panic(err)
+		}
+		os.Exit(code)
+	}))
 }
 
 // world is a node over an embedded control plane, which can be ended and started
@@ -36,6 +43,8 @@ type world struct {
 	plane   ControlPlane
 	db      state.DB
 	machine *machine
+	driver  string // the only one there is: the machine's
+	drivers task.Dispense
 	dir     string
 	gc      GC
 	disk    func(context.Context, string) (diskUse, error) // nil: the real one
@@ -48,7 +57,8 @@ func newWorld(t *testing.T) *world {
 	s, err := server.Open(server.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return &world{t: t, server: s, plane: s.ForNode(), db: state.NewMem(), machine: newMachine(), dir: t.TempDir()}
+	m := newMachine()
+	return &world{t: t, server: s, plane: s.ForNode(), db: state.NewMem(), machine: m, driver: "mock", drivers: m.dispense, dir: t.TempDir()}
 }
 
 // start starts the node and returns when it is ready.
@@ -67,7 +77,7 @@ func (w *world) launch() (ready chan struct{}) {
 		Logger:       hclog.NewNullLogger(),
 		ControlPlane: w.plane,
 		State:        w.db,
-		Dispense:     w.machine.dispense,
+		Dispense:     w.drivers,
 		DriversReady: func(context.Context) error { return nil },
 		AllocsDir:    filepath.Join(w.dir, "alloc"),
 		Identity:     structs.Node{Name: "here", Datacenter: "dc1", Region: "global"},
@@ -78,7 +88,7 @@ func (w *world) launch() (ready chan struct{}) {
 	if w.disk != nil {
 		n.diskUse = w.disk
 	}
-	n.UpdateDriver("mock", &structs.DriverInfo{Detected: true, Healthy: true})
+	n.UpdateDriver(w.driver, &structs.DriverInfo{Detected: true, Healthy: true})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	ready = make(chan struct{})
@@ -98,7 +108,7 @@ func (w *world) run(id, kind string, change ...func(*api.Job)) {
 	j := &api.Job{ID: &id, Type: &kind, TaskGroups: []*api.TaskGroup{{
 		Name: new("g"), EphemeralDisk: &api.EphemeralDisk{SizeMB: new(1)},
 		RestartPolicy: &api.RestartPolicy{Attempts: new(0), Mode: new("fail")},
-		Tasks:         []*api.Task{{Name: "t", Driver: "mock", Resources: &api.Resources{CPU: new(1), MemoryMB: new(10)}}},
+		Tasks:         []*api.Task{{Name: "t", Driver: w.driver, Resources: &api.Resources{CPU: new(1), MemoryMB: new(10)}}},
 	}}}
 	for _, c := range change {
 		c(j)
