@@ -1,12 +1,12 @@
 package docs
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,13 +18,35 @@ const conformancePage = "conformance.md"
 // behavior is a row of the page's tables.
 type behavior struct {
 	section string
-	number  string
+	first   int // the numbers of the row are first, first+1, … (rows of them)
+	rows    int
 	tests   []string // as the page names them
 	applies bool
 }
 
+// inventory is how many behaviors each list of the page has: one of each of the reference's
+// tests where the numbers are the reference's.
+var inventory = []struct {
+	section string
+	rows    int
+	skipped int // a number that is not a test
+}{
+	{section: "Allocation runner", rows: 100},
+	{section: "Task runner", rows: 138, skipped: 63},
+	{section: "Restart policy", rows: 10},
+	{section: "Waiting for other allocations", rows: 12},
+	{section: "Driver manager", rows: 7},
+	{section: "Device manager", rows: 9},
+	{section: "State", rows: 18},
+	{section: "Events of drivers", rows: 2},
+	{section: "Broadcaster", rows: 5},
+	{section: "Garbage collection", rows: 5},
+	{section: "Allocation directories", rows: 14},
+	{section: "Task environment", rows: 23},
+}
+
 var (
-	numbered = regexp.MustCompile(`^\| ([0-9–]+) \| (.*) \| (.*) \|$`)
+	numbered = regexp.MustCompile(`^\| ([0-9]+)(?:–([0-9]+))? \| (.*) \| (.*) \|$`)
 	shownBy  = regexp.MustCompile("`([a-z0-9_/]+)\\.((?:Test|Fuzz)\\w+)(?:/([a-z-]+))?`")
 )
 
@@ -43,51 +65,24 @@ func behaviors(t *testing.T) (all []behavior) {
 		if m == nil {
 			continue
 		}
-		b := behavior{section: section, number: m[1], applies: !strings.HasPrefix(m[3], "does not apply: ")}
-		for _, name := range shownBy.FindAllString(m[3], -1) {
+		first, err := strconv.Atoi(m[1])
+		require.NoError(t, err)
+		last, err := strconv.Atoi(cmp.Or(m[2], m[1]))
+		require.NoError(t, err)
+		b := behavior{section: section, first: first, rows: last - first + 1, applies: !strings.HasPrefix(m[4], "does not apply: ")}
+		for _, name := range shownBy.FindAllString(m[4], -1) {
 			b.tests = append(b.tests, strings.Trim(name, "`"))
 		}
-		require.True(t, !b.applies || len(b.tests) > 0 || strings.HasPrefix(m[3], "open: "), "%s %s: no test, and no reason", section, m[1])
+		require.True(t, !b.applies || len(b.tests) > 0 || strings.HasPrefix(m[4], "open: "), "%s %d: no test, and no reason", section, first)
 		all = append(all, b)
 	}
 	return all
 }
 
-// testsIn are the test functions of a package's directory, by name.
-func testsIn(t *testing.T, dir string) map[string]*ast.FuncDecl {
-	t.Helper()
-	found := map[string]*ast.FuncDecl{}
-	files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
-	require.NoError(t, err)
-	for _, path := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		require.NoError(t, err)
-		for _, d := range file.Decls {
-			if f, is := d.(*ast.FuncDecl); is && f.Recv == nil {
-				found[f.Name.Name] = f
-			}
-		}
-	}
-	return found
-}
-
-// runsOnPlugin reports whether a test runs on the mock driver plugin.
-func runsOnPlugin(f *ast.FuncDecl) (is bool) {
-	ast.Inspect(f, func(n ast.Node) bool {
-		if call, ok := n.(*ast.CallExpr); ok {
-			if name, ok := call.Fun.(*ast.Ident); ok {
-				is = is || name.Name == "bubble" || name.Name == "twice" || name.Name == "newRealFixture"
-			}
-		}
-		return !is
-	})
-	return is
-}
-
 func TestEveryTestThatThePageOnConformanceNamesIsThere(t *testing.T) {
 	text, err := os.ReadFile(conformancePage)
 	require.NoError(t, err)
-	packages := map[string]map[string]*ast.FuncDecl{}
+	packages := map[string]testFiles{}
 	names := shownBy.FindAllStringSubmatch(string(text), -1)
 	require.NotEmpty(t, names)
 	for _, m := range names {
@@ -102,37 +97,110 @@ func TestEveryTestThatThePageOnConformanceNamesIsThere(t *testing.T) {
 	}
 }
 
-// Of what applies in each package, at least this share is shown.
+// Of what applies in each list, at least this share is shown on the real storeys.
 const enough = 0.9
 
 func TestEnoughBehaviorsOfTheReferenceAreShown(t *testing.T) {
-	runners := map[string]map[string]*ast.FuncDecl{}
-	for _, dir := range []string{"runners/alloc", "runners/task"} {
-		runners[dir] = testsIn(t, dir)
-	}
-	apply, shown := map[string]int{}, map[string]int{}
+	counts, all := map[string]tally{}, tally{}
+	packages := map[string]testFiles{}
 	for _, b := range behaviors(t) {
-		if !b.applies {
-			continue
+		if counts[b.section] == nil {
+			counts[b.section] = tally{}
 		}
-		apply[b.section]++
-		is := false
-		for _, name := range b.tests {
-			dir, test, _ := strings.Cut(name, ".")
-			test, _, _ = strings.Cut(test, "/")
-			f := runners[dir][test]
-			// Other packages have no driver below them.
-			is = is || runners[dir] == nil || f != nil && runsOnPlugin(f)
+		how := b.shown(t, packages)
+		if how == inProcess || how == open {
+			t.Logf("%s %d: %s", b.section, b.first, how)
 		}
-		if is {
-			shown[b.section]++
-		} else {
-			t.Logf("%s %s is not shown", b.section, b.number)
+		counts[b.section].add(how, b.rows)
+		all.add(how, b.rows)
+	}
+	table := []string{"| list | behaviours | do not apply | apply | on plugins | with none below | in process | open |", "|---|---|---|---|---|---|---|---|"}
+	for _, list := range inventory {
+		c := counts[list.section]
+		require.NotNil(t, c, list.section)
+		table = append(table, c.row(list.section))
+		require.GreaterOrEqual(t, float64(c.real()), enough*float64(c.apply()), list.section)
+	}
+	table = append(table, all.row("all"))
+	require.Len(t, counts, len(inventory))
+	text, err := os.ReadFile(conformancePage)
+	require.NoError(t, err)
+	counted := strings.Join(table, "\n") + "\n"
+	require.True(t, strings.Contains(string(text), counted), "the page's counts are to be\n%s", counted)
+}
+
+// TestEveryBehaviorOfTheReferenceIsOnThePage counts the rows: each number is there once.
+func TestEveryBehaviorOfTheReferenceIsOnThePage(t *testing.T) {
+	rows := map[string][]int{}
+	for _, b := range behaviors(t) {
+		for n := b.first; n < b.first+b.rows; n++ {
+			rows[b.section] = append(rows[b.section], n)
 		}
 	}
-	require.NotEmpty(t, apply)
-	for section, n := range apply {
-		t.Logf("%s: %d of %d", section, shown[section], n)
-		require.GreaterOrEqual(t, float64(shown[section]), enough*float64(n), section)
+	for _, list := range inventory {
+		var want []int
+		for n := 1; n <= list.rows; n++ {
+			if n != list.skipped {
+				want = append(want, n)
+			}
+		}
+		require.Equal(t, want, rows[list.section], list.section)
 	}
+}
+
+// howShown is on what the best of a behavior's tests runs.
+type howShown string
+
+const (
+	notApplying howShown = "does not apply"
+	onPlugin    howShown = "on plugins"
+	noneBelow   howShown = "with none below"
+	inProcess   howShown = "in process"
+	open        howShown = "open"
+)
+
+// lowest are the packages that have no plugin below them: their tests run on all there is.
+var lowest = map[string]bool{
+	"runners/allocdir": true, "runners/broadcast": true, "runners/check": true, "runners/restart": true,
+	"runners/taskenv": true, "runners/watcher": true, "state": true, "state/boltfile": true,
+	"workload/process": true,
+}
+
+// shown tells on what a behavior is shown.
+func (b behavior) shown(t *testing.T, packages map[string]testFiles) howShown {
+	t.Helper()
+	if !b.applies {
+		return notApplying
+	}
+	how := open
+	for _, name := range b.tests {
+		dir, test, _ := strings.Cut(name, ".")
+		test, _, _ = strings.Cut(test, "/")
+		if packages[dir] == nil {
+			packages[dir] = testsIn(t, dir)
+		}
+		switch {
+		case packages[dir].reachesPlugin(test):
+			return onPlugin
+		case lowest[dir]:
+			how = noneBelow
+		case how == open:
+			how = inProcess
+		}
+	}
+	return how
+}
+
+// tally counts behaviors by how they are shown.
+type tally map[howShown]int
+
+func (c tally) add(how howShown, n int) { c[how] += n }
+
+func (c tally) real() int { return c[onPlugin] + c[noneBelow] }
+
+func (c tally) apply() int { return c.real() + c[inProcess] + c[open] }
+
+func (c tally) row(title string) string {
+	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %d |",
+		title, c[notApplying]+c.apply(), c[notApplying], c.apply(), c[onPlugin], c[noneBelow], c[inProcess], c[open])
 }
