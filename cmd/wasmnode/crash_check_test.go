@@ -226,13 +226,19 @@ type sight struct {
 	grouped     map[int]bool
 }
 
+// cgroups are the lists of processes of the tasks' cgroups.
+func (s *site) cgroups(t *testing.T) []string {
+	t.Helper()
+	digest := sha256.Sum256([]byte(filepath.Join(s.data, "supervisor")))
+	lists, err := filepath.Glob("/sys/fs/cgroup/*/wasmnode/" + hex.EncodeToString(digest[:8]) + "/*/cgroup.procs")
+	require.NoError(t, err)
+	return lists
+}
+
 func (w *crashWorld) look(t *testing.T) *sight {
 	t.Helper()
 	s := &sight{leaders: map[string]int{}, tasks: map[int]bool{}, grouped: map[int]bool{}}
-	digest := sha256.Sum256([]byte(w.supervisorDir()))
-	groups, err := filepath.Glob("/sys/fs/cgroup/*/wasmnode/" + hex.EncodeToString(digest[:8]) + "/*/cgroup.procs")
-	require.NoError(t, err)
-	for _, g := range groups {
+	for _, g := range w.site.cgroups(t) {
 		procs, _ := os.ReadFile(g) // it may have gone
 		for _, pid := range strings.Fields(string(procs)) {
 			n, _ := strconv.Atoi(pid)

@@ -123,7 +123,7 @@ func TestADirectoryOrPortInUseIsSaidAtOnce(t *testing.T) {
 func TestADevelopmentAgentLeavesNothingBehind(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	n := startAgent(t, "-dev")
+	n := startAgent(t, binary, "-dev")
 	entries, err := filepath.Glob(filepath.Join(tmp, "wasmnode-dev-*"))
 	require.NoError(t, err)
 	require.Len(t, entries, 1)

@@ -152,7 +152,7 @@ func read(t *testing.T, path string) string {
 // is ready.
 func (s *site) start(t *testing.T, flags ...string) *node {
 	t.Helper()
-	return startAgent(t, append([]string{"-config", s.config}, flags...)...)
+	return startAgent(t, s.binary, append([]string{"-config", s.config}, flags...)...)
 }
 
 // node is an agent that runs.
@@ -165,9 +165,9 @@ type node struct {
 
 var readyLine = regexp.MustCompile(`agent is ready: http_addr=(\S+)`)
 
-func startAgent(t *testing.T, flags ...string) *node {
+func startAgent(t *testing.T, program string, flags ...string) *node {
 	t.Helper()
-	return startProcess(t, exec.Command(binary, append([]string{"agent", "-http-addr", "127.0.0.1:0"}, flags...)...))
+	return startProcess(t, exec.Command(program, append([]string{"agent", "-http-addr", "127.0.0.1:0"}, flags...)...))
 }
 
 // startProcess starts an agent's process, and returns when the agent is ready.
