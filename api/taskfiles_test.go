@@ -104,11 +104,11 @@ func status(checks nomad.AllocCheckStatuses) string {
 
 func TestWhatANodeRefusesIsSaidAtRegistration(t *testing.T) {
 	w := newWorld(t, "mock")
-	err := w.register(t, strings.NewReplacer(`"tcp"`, `"script"`, "file \\\"local", "key \\\"local").Replace(fmt.Sprintf(filesJob, 20000, "file:///etc")))
+	err := w.register(t, strings.NewReplacer(`"tcp"`, `"grpc"`, "file \\\"local", "key \\\"local").Replace(fmt.Sprintf(filesJob, 20000, "file:///etc")))
 	for _, want := range []string{
 		`group "g": task "task": artifact 1: source: "file:///etc/word.txt" is not fetched`,
 		`group "g": task "task": template 1: function "key" is not supported`,
-		`group "g": task "task": service "files-g-task": check "": type: "script" is not supported`,
+		`group "g": task "task": service "files-g-task": check "": type: "grpc" is not supported`,
 	} {
 		require.ErrorContains(t, err, want)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/runners/taskenv"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // checks runs the checks of an allocation's services: each in a goroutine of its own, at
@@ -61,6 +62,7 @@ func newChecks(r *Runner, a *structs.Allocation) *checks {
 		k := &checker{Check: one, r: r, target: check.Target{
 			AllocID: a.ID, Name: a.Name, Ports: a.Resources.Ports, Env: taskenv.NewBuilder(r.cfg.Node, a, of).Build(),
 		}}
+		k.target.Exec = k.exec
 		k.result = k.Pending(k.target)
 		c.all = append(c.all, k)
 	}
@@ -205,7 +207,7 @@ func (k *checker) work(ctx context.Context, begun time.Time) {
 			return
 		}
 		k.set(result)
-		if result.Status == structs.CheckSuccess {
+		if !k.Fails(result) {
 			failures = 0
 		} else if k.Restart != nil && time.Since(begun) >= k.Restart.Grace {
 			if failures++; failures >= k.Restart.Limit {
@@ -215,6 +217,15 @@ func (k *checker) work(ctx context.Context, begun time.Time) {
 		}
 		timer.Reset(k.Interval)
 	}
+}
+
+// exec runs a command in the check's task.
+func (k *checker) exec(ctx context.Context, spec *workload.ExecSpec) (*structs.ExitResult, error) {
+	t := k.r.byName[k.Task]
+	if t == nil {
+		return nil, task.ErrNotRunning
+	}
+	return t.Exec(ctx, spec)
 }
 
 // restart restarts the check's task, as a failure. One that is not there to be restarted

@@ -46,7 +46,7 @@ func TestFaultsAreFoundBeforeAnythingRuns(t *testing.T) {
 		}`))
 	require.Equal(t, []string{
 		`service "j-g": provider: "consul" is not supported: use "nomad"`,
-		`service "j-g": check "": type: "script" is not supported: checks are tcp or http`,
+		`service "j-g": check "": type: "grpc" is not supported: checks are tcp, http or script`,
 		`service "two": connect is not supported`,
 		`task "web": artifact 2: source: "/etc/passwd" is not fetched: addresses are http://, https:// and git::, and local files are none`,
 		`task "web": template 1: function "secret" is not supported: it reads from Vault, and templates here read from no service`,
@@ -57,7 +57,7 @@ func TestFaultsAreFoundBeforeAnythingRuns(t *testing.T) {
 		service {
 			port = "http"
 			check {
-				type = "script"
+				type = "grpc"
 				command = "true"
 				interval = "10s"
 				timeout = "2s"

@@ -2,6 +2,7 @@ package alloc_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -122,7 +123,9 @@ func (s *story) unlisten(label string) error {
 // tellChecks writes what the checks found last.
 func (s *story) tellChecks() {
 	results := slices.Collect(maps.Values(s.r.CheckResults()))
-	slices.SortFunc(results, func(a, b structs.CheckResult) int { return strings.Compare(a.Service, b.Service) })
+	slices.SortFunc(results, func(a, b structs.CheckResult) int {
+		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.Check, b.Check))
+	})
 	for _, c := range results {
 		fmt.Fprintf(&s.out, "%s %s %q (%s): %s: %s\n", c.Task, c.Service, c.Check, c.Mode, c.Status, c.Output)
 	}

@@ -15,6 +15,9 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
+// scriptType is the type of a check that is a command in a task.
+const scriptType = "script"
+
 // ProviderNomad is the provider of services that need nothing outside the node.
 const ProviderNomad = "nomad"
 
@@ -38,6 +41,8 @@ type Check struct {
 	Timeout  time.Duration
 	Restart  *Restart // of Task; nil: it is not restarted
 
+	ignoresWarnings bool // of a command
+
 	port    string // a label or a number
 	address string // of the service, if it has one of its own
 	block   api.ServiceCheck
@@ -47,6 +52,8 @@ type Check struct {
 type Restart struct {
 	Limit int           // failures in a row
 	Grace time.Duration // after a start, in which failures do not count
+
+	ignoresWarnings bool
 }
 
 // New checks a check's block. owner is the task whose service it is; empty: the group's.
@@ -72,7 +79,9 @@ func New(s *api.Service, c *api.ServiceCheck, owner string) (*Check, error) {
 		onUpdate = s.OnUpdate
 	}
 	switch onUpdate {
-	case "", api.OnUpdateRequireHealthy, api.OnUpdateIgnoreWarn: // there are no warnings
+	case "", api.OnUpdateRequireHealthy:
+	case api.OnUpdateIgnoreWarn:
+		out.ignoresWarnings = true
 	case api.OnUpdateIgnore:
 		out.Mode = structs.CheckReadiness
 	default:
@@ -93,15 +102,15 @@ func (c *Check) possible(serviceMode string, b *api.ServiceCheck) error {
 	switch {
 	case b.Type == "http" && b.Path == "":
 		return errors.New("path: an http check needs one")
-	case b.Type != "http" && b.Type != "tcp":
-		return fmt.Errorf("type: %q is not supported: checks are tcp or http", b.Type)
+	case !slices.Contains([]string{"http", "tcp", scriptType}, b.Type):
+		return fmt.Errorf("type: %q is not supported: checks are tcp, http or script", b.Type)
 	case !slices.Contains([]string{"", "http", "https"}, b.Protocol):
 		return fmt.Errorf("protocol: %q is not supported: use http or https", b.Protocol)
 	case !slices.Contains([]string{"", "auto", "host"}, mode):
 		return fmt.Errorf("address_mode: %q is not supported: checks ask the host's ports", mode)
 	case b.Expose:
 		return errors.New("expose is not supported: there is no Connect")
-	case c.port == "":
+	case c.port == "" && b.Type != scriptType:
 		return errors.New("port: neither the check nor its service has one")
 	case c.Interval < minInterval:
 		return fmt.Errorf("interval: %v is less than %v", c.Interval, minInterval)
@@ -109,6 +118,9 @@ func (c *Check) possible(serviceMode string, b *api.ServiceCheck) error {
 		return fmt.Errorf("timeout: %v is less than %v", c.Timeout, minTimeout)
 	case b.SuccessBeforePassing > 0 || b.FailuresBeforeCritical > 0 || b.FailuresBeforeWarning > 0:
 		return errors.New("success_before_passing, failures_before_critical and failures_before_warning are Consul's: they are not supported")
+	}
+	if b.Type == scriptType {
+		return c.checkScript()
 	}
 	if b.Type == "http" {
 		if u, err := url.Parse(b.Path); err != nil || u.IsAbs() || u.Host != "" {
@@ -127,13 +139,19 @@ func (c *Check) restart(r *api.CheckRestart) error {
 	case c.Task == "":
 		return errors.New("check_restart: the check of a group's service has to name the task to restart")
 	}
-	c.Restart = &Restart{Limit: r.Limit, Grace: time.Second}
+	c.Restart = &Restart{Limit: r.Limit, Grace: time.Second, ignoresWarnings: r.IgnoreWarnings}
 	if r.Grace != nil {
 		if c.Restart.Grace = *r.Grace; *r.Grace < 0 {
 			return fmt.Errorf("check_restart: grace: it can't be negative: it is %v", *r.Grace)
 		}
 	}
 	return nil
+}
+
+// Fails reports whether a result of the check counts as a failure of its task.
+func (c *Check) Fails(r structs.CheckResult) bool {
+	warns := c.block.Type == scriptType && r.StatusCode == exitWarning
+	return r.Status == structs.CheckFailure && !(warns && c.Restart != nil && c.Restart.ignoresWarnings)
 }
 
 // Port is the label or number of the port that is asked.
@@ -157,6 +175,9 @@ func OfGroup(g *api.TaskGroup) (checks []*Check, err error) {
 			}
 			for i := range s.Checks {
 				c, err := New(s, &s.Checks[i], owner)
+				if err == nil && c.Task != "" && !hasTask(g, c.Task) {
+					err = fmt.Errorf("task: the group has no task %q", c.Task)
+				}
 				if err != nil {
 					errs = append(errs, fmt.Errorf("service %q: check %q: %w", s.Name, s.Checks[i].Name, err))
 					continue
@@ -170,4 +191,8 @@ func OfGroup(g *api.TaskGroup) (checks []*Check, err error) {
 		add(t.Services, t.Name)
 	}
 	return checks, errors.Join(errs...)
+}
+
+func hasTask(g *api.TaskGroup, name string) bool {
+	return slices.ContainsFunc(g.Tasks, func(t *api.Task) bool { return t.Name == name })
 }

@@ -139,21 +139,20 @@ func TestACheckFails(t *testing.T) {
 
 func TestWhatACheckCannotBe(t *testing.T) {
 	for want, fn := range map[string]func(*api.Service, *api.ServiceCheck){
-		`type: "script" is not supported: checks are tcp or http`: func(_ *api.Service, c *api.ServiceCheck) { c.Type = "script" },
-		`type: "grpc" is not supported`:                           func(_ *api.Service, c *api.ServiceCheck) { c.Type = "grpc" },
-		`type: "" is not supported`:                               func(_ *api.Service, c *api.ServiceCheck) { c.Type = "" },
-		"path: an http check needs one":                           func(_ *api.Service, c *api.ServiceCheck) { c.Path = "" },
-		`path: "http://h/x" is no path`:                           func(_ *api.Service, c *api.ServiceCheck) { c.Path = "http://h/x" },
-		`path: "//h/x" is no path`:                                func(_ *api.Service, c *api.ServiceCheck) { c.Path = "//h/x" },
-		`protocol: "ftp" is not supported`:                        func(_ *api.Service, c *api.ServiceCheck) { c.Protocol = "ftp" },
-		`address_mode: "driver" is not supported`:                 func(s *api.Service, _ *api.ServiceCheck) { s.AddressMode = "driver" },
-		"expose is not supported":                                 func(_ *api.Service, c *api.ServiceCheck) { c.Expose = true },
-		"port: neither the check nor its service has one":         func(s *api.Service, _ *api.ServiceCheck) { s.PortLabel = "" },
-		"interval: 1ms is less than 1s":                           func(_ *api.Service, c *api.ServiceCheck) { c.Interval = time.Millisecond },
-		"timeout: 0s is less than 1s":                             func(_ *api.Service, c *api.ServiceCheck) { c.Timeout = 0 },
-		"failures_before_warning are Consul's":                    func(_ *api.Service, c *api.ServiceCheck) { c.FailuresBeforeCritical = 2 },
-		`on_update: "never" is none`:                              func(_ *api.Service, c *api.ServiceCheck) { c.OnUpdate = "never" },
-		"check_restart: limit: it can't be negative":              func(s *api.Service, _ *api.ServiceCheck) { s.CheckRestart = &api.CheckRestart{Limit: -1} },
+		`type: "grpc" is not supported: checks are tcp, http or script`: func(_ *api.Service, c *api.ServiceCheck) { c.Type = "grpc" },
+		`type: "" is not supported`:                                     func(_ *api.Service, c *api.ServiceCheck) { c.Type = "" },
+		"path: an http check needs one":                                 func(_ *api.Service, c *api.ServiceCheck) { c.Path = "" },
+		`path: "http://h/x" is no path`:                                 func(_ *api.Service, c *api.ServiceCheck) { c.Path = "http://h/x" },
+		`path: "//h/x" is no path`:                                      func(_ *api.Service, c *api.ServiceCheck) { c.Path = "//h/x" },
+		`protocol: "ftp" is not supported`:                              func(_ *api.Service, c *api.ServiceCheck) { c.Protocol = "ftp" },
+		`address_mode: "driver" is not supported`:                       func(s *api.Service, _ *api.ServiceCheck) { s.AddressMode = "driver" },
+		"expose is not supported":                                       func(_ *api.Service, c *api.ServiceCheck) { c.Expose = true },
+		"port: neither the check nor its service has one":               func(s *api.Service, _ *api.ServiceCheck) { s.PortLabel = "" },
+		"interval: 1ms is less than 1s":                                 func(_ *api.Service, c *api.ServiceCheck) { c.Interval = time.Millisecond },
+		"timeout: 0s is less than 1s":                                   func(_ *api.Service, c *api.ServiceCheck) { c.Timeout = 0 },
+		"failures_before_warning are Consul's":                          func(_ *api.Service, c *api.ServiceCheck) { c.FailuresBeforeCritical = 2 },
+		`on_update: "never" is none`:                                    func(_ *api.Service, c *api.ServiceCheck) { c.OnUpdate = "never" },
+		"check_restart: limit: it can't be negative":                    func(s *api.Service, _ *api.ServiceCheck) { s.CheckRestart = &api.CheckRestart{Limit: -1} },
 		"check_restart: grace: it can't be negative": func(_ *api.Service, c *api.ServiceCheck) {
 			c.CheckRestart = &api.CheckRestart{Limit: 1, Grace: ptr(-time.Second)}
 		},
@@ -180,7 +179,7 @@ func TestTheChecksOfAGroup(t *testing.T) {
 		Services: []*api.Service{service(nil), consul, bad, named},
 		Tasks:    []*api.Task{{Name: "app", Services: []*api.Service{ofTask}}},
 	})
-	require.EqualError(t, err, `service "web": check "alive": type: "grpc" is not supported: checks are tcp or http`)
+	require.EqualError(t, err, `service "web": check "alive": type: "grpc" is not supported: checks are tcp, http or script`)
 	require.Len(t, checks, 3)
 	require.Equal(t, []string{"", "app", "app"}, []string{checks[0].Task, checks[1].Task, checks[2].Task})
 	require.Equal(t, &check.Restart{Limit: 2, Grace: time.Minute}, checks[2].Restart)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/runners/taskenv"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // maxOutput bounds what is kept of an answer: Nomad's 3 KiB.
@@ -27,6 +28,9 @@ type Target struct {
 	Ports   []structs.AllocatedPort
 	// Env is what references in the check are replaced with.
 	Env *taskenv.Env
+	// Exec runs a command in the check's task, until ctx ends. It may be nil when the
+	// check is not a script.
+	Exec func(ctx context.Context, spec *workload.ExecSpec) (*structs.ExitResult, error)
 }
 
 // Pending is the result of a check that has not run.
@@ -43,14 +47,7 @@ func (c *Check) Probe(ctx context.Context, t Target) structs.CheckResult {
 	defer cancel()
 	out := c.Pending(t)
 	out.Timestamp = time.Now().Unix()
-	addr, err := c.addr(t)
-	if err == nil {
-		if c.block.Type == "http" {
-			err = c.http(ctx, t, addr, &out)
-		} else {
-			err = c.tcp(ctx, addr, &out)
-		}
-	}
+	err := c.ask(ctx, t, &out)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -58,6 +55,21 @@ func (c *Check) Probe(ctx context.Context, t Target) structs.CheckResult {
 		out.Status, out.Output = structs.CheckFailure, "nomad: "+err.Error()
 	}
 	return out
+}
+
+// ask asks what the check's type says.
+func (c *Check) ask(ctx context.Context, t Target, out *structs.CheckResult) error {
+	if c.block.Type == scriptType {
+		return c.script(ctx, t, out)
+	}
+	addr, err := c.addr(t)
+	if err != nil {
+		return err
+	}
+	if c.block.Type == "http" {
+		return c.http(ctx, t, addr, out)
+	}
+	return c.tcp(ctx, addr, out)
 }
 
 // addr is the host's address of the check's port.

@@ -2,6 +2,7 @@ package scripted
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,16 @@ type Config struct {
 	SignalError    string `json:"signal_error,omitempty"`
 	IP             string `json:"ip,omitempty"` // the task has an address of its own, with http at its port 8080
 	Args           []any  `json:"args,omitempty"`
+	// Exec is how every command in the task goes, a block in the job's file; none: it
+	// says what it was asked for.
+	Exec []Command `json:"exec_command,omitempty"`
+}
+
+// Command is what a command in a task does.
+type Command struct {
+	RunFor   string `json:"run_for,omitempty"`
+	ExitCode int    `json:"exit_code,omitempty"`
+	Stdout   string `json:"stdout_string,omitempty"`
 }
 
 type driver struct {
@@ -192,9 +203,17 @@ func (d *driver) SignalTask(_ context.Context, cfg *wasmnodev1.TaskConfig, h *wa
 	return &wasmnodev1.TaskHandle{Version: 1, WorkloadId: h.GetWorkloadId(), DriverState: []byte(signal)}, nil
 }
 
-// ExecTask says what it was asked for; "hang" waits for the end of ctx.
+// ExecTask does what the task's config says of commands. Without that it says what it was
+// asked for; "hang" waits for the end of ctx.
 func (d *driver) ExecTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, _ *wasmnodev1.TaskHandle, spec *workload.ExecSpec) (*structs.ExitResult, error) {
 	d.w.note("exec %s %s", cfg.GetName(), spec.Command)
+	for _, c := range script(cfg).Exec {
+		if err := pause(ctx, duration(cmp.Or(c.RunFor, "0s"))); err != nil {
+			return nil, err
+		}
+		_, err := fmt.Fprint(spec.Stdout, c.Stdout)
+		return &structs.ExitResult{ExitCode: c.ExitCode}, err
+	}
 	if spec.Command == "hang" {
 		<-ctx.Done()
 		return nil, ctx.Err()

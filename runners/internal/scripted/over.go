@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // Over has the world's tasks run by the mock driver plugin, as dispense gives it. What a
@@ -50,6 +52,9 @@ func (c Config) ofPlugin() map[string]any {
 		if n != 0 {
 			out[key] = n
 		}
+	}
+	for _, c := range c.Exec {
+		out["exec_command"] = map[string]any{"run_for": cmp.Or(c.RunFor, "0s"), "exit_code": c.ExitCode, "stdout_string": c.Stdout}
 	}
 	if c.Recoverable {
 		out["start_error_recoverable"] = true
@@ -186,6 +191,14 @@ func (d *onPlugin) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, 
 	err := d.plugin.DestroyTask(ctx, inner(cfg), h, force)
 	d.w.destroy(cfg.GetId())
 	return err
+}
+
+func (d *onPlugin) ExecTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, spec *workload.ExecSpec) (*structs.ExitResult, error) {
+	if script(cfg).Exec == nil {
+		return d.driver.ExecTask(ctx, cfg, h, spec)
+	}
+	d.w.note("exec %s %s", cfg.GetName(), spec.Command)
+	return d.plugin.ExecTask(ctx, inner(cfg), h, spec)
 }
 
 func (d *onPlugin) TaskStats(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) (*wasmnodev1.TaskStats, error) {
