@@ -18,7 +18,7 @@ import (
 // so that a control plane can say it when the job is registered: one line each, with
 // where it is.
 func Faults(g *api.TaskGroup) []string {
-	f := &faults{ports: portLabels(g)}
+	f := &faults{group: g, ports: portLabels(g)}
 	f.services(g.Services, "")
 	for _, t := range g.Tasks {
 		f.at = fmt.Sprintf("task %q: ", t.Name)
@@ -40,6 +40,7 @@ func Faults(g *api.TaskGroup) []string {
 }
 
 type faults struct {
+	group *api.TaskGroup
 	ports []string
 	at    string
 	found []string
@@ -57,6 +58,9 @@ func (f *faults) services(services []*api.Service, owner string) {
 		for i := range s.Checks {
 			c, err := check.New(s, &s.Checks[i], owner)
 			if err == nil {
+				err = c.Fits(f.group)
+			}
+			if err == nil && c.Port() != "" {
 				err = f.port(c.Port())
 			}
 			f.add(err, "service %q: check %q", s.Name, s.Checks[i].Name)

@@ -28,6 +28,23 @@ func TestFaultsAreFoundBeforeAnythingRuns(t *testing.T) {
 				interval = "10s"
 				timeout = "2s"
 			}
+			check {
+				type = "script"
+				task = "web"
+				command = "true"
+				interval = "10s"
+				timeout = "2s"
+			}
+		}
+		service {
+			provider = "nomad"
+			check {
+				type = "script"
+				task = "web"
+				command = "true"
+				interval = "10s"
+				timeout = "2s"
+			}
 		}
 		task "web" {
 			driver = "mock"
@@ -47,6 +64,7 @@ func TestFaultsAreFoundBeforeAnythingRuns(t *testing.T) {
 	require.Equal(t, []string{
 		`service "j-g": provider: "consul" is not supported: use "nomad"`,
 		`service "j-g": check "": type: "grpc" is not supported: checks are tcp, http or script`,
+		`service "j-g": check "of nobody": task: the group has no task "db"`,
 		`service "two": connect is not supported`,
 		`task "web": artifact 2: source: "/etc/passwd" is not fetched: addresses are http://, https:// and git::, and local files are none`,
 		`task "web": template 1: function "secret" is not supported: it reads from Vault, and templates here read from no service`,
@@ -58,6 +76,14 @@ func TestFaultsAreFoundBeforeAnythingRuns(t *testing.T) {
 			port = "http"
 			check {
 				type = "grpc"
+				command = "true"
+				interval = "10s"
+				timeout = "2s"
+			}
+			check {
+				name = "of nobody"
+				type = "script"
+				task = "db"
 				command = "true"
 				interval = "10s"
 				timeout = "2s"

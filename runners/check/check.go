@@ -154,7 +154,16 @@ func (c *Check) Fails(r structs.CheckResult) bool {
 	return r.Status == structs.CheckFailure && !(warns && c.Restart != nil && c.Restart.ignoresWarnings)
 }
 
-// Port is the label or number of the port that is asked.
+// Fits returns why the check cannot be one of the group's: it names a task that is none
+// of them. Nil: it can.
+func (c *Check) Fits(g *api.TaskGroup) error {
+	if c.Task == "" || slices.ContainsFunc(g.Tasks, func(t *api.Task) bool { return t.Name == c.Task }) {
+		return nil
+	}
+	return fmt.Errorf("task: the group has no task %q", c.Task)
+}
+
+// Port is the label or number of the port that is asked; empty: none is.
 func (c *Check) Port() string { return c.port }
 
 // ID tells the check from others of an allocation, and its versions from each other.
@@ -175,8 +184,8 @@ func OfGroup(g *api.TaskGroup) (checks []*Check, err error) {
 			}
 			for i := range s.Checks {
 				c, err := New(s, &s.Checks[i], owner)
-				if err == nil && c.Task != "" && !hasTask(g, c.Task) {
-					err = fmt.Errorf("task: the group has no task %q", c.Task)
+				if err == nil {
+					err = c.Fits(g)
 				}
 				if err != nil {
 					errs = append(errs, fmt.Errorf("service %q: check %q: %w", s.Name, s.Checks[i].Name, err))
@@ -191,8 +200,4 @@ func OfGroup(g *api.TaskGroup) (checks []*Check, err error) {
 		add(t.Services, t.Name)
 	}
 	return checks, errors.Join(errs...)
-}
-
-func hasTask(g *api.TaskGroup, name string) bool {
-	return slices.ContainsFunc(g.Tasks, func(t *api.Task) bool { return t.Name == name })
 }

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/require"
+)
+
+const checkedJob = `
+job "checked" {
+  group "g" {
+    update {
+      min_healthy_time = "1s"
+      healthy_deadline = "1m"
+    }
+    restart {
+      attempts = 1
+      delay    = "1s"
+      mode     = "fail"
+    }
+    service {
+      provider = "nomad"
+      check {
+        type     = "script"
+        task     = "t"
+        command  = "/bin/sh"
+        args     = ["-c", "exit $(cat \"${NOMAD_TASK_DIR}/state\")"]
+        interval = "1s"
+        timeout  = "5s"
+        check_restart {
+          limit = 1
+          grace = "0s"
+        }
+      }
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "echo 0 > local/state; exec sleep 1000"]
+      }
+    }
+  }
+}
+`
+
+func TestACommandInATaskIsACheck(t *testing.T) {
+	s := newSite(t, "raw_exec")
+	s.grant(t, `plugin "raw_exec" { grant { process { commands = ["*"] } } }`)
+	n := s.start(t)
+	n.out(t, "job", "run", write(t, filepath.Join(t.TempDir(), "checked.nomad.hcl"), checkedJob))
+	alloc := n.awaitAlloc(t, "checked", func(a *api.AllocationListStub) bool {
+		return a.DeploymentStatus != nil && a.DeploymentStatus.Healthy != nil && *a.DeploymentStatus.Healthy
+	}).ID
+	n.out(t, "alloc", "exec", alloc, "/bin/sh", "-c", "echo 2 > \"$NOMAD_TASK_DIR/state\"")
+	n.awaitAlloc(t, "checked", func(a *api.AllocationListStub) bool {
+		task := a.TaskStates["t"]
+		return task.Restarts == 1 && task.State == "running"
+	})
+	require.Contains(t, n.out(t, "alloc", "status", alloc), "unhealthy")
+}
