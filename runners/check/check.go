@@ -150,8 +150,10 @@ func (c *Check) restart(r *api.CheckRestart) error {
 
 // Fails reports whether a result of the check counts as a failure of its task.
 func (c *Check) Fails(r structs.CheckResult) bool {
-	warns := c.block.Type == scriptType && r.StatusCode == exitWarning
-	return r.Status == structs.CheckFailure && !(warns && c.Restart != nil && c.Restart.ignoresWarnings)
+	if c.block.Type == scriptType && r.StatusCode == exitWarning && c.Restart != nil && c.Restart.ignoresWarnings {
+		return false
+	}
+	return r.Status == structs.CheckFailure
 }
 
 // Fits returns why the check cannot be one of the group's: it names a task that is none

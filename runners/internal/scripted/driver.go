@@ -207,7 +207,8 @@ func (d *driver) SignalTask(_ context.Context, cfg *wasmnodev1.TaskConfig, h *wa
 // asked for; "hang" waits for the end of ctx.
 func (d *driver) ExecTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, _ *wasmnodev1.TaskHandle, spec *workload.ExecSpec) (*structs.ExitResult, error) {
 	d.w.note("exec %s %s", cfg.GetName(), spec.Command)
-	for _, c := range script(cfg).Exec {
+	if commands := script(cfg).Exec; len(commands) > 0 {
+		c := commands[0]
 		if err := pause(ctx, duration(cmp.Or(c.RunFor, "0s"))); err != nil {
 			return nil, err
 		}
