@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -363,8 +364,8 @@ func TestAReplacementWaitsForAllBeforeIt(t *testing.T) {
 	for err != nil {
 		r, err = w.node.runner(third.ID)
 	}
+	w.await("the third waits for the first", func() bool { return strings.Contains(r.Waiting(), first.ID) })
 	require.Equal(t, 1, w.machine.running())
-	require.Contains(t, r.Waiting(), first.ID)
 	release()
 	w.await("the third runs", func() bool { return w.server.Allocation(third.ID).ClientStatus == structs.ClientRunning })
 	require.Zero(t, w.machine.started(second.ID))
