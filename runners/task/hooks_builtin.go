@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/hashicorp/nomad/api"
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/internal/failpoint"
@@ -75,14 +76,25 @@ type logsHook struct{}
 func (logsHook) Name() string { return "logs" }
 
 func (logsHook) Prestart(_ context.Context, req *PrestartRequest) (*PrestartResult, error) {
-	info, err := os.Stat(req.Dir.Alloc.Logs())
-	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is no directory", req.Dir.Alloc.Logs())
-	}
-	if err != nil {
-		return nil, again(fmt.Errorf("logs: %w", err))
+	if err := writable(req.Dir.Alloc.Logs()); err != nil {
+		return nil, again(err)
 	}
 	return nil, nil
+}
+
+// writable returns why nothing can be written in a directory.
+func writable(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is no directory", dir)
+	}
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+		return fmt.Errorf("%s cannot be written: %w", dir, err)
+	}
+	return nil
 }
 
 // logPath is a task's log without the number that rotation adds.
