@@ -50,7 +50,7 @@ func TestAPayloadStaysInTheTasksDirectory(t *testing.T) {
 		f.untilDead()
 		require.Equal(t, []string{
 			received, setup,
-			"Task hook failed: dispatch_payload: dispatch payload: mkdirat ../secrets: path escapes from parent",
+			"Task hook failed: dispatch_payload: mkdirat ../secrets: path escapes from parent",
 			"Not Restarting: Error was unrecoverable",
 		}, f.events())
 		require.NoFileExists(t, filepath.Join(f.dir.Path(), "web/secrets/input"))

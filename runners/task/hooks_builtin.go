@@ -139,8 +139,11 @@ func (payloadHook) Prestart(_ context.Context, req *PrestartRequest) (*PrestartR
 		return nil, err
 	}
 	defer local.Close()
-	if err := writeFile(local, d.File, job.Payload); err != nil {
-		return nil, fmt.Errorf("dispatch payload: %w", err)
+	switch err := writeFile(local, d.File, job.Payload); {
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return nil, again(errors.New("the node's disk is full")) // there may be room later
+	case err != nil:
+		return nil, err
 	}
 	return &PrestartResult{Done: true}, nil
 }
