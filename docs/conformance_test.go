@@ -32,6 +32,7 @@ var inventory = []struct {
 	skipped int // a number that is not a test
 }{
 	{section: "Allocation runner", rows: 100},
+	{section: "Life cycle of tasks", rows: 9},
 	{section: "Task runner", rows: 138, skipped: 63},
 	{section: "Restart policy", rows: 10},
 	{section: "Waiting for other allocations", rows: 12},
