@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -261,7 +262,8 @@ func TestAKillEndsARendering(t *testing.T) {
 		f := newFixture(t, nil)
 		f.task.Templates = []*api.Template{inline("{{ range 1000000000000 }}{{ end }}", "local/out")}
 		f.start()
-		for f.r.State().Events[len(f.r.State().Events)-1].Type != structs.EventTaskSetup {
+		began := func(e *structs.TaskEvent) bool { return e.Type == structs.EventTaskSetup }
+		for !slices.ContainsFunc(f.r.State().Events, began) {
 			runtime.Gosched() // a rendering at work keeps the bubble's time from going on
 		}
 		f.r.Kill(nil)

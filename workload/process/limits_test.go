@@ -73,7 +73,7 @@ func TestAMemoryHogIsKilledAlone(t *testing.T) {
 func TestAnIsolatedProcessNeedsLittleMemory(t *testing.T) {
 	w := newWorld(t)
 	spec := w.isolated(`exit 3`)
-	spec.MemoryMaxBytes = 4 << 20
+	spec.MemoryMaxBytes = leastMemory
 	result, _ := w.finish(spec)
 	require.Equal(t, &structs.ExitResult{ExitCode: 3}, result)
 }
