@@ -113,7 +113,7 @@ func TestFilesAreLoadedReplacedAndRemovedWhileTheNodeRuns(t *testing.T) {
 	<-d.Replaced()
 	require.Equal(t, 3, w.loader.openCount(), "the old version is in use")
 	d.Release()
-	require.Equal(t, 2, w.loader.openCount())
+	require.Eventually(t, func() bool { return w.loader.openCount() == 2 }, time.Minute, time.Millisecond, "it is closed once nobody uses it")
 
 	w.remove("b.wasm")
 	w.until("a.wasm a 1.0.0 healthy")
