@@ -50,7 +50,7 @@ func TestWhatEndedOnAPluginIsCollected(t *testing.T) {
 		w := newPluginWorld(t)
 		w.start()
 		ids := w.ended("b1", "b2", "b3", "b4")
-		w.node.cfg.GC.MaxAllocs = 2
+		w.keepAtMost(2)
 		w.node.keepFew(t.Context())
 		require.ElementsMatch(t, ids[2:], w.kept())
 	})
@@ -102,7 +102,7 @@ func TestGarbageIsOrderedByItsEndNotItsStart(t *testing.T) {
 	_, err := w.server.DeregisterJob("default", "long", false)
 	require.NoError(t, err)
 	w.awaitGarbage(3)
-	w.node.cfg.GC.MaxAllocs = 1
+	w.keepAtMost(1)
 	w.node.keepFew(t.Context())
 	require.Equal(t, []string{long}, w.kept())
 }

@@ -71,11 +71,18 @@ func TestEndedAllocationsAreKeptUpToTheLimit(t *testing.T) {
 	w.awaitStatus("stays", structs.ClientRunning)
 }
 
+// keepAtMost changes how many allocations are kept, under a node that runs.
+func (w *world) keepAtMost(n int) {
+	w.node.mu.Lock()
+	defer w.node.mu.Unlock()
+	w.node.cfg.GC.MaxAllocs = n
+}
+
 func TestD5_NoMoreAllocationsAreDestroyedThanTheLimitAsks(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	ids := w.batches(10)
-	w.node.cfg.GC.MaxAllocs = 8
+	w.keepAtMost(8)
 	for range 3 {
 		w.node.keepFew(t.Context())
 	}
