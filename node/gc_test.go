@@ -66,6 +66,7 @@ func TestEndedAllocationsAreKeptUpToTheLimit(t *testing.T) {
 		a := w.awaitStatus(id, structs.ClientComplete)
 		require.Equal(t, 1, w.machine.started(a.ID), "what was forgotten is not run again")
 	}
+	w.awaitGarbage(1)
 	w.node.CollectGarbage(t.Context())
 	require.Equal(t, []string{stays}, w.kept())
 	w.awaitStatus("stays", structs.ClientRunning)
