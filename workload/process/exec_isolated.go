@@ -36,27 +36,20 @@ func (o *origin) isolatedCommand(spec *workload.ExecSpec) (*command, *isolate.Sp
 // of the workload's process, and returns when it has become the command. On an error it
 // has ended.
 func (e *execution) spawnIsolated(o *origin, c *command, become *isolate.Spec, s *spawner, group cgroup) error {
-	specEnd, spec, err := os.Pipe()
+	brief, err := newBriefing()
 	if err != nil {
-		return noFiles(err)
+		return err
 	}
-	defer spec.Close()
-	report, reportEnd, err := os.Pipe()
-	if err != nil {
-		_ = specEnd.Close()
-		return noFiles(err)
-	}
-	defer report.Close()
-	c.extra = []uintptr{specEnd.Fd(), reportEnd.Fd(), uintptr(o.child.pidfd)}
+	defer brief.close()
+	c.extra = append(brief.files(), uintptr(o.child.pidfd))
 	err = e.spawn(c, s, group)
-	// The new process has them now; with it they close.
-	_, _ = specEnd.Close(), reportEnd.Close()
+	brief.handed()
 	if err != nil {
 		return err
 	}
 	err = o.enterLimits(e.child.pid)
 	if err == nil {
-		err = isolate.Instruct(spec, report, become)
+		err = brief.give(become)
 	}
 	if err != nil {
 		e.kill()

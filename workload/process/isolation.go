@@ -138,29 +138,22 @@ func (p *process) forkIsolated(ctx context.Context, become *isolate.Spec, s *spa
 	if err != nil {
 		return err
 	}
-	specEnd, spec, err := os.Pipe()
+	brief, err := newBriefing()
 	if err != nil {
-		return noFiles(err)
+		return err
 	}
-	defer spec.Close()
-	report, reportEnd, err := os.Pipe()
-	if err != nil {
-		_ = specEnd.Close()
-		return noFiles(err)
-	}
-	defer report.Close()
+	defer brief.close()
 	p.first = true
 	err = p.fork(&command{
 		path: program, args: []string{isolate.Program}, dir: "/",
-		namespaces: isolate.CloneFlags, extra: []uintptr{specEnd.Fd(), reportEnd.Fd()},
+		namespaces: isolate.CloneFlags, extra: brief.files(),
 	}, s, group)
-	// The new process has them now; with it they close.
-	_, _ = specEnd.Close(), reportEnd.Close()
+	brief.handed()
 	if err != nil {
 		return err
 	}
 	cancel := context.AfterFunc(ctx, p.Kill)
-	err = p.instruct(spec, report, become)
+	err = p.instruct(brief, become)
 	if !cancel() {
 		err = ctx.Err()
 	}
@@ -173,13 +166,13 @@ func (p *process) forkIsolated(ctx context.Context, become *isolate.Spec, s *spa
 	return err
 }
 
-func (p *process) instruct(spec, report *os.File, become *isolate.Spec) error {
+func (p *process) instruct(brief *briefing, become *isolate.Spec) error {
 	if p.limits != nil {
 		if err := p.limits.enter(p.child.pid); err != nil {
 			return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("cgroup: %v", err))
 		}
 	}
-	return isolate.Instruct(spec, report, become)
+	return brief.give(become)
 }
 
 func (p *process) wasKilled() bool {
