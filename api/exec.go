@@ -150,27 +150,11 @@ func dimension(n int) uint16 { return uint16(max(0, min(n, 1<<16-1))) }
 // called, and calls gone when the client is not there, which shows also while its input
 // waits to be read.
 func (s *execSession) beat(ctx context.Context, gone func()) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(heartbeat)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				if s.send(&api.ExecStreamingOutput{}) != nil {
-					gone()
-				}
-			}
+	return atHeartbeats(ctx, func() {
+		if s.send(&api.ExecStreamingOutput{}) != nil {
+			gone()
 		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
+	})
 }
 
 func (s *execSession) send(message *api.ExecStreamingOutput) error {

@@ -10,17 +10,12 @@ import (
 	"path"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload/logfile"
 )
-
-// heartbeat is how often a stream that has nothing to say says so, as in Nomad, so
-// that a client that is gone is noticed.
-const heartbeat = time.Second
 
 // streamLogs sends a task's log: as frames of JSON, or as it is with plain=true.
 func (h *handler) streamLogs(w http.ResponseWriter, r *http.Request) error {
@@ -182,29 +177,13 @@ func (s *frameSink) beat(ctx context.Context) (stop func()) {
 	if s.plain {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(heartbeat)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				s.mu.Lock()
-				if s.quiet {
-					// A client that is gone ends the request by its context.
-					_ = s.write([]byte("{}"))
-				}
-				s.quiet = true
-				s.mu.Unlock()
-			}
+	return atHeartbeats(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.quiet {
+			// A client that is gone ends the request by its context.
+			_ = s.write([]byte("{}"))
 		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
+		s.quiet = true
+	})
 }
