@@ -95,13 +95,13 @@ func runSupervisor(ctx context.Context, dir string, thread chan<- func(), logger
 }
 
 // openSupervisor takes the directory and listens, or goes on with what was left.
-func openSupervisor(dir string, left *handover) (lock *os.File, l *net.UnixListener, err error) {
-	var any net.Listener
+func openSupervisor(dir string, left *handover) (lock *os.File, _ *net.UnixListener, err error) {
+	var listener net.Listener
 	if left != nil {
 		lock = os.NewFile(uintptr(left.Lock), "lock")
-		any, err = left.listener()
+		listener, err = left.listener()
 	} else if lock, err = supervisor.Lock(dir); err == nil {
-		any, err = supervisor.Listen(supervisor.Socket(dir))
+		listener, err = supervisor.Listen(supervisor.Socket(dir))
 	}
 	if err != nil {
 		if lock != nil {
@@ -109,7 +109,7 @@ func openSupervisor(dir string, left *handover) (lock *os.File, l *net.UnixListe
 		}
 		return nil, nil, fmt.Errorf("supervisor: %w", err)
 	}
-	return lock, any.(*net.UnixListener), nil // whoever listens at a path has one
+	return lock, listener.(*net.UnixListener), nil // whoever listens at a path has one
 }
 
 // mayReplace refuses while something runs that would not survive, or that the program

@@ -26,9 +26,10 @@ type origin struct {
 }
 
 // openExecs lets commands run in the process, which has become what it was started for.
-func (p *process) openExecs(spec *workload.Spec, credential *syscall.Credential, group cgroup) {
+func (p *process) openExecs(credential *syscall.Credential, group cgroup) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	spec := p.spec
 	p.origin = &origin{
 		child: p.child, limits: p.limits, env: environment(spec.Env), dir: spec.Process.Dir,
 		credential: credential, group: group, execs: newExecs(),

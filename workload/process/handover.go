@@ -143,7 +143,7 @@ func (p *process) isPaused() bool {
 
 // takeOver goes on with the processes of an earlier supervisor. One that cannot be taken
 // over is killed.
-func (s *Supervisor) takeOver(cfg Config) error {
+func (s *Supervisor) takeOver(cfg Config) {
 	if s.cgroup = cgroup(cfg.Handover.Cgroup); s.cgroup != "" {
 		s.lock = os.NewFile(uintptr(cfg.Handover.Lock), "cgroup")
 	}
@@ -162,12 +162,11 @@ func (s *Supervisor) takeOver(cfg Config) error {
 	if failed != nil {
 		s.logger.Error("processes are lost that could not be taken over", "error", failed)
 	}
-	return nil
 }
 
 func (s *Supervisor) adopt(h *HandedOver) (err error) {
 	p := newProcess(h.Spec, s.logger)
-	p.spec, p.name, p.started, p.first, p.cpu, p.memoryMost = h.Spec, h.Name, h.Started, h.First, h.CPU, h.MemoryMost
+	p.name, p.started, p.first, p.cpu, p.memoryMost = h.Name, h.Started, h.First, h.CPU, h.MemoryMost
 	p.killed, p.killedFor = h.Killed, h.KilledFor
 	p.child = child{pid: h.PID, pidfd: h.PidFD}
 	p.pidfd = pollable(h.PidFD, "pidfd")
@@ -190,7 +189,7 @@ func (s *Supervisor) adopt(h *HandedOver) (err error) {
 		return err
 	}
 	p.entered(group)
-	p.openExecs(h.Spec, h.Credential, group)
+	p.openExecs(h.Credential, group)
 	s.follow(p)
 	return nil
 }

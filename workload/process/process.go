@@ -24,7 +24,7 @@ import (
 // process is one workload, from start to destruction. It holds files only while it
 // runs.
 type process struct {
-	id      string
+	spec    *workload.Spec
 	logger  hclog.Logger
 	started time.Time
 
@@ -38,7 +38,6 @@ type process struct {
 	origin *origin // what commands in it have of it; nil: not started yet
 
 	// For a handover.
-	spec      *workload.Spec
 	name      string        // of its cgroups
 	following chan struct{} // closed when nobody follows it any more
 
@@ -59,7 +58,7 @@ type process struct {
 }
 
 func newProcess(spec *workload.Spec, logger hclog.Logger) *process {
-	return &process{id: spec.ID, logger: logger.With("id", spec.ID), started: time.Now(), done: make(chan struct{})}
+	return &process{spec: spec, logger: logger.With("id", spec.ID), started: time.Now(), done: make(chan struct{})}
 }
 
 // check refuses what never starts.
@@ -88,7 +87,8 @@ func check(spec *workload.Spec) error {
 }
 
 // launch starts the process; on an error nothing of it is left.
-func (p *process) launch(ctx context.Context, spec *workload.Spec, s *spawner, group cgroup) (err error) {
+func (p *process) launch(ctx context.Context, s *spawner, group cgroup) (err error) {
+	spec := p.spec
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (p *process) launch(ctx context.Context, spec *workload.Spec, s *spawner, g
 			p.release()
 			return
 		}
-		p.openExecs(spec, credential, group)
+		p.openExecs(credential, group)
 	}()
 	if p.logs, err = tasklog.Open(spec.ID, spec.Logs, p.logger); err != nil {
 		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("log files: %v", err))
@@ -318,14 +318,14 @@ func (p *process) killLocked() {
 }
 
 // ID implements [registry.Workload].
-func (p *process) ID() string { return p.id }
+func (p *process) ID() string { return p.spec.ID }
 
 // Done implements [registry.Workload].
 func (p *process) Done() <-chan struct{} { return p.done }
 
 // Status implements [registry.Workload].
 func (p *process) Status() *workload.Status {
-	s := &workload.Status{ID: p.id, State: workload.Running, StartedAt: p.started}
+	s := &workload.Status{ID: p.spec.ID, State: workload.Running, StartedAt: p.started}
 	select {
 	case <-p.done:
 		if p.exit != nil {

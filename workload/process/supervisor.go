@@ -68,7 +68,8 @@ func New(cfg Config) (*Supervisor, error) {
 		return nil, fmt.Errorf("processes: %w", err)
 	}
 	if cfg.Handover != nil {
-		return s, s.takeOver(cfg)
+		s.takeOver(cfg)
+		return s, nil
 	}
 	if s.cgroup, s.lock, err = openCgroup(cfg.Name); err != nil {
 		s.logger.Info("processes run without cgroups: one that leaves its session outlives its task", "reason", err)
@@ -109,8 +110,7 @@ func (s *Supervisor) Start(ctx context.Context, spec *workload.Spec) error {
 	if err := s.Add(p); err != nil {
 		return err
 	}
-	p.spec = spec
-	if err := s.launch(ctx, p, spec); err != nil {
+	if err := s.launch(ctx, p); err != nil {
 		s.Remove(p)
 		close(p.done)
 		s.Ended()
@@ -132,12 +132,11 @@ func (s *Supervisor) follow(p *process) {
 }
 
 // launch starts the process in a cgroup of its own, and within its limits.
-func (s *Supervisor) launch(ctx context.Context, p *process, spec *workload.Spec) (err error) {
+func (s *Supervisor) launch(ctx context.Context, p *process) (err error) {
 	var group cgroup
-	name := strconv.FormatUint(s.count.Add(1), 10)
-	p.name = name
+	p.name = strconv.FormatUint(s.count.Add(1), 10)
 	if s.cgroup != "" {
-		if group, err = s.cgroup.child(name); err != nil {
+		if group, err = s.cgroup.child(p.name); err != nil {
 			return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("cgroup: %v", err))
 		}
 		defer func() {
@@ -146,8 +145,8 @@ func (s *Supervisor) launch(ctx context.Context, p *process, spec *workload.Spec
 			}
 		}()
 	}
-	if spec.Process.Isolated != nil && s.limiter != nil {
-		if p.limits, err = s.limiter.limit(name, group, spec); err != nil {
+	if p.spec.Process.Isolated != nil && s.limiter != nil {
+		if p.limits, err = s.limiter.limit(p.name, group, p.spec); err != nil {
 			return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("cgroup: %v", err))
 		}
 		defer func() {
@@ -156,7 +155,7 @@ func (s *Supervisor) launch(ctx context.Context, p *process, spec *workload.Spec
 			}
 		}()
 	}
-	return p.launch(ctx, spec, s.spawner, group)
+	return p.launch(ctx, s.spawner, group)
 }
 
 // Stop implements [workload.Supervisor]. The kill comes also when ctx is done before.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -43,8 +44,7 @@ func findCommand(s *Spec) (string, error) {
 	if strings.Contains(s.Command, "/") {
 		return path.Join("/", s.Command), nil
 	}
-	search := append([]string{}, s.Search...)
-	search = append(search, strings.Split(searchPath(s.Env), ":")...)
+	search := slices.Concat(s.Search, strings.Split(searchPath(s.Env), ":"))
 	for _, dir := range search {
 		if !path.IsAbs(dir) {
 			continue
