@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/api"
+	"github.com/wasmnode/wasmnode/internal/gate"
 )
 
 // httpGrace is how long requests that are under way may take once the agent ends.
@@ -19,13 +19,10 @@ const httpGrace = 2 * time.Second
 
 // web is the HTTP server.
 type web struct {
-	server *http.Server
-	ended  chan struct{}
-	end    context.CancelFunc
-
-	mu       sync.Mutex
-	stopping bool
-	requests sync.WaitGroup // also those whose connections are the server's no more
+	server   *http.Server
+	ended    chan struct{}
+	end      context.CancelFunc
+	requests gate.Gate // also those whose connections are the server's no more
 }
 
 // serve serves the API, and calls failed when it cannot go on. Requests end with it:
@@ -62,22 +59,13 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 // counted counts requests, so that the agent does not end before them.
 func (w *web) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if !w.begin() {
+		if !w.requests.Enter() {
 			http.Error(rw, "the agent is ending", http.StatusServiceUnavailable)
 			return
 		}
-		defer w.requests.Done()
+		defer w.requests.Leave()
 		next.ServeHTTP(rw, r)
 	})
-}
-
-func (w *web) begin() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.stopping {
-		w.requests.Add(1)
-	}
-	return !w.stopping
 }
 
 // stop ends the server and waits for what it has begun.
@@ -89,8 +77,5 @@ func (w *web) stop() {
 		_ = w.server.Close()
 	}
 	<-w.ended
-	w.mu.Lock()
-	w.stopping = true
-	w.mu.Unlock()
-	w.requests.Wait()
+	w.requests.Close()
 }

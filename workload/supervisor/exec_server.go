@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/gate"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -35,8 +36,14 @@ type execRequest struct {
 // gone is noticed also while its input waits to be read.
 const aliveInterval = time.Second
 
-// exec runs a command for as long as its connection is there, and life is not done.
-func (s *Server) exec(life context.Context, w http.ResponseWriter, r *http.Request) {
+// commands are those that run in workloads while the server serves.
+type commands struct {
+	life context.Context // they end with it
+	gate gate.Gate
+}
+
+// exec runs a command for as long as its connection is there and commands may run.
+func (s *Server) exec(running *commands, w http.ResponseWriter, r *http.Request) {
 	var ask execRequest
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequestBytes)).Decode(&ask); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -50,35 +57,17 @@ func (s *Server) exec(life context.Context, w http.ResponseWriter, r *http.Reque
 		writeError(w, err)
 		return
 	}
-	if !s.beginExec() {
+	if !running.gate.Enter() {
 		writeError(w, abi.NewRecoverableError(abi.Unavailable, "the supervisor is shutting down"))
 		return
 	}
-	defer s.execs.Done()
+	defer running.gate.Leave()
 	conn, from, err := hijack(w)
 	if err != nil {
 		s.Logger.Warn("a connection for a command could not be had", "workload", ask.ID, "error", err)
 		return
 	}
-	s.serveExec(life, &ask, conn, from)
-}
-
-// beginExec counts a command, unless the server ends.
-func (s *Server) beginExec() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.ending {
-		s.execs.Add(1)
-	}
-	return !s.ending
-}
-
-// endExecs refuses further commands and waits for those that run, whose context is done.
-func (s *Server) endExecs() {
-	s.mu.Lock()
-	s.ending = true
-	s.mu.Unlock()
-	s.execs.Wait()
+	s.serveExec(running.life, &ask, conn, from)
 }
 
 // execable refuses what cannot have commands while there is an ordinary answer for it.

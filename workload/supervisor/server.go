@@ -52,8 +52,6 @@ type Server struct {
 
 	mu        sync.Mutex
 	following map[string]chan struct{} // closed when nothing more is written of a workload
-	ending    bool                     // no more commands begin
-	execs     sync.WaitGroup           // the commands that run in workloads
 }
 
 // NewServer returns a server with the results that an earlier one wrote down.
@@ -77,12 +75,13 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 // is to go on with them.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error { //nolint:contextcheck // what is being answered is cut off by cause, not by ctx
 	life, end := context.WithCancel(ctx)
-	defer s.endExecs()
+	running := &commands{life: life}
+	defer running.gate.Close()
 	defer end()
 	answers, cut := context.WithCancelCause(context.Background())
 	defer cut(nil)
 	web := &http.Server{
-		Handler:           s.routes(life),
+		Handler:           s.routes(running),
 		BaseContext:       func(net.Listener) context.Context { return answers },
 		ConnState:         s.idle.connection,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -110,8 +109,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error { //nolint:con
 	return err
 }
 
-// routes are the operations. Commands in workloads end with life.
-func (s *Server) routes(life context.Context) *http.ServeMux {
+// routes are the operations.
+func (s *Server) routes(running *commands) *http.ServeMux {
 	mux := http.NewServeMux()
 	for op, serve := range map[string]func(context.Context, *request) (any, error){
 		opHello:   s.hello,
@@ -128,7 +127,7 @@ func (s *Server) routes(life context.Context) *http.ServeMux {
 	}
 	mux.HandleFunc("POST /v1/"+opModule, s.module)
 	mux.HandleFunc("POST /v1/"+opStart, s.start)
-	mux.HandleFunc("POST /v1/"+opExec, func(w http.ResponseWriter, r *http.Request) { s.exec(life, w, r) })
+	mux.HandleFunc("POST /v1/"+opExec, func(w http.ResponseWriter, r *http.Request) { s.exec(running, w, r) })
 	return mux
 }
 
