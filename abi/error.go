@@ -81,14 +81,16 @@ func IsRecoverable(err error) bool {
 	return errors.As(err, &e) && e.Recoverable
 }
 
-// Proto returns err as the message that crosses the sandbox. An error that is no
-// [Error] becomes UNKNOWN with its text.
+// Flat returns err, which is not nil, as one [Error] with the whole of its text, for
+// whoever is told of it from outside. An error that is no [Error] becomes UNKNOWN.
+func Flat(err error) *Error {
+	return &Error{Code: CodeOf(err), Message: err.Error(), Recoverable: IsRecoverable(err)}
+}
+
+// Proto returns err as the message that crosses the sandbox: as [Flat] says it.
 func Proto(err error) *wasmnodev1.Error {
-	var e *Error
-	if errors.As(err, &e) {
-		return &wasmnodev1.Error{Code: e.Code, Message: err.Error(), Recoverable: e.Recoverable}
-	}
-	return &wasmnodev1.Error{Code: Unknown, Message: err.Error()}
+	e := Flat(err)
+	return &wasmnodev1.Error{Code: e.Code, Message: e.Message, Recoverable: e.Recoverable}
 }
 
 // FromProto is the inverse of [Proto].

@@ -140,7 +140,7 @@ func sendEnd(to *frameWriter, exit *structs.ExitResult, err error) {
 		_ = to.writeJSON(frameExit, exit) // a client that has gone hears nothing
 		return
 	}
-	_ = to.writeJSON(frameError, failure(err))
+	_ = to.writeJSON(frameError, abi.Flat(err))
 }
 
 // spec is the command to run.

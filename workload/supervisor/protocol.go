@@ -59,12 +59,7 @@ const statusFailed = http.StatusUnprocessableEntity
 
 func writeError(w http.ResponseWriter, err error) {
 	w.WriteHeader(statusFailed)
-	_ = json.NewEncoder(w).Encode(failure(err)) // a client that has gone hears nothing
-}
-
-// failure is an error as it is sent.
-func failure(err error) *abi.Error {
-	return &abi.Error{Code: abi.CodeOf(err), Message: err.Error(), Recoverable: abi.IsRecoverable(err)}
+	_ = json.NewEncoder(w).Encode(abi.Flat(err)) // a client that has gone hears nothing
 }
 
 func readError(r *http.Response) error {

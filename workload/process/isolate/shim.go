@@ -39,7 +39,7 @@ func Enter() {
 	runtime.LockOSThread()
 	report := os.NewFile(reportFD, "report")
 	if err := run(); err != nil {
-		_ = json.NewEncoder(report).Encode(&abi.Error{Code: abi.CodeOf(err), Message: err.Error(), Recoverable: abi.IsRecoverable(err)})
+		_ = json.NewEncoder(report).Encode(abi.Flat(err))
 		os.Exit(1)
 	}
 	os.Exit(0)
