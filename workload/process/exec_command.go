@@ -2,7 +2,6 @@ package process
 
 import (
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
+	"github.com/wasmnode/wasmnode/workload/process/program"
 )
 
 // origin is what commands in a workload have from its own process.
@@ -65,14 +65,11 @@ func (o *origin) command(spec *workload.ExecSpec) (*command, *isolate.Spec, erro
 
 // environment is the workload's; on a terminal, one that says which.
 func (o *origin) environment(spec *workload.ExecSpec) []string {
-	if spec.TTY && variable(o.env, "TERM") == "" {
+	if spec.TTY && program.Variable(o.env, "TERM") == "" {
 		return append(slices.Clip(o.env), "TERM=xterm")
 	}
 	return o.env
 }
-
-// defaultSearch is the PATH of workloads that have none.
-const defaultSearch = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // find returns the absolute path of a program.
 func (o *origin) find(name string) (string, error) {
@@ -84,27 +81,9 @@ func (o *origin) find(name string) (string, error) {
 	case strings.Contains(name, "/"):
 		return filepath.Join(o.dir, name), nil
 	}
-	search := variable(o.env, "PATH")
-	if search == "" {
-		search = defaultSearch
+	search := program.SearchPath(o.env)
+	if path, ok := program.Find(name, search); ok {
+		return path, nil
 	}
-	for _, dir := range filepath.SplitList(search) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
-			return path, nil
-		}
-	}
-	return "", abi.NewError(abi.NotFound, fmt.Sprintf("command %s: there is none on the task's PATH, %s", name, search))
-}
-
-// variable returns a variable's value in an environment; empty: it is not there.
-func variable(env []string, name string) string {
-	for _, v := range env {
-		if value, ok := strings.CutPrefix(v, name+"="); ok {
-			return value
-		}
-	}
-	return ""
+	return "", abi.NewError(abi.NotFound, fmt.Sprintf("command %s: there is none on the task's PATH, %s", name, strings.Join(search, ":")))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/internal/failpoint"
+	"github.com/wasmnode/wasmnode/workload/process/program"
 )
 
 // spawner starts processes from one operating system thread that lives as long as it
@@ -133,7 +134,7 @@ func (s *spawner) spawn(c *command) (child, error) {
 		})
 	}
 	if err := <-forked; err != nil {
-		return child{}, spawnError(c.path, err)
+		return child{}, program.Failure("command "+c.path, err, abi.InvalidArgument)
 	}
 	if started.pidfd < 0 {
 		_ = syscall.Kill(started.pid, syscall.SIGKILL) // it is our child, so it is there
@@ -141,20 +142,6 @@ func (s *spawner) spawn(c *command) (child, error) {
 		return child{}, abi.NewError(abi.Unimplemented, "processes need Linux 5.4 or later")
 	}
 	return started, nil
-}
-
-// spawnError tells why a command could not be started.
-func spawnError(path string, err error) error {
-	text := fmt.Sprintf("command %s: %v", path, err)
-	switch {
-	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
-		return abi.NewError(abi.NotFound, text)
-	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return abi.NewError(abi.PermissionDenied, text)
-	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.ETXTBSY), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return abi.NewRecoverableError(abi.ResourceExhausted, text)
-	}
-	return abi.NewError(abi.InvalidArgument, text)
 }
 
 // reap waits for a child that has ended, or is about to.

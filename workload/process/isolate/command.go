@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path"
 	"slices"
 	"strings"
@@ -12,10 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/workload/process/program"
 )
-
-// defaultPath is where programs are looked for that come without a PATH.
-const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // execute becomes the command. The root and the user are the process's own by now.
 func execute(s *Spec) error {
@@ -44,23 +41,9 @@ func findCommand(s *Spec) (string, error) {
 	if strings.Contains(s.Command, "/") {
 		return path.Join("/", s.Command), nil
 	}
-	search := slices.Concat(s.Search, strings.Split(searchPath(s.Env), ":"))
-	for _, dir := range search {
-		if !path.IsAbs(dir) {
-			continue
-		}
-		if file, err := exec.LookPath(path.Join(dir, s.Command)); err == nil {
-			return file, nil
-		}
+	search := slices.Concat(s.Search, program.SearchPath(s.Env))
+	if file, ok := program.Find(s.Command, search); ok {
+		return file, nil
 	}
 	return "", abi.NewError(abi.NotFound, fmt.Sprintf("command %s: the task has no such program in %s", s.Command, strings.Join(search, ", ")))
-}
-
-func searchPath(env []string) string {
-	for _, variable := range env {
-		if value, ok := strings.CutPrefix(variable, "PATH="); ok && value != "" {
-			return value
-		}
-	}
-	return defaultPath
 }

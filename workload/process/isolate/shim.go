@@ -7,11 +7,11 @@ import (
 	"math"
 	"os"
 	"runtime"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/workload/process/program"
 )
 
 // Program is the argument 0 by which [Enter] knows that it is the new process.
@@ -110,14 +110,5 @@ func endWithParent() error {
 
 // failed tells what could not be done, and whether the same may go well later.
 func failed(what string, err error) error {
-	text := fmt.Sprintf("%s: %v", what, err)
-	switch {
-	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
-		return abi.NewError(abi.NotFound, text)
-	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return abi.NewError(abi.PermissionDenied, text)
-	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.ETXTBSY):
-		return abi.NewRecoverableError(abi.ResourceExhausted, text)
-	}
-	return abi.NewError(abi.FailedPrecondition, text)
+	return program.Failure(what, err, abi.FailedPrecondition)
 }

@@ -1,0 +1,73 @@
+// Package program is what starting a program takes alike in a root of its own and
+// without: where it is found, and what it means when it cannot be started.
+//
+// It knows nothing of processes and their isolation. Start reading at [Find].
+package program
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/wasmnode/wasmnode/abi"
+)
+
+// defaultPath is where programs are looked for that come without a PATH.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// SearchPath returns the directories of an environment's PATH, or of the usual one if it
+// has none.
+func SearchPath(env []string) []string {
+	search := Variable(env, "PATH")
+	if search == "" {
+		search = defaultPath
+	}
+	return strings.Split(search, ":")
+}
+
+// Variable returns a variable's value in an environment; empty: it is not there.
+func Variable(env []string, name string) string {
+	for _, v := range env {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// Find returns the path of the first program of a name in the directories, and false if
+// there is none. Directories that depend on where the process is do not count.
+func Find(name string, dirs []string) (file string, ok bool) {
+	for _, dir := range dirs {
+		if !path.IsAbs(dir) {
+			continue
+		}
+		if file, err := exec.LookPath(path.Join(dir, name)); err == nil {
+			return file, true
+		}
+	}
+	return "", false
+}
+
+// Failure tells what the system refused, and whether the same may go well later. An
+// error that does not tell becomes one of the code otherwise.
+func Failure(what string, err error, otherwise abi.Code) *abi.Error {
+	text := fmt.Sprintf("%s: %v", what, err)
+	switch {
+	case is(err, syscall.ENOENT, syscall.ENOTDIR):
+		return abi.NewError(abi.NotFound, text)
+	case is(err, syscall.EACCES, syscall.EPERM):
+		return abi.NewError(abi.PermissionDenied, text)
+	case is(err, syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ENOSPC, syscall.ETXTBSY):
+		return abi.NewRecoverableError(abi.ResourceExhausted, text)
+	}
+	return abi.NewError(otherwise, text)
+}
+
+func is(err error, numbers ...syscall.Errno) bool {
+	return slices.ContainsFunc(numbers, func(n syscall.Errno) bool { return errors.Is(err, n) })
+}
