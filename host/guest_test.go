@@ -45,9 +45,14 @@ func TestAGuestInGoThatBreaksIsReplaced(t *testing.T) {
 		{"loop", host.FaultTimeout, "deadline exceeded"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			limit := patience
+			if c.kind == host.FaultTimeout {
+				limit = 300 * time.Millisecond
+			}
+			broken := taskScope(t)
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
-			_, err := start(ctx, p, taskScope(t), map[string]any{"start_fault": c.fault})
+			_, err := start(ctx, p, broken, map[string]any{"start_fault": c.fault})
 			var fault *host.FaultError
 			require.ErrorAs(t, err, &fault)
 			if c.kind != "" {

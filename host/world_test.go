@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
@@ -49,9 +51,14 @@ func newWorld(t testing.TB, limits host.Limits) *world {
 	return newWorldOn(t, codeCache, limits)
 }
 
-// newWorldOn makes one with a code cache of its own; empty: without.
+// patience bounds what a machine with much else to do is late with.
+const patience = time.Minute
+
+// newWorldOn makes one with a code cache of its own; empty: without. What a test does not
+// bound takes as long as it needs.
 func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 	t.Helper()
+	limits.DescribeTime, limits.CallTimeout = cmp.Or(limits.DescribeTime, patience), cmp.Or(limits.CallTimeout, patience)
 	w := &world{logs: &logs{}}
 	logger := hclog.New(&hclog.LoggerOptions{Output: w.logs, Level: hclog.Trace, JSONFormat: true})
 	var err error
