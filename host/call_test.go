@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -106,11 +107,13 @@ func faulty(body []byte) *modtest.Module {
 func TestAFaultIsToldAndTheInstanceIsDiscarded(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
-			limit := 20 * time.Second
+			limit := patience
 			if f.kind == host.FaultTimeout {
-				limit = 50 * time.Millisecond
+				limit = 500 * time.Millisecond
 			}
 			p := newWorld(t, host.Limits{CallTimeout: limit}).ready(t, faulty(f.body).Bytes(), host.Grants{})
+			patient, cancel := context.WithTimeout(t.Context(), patience) // takes the place of the limit
+			defer cancel()
 			for range 2 {
 				_, err := p.Call(t.Context(), abi.OpDriverFingerprint, []byte("hello"), nil)
 				var fault *host.FaultError
@@ -120,7 +123,7 @@ func TestAFaultIsToldAndTheInstanceIsDiscarded(t *testing.T) {
 				require.Equal(t, abi.OpDriverFingerprint, fault.Op)
 				require.ErrorContains(t, err, f.text)
 				require.NotContains(t, err.Error(), "\n")
-				out, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, nil)
+				out, err := p.Call(patient, abi.OpDriverStartTask, nil, nil)
 				require.NoError(t, err)
 				require.Equal(t, []byte{1, 0, 0, 0}, out, "the instance is a fresh one")
 				// So that the next fault finds a fresh one, too.
@@ -175,11 +178,13 @@ func TestAWaitHasNoDeadlineOfItsOwn(t *testing.T) {
 	g := guest(nil, map[string][]byte{abi.OpDriverWaitTask: modtest.Code(modtest.Loop(sleepLong()), modtest.I32Const(0))})
 	p := newWorld(t, host.Limits{CallTimeout: time.Millisecond, Waiters: 1}).load(t, g.Bytes())
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	done := make(chan error, 1)
 	go func() {
 		_, err := p.Call(ctx, abi.OpDriverWaitTask, nil, nil)
 		done <- err
 	}()
+	require.Eventually(t, func() bool { return p.Stats().AtWork == 1 }, patience, time.Millisecond)
 	select {
 	case err := <-done:
 		t.Fatal(err)
@@ -222,7 +227,7 @@ func TestClosingEndsCallsAndWaitsForThem(t *testing.T) {
 }
 
 func TestManyCallAtOnce(t *testing.T) {
-	w := newWorld(t, host.Limits{Instances: 4, IdleInstances: 2, CallTimeout: 5 * time.Second})
+	w := newWorld(t, host.Limits{Instances: 4, IdleInstances: 2})
 	p := w.ready(t, guest(nil, map[string][]byte{
 		abi.OpDriverFingerprint: echo(),
 		abi.OpDriverStartTask:   modtest.Unreachable,
@@ -254,23 +259,31 @@ func TestManyCallAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-func TestAPluginsTimeIsItsOwn(t *testing.T) {
-	spin := modtest.Code(modtest.Times(1<<20, 1), answer(0, 0))
+// TestSleepingIsNotWorking is on a clock that stands still while anything works.
+func TestSleepingIsNotWorking(t *testing.T) {
 	nap := modtest.Code(
 		modtest.I32Const(inputAt+16), modtest.I32Const(1), modtest.Store(),
 		modtest.I32Const(inputAt+24), modtest.I64Const(100e6), []byte{0x37, 3, 0},
 		modtest.I32Const(inputAt), modtest.I32Const(inputAt+100), modtest.I32Const(1), modtest.I32Const(inputAt+200),
 		modtest.Call(fnSleep), modtest.Drop, answer(0, 0))
-	p := newWorld(t, host.Limits{}).ready(t, guest(nil, map[string][]byte{abi.OpDriverFingerprint: nap, abi.OpDriverStartTask: spin}).Bytes(), host.Grants{})
+	synctest.Test(t, func(t *testing.T) {
+		p := newWorld(t, host.Limits{}).ready(t, guest(nil, map[string][]byte{abi.OpDriverFingerprint: nap}).Bytes(), host.Grants{})
+		before, begun := p.Stats(), time.Now()
+		_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+		require.NoError(t, err)
+		require.Equal(t, 100*time.Millisecond, time.Since(begun))
+		require.Equal(t, before.Calls+1, p.Stats().Calls)
+		require.Equal(t, before.GuestTime, p.Stats().GuestTime)
+	})
+}
+
+func TestAPluginsTimeIsItsOwn(t *testing.T) {
+	spin := modtest.Code(modtest.Times(1<<20, 1), answer(0, 0))
+	p := newWorld(t, host.Limits{}).ready(t, guest(nil, map[string][]byte{abi.OpDriverStartTask: spin}).Bytes(), host.Grants{})
 	before := p.Stats()
-	_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+	_, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, nil)
 	require.NoError(t, err)
-	napped := p.Stats()
-	require.Equal(t, before.Calls+1, napped.Calls)
-	require.Less(t, napped.GuestTime-before.GuestTime, 100*time.Millisecond, "sleeping is not working")
-	_, err = p.Call(t.Context(), abi.OpDriverStartTask, nil, nil)
-	require.NoError(t, err)
-	require.Greater(t, p.Stats().GuestTime-napped.GuestTime, 100*time.Microsecond)
+	require.Greater(t, p.Stats().GuestTime-before.GuestTime, 100*time.Microsecond)
 }
 
 func TestARefusedConfigurationChangesNothing(t *testing.T) {
