@@ -58,7 +58,7 @@ func TestEveryGuestThatStaysIsEnded(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			p := newWorld(t, host.Limits{}).ready(t, staying(e.body), host.Grants{})
 			for range 2 {
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 				_, err := p.Call(ctx, abi.OpDriverFingerprint, []byte("hello"), nil)
 				cancel()
 				var fault *host.FaultError
@@ -125,8 +125,9 @@ func TestTheCollectorIsNotHeldByASpinningGuest(t *testing.T) {
 	wg.Wait()
 	n := int(min(after.NumGC-before.NumGC, int64(len(after.Pause))))
 	pauses := slices.Sorted(slices.Values(after.Pause[:n]))
-	// Without interruption the pause lasts as long as the guest, which is for good.
-	require.Less(t, pauses[len(pauses)/2], 100*time.Millisecond, "%v", pauses)
+	// Without interruption the pause lasts as long as the guest, which is for good. How
+	// long it is with it is a matter of who else has the machine's processors.
+	require.Less(t, pauses[len(pauses)/2], 5*time.Second, "%v", pauses)
 }
 
 // spinner is a WASI command that runs until it is killed.
@@ -217,15 +218,24 @@ func replaceMany(t *testing.T, wasm []byte, rounds int) {
 	for range rounds {
 		round()
 	}
+	bound := holdings{before.goroutines, before.files, before.executable + 2, before.resident + 32<<10}
 	after := held(t)
-	require.LessOrEqual(t, after.goroutines, before.goroutines)
-	require.LessOrEqual(t, after.files, before.files)
-	require.LessOrEqual(t, after.executable, before.executable+2, "executable mappings")
-	require.Less(t, after.resident, before.resident+32<<10, "KiB of resident memory")
+	for deadline := time.Now().Add(patience); !after.within(bound) && time.Now().Before(deadline); {
+		after = held(t) // the finalizers' goroutine has its turn when it has it
+	}
+	require.True(t, after.within(bound), "before %+v, after %+v", before, after)
 }
 
 // holdings are what the process holds.
-type holdings struct{ goroutines, files, executable, resident int }
+type holdings struct {
+	goroutines, files, executable int
+	resident                      int // KiB
+}
+
+// within reports whether these are no more than others.
+func (h holdings) within(o holdings) bool {
+	return h.goroutines <= o.goroutines && h.files <= o.files && h.executable <= o.executable && h.resident <= o.resident
+}
 
 // held returns what the process holds, garbage excepted. The engine frees code by
 // finalizers, so that it takes more than one collection.
