@@ -179,7 +179,7 @@ func TestEveryWayToRunForGoodIsEndedByTheContext(t *testing.T) {
 func TestAStartFunctionIsEndedByTheContext(t *testing.T) {
 	start := uint32(0)
 	m := compile(t, open(t, ""), (&modtest.Module{Pages: 1, Start: &start, Funcs: []modtest.Func{{Body: modtest.Loop()}}}).Bytes())
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_, err := m.Instantiate(ctx, wazero.NewModuleConfig())
 	require.True(t, engine.Interrupted(err), "%v", err)
