@@ -24,9 +24,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func ptr[T any](v T) *T { return &v }
 
-// service has one check, changed by fn.
+// service has one check, changed by fn. It has all the time that a busy machine takes.
 func service(fn func(*api.Service, *api.ServiceCheck)) *api.Service {
-	c := api.ServiceCheck{Name: "alive", Type: "http", Path: "/health", Interval: 10 * time.Second, Timeout: 2 * time.Second}
+	c := api.ServiceCheck{Name: "alive", Type: "http", Path: "/health", Interval: 10 * time.Second, Timeout: time.Minute}
 	s := &api.Service{Name: "web", Provider: "nomad", PortLabel: "http"}
 	if fn != nil {
 		fn(s, &c)
@@ -102,7 +102,8 @@ func TestATCPCheckAsksWhetherSomebodyListens(t *testing.T) {
 	byNumber := newCheck(t, func(_ *api.Service, c *api.ServiceCheck) { c.Type, c.Path, c.PortLabel = "tcp", "", port })
 	require.Equal(t, structs.CheckSuccess, byNumber.Probe(t.Context(), at).Status)
 	require.NoError(t, l.Close())
-	got = newCheck(t, tcp).Probe(t.Context(), at)
+	// The listener's own port may be another process's by now.
+	got = newCheck(t, tcp).Probe(t.Context(), target(t, "127.0.0.1:1"))
 	require.Equal(t, structs.CheckFailure, got.Status)
 	require.Contains(t, got.Output, "connection refused")
 }
@@ -130,7 +131,7 @@ func TestACheckFails(t *testing.T) {
 	got := slow.Probe(t.Context(), target(t, s.URL))
 	require.Equal(t, "nomad: no answer within 1s", got.Output)
 	require.Equal(t, structs.CheckFailure, got.Status)
-	require.Less(t, time.Since(begun), 5*time.Second)
+	require.Less(t, time.Since(begun), 30*time.Second)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -98,9 +98,9 @@ func TestACommandThatTakesTooLongHasFailed(t *testing.T) {
 		}
 		begun := time.Now()
 		got := newCheck(t, asCommand()).Probe(t.Context(), at)
-		require.Equal(t, 2*time.Second, time.Since(begun))
+		require.Equal(t, time.Minute, time.Since(begun))
 		require.Equal(t, structs.CheckFailure, got.Status)
-		require.Equal(t, "nomad: no answer within 2s", got.Output)
+		require.Equal(t, "nomad: no answer within 1m0s", got.Output)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
