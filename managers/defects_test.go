@@ -172,7 +172,7 @@ func TestD17_WhatIsReadOfStatsSharesNothing(t *testing.T) {
 		return answersStats(gpu, 7, "a", "b")(ctx, c)
 	})
 	w.mustTake(p, nil)
-	require.Eventually(t, func() bool { return len(w.manager.AllStats()) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(w.manager.AllStats()) == 1 }, patient, time.Millisecond)
 	var readers sync.WaitGroup
 	for range 8 {
 		readers.Go(func() {

@@ -22,13 +22,14 @@ func TestACompiledDriversHealthIsWhatTheNodeIsTold(t *testing.T) {
 		"undetected": {HealthDescription: "Undetected"},
 	} {
 		t.Run(health, func(t *testing.T) {
-			told := map[string]structs.DriverInfo{}
+			told := make(chan structs.DriverInfo, 100)
 			w := newRealWorld(t, map[string]any{"health": health}, host.Grants{}, func(c *DriverManagerConfig) {
-				c.Updater = func(name string, info *structs.DriverInfo) { told[name] = *info }
+				c.Updater = func(_ string, info *structs.DriverInfo) { told <- *info }
 			})
 			w.put("mock.wasm", mock(t))
 			w.start() // the first fingerprints have been told
-			got := told["mock_driver"]
+			require.NotEmpty(t, told)
+			got := <-told
 			require.Equal(t, want, structs.DriverInfo{Detected: got.Detected, Healthy: got.Healthy, HealthDescription: got.HealthDescription})
 		})
 	}
