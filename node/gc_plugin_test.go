@@ -51,7 +51,7 @@ func TestWhatEndedOnAPluginIsCollected(t *testing.T) {
 		w.start()
 		ids := w.ended("b1", "b2", "b3", "b4")
 		w.keepAtMost(2)
-		w.node.keepFew(t.Context())
+		w.look()
 		require.ElementsMatch(t, ids[2:], w.kept())
 	})
 	t.Run("no more than the disk needs", func(t *testing.T) {
@@ -64,13 +64,13 @@ func TestWhatEndedOnAPluginIsCollected(t *testing.T) {
 		}
 		w.start()
 		ids := w.ended("b1", "b2", "b3", "b4")
-		w.node.keepRoom(t.Context())
+		w.look()
 		require.ElementsMatch(t, ids, w.kept(), "there is room")
 		perAlloc.Store(20)
-		w.node.keepRoom(t.Context())
+		w.look()
 		require.ElementsMatch(t, ids[2:], w.kept())
 		perFile.Store(30)
-		w.node.keepRoom(t.Context())
+		w.look()
 		require.ElementsMatch(t, ids[3:], w.kept())
 	})
 	t.Run("one on demand, all on demand, and never one that runs", func(t *testing.T) {
@@ -103,6 +103,6 @@ func TestGarbageIsOrderedByItsEndNotItsStart(t *testing.T) {
 	require.NoError(t, err)
 	w.awaitGarbage(3)
 	w.keepAtMost(1)
-	w.node.keepFew(t.Context())
+	w.look()
 	require.Equal(t, []string{long}, w.kept())
 }

@@ -37,6 +37,27 @@ func (w *world) awaitGarbage(n int) {
 	require.Eventually(w.t, func() bool { return len(w.node.collectable()) == n }, 30*time.Second, time.Millisecond)
 }
 
+// look has the garbage loop look once more and returns when it has: of three reminders
+// the first is taken when every earlier look is over, and the third finds room in the
+// channel when the second was taken, which is after the first one's look.
+func (w *world) look() {
+	for range 3 {
+		select {
+		case w.node.ended <- struct{}{}:
+		case <-time.After(30 * time.Second):
+			w.t.Fatal("the garbage loop does not look")
+		}
+	}
+}
+
+// awaitOver waits until an allocation may be destroyed: nothing of it runs any more,
+// and the control plane knows that.
+func (w *world) awaitOver(id string) {
+	r, err := w.node.runner(id)
+	require.NoError(w.t, err)
+	require.Eventually(w.t, func() bool { return over(r) && w.node.report.endKnown(id) }, 30*time.Second, time.Millisecond)
+}
+
 // kept is the allocations that have a directory.
 func (w *world) kept() (ids []string) {
 	entries, err := os.ReadDir(filepath.Join(w.dir, "alloc"))
@@ -59,6 +80,7 @@ func TestEndedAllocationsAreKeptUpToTheLimit(t *testing.T) {
 		newest = w.awaitStatus(id, structs.ClientRunning).ID
 		w.machine.end(newest, 0)
 		w.awaitStatus(id, structs.ClientComplete)
+		w.awaitOver(newest)
 	}
 	require.Eventually(t, func() bool { return len(w.kept()) == 2 }, 30*time.Second, time.Millisecond)
 	require.ElementsMatch(t, []string{stays, newest}, w.kept(), "the running one and the newest ended one")
@@ -84,20 +106,19 @@ func TestD5_NoMoreAllocationsAreDestroyedThanTheLimitAsks(t *testing.T) {
 	w.start()
 	ids := w.batches(10)
 	w.keepAtMost(8)
-	for range 3 {
-		w.node.keepFew(t.Context())
-	}
+	w.look()
 	require.ElementsMatch(t, ids[2:], w.kept(), "the two oldest suffice")
 	// What is on its way out is not counted, so no second victim goes for it.
 	w.node.mu.Lock()
 	w.node.cfg.GC.MaxAllocs = 7
 	w.node.runners[ids[5]].going = true
 	w.node.mu.Unlock()
-	w.node.keepFew(t.Context())
+	w.look()
+	require.ElementsMatch(t, ids[2:], w.kept())
 	w.node.mu.Lock()
+	w.node.cfg.GC.MaxAllocs = 8
 	w.node.runners[ids[5]].going = false
 	w.node.mu.Unlock()
-	require.ElementsMatch(t, ids[2:], w.kept())
 }
 
 func TestD5_NoMoreAllocationsAreDestroyedThanTheDiskNeeds(t *testing.T) {
@@ -115,10 +136,10 @@ func TestD5_NoMoreAllocationsAreDestroyedThanTheDiskNeeds(t *testing.T) {
 			w.start()
 			ids := w.batches(8)
 			perAlloc.Store(10)
-			w.node.keepRoom(t.Context())
+			w.look()
 			require.ElementsMatch(t, ids[3:], w.kept(), "five fill it to the threshold and not over")
 			perAlloc.Store(100)
-			w.node.keepRoom(t.Context())
+			w.look()
 			require.Empty(t, w.kept())
 		})
 	}
@@ -145,7 +166,7 @@ func TestADiskThatCannotBeMeasuredCostsNoAllocation(t *testing.T) {
 	w.disk = func(context.Context, string) (diskUse, error) { return diskUse{}, errors.New("no") }
 	w.start()
 	ids := w.batches(2)
-	w.node.keepRoom(t.Context())
+	w.look()
 	require.ElementsMatch(t, ids, w.kept())
 	use, err := measureDisk(t.Context(), w.dir)
 	require.NoError(t, err)
@@ -172,8 +193,7 @@ func TestNothingThatRunsIsCollected(t *testing.T) {
 	w.machine.endOne(a.ID, 1)
 	w.awaitStatus("two", structs.ClientFailed)
 	w.node.CollectGarbage(t.Context())
-	w.node.keepFew(t.Context())
-	w.node.keepRoom(t.Context())
+	w.look()
 	require.Equal(t, 1, w.machine.running(), "the allocation has failed; the other task is still being killed")
 	require.Equal(t, []string{a.ID}, w.kept())
 	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(w.node.CollectAllocation(t.Context(), a.ID)))

@@ -48,7 +48,7 @@ type world struct {
 	drivers task.Dispense
 	dir     string
 	gc      GC
-	disk    func(context.Context, string) (diskUse, error) // nil: the real one
+	disk    func(context.Context, string) (diskUse, error) // of any file system
 
 	node *Node
 	end  func()
@@ -59,7 +59,11 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	m := newMachine()
-	return &world{t: t, server: s, plane: s.ForNode(), db: state.NewMem(), machine: m, driver: "mock", drivers: m.dispense, dir: t.TempDir()}
+	empty := func(context.Context, string) (diskUse, error) { return diskUse{}, nil } // whatever the machine's is
+	return &world{
+		t: t, server: s, plane: s.ForNode(), db: state.NewMem(), machine: m, driver: "mock", drivers: m.dispense,
+		dir: t.TempDir(), disk: empty,
+	}
 }
 
 // start starts the node and returns when it is ready.
@@ -86,9 +90,7 @@ func (w *world) launch() (ready chan struct{}) {
 	})
 	require.NoError(w.t, err)
 	w.node = n
-	if w.disk != nil {
-		n.diskUse = w.disk
-	}
+	n.diskUse = w.disk
 	n.UpdateDriver(w.driver, &structs.DriverInfo{Detected: true, Healthy: true})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -109,7 +111,7 @@ func (w *world) run(id, kind string, change ...func(*api.Job)) {
 	j := &api.Job{ID: &id, Type: &kind, TaskGroups: []*api.TaskGroup{{
 		Name: new("g"), EphemeralDisk: &api.EphemeralDisk{SizeMB: new(1)},
 		RestartPolicy: &api.RestartPolicy{Attempts: new(0), Mode: new("fail")},
-		Tasks:         []*api.Task{{Name: "t", Driver: w.driver, Resources: &api.Resources{CPU: new(1), MemoryMB: new(10)}}},
+		Tasks:         []*api.Task{{Name: "t", Driver: w.driver, KillTimeout: new(30 * time.Second), Resources: &api.Resources{CPU: new(1), MemoryMB: new(10)}}},
 	}}}
 	for _, c := range change {
 		c(j)
@@ -318,9 +320,7 @@ func TestAStoreThatFailsAtAnyPointDoublesNothingAndLosesNothing(t *testing.T) {
 			select {
 			case <-ended: // it could not even restore
 			default:
-				if failing.Operations() < n {
-					w.await("settled", func() bool { return settled() || failing.Failed() })
-				}
+				require.Eventually(t, func() bool { return settled() || failing.Failed() }, 30*time.Second, time.Millisecond)
 			}
 			cancel()
 			<-ended
