@@ -38,6 +38,7 @@ type watcher struct {
 	logger  hclog.Logger
 	settler settler
 	every   time.Duration // without notifications; 0: with them
+	trust   time.Duration // how long they are relied on
 	// found takes what a look found: all files, those with new content, and those
 	// that are gone.
 	found func(all, ready, gone []string)
@@ -46,7 +47,7 @@ type watcher struct {
 }
 
 func newWatcher(dir string, logger hclog.Logger) *watcher {
-	w := &watcher{dir: dir, logger: logger}
+	w := &watcher{dir: dir, logger: logger, trust: lookInterval}
 	w.settler = settler{
 		files: map[string]*sighting{},
 		whole: func(name string) bool { return wholeFile(filepath.Join(dir, name)) },
@@ -56,7 +57,7 @@ func newWatcher(dir string, logger hclog.Logger) *watcher {
 
 // run looks until ctx is done.
 func (w *watcher) run(ctx context.Context) {
-	hints := newHints(w.dir, w.every, w.logger)
+	hints := newHints(w.dir, w.every, w.trust, w.logger)
 	defer hints.close()
 	for {
 		// Listening begins before looking, so that nothing happens in between.
@@ -146,6 +147,7 @@ type hints struct {
 	c       <-chan fsnotify.Event
 	dir     string
 	every   time.Duration // there are none on purpose; 0: there are
+	trust   time.Duration
 	logger  hclog.Logger
 	watcher *fsnotify.Watcher
 	deaf    bool // there are none, and it was said
@@ -154,8 +156,8 @@ type hints struct {
 	done    chan struct{}
 }
 
-func newHints(dir string, every time.Duration, logger hclog.Logger) *hints {
-	h := &hints{dir: dir, every: every, logger: logger, stop: make(chan struct{}), done: make(chan struct{})}
+func newHints(dir string, every, trust time.Duration, logger hclog.Logger) *hints {
+	h := &hints{dir: dir, every: every, trust: trust, logger: logger, stop: make(chan struct{}), done: make(chan struct{})}
 	if every > 0 {
 		close(h.done)
 		return h
@@ -203,7 +205,7 @@ func (h *hints) listen() time.Duration {
 		return deafLookInterval
 	}
 	if h.watched != nil && os.SameFile(h.watched, info) {
-		return lookInterval
+		return h.trust
 	}
 	_ = h.watcher.Remove(h.dir) // of a directory that was here before
 	if err := h.watcher.Add(h.dir); err != nil {
@@ -211,7 +213,7 @@ func (h *hints) listen() time.Duration {
 		return deafLookInterval
 	}
 	h.watched, h.deaf = info, false
-	return lookInterval
+	return h.trust
 }
 
 func (h *hints) complain(err error) {

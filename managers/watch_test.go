@@ -1,8 +1,11 @@
 package managers
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +13,23 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 )
+
+// TestAFileIsHeardOf: what tells of it is the kernel, not the next look at the directory.
+func TestAFileIsHeardOf(t *testing.T) {
+	found := make(chan []string, 100)
+	w := newWatcher(t.TempDir(), hclog.NewNullLogger())
+	w.trust = time.Hour
+	w.found, w.state = func(_, ready, _ []string) { found <- ready }, func(string) {}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { w.run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	require.Empty(t, <-found, "the first look")
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, ".x"), recipe{Name: "x"}.module(t), 0o600))
+	require.NoError(t, os.Rename(filepath.Join(w.dir, ".x"), filepath.Join(w.dir, "x.wasm")))
+	require.Eventually(t, func() bool { return len(found) > 0 && slices.Equal([]string{"x.wasm"}, <-found) }, patient, time.Millisecond)
+}
 
 func TestADirectoryMayBeLookedAtWithoutNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
