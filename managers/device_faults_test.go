@@ -241,13 +241,33 @@ func TestAGuestThatSpinsInReserveIsInterrupted(t *testing.T) {
 	w := newFaultyWorld(t)
 	require.NoError(t, w.take())
 	w.does("reserve", "spin")
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := w.manager.Reserve(ctx, devices("a"), consumer)
+	ctx := deadline{t.Context(), make(chan struct{})}
+	reserved := make(chan error, 1)
+	go func() {
+		_, err := w.manager.Reserve(ctx, devices("a"), consumer)
+		reserved <- err
+	}()
+	require.Eventually(t, func() bool { return w.calls("reserve") == 1 }, patient, time.Millisecond)
+	close(ctx.passed)
 	var fault *host.FaultError
-	require.ErrorAs(t, err, &fault)
+	require.ErrorAs(t, <-reserved, &fault)
 	require.Equal(t, host.FaultTimeout, fault.Kind)
 	require.Equal(t, 1, w.calls("release"))
+}
+
+// deadline is a context whose deadline passes when a test says so.
+type deadline struct {
+	context.Context
+	passed chan struct{}
+}
+
+func (d deadline) Done() <-chan struct{} { return d.passed }
+
+func (d deadline) Err() error {
+	if isClosed(d.passed) {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 func TestAPluginThatLiesInAFingerprintHasUnconfirmedDevices(t *testing.T) {
