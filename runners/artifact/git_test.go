@@ -17,9 +17,12 @@ import (
 // repository is a directory that a test commits to.
 type repository string
 
+// git runs a command to its end: none goes on tidying behind it, as a commit's may.
 func (r repository) git(t *testing.T, args ...string) string {
 	t.Helper()
-	cmd := exec.Command("git", append([]string{"-C", string(r), "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"}, args...)...)
+	cmd := exec.Command("git", append([]string{
+		"-C", string(r), "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always", "-c", "maintenance.auto=false",
+	}, args...)...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
 	return strings.TrimSpace(string(out))
