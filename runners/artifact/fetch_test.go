@@ -200,17 +200,18 @@ func TestWhatIsRefusedBeforeAnythingIsFetched(t *testing.T) {
 	require.Error(t, artifact.Check(block("file:///x", "", "")))
 }
 
+// nobody listens there; the port that a server had before may be another process's.
+const nobody = "http://127.0.0.1:1"
+
 func TestWhatFailsMayBeTriedAgain(t *testing.T) {
 	w := newWeb(t, map[string][]byte{"/f": []byte("x")})
-	gone := httptest.NewServer(nil)
-	gone.Close()
 	for _, c := range []struct {
 		source  string
 		options []string
 		want    string
 	}{
 		{source: w.URL + "/missing", want: "bad response code: 404"},
-		{source: gone.URL + "/f", want: "connection refused"},
+		{source: nobody + "/f", want: "connection refused"},
 		{source: w.URL + "/f", options: []string{"checksum", sum("y")}, want: "checksum does not match: want " + sum("y")[7:]},
 		{source: "git::" + w.URL + "/repo", want: "git clone: "},
 	} {
@@ -262,7 +263,7 @@ func TestASlowServerHoldsNobodyUp(t *testing.T) {
 		select {
 		case err := <-result:
 			require.ErrorIs(t, err, context.Canceled)
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("the download goes on")
 		}
 		require.Empty(t, tree(t, dir.Path))
@@ -285,10 +286,8 @@ func TestNothingSecretIsToldOfASource(t *testing.T) {
 	} {
 		require.Equal(t, want, artifact.Redacted(src))
 	}
-	gone := httptest.NewServer(nil)
-	gone.Close()
 	for _, prefix := range []string{"", "git::"} {
-		source := prefix + strings.Replace(gone.URL, "http://", "http://user:hidden@", 1) + "/x?token=hidden"
+		source := prefix + strings.Replace(nobody, "http://", "http://user:hidden@", 1) + "/x?token=hidden"
 		err := fetch(t, taskDir(t), block(source, "", ""))
 		require.Error(t, err)
 		require.NotContains(t, fmt.Sprint(err), "hidden")
