@@ -92,7 +92,9 @@ func play(t *testing.T, job, script string) string {
 // listens, or connects from, the ports of a story.
 func loopback() string { return fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()>>8&0x7f, os.Getpid()&0xff) }
 
-const firstPort = 20001 // below those that connections come from
+// firstPort is below those that nodes, of other tests too, give to allocations, on which
+// one may listen at all addresses, and below those that connections come from.
+const firstPort = 10001
 
 // givePort gives the allocation a port on which nobody listens.
 func (s *story) givePort(label string) {
