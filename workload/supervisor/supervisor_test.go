@@ -3,7 +3,6 @@ package supervisor_test
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -220,30 +219,32 @@ func TestAStartThatNobodyHeardIsTheNextSupervisors(t *testing.T) {
 
 func TestASupervisorThatDoesNotStartSaysWhy(t *testing.T) {
 	c := connect(t, t.TempDir(), func(context.Context) error { return errors.New("no such program") })
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	exits := spec(t, "a", "exit", "0")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	err := c.Start(ctx, spec(t, "a", "exit", "0"))
+	err := c.Start(ctx, exits)
 	require.Equal(t, abi.Unavailable, abi.CodeOf(err))
 	require.True(t, abi.IsRecoverable(err))
 	require.ErrorContains(t, err, "the supervisor of workloads does not start: no such program")
 }
 
 func TestASupervisorThatNobodyNeedsEnds(t *testing.T) {
-	dir := t.TempDir()
-	p := begin(t, dir, 100*time.Millisecond)
+	const idle = 500 * time.Millisecond
+	dir, spins := t.TempDir(), spec(t, "a", "spin") // which takes time that it does not have once it is there
 	c := connect(t, dir, nil)
-	require.NoError(t, c.Start(t.Context(), spec(t, "a", "spin")))
+	p := begin(t, dir, idle)
+	require.NoError(t, c.Start(t.Context(), spins))
 	require.NoError(t, c.Close())
 	select {
 	case err := <-p.ended:
 		t.Fatal("it has a workload", err)
-	case <-time.After(300 * time.Millisecond):
+	case <-time.After(idle * 3 / 2):
 	}
 	require.NoError(t, c.Stop(t.Context(), "a", "SIGKILL", 0))
 	select {
 	case err := <-p.ended:
 		t.Fatal("it has a client", err)
-	case <-time.After(300 * time.Millisecond):
+	case <-time.After(idle * 3 / 2):
 	}
 	require.NoError(t, c.Close())
 	require.NoError(t, <-p.ended)
@@ -275,21 +276,8 @@ func TestASocketMayLieDeepAndIsItsUsersOnly(t *testing.T) {
 
 func TestAnotherProtocolIsRefusedWithWhatToDo(t *testing.T) {
 	dir := t.TempDir()
-	l, err := net.Listen("unix", supervisor.Socket(dir))
-	require.NoError(t, err)
-	defer l.Close()
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			const body = `{"Protocol":99,"Version":"9.0.0","PID":4242}`
-			_, _ = c.Write([]byte("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 44\r\n\r\n" + body))
-			_ = c.Close()
-		}
-	}()
-	_, err = connect(t, dir, nil).List(t.Context())
+	serveHello(t, dir, `{"Protocol":99,"Version":"9.0.0","PID":4242}`)
+	_, err := connect(t, dir, nil).List(t.Context())
 	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(err))
 	require.ErrorContains(t, err, "process 4242) is of version 9.0.0")
 }
