@@ -256,7 +256,7 @@ func TestAStoppedAllocationIsReplaced(t *testing.T) {
 
 func TestAFailedAllocationIsReplacedWhenItsTimeHasCome(t *testing.T) {
 	s := withNode(t, "")
-	run(t, s, testJob("web", "service", reschedule(5*time.Second)))
+	run(t, s, testJob("web", "service", reschedule(time.Hour)))
 	a := wanted(s, "web")[0]
 	report(t, s, a, structs.ClientFailed)
 	require.Empty(t, wanted(s, "web"))
@@ -286,7 +286,7 @@ func TestTheWriterWakesForWhatIsDue(t *testing.T) {
 		tx.evaluate(tx.newEval(a.Job, triggerFailure), a.Job)
 		return nil
 	}))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for len(wanted(s, "web")) == 0 && ctx.Err() == nil {
 		s.Wait(ctx, TableAllocations, index)
