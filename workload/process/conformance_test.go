@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
@@ -53,7 +52,6 @@ func TestSupervisorConforms(t *testing.T) {
 			spec.Process = &workload.Process{Command: command, Args: args, Dir: t.TempDir(), Isolation: workload.IsolationNone}
 		},
 		Unconfined: true,
-		KillWithin: 2 * time.Second,
 	})
 }
 
@@ -76,7 +74,6 @@ func TestSupervisorConformsWithFullIsolation(t *testing.T) {
 		},
 		FilesAnywhere:  true,
 		MemoryMaxBytes: 64 << 20,
-		KillWithin:     2 * time.Second,
 	})
 }
 

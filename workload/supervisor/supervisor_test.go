@@ -84,7 +84,6 @@ func TestWorkloadsOfAnotherProcessAreWorkloads(t *testing.T) {
 		},
 		Undeliverable:  "SIGHUP",
 		MemoryMaxBytes: 32 << 20,
-		KillWithin:     2 * time.Second,
 	})
 }
 

@@ -3,7 +3,6 @@ package wasi_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
@@ -43,6 +42,5 @@ func TestSupervisorConforms(t *testing.T) {
 		},
 		Undeliverable:  "SIGHUP",
 		MemoryMaxBytes: 32 * megabyte,
-		KillWithin:     2 * time.Second,
 	})
 }

@@ -131,6 +131,10 @@ func TestAStartThatDoesNotReturnEndsWithItsContextOrItsWorkload(t *testing.T) {
 	require.ErrorIs(t, err, abi.ErrTaskNotFound)
 }
 
+// killWithin bounds how long a kill may take: what is not killed is at it for minutes, and
+// the machine may do other work at the same time.
+const killWithin = 20 * time.Second
+
 // TestAKillReachesAProgramInTheHostsFunctions: each of these asks the host for so much
 // that it would be at it for minutes or for ever.
 func TestAKillReachesAProgramInTheHostsFunctions(t *testing.T) {
@@ -152,7 +156,7 @@ func TestAKillReachesAProgramInTheHostsFunctions(t *testing.T) {
 			require.NoError(t, s.Start(patient(t), sp))
 			began := time.Now()
 			require.NoError(t, s.Stop(patient(t), name, "SIGKILL", 0))
-			require.Less(t, time.Since(began), 2*time.Second)
+			require.Less(t, time.Since(began), killWithin)
 			require.NoError(t, s.Destroy(patient(t), name))
 		})
 	}
@@ -173,7 +177,7 @@ func TestOneCallForMuchOutputIsInterrupted(t *testing.T) {
 	require.NoError(t, s.Start(patient(t), sp))
 	began := time.Now()
 	require.NoError(t, s.Stop(patient(t), "flood", "SIGTERM", 0))
-	require.Less(t, time.Since(began), 2*time.Second)
+	require.Less(t, time.Since(began), killWithin)
 	result, err := s.Wait(patient(t), "flood")
 	require.NoError(t, err)
 	require.Equal(t, &structs.ExitResult{ExitCode: 143, Signal: 15}, result)

@@ -208,7 +208,7 @@ func signals(t *testing.T, w *world) {
 			began := time.Now()
 			require.NoError(t, w.s.Signal(w.context(), spec.ID, name))
 			require.Equal(t, &structs.ExitResult{ExitCode: 128 + number, Signal: number}, w.wait(spec.ID), "%s while it does %s", name, verb)
-			require.Less(t, time.Since(began), w.f.KillWithin)
+			require.Less(t, time.Since(began), killWithin)
 		}
 	}
 }
@@ -236,7 +236,7 @@ func stopping(t *testing.T, w *world) {
 		w.ready(spec)
 		began := time.Now()
 		require.NoError(t, w.s.Stop(w.context(), spec.ID, signal, 50*time.Millisecond))
-		require.Less(t, time.Since(began), w.f.KillWithin+50*time.Millisecond)
+		require.Less(t, time.Since(began), killWithin)
 		require.NotZero(t, w.wait(spec.ID).Signal, signal)
 		require.NoError(t, w.s.Stop(w.context(), spec.ID, signal, 0), "an ended one is no error")
 	}
