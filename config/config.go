@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/wasmnode/wasmnode/internal/grant"
 )
 
 // Config is what an agent is told. [Default] makes a complete one.
@@ -271,32 +273,20 @@ func (p Plugin) validate(name string) (errs []error) {
 	}
 	for _, granted := range []struct {
 		key   string
-		paths []string
+		check func(string) error
+		texts []string
 	}{
-		{"grant.fs.read_only", p.Grant.FS.ReadOnly},
-		{"grant.fs.read_write", p.Grant.FS.ReadWrite},
-		{"grant.wasm.directories", p.Grant.Wasm.Directories},
+		{"fs.read_only", grant.Path, p.Grant.FS.ReadOnly},
+		{"fs.read_write", grant.Path, p.Grant.FS.ReadWrite},
+		{"wasm.directories", grant.Path, p.Grant.Wasm.Directories},
+		{"devices.nodes", grant.Node, p.Grant.Devices.Nodes},
+		{"process.commands", grant.Command, p.Grant.Process.Commands},
+		{"process.users", grant.User, p.Grant.Process.Users},
 	} {
-		for _, path := range granted.paths {
-			if !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.ContainsAny(path, "*?[") {
-				fault("%s: %q has to be an absolute path without \"..\", \"//\" or patterns", granted.key, path)
+		for _, text := range granted.texts {
+			if err := granted.check(text); err != nil {
+				fault("grant.%s: %w", granted.key, err)
 			}
-		}
-	}
-	for _, node := range p.Grant.Devices.Nodes {
-		plain := strings.TrimSuffix(node, "*")
-		if !strings.HasPrefix(node, "/dev/") || filepath.Clean(node) != node || strings.ContainsAny(plain, "*?[") {
-			fault("grant.devices.nodes: %q has to be an absolute path below /dev, with a '*' at its end at most", node)
-		}
-	}
-	for _, command := range p.Grant.Process.Commands {
-		if !validCommand(command) {
-			fault(`grant.process.commands: %q has to be an absolute path without ".." or "//", such a directory with "/*" at its end, or "*" alone`, command)
-		}
-	}
-	for _, user := range p.Grant.Process.Users {
-		if user == "" || user != "*" && strings.ContainsAny(user, "*?[ ") {
-			fault(`grant.process.users: %q has to be a user, USER:GROUP, or "*" alone`, user)
 		}
 	}
 	if i := p.Grant.Process.Isolation; i != "" && i != "none" && i != "full" {
@@ -306,15 +296,6 @@ func (p Plugin) validate(name string) (errs []error) {
 		fault("grant.wasm.max_programs: negative")
 	}
 	return errs
-}
-
-// validCommand reports whether a text is one clear permission to run commands.
-func validCommand(command string) bool {
-	plain := strings.TrimSuffix(command, "/*")
-	if command == "*" || command != plain && plain == "" {
-		return true
-	}
-	return filepath.IsAbs(plain) && filepath.Clean(plain) == plain && plain != "/" && !strings.ContainsAny(plain, "*?[")
 }
 
 // unprintable reports whether a character would garble a listing.

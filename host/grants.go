@@ -3,11 +3,11 @@ package host
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/grant"
 )
 
 // Grants are what an operator permits a plugin. The zero value permits what every
@@ -96,8 +96,8 @@ func (g Grants) Validate() error {
 				errs = append(errs, fmt.Errorf("grant %s: %q is granted twice, here and in %s", where, p, other))
 			}
 			granted[space+p] = where
-			if !filepath.IsAbs(p) || filepath.Clean(p) != p || strings.ContainsAny(p, "*?[\x00") {
-				errs = append(errs, fmt.Errorf("grant %s: %q has to be an absolute path without \"..\", \"//\" or patterns", where, p))
+			if err := grant.Path(p); err != nil {
+				errs = append(errs, fmt.Errorf("grant %s: %w", where, err))
 			}
 		}
 	}
@@ -106,20 +106,14 @@ func (g Grants) Validate() error {
 	check("wasm.directories", g.Wasm.Directories)
 	errs = append(errs, g.Process.validate()...)
 	for _, node := range g.Devices.Nodes {
-		if !validNodeGrant(node) {
-			errs = append(errs, fmt.Errorf("grant devices.nodes: %q has to be an absolute path below /dev, with a '*' at its end at most", node))
+		if err := grant.Node(node); err != nil {
+			errs = append(errs, fmt.Errorf("grant devices.nodes: %w", err))
 		}
 	}
 	if g.Wasm.MaxPrograms < 0 {
 		errs = append(errs, fmt.Errorf("grant wasm.max_programs: %d is negative", g.Wasm.MaxPrograms))
 	}
 	return errors.Join(errs...)
-}
-
-// validNodeGrant reports whether a text can be an element of DeviceGrant.Nodes.
-func validNodeGrant(node string) bool {
-	plain := strings.TrimSuffix(node, "*")
-	return strings.HasPrefix(node, "/dev/") && filepath.Clean(node) == node && !strings.ContainsAny(plain, "*?[\x00")
 }
 
 // MissingGrantError says what a plugin needs that the operator has not granted.

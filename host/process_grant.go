@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/grant"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -24,29 +25,18 @@ type ProcessGrant struct {
 	FullIsolation bool
 }
 
-const anything = "*"
-
 func (g ProcessGrant) validate() (errs []error) {
 	for _, command := range g.Commands {
-		if !validCommandGrant(command) {
-			errs = append(errs, fmt.Errorf(
-				`grant process.commands: %q has to be an absolute path without ".." or "//", such a directory with "/*" at its end, or "*" alone`, command))
+		if err := grant.Command(command); err != nil {
+			errs = append(errs, fmt.Errorf("grant process.commands: %w", err))
 		}
 	}
 	for _, name := range g.Users {
-		if name == "" || name != anything && strings.ContainsAny(name, "*?[ \x00") {
-			errs = append(errs, fmt.Errorf(`grant process.users: %q has to be a user, USER:GROUP, or "*" alone`, name))
+		if err := grant.User(name); err != nil {
+			errs = append(errs, fmt.Errorf("grant process.users: %w", err))
 		}
 	}
 	return errs
-}
-
-func validCommandGrant(command string) bool {
-	plain := strings.TrimSuffix(command, "/*")
-	if command == anything || command != plain && plain == "" {
-		return true
-	}
-	return filepath.IsAbs(plain) && filepath.Clean(plain) == plain && plain != "/" && !strings.ContainsAny(plain, "*?[\x00")
 }
 
 // command reports whether the program at that clean path may be started.
@@ -54,7 +44,7 @@ func (g ProcessGrant) command(path string) bool {
 	return slices.ContainsFunc(g.Commands, func(granted string) bool {
 		directory, all := strings.CutSuffix(granted, "/*")
 		switch {
-		case granted == anything:
+		case granted == grant.Any:
 			return true
 		case all:
 			return filepath.Dir(path) == filepath.Clean("/"+directory)
@@ -68,7 +58,7 @@ func (g ProcessGrant) user(name string) bool {
 	if len(g.Users) == 0 {
 		return name == ownUser()
 	}
-	return slices.Contains(g.Users, anything) || slices.Contains(g.Users, name)
+	return slices.Contains(g.Users, grant.Any) || slices.Contains(g.Users, name)
 }
 
 // ownUser is whom the node runs as; empty: nobody knows a name for it.
