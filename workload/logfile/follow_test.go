@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen at once.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func read(t testing.TB, base string, opts logfile.Options) (string, []string) {
 	t.Helper()

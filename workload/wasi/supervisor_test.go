@@ -27,9 +27,10 @@ func spec(id string, module []byte, args ...string) *workload.Spec {
 	}
 }
 
-// patient is a context that ends only when something is wrong.
+// patient is a context that ends only when something is wrong; compiling a guest takes
+// half a minute under the race detector, on a machine with nothing else to do.
 func patient(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
