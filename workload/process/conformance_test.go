@@ -21,10 +21,15 @@ var supervisors atomic.Int64
 
 func newSupervisor(t testing.TB) *process.Supervisor {
 	t.Helper()
-	s, err := process.New(process.Config{
-		Logger: hclog.New(&hclog.LoggerOptions{Output: os.Stderr, Level: hclog.Warn}),
-		Name:   fmt.Sprintf("test-%d-%d", os.Getpid(), supervisors.Add(1)),
-	})
+	return newSupervisorOf(t, newName())
+}
+
+// newName returns a name for a supervisor that no other has.
+func newName() string { return fmt.Sprintf("test-%d-%d", os.Getpid(), supervisors.Add(1)) }
+
+func newSupervisorOf(t testing.TB, name string) *process.Supervisor {
+	t.Helper()
+	s, err := process.New(process.Config{Logger: hclog.New(&hclog.LoggerOptions{Output: os.Stderr, Level: hclog.Warn}), Name: name})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, s.Close())

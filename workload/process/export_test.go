@@ -8,6 +8,13 @@ import (
 	"slices"
 )
 
+// KeepOthersOut has no supervisor of another process tidy up among those whose names begin
+// with this one and a slash, until it is let go of.
+func KeepOthersOut(name string) (letGo func() error, err error) {
+	dir, lock, err := openCgroup(name)
+	return func() error { return errors.Join(dir.remove(), lock.Close()) }, err
+}
+
 // HasCgroup reports whether processes run in cgroups.
 func (s *Supervisor) HasCgroup() bool { return s.cgroup != "" }
 

@@ -94,30 +94,36 @@ func TestProcessHandlesItsSignals(t *testing.T) {
 }
 
 func TestSupervisorsRemoveWhatKilledOnesLeft(t *testing.T) {
-	w := newWorld(t)
-	if !w.s.HasCgroup() {
-		t.Skip("run as root where cgroup v2 is mounted")
+	// Supervisors of packages that are tested at the same time tidy up too.
+	ours := newName()
+	letGo, err := process.KeepOthersOut(ours)
+	if err != nil {
+		t.Skip("run as root where cgroup v2 is mounted: ", err)
 	}
+	t.Cleanup(func() { require.NoError(t, letGo()) })
+	next := func() *process.Supervisor { return newSupervisorOf(t, ours+"/"+newName()) }
+
+	w := newWorldOf(t, next())
 	require.True(t, w.s.CgroupExists())
-	newSupervisor(t)
+	next()
 	require.True(t, w.s.CgroupExists(), "it is used")
 
 	spec := w.start(`echo ready; exec sleep 100`)
 	w.ready(spec)
 	require.NoError(t, w.s.Unlock())
-	newSupervisor(t)
+	next()
 	require.True(t, w.s.CgroupExists(), "it has something in it")
 	require.NoError(t, w.s.Signal(w.context(), spec.ID, "HUP"))
 	require.Equal(t, 1, w.wait(spec).Signal)
 
-	newSupervisor(t)
+	next()
 	require.False(t, w.s.CgroupExists())
 	if process.FullIsolation() != nil {
 		return
 	}
 	w.ask(`true`)
 	require.NotEmpty(t, w.s.Limits(), "what bounded it is there for the next")
-	newSupervisor(t)
+	next()
 	require.Empty(t, w.s.Limits())
 }
 

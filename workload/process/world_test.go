@@ -19,7 +19,7 @@ import (
 	"github.com/wasmnode/wasmnode/workload/process"
 )
 
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 var tokens atomic.Int64
 
@@ -31,8 +31,10 @@ type world struct {
 	token string
 }
 
-func newWorld(t testing.TB) *world {
-	return &world{t: t, s: newSupervisor(t), token: fmt.Sprintf("token-%d-%d-", os.Getpid(), tokens.Add(1))}
+func newWorld(t testing.TB) *world { return newWorldOf(t, newSupervisor(t)) }
+
+func newWorldOf(t testing.TB, s *process.Supervisor) *world {
+	return &world{t: t, s: s, token: fmt.Sprintf("token-%d-%d-", os.Getpid(), tokens.Add(1))}
 }
 
 // script returns the spec of a script; $0 is the token.
