@@ -21,13 +21,22 @@ func (r *Runner) active() error {
 	return nil
 }
 
+// named returns the task of that name. Errors: ErrUnknownTask.
+func (r *Runner) named(name string) (*task.Runner, error) {
+	t := r.byName[name]
+	if t == nil {
+		return nil, fmt.Errorf("%w: %q", ErrUnknownTask, name)
+	}
+	return t, nil
+}
+
 // RestartTask restarts one running task, or ends its restart delay. It returns
 // when the restart is under way. Errors: ErrUnknownTask, ErrNotRunning,
 // [task.ErrNotRunning].
 func (r *Runner) RestartTask(name, reason string) error {
-	t := r.byName[name]
-	if t == nil {
-		return fmt.Errorf("%w: %q", ErrUnknownTask, name)
+	t, err := r.named(name)
+	if err != nil {
+		return err
 	}
 	if err := r.active(); err != nil {
 		return err
@@ -78,9 +87,9 @@ func (r *Runner) Signal(ctx context.Context, name, signal, reason string) error 
 		return err
 	}
 	if name != "" {
-		t := r.byName[name]
-		if t == nil {
-			return fmt.Errorf("%w: %q", ErrUnknownTask, name)
+		t, err := r.named(name)
+		if err != nil {
+			return err
 		}
 		return t.Signal(ctx, signal, reason)
 	}
@@ -101,18 +110,18 @@ func (r *Runner) Signal(ctx context.Context, name, signal, reason string) error 
 
 // Exec runs a command in a task, as [task.Runner.Exec] does. Errors: ErrUnknownTask.
 func (r *Runner) Exec(ctx context.Context, name string, spec *workload.ExecSpec) (*structs.ExitResult, error) {
-	t := r.byName[name]
-	if t == nil {
-		return nil, fmt.Errorf("%w: %q", ErrUnknownTask, name)
+	t, err := r.named(name)
+	if err != nil {
+		return nil, err
 	}
 	return t.Exec(ctx, spec)
 }
 
 // CanExec returns why a command cannot be run in a task now; nil: it can be tried.
 func (r *Runner) CanExec(name string) error {
-	t := r.byName[name]
-	if t == nil {
-		return fmt.Errorf("%w: %q", ErrUnknownTask, name)
+	t, err := r.named(name)
+	if err != nil {
+		return err
 	}
 	return t.CanExec()
 }
@@ -130,15 +139,17 @@ func (r *Runner) Stats(ctx context.Context, name string) (map[string]*wasmnodev1
 
 // Usage is Stats with the measurements before, from which rates can be computed.
 func (r *Runner) Usage(ctx context.Context, name string) (map[string]task.Usage, error) {
-	if name != "" && r.byName[name] == nil {
-		return nil, fmt.Errorf("%w: %q", ErrUnknownTask, name)
+	tasks := r.tasks
+	if name != "" {
+		t, err := r.named(name)
+		if err != nil {
+			return nil, err
+		}
+		tasks = []*task.Runner{t}
 	}
 	out := map[string]task.Usage{}
 	var errs []error
-	for _, t := range r.tasks {
-		if name != "" && t.Name() != name {
-			continue
-		}
+	for _, t := range tasks {
 		u, err := t.Stats(ctx)
 		switch {
 		case err == nil:
@@ -152,9 +163,9 @@ func (r *Runner) Usage(ctx context.Context, name string) (map[string]task.Usage,
 
 // DriverEvent records what a driver says of a task, as an event of the task.
 func (r *Runner) DriverEvent(name string, e *wasmnodev1.TaskEvent) error {
-	t := r.byName[name]
-	if t == nil {
-		return fmt.Errorf("%w: %q", ErrUnknownTask, name)
+	t, err := r.named(name)
+	if err != nil {
+		return err
 	}
 	t.DriverEvent(e)
 	return nil
