@@ -141,7 +141,7 @@ func (e *execution) start(o *origin, s *spawner, number int) error {
 	var group cgroup
 	if o.group != "" {
 		if group, err = o.group.child("exec-" + strconv.Itoa(number)); err != nil {
-			return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("cgroup: %v", err))
+			return noCgroup(err)
 		}
 		if c.cgroup, err = os.Open(string(group)); err != nil {
 			return noFiles(err)

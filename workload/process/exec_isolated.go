@@ -64,7 +64,7 @@ func (o *origin) enterLimits(pid int) error {
 		return nil
 	}
 	if err := o.limits.enter(pid); err != nil {
-		return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("cgroup: %v", err))
+		return noCgroup(err)
 	}
 	return nil
 }

@@ -169,7 +169,7 @@ func (p *process) forkIsolated(ctx context.Context, become *isolate.Spec, s *spa
 func (p *process) instruct(brief *briefing, become *isolate.Spec) error {
 	if p.limits != nil {
 		if err := p.limits.enter(p.child.pid); err != nil {
-			return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("cgroup: %v", err))
+			return noCgroup(err)
 		}
 	}
 	return brief.give(become)

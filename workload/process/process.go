@@ -167,6 +167,10 @@ func noFiles(err error) error {
 	return abi.NewRecoverableError(abi.ResourceExhausted, err.Error())
 }
 
+func noCgroup(err error) error {
+	return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("cgroup: %v", err))
+}
+
 // pollable makes a file of a descriptor that a goroutine can wait for without having
 // a thread wait.
 func pollable(fd int, name string) *os.File {

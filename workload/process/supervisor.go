@@ -137,7 +137,7 @@ func (s *Supervisor) launch(ctx context.Context, p *process) (err error) {
 	p.name = strconv.FormatUint(s.count.Add(1), 10)
 	if s.cgroup != "" {
 		if group, err = s.cgroup.child(p.name); err != nil {
-			return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("cgroup: %v", err))
+			return noCgroup(err)
 		}
 		defer func() {
 			if err != nil {
@@ -147,7 +147,7 @@ func (s *Supervisor) launch(ctx context.Context, p *process) (err error) {
 	}
 	if p.spec.Process.Isolated != nil && s.limiter != nil {
 		if p.limits, err = s.limiter.limit(p.name, group, p.spec); err != nil {
-			return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("cgroup: %v", err))
+			return noCgroup(err)
 		}
 		defer func() {
 			if err != nil {
