@@ -74,25 +74,33 @@ func cgroupParents() ([]string, error) {
 }
 
 func (g cgroup) open() (*os.File, error) {
-	if err := os.MkdirAll(string(g), 0o755); err != nil {
+	lock, err := g.claim()
+	if err != nil {
 		return nil, err
 	}
-	if err := g.kill(); err != nil { // also: can it?
-		return nil, err
+	if err = g.kill(); err == nil { // also: can it?
+		err = g.clear()
 	}
-	if err := g.remove(); err != nil {
+	if err != nil {
+		_ = lock.Close() // nothing is written to it
 		return nil, err
 	}
 	removeLeft(filepath.Dir(string(g)))
-	for {
+	return lock, nil
+}
+
+// claim makes the cgroup, unless it is there, and locks it. Another who takes it for one
+// that was left, before it is locked, has it for a moment and removes it.
+func (g cgroup) claim() (*os.File, error) {
+	for deadline := time.Now().Add(endPatience); ; time.Sleep(time.Millisecond) {
 		if err := os.MkdirAll(string(g), 0o755); err != nil {
 			return nil, err
 		}
 		lock, err := g.lock()
-		if !errors.Is(err, fs.ErrNotExist) {
+		taken := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EWOULDBLOCK)
+		if !taken || time.Now().After(deadline) {
 			return lock, err
 		}
-		// Another took it for one that was left, before it was locked.
 	}
 }
 
@@ -151,6 +159,17 @@ func (g cgroup) remove() error {
 		time.Sleep(pause) // most trees are gone in the first
 		pause = min(2*pause, 100*time.Millisecond)
 	}
+}
+
+// clear removes the cgroups below this one once the killed processes are gone.
+func (g cgroup) clear() error {
+	entries, err := os.ReadDir(string(g))
+	for _, e := range entries {
+		if e.IsDir() {
+			err = errors.Join(err, cgroup(filepath.Join(string(g), e.Name())).remove())
+		}
+	}
+	return err
 }
 
 func (g cgroup) removeEmpty() error {

@@ -8,6 +8,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -125,6 +126,28 @@ func TestSupervisorsRemoveWhatKilledOnesLeft(t *testing.T) {
 	require.NotEmpty(t, w.s.Limits(), "what bounded it is there for the next")
 	next()
 	require.Empty(t, w.s.Limits())
+}
+
+func TestSupervisorsThatComeAndGoLeaveEachOtherTheirCgroups(t *testing.T) {
+	if !newSupervisor(t).HasCgroup() {
+		t.Skip("run as root where cgroup v2 is mounted")
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 20 {
+				s, err := process.New(process.Config{Logger: hclog.NewNullLogger(), Name: newName()})
+				if err != nil || !s.HasCgroup() {
+					t.Error("it has no cgroup", err)
+					return
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestStatsAreOfTheTree(t *testing.T) {
