@@ -11,8 +11,8 @@ import (
 )
 
 // drainPatience is how long output is waited for once all known processes have
-// ended: what is in a pipe is read in far less.
-const drainPatience = 2 * time.Second
+// ended: what is in a pipe is read in far less. A test changes it.
+var drainPatience = 2 * time.Second
 
 // drainBuffers are borrowed while there is something to read, so that a task that
 // says nothing costs no buffer.
@@ -44,26 +44,40 @@ func (d *drain) asFile() *os.File {
 	return d.file
 }
 
-// copyTo copies until every process has closed its end, or until the drain ends.
+// copyTo copies until every process has closed its end, or until the drain ends; also
+// then nothing is lost that was written before, however late this goroutine has its turn.
 func (d *drain) copyTo(w io.Writer) {
 	raw, err := d.file.SyscallConn()
 	for ended := false; err == nil && !ended; {
 		err = raw.Read(func(fd uintptr) bool {
-			buffer := drainBuffers.Get().(*[32 << 10]byte)
-			defer drainBuffers.Put(buffer)
-			n, err := unix.Read(int(fd), buffer[:])
-			switch {
-			case errors.Is(err, unix.EAGAIN):
-				return false
-			case errors.Is(err, unix.EINTR):
-			case n <= 0:
-				ended = true
-			default:
-				_, _ = w.Write(buffer[:n]) // it counts what it drops
-			}
-			return true
+			n, err := copyOnce(w, int(fd))
+			waits := errors.Is(err, unix.EAGAIN)
+			ended = n <= 0 && !waits && !errors.Is(err, unix.EINTR)
+			return !waits
 		})
 	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) { // it is open still
+		for copied := 0; copied < maxRest; {
+			n, err := copyOnce(w, int(fd))
+			if n <= 0 && !errors.Is(err, unix.EINTR) {
+				return
+			}
+			copied += max(n, 0)
+		}
+	})
+}
+
+// copyOnce copies what one call reads, without waiting for it.
+func copyOnce(w io.Writer, fd int) (n int, err error) {
+	buffer := drainBuffers.Get().(*[32 << 10]byte)
+	defer drainBuffers.Put(buffer)
+	if n, err = unix.Read(fd, buffer[:]); n > 0 {
+		_, _ = w.Write(buffer[:n]) // it counts what it drops
+	}
+	return n, err
 }
 
 // endAfter makes copying end.

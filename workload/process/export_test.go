@@ -2,10 +2,13 @@ package process
 
 import (
 	"errors"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 )
 
 // KeepOthersOut has no supervisor of another process tidy up among those whose names begin
@@ -13,6 +16,32 @@ import (
 func KeepOthersOut(name string) (letGo func() error, err error) {
 	dir, lock, err := openCgroup(name)
 	return func() error { return errors.Join(dir.remove(), lock.Close()) }, err
+}
+
+// WaitForOutput has those that hold a process's output be waited for that long, until it is
+// undone.
+func WaitForOutput(patience time.Duration) (undo func()) {
+	before := drainPatience
+	drainPatience = patience
+	return func() { drainPatience = before }
+}
+
+// ReadLate returns what is read of a text that is in a pipe when the time for reading it is
+// over before anybody does; whoever wrote it still has the pipe.
+func ReadLate(text string) (string, error) {
+	d, theirs, err := newDrain()
+	if err != nil {
+		return "", err
+	}
+	defer d.close()
+	defer theirs.Close()
+	if _, err := io.WriteString(theirs, text); err != nil {
+		return "", err
+	}
+	d.endAfter(0)
+	var read strings.Builder
+	d.copyTo(&read)
+	return read.String(), nil
 }
 
 // HasCgroup reports whether processes run in cgroups.
