@@ -3,6 +3,8 @@ package process_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,9 +17,12 @@ import (
 // also while it ends.
 func TestNothingIsLostWhileAProcessIsNotFollowed(t *testing.T) {
 	w := newWorld(t)
-	spec := w.start(`i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo $i; done; exit 3`)
+	spec := w.start(`i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo $i; done; until [ -e enough ]; do :; done; exit 3`)
 	pauses := 0
 	for ended := false; !ended; pauses++ {
+		if pauses == 5 {
+			require.NoError(t, os.WriteFile(filepath.Join(spec.Process.Dir, "enough"), nil, 0o600))
+		}
 		h := w.s.Pause()
 		encoded, err := json.Marshal(h)
 		require.NoError(t, err)
@@ -36,5 +41,5 @@ func TestNothingIsLostWhileAProcessIsNotFollowed(t *testing.T) {
 		fmt.Fprintln(&want, i+1)
 	}
 	require.Equal(t, want.String(), w.said(spec))
-	require.Greater(t, pauses, 3)
+	require.Greater(t, pauses, 5)
 }
