@@ -155,7 +155,7 @@ func TestACopyInProgressIsNotAPlugin(t *testing.T) {
 		for part := range 8 {
 			_, err = f.Write(content[part*len(content)/8 : (part+1)*len(content)/8])
 			require.NoError(t, err)
-			require.Empty(t, w.loader.made)
+			require.Zero(t, w.loader.madeCount())
 			time.Sleep(500 * time.Millisecond)
 			synctest.Wait()
 			for _, line := range w.lines() {
@@ -164,7 +164,7 @@ func TestACopyInProgressIsNotAPlugin(t *testing.T) {
 		}
 		require.NoError(t, f.Close())
 		require.Equal(t, []string{"a.wasm a 1.0.0 healthy"}, w.lines())
-		require.Len(t, w.loader.made, 1, "loaded once")
+		require.Equal(t, 1, w.loader.madeCount(), "loaded once")
 	})
 }
 
@@ -249,7 +249,7 @@ func TestAQuarantinedPluginIsRevivedByTouchingItsFile(t *testing.T) {
 	now := time.Now()
 	require.NoError(t, os.Chtimes(filepath.Join(w.dir, "a.wasm"), now, now))
 	w.until("a.wasm a 1.0.0 healthy")
-	require.Len(t, w.loader.made, 1, "its content is the same")
+	require.Equal(t, 1, w.loader.madeCount(), "its content is the same")
 }
 
 func TestFilesThatAreNoPluginsEachSayWhy(t *testing.T) {

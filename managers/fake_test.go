@@ -118,6 +118,12 @@ func (l *fakeLoader) openCount() int {
 	return len(l.open)
 }
 
+func (l *fakeLoader) madeCount() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.made)
+}
+
 // fakePlugin answers calls with functions; without one it does not have the
 // operation.
 type fakePlugin struct {
