@@ -22,13 +22,13 @@ job "j" {
   group "g" {
     restart {
       attempts = 1
-      interval = "1m"
+      interval = "1h"
       delay    = "10ms"
       mode     = "fail"
     }
     task "web" {
       driver = "mock_driver"
-      kill_timeout = "2s"
+      kill_timeout = "30s"
       config {
         %s
       }
@@ -46,7 +46,7 @@ func (f *fixture) until(is func(*structs.AllocationState) bool) *structs.Allocat
 	f.t.Helper()
 	l := f.r.Listener()
 	defer l.Close()
-	late := time.After(time.Minute)
+	late := time.After(5 * time.Minute)
 	for {
 		select {
 		case s, open := <-l.Ch():
@@ -90,7 +90,7 @@ func TestRealMockDriver(t *testing.T) {
 		require.Equal(t, []string{
 			eventReceived, eventSetup, eventStarted, "Terminated: Exit Code: 3", "Restarting: Task restarting in 10ms",
 			eventStarted, "Terminated: Exit Code: 3",
-			`Not Restarting: Exceeded allowed attempts 1 in interval 1m0s and mode is "fail"`,
+			`Not Restarting: Exceeded allowed attempts 1 in interval 1h0m0s and mode is "fail"`,
 		}, f.events("web"))
 		f.finish()
 	})
@@ -111,7 +111,7 @@ func TestRealMockDriver(t *testing.T) {
 		<-f.r.WaitCh()
 		events := f.events("web")
 		require.Equal(t, "Killed: Task successfully killed", events[len(events)-1])
-		require.Contains(t, events, "Killing: Sent interrupt. Waiting 2s before force killing")
+		require.Contains(t, events, "Killing: Sent interrupt. Waiting 30s before force killing")
 		f.finish()
 	})
 	t.Run("a start that faults in the sandbox", func(t *testing.T) {
