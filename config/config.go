@@ -208,50 +208,57 @@ func (c Config) Validate() error {
 	if !slices.Contains([]string{"trace", "debug", "info", "warn", "error"}, strings.ToLower(c.LogLevel)) {
 		fault("log_level: %q is none of trace, debug, info, warn, error", c.LogLevel)
 	}
+	errs = append(errs, c.Client.validate()...)
+	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
+		errs = append(errs, c.Plugins[name].validate(name)...)
+	}
+	return errors.Join(errs...)
+}
+
+// validate returns every fault of the block.
+func (c Client) validate() (errs []error) {
+	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf("client."+format, args...)) }
 	for _, count := range []struct {
 		key string
 		n   int
 	}{
-		{"artifact.max_size", c.Client.Artifact.MaxSize}, {"artifact.max_files", c.Client.Artifact.MaxFiles},
-		{"gc_max_allocs", c.Client.GCMaxAllocs}, {"gc_parallel_destroys", c.Client.GCParallel},
+		{"artifact.max_size", c.Artifact.MaxSize}, {"artifact.max_files", c.Artifact.MaxFiles},
+		{"gc_max_allocs", c.GCMaxAllocs}, {"gc_parallel_destroys", c.GCParallel},
 	} {
 		if count.n < 1 {
-			fault("client.%s: %d is less than 1", count.key, count.n)
+			fault("%s: %d is less than 1", count.key, count.n)
 		}
 	}
 	for _, limit := range []struct {
 		key string
 		d   time.Duration
 	}{
-		{"max_kill_timeout", c.Client.MaxKillTimeout}, {"artifact.timeout", c.Client.Artifact.Timeout}, {"gc_interval", c.Client.GCInterval},
+		{"max_kill_timeout", c.MaxKillTimeout}, {"artifact.timeout", c.Artifact.Timeout}, {"gc_interval", c.GCInterval},
 	} {
 		if limit.d <= 0 {
-			fault("client.%s: %s is not positive", limit.key, limit.d)
+			fault("%s: %s is not positive", limit.key, limit.d)
 		}
 	}
 	for _, use := range []struct {
 		key     string
 		percent float64
-	}{{"disk", c.Client.GCDiskUsage}, {"inode", c.Client.GCInodeUsage}} {
+	}{{"disk", c.GCDiskUsage}, {"inode", c.GCInodeUsage}} {
 		if !(use.percent > 0 && use.percent <= 100) {
-			fault("client.gc_%s_usage_threshold: %g is no percentage over 0", use.key, use.percent)
+			fault("gc_%s_usage_threshold: %g is no percentage over 0", use.key, use.percent)
 		}
 	}
-	for _, source := range slices.Sorted(maps.Keys(c.Client.ChrootEnv)) {
-		target := c.Client.ChrootEnv[source]
+	for _, source := range slices.Sorted(maps.Keys(c.ChrootEnv)) {
+		target := c.ChrootEnv[source]
 		if !cleanBelowRoot(source) || !cleanBelowRoot(target) {
-			fault("client.chroot_env: %q = %q: both have to be absolute paths below / without \"..\" or \"//\"", source, target)
+			fault("chroot_env: %q = %q: both have to be absolute paths below / without \"..\" or \"//\"", source, target)
 		} else if top, _, _ := strings.Cut(target[1:], "/"); slices.Contains(ownInRoot, top) {
-			fault("client.chroot_env: %q = %q: a task has a /%s of its own", source, target, top)
+			fault("chroot_env: %q = %q: a task has a /%s of its own", source, target, top)
 		}
 	}
-	if r := c.Client.Reserved; r.CPU < 0 || r.Memory < 0 || r.Disk < 0 {
-		fault("client.reserved: negative")
+	if r := c.Reserved; r.CPU < 0 || r.Memory < 0 || r.Disk < 0 {
+		fault("reserved: negative")
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
-		errs = append(errs, c.Plugins[name].validate(name)...)
-	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // ownInRoot is what isolated tasks have in their roots that is not the machine's.
@@ -261,6 +268,7 @@ func cleanBelowRoot(path string) bool {
 	return filepath.IsAbs(path) && filepath.Clean(path) == path && path != "/"
 }
 
+// validate returns every fault of the block of that name.
 func (p Plugin) validate(name string) (errs []error) {
 	fault := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("plugin %q: "+format, append([]any{name}, args...)...))
