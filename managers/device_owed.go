@@ -127,20 +127,11 @@ func (o *owedReleases) remove(r *owedRelease) {
 // on. The error is an abi.Error: UNAVAILABLE and recoverable.
 func (o *owedReleases) forget(ctx context.Context, d structs.AllocatedDevice, user structs.DeviceUser) error {
 	for {
-		o.mu.Lock()
-		i := slices.IndexFunc(o.list, func(r *owedRelease) bool { return r.same(d, user) })
-		if i < 0 {
-			o.mu.Unlock()
-			return nil
-		}
-		r := o.list[i]
-		trying := r.trying
-		if trying == nil {
-			o.remove(r)
-		}
-		o.mu.Unlock()
-		if trying == nil {
+		dropped, trying := o.drop(d, user)
+		if dropped {
 			o.save()
+		}
+		if trying == nil {
 			return nil
 		}
 		select {
@@ -149,6 +140,22 @@ func (o *owedReleases) forget(ctx context.Context, d structs.AllocatedDevice, us
 			return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("an earlier reservation of device %s is still being released", d.Group()))
 		}
 	}
+}
+
+// drop removes what is owed of a user's devices, or returns what is closed when a try of
+// it that goes on has ended.
+func (o *owedReleases) drop(d structs.AllocatedDevice, user structs.DeviceUser) (dropped bool, trying <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	i := slices.IndexFunc(o.list, func(r *owedRelease) bool { return r.same(d, user) })
+	if i < 0 {
+		return false, nil
+	}
+	if r := o.list[i]; r.trying != nil {
+		return false, r.trying
+	}
+	o.list = slices.Delete(o.list, i, i+1)
+	return true, nil
 }
 
 // save makes what is owed durable. What cannot be written is still tried by this agent.

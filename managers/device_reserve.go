@@ -2,17 +2,12 @@ package managers
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -30,8 +25,8 @@ const (
 //
 // An [UnknownDeviceError] (NOT_FOUND); UNAVAILABLE and recoverable while a device is
 // not healthy, while its plugin does not work, while plugins are still loading, and
-// when another task does not let go of it in time;
-// INTERNAL when the plugin's answer is refused; otherwise the plugin's own.
+// when another task does not let go of it in time; INTERNAL when the plugin's answer is
+// refused; otherwise the plugin's own.
 func (m *DeviceManager) Reserve(ctx context.Context, d structs.AllocatedDevice, user structs.DeviceUser) (*structs.DeviceReservation, error) {
 	u := m.acquire(d.Group())
 	if u == nil {
@@ -53,16 +48,7 @@ func (m *DeviceManager) Reserve(ctx context.Context, d structs.AllocatedDevice, 
 		m.holders.free(d, user)
 		return nil, err
 	}
-	answer := &wasmnodev1.DeviceReserveResponse{}
-	err := u.plugin.Call(bounded, Call{Op: abi.OpDeviceReserve, Request: &wasmnodev1.DeviceReserveRequest{
-		Group: protoGroup(d), DeviceIds: d.DeviceIDs, User: protoUser(user),
-	}, Answer: answer})
-	var reservation *structs.DeviceReservation
-	if err == nil {
-		if reservation, err = u.check(answer); err != nil {
-			err = abi.NewError(abi.Internal, fmt.Sprintf("device plugin %s: its reservation is refused: %s", u.name, oneLine(err)))
-		}
-	}
+	reservation, err := u.reserve(bounded, d, user)
 	if err != nil {
 		// A plugin that broke may have lost its devices too.
 		u.refresh()
@@ -76,67 +62,24 @@ func (m *DeviceManager) Reserve(ctx context.Context, d structs.AllocatedDevice, 
 	return reservation, nil
 }
 
-// check makes a reservation of a plugin's answer. Symbolic links are followed before it
-// is decided whether something lies in what was granted, and the task gets what is where
-// they lead.
-func (u *deviceUnit) check(a *wasmnodev1.DeviceReserveResponse) (*structs.DeviceReservation, error) {
-	grants := u.plugin.Grants()
-	r, err := checkReservation(a, u.name, grants)
+// reserve calls the plugin and checks what it answers.
+func (u *deviceUnit) reserve(ctx context.Context, d structs.AllocatedDevice, user structs.DeviceUser) (*structs.DeviceReservation, error) {
+	answer := &wasmnodev1.DeviceReserveResponse{}
+	err := u.plugin.Call(ctx, Call{Op: abi.OpDeviceReserve, Request: &wasmnodev1.DeviceReserveRequest{
+		Group: protoGroup(d), DeviceIds: d.DeviceIDs, User: protoUser(user),
+	}, Answer: answer})
 	if err != nil {
 		return nil, err
 	}
-	for i := range r.Nodes {
-		if err := followNode(&r.Nodes[i], grants); err != nil {
-			return nil, fmt.Errorf("device_nodes[%d]: host_path: %w", i, err)
-		}
-	}
-	grants.FS.ReadOnly, grants.FS.ReadWrite = resolveLinks(grants.FS.ReadOnly), resolveLinks(grants.FS.ReadWrite)
-	for i, m := range r.Mounts {
-		real, err := filepath.EvalSymlinks(m.HostPath)
-		if err != nil {
-			return nil, fmt.Errorf("mounts[%d]: host_path: %w", i, err)
-		}
-		if !grants.Mountable(real, m.ReadOnly) {
-			return nil, fmt.Errorf("mounts[%d]: host_path: %s leads to %s, which is not granted", i, m.HostPath, real)
-		}
-		r.Mounts[i].HostPath = real
-	}
-	return r, nil
-}
-
-// followNode replaces a device node by the one that links lead to. One that is not there
-// is left as it is: a process without isolation may wait for it, and for others it is not
-// there when they start.
-func followNode(n *structs.DeviceNode, grants host.Grants) error {
-	real, err := filepath.EvalSymlinks(n.HostPath)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	grants := u.plugin.Grants()
+	reservation, err := checkReservation(answer, u.name, grants)
+	if err == nil {
+		err = followLinks(reservation, grants)
 	}
 	if err != nil {
-		return err
+		return nil, abi.NewError(abi.Internal, fmt.Sprintf("device plugin %s: its reservation is refused: %s", u.name, oneLine(err)))
 	}
-	info, err := os.Lstat(real)
-	switch {
-	case err != nil:
-		return err
-	case !grants.NodeGranted(real):
-		return fmt.Errorf("%s leads to %s, which is not granted", n.HostPath, real)
-	case info.Mode()&fs.ModeDevice == 0:
-		return fmt.Errorf("%s is no device node", real)
-	}
-	n.HostPath = real
-	return nil
-}
-
-// resolveLinks returns where directories really are; those that are not there are left
-// out.
-func resolveLinks(dirs []string) (real []string) {
-	for _, dir := range dirs {
-		if d, err := filepath.EvalSymlinks(dir); err == nil {
-			real = append(real, d)
-		}
-	}
-	return real
+	return reservation, nil
 }
 
 // Release tells the plugin that a task no longer uses devices. Devices that nobody

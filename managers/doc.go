@@ -13,6 +13,6 @@
 // is; a [Driver] and the [DeviceManager] have the shapes that package runners/task asks
 // for, and package node joins the two.
 //
-// Start reading at [Catalog] and [DriverManager], then [DeviceManager]; the rules of a plugin's life are
-// one pure function, in supervision.go.
+// Start reading at [Catalog] and [DriverManager], then [DeviceManager]; the rules of a
+// plugin's life are one pure function, in supervision.go.
 package managers
