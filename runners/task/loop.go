@@ -240,7 +240,7 @@ func (r *Runner) judge(event restart.Event) (again bool, out outcome) {
 // that followed from it. What cannot be kept is only logged: the run is over, and nothing
 // that follows from it is worse for being decided again.
 func (r *Runner) decided(fn func(*structs.TaskState) bool) {
-	r.rec.updateWith(r.changed(), fn)
+	r.rec.updateWith(r.unsavedLocal(), fn)
 	r.rec.drain()
 	// Unless nothing changed or the write failed it is durable already, and this
 	// writes nothing.

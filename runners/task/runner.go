@@ -309,8 +309,8 @@ func (r *Runner) put(s *structs.TaskState, local *state.TaskLocal) error {
 	return r.cfg.State.PutTask(r.cfg.Alloc.ID, r.cfg.Task, local, s)
 }
 
-// changed is a copy of local if it is not durable, otherwise nil.
-func (r *Runner) changed() *state.TaskLocal {
+// unsavedLocal is a copy of local if it is not durable, otherwise nil.
+func (r *Runner) unsavedLocal() *state.TaskLocal {
 	if !r.unsaved {
 		return nil
 	}
@@ -321,7 +321,7 @@ func (r *Runner) changed() *state.TaskLocal {
 
 // save makes local durable if it changed.
 func (r *Runner) save() error {
-	local := r.changed()
+	local := r.unsavedLocal()
 	if local == nil {
 		return nil
 	}

@@ -87,7 +87,7 @@ func pipe(ours int) (theirEnd, ourEnd *os.File, err error) {
 	return os.NewFile(uintptr(fds[1-ours]), "pipe"), pollable(fds[ours], "pipe"), nil
 }
 
-// closeTheirs closes what the command has got.
+// closeTheirs closes what the command has got. A terminal is one file for all streams.
 func (s *execStreams) closeTheirs() {
 	for i, f := range s.theirs {
 		if f != nil && (i == 0 || f != s.theirs[0]) {
