@@ -72,22 +72,30 @@ func runSupervisor(ctx context.Context, dir string, thread chan<- func(), logger
 	}
 	supervisor.Announce(nil)
 	logger.Info("supervisor answers", "pid", os.Getpid(), "dir", dir, "version", Version)
+	return serveWorkloads(ctx, server, listener, func(program string, socket *os.File) {
+		err := replace(program, lock, socket, server, workloads.processes, thread)
+		logger.Error("the supervisor goes on as the program that it is", "error", err)
+	})
+}
+
+// serveWorkloads has a server answer until ctx is done or nobody needs it any more, also
+// after it was to be replaced by another program and that has returned.
+func serveWorkloads(ctx context.Context, server *supervisor.Server, listener *net.UnixListener, become func(program string, socket *os.File)) error {
 	for {
-		kept, err := listener.File() // serving closes the listener
+		socket, err := listener.File() // serving closes the listener
 		if err != nil {
 			return err
 		}
 		err = server.Serve(ctx, listener)
 		var next *supervisor.Replacement
 		if !errors.As(err, &next) {
-			return errors.Join(err, kept.Close())
+			return errors.Join(err, socket.Close())
 		}
 		if next.Program != "" {
-			err := replace(next.Program, lock, kept, server, workloads.processes, thread)
-			logger.Error("the supervisor goes on as the program that it is", "error", err)
+			become(next.Program, socket)
 		}
-		again, err := net.FileListener(kept)
-		if err := errors.Join(err, kept.Close()); err != nil {
+		again, err := net.FileListener(socket)
+		if err := errors.Join(err, socket.Close()); err != nil {
 			return err
 		}
 		listener = again.(*net.UnixListener) // as it was
