@@ -164,11 +164,7 @@ func (e *execution) spawn(c *command, s *spawner, group cgroup) (err error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if group != "" {
-		e.tree = group
-	} else {
-		e.tree = session{leader: e.child.pid}
-	}
+	e.tree = treeOf(e.child.pid, group)
 	if e.killed {
 		e.killLocked()
 	}

@@ -182,11 +182,7 @@ func pollable(fd int, name string) *os.File {
 func (p *process) entered(group cgroup) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if group != "" {
-		p.tree = group
-	} else {
-		p.tree = session{leader: p.child.pid}
-	}
+	p.tree = treeOf(p.child.pid, group)
 	if p.limits != nil {
 		p.tree = bounded{p.tree, p.limits}
 	}

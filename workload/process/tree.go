@@ -22,6 +22,15 @@ type tree interface {
 	cpu() (time.Duration, error)
 }
 
+// treeOf returns the tree of a process that leads a session, and has that cgroup if it
+// has one.
+func treeOf(leader int, group cgroup) tree {
+	if group != "" {
+		return group
+	}
+	return session{leader}
+}
+
 // end implements [tree].
 func (g cgroup) end() error { return errors.Join(g.kill(), g.remove()) }
 
