@@ -189,6 +189,9 @@ func (w *Writer) reopen(choose func(listing) int) error {
 		w.file.Close()
 	}
 	w.file, w.number, w.size = f, number, info.Size()
+	if len(l.regular) < w.maxFiles {
+		return nil // with this file, too, there are no more than to be kept
+	}
 	return w.prune(root)
 }
 
