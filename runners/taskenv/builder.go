@@ -44,6 +44,8 @@ type Builder struct {
 	hookOrder []string
 	devices   map[string]string
 	template  map[string]string
+
+	built *Env // of what is set; nil: something was set since
 }
 
 // NewBuilder starts the environment of a task of an allocation on a node.
@@ -53,12 +55,14 @@ func NewBuilder(node *structs.Node, alloc *structs.Allocation, task *api.Task) *
 
 // SetDirs sets the directories, as the task sees them; empty ones are not told.
 func (b *Builder) SetDirs(d Dirs) *Builder {
+	b.built = nil
 	b.dirs = d
 	return b
 }
 
 // SetNetwork sets the address that the driver gave the task; nil: none.
 func (b *Builder) SetNetwork(n *Network) *Builder {
+	b.built = nil
 	b.network = n
 	return b
 }
@@ -66,6 +70,7 @@ func (b *Builder) SetNetwork(n *Network) *Builder {
 // SetHostEnv offers variables ("NAME=value") of the host, but those denied by name. A
 // task gets them where nothing else sets the name.
 func (b *Builder) SetHostEnv(environ []string, deny []string) *Builder {
+	b.built = nil
 	b.host = map[string]string{}
 	for _, e := range environ {
 		if name, value, found := strings.Cut(e, "="); found && name != "" && !slices.Contains(deny, name) {
@@ -77,6 +82,7 @@ func (b *Builder) SetHostEnv(environ []string, deny []string) *Builder {
 
 // SetHookEnv sets what one hook adds, in place of what it added before.
 func (b *Builder) SetHookEnv(hook string, env map[string]string) *Builder {
+	b.built = nil
 	if _, known := b.hooks[hook]; !known {
 		b.hookOrder = append(b.hookOrder, hook)
 	}
@@ -93,12 +99,21 @@ func (b *Builder) SetDeviceEnv(hook string, env map[string]string) *Builder {
 
 // SetTemplateEnv sets what templates add.
 func (b *Builder) SetTemplateEnv(env map[string]string) *Builder {
+	b.built = nil
 	b.template = maps.Clone(env)
 	return b
 }
 
-// Build makes the environment of all that was set.
+// Build makes the environment of all that was set. As long as nothing else is set, it is
+// the same one.
 func (b *Builder) Build() *Env {
+	if b.built == nil {
+		b.built = b.build()
+	}
+	return b.built
+}
+
+func (b *Builder) build() *Env {
 	e := &Env{vars: map[string]string{}, refs: nodeRefs(b.node), devices: maps.Clone(b.devices)}
 	b.addDirs(e)
 	b.addResources(e)
