@@ -90,8 +90,9 @@ type execSession struct {
 const maxExecMessage = 1 << 20
 
 // firstSizePatience is how long a terminal's size is waited for, which clients send at
-// once, so that a command that asks first thing gets the right answer.
-const firstSizePatience = 250 * time.Millisecond
+// once, so that a command that asks first thing gets the right answer, however far away
+// or busy the client is.
+const firstSizePatience = 5 * time.Second
 
 // run runs a command between the messages of the connection, and returns when nothing
 // of it is left.

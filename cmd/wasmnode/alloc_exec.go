@@ -170,6 +170,9 @@ func (s *execSession) rawMode() (restore func(), err error) {
 	return func() { _ = term.Restore(int(os.Stdin.Fd()), before) }, nil // nobody could be told
 }
 
+// The size of a terminal that was asked for where there is none.
+const defaultRows, defaultColumns = 24, 80
+
 // followSize sends the terminal's size, now and after each change, until the function
 // that it returns is called.
 func followSize(ctx context.Context, sizes chan<- api.TerminalSize) (stop func()) {
@@ -188,7 +191,7 @@ func followSize(ctx context.Context, sizes chan<- api.TerminalSize) (stop func()
 			}
 			columns, rows, err := term.GetSize(int(os.Stdout.Fd()))
 			if err != nil {
-				continue // it is no terminal
+				columns, rows = defaultColumns, defaultRows // it is no terminal
 			}
 			select {
 			case sizes <- api.TerminalSize{Height: rows, Width: columns}:
