@@ -8,12 +8,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/hashicorp/nomad/api"
 	"github.com/prometheus/procfs"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -54,8 +56,19 @@ func startExecNode(t *testing.T, tasks ...string) *execNode {
 	}
 	file := write(t, filepath.Join(t.TempDir(), "job.nomad.hcl"), fmt.Sprintf("job \"shells\" {\n  group \"g\" {%s\n  }\n}\n", &text))
 	n.out(t, "job", "run", file)
-	n.alloc = n.await(t, "shells", "running").ID
+	n.alloc = n.awaitTasks(t, "shells", tasks...).ID
 	return n
+}
+
+// awaitTasks waits until all these tasks of a job's one allocation run: the allocation is
+// said to run when one of them does.
+func (n *node) awaitTasks(t *testing.T, job string, tasks ...string) *api.AllocationListStub {
+	t.Helper()
+	return n.awaitAlloc(t, job, func(a *api.AllocationListStub) bool {
+		return !slices.ContainsFunc(tasks, func(name string) bool {
+			return a.TaskStates[name] == nil || a.TaskStates[name].State != "running"
+		})
+	})
 }
 
 func TestACommandRunsInATask(t *testing.T) {
@@ -152,7 +165,8 @@ func TestATaskOfSeveralIsToBeNamed(t *testing.T) {
 
 func TestACommandEndsWhenNobodyWaitsForItAnyMore(t *testing.T) {
 	n := startExecNode(t, "web")
-	before := withToken(t, n.token)
+	const before = 1 // the task's shell, and for a moment what is to become its sleep
+	require.Eventually(t, func() bool { return withToken(t, n.token) == before }, patience, tick)
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT} {
 		cmd, out := n.execForest(t)
 		require.Greater(t, withToken(t, n.token), before+1) // the command line of ours has it too
@@ -277,8 +291,9 @@ plugin "exec" {
     }
   }
 }`))
-	alloc := n.await(t, "isolated", "running").ID
-	r := n.run(t, "alloc", "exec", "-task=shell", alloc, "sh", "-c", "cat /local/greeting; id -un; ls -d /root")
+	alloc := n.awaitTasks(t, "isolated", "shell", "program").ID
+	r := n.run(t, "alloc", "exec", "-task=shell", alloc, "sh", "-c",
+		"until [ -s /local/greeting ]; do sleep 0.05; done; cat /local/greeting; id -un; ls -d /root")
 	require.Equal(t, 2, r.code, r.stderr)
 	require.Equal(t, "hello\nnobody\n", r.stdout)
 	require.Equal(t, result{0, "/dev/pts/0\r\n", ""}, n.run(t, "alloc", "exec", "-t", "-task=shell", alloc, "tty"))
