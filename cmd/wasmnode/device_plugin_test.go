@@ -96,8 +96,10 @@ func TestADeviceThatCouldNotBeReleasedIsByTheNextAgent(t *testing.T) {
 	alloc := n.await(t, "user", "running")
 	n.out(t, "job", "stop", "-purge", "user")
 	require.Eventually(t, func() bool { return calls("release") > 0 }, patience, tick)
-	n.out(t, "system", "gc")
-	require.Eventually(t, func() bool { return n.run(t, "alloc", "status", alloc.ID).code != 0 }, patience, tick, "nothing else remembers it")
+	require.Eventually(t, func() bool {
+		n.out(t, "system", "gc")
+		return n.run(t, "alloc", "status", alloc.ID).code != 0
+	}, patience, tick, "nothing else remembers it")
 	n.signal(t, syscall.SIGKILL)
 	failed := calls("release")
 	require.NoError(t, os.Remove(filepath.Join(dir, "release")))

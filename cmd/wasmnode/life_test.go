@@ -129,7 +129,7 @@ func TestADevelopmentAgentLeavesNothingBehind(t *testing.T) {
 	require.Len(t, entries, 1)
 	plugins := filepath.Join(entries[0], "plugins")
 	require.NoError(t, os.WriteFile(filepath.Join(plugins, "mock.wasm"), driver(t, "mock"), 0o600))
-	n.awaitPlugin(t, "mock_driver", "healthy")
+	n.awaitDriver(t, "mock_driver", true)
 	n.out(t, "job", "run", writeJob(t, "forever", "service", "mock_driver", `run_for = "1h"`))
 	n.await(t, "forever", "running")
 
@@ -149,6 +149,10 @@ func writeJob(t *testing.T, id, kind, driver, config string) string {
   group "group" {
     restart {
       delay = "10ms"
+    }
+    reschedule {
+      attempts  = 0
+      unlimited = false
     }
     ephemeral_disk {
       size = 10
@@ -218,7 +222,7 @@ func told(alloc *api.AllocationListStub) string {
 var (
 	timeText = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 	idText   = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})?\b`)
-	agoText  = regexp.MustCompile(`\d+s ago`)
+	agoText  = regexp.MustCompile(`(\d+[hms])+ ago`)
 	hostText = regexp.MustCompile(`(Node Name\s+= ).*`)
 )
 

@@ -50,6 +50,7 @@ func TestADriverComesAndGoesWhileTheNodeRuns(t *testing.T) {
 
 	require.NoError(t, os.Remove(filepath.Join(s.plugins, "wasi.wasm")))
 	require.Eventually(t, func() bool { return !strings.Contains(n.out(t, "plugin", "status"), "healthy") }, patience, tick)
+	n.awaitDriver(t, "wasi", false)
 	n.awaitLines(t, alloc.ID)
 	r := n.run(t, "job", "run", writeJob(t, "late", "batch", "wasi", `module = "local/none.wasm"`))
 	assert.Equal(t, 2, r.code)
@@ -163,6 +164,18 @@ func (n *node) awaitPlugin(t *testing.T, name string, state managers.State) mana
 		return i >= 0
 	}, patience, tick, "waiting for %s to be %s", name, state)
 	return found
+}
+
+// awaitDriver waits until the control plane knows that the node has a healthy driver, or
+// that it has none: it hears of it a moment after the node lists the plugin so.
+func (n *node) awaitDriver(t *testing.T, name string, healthy bool) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var self api.Node
+		require.NoError(t, json.Unmarshal([]byte(n.out(t, "node", "status", "-self", "-json")), &self))
+		d := self.Drivers[name]
+		return (d != nil && d.Healthy) == healthy
+	}, patience, tick, "waiting for the driver %s", name)
 }
 
 // renamed changes a string in a plugin to another of the same length.

@@ -110,7 +110,7 @@ func TestIsolatedTasksStayWhatTheyAreUnderANewerProgram(t *testing.T) {
 	require.Contains(t, n.out(t, "alloc", "status", hog.ID), `Exit Message: "OOM Killed"`)
 	n.out(t, "job", "stop", "stay")
 	n.await(t, "stay", "complete")
-	require.Empty(t, s.cgroups(t))
+	require.Eventually(t, func() bool { return len(s.cgroups(t)) == 0 }, patience, tick, "nothing is left of them")
 }
 
 // newProgram gives the node another binary, of the same content.
