@@ -26,7 +26,7 @@ job "checked" {
         type     = "script"
         task     = "t"
         command  = "/bin/sh"
-        args     = ["-c", "exit $(cat \"${NOMAD_TASK_DIR}/state\")"]
+        args     = ["-c", "cd \"${NOMAD_TASK_DIR}\"; if [ -e bad ]; then rm bad; exit 2; fi"]
         interval = "1s"
         timeout  = "5s"
         check_restart {
@@ -39,7 +39,7 @@ job "checked" {
       driver = "raw_exec"
       config {
         command = "/bin/sh"
-        args    = ["-c", "echo 0 > local/state; exec sleep 1000"]
+        args    = ["-c", "exec sleep 1000"]
       }
     }
   }
@@ -54,7 +54,7 @@ func TestACommandInATaskIsACheck(t *testing.T) {
 	alloc := n.awaitAlloc(t, "checked", func(a *api.AllocationListStub) bool {
 		return a.DeploymentStatus != nil && a.DeploymentStatus.Healthy != nil && *a.DeploymentStatus.Healthy
 	}).ID
-	n.out(t, "alloc", "exec", alloc, "/bin/sh", "-c", "echo 2 > \"$NOMAD_TASK_DIR/state\"")
+	n.out(t, "alloc", "exec", alloc, "/bin/sh", "-c", "touch \"$NOMAD_TASK_DIR/bad\"") // for one check
 	n.awaitAlloc(t, "checked", func(a *api.AllocationListStub) bool {
 		task := a.TaskStates["t"]
 		return task.Restarts == 1 && task.State == "running"
