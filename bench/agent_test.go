@@ -47,13 +47,20 @@ type product struct {
 	// [agent], and returns the arguments that start it with its API at an address.
 	install func(b *testing.B, a *agent, address string) []string
 	binary  func(b *testing.B) string
+	dir     string // where it is installed
+}
+
+// below is the product where it is installed in a directory of its own.
+func (p product) below(dir string) product {
+	p.dir = filepath.Join(dir, p.name)
+	return p
 }
 
 // start installs a node and starts it, until the benchmark ends.
 func (p product) start(b *testing.B) *agent {
 	b.Helper()
-	dir := b.TempDir()
-	a := &agent{dir: dir, binary: filepath.Join(dir, p.name), sleep: filepath.Join(dir, "sleep")}
+	require.NoError(b, os.Mkdir(p.dir, 0o700))
+	a := &agent{dir: p.dir, binary: filepath.Join(p.dir, p.name), sleep: filepath.Join(p.dir, "sleep")}
 	copyFile(b, a.binary, p.binary(b))
 	copyFile(b, a.sleep, "/bin/sleep")
 	address := freeAddress(b)

@@ -82,15 +82,17 @@ func configured(b *testing.B, a *agent, text string) []string {
 }
 
 // sideBySide measures Nomad, if there is a binary of it, and then us. What ours is
-// given of Nomad's measures is nil without one.
+// given of Nomad's measures is nil without one. The files of both stay until the end: a
+// file system may be slow for half a minute after much was removed from it.
 func sideBySide[M any](b *testing.B, measure func(b *testing.B, p product) *M, compare func(b *testing.B, nomad, own *M)) {
 	b.Helper()
+	dir := b.TempDir()
 	var nomad *M
 	if os.Getenv(nomadEnv) != "" {
-		b.Run(nomads.name, func(b *testing.B) { nomad = measure(b, nomads) })
+		b.Run(nomads.name, func(b *testing.B) { nomad = measure(b, nomads.below(dir)) })
 	}
 	b.Run(ours.name, func(b *testing.B) {
-		own := measure(b, ours)
+		own := measure(b, ours.below(dir))
 		if nomad != nil {
 			compare(b, nomad, own)
 		}
