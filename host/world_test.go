@@ -59,6 +59,7 @@ const patience = time.Minute
 func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 	t.Helper()
 	limits.DescribeTime, limits.CallTimeout = cmp.Or(limits.DescribeTime, patience), cmp.Or(limits.CallTimeout, patience)
+	t.TempDir() // the test's directory is then removed after all that writes in it has ended
 	w := &world{logs: &logs{}}
 	logger := hclog.New(&hclog.LoggerOptions{Output: w.logs, Level: hclog.Trace, JSONFormat: true})
 	var err error

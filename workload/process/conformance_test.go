@@ -29,6 +29,7 @@ func newName() string { return fmt.Sprintf("test-%d-%d", os.Getpid(), supervisor
 
 func newSupervisorOf(t testing.TB, name string) *process.Supervisor {
 	t.Helper()
+	t.TempDir() // the test's directory is then removed after all that writes in it has ended
 	s, err := process.New(process.Config{Logger: hclog.New(&hclog.LoggerOptions{Output: os.Stderr, Level: hclog.Warn}), Name: name})
 	require.NoError(t, err)
 	t.Cleanup(func() {

@@ -18,6 +18,7 @@ const megabyte = 1 << 20
 
 func newSupervisor(t testing.TB, cfg wasi.Config) *wasi.Supervisor {
 	t.Helper()
+	t.TempDir() // the test's directory is then removed after all that writes in it has ended
 	e, err := engine.New(cacheDir)
 	require.NoError(t, err)
 	cfg.Engine, cfg.Logger = e, hclog.NewNullLogger()
