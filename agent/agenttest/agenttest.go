@@ -58,7 +58,12 @@ func Start(t testing.TB, o Options) *Agent {
 		write(t, plugins, name, guestbuild.Plugin(t, "guest-examples/drivers/"+name))
 	}
 	config := filepath.Join(dir, "node.hcl")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `plugin "wasi" {
+	// However full the machine's disk is, what has ended is kept.
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `client {
+  gc_disk_usage_threshold  = 100
+  gc_inode_usage_threshold = 100
+}
+plugin "wasi" {
   grant {
     wasm {
       directories = [%q]

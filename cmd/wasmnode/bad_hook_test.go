@@ -30,7 +30,7 @@ func TestWhatATaskNeedsAndCannotHave(t *testing.T) {
   commands = ["*"]
   users    = ["*"]
 } } }`)
-	s.grant(t, "client {\n artifact {\n max_size = 1\n}\n}")
+	write(t, s.config, strings.Replace(read(t, s.config), "client {\n", "client {\n artifact {\n max_size = 1\n}\n", 1))
 	n := s.start(t)
 	unreachable := httptest.NewServer(nil)
 	unreachable.Close()

@@ -71,8 +71,15 @@ func newSite(t *testing.T, drivers ...string) *site {
 	}
 	require.NoError(t, os.Symlink(codeCache, filepath.Join(s.data, "cache")))
 	t.Cleanup(func() { s.killSupervisor(t) })
-	write(t, s.config, fmt.Sprintf("data_dir = %q\nplugin_dir = %q\nplugin \"wasi\" { grant { wasm { directories = [%q] } } }\n",
-		s.data, s.plugins, s.programs))
+	// However full the machine's disk is, what has ended is kept.
+	write(t, s.config, fmt.Sprintf(`data_dir = %q
+plugin_dir = %q
+client {
+  gc_disk_usage_threshold  = 100
+  gc_inode_usage_threshold = 100
+}
+plugin "wasi" { grant { wasm { directories = [%q] } } }
+`, s.data, s.plugins, s.programs))
 	for _, name := range drivers {
 		s.drop(t, name+".wasm", driver(t, name))
 	}
