@@ -64,6 +64,7 @@ func nothingLeft(t *testing.T) func() {
 	return func() {
 		t.Helper()
 		http.DefaultClient.CloseIdleConnections()
+		require.Eventually(t, func() bool { return goleak.Find(running) == nil }, 30*time.Second, 10*time.Millisecond)
 		require.NoError(t, goleak.Find(running))
 		require.Equal(t, files, openFiles(t))
 	}

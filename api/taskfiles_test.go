@@ -83,7 +83,7 @@ func TestArtifactsTemplatesAndChecksOfAJobFileReachTheNode(t *testing.T) {
 	require.Eventually(t, func() bool {
 		checks, err = w.Client.Allocations().Checks(stub.ID, nil)
 		return err == nil && len(checks) == 1 && status(checks) == "success"
-	}, 20*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 	for id, c := range checks {
 		require.Equal(t, id, c.ID)
 		require.Equal(t, "files-g-task", c.Service)
