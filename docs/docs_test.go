@@ -95,7 +95,7 @@ func runSession(t *testing.T, commands []string) {
 			script.WriteString("until bin/wasmnode node status >/dev/null 2>&1; do kill -0 $! || exit 1; sleep 0.1; done\n")
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	work := t.TempDir()
 	// Copied, since tasks may not leave a granted directory through a link.
