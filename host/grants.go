@@ -133,13 +133,18 @@ func (e *MissingGrantError) Error() string {
 func (p *Plugin) missingGrant(g Grants) error {
 	for _, module := range p.spec.Capabilities {
 		if module == abi.ModuleWasm && g.Wasm.Denied {
-			return &MissingGrantError{p.Name(), module, fmt.Sprintf(`plugin %q { grant { wasm { enabled = true } } }`, p.Name())}
+			return noPrograms(p.Name())
 		}
 		if module == abi.ModuleProcess && len(g.Process.Commands) == 0 {
 			return noProcesses(p.Name())
 		}
 	}
 	return nil
+}
+
+// noPrograms says that a plugin may start none.
+func noPrograms(plugin string) *MissingGrantError {
+	return &MissingGrantError{plugin, abi.ModuleWasm, fmt.Sprintf(`plugin %q { grant { wasm { enabled = true } } }`, plugin)}
 }
 
 // Granted lists the host modules that the plugin imports and may use, and the bounds
