@@ -22,8 +22,8 @@ import (
 )
 
 // patience is how long anything that a test waits for may take: far longer than it
-// does, for machines that do much else.
-const patience = time.Minute
+// does, for machines that do much else and compile under the race detector.
+const patience = 3 * time.Minute
 
 // Agent is an agent that runs.
 type Agent struct {
@@ -81,7 +81,27 @@ plugin "raw_exec" { grant { process { commands = ["*"] } } }
 	a.Client, err = nomad.NewClient(&nomad.Config{Address: a.URL})
 	require.NoError(t, err)
 	t.Cleanup(a.Client.Close)
+	a.awaitDrivers(t, len(o.Drivers))
 	return a
+}
+
+// awaitDrivers waits until the node has so many healthy drivers: it is ready without one
+// that takes too long to be compiled.
+func (a *Agent) awaitDrivers(t testing.TB, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		nodes, _, err := a.Client.Nodes().List(nil)
+		if err != nil || len(nodes) != 1 {
+			return false
+		}
+		healthy := 0
+		for _, d := range nodes[0].Drivers {
+			if d.Healthy {
+				healthy++
+			}
+		}
+		return healthy == n
+	}, patience, time.Millisecond, "waiting for %d drivers", n)
 }
 
 // run runs an agent until the test ends, and returns its address when it is ready.
