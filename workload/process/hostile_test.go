@@ -1,10 +1,12 @@
 package process_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -79,8 +81,15 @@ func TestTaskThatIgnoresItsSignalIsKilled(t *testing.T) {
 
 func TestStoppedTaskIsKilled(t *testing.T) {
 	w := newWorld(t)
-	spec := w.start(`echo ready; kill -STOP $$; exit 0`)
-	w.ready(spec)
+	spec := w.start(`echo $$; kill -STOP $$; exit 0`)
+	pid, err := strconv.Atoi(w.ready(spec))
+	require.NoError(t, err)
+	task, err := procfs.NewProc(pid)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		stat, err := task.Stat()
+		return err == nil && stat.State == "T"
+	}, patience, time.Millisecond)
 	require.NoError(t, w.s.Stop(w.context(), spec.ID, "SIGTERM", 10*time.Millisecond))
 	require.Equal(t, &structs.ExitResult{ExitCode: 137, Signal: 9}, w.wait(spec))
 }
