@@ -160,6 +160,7 @@ func reservationLies() map[string]*pb.ContainerEdits {
 		`mounts[0]: options: "suid" is none of ro, rw, bind, rbind`:                                                mount("/srv/x", "/x", "suid"),
 		"mounts[0]: options: both ro and rw":                                                                       mount("/var/cache/x", "/x", "rw", "ro"),
 		"mounts[0]: container_path: / is the task's own":                                                           mount("/srv/x", "/"),
+		"mounts[0]: container_path: /tmp is the task's own":                                                        mount("/srv/x", "/tmp"),
 		"mounts[0]: container_path: /secrets/x would hide a part of the task's own /secrets":                       mount("/srv/x", "/secrets/x"),
 		`mounts[0]: container_path: "/x/" is no absolute, clean path`:                                              mount("/srv/x", "/x/"),
 		`mounts[0]: host_path: "/srv/../etc" is no absolute, clean path`:                                           mount("/srv/../etc", "/x"),

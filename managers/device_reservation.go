@@ -160,7 +160,7 @@ func (c *editCheck) target(what, p string) error {
 			return fmt.Errorf("%s: %s would hide a part of the task's own %s", what, p, own)
 		}
 	}
-	if p == "/" || p == "/dev" {
+	if p == "/" || p == "/dev" || p == "/tmp" {
 		return fmt.Errorf("%s: %s is the task's own", what, p)
 	}
 	return nil
