@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -11,12 +12,15 @@ import (
 type Input struct {
 	stdin *io.PipeReader
 	feed  *io.PipeWriter
-	sizes chan Size // the latest one
+	sizes chan Size     // the latest one
+	typed chan struct{} // closed once something else was fed
+	begin func()        // closes it
 }
 
 // NewInput returns an input without an end. Close it when the command has ended.
 func NewInput() *Input {
-	in := &Input{sizes: make(chan Size, 1)}
+	typed := make(chan struct{})
+	in := &Input{sizes: make(chan Size, 1), typed: typed, begin: sync.OnceFunc(func() { close(typed) })}
 	in.stdin, in.feed = io.Pipe()
 	return in
 }
@@ -25,28 +29,33 @@ func NewInput() *Input {
 func (in *Input) Give(spec *ExecSpec) { spec.Stdin, spec.Resize = in.stdin, in.sizes }
 
 // FirstSize waits for the first size of a terminal, which is then not among the later
-// ones. None in time: the zero size.
+// ones. None in time, or before anything else is fed: the zero size.
 func (in *Input) FirstSize(ctx context.Context, patience time.Duration) Size {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	select {
 	case size := <-in.sizes:
 		return size
+	case <-in.typed:
 	case <-ctx.Done():
-		return Size{}
 	}
+	return Size{}
 }
 
 // Feed hands over standard input. It blocks until that is read; once the input is
 // closed it is dropped.
 func (in *Input) Feed(b []byte) {
+	in.begin()
 	if len(b) > 0 {
 		_, _ = in.feed.Write(b) // a closed input is that of a command that has ended
 	}
 }
 
 // End ends standard input.
-func (in *Input) End() { _ = in.feed.Close() } // it never fails
+func (in *Input) End() {
+	in.begin()
+	_ = in.feed.Close() // it never fails
+}
 
 // Break ends standard input with an error: there is more that will not come.
 func (in *Input) Break() { _ = in.feed.CloseWithError(io.ErrUnexpectedEOF) } // it never fails
