@@ -53,7 +53,7 @@ func (s *Server) exec(running *commands, w http.ResponseWriter, r *http.Request)
 		http.Error(w, "this needs a connection that becomes "+execProtocol, http.StatusUpgradeRequired)
 		return
 	}
-	if err := s.execable(r.Context(), ask.ID); err != nil { //nolint:contextcheck // it looks, and waits for nothing
+	if err := s.execable(r.Context(), ask.ID); err != nil {
 		writeError(w, err)
 		return
 	}
@@ -67,7 +67,7 @@ func (s *Server) exec(running *commands, w http.ResponseWriter, r *http.Request)
 		s.Logger.Warn("a connection for a command could not be had", "workload", ask.ID, "error", err)
 		return
 	}
-	s.serveExec(running.life, &ask, conn, from)
+	s.serveExec(running.life, &ask, conn, from) //nolint:contextcheck // its connection is no request's any more
 }
 
 // execable refuses what cannot have commands while there is an ordinary answer for it.
