@@ -1,32 +1,19 @@
 package server
 
 import (
-	"compress/gzip"
-	"io"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/state/statetest"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
 // TestAnOlderAgentsControlPlaneIsRead opens what an agent of schema 1 left that knew no
 // devices and was killed, and goes on with it. A later schema has to read it, too.
 func TestAnOlderAgentsControlPlaneIsRead(t *testing.T) {
-	packed, err := os.Open("testdata/schema-1.db.gz")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, packed.Close()) }()
-	in, err := gzip.NewReader(packed)
-	require.NoError(t, err)
-	content, err := io.ReadAll(in)
-	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "older.db")
-	require.NoError(t, os.WriteFile(path, content, 0o600))
-
-	s := open(t, path)
+	s := open(t, statetest.Unpacked(t, "schema-1.db.gz"))
 	require.Len(t, s.Jobs(), 2)
 	web := s.JobAllocations("default", "web")
 	require.Len(t, web, 1)
@@ -34,7 +21,7 @@ func TestAnOlderAgentsControlPlaneIsRead(t *testing.T) {
 	require.NotEmpty(t, web[0].TaskStates["task"].Events)
 	once := s.JobAllocations("default", "once")
 	require.Equal(t, structs.ClientFailed, once[0].ClientStatus)
-	_, err = s.DeregisterJob("default", "web", false)
+	_, err := s.DeregisterJob("default", "web", false)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return s.Allocation(web[0].ID).DesiredStatus == structs.DesiredStop }, time.Minute, time.Millisecond)
 }

@@ -1,15 +1,12 @@
 package state_test
 
 import (
-	"compress/gzip"
-	"io"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/state/statetest"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -17,7 +14,7 @@ import (
 // processes nor devices and was killed: a job that ran, and one that had failed. A later
 // schema has to read it, too.
 func TestAnOlderAgentsFileIsRead(t *testing.T) {
-	db := open(t, unpacked(t, "schema-1.db.gz"))
+	db := open(t, statetest.Unpacked(t, "schema-1.db.gz"))
 	defer func() { require.NoError(t, db.Close()) }()
 	node, err := db.Node()
 	require.NoError(t, err)
@@ -50,19 +47,4 @@ func TestAnOlderAgentsFileIsRead(t *testing.T) {
 	devices, err := db.Devices()
 	require.NoError(t, err)
 	require.Nil(t, devices, "it did not know of any")
-}
-
-// unpacked is the path of a copy of a file in testdata.
-func unpacked(t *testing.T, name string) string {
-	t.Helper()
-	packed, err := os.Open(filepath.Join("testdata", name))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, packed.Close()) }()
-	in, err := gzip.NewReader(packed)
-	require.NoError(t, err)
-	content, err := io.ReadAll(in)
-	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "older.db")
-	require.NoError(t, os.WriteFile(path, content, 0o600))
-	return path
 }
