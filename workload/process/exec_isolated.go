@@ -63,10 +63,7 @@ func (o *origin) enterLimits(pid int) error {
 	if o.limits == nil || !o.limits.v1 {
 		return nil
 	}
-	if err := o.limits.enter(pid); err != nil {
-		return noCgroup(err)
-	}
-	return nil
+	return o.limits.enter(pid)
 }
 
 // inNamespaceOf has this thread's children begin in the process namespace of another

@@ -169,7 +169,7 @@ func (p *process) forkIsolated(ctx context.Context, become *isolate.Spec, s *spa
 func (p *process) instruct(brief *briefing, become *isolate.Spec) error {
 	if p.limits != nil {
 		if err := p.limits.enter(p.child.pid); err != nil {
-			return noCgroup(err)
+			return err
 		}
 	}
 	return brief.give(become)

@@ -141,7 +141,12 @@ func resources(spec *workload.Spec) *cgroups.Resources {
 }
 
 // enter bounds a process that has started nothing yet.
-func (l *limits) enter(pid int) error { return l.manager.Apply(pid) }
+func (l *limits) enter(pid int) error {
+	if err := l.manager.Apply(pid); err != nil {
+		return noCgroup(err)
+	}
+	return nil
+}
 
 // remove removes the cgroups once their processes are gone; that of v2 is the tree's.
 func (l *limits) remove() (err error) {
