@@ -196,7 +196,9 @@ func (b bounded) memory() (now uint64, most *uint64, err error) {
 		idle = m.Stats["total_inactive_file"]
 	}
 	if m.Usage.MaxUsage > 0 {
-		most = &m.Usage.MaxUsage
+		// The kernel lends a process that it kills for want of memory a little more.
+		own := min(m.Usage.MaxUsage, m.Usage.Limit)
+		most = &own
 	}
 	return m.Usage.Usage - min(idle, m.Usage.Usage), most, nil
 }
