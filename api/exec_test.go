@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -95,24 +96,26 @@ func TestNomadsClientRunsCommands(t *testing.T) {
 	stub := w.run(t, shell("shell"), "running")
 	alloc, _, err := w.Client.Allocations().Info(stub.ID, nil)
 	require.NoError(t, err)
-	exec := func(tty bool, stdin string, sizes chan nomad.TerminalSize, command ...string) (int, string, string, error) {
+	exec := func(tty bool, stdin io.Reader, sizes chan nomad.TerminalSize, command ...string) (int, string, string, error) {
 		var stdout, stderr bytes.Buffer
-		code, err := w.Client.Allocations().Exec(context.Background(), alloc, "task", tty, command, strings.NewReader(stdin), &stdout, &stderr, sizes, nil)
+		code, err := w.Client.Allocations().Exec(context.Background(), alloc, "task", tty, command, stdin, &stdout, &stderr, sizes, nil)
 		return code, stdout.String(), stderr.String(), err
 	}
-	code, stdout, stderr, err := exec(false, "hello", nil, "sh", "-c", "cat; echo oops >&2; exit 7")
+	code, stdout, stderr, err := exec(false, strings.NewReader("hello"), nil, "sh", "-c", "cat; echo oops >&2; exit 7")
 	require.NoError(t, err)
 	require.Equal(t, []any{7, "hello", "oops\n"}, []any{code, stdout, stderr})
 
 	sizes := make(chan nomad.TerminalSize, 1)
 	sizes <- nomad.TerminalSize{Height: 33, Width: 101}
-	_, stdout, _, err = exec(true, "", sizes, "stty", "size")
+	keyboard, typist := io.Pipe() // nobody types: the client sends input and sizes in any order
+	t.Cleanup(func() { _ = typist.Close() })
+	_, stdout, _, err = exec(true, keyboard, sizes, "stty", "size")
 	require.NoError(t, err)
 	require.Contains(t, stdout, "33 101\r\n", "the size that came first is there from the start")
 
-	_, _, _, err = exec(false, "", nil, "no-such-command")
+	_, _, _, err = exec(false, strings.NewReader(""), nil, "no-such-command")
 	require.ErrorContains(t, err, "command no-such-command: there is none on the task's PATH")
-	_, _, _, err = exec(false, "", nil, strings.Repeat("ü", 200))
+	_, _, _, err = exec(false, strings.NewReader(""), nil, strings.Repeat("ü", 200))
 	require.EqualError(t, err, "command "+strings.Repeat("ü", 56)+"…", "a websocket's last message is short")
 }
 
