@@ -39,7 +39,12 @@ func (in *Input) FirstSize(ctx context.Context, patience time.Duration) Size {
 	case <-in.typed:
 	case <-ctx.Done():
 	}
-	return Size{}
+	select {
+	case size := <-in.sizes: // it came before what was fed
+		return size
+	default:
+		return Size{}
+	}
 }
 
 // Feed hands over standard input. It blocks until that is read; once the input is

@@ -10,6 +10,16 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
+func TestTheSizeThatCameBeforeTheInputIsTheFirst(t *testing.T) {
+	for range 100 { // which of two that are there a select takes is chance
+		size, in := workload.Size{Rows: 50, Columns: 132}, workload.NewInput()
+		in.Resize(size)
+		in.End()
+		require.Equal(t, size, in.FirstSize(t.Context(), time.Minute))
+		in.Close()
+	}
+}
+
 func TestTheFirstSizeIsWaitedForUntilSomethingElseComes(t *testing.T) {
 	size := workload.Size{Rows: 50, Columns: 132}
 	for name, c := range map[string]struct {
