@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -253,7 +254,12 @@ func TestACommandCanHaveTheTerminalOfItsUser(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 
-	require.Equal(t, result{0, "24 80\r\n", ""}, n.run(t, "alloc", "exec", "-t", n.alloc, "stty", "size"), "one that was asked for")
+	cmd = n.command("alloc", "exec", "-t", n.alloc, "stty", "size")
+	keyboard, typist, err := os.Pipe() // nobody types: input and sizes are sent in any order
+	require.NoError(t, err)
+	cmd.Stdin = keyboard
+	require.Equal(t, result{0, "24 80\r\n", ""}, execute(t, cmd), "one that was asked for")
+	require.NoError(t, errors.Join(keyboard.Close(), typist.Close()))
 }
 
 func TestACommandInAnIsolatedTaskSeesWhatTheTaskSees(t *testing.T) {

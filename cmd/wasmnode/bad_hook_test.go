@@ -32,16 +32,15 @@ func TestWhatATaskNeedsAndCannotHave(t *testing.T) {
 } } }`)
 	write(t, s.config, strings.Replace(read(t, s.config), "client {\n", "client {\n artifact {\n max_size = 1\n}\n", 1))
 	n := s.start(t)
-	unreachable := httptest.NewServer(nil)
-	unreachable.Close()
+	const unreachable = "http://127.0.0.1:1" // nobody is given that port
 	for name, c := range map[string]struct {
 		block string
 		again bool // whether trying again may help
 		want  string
 	}{
 		"artifact that nobody serves": {
-			"artifact {\n source = \"" + unreachable.URL + "/a\"\n}", true,
-			`Failed Artifact Download +.*` + regexp.QuoteMeta(unreachable.URL) + `/a.*connection refused.*`,
+			"artifact {\n source = \"" + unreachable + "/a\"\n}", true,
+			`Failed Artifact Download +.*` + regexp.QuoteMeta(unreachable) + `/a.*connection refused.*`,
 		},
 		"artifact that is not there": {
 			"artifact {\n source = \"" + files.URL + "/b\"\n}", true,

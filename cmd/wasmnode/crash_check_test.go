@@ -114,8 +114,9 @@ func (w *crashWorld) checkOutput(t *testing.T, j *crashJob, alloc *api.Allocatio
 			return nil
 		})
 	}
-	starts := strings.Count(readAny(t, filepath.Join(shared, "data", "starts")), "start")
 	lines := strings.Split(outputOf(t, shared), "\n")
+	// Read after the output: a task that is started meanwhile notes that before it says so.
+	starts := strings.Count(readAny(t, filepath.Join(shared, "data", "starts")), "start")
 	begins, next := 0, 0
 	for _, line := range lines[:len(lines)-1] { // the last one is empty, or half written
 		if halfLine.MatchString(line) && (line == "begin" || deaths > 0) {

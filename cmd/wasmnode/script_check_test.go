@@ -28,7 +28,7 @@ job "checked" {
         command  = "/bin/sh"
         args     = ["-c", "cd \"${NOMAD_TASK_DIR}\"; if [ -e bad ]; then rm bad; exit 2; fi"]
         interval = "1s"
-        timeout  = "5s"
+        timeout  = "1m"
         check_restart {
           limit = 1
           grace = "0s"
