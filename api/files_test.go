@@ -182,6 +182,15 @@ func TestALogIsFollowedWhileItGrowsUntilTheReaderLeaves(t *testing.T) {
 	}
 	require.True(t, strings.HasPrefix(seen.String(), "line 1\nline 2\nline 3\n"))
 	close(cancel)
+	for open := true; open; { // the client ends only once what it has read was taken
+		select {
+		case _, open = <-frames:
+		case err := <-errs:
+			require.NoError(t, err)
+		case <-time.After(time.Minute):
+			require.FailNow(t, "the client does not end")
+		}
+	}
 }
 
 func TestAQuietLogSaysThatItIsThere(t *testing.T) {
