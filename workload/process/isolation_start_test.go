@@ -6,10 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -143,6 +145,23 @@ func TestAnIsolatedStartEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, w.s.Start(ctx, spec), context.Canceled)
 	require.Zero(t, w.left())
 	require.NoError(t, w.s.Start(w.context(), spec), "its name is free again")
+}
+
+// TestASignalToAnIsolatedProcessThatIsStartingEndsIt: it is sent to what is about to become
+// the command.
+func TestASignalToAnIsolatedProcessThatIsStartingEndsIt(t *testing.T) {
+	w := newWorld(t)
+	for range 10 {
+		spec := w.isolated(`while :; do sleep 1000; done`)
+		started := make(chan error, 1)
+		go func() { started <- w.s.Start(w.context(), spec) }()
+		require.Eventually(t, func() bool { return w.s.Signal(w.context(), spec.ID, "SIGTERM") == nil }, patience, 10*time.Microsecond)
+		if err := <-started; err != nil {
+			require.Equal(t, abi.Cancelled, abi.CodeOf(err), "%v", err)
+			continue
+		}
+		require.Equal(t, &structs.ExitResult{ExitCode: 143, Signal: 15}, w.wait(spec))
+	}
 }
 
 func TestWhatAnIsolatedProcessHadIsGoneWithIt(t *testing.T) {

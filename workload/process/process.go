@@ -289,16 +289,16 @@ func (p *process) signal(number syscall.Signal) bool {
 	if p.tree == nil {
 		return false
 	}
-	if number == syscall.SIGKILL {
-		p.killLocked()
-		return true
-	}
-	if p.first && isKillForFirst(p.child.pid, number) {
+	switch {
+	case number == syscall.SIGKILL:
+	case p.first && p.endsFirst(number):
 		p.killedFor = number
-		p.killLocked()
-		return true
+	default:
+		return syscall.Kill(-p.child.pid, number) == nil
 	}
-	return syscall.Kill(-p.child.pid, number) == nil
+	p.killed = true
+	p.killLocked()
+	return true
 }
 
 // Kill implements [registry.Workload].
