@@ -215,6 +215,7 @@ func signals(t *testing.T, w *world) {
 
 func badSignals(t *testing.T, w *world) {
 	spec := w.start("sleep")
+	w.ready(spec)
 	for _, name := range []string{"", "SIGNONE", "9", "SIG", "HUPPLA"} {
 		require.Equal(t, abi.InvalidArgument, abi.CodeOf(w.s.Signal(w.context(), spec.ID, name)), name)
 	}
