@@ -39,7 +39,7 @@ func newFaultyWorld(t *testing.T) *faultyWorld {
 	w.deviceWorld = newDeviceWorld(t)
 	w.manager.fleet.config = func(string) map[string]any { return map[string]any{"dir": w.dir} }
 	loader := HostLoader{
-		Host: host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Version: "0.0.0"}),
+		Host: host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Version: "0.0.0", Limits: host.Limits{DescribeTime: patient}}),
 		Grants: func(string) host.Grants {
 			g := deviceGrants
 			g.FS.ReadWrite = append([]string{w.dir}, g.FS.ReadWrite...)

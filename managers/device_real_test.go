@@ -28,7 +28,7 @@ func TestTheExamplePluginServesDevicesFromPlugToUnplug(t *testing.T) {
 	e, err := engine.New(cacheDir)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
-	h := host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Version: "0.0.0"})
+	h := host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Version: "0.0.0", Limits: host.Limits{DescribeTime: patient}})
 	catalog, err := NewCatalog(CatalogConfig{Dir: plugins, Logger: hclog.NewNullLogger(), Loader: HostLoader{Host: h, Grants: func(string) host.Grants {
 		return host.Grants{FS: host.FSGrant{ReadOnly: []string{granted}}}
 	}}})

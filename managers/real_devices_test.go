@@ -31,7 +31,7 @@ func twoPlugins(t *testing.T) (m *DeviceManager, mock structs.AllocatedDevice) {
 	grants.FS.ReadWrite = append([]string{acme}, grants.FS.ReadWrite...)
 	grants.FS.ReadOnly = append([]string{files}, grants.FS.ReadOnly...)
 	catalog, err := NewCatalog(CatalogConfig{Dir: plugins, Logger: hclog.NewNullLogger(), Loader: HostLoader{
-		Host:   host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Version: "0.0.0"}),
+		Host:   host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Version: "0.0.0", Limits: host.Limits{DescribeTime: patient}}),
 		Grants: func(string) host.Grants { return grants },
 	}})
 	require.NoError(t, err)
