@@ -3,6 +3,7 @@ package supervisor_test
 import (
 	"context"
 	"errors"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,9 +25,9 @@ import (
 
 // process is a supervisor as a process has it, in this one.
 type process struct {
-	dir   string
-	ended chan error
-	kill  context.CancelFunc
+	server *supervisor.Server
+	ended  chan error
+	kill   context.CancelFunc
 }
 
 func begin(t testing.TB, dir string, idle time.Duration) *process {
@@ -41,7 +42,7 @@ func begin(t testing.TB, dir string, idle time.Duration) *process {
 	l, err := supervisor.Listen(supervisor.Socket(dir))
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &process{dir: dir, ended: make(chan error, 1), kill: cancel}
+	p := &process{server: server, ended: make(chan error, 1), kill: cancel}
 	go func() {
 		err := server.Serve(ctx, l)
 		err = errors.Join(err, programs.Close())
@@ -228,25 +229,41 @@ func TestASupervisorThatDoesNotStartSaysWhy(t *testing.T) {
 }
 
 func TestASupervisorThatNobodyNeedsEnds(t *testing.T) {
-	const idle = 500 * time.Millisecond
-	dir, spins := t.TempDir(), spec(t, "a", "spin") // which takes time that it does not have once it is there
+	dir := t.TempDir()
 	c := connect(t, dir, nil)
-	p := begin(t, dir, idle)
-	require.NoError(t, c.Start(t.Context(), spins))
-	require.NoError(t, c.Close())
-	select {
-	case err := <-p.ended:
-		t.Fatal("it has a workload", err)
-	case <-time.After(idle * 3 / 2):
+	p := begin(t, dir, time.Hour)
+	has := func(clients, workloads int) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			nowClients, nowWorkloads := p.server.Needed()
+			return nowClients == clients && nowWorkloads == workloads
+		}, time.Minute, time.Millisecond)
 	}
+	require.NoError(t, c.Start(t.Context(), spec(t, "a", "spin")))
+	require.NoError(t, c.Close())
+	has(0, 1)
+	require.False(t, p.server.BeIdle(), "it has a workload")
 	require.NoError(t, c.Stop(t.Context(), "a", "SIGKILL", 0))
-	select {
-	case err := <-p.ended:
-		t.Fatal("it has a client", err)
-	case <-time.After(idle * 3 / 2):
-	}
+	keepConnection(t, c)
+	has(1, 0)
+	require.False(t, p.server.BeIdle(), "it has a client")
 	require.NoError(t, c.Close())
+	has(0, 0)
+	require.True(t, p.server.BeIdle())
 	require.NoError(t, <-p.ended)
+}
+
+// keepConnection has a client ask something until its connection stays open: one on which
+// it was slow to write is closed.
+func keepConnection(t *testing.T, c *supervisor.Client) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		kept := false
+		_, err := c.List(httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+			PutIdleConn: func(err error) { kept = err == nil },
+		}))
+		return err == nil && kept
+	}, time.Minute, time.Millisecond)
 }
 
 func TestOnlyOneSupervisorHasADirectory(t *testing.T) {
