@@ -84,15 +84,23 @@ func TestCommandsWork(t *testing.T) {
 	}
 }
 
+// awaitAgent waits until the agent that was started last answers, has loaded its plugins,
+// and knows of the driver of the pages' jobs: it answers without plugins that take too
+// long to be compiled.
+const awaitAgent = `until bin/wasmnode node status >/dev/null 2>&1; do kill -0 $! || exit 1; sleep 0.1; done
+while bin/wasmnode plugin status | grep loading >/dev/null; do sleep 0.1; done
+until bin/wasmnode node status -self | grep -E '^wasi +true +true ' >/dev/null; do sleep 0.1; done
+`
+
 // runSession runs the commands in one shell. Where a command leaves an agent in
-// the background, the next one waits until that answers; it ends with the shell.
+// the background, the next one waits until that is there; it ends with the shell.
 func runSession(t *testing.T, commands []string) {
 	var script strings.Builder
 	script.WriteString("set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n")
 	for _, c := range commands {
 		fmt.Fprintf(&script, "echo %s\n%s\n", quote("$ "+c), c)
 		if strings.HasSuffix(c, "&") {
-			script.WriteString("until bin/wasmnode node status >/dev/null 2>&1; do kill -0 $! || exit 1; sleep 0.1; done\n")
+			script.WriteString(awaitAgent)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
