@@ -231,6 +231,7 @@ func (l *loop) sleep(now time.Time) {
 // end is after the last task.
 func (l *loop) end() {
 	if l.r.isLeaving() {
+		l.step() // the tasks may have said something since the loop looked last
 		return
 	}
 	l.r.postrun()

@@ -75,6 +75,37 @@ func TestShutdownLeavesTasksRunning(t *testing.T) {
 	})
 }
 
+// slowStore takes its time to store what has become of an allocation.
+type slowStore struct {
+	state.DB
+	goOn chan struct{}
+}
+
+func (s slowStore) PutAllocationState(a *structs.AllocationState) error {
+	<-s.goOn
+	return s.DB.PutAllocationState(a)
+}
+
+func TestWhatTasksSaidLastIsToldOfAnAllocationThatIsLeft(t *testing.T) {
+	for range 20 { // the loop, when it goes on, finds a word and the end: it may take either first
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, oneTask)
+			store := slowStore{f.db, make(chan struct{})}
+			f.db = store
+			f.start()
+			synctest.Wait()
+			f.r.Reconnected()
+			f.r.Shutdown()
+			synctest.Wait()
+			close(store.goOn)
+			<-f.r.ShutdownCh()
+			require.Contains(t, f.events("web"), "Reconnected: Client reconnected")
+			require.Equal(t, f.r.AllocState().TaskStates, f.lastReport().TaskStates)
+			f.finish()
+		})
+	}
+}
+
 func TestATerminalUpdateKeepsTheDirectoryUntilDestroy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, oneTask)
