@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -35,7 +36,8 @@ func TestADiskThatFillsUpStopsNothing(t *testing.T) {
 	s := newSite(t, "mock")
 	n := startProcess(t, unshared(t, "mount -t tmpfs -o size=32m none "+s.data, binary, "agent", "-config", s.config, "-http-addr", "127.0.0.1:0"))
 	first := writeJob(t, "first", "service", "mock_driver", `run_for = "1h"`)
-	second := writeJob(t, "second", "service", "mock_driver", `run_for = "1h"`)
+	// Larger than what the files have free in them.
+	second := writeJob(t, "second", "service", "mock_driver", fmt.Sprintf("run_for = \"1h\"\nstdout_string = %q", strings.Repeat("x", 32<<10)))
 	n.out(t, "job", "run", first)
 	running := n.await(t, "first", "running")
 
