@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/wasmnode/wasmnode/agent/agenttest"
+	"github.com/wasmnode/wasmnode/internal/leaks"
 	"github.com/wasmnode/wasmnode/state/boltfile"
 )
 
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	codeCache = dir
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(leaks.Patiently(m), goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}))

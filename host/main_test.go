@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/wasmnode/wasmnode/internal/leaks"
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
@@ -19,7 +20,7 @@ func TestMain(m *testing.M) {
 	if codeCache, err = os.MkdirTemp("", "wasmnode-host-test"); err != nil {
 		log.Fatal(err)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(leaks.Patiently(m), goleak.Cleanup(func(code int) {
 		os.RemoveAll(codeCache)
 		os.Exit(code)
 	}))

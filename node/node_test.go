@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/leaks"
 	"github.com/wasmnode/wasmnode/internal/plugged"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/server"
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv(boltfile.StrictEnv, "1"); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(leaks.Patiently(m), goleak.Cleanup(func(code int) {
 		if err := plugged.Close(); err != nil {
 			panic(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/leaks"
 	"github.com/wasmnode/wasmnode/state/boltfile"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv(boltfile.StrictEnv, "1"); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(leaks.Patiently(m))
 }
 
 func open(t *testing.T, path string) *Server {

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/internal/leaks"
 )
 
 const (
@@ -47,7 +48,7 @@ func TestMain(m *testing.M) {
 	if err := os.Mkdir(codeCache, 0o700); err != nil {
 		log.Fatal(err)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(leaks.Patiently(m), goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}))

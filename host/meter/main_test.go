@@ -13,9 +13,10 @@ import (
 
 	"github.com/wasmnode/wasmnode/host/meter"
 	"github.com/wasmnode/wasmnode/host/wasmbin"
+	"github.com/wasmnode/wasmnode/internal/leaks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leaks.Patiently(m)) }
 
 // newRuntime returns a runtime in which guests can import WASI and the meter.
 func newRuntime(t testing.TB, cfg wazero.RuntimeConfig) wazero.Runtime {

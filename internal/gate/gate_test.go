@@ -8,9 +8,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/wasmnode/wasmnode/internal/gate"
+	"github.com/wasmnode/wasmnode/internal/leaks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leaks.Patiently(m)) }
 
 func TestAClosedGateLetsNobodyIn(t *testing.T) {
 	var g gate.Gate

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/wasmnode/wasmnode/internal/leaks"
 	"github.com/wasmnode/wasmnode/internal/plugged"
 	"github.com/wasmnode/wasmnode/jobspec"
 	"github.com/wasmnode/wasmnode/runners/alloc"
@@ -26,7 +27,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(leaks.Patiently(m), goleak.Cleanup(func(code int) {
 		if err := plugged.Close(); err != nil {
 			panic(err)
 		}

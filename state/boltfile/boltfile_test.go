@@ -14,13 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 	"go.uber.org/goleak"
+
+	"github.com/wasmnode/wasmnode/internal/leaks"
 )
 
 func TestMain(m *testing.M) {
 	if err := os.Setenv(StrictEnv, "1"); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(leaks.Patiently(m))
 }
 
 var testOptions = Options{Kind: "test file", Schema: 3, LockWait: 50 * time.Millisecond}

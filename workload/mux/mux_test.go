@@ -13,6 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/internal/leaks"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/mux"
 	"github.com/wasmnode/wasmnode/workload/process"
@@ -20,7 +21,7 @@ import (
 	"github.com/wasmnode/wasmnode/workload/workloadtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leaks.Patiently(m)) }
 
 func TestEachWorkloadRunsWhereItsKindDoes(t *testing.T) {
 	if testing.Short() {
