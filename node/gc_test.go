@@ -189,7 +189,10 @@ func TestNothingThatRunsIsCollected(t *testing.T) {
 		g.Tasks = append(g.Tasks, &sibling)
 	})
 	a := w.awaitStatus("two", structs.ClientRunning)
-	require.Eventually(t, func() bool { return w.machine.running() == 2 }, 30*time.Second, time.Millisecond)
+	w.await("both tasks run", func() bool { // a task that is being started is not stopped, but destroyed
+		tasks := w.server.Allocation(a.ID).TaskStates
+		return tasks["t"].State == structs.TaskRunning && tasks["sibling"].State == structs.TaskRunning
+	})
 	w.machine.endOne(a.ID, 1)
 	w.awaitStatus("two", structs.ClientFailed)
 	w.node.CollectGarbage(t.Context())
