@@ -149,7 +149,7 @@ func mustMarshal(m host.Message) []byte {
 
 // Every file that is no plugin is refused with one clear line that says what to do.
 func TestABadFileIsRefusedInOneLine(t *testing.T) {
-	patient, short := newWorld(t, host.Limits{}), newWorld(t, host.Limits{DescribeTime: time.Second})
+	patient, short := newWorld(t, host.Limits{}), newWorld(t, host.Limits{DescribeTime: 5 * time.Second})
 	var golden strings.Builder
 	for _, f := range badFiles() {
 		w := patient
