@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 const script = "#!/bin/sh\necho \"$0 in $(pwd)\"\n"
@@ -162,6 +164,16 @@ func TestASignalToAnIsolatedProcessThatIsStartingEndsIt(t *testing.T) {
 		}
 		require.Equal(t, &structs.ExitResult{ExitCode: 143, Signal: 15}, w.wait(spec))
 	}
+}
+
+func TestAProcessThatEndsBeforeItIsIsolatedIsToldOfInOneLine(t *testing.T) {
+	theirs, ours, err := os.Pipe()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, ours.Close()) }()
+	require.NoError(t, theirs.Close())
+	err = isolate.Instruct(ours, strings.NewReader(""), &isolate.Spec{})
+	require.ErrorIs(t, err, syscall.EPIPE)
+	require.NotContains(t, err.Error(), "\n")
 }
 
 func TestWhatAnIsolatedProcessHadIsGoneWithIt(t *testing.T) {

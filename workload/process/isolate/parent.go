@@ -2,7 +2,6 @@ package isolate
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -42,7 +41,7 @@ func Instruct(spec io.Writer, report io.Reader, s *Spec) error {
 		}
 		return &e
 	case sendErr != nil:
-		return errors.Join(errors.New("the new process ended before it could be isolated"), sendErr)
+		return fmt.Errorf("the new process ended before it could be isolated: %w", sendErr)
 	}
 	return err
 }
