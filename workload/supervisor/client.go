@@ -27,7 +27,7 @@ type ClientConfig struct {
 	// Socket is where the supervisor answers.
 	Socket string
 	// Launch starts the supervisor, and returns when it answers or why it does not.
-	// It is called when nobody answers, once at a time.
+	// It is called when nobody answers, once at a time, and again when that fails.
 	Launch func(ctx context.Context) error
 	// Program is the path of the program that a supervisor of another one is asked to go
 	// on as; empty: none is.
@@ -290,20 +290,26 @@ func (c *Client) isGreeted() bool {
 	return c.greeted
 }
 
-// launch starts a supervisor. When that fails, one that an earlier agent started may
-// be about to answer.
+// launch starts a supervisor. When that fails, one that an earlier agent started may be
+// about to answer, or about to end, which lets another start.
 func (c *Client) launch(ctx context.Context) (*Hello, error) {
-	launchErr := c.Launch(ctx)
-	hello, err := backoff.Retry(ctx, func() (*Hello, error) { return c.hello(ctx) },
-		backoff.WithBackOff(backoff.NewExponentialBackOff()), backoff.WithMaxElapsedTime(launchGrace))
+	launched, launchErr := false, error(nil)
+	hello, err := backoff.Retry(ctx, func() (*Hello, error) {
+		if !launched {
+			launchErr = c.Launch(ctx)
+			launched = launchErr == nil
+		}
+		return c.hello(ctx)
+	}, backoff.WithBackOff(backoff.NewExponentialBackOff()), backoff.WithMaxElapsedTime(launchGrace))
 	if err != nil && launchErr != nil {
 		err = abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the supervisor of workloads does not start: %v", launchErr))
 	}
 	return hello, err
 }
 
-// launchGrace is how long a supervisor that was started may take to answer.
-const launchGrace = 3 * time.Second
+// launchGrace is how long a supervisor may take to answer, or to end: it is a program
+// that starts or ends on a machine that may be busy.
+const launchGrace = 10 * time.Second
 
 func (c *Client) hello(ctx context.Context) (*Hello, error) {
 	var hello Hello

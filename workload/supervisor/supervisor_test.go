@@ -217,6 +217,26 @@ func TestAStartThatNobodyHeardIsTheNextSupervisors(t *testing.T) {
 	last.end(t)
 }
 
+// TestASupervisorThatIsEndingIsFollowedByAnother: it answers no more, and has the directory
+// still.
+func TestASupervisorThatIsEndingIsFollowedByAnother(t *testing.T) {
+	dir := t.TempDir()
+	ending, err := supervisor.Lock(dir)
+	require.NoError(t, err)
+	var next *process
+	c := connect(t, dir, func(context.Context) error {
+		lock, err := supervisor.Lock(dir)
+		if err != nil {
+			return errors.Join(err, ending.Close())
+		}
+		next = begin(t, dir, time.Hour)
+		return lock.Close()
+	})
+	_, err = c.List(t.Context())
+	require.NoError(t, err)
+	next.end(t)
+}
+
 func TestASupervisorThatDoesNotStartSaysWhy(t *testing.T) {
 	c := connect(t, t.TempDir(), func(context.Context) error { return errors.New("no such program") })
 	exits := spec(t, "a", "exit", "0")
