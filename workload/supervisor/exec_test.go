@@ -43,9 +43,16 @@ func (c commands) Exec(ctx context.Context, _ string, spec *workload.ExecSpec) (
 // that it returns can tell. The supervisor ends with kill.
 func serveCommands(t testing.TB, run func(context.Context, *workload.ExecSpec) (*structs.ExitResult, error)) (c *supervisor.Client, kill func()) {
 	t.Helper()
+	return serve(t, commands{run: run})
+}
+
+// serve has another process's supervisor own workloads, as far as the client that it
+// returns can tell. The supervisor ends with kill.
+func serve(t testing.TB, workloads workload.Supervisor) (c *supervisor.Client, kill func()) {
+	t.Helper()
 	dir := t.TempDir()
 	server, err := supervisor.NewServer(supervisor.ServerConfig{
-		Logger: hclog.NewNullLogger(), Workloads: commands{run: run}, Dir: supervisor.Results(dir), Version: "1.2.3", IdleTime: time.Hour,
+		Logger: hclog.NewNullLogger(), Workloads: workloads, Dir: supervisor.Results(dir), Version: "1.2.3", IdleTime: time.Hour,
 	})
 	require.NoError(t, err)
 	l, err := supervisor.Listen(supervisor.Socket(dir))

@@ -67,11 +67,23 @@ func (r *results) add(s *workload.Status) error {
 	} else {
 		r.catchUp()
 	}
-	if c := r.waiting[s.ID]; c != nil {
-		close(c)
-		delete(r.waiting, s.ID)
-	}
+	r.wake(s.ID)
 	return err
+}
+
+// wake has those go on who wait for a result. The lock is held.
+func (r *results) wake(id string) {
+	if c := r.waiting[id]; c != nil {
+		close(c)
+		delete(r.waiting, id)
+	}
+}
+
+// giveUp has those go on who wait for a result that may never be there.
+func (r *results) giveUp(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wake(id)
 }
 
 func (r *results) write(s *workload.Status) error {
@@ -93,7 +105,7 @@ func (r *results) catchUp() {
 	}
 }
 
-// written returns what is closed once a workload's result is there.
+// written returns what is closed once a workload's result is there, or is removed.
 func (r *results) written(id string) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,8 +115,7 @@ func (r *results) written(id string) <-chan struct{} {
 		r.waiting[id] = c
 	}
 	if r.ended[id] != nil {
-		delete(r.waiting, id)
-		close(c)
+		r.wake(id)
 	}
 	return c
 }
@@ -140,10 +151,7 @@ func (r *results) remove(id string) error {
 	defer r.mu.Unlock()
 	delete(r.ended, id)
 	delete(r.unwritten, id)
-	if c := r.waiting[id]; c != nil {
-		close(c)
-		delete(r.waiting, id)
-	}
+	r.wake(id)
 	failpoint.Here("result.remove")
 	if err := os.Remove(r.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

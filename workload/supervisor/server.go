@@ -269,8 +269,12 @@ func (s *Server) wait(ctx context.Context, req *request) (any, error) {
 
 // durable returns a result once it is written down: what a client was told holds.
 func (s *Server) durable(ctx context.Context, id string, exit *structs.ExitResult) (*structs.ExitResult, error) {
+	written := s.results.written(id)
+	if _, err := s.Workloads.Inspect(ctx, id); err != nil {
+		s.results.giveUp(id) // it was destroyed: its result may have been removed already
+	}
 	select {
-	case <-s.results.written(id):
+	case <-written:
 		return exit, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
