@@ -61,7 +61,7 @@ func (s *Server) DrainEnded(but map[string]bool) {
 	s.mu.Lock()
 	var ended []chan struct{}
 	for id, done := range s.following {
-		if !but[id] {
+		if done != nil && !but[id] {
 			ended = append(ended, done)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -51,7 +50,7 @@ type Server struct {
 	replacing chan string // of capacity 1: the first wish counts
 
 	mu        sync.Mutex
-	following map[string]chan struct{} // closed when nothing more is written of a workload
+	following map[string]chan struct{} // closed when nothing more is written of a workload; nil: it is starting
 }
 
 // NewServer returns a server with the results that an earlier one wrote down.
@@ -199,14 +198,36 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 
 // startWorkload starts a workload and writes its result down when it ends.
 func (s *Server) startWorkload(ctx context.Context, spec *workload.Spec) error {
-	if s.results.find(spec.ID) != nil {
+	if !s.claim(spec.ID) {
 		return abi.NewError(abi.AlreadyExists, fmt.Sprintf("workload %s exists", spec.ID))
 	}
 	if err := s.Workloads.Start(ctx, spec); err != nil {
+		s.disclaim(spec.ID, nil)
 		return err
 	}
 	s.own(spec.ID) //nolint:contextcheck // a workload outlives its start
 	return nil
+}
+
+// claim takes an ID for a workload that is about to start. It is free again once nothing
+// more is written of the one before.
+func (s *Server) claim(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, taken := s.following[id]; taken || s.results.find(id) != nil {
+		return false
+	}
+	s.following[id] = nil
+	return true
+}
+
+// disclaim frees an ID, unless it is another workload's by now.
+func (s *Server) disclaim(id string, done chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.following[id] == done {
+		delete(s.following, id)
+	}
 }
 
 // Adopt makes workloads the server's that were started by the program before this one.
@@ -226,35 +247,39 @@ func (s *Server) own(id string) {
 	go func() {
 		defer s.idle.ended()
 		defer close(done)
-		s.follow(id)
+		if !s.follow(id) {
+			s.disclaim(id, done)
+		}
 	}()
 }
 
 // follow writes a workload's result down once there is one. One that is destroyed
 // before has none: nobody wants to know.
-func (s *Server) follow(id string) {
+func (s *Server) follow(id string) (ended bool) {
 	ctx := context.Background()
 	if _, err := s.Workloads.Wait(ctx, id); err != nil {
-		return
+		return false
 	}
 	status, err := s.Workloads.Inspect(ctx, id)
 	if err != nil {
-		return
+		return false
 	}
 	if err := s.results.add(status); err != nil {
 		s.Logger.Error("a result could not be written down", "workload", id, "error", err)
 	}
+	return true
+}
+
+// followed returns what is closed when nothing more is written of a workload; nil: it
+// has not started.
+func (s *Server) followed(id string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.following[id]
 }
 
 // Drain waits until what has ended is written down. The workloads must have been ended.
-func (s *Server) Drain() {
-	s.mu.Lock()
-	following := maps.Clone(s.following)
-	s.mu.Unlock()
-	for _, done := range following {
-		<-done
-	}
-}
+func (s *Server) Drain() { s.DrainEnded(nil) }
 
 func (s *Server) wait(ctx context.Context, req *request) (any, error) {
 	if r := s.results.find(req.ID); r != nil {
@@ -317,15 +342,18 @@ func (s *Server) list(ctx context.Context, _ *request) (any, error) {
 }
 
 func (s *Server) destroy(ctx context.Context, req *request) (any, error) {
-	if err := s.Workloads.Destroy(ctx, req.ID); err != nil {
-		return nil, err
+	for {
+		done := s.followed(req.ID)
+		if err := s.Workloads.Destroy(ctx, req.ID); err != nil {
+			return nil, err
+		}
+		if s.followed(req.ID) != done {
+			continue // it was only starting, or this is another one by now
+		}
+		if done != nil {
+			<-done // else its result would be written down after it was removed
+			defer s.disclaim(req.ID, done)
+		}
+		return struct{}{}, s.results.remove(req.ID)
 	}
-	s.mu.Lock()
-	done := s.following[req.ID]
-	delete(s.following, req.ID)
-	s.mu.Unlock()
-	if done != nil {
-		<-done // else its result would be written down after it was removed
-	}
-	return struct{}{}, s.results.remove(req.ID)
 }

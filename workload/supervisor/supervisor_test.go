@@ -238,6 +238,38 @@ func TestAWaitEndsAlsoWhenItsWorkloadIsDestroyed(t *testing.T) {
 	require.Equal(t, &structs.ExitResult{ExitCode: 137, Signal: 9}, exit)
 }
 
+// ending is a supervisor of a workload that is gone when it is destroyed, and others do
+// something meanwhile.
+type ending struct {
+	workload.Supervisor
+	gone      chan struct{}
+	meanwhile func()
+}
+
+func (ending) Start(context.Context, *workload.Spec) error { return nil }
+
+func (e ending) Wait(context.Context, string) (*structs.ExitResult, error) {
+	<-e.gone
+	return nil, abi.NewError(abi.NotFound, "it was destroyed")
+}
+
+func (e ending) Destroy(context.Context, string) error {
+	e.meanwhile()
+	close(e.gone)
+	return nil
+}
+
+func TestAnIDIsTakenUntilItsWorkloadIsForgotten(t *testing.T) {
+	var c *supervisor.Client
+	var meanwhile error
+	again := &workload.Spec{ID: "a"}
+	c, _ = serve(t, ending{gone: make(chan struct{}), meanwhile: func() { meanwhile = c.Start(t.Context(), again) }})
+	require.NoError(t, c.Start(t.Context(), again))
+	require.NoError(t, c.Destroy(t.Context(), "a"))
+	require.Equal(t, abi.AlreadyExists, abi.CodeOf(meanwhile), "%v", meanwhile)
+	require.NoError(t, c.Start(t.Context(), again))
+}
+
 // TestASupervisorThatIsEndingIsFollowedByAnother: it answers no more, and has the directory
 // still.
 func TestASupervisorThatIsEndingIsFollowedByAnother(t *testing.T) {
