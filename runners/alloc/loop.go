@@ -48,6 +48,7 @@ func (r *Runner) run() {
 			prepared = nil
 			l.step() // who ended the preparation has said why before
 			if r.isLeaving() {
+				l.leave()
 				return
 			}
 			l.start(err, tasks)
@@ -231,12 +232,21 @@ func (l *loop) sleep(now time.Time) {
 // end is after the last task.
 func (l *loop) end() {
 	if l.r.isLeaving() {
-		l.step() // the tasks may have said something since the loop looked last
+		l.leave()
 		return
 	}
 	l.r.postrun()
 	l.step()
 	l.r.cast.Close()
+}
+
+// leave looks once more when nothing works on the tasks any more: something may have been
+// said of them since the loop looked last, and after the shutdown nothing is written.
+func (l *loop) leave() {
+	for _, t := range l.r.tasks {
+		t.Settle()
+	}
+	l.step()
 }
 
 // applyUpdate applies the newest update. A stop is an update too.

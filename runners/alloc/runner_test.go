@@ -75,35 +75,68 @@ func TestShutdownLeavesTasksRunning(t *testing.T) {
 	})
 }
 
-// slowStore takes its time to store what has become of an allocation.
+// slowStore takes its time to store what has become of allocations and tasks.
 type slowStore struct {
 	state.DB
-	goOn chan struct{}
+	allocs, tasks chan struct{} // closed: it goes on
 }
 
 func (s slowStore) PutAllocationState(a *structs.AllocationState) error {
-	<-s.goOn
+	<-s.allocs
 	return s.DB.PutAllocationState(a)
+}
+
+func (s slowStore) PutTaskState(allocID, task string, t *structs.TaskState) error {
+	<-s.tasks
+	return s.DB.PutTaskState(allocID, task, t)
 }
 
 func TestWhatTasksSaidLastIsToldOfAnAllocationThatIsLeft(t *testing.T) {
 	for range 20 { // the loop, when it goes on, finds a word and the end: it may take either first
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, oneTask)
-			store := slowStore{f.db, make(chan struct{})}
+			store := slowStore{f.db, make(chan struct{}), make(chan struct{})}
+			close(store.tasks)
 			f.db = store
 			f.start()
 			synctest.Wait()
 			f.r.Reconnected()
 			f.r.Shutdown()
 			synctest.Wait()
-			close(store.goOn)
+			close(store.allocs)
 			<-f.r.ShutdownCh()
 			require.Contains(t, f.events("web"), "Reconnected: Client reconnected")
 			require.Equal(t, f.r.AllocState().TaskStates, f.lastReport().TaskStates)
 			f.finish()
 		})
 	}
+}
+
+func TestNothingIsWrittenAfterTheShutdownOfAnAllocationThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, oneTask)
+		f.watch = &previous{ended: make(chan struct{})}
+		inner := f.db
+		store := slowStore{inner, make(chan struct{}), make(chan struct{})}
+		close(store.allocs)
+		f.db = store
+		f.start()
+		synctest.Wait()
+		f.r.Shutdown()
+		synctest.Wait()
+		select {
+		case <-f.r.ShutdownCh():
+			t.Fatal("what the task was told is not stored yet")
+		default:
+		}
+		close(store.tasks)
+		<-f.r.ShutdownCh()
+		_, stored, err := inner.Task("alloc-1", "web")
+		require.NoError(t, err)
+		require.Len(t, stored.Events, 2)
+		require.Equal(t, stored, f.r.AllocState().TaskStates["web"])
+		f.finish()
+	})
 }
 
 func TestATerminalUpdateKeepsTheDirectoryUntilDestroy(t *testing.T) {

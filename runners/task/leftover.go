@@ -16,6 +16,9 @@ func (r *Runner) Finish() {
 	r.abandon(context.Background())
 }
 
+// Settle waits until what was told of the task before is durable and shown by State.
+func (r *Runner) Settle() { r.rec.drain() }
+
 // Close ends the writing of the task's state: what is told of it from now on is not
 // recorded, so that what is stored can be deleted and stays so. It is called when Run has
 // returned.
