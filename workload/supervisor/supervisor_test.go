@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -242,8 +243,8 @@ func TestAWaitEndsAlsoWhenItsWorkloadIsDestroyed(t *testing.T) {
 // something meanwhile.
 type ending struct {
 	workload.Supervisor
-	gone      chan struct{}
-	meanwhile func()
+	gone chan struct{}
+	end  func() // closes it, after what others do
 }
 
 func (ending) Start(context.Context, *workload.Spec) error { return nil }
@@ -254,8 +255,7 @@ func (e ending) Wait(context.Context, string) (*structs.ExitResult, error) {
 }
 
 func (e ending) Destroy(context.Context, string) error {
-	e.meanwhile()
-	close(e.gone)
+	e.end()
 	return nil
 }
 
@@ -263,7 +263,11 @@ func TestAnIDIsTakenUntilItsWorkloadIsForgotten(t *testing.T) {
 	var c *supervisor.Client
 	var meanwhile error
 	again := &workload.Spec{ID: "a"}
-	c, _ = serve(t, ending{gone: make(chan struct{}), meanwhile: func() { meanwhile = c.Start(t.Context(), again) }})
+	gone := make(chan struct{})
+	c, _ = serve(t, ending{gone: gone, end: sync.OnceFunc(func() {
+		meanwhile = c.Start(t.Context(), again)
+		close(gone)
+	})})
 	require.NoError(t, c.Start(t.Context(), again))
 	require.NoError(t, c.Destroy(t.Context(), "a"))
 	require.Equal(t, abi.AlreadyExists, abi.CodeOf(meanwhile), "%v", meanwhile)
