@@ -3,6 +3,7 @@ package meter_test
 import (
 	"context"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -122,9 +123,11 @@ func TestTheGarbageCollectorIsNotHeldUp(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- call(ctx, m) }()
 	for range 10 {
-		start := time.Now()
+		var stats debug.GCStats
 		runtime.GC()
-		require.Less(t, time.Since(start), killSlack)
+		debug.ReadGCStats(&stats)
+		// What the guest can hold is the world's stop; the sweep shares its processor.
+		require.Less(t, stats.Pause[0], killSlack)
 	}
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
