@@ -51,8 +51,9 @@ func newWorld(t testing.TB, limits host.Limits) *world {
 	return newWorldOn(t, codeCache, limits)
 }
 
-// patience bounds what a machine with much else to do is late with.
-const patience = time.Minute
+// patience bounds what a machine with much else to do is late with: a program is compiled
+// within the call that starts it, half a minute under the race detector with nothing else to do.
+const patience = 5 * time.Minute
 
 // newWorldOn makes one with a code cache of its own; empty: without. What a test does not
 // bound takes as long as it needs.
