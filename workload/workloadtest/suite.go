@@ -2,6 +2,7 @@ package workloadtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -378,7 +379,7 @@ func hammer(t *testing.T, w *world) {
 				short, cancel := context.WithTimeout(ctx, time.Millisecond)
 				_, waitErr := w.s.Wait(short, spec.ID)
 				cancel()
-				if waitErr != nil && short.Err() == nil && abi.CodeOf(waitErr) != abi.NotFound {
+				if waitErr != nil && !errors.Is(waitErr, context.DeadlineExceeded) && abi.CodeOf(waitErr) != abi.NotFound {
 					t.Errorf("wait: %v", waitErr)
 				}
 				_, statsErr := w.s.Stats(ctx, spec.ID)
