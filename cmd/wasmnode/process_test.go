@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
 	"github.com/wasmnode/wasmnode/internal/leaks"
@@ -71,7 +72,12 @@ func newSite(t *testing.T, drivers ...string) *site {
 		require.NoError(t, os.Mkdir(d, 0o700))
 	}
 	require.NoError(t, os.Symlink(codeCache, filepath.Join(s.data, "cache")))
-	t.Cleanup(func() { s.killSupervisor(t) })
+	t.Cleanup(func() {
+		s.killSupervisor(t)
+		if log, err := os.ReadFile(filepath.Join(s.data, "supervisor", "supervisor.log")); err == nil && t.Failed() {
+			t.Logf("the supervisors' log:\n%s", log)
+		}
+	})
 	// However full the machine's disk is, what has ended is kept.
 	write(t, s.config, fmt.Sprintf(`data_dir = %q
 plugin_dir = %q
@@ -96,7 +102,8 @@ func (s *site) grant(t *testing.T, text string) {
 }
 
 // killSupervisor kills the process that owns the tasks, and reports whether there was
-// one.
+// one. It has ended then, and its connections with it: what an agent asks on one that is
+// only about to end gets no answer.
 func (s *site) killSupervisor(t *testing.T) bool {
 	t.Helper()
 	pid, err := os.ReadFile(filepath.Join(s.data, "supervisor", "lock"))
@@ -108,15 +115,23 @@ func (s *site) killSupervisor(t *testing.T) bool {
 	if err != nil {
 		return false // it has only begun to write it
 	}
+	fd, err := unix.PidfdOpen(n, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return false
+	}
+	require.NoError(t, err)
+	defer func() { _ = unix.Close(fd) }()
 	// Once it has ended, its number may be another process's.
 	if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", n)); err != nil || exe != s.binary {
 		return false
 	}
-	err = syscall.Kill(n, syscall.SIGKILL)
-	if !errors.Is(err, syscall.ESRCH) {
-		require.NoError(t, err)
+	killed := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	if !errors.Is(killed, unix.ESRCH) {
+		require.NoError(t, killed)
 	}
-	return err == nil
+	ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	require.Eventually(t, func() bool { n, _ := unix.Poll(ended, 0); return n > 0 }, patience, time.Millisecond)
+	return killed == nil
 }
 
 // driver compiles a driver of guest-examples/drivers.
