@@ -296,7 +296,6 @@ func (p *process) signal(number syscall.Signal) bool {
 	default:
 		return syscall.Kill(-p.child.pid, number) == nil
 	}
-	p.killed = true
 	p.killLocked()
 	return true
 }
@@ -305,13 +304,15 @@ func (p *process) signal(number syscall.Signal) bool {
 func (p *process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.killed = true
-	if p.tree != nil {
-		p.killLocked()
-	}
+	p.killLocked()
 }
 
+// killLocked ends the process, or the start of one that is not there yet. The lock is held.
 func (p *process) killLocked() {
+	p.killed = true
+	if p.tree == nil {
+		return
+	}
 	if err := p.tree.kill(); err != nil {
 		p.logger.Error("a process could not be killed", "error", err)
 	}
