@@ -13,12 +13,3 @@ func (s *Server) BeIdle() bool {
 	s.idle.expire()
 	return s.idle.hasExpired()
 }
-
-func (i *idle) hasExpired() bool {
-	select {
-	case <-i.expired:
-		return true
-	default:
-		return false
-	}
-}

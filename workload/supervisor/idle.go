@@ -28,13 +28,17 @@ func newIdle(after time.Duration) *idle {
 func (i *idle) expire() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.running > 0 || len(i.connections) > 0 {
-		return
+	if i.running == 0 && len(i.connections) == 0 && !i.hasExpired() {
+		close(i.expired)
 	}
+}
+
+func (i *idle) hasExpired() bool {
 	select {
 	case <-i.expired:
+		return true
 	default:
-		close(i.expired)
+		return false
 	}
 }
 
