@@ -29,23 +29,31 @@ type faultyWorld struct {
 	unit   *deviceUnit
 }
 
+// deviceHost runs device plugins of the test, which take their time to say who they are.
+func deviceHost(t *testing.T) *host.Host {
+	t.Helper()
+	e, err := engine.New(cacheDir)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
+	return host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Version: "0.0.0", Limits: host.Limits{DescribeTime: patient}})
+}
+
 // newFaultyWorld loads the plugin and takes it not yet into service.
 func newFaultyWorld(t *testing.T) *faultyWorld {
 	t.Helper()
 	w := &faultyWorld{dir: t.TempDir()}
-	e, err := engine.New(cacheDir)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
+	plugins := deviceHost(t)
 	w.deviceWorld = newDeviceWorld(t)
 	w.manager.fleet.config = func(string) map[string]any { return map[string]any{"dir": w.dir} }
 	loader := HostLoader{
-		Host: host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Version: "0.0.0", Limits: host.Limits{DescribeTime: patient}}),
+		Host: plugins,
 		Grants: func(string) host.Grants {
 			g := deviceGrants
 			g.FS.ReadWrite = append([]string{w.dir}, g.FS.ReadWrite...)
 			return g
 		},
 	}
+	var err error
 	w.plugin, err = loader.Load(t.Context(), faultyDevice(t))
 	require.NoError(t, err)
 	return w

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -25,11 +24,7 @@ func TestTheExamplePluginServesDevicesFromPlugToUnplug(t *testing.T) {
 	require.NoError(t, os.Mkdir(dir, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a"), []byte("123"), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(plugins, "example.wasm"), guestbuild.Plugin(t, "guest-examples/devices/example"), 0o644))
-	e, err := engine.New(cacheDir)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
-	h := host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Version: "0.0.0", Limits: host.Limits{DescribeTime: patient}})
-	catalog, err := NewCatalog(CatalogConfig{Dir: plugins, Logger: hclog.NewNullLogger(), Loader: HostLoader{Host: h, Grants: func(string) host.Grants {
+	catalog, err := NewCatalog(CatalogConfig{Dir: plugins, Logger: hclog.NewNullLogger(), Loader: HostLoader{Host: deviceHost(t), Grants: func(string) host.Grants {
 		return host.Grants{FS: host.FSGrant{ReadOnly: []string{granted}}}
 	}}})
 	require.NoError(t, err)

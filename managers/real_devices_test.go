@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -24,14 +23,11 @@ func twoPlugins(t *testing.T) (m *DeviceManager, mock structs.AllocatedDevice) {
 	require.NoError(t, os.WriteFile(filepath.Join(plugins, "faulty.wasm"), faultyDevice(t), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(plugins, "example.wasm"), guestbuild.Plugin(t, "guest-examples/devices/example"), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(files, "file"), []byte("12345"), 0o644))
-	e, err := engine.New(cacheDir)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
 	grants := deviceGrants
 	grants.FS.ReadWrite = append([]string{acme}, grants.FS.ReadWrite...)
 	grants.FS.ReadOnly = append([]string{files}, grants.FS.ReadOnly...)
 	catalog, err := NewCatalog(CatalogConfig{Dir: plugins, Logger: hclog.NewNullLogger(), Loader: HostLoader{
-		Host:   host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Version: "0.0.0", Limits: host.Limits{DescribeTime: patient}}),
+		Host:   deviceHost(t),
 		Grants: func(string) host.Grants { return grants },
 	}})
 	require.NoError(t, err)
