@@ -58,10 +58,7 @@ func TestEveryGuestThatStaysIsEnded(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			p := newWorld(t, host.Limits{}).ready(t, staying(e.body), host.Grants{})
 			for range 2 {
-				err := outOfTime(t, p, 100*time.Millisecond, func(ctx context.Context) error {
-					_, err := p.Call(ctx, abi.OpDriverFingerprint, []byte("hello"), nil)
-					return err
-				})
+				err := outOfTime(t, p, 100*time.Millisecond)
 				var fault *host.FaultError
 				require.ErrorAs(t, err, &fault)
 				require.Equal(t, host.FaultTimeout, fault.Kind, "%v", err)
@@ -75,11 +72,14 @@ func TestEveryGuestThatStaysIsEnded(t *testing.T) {
 
 // outOfTime makes a call whose time ends so long after it is at work: were it counted from
 // the start, a busy machine could let it pass before the plugin has the call.
-func outOfTime(t *testing.T, p *host.Plugin, after time.Duration, call func(ctx context.Context) error) error {
+func outOfTime(t *testing.T, p *host.Plugin, after time.Duration) error {
 	t.Helper()
 	ctx := deadline{t.Context(), make(chan struct{})}
 	ended := make(chan error, 1)
-	go func() { ended <- call(ctx) }()
+	go func() {
+		_, err := p.Call(ctx, abi.OpDriverFingerprint, []byte("hello"), nil)
+		ended <- err
+	}()
 	require.Eventually(t, func() bool { return p.Stats().AtWork == 1 }, patience, time.Millisecond)
 	time.AfterFunc(after, func() { close(ctx.passed) })
 	return <-ended
