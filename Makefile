@@ -4,8 +4,8 @@ GO       ?= go
 BIN      := $(CURDIR)/bin
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  := -s -w -X github.com/wasmnode/wasmnode/agent.Version=$(VERSION)
-BUF      := $(GO) tool -modfile=$(CURDIR)/tools/buf/go.mod buf
-LINT     := $(GO) tool -modfile=$(CURDIR)/tools/golangci-lint/go.mod golangci-lint
+BUF      := $(GO) tool -modfile=$(CURDIR)/internal/tools/buf/go.mod buf
+LINT     := $(GO) tool -modfile=$(CURDIR)/internal/tools/golangci-lint/go.mod golangci-lint
 FUZZTIME ?= 10s
 N        ?= 100
 
@@ -15,7 +15,7 @@ help: ## list the targets
 
 .PHONY: run
 run: build ## build everything, start a node, run a real job, show its output
-	@scripts/run-demo.sh
+	@internal/tools/run-demo.sh
 
 .PHONY: build
 build: binary guests ## bin/wasmnode, bin/plugins and bin/programs
@@ -30,7 +30,7 @@ guests: toolchain
 
 .PHONY: toolchain
 toolchain: ## install what apt has and this machine lacks (a C compiler for WASI)
-	@scripts/install-toolchain.sh
+	@internal/tools/install-toolchain.sh
 
 .PHONY: test
 test: toolchain ## run the tests
@@ -38,7 +38,7 @@ test: toolchain ## run the tests
 
 .PHONY: race
 race:
-	$(GO) test ./host/meter # what is too slow, and has one goroutine, is skipped below
+	$(GO) test ./sandbox/meter # what is too slow, and has one goroutine, is skipped below
 	WASMNODE_STRICT=1 $(GO) test -race -timeout 20m ./...
 
 .PHONY: check
@@ -76,24 +76,24 @@ docs: ## check the links and commands of the documentation
 
 .PHONY: fuzz-short
 fuzz-short:
-	@FUZZTIME=5s scripts/fuzz.sh
+	@FUZZTIME=5s internal/tools/fuzz.sh
 
 .PHONY: fuzz
 fuzz: ## fuzz every target for FUZZTIME each
-	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
+	@FUZZTIME=$(FUZZTIME) internal/tools/fuzz.sh
 
 .PHONY: demo
 demo: build
-	@scripts/run-demo.sh
+	@internal/tools/run-demo.sh
 
 .PHONY: bench
 bench: build ## benchmarks, also beside HashiCorp go-plugin and beside the Nomad that NOMAD_BIN names
 	$(GO) test -run '^$$' -bench . -benchmem ./...
-	cd bench && $(GO) test -run '^$$' -bench . -benchmem ./...
+	cd internal/bench && $(GO) test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: soak
 soak: build ## the long campaigns: fuzzing, reloads, restarts
-	@FUZZTIME=10m scripts/fuzz.sh
+	@FUZZTIME=10m internal/tools/fuzz.sh
 	WASMNODE_SOAK=1 $(GO) test -race -timeout 4h -run 'Soak|Reload|Crash' ./...
 
 .PHONY: crash

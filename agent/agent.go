@@ -12,14 +12,14 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-	"github.com/wasmnode/wasmnode/config"
+	"github.com/wasmnode/wasmnode/agent/config"
+	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/managers"
 	"github.com/wasmnode/wasmnode/node"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/task"
-	"github.com/wasmnode/wasmnode/server"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
@@ -94,8 +94,8 @@ type agent struct {
 	supervisor []string             // the command that owns the tasks; nil: the agent does
 
 	state     state.DB
-	server    *server.Server
-	engine    *engine.Engine
+	server    *standalone.Server
+	engine    *sandbox.Engine
 	host      *host.Host
 	workloads workload.Supervisor
 	catalog   *managers.Catalog
@@ -131,13 +131,13 @@ func (a *agent) open() (err error) {
 		return err
 	}
 	a.closing("state", a.state.Close)
-	if a.server, err = server.Open(server.Options{
+	if a.server, err = standalone.Open(standalone.Options{
 		Path: filepath.Join(data, "server.db"), SetAside: true, Logger: a.logger.Named("server"), GroupFaults: alloc.Faults,
 	}); err != nil {
 		return err
 	}
 	a.closing("control plane", a.server.Close)
-	if a.engine, err = engine.Open(engine.Config{CacheDir: filepath.Join(data, "cache"), Logger: a.logger.Named("engine")}); err != nil {
+	if a.engine, err = sandbox.Open(sandbox.Config{CacheDir: filepath.Join(data, "cache"), Logger: a.logger.Named("engine")}); err != nil {
 		return err
 	}
 	a.closing("engine", func() error { return a.engine.Close(context.Background()) })

@@ -21,7 +21,7 @@ import (
 	"github.com/wasmnode/wasmnode/agent"
 	"github.com/wasmnode/wasmnode/agent/agenttest"
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
-	"github.com/wasmnode/wasmnode/internal/leaks"
+	"github.com/wasmnode/wasmnode/internal/leaktest"
 )
 
 // codeCache is shared by the tests: a Go plugin takes a second to compile.
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	if codeCache, err = os.MkdirTemp("", "wasmnode-agent-test"); err != nil {
 		log.Fatal(err)
 	}
-	goleak.VerifyTestMain(leaks.Patiently(m), goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(codeCache)
 		os.Exit(code)
 	}))

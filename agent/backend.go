@@ -10,7 +10,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/api"
+	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/managers"
 	"github.com/wasmnode/wasmnode/node"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
@@ -20,7 +20,7 @@ import (
 type clientAPI struct{ *node.Node }
 
 // Files implements api.Node.
-func (c clientAPI) Files(allocID string) (api.Files, error) {
+func (c clientAPI) Files(allocID string) (httpapi.Files, error) {
 	dir, err := c.Directory(allocID)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/wasmnode/wasmnode/config"
+	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/runners/artifact"
 	"github.com/wasmnode/wasmnode/runners/task"

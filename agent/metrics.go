@@ -4,14 +4,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/wasmnode/wasmnode/api"
-	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/managers"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
 // newMetrics returns what the node's metrics are gathered from.
-func newMetrics(plugins func() []managers.PluginStatus, refusals func() map[engine.Stage]uint64, plane api.ControlPlane, devices deviceMetrics) prometheus.Gatherer {
+func newMetrics(plugins func() []managers.PluginStatus, refusals func() map[sandbox.Stage]uint64, plane httpapi.ControlPlane, devices deviceMetrics) prometheus.Gatherer {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
 		collectors.NewGoCollector(),
@@ -43,7 +43,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 type pluginMetrics struct {
 	status   func() []managers.PluginStatus
-	refusals func() map[engine.Stage]uint64
+	refusals func() map[sandbox.Stage]uint64
 }
 
 // Describe implements [prometheus.Collector].
@@ -93,7 +93,7 @@ func collectPlugin(out chan<- prometheus.Metric, p managers.PluginStatus) {
 // allocations is named as Nomad's client names it.
 var allocations = describe("nomad_client_allocations", "Allocations of the node, by client status.", "status")
 
-type allocationMetrics struct{ plane api.ControlPlane }
+type allocationMetrics struct{ plane httpapi.ControlPlane }
 
 // Describe implements [prometheus.Collector].
 func (m allocationMetrics) Describe(out chan<- *prometheus.Desc) { out <- allocations }

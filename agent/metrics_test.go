@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/managers"
+	"github.com/wasmnode/wasmnode/sandbox"
 )
 
 func TestPluginMetricsAreThoseOfTheOneInCharge(t *testing.T) {
@@ -25,7 +25,7 @@ func TestPluginMetricsAreThoseOfTheOneInCharge(t *testing.T) {
 				{File: "c.wasm", State: managers.StateRejected},
 			}
 		},
-		func() map[engine.Stage]uint64 { return map[engine.Stage]uint64{engine.StageScan: 4} },
+		func() map[sandbox.Stage]uint64 { return map[sandbox.Stage]uint64{sandbox.StageScan: 4} },
 	}
 	require.NoError(t, testutil.CollectAndCompare(m, strings.NewReader(`
 # HELP wasmnode_plugin_calls_total Calls that entered the plugin.

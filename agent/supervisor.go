@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/mux"
 	"github.com/wasmnode/wasmnode/workload/process"
@@ -196,7 +196,7 @@ type ownWorkloads struct {
 // newWorkloads returns what runs workloads in this process, in the supervisor's
 // directory, and goes on with what was left there.
 func newWorkloads(dir string, thread chan<- func(), left *handover, logger hclog.Logger) (*ownWorkloads, func() error, error) {
-	e, err := engine.Open(engine.Config{CacheDir: filepath.Join(dir, "cache"), Logger: logger.Named("engine")})
+	e, err := sandbox.Open(sandbox.Config{CacheDir: filepath.Join(dir, "cache"), Logger: logger.Named("engine")})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -209,7 +209,7 @@ func newWorkloads(dir string, thread chan<- func(), left *handover, logger hclog
 
 // workloadsOn returns what runs programs on that engine, and processes. The directory
 // tells them from those of other nodes on this machine.
-func workloadsOn(e *engine.Engine, dir string, thread chan<- func(), left *handover, logger hclog.Logger) (*ownWorkloads, func() error, error) {
+func workloadsOn(e *sandbox.Engine, dir string, thread chan<- func(), left *handover, logger hclog.Logger) (*ownWorkloads, func() error, error) {
 	logger = logger.Named("workload")
 	digest := sha256.Sum256([]byte(dir))
 	cfg := process.Config{Logger: logger, Name: hex.EncodeToString(digest[:8]), Thread: thread}

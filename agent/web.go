@@ -10,8 +10,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/wasmnode/wasmnode/api"
-	"github.com/wasmnode/wasmnode/internal/gate"
+	"github.com/wasmnode/wasmnode/httpapi"
+	"github.com/wasmnode/wasmnode/internal/inflight"
 )
 
 // httpGrace is how long requests that are under way may take once the agent ends.
@@ -22,7 +22,7 @@ type web struct {
 	server   *http.Server
 	ended    chan struct{}
 	end      context.CancelFunc
-	requests gate.Gate // also those whose connections are the server's no more
+	requests inflight.Group // also those whose connections are the server's no more
 }
 
 // serve serves the API, and calls failed when it cannot go on. Requests end with it:
@@ -31,13 +31,13 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 	base, end := context.WithCancel(context.Background())
 	w := &web{ended: make(chan struct{}), end: end}
 	w.server = &http.Server{
-		Handler: w.counted(api.Handler(api.Config{
+		Handler: w.counted(httpapi.Handler(httpapi.Config{
 			Logger:       a.logger.Named("http"),
 			ControlPlane: a.server,
 			Node:         clientAPI{a.node},
 			Plugins:      pluginsAPI{a.catalog},
 			Metrics:      newMetrics(a.catalog.Status, a.host.Refusals, a.server, a.deviceMetrics()),
-			Agent: api.AgentInfo{
+			Agent: httpapi.AgentInfo{
 				NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,
 				Datacenter: a.cfg.Datacenter, Version: Version, Address: a.address,
 			},

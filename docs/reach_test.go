@@ -32,7 +32,7 @@ func testsIn(t *testing.T, dir string) testFiles {
 }
 
 // pluginWorlds are the packages that give a test a compiled plugin, or a whole agent on some.
-var pluginWorlds = map[string]bool{"guestbuild": true, "plugged": true, "agenttest": true}
+var pluginWorlds = map[string]bool{"guestbuild": true, "plugintest": true, "agenttest": true}
 
 // reachesPlugin reports whether a test, or what it calls of its package's test files,
 // compiles a plugin to run on.

@@ -11,8 +11,8 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload/wasi"
 )
 
@@ -29,7 +29,7 @@ var guests = []struct {
 
 func hostOn(b *testing.B, dir string) *host.Host {
 	b.Helper()
-	e, err := engine.New(dir)
+	e, err := sandbox.New(dir)
 	require.NoError(b, err)
 	s := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
 	b.Cleanup(func() {

@@ -16,7 +16,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/host/internal/modtest"
+	"github.com/wasmnode/wasmnode/internal/modtest"
 )
 
 func TestACallAnswers(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/sandbox"
 )
 
 // linkCapabilities adds every host module of ours to a plugin's runtime. What a call
@@ -53,7 +53,7 @@ func structured(f func(ctx context.Context, c *call, request []byte) (Message, e
 		params:  []api.ValueType{i32, i32},
 		results: []api.ValueType{i64},
 		run: func(ctx context.Context, m api.Module, stack []uint64) {
-			defer engine.Pause(ctx)()
+			defer sandbox.Pause(ctx)()
 			c := callOf(ctx)
 			answer, err := f(ctx, c, read(m, stack[0], stack[1], c.plugin.host.cfg.Limits.OutputBytes))
 			stack[0] = c.stage(answer, err)

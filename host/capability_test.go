@@ -16,8 +16,8 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/host/internal/modtest"
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/internal/modtest"
 )
 
 // logLine logs what is at messageAt: text, then fields.

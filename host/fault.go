@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/sandbox"
 )
 
 // FaultKind is how a guest call went wrong.
@@ -66,11 +66,11 @@ func (e *protocolError) Error() string { return e.text }
 // runtime error or panics through wazero.
 func isHostBug(err error) bool {
 	var bug runtime.Error
-	var p *engine.PanicError
+	var p *sandbox.PanicError
 	return errors.As(err, &bug) || errors.As(err, &p)
 }
 
 func exited(err error) bool {
-	_, ok := engine.ExitCode(err)
+	_, ok := sandbox.ExitCode(err)
 	return ok
 }

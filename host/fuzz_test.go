@@ -13,8 +13,8 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/host/engine"
-	"github.com/wasmnode/wasmnode/host/internal/modtest"
+	"github.com/wasmnode/wasmnode/internal/modtest"
+	"github.com/wasmnode/wasmnode/sandbox"
 )
 
 // Whatever lies in the plugin directory is a plugin or is refused at a stage, in one
@@ -43,7 +43,7 @@ func FuzzLoad(f *testing.F) {
 			checkFault(t, err)
 			return
 		}
-		var refused *engine.StageError
+		var refused *sandbox.StageError
 		require.ErrorAs(t, err, &refused)
 		require.False(t, strings.ContainsAny(err.Error(), "\n\r\x1b"), "%q", err.Error())
 		checkFault(t, err)
@@ -57,7 +57,7 @@ func checkFault(t *testing.T, err error) {
 	if errors.As(err, &fault) && fault.Kind == host.FaultHost {
 		t.Fatalf("%+v", err)
 	}
-	var bug *engine.PanicError
+	var bug *sandbox.PanicError
 	if errors.As(err, &bug) {
 		t.Fatalf("%v\n%s", bug, bug.Stack)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/internal/grant"
+	"github.com/wasmnode/wasmnode/internal/grantsyntax"
 )
 
 // Grants are what an operator permits a plugin. The zero value permits what every
@@ -96,7 +96,7 @@ func (g Grants) Validate() error {
 				errs = append(errs, fmt.Errorf("grant %s: %q is granted twice, here and in %s", where, p, other))
 			}
 			granted[space+p] = where
-			if err := grant.Path(p); err != nil {
+			if err := grantsyntax.Path(p); err != nil {
 				errs = append(errs, fmt.Errorf("grant %s: %w", where, err))
 			}
 		}
@@ -106,7 +106,7 @@ func (g Grants) Validate() error {
 	check("wasm.directories", g.Wasm.Directories)
 	errs = append(errs, g.Process.validate()...)
 	for _, node := range g.Devices.Nodes {
-		if err := grant.Node(node); err != nil {
+		if err := grantsyntax.Node(node); err != nil {
 			errs = append(errs, fmt.Errorf("grant devices.nodes: %w", err))
 		}
 	}

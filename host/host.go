@@ -10,14 +10,14 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
 // Config is what a host stands on. Logger, Engine and Workloads are required.
 type Config struct {
 	Logger    hclog.Logger
-	Engine    *engine.Engine
+	Engine    *sandbox.Engine
 	Workloads workload.Supervisor
 	// OnTaskEvent takes the task events that plugins send, under the plugin's name.
 	// It must not block.
@@ -100,7 +100,7 @@ type Host struct {
 	begun time.Time // when the plugins' monotonic clock began
 
 	mu       sync.Mutex
-	refusals map[engine.Stage]uint64
+	refusals map[sandbox.Stage]uint64
 }
 
 // New returns a host.
@@ -112,7 +112,7 @@ func New(cfg Config) *Host {
 	if cfg.OnRefresh == nil {
 		cfg.OnRefresh = func(string) {}
 	}
-	return &Host{cfg: cfg, begun: time.Now(), refusals: map[engine.Stage]uint64{}}
+	return &Host{cfg: cfg, begun: time.Now(), refusals: map[sandbox.Stage]uint64{}}
 }
 
 // nanotime is the plugins' monotonic clock. It tells nothing of the machine's, follows the
@@ -124,11 +124,11 @@ func (h *Host) nanotime() int64 { return int64(time.Since(h.begun)) + 1 }
 //
 // # Errors
 //
-// An [engine.StageError] names the stage that refused the file. The context bounds
+// An [sandbox.StageError] names the stage that refused the file. The context bounds
 // describing; reading and compiling are bounded by limits.
 func (h *Host) Load(ctx context.Context, wasm []byte) (*Plugin, error) {
 	p, err := h.load(ctx, wasm)
-	var refused *engine.StageError
+	var refused *sandbox.StageError
 	if errors.As(err, &refused) {
 		h.mu.Lock()
 		h.refusals[refused.Stage]++
@@ -138,7 +138,7 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Plugin, error) {
 }
 
 // Refusals returns how many files each stage has refused.
-func (h *Host) Refusals() map[engine.Stage]uint64 {
+func (h *Host) Refusals() map[sandbox.Stage]uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return maps.Clone(h.refusals)
@@ -150,12 +150,12 @@ func (h *Host) load(ctx context.Context, wasm []byte) (*Plugin, error) {
 		return nil, err
 	}
 	p := newPlugin(h, spec)
-	if p.module, err = h.cfg.Engine.Compile(ctx, wasm, engine.Options{MemoryMaxBytes: h.cfg.Limits.MemoryBytes, Spec: spec.Spec, Template: true, Link: linkCapabilities}); err != nil {
+	if p.module, err = h.cfg.Engine.Compile(ctx, wasm, sandbox.Options{MemoryMaxBytes: h.cfg.Limits.MemoryBytes, Spec: spec.Spec, Template: true, Link: linkCapabilities}); err != nil {
 		return nil, err
 	}
 	if err := p.describe(ctx); err != nil {
 		_ = p.module.Close(context.WithoutCancel(ctx))
-		return nil, &engine.StageError{Stage: engine.StageDescribe, Err: err}
+		return nil, &sandbox.StageError{Stage: sandbox.StageDescribe, Err: err}
 	}
 	return p, nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/host/engine"
-	"github.com/wasmnode/wasmnode/host/scan"
+	"github.com/wasmnode/wasmnode/sandbox"
+	"github.com/wasmnode/wasmnode/sandbox/scan"
 )
 
 // Spec is what a plugin's file says of itself, read without running any of it: the
@@ -29,15 +29,15 @@ type Spec struct {
 // with the file and what to do, on one line.
 func Inspect(wasm []byte, maxBytes int) (*Spec, error) {
 	if len(wasm) > maxBytes {
-		return nil, &engine.StageError{Stage: engine.StageRead, Err: fmt.Errorf("the file has %d bytes, the limit is %d", len(wasm), maxBytes)}
+		return nil, &sandbox.StageError{Stage: sandbox.StageRead, Err: fmt.Errorf("the file has %d bytes, the limit is %d", len(wasm), maxBytes)}
 	}
 	s, err := scan.Read(wasm, scan.DefaultLimits())
 	if err != nil {
-		return nil, &engine.StageError{Stage: engine.StageScan, Err: advise(err)}
+		return nil, &sandbox.StageError{Stage: sandbox.StageScan, Err: advise(err)}
 	}
 	spec := &Spec{Spec: s, Capabilities: slices.Sorted(slices.Values(s.ImportedModules()))}
 	if err := spec.check(); err != nil {
-		return nil, &engine.StageError{Stage: engine.StagePolicy, Err: err}
+		return nil, &sandbox.StageError{Stage: sandbox.StagePolicy, Err: err}
 	}
 	return spec, nil
 }

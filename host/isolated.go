@@ -11,7 +11,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-	"github.com/wasmnode/wasmnode/internal/grant"
+	"github.com/wasmnode/wasmnode/internal/grantsyntax"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -61,7 +61,7 @@ func (h *Host) describeIsolated(r *wasmnodev1.ProcessStartRequest, task *wasmnod
 // be on the node.
 func findIsolated(name string, dirs *wasmnodev1.TaskDirectories, g ProcessGrant) (string, error) {
 	bare := name != "" && !strings.ContainsAny(name, "/\x00")
-	if bare && slices.Contains(g.Commands, grant.Any) {
+	if bare && slices.Contains(g.Commands, grantsyntax.Any) {
 		return name, nil
 	}
 	if !bare {

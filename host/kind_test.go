@@ -9,7 +9,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/host/internal/modtest"
+	"github.com/wasmnode/wasmnode/internal/modtest"
 )
 
 // deviceGuest is a device plugin named "gadget" that echoes what it is asked to

@@ -17,9 +17,9 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/host/engine"
-	"github.com/wasmnode/wasmnode/host/internal/modtest"
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/internal/modtest"
+	"github.com/wasmnode/wasmnode/sandbox"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 type badFile struct {
 	name  string
 	wasm  []byte
-	stage engine.Stage
+	stage sandbox.Stage
 }
 
 func badFiles() []badFile {
@@ -68,74 +68,74 @@ func badFiles() []badFile {
 		return b
 	}
 	return []badFile{
-		{"empty file", nil, engine.StageScan},
-		{"text file", []byte("hello, world\n"), engine.StageScan},
-		{"ELF file", []byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00"), engine.StageScan},
-		{"first bytes of a copy", good.Bytes()[:6], engine.StageScan},
-		{"half a copy", good.Bytes()[:len(good.Bytes())/2], engine.StageScan},
-		{"all but the last byte", good.Bytes()[:len(good.Bytes())-1], engine.StageScan},
-		{"file of zeros", make([]byte, 4096), engine.StageScan},
-		{"component", unhex("0061736d 0d000100 00"), engine.StageScan},
-		{"later version of WebAssembly", unhex("0061736d 02000000"), engine.StageScan},
-		{"four billion imports", unhex("0061736d 01000000 0206 ffffffff0f 00"), engine.StageScan},
-		{"module without anything", (&modtest.Module{Pages: 1}).Bytes(), engine.StagePolicy},
+		{"empty file", nil, sandbox.StageScan},
+		{"text file", []byte("hello, world\n"), sandbox.StageScan},
+		{"ELF file", []byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00"), sandbox.StageScan},
+		{"first bytes of a copy", good.Bytes()[:6], sandbox.StageScan},
+		{"half a copy", good.Bytes()[:len(good.Bytes())/2], sandbox.StageScan},
+		{"all but the last byte", good.Bytes()[:len(good.Bytes())-1], sandbox.StageScan},
+		{"file of zeros", make([]byte, 4096), sandbox.StageScan},
+		{"component", unhex("0061736d 0d000100 00"), sandbox.StageScan},
+		{"later version of WebAssembly", unhex("0061736d 02000000"), sandbox.StageScan},
+		{"four billion imports", unhex("0061736d 01000000 0206 ffffffff0f 00"), sandbox.StageScan},
+		{"module without anything", (&modtest.Module{Pages: 1}).Bytes(), sandbox.StagePolicy},
 		{"WASI command", changed(func(m *modtest.Module) {
 			m.Funcs = append(m.Funcs, modtest.Func{Export: "_start"})
-		}), engine.StagePolicy},
+		}), sandbox.StagePolicy},
 		{"without start_task and configure", changed(func(m *modtest.Module) {
 			for i := range m.Funcs {
 				if e := &m.Funcs[i].Export; *e == abi.OpDriverStartTask || *e == abi.OpDriverConfigure {
 					*e = ""
 				}
 			}
-		}), engine.StagePolicy},
+		}), sandbox.StagePolicy},
 		{"operation of another type", op(abi.OpDriverConfigure, func(f *modtest.Func) {
 			f.Type, f.Body = modtest.Type{}, nil
-		}), engine.StagePolicy},
-		{"memory not exported", changed(func(m *modtest.Module) { m.HideMemory = true }), engine.StagePolicy},
+		}), sandbox.StagePolicy},
+		{"memory not exported", changed(func(m *modtest.Module) { m.HideMemory = true }), sandbox.StagePolicy},
 		{"initialiser with parameters", changed(func(m *modtest.Module) {
 			m.Funcs = append(m.Funcs, modtest.Func{Export: abi.ExportInitialize, Type: modtest.Type{Params: []byte{modtest.I32}}})
-		}), engine.StagePolicy},
-		{"next version of the ABI", imports("wasmnode:abi/v2", abi.FuncInput, modtest.Type{}), engine.StagePolicy},
-		{"capability of another version", imports("wasmnode:wasm/v7", abi.FuncWasmStart, modtest.Type{}), engine.StagePolicy},
-		{"capability without a version", imports("wasmnode:log", abi.FuncLogWrite, modtest.Type{}), engine.StagePolicy},
-		{"capability that does not exist", imports("wasmnode:gpu/v1", "open", modtest.Type{}), engine.StagePolicy},
-		{"foreign import", imports("env", "emscripten_resize_heap", modtest.Type{}), engine.StagePolicy},
-		{"WASI preview 2", imports("wasi:cli/environment@0.2.0", "get-environment", modtest.Type{}), engine.StagePolicy},
-		{"function that a capability lacks", imports(abi.ModuleTask, "delete", modtest.Type{}), engine.StagePolicy},
-		{"WASI function that does not exist", imports(abi.ModuleWASI, "sock_open", modtest.Type{}), engine.StagePolicy},
-		{"import of another type", imports(abi.ModuleTask, abi.FuncTaskRefresh, modtest.Type{Params: []byte{modtest.I64}}), engine.StagePolicy},
-		{"the meter's import", imports("wasmnode:meter/v1", "yield", modtest.Type{Results: []byte{modtest.I32}}), engine.StagePolicy},
-		{"too much memory", changed(func(m *modtest.Module) { m.Pages = 3000 }), engine.StagePolicy},
-		{"body of the wrong type", op(abi.OpDriverConfigure, func(f *modtest.Func) { f.Body = nil }), engine.StageCompile},
+		}), sandbox.StagePolicy},
+		{"next version of the ABI", imports("wasmnode:abi/v2", abi.FuncInput, modtest.Type{}), sandbox.StagePolicy},
+		{"capability of another version", imports("wasmnode:wasm/v7", abi.FuncWasmStart, modtest.Type{}), sandbox.StagePolicy},
+		{"capability without a version", imports("wasmnode:log", abi.FuncLogWrite, modtest.Type{}), sandbox.StagePolicy},
+		{"capability that does not exist", imports("wasmnode:gpu/v1", "open", modtest.Type{}), sandbox.StagePolicy},
+		{"foreign import", imports("env", "emscripten_resize_heap", modtest.Type{}), sandbox.StagePolicy},
+		{"WASI preview 2", imports("wasi:cli/environment@0.2.0", "get-environment", modtest.Type{}), sandbox.StagePolicy},
+		{"function that a capability lacks", imports(abi.ModuleTask, "delete", modtest.Type{}), sandbox.StagePolicy},
+		{"WASI function that does not exist", imports(abi.ModuleWASI, "sock_open", modtest.Type{}), sandbox.StagePolicy},
+		{"import of another type", imports(abi.ModuleTask, abi.FuncTaskRefresh, modtest.Type{Params: []byte{modtest.I64}}), sandbox.StagePolicy},
+		{"the meter's import", imports("wasmnode:meter/v1", "yield", modtest.Type{Results: []byte{modtest.I32}}), sandbox.StagePolicy},
+		{"too much memory", changed(func(m *modtest.Module) { m.Pages = 3000 }), sandbox.StagePolicy},
+		{"body of the wrong type", op(abi.OpDriverConfigure, func(f *modtest.Func) { f.Body = nil }), sandbox.StageCompile},
 		{"device plugin that cannot reserve", changed(func(m *modtest.Module) {
 			for _, name := range []string{abi.OpDeviceDescribe, abi.OpDeviceConfigure, abi.OpDeviceFingerprint, abi.OpDeviceStats} {
 				m.Funcs = append(m.Funcs, modtest.Func{Export: name, Type: modtest.Operation, Body: answer(0, 0)})
 			}
 			m.Funcs = m.Funcs[4:]
-		}), engine.StagePolicy},
-		{"describe traps", describe(modtest.Unreachable), engine.StageDescribe},
-		{"describe loops", describe(modtest.Loop(), modtest.I32Const(0)), engine.StageDescribe},
-		{"describe exits", describe(modtest.I32Const(3), modtest.Call(fnExit), modtest.I32Const(0)), engine.StageDescribe},
-		{"describe answers nothing", describe(modtest.I32Const(0)), engine.StageDescribe},
-		{"describe answers garbage", describe(answer(describeAt+1, 5)), engine.StageDescribe},
+		}), sandbox.StagePolicy},
+		{"describe traps", describe(modtest.Unreachable), sandbox.StageDescribe},
+		{"describe loops", describe(modtest.Loop(), modtest.I32Const(0)), sandbox.StageDescribe},
+		{"describe exits", describe(modtest.I32Const(3), modtest.Call(fnExit), modtest.I32Const(0)), sandbox.StageDescribe},
+		{"describe answers nothing", describe(modtest.I32Const(0)), sandbox.StageDescribe},
+		{"describe answers garbage", describe(answer(describeAt+1, 5)), sandbox.StageDescribe},
 		{"describe fails", guest(mustMarshal(&wasmnodev1.Error{Code: abi.Unavailable, Message: "no license key"}), map[string][]byte{
 			abi.OpDriverDescribe: modtest.Code(modtest.I32Const(messageAt), modtest.I32Const(18), modtest.Call(fnOutput), modtest.I32Const(14)),
-		}).Bytes(), engine.StageDescribe},
+		}).Bytes(), sandbox.StageDescribe},
 		{"start function loops", changed(func(m *modtest.Module) {
 			start := uint32(len(m.Imports) + len(m.Funcs))
 			m.Funcs = append(m.Funcs, modtest.Func{Body: modtest.Loop()})
 			m.Start = &start
-		}), engine.StageDescribe},
+		}), sandbox.StageDescribe},
 		{"initialiser traps", changed(func(m *modtest.Module) {
 			m.Funcs = append(m.Funcs, modtest.Func{Export: abi.ExportInitialize, Body: modtest.Unreachable})
-		}), engine.StageDescribe},
-		{"data outside of memory", changed(func(m *modtest.Module) { m.Data[0].Offset = 1<<16 - 2 }), engine.StageDescribe},
-		{"no name", describes(&wasmnodev1.DriverDescribeResponse{Version: "1.0.0"}), engine.StageDescribe},
-		{"name with control characters", describes(&wasmnodev1.DriverDescribeResponse{Name: "a\x1b[2Jb", Version: "1.0.0"}), engine.StageDescribe},
-		{"name that is a path", describes(&wasmnodev1.DriverDescribeResponse{Name: "../../etc", Version: "1.0.0"}), engine.StageDescribe},
-		{"version that is none", describes(&wasmnodev1.DriverDescribeResponse{Name: "x", Version: "latest"}), engine.StageDescribe},
-		{"schema that is no JSON", describes(&wasmnodev1.DriverDescribeResponse{Name: "x", Version: "1.0.0", TaskConfigSchema: "{type: object}"}), engine.StageDescribe},
+		}), sandbox.StageDescribe},
+		{"data outside of memory", changed(func(m *modtest.Module) { m.Data[0].Offset = 1<<16 - 2 }), sandbox.StageDescribe},
+		{"no name", describes(&wasmnodev1.DriverDescribeResponse{Version: "1.0.0"}), sandbox.StageDescribe},
+		{"name with control characters", describes(&wasmnodev1.DriverDescribeResponse{Name: "a\x1b[2Jb", Version: "1.0.0"}), sandbox.StageDescribe},
+		{"name that is a path", describes(&wasmnodev1.DriverDescribeResponse{Name: "../../etc", Version: "1.0.0"}), sandbox.StageDescribe},
+		{"version that is none", describes(&wasmnodev1.DriverDescribeResponse{Name: "x", Version: "latest"}), sandbox.StageDescribe},
+		{"schema that is no JSON", describes(&wasmnodev1.DriverDescribeResponse{Name: "x", Version: "1.0.0", TaskConfigSchema: "{type: object}"}), sandbox.StageDescribe},
 	}
 }
 
@@ -161,7 +161,7 @@ func TestABadFileIsRefusedInOneLine(t *testing.T) {
 			if err == nil {
 				p.Release()
 			}
-			var refused *engine.StageError
+			var refused *sandbox.StageError
 			require.ErrorAs(t, err, &refused)
 			require.Equal(t, f.stage, refused.Stage, "%v", err)
 			require.NotContains(t, err.Error(), "\n")
@@ -176,7 +176,7 @@ func TestABadFileIsRefusedInOneLine(t *testing.T) {
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(want), golden.String())
-	counted, refused := map[engine.Stage]uint64{}, maps.Clone(patient.Refusals())
+	counted, refused := map[sandbox.Stage]uint64{}, maps.Clone(patient.Refusals())
 	for _, f := range badFiles() {
 		counted[f.stage]++
 	}
@@ -208,7 +208,7 @@ func TestInspectingRunsNothing(t *testing.T) {
 	spec, err := host.Inspect(g.Bytes(), 1<<20)
 	require.NoError(t, err)
 	require.Equal(t, host.KindDriver, spec.Kind)
-	require.Equal(t, engine.Digest(g.Bytes()), spec.Digest)
+	require.Equal(t, sandbox.Digest(g.Bytes()), spec.Digest)
 	require.Equal(t, []string{abi.ModuleWASI, abi.ModuleABI, abi.ModuleLog, abi.ModuleTask, abi.ModuleWasm}, spec.Capabilities)
 	require.Equal(t, []string{abi.OpDriverConfigure, abi.OpDriverDescribe, abi.OpDriverFingerprint, abi.OpDriverStartTask, abi.OpDriverStopTask}, spec.Operations)
 }

@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/wasmnode/wasmnode/internal/leaks"
+	"github.com/wasmnode/wasmnode/internal/leaktest"
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	if codeCache, err = os.MkdirTemp("", "wasmnode-host-test"); err != nil {
 		log.Fatal(err)
 	}
-	goleak.VerifyTestMain(leaks.Patiently(m), goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
 		os.RemoveAll(codeCache)
 		os.Exit(code)
 	}))

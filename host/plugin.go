@@ -13,7 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/sandbox"
 )
 
 // Plugin is a loaded plugin. It is safe for concurrent use. Who uses it holds a
@@ -21,7 +21,7 @@ import (
 type Plugin struct {
 	host    *Host
 	spec    *Spec
-	module  *engine.Module
+	module  *sandbox.Module
 	pool    *pool
 	logger  hclog.Logger
 	logs    *limiter

@@ -13,8 +13,8 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-	"github.com/wasmnode/wasmnode/host/engine"
-	"github.com/wasmnode/wasmnode/host/rootfs"
+	"github.com/wasmnode/wasmnode/sandbox"
+	"github.com/wasmnode/wasmnode/sandbox/rootfs"
 )
 
 // errClosed is the cause with which calls end when their plugin is closed.
@@ -31,9 +31,9 @@ type pool struct {
 
 	mu     sync.Mutex
 	idle   []*instance
-	era    int              // instances of an earlier era are not kept
-	begun  *engine.Snapshot // what instances of this era begin as; nil: each for itself
-	tried  bool             // to take it
+	era    int               // instances of an earlier era are not kept
+	begun  *sandbox.Snapshot // what instances of this era begin as; nil: each for itself
+	tried  bool              // to take it
 	closed bool
 	calls  sync.WaitGroup
 }
@@ -52,8 +52,8 @@ func newPool(p *Plugin, l Limits) *pool {
 
 // instance is one instantiated guest. One call at a time uses it.
 type instance struct {
-	module *engine.Instance
-	memory engine.Memory
+	module *sandbox.Instance
+	memory sandbox.Memory
 	funcs  map[string]api.Function
 	era    int
 	files  []*rootfs.FS
@@ -189,7 +189,7 @@ func (p *pool) make(ctx context.Context, era int) (_ *instance, err error) {
 		return nil, err
 	}
 	c := newCall(p.plugin, abi.ExportInitialize, nil, nil)
-	if inst.module, err = p.begin(engine.WithMemory(withCall(ctx, c), &inst.memory), cfg, inst, settings != nil); err != nil {
+	if inst.module, err = p.begin(sandbox.WithMemory(withCall(ctx, c), &inst.memory), cfg, inst, settings != nil); err != nil {
 		return nil, p.plugin.fault(ctx, c, inst, err)
 	}
 	if settings != nil {
@@ -203,13 +203,13 @@ func (p *pool) make(ctx context.Context, era int) (_ *instance, err error) {
 
 // begin makes an instance that has begun: a copy of the first one of its era, where
 // there is one. What begins before the plugin is configured is not worth copying.
-func (p *pool) begin(ctx context.Context, cfg wazero.ModuleConfig, inst *instance, configured bool) (*engine.Instance, error) {
+func (p *pool) begin(ctx context.Context, cfg wazero.ModuleConfig, inst *instance, configured bool) (*sandbox.Instance, error) {
 	p.mu.Lock()
 	begun := p.begun
 	p.mu.Unlock()
 	if begun != nil {
 		module, err := begun.Instantiate(ctx, cfg)
-		if !errors.Is(err, engine.ErrClosed) { // else the era has ended meanwhile
+		if !errors.Is(err, sandbox.ErrClosed) { // else the era has ended meanwhile
 			p.plugin.tally.made(true)
 			return module, err
 		}
@@ -224,7 +224,7 @@ func (p *pool) begin(ctx context.Context, cfg wazero.ModuleConfig, inst *instanc
 
 // copyFrom has the instances of this era begin as copies of one that has just begun.
 // Whoever comes first is asked, and once.
-func (p *pool) copyFrom(module *engine.Instance, inst *instance) {
+func (p *pool) copyFrom(module *sandbox.Instance, inst *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.tried || p.closed || inst.era != p.era {

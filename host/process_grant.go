@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/internal/grant"
+	"github.com/wasmnode/wasmnode/internal/grantsyntax"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -27,12 +27,12 @@ type ProcessGrant struct {
 
 func (g ProcessGrant) validate() (errs []error) {
 	for _, command := range g.Commands {
-		if err := grant.Command(command); err != nil {
+		if err := grantsyntax.Command(command); err != nil {
 			errs = append(errs, fmt.Errorf("grant process.commands: %w", err))
 		}
 	}
 	for _, name := range g.Users {
-		if err := grant.User(name); err != nil {
+		if err := grantsyntax.User(name); err != nil {
 			errs = append(errs, fmt.Errorf("grant process.users: %w", err))
 		}
 	}
@@ -44,7 +44,7 @@ func (g ProcessGrant) command(path string) bool {
 	return slices.ContainsFunc(g.Commands, func(granted string) bool {
 		directory, all := strings.CutSuffix(granted, "/*")
 		switch {
-		case granted == grant.Any:
+		case granted == grantsyntax.Any:
 			return true
 		case all:
 			return filepath.Dir(path) == filepath.Clean("/"+directory)
@@ -58,7 +58,7 @@ func (g ProcessGrant) user(name string) bool {
 	if len(g.Users) == 0 {
 		return name == ownUser()
 	}
-	return slices.Contains(g.Users, grant.Any) || slices.Contains(g.Users, name)
+	return slices.Contains(g.Users, grantsyntax.Any) || slices.Contains(g.Users, name)
 }
 
 // ownUser is whom the node runs as; empty: nobody knows a name for it.

@@ -13,7 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/host/internal/modtest"
+	"github.com/wasmnode/wasmnode/internal/modtest"
 )
 
 // processGuest is a guest that asks to start a process, in every operation of ops.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload/logfile"
 )
 
@@ -45,7 +45,7 @@ var taskFuncs = map[string]hostFunc{
 		params:  []api.ValueType{i32, i32, i32},
 		results: []api.ValueType{i64},
 		run: func(ctx context.Context, m api.Module, stack []uint64) {
-			defer engine.Pause(ctx)()
+			defer sandbox.Pause(ctx)()
 			c := callOf(ctx)
 			data := read(m, stack[1], stack[2], c.plugin.host.cfg.Limits.OutputBytes)
 			stack[0] = c.stage(nil, c.writeOutput(uint32(stack[0]), data))

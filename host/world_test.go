@@ -22,8 +22,8 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/host/engine"
-	"github.com/wasmnode/wasmnode/host/internal/modtest"
+	"github.com/wasmnode/wasmnode/internal/modtest"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/mux"
 	"github.com/wasmnode/wasmnode/workload/process"
@@ -33,7 +33,7 @@ import (
 // world is a host on a real engine and a real supervisor.
 type world struct {
 	*host.Host
-	engine    *engine.Engine
+	engine    *sandbox.Engine
 	workloads workload.Supervisor
 	logs      *logs
 
@@ -64,7 +64,7 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 	w := &world{logs: &logs{}}
 	logger := hclog.New(&hclog.LoggerOptions{Output: w.logs, Level: hclog.Trace, JSONFormat: true})
 	var err error
-	w.engine, err = engine.New(codeCache)
+	w.engine, err = sandbox.New(codeCache)
 	require.NoError(t, err)
 	programs := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: w.engine})
 	processes, err := process.New(process.Config{Logger: hclog.NewNullLogger(), Name: fmt.Sprintf("host-test-%d-%d", os.Getpid(), worlds.Add(1))})

@@ -3,7 +3,7 @@ package jobspec
 import (
 	"reflect"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 )
@@ -21,15 +21,15 @@ func (p *parser) value(e expansion, v reflect.Value) {
 	handlers := map[string]handler{}
 	finish := func() {}
 	switch x := v.Interface().(type) {
-	case *api.Constraint:
+	case *nomad.Constraint:
 		p.shorthands(handlers, constraintShorthands, &x.LTarget, &x.RTarget, &x.Operand)
 		finish = func() { orEquals(&x.Operand) }
-	case *api.Affinity:
+	case *nomad.Affinity:
 		p.shorthands(handlers, affinityShorthands, &x.LTarget, &x.RTarget, &x.Operand)
 		finish = func() { orEquals(&x.Operand) }
-	case *api.Task:
+	case *nomad.Task:
 		handlers["scaling"] = func(s expansion) { p.taskScaling(s, x) }
-	case *api.TaskGroup:
+	case *nomad.TaskGroup:
 		var s shared
 		s.handlers(p, handlers)
 		finish = func() {
@@ -71,12 +71,12 @@ func (p *parser) shorthands(handlers map[string]handler, operators []string, lef
 }
 
 // taskScaling decodes scaling "cpu" and scaling "mem".
-func (p *parser) taskScaling(e expansion, t *api.Task) {
+func (p *parser) taskScaling(e expansion, t *nomad.Task) {
 	if len(e.labels) != 1 || e.labels[0] != "cpu" && e.labels[0] != "mem" {
 		p.errorf(e.TypeRange, "A task's scaling block is named \"cpu\" or \"mem\".")
 		return
 	}
-	s := &api.ScalingPolicy{}
+	s := &nomad.ScalingPolicy{}
 	p.body(e.Body, nil, e.ctx, reflect.ValueOf(s).Elem(), nil)
 	if s.Type == "" {
 		s.Type = "vertical_" + e.labels[0]
@@ -93,7 +93,7 @@ func (p *parser) taskScaling(e expansion, t *api.Task) {
 }
 
 // groupScaling completes a group's scaling block.
-func (p *parser) groupScaling(e expansion, g *api.TaskGroup) {
+func (p *parser) groupScaling(e expansion, g *nomad.TaskGroup) {
 	if g.Scaling == nil {
 		return
 	}
@@ -114,8 +114,8 @@ func (p *parser) groupScaling(e expansion, g *api.TaskGroup) {
 
 // shared is what a job or a group may say once for all tasks below it.
 type shared struct {
-	vault   *api.Vault
-	secrets []*api.Secret
+	vault   *nomad.Vault
+	secrets []*nomad.Secret
 }
 
 // handlers adds those that collect it.
@@ -125,11 +125,11 @@ func (s *shared) handlers(p *parser, handlers map[string]handler) map[string]han
 		if s.vault != nil {
 			p.errorf(e.TypeRange, "Duplicate vault block; only one is allowed.")
 		}
-		s.vault = &api.Vault{}
+		s.vault = &nomad.Vault{}
 		p.body(e.Body, nil, e.ctx, reflect.ValueOf(s.vault).Elem(), nil)
 	}
 	handlers["secret"] = func(e expansion) {
-		secret := &api.Secret{}
+		secret := &nomad.Secret{}
 		p.countLabels(e, reflect.TypeOf(secret))
 		p.body(e.Body, e.labels, e.ctx, reflect.ValueOf(secret).Elem(), nil)
 		s.secrets = append(s.secrets, secret)
@@ -138,7 +138,7 @@ func (s *shared) handlers(p *parser, handlers map[string]handler) map[string]han
 }
 
 // give hands it to the tasks of a group that do not have their own.
-func (s *shared) give(g *api.TaskGroup) {
+func (s *shared) give(g *nomad.TaskGroup) {
 	for _, t := range g.Tasks {
 		if t.Vault == nil {
 			t.Vault = s.vault

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 	"github.com/zclconf/go-cty/cty/gocty"
 )
@@ -184,21 +184,21 @@ func TestMapsCanBeBlocksOrArguments(t *testing.T) {
 func TestConstraintShorthands(t *testing.T) {
 	cases := map[string]struct {
 		content string
-		want    api.Constraint
+		want    nomad.Constraint
 	}{
-		"no operator":       {"attribute = \"a\"\nvalue = \"b\"", api.Constraint{LTarget: "a", RTarget: "b", Operand: "="}},
-		"version":           {"attribute = \"a\"\nversion = \">= 1\"", api.Constraint{LTarget: "a", RTarget: ">= 1", Operand: "version"}},
-		"semver":            {"attribute = \"a\"\nsemver = \">= 1\"", api.Constraint{LTarget: "a", RTarget: ">= 1", Operand: "semver"}},
-		"regexp":            {"attribute = \"a\"\nregexp = \"b\"", api.Constraint{LTarget: "a", RTarget: "b", Operand: "regexp"}},
-		"set_contains":      {"attribute = \"a\"\nset_contains = \"b,c\"", api.Constraint{LTarget: "a", RTarget: "b,c", Operand: "set_contains"}},
-		"distinct_hosts":    {"distinct_hosts = true", api.Constraint{RTarget: "true", Operand: "distinct_hosts"}},
-		"distinct_property": {"distinct_property = \"a\"\nvalue = 2", api.Constraint{LTarget: "a", RTarget: "2", Operand: "distinct_property"}},
+		"no operator":       {"attribute = \"a\"\nvalue = \"b\"", nomad.Constraint{LTarget: "a", RTarget: "b", Operand: "="}},
+		"version":           {"attribute = \"a\"\nversion = \">= 1\"", nomad.Constraint{LTarget: "a", RTarget: ">= 1", Operand: "version"}},
+		"semver":            {"attribute = \"a\"\nsemver = \">= 1\"", nomad.Constraint{LTarget: "a", RTarget: ">= 1", Operand: "semver"}},
+		"regexp":            {"attribute = \"a\"\nregexp = \"b\"", nomad.Constraint{LTarget: "a", RTarget: "b", Operand: "regexp"}},
+		"set_contains":      {"attribute = \"a\"\nset_contains = \"b,c\"", nomad.Constraint{LTarget: "a", RTarget: "b,c", Operand: "set_contains"}},
+		"distinct_hosts":    {"distinct_hosts = true", nomad.Constraint{RTarget: "true", Operand: "distinct_hosts"}},
+		"distinct_property": {"distinct_property = \"a\"\nvalue = 2", nomad.Constraint{LTarget: "a", RTarget: "2", Operand: "distinct_property"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			job, err := parse(inJob("constraint {\n" + c.content + "\n}"))
 			require.NoError(t, err)
-			require.Equal(t, []*api.Constraint{&c.want}, job.Constraints)
+			require.Equal(t, []*nomad.Constraint{&c.want}, job.Constraints)
 		})
 	}
 	_, err := parse(inJob("constraint {\n version = []\n}"))
@@ -275,11 +275,11 @@ job "j" {
 	require.Equal(t, "j", *job.ID)
 	require.Equal(t, "j", *job.Name)
 	require.Nil(t, job.Type, "a field that the file does not set is for whoever canonicalises")
-	require.Equal(t, api.PeriodicSpecCron, *job.Periodic.SpecType)
+	require.Equal(t, nomad.PeriodicSpecCron, *job.Periodic.SpecType)
 	g := job.TaskGroups[0]
 	require.Equal(t, "horizontal", g.Scaling.Type)
-	require.Equal(t, []api.Port{{Label: "fixed", Value: 80}}, g.Networks[0].ReservedPorts)
-	require.Equal(t, []api.Port{{Label: "any"}}, g.Networks[0].DynamicPorts)
+	require.Equal(t, []nomad.Port{{Label: "fixed", Value: 80}}, g.Networks[0].ReservedPorts)
+	require.Equal(t, []nomad.Port{{Label: "any"}}, g.Networks[0].DynamicPorts)
 	task := g.Tasks[0]
 	require.Equal(t, "vertical_mem", task.ScalingPolicies[0].Type)
 	require.Equal(t, "restart", *task.Templates[0].ChangeMode)
@@ -331,7 +331,7 @@ func TestEveryFieldOfAJobCanBeDecoded(t *testing.T) {
 			}
 		}
 	}
-	visit("Job", reflect.TypeFor[api.Job]())
+	visit("Job", reflect.TypeFor[nomad.Job]())
 	require.Greater(t, fields, 200)
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 )
 
@@ -29,7 +29,7 @@ func TestParseGivesWhatNomadGives(t *testing.T) {
 			require.NoError(t, err)
 			expected, err := os.ReadFile(want)
 			require.NoError(t, err)
-			got, err := json.Marshal(map[string]*api.Job{"Job": job})
+			got, err := json.Marshal(map[string]*nomad.Job{"Job": job})
 			require.NoError(t, err)
 			require.Equal(t, generic(t, expected), generic(t, got))
 		})
@@ -52,7 +52,7 @@ func TestParseRefusesWhatNomadRefuses(t *testing.T) {
 	}
 }
 
-func parseFile(t *testing.T, name string) (*api.Job, error) {
+func parseFile(t *testing.T, name string) (*nomad.Job, error) {
 	t.Helper()
 	content, err := os.ReadFile(name)
 	require.NoError(t, err)

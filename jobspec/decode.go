@@ -12,7 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/gocty"
 
-	"github.com/wasmnode/wasmnode/hclvalue"
+	"github.com/wasmnode/wasmnode/internal/hclvalue"
 )
 
 // handler decodes a block whose syntax is not what the tags say.

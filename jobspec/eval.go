@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/wasmnode/wasmnode/hclvalue"
+	"github.com/wasmnode/wasmnode/internal/hclvalue"
 )
 
 // eval evaluates an expression. What a job file may refer to that only the node

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 )
 
 // parse reads a file of that content.
-func parse(content string) (*api.Job, error) {
+func parse(content string) (*nomad.Job, error) {
 	return Parse(Options{Path: "job.hcl", Content: []byte(content)})
 }
 
@@ -25,7 +25,7 @@ func inTask(content string) string {
 }
 
 // onlyTask returns the task of a file made by [inTask].
-func onlyTask(t *testing.T, content string) *api.Task {
+func onlyTask(t *testing.T, content string) *nomad.Task {
 	t.Helper()
 	job, err := parse(content)
 	require.NoError(t, err)

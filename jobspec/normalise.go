@@ -3,16 +3,16 @@ package jobspec
 import (
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 )
 
 // normalise applies what reading a job file gives a job, as opposed to what a server
 // does with it later: `nomad job run -output` shows it.
-func normalise(j *api.Job, id string) {
+func normalise(j *nomad.Job, id string) {
 	orValue(&j.ID, id)
 	orValue(&j.Name, id)
 	if p := j.Periodic; p != nil && (p.Spec != nil || p.Specs != nil) {
-		cron := api.PeriodicSpecCron
+		cron := nomad.PeriodicSpecCron
 		p.SpecType = &cron
 	}
 	for _, g := range j.TaskGroups {
@@ -26,7 +26,7 @@ func normalise(j *api.Job, id string) {
 	}
 }
 
-func normaliseTask(t *api.Task) {
+func normaliseTask(t *nomad.Task) {
 	if v := t.Vault; v != nil {
 		orValue(&v.Env, true)
 		orValue(&v.DisableFile, false)
@@ -44,7 +44,7 @@ func normaliseTask(t *api.Task) {
 	}
 }
 
-func normaliseTemplate(t *api.Template) {
+func normaliseTemplate(t *nomad.Template) {
 	orValue(&t.ChangeMode, "restart")
 	orValue(&t.Perms, "0644")
 	orValue(&t.Splay, 5*time.Second)
@@ -60,12 +60,12 @@ func normaliseTemplate(t *api.Template) {
 }
 
 // splitPorts tells ports with a fixed number from those that the node chooses.
-func splitPorts(networks []*api.NetworkResource) {
+func splitPorts(networks []*nomad.NetworkResource) {
 	for _, n := range networks {
 		if len(n.DynamicPorts) == 0 {
 			continue
 		}
-		var dynamic, reserved []api.Port
+		var dynamic, reserved []nomad.Port
 		for _, p := range n.DynamicPorts {
 			if p.Value > 0 {
 				reserved = append(reserved, p)

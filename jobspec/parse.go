@@ -7,11 +7,11 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 
-	"github.com/wasmnode/wasmnode/hclvalue"
+	"github.com/wasmnode/wasmnode/internal/hclvalue"
 )
 
 // Bounds of a job file.
@@ -56,7 +56,7 @@ type File struct {
 //
 // The bounds keep a file from exhausting the stack. They do not bound what its
 // functions and loops compute: parse only what belongs to the one who waits for it.
-func Parse(o Options) (*api.Job, error) {
+func Parse(o Options) (*nomad.Job, error) {
 	p := &parser{functions: functions(o), src: map[string][]byte{o.Path: o.Content}, groups: map[string]hcl.Range{}}
 	body := p.read(o.Path, o.Content)
 	if body == nil {
@@ -86,7 +86,7 @@ func (p *parser) read(path string, content []byte) *hclsyntax.Body {
 }
 
 // file decodes a file's blocks.
-func (p *parser) file(o Options, body *hclsyntax.Body) *api.Job {
+func (p *parser) file(o Options, body *hclsyntax.Body) *nomad.Job {
 	for _, a := range sorted(body.Attributes) {
 		p.errorf(a.NameRange, "Unsupported argument; an argument named %q is not expected here.", a.Name)
 	}
@@ -130,18 +130,18 @@ func (p *parser) file(o Options, body *hclsyntax.Body) *api.Job {
 }
 
 // job decodes the job block.
-func (p *parser) job(b *hclsyntax.Block, ctx *hcl.EvalContext) *api.Job {
-	job := &api.Job{}
+func (p *parser) job(b *hclsyntax.Block, ctx *hcl.EvalContext) *nomad.Job {
+	job := &nomad.Job{}
 	var shared shared
-	var loose []*api.TaskGroup
+	var loose []*nomad.TaskGroup
 	p.body(b.Body, nil, ctx, reflect.ValueOf(job).Elem(), shared.handlers(p, map[string]handler{
 		// A task outside of a group is a group of its own, of the same name.
 		"task": func(e expansion) {
-			t := &api.Task{}
+			t := &nomad.Task{}
 			p.countLabels(e, reflect.TypeOf(t))
 			p.once(e, p.groups)
 			p.value(e, reflect.ValueOf(t))
-			loose = append(loose, &api.TaskGroup{Name: &t.Name, Tasks: []*api.Task{t}})
+			loose = append(loose, &nomad.TaskGroup{Name: &t.Name, Tasks: []*nomad.Task{t}})
 		},
 	}))
 	job.TaskGroups = append(loose, job.TaskGroups...)

@@ -12,7 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
-	"github.com/wasmnode/wasmnode/hclvalue"
+	"github.com/wasmnode/wasmnode/internal/hclvalue"
 )
 
 // envPrefix begins the environment variables that set a job file's variables.

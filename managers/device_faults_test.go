@@ -16,8 +16,8 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	pb "github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/sandbox"
 )
 
 // faultyWorld is a device manager with one plugin, compiled and run as on a node, that
@@ -32,7 +32,7 @@ type faultyWorld struct {
 // deviceHost runs device plugins of the test, which take their time to say who they are.
 func deviceHost(t *testing.T) *host.Host {
 	t.Helper()
-	e, err := engine.New(cacheDir)
+	e, err := sandbox.New(cacheDir)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
 	return host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Version: "0.0.0", Limits: host.Limits{DescribeTime: patient}})

@@ -10,7 +10,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-	"github.com/wasmnode/wasmnode/schema"
+	"github.com/wasmnode/wasmnode/internal/configschema"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -25,7 +25,7 @@ const (
 type driverUnit struct {
 	*unit
 	m          *DriverManager
-	taskSchema *schema.Schema
+	taskSchema *configschema.Schema
 	last       *wasmnodev1.DriverFingerprintResponse // guarded by the unit's mu; nil: none yet
 }
 
@@ -36,7 +36,7 @@ func newDriverUnit(m *DriverManager, c candidate) (*driverUnit, error) {
 	}
 	d := &driverUnit{unit: u, m: m}
 	u.kind = d
-	if d.taskSchema, err = schema.Compile(c.plugin.Description().GetTaskConfigSchema()); err != nil {
+	if d.taskSchema, err = configschema.Compile(c.plugin.Description().GetTaskConfigSchema()); err != nil {
 		return nil, fmt.Errorf("describe: task_config_%w", err)
 	}
 	return d, nil

@@ -19,7 +19,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/internal/leaks"
+	"github.com/wasmnode/wasmnode/internal/leaktest"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	if cacheDir, err = os.MkdirTemp("", "managers-cache"); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(leaks.Patiently(m), goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
 		os.RemoveAll(cacheDir)
 		os.Exit(code)
 	}))

@@ -21,8 +21,8 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload/wasi"
 )
@@ -35,7 +35,7 @@ type realWorld struct {
 
 func newRealWorld(t *testing.T, config map[string]any, grants host.Grants, change ...func(*DriverManagerConfig)) *realWorld {
 	t.Helper()
-	e, err := engine.New(cacheDir)
+	e, err := sandbox.New(cacheDir)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
 	w := &realWorld{dirWorld: &dirWorld{t: t, dir: t.TempDir()}}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/schema"
+	"github.com/wasmnode/wasmnode/internal/configschema"
 )
 
 // Deadlines of the calls that are about the plugin itself.
@@ -42,7 +42,7 @@ type unit struct {
 	digest string
 	logger hclog.Logger
 
-	pluginSchema *schema.Schema
+	pluginSchema *configschema.Schema
 	order        uint64 // in which it was put in charge; 0: not yet; guarded by the fleet's mu
 
 	replaced chan struct{} // closed when another version is in charge of the name
@@ -70,7 +70,7 @@ func newUnit(f *fleet, c candidate) (*unit, error) {
 		refs: 1, held: true, life: newLife(time.Now()), moved: make(chan struct{}),
 	}
 	var err error
-	if u.pluginSchema, err = schema.Compile(d.GetPluginConfigSchema()); err != nil {
+	if u.pluginSchema, err = configschema.Compile(d.GetPluginConfigSchema()); err != nil {
 		return nil, fmt.Errorf("describe: plugin_config_%w", err)
 	}
 	return u, nil

@@ -8,7 +8,7 @@ import (
 )
 
 // ControlPlane is whoever decides what runs on this node: the embedded one
-// (package server), or real Nomad servers. All methods may be called concurrently.
+// (package standalone), or real Nomad servers. All methods may be called concurrently.
 type ControlPlane interface {
 	// Register makes the node known, or its changes. It returns how long the
 	// registration lasts without a heartbeat; 0: for ever.

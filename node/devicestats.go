@@ -5,15 +5,15 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/structs"
 )
 
 // deviceStats are the newest figures of the devices that a task was given, one entry a
 // group, sorted. What has none is left out. Its cost is that of the devices given.
-func (n *Node) deviceStats(given []structs.AllocatedDevice) []*api.DeviceGroupStats {
-	all := []*api.DeviceGroupStats{}
+func (n *Node) deviceStats(given []structs.AllocatedDevice) []*nomad.DeviceGroupStats {
+	all := []*nomad.DeviceGroupStats{}
 	if n.cfg.Devices == nil {
 		return all
 	}
@@ -24,15 +24,15 @@ func (n *Node) deviceStats(given []structs.AllocatedDevice) []*api.DeviceGroupSt
 			continue
 		}
 		if len(g.Devices) > 0 {
-			all = mergeDeviceStats(all, []*api.DeviceGroupStats{renderDeviceStats(g)})
+			all = mergeDeviceStats(all, []*nomad.DeviceGroupStats{renderDeviceStats(g)})
 		}
 	}
 	return all
 }
 
 // hostDeviceStats are the newest figures of all devices.
-func (n *Node) hostDeviceStats() []*api.DeviceGroupStats {
-	all := []*api.DeviceGroupStats{}
+func (n *Node) hostDeviceStats() []*nomad.DeviceGroupStats {
+	all := []*nomad.DeviceGroupStats{}
 	if n.cfg.Devices == nil {
 		return all
 	}
@@ -44,7 +44,7 @@ func (n *Node) hostDeviceStats() []*api.DeviceGroupStats {
 
 // mergeDeviceStats joins figures so that each group is there once, sorted: one that two
 // tasks use is still one group.
-func mergeDeviceStats(all, more []*api.DeviceGroupStats) []*api.DeviceGroupStats {
+func mergeDeviceStats(all, more []*nomad.DeviceGroupStats) []*nomad.DeviceGroupStats {
 	for _, g := range more {
 		i, known := slices.BinarySearchFunc(all, g, compareDeviceStats)
 		if !known {
@@ -58,27 +58,27 @@ func mergeDeviceStats(all, more []*api.DeviceGroupStats) []*api.DeviceGroupStats
 	return all
 }
 
-func compareDeviceStats(a, b *api.DeviceGroupStats) int {
+func compareDeviceStats(a, b *nomad.DeviceGroupStats) int {
 	return cmp.Or(cmp.Compare(a.Vendor, b.Vendor), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name))
 }
 
 // renderDeviceStats renders a group's figures in Nomad's shape.
-func renderDeviceStats(g *structs.DeviceGroupStats) *api.DeviceGroupStats {
-	out := &api.DeviceGroupStats{
+func renderDeviceStats(g *structs.DeviceGroupStats) *nomad.DeviceGroupStats {
+	out := &nomad.DeviceGroupStats{
 		Vendor: g.ID.Vendor, Type: g.ID.Type, Name: g.ID.Name,
-		InstanceStats: make(map[string]*api.DeviceStats, len(g.Devices)),
+		InstanceStats: make(map[string]*nomad.DeviceStats, len(g.Devices)),
 	}
 	for id, s := range g.Devices {
-		out.InstanceStats[id] = &api.DeviceStats{Summary: renderStat(s.Summary), Stats: renderStats(s.Stats), Timestamp: s.Time}
+		out.InstanceStats[id] = &nomad.DeviceStats{Summary: renderStat(s.Summary), Stats: renderStats(s.Stats), Timestamp: s.Time}
 	}
 	return out
 }
 
-func renderStats(o *structs.StatObject) *api.StatObject {
+func renderStats(o *structs.StatObject) *nomad.StatObject {
 	if o == nil {
 		return nil
 	}
-	out := &api.StatObject{Nested: make(map[string]*api.StatObject, len(o.Nested)), Attributes: make(map[string]*api.StatValue, len(o.Attributes))}
+	out := &nomad.StatObject{Nested: make(map[string]*nomad.StatObject, len(o.Nested)), Attributes: make(map[string]*nomad.StatValue, len(o.Attributes))}
 	for name, nested := range o.Nested {
 		out.Nested[name] = renderStats(nested)
 	}
@@ -88,11 +88,11 @@ func renderStats(o *structs.StatObject) *api.StatObject {
 	return out
 }
 
-func renderStat(v *structs.StatValue) *api.StatValue {
+func renderStat(v *structs.StatValue) *nomad.StatValue {
 	if v == nil {
 		return nil
 	}
-	return &api.StatValue{
+	return &nomad.StatValue{
 		FloatNumeratorVal: v.Float, FloatDenominatorVal: v.FloatDenominator,
 		IntNumeratorVal: v.Int, IntDenominatorVal: v.IntDenominator,
 		StringVal: v.String, BoolVal: v.Bool, Unit: v.Unit, Desc: v.Description,

@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/internal/plugged"
+	"github.com/wasmnode/wasmnode/internal/plugintest"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -26,13 +26,13 @@ func newPluginWorld(t *testing.T) *world {
 	db, err := state.Open(filepath.Join(t.TempDir(), "node.db"), state.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	w.db, w.driver, w.drivers = db, "mock_driver", plugged.Dispense(t)
+	w.db, w.driver, w.drivers = db, "mock_driver", plugintest.Dispense(t)
 	return w
 }
 
 // runFor has a job's tasks run for that long.
-func runFor(d string) func(*api.Job) {
-	return func(j *api.Job) { j.TaskGroups[0].Tasks[0].Config = map[string]any{"run_for": d} }
+func runFor(d string) func(*nomad.Job) {
+	return func(j *nomad.Job) { j.TaskGroups[0].Tasks[0].Config = map[string]any{"run_for": d} }
 }
 
 // ended runs batch jobs to their ends, one after the other, and returns their allocations.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -182,7 +182,7 @@ func TestNothingThatRunsIsCollected(t *testing.T) {
 	w.start()
 	release := w.machine.hold()
 	defer release()
-	w.run("two", "batch", func(j *api.Job) {
+	w.run("two", "batch", func(j *nomad.Job) {
 		g := j.TaskGroups[0]
 		sibling := *g.Tasks[0]
 		sibling.Name = "sibling"

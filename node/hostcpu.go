@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/shirou/gopsutil/v4/cpu"
 )
 
@@ -18,12 +18,12 @@ type hostCPU struct {
 	mu     sync.Mutex
 	taken  time.Time
 	times  []cpu.TimesStat // at that time
-	shares []*api.HostCPUStats
+	shares []*nomad.HostCPUStats
 }
 
 // measure returns each processor's use since it was last measured, a [cpuWindow] ago or
 // longer. The caller must not write to it. Nil: the machine does not tell.
-func (h *hostCPU) measure(now time.Time, read func() ([]cpu.TimesStat, error)) []*api.HostCPUStats {
+func (h *hostCPU) measure(now time.Time, read func() ([]cpu.TimesStat, error)) []*nomad.HostCPUStats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.shares != nil && now.Sub(h.taken) < cpuWindow {
@@ -40,7 +40,7 @@ func (h *hostCPU) measure(now time.Time, read func() ([]cpu.TimesStat, error)) [
 
 // cpuShares is what part of the time between two readings, in percent, each processor
 // spent on what. One that there was not at the first is counted from its start.
-func cpuShares(before, after []cpu.TimesStat) (shares []*api.HostCPUStats) {
+func cpuShares(before, after []cpu.TimesStat) (shares []*nomad.HostCPUStats) {
 	started := map[string]cpu.TimesStat{}
 	for _, t := range before {
 		started[t.CPU] = t
@@ -50,14 +50,14 @@ func cpuShares(before, after []cpu.TimesStat) (shares []*api.HostCPUStats) {
 		user, system, idle := t.User+t.Nice-b.User-b.Nice, t.System-b.System, t.Idle+t.Iowait-b.Idle-b.Iowait
 		total := user + system + idle + t.Irq + t.Softirq + t.Steal - b.Irq - b.Softirq - b.Steal
 		if total > 0 {
-			shares = append(shares, &api.HostCPUStats{CPU: t.CPU, User: 100 * user / total, System: 100 * system / total, Idle: 100 * idle / total})
+			shares = append(shares, &nomad.HostCPUStats{CPU: t.CPU, User: 100 * user / total, System: 100 * system / total, Idle: 100 * idle / total})
 		}
 	}
 	return shares
 }
 
 // cpuTicks is the processors' use in MHz.
-func cpuTicks(shares []*api.HostCPUStats, mhz int) (ticks float64) {
+func cpuTicks(shares []*nomad.HostCPUStats, mhz int) (ticks float64) {
 	for _, s := range shares {
 		ticks += (100 - s.Idle) / 100 * float64(mhz) / float64(len(shares))
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/shirou/gopsutil/v4/cpu"
 	"github.com/stretchr/testify/require"
 )
@@ -16,27 +16,27 @@ type readings struct {
 	begin time.Time
 }
 
-func (r *readings) at(after time.Duration, err error, times ...cpu.TimesStat) []*api.HostCPUStats {
+func (r *readings) at(after time.Duration, err error, times ...cpu.TimesStat) []*nomad.HostCPUStats {
 	return r.cpu.measure(r.begin.Add(after), func() ([]cpu.TimesStat, error) { return times, err })
 }
 
 func TestTheProcessorsUseIsThatSinceItWasLastMeasured(t *testing.T) {
 	r := readings{begin: time.Now()}
-	sinceStart := []*api.HostCPUStats{{CPU: "cpu0", User: 25, Idle: 75}}
+	sinceStart := []*nomad.HostCPUStats{{CPU: "cpu0", User: 25, Idle: 75}}
 	require.Equal(t, sinceStart, r.at(0, nil, cpu.TimesStat{CPU: "cpu0", User: 900, Idle: 2700}), "at first since the machine started")
 
 	busy := cpu.TimesStat{CPU: "cpu0", User: 901, Nice: 1, System: 1, Steal: 1, Idle: 2703, Iowait: 1}
 	require.Equal(t, sinceStart, r.at(cpuWindow/2, nil, busy), "too soon to tell another")
-	now := []*api.HostCPUStats{{CPU: "cpu0", User: 25, System: 12.5, Idle: 50}}
+	now := []*nomad.HostCPUStats{{CPU: "cpu0", User: 25, System: 12.5, Idle: 50}}
 	require.Equal(t, now, r.at(cpuWindow, nil, busy))
 
 	require.Equal(t, now, r.at(2*cpuWindow, errors.New("no /proc")), "better the last than none")
 	more := cpu.TimesStat{CPU: "cpu1", System: 1, Idle: 3}
-	require.Equal(t, []*api.HostCPUStats{{CPU: "cpu1", System: 25, Idle: 75}}, r.at(3*cpuWindow, nil, busy, more),
+	require.Equal(t, []*nomad.HostCPUStats{{CPU: "cpu1", System: 25, Idle: 75}}, r.at(3*cpuWindow, nil, busy, more),
 		"one that has not counted on tells nothing, and one that is new counts from its start")
 }
 
 func TestTheProcessorsUseInMHzIsTheirShareOfAll(t *testing.T) {
-	require.InDelta(t, 750, cpuTicks([]*api.HostCPUStats{{Idle: 50}, {Idle: 75}}, 2000), 1e-9)
+	require.InDelta(t, 750, cpuTicks([]*nomad.HostCPUStats{{Idle: 50}, {Idle: 75}}, 2000), 1e-9)
 	require.Zero(t, cpuTicks(nil, 2000))
 }

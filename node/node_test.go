@@ -11,17 +11,17 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/internal/leaks"
-	"github.com/wasmnode/wasmnode/internal/plugged"
+	"github.com/wasmnode/wasmnode/controlplane/standalone"
+	"github.com/wasmnode/wasmnode/internal/boltfile"
+	"github.com/wasmnode/wasmnode/internal/leaktest"
+	"github.com/wasmnode/wasmnode/internal/plugintest"
 	"github.com/wasmnode/wasmnode/runners/task"
-	"github.com/wasmnode/wasmnode/server"
 	"github.com/wasmnode/wasmnode/state"
-	"github.com/wasmnode/wasmnode/state/boltfile"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv(boltfile.StrictEnv, "1"); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(leaks.Patiently(m), goleak.Cleanup(func(code int) {
-		if err := plugged.Close(); err != nil {
+	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
+		if err := plugintest.Close(); err != nil {
 			panic(err)
 		}
 		os.Exit(code)
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 // again on the same data.
 type world struct {
 	t       *testing.T
-	server  *server.Server
+	server  *standalone.Server
 	plane   ControlPlane
 	db      state.DB
 	machine *machine
@@ -56,7 +56,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	s, err := server.Open(server.Options{})
+	s, err := standalone.Open(standalone.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	m := newMachine()
@@ -108,16 +108,16 @@ func (w *world) launch() (ready chan struct{}) {
 	return ready
 }
 
-func (w *world) run(id, kind string, change ...func(*api.Job)) {
-	j := &api.Job{ID: &id, Type: &kind, TaskGroups: []*api.TaskGroup{{
-		Name: new("g"), EphemeralDisk: &api.EphemeralDisk{SizeMB: new(1)},
-		RestartPolicy: &api.RestartPolicy{Attempts: new(0), Mode: new("fail")},
-		Tasks:         []*api.Task{{Name: "t", Driver: w.driver, KillTimeout: new(30 * time.Second), Resources: &api.Resources{CPU: new(1), MemoryMB: new(10)}}},
+func (w *world) run(id, kind string, change ...func(*nomad.Job)) {
+	j := &nomad.Job{ID: &id, Type: &kind, TaskGroups: []*nomad.TaskGroup{{
+		Name: new("g"), EphemeralDisk: &nomad.EphemeralDisk{SizeMB: new(1)},
+		RestartPolicy: &nomad.RestartPolicy{Attempts: new(0), Mode: new("fail")},
+		Tasks:         []*nomad.Task{{Name: "t", Driver: w.driver, KillTimeout: new(30 * time.Second), Resources: &nomad.Resources{CPU: new(1), MemoryMB: new(10)}}},
 	}}}
 	for _, c := range change {
 		c(j)
 	}
-	_, err := w.server.RegisterJob(&api.JobRegisterRequest{Job: j})
+	_, err := w.server.RegisterJob(&nomad.JobRegisterRequest{Job: j})
 	require.NoError(w.t, err)
 }
 
@@ -126,7 +126,7 @@ func (w *world) await(what string, cond func() bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	for {
-		index := w.server.Index(server.TableAllocations)
+		index := w.server.Index(standalone.TableAllocations)
 		if cond() {
 			return
 		}
@@ -141,7 +141,7 @@ func (w *world) await(what string, cond func() bool) {
 			}
 			w.t.Fatal("not in time: " + what)
 		}
-		w.server.Wait(ctx, server.TableAllocations, index)
+		w.server.Wait(ctx, standalone.TableAllocations, index)
 	}
 }
 
@@ -158,8 +158,8 @@ func (w *world) awaitStatus(job string, status structs.ClientStatus) (a *structs
 	return a
 }
 
-func user(name string) func(*api.Job) {
-	return func(j *api.Job) { j.TaskGroups[0].Tasks[0].Env = map[string]string{"VERSION": name} }
+func user(name string) func(*nomad.Job) {
+	return func(j *nomad.Job) { j.TaskGroups[0].Tasks[0].Env = map[string]string{"VERSION": name} }
 }
 
 func TestAJobRunsEndsAndIsSeen(t *testing.T) {

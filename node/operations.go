@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/shirou/gopsutil/v4/cpu"
 	"github.com/shirou/gopsutil/v4/disk"
 	"github.com/shirou/gopsutil/v4/host"
@@ -121,7 +121,7 @@ func (n *Node) Directory(allocID string) (*allocdir.Dir, error) {
 
 // AllocationStats is what the tasks of an allocation use now, in Nomad's shape; one
 // task's only when one is named.
-func (n *Node) AllocationStats(ctx context.Context, allocID, task string) (*api.AllocResourceUsage, error) {
+func (n *Node) AllocationStats(ctx context.Context, allocID, task string) (*nomad.AllocResourceUsage, error) {
 	r, err := n.runner(allocID)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (n *Node) AllocationStats(ctx context.Context, allocID, task string) (*api.
 	if err != nil {
 		return nil, operationError(err)
 	}
-	out := &api.AllocResourceUsage{ResourceUsage: emptyUsage(), Tasks: map[string]*api.TaskResourceUsage{}, Timestamp: time.Now().UnixNano()}
+	out := &nomad.AllocResourceUsage{ResourceUsage: emptyUsage(), Tasks: map[string]*nomad.TaskResourceUsage{}, Timestamp: time.Now().UnixNano()}
 	given := map[string][]structs.AllocatedDevice{}
 	for name, t := range r.Alloc().Resources.Tasks {
 		given[name] = t.Devices
@@ -138,7 +138,7 @@ func (n *Node) AllocationStats(ctx context.Context, allocID, task string) (*api.
 	for name, s := range stats {
 		u := usage(s)
 		u.DeviceStats = n.deviceStats(given[name])
-		out.Tasks[name] = &api.TaskResourceUsage{ResourceUsage: u, Timestamp: s.TimeNs}
+		out.Tasks[name] = &nomad.TaskResourceUsage{ResourceUsage: u, Timestamp: s.TimeNs}
 		sum := out.ResourceUsage
 		sum.MemoryStats.RSS += u.MemoryStats.RSS
 		sum.MemoryStats.MaxUsage += u.MemoryStats.MaxUsage
@@ -157,12 +157,12 @@ func (n *Node) AllocationChecks(allocID string) (map[string]structs.CheckResult,
 	return r.CheckResults(), nil
 }
 
-func emptyUsage() *api.ResourceUsage {
-	return &api.ResourceUsage{MemoryStats: &api.MemoryStats{}, CpuStats: &api.CpuStats{}, DeviceStats: []*api.DeviceGroupStats{}}
+func emptyUsage() *nomad.ResourceUsage {
+	return &nomad.ResourceUsage{MemoryStats: &nomad.MemoryStats{}, CpuStats: &nomad.CpuStats{}, DeviceStats: []*nomad.DeviceGroupStats{}}
 }
 
 // usage renders a driver's measurements; Measured names those that were made.
-func usage(s *wasmnodev1.TaskStats) *api.ResourceUsage {
+func usage(s *wasmnodev1.TaskStats) *nomad.ResourceUsage {
 	u := emptyUsage()
 	if s.MemoryRssBytes != nil {
 		u.MemoryStats.RSS = *s.MemoryRssBytes
@@ -190,20 +190,20 @@ func union(a, b []string) []string {
 }
 
 // HostStats is what the machine uses now.
-func (n *Node) HostStats(ctx context.Context) (*api.HostStats, error) {
+func (n *Node) HostStats(ctx context.Context) (*nomad.HostStats, error) {
 	memory, err := mem.VirtualMemoryWithContext(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
-	stats := &api.HostStats{
-		Memory:        &api.HostMemoryStats{Total: memory.Total, Available: memory.Available, Used: memory.Used, Free: memory.Free},
-		CPU:           []*api.HostCPUStats{},
-		DiskStats:     []*api.HostDiskStats{},
-		AllocDirStats: &api.HostDiskStats{},
+	stats := &nomad.HostStats{
+		Memory:        &nomad.HostMemoryStats{Total: memory.Total, Available: memory.Available, Used: memory.Used, Free: memory.Free},
+		CPU:           []*nomad.HostCPUStats{},
+		DiskStats:     []*nomad.HostDiskStats{},
+		AllocDirStats: &nomad.HostDiskStats{},
 		DeviceStats:   n.hostDeviceStats(),
 	}
 	if usage, err := disk.UsageWithContext(ctx, n.cfg.AllocsDir); err == nil {
-		stats.AllocDirStats = &api.HostDiskStats{
+		stats.AllocDirStats = &nomad.HostDiskStats{
 			Device: usage.Path, Mountpoint: usage.Path, Size: usage.Total, Used: usage.Used,
 			Available: usage.Free, UsedPercent: usage.UsedPercent, InodesUsedPercent: usage.InodesUsedPercent,
 		}

@@ -4,7 +4,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/bbolt"
 
-	"github.com/wasmnode/wasmnode/state/boltfile"
+	"github.com/wasmnode/wasmnode/internal/boltfile"
 )
 
 // SchemaVersion is the version of the layout that this package writes.

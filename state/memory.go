@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/wasmnode/wasmnode/state/boltfile"
+	"github.com/wasmnode/wasmnode/internal/boltfile"
 )
 
 // NewMem returns a store that lives as long as the process: for `agent -dev` and

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/wasmnode/wasmnode/state/boltfile"
+	"github.com/wasmnode/wasmnode/internal/boltfile"
 )
 
 // NewNoop returns a store that keeps nothing: reads find nothing, writes succeed.

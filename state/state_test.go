@@ -9,9 +9,9 @@ import (
 	"go.etcd.io/bbolt"
 	"go.uber.org/goleak"
 
-	"github.com/wasmnode/wasmnode/internal/leaks"
+	"github.com/wasmnode/wasmnode/internal/boltfile"
+	"github.com/wasmnode/wasmnode/internal/leaktest"
 	"github.com/wasmnode/wasmnode/state"
-	"github.com/wasmnode/wasmnode/state/boltfile"
 	"github.com/wasmnode/wasmnode/state/statetest"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv(boltfile.StrictEnv, "1"); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(leaks.Patiently(m))
+	goleak.VerifyTestMain(leaktest.WithTimeout(m))
 }
 
 func open(t *testing.T, path string) state.DB {

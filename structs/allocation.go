@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 )
 
 // DesiredStatus is what the control plane wants of an allocation.
@@ -51,10 +51,10 @@ type Allocation struct {
 	NodeName  string
 	JobID     string
 	TaskGroup string
-	Job       *api.Job // canonicalised; shared and read-only
+	Job       *nomad.Job // canonicalised; shared and read-only
 
 	Resources AllocatedResources
-	Metrics   *api.AllocationMetric
+	Metrics   *nomad.AllocationMetric
 
 	DesiredStatus      DesiredStatus
 	DesiredDescription string
@@ -82,7 +82,7 @@ type Allocation struct {
 
 // Group returns the task group that the allocation places, or nil when its job
 // has none of that name.
-func (a *Allocation) Group() *api.TaskGroup {
+func (a *Allocation) Group() *nomad.TaskGroup {
 	if a.Job == nil {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (a *Allocation) Group() *api.TaskGroup {
 }
 
 // Task returns the group's task of that name, or nil.
-func (a *Allocation) Task(name string) *api.Task {
+func (a *Allocation) Task(name string) *nomad.Task {
 	group := a.Group()
 	if group == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"golang.org/x/term"
 )
 
@@ -102,8 +102,8 @@ func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // execSession is one command in a task.
 type execSession struct {
-	client  *api.Client
-	alloc   *api.Allocation
+	client  *nomad.Client
+	alloc   *nomad.Allocation
 	task    string
 	command []string
 	tty     bool
@@ -128,7 +128,7 @@ func (s *execSession) run(escapeChar byte) (code int, err error) {
 		case <-ctx.Done():
 		}
 	}()
-	var sizes chan api.TerminalSize
+	var sizes chan nomad.TerminalSize
 	if s.tty {
 		restore, err := s.rawMode()
 		if err != nil {
@@ -138,7 +138,7 @@ func (s *execSession) run(escapeChar byte) (code int, err error) {
 		if escapeChar != 0 {
 			s.stdin = newEscapeReader(s.stdin, escapeChar, func() { cancel(errEscaped) })
 		}
-		sizes = make(chan api.TerminalSize, 1)
+		sizes = make(chan nomad.TerminalSize, 1)
 		defer followSize(ctx, sizes)()
 	}
 	code, err = s.client.Allocations().Exec(ctx, s.alloc, s.task, s.tty, s.command, s.stdin, os.Stdout, os.Stderr, sizes, nil)
@@ -175,7 +175,7 @@ const defaultRows, defaultColumns = 24, 80
 
 // followSize sends the terminal's size, now and after each change, until the function
 // that it returns is called.
-func followSize(ctx context.Context, sizes chan<- api.TerminalSize) (stop func()) {
+func followSize(ctx context.Context, sizes chan<- nomad.TerminalSize) (stop func()) {
 	changes := make(chan os.Signal, 1)
 	signal.Notify(changes, syscall.SIGWINCH)
 	changes <- syscall.SIGWINCH
@@ -194,7 +194,7 @@ func followSize(ctx context.Context, sizes chan<- api.TerminalSize) (stop func()
 				columns, rows = defaultColumns, defaultRows // it is no terminal
 			}
 			select {
-			case sizes <- api.TerminalSize{Height: rows, Width: columns}:
+			case sizes <- nomad.TerminalSize{Height: rows, Width: columns}:
 			case <-ctx.Done():
 				return
 			}

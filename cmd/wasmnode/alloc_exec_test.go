@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/prometheus/procfs"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -63,9 +63,9 @@ func startExecNode(t *testing.T, tasks ...string) *execNode {
 
 // awaitTasks waits until all these tasks of a job's one allocation run: the allocation is
 // said to run when one of them does.
-func (n *node) awaitTasks(t *testing.T, job string, tasks ...string) *api.AllocationListStub {
+func (n *node) awaitTasks(t *testing.T, job string, tasks ...string) *nomad.AllocationListStub {
 	t.Helper()
-	return n.awaitAlloc(t, job, func(a *api.AllocationListStub) bool {
+	return n.awaitAlloc(t, job, func(a *nomad.AllocationListStub) bool {
 		return !slices.ContainsFunc(tasks, func(name string) bool {
 			return a.TaskStates[name] == nil || a.TaskStates[name].State != "running"
 		})

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 )
 
 type allocLogsCommand struct{ meta }
@@ -67,13 +67,13 @@ func (c *allocLogsCommand) Run(args []string) int {
 	if *stderr {
 		stream = "stderr"
 	}
-	origin, offset := api.OriginStart, int64(0)
+	origin, offset := nomad.OriginStart, int64(0)
 	keep := int64(-1)
 	switch {
 	case *tail && *bytes > 0:
-		origin, offset = api.OriginEnd, *bytes
+		origin, offset = nomad.OriginEnd, *bytes
 	case *tail:
-		origin, offset, keep = api.OriginEnd, *lines*tailLineBytes, *lines
+		origin, offset, keep = nomad.OriginEnd, *lines*tailLineBytes, *lines
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -85,7 +85,7 @@ func (c *allocLogsCommand) Run(args []string) int {
 }
 
 // find returns the allocation whose logs are wanted.
-func (c *allocLogsCommand) find(client *api.Client, id string, byJob bool) (*api.Allocation, error) {
+func (c *allocLogsCommand) find(client *nomad.Client, id string, byJob bool) (*nomad.Allocation, error) {
 	if !byJob {
 		return findAllocation(client, id)
 	}
@@ -100,7 +100,7 @@ func (c *allocLogsCommand) find(client *api.Client, id string, byJob bool) (*api
 	if len(stubs) == 0 {
 		return nil, fmt.Errorf("job %q has no allocations", *job.ID)
 	}
-	best := slices.MaxFunc(stubs, func(a, b *api.AllocationListStub) int {
+	best := slices.MaxFunc(stubs, func(a, b *nomad.AllocationListStub) int {
 		if (a.ClientStatus == "running") != (b.ClientStatus == "running") {
 			if a.ClientStatus == "running" {
 				return 1
@@ -114,7 +114,7 @@ func (c *allocLogsCommand) find(client *api.Client, id string, byJob bool) (*api
 }
 
 // taskOf returns a task's name, which can be left out when there is only one.
-func taskOf(a *api.Allocation, name string) (string, error) {
+func taskOf(a *nomad.Allocation, name string) (string, error) {
 	var names []string
 	for _, t := range a.GetTaskGroup().Tasks {
 		names = append(names, t.Name)
@@ -133,7 +133,7 @@ func taskOf(a *api.Allocation, name string) (string, error) {
 
 // copyFrames writes frames until they end. When keep is not negative, of what was
 // there at first only the last that many lines are written.
-func copyFrames(ctx context.Context, w io.Writer, frames <-chan *api.StreamFrame, errs <-chan error, keep int64) error {
+func copyFrames(ctx context.Context, w io.Writer, frames <-chan *nomad.StreamFrame, errs <-chan error, keep int64) error {
 	var held []byte
 	flush := func() error {
 		text := lastLines(string(held), keep)

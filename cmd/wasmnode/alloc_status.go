@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 )
 
 type allocStatusCommand struct{ meta }
@@ -48,7 +48,7 @@ func (c *allocStatusCommand) Run(args []string) int {
 	if *f.json {
 		return c.printJSON(alloc)
 	}
-	var usage *api.AllocResourceUsage
+	var usage *nomad.AllocResourceUsage
 	if *stats && alloc.ClientStatus == "running" {
 		if usage, err = client.Allocations().Stats(alloc, nil); err != nil {
 			return c.fail(f, err)
@@ -61,7 +61,7 @@ func (c *allocStatusCommand) Run(args []string) int {
 	return 0
 }
 
-func (c *allocStatusCommand) list(f *flags, client *api.Client) int {
+func (c *allocStatusCommand) list(f *flags, client *nomad.Client) int {
 	allocs, _, err := client.Allocations().List(nil)
 	if err != nil {
 		return c.fail(f, err)
@@ -73,7 +73,7 @@ func (c *allocStatusCommand) list(f *flags, client *api.Client) int {
 	return 0
 }
 
-func (c *allocStatusCommand) head(f *flags, a *api.Allocation) {
+func (c *allocStatusCommand) head(f *flags, a *nomad.Allocation) {
 	pairs := [][2]string{
 		{"ID", a.ID},
 		{"Eval ID", f.short(a.EvalID)},
@@ -106,7 +106,7 @@ func (c *allocStatusCommand) head(f *flags, a *api.Allocation) {
 	}
 }
 
-func (c *allocStatusCommand) task(f *flags, name string, a *api.Allocation, usage *api.AllocResourceUsage) {
+func (c *allocStatusCommand) task(f *flags, name string, a *nomad.Allocation, usage *nomad.AllocResourceUsage) {
 	s := a.TaskStates[name]
 	state := s.State
 	if s.Failed {
@@ -143,7 +143,7 @@ func (c *allocStatusCommand) task(f *flags, name string, a *api.Allocation, usag
 }
 
 // used puts what is used before what was promised.
-func used(u *api.ResourceUsage, cpu, memory string) (string, string) {
+func used(u *nomad.ResourceUsage, cpu, memory string) (string, string) {
 	if u.CpuStats != nil && len(u.CpuStats.Measured) > 0 {
 		cpu = fmt.Sprintf("%.0f/%s", u.CpuStats.TotalTicks, cpu)
 	}

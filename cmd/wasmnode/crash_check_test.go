@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/workload"
@@ -28,7 +28,7 @@ func (w *crashWorld) check(t *testing.T) {
 		alloc := w.awaitAlloc(t, j)
 		w.checkAlloc(t, j, alloc)
 		w.checkOutput(t, j, alloc)
-		if j.expected() == api.AllocClientStatusRunning {
+		if j.expected() == nomad.AllocClientStatusRunning {
 			running[j.alloc] = j.process
 		}
 	}
@@ -37,9 +37,9 @@ func (w *crashWorld) check(t *testing.T) {
 }
 
 // awaitAlloc waits until a job's one allocation has come to what is expected.
-func (w *crashWorld) awaitAlloc(t *testing.T, j *crashJob) *api.AllocationListStub {
+func (w *crashWorld) awaitAlloc(t *testing.T, j *crashJob) *nomad.AllocationListStub {
 	t.Helper()
-	var allocs []*api.AllocationListStub
+	var allocs []*nomad.AllocationListStub
 	eventually(t, func() error {
 		var err error
 		if allocs, _, err = w.api(t).Jobs().Allocations(j.id, true, nil); err != nil {
@@ -73,7 +73,7 @@ func (w *crashWorld) deathsOf(j *crashJob) int { return w.deaths - j.born }
 var lostLine = regexp.MustCompile(`(?m)^.*(does not exist|supervisor of workloads).*$`)
 
 // checkAlloc compares what the agent tells: restarts, starts and exit codes.
-func (w *crashWorld) checkAlloc(t *testing.T, j *crashJob, alloc *api.AllocationListStub) {
+func (w *crashWorld) checkAlloc(t *testing.T, j *crashJob, alloc *nomad.AllocationListStub) {
 	t.Helper()
 	if alloc == nil || alloc.TaskStates["task"] == nil {
 		return
@@ -88,7 +88,7 @@ func (w *crashWorld) checkAlloc(t *testing.T, j *crashJob, alloc *api.Allocation
 	require.LessOrEqual(t, strings.Count(told(alloc), "Started:"), 1+most, "%s\n%s", j.id, told(alloc))
 	lost := lostLine.FindAllString(told(alloc), -1)
 	require.LessOrEqual(t, len(lost), deaths, "%s was lost more often than the supervisor died\n%s", j.id, told(alloc))
-	if deaths == 0 && j.expected() == j.kind.status && j.kind.status != api.AllocClientStatusRunning {
+	if deaths == 0 && j.expected() == j.kind.status && j.kind.status != nomad.AllocClientStatusRunning {
 		require.Contains(t, told(alloc), fmt.Sprintf("Exit Code: %d", j.kind.code), j.id)
 	}
 }
@@ -98,7 +98,7 @@ var halfLine = regexp.MustCompile(`^(b|be|beg|begi|l|li|lin|line|line \d*)?begin
 
 // checkOutput wants each start to begin with the first line and to go on without a gap
 // or a repetition, as often as the task says that it was started.
-func (w *crashWorld) checkOutput(t *testing.T, j *crashJob, alloc *api.AllocationListStub) {
+func (w *crashWorld) checkOutput(t *testing.T, j *crashJob, alloc *nomad.AllocationListStub) {
 	t.Helper()
 	shared := filepath.Join(w.site.data, "alloc", j.alloc, "alloc")
 	if j.alloc == "" {
@@ -106,7 +106,7 @@ func (w *crashWorld) checkOutput(t *testing.T, j *crashJob, alloc *api.Allocatio
 	}
 	require.NoFileExists(t, filepath.Join(shared, "data", "twice"), "%s ran twice at a time", j.id)
 	deaths := w.deathsOf(j)
-	if j.expected() == api.AllocClientStatusRunning {
+	if j.expected() == nomad.AllocClientStatusRunning {
 		eventually(t, func() error { // it is said to run a moment before it says so itself
 			if outputOf(t, shared) == "" {
 				return fmt.Errorf("%s says nothing", j.id)
@@ -139,7 +139,7 @@ func (w *crashWorld) checkOutput(t *testing.T, j *crashJob, alloc *api.Allocatio
 	if deaths == 0 {
 		require.Equal(t, most, starts, "%s\n%s", j.id, told(alloc))
 	}
-	if j.expected() != api.AllocClientStatusRunning {
+	if j.expected() != nomad.AllocClientStatusRunning {
 		require.Equal(t, j.kind.lines+1, next, "the last lines of %s", j.id)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 )
 
@@ -149,7 +149,7 @@ func (w *crashWorld) play(t *testing.T) {
 				return
 			}
 			allocs, _, err := w.api(t).Jobs().Allocations(j.id, true, nil)
-			done = err == nil && slices.ContainsFunc(allocs, func(a *api.AllocationListStub) bool { return a.ClientStatus == j.kind.status })
+			done = err == nil && slices.ContainsFunc(allocs, func(a *nomad.AllocationListStub) bool { return a.ClientStatus == j.kind.status })
 		}
 	}
 	for i, j := range jobs[:2] {
@@ -167,5 +167,5 @@ func (w *crashWorld) discard(t *testing.T, j *crashJob) {
 	if _, _, gone := w.api(t).Jobs().Deregister(j.id, true, nil); err != nil || gone != nil || len(allocs) == 0 {
 		return
 	}
-	_ = w.api(t).Allocations().GC(&api.Allocation{ID: allocs[0].ID, NodeID: allocs[0].NodeID}, nil)
+	_ = w.api(t).Allocations().GC(&nomad.Allocation{ID: allocs[0].ID, NodeID: allocs[0].NodeID}, nil)
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
@@ -89,9 +89,9 @@ func (w *crashWorld) killAgent(t *testing.T) {
 }
 
 // api is a client of the agent that runs.
-func (w *crashWorld) api(t *testing.T) *api.Client {
+func (w *crashWorld) api(t *testing.T) *nomad.Client {
 	t.Helper()
-	c, err := api.NewClient(&api.Config{Address: "http://" + w.node.address, HttpClient: w.http})
+	c, err := nomad.NewClient(&nomad.Config{Address: "http://" + w.node.address, HttpClient: w.http})
 	require.NoError(t, err)
 	return c
 }
@@ -118,15 +118,15 @@ type crashKind struct {
 }
 
 var (
-	runsOn = crashKind{"runs-on", 1_000_000, "0.02", 0, 1000, api.AllocClientStatusRunning}
-	ends   = crashKind{"ends", 15, "0.01", 0, 1000, api.AllocClientStatusComplete}
-	fails  = crashKind{"fails", 2, "0.001", 7, 2, api.AllocClientStatusFailed}
+	runsOn = crashKind{"runs-on", 1_000_000, "0.02", 0, 1000, nomad.AllocClientStatusRunning}
+	ends   = crashKind{"ends", 15, "0.01", 0, 1000, nomad.AllocClientStatusComplete}
+	fails  = crashKind{"fails", 2, "0.001", 7, 2, nomad.AllocClientStatusFailed}
 )
 
 // expected is the client status that the job's allocation comes to.
 func (j *crashJob) expected() string {
-	if j.stopped && j.kind.status == api.AllocClientStatusRunning {
-		return api.AllocClientStatusComplete
+	if j.stopped && j.kind.status == nomad.AllocClientStatusRunning {
+		return nomad.AllocClientStatusComplete
 	}
 	return j.kind.status
 }
@@ -161,27 +161,27 @@ exec 9>lock; flock -n 9 || echo twice >>twice
 echo begin
 i=1; while [ $i -le %d ]; do echo line $i; i=$((i+1)); sleep %s; done; exit %d`
 
-func (w *crashWorld) job(j *crashJob) *api.Job {
-	task := api.NewTask("task", "wasi").SetConfig("module", w.program).SetConfig("args", []string{
+func (w *crashWorld) job(j *crashJob) *nomad.Job {
+	task := nomad.NewTask("task", "wasi").SetConfig("module", w.program).SetConfig("args", []string{
 		"/alloc/data/starts", fmt.Sprint(j.kind.lines), j.kind.every + "s", fmt.Sprint(j.kind.code),
 	})
 	if j.process {
-		task = api.NewTask("task", "raw_exec").SetConfig("command", "/bin/sh").SetConfig("args", []string{
+		task = nomad.NewTask("task", "raw_exec").SetConfig("command", "/bin/sh").SetConfig("args", []string{
 			"-c", fmt.Sprintf(taskScript, j.kind.lines, j.kind.every, j.kind.code),
 		})
 	}
-	task.Resources = &api.Resources{CPU: ptr(1), MemoryMB: ptr(32)}
-	group := api.NewTaskGroup("group", 1).AddTask(task).RequireDisk(&api.EphemeralDisk{SizeMB: ptr(10)})
-	group.RestartPolicy = &api.RestartPolicy{
-		Attempts: &j.kind.attempts, Interval: ptr(time.Hour), Delay: ptr(time.Millisecond), Mode: ptr(api.RestartPolicyModeFail),
+	task.Resources = &nomad.Resources{CPU: ptr(1), MemoryMB: ptr(32)}
+	group := nomad.NewTaskGroup("group", 1).AddTask(task).RequireDisk(&nomad.EphemeralDisk{SizeMB: ptr(10)})
+	group.RestartPolicy = &nomad.RestartPolicy{
+		Attempts: &j.kind.attempts, Interval: ptr(time.Hour), Delay: ptr(time.Millisecond), Mode: ptr(nomad.RestartPolicyModeFail),
 	}
-	group.ReschedulePolicy = &api.ReschedulePolicy{Attempts: ptr(0), Unlimited: ptr(false)}
-	kind := api.JobTypeBatch
-	if j.kind.status == api.AllocClientStatusRunning {
-		kind = api.JobTypeService
+	group.ReschedulePolicy = &nomad.ReschedulePolicy{Attempts: ptr(0), Unlimited: ptr(false)}
+	kind := nomad.JobTypeBatch
+	if j.kind.status == nomad.AllocClientStatusRunning {
+		kind = nomad.JobTypeService
 		group.ReschedulePolicy = nil
 	}
-	job := &api.Job{ID: &j.id, Name: &j.id, Type: &kind, Datacenters: []string{"*"}}
+	job := &nomad.Job{ID: &j.id, Name: &j.id, Type: &kind, Datacenters: []string{"*"}}
 	return job.AddTaskGroup(group)
 }
 
@@ -208,7 +208,7 @@ func (w *crashWorld) settle(t *testing.T) {
 func (w *crashWorld) forget(t *testing.T) {
 	t.Helper()
 	for id, j := range w.jobs {
-		if j.expected() != api.AllocClientStatusRunning {
+		if j.expected() != nomad.AllocClientStatusRunning {
 			_, _, err := w.api(t).Jobs().Deregister(id, true, nil)
 			require.NoError(t, err)
 			delete(w.jobs, id)

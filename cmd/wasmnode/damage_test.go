@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 )
 
@@ -69,7 +69,7 @@ func (w *crashWorld) awaitReplacement(t *testing.T, j *crashJob) (id string) {
 		}
 		var running []string
 		for _, a := range allocs {
-			if a.ClientStatus == api.AllocClientStatusRunning {
+			if a.ClientStatus == nomad.AllocClientStatusRunning {
 				running = append(running, a.ID)
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 )
 
 // deviceName is a device as people find it in job files: VENDOR/TYPE/NAME[ID].
@@ -16,7 +16,7 @@ func deviceName(vendor, kind, name, id string) string {
 
 // nodeDevices shows a node's devices, if it has any, and at length what their groups
 // have in common.
-func (m meta) nodeDevices(groups []*api.NodeDeviceResource, verbose bool) {
+func (m meta) nodeDevices(groups []*nomad.NodeDeviceResource, verbose bool) {
 	if len(groups) == 0 {
 		return
 	}
@@ -42,7 +42,7 @@ func (m meta) nodeDevices(groups []*api.NodeDeviceResource, verbose bool) {
 }
 
 // taskDevices names the devices that a task was given.
-func (m meta) taskDevices(given []*api.AllocatedDeviceResource) {
+func (m meta) taskDevices(given []*nomad.AllocatedDeviceResource) {
 	if len(given) == 0 {
 		return
 	}
@@ -56,7 +56,7 @@ func (m meta) taskDevices(given []*api.AllocatedDeviceResource) {
 
 // deviceStats shows figures of devices: of each the one that tells most, and at length
 // all.
-func (m meta) deviceStats(groups []*api.DeviceGroupStats, verbose bool) {
+func (m meta) deviceStats(groups []*nomad.DeviceGroupStats, verbose bool) {
 	if len(groups) == 0 {
 		return
 	}
@@ -76,7 +76,7 @@ func (m meta) deviceStats(groups []*api.DeviceGroupStats, verbose bool) {
 }
 
 // figures lists an object's figures by their paths, sorted.
-func figures(o *api.StatObject, path []string) (pairs [][2]string) {
+func figures(o *nomad.StatObject, path []string) (pairs [][2]string) {
 	if o == nil {
 		return nil
 	}

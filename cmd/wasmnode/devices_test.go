@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -102,7 +102,7 @@ func TestADeviceIsOneTasksFromPlugToUnplug(t *testing.T) {
 	}, patience, tick)
 	require.Empty(t, n.allocs(t, "fourth"), "an unhealthy device is given to nobody")
 	s.plug(t, "two", "I am another")
-	n.awaitAlloc(t, "fourth", func(*api.AllocationListStub) bool { return true })
+	n.awaitAlloc(t, "fourth", func(*nomad.AllocationListStub) bool { return true })
 }
 
 // TestFiguresOfDevicesAreThoseOfTheTasksThatHaveThem reads figures as people do.

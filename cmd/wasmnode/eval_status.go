@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 )
 
 type evalStatusCommand struct{ meta }
@@ -53,7 +53,7 @@ func (c *evalStatusCommand) Run(args []string) int {
 	return 0
 }
 
-func (c *evalStatusCommand) list(f *flags, client *api.Client) int {
+func (c *evalStatusCommand) list(f *flags, client *nomad.Client) int {
 	evals, _, err := client.Evaluations().List(nil)
 	if err != nil {
 		return c.fail(f, err)

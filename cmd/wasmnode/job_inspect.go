@@ -1,6 +1,6 @@
 package main
 
-import "github.com/hashicorp/nomad/api"
+import nomad "github.com/hashicorp/nomad/api"
 
 type jobInspectCommand struct{ meta }
 
@@ -31,5 +31,5 @@ func (c *jobInspectCommand) Run(args []string) int {
 	if err != nil {
 		return c.fail(f, err)
 	}
-	return c.printJSON(map[string]*api.Job{"Job": job})
+	return c.printJSON(map[string]*nomad.Job{"Job": job})
 }

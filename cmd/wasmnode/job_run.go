@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/jobspec"
 )
@@ -60,7 +60,7 @@ func (j *jobFile) flags(f *flags) {
 }
 
 // read parses a job file, of HCL or of the JSON that -output prints.
-func (j *jobFile) read(path string) (*api.Job, *api.JobSubmission, error) {
+func (j *jobFile) read(path string) (*nomad.Job, *nomad.JobSubmission, error) {
 	content, err := readFile(path)
 	if err != nil {
 		return nil, nil, err
@@ -81,7 +81,7 @@ func (j *jobFile) read(path string) (*api.Job, *api.JobSubmission, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return job, &api.JobSubmission{Source: string(content), Format: "hcl2", VariableFlags: j.vars}, nil
+	return job, &nomad.JobSubmission{Source: string(content), Format: "hcl2", VariableFlags: j.vars}, nil
 }
 
 func readFile(path string) ([]byte, error) {
@@ -91,8 +91,8 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-func decodeJob(path string, content []byte) (*api.Job, error) {
-	var wrapped struct{ Job *api.Job }
+func decodeJob(path string, content []byte) (*nomad.Job, error) {
+	var wrapped struct{ Job *nomad.Job }
 	if err := json.Unmarshal(content, &wrapped); err != nil {
 		return nil, jsonError(path, content, err)
 	}
@@ -121,7 +121,7 @@ func lineAt(content []byte, offset int64) int {
 
 // refused says why the node did not take a job: each fault on a line, with the file's
 // name, when it is the job's.
-func (c *jobRunCommand) refused(f *flags, client *api.Client, job *api.Job, err error) int {
+func (c *jobRunCommand) refused(f *flags, client *nomad.Client, job *nomad.Job, err error) int {
 	if resp, _, validateErr := client.Jobs().Validate(job, nil); validateErr == nil && len(resp.ValidationErrors) > 0 {
 		return c.faults(f, f.Arg(0), resp.ValidationErrors)
 	}
@@ -144,9 +144,9 @@ func (c *jobRunCommand) Run(args []string) int {
 		return c.fail(f, err)
 	}
 	if *output {
-		return c.printJSON(map[string]*api.Job{"Job": job})
+		return c.printJSON(map[string]*nomad.Job{"Job": job})
 	}
-	opts := &api.RegisterOptions{Submission: submission}
+	opts := &nomad.RegisterOptions{Submission: submission}
 	if *checkIndex != "" {
 		opts.EnforceIndex = true
 		if opts.ModifyIndex, err = strconv.ParseUint(*checkIndex, 10, 64); err != nil {

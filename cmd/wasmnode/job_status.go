@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 )
 
 type jobStatusCommand struct{ meta }
@@ -40,7 +40,7 @@ func (c *jobStatusCommand) Run(args []string) int {
 	return c.show(f, client)
 }
 
-func (c *jobStatusCommand) list(f *flags, client *api.Client) int {
+func (c *jobStatusCommand) list(f *flags, client *nomad.Client) int {
 	jobs, _, err := client.Jobs().List(nil)
 	if err != nil {
 		return c.fail(f, err)
@@ -64,7 +64,7 @@ func (c *jobStatusCommand) list(f *flags, client *api.Client) int {
 	return 0
 }
 
-func (c *jobStatusCommand) show(f *flags, client *api.Client) int {
+func (c *jobStatusCommand) show(f *flags, client *nomad.Client) int {
 	job, err := findJob(client, f.Arg(0))
 	if err != nil {
 		return c.fail(f, err)
@@ -92,7 +92,7 @@ func (c *jobStatusCommand) show(f *flags, client *api.Client) int {
 	return 0
 }
 
-func (c *jobStatusCommand) head(job *api.Job) {
+func (c *jobStatusCommand) head(job *nomad.Job) {
 	status := *job.Status
 	if *job.Stop {
 		status += " (stopped)"
@@ -109,7 +109,7 @@ func (c *jobStatusCommand) head(job *api.Job) {
 	})
 }
 
-func (c *jobStatusCommand) summary(s *api.JobSummary) {
+func (c *jobStatusCommand) summary(s *nomad.JobSummary) {
 	c.ui.Output("\nSummary")
 	rows := [][]string{{"Task Group", "Queued", "Starting", "Running", "Failed", "Complete", "Lost"}}
 	for _, group := range slices.Sorted(maps.Keys(s.Summary)) {
@@ -124,8 +124,8 @@ func (c *jobStatusCommand) summary(s *api.JobSummary) {
 }
 
 // blocked says what of the job waits to be placed, and why.
-func (c *jobStatusCommand) blocked(f *flags, evals []*api.Evaluation) {
-	var latest *api.Evaluation
+func (c *jobStatusCommand) blocked(f *flags, evals []*nomad.Evaluation) {
+	var latest *nomad.Evaluation
 	for _, e := range evals {
 		if latest == nil || e.CreateIndex > latest.CreateIndex {
 			latest = e
@@ -144,12 +144,12 @@ func (c *jobStatusCommand) blocked(f *flags, evals []*api.Evaluation) {
 }
 
 // allocationTable lists allocations, the newest first.
-func allocationTable(m meta, f *flags, allocs []*api.AllocationListStub) {
+func allocationTable(m meta, f *flags, allocs []*nomad.AllocationListStub) {
 	if len(allocs) == 0 {
 		m.ui.Output("No allocations placed")
 		return
 	}
-	slices.SortFunc(allocs, func(a, b *api.AllocationListStub) int { return int(b.CreateIndex) - int(a.CreateIndex) })
+	slices.SortFunc(allocs, func(a, b *nomad.AllocationListStub) int { return int(b.CreateIndex) - int(a.CreateIndex) })
 	rows := [][]string{{"ID", "Node ID", "Task Group", "Version", "Desired", "Status", "Created", "Modified"}}
 	for _, a := range allocs {
 		rows = append(rows, []string{

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -83,13 +83,13 @@ func TestAnAgentThatComesBackKeepsWhatItHad(t *testing.T) {
 			n = s.start(t)
 			assert.Equal(t, nodeID(t, id), nodeID(t, n.out(t, "node", "status", "-json")), "it is the same node")
 			if c.supervisor {
-				again := n.awaitAlloc(t, "program", func(a *api.AllocationListStub) bool {
+				again := n.awaitAlloc(t, "program", func(a *nomad.AllocationListStub) bool {
 					return a.TaskStates["task"].Restarts == 1 && a.TaskStates["task"].State == "running"
 				})
 				assert.Equal(t, program.ID, again.ID, "the allocation is kept")
 				golden(t, "came-back.golden", timeless(told(again)))
 			}
-			for job, before := range map[string]*api.AllocationListStub{"program": program, "mock": mock, "done": done} {
+			for job, before := range map[string]*nomad.AllocationListStub{"program": program, "mock": mock, "done": done} {
 				after := n.await(t, job, before.ClientStatus)
 				assert.Equal(t, before.ID, after.ID)
 				if job != "program" || !c.supervisor {
@@ -173,15 +173,15 @@ func writeJob(t *testing.T, id, kind, driver, config string) string {
 }
 
 // await waits until a job has one allocation and that has a client status.
-func (n *node) await(t *testing.T, job, status string) *api.AllocationListStub {
+func (n *node) await(t *testing.T, job, status string) *nomad.AllocationListStub {
 	t.Helper()
-	return n.awaitAlloc(t, job, func(a *api.AllocationListStub) bool { return a.ClientStatus == status })
+	return n.awaitAlloc(t, job, func(a *nomad.AllocationListStub) bool { return a.ClientStatus == status })
 }
 
 // awaitAlloc waits until a job has one allocation and that is as wanted.
-func (n *node) awaitAlloc(t *testing.T, job string, wanted func(*api.AllocationListStub) bool) *api.AllocationListStub {
+func (n *node) awaitAlloc(t *testing.T, job string, wanted func(*nomad.AllocationListStub) bool) *nomad.AllocationListStub {
 	t.Helper()
-	var allocs []*api.AllocationListStub
+	var allocs []*nomad.AllocationListStub
 	require.Eventually(t, func() bool {
 		allocs = n.allocs(t, job)
 		return len(allocs) == 1 && wanted(allocs[0])
@@ -190,7 +190,7 @@ func (n *node) awaitAlloc(t *testing.T, job string, wanted func(*api.AllocationL
 }
 
 // allocs are a job's allocations.
-func (n *node) allocs(t *testing.T, job string) (list []*api.AllocationListStub) {
+func (n *node) allocs(t *testing.T, job string) (list []*nomad.AllocationListStub) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(n.out(t, "job", "allocs", "-json", job)), &list))
 	return list
@@ -198,7 +198,7 @@ func (n *node) allocs(t *testing.T, job string) (list []*api.AllocationListStub)
 
 func nodeID(t *testing.T, text string) string {
 	t.Helper()
-	var nodes []api.NodeListStub
+	var nodes []nomad.NodeListStub
 	require.NoError(t, json.Unmarshal([]byte(text), &nodes))
 	require.Len(t, nodes, 1)
 	return nodes[0].ID
@@ -207,7 +207,7 @@ func nodeID(t *testing.T, text string) string {
 var jitter = regexp.MustCompile(`restarting in [^\n]*`)
 
 // told are a task's events, the oldest first.
-func told(alloc *api.AllocationListStub) string {
+func told(alloc *nomad.AllocationListStub) string {
 	var b strings.Builder
 	task := alloc.TaskStates["task"]
 	if task == nil {

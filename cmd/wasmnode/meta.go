@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/cli"
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/ryanuber/columnize"
 )
 
@@ -95,7 +95,7 @@ func amount(least, most int) string {
 }
 
 // client returns a client of the node that the flags name.
-func (m meta) client(f *flags) (*api.Client, error) {
+func (m meta) client(f *flags) (*nomad.Client, error) {
 	address := *f.address
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
@@ -104,16 +104,16 @@ func (m meta) client(f *flags) (*api.Client, error) {
 	if err != nil || !slices.Contains([]string{"http", "https", "unix"}, u.Scheme) || u.Host == "" && u.Path == "" {
 		return nil, fmt.Errorf("-address %q is no address such as %s", *f.address, defaultAddress)
 	}
-	cfg := api.DefaultConfig()
+	cfg := nomad.DefaultConfig()
 	cfg.Address = address
-	return api.NewClient(cfg)
+	return nomad.NewClient(cfg)
 }
 
 // fail says what went wrong, on one line where it can, and returns the exit code.
 func (m meta) fail(f *flags, err error) int {
 	text := err.Error()
 	var netErr *url.Error
-	var unexpected api.UnexpectedResponseError
+	var unexpected nomad.UnexpectedResponseError
 	switch {
 	case errors.As(err, &netErr) && !netErr.Timeout():
 		text = fmt.Sprintf("cannot reach the node at %s: %v (is an agent running? wasmnode agent -dev)", *f.address, netErr.Err)

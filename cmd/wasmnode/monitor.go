@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 )
 
 // pollWait is how long one blocking query of the monitor holds.
@@ -16,7 +16,7 @@ const pollWait = 10 * time.Second
 // monitor follows an evaluation, and the allocations that it makes.
 type monitor struct {
 	meta
-	client *api.Client
+	client *nomad.Client
 	flags  *flags
 	told   map[string]bool // what was said already
 }
@@ -47,8 +47,8 @@ func (m *monitor) follow(evalID string) int {
 }
 
 // evaluation waits for an evaluation's end.
-func (m *monitor) evaluation(id string) (*api.Evaluation, error) {
-	q := &api.QueryOptions{WaitTime: pollWait}
+func (m *monitor) evaluation(id string) (*nomad.Evaluation, error) {
+	q := &nomad.QueryOptions{WaitTime: pollWait}
 	for {
 		eval, meta, err := m.client.Evaluations().Info(id, q)
 		if err != nil {
@@ -67,15 +67,15 @@ func (m *monitor) evaluation(id string) (*api.Evaluation, error) {
 
 // allocations follows the evaluation's allocations until none is pending, and returns
 // those that failed.
-func (m *monitor) allocations(evalID string) ([]*api.AllocationListStub, error) {
-	q := &api.QueryOptions{WaitTime: pollWait}
+func (m *monitor) allocations(evalID string) ([]*nomad.AllocationListStub, error) {
+	q := &nomad.QueryOptions{WaitTime: pollWait}
 	for {
 		stubs, meta, err := m.client.Evaluations().Allocations(evalID, q)
 		if err != nil {
 			return nil, err
 		}
 		pending := false
-		var failed []*api.AllocationListStub
+		var failed []*nomad.AllocationListStub
 		for _, s := range stubs {
 			m.tell(s)
 			switch {
@@ -94,7 +94,7 @@ func (m *monitor) allocations(evalID string) ([]*api.AllocationListStub, error) 
 }
 
 // tell says what is new about an allocation.
-func (m *monitor) tell(s *api.AllocationListStub) {
+func (m *monitor) tell(s *nomad.AllocationListStub) {
 	id := m.flags.short(s.ID)
 	m.say(fmt.Sprintf("    %s: Allocation %q created: node %q, group %q", now(), id, m.flags.short(s.NodeID), s.TaskGroup), s.ID)
 	for _, task := range slices.Sorted(maps.Keys(s.TaskStates)) {

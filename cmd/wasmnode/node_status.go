@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 )
 
 type nodeStatusCommand struct{ meta }
@@ -43,7 +43,7 @@ func (c *nodeStatusCommand) Run(args []string) int {
 	}
 	id := f.Arg(0)
 	if *self {
-		var info api.AgentSelf
+		var info nomad.AgentSelf
 		_, err := client.Raw().Query("/v1/agent/self", &info, nil)
 		if err != nil {
 			return c.fail(f, err)
@@ -60,7 +60,7 @@ func (c *nodeStatusCommand) Run(args []string) int {
 	return c.show(f, client, node, *stats)
 }
 
-func (c *nodeStatusCommand) list(f *flags, client *api.Client) int {
+func (c *nodeStatusCommand) list(f *flags, client *nomad.Client) int {
 	nodes, _, err := client.Nodes().List(nil)
 	if err != nil {
 		return c.fail(f, err)
@@ -80,7 +80,7 @@ func (c *nodeStatusCommand) list(f *flags, client *api.Client) int {
 	return 0
 }
 
-func (c *nodeStatusCommand) show(f *flags, client *api.Client, n *api.Node, stats bool) int {
+func (c *nodeStatusCommand) show(f *flags, client *nomad.Client, n *nomad.Node, stats bool) int {
 	allocs, _, err := client.Nodes().Allocations(n.ID, nil)
 	if err != nil {
 		return c.fail(f, err)
@@ -106,7 +106,7 @@ func (c *nodeStatusCommand) show(f *flags, client *api.Client, n *api.Node, stat
 		}
 	}
 	c.ui.Output("\nAllocations")
-	stubs := make([]*api.AllocationListStub, 0, len(allocs))
+	stubs := make([]*nomad.AllocationListStub, 0, len(allocs))
 	for _, a := range allocs {
 		stubs = append(stubs, a.Stub())
 	}
@@ -122,7 +122,7 @@ func (c *nodeStatusCommand) show(f *flags, client *api.Client, n *api.Node, stat
 	return 0
 }
 
-func (c *nodeStatusCommand) drivers(n *api.Node) {
+func (c *nodeStatusCommand) drivers(n *nomad.Node) {
 	c.ui.Output("\nDrivers")
 	rows := [][]string{{"Driver", "Detected", "Healthy", "Message", "Time"}}
 	for _, name := range slices.Sorted(maps.Keys(n.Drivers)) {
@@ -132,7 +132,7 @@ func (c *nodeStatusCommand) drivers(n *api.Node) {
 	c.table(rows)
 }
 
-func (c *nodeStatusCommand) events(n *api.Node) {
+func (c *nodeStatusCommand) events(n *nomad.Node) {
 	c.ui.Output("\nNode Events")
 	rows := [][]string{{"Time", "Subsystem", "Message"}}
 	for _, e := range slices.Backward(n.Events) {
@@ -141,7 +141,7 @@ func (c *nodeStatusCommand) events(n *api.Node) {
 	c.table(rows)
 }
 
-func (c *nodeStatusCommand) hostStats(f *flags, client *api.Client, n *api.Node) int {
+func (c *nodeStatusCommand) hostStats(f *flags, client *nomad.Client, n *nomad.Node) int {
 	s, err := client.Nodes().Stats(n.ID, nil)
 	if err != nil {
 		return c.fail(f, err)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -135,10 +135,10 @@ func TestOfTwentyFilesSevenAreBrokenAndThirteenServe(t *testing.T) {
 	assert.Len(t, reasons, len(broken))
 
 	n.out(t, "job", "run", write(t, filepath.Join(t.TempDir(), "all.nomad.hcl"), job.String()+"}\n"))
-	var allocs []*api.AllocationListStub
+	var allocs []*nomad.AllocationListStub
 	require.Eventually(t, func() bool {
 		allocs = n.allocs(t, "all")
-		return !slices.ContainsFunc(allocs, func(a *api.AllocationListStub) bool { return a.ClientStatus != "complete" })
+		return !slices.ContainsFunc(allocs, func(a *nomad.AllocationListStub) bool { return a.ClientStatus != "complete" })
 	}, patience, tick)
 	assert.Len(t, allocs, 13)
 }
@@ -171,7 +171,7 @@ func (n *node) awaitPlugin(t *testing.T, name string, state managers.State) mana
 func (n *node) awaitDriver(t *testing.T, name string, healthy bool) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		var self api.Node
+		var self nomad.Node
 		require.NoError(t, json.Unmarshal([]byte(n.out(t, "node", "status", "-self", "-json")), &self))
 		d := self.Drivers[name]
 		return (d != nil && d.Healthy) == healthy

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 )
 
 // findJob returns the one job whose ID is, or begins with, a text.
-func findJob(c *api.Client, id string) (*api.Job, error) {
+func findJob(c *nomad.Client, id string) (*nomad.Job, error) {
 	stubs, _, err := c.Jobs().PrefixList(id)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func findJob(c *api.Client, id string) (*api.Job, error) {
 }
 
 // findAllocation returns the one allocation whose ID begins with a text.
-func findAllocation(c *api.Client, id string) (*api.Allocation, error) {
+func findAllocation(c *nomad.Client, id string) (*nomad.Allocation, error) {
 	stubs, _, err := c.Allocations().PrefixList(id)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func findAllocation(c *api.Client, id string) (*api.Allocation, error) {
 }
 
 // findEvaluation returns the one evaluation whose ID begins with a text.
-func findEvaluation(c *api.Client, id string) (*api.Evaluation, error) {
+func findEvaluation(c *nomad.Client, id string) (*nomad.Evaluation, error) {
 	evals, _, err := c.Evaluations().PrefixList(id)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func findEvaluation(c *api.Client, id string) (*api.Evaluation, error) {
 
 // findNode returns the one node whose ID begins with a text; an empty one names the
 // node that answers.
-func findNode(c *api.Client, id string) (*api.Node, error) {
+func findNode(c *nomad.Client, id string) (*nomad.Node, error) {
 	stubs, _, err := c.Nodes().PrefixList(id)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 )
 
@@ -51,11 +51,11 @@ func TestACommandInATaskIsACheck(t *testing.T) {
 	s.grant(t, `plugin "raw_exec" { grant { process { commands = ["*"] } } }`)
 	n := s.start(t)
 	n.out(t, "job", "run", write(t, filepath.Join(t.TempDir(), "checked.nomad.hcl"), checkedJob))
-	alloc := n.awaitAlloc(t, "checked", func(a *api.AllocationListStub) bool {
+	alloc := n.awaitAlloc(t, "checked", func(a *nomad.AllocationListStub) bool {
 		return a.DeploymentStatus != nil && a.DeploymentStatus.Healthy != nil && *a.DeploymentStatus.Healthy
 	}).ID
 	n.out(t, "alloc", "exec", alloc, "/bin/sh", "-c", "touch \"$NOMAD_TASK_DIR/bad\"") // for one check
-	n.awaitAlloc(t, "checked", func(a *api.AllocationListStub) bool {
+	n.awaitAlloc(t, "checked", func(a *nomad.AllocationListStub) bool {
 		task := a.TaskStates["t"]
 		return task.Restarts == 1 && task.State == "running"
 	})

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 )
 
 // notPlaced is the exit code of a job that was registered and not placed completely.
@@ -17,7 +17,7 @@ const notPlaced = 2
 var failureEvents = []string{"Driver Failure", "Failed Validation", "Setup Failure", "Task hook failed", "Failed Artifact Download", "Not Restarting"}
 
 // placementFailures says why groups could not be placed.
-func (m *monitor) placementFailures(eval *api.Evaluation) {
+func (m *monitor) placementFailures(eval *nomad.Evaluation) {
 	if len(eval.FailedTGAllocs) == 0 {
 		return
 	}
@@ -40,7 +40,7 @@ func (m *monitor) placementFailures(eval *api.Evaluation) {
 }
 
 // whyNot renders placement metrics with Nomad's words.
-func whyNot(m *api.AllocationMetric) []string {
+func whyNot(m *nomad.AllocationMetric) []string {
 	var lines []string
 	if m.NodesEvaluated == 0 {
 		lines = append(lines, "No nodes were eligible for evaluation")
@@ -66,7 +66,7 @@ func whyNot(m *api.AllocationMetric) []string {
 
 // whyNotPlaced is what placementFailures tells, as one line, with the drivers by name
 // that the node lacks.
-func (m *monitor) whyNotPlaced(eval *api.Evaluation) error {
+func (m *monitor) whyNotPlaced(eval *nomad.Evaluation) error {
 	var why []string
 	for _, group := range slices.Sorted(maps.Keys(eval.FailedTGAllocs)) {
 		reasons, err := m.lacking(eval.JobID, group)
@@ -106,7 +106,7 @@ func (m *monitor) lacking(jobID, group string) ([]string, error) {
 }
 
 // whyFailed says why the first of some allocations failed, and where to read more.
-func (m *monitor) whyFailed(failed []*api.AllocationListStub) error {
+func (m *monitor) whyFailed(failed []*nomad.AllocationListStub) error {
 	first := failed[0]
 	id := m.flags.short(first.ID)
 	why := first.ClientDescription
@@ -124,7 +124,7 @@ func (m *monitor) whyFailed(failed []*api.AllocationListStub) error {
 }
 
 // cause is the last event that tells why a task failed; nil: none does.
-func cause(s *api.TaskState) *api.TaskEvent {
+func cause(s *nomad.TaskState) *nomad.TaskEvent {
 	if !s.Failed {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/runners/check"
 	"github.com/wasmnode/wasmnode/runners/task"
@@ -57,7 +57,7 @@ func newChecks(r *Runner, a *structs.Allocation) *checks {
 	for _, one := range all {
 		of := a.Task(one.Task)
 		if of == nil {
-			of = &api.Task{}
+			of = &nomad.Task{}
 		}
 		k := &checker{Check: one, r: r, target: check.Target{
 			AllocID: a.ID, Name: a.Name, Ports: a.Resources.Ports, Env: taskenv.NewBuilder(r.cfg.Node, a, of).Build(),

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -118,13 +118,13 @@ func TestAnUpdateReplacesTheChecks(t *testing.T) {
 }
 
 // checked is the job with another path in its check.
-func checked(job *api.Job, path string) *api.Job {
+func checked(job *nomad.Job, path string) *nomad.Job {
 	next, group, task := *job, *job.TaskGroups[0], *job.TaskGroups[0].Tasks[0]
 	service := *task.Services[0]
-	service.Checks = append([]api.ServiceCheck{}, service.Checks...)
+	service.Checks = append([]nomad.ServiceCheck{}, service.Checks...)
 	service.Checks[0].Path = path
-	task.Services = []*api.Service{&service}
-	group.Tasks = []*api.Task{&task}
-	next.TaskGroups = []*api.TaskGroup{&group}
+	task.Services = []*nomad.Service{&service}
+	group.Tasks = []*nomad.Task{&task}
+	next.TaskGroups = []*nomad.TaskGroup{&group}
 	return &next
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/runners/artifact"
 	"github.com/wasmnode/wasmnode/runners/check"
@@ -17,7 +17,7 @@ import (
 // Faults finds what runners would refuse of a group's artifacts, templates and services,
 // so that a control plane can say it when the job is registered: one line each, with
 // where it is.
-func Faults(g *api.TaskGroup) []string {
+func Faults(g *nomad.TaskGroup) []string {
 	f := &faults{group: g, ports: portLabels(g)}
 	f.services(g.Services, "")
 	for _, t := range g.Tasks {
@@ -40,7 +40,7 @@ func Faults(g *api.TaskGroup) []string {
 }
 
 type faults struct {
-	group *api.TaskGroup
+	group *nomad.TaskGroup
 	ports []string
 	at    string
 	found []string
@@ -52,7 +52,7 @@ func (f *faults) add(err error, format string, args ...any) {
 	}
 }
 
-func (f *faults) services(services []*api.Service, owner string) {
+func (f *faults) services(services []*nomad.Service, owner string) {
 	for _, s := range services {
 		f.add(f.service(s), "service %q", s.Name)
 		for i := range s.Checks {
@@ -68,7 +68,7 @@ func (f *faults) services(services []*api.Service, owner string) {
 	}
 }
 
-func (f *faults) service(s *api.Service) error {
+func (f *faults) service(s *nomad.Service) error {
 	switch {
 	case s.Provider != "" && s.Provider != check.ProviderNomad:
 		return fmt.Errorf("provider: %q is not supported: use %q", s.Provider, check.ProviderNomad)
@@ -88,7 +88,7 @@ func (f *faults) port(label string) error {
 }
 
 // portLabels are the labels of a group's ports, in older jobs also its tasks'.
-func portLabels(g *api.TaskGroup) (labels []string) {
+func portLabels(g *nomad.TaskGroup) (labels []string) {
 	networks := slices.Clone(g.Networks)
 	for _, t := range g.Tasks {
 		if t.Resources != nil {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -34,7 +34,7 @@ const (
 func newHealthWatch(a *structs.Allocation, now time.Time) *healthWatch {
 	kind := value(a.Job.Type)
 	group := a.Group()
-	if kind != api.JobTypeService && kind != api.JobTypeSystem || group == nil {
+	if kind != nomad.JobTypeService && kind != nomad.JobTypeSystem || group == nil {
 		return nil
 	}
 	if a.DeploymentStatus != nil && a.DeploymentStatus.Healthy != nil {
@@ -62,7 +62,7 @@ func newHealthWatch(a *structs.Allocation, now time.Time) *healthWatch {
 
 // step judges the tasks' states and the checks'. Without a verdict, next is when to ask
 // again at the latest; why is what unhealthy tasks are told.
-func (h *healthWatch) step(tasks []*api.Task, states map[string]*structs.TaskState, c *checks, now time.Time) (healthy *bool, why string, next time.Time) {
+func (h *healthWatch) step(tasks []*nomad.Task, states map[string]*structs.TaskState, c *checks, now time.Time) (healthy *bool, why string, next time.Time) {
 	yes, no := true, false
 	var since time.Time
 	running := true

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -95,7 +95,7 @@ func TestWhoseHealthIsWatchedAndForHowLong(t *testing.T) {
 	}
 }
 
-func (f *fixture) task(name string) *api.Task {
+func (f *fixture) task(name string) *nomad.Task {
 	for _, task := range f.group().Tasks {
 		if task.Name == name {
 			return task

@@ -3,7 +3,7 @@ package alloc
 import (
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -13,7 +13,7 @@ import (
 // sidecars. Poststop tasks are left to run after them. Each step begins when the one
 // before is dead; nobody waits for it.
 type killing struct {
-	reason func(*api.Task) *structs.TaskEvent // nil: none
+	reason func(*nomad.Task) *structs.TaskEvent // nil: none
 	// until is when the group's shutdown delay is over; zero: none.
 	until time.Time
 	// poststop tasks are killed too.
@@ -21,7 +21,7 @@ type killing struct {
 }
 
 // order is a task's turn in a kill.
-func order(t *api.Task) int {
+func order(t *nomad.Task) int {
 	switch {
 	case stageOf(t) == poststop:
 		return 3
@@ -34,7 +34,7 @@ func order(t *api.Task) int {
 }
 
 // doomed is the tasks whose turn it is to be killed.
-func (k *killing) doomed(tasks []*api.Task, states map[string]*structs.TaskState, now time.Time) []*api.Task {
+func (k *killing) doomed(tasks []*nomad.Task, states map[string]*structs.TaskState, now time.Time) []*nomad.Task {
 	if now.Before(k.until) {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (k *killing) doomed(tasks []*api.Task, states map[string]*structs.TaskState
 		turns = 4
 	}
 	for turn := range turns {
-		var out []*api.Task
+		var out []*nomad.Task
 		for _, t := range tasks {
 			if order(t) == turn && states[t.Name].State != structs.TaskDead {
 				out = append(out, t)
@@ -58,7 +58,7 @@ func (k *killing) doomed(tasks []*api.Task, states map[string]*structs.TaskState
 
 // verdict tells whether the tasks' states alone end the group, and what each task is to
 // be told.
-func verdict(tasks []*api.Task, states map[string]*structs.TaskState) *killing {
+func verdict(tasks []*nomad.Task, states map[string]*structs.TaskState) *killing {
 	var failed string
 	var leaderDead, mainLive, sidecarLive bool
 	for _, t := range tasks {
@@ -82,15 +82,15 @@ func verdict(tasks []*api.Task, states map[string]*structs.TaskState) *killing {
 	}
 	switch {
 	case failed != "":
-		return &killing{reason: func(*api.Task) *structs.TaskEvent {
+		return &killing{reason: func(*nomad.Task) *structs.TaskEvent {
 			return structs.NewTaskEvent(structs.EventSiblingFailed).WithFailedSibling(failed)
 		}}
 	case leaderDead:
-		return &killing{reason: func(*api.Task) *structs.TaskEvent {
+		return &killing{reason: func(*nomad.Task) *structs.TaskEvent {
 			return structs.NewTaskEvent(structs.EventLeaderDead)
 		}}
 	case sidecarLive && !mainLive:
-		return &killing{reason: func(*api.Task) *structs.TaskEvent {
+		return &killing{reason: func(*nomad.Task) *structs.TaskEvent {
 			return structs.NewTaskEvent(structs.EventMainDead)
 		}}
 	}

@@ -3,7 +3,7 @@ package alloc
 import (
 	"sync"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -21,30 +21,30 @@ const (
 )
 
 // stageOf tells a task's stage.
-func stageOf(t *api.Task) stage {
+func stageOf(t *nomad.Task) stage {
 	if t.Lifecycle == nil {
 		return mainTask
 	}
 	switch t.Lifecycle.Hook {
-	case api.TaskLifecycleHookPrestart:
+	case nomad.TaskLifecycleHookPrestart:
 		return prestart
-	case api.TaskLifecycleHookPoststart:
+	case nomad.TaskLifecycleHookPoststart:
 		return poststart
-	case api.TaskLifecycleHookPoststop:
+	case nomad.TaskLifecycleHookPoststop:
 		return poststop
 	}
 	return mainTask
 }
 
 // sidecar reports whether a task is to run beside the main ones for as long as they do.
-func sidecar(t *api.Task) bool { return t.Lifecycle != nil && t.Lifecycle.Sidecar }
+func sidecar(t *nomad.Task) bool { return t.Lifecycle != nil && t.Lifecycle.Sidecar }
 
 // lifecycle opens each stage's gate when its time has come: prestart tasks at once; main
 // tasks when the prestart ones have succeeded and their sidecars run; poststart tasks
 // when no main task is pending; poststop tasks when all others are dead. What is open
 // stays open until a restart of the whole group.
 type lifecycle struct {
-	tasks map[string]*api.Task
+	tasks map[string]*nomad.Task
 
 	mu    sync.Mutex
 	gates [stages]chan struct{}
@@ -53,8 +53,8 @@ type lifecycle struct {
 	settling bool
 }
 
-func newLifecycle(tasks []*api.Task) *lifecycle {
-	l := &lifecycle{tasks: make(map[string]*api.Task, len(tasks))}
+func newLifecycle(tasks []*nomad.Task) *lifecycle {
+	l := &lifecycle{tasks: make(map[string]*nomad.Task, len(tasks))}
 	for _, t := range tasks {
 		l.tasks[t.Name] = t
 	}
@@ -108,11 +108,11 @@ func (l *lifecycle) ready(s stage, states map[string]*structs.TaskState) bool {
 	case prestart:
 		return true
 	case mainTask:
-		return l.all(states, prestart, func(t *api.Task, s *structs.TaskState) bool {
+		return l.all(states, prestart, func(t *nomad.Task, s *structs.TaskState) bool {
 			return s.Successful() || sidecar(t) && !s.StartedAt.IsZero()
 		})
 	case poststart:
-		return l.open[mainTask] && l.all(states, mainTask, func(_ *api.Task, s *structs.TaskState) bool {
+		return l.open[mainTask] && l.all(states, mainTask, func(_ *nomad.Task, s *structs.TaskState) bool {
 			return s.State != structs.TaskPending
 		})
 	}
@@ -125,7 +125,7 @@ func (l *lifecycle) ready(s stage, states map[string]*structs.TaskState) bool {
 }
 
 // all reports whether a stage's tasks all are as asked.
-func (l *lifecycle) all(states map[string]*structs.TaskState, of stage, is func(*api.Task, *structs.TaskState) bool) bool {
+func (l *lifecycle) all(states map[string]*structs.TaskState, of stage, is func(*nomad.Task, *structs.TaskState) bool) bool {
 	for name, s := range states {
 		if t := l.tasks[name]; stageOf(t) == of && !is(t, s) {
 			return false

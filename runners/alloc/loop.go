@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -409,6 +409,6 @@ func (l *loop) judgeHealth(next *structs.AllocationState, now time.Time) []unhea
 	return out
 }
 
-func needsTelling(t *api.Task, s *structs.TaskState) bool {
+func needsTelling(t *nomad.Task, s *structs.TaskState) bool {
 	return stageOf(t) != poststop && s.State != structs.TaskRunning && !s.Successful()
 }

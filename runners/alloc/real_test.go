@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/internal/plugged"
+	"github.com/wasmnode/wasmnode/internal/plugintest"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -37,7 +37,7 @@ job "j" {
 }
 `, config))
 	f.db = openStore(t)
-	f.dispense = plugged.Dispense(t)
+	f.dispense = plugintest.Dispense(t)
 	return f
 }
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/broadcast"
@@ -29,7 +29,7 @@ type Runner struct {
 	logger hclog.Logger
 	dir    *allocdir.Dir
 	hooks  []hook
-	group  []*api.Task // as the runner was made; the set of tasks never changes
+	group  []*nomad.Task // as the runner was made; the set of tasks never changes
 	tasks  []*task.Runner
 	byName map[string]*task.Runner
 	order  *lifecycle
@@ -97,7 +97,7 @@ func New(cfg Config) (*Runner, error) {
 	return r, nil
 }
 
-func (r *Runner) addTask(t *api.Task) error {
+func (r *Runner) addTask(t *nomad.Task) error {
 	dir, err := r.dir.Task(t.Name)
 	if err != nil {
 		return fmt.Errorf("alloc: failed creating runner for task %q: %w", t.Name, err)

@@ -11,24 +11,24 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/wasmnode/wasmnode/internal/leaks"
-	"github.com/wasmnode/wasmnode/internal/plugged"
+	"github.com/wasmnode/wasmnode/internal/leaktest"
+	"github.com/wasmnode/wasmnode/internal/plugintest"
 	"github.com/wasmnode/wasmnode/jobspec"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
-	"github.com/wasmnode/wasmnode/runners/internal/scripted"
+	"github.com/wasmnode/wasmnode/runners/internal/runnertest"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(leaks.Patiently(m), goleak.Cleanup(func(code int) {
-		if err := plugged.Close(); err != nil {
+	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
+		if err := plugintest.Close(); err != nil {
 			panic(err)
 		}
 		os.Exit(code)
@@ -49,7 +49,7 @@ func twice(t *testing.T, test func(*testing.T)) {
 	if testing.Short() {
 		return
 	}
-	plugged.Prepare(t)
+	plugintest.Prepare(t)
 	t.Run(pluginRun, test)
 }
 
@@ -69,7 +69,7 @@ func openStore(t testing.TB) state.DB {
 // fixture is an allocation with all that is around it.
 type fixture struct {
 	t     testing.TB
-	world *scripted.World
+	world *runnertest.World
 	db    state.DB
 	dir   string
 	alloc *structs.Allocation
@@ -91,9 +91,9 @@ func newFixture(t testing.TB, hcl string) *fixture {
 	require.NoError(t, err)
 	job.Canonicalize()
 	group := job.TaskGroups[0]
-	f := &fixture{t: t, world: scripted.NewWorld(), db: state.NewMem(), dir: t.TempDir()}
+	f := &fixture{t: t, world: runnertest.NewWorld(), db: state.NewMem(), dir: t.TempDir()}
 	if onPlugin(t) {
-		f.world.Over(plugged.Dispense(t))
+		f.world.Over(plugintest.Dispense(t))
 		f.db = openStore(t)
 	}
 	f.alloc = &structs.Allocation{
@@ -192,7 +192,7 @@ func (f *fixture) events(name string) []string {
 	return out
 }
 
-func (f *fixture) group() *api.TaskGroup { return f.alloc.Job.TaskGroups[0] }
+func (f *fixture) group() *nomad.TaskGroup { return f.alloc.Job.TaskGroups[0] }
 
 // previous is a watcher whose allocations end when the test says so.
 type previous struct {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 )
@@ -46,7 +46,7 @@ func (l Limits) withDefaults() Limits {
 // Request says what to fetch and where to.
 type Request struct {
 	// Artifact is the block, its references replaced.
-	Artifact *api.TaskArtifact
+	Artifact *nomad.TaskArtifact
 	// Dir is the task's directory, which is built.
 	Dir *allocdir.TaskDir
 	// Owner is who is to own what is written; nil: the agent.

@@ -14,16 +14,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/wasmnode/wasmnode/internal/leaks"
+	"github.com/wasmnode/wasmnode/internal/leaktest"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/artifact"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(leaks.Patiently(m)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leaktest.WithTimeout(m)) }
 
 // web serves files by path, and counts the requests.
 type web struct {
@@ -59,15 +59,15 @@ func taskDir(t *testing.T) *allocdir.TaskDir {
 	return dir
 }
 
-func fetch(t *testing.T, dir *allocdir.TaskDir, a *api.TaskArtifact) error {
+func fetch(t *testing.T, dir *allocdir.TaskDir, a *nomad.TaskArtifact) error {
 	t.Helper()
 	err := artifact.Fetch(t.Context(), artifact.Request{Artifact: a, Dir: dir, Limits: artifact.Limits{Bytes: 1 << 20, Files: 20}})
 	require.NoDirExists(t, filepath.Join(dir.Path, ".artifact"), "what was staged is gone")
 	return err
 }
 
-func block(source, mode, dest string, options ...string) *api.TaskArtifact {
-	a := &api.TaskArtifact{GetterSource: &source, GetterOptions: map[string]string{}}
+func block(source, mode, dest string, options ...string) *nomad.TaskArtifact {
+	a := &nomad.TaskArtifact{GetterSource: &source, GetterOptions: map[string]string{}}
 	if mode != "" {
 		a.GetterMode = &mode
 	}

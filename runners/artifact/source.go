@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	getter "github.com/hashicorp/go-getter/v2"
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 )
 
 // source is an artifact block, understood.
@@ -30,7 +30,7 @@ type source struct {
 
 // Check finds what is wrong with an artifact block before anything is downloaded.
 // References in it are not replaced yet, so that an address may be one as a whole.
-func Check(a *api.TaskArtifact) error {
+func Check(a *nomad.TaskArtifact) error {
 	if strings.Contains(text(a.GetterSource), "${") {
 		return nil
 	}
@@ -49,7 +49,7 @@ func Redacted(src string) string {
 	return scheme + "://" + host[strings.LastIndexByte(host, '@')+1:] + "/" + rest
 }
 
-func parse(a *api.TaskArtifact) (*source, error) {
+func parse(a *nomad.TaskArtifact) (*source, error) {
 	raw := text(a.GetterSource)
 	if raw == "" {
 		return nil, errors.New("source: it is missing")

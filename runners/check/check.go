@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -45,7 +45,7 @@ type Check struct {
 
 	port    string // a label or a number
 	address string // of the service, if it has one of its own
-	block   api.ServiceCheck
+	block   nomad.ServiceCheck
 }
 
 // Restart says when a check that fails restarts its task.
@@ -58,7 +58,7 @@ type Restart struct {
 
 // New checks a check's block. owner is the task whose service it is; empty: the group's.
 // The error is one line that says what is not supported or not possible.
-func New(s *api.Service, c *api.ServiceCheck, owner string) (*Check, error) {
+func New(s *nomad.Service, c *nomad.ServiceCheck, owner string) (*Check, error) {
 	out := &Check{
 		Service: s.Name, Name: c.Name, Task: owner, Mode: structs.CheckHealthiness,
 		Interval: c.Interval, Timeout: c.Timeout, port: c.PortLabel, address: s.Address, block: *c,
@@ -79,10 +79,10 @@ func New(s *api.Service, c *api.ServiceCheck, owner string) (*Check, error) {
 		onUpdate = s.OnUpdate
 	}
 	switch onUpdate {
-	case "", api.OnUpdateRequireHealthy:
-	case api.OnUpdateIgnoreWarn:
+	case "", nomad.OnUpdateRequireHealthy:
+	case nomad.OnUpdateIgnoreWarn:
 		out.ignoresWarnings = true
-	case api.OnUpdateIgnore:
+	case nomad.OnUpdateIgnore:
 		out.Mode = structs.CheckReadiness
 	default:
 		return nil, fmt.Errorf("on_update: %q is none of require_healthy, ignore_warnings and ignore", onUpdate)
@@ -94,7 +94,7 @@ func New(s *api.Service, c *api.ServiceCheck, owner string) (*Check, error) {
 }
 
 // possible finds what cannot be checked.
-func (c *Check) possible(serviceMode string, b *api.ServiceCheck) error {
+func (c *Check) possible(serviceMode string, b *nomad.ServiceCheck) error {
 	mode := b.AddressMode
 	if mode == "" {
 		mode = serviceMode
@@ -130,7 +130,7 @@ func (c *Check) possible(serviceMode string, b *api.ServiceCheck) error {
 	return nil
 }
 
-func (c *Check) restart(r *api.CheckRestart) error {
+func (c *Check) restart(r *nomad.CheckRestart) error {
 	switch {
 	case r == nil || r.Limit == 0:
 		return nil
@@ -158,8 +158,8 @@ func (c *Check) Fails(r structs.CheckResult) bool {
 
 // Fits returns why the check cannot be one of the group's: it names a task that is none
 // of them. Nil: it can.
-func (c *Check) Fits(g *api.TaskGroup) error {
-	if c.Task == "" || slices.ContainsFunc(g.Tasks, func(t *api.Task) bool { return t.Name == c.Task }) {
+func (c *Check) Fits(g *nomad.TaskGroup) error {
+	if c.Task == "" || slices.ContainsFunc(g.Tasks, func(t *nomad.Task) bool { return t.Name == c.Task }) {
 		return nil
 	}
 	return fmt.Errorf("task: the group has no task %q", c.Task)
@@ -177,9 +177,9 @@ func (c *Check) ID(allocID string) string {
 
 // OfGroup gives the checks of a group's services and its tasks'. Services of another
 // provider are not this node's to check. What is not possible is left out and told.
-func OfGroup(g *api.TaskGroup) (checks []*Check, err error) {
+func OfGroup(g *nomad.TaskGroup) (checks []*Check, err error) {
 	var errs []error
-	add := func(services []*api.Service, owner string) {
+	add := func(services []*nomad.Service, owner string) {
 		for _, s := range services {
 			if s.Provider != "" && s.Provider != ProviderNomad {
 				continue

@@ -11,32 +11,32 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/wasmnode/wasmnode/internal/leaks"
+	"github.com/wasmnode/wasmnode/internal/leaktest"
 	"github.com/wasmnode/wasmnode/runners/check"
 	"github.com/wasmnode/wasmnode/runners/taskenv"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(leaks.Patiently(m)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leaktest.WithTimeout(m)) }
 
 func ptr[T any](v T) *T { return &v }
 
 // service has one check, changed by fn. It has all the time that a busy machine takes.
-func service(fn func(*api.Service, *api.ServiceCheck)) *api.Service {
-	c := api.ServiceCheck{Name: "alive", Type: "http", Path: "/health", Interval: 10 * time.Second, Timeout: time.Minute}
-	s := &api.Service{Name: "web", Provider: "nomad", PortLabel: "http"}
+func service(fn func(*nomad.Service, *nomad.ServiceCheck)) *nomad.Service {
+	c := nomad.ServiceCheck{Name: "alive", Type: "http", Path: "/health", Interval: 10 * time.Second, Timeout: time.Minute}
+	s := &nomad.Service{Name: "web", Provider: "nomad", PortLabel: "http"}
 	if fn != nil {
 		fn(s, &c)
 	}
-	s.Checks = []api.ServiceCheck{c}
+	s.Checks = []nomad.ServiceCheck{c}
 	return s
 }
 
-func newCheck(t *testing.T, fn func(*api.Service, *api.ServiceCheck)) *check.Check {
+func newCheck(t *testing.T, fn func(*nomad.Service, *nomad.ServiceCheck)) *check.Check {
 	t.Helper()
 	s := service(fn)
 	c, err := check.New(s, &s.Checks[0], "app")
@@ -54,7 +54,7 @@ func target(t *testing.T, address string) check.Target {
 	a := &structs.Allocation{ID: "a1", Name: "job.g[0]", Resources: structs.AllocatedResources{
 		Ports: []structs.AllocatedPort{{Label: "http", HostIP: host, Value: n}},
 	}}
-	env := taskenv.NewBuilder(&structs.Node{}, a, &api.Task{Env: map[string]string{"AT": "/health", "TOKEN": "t"}}).Build()
+	env := taskenv.NewBuilder(&structs.Node{}, a, &nomad.Task{Env: map[string]string{"AT": "/health", "TOKEN": "t"}}).Build()
 	return check.Target{AllocID: a.ID, Name: a.Name, Ports: a.Resources.Ports, Env: env}
 }
 
@@ -69,7 +69,7 @@ func TestAnHTTPCheckAsksAsItsBlockSays(t *testing.T) {
 		_, _ = io.WriteString(w, strings.Repeat("x", 5000))
 	}))
 	defer s.Close()
-	c := newCheck(t, func(_ *api.Service, c *api.ServiceCheck) {
+	c := newCheck(t, func(_ *nomad.Service, c *nomad.ServiceCheck) {
 		c.Path, c.Method, c.Body = "${AT}?deep=1", "post", "ping"
 		c.Header = map[string][]string{"X-Token": {"${TOKEN}"}, "Host": {"web.example"}}
 	})
@@ -93,14 +93,14 @@ func TestAnHTTPCheckAsksAsItsBlockSays(t *testing.T) {
 func TestATCPCheckAsksWhetherSomebodyListens(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	tcp := func(_ *api.Service, c *api.ServiceCheck) { c.Type, c.Path = "tcp", "" }
+	tcp := func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Type, c.Path = "tcp", "" }
 	at := target(t, l.Addr().String())
 	got := newCheck(t, tcp).Probe(t.Context(), at)
 	require.Equal(t, structs.CheckSuccess, got.Status)
 	require.Equal(t, "nomad: tcp ok", got.Output)
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	require.NoError(t, err)
-	byNumber := newCheck(t, func(_ *api.Service, c *api.ServiceCheck) { c.Type, c.Path, c.PortLabel = "tcp", "", port })
+	byNumber := newCheck(t, func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Type, c.Path, c.PortLabel = "tcp", "", port })
 	require.Equal(t, structs.CheckSuccess, byNumber.Probe(t.Context(), at).Status)
 	require.NoError(t, l.Close())
 	// The listener's own port may be another process's by now.
@@ -119,15 +119,15 @@ func TestACheckFails(t *testing.T) {
 	}))
 	defer s.Close()
 	defer close(stall)
-	missing := newCheck(t, func(_ *api.Service, c *api.ServiceCheck) { c.PortLabel = "db" })
+	missing := newCheck(t, func(_ *nomad.Service, c *nomad.ServiceCheck) { c.PortLabel = "db" })
 	require.Equal(t, `nomad: the allocation has no port "db"`, missing.Probe(t.Context(), target(t, s.URL)).Output)
 
-	elsewhere := newCheck(t, func(_ *api.Service, c *api.ServiceCheck) { c.Path = "${env.EVIL}/x" })
+	elsewhere := newCheck(t, func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Path = "${env.EVIL}/x" })
 	at := target(t, s.URL)
-	at.Env = taskenv.NewBuilder(&structs.Node{}, &structs.Allocation{}, &api.Task{Env: map[string]string{"EVIL": "http://192.0.2.1"}}).Build()
+	at.Env = taskenv.NewBuilder(&structs.Node{}, &structs.Allocation{}, &nomad.Task{Env: map[string]string{"EVIL": "http://192.0.2.1"}}).Build()
 	require.Contains(t, elsewhere.Probe(t.Context(), at).Output, "leads to another host")
 
-	slow := newCheck(t, func(_ *api.Service, c *api.ServiceCheck) { c.Timeout = time.Second })
+	slow := newCheck(t, func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Timeout = time.Second })
 	begun := time.Now()
 	got := slow.Probe(t.Context(), target(t, s.URL))
 	require.Equal(t, "nomad: no answer within 1s", got.Output)
@@ -140,23 +140,23 @@ func TestACheckFails(t *testing.T) {
 }
 
 func TestWhatACheckCannotBe(t *testing.T) {
-	for want, fn := range map[string]func(*api.Service, *api.ServiceCheck){
-		`type: "grpc" is not supported: checks are tcp, http or script`: func(_ *api.Service, c *api.ServiceCheck) { c.Type = "grpc" },
-		`type: "" is not supported`:                                     func(_ *api.Service, c *api.ServiceCheck) { c.Type = "" },
-		"path: an http check needs one":                                 func(_ *api.Service, c *api.ServiceCheck) { c.Path = "" },
-		`path: "http://h/x" is no path`:                                 func(_ *api.Service, c *api.ServiceCheck) { c.Path = "http://h/x" },
-		`path: "//h/x" is no path`:                                      func(_ *api.Service, c *api.ServiceCheck) { c.Path = "//h/x" },
-		`protocol: "ftp" is not supported`:                              func(_ *api.Service, c *api.ServiceCheck) { c.Protocol = "ftp" },
-		`address_mode: "driver" is not supported`:                       func(s *api.Service, _ *api.ServiceCheck) { s.AddressMode = "driver" },
-		"expose is not supported":                                       func(_ *api.Service, c *api.ServiceCheck) { c.Expose = true },
-		"port: neither the check nor its service has one":               func(s *api.Service, _ *api.ServiceCheck) { s.PortLabel = "" },
-		"interval: 1ms is less than 1s":                                 func(_ *api.Service, c *api.ServiceCheck) { c.Interval = time.Millisecond },
-		"timeout: 0s is less than 1s":                                   func(_ *api.Service, c *api.ServiceCheck) { c.Timeout = 0 },
-		"failures_before_warning are Consul's":                          func(_ *api.Service, c *api.ServiceCheck) { c.FailuresBeforeCritical = 2 },
-		`on_update: "never" is none`:                                    func(_ *api.Service, c *api.ServiceCheck) { c.OnUpdate = "never" },
-		"check_restart: limit: it can't be negative":                    func(s *api.Service, _ *api.ServiceCheck) { s.CheckRestart = &api.CheckRestart{Limit: -1} },
-		"check_restart: grace: it can't be negative": func(_ *api.Service, c *api.ServiceCheck) {
-			c.CheckRestart = &api.CheckRestart{Limit: 1, Grace: ptr(-time.Second)}
+	for want, fn := range map[string]func(*nomad.Service, *nomad.ServiceCheck){
+		`type: "grpc" is not supported: checks are tcp, http or script`: func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Type = "grpc" },
+		`type: "" is not supported`:                                     func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Type = "" },
+		"path: an http check needs one":                                 func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Path = "" },
+		`path: "http://h/x" is no path`:                                 func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Path = "http://h/x" },
+		`path: "//h/x" is no path`:                                      func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Path = "//h/x" },
+		`protocol: "ftp" is not supported`:                              func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Protocol = "ftp" },
+		`address_mode: "driver" is not supported`:                       func(s *nomad.Service, _ *nomad.ServiceCheck) { s.AddressMode = "driver" },
+		"expose is not supported":                                       func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Expose = true },
+		"port: neither the check nor its service has one":               func(s *nomad.Service, _ *nomad.ServiceCheck) { s.PortLabel = "" },
+		"interval: 1ms is less than 1s":                                 func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Interval = time.Millisecond },
+		"timeout: 0s is less than 1s":                                   func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Timeout = 0 },
+		"failures_before_warning are Consul's":                          func(_ *nomad.Service, c *nomad.ServiceCheck) { c.FailuresBeforeCritical = 2 },
+		`on_update: "never" is none`:                                    func(_ *nomad.Service, c *nomad.ServiceCheck) { c.OnUpdate = "never" },
+		"check_restart: limit: it can't be negative":                    func(s *nomad.Service, _ *nomad.ServiceCheck) { s.CheckRestart = &nomad.CheckRestart{Limit: -1} },
+		"check_restart: grace: it can't be negative": func(_ *nomad.Service, c *nomad.ServiceCheck) {
+			c.CheckRestart = &nomad.CheckRestart{Limit: 1, Grace: ptr(-time.Second)}
 		},
 	} {
 		s := service(fn)
@@ -164,22 +164,22 @@ func TestWhatACheckCannotBe(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\n")
 	}
-	s := service(func(s *api.Service, _ *api.ServiceCheck) { s.CheckRestart = &api.CheckRestart{Limit: 3} })
+	s := service(func(s *nomad.Service, _ *nomad.ServiceCheck) { s.CheckRestart = &nomad.CheckRestart{Limit: 3} })
 	_, err := check.New(s, &s.Checks[0], "")
 	require.ErrorContains(t, err, "has to name the task to restart")
 }
 
 func TestTheChecksOfAGroup(t *testing.T) {
-	ofTask := service(func(s *api.Service, c *api.ServiceCheck) {
-		s.Name, s.CheckRestart, c.CheckRestart = "db", &api.CheckRestart{Limit: 3, Grace: ptr(time.Minute)}, &api.CheckRestart{Limit: 2}
+	ofTask := service(func(s *nomad.Service, c *nomad.ServiceCheck) {
+		s.Name, s.CheckRestart, c.CheckRestart = "db", &nomad.CheckRestart{Limit: 3, Grace: ptr(time.Minute)}, &nomad.CheckRestart{Limit: 2}
 		c.OnUpdate = "ignore"
 	})
-	consul := service(func(s *api.Service, _ *api.ServiceCheck) { s.Provider = "consul" })
-	bad := service(func(_ *api.Service, c *api.ServiceCheck) { c.Type = "grpc" })
-	named := service(func(s *api.Service, c *api.ServiceCheck) { s.Provider, c.TaskName = "", "app" })
-	checks, err := check.OfGroup(&api.TaskGroup{
-		Services: []*api.Service{service(nil), consul, bad, named},
-		Tasks:    []*api.Task{{Name: "app", Services: []*api.Service{ofTask}}},
+	consul := service(func(s *nomad.Service, _ *nomad.ServiceCheck) { s.Provider = "consul" })
+	bad := service(func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Type = "grpc" })
+	named := service(func(s *nomad.Service, c *nomad.ServiceCheck) { s.Provider, c.TaskName = "", "app" })
+	checks, err := check.OfGroup(&nomad.TaskGroup{
+		Services: []*nomad.Service{service(nil), consul, bad, named},
+		Tasks:    []*nomad.Task{{Name: "app", Services: []*nomad.Service{ofTask}}},
 	})
 	require.EqualError(t, err, `service "web": check "alive": type: "grpc" is not supported: checks are tcp, http or script`)
 	require.Len(t, checks, 3)

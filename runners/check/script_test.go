@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/runners/check"
@@ -18,8 +18,8 @@ import (
 )
 
 // asCommand makes a check a command; args are the command's.
-func asCommand(args ...string) func(*api.Service, *api.ServiceCheck) {
-	return func(s *api.Service, c *api.ServiceCheck) {
+func asCommand(args ...string) func(*nomad.Service, *nomad.ServiceCheck) {
+	return func(s *nomad.Service, c *nomad.ServiceCheck) {
 		c.Type, c.Path, c.Command, c.Args, s.PortLabel = "script", "", "/bin/ask", args, ""
 	}
 }
@@ -36,13 +36,13 @@ func ending(t *testing.T, exit structs.ExitResult) check.Target {
 }
 
 func TestACommandsExitCodeIsTheChecksResult(t *testing.T) {
-	ignoring := func(s *api.Service, c *api.ServiceCheck) {
+	ignoring := func(s *nomad.Service, c *nomad.ServiceCheck) {
 		asCommand()(s, c)
-		c.OnUpdate = api.OnUpdateIgnoreWarn
+		c.OnUpdate = nomad.OnUpdateIgnoreWarn
 	}
 	for name, c := range map[string]struct {
 		exit   structs.ExitResult
-		of     func(*api.Service, *api.ServiceCheck)
+		of     func(*nomad.Service, *nomad.ServiceCheck)
 		status structs.CheckStatus
 		output string
 	}{
@@ -63,9 +63,9 @@ func TestACommandsExitCodeIsTheChecksResult(t *testing.T) {
 
 func TestAWarningMayCountAsNoFailureOfTheTask(t *testing.T) {
 	for _, ignore := range []bool{false, true} {
-		c := newCheck(t, func(s *api.Service, c *api.ServiceCheck) {
+		c := newCheck(t, func(s *nomad.Service, c *nomad.ServiceCheck) {
 			asCommand()(s, c)
-			c.CheckRestart = &api.CheckRestart{Limit: 1, IgnoreWarnings: ignore}
+			c.CheckRestart = &nomad.CheckRestart{Limit: 1, IgnoreWarnings: ignore}
 		})
 		for code, fails := range map[int]bool{0: false, 1: !ignore, 2: true} {
 			got := c.Probe(t.Context(), ending(t, structs.ExitResult{ExitCode: code}))
@@ -75,7 +75,7 @@ func TestAWarningMayCountAsNoFailureOfTheTask(t *testing.T) {
 }
 
 func TestACommandsReferencesAreReplaced(t *testing.T) {
-	c := newCheck(t, func(s *api.Service, c *api.ServiceCheck) {
+	c := newCheck(t, func(s *nomad.Service, c *nomad.ServiceCheck) {
 		asCommand("--token", "${TOKEN}")(s, c)
 		c.Command = "/bin${AT}"
 	})
@@ -145,11 +145,11 @@ func TestWhatACommandCannotBe(t *testing.T) {
 	_, err = check.New(s, &s.Checks[0], "")
 	require.EqualError(t, err, "command: a script check needs one")
 
-	s = service(func(s *api.Service, c *api.ServiceCheck) {
+	s = service(func(s *nomad.Service, c *nomad.ServiceCheck) {
 		asCommand()(s, c)
 		c.TaskName = "missing"
 	})
-	checks, err := check.OfGroup(&api.TaskGroup{Services: []*api.Service{s}, Tasks: []*api.Task{{Name: "app"}}})
+	checks, err := check.OfGroup(&nomad.TaskGroup{Services: []*nomad.Service{s}, Tasks: []*nomad.Task{{Name: "app"}}})
 	require.EqualError(t, err, `service "web": check "alive": task: the group has no task "missing"`)
 	require.Empty(t, checks)
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -124,30 +124,32 @@ func TestJitterAddsAtMostAQuarter(t *testing.T) {
 
 func TestPolicyOf(t *testing.T) {
 	p := func(s string) *string { return &s }
-	job := func(kind string) *api.Job { return &api.Job{Type: &kind} }
-	restarts := func(n int) *api.RestartPolicy {
-		return &api.RestartPolicy{Attempts: &n, Mode: p("delay")}
+	job := func(kind string) *nomad.Job { return &nomad.Job{Type: &kind} }
+	restarts := func(n int) *nomad.RestartPolicy {
+		return &nomad.RestartPolicy{Attempts: &n, Mode: p("delay")}
 	}
-	hook := func(h string, sidecar bool) *api.TaskLifecycle { return &api.TaskLifecycle{Hook: h, Sidecar: sidecar} }
-	group := &api.TaskGroup{RestartPolicy: restarts(5)}
+	hook := func(h string, sidecar bool) *nomad.TaskLifecycle {
+		return &nomad.TaskLifecycle{Hook: h, Sidecar: sidecar}
+	}
+	group := &nomad.TaskGroup{RestartPolicy: restarts(5)}
 	for _, c := range []struct {
 		name string
 		job  string
-		task *api.Task
+		task *nomad.Task
 		want Policy
 	}{
-		{"the task's own", "service", &api.Task{RestartPolicy: restarts(1)}, Policy{Attempts: 1, Wait: true, OnSuccess: true}},
-		{"the group's", "system", &api.Task{}, Policy{Attempts: 5, Wait: true, OnSuccess: true}},
-		{"batch", "batch", &api.Task{}, Policy{Attempts: 5, Wait: true}},
-		{"sysbatch", "sysbatch", &api.Task{}, Policy{Attempts: 5, Wait: true}},
-		{"prestart", "service", &api.Task{Lifecycle: hook("prestart", false)}, Policy{Attempts: 5, Wait: true}},
-		{"prestart sidecar of a batch job", "batch", &api.Task{Lifecycle: hook("prestart", true)}, Policy{Attempts: 5, Wait: true, OnSuccess: true}},
-		{"poststart", "service", &api.Task{Lifecycle: hook("poststart", false)}, Policy{Attempts: 5, Wait: true}},
-		{"poststop", "service", &api.Task{Lifecycle: hook("poststop", true)}, Policy{Attempts: 5, Wait: true}},
+		{"the task's own", "service", &nomad.Task{RestartPolicy: restarts(1)}, Policy{Attempts: 1, Wait: true, OnSuccess: true}},
+		{"the group's", "system", &nomad.Task{}, Policy{Attempts: 5, Wait: true, OnSuccess: true}},
+		{"batch", "batch", &nomad.Task{}, Policy{Attempts: 5, Wait: true}},
+		{"sysbatch", "sysbatch", &nomad.Task{}, Policy{Attempts: 5, Wait: true}},
+		{"prestart", "service", &nomad.Task{Lifecycle: hook("prestart", false)}, Policy{Attempts: 5, Wait: true}},
+		{"prestart sidecar of a batch job", "batch", &nomad.Task{Lifecycle: hook("prestart", true)}, Policy{Attempts: 5, Wait: true, OnSuccess: true}},
+		{"poststart", "service", &nomad.Task{Lifecycle: hook("poststart", false)}, Policy{Attempts: 5, Wait: true}},
+		{"poststop", "service", &nomad.Task{Lifecycle: hook("poststop", true)}, Policy{Attempts: 5, Wait: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, PolicyOf(job(c.job), group, c.task))
 		})
 	}
-	require.Equal(t, Policy{OnSuccess: true}, PolicyOf(job("service"), &api.TaskGroup{}, &api.Task{}))
+	require.Equal(t, Policy{OnSuccess: true}, PolicyOf(job("service"), &nomad.TaskGroup{}, &nomad.Task{}))
 }

@@ -3,7 +3,7 @@ package restart
 import (
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 )
 
 // Policy is a task's restart block, complete.
@@ -27,7 +27,7 @@ const (
 )
 
 // PolicyOf is the policy of a task: its own, else its group's. Neither: no restarts.
-func PolicyOf(job *api.Job, group *api.TaskGroup, task *api.Task) Policy {
+func PolicyOf(job *nomad.Job, group *nomad.TaskGroup, task *nomad.Task) Policy {
 	p := Policy{OnSuccess: onSuccess(job, task)}
 	from := task.RestartPolicy
 	if from == nil {
@@ -39,13 +39,13 @@ func PolicyOf(job *api.Job, group *api.TaskGroup, task *api.Task) Policy {
 	p.Attempts = value(from.Attempts)
 	p.Interval = value(from.Interval)
 	p.Delay = value(from.Delay)
-	p.Wait = value(from.Mode) == api.RestartPolicyModeDelay
+	p.Wait = value(from.Mode) == nomad.RestartPolicyModeDelay
 	return p
 }
 
 // onSuccess: tasks of batch jobs are done when they succeed, and so are the tasks that
 // run before, after or at the end of others, unless they are sidecars.
-func onSuccess(job *api.Job, task *api.Task) bool {
+func onSuccess(job *nomad.Job, task *nomad.Task) bool {
 	if l := task.Lifecycle; l != nil {
 		switch l.Hook {
 		case hookPrestart, hookPoststart:
@@ -55,7 +55,7 @@ func onSuccess(job *api.Job, task *api.Task) bool {
 		}
 	}
 	kind := value(job.Type)
-	return kind != api.JobTypeBatch && kind != api.JobTypeSysbatch
+	return kind != nomad.JobTypeBatch && kind != nomad.JobTypeSysbatch
 }
 
 func value[T any](p *T) T {

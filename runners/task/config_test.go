@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
@@ -129,12 +129,12 @@ func TestTheExitOfAStoppedTaskIsRecorded(t *testing.T) {
 
 func TestTheDriverIsToldWhatIsKeptOfTheLogs(t *testing.T) {
 	for name, c := range map[string]struct {
-		logs *api.LogConfig
+		logs *nomad.LogConfig
 		want *wasmnodev1.LogConfig
 	}{
 		"nothing said": {nil, &wasmnodev1.LogConfig{MaxFiles: 10, MaxFileSizeBytes: 10 << 20}},
-		"bounds":       {&api.LogConfig{MaxFiles: ptr(2), MaxFileSizeMB: ptr(3)}, &wasmnodev1.LogConfig{MaxFiles: 2, MaxFileSizeBytes: 3 << 20}},
-		"none":         {&api.LogConfig{Disabled: ptr(true)}, &wasmnodev1.LogConfig{Disabled: true, MaxFiles: 10, MaxFileSizeBytes: 10 << 20}},
+		"bounds":       {&nomad.LogConfig{MaxFiles: ptr(2), MaxFileSizeMB: ptr(3)}, &wasmnodev1.LogConfig{MaxFiles: 2, MaxFileSizeBytes: 3 << 20}},
+		"none":         {&nomad.LogConfig{Disabled: ptr(true)}, &wasmnodev1.LogConfig{Disabled: true, MaxFiles: 10, MaxFileSizeBytes: 10 << 20}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"os/user"
 	"strconv"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/runners/artifact"
@@ -54,7 +54,7 @@ func (h artifactsHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pre
 	return result, nil
 }
 
-func (h artifactsHook) fetch(ctx context.Context, req *PrestartRequest, a *api.TaskArtifact) error {
+func (h artifactsHook) fetch(ctx context.Context, req *PrestartRequest, a *nomad.TaskArtifact) error {
 	var owner *artifact.Owner
 	if a.Chown {
 		var err error
@@ -66,7 +66,7 @@ func (h artifactsHook) fetch(ctx context.Context, req *PrestartRequest, a *api.T
 }
 
 // artifactKey tells an artifact from others, as the job has it.
-func artifactKey(a *api.TaskArtifact) (string, error) {
+func artifactKey(a *nomad.TaskArtifact) (string, error) {
 	data, err := json.Marshal(a)
 	if err != nil {
 		return "", fmt.Errorf("encode an artifact: %w", err)
@@ -76,7 +76,7 @@ func artifactKey(a *api.TaskArtifact) (string, error) {
 }
 
 // replaced is an artifact with the references in it replaced.
-func replaced(a *api.TaskArtifact, env *taskenv.Env) *api.TaskArtifact {
+func replaced(a *nomad.TaskArtifact, env *taskenv.Env) *nomad.TaskArtifact {
 	text := func(p *string) *string { return new(env.Replace(value(p))) }
 	table := func(m map[string]string) map[string]string {
 		out := make(map[string]string, len(m))

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -67,8 +67,8 @@ func (s *shelf) requests() []string {
 	return s.paths
 }
 
-func fetched(source string, options map[string]string) *api.TaskArtifact {
-	a := &api.TaskArtifact{GetterSource: &source, GetterOptions: options}
+func fetched(source string, options map[string]string) *nomad.TaskArtifact {
+	a := &nomad.TaskArtifact{GetterSource: &source, GetterOptions: options}
 	a.Canonicalize()
 	return a
 }
@@ -88,7 +88,7 @@ func TestArtifactsAreThereBeforeTheTaskStartsAndFetchedOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, map[string]any{"run_for": "1s", "exit_code": 1})
 			f.task.Env = map[string]string{"PART": "b"}
-			f.task.Artifacts = []*api.TaskArtifact{fetched(s.URL+"/a", nil), fetched(s.URL+"/${PART}", nil)}
+			f.task.Artifacts = []*nomad.TaskArtifact{fetched(s.URL+"/a", nil), fetched(s.URL+"/${PART}", nil)}
 			f.start()
 			time.Sleep(500 * time.Millisecond)
 			require.Equal(t, []string{received, setup, downloading, begun}, f.events())
@@ -108,7 +108,7 @@ func TestAnArtifactThatFailsIsTriedAgainAndThoseBeforeItAreNot(t *testing.T) {
 		s := newShelf(t, map[string]string{"/a": "one"})
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, nil)
-			f.task.Artifacts = []*api.TaskArtifact{fetched(s.URL+"/a", nil), fetched(s.URL+"/b?token=secret", nil)}
+			f.task.Artifacts = []*nomad.TaskArtifact{fetched(s.URL+"/a", nil), fetched(s.URL+"/b?token=secret", nil)}
 			f.start()
 			time.Sleep(5 * time.Second)
 			s.put("/b", "two")
@@ -129,7 +129,7 @@ func TestAnArtifactThatNeverComesFailsTheTaskByItsPolicy(t *testing.T) {
 		s := newShelf(t, map[string]string{"/a": "one"})
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, nil)
-			f.task.Artifacts = []*api.TaskArtifact{fetched(s.URL+"/a", map[string]string{"checksum": "md5:00000000000000000000000000000000"})}
+			f.task.Artifacts = []*nomad.TaskArtifact{fetched(s.URL+"/a", map[string]string{"checksum": "md5:00000000000000000000000000000000"})}
 			f.start()
 			f.untilDead()
 			failed := `Failed Artifact Download: failed to download artifact "` + s.URL +
@@ -147,7 +147,7 @@ func TestAnArtifactThatNeverComesFailsTheTaskByItsPolicy(t *testing.T) {
 func TestAnArtifactThatIsRefusedFailsTheTaskAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
-		f.task.Artifacts = []*api.TaskArtifact{fetched("http://127.0.0.1:1/a", nil)}
+		f.task.Artifacts = []*nomad.TaskArtifact{fetched("http://127.0.0.1:1/a", nil)}
 		*f.task.Artifacts[0].RelativeDest = "${META}/../../db"
 		f.start()
 		f.untilDead()
@@ -165,7 +165,7 @@ func TestAKillEndsADownload(t *testing.T) {
 		s := newShelf(t, nil)
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, nil)
-			f.task.Artifacts = []*api.TaskArtifact{fetched(s.URL+"/stalls", nil)}
+			f.task.Artifacts = []*nomad.TaskArtifact{fetched(s.URL+"/stalls", nil)}
 			f.start()
 			<-s.asked
 			f.r.Kill(nil)
@@ -182,7 +182,7 @@ func TestAnAgentThatEndsDuringADownloadLeavesItToTheNext(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, nil)
 			stalls := fetched(s.URL+"/stalls", nil)
-			f.task.Artifacts = []*api.TaskArtifact{fetched(s.URL+"/a", nil), stalls}
+			f.task.Artifacts = []*nomad.TaskArtifact{fetched(s.URL+"/a", nil), stalls}
 			f.start()
 			require.Equal(t, "/a", <-s.asked)
 			require.Equal(t, "/stalls", <-s.asked)

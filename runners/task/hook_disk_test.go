@@ -9,7 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 )
 
@@ -32,17 +32,17 @@ func TestAFullDiskFailsTheTaskByItsPolicyWithOneEventEachTime(t *testing.T) {
 	}{
 		"artifact": {
 			func(f *fixture, address string) {
-				f.task.Artifacts = []*api.TaskArtifact{fetched(address+"/large", nil)}
+				f.task.Artifacts = []*nomad.TaskArtifact{fetched(address+"/large", nil)}
 			},
 			`Failed Artifact Download: failed to download artifact "ADDRESS/large": the node's disk is full`,
 		},
 		"template": {
-			func(f *fixture, _ string) { f.task.Templates = []*api.Template{inline(large, "local/large")} },
+			func(f *fixture, _ string) { f.task.Templates = []*nomad.Template{inline(large, "local/large")} },
 			`Task hook failed: template: "local/large": file "local/large": the node's disk is full`,
 		},
 		"payload": {
 			func(f *fixture, _ string) {
-				f.task.DispatchPayload, f.alloc.Job.Payload = &api.DispatchPayloadConfig{File: "large"}, []byte(large)
+				f.task.DispatchPayload, f.alloc.Job.Payload = &nomad.DispatchPayloadConfig{File: "large"}, []byte(large)
 			},
 			"Task hook failed: dispatch_payload: the node's disk is full",
 		},

@@ -7,14 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 )
 
 func TestADispatchedPayloadIsWrittenOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, map[string]any{"run_for": "1s", "exit_code": 1})
-		f.task.DispatchPayload = &api.DispatchPayloadConfig{File: "in/put.json"}
+		f.task.DispatchPayload = &nomad.DispatchPayloadConfig{File: "in/put.json"}
 		f.alloc.Job.Payload = []byte(`{"n":1}`)
 		f.start()
 		synctest.Wait()
@@ -32,7 +32,7 @@ func TestADispatchedPayloadIsWrittenOnce(t *testing.T) {
 func TestATaskWithoutAPayloadGetsNoFile(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
-		f.task.DispatchPayload = &api.DispatchPayloadConfig{File: "input"}
+		f.task.DispatchPayload = &nomad.DispatchPayloadConfig{File: "input"}
 		f.start()
 		synctest.Wait()
 		require.Equal(t, []string{received, setup, begun}, f.events())
@@ -44,7 +44,7 @@ func TestATaskWithoutAPayloadGetsNoFile(t *testing.T) {
 func TestAPayloadStaysInTheTasksDirectory(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
-		f.task.DispatchPayload = &api.DispatchPayloadConfig{File: "../secrets/input"}
+		f.task.DispatchPayload = &nomad.DispatchPayloadConfig{File: "../secrets/input"}
 		f.alloc.Job.Payload = []byte("x")
 		f.start()
 		f.untilDead()

@@ -9,7 +9,7 @@ import (
 	"maps"
 	"strconv"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/runners/template"
@@ -93,7 +93,7 @@ func templateFailed(t *rendered, err error) error {
 }
 
 // checked are the task's templates.
-func checked(task *api.Task) ([]*rendered, error) {
+func checked(task *nomad.Task) ([]*rendered, error) {
 	out := make([]*rendered, 0, len(task.Templates))
 	for _, block := range task.Templates {
 		t, err := template.New(block)

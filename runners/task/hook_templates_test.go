@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
@@ -19,14 +19,14 @@ import (
 )
 
 // from is a template of a file in the allocation's shared directory.
-func from(name, dest, change string) *api.Template {
-	t := &api.Template{SourcePath: ptr("alloc/data/" + name), DestPath: &dest, ChangeMode: &change, Splay: ptr(time.Duration(0))}
+func from(name, dest, change string) *nomad.Template {
+	t := &nomad.Template{SourcePath: ptr("alloc/data/" + name), DestPath: &dest, ChangeMode: &change, Splay: ptr(time.Duration(0))}
 	t.Canonicalize()
 	return t
 }
 
-func inline(data, dest string) *api.Template {
-	t := &api.Template{EmbeddedTmpl: &data, DestPath: &dest}
+func inline(data, dest string) *nomad.Template {
+	t := &nomad.Template{EmbeddedTmpl: &data, DestPath: &dest}
 	t.Canonicalize()
 	return t
 }
@@ -61,7 +61,7 @@ func TestTemplatesAreRenderedBeforeTheTaskStarts(t *testing.T) {
 		f.task.Env = map[string]string{"PORT": "80", "WHO": "task"}
 		vars := inline("WHO=template\nPORT2={{ env \"PORT\" }}{{ env \"PORT2\" }}", "secrets/vars")
 		vars.Envvars = ptr(true)
-		f.task.Templates = []*api.Template{vars, from("web.tpl", "${NOMAD_TASK_DIR}/web.conf", "restart")}
+		f.task.Templates = []*nomad.Template{vars, from("web.tpl", "${NOMAD_TASK_DIR}/web.conf", "restart")}
 		f.start()
 		synctest.Wait()
 		require.Equal(t, []string{received, setup, begun}, f.events())
@@ -92,7 +92,7 @@ func TestATemplateThatChanges(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			f := newFixture(t, nil).service()
 			f.put("a", "one")
-			f.task.Templates = []*api.Template{from("a", "local/out", c.change)}
+			f.task.Templates = []*nomad.Template{from("a", "local/out", c.change)}
 			f.start()
 			settle()
 			before := f.events()
@@ -115,7 +115,7 @@ func TestChangesOfSeveralTemplatesAreOneRestart(t *testing.T) {
 		f.put("a", "one")
 		once := from("a", "local/once", "restart")
 		once.Once = ptr(true)
-		f.task.Templates = []*api.Template{
+		f.task.Templates = []*nomad.Template{
 			from("a", "local/1", "signal"), from("a", "local/2", "restart"), from("a", "local/3", "restart"), once,
 			inline(`{{ file "alloc/data/a" }}`, "local/4"),
 		}
@@ -142,7 +142,7 @@ func TestATemplateThatOnlyRendersOnceIsLeftAlone(t *testing.T) {
 		f.put("a", "one")
 		once := from("a", "local/once", "restart")
 		once.Once = ptr(true)
-		f.task.Templates = []*api.Template{once, inline("{{ timestamp }}", "local/now")}
+		f.task.Templates = []*nomad.Template{once, inline("{{ timestamp }}", "local/now")}
 		f.start()
 		settle()
 		f.put("a", "two")
@@ -158,7 +158,7 @@ func TestAChangeWhileTheAgentWasAwayIsSeen(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil).service()
 		f.put("a", "one")
-		f.task.Templates = []*api.Template{from("a", "local/out", "signal")}
+		f.task.Templates = []*nomad.Template{from("a", "local/out", "signal")}
 		f.start()
 		settle()
 		f.r.Shutdown()
@@ -178,7 +178,7 @@ func TestATemplateThatBreaksLaterLeavesTheTaskAsItIs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil).service()
 		f.put("a", "one")
-		f.task.Templates = []*api.Template{from("a", "local/out", "restart")}
+		f.task.Templates = []*nomad.Template{from("a", "local/out", "restart")}
 		f.start()
 		settle()
 		f.put("a", "{{ nosuch }}")
@@ -205,7 +205,7 @@ func TestATemplateThatBreaksLaterLeavesTheTaskAsItIs(t *testing.T) {
 func TestATemplateThatCannotBeRenderedFailsTheTask(t *testing.T) {
 	gaveUp := `Not Restarting: Exceeded allowed attempts 1 in interval 1m0s and mode is "fail"`
 	for name, c := range map[string]struct {
-		template *api.Template
+		template *nomad.Template
 		want     string
 		again    bool
 	}{
@@ -213,14 +213,14 @@ func TestATemplateThatCannotBeRenderedFailsTheTask(t *testing.T) {
 		"Consul":         {inline(`{{ key "a" }}`, "local/x"), `"local/x": function "key" is not supported: it reads from Consul, and templates here read from no service`, false},
 		"script":         {from("a", "local/x", "script"), `"local/x": change_mode: "script" is not supported: use restart, signal or noop`, false},
 		"escape":         {inline("x", "../../x"), `"../../x": destination: "../../x" is outside the task's directories`, false},
-		"unknown signal": {&api.Template{EmbeddedTmpl: ptr("x"), DestPath: ptr("x"), ChangeMode: ptr("signal"), ChangeSignal: ptr("SIGNO")}, `"x": change_signal: unknown signal "SIGNO"`, false},
+		"unknown signal": {&nomad.Template{EmbeddedTmpl: ptr("x"), DestPath: ptr("x"), ChangeMode: ptr("signal"), ChangeSignal: ptr("SIGNO")}, `"x": change_signal: unknown signal "SIGNO"`, false},
 		"missing source": {from("a", "local/x", "restart"), `"local/x": source: file "alloc/data/a": no such file or directory`, true},
 		"no directory":   {inline("x", "local/f/x"), `"local/x": `, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				f := newFixture(t, nil)
-				f.task.Templates = []*api.Template{c.template}
+				f.task.Templates = []*nomad.Template{c.template}
 				if name == "no directory" {
 					require.NoError(t, os.MkdirAll(filepath.Join(f.dir.Path(), "web/local"), 0o755))
 					require.NoError(t, os.WriteFile(filepath.Join(f.dir.Path(), "web/local/f"), nil, 0o600))
@@ -245,7 +245,7 @@ func TestATaskThatCannotBeToldOfAChangeIsEnded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, map[string]any{"signal_error": "no signals here"}).service()
 		f.put("a", "one")
-		f.task.Templates = []*api.Template{from("a", "local/out", "signal")}
+		f.task.Templates = []*nomad.Template{from("a", "local/out", "signal")}
 		f.start()
 		settle()
 		f.put("a", "two")
@@ -260,7 +260,7 @@ func TestATaskThatCannotBeToldOfAChangeIsEnded(t *testing.T) {
 func TestAKillEndsARendering(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
-		f.task.Templates = []*api.Template{inline("{{ range 1000000000000 }}{{ end }}", "local/out")}
+		f.task.Templates = []*nomad.Template{inline("{{ range 1000000000000 }}{{ end }}", "local/out")}
 		f.start()
 		began := func(e *structs.TaskEvent) bool { return e.Type == structs.EventTaskSetup }
 		for !slices.ContainsFunc(f.r.State().Events, began) {

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"reflect"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/taskenv"
@@ -59,7 +59,7 @@ type ExitedHook interface {
 // UpdateHook hears of the control plane's changes while the task runs.
 type UpdateHook interface {
 	Hook
-	Update(ctx context.Context, alloc *structs.Allocation, task *api.Task) error
+	Update(ctx context.Context, alloc *structs.Allocation, task *nomad.Task) error
 }
 
 // StopHook runs when the task has ended for good: the only one that is sure to, agent
@@ -79,7 +79,7 @@ type ShutdownHook interface {
 type PrestartRequest struct {
 	Node      *structs.Node
 	Alloc     *structs.Allocation
-	Task      *api.Task
+	Task      *nomad.Task
 	Resources *structs.TaskResources
 	Dir       *allocdir.TaskDir
 	Env       *taskenv.Env

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
@@ -108,7 +108,7 @@ const (
 	defaultLogFileMB = 10
 )
 
-func logConfig(task *api.Task) *wasmnodev1.LogConfig {
+func logConfig(task *nomad.Task) *wasmnodev1.LogConfig {
 	files, size := defaultLogFiles, defaultLogFileMB
 	c := &wasmnodev1.LogConfig{}
 	if l := task.LogConfig; l != nil {

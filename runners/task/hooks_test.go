@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/runners/task"
@@ -58,7 +58,7 @@ func (h writingHook) PreKill(context.Context) error { h.d.write("%s prekill", h.
 func (h writingHook) Exited(context.Context) error  { h.d.write("%s exited", h.name); return h.err }
 func (h writingHook) Stop(context.Context) error    { h.d.write("%s stop", h.name); return h.err }
 func (h writingHook) Shutdown()                     { h.d.write("%s shutdown", h.name) }
-func (h writingHook) Update(_ context.Context, _ *structs.Allocation, t *api.Task) error {
+func (h writingHook) Update(_ context.Context, _ *structs.Allocation, t *nomad.Task) error {
 	h.d.write("%s update %s", h.name, t.Env["V"])
 	return h.err
 }

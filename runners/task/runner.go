@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
@@ -86,7 +86,7 @@ type Runner struct {
 
 	mu    sync.Mutex // guards what follows
 	alloc *structs.Allocation
-	task  *api.Task
+	task  *nomad.Task
 	run   *invocation
 
 	usage usage
@@ -181,7 +181,7 @@ func killAnnounced(s *structs.TaskState) bool {
 func (r *Runner) Name() string { return r.cfg.Task }
 
 // Task is the task as the job has it now. It is read-only.
-func (r *Runner) Task() *api.Task {
+func (r *Runner) Task() *nomad.Task {
 	_, task := r.current()
 	return task
 }
@@ -264,7 +264,7 @@ func (r *Runner) emit(e *structs.TaskEvent) {
 }
 
 // current is the allocation and the task as the control plane sent them last.
-func (r *Runner) current() (*structs.Allocation, *api.Task) {
+func (r *Runner) current() (*structs.Allocation, *nomad.Task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.alloc, r.task

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
@@ -198,7 +198,7 @@ func newTaskID(allocID, task string) string {
 }
 
 // envBuilder has all of the environment but the hooks' part and the driver's address.
-func (r *Runner) envBuilder(alloc *structs.Allocation, task *api.Task, driver Driver) *taskenv.Builder {
+func (r *Runner) envBuilder(alloc *structs.Allocation, task *nomad.Task, driver Driver) *taskenv.Builder {
 	return taskenv.NewBuilder(r.cfg.Node, alloc, task).SetDirs(r.dirs(driver))
 }
 

@@ -1,7 +1,7 @@
 package task
 
 import (
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/taskenv"
@@ -11,7 +11,7 @@ import (
 const mebibyte = 1 << 20
 
 // config is all that the driver is told about an invocation.
-func (r *Runner) config(alloc *structs.Allocation, task *api.Task, env *taskenv.Env, driver Driver) (*wasmnodev1.TaskConfig, error) {
+func (r *Runner) config(alloc *structs.Allocation, task *nomad.Task, env *taskenv.Env, driver Driver) (*wasmnodev1.TaskConfig, error) {
 	driverConfig, err := driver.DecodeConfig(env.ReplaceConfig(task.Config))
 	if err != nil {
 		return nil, err

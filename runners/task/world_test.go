@@ -9,23 +9,23 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/internal/leaks"
-	"github.com/wasmnode/wasmnode/internal/plugged"
+	"github.com/wasmnode/wasmnode/internal/leaktest"
+	"github.com/wasmnode/wasmnode/internal/plugintest"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
-	"github.com/wasmnode/wasmnode/runners/internal/scripted"
+	"github.com/wasmnode/wasmnode/runners/internal/runnertest"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(leaks.Patiently(m), goleak.Cleanup(func(code int) {
-		if err := plugged.Close(); err != nil {
+	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
+		if err := plugintest.Close(); err != nil {
 			panic(err)
 		}
 		os.Exit(code)
@@ -40,10 +40,10 @@ func ptr[T any](v T) *T { return &v }
 // fixture is a task with all that is around it.
 type fixture struct {
 	t     *testing.T
-	world *scripted.World
+	world *runnertest.World
 	db    state.DB
 	alloc *structs.Allocation
-	task  *api.Task
+	task  *nomad.Task
 	dir   *allocdir.Dir
 	cfg   task.Config
 	r     *task.Runner
@@ -53,22 +53,22 @@ type fixture struct {
 // delays have no jitter.
 func newFixture(t *testing.T, config map[string]any) *fixture {
 	t.Helper()
-	f := &fixture{t: t, world: scripted.NewWorld(), db: state.NewMem()}
+	f := &fixture{t: t, world: runnertest.NewWorld(), db: state.NewMem()}
 	if onPlugin(t) {
-		f.world.Over(plugged.Dispense(t))
+		f.world.Over(plugintest.Dispense(t))
 		f.db = open(t)
 	}
-	f.task = &api.Task{
+	f.task = &nomad.Task{
 		Name: "web", Driver: "mock", Config: config,
 		KillTimeout: ptr(5 * time.Second),
-		RestartPolicy: &api.RestartPolicy{
+		RestartPolicy: &nomad.RestartPolicy{
 			Attempts: ptr(1), Interval: ptr(time.Minute), Delay: ptr(10 * time.Second), Mode: ptr("fail"),
 		},
 	}
 	f.alloc = &structs.Allocation{
 		ID: "a1", Name: "job.g[0]", JobID: "job", Namespace: "default", TaskGroup: "g",
-		Job: &api.Job{ID: ptr("job"), Name: ptr("job"), Type: ptr("batch"), TaskGroups: []*api.TaskGroup{
-			{Name: ptr("g"), Tasks: []*api.Task{f.task}},
+		Job: &nomad.Job{ID: ptr("job"), Name: ptr("job"), Type: ptr("batch"), TaskGroups: []*nomad.TaskGroup{
+			{Name: ptr("g"), Tasks: []*nomad.Task{f.task}},
 		}},
 		DesiredStatus: structs.DesiredRun,
 		Resources:     structs.AllocatedResources{Tasks: map[string]*structs.TaskResources{"web": {CPUMHz: 100, MemoryMB: 64}}},
@@ -147,7 +147,7 @@ func twice(t *testing.T, test func(*testing.T)) {
 	if testing.Short() {
 		return
 	}
-	plugged.Prepare(t)
+	plugintest.Prepare(t)
 	t.Run(pluginRun, test)
 }
 

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -35,7 +35,7 @@ type Network struct {
 type Builder struct {
 	node  *structs.Node
 	alloc *structs.Allocation
-	task  *api.Task
+	task  *nomad.Task
 
 	dirs      Dirs
 	network   *Network
@@ -49,7 +49,7 @@ type Builder struct {
 }
 
 // NewBuilder starts the environment of a task of an allocation on a node.
-func NewBuilder(node *structs.Node, alloc *structs.Allocation, task *api.Task) *Builder {
+func NewBuilder(node *structs.Node, alloc *structs.Allocation, task *nomad.Task) *Builder {
 	return &Builder{node: node, alloc: alloc, task: task, hooks: map[string]map[string]string{}}
 }
 

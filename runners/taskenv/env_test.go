@@ -3,7 +3,7 @@ package taskenv
 import (
 	"testing"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -11,17 +11,17 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-func world() (*structs.Node, *structs.Allocation, *api.Task) {
-	task := &api.Task{
+func world() (*structs.Node, *structs.Allocation, *nomad.Task) {
+	task := &nomad.Task{
 		Name: "web",
 		Env:  map[string]string{"GREETING": "hi ${meta.owner} on ${node.unique.name}", "PORT": "${NOMAD_PORT_http}"},
 		Meta: map[string]string{"tier": "task"},
 	}
-	group := &api.TaskGroup{Name: ptr("front"), Tasks: []*api.Task{task}, Meta: map[string]string{"tier": "group", "odd-key": "g"}}
-	job := &api.Job{
+	group := &nomad.TaskGroup{Name: ptr("front"), Tasks: []*nomad.Task{task}, Meta: map[string]string{"tier": "group", "odd-key": "g"}}
+	job := &nomad.Job{
 		ID: ptr("shop/dispatch-1"), Name: ptr("shop"), ParentID: ptr("shop"),
-		TaskGroups: []*api.TaskGroup{group}, Meta: map[string]string{"tier": "job", "owner": "job"},
-		ParameterizedJob: &api.ParameterizedJobConfig{MetaOptional: []string{"maybe", "owner"}},
+		TaskGroups: []*nomad.TaskGroup{group}, Meta: map[string]string{"tier": "job", "owner": "job"},
+		ParameterizedJob: &nomad.ParameterizedJobConfig{MetaOptional: []string{"maybe", "owner"}},
 	}
 	node := &structs.Node{
 		ID: "node-id", Name: "n1", Datacenter: "dc1", Region: "global", Class: "big", Pool: "default",
@@ -182,7 +182,7 @@ func FuzzReplace(f *testing.F) {
 
 func TestTheEnvironmentOfAGroupHasNothingOfATask(t *testing.T) {
 	node, alloc, _ := world()
-	env := NewBuilder(node, alloc, &api.Task{}).Build()
+	env := NewBuilder(node, alloc, &nomad.Task{}).Build()
 	require.Equal(t, "front 10.0.0.1:25000 group", env.Replace("${NOMAD_GROUP_NAME} ${NOMAD_ADDR_http} ${NOMAD_META_tier}"))
 	for _, name := range []string{TaskName, MemoryLimit, CPULimit, "GREETING"} {
 		_, set := env.Get(name)

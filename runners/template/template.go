@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 )
 
 // ChangeMode is what happens to a running task when a template of its renders anew.
@@ -44,7 +44,7 @@ type Template struct {
 
 // New checks a template block. The error says, in one line, what is not supported or not
 // possible. The template itself is checked as far as that can be done without the task.
-func New(t *api.Template) (*Template, error) {
+func New(t *nomad.Template) (*Template, error) {
 	out := &Template{
 		source: value(t.SourcePath), data: value(t.EmbeddedTmpl), Destination: value(t.DestPath),
 		Env: value(t.Envvars), Once: value(t.Once), Splay: value(t.Splay),
@@ -82,7 +82,7 @@ func New(t *api.Template) (*Template, error) {
 }
 
 // change is what a new rendering does.
-func (t *Template) change(block *api.Template) error {
+func (t *Template) change(block *nomad.Template) error {
 	switch t.Change {
 	case ChangeNoop, ChangeRestart:
 	case ChangeSignal:
@@ -107,7 +107,7 @@ func (t *Template) change(block *api.Template) error {
 }
 
 // file is what is written.
-func (t *Template) file(block *api.Template) error {
+func (t *Template) file(block *nomad.Template) error {
 	if t.Destination == "" {
 		return errors.New("destination: it is missing")
 	}

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/runners/allocdir"
@@ -30,16 +30,16 @@ func input(t *testing.T, env map[string]string) template.Input {
 	dir, err := d.Task("web")
 	require.NoError(t, err)
 	require.NoError(t, dir.Build())
-	task := &api.Task{Name: "web", Env: env}
+	task := &nomad.Task{Name: "web", Env: env}
 	built := taskenv.NewBuilder(&structs.Node{Datacenter: "dc1"}, &structs.Allocation{ID: "a1"}, task).SetDirs(taskenv.IsolatedDirs).Build()
 	return template.Input{Dir: dir, Env: built}
 }
 
-func inline(data string) *api.Template {
-	return &api.Template{EmbeddedTmpl: &data, DestPath: ptr("local/out")}
+func inline(data string) *nomad.Template {
+	return &nomad.Template{EmbeddedTmpl: &data, DestPath: ptr("local/out")}
 }
 
-func render(t *testing.T, in template.Input, block *api.Template) (*template.Output, error) {
+func render(t *testing.T, in template.Input, block *nomad.Template) (*template.Output, error) {
 	t.Helper()
 	tmpl, err := template.New(block)
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestFunctions(t *testing.T) {
 func TestATemplatesOptions(t *testing.T) {
 	in := input(t, map[string]string{"NAME": "web"})
 	require.NoError(t, os.WriteFile(filepath.Join(in.Dir.Local, "web.tpl"), []byte(`[[ env "NAME" ]] {{ kept }}`), 0o600))
-	block := &api.Template{SourcePath: ptr("local/${NAME}.tpl"), DestPath: ptr("${NOMAD_SECRETS_DIR}/deep/${NAME}.conf"), Perms: ptr("600"), LeftDelim: ptr("[["), RightDelim: ptr("]]")}
+	block := &nomad.Template{SourcePath: ptr("local/${NAME}.tpl"), DestPath: ptr("${NOMAD_SECRETS_DIR}/deep/${NAME}.conf"), Perms: ptr("600"), LeftDelim: ptr("[["), RightDelim: ptr("]]")}
 	tmpl, err := template.New(block)
 	require.NoError(t, err)
 	out, err := tmpl.Render(t.Context(), in)
@@ -146,25 +146,25 @@ func TestVariables(t *testing.T) {
 }
 
 func TestWhatIsRefused(t *testing.T) {
-	change := func(fn func(*api.Template)) *api.Template {
+	change := func(fn func(*nomad.Template)) *nomad.Template {
 		b := inline("x")
 		fn(b)
 		return b
 	}
-	for want, block := range map[string]*api.Template{
+	for want, block := range map[string]*nomad.Template{
 		"neither source nor data":                    {DestPath: ptr("local/x")},
-		"both source and data":                       change(func(b *api.Template) { b.SourcePath = ptr("x") }),
-		"destination: it is missing":                 change(func(b *api.Template) { b.DestPath = nil }),
-		`change_mode: "script" is not supported`:     change(func(b *api.Template) { b.ChangeMode = ptr("script") }),
-		`"often" is none of noop`:                    change(func(b *api.Template) { b.ChangeMode = ptr("often") }),
-		"does not bring new variables":               change(func(b *api.Template) { b.ChangeMode, b.Envvars = ptr("signal"), ptr(true) }),
-		"change_script is not supported":             change(func(b *api.Template) { b.ChangeScript = &api.ChangeScript{} }),
-		"splay: it can't be negative":                change(func(b *api.Template) { b.Splay = ptr(-time.Second) }),
-		`perms: "rw" is no file mode`:                change(func(b *api.Template) { b.Perms = ptr("rw") }),
-		`perms: "4755" is no file mode`:              change(func(b *api.Template) { b.Perms = ptr("4755") }),
-		"uid: it can't be negative":                  change(func(b *api.Template) { b.Uid = ptr(-2) }),
-		"wait is not supported":                      change(func(b *api.Template) { b.Wait = &api.WaitConfig{} }),
-		"delimiter go together":                      change(func(b *api.Template) { b.LeftDelim = ptr("[[") }),
+		"both source and data":                       change(func(b *nomad.Template) { b.SourcePath = ptr("x") }),
+		"destination: it is missing":                 change(func(b *nomad.Template) { b.DestPath = nil }),
+		`change_mode: "script" is not supported`:     change(func(b *nomad.Template) { b.ChangeMode = ptr("script") }),
+		`"often" is none of noop`:                    change(func(b *nomad.Template) { b.ChangeMode = ptr("often") }),
+		"does not bring new variables":               change(func(b *nomad.Template) { b.ChangeMode, b.Envvars = ptr("signal"), ptr(true) }),
+		"change_script is not supported":             change(func(b *nomad.Template) { b.ChangeScript = &nomad.ChangeScript{} }),
+		"splay: it can't be negative":                change(func(b *nomad.Template) { b.Splay = ptr(-time.Second) }),
+		`perms: "rw" is no file mode`:                change(func(b *nomad.Template) { b.Perms = ptr("rw") }),
+		`perms: "4755" is no file mode`:              change(func(b *nomad.Template) { b.Perms = ptr("4755") }),
+		"uid: it can't be negative":                  change(func(b *nomad.Template) { b.Uid = ptr(-2) }),
+		"wait is not supported":                      change(func(b *nomad.Template) { b.Wait = &nomad.WaitConfig{} }),
+		"delimiter go together":                      change(func(b *nomad.Template) { b.LeftDelim = ptr("[[") }),
 		`local/out:1: unclosed action`:               inline("{{ env"),
 		`local/out:2: function "nosuch" not defined`: inline("\n{{ nosuch }}"),
 		`function "key" is not supported: it reads from Consul, and templates here read from no service`: inline(`{{ key "a" }}`),

@@ -8,16 +8,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/wasmnode/wasmnode/internal/leaks"
+	"github.com/wasmnode/wasmnode/internal/leaktest"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(leaks.Patiently(m)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leaktest.WithTimeout(m)) }
 
 // neighbor is an allocation that ends when the test says so.
 type neighbor struct {
@@ -113,12 +113,12 @@ func TestTheDiskIsTakenOverWhenTheGroupSaysSo(t *testing.T) {
 	yes := true
 	name := "g"
 	for title, c := range map[string]struct {
-		disk *api.EphemeralDisk
+		disk *nomad.EphemeralDisk
 		kept bool
 	}{
-		"sticky":  {&api.EphemeralDisk{Sticky: &yes}, true},
-		"migrate": {&api.EphemeralDisk{Migrate: &yes}, true},
-		"neither": {&api.EphemeralDisk{}, false},
+		"sticky":  {&nomad.EphemeralDisk{Sticky: &yes}, true},
+		"migrate": {&nomad.EphemeralDisk{Migrate: &yes}, true},
+		"neither": {&nomad.EphemeralDisk{}, false},
 		"none":    {nil, false},
 	} {
 		t.Run(title, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestTheDiskIsTakenOverWhenTheGroupSaysSo(t *testing.T) {
 			require.NoError(t, to.Build())
 			w := New(&structs.Allocation{
 				ID: "a", PreviousAllocation: "p", TaskGroup: "g",
-				Job: &api.Job{TaskGroups: []*api.TaskGroup{{Name: &name, EphemeralDisk: c.disk}}},
+				Job: &nomad.Job{TaskGroups: []*nomad.TaskGroup{{Name: &name, EphemeralDisk: c.disk}}},
 			}, nil, among(p))
 			require.NoError(t, w.Migrate(context.Background(), to, nil))
 			if c.kept {
@@ -184,7 +184,7 @@ func TestTheDiskPassesByAnAllocationThatNeverStarted(t *testing.T) {
 	yes, name, to := true, "g", dir("third")
 	a := &structs.Allocation{
 		ID: "third", PreviousAllocation: "second", TaskGroup: "g",
-		Job: &api.Job{TaskGroups: []*api.TaskGroup{{Name: &name, EphemeralDisk: &api.EphemeralDisk{Sticky: &yes}}}},
+		Job: &nomad.Job{TaskGroups: []*nomad.TaskGroup{{Name: &name, EphemeralDisk: &nomad.EphemeralDisk{Sticky: &yes}}}},
 	}
 	w := New(a, map[string]string{"second": "first", "first": "zeroth"}, among(zeroth, first, second))
 	require.NoError(t, w.Migrate(context.Background(), to, nil))

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/nomad/api"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/state"
@@ -269,11 +269,11 @@ func Allocation(id string) *structs.Allocation {
 		Name:      "job.g[0]",
 		JobID:     "job",
 		TaskGroup: name,
-		Job: &api.Job{
+		Job: &nomad.Job{
 			ID: &id,
-			TaskGroups: []*api.TaskGroup{{
+			TaskGroups: []*nomad.TaskGroup{{
 				Name: &name, Count: &count,
-				Tasks: []*api.Task{{Name: "web", Driver: "mock", Config: map[string]any{"run_for": "1s", "list": []any{"x"}}}},
+				Tasks: []*nomad.Task{{Name: "web", Driver: "mock", Config: map[string]any{"run_for": "1s", "list": []any{"x"}}}},
 			}},
 		},
 		Resources: structs.AllocatedResources{

@@ -5,7 +5,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/wasmnode/wasmnode/internal/leaks"
+	"github.com/wasmnode/wasmnode/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(leaks.Patiently(m)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leaktest.WithTimeout(m)) }

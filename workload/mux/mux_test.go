@@ -11,9 +11,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
-	"github.com/wasmnode/wasmnode/internal/leaks"
+	"github.com/wasmnode/wasmnode/internal/leaktest"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/mux"
 	"github.com/wasmnode/wasmnode/workload/process"
@@ -21,13 +21,13 @@ import (
 	"github.com/wasmnode/wasmnode/workload/workloadtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(leaks.Patiently(m)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leaktest.WithTimeout(m)) }
 
 func TestEachWorkloadRunsWhereItsKindDoes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a program")
 	}
-	e, err := engine.New("")
+	e, err := sandbox.New("")
 	require.NoError(t, err)
 	programs := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
 	processes, err := process.New(process.Config{Logger: hclog.NewNullLogger(), Name: fmt.Sprintf("mux-test-%d", os.Getpid())})

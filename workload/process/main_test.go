@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/wasmnode/wasmnode/internal/leaks"
+	"github.com/wasmnode/wasmnode/internal/leaktest"
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	buildDir = dir
-	goleak.VerifyTestMain(leaks.Patiently(m), goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
 		os.RemoveAll(dir)
 		os.Exit(code)
 	}))

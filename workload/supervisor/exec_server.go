@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/internal/gate"
+	"github.com/wasmnode/wasmnode/internal/inflight"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -39,7 +39,7 @@ const aliveInterval = time.Second
 // commands are those that run in workloads while the server serves.
 type commands struct {
 	life context.Context // they end with it
-	gate gate.Gate
+	gate inflight.Group
 }
 
 // exec runs a command for as long as its connection is there and commands may run.

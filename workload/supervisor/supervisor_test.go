@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/supervisor"
@@ -33,7 +33,7 @@ type process struct {
 
 func begin(t testing.TB, dir string, idle time.Duration) *process {
 	t.Helper()
-	e, err := engine.New(cacheDir)
+	e, err := sandbox.New(cacheDir)
 	require.NoError(t, err)
 	programs := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
 	server, err := supervisor.NewServer(supervisor.ServerConfig{

@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/host/engine"
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/wasi"
 	"github.com/wasmnode/wasmnode/workload/workloadtest"
@@ -19,7 +19,7 @@ const megabyte = 1 << 20
 func newSupervisor(t testing.TB, cfg wasi.Config) *wasi.Supervisor {
 	t.Helper()
 	t.TempDir() // the test's directory is then removed after all that writes in it has ended
-	e, err := engine.New(cacheDir)
+	e, err := sandbox.New(cacheDir)
 	require.NoError(t, err)
 	cfg.Engine, cfg.Logger = e, hclog.NewNullLogger()
 	s := wasi.New(cfg)

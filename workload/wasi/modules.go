@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/host/engine"
-	"github.com/wasmnode/wasmnode/host/scan"
+	"github.com/wasmnode/wasmnode/sandbox"
+	"github.com/wasmnode/wasmnode/sandbox/scan"
 )
 
 // maxIdleModules bounds the compiled programs that are kept though nothing runs them,
@@ -26,7 +26,7 @@ const (
 // moduleCache shares compiled programs between the workloads that run them, and keeps
 // the latest few that none runs.
 type moduleCache struct {
-	engine   *engine.Engine
+	engine   *sandbox.Engine
 	life     context.Context
 	compiles sync.WaitGroup
 
@@ -44,20 +44,20 @@ type moduleKey struct {
 type sharedModule struct {
 	key    moduleKey
 	ready  chan struct{} // closed when module and err are set
-	module *engine.Module
+	module *sandbox.Module
 	err    error
 	users  int
 }
 
-func newModuleCache(life context.Context, e *engine.Engine) *moduleCache {
+func newModuleCache(life context.Context, e *sandbox.Engine) *moduleCache {
 	return &moduleCache{engine: e, life: life, modules: map[moduleKey]*sharedModule{}}
 }
 
 // acquire returns the compiled module and a function that gives it back. The context
 // bounds the wait; a compile goes on for those who come later.
-func (c *moduleCache) acquire(ctx context.Context, wasm []byte, memory uint64) (*engine.Module, func(), error) {
-	m := c.share(moduleKey{engine.Digest(wasm), memory}, wasm) //nolint:contextcheck // a compile serves whoever comes next, too
-	release := func() { c.release(m) }                         //nolint:contextcheck // a module is closed when its last user says so, whoever that is
+func (c *moduleCache) acquire(ctx context.Context, wasm []byte, memory uint64) (*sandbox.Module, func(), error) {
+	m := c.share(moduleKey{sandbox.Digest(wasm), memory}, wasm) //nolint:contextcheck // a compile serves whoever comes next, too
+	release := func() { c.release(m) }                          //nolint:contextcheck // a module is closed when its last user says so, whoever that is
 	select {
 	case <-m.ready:
 	case <-ctx.Done():
@@ -91,7 +91,7 @@ func (c *moduleCache) share(key moduleKey, wasm []byte) *sharedModule {
 }
 
 // compile turns a file into a program, or says why it is none.
-func (c *moduleCache) compile(wasm []byte, memory uint64) (*engine.Module, error) {
+func (c *moduleCache) compile(wasm []byte, memory uint64) (*sandbox.Module, error) {
 	refused := func(err error) error { return abi.NewError(abi.InvalidArgument, "module: "+err.Error()) }
 	spec, err := scan.Read(wasm, scan.DefaultLimits())
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *moduleCache) compile(wasm []byte, memory uint64) (*engine.Module, error
 	if err := checkCommand(spec); err != nil {
 		return nil, refused(err)
 	}
-	m, err := c.engine.Compile(c.life, wasm, engine.Options{MemoryMaxBytes: memory, Spec: spec})
+	m, err := c.engine.Compile(c.life, wasm, sandbox.Options{MemoryMaxBytes: memory, Spec: spec})
 	if c.life.Err() != nil {
 		return m, abi.NewRecoverableError(abi.Unavailable, errShutdown.Error())
 	}

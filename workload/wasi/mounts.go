@@ -12,7 +12,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental/sysfs"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/host/rootfs"
+	"github.com/wasmnode/wasmnode/sandbox/rootfs"
 	"github.com/wasmnode/wasmnode/workload"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/tasklog"
@@ -43,7 +43,7 @@ type program struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	started time.Time
-	memory  engine.Memory
+	memory  sandbox.Memory
 	cleanup []func()
 	logs    *tasklog.Streams
 
@@ -64,7 +64,7 @@ func newProgram(life context.Context, spec *workload.Spec, logger hclog.Logger) 
 
 // prepare opens, compiles and links all that the program needs; what fails here fails
 // the start. Nothing is left open on an error.
-func (p *program) prepare(ctx context.Context, spec *workload.Spec, modules *moduleCache) (_ *engine.Instance, err error) {
+func (p *program) prepare(ctx context.Context, spec *workload.Spec, modules *moduleCache) (_ *sandbox.Instance, err error) {
 	// A kill ends the start, too.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -88,7 +88,7 @@ func (p *program) prepare(ctx context.Context, spec *workload.Spec, modules *mod
 		return nil, err
 	}
 	p.cleanup = append(p.cleanup, release)
-	instance, err := module.Instantiate(engine.WithMemory(ctx, &p.memory), p.moduleConfig(spec, files))
+	instance, err := module.Instantiate(sandbox.WithMemory(ctx, &p.memory), p.moduleConfig(spec, files))
 	if err != nil {
 		return nil, abi.NewError(abi.InvalidArgument, "module: "+firstLine(err.Error()))
 	}
@@ -130,12 +130,12 @@ func (p *program) moduleConfig(spec *workload.Spec, files wazero.FSConfig) wazer
 }
 
 // run is the program's life.
-func (p *program) run(instance *engine.Instance) {
+func (p *program) run(instance *sandbox.Instance) {
 	err := instance.Call(p.ctx, instance.ExportedFunction(startExport), nil)
 	p.exit, p.cpu, p.ended = p.result(err), instance.Usage().Time, time.Now()
 	_ = instance.Close(context.Background()) // a guest that has ended has nothing to say
 	p.release()
-	var bug *engine.PanicError
+	var bug *sandbox.PanicError
 	if errors.As(err, &bug) {
 		p.logger.Error("the engine failed while it ran a program", "id", p.id, "error", bug, "stack", bug.Stack)
 	}
@@ -156,10 +156,10 @@ func (p *program) result(err error) *structs.ExitResult {
 	case err == nil:
 		return &structs.ExitResult{}
 	}
-	if code, ok := engine.ExitCode(err); ok {
+	if code, ok := sandbox.ExitCode(err); ok {
 		return &structs.ExitResult{ExitCode: int(min(code, maxExitCode))}
 	}
-	if engine.Interrupted(err) {
+	if sandbox.Interrupted(err) {
 		// Nobody interrupted it: it exited with the number that says so, such as -1.
 		return &structs.ExitResult{ExitCode: maxExitCode}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/host/engine"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/registry"
@@ -19,7 +19,7 @@ import (
 type Config struct {
 	Logger hclog.Logger
 	// Engine compiles the programs. It must be closed after the supervisor.
-	Engine *engine.Engine
+	Engine *sandbox.Engine
 	// MaxPrograms bounds the programs held, running and ended; 0 or less: [registry.DefaultMax].
 	MaxPrograms int
 }

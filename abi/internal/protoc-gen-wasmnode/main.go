@@ -27,7 +27,7 @@ func main() {
 }
 
 func run() error {
-	cmd := exec.Command("go", "tool", "-modfile=../tools/protoc-gen-go-lite/go.mod", "protoc-gen-go-lite")
+	cmd := exec.Command("go", "tool", "-modfile=../internal/tools/protoc-gen-go-lite/go.mod", "protoc-gen-go-lite")
 	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
 	response, err := cmd.Output()
 	if err != nil {

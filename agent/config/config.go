@@ -1,0 +1,310 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/wasmnode/wasmnode/internal/grantsyntax"
+)
+
+// Config is what an agent is told. [Default] makes a complete one.
+type Config struct {
+	Name       string // of the node; the host's name by default
+	Region     string
+	Datacenter string
+	DataDir    string // all that has to survive; absolute
+	PluginDir  string // where .wasm files are dropped; absolute
+	BindAddr   string // of the HTTP API
+	HTTPPort   int    // 0: any free one
+	LogLevel   string // trace, debug, info, warn or error
+	LogJSON    bool
+	// RequirePinned refuses plugins whose digest is not in the configuration.
+	RequirePinned bool
+	Client        Client
+	Plugins       map[string]Plugin
+}
+
+// Client is how the node runs allocations.
+type Client struct {
+	NodeClass string
+	NodePool  string
+	Meta      map[string]string
+	Reserved  Resources
+	// ChrootEnv are the machine's files and directories that isolated tasks see, read-only,
+	// and where. Absolute and clean; what does not exist is left out.
+	ChrootEnv map[string]string
+	// MaxKillTimeout caps the kill_timeout of tasks.
+	MaxKillTimeout time.Duration
+	Artifact       Artifact
+	// DisableRemoteExec has nobody run commands in tasks.
+	DisableRemoteExec bool
+	// GCMaxAllocs is how many allocations are kept, ended ones included, before the
+	// oldest ended ones are destroyed.
+	GCMaxAllocs int
+	// GCDiskUsage and GCInodeUsage are how full, in percent, the allocations' file
+	// system may be before ended ones are destroyed.
+	GCDiskUsage, GCInodeUsage float64
+	// GCInterval is how often the disk is looked at.
+	GCInterval time.Duration
+	// GCParallel is how many are destroyed at once.
+	GCParallel     int
+	AllowedDrivers []string // empty: all
+	BlockedDrivers []string // even when they are allowed
+}
+
+// Artifact bounds each artifact that a task fetches.
+type Artifact struct {
+	MaxSize  int // MiB, of what is downloaded and again of what is written
+	MaxFiles int
+	Timeout  time.Duration
+}
+
+// Resources are kept back for the host. CPU is in MHz, memory and disk in MiB.
+type Resources struct {
+	CPU    int
+	Memory int
+	Disk   int
+}
+
+// Plugin is what an operator decided about one plugin, by the name that it gives
+// itself.
+type Plugin struct {
+	// SHA256 is the digest of the one file that may go by this name; empty: any.
+	SHA256 string
+	// Config is the plugin's own configuration, not yet checked.
+	Config map[string]any
+	Grant  Grant
+}
+
+// Grant is what a plugin may do beyond what every plugin may.
+type Grant struct {
+	FS      FSGrant
+	Wasm    WasmGrant
+	Process ProcessGrant
+	Devices DeviceGrant
+}
+
+// FSGrant names directories that the plugin sees. Absolute and clean.
+type FSGrant struct {
+	ReadOnly  []string
+	ReadWrite []string
+}
+
+// WasmGrant bounds the WASI programs that the plugin starts.
+type WasmGrant struct {
+	Enabled bool
+	// Directories are where absolute module paths may lie. Absolute and clean.
+	Directories []string
+	// MaxPrograms at once; 0: the node's own bound.
+	MaxPrograms int
+}
+
+// ProcessGrant bounds the processes that the plugin starts; the zero value is none.
+type ProcessGrant struct {
+	// Commands are absolute paths, directories of programs with "/*" at their end, or
+	// "*" alone for any.
+	Commands []string
+	// Users are whom they may run as, "*" alone for any; empty: the node's own user.
+	Users []string
+	// Isolation is the least that they have to have: "none", "full"; empty is none.
+	Isolation string
+}
+
+// DeviceGrant bounds what a device plugin hands to tasks.
+type DeviceGrant struct {
+	// Nodes are device nodes, or directories of them, below /dev; the last element may
+	// end in '*', for any rest of a name.
+	Nodes []string
+}
+
+// Default returns the configuration of an agent that is told nothing.
+func Default() Config {
+	name, err := os.Hostname()
+	if err != nil {
+		name = "localhost"
+	}
+	return Config{
+		Name:       name,
+		Region:     "global",
+		Datacenter: "dc1",
+		DataDir:    "/var/lib/wasmnode",
+		PluginDir:  "/var/lib/wasmnode/plugins",
+		BindAddr:   "127.0.0.1", // the API has no authentication
+		HTTPPort:   4646,        // Nomad's, so that its command line finds us
+		LogLevel:   "info",
+		Client: Client{
+			NodePool:       "default",
+			ChrootEnv:      defaultChroot(),
+			MaxKillTimeout: 30 * time.Second, // Nomad's
+			Artifact:       Artifact{MaxSize: 10 << 10, MaxFiles: 4096, Timeout: 30 * time.Minute},
+			GCMaxAllocs:    50, // Nomad's, as the next four
+			GCDiskUsage:    80,
+			GCInodeUsage:   70,
+			GCInterval:     time.Minute,
+			GCParallel:     2,
+		},
+		Plugins: map[string]Plugin{},
+	}
+}
+
+// defaultChroot is what programs of the machine need to run, and Nomad's.
+func defaultChroot() map[string]string {
+	env := map[string]string{}
+	for _, path := range []string{
+		"/bin", "/etc", "/lib", "/lib32", "/lib64", "/run/resolvconf", "/run/systemd/resolve", "/sbin", "/usr",
+	} {
+		env[path] = path
+	}
+	return env
+}
+
+// Plugin returns what was decided about the plugin of that name; a plugin that nothing
+// was said about may start WASI programs and nothing else.
+func (c Config) Plugin(name string) Plugin {
+	if p, ok := c.Plugins[name]; ok {
+		return p
+	}
+	return Plugin{Grant: defaultGrant}
+}
+
+// defaultGrant is what a plugin may do that the operator granted nothing.
+var defaultGrant = Grant{Wasm: WasmGrant{Enabled: true}}
+
+var (
+	validName   = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
+	validDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// Validate returns every fault of the configuration, joined.
+func (c Config) Validate() error {
+	var errs []error
+	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	for _, word := range []struct{ key, value string }{
+		{"name", c.Name}, {"region", c.Region}, {"datacenter", c.Datacenter}, {"client.node_pool", c.Client.NodePool},
+	} {
+		if word.value == "" || strings.ContainsFunc(word.value, unprintable) {
+			fault("%s: %q is empty or has spaces or control characters in it", word.key, word.value)
+		}
+	}
+	for _, dir := range []struct{ key, path string }{{"data_dir", c.DataDir}, {"plugin_dir", c.PluginDir}} {
+		if !filepath.IsAbs(dir.path) {
+			fault("%s: %q is not an absolute path", dir.key, dir.path)
+		}
+	}
+	if c.BindAddr == "" || strings.ContainsAny(c.BindAddr, "/ ") {
+		fault("bind_addr: %q is no address; 127.0.0.1 is this machine only, 0.0.0.0 every network", c.BindAddr)
+	}
+	if c.HTTPPort < 0 || c.HTTPPort > 65535 {
+		fault("ports.http: %d is no port", c.HTTPPort)
+	}
+	if !slices.Contains([]string{"trace", "debug", "info", "warn", "error"}, strings.ToLower(c.LogLevel)) {
+		fault("log_level: %q is none of trace, debug, info, warn, error", c.LogLevel)
+	}
+	errs = append(errs, c.Client.validate()...)
+	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
+		errs = append(errs, c.Plugins[name].validate(name)...)
+	}
+	return errors.Join(errs...)
+}
+
+// validate returns every fault of the block.
+func (c Client) validate() (errs []error) {
+	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf("client."+format, args...)) }
+	for _, count := range []struct {
+		key string
+		n   int
+	}{
+		{"artifact.max_size", c.Artifact.MaxSize}, {"artifact.max_files", c.Artifact.MaxFiles},
+		{"gc_max_allocs", c.GCMaxAllocs}, {"gc_parallel_destroys", c.GCParallel},
+	} {
+		if count.n < 1 {
+			fault("%s: %d is less than 1", count.key, count.n)
+		}
+	}
+	for _, limit := range []struct {
+		key string
+		d   time.Duration
+	}{
+		{"max_kill_timeout", c.MaxKillTimeout}, {"artifact.timeout", c.Artifact.Timeout}, {"gc_interval", c.GCInterval},
+	} {
+		if limit.d <= 0 {
+			fault("%s: %s is not positive", limit.key, limit.d)
+		}
+	}
+	for _, use := range []struct {
+		key     string
+		percent float64
+	}{{"disk", c.GCDiskUsage}, {"inode", c.GCInodeUsage}} {
+		if !(use.percent > 0 && use.percent <= 100) {
+			fault("gc_%s_usage_threshold: %g is no percentage over 0", use.key, use.percent)
+		}
+	}
+	for _, source := range slices.Sorted(maps.Keys(c.ChrootEnv)) {
+		target := c.ChrootEnv[source]
+		if !cleanBelowRoot(source) || !cleanBelowRoot(target) {
+			fault("chroot_env: %q = %q: both have to be absolute paths below / without \"..\" or \"//\"", source, target)
+		} else if top, _, _ := strings.Cut(target[1:], "/"); slices.Contains(ownInRoot, top) {
+			fault("chroot_env: %q = %q: a task has a /%s of its own", source, target, top)
+		}
+	}
+	if r := c.Reserved; r.CPU < 0 || r.Memory < 0 || r.Disk < 0 {
+		fault("reserved: negative")
+	}
+	return errs
+}
+
+// ownInRoot is what isolated tasks have in their roots that is not the machine's.
+var ownInRoot = []string{"alloc", "dev", "local", "proc", "secrets", "sys", "tmp"}
+
+func cleanBelowRoot(path string) bool {
+	return filepath.IsAbs(path) && filepath.Clean(path) == path && path != "/"
+}
+
+// validate returns every fault of the block of that name.
+func (p Plugin) validate(name string) (errs []error) {
+	fault := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("plugin %q: "+format, append([]any{name}, args...)...))
+	}
+	if !validName.MatchString(name) {
+		fault("a plugin's name is a letter, then letters, digits, '_' or '-', at most 64 in all")
+	}
+	if p.SHA256 != "" && !validDigest.MatchString(p.SHA256) {
+		fault("sha256: %q is not a SHA-256 in lower-case hexadecimal", p.SHA256)
+	}
+	for _, granted := range []struct {
+		key   string
+		check func(string) error
+		texts []string
+	}{
+		{"fs.read_only", grantsyntax.Path, p.Grant.FS.ReadOnly},
+		{"fs.read_write", grantsyntax.Path, p.Grant.FS.ReadWrite},
+		{"wasm.directories", grantsyntax.Path, p.Grant.Wasm.Directories},
+		{"devices.nodes", grantsyntax.Node, p.Grant.Devices.Nodes},
+		{"process.commands", grantsyntax.Command, p.Grant.Process.Commands},
+		{"process.users", grantsyntax.User, p.Grant.Process.Users},
+	} {
+		for _, text := range granted.texts {
+			if err := granted.check(text); err != nil {
+				fault("grant.%s: %w", granted.key, err)
+			}
+		}
+	}
+	if i := p.Grant.Process.Isolation; i != "" && i != "none" && i != "full" {
+		fault(`grant.process.isolation: %q is neither "none" nor "full"`, i)
+	}
+	if p.Grant.Wasm.MaxPrograms < 0 {
+		fault("grant.wasm.max_programs: negative")
+	}
+	return errs
+}
+
+// unprintable reports whether a character would garble a listing.
+func unprintable(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }

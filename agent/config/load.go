@@ -1,0 +1,351 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/gohcl"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/wasmnode/wasmnode/internal/hclvalue"
+)
+
+// file is the shape of a configuration file. Pointers tell what is set from what is
+// not.
+type file struct {
+	Name          *string        `hcl:"name,optional"`
+	Region        *string        `hcl:"region,optional"`
+	Datacenter    *string        `hcl:"datacenter,optional"`
+	DataDir       *string        `hcl:"data_dir,optional"`
+	PluginDir     *string        `hcl:"plugin_dir,optional"`
+	BindAddr      *string        `hcl:"bind_addr,optional"`
+	LogLevel      *string        `hcl:"log_level,optional"`
+	LogJSON       *bool          `hcl:"log_json,optional"`
+	RequirePinned *bool          `hcl:"require_pinned,optional"`
+	Ports         *portsBlock    `hcl:"ports,block"`
+	Client        *clientBlock   `hcl:"client,block"`
+	Plugins       []*pluginBlock `hcl:"plugin,block"`
+}
+
+type portsBlock struct {
+	HTTP *int `hcl:"http,optional"`
+}
+
+type clientBlock struct {
+	NodeClass      *string            `hcl:"node_class,optional"`
+	NodePool       *string            `hcl:"node_pool,optional"`
+	Meta           *map[string]string `hcl:"meta,optional"`
+	ChrootEnv      *map[string]string `hcl:"chroot_env,optional"`
+	MaxKillTimeout *hcl.Attribute     `hcl:"max_kill_timeout,optional"`
+	DisableExec    *bool              `hcl:"disable_remote_exec,optional"`
+	GCMaxAllocs    *int               `hcl:"gc_max_allocs,optional"`
+	GCDiskUsage    *float64           `hcl:"gc_disk_usage_threshold,optional"`
+	GCInodeUsage   *float64           `hcl:"gc_inode_usage_threshold,optional"`
+	GCInterval     *hcl.Attribute     `hcl:"gc_interval,optional"`
+	GCParallel     *int               `hcl:"gc_parallel_destroys,optional"`
+	Artifact       *artifactBlock     `hcl:"artifact,block"`
+	Reserved       *reservedBlock     `hcl:"reserved,block"`
+	Drivers        *driversBlock      `hcl:"drivers,block"`
+}
+
+type artifactBlock struct {
+	MaxSize  *int           `hcl:"max_size,optional"`
+	MaxFiles *int           `hcl:"max_files,optional"`
+	Timeout  *hcl.Attribute `hcl:"timeout,optional"`
+}
+
+type reservedBlock struct {
+	CPU    *int `hcl:"cpu,optional"`
+	Memory *int `hcl:"memory,optional"`
+	Disk   *int `hcl:"disk,optional"`
+}
+
+type driversBlock struct {
+	Allow *[]string `hcl:"allow,optional"`
+	Block *[]string `hcl:"block,optional"`
+}
+
+type pluginBlock struct {
+	Name   string       `hcl:"name,label"`
+	SHA256 *string      `hcl:"sha256,optional"`
+	Config *configBlock `hcl:"config,block"`
+	Grant  *grantBlock  `hcl:"grant,block"`
+}
+
+type configBlock struct {
+	Body hcl.Body `hcl:",remain"`
+}
+
+type grantBlock struct {
+	FS      *fsBlock      `hcl:"fs,block"`
+	Wasm    *wasmBlock    `hcl:"wasm,block"`
+	Process *processBlock `hcl:"process,block"`
+	Devices *devicesBlock `hcl:"devices,block"`
+}
+
+type processBlock struct {
+	Commands  *[]string `hcl:"commands,optional"`
+	Users     *[]string `hcl:"users,optional"`
+	Isolation *string   `hcl:"isolation,optional"`
+}
+
+type devicesBlock struct {
+	Nodes *[]string `hcl:"nodes,optional"`
+}
+
+type fsBlock struct {
+	ReadOnly  *[]string `hcl:"read_only,optional"`
+	ReadWrite *[]string `hcl:"read_write,optional"`
+}
+
+type wasmBlock struct {
+	Enabled     *bool     `hcl:"enabled,optional"`
+	Directories *[]string `hcl:"directories,optional"`
+	MaxPrograms *int      `hcl:"max_programs,optional"`
+}
+
+// Load reads files and directories over a configuration: what a file sets replaces what
+// was set before, key by key; a plugin is configured in one place. Of a directory it
+// reads what ends in .hcl and does not begin with a dot, in the order of the names.
+//
+// The error lists every fault, a line each, with its position; then the configuration
+// is as it was. Nothing is validated beyond the files' own shape: see
+// [Config.Validate].
+func (c *Config) Load(paths ...string) error {
+	files, err := expand(paths)
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	l := loader{config: *c, plugins: map[string]hcl.Range{}}
+	l.config.Plugins = maps.Clone(c.Plugins)
+	if l.config.Plugins == nil {
+		l.config.Plugins = map[string]Plugin{}
+	}
+	for _, path := range files {
+		content, err := read(path)
+		if err != nil {
+			return fmt.Errorf("configuration: %w", err)
+		}
+		l.file(path, content)
+	}
+	if l.diags.HasErrors() {
+		return fmt.Errorf("configuration: %w", errors.New(strings.Join(hclvalue.Lines(l.diags), "\n")))
+	}
+	*c = l.config
+	return nil
+}
+
+// expand replaces directories by their files.
+func expand(paths []string) ([]string, error) {
+	var files []string
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			files = append(files, path)
+			continue
+		}
+		entries, err := os.ReadDir(path) // sorted
+		if err != nil {
+			return nil, err
+		}
+		before := len(files)
+		for _, e := range entries {
+			if name := e.Name(); strings.HasSuffix(name, ".hcl") && !strings.HasPrefix(name, ".") {
+				files = append(files, filepath.Join(path, name))
+			}
+		}
+		if len(files) == before {
+			return nil, fmt.Errorf("%s: no file in it ends in .hcl", path)
+		}
+	}
+	return files, nil
+}
+
+// read reads a file, or as much of it as shows that it is too large.
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, hclvalue.MaxBytes+1))
+}
+
+// loader puts files over a configuration and collects what is wrong with them.
+type loader struct {
+	config  Config
+	plugins map[string]hcl.Range // where they are
+	diags   hcl.Diagnostics
+}
+
+func (l *loader) file(path string, content []byte) {
+	before := len(l.diags)
+	body, lines, diags := parse(path, content)
+	l.diags = append(l.diags, diags...)
+	if body != nil {
+		var f file
+		l.add(gohcl.DecodeBody(body, nil, &f))
+		for _, b := range body.Blocks {
+			if b.Type == "plugin" && len(b.Labels) == 1 {
+				l.once(b.Labels[0], b.DefRange(), lines)
+			}
+		}
+		l.apply(&f)
+	}
+	relocate(l.diags[before:], path, lines)
+}
+
+// parse reads a file's syntax; when it is not HCL's own, then with blocks on one line
+// allowed. It returns where the lines that it speaks of begin; nil: where they are.
+func parse(path string, content []byte) (*hclsyntax.Body, []hcl.Pos, hcl.Diagnostics) {
+	body, diags := hclvalue.ParseFile(path, content)
+	if body != nil || len(content) > hclvalue.MaxBytes {
+		return body, nil, diags
+	}
+	text, lines := unfold(path, content)
+	body, diags = hclvalue.ParseFile(path, text)
+	return body, lines, diags
+}
+
+// add collects faults, but not those that follow from others: a value that could not
+// be evaluated is also of no suitable type.
+func (l *loader) add(diags hcl.Diagnostics) {
+	failed := map[hcl.Pos]bool{}
+	for _, d := range diags {
+		if d.Subject == nil || !failed[d.Subject.Start] {
+			l.diags = append(l.diags, d)
+		}
+		if d.Subject != nil && d.Expression != nil && d.EvalContext == nil {
+			failed[d.Subject.Start] = true
+		}
+	}
+}
+
+// once refuses a second block for a plugin, in the same file or in another.
+func (l *loader) once(name string, at hcl.Range, lines []hcl.Pos) {
+	if first, ok := l.plugins[name]; ok {
+		l.diags = append(l.diags, hclvalue.Errorf(at, "Duplicate plugin %q; it is configured at %s:%d already.", name, first.Filename, first.Start.Line)...)
+		return
+	}
+	l.plugins[name] = moved(at, lines)
+}
+
+// apply puts what a file sets over the configuration.
+func (l *loader) apply(f *file) {
+	c := &l.config
+	set(&c.Name, f.Name)
+	set(&c.Region, f.Region)
+	set(&c.Datacenter, f.Datacenter)
+	if f.DataDir != nil && c.PluginDir == filepath.Join(c.DataDir, "plugins") {
+		c.PluginDir = filepath.Join(*f.DataDir, "plugins") // it lies in there unless it is set
+	}
+	set(&c.DataDir, f.DataDir)
+	set(&c.PluginDir, f.PluginDir)
+	set(&c.BindAddr, f.BindAddr)
+	set(&c.LogLevel, f.LogLevel)
+	set(&c.LogJSON, f.LogJSON)
+	set(&c.RequirePinned, f.RequirePinned)
+	if f.Ports != nil {
+		set(&c.HTTPPort, f.Ports.HTTP)
+	}
+	if f.Client != nil {
+		l.client(f.Client)
+	}
+	for _, p := range f.Plugins {
+		l.plugin(p)
+	}
+}
+
+func (l *loader) client(b *clientBlock) {
+	c := &l.config.Client
+	set(&c.NodeClass, b.NodeClass)
+	set(&c.NodePool, b.NodePool)
+	set(&c.Meta, b.Meta)
+	set(&c.ChrootEnv, b.ChrootEnv)
+	set(&c.DisableRemoteExec, b.DisableExec)
+	set(&c.GCMaxAllocs, b.GCMaxAllocs)
+	set(&c.GCDiskUsage, b.GCDiskUsage)
+	set(&c.GCInodeUsage, b.GCInodeUsage)
+	set(&c.GCParallel, b.GCParallel)
+	set(&c.GCInterval, l.duration(b.GCInterval))
+	set(&c.MaxKillTimeout, l.duration(b.MaxKillTimeout))
+	if b.Artifact != nil {
+		set(&c.Artifact.MaxSize, b.Artifact.MaxSize)
+		set(&c.Artifact.MaxFiles, b.Artifact.MaxFiles)
+		set(&c.Artifact.Timeout, l.duration(b.Artifact.Timeout))
+	}
+	if b.Reserved != nil {
+		set(&c.Reserved.CPU, b.Reserved.CPU)
+		set(&c.Reserved.Memory, b.Reserved.Memory)
+		set(&c.Reserved.Disk, b.Reserved.Disk)
+	}
+	if b.Drivers != nil {
+		set(&c.AllowedDrivers, b.Drivers.Allow)
+		set(&c.BlockedDrivers, b.Drivers.Block)
+	}
+}
+
+// duration reads a duration such as "30s"; nil: there is none, or it was said why.
+func (l *loader) duration(a *hcl.Attribute) *time.Duration {
+	if a == nil {
+		return nil
+	}
+	v, diags := a.Expr.Value(nil)
+	l.diags = append(l.diags, diags...)
+	if diags.HasErrors() || v.IsNull() {
+		return nil
+	}
+	if v.Type() == cty.String {
+		if d, err := time.ParseDuration(v.AsString()); err == nil {
+			return &d
+		}
+	}
+	l.diags = append(l.diags, hclvalue.Errorf(a.Expr.Range(), "Unsuitable duration value; a duration looks like \"30s\", \"5m\" or \"1h30m\".")...)
+	return nil
+}
+
+func (l *loader) plugin(b *pluginBlock) {
+	p := Plugin{Grant: defaultGrant}
+	set(&p.SHA256, b.SHA256)
+	if b.Config != nil {
+		config, diags := hclvalue.Body(b.Config.Body.(*hclsyntax.Body), nil)
+		l.diags = append(l.diags, diags...)
+		p.Config = config
+	}
+	if g := b.Grant; g != nil && g.FS != nil {
+		set(&p.Grant.FS.ReadOnly, g.FS.ReadOnly)
+		set(&p.Grant.FS.ReadWrite, g.FS.ReadWrite)
+	}
+	if g := b.Grant; g != nil && g.Wasm != nil {
+		set(&p.Grant.Wasm.Enabled, g.Wasm.Enabled)
+		set(&p.Grant.Wasm.Directories, g.Wasm.Directories)
+		set(&p.Grant.Wasm.MaxPrograms, g.Wasm.MaxPrograms)
+	}
+	if g := b.Grant; g != nil && g.Process != nil {
+		set(&p.Grant.Process.Commands, g.Process.Commands)
+		set(&p.Grant.Process.Users, g.Process.Users)
+		set(&p.Grant.Process.Isolation, g.Process.Isolation)
+	}
+	if g := b.Grant; g != nil && g.Devices != nil {
+		set(&p.Grant.Devices.Nodes, g.Devices.Nodes)
+	}
+	l.config.Plugins[b.Name] = p
+}
+
+// set overwrites a value with one that was given.
+func set[T any](to *T, given *T) {
+	if given != nil {
+		*to = *given
+	}
+}

@@ -1,0 +1,27 @@
+package config
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The page's file is one that an agent takes, and what it calls defaults are.
+func TestThePageOnConfigurationIsTrue(t *testing.T) {
+	page, err := os.ReadFile("../../docs/configuration.md")
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(page), "```hcl\n")
+	text, _, found := strings.Cut(rest, "```")
+	require.True(t, found)
+	c := Default()
+	require.NoError(t, c.Load(write(t, t.TempDir(), "node.hcl", text)))
+	require.NoError(t, c.Validate())
+	require.Equal(t, 200, c.Plugin("wasi").Grant.Wasm.MaxPrograms)
+
+	want := Default()
+	c.Name, c.Client.NodeClass, c.Client.Meta, c.Client.Reserved = want.Name, "", want.Client.Meta, Resources{}
+	c.Client.AllowedDrivers, c.Client.BlockedDrivers, c.Plugins = nil, nil, want.Plugins
+	require.Equal(t, want, c)
+}

@@ -1,0 +1,136 @@
+package standalone
+
+import (
+	"cmp"
+	"slices"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
+)
+
+// Limits is how much is kept of what has ended; the oldest goes first. Zero keeps
+// nothing.
+type Limits struct {
+	// Jobs are dead jobs, each with its allocations and evaluations.
+	Jobs int
+	// Allocations are ended allocations that say nothing about what a job needs:
+	// stopped, replaced, or of a job that is gone.
+	Allocations int
+	// Evaluations are ended evaluations.
+	Evaluations int
+}
+
+// DefaultLimits keeps what people look back at on one machine, in a file of some
+// megabytes.
+var DefaultLimits = Limits{Jobs: 200, Allocations: 1000, Evaluations: 2000}
+
+// collectEvery is after how many operations what has ended is counted: the limits may
+// be exceeded by what so many operations leave.
+const collectEvery = 64
+
+// collectSome applies the limits now and then.
+func (t *tx) collectSome() {
+	t.s.operations++
+	if t.s.operations%collectEvery == 0 {
+		t.fresh = true
+		t.collect(t.s.limits)
+	}
+}
+
+// CollectGarbage forgets what has ended and is not needed any more.
+func (s *Server) CollectGarbage() {
+	err := s.write(func(t *tx) error {
+		t.collect(Limits{})
+		return nil
+	})
+	if err != nil {
+		s.logger.Warn("garbage was not collected", "error", err)
+	}
+}
+
+func (t *tx) collect(keep Limits) {
+	t.collectJobs(keep.Jobs)
+	t.collectAllocs(keep.Allocations)
+	t.collectEvals(keep.Evaluations)
+	t.collectSpecs()
+}
+
+func (t *tx) collectJobs(keep int) {
+	var dead []*job
+	t.jobs.all(func(key jobKey, j *job) {
+		if *j.Status == statusDead && !slices.ContainsFunc(t.jobAllocs(key), notEnded) {
+			dead = append(dead, j)
+		}
+	})
+	slices.SortFunc(dead, func(a, b *job) int { return cmp.Compare(*b.ModifyIndex, *a.ModifyIndex) })
+	for _, j := range dead[min(keep, len(dead)):] {
+		key := keyOf(j.Job)
+		for _, a := range t.jobAllocs(key) {
+			t.deleteAlloc(a)
+		}
+		var evals []string
+		t.evals.all(func(id string, e *nomad.Evaluation) {
+			if e.JobID == key.id && e.Namespace == key.namespace {
+				evals = append(evals, id)
+			}
+		})
+		for _, id := range evals {
+			t.deleteEval(id)
+		}
+		t.touched[TableJobs] = t.at()
+		t.jobs.delete(key)
+	}
+}
+
+func notEnded(a *schedule.Alloc) bool { return !a.ClientStatus.Terminal() }
+
+func (t *tx) collectAllocs(keep int) {
+	var ended []*schedule.Alloc
+	t.allocs.all(func(_ string, a *schedule.Alloc) {
+		if !a.ClientStatus.Terminal() {
+			return
+		}
+		j := t.jobs.get(jobKey{a.Namespace, a.JobID})
+		if j == nil || a.ServerTerminal() || a.NextAllocation != "" || *a.Job.JobModifyIndex < j.since {
+			ended = append(ended, a)
+		}
+	})
+	slices.SortFunc(ended, func(a, b *schedule.Alloc) int {
+		return cmp.Or(cmp.Compare(b.ModifyIndex, a.ModifyIndex), cmp.Compare(a.ID, b.ID))
+	})
+	for _, a := range ended[min(keep, len(ended)):] {
+		t.deleteAlloc(a)
+	}
+}
+
+func (t *tx) collectEvals(keep int) {
+	var ended []*nomad.Evaluation
+	t.evals.all(func(_ string, e *nomad.Evaluation) {
+		if e.Status != nomad.EvalStatusPending && e.Status != nomad.EvalStatusBlocked {
+			ended = append(ended, e)
+		}
+	})
+	slices.SortFunc(ended, func(a, b *nomad.Evaluation) int {
+		return cmp.Or(cmp.Compare(b.ModifyIndex, a.ModifyIndex), cmp.Compare(a.ID, b.ID))
+	})
+	for _, e := range ended[min(keep, len(ended)):] {
+		t.deleteEval(e.ID)
+	}
+}
+
+// collectSpecs forgets versions that neither a job nor an allocation refers to.
+func (t *tx) collectSpecs() {
+	used := map[uint64]bool{}
+	t.jobs.all(func(_ jobKey, j *job) {
+		for _, index := range j.versions {
+			used[index] = true
+		}
+	})
+	t.allocs.all(func(_ string, a *schedule.Alloc) { used[*a.Job.JobModifyIndex] = true })
+	t.specs.all(func(index uint64, _ *spec) {
+		if !used[index] {
+			t.specs.delete(index)
+		}
+	})
+}

@@ -1,0 +1,334 @@
+package standalone
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// Why an evaluation was made, with Nomad's names.
+const (
+	triggerRegister   = "job-register"
+	triggerDeregister = "job-deregister"
+	triggerAllocStop  = "alloc-stop"
+	triggerFailure    = "alloc-failure"
+	triggerNode       = "node-update"
+	triggerQueued     = "queued-allocs"
+)
+
+// maxIdle is how long the writer sleeps when nothing is due.
+const maxIdle = time.Hour
+
+// newEval returns an evaluation that is not stored yet.
+func (t *tx) newEval(j *nomad.Job, trigger string) *nomad.Evaluation {
+	return &nomad.Evaluation{
+		ID:          t.s.newID(),
+		Priority:    deref(j.Priority),
+		Type:        deref(j.Type),
+		TriggeredBy: trigger,
+		Namespace:   *j.Namespace,
+		JobID:       *j.ID,
+		Status:      nomad.EvalStatusPending,
+	}
+}
+
+// evaluate has the scheduler decide for a job, applies its decision, and completes
+// and stores the evaluation. last is the job's last version, for one that was purged.
+func (t *tx) evaluate(e *nomad.Evaluation, last *nomad.Job) {
+	res := t.schedule(e, last)
+	t.apply(e, res)
+	e.Status = nomad.EvalStatusComplete
+	e.SnapshotIndex = t.s.index
+	t.describe(e, res)
+	t.block(e, res)
+	t.follow(e, res)
+	t.putEval(e)
+	t.refreshStatus(jobKey{e.Namespace, e.JobID})
+}
+
+// schedule asks the scheduler about an evaluation's job.
+func (t *tx) schedule(e *nomad.Evaluation, last *nomad.Job) *schedule.Result {
+	key := jobKey{e.Namespace, e.JobID}
+	in := schedule.Input{Job: last, Stopped: true, Allocs: t.jobAllocs(key), Now: t.now, NewID: t.s.newID}
+	if j := t.jobs.get(key); j != nil {
+		in.Job, in.Stopped, in.Since = t.version(j), *j.Stop, j.since
+	}
+	if in.Job == nil {
+		return &schedule.Result{}
+	}
+	t.nodes.all(func(_ string, n *structs.Node) { in.Nodes = append(in.Nodes, n) })
+	slices.SortFunc(in.Nodes, func(a, b *structs.Node) int { return cmp.Compare(a.ID, b.ID) })
+	t.allocs.all(func(_ string, a *schedule.Alloc) {
+		if a.JobID != key.id || a.Namespace != key.namespace {
+			in.Others = append(in.Others, a.Allocation)
+		}
+	})
+	return schedule.Schedule(in)
+}
+
+// version returns a job's current version as it was registered: what its allocations
+// are given, so that they do not carry a status that was true once.
+func (t *tx) version(j *job) *nomad.Job {
+	if sp := t.specs.get(j.versions[0]); sp != nil {
+		return sp.Job
+	}
+	return j.Job
+}
+
+// apply stores what was decided.
+func (t *tx) apply(e *nomad.Evaluation, res *schedule.Result) {
+	for _, stop := range res.Stop {
+		t.changeAlloc(t.allocs.get(stop.ID), true, func(a *structs.Allocation) {
+			a.DesiredStatus, a.DesiredDescription = structs.DesiredStop, stop.Description
+			if stop.Lost {
+				a.ClientStatus = structs.ClientLost
+			}
+		})
+	}
+	for old, successor := range res.Replaced {
+		t.changeAlloc(t.allocs.get(old), false, func(a *structs.Allocation) { a.NextAllocation = successor })
+	}
+	for _, a := range res.Update {
+		t.putAlloc(&schedule.Alloc{Allocation: a, Reschedules: t.allocs.get(a.ID).Reschedules}, true)
+	}
+	for _, a := range res.Place {
+		a.EvalID = e.ID
+		t.putAlloc(a, true)
+	}
+}
+
+// describe records in an evaluation what was decided.
+func (t *tx) describe(e *nomad.Evaluation, res *schedule.Result) {
+	e.QueuedAllocations = res.Queued
+	e.FailedTGAllocs = nil
+	if len(res.Failed) > 0 {
+		e.FailedTGAllocs = res.Failed
+	}
+	e.PlanAnnotations = &nomad.PlanAnnotations{DesiredTGUpdates: res.Desired}
+}
+
+// block keeps one blocked evaluation for a job that waits for room, and ends it when
+// the job does not.
+func (t *tx) block(e *nomad.Evaluation, res *schedule.Result) {
+	blocked := t.openEvals(jobKey{e.Namespace, e.JobID}, nomad.EvalStatusBlocked)
+	if len(res.Failed) == 0 {
+		for _, b := range blocked {
+			t.endEval(b, nomad.EvalStatusCancelled, "a later evaluation placed everything")
+		}
+		return
+	}
+	var b nomad.Evaluation
+	if len(blocked) > 0 {
+		b = *blocked[0]
+	} else {
+		b = nomad.Evaluation{
+			ID:                t.s.newID(),
+			Priority:          e.Priority,
+			Type:              e.Type,
+			TriggeredBy:       triggerQueued,
+			Namespace:         e.Namespace,
+			JobID:             e.JobID,
+			Status:            nomad.EvalStatusBlocked,
+			StatusDescription: "created to place remaining allocations",
+		}
+	}
+	b.PreviousEval = e.ID
+	b.FailedTGAllocs, b.QueuedAllocations = res.Failed, res.Queued
+	t.putEval(&b)
+	e.BlockedEval = b.ID
+}
+
+// follow keeps one pending evaluation for the next time that a failed allocation of
+// the job is due to be replaced.
+func (t *tx) follow(e *nomad.Evaluation, res *schedule.Result) {
+	var due time.Time
+	for _, later := range res.Later {
+		if due.IsZero() || later.At.Before(due) {
+			due = later.At
+		}
+	}
+	id := ""
+	for _, p := range t.openEvals(jobKey{e.Namespace, e.JobID}, nomad.EvalStatusPending) {
+		switch {
+		case p.ID == e.ID:
+		case id == "" && !due.IsZero() && p.WaitUntil.Equal(due):
+			id = p.ID
+		default:
+			t.endEval(p, nomad.EvalStatusCancelled, "superseded by a later evaluation")
+		}
+	}
+	if due.IsZero() {
+		return
+	}
+	if id == "" {
+		next := &nomad.Evaluation{
+			ID:                t.s.newID(),
+			Priority:          e.Priority,
+			Type:              e.Type,
+			TriggeredBy:       triggerFailure,
+			Namespace:         e.Namespace,
+			JobID:             e.JobID,
+			PreviousEval:      e.ID,
+			Status:            nomad.EvalStatusPending,
+			StatusDescription: "created for delayed rescheduling",
+			WaitUntil:         due,
+		}
+		t.putEval(next)
+		id = next.ID
+	}
+	e.NextEval = id
+	for _, later := range res.Later {
+		if a := t.allocs.get(later.ID); a.FollowupEvalID != id {
+			t.changeAlloc(a, false, func(a *structs.Allocation) { a.FollowupEvalID = id })
+		}
+	}
+}
+
+// openEvals returns a job's stored evaluations with a status, oldest first.
+func (t *tx) openEvals(key jobKey, status string) (list []*nomad.Evaluation) {
+	t.evals.all(func(_ string, e *nomad.Evaluation) {
+		if e.Status == status && e.JobID == key.id && e.Namespace == key.namespace {
+			list = append(list, e)
+		}
+	})
+	slices.SortFunc(list, func(a, b *nomad.Evaluation) int {
+		return cmp.Or(cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
+	})
+	return list
+}
+
+func (t *tx) endEval(e *nomad.Evaluation, status, description string) {
+	c := *e
+	c.Status, c.StatusDescription = status, description
+	t.putEval(&c)
+}
+
+// evaluateDue does the evaluations whose time has come.
+func (t *tx) evaluateDue() error {
+	var due []*nomad.Evaluation
+	t.evals.all(func(_ string, e *nomad.Evaluation) {
+		if e.Status == nomad.EvalStatusPending && !e.WaitUntil.After(t.now) {
+			due = append(due, e)
+		}
+	})
+	for _, e := range due {
+		c := *e
+		t.evaluate(&c, nil)
+	}
+	return nil
+}
+
+// untilDue is how long the writer may sleep.
+func (s *Server) untilDue() time.Duration {
+	wait := maxIdle
+	now := s.now()
+	for _, e := range s.data.evals {
+		if e.Status == nomad.EvalStatusPending {
+			wait = min(wait, e.WaitUntil.Sub(now))
+		}
+	}
+	return max(wait, 0)
+}
+
+// unblock tries again to place what is blocked, the most important job first. It is
+// called when an operation made room.
+func (t *tx) unblock() {
+	var blocked []*nomad.Evaluation
+	t.evals.all(func(_ string, e *nomad.Evaluation) {
+		if e.Status == nomad.EvalStatusBlocked {
+			blocked = append(blocked, e)
+		}
+	})
+	slices.SortFunc(blocked, func(a, b *nomad.Evaluation) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
+	})
+	for _, b := range blocked {
+		t.retry(b)
+	}
+}
+
+// retry does a blocked evaluation again; it stays blocked as long as something has no
+// place.
+func (t *tx) retry(blocked *nomad.Evaluation) {
+	e := *blocked
+	res := t.schedule(&e, nil)
+	if !res.Changes() && len(res.Failed) > 0 &&
+		reflect.DeepEqual(res.Failed, e.FailedTGAllocs) && reflect.DeepEqual(res.Queued, e.QueuedAllocations) {
+		return
+	}
+	t.apply(&e, res)
+	t.describe(&e, res)
+	if len(res.Failed) == 0 {
+		e.Status, e.StatusDescription = nomad.EvalStatusComplete, ""
+	}
+	t.follow(&e, res)
+	t.putEval(&e)
+	t.refreshStatus(jobKey{e.Namespace, e.JobID})
+}
+
+// evaluateNodes gives the jobs that run on every node what nodes that changed need.
+// An evaluation that decides nothing is not kept.
+func (t *tx) evaluateNodes() {
+	t.jobs.all(func(key jobKey, j *job) {
+		if *j.Stop || *j.Type != nomad.JobTypeSystem && *j.Type != nomad.JobTypeSysbatch ||
+			len(t.openEvals(key, nomad.EvalStatusBlocked)) > 0 {
+			return
+		}
+		e := t.newEval(j.Job, triggerNode)
+		if res := t.schedule(e, nil); res.Changes() || len(res.Failed) > 0 {
+			t.evaluate(e, nil)
+		}
+	})
+}
+
+// refreshStatus computes a job's status anew.
+func (t *tx) refreshStatus(key jobKey) {
+	j := t.jobs.get(key)
+	if j == nil {
+		return
+	}
+	status := t.status(key, j)
+	if status == *j.Status {
+		return
+	}
+	c, index := *j.Job, t.at()
+	c.Status, c.ModifyIndex = &status, &index
+	t.putJob(&job{Job: &c, since: j.since, versions: j.versions})
+}
+
+// The job statuses, with Nomad's names.
+const (
+	statusPending = "pending"
+	statusRunning = "running"
+	statusDead    = "dead"
+)
+
+func (t *tx) status(key jobKey, j *job) string {
+	for _, a := range t.jobAllocs(key) {
+		if !a.Terminal() {
+			return statusRunning
+		}
+	}
+	switch {
+	case *j.Stop:
+		return statusDead
+	case len(t.openEvals(key, nomad.EvalStatusBlocked)) > 0, len(t.openEvals(key, nomad.EvalStatusPending)) > 0:
+		return statusPending
+	case *j.Type == nomad.JobTypeSystem:
+		return statusRunning
+	}
+	return statusDead
+}
+
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}

@@ -1,0 +1,219 @@
+package standalone
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// maxVersions is how many versions of a job are kept, the current one included (as
+// in Nomad).
+const maxVersions = 6
+
+// RegisterJob makes a job known, or its new version, and evaluates it: when it
+// returns, the allocations that could be placed are. The request's job becomes the
+// control plane's. A job that is the same as the registered one gets no new version.
+// Errors are a *ValidationError with every fault, and FAILED_PRECONDITION when the
+// request's index is not the job's.
+func (s *Server) RegisterJob(req *nomad.JobRegisterRequest) (*nomad.JobRegisterResponse, error) {
+	warnings, err := s.prepare(req.Job)
+	if err != nil {
+		return nil, err
+	}
+	resp := &nomad.JobRegisterResponse{Warnings: warningText(warnings)}
+	err = s.write(func(t *tx) error {
+		key := keyOf(req.Job)
+		existing := t.jobs.get(key)
+		if err := enforceIndex(req, existing); err != nil {
+			return err
+		}
+		same := false
+		if existing != nil {
+			if same, err = sameJob(existing.Job, req.Job); err != nil {
+				return err
+			}
+		}
+		if !same {
+			t.newVersion(existing, req.Job, req.Submission)
+		}
+		j := t.jobs.get(key)
+		e := t.newEval(j.Job, triggerRegister)
+		if req.EvalPriority > 0 {
+			e.Priority = req.EvalPriority
+		}
+		e.JobModifyIndex = *j.JobModifyIndex
+		t.evaluate(e, nil)
+		resp.EvalID, resp.EvalCreateIndex, resp.JobModifyIndex = e.ID, e.CreateIndex, *j.JobModifyIndex
+		resp.LastIndex = e.ModifyIndex
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// enforceIndex has Nomad's texts: its command line looks for them.
+func enforceIndex(req *nomad.JobRegisterRequest, existing *job) error {
+	if !req.EnforceIndex {
+		return nil
+	}
+	problem := ""
+	switch {
+	case existing == nil && req.JobModifyIndex != 0:
+		problem = "job does not exist"
+	case existing != nil && req.JobModifyIndex == 0:
+		problem = "job already exists"
+	case existing != nil && req.JobModifyIndex != *existing.JobModifyIndex:
+		problem = fmt.Sprintf("job exists with conflicting job modify index: %d", *existing.JobModifyIndex)
+	default:
+		return nil
+	}
+	return abi.NewError(abi.FailedPrecondition,
+		fmt.Sprintf("Enforcing job modify index %d: %s", req.JobModifyIndex, problem))
+}
+
+// newVersion stores a job's next version.
+func (t *tx) newVersion(existing *job, submitted *nomad.Job, submission *nomad.JobSubmission) {
+	c := *submitted
+	index, submitTime := t.at(), t.now.UnixNano()
+	version, stable, description, status := uint64(0), false, "", statusPending
+	createIndex := index
+	row := &job{since: index, versions: []uint64{index}}
+	if existing != nil {
+		version = *existing.Version + 1
+		createIndex = *existing.CreateIndex
+		status = *existing.Status
+		row.versions = append(row.versions, existing.versions...)
+		row.versions = row.versions[:min(len(row.versions), maxVersions)]
+		if !*existing.Stop {
+			row.since = existing.since
+		}
+	}
+	c.Version, c.Stable, c.SubmitTime = &version, &stable, &submitTime
+	c.Status, c.StatusDescription = &status, &description
+	c.CreateIndex, c.ModifyIndex, c.JobModifyIndex = &createIndex, &index, &index
+	row.Job = &c
+	t.specs.put(index, &spec{&c, submission})
+	t.putJob(row)
+}
+
+// sameJob reports whether two jobs ask for the same, whatever a server added.
+func sameJob(a, b *nomad.Job) (bool, error) {
+	was, err := asked(a)
+	if err != nil {
+		return false, err
+	}
+	is, err := asked(b)
+	return bytes.Equal(was, is), err
+}
+
+func asked(j *nomad.Job) ([]byte, error) {
+	c := *j
+	c.Status, c.StatusDescription, c.Stable, c.Version, c.VersionTag = nil, nil, nil, nil, nil
+	c.SubmitTime, c.CreateIndex, c.ModifyIndex, c.JobModifyIndex, c.NomadTokenID = nil, nil, nil, nil, nil
+	b, err := json.Marshal(&c)
+	if err != nil {
+		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("job %s: %v", *j.ID, err))
+	}
+	return b, nil
+}
+
+// DeregisterJob stops a job and, with purge, forgets it; its allocations are kept
+// until they have ended. An unknown job is NOT_FOUND.
+func (s *Server) DeregisterJob(namespace, id string, purge bool) (*nomad.JobDeregisterResponse, error) {
+	resp := &nomad.JobDeregisterResponse{}
+	err := s.write(func(t *tx) error {
+		key := jobKey{namespace, id}
+		j := t.jobs.get(key)
+		if j == nil {
+			return notFound("job %q not found", id)
+		}
+		last := j.Job
+		switch {
+		case purge:
+			t.touched[TableJobs] = t.at()
+			t.jobs.delete(key)
+			resp.JobModifyIndex = t.at()
+		case !*j.Stop:
+			stopped, stop := *j.Job, true
+			stopped.Stop = &stop
+			t.newVersion(j, &stopped, t.submission(j))
+			resp.JobModifyIndex = t.at()
+		default:
+			resp.JobModifyIndex = *j.JobModifyIndex
+		}
+		e := t.newEval(last, triggerDeregister)
+		e.JobModifyIndex = resp.JobModifyIndex
+		t.evaluate(e, last)
+		resp.EvalID, resp.EvalCreateIndex, resp.LastIndex = e.ID, e.CreateIndex, e.ModifyIndex
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+func (t *tx) submission(j *job) *nomad.JobSubmission {
+	if sp := t.specs.get(j.versions[0]); sp != nil {
+		return sp.submission
+	}
+	return nil
+}
+
+// EvaluateJob has a job evaluated again and returns the evaluation's ID. An unknown
+// job is NOT_FOUND.
+func (s *Server) EvaluateJob(namespace, id string) (evalID string, err error) {
+	err = s.write(func(t *tx) error {
+		j := t.jobs.get(jobKey{namespace, id})
+		if j == nil {
+			return notFound("job %q not found", id)
+		}
+		e := t.newEval(j.Job, triggerRegister)
+		t.evaluate(e, nil)
+		evalID = e.ID
+		return nil
+	})
+	return evalID, err
+}
+
+// StopAllocation stops an allocation; its job gets another in its place. One that has
+// ended is left as it is. An unknown one is NOT_FOUND.
+func (s *Server) StopAllocation(id string) (evalID string, err error) {
+	err = s.write(func(t *tx) error {
+		a := t.allocs.get(id)
+		if a == nil {
+			return notFound("alloc %q not found", id)
+		}
+		if !a.Terminal() {
+			a = t.changeAlloc(a, true, func(a *structs.Allocation) {
+				a.DesiredStatus = structs.DesiredStop
+				a.DesiredDescription = "alloc is being stopped by request"
+			})
+		}
+		e := t.newEval(a.Job, triggerAllocStop)
+		t.evaluate(e, a.Job)
+		evalID = e.ID
+		return nil
+	})
+	return evalID, err
+}
+
+// warningText renders warnings as Nomad does.
+func warningText(warnings []string) string {
+	if len(warnings) == 0 {
+		return ""
+	}
+	noun := "warnings"
+	if len(warnings) == 1 {
+		noun = "warning"
+	}
+	return fmt.Sprintf("%d %s:\n\n* %s", len(warnings), noun, strings.Join(warnings, "\n* "))
+}

@@ -1,0 +1,271 @@
+package standalone
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// ForNode is the control plane as a node sees it: it implements node.ControlPlane.
+// A node registers before it asks for anything; an unknown one is NOT_FOUND.
+type ForNode struct{ s *Server }
+
+// ForNode returns the side that a node talks to.
+func (s *Server) ForNode() ForNode { return ForNode{s} }
+
+// Register makes a node known, or its changes. The registration lasts for ever (ttl
+// 0): the node is in the same process. A node that comes under a known name with a
+// new ID has lost its identity: the old one is down from then on and what ran there
+// is lost.
+func (f ForNode) Register(ctx context.Context, n *structs.Node) (ttl time.Duration, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	if n.ID == "" || n.Name == "" {
+		return 0, abi.NewError(abi.InvalidArgument, "a node needs an ID and a name")
+	}
+	return 0, f.s.write(func(t *tx) error {
+		old := t.nodes.get(n.ID)
+		c := n.Copy()
+		if old == nil {
+			t.replaceNode(c)
+			c.CreateIndex, c.ModifyIndex = 0, 0
+			c.Eligibility = cmp.Or(c.Eligibility, structs.NodeEligible)
+			c.Events = mergeEvents(c.Events, []structs.NodeEvent{{Time: t.now.UTC(), Subsystem: "Cluster", Message: "Node registered"}})
+			t.touchedNodes[c.ID] = t.at()
+		} else {
+			c.CreateIndex, c.ModifyIndex, c.Eligibility = old.CreateIndex, old.ModifyIndex, old.Eligibility
+			c.Events = mergeEvents(old.Events, c.Events)
+			if sameNode(old, c) {
+				return nil
+			}
+		}
+		t.putNode(c)
+		t.nodeChanged()
+		return nil
+	})
+}
+
+// replaceNode takes other nodes of the same name down.
+func (t *tx) replaceNode(n *structs.Node) {
+	t.nodes.all(func(id string, other *structs.Node) {
+		if other.Name != n.Name || other.Status == structs.NodeDown {
+			return
+		}
+		c := other.Copy()
+		c.Status = structs.NodeDown
+		c.Events = mergeEvents(c.Events, []structs.NodeEvent{{
+			Time: t.now.UTC(), Subsystem: "Cluster",
+			Message: "Node replaced by one of the same name", Details: map[string]string{"node": n.ID},
+		}})
+		t.putNode(c)
+		jobs := map[jobKey]*schedule.Alloc{}
+		t.allocs.all(func(_ string, a *schedule.Alloc) {
+			if a.NodeID == id && !a.ClientStatus.Terminal() {
+				jobs[jobKey{a.Namespace, a.JobID}] = a
+			}
+		})
+		for _, a := range jobs {
+			t.loseStopping(a, id)
+			t.evaluate(t.newEval(a.Job, triggerNode), a.Job)
+		}
+	})
+}
+
+// loseStopping ends what was stopping on a node that is gone: the scheduler looks
+// only at what is to run.
+func (t *tx) loseStopping(of *schedule.Alloc, nodeID string) {
+	for _, a := range t.jobAllocs(jobKey{of.Namespace, of.JobID}) {
+		if a.NodeID == nodeID && a.ServerTerminal() && !a.ClientStatus.Terminal() {
+			t.changeAlloc(a, true, func(a *structs.Allocation) { a.ClientStatus = structs.ClientLost })
+		}
+	}
+}
+
+// nodeChanged gives every job that a node's change can help another chance.
+func (t *tx) nodeChanged() {
+	t.unblock()
+	t.evaluateNodes()
+}
+
+// sameNode reports whether a node has not changed. When a driver was looked at does
+// not count.
+func sameNode(a, b *structs.Node) bool {
+	if len(a.Drivers) != len(b.Drivers) {
+		return false
+	}
+	for name, d := range a.Drivers {
+		if o := b.Drivers[name]; o == nil || d == nil || !d.Same(o) {
+			return false
+		}
+	}
+	x, y := *a, *b
+	x.Drivers, y.Drivers = nil, nil
+	if !maps.Equal(x.Attributes, y.Attributes) || !maps.Equal(x.Meta, y.Meta) {
+		return false
+	}
+	x.Attributes, y.Attributes, x.Meta, y.Meta = nil, nil, nil, nil
+	return reflect.DeepEqual(x, y)
+}
+
+// mergeEvents returns both lists' events, each once, in the order of their times, and
+// of these the newest that a node keeps.
+func mergeEvents(a, b []structs.NodeEvent) []structs.NodeEvent {
+	type identity struct {
+		at                 int64
+		subsystem, message string
+	}
+	seen := map[identity]bool{}
+	var all []structs.NodeEvent
+	for _, e := range slices.Concat(a, b) {
+		e.Time = e.Time.UTC().Round(0)
+		id := identity{e.Time.UnixNano(), e.Subsystem, e.Message}
+		if !seen[id] {
+			seen[id] = true
+			all = append(all, e)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b structs.NodeEvent) int { return a.Time.Compare(b.Time) })
+	return all[max(0, len(all)-structs.MaxNodeEvents):]
+}
+
+// Heartbeat says that a node is alive.
+func (f ForNode) Heartbeat(ctx context.Context, nodeID string) (ttl time.Duration, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	if f.s.Node(nodeID) == nil {
+		return 0, notFound("node %q not found", nodeID)
+	}
+	return 0, nil
+}
+
+// Allocations returns all of a node's allocations, ended ones too while they are
+// kept, once what the node is to run changed after minIndex. When ctx is done before,
+// the answer is as it was.
+func (f ForNode) Allocations(ctx context.Context, nodeID string, minIndex uint64) ([]*structs.Allocation, uint64, error) {
+	s := f.s
+	for {
+		s.mu.RLock()
+		if s.data.nodes[nodeID] == nil {
+			s.mu.RUnlock()
+			return nil, 0, notFound("node %q not found", nodeID)
+		}
+		index, changed := s.nodeIndexes[nodeID], s.tables[TableAllocations].changed
+		if index > minIndex || ctx.Err() != nil {
+			var list []*structs.Allocation
+			for _, a := range s.data.allocs {
+				if a.NodeID == nodeID {
+					list = append(list, a.Allocation)
+				}
+			}
+			s.mu.RUnlock()
+			sortAllocations(list)
+			return list, index, nil
+		}
+		s.mu.RUnlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		case <-s.stop:
+			return nil, 0, errClosed
+		}
+	}
+}
+
+// UpdateAllocations takes what a node's allocations have become. What is unknown, on
+// another node, or unchanged is left out. An allocation that has ended stays so.
+func (f ForNode) UpdateAllocations(ctx context.Context, nodeID string, states []*structs.AllocationState) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return f.s.write(func(t *tx) error {
+		if t.nodes.get(nodeID) == nil {
+			return notFound("node %q not found", nodeID)
+		}
+		failed := map[jobKey]*schedule.Alloc{}
+		changed := map[jobKey]bool{}
+		ended := false
+		for _, state := range states {
+			a := t.allocs.get(state.ID)
+			if a == nil || a.NodeID != nodeID || sameState(a.Allocation, state) {
+				continue
+			}
+			was := a.ClientStatus
+			if was.Terminal() && !state.ClientStatus.Terminal() {
+				continue
+			}
+			a = t.changeAlloc(a, false, func(a *structs.Allocation) { merge(a, state.Copy()) })
+			key := jobKey{a.Namespace, a.JobID}
+			changed[key] = true
+			if !was.Terminal() && a.ClientStatus.Terminal() {
+				ended = true
+				if !a.ServerTerminal() && (a.ClientStatus != structs.ClientComplete || *a.Job.Type == "service") {
+					failed[key] = a
+				}
+			}
+		}
+		for key, a := range failed {
+			t.evaluate(t.newEval(a.Job, triggerFailure), a.Job)
+			delete(changed, key)
+		}
+		for key := range changed {
+			t.refreshStatus(key)
+		}
+		if ended {
+			t.unblock()
+		}
+		return nil
+	})
+}
+
+// merge takes over what a node owns of an allocation. An ended allocation keeps how
+// it ended.
+func merge(a *structs.Allocation, state *structs.AllocationState) {
+	if !a.ClientStatus.Terminal() {
+		a.ClientStatus, a.ClientDescription = state.ClientStatus, state.ClientDescription
+	}
+	a.TaskStates = state.TaskStates
+	a.DeploymentStatus = state.DeploymentStatus
+}
+
+func sameState(a *structs.Allocation, s *structs.AllocationState) bool {
+	return a.ClientStatus == s.ClientStatus && a.ClientDescription == s.ClientDescription &&
+		reflect.DeepEqual(a.TaskStates, s.TaskStates) && reflect.DeepEqual(a.DeploymentStatus, s.DeploymentStatus)
+}
+
+// SetEligibility says whether a node takes new allocations: "eligible" or
+// "ineligible", else INVALID_ARGUMENT. An unknown node is NOT_FOUND.
+func (s *Server) SetEligibility(nodeID, eligibility string) error {
+	if eligibility != structs.NodeEligible && eligibility != structs.NodeIneligible {
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("invalid scheduling eligibility %q: %q or %q",
+			eligibility, structs.NodeEligible, structs.NodeIneligible))
+	}
+	return s.write(func(t *tx) error {
+		n := t.nodes.get(nodeID)
+		if n == nil {
+			return notFound("node %q not found", nodeID)
+		}
+		if n.Eligibility == eligibility {
+			return nil
+		}
+		c := n.Copy()
+		c.Eligibility = eligibility
+		c.Events = mergeEvents(c.Events, []structs.NodeEvent{{
+			Time: t.now.UTC(), Subsystem: "Cluster", Message: "Node marked as " + eligibility + " for scheduling",
+		}})
+		t.putNode(c)
+		if eligibility == structs.NodeEligible {
+			t.nodeChanged()
+		}
+		return nil
+	})
+}

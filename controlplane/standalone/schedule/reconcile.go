@@ -1,0 +1,218 @@
+package schedule
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	nomad "github.com/hashicorp/nomad/api"
+)
+
+// counted decides for a group of the service and batch types: count allocations,
+// each with an index below count in its name.
+func (s *scheduler) counted(g *nomad.TaskGroup) {
+	taken := map[int]bool{}
+	var replace []wanted
+	for _, a := range s.of(*g.Name) {
+		index := indexOf(a.Name)
+		live := !a.ClientStatus.Terminal()
+		w := wanted{group: g, index: index, previous: a}
+		switch {
+		case live && (index < 0 || index >= *g.Count || taken[index]):
+			s.stop(a, descNotNeeded)
+			continue
+		case taken[index] || index < 0 || index >= *g.Count:
+			continue
+		case live && s.node(a.NodeID) == nil:
+			s.stop(a, descLost)
+			replace = append(replace, w)
+		case live && s.destructive(a, g), live && !s.stillFeasible(a, g):
+			w.stopping = descUpdating
+			replace = append(replace, w)
+		case live:
+			s.update(a)
+		case s.obsolete(a, g):
+			continue
+		case finite(s.Job) && a.ClientStatus == "complete":
+			s.res.Desired[*g.Name].Ignore++
+		default:
+			replace = append(replace, s.failed(a, w)...)
+		}
+		taken[index] = true
+	}
+	for index := range *g.Count {
+		if !taken[index] {
+			replace = append(replace, wanted{group: g, index: index, previous: s.leaving(g, index, "")})
+		}
+	}
+	s.place(replace)
+}
+
+// failed decides what becomes of an allocation that ended when it should not have:
+// it is replaced now, or later, or keeps its place as it is.
+func (s *scheduler) failed(a *Alloc, w wanted) []wanted {
+	at, reschedule, ok := next(w.group.ReschedulePolicy, a)
+	d := s.res.Desired[a.TaskGroup]
+	switch {
+	case a.ClientStatus == "lost":
+		return []wanted{w}
+	case !ok:
+		d.Ignore++
+		return nil
+	case at.After(s.Now):
+		s.res.Later = append(s.res.Later, Later{ID: a.ID, At: at})
+		d.RescheduleLater++
+		return nil
+	}
+	reschedule.Time = s.Now.UnixNano()
+	w.reschedule = &reschedule
+	w.stopping = descRescheduled
+	d.RescheduleNow++
+	return []wanted{w}
+}
+
+// system decides for a group of the system types: one allocation on every node that
+// may run it. One that ended keeps its node until the job changes.
+func (s *scheduler) system(g *nomad.TaskGroup) {
+	taken := map[string]bool{}
+	var replace []wanted
+	for _, a := range s.of(*g.Name) {
+		n := s.node(a.NodeID)
+		live := !a.ClientStatus.Terminal()
+		switch {
+		case live && n == nil:
+			s.stop(a, descLost)
+			continue
+		case live && taken[a.NodeID]:
+			s.stop(a, descNotNeeded)
+			continue
+		case taken[a.NodeID] || n == nil:
+			continue
+		case live && !s.stillFeasible(a, g):
+			s.stop(a, descInfeasible)
+			continue
+		case live && s.destructive(a, g):
+			replace = append(replace, wanted{group: g, node: n, previous: a, stopping: descUpdating})
+		case live:
+			s.update(a)
+		case s.obsolete(a, g) || a.ClientStatus == "lost":
+			continue
+		default:
+			s.res.Desired[*g.Name].Ignore++
+		}
+		taken[a.NodeID] = true
+	}
+	for _, n := range s.Nodes {
+		if !taken[n.ID] && n.Status != "down" {
+			replace = append(replace, wanted{group: g, node: n, previous: s.leaving(g, 0, n.ID)})
+		}
+	}
+	s.place(replace)
+	// A node that may not run the group is no failure when others may.
+	if m := s.res.Failed[*g.Name]; m != nil && m.NodesExhausted == 0 && s.placedSome(g, taken) {
+		delete(s.res.Failed, *g.Name)
+		s.res.Queued[*g.Name] = 0
+	}
+}
+
+func (s *scheduler) placedSome(g *nomad.TaskGroup, taken map[string]bool) bool {
+	return len(taken) > 0 || slices.ContainsFunc(s.res.Place, func(a *Alloc) bool { return a.TaskGroup == *g.Name })
+}
+
+// leaving returns the newest allocation of that name (and on that node, if named)
+// that is stopping but has not ended: its successor waits for it and so may have what
+// it still holds. Nil: there is none.
+func (s *scheduler) leaving(g *nomad.TaskGroup, index int, nodeID string) (newest *Alloc) {
+	name := allocName(*s.Job.ID, *g.Name, index)
+	for _, a := range s.Allocs {
+		if a.Name == name && a.ServerTerminal() && !a.ClientStatus.Terminal() && a.NextAllocation == "" &&
+			(nodeID == "" || a.NodeID == nodeID) && s.node(a.NodeID) != nil &&
+			(newest == nil || a.CreateIndex > newest.CreateIndex) {
+			newest = a
+		}
+	}
+	return newest
+}
+
+// stillFeasible reports whether a live allocation's node would be chosen for it by
+// the current version of the job. Health and eligibility do not count: what runs is
+// not stopped because its driver is unwell.
+func (s *scheduler) stillFeasible(a *Alloc, g *nomad.TaskGroup) bool {
+	n := s.node(a.NodeID)
+	if n == nil || !inPool(s.Job, n) || !inDatacenter(s.Job, n) {
+		return false
+	}
+	return deref(a.Job.JobModifyIndex) == deref(s.Job.JobModifyIndex) || len(s.unmet(n, g, a)) == 0
+}
+
+// indexOf returns the index in an allocation's name, -1 when there is none.
+func indexOf(name string) int {
+	open := strings.LastIndexByte(name, '[')
+	if open < 0 || !strings.HasSuffix(name, "]") {
+		return -1
+	}
+	index, err := strconv.Atoi(name[open+1 : len(name)-1])
+	if err != nil {
+		return -1
+	}
+	return index
+}
+
+// destroysKey is a version of a job and a group of it.
+type destroysKey struct {
+	version uint64
+	group   string
+}
+
+// destructive reports whether an allocation's tasks must be stopped and started anew
+// to become the job's current version.
+func (s *scheduler) destructive(a *Alloc, g *nomad.TaskGroup) bool {
+	if a.Job == nil {
+		return true
+	}
+	key := destroysKey{deref(a.Job.JobModifyIndex), *g.Name}
+	if key.version == deref(s.Job.JobModifyIndex) {
+		return false
+	}
+	known, ok := s.destroys[key]
+	if !ok {
+		// What cannot be told apart is stopped: that is the safe side.
+		known = true
+		if old := a.Job.LookupTaskGroup(*g.Name); old != nil {
+			was, err1 := essence(a.Job, old)
+			is, err2 := essence(s.Job, g)
+			known = err1 != nil || err2 != nil || !bytes.Equal(was, is)
+		}
+		s.destroys[key] = known
+	}
+	return known
+}
+
+// essence encodes what a group's running tasks cannot take a change of.
+func essence(job *nomad.Job, g *nomad.TaskGroup) ([]byte, error) {
+	group := *g
+	group.Count = nil
+	group.Constraints, group.Affinities, group.Spreads = nil, nil, nil
+	group.RestartPolicy, group.ReschedulePolicy = nil, nil
+	group.Update, group.Migrate, group.Disconnect, group.Scaling = nil, nil, nil, nil
+	//nolint:staticcheck // deprecated, and still in the job files of people
+	group.MaxClientDisconnect, group.StopAfterClientDisconnect, group.PreventRescheduleOnLost = nil, nil, nil
+	group.Services, group.ShutdownDelay = nil, nil
+	group.Tasks = nil
+	tasks := make([]nomad.Task, 0, len(g.Tasks))
+	for _, t := range g.Tasks {
+		task := *t
+		task.Constraints, task.Affinities, task.ScalingPolicies = nil, nil, nil
+		task.RestartPolicy, task.Services = nil, nil
+		task.KillTimeout, task.ShutdownDelay = nil, 0
+		tasks = append(tasks, task)
+	}
+	return json.Marshal(struct {
+		Meta    map[string]string
+		Payload []byte
+		Group   nomad.TaskGroup
+		Tasks   []nomad.Task
+	}{job.Meta, job.Payload, group, tasks})
+}

@@ -1,0 +1,346 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// Alloc is an allocation with what only the scheduler remembers of it.
+type Alloc struct {
+	*structs.Allocation
+	// Reschedules is how its predecessors were replaced after they failed, oldest
+	// first, at most MaxReschedules.
+	Reschedules []Reschedule
+}
+
+// MaxReschedules is how many past reschedules of an allocation are kept. A policy
+// that allows more attempts than this within its interval is taken as this many.
+const MaxReschedules = 100
+
+// Reschedule is one replacement of a failed allocation.
+type Reschedule struct {
+	Time  int64 // ns since the Unix epoch, when the replacement was placed
+	Delay time.Duration
+}
+
+// Input is all that a decision depends on. It is not changed.
+type Input struct {
+	// Job is the job, canonicalised. Its JobModifyIndex tells its versions apart.
+	Job *nomad.Job
+	// Stopped is set when nothing of the job is to run.
+	Stopped bool
+	// Since is the JobModifyIndex with which the job was last started: allocations
+	// from before that ended do not count as done.
+	Since uint64
+	Nodes []*structs.Node
+	// Allocs are the job's allocations, of all versions, ended ones too.
+	Allocs []*Alloc
+	// Others are all other jobs' allocations.
+	Others []*structs.Allocation
+	Now    time.Time
+	// NewID returns a fresh allocation ID.
+	NewID func() string
+}
+
+// Result is a decision. Allocations in it are new values or copies, without indexes
+// and times, which who stores them sets.
+type Result struct {
+	Place  []*Alloc
+	Update []*structs.Allocation // in place
+	Stop   []Stop
+	// Replaced maps an allocation to the one in Place that takes its place.
+	Replaced map[string]string
+	// Later are failed allocations that will be replaced when their delay is over.
+	Later []Later
+	// Failed says, by group, why something could not be placed, and Queued how many
+	// allocations wait for it. Queued has every group.
+	Failed map[string]*nomad.AllocationMetric
+	Queued map[string]int
+	// Desired counts what was decided, by group.
+	Desired map[string]*nomad.DesiredUpdates
+}
+
+// Stop is an allocation that is not to run any more.
+type Stop struct {
+	ID          string
+	Description string
+	// Lost is set when its node is gone, so that nobody will report its end.
+	Lost bool
+}
+
+// Later is a failed allocation that will be replaced at a time.
+type Later struct {
+	ID string
+	At time.Time
+}
+
+// What DesiredDescription says, with Nomad's texts.
+const (
+	descNotNeeded   = "alloc not needed due to job update"
+	descUpdating    = "alloc is being updated due to job update"
+	descInPlace     = "alloc updating in-place"
+	descRescheduled = "alloc was rescheduled because it failed"
+	descLost        = "alloc is lost since its node is down"
+	descInfeasible  = "alloc not needed: its node does not meet the job's constraints any more"
+)
+
+// Changes reports whether the decision changes any allocation.
+func (r *Result) Changes() bool {
+	return len(r.Place) > 0 || len(r.Update) > 0 || len(r.Stop) > 0
+}
+
+// Schedule decides. A group is never given more than its count of live allocations
+// (one a node for the system types), and nothing is placed where it may not run or
+// does not fit.
+func Schedule(in Input) *Result {
+	s := &scheduler{
+		Input: in,
+		cap:   newCapacity(in),
+		res: &Result{
+			Replaced: map[string]string{},
+			Failed:   map[string]*nomad.AllocationMetric{},
+			Queued:   map[string]int{},
+			Desired:  map[string]*nomad.DesiredUpdates{},
+		},
+		destroys: map[destroysKey]bool{},
+	}
+	groups := map[string]bool{}
+	if !in.Stopped {
+		for _, g := range in.Job.TaskGroups {
+			groups[*g.Name] = true
+			s.res.Queued[*g.Name] = 0
+			s.res.Desired[*g.Name] = &nomad.DesiredUpdates{}
+			if perNode(in.Job) {
+				s.system(g)
+			} else {
+				s.counted(g)
+			}
+		}
+	}
+	for _, a := range in.Allocs {
+		if !groups[a.TaskGroup] && !a.Terminal() {
+			s.stop(a, descNotNeeded)
+		}
+	}
+	return s.res
+}
+
+// perNode reports whether a job runs once on every node.
+func perNode(job *nomad.Job) bool {
+	return *job.Type == nomad.JobTypeSystem || *job.Type == nomad.JobTypeSysbatch
+}
+
+// finite reports whether a job's allocations are done when they complete.
+func finite(job *nomad.Job) bool {
+	return *job.Type == nomad.JobTypeBatch || *job.Type == nomad.JobTypeSysbatch
+}
+
+// scheduler is one decision in the making.
+type scheduler struct {
+	Input
+	cap      *capacity
+	res      *Result
+	destroys map[destroysKey]bool
+}
+
+// of returns the group's allocations that may still count: not stopped and not
+// replaced. The newest come first.
+func (s *scheduler) of(group string) (current []*Alloc) {
+	for _, a := range s.Allocs {
+		if a.TaskGroup == group && !a.ServerTerminal() && a.NextAllocation == "" {
+			current = append(current, a)
+		}
+	}
+	slices.SortStableFunc(current, func(a, b *Alloc) int {
+		return int(min(1, max(-1, int64(b.CreateIndex)-int64(a.CreateIndex))))
+	})
+	return current
+}
+
+// node returns an allocation's node, nil when it is gone or down.
+func (s *scheduler) node(id string) *structs.Node {
+	for _, n := range s.Nodes {
+		if n.ID == id && n.Status != structs.NodeDown {
+			return n
+		}
+	}
+	return nil
+}
+
+func (s *scheduler) stop(a *Alloc, description string) {
+	s.res.Stop = append(s.res.Stop, Stop{
+		ID:          a.ID,
+		Description: description,
+		Lost:        !a.ClientStatus.Terminal() && s.node(a.NodeID) == nil,
+	})
+	if d := s.res.Desired[a.TaskGroup]; d != nil {
+		d.Stop++
+	}
+}
+
+// obsolete reports whether an ended allocation belongs to an earlier life of the job,
+// so that it says nothing about this one.
+func (s *scheduler) obsolete(a *Alloc, g *nomad.TaskGroup) bool {
+	return a.Job == nil || deref(a.Job.JobModifyIndex) < s.Since || s.destructive(a, g)
+}
+
+// update changes a live allocation to the job's current version in place, if it has
+// another.
+func (s *scheduler) update(a *Alloc) {
+	d := s.res.Desired[a.TaskGroup]
+	if deref(a.Job.JobModifyIndex) == deref(s.Job.JobModifyIndex) {
+		d.Ignore++
+		return
+	}
+	c := a.Copy()
+	c.Job = s.Job
+	c.DesiredDescription = descInPlace
+	s.res.Update = append(s.res.Update, c)
+	d.InPlaceUpdate++
+}
+
+// wanted is one allocation to place.
+type wanted struct {
+	group *nomad.TaskGroup
+	index int
+	node  *structs.Node // nil: any
+	// previous is whom it replaces; nil: nobody.
+	previous *Alloc
+	// stopping is set when previous is to be stopped once its successor has a place.
+	stopping string
+	// reschedule is set when previous failed.
+	reschedule *Reschedule
+}
+
+// place finds a place for each, and says why for those that have none.
+func (s *scheduler) place(list []wanted) {
+	for _, w := range list {
+		group := *w.group.Name
+		if m := s.res.Failed[group]; m != nil && w.previous == nil && w.node == nil {
+			// The same again fails for the same reason.
+			m.CoalescedFailures++
+			s.res.Queued[group]++
+			continue
+		}
+		a, metric := s.placeOne(w)
+		if a == nil {
+			if s.res.Failed[group] == nil {
+				s.res.Failed[group] = metric
+			} else {
+				s.res.Failed[group].CoalescedFailures++
+			}
+			s.res.Queued[group]++
+			continue
+		}
+		s.res.Place = append(s.res.Place, a)
+		d := s.res.Desired[group]
+		if w.stopping == descUpdating {
+			d.DestructiveUpdate++
+		} else {
+			d.Place++
+		}
+		if w.stopping != "" {
+			s.res.Stop = append(s.res.Stop, Stop{ID: w.previous.ID, Description: w.stopping})
+		}
+		if w.previous != nil {
+			s.res.Replaced[w.previous.ID] = a.ID
+		}
+	}
+}
+
+// placeOne returns the allocation, or why there is none.
+func (s *scheduler) placeOne(w wanted) (*Alloc, *nomad.AllocationMetric) {
+	a := &Alloc{Allocation: &structs.Allocation{
+		ID:            s.NewID(),
+		Namespace:     *s.Job.Namespace,
+		Name:          allocName(*s.Job.ID, *w.group.Name, w.index),
+		JobID:         *s.Job.ID,
+		TaskGroup:     *w.group.Name,
+		Job:           s.Job,
+		DesiredStatus: structs.DesiredRun,
+		ClientStatus:  structs.ClientPending,
+	}}
+	if w.previous != nil {
+		a.PreviousAllocation = w.previous.ID
+		a.Reschedules = w.previous.Reschedules
+		if w.reschedule != nil {
+			a.Reschedules = append(slices.Clone(a.Reschedules), *w.reschedule)
+			a.Reschedules = a.Reschedules[max(0, len(a.Reschedules)-MaxReschedules):]
+		}
+	}
+	metric := newMetric(s.Job)
+	var best *structs.Node
+	var resources structs.AllocatedResources
+	bestUsed := 0
+	for _, n := range s.candidates(w, metric) {
+		metric.NodesEvaluated++
+		if why := s.infeasible(n, w.group, w.previous); len(why) > 0 {
+			metric.NodesFiltered++
+			for _, text := range why {
+				metric.ConstraintFiltered = count(metric.ConstraintFiltered, text)
+			}
+			continue
+		}
+		r, dimension := s.cap.fit(n, a, w.group)
+		if dimension != "" {
+			metric.NodesExhausted++
+			metric.DimensionExhausted = count(metric.DimensionExhausted, dimension)
+			continue
+		}
+		// The node with the fewest of the job's own; the first of equals.
+		if used := s.cap.ofJob[n.ID]; best == nil || used < bestUsed {
+			best, bestUsed, resources = n, used, r
+		}
+	}
+	if best == nil {
+		return nil, metric
+	}
+	a.NodeID, a.NodeName, a.Resources, a.Metrics = best.ID, best.Name, resources, metric
+	s.cap.add(a.Allocation)
+	s.cap.ofJob[best.ID]++
+	return a, nil
+}
+
+// candidates returns the nodes that are open for the job at all, and counts them.
+func (s *scheduler) candidates(w wanted, m *nomad.AllocationMetric) (open []*structs.Node) {
+	for _, n := range s.Nodes {
+		if w.node != nil && w.node.ID != n.ID || !inPool(s.Job, n) {
+			continue
+		}
+		m.NodesInPool++
+		if !ready(n) || !inDatacenter(s.Job, n) {
+			continue
+		}
+		m.NodesAvailable = count(m.NodesAvailable, n.Datacenter)
+		open = append(open, n)
+	}
+	return open
+}
+
+func newMetric(job *nomad.Job) *nomad.AllocationMetric {
+	return &nomad.AllocationMetric{NodePool: poolOf(job), NodesAvailable: map[string]int{}}
+}
+
+func allocName(job, group string, index int) string {
+	return fmt.Sprintf("%s.%s[%d]", job, group, index)
+}
+
+func count(m map[string]int, key string) map[string]int {
+	if m == nil {
+		m = map[string]int{}
+	}
+	m[key]++
+	return m
+}
+
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}

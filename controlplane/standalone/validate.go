@@ -1,0 +1,428 @@
+package standalone
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-version"
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/abi"
+)
+
+// ValidationError is every fault of a job, each naming the field that has it.
+type ValidationError struct {
+	Faults []string
+}
+
+// Error returns the only fault, or all of them, a line each.
+func (e *ValidationError) Error() string {
+	if len(e.Faults) == 1 {
+		return e.Faults[0]
+	}
+	return fmt.Sprintf("%d errors occurred:\n\t* %s", len(e.Faults), strings.Join(e.Faults, "\n\t* "))
+}
+
+// Unwrap makes it an INVALID_ARGUMENT.
+func (e *ValidationError) Unwrap() error { return abi.NewError(abi.InvalidArgument, e.Error()) }
+
+// ValidateJob returns every fault of a job, and its warnings as text. It canonicalises
+// the job.
+func (s *Server) ValidateJob(job *nomad.Job) (faults []string, warnings string) {
+	list, err := s.prepare(job)
+	var v *ValidationError
+	if errors.As(err, &v) {
+		faults = v.Faults
+	}
+	return faults, warningText(list)
+}
+
+// prepare fills in what the job leaves open and finds all its faults.
+func (s *Server) prepare(job *nomad.Job) (warnings []string, err error) {
+	if job == nil {
+		return nil, &ValidationError{Faults: []string{"job: it is missing"}}
+	}
+	v := &validation{more: s.faults}
+	for _, path := range nulls(job) {
+		v.fault("%s: it is null", path)
+	}
+	if len(v.faults) > 0 {
+		return nil, &ValidationError{Faults: v.faults}
+	}
+	provide(job)
+	job.Canonicalize()
+	if len(job.Datacenters) == 0 {
+		job.Datacenters = []string{"*"}
+	}
+	if *job.NodePool == "" {
+		job.NodePool = new("default")
+	}
+	v.job(job)
+	if len(v.faults) > 0 {
+		return nil, &ValidationError{Faults: v.faults}
+	}
+	return v.warnings, nil
+}
+
+// provide gives services that do not say whose they are the provider that there is, where
+// Nomad means Consul.
+func provide(job *nomad.Job) {
+	for _, g := range job.TaskGroups {
+		services := slices.Clone(g.Services)
+		for _, t := range g.Tasks {
+			services = append(services, t.Services...)
+		}
+		for _, s := range services {
+			if s.Provider == "" {
+				s.Provider = "nomad"
+			}
+		}
+	}
+}
+
+// validation gathers faults. at is where it is, such as `group "web": task "app"`.
+type validation struct {
+	at       []string
+	faults   []string
+	warnings []string
+	more     func(*nomad.TaskGroup) []string // what the nodes refuse
+}
+
+func (v *validation) where(format string, args ...any) string {
+	return strings.Join(append(slices.Clone(v.at), fmt.Sprintf(format, args...)), ": ")
+}
+
+func (v *validation) fault(format string, args ...any) {
+	v.faults = append(v.faults, v.where(format, args...))
+}
+
+func (v *validation) warn(format string, args ...any) {
+	v.warnings = append(v.warnings, v.where(format, args...))
+}
+
+// in validates something inside, with its name in front of its faults.
+func (v *validation) in(name string, validate func()) {
+	v.at = append(v.at, name)
+	validate()
+	v.at = v.at[:len(v.at)-1]
+}
+
+const (
+	maxPriority = 100
+	// maxNameLen bounds the names that become file names, with room for suffixes.
+	maxNameLen = 200
+	minMemory  = 10 // MB, as in Nomad
+	// maxCount bounds the allocations of a job, far above what one machine runs:
+	// each costs the scheduler time and memory, placed or not.
+	maxCount = 50_000
+	// minRescheduleDelay is Nomad's.
+	minRescheduleDelay = 5 * time.Second
+)
+
+func (v *validation) job(j *nomad.Job) {
+	switch {
+	case *j.ID == "":
+		v.fault("Missing job ID")
+	case strings.ContainsAny(*j.ID, " \x00"):
+		v.fault("Job ID %q contains a space or a null character", *j.ID)
+	case len(*j.ID) > maxNameLen:
+		v.fault("Job ID is longer than %d bytes", maxNameLen)
+	}
+	if *j.Name == "" {
+		v.fault("Missing job name")
+	}
+	if *j.Namespace != nomad.DefaultNamespace {
+		v.fault("job %q is in nonexistent namespace %q", *j.ID, *j.Namespace)
+	}
+	if !slices.Contains([]string{nomad.JobTypeService, nomad.JobTypeBatch, nomad.JobTypeSystem, nomad.JobTypeSysbatch}, *j.Type) {
+		v.fault("Invalid job type: %q (type is one of service, batch, system, sysbatch)", *j.Type)
+	}
+	if *j.Priority < 1 || *j.Priority > maxPriority {
+		v.fault("Job priority must be between [1, %d]: it is %d", maxPriority, *j.Priority)
+	}
+	if slices.Contains(j.Datacenters, "") {
+		v.fault("datacenters: an empty name; use \"*\" for all")
+	}
+	if j.Periodic != nil {
+		v.fault("periodic: periodic jobs are not supported by this control plane")
+	}
+	if j.ParameterizedJob != nil {
+		v.fault("parameterized: parameterized jobs are not supported by this control plane")
+	}
+	if j.Multiregion != nil {
+		v.fault("multiregion: there is one region")
+	}
+	v.constraints(j.Constraints, true)
+	if len(j.TaskGroups) == 0 {
+		v.fault("Missing job task groups")
+	}
+	v.total(j)
+	names := map[string]int{}
+	for i, g := range j.TaskGroups {
+		if *g.Name == "" {
+			v.fault("Job task group %d missing name", i+1)
+		} else if first, again := names[*g.Name]; again {
+			v.fault("Job task group %d redefines '%s' from group %d", i+1, *g.Name, first)
+		} else {
+			names[*g.Name] = i + 1
+		}
+		v.in(fmt.Sprintf("group %q", *g.Name), func() { v.group(j, g) })
+	}
+}
+
+// total bounds the sum of the counts, which may be larger than an integer.
+func (v *validation) total(j *nomad.Job) {
+	total := 0
+	for _, g := range j.TaskGroups {
+		if *g.Count > maxCount-total {
+			v.fault("count: a job has at most %d allocations: its groups ask for more", maxCount)
+			return
+		}
+		total += max(0, *g.Count)
+	}
+}
+
+func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
+	switch {
+	case *g.Count < 0:
+		v.fault("count: Task group count can't be negative: it is %d", *g.Count)
+	case *g.Count == 0:
+		v.fault("count: Task group count must be at least 1: it is 0; to run nothing, stop the job or remove the group")
+	case *g.Count > 1 && (*j.Type == nomad.JobTypeSystem || *j.Type == nomad.JobTypeSysbatch):
+		v.fault("count: Job task group %s has count %d. Count cannot exceed 1 with %s scheduler", *g.Name, *g.Count, *j.Type)
+	}
+	v.constraints(g.Constraints, true)
+	v.restart(g.RestartPolicy)
+	v.reschedule(j, g.ReschedulePolicy)
+	if d := g.EphemeralDisk; d != nil && deref(d.SizeMB) < 0 {
+		v.fault("ephemeral_disk: size can't be negative: it is %d", *d.SizeMB)
+	}
+	v.ports(g)
+	if len(g.Tasks) == 0 {
+		v.fault("Missing tasks for group")
+	}
+	names := map[string]int{}
+	leaders := 0
+	for i, t := range g.Tasks {
+		if t.Name == "" {
+			v.fault("Task %d missing name", i+1)
+		} else if first, again := names[t.Name]; again {
+			v.fault("Task %d redefines '%s' from task %d", i+1, t.Name, first)
+		} else {
+			names[t.Name] = i + 1
+		}
+		if t.Leader {
+			leaders++
+		}
+		v.in(fmt.Sprintf("task %q", t.Name), func() { v.task(t) })
+	}
+	if leaders > 1 {
+		v.fault("Only one task may be marked as leader")
+	}
+	for _, fault := range v.more(g) {
+		v.fault("%s", fault)
+	}
+}
+
+func (v *validation) task(t *nomad.Task) {
+	switch {
+	case t.Name == "." || t.Name == ".." || strings.ContainsAny(t.Name, "/\\\x00"):
+		v.fault("name: %q cannot be a directory's name", t.Name)
+	case len(t.Name) > maxNameLen:
+		v.fault("name: it is longer than %d bytes", maxNameLen)
+	}
+	if t.Driver == "" {
+		v.fault("driver: Missing task driver")
+	}
+	if deref(t.KillTimeout) < 0 {
+		v.fault("kill_timeout: KillTimeout must be a positive value: it is %s", *t.KillTimeout)
+	}
+	if t.ShutdownDelay < 0 {
+		v.fault("shutdown_delay: ShutdownDelay must be a positive value: it is %s", t.ShutdownDelay)
+	}
+	v.constraints(t.Constraints, false)
+	v.restart(t.RestartPolicy)
+	v.resources(t.Resources)
+	v.lifecycle(t.Lifecycle)
+	if l := t.LogConfig; l != nil && !deref(l.Disabled) {
+		if deref(l.MaxFiles) < 1 {
+			v.fault("logs: max_files: minimum number of files is 1; got %d", deref(l.MaxFiles))
+		}
+		if deref(l.MaxFileSizeMB) < 1 {
+			v.fault("logs: max_file_size: minimum file size is 1MB; got %d", deref(l.MaxFileSizeMB))
+		}
+	}
+}
+
+func (v *validation) resources(r *nomad.Resources) {
+	if r == nil {
+		v.fault("resources: Missing task resources")
+		return
+	}
+	if deref(r.Cores) < 0 {
+		v.fault("resources: cores: it can't be negative: it is %d", *r.Cores)
+	}
+	if deref(r.Cores) == 0 && deref(r.CPU) < 1 {
+		v.fault("resources: cpu: minimum CPU value is 1; got %d", deref(r.CPU))
+	}
+	if deref(r.Cores) > 0 && deref(r.CPU) > 0 {
+		v.fault("resources: Task can only ask for 'cpu' or 'cores' resource, not both.")
+	}
+	if deref(r.MemoryMB) < minMemory {
+		v.fault("resources: memory: minimum MemoryMB value is %d; got %d", minMemory, deref(r.MemoryMB))
+	}
+	if most := deref(r.MemoryMaxMB); most != 0 && most < deref(r.MemoryMB) {
+		v.fault("resources: memory_max: MemoryMaxMB value (%d) should be larger than MemoryMB value (%d)", most, deref(r.MemoryMB))
+	}
+	v.devices(r.Devices)
+}
+
+func (v *validation) lifecycle(l *nomad.TaskLifecycle) {
+	if l == nil {
+		return
+	}
+	switch l.Hook {
+	case nomad.TaskLifecycleHookPrestart, nomad.TaskLifecycleHookPoststart, nomad.TaskLifecycleHookPoststop:
+	case "":
+		v.fault("lifecycle: hook: no lifecycle hook provided")
+	default:
+		v.fault("lifecycle: hook: invalid hook: %v", l.Hook)
+	}
+}
+
+func (v *validation) restart(p *nomad.RestartPolicy) {
+	if p == nil {
+		return
+	}
+	switch mode := deref(p.Mode); mode {
+	case nomad.RestartPolicyModeDelay, nomad.RestartPolicyModeFail:
+	default:
+		v.fault("restart: mode: Unsupported restart mode: %q (delay or fail)", mode)
+	}
+	if deref(p.Attempts) < 0 {
+		v.fault("restart: attempts: it can't be negative: it is %d", *p.Attempts)
+	}
+	if deref(p.Delay) < 0 || deref(p.Interval) < 0 {
+		v.fault("restart: delay and interval can't be negative")
+	}
+	if deref(p.Attempts) == 0 && deref(p.Mode) == nomad.RestartPolicyModeDelay {
+		v.fault("restart: Restart policy %q with %d attempts is ambiguous", nomad.RestartPolicyModeDelay, 0)
+	}
+}
+
+func (v *validation) reschedule(j *nomad.Job, p *nomad.ReschedulePolicy) {
+	if p == nil {
+		return
+	}
+	if *j.Type == nomad.JobTypeSystem || *j.Type == nomad.JobTypeSysbatch {
+		v.fault("reschedule: %s jobs should not have a reschedule policy", *j.Type)
+		return
+	}
+	enabled := deref(p.Unlimited) || deref(p.Attempts) > 0
+	if deref(p.Attempts) < 0 {
+		v.fault("reschedule: attempts: it can't be negative: it is %d", *p.Attempts)
+	}
+	if !enabled {
+		return
+	}
+	if deref(p.Attempts) > 0 && !deref(p.Unlimited) && deref(p.Interval) <= 0 {
+		v.fault("reschedule: interval: Interval must be a non zero value if Attempts > 0")
+	}
+	if deref(p.Delay) < minRescheduleDelay {
+		v.fault("reschedule: delay: Delay cannot be less than %v (got %v)", minRescheduleDelay, deref(p.Delay))
+	}
+	switch function := deref(p.DelayFunction); function {
+	case "constant":
+	case "exponential", "fibonacci":
+		if deref(p.MaxDelay) < deref(p.Delay) {
+			v.fault("reschedule: max_delay: Max Delay cannot be less than Delay %v (got %v)", deref(p.Delay), deref(p.MaxDelay))
+		}
+	default:
+		v.fault("reschedule: delay_function: Invalid delay function %q, must be one of [constant exponential fibonacci]", function)
+	}
+}
+
+const maxPort = 65535
+
+func (v *validation) ports(g *nomad.TaskGroup) {
+	labels, static := map[string]bool{}, map[int]string{}
+	for _, n := range g.Networks {
+		for _, p := range slices.Concat(n.ReservedPorts, n.DynamicPorts) {
+			if p.Label == "" {
+				v.fault("network: a port has no label")
+			} else if labels[p.Label] {
+				v.fault("network: Port label %s already in use", p.Label)
+			}
+			labels[p.Label] = true
+			if p.To < -1 || p.To > maxPort {
+				v.fault("network: port %q: to: %d is no port", p.Label, p.To)
+			}
+		}
+		for _, p := range n.ReservedPorts {
+			if p.Value < 1 || p.Value > maxPort {
+				v.fault("network: port %q: static: %d is no port", p.Label, p.Value)
+			} else if other, again := static[p.Value]; again && !p.IgnoreCollision {
+				v.fault("network: Static port %d already reserved by %s", p.Value, other)
+			}
+			static[p.Value] = p.Label
+		}
+	}
+	if len(static) > 0 && *g.Count > 1 {
+		v.warn("static ports on one machine: only one of %d allocations can be placed", *g.Count)
+	}
+}
+
+func (v *validation) constraints(list []*nomad.Constraint, hosts bool) {
+	for i, c := range list {
+		v.in(fmt.Sprintf("constraint %d", i+1), func() { v.constraint(c, hosts) })
+	}
+}
+
+func (v *validation) constraint(c *nomad.Constraint, hosts bool) {
+	switch c.Operand {
+	case "":
+		v.fault("Missing constraint operand")
+	case nomad.ConstraintDistinctHosts:
+		if !hosts {
+			v.fault("distinct_hosts is for jobs and groups")
+		}
+		return
+	case nomad.ConstraintDistinctProperty:
+		if !hosts {
+			v.fault("distinct_property is for jobs and groups")
+		}
+		if n, err := strconv.Atoi(c.RTarget); c.RTarget != "" && (err != nil || n < 1) {
+			v.fault("distinct_property: value: %q is no count of at least 1", c.RTarget)
+		}
+	case nomad.ConstraintRegex:
+		if _, err := regexp.Compile(c.RTarget); err != nil {
+			v.fault("Regular expression failed to compile: %v", err)
+		}
+	case nomad.ConstraintVersion, nomad.ConstraintSemver:
+		if _, err := version.NewConstraint(c.RTarget); err != nil {
+			v.fault("%s constraint is invalid: %v", c.Operand, err)
+		}
+	case nomad.ConstraintSetContains, nomad.ConstraintSetContainsAll, nomad.ConstraintSetContainsAny:
+		if c.RTarget == "" {
+			v.fault("Set contains constraint requires an RTarget")
+		}
+	case "=", "==", "is", "!=", "not", "<", "<=", ">", ">=":
+		if c.RTarget == "" {
+			v.fault("Operator %q requires an RTarget", c.Operand)
+		}
+	case nomad.ConstraintAttributeIsSet, nomad.ConstraintAttributeIsNotSet:
+		if c.RTarget != "" {
+			v.fault("Operator %q does not support an RTarget", c.Operand)
+		}
+	default:
+		v.fault("Unknown constraint type %q", c.Operand)
+	}
+	if c.LTarget == "" {
+		v.fault("No LTarget provided but is required by constraint")
+	}
+}

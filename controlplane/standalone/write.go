@@ -1,0 +1,393 @@
+package standalone
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
+	"github.com/wasmnode/wasmnode/internal/boltfile"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// operation is one caller's change, done by the writer.
+type operation struct {
+	change func(*tx) error
+	done   chan error // capacity 1: the writer never waits for the caller
+}
+
+// write does a change: it is durable and visible when write returns nil, and has not
+// happened otherwise. The change must find all its faults before it changes anything.
+func (s *Server) write(change func(*tx) error) error {
+	op := &operation{change: change, done: make(chan error, 1)}
+	s.queueMu.Lock()
+	if s.closed {
+		s.queueMu.Unlock()
+		return errClosed
+	}
+	s.queue = append(s.queue, op)
+	s.queueMu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	return <-op.done
+}
+
+// writeLoop is the only writer. What is queued while one transaction is made durable
+// goes into the next one together. It also does what is due at a time.
+func (s *Server) writeLoop() {
+	defer close(s.ended)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.wake:
+		case <-timer.C:
+			s.commit([]*operation{{change: (*tx).evaluateDue, done: make(chan error, 1)}})
+		case <-s.stop:
+			s.commitQueued()
+			return
+		}
+		s.commitQueued()
+		timer.Reset(s.untilDue())
+	}
+}
+
+func (s *Server) commitQueued() {
+	s.queueMu.Lock()
+	batch := s.queue
+	s.queue = nil
+	s.queueMu.Unlock()
+	if len(batch) > 0 {
+		s.commit(batch)
+	}
+}
+
+// commit does the operations in one transaction and tells each what became of it.
+func (s *Server) commit(batch []*operation) {
+	t := s.begin()
+	results := make([]error, len(batch))
+	for i, op := range batch {
+		results[i] = t.do(op.change)
+	}
+	if t.err == nil {
+		t.collectSome()
+		t.err = t.commit()
+	}
+	if t.err != nil && len(batch) > 1 {
+		// One caller's fault must not be another's.
+		for _, op := range batch {
+			s.commit([]*operation{op})
+		}
+		return
+	}
+	for i, op := range batch {
+		if results[i] == nil && t.err != nil {
+			results[i] = t.err
+		}
+		op.done <- results[i]
+	}
+	if t.err != nil {
+		s.logger.Error("a change could not be stored", "error", t.err)
+	}
+}
+
+// tx is a transaction in the making: changes over the committed tables. Only the
+// writer has one, and only the writer changes the tables, so that it reads them
+// without the lock.
+type tx struct {
+	s     *Server
+	now   time.Time
+	index uint64
+	// fresh is set while the current operation has no index of its own yet.
+	fresh bool
+	err   error // of a broken transaction: nothing of it is committed
+
+	jobs   changes[jobKey, *job]
+	specs  changes[uint64, *spec]
+	allocs changes[string, *schedule.Alloc]
+	evals  changes[string, *nomad.Evaluation]
+	nodes  changes[string, *structs.Node]
+
+	touched      map[string]uint64 // tables
+	touchedNodes map[string]uint64 // what a node is to run
+}
+
+func (s *Server) begin() *tx {
+	return &tx{
+		s:            s,
+		now:          s.now(),
+		index:        s.index,
+		jobs:         changes[jobKey, *job]{base: s.data.jobs},
+		specs:        changes[uint64, *spec]{base: s.data.specs},
+		allocs:       changes[string, *schedule.Alloc]{base: s.data.allocs},
+		evals:        changes[string, *nomad.Evaluation]{base: s.data.evals},
+		nodes:        changes[string, *structs.Node]{base: s.data.nodes},
+		touched:      map[string]uint64{},
+		touchedNodes: map[string]uint64{},
+	}
+}
+
+// do does one operation. One that panics breaks the whole transaction, because it may
+// have changed half of what it had to.
+func (t *tx) do(change func(*tx) error) (err error) {
+	if t.err != nil {
+		return t.err
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			t.err = fmt.Errorf("internal error: %v", p)
+			err = t.err
+		}
+	}()
+	t.fresh = true
+	return change(t)
+}
+
+// at is the index of the current operation: all its changes have the same one.
+func (t *tx) at() uint64 {
+	if t.fresh {
+		t.index++
+		t.fresh = false
+	}
+	return t.index
+}
+
+func (t *tx) putJob(j *job) {
+	t.touched[TableJobs] = t.at()
+	t.jobs.put(keyOf(j.Job), j)
+}
+
+// putAlloc stores an allocation. What the node is to run changes when told is set.
+func (t *tx) putAlloc(a *schedule.Alloc, told bool) {
+	t.touched[TableAllocations] = t.at()
+	t.touched[TableJobs] = t.at() // the job's summary
+	a.ModifyIndex, a.ModifyTime = t.at(), t.now.UnixNano()
+	if a.CreateIndex == 0 {
+		a.CreateIndex, a.CreateTime = a.ModifyIndex, a.ModifyTime
+	}
+	if told {
+		a.AllocModifyIndex = t.at()
+		t.touchedNodes[a.NodeID] = t.at()
+	}
+	t.allocs.put(a.ID, a)
+}
+
+// changeAlloc stores a changed copy of an allocation.
+func (t *tx) changeAlloc(a *schedule.Alloc, told bool, change func(*structs.Allocation)) *schedule.Alloc {
+	c := &schedule.Alloc{Allocation: a.Copy(), Reschedules: a.Reschedules}
+	change(c.Allocation)
+	t.putAlloc(c, told)
+	return c
+}
+
+func (t *tx) deleteAlloc(a *schedule.Alloc) {
+	t.touched[TableAllocations] = t.at()
+	t.touchedNodes[a.NodeID] = t.at()
+	t.allocs.delete(a.ID)
+}
+
+func (t *tx) putEval(e *nomad.Evaluation) {
+	t.touched[TableEvaluations] = t.at()
+	e.ModifyIndex, e.ModifyTime = t.at(), t.now.UnixNano()
+	if e.CreateIndex == 0 {
+		e.CreateIndex, e.CreateTime = e.ModifyIndex, e.ModifyTime
+	}
+	t.evals.put(e.ID, e)
+}
+
+func (t *tx) deleteEval(id string) {
+	t.touched[TableEvaluations] = t.at()
+	t.evals.delete(id)
+}
+
+func (t *tx) putNode(n *structs.Node) {
+	t.touched[TableNodes] = t.at()
+	n.ModifyIndex = t.at()
+	if n.CreateIndex == 0 {
+		n.CreateIndex = n.ModifyIndex
+	}
+	t.nodes.put(n.ID, n)
+}
+
+// jobAllocs returns a job's allocations as the transaction sees them.
+func (t *tx) jobAllocs(key jobKey) (list []*schedule.Alloc) {
+	for id, a := range t.s.data.byJob[key] {
+		if _, changed := t.allocs.puts[id]; !changed && !t.allocs.deletes[id] {
+			list = append(list, a)
+		}
+	}
+	for _, a := range t.allocs.puts {
+		if a.Namespace == key.namespace && a.JobID == key.id {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// commit makes the transaction durable, then visible.
+func (t *tx) commit() error {
+	if len(t.touched) == 0 {
+		return nil
+	}
+	if t.s.file != nil {
+		ops, err := t.encode()
+		if err != nil {
+			return err
+		}
+		if err := t.s.file.Write(ops...); err != nil {
+			return &abi.Error{Code: abi.Internal, Message: fmt.Sprintf("the control plane cannot store a change: %v", err), Recoverable: true}
+		}
+	}
+	s := t.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.index = t.index
+	t.jobs.merge()
+	t.specs.merge()
+	t.evals.merge()
+	t.nodes.merge()
+	t.mergeAllocs()
+	maps.Copy(s.nodeIndexes, t.touchedNodes)
+	for name, index := range t.touched {
+		table := s.tables[name]
+		table.index = index
+		close(table.changed)
+		table.changed = make(chan struct{})
+	}
+	return nil
+}
+
+// mergeAllocs merges the allocations and their index by job.
+func (t *tx) mergeAllocs() {
+	byJob := t.s.data.byJob
+	for id := range t.allocs.deletes {
+		if a := t.s.data.allocs[id]; a != nil {
+			key := jobKey{a.Namespace, a.JobID}
+			delete(byJob[key], id)
+			if len(byJob[key]) == 0 {
+				delete(byJob, key)
+			}
+		}
+	}
+	for id, a := range t.allocs.puts {
+		key := jobKey{a.Namespace, a.JobID}
+		if byJob[key] == nil {
+			byJob[key] = map[string]*schedule.Alloc{}
+		}
+		byJob[key][id] = a
+	}
+	t.allocs.merge()
+}
+
+// encode returns the transaction as the file's operations.
+func (t *tx) encode() ([]boltfile.Op, error) {
+	var ops []boltfile.Op
+	put := func(bucket, key string, row any) error {
+		op, err := encodeRow(bucket, key, row)
+		ops = append(ops, op)
+		return err
+	}
+	remove := func(bucket, key string) {
+		ops = append(ops, boltfile.Op{Bucket: []string{bucket}, Key: key})
+	}
+	if err := put(bucketServer, keyIndex, t.index); err != nil {
+		return nil, err
+	}
+	for key, j := range t.jobs.puts {
+		if err := put(bucketJobs, key.stored(), j.row()); err != nil {
+			return nil, err
+		}
+	}
+	for key := range t.jobs.deletes {
+		remove(bucketJobs, key.stored())
+	}
+	for index, sp := range t.specs.puts {
+		if err := put(bucketSpecs, specKey(index), specRow{sp.Job, sp.submission}); err != nil {
+			return nil, err
+		}
+	}
+	for index := range t.specs.deletes {
+		remove(bucketSpecs, specKey(index))
+	}
+	for id, a := range t.allocs.puts {
+		if err := put(bucketAllocations, id, allocRowOf(a)); err != nil {
+			return nil, err
+		}
+	}
+	for id := range t.allocs.deletes {
+		remove(bucketAllocations, id)
+	}
+	for id, e := range t.evals.puts {
+		if err := put(bucketEvaluations, id, e); err != nil {
+			return nil, err
+		}
+	}
+	for id := range t.evals.deletes {
+		remove(bucketEvaluations, id)
+	}
+	for id, n := range t.nodes.puts {
+		if err := put(bucketNodes, id, n); err != nil {
+			return nil, err
+		}
+	}
+	return ops, nil
+}
+
+// changes is what a transaction does to one table.
+type changes[K comparable, V any] struct {
+	base    map[K]V
+	puts    map[K]V
+	deletes map[K]bool
+}
+
+// get returns a row as the transaction sees it; the zero value when there is none.
+func (c *changes[K, V]) get(key K) (v V) {
+	if v, ok := c.puts[key]; ok {
+		return v
+	}
+	if c.deletes[key] {
+		return v
+	}
+	return c.base[key]
+}
+
+// all calls each for every row as the transaction sees it, in no order. Rows may be
+// put and deleted meanwhile; whether each sees those is not said.
+func (c *changes[K, V]) all(each func(K, V)) {
+	for key, v := range c.base {
+		if _, changed := c.puts[key]; !changed && !c.deletes[key] {
+			each(key, v)
+		}
+	}
+	for key, v := range maps.Clone(c.puts) {
+		each(key, v)
+	}
+}
+
+func (c *changes[K, V]) put(key K, v V) {
+	if c.puts == nil {
+		c.puts = map[K]V{}
+	}
+	c.puts[key] = v
+	delete(c.deletes, key)
+}
+
+func (c *changes[K, V]) delete(key K) {
+	if c.deletes == nil {
+		c.deletes = map[K]bool{}
+	}
+	delete(c.puts, key)
+	c.deletes[key] = true
+}
+
+func (c *changes[K, V]) merge() {
+	for key := range c.deletes {
+		delete(c.base, key)
+	}
+	maps.Copy(c.base, c.puts)
+}

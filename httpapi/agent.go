@@ -1,0 +1,118 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	nomad "github.com/hashicorp/nomad/api"
+	"github.com/hashicorp/nomad/api/contexts"
+)
+
+func (h *handler) agentRoutes() {
+	h.get("/v1/agent/self", tableNodes, h.agentSelf)
+	h.get("/v1/agent/health", tableNodes, h.agentHealth)
+	h.get("/v1/agent/members", tableNodes, h.agentMembers)
+	h.get("/v1/agent/plugins", tableNodes, func(*http.Request, *query) (answer, error) {
+		return answer{body: h.Plugins.Status()}, nil
+	})
+	h.get("/v1/status/leader", tableNodes, func(*http.Request, *query) (answer, error) {
+		return answer{body: h.Agent.Address}, nil
+	})
+	h.get("/v1/regions", tableNodes, func(*http.Request, *query) (answer, error) {
+		return answer{body: []string{h.Agent.Region}}, nil
+	})
+	h.get("/v1/namespaces", tableNodes, func(*http.Request, *query) (answer, error) {
+		return answer{body: []nomad.Namespace{{Name: "default", Description: "Default shared namespace"}}}, nil
+	})
+	// There is none of these here, and Nomad's command line asks for their lists.
+	for _, kind := range []string{"deployments", "services", "vars", "volumes"} {
+		h.get("/v1/"+kind, tableJobs, func(*http.Request, *query) (answer, error) {
+			return answer{body: []any{}}, nil
+		})
+	}
+	h.put("/v1/system/gc", h.collectGarbage)
+	h.put("/v1/search", h.search)
+}
+
+func (h *handler) member() nomad.AgentMember {
+	return nomad.AgentMember{
+		Name:   h.Agent.Name + "." + h.Agent.Region,
+		Addr:   strings.Split(h.Agent.Address, ":")[0],
+		Status: "alive",
+		Tags:   map[string]string{"build": h.Agent.Version, "dc": h.Agent.Datacenter, "region": h.Agent.Region},
+	}
+}
+
+func (h *handler) agentSelf(*http.Request, *query) (answer, error) {
+	return answer{body: &nomad.AgentSelf{
+		Config: map[string]any{
+			"Region":     h.Agent.Region,
+			"Datacenter": h.Agent.Datacenter,
+			"Version":    map[string]any{"Version": h.Agent.Version},
+			// Nomad's command line prints links to a web page unless told not to.
+			"UI": map[string]any{"Enabled": false, "ShowCLIHints": false},
+		},
+		Member: h.member(),
+		Stats: map[string]map[string]string{
+			"client":   {"node_id": h.Agent.NodeID},
+			"wasmnode": {"version": h.Agent.Version},
+		},
+	}}, nil
+}
+
+func (h *handler) agentHealth(*http.Request, *query) (answer, error) {
+	ok := nomad.AgentHealth{Ok: true, Message: "ok"}
+	return answer{body: &nomad.AgentHealthResponse{Client: &ok, Server: &ok}}, nil
+}
+
+func (h *handler) agentMembers(*http.Request, *query) (answer, error) {
+	m := h.member()
+	return answer{body: &nomad.ServerMembers{
+		ServerName:   h.Agent.Name,
+		ServerRegion: h.Agent.Region,
+		ServerDC:     h.Agent.Datacenter,
+		Members:      []*nomad.AgentMember{&m},
+	}}, nil
+}
+
+func (h *handler) collectGarbage(r *http.Request) (any, error) {
+	h.ControlPlane.CollectGarbage()
+	h.Node.CollectGarbage(r.Context())
+	return struct{}{}, nil
+}
+
+// maxMatches bounds a search's answer per kind, as in Nomad.
+const maxMatches = 20
+
+// search finds things by a prefix of their ID.
+func (h *handler) search(r *http.Request) (any, error) {
+	var req nomad.SearchRequest
+	if err := decode(r, &req); err != nil {
+		return nil, err
+	}
+	q := &query{prefix: req.Prefix}
+	out := &nomad.SearchResponse{Matches: map[contexts.Context][]string{}, Truncations: map[contexts.Context]bool{}}
+	add := func(kind contexts.Context, id string, matches bool) {
+		if !matches || req.Context != contexts.All && req.Context != "" && req.Context != kind {
+			return
+		}
+		if len(out.Matches[kind]) == maxMatches {
+			out.Truncations[kind] = true
+			return
+		}
+		out.Matches[kind] = append(out.Matches[kind], id)
+	}
+	for _, j := range h.ControlPlane.Jobs() {
+		add(contexts.Jobs, *j.ID, strings.HasPrefix(*j.ID, req.Prefix))
+	}
+	for _, a := range h.ControlPlane.Allocations() {
+		add(contexts.Allocs, a.ID, q.hasUUIDPrefix(a.ID))
+	}
+	for _, e := range h.ControlPlane.Evaluations() {
+		add(contexts.Evals, e.ID, q.hasUUIDPrefix(e.ID))
+	}
+	for _, n := range h.ControlPlane.Nodes() {
+		add(contexts.Nodes, n.ID, q.hasUUIDPrefix(n.ID))
+	}
+	return out, nil
+}

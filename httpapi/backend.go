@@ -1,0 +1,107 @@
+package httpapi
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+// The tables whose indexes blocking queries wait for.
+const (
+	tableJobs        = "jobs"
+	tableAllocations = "allocations"
+	tableEvaluations = "evaluations"
+	tableNodes       = "nodes"
+)
+
+// ControlPlane is what the API needs of the embedded control plane. What it returns
+// is read-only. A missing object is nil, not an error.
+type ControlPlane interface {
+	// Index is the index of a table's last change.
+	Index(table string) uint64
+	// Wait returns when the table's index is above index, or ctx is done.
+	Wait(ctx context.Context, table string, index uint64)
+
+	RegisterJob(req *nomad.JobRegisterRequest) (*nomad.JobRegisterResponse, error)
+	// ValidateJob returns every fault of a job, and its warnings.
+	ValidateJob(job *nomad.Job) (faults []string, warnings string)
+	DeregisterJob(namespace, id string, purge bool) (*nomad.JobDeregisterResponse, error)
+	Jobs() []*nomad.Job
+	Job(namespace, id string) *nomad.Job
+	JobVersions(namespace, id string) []*nomad.Job
+	JobSubmission(namespace, id string, version uint64) *nomad.JobSubmission
+	JobSummary(namespace, id string) *nomad.JobSummary
+	JobAllocations(namespace, id string) []*structs.Allocation
+	JobEvaluations(namespace, id string) []*nomad.Evaluation
+	// EvaluateJob places again what is missing, and returns the evaluation's ID.
+	EvaluateJob(namespace, id string) (string, error)
+
+	Allocations() []*structs.Allocation
+	Allocation(id string) *structs.Allocation
+	StopAllocation(id string) (evalID string, err error)
+	Evaluations() []*nomad.Evaluation
+	Evaluation(id string) *nomad.Evaluation
+	Nodes() []*structs.Node
+	Node(id string) *structs.Node
+	SetEligibility(nodeID, eligibility string) error
+	// CollectGarbage forgets what has ended and is not needed any more.
+	CollectGarbage()
+}
+
+// Node is what the API needs of the node itself. An allocation that does not run
+// here is a NOT_FOUND error.
+type Node interface {
+	RestartAllocation(ctx context.Context, allocID, task string, allTasks bool) error
+	SignalAllocation(ctx context.Context, allocID, task, signal string) error
+	// CanExec returns why no command can be run in a task now; nil: it can be tried.
+	CanExec(allocID, task string) error
+	// Exec runs a command in a task, and returns how it ended.
+	Exec(ctx context.Context, allocID, task string, spec *workload.ExecSpec) (*structs.ExitResult, error)
+	AllocationStats(ctx context.Context, allocID, task string) (*nomad.AllocResourceUsage, error)
+	AllocationChecks(allocID string) (map[string]structs.CheckResult, error)
+	Files(allocID string) (Files, error)
+	HostStats(ctx context.Context) (*nomad.HostStats, error)
+	// CollectGarbage removes every allocation that has ended.
+	CollectGarbage(ctx context.Context)
+	// CollectAllocation removes one; FAILED_PRECONDITION while it runs.
+	CollectAllocation(ctx context.Context, allocID string) error
+}
+
+// Files reads an allocation's directory. Paths are relative to it and cannot leave
+// it; the tasks' secrets are not readable.
+type Files interface {
+	List(path string) ([]*nomad.AllocFileInfo, error)
+	Stat(path string) (*nomad.AllocFileInfo, error)
+	ReadAt(path string, offset int64) (io.ReadCloser, error)
+	// LogPath is the host path of a task's log files without their number.
+	LogPath(task, stream string) string
+}
+
+// Plugins is what the API needs of the plugin catalog.
+type Plugins interface {
+	// Status lists every plugin file, as JSON can render it.
+	Status() any
+}
+
+// statusOf maps an error's code to an HTTP status.
+func statusOf(err error) int {
+	switch abi.CodeOf(err) {
+	case abi.NotFound:
+		return http.StatusNotFound
+	case abi.InvalidArgument, abi.FailedPrecondition, abi.Unimplemented:
+		return http.StatusBadRequest
+	case abi.PermissionDenied:
+		return http.StatusForbidden
+	case abi.AlreadyExists:
+		return http.StatusConflict
+	case abi.Unavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}

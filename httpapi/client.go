@@ -1,0 +1,168 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// collecting are the methods that have a client collect its garbage: Nomad's own Go
+// client uses GET.
+var collecting = []string{http.MethodGet, http.MethodPut, http.MethodPost}
+
+func (h *handler) clientRoutes() {
+	h.put("/v1/client/allocation/{id}/restart", h.restartAllocation)
+	h.put("/v1/client/allocation/{id}/signal", h.signalAllocation)
+	h.method("/v1/client/allocation/{id}/exec", h.execTask, http.MethodGet)
+	h.get("/v1/client/allocation/{id}/stats", tableAllocations, h.allocationStats)
+	h.get("/v1/client/allocation/{id}/checks", tableAllocations, h.allocationChecks)
+	h.method("/v1/client/allocation/{id}/gc", writing(h.collectAllocation), collecting...)
+	h.method("/v1/client/gc", h.collectNode, collecting...)
+	h.get("/v1/client/stats", tableNodes, h.hostStats)
+	h.get("/v1/client/fs/ls/{id}", tableAllocations, h.listFiles)
+	h.get("/v1/client/fs/stat/{id}", tableAllocations, h.statFile)
+	h.method("/v1/client/fs/cat/{id}", h.catFile, http.MethodGet)
+	h.method("/v1/client/fs/readat/{id}", h.readFileAt, http.MethodGet)
+	h.method("/v1/client/fs/logs/{id}", h.streamLogs, http.MethodGet)
+}
+
+func (h *handler) restartAllocation(r *http.Request) (any, error) {
+	var req nomad.AllocationRestartRequest
+	if err := decode(r, &req); err != nil {
+		return nil, err
+	}
+	if req.AllTasks && req.TaskName != "" {
+		return nil, badRequest("can't restart all tasks and task %q: name a task or none", req.TaskName)
+	}
+	err := h.Node.RestartAllocation(r.Context(), r.PathValue("id"), req.TaskName, req.AllTasks)
+	return struct{}{}, h.unknownAllocation(r, err)
+}
+
+func (h *handler) signalAllocation(r *http.Request) (any, error) {
+	var req nomad.AllocSignalRequest
+	if err := decode(r, &req); err != nil {
+		return nil, err
+	}
+	err := h.Node.SignalAllocation(r.Context(), r.PathValue("id"), req.Task, req.Signal)
+	return struct{}{}, h.unknownAllocation(r, err)
+}
+
+func (h *handler) allocationStats(r *http.Request, _ *query) (answer, error) {
+	stats, err := h.Node.AllocationStats(r.Context(), r.PathValue("id"), r.URL.Query().Get("task"))
+	return answer{body: stats}, h.unknownAllocation(r, err)
+}
+
+// allocationChecks answers that an allocation which has left the node has none: Nomad's
+// tools ask for them with every status.
+func (h *handler) allocationChecks(r *http.Request, _ *query) (answer, error) {
+	id := r.PathValue("id")
+	results, err := h.Node.AllocationChecks(id)
+	if abi.CodeOf(err) == abi.NotFound && h.ControlPlane.Allocation(id) != nil {
+		return answer{body: map[string]structs.CheckResult{}}, nil
+	}
+	return answer{body: results}, h.unknownAllocation(r, err)
+}
+
+func (h *handler) collectAllocation(r *http.Request) (any, error) {
+	return struct{}{}, h.unknownAllocation(r, h.Node.CollectAllocation(r.Context(), r.PathValue("id")))
+}
+
+// collectNode answers without a body: Nomad's Go client fails on any other here.
+func (h *handler) collectNode(_ http.ResponseWriter, r *http.Request) error {
+	h.Node.CollectGarbage(r.Context())
+	return nil
+}
+
+// unknownAllocation gives the error for an allocation that is not here Nomad's text.
+func (h *handler) unknownAllocation(r *http.Request, err error) error {
+	id := r.PathValue("id")
+	if err != nil && abi.CodeOf(err) == abi.NotFound && h.ControlPlane.Allocation(id) == nil {
+		return notFound("Unknown allocation %q", id)
+	}
+	return err
+}
+
+func (h *handler) hostStats(r *http.Request, _ *query) (answer, error) {
+	stats, err := h.Node.HostStats(r.Context())
+	return answer{body: stats}, err
+}
+
+// files opens the directory of the allocation that the request names.
+func (h *handler) files(r *http.Request) (Files, error) {
+	files, err := h.Node.Files(r.PathValue("id"))
+	return files, h.unknownAllocation(r, err)
+}
+
+func (h *handler) listFiles(r *http.Request, _ *query) (answer, error) {
+	files, err := h.files(r)
+	if err != nil {
+		return answer{}, err
+	}
+	list, err := files.List(r.URL.Query().Get("path"))
+	return answer{body: nonNil(list)}, err
+}
+
+func (h *handler) statFile(r *http.Request, _ *query) (answer, error) {
+	files, err := h.files(r)
+	if err != nil {
+		return answer{}, err
+	}
+	info, err := files.Stat(r.URL.Query().Get("path"))
+	return answer{body: info}, err
+}
+
+func (h *handler) catFile(w http.ResponseWriter, r *http.Request) error {
+	return h.sendFile(w, r, 0, -1)
+}
+
+func (h *handler) readFileAt(w http.ResponseWriter, r *http.Request) error {
+	v := r.URL.Query()
+	offset, err := strconv.ParseInt(v.Get("offset"), 10, 64)
+	if err != nil || offset < 0 {
+		return badRequest("error parsing offset: %q is no byte count", v.Get("offset"))
+	}
+	limit := int64(-1)
+	if s := v.Get("limit"); s != "" {
+		if limit, err = strconv.ParseInt(s, 10, 64); err != nil {
+			return badRequest("error parsing limit: %q is no byte count", s)
+		}
+	}
+	return h.sendFile(w, r, offset, limit)
+}
+
+// sendFile sends a file from offset on, at most limit bytes unless that is negative.
+func (h *handler) sendFile(w http.ResponseWriter, r *http.Request, offset, limit int64) error {
+	files, err := h.files(r)
+	if err != nil {
+		return err
+	}
+	path := r.URL.Query().Get("path")
+	info, err := files.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir {
+		return badRequest("%s is a directory", path)
+	}
+	f, err := files.ReadAt(path, offset)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var source io.Reader = f
+	if limit >= 0 {
+		source = io.LimitReader(f, limit)
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if _, err := io.Copy(w, source); err != nil && !errors.Is(err, r.Context().Err()) {
+		// The status is sent: all that is left is to end the answer short.
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}

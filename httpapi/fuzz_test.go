@@ -1,0 +1,108 @@
+package httpapi_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	nomad "github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/httpapi"
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+// idle is a node that runs nothing.
+type idle struct{}
+
+var errIdle = abi.NewError(abi.NotFound, "nothing runs here")
+
+func (idle) RestartAllocation(context.Context, string, string, bool) error   { return errIdle }
+func (idle) SignalAllocation(context.Context, string, string, string) error  { return errIdle }
+func (idle) Files(string) (httpapi.Files, error)                             { return nil, errIdle }
+func (idle) HostStats(context.Context) (*nomad.HostStats, error)             { return &nomad.HostStats{}, nil }
+func (idle) CollectGarbage(context.Context)                                  {}
+func (idle) CollectAllocation(context.Context, string) error                 { return errIdle }
+func (idle) AllocationChecks(string) (map[string]structs.CheckResult, error) { return nil, errIdle }
+func (idle) CanExec(string, string) error                                    { return errIdle }
+func (idle) Exec(context.Context, string, string, *workload.ExecSpec) (*structs.ExitResult, error) {
+	return nil, errIdle
+}
+func (idle) AllocationStats(context.Context, string, string) (*nomad.AllocResourceUsage, error) {
+	return nil, errIdle
+}
+
+// FuzzRequest sends any request to a control plane that has a node and a job: whatever
+// it is, it is answered, and what is wrong with it is not the agent's fault.
+func FuzzRequest(f *testing.F) {
+	for _, path := range []string{
+		"jobs", "job/seed", "job/seed/allocations", "job/seed/evaluations", "job/seed/summary", "job/seed/versions", "job/seed/submission",
+		"job/seed/scale", "allocations", "allocation/x", "evaluations", "evaluation/x", "evaluation/x/allocations", "nodes", "node/node",
+		"node/node/allocations", "agent/self", "agent/members", "status/leader", "client/stats", "client/allocation/x/stats", "client/allocation/x/checks",
+		"client/gc", "client/allocation/x/gc", "client/fs/ls/x", "client/fs/cat/x", "client/fs/readat/x", "client/fs/logs/x",
+	} {
+		f.Add("GET", "/v1/"+path, "index=1&wait=1ms&prefix=se&per_page=1&next_token=default.seed&reverse=true&namespace=*&filter=ID+is+not+empty", "")
+	}
+	f.Add("GET", "/v1/client/fs/logs/x", "task=t&type=stdout&origin=end&offset=10&follow=true", "")
+	f.Add("GET", "/v1/client/fs/readat/x", "path=/&offset=10&limit=-1", "")
+	f.Add("GET", "/v1/jobs", `filter=Meta.x+==+"y"+and+TaskGroups.0.Name+matches+"("`, "")
+	for path, body := range map[string]string{
+		"jobs":                        `{"Job":{"ID":"x","Name":"x","Namespace":"default","Type":"service","Priority":50,"Datacenters":["dc1"],"Constraints":[{"LTarget":"${attr.x}","RTarget":"> 1.0","Operand":"version"}],"Affinities":[{"LTarget":"${node.class}","RTarget":"a","Operand":"=","Weight":50}],"Spreads":[{"Attribute":"${node.datacenter}","Weight":100,"SpreadTarget":[{"Value":"dc1","Percent":50}]}],"Update":{"MaxParallel":1},"TaskGroups":[{"Name":"g","Count":2,"Volumes":{"v":{"Type":"host","Source":"v"}},"Networks":[{"Mode":"host","ReservedPorts":[{"Label":"p","Value":80}],"DynamicPorts":[{"Label":"q"}]}],"RestartPolicy":{"Attempts":1,"Mode":"fail"},"ReschedulePolicy":{"Unlimited":true,"Delay":5000000000},"EphemeralDisk":{"SizeMB":10,"Sticky":true},"Services":[{"Name":"s","PortLabel":"p","Checks":[{"Type":"tcp","Interval":1000000000}],"Connect":{"SidecarService":{"Proxy":{"Upstreams":[{}]}}}}],"Scaling":{"Min":1,"Max":2},"Tasks":[{"Name":"t","Driver":"mock_driver","Config":{"run_for":"1s","nested":{"a":[null]}},"Env":{"A":"${NOMAD_ALLOC_ID}"},"Resources":{"CPU":1,"MemoryMB":10,"Devices":[{"Name":"gpu","Count":1}]},"Templates":[{"EmbeddedTmpl":"x","DestPath":"y"}],"Artifacts":[{"GetterSource":"http://x"}],"Lifecycle":{"Hook":"prestart"},"Vault":{"Policies":["p"]},"LogConfig":{"MaxFiles":1,"MaxFileSizeMB":1},"VolumeMounts":[{"Volume":"v"}]}]}]},"EnforceIndex":true,"JobModifyIndex":1}`,
+		"job/seed":                    `{"Job":{"ID":"seed","Periodic":{"Spec":"* * * * *"},"ParameterizedJob":{"Payload":"optional"},"Multiregion":{"Regions":[{"Name":"r"}]}}}`,
+		"job/seed/evaluate":           `{"JobID":"seed"}`,
+		"validate/job":                `{"Job":{"ID":"x","TaskGroups":[{"Tasks":[{}]}]}}`,
+		"allocation/x/stop":           ``,
+		"node/node/eligibility":       `{"Eligibility":"ineligible"}`,
+		"client/allocation/x/restart": `{"TaskName":"t","AllTasks":true}`,
+		"client/allocation/x/signal":  `{"Task":"t","Signal":"SIGHUP"}`,
+		"search":                      `{"Prefix":"se","Context":"all"}`,
+		"system/gc":                   ``,
+	} {
+		f.Add("PUT", "/v1/"+path, "", body)
+	}
+	f.Add("DELETE", "/v1/job/seed", "purge=true&namespace=default", "")
+	f.Fuzz(func(t *testing.T, method, path, query, body string) {
+		if method == "" || strings.ContainsAny(method, " \r\n") {
+			t.Skip("no HTTP server lets that through")
+		}
+		s := plane(t)
+		_, err := s.ForNode().Register(t.Context(), &structs.Node{
+			ID: "node", Name: "here", Datacenter: "dc1", Pool: "default", Status: structs.NodeReady,
+			Resources: structs.NodeResources{CPUMHz: 1000, MemoryMB: 1000, DiskMB: 1000},
+			Drivers:   map[string]*structs.DriverInfo{"mock_driver": {Detected: true, Healthy: true}},
+		})
+		require.NoError(t, err)
+		_, err = s.RegisterJob(&nomad.JobRegisterRequest{Job: mock("seed", nil)})
+		require.NoError(t, err)
+		handler := httpapi.Handler(httpapi.Config{Logger: hclog.NewNullLogger(), ControlPlane: s, Node: idle{}, Plugins: noPlugins{}})
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		defer cancel()
+		r := (&http.Request{
+			Method: method, URL: &url.URL{Path: path, RawQuery: query}, Header: http.Header{},
+			Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody, Host: "here",
+		}).WithContext(ctx)
+		if body != "" {
+			r.Body = io.NopCloser(strings.NewReader(body))
+		}
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, r)
+		require.Less(t, answer.Code, http.StatusInternalServerError, "%s %s?%s %s: %s", method, path, query, body, answer.Body)
+		// What was taken must also be readable, and runnable to its end.
+		for _, a := range s.Allocations() {
+			require.NoError(t, s.ForNode().UpdateAllocations(t.Context(), "node", []*structs.AllocationState{{ID: a.ID, ClientStatus: structs.ClientFailed}}))
+		}
+		for _, list := range []string{"/v1/jobs", "/v1/allocations", "/v1/evaluations", "/v1/nodes"} {
+			again := httptest.NewRecorder()
+			handler.ServeHTTP(again, httptest.NewRequest(http.MethodGet, list, nil))
+			require.Equal(t, http.StatusOK, again.Code, again.Body)
+		}
+	})
+}

@@ -1,0 +1,217 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// maxBody bounds a request's body: 10 MiB, far above any job that a person wrote.
+const maxBody = 10 << 20
+
+// Config is what the API stands on. All fields are required.
+type Config struct {
+	Logger       hclog.Logger
+	ControlPlane ControlPlane
+	Node         Node
+	Plugins      Plugins
+	Metrics      prometheus.Gatherer
+	Agent        AgentInfo
+}
+
+// AgentInfo is what the agent says of itself.
+type AgentInfo struct {
+	NodeID     string
+	Name       string
+	Region     string
+	Datacenter string
+	Version    string
+	Address    string // HOST:PORT of the HTTP API
+}
+
+// handler answers requests; it has no state of its own.
+type handler struct {
+	Config
+	mux *http.ServeMux
+}
+
+// Handler returns the HTTP API. It is safe for concurrent use. A request ends when
+// its context does; streams and blocking queries then return at once.
+func Handler(cfg Config) http.Handler {
+	h := &handler{Config: cfg, mux: http.NewServeMux()}
+	h.jobRoutes()
+	h.allocationRoutes()
+	h.evaluationRoutes()
+	h.nodeRoutes()
+	h.clientRoutes()
+	h.agentRoutes()
+	h.metricRoutes()
+	h.mux.HandleFunc("/", h.unrouted)
+	return h.recovering(h.mux)
+}
+
+// unrouted answers what no route takes: 405 when another method would be taken.
+func (h *handler) unrouted(w http.ResponseWriter, r *http.Request) {
+	for _, m := range []string{http.MethodGet, http.MethodPut, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = m
+		if _, pattern := h.mux.Handler(other); pattern != "/" {
+			h.fail(w, r, &statusError{http.StatusMethodNotAllowed, "Invalid method"})
+			return
+		}
+	}
+	h.fail(w, r, noEndpoint(r))
+}
+
+func noEndpoint(r *http.Request) error { return notFound("no such endpoint: %s", r.URL.Path) }
+
+// recovering turns a panic of ours into a 500, so that one request cannot end the
+// agent. The panic that breaks an answer off goes on to the HTTP server.
+func (h *handler) recovering(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			switch p := recover(); p {
+			case nil:
+			case any(http.ErrAbortHandler):
+				panic(p)
+			default:
+				h.Logger.Error("request panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				h.fail(w, r, fmt.Errorf("internal error: %v", p))
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// get registers a read: GET, with Nomad's blocking semantics over a table.
+func (h *handler) get(pattern string, table string, read func(*http.Request, *query) (answer, error)) {
+	h.method(pattern, h.blocking(table, read), http.MethodGet)
+}
+
+// blocking answers a read, once the index of what it found is above the client's. The
+// table's index is taken before the read: a change in between wakes the client again,
+// where an index taken after it would have it miss that change.
+func (h *handler) blocking(table string, read func(*http.Request, *query) (answer, error)) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		q, err := parseQuery(r)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), q.wait)
+		defer cancel()
+		for {
+			seen := h.ControlPlane.Index(table)
+			a, err := read(r, q)
+			if a.index == 0 {
+				a.index = seen
+			}
+			if q.minIndex == 0 || a.index > q.minIndex || ctx.Err() != nil {
+				w.Header().Set("X-Nomad-Index", strconv.FormatUint(a.index, 10))
+				if err != nil {
+					return err
+				}
+				if a.next != "" {
+					w.Header().Set("X-Nomad-NextToken", a.next)
+				}
+				return reply(w, r, a.body)
+			}
+			h.ControlPlane.Wait(ctx, table, seen)
+		}
+	}
+}
+
+// answer is what a read found.
+type answer struct {
+	body  any
+	index uint64 // of the object or, when 0, of its table
+	next  string // the next page's token
+}
+
+// put registers a write: PUT or POST.
+func (h *handler) put(pattern string, write func(*http.Request) (any, error)) {
+	h.method(pattern, writing(write), http.MethodPut, http.MethodPost)
+}
+
+func writing(write func(*http.Request) (any, error)) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		body, err := write(r)
+		if err != nil {
+			return err
+		}
+		return reply(w, r, body)
+	}
+}
+
+// method registers a handler for some methods of a path.
+func (h *handler) method(pattern string, serve func(http.ResponseWriter, *http.Request) error, methods ...string) {
+	for _, m := range methods {
+		h.mux.HandleFunc(m+" "+pattern, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Nomad-KnownLeader", "true")
+			w.Header().Set("X-Nomad-LastContact", "0")
+			if err := serve(w, r); err != nil {
+				h.fail(w, r, err)
+			}
+		})
+	}
+}
+
+// fail answers with a status and one line of text, as Nomad does.
+func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		return
+	}
+	status := statusOf(err)
+	if se := (*statusError)(nil); errors.As(err, &se) {
+		status = se.status
+	}
+	if status >= http.StatusInternalServerError {
+		h.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	io.WriteString(w, err.Error())
+}
+
+func reply(w http.ResponseWriter, r *http.Request, body any) error {
+	encode := json.Marshal
+	if _, pretty := r.URL.Query()["pretty"]; pretty {
+		encode = func(v any) ([]byte, error) { return json.MarshalIndent(v, "", "    ") }
+	}
+	b, err := encode(body)
+	if err != nil {
+		return fmt.Errorf("encoding the answer: %w", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, err = w.Write(b)
+	return err
+}
+
+// decode reads a JSON body. Unknown fields are ignored: newer clients add some.
+func decode(r *http.Request, into any) error {
+	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		return &statusError{http.StatusUnsupportedMediaType, fmt.Sprintf("request body: the encoding %q is not supported: send plain JSON", e)}
+	}
+	b, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
+	if err != nil {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			return &statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("request body is larger than %d bytes", maxBody)}
+		}
+		return err
+	}
+	if len(b) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(b, into); err != nil {
+		return badRequest("request body: %v", err)
+	}
+	return nil
+}

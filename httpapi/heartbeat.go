@@ -1,0 +1,34 @@
+package httpapi
+
+import (
+	"context"
+	"time"
+)
+
+// heartbeat is how often a stream that has nothing to say says so, as in Nomad, so
+// that a client that is gone is noticed.
+const heartbeat = time.Second
+
+// atHeartbeats calls beat at every heartbeat until ctx is done or the function that it
+// returns is called, which returns when no call of beat is under way any more.
+func atHeartbeats(ctx context.Context, beat func()) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(heartbeat)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				beat()
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}

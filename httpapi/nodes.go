@@ -1,0 +1,76 @@
+package httpapi
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+func (h *handler) nodeRoutes() {
+	h.get("/v1/nodes", tableNodes, h.listNodes)
+	h.get("/v1/node/pools", tableNodes, h.listPools)
+	h.get("/v1/node/{id}", tableNodes, h.readNode)
+	h.get("/v1/node/{id}/allocations", tableAllocations, h.nodeAllocations)
+	h.put("/v1/node/{id}/eligibility", h.setEligibility)
+}
+
+func (h *handler) listNodes(_ *http.Request, q *query) (answer, error) {
+	nodes := slices.DeleteFunc(h.ControlPlane.Nodes(), func(n *structs.Node) bool { return !q.hasUUIDPrefix(n.ID) })
+	slices.SortFunc(nodes, func(a, b *structs.Node) int { return cmp.Compare(a.ID, b.ID) })
+	stubs, next, err := page(q, nodes,
+		func(n *structs.Node) string { return n.ID },
+		func(n *structs.Node) any { return node(n) },
+		nodeStub)
+	return answer{body: stubs, next: next}, err
+}
+
+// listPools lists the pools that have nodes.
+func (h *handler) listPools(_ *http.Request, q *query) (answer, error) {
+	var names []string
+	for _, n := range h.ControlPlane.Nodes() {
+		if strings.HasPrefix(n.Pool, q.prefix) {
+			names = append(names, n.Pool)
+		}
+	}
+	slices.Sort(names)
+	pools := []*nomad.NodePool{}
+	for _, name := range slices.Compact(names) {
+		pools = append(pools, &nomad.NodePool{Name: name})
+	}
+	return answer{body: pools}, nil
+}
+
+func (h *handler) readNode(r *http.Request, _ *query) (answer, error) {
+	n := h.ControlPlane.Node(r.PathValue("id"))
+	if n == nil {
+		return answer{}, notFound("node not found")
+	}
+	return answer{body: node(n), index: n.ModifyIndex}, nil
+}
+
+func (h *handler) nodeAllocations(r *http.Request, _ *query) (answer, error) {
+	full := []*nomad.Allocation{}
+	for _, a := range h.ControlPlane.Allocations() {
+		if a.NodeID == r.PathValue("id") {
+			full = append(full, allocation(a))
+		}
+	}
+	return answer{body: full}, nil
+}
+
+func (h *handler) setEligibility(r *http.Request) (any, error) {
+	var req nomad.NodeUpdateEligibilityRequest
+	if err := decode(r, &req); err != nil {
+		return nil, err
+	}
+	id := r.PathValue("id")
+	if err := h.ControlPlane.SetEligibility(id, req.Eligibility); err != nil {
+		return nil, err
+	}
+	return &nomad.NodeEligibilityUpdateResponse{NodeModifyIndex: h.ControlPlane.Index(tableNodes)}, nil
+}

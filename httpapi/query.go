@@ -1,0 +1,149 @@
+package httpapi
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-bexpr"
+)
+
+// How long a blocking query holds, as in Nomad: this long when it does not say,
+// at most as long, and up to a sixteenth longer, so that clients do not return in
+// step.
+const (
+	defaultWait  = 5 * time.Minute
+	waitFraction = 16
+)
+
+// maxPage bounds a page of a list, whatever the client asks for.
+const maxPage = 10_000
+
+// query holds the parameters that all reads share.
+type query struct {
+	namespace string // "*": all
+	prefix    string
+	minIndex  uint64
+	wait      time.Duration
+	perPage   int // 0: all
+	nextToken string
+	reverse   bool
+	filter    *bexpr.Evaluator // nil: none
+}
+
+// parseQuery reads them; its errors are the client's, with Nomad's texts.
+func parseQuery(r *http.Request) (*query, error) {
+	v := r.URL.Query()
+	q := &query{
+		namespace: v.Get("namespace"),
+		prefix:    v.Get("prefix"),
+		wait:      defaultWait,
+		nextToken: v.Get("next_token"),
+	}
+	if q.namespace == "" {
+		q.namespace = "default"
+	}
+	var err error
+	if s := v.Get("index"); s != "" {
+		if q.minIndex, err = strconv.ParseUint(s, 10, 64); err != nil {
+			return nil, badRequest("Invalid index")
+		}
+	}
+	if s := v.Get("wait"); s != "" {
+		if q.wait, err = time.ParseDuration(s); err != nil || q.wait < 0 {
+			return nil, badRequest("Invalid wait time")
+		}
+		q.wait = min(q.wait, defaultWait)
+	}
+	if n := int64(q.wait / waitFraction); n > 0 {
+		q.wait += time.Duration(rand.Int64N(n))
+	}
+	if s := v.Get("per_page"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 31)
+		if err != nil {
+			return nil, badRequest("Expect a number for `per_page`, got %q", s)
+		}
+		q.perPage = int(n)
+	}
+	if s := v.Get("reverse"); s != "" {
+		if q.reverse, err = strconv.ParseBool(s); err != nil {
+			return nil, badRequest("Expect `true` or `false` for `reverse`, got %q", s)
+		}
+	}
+	if s := v.Get("filter"); s != "" {
+		if q.filter, err = bexpr.CreateEvaluator(s); err != nil {
+			return nil, badRequest("failed to read filter expression: %v", err)
+		}
+	}
+	return q, nil
+}
+
+// inNamespace reports whether the query asks for things of that namespace.
+func (q *query) inNamespace(ns string) bool {
+	return q.namespace == "*" || q.namespace == ns
+}
+
+// hasUUIDPrefix reports whether the query's prefix fits a UUID; hyphens and case
+// do not matter.
+func (q *query) hasUUIDPrefix(id string) bool {
+	return strings.HasPrefix(plainUUID(id), plainUUID(q.prefix))
+}
+
+func plainUUID(s string) string {
+	return strings.ToLower(strings.ReplaceAll(s, "-", ""))
+}
+
+// page filters a sorted list, cuts the page that the query asks for, and renders
+// it. A token is the key of the next page's first item.
+func page[T, S any](q *query, items []T, key func(T) string, full func(T) any, stub func(T) S) (stubs []S, next string, err error) {
+	if q.reverse {
+		for i, j := 0, len(items)-1; i < j; i, j = i+1, j-1 {
+			items[i], items[j] = items[j], items[i]
+		}
+	}
+	limit := maxPage
+	if q.perPage > 0 {
+		limit = min(limit, q.perPage)
+	}
+	stubs = []S{}
+	started := q.nextToken == ""
+	for _, item := range items {
+		started = started || key(item) == q.nextToken
+		if !started {
+			continue
+		}
+		if q.filter != nil {
+			ok, err := q.filter.Evaluate(full(item))
+			if err != nil {
+				return nil, "", badRequest("failed to filter: %v", err)
+			}
+			if !ok {
+				continue
+			}
+		}
+		if len(stubs) == limit {
+			return stubs, key(item), nil
+		}
+		stubs = append(stubs, stub(item))
+	}
+	return stubs, "", nil
+}
+
+func badRequest(format string, args ...any) error {
+	return &statusError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+func notFound(format string, args ...any) error {
+	return &statusError{http.StatusNotFound, fmt.Sprintf(format, args...)}
+}
+
+// statusError is an error with the HTTP status that says whose it is.
+type statusError struct {
+	status int
+	text   string
+}
+
+func (e *statusError) Error() string { return e.text }

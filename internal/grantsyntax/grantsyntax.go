@@ -1,0 +1,57 @@
+// Package grantsyntax checks the values of grants (paths, device nodes, commands and
+// users), so that whoever reads a configuration and whoever acts on it refuse the same.
+//
+// It does not know what the permissions are for. Start reading at [Path].
+package grantsyntax
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// Any stands for all commands, or all users.
+const Any = "*"
+
+// unclear are the characters of patterns, which could be meant as such, and the one that
+// the system takes for a path's end.
+const unclear = "*?[\x00"
+
+// Path refuses what is not one directory or file.
+func Path(path string) error {
+	if !clean(path) {
+		return fmt.Errorf(`%q has to be an absolute path without "..", "//" or patterns`, path)
+	}
+	return nil
+}
+
+// Node refuses what is neither a device node, nor a directory of them, nor the beginning
+// of nodes' names with '*' for the rest.
+func Node(node string) error {
+	if !strings.HasPrefix(node, "/dev/") || filepath.Clean(node) != node || strings.ContainsAny(strings.TrimSuffix(node, "*"), unclear) {
+		return fmt.Errorf("%q has to be an absolute path below /dev, with a '*' at its end at most", node)
+	}
+	return nil
+}
+
+// Command refuses what is neither a program, nor a directory's programs, nor all.
+func Command(command string) error {
+	directory, all := strings.CutSuffix(command, "/*")
+	switch {
+	case command == Any, all && directory == "", clean(directory) && directory != "/":
+		return nil
+	}
+	return fmt.Errorf(`%q has to be an absolute path without ".." or "//", such a directory with "/*" at its end, or "*" alone`, command)
+}
+
+// User refuses what is neither a user, nor a user with a group, nor all.
+func User(user string) error {
+	if user == Any || user != "" && !strings.ContainsAny(user, unclear+" ") {
+		return nil
+	}
+	return fmt.Errorf(`%q has to be a user, USER:GROUP, or "*" alone`, user)
+}
+
+func clean(path string) bool {
+	return filepath.IsAbs(path) && filepath.Clean(path) == path && !strings.ContainsAny(path, unclear)
+}

@@ -1,0 +1,89 @@
+package sandbox
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// Memory is the linear memory of one instance: address space reserved up to the
+// module's limit, in which growing moves nothing and what was never touched costs
+// nothing. The zero value is ready, for one instance; its figures may be read at any
+// time.
+type Memory struct {
+	size    atomic.Uint64
+	most    atomic.Uint64
+	refused atomic.Bool
+	limit   uint64 // bytes
+	least   uint64 // what it begins with
+	bytes   []byte
+	unmap   func()
+}
+
+// Size is how large the memory is, in bytes.
+func (m *Memory) Size() uint64 { return m.size.Load() }
+
+// Most is the largest size that it has had, in bytes.
+func (m *Memory) Most() uint64 { return m.most.Load() }
+
+// Refused reports whether the instance asked for more than its limit.
+func (m *Memory) Refused() bool { return m.refused.Load() }
+
+type memoryKey struct{}
+
+// WithMemory has [Module.Instantiate] give an instance this memory, whose figures the
+// caller can then read.
+func WithMemory(ctx context.Context, m *Memory) context.Context {
+	return context.WithValue(ctx, memoryKey{}, m)
+}
+
+// memoryFor returns the memory for a new instance, which begins with start unless
+// that is nil, and the context that has wazero use it.
+func memoryFor(ctx context.Context, limit uint64, start *image) (context.Context, *Memory, error) {
+	m, ok := ctx.Value(memoryKey{}).(*Memory)
+	if !ok {
+		m = &Memory{}
+	}
+	m.limit = limit
+	if start != nil {
+		var err error
+		if m.bytes, m.unmap, err = start.reserve(limit); err != nil {
+			return ctx, nil, err
+		}
+		m.least = start.size
+	}
+	return experimental.WithMemoryAllocator(ctx, m), m, nil
+}
+
+// Allocate implements [experimental.MemoryAllocator]. The limit that wazero knows is
+// the module's own: the node's is kept here, so that what was refused is known.
+func (m *Memory) Allocate(_, declared uint64) experimental.LinearMemory {
+	declared = min(declared, m.limit)
+	if m.bytes == nil {
+		m.bytes, m.unmap = reserve(declared)
+	}
+	m.bytes = m.bytes[:declared]
+	return m
+}
+
+// Reallocate implements [experimental.LinearMemory].
+func (m *Memory) Reallocate(size uint64) []byte {
+	size = max(size, m.least)
+	if size > uint64(len(m.bytes)) {
+		m.refused.Store(true)
+		return nil
+	}
+	m.size.Store(size)
+	m.most.Store(max(size, m.most.Load()))
+	return m.bytes[:size]
+}
+
+// Free implements [experimental.LinearMemory]. Freeing twice is no error.
+func (m *Memory) Free() {
+	if m.unmap != nil {
+		m.unmap()
+	}
+	m.bytes, m.unmap = nil, nil
+	m.size.Store(0)
+}

@@ -1,0 +1,90 @@
+package meter
+
+import (
+	"fmt"
+
+	"github.com/wasmnode/wasmnode/sandbox/wasmbin"
+)
+
+// Version changes whenever the same module is rewritten differently, or the
+// meaning of the import changes. It belongs into the key of every cache of
+// compiled code.
+const Version = "2"
+
+// The import that a metered module has. It is of type () -> i32; the result is the
+// fuel until the next call.
+const (
+	ImportModule = "wasmnode:meter/v1"
+	ImportFunc   = "yield"
+)
+
+// Options of [Rewrite]; the zero value is what is meant for use.
+type Options struct {
+	// Limits for the module; fields that are zero take their defaults.
+	Limits wasmbin.Limits
+
+	// KeepSegments leaves the data segments as they are. Otherwise those that lie
+	// close together are joined, which halves the time that an instance of a Go
+	// program takes to make.
+	KeepSegments bool
+
+	// Template asks for a module whose instances can be copies of one: see
+	// [Template].
+	Template bool
+}
+
+// Info says what [Rewrite] did.
+type Info struct {
+	BytesIn, BytesOut       int
+	Functions               int // with a body
+	Entries                 int // functions charged at their entry
+	Loops                   int // charged: all that something branches to
+	Bulk                    int // instructions charged by length
+	SegmentsIn, SegmentsOut int // data segments
+	Dropped                 int // custom sections
+
+	// Template is set when one was asked for and can be had, NoTemplate when not.
+	Template   *Template
+	NoTemplate error
+}
+
+// Rewrite returns the module with fuel metering. It returns an error of type
+// [*wasmbin.Error] for a module that is not structurally valid, exceeds a limit or
+// uses a feature outside the pinned set, and one that matches [ErrImportsMeter]
+// for one that claims to be metered. A module of the right structure but with type
+// errors is rewritten into one that the engine refuses.
+//
+// The result behaves as the module does, except that growing a table beyond the
+// limit on table elements fails.
+func Rewrite(b []byte, opts Options) ([]byte, *Info, error) {
+	m, err := wasmbin.Decode(b, opts.Limits)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range m.Imports {
+		if p.Module == ImportModule {
+			return nil, nil, fmt.Errorf("import %q: %w", p.Module+"."+p.Name, ErrImportsMeter)
+		}
+	}
+	info := &Info{BytesIn: len(b), Functions: len(m.Funcs), SegmentsIn: m.DataSegments(), Dropped: len(m.Customs)}
+	p := newPass(m, info)
+	for i := range m.Funcs {
+		if err := p.function(i); err != nil {
+			return nil, nil, err
+		}
+	}
+	if opts.Template {
+		info.Template, info.NoTemplate = p.template(m)
+	}
+	if info.Template == nil && !opts.KeepSegments && !p.namesSegments {
+		p.edit.SetSegments(joinSegments(m))
+	}
+	p.edit.LimitTables(m.Limits().TableElements)
+	out, err := p.edit.Encode()
+	if err != nil {
+		return nil, nil, err
+	}
+	info.BytesOut = len(out)
+	info.SegmentsOut = p.edit.Segments()
+	return out, info, nil
+}

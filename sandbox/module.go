@@ -1,0 +1,49 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"sync/atomic"
+
+	"github.com/tetratelabs/wazero"
+)
+
+// Digest names a module by its content: lower-case hexadecimal SHA-256.
+func Digest(wasm []byte) string {
+	sum := sha256.Sum256(wasm)
+	return hex.EncodeToString(sum[:])
+}
+
+// Module is compiled code that can be instantiated, in a runtime of its own: memory
+// limits and host modules are a runtime's. It is safe for concurrent use.
+type Module struct {
+	engine   *Engine
+	runtime  wazero.Runtime
+	compiled wazero.CompiledModule
+	limit    uint64    // of an instance's memory, in bytes
+	digest   string    // of what was given to Compile
+	code     string    // of what was compiled
+	template *template // nil: its instances begin each for itself
+	closed   atomic.Bool
+}
+
+// Digest returns the digest of the bytes that were given to [Engine.Compile].
+func (m *Module) Digest() string { return m.digest }
+
+// Close closes the module and all its instances. No call may be under way. Closing
+// twice is no error.
+func (m *Module) Close(ctx context.Context) error {
+	if m.closed.Swap(true) {
+		return nil
+	}
+	err := m.runtime.Close(ctx)
+	if m.template != nil {
+		m.template.start.close()
+	}
+	if m.compiled != nil {
+		err = errors.Join(err, m.compiled.Close(ctx))
+	}
+	return errors.Join(err, m.engine.release(ctx, m.code))
+}
