@@ -29,7 +29,7 @@ const maxRequestBytes = 4 << 20
 // ServerConfig is what a server stands on. All fields but MayReplace are required.
 type ServerConfig struct {
 	Logger    hclog.Logger
-	Workloads workload.Supervisor
+	Workloads workload.Runtime
 	// Dir is where results are written down until they are acknowledged.
 	Dir     string
 	Version string

@@ -75,7 +75,7 @@ func TestWorkloadsOfAnotherProcessAreWorkloads(t *testing.T) {
 	}
 	guest := guestbuild.Program(t, workloadtest.GuestPackage)
 	workloadtest.Run(t, workloadtest.Fixture{
-		New: func(t testing.TB) workload.Supervisor {
+		New: func(t testing.TB) workload.Runtime {
 			dir := t.TempDir()
 			p := begin(t, dir, time.Hour)
 			t.Cleanup(func() { p.end(t) })
@@ -220,7 +220,7 @@ func TestAStartThatNobodyHeardIsTheNextSupervisors(t *testing.T) {
 
 // destroyed is a supervisor whose workload ends because it is destroyed, which is over
 // before the one who waits for it has its turn.
-type destroyed struct{ workload.Supervisor }
+type destroyed struct{ workload.Runtime }
 
 func (destroyed) Wait(context.Context, string) (*structs.ExitResult, error) {
 	return &structs.ExitResult{ExitCode: 137, Signal: 9}, nil
@@ -242,7 +242,7 @@ func TestAWaitEndsAlsoWhenItsWorkloadIsDestroyed(t *testing.T) {
 // ending is a supervisor of a workload that is gone when it is destroyed, and others do
 // something meanwhile.
 type ending struct {
-	workload.Supervisor
+	workload.Runtime
 	gone chan struct{}
 	end  func() // closes it, after what others do
 }
