@@ -99,7 +99,7 @@ type agent struct {
 	server    *standalone.Server
 	engine    *sandbox.Engine
 	host      *host.Host
-	workloads workload.Supervisor
+	workloads workload.Runtime
 	catalog   *catalog.Catalog
 	drivers   *drivers.Manager
 	devices   *devices.Manager

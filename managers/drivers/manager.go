@@ -16,7 +16,7 @@ import (
 )
 
 // Workloads is what the host's own implementation of an operation needs of the
-// supervisor of workloads; [workload.Supervisor] has it.
+// supervisor of workloads; [workload.Runtime] has it.
 type Workloads interface {
 	Wait(ctx context.Context, id string) (*structs.ExitResult, error)
 	Stop(ctx context.Context, id string, signal string, timeout time.Duration) error

@@ -33,7 +33,7 @@ type realWorld struct {
 	*catalogtest.Directory
 	t         *testing.T
 	manager   *Manager
-	workloads *wasi.Supervisor
+	workloads *wasi.Runtime
 }
 
 func newRealWorld(t *testing.T, config map[string]any, grants host.Grants, change ...func(*Config)) *realWorld {
