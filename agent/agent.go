@@ -97,7 +97,7 @@ type agent struct {
 	server    *standalone.Server
 	engine    *sandbox.Engine
 	host      *host.Host
-	workloads workload.Supervisor
+	workloads workload.Runtime
 	catalog   *managers.Catalog
 	drivers   *managers.DriverManager
 	devices   *managers.DeviceManager

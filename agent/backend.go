@@ -2,18 +2,17 @@ package agent
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
 
 	nomad "github.com/hashicorp/nomad/api"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/managers"
 	"github.com/wasmnode/wasmnode/node"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // clientAPI is the node as the HTTP API needs it.
@@ -71,16 +70,16 @@ func info(e allocdir.Entry) *nomad.AllocFileInfo {
 	return &nomad.AllocFileInfo{Name: e.Name, IsDir: e.IsDir, Size: e.Size, FileMode: e.Mode.String(), ModTime: e.ModTime}
 }
 
-// fileError gives an error a code that says whose fault it is.
+// fileError gives an error the class that says whose fault it is.
 func fileError(err error) error {
-	code := abi.InvalidArgument
+	class := errdefs.InvalidArgument
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		code = abi.NotFound
+		class = errdefs.NotFound
 	case errors.Is(err, allocdir.ErrSecret), errors.Is(err, fs.ErrPermission):
-		code = abi.PermissionDenied
+		class = errdefs.PermissionDenied
 	}
-	return abi.NewError(code, fmt.Sprint(err))
+	return errdefs.New(class, "%v", err)
 }
 
 // pluginsAPI is the catalog as the HTTP API needs it.

@@ -7,8 +7,8 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -55,7 +55,7 @@ type ControlPlane interface {
 }
 
 // Node is what the API needs of the node itself. An allocation that does not run
-// here is a NOT_FOUND error.
+// here is errdefs.NotFound.
 type Node interface {
 	RestartAllocation(ctx context.Context, allocID, task string, allTasks bool) error
 	SignalAllocation(ctx context.Context, allocID, task, signal string) error
@@ -69,7 +69,7 @@ type Node interface {
 	HostStats(ctx context.Context) (*nomad.HostStats, error)
 	// CollectGarbage removes every allocation that has ended.
 	CollectGarbage(ctx context.Context)
-	// CollectAllocation removes one; FAILED_PRECONDITION while it runs.
+	// CollectAllocation removes one; errdefs.FailedPrecondition while it runs.
 	CollectAllocation(ctx context.Context, allocID string) error
 }
 
@@ -89,18 +89,18 @@ type Plugins interface {
 	Status() any
 }
 
-// statusOf maps an error's code to an HTTP status.
+// statusOf maps an error's class to an HTTP status.
 func statusOf(err error) int {
-	switch abi.CodeOf(err) {
-	case abi.NotFound:
+	switch errdefs.ClassOf(err) {
+	case errdefs.NotFound:
 		return http.StatusNotFound
-	case abi.InvalidArgument, abi.FailedPrecondition, abi.Unimplemented:
+	case errdefs.InvalidArgument, errdefs.FailedPrecondition, errdefs.Unimplemented:
 		return http.StatusBadRequest
-	case abi.PermissionDenied:
+	case errdefs.PermissionDenied:
 		return http.StatusForbidden
-	case abi.AlreadyExists:
+	case errdefs.AlreadyExists:
 		return http.StatusConflict
-	case abi.Unavailable:
+	case errdefs.Unavailable:
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError

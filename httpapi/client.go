@@ -8,8 +8,8 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // collecting are the methods that have a client collect its garbage: Nomad's own Go
@@ -63,7 +63,7 @@ func (h *handler) allocationStats(r *http.Request, _ *query) (answer, error) {
 func (h *handler) allocationChecks(r *http.Request, _ *query) (answer, error) {
 	id := r.PathValue("id")
 	results, err := h.Node.AllocationChecks(id)
-	if abi.CodeOf(err) == abi.NotFound && h.ControlPlane.Allocation(id) != nil {
+	if errors.Is(err, errdefs.NotFound) && h.ControlPlane.Allocation(id) != nil {
 		return answer{body: map[string]structs.CheckResult{}}, nil
 	}
 	return answer{body: results}, h.unknownAllocation(r, err)
@@ -82,7 +82,7 @@ func (h *handler) collectNode(_ http.ResponseWriter, r *http.Request) error {
 // unknownAllocation gives the error for an allocation that is not here Nomad's text.
 func (h *handler) unknownAllocation(r *http.Request, err error) error {
 	id := r.PathValue("id")
-	if err != nil && abi.CodeOf(err) == abi.NotFound && h.ControlPlane.Allocation(id) == nil {
+	if errors.Is(err, errdefs.NotFound) && h.ControlPlane.Allocation(id) == nil {
 		return notFound("Unknown allocation %q", id)
 	}
 	return err

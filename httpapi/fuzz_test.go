@@ -14,16 +14,16 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
 // idle is a node that runs nothing.
 type idle struct{}
 
-var errIdle = abi.NewError(abi.NotFound, "nothing runs here")
+var errIdle = errdefs.New(errdefs.NotFound, "nothing runs here")
 
 func (idle) RestartAllocation(context.Context, string, string, bool) error   { return errIdle }
 func (idle) SignalAllocation(context.Context, string, string, string) error  { return errIdle }

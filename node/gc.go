@@ -11,9 +11,9 @@ import (
 
 	"github.com/shirou/gopsutil/v4/disk"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // GC bounds what ended allocations may take. A field that is zero or less means its
@@ -86,15 +86,15 @@ func (n *Node) gcLoop(ctx context.Context) {
 func (n *Node) CollectGarbage(ctx context.Context) { n.collect(ctx, n.collectable()) }
 
 // CollectAllocation destroys one allocation that has ended, and returns when it is gone
-// or ctx is done. An unknown one is NOT_FOUND; one that has not ended, or whose end the
-// control plane does not know, FAILED_PRECONDITION.
+// or ctx is done. An unknown one is errdefs.NotFound; one that has not ended, or whose end the
+// control plane does not know, errdefs.FailedPrecondition.
 func (n *Node) CollectAllocation(ctx context.Context, allocID string) error {
 	r, err := n.runner(allocID)
 	if err != nil {
 		return err
 	}
 	if !over(r) || !n.report.endKnown(allocID) {
-		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("allocation %q has not ended: stop it first", allocID))
+		return errdefs.New(errdefs.FailedPrecondition, "allocation %q has not ended: stop it first", allocID)
 	}
 	n.collect(ctx, []string{allocID})
 	return ctx.Err()

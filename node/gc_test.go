@@ -13,8 +13,8 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // batches runs batch jobs to their ends, one after the other, and returns their
@@ -199,7 +199,7 @@ func TestNothingThatRunsIsCollected(t *testing.T) {
 	w.look()
 	require.Equal(t, 1, w.machine.running(), "the allocation has failed; the other task is still being killed")
 	require.Equal(t, []string{a.ID}, w.kept())
-	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(w.node.CollectAllocation(t.Context(), a.ID)))
+	require.ErrorIs(t, w.node.CollectAllocation(t.Context(), a.ID), errdefs.FailedPrecondition)
 	release()
 	require.Eventually(t, func() bool { return len(w.kept()) == 0 }, 30*time.Second, time.Millisecond)
 }
@@ -210,7 +210,7 @@ func TestOneAllocationIsCollectedOnDemand(t *testing.T) {
 	ids := w.batches(3)
 	require.NoError(t, w.node.CollectAllocation(t.Context(), ids[1]))
 	require.ElementsMatch(t, []string{ids[0], ids[2]}, w.kept())
-	require.Equal(t, abi.NotFound, abi.CodeOf(w.node.CollectAllocation(t.Context(), "none")))
+	require.ErrorIs(t, w.node.CollectAllocation(t.Context(), "none"), errdefs.NotFound)
 }
 
 func TestOnlySoManyAreDestroyedAtOnce(t *testing.T) {

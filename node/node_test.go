@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
@@ -23,6 +22,7 @@ import (
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 func TestMain(m *testing.M) {
@@ -436,12 +436,12 @@ func TestWhatWasStoppedBeforeItReachedTheNodeIsReportedEnded(t *testing.T) {
 func TestOperationsOnAnUnknownAllocationAreNotFound(t *testing.T) {
 	w := newWorld(t)
 	w.start()
-	require.Equal(t, abi.NotFound, abi.CodeOf(w.node.RestartAllocation(t.Context(), "x", "", false)))
-	require.Equal(t, abi.NotFound, abi.CodeOf(w.node.SignalAllocation(t.Context(), "x", "", "HUP")))
+	require.ErrorIs(t, w.node.RestartAllocation(t.Context(), "x", "", false), errdefs.NotFound)
+	require.ErrorIs(t, w.node.SignalAllocation(t.Context(), "x", "", "HUP"), errdefs.NotFound)
 	_, err := w.node.AllocationStats(t.Context(), "x", "")
-	require.Equal(t, abi.NotFound, abi.CodeOf(err))
+	require.ErrorIs(t, err, errdefs.NotFound)
 	_, err = w.node.Directory("x")
-	require.Equal(t, abi.NotFound, abi.CodeOf(err))
+	require.ErrorIs(t, err, errdefs.NotFound)
 	w.node.DriverEvent("x", "t", nil)
 	stats, err := w.node.HostStats(t.Context())
 	require.NoError(t, err)

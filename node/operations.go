@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,26 +11,25 @@ import (
 	"github.com/shirou/gopsutil/v4/host"
 	"github.com/shirou/gopsutil/v4/mem"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
-	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
 // restartReason is what a task's event says of a restart that a person asked for.
 const restartReason = "User requested task to restart"
 
-// runner finds an allocation's runner, or a NOT_FOUND error.
+// runner finds an allocation's runner, or errdefs.NotFound.
 func (n *Node) runner(allocID string) (*alloc.Runner, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if e := n.runners[allocID]; e != nil {
 		return e.runner, nil
 	}
-	return nil, abi.NewError(abi.NotFound, fmt.Sprintf("unknown allocation %q", allocID))
+	return nil, errdefs.New(errdefs.NotFound, "unknown allocation %q", allocID)
 }
 
 // RestartAllocation restarts one task, all that run (no task named), or every task.
@@ -61,11 +59,11 @@ func (n *Node) SignalAllocation(ctx context.Context, allocID, task, signal strin
 }
 
 // CanExec returns why a command cannot be run in a task now; nil: it can be tried.
-// NOT_FOUND: no such allocation or task; FAILED_PRECONDITION: the task does not run;
-// UNIMPLEMENTED: its driver runs no commands; PERMISSION_DENIED: nobody may.
+// errdefs.NotFound: no such allocation or task; errdefs.FailedPrecondition: the task does not run;
+// errdefs.Unimplemented: its driver runs no commands; errdefs.PermissionDenied: nobody may.
 func (n *Node) CanExec(allocID, task string) error {
 	if n.cfg.NoExec {
-		return abi.NewError(abi.PermissionDenied, "this node runs no commands in tasks: its configuration says disable_remote_exec")
+		return errdefs.New(errdefs.PermissionDenied, "this node runs no commands in tasks: its configuration says disable_remote_exec")
 	}
 	r, err := n.runner(allocID)
 	if err != nil {
@@ -86,17 +84,6 @@ func (n *Node) Exec(ctx context.Context, allocID, task string, spec *workload.Ex
 	}
 	exit, err := r.Exec(ctx, task, spec)
 	return exit, operationError(err)
-}
-
-// operationError gives the runner's sentinels codes that say whose fault it is.
-func operationError(err error) error {
-	switch {
-	case errors.Is(err, alloc.ErrUnknownTask):
-		return abi.NewError(abi.NotFound, err.Error())
-	case errors.Is(err, alloc.ErrNotRunning), errors.Is(err, task.ErrNotRunning):
-		return abi.NewError(abi.FailedPrecondition, err.Error())
-	}
-	return err
 }
 
 // DriverEvent shows what a driver says of a task among the task's events.

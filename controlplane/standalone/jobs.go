@@ -8,8 +8,8 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // maxVersions is how many versions of a job are kept, the current one included (as
@@ -19,7 +19,7 @@ const maxVersions = 6
 // RegisterJob makes a job known, or its new version, and evaluates it: when it
 // returns, the allocations that could be placed are. The request's job becomes the
 // control plane's. A job that is the same as the registered one gets no new version.
-// Errors are a *ValidationError with every fault, and FAILED_PRECONDITION when the
+// Errors are a *ValidationError with every fault, and errdefs.FailedPrecondition when the
 // request's index is not the job's.
 func (s *Server) RegisterJob(req *nomad.JobRegisterRequest) (*nomad.JobRegisterResponse, error) {
 	warnings, err := s.prepare(req.Job)
@@ -75,8 +75,7 @@ func enforceIndex(req *nomad.JobRegisterRequest, existing *job) error {
 	default:
 		return nil
 	}
-	return abi.NewError(abi.FailedPrecondition,
-		fmt.Sprintf("Enforcing job modify index %d: %s", req.JobModifyIndex, problem))
+	return errdefs.New(errdefs.FailedPrecondition, "Enforcing job modify index %d: %s", req.JobModifyIndex, problem)
 }
 
 // newVersion stores a job's next version.
@@ -120,13 +119,13 @@ func asked(j *nomad.Job) ([]byte, error) {
 	c.SubmitTime, c.CreateIndex, c.ModifyIndex, c.JobModifyIndex, c.NomadTokenID = nil, nil, nil, nil, nil
 	b, err := json.Marshal(&c)
 	if err != nil {
-		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("job %s: %v", *j.ID, err))
+		return nil, errdefs.New(errdefs.InvalidArgument, "job %s: %v", *j.ID, err)
 	}
 	return b, nil
 }
 
 // DeregisterJob stops a job and, with purge, forgets it; its allocations are kept
-// until they have ended. An unknown job is NOT_FOUND.
+// until they have ended. An unknown job is errdefs.NotFound.
 func (s *Server) DeregisterJob(namespace, id string, purge bool) (*nomad.JobDeregisterResponse, error) {
 	resp := &nomad.JobDeregisterResponse{}
 	err := s.write(func(t *tx) error {
@@ -169,7 +168,7 @@ func (t *tx) submission(j *job) *nomad.JobSubmission {
 }
 
 // EvaluateJob has a job evaluated again and returns the evaluation's ID. An unknown
-// job is NOT_FOUND.
+// job is errdefs.NotFound.
 func (s *Server) EvaluateJob(namespace, id string) (evalID string, err error) {
 	err = s.write(func(t *tx) error {
 		j := t.jobs.get(jobKey{namespace, id})
@@ -185,7 +184,7 @@ func (s *Server) EvaluateJob(namespace, id string) (evalID string, err error) {
 }
 
 // StopAllocation stops an allocation; its job gets another in its place. One that has
-// ended is left as it is. An unknown one is NOT_FOUND.
+// ended is left as it is. An unknown one is errdefs.NotFound.
 func (s *Server) StopAllocation(id string) (evalID string, err error) {
 	err = s.write(func(t *tx) error {
 		a := t.allocs.get(id)

@@ -3,19 +3,18 @@ package standalone
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"time"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // ForNode is the control plane as a node sees it: it implements node.ControlPlane.
-// A node registers before it asks for anything; an unknown one is NOT_FOUND.
+// A node registers before it asks for anything; an unknown one is errdefs.NotFound.
 type ForNode struct{ s *Server }
 
 // ForNode returns the side that a node talks to.
@@ -30,7 +29,7 @@ func (f ForNode) Register(ctx context.Context, n *structs.Node) (ttl time.Durati
 		return 0, err
 	}
 	if n.ID == "" || n.Name == "" {
-		return 0, abi.NewError(abi.InvalidArgument, "a node needs an ID and a name")
+		return 0, errdefs.New(errdefs.InvalidArgument, "a node needs an ID and a name")
 	}
 	return 0, f.s.write(func(t *tx) error {
 		old := t.nodes.get(n.ID)
@@ -243,11 +242,11 @@ func sameState(a *structs.Allocation, s *structs.AllocationState) bool {
 }
 
 // SetEligibility says whether a node takes new allocations: "eligible" or
-// "ineligible", else INVALID_ARGUMENT. An unknown node is NOT_FOUND.
+// "ineligible", else errdefs.InvalidArgument. An unknown node is errdefs.NotFound.
 func (s *Server) SetEligibility(nodeID, eligibility string) error {
 	if eligibility != structs.NodeEligible && eligibility != structs.NodeIneligible {
-		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("invalid scheduling eligibility %q: %q or %q",
-			eligibility, structs.NodeEligible, structs.NodeIneligible))
+		return errdefs.New(errdefs.InvalidArgument, "invalid scheduling eligibility %q: %q or %q",
+			eligibility, structs.NodeEligible, structs.NodeIneligible)
 	}
 	return s.write(func(t *tx) error {
 		n := t.nodes.get(nodeID)

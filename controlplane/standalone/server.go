@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -14,10 +13,10 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 	"go.etcd.io/bbolt"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // The tables whose indexes can be waited for.
@@ -50,8 +49,8 @@ type Options struct {
 
 // Server is the control plane as package httpapi needs it; [Server.ForNode] is its other
 // side, the node.ControlPlane. All methods may be called concurrently; what they return is read-only. A
-// missing object is nil from a read, and an [abi.Error] with code NOT_FOUND from a
-// write. After Close every write is UNAVAILABLE.
+// missing object is nil from a read, and an [errdefs.NotFound] from a
+// write. After Close every write is errdefs.Unavailable.
 type Server struct {
 	logger hclog.Logger
 	file   file // nil: in memory
@@ -199,10 +198,10 @@ func (s *Server) Close() error {
 	return s.file.Close()
 }
 
-var errClosed = abi.NewRecoverableError(abi.Unavailable, "the control plane is shutting down")
+var errClosed = errdefs.NewRecoverable(errdefs.Unavailable, "the control plane is shutting down")
 
 func notFound(format string, args ...any) error {
-	return abi.NewError(abi.NotFound, fmt.Sprintf(format, args...))
+	return errdefs.New(errdefs.NotFound, format, args...)
 }
 
 // Index is the index of a table's last change; 0 for a table that is none.

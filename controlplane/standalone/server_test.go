@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 func TestMain(m *testing.M) {
@@ -163,7 +163,7 @@ func TestEnforcedIndexes(t *testing.T) {
 	require.NoError(t, register(0))
 	err := register(0)
 	require.ErrorContains(t, err, "Enforcing job modify index 0: job already exists")
-	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(err))
+	require.ErrorIs(t, err, errdefs.FailedPrecondition)
 	require.ErrorContains(t, register(99), "job exists with conflicting job modify index")
 	require.NoError(t, register(*s.Job("default", "web").JobModifyIndex, user("u")))
 }
@@ -237,7 +237,7 @@ func TestStopStartAndPurge(t *testing.T) {
 	require.Nil(t, s.Allocation(a.ID))
 	require.Empty(t, s.data.specs)
 	_, err = s.DeregisterJob("default", "b", true)
-	require.Equal(t, abi.NotFound, abi.CodeOf(err))
+	require.ErrorIs(t, err, errdefs.NotFound)
 }
 
 func TestAStoppedAllocationIsReplaced(t *testing.T) {
@@ -252,7 +252,7 @@ func TestAStoppedAllocationIsReplaced(t *testing.T) {
 	require.Equal(t, a.ID, list[0].PreviousAllocation)
 	require.Equal(t, list[0].ID, s.Allocation(a.ID).NextAllocation)
 	_, err = s.StopAllocation("nobody")
-	require.Equal(t, abi.NotFound, abi.CodeOf(err))
+	require.ErrorIs(t, err, errdefs.NotFound)
 }
 
 func TestAFailedAllocationIsReplacedWhenItsTimeHasCome(t *testing.T) {
@@ -333,8 +333,8 @@ func TestEligibility(t *testing.T) {
 	require.Empty(t, wanted(s, "web"))
 	require.NoError(t, s.SetEligibility(id, structs.NodeEligible))
 	require.Len(t, wanted(s, "web"), 1)
-	require.Equal(t, abi.InvalidArgument, abi.CodeOf(s.SetEligibility(id, "maybe")))
-	require.Equal(t, abi.NotFound, abi.CodeOf(s.SetEligibility("nobody", structs.NodeEligible)))
+	require.ErrorIs(t, s.SetEligibility(id, "maybe"), errdefs.InvalidArgument)
+	require.ErrorIs(t, s.SetEligibility("nobody", structs.NodeEligible), errdefs.NotFound)
 	require.Equal(t, "Node marked as eligible for scheduling", s.Node(id).Events[2].Message)
 }
 
@@ -381,7 +381,7 @@ func TestEveryFaultOfAJobIsFoundAtOnce(t *testing.T) {
 	_, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: j})
 	var v *ValidationError
 	require.ErrorAs(t, err, &v)
-	require.Equal(t, abi.InvalidArgument, abi.CodeOf(err))
+	require.ErrorIs(t, err, errdefs.InvalidArgument)
 	for _, fault := range []string{
 		`Job ID "two words" contains a space`,
 		`Invalid job type: "cron"`,
@@ -492,7 +492,7 @@ func TestWaitReturnsForAChangeTheContextAndTheEnd(t *testing.T) {
 	require.NoError(t, s.Close())
 	s.Wait(t.Context(), TableJobs, s.Index(TableJobs))
 	_, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: testJob("late", "service")})
-	require.Equal(t, abi.Unavailable, abi.CodeOf(err))
+	require.ErrorIs(t, err, errdefs.Unavailable)
 }
 
 // view is everything that a server shows.
@@ -555,7 +555,7 @@ func history(t *testing.T) []func(s *Server) error {
 }
 
 func ignoreNotFound(err error) error {
-	if abi.CodeOf(err) == abi.NotFound {
+	if errors.Is(err, errdefs.NotFound) {
 		return nil
 	}
 	return err
@@ -610,8 +610,8 @@ func TestAChangeThatCannotBeStoredHasNotHappened(t *testing.T) {
 				failed = true
 				require.Equal(t, before, view(t, s), "n=%d step %d", n, i)
 				if err != nil {
-					require.Equal(t, abi.Internal, abi.CodeOf(err))
-					require.True(t, abi.IsRecoverable(err))
+					require.ErrorIs(t, err, errdefs.Internal)
+					require.True(t, errdefs.IsRecoverable(err))
 				}
 				break
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/go-version"
 	nomad "github.com/hashicorp/nomad/api"
 
-	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // ValidationError is every fault of a job, each naming the field that has it.
@@ -28,8 +28,10 @@ func (e *ValidationError) Error() string {
 	return fmt.Sprintf("%d errors occurred:\n\t* %s", len(e.Faults), strings.Join(e.Faults, "\n\t* "))
 }
 
-// Unwrap makes it an INVALID_ARGUMENT.
-func (e *ValidationError) Unwrap() error { return abi.NewError(abi.InvalidArgument, e.Error()) }
+// Unwrap makes it an errdefs.InvalidArgument.
+func (e *ValidationError) Unwrap() error {
+	return errdefs.New(errdefs.InvalidArgument, "%s", e.Error())
+}
 
 // ValidateJob returns every fault of a job, and its warnings as text. It canonicalises
 // the job.

@@ -7,10 +7,10 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // operation is one caller's change, done by the writer.
@@ -240,7 +240,7 @@ func (t *tx) commit() error {
 			return err
 		}
 		if err := t.s.file.Write(ops...); err != nil {
-			return &abi.Error{Code: abi.Internal, Message: fmt.Sprintf("the control plane cannot store a change: %v", err), Recoverable: true}
+			return errdefs.NewRecoverable(errdefs.Internal, "the control plane cannot store a change: %v", err)
 		}
 	}
 	s := t.s
