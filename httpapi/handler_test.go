@@ -18,7 +18,7 @@ import (
 )
 
 // plane is an embedded control plane, of which a test may change an answer.
-func plane(t testing.TB) *standalone.Server {
+func plane(t testing.TB) *standalone.ControlPlane {
 	t.Helper()
 	s, err := standalone.Open(standalone.Options{})
 	require.NoError(t, err)
@@ -43,28 +43,28 @@ func (noPlugins) Status() any { return []string{} }
 
 // changing changes a job after each read of the job's things, before the answer.
 type changing struct {
-	*standalone.Server
+	*standalone.ControlPlane
 	change func()
 }
 
 func (c changing) JobAllocations(namespace, id string) []*structs.Allocation {
 	defer c.change()
-	return c.Server.JobAllocations(namespace, id)
+	return c.ControlPlane.JobAllocations(namespace, id)
 }
 
 func (c changing) JobEvaluations(namespace, id string) []*nomad.Evaluation {
 	defer c.change()
-	return c.Server.JobEvaluations(namespace, id)
+	return c.ControlPlane.JobEvaluations(namespace, id)
 }
 
 func (c changing) Allocations() []*structs.Allocation {
 	defer c.change()
-	return c.Server.Allocations()
+	return c.ControlPlane.Allocations()
 }
 
 func (c changing) JobSummary(namespace, id string) *nomad.JobSummary {
 	defer c.change()
-	return c.Server.JobSummary(namespace, id)
+	return c.ControlPlane.JobSummary(namespace, id)
 }
 
 func TestAChangeDuringAReadIsNotMissed(t *testing.T) {

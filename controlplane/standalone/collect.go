@@ -31,21 +31,21 @@ const collectEvery = 64
 
 // collectSome applies the limits now and then.
 func (t *tx) collectSome() {
-	t.s.operations++
-	if t.s.operations%collectEvery == 0 {
+	t.cp.operations++
+	if t.cp.operations%collectEvery == 0 {
 		t.fresh = true
-		t.collect(t.s.limits)
+		t.collect(t.cp.limits)
 	}
 }
 
 // CollectGarbage forgets what has ended and is not needed any more.
-func (s *Server) CollectGarbage() {
-	err := s.write(func(t *tx) error {
+func (cp *ControlPlane) CollectGarbage() {
+	err := cp.write(func(t *tx) error {
 		t.collect(Limits{})
 		return nil
 	})
 	if err != nil {
-		s.logger.Warn("garbage was not collected", "error", err)
+		cp.logger.Warn("garbage was not collected", "error", err)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-var _ httpapi.ControlPlane = (*standalone.Server)(nil)
+var _ httpapi.ControlPlane = (*standalone.ControlPlane)(nil)
 
 func TestTheEmbeddedControlPlaneConforms(t *testing.T) {
 	controlplanetest.Run(t, func(t *testing.T) controlplanetest.Plane {

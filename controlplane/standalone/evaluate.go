@@ -28,7 +28,7 @@ const maxIdle = time.Hour
 // newEval returns an evaluation that is not stored yet.
 func (t *tx) newEval(j *nomad.Job, trigger string) *nomad.Evaluation {
 	return &nomad.Evaluation{
-		ID:          t.s.newID(),
+		ID:          t.cp.newID(),
 		Priority:    deref(j.Priority),
 		Type:        deref(j.Type),
 		TriggeredBy: trigger,
@@ -44,7 +44,7 @@ func (t *tx) evaluate(e *nomad.Evaluation, last *nomad.Job) {
 	res := t.schedule(e, last)
 	t.apply(e, res)
 	e.Status = nomad.EvalStatusComplete
-	e.SnapshotIndex = t.s.index
+	e.SnapshotIndex = t.cp.index
 	t.describe(e, res)
 	t.block(e, res)
 	t.follow(e, res)
@@ -55,7 +55,7 @@ func (t *tx) evaluate(e *nomad.Evaluation, last *nomad.Job) {
 // schedule asks the scheduler about an evaluation's job.
 func (t *tx) schedule(e *nomad.Evaluation, last *nomad.Job) *schedule.Result {
 	key := jobKey{e.Namespace, e.JobID}
-	in := schedule.Input{Job: last, Stopped: true, Allocs: t.jobAllocs(key), Now: t.now, NewID: t.s.newID}
+	in := schedule.Input{Job: last, Stopped: true, Allocs: t.jobAllocs(key), Now: t.now, NewID: t.cp.newID}
 	if j := t.jobs.get(key); j != nil {
 		in.Job, in.Stopped, in.Since = t.version(j), *j.Stop, j.since
 	}
@@ -128,7 +128,7 @@ func (t *tx) block(e *nomad.Evaluation, res *schedule.Result) {
 		b = *blocked[0]
 	} else {
 		b = nomad.Evaluation{
-			ID:                t.s.newID(),
+			ID:                t.cp.newID(),
 			Priority:          e.Priority,
 			Type:              e.Type,
 			TriggeredBy:       triggerQueued,
@@ -168,7 +168,7 @@ func (t *tx) follow(e *nomad.Evaluation, res *schedule.Result) {
 	}
 	if id == "" {
 		next := &nomad.Evaluation{
-			ID:                t.s.newID(),
+			ID:                t.cp.newID(),
 			Priority:          e.Priority,
 			Type:              e.Type,
 			TriggeredBy:       triggerFailure,
@@ -225,10 +225,10 @@ func (t *tx) evaluateDue() error {
 }
 
 // untilDue is how long the writer may sleep.
-func (s *Server) untilDue() time.Duration {
+func (cp *ControlPlane) untilDue() time.Duration {
 	wait := maxIdle
-	now := s.now()
-	for _, e := range s.data.evals {
+	now := cp.now()
+	for _, e := range cp.data.evals {
 		if e.Status == nomad.EvalStatusPending {
 			wait = min(wait, e.WaitUntil.Sub(now))
 		}

@@ -21,13 +21,13 @@ const maxVersions = 6
 // control plane's. A job that is the same as the registered one gets no new version.
 // Errors are a *ValidationError with every fault, and errdefs.FailedPrecondition when the
 // request's index is not the job's.
-func (s *Server) RegisterJob(req *nomad.JobRegisterRequest) (*nomad.JobRegisterResponse, error) {
-	warnings, err := s.prepare(req.Job)
+func (cp *ControlPlane) RegisterJob(req *nomad.JobRegisterRequest) (*nomad.JobRegisterResponse, error) {
+	warnings, err := cp.prepare(req.Job)
 	if err != nil {
 		return nil, err
 	}
 	resp := &nomad.JobRegisterResponse{Warnings: warningText(warnings)}
-	err = s.write(func(t *tx) error {
+	err = cp.write(func(t *tx) error {
 		key := keyOf(req.Job)
 		existing := t.jobs.get(key)
 		if err := enforceIndex(req, existing); err != nil {
@@ -103,7 +103,7 @@ func (t *tx) newVersion(existing *job, submitted *nomad.Job, submission *nomad.J
 	t.putJob(row)
 }
 
-// sameJob reports whether two jobs ask for the same, whatever a server added.
+// sameJob reports whether two jobs ask for the same, whatever a control plane added.
 func sameJob(a, b *nomad.Job) (bool, error) {
 	was, err := asked(a)
 	if err != nil {
@@ -126,9 +126,9 @@ func asked(j *nomad.Job) ([]byte, error) {
 
 // DeregisterJob stops a job and, with purge, forgets it; its allocations are kept
 // until they have ended. An unknown job is errdefs.NotFound.
-func (s *Server) DeregisterJob(namespace, id string, purge bool) (*nomad.JobDeregisterResponse, error) {
+func (cp *ControlPlane) DeregisterJob(namespace, id string, purge bool) (*nomad.JobDeregisterResponse, error) {
 	resp := &nomad.JobDeregisterResponse{}
-	err := s.write(func(t *tx) error {
+	err := cp.write(func(t *tx) error {
 		key := jobKey{namespace, id}
 		j := t.jobs.get(key)
 		if j == nil {
@@ -169,8 +169,8 @@ func (t *tx) submission(j *job) *nomad.JobSubmission {
 
 // EvaluateJob has a job evaluated again and returns the evaluation's ID. An unknown
 // job is errdefs.NotFound.
-func (s *Server) EvaluateJob(namespace, id string) (evalID string, err error) {
-	err = s.write(func(t *tx) error {
+func (cp *ControlPlane) EvaluateJob(namespace, id string) (evalID string, err error) {
+	err = cp.write(func(t *tx) error {
 		j := t.jobs.get(jobKey{namespace, id})
 		if j == nil {
 			return notFound("job %q not found", id)
@@ -185,8 +185,8 @@ func (s *Server) EvaluateJob(namespace, id string) (evalID string, err error) {
 
 // StopAllocation stops an allocation; its job gets another in its place. One that has
 // ended is left as it is. An unknown one is errdefs.NotFound.
-func (s *Server) StopAllocation(id string) (evalID string, err error) {
-	err = s.write(func(t *tx) error {
+func (cp *ControlPlane) StopAllocation(id string) (evalID string, err error) {
+	err = cp.write(func(t *tx) error {
 		a := t.allocs.get(id)
 		if a == nil {
 			return notFound("alloc %q not found", id)

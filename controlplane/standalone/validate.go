@@ -35,8 +35,8 @@ func (e *ValidationError) Unwrap() error {
 
 // ValidateJob returns every fault of a job, and its warnings as text. It canonicalises
 // the job.
-func (s *Server) ValidateJob(job *nomad.Job) (faults []string, warnings string) {
-	list, err := s.prepare(job)
+func (cp *ControlPlane) ValidateJob(job *nomad.Job) (faults []string, warnings string) {
+	list, err := cp.prepare(job)
 	var v *ValidationError
 	if errors.As(err, &v) {
 		faults = v.Faults
@@ -45,11 +45,11 @@ func (s *Server) ValidateJob(job *nomad.Job) (faults []string, warnings string) 
 }
 
 // prepare fills in what the job leaves open and finds all its faults.
-func (s *Server) prepare(job *nomad.Job) (warnings []string, err error) {
+func (cp *ControlPlane) prepare(job *nomad.Job) (warnings []string, err error) {
 	if job == nil {
 		return nil, &ValidationError{Faults: []string{"job: it is missing"}}
 	}
-	v := &validation{more: s.faults}
+	v := &validation{more: cp.faults}
 	for _, path := range nulls(job) {
 		v.fault("%s: it is null", path)
 	}

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(leaktest.WithTimeout(m))
 }
 
-func open(t *testing.T, path string) *Server {
+func open(t *testing.T, path string) *ControlPlane {
 	s, err := Open(Options{Path: path})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
@@ -45,15 +45,15 @@ func testNode() *structs.Node {
 	}
 }
 
-// withNode is a server with one node.
-func withNode(t *testing.T, path string) *Server {
+// withNode is a control plane with one node.
+func withNode(t *testing.T, path string) *ControlPlane {
 	s := open(t, path)
 	registerNode(t, s, testNode())
 	return s
 }
 
-func registerNode(t *testing.T, s *Server, n *structs.Node) {
-	_, err := s.ForNode().Register(t.Context(), n)
+func registerNode(t *testing.T, cp *ControlPlane, n *structs.Node) {
+	_, err := cp.ForNode().Register(t.Context(), n)
 	require.NoError(t, err)
 }
 
@@ -86,17 +86,17 @@ func reschedule(d time.Duration) func(*nomad.Job) {
 	}
 }
 
-func run(t *testing.T, s *Server, j *nomad.Job) *nomad.Evaluation {
-	resp, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: j})
+func run(t *testing.T, cp *ControlPlane, j *nomad.Job) *nomad.Evaluation {
+	resp, err := cp.RegisterJob(&nomad.JobRegisterRequest{Job: j})
 	require.NoError(t, err)
-	e := s.Evaluation(resp.EvalID)
+	e := cp.Evaluation(resp.EvalID)
 	require.NotNil(t, e)
 	return e
 }
 
 // wanted returns a job's allocations that are to run.
-func wanted(s *Server, id string) (list []*structs.Allocation) {
-	for _, a := range s.JobAllocations("default", id) {
+func wanted(cp *ControlPlane, id string) (list []*structs.Allocation) {
+	for _, a := range cp.JobAllocations("default", id) {
 		if !a.Terminal() {
 			list = append(list, a)
 		}
@@ -104,11 +104,11 @@ func wanted(s *Server, id string) (list []*structs.Allocation) {
 	return list
 }
 
-func report(t *testing.T, s *Server, a *structs.Allocation, status structs.ClientStatus) {
-	require.NoError(t, s.ForNode().UpdateAllocations(t.Context(), a.NodeID, []*structs.AllocationState{{ID: a.ID, ClientStatus: status}}))
+func report(t *testing.T, cp *ControlPlane, a *structs.Allocation, status structs.ClientStatus) {
+	require.NoError(t, cp.ForNode().UpdateAllocations(t.Context(), a.NodeID, []*structs.AllocationState{{ID: a.ID, ClientStatus: status}}))
 }
 
-func status(s *Server, id string) string { return *s.Job("default", id).Status }
+func status(cp *ControlPlane, id string) string { return *cp.Job("default", id).Status }
 
 func TestAJobIsPlacedAndItsStatusFollowsItsAllocations(t *testing.T) {
 	s := withNode(t, "")
@@ -495,17 +495,17 @@ func TestWaitReturnsForAChangeTheContextAndTheEnd(t *testing.T) {
 	require.ErrorIs(t, err, errdefs.Unavailable)
 }
 
-// view is everything that a server shows.
-func view(t *testing.T, s *Server) string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	out := map[string]any{"index": s.index, "allocs": s.data.allocs, "evals": s.data.evals, "nodes": s.data.nodes}
+// view is everything that a control plane shows.
+func view(t *testing.T, cp *ControlPlane) string {
+	cp.mu.RLock()
+	defer cp.mu.RUnlock()
+	out := map[string]any{"index": cp.index, "allocs": cp.data.allocs, "evals": cp.data.evals, "nodes": cp.data.nodes}
 	jobs := map[string]any{}
-	for key, j := range s.data.jobs {
+	for key, j := range cp.data.jobs {
 		jobs[key.stored()] = []any{j.Job, j.since, j.versions}
 	}
 	specs := map[uint64]any{}
-	for index, sp := range s.data.specs {
+	for index, sp := range cp.data.specs {
 		specs[index] = []any{sp.Job, sp.submission}
 	}
 	out["jobs"], out["specs"] = jobs, specs
@@ -515,42 +515,55 @@ func view(t *testing.T, s *Server) string {
 }
 
 // history is a life with every kind of change.
-func history(t *testing.T) []func(s *Server) error {
-	alloc := func(s *Server, job string) *structs.Allocation {
-		list := s.JobAllocations("default", job)
+func history(t *testing.T) []func(cp *ControlPlane) error {
+	alloc := func(cp *ControlPlane, job string) *structs.Allocation {
+		list := cp.JobAllocations("default", job)
 		if len(list) == 0 {
 			return &structs.Allocation{ID: "none", NodeID: testNode().ID}
 		}
 		return list[len(list)-1]
 	}
-	register := func(j *nomad.Job) func(*Server) error {
-		return func(s *Server) error {
-			_, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: j, Submission: &nomad.JobSubmission{Source: "s"}})
+	register := func(j *nomad.Job) func(*ControlPlane) error {
+		return func(cp *ControlPlane) error {
+			_, err := cp.RegisterJob(&nomad.JobRegisterRequest{Job: j, Submission: &nomad.JobSubmission{Source: "s"}})
 			return err
 		}
 	}
-	end := func(job string, status structs.ClientStatus) func(*Server) error {
-		return func(s *Server) error {
-			a := alloc(s, job)
-			return s.ForNode().UpdateAllocations(t.Context(), a.NodeID, []*structs.AllocationState{{ID: a.ID, ClientStatus: status}})
+	end := func(job string, status structs.ClientStatus) func(*ControlPlane) error {
+		return func(cp *ControlPlane) error {
+			a := alloc(cp, job)
+			return cp.ForNode().UpdateAllocations(t.Context(), a.NodeID, []*structs.AllocationState{{ID: a.ID, ClientStatus: status}})
 		}
 	}
-	return []func(s *Server) error{
-		func(s *Server) error { _, err := s.ForNode().Register(t.Context(), testNode()); return err },
+	return []func(cp *ControlPlane) error{
+		func(cp *ControlPlane) error { _, err := cp.ForNode().Register(t.Context(), testNode()); return err },
 		register(testJob("web", "service", count(2), reschedule(time.Hour))),
 		register(testJob("big", "service", memory(5000))),
 		register(testJob("web", "service", count(2), user("u"))),
 		end("web", structs.ClientRunning),
 		end("web", structs.ClientFailed),
-		func(s *Server) error { _, err := s.StopAllocation(alloc(s, "web").ID); return ignoreNotFound(err) },
-		func(s *Server) error { return ignoreNotFound(s.SetEligibility(testNode().ID, structs.NodeIneligible)) },
-		func(s *Server) error { return ignoreNotFound(s.SetEligibility(testNode().ID, structs.NodeEligible)) },
+		func(cp *ControlPlane) error {
+			_, err := cp.StopAllocation(alloc(cp, "web").ID)
+			return ignoreNotFound(err)
+		},
+		func(cp *ControlPlane) error {
+			return ignoreNotFound(cp.SetEligibility(testNode().ID, structs.NodeIneligible))
+		},
+		func(cp *ControlPlane) error {
+			return ignoreNotFound(cp.SetEligibility(testNode().ID, structs.NodeEligible))
+		},
 		register(testJob("b", "batch")),
 		end("b", structs.ClientComplete),
-		func(s *Server) error { _, err := s.EvaluateJob("default", "web"); return ignoreNotFound(err) },
-		func(s *Server) error { _, err := s.DeregisterJob("default", "big", true); return ignoreNotFound(err) },
-		func(s *Server) error { _, err := s.DeregisterJob("default", "web", false); return ignoreNotFound(err) },
-		func(s *Server) error { s.CollectGarbage(); return nil },
+		func(cp *ControlPlane) error { _, err := cp.EvaluateJob("default", "web"); return ignoreNotFound(err) },
+		func(cp *ControlPlane) error {
+			_, err := cp.DeregisterJob("default", "big", true)
+			return ignoreNotFound(err)
+		},
+		func(cp *ControlPlane) error {
+			_, err := cp.DeregisterJob("default", "web", false)
+			return ignoreNotFound(err)
+		},
+		func(cp *ControlPlane) error { cp.CollectGarbage(); return nil },
 	}
 }
 
@@ -600,7 +613,7 @@ func TestAChangeThatCannotBeStoredHasNotHappened(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "server.db")
 		s := open(t, path)
 		failing := &failingFile{file: s.file, n: n}
-		require.NoError(t, s.write(func(tx *tx) error { tx.s.file = failing; return nil }))
+		require.NoError(t, s.write(func(tx *tx) error { tx.cp.file = failing; return nil }))
 		before := view(t, s)
 		failed := false
 		for i, step := range history(t) {
