@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
-	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
@@ -52,7 +51,7 @@ func (c changing) JobAllocations(namespace, id string) []*structs.Allocation {
 	return c.ControlPlane.JobAllocations(namespace, id)
 }
 
-func (c changing) JobEvaluations(namespace, id string) []*nomad.Evaluation {
+func (c changing) JobEvaluations(namespace, id string) []*structs.Evaluation {
 	defer c.change()
 	return c.ControlPlane.JobEvaluations(namespace, id)
 }
@@ -62,7 +61,7 @@ func (c changing) Allocations() []*structs.Allocation {
 	return c.ControlPlane.Allocations()
 }
 
-func (c changing) JobSummary(namespace, id string) *nomad.JobSummary {
+func (c changing) JobSummary(namespace, id string) *structs.JobSummary {
 	defer c.change()
 	return c.ControlPlane.JobSummary(namespace, id)
 }
@@ -79,7 +78,7 @@ func TestAChangeDuringAReadIsNotMissed(t *testing.T) {
 	versions := 0
 	c := changing{s, func() {
 		versions++
-		_, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: mock("changed", map[string]any{"exit_code": versions})})
+		_, err := s.RegisterJob(&structs.JobRegistration{Job: mock("changed", map[string]any{"exit_code": versions})})
 		require.NoError(t, err)
 	}}
 	c.change()
@@ -109,11 +108,11 @@ func (failing) Files(string) (httpapi.Files, error) { return failingFiles{}, nil
 
 type failingFiles struct{ httpapi.Files }
 
-func (failingFiles) Stat(path string) (*nomad.AllocFileInfo, error) {
+func (failingFiles) Stat(path string) (httpapi.File, error) {
 	if path == "panic" {
 		panic("out of order")
 	}
-	return &nomad.AllocFileInfo{Name: path}, nil
+	return httpapi.File{Name: path}, nil
 }
 
 func (failingFiles) ReadAt(string, int64) (io.ReadCloser, error) {

@@ -117,7 +117,7 @@ func (w *world) run(id, kind string, change ...func(*nomad.Job)) {
 	for _, c := range change {
 		c(j)
 	}
-	_, err := w.embedded.RegisterJob(&nomad.JobRegisterRequest{Job: j})
+	_, err := w.embedded.RegisterJob(&structs.JobRegistration{Job: j})
 	require.NoError(w.t, err)
 }
 
@@ -169,9 +169,9 @@ func TestAJobRunsEndsAndIsSeen(t *testing.T) {
 	a := w.awaitStatus("b", structs.ClientRunning)
 	require.Equal(t, w.node.ID(), a.NodeID)
 	require.Equal(t, structs.TaskRunning, a.TaskStates["t"].State)
-	stats, err := w.node.AllocationStats(t.Context(), a.ID, "")
+	usage, err := w.node.AllocationUsage(t.Context(), a.ID, "")
 	require.NoError(t, err)
-	require.EqualValues(t, 4096, stats.Tasks["t"].ResourceUsage.MemoryStats.RSS)
+	require.EqualValues(t, 4096, *usage.Tasks["t"].MemoryRSS)
 	dir, err := w.node.Directory(a.ID)
 	require.NoError(t, err)
 	require.True(t, dir.Exists())
@@ -438,16 +438,16 @@ func TestOperationsOnAnUnknownAllocationAreNotFound(t *testing.T) {
 	w.start()
 	require.ErrorIs(t, w.node.RestartAllocation(t.Context(), "x", "", false), errdefs.NotFound)
 	require.ErrorIs(t, w.node.SignalAllocation(t.Context(), "x", "", "HUP"), errdefs.NotFound)
-	_, err := w.node.AllocationStats(t.Context(), "x", "")
+	_, err := w.node.AllocationUsage(t.Context(), "x", "")
 	require.ErrorIs(t, err, errdefs.NotFound)
 	_, err = w.node.Directory("x")
 	require.ErrorIs(t, err, errdefs.NotFound)
 	w.node.DriverEvent("x", "t", nil)
-	stats, err := w.node.HostStats(t.Context())
+	usage, err := w.node.HostUsage(t.Context())
 	require.NoError(t, err)
-	require.NotZero(t, stats.Memory.Total)
-	require.NotEmpty(t, stats.CPU)
-	require.Positive(t, stats.CPUTicksConsumed)
+	require.NotZero(t, usage.Memory.Total)
+	require.NotEmpty(t, usage.Processors)
+	require.Positive(t, usage.CPUMHz)
 }
 
 func TestTheNodeKnowsTheMachine(t *testing.T) {

@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	nomad "github.com/hashicorp/nomad/api"
-
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 // Limits is how much is kept of what has ended; the oldest goes first. Zero keeps
@@ -70,7 +69,7 @@ func (t *tx) collectJobs(keep int) {
 			t.deleteAlloc(a)
 		}
 		var evals []string
-		t.evals.all(func(id string, e *nomad.Evaluation) {
+		t.evals.all(func(id string, e *structs.Evaluation) {
 			if e.JobID == key.id && e.Namespace == key.namespace {
 				evals = append(evals, id)
 			}
@@ -105,13 +104,13 @@ func (t *tx) collectAllocs(keep int) {
 }
 
 func (t *tx) collectEvals(keep int) {
-	var ended []*nomad.Evaluation
-	t.evals.all(func(_ string, e *nomad.Evaluation) {
-		if e.Status != nomad.EvalStatusPending && e.Status != nomad.EvalStatusBlocked {
+	var ended []*structs.Evaluation
+	t.evals.all(func(_ string, e *structs.Evaluation) {
+		if e.Status != structs.EvaluationPending && e.Status != structs.EvaluationBlocked {
 			ended = append(ended, e)
 		}
 	})
-	slices.SortFunc(ended, func(a, b *nomad.Evaluation) int {
+	slices.SortFunc(ended, func(a, b *structs.Evaluation) int {
 		return cmp.Or(cmp.Compare(b.ModifyIndex, a.ModifyIndex), cmp.Compare(a.ID, b.ID))
 	})
 	for _, e := range ended[min(keep, len(ended)):] {

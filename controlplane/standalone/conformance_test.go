@@ -23,7 +23,7 @@ func TestTheEmbeddedControlPlaneConforms(t *testing.T) {
 		return controlplanetest.Plane{
 			ControlPlane: s.ForNode(),
 			Place: func(t *testing.T) string {
-				_, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: &nomad.Job{
+				_, err := s.RegisterJob(&structs.JobRegistration{Job: &nomad.Job{
 					ID: new("job"), Type: new("batch"),
 					TaskGroups: []*nomad.TaskGroup{{Name: new("g"), Tasks: []*nomad.Task{{Name: "t", Driver: "mock"}}}},
 				}})

@@ -93,7 +93,7 @@ type tables struct {
 	jobs   map[jobKey]*job
 	specs  map[uint64]*spec // by JobModifyIndex
 	allocs map[string]*schedule.Alloc
-	evals  map[string]*nomad.Evaluation
+	evals  map[string]*structs.Evaluation
 	nodes  map[string]*structs.Node
 	byJob  map[jobKey]map[string]*schedule.Alloc
 }
@@ -174,7 +174,7 @@ func newTables() tables {
 		jobs:   map[jobKey]*job{},
 		specs:  map[uint64]*spec{},
 		allocs: map[string]*schedule.Alloc{},
-		evals:  map[string]*nomad.Evaluation{},
+		evals:  map[string]*structs.Evaluation{},
 		nodes:  map[string]*structs.Node{},
 		byJob:  map[jobKey]map[string]*schedule.Alloc{},
 	}

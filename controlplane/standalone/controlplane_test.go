@@ -86,8 +86,8 @@ func reschedule(d time.Duration) func(*nomad.Job) {
 	}
 }
 
-func run(t *testing.T, cp *ControlPlane, j *nomad.Job) *nomad.Evaluation {
-	resp, err := cp.RegisterJob(&nomad.JobRegisterRequest{Job: j})
+func run(t *testing.T, cp *ControlPlane, j *nomad.Job) *structs.Evaluation {
+	resp, err := cp.RegisterJob(&structs.JobRegistration{Job: j})
 	require.NoError(t, err)
 	e := cp.Evaluation(resp.EvalID)
 	require.NotNil(t, e)
@@ -113,18 +113,18 @@ func status(cp *ControlPlane, id string) string { return *cp.Job("default", id).
 func TestAJobIsPlacedAndItsStatusFollowsItsAllocations(t *testing.T) {
 	s := withNode(t, "")
 	e := run(t, s, testJob("web", "batch", count(2)))
-	require.Equal(t, nomad.EvalStatusComplete, e.Status)
+	require.Equal(t, structs.EvaluationComplete, e.Status)
 	require.Empty(t, e.FailedTGAllocs)
 	require.Empty(t, e.BlockedEval)
 	require.Equal(t, statusRunning, status(s, "web"))
 	list := wanted(s, "web")
 	require.Len(t, list, 2)
-	require.Equal(t, nomad.TaskGroupSummary{Starting: 2}, s.JobSummary("default", "web").Summary["g"])
+	require.Equal(t, structs.GroupSummary{Starting: 2}, s.JobSummary("default", "web").Groups["g"])
 	require.Equal(t, e.ID, list[0].EvalID)
 	require.NotNil(t, list[0].Metrics)
 	report(t, s, list[0], structs.ClientRunning)
 	report(t, s, list[1], structs.ClientComplete)
-	require.Equal(t, nomad.TaskGroupSummary{Running: 1, Complete: 1}, s.JobSummary("default", "web").Summary["g"])
+	require.Equal(t, structs.GroupSummary{Running: 1, Complete: 1}, s.JobSummary("default", "web").Groups["g"])
 	require.Equal(t, statusRunning, status(s, "web"))
 	report(t, s, list[0], structs.ClientComplete)
 	require.Equal(t, statusDead, status(s, "web"))
@@ -138,7 +138,7 @@ func TestVersions(t *testing.T) {
 	run(t, s, testJob("web", "service"))
 	require.EqualValues(t, 0, *s.Job("default", "web").Version, "an unchanged job gets no version")
 	require.Equal(t, *first.JobModifyIndex, *s.Job("default", "web").JobModifyIndex)
-	resp, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: testJob("web", "service", user("u")), Submission: &nomad.JobSubmission{Source: "source", Format: "hcl2"}})
+	resp, err := s.RegisterJob(&structs.JobRegistration{Job: testJob("web", "service", user("u")), Submission: &nomad.JobSubmission{Source: "source", Format: "hcl2"}})
 	require.NoError(t, err)
 	require.Greater(t, resp.JobModifyIndex, *first.JobModifyIndex)
 	require.Equal(t, *first.CreateIndex, *s.Job("default", "web").CreateIndex)
@@ -156,7 +156,7 @@ func TestVersions(t *testing.T) {
 func TestEnforcedIndexes(t *testing.T) {
 	s := withNode(t, "")
 	register := func(index uint64, change ...func(*nomad.Job)) error {
-		_, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: testJob("web", "service", change...), EnforceIndex: true, JobModifyIndex: index})
+		_, err := s.RegisterJob(&structs.JobRegistration{Job: testJob("web", "service", change...), EnforceIndex: true, JobModifyIndex: index})
 		return err
 	}
 	require.ErrorContains(t, register(5), "Enforcing job modify index 5: job does not exist")
@@ -176,9 +176,9 @@ func TestWhatHasNoPlaceIsBlockedAndPlacedWhenTheNodeChanges(t *testing.T) {
 	require.Equal(t, map[string]int{"g": 2}, e.QueuedAllocations)
 	require.Equal(t, statusPending, status(s, "web"))
 	blocked := s.Evaluation(e.BlockedEval)
-	require.Equal(t, nomad.EvalStatusBlocked, blocked.Status)
+	require.Equal(t, structs.EvaluationBlocked, blocked.Status)
 	require.Equal(t, e.ID, blocked.PreviousEval)
-	require.Equal(t, 2, s.JobSummary("default", "web").Summary["g"].Queued)
+	require.Equal(t, 2, s.JobSummary("default", "web").Groups["g"].Queued)
 
 	n := testNode()
 	n.Drivers["mock"] = &structs.DriverInfo{Detected: true, HealthDescription: "needs grant fs"}
@@ -187,9 +187,9 @@ func TestWhatHasNoPlaceIsBlockedAndPlacedWhenTheNodeChanges(t *testing.T) {
 
 	registerNode(t, s, testNode())
 	require.Len(t, wanted(s, "web"), 2)
-	require.Equal(t, nomad.EvalStatusComplete, s.Evaluation(e.BlockedEval).Status)
+	require.Equal(t, structs.EvaluationComplete, s.Evaluation(e.BlockedEval).Status)
 	require.Equal(t, statusRunning, status(s, "web"))
-	require.Zero(t, s.JobSummary("default", "web").Summary["g"].Queued)
+	require.Zero(t, s.JobSummary("default", "web").Groups["g"].Queued)
 }
 
 func TestFreedRoomGoesToTheMostImportantJob(t *testing.T) {
@@ -207,7 +207,7 @@ func TestFreedRoomGoesToTheMostImportantJob(t *testing.T) {
 	_, err = s.DeregisterJob("default", "low", true)
 	require.NoError(t, err)
 	for _, e := range s.JobEvaluations("default", "low") {
-		require.NotEqual(t, nomad.EvalStatusBlocked, e.Status, "a job that is gone waits for nothing")
+		require.NotEqual(t, structs.EvaluationBlocked, e.Status, "a job that is gone waits for nothing")
 	}
 }
 
@@ -263,7 +263,7 @@ func TestAFailedAllocationIsReplacedWhenItsTimeHasCome(t *testing.T) {
 	require.Empty(t, wanted(s, "web"))
 	require.Equal(t, statusPending, status(s, "web"))
 	followup := s.Evaluation(s.Allocation(a.ID).FollowupEvalID)
-	require.Equal(t, nomad.EvalStatusPending, followup.Status)
+	require.Equal(t, structs.EvaluationPending, followup.Status)
 	// Time passes.
 	require.NoError(t, s.write(func(tx *tx) error {
 		tx.now = followup.WaitUntil
@@ -272,7 +272,7 @@ func TestAFailedAllocationIsReplacedWhenItsTimeHasCome(t *testing.T) {
 	list := wanted(s, "web")
 	require.Len(t, list, 1)
 	require.Equal(t, a.ID, list[0].PreviousAllocation)
-	require.Equal(t, nomad.EvalStatusComplete, s.Evaluation(followup.ID).Status)
+	require.Equal(t, structs.EvaluationComplete, s.Evaluation(followup.ID).Status)
 	require.Equal(t, statusRunning, status(s, "web"))
 }
 
@@ -378,7 +378,7 @@ func TestEveryFaultOfAJobIsFoundAtOnce(t *testing.T) {
 				ReschedulePolicy: &nomad.ReschedulePolicy{Attempts: new(1), Delay: new(time.Second), DelayFunction: new("linear"), Interval: new(time.Hour)}},
 		},
 	}
-	_, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: j})
+	_, err := s.RegisterJob(&structs.JobRegistration{Job: j})
 	var v *ValidationError
 	require.ErrorAs(t, err, &v)
 	require.ErrorIs(t, err, errdefs.InvalidArgument)
@@ -440,7 +440,7 @@ func TestEveryFaultOfAJobIsFoundAtOnce(t *testing.T) {
 		j.TaskGroups[0].Networks = []*nomad.NetworkResource{{ReservedPorts: []nomad.Port{{Label: "a", Value: 80}}}}
 	}))
 	require.Empty(t, faults)
-	require.Contains(t, warnings, "1 warning:\n\n* ")
+	require.Equal(t, []string{`group "g": static ports on one machine: only one of 2 allocations can be placed`}, warnings)
 }
 
 func TestAJobHasABoundedNumberOfAllocations(t *testing.T) {
@@ -491,7 +491,7 @@ func TestWaitReturnsForAChangeTheContextAndTheEnd(t *testing.T) {
 	s.Wait(t.Context(), "nothing", 0)
 	require.NoError(t, s.Close())
 	s.Wait(t.Context(), TableJobs, s.Index(TableJobs))
-	_, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: testJob("late", "service")})
+	_, err := s.RegisterJob(&structs.JobRegistration{Job: testJob("late", "service")})
 	require.ErrorIs(t, err, errdefs.Unavailable)
 }
 
@@ -525,7 +525,7 @@ func history(t *testing.T) []func(cp *ControlPlane) error {
 	}
 	register := func(j *nomad.Job) func(*ControlPlane) error {
 		return func(cp *ControlPlane) error {
-			_, err := cp.RegisterJob(&nomad.JobRegisterRequest{Job: j, Submission: &nomad.JobSubmission{Source: "s"}})
+			_, err := cp.RegisterJob(&structs.JobRegistration{Job: j, Submission: &nomad.JobSubmission{Source: "s"}})
 			return err
 		}
 	}
@@ -696,7 +696,7 @@ func TestConcurrentUseIsSafeAndNothingIsLost(t *testing.T) {
 		wg.Go(func() {
 			for range 5 {
 				id := string(rune('a' + w))
-				if _, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: testJob(id, "service")}); err != nil {
+				if _, err := s.RegisterJob(&structs.JobRegistration{Job: testJob(id, "service")}); err != nil {
 					t.Error(err)
 				}
 				list, _, err := s.ForNode().Allocations(t.Context(), testNode().ID, 0)

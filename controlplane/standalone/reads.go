@@ -71,23 +71,22 @@ func (cp *ControlPlane) JobSubmission(namespace, id string, version uint64) *nom
 }
 
 // JobSummary counts a job's allocations by group, with zeros for an unknown job.
-func (cp *ControlPlane) JobSummary(namespace, id string) *nomad.JobSummary {
-	return read(cp, func(t *tables) *nomad.JobSummary {
+func (cp *ControlPlane) JobSummary(namespace, id string) *structs.JobSummary {
+	return read(cp, func(t *tables) *structs.JobSummary {
 		key := jobKey{namespace, id}
-		sum := &nomad.JobSummary{
+		sum := &structs.JobSummary{
 			JobID:     id,
 			Namespace: namespace,
-			Summary:   map[string]nomad.TaskGroupSummary{},
-			Children:  &nomad.JobChildrenSummary{},
+			Groups:    map[string]structs.GroupSummary{},
 		}
 		if j := t.jobs[key]; j != nil {
 			sum.CreateIndex, sum.ModifyIndex = *j.CreateIndex, *j.ModifyIndex
 			for _, g := range j.TaskGroups {
-				sum.Summary[*g.Name] = nomad.TaskGroupSummary{}
+				sum.Groups[*g.Name] = structs.GroupSummary{}
 			}
 		}
 		for _, a := range t.byJob[key] {
-			g := sum.Summary[a.TaskGroup]
+			g := sum.Groups[a.TaskGroup]
 			switch a.ClientStatus {
 			case structs.ClientPending:
 				g.Starting++
@@ -100,15 +99,15 @@ func (cp *ControlPlane) JobSummary(namespace, id string) *nomad.JobSummary {
 			case structs.ClientLost:
 				g.Lost++
 			}
-			sum.Summary[a.TaskGroup] = g
+			sum.Groups[a.TaskGroup] = g
 			sum.ModifyIndex = max(sum.ModifyIndex, a.ModifyIndex)
 		}
 		for _, e := range t.evals {
-			if e.Status == nomad.EvalStatusBlocked && e.JobID == id && e.Namespace == namespace {
+			if e.Status == structs.EvaluationBlocked && e.JobID == id && e.Namespace == namespace {
 				for name, n := range e.QueuedAllocations {
-					g := sum.Summary[name]
+					g := sum.Groups[name]
 					g.Queued = n
-					sum.Summary[name] = g
+					sum.Groups[name] = g
 				}
 			}
 		}
@@ -129,14 +128,14 @@ func (cp *ControlPlane) JobAllocations(namespace, id string) []*structs.Allocati
 }
 
 // JobEvaluations returns a job's evaluations, newest first.
-func (cp *ControlPlane) JobEvaluations(namespace, id string) []*nomad.Evaluation {
-	return read(cp, func(t *tables) (list []*nomad.Evaluation) {
+func (cp *ControlPlane) JobEvaluations(namespace, id string) []*structs.Evaluation {
+	return read(cp, func(t *tables) (list []*structs.Evaluation) {
 		for _, e := range t.evals {
 			if e.JobID == id && e.Namespace == namespace {
 				list = append(list, e)
 			}
 		}
-		slices.SortFunc(list, func(a, b *nomad.Evaluation) int {
+		slices.SortFunc(list, func(a, b *structs.Evaluation) int {
 			return cmp.Or(cmp.Compare(b.CreateIndex, a.CreateIndex), cmp.Compare(a.ID, b.ID))
 		})
 		return list
@@ -172,9 +171,9 @@ func (cp *ControlPlane) Allocation(id string) *structs.Allocation {
 }
 
 // Evaluations returns all evaluations, in no order.
-func (cp *ControlPlane) Evaluations() []*nomad.Evaluation {
-	return read(cp, func(t *tables) []*nomad.Evaluation {
-		list := make([]*nomad.Evaluation, 0, len(t.evals))
+func (cp *ControlPlane) Evaluations() []*structs.Evaluation {
+	return read(cp, func(t *tables) []*structs.Evaluation {
+		list := make([]*structs.Evaluation, 0, len(t.evals))
 		for _, e := range t.evals {
 			list = append(list, e)
 		}
@@ -183,8 +182,8 @@ func (cp *ControlPlane) Evaluations() []*nomad.Evaluation {
 }
 
 // Evaluation returns an evaluation by its full ID.
-func (cp *ControlPlane) Evaluation(id string) *nomad.Evaluation {
-	return read(cp, func(t *tables) *nomad.Evaluation { return t.evals[id] })
+func (cp *ControlPlane) Evaluation(id string) *structs.Evaluation {
+	return read(cp, func(t *tables) *structs.Evaluation { return t.evals[id] })
 }
 
 // Nodes returns all nodes, in no order.

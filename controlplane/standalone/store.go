@@ -18,7 +18,7 @@ import (
 //	jobs/<namespace>\x00<ID>  jobRow
 //	specs/<JobModifyIndex>    specRow: a version of a job; allocations refer to it
 //	allocations/<ID>          allocRow
-//	evaluations/<ID>          api.Evaluation
+//	evaluations/<ID>          structs.Evaluation
 //	nodes/<ID>                structs.Node
 //
 // boltfile adds a bucket "meta" with the file's kind and schema version.
@@ -107,7 +107,7 @@ func (cp *ControlPlane) load() error {
 		})
 		loadRows(cp, dbtx, bucketJobs, cp.loadJob)
 		loadRows(cp, dbtx, bucketAllocations, cp.loadAlloc)
-		loadRows(cp, dbtx, bucketEvaluations, func(id string, e *nomad.Evaluation) error {
+		loadRows(cp, dbtx, bucketEvaluations, func(id string, e *structs.Evaluation) error {
 			cp.data.evals[id] = e
 			return nil
 		})

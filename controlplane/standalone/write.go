@@ -5,8 +5,6 @@ import (
 	"maps"
 	"time"
 
-	nomad "github.com/hashicorp/nomad/api"
-
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/structs"
@@ -110,7 +108,7 @@ type tx struct {
 	jobs   changes[jobKey, *job]
 	specs  changes[uint64, *spec]
 	allocs changes[string, *schedule.Alloc]
-	evals  changes[string, *nomad.Evaluation]
+	evals  changes[string, *structs.Evaluation]
 	nodes  changes[string, *structs.Node]
 
 	touched      map[string]uint64 // tables
@@ -125,7 +123,7 @@ func (cp *ControlPlane) begin() *tx {
 		jobs:         changes[jobKey, *job]{base: cp.data.jobs},
 		specs:        changes[uint64, *spec]{base: cp.data.specs},
 		allocs:       changes[string, *schedule.Alloc]{base: cp.data.allocs},
-		evals:        changes[string, *nomad.Evaluation]{base: cp.data.evals},
+		evals:        changes[string, *structs.Evaluation]{base: cp.data.evals},
 		nodes:        changes[string, *structs.Node]{base: cp.data.nodes},
 		touched:      map[string]uint64{},
 		touchedNodes: map[string]uint64{},
@@ -191,7 +189,7 @@ func (t *tx) deleteAlloc(a *schedule.Alloc) {
 	t.allocs.delete(a.ID)
 }
 
-func (t *tx) putEval(e *nomad.Evaluation) {
+func (t *tx) putEval(e *structs.Evaluation) {
 	t.touched[TableEvaluations] = t.at()
 	e.ModifyIndex, e.ModifyTime = t.at(), t.now.UnixNano()
 	if e.CreateIndex == 0 {
