@@ -97,7 +97,7 @@ type agent struct {
 	plane     *standalone.ControlPlane
 	engine    *sandbox.Engine
 	host      *host.Host
-	workloads workload.Supervisor
+	workloads workload.Runtime
 	catalog   *managers.Catalog
 	drivers   *managers.DriverManager
 	devices   *managers.DeviceManager

@@ -147,7 +147,7 @@ func mayReplace(ctx context.Context, w *ownWorkloads, program string) error {
 
 // replace has another program go on in this process. It returns only if that fails, and
 // then all is as before.
-func replace(program string, lock, listener *os.File, server *supervisor.Server, processes *process.Supervisor, thread chan<- func()) error {
+func replace(program string, lock, listener *os.File, server *supervisor.Server, processes *process.Runtime, thread chan<- func()) error {
 	h := &handover{Lock: int(lock.Fd()), Listener: int(listener.Fd()), Processes: processes.Pause()}
 	goOn := map[string]bool{}
 	for _, id := range h.Processes.IDs() {
@@ -188,9 +188,9 @@ func (a *agent) openWorkloads() error {
 
 // ownWorkloads are workloads of this process.
 type ownWorkloads struct {
-	mux.Supervisor
-	programs  *wasi.Supervisor
-	processes *process.Supervisor
+	mux.Runtime
+	programs  *wasi.Runtime
+	processes *process.Runtime
 }
 
 // newWorkloads returns what runs workloads in this process, in the supervisor's
@@ -222,5 +222,5 @@ func workloadsOn(e *sandbox.Engine, dir string, thread chan<- func(), left *hand
 	}
 	programs := wasi.New(wasi.Config{Logger: logger, Engine: e})
 	closeBoth := func() error { return errors.Join(processes.Close(), programs.Close()) }
-	return &ownWorkloads{mux.Supervisor{WASI: programs, Processes: processes}, programs, processes}, closeBoth, nil
+	return &ownWorkloads{mux.Runtime{WASI: programs, Processes: processes}, programs, processes}, closeBoth, nil
 }

@@ -18,7 +18,7 @@ import (
 type Config struct {
 	Logger    hclog.Logger
 	Engine    *sandbox.Engine
-	Workloads workload.Supervisor
+	Workloads workload.Runtime
 	// OnTaskEvent takes the task events that plugins send, under the plugin's name.
 	// It must not block.
 	OnTaskEvent func(plugin string, e *wasmnodev1.TaskEvent)

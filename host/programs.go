@@ -84,17 +84,17 @@ type programs struct {
 }
 
 // start starts a workload, unless limit of them run already; 0: no limit here.
-func (p *programs) start(ctx context.Context, supervisor workload.Supervisor, spec *workload.Spec, limit int) error {
+func (p *programs) start(ctx context.Context, runtime workload.Runtime, spec *workload.Spec, limit int) error {
 	if limit > 0 {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.forgetEnded(ctx, supervisor)
+		p.forgetEnded(ctx, runtime)
 		if len(p.ids) >= limit {
 			return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf(
 				"the plugin has %d programs running, which is what its grant allows (wasm.max_programs)", len(p.ids)))
 		}
 	}
-	if err := supervisor.Start(ctx, spec); err != nil {
+	if err := runtime.Start(ctx, spec); err != nil {
 		return err
 	}
 	if limit > 0 {
@@ -106,9 +106,9 @@ func (p *programs) start(ctx context.Context, supervisor workload.Supervisor, sp
 	return nil
 }
 
-func (p *programs) forgetEnded(ctx context.Context, supervisor workload.Supervisor) {
+func (p *programs) forgetEnded(ctx context.Context, runtime workload.Runtime) {
 	for id := range p.ids {
-		status, err := supervisor.Inspect(ctx, id)
+		status, err := runtime.Inspect(ctx, id)
 		if errors.Is(err, abi.ErrTaskNotFound) || err == nil && status.State == workload.Exited {
 			delete(p.ids, id)
 		}

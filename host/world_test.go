@@ -34,7 +34,7 @@ import (
 type world struct {
 	*host.Host
 	engine    *sandbox.Engine
-	workloads workload.Supervisor
+	workloads workload.Runtime
 	logs      *logs
 
 	mu       sync.Mutex
@@ -69,7 +69,7 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 	programs := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: w.engine})
 	processes, err := process.New(process.Config{Logger: hclog.NewNullLogger(), Name: fmt.Sprintf("host-test-%d-%d", os.Getpid(), worlds.Add(1))})
 	require.NoError(t, err)
-	w.workloads = mux.Supervisor{WASI: programs, Processes: processes}
+	w.workloads = mux.Runtime{WASI: programs, Processes: processes}
 	w.Host = host.New(host.Config{
 		Logger:    logger,
 		Engine:    w.engine,

@@ -67,10 +67,10 @@ func NewDeviceManager(cfg DeviceManagerConfig) *DeviceManager {
 	m := &DeviceManager{cfg: cfg}
 	m.owed.init(cfg.Store, cfg.Logger)
 	// One plugin's change is a change of the whole list, which has no name.
-	tell := func(*unit) { m.announcer.say("", &deviceList{m.list(time.Now())}) }
-	m.fleet = fleet{logger: cfg.Logger, config: cfg.PluginConfig, announce: tell, lost: tell}
+	m.fleet = fleet{logger: cfg.Logger, config: cfg.PluginConfig, changed: func(string) { m.announcer.say("") }}
 	m.fleet.init()
-	m.announcer.init(func(_ string, l *deviceList) { cfg.Updater(l.groups) })
+	m.announcer.init(func(string) *deviceList { return &deviceList{m.list(time.Now())} },
+		func(_ string, l *deviceList) { cfg.Updater(l.groups) })
 	m.fleet.wg.Go(m.announcer.run)
 	cfg.Catalog.serve(TypeDevice, m)
 	return m
@@ -110,7 +110,7 @@ func (m *DeviceManager) take(ctx context.Context, c candidate, old member) (memb
 }
 
 // list returns all devices, sorted, as values that are not changed. A group that two
-// plugins name is the first one's. The caller holds the fleet's mu.
+// plugins name is the first one's.
 func (m *DeviceManager) list(now time.Time) []*structs.DeviceGroup {
 	var all []*structs.DeviceGroup
 	taken := map[structs.DeviceGroupID]bool{}
@@ -126,15 +126,9 @@ func (m *DeviceManager) list(now time.Time) []*structs.DeviceGroup {
 	return all
 }
 
-// provider returns the plugin whose group it is, of those that were put in charge
-// before u, which is itself not meant; nil: there is none.
-func (m *DeviceManager) provider(group structs.DeviceGroupID, before *unit) *unit {
-	m.fleet.mu.Lock()
-	defer m.fleet.mu.Unlock()
-	for _, u := range m.fleet.all() {
-		if before != nil && (u.name == before.name || before.order > 0 && u.order > before.order) {
-			continue
-		}
+// provider returns the plugin among some whose group it is, nil for none.
+func provider(units []*unit, group structs.DeviceGroupID) *unit {
+	for _, u := range units {
 		if deviceOf(u).provides(group) {
 			return u
 		}
@@ -144,7 +138,7 @@ func (m *DeviceManager) provider(group structs.DeviceGroupID, before *unit) *uni
 
 // acquire returns the plugin of a group, with a reference; nil: there is none.
 func (m *DeviceManager) acquire(group structs.DeviceGroupID) *deviceUnit {
-	u := m.provider(group, nil)
+	u := provider(m.fleet.all(), group)
 	if u == nil || !u.acquire() {
 		return nil
 	}
@@ -168,11 +162,8 @@ func (e *UnknownDeviceError) Unwrap() error { return abi.NewError(abi.NotFound, 
 // AllStats returns the newest figures of all devices, sorted by group. They are the
 // caller's.
 func (m *DeviceManager) AllStats() []*structs.DeviceGroupStats {
-	m.fleet.mu.Lock()
-	units := m.fleet.all()
-	m.fleet.mu.Unlock()
 	all := groupStats{}
-	for _, u := range units {
+	for _, u := range m.fleet.all() {
 		for _, g := range deviceOf(u).allStats() {
 			if all[g.ID] == nil {
 				all[g.ID] = g
@@ -186,7 +177,7 @@ func (m *DeviceManager) AllStats() []*structs.DeviceGroupStats {
 // device that has none is left out. Its cost is that of the devices asked for. A group
 // that nobody provides is an [UnknownDeviceError].
 func (m *DeviceManager) DeviceStats(d structs.AllocatedDevice) (*structs.DeviceGroupStats, error) {
-	u := m.provider(d.Group(), nil)
+	u := provider(m.fleet.all(), d.Group())
 	if u == nil {
 		return nil, &UnknownDeviceError{"collect statistics", d}
 	}

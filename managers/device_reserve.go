@@ -110,8 +110,6 @@ func (m *DeviceManager) mayCome() bool {
 	if !isClosed(m.cfg.Catalog.first) {
 		return true
 	}
-	m.fleet.mu.Lock()
-	defer m.fleet.mu.Unlock()
 	return slices.ContainsFunc(m.fleet.all(), func(u *unit) bool { return !deviceOf(u).hasAnswered() })
 }
 

@@ -61,8 +61,9 @@ func (u *deviceUnit) fingerprint(ctx context.Context) (answered, error) {
 	if err != nil {
 		return answered{}, err
 	}
+	others := u.m.fleet.before(u.unit)
 	for _, g := range groups {
-		if other := u.m.provider(g.ID, u.unit); other != nil {
+		if other := provider(others, g.ID); other != nil {
 			return answered{}, fmt.Errorf("%s is provided by plugin %q already; remove one of the two", g.ID, other.name)
 		}
 	}
@@ -119,7 +120,7 @@ func (u *deviceUnit) attend(ctx context.Context) {
 			next = earlier(next, end)
 			if !now.Before(end) {
 				given = l.doubted
-				u.fleet.changed(u.unit)
+				u.fleet.announce(u.unit)
 			}
 		}
 		if l.state == StateHealthy {

@@ -15,7 +15,7 @@ import (
 )
 
 // Workloads is what the host's own implementation of an operation needs of the
-// supervisor of workloads; [workload.Supervisor] has it.
+// supervisor of workloads; [workload.Runtime] has it.
 type Workloads interface {
 	Wait(ctx context.Context, id string) (*structs.ExitResult, error)
 	Stop(ctx context.Context, id string, signal string, timeout time.Duration) error
@@ -65,14 +65,22 @@ func NewDriverManager(cfg DriverManagerConfig) *DriverManager {
 	m := &DriverManager{cfg: cfg, tasks: tasks{byID: map[string]*task{}}}
 	m.fleet = fleet{
 		logger: cfg.Logger, config: cfg.PluginConfig,
-		announce: func(u *unit) { m.announcer.say(u.name, driverOf(u).info()) },
-		lost:     func(u *unit) { m.announcer.say(u.name, nil) },
+		changed: m.announcer.say,
 	}
 	m.fleet.init()
-	m.announcer.init(cfg.Updater)
+	m.announcer.init(m.info, cfg.Updater)
 	m.fleet.wg.Go(m.announcer.run)
 	cfg.Catalog.serve(TypeDriver, m)
 	return m
+}
+
+// info returns the state of the driver of that name, nil for none.
+func (m *DriverManager) info(name string) *structs.DriverInfo {
+	u := m.fleet.get(name)
+	if u == nil {
+		return nil
+	}
+	return driverOf(u).info()
 }
 
 // Dispense returns the driver of that name in the version now in charge; the

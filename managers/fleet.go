@@ -16,9 +16,9 @@ type fleet struct {
 	logger hclog.Logger
 	// config returns the operator's configuration for a plugin; nil: there is none.
 	config func(name string) map[string]any
-	// announce is told of a unit in charge whose state may have changed, and lost of
-	// one that is in charge no more because its file is gone: in order, with mu held.
-	announce, lost func(u *unit)
+	// changed is told of a name whose unit in charge may be another or in another state.
+	// No lock is held. It must not block.
+	changed func(name string)
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -41,6 +41,15 @@ func (f *fleet) take(ctx context.Context, u *unit, strictly bool) error {
 	if err := u.bringUp(ctx, strictly); err != nil {
 		return err
 	}
+	if err := f.put(ctx, u); err != nil {
+		return err
+	}
+	f.changed(u.name)
+	return nil
+}
+
+// put puts a unit that was brought up in charge of its name.
+func (f *fleet) put(ctx context.Context, u *unit) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ctx.Err() != nil {
@@ -59,7 +68,6 @@ func (f *fleet) take(ctx context.Context, u *unit, strictly bool) error {
 	f.units[u] = true
 	f.inCharge[u.name] = u
 	f.wg.Go(func() { u.run(f.ctx) })
-	f.announce(u)
 	return nil
 }
 
@@ -74,38 +82,59 @@ func (f *fleet) acquire(name string) *unit {
 	return u
 }
 
-// all returns the units in charge, the first that was put in charge first. The caller
-// holds mu.
+// get returns the unit in charge of a name, nil for none.
+func (f *fleet) get(name string) *unit {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.inCharge[name]
+}
+
+// all returns the units in charge, the first that was put in charge first.
 func (f *fleet) all() []*unit {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sorted()
+}
+
+// sorted is all for a caller who holds mu.
+func (f *fleet) sorted() []*unit {
 	return slices.SortedFunc(maps.Values(f.inCharge), func(a, b *unit) int { return cmp.Compare(a.order, b.order) })
 }
 
 // refresh has a plugin's fingerprint polled soon. It does not block.
 func (f *fleet) refresh(name string) {
-	f.mu.Lock()
-	u := f.inCharge[name]
-	f.mu.Unlock()
-	if u != nil {
+	if u := f.get(name); u != nil {
 		u.refresh()
 	}
 }
 
-// changed announces a unit's state.
-func (f *fleet) changed(u *unit) {
+// before returns the units in charge of other names that were put in charge before u,
+// which need not be in charge itself.
+func (f *fleet) before(u *unit) []*unit {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.inCharge[u.name] == u {
-		f.announce(u)
+	return slices.DeleteFunc(f.sorted(), func(other *unit) bool {
+		return other.name == u.name || u.order > 0 && other.order > u.order
+	})
+}
+
+// announce tells of a unit's state, if it is in charge.
+func (f *fleet) announce(u *unit) {
+	if f.get(u.name) == u {
+		f.changed(u.name)
 	}
 }
 
 // remove takes a unit off the node whose file is gone.
 func (f *fleet) remove(u *unit) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.inCharge[u.name] == u {
+	inCharge := f.inCharge[u.name] == u
+	if inCharge {
 		delete(f.inCharge, u.name)
-		f.lost(u)
+	}
+	f.mu.Unlock()
+	if inCharge {
+		f.changed(u.name)
 	}
 }
 

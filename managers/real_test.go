@@ -30,7 +30,7 @@ import (
 // realWorld is a catalog, a manager and a host on a real engine and supervisor.
 type realWorld struct {
 	*dirWorld
-	workloads *wasi.Supervisor
+	workloads *wasi.Runtime
 }
 
 func newRealWorld(t *testing.T, config map[string]any, grants host.Grants, change ...func(*DriverManagerConfig)) *realWorld {

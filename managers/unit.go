@@ -232,7 +232,7 @@ func (u *unit) apply(e event) (failed bool) {
 	if moved {
 		u.log(before, after)
 	}
-	u.fleet.changed(u)
+	u.fleet.announce(u)
 	return failed
 }
 

@@ -265,7 +265,7 @@ func TestTheAnnouncerTellsInOrderAndNothingTwice(t *testing.T) {
 		w := newWorld(t, nil)
 		u := w.mustTake(newFakePlugin(), nil)
 		for range 100 {
-			w.manager.fleet.changed(u.unit)
+			w.manager.fleet.changed(u.name)
 		}
 		require.NoError(t, w.manager.announcer.flush(context.Background()))
 		require.Len(t, w.updates.get(), 1)

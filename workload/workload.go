@@ -1,6 +1,6 @@
 // Package workload is what tasks really are: WASI programs and OS processes that a
-// [Supervisor] owns. It knows nothing of plugins, allocations or jobs. Start reading
-// at [Supervisor]; WASI programs run in workload/wasi, processes in
+// [Runtime] owns. It knows nothing of plugins, allocations or jobs. Start reading
+// at [Runtime]; WASI programs run in workload/wasi, processes in
 // workload/process, and workload/workloadtest is the conformance suite that every
 // implementation runs.
 package workload
@@ -12,10 +12,10 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// Supervisor owns workloads from start to exit and beyond, until they are
+// Runtime owns workloads from start to exit and beyond, until they are
 // destroyed. All methods may be called concurrently; errors are [abi.Error] values
 // whose codes the methods name. An unknown ID is NOT_FOUND everywhere.
-type Supervisor interface {
+type Runtime interface {
 	// Start starts a workload under spec.ID, which exists from the moment of the call
 	// and is gone again when the start fails. It returns once the program has been
 	// entered or has failed to start, and does not keep spec. ALREADY_EXISTS: the ID

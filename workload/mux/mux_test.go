@@ -37,7 +37,7 @@ func TestEachWorkloadRunsWhereItsKindDoes(t *testing.T) {
 		require.NoError(t, processes.Close())
 		require.NoError(t, e.Close(context.Background()))
 	})
-	s := mux.Supervisor{WASI: programs, Processes: processes}
+	s := mux.Runtime{WASI: programs, Processes: processes}
 
 	ctx := t.Context()
 	spec := func(id string) *workload.Spec {

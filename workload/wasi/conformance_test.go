@@ -16,7 +16,7 @@ import (
 
 const megabyte = 1 << 20
 
-func newSupervisor(t testing.TB, cfg wasi.Config) *wasi.Supervisor {
+func newRuntime(t testing.TB, cfg wasi.Config) *wasi.Runtime {
 	t.Helper()
 	t.TempDir() // the test's directory is then removed after all that writes in it has ended
 	e, err := sandbox.New(cacheDir)
@@ -37,7 +37,7 @@ func TestSupervisorConforms(t *testing.T) {
 	}
 	guest := guestbuild.Program(t, workloadtest.GuestPackage)
 	workloadtest.Run(t, workloadtest.Fixture{
-		New: func(t testing.TB) workload.Supervisor { return newSupervisor(t, wasi.Config{}) },
+		New: func(t testing.TB) workload.Runtime { return newRuntime(t, wasi.Config{}) },
 		Program: func(_ testing.TB, spec *workload.Spec, args ...string) {
 			spec.WASI = &workload.WASIProgram{Name: "guest", Module: guest, Args: args}
 		},

@@ -15,17 +15,17 @@ import (
 	"github.com/wasmnode/wasmnode/workload/registry"
 )
 
-// Config is what a supervisor stands on.
+// Config configures a [Runtime].
 type Config struct {
 	Logger hclog.Logger
-	// Engine compiles the programs. It must be closed after the supervisor.
+	// Engine compiles the programs. It must be closed after the runtime.
 	Engine *sandbox.Engine
 	// MaxPrograms bounds the programs held, running and ended; 0 or less: [registry.DefaultMax].
 	MaxPrograms int
 }
 
-// Supervisor runs programs in this process. It is safe for concurrent use.
-type Supervisor struct {
+// Runtime runs programs in this process. It is safe for concurrent use.
+type Runtime struct {
 	*registry.Registry[*program]
 	logger  hclog.Logger
 	modules *moduleCache
@@ -33,12 +33,12 @@ type Supervisor struct {
 	end     context.CancelCauseFunc
 }
 
-var _ workload.Supervisor = (*Supervisor)(nil)
+var _ workload.Runtime = (*Runtime)(nil)
 
-// New returns a supervisor. Close it to end its programs.
-func New(cfg Config) *Supervisor {
+// New returns a runtime. Close it to end its programs.
+func New(cfg Config) *Runtime {
 	life, end := context.WithCancelCause(context.Background())
-	return &Supervisor{
+	return &Runtime{
 		Registry: registry.New[*program](cfg.MaxPrograms),
 		logger:   cfg.Logger,
 		modules:  newModuleCache(life, cfg.Engine),
@@ -48,41 +48,41 @@ func New(cfg Config) *Supervisor {
 }
 
 // Close ends every program and waits for them. It is idempotent.
-func (s *Supervisor) Close() error {
-	s.Registry.Close()
-	s.end(errShutdown)
-	s.WaitAll()
-	return s.modules.close()
+func (r *Runtime) Close() error {
+	r.Registry.Close()
+	r.end(errShutdown)
+	r.WaitAll()
+	return r.modules.close()
 }
 
-// Start implements [workload.Supervisor].
-func (s *Supervisor) Start(ctx context.Context, spec *workload.Spec) error {
+// Start implements [workload.Runtime].
+func (r *Runtime) Start(ctx context.Context, spec *workload.Spec) error {
 	if spec.WASI == nil {
 		return abi.NewError(abi.InvalidArgument, "workload "+spec.ID+": no program")
 	}
-	p := newProgram(s.life, spec, s.logger) //nolint:contextcheck // a program outlives its start
-	if err := s.Add(p); err != nil {
+	p := newProgram(r.life, spec, r.logger) //nolint:contextcheck // a program outlives its start
+	if err := r.Add(p); err != nil {
 		p.cancel(nil)
 		return err
 	}
-	instance, err := p.prepare(ctx, spec, s.modules)
+	instance, err := p.prepare(ctx, spec, r.modules)
 	if err != nil {
-		s.Remove(p)
+		r.Remove(p)
 		close(p.done)
-		s.Ended()
+		r.Ended()
 		return fmt.Errorf("workload %s: %w", spec.ID, err)
 	}
 	go func() { //nolint:contextcheck // a program outlives its start
-		defer s.Ended()
+		defer r.Ended()
 		p.run(instance)
 	}()
 	return nil
 }
 
-// Stop implements [workload.Supervisor]. A WASI program cannot catch a signal, so it
+// Stop implements [workload.Runtime]. A WASI program cannot catch a signal, so it
 // ends at once; the timeout is not used up.
-func (s *Supervisor) Stop(ctx context.Context, id, signal string, _ time.Duration) error {
-	p, err := s.Find(id)
+func (r *Runtime) Stop(ctx context.Context, id, signal string, _ time.Duration) error {
+	p, err := r.Find(id)
 	if err != nil {
 		return err
 	}
@@ -102,10 +102,10 @@ func (s *Supervisor) Stop(ctx context.Context, id, signal string, _ time.Duratio
 	}
 }
 
-// Signal implements [workload.Supervisor]: INT, TERM, QUIT and KILL end the program,
+// Signal implements [workload.Runtime]: INT, TERM, QUIT and KILL end the program,
 // others cannot be delivered to one.
-func (s *Supervisor) Signal(_ context.Context, id, signal string) error {
-	p, err := s.Find(id)
+func (r *Runtime) Signal(_ context.Context, id, signal string) error {
+	p, err := r.Find(id)
 	if err != nil {
 		return err
 	}
@@ -123,18 +123,18 @@ func (s *Supervisor) Signal(_ context.Context, id, signal string) error {
 	return nil
 }
 
-// Stats implements [workload.Supervisor].
-func (s *Supervisor) Stats(_ context.Context, id string) (*workload.Stats, error) {
-	p, err := s.Find(id)
+// Stats implements [workload.Runtime].
+func (r *Runtime) Stats(_ context.Context, id string) (*workload.Stats, error) {
+	p, err := r.Find(id)
 	if err != nil {
 		return nil, err
 	}
 	return p.stats(), nil
 }
 
-// Exec implements [workload.Supervisor]: a program is alone in its sandbox.
-func (s *Supervisor) Exec(_ context.Context, id string, _ *workload.ExecSpec) (*structs.ExitResult, error) {
-	if _, err := s.Find(id); err != nil {
+// Exec implements [workload.Runtime]: a program is alone in its sandbox.
+func (r *Runtime) Exec(_ context.Context, id string, _ *workload.ExecSpec) (*structs.ExitResult, error) {
+	if _, err := r.Find(id); err != nil {
 		return nil, err
 	}
 	return nil, abi.NewError(abi.Unimplemented, "no command can be run in a WASI program: there is no operating system in its sandbox")

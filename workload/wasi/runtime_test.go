@@ -35,7 +35,7 @@ func patient(t testing.TB) context.Context {
 	return ctx
 }
 
-func run(t testing.TB, s *wasi.Supervisor, spec *workload.Spec) *structs.ExitResult {
+func run(t testing.TB, s *wasi.Runtime, spec *workload.Spec) *structs.ExitResult {
 	t.Helper()
 	require.NoError(t, s.Start(patient(t), spec))
 	result, err := s.Wait(patient(t), spec.ID)
@@ -44,7 +44,7 @@ func run(t testing.TB, s *wasi.Supervisor, spec *workload.Spec) *structs.ExitRes
 }
 
 func TestHowAProgramEndedIsToldAsAShellTellsIt(t *testing.T) {
-	s := newSupervisor(t, wasi.Config{})
+	s := newRuntime(t, wasi.Config{})
 	refused := tiny{pages: 1, body: code(i32(1<<14), growMemory, drop, unreachable)}
 	for name, tc := range map[string]struct {
 		module tiny
@@ -65,7 +65,7 @@ func TestExitCodesBeyondAProcesssBecomeItsLargest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a program")
 	}
-	s := newSupervisor(t, wasi.Config{})
+	s := newRuntime(t, wasi.Config{})
 	guest := guestbuild.Program(t, workloadtest.GuestPackage)
 	// -1 and -268435457 are the numbers with which the engine says that it
 	// interrupted a guest.
@@ -76,7 +76,7 @@ func TestExitCodesBeyondAProcesssBecomeItsLargest(t *testing.T) {
 }
 
 func TestWhatIsNoProgramFailsTheStart(t *testing.T) {
-	s := newSupervisor(t, wasi.Config{})
+	s := newRuntime(t, wasi.Config{})
 	for name, tc := range map[string]struct {
 		module []byte
 		change func(*workload.Spec)
@@ -117,7 +117,7 @@ func TestWhatIsNoProgramFailsTheStart(t *testing.T) {
 }
 
 func TestAStartThatDoesNotReturnEndsWithItsContextOrItsWorkload(t *testing.T) {
-	s := newSupervisor(t, wasi.Config{})
+	s := newRuntime(t, wasi.Config{})
 	module := tiny{start: true, body: forever}.bytes()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -139,7 +139,7 @@ const killWithin = 20 * time.Second
 // TestAKillReachesAProgramInTheHostsFunctions: each of these asks the host for so much
 // that it would be at it for minutes or for ever.
 func TestAKillReachesAProgramInTheHostsFunctions(t *testing.T) {
-	s := newSupervisor(t, wasi.Config{})
+	s := newRuntime(t, wasi.Config{})
 	const size = 12 * megabyte
 	fill := code(i32(size/65536), growMemory, drop)
 	for name, module := range map[string]tiny{
@@ -164,7 +164,7 @@ func TestAKillReachesAProgramInTheHostsFunctions(t *testing.T) {
 }
 
 func TestOneCallForMuchOutputIsInterrupted(t *testing.T) {
-	s := newSupervisor(t, wasi.Config{})
+	s := newRuntime(t, wasi.Config{})
 	// 14 vectors, each of 12 MiB, over and over, in one call: 1 GiB of output.
 	var vectors []byte
 	for range 14 {
@@ -185,7 +185,7 @@ func TestOneCallForMuchOutputIsInterrupted(t *testing.T) {
 }
 
 func TestTheNumberOfProgramsIsBounded(t *testing.T) {
-	s := newSupervisor(t, wasi.Config{MaxPrograms: 2})
+	s := newRuntime(t, wasi.Config{MaxPrograms: 2})
 	module := tiny{body: forever}.bytes()
 	require.NoError(t, s.Start(patient(t), spec("a", module)))
 	require.NoError(t, s.Start(patient(t), spec("b", module)))
@@ -199,7 +199,7 @@ func TestTheNumberOfProgramsIsBounded(t *testing.T) {
 }
 
 func TestClosingEndsEveryProgramAndWaits(t *testing.T) {
-	s := newSupervisor(t, wasi.Config{})
+	s := newRuntime(t, wasi.Config{})
 	module := tiny{body: forever}.bytes()
 	for i := range 20 {
 		require.NoError(t, s.Start(patient(t), spec(fmt.Sprint(i), module)))
@@ -220,7 +220,7 @@ func TestProgramsThatEndedHoldNoDescriptors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a program")
 	}
-	s := newSupervisor(t, wasi.Config{})
+	s := newRuntime(t, wasi.Config{})
 	guest := guestbuild.Program(t, workloadtest.GuestPackage)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "in"), []byte("x"), 0o644))
@@ -261,7 +261,7 @@ func openBelow(t testing.TB, dir string) []string {
 }
 
 func TestStatsTellWhatWasUsed(t *testing.T) {
-	s := newSupervisor(t, wasi.Config{})
+	s := newRuntime(t, wasi.Config{})
 	module := tiny{pages: 1, body: code(i32(2), growMemory, drop, forever)}.bytes()
 	require.NoError(t, s.Start(patient(t), spec("a", module)))
 	require.Eventually(t, func() bool {
@@ -279,7 +279,7 @@ func TestStatsTellWhatWasUsed(t *testing.T) {
 }
 
 func TestManyKindsOfProgramsComeAndGo(t *testing.T) {
-	s := newSupervisor(t, wasi.Config{})
+	s := newRuntime(t, wasi.Config{})
 	var wg sync.WaitGroup
 	for worker := range 4 {
 		wg.Go(func() {

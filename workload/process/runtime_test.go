@@ -28,8 +28,8 @@ func TestSupervisorConformsWithoutCgroup(t *testing.T) {
 	command, err := guest()
 	require.NoError(t, err)
 	workloadtest.Run(t, workloadtest.Fixture{
-		New: func(t testing.TB) workload.Supervisor {
-			s := newSupervisor(t)
+		New: func(t testing.TB) workload.Runtime {
+			s := newRuntime(t)
 			require.NoError(t, s.WithoutCgroup())
 			return s
 		},
@@ -102,7 +102,7 @@ func TestSupervisorsRemoveWhatKilledOnesLeft(t *testing.T) {
 		t.Skip("run as root where cgroup v2 is mounted: ", err)
 	}
 	t.Cleanup(func() { require.NoError(t, letGo()) })
-	next := func() *process.Supervisor { return newSupervisorOf(t, ours+"/"+newName()) }
+	next := func() *process.Runtime { return newRuntimeOf(t, ours+"/"+newName()) }
 
 	w := newWorldOf(t, next())
 	require.True(t, w.s.CgroupExists())
@@ -129,7 +129,7 @@ func TestSupervisorsRemoveWhatKilledOnesLeft(t *testing.T) {
 }
 
 func TestSupervisorsThatComeAndGoLeaveEachOtherTheirCgroups(t *testing.T) {
-	if !newSupervisor(t).HasCgroup() {
+	if !newRuntime(t).HasCgroup() {
 		t.Skip("run as root where cgroup v2 is mounted")
 	}
 	var wg sync.WaitGroup
@@ -248,7 +248,7 @@ func TestProcessesEndWithTheirSupervisor(t *testing.T) {
 	s, err := process.New(process.Config{Logger: hclog.NewNullLogger(), Name: name})
 	require.NoError(t, err)
 	if s.HasCgroup() {
-		require.Zero(t, withToken(t, name), "the daemon ends when there is a supervisor of that name again")
+		require.Zero(t, withToken(t, name), "the daemon ends when there is a runtime of that name again")
 		require.Empty(t, s.Groups())
 	}
 	require.NoError(t, s.Close())

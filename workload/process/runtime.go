@@ -4,13 +4,13 @@
 // left its parents. Without, a daemon that makes a session of its own escapes.
 //
 // The processes end with this one: those that it started by the parent-death signal,
-// theirs when a supervisor of the same name opens the cgroup again.
+// theirs when a runtime of the same name opens the cgroup again.
 //
 // With full isolation, a process has a root and namespaces of its own, which package
 // isolate makes, and cgroups that bound it, of v1 or v2, and is killed with its
 // namespace.
 //
-// It knows nothing of tasks and drivers. Start reading at [Supervisor].
+// It knows nothing of tasks and drivers. Start reading at [Runtime].
 package process
 
 import (
@@ -29,25 +29,25 @@ import (
 	"github.com/wasmnode/wasmnode/workload/registry"
 )
 
-// Config is what a supervisor stands on.
+// Config configures a [Runtime].
 type Config struct {
 	Logger hclog.Logger
 	// Name is unique on the machine, and the same after a restart: what an earlier
-	// supervisor of that name left running is killed. It is a file name.
+	// runtime of that name left running is killed. It is a file name.
 	Name string
 	// MaxProcesses bounds the workloads held, running and ended; 0 or less:
 	// [registry.DefaultMax].
 	MaxProcesses int
 	// Thread runs functions on the one thread that starts processes, which must live as
-	// long as they do; nil: the supervisor has one of its own. For a [Handover] it has to
+	// long as they do; nil: the runtime has one of its own. For a [Handover] it has to
 	// be the process's main thread.
 	Thread chan<- func()
-	// Handover is what an earlier supervisor in this process left; nil: there was none.
+	// Handover is what an earlier runtime in this process left; nil: there was none.
 	Handover *Handover
 }
 
-// Supervisor runs processes as children of this one. It is safe for concurrent use.
-type Supervisor struct {
+// Runtime runs processes as children of this one. It is safe for concurrent use.
+type Runtime struct {
 	*registry.Registry[*process]
 	logger  hclog.Logger
 	spawner *spawner
@@ -57,86 +57,86 @@ type Supervisor struct {
 	count   atomic.Uint64
 }
 
-var _ workload.Supervisor = (*Supervisor)(nil)
+var _ workload.Runtime = (*Runtime)(nil)
 
-// New returns a supervisor. Close it to end its processes.
-func New(cfg Config) (*Supervisor, error) {
+// New returns a runtime. Close it to end its processes.
+func New(cfg Config) (*Runtime, error) {
 	handleIgnored()
-	s := &Supervisor{Registry: registry.New[*process](cfg.MaxProcesses), logger: cfg.Logger}
+	r := &Runtime{Registry: registry.New[*process](cfg.MaxProcesses), logger: cfg.Logger}
 	var err error
-	if s.spawner, err = newSpawner(cfg.Thread); err != nil {
+	if r.spawner, err = newSpawner(cfg.Thread); err != nil {
 		return nil, fmt.Errorf("processes: %w", err)
 	}
 	if cfg.Handover != nil {
-		s.takeOver(cfg)
-		return s, nil
+		r.takeOver(cfg)
+		return r, nil
 	}
-	if s.cgroup, s.lock, err = openCgroup(cfg.Name); err != nil {
-		s.logger.Info("processes run without cgroups: one that leaves its session outlives its task", "reason", err)
+	if r.cgroup, r.lock, err = openCgroup(cfg.Name); err != nil {
+		r.logger.Info("processes run without cgroups: one that leaves its session outlives its task", "reason", err)
 	}
-	if s.limiter, err = openLimiter(cfg.Name); err != nil {
-		s.logger.Info("isolated processes cannot be bounded", "reason", err)
-	} else if s.cgroup != "" {
-		s.limiter.removeLeft(s.cgroup)
+	if r.limiter, err = openLimiter(cfg.Name); err != nil {
+		r.logger.Info("isolated processes cannot be bounded", "reason", err)
+	} else if r.cgroup != "" {
+		r.limiter.removeLeft(r.cgroup)
 	}
-	return s, nil
+	return r, nil
 }
 
 // Close kills every process and waits for them. It is idempotent.
-func (s *Supervisor) Close() error {
-	s.Registry.Close()
-	for _, p := range s.All() {
+func (r *Runtime) Close() error {
+	r.Registry.Close()
+	for _, p := range r.All() {
 		p.Kill()
 	}
-	s.WaitAll()
-	s.spawner.close()
+	r.WaitAll()
+	r.spawner.close()
 	var err error
-	if s.limiter != nil {
-		err = s.limiter.remove()
+	if r.limiter != nil {
+		err = r.limiter.remove()
 	}
-	if s.cgroup != "" {
-		err = errors.Join(err, s.cgroup.remove())
-		_ = s.lock.Close() // nothing is written to it; closing again is harmless
+	if r.cgroup != "" {
+		err = errors.Join(err, r.cgroup.remove())
+		_ = r.lock.Close() // nothing is written to it; closing again is harmless
 	}
 	return err
 }
 
-// Start implements [workload.Supervisor].
-func (s *Supervisor) Start(ctx context.Context, spec *workload.Spec) error {
+// Start implements [workload.Runtime].
+func (r *Runtime) Start(ctx context.Context, spec *workload.Spec) error {
 	if spec.Process == nil {
 		return abi.NewError(abi.InvalidArgument, "workload "+spec.ID+": no process")
 	}
-	p := newProcess(spec, s.logger)
-	if err := s.Add(p); err != nil {
+	p := newProcess(spec, r.logger)
+	if err := r.Add(p); err != nil {
 		return err
 	}
-	if err := s.launch(ctx, p); err != nil {
-		s.Remove(p)
+	if err := r.launch(ctx, p); err != nil {
+		r.Remove(p)
 		close(p.done)
-		s.Ended()
+		r.Ended()
 		return fmt.Errorf("workload %s: %w", spec.ID, err)
 	}
-	s.follow(p)
+	r.follow(p)
 	return nil
 }
 
 // follow sees to a process until it has ended, or is handed over.
-func (s *Supervisor) follow(p *process) {
+func (r *Runtime) follow(p *process) {
 	p.following = make(chan struct{})
 	go func() {
 		defer close(p.following)
 		if p.run() {
-			s.Ended()
+			r.Ended()
 		}
 	}()
 }
 
 // launch starts the process in a cgroup of its own, and within its limits.
-func (s *Supervisor) launch(ctx context.Context, p *process) (err error) {
+func (r *Runtime) launch(ctx context.Context, p *process) (err error) {
 	var group cgroup
-	p.name = strconv.FormatUint(s.count.Add(1), 10)
-	if s.cgroup != "" {
-		if group, err = s.cgroup.child(p.name); err != nil {
+	p.name = strconv.FormatUint(r.count.Add(1), 10)
+	if r.cgroup != "" {
+		if group, err = r.cgroup.child(p.name); err != nil {
 			return noCgroup(err)
 		}
 		defer func() {
@@ -145,8 +145,8 @@ func (s *Supervisor) launch(ctx context.Context, p *process) (err error) {
 			}
 		}()
 	}
-	if p.spec.Process.Isolated != nil && s.limiter != nil {
-		if p.limits, err = s.limiter.limit(p.name, group, p.spec); err != nil {
+	if p.spec.Process.Isolated != nil && r.limiter != nil {
+		if p.limits, err = r.limiter.limit(p.name, group, p.spec); err != nil {
 			return noCgroup(err)
 		}
 		defer func() {
@@ -155,12 +155,12 @@ func (s *Supervisor) launch(ctx context.Context, p *process) (err error) {
 			}
 		}()
 	}
-	return p.launch(ctx, s.spawner, group)
+	return p.launch(ctx, r.spawner, group)
 }
 
-// Stop implements [workload.Supervisor]. The kill comes also when ctx is done before.
-func (s *Supervisor) Stop(ctx context.Context, id, signal string, timeout time.Duration) error {
-	p, err := s.Find(id)
+// Stop implements [workload.Runtime]. The kill comes also when ctx is done before.
+func (r *Runtime) Stop(ctx context.Context, id, signal string, timeout time.Duration) error {
+	p, err := r.Find(id)
 	if err != nil {
 		return err
 	}
@@ -181,10 +181,10 @@ func (s *Supervisor) Stop(ctx context.Context, id, signal string, timeout time.D
 	}
 }
 
-// Signal implements [workload.Supervisor]: it goes to the process's group, SIGKILL to
+// Signal implements [workload.Runtime]: it goes to the process's group, SIGKILL to
 // all that it started.
-func (s *Supervisor) Signal(_ context.Context, id, signal string) error {
-	p, err := s.Find(id)
+func (r *Runtime) Signal(_ context.Context, id, signal string) error {
+	p, err := r.Find(id)
 	if err != nil {
 		return err
 	}
