@@ -5,7 +5,8 @@ import (
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
-	"github.com/shirou/gopsutil/v4/cpu"
+
+	"github.com/wasmnode/wasmnode/internal/hostinfo"
 )
 
 // cpuWindow is the shortest time that the processors' use is measured over: the kernel
@@ -17,13 +18,13 @@ const cpuWindow = time.Second
 type hostCPU struct {
 	mu     sync.Mutex
 	taken  time.Time
-	times  []cpu.TimesStat // at that time
+	times  []hostinfo.Times // at that time
 	shares []*nomad.HostCPUStats
 }
 
 // measure returns each processor's use since it was last measured, a [cpuWindow] ago or
 // longer. The caller must not write to it. Nil: the machine does not tell.
-func (h *hostCPU) measure(now time.Time, read func() ([]cpu.TimesStat, error)) []*nomad.HostCPUStats {
+func (h *hostCPU) measure(now time.Time, read func() ([]hostinfo.Times, error)) []*nomad.HostCPUStats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.shares != nil && now.Sub(h.taken) < cpuWindow {
@@ -40,8 +41,8 @@ func (h *hostCPU) measure(now time.Time, read func() ([]cpu.TimesStat, error)) [
 
 // cpuShares is what part of the time between two readings, in percent, each processor
 // spent on what. One that there was not at the first is counted from its start.
-func cpuShares(before, after []cpu.TimesStat) (shares []*nomad.HostCPUStats) {
-	started := map[string]cpu.TimesStat{}
+func cpuShares(before, after []hostinfo.Times) (shares []*nomad.HostCPUStats) {
+	started := map[string]hostinfo.Times{}
 	for _, t := range before {
 		started[t.CPU] = t
 	}

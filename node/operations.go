@@ -6,12 +6,9 @@ import (
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
-	"github.com/shirou/gopsutil/v4/cpu"
-	"github.com/shirou/gopsutil/v4/disk"
-	"github.com/shirou/gopsutil/v4/host"
-	"github.com/shirou/gopsutil/v4/mem"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/hostinfo"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/structs"
@@ -178,7 +175,7 @@ func union(a, b []string) []string {
 
 // HostStats is what the machine uses now.
 func (n *Node) HostStats(ctx context.Context) (*nomad.HostStats, error) {
-	memory, err := mem.VirtualMemoryWithContext(ctx)
+	memory, err := hostinfo.ReadMemory()
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
@@ -189,18 +186,18 @@ func (n *Node) HostStats(ctx context.Context) (*nomad.HostStats, error) {
 		AllocDirStats: &nomad.HostDiskStats{},
 		DeviceStats:   n.hostDeviceStats(),
 	}
-	if usage, err := disk.UsageWithContext(ctx, n.cfg.AllocsDir); err == nil {
+	if usage, err := hostinfo.ReadDisk(n.cfg.AllocsDir); err == nil {
 		stats.AllocDirStats = &nomad.HostDiskStats{
-			Device: usage.Path, Mountpoint: usage.Path, Size: usage.Total, Used: usage.Used,
+			Device: n.cfg.AllocsDir, Mountpoint: n.cfg.AllocsDir, Size: usage.Total, Used: usage.Used,
 			Available: usage.Free, UsedPercent: usage.UsedPercent, InodesUsedPercent: usage.InodesUsedPercent,
 		}
 		stats.DiskStats = append(stats.DiskStats, stats.AllocDirStats)
 	}
-	shares := n.hostCPU.measure(time.Now(), func() ([]cpu.TimesStat, error) { return cpu.TimesWithContext(ctx, true) })
+	shares := n.hostCPU.measure(time.Now(), hostinfo.ReadTimes)
 	stats.CPU = append(stats.CPU, shares...)
 	stats.CPUTicksConsumed = cpuTicks(shares, n.self.get().Resources.CPUMHz)
-	if uptime, err := host.UptimeWithContext(ctx); err == nil {
-		stats.Uptime = uptime
+	if uptime, err := hostinfo.Uptime(); err == nil {
+		stats.Uptime = uint64(uptime.Seconds())
 	}
 	return stats, nil
 }
