@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/wasmnode/wasmnode/internal/hostinfo"
+
 	"github.com/wasmnode/wasmnode/structs"
 )
 

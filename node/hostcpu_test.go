@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/internal/hostinfo"
+
 	"github.com/wasmnode/wasmnode/structs"
 )
 

@@ -134,13 +134,13 @@ func (n *Node) AllocationChecks(allocID string) (map[string]structs.CheckResult,
 }
 
 // HostUsage is what the machine uses now.
-func (n *Node) HostUsage(ctx context.Context) (*structs.HostUsage, error) {
+func (n *Node) HostUsage() (*structs.HostUsage, error) {
 	memory, err := hostinfo.ReadMemory()
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	out := &structs.HostUsage{
-		Memory:     structs.MemoryUsage{Total: memory.Total, Available: memory.Available, Used: memory.Used, Free: memory.Free},
+		Memory:     structs.MemoryUsage(memory),
 		Processors: n.hostCPU.measure(time.Now(), hostinfo.ReadTimes),
 	}
 	out.CPUMHz = cpuMHz(out.Processors, n.self.get().Resources.CPUMHz)
