@@ -95,7 +95,7 @@ type agent struct {
 	supervisor []string             // the command that owns the tasks; nil: the agent does
 
 	state     state.DB
-	server    *standalone.Server
+	plane     *standalone.ControlPlane
 	engine    *sandbox.Engine
 	host      *host.Host
 	workloads workload.Runtime
@@ -132,12 +132,12 @@ func (a *agent) open() (err error) {
 		return err
 	}
 	a.closing("state", a.state.Close)
-	if a.server, err = standalone.Open(standalone.Options{
-		Path: filepath.Join(data, "server.db"), SetAside: true, Logger: a.logger.Named("server"), GroupFaults: alloc.Faults,
+	if a.plane, err = standalone.Open(standalone.Options{
+		Path: filepath.Join(data, "server.db"), SetAside: true, Logger: a.logger.Named("controlplane"), GroupFaults: alloc.Faults,
 	}); err != nil {
 		return err
 	}
-	a.closing("control plane", a.server.Close)
+	a.closing("control plane", a.plane.Close)
 	if a.engine, err = sandbox.Open(sandbox.Config{CacheDir: filepath.Join(data, "cache"), Logger: a.logger.Named("engine")}); err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (a *agent) openPlugins() (err error) {
 func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 	a.node, err = node.New(node.Config{
 		Logger:       a.logger.Named("client"),
-		ControlPlane: a.server.ForNode(),
+		ControlPlane: a.plane.ForNode(),
 		State:        a.state,
 		Dispense:     a.dispense,
 		Devices:      a.devices,

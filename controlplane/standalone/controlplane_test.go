@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(leaktest.WithTimeout(m))
 }
 
-func open(t *testing.T, path string) *Server {
+func open(t *testing.T, path string) *ControlPlane {
 	s, err := Open(Options{Path: path})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
@@ -45,15 +45,15 @@ func testNode() *structs.Node {
 	}
 }
 
-// withNode is a server with one node.
-func withNode(t *testing.T, path string) *Server {
+// withNode is a control plane with one node.
+func withNode(t *testing.T, path string) *ControlPlane {
 	s := open(t, path)
 	registerNode(t, s, testNode())
 	return s
 }
 
-func registerNode(t *testing.T, s *Server, n *structs.Node) {
-	_, err := s.ForNode().Register(t.Context(), n)
+func registerNode(t *testing.T, cp *ControlPlane, n *structs.Node) {
+	_, err := cp.ForNode().Register(t.Context(), n)
 	require.NoError(t, err)
 }
 
@@ -86,17 +86,17 @@ func reschedule(d time.Duration) func(*nomad.Job) {
 	}
 }
 
-func run(t *testing.T, s *Server, j *nomad.Job) *nomad.Evaluation {
-	resp, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: j})
+func run(t *testing.T, cp *ControlPlane, j *nomad.Job) *structs.Evaluation {
+	resp, err := cp.RegisterJob(&structs.JobRegistration{Job: j})
 	require.NoError(t, err)
-	e := s.Evaluation(resp.EvalID)
+	e := cp.Evaluation(resp.EvalID)
 	require.NotNil(t, e)
 	return e
 }
 
 // wanted returns a job's allocations that are to run.
-func wanted(s *Server, id string) (list []*structs.Allocation) {
-	for _, a := range s.JobAllocations("default", id) {
+func wanted(cp *ControlPlane, id string) (list []*structs.Allocation) {
+	for _, a := range cp.JobAllocations("default", id) {
 		if !a.Terminal() {
 			list = append(list, a)
 		}
@@ -104,27 +104,27 @@ func wanted(s *Server, id string) (list []*structs.Allocation) {
 	return list
 }
 
-func report(t *testing.T, s *Server, a *structs.Allocation, status structs.ClientStatus) {
-	require.NoError(t, s.ForNode().UpdateAllocations(t.Context(), a.NodeID, []*structs.AllocationState{{ID: a.ID, ClientStatus: status}}))
+func report(t *testing.T, cp *ControlPlane, a *structs.Allocation, status structs.ClientStatus) {
+	require.NoError(t, cp.ForNode().UpdateAllocations(t.Context(), a.NodeID, []*structs.AllocationState{{ID: a.ID, ClientStatus: status}}))
 }
 
-func status(s *Server, id string) string { return *s.Job("default", id).Status }
+func status(cp *ControlPlane, id string) string { return *cp.Job("default", id).Status }
 
 func TestAJobIsPlacedAndItsStatusFollowsItsAllocations(t *testing.T) {
 	s := withNode(t, "")
 	e := run(t, s, testJob("web", "batch", count(2)))
-	require.Equal(t, nomad.EvalStatusComplete, e.Status)
+	require.Equal(t, structs.EvaluationComplete, e.Status)
 	require.Empty(t, e.FailedTGAllocs)
 	require.Empty(t, e.BlockedEval)
 	require.Equal(t, statusRunning, status(s, "web"))
 	list := wanted(s, "web")
 	require.Len(t, list, 2)
-	require.Equal(t, nomad.TaskGroupSummary{Starting: 2}, s.JobSummary("default", "web").Summary["g"])
+	require.Equal(t, structs.GroupSummary{Starting: 2}, s.JobSummary("default", "web").Groups["g"])
 	require.Equal(t, e.ID, list[0].EvalID)
 	require.NotNil(t, list[0].Metrics)
 	report(t, s, list[0], structs.ClientRunning)
 	report(t, s, list[1], structs.ClientComplete)
-	require.Equal(t, nomad.TaskGroupSummary{Running: 1, Complete: 1}, s.JobSummary("default", "web").Summary["g"])
+	require.Equal(t, structs.GroupSummary{Running: 1, Complete: 1}, s.JobSummary("default", "web").Groups["g"])
 	require.Equal(t, statusRunning, status(s, "web"))
 	report(t, s, list[0], structs.ClientComplete)
 	require.Equal(t, statusDead, status(s, "web"))
@@ -138,7 +138,7 @@ func TestVersions(t *testing.T) {
 	run(t, s, testJob("web", "service"))
 	require.EqualValues(t, 0, *s.Job("default", "web").Version, "an unchanged job gets no version")
 	require.Equal(t, *first.JobModifyIndex, *s.Job("default", "web").JobModifyIndex)
-	resp, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: testJob("web", "service", user("u")), Submission: &nomad.JobSubmission{Source: "source", Format: "hcl2"}})
+	resp, err := s.RegisterJob(&structs.JobRegistration{Job: testJob("web", "service", user("u")), Submission: &nomad.JobSubmission{Source: "source", Format: "hcl2"}})
 	require.NoError(t, err)
 	require.Greater(t, resp.JobModifyIndex, *first.JobModifyIndex)
 	require.Equal(t, *first.CreateIndex, *s.Job("default", "web").CreateIndex)
@@ -156,7 +156,7 @@ func TestVersions(t *testing.T) {
 func TestEnforcedIndexes(t *testing.T) {
 	s := withNode(t, "")
 	register := func(index uint64, change ...func(*nomad.Job)) error {
-		_, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: testJob("web", "service", change...), EnforceIndex: true, JobModifyIndex: index})
+		_, err := s.RegisterJob(&structs.JobRegistration{Job: testJob("web", "service", change...), EnforceIndex: true, JobModifyIndex: index})
 		return err
 	}
 	require.ErrorContains(t, register(5), "Enforcing job modify index 5: job does not exist")
@@ -176,9 +176,9 @@ func TestWhatHasNoPlaceIsBlockedAndPlacedWhenTheNodeChanges(t *testing.T) {
 	require.Equal(t, map[string]int{"g": 2}, e.QueuedAllocations)
 	require.Equal(t, statusPending, status(s, "web"))
 	blocked := s.Evaluation(e.BlockedEval)
-	require.Equal(t, nomad.EvalStatusBlocked, blocked.Status)
+	require.Equal(t, structs.EvaluationBlocked, blocked.Status)
 	require.Equal(t, e.ID, blocked.PreviousEval)
-	require.Equal(t, 2, s.JobSummary("default", "web").Summary["g"].Queued)
+	require.Equal(t, 2, s.JobSummary("default", "web").Groups["g"].Queued)
 
 	n := testNode()
 	n.Drivers["mock"] = &structs.DriverInfo{Detected: true, HealthDescription: "needs grant fs"}
@@ -187,9 +187,9 @@ func TestWhatHasNoPlaceIsBlockedAndPlacedWhenTheNodeChanges(t *testing.T) {
 
 	registerNode(t, s, testNode())
 	require.Len(t, wanted(s, "web"), 2)
-	require.Equal(t, nomad.EvalStatusComplete, s.Evaluation(e.BlockedEval).Status)
+	require.Equal(t, structs.EvaluationComplete, s.Evaluation(e.BlockedEval).Status)
 	require.Equal(t, statusRunning, status(s, "web"))
-	require.Zero(t, s.JobSummary("default", "web").Summary["g"].Queued)
+	require.Zero(t, s.JobSummary("default", "web").Groups["g"].Queued)
 }
 
 func TestFreedRoomGoesToTheMostImportantJob(t *testing.T) {
@@ -207,7 +207,7 @@ func TestFreedRoomGoesToTheMostImportantJob(t *testing.T) {
 	_, err = s.DeregisterJob("default", "low", true)
 	require.NoError(t, err)
 	for _, e := range s.JobEvaluations("default", "low") {
-		require.NotEqual(t, nomad.EvalStatusBlocked, e.Status, "a job that is gone waits for nothing")
+		require.NotEqual(t, structs.EvaluationBlocked, e.Status, "a job that is gone waits for nothing")
 	}
 }
 
@@ -263,7 +263,7 @@ func TestAFailedAllocationIsReplacedWhenItsTimeHasCome(t *testing.T) {
 	require.Empty(t, wanted(s, "web"))
 	require.Equal(t, statusPending, status(s, "web"))
 	followup := s.Evaluation(s.Allocation(a.ID).FollowupEvalID)
-	require.Equal(t, nomad.EvalStatusPending, followup.Status)
+	require.Equal(t, structs.EvaluationPending, followup.Status)
 	// Time passes.
 	require.NoError(t, s.write(func(tx *tx) error {
 		tx.now = followup.WaitUntil
@@ -272,7 +272,7 @@ func TestAFailedAllocationIsReplacedWhenItsTimeHasCome(t *testing.T) {
 	list := wanted(s, "web")
 	require.Len(t, list, 1)
 	require.Equal(t, a.ID, list[0].PreviousAllocation)
-	require.Equal(t, nomad.EvalStatusComplete, s.Evaluation(followup.ID).Status)
+	require.Equal(t, structs.EvaluationComplete, s.Evaluation(followup.ID).Status)
 	require.Equal(t, statusRunning, status(s, "web"))
 }
 
@@ -378,7 +378,7 @@ func TestEveryFaultOfAJobIsFoundAtOnce(t *testing.T) {
 				ReschedulePolicy: &nomad.ReschedulePolicy{Attempts: new(1), Delay: new(time.Second), DelayFunction: new("linear"), Interval: new(time.Hour)}},
 		},
 	}
-	_, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: j})
+	_, err := s.RegisterJob(&structs.JobRegistration{Job: j})
 	var v *ValidationError
 	require.ErrorAs(t, err, &v)
 	require.ErrorIs(t, err, errdefs.InvalidArgument)
@@ -440,7 +440,7 @@ func TestEveryFaultOfAJobIsFoundAtOnce(t *testing.T) {
 		j.TaskGroups[0].Networks = []*nomad.NetworkResource{{ReservedPorts: []nomad.Port{{Label: "a", Value: 80}}}}
 	}))
 	require.Empty(t, faults)
-	require.Contains(t, warnings, "1 warning:\n\n* ")
+	require.Equal(t, []string{`group "g": static ports on one machine: only one of 2 allocations can be placed`}, warnings)
 }
 
 func TestAJobHasABoundedNumberOfAllocations(t *testing.T) {
@@ -491,21 +491,21 @@ func TestWaitReturnsForAChangeTheContextAndTheEnd(t *testing.T) {
 	s.Wait(t.Context(), "nothing", 0)
 	require.NoError(t, s.Close())
 	s.Wait(t.Context(), TableJobs, s.Index(TableJobs))
-	_, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: testJob("late", "service")})
+	_, err := s.RegisterJob(&structs.JobRegistration{Job: testJob("late", "service")})
 	require.ErrorIs(t, err, errdefs.Unavailable)
 }
 
-// view is everything that a server shows.
-func view(t *testing.T, s *Server) string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	out := map[string]any{"index": s.index, "allocs": s.data.allocs, "evals": s.data.evals, "nodes": s.data.nodes}
+// view is everything that a control plane shows.
+func view(t *testing.T, cp *ControlPlane) string {
+	cp.mu.RLock()
+	defer cp.mu.RUnlock()
+	out := map[string]any{"index": cp.index, "allocs": cp.data.allocs, "evals": cp.data.evals, "nodes": cp.data.nodes}
 	jobs := map[string]any{}
-	for key, j := range s.data.jobs {
+	for key, j := range cp.data.jobs {
 		jobs[key.stored()] = []any{j.Job, j.since, j.versions}
 	}
 	specs := map[uint64]any{}
-	for index, sp := range s.data.specs {
+	for index, sp := range cp.data.specs {
 		specs[index] = []any{sp.Job, sp.submission}
 	}
 	out["jobs"], out["specs"] = jobs, specs
@@ -515,42 +515,55 @@ func view(t *testing.T, s *Server) string {
 }
 
 // history is a life with every kind of change.
-func history(t *testing.T) []func(s *Server) error {
-	alloc := func(s *Server, job string) *structs.Allocation {
-		list := s.JobAllocations("default", job)
+func history(t *testing.T) []func(cp *ControlPlane) error {
+	alloc := func(cp *ControlPlane, job string) *structs.Allocation {
+		list := cp.JobAllocations("default", job)
 		if len(list) == 0 {
 			return &structs.Allocation{ID: "none", NodeID: testNode().ID}
 		}
 		return list[len(list)-1]
 	}
-	register := func(j *nomad.Job) func(*Server) error {
-		return func(s *Server) error {
-			_, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: j, Submission: &nomad.JobSubmission{Source: "s"}})
+	register := func(j *nomad.Job) func(*ControlPlane) error {
+		return func(cp *ControlPlane) error {
+			_, err := cp.RegisterJob(&structs.JobRegistration{Job: j, Submission: &nomad.JobSubmission{Source: "s"}})
 			return err
 		}
 	}
-	end := func(job string, status structs.ClientStatus) func(*Server) error {
-		return func(s *Server) error {
-			a := alloc(s, job)
-			return s.ForNode().UpdateAllocations(t.Context(), a.NodeID, []*structs.AllocationState{{ID: a.ID, ClientStatus: status}})
+	end := func(job string, status structs.ClientStatus) func(*ControlPlane) error {
+		return func(cp *ControlPlane) error {
+			a := alloc(cp, job)
+			return cp.ForNode().UpdateAllocations(t.Context(), a.NodeID, []*structs.AllocationState{{ID: a.ID, ClientStatus: status}})
 		}
 	}
-	return []func(s *Server) error{
-		func(s *Server) error { _, err := s.ForNode().Register(t.Context(), testNode()); return err },
+	return []func(cp *ControlPlane) error{
+		func(cp *ControlPlane) error { _, err := cp.ForNode().Register(t.Context(), testNode()); return err },
 		register(testJob("web", "service", count(2), reschedule(time.Hour))),
 		register(testJob("big", "service", memory(5000))),
 		register(testJob("web", "service", count(2), user("u"))),
 		end("web", structs.ClientRunning),
 		end("web", structs.ClientFailed),
-		func(s *Server) error { _, err := s.StopAllocation(alloc(s, "web").ID); return ignoreNotFound(err) },
-		func(s *Server) error { return ignoreNotFound(s.SetEligibility(testNode().ID, structs.NodeIneligible)) },
-		func(s *Server) error { return ignoreNotFound(s.SetEligibility(testNode().ID, structs.NodeEligible)) },
+		func(cp *ControlPlane) error {
+			_, err := cp.StopAllocation(alloc(cp, "web").ID)
+			return ignoreNotFound(err)
+		},
+		func(cp *ControlPlane) error {
+			return ignoreNotFound(cp.SetEligibility(testNode().ID, structs.NodeIneligible))
+		},
+		func(cp *ControlPlane) error {
+			return ignoreNotFound(cp.SetEligibility(testNode().ID, structs.NodeEligible))
+		},
 		register(testJob("b", "batch")),
 		end("b", structs.ClientComplete),
-		func(s *Server) error { _, err := s.EvaluateJob("default", "web"); return ignoreNotFound(err) },
-		func(s *Server) error { _, err := s.DeregisterJob("default", "big", true); return ignoreNotFound(err) },
-		func(s *Server) error { _, err := s.DeregisterJob("default", "web", false); return ignoreNotFound(err) },
-		func(s *Server) error { s.CollectGarbage(); return nil },
+		func(cp *ControlPlane) error { _, err := cp.EvaluateJob("default", "web"); return ignoreNotFound(err) },
+		func(cp *ControlPlane) error {
+			_, err := cp.DeregisterJob("default", "big", true)
+			return ignoreNotFound(err)
+		},
+		func(cp *ControlPlane) error {
+			_, err := cp.DeregisterJob("default", "web", false)
+			return ignoreNotFound(err)
+		},
+		func(cp *ControlPlane) error { cp.CollectGarbage(); return nil },
 	}
 }
 
@@ -600,7 +613,7 @@ func TestAChangeThatCannotBeStoredHasNotHappened(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "server.db")
 		s := open(t, path)
 		failing := &failingFile{file: s.file, n: n}
-		require.NoError(t, s.write(func(tx *tx) error { tx.s.file = failing; return nil }))
+		require.NoError(t, s.write(func(tx *tx) error { tx.cp.file = failing; return nil }))
 		before := view(t, s)
 		failed := false
 		for i, step := range history(t) {
@@ -683,7 +696,7 @@ func TestConcurrentUseIsSafeAndNothingIsLost(t *testing.T) {
 		wg.Go(func() {
 			for range 5 {
 				id := string(rune('a' + w))
-				if _, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: testJob(id, "service")}); err != nil {
+				if _, err := s.RegisterJob(&structs.JobRegistration{Job: testJob(id, "service")}); err != nil {
 					t.Error(err)
 				}
 				list, _, err := s.ForNode().Allocations(t.Context(), testNode().ID, 0)

@@ -22,7 +22,7 @@ func allocation(a *structs.Allocation) *nomad.Allocation {
 		Resources:             summedResources(a.Resources),
 		TaskResources:         taskResources(a.Resources),
 		AllocatedResources:    allocatedResources(a.Resources),
-		Metrics:               metrics(a.Metrics),
+		Metrics:               placementMetrics(a.Metrics),
 		DesiredStatus:         string(a.DesiredStatus),
 		DesiredDescription:    a.DesiredDescription,
 		ClientStatus:          string(a.ClientStatus),
@@ -73,13 +73,6 @@ func allocationStub(a *structs.Allocation) *nomad.AllocationListStub {
 		stub.JobType, stub.JobVersion = *a.Job.Type, *a.Job.Version
 	}
 	return stub
-}
-
-func metrics(m *nomad.AllocationMetric) *nomad.AllocationMetric {
-	if m == nil {
-		return &nomad.AllocationMetric{}
-	}
-	return m
 }
 
 func taskStates(states map[string]*structs.TaskState) map[string]*nomad.TaskState {
@@ -237,32 +230,7 @@ func reservedResources(r structs.NodeResources) *nomad.NodeReservedResources {
 	}
 }
 
-// jobStub renders a job as the list does.
-func jobStub(j *nomad.Job, summary *nomad.JobSummary) *nomad.JobListStub {
-	return &nomad.JobListStub{
-		ID:                *j.ID,
-		ParentID:          deref(j.ParentID),
-		Name:              *j.Name,
-		Namespace:         deref(j.Namespace),
-		Datacenters:       j.Datacenters,
-		Type:              *j.Type,
-		Priority:          deref(j.Priority),
-		Periodic:          j.Periodic != nil,
-		ParameterizedJob:  j.ParameterizedJob != nil,
-		Stop:              deref(j.Stop),
-		Status:            deref(j.Status),
-		StatusDescription: deref(j.StatusDescription),
-		JobSummary:        summary,
-		CreateIndex:       deref(j.CreateIndex),
-		ModifyIndex:       deref(j.ModifyIndex),
-		JobModifyIndex:    deref(j.JobModifyIndex),
-		SubmitTime:        deref(j.SubmitTime),
-	}
-}
-
-func deref[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
+// fileInfo renders a file of an allocation.
+func fileInfo(f File) *nomad.AllocFileInfo {
+	return &nomad.AllocFileInfo{Name: f.Name, IsDir: f.IsDir, Size: f.Size, FileMode: f.Mode.String(), ModTime: f.ModTime}
 }

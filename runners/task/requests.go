@@ -12,7 +12,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// RestartRequest is the wish that a task restarts.
+// RestartRequest says how a task is to be restarted.
 type RestartRequest struct {
 	Reason string // for people; empty: the common text
 	// Failure: the restart counts as a failure of the task, and its policy decides.
@@ -22,56 +22,50 @@ type RestartRequest struct {
 	Force bool
 }
 
-// Restart records the wish. A task that runs is stopped and started again; one that waits
-// for its restart starts at once. The error is [ErrNotRunning].
+// Restart requests a restart. A task that runs is stopped and started again; one that
+// waits for its restart starts at once. The error is [ErrNotRunning].
 func (r *Runner) Restart(req RestartRequest) error {
 	var err error
-	r.rec.update(func(s *structs.TaskState) bool {
+	r.rec.update(func(s *status) bool {
+		at := s.state.State
 		switch {
-		case r.closed:
+		case s.final:
 			err = ErrNotRunning
 			return false
-		case s.State == structs.TaskPending && !r.delaying, s.State == structs.TaskDead:
+		case at == structs.TaskPending && !s.delaying, at == structs.TaskDead:
 			if !req.Force {
 				err = ErrNotRunning
 				return false
 			}
-			if s.State == structs.TaskPending {
+			if at == structs.TaskPending {
 				return false // it starts anyway
 			}
 		}
-		r.wish = &req
+		s.restart = &req
 		e := structs.NewTaskEvent(structs.EventRestartSignaled)
 		if req.Reason != "" {
 			e = e.WithRestart(req.Reason, 0)
 		}
-		s.Append(e)
+		s.state.Append(e)
 		return true
 	})
 	if err != nil {
 		return err
 	}
-	select {
-	case r.poke <- struct{}{}:
-	default:
-	}
+	r.restart.Set()
 	return nil
 }
 
-// takeWish consumes the wish to restart; nil: there is none.
-func (r *Runner) takeWish() *RestartRequest {
-	r.rec.mu.Lock()
-	defer r.rec.mu.Unlock()
-	wish := r.wish
-	r.wish = nil
-	return wish
+// takeRestart consumes the pending restart; nil: there is none.
+func (r *Runner) takeRestart() (pending *RestartRequest) {
+	r.rec.locked(func(s *status) { pending, s.restart = s.restart, nil })
+	return pending
 }
 
-// wished reports whether a restart is wished.
-func (r *Runner) wished() bool {
-	r.rec.mu.Lock()
-	defer r.rec.mu.Unlock()
-	return r.wish != nil
+// restartPending reports whether there is a pending restart.
+func (r *Runner) restartPending() (is bool) {
+	r.rec.locked(func(s *status) { is = s.restart != nil })
+	return is
 }
 
 // ParseSignal gives a signal's full name: "HUP" and "SIGHUP" both are SIGHUP. An unknown
@@ -129,17 +123,18 @@ func (r *Runner) Signal(ctx context.Context, signal, reason string) error {
 
 // recovering reports whether the task runs as far as is known, and the agent that was
 // restarted is about to find it.
-func (r *Runner) recovering() bool {
-	r.rec.mu.Lock()
-	defer r.rec.mu.Unlock()
-	return r.rec.state.State == structs.TaskRunning && !r.closed
+func (r *Runner) recovering() (is bool) {
+	r.rec.locked(func(s *status) { is = s.state.State == structs.TaskRunning && !s.final })
+	return is
 }
 
-// sendSignal has the driver send a signal.
-func (r *Runner) sendSignal(run *invocation, req *signalRequest) {
+// sendSignal has the driver send a signal. It reports whether the driver gave another
+// handle.
+func (r *Runner) sendSignal(req *signalRequest) (renewed bool) {
+	run := r.running()
 	if !run.driver.Capabilities().GetSendSignals() {
 		req.answer <- abi.NewError(abi.Unimplemented, fmt.Sprintf("driver %q does not send signals", run.driver.Name()))
-		return
+		return false
 	}
 	r.emit(structs.NewTaskEvent(structs.EventSignaling).WithSignal(req.signal, req.reason))
 	ctx, cancel := context.WithTimeout(r.active, r.limits.CallTimeout)
@@ -148,9 +143,10 @@ func (r *Runner) sendSignal(run *invocation, req *signalRequest) {
 		return run.driver.SignalTask(ctx, run.config, run.handle, req.signal)
 	}, nil)
 	if err == nil {
-		r.renew(handle)
+		renewed = r.replaceHandle(handle)
 	}
 	req.answer <- err
+	return renewed
 }
 
 // driverEvent records what the driver says of the task.
