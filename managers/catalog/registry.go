@@ -188,7 +188,7 @@ func (r *Registry) forget(u *Unit) {
 // fingerprint or failed to; or ctx's error.
 func (r *Registry) AwaitFirst(ctx context.Context) error {
 	select {
-	case <-r.cfg.Catalog.first:
+	case <-r.cfg.Catalog.files.first:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

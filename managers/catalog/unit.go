@@ -13,6 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/configschema"
+	"github.com/wasmnode/wasmnode/internal/wake"
 )
 
 // Deadlines of the calls that are about the plugin itself.
@@ -54,7 +55,7 @@ type Unit struct {
 
 	replaced chan struct{} // closed when another version is in charge of the name
 	gone     chan struct{} // closed when the plugin is closed
-	wake     chan struct{} // capacity 1: there is something new for run
+	wake     wake.Signal   // there is something new for run
 
 	mu         sync.Mutex
 	refs       int
@@ -73,7 +74,7 @@ func newUnit(r *Registry, c Candidate) (*Unit, error) {
 	u := &Unit{
 		registry: r, plugin: c.Plugin, name: d.GetName(), digest: c.Digest,
 		logger:   r.cfg.Logger.With("plugin", d.GetName(), "file", c.File),
-		replaced: make(chan struct{}), gone: make(chan struct{}), wake: make(chan struct{}, 1),
+		replaced: make(chan struct{}), gone: make(chan struct{}), wake: wake.New(),
 		refs: 1, held: true, life: newLife(time.Now()), moved: make(chan struct{}),
 	}
 	var err error
@@ -151,7 +152,7 @@ func (u *Unit) run(ctx context.Context) {
 			timer := time.NewTimer(wait)
 			select {
 			case <-timer.C:
-			case <-u.wake:
+			case <-u.wake.C():
 			case <-ctx.Done():
 			}
 			timer.Stop()
@@ -256,7 +257,7 @@ func (u *Unit) apply(e event) (failed bool) {
 		u.moved = make(chan struct{})
 	}
 	u.mu.Unlock()
-	u.nudge()
+	u.wake.Set()
 	if moved {
 		u.log(before, after)
 	}
@@ -274,14 +275,6 @@ func (u *Unit) log(before, after life) {
 	}
 }
 
-// nudge wakes run.
-func (u *Unit) nudge() {
-	select {
-	case u.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Refresh has the fingerprint asked for soon, but not more often than plugins may
 // wish for.
 func (u *Unit) Refresh() {
@@ -292,7 +285,7 @@ func (u *Unit) Refresh() {
 		}
 	}
 	u.mu.Unlock()
-	u.nudge()
+	u.wake.Set()
 }
 
 // Usable says why the plugin cannot serve new tasks now, as an abi.Error.
@@ -365,7 +358,7 @@ func (u *Unit) leave() {
 	held := u.held
 	u.held = false
 	u.mu.Unlock()
-	u.nudge()
+	u.wake.Set()
 	if held {
 		u.Release()
 	}

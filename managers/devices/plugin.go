@@ -160,9 +160,8 @@ func (u *plugin) pollStats(ctx context.Context, now time.Time) time.Time {
 	if ctx.Err() != nil {
 		return now.Add(catalog.MaxPollInterval)
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	reason := ""
+	u.mu.Lock()
 	switch {
 	case abi.CodeOf(err) == abi.Unimplemented:
 		u.noStats = true
@@ -174,11 +173,13 @@ func (u *plugin) pollStats(ctx context.Context, now time.Time) time.Time {
 		u.stats, u.statsFailures = stats, 0
 		u.statsDue = time.Now().Add(wish)
 	}
-	if reason != "" && reason != u.statsReason {
+	news := reason != u.statsReason
+	u.statsReason, due = reason, u.statsDue
+	u.mu.Unlock()
+	if news && reason != "" {
 		u.Logger().Warn("the plugin's figures cannot be had", "reason", reason)
 	}
-	u.statsReason = reason
-	return u.statsDue
+	return due
 }
 
 func (u *plugin) askStats(ctx context.Context, known index) (groupStats, time.Duration, error) {

@@ -30,7 +30,7 @@ type plugin struct {
 	taskSchema *configschema.Schema
 
 	mu   sync.Mutex
-	last *wasmnodev1.DriverFingerprintResponse // nil: none yet
+	last *wasmnodev1.DriverFingerprintResponse // not changed; nil: none yet
 }
 
 // newPlugin returns the driver that a unit is.
@@ -86,12 +86,13 @@ func describe(answer *wasmnodev1.DriverFingerprintResponse) string {
 func (u *plugin) info() *structs.DriverInfo {
 	health, _ := u.Health()
 	u.mu.Lock()
-	defer u.mu.Unlock()
+	last := u.last
+	u.mu.Unlock()
 	info := &structs.DriverInfo{Attributes: map[string]string{}, UpdateTime: time.Now()}
-	if u.last != nil {
-		info.Detected = u.last.Health != wasmnodev1.HealthState_HEALTH_STATE_UNDETECTED
-		info.Attributes = u.attributes(u.last)
-		info.HealthDescription = describe(u.last)
+	if last != nil {
+		info.Detected = last.Health != wasmnodev1.HealthState_HEALTH_STATE_UNDETECTED
+		info.Attributes = u.attributes(last)
+		info.HealthDescription = describe(last)
 	}
 	info.Healthy = health.State == catalog.StateHealthy
 	if !info.Healthy && health.Reason != "" {
