@@ -207,7 +207,7 @@ func TestAWaitHasNoDeadlineOfItsOwn(t *testing.T) {
 
 func TestClosingEndsCallsAndWaitsForThem(t *testing.T) {
 	w := newWorld(t, host.Limits{})
-	p, err := w.Load(t.Context(), guest(nil, map[string][]byte{abi.OpDriverWaitTask: modtest.Code(modtest.Loop(), modtest.I32Const(0))}).Bytes())
+	p, err := w.Load(t.Context(), host.NewSource(guest(nil, map[string][]byte{abi.OpDriverWaitTask: modtest.Code(modtest.Loop(), modtest.I32Const(0))}).Bytes()))
 	require.NoError(t, err)
 	require.NoError(t, p.Configure(t.Context(), host.Grants{}, nil))
 	require.True(t, p.Acquire())

@@ -128,8 +128,8 @@ func (h *Host) nanotime() int64 { return int64(time.Since(h.begun)) + 1 }
 //
 // An [sandbox.StageError] names the stage that refused the file. The context bounds
 // describing; reading and compiling are bounded by limits.
-func (h *Host) Load(ctx context.Context, wasm []byte) (*Plugin, error) {
-	p, err := h.load(ctx, wasm)
+func (h *Host) Load(ctx context.Context, src Source) (*Plugin, error) {
+	p, err := h.load(ctx, src)
 	var refused *sandbox.StageError
 	if errors.As(err, &refused) {
 		h.mu.Lock()
@@ -146,13 +146,13 @@ func (h *Host) Refusals() map[sandbox.Stage]uint64 {
 	return maps.Clone(h.refusals)
 }
 
-func (h *Host) load(ctx context.Context, wasm []byte) (*Plugin, error) {
-	spec, err := Inspect(wasm, h.cfg.Limits.FileBytes)
+func (h *Host) load(ctx context.Context, src Source) (*Plugin, error) {
+	spec, scanned, err := inspect(src, h.cfg.Limits.FileBytes)
 	if err != nil {
 		return nil, err
 	}
 	p := newPlugin(h, spec)
-	if p.module, err = h.cfg.Engine.Compile(ctx, wasm, sandbox.Options{MemoryMaxBytes: h.cfg.Limits.MemoryBytes, Spec: spec.Spec, Template: true, Link: linkCapabilities}); err != nil {
+	if p.module, err = h.cfg.Engine.Compile(ctx, scanned, sandbox.Options{MemoryMaxBytes: h.cfg.Limits.MemoryBytes, Template: true, Link: linkCapabilities}); err != nil {
 		return nil, err
 	}
 	if err := p.describe(ctx); err != nil {

@@ -223,7 +223,7 @@ func replaceMany(t *testing.T, wasm []byte, rounds int) {
 	w := newWorld(t, host.Limits{})
 	dir := t.TempDir()
 	round := func() {
-		p, err := w.Load(t.Context(), wasm)
+		p, err := w.Load(t.Context(), host.NewSource(wasm))
 		require.NoError(t, err)
 		require.NoError(t, p.Configure(t.Context(), host.Grants{FS: host.FSGrant{ReadOnly: []string{dir}}}, []byte("{}")))
 		var wg sync.WaitGroup

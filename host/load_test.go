@@ -157,7 +157,7 @@ func TestABadFileIsRefusedInOneLine(t *testing.T) {
 			w = short
 		}
 		t.Run(f.name, func(t *testing.T) {
-			p, err := w.Load(t.Context(), f.wasm)
+			p, err := w.Load(t.Context(), host.NewSource(f.wasm))
 			if err == nil {
 				p.Release()
 			}
@@ -198,7 +198,7 @@ func stable(err error) string {
 
 func TestAFileHasALimit(t *testing.T) {
 	wasm := guest(nil, nil).Bytes()
-	_, err := newWorld(t, host.Limits{FileBytes: len(wasm) - 1}).Load(t.Context(), wasm)
+	_, err := newWorld(t, host.Limits{FileBytes: len(wasm) - 1}).Load(t.Context(), host.NewSource(wasm))
 	require.ErrorContains(t, err, "read: the file has ")
 	newWorld(t, host.Limits{FileBytes: len(wasm)}).load(t, wasm)
 }
@@ -208,7 +208,7 @@ func TestInspectingRunsNothing(t *testing.T) {
 	spec, err := host.Inspect(g.Bytes(), 1<<20)
 	require.NoError(t, err)
 	require.Equal(t, host.KindDriver, spec.Kind)
-	require.Equal(t, sandbox.Digest(g.Bytes()), spec.Digest)
+	require.Equal(t, host.NewSource(g.Bytes()).Digest(), spec.Digest)
 	require.Equal(t, []string{abi.ModuleWASI, abi.ModuleABI, abi.ModuleLog, abi.ModuleTask, abi.ModuleWasm}, spec.Capabilities)
 	require.Equal(t, []string{abi.OpDriverConfigure, abi.OpDriverDescribe, abi.OpDriverFingerprint, abi.OpDriverStartTask, abi.OpDriverStopTask}, spec.Operations)
 }
@@ -305,6 +305,6 @@ func TestTheExampleDriversLoad(t *testing.T) {
 func TestLoadingEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := newWorld(t, host.Limits{}).Load(ctx, guest(nil, nil).Bytes())
+	_, err := newWorld(t, host.Limits{}).Load(ctx, host.NewSource(guest(nil, nil).Bytes()))
 	require.True(t, errors.Is(err, context.Canceled), "%v", err)
 }

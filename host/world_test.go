@@ -101,7 +101,7 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 // load loads a plugin, without configuring it.
 func (w *world) load(t testing.TB, wasm []byte) *host.Plugin {
 	t.Helper()
-	p, err := w.Load(t.Context(), wasm)
+	p, err := w.Load(t.Context(), host.NewSource(wasm))
 	require.NoError(t, err)
 	t.Cleanup(p.Release)
 	return p

@@ -101,17 +101,15 @@ type Options struct {
 	// MemoryMaxBytes bounds an instance's memory: at least one page, at most 4 GiB,
 	// rounded down to pages.
 	MemoryMaxBytes uint64
-	// Spec is what [scan.Read] returned for these very bytes, within the default
-	// limits; nil: Compile reads them itself.
-	Spec *scan.Spec
 	// Template prepares the module for [Instance.Snapshot], if that is possible.
 	Template bool
 	// Link adds host modules to the module's runtime.
 	Link func(ctx context.Context, r wazero.Runtime) error
 }
 
-// Compile compiles a module. The context bounds the wait for other compiles, not
-// this one, which is bounded by the limits of the scan. Bytes that an engine has
+// Compile compiles a module that was scanned within [scan.DefaultLimits]. The context
+// bounds the wait for other compiles, not this one, which is bounded by these limits.
+// Bytes that an engine has
 // compiled are not compiled again while a module of them is open or the cache has
 // them.
 //
@@ -119,7 +117,7 @@ type Options struct {
 //
 // A [StageError] names the stage that refused the module; the context's error when
 // it ended first.
-func (e *Engine) Compile(ctx context.Context, wasm []byte, opts Options) (*Module, error) {
+func (e *Engine) Compile(ctx context.Context, scanned *scan.Module, opts Options) (*Module, error) {
 	pages := min(opts.MemoryMaxBytes/PageSize, maxPages)
 	if pages == 0 {
 		return nil, &StageError{StagePolicy, fmt.Errorf("memory limit of %d bytes is less than one page of %d", opts.MemoryMaxBytes, PageSize)}
@@ -130,7 +128,7 @@ func (e *Engine) Compile(ctx context.Context, wasm []byte, opts Options) (*Modul
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	metered, info, err := prepare(wasm, uint32(pages), opts)
+	metered, info, err := addMeter(scanned, uint32(pages), opts)
 	if err != nil {
 		return nil, err
 	}
@@ -138,23 +136,17 @@ func (e *Engine) Compile(ctx context.Context, wasm []byte, opts Options) (*Modul
 	if err != nil {
 		return nil, &StageError{StageCompile, err}
 	}
-	m.digest, m.limit, m.template = Digest(wasm), pages*PageSize, newTemplate(info.Template)
+	m.digest, m.limit, m.template = scanned.Digest, pages*PageSize, newTemplate(info.Template)
 	return m, nil
 }
 
-// prepare checks a module and adds the fuel meter: nothing unmetered is compiled.
-func prepare(wasm []byte, pages uint32, opts Options) (metered []byte, info *meter.Info, err error) {
-	spec := opts.Spec
-	if spec == nil || spec.Digest != Digest(wasm) {
-		if spec, err = scan.Read(wasm, scan.DefaultLimits()); err != nil {
-			return nil, nil, &StageError{StageScan, err}
-		}
-	}
-	if spec.Memory != nil && spec.Memory.Min > pages {
+// addMeter adds the fuel meter: nothing unmetered is compiled.
+func addMeter(scanned *scan.Module, pages uint32, opts Options) (metered []byte, info *meter.Info, err error) {
+	if m := scanned.Memory; m != nil && m.Min > pages {
 		return nil, nil, &StageError{StagePolicy, fmt.Errorf("the module begins with %d bytes of memory, the limit is %d",
-			uint64(spec.Memory.Min)*PageSize, uint64(pages)*PageSize)}
+			uint64(scanned.Memory.Min)*PageSize, uint64(pages)*PageSize)}
 	}
-	if metered, info, err = meter.Rewrite(wasm, meter.Options{Template: opts.Template}); err != nil {
+	if metered, info, err = meter.Rewrite(scanned.Binary, meter.Options{Template: opts.Template}); err != nil {
 		return nil, nil, &StageError{StageMeter, err}
 	}
 	return metered, info, nil
@@ -164,7 +156,7 @@ func prepare(wasm []byte, pages uint32, opts Options) (metered []byte, info *met
 // disk cannot give back is thrown away and compiled anew, once; a disk that is full
 // or broken costs the next start a compile, and does not stop this one.
 func (e *Engine) build(ctx context.Context, wasm []byte, link func(context.Context, wazero.Runtime) error) (*Module, error) {
-	digest := Digest(wasm)
+	digest := digestOf(wasm)
 	m, err := e.tryBuild(ctx, digest, wasm, e.disk, link)
 	if err == nil || e.disk == nil || errors.As(err, new(*PanicError)) {
 		return m, err

@@ -10,8 +10,8 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// Digest names a module by its content: lower-case hexadecimal SHA-256.
-func Digest(wasm []byte) string {
+// digestOf names metered code by its content.
+func digestOf(wasm []byte) string {
 	sum := sha256.Sum256(wasm)
 	return hex.EncodeToString(sum[:])
 }
@@ -29,7 +29,7 @@ type Module struct {
 	closed   atomic.Bool
 }
 
-// Digest returns the digest of the bytes that were given to [Engine.Compile].
+// Digest returns the digest of the file that was given to [Engine.Compile].
 func (m *Module) Digest() string { return m.digest }
 
 // Close closes the module and all its instances. No call may be under way. Closing

@@ -20,7 +20,7 @@ func reactor() wazero.ModuleConfig {
 // dice compiles the guest as a template.
 func dice(t testing.TB) *sandbox.Module {
 	t.Helper()
-	m, err := open(t, "").Compile(t.Context(), guestbuild.Plugin(t, "sandbox/testdata/dice"), sandbox.Options{MemoryMaxBytes: 64 * megabyte, Template: true})
+	m, err := compileIn(t.Context(), open(t, ""), guestbuild.Plugin(t, "sandbox/testdata/dice"), sandbox.Options{MemoryMaxBytes: 64 * megabyte, Template: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.Close(context.Background())) })
 	return m
@@ -115,7 +115,7 @@ func TestASnapshotIsOfAnInstanceThatHasJustBegun(t *testing.T) {
 func TestAGuestThatCannotBeCopiedBeginsInTheOrdinaryWay(t *testing.T) {
 	start := run(0, modtest.Get(0))
 	start.Pages = 2000
-	m, err := open(t, "").Compile(t.Context(), start.Bytes(), sandbox.Options{MemoryMaxBytes: 200 * megabyte, Template: true})
+	m, err := compileIn(t.Context(), open(t, ""), start.Bytes(), sandbox.Options{MemoryMaxBytes: 200 * megabyte, Template: true})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close(context.Background())) }()
 	i := instantiate(t, m)

@@ -20,9 +20,6 @@ const (
 
 // Options of [Rewrite]; the zero value is what is meant for use.
 type Options struct {
-	// Limits for the module; fields that are zero take their defaults.
-	Limits wasmbin.Limits
-
 	// KeepSegments leaves the data segments as they are. Otherwise those that lie
 	// close together are joined, which halves the time that an instance of a Go
 	// program takes to make.
@@ -49,24 +46,20 @@ type Info struct {
 }
 
 // Rewrite returns the module with fuel metering. It returns an error of type
-// [*wasmbin.Error] for a module that is not structurally valid, exceeds a limit or
-// uses a feature outside the pinned set, and one that matches [ErrImportsMeter]
-// for one that claims to be metered. A module of the right structure but with type
+// [*wasmbin.Error] for a function body that is not structurally valid, exceeds a limit
+// of those that the module was decoded with or uses a feature outside them, and one
+// that matches [ErrImportsMeter] for a module that claims to be metered. A module of the right structure but with type
 // errors is rewritten into one that the engine refuses.
 //
 // The result behaves as the module does, except that growing a table beyond the
 // limit on table elements fails.
-func Rewrite(b []byte, opts Options) ([]byte, *Info, error) {
-	m, err := wasmbin.Decode(b, opts.Limits)
-	if err != nil {
-		return nil, nil, err
-	}
+func Rewrite(m *wasmbin.Module, opts Options) ([]byte, *Info, error) {
 	for _, p := range m.Imports {
 		if p.Module == ImportModule {
 			return nil, nil, fmt.Errorf("import %q: %w", p.Module+"."+p.Name, ErrImportsMeter)
 		}
 	}
-	info := &Info{BytesIn: len(b), Functions: len(m.Funcs), SegmentsIn: m.DataSegments(), Dropped: len(m.Customs)}
+	info := &Info{BytesIn: m.Size(), Functions: len(m.Funcs), SegmentsIn: m.DataSegments(), Dropped: len(m.Customs)}
 	p := newPass(m, info)
 	for i := range m.Funcs {
 		if err := p.function(i); err != nil {

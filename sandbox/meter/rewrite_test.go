@@ -19,9 +19,9 @@ func TestAMeteredModuleAsksForNothingButFuel(t *testing.T) {
 		Imports: []string{w.Bytes("env") + w.Bytes("f") + "\x00\x00"}, Imported: 1,
 		Funcs: []w.Func{{Code: "\x10\x00", Export: "g"}},
 	})
-	b, info, err := meter.Rewrite(plain, meter.Options{})
+	b, info, err := rewriteWithin(plain, wasmbin.Limits{}, meter.Options{})
 	require.NoError(t, err)
-	spec, err := scan.Read(b, scan.Limits{})
+	spec, err := scan.Read(scan.NewSource(b), scan.Limits{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"env", meter.ImportModule}, spec.ImportedModules())
 	require.Equal(t, meter.ImportFunc, spec.Imports[1].Name)
@@ -36,7 +36,7 @@ func TestAModuleCannotClaimToBeMetered(t *testing.T) {
 	imports := w.Build(w.Program{Types: []string{w.FuncType("", "\x7f")},
 		Imports: []string{w.Bytes(meter.ImportModule) + w.Bytes("anything") + "\x00\x00"}, Imported: 1})
 	for _, b := range [][]byte{imports, rewrite(t, w.Build(w.Program{}))} {
-		_, _, err := meter.Rewrite(b, meter.Options{})
+		_, _, err := rewriteWithin(b, wasmbin.Limits{}, meter.Options{})
 		require.ErrorIs(t, err, meter.ErrImportsMeter)
 	}
 }
@@ -55,7 +55,7 @@ func TestAGuestCannotNameWhatTheMeterAdds(t *testing.T) {
 		"the fill in pieces":     function(0, fill+i32Const0+i32Const0+i32Const0+"\x10\x02"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := meter.Rewrite(w.Build(p), meter.Options{})
+			_, _, err := rewriteWithin(w.Build(p), wasmbin.Limits{}, meter.Options{})
 			require.ErrorIs(t, err, wasmbin.ErrMalformed)
 		})
 	}
@@ -128,12 +128,12 @@ func TestDataSegmentsThatLieCloseAreJoined(t *testing.T) {
 			p := function(0, c.code)
 			p.Data = c.data
 			plain := w.Build(p)
-			b, info, err := meter.Rewrite(plain, meter.Options{})
+			b, info, err := rewriteWithin(plain, wasmbin.Limits{}, meter.Options{})
 			require.NoError(t, err)
 			require.Equal(t, len(c.data), info.SegmentsIn)
 			require.Equal(t, c.want, info.SegmentsOut)
 			require.Equal(t, memoryOf(t, plain), memoryOf(t, b))
-			_, info, err = meter.Rewrite(plain, meter.Options{KeepSegments: true})
+			_, info, err = rewriteWithin(plain, wasmbin.Limits{}, meter.Options{KeepSegments: true})
 			require.NoError(t, err)
 			require.Equal(t, len(c.data), info.SegmentsOut)
 		})
@@ -145,7 +145,7 @@ func TestDataSegmentsThatAreNamedAreNotJoined(t *testing.T) {
 	code := w.Section(w.Code, w.Vec(w.Bytes("\x00\xfc\x09\x01\x0b"))) // data.drop 1
 	b := w.Module(typ, fn, w.Section(w.Memory, "\x01\x00\x01"), w.Section(w.DataCount, "\x02"), code,
 		w.Section(w.Data, w.Vec(segment(0, "abc"), segment(3, "def"))))
-	_, info, err := meter.Rewrite(b, meter.Options{})
+	_, info, err := rewriteWithin(b, wasmbin.Limits{}, meter.Options{})
 	require.NoError(t, err)
 	require.Equal(t, 2, info.SegmentsOut)
 }
@@ -168,7 +168,7 @@ func memoryOf(t *testing.T, b []byte) string {
 func TestATableCannotGrowBeyondTheLimit(t *testing.T) {
 	p := function(0, "\xd0\x70"+get(0)+"\xfc\x0f\x00"+"\x0f")
 	p.Tables = []string{"\x70\x00\x05"}
-	b, _, err := meter.Rewrite(w.Build(p), meter.Options{Limits: wasmbin.Limits{TableElements: 10}})
+	b, _, err := rewriteWithin(w.Build(p), wasmbin.Limits{TableElements: 10}, meter.Options{})
 	require.NoError(t, err)
 	f := instantiate(t, newRuntime(t, wazero.NewRuntimeConfig()), b).ExportedFunction("f")
 	for _, c := range []struct{ by, want uint64 }{{6, 1<<32 - 1}, {5, 5}, {1, 1<<32 - 1}} {

@@ -12,6 +12,7 @@ import (
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/sandbox/rootfs"
+	"github.com/wasmnode/wasmnode/sandbox/scan"
 )
 
 // runGuest runs a program with the world's mount at /data and returns its output.
@@ -20,7 +21,9 @@ func runGuest(t *testing.T, wasm []byte, mount *rootfs.FS) string {
 	e, err := sandbox.New("")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close(t.Context())) }()
-	m, err := e.Compile(t.Context(), wasm, sandbox.Options{MemoryMaxBytes: 64 << 20})
+	scanned, err := scan.Read(scan.NewSource(wasm), scan.DefaultLimits())
+	require.NoError(t, err)
+	m, err := e.Compile(t.Context(), scanned, sandbox.Options{MemoryMaxBytes: 64 << 20})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close(t.Context())) }()
 	var out bytes.Buffer
