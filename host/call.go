@@ -105,7 +105,7 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 	before := inst.module.Usage().Time
 	defer func() {
 		used := inst.module.Usage()
-		p.tally.called(used.Time-before, used.LongestGap, err)
+		p.counters.called(used.Time-before, used.LongestGap, err)
 	}()
 	c := newCall(p, op, input, scope)
 	defer c.closeLogs()

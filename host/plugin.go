@@ -19,23 +19,22 @@ import (
 // Plugin is a loaded plugin. It is safe for concurrent use. Who uses it holds a
 // reference ([Plugin.Acquire], [Plugin.Release]); with the last one it is closed.
 type Plugin struct {
-	host   *Host
-	spec   *Spec
-	module *sandbox.Module
-	pool   *pool
-	logger hclog.Logger
-	logs   *limiter
-	events *limiter
-	recent lastLines
-	tally  tally
+	host     *Host
+	spec     *Spec
+	module   *sandbox.Module
+	pool     *pool
+	logger   hclog.Logger
+	logs     *limiter
+	events   *limiter
+	recent   lastLines
+	counters counters
 
 	description *wasmnodev1.DriverDescribeResponse
 
 	configuring sync.Mutex // one Configure at a time
 
-	mu       sync.Mutex
-	settings *settings // nil: nothing is granted
-	refs     int
+	mu   sync.Mutex
+	refs int
 }
 
 // settings are what an operator decided about a plugin.
@@ -91,7 +90,7 @@ func (p *Plugin) describe(ctx context.Context) error {
 		return err
 	}
 	// What was instantiated without grants must not serve with them.
-	p.pool.drain(ctx)
+	p.pool.renew(ctx, nil)
 	if err := checkDescription(answer); err != nil {
 		return err
 	}
@@ -136,31 +135,14 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 	}
 	p.configuring.Lock()
 	defer p.configuring.Unlock()
-	before := p.replaceSettings(ctx, &settings{grants: grants.clone(), config: slices.Clone(config)})
+	before := p.pool.renew(ctx, &settings{grants: grants.clone(), config: slices.Clone(config)})
 	// A new instance is configured before anything else; this one tells whether
 	// the plugin takes the configuration.
 	if err := p.pool.try(ctx); err != nil {
-		p.replaceSettings(ctx, before)
+		p.pool.renew(ctx, before)
 		return err
 	}
 	return nil
-}
-
-// replaceSettings puts other settings in force for new instances, and only those
-// serve from now on.
-func (p *Plugin) replaceSettings(ctx context.Context, s *settings) (before *settings) {
-	p.mu.Lock()
-	before, p.settings = p.settings, s
-	p.mu.Unlock()
-	p.pool.drain(ctx)
-	return before
-}
-
-// currentSettings returns what is granted now; nil: nothing.
-func (p *Plugin) currentSettings() *settings {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.settings
 }
 
 // Acquire adds a reference. It reports false when the plugin is closed already.

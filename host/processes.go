@@ -23,7 +23,7 @@ var processFuncs = map[string]hostFunc{
 
 // processSupport tells what this node can do, whatever was granted.
 func processSupport(_ context.Context, c *call, _ []byte) (Message, error) {
-	if c.plugin.currentSettings() == nil {
+	if c.plugin.pool.settings() == nil {
 		return nil, abi.NewError(abi.PermissionDenied, "asking for what the node can do: not before the plugin is configured")
 	}
 	s := &wasmnodev1.ProcessSupport{}
@@ -39,7 +39,7 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 	if err := decode(request, r); err != nil {
 		return nil, abi.NewError(abi.InvalidArgument, "not a ProcessStartRequest message")
 	}
-	s := c.plugin.currentSettings()
+	s := c.plugin.pool.settings()
 	switch {
 	case s == nil:
 		return nil, abi.NewError(abi.PermissionDenied, "starting processes: not before the plugin is configured")

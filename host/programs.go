@@ -23,7 +23,7 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	if err := decode(request, r); err != nil {
 		return nil, abi.NewError(abi.InvalidArgument, "not a WasmStartRequest message")
 	}
-	s := c.plugin.currentSettings()
+	s := c.plugin.pool.settings()
 	switch {
 	case s == nil:
 		return nil, abi.NewError(abi.PermissionDenied, "starting programs: not before the plugin is configured")
