@@ -29,7 +29,7 @@ var guests = []struct {
 
 func hostOn(b *testing.B, dir string) *host.Host {
 	b.Helper()
-	e, err := sandbox.New(dir)
+	e, err := sandbox.Open(sandbox.Config{CacheDir: dir})
 	require.NoError(b, err)
 	s := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
 	b.Cleanup(func() {

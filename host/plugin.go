@@ -104,7 +104,7 @@ func checkDescription(d *wasmnodev1.DriverDescribeResponse) error {
 		return fmt.Errorf("its name is \"%s\", but has to be a letter, then letters, digits, '_' or '-', at most 64 in all", printable(d.Name, 80))
 	}
 	if _, err := version.NewSemver(d.Version); err != nil {
-		return fmt.Errorf("plugin %s: version \"%s\" is no semantic version", d.Name, printable(d.Version, 80))
+		return fmt.Errorf("plugin %s: version \"%s\" is not a semantic version", d.Name, printable(d.Version, 80))
 	}
 	for field, schema := range map[string]string{"plugin_config_schema": d.PluginConfigSchema, "task_config_schema": d.TaskConfigSchema} {
 		if schema != "" && !json.Valid([]byte(schema)) {
@@ -138,7 +138,7 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 	before := p.pool.renew(ctx, &settings{grants: grants.clone(), config: slices.Clone(config)})
 	// A new instance is configured before anything else; this one tells whether
 	// the plugin takes the configuration.
-	if err := p.pool.try(ctx); err != nil {
+	if err := p.pool.prepare(ctx); err != nil {
 		p.pool.renew(ctx, before)
 		return err
 	}
@@ -156,7 +156,7 @@ func (p *Plugin) Acquire() bool {
 	return true
 }
 
-// Release drops a reference. With the last one it ends the calls that are under way,
+// Release drops a reference. With the last one it ends the calls in progress,
 // waits for them to return, and closes the plugin. Releasing more often than was
 // acquired is a mistake of the caller and panics.
 func (p *Plugin) Release() {

@@ -21,15 +21,15 @@ import (
 // errClosed is the cause with which calls end when their plugin is closed.
 var errClosed = abi.NewRecoverableError(abi.Unavailable, "the plugin is closed")
 
-// pool holds a plugin's instances: those at work, counted, and a few at rest.
+// pool holds a plugin's instances: those in calls, counted, and a few idle ones.
 type pool struct {
-	plugin *Plugin
-	slots  chan struct{} // one for each call at work
-	waits  chan struct{} // one for each wait_task
-	max    int           // at rest
-	life   context.Context
-	end    context.CancelCauseFunc
-	calls  inflight.Group
+	plugin   *Plugin
+	slots    chan struct{} // one for each call in progress
+	waits    chan struct{} // one for each wait_task
+	max      int           // idle
+	lifetime context.Context
+	end      context.CancelCauseFunc
+	calls    inflight.Group
 
 	mu      sync.Mutex
 	idle    []*instance // all of the current generation
@@ -46,14 +46,14 @@ type generation struct {
 }
 
 func newPool(p *Plugin, l Limits) *pool {
-	life, end := context.WithCancelCause(context.Background())
+	lifetime, end := context.WithCancelCause(context.Background())
 	return &pool{
-		plugin: p,
-		slots:  make(chan struct{}, l.Instances),
-		waits:  make(chan struct{}, l.Waiters),
-		max:    l.IdleInstances,
-		life:   life,
-		end:    end,
+		plugin:   p,
+		slots:    make(chan struct{}, l.Instances),
+		waits:    make(chan struct{}, l.Waiters),
+		max:      l.IdleInstances,
+		lifetime: lifetime,
+		end:      end,
 	}
 }
 
@@ -76,17 +76,17 @@ func (i *instance) close(ctx context.Context) {
 	}
 }
 
-// use runs f with an instance, a fresh one or one at rest. The instance is kept only
-// when f succeeds in keeping it whole: on any fault it is closed.
-func (p *pool) use(ctx context.Context, op string, f func(context.Context, *instance) (whole bool, err error)) error {
+// use runs f with an instance, an idle one or a new one. The instance is kept only when
+// f reports it reusable: after a fault it is closed.
+func (p *pool) use(ctx context.Context, op string, f func(context.Context, *instance) (reusable bool, err error)) error {
 	if !p.calls.Enter() {
 		return errClosed
 	}
 	defer p.calls.Leave()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	//nolint:contextcheck // the pool's life ends this call; it is no parent of it
-	defer context.AfterFunc(p.life, func() { cancel(errClosed) })()
+	//nolint:contextcheck // the pool's end ends this call; it is not its parent
+	defer context.AfterFunc(p.lifetime, func() { cancel(errClosed) })()
 	slots := p.slots
 	if op == abi.OpDriverWaitTask {
 		slots = p.waits
@@ -101,12 +101,12 @@ func (p *pool) use(ctx context.Context, op string, f func(context.Context, *inst
 	if err != nil {
 		return err
 	}
-	whole, err := f(ctx, inst)
-	p.put(ctx, inst, whole)
+	reusable, err := f(ctx, inst)
+	p.put(ctx, inst, reusable)
 	return err
 }
 
-// take returns an instance at rest, or makes one.
+// take returns an idle instance, or makes one.
 func (p *pool) take(ctx context.Context) (*instance, error) {
 	p.mu.Lock()
 	if n := len(p.idle); n > 0 {
@@ -117,16 +117,16 @@ func (p *pool) take(ctx context.Context) (*instance, error) {
 	}
 	current := p.current
 	p.mu.Unlock()
-	return p.make(ctx, current)
+	return p.newInstance(ctx, current)
 }
 
 // put keeps an instance for the next call, or closes it.
-func (p *pool) put(ctx context.Context, inst *instance, whole bool) {
+func (p *pool) put(ctx context.Context, inst *instance, reusable bool) {
 	for _, l := range inst.output {
 		l.flush()
 	}
 	p.mu.Lock()
-	if whole && inst.generation == p.current.number && len(p.idle) < p.max {
+	if reusable && inst.generation == p.current.number && len(p.idle) < p.max {
 		p.idle = append(p.idle, inst)
 		inst = nil
 	}
@@ -136,8 +136,8 @@ func (p *pool) put(ctx context.Context, inst *instance, whole bool) {
 	}
 }
 
-// try makes an instance and keeps it: it fails when the plugin cannot be set up.
-func (p *pool) try(ctx context.Context) error {
+// prepare makes an instance and keeps it: it fails when the plugin cannot be set up.
+func (p *pool) prepare(ctx context.Context) error {
 	op, _ := p.plugin.spec.Kind.configuration(nil)
 	return p.use(ctx, op, func(context.Context, *instance) (bool, error) { return true, nil })
 }
@@ -149,8 +149,8 @@ func (p *pool) settings() *settings {
 	return p.current.settings
 }
 
-// renew begins another generation and returns the settings before. Instances at rest are
-// closed, those at work when they are done.
+// renew begins another generation and returns the settings before. Idle instances are
+// closed at once, the others after their calls.
 func (p *pool) renew(ctx context.Context, s *settings) (before *settings) {
 	p.mu.Lock()
 	old, idle := p.current, p.idle
@@ -172,8 +172,8 @@ func (p *pool) close(ctx context.Context) {
 	p.renew(ctx, p.settings())
 }
 
-// make instantiates the plugin, runs its initialiser and configures it.
-func (p *pool) make(ctx context.Context, g generation) (_ *instance, err error) {
+// newInstance instantiates the plugin, runs its initialiser and configures it.
+func (p *pool) newInstance(ctx context.Context, g generation) (_ *instance, err error) {
 	inst := &instance{funcs: map[string]api.Function{}, generation: g.number}
 	defer func() {
 		if err == nil {

@@ -65,7 +65,7 @@ func TestAPluginStartsNoMoreProgramsThanGranted(t *testing.T) {
 	put(t, scope.Config.Directories.Task, "app.wasm", endlessProgram())
 	out, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, scope)
 	require.NoError(t, err)
-	refused := toldError(t, out)
+	refused := answeredError(t, out)
 	require.Equal(t, abi.ResourceExhausted, refused.Code)
 	require.Contains(t, refused.Message, "max_programs")
 	require.True(t, refused.Recoverable, "a program may end")

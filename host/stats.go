@@ -22,10 +22,10 @@ type Stats struct {
 	// LongestGap is the longest time for which the guest could not have been
 	// interrupted.
 	LongestGap time.Duration
-	// Instances is how many were made, Copies how many of them began as copies of
-	// the first.
+	// Instances is how many were made, Copies how many of them were copied from a
+	// snapshot of the first.
 	Instances, Copies uint64
-	// AtRest is the number of instances that wait for a call, AtWork of those in one.
+	// AtRest is the number of idle instances, AtWork of those in a call.
 	AtRest, AtWork int
 }
 
@@ -84,8 +84,8 @@ func (c *counters) answered(code abi.Code) {
 	c.s.Denied++
 }
 
-// count returns how many instances are at rest and at work.
-func (p *pool) count() (rest, work int) {
+// count returns how many instances are idle and how many are in calls.
+func (p *pool) count() (idle, busy int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.idle), len(p.slots) + len(p.waits)

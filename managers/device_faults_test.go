@@ -32,7 +32,7 @@ type faultyWorld struct {
 // deviceHost runs device plugins of the test, which take their time to say who they are.
 func deviceHost(t *testing.T) *host.Host {
 	t.Helper()
-	e, err := sandbox.New(cacheDir)
+	e, err := sandbox.Open(sandbox.Config{CacheDir: cacheDir})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
 	return host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Version: "0.0.0", Limits: host.Limits{DescribeTime: patient}})

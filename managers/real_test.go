@@ -35,7 +35,7 @@ type realWorld struct {
 
 func newRealWorld(t *testing.T, config map[string]any, grants host.Grants, change ...func(*DriverManagerConfig)) *realWorld {
 	t.Helper()
-	e, err := sandbox.New(cacheDir)
+	e, err := sandbox.Open(sandbox.Config{CacheDir: cacheDir})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
 	w := &realWorld{dirWorld: &dirWorld{t: t, dir: t.TempDir()}}

@@ -20,7 +20,7 @@ import (
 // disk keeps compiled code, a directory for each digest of what was compiled. Its
 // files are machine code: they are trusted only with a seal, a checksum of all of
 // them, which tells damage, and below a directory that only its owner can write to,
-// which keeps forgers out. It is used by whoever has the engine's turn.
+// which keeps forgers out. It is used under the engine's compile semaphore.
 type disk struct {
 	dir    string
 	bound  int64 // bytes

@@ -22,7 +22,7 @@ const PageSize = 64 << 10
 // maxPages is WebAssembly's own limit: 4 GiB.
 const maxPages = 65536
 
-// Config is how an engine is made; the zero value keeps nothing on disk.
+// Config configures an engine; the zero value keeps nothing on disk.
 type Config struct {
 	// CacheDir is where compiled code is kept for the next start; it is made with
 	// mode 0700, since who can write there can run code in the agent. Empty:
@@ -31,7 +31,7 @@ type Config struct {
 	// CacheBytes bounds CacheDir; what was used longest ago goes first. 0 means
 	// [DefaultCacheBytes].
 	CacheBytes int64
-	// Logger is told what happens to the cache; nil: nobody is.
+	// Logger gets what happens to the cache; nil: it is not logged.
 	Logger hclog.Logger
 }
 
@@ -44,9 +44,9 @@ const DefaultCacheBytes = 1 << 30
 type Engine struct {
 	logger hclog.Logger
 	disk   *disk // nil: nothing is kept
-	// turn holds a token for whoever compiles: a compile cannot be cancelled and
-	// takes a core, so there is one at a time.
-	turn chan struct{}
+	// compiling is the compile semaphore: a compile cannot be cancelled and takes a core,
+	// so there is one at a time.
+	compiling chan struct{}
 
 	mu     sync.Mutex
 	shared map[string]*sharedCode // by digest
@@ -59,12 +59,9 @@ type sharedCode struct {
 	fresh bool // the disk has a directory for it, without a seal yet
 }
 
-// New returns an engine whose compiled code is kept below cacheDir. See [Open].
-func New(cacheDir string) (*Engine, error) { return Open(Config{CacheDir: cacheDir}) }
-
 // Open returns an engine.
 func Open(cfg Config) (*Engine, error) {
-	e := &Engine{logger: cfg.Logger, turn: make(chan struct{}, 1), shared: map[string]*sharedCode{}}
+	e := &Engine{logger: cfg.Logger, compiling: make(chan struct{}, 1), shared: map[string]*sharedCode{}}
 	if e.logger == nil {
 		e.logger = hclog.NewNullLogger()
 	}
@@ -123,8 +120,8 @@ func (e *Engine) Compile(ctx context.Context, scanned *scan.Module, opts Options
 		return nil, &StageError{StagePolicy, fmt.Errorf("memory limit of %d bytes is less than one page of %d", opts.MemoryMaxBytes, PageSize)}
 	}
 	select {
-	case e.turn <- struct{}{}:
-		defer func() { <-e.turn }()
+	case e.compiling <- struct{}{}:
+		defer func() { <-e.compiling }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -221,7 +218,7 @@ func (e *Engine) keep(digest string) {
 }
 
 // acquire returns the cache of one digest's code, which is kept on that disk unless
-// it is nil. The caller has the turn.
+// it is nil. The caller holds the compile semaphore.
 func (e *Engine) acquire(digest string, on *disk) (wazero.CompilationCache, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

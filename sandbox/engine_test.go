@@ -25,7 +25,7 @@ const megabyte = 1 << 20
 
 func open(t testing.TB, dir string) *sandbox.Engine {
 	t.Helper()
-	e, err := sandbox.New(dir)
+	e, err := sandbox.Open(sandbox.Config{CacheDir: dir})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
 	return e
@@ -161,7 +161,7 @@ func TestAReservedMemoryGrowsInPlaceAndIsCounted(t *testing.T) {
 	require.EqualValues(t, 4*sandbox.PageSize, memory.Most())
 }
 
-func TestEveryWayToRunForGoodIsEndedByTheContext(t *testing.T) {
+func TestTheContextEndsEveryWayToRunForever(t *testing.T) {
 	tree := &modtest.Module{Pages: 1} // each function calls the next one twice: 2^40 calls
 	for i := range uint32(40) {
 		tree.Funcs = append(tree.Funcs, modtest.Func{Type: modtest.Operation, Body: modtest.Code(modtest.Get(0), modtest.Call(i+1), modtest.Call(i+1))})
@@ -209,7 +209,7 @@ func TestAWASIProgramRunsAndSaysItsExitCode(t *testing.T) {
 	require.EqualValues(t, 7, code)
 }
 
-func TestCompiledCodeIsKeptAndDamageIsSeen(t *testing.T) {
+func TestCompiledCodeIsKeptAndDamageToItIsDetected(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "code")
 	logs := &bytes.Buffer{}
 	load := func() {
@@ -265,7 +265,7 @@ func replaceByLink(path string) error {
 	return os.Symlink(path+".away", path)
 }
 
-func TestADiskThatFailsCostsTheCacheNotTheModule(t *testing.T) {
+func TestAFailingCacheDirectoryDoesNotFailTheCompile(t *testing.T) {
 	dir, logs := filepath.Join(t.TempDir(), "code"), &bytes.Buffer{}
 	e, err := sandbox.Open(sandbox.Config{CacheDir: dir, Logger: hclog.New(&hclog.LoggerOptions{Output: logs})})
 	require.NoError(t, err)
@@ -308,11 +308,11 @@ func TestTheCacheStaysWithinItsBound(t *testing.T) {
 func TestACacheThatCannotBeUsedIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err := sandbox.New(file)
+	_, err := sandbox.Open(sandbox.Config{CacheDir: file})
 	require.ErrorContains(t, err, "compilation cache: ")
 }
 
-func TestManyCompileTheSameAtOnce(t *testing.T) {
+func TestConcurrentCompilesOfOneModuleShareTheirCode(t *testing.T) {
 	e := open(t, t.TempDir())
 	var wg sync.WaitGroup
 	for i := range 32 {

@@ -25,8 +25,8 @@ func newTemplate(t *meter.Template) *template {
 	return &template{start: newImage(t.Image), globals: t.Globals}
 }
 
-// Snapshot is an instance as it was after its start functions: others begin as
-// copies of it, in a tenth of the time, and share the memory that they do not write
+// Snapshot is an instance as it was after its start functions: others are copied from
+// it, in a tenth of the time, and share the memory that they do not write
 // to. It is for one process, since a guest's tables of random numbers are in it, and
 // safe for concurrent use.
 type Snapshot struct {
@@ -50,7 +50,7 @@ func (i *Instance) Snapshot() (*Snapshot, error) {
 	t := i.module.template
 	switch {
 	case t == nil:
-		return nil, fmt.Errorf("%w: the module is no template", ErrNoSnapshot)
+		return nil, fmt.Errorf("%w: the module is not a template", ErrNoSnapshot)
 	case i.called || i.closed || i.random == nil:
 		return nil, fmt.Errorf("%w: the instance has not just begun", ErrNoSnapshot)
 	}

@@ -45,7 +45,7 @@ func ask(t testing.TB, i *sandbox.Instance, function string, args ...uint64) int
 	return int64(stack[0])
 }
 
-func TestCopiesOfAGoGuestShareNothingThatTheyDo(t *testing.T) {
+func TestCopiesOfAGoGuestDoNotSeeEachOthersChanges(t *testing.T) {
 	s, original := snapshot(t, dice(t))
 	instances := []*sandbox.Instance{original}
 	for range 3 {
@@ -70,7 +70,7 @@ func TestCopiesOfAGoGuestShareNothingThatTheyDo(t *testing.T) {
 	require.Equal(t, len(instances)*201, len(rolls), "no random number came twice")
 }
 
-func TestCopiesAreMadeAtOnceAndOutliveTheSnapshot(t *testing.T) {
+func TestConcurrentCopiesOutliveTheSnapshot(t *testing.T) {
 	s, _ := snapshot(t, dice(t))
 	var wg sync.WaitGroup
 	for range 8 {
@@ -112,7 +112,7 @@ func TestASnapshotIsOfAnInstanceThatHasJustBegun(t *testing.T) {
 	require.NoError(t, c.Close(t.Context()))
 }
 
-func TestAGuestThatCannotBeCopiedBeginsInTheOrdinaryWay(t *testing.T) {
+func TestAGuestThatCannotBeCopiedRunsItsOwnInitialiser(t *testing.T) {
 	start := run(0, modtest.Get(0))
 	start.Pages = 2000
 	m, err := compileIn(t.Context(), open(t, ""), start.Bytes(), sandbox.Options{MemoryMaxBytes: 200 * megabyte, Template: true})

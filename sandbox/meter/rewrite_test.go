@@ -64,7 +64,7 @@ func TestAGuestCannotNameWhatTheMeterAdds(t *testing.T) {
 // A vector instruction's number may be written in more than one way, which readers
 // disagree about: to one of them a loop could hide in the other's constant. What is
 // written has one form only.
-func TestWhatIsWrittenIsCanonical(t *testing.T) {
+func TestAnEncodedModuleIsCanonical(t *testing.T) {
 	long := "\xfd\x8c\x00" + w.Repeat("\x00", 16) + "\x1a" // v128.const, its number in two bytes
 	short := "\xfd\x0c" + w.Repeat("\x00", 16) + "\x1a"
 	require.Equal(t, rewrite(t, w.Build(function(0, short))), rewrite(t, w.Build(function(0, long))))

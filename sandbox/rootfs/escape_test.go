@@ -18,7 +18,7 @@ import (
 // runGuest runs a program with the world's mount at /data and returns its output.
 func runGuest(t *testing.T, wasm []byte, mount *rootfs.FS) string {
 	t.Helper()
-	e, err := sandbox.New("")
+	e, err := sandbox.Open(sandbox.Config{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close(t.Context())) }()
 	scanned, err := scan.Read(scan.NewSource(wasm), scan.DefaultLimits())

@@ -57,7 +57,7 @@ func checkAnswer(t *testing.T, b []byte, s *scan.Module, err error) {
 
 // Mutants of modules that reach every section, in numbers that the fuzzing engine
 // does not reach.
-func TestMutantsAreReadOrRefused(t *testing.T) {
+func TestMutatedModulesAreReadOrRefused(t *testing.T) {
 	rounds, seed := 100_000, uint64(1) // the same mutants each time, but in a soak
 	if os.Getenv("WASMNODE_SOAK") != "" {
 		rounds, seed = 100_000_000, uint64(time.Now().UnixNano())
