@@ -210,7 +210,7 @@ func TestAProgramOutsideOfTheGrantedDirectoriesIsNotStarted(t *testing.T) {
 		"absolute":         {&wasmnodev1.WasmStartRequest{Module: outside + "/secret.wasm"}, abi.PermissionDenied, fmt.Sprintf(`add plugin "test" { grant { wasm { directories = [%q] } } }`, outside)},
 		"absolute parent":  {&wasmnodev1.WasmStartRequest{Module: "TASK/../../../../../../.." + outside + "/secret.wasm"}, abi.PermissionDenied, "neither in the task's directory nor granted"},
 		"link outside":     {&wasmnodev1.WasmStartRequest{Module: "out/secret.wasm"}, abi.FailedPrecondition, "escapes"},
-		"NUL":              {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm\x00"}, abi.InvalidArgument, "is no path"},
+		"NUL":              {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm\x00"}, abi.InvalidArgument, "is not a path"},
 		"directory":        {&wasmnodev1.WasmStartRequest{Module: "local"}, abi.InvalidArgument, "is not a file"},
 		"FIFO":             {&wasmnodev1.WasmStartRequest{Module: "local/fifo"}, abi.InvalidArgument, "is not a file"},
 		"no module":        {&wasmnodev1.WasmStartRequest{Module: "local/text"}, abi.InvalidArgument, "not a WebAssembly module"},

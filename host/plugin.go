@@ -31,7 +31,7 @@ type Plugin struct {
 
 	description *wasmnodev1.DriverDescribeResponse
 
-	configuring sync.Mutex // one Configure at a time
+	configuring chan struct{} // the semaphore of Configure: one at a time
 
 	mu   sync.Mutex
 	refs int
@@ -46,12 +46,13 @@ type settings struct {
 func newPlugin(h *Host, spec *Spec) *Plugin {
 	limits := h.cfg.Limits
 	p := &Plugin{
-		host:   h,
-		spec:   spec,
-		logger: h.cfg.Logger,
-		logs:   newLimiter(rate.Limit(limits.LogsPerSecond), 2*limits.LogsPerSecond),
-		events: newLimiter(rate.Limit(limits.EventsPerSec), 2*limits.EventsPerSec),
-		refs:   1,
+		host:        h,
+		spec:        spec,
+		logger:      h.cfg.Logger,
+		logs:        newLimiter(rate.Limit(limits.LogsPerSecond), 2*limits.LogsPerSecond),
+		events:      newLimiter(rate.Limit(limits.EventsPerSec), 2*limits.EventsPerSec),
+		refs:        1,
+		configuring: make(chan struct{}, 1),
 	}
 	p.pool = newPool(p, limits)
 	return p
@@ -133,8 +134,12 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 	if err := p.missingGrant(grants); err != nil {
 		return err
 	}
-	p.configuring.Lock()
-	defer p.configuring.Unlock()
+	select {
+	case p.configuring <- struct{}{}:
+		defer func() { <-p.configuring }()
+	case <-ctx.Done():
+		return fmt.Errorf("plugin %q: waiting for another configuration to end: %w", p.Name(), context.Cause(ctx))
+	}
 	before := p.pool.renew(ctx, &settings{grants: grants.clone(), config: slices.Clone(config)})
 	// A new instance is configured before anything else; this one tells whether
 	// the plugin takes the configuration.

@@ -109,7 +109,7 @@ func TestAProcessThatWasNotGrantedIsNotStarted(t *testing.T) {
 		"of the task":           {some, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "./sh" }, abi.PermissionDenied, "/sh is not granted"},
 		"out of the task":       {any, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "../sh" }, abi.PermissionDenied, "path ../sh leads out of the task's directory"},
 		"nowhere":               {any, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "no-such-command" }, abi.NotFound, "command no-such-command is neither in the task's directory nor on the node's PATH"},
-		"no command":            {any, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "" }, abi.InvalidArgument, "is no command"},
+		"no command":            {any, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "" }, abi.InvalidArgument, "is not a command"},
 		"a directory elsewhere": {any, func(r *wasmnodev1.ProcessStartRequest) { r.Dir = ".." }, abi.PermissionDenied, "leads out of the task's directory"},
 		"control in a command":  {some, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "/\x1b[2J" }, abi.PermissionDenied, `/\u001b[2J`},
 		"another user":          {any, func(r *wasmnodev1.ProcessStartRequest) { r.User = "games" }, abi.PermissionDenied, "user games " + fix(`users = ["games"]`)},

@@ -22,11 +22,14 @@ type Module struct {
 	engine   *Engine
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
-	limit    uint64    // of an instance's memory, in bytes
-	digest   string    // of what was given to Compile
-	code     string    // of what was compiled
-	template *template // nil: its instances begin each for itself
-	closed   atomic.Bool
+	limit    uint64 // of an instance's memory, in bytes
+	digest   string // of what was given to Compile
+	code     string // of what was compiled
+	// template is what snapshots need; nil: none can be taken, for the reason noTemplate,
+	// or because nobody asked for it.
+	template   *template
+	noTemplate error
+	closed     atomic.Bool
 }
 
 // Digest returns the digest of the file that was given to [Engine.Compile].

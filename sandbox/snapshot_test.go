@@ -121,7 +121,7 @@ func TestAGuestThatCannotBeCopiedRunsItsOwnInitialiser(t *testing.T) {
 	i := instantiate(t, m)
 	_, err = i.Snapshot()
 	require.ErrorIs(t, err, sandbox.ErrNoSnapshot)
-	require.ErrorContains(t, err, "no template")
+	require.ErrorContains(t, err, "its memory begins with more than 67108864 bytes")
 	require.EqualValues(t, 7, ask(t, i, "run", 7))
 }
 

@@ -26,7 +26,7 @@ func TestATemplateHasTheDataOutsideAndTheGlobalsOpen(t *testing.T) {
 	out, info, err := rewriteWithin(b, wasmbin.Limits{}, meter.Options{Template: true})
 	require.NoError(t, err)
 	require.NoError(t, info.NoTemplate)
-	require.Zero(t, info.SegmentsOut)
+	require.Zero(t, info.Segments)
 	require.Len(t, info.Template.Image, 1<<16)
 	require.Equal(t, "\x00\x00azc\x00", string(info.Template.Image[:6]), "the later segment wins")
 	require.Len(t, info.Template.Globals, 2)
