@@ -16,6 +16,9 @@ import (
 // destroyed. All methods may be called concurrently; errors are [abi.Error] values
 // whose codes the methods name. An unknown ID is NOT_FOUND everywhere.
 type Runtime interface {
+	// CheckIsolation returns why no process can be started with that isolation here; nil:
+	// one can. It starts no workload and no supervisor.
+	CheckIsolation(isolation Isolation) error
 	// Start starts a workload under spec.ID, which exists from the moment of the call
 	// and is gone again when the start fails. It returns once the program has been
 	// entered or has failed to start, and does not keep spec. ALREADY_EXISTS: the ID

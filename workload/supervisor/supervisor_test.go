@@ -218,28 +218,7 @@ func TestAStartThatNobodyHeardIsTheNextSupervisors(t *testing.T) {
 	last.end(t)
 }
 
-// destroyed is a supervisor whose workload ends because it is destroyed, which is over
-// before the one who waits for it has its turn.
-type destroyed struct{ workload.Runtime }
-
-func (destroyed) Wait(context.Context, string) (*structs.ExitResult, error) {
-	return &structs.ExitResult{ExitCode: 137, Signal: 9}, nil
-}
-
-func (destroyed) Inspect(_ context.Context, id string) (*workload.Status, error) {
-	return nil, abi.NewError(abi.NotFound, "workload "+id+" does not exist")
-}
-
-func TestAWaitEndsAlsoWhenItsWorkloadIsDestroyed(t *testing.T) {
-	c, _ := serve(t, destroyed{})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	exit, err := c.Wait(ctx, "a")
-	require.NoError(t, err)
-	require.Equal(t, &structs.ExitResult{ExitCode: 137, Signal: 9}, exit)
-}
-
-// ending is a supervisor of a workload that is gone when it is destroyed, and others do
+// ending is a runtime of a workload that is gone when it is destroyed, and others do
 // something meanwhile.
 type ending struct {
 	workload.Runtime
