@@ -171,8 +171,12 @@ func (r *Runner) DriverEvent(name string, e *wasmnodev1.TaskEvent) error {
 	return nil
 }
 
-// Reconnected records on every task that the control plane is back.
+// Reconnected records that the control plane is back, on every task of an allocation that
+// has not ended.
 func (r *Runner) Reconnected() {
+	if r.active() != nil {
+		return
+	}
 	for _, t := range r.tasks {
 		t.Emit(structs.NewTaskEvent(structs.EventReconnected))
 	}

@@ -115,6 +115,9 @@ func (r *Runner) addTask(t *nomad.Task) error {
 		return fmt.Errorf("alloc: failed creating runner for task %q: %w", t.Name, err)
 	}
 	r.tasks, r.byName[t.Name] = append(r.tasks, tr), tr
+	if r.alloc.NoShutdownDelay {
+		tr.SkipShutdownDelay()
+	}
 	return nil
 }
 
@@ -182,6 +185,11 @@ func (r *Runner) Update(a *structs.Allocation) {
 		r.pending = a
 	}
 	r.mu.Unlock()
+	if a.NoShutdownDelay {
+		for _, t := range r.tasks {
+			t.SkipShutdownDelay()
+		}
+	}
 	r.poke()
 }
 
