@@ -68,7 +68,7 @@ type Node interface {
 	AllocationUsage(ctx context.Context, allocID, task string) (*structs.AllocationUsage, error)
 	AllocationChecks(allocID string) (map[string]structs.CheckResult, error)
 	Files(allocID string) (Files, error)
-	HostUsage(ctx context.Context) (*structs.HostUsage, error)
+	HostUsage() (*structs.HostUsage, error)
 	// CollectGarbage removes every allocation that has ended.
 	CollectGarbage(ctx context.Context)
 	// CollectAllocation removes one; errdefs.FailedPrecondition while it runs.

@@ -92,7 +92,7 @@ func (h *handler) unknownAllocation(r *http.Request, err error) error {
 }
 
 func (h *handler) hostStats(r *http.Request, _ *query) (answer, error) {
-	usage, err := h.Node.HostUsage(r.Context())
+	usage, err := h.Node.HostUsage()
 	if err != nil {
 		return answer{}, err
 	}

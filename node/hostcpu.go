@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/wasmnode/wasmnode/internal/hostinfo"
 
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -18,13 +18,13 @@ const cpuWindow = time.Second
 type hostCPU struct {
 	mu     sync.Mutex
 	taken  time.Time
-	times  []cpu.TimesStat // at that time
+	times  []hostinfo.Times // at that time
 	shares []structs.ProcessorUsage
 }
 
 // measure returns each processor's use since it was last measured, a [cpuWindow] ago or
 // longer. The caller must not write to it. Nil: the machine does not tell.
-func (h *hostCPU) measure(now time.Time, read func() ([]cpu.TimesStat, error)) []structs.ProcessorUsage {
+func (h *hostCPU) measure(now time.Time, read func() ([]hostinfo.Times, error)) []structs.ProcessorUsage {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.shares != nil && now.Sub(h.taken) < cpuWindow {
@@ -41,8 +41,8 @@ func (h *hostCPU) measure(now time.Time, read func() ([]cpu.TimesStat, error)) [
 
 // cpuShares is what part of the time between two readings, in percent, each processor
 // spent on what. One that there was not at the first is counted from its start.
-func cpuShares(before, after []cpu.TimesStat) (shares []structs.ProcessorUsage) {
-	started := map[string]cpu.TimesStat{}
+func cpuShares(before, after []hostinfo.Times) (shares []structs.ProcessorUsage) {
+	started := map[string]hostinfo.Times{}
 	for _, t := range before {
 		started[t.CPU] = t
 	}

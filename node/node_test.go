@@ -497,7 +497,7 @@ func TestOperationsOnAnUnknownAllocationAreNotFound(t *testing.T) {
 	_, err = w.node.Directory("x")
 	require.ErrorIs(t, err, errdefs.NotFound)
 	w.node.DriverEvent("x", "t", nil)
-	usage, err := w.node.HostUsage(t.Context())
+	usage, err := w.node.HostUsage()
 	require.NoError(t, err)
 	require.NotZero(t, usage.Memory.Total)
 	require.NotEmpty(t, usage.Processors)

@@ -5,12 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/shirou/gopsutil/v4/cpu"
-	"github.com/shirou/gopsutil/v4/disk"
-	"github.com/shirou/gopsutil/v4/host"
-	"github.com/shirou/gopsutil/v4/mem"
-
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/hostinfo"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/structs"
@@ -138,26 +134,26 @@ func (n *Node) AllocationChecks(allocID string) (map[string]structs.CheckResult,
 }
 
 // HostUsage is what the machine uses now.
-func (n *Node) HostUsage(ctx context.Context) (*structs.HostUsage, error) {
-	memory, err := mem.VirtualMemoryWithContext(ctx)
+func (n *Node) HostUsage() (*structs.HostUsage, error) {
+	memory, err := hostinfo.ReadMemory()
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	out := &structs.HostUsage{
-		Memory:     structs.MemoryUsage{Total: memory.Total, Available: memory.Available, Used: memory.Used, Free: memory.Free},
-		Processors: n.hostCPU.measure(time.Now(), func() ([]cpu.TimesStat, error) { return cpu.TimesWithContext(ctx, true) }),
+		Memory:     structs.MemoryUsage(memory),
+		Processors: n.hostCPU.measure(time.Now(), hostinfo.ReadTimes),
 	}
 	out.CPUMHz = cpuMHz(out.Processors, n.self.get().Resources.CPUMHz)
 	if n.cfg.Devices != nil {
 		out.Devices = n.cfg.Devices.AllStats()
 	}
-	if d, err := disk.UsageWithContext(ctx, n.cfg.AllocsDir); err == nil {
+	if d, err := hostinfo.ReadDisk(n.cfg.AllocsDir); err == nil {
 		out.AllocsDisk = &structs.DiskUsage{
-			Path: d.Path, Size: d.Total, Used: d.Used, Available: d.Free, UsedPercent: d.UsedPercent, InodesUsedPercent: d.InodesUsedPercent,
+			Path: n.cfg.AllocsDir, Size: d.Total, Used: d.Used, Available: d.Free, UsedPercent: d.UsedPercent, InodesUsedPercent: d.InodesUsedPercent,
 		}
 	}
-	if uptime, err := host.UptimeWithContext(ctx); err == nil {
-		out.Uptime = uptime
+	if uptime, err := hostinfo.Uptime(); err == nil {
+		out.Uptime = uint64(uptime.Seconds())
 	}
 	return out, nil
 }
