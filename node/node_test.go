@@ -49,6 +49,7 @@ type world struct {
 	drivers  task.Dispense
 	dir      string
 	gc       GC
+	left     Workloads                                      // from before the node
 	disk     func(context.Context, string) (diskUse, error) // of any file system
 
 	node *Node
@@ -84,6 +85,7 @@ func (w *world) launch() (ready chan struct{}) {
 		ControlPlane: w.plane,
 		State:        w.db,
 		Dispense:     w.drivers,
+		Workloads:    w.left,
 		DriversReady: func(context.Context) error { return nil },
 		AllocsDir:    filepath.Join(w.dir, "alloc"),
 		Identity:     structs.Node{Name: "here", Datacenter: "dc1", Region: "global"},

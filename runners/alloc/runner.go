@@ -146,6 +146,17 @@ func (r *Runner) Restore() error {
 	return nil
 }
 
+// RestoredRuns are the IDs of the tasks' runs that Restore read back. They may have
+// workloads. It is called before Run, or not at all.
+func (r *Runner) RestoredRuns() (ids []string) {
+	for _, t := range r.tasks {
+		if id := t.RestoredRun(); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // started reports whether a task of the allocation was ever prepared.
 func (r *Runner) started() bool {
 	for _, t := range r.tasks {
