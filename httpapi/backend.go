@@ -3,7 +3,9 @@ package httpapi
 import (
 	"context"
 	"io"
+	"io/fs"
 	"net/http"
+	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -28,25 +30,25 @@ type ControlPlane interface {
 	// Wait returns when the table's index is above index, or ctx is done.
 	Wait(ctx context.Context, table string, index uint64)
 
-	RegisterJob(req *nomad.JobRegisterRequest) (*nomad.JobRegisterResponse, error)
+	RegisterJob(req *structs.JobRegistration) (*structs.JobChange, error)
 	// ValidateJob returns every fault of a job, and its warnings.
-	ValidateJob(job *nomad.Job) (faults []string, warnings string)
-	DeregisterJob(namespace, id string, purge bool) (*nomad.JobDeregisterResponse, error)
+	ValidateJob(job *nomad.Job) (faults, warnings []string)
+	DeregisterJob(namespace, id string, purge bool) (*structs.JobChange, error)
 	Jobs() []*nomad.Job
 	Job(namespace, id string) *nomad.Job
 	JobVersions(namespace, id string) []*nomad.Job
 	JobSubmission(namespace, id string, version uint64) *nomad.JobSubmission
-	JobSummary(namespace, id string) *nomad.JobSummary
+	JobSummary(namespace, id string) *structs.JobSummary
 	JobAllocations(namespace, id string) []*structs.Allocation
-	JobEvaluations(namespace, id string) []*nomad.Evaluation
+	JobEvaluations(namespace, id string) []*structs.Evaluation
 	// EvaluateJob places again what is missing, and returns the evaluation's ID.
 	EvaluateJob(namespace, id string) (string, error)
 
 	Allocations() []*structs.Allocation
 	Allocation(id string) *structs.Allocation
 	StopAllocation(id string) (evalID string, err error)
-	Evaluations() []*nomad.Evaluation
-	Evaluation(id string) *nomad.Evaluation
+	Evaluations() []*structs.Evaluation
+	Evaluation(id string) *structs.Evaluation
 	Nodes() []*structs.Node
 	Node(id string) *structs.Node
 	SetEligibility(nodeID, eligibility string) error
@@ -63,10 +65,10 @@ type Node interface {
 	CanExec(allocID, task string) error
 	// Exec runs a command in a task, and returns how it ended.
 	Exec(ctx context.Context, allocID, task string, spec *workload.ExecSpec) (*structs.ExitResult, error)
-	AllocationStats(ctx context.Context, allocID, task string) (*nomad.AllocResourceUsage, error)
+	AllocationUsage(ctx context.Context, allocID, task string) (*structs.AllocationUsage, error)
 	AllocationChecks(allocID string) (map[string]structs.CheckResult, error)
 	Files(allocID string) (Files, error)
-	HostStats(ctx context.Context) (*nomad.HostStats, error)
+	HostUsage() (*structs.HostUsage, error)
 	// CollectGarbage removes every allocation that has ended.
 	CollectGarbage(ctx context.Context)
 	// CollectAllocation removes one; errdefs.FailedPrecondition while it runs.
@@ -76,11 +78,20 @@ type Node interface {
 // Files reads an allocation's directory. Paths are relative to it and cannot leave
 // it; the tasks' secrets are not readable.
 type Files interface {
-	List(path string) ([]*nomad.AllocFileInfo, error)
-	Stat(path string) (*nomad.AllocFileInfo, error)
+	List(path string) ([]File, error)
+	Stat(path string) (File, error)
 	ReadAt(path string, offset int64) (io.ReadCloser, error)
 	// LogPath is the host path of a task's log files without their number.
 	LogPath(task, stream string) string
+}
+
+// File is a file or directory of an allocation.
+type File struct {
+	Name    string
+	IsDir   bool
+	Size    int64
+	Mode    fs.FileMode
+	ModTime time.Time
 }
 
 // Plugins is what the API needs of the plugin catalog.

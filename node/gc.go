@@ -9,8 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/shirou/gopsutil/v4/disk"
-
+	"github.com/wasmnode/wasmnode/internal/hostinfo"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
@@ -55,8 +54,8 @@ func (g GC) withDefaults() GC {
 type diskUse struct{ percent, inodePercent float64 }
 
 // measureDisk measures the file system of a directory.
-func measureDisk(ctx context.Context, dir string) (diskUse, error) {
-	u, err := disk.UsageWithContext(ctx, dir)
+func measureDisk(_ context.Context, dir string) (diskUse, error) {
+	u, err := hostinfo.ReadDisk(dir)
 	if err != nil {
 		return diskUse{}, fmt.Errorf("measuring the file system of %s: %w", dir, err)
 	}

@@ -190,7 +190,7 @@ func TestNothingThatRunsIsCollected(t *testing.T) {
 	})
 	a := w.awaitStatus("two", structs.ClientRunning)
 	w.await("both tasks run", func() bool { // a task that is being started is not stopped, but destroyed
-		tasks := w.server.Allocation(a.ID).TaskStates
+		tasks := w.embedded.Allocation(a.ID).TaskStates
 		return tasks["t"].State == structs.TaskRunning && tasks["sibling"].State == structs.TaskRunning
 	})
 	w.machine.endOne(a.ID, 1)
@@ -258,11 +258,11 @@ func TestWhatAPendingAllocationMayTakeOverIsKept(t *testing.T) {
 	w.run("s", "service", user("2"))
 	second := w.awaitStatus("s", structs.ClientPending)
 	w.await("the second waits", func() bool {
-		s := w.server.Allocation(second.ID).TaskStates["t"]
+		s := w.embedded.Allocation(second.ID).TaskStates["t"]
 		return s != nil && len(s.Events) > 1 // it is told what it waits for once its directory is there
 	})
 	w.run("s", "service", user("3"))
-	w.await("the second ends", func() bool { return w.server.Allocation(second.ID).ClientStatus.Terminal() })
+	w.await("the second ends", func() bool { return w.embedded.Allocation(second.ID).ClientStatus.Terminal() })
 	third := w.awaitStatus("s", structs.ClientPending)
 	require.Eventually(t, func() bool { _, err := w.node.runner(third.ID); return err == nil }, 30*time.Second, time.Millisecond)
 	w.node.CollectGarbage(t.Context())

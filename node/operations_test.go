@@ -17,13 +17,12 @@ func TestTaskStatisticsAreThereWithoutASwitch(t *testing.T) {
 	w.run("s", "service")
 	a := w.awaitStatus("s", structs.ClientRunning)
 	for _, task := range []string{"", "t"} {
-		stats, err := w.node.AllocationStats(t.Context(), a.ID, task)
+		usage, err := w.node.AllocationUsage(t.Context(), a.ID, task)
 		require.NoError(t, err)
-		require.EqualValues(t, 4096, stats.ResourceUsage.MemoryStats.RSS)
-		require.EqualValues(t, 4096, stats.Tasks["t"].ResourceUsage.MemoryStats.RSS)
-		require.Contains(t, stats.Tasks["t"].ResourceUsage.MemoryStats.Measured, "RSS")
+		require.EqualValues(t, 4096, *usage.Tasks["t"].MemoryRSS)
+		require.Len(t, usage.Tasks, 1)
 	}
-	_, err := w.node.AllocationStats(t.Context(), a.ID, "none")
+	_, err := w.node.AllocationUsage(t.Context(), a.ID, "none")
 	require.ErrorIs(t, err, errdefs.NotFound)
 }
 

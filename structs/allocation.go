@@ -54,7 +54,7 @@ type Allocation struct {
 	Job       *nomad.Job // canonicalised; shared and read-only
 
 	Resources AllocatedResources
-	Metrics   *nomad.AllocationMetric
+	Metrics   *PlacementMetrics
 
 	DesiredStatus      DesiredStatus
 	DesiredDescription string

@@ -64,7 +64,10 @@ type Runtime interface {
 type Spec struct {
 	// ID is the task's invocation ID: unique, and known before the start, so that
 	// it can be made durable first.
-	ID      string
+	ID string
+	// Owner is a word of whoever starts the workload, for finding it again: its status
+	// has it too. Empty: none.
+	Owner   string `json:",omitempty"`
 	WASI    *WASIProgram
 	Process *Process
 	Env     map[string]string
@@ -150,6 +153,7 @@ const (
 // Status is a workload's state and times.
 type Status struct {
 	ID        string
+	Owner     string `json:",omitempty"` // see [Spec]
 	State     State
 	StartedAt time.Time
 	ExitedAt  time.Time // zero while it runs

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -21,13 +20,13 @@ const maxVersions = 6
 // control plane's. A job that is the same as the registered one gets no new version.
 // Errors are a *ValidationError with every fault, and errdefs.FailedPrecondition when the
 // request's index is not the job's.
-func (s *Server) RegisterJob(req *nomad.JobRegisterRequest) (*nomad.JobRegisterResponse, error) {
-	warnings, err := s.prepare(req.Job)
+func (cp *ControlPlane) RegisterJob(req *structs.JobRegistration) (*structs.JobChange, error) {
+	warnings, err := cp.prepare(req.Job)
 	if err != nil {
 		return nil, err
 	}
-	resp := &nomad.JobRegisterResponse{Warnings: warningText(warnings)}
-	err = s.write(func(t *tx) error {
+	out := &structs.JobChange{Warnings: warnings}
+	err = cp.write(func(t *tx) error {
 		key := keyOf(req.Job)
 		existing := t.jobs.get(key)
 		if err := enforceIndex(req, existing); err != nil {
@@ -49,18 +48,18 @@ func (s *Server) RegisterJob(req *nomad.JobRegisterRequest) (*nomad.JobRegisterR
 		}
 		e.JobModifyIndex = *j.JobModifyIndex
 		t.evaluate(e, nil)
-		resp.EvalID, resp.EvalCreateIndex, resp.JobModifyIndex = e.ID, e.CreateIndex, *j.JobModifyIndex
-		resp.LastIndex = e.ModifyIndex
+		out.EvalID, out.EvalCreateIndex, out.JobModifyIndex = e.ID, e.CreateIndex, *j.JobModifyIndex
+		out.LastIndex = e.ModifyIndex
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return resp, nil
+	return out, nil
 }
 
 // enforceIndex has Nomad's texts: its command line looks for them.
-func enforceIndex(req *nomad.JobRegisterRequest, existing *job) error {
+func enforceIndex(req *structs.JobRegistration, existing *job) error {
 	if !req.EnforceIndex {
 		return nil
 	}
@@ -103,7 +102,7 @@ func (t *tx) newVersion(existing *job, submitted *nomad.Job, submission *nomad.J
 	t.putJob(row)
 }
 
-// sameJob reports whether two jobs ask for the same, whatever a server added.
+// sameJob reports whether two jobs ask for the same, whatever a control plane added.
 func sameJob(a, b *nomad.Job) (bool, error) {
 	was, err := asked(a)
 	if err != nil {
@@ -126,9 +125,9 @@ func asked(j *nomad.Job) ([]byte, error) {
 
 // DeregisterJob stops a job and, with purge, forgets it; its allocations are kept
 // until they have ended. An unknown job is errdefs.NotFound.
-func (s *Server) DeregisterJob(namespace, id string, purge bool) (*nomad.JobDeregisterResponse, error) {
-	resp := &nomad.JobDeregisterResponse{}
-	err := s.write(func(t *tx) error {
+func (cp *ControlPlane) DeregisterJob(namespace, id string, purge bool) (*structs.JobChange, error) {
+	out := &structs.JobChange{}
+	err := cp.write(func(t *tx) error {
 		key := jobKey{namespace, id}
 		j := t.jobs.get(key)
 		if j == nil {
@@ -139,25 +138,25 @@ func (s *Server) DeregisterJob(namespace, id string, purge bool) (*nomad.JobDere
 		case purge:
 			t.touched[TableJobs] = t.at()
 			t.jobs.delete(key)
-			resp.JobModifyIndex = t.at()
+			out.JobModifyIndex = t.at()
 		case !*j.Stop:
 			stopped, stop := *j.Job, true
 			stopped.Stop = &stop
 			t.newVersion(j, &stopped, t.submission(j))
-			resp.JobModifyIndex = t.at()
+			out.JobModifyIndex = t.at()
 		default:
-			resp.JobModifyIndex = *j.JobModifyIndex
+			out.JobModifyIndex = *j.JobModifyIndex
 		}
 		e := t.newEval(last, triggerDeregister)
-		e.JobModifyIndex = resp.JobModifyIndex
+		e.JobModifyIndex = out.JobModifyIndex
 		t.evaluate(e, last)
-		resp.EvalID, resp.EvalCreateIndex, resp.LastIndex = e.ID, e.CreateIndex, e.ModifyIndex
+		out.EvalID, out.EvalCreateIndex, out.LastIndex = e.ID, e.CreateIndex, e.ModifyIndex
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return resp, nil
+	return out, nil
 }
 
 func (t *tx) submission(j *job) *nomad.JobSubmission {
@@ -169,8 +168,8 @@ func (t *tx) submission(j *job) *nomad.JobSubmission {
 
 // EvaluateJob has a job evaluated again and returns the evaluation's ID. An unknown
 // job is errdefs.NotFound.
-func (s *Server) EvaluateJob(namespace, id string) (evalID string, err error) {
-	err = s.write(func(t *tx) error {
+func (cp *ControlPlane) EvaluateJob(namespace, id string) (evalID string, err error) {
+	err = cp.write(func(t *tx) error {
 		j := t.jobs.get(jobKey{namespace, id})
 		if j == nil {
 			return notFound("job %q not found", id)
@@ -185,8 +184,8 @@ func (s *Server) EvaluateJob(namespace, id string) (evalID string, err error) {
 
 // StopAllocation stops an allocation; its job gets another in its place. One that has
 // ended is left as it is. An unknown one is errdefs.NotFound.
-func (s *Server) StopAllocation(id string) (evalID string, err error) {
-	err = s.write(func(t *tx) error {
+func (cp *ControlPlane) StopAllocation(id string) (evalID string, err error) {
+	err = cp.write(func(t *tx) error {
 		a := t.allocs.get(id)
 		if a == nil {
 			return notFound("alloc %q not found", id)
@@ -203,16 +202,4 @@ func (s *Server) StopAllocation(id string) (evalID string, err error) {
 		return nil
 	})
 	return evalID, err
-}
-
-// warningText renders warnings as Nomad does.
-func warningText(warnings []string) string {
-	if len(warnings) == 0 {
-		return ""
-	}
-	noun := "warnings"
-	if len(warnings) == 1 {
-		noun = "warning"
-	}
-	return fmt.Sprintf("%d %s:\n\n* %s", len(warnings), noun, strings.Join(warnings, "\n* "))
 }
