@@ -48,7 +48,7 @@ func TestTheExamplePluginServesDevicesFromPlugToUnplug(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, &structs.DeviceReservation{
 		Env:    map[string]string{"EXAMPLE_DEVICES": "a"},
-		Mounts: []structs.DeviceMount{{HostPath: filepath.Join(dir, "a"), TaskPath: "/devices/a", ReadOnly: true}},
+		Mounts: []structs.Mount{{HostPath: filepath.Join(dir, "a"), TaskPath: "/devices/a", ReadOnly: true}},
 	}, r)
 	require.NoError(t, m.Release(ctx, mock, consumer))
 	require.Eventually(t, func() bool {
