@@ -20,12 +20,18 @@ import (
 // that loop in describe do not hold up the others.
 const loadsAtOnce = 8
 
-// Config configures a [Catalog]. All fields are required.
+// Config configures a [Catalog]. Dir, Loader and Logger are required.
 type Config struct {
 	// Dir is the plugin directory. It is created when it is missing.
 	Dir    string
 	Loader Loader
 	Logger hclog.Logger
+	// Grants returns what the operator grants the plugin of that name. Nil: what every
+	// plugin has.
+	Grants func(name string) host.Grants
+	// Pinned refuses a content that the operator did not mean, by the plugin's name
+	// and the content's SHA-256 in hexadecimal. Nil: every content is taken.
+	Pinned func(name, digest string) error
 	// LookEvery is how often the directory is looked at without being asked to by the
 	// kernel; 0: the kernel tells of changes, and it is looked at every 5 s too.
 	LookEvery time.Duration
@@ -46,14 +52,14 @@ type Catalog struct {
 	started    bool
 	directory  DirectoryStatus
 	files      files
-	registries map[PluginType]*Registry
+	registries map[host.Kind]*Registry
 }
 
 // identity is what is known of a content.
 type identity struct {
 	digest        string
 	name, version string
-	kind          PluginType
+	kind          host.Kind
 	imported      []string
 	granted       func() []string   // nil: nothing
 	stats         func() host.Stats // nil: none
@@ -78,7 +84,7 @@ func New(cfg Config) (*Catalog, error) {
 		loads:      make(chan struct{}, loadsAtOnce),
 		directory:  DirectoryStatus{Path: dir, Since: time.Now()},
 		files:      newFiles(),
-		registries: map[PluginType]*Registry{},
+		registries: map[host.Kind]*Registry{},
 	}, nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/host"
 )
 
 // files is what is known of the plugin directory. It is stepped by what is seen of the
@@ -51,7 +53,7 @@ type goneFile struct {
 
 // claim is a name that only one file can have.
 type claim struct {
-	kind PluginType
+	kind host.Kind
 	name string
 }
 

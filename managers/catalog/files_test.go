@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/host"
 )
 
 // spell writes actions as text; what is only logged is left out.
@@ -39,7 +41,7 @@ func (d *directory) found(ready, gone []string) string {
 // loads is what becomes of a file's newest load when its content is a driver of that name.
 func (d *directory) loads(file, plugin string) (string, error) {
 	f := d.byName[file]
-	what := identity{kind: TypeDriver, name: plugin, digest: strings.Repeat(plugin, 64)}
+	what := identity{kind: host.KindDriver, name: plugin, digest: strings.Repeat(plugin, 64)}
 	replaces, err := d.claim(f, what.claim())
 	if err != nil {
 		return spell(d.rejected(time.Unix(0, 0), f, f.load, what, err)), err
@@ -77,7 +79,7 @@ func TestALoadWhoseFileIsGoneIsTakenOutOfServiceAtOnce(t *testing.T) {
 	d := &directory{t, newFiles()}
 	d.found([]string{"a.wasm"}, nil)
 	f := d.byName["a.wasm"]
-	what := identity{kind: TypeDriver, name: "x", digest: strings.Repeat("x", 64)}
+	what := identity{kind: host.KindDriver, name: "x", digest: strings.Repeat("x", 64)}
 	_, err := d.claim(f, what.claim())
 	require.NoError(t, err)
 	require.Equal(t, "stop a.wasm", d.found(nil, []string{"a.wasm"}))

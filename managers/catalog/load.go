@@ -3,14 +3,14 @@ package catalog
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/wasmnode/wasmnode/host"
 )
 
 const (
@@ -87,25 +87,29 @@ func (c *Catalog) load(ctx context.Context, f *file, load int) {
 		return
 	}
 	slot := func() { <-c.loads }
-	content, err := c.read(f.name)
+	src, err := c.read(f.name)
 	if err != nil {
 		slot()
 		c.reject(ctx, f, load, identity{}, err)
 		return
 	}
-	digest := digestOf(content)
-	if c.isInCharge(f, load, digest) {
+	if c.isInCharge(f, load, src.Digest()) {
 		slot()
 		return
 	}
-	p, err := c.cfg.Loader.Load(ctx, content)
+	p, err := c.cfg.Loader.Load(ctx, src)
 	slot()
+	if err == nil && c.cfg.Pinned != nil {
+		if err = c.cfg.Pinned(p.Description().GetName(), src.Digest()); err != nil {
+			p.Close()
+		}
+	}
 	if err != nil {
-		c.reject(ctx, f, load, identity{digest: digest}, err)
+		c.reject(ctx, f, load, identity{digest: src.Digest()}, err)
 		return
 	}
-	if err := c.admit(ctx, f, load, Candidate{p, f.name, digest}); err != nil {
-		what := identityOf(p, digest)
+	if err := c.admit(ctx, f, load, p); err != nil {
+		what := identityOf(p)
 		what.granted, what.stats = nil, nil
 		p.Close()
 		c.reject(ctx, f, load, what, err)
@@ -113,29 +117,29 @@ func (c *Catalog) load(ctx context.Context, f *file, load int) {
 }
 
 // read reads a file within the limit.
-func (c *Catalog) read(name string) ([]byte, error) {
+func (c *Catalog) read(name string) (src host.Source, err error) {
 	info, err := os.Stat(filepath.Join(c.cfg.Dir, name))
 	if err != nil {
-		return nil, &unreadError{err}
+		return src, &unreadError{err}
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("not a regular file but %s", kindOf(info.Mode()))
+		return src, fmt.Errorf("not a regular file but %s", kindOf(info.Mode()))
 	}
 	limit := c.cfg.Loader.MaxFileBytes()
 	if info.Size() > limit {
-		return nil, fmt.Errorf("the file has %d bytes, the limit is %d", info.Size(), limit)
+		return src, fmt.Errorf("the file has %d bytes, the limit is %d", info.Size(), limit)
 	}
 	opened, err := os.Open(filepath.Join(c.cfg.Dir, name))
 	if err != nil {
-		return nil, &unreadError{err}
+		return src, &unreadError{err}
 	}
 	defer opened.Close()
 	var b bytes.Buffer
 	b.Grow(int(info.Size()) + bytes.MinRead)
 	if _, err := io.Copy(&b, io.LimitReader(opened, limit+1)); err != nil {
-		return nil, &unreadError{err}
+		return src, &unreadError{err}
 	}
-	return b.Bytes(), nil // one byte too many is the loader's to refuse
+	return host.NewSource(b.Bytes()), nil // one byte too many is the loader's to refuse
 }
 
 // unreadError says that a file could not be read, which can change without it
@@ -168,8 +172,8 @@ func (c *Catalog) isInCharge(f *file, load int, digest string) bool {
 }
 
 // admit has a loaded plugin claim its name and taken into service.
-func (c *Catalog) admit(ctx context.Context, f *file, load int, p Candidate) error {
-	what := identityOf(p.Plugin, p.Digest)
+func (c *Catalog) admit(ctx context.Context, f *file, load int, p Plugin) error {
+	what := identityOf(p)
 	c.mu.Lock()
 	r, before := c.registries[what.kind], c.files.before(f)
 	c.mu.Unlock()
@@ -183,7 +187,11 @@ func (c *Catalog) admit(ctx context.Context, f *file, load int, p Candidate) err
 	if err != nil {
 		return err
 	}
-	u, err := r.Take(ctx, p, replaces)
+	candidate := Candidate{Plugin: p, File: f.name}
+	if c.cfg.Grants != nil {
+		candidate.Grants = c.cfg.Grants(what.name)
+	}
+	u, err := r.Take(ctx, candidate, replaces)
 	c.step(func(t *files, now time.Time) []action {
 		if err != nil {
 			return t.unclaim(now, f, what.claim())
@@ -233,15 +241,10 @@ func (c *Catalog) retryUnread(interval time.Duration) {
 	}
 }
 
-func identityOf(p Plugin, digest string) identity {
-	d := p.Description()
+func identityOf(p Plugin) identity {
+	d, spec := p.Description(), p.Spec()
 	return identity{
-		digest: digest, name: d.GetName(), version: d.GetVersion(), kind: p.Type(),
-		imported: p.CapabilitiesImported(), granted: p.CapabilitiesGranted, stats: p.Stats,
+		digest: p.Digest(), name: d.GetName(), version: d.GetVersion(), kind: spec.Kind,
+		imported: spec.Capabilities, granted: p.Granted, stats: p.Stats,
 	}
-}
-
-func digestOf(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
 }

@@ -46,8 +46,8 @@ type Unit struct {
 	registry *Registry
 	kind     Kind
 	plugin   Plugin
+	grants   host.Grants
 	name     string
-	digest   string
 	logger   hclog.Logger
 
 	pluginSchema *configschema.Schema
@@ -72,7 +72,7 @@ type Unit struct {
 func newUnit(r *Registry, c Candidate) (*Unit, error) {
 	d := c.Plugin.Description()
 	u := &Unit{
-		registry: r, plugin: c.Plugin, name: d.GetName(), digest: c.Digest,
+		registry: r, plugin: c.Plugin, name: d.GetName(), grants: c.Grants,
 		logger:   r.cfg.Logger.With("plugin", d.GetName(), "file", c.File),
 		replaced: make(chan struct{}), gone: make(chan struct{}), wake: wake.New(),
 		refs: 1, held: true, life: newLife(time.Now()), moved: make(chan struct{}),
@@ -91,13 +91,16 @@ func newUnit(r *Registry, c Candidate) (*Unit, error) {
 func (u *Unit) Name() string { return u.name }
 
 // Digest returns the SHA-256 of the plugin's file, in hexadecimal.
-func (u *Unit) Digest() string { return u.digest }
+func (u *Unit) Digest() string { return u.plugin.Digest() }
 
 // Plugin returns the plugin, to be called by who holds a reference.
 func (u *Unit) Plugin() Plugin { return u.plugin }
 
 // Kind returns what the registry's New returned for the unit.
 func (u *Unit) Kind() Kind { return u.kind }
+
+// Grants returns what the operator grants the plugin; read-only.
+func (u *Unit) Grants() host.Grants { return u.grants }
 
 // Logger returns the logger for what is about this plugin.
 func (u *Unit) Logger() hclog.Logger { return u.logger }
@@ -230,7 +233,7 @@ func (u *Unit) configure(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, configureDeadline)
 	defer cancel()
-	return u.plugin.Configure(ctx, config)
+	return u.plugin.Configure(ctx, u.grants, config)
 }
 
 // apply steps the plugin's life and does what follows from it. It returns the
@@ -292,7 +295,7 @@ func (u *Unit) Refresh() {
 func (u *Unit) Usable() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	why := fmt.Sprintf("%s %q is %s: %s", u.plugin.Type(), u.name, u.life.State, u.life.Reason)
+	why := fmt.Sprintf("%s %q is %s: %s", u.plugin.Spec().Kind, u.name, u.life.State, u.life.Reason)
 	switch {
 	case u.life.State == StateRestarting, u.life.State == StateQuarantined:
 		return abi.NewRecoverableError(abi.Unavailable, why)
@@ -398,7 +401,7 @@ func (u *Unit) TaskError(task string, err error) error {
 		return err
 	}
 	if u.apply(taskFaulted{task: task, reason: OneLine(err)}) {
-		return &taskFaultError{abi.NewError(abi.Internal, fmt.Sprintf("the %s faulted %d times while handling this task, last: %s", u.plugin.Type(), TaskStrikes, OneLine(err))), fault}
+		return &taskFaultError{abi.NewError(abi.Internal, fmt.Sprintf("the %s faulted %d times while handling this task, last: %s", u.plugin.Spec().Kind, TaskStrikes, OneLine(err))), fault}
 	}
 	return &taskFaultError{abi.NewRecoverableError(abi.Unavailable, OneLine(err)), fault}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/configschema"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/structs"
@@ -51,7 +52,7 @@ func pluginOf(u *catalog.Unit) *plugin { return u.Kind().(*plugin) }
 // Fingerprint implements [catalog.Kind].
 func (u *plugin) Fingerprint(ctx context.Context) (catalog.Answer, error) {
 	answer := &wasmnodev1.DriverFingerprintResponse{}
-	err := u.Plugin().Call(ctx, catalog.Call{Op: abi.OpDriverFingerprint, Request: &wasmnodev1.DriverFingerprintRequest{}, Answer: answer, Events: u.m.tasks.event})
+	err := u.Plugin().Invoke(ctx, host.Call{Op: abi.OpDriverFingerprint, Request: &wasmnodev1.DriverFingerprintRequest{}, Answer: answer, Events: u.m.tasks.event})
 	if err != nil {
 		return catalog.Answer{}, err
 	}
