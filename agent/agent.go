@@ -15,7 +15,9 @@ import (
 	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/managers"
+	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/managers/devices"
+	"github.com/wasmnode/wasmnode/managers/drivers"
 	"github.com/wasmnode/wasmnode/node"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/task"
@@ -98,9 +100,9 @@ type agent struct {
 	engine    *sandbox.Engine
 	host      *host.Host
 	workloads workload.Runtime
-	catalog   *managers.Catalog
-	drivers   *managers.DriverManager
-	devices   *managers.DeviceManager
+	catalog   *catalog.Catalog
+	drivers   *drivers.Manager
+	devices   *devices.Manager
 	node      *node.Node
 
 	closers []func() // in the order of opening
@@ -160,28 +162,28 @@ func (a *agent) openPlugins() (err error) {
 		// A driver and a device plugin may have one name.
 		OnRefresh: func(plugin string) { a.drivers.Refresh(plugin); a.devices.Refresh(plugin) },
 	})
-	a.catalog, err = managers.NewCatalog(managers.CatalogConfig{
+	a.catalog, err = catalog.New(catalog.Config{
 		Dir:    a.cfg.PluginDir,
 		Logger: a.logger.Named("catalog"),
-		Loader: managers.HostLoader{Host: a.host, Grants: a.grants, Pinned: a.pinned},
+		Loader: catalog.HostLoader{Host: a.host, Grants: a.grants, Pinned: a.pinned},
 	})
 	if err != nil {
 		return fmt.Errorf("%w: choose another with -plugin-dir", err)
 	}
 	config := func(name string) map[string]any { return a.cfg.Plugin(name).Config }
-	a.drivers = managers.NewDriverManager(managers.DriverManagerConfig{
+	a.drivers = drivers.New(drivers.Config{
 		Catalog:      a.catalog,
 		Workloads:    a.workloads,
 		Logger:       a.logger.Named("driver"),
 		PluginConfig: config,
 		Updater:      func(name string, info *structs.DriverInfo) { a.node.UpdateDriver(name, info) },
-		Events: func(allocID, task string) managers.TaskEventHandler {
+		Events: func(allocID, task string) drivers.TaskEventHandler {
 			return func(e *wasmnodev1.TaskEvent) { a.node.DriverEvent(allocID, task, e) }
 		},
 		Allowed: a.cfg.Client.AllowedDrivers,
 		Blocked: a.cfg.Client.BlockedDrivers,
 	})
-	a.devices = managers.NewDeviceManager(managers.DeviceManagerConfig{
+	a.devices = devices.New(devices.Config{
 		Catalog:      a.catalog,
 		Logger:       a.logger.Named("device"),
 		PluginConfig: config,

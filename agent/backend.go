@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/wasmnode/wasmnode/httpapi"
-	"github.com/wasmnode/wasmnode/managers"
+	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/node"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
@@ -77,20 +77,20 @@ func fileError(err error) error {
 }
 
 // pluginsAPI is the catalog as the HTTP API needs it.
-type pluginsAPI struct{ catalog *managers.Catalog }
+type pluginsAPI struct{ catalog *catalog.Catalog }
 
 // Status implements httpapi.Plugins. A directory that cannot be read is listed as well, as
 // a plugin would be that cannot work now: people look there when a file does not show.
 func (p pluginsAPI) Status() any {
 	list := p.catalog.Status()
 	if d := p.catalog.Directory(); d.Problem != "" {
-		list = append(list, managers.PluginStatus{
-			State: managers.StateUnhealthy, Reason: d.Problem, Since: d.Since, File: d.Path,
+		list = append(list, catalog.PluginStatus{
+			State: catalog.StateUnhealthy, Reason: d.Problem, Since: d.Since, File: d.Path,
 			CapabilitiesImported: []string{}, CapabilitiesGranted: []string{},
 		})
 	}
 	if list == nil {
-		list = []managers.PluginStatus{}
+		list = []catalog.PluginStatus{}
 	}
 	return list
 }

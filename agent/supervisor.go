@@ -174,9 +174,10 @@ func (a *agent) openWorkloads() error {
 	}
 	dir := supervisorDir(a.cfg.DataDir)
 	client := supervisor.NewClient(supervisor.ClientConfig{
-		Logger:  a.logger.Named("supervisor"),
-		Socket:  supervisor.Socket(dir),
-		Program: a.supervisor[0],
+		Logger:    a.logger.Named("supervisor"),
+		Socket:    supervisor.Socket(dir),
+		Program:   a.supervisor[0],
+		Isolation: process.CheckIsolation,
 		Launch: func(ctx context.Context) error {
 			return supervisor.Launch(ctx, dir, append(slices.Clone(a.supervisor), "-data-dir="+a.cfg.DataDir))
 		},

@@ -23,7 +23,7 @@ type storey struct {
 	standsOn []string
 }
 
-var storeyRow = regexp.MustCompile("(?m)^\\| ([0-9]) \\| `([^`]+)` \\| [^|]+ \\| ([^|]*) ?\\|$")
+var storeyRow = regexp.MustCompile("(?m)^\\| ([0-9]+) \\| `([^`]+)` \\| [^|]+ \\| ([^|]*) ?\\|$")
 
 // storeys reads the README's table, by folder.
 func storeys(t *testing.T) map[string]storey {

@@ -1,7 +1,6 @@
 package host_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -274,31 +273,6 @@ func TestProgramsAreStartedOnlyWhereATaskStarts(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, abi.FailedPrecondition, toldError(t, out).Code)
 	}
-}
-
-func TestAPluginStartsNoMoreProgramsThanGranted(t *testing.T) {
-	w := newWorld(t, host.Limits{})
-	endless := (&modtest.Module{Pages: 1, Funcs: []modtest.Func{{Export: "_start", Body: modtest.Loop()}}}).Bytes()
-	message := mustMarshal(&wasmnodev1.WasmStartRequest{Module: "app.wasm"})
-	p := w.ready(t, guest(message, map[string][]byte{abi.OpDriverStartTask: ask(fnStart, len(message))}).Bytes(), host.Grants{Wasm: host.WasmGrant{MaxPrograms: 2}})
-	start := func(id string) []byte {
-		scope := taskScope(t)
-		scope.Config.Id = id
-		put(t, scope.Config.Directories.Task, "app.wasm", endless)
-		out, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, scope)
-		require.NoError(t, err)
-		return out
-	}
-	for _, id := range []string{"a", "b"} {
-		code, _ := told(t, start(id))
-		require.Zero(t, code)
-	}
-	err := toldError(t, start("c"))
-	require.Equal(t, abi.ResourceExhausted, err.Code)
-	require.True(t, err.Recoverable)
-	require.NoError(t, w.workloads.Destroy(context.Background(), "a"))
-	code, _ := told(t, start("c"))
-	require.Zero(t, code)
 }
 
 func TestADeniedProgramSaysWhatToGrant(t *testing.T) {

@@ -99,6 +99,8 @@ type Host struct {
 	cfg   Config
 	begun time.Time // when the plugins' monotonic clock began
 
+	programs programTable
+
 	mu       sync.Mutex
 	refusals map[sandbox.Stage]uint64
 }

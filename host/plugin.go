@@ -19,16 +19,15 @@ import (
 // Plugin is a loaded plugin. It is safe for concurrent use. Who uses it holds a
 // reference ([Plugin.Acquire], [Plugin.Release]); with the last one it is closed.
 type Plugin struct {
-	host    *Host
-	spec    *Spec
-	module  *sandbox.Module
-	pool    *pool
-	logger  hclog.Logger
-	logs    *limiter
-	events  *limiter
-	recent  lastLines
-	tally   tally
-	started programs
+	host   *Host
+	spec   *Spec
+	module *sandbox.Module
+	pool   *pool
+	logger hclog.Logger
+	logs   *limiter
+	events *limiter
+	recent lastLines
+	tally  tally
 
 	description *wasmnodev1.DriverDescribeResponse
 

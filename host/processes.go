@@ -12,7 +12,6 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/workload"
-	"github.com/wasmnode/wasmnode/workload/process"
 )
 
 // processFuncs is wasmnode:process/v1: processes of the operating system as workloads.
@@ -27,7 +26,7 @@ func processSupport(_ context.Context, c *call, _ []byte) (Message, error) {
 		return nil, abi.NewError(abi.PermissionDenied, "asking for what the node can do: not before the plugin is configured")
 	}
 	s := &wasmnodev1.ProcessSupport{}
-	if err := process.FullIsolation(); err != nil {
+	if err := c.plugin.host.cfg.Workloads.CheckIsolation(workload.IsolationFull); err != nil {
 		s.FullIsolationMissing = err.Error()
 	}
 	return s, nil

@@ -244,7 +244,7 @@ func (l *loop) end() {
 // said of them since the loop looked last, and after the shutdown nothing is written.
 func (l *loop) leave() {
 	for _, t := range l.r.tasks {
-		t.Settle()
+		t.Flush()
 	}
 	l.step()
 }

@@ -24,6 +24,11 @@ type Runtime struct {
 
 var _ workload.Runtime = Runtime{}
 
+// CheckIsolation implements [workload.Runtime].
+func (r Runtime) CheckIsolation(isolation workload.Isolation) error {
+	return r.Processes.CheckIsolation(isolation)
+}
+
 // Start implements [workload.Runtime].
 func (r Runtime) Start(ctx context.Context, spec *workload.Spec) error {
 	if (spec.WASI == nil) == (spec.Process == nil) {

@@ -2,6 +2,7 @@ package mux_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -79,4 +80,24 @@ func TestEachWorkloadRunsWhereItsKindDoes(t *testing.T) {
 		_, err = s.Inspect(ctx, id)
 		require.ErrorIs(t, err, abi.ErrTaskNotFound)
 	}
+}
+
+func TestProcessesSayWhatIsolationTheyCanHave(t *testing.T) {
+	missing := errors.New("no namespaces")
+	r := mux.Runtime{Processes: isolating{full: missing}}
+	require.NoError(t, r.CheckIsolation(workload.IsolationNone))
+	require.Equal(t, missing, r.CheckIsolation(workload.IsolationFull))
+}
+
+// isolating is a runtime of processes of which some cannot be isolated.
+type isolating struct {
+	workload.Runtime
+	full error
+}
+
+func (i isolating) CheckIsolation(isolation workload.Isolation) error {
+	if isolation == workload.IsolationFull {
+		return i.full
+	}
+	return nil
 }

@@ -21,6 +21,17 @@ import (
 // concurrently.
 func FullIsolation() error { return isolationOnce() }
 
+// CheckIsolation is [workload.Runtime.CheckIsolation] for processes of this program.
+func CheckIsolation(isolation workload.Isolation) error {
+	switch isolation {
+	case workload.IsolationNone:
+		return nil
+	case workload.IsolationFull:
+		return FullIsolation()
+	}
+	return fmt.Errorf("there is no isolation %q", isolation)
+}
+
 var isolationOnce = sync.OnceValue(tryIsolation)
 
 func tryIsolation() error {

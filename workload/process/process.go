@@ -326,7 +326,7 @@ func (p *process) Done() <-chan struct{} { return p.done }
 
 // Status implements [registry.Workload].
 func (p *process) Status() *workload.Status {
-	s := &workload.Status{ID: p.spec.ID, State: workload.Running, StartedAt: p.started}
+	s := &workload.Status{ID: p.spec.ID, Owner: p.spec.Owner, State: workload.Running, StartedAt: p.started}
 	select {
 	case <-p.done:
 		if p.exit != nil {

@@ -101,6 +101,9 @@ func (r *Runtime) Close() error {
 	return err
 }
 
+// CheckIsolation implements [workload.Runtime].
+func (*Runtime) CheckIsolation(isolation workload.Isolation) error { return CheckIsolation(isolation) }
+
 // Start implements [workload.Runtime].
 func (r *Runtime) Start(ctx context.Context, spec *workload.Spec) error {
 	if spec.Process == nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// ClientConfig is what a client stands on. All fields but Program are required.
+// ClientConfig configures a [Client]. All fields but Program are required.
 type ClientConfig struct {
 	Logger hclog.Logger
 	// Socket is where the supervisor answers.
@@ -29,6 +29,9 @@ type ClientConfig struct {
 	// Launch starts the supervisor, and returns when it answers or why it does not.
 	// It is called when nobody answers, once at a time, and again when that fails.
 	Launch func(ctx context.Context) error
+	// Isolation is [workload.Runtime.CheckIsolation], which is answered here, since it
+	// must not start a supervisor: that is to be this program on this machine.
+	Isolation func(workload.Isolation) error
 	// Program is the path of the program that a supervisor of another one is asked to go
 	// on as; empty: none is.
 	Program string
@@ -72,6 +75,9 @@ func (c *Client) Answers(ctx context.Context) bool {
 	_, err := c.hello(ctx)
 	return err == nil
 }
+
+// CheckIsolation implements [workload.Runtime].
+func (c *Client) CheckIsolation(isolation workload.Isolation) error { return c.Isolation(isolation) }
 
 // Start implements [workload.Runtime]. A start whose supervisor dies fails with
 // UNAVAILABLE, and the workload is not there.

@@ -55,6 +55,11 @@ func (r *Runtime) Close() error {
 	return r.modules.close()
 }
 
+// CheckIsolation implements [workload.Runtime]: there are no processes.
+func (*Runtime) CheckIsolation(workload.Isolation) error {
+	return abi.NewError(abi.Unimplemented, "only WASI programs run here, no processes")
+}
+
 // Start implements [workload.Runtime].
 func (r *Runtime) Start(ctx context.Context, spec *workload.Spec) error {
 	if spec.WASI == nil {
