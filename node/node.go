@@ -21,7 +21,7 @@ import (
 // their tasks).
 const firstFingerprintWait = 50 * time.Second
 
-// Config is what a node stands on. ControlPlane, State, Dispense, DriversReady,
+// Config configures a node. ControlPlane, State, Dispense, DriversReady,
 // AllocsDir and Logger are required.
 type Config struct {
 	Logger       hclog.Logger

@@ -200,13 +200,13 @@ func (c Config) Validate() error {
 		}
 	}
 	if c.BindAddr == "" || strings.ContainsAny(c.BindAddr, "/ ") {
-		fault("bind_addr: %q is no address; 127.0.0.1 is this machine only, 0.0.0.0 every network", c.BindAddr)
+		fault("bind_addr: %q is not an address; 127.0.0.1 is this machine only, 0.0.0.0 every network", c.BindAddr)
 	}
 	if c.HTTPPort < 0 || c.HTTPPort > 65535 {
-		fault("ports.http: %d is no port", c.HTTPPort)
+		fault("ports.http: %d is not a port", c.HTTPPort)
 	}
 	if !slices.Contains([]string{"trace", "debug", "info", "warn", "error"}, strings.ToLower(c.LogLevel)) {
-		fault("log_level: %q is none of trace, debug, info, warn, error", c.LogLevel)
+		fault("log_level: %q is not one of trace, debug, info, warn, error", c.LogLevel)
 	}
 	errs = append(errs, c.Client.validate()...)
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
@@ -244,7 +244,7 @@ func (c Client) validate() (errs []error) {
 		percent float64
 	}{{"disk", c.GCDiskUsage}, {"inode", c.GCInodeUsage}} {
 		if !(use.percent > 0 && use.percent <= 100) {
-			fault("gc_%s_usage_threshold: %g is no percentage over 0", use.key, use.percent)
+			fault("gc_%s_usage_threshold: %g is not a percentage above 0", use.key, use.percent)
 		}
 	}
 	for _, source := range slices.Sorted(maps.Keys(c.ChrootEnv)) {

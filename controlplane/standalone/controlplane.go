@@ -202,7 +202,7 @@ func notFound(format string, args ...any) error {
 	return errdefs.New(errdefs.NotFound, format, args...)
 }
 
-// Index is the index of a table's last change; 0 for a table that is none.
+// Index is the index of a table's last change; 0 for an unknown table.
 func (cp *ControlPlane) Index(table string) uint64 {
 	cp.mu.RLock()
 	defer cp.mu.RUnlock()
