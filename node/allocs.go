@@ -163,7 +163,7 @@ func (n *Node) keep(id string, r *alloc.Runner) bool {
 // runToEnd runs an allocation; what it leaves is garbage then.
 func (n *Node) runToEnd(r *alloc.Runner) {
 	r.Run()
-	remind(n.ended)
+	n.ended.Set()
 }
 
 // stateUpdated hears of every new state of every allocation.

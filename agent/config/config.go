@@ -13,6 +13,9 @@ import (
 	"unicode"
 
 	"github.com/wasmnode/wasmnode/internal/grantsyntax"
+	"github.com/wasmnode/wasmnode/node"
+	"github.com/wasmnode/wasmnode/runners/artifact"
+	"github.com/wasmnode/wasmnode/runners/task"
 )
 
 // Config is what an agent is told. [Default] makes a complete one.
@@ -131,6 +134,7 @@ func Default() Config {
 	if err != nil {
 		name = "localhost"
 	}
+	fetch, gc := artifact.DefaultLimits(), node.DefaultGC()
 	return Config{
 		Name:       name,
 		Region:     "global",
@@ -143,13 +147,13 @@ func Default() Config {
 		Client: Client{
 			NodePool:       "default",
 			ChrootEnv:      defaultChroot(),
-			MaxKillTimeout: 30 * time.Second, // Nomad's
-			Artifact:       Artifact{MaxSize: 10 << 10, MaxFiles: 4096, Timeout: 30 * time.Minute},
-			GCMaxAllocs:    50, // Nomad's, as the next four
-			GCDiskUsage:    80,
-			GCInodeUsage:   70,
-			GCInterval:     time.Minute,
-			GCParallel:     2,
+			MaxKillTimeout: task.DefaultMaxKillTimeout,
+			Artifact:       Artifact{MaxSize: int(fetch.Bytes >> 20), MaxFiles: int(fetch.Files), Timeout: fetch.Time},
+			GCMaxAllocs:    gc.MaxAllocs,
+			GCDiskUsage:    gc.DiskPercent,
+			GCInodeUsage:   gc.InodePercent,
+			GCInterval:     gc.Interval,
+			GCParallel:     gc.Parallel,
 		},
 		Plugins: map[string]Plugin{},
 	}

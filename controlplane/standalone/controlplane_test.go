@@ -649,7 +649,7 @@ func TestOneCallersPanicIsNotAnothers(t *testing.T) {
 	s.queueMu.Lock()
 	s.queue = append(s.queue, bad, good)
 	s.queueMu.Unlock()
-	s.wake <- struct{}{}
+	s.wake.Set()
 	require.NoError(t, <-good.done)
 	require.ErrorContains(t, <-bad.done, "ouch")
 }
