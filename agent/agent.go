@@ -25,6 +25,7 @@ import (
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/supervisor"
 )
 
 // Version is the version of this build; the linker sets it.
@@ -203,6 +204,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		Dispense:     a.dispense,
 		Devices:      a.devices,
 		DriversReady: a.pluginsReady,
+		Workloads:    a.leftRunning(ctx),
 		AllocsDir:    filepath.Join(a.cfg.DataDir, "alloc"),
 		Identity:     a.identity(),
 		Limits:       a.limits(),
@@ -222,7 +224,6 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 			web.stop()
 		}
 	}()
-	a.destroyOrphans(ctx)
 	// Who calls before that waits in the listener's queue, and is answered by a node
 	// that has its drivers, rather than told that there are none.
 	ready := func() {
@@ -241,6 +242,14 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 	}
 	a.logger.Info("agent is shutting down")
 	return err
+}
+
+// leftRunning is the supervisor that an earlier agent left; nil: there is none.
+func (a *agent) leftRunning(ctx context.Context) node.Workloads {
+	if client, ok := a.workloads.(*supervisor.Client); ok && client.Answers(ctx) {
+		return client
+	}
+	return nil
 }
 
 func (a *agent) deviceMetrics() deviceMetrics {
