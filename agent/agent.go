@@ -197,6 +197,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		State:        a.state,
 		Dispense:     a.dispense,
 		Devices:      a.devices,
+		Workloads:    a.outliving(),
 		DriversReady: a.pluginsReady,
 		AllocsDir:    filepath.Join(a.cfg.DataDir, "alloc"),
 		Identity:     a.identity(),
@@ -217,7 +218,6 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 			web.stop()
 		}
 	}()
-	a.destroyOrphans(ctx)
 	// Who calls before that waits in the listener's queue, and is answered by a node
 	// that has its drivers, rather than told that there are none.
 	ready := func() {

@@ -33,7 +33,7 @@ var taskFuncs = map[string]hostFunc{
 	abi.FuncTaskRefresh: {
 		run: func(ctx context.Context, _ api.Module, _ []uint64) {
 			p := callOf(ctx).plugin
-			if p.currentSettings() == nil {
+			if p.pool.settings() == nil {
 				return // nobody polls it yet
 			}
 			if _, ok := p.events.allow(); ok {
@@ -71,7 +71,7 @@ func taskEvent(ctx context.Context, c *call, request []byte) (Message, error) {
 	if err := decode(request, e); err != nil {
 		return nil, abi.NewError(abi.InvalidArgument, "not a TaskEvent message")
 	}
-	if c.plugin.currentSettings() == nil {
+	if c.plugin.pool.settings() == nil {
 		return nil, abi.NewError(abi.PermissionDenied, "task events: not before the plugin is configured")
 	}
 	if c.scope != nil && e.TaskId != c.scope.Config.Id {

@@ -48,7 +48,7 @@ func Prepare(t testing.TB) {
 		compiled.err = os.WriteFile(filepath.Join(compiled.dir, "mock.wasm"), module, 0o600)
 		if compiled.err == nil {
 			codetest.Borrow(codeCache())
-			compiled.engine, compiled.err = sandbox.New(codeCache())
+			compiled.engine, compiled.err = sandbox.Open(sandbox.Config{CacheDir: codeCache()})
 		}
 	})
 	require.NoError(t, compiled.err, "preparing the mock driver")

@@ -30,7 +30,7 @@ func (l HostLoader) MaxFileBytes() int64 {
 
 // Load implements [Loader].
 func (l HostLoader) Load(ctx context.Context, content []byte) (Plugin, error) {
-	p, err := l.Host.Load(ctx, content)
+	p, err := l.Host.Load(ctx, host.NewSource(content))
 	if err != nil {
 		return nil, err
 	}

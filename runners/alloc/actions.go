@@ -161,8 +161,12 @@ func (r *Runner) Usage(ctx context.Context, name string) (map[string]task.Usage,
 	return out, errors.Join(errs...)
 }
 
-// Reconnected records on every task that the control plane is back.
+// Reconnected records that the control plane is back, on every task of an allocation that
+// has not ended.
 func (r *Runner) Reconnected() {
+	if r.active() != nil {
+		return
+	}
 	for _, t := range r.tasks {
 		t.Emit(structs.NewTaskEvent(structs.EventReconnected))
 	}
