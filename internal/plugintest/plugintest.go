@@ -94,11 +94,5 @@ func Dispense(t testing.TB) task.Dispense {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	require.NoError(t, manager.WaitForFirstFingerprint(ctx))
-	return func(name string) (task.Driver, error) {
-		d, err := manager.Dispense(name)
-		if err != nil {
-			return nil, err // a nil *Driver is not a nil Driver
-		}
-		return d, nil
-	}
+	return task.DispenseFrom(manager.Dispense)
 }

@@ -48,3 +48,15 @@ type Driver interface {
 // error is final for unknown and blocked drivers, recoverable (see
 // abi.IsRecoverable) while a driver is loading or restarting.
 type Dispense func(name string) (Driver, error)
+
+// DispenseFrom makes a Dispense of a function whose drivers are of one type: a nil D, which
+// comes with an error, is not a nil Driver.
+func DispenseFrom[D Driver](dispense func(name string) (D, error)) Dispense {
+	return func(name string) (Driver, error) {
+		d, err := dispense(name)
+		if err != nil {
+			return nil, err
+		}
+		return d, nil
+	}
+}
