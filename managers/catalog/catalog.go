@@ -114,7 +114,7 @@ func (c *Catalog) Start() {
 		c.step(func(t *files, now time.Time) []action { return t.found(now, all, ready, gone) })
 	}, c.setProblem
 	c.wg.Go(func() { w.run(c.ctx) })
-	c.wg.Go(func() { c.retryUnread(retryInterval) })
+	c.wg.Go(func() { c.retryUnreadable(retryInterval) })
 }
 
 // Shutdown ends watching and loading and returns when both have ended. Managers

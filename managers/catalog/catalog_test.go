@@ -336,7 +336,7 @@ func TestAFileThatCannotBeReadIsTriedAgain(t *testing.T) {
 	require.NoError(t, os.Symlink("later", filepath.Join(w.Path, "a.wasm")))
 	w.start()
 	require.True(t, w.Catalog.CouldNotRead("a.wasm"))
-	w.Catalog.RetryUnread(5 * time.Millisecond)
+	w.Catalog.RetryUnreadable(5 * time.Millisecond)
 	w.drop("later", catalogtest.Recipe{Name: "a", Version: "1.0.0"})
 	w.Until("a.wasm a 1.0.0 healthy")
 }

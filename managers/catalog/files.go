@@ -32,12 +32,12 @@ type file struct {
 	unit    *Unit    // in charge; nil: none
 
 	// Of the content that was seen last.
-	state  State // loading or rejected; "" when it is in charge
-	reason string
-	since  time.Time
-	taken  *takenError // why it was rejected, where that can change
-	unread bool        // it could not be read, which can change
-	lost   bool        // the file is gone
+	state      State // loading or rejected; "" when it is in charge
+	reason     string
+	since      time.Time
+	nameTaken  *nameTakenError // why it was rejected, where that can change
+	unreadable bool            // it could not be read, which can change
+	lost       bool            // the file is gone
 
 	described chan struct{} // closed when the first load has claimed its name or failed
 	load      int           // counts loads, to tell a late one
@@ -57,13 +57,13 @@ type claim struct {
 	name string
 }
 
-// takenError says that another file is in charge of a plugin's name.
-type takenError struct {
+// nameTakenError says that another file is in charge of a plugin's name.
+type nameTakenError struct {
 	claim
 	by string // file
 }
 
-func (e *takenError) Error() string {
+func (e *nameTakenError) Error() string {
 	return fmt.Sprintf("the %s %q is already provided by %s; remove one of the two files", e.kind, e.name, e.by)
 }
 
@@ -97,7 +97,7 @@ func newFiles() files {
 func (t *files) found(now time.Time, all, ready, gone []string) (actions []action) {
 	t.firstLook(now, all)
 	for _, name := range gone {
-		actions = append(actions, t.lose(now, name)...)
+		actions = append(actions, t.removed(now, name)...)
 	}
 	for _, name := range ready {
 		actions = append(actions, t.begin(now, name))
@@ -114,11 +114,11 @@ func (t *files) firstLook(now time.Time, names []string) {
 	for _, name := range names {
 		t.waited[name] = t.file(now, name)
 	}
-	t.waitNoMore("")
+	t.finishFirst("")
 }
 
-// waitNoMore notes that a file of the first look is loaded, refused or gone.
-func (t *files) waitNoMore(name string) {
+// finishFirst notes that a file of the first look is loaded, refused or gone.
+func (t *files) finishFirst(name string) {
 	if !t.looked || isClosed(t.first) {
 		return
 	}
@@ -142,15 +142,15 @@ func (t *files) file(now time.Time, name string) *file {
 func (t *files) begin(now time.Time, name string) action {
 	f := t.file(now, name)
 	f.load++
-	f.state, f.reason, f.taken, f.unread = StateLoading, "", nil, false
+	f.state, f.reason, f.nameTaken, f.unreadable = StateLoading, "", nil, false
 	if f.unit == nil {
 		f.since = now
 	}
 	return loadFile{f, f.load}
 }
 
-// lose takes a file that is gone out of service.
-func (t *files) lose(now time.Time, name string) []action {
+// removed takes a file that is gone out of service.
+func (t *files) removed(now time.Time, name string) []action {
 	f := t.byName[name]
 	if f == nil {
 		return nil
@@ -163,7 +163,7 @@ func (t *files) lose(now time.Time, name string) []action {
 		actions = append(actions, t.retire(now, f)...)
 	}
 	f.endDescribe()
-	t.waitNoMore(name)
+	t.finishFirst(name)
 	return actions
 }
 
@@ -182,7 +182,7 @@ func (t *files) release(now time.Time, name claim, f *file) (actions []action) {
 	}
 	delete(t.claims, name)
 	for _, other := range slices.Sorted(maps.Keys(t.byName)) {
-		if taken := t.byName[other].taken; taken != nil && taken.claim == name {
+		if taken := t.byName[other].nameTaken; taken != nil && taken.claim == name {
 			actions = append(actions, t.begin(now, other))
 		}
 	}
@@ -204,7 +204,7 @@ func (t *files) isInCharge(f *file, load int, digest string) *Unit {
 		f.state, f.reason = "", ""
 	}
 	f.endDescribe()
-	t.waitNoMore(f.name)
+	t.finishFirst(f.name)
 	return f.unit
 }
 
@@ -229,7 +229,7 @@ func (t *files) claim(f *file, name claim) (replaces bool, err error) {
 		return false, ErrShutdown
 	}
 	if owner := t.claims[name]; owner != nil && owner != f {
-		return false, &takenError{claim: name, by: owner.name}
+		return false, &nameTakenError{claim: name, by: owner.name}
 	}
 	t.claims[name] = f
 	return f.unit != nil && f.content.claim() == name, nil
@@ -257,7 +257,7 @@ func (t *files) loaded(now time.Time, f *file, load int, u *Unit, what identity,
 	if f.lost {
 		actions = append(actions, t.retire(now, f)...)
 	}
-	t.waitNoMore(f.name)
+	t.finishFirst(f.name)
 	return append(actions, logLine{hclog.Info, "plugin loaded", []any{"file", f.name, "plugin", what.name, "version", what.version, "digest", what.digest[:12]}})
 }
 
@@ -271,21 +271,21 @@ func (t *files) rejected(now time.Time, f *file, load int, what identity, err er
 	if f.unit == nil {
 		f.content, f.since = what, now
 	}
-	var unread *unreadError
-	f.unread = errors.As(err, &unread)
-	errors.As(err, &f.taken)
+	var unreadable *unreadableError
+	f.unreadable = errors.As(err, &unreadable)
+	errors.As(err, &f.nameTaken)
 	// Whoever had the name may have given it up meanwhile.
-	if f.taken != nil && t.claims[f.taken.claim] == nil {
+	if f.nameTaken != nil && t.claims[f.nameTaken.claim] == nil {
 		return []action{t.begin(now, f.name)}
 	}
-	t.waitNoMore(f.name)
+	t.finishFirst(f.name)
 	return []action{logLine{hclog.Warn, "plugin file not taken", []any{"file", f.name, "reason", f.reason}}}
 }
 
-// retryUnread has the files loaded again that could not be read.
-func (t *files) retryUnread(now time.Time) (actions []action) {
+// retryUnreadable has the files loaded again that could not be read.
+func (t *files) retryUnreadable(now time.Time) (actions []action) {
 	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
-		if t.byName[name].unread {
+		if t.byName[name].unreadable {
 			actions = append(actions, t.begin(now, name))
 		}
 	}

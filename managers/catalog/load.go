@@ -120,7 +120,7 @@ func (c *Catalog) load(ctx context.Context, f *file, load int) {
 func (c *Catalog) read(name string) (src host.Source, err error) {
 	info, err := os.Stat(filepath.Join(c.cfg.Dir, name))
 	if err != nil {
-		return src, &unreadError{err}
+		return src, &unreadableError{err}
 	}
 	if !info.Mode().IsRegular() {
 		return src, fmt.Errorf("not a regular file but %s", kindOf(info.Mode()))
@@ -131,23 +131,23 @@ func (c *Catalog) read(name string) (src host.Source, err error) {
 	}
 	opened, err := os.Open(filepath.Join(c.cfg.Dir, name))
 	if err != nil {
-		return src, &unreadError{err}
+		return src, &unreadableError{err}
 	}
 	defer opened.Close()
 	var b bytes.Buffer
 	b.Grow(int(info.Size()) + bytes.MinRead)
 	if _, err := io.Copy(&b, io.LimitReader(opened, limit+1)); err != nil {
-		return src, &unreadError{err}
+		return src, &unreadableError{err}
 	}
 	return host.NewSource(b.Bytes()), nil // one byte too many is the loader's to refuse
 }
 
-// unreadError says that a file could not be read, which can change without it
+// unreadableError says that a file could not be read, which can change without it
 // looking any different.
-type unreadError struct{ err error }
+type unreadableError struct{ err error }
 
-func (e *unreadError) Error() string { return "cannot be read: " + e.err.Error() }
-func (e *unreadError) Unwrap() error { return e.err }
+func (e *unreadableError) Error() string { return "cannot be read: " + e.err.Error() }
+func (e *unreadableError) Unwrap() error { return e.err }
 
 func kindOf(m os.FileMode) string {
 	switch {
@@ -227,8 +227,8 @@ func (c *Catalog) reject(ctx context.Context, f *file, load int, what identity, 
 	})
 }
 
-// retryUnread tries files that could not be read again.
-func (c *Catalog) retryUnread(interval time.Duration) {
+// retryUnreadable tries files that could not be read again.
+func (c *Catalog) retryUnreadable(interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -236,7 +236,7 @@ func (c *Catalog) retryUnread(interval time.Duration) {
 		case <-c.ctx.Done():
 			return
 		case <-ticker.C:
-			c.step((*files).retryUnread)
+			c.step((*files).retryUnreadable)
 		}
 	}
 }

@@ -27,9 +27,9 @@ const (
 type Kind interface {
 	// Fingerprint asks for the plugin's fingerprint, checks it and keeps it.
 	Fingerprint(ctx context.Context) (Answer, error)
-	// Attend does what else a plugin in service needs. It returns when there is
+	// Run does what else a plugin in service needs. It returns when there is
 	// nothing more to do, or ctx is done.
-	Attend(ctx context.Context)
+	Run(ctx context.Context)
 }
 
 // Answer is what a fingerprint says of the plugin itself.
@@ -64,7 +64,7 @@ type Unit struct {
 	due        time.Time // when to ask next; zero: not at all
 	configured bool
 	asked      time.Time     // when it last answered
-	moved      chan struct{} // closed and replaced with each change of life
+	changed    chan struct{} // closed and replaced with each change of life
 }
 
 // newUnit returns a unit that is not brought up. It fails when the schema of the plugin's
@@ -75,7 +75,7 @@ func newUnit(r *Registry, c Candidate) (*Unit, error) {
 		registry: r, plugin: c.Plugin, name: d.GetName(), grants: c.Grants,
 		logger:   r.cfg.Logger.With("plugin", d.GetName(), "file", c.File),
 		replaced: make(chan struct{}), gone: make(chan struct{}), wake: wake.New(),
-		refs: 1, held: true, life: newLife(time.Now()), moved: make(chan struct{}),
+		refs: 1, held: true, life: newLife(time.Now()), changed: make(chan struct{}),
 	}
 	var err error
 	if u.kind, err = r.cfg.New(u); err != nil {
@@ -111,12 +111,12 @@ func (u *Unit) Replaced() <-chan struct{} { return u.replaced }
 // bringUp configures the plugin and asks for its first fingerprint, before it is
 // in charge of anything. Strictly, anything but an answer is an error: there is a
 // version that works. Otherwise the plugin is kept, and asked again.
-func (u *Unit) bringUp(ctx context.Context, strictly bool) error {
+func (u *Unit) bringUp(ctx context.Context, requireAnswer bool) error {
 	e := u.ask(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if _, ok := e.(answered); !ok && strictly {
+	if _, ok := e.(answered); !ok && requireAnswer {
 		return errors.New(reasonOf(e))
 	}
 	u.apply(e)
@@ -135,11 +135,11 @@ func reasonOf(e event) string {
 
 // run asks the plugin whenever it is due, until it is retired.
 func (u *Unit) run(ctx context.Context) {
-	var attending sync.WaitGroup
-	defer attending.Wait()
+	var running sync.WaitGroup
+	defer running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	attending.Go(func() { u.kind.Attend(ctx) })
+	running.Go(func() { u.kind.Run(ctx) })
 	for {
 		u.mu.Lock()
 		due, retired := u.due, !u.held
@@ -246,9 +246,9 @@ func (u *Unit) apply(e event) (failed bool) {
 	u.life = after
 	for _, effect := range effects {
 		switch effect := effect.(type) {
-		case ask:
+		case poll:
 			u.due = now.Add(effect.after)
-		case rest:
+		case stopPolling:
 			u.due = time.Time{}
 		case failTask:
 			failed = true
@@ -256,8 +256,8 @@ func (u *Unit) apply(e event) (failed bool) {
 	}
 	moved := before.State != after.State || before.Reason != after.Reason
 	if moved {
-		close(u.moved)
-		u.moved = make(chan struct{})
+		close(u.changed)
+		u.changed = make(chan struct{})
 	}
 	u.mu.Unlock()
 	u.wake.Set()
@@ -321,14 +321,14 @@ func (u *Unit) Quarantined() error {
 func (u *Unit) Down() (down bool, changed <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.life.State == StateRestarting || u.life.State == StateQuarantined || !u.configured, u.moved
+	return u.life.State == StateRestarting || u.life.State == StateQuarantined || !u.configured, u.changed
 }
 
 // Health returns how the plugin is, and what is closed when that may have changed.
 func (u *Unit) Health() (Health, <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.life.Health, u.moved
+	return u.life.Health, u.changed
 }
 
 // Remove takes the plugin out of service for new calls; its file is gone.
@@ -337,7 +337,7 @@ func (u *Unit) Remove() {
 	u.apply(removed{})
 	u.registry.mu.Lock()
 	defer u.registry.mu.Unlock()
-	u.registry.dismiss(u)
+	u.registry.giveUp(u)
 }
 
 // Revive ends a quarantine, or asks for a fingerprint now.
@@ -352,7 +352,7 @@ func (u *Unit) replace() {
 	if !isClosed(u.replaced) {
 		close(u.replaced)
 	}
-	u.registry.dismiss(u)
+	u.registry.giveUp(u)
 }
 
 // leave gives up the registry's reference, once.
@@ -393,7 +393,7 @@ func (u *Unit) Release() {
 }
 
 // TaskError gives the error of a call about a task a code. A fault of the guest is
-// held against that task: UNAVAILABLE and recoverable the first time, INTERNAL and
+// counted against that task: UNAVAILABLE and recoverable the first time, INTERNAL and
 // final from its second on.
 func (u *Unit) TaskError(task string, err error) error {
 	var fault *host.FaultError
@@ -401,7 +401,7 @@ func (u *Unit) TaskError(task string, err error) error {
 		return err
 	}
 	if u.apply(taskFaulted{task: task, reason: OneLine(err)}) {
-		return &taskFaultError{abi.NewError(abi.Internal, fmt.Sprintf("the %s faulted %d times while handling this task, last: %s", u.plugin.Spec().Kind, TaskStrikes, OneLine(err))), fault}
+		return &taskFaultError{abi.NewError(abi.Internal, fmt.Sprintf("the %s faulted %d times while handling this task, last: %s", u.plugin.Spec().Kind, MaxTaskFaults, OneLine(err))), fault}
 	}
 	return &taskFaultError{abi.NewRecoverableError(abi.Unavailable, OneLine(err)), fault}
 }

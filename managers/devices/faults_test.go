@@ -266,10 +266,10 @@ func (d deadline) Err() error {
 	return nil
 }
 
-func TestAPluginThatLiesInAFingerprintHasUnconfirmedDevices(t *testing.T) {
+func TestAPluginWithAWrongFingerprintHasUnconfirmedDevices(t *testing.T) {
 	inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
 		w.start()
-		for want, lie := range fingerprintLies() {
+		for want, lie := range wrongFingerprints() {
 			require.Equal(t, bothHealthy, w.updates.last())
 			f := goodFingerprint()
 			lie(f.Groups[0])
@@ -286,10 +286,10 @@ func TestAPluginThatLiesInAFingerprintHasUnconfirmedDevices(t *testing.T) {
 	})
 }
 
-func TestAPluginThatLiesInStatsKeepsItsLastFigures(t *testing.T) {
+func TestAPluginWithWrongStatsKeepsItsLastFigures(t *testing.T) {
 	inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
 		w.start()
-		for want, lie := range statsLies() {
+		for want, lie := range wrongStats() {
 			before := w.manager.AllStats()
 			require.Equal(t, int64(7), *before[0].Devices["a"].Summary.Int)
 			if lie == nil {
@@ -308,10 +308,10 @@ func TestAPluginThatLiesInStatsKeepsItsLastFigures(t *testing.T) {
 	})
 }
 
-func TestAPluginThatLiesInAReservationFailsTheTask(t *testing.T) {
+func TestAPluginWithAWrongReservationFailsTheTask(t *testing.T) {
 	inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
 		w.start()
-		for want, lie := range reservationLies() {
+		for want, lie := range wrongReservations() {
 			w.answers("reserve", lie)
 			released := w.calls("release")
 			_, err := w.reserve("a")

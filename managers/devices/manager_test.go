@@ -286,8 +286,8 @@ func TestADeviceNodeIsOneWhereverALinkLeads(t *testing.T) {
 		}
 		for path, want := range map[string]string{
 			"null": "device_nodes[0]: host_path: " + filepath.Join(dir, "null") + " leads to /dev/null, which is not granted",
-			"file": filepath.Join(dir, "file") + " is no device node",
-			"":     dir + " is no device node",
+			"file": filepath.Join(dir, "file") + " is not a device node",
+			"":     dir + " is not a device node",
 		} {
 			name = path
 			_, err := w.reserve("a")

@@ -106,13 +106,13 @@ func (u *plugin) provides(group structs.DeviceGroupID) bool {
 	return u.index[group] != nil
 }
 
-// Attend implements [catalog.Kind]: it polls the figures, gives devices up that nobody confirms,
+// Run implements [catalog.Kind]: it polls the figures, gives devices up that nobody confirms,
 // and sees to releases that failed.
-func (u *plugin) Attend(ctx context.Context) {
+func (u *plugin) Run(ctx context.Context) {
 	var given time.Time // the UnconfirmedSince whose devices were given up
 	for ctx.Err() == nil {
 		health, changed := u.Health()
-		more := u.m.owed.more()
+		more := u.m.pending.more()
 		now := time.Now()
 		next := now.Add(catalog.MaxPollInterval)
 		if end := health.UnconfirmedSince.Add(u.m.cfg.Grace); !health.UnconfirmedSince.IsZero() && given != health.UnconfirmedSince {

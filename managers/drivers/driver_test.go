@@ -241,7 +241,7 @@ func TestAWaitThatBlocksInTheDriverIsAskedAnewAfterAStop(t *testing.T) {
 		_, err := d.StopTask(context.Background(), web, handle, "", time.Second)
 		require.NoError(t, err)
 		require.NoError(t, <-done)
-		require.Equal(t, nudgeGrace, time.Since(begun))
+		require.Equal(t, recheckGrace, time.Since(begun))
 	})
 }
 

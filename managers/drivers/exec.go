@@ -23,7 +23,7 @@ const execDeadline = 5 * time.Minute
 // standard input and terminal, and its output comes in the end. UNIMPLEMENTED: neither
 // can, or the driver's capabilities have no exec.
 func (d *Driver) ExecTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, spec *workload.ExecSpec) (*structs.ExitResult, error) {
-	if err := d.given(cfg, h); err != nil {
+	if err := d.checkArguments(cfg, h); err != nil {
 		return nil, err
 	}
 	if !d.Capabilities().GetExec() {
@@ -59,7 +59,7 @@ func (d *Driver) execInDriver(ctx context.Context, t *task, cfg *wasmnodev1.Task
 		return nil, err
 	}
 	if answer.Result == nil {
-		return nil, d.broken(abi.OpDriverExecTask, "no result")
+		return nil, d.badAnswer(abi.OpDriverExecTask, "no result")
 	}
 	if err := errors.Join(writeAll(spec.Stdout, answer.Stdout), writeAll(spec.Stderr, answer.Stderr)); err != nil {
 		return nil, fmt.Errorf("the command's output: %w", err)

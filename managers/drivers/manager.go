@@ -61,7 +61,7 @@ func New(cfg Config) *Manager {
 	m.announcer = catalog.NewAnnouncer(m.info, cfg.Updater)
 	m.registry = catalog.NewRegistry(catalog.RegistryConfig{
 		Catalog: cfg.Catalog, Type: host.KindDriver, Logger: cfg.Logger, PluginConfig: cfg.PluginConfig,
-		New: m.newPlugin, Changed: m.announcer.Say,
+		New: m.newPlugin, Changed: m.announcer.Changed,
 	})
 	return m
 }

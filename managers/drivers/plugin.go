@@ -66,8 +66,8 @@ func (u *plugin) Fingerprint(ctx context.Context) (catalog.Answer, error) {
 	return catalog.Answer{Healthy: healthy, Text: describe(answer), NextPoll: time.Duration(answer.NextPollMs) * time.Millisecond}, nil
 }
 
-// Attend implements [catalog.Kind]: there is nothing more to do.
-func (u *plugin) Attend(context.Context) {}
+// Run implements [catalog.Kind]: there is nothing more to do.
+func (u *plugin) Run(context.Context) {}
 
 // describe is the plugin's own line on its health.
 func describe(answer *wasmnodev1.DriverFingerprintResponse) string {

@@ -145,7 +145,7 @@ func TestTheMockDriverServesATaskFromStartToEnd(t *testing.T) {
 	require.EqualError(t, err, `config.run_fro: unknown field, did you mean "run_for"?`)
 }
 
-func TestARealFaultIsHeldAgainstItsTask(t *testing.T) {
+func TestAFaultOfACompiledDriverCountsAgainstItsTask(t *testing.T) {
 	w := newRealWorld(t, nil, host.Grants{})
 	w.Put("mock.wasm", mock(t))
 	w.start()

@@ -262,7 +262,7 @@ func TestAFingerprintSpeaksForItsDriverOnlyAndWithinBounds(t *testing.T) {
 		"driver.fake": "true", "driver.fake.memory": "5MiB", "driver.fake.load": "0.5",
 		"driver.fake.version": "1; 2", "driver.fake.nothing": "",
 	}, info.Attributes)
-	require.Equal(t, `fine\x1b[2J; really`, info.HealthDescription)
+	require.Equal(t, `fine\u001b[2J; really`, info.HealthDescription)
 }
 
 func TestTheAnnouncerTellsInOrderAndNothingTwice(t *testing.T) {
@@ -270,7 +270,7 @@ func TestTheAnnouncerTellsInOrderAndNothingTwice(t *testing.T) {
 		w := newWorld(t, nil)
 		u := w.mustTake(catalogtest.NewPlugin(), nil)
 		for range 100 {
-			w.manager.announcer.Say(u.Name())
+			w.manager.announcer.Changed(u.Name())
 		}
 		require.NoError(t, w.manager.announcer.Flush(context.Background()))
 		require.Len(t, w.updates.get(), 1)

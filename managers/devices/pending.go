@@ -23,32 +23,32 @@ type Store interface {
 	PutDevices(d *state.DeviceState) error
 }
 
-// maxOwedReleases bounds the releases that wait for plugins to work again; the oldest
+// maxPendingReleases bounds the releases that wait for plugins to work again; the oldest
 // are given up.
-const maxOwedReleases = 1024
+const maxPendingReleases = 1024
 
-// owedReleases are releases that failed. They are tried until they succeed, by the next
+// pendingReleases are releases that failed. They are tried until they succeed, by the next
 // agent if need be. Its methods may be called concurrently.
-type owedReleases struct {
+type pendingReleases struct {
 	store  Store // nil: they are forgotten with the agent
 	logger hclog.Logger
 
 	mu      sync.Mutex
-	list    []*owedRelease // the oldest first
-	added   chan struct{}  // closed and replaced whenever one is added
-	changes uint64         // of list
-	saved   uint64         // changes that the last write had
-	writing chan struct{}  // closed when the write that goes on has ended; nil: none does
+	list    []*pendingRelease // the oldest first
+	added   chan struct{}     // closed and replaced whenever one is added
+	changes uint64            // of list
+	saved   uint64            // changes that the last write had
+	writing chan struct{}     // closed when the write that goes on has ended; nil: none does
 }
 
-type owedRelease struct {
+type pendingRelease struct {
 	state.DeviceRelease
 	trying chan struct{} // closed when the try that goes on has ended; nil: none goes on
 }
 
 // init reads what an earlier agent left.
-func (o *owedReleases) init(store Store, logger hclog.Logger) {
-	o.store, o.logger, o.added = store, logger, make(chan struct{})
+func (p *pendingReleases) init(store Store, logger hclog.Logger) {
+	p.store, p.logger, p.added = store, logger, make(chan struct{})
 	if store == nil {
 		return
 	}
@@ -58,50 +58,50 @@ func (o *owedReleases) init(store Store, logger hclog.Logger) {
 		logger.Error("the devices that an earlier agent could not release are not known", "error", err)
 	case left != nil:
 		for _, r := range left.Owed {
-			o.list = append(o.list, &owedRelease{DeviceRelease: r})
+			p.list = append(p.list, &pendingRelease{DeviceRelease: r})
 		}
 	}
 }
 
 // add owes a release, durably, unless it is owed already.
-func (o *owedReleases) add(r state.DeviceRelease) {
-	o.mu.Lock()
-	if !slices.ContainsFunc(o.list, func(other *owedRelease) bool { return other.same(r.Devices, r.User) }) {
-		o.list = append(o.list, &owedRelease{DeviceRelease: r})
+func (p *pendingReleases) add(r state.DeviceRelease) {
+	p.mu.Lock()
+	if !slices.ContainsFunc(p.list, func(other *pendingRelease) bool { return other.same(r.Devices, r.User) }) {
+		p.list = append(p.list, &pendingRelease{DeviceRelease: r})
 	}
-	tooMany := len(o.list) - maxOwedReleases
+	tooMany := len(p.list) - maxPendingReleases
 	if tooMany > 0 {
-		o.list = slices.Clone(o.list[tooMany:])
+		p.list = slices.Clone(p.list[tooMany:])
 	}
-	o.changes++
-	close(o.added)
-	o.added = make(chan struct{})
-	o.mu.Unlock()
+	p.changes++
+	close(p.added)
+	p.added = make(chan struct{})
+	p.mu.Unlock()
 	if tooMany > 0 {
-		o.logger.Warn("too many releases of devices fail; the oldest are given up", "limit", maxOwedReleases)
+		p.logger.Warn("too many releases of devices fail; the oldest are given up", "limit", maxPendingReleases)
 	}
-	o.save()
+	p.save()
 }
 
 // same reports whether it is the release of a user's devices of that group: a user has
 // one reservation of a group.
-func (r *owedRelease) same(d structs.AllocatedDevice, user structs.DeviceUser) bool {
+func (r *pendingRelease) same(d structs.AllocatedDevice, user structs.DeviceUser) bool {
 	return r.Devices.Group() == d.Group() && r.User == user
 }
 
 // more is closed when a release has been added.
-func (o *owedReleases) more() <-chan struct{} {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.added
+func (p *pendingReleases) more() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.added
 }
 
 // begin returns the oldest release of one of some groups, for a try; nil: there is none.
 // Each is followed by an end.
-func (o *owedReleases) begin(groups index) *owedRelease {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, r := range o.list {
+func (p *pendingReleases) begin(groups index) *pendingRelease {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.list {
 		if r.trying == nil && groups[r.Devices.Group()] != nil {
 			r.trying = make(chan struct{})
 			return r
@@ -111,33 +111,33 @@ func (o *owedReleases) begin(groups index) *owedRelease {
 }
 
 // end says what became of a try.
-func (o *owedReleases) end(r *owedRelease, released bool) {
-	o.mu.Lock()
+func (p *pendingReleases) end(r *pendingRelease, released bool) {
+	p.mu.Lock()
 	close(r.trying)
 	r.trying = nil
 	if released {
-		o.remove(r)
+		p.remove(r)
 	}
-	o.mu.Unlock()
+	p.mu.Unlock()
 	if released {
-		o.save()
+		p.save()
 	}
 }
 
 // remove drops a release. The caller holds mu.
-func (o *owedReleases) remove(r *owedRelease) {
-	o.list = slices.DeleteFunc(o.list, func(other *owedRelease) bool { return other == r })
-	o.changes++
+func (p *pendingReleases) remove(r *pendingRelease) {
+	p.list = slices.DeleteFunc(p.list, func(other *pendingRelease) bool { return other == r })
+	p.changes++
 }
 
 // forget drops what is owed of a user's devices that are about to be reserved for it
 // again: the late release would end the new reservation. It waits for a try that goes
 // on. The error is an abi.Error: UNAVAILABLE and recoverable.
-func (o *owedReleases) forget(ctx context.Context, d structs.AllocatedDevice, user structs.DeviceUser) error {
+func (p *pendingReleases) forget(ctx context.Context, d structs.AllocatedDevice, user structs.DeviceUser) error {
 	for {
-		dropped, trying := o.drop(d, user)
+		dropped, trying := p.drop(d, user)
 		if dropped {
-			o.save()
+			p.save()
 		}
 		if trying == nil {
 			return nil
@@ -152,55 +152,55 @@ func (o *owedReleases) forget(ctx context.Context, d structs.AllocatedDevice, us
 
 // drop removes what is owed of a user's devices, or returns what is closed when a try of
 // it that goes on has ended.
-func (o *owedReleases) drop(d structs.AllocatedDevice, user structs.DeviceUser) (dropped bool, trying <-chan struct{}) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	i := slices.IndexFunc(o.list, func(r *owedRelease) bool { return r.same(d, user) })
+func (p *pendingReleases) drop(d structs.AllocatedDevice, user structs.DeviceUser) (dropped bool, trying <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.list, func(r *pendingRelease) bool { return r.same(d, user) })
 	if i < 0 {
 		return false, nil
 	}
-	if r := o.list[i]; r.trying != nil {
+	if r := p.list[i]; r.trying != nil {
 		return false, r.trying
 	}
-	o.list = slices.Delete(o.list, i, i+1)
-	o.changes++
+	p.list = slices.Delete(p.list, i, i+1)
+	p.changes++
 	return true, nil
 }
 
 // save makes what is owed durable: it returns when a write has had all changes until now.
 // One write goes on at a time, with no lock held. What cannot be written is still tried by
 // this agent.
-func (o *owedReleases) save() {
-	if o.store == nil {
+func (p *pendingReleases) save() {
+	if p.store == nil {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for wanted := o.changes; o.saved < wanted; {
-		if writing := o.writing; writing != nil {
-			o.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for wanted := p.changes; p.saved < wanted; {
+		if writing := p.writing; writing != nil {
+			p.mu.Unlock()
 			<-writing
-			o.mu.Lock()
+			p.mu.Lock()
 			continue
 		}
-		o.write()
+		p.write()
 	}
 }
 
 // write writes what is owed now. The caller holds mu, which is not held meanwhile.
-func (o *owedReleases) write() {
+func (p *pendingReleases) write() {
 	s := &state.DeviceState{}
-	for _, r := range o.list {
+	for _, r := range p.list {
 		s.Owed = append(s.Owed, r.DeviceRelease)
 	}
-	changes, written := o.changes, make(chan struct{})
-	o.writing = written
-	o.mu.Unlock()
-	if err := o.store.PutDevices(s); err != nil {
-		o.logger.Error("the devices that have to be released would be forgotten with this agent", "error", err)
+	changes, written := p.changes, make(chan struct{})
+	p.writing = written
+	p.mu.Unlock()
+	if err := p.store.PutDevices(s); err != nil {
+		p.logger.Error("the devices that have to be released would be forgotten with this agent", "error", err)
 	}
-	o.mu.Lock()
-	o.saved, o.writing = changes, nil
+	p.mu.Lock()
+	p.saved, p.writing = changes, nil
 	close(written)
 }
 
@@ -218,12 +218,12 @@ func (u *plugin) settle(ctx context.Context) time.Time {
 		if time.Now().Before(due) {
 			return due
 		}
-		r := u.m.owed.begin(groups)
+		r := u.m.pending.begin(groups)
 		if r == nil {
 			return time.Now().Add(catalog.MaxPollInterval)
 		}
 		err := u.sendRelease(ctx, r.Devices, r.User)
-		u.m.owed.end(r, err == nil)
+		u.m.pending.end(r, err == nil)
 		u.mu.Lock()
 		if err == nil {
 			u.releaseFailures = 0

@@ -93,7 +93,7 @@ func TestAReleaseWaitsForAPluginThatHasNotAnsweredYet(t *testing.T) {
 }
 
 // A late release would take the devices from the task that has them again.
-func TestReservingAgainForgetsTheReleaseThatIsOwed(t *testing.T) {
+func TestReservingAgainForgetsThePendingRelease(t *testing.T) {
 	agentsOnOneStore(t, func(t *testing.T, next func() *deviceWorld, store state.DB) {
 		w, p := next(), newFakeDevice("acme")
 		w.mustTake(p, nil)
@@ -121,19 +121,19 @@ func TestReservingAgainForgetsTheReleaseThatIsOwed(t *testing.T) {
 	})
 }
 
-func TestOfTooManyOwedReleasesTheOldestAreGivenUp(t *testing.T) {
+func TestOfTooManyPendingReleasesTheOldestAreGivenUp(t *testing.T) {
 	agentsOnOneStore(t, func(t *testing.T, next func() *deviceWorld, store state.DB) {
 		w, p := next(), newFakeDevice("acme")
 		p.On(abi.OpDeviceRelease, func(context.Context, host.Call) error { return abi.NewError(abi.Internal, "no") })
 		w.mustTake(p, nil)
-		for i := range maxOwedReleases + 2 {
+		for i := range maxPendingReleases + 2 {
 			user := consumer
 			user.AllocID = fmt.Sprint(i)
 			require.Error(t, w.manager.Release(t.Context(), devices("a"), user))
 		}
 		left, err := store.Devices()
 		require.NoError(t, err)
-		require.Len(t, left.Owed, maxOwedReleases)
+		require.Len(t, left.Owed, maxPendingReleases)
 		require.Equal(t, "2", left.Owed[0].User.AllocID)
 	})
 }
