@@ -4,10 +4,17 @@ GO       ?= go
 BIN      := $(CURDIR)/bin
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  := -s -w -X github.com/wasmnode/wasmnode/agent.Version=$(VERSION)
-BUF      := $(GO) tool -modfile=$(CURDIR)/internal/tools/buf/go.mod buf
-LINT     := $(GO) tool -modfile=$(CURDIR)/internal/tools/golangci-lint/go.mod golangci-lint
-FUZZTIME ?= 10s
+TOOL     := $(CURDIR)/internal/tools/build.sh
+BUF      = $$($(TOOL) buf github.com/bufbuild/buf/cmd/buf)
+LINT     = $$($(TOOL) golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
 N        ?= 100
+
+# What is tested: the longest packages first, so that none of them is left alone at the
+# end. Tests start processes of their own and wait for them, so only two packages run at
+# once, however many cores there are.
+LONGEST  := ./runners/alloc ./cmd/wasmnode ./managers/... ./host ./sandbox/meter
+PACKAGES ?= ./...
+TEST     := PACKAGES='$(LONGEST) $(PACKAGES)' internal/tools/test.sh -p 2
 
 .PHONY: help
 help: ## list the targets
@@ -33,16 +40,25 @@ toolchain: ## install what apt has and this machine lacks (a C compiler for WASI
 	@internal/tools/install-toolchain.sh
 
 .PHONY: test
-test: toolchain ## run the tests
-	$(GO) test ./...
+test: toolchain ## run the tests, except for those that -short leaves to make check
+	$(TEST) -short
 
-.PHONY: race
-race:
-	$(GO) test ./sandbox/meter # what is too slow, and has one goroutine, is skipped below
-	WASMNODE_STRICT=1 $(GO) test -race -timeout 20m ./...
+.PHONY: test-all
+test-all: toolchain ## run all tests, under the race detector where there are races
+	PACKAGES=./sandbox/meter internal/tools/test.sh # one goroutine, and too slow for the detector
+	WASMNODE_STRICT=1 $(TEST) -race -timeout 20m
 
 .PHONY: check
-check: toolchain format vet lint proto generated docs build race fuzz-short demo ## all that CI runs
+check: toolchain commits format vet lint proto generated docs build test-all fuzz demo ## all that CI runs: 25 minutes
+
+.PHONY: check-full
+check-full: check bench-once ## check, and what does not fit into it: 500 crashes, 20 times the fuzzing, each benchmark
+	@FUZZSCALE=20 internal/tools/fuzz.sh
+	@$(MAKE) --no-print-directory crash N=500
+
+.PHONY: commits
+commits: ## check the messages of new commits
+	@internal/tools/check-commits.sh
 
 .PHONY: format
 format:
@@ -74,13 +90,9 @@ generated: generate
 docs: ## check the links and commands of the documentation
 	$(GO) test ./docs/...
 
-.PHONY: fuzz-short
-fuzz-short:
-	@FUZZTIME=5s internal/tools/fuzz.sh
-
 .PHONY: fuzz
-fuzz: ## fuzz every target for FUZZTIME each
-	@FUZZTIME=$(FUZZTIME) internal/tools/fuzz.sh
+fuzz: ## fuzz every target a number of times, FUZZSCALE times that, or for FUZZTIME
+	@internal/tools/fuzz.sh
 
 .PHONY: demo
 demo: build
@@ -90,6 +102,10 @@ demo: build
 bench: build ## benchmarks, also beside HashiCorp go-plugin and beside the Nomad that NOMAD_BIN names
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	cd internal/bench && $(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: bench-once
+bench-once: build
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
 
 .PHONY: soak
 soak: build ## the long campaigns: fuzzing, reloads, restarts

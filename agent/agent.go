@@ -11,11 +11,12 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/managers"
+	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/managers/devices"
+	"github.com/wasmnode/wasmnode/managers/drivers"
 	"github.com/wasmnode/wasmnode/node"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/task"
@@ -94,13 +95,13 @@ type agent struct {
 	supervisor []string             // the command that owns the tasks; nil: the agent does
 
 	state     state.DB
-	server    *standalone.Server
+	plane     *standalone.ControlPlane
 	engine    *sandbox.Engine
 	host      *host.Host
-	workloads workload.Supervisor
-	catalog   *managers.Catalog
-	drivers   *managers.DriverManager
-	devices   *managers.DeviceManager
+	workloads workload.Runtime
+	catalog   *catalog.Catalog
+	drivers   *drivers.Manager
+	devices   *devices.Manager
 	node      *node.Node
 
 	closers []func() // in the order of opening
@@ -131,12 +132,12 @@ func (a *agent) open() (err error) {
 		return err
 	}
 	a.closing("state", a.state.Close)
-	if a.server, err = standalone.Open(standalone.Options{
-		Path: filepath.Join(data, "server.db"), SetAside: true, Logger: a.logger.Named("server"), GroupFaults: alloc.Faults,
+	if a.plane, err = standalone.Open(standalone.Options{
+		Path: filepath.Join(data, "server.db"), SetAside: true, Logger: a.logger.Named("controlplane"), GroupFaults: alloc.Faults,
 	}); err != nil {
 		return err
 	}
-	a.closing("control plane", a.server.Close)
+	a.closing("control plane", a.plane.Close)
 	if a.engine, err = sandbox.Open(sandbox.Config{CacheDir: filepath.Join(data, "cache"), Logger: a.logger.Named("engine")}); err != nil {
 		return err
 	}
@@ -151,37 +152,33 @@ func (a *agent) open() (err error) {
 // plugins report to the managers, which get them from the catalog.
 func (a *agent) openPlugins() (err error) {
 	a.host = host.New(host.Config{
-		Logger:      a.logger.Named("plugin"),
-		Engine:      a.engine,
-		Workloads:   a.workloads,
-		Version:     Version,
-		Chroot:      a.cfg.Client.ChrootEnv,
-		OnTaskEvent: func(plugin string, e *wasmnodev1.TaskEvent) { a.drivers.TaskEvent(plugin, e) },
+		Logger:    a.logger.Named("plugin"),
+		Engine:    a.engine,
+		Workloads: a.workloads,
+		Version:   Version,
+		Chroot:    a.cfg.Client.ChrootEnv,
 		// A driver and a device plugin may have one name.
 		OnRefresh: func(plugin string) { a.drivers.Refresh(plugin); a.devices.Refresh(plugin) },
 	})
-	a.catalog, err = managers.NewCatalog(managers.CatalogConfig{
+	a.catalog, err = catalog.New(catalog.Config{
 		Dir:    a.cfg.PluginDir,
 		Logger: a.logger.Named("catalog"),
-		Loader: managers.HostLoader{Host: a.host, Grants: a.grants, Pinned: a.pinned},
+		Loader: catalog.HostLoader{Host: a.host, Grants: a.grants, Pinned: a.pinned},
 	})
 	if err != nil {
 		return fmt.Errorf("%w: choose another with -plugin-dir", err)
 	}
 	config := func(name string) map[string]any { return a.cfg.Plugin(name).Config }
-	a.drivers = managers.NewDriverManager(managers.DriverManagerConfig{
+	a.drivers = drivers.New(drivers.Config{
 		Catalog:      a.catalog,
 		Workloads:    a.workloads,
 		Logger:       a.logger.Named("driver"),
 		PluginConfig: config,
 		Updater:      func(name string, info *structs.DriverInfo) { a.node.UpdateDriver(name, info) },
-		Events: func(allocID, task string) managers.TaskEventHandler {
-			return func(e *wasmnodev1.TaskEvent) { a.node.DriverEvent(allocID, task, e) }
-		},
-		Allowed: a.cfg.Client.AllowedDrivers,
-		Blocked: a.cfg.Client.BlockedDrivers,
+		Allowed:      a.cfg.Client.AllowedDrivers,
+		Blocked:      a.cfg.Client.BlockedDrivers,
 	})
-	a.devices = managers.NewDeviceManager(managers.DeviceManagerConfig{
+	a.devices = devices.New(devices.Config{
 		Catalog:      a.catalog,
 		Logger:       a.logger.Named("device"),
 		PluginConfig: config,
@@ -196,10 +193,11 @@ func (a *agent) openPlugins() (err error) {
 func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 	a.node, err = node.New(node.Config{
 		Logger:       a.logger.Named("client"),
-		ControlPlane: a.server.ForNode(),
+		ControlPlane: a.plane.ForNode(),
 		State:        a.state,
 		Dispense:     a.dispense,
 		Devices:      a.devices,
+		Workloads:    a.outliving(),
 		DriversReady: a.pluginsReady,
 		AllocsDir:    filepath.Join(a.cfg.DataDir, "alloc"),
 		Identity:     a.identity(),
@@ -220,7 +218,6 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 			web.stop()
 		}
 	}()
-	a.destroyOrphans(ctx)
 	// Who calls before that waits in the listener's queue, and is answered by a node
 	// that has its drivers, rather than told that there are none.
 	ready := func() {

@@ -2,24 +2,21 @@ package agent
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
 
-	nomad "github.com/hashicorp/nomad/api"
-
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/httpapi"
-	"github.com/wasmnode/wasmnode/managers"
+	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/node"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // clientAPI is the node as the HTTP API needs it.
 type clientAPI struct{ *node.Node }
 
-// Files implements api.Node.
+// Files implements httpapi.Node.
 func (c clientAPI) Files(allocID string) (httpapi.Files, error) {
 	dir, err := c.Directory(allocID)
 	if err != nil {
@@ -31,29 +28,29 @@ func (c clientAPI) Files(allocID string) (httpapi.Files, error) {
 // files is an allocation's directory as the HTTP API needs it.
 type files struct{ dir *allocdir.Dir }
 
-// List implements api.Files.
-func (f files) List(path string) ([]*nomad.AllocFileInfo, error) {
+// List implements httpapi.Files.
+func (f files) List(path string) ([]httpapi.File, error) {
 	entries, err := f.dir.List(path)
 	if err != nil {
 		return nil, fileError(err)
 	}
-	list := make([]*nomad.AllocFileInfo, len(entries))
+	list := make([]httpapi.File, len(entries))
 	for i, e := range entries {
-		list[i] = info(e)
+		list[i] = httpapi.File(e)
 	}
 	return list, nil
 }
 
-// Stat implements api.Files.
-func (f files) Stat(path string) (*nomad.AllocFileInfo, error) {
+// Stat implements httpapi.Files.
+func (f files) Stat(path string) (httpapi.File, error) {
 	e, err := f.dir.Stat(path)
 	if err != nil {
-		return nil, fileError(err)
+		return httpapi.File{}, fileError(err)
 	}
-	return info(e), nil
+	return httpapi.File(e), nil
 }
 
-// ReadAt implements api.Files.
+// ReadAt implements httpapi.Files.
 func (f files) ReadAt(path string, offset int64) (io.ReadCloser, error) {
 	r, err := f.dir.Open(path, offset)
 	if err != nil {
@@ -62,42 +59,38 @@ func (f files) ReadAt(path string, offset int64) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// LogPath implements api.Files.
+// LogPath implements httpapi.Files.
 func (f files) LogPath(name, stream string) string {
 	return filepath.Join(f.dir.Logs(), name+"."+stream)
 }
 
-func info(e allocdir.Entry) *nomad.AllocFileInfo {
-	return &nomad.AllocFileInfo{Name: e.Name, IsDir: e.IsDir, Size: e.Size, FileMode: e.Mode.String(), ModTime: e.ModTime}
-}
-
-// fileError gives an error a code that says whose fault it is.
+// fileError gives an error the class that says whose fault it is.
 func fileError(err error) error {
-	code := abi.InvalidArgument
+	class := errdefs.InvalidArgument
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		code = abi.NotFound
+		class = errdefs.NotFound
 	case errors.Is(err, allocdir.ErrSecret), errors.Is(err, fs.ErrPermission):
-		code = abi.PermissionDenied
+		class = errdefs.PermissionDenied
 	}
-	return abi.NewError(code, fmt.Sprint(err))
+	return errdefs.New(class, "%v", err)
 }
 
 // pluginsAPI is the catalog as the HTTP API needs it.
-type pluginsAPI struct{ catalog *managers.Catalog }
+type pluginsAPI struct{ catalog *catalog.Catalog }
 
-// Status implements api.Plugins. A directory that cannot be read is listed as well, as
+// Status implements httpapi.Plugins. A directory that cannot be read is listed as well, as
 // a plugin would be that cannot work now: people look there when a file does not show.
 func (p pluginsAPI) Status() any {
 	list := p.catalog.Status()
 	if d := p.catalog.Directory(); d.Problem != "" {
-		list = append(list, managers.PluginStatus{
-			State: managers.StateUnhealthy, Reason: d.Problem, Since: d.Since, File: d.Path,
+		list = append(list, catalog.PluginStatus{
+			State: catalog.StateUnhealthy, Reason: d.Problem, Since: d.Since, File: d.Path,
 			CapabilitiesImported: []string{}, CapabilitiesGranted: []string{},
 		})
 	}
 	if list == nil {
-		list = []managers.PluginStatus{}
+		list = []catalog.PluginStatus{}
 	}
 	return list
 }

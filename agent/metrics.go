@@ -5,13 +5,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/wasmnode/wasmnode/httpapi"
-	"github.com/wasmnode/wasmnode/managers"
+	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
 // newMetrics returns what the node's metrics are gathered from.
-func newMetrics(plugins func() []managers.PluginStatus, refusals func() map[sandbox.Stage]uint64, plane httpapi.ControlPlane, devices deviceMetrics) prometheus.Gatherer {
+func newMetrics(plugins func() []catalog.PluginStatus, refusals func() map[sandbox.Stage]uint64, plane httpapi.ControlPlane, devices deviceMetrics) prometheus.Gatherer {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
 		collectors.NewGoCollector(),
@@ -42,7 +42,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 }
 
 type pluginMetrics struct {
-	status   func() []managers.PluginStatus
+	status   func() []catalog.PluginStatus
 	refusals func() map[sandbox.Stage]uint64
 }
 
@@ -61,7 +61,7 @@ func (m pluginMetrics) Collect(out chan<- prometheus.Metric) {
 	serves := map[string]bool{}
 	for _, p := range m.status() {
 		out <- prometheus.MustNewConstMetric(pluginState, prometheus.GaugeValue, 1, p.File, p.Name, string(p.State))
-		if p.Name == "" || p.State == managers.StateRejected || serves[p.Name] {
+		if p.Name == "" || p.State == catalog.StateRejected || serves[p.Name] {
 			continue // two files may claim a name, and one of them has it
 		}
 		serves[p.Name] = true
@@ -69,7 +69,7 @@ func (m pluginMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-func collectPlugin(out chan<- prometheus.Metric, p managers.PluginStatus) {
+func collectPlugin(out chan<- prometheus.Metric, p catalog.PluginStatus) {
 	counter := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, append([]string{p.Name}, labels...)...)
 	}

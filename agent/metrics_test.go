@@ -9,20 +9,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/managers"
+	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/sandbox"
 )
 
 func TestPluginMetricsAreThoseOfTheOneInCharge(t *testing.T) {
 	m := pluginMetrics{
-		func() []managers.PluginStatus {
-			return []managers.PluginStatus{
-				{File: "a.wasm", Name: "a", State: managers.StateHealthy, Stats: host.Stats{
+		func() []catalog.PluginStatus {
+			return []catalog.PluginStatus{
+				{File: "a.wasm", Name: "a", State: catalog.StateHealthy, Stats: host.Stats{
 					Calls: 7, Faults: map[host.FaultKind]uint64{host.FaultTrap: 2}, Denied: 1, GuestTime: 1500 * time.Millisecond,
 					LongestGap: time.Millisecond, Instances: 5, Copies: 3, AtRest: 1, AtWork: 2,
 				}},
-				{File: "b.wasm", Name: "a", State: managers.StateRejected},
-				{File: "c.wasm", State: managers.StateRejected},
+				{File: "b.wasm", Name: "a", State: catalog.StateRejected},
+				{File: "c.wasm", State: catalog.StateRejected},
 			}
 		},
 		func() map[sandbox.Stage]uint64 { return map[sandbox.Stage]uint64{sandbox.StageScan: 4} },

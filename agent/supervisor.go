@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/node"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/mux"
@@ -147,7 +148,7 @@ func mayReplace(ctx context.Context, w *ownWorkloads, program string) error {
 
 // replace has another program go on in this process. It returns only if that fails, and
 // then all is as before.
-func replace(program string, lock, listener *os.File, server *supervisor.Server, processes *process.Supervisor, thread chan<- func()) error {
+func replace(program string, lock, listener *os.File, server *supervisor.Server, processes *process.Runtime, thread chan<- func()) error {
 	h := &handover{Lock: int(lock.Fd()), Listener: int(listener.Fd()), Processes: processes.Pause()}
 	goOn := map[string]bool{}
 	for _, id := range h.Processes.IDs() {
@@ -174,9 +175,10 @@ func (a *agent) openWorkloads() error {
 	}
 	dir := supervisorDir(a.cfg.DataDir)
 	client := supervisor.NewClient(supervisor.ClientConfig{
-		Logger:  a.logger.Named("supervisor"),
-		Socket:  supervisor.Socket(dir),
-		Program: a.supervisor[0],
+		Logger:    a.logger.Named("supervisor"),
+		Socket:    supervisor.Socket(dir),
+		Program:   a.supervisor[0],
+		Isolation: process.CheckIsolation,
 		Launch: func(ctx context.Context) error {
 			return supervisor.Launch(ctx, dir, append(slices.Clone(a.supervisor), "-data-dir="+a.cfg.DataDir))
 		},
@@ -186,11 +188,19 @@ func (a *agent) openWorkloads() error {
 	return nil
 }
 
+// outliving is what may have outlived the last agent: a supervisor's workloads.
+func (a *agent) outliving() node.Workloads {
+	if client, is := a.workloads.(*supervisor.Client); is {
+		return client
+	}
+	return nil
+}
+
 // ownWorkloads are workloads of this process.
 type ownWorkloads struct {
-	mux.Supervisor
-	programs  *wasi.Supervisor
-	processes *process.Supervisor
+	mux.Runtime
+	programs  *wasi.Runtime
+	processes *process.Runtime
 }
 
 // newWorkloads returns what runs workloads in this process, in the supervisor's
@@ -222,5 +232,5 @@ func workloadsOn(e *sandbox.Engine, dir string, thread chan<- func(), left *hand
 	}
 	programs := wasi.New(wasi.Config{Logger: logger, Engine: e})
 	closeBoth := func() error { return errors.Join(processes.Close(), programs.Close()) }
-	return &ownWorkloads{mux.Supervisor{WASI: programs, Processes: processes}, programs, processes}, closeBoth, nil
+	return &ownWorkloads{mux.Runtime{WASI: programs, Processes: processes}, programs, processes}, closeBoth, nil
 }

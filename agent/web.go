@@ -33,10 +33,10 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 	w.server = &http.Server{
 		Handler: w.counted(httpapi.Handler(httpapi.Config{
 			Logger:       a.logger.Named("http"),
-			ControlPlane: a.server,
+			ControlPlane: a.plane,
 			Node:         clientAPI{a.node},
 			Plugins:      pluginsAPI{a.catalog},
-			Metrics:      newMetrics(a.catalog.Status, a.host.Refusals, a.server, a.deviceMetrics()),
+			Metrics:      newMetrics(a.catalog.Status, a.host.Refusals, a.plane, a.deviceMetrics()),
 			Agent: httpapi.AgentInfo{
 				NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,
 				Datacenter: a.cfg.Datacenter, Version: Version, Address: a.address,

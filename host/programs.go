@@ -1,25 +1,14 @@
 package host
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-	"sync"
-	"syscall"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/workload"
 )
-
-// maxProgramBytes bounds a task's module: a Go program with net/http is 10 MB.
-const maxProgramBytes = 64 << 20
 
 // wasmFuncs is wasmnode:wasm/v1: WASI programs as workloads.
 var wasmFuncs = map[string]hostFunc{
@@ -34,7 +23,7 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	if err := decode(request, r); err != nil {
 		return nil, abi.NewError(abi.InvalidArgument, "not a WasmStartRequest message")
 	}
-	s := c.plugin.currentSettings()
+	s := c.plugin.pool.settings()
 	switch {
 	case s == nil:
 		return nil, abi.NewError(abi.PermissionDenied, "starting programs: not before the plugin is configured")
@@ -43,19 +32,20 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	case c.scope == nil || c.op != abi.OpDriverStartTask && c.op != abi.OpDriverRecoverTask:
 		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("a program can be started in %s, not in %s", abi.OpDriverStartTask, c.op))
 	}
-	reach := reachOf(c, s.grants.Wasm)
-	module, err := reach.readModule(r.Module)
+	files := programFilesOf(c, s.grants.Wasm)
+	module, err := files.readModule(r.Module)
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := reach.mounts(r.Mounts)
+	mounts, err := files.mounts(r.Mounts)
 	if err != nil {
 		return nil, err
 	}
 	spec := taskSpec(c.scope.Config, r.Env)
 	spec.MemoryMaxBytes = memoryFor(c.scope.Config, r.MemoryMaxBytes)
 	spec.WASI = &workload.WASIProgram{Name: filepath.Base(r.Module), Module: module, Args: r.Args, Mounts: mounts}
-	if err := c.plugin.started.start(ctx, c.plugin.host.cfg.Workloads, spec, s.grants.Wasm.MaxPrograms); err != nil {
+	spec.Owner = c.plugin.Name()
+	if err := c.plugin.host.programs.start(ctx, c.plugin.host.cfg.Workloads, spec, s.grants.Wasm.MaxPrograms); err != nil {
 		return nil, err
 	}
 	return &wasmnodev1.WasmStartResponse{WorkloadId: spec.ID}, nil
@@ -77,44 +67,6 @@ func taskSpec(task *wasmnodev1.TaskConfig, env map[string]string) *workload.Spec
 	}
 }
 
-// programs are those that a plugin started and that may still run.
-type programs struct {
-	mu  sync.Mutex
-	ids map[string]bool
-}
-
-// start starts a workload, unless limit of them run already; 0: no limit here.
-func (p *programs) start(ctx context.Context, supervisor workload.Supervisor, spec *workload.Spec, limit int) error {
-	if limit > 0 {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.forgetEnded(ctx, supervisor)
-		if len(p.ids) >= limit {
-			return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf(
-				"the plugin has %d programs running, which is what its grant allows (wasm.max_programs)", len(p.ids)))
-		}
-	}
-	if err := supervisor.Start(ctx, spec); err != nil {
-		return err
-	}
-	if limit > 0 {
-		if p.ids == nil {
-			p.ids = map[string]bool{}
-		}
-		p.ids[spec.ID] = true
-	}
-	return nil
-}
-
-func (p *programs) forgetEnded(ctx context.Context, supervisor workload.Supervisor) {
-	for id := range p.ids {
-		status, err := supervisor.Inspect(ctx, id)
-		if errors.Is(err, abi.ErrTaskNotFound) || err == nil && status.State == workload.Exited {
-			delete(p.ids, id)
-		}
-	}
-}
-
 // memoryFor is the task's limit, or less where the plugin asks for less.
 func memoryFor(task *wasmnodev1.TaskConfig, asked uint64) uint64 {
 	limit := max(task.GetResources().GetMemoryMaxBytes(), task.GetResources().GetMemoryBytes())
@@ -122,139 +74,4 @@ func memoryFor(task *wasmnodev1.TaskConfig, asked uint64) uint64 {
 		return limit
 	}
 	return min(limit, asked)
-}
-
-// reach is the part of the host's file system that a task's program may come from
-// and see.
-type reach struct {
-	plugin string
-	task   string   // where relative paths begin
-	own    []string // the task's directories, and what the node mounts for it
-	fixed  []string // those of own that nobody may write to
-	dirs   []string // granted ones
-}
-
-func reachOf(c *call, g WasmGrant) reach {
-	d := c.scope.Config.GetDirectories()
-	r := reach{plugin: c.plugin.Name(), task: d.GetTask(), own: []string{d.GetTask(), d.GetShared()}, dirs: g.Directories}
-	for _, m := range c.scope.Config.GetMounts() {
-		r.own = append(r.own, m.GetHostPath())
-		if m.GetReadOnly() {
-			r.fixed = append(r.fixed, m.GetHostPath())
-		}
-	}
-	return r
-}
-
-// resolve returns a path as a base directory within reach and the rest below it.
-func (r reach) resolve(path string, bases []string) (base, rest string, err error) {
-	if path == "" || strings.ContainsRune(path, 0) {
-		return "", "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is no path", printable(path, 256)))
-	}
-	if !filepath.IsAbs(path) {
-		if !filepath.IsLocal(path) {
-			return "", "", abi.NewError(abi.PermissionDenied, fmt.Sprintf("path %s leads out of the task's directory", printable(path, 256)))
-		}
-		if r.task == "" {
-			return "", "", abi.NewError(abi.FailedPrecondition, "the task has no directory")
-		}
-		return r.task, path, nil
-	}
-	clean := filepath.Clean(path)
-	for _, base := range bases {
-		if rest, err := filepath.Rel(base, clean); base != "" && err == nil && filepath.IsLocal(rest) {
-			return base, rest, nil
-		}
-	}
-	return "", "", abi.NewError(abi.PermissionDenied, fmt.Sprintf(
-		"path %s is neither in the task's directory nor granted: add plugin %q { grant { wasm { directories = [%q] } } }",
-		printable(path, 256), r.plugin, filepath.Dir(clean)))
-}
-
-// readModule reads a program's module.
-func (r reach) readModule(path string) ([]byte, error) {
-	base, rest, err := r.resolve(path, slices.Concat(r.own, r.dirs))
-	if err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(base)
-	if err != nil {
-		return nil, fileError("module", path, err)
-	}
-	defer root.Close()
-	// Not blocking, for a FIFO that somebody put there.
-	f, err := root.OpenFile(rest, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, fileError("module", path, err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fileError("module", path, err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("module %s is not a file", printable(path, 256)))
-	}
-	// With room for it, and for one byte more that a growing file may have.
-	b := bytes.NewBuffer(make([]byte, 0, min(info.Size(), maxProgramBytes)+bytes.MinRead))
-	if _, err := b.ReadFrom(io.LimitReader(f, maxProgramBytes+1)); err != nil {
-		return nil, fileError("module", path, err)
-	}
-	if b.Len() > maxProgramBytes {
-		return nil, abi.NewError(abi.ResourceExhausted, fmt.Sprintf("module %s has more than %d bytes", printable(path, 256), maxProgramBytes))
-	}
-	return b.Bytes(), nil
-}
-
-// mounts checks what a program is to see. Symbolic links that lead out of what is
-// within reach are refused here; those inside a mount, by the mount.
-func (r reach) mounts(asked []*wasmnodev1.Mount) ([]workload.Mount, error) {
-	out := make([]workload.Mount, 0, len(asked))
-	for _, m := range asked {
-		if !filepath.IsAbs(m.GetTaskPath()) {
-			return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount target %q is not absolute", printable(m.GetTaskPath(), 256)))
-		}
-		base, rest, err := r.resolve(m.GetHostPath(), slices.Concat(r.own, r.dirs))
-		if err != nil {
-			return nil, err
-		}
-		if err := present(base, rest); err != nil {
-			return nil, fileError("mount", m.GetHostPath(), err)
-		}
-		out = append(out, workload.Mount{GuestPath: filepath.Clean(m.GetTaskPath()), HostPath: filepath.Join(base, rest), ReadOnly: m.GetReadOnly() || slices.Contains(r.fixed, base)})
-	}
-	return out, nil
-}
-
-// present reports whether rest lies in a directory, through symbolic links too. What
-// the node itself mounts may be a single file, which is then the base.
-func present(base, rest string) error {
-	if info, err := os.Lstat(base); err == nil && info.Mode().IsRegular() && rest == "." {
-		base, rest = filepath.Dir(base), filepath.Base(base)
-	}
-	root, err := os.OpenRoot(base)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	_, err = root.Stat(rest)
-	return err
-}
-
-// fileError tells a guest why a file cannot be had, without more of the host than it
-// named itself.
-func fileError(what, path string, err error) error {
-	code := abi.FailedPrecondition
-	var pathErr *os.PathError
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		code = abi.NotFound
-	case errors.Is(err, os.ErrPermission):
-		code = abi.PermissionDenied
-	}
-	cause := err
-	if errors.As(err, &pathErr) {
-		cause = pathErr.Err
-	}
-	return abi.NewError(code, fmt.Sprintf("%s %s: %v", what, printable(path, 256), cause))
 }

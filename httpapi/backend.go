@@ -3,12 +3,14 @@ package httpapi
 import (
 	"context"
 	"io"
+	"io/fs"
 	"net/http"
+	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -28,25 +30,25 @@ type ControlPlane interface {
 	// Wait returns when the table's index is above index, or ctx is done.
 	Wait(ctx context.Context, table string, index uint64)
 
-	RegisterJob(req *nomad.JobRegisterRequest) (*nomad.JobRegisterResponse, error)
+	RegisterJob(req *structs.JobRegistration) (*structs.JobChange, error)
 	// ValidateJob returns every fault of a job, and its warnings.
-	ValidateJob(job *nomad.Job) (faults []string, warnings string)
-	DeregisterJob(namespace, id string, purge bool) (*nomad.JobDeregisterResponse, error)
+	ValidateJob(job *nomad.Job) (faults, warnings []string)
+	DeregisterJob(namespace, id string, purge, noShutdownDelay bool) (*structs.JobChange, error)
 	Jobs() []*nomad.Job
 	Job(namespace, id string) *nomad.Job
 	JobVersions(namespace, id string) []*nomad.Job
 	JobSubmission(namespace, id string, version uint64) *nomad.JobSubmission
-	JobSummary(namespace, id string) *nomad.JobSummary
+	JobSummary(namespace, id string) *structs.JobSummary
 	JobAllocations(namespace, id string) []*structs.Allocation
-	JobEvaluations(namespace, id string) []*nomad.Evaluation
+	JobEvaluations(namespace, id string) []*structs.Evaluation
 	// EvaluateJob places again what is missing, and returns the evaluation's ID.
 	EvaluateJob(namespace, id string) (string, error)
 
 	Allocations() []*structs.Allocation
 	Allocation(id string) *structs.Allocation
-	StopAllocation(id string) (evalID string, err error)
-	Evaluations() []*nomad.Evaluation
-	Evaluation(id string) *nomad.Evaluation
+	StopAllocation(id string, noShutdownDelay bool) (evalID string, err error)
+	Evaluations() []*structs.Evaluation
+	Evaluation(id string) *structs.Evaluation
 	Nodes() []*structs.Node
 	Node(id string) *structs.Node
 	SetEligibility(nodeID, eligibility string) error
@@ -55,7 +57,7 @@ type ControlPlane interface {
 }
 
 // Node is what the API needs of the node itself. An allocation that does not run
-// here is a NOT_FOUND error.
+// here is errdefs.NotFound.
 type Node interface {
 	RestartAllocation(ctx context.Context, allocID, task string, allTasks bool) error
 	SignalAllocation(ctx context.Context, allocID, task, signal string) error
@@ -63,24 +65,33 @@ type Node interface {
 	CanExec(allocID, task string) error
 	// Exec runs a command in a task, and returns how it ended.
 	Exec(ctx context.Context, allocID, task string, spec *workload.ExecSpec) (*structs.ExitResult, error)
-	AllocationStats(ctx context.Context, allocID, task string) (*nomad.AllocResourceUsage, error)
+	AllocationUsage(ctx context.Context, allocID, task string) (*structs.AllocationUsage, error)
 	AllocationChecks(allocID string) (map[string]structs.CheckResult, error)
 	Files(allocID string) (Files, error)
-	HostStats(ctx context.Context) (*nomad.HostStats, error)
+	HostUsage() (*structs.HostUsage, error)
 	// CollectGarbage removes every allocation that has ended.
 	CollectGarbage(ctx context.Context)
-	// CollectAllocation removes one; FAILED_PRECONDITION while it runs.
+	// CollectAllocation removes one; errdefs.FailedPrecondition while it runs.
 	CollectAllocation(ctx context.Context, allocID string) error
 }
 
 // Files reads an allocation's directory. Paths are relative to it and cannot leave
 // it; the tasks' secrets are not readable.
 type Files interface {
-	List(path string) ([]*nomad.AllocFileInfo, error)
-	Stat(path string) (*nomad.AllocFileInfo, error)
+	List(path string) ([]File, error)
+	Stat(path string) (File, error)
 	ReadAt(path string, offset int64) (io.ReadCloser, error)
 	// LogPath is the host path of a task's log files without their number.
 	LogPath(task, stream string) string
+}
+
+// File is a file or directory of an allocation.
+type File struct {
+	Name    string
+	IsDir   bool
+	Size    int64
+	Mode    fs.FileMode
+	ModTime time.Time
 }
 
 // Plugins is what the API needs of the plugin catalog.
@@ -89,18 +100,18 @@ type Plugins interface {
 	Status() any
 }
 
-// statusOf maps an error's code to an HTTP status.
+// statusOf maps an error's class to an HTTP status.
 func statusOf(err error) int {
-	switch abi.CodeOf(err) {
-	case abi.NotFound:
+	switch errdefs.ClassOf(err) {
+	case errdefs.NotFound:
 		return http.StatusNotFound
-	case abi.InvalidArgument, abi.FailedPrecondition, abi.Unimplemented:
+	case errdefs.InvalidArgument, errdefs.FailedPrecondition, errdefs.Unimplemented:
 		return http.StatusBadRequest
-	case abi.PermissionDenied:
+	case errdefs.PermissionDenied:
 		return http.StatusForbidden
-	case abi.AlreadyExists:
+	case errdefs.AlreadyExists:
 		return http.StatusConflict
-	case abi.Unavailable:
+	case errdefs.Unavailable:
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError

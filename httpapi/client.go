@@ -8,8 +8,8 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // collecting are the methods that have a client collect its garbage: Nomad's own Go
@@ -54,8 +54,11 @@ func (h *handler) signalAllocation(r *http.Request) (any, error) {
 }
 
 func (h *handler) allocationStats(r *http.Request, _ *query) (answer, error) {
-	stats, err := h.Node.AllocationStats(r.Context(), r.PathValue("id"), r.URL.Query().Get("task"))
-	return answer{body: stats}, h.unknownAllocation(r, err)
+	usage, err := h.Node.AllocationUsage(r.Context(), r.PathValue("id"), r.URL.Query().Get("task"))
+	if err != nil {
+		return answer{}, h.unknownAllocation(r, err)
+	}
+	return answer{body: allocationUsage(usage)}, nil
 }
 
 // allocationChecks answers that an allocation which has left the node has none: Nomad's
@@ -63,7 +66,7 @@ func (h *handler) allocationStats(r *http.Request, _ *query) (answer, error) {
 func (h *handler) allocationChecks(r *http.Request, _ *query) (answer, error) {
 	id := r.PathValue("id")
 	results, err := h.Node.AllocationChecks(id)
-	if abi.CodeOf(err) == abi.NotFound && h.ControlPlane.Allocation(id) != nil {
+	if errors.Is(err, errdefs.NotFound) && h.ControlPlane.Allocation(id) != nil {
 		return answer{body: map[string]structs.CheckResult{}}, nil
 	}
 	return answer{body: results}, h.unknownAllocation(r, err)
@@ -82,15 +85,18 @@ func (h *handler) collectNode(_ http.ResponseWriter, r *http.Request) error {
 // unknownAllocation gives the error for an allocation that is not here Nomad's text.
 func (h *handler) unknownAllocation(r *http.Request, err error) error {
 	id := r.PathValue("id")
-	if err != nil && abi.CodeOf(err) == abi.NotFound && h.ControlPlane.Allocation(id) == nil {
+	if errors.Is(err, errdefs.NotFound) && h.ControlPlane.Allocation(id) == nil {
 		return notFound("Unknown allocation %q", id)
 	}
 	return err
 }
 
 func (h *handler) hostStats(r *http.Request, _ *query) (answer, error) {
-	stats, err := h.Node.HostStats(r.Context())
-	return answer{body: stats}, err
+	usage, err := h.Node.HostUsage()
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{body: hostStats(usage)}, nil
 }
 
 // files opens the directory of the allocation that the request names.
@@ -104,8 +110,15 @@ func (h *handler) listFiles(r *http.Request, _ *query) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := files.List(r.URL.Query().Get("path"))
-	return answer{body: nonNil(list)}, err
+	entries, err := files.List(r.URL.Query().Get("path"))
+	if err != nil {
+		return answer{}, err
+	}
+	list := make([]*nomad.AllocFileInfo, 0, len(entries))
+	for _, e := range entries {
+		list = append(list, fileInfo(e))
+	}
+	return answer{body: list}, nil
 }
 
 func (h *handler) statFile(r *http.Request, _ *query) (answer, error) {
@@ -113,8 +126,11 @@ func (h *handler) statFile(r *http.Request, _ *query) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	info, err := files.Stat(r.URL.Query().Get("path"))
-	return answer{body: info}, err
+	entry, err := files.Stat(r.URL.Query().Get("path"))
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{body: fileInfo(entry)}, nil
 }
 
 func (h *handler) catFile(w http.ResponseWriter, r *http.Request) error {

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 func (h *handler) evaluationRoutes() {
@@ -15,16 +17,16 @@ func (h *handler) evaluationRoutes() {
 }
 
 func (h *handler) listEvaluations(_ *http.Request, q *query) (answer, error) {
-	evals := slices.DeleteFunc(h.ControlPlane.Evaluations(), func(e *nomad.Evaluation) bool {
+	evals := slices.DeleteFunc(h.ControlPlane.Evaluations(), func(e *structs.Evaluation) bool {
 		return !q.inNamespace(e.Namespace) || !q.hasUUIDPrefix(e.ID)
 	})
-	slices.SortFunc(evals, func(a, b *nomad.Evaluation) int {
+	slices.SortFunc(evals, func(a, b *structs.Evaluation) int {
 		return cmp.Or(cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
 	})
 	all, next, err := page(q, evals,
-		func(e *nomad.Evaluation) string { return e.ID },
-		func(e *nomad.Evaluation) any { return e },
-		func(e *nomad.Evaluation) *nomad.Evaluation { return e })
+		func(e *structs.Evaluation) string { return e.ID },
+		func(e *structs.Evaluation) any { return evaluation(e) },
+		evaluation)
 	return answer{body: all, next: next}, err
 }
 
@@ -33,7 +35,7 @@ func (h *handler) readEvaluation(r *http.Request, _ *query) (answer, error) {
 	if e == nil {
 		return answer{}, notFound("eval not found")
 	}
-	return answer{body: e, index: e.ModifyIndex}, nil
+	return answer{body: evaluation(e), index: e.ModifyIndex}, nil
 }
 
 func (h *handler) evaluationAllocations(r *http.Request, _ *query) (answer, error) {

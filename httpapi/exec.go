@@ -14,8 +14,8 @@ import (
 	"github.com/gorilla/websocket"
 	nomad "github.com/hashicorp/nomad/api"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -184,7 +184,7 @@ const maxCloseReason = 123
 // closeReason is what people are told.
 func closeReason(err error) string {
 	text := fmt.Sprint(err)
-	var e *abi.Error
+	var e *errdefs.Error
 	if errors.As(err, &e) {
 		text = e.Message // what it is about they know
 	}

@@ -11,24 +11,23 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
 // idle is a node that runs nothing.
 type idle struct{}
 
-var errIdle = abi.NewError(abi.NotFound, "nothing runs here")
+var errIdle = errdefs.New(errdefs.NotFound, "nothing runs here")
 
 func (idle) RestartAllocation(context.Context, string, string, bool) error   { return errIdle }
 func (idle) SignalAllocation(context.Context, string, string, string) error  { return errIdle }
 func (idle) Files(string) (httpapi.Files, error)                             { return nil, errIdle }
-func (idle) HostStats(context.Context) (*nomad.HostStats, error)             { return &nomad.HostStats{}, nil }
+func (idle) HostUsage() (*structs.HostUsage, error)                          { return &structs.HostUsage{}, nil }
 func (idle) CollectGarbage(context.Context)                                  {}
 func (idle) CollectAllocation(context.Context, string) error                 { return errIdle }
 func (idle) AllocationChecks(string) (map[string]structs.CheckResult, error) { return nil, errIdle }
@@ -36,7 +35,7 @@ func (idle) CanExec(string, string) error                                    { r
 func (idle) Exec(context.Context, string, string, *workload.ExecSpec) (*structs.ExitResult, error) {
 	return nil, errIdle
 }
-func (idle) AllocationStats(context.Context, string, string) (*nomad.AllocResourceUsage, error) {
+func (idle) AllocationUsage(context.Context, string, string) (*structs.AllocationUsage, error) {
 	return nil, errIdle
 }
 
@@ -80,7 +79,7 @@ func FuzzRequest(f *testing.F) {
 			Drivers:   map[string]*structs.DriverInfo{"mock_driver": {Detected: true, Healthy: true}},
 		})
 		require.NoError(t, err)
-		_, err = s.RegisterJob(&nomad.JobRegisterRequest{Job: mock("seed", nil)})
+		_, err = s.RegisterJob(&structs.JobRegistration{Job: mock("seed", nil)})
 		require.NoError(t, err)
 		handler := httpapi.Handler(httpapi.Config{Logger: hclog.NewNullLogger(), ControlPlane: s, Node: idle{}, Plugins: noPlugins{}})
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)

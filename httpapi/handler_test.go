@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
-	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
@@ -18,7 +17,7 @@ import (
 )
 
 // plane is an embedded control plane, of which a test may change an answer.
-func plane(t testing.TB) *standalone.Server {
+func plane(t testing.TB) *standalone.ControlPlane {
 	t.Helper()
 	s, err := standalone.Open(standalone.Options{})
 	require.NoError(t, err)
@@ -43,28 +42,28 @@ func (noPlugins) Status() any { return []string{} }
 
 // changing changes a job after each read of the job's things, before the answer.
 type changing struct {
-	*standalone.Server
+	*standalone.ControlPlane
 	change func()
 }
 
 func (c changing) JobAllocations(namespace, id string) []*structs.Allocation {
 	defer c.change()
-	return c.Server.JobAllocations(namespace, id)
+	return c.ControlPlane.JobAllocations(namespace, id)
 }
 
-func (c changing) JobEvaluations(namespace, id string) []*nomad.Evaluation {
+func (c changing) JobEvaluations(namespace, id string) []*structs.Evaluation {
 	defer c.change()
-	return c.Server.JobEvaluations(namespace, id)
+	return c.ControlPlane.JobEvaluations(namespace, id)
 }
 
 func (c changing) Allocations() []*structs.Allocation {
 	defer c.change()
-	return c.Server.Allocations()
+	return c.ControlPlane.Allocations()
 }
 
-func (c changing) JobSummary(namespace, id string) *nomad.JobSummary {
+func (c changing) JobSummary(namespace, id string) *structs.JobSummary {
 	defer c.change()
-	return c.Server.JobSummary(namespace, id)
+	return c.ControlPlane.JobSummary(namespace, id)
 }
 
 func TestAChangeDuringAReadIsNotMissed(t *testing.T) {
@@ -79,7 +78,7 @@ func TestAChangeDuringAReadIsNotMissed(t *testing.T) {
 	versions := 0
 	c := changing{s, func() {
 		versions++
-		_, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: mock("changed", map[string]any{"exit_code": versions})})
+		_, err := s.RegisterJob(&structs.JobRegistration{Job: mock("changed", map[string]any{"exit_code": versions})})
 		require.NoError(t, err)
 	}}
 	c.change()
@@ -109,11 +108,11 @@ func (failing) Files(string) (httpapi.Files, error) { return failingFiles{}, nil
 
 type failingFiles struct{ httpapi.Files }
 
-func (failingFiles) Stat(path string) (*nomad.AllocFileInfo, error) {
+func (failingFiles) Stat(path string) (httpapi.File, error) {
 	if path == "panic" {
 		panic("out of order")
 	}
-	return &nomad.AllocFileInfo{Name: path}, nil
+	return httpapi.File{Name: path}, nil
 }
 
 func (failingFiles) ReadAt(string, int64) (io.ReadCloser, error) {

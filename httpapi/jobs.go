@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 func (h *handler) jobRoutes() {
@@ -30,7 +32,7 @@ func (h *handler) listJobs(_ *http.Request, q *query) (answer, error) {
 		func(j *nomad.Job) string { return *j.Namespace + "." + *j.ID },
 		func(j *nomad.Job) any { return j },
 		func(j *nomad.Job) *nomad.JobListStub {
-			return jobStub(j, h.ControlPlane.JobSummary(*j.Namespace, *j.ID))
+			return jobStub(j, jobSummary(h.ControlPlane.JobSummary(*j.Namespace, *j.ID)))
 		})
 	return answer{body: stubs, next: next}, err
 }
@@ -43,7 +45,19 @@ func (h *handler) registerJob(r *http.Request) (any, error) {
 	if err := identify(r, req.Job); err != nil {
 		return nil, err
 	}
-	return h.ControlPlane.RegisterJob(&req)
+	return h.register(&req)
+}
+
+// register registers the job of a request that was looked at.
+func (h *handler) register(req *nomad.JobRegisterRequest) (any, error) {
+	change, err := h.ControlPlane.RegisterJob(&structs.JobRegistration{
+		Job: req.Job, Submission: req.Submission,
+		EnforceIndex: req.EnforceIndex, JobModifyIndex: req.JobModifyIndex, EvalPriority: req.EvalPriority,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return jobRegistered(change), nil
 }
 
 func (h *handler) validateJob(r *http.Request) (any, error) {
@@ -58,7 +72,7 @@ func (h *handler) validateJob(r *http.Request) (any, error) {
 	return &nomad.JobValidateResponse{
 		ValidationErrors: faults,
 		Error:            strings.Join(faults, "\n"),
-		Warnings:         warnings,
+		Warnings:         warningText(warnings),
 	}, nil
 }
 
@@ -68,10 +82,10 @@ func identify(r *http.Request, job *nomad.Job) error {
 	if job == nil {
 		return badRequest("Job must be specified")
 	}
-	if deref(job.ID) == "" {
+	if structs.Deref(job.ID) == "" {
 		return badRequest("Job ID hasn't been provided")
 	}
-	if deref(job.Namespace) == "" {
+	if structs.Deref(job.Namespace) == "" {
 		job.Namespace = nil
 		if ns := r.URL.Query().Get("namespace"); ns != "" {
 			job.Namespace = &ns
@@ -123,7 +137,7 @@ func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 	}
 	switch verb {
 	case "summary":
-		return answer{body: h.ControlPlane.JobSummary(q.namespace, id)}, nil
+		return answer{body: jobSummary(h.ControlPlane.JobSummary(q.namespace, id))}, nil
 	case "versions":
 		return answer{body: &nomad.JobVersionsResponse{Versions: h.ControlPlane.JobVersions(q.namespace, id)}}, nil
 	case "submission":
@@ -145,7 +159,11 @@ func (h *handler) jobAllocations(r *http.Request, q *query) (answer, error) {
 
 func (h *handler) jobEvaluations(r *http.Request, q *query) (answer, error) {
 	id, _ := jobPath(r)
-	return answer{body: nonNil(h.ControlPlane.JobEvaluations(q.namespace, id))}, nil
+	list := []*nomad.Evaluation{}
+	for _, e := range h.ControlPlane.JobEvaluations(q.namespace, id) {
+		list = append(list, evaluation(e))
+	}
+	return answer{body: list}, nil
 }
 
 func (h *handler) jobSubmission(r *http.Request, q *query, job *nomad.Job) (answer, error) {
@@ -176,7 +194,7 @@ func (h *handler) jobScale(job *nomad.Job) *nomad.JobScaleStatusResponse {
 		TaskGroups:     map[string]nomad.TaskGroupScaleStatus{},
 	}
 	for _, g := range job.TaskGroups {
-		s := summary.Summary[*g.Name]
+		s := summary.Groups[*g.Name]
 		out.TaskGroups[*g.Name] = nomad.TaskGroupScaleStatus{
 			Desired: *g.Count,
 			Placed:  s.Starting + s.Running,
@@ -211,7 +229,7 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 		if *req.Job.ID != id {
 			return nil, mismatch(r, *req.Job.ID, id)
 		}
-		return h.ControlPlane.RegisterJob(&req)
+		return h.register(&req)
 	}
 	return nil, &statusError{http.StatusMethodNotAllowed, "Invalid method"}
 }
@@ -231,19 +249,17 @@ func (h *handler) deregisterJob(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	purge := false
-	if s := r.URL.Query().Get("purge"); s != "" {
-		if purge, err = strconv.ParseBool(s); err != nil {
-			return nil, badRequest("Expect `true` or `false` for `purge`, got %q", s)
-		}
+	purge, err := boolParameter(r, "purge")
+	if err != nil {
+		return nil, err
 	}
-	return h.ControlPlane.DeregisterJob(q.namespace, id, purge)
-}
-
-// nonNil makes an empty list render as [] and not as null.
-func nonNil[T any](list []T) []T {
-	if list == nil {
-		return []T{}
+	noDelay, err := boolParameter(r, "no_shutdown_delay")
+	if err != nil {
+		return nil, err
 	}
-	return list
+	change, err := h.ControlPlane.DeregisterJob(q.namespace, id, purge, noDelay)
+	if err != nil {
+		return nil, err
+	}
+	return jobStopped(change), nil
 }

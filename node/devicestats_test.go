@@ -63,34 +63,16 @@ func x1(ids ...string) structs.AllocatedDevice {
 	return structs.AllocatedDevice{Vendor: "acme", Type: "gpu", Name: "x1", DeviceIDs: ids}
 }
 
-func TestDeviceStatsAreThoseGivenInNomadsShape(t *testing.T) {
+func TestATasksDeviceStatsAreThoseOfTheDevicesThatItWasGiven(t *testing.T) {
 	n := &Node{logger: hclog.NewNullLogger(), cfg: Config{Devices: newMeasured(3)}}
 	all := n.deviceStats([]structs.AllocatedDevice{x1("1", "gone"), {Vendor: "no", Type: "such", Name: "group", DeviceIDs: []string{"1"}}})
 	require.Len(t, all, 1)
-	require.Equal(t, "acme", all[0].Vendor)
-	require.Len(t, all[0].InstanceStats, 1, "what has no figures is left out")
-	one := all[0].InstanceStats["1"]
-	require.Equal(t, "1 W", one.Summary.String())
-	require.Equal(t, "1", one.Stats.Nested["power"].Attributes["now"].String())
-	require.Equal(t, time.Unix(1, 0), one.Timestamp)
-	require.Nil(t, one.Summary.FloatNumeratorVal, "unset is not zero")
-	require.Equal(t, "0 W", n.deviceStats([]structs.AllocatedDevice{x1("0")})[0].InstanceStats["0"].Summary.String())
-	require.Len(t, n.hostDeviceStats()[0].InstanceStats, 3)
+	require.Equal(t, x1().Group(), all[0].ID)
+	require.Len(t, all[0].Devices, 1, "what has no figures is left out")
+	require.Equal(t, time.Unix(1, 0), all[0].Devices["1"].Time)
 
 	without := &Node{logger: hclog.NewNullLogger()}
-	require.NotNil(t, without.deviceStats([]structs.AllocatedDevice{x1("1")}))
-	require.Empty(t, without.hostDeviceStats())
-}
-
-func TestAGroupThatTwoTasksUseIsOneGroup(t *testing.T) {
-	n := &Node{logger: hclog.NewNullLogger(), cfg: Config{Devices: newMeasured(4)}}
-	web, db := n.deviceStats([]structs.AllocatedDevice{x1("0"), x1("1")}), n.deviceStats([]structs.AllocatedDevice{x1("2")})
-	require.Len(t, web, 1, "two blocks of one task are one group too")
-	sum := mergeDeviceStats(mergeDeviceStats(nil, web), db)
-	require.Len(t, sum, 1)
-	require.Len(t, sum[0].InstanceStats, 3)
-	require.Len(t, web[0].InstanceStats, 2, "the task's own stay as they are")
-	require.Len(t, db[0].InstanceStats, 1)
+	require.Empty(t, without.deviceStats([]structs.AllocatedDevice{x1("1")}))
 }
 
 // The cost of an allocation's figures is that of its own devices, however many the

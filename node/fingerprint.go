@@ -6,13 +6,8 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"strings"
 
-	"github.com/shirou/gopsutil/v4/cpu"
-	"github.com/shirou/gopsutil/v4/disk"
-	"github.com/shirou/gopsutil/v4/host"
-	"github.com/shirou/gopsutil/v4/mem"
-
+	"github.com/wasmnode/wasmnode/internal/hostinfo"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -38,15 +33,14 @@ func fingerprint(n *structs.Node, allocsDir string) error {
 		}
 	}
 	set("wasmnode.version", n.Version)
-	if info, err := host.Info(); err == nil {
-		set("kernel.version", info.KernelVersion)
-		set("os.name", info.Platform)
-		set("os.version", info.PlatformVersion)
-		set("unique.hostname", info.Hostname)
-	}
+	system := hostinfo.ReadSystem()
+	set("kernel.version", system.Kernel)
+	set("os.name", system.Name)
+	set("os.version", system.Version)
+	set("unique.hostname", system.Hostname)
 	set("unique.network.ip-address", address())
 	fingerprintCPU(n, set)
-	memory, err := mem.VirtualMemory()
+	memory, err := hostinfo.ReadMemory()
 	if err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
@@ -58,10 +52,10 @@ func fingerprint(n *structs.Node, allocsDir string) error {
 func fingerprintCPU(n *structs.Node, set func(string, string)) {
 	n.Resources.Cores = runtime.NumCPU()
 	mhz := fallbackMHz
-	if infos, err := cpu.Info(); err == nil && len(infos) > 0 {
-		set("cpu.modelname", strings.TrimSpace(infos[0].ModelName))
-		if infos[0].Mhz > 0 {
-			mhz = int(infos[0].Mhz)
+	if first, err := hostinfo.ReadProcessor(); err == nil {
+		set("cpu.modelname", first.Model)
+		if first.MHz > 0 {
+			mhz = int(first.MHz)
 		}
 	}
 	n.Resources.CPUMHz = mhz * n.Resources.Cores
@@ -73,12 +67,12 @@ func fingerprintDisk(n *structs.Node, dir string, set func(string, string)) erro
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return fmt.Errorf("allocation directory: %w", err)
 	}
-	usage, err := disk.Usage(dir)
+	usage, err := hostinfo.ReadDisk(dir)
 	if err != nil {
 		return fmt.Errorf("disk: %w", err)
 	}
 	n.Resources.DiskMB = int(usage.Free / mebibyte)
-	set("unique.storage.volume", usage.Path)
+	set("unique.storage.volume", dir)
 	set("unique.storage.bytestotal", strconv.FormatUint(usage.Total, 10))
 	set("unique.storage.bytesfree", strconv.FormatUint(usage.Free, 10))
 	return nil

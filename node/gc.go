@@ -9,11 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/shirou/gopsutil/v4/disk"
-
-	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/hostinfo"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // GC bounds what ended allocations may take. A field that is zero or less means its
@@ -55,8 +54,8 @@ func (g GC) withDefaults() GC {
 type diskUse struct{ percent, inodePercent float64 }
 
 // measureDisk measures the file system of a directory.
-func measureDisk(ctx context.Context, dir string) (diskUse, error) {
-	u, err := disk.UsageWithContext(ctx, dir)
+func measureDisk(_ context.Context, dir string) (diskUse, error) {
+	u, err := hostinfo.ReadDisk(dir)
 	if err != nil {
 		return diskUse{}, fmt.Errorf("measuring the file system of %s: %w", dir, err)
 	}
@@ -86,15 +85,15 @@ func (n *Node) gcLoop(ctx context.Context) {
 func (n *Node) CollectGarbage(ctx context.Context) { n.collect(ctx, n.collectable()) }
 
 // CollectAllocation destroys one allocation that has ended, and returns when it is gone
-// or ctx is done. An unknown one is NOT_FOUND; one that has not ended, or whose end the
-// control plane does not know, FAILED_PRECONDITION.
+// or ctx is done. An unknown one is errdefs.NotFound; one that has not ended, or whose end the
+// control plane does not know, errdefs.FailedPrecondition.
 func (n *Node) CollectAllocation(ctx context.Context, allocID string) error {
 	r, err := n.runner(allocID)
 	if err != nil {
 		return err
 	}
 	if !over(r) || !n.report.endKnown(allocID) {
-		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("allocation %q has not ended: stop it first", allocID))
+		return errdefs.New(errdefs.FailedPrecondition, "allocation %q has not ended: stop it first", allocID)
 	}
 	n.collect(ctx, []string{allocID})
 	return ctx.Err()

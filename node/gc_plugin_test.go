@@ -9,10 +9,10 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/internal/plugintest"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // newPluginWorld is a world as in production: a store on disk, and the mock driver in the
@@ -81,11 +81,11 @@ func TestWhatEndedOnAPluginIsCollected(t *testing.T) {
 		ids := w.ended("b1", "b2", "b3")
 		require.NoError(t, w.node.CollectAllocation(t.Context(), ids[1]))
 		require.ElementsMatch(t, []string{stays, ids[0], ids[2]}, w.kept())
-		require.Equal(t, abi.FailedPrecondition, abi.CodeOf(w.node.CollectAllocation(t.Context(), stays)))
+		require.ErrorIs(t, w.node.CollectAllocation(t.Context(), stays), errdefs.FailedPrecondition)
 		w.node.CollectGarbage(t.Context())
 		require.Equal(t, []string{stays}, w.kept())
 		w.awaitStatus("stays", structs.ClientRunning)
-		_, err := w.server.DeregisterJob("default", "stays", false)
+		_, err := w.embedded.DeregisterJob("default", "stays", false, false)
 		require.NoError(t, err)
 		w.awaitGarbage(1)
 		w.node.CollectGarbage(t.Context())
@@ -99,7 +99,7 @@ func TestGarbageIsOrderedByItsEndNotItsStart(t *testing.T) {
 	w.run("long", "batch", runFor("1h"))
 	long := w.awaitStatus("long", structs.ClientRunning).ID
 	w.ended("b1", "b2")
-	_, err := w.server.DeregisterJob("default", "long", false)
+	_, err := w.embedded.DeregisterJob("default", "long", false, false)
 	require.NoError(t, err)
 	w.awaitGarbage(3)
 	w.keepAtMost(1)

@@ -13,8 +13,8 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // batches runs batch jobs to their ends, one after the other, and returns their
@@ -190,7 +190,7 @@ func TestNothingThatRunsIsCollected(t *testing.T) {
 	})
 	a := w.awaitStatus("two", structs.ClientRunning)
 	w.await("both tasks run", func() bool { // a task that is being started is not stopped, but destroyed
-		tasks := w.server.Allocation(a.ID).TaskStates
+		tasks := w.embedded.Allocation(a.ID).TaskStates
 		return tasks["t"].State == structs.TaskRunning && tasks["sibling"].State == structs.TaskRunning
 	})
 	w.machine.endOne(a.ID, 1)
@@ -199,7 +199,7 @@ func TestNothingThatRunsIsCollected(t *testing.T) {
 	w.look()
 	require.Equal(t, 1, w.machine.running(), "the allocation has failed; the other task is still being killed")
 	require.Equal(t, []string{a.ID}, w.kept())
-	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(w.node.CollectAllocation(t.Context(), a.ID)))
+	require.ErrorIs(t, w.node.CollectAllocation(t.Context(), a.ID), errdefs.FailedPrecondition)
 	release()
 	require.Eventually(t, func() bool { return len(w.kept()) == 0 }, 30*time.Second, time.Millisecond)
 }
@@ -210,7 +210,7 @@ func TestOneAllocationIsCollectedOnDemand(t *testing.T) {
 	ids := w.batches(3)
 	require.NoError(t, w.node.CollectAllocation(t.Context(), ids[1]))
 	require.ElementsMatch(t, []string{ids[0], ids[2]}, w.kept())
-	require.Equal(t, abi.NotFound, abi.CodeOf(w.node.CollectAllocation(t.Context(), "none")))
+	require.ErrorIs(t, w.node.CollectAllocation(t.Context(), "none"), errdefs.NotFound)
 }
 
 func TestOnlySoManyAreDestroyedAtOnce(t *testing.T) {
@@ -258,11 +258,11 @@ func TestWhatAPendingAllocationMayTakeOverIsKept(t *testing.T) {
 	w.run("s", "service", user("2"))
 	second := w.awaitStatus("s", structs.ClientPending)
 	w.await("the second waits", func() bool {
-		s := w.server.Allocation(second.ID).TaskStates["t"]
+		s := w.embedded.Allocation(second.ID).TaskStates["t"]
 		return s != nil && len(s.Events) > 1 // it is told what it waits for once its directory is there
 	})
 	w.run("s", "service", user("3"))
-	w.await("the second ends", func() bool { return w.server.Allocation(second.ID).ClientStatus.Terminal() })
+	w.await("the second ends", func() bool { return w.embedded.Allocation(second.ID).ClientStatus.Terminal() })
 	third := w.awaitStatus("s", structs.ClientPending)
 	require.Eventually(t, func() bool { _, err := w.node.runner(third.ID); return err == nil }, 30*time.Second, time.Millisecond)
 	w.node.CollectGarbage(t.Context())

@@ -4,8 +4,9 @@ import (
 	"sync"
 	"time"
 
-	nomad "github.com/hashicorp/nomad/api"
-	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/wasmnode/wasmnode/internal/hostinfo"
+
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 // cpuWindow is the shortest time that the processors' use is measured over: the kernel
@@ -17,13 +18,13 @@ const cpuWindow = time.Second
 type hostCPU struct {
 	mu     sync.Mutex
 	taken  time.Time
-	times  []cpu.TimesStat // at that time
-	shares []*nomad.HostCPUStats
+	times  []hostinfo.Times // at that time
+	shares []structs.ProcessorUsage
 }
 
 // measure returns each processor's use since it was last measured, a [cpuWindow] ago or
 // longer. The caller must not write to it. Nil: the machine does not tell.
-func (h *hostCPU) measure(now time.Time, read func() ([]cpu.TimesStat, error)) []*nomad.HostCPUStats {
+func (h *hostCPU) measure(now time.Time, read func() ([]hostinfo.Times, error)) []structs.ProcessorUsage {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.shares != nil && now.Sub(h.taken) < cpuWindow {
@@ -40,8 +41,8 @@ func (h *hostCPU) measure(now time.Time, read func() ([]cpu.TimesStat, error)) [
 
 // cpuShares is what part of the time between two readings, in percent, each processor
 // spent on what. One that there was not at the first is counted from its start.
-func cpuShares(before, after []cpu.TimesStat) (shares []*nomad.HostCPUStats) {
-	started := map[string]cpu.TimesStat{}
+func cpuShares(before, after []hostinfo.Times) (shares []structs.ProcessorUsage) {
+	started := map[string]hostinfo.Times{}
 	for _, t := range before {
 		started[t.CPU] = t
 	}
@@ -50,16 +51,16 @@ func cpuShares(before, after []cpu.TimesStat) (shares []*nomad.HostCPUStats) {
 		user, system, idle := t.User+t.Nice-b.User-b.Nice, t.System-b.System, t.Idle+t.Iowait-b.Idle-b.Iowait
 		total := user + system + idle + t.Irq + t.Softirq + t.Steal - b.Irq - b.Softirq - b.Steal
 		if total > 0 {
-			shares = append(shares, &nomad.HostCPUStats{CPU: t.CPU, User: 100 * user / total, System: 100 * system / total, Idle: 100 * idle / total})
+			shares = append(shares, structs.ProcessorUsage{Name: t.CPU, User: 100 * user / total, System: 100 * system / total, Idle: 100 * idle / total})
 		}
 	}
 	return shares
 }
 
-// cpuTicks is the processors' use in MHz.
-func cpuTicks(shares []*nomad.HostCPUStats, mhz int) (ticks float64) {
+// cpuMHz is the processors' use in MHz.
+func cpuMHz(shares []structs.ProcessorUsage, mhz int) (used float64) {
 	for _, s := range shares {
-		ticks += (100 - s.Idle) / 100 * float64(mhz) / float64(len(shares))
+		used += (100 - s.Idle) / 100 * float64(mhz) / float64(len(shares))
 	}
-	return ticks
+	return used
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
@@ -23,6 +22,7 @@ import (
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 func TestMain(m *testing.M) {
@@ -40,16 +40,17 @@ func TestMain(m *testing.M) {
 // world is a node over an embedded control plane, which can be ended and started
 // again on the same data.
 type world struct {
-	t       *testing.T
-	server  *standalone.Server
-	plane   ControlPlane
-	db      state.DB
-	machine *machine
-	driver  string // the only one there is: the machine's
-	drivers task.Dispense
-	dir     string
-	gc      GC
-	disk    func(context.Context, string) (diskUse, error) // of any file system
+	t        *testing.T
+	embedded *standalone.ControlPlane
+	plane    ControlPlane
+	db       state.DB
+	machine  *machine
+	driver   string // the only one there is: the machine's
+	drivers  task.Dispense
+	dir      string
+	gc       GC
+	left     Workloads                                      // from before the node
+	disk     func(context.Context, string) (diskUse, error) // of any file system
 
 	node *Node
 	end  func()
@@ -62,7 +63,7 @@ func newWorld(t *testing.T) *world {
 	m := newMachine()
 	empty := func(context.Context, string) (diskUse, error) { return diskUse{}, nil } // whatever the machine's is
 	return &world{
-		t: t, server: s, plane: s.ForNode(), db: state.NewMem(), machine: m, driver: "mock", drivers: m.dispense,
+		t: t, embedded: s, plane: s.ForNode(), db: state.NewMem(), machine: m, driver: "mock", drivers: m.dispense,
 		dir: t.TempDir(), disk: empty,
 	}
 }
@@ -84,6 +85,7 @@ func (w *world) launch() (ready chan struct{}) {
 		ControlPlane: w.plane,
 		State:        w.db,
 		Dispense:     w.drivers,
+		Workloads:    w.left,
 		DriversReady: func(context.Context) error { return nil },
 		AllocsDir:    filepath.Join(w.dir, "alloc"),
 		Identity:     structs.Node{Name: "here", Datacenter: "dc1", Region: "global"},
@@ -117,7 +119,7 @@ func (w *world) run(id, kind string, change ...func(*nomad.Job)) {
 	for _, c := range change {
 		c(j)
 	}
-	_, err := w.server.RegisterJob(&nomad.JobRegisterRequest{Job: j})
+	_, err := w.embedded.RegisterJob(&structs.JobRegistration{Job: j})
 	require.NoError(w.t, err)
 }
 
@@ -126,12 +128,12 @@ func (w *world) await(what string, cond func() bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	for {
-		index := w.server.Index(standalone.TableAllocations)
+		index := w.embedded.Index(standalone.TableAllocations)
 		if cond() {
 			return
 		}
 		if ctx.Err() != nil {
-			for _, a := range w.server.Allocations() {
+			for _, a := range w.embedded.Allocations() {
 				w.t.Logf("%s %s %s %s %s", a.ID, a.Name, a.DesiredStatus, a.ClientStatus, a.ClientDescription)
 				for name, s := range a.TaskStates {
 					for _, e := range s.Events {
@@ -141,14 +143,14 @@ func (w *world) await(what string, cond func() bool) {
 			}
 			w.t.Fatal("not in time: " + what)
 		}
-		w.server.Wait(ctx, standalone.TableAllocations, index)
+		w.embedded.Wait(ctx, standalone.TableAllocations, index)
 	}
 }
 
 // awaitStatus waits until a job's newest allocation has a status, and returns it.
 func (w *world) awaitStatus(job string, status structs.ClientStatus) (a *structs.Allocation) {
 	w.await(job+" "+string(status), func() bool {
-		list := w.server.JobAllocations("default", job)
+		list := w.embedded.JobAllocations("default", job)
 		if len(list) == 0 {
 			return false
 		}
@@ -169,9 +171,9 @@ func TestAJobRunsEndsAndIsSeen(t *testing.T) {
 	a := w.awaitStatus("b", structs.ClientRunning)
 	require.Equal(t, w.node.ID(), a.NodeID)
 	require.Equal(t, structs.TaskRunning, a.TaskStates["t"].State)
-	stats, err := w.node.AllocationStats(t.Context(), a.ID, "")
+	usage, err := w.node.AllocationUsage(t.Context(), a.ID, "")
 	require.NoError(t, err)
-	require.EqualValues(t, 4096, stats.Tasks["t"].ResourceUsage.MemoryStats.RSS)
+	require.EqualValues(t, 4096, *usage.Tasks["t"].MemoryRSS)
 	dir, err := w.node.Directory(a.ID)
 	require.NoError(t, err)
 	require.True(t, dir.Exists())
@@ -184,13 +186,13 @@ func TestAStoppedJobStops(t *testing.T) {
 	w.start()
 	w.run("s", "service")
 	a := w.awaitStatus("s", structs.ClientRunning)
-	_, err := w.server.DeregisterJob("default", "s", true)
+	_, err := w.embedded.DeregisterJob("default", "s", true, false)
 	require.NoError(t, err)
 	w.awaitStatus("s", structs.ClientComplete)
 	require.Zero(t, w.machine.running())
 	// Once the control plane forgets it, nothing is left.
-	w.server.CollectGarbage()
-	require.Nil(t, w.server.Allocation(a.ID))
+	w.embedded.CollectGarbage()
+	require.Nil(t, w.embedded.Allocation(a.ID))
 	require.Eventually(t, func() bool {
 		_, err := w.node.Directory(a.ID)
 		return err != nil
@@ -215,11 +217,11 @@ func TestARestartedNodeIsTheSameAndStartsNothingTwice(t *testing.T) {
 	}
 	w.end()
 	w.start()
-	require.Len(t, w.server.JobAllocations("default", "s"), 1)
+	require.Len(t, w.embedded.JobAllocations("default", "s"), 1)
 	require.Equal(t, 1, w.machine.started(a.ID))
 	// What was decided meanwhile is obeyed.
 	w.end()
-	_, err := w.server.DeregisterJob("default", "s", false)
+	_, err := w.embedded.DeregisterJob("default", "s", false, false)
 	require.NoError(t, err)
 	w.start()
 	w.awaitStatus("s", structs.ClientComplete)
@@ -315,7 +317,7 @@ func TestAStoreThatFailsAtAnyPointDoublesNothingAndLosesNothing(t *testing.T) {
 			}()
 			w.run("b", "batch")
 			settled := func() bool {
-				list := w.server.JobAllocations("default", "b")
+				list := w.embedded.JobAllocations("default", "b")
 				return len(list) > 0 && list[len(list)-1].ClientStatus != structs.ClientPending
 			}
 			select {
@@ -332,7 +334,7 @@ func TestAStoreThatFailsAtAnyPointDoublesNothingAndLosesNothing(t *testing.T) {
 		w.db = inner
 		w.start()
 		w.await("running or ended", func() bool {
-			list := w.server.JobAllocations("default", "b")
+			list := w.embedded.JobAllocations("default", "b")
 			return len(list) > 0 && list[len(list)-1].ClientStatus != structs.ClientPending
 		})
 		require.LessOrEqual(t, w.machine.running(), 1, "n=%d", n)
@@ -353,12 +355,12 @@ func TestAReplacementWaitsForAllBeforeIt(t *testing.T) {
 	w.run("s", "service", user("2"))
 	second := w.awaitStatus("s", structs.ClientPending)
 	w.await("the second waits", func() bool {
-		s := w.server.Allocation(second.ID).TaskStates["t"]
+		s := w.embedded.Allocation(second.ID).TaskStates["t"]
 		return s != nil && len(s.Events) > 0
 	})
 	w.run("s", "service", user("3"))
 	// The second ends without having run, while the first still does.
-	w.await("the second ends", func() bool { return w.server.Allocation(second.ID).ClientStatus.Terminal() })
+	w.await("the second ends", func() bool { return w.embedded.Allocation(second.ID).ClientStatus.Terminal() })
 	third := w.awaitStatus("s", structs.ClientPending)
 	require.NotEqual(t, second.ID, third.ID)
 	r, err := w.node.runner(third.ID)
@@ -368,9 +370,9 @@ func TestAReplacementWaitsForAllBeforeIt(t *testing.T) {
 	w.await("the third waits for the first", func() bool { return strings.Contains(r.Waiting(), first.ID) })
 	require.Equal(t, 1, w.machine.running())
 	release()
-	w.await("the third runs", func() bool { return w.server.Allocation(third.ID).ClientStatus == structs.ClientRunning })
+	w.await("the third runs", func() bool { return w.embedded.Allocation(third.ID).ClientStatus == structs.ClientRunning })
 	require.Zero(t, w.machine.started(second.ID))
-	require.True(t, w.server.Allocation(first.ID).ClientStatus.Terminal())
+	require.True(t, w.embedded.Allocation(first.ID).ClientStatus.Terminal())
 }
 
 // deafPlane cannot be reached until it hears.
@@ -414,6 +416,60 @@ func TestWhatWasStoredRunsOnWithoutTheControlPlane(t *testing.T) {
 	require.Equal(t, 1, w.machine.started(a.ID))
 }
 
+// lapsingPlane can be made to answer nothing for longer than a registration lasts.
+type lapsingPlane struct {
+	ControlPlane
+	mu   sync.Mutex
+	away bool
+	from time.Time // the first call without an answer; zero: none yet
+}
+
+const lapsingTTL = 50 * time.Millisecond
+
+func (p *lapsingPlane) answers() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.away {
+		return true
+	}
+	if p.from.IsZero() {
+		p.from = time.Now()
+	}
+	p.away = time.Since(p.from) <= lapsingTTL
+	return !p.away
+}
+
+func (p *lapsingPlane) Register(ctx context.Context, n *structs.Node) (time.Duration, error) {
+	if !p.answers() {
+		return 0, errors.New("connection refused")
+	}
+	_, err := p.ControlPlane.Register(ctx, n)
+	return lapsingTTL, err
+}
+
+func (p *lapsingPlane) Heartbeat(context.Context, string) (time.Duration, error) {
+	if !p.answers() {
+		return 0, errors.New("connection refused")
+	}
+	return lapsingTTL, nil
+}
+
+func TestEveryTaskSaysThatTheControlPlaneIsBack(t *testing.T) {
+	w := newWorld(t)
+	plane := &lapsingPlane{ControlPlane: w.plane}
+	w.plane = plane
+	w.start()
+	w.run("s", "service")
+	w.awaitStatus("s", structs.ClientRunning)
+	plane.mu.Lock()
+	plane.away = true
+	plane.mu.Unlock()
+	w.await("the event", func() bool {
+		events := w.awaitStatus("s", structs.ClientRunning).TaskStates["t"].Events
+		return events[len(events)-1].Type == structs.EventReconnected
+	})
+}
+
 func TestANodeThatNobodyHearsEnds(t *testing.T) {
 	w := newWorld(t)
 	w.plane = &deafPlane{ControlPlane: w.plane}
@@ -426,7 +482,7 @@ func TestWhatWasStoppedBeforeItReachedTheNodeIsReportedEnded(t *testing.T) {
 	w.start()
 	w.end()
 	w.run("s", "service")
-	_, err := w.server.DeregisterJob("default", "s", false)
+	_, err := w.embedded.DeregisterJob("default", "s", false, false)
 	require.NoError(t, err)
 	w.start()
 	a := w.awaitStatus("s", structs.ClientComplete)
@@ -436,24 +492,23 @@ func TestWhatWasStoppedBeforeItReachedTheNodeIsReportedEnded(t *testing.T) {
 func TestOperationsOnAnUnknownAllocationAreNotFound(t *testing.T) {
 	w := newWorld(t)
 	w.start()
-	require.Equal(t, abi.NotFound, abi.CodeOf(w.node.RestartAllocation(t.Context(), "x", "", false)))
-	require.Equal(t, abi.NotFound, abi.CodeOf(w.node.SignalAllocation(t.Context(), "x", "", "HUP")))
-	_, err := w.node.AllocationStats(t.Context(), "x", "")
-	require.Equal(t, abi.NotFound, abi.CodeOf(err))
+	require.ErrorIs(t, w.node.RestartAllocation(t.Context(), "x", "", false), errdefs.NotFound)
+	require.ErrorIs(t, w.node.SignalAllocation(t.Context(), "x", "", "HUP"), errdefs.NotFound)
+	_, err := w.node.AllocationUsage(t.Context(), "x", "")
+	require.ErrorIs(t, err, errdefs.NotFound)
 	_, err = w.node.Directory("x")
-	require.Equal(t, abi.NotFound, abi.CodeOf(err))
-	w.node.DriverEvent("x", "t", nil)
-	stats, err := w.node.HostStats(t.Context())
+	require.ErrorIs(t, err, errdefs.NotFound)
+	usage, err := w.node.HostUsage()
 	require.NoError(t, err)
-	require.NotZero(t, stats.Memory.Total)
-	require.NotEmpty(t, stats.CPU)
-	require.Positive(t, stats.CPUTicksConsumed)
+	require.NotZero(t, usage.Memory.Total)
+	require.NotEmpty(t, usage.Processors)
+	require.Positive(t, usage.CPUMHz)
 }
 
 func TestTheNodeKnowsTheMachine(t *testing.T) {
 	w := newWorld(t)
 	w.start()
-	n := w.server.Node(w.node.ID())
+	n := w.embedded.Node(w.node.ID())
 	for _, key := range []string{"cpu.arch", "cpu.numcores", "kernel.name", "kernel.version", "os.name", "memory.totalbytes", "unique.hostname"} {
 		require.NotEmpty(t, n.Attributes[key], key)
 	}

@@ -2,36 +2,28 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	nomad "github.com/hashicorp/nomad/api"
-	"github.com/shirou/gopsutil/v4/cpu"
-	"github.com/shirou/gopsutil/v4/disk"
-	"github.com/shirou/gopsutil/v4/host"
-	"github.com/shirou/gopsutil/v4/mem"
-
-	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/hostinfo"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
-	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
 // restartReason is what a task's event says of a restart that a person asked for.
 const restartReason = "User requested task to restart"
 
-// runner finds an allocation's runner, or a NOT_FOUND error.
+// runner finds an allocation's runner, or errdefs.NotFound.
 func (n *Node) runner(allocID string) (*alloc.Runner, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if e := n.runners[allocID]; e != nil {
 		return e.runner, nil
 	}
-	return nil, abi.NewError(abi.NotFound, fmt.Sprintf("unknown allocation %q", allocID))
+	return nil, errdefs.New(errdefs.NotFound, "unknown allocation %q", allocID)
 }
 
 // RestartAllocation restarts one task, all that run (no task named), or every task.
@@ -61,11 +53,11 @@ func (n *Node) SignalAllocation(ctx context.Context, allocID, task, signal strin
 }
 
 // CanExec returns why a command cannot be run in a task now; nil: it can be tried.
-// NOT_FOUND: no such allocation or task; FAILED_PRECONDITION: the task does not run;
-// UNIMPLEMENTED: its driver runs no commands; PERMISSION_DENIED: nobody may.
+// errdefs.NotFound: no such allocation or task; errdefs.FailedPrecondition: the task does not run;
+// errdefs.Unimplemented: its driver runs no commands; errdefs.PermissionDenied: nobody may.
 func (n *Node) CanExec(allocID, task string) error {
 	if n.cfg.NoExec {
-		return abi.NewError(abi.PermissionDenied, "this node runs no commands in tasks: its configuration says disable_remote_exec")
+		return errdefs.New(errdefs.PermissionDenied, "this node runs no commands in tasks: its configuration says disable_remote_exec")
 	}
 	r, err := n.runner(allocID)
 	if err != nil {
@@ -88,28 +80,6 @@ func (n *Node) Exec(ctx context.Context, allocID, task string, spec *workload.Ex
 	return exit, operationError(err)
 }
 
-// operationError gives the runner's sentinels codes that say whose fault it is.
-func operationError(err error) error {
-	switch {
-	case errors.Is(err, alloc.ErrUnknownTask):
-		return abi.NewError(abi.NotFound, err.Error())
-	case errors.Is(err, alloc.ErrNotRunning), errors.Is(err, task.ErrNotRunning):
-		return abi.NewError(abi.FailedPrecondition, err.Error())
-	}
-	return err
-}
-
-// DriverEvent shows what a driver says of a task among the task's events.
-func (n *Node) DriverEvent(allocID, task string, e *wasmnodev1.TaskEvent) {
-	r, err := n.runner(allocID)
-	if err == nil {
-		err = r.DriverEvent(task, e)
-	}
-	if err != nil {
-		n.logger.Warn("a driver's task event has nobody to go to", "alloc_id", allocID, "task", task, "error", err)
-	}
-}
-
 // Directory is an allocation's directory.
 func (n *Node) Directory(allocID string) (*allocdir.Dir, error) {
 	r, err := n.runner(allocID)
@@ -119,9 +89,9 @@ func (n *Node) Directory(allocID string) (*allocdir.Dir, error) {
 	return r.AllocDir(), nil
 }
 
-// AllocationStats is what the tasks of an allocation use now, in Nomad's shape; one
-// task's only when one is named.
-func (n *Node) AllocationStats(ctx context.Context, allocID, task string) (*nomad.AllocResourceUsage, error) {
+// AllocationUsage is what the tasks of an allocation use now; one task's only when one is
+// named.
+func (n *Node) AllocationUsage(ctx context.Context, allocID, task string) (*structs.AllocationUsage, error) {
 	r, err := n.runner(allocID)
 	if err != nil {
 		return nil, err
@@ -130,20 +100,14 @@ func (n *Node) AllocationStats(ctx context.Context, allocID, task string) (*noma
 	if err != nil {
 		return nil, operationError(err)
 	}
-	out := &nomad.AllocResourceUsage{ResourceUsage: emptyUsage(), Tasks: map[string]*nomad.TaskResourceUsage{}, Timestamp: time.Now().UnixNano()}
-	given := map[string][]structs.AllocatedDevice{}
-	for name, t := range r.Alloc().Resources.Tasks {
-		given[name] = t.Devices
-	}
+	out := &structs.AllocationUsage{Tasks: make(map[string]*structs.TaskUsage, len(stats)), Time: time.Now()}
+	given := r.Alloc().Resources.Tasks
 	for name, s := range stats {
-		u := usage(s)
-		u.DeviceStats = n.deviceStats(given[name])
-		out.Tasks[name] = &nomad.TaskResourceUsage{ResourceUsage: u, Timestamp: s.TimeNs}
-		sum := out.ResourceUsage
-		sum.MemoryStats.RSS += u.MemoryStats.RSS
-		sum.MemoryStats.MaxUsage += u.MemoryStats.MaxUsage
-		sum.DeviceStats = mergeDeviceStats(sum.DeviceStats, u.DeviceStats)
-		sum.MemoryStats.Measured = union(sum.MemoryStats.Measured, u.MemoryStats.Measured)
+		u := &structs.TaskUsage{MemoryRSS: s.MemoryRssBytes, MemoryMax: s.MemoryMaxBytes, TimeNs: s.TimeNs}
+		if g := given[name]; g != nil {
+			u.Devices = n.deviceStats(g.Devices)
+		}
+		out.Tasks[name] = u
 	}
 	return out, nil
 }
@@ -157,63 +121,27 @@ func (n *Node) AllocationChecks(allocID string) (map[string]structs.CheckResult,
 	return r.CheckResults(), nil
 }
 
-func emptyUsage() *nomad.ResourceUsage {
-	return &nomad.ResourceUsage{MemoryStats: &nomad.MemoryStats{}, CpuStats: &nomad.CpuStats{}, DeviceStats: []*nomad.DeviceGroupStats{}}
-}
-
-// usage renders a driver's measurements; Measured names those that were made.
-func usage(s *wasmnodev1.TaskStats) *nomad.ResourceUsage {
-	u := emptyUsage()
-	if s.MemoryRssBytes != nil {
-		u.MemoryStats.RSS = *s.MemoryRssBytes
-		u.MemoryStats.Usage = *s.MemoryRssBytes
-		u.MemoryStats.Measured = append(u.MemoryStats.Measured, "RSS", "Usage")
-	}
-	if s.MemoryMaxBytes != nil {
-		u.MemoryStats.MaxUsage = *s.MemoryMaxBytes
-		u.MemoryStats.Measured = append(u.MemoryStats.Measured, "Max Usage")
-	}
-	return u
-}
-
-func union(a, b []string) []string {
-	for _, s := range b {
-		found := false
-		for _, have := range a {
-			found = found || have == s
-		}
-		if !found {
-			a = append(a, s)
-		}
-	}
-	return a
-}
-
-// HostStats is what the machine uses now.
-func (n *Node) HostStats(ctx context.Context) (*nomad.HostStats, error) {
-	memory, err := mem.VirtualMemoryWithContext(ctx)
+// HostUsage is what the machine uses now.
+func (n *Node) HostUsage() (*structs.HostUsage, error) {
+	memory, err := hostinfo.ReadMemory()
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
-	stats := &nomad.HostStats{
-		Memory:        &nomad.HostMemoryStats{Total: memory.Total, Available: memory.Available, Used: memory.Used, Free: memory.Free},
-		CPU:           []*nomad.HostCPUStats{},
-		DiskStats:     []*nomad.HostDiskStats{},
-		AllocDirStats: &nomad.HostDiskStats{},
-		DeviceStats:   n.hostDeviceStats(),
+	out := &structs.HostUsage{
+		Memory:     structs.MemoryUsage(memory),
+		Processors: n.hostCPU.measure(time.Now(), hostinfo.ReadTimes),
 	}
-	if usage, err := disk.UsageWithContext(ctx, n.cfg.AllocsDir); err == nil {
-		stats.AllocDirStats = &nomad.HostDiskStats{
-			Device: usage.Path, Mountpoint: usage.Path, Size: usage.Total, Used: usage.Used,
-			Available: usage.Free, UsedPercent: usage.UsedPercent, InodesUsedPercent: usage.InodesUsedPercent,
+	out.CPUMHz = cpuMHz(out.Processors, n.self.get().Resources.CPUMHz)
+	if n.cfg.Devices != nil {
+		out.Devices = n.cfg.Devices.AllStats()
+	}
+	if d, err := hostinfo.ReadDisk(n.cfg.AllocsDir); err == nil {
+		out.AllocsDisk = &structs.DiskUsage{
+			Path: n.cfg.AllocsDir, Size: d.Total, Used: d.Used, Available: d.Free, UsedPercent: d.UsedPercent, InodesUsedPercent: d.InodesUsedPercent,
 		}
-		stats.DiskStats = append(stats.DiskStats, stats.AllocDirStats)
 	}
-	shares := n.hostCPU.measure(time.Now(), func() ([]cpu.TimesStat, error) { return cpu.TimesWithContext(ctx, true) })
-	stats.CPU = append(stats.CPU, shares...)
-	stats.CPUTicksConsumed = cpuTicks(shares, n.self.get().Resources.CPUMHz)
-	if uptime, err := host.UptimeWithContext(ctx); err == nil {
-		stats.Uptime = uptime
+	if uptime, err := hostinfo.Uptime(); err == nil {
+		out.Uptime = uint64(uptime.Seconds())
 	}
-	return stats, nil
+	return out, nil
 }

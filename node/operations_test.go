@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -17,23 +17,22 @@ func TestTaskStatisticsAreThereWithoutASwitch(t *testing.T) {
 	w.run("s", "service")
 	a := w.awaitStatus("s", structs.ClientRunning)
 	for _, task := range []string{"", "t"} {
-		stats, err := w.node.AllocationStats(t.Context(), a.ID, task)
+		usage, err := w.node.AllocationUsage(t.Context(), a.ID, task)
 		require.NoError(t, err)
-		require.EqualValues(t, 4096, stats.ResourceUsage.MemoryStats.RSS)
-		require.EqualValues(t, 4096, stats.Tasks["t"].ResourceUsage.MemoryStats.RSS)
-		require.Contains(t, stats.Tasks["t"].ResourceUsage.MemoryStats.Measured, "RSS")
+		require.EqualValues(t, 4096, *usage.Tasks["t"].MemoryRSS)
+		require.Len(t, usage.Tasks, 1)
 	}
-	_, err := w.node.AllocationStats(t.Context(), a.ID, "none")
-	require.Equal(t, abi.NotFound, abi.CodeOf(err))
+	_, err := w.node.AllocationUsage(t.Context(), a.ID, "none")
+	require.ErrorIs(t, err, errdefs.NotFound)
 }
 
 func TestAnOperationOnWhatHasEndedIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	id := w.batches(1)[0]
-	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(w.node.RestartAllocation(t.Context(), id, "", true)))
-	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(w.node.SignalAllocation(t.Context(), id, "", "HUP")))
-	require.Equal(t, abi.InvalidArgument, abi.CodeOf(w.node.SignalAllocation(t.Context(), id, "", "NONE")))
+	require.ErrorIs(t, w.node.RestartAllocation(t.Context(), id, "", true), errdefs.FailedPrecondition)
+	require.ErrorIs(t, w.node.SignalAllocation(t.Context(), id, "", "HUP"), errdefs.FailedPrecondition)
+	require.ErrorIs(t, w.node.SignalAllocation(t.Context(), id, "", "NONE"), errdefs.InvalidArgument)
 }
 
 func TestCommandsRunInTasksUnlessTheOperatorSaysNo(t *testing.T) {
@@ -46,12 +45,12 @@ func TestCommandsRunInTasksUnlessTheOperatorSaysNo(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, exit.ExitCode)
 	require.Equal(t, "ls", stdout.String())
-	require.Equal(t, abi.NotFound, abi.CodeOf(w.node.CanExec(id, "none")))
-	require.Equal(t, abi.NotFound, abi.CodeOf(w.node.CanExec("none", "t")))
-	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(w.node.CanExec(w.batches(1)[0], "t")))
+	require.ErrorIs(t, w.node.CanExec(id, "none"), errdefs.NotFound)
+	require.ErrorIs(t, w.node.CanExec("none", "t"), errdefs.NotFound)
+	require.ErrorIs(t, w.node.CanExec(w.batches(1)[0], "t"), errdefs.FailedPrecondition)
 
 	w.node.cfg.NoExec = true
 	_, err = w.node.Exec(t.Context(), id, "t", &workload.ExecSpec{Command: "ls"})
-	require.Equal(t, abi.PermissionDenied, abi.CodeOf(err))
+	require.ErrorIs(t, err, errdefs.PermissionDenied)
 	require.ErrorContains(t, err, "disable_remote_exec")
 }

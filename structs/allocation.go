@@ -54,10 +54,12 @@ type Allocation struct {
 	Job       *nomad.Job // canonicalised; shared and read-only
 
 	Resources AllocatedResources
-	Metrics   *nomad.AllocationMetric
+	Metrics   *PlacementMetrics
 
 	DesiredStatus      DesiredStatus
 	DesiredDescription string
+	// NoShutdownDelay: its tasks are stopped without the shutdown delays of the job.
+	NoShutdownDelay bool `json:",omitempty"`
 
 	ClientStatus      ClientStatus
 	ClientDescription string

@@ -1,6 +1,6 @@
 // Package workload is what tasks really are: WASI programs and OS processes that a
-// [Supervisor] owns. It knows nothing of plugins, allocations or jobs. Start reading
-// at [Supervisor]; WASI programs run in workload/wasi, processes in
+// [Runtime] owns. It knows nothing of plugins, allocations or jobs. Start reading
+// at [Runtime]; WASI programs run in workload/wasi, processes in
 // workload/process, and workload/workloadtest is the conformance suite that every
 // implementation runs.
 package workload
@@ -12,10 +12,13 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// Supervisor owns workloads from start to exit and beyond, until they are
+// Runtime owns workloads from start to exit and beyond, until they are
 // destroyed. All methods may be called concurrently; errors are [abi.Error] values
 // whose codes the methods name. An unknown ID is NOT_FOUND everywhere.
-type Supervisor interface {
+type Runtime interface {
+	// CheckIsolation returns why no process can be started with that isolation here; nil:
+	// one can. It starts no workload and no supervisor.
+	CheckIsolation(isolation Isolation) error
 	// Start starts a workload under spec.ID, which exists from the moment of the call
 	// and is gone again when the start fails. It returns once the program has been
 	// entered or has failed to start, and does not keep spec. ALREADY_EXISTS: the ID
@@ -61,7 +64,10 @@ type Supervisor interface {
 type Spec struct {
 	// ID is the task's invocation ID: unique, and known before the start, so that
 	// it can be made durable first.
-	ID      string
+	ID string
+	// Owner is a word of whoever starts the workload, for finding it again: its status
+	// has it too. Empty: none.
+	Owner   string `json:",omitempty"`
 	WASI    *WASIProgram
 	Process *Process
 	Env     map[string]string
@@ -147,6 +153,7 @@ const (
 // Status is a workload's state and times.
 type Status struct {
 	ID        string
+	Owner     string `json:",omitempty"` // see [Spec]
 	State     State
 	StartedAt time.Time
 	ExitedAt  time.Time // zero while it runs

@@ -12,7 +12,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
-	"github.com/wasmnode/wasmnode/managers"
+	"github.com/wasmnode/wasmnode/managers/catalog"
 )
 
 // newFaultySite is a node with a device plugin of which a directory decides how it
@@ -20,7 +20,7 @@ import (
 func newFaultySite(t *testing.T, drivers ...string) (s *site, dir string) {
 	t.Helper()
 	s, dir = newSite(t, drivers...), t.TempDir()
-	s.drop(t, "acme.wasm", guestbuild.Plugin(t, "managers/testdata/faulty_device"))
+	s.drop(t, "acme.wasm", guestbuild.Plugin(t, "managers/devices/testdata/faulty_device"))
 	s.grant(t, fmt.Sprintf(`
 plugin "faulty" {
   config {
@@ -67,13 +67,13 @@ plugin "exec" {
 }
 plugin "raw_exec" { grant { process { commands = ["*"] } } }`)
 	n := s.start(t)
-	n.awaitPlugin(t, "faulty", managers.StateHealthy)
+	n.awaitPlugin(t, "faulty", catalog.StateHealthy)
 	for _, p := range n.plugins(t) {
-		if p.Name == "exec" && p.State == managers.StateUnhealthy {
+		if p.Name == "exec" && p.State == catalog.StateUnhealthy {
 			t.Skip("this machine cannot isolate processes: ", p.Reason)
 		}
 	}
-	n.awaitPlugin(t, "exec", managers.StateHealthy)
+	n.awaitPlugin(t, "exec", catalog.StateHealthy)
 	for driver, want := range map[string]string{
 		"exec":     "/dev/acme0\n4\nread me\n",
 		"raw_exec": "/dev/acme0\nnot here\nnot here\n",
@@ -104,7 +104,7 @@ func TestADeviceThatCouldNotBeReleasedIsByTheNextAgent(t *testing.T) {
 	failed := calls("release")
 	require.NoError(t, os.Remove(filepath.Join(dir, "release")))
 	n = s.start(t)
-	n.awaitPlugin(t, "faulty", managers.StateHealthy)
+	n.awaitPlugin(t, "faulty", catalog.StateHealthy)
 	require.Eventually(t, func() bool { return calls("release") > failed }, patience, tick)
 	require.Contains(t, read(t, filepath.Join(dir, "calls")), "release "+alloc.ID+"\n")
 	require.Equal(t, 1, calls("reserve"))

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
-	"github.com/wasmnode/wasmnode/managers"
+	"github.com/wasmnode/wasmnode/managers/catalog"
 )
 
 // deviceSite is a node whose devices are the files in a directory.
@@ -57,7 +57,7 @@ func TestADeviceIsOneTasksFromPlugToUnplug(t *testing.T) {
 	s := newDeviceSite(t)
 	s.plug(t, "one", "I am a device")
 	n := s.start(t)
-	n.awaitPlugin(t, "example", managers.StateHealthy)
+	n.awaitPlugin(t, "example", catalog.StateHealthy)
 	assert.Regexp(t, `nomad/file/mock\[one\] +true`, n.out(t, "node", "status", "-self"))
 
 	n.out(t, "job", "run", s.job(t, "first", oneDevice))

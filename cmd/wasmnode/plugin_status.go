@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/wasmnode/wasmnode/managers"
+	"github.com/wasmnode/wasmnode/managers/catalog"
 )
 
 type pluginStatusCommand struct{ meta }
@@ -32,7 +32,7 @@ func (c *pluginStatusCommand) Run(args []string) int {
 	if err != nil {
 		return c.fail(f, err)
 	}
-	var plugins []managers.PluginStatus
+	var plugins []catalog.PluginStatus
 	if _, err := client.Raw().Query("/v1/agent/plugins", &plugins, nil); err != nil {
 		return c.fail(f, err)
 	}

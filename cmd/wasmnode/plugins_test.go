@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
-	"github.com/wasmnode/wasmnode/managers"
+	"github.com/wasmnode/wasmnode/managers/catalog"
 )
 
 // TestADriverComesAndGoesWhileTheNodeRuns drops a driver in, replaces it below a
@@ -34,14 +34,14 @@ func TestADriverComesAndGoesWhileTheNodeRuns(t *testing.T) {
 	first := driver(t, "wasi")
 	begun := time.Now()
 	require.NoError(t, os.WriteFile(filepath.Join(s.plugins, "wasi.wasm"), first, 0o600))
-	before := n.awaitPlugin(t, "wasi", managers.StateHealthy)
+	before := n.awaitPlugin(t, "wasi", catalog.StateHealthy)
 	t.Logf("healthy %v after the file was complete", time.Since(begun))
 	assert.Equal(t, "0.1.0", before.Version)
 	alloc := n.await(t, "ticker", "running")
 
 	s.drop(t, "wasi.wasm", renamed(t, first, "0.1.0", "0.1.1"))
 	require.Eventually(t, func() bool {
-		return n.awaitPlugin(t, "wasi", managers.StateHealthy).Version == "0.1.1"
+		return n.awaitPlugin(t, "wasi", catalog.StateHealthy).Version == "0.1.1"
 	}, patience, tick)
 	n.awaitLines(t, alloc.ID)
 	after := n.await(t, "ticker", "running")
@@ -57,7 +57,7 @@ func TestADriverComesAndGoesWhileTheNodeRuns(t *testing.T) {
 	assert.Contains(t, r.stdout, `* Constraint "missing drivers": 1 nodes excluded by filter`)
 
 	s.drop(t, "wasi.wasm", first)
-	n.awaitPlugin(t, "wasi", managers.StateHealthy)
+	n.awaitPlugin(t, "wasi", catalog.StateHealthy)
 	n.out(t, "job", "stop", "ticker")
 	ended := n.await(t, "ticker", "complete")
 	assert.Equal(t, "Killed", ended.TaskStates["task"].Events[len(ended.TaskStates["task"].Events)-1].Type)
@@ -114,20 +114,20 @@ func TestOfTwentyFilesSevenAreBrokenAndThirteenServe(t *testing.T) {
 	write(t, s.config, read(t, s.config)+grants.String())
 	n := s.start(t)
 
-	var list []managers.PluginStatus
+	var list []catalog.PluginStatus
 	require.Eventually(t, func() bool {
 		list = n.plugins(t)
-		return len(list) == 20 && !slices.ContainsFunc(list, func(p managers.PluginStatus) bool { return p.State == managers.StateLoading })
+		return len(list) == 20 && !slices.ContainsFunc(list, func(p catalog.PluginStatus) bool { return p.State == catalog.StateLoading })
 	}, patience, tick)
 	text := n.out(t, "plugin", "status")
 	reasons := map[string]bool{}
 	for _, p := range list {
 		b, isBroken := broken[filepath.Base(p.File)]
 		if !isBroken {
-			assert.Equal(t, managers.StateHealthy, p.State, "%s: %s", p.File, p.Reason)
+			assert.Equal(t, catalog.StateHealthy, p.State, "%s: %s", p.File, p.Reason)
 			continue
 		}
-		assert.Equal(t, managers.StateRejected, p.State, p.File)
+		assert.Equal(t, catalog.StateRejected, p.State, p.File)
 		assert.Contains(t, p.Reason, b.reason)
 		assert.Contains(t, text, "\n"+p.File+": "+p.Reason+"\n")
 		reasons[p.Reason] = true
@@ -144,20 +144,20 @@ func TestOfTwentyFilesSevenAreBrokenAndThirteenServe(t *testing.T) {
 }
 
 // plugins are what "plugin status" lists.
-func (n *node) plugins(t *testing.T) []managers.PluginStatus {
+func (n *node) plugins(t *testing.T) []catalog.PluginStatus {
 	t.Helper()
-	var list []managers.PluginStatus
+	var list []catalog.PluginStatus
 	require.NoError(t, json.Unmarshal([]byte(n.out(t, "plugin", "status", "-json")), &list))
 	return list
 }
 
 // awaitPlugin waits until a plugin is listed with a state, and returns it.
-func (n *node) awaitPlugin(t *testing.T, name string, state managers.State) managers.PluginStatus {
+func (n *node) awaitPlugin(t *testing.T, name string, state catalog.State) catalog.PluginStatus {
 	t.Helper()
-	var found managers.PluginStatus
+	var found catalog.PluginStatus
 	require.Eventually(t, func() bool {
 		list := n.plugins(t)
-		i := slices.IndexFunc(list, func(p managers.PluginStatus) bool { return p.Name == name && p.State == state })
+		i := slices.IndexFunc(list, func(p catalog.PluginStatus) bool { return p.Name == name && p.State == state })
 		if i >= 0 {
 			found = list[i]
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
-	"github.com/wasmnode/wasmnode/managers"
+	"github.com/wasmnode/wasmnode/managers/catalog"
 )
 
 // usbSite is a node with a tree such as the kernel's, of which two directories are
@@ -110,7 +110,7 @@ func (n *node) awaitLog(t *testing.T, alloc, want string) {
 func TestAUSBDeviceReachesItsTaskThroughTheKernelsLinks(t *testing.T) {
 	s := newUSBSite(t)
 	n := s.start(t)
-	n.awaitPlugin(t, "usb", managers.StateHealthy)
+	n.awaitPlugin(t, "usb", catalog.StateHealthy)
 	status := n.out(t, "node", "status", "-self")
 	assert.Regexp(t, `0781/usb/5567\[A1@1-2\] +true`, status)
 	assert.NotContains(t, status, "dead", "where a link leads that is not granted")
@@ -128,7 +128,7 @@ func TestAUSBDeviceReachesItsTaskThroughTheKernelsLinks(t *testing.T) {
 func TestAUSBDeviceIsOneTasksAtATime(t *testing.T) {
 	s := newUSBSite(t)
 	n := s.start(t)
-	n.awaitPlugin(t, "usb", managers.StateHealthy)
+	n.awaitPlugin(t, "usb", catalog.StateHealthy)
 	n.out(t, "job", "run", s.commandJob(t, "first"))
 	first := n.await(t, "first", "running")
 	n.awaitLog(t, first.ID, "/dev/bus/usb/001/004\n")
@@ -151,7 +151,7 @@ func TestAUSBDeviceIsOneTasksAtATime(t *testing.T) {
 		unchanged(signal.String())
 	}
 	s.drop(t, "usb_device.wasm", renamed(t, s.plugin, "0.1.0", "0.1.1"))
-	require.Eventually(t, func() bool { return n.awaitPlugin(t, "usb", managers.StateHealthy).Version == "0.1.1" }, patience, tick)
+	require.Eventually(t, func() bool { return n.awaitPlugin(t, "usb", catalog.StateHealthy).Version == "0.1.1" }, patience, tick)
 	assert.Contains(t, n.out(t, "node", "status", "-self"), stickID)
 	unchanged("a newer plugin")
 

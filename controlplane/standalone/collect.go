@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	nomad "github.com/hashicorp/nomad/api"
-
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 // Limits is how much is kept of what has ended; the oldest goes first. Zero keeps
@@ -31,21 +30,21 @@ const collectEvery = 64
 
 // collectSome applies the limits now and then.
 func (t *tx) collectSome() {
-	t.s.operations++
-	if t.s.operations%collectEvery == 0 {
+	t.cp.operations++
+	if t.cp.operations%collectEvery == 0 {
 		t.fresh = true
-		t.collect(t.s.limits)
+		t.collect(t.cp.limits)
 	}
 }
 
 // CollectGarbage forgets what has ended and is not needed any more.
-func (s *Server) CollectGarbage() {
-	err := s.write(func(t *tx) error {
+func (cp *ControlPlane) CollectGarbage() {
+	err := cp.write(func(t *tx) error {
 		t.collect(Limits{})
 		return nil
 	})
 	if err != nil {
-		s.logger.Warn("garbage was not collected", "error", err)
+		cp.logger.Warn("garbage was not collected", "error", err)
 	}
 }
 
@@ -70,7 +69,7 @@ func (t *tx) collectJobs(keep int) {
 			t.deleteAlloc(a)
 		}
 		var evals []string
-		t.evals.all(func(id string, e *nomad.Evaluation) {
+		t.evals.all(func(id string, e *structs.Evaluation) {
 			if e.JobID == key.id && e.Namespace == key.namespace {
 				evals = append(evals, id)
 			}
@@ -105,13 +104,13 @@ func (t *tx) collectAllocs(keep int) {
 }
 
 func (t *tx) collectEvals(keep int) {
-	var ended []*nomad.Evaluation
-	t.evals.all(func(_ string, e *nomad.Evaluation) {
-		if e.Status != nomad.EvalStatusPending && e.Status != nomad.EvalStatusBlocked {
+	var ended []*structs.Evaluation
+	t.evals.all(func(_ string, e *structs.Evaluation) {
+		if e.Status != structs.EvaluationPending && e.Status != structs.EvaluationBlocked {
 			ended = append(ended, e)
 		}
 	})
-	slices.SortFunc(ended, func(a, b *nomad.Evaluation) int {
+	slices.SortFunc(ended, func(a, b *structs.Evaluation) int {
 		return cmp.Or(cmp.Compare(b.ModifyIndex, a.ModifyIndex), cmp.Compare(a.ID, b.ID))
 	})
 	for _, e := range ended[min(keep, len(ended)):] {

@@ -13,7 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-var _ httpapi.ControlPlane = (*standalone.Server)(nil)
+var _ httpapi.ControlPlane = (*standalone.ControlPlane)(nil)
 
 func TestTheEmbeddedControlPlaneConforms(t *testing.T) {
 	controlplanetest.Run(t, func(t *testing.T) controlplanetest.Plane {
@@ -23,7 +23,7 @@ func TestTheEmbeddedControlPlaneConforms(t *testing.T) {
 		return controlplanetest.Plane{
 			ControlPlane: s.ForNode(),
 			Place: func(t *testing.T) string {
-				_, err := s.RegisterJob(&nomad.JobRegisterRequest{Job: &nomad.Job{
+				_, err := s.RegisterJob(&structs.JobRegistration{Job: &nomad.Job{
 					ID: new("job"), Type: new("batch"),
 					TaskGroups: []*nomad.TaskGroup{{Name: new("g"), Tasks: []*nomad.Task{{Name: "t", Driver: "mock"}}}},
 				}})
@@ -33,7 +33,7 @@ func TestTheEmbeddedControlPlaneConforms(t *testing.T) {
 				return list[0].ID
 			},
 			Stop: func(t *testing.T, _ string) {
-				_, err := s.DeregisterJob("default", "job", false)
+				_, err := s.DeregisterJob("default", "job", false, false)
 				require.NoError(t, err)
 			},
 			Status: func(_ *testing.T, id string) structs.ClientStatus { return s.Allocation(id).ClientStatus },

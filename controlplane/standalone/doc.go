@@ -7,6 +7,6 @@
 // follow from it become durable and visible together, or not at all. What was
 // acknowledged survives a kill -9.
 //
-// Start reading at [Open], then [Server.RegisterJob]; write.go has the transaction,
-// evaluate.go applies the scheduler's decisions.
+// Start reading at [Open], then [ControlPlane.RegisterJob]; write.go has the transaction,
+// reads.go what can be asked, evaluate.go applies the scheduler's decisions.
 package standalone

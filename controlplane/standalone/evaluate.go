@@ -26,25 +26,25 @@ const (
 const maxIdle = time.Hour
 
 // newEval returns an evaluation that is not stored yet.
-func (t *tx) newEval(j *nomad.Job, trigger string) *nomad.Evaluation {
-	return &nomad.Evaluation{
-		ID:          t.s.newID(),
-		Priority:    deref(j.Priority),
-		Type:        deref(j.Type),
+func (t *tx) newEval(j *nomad.Job, trigger string) *structs.Evaluation {
+	return &structs.Evaluation{
+		ID:          t.cp.newID(),
+		Priority:    structs.Deref(j.Priority),
+		Type:        structs.Deref(j.Type),
 		TriggeredBy: trigger,
 		Namespace:   *j.Namespace,
 		JobID:       *j.ID,
-		Status:      nomad.EvalStatusPending,
+		Status:      structs.EvaluationPending,
 	}
 }
 
 // evaluate has the scheduler decide for a job, applies its decision, and completes
 // and stores the evaluation. last is the job's last version, for one that was purged.
-func (t *tx) evaluate(e *nomad.Evaluation, last *nomad.Job) {
+func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
 	res := t.schedule(e, last)
 	t.apply(e, res)
-	e.Status = nomad.EvalStatusComplete
-	e.SnapshotIndex = t.s.index
+	e.Status = structs.EvaluationComplete
+	e.SnapshotIndex = t.cp.index
 	t.describe(e, res)
 	t.block(e, res)
 	t.follow(e, res)
@@ -53,9 +53,9 @@ func (t *tx) evaluate(e *nomad.Evaluation, last *nomad.Job) {
 }
 
 // schedule asks the scheduler about an evaluation's job.
-func (t *tx) schedule(e *nomad.Evaluation, last *nomad.Job) *schedule.Result {
+func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 	key := jobKey{e.Namespace, e.JobID}
-	in := schedule.Input{Job: last, Stopped: true, Allocs: t.jobAllocs(key), Now: t.now, NewID: t.s.newID}
+	in := schedule.Input{Job: last, Stopped: true, Allocs: t.jobAllocs(key), Now: t.now, NewID: t.cp.newID}
 	if j := t.jobs.get(key); j != nil {
 		in.Job, in.Stopped, in.Since = t.version(j), *j.Stop, j.since
 	}
@@ -82,7 +82,7 @@ func (t *tx) version(j *job) *nomad.Job {
 }
 
 // apply stores what was decided.
-func (t *tx) apply(e *nomad.Evaluation, res *schedule.Result) {
+func (t *tx) apply(e *structs.Evaluation, res *schedule.Result) {
 	for _, stop := range res.Stop {
 		t.changeAlloc(t.allocs.get(stop.ID), true, func(a *structs.Allocation) {
 			a.DesiredStatus, a.DesiredDescription = structs.DesiredStop, stop.Description
@@ -104,37 +104,37 @@ func (t *tx) apply(e *nomad.Evaluation, res *schedule.Result) {
 }
 
 // describe records in an evaluation what was decided.
-func (t *tx) describe(e *nomad.Evaluation, res *schedule.Result) {
+func (t *tx) describe(e *structs.Evaluation, res *schedule.Result) {
 	e.QueuedAllocations = res.Queued
 	e.FailedTGAllocs = nil
 	if len(res.Failed) > 0 {
 		e.FailedTGAllocs = res.Failed
 	}
-	e.PlanAnnotations = &nomad.PlanAnnotations{DesiredTGUpdates: res.Desired}
+	e.PlanAnnotations = &structs.PlanAnnotations{DesiredTGUpdates: res.Desired}
 }
 
 // block keeps one blocked evaluation for a job that waits for room, and ends it when
 // the job does not.
-func (t *tx) block(e *nomad.Evaluation, res *schedule.Result) {
-	blocked := t.openEvals(jobKey{e.Namespace, e.JobID}, nomad.EvalStatusBlocked)
+func (t *tx) block(e *structs.Evaluation, res *schedule.Result) {
+	blocked := t.openEvals(jobKey{e.Namespace, e.JobID}, structs.EvaluationBlocked)
 	if len(res.Failed) == 0 {
 		for _, b := range blocked {
-			t.endEval(b, nomad.EvalStatusCancelled, "a later evaluation placed everything")
+			t.endEval(b, structs.EvaluationCancelled, "a later evaluation placed everything")
 		}
 		return
 	}
-	var b nomad.Evaluation
+	var b structs.Evaluation
 	if len(blocked) > 0 {
 		b = *blocked[0]
 	} else {
-		b = nomad.Evaluation{
-			ID:                t.s.newID(),
+		b = structs.Evaluation{
+			ID:                t.cp.newID(),
 			Priority:          e.Priority,
 			Type:              e.Type,
 			TriggeredBy:       triggerQueued,
 			Namespace:         e.Namespace,
 			JobID:             e.JobID,
-			Status:            nomad.EvalStatusBlocked,
+			Status:            structs.EvaluationBlocked,
 			StatusDescription: "created to place remaining allocations",
 		}
 	}
@@ -146,7 +146,7 @@ func (t *tx) block(e *nomad.Evaluation, res *schedule.Result) {
 
 // follow keeps one pending evaluation for the next time that a failed allocation of
 // the job is due to be replaced.
-func (t *tx) follow(e *nomad.Evaluation, res *schedule.Result) {
+func (t *tx) follow(e *structs.Evaluation, res *schedule.Result) {
 	var due time.Time
 	for _, later := range res.Later {
 		if due.IsZero() || later.At.Before(due) {
@@ -154,28 +154,28 @@ func (t *tx) follow(e *nomad.Evaluation, res *schedule.Result) {
 		}
 	}
 	id := ""
-	for _, p := range t.openEvals(jobKey{e.Namespace, e.JobID}, nomad.EvalStatusPending) {
+	for _, p := range t.openEvals(jobKey{e.Namespace, e.JobID}, structs.EvaluationPending) {
 		switch {
 		case p.ID == e.ID:
 		case id == "" && !due.IsZero() && p.WaitUntil.Equal(due):
 			id = p.ID
 		default:
-			t.endEval(p, nomad.EvalStatusCancelled, "superseded by a later evaluation")
+			t.endEval(p, structs.EvaluationCancelled, "superseded by a later evaluation")
 		}
 	}
 	if due.IsZero() {
 		return
 	}
 	if id == "" {
-		next := &nomad.Evaluation{
-			ID:                t.s.newID(),
+		next := &structs.Evaluation{
+			ID:                t.cp.newID(),
 			Priority:          e.Priority,
 			Type:              e.Type,
 			TriggeredBy:       triggerFailure,
 			Namespace:         e.Namespace,
 			JobID:             e.JobID,
 			PreviousEval:      e.ID,
-			Status:            nomad.EvalStatusPending,
+			Status:            structs.EvaluationPending,
 			StatusDescription: "created for delayed rescheduling",
 			WaitUntil:         due,
 		}
@@ -191,19 +191,19 @@ func (t *tx) follow(e *nomad.Evaluation, res *schedule.Result) {
 }
 
 // openEvals returns a job's stored evaluations with a status, oldest first.
-func (t *tx) openEvals(key jobKey, status string) (list []*nomad.Evaluation) {
-	t.evals.all(func(_ string, e *nomad.Evaluation) {
+func (t *tx) openEvals(key jobKey, status structs.EvaluationStatus) (list []*structs.Evaluation) {
+	t.evals.all(func(_ string, e *structs.Evaluation) {
 		if e.Status == status && e.JobID == key.id && e.Namespace == key.namespace {
 			list = append(list, e)
 		}
 	})
-	slices.SortFunc(list, func(a, b *nomad.Evaluation) int {
+	slices.SortFunc(list, func(a, b *structs.Evaluation) int {
 		return cmp.Or(cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
 	})
 	return list
 }
 
-func (t *tx) endEval(e *nomad.Evaluation, status, description string) {
+func (t *tx) endEval(e *structs.Evaluation, status structs.EvaluationStatus, description string) {
 	c := *e
 	c.Status, c.StatusDescription = status, description
 	t.putEval(&c)
@@ -211,9 +211,9 @@ func (t *tx) endEval(e *nomad.Evaluation, status, description string) {
 
 // evaluateDue does the evaluations whose time has come.
 func (t *tx) evaluateDue() error {
-	var due []*nomad.Evaluation
-	t.evals.all(func(_ string, e *nomad.Evaluation) {
-		if e.Status == nomad.EvalStatusPending && !e.WaitUntil.After(t.now) {
+	var due []*structs.Evaluation
+	t.evals.all(func(_ string, e *structs.Evaluation) {
+		if e.Status == structs.EvaluationPending && !e.WaitUntil.After(t.now) {
 			due = append(due, e)
 		}
 	})
@@ -225,11 +225,11 @@ func (t *tx) evaluateDue() error {
 }
 
 // untilDue is how long the writer may sleep.
-func (s *Server) untilDue() time.Duration {
+func (cp *ControlPlane) untilDue() time.Duration {
 	wait := maxIdle
-	now := s.now()
-	for _, e := range s.data.evals {
-		if e.Status == nomad.EvalStatusPending {
+	now := cp.now()
+	for _, e := range cp.data.evals {
+		if e.Status == structs.EvaluationPending {
 			wait = min(wait, e.WaitUntil.Sub(now))
 		}
 	}
@@ -239,13 +239,13 @@ func (s *Server) untilDue() time.Duration {
 // unblock tries again to place what is blocked, the most important job first. It is
 // called when an operation made room.
 func (t *tx) unblock() {
-	var blocked []*nomad.Evaluation
-	t.evals.all(func(_ string, e *nomad.Evaluation) {
-		if e.Status == nomad.EvalStatusBlocked {
+	var blocked []*structs.Evaluation
+	t.evals.all(func(_ string, e *structs.Evaluation) {
+		if e.Status == structs.EvaluationBlocked {
 			blocked = append(blocked, e)
 		}
 	})
-	slices.SortFunc(blocked, func(a, b *nomad.Evaluation) int {
+	slices.SortFunc(blocked, func(a, b *structs.Evaluation) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
 	})
 	for _, b := range blocked {
@@ -255,7 +255,7 @@ func (t *tx) unblock() {
 
 // retry does a blocked evaluation again; it stays blocked as long as something has no
 // place.
-func (t *tx) retry(blocked *nomad.Evaluation) {
+func (t *tx) retry(blocked *structs.Evaluation) {
 	e := *blocked
 	res := t.schedule(&e, nil)
 	if !res.Changes() && len(res.Failed) > 0 &&
@@ -265,7 +265,7 @@ func (t *tx) retry(blocked *nomad.Evaluation) {
 	t.apply(&e, res)
 	t.describe(&e, res)
 	if len(res.Failed) == 0 {
-		e.Status, e.StatusDescription = nomad.EvalStatusComplete, ""
+		e.Status, e.StatusDescription = structs.EvaluationComplete, ""
 	}
 	t.follow(&e, res)
 	t.putEval(&e)
@@ -277,7 +277,7 @@ func (t *tx) retry(blocked *nomad.Evaluation) {
 func (t *tx) evaluateNodes() {
 	t.jobs.all(func(key jobKey, j *job) {
 		if *j.Stop || *j.Type != nomad.JobTypeSystem && *j.Type != nomad.JobTypeSysbatch ||
-			len(t.openEvals(key, nomad.EvalStatusBlocked)) > 0 {
+			len(t.openEvals(key, structs.EvaluationBlocked)) > 0 {
 			return
 		}
 		e := t.newEval(j.Job, triggerNode)
@@ -318,17 +318,10 @@ func (t *tx) status(key jobKey, j *job) string {
 	switch {
 	case *j.Stop:
 		return statusDead
-	case len(t.openEvals(key, nomad.EvalStatusBlocked)) > 0, len(t.openEvals(key, nomad.EvalStatusPending)) > 0:
+	case len(t.openEvals(key, structs.EvaluationBlocked)) > 0, len(t.openEvals(key, structs.EvaluationPending)) > 0:
 		return statusPending
 	case *j.Type == nomad.JobTypeSystem:
 		return statusRunning
 	}
 	return statusDead
-}
-
-func deref[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
 }

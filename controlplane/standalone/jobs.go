@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
 
-	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // maxVersions is how many versions of a job are kept, the current one included (as
@@ -19,15 +19,15 @@ const maxVersions = 6
 // RegisterJob makes a job known, or its new version, and evaluates it: when it
 // returns, the allocations that could be placed are. The request's job becomes the
 // control plane's. A job that is the same as the registered one gets no new version.
-// Errors are a *ValidationError with every fault, and FAILED_PRECONDITION when the
+// Errors are a *ValidationError with every fault, and errdefs.FailedPrecondition when the
 // request's index is not the job's.
-func (s *Server) RegisterJob(req *nomad.JobRegisterRequest) (*nomad.JobRegisterResponse, error) {
-	warnings, err := s.prepare(req.Job)
+func (cp *ControlPlane) RegisterJob(req *structs.JobRegistration) (*structs.JobChange, error) {
+	warnings, err := cp.prepare(req.Job)
 	if err != nil {
 		return nil, err
 	}
-	resp := &nomad.JobRegisterResponse{Warnings: warningText(warnings)}
-	err = s.write(func(t *tx) error {
+	out := &structs.JobChange{Warnings: warnings}
+	err = cp.write(func(t *tx) error {
 		key := keyOf(req.Job)
 		existing := t.jobs.get(key)
 		if err := enforceIndex(req, existing); err != nil {
@@ -49,18 +49,18 @@ func (s *Server) RegisterJob(req *nomad.JobRegisterRequest) (*nomad.JobRegisterR
 		}
 		e.JobModifyIndex = *j.JobModifyIndex
 		t.evaluate(e, nil)
-		resp.EvalID, resp.EvalCreateIndex, resp.JobModifyIndex = e.ID, e.CreateIndex, *j.JobModifyIndex
-		resp.LastIndex = e.ModifyIndex
+		out.EvalID, out.EvalCreateIndex, out.JobModifyIndex = e.ID, e.CreateIndex, *j.JobModifyIndex
+		out.LastIndex = e.ModifyIndex
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return resp, nil
+	return out, nil
 }
 
 // enforceIndex has Nomad's texts: its command line looks for them.
-func enforceIndex(req *nomad.JobRegisterRequest, existing *job) error {
+func enforceIndex(req *structs.JobRegistration, existing *job) error {
 	if !req.EnforceIndex {
 		return nil
 	}
@@ -75,8 +75,7 @@ func enforceIndex(req *nomad.JobRegisterRequest, existing *job) error {
 	default:
 		return nil
 	}
-	return abi.NewError(abi.FailedPrecondition,
-		fmt.Sprintf("Enforcing job modify index %d: %s", req.JobModifyIndex, problem))
+	return errdefs.New(errdefs.FailedPrecondition, "Enforcing job modify index %d: %s", req.JobModifyIndex, problem)
 }
 
 // newVersion stores a job's next version.
@@ -104,7 +103,7 @@ func (t *tx) newVersion(existing *job, submitted *nomad.Job, submission *nomad.J
 	t.putJob(row)
 }
 
-// sameJob reports whether two jobs ask for the same, whatever a server added.
+// sameJob reports whether two jobs ask for the same, whatever a control plane added.
 func sameJob(a, b *nomad.Job) (bool, error) {
 	was, err := asked(a)
 	if err != nil {
@@ -120,16 +119,17 @@ func asked(j *nomad.Job) ([]byte, error) {
 	c.SubmitTime, c.CreateIndex, c.ModifyIndex, c.JobModifyIndex, c.NomadTokenID = nil, nil, nil, nil, nil
 	b, err := json.Marshal(&c)
 	if err != nil {
-		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("job %s: %v", *j.ID, err))
+		return nil, errdefs.New(errdefs.InvalidArgument, "job %s: %v", *j.ID, err)
 	}
 	return b, nil
 }
 
 // DeregisterJob stops a job and, with purge, forgets it; its allocations are kept
-// until they have ended. An unknown job is NOT_FOUND.
-func (s *Server) DeregisterJob(namespace, id string, purge bool) (*nomad.JobDeregisterResponse, error) {
-	resp := &nomad.JobDeregisterResponse{}
-	err := s.write(func(t *tx) error {
+// until they have ended. With noShutdownDelay they end without their shutdown delays. An
+// unknown job is errdefs.NotFound.
+func (cp *ControlPlane) DeregisterJob(namespace, id string, purge, noShutdownDelay bool) (*structs.JobChange, error) {
+	out := &structs.JobChange{}
+	err := cp.write(func(t *tx) error {
 		key := jobKey{namespace, id}
 		j := t.jobs.get(key)
 		if j == nil {
@@ -140,25 +140,43 @@ func (s *Server) DeregisterJob(namespace, id string, purge bool) (*nomad.JobDere
 		case purge:
 			t.touched[TableJobs] = t.at()
 			t.jobs.delete(key)
-			resp.JobModifyIndex = t.at()
+			out.JobModifyIndex = t.at()
 		case !*j.Stop:
 			stopped, stop := *j.Job, true
 			stopped.Stop = &stop
 			t.newVersion(j, &stopped, t.submission(j))
-			resp.JobModifyIndex = t.at()
+			out.JobModifyIndex = t.at()
 		default:
-			resp.JobModifyIndex = *j.JobModifyIndex
+			out.JobModifyIndex = *j.JobModifyIndex
+		}
+		if noShutdownDelay {
+			t.skipShutdownDelays(key)
 		}
 		e := t.newEval(last, triggerDeregister)
-		e.JobModifyIndex = resp.JobModifyIndex
+		e.JobModifyIndex = out.JobModifyIndex
 		t.evaluate(e, last)
-		resp.EvalID, resp.EvalCreateIndex, resp.LastIndex = e.ID, e.CreateIndex, e.ModifyIndex
+		out.EvalID, out.EvalCreateIndex, out.LastIndex = e.ID, e.CreateIndex, e.ModifyIndex
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return resp, nil
+	return out, nil
+}
+
+// skipShutdownDelays has the allocations of a job end, whenever they do, without their
+// shutdown delays.
+func (t *tx) skipShutdownDelays(key jobKey) {
+	for _, a := range t.jobAllocs(key) {
+		t.skipShutdownDelay(a)
+	}
+}
+
+func (t *tx) skipShutdownDelay(a *schedule.Alloc) *schedule.Alloc {
+	if a.ClientStatus.Terminal() || a.NoShutdownDelay {
+		return a
+	}
+	return t.changeAlloc(a, true, func(a *structs.Allocation) { a.NoShutdownDelay = true })
 }
 
 func (t *tx) submission(j *job) *nomad.JobSubmission {
@@ -169,9 +187,9 @@ func (t *tx) submission(j *job) *nomad.JobSubmission {
 }
 
 // EvaluateJob has a job evaluated again and returns the evaluation's ID. An unknown
-// job is NOT_FOUND.
-func (s *Server) EvaluateJob(namespace, id string) (evalID string, err error) {
-	err = s.write(func(t *tx) error {
+// job is errdefs.NotFound.
+func (cp *ControlPlane) EvaluateJob(namespace, id string) (evalID string, err error) {
+	err = cp.write(func(t *tx) error {
 		j := t.jobs.get(jobKey{namespace, id})
 		if j == nil {
 			return notFound("job %q not found", id)
@@ -184,10 +202,11 @@ func (s *Server) EvaluateJob(namespace, id string) (evalID string, err error) {
 	return evalID, err
 }
 
-// StopAllocation stops an allocation; its job gets another in its place. One that has
-// ended is left as it is. An unknown one is NOT_FOUND.
-func (s *Server) StopAllocation(id string) (evalID string, err error) {
-	err = s.write(func(t *tx) error {
+// StopAllocation stops an allocation; its job gets another in its place. With
+// noShutdownDelay it ends without its shutdown delays, also when it was stopped before.
+// One that has ended is left as it is. An unknown one is errdefs.NotFound.
+func (cp *ControlPlane) StopAllocation(id string, noShutdownDelay bool) (evalID string, err error) {
+	err = cp.write(func(t *tx) error {
 		a := t.allocs.get(id)
 		if a == nil {
 			return notFound("alloc %q not found", id)
@@ -198,22 +217,13 @@ func (s *Server) StopAllocation(id string) (evalID string, err error) {
 				a.DesiredDescription = "alloc is being stopped by request"
 			})
 		}
+		if noShutdownDelay {
+			a = t.skipShutdownDelay(a)
+		}
 		e := t.newEval(a.Job, triggerAllocStop)
 		t.evaluate(e, a.Job)
 		evalID = e.ID
 		return nil
 	})
 	return evalID, err
-}
-
-// warningText renders warnings as Nomad does.
-func warningText(warnings []string) string {
-	if len(warnings) == 0 {
-		return ""
-	}
-	noun := "warnings"
-	if len(warnings) == 1 {
-		noun = "warning"
-	}
-	return fmt.Sprintf("%d %s:\n\n* %s", len(warnings), noun, strings.Join(warnings, "\n* "))
 }

@@ -3,23 +3,22 @@ package standalone
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"time"
 
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // ForNode is the control plane as a node sees it: it implements node.ControlPlane.
-// A node registers before it asks for anything; an unknown one is NOT_FOUND.
-type ForNode struct{ s *Server }
+// A node registers before it asks for anything; an unknown one is errdefs.NotFound.
+type ForNode struct{ cp *ControlPlane }
 
 // ForNode returns the side that a node talks to.
-func (s *Server) ForNode() ForNode { return ForNode{s} }
+func (cp *ControlPlane) ForNode() ForNode { return ForNode{cp} }
 
 // Register makes a node known, or its changes. The registration lasts for ever (ttl
 // 0): the node is in the same process. A node that comes under a known name with a
@@ -30,9 +29,9 @@ func (f ForNode) Register(ctx context.Context, n *structs.Node) (ttl time.Durati
 		return 0, err
 	}
 	if n.ID == "" || n.Name == "" {
-		return 0, abi.NewError(abi.InvalidArgument, "a node needs an ID and a name")
+		return 0, errdefs.New(errdefs.InvalidArgument, "a node needs an ID and a name")
 	}
-	return 0, f.s.write(func(t *tx) error {
+	return 0, f.cp.write(func(t *tx) error {
 		old := t.nodes.get(n.ID)
 		c := n.Copy()
 		if old == nil {
@@ -142,7 +141,7 @@ func (f ForNode) Heartbeat(ctx context.Context, nodeID string) (ttl time.Duratio
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	if f.s.Node(nodeID) == nil {
+	if f.cp.Node(nodeID) == nil {
 		return 0, notFound("node %q not found", nodeID)
 	}
 	return 0, nil
@@ -152,30 +151,30 @@ func (f ForNode) Heartbeat(ctx context.Context, nodeID string) (ttl time.Duratio
 // kept, once what the node is to run changed after minIndex. When ctx is done before,
 // the answer is as it was.
 func (f ForNode) Allocations(ctx context.Context, nodeID string, minIndex uint64) ([]*structs.Allocation, uint64, error) {
-	s := f.s
+	cp := f.cp
 	for {
-		s.mu.RLock()
-		if s.data.nodes[nodeID] == nil {
-			s.mu.RUnlock()
+		cp.mu.RLock()
+		if cp.data.nodes[nodeID] == nil {
+			cp.mu.RUnlock()
 			return nil, 0, notFound("node %q not found", nodeID)
 		}
-		index, changed := s.nodeIndexes[nodeID], s.tables[TableAllocations].changed
+		index, changed := cp.nodeIndexes[nodeID], cp.tables[TableAllocations].changed
 		if index > minIndex || ctx.Err() != nil {
 			var list []*structs.Allocation
-			for _, a := range s.data.allocs {
+			for _, a := range cp.data.allocs {
 				if a.NodeID == nodeID {
 					list = append(list, a.Allocation)
 				}
 			}
-			s.mu.RUnlock()
+			cp.mu.RUnlock()
 			sortAllocations(list)
 			return list, index, nil
 		}
-		s.mu.RUnlock()
+		cp.mu.RUnlock()
 		select {
 		case <-changed:
 		case <-ctx.Done():
-		case <-s.stop:
+		case <-cp.stop:
 			return nil, 0, errClosed
 		}
 	}
@@ -187,7 +186,7 @@ func (f ForNode) UpdateAllocations(ctx context.Context, nodeID string, states []
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return f.s.write(func(t *tx) error {
+	return f.cp.write(func(t *tx) error {
 		if t.nodes.get(nodeID) == nil {
 			return notFound("node %q not found", nodeID)
 		}
@@ -243,13 +242,13 @@ func sameState(a *structs.Allocation, s *structs.AllocationState) bool {
 }
 
 // SetEligibility says whether a node takes new allocations: "eligible" or
-// "ineligible", else INVALID_ARGUMENT. An unknown node is NOT_FOUND.
-func (s *Server) SetEligibility(nodeID, eligibility string) error {
+// "ineligible", else errdefs.InvalidArgument. An unknown node is errdefs.NotFound.
+func (cp *ControlPlane) SetEligibility(nodeID, eligibility string) error {
 	if eligibility != structs.NodeEligible && eligibility != structs.NodeIneligible {
-		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("invalid scheduling eligibility %q: %q or %q",
-			eligibility, structs.NodeEligible, structs.NodeIneligible))
+		return errdefs.New(errdefs.InvalidArgument, "invalid scheduling eligibility %q: %q or %q",
+			eligibility, structs.NodeEligible, structs.NodeIneligible)
 	}
-	return s.write(func(t *tx) error {
+	return cp.write(func(t *tx) error {
 		n := t.nodes.get(nodeID)
 		if n == nil {
 			return notFound("node %q not found", nodeID)

@@ -18,12 +18,12 @@ import (
 //	jobs/<namespace>\x00<ID>  jobRow
 //	specs/<JobModifyIndex>    specRow: a version of a job; allocations refer to it
 //	allocations/<ID>          allocRow
-//	evaluations/<ID>          api.Evaluation
+//	evaluations/<ID>          structs.Evaluation
 //	nodes/<ID>                structs.Node
 //
 // boltfile adds a bucket "meta" with the file's kind and schema version.
 const (
-	bucketServer      = "server"
+	bucketState       = "server"
 	bucketJobs        = "jobs"
 	bucketSpecs       = "specs"
 	bucketAllocations = "allocations"
@@ -91,28 +91,28 @@ func encodeRow(bucket, key string, row any) (boltfile.Op, error) {
 
 // load reads the file. A row that cannot be read is left out and said so: one bad row
 // must not keep the machine from starting.
-func (s *Server) load() error {
-	return s.file.View(func(dbtx *bbolt.Tx) error {
-		if b := dbtx.Bucket([]byte(bucketServer)); b != nil {
-			if err := json.Unmarshal(b.Get([]byte(keyIndex)), &s.index); err != nil {
-				return fmt.Errorf("%s: %s/%s: %w", s.file.Path(), bucketServer, keyIndex, err)
+func (cp *ControlPlane) load() error {
+	return cp.file.View(func(dbtx *bbolt.Tx) error {
+		if b := dbtx.Bucket([]byte(bucketState)); b != nil {
+			if err := json.Unmarshal(b.Get([]byte(keyIndex)), &cp.index); err != nil {
+				return fmt.Errorf("%s: %s/%s: %w", cp.file.Path(), bucketState, keyIndex, err)
 			}
 		}
-		loadRows(s, dbtx, bucketSpecs, func(_ string, r *specRow) error {
+		loadRows(cp, dbtx, bucketSpecs, func(_ string, r *specRow) error {
 			if r.Job == nil || r.Job.JobModifyIndex == nil {
 				return errIncomplete
 			}
-			s.data.specs[*r.Job.JobModifyIndex] = &spec{r.Job, r.Submission}
+			cp.data.specs[*r.Job.JobModifyIndex] = &spec{r.Job, r.Submission}
 			return nil
 		})
-		loadRows(s, dbtx, bucketJobs, s.loadJob)
-		loadRows(s, dbtx, bucketAllocations, s.loadAlloc)
-		loadRows(s, dbtx, bucketEvaluations, func(id string, e *nomad.Evaluation) error {
-			s.data.evals[id] = e
+		loadRows(cp, dbtx, bucketJobs, cp.loadJob)
+		loadRows(cp, dbtx, bucketAllocations, cp.loadAlloc)
+		loadRows(cp, dbtx, bucketEvaluations, func(id string, e *structs.Evaluation) error {
+			cp.data.evals[id] = e
 			return nil
 		})
-		loadRows(s, dbtx, bucketNodes, func(id string, n *structs.Node) error {
-			s.data.nodes[id] = n
+		loadRows(cp, dbtx, bucketNodes, func(id string, n *structs.Node) error {
+			cp.data.nodes[id] = n
 			return nil
 		})
 		return nil
@@ -121,7 +121,7 @@ func (s *Server) load() error {
 
 var errIncomplete = fmt.Errorf("what it refers to is missing")
 
-func loadRows[T any](s *Server, dbtx *bbolt.Tx, bucket string, add func(key string, row *T) error) {
+func loadRows[T any](cp *ControlPlane, dbtx *bbolt.Tx, bucket string, add func(key string, row *T) error) {
 	b := dbtx.Bucket([]byte(bucket))
 	if b == nil {
 		return
@@ -134,36 +134,36 @@ func loadRows[T any](s *Server, dbtx *bbolt.Tx, bucket string, add func(key stri
 			err = add(string(key), row)
 		}
 		if err != nil {
-			s.logger.Error("a stored row cannot be read and is left out",
-				"file", s.file.Path(), "table", bucket, "key", string(key), "error", err)
+			cp.logger.Error("a stored row cannot be read and is left out",
+				"file", cp.file.Path(), "table", bucket, "key", string(key), "error", err)
 		}
 		return nil
 	})
 }
 
-func (s *Server) loadJob(_ string, r *jobRow) error {
-	if len(r.Versions) == 0 || s.data.specs[r.Versions[0]] == nil {
+func (cp *ControlPlane) loadJob(_ string, r *jobRow) error {
+	if len(r.Versions) == 0 || cp.data.specs[r.Versions[0]] == nil {
 		return errIncomplete
 	}
-	j := *s.data.specs[r.Versions[0]].Job
+	j := *cp.data.specs[r.Versions[0]].Job
 	j.Status, j.StatusDescription = &r.Status, &r.StatusDescription
 	j.CreateIndex, j.ModifyIndex = &r.CreateIndex, &r.ModifyIndex
-	s.data.jobs[jobKey{r.Namespace, r.ID}] = &job{Job: &j, since: r.Since, versions: r.Versions}
+	cp.data.jobs[jobKey{r.Namespace, r.ID}] = &job{Job: &j, since: r.Since, versions: r.Versions}
 	return nil
 }
 
-func (s *Server) loadAlloc(id string, r *allocRow) error {
-	sp := s.data.specs[r.Spec]
+func (cp *ControlPlane) loadAlloc(id string, r *allocRow) error {
+	sp := cp.data.specs[r.Spec]
 	if r.Allocation == nil || sp == nil {
 		return errIncomplete
 	}
 	a := &schedule.Alloc{Allocation: r.Allocation, Reschedules: r.Reschedules}
 	a.Job = sp.Job
-	s.data.allocs[id] = a
+	cp.data.allocs[id] = a
 	key := jobKey{a.Namespace, a.JobID}
-	if s.data.byJob[key] == nil {
-		s.data.byJob[key] = map[string]*schedule.Alloc{}
+	if cp.data.byJob[key] == nil {
+		cp.data.byJob[key] = map[string]*schedule.Alloc{}
 	}
-	s.data.byJob[key][id] = a
+	cp.data.byJob[key][id] = a
 	return nil
 }

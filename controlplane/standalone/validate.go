@@ -12,7 +12,8 @@ import (
 	"github.com/hashicorp/go-version"
 	nomad "github.com/hashicorp/nomad/api"
 
-	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // ValidationError is every fault of a job, each naming the field that has it.
@@ -28,26 +29,28 @@ func (e *ValidationError) Error() string {
 	return fmt.Sprintf("%d errors occurred:\n\t* %s", len(e.Faults), strings.Join(e.Faults, "\n\t* "))
 }
 
-// Unwrap makes it an INVALID_ARGUMENT.
-func (e *ValidationError) Unwrap() error { return abi.NewError(abi.InvalidArgument, e.Error()) }
+// Unwrap makes it an errdefs.InvalidArgument.
+func (e *ValidationError) Unwrap() error {
+	return errdefs.New(errdefs.InvalidArgument, "%s", e.Error())
+}
 
-// ValidateJob returns every fault of a job, and its warnings as text. It canonicalises
+// ValidateJob returns every fault of a job, and its warnings. It canonicalises
 // the job.
-func (s *Server) ValidateJob(job *nomad.Job) (faults []string, warnings string) {
-	list, err := s.prepare(job)
+func (cp *ControlPlane) ValidateJob(job *nomad.Job) (faults, warnings []string) {
+	warnings, err := cp.prepare(job)
 	var v *ValidationError
 	if errors.As(err, &v) {
 		faults = v.Faults
 	}
-	return faults, warningText(list)
+	return faults, warnings
 }
 
 // prepare fills in what the job leaves open and finds all its faults.
-func (s *Server) prepare(job *nomad.Job) (warnings []string, err error) {
+func (cp *ControlPlane) prepare(job *nomad.Job) (warnings []string, err error) {
 	if job == nil {
 		return nil, &ValidationError{Faults: []string{"job: it is missing"}}
 	}
-	v := &validation{more: s.faults}
+	v := &validation{more: cp.faults}
 	for _, path := range nulls(job) {
 		v.fault("%s: it is null", path)
 	}
@@ -199,7 +202,7 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 	v.constraints(g.Constraints, true)
 	v.restart(g.RestartPolicy)
 	v.reschedule(j, g.ReschedulePolicy)
-	if d := g.EphemeralDisk; d != nil && deref(d.SizeMB) < 0 {
+	if d := g.EphemeralDisk; d != nil && structs.Deref(d.SizeMB) < 0 {
 		v.fault("ephemeral_disk: size can't be negative: it is %d", *d.SizeMB)
 	}
 	v.ports(g)
@@ -239,7 +242,7 @@ func (v *validation) task(t *nomad.Task) {
 	if t.Driver == "" {
 		v.fault("driver: Missing task driver")
 	}
-	if deref(t.KillTimeout) < 0 {
+	if structs.Deref(t.KillTimeout) < 0 {
 		v.fault("kill_timeout: KillTimeout must be a positive value: it is %s", *t.KillTimeout)
 	}
 	if t.ShutdownDelay < 0 {
@@ -249,12 +252,12 @@ func (v *validation) task(t *nomad.Task) {
 	v.restart(t.RestartPolicy)
 	v.resources(t.Resources)
 	v.lifecycle(t.Lifecycle)
-	if l := t.LogConfig; l != nil && !deref(l.Disabled) {
-		if deref(l.MaxFiles) < 1 {
-			v.fault("logs: max_files: minimum number of files is 1; got %d", deref(l.MaxFiles))
+	if l := t.LogConfig; l != nil && !structs.Deref(l.Disabled) {
+		if structs.Deref(l.MaxFiles) < 1 {
+			v.fault("logs: max_files: minimum number of files is 1; got %d", structs.Deref(l.MaxFiles))
 		}
-		if deref(l.MaxFileSizeMB) < 1 {
-			v.fault("logs: max_file_size: minimum file size is 1MB; got %d", deref(l.MaxFileSizeMB))
+		if structs.Deref(l.MaxFileSizeMB) < 1 {
+			v.fault("logs: max_file_size: minimum file size is 1MB; got %d", structs.Deref(l.MaxFileSizeMB))
 		}
 	}
 }
@@ -264,20 +267,20 @@ func (v *validation) resources(r *nomad.Resources) {
 		v.fault("resources: Missing task resources")
 		return
 	}
-	if deref(r.Cores) < 0 {
+	if structs.Deref(r.Cores) < 0 {
 		v.fault("resources: cores: it can't be negative: it is %d", *r.Cores)
 	}
-	if deref(r.Cores) == 0 && deref(r.CPU) < 1 {
-		v.fault("resources: cpu: minimum CPU value is 1; got %d", deref(r.CPU))
+	if structs.Deref(r.Cores) == 0 && structs.Deref(r.CPU) < 1 {
+		v.fault("resources: cpu: minimum CPU value is 1; got %d", structs.Deref(r.CPU))
 	}
-	if deref(r.Cores) > 0 && deref(r.CPU) > 0 {
+	if structs.Deref(r.Cores) > 0 && structs.Deref(r.CPU) > 0 {
 		v.fault("resources: Task can only ask for 'cpu' or 'cores' resource, not both.")
 	}
-	if deref(r.MemoryMB) < minMemory {
-		v.fault("resources: memory: minimum MemoryMB value is %d; got %d", minMemory, deref(r.MemoryMB))
+	if structs.Deref(r.MemoryMB) < minMemory {
+		v.fault("resources: memory: minimum MemoryMB value is %d; got %d", minMemory, structs.Deref(r.MemoryMB))
 	}
-	if most := deref(r.MemoryMaxMB); most != 0 && most < deref(r.MemoryMB) {
-		v.fault("resources: memory_max: MemoryMaxMB value (%d) should be larger than MemoryMB value (%d)", most, deref(r.MemoryMB))
+	if most := structs.Deref(r.MemoryMaxMB); most != 0 && most < structs.Deref(r.MemoryMB) {
+		v.fault("resources: memory_max: MemoryMaxMB value (%d) should be larger than MemoryMB value (%d)", most, structs.Deref(r.MemoryMB))
 	}
 	v.devices(r.Devices)
 }
@@ -299,18 +302,18 @@ func (v *validation) restart(p *nomad.RestartPolicy) {
 	if p == nil {
 		return
 	}
-	switch mode := deref(p.Mode); mode {
+	switch mode := structs.Deref(p.Mode); mode {
 	case nomad.RestartPolicyModeDelay, nomad.RestartPolicyModeFail:
 	default:
 		v.fault("restart: mode: Unsupported restart mode: %q (delay or fail)", mode)
 	}
-	if deref(p.Attempts) < 0 {
+	if structs.Deref(p.Attempts) < 0 {
 		v.fault("restart: attempts: it can't be negative: it is %d", *p.Attempts)
 	}
-	if deref(p.Delay) < 0 || deref(p.Interval) < 0 {
+	if structs.Deref(p.Delay) < 0 || structs.Deref(p.Interval) < 0 {
 		v.fault("restart: delay and interval can't be negative")
 	}
-	if deref(p.Attempts) == 0 && deref(p.Mode) == nomad.RestartPolicyModeDelay {
+	if structs.Deref(p.Attempts) == 0 && structs.Deref(p.Mode) == nomad.RestartPolicyModeDelay {
 		v.fault("restart: Restart policy %q with %d attempts is ambiguous", nomad.RestartPolicyModeDelay, 0)
 	}
 }
@@ -323,24 +326,24 @@ func (v *validation) reschedule(j *nomad.Job, p *nomad.ReschedulePolicy) {
 		v.fault("reschedule: %s jobs should not have a reschedule policy", *j.Type)
 		return
 	}
-	enabled := deref(p.Unlimited) || deref(p.Attempts) > 0
-	if deref(p.Attempts) < 0 {
+	enabled := structs.Deref(p.Unlimited) || structs.Deref(p.Attempts) > 0
+	if structs.Deref(p.Attempts) < 0 {
 		v.fault("reschedule: attempts: it can't be negative: it is %d", *p.Attempts)
 	}
 	if !enabled {
 		return
 	}
-	if deref(p.Attempts) > 0 && !deref(p.Unlimited) && deref(p.Interval) <= 0 {
+	if structs.Deref(p.Attempts) > 0 && !structs.Deref(p.Unlimited) && structs.Deref(p.Interval) <= 0 {
 		v.fault("reschedule: interval: Interval must be a non zero value if Attempts > 0")
 	}
-	if deref(p.Delay) < minRescheduleDelay {
-		v.fault("reschedule: delay: Delay cannot be less than %v (got %v)", minRescheduleDelay, deref(p.Delay))
+	if structs.Deref(p.Delay) < minRescheduleDelay {
+		v.fault("reschedule: delay: Delay cannot be less than %v (got %v)", minRescheduleDelay, structs.Deref(p.Delay))
 	}
-	switch function := deref(p.DelayFunction); function {
+	switch function := structs.Deref(p.DelayFunction); function {
 	case "constant":
 	case "exponential", "fibonacci":
-		if deref(p.MaxDelay) < deref(p.Delay) {
-			v.fault("reschedule: max_delay: Max Delay cannot be less than Delay %v (got %v)", deref(p.Delay), deref(p.MaxDelay))
+		if structs.Deref(p.MaxDelay) < structs.Deref(p.Delay) {
+			v.fault("reschedule: max_delay: Max Delay cannot be less than Delay %v (got %v)", structs.Deref(p.Delay), structs.Deref(p.MaxDelay))
 		}
 	default:
 		v.fault("reschedule: delay_function: Invalid delay function %q, must be one of [constant exponential fibonacci]", function)

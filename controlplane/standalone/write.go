@@ -5,12 +5,10 @@ import (
 	"maps"
 	"time"
 
-	nomad "github.com/hashicorp/nomad/api"
-
-	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // operation is one caller's change, done by the writer.
@@ -21,17 +19,17 @@ type operation struct {
 
 // write does a change: it is durable and visible when write returns nil, and has not
 // happened otherwise. The change must find all its faults before it changes anything.
-func (s *Server) write(change func(*tx) error) error {
+func (cp *ControlPlane) write(change func(*tx) error) error {
 	op := &operation{change: change, done: make(chan error, 1)}
-	s.queueMu.Lock()
-	if s.closed {
-		s.queueMu.Unlock()
+	cp.queueMu.Lock()
+	if cp.closed {
+		cp.queueMu.Unlock()
 		return errClosed
 	}
-	s.queue = append(s.queue, op)
-	s.queueMu.Unlock()
+	cp.queue = append(cp.queue, op)
+	cp.queueMu.Unlock()
 	select {
-	case s.wake <- struct{}{}:
+	case cp.wake <- struct{}{}:
 	default:
 	}
 	return <-op.done
@@ -39,37 +37,37 @@ func (s *Server) write(change func(*tx) error) error {
 
 // writeLoop is the only writer. What is queued while one transaction is made durable
 // goes into the next one together. It also does what is due at a time.
-func (s *Server) writeLoop() {
-	defer close(s.ended)
+func (cp *ControlPlane) writeLoop() {
+	defer close(cp.ended)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
-		case <-s.wake:
+		case <-cp.wake:
 		case <-timer.C:
-			s.commit([]*operation{{change: (*tx).evaluateDue, done: make(chan error, 1)}})
-		case <-s.stop:
-			s.commitQueued()
+			cp.commit([]*operation{{change: (*tx).evaluateDue, done: make(chan error, 1)}})
+		case <-cp.stop:
+			cp.commitQueued()
 			return
 		}
-		s.commitQueued()
-		timer.Reset(s.untilDue())
+		cp.commitQueued()
+		timer.Reset(cp.untilDue())
 	}
 }
 
-func (s *Server) commitQueued() {
-	s.queueMu.Lock()
-	batch := s.queue
-	s.queue = nil
-	s.queueMu.Unlock()
+func (cp *ControlPlane) commitQueued() {
+	cp.queueMu.Lock()
+	batch := cp.queue
+	cp.queue = nil
+	cp.queueMu.Unlock()
 	if len(batch) > 0 {
-		s.commit(batch)
+		cp.commit(batch)
 	}
 }
 
 // commit does the operations in one transaction and tells each what became of it.
-func (s *Server) commit(batch []*operation) {
-	t := s.begin()
+func (cp *ControlPlane) commit(batch []*operation) {
+	t := cp.begin()
 	results := make([]error, len(batch))
 	for i, op := range batch {
 		results[i] = t.do(op.change)
@@ -81,7 +79,7 @@ func (s *Server) commit(batch []*operation) {
 	if t.err != nil && len(batch) > 1 {
 		// One caller's fault must not be another's.
 		for _, op := range batch {
-			s.commit([]*operation{op})
+			cp.commit([]*operation{op})
 		}
 		return
 	}
@@ -92,7 +90,7 @@ func (s *Server) commit(batch []*operation) {
 		op.done <- results[i]
 	}
 	if t.err != nil {
-		s.logger.Error("a change could not be stored", "error", t.err)
+		cp.logger.Error("a change could not be stored", "error", t.err)
 	}
 }
 
@@ -100,7 +98,7 @@ func (s *Server) commit(batch []*operation) {
 // writer has one, and only the writer changes the tables, so that it reads them
 // without the lock.
 type tx struct {
-	s     *Server
+	cp    *ControlPlane
 	now   time.Time
 	index uint64
 	// fresh is set while the current operation has no index of its own yet.
@@ -110,23 +108,23 @@ type tx struct {
 	jobs   changes[jobKey, *job]
 	specs  changes[uint64, *spec]
 	allocs changes[string, *schedule.Alloc]
-	evals  changes[string, *nomad.Evaluation]
+	evals  changes[string, *structs.Evaluation]
 	nodes  changes[string, *structs.Node]
 
 	touched      map[string]uint64 // tables
 	touchedNodes map[string]uint64 // what a node is to run
 }
 
-func (s *Server) begin() *tx {
+func (cp *ControlPlane) begin() *tx {
 	return &tx{
-		s:            s,
-		now:          s.now(),
-		index:        s.index,
-		jobs:         changes[jobKey, *job]{base: s.data.jobs},
-		specs:        changes[uint64, *spec]{base: s.data.specs},
-		allocs:       changes[string, *schedule.Alloc]{base: s.data.allocs},
-		evals:        changes[string, *nomad.Evaluation]{base: s.data.evals},
-		nodes:        changes[string, *structs.Node]{base: s.data.nodes},
+		cp:           cp,
+		now:          cp.now(),
+		index:        cp.index,
+		jobs:         changes[jobKey, *job]{base: cp.data.jobs},
+		specs:        changes[uint64, *spec]{base: cp.data.specs},
+		allocs:       changes[string, *schedule.Alloc]{base: cp.data.allocs},
+		evals:        changes[string, *structs.Evaluation]{base: cp.data.evals},
+		nodes:        changes[string, *structs.Node]{base: cp.data.nodes},
 		touched:      map[string]uint64{},
 		touchedNodes: map[string]uint64{},
 	}
@@ -191,7 +189,7 @@ func (t *tx) deleteAlloc(a *schedule.Alloc) {
 	t.allocs.delete(a.ID)
 }
 
-func (t *tx) putEval(e *nomad.Evaluation) {
+func (t *tx) putEval(e *structs.Evaluation) {
 	t.touched[TableEvaluations] = t.at()
 	e.ModifyIndex, e.ModifyTime = t.at(), t.now.UnixNano()
 	if e.CreateIndex == 0 {
@@ -216,7 +214,7 @@ func (t *tx) putNode(n *structs.Node) {
 
 // jobAllocs returns a job's allocations as the transaction sees them.
 func (t *tx) jobAllocs(key jobKey) (list []*schedule.Alloc) {
-	for id, a := range t.s.data.byJob[key] {
+	for id, a := range t.cp.data.byJob[key] {
 		if _, changed := t.allocs.puts[id]; !changed && !t.allocs.deletes[id] {
 			list = append(list, a)
 		}
@@ -234,27 +232,27 @@ func (t *tx) commit() error {
 	if len(t.touched) == 0 {
 		return nil
 	}
-	if t.s.file != nil {
+	if t.cp.file != nil {
 		ops, err := t.encode()
 		if err != nil {
 			return err
 		}
-		if err := t.s.file.Write(ops...); err != nil {
-			return &abi.Error{Code: abi.Internal, Message: fmt.Sprintf("the control plane cannot store a change: %v", err), Recoverable: true}
+		if err := t.cp.file.Write(ops...); err != nil {
+			return errdefs.NewRecoverable(errdefs.Internal, "the control plane cannot store a change: %v", err)
 		}
 	}
-	s := t.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.index = t.index
+	cp := t.cp
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	cp.index = t.index
 	t.jobs.merge()
 	t.specs.merge()
 	t.evals.merge()
 	t.nodes.merge()
 	t.mergeAllocs()
-	maps.Copy(s.nodeIndexes, t.touchedNodes)
+	maps.Copy(cp.nodeIndexes, t.touchedNodes)
 	for name, index := range t.touched {
-		table := s.tables[name]
+		table := cp.tables[name]
 		table.index = index
 		close(table.changed)
 		table.changed = make(chan struct{})
@@ -264,9 +262,9 @@ func (t *tx) commit() error {
 
 // mergeAllocs merges the allocations and their index by job.
 func (t *tx) mergeAllocs() {
-	byJob := t.s.data.byJob
+	byJob := t.cp.data.byJob
 	for id := range t.allocs.deletes {
-		if a := t.s.data.allocs[id]; a != nil {
+		if a := t.cp.data.allocs[id]; a != nil {
 			key := jobKey{a.Namespace, a.JobID}
 			delete(byJob[key], id)
 			if len(byJob[key]) == 0 {
@@ -295,7 +293,7 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 	remove := func(bucket, key string) {
 		ops = append(ops, boltfile.Op{Bucket: []string{bucket}, Key: key})
 	}
-	if err := put(bucketServer, keyIndex, t.index); err != nil {
+	if err := put(bucketState, keyIndex, t.index); err != nil {
 		return nil, err
 	}
 	for key, j := range t.jobs.puts {

@@ -73,14 +73,14 @@ func goPlugin(b *testing.B) func([]byte) ([]byte, error) {
 func wasmnode(b *testing.B) func([]byte) ([]byte, error) {
 	wasm, err := os.ReadFile(build(b, "./echodriver", []string{"GOOS=wasip1", "GOARCH=wasm"}, "-buildmode=c-shared"))
 	require.NoError(b, err)
-	e, err := sandbox.New("")
+	e, err := sandbox.Open(sandbox.Config{})
 	require.NoError(b, err)
-	supervisor := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
+	runtime := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
 	b.Cleanup(func() {
-		require.NoError(b, supervisor.Close())
+		require.NoError(b, runtime.Close())
 		require.NoError(b, e.Close(context.Background()))
 	})
-	p, err := host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Workloads: supervisor}).Load(b.Context(), wasm)
+	p, err := host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Workloads: runtime}).Load(b.Context(), wasm)
 	require.NoError(b, err)
 	b.Cleanup(p.Release)
 	require.NoError(b, p.Configure(b.Context(), host.Grants{}, []byte("{}")))

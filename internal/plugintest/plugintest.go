@@ -19,7 +19,8 @@ import (
 
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
-	"github.com/wasmnode/wasmnode/managers"
+	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/managers/drivers"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload/wasi"
@@ -43,7 +44,7 @@ func Prepare(t testing.TB) {
 		}
 		compiled.err = os.WriteFile(filepath.Join(compiled.dir, "mock.wasm"), module, 0o600)
 		if compiled.err == nil {
-			compiled.engine, compiled.err = sandbox.New(filepath.Join(compiled.dir, "cache"))
+			compiled.engine, compiled.err = sandbox.Open(sandbox.Config{CacheDir: filepath.Join(compiled.dir, "cache")})
 		}
 	})
 	require.NoError(t, compiled.err, "preparing the mock driver")
@@ -70,26 +71,26 @@ func Dispense(t testing.TB) task.Dispense {
 	workloads := wasi.New(wasi.Config{Logger: log, Engine: compiled.engine})
 	t.Cleanup(func() { require.NoError(t, workloads.Close()) })
 	h := host.New(host.Config{Logger: log, Engine: compiled.engine, Workloads: workloads, Version: "0.0.0"})
-	catalog, err := managers.NewCatalog(managers.CatalogConfig{
+	plugins, err := catalog.New(catalog.Config{
 		Dir: compiled.dir, Logger: log,
 		LookEvery: time.Hour, // the kernel's notifications would keep a bubble's clock from moving
-		Loader:    managers.HostLoader{Host: h, Grants: func(string) host.Grants { return host.Grants{} }},
+		Loader:    catalog.HostLoader{Host: h, Grants: func(string) host.Grants { return host.Grants{} }},
 	})
 	require.NoError(t, err)
-	drivers := managers.NewDriverManager(managers.DriverManagerConfig{
-		Catalog: catalog, Workloads: workloads, Logger: log,
+	manager := drivers.New(drivers.Config{
+		Catalog: plugins, Workloads: workloads, Logger: log,
 		PluginConfig: func(string) map[string]any { return nil },
 	})
-	catalog.Start()
+	plugins.Start()
 	t.Cleanup(func() {
-		drivers.Shutdown()
-		catalog.Shutdown()
+		manager.Shutdown()
+		plugins.Shutdown()
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	require.NoError(t, drivers.WaitForFirstFingerprint(ctx))
+	require.NoError(t, manager.WaitForFirstFingerprint(ctx))
 	return func(name string) (task.Driver, error) {
-		d, err := drivers.Dispense(name)
+		d, err := manager.Dispense(name)
 		if err != nil {
 			return nil, err // a nil *Driver is not a nil Driver
 		}

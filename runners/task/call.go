@@ -67,34 +67,3 @@ func guard[T any](ctx context.Context, op string, fn func(context.Context) (T, e
 	}()
 	return fn(ctx)
 }
-
-// sleep waits for d and reports whether it did; ctx ends it early.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if ctx.Err() != nil {
-		return false
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// The back-off of tries to reach a driver (Nomad's lazy handle): 0.25, 1, 4, 5, 5 s.
-const (
-	firstRetry = 250 * time.Millisecond
-	maxRetry   = 5 * time.Second
-	retries    = 5
-)
-
-// backoff is the wait before try n, counted from 0.
-func backoff(n int) time.Duration {
-	d := firstRetry
-	for range n {
-		d = min(4*d, maxRetry)
-	}
-	return d
-}

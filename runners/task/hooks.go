@@ -96,8 +96,8 @@ type PrestartResult struct {
 	Done    bool
 	Data    map[string]string
 	Env     map[string]string
-	Mounts  []state.Mount
-	Devices []state.DeviceNode
+	Mounts  []structs.Mount
+	Devices []structs.DeviceNode
 }
 
 // PoststartRequest is what a poststart hook is given.
@@ -157,7 +157,8 @@ func (r *Runner) prestart(ctx context.Context, b *taskenv.Builder) error {
 // poststart runs the poststart hooks, whatever fails.
 func (r *Runner) poststart() {
 	alloc, task := r.current()
-	env := r.hooksEnv(r.envBuilder(alloc, task, r.running().driver).SetNetwork(r.network())).Build()
+	run := r.running()
+	env := r.hooksEnv(r.envBuilder(alloc, task, run.driver).SetNetwork(networkOf(run))).Build()
 	each(r, func(h PoststartHook) error {
 		ctx, cancel := context.WithTimeout(r.active, r.limits.CallTimeout)
 		defer cancel()

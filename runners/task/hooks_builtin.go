@@ -65,7 +65,7 @@ func (dirHook) Name() string { return "task_dir" }
 func (dirHook) Prestart(_ context.Context, req *PrestartRequest) (*PrestartResult, error) {
 	req.Emit(structs.NewTaskEvent(structs.EventTaskSetup).WithMessage("Building Task Directory"))
 	if err := req.Dir.Build(); err != nil {
-		return nil, again(err)
+		return nil, recoverable(err)
 	}
 	return &PrestartResult{Done: true}, nil
 }
@@ -77,7 +77,7 @@ func (logsHook) Name() string { return "logs" }
 
 func (logsHook) Prestart(_ context.Context, req *PrestartRequest) (*PrestartResult, error) {
 	if err := writable(req.Dir.Alloc.Logs()); err != nil {
-		return nil, again(err)
+		return nil, recoverable(err)
 	}
 	return nil, nil
 }
@@ -141,7 +141,7 @@ func (payloadHook) Prestart(_ context.Context, req *PrestartRequest) (*PrestartR
 	defer local.Close()
 	switch err := writeFile(local, d.File, job.Payload); {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return nil, again(errors.New("the node's disk is full")) // there may be room later
+		return nil, recoverable(errors.New("the node's disk is full")) // there may be room later
 	case err != nil:
 		return nil, err
 	}

@@ -2,8 +2,11 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
@@ -17,16 +20,17 @@ const (
 	forcedCode   = 128 + forcedSignal
 )
 
-// lastWord is what the driver gets to say how a task ended that it destroyed.
-const lastWord = time.Second
+// exitWait is how long the driver gets to say how a task ended that it destroyed, and to
+// return from a stop whose task has ended.
+const exitWait = time.Second
 
-// end ends a running task because it is to be killed: pre-kill hooks, shutdown delay,
-// stop. An exit meanwhile is the end too, and counts as the kill's (D4).
-func (r *Runner) end(w *waiter) (*structs.ExitResult, outcome) {
+// endKilled ends a running task because it is to be killed: pre-kill hooks, shutdown
+// delay, stop. An exit meanwhile is the end too, and counts as the kill's (D4). The result
+// is nil when the agent stops.
+func (r *Runner) endKilled(w *waiter) *structs.ExitResult {
 	r.preKill()
-	exit, out := r.shutdownDelay(w)
-	if exit != nil || out == departed {
-		return exit, out
+	if exit := r.shutdownDelay(w); exit != nil || r.shutdown.Err() != nil {
+		return exit
 	}
 	return r.stop(w)
 }
@@ -39,11 +43,12 @@ func (r *Runner) preKill() {
 	})
 }
 
-// shutdownDelay lets the task run on for its shutdown_delay.
-func (r *Runner) shutdownDelay(w *waiter) (*structs.ExitResult, outcome) {
+// shutdownDelay lets the task run on for its shutdown_delay. The result is that of a task
+// that ended meanwhile; nil: it did not, or the agent stops.
+func (r *Runner) shutdownDelay(w *waiter) *structs.ExitResult {
 	_, task := r.current()
 	if task.ShutdownDelay <= 0 {
-		return nil, ended
+		return nil
 	}
 	event := structs.EventWaitingShutdownDelay
 	text := "Waiting for shutdown_delay of %s before killing the task."
@@ -54,23 +59,18 @@ func (r *Runner) shutdownDelay(w *waiter) (*structs.ExitResult, outcome) {
 	r.emit(structs.NewTaskEvent(event).WithMessage(fmt.Sprintf(text, task.ShutdownDelay)))
 	timer := time.NewTimer(task.ShutdownDelay)
 	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-			return nil, ended
-		case <-r.noDelay:
-			return nil, ended
-		case <-r.shutdown.Done():
-			return nil, departed
-		case out := <-w.result:
-			if out.err == nil {
-				return out.exit, ended
-			}
-			// A driver that fails at waiting is asked again when it is told to stop.
-			w.result <- out
-			return nil, ended
+	select {
+	case <-timer.C:
+	case <-r.noDelay:
+	case <-r.shutdown.Done():
+	case out := <-w.result:
+		if out.err == nil {
+			return out.exit
 		}
+		// A driver that fails at waiting is asked again when it is told to stop.
+		w.result <- out
 	}
+	return nil
 }
 
 func closed(c <-chan struct{}) bool {
@@ -83,32 +83,33 @@ func closed(c <-chan struct{}) bool {
 }
 
 // stop has the driver stop the task and waits for its end: at most the kill timeout and
-// a grace. Then the task is destroyed by force, whatever the driver does.
-func (r *Runner) stop(w *waiter) (*structs.ExitResult, outcome) {
+// a grace. Then the task is destroyed by force, whatever the driver does. The result is
+// nil when the agent stops.
+func (r *Runner) stop(w *waiter) *structs.ExitResult {
 	timeout := r.killTimeout()
 	ctx, cancel := context.WithTimeout(r.shutdown, timeout+r.limits.KillGrace)
 	defer cancel()
-	s := &stopping{r: r, ctx: ctx, timeout: timeout, w: w}
+	s := &stopping{r: r, ctx: ctx, timeout: timeout, w: w, stopPause: newBackoff(), waitPause: newBackoff()}
 	defer func() { s.w.cancel() }()
 	s.call()
 	for {
 		select {
 		case out := <-s.w.result:
 			if exit := s.waited(out); exit != nil {
-				s.settle()
-				return exit, ended
+				s.awaitReturn()
+				return exit
 			}
 		case out := <-s.stopped:
 			s.returned(out)
 		case <-s.retry:
 			s.call()
-		case <-s.rewatch:
-			s.w, s.rewatch = watch(r.running()), nil
+		case <-s.rewait:
+			s.w, s.rewait = newWaiter(r.running()), nil
 		case <-ctx.Done():
 			if r.shutdown.Err() != nil {
-				return nil, departed
+				return nil
 			}
-			return r.force(s.w, timeout), ended
+			return r.force(s.w, timeout)
 		}
 	}
 }
@@ -122,10 +123,10 @@ type stopping struct {
 
 	stopped  chan stopOutcome // the call that runs; nil: none
 	retry    <-chan time.Time // when to call again; nil: not
-	rewatch  <-chan time.Time // when to wait again; nil: not
-	tries    int
-	rewaits  int
-	notFound bool // the driver says that there is no such task
+	rewait   <-chan time.Time // when to wait again; nil: not
+	notFound bool             // the driver says that there is no such task
+
+	stopPause, waitPause *backoff.ExponentialBackOff
 }
 
 type stopOutcome struct {
@@ -153,16 +154,15 @@ func (s *stopping) returned(out stopOutcome) {
 	s.stopped = nil
 	switch {
 	case out.err == nil:
-		if s.r.renew(out.handle) {
+		if s.r.replaceHandle(out.handle) {
 			s.w.cancel()
-			s.w, s.rewatch = watch(s.r.running()), nil
+			s.w, s.rewait = newWaiter(s.r.running()), nil
 		}
 	case abi.CodeOf(out.err) == abi.NotFound:
 		s.notFound = true
 	default:
 		s.r.logger.Warn("the driver failed at stopping the task", "error", out.err)
-		s.retry = time.After(backoff(s.tries))
-		s.tries++
+		s.retry = time.After(s.stopPause.NextBackOff())
 	}
 }
 
@@ -175,22 +175,21 @@ func (s *stopping) waited(out waited) *structs.ExitResult {
 	if s.notFound || abi.CodeOf(out.err) == abi.NotFound {
 		return &structs.ExitResult{Err: fmt.Sprintf("the driver lost the task: %v", out.err)}
 	}
-	s.rewatch = time.After(backoff(s.rewaits))
-	s.rewaits++
+	s.rewait = time.After(s.waitPause.NextBackOff())
 	return nil
 }
 
-// settle lets a stop that is about to return do so: cancelling it costs an instance.
-func (s *stopping) settle() {
+// awaitReturn lets a stop that is about to return do so: cancelling it costs an instance.
+func (s *stopping) awaitReturn() {
 	if s.stopped == nil {
 		return
 	}
-	t := time.NewTimer(lastWord)
+	t := time.NewTimer(exitWait)
 	defer t.Stop()
 	select {
 	case out := <-s.stopped:
 		if out.err == nil {
-			s.r.renew(out.handle)
+			s.r.replaceHandle(out.handle)
 		}
 	case <-t.C:
 	case <-s.ctx.Done():
@@ -201,10 +200,7 @@ func (s *stopping) settle() {
 func (r *Runner) force(w *waiter, timeout time.Duration) *structs.ExitResult {
 	text := fmt.Sprintf("task did not end within %s of being stopped and was destroyed by force", timeout+r.limits.KillGrace)
 	r.logger.Error(text)
-	r.rec.update(func(*structs.TaskState) bool {
-		r.killErr = fmt.Errorf("%s", text)
-		return false
-	})
+	r.setKillError(text)
 	run := r.running()
 	ctx, cancel := context.WithTimeout(r.shutdown, r.limits.KillGrace)
 	defer cancel()
@@ -212,12 +208,9 @@ func (r *Runner) force(w *waiter, timeout time.Duration) *structs.ExitResult {
 		return struct{}{}, run.driver.DestroyTask(ctx, run.config, run.handle, true)
 	}, nil); err != nil {
 		text = fmt.Sprintf("%s, which failed too: %v", text, err)
-		r.rec.update(func(*structs.TaskState) bool {
-			r.killErr = fmt.Errorf("%s. Resources may have been leaked", text)
-			return false
-		})
+		r.setKillError(text + ". Resources may have been leaked")
 	}
-	t := time.NewTimer(lastWord)
+	t := time.NewTimer(exitWait)
 	defer t.Stop()
 	select {
 	case out := <-w.result:
@@ -227,4 +220,9 @@ func (r *Runner) force(w *waiter, timeout time.Duration) *structs.ExitResult {
 	case <-t.C:
 	}
 	return &structs.ExitResult{ExitCode: forcedCode, Signal: forcedSignal, Err: text}
+}
+
+// setKillError keeps what was wrong with a kill for the event that reports it.
+func (r *Runner) setKillError(text string) {
+	r.rec.locked(func(s *status) { s.killErr = errors.New(text) })
 }

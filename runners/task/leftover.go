@@ -13,29 +13,28 @@ func (r *Runner) Finish() {
 	r.Kill(nil)
 	r.Run() // if it never ran; else it has returned, or is about to
 	<-r.waitCh
-	r.abandon(context.Background())
+	r.destroyLeftover(context.Background())
 }
 
-// Settle waits until what was told of the task before is durable and shown by State.
-func (r *Runner) Settle() { r.rec.drain() }
+// Flush waits until what was reported of the task before is durable and shown by State.
+func (r *Runner) Flush() { r.rec.drain() }
 
-// Close ends the writing of the task's state: what is told of it from now on is not
+// Close ends the writing of the task's state: what is reported of it from now on is not
 // recorded, so that what is stored can be deleted and stays so. It is called when Run has
 // returned.
 func (r *Runner) Close() { r.rec.close() }
 
-// abandon destroys a run that was never taken up again, if there is one: its task is
-// not to run any more. Without its driver it cannot, and says so.
-func (r *Runner) abandon(ctx context.Context) {
+// destroyLeftover destroys the run that is stored, if there is one: its task is not to
+// run any more. Without its driver it cannot, and says so.
+func (r *Runner) destroyLeftover(ctx context.Context) {
 	if r.local.TaskID == "" {
 		return
 	}
-	cfg, handle, err := r.stored()
+	run, err := r.stored()
 	if err == nil {
-		var driver Driver
-		if driver, err = r.dispense(ctx, abi.IsRecoverable); err == nil {
-			r.destroy(ctx, driver, cfg, handle)
-			driver.Release()
+		if run.driver, err = r.dispense(ctx, abi.IsRecoverable); err == nil {
+			r.destroy(ctx, run.driver, run.config, run.handle)
+			run.driver.Release()
 		}
 	}
 	if err != nil {

@@ -4,173 +4,112 @@ import (
 	"context"
 	"time"
 
+	nomad "github.com/hashicorp/nomad/api"
+
 	"github.com/wasmnode/wasmnode/runners/restart"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// outcome is what the runner's goroutine does next.
-type outcome int
+// phase is where a task is in its life.
+type phase int
 
+// The phases. Each is one case of [Runner.life].
 const (
-	ended    outcome = iota // judge what happened
-	departed                // leave: the agent stops, and the task stays as it is
-	awake                   // run a dead task again
+	phaseRecover  phase = iota // find the run that an earlier agent left
+	phaseStart                 // wait for the task's turn, prepare it, have its driver start it
+	phaseRun                   // wait for the end of the run
+	phaseDecide                // apply the restart policy to what has happened
+	phaseDelay                 // wait until the task is to start again
+	phaseDead                  // wait for a restart that is forced on the dead task
+	phaseDone                  // the task has ended for good
+	phaseDetached              // the agent stops, and the task stays as it is
 )
 
 // Run runs the task until it has ended for good, or the agent stops. Further calls
 // return at once.
 func (r *Runner) Run() {
-	r.launch.Do(func() {
-		defer close(r.waitCh)
-		defer r.rec.drain()
-		if r.life() == departed {
-			each(r, func(h ShutdownHook) error { h.Shutdown(); return nil })
-			if err := r.save(); err != nil {
-				r.logger.Error("leaving the task", "error", err)
-			}
-			return
+	if r.launched.Swap(true) {
+		return
+	}
+	defer close(r.waitCh)
+	defer r.rec.drain()
+	if r.life() == phaseDetached {
+		each(r, func(h ShutdownHook) error { h.Shutdown(); return nil })
+		if err := r.save(); err != nil {
+			r.logger.Error("leaving the task", "error", err)
 		}
-		each(r, func(h StopHook) error { return r.bounded(h.Stop) })
-	})
+		return
+	}
+	each(r, func(h StopHook) error { return r.bounded(h.Stop) })
 }
 
-// life is the whole of a task's life: runs of the task until it is dead, and more after
-// each restart that is forced on a dead task.
-func (r *Runner) life() outcome {
-	dead := r.begin()
+// life leads the task from phase to phase until it has ended for good or is left to the
+// next agent. A kill or a shutdown interrupts whatever a phase waits for; the phase then
+// names the one in which that is dealt with.
+func (r *Runner) life() phase {
+	var event restart.Event
+	var decision restart.Decision
+	at := r.begin()
 	for {
-		if !dead {
-			if r.runs() == departed {
-				return departed
-			}
+		switch at {
+		case phaseRecover:
+			at, event = r.recoverRun()
+		case phaseStart:
+			at, event = r.startRun()
+		case phaseRun:
+			at, event = r.awaitRun()
+		case phaseDecide:
+			at, decision = r.applyRestartPolicy(event)
+		case phaseDelay:
+			at = r.awaitDelay(decision)
+		case phaseDead:
+			at = r.awaitForcedRestart()
+		case phaseDone, phaseDetached:
+			return at
 		}
-		r.rec.drain() // what others do about a dead task they do about a durable one
-		switch r.rest() {
-		case departed:
-			return departed
-		case ended:
-			r.unsaved = r.unsaved || !r.local.RunComplete
-			r.local.RunComplete = true
-			if err := r.save(); err != nil {
-				r.logger.Error("the task is done", "error", err)
-			}
-			return ended
-		}
-		dead = false
 	}
 }
 
-// begin shows what was read back or what the task starts with, and reports whether it is
-// dead already.
-func (r *Runner) begin() (dead bool) {
-	r.rec.update(func(s *structs.TaskState) bool {
-		dead = s.State == structs.TaskDead
+// begin shows what was read back or what the task starts with.
+func (r *Runner) begin() phase {
+	dead := false
+	r.rec.update(func(s *status) bool {
+		dead = s.state.State == structs.TaskDead
 		return !r.restored
 	})
 	r.cfg.Changed()
-	if dead {
-		r.abandon(r.shutdown) // the earlier agent was gone before it could tidy up
+	if !dead {
+		return r.nextRun()
 	}
-	return dead
+	r.destroyLeftover(r.shutdown) // the earlier agent was gone before it could
+	return phaseDead
 }
 
-// rest waits, dead, for a restart that somebody forces. Tasks that run after all others
-// cannot be restarted.
-func (r *Runner) rest() outcome {
-	_, task := r.current()
-	if task.Lifecycle != nil && task.Lifecycle.Hook == hookPoststop || r.local.RunComplete {
-		r.rec.update(func(*structs.TaskState) bool {
-			r.closed = true
-			return false
-		})
-		return ended
-	}
-	for {
-		select {
-		case <-r.killed.Done():
-			return ended
-		case <-r.shutdown.Done():
-			return departed
-		case <-r.poke:
-		}
-		wish := r.takeWish()
-		if wish == nil {
-			continue
-		}
-		woken := false
-		r.rec.update(func(s *structs.TaskState) bool {
-			if woken = !r.closed; woken {
-				s.Append(structs.NewTaskEvent(structs.EventRestarting).WithRestart("", 0))
-				s.Enter(structs.TaskPending, time.Now())
-			}
-			return woken
-		})
-		if woken {
-			return awake
-		}
-	}
-}
-
-const hookPoststop = "poststop"
-
-// runs runs the task again and again, as the restart policy has it, until it is dead.
-func (r *Runner) runs() outcome {
-	for {
-		event, out := r.once()
-		if out == departed {
-			return departed
-		}
-		again, out := r.judge(event)
-		if !again {
-			return out
-		}
-	}
-}
-
-// once is one run of the task, or the attempt of one: recovered or started, waited for,
-// tidied up.
-func (r *Runner) once() (restart.Event, outcome) {
-	run, event, out := r.launchOrRecover()
-	if run == nil {
-		return event, out
-	}
-	exit, out := r.wait(run)
-	if out == departed {
-		r.retire(r.running())
-		return restart.Event{}, departed
-	}
-	r.finished(exit)
-	return restart.Event{Exit: exit}, ended
-}
-
-// launchOrRecover gives the invocation to wait for; nil: there is none, judge the event.
-func (r *Runner) launchOrRecover() (*invocation, restart.Event, outcome) {
+// nextRun is how the task comes to run: the run that is recorded is recovered first.
+func (r *Runner) nextRun() phase {
 	if r.local.TaskID != "" {
-		return r.reattach()
+		return phaseRecover
 	}
+	return phaseStart
+}
+
+// startRun starts the task when it is its turn. A start that fails is not tried again
+// here: the restart policy decides.
+func (r *Runner) startRun() (phase, restart.Event) {
 	if !r.awaitGate() {
-		return nil, restart.Event{}, r.interrupted()
+		return r.interrupted(), restart.Event{}
 	}
-	run, err := r.start()
+	err := r.start()
 	switch {
 	case err == nil:
-		return run, restart.Event{}, ended
+		return phaseRun, restart.Event{}
 	case r.active.Err() != nil:
-		return nil, restart.Event{}, r.interrupted()
+		return r.interrupted(), restart.Event{}
 	}
-	return nil, restart.Event{StartError: err}, ended
+	return phaseDecide, restart.Event{StartError: err}
 }
 
-// interrupted tells which of the two wishes interrupted the runner: to be killed is
-// something to be judged, and wins.
-func (r *Runner) interrupted() outcome {
-	if r.killed.Err() == nil && r.shutdown.Err() != nil {
-		return departed
-	}
-	return ended
-}
-
-// awaitGate waits for the task's turn.
+// awaitGate waits for the task's turn and reports whether it has come.
 func (r *Runner) awaitGate() bool {
 	if r.cfg.Gate == nil {
 		return r.active.Err() == nil
@@ -183,16 +122,38 @@ func (r *Runner) awaitGate() bool {
 	}
 }
 
-// finished records the end of a run and tidies up after it.
-func (r *Runner) finished(exit *structs.ExitResult) {
+// interrupted is what follows when the runner is no longer active. A kill wins: the
+// policy makes the task dead.
+func (r *Runner) interrupted() phase {
+	if r.killed.Err() == nil && r.shutdown.Err() != nil {
+		return phaseDetached
+	}
+	return phaseDecide
+}
+
+// awaitRun waits for the end of the run and records it.
+func (r *Runner) awaitRun() (phase, restart.Event) {
+	exit := r.wait()
+	if exit == nil {
+		r.release(r.running())
+		return phaseDetached, restart.Event{}
+	}
 	r.emit(structs.NewTaskEvent(structs.EventTerminated).WithExit(exit))
 	// Who runs the task forgets how it ended when it is destroyed.
 	r.rec.drain()
 	run := r.running()
-	r.dispose(run)
-	r.retire(run)
+	r.destroyRun(run)
+	r.release(run)
 	r.forget()
 	each(r, func(h ExitedHook) error { return r.bounded(h.Exited) })
+	return phaseDecide, restart.Event{Exit: exit}
+}
+
+// release ends an invocation: nobody signals or measures it any more.
+func (r *Runner) release(run *invocation) {
+	r.setRunning(nil)
+	close(run.done)
+	run.driver.Release()
 }
 
 // forget drops what is needed to find a run again. It becomes durable with the decision
@@ -202,23 +163,15 @@ func (r *Runner) forget() {
 	r.unsaved = true
 }
 
-// retire ends an invocation: nobody signals or measures it any more.
-func (r *Runner) retire(run *invocation) {
-	r.setRunning(nil)
-	close(run.done)
-	run.driver.Release()
-}
-
-// judge asks the restart policy what is next, records it, and waits out the delay of a
-// restart. again is false when the task is dead or the runner departs.
-func (r *Runner) judge(event restart.Event) (again bool, out outcome) {
+// applyRestartPolicy asks the restart policy what is next, and records that.
+func (r *Runner) applyRestartPolicy(event restart.Event) (phase, restart.Decision) {
 	alloc, task := r.current()
-	wish := r.takeWish()
-	if wish != nil && wish.Failure {
+	pending := r.takeRestart()
+	if pending != nil && pending.Failure {
 		event = restart.Event{} // however well it ended when it was told to
 	}
 	event.Killed = r.killed.Err() != nil
-	event.Requested = wish != nil && !wish.Failure
+	event.Requested = pending != nil && !pending.Failure
 	policy := restart.PolicyOf(alloc.Job, alloc.Group(), task)
 	d := policy.Decide(r.local.Restarts, event, time.Now(), r.cfg.Jitter)
 	if d.Window != r.local.Restarts {
@@ -226,20 +179,45 @@ func (r *Runner) judge(event restart.Event) (again bool, out outcome) {
 	}
 	switch d.Action {
 	case restart.NotRestarting:
-		r.die(structs.NewTaskEvent(structs.EventNotRestarting).WithRestart(d.Reason, 0).Fails())
-		return false, ended
+		return r.markDead(structs.NewTaskEvent(structs.EventNotRestarting).WithRestart(d.Reason, 0).Fails()), d
 	case restart.Killed, restart.Terminated:
-		r.die(nil)
-		return false, ended
+		return r.markDead(nil), d
 	}
-	return r.delay(d)
+	r.commit(func(s *status) bool {
+		if s.killing {
+			return false
+		}
+		s.delaying = true
+		s.state.Append(structs.NewTaskEvent(structs.EventRestarting).WithRestart(d.Reason, d.Delay))
+		s.state.Enter(structs.TaskPending, time.Now())
+		return true
+	})
+	return phaseDelay, d
 }
 
-// decided makes a change of the state durable together with what the run left, its
-// attempt above all: an agent that dies finds a run that is still to be judged, or all
-// that followed from it. What cannot be kept is only logged: the run is over, and nothing
-// that follows from it is worse for being decided again.
-func (r *Runner) decided(fn func(*structs.TaskState) bool) {
+// markDead makes the task dead, and nothing of it is left running. A kill that was
+// announced is reported as done in the same step, whatever else happened to the task:
+// Killing is always followed by Killed.
+func (r *Runner) markDead(e *structs.TaskEvent) phase {
+	r.destroyLeftover(r.shutdown)
+	r.commit(func(s *status) bool {
+		switch {
+		case s.killing:
+			s.state.Append(structs.NewTaskEvent(structs.EventKilled).WithKillError(s.killErr))
+		case e != nil:
+			s.state.Append(e)
+		}
+		s.state.Enter(structs.TaskDead, time.Now())
+		return true
+	})
+	return phaseDead
+}
+
+// commit makes a change of the status durable together with what the run left, its
+// attempt above all: an agent that dies finds a run that is still to be decided on, or
+// all that followed from it. What cannot be kept is only logged: the run is over, and
+// nothing that follows from it is worse for being decided again.
+func (r *Runner) commit(fn func(*status) bool) {
 	r.rec.updateWith(r.unsavedLocal(), fn)
 	r.rec.drain()
 	// Unless nothing changed or the write failed it is durable already, and this
@@ -249,58 +227,72 @@ func (r *Runner) decided(fn func(*structs.TaskState) bool) {
 	}
 }
 
-// die makes the task dead, and nothing of it is left running. A kill that was announced
-// is reported as done in the same step, whatever else happened to the task: Killing is
-// always followed by Killed.
-func (r *Runner) die(e *structs.TaskEvent) {
-	r.abandon(r.shutdown)
-	r.decided(func(s *structs.TaskState) bool {
-		switch {
-		case r.killing:
-			s.Append(structs.NewTaskEvent(structs.EventKilled).WithKillError(r.killErr))
-		case e != nil:
-			s.Append(e)
-		}
-		s.Enter(structs.TaskDead, time.Now())
-		return true
-	})
-}
-
-// delay waits until the task is to start again: for the delay, or until somebody wishes
-// it restarted at once.
-func (r *Runner) delay(d restart.Decision) (again bool, out outcome) {
-	r.decided(func(s *structs.TaskState) bool {
-		if r.killing {
-			return false
-		}
-		r.delaying = true
-		s.Append(structs.NewTaskEvent(structs.EventRestarting).WithRestart(d.Reason, d.Delay))
-		s.Enter(structs.TaskPending, time.Now())
-		return true
-	})
+// awaitDelay waits until the task is to start again: for the delay, or until a restart is
+// requested.
+func (r *Runner) awaitDelay(d restart.Decision) phase {
 	timer := time.NewTimer(d.Delay)
 	defer timer.Stop()
 	for waiting := true; waiting && r.active.Err() == nil; {
 		select {
 		case <-timer.C:
 			waiting = false
-		case <-r.poke:
-			waiting = r.takeWish() == nil
+		case <-r.restart.C():
+			waiting = r.takeRestart() == nil
 		case <-r.active.Done():
 		}
 	}
-	r.rec.update(func(*structs.TaskState) bool {
-		r.delaying = false
-		return false
-	})
+	r.rec.locked(func(s *status) { s.delaying = false })
 	switch {
 	case r.killed.Err() != nil:
-		r.die(nil)
-		return false, ended
+		return r.markDead(nil)
 	case r.shutdown.Err() != nil:
-		return false, departed
+		return phaseDetached
 	}
-	return true, ended
+	return r.nextRun()
+}
+
+// awaitForcedRestart waits, dead, for a restart that somebody forces. Tasks that run
+// after all others cannot be restarted.
+func (r *Runner) awaitForcedRestart() phase {
+	r.rec.drain() // what others do about a dead task they do about a durable one
+	_, task := r.current()
+	if task.Lifecycle != nil && task.Lifecycle.Hook == nomad.TaskLifecycleHookPoststop || r.local.RunComplete {
+		r.rec.locked(func(s *status) { s.final = true })
+		return r.complete()
+	}
+	for {
+		select {
+		case <-r.killed.Done():
+			return r.complete()
+		case <-r.shutdown.Done():
+			return phaseDetached
+		case <-r.restart.C():
+		}
+		if r.takeRestart() == nil {
+			continue
+		}
+		restarts := false
+		r.rec.update(func(s *status) bool {
+			if restarts = !s.final; restarts {
+				s.state.Append(structs.NewTaskEvent(structs.EventRestarting).WithRestart("", 0))
+				s.state.Enter(structs.TaskPending, time.Now())
+			}
+			return restarts
+		})
+		if restarts {
+			return r.nextRun()
+		}
+	}
+}
+
+// complete records that the runner is done with the task for good.
+func (r *Runner) complete() phase {
+	r.unsaved = r.unsaved || !r.local.RunComplete
+	r.local.RunComplete = true
+	if err := r.save(); err != nil {
+		r.logger.Error("the task is done", "error", err)
+	}
+	return phaseDone
 }
 
 // bounded runs a hook that tidies up, which must not hold up the end of a task.

@@ -4,22 +4,41 @@ import (
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
+	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// record keeps a task's state and makes it durable before others see it, so that what
-// was reported of a task is never forgotten. Changes that come while one is being
-// written are written together.
+// status is what is known of the task and asked of it. The runner's goroutine shares it
+// with all callers, under the record's mutex: a request and the event that reports it
+// are one step.
+type status struct {
+	state *structs.TaskState // the newest
+	// alloc and task are as the control plane sent them last. Read-only.
+	alloc *structs.Allocation
+	task  *nomad.Task
+	// run is the run that there is now, nil: none. It alone has the newest handle.
+	run *invocation
+
+	restart  *RestartRequest // pending; nil: none
+	delaying bool            // waiting before a restart
+	killing  bool            // the Killing event was emitted
+	killErr  error           // what was wrong with the kill
+	final    bool            // no restart is possible any more
+}
+
+// record keeps a task's status, and makes its state durable before others see it, so
+// that what was reported of a task is never forgotten. Changes that come while one is
+// being written are written together.
 type record struct {
 	// put writes a state, and what a run left if that is to be durable with it, or nil.
 	put     func(*structs.TaskState, *state.TaskLocal) error
 	changed func() // a new state can be seen
 	logger  hclog.Logger
 
-	mu     sync.Mutex
-	state  *structs.TaskState // the newest
+	mu sync.Mutex // guards all that follows; no other lock is taken under it
+	status
 	seen   *structs.TaskState // the newest that is durable; never changed
 	local  *state.TaskLocal   // to be written with the next state; nil: nothing is
 	dirty  bool
@@ -27,15 +46,16 @@ type record struct {
 	writer chan struct{} // closed when the running writer has ended; nil: none runs
 }
 
-// update changes the state under the record's lock. fn reports whether it did.
-func (r *record) update(fn func(*structs.TaskState) bool) { r.updateWith(nil, fn) }
+// update changes the status under the record's lock. fn reports whether it changed the
+// state.
+func (r *record) update(fn func(*status) bool) { r.updateWith(nil, fn) }
 
 // updateWith is update, and makes what a run left durable in the same step, if fn changes
-// anything; nil: nothing was left.
-func (r *record) updateWith(local *state.TaskLocal, fn func(*structs.TaskState) bool) {
+// the state; nil: nothing was left.
+func (r *record) updateWith(local *state.TaskLocal, fn func(*status) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !fn(r.state) || r.closed {
+	if !fn(&r.status) || r.closed {
 		return
 	}
 	r.dirty = true
@@ -46,6 +66,14 @@ func (r *record) updateWith(local *state.TaskLocal, fn func(*structs.TaskState) 
 		r.writer = make(chan struct{})
 		go r.write(r.writer)
 	}
+}
+
+// locked reads or changes the status under the record's lock; a change is nothing to
+// report.
+func (r *record) locked(fn func(*status)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fn(&r.status)
 }
 
 // write writes until nothing is left to write.

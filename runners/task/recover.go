@@ -12,14 +12,14 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// reattach finds the run that an earlier agent left. One that goes on is nothing to
-// tell of. One that is gone is said to be, and judged like any other end; so is one
+// recoverRun finds the run that an earlier agent left. One that goes on is nothing to
+// report. One that is gone is said to be, and decided on like any other end; so is one
 // whose driver is missing, which stays to be found.
-func (r *Runner) reattach() (*invocation, restart.Event, outcome) {
+func (r *Runner) recoverRun() (phase, restart.Event) {
 	if exit := recordedExit(r.rec.visible()); exit != nil {
-		r.abandon(r.shutdown) // the earlier agent was gone before it could tidy up
+		r.destroyLeftover(r.shutdown) // the earlier agent was gone before it could
 		each(r, func(h ExitedHook) error { return r.bounded(h.Exited) })
-		return nil, restart.Event{Exit: exit}, ended
+		return phaseDecide, restart.Event{Exit: exit}
 	}
 	run, err := r.recover(r.shutdown)
 	switch {
@@ -27,21 +27,24 @@ func (r *Runner) reattach() (*invocation, restart.Event, outcome) {
 		r.setRunning(run)
 		r.resumed()
 		r.poststart()
-		return run, restart.Event{}, ended
+		return phaseRun, restart.Event{}
 	case r.shutdown.Err() != nil:
-		return nil, restart.Event{}, departed
+		return phaseDetached, restart.Event{}
 	case abi.IsRecoverable(err):
 		r.emit(structs.NewTaskEvent(structs.EventDriverFailure).WithMessage(err.Error()))
-		return nil, restart.Event{StartError: err}, ended
+		return phaseDecide, restart.Event{StartError: err}
 	}
 	r.forget()
 	if !r.wasRunning() {
 		// It was being started when the agent died, and nobody has seen it run.
-		return r.startAfresh()
+		if err := r.save(); err != nil {
+			r.logger.Error("forget a start that was interrupted", "error", err)
+		}
+		return phaseStart, restart.Event{}
 	}
 	r.emit(structs.NewTaskEvent(structs.EventFailedRestoring).
 		WithMessage(fmt.Sprintf("Task did not survive the restart of the agent: %v", err)))
-	return nil, restart.Event{Exit: &structs.ExitResult{Err: err.Error()}}, ended
+	return phaseDecide, restart.Event{Exit: &structs.ExitResult{Err: err.Error()}}
 }
 
 // recordedExit returns how the last run ended, if that was recorded and nothing was
@@ -58,67 +61,58 @@ func recordedExit(s *structs.TaskState) *structs.ExitResult {
 	return nil
 }
 
-// startAfresh starts what an earlier agent had only begun to start.
-func (r *Runner) startAfresh() (*invocation, restart.Event, outcome) {
-	if err := r.save(); err != nil {
-		r.logger.Error("forget a start that was interrupted", "error", err)
-	}
-	return r.launchOrRecover()
-}
-
 // wasRunning reports whether the task was seen to run.
 func (r *Runner) wasRunning() bool { return r.rec.visible().State == structs.TaskRunning }
 
 // resumed makes the state running, without an event.
 func (r *Runner) resumed() {
-	r.rec.update(func(s *structs.TaskState) bool {
-		if s.State == structs.TaskRunning {
+	r.rec.update(func(s *status) bool {
+		if s.state.State == structs.TaskRunning {
 			return false
 		}
-		s.Enter(structs.TaskRunning, time.Now())
-		s.Append(structs.NewTaskEvent(structs.EventStarted))
+		s.state.Enter(structs.TaskRunning, time.Now())
+		s.state.Append(structs.NewTaskEvent(structs.EventStarted))
 		return true
 	})
 }
 
-// recover has the driver take up the run that local tells of. When the driver does not
-// know it, what is left of it is destroyed.
+// recover has the driver recover the run that is stored. When the driver does not know
+// it, what is left of it is destroyed.
 func (r *Runner) recover(ctx context.Context) (*invocation, error) {
-	cfg, handle, err := r.stored()
+	run, err := r.stored()
 	if err != nil {
 		return nil, err
 	}
-	driver, err := r.dispense(ctx, anyError)
-	if err != nil {
+	if run.driver, err = r.dispense(ctx, anyError); err != nil {
 		// The task may well run: that its driver is missing says nothing of it.
-		return nil, again(err)
+		return nil, recoverable(err)
 	}
-	run := &invocation{driver: driver, config: cfg, handle: handle, done: make(chan struct{})}
 	if len(r.local.Handle) == 0 {
 		return r.recoverStart(ctx, run)
 	}
 	renewed, err := r.recoverTask(ctx, run)
-	for n := 0; n < retries && faulty(err) && sleep(ctx, backoff(n)); n++ {
-		r.logger.Warn("the driver failed at recovering the task", "error", err, "try", n+1)
+	pause := newBackoff()
+	for try := 1; try <= retries && isFault(err) && sleep(ctx, pause.NextBackOff()); try++ {
+		r.logger.Warn("the driver failed at recovering the task", "error", err, "try", try)
 		renewed, err = r.recoverTask(ctx, run)
 	}
 	if err != nil {
 		if !abi.IsRecoverable(err) && ctx.Err() == nil {
-			r.destroy(ctx, driver, cfg, handle)
+			r.destroyRun(run)
 		}
-		driver.Release()
+		run.driver.Release()
 		return nil, err
 	}
 	if renewed != nil {
 		run.handle = renewed
-		if err := r.keepHandle(renewed, nil); err != nil {
+		if err := r.storeHandle(run); err != nil {
 			r.logger.Error("keep a recovered task's handle", "error", err)
 		}
 	}
 	return run, nil
 }
 
-// recoverStart takes up a start whose answer the earlier agent did not live to keep. A
+// recoverStart recovers a start whose answer the earlier agent did not live to keep. A
 // driver whose tasks are wholly the host's finds them by their ID; what another one may
 // have started is destroyed, to be started again.
 func (r *Runner) recoverStart(ctx context.Context, run *invocation) (*invocation, error) {
@@ -127,19 +121,19 @@ func (r *Runner) recoverStart(ctx context.Context, run *invocation) (*invocation
 		if renewed != nil {
 			run.handle = renewed
 		}
-		err = r.keepHandle(run.handle, nil)
+		err = r.storeHandle(run)
 	}
 	if err == nil {
 		return run, nil
 	}
-	r.destroy(ctx, run.driver, run.config, run.handle)
+	r.destroyRun(run)
 	run.driver.Release()
 	return nil, fmt.Errorf("the agent ended while the task was starting")
 }
 
-// faulty reports whether an error says nothing of the task: the driver broke, or could
+// isFault reports whether an error says nothing of the task: the driver broke, or could
 // not do it now. An answer, that it does not know the task above all, is not tried again.
-func faulty(err error) bool {
+func isFault(err error) bool {
 	switch abi.CodeOf(err) {
 	case 0, abi.NotFound, abi.Unimplemented, abi.InvalidArgument, abi.FailedPrecondition, abi.PermissionDenied:
 		return false
@@ -147,43 +141,54 @@ func faulty(err error) bool {
 	return true
 }
 
-// stored is the run that local tells of. One that was only begun to start has the
-// handle of what may have been started.
-func (r *Runner) stored() (*wasmnodev1.TaskConfig, *wasmnodev1.TaskHandle, error) {
-	cfg, handle := &wasmnodev1.TaskConfig{}, &wasmnodev1.TaskHandle{}
-	if err := cfg.UnmarshalVT(r.local.Config); err != nil {
-		return nil, nil, fmt.Errorf("decode the task's configuration: %w", err)
+// stored is the run that is stored, without its driver. One whose start was only begun
+// has the handle of what may have been started.
+func (r *Runner) stored() (*invocation, error) {
+	run := &invocation{config: &wasmnodev1.TaskConfig{}, done: make(chan struct{})}
+	if err := run.config.UnmarshalVT(r.local.Config); err != nil {
+		return nil, fmt.Errorf("decode the task's configuration: %w", err)
 	}
 	if len(r.local.Handle) == 0 {
-		return cfg, orUnstarted(cfg, nil), nil
+		run.handle = handleOrID(run.config, nil)
+		return run, nil
 	}
-	if err := handle.UnmarshalVT(r.local.Handle); err != nil {
-		return nil, nil, fmt.Errorf("decode the task's handle: %w", err)
+	run.handle = &wasmnodev1.TaskHandle{}
+	if err := run.handle.UnmarshalVT(r.local.Handle); err != nil {
+		return nil, fmt.Errorf("decode the task's handle: %w", err)
 	}
-	return cfg, handle, nil
+	network := &wasmnodev1.DriverNetwork{}
+	if len(r.local.Network) > 0 && network.UnmarshalVT(r.local.Network) == nil {
+		run.network = network
+	}
+	return run, nil
 }
 
 func (r *Runner) recoverTask(ctx context.Context, run *invocation) (*wasmnodev1.TaskHandle, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.limits.CallTimeout)
 	defer cancel()
 	return call(ctx, "recover task", func(ctx context.Context) (*wasmnodev1.TaskHandle, error) {
-		return run.driver.RecoverTask(ctx, run.config, run.handle)
+		return run.driver.RecoverTask(ctx, run.config, run.handle, r.driverEvent)
 	}, nil)
 }
 
-// renew puts a handle in the place of the running one; nil: it stays. It reports
+// replace puts a run, with another handle or driver, in the place of the running one.
+func (r *Runner) replace(next *invocation) {
+	r.setRunning(next)
+	if err := r.storeHandle(next); err != nil {
+		r.logger.Error("keep the task's new handle", "error", err)
+	}
+}
+
+// replaceHandle puts a handle in the place of the running one; nil: it stays. It reports
 // whether it changed.
-func (r *Runner) renew(handle *wasmnodev1.TaskHandle) bool {
+func (r *Runner) replaceHandle(handle *wasmnodev1.TaskHandle) bool {
 	run := r.running()
 	if handle == nil || handle.EqualVT(run.handle) {
 		return false
 	}
 	next := *run
 	next.handle = handle
-	r.setRunning(&next)
-	if err := r.keepHandle(handle, nil); err != nil {
-		r.logger.Error("keep the task's new handle", "error", err)
-	}
+	r.replace(&next)
 	return true
 }
 
@@ -200,5 +205,7 @@ func (r *Runner) destroy(ctx context.Context, driver Driver, cfg *wasmnodev1.Tas
 	}
 }
 
-// dispose destroys what is left of a run.
-func (r *Runner) dispose(run *invocation) { r.destroy(r.shutdown, run.driver, run.config, run.handle) }
+// destroyRun destroys what is left of a run.
+func (r *Runner) destroyRun(run *invocation) {
+	r.destroy(r.shutdown, run.driver, run.config, run.handle)
+}

@@ -7,12 +7,14 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/restart"
 	"github.com/wasmnode/wasmnode/state"
@@ -50,53 +52,64 @@ type Config struct {
 
 // Runner runs one task. All methods may be called concurrently; Restore is called
 // before Run or not at all.
+//
+// Each field belongs to one of three: nobody, because it is set by New and does not
+// change; the goroutine that runs Run; or all callers, under rec.mu. What callers want of
+// the goroutine they leave in rec and say so on a channel.
 type Runner struct {
+	// Set by New. Hooks may keep a state, which is the goroutine's.
 	cfg    Config
 	limits Limits
 	logger hclog.Logger
 	hooks  []Hook
-	rec    record
+	endings
 
-	// Owned by the goroutine that runs Run.
+	// Owned by the goroutine that runs Run: by Restore before, by Finish afterwards.
 	local    state.TaskLocal
 	unsaved  bool // local differs from what is durable
-	restored bool // local and state were read back
+	restored bool // local and the state were read back
 
-	// Wishes, and what they need to know. Guarded by rec.mu, so that a wish and the
-	// event that tells of it are one step.
-	wish     *RestartRequest
-	delaying bool // waiting to restart
-	killing  bool // the Killing event was emitted
-	killErr  error
-	closed   bool // no restart is possible any more
+	// Shared, each with a lock of its own; neither is taken under the other.
+	rec   record
+	usage usage
 
+	restart  wake.Signal // a restart is pending
+	updated  wake.Signal // the allocation has changed
+	signals  chan *signalRequest
+	launched atomic.Bool
+	waitCh   chan struct{}
+}
+
+// endings is how others end a runner: kill ends its task, and wins; detach leaves the
+// task as it is, because the agent stops.
+type endings struct {
 	killed   context.Context // done: the task is to end
-	shutdown context.Context // done: the runner is to leave
+	shutdown context.Context // done: the runner is to detach
 	active   context.Context // done when either is
 	kill     context.CancelFunc
-	depart   func()
-	noDelay  chan struct{} // closed: skip the shutdown delay
-	skip     sync.Once
+	detach   func()
 
-	poke    chan struct{} // a restart is wished; capacity 1: they coalesce
-	updated chan struct{} // the allocation changed; capacity 1
-	signals chan *signalRequest
-	launch  sync.Once
-	waitCh  chan struct{}
+	noDelay chan struct{} // closed: the shutdown delay is skipped
+	skip    func()        // closes noDelay, once
+}
 
-	mu    sync.Mutex // guards what follows
-	alloc *structs.Allocation
-	task  *nomad.Task
-	run   *invocation
-
-	usage usage
+func newEndings() (e endings) {
+	var stop, inactive context.CancelFunc
+	e.killed, e.kill = context.WithCancel(context.Background())
+	e.active, inactive = context.WithCancel(e.killed)
+	e.shutdown, stop = context.WithCancel(context.Background())
+	e.detach = func() { stop(); inactive() }
+	noDelay := make(chan struct{})
+	e.noDelay, e.skip = noDelay, sync.OnceFunc(func() { close(noDelay) })
+	return e
 }
 
 // invocation is one run of the task. It is replaced, never changed.
 type invocation struct {
-	driver Driver
-	config *wasmnodev1.TaskConfig
-	handle *wasmnodev1.TaskHandle
+	driver  Driver
+	config  *wasmnodev1.TaskConfig
+	handle  *wasmnodev1.TaskHandle
+	network *wasmnodev1.DriverNetwork // nil: the driver gave the task no address
 	// done is closed when the run has ended.
 	done chan struct{}
 }
@@ -119,22 +132,15 @@ func New(cfg Config) (*Runner, error) {
 	r := &Runner{
 		cfg: cfg, limits: cfg.Limits.withDefaults(),
 		logger:  cfg.Logger.With("task", cfg.Task),
-		alloc:   cfg.Alloc,
-		task:    task,
+		endings: newEndings(),
 		local:   state.TaskLocal{Hooks: map[string]*state.HookState{}},
-		noDelay: make(chan struct{}),
-		poke:    make(chan struct{}, 1),
-		updated: make(chan struct{}, 1),
+		restart: wake.New(),
+		updated: wake.New(),
 		signals: make(chan *signalRequest),
 		waitCh:  make(chan struct{}),
 	}
-	var stop, inactive context.CancelFunc
-	r.killed, r.kill = context.WithCancel(context.Background())
-	r.active, inactive = context.WithCancel(r.killed)
-	r.shutdown, stop = context.WithCancel(context.Background())
-	r.depart = func() { stop(); inactive() }
 	r.hooks = slices.Concat(builtin(r.limits), deviceHooks(cfg), cfg.Hooks, last())
-	r.rec = record{changed: cfg.Changed, logger: r.logger, put: r.put}
+	r.rec = record{changed: cfg.Changed, logger: r.logger, put: r.put, status: status{alloc: cfg.Alloc, task: task}}
 	s := cfg.Alloc.TaskStates[cfg.Task].Copy()
 	if s == nil {
 		s = &structs.TaskState{State: structs.TaskPending}
@@ -160,13 +166,17 @@ func (r *Runner) Restore() error {
 	if s != nil {
 		r.rec.reset(s.Copy())
 		if killAnnounced(s) {
-			r.killing, r.closed = true, true
+			r.rec.killing, r.rec.final = true, true // nobody shares it yet
 			r.kill()
 		}
 	}
 	r.restored = local != nil || s != nil
 	return nil
 }
+
+// RestoredRun is the ID of the run that Restore read back; empty: there is none. It is
+// called before Run, or not at all.
+func (r *Runner) RestoredRun() string { return r.local.TaskID }
 
 // killAnnounced reports whether a kill was announced and not yet reported as done: it
 // goes on where the earlier agent left it, and is not announced again.
@@ -200,15 +210,12 @@ func (r *Runner) Update(alloc *structs.Allocation) {
 		r.Kill(structs.NewTaskEvent(structs.EventKilling).WithKillReason("update missing task").Fails())
 		return
 	}
-	r.mu.Lock()
-	if alloc.Resources.Tasks[r.cfg.Task] != nil {
-		r.alloc, r.task = alloc, task
-	}
-	r.mu.Unlock()
-	select {
-	case r.updated <- struct{}{}:
-	default:
-	}
+	r.rec.locked(func(s *status) {
+		if alloc.Resources.Tasks[r.cfg.Task] != nil {
+			s.alloc, s.task = alloc, task
+		}
+	})
+	r.updated.Set()
 }
 
 // Kill makes the task end, for good, from wherever it is. It does not wait. The reason
@@ -216,17 +223,17 @@ func (r *Runner) Update(alloc *structs.Allocation) {
 // dead already is only released from waiting for a restart.
 func (r *Runner) Kill(reason *structs.TaskEvent) {
 	timeout := r.killTimeout()
-	r.rec.update(func(s *structs.TaskState) bool {
-		r.closed = true
-		if r.killing || s.State == structs.TaskDead {
+	r.rec.update(func(s *status) bool {
+		s.final = true
+		if s.killing || s.state.State == structs.TaskDead {
 			return false
 		}
-		r.killing = true
+		s.killing = true
 		if reason != nil {
-			s.Append(reason)
+			s.state.Append(reason)
 		}
 		if reason == nil || reason.Type != structs.EventKilling {
-			s.Append(structs.NewTaskEvent(structs.EventKilling).WithKillTimeout(timeout))
+			s.state.Append(structs.NewTaskEvent(structs.EventKilling).WithKillTimeout(timeout))
 		}
 		return true
 	})
@@ -236,38 +243,37 @@ func (r *Runner) Kill(reason *structs.TaskEvent) {
 // FailSetup makes a task whose allocation could not be set up end as failed, whether
 // it was started before (by an earlier agent) or not.
 func (r *Runner) FailSetup(reason string) {
-	r.rec.update(func(s *structs.TaskState) bool {
-		r.closed = true
-		if s.State == structs.TaskDead {
+	r.rec.update(func(s *status) bool {
+		s.final = true
+		if s.state.State == structs.TaskDead {
 			return false
 		}
-		s.Append(structs.NewTaskEvent(structs.EventSetupFailure).WithMessage(reason).Fails())
+		s.state.Append(structs.NewTaskEvent(structs.EventSetupFailure).WithMessage(reason).Fails())
 		return true
 	})
 	r.kill()
 }
 
 // SkipShutdownDelay makes a kill, now or later, not wait for the shutdown delay.
-func (r *Runner) SkipShutdownDelay() { r.skip.Do(func() { close(r.noDelay) }) }
+func (r *Runner) SkipShutdownDelay() { r.skip() }
 
 // Shutdown makes the runner leave its task as it is and return. It does not wait.
-func (r *Runner) Shutdown() { r.depart() }
+func (r *Runner) Shutdown() { r.detach() }
 
 // Emit adds an event to the task's.
 func (r *Runner) Emit(e *structs.TaskEvent) { r.emit(e) }
 
 func (r *Runner) emit(e *structs.TaskEvent) {
-	r.rec.update(func(s *structs.TaskState) bool {
-		s.Append(e)
+	r.rec.update(func(s *status) bool {
+		s.state.Append(e)
 		return true
 	})
 }
 
 // current is the allocation and the task as the control plane sent them last.
-func (r *Runner) current() (*structs.Allocation, *nomad.Task) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.alloc, r.task
+func (r *Runner) current() (alloc *structs.Allocation, task *nomad.Task) {
+	r.rec.locked(func(s *status) { alloc, task = s.alloc, s.task })
+	return alloc, task
 }
 
 // resources are never nil: New and Update see to it.
@@ -289,16 +295,13 @@ func (r *Runner) killTimeout() time.Duration {
 const defaultKillTimeout = 5 * time.Second
 
 // running is the invocation that runs now; nil: none.
-func (r *Runner) running() *invocation {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.run
+func (r *Runner) running() (run *invocation) {
+	r.rec.locked(func(s *status) { run = s.run })
+	return run
 }
 
 func (r *Runner) setRunning(run *invocation) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.run = run
+	r.rec.locked(func(s *status) { s.run = run })
 }
 
 // put makes a state durable, with local or without.

@@ -13,7 +13,6 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/taskenv"
-	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -22,19 +21,19 @@ import (
 const startGrace = 5 * time.Second
 
 // start prepares the task and has its driver start it.
-func (r *Runner) start() (*invocation, error) {
+func (r *Runner) start() error {
 	driver, err := r.dispense(r.active, abi.IsRecoverable)
 	if err != nil {
-		return nil, r.startFailed(structs.EventDriverFailure, err)
+		return r.startFailed(structs.EventDriverFailure, err)
 	}
 	run, err := r.startWith(driver)
 	if err != nil {
 		driver.Release()
-		return nil, err
+		return err
 	}
 	r.setRunning(run)
 	r.started()
-	return run, nil
+	return nil
 }
 
 func (r *Runner) startWith(driver Driver) (*invocation, error) {
@@ -49,18 +48,17 @@ func (r *Runner) startWith(driver Driver) (*invocation, error) {
 	}
 	// Durable before the driver hears of it: whatever it starts under this ID can be
 	// found and ended, also when the agent dies the next moment.
-	if err := r.remember(driver, cfg); err != nil {
+	if err := r.storeStart(driver, cfg); err != nil {
 		return nil, r.startFailed(structs.EventSetupFailure, err)
 	}
 	run := &invocation{driver: driver, config: cfg, done: make(chan struct{})}
-	handle, network, err := r.startTask(run)
+	run.handle, run.network, err = r.startTask(run)
 	if err == nil {
-		run.handle = handle
-		err = r.keepHandle(handle, network)
+		err = r.storeHandle(run)
 	}
 	if err != nil {
 		// Whatever was started in spite of the error ends here.
-		r.destroy(r.shutdown, driver, cfg, orUnstarted(cfg, handle))
+		r.destroy(r.shutdown, driver, cfg, handleOrID(cfg, run.handle))
 		r.forget()
 		return nil, r.startFailed(structs.EventDriverFailure, err)
 	}
@@ -93,28 +91,28 @@ func (r *Runner) startTask(run *invocation) (*wasmnodev1.TaskHandle, *wasmnodev1
 	defer leaving()
 	driver, cfg := run.driver, run.config
 	s, err := call(ctx, "start task", func(ctx context.Context) (started, error) {
-		h, n, err := driver.StartTask(ctx, cfg)
+		h, n, err := driver.StartTask(ctx, cfg, r.driverEvent)
 		if err == nil && h == nil {
 			err = errors.New("start task: the driver gave no handle")
 		}
 		return started{h, n}, err
 	}, func(s started, _ error) {
-		r.destroy(r.shutdown, driver, cfg, orUnstarted(cfg, s.handle))
+		r.destroy(r.shutdown, driver, cfg, handleOrID(cfg, s.handle))
 	})
 	return s.handle, s.network, err
 }
 
-// orUnstarted is the handle to destroy what a start without a handle may have left: the
+// handleOrID is the handle to destroy what a start without a handle may have left: the
 // host's workloads are known by the task's ID.
-func orUnstarted(cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) *wasmnodev1.TaskHandle {
+func handleOrID(cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) *wasmnodev1.TaskHandle {
 	if h != nil {
 		return h
 	}
 	return &wasmnodev1.TaskHandle{Version: 1, WorkloadId: cfg.GetId()}
 }
 
-// remember makes the coming invocation durable, with what the hooks left.
-func (r *Runner) remember(driver Driver, cfg *wasmnodev1.TaskConfig) error {
+// storeStart makes the coming invocation durable, with what the hooks left.
+func (r *Runner) storeStart(driver Driver, cfg *wasmnodev1.TaskConfig) error {
 	data, err := cfg.MarshalVT()
 	if err != nil {
 		return fmt.Errorf("encode the task's configuration: %w", err)
@@ -122,41 +120,41 @@ func (r *Runner) remember(driver Driver, cfg *wasmnodev1.TaskConfig) error {
 	r.local.TaskID, r.local.Config, r.local.Handle, r.local.Network = cfg.GetId(), data, nil, nil
 	r.local.Driver, r.local.PluginDigest = driver.Name(), driver.PluginDigest()
 	r.unsaved = true
-	return again(r.save())
+	return recoverable(r.save())
 }
 
-// again makes an error of the store one that the restart policy may try again.
-func again(err error) error {
+// recoverable makes an error one that the restart policy may try again.
+func recoverable(err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%w", abi.NewRecoverableError(abi.Unavailable, err.Error()))
 }
 
-// keepHandle makes a handle durable. A task that could not be found again after an
-// agent restart must not run.
-func (r *Runner) keepHandle(h *wasmnodev1.TaskHandle, n *wasmnodev1.DriverNetwork) error {
-	data, err := h.MarshalVT()
+// storeHandle makes a run's handle durable, and which plugin it is of. It is the only
+// place that does. A task that could not be found again after an agent restart must not
+// run.
+func (r *Runner) storeHandle(run *invocation) error {
+	handle, err := run.handle.MarshalVT()
 	if err != nil {
 		return fmt.Errorf("encode the task's handle: %w", err)
 	}
-	r.local.Handle = data
-	if n != nil {
-		if r.local.Network, err = n.MarshalVT(); err != nil {
+	if run.network != nil {
+		if r.local.Network, err = run.network.MarshalVT(); err != nil {
 			return fmt.Errorf("encode the driver's network: %w", err)
 		}
 	}
-	r.unsaved = true
-	return again(r.save())
+	r.local.Handle, r.local.PluginDigest, r.unsaved = handle, run.driver.PluginDigest(), true
+	return recoverable(r.save())
 }
 
 // started reports that the task runs, unless its kill was announced meanwhile.
 func (r *Runner) started() {
-	r.rec.update(func(s *structs.TaskState) bool {
-		r.killErr = nil
-		s.Enter(structs.TaskRunning, time.Now())
-		if !r.killing {
-			s.Append(structs.NewTaskEvent(structs.EventStarted))
+	r.rec.update(func(s *status) bool {
+		s.killErr = nil
+		s.state.Enter(structs.TaskRunning, time.Now())
+		if !s.killing {
+			s.state.Append(structs.NewTaskEvent(structs.EventStarted))
 		}
 		return true
 	})
@@ -168,7 +166,8 @@ func (r *Runner) started() {
 func (r *Runner) dispense(ctx context.Context, worth func(error) bool) (Driver, error) {
 	_, task := r.current()
 	deadline := time.Now().Add(r.limits.DriverWait)
-	for n := 0; ; n++ {
+	pause := newBackoff()
+	for first := true; ; first = false {
 		driver, err := r.cfg.Dispense(task.Driver)
 		if err == nil {
 			return driver, nil
@@ -177,10 +176,10 @@ func (r *Runner) dispense(ctx context.Context, worth func(error) bool) (Driver, 
 		if !worth(err) || left <= 0 {
 			return nil, err
 		}
-		if n == 0 {
+		if first {
 			r.emit(structs.NewTaskEvent(structs.EventDriver).WithMessage(fmt.Sprintf("Waiting for driver %q: %v", task.Driver, err)))
 		}
-		if !sleep(ctx, min(backoff(min(n, retries)), left)) {
+		if !sleep(ctx, min(pause.NextBackOff(), left)) {
 			return nil, err
 		}
 	}
@@ -202,17 +201,16 @@ func (r *Runner) envBuilder(alloc *structs.Allocation, task *nomad.Task, driver 
 	return taskenv.NewBuilder(r.cfg.Node, alloc, task).SetDirs(r.dirs(driver))
 }
 
-// network is the address that the driver gave the run that there is; nil: none.
-func (r *Runner) network() *taskenv.Network {
-	network := &wasmnodev1.DriverNetwork{}
-	if len(r.local.Network) == 0 || network.UnmarshalVT(r.local.Network) != nil {
+// networkOf is the address that the driver gave a run; nil: none.
+func networkOf(run *invocation) *taskenv.Network {
+	if run.network == nil {
 		return nil
 	}
-	ports := make(map[string]int, len(network.GetPortMap()))
-	for label, port := range network.GetPortMap() {
+	ports := make(map[string]int, len(run.network.GetPortMap()))
+	for label, port := range run.network.GetPortMap() {
 		ports[label] = int(port)
 	}
-	return &taskenv.Network{IP: network.GetIp(), PortMap: ports}
+	return &taskenv.Network{IP: run.network.GetIp(), PortMap: ports}
 }
 
 // dirs is what the task sees of its directories.
@@ -240,7 +238,7 @@ func (r *Runner) mounts() (mounts []*wasmnodev1.Mount, devices []*wasmnodev1.Dev
 	return mounts, devices
 }
 
-func protoMounts(mounts []state.Mount) []*wasmnodev1.Mount {
+func protoMounts(mounts []structs.Mount) []*wasmnodev1.Mount {
 	out := make([]*wasmnodev1.Mount, 0, len(mounts))
 	for _, m := range mounts {
 		out = append(out, &wasmnodev1.Mount{TaskPath: m.TaskPath, HostPath: m.HostPath, ReadOnly: m.ReadOnly})
@@ -248,7 +246,7 @@ func protoMounts(mounts []state.Mount) []*wasmnodev1.Mount {
 	return out
 }
 
-func protoDevices(devices []state.DeviceNode) []*wasmnodev1.DeviceNode {
+func protoDevices(devices []structs.DeviceNode) []*wasmnodev1.DeviceNode {
 	out := make([]*wasmnodev1.DeviceNode, 0, len(devices))
 	for _, d := range devices {
 		out = append(out, &wasmnodev1.DeviceNode{TaskPath: d.TaskPath, HostPath: d.HostPath, Permissions: d.Permissions})

@@ -20,9 +20,9 @@ type waited struct {
 	err  error
 }
 
-// watch has the driver wait. The goroutine ends with the task or with cancel; one whose
-// driver does not heed its context is left behind.
-func watch(run *invocation) *waiter {
+// newWaiter has the driver wait. The goroutine ends with the task or with cancel; one
+// whose driver does not heed its context is left behind.
+func newWaiter(run *invocation) *waiter {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &waiter{result: make(chan waited, 1), cancel: cancel}
 	go func() {
@@ -38,75 +38,131 @@ func watch(run *invocation) *waiter {
 	return w
 }
 
-// patience is after how long of undisturbed waiting the earlier faults of a driver
-// count no more.
-const patience = time.Minute
-
-// wait waits for the end of the task and obeys what others wish meanwhile.
-func (r *Runner) wait(run *invocation) (*structs.ExitResult, outcome) {
-	w := watch(run)
-	defer func() { w.cancel() }()
-	h := &handover{}
-	defer func() { h.abandon() }()
-	replaced := run.driver.Replaced()
-	faults, since := 0, time.Now()
+// wait waits for the end of the running task and does what others request meanwhile. The
+// result is nil when the agent stops.
+func (r *Runner) wait() *structs.ExitResult {
+	w := newWatch(r)
+	defer w.close()
 	for {
-		select {
-		case out := <-w.result:
-			if out.err == nil {
-				return out.exit, ended
-			}
-			if time.Since(since) > patience {
-				faults = 0
-			}
-			since = time.Now()
-			faults++
-			if lost := r.refind(out.err, faults); lost != nil {
-				return lost, ended
-			}
-		case <-r.killed.Done():
-			return r.end(w)
-		case <-r.shutdown.Done():
-			return nil, departed
-		case <-r.poke:
-			if r.wished() {
-				r.preKill()
-				return r.stop(w)
-			}
-			continue
-		case req := <-r.signals:
-			before := r.running()
-			r.sendSignal(before, req)
-			if r.running() == before {
-				continue
-			}
-		case <-r.updated:
-			r.applyUpdate()
-			continue
-		case <-replaced:
-			h, replaced = r.handover(), nil
-			continue
-		case taken := <-h.taken:
-			if taken.from != r.running() {
-				// A signal changed the handle under the new version's feet.
-				taken.run.driver.Release()
-				h = r.handover()
-				continue
-			}
-			r.adopt(taken.run)
-		}
-		// The driver or the handle is another one.
-		w.cancel()
-		w = watch(r.running())
-		if r.running().driver != run.driver {
-			run = r.running()
-			h.abandon()
-			h, replaced = &handover{}, run.driver.Replaced()
+		next, exit := w.step()
+		switch next {
+		case watchRenewed:
+			w.renew()
+		case watchEnded:
+			return exit
 		}
 	}
 }
 
-// applyUpdate tells the hooks of a new version of the allocation.
+// watch is the wait for the end of a task through changes of its driver and handle.
+type watch struct {
+	r      *Runner
+	driver Driver
+	waiter *waiter
+	// replaced is closed when there is a newer version of driver; nil: the handover to it
+	// has begun.
+	replaced <-chan struct{}
+	handover *handover
+
+	faults int       // of the driver at waiting, without faultReset between them
+	since  time.Time // the last fault, or the beginning
+}
+
+func newWatch(r *Runner) *watch {
+	run := r.running()
+	return &watch{
+		r: r, driver: run.driver, waiter: newWaiter(run),
+		replaced: run.driver.Replaced(), handover: &handover{}, since: time.Now(),
+	}
+}
+
+func (w *watch) close() {
+	w.waiter.cancel()
+	w.handover.abandon()
+}
+
+// watchState is what becomes of a watch after something has happened.
+type watchState int
+
+const (
+	watchSame    watchState = iota // it goes on as it is
+	watchRenewed                   // the run has another driver or handle
+	watchEnded                     // the task has ended, or the agent stops
+)
+
+// step waits for the next thing to happen and handles it. The result is that of a watch
+// that has ended; nil: the agent stops.
+func (w *watch) step() (watchState, *structs.ExitResult) {
+	r := w.r
+	select {
+	case out := <-w.waiter.result:
+		return w.waited(out)
+	case <-r.killed.Done():
+		return watchEnded, r.endKilled(w.waiter)
+	case <-r.shutdown.Done():
+		return watchEnded, nil
+	case <-r.restart.C():
+		if !r.restartPending() {
+			return watchSame, nil
+		}
+		r.preKill()
+		return watchEnded, r.stop(w.waiter)
+	case req := <-r.signals:
+		if r.sendSignal(req) {
+			return watchRenewed, nil
+		}
+		return watchSame, nil
+	case <-r.updated.C():
+		r.applyUpdate()
+		return watchSame, nil
+	case <-w.replaced:
+		w.replaced, w.handover = nil, r.newHandover()
+		return watchSame, nil
+	case taken := <-w.handover.recovered:
+		return w.takeOver(taken), nil
+	}
+}
+
+// waited handles what the wait brought: the task's end, or a fault of the driver.
+func (w *watch) waited(out waited) (watchState, *structs.ExitResult) {
+	if out.err == nil {
+		return watchEnded, out.exit
+	}
+	if time.Since(w.since) > faultReset {
+		w.faults = 0
+	}
+	w.since = time.Now()
+	w.faults++
+	if lost := w.r.recoverAfterWaitError(out.err, w.faults); lost != nil {
+		return watchEnded, lost
+	}
+	return watchRenewed, nil
+}
+
+// takeOver moves the task to the driver version that recovered it.
+func (w *watch) takeOver(taken recovered) watchState {
+	if taken.from != w.r.running() {
+		// A signal brought another handle while the new version recovered the old one.
+		taken.run.driver.Release()
+		w.handover = w.r.newHandover()
+		return watchSame
+	}
+	w.r.adopt(taken.run)
+	return watchRenewed
+}
+
+// renew waits on under the driver and the handle that the run has now.
+func (w *watch) renew() {
+	w.waiter.cancel()
+	run := w.r.running()
+	w.waiter = newWaiter(run)
+	if run.driver != w.driver {
+		w.handover.abandon()
+		w.driver, w.replaced, w.handover = run.driver, run.driver.Replaced(), &handover{}
+	}
+}
+
+// applyUpdate passes a new version of the allocation to the hooks.
 func (r *Runner) applyUpdate() {
 	alloc, task := r.current()
 	each(r, func(h UpdateHook) error {
@@ -116,34 +172,38 @@ func (r *Runner) applyUpdate() {
 	})
 }
 
-// refind handles a driver that failed at waiting: the task is not known to have ended,
-// so the driver, perhaps a new version or instance of it, recovers it and waits again.
-// When it cannot, the result says how the task was lost.
-func (r *Runner) refind(cause error, faults int) (lost *structs.ExitResult) {
+// recoverAfterWaitError handles a driver that failed at waiting: the task is not known to
+// have ended, so the driver, perhaps a new version or instance of it, recovers it. When
+// it cannot, the result says how the task was lost.
+func (r *Runner) recoverAfterWaitError(cause error, faults int) (lost *structs.ExitResult) {
 	r.logger.Warn("the driver failed at waiting for the task", "error", cause, "faults", faults)
-	gone := abi.CodeOf(cause) == abi.NotFound
-	for n := faults - 1; !gone && n < retries; n++ {
-		if !sleep(r.active, backoff(n)) {
-			return nil // a wish is waiting, and is obeyed first
+	pause := newBackoff()
+	for range faults - 1 {
+		pause.NextBackOff()
+	}
+	for try := faults; try <= retries && abi.CodeOf(cause) != abi.NotFound; try++ {
+		if !sleep(r.active, pause.NextBackOff()) {
+			return nil // a kill or a shutdown comes first
 		}
-		next, err := r.takeUp(r.active, r.running())
+		next, err := r.recoverOnCurrent(r.active, r.running())
 		if err == nil {
 			r.adopt(next)
 			return nil
 		}
-		cause, gone = err, abi.CodeOf(err) == abi.NotFound
+		cause = err
 	}
 	return &structs.ExitResult{Err: fmt.Sprintf("the driver lost the task: %v", cause)}
 }
 
-// takeUp has the driver that is now in charge of the name recover a run.
-func (r *Runner) takeUp(ctx context.Context, run *invocation) (*invocation, error) {
+// recoverOnCurrent has the driver that is now in charge of the name recover a run.
+func (r *Runner) recoverOnCurrent(ctx context.Context, run *invocation) (*invocation, error) {
 	driver, err := r.cfg.Dispense(run.driver.Name())
 	if err != nil {
 		return nil, err
 	}
-	next := &invocation{driver: driver, config: run.config, handle: run.handle, done: run.done}
-	handle, err := r.recoverTask(ctx, next)
+	next := *run
+	next.driver = driver
+	handle, err := r.recoverTask(ctx, &next)
 	if err != nil {
 		driver.Release()
 		return nil, err
@@ -151,30 +211,26 @@ func (r *Runner) takeUp(ctx context.Context, run *invocation) (*invocation, erro
 	if handle != nil {
 		next.handle = handle
 	}
-	return next, nil
+	return &next, nil
 }
 
-// adopt puts a run that another driver took up in the place of the running one.
+// adopt puts a run that another driver recovered in the place of the running one.
 func (r *Runner) adopt(next *invocation) {
 	old := r.running()
-	r.setRunning(next)
+	r.replace(next)
 	old.driver.Release()
-	r.local.PluginDigest, r.unsaved = next.driver.PluginDigest(), true
-	if err := r.keepHandle(next.handle, nil); err != nil {
-		r.logger.Error("keep a recovered task's handle", "error", err)
-	}
 }
 
 // handover moves a task to the version that replaces its driver, while it runs. If the
-// new version does not take the task, it stays with the old one. The zero value is one
+// new version does not recover the task, it stays with the old one. The zero value is one
 // that did not begin.
 type handover struct {
-	taken  chan takenUp // unbuffered: a run that nobody takes is given back
-	cancel context.CancelFunc
+	recovered chan recovered // unbuffered: a run that nobody receives is given back
+	cancel    context.CancelFunc
 }
 
-// takenUp is a run that another driver recovered from an earlier form of it.
-type takenUp struct{ from, run *invocation }
+// recovered is a run that another driver recovered from an earlier form of it.
+type recovered struct{ from, run *invocation }
 
 func (h *handover) abandon() {
 	if h.cancel != nil {
@@ -182,28 +238,29 @@ func (h *handover) abandon() {
 	}
 }
 
-// handover begins one. Its goroutine ends with it or with abandon.
-func (r *Runner) handover() *handover {
+// newHandover begins a handover. Its goroutine ends with it or with abandon.
+func (r *Runner) newHandover() *handover {
 	ctx, cancel := context.WithCancel(r.active)
-	h := &handover{taken: make(chan takenUp), cancel: cancel}
+	h := &handover{recovered: make(chan recovered), cancel: cancel}
 	go func() {
 		defer cancel()
-		for n := 0; n < retries; n++ {
+		pause := newBackoff()
+		for try := 1; try <= retries; try++ {
 			from := r.running()
 			if from == nil {
 				return
 			}
-			next, err := r.takeUp(ctx, from)
+			next, err := r.recoverOnCurrent(ctx, from)
 			if err == nil {
 				select {
-				case h.taken <- takenUp{from, next}:
+				case h.recovered <- recovered{from, next}:
 				case <-ctx.Done():
 					next.driver.Release()
 				}
 				return
 			}
-			r.logger.Warn("the driver's new version did not take the task", "error", err, "try", n+1)
-			if !abi.IsRecoverable(err) || !sleep(ctx, backoff(n)) {
+			r.logger.Warn("the driver's new version did not take the task", "error", err, "try", try)
+			if !abi.IsRecoverable(err) || !sleep(ctx, pause.NextBackOff()) {
 				return
 			}
 		}

@@ -29,8 +29,8 @@ type Network struct {
 }
 
 // Builder collects what makes a task's environment. Later sources win over earlier
-// ones: Nomad's own variables and meta, then the host's where a name is not set yet, the
-// task's, the hooks' in the order in which they first said something, the templates'.
+// ones: Nomad's own variables and meta, then the task's, the hooks' in the order in which
+// they were first set, the templates'. Nothing is taken from the agent's own environment.
 // It is not safe for concurrent use; the [Env] that it builds is.
 type Builder struct {
 	node  *structs.Node
@@ -39,7 +39,6 @@ type Builder struct {
 
 	dirs      Dirs
 	network   *Network
-	host      map[string]string
 	hooks     map[string]map[string]string
 	hookOrder []string
 	devices   map[string]string
@@ -64,19 +63,6 @@ func (b *Builder) SetDirs(d Dirs) *Builder {
 func (b *Builder) SetNetwork(n *Network) *Builder {
 	b.built = nil
 	b.network = n
-	return b
-}
-
-// SetHostEnv offers variables ("NAME=value") of the host, but those denied by name. A
-// task gets them where nothing else sets the name.
-func (b *Builder) SetHostEnv(environ []string, deny []string) *Builder {
-	b.built = nil
-	b.host = map[string]string{}
-	for _, e := range environ {
-		if name, value, found := strings.Cut(e, "="); found && name != "" && !slices.Contains(deny, name) {
-			b.host[name] = value
-		}
-	}
 	return b
 }
 
@@ -120,11 +106,6 @@ func (b *Builder) build() *Env {
 	b.addIdentity(e)
 	b.addPorts(e)
 	b.addMeta(e)
-	for name, value := range b.host {
-		if _, set := e.vars[name]; !set {
-			e.vars[name] = value
-		}
-	}
 	e.overlay(b.task.Env)
 	for _, hook := range b.hookOrder {
 		e.overlay(b.hooks[hook])

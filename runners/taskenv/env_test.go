@@ -64,7 +64,7 @@ func TestEveryVariableOfNomad(t *testing.T) {
 	}, env.Map())
 }
 
-func TestWhatIsNotThereIsNotTold(t *testing.T) {
+func TestUnsetVariablesAreOmitted(t *testing.T) {
 	node, alloc, task := world()
 	alloc.Name, alloc.Resources, alloc.ID = "x", structs.AllocatedResources{}, "short"
 	env := NewBuilder(node, alloc, task).Build()
@@ -80,21 +80,18 @@ func TestPrecedence(t *testing.T) {
 	node, alloc, task := world()
 	task.Env = map[string]string{"A": "task", "B": "task", "C": "task", "NOMAD_ALLOC_ID": "mine"}
 	b := NewBuilder(node, alloc, task).
-		SetHostEnv([]string{"A=host", "H=host", "NOMAD_DC=host", "SECRET=x", "=odd", "odd"}, []string{"SECRET"}).
 		SetHookEnv("one", map[string]string{"B": "one", "C": "one ${A}"}).
 		SetDeviceEnv("two", map[string]string{"C": "two", "D": "${B}"}).
 		SetTemplateEnv(map[string]string{"E": "${A}", "D2": "t"})
 	b.SetHookEnv("one", map[string]string{"B": "one", "C": "one again"}) // keeps its place
 	env := b.Build()
 	for name, want := range map[string]string{
-		"A": "task", "B": "one", "C": "two", "D": "one", "H": "host", "NOMAD_DC": "dc1",
+		"A": "task", "B": "one", "C": "two", "D": "one", "NOMAD_DC": "dc1",
 		"NOMAD_ALLOC_ID": "mine", "E": "${A}", "D2": "t",
 	} {
 		got, _ := env.Get(name)
 		require.Equal(t, want, got, name)
 	}
-	_, set := env.Get("SECRET")
-	require.False(t, set)
 	require.Equal(t, map[string]string{"C": "two", "D": "${B}"}, env.Devices())
 }
 

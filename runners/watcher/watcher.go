@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/runners/broadcast"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -13,9 +14,9 @@ import (
 type Other interface {
 	AllocState() *structs.AllocationState
 	AllocDir() *allocdir.Dir
-	// WaitCh is closed when nothing of it runs any more, or it was left by an agent
-	// that stops.
-	WaitCh() <-chan struct{}
+	// Listener receives its states. It is closed when nothing of it runs any more, or
+	// it was left by an agent that stops.
+	Listener() *broadcast.Listener
 }
 
 // Find gives another allocation on this node; nil: there is none, and nothing to wait
@@ -77,10 +78,14 @@ func (w *Watcher) Wait(ctx context.Context) error {
 // waitFor waits for one to have ended in every sense: its state is terminal and no
 // goroutine works on it, so that its tasks are gone and its disk is nobody's.
 func waitFor(ctx context.Context, r Other) error {
-	select {
-	case <-r.WaitCh():
-	case <-ctx.Done():
-		return ctx.Err()
+	l := r.Listener()
+	defer l.Close()
+	for open := true; open; {
+		select {
+		case _, open = <-l.Ch():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	if !ended(r) {
 		// It was left running because the agent stops, and so does this allocation.

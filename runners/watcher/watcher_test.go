@@ -14,6 +14,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/internal/leaktest"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/runners/broadcast"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(leaktest.WithTimeout(m)) }
 type neighbor struct {
 	id      string
 	status  structs.ClientStatus
-	done    chan struct{}
+	states  broadcast.Broadcaster
 	dir     *allocdir.Dir
 	started bool
 }
@@ -35,15 +36,25 @@ func (o *neighbor) AllocState() *structs.AllocationState {
 	}
 	return s
 }
-func (o *neighbor) AllocDir() *allocdir.Dir { return o.dir }
-func (o *neighbor) WaitCh() <-chan struct{} { return o.done }
-func (o *neighbor) end(s structs.ClientStatus) {
+func (o *neighbor) AllocDir() *allocdir.Dir       { return o.dir }
+func (o *neighbor) Listener() *broadcast.Listener { return o.states.Listen() }
+
+// become reports a status.
+func (o *neighbor) become(s structs.ClientStatus) {
 	o.status = s
-	close(o.done)
+	if err := o.states.Send(o.AllocState()); err != nil {
+		panic(err)
+	}
+}
+
+// end reports the last status.
+func (o *neighbor) end(s structs.ClientStatus) {
+	o.become(s)
+	o.states.Close()
 }
 
 func runs(id string) *neighbor {
-	return &neighbor{id: id, status: structs.ClientRunning, done: make(chan struct{}), started: true}
+	return &neighbor{id: id, status: structs.ClientRunning, started: true}
 }
 
 func among(others ...*neighbor) Find {
@@ -106,6 +117,23 @@ func TestAnAllocationThatTheAgentLeftHasNotEnded(t *testing.T) {
 		require.Empty(t, done)
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)
+	})
+}
+
+func TestAnAllocationHasEndedWhenItIsTerminalAndSaysNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := runs("p")
+		done := make(chan error, 1)
+		go func() {
+			done <- New(&structs.Allocation{PreviousAllocation: "p"}, nil, among(p)).Wait(context.Background())
+		}()
+		for _, status := range []structs.ClientStatus{structs.ClientRunning, structs.ClientPending, structs.ClientFailed} {
+			p.become(status)
+			synctest.Wait()
+			require.Empty(t, done, status)
+		}
+		p.states.Close()
+		require.NoError(t, <-done)
 	})
 }
 

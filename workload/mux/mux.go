@@ -1,5 +1,5 @@
-// Package mux makes one supervisor of one for WASI programs and one for processes. It
-// knows no more of them than their interface. Start reading at [Supervisor].
+// Package mux makes one runtime of one for WASI programs and one for processes. It
+// knows no more of them than their interface. Start reading at [Runtime].
 package mux
 
 import (
@@ -15,21 +15,26 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// Supervisor sends each workload to where its kind runs. Both fields are required; it
+// Runtime sends each workload to where its kind runs. Both fields are required; it
 // is as safe for concurrent use as they are.
-type Supervisor struct {
-	WASI      workload.Supervisor
-	Processes workload.Supervisor
+type Runtime struct {
+	WASI      workload.Runtime
+	Processes workload.Runtime
 }
 
-var _ workload.Supervisor = Supervisor{}
+var _ workload.Runtime = Runtime{}
 
-// Start implements [workload.Supervisor].
-func (s Supervisor) Start(ctx context.Context, spec *workload.Spec) error {
+// CheckIsolation implements [workload.Runtime].
+func (r Runtime) CheckIsolation(isolation workload.Isolation) error {
+	return r.Processes.CheckIsolation(isolation)
+}
+
+// Start implements [workload.Runtime].
+func (r Runtime) Start(ctx context.Context, spec *workload.Spec) error {
 	if (spec.WASI == nil) == (spec.Process == nil) {
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("workload %s: either a program or a process", spec.ID))
 	}
-	to, other := s.WASI, s.Processes
+	to, other := r.WASI, r.Processes
 	if spec.Process != nil {
 		to, other = other, to
 	}
@@ -40,45 +45,45 @@ func (s Supervisor) Start(ctx context.Context, spec *workload.Spec) error {
 }
 
 // of returns the one that has the workload; where none has it, one that says so.
-func (s Supervisor) of(ctx context.Context, id string) workload.Supervisor {
-	if _, err := s.Processes.Inspect(ctx, id); err == nil {
-		return s.Processes
+func (r Runtime) of(ctx context.Context, id string) workload.Runtime {
+	if _, err := r.Processes.Inspect(ctx, id); err == nil {
+		return r.Processes
 	}
-	return s.WASI
+	return r.WASI
 }
 
-// Wait implements [workload.Supervisor].
-func (s Supervisor) Wait(ctx context.Context, id string) (*structs.ExitResult, error) {
-	return s.of(ctx, id).Wait(ctx, id)
+// Wait implements [workload.Runtime].
+func (r Runtime) Wait(ctx context.Context, id string) (*structs.ExitResult, error) {
+	return r.of(ctx, id).Wait(ctx, id)
 }
 
-// Stop implements [workload.Supervisor].
-func (s Supervisor) Stop(ctx context.Context, id, signal string, timeout time.Duration) error {
-	return s.of(ctx, id).Stop(ctx, id, signal, timeout)
+// Stop implements [workload.Runtime].
+func (r Runtime) Stop(ctx context.Context, id, signal string, timeout time.Duration) error {
+	return r.of(ctx, id).Stop(ctx, id, signal, timeout)
 }
 
-// Signal implements [workload.Supervisor].
-func (s Supervisor) Signal(ctx context.Context, id, signal string) error {
-	return s.of(ctx, id).Signal(ctx, id, signal)
+// Signal implements [workload.Runtime].
+func (r Runtime) Signal(ctx context.Context, id, signal string) error {
+	return r.of(ctx, id).Signal(ctx, id, signal)
 }
 
-// Stats implements [workload.Supervisor].
-func (s Supervisor) Stats(ctx context.Context, id string) (*workload.Stats, error) {
-	return s.of(ctx, id).Stats(ctx, id)
+// Stats implements [workload.Runtime].
+func (r Runtime) Stats(ctx context.Context, id string) (*workload.Stats, error) {
+	return r.of(ctx, id).Stats(ctx, id)
 }
 
-// Inspect implements [workload.Supervisor].
-func (s Supervisor) Inspect(ctx context.Context, id string) (*workload.Status, error) {
-	return s.of(ctx, id).Inspect(ctx, id)
+// Inspect implements [workload.Runtime].
+func (r Runtime) Inspect(ctx context.Context, id string) (*workload.Status, error) {
+	return r.of(ctx, id).Inspect(ctx, id)
 }
 
-// List implements [workload.Supervisor].
-func (s Supervisor) List(ctx context.Context) ([]*workload.Status, error) {
-	processes, err := s.Processes.List(ctx)
+// List implements [workload.Runtime].
+func (r Runtime) List(ctx context.Context) ([]*workload.Status, error) {
+	processes, err := r.Processes.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	programs, err := s.WASI.List(ctx)
+	programs, err := r.WASI.List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -89,12 +94,12 @@ func (s Supervisor) List(ctx context.Context) ([]*workload.Status, error) {
 	return all, nil
 }
 
-// Destroy implements [workload.Supervisor].
-func (s Supervisor) Destroy(ctx context.Context, id string) error {
-	return s.of(ctx, id).Destroy(ctx, id)
+// Destroy implements [workload.Runtime].
+func (r Runtime) Destroy(ctx context.Context, id string) error {
+	return r.of(ctx, id).Destroy(ctx, id)
 }
 
-// Exec implements [workload.Supervisor].
-func (s Supervisor) Exec(ctx context.Context, id string, spec *workload.ExecSpec) (*structs.ExitResult, error) {
-	return s.of(ctx, id).Exec(ctx, id, spec)
+// Exec implements [workload.Runtime].
+func (r Runtime) Exec(ctx context.Context, id string, spec *workload.ExecSpec) (*structs.ExitResult, error) {
+	return r.of(ctx, id).Exec(ctx, id, spec)
 }

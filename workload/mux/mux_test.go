@@ -2,6 +2,7 @@ package mux_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -27,7 +28,7 @@ func TestEachWorkloadRunsWhereItsKindDoes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a program")
 	}
-	e, err := sandbox.New("")
+	e, err := sandbox.Open(sandbox.Config{})
 	require.NoError(t, err)
 	programs := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
 	processes, err := process.New(process.Config{Logger: hclog.NewNullLogger(), Name: fmt.Sprintf("mux-test-%d", os.Getpid())})
@@ -37,7 +38,7 @@ func TestEachWorkloadRunsWhereItsKindDoes(t *testing.T) {
 		require.NoError(t, processes.Close())
 		require.NoError(t, e.Close(context.Background()))
 	})
-	s := mux.Supervisor{WASI: programs, Processes: processes}
+	s := mux.Runtime{WASI: programs, Processes: processes}
 
 	ctx := t.Context()
 	spec := func(id string) *workload.Spec {
@@ -79,4 +80,24 @@ func TestEachWorkloadRunsWhereItsKindDoes(t *testing.T) {
 		_, err = s.Inspect(ctx, id)
 		require.ErrorIs(t, err, abi.ErrTaskNotFound)
 	}
+}
+
+func TestProcessesSayWhatIsolationTheyCanHave(t *testing.T) {
+	missing := errors.New("no namespaces")
+	r := mux.Runtime{Processes: isolating{full: missing}}
+	require.NoError(t, r.CheckIsolation(workload.IsolationNone))
+	require.Equal(t, missing, r.CheckIsolation(workload.IsolationFull))
+}
+
+// isolating is a runtime of processes of which some cannot be isolated.
+type isolating struct {
+	workload.Runtime
+	full error
+}
+
+func (i isolating) CheckIsolation(isolation workload.Isolation) error {
+	if isolation == workload.IsolationFull {
+		return i.full
+	}
+	return nil
 }

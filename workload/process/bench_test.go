@@ -11,7 +11,7 @@ import (
 
 // From a start to the result, for the shortest process there is.
 func BenchmarkProcess(b *testing.B) {
-	s := newSupervisor(b)
+	s := newRuntime(b)
 	for i := 0; b.Loop(); i++ {
 		spec := &workload.Spec{
 			ID:      fmt.Sprint(i),
@@ -39,7 +39,7 @@ func BenchmarkIsolatedProcess(b *testing.B) {
 
 // What a process that does nothing costs this one.
 func BenchmarkStart(b *testing.B) {
-	s := newSupervisor(b)
+	s := newRuntime(b)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		require.NoError(b, s.Start(b.Context(), &workload.Spec{

@@ -19,15 +19,15 @@ import (
 
 var supervisors atomic.Int64
 
-func newSupervisor(t testing.TB) *process.Supervisor {
+func newRuntime(t testing.TB) *process.Runtime {
 	t.Helper()
-	return newSupervisorOf(t, newName())
+	return newRuntimeOf(t, newName())
 }
 
-// newName returns a name for a supervisor that no other has.
+// newName returns a name for a runtime that no other has.
 func newName() string { return fmt.Sprintf("test-%d-%d", os.Getpid(), supervisors.Add(1)) }
 
-func newSupervisorOf(t testing.TB, name string) *process.Supervisor {
+func newRuntimeOf(t testing.TB, name string) *process.Runtime {
 	t.Helper()
 	t.TempDir() // the test's directory is then removed after all that writes in it has ended
 	s, err := process.New(process.Config{Logger: hclog.New(&hclog.LoggerOptions{Output: os.Stderr, Level: hclog.Warn}), Name: name})
@@ -53,7 +53,7 @@ func TestSupervisorConforms(t *testing.T) {
 	command, err := guest()
 	require.NoError(t, err)
 	workloadtest.Run(t, workloadtest.Fixture{
-		New: func(t testing.TB) workload.Supervisor { return newSupervisor(t) },
+		New: func(t testing.TB) workload.Runtime { return newRuntime(t) },
 		Program: func(t testing.TB, spec *workload.Spec, args ...string) {
 			spec.Process = &workload.Process{Command: command, Args: args, Dir: t.TempDir(), Isolation: workload.IsolationNone}
 		},
@@ -68,7 +68,7 @@ func TestSupervisorConformsWithFullIsolation(t *testing.T) {
 	command, err := guest()
 	require.NoError(t, err)
 	workloadtest.Run(t, workloadtest.Fixture{
-		New: func(t testing.TB) workload.Supervisor { return newSupervisor(t) },
+		New: func(t testing.TB) workload.Runtime { return newRuntime(t) },
 		Program: func(t testing.TB, spec *workload.Spec, args ...string) {
 			spec.Process = &workload.Process{
 				Command: "/bin/guest", Args: args, Dir: "/", Isolation: workload.IsolationFull,

@@ -68,14 +68,14 @@ func (x *execs) close() {
 	x.running.Wait()
 }
 
-// Exec implements [workload.Supervisor].
-func (s *Supervisor) Exec(ctx context.Context, id string, spec *workload.ExecSpec) (*structs.ExitResult, error) {
-	p, err := s.Find(id)
+// Exec implements [workload.Runtime].
+func (r *Runtime) Exec(ctx context.Context, id string, spec *workload.ExecSpec) (*structs.ExitResult, error) {
+	p, err := r.Find(id)
 	if err != nil {
 		return nil, err
 	}
 	e := &execution{process: p, spec: spec}
-	exit, err := e.run(ctx, s.spawner)
+	exit, err := e.run(ctx, r.spawner)
 	if err != nil {
 		return nil, fmt.Errorf("workload %s: %w", id, err)
 	}

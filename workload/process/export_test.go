@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// KeepOthersOut has no supervisor of another process tidy up among those whose names begin
+// KeepOthersOut has no runtime of another process tidy up among those whose names begin
 // with this one and a slash, until it is let go of.
 func KeepOthersOut(name string) (letGo func() error, err error) {
 	dir, lock, err := openCgroup(name)
@@ -45,27 +45,27 @@ func ReadLate(text string) (string, error) {
 }
 
 // HasCgroup reports whether processes run in cgroups.
-func (s *Supervisor) HasCgroup() bool { return s.cgroup != "" }
+func (r *Runtime) HasCgroup() bool { return r.cgroup != "" }
 
-// WithoutCgroup makes the supervisor one of a machine that has no cgroup for it.
-func (s *Supervisor) WithoutCgroup() error {
-	err := errors.Join(s.cgroup.remove(), s.lock.Close())
-	s.cgroup = ""
+// WithoutCgroup makes the runtime one of a machine that has no cgroup for it.
+func (r *Runtime) WithoutCgroup() error {
+	err := errors.Join(r.cgroup.remove(), r.lock.Close())
+	r.cgroup = ""
 	return err
 }
 
-// CgroupExists reports whether the supervisor's cgroup is there.
-func (s *Supervisor) CgroupExists() bool {
-	_, err := os.Stat(string(s.cgroup))
+// CgroupExists reports whether the runtime's cgroup is there.
+func (r *Runtime) CgroupExists() bool {
+	_, err := os.Stat(string(r.cgroup))
 	return err == nil
 }
 
-// Unlock makes the supervisor's cgroup one that a killed supervisor left.
-func (s *Supervisor) Unlock() error { return s.lock.Close() }
+// Unlock makes the runtime's cgroup one that a killed supervisor left.
+func (r *Runtime) Unlock() error { return r.lock.Close() }
 
 // Limits returns the cgroups in which isolated processes have theirs.
-func (s *Supervisor) Limits() (dirs []string) {
-	for _, dir := range append(slices.Collect(maps.Values(s.limiter.v1)), string(s.cgroup)) {
+func (r *Runtime) Limits() (dirs []string) {
+	for _, dir := range append(slices.Collect(maps.Values(r.limiter.v1)), string(r.cgroup)) {
 		if _, err := os.Stat(dir); err == nil {
 			dirs = append(dirs, dir)
 		}
@@ -74,9 +74,9 @@ func (s *Supervisor) Limits() (dirs []string) {
 }
 
 // Groups returns the cgroups of processes that are there.
-func (s *Supervisor) Groups() (groups []string) {
-	parents := []string{string(s.cgroup)}
-	for _, dir := range s.limiter.v1 {
+func (r *Runtime) Groups() (groups []string) {
+	parents := []string{string(r.cgroup)}
+	for _, dir := range r.limiter.v1 {
 		parents = append(parents, dir)
 	}
 	for _, parent := range parents {

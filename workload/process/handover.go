@@ -58,8 +58,8 @@ func (h *Handover) IDs() (ids []string) {
 }
 
 // Commands returns how many commands run in processes, which a handover would cut off.
-func (s *Supervisor) Commands() (n int) {
-	for _, p := range s.All() {
+func (r *Runtime) Commands() (n int) {
+	for _, p := range r.All() {
 		if o := p.runningOrigin(); o != nil {
 			o.execs.mu.Lock()
 			n += o.execs.count
@@ -71,13 +71,13 @@ func (s *Supervisor) Commands() (n int) {
 
 // Pause stops following the processes that run, and returns what a successor needs.
 // What they have said is in their logs; what they say from now on waits. The caller sees
-// to it that nothing is asked of the supervisor until [Supervisor.Resume].
-func (s *Supervisor) Pause() *Handover {
-	h := &Handover{Cgroup: string(s.cgroup), Count: s.count.Load()}
-	if s.lock != nil {
-		h.Lock = int(s.lock.Fd())
+// to it that nothing is asked of the runtime until [Runtime.Resume].
+func (r *Runtime) Pause() *Handover {
+	h := &Handover{Cgroup: string(r.cgroup), Count: r.count.Load()}
+	if r.lock != nil {
+		h.Lock = int(r.lock.Fd())
 	}
-	for _, p := range s.All() {
+	for _, p := range r.All() {
 		if handed := p.pause(); handed != nil {
 			h.Processes = append(h.Processes, handed)
 		}
@@ -86,11 +86,11 @@ func (s *Supervisor) Pause() *Handover {
 }
 
 // Resume follows the processes again that were paused.
-func (s *Supervisor) Resume() {
-	for _, p := range s.All() {
+func (r *Runtime) Resume() {
+	for _, p := range r.All() {
 		if p.isPaused() {
 			p.setPaused(false, time.Time{})
-			s.follow(p)
+			r.follow(p)
 		}
 	}
 }
@@ -141,31 +141,31 @@ func (p *process) isPaused() bool {
 	return p.paused
 }
 
-// takeOver goes on with the processes of an earlier supervisor. One that cannot be taken
+// takeOver goes on with the processes of an earlier runtime. One that cannot be taken
 // over is killed.
-func (s *Supervisor) takeOver(cfg Config) {
-	if s.cgroup = cgroup(cfg.Handover.Cgroup); s.cgroup != "" {
-		s.lock = os.NewFile(uintptr(cfg.Handover.Lock), "cgroup")
+func (r *Runtime) takeOver(cfg Config) {
+	if r.cgroup = cgroup(cfg.Handover.Cgroup); r.cgroup != "" {
+		r.lock = os.NewFile(uintptr(cfg.Handover.Lock), "cgroup")
 	}
-	s.count.Store(cfg.Handover.Count)
+	r.count.Store(cfg.Handover.Count)
 	var err error
-	if s.limiter, err = newLimiter(cfg.Name); err != nil {
-		s.logger.Info("isolated processes cannot be bounded", "reason", err)
+	if r.limiter, err = newLimiter(cfg.Name); err != nil {
+		r.logger.Info("isolated processes cannot be bounded", "reason", err)
 	}
 	var failed error
 	for _, h := range cfg.Handover.Processes {
-		if err := s.adopt(h); err != nil {
+		if err := r.adopt(h); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("process %d of %s: %w", h.PID, h.Spec.ID, err))
 			_ = syscall.Kill(h.PID, syscall.SIGKILL) // it is our child, so it is there
 		}
 	}
 	if failed != nil {
-		s.logger.Error("processes are lost that could not be taken over", "error", failed)
+		r.logger.Error("processes are lost that could not be taken over", "error", failed)
 	}
 }
 
-func (s *Supervisor) adopt(h *HandedOver) (err error) {
-	p := newProcess(h.Spec, s.logger)
+func (r *Runtime) adopt(h *HandedOver) (err error) {
+	p := newProcess(h.Spec, r.logger)
 	p.name, p.started, p.first, p.cpu, p.memoryMost = h.Name, h.Started, h.First, h.CPU, h.MemoryMost
 	p.killed, p.killedFor = h.Killed, h.KilledFor
 	p.child = child{pid: h.PID, pidfd: h.PidFD}
@@ -180,16 +180,16 @@ func (s *Supervisor) adopt(h *HandedOver) (err error) {
 		return err
 	}
 	group := cgroup(h.Cgroup)
-	if h.Spec.Process.Isolated != nil && s.limiter != nil {
-		if p.limits, err = s.limiter.find(h.Name, group, resources(h.Spec)); err != nil {
+	if h.Spec.Process.Isolated != nil && r.limiter != nil {
+		if p.limits, err = r.limiter.find(h.Name, group, resources(h.Spec)); err != nil {
 			return err
 		}
 	}
-	if err := s.Add(p); err != nil {
+	if err := r.Add(p); err != nil {
 		return err
 	}
 	p.entered(group)
 	p.openExecs(h.Credential, group)
-	s.follow(p)
+	r.follow(p)
 	return nil
 }

@@ -143,3 +143,9 @@ func (w *world) pid(spec *workload.Spec) string {
 	w.t.Fatal("it does not run")
 	return ""
 }
+
+func TestAnIsolationThatThereIsNotIsRefused(t *testing.T) {
+	require.NoError(t, process.CheckIsolation(workload.IsolationNone))
+	require.Equal(t, process.FullIsolation(), process.CheckIsolation(workload.IsolationFull))
+	require.ErrorContains(t, process.CheckIsolation("half"), `no isolation "half"`)
+}

@@ -25,7 +25,7 @@ const minShares = 2
 // limiter makes the cgroups that bound isolated processes. With cgroup v2 it is the one
 // that a process has anyway; with v1 each controller has a hierarchy of its own.
 type limiter struct {
-	v1 map[string]string // directories of this supervisor, by controller; nil: v2
+	v1 map[string]string // directories of this runtime, by controller; nil: v2
 }
 
 // openLimiter removes what an earlier limiter of that name left, whose processes have
@@ -55,7 +55,7 @@ func newLimiter(name string) (*limiter, error) {
 }
 
 // removeLeft removes the cgroups of supervisors that were killed: those that have none
-// beside this supervisor's own any more.
+// beside this runtime's own any more.
 func (l *limiter) removeLeft(own cgroup) {
 	for _, dir := range l.v1 {
 		parent := filepath.Dir(dir)
@@ -69,7 +69,7 @@ func (l *limiter) removeLeft(own cgroup) {
 	}
 }
 
-// remove removes the supervisor's cgroups; those of v2 are not ours.
+// remove removes the runtime's cgroups; those of v2 are not ours.
 func (l *limiter) remove() (err error) {
 	for _, dir := range l.v1 {
 		err = errors.Join(err, cgroup(dir).remove())

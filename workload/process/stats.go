@@ -10,9 +10,9 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// Stats implements [workload.Supervisor].
-func (s *Supervisor) Stats(_ context.Context, id string) (*workload.Stats, error) {
-	p, err := s.Find(id)
+// Stats implements [workload.Runtime].
+func (r *Runtime) Stats(_ context.Context, id string) (*workload.Stats, error) {
+	p, err := r.Find(id)
 	if err != nil {
 		return nil, err
 	}

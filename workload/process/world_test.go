@@ -23,17 +23,17 @@ const patience = 2 * time.Minute
 
 var tokens atomic.Int64
 
-// world runs shell scripts as workloads of one supervisor. Every process of a script
+// world runs shell scripts as workloads of one runtime. Every process of a script
 // that is a shell has the token in its command line.
 type world struct {
 	t     testing.TB
-	s     *process.Supervisor
+	s     *process.Runtime
 	token string
 }
 
-func newWorld(t testing.TB) *world { return newWorldOf(t, newSupervisor(t)) }
+func newWorld(t testing.TB) *world { return newWorldOf(t, newRuntime(t)) }
 
-func newWorldOf(t testing.TB, s *process.Supervisor) *world {
+func newWorldOf(t testing.TB, s *process.Runtime) *world {
 	return &world{t: t, s: s, token: fmt.Sprintf("token-%d-%d-", os.Getpid(), tokens.Add(1))}
 }
 

@@ -1,4 +1,4 @@
-// Package registry keeps a supervisor's workloads by ID, from the moment that they
+// Package registry keeps a runtime's workloads by ID, from the moment that they
 // are asked for until they are destroyed. What a workload is, it does not know.
 // Start reading at [Registry].
 package registry
@@ -16,7 +16,7 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// DefaultMax bounds how many workloads a supervisor holds, running and ended: far
+// DefaultMax bounds how many workloads a runtime holds, running and ended: far
 // above what a machine of a few gigabytes can run, and low enough that a driver that
 // starts without end is stopped.
 const DefaultMax = 20_000
@@ -117,7 +117,7 @@ func (r *Registry[W]) All() []W {
 	return all
 }
 
-// Wait implements the method of [workload.Supervisor].
+// Wait implements the method of [workload.Runtime].
 func (r *Registry[W]) Wait(ctx context.Context, id string) (*structs.ExitResult, error) {
 	w, err := r.Find(id)
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *Registry[W]) Wait(ctx context.Context, id string) (*structs.ExitResult,
 	}
 }
 
-// Inspect implements the method of [workload.Supervisor].
+// Inspect implements the method of [workload.Runtime].
 func (r *Registry[W]) Inspect(_ context.Context, id string) (*workload.Status, error) {
 	w, err := r.Find(id)
 	if err != nil {
@@ -143,7 +143,7 @@ func (r *Registry[W]) Inspect(_ context.Context, id string) (*workload.Status, e
 	return w.Status(), nil
 }
 
-// List implements the method of [workload.Supervisor].
+// List implements the method of [workload.Runtime].
 func (r *Registry[W]) List(context.Context) ([]*workload.Status, error) {
 	all := r.All()
 	list := make([]*workload.Status, len(all))
@@ -156,7 +156,7 @@ func (r *Registry[W]) List(context.Context) ([]*workload.Status, error) {
 	return list, nil
 }
 
-// Destroy implements the method of [workload.Supervisor].
+// Destroy implements the method of [workload.Runtime].
 func (r *Registry[W]) Destroy(ctx context.Context, id string) error {
 	w, err := r.Find(id)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// ClientConfig is what a client stands on. All fields but Program are required.
+// ClientConfig configures a [Client]. All fields but Program are required.
 type ClientConfig struct {
 	Logger hclog.Logger
 	// Socket is where the supervisor answers.
@@ -29,12 +29,15 @@ type ClientConfig struct {
 	// Launch starts the supervisor, and returns when it answers or why it does not.
 	// It is called when nobody answers, once at a time, and again when that fails.
 	Launch func(ctx context.Context) error
+	// Isolation is [workload.Runtime.CheckIsolation], which is answered here, since it
+	// must not start a supervisor: that is to be this program on this machine.
+	Isolation func(workload.Isolation) error
 	// Program is the path of the program that a supervisor of another one is asked to go
 	// on as; empty: none is.
 	Program string
 }
 
-// Client is a [workload.Supervisor] whose workloads belong to a supervisor process,
+// Client is a [workload.Runtime] whose workloads belong to a supervisor process,
 // which it starts when it is needed. When that process dies, its workloads die with
 // it: they are NOT_FOUND from then on, and the next start begins a new one.
 type Client struct {
@@ -46,7 +49,7 @@ type Client struct {
 	greeted   bool // the supervisor that answers speaks our protocol
 }
 
-var _ workload.Supervisor = (*Client)(nil)
+var _ workload.Runtime = (*Client)(nil)
 
 // NewClient returns a client. Nothing is started yet.
 func NewClient(cfg ClientConfig) *Client {
@@ -73,7 +76,10 @@ func (c *Client) Answers(ctx context.Context) bool {
 	return err == nil
 }
 
-// Start implements [workload.Supervisor]. A start whose supervisor dies fails with
+// CheckIsolation implements [workload.Runtime].
+func (c *Client) CheckIsolation(isolation workload.Isolation) error { return c.Isolation(isolation) }
+
+// Start implements [workload.Runtime]. A start whose supervisor dies fails with
 // UNAVAILABLE, and the workload is not there.
 func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 	req := &request{Spec: spec}
@@ -114,7 +120,7 @@ func (c *Client) giveUp(ctx context.Context, id string) {
 	}
 }
 
-// Wait implements [workload.Supervisor].
+// Wait implements [workload.Runtime].
 func (c *Client) Wait(ctx context.Context, id string) (*structs.ExitResult, error) {
 	var exit structs.ExitResult
 	if err := c.ask(ctx, opWait, &request{ID: id}, &exit); err != nil {
@@ -123,17 +129,17 @@ func (c *Client) Wait(ctx context.Context, id string) (*structs.ExitResult, erro
 	return &exit, nil
 }
 
-// Stop implements [workload.Supervisor].
+// Stop implements [workload.Runtime].
 func (c *Client) Stop(ctx context.Context, id, signal string, timeout time.Duration) error {
 	return c.ask(ctx, opStop, &request{ID: id, Signal: signal, Timeout: timeout}, nil)
 }
 
-// Signal implements [workload.Supervisor].
+// Signal implements [workload.Runtime].
 func (c *Client) Signal(ctx context.Context, id, signal string) error {
 	return c.call(ctx, opSignal, &request{ID: id, Signal: signal}, nil)
 }
 
-// Stats implements [workload.Supervisor].
+// Stats implements [workload.Runtime].
 func (c *Client) Stats(ctx context.Context, id string) (*workload.Stats, error) {
 	var stats workload.Stats
 	if err := c.ask(ctx, opStats, &request{ID: id}, &stats); err != nil {
@@ -142,7 +148,7 @@ func (c *Client) Stats(ctx context.Context, id string) (*workload.Stats, error) 
 	return &stats, nil
 }
 
-// Inspect implements [workload.Supervisor].
+// Inspect implements [workload.Runtime].
 func (c *Client) Inspect(ctx context.Context, id string) (*workload.Status, error) {
 	var status workload.Status
 	if err := c.ask(ctx, opInspect, &request{ID: id}, &status); err != nil {
@@ -151,7 +157,7 @@ func (c *Client) Inspect(ctx context.Context, id string) (*workload.Status, erro
 	return &status, nil
 }
 
-// List implements [workload.Supervisor].
+// List implements [workload.Runtime].
 func (c *Client) List(ctx context.Context) ([]*workload.Status, error) {
 	var list []*workload.Status
 	if err := c.ask(ctx, opList, &request{}, &list); err != nil {
@@ -160,7 +166,7 @@ func (c *Client) List(ctx context.Context) ([]*workload.Status, error) {
 	return list, nil
 }
 
-// Destroy implements [workload.Supervisor].
+// Destroy implements [workload.Runtime].
 func (c *Client) Destroy(ctx context.Context, id string) error {
 	return c.ask(ctx, opDestroy, &request{ID: id}, nil)
 }

@@ -1,5 +1,5 @@
 // Package supervisor has workloads owned by a process of their own, so that they
-// outlive the agent. A [Server] in that process offers a [workload.Supervisor] on a
+// outlive the agent. A [Server] in that process offers a [workload.Runtime] on a
 // unix socket; a [Client] in the agent is one, and starts the process when it is
 // needed and not there.
 //

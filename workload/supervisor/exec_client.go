@@ -14,7 +14,7 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// Exec implements [workload.Supervisor], over a connection of its own.
+// Exec implements [workload.Runtime], over a connection of its own.
 func (c *Client) Exec(ctx context.Context, id string, spec *workload.ExecSpec) (*structs.ExitResult, error) {
 	if err := c.greet(ctx); err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ func (s *Server) exec(running *commands, w http.ResponseWriter, r *http.Request)
 
 // execable refuses what cannot have commands while there is an ordinary answer for it.
 func (s *Server) execable(ctx context.Context, id string) error {
-	if s.results.find(id) != nil {
+	if s.records.result(id) != nil {
 		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("workload %s has ended", id))
 	}
 	_, err := s.Workloads.Inspect(ctx, id)

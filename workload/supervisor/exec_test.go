@@ -24,8 +24,8 @@ import (
 
 // commands is a supervisor with one workload, "shell", whose commands are functions.
 type commands struct {
-	workload.Supervisor // nil: nothing else is asked of it
-	run                 func(ctx context.Context, spec *workload.ExecSpec) (*structs.ExitResult, error)
+	workload.Runtime // nil: nothing else is asked of it
+	run              func(ctx context.Context, spec *workload.ExecSpec) (*structs.ExitResult, error)
 }
 
 func (c commands) Inspect(_ context.Context, id string) (*workload.Status, error) {
@@ -48,7 +48,7 @@ func serveCommands(t testing.TB, run func(context.Context, *workload.ExecSpec) (
 
 // serve has another process's supervisor own workloads, as far as the client that it
 // returns can tell. The supervisor ends with kill.
-func serve(t testing.TB, workloads workload.Supervisor) (c *supervisor.Client, kill func()) {
+func serve(t testing.TB, workloads workload.Runtime) (c *supervisor.Client, kill func()) {
 	t.Helper()
 	dir := t.TempDir()
 	server, err := supervisor.NewServer(supervisor.ServerConfig{

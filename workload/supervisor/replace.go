@@ -58,16 +58,10 @@ func (s *Server) replace(_ context.Context, req *request) (any, error) {
 
 // DrainEnded waits until the ends of all workloads but those are written down.
 func (s *Server) DrainEnded(but map[string]bool) {
-	s.mu.Lock()
-	var ended []chan struct{}
-	for id, done := range s.following {
-		if done != nil && !but[id] {
-			ended = append(ended, done)
+	for _, r := range s.records.running() {
+		if !but[r.id] {
+			_, _ = s.records.wait(context.Background(), r) // how it ended is its clients'
 		}
-	}
-	s.mu.Unlock()
-	for _, done := range ended {
-		<-done
 	}
 }
 

@@ -6,87 +6,55 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// results are the ends of workloads, a file each, until the workload is destroyed.
-// They outlive the server: an agent that was away asks the next one.
-type results struct {
-	dir string
+// results are the files of workloads' ends, one each, until the workload is destroyed.
+// They outlive the server: an agent that was away asks the next one. Whoever writes or
+// removes one has it to himself, which its [record] sees to.
+type results struct{ dir string }
 
-	mu        sync.Mutex
-	ended     map[string]*workload.Status
-	unwritten map[string]bool          // by the ID: the disk did not take it yet
-	waiting   map[string]chan struct{} // closed when the result is there
-}
-
-func openResults(dir string) (*results, error) {
+// openResults returns the directory's files, and what they say.
+func openResults(dir string) (results, []*workload.Status, error) {
+	r := results{dir}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+		return r, nil, err
 	}
-	r := &results{dir: dir, ended: map[string]*workload.Status{}, unwritten: map[string]bool{}, waiting: map[string]chan struct{}{}}
 	files, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, err
+		return r, nil, err
 	}
+	var all []*workload.Status
 	for _, f := range files {
-		r.load(filepath.Join(dir, f.Name()))
+		path := filepath.Join(dir, f.Name())
+		if s := r.read(path); s != nil {
+			all = append(all, s)
+		} else {
+			_ = os.Remove(path) // half a result says nothing
+		}
 	}
-	return r, nil
+	return r, all, nil
 }
 
-// load reads one result. What was not written to its end is not one.
-func (r *results) load(path string) {
+// read returns nil for what was not written to its end.
+func (r results) read(path string) *workload.Status {
 	var s workload.Status
 	content, err := os.ReadFile(path)
 	if err == nil && strings.HasSuffix(path, ".json") && json.Unmarshal(content, &s) == nil && path == r.path(s.ID) {
-		r.ended[s.ID] = &s
-		return
+		return &s
 	}
-	_ = os.Remove(path) // half a result says nothing
+	return nil
 }
 
-func (r *results) path(id string) string {
+func (r results) path(id string) string {
 	return filepath.Join(r.dir, digestOf([]byte(id))+".json")
 }
 
-// add writes a result down. When that fails the result is there nevertheless, for as
-// long as the server is, and is written with a later one.
-func (r *results) add(s *workload.Status) error {
-	err := r.write(s)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ended[s.ID] = s
-	if err != nil {
-		r.unwritten[s.ID] = true
-	} else {
-		r.catchUp()
-	}
-	r.wake(s.ID)
-	return err
-}
-
-// wake has those go on who wait for a result. The lock is held.
-func (r *results) wake(id string) {
-	if c := r.waiting[id]; c != nil {
-		close(c)
-		delete(r.waiting, id)
-	}
-}
-
-// giveUp has those go on who wait for a result that may never be there.
-func (r *results) giveUp(id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.wake(id)
-}
-
-func (r *results) write(s *workload.Status) error {
+// write returns when a result is durable.
+func (r results) write(s *workload.Status) error {
 	content, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -94,64 +62,8 @@ func (r *results) write(s *workload.Status) error {
 	return replaceFile(r.path(s.ID), content)
 }
 
-// catchUp writes what the disk did not take before, until it fails again. The lock is
-// held, so that none is written that is being removed.
-func (r *results) catchUp() {
-	for id := range r.unwritten {
-		if r.write(r.ended[id]) != nil {
-			return
-		}
-		delete(r.unwritten, id)
-	}
-}
-
-// written returns what is closed once a workload's result is there, or is removed.
-func (r *results) written(id string) <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c := r.waiting[id]
-	if c == nil {
-		c = make(chan struct{})
-		r.waiting[id] = c
-	}
-	if r.ended[id] != nil {
-		r.wake(id)
-	}
-	return c
-}
-
-func (r *results) find(id string) *workload.Status {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ended[id]
-}
-
-// except returns the results of workloads that are not in the list, the longest
-// started first.
-func (r *results) except(list []*workload.Status) []*workload.Status {
-	known := map[string]bool{}
-	for _, s := range list {
-		known[s.ID] = true
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := []*workload.Status{}
-	for id, s := range r.ended {
-		if !known[id] {
-			out = append(out, s)
-		}
-	}
-	slices.SortFunc(out, func(a, b *workload.Status) int { return a.StartedAt.Compare(b.StartedAt) })
-	return out
-}
-
-// remove forgets a result: it was acknowledged.
-func (r *results) remove(id string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.ended, id)
-	delete(r.unwritten, id)
-	r.wake(id)
+// remove removes a result, if there is one.
+func (r results) remove(id string) error {
 	failpoint.Here("result.remove")
 	if err := os.Remove(r.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

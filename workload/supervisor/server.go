@@ -9,14 +9,12 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/internal/failpoint"
-	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -29,7 +27,7 @@ const maxRequestBytes = 4 << 20
 // ServerConfig is what a server stands on. All fields but MayReplace are required.
 type ServerConfig struct {
 	Logger    hclog.Logger
-	Workloads workload.Supervisor
+	Workloads workload.Runtime
 	// Dir is where results are written down until they are acknowledged.
 	Dir     string
 	Version string
@@ -42,26 +40,24 @@ type ServerConfig struct {
 // Server owns workloads for clients on a socket. See [Server.Serve].
 type Server struct {
 	ServerConfig
-	results *results
+	results results
+	records *records
 	modules *modules
 	idle    *idle
 	program string // see [ProgramID]
 
-	replacing chan string // of capacity 1: the first wish counts
-
-	mu        sync.Mutex
-	following map[string]chan struct{} // closed when nothing more is written of a workload; nil: it is starting
+	replacing chan string // of capacity 1: the first program that is asked for counts
 }
 
 // NewServer returns a server with the results that an earlier one wrote down.
 func NewServer(cfg ServerConfig) (*Server, error) {
-	results, err := openResults(cfg.Dir)
+	results, ended, err := openResults(cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("supervisor: results: %w", err)
 	}
 	s := &Server{
-		ServerConfig: cfg, results: results, modules: newModules(), idle: newIdle(cfg.IdleTime),
-		replacing: make(chan string, 1), following: map[string]chan struct{}{},
+		ServerConfig: cfg, results: results, records: newRecords(ended), modules: newModules(), idle: newIdle(cfg.IdleTime),
+		replacing: make(chan string, 1),
 	}
 	if s.program, err = ProgramID("/proc/self/exe"); err != nil {
 		return nil, fmt.Errorf("supervisor: %w", err)
@@ -198,116 +194,89 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 
 // startWorkload starts a workload and writes its result down when it ends.
 func (s *Server) startWorkload(ctx context.Context, spec *workload.Spec) error {
-	if !s.claim(spec.ID) {
+	r := s.records.add(spec.ID, stateStarting)
+	if r == nil {
 		return abi.NewError(abi.AlreadyExists, fmt.Sprintf("workload %s exists", spec.ID))
 	}
 	if err := s.Workloads.Start(ctx, spec); err != nil {
-		s.disclaim(spec.ID, nil)
+		s.records.step(r, eventNotStarted)
 		return err
 	}
-	s.own(spec.ID) //nolint:contextcheck // a workload outlives its start
+	s.records.step(r, eventStarted)
+	s.follow(r) //nolint:contextcheck // a workload outlives its start
 	return nil
-}
-
-// claim takes an ID for a workload that is about to start. It is free again once nothing
-// more is written of the one before.
-func (s *Server) claim(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, taken := s.following[id]; taken || s.results.find(id) != nil {
-		return false
-	}
-	s.following[id] = nil
-	return true
-}
-
-// disclaim frees an ID, unless it is another workload's by now.
-func (s *Server) disclaim(id string, done chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.following[id] == done {
-		delete(s.following, id)
-	}
 }
 
 // Adopt makes workloads the server's that were started by the program before this one.
 func (s *Server) Adopt(ids []string) {
 	for _, id := range ids {
-		s.own(id)
+		if r := s.records.add(id, stateRunning); r != nil {
+			s.follow(r)
+		}
 	}
 }
 
-// own writes a workload's result down when it ends, and stays until then.
-func (s *Server) own(id string) {
+// follow writes a workload's result down when it ends. The server stays until then.
+func (s *Server) follow(r *record) {
 	s.idle.began()
-	done := make(chan struct{})
-	s.mu.Lock()
-	s.following[id] = done
-	s.mu.Unlock()
 	go func() {
 		defer s.idle.ended()
-		defer close(done)
-		if !s.follow(id) {
-			s.disclaim(id, done)
-		}
+		s.awaitEnd(r)
 	}()
 }
 
-// follow writes a workload's result down once there is one. One that is destroyed
+// awaitEnd writes a workload's result down once there is one. One that is destroyed
 // before has none: nobody wants to know.
-func (s *Server) follow(id string) (ended bool) {
+func (s *Server) awaitEnd(r *record) {
 	ctx := context.Background()
-	if _, err := s.Workloads.Wait(ctx, id); err != nil {
-		return false
-	}
-	status, err := s.Workloads.Inspect(ctx, id)
+	exit, err := s.Workloads.Wait(ctx, r.id)
 	if err != nil {
-		return false
+		s.records.endWithout(r, nil)
+		return
 	}
-	if err := s.results.add(status); err != nil {
-		s.Logger.Error("a result could not be written down", "workload", id, "error", err)
+	result, err := s.Workloads.Inspect(ctx, r.id)
+	if err != nil {
+		s.records.endWithout(r, exit)
+		return
 	}
-	return true
+	err = s.results.write(result)
+	if err != nil {
+		s.Logger.Error("a result could not be written down", "workload", r.id, "error", err)
+	} else {
+		s.rewrite()
+	}
+	s.records.end(r, result, err == nil)
 }
 
-// followed returns what is closed when nothing more is written of a workload; nil: it
-// has not started.
-func (s *Server) followed(id string) chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.following[id]
+// rewrite writes what the disk did not take before, until it fails again.
+func (s *Server) rewrite() {
+	for {
+		r := s.records.rewrite()
+		if r == nil {
+			return
+		}
+		err := s.results.write(r.result)
+		s.records.rewritten(r, err == nil)
+		if err != nil {
+			return
+		}
+	}
 }
 
 // Drain waits until what has ended is written down. The workloads must have been ended.
 func (s *Server) Drain() { s.DrainEnded(nil) }
 
+// wait returns a result once it is written down: what a client was told holds.
 func (s *Server) wait(ctx context.Context, req *request) (any, error) {
-	if r := s.results.find(req.ID); r != nil {
-		return r.Exit, nil
+	r := s.records.find(req.ID)
+	if r == nil {
+		return nil, notFound(req.ID)
 	}
-	exit, err := s.Workloads.Wait(ctx, req.ID)
-	if err != nil {
-		return nil, err
-	}
-	return s.durable(ctx, req.ID, exit)
-}
-
-// durable returns a result once it is written down: what a client was told holds.
-func (s *Server) durable(ctx context.Context, id string, exit *structs.ExitResult) (*structs.ExitResult, error) {
-	written := s.results.written(id)
-	if _, err := s.Workloads.Inspect(ctx, id); err != nil {
-		s.results.giveUp(id) // it was destroyed: its result may have been removed already
-	}
-	select {
-	case <-written:
-		return exit, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return s.records.wait(ctx, r)
 }
 
 func (s *Server) stop(ctx context.Context, req *request) (any, error) {
-	if s.results.find(req.ID) != nil {
+	if s.records.result(req.ID) != nil {
 		return struct{}{}, nil
 	}
 	return struct{}{}, s.Workloads.Stop(ctx, req.ID, req.Signal, req.Timeout)
@@ -315,7 +284,7 @@ func (s *Server) stop(ctx context.Context, req *request) (any, error) {
 
 func (s *Server) signal(ctx context.Context, req *request) (any, error) {
 	err := s.Workloads.Signal(ctx, req.ID, req.Signal)
-	if errors.Is(err, abi.ErrTaskNotFound) && s.results.find(req.ID) != nil {
+	if errors.Is(err, abi.ErrTaskNotFound) && s.records.result(req.ID) != nil {
 		err = abi.NewError(abi.FailedPrecondition, fmt.Sprintf("workload %s has ended", req.ID))
 	}
 	return struct{}{}, err
@@ -326,7 +295,7 @@ func (s *Server) stats(ctx context.Context, req *request) (any, error) {
 }
 
 func (s *Server) inspect(ctx context.Context, req *request) (any, error) {
-	if r := s.results.find(req.ID); r != nil {
+	if r := s.records.result(req.ID); r != nil {
 		return r, nil
 	}
 	return s.Workloads.Inspect(ctx, req.ID)
@@ -338,22 +307,40 @@ func (s *Server) list(ctx context.Context, _ *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(s.results.except(running), running...), nil
+	return append(s.records.resultsBut(running), running...), nil
 }
 
 func (s *Server) destroy(ctx context.Context, req *request) (any, error) {
+	r := s.records.find(req.ID)
+	if r == nil {
+		return struct{}{}, nil // destroying is idempotent
+	}
 	for {
-		done := s.followed(req.ID)
-		if err := s.Workloads.Destroy(ctx, req.ID); err != nil {
+		before, changed := s.records.look(r)
+		if before == stateGone {
+			return struct{}{}, nil
+		}
+		if err := s.Workloads.Destroy(ctx, r.id); err != nil {
 			return nil, err
 		}
-		if s.followed(req.ID) != done {
-			continue // it was only starting, or this is another one by now
+		// One that was only starting may not have been there to be destroyed.
+		if before != stateStarting && s.records.step(r, eventRemove) {
+			return struct{}{}, s.remove(r)
 		}
-		if done != nil {
-			<-done // else its result would be written down after it was removed
-			defer s.disclaim(req.ID, done)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
-		return struct{}{}, s.results.remove(req.ID)
 	}
+}
+
+// remove removes the result of a workload that is being removed: it was acknowledged.
+func (s *Server) remove(r *record) error {
+	if err := s.results.remove(r.id); err != nil {
+		s.records.step(r, eventNotRemoved)
+		return err
+	}
+	s.records.step(r, eventRemoved)
+	return nil
 }

@@ -33,7 +33,7 @@ type process struct {
 
 func begin(t testing.TB, dir string, idle time.Duration) *process {
 	t.Helper()
-	e, err := sandbox.New(cacheDir)
+	e, err := sandbox.Open(sandbox.Config{CacheDir: cacheDir})
 	require.NoError(t, err)
 	programs := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
 	server, err := supervisor.NewServer(supervisor.ServerConfig{
@@ -75,7 +75,7 @@ func TestWorkloadsOfAnotherProcessAreWorkloads(t *testing.T) {
 	}
 	guest := guestbuild.Program(t, workloadtest.GuestPackage)
 	workloadtest.Run(t, workloadtest.Fixture{
-		New: func(t testing.TB) workload.Supervisor {
+		New: func(t testing.TB) workload.Runtime {
 			dir := t.TempDir()
 			p := begin(t, dir, time.Hour)
 			t.Cleanup(func() { p.end(t) })
@@ -218,31 +218,10 @@ func TestAStartThatNobodyHeardIsTheNextSupervisors(t *testing.T) {
 	last.end(t)
 }
 
-// destroyed is a supervisor whose workload ends because it is destroyed, which is over
-// before the one who waits for it has its turn.
-type destroyed struct{ workload.Supervisor }
-
-func (destroyed) Wait(context.Context, string) (*structs.ExitResult, error) {
-	return &structs.ExitResult{ExitCode: 137, Signal: 9}, nil
-}
-
-func (destroyed) Inspect(_ context.Context, id string) (*workload.Status, error) {
-	return nil, abi.NewError(abi.NotFound, "workload "+id+" does not exist")
-}
-
-func TestAWaitEndsAlsoWhenItsWorkloadIsDestroyed(t *testing.T) {
-	c, _ := serve(t, destroyed{})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	exit, err := c.Wait(ctx, "a")
-	require.NoError(t, err)
-	require.Equal(t, &structs.ExitResult{ExitCode: 137, Signal: 9}, exit)
-}
-
-// ending is a supervisor of a workload that is gone when it is destroyed, and others do
+// ending is a runtime of a workload that is gone when it is destroyed, and others do
 // something meanwhile.
 type ending struct {
-	workload.Supervisor
+	workload.Runtime
 	gone chan struct{}
 	end  func() // closes it, after what others do
 }

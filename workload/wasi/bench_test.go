@@ -24,7 +24,7 @@ func BenchmarkStartToExit(b *testing.B) {
 		{"Go", func() []byte { return guestbuild.Program(b, workloadtest.GuestPackage) }},
 	} {
 		b.Run(program.name, func(b *testing.B) {
-			s := newSupervisor(b, wasi.Config{})
+			s := newRuntime(b, wasi.Config{})
 			module := program.module()
 			dir := b.TempDir()
 			i := 0
@@ -49,7 +49,7 @@ func BenchmarkStartToExit(b *testing.B) {
 
 // BenchmarkKillBusyLoop is the time from a kill to the end of a program that computes.
 func BenchmarkKillBusyLoop(b *testing.B) {
-	s := newSupervisor(b, wasi.Config{})
+	s := newRuntime(b, wasi.Config{})
 	module := tiny{body: forever}.bytes()
 	i := 0
 	for b.Loop() {
@@ -68,7 +68,7 @@ func BenchmarkKillBusyLoop(b *testing.B) {
 // Benchmark200ToRunning starts 200 Go programs, one after the other, each with log
 // files of its own.
 func Benchmark200ToRunning(b *testing.B) {
-	s := newSupervisor(b, wasi.Config{})
+	s := newRuntime(b, wasi.Config{})
 	module := guestbuild.Program(b, workloadtest.GuestPackage)
 	require.True(b, run(b, s, spec("compile", module, "exit", "0")).Successful())
 	round := 0

@@ -16,10 +16,10 @@ import (
 
 const megabyte = 1 << 20
 
-func newSupervisor(t testing.TB, cfg wasi.Config) *wasi.Supervisor {
+func newRuntime(t testing.TB, cfg wasi.Config) *wasi.Runtime {
 	t.Helper()
 	t.TempDir() // the test's directory is then removed after all that writes in it has ended
-	e, err := sandbox.New(cacheDir)
+	e, err := sandbox.Open(sandbox.Config{CacheDir: cacheDir})
 	require.NoError(t, err)
 	cfg.Engine, cfg.Logger = e, hclog.NewNullLogger()
 	s := wasi.New(cfg)
@@ -37,7 +37,7 @@ func TestSupervisorConforms(t *testing.T) {
 	}
 	guest := guestbuild.Program(t, workloadtest.GuestPackage)
 	workloadtest.Run(t, workloadtest.Fixture{
-		New: func(t testing.TB) workload.Supervisor { return newSupervisor(t, wasi.Config{}) },
+		New: func(t testing.TB) workload.Runtime { return newRuntime(t, wasi.Config{}) },
 		Program: func(_ testing.TB, spec *workload.Spec, args ...string) {
 			spec.WASI = &workload.WASIProgram{Name: "guest", Module: guest, Args: args}
 		},

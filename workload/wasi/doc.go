@@ -1,5 +1,5 @@
 // Package wasi runs WASI preview 1 programs as workloads, inside the process that
-// calls it: [Supervisor] implements workload.Supervisor. A program that runs here
+// calls it: [Runtime] implements workload.Runtime. A program that runs here
 // ends with the process.
 //
 // How a program ended is told as a shell tells it of a process:
@@ -10,5 +10,5 @@
 //	it trapped for want of memory   exit code 137, signal 9, OOMKilled, and the limit
 //	the supervisor was closed       exit code 137, signal 9, and that
 //
-// It knows nothing of plugins and tasks. Start reading at [Supervisor.Start].
+// It knows nothing of plugins and tasks. Start reading at [Runtime.Start].
 package wasi

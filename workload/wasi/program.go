@@ -38,6 +38,7 @@ func (k killed) Error() string { return "killed by " + k.signal.String() }
 // and memory only while it runs.
 type program struct {
 	id      string
+	owner   string
 	limit   uint64 // of its memory, in bytes
 	logger  hclog.Logger
 	ctx     context.Context
@@ -57,7 +58,7 @@ type program struct {
 func newProgram(life context.Context, spec *workload.Spec, logger hclog.Logger) *program {
 	ctx, cancel := context.WithCancelCause(life)
 	return &program{
-		id: spec.ID, limit: spec.MemoryMaxBytes, logger: logger,
+		id: spec.ID, owner: spec.Owner, limit: spec.MemoryMaxBytes, logger: logger,
 		ctx: ctx, cancel: cancel, started: time.Now(), done: make(chan struct{}),
 	}
 }
@@ -202,7 +203,7 @@ func (p *program) hasEnded() bool {
 
 // Status implements [registry.Workload].
 func (p *program) Status() *workload.Status {
-	s := &workload.Status{ID: p.id, State: workload.Running, StartedAt: p.started}
+	s := &workload.Status{ID: p.id, Owner: p.owner, State: workload.Running, StartedAt: p.started}
 	if p.hasEnded() && p.exit != nil {
 		exit := *p.exit
 		s.State, s.ExitedAt, s.Exit = workload.Exited, p.ended, &exit

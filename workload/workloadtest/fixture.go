@@ -23,8 +23,8 @@ const GuestPackage = "workload/workloadtest/testdata/guest"
 
 // Fixture is how to test an implementation.
 type Fixture struct {
-	// New returns a supervisor without workloads, which ends with the test.
-	New func(t testing.TB) workload.Supervisor
+	// New returns a runtime without workloads, which ends with the test.
+	New func(t testing.TB) workload.Runtime
 	// Program makes a spec run the program of [GuestPackage] with these arguments.
 	// What else the spec says is the suite's.
 	Program func(t testing.TB, spec *workload.Spec, args ...string)
@@ -51,11 +51,11 @@ const killWithin = 20 * time.Second
 
 var workloads atomic.Int64
 
-// world is one test's supervisor.
+// world is one test's runtime.
 type world struct {
 	t testing.TB
 	f Fixture
-	s workload.Supervisor
+	s workload.Runtime
 }
 
 func newWorld(t testing.TB, f Fixture) *world {

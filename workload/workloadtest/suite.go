@@ -261,11 +261,14 @@ func memory(t *testing.T, w *world) {
 
 func watching(t *testing.T, w *world) {
 	before := time.Now()
-	spec := w.start("sleep")
+	spec := w.spec("sleep")
+	spec.Owner = "somebody"
+	require.NoError(t, w.s.Start(w.context(), spec))
 	w.ready(spec)
 	status, err := w.s.Inspect(w.context(), spec.ID)
 	require.NoError(t, err)
 	require.Equal(t, spec.ID, status.ID)
+	require.Equal(t, "somebody", status.Owner)
 	require.Equal(t, workload.Running, status.State)
 	require.WithinRange(t, status.StartedAt, before, time.Now())
 	require.Zero(t, status.ExitedAt)
@@ -282,6 +285,7 @@ func watching(t *testing.T, w *world) {
 	require.NoError(t, err)
 	require.Len(t, list, 2)
 	require.Equal(t, []string{spec.ID, other.ID}, []string{list[0].ID, list[1].ID})
+	require.Equal(t, []string{"somebody", ""}, []string{list[0].Owner, list[1].Owner})
 	require.Equal(t, workload.Exited, list[1].State)
 	require.Equal(t, 4, list[1].Exit.ExitCode)
 	require.WithinRange(t, list[1].ExitedAt, list[1].StartedAt, time.Now())

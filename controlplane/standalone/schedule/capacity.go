@@ -139,7 +139,7 @@ func (c *capacity) fit(n *structs.Node, a *Alloc, g *nomad.TaskGroup) (r structs
 	u, ch := c.node(n.ID), c.chainOf(a.Allocation, n.ID)
 	r.Tasks = make(map[string]*structs.TaskResources, len(g.Tasks))
 	if g.EphemeralDisk != nil {
-		r.DiskMB = deref(g.EphemeralDisk.SizeMB)
+		r.DiskMB = structs.Deref(g.EphemeralDisk.SizeMB)
 	}
 	if dimension = u.giveTasks(n, ch, g, &r); dimension != "" {
 		return r, dimension
@@ -170,10 +170,10 @@ func (u *use) giveTasks(n *structs.Node, ch *chain, g *nomad.TaskGroup, r *struc
 		if t.Resources == nil {
 			continue
 		}
-		given.CPUMHz = deref(t.Resources.CPU)
-		given.MemoryMB = deref(t.Resources.MemoryMB)
-		given.MemoryMaxMB = deref(t.Resources.MemoryMaxMB)
-		for range deref(t.Resources.Cores) {
+		given.CPUMHz = structs.Deref(t.Resources.CPU)
+		given.MemoryMB = structs.Deref(t.Resources.MemoryMB)
+		given.MemoryMaxMB = structs.Deref(t.Resources.MemoryMaxMB)
+		for range structs.Deref(t.Resources.Cores) {
 			for core < n.Resources.Cores && !free(u.cores, core, ch) {
 				core++
 			}

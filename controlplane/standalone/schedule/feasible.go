@@ -25,7 +25,7 @@ const (
 	allPools    = "all"
 )
 
-func poolOf(job *nomad.Job) string { return cmp.Or(deref(job.NodePool), defaultPool) }
+func poolOf(job *nomad.Job) string { return cmp.Or(structs.Deref(job.NodePool), defaultPool) }
 
 func inPool(job *nomad.Job, n *structs.Node) bool {
 	pool := poolOf(job)

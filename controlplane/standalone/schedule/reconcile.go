@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 // counted decides for a group of the service and batch types: count allocations,
@@ -144,7 +146,7 @@ func (s *scheduler) stillFeasible(a *Alloc, g *nomad.TaskGroup) bool {
 	if n == nil || !inPool(s.Job, n) || !inDatacenter(s.Job, n) {
 		return false
 	}
-	return deref(a.Job.JobModifyIndex) == deref(s.Job.JobModifyIndex) || len(s.unmet(n, g, a)) == 0
+	return structs.Deref(a.Job.JobModifyIndex) == structs.Deref(s.Job.JobModifyIndex) || len(s.unmet(n, g, a)) == 0
 }
 
 // indexOf returns the index in an allocation's name, -1 when there is none.
@@ -172,8 +174,8 @@ func (s *scheduler) destructive(a *Alloc, g *nomad.TaskGroup) bool {
 	if a.Job == nil {
 		return true
 	}
-	key := destroysKey{deref(a.Job.JobModifyIndex), *g.Name}
-	if key.version == deref(s.Job.JobModifyIndex) {
+	key := destroysKey{structs.Deref(a.Job.JobModifyIndex), *g.Name}
+	if key.version == structs.Deref(s.Job.JobModifyIndex) {
 		return false
 	}
 	known, ok := s.destroys[key]

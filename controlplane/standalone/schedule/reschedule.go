@@ -4,6 +4,8 @@ import (
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 // next says when a failed allocation is to be replaced under its group's policy, and
@@ -13,14 +15,14 @@ func next(p *nomad.ReschedulePolicy, a *Alloc) (at time.Time, r Reschedule, ok b
 		return time.Time{}, Reschedule{}, false
 	}
 	failed := endOf(a)
-	if !deref(p.Unlimited) {
+	if !structs.Deref(p.Unlimited) {
 		used := 0
 		for _, past := range a.Reschedules {
-			if time.Unix(0, past.Time).After(failed.Add(-deref(p.Interval))) {
+			if time.Unix(0, past.Time).After(failed.Add(-structs.Deref(p.Interval))) {
 				used++
 			}
 		}
-		if used >= min(deref(p.Attempts), MaxReschedules) {
+		if used >= min(structs.Deref(p.Attempts), MaxReschedules) {
 			return time.Time{}, Reschedule{}, false
 		}
 	}
@@ -31,15 +33,15 @@ func next(p *nomad.ReschedulePolicy, a *Alloc) (at time.Time, r Reschedule, ok b
 // delay returns how long to wait before the next replacement. After an allocation
 // that lived longer than the longest delay it starts over.
 func delay(p *nomad.ReschedulePolicy, a *Alloc, failed time.Time) time.Duration {
-	base, longest := deref(p.Delay), deref(p.MaxDelay)
+	base, longest := structs.Deref(p.Delay), structs.Deref(p.MaxDelay)
 	n := len(a.Reschedules)
-	if deref(p.DelayFunction) == "constant" || n == 0 || base <= 0 ||
+	if structs.Deref(p.DelayFunction) == "constant" || n == 0 || base <= 0 ||
 		longest > 0 && failed.Sub(time.Unix(0, a.CreateTime)) > longest {
 		return base
 	}
 	previous := a.Reschedules[n-1].Delay
 	d := 2 * previous
-	if deref(p.DelayFunction) == "fibonacci" {
+	if structs.Deref(p.DelayFunction) == "fibonacci" {
 		d = previous
 		if n > 1 {
 			d += a.Reschedules[n-2].Delay

@@ -59,10 +59,10 @@ type Result struct {
 	Later []Later
 	// Failed says, by group, why something could not be placed, and Queued how many
 	// allocations wait for it. Queued has every group.
-	Failed map[string]*nomad.AllocationMetric
+	Failed map[string]*structs.PlacementMetrics
 	Queued map[string]int
 	// Desired counts what was decided, by group.
-	Desired map[string]*nomad.DesiredUpdates
+	Desired map[string]*structs.DesiredUpdates
 }
 
 // Stop is an allocation that is not to run any more.
@@ -103,9 +103,9 @@ func Schedule(in Input) *Result {
 		cap:   newCapacity(in),
 		res: &Result{
 			Replaced: map[string]string{},
-			Failed:   map[string]*nomad.AllocationMetric{},
+			Failed:   map[string]*structs.PlacementMetrics{},
 			Queued:   map[string]int{},
-			Desired:  map[string]*nomad.DesiredUpdates{},
+			Desired:  map[string]*structs.DesiredUpdates{},
 		},
 		destroys: map[destroysKey]bool{},
 	}
@@ -114,7 +114,7 @@ func Schedule(in Input) *Result {
 		for _, g := range in.Job.TaskGroups {
 			groups[*g.Name] = true
 			s.res.Queued[*g.Name] = 0
-			s.res.Desired[*g.Name] = &nomad.DesiredUpdates{}
+			s.res.Desired[*g.Name] = &structs.DesiredUpdates{}
 			if perNode(in.Job) {
 				s.system(g)
 			} else {
@@ -186,14 +186,14 @@ func (s *scheduler) stop(a *Alloc, description string) {
 // obsolete reports whether an ended allocation belongs to an earlier life of the job,
 // so that it says nothing about this one.
 func (s *scheduler) obsolete(a *Alloc, g *nomad.TaskGroup) bool {
-	return a.Job == nil || deref(a.Job.JobModifyIndex) < s.Since || s.destructive(a, g)
+	return a.Job == nil || structs.Deref(a.Job.JobModifyIndex) < s.Since || s.destructive(a, g)
 }
 
 // update changes a live allocation to the job's current version in place, if it has
 // another.
 func (s *scheduler) update(a *Alloc) {
 	d := s.res.Desired[a.TaskGroup]
-	if deref(a.Job.JobModifyIndex) == deref(s.Job.JobModifyIndex) {
+	if structs.Deref(a.Job.JobModifyIndex) == structs.Deref(s.Job.JobModifyIndex) {
 		d.Ignore++
 		return
 	}
@@ -254,7 +254,7 @@ func (s *scheduler) place(list []wanted) {
 }
 
 // placeOne returns the allocation, or why there is none.
-func (s *scheduler) placeOne(w wanted) (*Alloc, *nomad.AllocationMetric) {
+func (s *scheduler) placeOne(w wanted) (*Alloc, *structs.PlacementMetrics) {
 	a := &Alloc{Allocation: &structs.Allocation{
 		ID:            s.NewID(),
 		Namespace:     *s.Job.Namespace,
@@ -307,7 +307,7 @@ func (s *scheduler) placeOne(w wanted) (*Alloc, *nomad.AllocationMetric) {
 }
 
 // candidates returns the nodes that are open for the job at all, and counts them.
-func (s *scheduler) candidates(w wanted, m *nomad.AllocationMetric) (open []*structs.Node) {
+func (s *scheduler) candidates(w wanted, m *structs.PlacementMetrics) (open []*structs.Node) {
 	for _, n := range s.Nodes {
 		if w.node != nil && w.node.ID != n.ID || !inPool(s.Job, n) {
 			continue
@@ -322,8 +322,8 @@ func (s *scheduler) candidates(w wanted, m *nomad.AllocationMetric) (open []*str
 	return open
 }
 
-func newMetric(job *nomad.Job) *nomad.AllocationMetric {
-	return &nomad.AllocationMetric{NodePool: poolOf(job), NodesAvailable: map[string]int{}}
+func newMetric(job *nomad.Job) *structs.PlacementMetrics {
+	return &structs.PlacementMetrics{NodePool: poolOf(job), NodesAvailable: map[string]int{}}
 }
 
 func allocName(job, group string, index int) string {
@@ -336,11 +336,4 @@ func count(m map[string]int, key string) map[string]int {
 	}
 	m[key]++
 	return m
-}
-
-func deref[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
 }

@@ -66,7 +66,7 @@ func constraint(l, op, r string) func(*nomad.Job) {
 	}
 }
 
-// cluster applies decisions, as the server does.
+// cluster applies decisions, as the control plane does.
 type cluster struct {
 	t      require.TestingT
 	nodes  []*structs.Node

@@ -1,0 +1,235 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
+	nomad "github.com/hashicorp/nomad/api"
+	"go.etcd.io/bbolt"
+
+	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
+	"github.com/wasmnode/wasmnode/internal/boltfile"
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
+)
+
+// The tables whose indexes can be waited for.
+const (
+	TableJobs        = "jobs"
+	TableAllocations = "allocations"
+	TableEvaluations = "evaluations"
+	TableNodes       = "nodes"
+)
+
+// SchemaVersion is the version of the file's layout that this package writes.
+const SchemaVersion = 1
+
+// Options says how to open a control plane. The zero value keeps everything in memory.
+type Options struct {
+	// Path is the bbolt file; empty: nothing outlives the process.
+	Path string
+	// SetAside renames a damaged file and starts with an empty one, which the log
+	// tells; otherwise Open refuses it.
+	SetAside bool
+	// Logger may be nil.
+	Logger hclog.Logger
+	// Limits bounds what is kept of what has ended. The zero value is
+	// DefaultLimits.
+	Limits Limits
+	// GroupFaults finds what the nodes would refuse of a job's group, a line each;
+	// optional. The group is canonicalised.
+	GroupFaults func(*nomad.TaskGroup) []string
+}
+
+// ControlPlane is the control plane as package httpapi needs it; [ControlPlane.ForNode] is
+// its other side, the node.ControlPlane. All methods may be called concurrently; what they return is read-only. A
+// missing object is nil from a read, and an [errdefs.NotFound] from a
+// write. After Close every write is errdefs.Unavailable.
+type ControlPlane struct {
+	logger hclog.Logger
+	file   file // nil: in memory
+	limits Limits
+	faults func(*nomad.TaskGroup) []string // of a group; never nil
+	now    func() time.Time
+	newID  func() string
+
+	mu     sync.RWMutex // guards data, index, changed and nodeIndexes
+	data   tables
+	index  uint64
+	tables map[string]*tableIndex
+	// nodeIndexes is, by node ID, when what the node is to run changed last.
+	nodeIndexes map[string]uint64
+
+	operations uint64 // of the writer: done since Open
+
+	queueMu sync.Mutex
+	queue   []*operation
+	closed  bool
+	wake    chan struct{} // capacity 1: a reminder, not a queue
+	stop    chan struct{} // closed when the control plane closes
+	ended   chan struct{} // closed when the writer has ended
+}
+
+// file is what is asked of a boltfile.File.
+type file interface {
+	Path() string
+	Write(ops ...boltfile.Op) error
+	View(read func(*bbolt.Tx) error) error
+	Close() error
+}
+
+// tableIndex is when a table changed last, and who waits for the next time.
+type tableIndex struct {
+	index   uint64
+	changed chan struct{} // closed and replaced at a change
+}
+
+// tables is everything that is kept. Rows are immutable.
+type tables struct {
+	jobs   map[jobKey]*job
+	specs  map[uint64]*spec // by JobModifyIndex
+	allocs map[string]*schedule.Alloc
+	evals  map[string]*structs.Evaluation
+	nodes  map[string]*structs.Node
+	byJob  map[jobKey]map[string]*schedule.Alloc
+}
+
+// jobKey names a job.
+type jobKey struct{ namespace, id string }
+
+// job is a job's row.
+type job struct {
+	*nomad.Job // the current version, with status and indexes
+	// since is the JobModifyIndex with which the job was last started.
+	since uint64
+	// versions are the kept versions' JobModifyIndexes, newest first; the first is
+	// the current one's.
+	versions []uint64
+}
+
+// spec is one version of a job as it was registered.
+type spec struct {
+	*nomad.Job
+	submission *nomad.JobSubmission
+}
+
+func keyOf(j *nomad.Job) jobKey { return jobKey{*j.Namespace, *j.ID} }
+
+// Open opens or creates a control plane. Errors are those of boltfile.Open. The
+// caller closes it.
+func Open(opts Options) (*ControlPlane, error) {
+	cp := &ControlPlane{
+		logger:      opts.Logger,
+		limits:      opts.Limits,
+		faults:      opts.GroupFaults,
+		now:         time.Now,
+		newID:       uuid.NewString,
+		data:        newTables(),
+		tables:      map[string]*tableIndex{},
+		nodeIndexes: map[string]uint64{},
+		wake:        make(chan struct{}, 1),
+		stop:        make(chan struct{}),
+		ended:       make(chan struct{}),
+	}
+	if cp.logger == nil {
+		cp.logger = hclog.NewNullLogger()
+	}
+	if cp.faults == nil {
+		cp.faults = func(*nomad.TaskGroup) []string { return nil }
+	}
+	if cp.limits == (Limits{}) {
+		cp.limits = DefaultLimits
+	}
+	if opts.Path != "" {
+		f, err := boltfile.Open(opts.Path, boltfile.Options{
+			Kind:     "control plane",
+			Schema:   SchemaVersion,
+			SetAside: opts.SetAside,
+			Logger:   cp.logger,
+		})
+		if err != nil {
+			return nil, err
+		}
+		cp.file = f
+		if err := cp.load(); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes} {
+		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
+	}
+	for id := range cp.data.nodes {
+		cp.nodeIndexes[id] = cp.index
+	}
+	go cp.writeLoop()
+	return cp, nil
+}
+
+func newTables() tables {
+	return tables{
+		jobs:   map[jobKey]*job{},
+		specs:  map[uint64]*spec{},
+		allocs: map[string]*schedule.Alloc{},
+		evals:  map[string]*structs.Evaluation{},
+		nodes:  map[string]*structs.Node{},
+		byJob:  map[jobKey]map[string]*schedule.Alloc{},
+	}
+}
+
+// Close ends when the writes that were begun have ended. Waits and blocked reads
+// return. It is idempotent.
+func (cp *ControlPlane) Close() error {
+	cp.queueMu.Lock()
+	if !cp.closed {
+		cp.closed = true
+		close(cp.stop)
+	}
+	cp.queueMu.Unlock()
+	<-cp.ended
+	if cp.file == nil {
+		return nil
+	}
+	return cp.file.Close()
+}
+
+var errClosed = errdefs.NewRecoverable(errdefs.Unavailable, "the control plane is shutting down")
+
+func notFound(format string, args ...any) error {
+	return errdefs.New(errdefs.NotFound, format, args...)
+}
+
+// Index is the index of a table's last change; 0 for a table that is none.
+func (cp *ControlPlane) Index(table string) uint64 {
+	cp.mu.RLock()
+	defer cp.mu.RUnlock()
+	if t := cp.tables[table]; t != nil {
+		return t.index
+	}
+	return 0
+}
+
+// Wait returns when the table's index is above index, when ctx is done, or when the
+// control plane closes.
+func (cp *ControlPlane) Wait(ctx context.Context, table string, index uint64) {
+	for {
+		cp.mu.RLock()
+		t := cp.tables[table]
+		if t == nil || t.index > index {
+			cp.mu.RUnlock()
+			return
+		}
+		changed := t.changed
+		cp.mu.RUnlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		case <-cp.stop:
+			return
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+// maxProgramBytes bounds a task's module: a Go program with net/http is 10 MB.
+const maxProgramBytes = 64 << 20
+
+// programFiles is the part of the host's file system that a task's program may come from
+// and see.
+type programFiles struct {
+	plugin   string
+	task     string   // where relative paths begin
+	own      []string // the task's directories, and what the node mounts for it
+	readOnly []string // those of own that nobody may write to
+	dirs     []string // granted ones
+}
+
+func programFilesOf(c *call, g WasmGrant) programFiles {
+	d := c.scope.Config.GetDirectories()
+	r := programFiles{plugin: c.plugin.Name(), task: d.GetTask(), own: []string{d.GetTask(), d.GetShared()}, dirs: g.Directories}
+	for _, m := range c.scope.Config.GetMounts() {
+		r.own = append(r.own, m.GetHostPath())
+		if m.GetReadOnly() {
+			r.readOnly = append(r.readOnly, m.GetHostPath())
+		}
+	}
+	return r
+}
+
+// resolve returns a path as one of the base directories and the rest below it.
+func (r programFiles) resolve(path string, bases []string) (base, rest string, err error) {
+	if path == "" || strings.ContainsRune(path, 0) {
+		return "", "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is not a path", printable(path, 256)))
+	}
+	if !filepath.IsAbs(path) {
+		if !filepath.IsLocal(path) {
+			return "", "", abi.NewError(abi.PermissionDenied, fmt.Sprintf("path %s leads out of the task's directory", printable(path, 256)))
+		}
+		if r.task == "" {
+			return "", "", abi.NewError(abi.FailedPrecondition, "the task has no directory")
+		}
+		return r.task, path, nil
+	}
+	clean := filepath.Clean(path)
+	for _, base := range bases {
+		if rest, err := filepath.Rel(base, clean); base != "" && err == nil && filepath.IsLocal(rest) {
+			return base, rest, nil
+		}
+	}
+	return "", "", abi.NewError(abi.PermissionDenied, fmt.Sprintf(
+		"path %s is neither in the task's directory nor granted: add plugin %q { grant { wasm { directories = [%q] } } }",
+		printable(path, 256), r.plugin, filepath.Dir(clean)))
+}
+
+// readModule reads a program's module.
+func (r programFiles) readModule(path string) ([]byte, error) {
+	base, rest, err := r.resolve(path, slices.Concat(r.own, r.dirs))
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		return nil, fileError("module", path, err)
+	}
+	defer root.Close()
+	// Not blocking, for a FIFO that somebody put there.
+	f, err := root.OpenFile(rest, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fileError("module", path, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fileError("module", path, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("module %s is not a file", printable(path, 256)))
+	}
+	// With room for it, and for one byte more that a growing file may have.
+	b := bytes.NewBuffer(make([]byte, 0, min(info.Size(), maxProgramBytes)+bytes.MinRead))
+	if _, err := b.ReadFrom(io.LimitReader(f, maxProgramBytes+1)); err != nil {
+		return nil, fileError("module", path, err)
+	}
+	if b.Len() > maxProgramBytes {
+		return nil, abi.NewError(abi.ResourceExhausted, fmt.Sprintf("module %s has more than %d bytes", printable(path, 256), maxProgramBytes))
+	}
+	return b.Bytes(), nil
+}
+
+// mounts checks what a program is to see. Symbolic links that lead out of the base
+// directories are refused here; those inside a mount, by the mount.
+func (r programFiles) mounts(asked []*wasmnodev1.Mount) ([]workload.Mount, error) {
+	out := make([]workload.Mount, 0, len(asked))
+	for _, m := range asked {
+		if !filepath.IsAbs(m.GetTaskPath()) {
+			return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount target %q is not absolute", printable(m.GetTaskPath(), 256)))
+		}
+		base, rest, err := r.resolve(m.GetHostPath(), slices.Concat(r.own, r.dirs))
+		if err != nil {
+			return nil, err
+		}
+		if err := present(base, rest); err != nil {
+			return nil, fileError("mount", m.GetHostPath(), err)
+		}
+		out = append(out, workload.Mount{GuestPath: filepath.Clean(m.GetTaskPath()), HostPath: filepath.Join(base, rest), ReadOnly: m.GetReadOnly() || slices.Contains(r.readOnly, base)})
+	}
+	return out, nil
+}
+
+// present returns an error unless rest exists in a directory, through symbolic links too. What
+// the node itself mounts may be a single file, which is then the base.
+func present(base, rest string) error {
+	if info, err := os.Lstat(base); err == nil && info.Mode().IsRegular() && rest == "." {
+		base, rest = filepath.Dir(base), filepath.Base(base)
+	}
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	_, err = root.Stat(rest)
+	return err
+}
+
+// fileError tells a guest why a file cannot be had, without more of the host than it
+// named itself.
+func fileError(what, path string, err error) error {
+	code := abi.FailedPrecondition
+	var pathErr *os.PathError
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		code = abi.NotFound
+	case errors.Is(err, os.ErrPermission):
+		code = abi.PermissionDenied
+	}
+	cause := err
+	if errors.As(err, &pathErr) {
+		cause = pathErr.Err
+	}
+	return abi.NewError(code, fmt.Sprintf("%s %s: %v", what, printable(path, 256), cause))
+}

@@ -1,0 +1,244 @@
+package httpapi
+
+import (
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// allocation renders an allocation in full, as GET /v1/allocation/:id does. Fields
+// whose absence makes Nomad's command line panic are always there.
+func allocation(a *structs.Allocation) *nomad.Allocation {
+	return &nomad.Allocation{
+		ID:                    a.ID,
+		Namespace:             a.Namespace,
+		EvalID:                a.EvalID,
+		Name:                  a.Name,
+		NodeID:                a.NodeID,
+		NodeName:              a.NodeName,
+		JobID:                 a.JobID,
+		Job:                   a.Job,
+		TaskGroup:             a.TaskGroup,
+		Resources:             summedResources(a.Resources),
+		TaskResources:         taskResources(a.Resources),
+		AllocatedResources:    allocatedResources(a.Resources),
+		Metrics:               placementMetrics(a.Metrics),
+		DesiredStatus:         string(a.DesiredStatus),
+		DesiredDescription:    a.DesiredDescription,
+		DesiredTransition:     desiredTransition(a),
+		ClientStatus:          string(a.ClientStatus),
+		ClientDescription:     a.ClientDescription,
+		TaskStates:            taskStates(a.TaskStates),
+		DeploymentID:          a.DeploymentID,
+		DeploymentStatus:      deploymentStatus(a.DeploymentStatus),
+		FollowupEvalID:        a.FollowupEvalID,
+		PreviousAllocation:    a.PreviousAllocation,
+		NextAllocation:        a.NextAllocation,
+		PreemptedAllocations:  a.PreemptedAllocations,
+		PreemptedByAllocation: a.PreemptedByAllocation,
+		CreateIndex:           a.CreateIndex,
+		ModifyIndex:           a.ModifyIndex,
+		AllocModifyIndex:      a.AllocModifyIndex,
+		CreateTime:            a.CreateTime,
+		ModifyTime:            a.ModifyTime,
+	}
+}
+
+func desiredTransition(a *structs.Allocation) (d nomad.DesiredTransition) {
+	if a.NoShutdownDelay {
+		d.NoShutdownDelay = new(true)
+	}
+	return d
+}
+
+// allocationStub renders an allocation as the lists do.
+func allocationStub(a *structs.Allocation) *nomad.AllocationListStub {
+	stub := &nomad.AllocationListStub{
+		ID:                    a.ID,
+		EvalID:                a.EvalID,
+		Name:                  a.Name,
+		Namespace:             a.Namespace,
+		NodeID:                a.NodeID,
+		NodeName:              a.NodeName,
+		JobID:                 a.JobID,
+		TaskGroup:             a.TaskGroup,
+		DesiredStatus:         string(a.DesiredStatus),
+		DesiredDescription:    a.DesiredDescription,
+		ClientStatus:          string(a.ClientStatus),
+		ClientDescription:     a.ClientDescription,
+		TaskStates:            taskStates(a.TaskStates),
+		DeploymentStatus:      deploymentStatus(a.DeploymentStatus),
+		FollowupEvalID:        a.FollowupEvalID,
+		NextAllocation:        a.NextAllocation,
+		PreemptedAllocations:  a.PreemptedAllocations,
+		PreemptedByAllocation: a.PreemptedByAllocation,
+		CreateIndex:           a.CreateIndex,
+		ModifyIndex:           a.ModifyIndex,
+		CreateTime:            a.CreateTime,
+		ModifyTime:            a.ModifyTime,
+	}
+	if a.Job != nil {
+		stub.JobType, stub.JobVersion = *a.Job.Type, *a.Job.Version
+	}
+	return stub
+}
+
+func taskStates(states map[string]*structs.TaskState) map[string]*nomad.TaskState {
+	if states == nil {
+		return nil
+	}
+	out := make(map[string]*nomad.TaskState, len(states))
+	for name, s := range states {
+		t := &nomad.TaskState{
+			State:       string(s.State),
+			Failed:      s.Failed,
+			Restarts:    s.Restarts,
+			LastRestart: s.LastRestart,
+			StartedAt:   s.StartedAt,
+			FinishedAt:  s.FinishedAt,
+			Events:      make([]*nomad.TaskEvent, 0, len(s.Events)),
+		}
+		for _, e := range s.Events {
+			t.Events = append(t.Events, &nomad.TaskEvent{
+				Type:           e.Type,
+				Time:           e.Time,
+				Message:        e.Message,
+				DisplayMessage: e.DisplayMessage,
+				Details:        e.Details,
+				FailsTask:      e.FailsTask,
+			})
+		}
+		out[name] = t
+	}
+	return out
+}
+
+func deploymentStatus(d *structs.DeploymentStatus) *nomad.AllocDeploymentStatus {
+	if d == nil {
+		return nil
+	}
+	return &nomad.AllocDeploymentStatus{Healthy: d.Healthy, Timestamp: d.Timestamp, Canary: d.Canary}
+}
+
+func allocatedResources(r structs.AllocatedResources) *nomad.AllocatedResources {
+	out := &nomad.AllocatedResources{
+		Tasks:  make(map[string]*nomad.AllocatedTaskResources, len(r.Tasks)),
+		Shared: nomad.AllocatedSharedResources{DiskMB: int64(r.DiskMB)},
+	}
+	for name, t := range r.Tasks {
+		out.Tasks[name] = &nomad.AllocatedTaskResources{
+			Cpu:    nomad.AllocatedCpuResources{CpuShares: int64(t.CPUMHz)},
+			Memory: nomad.AllocatedMemoryResources{MemoryMB: int64(t.MemoryMB), MemoryMaxMB: int64(t.MemoryMaxMB)},
+
+			Devices: allocatedDevices(t.Devices),
+		}
+	}
+	for _, p := range r.Ports {
+		out.Shared.Ports = append(out.Shared.Ports, nomad.PortMapping{Label: p.Label, Value: p.Value, To: p.To, HostIP: p.HostIP})
+	}
+	return out
+}
+
+func taskResources(r structs.AllocatedResources) map[string]*nomad.Resources {
+	out := make(map[string]*nomad.Resources, len(r.Tasks))
+	for name, t := range r.Tasks {
+		out[name] = resources(t.CPUMHz, t.MemoryMB, 0)
+	}
+	return out
+}
+
+func summedResources(r structs.AllocatedResources) *nomad.Resources {
+	var cpu, memory int
+	for _, t := range r.Tasks {
+		cpu += t.CPUMHz
+		memory += t.MemoryMB
+	}
+	return resources(cpu, memory, r.DiskMB)
+}
+
+func resources(cpu, memory, disk int) *nomad.Resources {
+	return &nomad.Resources{CPU: &cpu, MemoryMB: &memory, DiskMB: &disk}
+}
+
+// node renders a node in full.
+func node(n *structs.Node) *nomad.Node {
+	out := &nomad.Node{
+		ID:                    n.ID,
+		Datacenter:            n.Datacenter,
+		Name:                  n.Name,
+		HTTPAddr:              n.HTTPAddress,
+		Attributes:            n.Attributes,
+		NodeResources:         nodeResources(n),
+		ReservedResources:     reservedResources(n.Reserved),
+		Meta:                  n.Meta,
+		NodeClass:             n.Class,
+		NodePool:              n.Pool,
+		SchedulingEligibility: n.Eligibility,
+		Status:                string(n.Status),
+		Drivers:               drivers(n.Drivers),
+		CreateIndex:           n.CreateIndex,
+		ModifyIndex:           n.ModifyIndex,
+	}
+	for _, e := range n.Events {
+		out.Events = append(out.Events, &nomad.NodeEvent{Message: e.Message, Subsystem: e.Subsystem, Details: e.Details, Timestamp: e.Time})
+	}
+	return out
+}
+
+// nodeStub renders a node as the list does.
+func nodeStub(n *structs.Node) *nomad.NodeListStub {
+	return &nomad.NodeListStub{
+		Address:               n.HTTPAddress,
+		ID:                    n.ID,
+		Datacenter:            n.Datacenter,
+		Name:                  n.Name,
+		NodeClass:             n.Class,
+		NodePool:              n.Pool,
+		Version:               n.Version,
+		SchedulingEligibility: n.Eligibility,
+		Status:                string(n.Status),
+		Drivers:               drivers(n.Drivers),
+		NodeResources:         nodeResources(n),
+		ReservedResources:     reservedResources(n.Reserved),
+		CreateIndex:           n.CreateIndex,
+		ModifyIndex:           n.ModifyIndex,
+	}
+}
+
+func drivers(infos map[string]*structs.DriverInfo) map[string]*nomad.DriverInfo {
+	out := make(map[string]*nomad.DriverInfo, len(infos))
+	for name, d := range infos {
+		out[name] = &nomad.DriverInfo{
+			Attributes:        d.Attributes,
+			Detected:          d.Detected,
+			Healthy:           d.Healthy,
+			HealthDescription: d.HealthDescription,
+			UpdateTime:        d.UpdateTime,
+		}
+	}
+	return out
+}
+
+func nodeResources(n *structs.Node) *nomad.NodeResources {
+	r := n.Resources
+	return &nomad.NodeResources{
+		Cpu:    nomad.NodeCpuResources{CpuShares: int64(r.CPUMHz), TotalCpuCores: uint16(r.Cores)},
+		Memory: nomad.NodeMemoryResources{MemoryMB: int64(r.MemoryMB)},
+		Disk:   nomad.NodeDiskResources{DiskMB: int64(r.DiskMB)},
+
+		Devices: nodeDevices(n.Devices),
+	}
+}
+
+func reservedResources(r structs.NodeResources) *nomad.NodeReservedResources {
+	return &nomad.NodeReservedResources{
+		Cpu:    nomad.NodeReservedCpuResources{CpuShares: uint64(r.CPUMHz)},
+		Memory: nomad.NodeReservedMemoryResources{MemoryMB: uint64(r.MemoryMB)},
+		Disk:   nomad.NodeReservedDiskResources{DiskMB: uint64(r.DiskMB)},
+	}
+}
+
+// fileInfo renders a file of an allocation.
+func fileInfo(f File) *nomad.AllocFileInfo {
+	return &nomad.AllocFileInfo{Name: f.Name, IsDir: f.IsDir, Size: f.Size, FileMode: f.Mode.String(), ModTime: f.ModTime}
+}

@@ -1,0 +1,148 @@
+package httpapi
+
+import (
+	"fmt"
+	"strings"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// jobStub renders a job as the list does.
+func jobStub(j *nomad.Job, summary *nomad.JobSummary) *nomad.JobListStub {
+	return &nomad.JobListStub{
+		ID:                *j.ID,
+		ParentID:          structs.Deref(j.ParentID),
+		Name:              *j.Name,
+		Namespace:         structs.Deref(j.Namespace),
+		Datacenters:       j.Datacenters,
+		Type:              *j.Type,
+		Priority:          structs.Deref(j.Priority),
+		Periodic:          j.Periodic != nil,
+		ParameterizedJob:  j.ParameterizedJob != nil,
+		Stop:              structs.Deref(j.Stop),
+		Status:            structs.Deref(j.Status),
+		StatusDescription: structs.Deref(j.StatusDescription),
+		JobSummary:        summary,
+		CreateIndex:       structs.Deref(j.CreateIndex),
+		ModifyIndex:       structs.Deref(j.ModifyIndex),
+		JobModifyIndex:    structs.Deref(j.JobModifyIndex),
+		SubmitTime:        structs.Deref(j.SubmitTime),
+	}
+}
+
+// jobSummary renders the counts of a job's allocations.
+func jobSummary(s *structs.JobSummary) *nomad.JobSummary {
+	out := &nomad.JobSummary{
+		JobID:       s.JobID,
+		Namespace:   s.Namespace,
+		Summary:     make(map[string]nomad.TaskGroupSummary, len(s.Groups)),
+		Children:    &nomad.JobChildrenSummary{},
+		CreateIndex: s.CreateIndex,
+		ModifyIndex: s.ModifyIndex,
+	}
+	for name, g := range s.Groups {
+		out.Summary[name] = nomad.TaskGroupSummary{
+			Queued: g.Queued, Starting: g.Starting, Running: g.Running, Complete: g.Complete, Failed: g.Failed, Lost: g.Lost,
+		}
+	}
+	return out
+}
+
+// jobRegistered renders what came of a registration.
+func jobRegistered(c *structs.JobChange) *nomad.JobRegisterResponse {
+	return &nomad.JobRegisterResponse{
+		EvalID: c.EvalID, EvalCreateIndex: c.EvalCreateIndex, JobModifyIndex: c.JobModifyIndex,
+		Warnings: warningText(c.Warnings), QueryMeta: nomad.QueryMeta{LastIndex: c.LastIndex},
+	}
+}
+
+// jobStopped renders what came of a stop.
+func jobStopped(c *structs.JobChange) *nomad.JobDeregisterResponse {
+	return &nomad.JobDeregisterResponse{
+		EvalID: c.EvalID, EvalCreateIndex: c.EvalCreateIndex, JobModifyIndex: c.JobModifyIndex,
+		QueryMeta: nomad.QueryMeta{LastIndex: c.LastIndex},
+	}
+}
+
+// warningText renders warnings as Nomad does.
+func warningText(warnings []string) string {
+	if len(warnings) == 0 {
+		return ""
+	}
+	noun := "warnings"
+	if len(warnings) == 1 {
+		noun = "warning"
+	}
+	return fmt.Sprintf("%d %s:\n\n* %s", len(warnings), noun, strings.Join(warnings, "\n* "))
+}
+
+// evaluation renders an evaluation.
+func evaluation(e *structs.Evaluation) *nomad.Evaluation {
+	out := &nomad.Evaluation{
+		ID:                e.ID,
+		Priority:          e.Priority,
+		Type:              e.Type,
+		TriggeredBy:       e.TriggeredBy,
+		Namespace:         e.Namespace,
+		JobID:             e.JobID,
+		JobModifyIndex:    e.JobModifyIndex,
+		Status:            string(e.Status),
+		StatusDescription: e.StatusDescription,
+		WaitUntil:         e.WaitUntil,
+		NextEval:          e.NextEval,
+		PreviousEval:      e.PreviousEval,
+		BlockedEval:       e.BlockedEval,
+		PlanAnnotations:   planAnnotations(e.PlanAnnotations),
+		QueuedAllocations: e.QueuedAllocations,
+		SnapshotIndex:     e.SnapshotIndex,
+		CreateIndex:       e.CreateIndex,
+		ModifyIndex:       e.ModifyIndex,
+		CreateTime:        e.CreateTime,
+		ModifyTime:        e.ModifyTime,
+	}
+	if e.FailedTGAllocs != nil {
+		out.FailedTGAllocs = make(map[string]*nomad.AllocationMetric, len(e.FailedTGAllocs))
+		for name, m := range e.FailedTGAllocs {
+			out.FailedTGAllocs[name] = placementMetrics(m)
+		}
+	}
+	return out
+}
+
+func planAnnotations(p *structs.PlanAnnotations) *nomad.PlanAnnotations {
+	if p == nil {
+		return nil
+	}
+	out := &nomad.PlanAnnotations{}
+	if p.DesiredTGUpdates != nil {
+		out.DesiredTGUpdates = make(map[string]*nomad.DesiredUpdates, len(p.DesiredTGUpdates))
+	}
+	for name, u := range p.DesiredTGUpdates {
+		out.DesiredTGUpdates[name] = &nomad.DesiredUpdates{
+			Ignore: u.Ignore, Place: u.Place, Stop: u.Stop, InPlaceUpdate: u.InPlaceUpdate,
+			DestructiveUpdate: u.DestructiveUpdate, RescheduleNow: u.RescheduleNow, RescheduleLater: u.RescheduleLater,
+		}
+	}
+	return out
+}
+
+// placementMetrics renders what the scheduler looked at. Nomad's command line panics
+// where there is none.
+func placementMetrics(m *structs.PlacementMetrics) *nomad.AllocationMetric {
+	if m == nil {
+		return &nomad.AllocationMetric{}
+	}
+	return &nomad.AllocationMetric{
+		NodesEvaluated:     m.NodesEvaluated,
+		NodesFiltered:      m.NodesFiltered,
+		NodesInPool:        m.NodesInPool,
+		NodePool:           m.NodePool,
+		NodesAvailable:     m.NodesAvailable,
+		ConstraintFiltered: m.ConstraintFiltered,
+		NodesExhausted:     m.NodesExhausted,
+		DimensionExhausted: m.DimensionExhausted,
+		CoalescedFailures:  m.CoalescedFailures,
+	}
+}

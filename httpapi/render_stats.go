@@ -1,0 +1,140 @@
+package httpapi
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// allocationUsage renders what an allocation's tasks use, and their sum.
+func allocationUsage(a *structs.AllocationUsage) *nomad.AllocResourceUsage {
+	out := &nomad.AllocResourceUsage{ResourceUsage: emptyUsage(), Tasks: map[string]*nomad.TaskResourceUsage{}, Timestamp: a.Time.UnixNano()}
+	sum := out.ResourceUsage
+	for name, t := range a.Tasks {
+		u := taskUsage(t)
+		out.Tasks[name] = &nomad.TaskResourceUsage{ResourceUsage: u, Timestamp: t.TimeNs}
+		sum.MemoryStats.RSS += u.MemoryStats.RSS
+		sum.MemoryStats.MaxUsage += u.MemoryStats.MaxUsage
+		sum.MemoryStats.Measured = union(sum.MemoryStats.Measured, u.MemoryStats.Measured)
+		sum.DeviceStats = mergeDeviceStats(sum.DeviceStats, u.DeviceStats)
+	}
+	return out
+}
+
+func emptyUsage() *nomad.ResourceUsage {
+	return &nomad.ResourceUsage{MemoryStats: &nomad.MemoryStats{}, CpuStats: &nomad.CpuStats{}, DeviceStats: []*nomad.DeviceGroupStats{}}
+}
+
+// taskUsage renders a driver's measurements; Measured names those that were made.
+func taskUsage(t *structs.TaskUsage) *nomad.ResourceUsage {
+	u := emptyUsage()
+	if t.MemoryRSS != nil {
+		u.MemoryStats.RSS, u.MemoryStats.Usage = *t.MemoryRSS, *t.MemoryRSS
+		u.MemoryStats.Measured = append(u.MemoryStats.Measured, "RSS", "Usage")
+	}
+	if t.MemoryMax != nil {
+		u.MemoryStats.MaxUsage = *t.MemoryMax
+		u.MemoryStats.Measured = append(u.MemoryStats.Measured, "Max Usage")
+	}
+	for _, g := range t.Devices {
+		u.DeviceStats = mergeDeviceStats(u.DeviceStats, []*nomad.DeviceGroupStats{deviceGroupStats(g)})
+	}
+	return u
+}
+
+func union(a, b []string) []string {
+	for _, s := range b {
+		if !slices.Contains(a, s) {
+			a = append(a, s)
+		}
+	}
+	return a
+}
+
+// hostStats renders what the machine uses.
+func hostStats(u *structs.HostUsage) *nomad.HostStats {
+	out := &nomad.HostStats{
+		Memory:           &nomad.HostMemoryStats{Total: u.Memory.Total, Available: u.Memory.Available, Used: u.Memory.Used, Free: u.Memory.Free},
+		CPU:              make([]*nomad.HostCPUStats, 0, len(u.Processors)),
+		CPUTicksConsumed: u.CPUMHz,
+		DiskStats:        []*nomad.HostDiskStats{},
+		AllocDirStats:    &nomad.HostDiskStats{},
+		DeviceStats:      make([]*nomad.DeviceGroupStats, 0, len(u.Devices)),
+		Uptime:           u.Uptime,
+	}
+	for _, p := range u.Processors {
+		out.CPU = append(out.CPU, &nomad.HostCPUStats{CPU: p.Name, User: p.User, System: p.System, Idle: p.Idle})
+	}
+	if d := u.AllocsDisk; d != nil {
+		out.AllocDirStats = &nomad.HostDiskStats{
+			Device: d.Path, Mountpoint: d.Path, Size: d.Size, Used: d.Used,
+			Available: d.Available, UsedPercent: d.UsedPercent, InodesUsedPercent: d.InodesUsedPercent,
+		}
+		out.DiskStats = append(out.DiskStats, out.AllocDirStats)
+	}
+	for _, g := range u.Devices {
+		out.DeviceStats = append(out.DeviceStats, deviceGroupStats(g))
+	}
+	return out
+}
+
+// mergeDeviceStats joins figures so that each group is there once, sorted: one that two
+// tasks use is still one group.
+func mergeDeviceStats(all, more []*nomad.DeviceGroupStats) []*nomad.DeviceGroupStats {
+	for _, g := range more {
+		i, known := slices.BinarySearchFunc(all, g, compareDeviceStats)
+		if !known {
+			c := *g
+			c.InstanceStats = maps.Clone(g.InstanceStats)
+			all = slices.Insert(all, i, &c)
+			continue
+		}
+		maps.Copy(all[i].InstanceStats, g.InstanceStats)
+	}
+	return all
+}
+
+func compareDeviceStats(a, b *nomad.DeviceGroupStats) int {
+	return cmp.Or(cmp.Compare(a.Vendor, b.Vendor), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name))
+}
+
+// deviceGroupStats renders a group's figures.
+func deviceGroupStats(g *structs.DeviceGroupStats) *nomad.DeviceGroupStats {
+	out := &nomad.DeviceGroupStats{
+		Vendor: g.ID.Vendor, Type: g.ID.Type, Name: g.ID.Name,
+		InstanceStats: make(map[string]*nomad.DeviceStats, len(g.Devices)),
+	}
+	for id, s := range g.Devices {
+		out.InstanceStats[id] = &nomad.DeviceStats{Summary: statValue(s.Summary), Stats: statObject(s.Stats), Timestamp: s.Time}
+	}
+	return out
+}
+
+func statObject(o *structs.StatObject) *nomad.StatObject {
+	if o == nil {
+		return nil
+	}
+	out := &nomad.StatObject{Nested: make(map[string]*nomad.StatObject, len(o.Nested)), Attributes: make(map[string]*nomad.StatValue, len(o.Attributes))}
+	for name, nested := range o.Nested {
+		out.Nested[name] = statObject(nested)
+	}
+	for name, v := range o.Attributes {
+		out.Attributes[name] = statValue(v)
+	}
+	return out
+}
+
+func statValue(v *structs.StatValue) *nomad.StatValue {
+	if v == nil {
+		return nil
+	}
+	return &nomad.StatValue{
+		FloatNumeratorVal: v.Float, FloatDenominatorVal: v.FloatDenominator,
+		IntNumeratorVal: v.Int, IntDenominatorVal: v.IntDenominator,
+		StringVal: v.String, BoolVal: v.Bool, Unit: v.Unit, Desc: v.Description,
+	}
+}

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Runs the tests, with the flags of go test that it is given. A test that fails is run
+# once more, as long as no more than five do; what passed only then is listed at the end
+# as FLAKY, after the slowest tests. A panic, a data race, a timeout, a package that does
+# not build and one that fails outside of its tests are not given a second chance.
+#
+#	PACKAGES  what is tested, the longest first; all by default
+set -u
+
+cd "$(dirname "$0")/../.." || exit 1
+events=$PWD/.cache/test-events.json
+gotestsum=$(internal/tools/build.sh gotestsum gotest.tools/gotestsum) || exit 1
+mkdir -p .cache
+"$gotestsum" --format pkgname --hide-summary skipped --jsonfile "$events" \
+	--rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
+	--packages "${PACKAGES:-./...}" -- "$@"
+status=$?
+go run ./internal/tools/testreport "$events" "$status"

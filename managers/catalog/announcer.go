@@ -1,0 +1,117 @@
+package catalog
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Announceable is a state that an [Announcer] tells; its zero value says that there is
+// none any more.
+type Announceable[T any] interface {
+	comparable
+	Same(o T) bool
+	Copy() T
+}
+
+// Announcer tells an updater of states, each under a name: one at a time, with no lock
+// held, and only what differs from what was told before. It is only said whose state may
+// have changed: what is told is the state at the time of telling, so that it does not
+// matter who says so first.
+type Announcer[T Announceable[T]] struct {
+	state  func(name string) T // as it is now
+	update func(name string, state T)
+
+	mu      sync.Mutex
+	cond    *sync.Cond
+	changed []string     // names to tell of, the first said first; each once
+	told    map[string]T // as told last; only the Announcer's goroutine
+	telling bool
+	stopped bool
+	ended   chan struct{} // closed when run has returned
+}
+
+// NewAnnouncer returns an announcer that runs until it is stopped. Update may be nil.
+func NewAnnouncer[T Announceable[T]](state func(name string) T, update func(name string, state T)) *Announcer[T] {
+	if update == nil {
+		update = func(string, T) {}
+	}
+	a := &Announcer[T]{state: state, update: update, told: map[string]T{}, ended: make(chan struct{})}
+	a.cond = sync.NewCond(&a.mu)
+	go a.run()
+	return a
+}
+
+// Say has a name's state told if it has changed. It does not block.
+func (a *Announcer[T]) Say(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !slices.Contains(a.changed, name) {
+		a.changed = append(a.changed, name)
+	}
+	a.cond.Broadcast()
+}
+
+// run tells until Stop.
+func (a *Announcer[T]) run() {
+	defer close(a.ended)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for {
+		for len(a.changed) == 0 && !a.stopped {
+			a.cond.Wait()
+		}
+		if a.stopped {
+			return
+		}
+		name := a.changed[0]
+		a.changed = a.changed[1:]
+		a.telling = true
+		a.mu.Unlock()
+		a.tell(name)
+		a.mu.Lock()
+		a.telling = false
+		a.cond.Broadcast()
+	}
+}
+
+// tell tells a name's state if it is not the one told last.
+func (a *Announcer[T]) tell(name string) {
+	var none T
+	state := a.state(name)
+	before, known := a.told[name]
+	switch {
+	case state == none && !known, state != none && known && state.Same(before):
+		return
+	case state == none:
+		delete(a.told, name)
+	default:
+		a.told[name] = state
+	}
+	a.update(name, state.Copy())
+}
+
+// Flush returns when all that was said has been told, or ctx's error.
+func (a *Announcer[T]) Flush(ctx context.Context) error {
+	wake := context.AfterFunc(ctx, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.cond.Broadcast()
+	})
+	defer wake()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for (len(a.changed) > 0 || a.telling) && !a.stopped && ctx.Err() == nil {
+		a.cond.Wait()
+	}
+	return ctx.Err()
+}
+
+// Stop ends telling and returns when it has ended. It may be called more than once.
+func (a *Announcer[T]) Stop() {
+	a.mu.Lock()
+	a.stopped = true
+	a.cond.Broadcast()
+	a.mu.Unlock()
+	<-a.ended
+}

@@ -1,0 +1,228 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/host"
+)
+
+// loadsAtOnce bounds the files that are loaded, and held in memory, at the same
+// time. Compiling takes turns anyway; several have to be under way, so that plugins
+// that loop in describe do not hold up the others.
+const loadsAtOnce = 8
+
+// Config configures a [Catalog]. All fields are required.
+type Config struct {
+	// Dir is the plugin directory. It is created when it is missing.
+	Dir    string
+	Loader Loader
+	Logger hclog.Logger
+	// LookEvery is how often the directory is looked at without being asked to by the
+	// kernel; 0: the kernel tells of changes, and it is looked at every 5 s too.
+	LookEvery time.Duration
+}
+
+// Catalog keeps the plugins in service equal to the files in a directory: those
+// whose names end in ".wasm" and do not begin with a dot. Its methods may be called
+// concurrently.
+type Catalog struct {
+	cfg Config
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	loads  chan struct{} // a slot for each load under way
+
+	first chan struct{} // closed when the files of the first look are loaded or refused
+
+	mu         sync.Mutex
+	started    bool
+	looked     bool
+	waited     map[string]*file // of the first look, not loaded or refused yet
+	directory  DirectoryStatus
+	files      map[string]*file
+	claims     map[claim]*file
+	gone       []goneFile // versions in use whose files were removed
+	registries map[PluginType]*Registry
+}
+
+// identity is what is known of a content.
+type identity struct {
+	digest        string
+	name, version string
+	kind          PluginType
+	imported      []string
+	granted       func() []string   // nil: nothing
+	stats         func() host.Stats // nil: none
+}
+
+// goneFile is a version whose file was removed while tasks use it.
+type goneFile struct {
+	file    string
+	content identity
+	unit    *Unit
+}
+
+// New returns a catalog that is not started. It fails when the directory
+// can neither be found nor created.
+func New(cfg Config) (*Catalog, error) {
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("plugin directory %s: %w", cfg.Dir, err)
+	}
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("plugin directory %s: %w", cfg.Dir, err)
+	}
+	cfg.Dir = dir
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Catalog{
+		cfg:        cfg,
+		ctx:        ctx,
+		cancel:     cancel,
+		loads:      make(chan struct{}, loadsAtOnce),
+		first:      make(chan struct{}),
+		directory:  DirectoryStatus{Path: dir, Since: time.Now()},
+		files:      map[string]*file{},
+		claims:     map[claim]*file{},
+		registries: map[PluginType]*Registry{},
+	}, nil
+}
+
+// serve has plugins of a registry's type taken into service by it.
+func (c *Catalog) serve(r *Registry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.registries[r.cfg.Type] = r
+}
+
+// Loading reports whether files that were in the directory at the start are not loaded or
+// refused yet.
+func (c *Catalog) Loading() bool { return !isClosed(c.first) }
+
+// Start begins to watch. Managers of plugin types are made before that. A second
+// call, or one after Shutdown, does nothing.
+func (c *Catalog) Start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.started || c.ctx.Err() != nil {
+		return
+	}
+	c.started = true
+	w := newWatcher(c.cfg.Dir, c.cfg.Logger)
+	w.every = c.cfg.LookEvery
+	w.found, w.state = c.found, c.setProblem
+	c.wg.Go(func() { w.run(c.ctx) })
+	c.wg.Go(func() { c.retryUnread(retryInterval) })
+}
+
+// Shutdown ends watching and loading and returns when both have ended. Managers
+// are shut down before. It may be called more than once, and before Start.
+func (c *Catalog) Shutdown() {
+	c.mu.Lock()
+	c.cancel()
+	c.mu.Unlock()
+	c.wg.Wait()
+}
+
+// Status returns the status of every plugin file, by file, and of the plugins in
+// use whose files are gone.
+func (c *Catalog) Status() []PluginStatus {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]PluginStatus, 0, len(c.files)+len(c.gone))
+	for _, name := range slices.Sorted(maps.Keys(c.files)) {
+		all = append(all, c.statusOf(c.files[name]))
+	}
+	c.gone = slices.DeleteFunc(c.gone, func(g goneFile) bool { return isClosed(g.unit.Closed()) })
+	for _, g := range c.gone {
+		s := g.content.status(filepath.Join(c.cfg.Dir, g.file))
+		s.setHealth(g.unit)
+		all = append(all, s)
+	}
+	return all
+}
+
+func (c *Catalog) statusOf(f *file) PluginStatus {
+	s := f.content.status(filepath.Join(c.cfg.Dir, f.name))
+	if f.unit == nil {
+		s.State, s.Reason, s.Since = f.state, f.reason, f.since
+		return s
+	}
+	s.setHealth(f.unit)
+	switch f.state {
+	case StateLoading:
+		s.Reason = join(s.Reason, "the file has changed and is being loaded")
+	case StateRejected:
+		s.Reason = join(s.Reason, fmt.Sprintf("the file has changed and was not taken, the version before stays: %s", f.reason))
+	}
+	return s
+}
+
+func (s *PluginStatus) setHealth(u *Unit) {
+	h, _ := u.Health()
+	s.State, s.Reason, s.Since = h.State, h.Reason, h.Since
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
+
+func (i identity) status(path string) PluginStatus {
+	s := PluginStatus{Name: i.name, Type: i.kind, Version: i.version, Digest: i.digest, File: path, CapabilitiesImported: []string{}, CapabilitiesGranted: []string{}}
+	s.CapabilitiesImported = append(s.CapabilitiesImported, i.imported...)
+	if i.granted != nil {
+		s.CapabilitiesGranted = append(s.CapabilitiesGranted, i.granted()...)
+	}
+	if i.stats != nil {
+		s.Stats = i.stats()
+	}
+	return s
+}
+
+// Directory returns the state of the plugin directory.
+func (c *Catalog) Directory() DirectoryStatus {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.directory
+}
+
+// setProblem notes what is wrong with the directory, and logs it once.
+func (c *Catalog) setProblem(problem string) {
+	c.mu.Lock()
+	changed := c.directory.Problem != problem
+	if changed {
+		c.directory.Problem, c.directory.Since = problem, time.Now()
+	}
+	c.mu.Unlock()
+	switch {
+	case !changed:
+	case problem == "":
+		c.cfg.Logger.Info("the plugin directory is fine again", "dir", c.cfg.Dir)
+	default:
+		c.cfg.Logger.Error(problem, "dir", c.cfg.Dir)
+	}
+	if problem != "" {
+		c.firstLook(nil) // a directory that cannot be read holds nobody up
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

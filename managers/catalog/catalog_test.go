@@ -1,0 +1,359 @@
+package catalog_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/managers/drivers"
+	"github.com/wasmnode/wasmnode/managers/internal/catalogtest"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// dirWorld is a catalog on a real directory, with fake plugins.
+type dirWorld struct {
+	*catalogtest.Directory
+	t       *testing.T
+	loader  *catalogtest.Loader
+	manager *drivers.Manager
+}
+
+func newDirWorld(t *testing.T, dir string) *dirWorld {
+	t.Helper()
+	return newDirWorldThatLooks(t, dir, 0)
+}
+
+// newDirWorldThatLooks makes one whose directory is looked at so often, without
+// notifications; 0: with them.
+func newDirWorldThatLooks(t *testing.T, dir string, lookEvery time.Duration) *dirWorld {
+	t.Helper()
+	w := &dirWorld{Directory: &catalogtest.Directory{T: t, Path: dir}, t: t, loader: &catalogtest.Loader{}}
+	var err error
+	w.Catalog, err = catalog.New(catalog.Config{Dir: dir, Loader: w.loader, Logger: hclog.NewNullLogger(), LookEvery: lookEvery})
+	require.NoError(t, err)
+	w.manager = drivers.New(drivers.Config{
+		Catalog: w.Catalog, Logger: hclog.NewNullLogger(),
+		Updater: func(string, *structs.DriverInfo) {},
+	})
+	t.Cleanup(func() {
+		w.manager.Shutdown()
+		w.Catalog.Shutdown()
+		require.Zero(t, w.loader.OpenCount(), "every plugin is closed")
+	})
+	return w
+}
+
+func (w *dirWorld) start() {
+	w.t.Helper()
+	w.Start(w.manager)
+}
+
+// drop renames a file into the directory.
+func (w *dirWorld) drop(name string, r catalogtest.Recipe) {
+	w.t.Helper()
+	w.Put(name, r.Module(w.t))
+}
+
+func TestFilesAreLoadedReplacedAndRemovedWhileTheNodeRuns(t *testing.T) {
+	w := newDirWorld(t, t.TempDir())
+	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "1.0.0"})
+	w.start()
+	require.Equal(t, []string{"a.wasm a 1.0.0 healthy"}, w.Lines())
+
+	w.drop("b.wasm", catalogtest.Recipe{Name: "b", Version: "1.0.0"})
+	w.Until("a.wasm a 1.0.0 healthy", "b.wasm b 1.0.0 healthy")
+	d, err := w.manager.Dispense("b")
+	require.NoError(t, err)
+	w.drop("b.wasm", catalogtest.Recipe{Name: "b", Version: "1.1.0"})
+	w.Until("a.wasm a 1.0.0 healthy", "b.wasm b 1.1.0 healthy")
+	<-d.Replaced()
+	require.Equal(t, 3, w.loader.OpenCount(), "the old version is in use")
+	d.Release()
+	require.Eventually(t, func() bool { return w.loader.OpenCount() == 2 }, catalogtest.Patience, time.Millisecond, "it is closed once nobody uses it")
+
+	w.Remove("b.wasm")
+	w.Until("a.wasm a 1.0.0 healthy")
+	_, err = w.manager.Dispense("b")
+	require.Equal(t, abi.NotFound, abi.CodeOf(err))
+
+	s := w.Catalog.Status()[0]
+	require.Equal(t, []string{abi.ModuleABI, abi.ModuleLog}, s.CapabilitiesImported)
+	require.Equal(t, []string{abi.ModuleABI}, s.CapabilitiesGranted)
+	require.Len(t, s.Digest, 64)
+	require.Equal(t, catalog.TypeDriver, s.Type)
+}
+
+func TestAFileInUseIsListedAsRemovedUntilItsTasksEnd(t *testing.T) {
+	w := newDirWorld(t, t.TempDir())
+	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "1.0.0"})
+	w.start()
+	d, err := w.manager.Dispense("a")
+	require.NoError(t, err)
+	w.Remove("a.wasm")
+	w.Until("a.wasm a 1.0.0 removed: its file was removed")
+	d.Release()
+	w.Until()
+}
+
+// TestACopyInProgressIsNotAPlugin is on a clock that stands still while anything works: on
+// a real one, a copy that is held up for a second is no longer in progress.
+func TestACopyInProgressIsNotAPlugin(t *testing.T) {
+	content := catalogtest.Recipe{Name: "a", Version: "1.0.0", TaskSchema: `{"description":"` + strings.Repeat("x", 4000) + `"}`}.Module(t)
+	synctest.Test(t, func(t *testing.T) {
+		w := newDirWorldThatLooks(t, t.TempDir(), 10*time.Millisecond)
+		w.start()
+		f, err := os.Create(filepath.Join(w.Path, "a.wasm"))
+		require.NoError(t, err)
+		for part := range 8 {
+			_, err = f.Write(content[part*len(content)/8 : (part+1)*len(content)/8])
+			require.NoError(t, err)
+			require.Zero(t, w.loader.MadeCount())
+			time.Sleep(500 * time.Millisecond)
+			synctest.Wait()
+			for _, line := range w.Lines() {
+				require.NotContains(t, line, "rejected")
+			}
+		}
+		require.NoError(t, f.Close())
+		require.Equal(t, []string{"a.wasm a 1.0.0 healthy"}, w.Lines())
+		require.Equal(t, 1, w.loader.MadeCount(), "loaded once")
+	})
+}
+
+func TestATruncatedFileIsRejectedAndTakenWhenItIsComplete(t *testing.T) {
+	w := newDirWorld(t, t.TempDir())
+	w.start()
+	content := catalogtest.Recipe{Name: "a", Version: "1.0.0"}.Module(t)
+	path := filepath.Join(w.Path, "a.wasm")
+	require.NoError(t, os.WriteFile(path, content[:len(content)-3], 0o644))
+	w.Until("a.wasm rejected: unexpected end of JSON input")
+	require.NoError(t, os.WriteFile(path, content, 0o644))
+	w.Until("a.wasm a 1.0.0 healthy")
+}
+
+func TestAFileThatDoesNotLoadLeavesTheOldVersionInCharge(t *testing.T) {
+	w := newDirWorld(t, t.TempDir())
+	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "1.0.0"})
+	w.start()
+	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "2.0.0", LoadError: "policy: needs everything"})
+	w.Until("a.wasm a 1.0.0 healthy: the file has changed and was not taken, the version before stays: policy: needs everything")
+	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "2.0.0", ConfigureErr: "no"})
+	w.Until("a.wasm a 1.0.0 healthy: the file has changed and was not taken, the version before stays: configure: no")
+	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "1.0.0"})
+	w.Until("a.wasm a 1.0.0 healthy")
+	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "3.0.0"})
+	w.Until("a.wasm a 3.0.0 healthy")
+}
+
+func TestOfTwoFilesWithOneNameTheFirstStaysUntilItIsRemoved(t *testing.T) {
+	w := newDirWorld(t, t.TempDir())
+	w.drop("b.wasm", catalogtest.Recipe{Name: "x", Version: "1.0.0"})
+	w.start()
+	w.drop("a.wasm", catalogtest.Recipe{Name: "x", Version: "2.0.0"})
+	w.Until(`a.wasm x 2.0.0 rejected: the driver "x" is already provided by b.wasm; remove one of the two files`, "b.wasm x 1.0.0 healthy")
+	w.drop("b.wasm", catalogtest.Recipe{Name: "x", Version: "1.1.0"})
+	w.Until(`a.wasm x 2.0.0 rejected: the driver "x" is already provided by b.wasm; remove one of the two files`, "b.wasm x 1.1.0 healthy")
+	w.Remove("b.wasm")
+	w.Until("a.wasm x 2.0.0 healthy")
+	w.drop("c.wasm", catalogtest.Recipe{Name: "x", Version: "3.0.0"})
+	w.Until("a.wasm x 2.0.0 healthy", `c.wasm x 3.0.0 rejected: the driver "x" is already provided by a.wasm; remove one of the two files`)
+	// The name is free as well when the file has another plugin in it.
+	w.drop("a.wasm", catalogtest.Recipe{Name: "y", Version: "1.0.0"})
+	w.Until("a.wasm y 1.0.0 healthy", "c.wasm x 3.0.0 healthy")
+}
+
+// TestAtTheStartTheFirstFileByNameHasTheName is on a clock that stands still while
+// anything works: no file waits for ever for those before it.
+func TestAtTheStartTheFirstFileByNameHasTheName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newDirWorldThatLooks(t, t.TempDir(), time.Second)
+		for i := range 10 {
+			w.drop(fmt.Sprintf("%c.wasm", 'a'+i), catalogtest.Recipe{Name: "x", Version: "1.0.0", Pad: i})
+		}
+		w.start()
+		for i, line := range w.Lines() {
+			if i == 0 {
+				require.Equal(t, "a.wasm x 1.0.0 healthy", line)
+				continue
+			}
+			require.Contains(t, line, `is already provided by a.wasm`)
+		}
+	})
+}
+
+func TestAQuarantinedPluginIsRevivedByTouchingItsFile(t *testing.T) {
+	w := newDirWorld(t, t.TempDir())
+	var broken atomic.Bool
+	broken.Store(true)
+	w.loader.Prepare = func(p *catalogtest.Plugin) {
+		well := p.Ops[abi.OpDriverFingerprint]
+		p.On(abi.OpDriverFingerprint, func(ctx context.Context, c catalog.Call) error {
+			if broken.Load() {
+				return catalogtest.Trap(c.Op)
+			}
+			return well(ctx, c)
+		})
+	}
+	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "1.0.0"})
+	w.start()
+	w.Until("a.wasm a 1.0.0 quarantined: faulted 4 times, last: plugin fake trapped in driver_fingerprint: unreachable; to revive it, replace its file or touch it")
+	broken.Store(false)
+	now := time.Now()
+	require.NoError(t, os.Chtimes(filepath.Join(w.Path, "a.wasm"), now, now))
+	w.Until("a.wasm a 1.0.0 healthy")
+	require.Equal(t, 1, w.loader.MadeCount(), "its content is the same")
+}
+
+func TestFilesThatAreNoPluginsEachSayWhy(t *testing.T) {
+	w := newDirWorld(t, t.TempDir())
+	write := func(name string, content []byte) {
+		require.NoError(t, os.WriteFile(filepath.Join(w.Path, name), content, 0o644))
+	}
+	w.drop("good.wasm", catalogtest.Recipe{Name: "good", Version: "1.0.0"})
+	write("text.wasm", []byte("hello"))
+	write("large.wasm", make([]byte, 1<<16+1))
+	require.NoError(t, os.Mkdir(filepath.Join(w.Path, "dir.wasm"), 0o755))
+	require.NoError(t, os.Symlink("nowhere", filepath.Join(w.Path, "link.wasm")))
+	write("README.md", []byte("ignored"))
+	write(".hidden.wasm", []byte("ignored"))
+	w.drop("device.wasm", catalogtest.Recipe{Name: "d", Type: "device"})
+	w.start()
+	require.Equal(t, []string{
+		"device.wasm d rejected: a plugin of type device, which this node has no use for",
+		"dir.wasm rejected: not a regular file but a directory",
+		"good.wasm good 1.0.0 healthy",
+		"large.wasm rejected: the file has 65537 bytes, the limit is 65536",
+		"link.wasm rejected: cannot be read: stat " + w.Path + "/link.wasm: no such file or directory",
+		"text.wasm rejected: scan: not a module",
+	}, w.Lines())
+	// A link is as good as what it leads to.
+	require.NoError(t, os.WriteFile(filepath.Join(w.Path, "nowhere"), catalogtest.Recipe{Name: "linked", Version: "1.0.0"}.Module(t), 0o644))
+	require.EventuallyWithT(t, func(c *assert.CollectT) { require.Contains(c, w.Lines(), "link.wasm linked 1.0.0 healthy") }, catalogtest.Patience, 10*time.Millisecond)
+}
+
+func TestADirectoryThatCannotBeReadKeepsItsPluginsInService(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "plugins")
+	w := newDirWorld(t, dir)
+	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "1.0.0"})
+	w.start()
+	require.NoError(t, os.Rename(dir, dir+".away"))
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		require.Contains(c, w.Catalog.Directory().Problem, "cannot read the plugin directory: open "+dir+": no such file")
+	}, catalogtest.Patience, 10*time.Millisecond)
+	d, err := w.manager.Dispense("a")
+	require.NoError(t, err)
+	d.Release()
+	require.NoError(t, os.Rename(dir+".away", dir))
+	require.EventuallyWithT(t, func(c *assert.CollectT) { require.Empty(c, w.Catalog.Directory().Problem) }, catalogtest.Patience, 10*time.Millisecond)
+	w.drop("b.wasm", catalogtest.Recipe{Name: "b", Version: "1.0.0"})
+	w.Until("a.wasm a 1.0.0 healthy", "b.wasm b 1.0.0 healthy")
+}
+
+func TestTheDirectoryIsMadeOrTheErrorNamesIt(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	newDirWorld(t, dir).start()
+	require.DirExists(t, dir)
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o644))
+	_, err := catalog.New(catalog.Config{Dir: filepath.Join(file, "plugins"), Loader: &catalogtest.Loader{}, Logger: hclog.NewNullLogger()})
+	require.ErrorContains(t, err, "plugin directory "+file+"/plugins: ")
+}
+
+func TestWhileFilesAreLoadingADriverMayStillCome(t *testing.T) {
+	w := newDirWorld(t, t.TempDir())
+	_, err := w.manager.Dispense("a")
+	require.Equal(t, abi.Unavailable, abi.CodeOf(err))
+	require.True(t, abi.IsRecoverable(err))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, w.manager.WaitForFirstFingerprint(ctx), context.Canceled)
+	w.start()
+	_, err = w.manager.Dispense("a")
+	require.EqualError(t, err, `driver "a" not found: no plugin in `+w.Path+` provides it`)
+	require.Equal(t, abi.NotFound, abi.CodeOf(err))
+}
+
+func TestTheCatalogWithstandsChangesInQuickSuccession(t *testing.T) {
+	w := newDirWorld(t, t.TempDir())
+	w.start()
+	var wg sync.WaitGroup
+	for f := range 4 {
+		wg.Go(func() {
+			name := fmt.Sprintf("%d.wasm", f)
+			for i := range 30 {
+				w.drop(name, catalogtest.Recipe{Name: fmt.Sprint("d", (f+i)%3), Version: fmt.Sprintf("1.0.%d", i), Pad: i})
+				if i%5 == 4 {
+					w.Remove(name)
+				}
+				w.Catalog.Status()
+				if d, err := w.manager.Dispense("d0"); err == nil {
+					d.Release()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	w.drop("0.wasm", catalogtest.Recipe{Name: "d0", Version: "2.0.0"})
+	w.Until("0.wasm d0 2.0.0 healthy")
+}
+
+func TestAFileThatTakesForEverHoldsNobodyUp(t *testing.T) {
+	w := newDirWorld(t, t.TempDir())
+	w.start()
+	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "1.0.0", Blocks: true})
+	w.Until("a.wasm loading")
+	w.drop("b.wasm", catalogtest.Recipe{Name: "b", Version: "1.0.0"})
+	w.Until("a.wasm loading", "b.wasm b 1.0.0 healthy")
+	// New content ends the load of the old one.
+	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "2.0.0"})
+	w.Until("a.wasm a 2.0.0 healthy", "b.wasm b 1.0.0 healthy")
+	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "3.0.0", Blocks: true})
+	w.Until("a.wasm a 2.0.0 healthy: the file has changed and is being loaded", "b.wasm b 1.0.0 healthy")
+	// So does its removal.
+	w.Remove("a.wasm")
+	w.Until("b.wasm b 1.0.0 healthy")
+}
+
+func TestAFileThatCannotBeReadIsTriedAgain(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Log("root reads everything: a link that leads nowhere stands in")
+	}
+	w := newDirWorld(t, t.TempDir())
+	require.NoError(t, os.Symlink("later", filepath.Join(w.Path, "a.wasm")))
+	w.start()
+	require.True(t, w.Catalog.CouldNotRead("a.wasm"))
+	w.Catalog.RetryUnread(5 * time.Millisecond)
+	w.drop("later", catalogtest.Recipe{Name: "a", Version: "1.0.0"})
+	w.Until("a.wasm a 1.0.0 healthy")
+}
+
+func TestADirectoryMayBeLookedAtWithoutNotifications(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := catalog.New(catalog.Config{Dir: t.TempDir(), Logger: hclog.NewNullLogger(), Loader: &catalogtest.Loader{}, LookEvery: time.Minute})
+		require.NoError(t, err)
+		c.Start()
+		synctest.Wait() // nothing but a clock is waited for
+		require.NoError(t, os.WriteFile(filepath.Join(c.Directory().Path, ".x.wasm"), nil, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(c.Directory().Path, "broken.wasm"), []byte("no recipe"), 0o600))
+		time.Sleep(50 * time.Second)
+		synctest.Wait()
+		require.Empty(t, c.Status())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Len(t, c.Status(), 1)
+		c.Shutdown()
+	})
+}

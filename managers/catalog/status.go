@@ -1,0 +1,71 @@
+package catalog
+
+import (
+	"time"
+
+	"github.com/wasmnode/wasmnode/host"
+)
+
+// PluginType is what a plugin is for.
+type PluginType string
+
+// The types of plugins: those that run tasks, and those that tell and prepare devices.
+const (
+	TypeDriver PluginType = "driver"
+	TypeDevice PluginType = "device"
+)
+
+// State is where a plugin file is in its life.
+type State string
+
+// The states of a plugin file.
+const (
+	// StateLoading: found, and being copied, compiled or described.
+	StateLoading State = "loading"
+	// StateHealthy: in service.
+	StateHealthy State = "healthy"
+	// StateUnhealthy: loaded, and it or its configuration says that it cannot
+	// work now. It is asked again.
+	StateUnhealthy State = "unhealthy"
+	// StateRestarting: it faulted and is brought up again after a pause.
+	StateRestarting State = "restarting"
+	// StateQuarantined: it faulted too often and is left alone until its file is
+	// written or touched.
+	StateQuarantined State = "quarantined"
+	// StateRemoved: its file is gone; tasks that it runs go on.
+	StateRemoved State = "removed"
+	// StateRejected: the file is not a plugin that this node takes.
+	StateRejected State = "rejected"
+)
+
+// PluginStatus is what people see of one file in the plugin directory.
+type PluginStatus struct {
+	// Name, Type and Version are the plugin's own words; empty until it has been
+	// described.
+	Name    string     `json:"Name"`
+	Type    PluginType `json:"Type"`
+	Version string     `json:"Version"`
+	State   State      `json:"State"`
+	// Reason says why the state is not healthy, or, of a healthy plugin, why a
+	// newer content of its file has not taken over. One line.
+	Reason string    `json:"Reason"`
+	Since  time.Time `json:"Since"` // when State was entered
+	// Digest is the SHA-256, in hexadecimal, of the content in charge, or of the
+	// content that was rejected when none is.
+	Digest string `json:"Digest"`
+	// CapabilitiesImported and CapabilitiesGranted are host modules, by name.
+	CapabilitiesImported []string `json:"CapabilitiesImported"`
+	CapabilitiesGranted  []string `json:"CapabilitiesGranted"`
+	File                 string   `json:"File"` // path
+	// Stats is what the version in charge did since it was loaded.
+	Stats host.Stats `json:"Stats"`
+}
+
+// DirectoryStatus is the plugin directory's own state.
+type DirectoryStatus struct {
+	Path string `json:"Path"`
+	// Problem says why the directory cannot be read now; empty: it can. It is
+	// tried again, and plugins that were loaded from it stay in service.
+	Problem string    `json:"Problem"`
+	Since   time.Time `json:"Since"` // when Problem last changed
+}

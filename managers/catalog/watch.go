@@ -1,0 +1,247 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/hashicorp/go-hclog"
+)
+
+const (
+	// pluginSuffix is how the names of plugin files end.
+	pluginSuffix = ".wasm"
+	// MaxPluginFiles bounds the plugin files in a directory; those beyond, by name,
+	// are not loaded, and the directory's status says so.
+	MaxPluginFiles = 256
+
+	// lookInterval is when the directory is looked at although nothing was heard:
+	// network file systems send no notifications, and queues overflow.
+	lookInterval = 5 * time.Second
+	// deafLookInterval is so where there are no notifications at all.
+	deafLookInterval = 500 * time.Millisecond
+	// gatherTime is how long notifications are gathered before one look.
+	gatherTime = 10 * time.Millisecond
+)
+
+// watcher looks at a directory whenever it may have changed. Notifications are
+// only hints to look; what is true is what a look finds.
+type watcher struct {
+	dir     string
+	logger  hclog.Logger
+	settler settler
+	every   time.Duration // without notifications; 0: with them
+	trust   time.Duration // how long they are relied on
+	// found takes what a look found: all files, those with new content, and those
+	// that are gone.
+	found func(all, ready, gone []string)
+	// state takes the directory's problem, "" for none, after each look.
+	state func(problem string)
+}
+
+func newWatcher(dir string, logger hclog.Logger) *watcher {
+	w := &watcher{dir: dir, logger: logger, trust: lookInterval}
+	w.settler = settler{
+		files: map[string]*sighting{},
+		whole: func(name string) bool { return wholeFile(filepath.Join(dir, name)) },
+	}
+	return w
+}
+
+// run looks until ctx is done.
+func (w *watcher) run(ctx context.Context) {
+	hints := newHints(w.dir, w.every, w.trust, w.logger)
+	defer hints.close()
+	for {
+		// Listening begins before looking, so that nothing happens in between.
+		interval := hints.listen()
+		if wait := w.look(); wait > 0 {
+			interval = min(interval, wait)
+		}
+		timer := time.NewTimer(interval)
+		select {
+		case <-ctx.Done():
+		case <-hints.c:
+			hints.gather(ctx)
+		case <-timer.C:
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// look looks once and returns when to look again.
+func (w *watcher) look() time.Duration {
+	marks, problem := readMarks(w.dir)
+	if marks == nil {
+		// What cannot be seen is not gone: plugins stay in service.
+		w.state(problem)
+		return deafLookInterval
+	}
+	ready, gone, again := w.settler.look(time.Now(), marks)
+	slices.Sort(ready)
+	slices.Sort(gone)
+	w.found(slices.Sorted(maps.Keys(marks)), ready, gone)
+	w.state(problem)
+	return again
+}
+
+// readMarks returns the marks of all plugin files, nil when the directory cannot
+// be read. The problem is one line for people.
+func readMarks(dir string) (marks map[string]mark, problem string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Sprintf("cannot read the plugin directory: %v", err)
+	}
+	marks = map[string]mark{}
+	left := 0
+	for _, entry := range entries {
+		if !pluginFile(entry.Name()) {
+			continue
+		}
+		if len(marks) == MaxPluginFiles {
+			left++
+			continue
+		}
+		if m, ok := readMark(filepath.Join(dir, entry.Name())); ok {
+			marks[entry.Name()] = m
+		}
+	}
+	if left > 0 {
+		problem = fmt.Sprintf("%d plugin files are not loaded: the limit is %d", left, MaxPluginFiles)
+	}
+	return marks, problem
+}
+
+func pluginFile(name string) bool {
+	return strings.HasSuffix(name, pluginSuffix) && !strings.HasPrefix(name, ".")
+}
+
+// readMark looks at one file, through symbolic links. A link that leads nowhere
+// is a file too: the loader says so. ok is false for one that is gone.
+func readMark(path string) (m mark, ok bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		if info, err = os.Lstat(path); err != nil {
+			return mark{}, false
+		}
+	}
+	m = mark{size: info.Size(), changed: info.ModTime(), mode: info.Mode()}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		m.inode = stat.Ino
+	}
+	return m, true
+}
+
+// hints are notifications that a directory may have changed.
+type hints struct {
+	c       <-chan fsnotify.Event
+	dir     string
+	every   time.Duration // there are none on purpose; 0: there are
+	trust   time.Duration
+	logger  hclog.Logger
+	watcher *fsnotify.Watcher
+	deaf    bool // there are none, and it was said
+	watched os.FileInfo
+	stop    chan struct{}
+	done    chan struct{}
+}
+
+func newHints(dir string, every, trust time.Duration, logger hclog.Logger) *hints {
+	h := &hints{dir: dir, every: every, trust: trust, logger: logger, stop: make(chan struct{}), done: make(chan struct{})}
+	if every > 0 {
+		close(h.done)
+		return h
+	}
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		h.complain(err)
+		close(h.done)
+		return h
+	}
+	h.watcher, h.c = watcher, watcher.Events
+	go h.drainErrors()
+	return h
+}
+
+// drainErrors reads the watcher's errors, which are nothing but a lost hint: the
+// next look finds what they hid.
+func (h *hints) drainErrors() {
+	defer close(h.done)
+	for {
+		select {
+		case err, ok := <-h.watcher.Errors:
+			if !ok {
+				return
+			}
+			h.logger.Debug("a notification on the plugin directory was lost", "error", err)
+		case <-h.stop:
+			return
+		}
+	}
+}
+
+// listen asks for notifications where the directory is a new one, and returns how
+// long to trust in them.
+func (h *hints) listen() time.Duration {
+	switch {
+	case h.every > 0:
+		return h.every
+	case h.watcher == nil:
+		return deafLookInterval
+	}
+	info, err := os.Stat(h.dir)
+	if err != nil {
+		h.watched = nil
+		return deafLookInterval
+	}
+	if h.watched != nil && os.SameFile(h.watched, info) {
+		return h.trust
+	}
+	_ = h.watcher.Remove(h.dir) // of a directory that was here before
+	if err := h.watcher.Add(h.dir); err != nil {
+		h.complain(err)
+		return deafLookInterval
+	}
+	h.watched, h.deaf = info, false
+	return h.trust
+}
+
+func (h *hints) complain(err error) {
+	if !h.deaf {
+		h.logger.Warn("no notifications for the plugin directory, looking twice a second", "error", err)
+	}
+	h.deaf = true
+}
+
+// gather reads the hints that come close together, so that they cost one look.
+func (h *hints) gather(ctx context.Context) {
+	timer := time.NewTimer(gatherTime)
+	defer timer.Stop()
+	for {
+		select {
+		case <-h.c:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (h *hints) close() {
+	close(h.stop)
+	if h.watcher != nil {
+		_ = h.watcher.Close()
+	}
+	<-h.done
+}

@@ -1,0 +1,46 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAFileIsHeardOf: what tells of it is the kernel, not the next look at the directory.
+func TestAFileIsHeardOf(t *testing.T) {
+	found := make(chan []string, 100)
+	w := newWatcher(t.TempDir(), hclog.NewNullLogger())
+	w.trust = time.Hour
+	w.found, w.state = func(_, ready, _ []string) { found <- ready }, func(string) {}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { w.run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	require.Empty(t, <-found, "the first look")
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, ".x"), []byte("\x00asm\x01\x00\x00\x00"), 0o600))
+	require.NoError(t, os.Rename(filepath.Join(w.dir, ".x"), filepath.Join(w.dir, "x.wasm")))
+	require.Eventually(t, func() bool { return len(found) > 0 && slices.Equal([]string{"x.wasm"}, <-found) }, 5*time.Minute, time.Millisecond)
+}
+
+func TestFilesBeyondTheLimitAreCounted(t *testing.T) {
+	dir := t.TempDir()
+	for i := range MaxPluginFiles {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%04d.wasm", i)), nil, 0o644))
+	}
+	marks, problem := readMarks(dir)
+	require.Len(t, marks, MaxPluginFiles)
+	require.Empty(t, problem)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "z.wasm"), nil, 0o644))
+	marks, problem = readMarks(dir)
+	require.Len(t, marks, MaxPluginFiles)
+	require.Equal(t, "1 plugin files are not loaded: the limit is 256", problem)
+}

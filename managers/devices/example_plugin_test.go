@@ -1,0 +1,66 @@
+package devices
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/managers/internal/catalogtest"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+func TestTheExamplePluginServesDevicesFromPlugToUnplug(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles a plugin")
+	}
+	granted, plugins := t.TempDir(), t.TempDir()
+	dir := filepath.Join(granted, "devices")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a"), []byte("123"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(plugins, "example.wasm"), guestbuild.Plugin(t, "guest-examples/devices/example"), 0o644))
+	plugins_, err := catalog.New(catalog.Config{Dir: plugins, Logger: hclog.NewNullLogger(), Loader: catalog.HostLoader{Host: deviceHost(t), Grants: func(string) host.Grants {
+		return host.Grants{FS: host.FSGrant{ReadOnly: []string{granted}}}
+	}}})
+	require.NoError(t, err)
+	updates := &deviceUpdates{}
+	m := New(Config{
+		Catalog: plugins_, Logger: hclog.NewNullLogger(), Updater: updates.update,
+		PluginConfig: func(string) map[string]any { return map[string]any{"dir": dir} },
+	})
+	t.Cleanup(func() { m.Shutdown(); plugins_.Shutdown() })
+	plugins_.Start()
+	ctx, cancel := context.WithTimeout(t.Context(), catalogtest.Patience)
+	defer cancel()
+	require.NoError(t, m.WaitForFirstFingerprint(ctx))
+	require.Equal(t, "nomad/file/mock[a] healthy", updates.last())
+	require.Equal(t, catalog.TypeDevice, plugins_.Status()[0].Type)
+
+	mock := structs.AllocatedDevice{Vendor: "nomad", Type: "file", Name: "mock", DeviceIDs: []string{"a"}}
+	r, err := m.Reserve(ctx, mock, consumer)
+	require.NoError(t, err)
+	require.Equal(t, &structs.DeviceReservation{
+		Env:    map[string]string{"EXAMPLE_DEVICES": "a"},
+		Mounts: []structs.Mount{{HostPath: filepath.Join(dir, "a"), TaskPath: "/devices/a", ReadOnly: true}},
+	}, r)
+	require.NoError(t, m.Release(ctx, mock, consumer))
+	require.Eventually(t, func() bool {
+		s, err := m.DeviceStats(mock)
+		return err == nil && s.Devices["a"] != nil && *s.Devices["a"].Stats.Nested["file"].Attributes["size"].Int == 3
+	}, catalogtest.Patience, 10*time.Millisecond)
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "b"), nil, 0o644))
+	until := func(want string) {
+		require.Eventually(t, func() bool { return updates.last() == want }, catalogtest.Patience, 10*time.Millisecond)
+	}
+	until("nomad/file/mock[a] healthy, nomad/file/mock[b] unhealthy")
+	require.NoError(t, os.Rename(dir, dir+".away")) // both devices at once
+	until("nomad/file/mock[a] unconfirmed, nomad/file/mock[b] unconfirmed")
+}

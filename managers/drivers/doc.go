@@ -1,0 +1,9 @@
+// Package drivers hands drivers out by name: the [Manager] takes the catalog's drivers into
+// service and tells the node of their health, and a [Driver] is one version of one, as
+// tasks use it.
+//
+// The package must never know what a task runner, an allocation runner or a job is; a
+// [Driver] has the shape that package runners/task asks for.
+//
+// Start reading at [Manager] and [Driver].
+package drivers

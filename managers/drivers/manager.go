@@ -1,0 +1,138 @@
+package drivers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+// Workloads is what the host's own implementation of an operation needs of the
+// supervisor of workloads; [workload.Runtime] has it.
+type Workloads interface {
+	Wait(ctx context.Context, id string) (*structs.ExitResult, error)
+	Stop(ctx context.Context, id string, signal string, timeout time.Duration) error
+	Signal(ctx context.Context, id string, signal string) error
+	Exec(ctx context.Context, id string, spec *workload.ExecSpec) (*structs.ExitResult, error)
+	Stats(ctx context.Context, id string) (*workload.Stats, error)
+	Inspect(ctx context.Context, id string) (*workload.Status, error)
+	Destroy(ctx context.Context, id string) error
+}
+
+// Config configures a [Manager]. Catalog, Workloads and Logger
+// are required.
+type Config struct {
+	// Catalog is where the drivers come from; it is not started yet.
+	Catalog   *catalog.Catalog
+	Workloads Workloads
+	Logger    hclog.Logger
+	// PluginConfig returns the operator's configuration for the plugin of that
+	// name, nil for none. Nil: there is none for any.
+	PluginConfig func(name string) map[string]any
+	// Updater is told of a driver's state when it has changed, and nil when the
+	// node has lost the driver. Calls come one at a time, in order.
+	Updater func(name string, info *structs.DriverInfo)
+	// Allowed names the drivers that may be used; empty: all of them. Blocked
+	// names those that may not, even when they are allowed.
+	Allowed, Blocked []string
+}
+
+// Manager keeps the drivers in service and hands them out. Its methods may
+// be called concurrently.
+type Manager struct {
+	cfg       Config
+	tasks     tasks
+	announcer *catalog.Announcer[*structs.DriverInfo]
+	registry  *catalog.Registry
+}
+
+// New returns a manager that takes the catalog's drivers into
+// service from the catalog's start on.
+func New(cfg Config) *Manager {
+	m := &Manager{cfg: cfg, tasks: tasks{byID: map[string]*task{}}}
+	m.announcer = catalog.NewAnnouncer(m.info, cfg.Updater)
+	m.registry = catalog.NewRegistry(catalog.RegistryConfig{
+		Catalog: cfg.Catalog, Type: catalog.TypeDriver, Logger: cfg.Logger, PluginConfig: cfg.PluginConfig,
+		New: m.newPlugin, Changed: m.announcer.Say,
+	})
+	return m
+}
+
+// info returns the state of the driver of that name, nil for none.
+func (m *Manager) info(name string) *structs.DriverInfo {
+	u := m.registry.Get(name)
+	if u == nil {
+		return nil
+	}
+	return pluginOf(u).info()
+}
+
+// Dispense returns the driver of that name in the version now in charge; the
+// caller releases it.
+//
+// # Errors
+//
+// The error is an abi.Error: NOT_FOUND for a name that is not there or is blocked;
+// UNAVAILABLE and recoverable while plugins are loading, while this one is
+// restarting or quarantined, and after Shutdown; FAILED_PRECONDITION while it cannot
+// be configured.
+func (m *Manager) Dispense(name string) (*Driver, error) {
+	if reason := m.blocked(name); reason != "" {
+		return nil, abi.NewError(abi.NotFound, reason)
+	}
+	u := m.registry.Acquire(name)
+	if u == nil {
+		if m.registry.Stopped() {
+			return nil, abi.NewRecoverableError(abi.Unavailable, catalog.ErrShutdown.Error())
+		}
+		if m.cfg.Catalog.Loading() {
+			return nil, abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("driver %q is not there yet: plugins are still loading", name))
+		}
+		return nil, abi.NewError(abi.NotFound, fmt.Sprintf("driver %q not found: no plugin in %s provides it", name, m.cfg.Catalog.Directory().Path))
+	}
+	if err := u.Usable(); err != nil {
+		u.Release()
+		return nil, err
+	}
+	return &Driver{plugin: pluginOf(u)}, nil
+}
+
+// WaitForFirstFingerprint returns when every file that was in the directory at the
+// start has been loaded or refused, every driver among them has answered its first
+// fingerprint or failed to, and the updater has been told; or ctx's error.
+func (m *Manager) WaitForFirstFingerprint(ctx context.Context) error {
+	if err := m.registry.AwaitFirst(ctx); err != nil {
+		return err
+	}
+	return m.announcer.Flush(ctx)
+}
+
+// Refresh has a driver's fingerprint polled soon. It does not block.
+func (m *Manager) Refresh(plugin string) { m.registry.Refresh(plugin) }
+
+// Shutdown takes all drivers out of service and returns when no call of the
+// manager's own runs. Drivers that were dispensed work until they are released.
+// It may be called more than once.
+func (m *Manager) Shutdown() {
+	m.announcer.Stop()
+	m.registry.Shutdown()
+}
+
+// blocked says why a driver of that name may not be used; "": it may. Block beats
+// allow.
+func (m *Manager) blocked(name string) string {
+	switch {
+	case slices.Contains(m.cfg.Blocked, name):
+		return fmt.Sprintf("driver %q is blocked by this node's configuration", name)
+	case len(m.cfg.Allowed) > 0 && !slices.Contains(m.cfg.Allowed, name):
+		return fmt.Sprintf("driver %q is not among those that this node's configuration allows", name)
+	}
+	return ""
+}

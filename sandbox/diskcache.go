@@ -1,0 +1,204 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/internal/failpoint"
+)
+
+// diskCache keeps compiled code, a directory for each digest of what was compiled. Its
+// files are machine code: they are trusted only with a seal, a checksum of all of
+// them, which tells damage, and below a directory that only its owner can write to,
+// which keeps forgers out. It is used under the engine's compile semaphore.
+type diskCache struct {
+	dir    string
+	bound  int64 // bytes
+	logger hclog.Logger
+}
+
+const sealName = "seal"
+
+func openDiskCache(dir string, bound int64, logger hclog.Logger) (*diskCache, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a directory", dir)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return &diskCache{dir: dir, bound: bound, logger: logger}, nil
+}
+
+func (d *diskCache) path(digest string) string { return filepath.Join(d.dir, digest) }
+
+// open returns the directory for a digest's code, and whether it is a fresh one. What
+// is there and not sealed as it is, is removed first.
+func (d *diskCache) open(digest string) (dir string, fresh bool, err error) {
+	dir = d.path(digest)
+	err = d.verify(dir)
+	if err == nil {
+		now := time.Now()
+		_ = os.Chtimes(filepath.Join(dir, sealName), now, now) // else it looks older than it is
+		return dir, false, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		d.logger.Warn("compiled code is damaged; compiling again", "digest", digest, "error", err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return "", false, err
+	}
+	return dir, true, os.MkdirAll(dir, 0o700)
+}
+
+// verify compares a directory with its seal.
+func (d *diskCache) verify(dir string) error {
+	want, err := os.ReadFile(filepath.Join(dir, sealName))
+	if err != nil {
+		return err
+	}
+	got, err := checksum(dir)
+	if err != nil {
+		return err
+	}
+	if string(want) != got {
+		return errors.New("its checksum is another")
+	}
+	return nil
+}
+
+// seal says that a digest's directory is as it should be, and keeps the cache within
+// its bound. Failing costs the next start a compile, no more.
+func (d *diskCache) seal(digest string) {
+	dir := d.path(digest)
+	sum, err := checksum(dir)
+	if err == nil {
+		err = writeFile(filepath.Join(dir, sealName), sum)
+	}
+	if err != nil {
+		d.logger.Warn("compiled code could not be kept", "digest", digest, "error", err)
+		return
+	}
+	d.prune(digest)
+}
+
+// forget removes a digest's code and reports whether there was any.
+func (d *diskCache) forget(digest string) bool {
+	if _, err := os.Stat(filepath.Join(d.path(digest), sealName)); err != nil {
+		return false
+	}
+	return os.RemoveAll(d.path(digest)) == nil
+}
+
+// prune removes what was used longest ago, but not keep, until the rest is within
+// the bound. Code that is in use was read into memory and does not need its file.
+func (d *diskCache) prune(keep string) {
+	type entry struct {
+		digest string
+		bytes  int64
+		used   time.Time
+	}
+	dirs, err := os.ReadDir(d.dir)
+	if err != nil {
+		return
+	}
+	var entries []entry
+	var total int64
+	for _, dir := range dirs {
+		e := entry{digest: dir.Name(), bytes: size(d.path(dir.Name()))}
+		if info, err := os.Stat(filepath.Join(d.path(dir.Name()), sealName)); err == nil {
+			e.used = info.ModTime()
+		}
+		total += e.bytes
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return a.used.Compare(b.used) })
+	for _, e := range entries {
+		if total <= d.bound {
+			return
+		}
+		if e.digest == keep {
+			continue
+		}
+		if err := os.RemoveAll(d.path(e.digest)); err != nil {
+			d.logger.Warn("compiled code could not be removed", "digest", e.digest, "error", err)
+			continue
+		}
+		total -= e.bytes
+	}
+}
+
+// files calls f for every file below dir, in lexical order, but the seal.
+func files(dir string, f func(path string, info fs.FileInfo) error) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || filepath.Base(path) == sealName {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if !info.Mode().IsRegular() {
+			return fmt.Errorf("%s is not a file", e.Name())
+		}
+		return f(path, info)
+	})
+}
+
+func size(dir string) (total int64) {
+	// What cannot be looked at counts for nothing: there is nothing to do about it.
+	_ = files(dir, func(_ string, info fs.FileInfo) error {
+		total += info.Size()
+		return nil
+	})
+	return total
+}
+
+func checksum(dir string) (string, error) {
+	sum := sha256.New()
+	err := files(dir, func(path string, info fs.FileInfo) error {
+		fmt.Fprintf(sum, "%s %d\n", filepath.Base(path), info.Size())
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = io.Copy(sum, f)
+		return err
+	})
+	return hex.EncodeToString(sum.Sum(nil)), err
+}
+
+// writeFile replaces a file, whole or not at all.
+func writeFile(path, content string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), sealName+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(content)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		failpoint.Here("engine.rename")
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}

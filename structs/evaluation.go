@@ -1,0 +1,111 @@
+package structs
+
+import (
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+)
+
+// JobRegistration asks for a job to be registered.
+type JobRegistration struct {
+	Job        *nomad.Job
+	Submission *nomad.JobSubmission // the job's source; optional
+	// EnforceIndex refuses the registration unless JobModifyIndex is the registered
+	// job's; 0: there is to be none.
+	EnforceIndex   bool
+	JobModifyIndex uint64
+	// EvalPriority is the evaluation's, where it is above 0, in place of the job's.
+	EvalPriority int
+}
+
+// JobChange is what came of a job's registration or stop.
+type JobChange struct {
+	EvalID          string
+	EvalCreateIndex uint64
+	JobModifyIndex  uint64
+	LastIndex       uint64
+	Warnings        []string
+}
+
+// JobSummary counts a job's allocations by task group.
+type JobSummary struct {
+	Namespace   string
+	JobID       string
+	Groups      map[string]GroupSummary
+	CreateIndex uint64
+	ModifyIndex uint64
+}
+
+// GroupSummary counts a task group's allocations by client status. Queued ones have no
+// place yet.
+type GroupSummary struct {
+	Queued, Starting, Running, Complete, Failed, Lost int
+}
+
+// EvaluationStatus is an evaluation's state.
+type EvaluationStatus string
+
+// The statuses of an evaluation, with Nomad's names.
+const (
+	EvaluationPending   EvaluationStatus = "pending" // due at WaitUntil
+	EvaluationBlocked   EvaluationStatus = "blocked" // waits for room
+	EvaluationComplete  EvaluationStatus = "complete"
+	EvaluationCancelled EvaluationStatus = "canceled"
+)
+
+// Evaluation is one look of the scheduler at a job, and what it decided. It is stored as
+// JSON with the names of Nomad's API. Stored values are never changed.
+type Evaluation struct {
+	ID                string
+	Priority          int
+	Type              string
+	TriggeredBy       string
+	Namespace         string
+	JobID             string
+	JobModifyIndex    uint64
+	Status            EvaluationStatus
+	StatusDescription string
+	WaitUntil         time.Time
+	NextEval          string
+	PreviousEval      string
+	BlockedEval       string
+	// FailedTGAllocs says, by task group, why something has no place.
+	FailedTGAllocs    map[string]*PlacementMetrics
+	PlanAnnotations   *PlanAnnotations
+	QueuedAllocations map[string]int // by task group
+	SnapshotIndex     uint64
+	CreateIndex       uint64
+	ModifyIndex       uint64
+	CreateTime        int64 // ns since the Unix epoch
+	ModifyTime        int64 // ns since the Unix epoch
+}
+
+// PlanAnnotations counts, by task group, what an evaluation changes.
+type PlanAnnotations struct {
+	DesiredTGUpdates map[string]*DesiredUpdates
+}
+
+// DesiredUpdates counts what an evaluation does with a task group's allocations.
+type DesiredUpdates struct {
+	Ignore            uint64
+	Place             uint64
+	Stop              uint64
+	InPlaceUpdate     uint64
+	DestructiveUpdate uint64
+	RescheduleNow     uint64
+	RescheduleLater   uint64
+}
+
+// PlacementMetrics says what the scheduler looked at for one placement. It is stored as
+// JSON with the names of Nomad's API.
+type PlacementMetrics struct {
+	NodesEvaluated     int
+	NodesFiltered      int
+	NodesInPool        int
+	NodePool           string
+	NodesAvailable     map[string]int // by datacenter
+	ConstraintFiltered map[string]int // by constraint
+	NodesExhausted     int
+	DimensionExhausted map[string]int // by resource
+	CoalescedFailures  int            // further placements that failed for the same reasons
+}
