@@ -29,8 +29,8 @@ func (l HostLoader) MaxFileBytes() int64 {
 }
 
 // Load implements [Loader].
-func (l HostLoader) Load(ctx context.Context, content []byte) (Plugin, error) {
-	p, err := l.Host.Load(ctx, host.NewSource(content))
+func (l HostLoader) Load(ctx context.Context, file host.Source) (Plugin, error) {
+	p, err := l.Host.Load(ctx, file)
 	if err != nil {
 		return nil, err
 	}

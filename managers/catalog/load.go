@@ -3,8 +3,6 @@ package catalog
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/wasmnode/wasmnode/host"
 )
 
 const (
@@ -199,18 +199,18 @@ func (c *Catalog) run(ctx context.Context, f *file, load int) {
 		return
 	}
 	slot := func() { <-c.loads }
-	content, err := c.read(f.name)
+	source, err := c.read(f.name)
 	if err != nil {
 		slot()
 		c.reject(ctx, f, load, identity{}, err)
 		return
 	}
-	digest := digestOf(content)
+	digest := source.Digest()
 	if c.isInCharge(f, load, digest) {
 		slot()
 		return
 	}
-	p, err := c.cfg.Loader.Load(ctx, content)
+	p, err := c.cfg.Loader.Load(ctx, source)
 	slot()
 	if err != nil {
 		c.reject(ctx, f, load, identity{digest: digest}, err)
@@ -225,29 +225,29 @@ func (c *Catalog) run(ctx context.Context, f *file, load int) {
 }
 
 // read reads a file within the limit.
-func (c *Catalog) read(name string) ([]byte, error) {
+func (c *Catalog) read(name string) (source host.Source, err error) {
 	info, err := os.Stat(filepath.Join(c.cfg.Dir, name))
 	if err != nil {
-		return nil, &unreadError{err}
+		return source, &unreadError{err}
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("not a regular file but %s", kindOf(info.Mode()))
+		return source, fmt.Errorf("not a regular file but %s", kindOf(info.Mode()))
 	}
 	limit := c.cfg.Loader.MaxFileBytes()
 	if info.Size() > limit {
-		return nil, fmt.Errorf("the file has %d bytes, the limit is %d", info.Size(), limit)
+		return source, fmt.Errorf("the file has %d bytes, the limit is %d", info.Size(), limit)
 	}
 	opened, err := os.Open(filepath.Join(c.cfg.Dir, name))
 	if err != nil {
-		return nil, &unreadError{err}
+		return source, &unreadError{err}
 	}
 	defer opened.Close()
 	var b bytes.Buffer
 	b.Grow(int(info.Size()) + bytes.MinRead)
 	if _, err := io.Copy(&b, io.LimitReader(opened, limit+1)); err != nil {
-		return nil, &unreadError{err}
+		return source, &unreadError{err}
 	}
-	return b.Bytes(), nil // one byte too many is the loader's to refuse
+	return host.NewSource(b.Bytes()), nil // one byte too many is the loader's to refuse
 }
 
 // unreadError says that a file could not be read, which can change without it
@@ -420,8 +420,3 @@ func identityOf(p Plugin, digest string) identity {
 }
 
 func (i identity) claim() claim { return claim{i.kind, i.name} }
-
-func digestOf(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
-}

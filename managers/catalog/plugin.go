@@ -12,7 +12,7 @@ import (
 type Loader interface {
 	// Load returns the plugin, described, with nothing granted yet. An error is a
 	// rejection of this content; its text, one line, is what people see.
-	Load(ctx context.Context, content []byte) (Plugin, error)
+	Load(ctx context.Context, file host.Source) (Plugin, error)
 	// MaxFileBytes is the size of the largest file that is worth reading.
 	MaxFileBytes() int64
 }

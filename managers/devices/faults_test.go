@@ -53,7 +53,7 @@ func newFaultyWorld(t *testing.T) *faultyWorld {
 		},
 	}
 	var err error
-	w.plugin, err = loader.Load(t.Context(), faultyDevice(t))
+	w.plugin, err = loader.Load(t.Context(), host.NewSource(faultyDevice(t)))
 	require.NoError(t, err)
 	return w
 }

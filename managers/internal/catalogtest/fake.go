@@ -60,7 +60,8 @@ type Loader struct {
 func (l *Loader) MaxFileBytes() int64 { return 1 << 16 }
 
 // Load implements [catalog.Loader].
-func (l *Loader) Load(ctx context.Context, content []byte) (catalog.Plugin, error) {
+func (l *Loader) Load(ctx context.Context, file host.Source) (catalog.Plugin, error) {
+	content := file.Bytes()
 	at := bytes.Index(content, []byte("\x04fake"))
 	if at < 0 {
 		return nil, errors.New("scan: not a module")
