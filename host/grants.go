@@ -93,11 +93,11 @@ func (g Grants) Validate() error {
 		for _, p := range paths {
 			space, _, _ := strings.Cut(where, ".")
 			if other, twice := granted[space+p]; twice {
-				errs = append(errs, fmt.Errorf("grant %s: %q is granted twice, here and in %s", where, p, other))
+				errs = append(errs, fmt.Errorf("grant.%s: %q is granted twice, here and in %s", where, p, other))
 			}
 			granted[space+p] = where
 			if err := grantsyntax.Path(p); err != nil {
-				errs = append(errs, fmt.Errorf("grant %s: %w", where, err))
+				errs = append(errs, fmt.Errorf("grant.%s: %w", where, err))
 			}
 		}
 	}
@@ -107,11 +107,11 @@ func (g Grants) Validate() error {
 	errs = append(errs, g.Process.validate()...)
 	for _, node := range g.Devices.Nodes {
 		if err := grantsyntax.Node(node); err != nil {
-			errs = append(errs, fmt.Errorf("grant devices.nodes: %w", err))
+			errs = append(errs, fmt.Errorf("grant.devices.nodes: %w", err))
 		}
 	}
 	if g.Wasm.MaxPrograms < 0 {
-		errs = append(errs, fmt.Errorf("grant wasm.max_programs: %d is negative", g.Wasm.MaxPrograms))
+		errs = append(errs, fmt.Errorf("grant.wasm.max_programs: %d is negative", g.Wasm.MaxPrograms))
 	}
 	return errors.Join(errs...)
 }

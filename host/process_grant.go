@@ -28,12 +28,12 @@ type ProcessGrant struct {
 func (g ProcessGrant) validate() (errs []error) {
 	for _, command := range g.Commands {
 		if err := grantsyntax.Command(command); err != nil {
-			errs = append(errs, fmt.Errorf("grant process.commands: %w", err))
+			errs = append(errs, fmt.Errorf("grant.process.commands: %w", err))
 		}
 	}
 	for _, name := range g.Users {
 		if err := grantsyntax.User(name); err != nil {
-			errs = append(errs, fmt.Errorf("grant process.users: %w", err))
+			errs = append(errs, fmt.Errorf("grant.process.users: %w", err))
 		}
 	}
 	return errs
