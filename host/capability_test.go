@@ -76,7 +76,7 @@ func TestATaskEventIsAboutTheTaskOfTheCall(t *testing.T) {
 		w := newWorld(t, host.Limits{})
 		message := mustMarshal(e)
 		p := w.ready(t, guest(message, map[string][]byte{abi.OpDriverFingerprint: ask(fnEvent, len(message))}).Bytes(), host.Grants{})
-		out, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, scope)
+		out, err := p.Call(w.taking(t.Context()), abi.OpDriverFingerprint, nil, scope)
 		require.NoError(t, err)
 		return w, out
 	}
@@ -110,7 +110,7 @@ func TestAFloodOfEventsIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Limits{EventsPerSec: 5})
 		p := w.ready(t, guest(nil, map[string][]byte{abi.OpDriverFingerprint: body}).Bytes(), host.Grants{})
-		out, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+		out, err := p.Call(w.taking(t.Context()), abi.OpDriverFingerprint, nil, nil)
 		require.NoError(t, err)
 		refused := answeredError(t, out)
 		require.Equal(t, abi.ResourceExhausted, refused.Code)
@@ -118,6 +118,20 @@ func TestAFloodOfEventsIsRefused(t *testing.T) {
 		require.Len(t, w.events, 10)
 		require.Empty(t, w.refreshes)
 	})
+}
+
+func TestAnEventOfACallThatTakesNoneIsRefused(t *testing.T) {
+	message := mustMarshal(&wasmnodev1.TaskEvent{TaskId: "a"})
+	body := map[string][]byte{abi.OpDriverFingerprint: ask(fnEvent, len(message))}
+	w := newWorld(t, host.Limits{})
+	p := w.ready(t, guest(message, body).Bytes(), host.Grants{})
+	out, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, abi.FailedPrecondition, answeredError(t, out).Code)
+	refusing := host.WithEvents(t.Context(), func(*wasmnodev1.TaskEvent) error { return abi.NewError(abi.NotFound, "no such task") })
+	out, err = p.Call(refusing, abi.OpDriverFingerprint, nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, abi.NotFound, answeredError(t, out).Code, "the sink's own error")
 }
 
 func TestARefreshIsPassedOn(t *testing.T) {
@@ -239,9 +253,6 @@ func TestAProgramOutsideOfTheGrantedDirectoriesIsNotStarted(t *testing.T) {
 }
 
 func TestAReadOnlyVolumeStaysReadOnly(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
 	volume := t.TempDir()
 	put(t, volume, "in.txt", []byte("one two two"))
 	w, scope := newWorld(t, host.Limits{}), taskScope(t)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -19,9 +18,6 @@ type Config struct {
 	Logger    hclog.Logger
 	Engine    *sandbox.Engine
 	Workloads workload.Runtime
-	// OnTaskEvent takes the task events that plugins send, under the plugin's name.
-	// It must not block.
-	OnTaskEvent func(plugin string, e *wasmnodev1.TaskEvent)
 	// OnRefresh is called when a plugin asks for its fingerprint to be polled now. It must
 	// not block.
 	OnRefresh func(plugin string)
@@ -108,9 +104,6 @@ type Host struct {
 // New returns a host.
 func New(cfg Config) *Host {
 	cfg.Limits = cfg.Limits.withDefaults()
-	if cfg.OnTaskEvent == nil {
-		cfg.OnTaskEvent = func(string, *wasmnodev1.TaskEvent) {}
-	}
 	if cfg.OnRefresh == nil {
 		cfg.OnRefresh = func(string) {}
 	}

@@ -79,11 +79,6 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 		Chroot: map[string]string{
 			"/bin": "/bin", "/etc/passwd": "/etc/passwd", "/lib": "/lib", "/lib64": "/lib64", "/usr": "/usr", "/none": "/none",
 		},
-		OnTaskEvent: func(_ string, e *wasmnodev1.TaskEvent) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.events = append(w.events, e)
-		},
 		OnRefresh: func(plugin string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -96,6 +91,16 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 		require.NoError(t, w.engine.Close(context.Background()))
 	})
 	return w
+}
+
+// taking returns a context for calls whose events the world takes.
+func (w *world) taking(ctx context.Context) context.Context {
+	return host.WithEvents(ctx, func(e *wasmnodev1.TaskEvent) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events = append(w.events, e)
+		return nil
+	})
 }
 
 // load loads a plugin, without configuring it.

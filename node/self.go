@@ -8,6 +8,8 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/wasmnode/wasmnode/internal/wake"
+	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -19,11 +21,11 @@ type self struct {
 	early   map[string]*structs.DriverInfo
 	// earlyDevices are those before the node has settled.
 	earlyDevices []*structs.DeviceGroup
-	changed      chan struct{} // capacity 1: a reminder, not a queue
+	changed      wake.Signal // the control plane is to be told
 }
 
 func newSelf(n *structs.Node) *self {
-	return &self{node: n, early: map[string]*structs.DriverInfo{}, changed: make(chan struct{}, 1)}
+	return &self{node: n, early: map[string]*structs.DriverInfo{}, changed: wake.New()}
 }
 
 func (s *self) get() *structs.Node {
@@ -44,7 +46,7 @@ func (s *self) updateDriver(name string, info *structs.DriverInfo) {
 	next := s.node.Copy()
 	if mergeDriver(next, name, info) {
 		s.node = next
-		remind(s.changed)
+		s.changed.Set()
 	}
 }
 
@@ -59,14 +61,6 @@ func (s *self) settle() {
 	mergeDevices(next, s.earlyDevices)
 	next.Status, next.Eligibility = structs.NodeReady, structs.NodeEligible
 	s.node, s.settled, s.early, s.earlyDevices = next, true, nil, nil
-}
-
-// remind leaves a reminder in a channel of capacity 1.
-func remind(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 // mergeDriver puts a driver's state into a node and reports whether it is another.
@@ -137,7 +131,8 @@ func (n *Node) register(ctx context.Context) (ttl time.Duration, err error) {
 }
 
 // registerLoop makes the node known, closes registered, and then tells the control
-// plane of changes and that the node is alive.
+// plane of changes and that the node is alive. When nothing was heard of the node for
+// longer than its registration lasts, its tasks say that it is back.
 func (n *Node) registerLoop(ctx context.Context, registered chan<- struct{}) {
 	ttl, err := n.register(ctx)
 	if err != nil {
@@ -145,6 +140,7 @@ func (n *Node) registerLoop(ctx context.Context, registered chan<- struct{}) {
 	}
 	close(registered)
 	for err == nil {
+		known, lasts := time.Now(), ttl
 		var beat <-chan time.Time
 		if ttl > 0 {
 			beat = time.After(ttl / 2)
@@ -152,7 +148,7 @@ func (n *Node) registerLoop(ctx context.Context, registered chan<- struct{}) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-n.self.changed:
+		case <-n.self.changed.C():
 			ttl, err = n.register(ctx)
 		case <-beat:
 			if ttl, err = n.cfg.ControlPlane.Heartbeat(ctx, n.ID()); err != nil {
@@ -160,6 +156,23 @@ func (n *Node) registerLoop(ctx context.Context, registered chan<- struct{}) {
 				ttl, err = n.register(ctx)
 			}
 		}
+		if err == nil && lasts > 0 && time.Since(known) > lasts {
+			n.reconnected()
+		}
+	}
+}
+
+// reconnected records on every task that the control plane is back.
+func (n *Node) reconnected() {
+	n.logger.Info("the control plane is back")
+	n.mu.Lock()
+	all := make([]*alloc.Runner, 0, len(n.runners))
+	for _, e := range n.runners {
+		all = append(all, e.runner)
+	}
+	n.mu.Unlock()
+	for _, r := range all {
+		r.Reconnected()
 	}
 }
 

@@ -76,6 +76,9 @@ func (p *hostPlugin) Call(ctx context.Context, c Call) error {
 	if c.Task != nil {
 		scope = &host.TaskScope{Config: c.Task}
 	}
+	if c.Events != nil {
+		ctx = host.WithEvents(ctx, c.Events)
+	}
 	return host.Invoke(ctx, p.plugin, c.Op, c.Request, c.Answer, scope)
 }
 

@@ -18,9 +18,6 @@ import (
 )
 
 func TestTheExamplePluginServesDevicesFromPlugToUnplug(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a plugin")
-	}
 	granted, plugins := t.TempDir(), t.TempDir()
 	dir := filepath.Join(granted, "devices")
 	require.NoError(t, os.Mkdir(dir, 0o755))
@@ -48,7 +45,7 @@ func TestTheExamplePluginServesDevicesFromPlugToUnplug(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, &structs.DeviceReservation{
 		Env:    map[string]string{"EXAMPLE_DEVICES": "a"},
-		Mounts: []structs.DeviceMount{{HostPath: filepath.Join(dir, "a"), TaskPath: "/devices/a", ReadOnly: true}},
+		Mounts: []structs.Mount{{HostPath: filepath.Join(dir, "a"), TaskPath: "/devices/a", ReadOnly: true}},
 	}, r)
 	require.NoError(t, m.Release(ctx, mock, consumer))
 	require.Eventually(t, func() bool {

@@ -106,7 +106,7 @@ func TestReserveGoesToThePluginWhoseDevicesTheyAre(t *testing.T) {
 		require.Equal(t, &structs.DeviceReservation{
 			Env:    map[string]string{"ACME": "b,a"},
 			Nodes:  []structs.DeviceNode{{TaskPath: "/dev/acme0", HostPath: "/dev/acme0", Permissions: "rw"}},
-			Mounts: []structs.DeviceMount{{TaskPath: "/acme", HostPath: os.TempDir(), ReadOnly: true}},
+			Mounts: []structs.Mount{{TaskPath: "/acme", HostPath: os.TempDir(), ReadOnly: true}},
 		}, r)
 		require.Equal(t, 1, first.Count(abi.OpDeviceReserve))
 		require.Zero(t, second.Count(abi.OpDeviceReserve))

@@ -29,8 +29,8 @@ type Store struct {
 // Run runs the suite.
 func Run(t *testing.T, store Store) {
 	for name, test := range map[string]func(*testing.T, Store){
-		"an empty store finds nothing and that is no error": empty,
-		"deleting what is not there is no error":            deleteAbsent,
+		"an empty store finds nothing and that is not an error": empty,
+		"deleting what is not there is not an error":            deleteAbsent,
 		"a closed store fails and closes again":             closed,
 		"concurrent writers all get through":                concurrent,
 	} {
@@ -310,8 +310,8 @@ func Local() *state.TaskLocal {
 	return &state.TaskLocal{
 		Hooks: map[string]*state.HookState{"dir": {
 			Done: true, Env: map[string]string{"A": "b"}, Data: map[string]string{"k": "v"},
-			Mounts:  []state.Mount{{TaskPath: "/a", HostPath: "/b", ReadOnly: true}},
-			Devices: []state.DeviceNode{{TaskPath: "/dev/a", HostPath: "/dev/b", Permissions: "rw"}},
+			Mounts:  []structs.Mount{{TaskPath: "/a", HostPath: "/b", ReadOnly: true}},
+			Devices: []structs.DeviceNode{{TaskPath: "/dev/a", HostPath: "/dev/b", Permissions: "rw"}},
 		}},
 		TaskID: "id", Driver: "mock", PluginDigest: "sha256:00",
 		Config: []byte{1, 2}, Handle: []byte{3, 0, 255},
