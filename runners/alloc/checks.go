@@ -69,14 +69,14 @@ func newChecks(r *Runner, a *structs.Allocation) *checks {
 	return c
 }
 
-// follow runs the checks whose tasks run, and ends the others; resting ends all.
-func (c *checks) follow(states map[string]*structs.TaskState, resting bool) {
+// follow runs the checks whose tasks run, and ends the others; paused ends all.
+func (c *checks) follow(states map[string]*structs.TaskState, paused bool) {
 	for _, k := range c.all {
 		begun, runs := runningSince(k.Task, states)
-		if k.run != nil && (resting || !runs || !k.run.begun.Equal(begun)) {
+		if k.run != nil && (paused || !runs || !k.run.begun.Equal(begun)) {
 			k.end()
 		}
-		if k.run == nil && runs && !resting {
+		if k.run == nil && runs && !paused {
 			k.begin(begun)
 		}
 	}
@@ -134,8 +134,8 @@ func (c *checks) healthy() (since time.Time, all bool) {
 	return since, true
 }
 
-// blames reports whether a check that does not succeed is of the task, or of all.
-func (c *checks) blames(name string) bool {
+// failsFor reports whether a check of the task, or of the group, does not succeed.
+func (c *checks) failsFor(name string) bool {
 	return slices.ContainsFunc(c.all, func(k *checker) bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -246,6 +246,6 @@ func (k *checker) set(result structs.CheckResult) {
 	k.result = result
 	k.mu.Unlock()
 	if changed {
-		k.r.poke()
+		k.r.wake.Set()
 	}
 }
