@@ -498,7 +498,6 @@ func TestOperationsOnAnUnknownAllocationAreNotFound(t *testing.T) {
 	require.ErrorIs(t, err, errdefs.NotFound)
 	_, err = w.node.Directory("x")
 	require.ErrorIs(t, err, errdefs.NotFound)
-	w.node.DriverEvent("x", "t", nil)
 	usage, err := w.node.HostUsage()
 	require.NoError(t, err)
 	require.NotZero(t, usage.Memory.Total)
