@@ -38,7 +38,7 @@ type checker struct {
 
 // checking is a check at work, for one run of its task.
 type checking struct {
-	begun  time.Time // the task's start
+	since  time.Time // the task's start
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -72,12 +72,12 @@ func newChecks(r *Runner, a *structs.Allocation) *checks {
 // follow runs the checks whose tasks run, and ends the others; paused ends all.
 func (c *checks) follow(states map[string]*structs.TaskState, paused bool) {
 	for _, k := range c.all {
-		begun, runs := runningSince(k.Task, states)
-		if k.run != nil && (paused || !runs || !k.run.begun.Equal(begun)) {
+		since, runs := runningSince(k.Task, states)
+		if k.run != nil && (paused || !runs || !k.run.since.Equal(since)) {
 			k.end()
 		}
 		if k.run == nil && runs && !paused {
-			k.begin(begun)
+			k.begin(since)
 		}
 	}
 }
@@ -173,14 +173,14 @@ func (r *Runner) setChecks(c *checks) {
 	r.checks = c
 }
 
-func (k *checker) begin(begun time.Time) {
+func (k *checker) begin(since time.Time) {
 	k.set(k.Pending(k.target))
 	ctx, cancel := context.WithCancel(context.Background())
-	run := &checking{begun: begun, cancel: cancel, done: make(chan struct{})}
+	run := &checking{since: since, cancel: cancel, done: make(chan struct{})}
 	k.run = run
 	go func() {
 		defer close(run.done)
-		k.work(ctx, begun)
+		k.work(ctx, since)
 	}()
 }
 
@@ -192,7 +192,7 @@ func (k *checker) end() {
 }
 
 // work runs the check until ctx ends.
-func (k *checker) work(ctx context.Context, begun time.Time) {
+func (k *checker) work(ctx context.Context, since time.Time) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	failures := 0
@@ -209,7 +209,7 @@ func (k *checker) work(ctx context.Context, begun time.Time) {
 		k.set(result)
 		if !k.Fails(result) {
 			failures = 0
-		} else if k.Restart != nil && time.Since(begun) >= k.Restart.Grace {
+		} else if k.Restart != nil && time.Since(since) >= k.Restart.Grace {
 			if failures++; failures >= k.Restart.Limit {
 				k.restart()
 				failures = 0

@@ -30,7 +30,7 @@ const (
 	whyChecks     = "Services not healthy by deadline"
 )
 
-// newHealthWatch is the watch for an allocation; nil: nobody asks for its health.
+// newHealthWatch is the watch for an allocation; nil: its health is not asked for.
 func newHealthWatch(a *structs.Allocation, now time.Time) *healthWatch {
 	kind := structs.Deref(a.Job.Type)
 	group := a.Group()

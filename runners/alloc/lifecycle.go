@@ -20,7 +20,7 @@ const (
 	stages
 )
 
-// stageOf tells a task's stage.
+// stageOf is a task's stage.
 func stageOf(t *nomad.Task) stage {
 	if t.Lifecycle == nil {
 		return mainTask

@@ -16,7 +16,7 @@ import (
 type loop struct {
 	r       *Runner
 	kill    *killing     // nil: nothing is to be killed
-	health  *healthWatch // nil: nobody asks, or it is decided
+	health  *healthWatch // nil: not asked for, or decided
 	expires time.Time    // of max_run_duration; zero: never
 	expired bool
 	running bool // the tasks' runners were started
@@ -289,7 +289,7 @@ func (l *loop) applyUpdate() {
 	}
 }
 
-// updateHealth watches anew when the allocation has become part of another deployment.
+// updateHealth watches again when the allocation has become part of another deployment.
 func (l *loop) updateHealth(before, next *structs.Allocation) {
 	if before.DeploymentID == next.DeploymentID {
 		return
@@ -380,7 +380,7 @@ func (r *Runner) publish(before, next *structs.AllocationState) {
 		return
 	}
 	r.cfg.StateUpdated(next)
-	_ = r.broadcaster.Send(next) // closed: nobody is to hear of it any more
+	_ = r.broadcaster.Send(next) // closed: there are no listeners any more
 }
 
 // setReported reports whether a state was reported before; from now on one was.
