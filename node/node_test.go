@@ -454,7 +454,7 @@ func (p *lapsingPlane) Heartbeat(context.Context, string) (time.Duration, error)
 	return lapsingTTL, nil
 }
 
-func TestEveryTaskSaysThatTheControlPlaneIsBack(t *testing.T) {
+func TestEveryTaskHasAnEventWhenTheControlPlaneIsBack(t *testing.T) {
 	w := newWorld(t)
 	plane := &lapsingPlane{ControlPlane: w.plane}
 	w.plane = plane

@@ -190,7 +190,7 @@ func TestOneWritersFaultIsNotAnothers(t *testing.T) {
 	f.mu.Lock()
 	f.pending = append(f.pending, bad, good)
 	f.mu.Unlock()
-	f.wake <- struct{}{}
+	f.wake.Set()
 	require.NoError(t, <-good.done)
 	require.Error(t, <-bad.done)
 	require.Equal(t, []byte("v"), value(t, f, "k", "good"))

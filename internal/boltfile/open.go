@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/internal/failpoint"
+	"github.com/wasmnode/wasmnode/internal/wake"
 )
 
 // DefaultLockWait is how long [Open] waits for another process to let go of the
@@ -89,7 +90,7 @@ func Open(path string, opts Options) (*File, error) {
 		path:   path,
 		db:     db,
 		strict: os.Getenv(StrictEnv) == "1",
-		wake:   make(chan struct{}, 1),
+		wake:   wake.New(),
 		ended:  make(chan struct{}),
 	}
 	go f.writeLoop()
