@@ -1,9 +1,7 @@
 package process
 
 import (
-	"bufio"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -213,17 +211,6 @@ func (g cgroup) processes() (pids []int, err error) {
 
 // cpu returns the processor time of all that ever ran in the cgroup and below.
 func (g cgroup) cpu() (time.Duration, error) {
-	f, err := os.Open(filepath.Join(string(g), "cpu.stat"))
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		if text, ok := strings.CutPrefix(lines.Text(), "usage_usec "); ok {
-			n, err := strconv.ParseInt(text, 10, 64)
-			return time.Duration(n) * time.Microsecond, err
-		}
-	}
-	return 0, fmt.Errorf("%s: no usage_usec", f.Name())
+	us, err := field(filepath.Join(string(g), "cpu.stat"), "usage_usec")
+	return time.Duration(us) * time.Microsecond, err
 }

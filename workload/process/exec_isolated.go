@@ -58,9 +58,9 @@ func (e *execution) spawnIsolated(o *origin, c *command, become *isolate.Spec, s
 	return err
 }
 
-// enterLimits bounds a process as the workload's is. The cgroup of v2 it has already.
+// enterLimits bounds a process as the workload's is.
 func (o *origin) enterLimits(pid int) error {
-	if o.limits == nil || !o.limits.v1 {
+	if o.limits == nil {
 		return nil
 	}
 	return o.limits.enter(pid)

@@ -181,9 +181,7 @@ func (r *Runtime) adopt(h *HandedOver) (err error) {
 	}
 	group := cgroup(h.Cgroup)
 	if h.Spec.Process.Isolated != nil && r.limiter != nil {
-		if p.limits, err = r.limiter.find(h.Name, group, resources(h.Spec)); err != nil {
-			return err
-		}
+		p.limits = r.limiter.find(h.Name, group)
 	}
 	if err := r.Add(p); err != nil {
 		return err
