@@ -11,7 +11,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/host"
@@ -153,12 +152,11 @@ func (a *agent) open() (err error) {
 // plugins report to the managers, which get them from the catalog.
 func (a *agent) openPlugins() (err error) {
 	a.host = host.New(host.Config{
-		Logger:      a.logger.Named("plugin"),
-		Engine:      a.engine,
-		Workloads:   a.workloads,
-		Version:     Version,
-		Chroot:      a.cfg.Client.ChrootEnv,
-		OnTaskEvent: func(plugin string, e *wasmnodev1.TaskEvent) { a.drivers.TaskEvent(plugin, e) },
+		Logger:    a.logger.Named("plugin"),
+		Engine:    a.engine,
+		Workloads: a.workloads,
+		Version:   Version,
+		Chroot:    a.cfg.Client.ChrootEnv,
 		// A driver and a device plugin may have one name.
 		OnRefresh: func(plugin string) { a.drivers.Refresh(plugin); a.devices.Refresh(plugin) },
 	})
@@ -177,11 +175,8 @@ func (a *agent) openPlugins() (err error) {
 		Logger:       a.logger.Named("driver"),
 		PluginConfig: config,
 		Updater:      func(name string, info *structs.DriverInfo) { a.node.UpdateDriver(name, info) },
-		Events: func(allocID, task string) drivers.TaskEventHandler {
-			return func(e *wasmnodev1.TaskEvent) { a.node.DriverEvent(allocID, task, e) }
-		},
-		Allowed: a.cfg.Client.AllowedDrivers,
-		Blocked: a.cfg.Client.BlockedDrivers,
+		Allowed:      a.cfg.Client.AllowedDrivers,
+		Blocked:      a.cfg.Client.BlockedDrivers,
 	})
 	a.devices = devices.New(devices.Config{
 		Catalog:      a.catalog,
@@ -202,6 +197,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		State:        a.state,
 		Dispense:     a.dispense,
 		Devices:      a.devices,
+		Workloads:    a.outliving(),
 		DriversReady: a.pluginsReady,
 		AllocsDir:    filepath.Join(a.cfg.DataDir, "alloc"),
 		Identity:     a.identity(),
@@ -222,7 +218,6 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 			web.stop()
 		}
 	}()
-	a.destroyOrphans(ctx)
 	// Who calls before that waits in the listener's queue, and is answered by a node
 	// that has its drivers, rather than told that there are none.
 	ready := func() {

@@ -29,7 +29,7 @@ func FuzzLoad(f *testing.F) {
 	w := newWorldOn(f, "", host.Limits{FileBytes: 1 << 20, MemoryBytes: 4 << 20, DescribeTime: 50 * time.Millisecond, CallTimeout: 50 * time.Millisecond})
 	f.Fuzz(func(t *testing.T, wasm []byte) {
 		began := time.Now()
-		p, err := w.Load(t.Context(), wasm)
+		p, err := w.Load(t.Context(), host.NewSource(wasm))
 		if took := time.Since(began); took > patience {
 			t.Fatalf("took %v", took)
 		}
@@ -108,7 +108,7 @@ func FuzzHostFunctions(f *testing.F) {
 		}
 	}
 	w := newWorld(f, host.Limits{CallTimeout: time.Second})
-	p, err := w.Load(context.Background(), m.Bytes())
+	p, err := w.Load(context.Background(), host.NewSource(m.Bytes()))
 	require.NoError(f, err)
 	f.Cleanup(p.Release)
 	require.NoError(f, p.Configure(context.Background(), host.Grants{}, nil))

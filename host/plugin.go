@@ -19,23 +19,22 @@ import (
 // Plugin is a loaded plugin. It is safe for concurrent use. Who uses it holds a
 // reference ([Plugin.Acquire], [Plugin.Release]); with the last one it is closed.
 type Plugin struct {
-	host   *Host
-	spec   *Spec
-	module *sandbox.Module
-	pool   *pool
-	logger hclog.Logger
-	logs   *limiter
-	events *limiter
-	recent lastLines
-	tally  tally
+	host     *Host
+	spec     *Spec
+	module   *sandbox.Module
+	pool     *pool
+	logger   hclog.Logger
+	logs     *limiter
+	events   *limiter
+	recent   lastLines
+	counters counters
 
 	description *wasmnodev1.DriverDescribeResponse
 
-	configuring sync.Mutex // one Configure at a time
+	configuring chan struct{} // the semaphore of Configure: one at a time
 
-	mu       sync.Mutex
-	settings *settings // nil: nothing is granted
-	refs     int
+	mu   sync.Mutex
+	refs int
 }
 
 // settings are what an operator decided about a plugin.
@@ -47,12 +46,13 @@ type settings struct {
 func newPlugin(h *Host, spec *Spec) *Plugin {
 	limits := h.cfg.Limits
 	p := &Plugin{
-		host:   h,
-		spec:   spec,
-		logger: h.cfg.Logger,
-		logs:   newLimiter(rate.Limit(limits.LogsPerSecond), 2*limits.LogsPerSecond),
-		events: newLimiter(rate.Limit(limits.EventsPerSec), 2*limits.EventsPerSec),
-		refs:   1,
+		host:        h,
+		spec:        spec,
+		logger:      h.cfg.Logger,
+		logs:        newLimiter(rate.Limit(limits.LogsPerSecond), 2*limits.LogsPerSecond),
+		events:      newLimiter(rate.Limit(limits.EventsPerSec), 2*limits.EventsPerSec),
+		refs:        1,
+		configuring: make(chan struct{}, 1),
 	}
 	p.pool = newPool(p, limits)
 	return p
@@ -91,7 +91,7 @@ func (p *Plugin) describe(ctx context.Context) error {
 		return err
 	}
 	// What was instantiated without grants must not serve with them.
-	p.pool.drain(ctx)
+	p.pool.renew(ctx, nil)
 	if err := checkDescription(answer); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func checkDescription(d *wasmnodev1.DriverDescribeResponse) error {
 		return fmt.Errorf("its name is \"%s\", but has to be a letter, then letters, digits, '_' or '-', at most 64 in all", printable(d.Name, 80))
 	}
 	if _, err := version.NewSemver(d.Version); err != nil {
-		return fmt.Errorf("plugin %s: version \"%s\" is no semantic version", d.Name, printable(d.Version, 80))
+		return fmt.Errorf("plugin %s: version \"%s\" is not a semantic version", d.Name, printable(d.Version, 80))
 	}
 	for field, schema := range map[string]string{"plugin_config_schema": d.PluginConfigSchema, "task_config_schema": d.TaskConfigSchema} {
 		if schema != "" && !json.Valid([]byte(schema)) {
@@ -134,33 +134,20 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 	if err := p.missingGrant(grants); err != nil {
 		return err
 	}
-	p.configuring.Lock()
-	defer p.configuring.Unlock()
-	before := p.replaceSettings(ctx, &settings{grants: grants.clone(), config: slices.Clone(config)})
+	select {
+	case p.configuring <- struct{}{}:
+		defer func() { <-p.configuring }()
+	case <-ctx.Done():
+		return fmt.Errorf("plugin %q: waiting for another configuration to end: %w", p.Name(), context.Cause(ctx))
+	}
+	before := p.pool.renew(ctx, &settings{grants: grants.clone(), config: slices.Clone(config)})
 	// A new instance is configured before anything else; this one tells whether
 	// the plugin takes the configuration.
-	if err := p.pool.try(ctx); err != nil {
-		p.replaceSettings(ctx, before)
+	if err := p.pool.prepare(ctx); err != nil {
+		p.pool.renew(ctx, before)
 		return err
 	}
 	return nil
-}
-
-// replaceSettings puts other settings in force for new instances, and only those
-// serve from now on.
-func (p *Plugin) replaceSettings(ctx context.Context, s *settings) (before *settings) {
-	p.mu.Lock()
-	before, p.settings = p.settings, s
-	p.mu.Unlock()
-	p.pool.drain(ctx)
-	return before
-}
-
-// currentSettings returns what is granted now; nil: nothing.
-func (p *Plugin) currentSettings() *settings {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.settings
 }
 
 // Acquire adds a reference. It reports false when the plugin is closed already.
@@ -174,7 +161,7 @@ func (p *Plugin) Acquire() bool {
 	return true
 }
 
-// Release drops a reference. With the last one it ends the calls that are under way,
+// Release drops a reference. With the last one it ends the calls in progress,
 // waits for them to return, and closes the plugin. Releasing more often than was
 // acquired is a mistake of the caller and panics.
 func (p *Plugin) Release() {

@@ -31,6 +31,8 @@ type Config struct {
 	// Devices has devices reserved for the tasks, and measured; optional: the node has
 	// none.
 	Devices Devices
+	// Workloads has what outlived the last agent; optional: nothing does.
+	Workloads Workloads
 	// DriversReady returns when every driver and device plugin has answered its first
 	// fingerprint, or when ctx is done.
 	DriversReady func(ctx context.Context) error
@@ -140,7 +142,7 @@ func (n *Node) UpdateDriver(name string, info *structs.DriverInfo) { n.self.upda
 func (n *Node) Run(ctx context.Context, ready func()) error {
 	n.awaitDrivers(ctx)
 	n.self.settle()
-	if err := n.restore(); err != nil {
+	if err := n.restore(ctx); err != nil {
 		n.shutdown()
 		return err
 	}

@@ -73,7 +73,7 @@ func goPlugin(b *testing.B) func([]byte) ([]byte, error) {
 func wasmnode(b *testing.B) func([]byte) ([]byte, error) {
 	wasm, err := os.ReadFile(build(b, "./echodriver", []string{"GOOS=wasip1", "GOARCH=wasm"}, "-buildmode=c-shared"))
 	require.NoError(b, err)
-	e, err := sandbox.New("")
+	e, err := sandbox.Open(sandbox.Config{})
 	require.NoError(b, err)
 	runtime := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
 	b.Cleanup(func() {

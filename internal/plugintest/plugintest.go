@@ -44,7 +44,7 @@ func Prepare(t testing.TB) {
 		}
 		compiled.err = os.WriteFile(filepath.Join(compiled.dir, "mock.wasm"), module, 0o600)
 		if compiled.err == nil {
-			compiled.engine, compiled.err = sandbox.New(filepath.Join(compiled.dir, "cache"))
+			compiled.engine, compiled.err = sandbox.Open(sandbox.Config{CacheDir: filepath.Join(compiled.dir, "cache")})
 		}
 	})
 	require.NoError(t, compiled.err, "preparing the mock driver")

@@ -30,7 +30,7 @@ func (l HostLoader) MaxFileBytes() int64 {
 
 // Load implements [Loader].
 func (l HostLoader) Load(ctx context.Context, content []byte) (Plugin, error) {
-	p, err := l.Host.Load(ctx, content)
+	p, err := l.Host.Load(ctx, host.NewSource(content))
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +75,9 @@ func (p *hostPlugin) Call(ctx context.Context, c Call) error {
 	var scope *host.TaskScope
 	if c.Task != nil {
 		scope = &host.TaskScope{Config: c.Task}
+	}
+	if c.Events != nil {
+		ctx = host.WithEvents(ctx, c.Events)
 	}
 	return host.Invoke(ctx, p.plugin, c.Op, c.Request, c.Answer, scope)
 }

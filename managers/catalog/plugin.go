@@ -48,7 +48,10 @@ type Call struct {
 	Op string
 	// Task is the task that the call is about, nil for none: capabilities work on
 	// its behalf, and a fault is held against it.
-	Task    *wasmnodev1.TaskConfig
+	Task *wasmnodev1.TaskConfig
+	// Events takes the task events that the plugin sends in the call. Nil: nobody does,
+	// which the plugin is told.
+	Events  host.EventSink
 	Request Message
 	Answer  Message
 }

@@ -51,7 +51,7 @@ func pluginOf(u *catalog.Unit) *plugin { return u.Kind().(*plugin) }
 // Fingerprint implements [catalog.Kind].
 func (u *plugin) Fingerprint(ctx context.Context) (catalog.Answer, error) {
 	answer := &wasmnodev1.DriverFingerprintResponse{}
-	err := u.Plugin().Call(ctx, catalog.Call{Op: abi.OpDriverFingerprint, Request: &wasmnodev1.DriverFingerprintRequest{}, Answer: answer})
+	err := u.Plugin().Call(ctx, catalog.Call{Op: abi.OpDriverFingerprint, Request: &wasmnodev1.DriverFingerprintRequest{}, Answer: answer, Events: u.m.tasks.event})
 	if err != nil {
 		return catalog.Answer{}, err
 	}

@@ -192,7 +192,7 @@ func TestARemovedPluginServesTheTasksThatItHas(t *testing.T) {
 		require.Error(t, err)
 		health, _ := u.Health()
 		require.Equal(t, catalog.StateRemoved, health.State)
-		_, _, err = d.StartTask(context.Background(), &wasmnodev1.TaskConfig{Id: "a"})
+		_, _, err = d.StartTask(context.Background(), &wasmnodev1.TaskConfig{Id: "a"}, nil)
 		require.NoError(t, err, "who has it may still use it")
 		synctest.Wait()
 		require.Equal(t, "fake: lost", w.updates.get()[1])

@@ -33,7 +33,7 @@ type process struct {
 
 func begin(t testing.TB, dir string, idle time.Duration) *process {
 	t.Helper()
-	e, err := sandbox.New(cacheDir)
+	e, err := sandbox.Open(sandbox.Config{CacheDir: cacheDir})
 	require.NoError(t, err)
 	programs := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
 	server, err := supervisor.NewServer(supervisor.ServerConfig{

@@ -112,6 +112,19 @@ func TestAnEventIsToldAtTheStart(t *testing.T) {
 	})
 }
 
+func TestAnEventIsToldWhenTheDriverTakesATaskOver(t *testing.T) {
+	both(t, func(t *testing.T, node *drivertest.Node, _ *drivertest.Clock) {
+		task := node.Task(`{"run_for": "1h", "recover_event": "found again"}`)
+		handle, _, err := node.StartTask(task)
+		require.NoError(t, err)
+		require.Empty(t, node.Events())
+		_, err = node.RecoverTask(task, handle)
+		require.NoError(t, err)
+		require.Len(t, node.Events(), 1)
+		require.Equal(t, "found again", node.Events()[0].Message)
+	})
+}
+
 func TestAStoppedTaskEndsWithSuccessUnlessToldElse(t *testing.T) {
 	both(t, func(t *testing.T, node *drivertest.Node, clock *drivertest.Clock) {
 		for config, want := range map[string]*driver.ExitResult{

@@ -35,7 +35,7 @@ func Main(m *testing.M) {
 // Engine returns an engine that lasts as long as the test.
 func Engine(t testing.TB) *sandbox.Engine {
 	t.Helper()
-	e, err := sandbox.New(cacheDir)
+	e, err := sandbox.Open(sandbox.Config{CacheDir: cacheDir})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
 	return e
