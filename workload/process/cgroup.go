@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endPatience is how long killed processes may take to be gone: the kernel frees a
+// endTimeout is how long killed processes may take to be gone: the kernel frees a
 // fork bomb's memory in less.
-const endPatience = 10 * time.Second
+const endTimeout = 10 * time.Second
 
 // cgroup is a directory in the cgroup v2 hierarchy. It is used for what only a cgroup
 // can do: to find all that a process started, and to kill it at once.
@@ -90,7 +90,7 @@ func (g cgroup) open() (*os.File, error) {
 // claim makes the cgroup, unless it is there, and locks it. Another who takes it for one
 // that was left, before it is locked, has it for a moment and removes it.
 func (g cgroup) claim() (*os.File, error) {
-	for deadline := time.Now().Add(endPatience); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(endTimeout); ; time.Sleep(time.Millisecond) {
 		if err := os.MkdirAll(string(g), 0o755); err != nil {
 			return nil, err
 		}
@@ -148,7 +148,7 @@ func (g cgroup) kill() error {
 
 // remove removes the cgroup and those below it once the killed processes are gone.
 func (g cgroup) remove() error {
-	pause, deadline := time.Millisecond, time.Now().Add(endPatience)
+	pause, deadline := time.Millisecond, time.Now().Add(endTimeout)
 	for {
 		err := g.removeEmpty()
 		if err == nil || time.Now().After(deadline) {

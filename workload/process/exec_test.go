@@ -77,7 +77,7 @@ func TestNothingOfALargeOutputIsLost(t *testing.T) {
 	w := newWorld(t)
 	spec := w.start(waiting)
 	w.ready(spec)
-	slow := &countingWriter{pause: outputPatience}
+	slow := &countingWriter{pause: outputTimeout}
 	exit, err := w.s.Exec(w.context(), spec.ID, &workload.ExecSpec{
 		Command: "head", Args: []string{"-c", strconv.Itoa(size), "/dev/zero"}, Stdout: slow,
 	})
@@ -89,8 +89,8 @@ func TestNothingOfALargeOutputIsLost(t *testing.T) {
 	require.Equal(t, strconv.Itoa(size)+"\n", r.stdout)
 }
 
-// outputPatience is longer than a command's output is waited for.
-const outputPatience = 1500 * time.Millisecond
+// outputTimeout is longer than a command's output is waited for.
+const outputTimeout = 1500 * time.Millisecond
 
 // countingWriter counts, and is slow with the last bytes.
 type countingWriter struct {

@@ -119,7 +119,7 @@ func (p *process) pause() *HandedOver {
 	}
 }
 
-// setPaused has the goroutines that wait for the process's files give up at a time. One
+// setPaused has the goroutines that read the process's files stop at a time. One
 // that is seen to have ended is left to them.
 func (p *process) setPaused(paused bool, at time.Time) {
 	p.mu.Lock()
