@@ -199,7 +199,7 @@ func (w *world) isAlone() {
 // forest is a script of several processes, one of which leaves its session.
 const forest = `setsid sh -c 'while :; do sleep 1000; done' "$0" & sh -c 'while :; do sleep 1000; done' "$0" & echo ready; while :; do sleep 1000; done`
 
-func TestACommandEndsWithWhoeverAskedForIt(t *testing.T) {
+func TestACommandEndsWithItsCallersContext(t *testing.T) {
 	w := newWorld(t)
 	spec := w.start(waiting)
 	w.ready(spec)
@@ -218,7 +218,7 @@ func TestACommandEndsWithWhoeverAskedForIt(t *testing.T) {
 	w.isAlone()
 }
 
-func TestWhatACommandLeavesBehindEnds(t *testing.T) {
+func TestProcessesThatACommandLeavesBehindEnd(t *testing.T) {
 	w := newWorld(t)
 	spec := w.start(waiting)
 	w.ready(spec)
@@ -253,7 +253,7 @@ func TestCommandsEndWithTheirWorkload(t *testing.T) {
 	}
 }
 
-func TestACommandWhoseOutputNobodyTakesEnds(t *testing.T) {
+func TestACommandWhoseOutputCannotBeWrittenEnds(t *testing.T) {
 	w := newWorld(t)
 	spec := w.start(waiting)
 	w.ready(spec)
@@ -269,7 +269,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-func TestACommandThatCannotRunSaysWhy(t *testing.T) {
+func TestACommandThatCannotRunIsRefusedWithTheReason(t *testing.T) {
 	w := newWorld(t)
 	spec := w.start(waiting)
 	for _, c := range []struct {

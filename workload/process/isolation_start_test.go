@@ -92,7 +92,7 @@ func TestLinksInARootLeadNowhereElse(t *testing.T) {
 	require.Empty(t, entries, "no mount point was made on the node")
 }
 
-func TestWhatCannotBeIsolatedIsToldInOneLine(t *testing.T) {
+func TestAFailedIsolationIsReportedInOneLine(t *testing.T) {
 	w := newWorld(t)
 	for name, c := range map[string]struct {
 		change func(s *workload.Spec)
@@ -202,7 +202,7 @@ func TestASignalThatAnIsolatedProcessBlocksReachesIt(t *testing.T) {
 	}
 }
 
-func TestAProcessThatEndsBeforeItIsIsolatedIsToldOfInOneLine(t *testing.T) {
+func TestAProcessThatEndsBeforeItIsIsolatedIsReportedInOneLine(t *testing.T) {
 	theirs, ours, err := os.Pipe()
 	require.NoError(t, err)
 	defer func() { require.NoError(t, ours.Close()) }()
@@ -212,7 +212,7 @@ func TestAProcessThatEndsBeforeItIsIsolatedIsToldOfInOneLine(t *testing.T) {
 	require.NotContains(t, err.Error(), "\n")
 }
 
-func TestWhatAnIsolatedProcessHadIsGoneWithIt(t *testing.T) {
+func TestAnIsolatedProcessLeavesNothingBehind(t *testing.T) {
 	w := newWorld(t)
 	spec := w.isolated(`(setsid sh -c 'while :; do sleep 1000; done' "$0" &) ; exit 3`)
 	result, _ := w.finish(spec)

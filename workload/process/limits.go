@@ -295,7 +295,7 @@ func (l *limits) memory() (now uint64, most *uint64, err error) {
 		return 0, nil, err
 	}
 	if n, err := count(l.file("memory", peak)); err == nil {
-		// The kernel lends a process that it kills for want of memory a little more.
+		// The kernel lets a process that it kills for want of memory exceed its limit a little.
 		n = min(n, bound)
 		most = &n
 	}

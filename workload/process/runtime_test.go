@@ -24,7 +24,7 @@ import (
 )
 
 // The fallback is what machines without cgroup v2 run on, so it is tested as much.
-func TestSupervisorConformsWithoutCgroup(t *testing.T) {
+func TestRuntimeConformsWithoutCgroup(t *testing.T) {
 	command, err := guest()
 	require.NoError(t, err)
 	workloadtest.Run(t, workloadtest.Fixture{
@@ -175,7 +175,7 @@ func TestStatsAreOfTheTree(t *testing.T) {
 	}
 }
 
-func TestWhatNeverStartsIsRefused(t *testing.T) {
+func TestASpecThatCannotStartIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	plain, garbage := filepath.Join(dir, "plain"), filepath.Join(dir, "garbage")
 	require.NoError(t, os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o644))

@@ -31,7 +31,7 @@ func newRuntime(t testing.TB, cfg wasi.Config) *wasi.Runtime {
 	return s
 }
 
-func TestSupervisorConforms(t *testing.T) {
+func TestRuntimeConforms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a program")
 	}
