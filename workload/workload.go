@@ -65,7 +65,7 @@ type Spec struct {
 	// ID is the task's invocation ID: unique, and known before the start, so that
 	// it can be made durable first.
 	ID string
-	// Owner is a word of whoever starts the workload, for finding it again: its status
+	// Owner is set by the caller that starts the workload, for finding it again: its status
 	// has it too. Empty: none.
 	Owner   string `json:",omitempty"`
 	WASI    *WASIProgram

@@ -24,7 +24,7 @@ const maxModuleBytes = 64 << 20
 // maxRequestBytes bounds every other request.
 const maxRequestBytes = 4 << 20
 
-// ServerConfig is what a server stands on. All fields but MayReplace are required.
+// ServerConfig configures a [Server]. All fields but MayReplace are required.
 type ServerConfig struct {
 	Logger    hclog.Logger
 	Workloads workload.Runtime

@@ -108,7 +108,7 @@ func endWithParent() error {
 	return nil
 }
 
-// failed tells what could not be done, and whether the same may go well later.
+// failed is the error for what could not be done, recoverable if it may succeed later.
 func failed(what string, err error) error {
 	return program.Failure(what, err, abi.FailedPrecondition)
 }
