@@ -8,6 +8,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/plaintext"
 )
 
 // TaskScope is the task that a call is about: it bounds what capabilities do.
@@ -130,7 +131,7 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 		return nil, false, c.protocol("returned %d with an answer that is not an Error message", status)
 	}
 	answer := abi.FromProto(&m)
-	answer.Message = printable(answer.Message, maxErrorText)
+	answer.Message = plaintext.Line(answer.Message, maxErrorText)
 	return nil, true, answer
 }
 

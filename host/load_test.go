@@ -283,9 +283,6 @@ func TestTheMountsAndNodesOfADevicePluginAreBoundedByItsGrants(t *testing.T) {
 }
 
 func TestTheExampleDriversLoad(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles plugins")
-	}
 	w := newWorld(t, host.Limits{})
 	for name, wasm := range map[string][]byte{
 		"wasi":      guestbuild.Plugin(t, "guest-examples/drivers/wasi"),

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/plaintext"
 	"github.com/wasmnode/wasmnode/sandbox"
 )
 
@@ -102,10 +103,10 @@ func (p *Plugin) describe(ctx context.Context) error {
 
 func checkDescription(d *wasmnodev1.DriverDescribeResponse) error {
 	if !validName.MatchString(d.Name) {
-		return fmt.Errorf("its name is \"%s\", but has to be a letter, then letters, digits, '_' or '-', at most 64 in all", printable(d.Name, 80))
+		return fmt.Errorf("its name is \"%s\", but has to be a letter, then letters, digits, '_' or '-', at most 64 in all", plaintext.Line(d.Name, 80))
 	}
 	if _, err := version.NewSemver(d.Version); err != nil {
-		return fmt.Errorf("plugin %s: version \"%s\" is not a semantic version", d.Name, printable(d.Version, 80))
+		return fmt.Errorf("plugin %s: version \"%s\" is not a semantic version", d.Name, plaintext.Line(d.Version, 80))
 	}
 	for field, schema := range map[string]string{"plugin_config_schema": d.PluginConfigSchema, "task_config_schema": d.TaskConfigSchema} {
 		if schema != "" && !json.Valid([]byte(schema)) {

@@ -80,7 +80,7 @@ func wasmnode(b *testing.B) func([]byte) ([]byte, error) {
 		require.NoError(b, runtime.Close())
 		require.NoError(b, e.Close(context.Background()))
 	})
-	p, err := host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Workloads: runtime}).Load(b.Context(), wasm)
+	p, err := host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Workloads: runtime}).Load(b.Context(), host.NewSource(wasm))
 	require.NoError(b, err)
 	b.Cleanup(p.Release)
 	require.NoError(b, p.Configure(b.Context(), host.Grants{}, []byte("{}")))

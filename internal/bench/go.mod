@@ -2,7 +2,11 @@ module github.com/wasmnode/wasmnode/internal/bench
 
 go 1.26.8
 
-replace github.com/wasmnode/wasmnode => ../../
+replace (
+	github.com/wasmnode/wasmnode => ../../
+	github.com/wasmnode/wasmnode/abi => ../../abi
+	github.com/wasmnode/wasmnode/sdk/go => ../../sdk/go
+)
 
 require (
 	github.com/hashicorp/go-hclog v1.6.3
@@ -10,6 +14,8 @@ require (
 	github.com/hashicorp/nomad/api v0.0.0-20260907080526-08ef8f3d26da
 	github.com/stretchr/testify v1.12.1
 	github.com/wasmnode/wasmnode v0.0.0-00010101000000-000000000000
+	github.com/wasmnode/wasmnode/abi v0.1.0
+	github.com/wasmnode/wasmnode/sdk/go v0.1.0
 	golang.org/x/sys v0.49.0
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12

@@ -18,9 +18,6 @@ import (
 )
 
 func TestTheExamplePluginServesDevicesFromPlugToUnplug(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a plugin")
-	}
 	granted, plugins := t.TempDir(), t.TempDir()
 	dir := filepath.Join(granted, "devices")
 	require.NoError(t, os.Mkdir(dir, 0o755))

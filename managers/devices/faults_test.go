@@ -67,9 +67,6 @@ func inFaultyWorld(t *testing.T, test func(t *testing.T, w *faultyWorld)) {
 
 func faultyDevice(t *testing.T) []byte {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("compiles a plugin")
-	}
 	return guestbuild.Plugin(t, "managers/devices/testdata/faulty_device")
 }
 

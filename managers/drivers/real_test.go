@@ -51,8 +51,8 @@ func newRealWorldThatLooks(t *testing.T, lookEvery time.Duration, config map[str
 	t.Cleanup(func() { require.NoError(t, w.workloads.Close()) })
 	h := host.New(host.Config{
 		Logger: hclog.NewNullLogger(), Engine: e, Workloads: w.workloads, Version: "0.0.0",
-		OnRefresh:   func(plugin string) { w.manager.Refresh(plugin) },
-		Limits:      host.Limits{DescribeTime: catalogtest.Patience},
+		OnRefresh: func(plugin string) { w.manager.Refresh(plugin) },
+		Limits:    host.Limits{DescribeTime: catalogtest.Patience},
 	})
 	var err error
 	w.Catalog, err = catalog.New(catalog.Config{Dir: w.Path, LookEvery: lookEvery, Logger: hclog.NewNullLogger(), Loader: catalog.HostLoader{

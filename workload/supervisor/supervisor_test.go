@@ -70,9 +70,6 @@ func connect(t testing.TB, dir string, launch func(context.Context) error) *supe
 }
 
 func TestWorkloadsOfAnotherProcessAreWorkloads(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
 	guest := guestbuild.Program(t, workloadtest.GuestPackage)
 	workloadtest.Run(t, workloadtest.Fixture{
 		New: func(t testing.TB) workload.Runtime {

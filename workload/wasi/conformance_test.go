@@ -32,9 +32,6 @@ func newRuntime(t testing.TB, cfg wasi.Config) *wasi.Runtime {
 }
 
 func TestRuntimeConforms(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
 	guest := guestbuild.Program(t, workloadtest.GuestPackage)
 	workloadtest.Run(t, workloadtest.Fixture{
 		New: func(t testing.TB) workload.Runtime { return newRuntime(t, wasi.Config{}) },
