@@ -35,9 +35,9 @@ func (n *Node) destroyOrphans(ctx context.Context) {
 		if n.claimed(w.ID) {
 			continue
 		}
-		n.logger.Warn("destroying a task that nobody claims", "id", w.ID, "state", w.State, "started", w.StartedAt)
+		n.logger.Warn("destroying an orphaned workload: no task claims it", "id", w.ID, "state", w.State, "started", w.StartedAt)
 		if err := n.cfg.Workloads.Destroy(ctx, w.ID); err != nil {
-			n.logger.Error("an orphan is left", "id", w.ID, "error", err)
+			n.logger.Error("destroying an orphaned workload failed", "id", w.ID, "error", err)
 		}
 	}
 }

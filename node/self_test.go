@@ -20,7 +20,7 @@ func TestDriverUpdatesBeforeTheFirstFingerprintsAreMergedAtOnce(t *testing.T) {
 	s.updateDriver("b", &structs.DriverInfo{Detected: true, Healthy: true})
 	s.updateDriver("b", nil)
 	require.Empty(t, s.get().Drivers)
-	s.settle()
+	s.markReady()
 	require.Len(t, s.get().Drivers, 1)
 	require.True(t, s.get().Drivers["a"].Healthy)
 	select {

@@ -10,7 +10,7 @@ import (
 type allocFSCommand struct{ meta }
 
 // Synopsis implements [cli.Command].
-func (*allocFSCommand) Synopsis() string { return "Look into an allocation's directory" }
+func (*allocFSCommand) Synopsis() string { return "List and print the files of an allocation" }
 
 // Help implements [cli.Command].
 func (*allocFSCommand) Help() string {

@@ -9,7 +9,7 @@ func (*jobStopCommand) Synopsis() string { return "Stop a job" }
 func (*jobStopCommand) Help() string {
 	return `Usage: wasmnode job stop [options] JOB
 
-  Stops a job: its allocations are told to end. The job stays listed as dead until
+  Stops a job: its allocations are ended. The job stays listed as dead until
   it is collected, or at once with -purge.
 
 Options:

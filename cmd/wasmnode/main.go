@@ -55,7 +55,7 @@ func commands(ui cli.Ui) map[string]cli.CommandFactory {
 		"alloc signal":   &allocSignalCommand{m},
 		"alloc status":   &allocStatusCommand{m},
 		"alloc stop":     &allocStopCommand{m},
-		"eval":           group("eval", "Evaluations: what became of a change"),
+		"eval":           group("eval", "Evaluations: what the scheduler decided"),
 		"eval status":    &evalStatusCommand{m},
 		"job":            group("job", "Jobs: what is to run"),
 		"job allocs":     &jobAllocsCommand{m},

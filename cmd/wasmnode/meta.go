@@ -17,7 +17,7 @@ import (
 	"github.com/ryanuber/columnize"
 )
 
-// defaultAddress is where a node listens that was told nothing.
+// defaultAddress is where a node listens by default.
 const defaultAddress = "http://127.0.0.1:4646"
 
 // shortID is how much of a UUID people see.

@@ -27,7 +27,9 @@ func init() {
 }
 
 // Synopsis implements [cli.Command].
-func (*supervisorCommand) Synopsis() string { return "Own an agent's tasks (the agent starts it)" }
+func (*supervisorCommand) Synopsis() string {
+	return "Run an agent's tasks in a process of their own (the agent starts it)"
+}
 
 // Help implements [cli.Command].
 func (*supervisorCommand) Help() string {

@@ -3,7 +3,7 @@ package main
 type systemGCCommand struct{ meta }
 
 // Synopsis implements [cli.Command].
-func (*systemGCCommand) Synopsis() string { return "Forget what has ended" }
+func (*systemGCCommand) Synopsis() string { return "Remove what has ended" }
 
 // Help implements [cli.Command].
 func (*systemGCCommand) Help() string {

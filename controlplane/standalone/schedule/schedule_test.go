@@ -432,9 +432,9 @@ func TestDynamicPortsRunOut(t *testing.T) {
 	}
 	g := &nomad.TaskGroup{Networks: []*nomad.NetworkResource{{DynamicPorts: []nomad.Port{{Label: "a"}}}}}
 	var r structs.AllocatedResources
-	require.Equal(t, "network: dynamic port selection failed", u.givePorts(n, &chain{root: "me"}, "me", g, &r))
+	require.Equal(t, "network: dynamic port selection failed", u.assignPorts(n, &chain{root: "me"}, "me", g, &r))
 	delete(u.ports, 25000)
-	require.Empty(t, u.givePorts(n, &chain{root: "me"}, "me", g, &r))
+	require.Empty(t, u.assignPorts(n, &chain{root: "me"}, "me", g, &r))
 	require.Equal(t, 25000, r.Ports[0].Value)
 }
 
