@@ -38,7 +38,7 @@ func TestDriverUpdatesBeforeTheFirstFingerprintsAreMergedAtOnce(t *testing.T) {
 	}
 }
 
-func TestADriverSaysOnlyWhatItIsItself(t *testing.T) {
+func TestADriversAttributesStayBelowTheDriversName(t *testing.T) {
 	n := &structs.Node{Attributes: map[string]string{"kernel.name": "linux", "driver.other": "1"}}
 	mergeDriver(n, "liar", &structs.DriverInfo{Detected: true, Healthy: true, HealthDescription: "Healthy", Attributes: map[string]string{
 		"kernel.name": "plan9", "driver.other": "0", "driver.liar.version": "2", "empty": "",

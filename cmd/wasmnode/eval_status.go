@@ -7,7 +7,9 @@ import (
 type evalStatusCommand struct{ meta }
 
 // Synopsis implements [cli.Command].
-func (*evalStatusCommand) Synopsis() string { return "Show an evaluation: what was placed, and what was not and why" }
+func (*evalStatusCommand) Synopsis() string {
+	return "Show an evaluation: what was placed, and what was not and why"
+}
 
 // Help implements [cli.Command].
 func (*evalStatusCommand) Help() string {

@@ -546,7 +546,7 @@ func TestAttemptsAreCountedWithinTheIntervalAndADelayStartsOver(t *testing.T) {
 	require.Equal(t, 2*time.Minute, r.Delay)
 }
 
-func TestSystemJobsRunOnceOnEveryNodeThatMay(t *testing.T) {
+func TestSystemJobsRunOnceOnEveryFeasibleNode(t *testing.T) {
 	other := testNode("n2")
 	other.Attributes["kernel.name"] = "plan9"
 	c := newCluster(t, testNode("n1"), other, testNode("n3"))
@@ -574,7 +574,7 @@ func TestWhatRanOnALostNodeIsLostAndReplaced(t *testing.T) {
 	require.Len(t, c.run(j).Place, 1)
 }
 
-func TestAnUnwellDriverDoesNotStopWhatRuns(t *testing.T) {
+func TestAnUnhealthyDriverDoesNotStopRunningTasks(t *testing.T) {
 	n := testNode("n1")
 	c := newCluster(t, n)
 	j := testJob("service")
