@@ -2,10 +2,10 @@ package main
 
 type allocStopCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*allocStopCommand) Synopsis() string { return "Stop an allocation, and have another placed" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*allocStopCommand) Help() string {
 	return `Usage: wasmnode alloc stop [options] ALLOC
 
@@ -16,7 +16,7 @@ Options:
   -detach   Do not follow the evaluation.` + commonOptions
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *allocStopCommand) Run(args []string) int {
 	f := c.flags("alloc stop")
 	detach := f.Bool("detach", false, "")

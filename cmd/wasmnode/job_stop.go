@@ -2,10 +2,10 @@ package main
 
 type jobStopCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*jobStopCommand) Synopsis() string { return "Stop a job" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*jobStopCommand) Help() string {
 	return `Usage: wasmnode job stop [options] JOB
 
@@ -18,7 +18,7 @@ Options:
   -detach   Do not follow the evaluation.` + commonOptions
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *jobStopCommand) Run(args []string) int {
 	f := c.flags("job stop")
 	purge := f.Bool("purge", false, "")

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/cli"
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/ryanuber/columnize"
 )
@@ -24,7 +23,7 @@ const defaultAddress = "http://127.0.0.1:4646"
 const shortID = 8
 
 // meta is what commands share: how they talk to people and to the node.
-type meta struct{ ui cli.Ui }
+type meta struct{ ui ui }
 
 // flags are a command's flags, with those of every command that talks to a node.
 type flags struct {
