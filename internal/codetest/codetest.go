@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tetratelabs/wazero"
 )
 
 const (
@@ -56,6 +58,17 @@ func Lend(dir string) {
 		}
 	}
 	prune(kept, maxKept)
+}
+
+// Cache returns a cache for modules that are compiled as they are, without the node's
+// engine. Processes may use it at once.
+func Cache() wazero.CompilationCache {
+	if kept, err := keptDir(); err == nil {
+		if c, err := wazero.NewCompilationCacheWithDir(filepath.Join(kept, "plain")); err == nil {
+			return c
+		}
+	}
+	return wazero.NewCompilationCache()
 }
 
 // keptDir is the directory of this engine's code, which need not exist.
