@@ -74,7 +74,7 @@ func applyFlags(cfg *config.Config, o Options) error {
 	}
 	cfg.BindAddr = address
 	if cfg.HTTPPort, err = strconv.Atoi(port); err != nil || cfg.HTTPPort < 0 || cfg.HTTPPort > 65535 {
-		return fmt.Errorf("-http-addr %q: %q is no port", o.HTTPAddr, port)
+		return fmt.Errorf("-http-addr %q: %q is not a port", o.HTTPAddr, port)
 	}
 	return nil
 }

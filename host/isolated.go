@@ -12,6 +12,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/internal/grantsyntax"
+	"github.com/wasmnode/wasmnode/internal/plaintext"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -80,7 +81,7 @@ func findIsolated(name string, dirs *wasmnodev1.TaskDirectories, g ProcessGrant)
 // inRoot returns a path as an absolute one in a root. Nothing leads out of that.
 func inRoot(name string) (string, error) {
 	if name == "" || strings.ContainsRune(name, 0) {
-		return "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is not a path", printable(name, 256)))
+		return "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is not a path", plaintext.Line(name, 256)))
 	}
 	return path.Join("/", name), nil
 }

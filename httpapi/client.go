@@ -141,12 +141,12 @@ func (h *handler) readFileAt(w http.ResponseWriter, r *http.Request) error {
 	v := r.URL.Query()
 	offset, err := strconv.ParseInt(v.Get("offset"), 10, 64)
 	if err != nil || offset < 0 {
-		return badRequest("error parsing offset: %q is no byte count", v.Get("offset"))
+		return badRequest("error parsing offset: %q is not a byte count", v.Get("offset"))
 	}
 	limit := int64(-1)
 	if s := v.Get("limit"); s != "" {
 		if limit, err = strconv.ParseInt(s, 10, 64); err != nil {
-			return badRequest("error parsing limit: %q is no byte count", s)
+			return badRequest("error parsing limit: %q is not a byte count", s)
 		}
 	}
 	return h.sendFile(w, r, offset, limit)

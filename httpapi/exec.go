@@ -50,7 +50,7 @@ func (h *handler) parseExec(r *http.Request) (*workload.ExecSpec, string, error)
 	v := r.URL.Query()
 	var command []string
 	if err := json.Unmarshal([]byte(v.Get("command")), &command); err != nil {
-		return nil, "", badRequest("command is no JSON list of strings: %v", err)
+		return nil, "", badRequest("command is not a JSON list of strings: %v", err)
 	}
 	if len(command) == 0 || command[0] == "" {
 		return nil, "", badRequest("command is not present")

@@ -68,7 +68,7 @@ func logOptions(r *http.Request) (logfile.Options, error) {
 	}
 	if s := v.Get("offset"); s != "" {
 		if o.Offset, err = strconv.ParseInt(s, 10, 64); err != nil || o.Offset < 0 {
-			return o, badRequest("error parsing offset: %q is no byte count", s)
+			return o, badRequest("error parsing offset: %q is not a byte count", s)
 		}
 	}
 	switch origin := v.Get("origin"); origin {

@@ -24,7 +24,7 @@ func (s *self) updateDevices(groups []*structs.DeviceGroup) {
 	next := s.node.Copy()
 	if mergeDevices(next, groups) {
 		s.node = next
-		remind(s.changed)
+		s.changed.Set()
 	}
 }
 

@@ -15,37 +15,42 @@ import (
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
-// GC bounds what ended allocations may take. A field that is zero or less means its
-// default, never "unlimited".
+// GC bounds what ended allocations may take. A field that is zero or less means the one
+// of [DefaultGC], never "unlimited".
 type GC struct {
 	// MaxAllocs is how many allocations are kept, ended ones included, before the
-	// oldest ended ones are destroyed; default 50 (Nomad's).
+	// oldest ended ones are destroyed.
 	MaxAllocs int
 	// DiskPercent and InodePercent are how full the allocations' file system may be
-	// before ended ones are destroyed; default 80 and 70 (Nomad's).
+	// before ended ones are destroyed.
 	DiskPercent, InodePercent float64
-	// Interval is how often the disk is looked at, ends of allocations aside; default
-	// 1 min (Nomad's).
+	// Interval is how often the disk is looked at, ends of allocations aside.
 	Interval time.Duration
-	// Parallel is how many are destroyed at once; default 2 (Nomad's).
+	// Parallel is how many are destroyed at once.
 	Parallel int
 }
 
+// DefaultGC has Nomad's bounds.
+func DefaultGC() GC {
+	return GC{MaxAllocs: 50, DiskPercent: 80, InodePercent: 70, Interval: time.Minute, Parallel: 2}
+}
+
 func (g GC) withDefaults() GC {
+	d := DefaultGC()
 	if g.MaxAllocs <= 0 {
-		g.MaxAllocs = 50
+		g.MaxAllocs = d.MaxAllocs
 	}
 	if g.DiskPercent <= 0 {
-		g.DiskPercent = 80
+		g.DiskPercent = d.DiskPercent
 	}
 	if g.InodePercent <= 0 {
-		g.InodePercent = 70
+		g.InodePercent = d.InodePercent
 	}
 	if g.Interval <= 0 {
-		g.Interval = time.Minute
+		g.Interval = d.Interval
 	}
 	if g.Parallel <= 0 {
-		g.Parallel = 2
+		g.Parallel = d.Parallel
 	}
 	return g
 }
@@ -72,7 +77,7 @@ func (n *Node) gcLoop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-n.ended:
+		case <-n.ended.C():
 		case <-tick.C:
 		}
 		n.keepFew(ctx)

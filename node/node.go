@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
@@ -21,7 +22,7 @@ import (
 // their tasks).
 const firstFingerprintWait = 50 * time.Second
 
-// Config is what a node stands on. ControlPlane, State, Dispense, DriversReady,
+// Config configures a node. ControlPlane, State, Dispense, DriversReady,
 // AllocsDir and Logger are required.
 type Config struct {
 	Logger       hclog.Logger
@@ -66,7 +67,7 @@ type Node struct {
 	self   *self
 	report *reporter
 
-	ended      chan struct{} // capacity 1: an end was taken note of; a reminder
+	ended      wake.Signal   // an allocation has ended, or its end was reported
 	destroying chan struct{} // one for each that is being collected; capacity GC.Parallel
 	diskUse    func(ctx context.Context, dir string) (diskUse, error)
 	hostCPU    hostCPU
@@ -97,12 +98,12 @@ func New(cfg Config) (*Node, error) {
 	if err := fingerprint(&n, cfg.AllocsDir); err != nil {
 		return nil, fmt.Errorf("fingerprint: %w", err)
 	}
-	ended := make(chan struct{}, 1)
+	ended := wake.New()
 	return &Node{
 		cfg:        cfg,
 		logger:     cfg.Logger,
 		self:       newSelf(&n),
-		report:     newReporter(cfg.ControlPlane, n.ID, cfg.Logger, func() { remind(ended) }),
+		report:     newReporter(cfg.ControlPlane, n.ID, cfg.Logger, ended.Set),
 		ended:      ended,
 		destroying: make(chan struct{}, cfg.GC.Parallel),
 		diskUse:    measureDisk,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -21,7 +22,7 @@ type reporter struct {
 	plane  ControlPlane
 	nodeID string
 	logger hclog.Logger
-	wake   chan struct{} // capacity 1: a reminder, not a queue
+	wake   wake.Signal // something is to be reported
 	// endTaken is called after a report of an allocation's end was taken. It must not
 	// block.
 	endTaken func()
@@ -35,7 +36,7 @@ type reporter struct {
 func newReporter(plane ControlPlane, nodeID string, logger hclog.Logger, endTaken func()) *reporter {
 	return &reporter{
 		plane: plane, nodeID: nodeID, logger: logger, endTaken: endTaken,
-		wake:   make(chan struct{}, 1),
+		wake:   wake.New(),
 		latest: map[string]*structs.AllocationState{},
 		acked:  map[string]*structs.AllocationState{},
 		dirty:  map[string]bool{},
@@ -48,7 +49,7 @@ func (r *reporter) add(s *structs.AllocationState) {
 	r.latest[s.ID] = s
 	r.dirty[s.ID] = true
 	r.mu.Unlock()
-	remind(r.wake)
+	r.wake.Set()
 }
 
 // ended reports whether an allocation has ended here, whether the control plane knows
@@ -115,7 +116,7 @@ func (r *reporter) ack(batch []*structs.AllocationState) {
 func (r *reporter) run(ctx context.Context) {
 	for {
 		select {
-		case <-r.wake:
+		case <-r.wake.C():
 			r.send(ctx)
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)

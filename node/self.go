@@ -8,6 +8,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -20,11 +21,11 @@ type self struct {
 	early   map[string]*structs.DriverInfo
 	// earlyDevices are those before the node has settled.
 	earlyDevices []*structs.DeviceGroup
-	changed      chan struct{} // capacity 1: a reminder, not a queue
+	changed      wake.Signal // the control plane is to be told
 }
 
 func newSelf(n *structs.Node) *self {
-	return &self{node: n, early: map[string]*structs.DriverInfo{}, changed: make(chan struct{}, 1)}
+	return &self{node: n, early: map[string]*structs.DriverInfo{}, changed: wake.New()}
 }
 
 func (s *self) get() *structs.Node {
@@ -45,7 +46,7 @@ func (s *self) updateDriver(name string, info *structs.DriverInfo) {
 	next := s.node.Copy()
 	if mergeDriver(next, name, info) {
 		s.node = next
-		remind(s.changed)
+		s.changed.Set()
 	}
 }
 
@@ -60,14 +61,6 @@ func (s *self) settle() {
 	mergeDevices(next, s.earlyDevices)
 	next.Status, next.Eligibility = structs.NodeReady, structs.NodeEligible
 	s.node, s.settled, s.early, s.earlyDevices = next, true, nil, nil
-}
-
-// remind leaves a reminder in a channel of capacity 1.
-func remind(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 // mergeDriver puts a driver's state into a node and reports whether it is another.
@@ -155,7 +148,7 @@ func (n *Node) registerLoop(ctx context.Context, registered chan<- struct{}) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-n.self.changed:
+		case <-n.self.changed.C():
 			ttl, err = n.register(ctx)
 		case <-beat:
 			if ttl, err = n.cfg.ControlPlane.Heartbeat(ctx, n.ID()); err != nil {

@@ -24,15 +24,15 @@ func TestDriverUpdatesBeforeTheFirstFingerprintsAreMergedAtOnce(t *testing.T) {
 	require.Len(t, s.get().Drivers, 1)
 	require.True(t, s.get().Drivers["a"].Healthy)
 	select {
-	case <-s.changed:
+	case <-s.changed.C():
 		t.Fatal("the first registration has it all")
 	default:
 	}
 	s.updateDriver("b", &structs.DriverInfo{Detected: true})
-	<-s.changed
+	<-s.changed.C()
 	s.updateDriver("b", &structs.DriverInfo{Detected: true, UpdateTime: time.Unix(5, 0)})
 	select {
-	case <-s.changed:
+	case <-s.changed.C():
 		t.Fatal("nothing has changed but the time")
 	default:
 	}

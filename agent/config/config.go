@@ -13,6 +13,9 @@ import (
 	"unicode"
 
 	"github.com/wasmnode/wasmnode/internal/grantsyntax"
+	"github.com/wasmnode/wasmnode/node"
+	"github.com/wasmnode/wasmnode/runners/artifact"
+	"github.com/wasmnode/wasmnode/runners/task"
 )
 
 // Config is what an agent is told. [Default] makes a complete one.
@@ -131,6 +134,7 @@ func Default() Config {
 	if err != nil {
 		name = "localhost"
 	}
+	fetch, gc := artifact.DefaultLimits(), node.DefaultGC()
 	return Config{
 		Name:       name,
 		Region:     "global",
@@ -143,13 +147,13 @@ func Default() Config {
 		Client: Client{
 			NodePool:       "default",
 			ChrootEnv:      defaultChroot(),
-			MaxKillTimeout: 30 * time.Second, // Nomad's
-			Artifact:       Artifact{MaxSize: 10 << 10, MaxFiles: 4096, Timeout: 30 * time.Minute},
-			GCMaxAllocs:    50, // Nomad's, as the next four
-			GCDiskUsage:    80,
-			GCInodeUsage:   70,
-			GCInterval:     time.Minute,
-			GCParallel:     2,
+			MaxKillTimeout: task.DefaultMaxKillTimeout,
+			Artifact:       Artifact{MaxSize: int(fetch.Bytes >> 20), MaxFiles: int(fetch.Files), Timeout: fetch.Time},
+			GCMaxAllocs:    gc.MaxAllocs,
+			GCDiskUsage:    gc.DiskPercent,
+			GCInodeUsage:   gc.InodePercent,
+			GCInterval:     gc.Interval,
+			GCParallel:     gc.Parallel,
 		},
 		Plugins: map[string]Plugin{},
 	}
@@ -200,13 +204,13 @@ func (c Config) Validate() error {
 		}
 	}
 	if c.BindAddr == "" || strings.ContainsAny(c.BindAddr, "/ ") {
-		fault("bind_addr: %q is no address; 127.0.0.1 is this machine only, 0.0.0.0 every network", c.BindAddr)
+		fault("bind_addr: %q is not an address; 127.0.0.1 is this machine only, 0.0.0.0 every network", c.BindAddr)
 	}
 	if c.HTTPPort < 0 || c.HTTPPort > 65535 {
-		fault("ports.http: %d is no port", c.HTTPPort)
+		fault("ports.http: %d is not a port", c.HTTPPort)
 	}
 	if !slices.Contains([]string{"trace", "debug", "info", "warn", "error"}, strings.ToLower(c.LogLevel)) {
-		fault("log_level: %q is none of trace, debug, info, warn, error", c.LogLevel)
+		fault("log_level: %q is not one of trace, debug, info, warn, error", c.LogLevel)
 	}
 	errs = append(errs, c.Client.validate()...)
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
@@ -244,7 +248,7 @@ func (c Client) validate() (errs []error) {
 		percent float64
 	}{{"disk", c.GCDiskUsage}, {"inode", c.GCInodeUsage}} {
 		if !(use.percent > 0 && use.percent <= 100) {
-			fault("gc_%s_usage_threshold: %g is no percentage over 0", use.key, use.percent)
+			fault("gc_%s_usage_threshold: %g is not a percentage above 0", use.key, use.percent)
 		}
 	}
 	for _, source := range slices.Sorted(maps.Keys(c.ChrootEnv)) {

@@ -15,8 +15,8 @@ func TestBoundsOfTheClient(t *testing.T) {
 		"client.artifact.max_size: 0 is less than 1":                     func(c *Client) { c.Artifact.MaxSize = 0 },
 		"client.artifact.max_files: -1 is less than 1":                   func(c *Client) { c.Artifact.MaxFiles = -1 },
 		"client.artifact.timeout: 0s is not positive":                    func(c *Client) { c.Artifact.Timeout = 0 },
-		"client.gc_disk_usage_threshold: 0 is no percentage over 0":      func(c *Client) { c.GCDiskUsage = 0 },
-		"client.gc_inode_usage_threshold: 100.5 is no percentage over 0": func(c *Client) { c.GCInodeUsage = 100.5 },
+		"client.gc_disk_usage_threshold: 0 is not a percentage above 0":      func(c *Client) { c.GCDiskUsage = 0 },
+		"client.gc_inode_usage_threshold: 100.5 is not a percentage above 0": func(c *Client) { c.GCInodeUsage = 100.5 },
 	} {
 		c := Default()
 		spoil(&c.Client)

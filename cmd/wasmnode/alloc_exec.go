@@ -191,7 +191,7 @@ func followSize(ctx context.Context, sizes chan<- nomad.TerminalSize) (stop func
 			}
 			columns, rows, err := term.GetSize(int(os.Stdout.Fd()))
 			if err != nil {
-				columns, rows = defaultColumns, defaultRows // it is no terminal
+				columns, rows = defaultColumns, defaultRows // it is not a terminal
 			}
 			select {
 			case sizes <- nomad.TerminalSize{Height: rows, Width: columns}:

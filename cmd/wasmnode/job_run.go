@@ -150,7 +150,7 @@ func (c *jobRunCommand) Run(args []string) int {
 	if *checkIndex != "" {
 		opts.EnforceIndex = true
 		if opts.ModifyIndex, err = strconv.ParseUint(*checkIndex, 10, 64); err != nil {
-			return c.fail(f, fmt.Errorf("-check-index %q is no number", *checkIndex))
+			return c.fail(f, fmt.Errorf("-check-index %q is not a number", *checkIndex))
 		}
 	}
 	client, err := c.client(f)

@@ -102,7 +102,7 @@ func (m meta) client(f *flags) (*nomad.Client, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || !slices.Contains([]string{"http", "https", "unix"}, u.Scheme) || u.Host == "" && u.Path == "" {
-		return nil, fmt.Errorf("-address %q is no address such as %s", *f.address, defaultAddress)
+		return nil, fmt.Errorf("-address %q is not an address such as %s", *f.address, defaultAddress)
 	}
 	cfg := nomad.DefaultConfig()
 	cfg.Address = address

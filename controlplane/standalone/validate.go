@@ -363,12 +363,12 @@ func (v *validation) ports(g *nomad.TaskGroup) {
 			}
 			labels[p.Label] = true
 			if p.To < -1 || p.To > maxPort {
-				v.fault("network: port %q: to: %d is no port", p.Label, p.To)
+				v.fault("network: port %q: to: %d is not a port", p.Label, p.To)
 			}
 		}
 		for _, p := range n.ReservedPorts {
 			if p.Value < 1 || p.Value > maxPort {
-				v.fault("network: port %q: static: %d is no port", p.Label, p.Value)
+				v.fault("network: port %q: static: %d is not a port", p.Label, p.Value)
 			} else if other, again := static[p.Value]; again && !p.IgnoreCollision {
 				v.fault("network: Static port %d already reserved by %s", p.Value, other)
 			}
@@ -400,7 +400,7 @@ func (v *validation) constraint(c *nomad.Constraint, hosts bool) {
 			v.fault("distinct_property is for jobs and groups")
 		}
 		if n, err := strconv.Atoi(c.RTarget); c.RTarget != "" && (err != nil || n < 1) {
-			v.fault("distinct_property: value: %q is no count of at least 1", c.RTarget)
+			v.fault("distinct_property: value: %q is not a count of at least 1", c.RTarget)
 		}
 	case nomad.ConstraintRegex:
 		if _, err := regexp.Compile(c.RTarget); err != nil {

@@ -28,10 +28,7 @@ func (cp *ControlPlane) write(change func(*tx) error) error {
 	}
 	cp.queue = append(cp.queue, op)
 	cp.queueMu.Unlock()
-	select {
-	case cp.wake <- struct{}{}:
-	default:
-	}
+	cp.wake.Set()
 	return <-op.done
 }
 
@@ -43,7 +40,7 @@ func (cp *ControlPlane) writeLoop() {
 	defer timer.Stop()
 	for {
 		select {
-		case <-cp.wake:
+		case <-cp.wake.C():
 		case <-timer.C:
 			cp.commit([]*operation{{change: (*tx).evaluateDue, done: make(chan error, 1)}})
 		case <-cp.stop:

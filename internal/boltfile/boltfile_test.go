@@ -176,7 +176,7 @@ func TestD7_WhatAFailedTransactionDidNotWriteIsWrittenWhenItComesAgain(t *testin
 	require.NoError(t, f.Write(
 		Op{Bucket: []string{"a"}, Key: "k", Value: []byte("old")},
 		Op{Bucket: []string{"a", "b"}, Key: "k", Value: []byte("v")}))
-	require.Error(t, f.Write(again, Op{Bucket: []string{"a"}, Key: "b", Value: []byte("a bucket is no key")}))
+	require.Error(t, f.Write(again, Op{Bucket: []string{"a"}, Key: "b", Value: []byte("a bucket is not a key")}))
 	require.Equal(t, []byte("old"), value(t, f, "k", "a"))
 	require.NoError(t, f.Write(again))
 	require.Equal(t, []byte("new"), value(t, f, "k", "a"))

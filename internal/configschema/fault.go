@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/wasmnode/wasmnode/internal/plaintext"
 )
 
 // Fault is one thing that is wrong with a configuration.
@@ -320,13 +320,7 @@ func quoteValue(v any) string {
 
 // printable escapes what would break a message's one line: names and values come
 // from files and plugins.
-func printable(s string) string {
-	if !strings.ContainsFunc(s, unicode.IsControl) && utf8.ValidString(s) {
-		return s
-	}
-	quoted := strconv.QuoteToGraphic(s)
-	return quoted[1 : len(quoted)-1]
-}
+func printable(s string) string { return plaintext.Line(s, len(s)) }
 
 func cut(s string) string {
 	if len(s) <= maxQuoted {

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 // Policy is a task's restart block, complete.
@@ -36,10 +38,10 @@ func PolicyOf(job *nomad.Job, group *nomad.TaskGroup, task *nomad.Task) Policy {
 	if from == nil {
 		return p
 	}
-	p.Attempts = value(from.Attempts)
-	p.Interval = value(from.Interval)
-	p.Delay = value(from.Delay)
-	p.Wait = value(from.Mode) == nomad.RestartPolicyModeDelay
+	p.Attempts = structs.Deref(from.Attempts)
+	p.Interval = structs.Deref(from.Interval)
+	p.Delay = structs.Deref(from.Delay)
+	p.Wait = structs.Deref(from.Mode) == nomad.RestartPolicyModeDelay
 	return p
 }
 
@@ -54,14 +56,6 @@ func onSuccess(job *nomad.Job, task *nomad.Task) bool {
 			return false
 		}
 	}
-	kind := value(job.Type)
+	kind := structs.Deref(job.Type)
 	return kind != nomad.JobTypeBatch && kind != nomad.JobTypeSysbatch
-}
-
-func value[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
 }

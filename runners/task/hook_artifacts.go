@@ -77,7 +77,7 @@ func artifactKey(a *nomad.TaskArtifact) (string, error) {
 
 // replaced is an artifact with the references in it replaced.
 func replaced(a *nomad.TaskArtifact, env *taskenv.Env) *nomad.TaskArtifact {
-	text := func(p *string) *string { return new(env.Replace(value(p))) }
+	text := func(p *string) *string { return new(env.Replace(structs.Deref(p))) }
 	table := func(m map[string]string) map[string]string {
 		out := make(map[string]string, len(m))
 		for key, v := range m {

@@ -98,7 +98,7 @@ func checked(task *nomad.Task) ([]*rendered, error) {
 	for _, block := range task.Templates {
 		t, err := template.New(block)
 		if err != nil {
-			return nil, fmt.Errorf("%q: %w", value(block.DestPath), err)
+			return nil, fmt.Errorf("%q: %w", structs.Deref(block.DestPath), err)
 		}
 		if t.Change == template.ChangeSignal {
 			if t.Signal, err = ParseSignal(t.Signal); err != nil {

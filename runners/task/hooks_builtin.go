@@ -40,7 +40,7 @@ func (validateHook) Prestart(_ context.Context, req *PrestartRequest) (*Prestart
 			errs = append(errs, fmt.Errorf("kill_signal: %w", err))
 		}
 	}
-	if l := req.Task.LogConfig; l != nil && !value(l.Disabled) {
+	if l := req.Task.LogConfig; l != nil && !structs.Deref(l.Disabled) {
 		if l.MaxFiles != nil && *l.MaxFiles < 1 {
 			errs = append(errs, fmt.Errorf("logs: max_files is %d, minimum 1", *l.MaxFiles))
 		}
@@ -112,7 +112,7 @@ func logConfig(task *nomad.Task) *wasmnodev1.LogConfig {
 	files, size := defaultLogFiles, defaultLogFileMB
 	c := &wasmnodev1.LogConfig{}
 	if l := task.LogConfig; l != nil {
-		c.Disabled = value(l.Disabled)
+		c.Disabled = structs.Deref(l.Disabled)
 		if l.MaxFiles != nil {
 			files = max(1, *l.MaxFiles)
 		}

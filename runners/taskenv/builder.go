@@ -181,8 +181,8 @@ func (b *Builder) addIdentity(e *Env) {
 	e.set(Datacenter, b.node.Datacenter)
 	e.set(Region, b.node.Region)
 	if a.Job != nil {
-		e.set(JobName, value(a.Job.Name))
-		e.set(JobParentID, value(a.Job.ParentID))
+		e.set(JobName, structs.Deref(a.Job.Name))
+		e.set(JobParentID, structs.Deref(a.Job.ParentID))
 	}
 }
 
@@ -267,11 +267,4 @@ func (b *Builder) addMeta(e *Env) {
 		e.vars[prefixMeta+strings.ToUpper(key)] = meta[key]
 		e.vars[prefixMeta+key] = meta[key]
 	}
-}
-
-func value(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
 }

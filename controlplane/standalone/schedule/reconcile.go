@@ -112,7 +112,7 @@ func (s *scheduler) system(g *nomad.TaskGroup) {
 		}
 	}
 	s.place(replace)
-	// A node that may not run the group is no failure when others may.
+	// A node that may not run the group is not a failure when others may.
 	if m := s.res.Failed[*g.Name]; m != nil && m.NodesExhausted == 0 && s.placedSome(g, taken) {
 		delete(s.res.Failed, *g.Name)
 		s.res.Queued[*g.Name] = 0

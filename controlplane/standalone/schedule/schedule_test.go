@@ -376,7 +376,7 @@ func TestDistinctHostsAndProperties(t *testing.T) {
 			res := cl.run(testJob("service", count1(2), c))
 			require.Len(t, res.Place, 1)
 			require.Equal(t, 1, res.Queued["g"])
-			// An update in place of the one that runs is no conflict with itself.
+			// An update in place of the one that runs is not a conflict with itself.
 			require.Empty(t, cl.run(testJob("service", count1(1), c, atVersion(2), func(j *nomad.Job) { j.Priority = new(60) })).Stop)
 		})
 	}
@@ -553,7 +553,7 @@ func TestSystemJobsRunOnceOnEveryNodeThatMay(t *testing.T) {
 	j := testJob("system", constraint("${attr.kernel.name}", "=", "linux"))
 	res := c.run(j)
 	require.Len(t, res.Place, 2)
-	require.Empty(t, res.Failed, "a node that may not run it is no failure when others may")
+	require.Empty(t, res.Failed, "a node that may not run it is not a failure when others may")
 	// A failed one stays as it is until the job changes.
 	c.end(res.Place[0].ID, structs.ClientFailed)
 	require.False(t, c.run(j).Changes())
