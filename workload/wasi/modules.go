@@ -58,7 +58,7 @@ func newModuleCache(life context.Context, e *sandbox.Engine) *moduleCache {
 func (c *moduleCache) acquire(ctx context.Context, wasm []byte, memory uint64) (*sandbox.Module, func(), error) {
 	src := scan.NewSource(wasm)
 	m := c.share(moduleKey{src.Digest(), memory}, src) //nolint:contextcheck // a compile serves whoever comes next, too
-	release := func() { c.release(m) }                          //nolint:contextcheck // a module is closed when its last user says so, whoever that is
+	release := func() { c.release(m) }                 //nolint:contextcheck // a module is closed when its last user says so, whoever that is
 	select {
 	case <-m.ready:
 	case <-ctx.Done():
