@@ -29,8 +29,8 @@ const (
 	seal   = "seal" // what the engine writes into the directory of code that is whole
 
 	// maxKept is how much code is kept; what was used longest ago goes first. All guests
-	// of the tests are about fifty.
-	maxKept = 200
+	// of the tests are about twenty, of 13 MB each.
+	maxKept = 60
 	// minBytes is the least code that is worth its while: tests make many small guests.
 	minBytes = 64 << 10
 )
