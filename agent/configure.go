@@ -79,10 +79,10 @@ func applyFlags(cfg *config.Config, o Options) error {
 	return nil
 }
 
-// grants is what the operator granted a plugin. With -dev, programs may also come from the
-// working directory.
+// grants returns what the operator granted a plugin. With -dev, programs may also come
+// from the working directory.
 func (a *agent) grants(plugin string) host.Grants {
-	g := a.cfg.Plugin(plugin).Grants
+	g := a.cfg.Plugin(plugin).Grant
 	if a.dev {
 		if dir, err := os.Getwd(); err == nil {
 			g.Wasm.Directories = append(slices.Clone(g.Wasm.Directories), dir)

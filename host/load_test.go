@@ -254,7 +254,7 @@ func TestAnAmbiguousGrantIsRefused(t *testing.T) {
 		"all of /dev":   {Devices: host.DeviceGrant{Nodes: []string{"/dev/"}}},
 		"nothing at al": {FS: host.FSGrant{ReadOnly: []string{""}}},
 	} {
-		t.Run(name, func(t *testing.T) { require.ErrorContains(t, g.Validate(), "grant ") })
+		t.Run(name, func(t *testing.T) { require.ErrorContains(t, g.Validate(), "grant.") })
 	}
 	require.NoError(t, host.Grants{FS: host.FSGrant{ReadOnly: []string{"/", "/srv"}}, Wasm: host.WasmGrant{Directories: []string{"/srv"}}}.Validate())
 }

@@ -13,13 +13,12 @@ import (
 	"unicode"
 
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/internal/grantsyntax"
 	"github.com/wasmnode/wasmnode/node"
 	"github.com/wasmnode/wasmnode/runners/artifact"
 	"github.com/wasmnode/wasmnode/runners/task"
 )
 
-// Config is what an agent is told. [Default] makes a complete one.
+// Config is the configuration of an agent. [Default] makes a complete one.
 type Config struct {
 	Name       string // of the node; the host's name by default
 	Region     string
@@ -48,7 +47,7 @@ type Client struct {
 	// MaxKillTimeout caps the kill_timeout of tasks.
 	MaxKillTimeout time.Duration
 	Artifact       Artifact
-	// DisableRemoteExec has nobody run commands in tasks.
+	// DisableRemoteExec refuses to run commands in tasks.
 	DisableRemoteExec bool
 	// GCMaxAllocs is how many allocations are kept, ended ones included, before the
 	// oldest ended ones are destroyed.
@@ -85,11 +84,11 @@ type Plugin struct {
 	SHA256 string
 	// Config is the plugin's own configuration, not yet checked.
 	Config map[string]any
-	// Grants is what it may do beyond what every plugin may.
-	Grants host.Grants
+	// Grant is what it may do beyond what every plugin may.
+	Grant host.Grants
 }
 
-// Default returns the configuration of an agent that is told nothing.
+// Default returns the configuration that is in force where no file says otherwise.
 func Default() Config {
 	name, err := os.Hostname()
 	if err != nil {
@@ -241,26 +240,8 @@ func (p Plugin) validate(name string) (errs []error) {
 	if p.SHA256 != "" && !validDigest.MatchString(p.SHA256) {
 		fault("sha256: %q is not a SHA-256 in lower-case hexadecimal", p.SHA256)
 	}
-	for _, granted := range []struct {
-		key   string
-		check func(string) error
-		texts []string
-	}{
-		{"fs.read_only", grantsyntax.Path, p.Grants.FS.ReadOnly},
-		{"fs.read_write", grantsyntax.Path, p.Grants.FS.ReadWrite},
-		{"wasm.directories", grantsyntax.Path, p.Grants.Wasm.Directories},
-		{"devices.nodes", grantsyntax.Node, p.Grants.Devices.Nodes},
-		{"process.commands", grantsyntax.Command, p.Grants.Process.Commands},
-		{"process.users", grantsyntax.User, p.Grants.Process.Users},
-	} {
-		for _, text := range granted.texts {
-			if err := granted.check(text); err != nil {
-				fault("grant.%s: %w", granted.key, err)
-			}
-		}
-	}
-	if p.Grants.Wasm.MaxPrograms < 0 {
-		fault("grant.wasm.max_programs: negative")
+	for _, err := range p.Grant.Faults() {
+		fault("%w", err)
 	}
 	return errs
 }

@@ -30,7 +30,7 @@ func TestBoundsOfTheClient(t *testing.T) {
 func TestAnUnclearPermissionForProcessesIsRefused(t *testing.T) {
 	check := func(g host.ProcessGrant) error {
 		c := Default()
-		c.Plugins = map[string]Plugin{"p": {Grants: host.Grants{Process: g}}}
+		c.Plugins = map[string]Plugin{"p": {Grant: host.Grants{Process: g}}}
 		return c.Validate()
 	}
 	require.NoError(t, check(host.ProcessGrant{}))

@@ -324,46 +324,45 @@ func (l *loader) plugin(b *pluginBlock) {
 		p.Config = config
 	}
 	if g := b.Grant; g != nil && g.FS != nil {
-		set(&p.Grants.FS.ReadOnly, g.FS.ReadOnly)
-		set(&p.Grants.FS.ReadWrite, g.FS.ReadWrite)
+		set(&p.Grant.FS.ReadOnly, g.FS.ReadOnly)
+		set(&p.Grant.FS.ReadWrite, g.FS.ReadWrite)
 	}
 	if g := b.Grant; g != nil && g.Wasm != nil {
-		if g.Wasm.Enabled != nil {
-			p.Grants.Wasm.Denied = !*g.Wasm.Enabled
-		}
-		set(&p.Grants.Wasm.Directories, g.Wasm.Directories)
-		set(&p.Grants.Wasm.MaxPrograms, g.Wasm.MaxPrograms)
+		p.Grant.Wasm.Denied = g.Wasm.Enabled != nil && !*g.Wasm.Enabled
+		set(&p.Grant.Wasm.Directories, g.Wasm.Directories)
+		set(&p.Grant.Wasm.MaxPrograms, g.Wasm.MaxPrograms)
 	}
 	if g := b.Grant; g != nil && g.Process != nil {
-		set(&p.Grants.Process.Commands, g.Process.Commands)
-		set(&p.Grants.Process.Users, g.Process.Users)
-		set(&p.Grants.Process.FullIsolation, l.fullIsolation(g.Process.Isolation))
+		set(&p.Grant.Process.Commands, g.Process.Commands)
+		set(&p.Grant.Process.Users, g.Process.Users)
+		p.Grant.Process.FullIsolation = l.fullIsolation(g.Process.Isolation)
 	}
 	if g := b.Grant; g != nil && g.Devices != nil {
-		set(&p.Grants.Devices.Nodes, g.Devices.Nodes)
+		set(&p.Grant.Devices.Nodes, g.Devices.Nodes)
 	}
 	l.config.Plugins[b.Name] = p
 }
 
-// fullIsolation reads the least isolation that processes have to have; nil: there is none,
-// or it was said why.
-func (l *loader) fullIsolation(a *hcl.Attribute) *bool {
+// fullIsolation reads the least isolation that processes have to have.
+func (l *loader) fullIsolation(a *hcl.Attribute) bool {
 	if a == nil {
-		return nil
+		return false
 	}
 	v, diags := a.Expr.Value(nil)
 	l.diags = append(l.diags, diags...)
 	if diags.HasErrors() || v.IsNull() {
-		return nil
+		return false
 	}
 	if v.Type() == cty.String {
-		switch full := v.AsString() == "full"; v.AsString() {
-		case "", "none", "full":
-			return &full
+		switch v.AsString() {
+		case "full":
+			return true
+		case "", "none":
+			return false
 		}
 	}
 	l.diags = append(l.diags, hclvalue.Errorf(a.Expr.Range(), "Unsuitable isolation; it is \"none\" or \"full\".")...)
-	return nil
+	return false
 }
 
 // set overwrites a value with one that was given.

@@ -70,31 +70,31 @@ func TestEveryKey(t *testing.T) {
 		"plugin.grant.fs": {
 			"plugin \"p\" {\n grant {\n fs {\n read_only = [\"/a\"]\n read_write = [\"/b\"]\n}\n}\n}",
 			func(c *Config) {
-				var grant host.Grants
+				grant := host.Grants{}
 				grant.FS = host.FSGrant{ReadOnly: []string{"/a"}, ReadWrite: []string{"/b"}}
-				c.Plugins["p"] = Plugin{Grants: grant}
+				c.Plugins["p"] = Plugin{Grant: grant}
 			},
 		},
 		"plugin.grant.devices": {
 			"plugin \"p\" {\n grant {\n devices {\n nodes = [\"/dev/bus/usb\", \"/dev/nvidia*\"]\n}\n}\n}",
 			func(c *Config) {
-				var grant host.Grants
+				grant := host.Grants{}
 				grant.Devices = host.DeviceGrant{Nodes: []string{"/dev/bus/usb", "/dev/nvidia*"}}
-				c.Plugins["p"] = Plugin{Grants: grant}
+				c.Plugins["p"] = Plugin{Grant: grant}
 			},
 		},
 		"plugin.grant.process": {
 			"plugin \"p\" {\n grant {\n process {\n commands = [\"/bin/sleep\", \"/usr/bin/*\"]\n users = [\"nobody\"]\n isolation = \"full\"\n}\n}\n}",
 			func(c *Config) {
-				var grant host.Grants
+				grant := host.Grants{}
 				grant.Process = host.ProcessGrant{Commands: []string{"/bin/sleep", "/usr/bin/*"}, Users: []string{"nobody"}, FullIsolation: true}
-				c.Plugins["p"] = Plugin{Grants: grant}
+				c.Plugins["p"] = Plugin{Grant: grant}
 			},
 		},
 		"plugin.grant.wasm": {
 			"plugin \"p\" {\n grant {\n wasm {\n enabled = false\n directories = [\"/a\"]\n max_programs = 3\n}\n}\n}",
 			func(c *Config) {
-				c.Plugins["p"] = Plugin{Grants: host.Grants{Wasm: host.WasmGrant{Denied: true, Directories: []string{"/a"}, MaxPrograms: 3}}}
+				c.Plugins["p"] = Plugin{Grant: host.Grants{Wasm: host.WasmGrant{Denied: true, Directories: []string{"/a"}, MaxPrograms: 3}}}
 			},
 		},
 	}
@@ -125,9 +125,9 @@ func TestFaultsOfFiles(t *testing.T) {
 		"mistyped":            {"ports {\n http = \"x\"\n}", `a.hcl:2,10: Unsuitable value type; Unsuitable value: a number is required`},
 		"a fraction":          {"ports {\n http = 1.5\n}", `a.hcl:2,9: Unsuitable value type; Unsuitable value: value must be a whole number, between -9223372036854775808 and 9223372036854775807`},
 		"mistyped list":       {"client {\n drivers {\n allow = \"a\"\n}\n}", `a.hcl:3,11: Unsuitable value type; Unsuitable value: list of string required, but have string`},
-		"duration":            {"client {\n max_kill_timeout = \"30\"\n}", `a.hcl:2,21: Unsuitable duration value; a duration looks like "30s", "5m" or "1h30m".`},
 		"isolation":           {"plugin \"p\" {\n grant {\n process {\n isolation = \"some\"\n}\n}\n}", `a.hcl:4,14: Unsuitable isolation; it is "none" or "full".`},
 		"isolation, a number": {"plugin \"p\" {\n grant {\n process {\n isolation = 1\n}\n}\n}", `a.hcl:4,14: Unsuitable isolation; it is "none" or "full".`},
+		"duration":            {"client {\n max_kill_timeout = \"30\"\n}", `a.hcl:2,21: Unsuitable duration value; a duration looks like "30s", "5m" or "1h30m".`},
 		"duration, a number":  {"client {\n max_kill_timeout = 30\n}", `a.hcl:2,21: Unsuitable duration value; a duration looks like "30s", "5m" or "1h30m".`},
 		"a reference":         {`name = env.HOME`, `a.hcl:1,8: Variables not allowed; Variables may not be used here.`},
 		"in a duration":       {"client {\n max_kill_timeout = x\n}", `a.hcl:2,21: Variables not allowed; Variables may not be used here.`},
@@ -173,7 +173,7 @@ func TestAPluginIsConfiguredInOnePlace(t *testing.T) {
 	require.EqualError(t, err, "configuration: "+two+`:2,1: Duplicate plugin "p"; it is configured at `+one+`:1 already.`)
 }
 
-func TestFaultsOfAllFilesAreTold(t *testing.T) {
+func TestFaultsOfAllFilesAreListed(t *testing.T) {
 	dir := t.TempDir()
 	one, two := write(t, dir, "one", "nmae = 1"), write(t, dir, "two", "region = [")
 	got := Default()

@@ -22,7 +22,7 @@ client { meta = {
 	c := Default()
 	require.NoError(t, c.Load(path))
 	require.Equal(t, 4747, c.HTTPPort)
-	require.Equal(t, []string{"/srv", "/opt"}, c.Plugins["wasi"].Grants.Wasm.Directories)
+	require.Equal(t, []string{"/srv", "/opt"}, c.Plugins["wasi"].Grant.Wasm.Directories)
 	require.Equal(t, map[string]any{"a": "}", "b": "{"}, c.Plugins["mock_driver"].Config["attributes"])
 	require.Equal(t, "{a}", c.Client.Meta["rack"])
 	require.Equal(t, 100, c.Client.Reserved.CPU)

@@ -199,7 +199,7 @@ func TestAPollingDriverIsAskedWhenItSaysAndAtOnceAfterAStop(t *testing.T) {
 		h, err := d.StopTask(context.Background(), web, handle, "SIGTERM", time.Second)
 		require.NoError(t, err)
 		require.Equal(t, uint32(2), h.Version)
-		require.Equal(t, `{3 15 true e\x1b} <nil>`, <-done)
+		require.Equal(t, `{3 15 true e\u001b} <nil>`, <-done)
 		require.Equal(t, begun, time.Now(), "nobody waited for a clock")
 	})
 }

@@ -23,8 +23,8 @@ func NewSource(content []byte) Source {
 // Digest names the content: SHA-256 in lower-case hexadecimal.
 func (s Source) Digest() string { return s.digest }
 
-// Content returns the content; read-only.
-func (s Source) Content() []byte { return s.content }
+// Bytes returns the content, which must not be changed.
+func (s Source) Bytes() []byte { return s.content }
 
 // Size returns how many bytes the content has.
 func (s Source) Size() int { return len(s.content) }
