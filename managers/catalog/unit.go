@@ -109,8 +109,8 @@ func (u *Unit) Logger() hclog.Logger { return u.logger }
 func (u *Unit) Replaced() <-chan struct{} { return u.replaced }
 
 // bringUp configures the plugin and asks for its first fingerprint, before it is
-// in charge of anything. Strictly, anything but an answer is an error: there is a
-// version that works. Otherwise the plugin is kept, and asked again.
+// in charge of anything. With requireAnswer, anything but an answer is an error: there is
+// a version that works. Otherwise the plugin is kept, and asked again.
 func (u *Unit) bringUp(ctx context.Context, requireAnswer bool) error {
 	e := u.ask(ctx)
 	if ctx.Err() != nil {
