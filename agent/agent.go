@@ -163,7 +163,9 @@ func (a *agent) openPlugins() (err error) {
 	a.catalog, err = catalog.New(catalog.Config{
 		Dir:    a.cfg.PluginDir,
 		Logger: a.logger.Named("catalog"),
-		Loader: catalog.HostLoader{Host: a.host, Grants: a.grants, Pinned: a.pinned},
+		Loader: catalog.HostLoader{Host: a.host},
+		Grants: a.grants,
+		Pinned: a.pinned,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: choose another with -plugin-dir", err)

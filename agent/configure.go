@@ -79,30 +79,16 @@ func applyFlags(cfg *config.Config, o Options) error {
 	return nil
 }
 
-// grants translates what the operator granted a plugin. With -dev, programs may also
-// come from the working directory.
+// grants returns what the operator granted a plugin. With -dev, programs may also come
+// from the working directory.
 func (a *agent) grants(plugin string) host.Grants {
 	g := a.cfg.Plugin(plugin).Grant
-	out := host.Grants{
-		FS: host.FSGrant{ReadOnly: g.FS.ReadOnly, ReadWrite: g.FS.ReadWrite},
-		Wasm: host.WasmGrant{
-			Denied:      !g.Wasm.Enabled,
-			Directories: slices.Clone(g.Wasm.Directories),
-			MaxPrograms: g.Wasm.MaxPrograms,
-		},
-		Process: host.ProcessGrant{
-			Commands:      g.Process.Commands,
-			Users:         g.Process.Users,
-			FullIsolation: g.Process.Isolation == "full",
-		},
-		Devices: host.DeviceGrant{Nodes: g.Devices.Nodes},
-	}
 	if a.dev {
 		if dir, err := os.Getwd(); err == nil {
-			out.Wasm.Directories = append(out.Wasm.Directories, dir)
+			g.Wasm.Directories = append(slices.Clone(g.Wasm.Directories), dir)
 		}
 	}
-	return out
+	return g
 }
 
 // limits bounds what the tasks' runners wait for and fetch.

@@ -26,7 +26,7 @@ func start(ctx context.Context, p *host.Plugin, scope *host.TaskScope, config ma
 	}
 	scope.Config.DriverConfig = b
 	answer := &wasmnodev1.DriverStartTaskResponse{}
-	return answer, host.Invoke(ctx, p, abi.OpDriverStartTask, &wasmnodev1.DriverStartTaskRequest{Task: scope.Config}, answer, scope)
+	return answer, p.Invoke(ctx, host.Call{Op: abi.OpDriverStartTask, Task: scope.Config, Request: &wasmnodev1.DriverStartTaskRequest{Task: scope.Config}, Answer: answer})
 }
 
 func TestAGuestInGoThatBreaksIsReplaced(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-version"
@@ -17,8 +17,8 @@ import (
 	"github.com/wasmnode/wasmnode/sandbox"
 )
 
-// Plugin is a loaded plugin. It is safe for concurrent use. Who uses it holds a
-// reference ([Plugin.Acquire], [Plugin.Release]); with the last one it is closed.
+// Plugin is a loaded plugin. It is safe for concurrent use. Whoever loaded it closes it,
+// and counts those who use it.
 type Plugin struct {
 	host     *Host
 	spec     *Spec
@@ -34,8 +34,7 @@ type Plugin struct {
 
 	configuring chan struct{} // the semaphore of Configure: one at a time
 
-	mu   sync.Mutex
-	refs int
+	closed atomic.Bool
 }
 
 // settings are what an operator decided about a plugin.
@@ -52,7 +51,6 @@ func newPlugin(h *Host, spec *Spec) *Plugin {
 		logger:      h.cfg.Logger,
 		logs:        newLimiter(rate.Limit(limits.LogsPerSecond), 2*limits.LogsPerSecond),
 		events:      newLimiter(rate.Limit(limits.EventsPerSec), 2*limits.EventsPerSec),
-		refs:        1,
 		configuring: make(chan struct{}, 1),
 	}
 	p.pool = newPool(p, limits)
@@ -151,34 +149,15 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 	return nil
 }
 
-// Acquire adds a reference. It reports false when the plugin is closed already.
-func (p *Plugin) Acquire() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.refs == 0 {
-		return false
+// Close ends the calls in progress, waits for them to return, and frees the plugin.
+// Closing twice is no error; calls after it fail.
+func (p *Plugin) Close() {
+	if p.closed.Swap(true) {
+		return
 	}
-	p.refs++
-	return true
-}
-
-// Release drops a reference. With the last one it ends the calls in progress,
-// waits for them to return, and closes the plugin. Releasing more often than was
-// acquired is a mistake of the caller and panics.
-func (p *Plugin) Release() {
-	p.mu.Lock()
-	if p.refs == 0 {
-		p.mu.Unlock()
-		panic("host: plugin " + p.Name() + " is released more often than acquired")
-	}
-	p.refs--
-	last := p.refs == 0
-	p.mu.Unlock()
-	if last {
-		ctx := context.Background()
-		p.pool.close(ctx)
-		if err := p.module.Close(ctx); err != nil {
-			p.logger.Warn("closing the plugin failed", "error", err)
-		}
+	ctx := context.Background()
+	p.pool.close(ctx)
+	if err := p.module.Close(ctx); err != nil {
+		p.logger.Warn("closing the plugin failed", "error", err)
 	}
 }

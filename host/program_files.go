@@ -117,7 +117,10 @@ func (r programFiles) mounts(asked []*wasmnodev1.Mount) ([]workload.Mount, error
 		if err := present(base, rest); err != nil {
 			return nil, fileError("mount", m.GetHostPath(), err)
 		}
-		out = append(out, workload.Mount{GuestPath: filepath.Clean(m.GetTaskPath()), HostPath: filepath.Join(base, rest), ReadOnly: m.GetReadOnly() || slices.Contains(r.readOnly, base)})
+		mount := mountOf(m)
+		mount.HostPath = filepath.Join(base, rest)
+		mount.ReadOnly = mount.ReadOnly || slices.Contains(r.readOnly, base)
+		out = append(out, mount)
 	}
 	return out, nil
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/wasmnode/wasmnode/internal/grantsyntax"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/node"
 	"github.com/wasmnode/wasmnode/runners/artifact"
 	"github.com/wasmnode/wasmnode/runners/task"
@@ -84,48 +84,8 @@ type Plugin struct {
 	SHA256 string
 	// Config is the plugin's own configuration, not yet checked.
 	Config map[string]any
-	Grant  Grant
-}
-
-// Grant is what a plugin may do beyond what every plugin may.
-type Grant struct {
-	FS      FSGrant
-	Wasm    WasmGrant
-	Process ProcessGrant
-	Devices DeviceGrant
-}
-
-// FSGrant names directories that the plugin sees. Absolute and clean.
-type FSGrant struct {
-	ReadOnly  []string
-	ReadWrite []string
-}
-
-// WasmGrant bounds the WASI programs that the plugin starts.
-type WasmGrant struct {
-	Enabled bool
-	// Directories are where absolute module paths may lie. Absolute and clean.
-	Directories []string
-	// MaxPrograms at once; 0: the node's own bound.
-	MaxPrograms int
-}
-
-// ProcessGrant bounds the processes that the plugin starts; the zero value is none.
-type ProcessGrant struct {
-	// Commands are absolute paths, directories of programs with "/*" at their end, or
-	// "*" alone for any.
-	Commands []string
-	// Users are whom they may run as, "*" alone for any; empty: the node's own user.
-	Users []string
-	// Isolation is the least that they have to have: "none", "full"; empty is none.
-	Isolation string
-}
-
-// DeviceGrant bounds what a device plugin hands to tasks.
-type DeviceGrant struct {
-	// Nodes are device nodes, or directories of them, below /dev; the last element may
-	// end in '*', for any rest of a name.
-	Nodes []string
+	// Grant is what it may do beyond what every plugin may.
+	Grant host.Grants
 }
 
 // Default returns the configuration of an agent that is told nothing.
@@ -176,11 +136,8 @@ func (c Config) Plugin(name string) Plugin {
 	if p, ok := c.Plugins[name]; ok {
 		return p
 	}
-	return Plugin{Grant: defaultGrant}
+	return Plugin{}
 }
-
-// defaultGrant is what a plugin may do that the operator granted nothing.
-var defaultGrant = Grant{Wasm: WasmGrant{Enabled: true}}
 
 var (
 	validName   = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
@@ -283,29 +240,8 @@ func (p Plugin) validate(name string) (errs []error) {
 	if p.SHA256 != "" && !validDigest.MatchString(p.SHA256) {
 		fault("sha256: %q is not a SHA-256 in lower-case hexadecimal", p.SHA256)
 	}
-	for _, granted := range []struct {
-		key   string
-		check func(string) error
-		texts []string
-	}{
-		{"fs.read_only", grantsyntax.Path, p.Grant.FS.ReadOnly},
-		{"fs.read_write", grantsyntax.Path, p.Grant.FS.ReadWrite},
-		{"wasm.directories", grantsyntax.Path, p.Grant.Wasm.Directories},
-		{"devices.nodes", grantsyntax.Node, p.Grant.Devices.Nodes},
-		{"process.commands", grantsyntax.Command, p.Grant.Process.Commands},
-		{"process.users", grantsyntax.User, p.Grant.Process.Users},
-	} {
-		for _, text := range granted.texts {
-			if err := granted.check(text); err != nil {
-				fault("grant.%s: %w", granted.key, err)
-			}
-		}
-	}
-	if i := p.Grant.Process.Isolation; i != "" && i != "none" && i != "full" {
-		fault(`grant.process.isolation: %q is neither "none" nor "full"`, i)
-	}
-	if p.Grant.Wasm.MaxPrograms < 0 {
-		fault("grant.wasm.max_programs: negative")
+	for _, err := range p.Grant.Faults() {
+		fault("%w", err)
 	}
 	return errs
 }

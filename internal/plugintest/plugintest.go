@@ -79,7 +79,7 @@ func Dispense(t testing.TB) task.Dispense {
 	plugins, err := catalog.New(catalog.Config{
 		Dir: compiled.dir, Logger: log,
 		LookEvery: time.Hour, // the kernel's notifications would keep a bubble's clock from moving
-		Loader:    catalog.HostLoader{Host: h, Grants: func(string) host.Grants { return host.Grants{} }},
+		Loader:    catalog.HostLoader{Host: h},
 	})
 	require.NoError(t, err)
 	manager := drivers.New(drivers.Config{

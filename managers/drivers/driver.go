@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -90,7 +91,7 @@ func (d *Driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, even
 	t := d.tasks().of(cfg)
 	t.listen(events)
 	answer := &wasmnodev1.DriverStartTaskResponse{}
-	err := d.call(ctx, t, startDeadline, catalog.Call{Op: abi.OpDriverStartTask, Task: cfg, Request: &wasmnodev1.DriverStartTaskRequest{Task: cfg}, Answer: answer})
+	err := d.call(ctx, t, startDeadline, host.Call{Op: abi.OpDriverStartTask, Task: cfg, Request: &wasmnodev1.DriverStartTaskRequest{Task: cfg}, Answer: answer})
 	if err == nil {
 		err = d.checkStarted(ctx, cfg, answer.Handle)
 	}
@@ -160,7 +161,7 @@ func (d *Driver) RecoverTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h 
 	t := d.tasks().of(cfg)
 	t.listen(events)
 	answer := &wasmnodev1.DriverRecoverTaskResponse{}
-	err := d.call(ctx, t, recoverDeadline, catalog.Call{Op: abi.OpDriverRecoverTask, Task: cfg, Request: &wasmnodev1.DriverRecoverTaskRequest{Task: cfg, Handle: h}, Answer: answer})
+	err := d.call(ctx, t, recoverDeadline, host.Call{Op: abi.OpDriverRecoverTask, Task: cfg, Request: &wasmnodev1.DriverRecoverTaskRequest{Task: cfg, Handle: h}, Answer: answer})
 	if d.hostDoes(err, h) {
 		err = nil
 	}
@@ -189,7 +190,7 @@ func (d *Driver) SignalTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *
 	h, _ = t.current(h)
 	defer t.nudge()
 	answer := &wasmnodev1.DriverSignalTaskResponse{}
-	err := d.call(ctx, t, signalDeadline, catalog.Call{Op: abi.OpDriverSignalTask, Task: cfg, Request: &wasmnodev1.DriverSignalTaskRequest{TaskId: cfg.GetId(), Handle: h, Signal: signal}, Answer: answer})
+	err := d.call(ctx, t, signalDeadline, host.Call{Op: abi.OpDriverSignalTask, Task: cfg, Request: &wasmnodev1.DriverSignalTaskRequest{TaskId: cfg.GetId(), Handle: h, Signal: signal}, Answer: answer})
 	if d.hostDoes(err, h) {
 		err = d.workloads().Signal(ctx, h.WorkloadId, signal)
 	}
@@ -220,7 +221,7 @@ func (d *Driver) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h 
 			return abi.NewError(abi.FailedPrecondition, "the task still runs")
 		}
 	}
-	err := d.call(ctx, t, destroyDeadline, catalog.Call{Op: abi.OpDriverDestroyTask, Task: cfg, Request: &wasmnodev1.DriverDestroyTaskRequest{TaskId: cfg.GetId(), Handle: h, Force: force}, Answer: &wasmnodev1.DriverDestroyTaskResponse{}})
+	err := d.call(ctx, t, destroyDeadline, host.Call{Op: abi.OpDriverDestroyTask, Task: cfg, Request: &wasmnodev1.DriverDestroyTaskRequest{TaskId: cfg.GetId(), Handle: h, Force: force}, Answer: &wasmnodev1.DriverDestroyTaskResponse{}})
 	if code := abi.CodeOf(err); code == abi.Unimplemented || code == abi.NotFound {
 		err = nil // a driver that cannot forget a task holds nothing of it
 	}
@@ -242,7 +243,7 @@ func (d *Driver) TaskStats(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *w
 	t := d.tasks().of(cfg)
 	h, _ = t.current(h)
 	answer := &wasmnodev1.DriverTaskStatsResponse{}
-	err := d.call(ctx, t, statsDeadline, catalog.Call{Op: abi.OpDriverTaskStats, Task: cfg, Request: &wasmnodev1.DriverTaskStatsRequest{TaskId: cfg.GetId(), Handle: h}, Answer: answer})
+	err := d.call(ctx, t, statsDeadline, host.Call{Op: abi.OpDriverTaskStats, Task: cfg, Request: &wasmnodev1.DriverTaskStatsRequest{TaskId: cfg.GetId(), Handle: h}, Answer: answer})
 	if d.hostDoes(err, h) {
 		s, err := d.workloads().Stats(ctx, h.WorkloadId)
 		if err != nil {
@@ -286,7 +287,7 @@ func (d *Driver) hostDoes(err error, h *wasmnodev1.TaskHandle) bool {
 }
 
 // call calls an operation about a task and counts a fault against the task.
-func (d *Driver) call(ctx context.Context, t *task, deadline time.Duration, c catalog.Call) error {
+func (d *Driver) call(ctx context.Context, t *task, deadline time.Duration, c host.Call) error {
 	c.Events = t.event
 	if !d.plugin.Plugin().Has(c.Op) {
 		return abi.NewError(abi.Unimplemented, fmt.Sprintf("driver %s does not have %s", d.Name(), c.Op))
@@ -299,6 +300,6 @@ func (d *Driver) call(ctx context.Context, t *task, deadline time.Duration, c ca
 		ctx, cancel = context.WithTimeout(ctx, deadline)
 		defer cancel()
 	}
-	err := d.plugin.Plugin().Call(ctx, c)
+	err := d.plugin.Plugin().Invoke(ctx, c)
 	return d.plugin.TaskError(c.Task.GetAllocId()+"/"+c.Task.GetName(), err)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -52,7 +52,7 @@ func (d *Driver) execInDriver(ctx context.Context, t *task, cfg *wasmnodev1.Task
 		return nil, abi.NewError(abi.Unimplemented, fmt.Sprintf("driver %s runs commands without a terminal only", d.Name()))
 	}
 	answer := &wasmnodev1.DriverExecTaskResponse{}
-	err := d.call(ctx, t, execDeadline, catalog.Call{Op: abi.OpDriverExecTask, Task: cfg, Answer: answer, Request: &wasmnodev1.DriverExecTaskRequest{
+	err := d.call(ctx, t, execDeadline, host.Call{Op: abi.OpDriverExecTask, Task: cfg, Answer: answer, Request: &wasmnodev1.DriverExecTaskRequest{
 		TaskId: cfg.GetId(), Handle: h, Command: append([]string{spec.Command}, spec.Args...), TimeoutMs: uint64(execDeadline.Milliseconds()),
 	}})
 	if err != nil {

@@ -92,7 +92,7 @@ func (d *Driver) askWait(ctx context.Context, t *task, cfg *wasmnodev1.TaskConfi
 		}
 	}()
 	answer := &wasmnodev1.DriverWaitTaskResponse{}
-	err := d.call(ctx, t, 0, catalog.Call{Op: abi.OpDriverWaitTask, Task: cfg, Request: &wasmnodev1.DriverWaitTaskRequest{TaskId: cfg.GetId(), Handle: h}, Answer: answer})
+	err := d.call(ctx, t, 0, host.Call{Op: abi.OpDriverWaitTask, Task: cfg, Request: &wasmnodev1.DriverWaitTaskRequest{TaskId: cfg.GetId(), Handle: h}, Answer: answer})
 	close(done)
 	<-watched
 	return answer, err
@@ -192,7 +192,7 @@ func (d *Driver) askStop(ctx context.Context, t *task, cfg *wasmnodev1.TaskConfi
 		}
 	}
 	answer := &wasmnodev1.DriverStopTaskResponse{}
-	err := d.call(ctx, t, timeout+stopGrace, catalog.Call{Op: abi.OpDriverStopTask, Task: cfg, Request: &wasmnodev1.DriverStopTaskRequest{
+	err := d.call(ctx, t, timeout+stopGrace, host.Call{Op: abi.OpDriverStopTask, Task: cfg, Request: &wasmnodev1.DriverStopTaskRequest{
 		TaskId: cfg.GetId(), Handle: h, TimeoutMs: uint64(timeout.Milliseconds()), Signal: signal,
 	}, Answer: answer})
 	return answer.Handle, err

@@ -79,7 +79,7 @@ func TestEachWorkloadRunsWhereItsKindDoes(t *testing.T) {
 	}
 }
 
-func TestProcessesSayWhatIsolationTheyCanHave(t *testing.T) {
+func TestARuntimeReportsTheIsolationOfItsProcesses(t *testing.T) {
 	missing := errors.New("no namespaces")
 	r := mux.Runtime{Processes: isolating{full: missing}}
 	require.NoError(t, r.CheckIsolation(workload.IsolationNone))

@@ -201,7 +201,7 @@ func TestASupervisorIsStartedWhenItIsNeededAndAgainWhenItDies(t *testing.T) {
 	(<-started).end(t)
 }
 
-func TestAStartThatNobodyHeardIsTheNextSupervisors(t *testing.T) {
+func TestAStartThatWasNotSentGoesToTheNextSupervisor(t *testing.T) {
 	dir := t.TempDir()
 	var last *process
 	c := connect(t, dir, func(context.Context) error {
@@ -270,7 +270,7 @@ func TestASupervisorThatIsEndingIsFollowedByAnother(t *testing.T) {
 	next.end(t)
 }
 
-func TestASupervisorThatDoesNotStartSaysWhy(t *testing.T) {
+func TestAStartFailsWithTheReasonWhyTheSupervisorDoesNotStart(t *testing.T) {
 	c := connect(t, t.TempDir(), func(context.Context) error { return errors.New("no such program") })
 	exits := spec(t, "a", "exit", "0")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -281,7 +281,7 @@ func TestASupervisorThatDoesNotStartSaysWhy(t *testing.T) {
 	require.ErrorContains(t, err, "the supervisor of workloads does not start: no such program")
 }
 
-func TestASupervisorThatNobodyNeedsEnds(t *testing.T) {
+func TestASupervisorWithoutWorkloadsAndClientsEnds(t *testing.T) {
 	dir := t.TempDir()
 	c := connect(t, dir, nil)
 	p := begin(t, dir, time.Hour)
