@@ -19,7 +19,7 @@ import (
 )
 
 // DefaultLockWait is how long [Open] waits for another process to let go of the
-// file: longer than an agent takes to end, shorter than an operator's patience.
+// file: longer than an agent takes to end, shorter than an operator waits.
 const DefaultLockWait = 5 * time.Second
 
 // StrictEnv names the environment variable that, set to 1, has every write followed
