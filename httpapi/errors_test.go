@@ -95,7 +95,7 @@ func TestEveryWriteTakesPutAndPost(t *testing.T) {
 	}
 }
 
-func TestABodyIsJSONWhateverItIsCalled(t *testing.T) {
+func TestABodyIsReadAsJSONWhateverItsContentType(t *testing.T) {
 	w := newWorld(t)
 	for _, contentType := range []string{"", "application/json", "text/plain", "application/x-www-form-urlencoded"} {
 		r := w.do(t, http.MethodPut, "/v1/validate/job", smallJob, "Content-Type", contentType)

@@ -119,17 +119,17 @@ func (n *Node) add(a *structs.Allocation, before map[string]string) *alloc.Runne
 	r, err := n.newRunner(a, before)
 	if err != nil {
 		n.refuse(a, err)
-		n.drop(a.ID)
+		n.forget(a.ID)
 		return nil
 	}
-	if !n.keep(a.ID, r) {
+	if !n.addRunner(a.ID, r) {
 		return nil
 	}
 	return r
 }
 
-// drop forgets what is stored of an allocation that has no runner.
-func (n *Node) drop(id string) {
+// forget drops what is stored of an allocation that has no runner.
+func (n *Node) forget(id string) {
 	if err := n.cfg.State.DeleteAllocation(id); err != nil {
 		n.logger.Error("forgetting an allocation failed; it is tried again after a restart", "alloc_id", id, "error", err)
 	}
@@ -160,8 +160,8 @@ func (n *Node) newRunner(a *structs.Allocation, before map[string]string) (*allo
 	})
 }
 
-// keep adds a runner, unless the node is shutting down.
-func (n *Node) keep(id string, r *alloc.Runner) bool {
+// addRunner adds a runner, unless the node is shutting down.
+func (n *Node) addRunner(id string, r *alloc.Runner) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
@@ -177,7 +177,7 @@ func (n *Node) runToEnd(r *alloc.Runner) {
 	n.ended.Set()
 }
 
-// stateUpdated hears of every new state of every allocation.
+// stateUpdated takes every new state of every allocation.
 func (n *Node) stateUpdated(s *structs.AllocationState) {
 	if s.ClientStatus.Terminal() {
 		n.mu.Lock()
@@ -214,8 +214,8 @@ func (n *Node) destroy(id string) (done <-chan struct{}) {
 		close(gone)
 		return gone
 	}
-	first := !e.going
-	e.going = true
+	first := !e.destroying
+	e.destroying = true
 	n.mu.Unlock()
 	if first {
 		e.runner.Destroy()
@@ -238,7 +238,7 @@ func (n *Node) restore(ctx context.Context) error {
 	}
 	for id, err := range broken {
 		n.logger.Error("a stored allocation cannot be read and is dropped", "alloc_id", id, "error", err)
-		n.drop(id)
+		n.forget(id)
 	}
 	before := map[string]string{}
 	for _, a := range allocs {
@@ -250,10 +250,10 @@ func (n *Node) restore(ctx context.Context) error {
 		r, err := n.newRunner(a, before)
 		if err != nil {
 			n.refuse(a, err)
-			n.drop(a.ID)
+			n.forget(a.ID)
 			continue
 		}
-		n.keep(a.ID, r)
+		n.addRunner(a.ID, r)
 		if err := r.Restore(); err != nil {
 			n.logger.Error("restoring an allocation failed", "alloc_id", a.ID, "error", err)
 			r.Fail("failed to restore: " + err.Error())

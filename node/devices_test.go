@@ -21,7 +21,7 @@ func TestDevicesBeforeTheFirstRegistrationAreInIt(t *testing.T) {
 	s.updateDevices(deviceGroup(structs.DeviceUnhealthy))
 	s.updateDevices(deviceGroup(structs.DeviceHealthy))
 	require.Empty(t, s.get().Devices)
-	s.settle()
+	s.markReady()
 	require.Equal(t, deviceGroup(structs.DeviceHealthy), s.get().Devices)
 	require.Empty(t, s.changed.C())
 	s.updateDevices(deviceGroup(structs.DeviceHealthy))

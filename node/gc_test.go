@@ -51,7 +51,7 @@ func (w *world) look() {
 func (w *world) awaitOver(id string) {
 	r, err := w.node.runner(id)
 	require.NoError(w.t, err)
-	require.Eventually(w.t, func() bool { return over(r) && w.node.report.endKnown(id) }, 30*time.Second, time.Millisecond)
+	require.Eventually(w.t, func() bool { return hasEnded(r) && w.node.report.endKnown(id) }, 30*time.Second, time.Millisecond)
 }
 
 // kept is the allocations that have a directory.
@@ -107,13 +107,13 @@ func TestD5_NoMoreAllocationsAreDestroyedThanTheLimitAsks(t *testing.T) {
 	// What is on its way out is not counted, so no second victim goes for it.
 	w.node.mu.Lock()
 	w.node.cfg.GC.MaxAllocs = 7
-	w.node.runners[ids[5]].going = true
+	w.node.runners[ids[5]].destroying = true
 	w.node.mu.Unlock()
 	w.look()
 	require.ElementsMatch(t, ids[2:], w.kept())
 	w.node.mu.Lock()
 	w.node.cfg.GC.MaxAllocs = 8
-	w.node.runners[ids[5]].going = false
+	w.node.runners[ids[5]].destroying = false
 	w.node.mu.Unlock()
 }
 
@@ -223,7 +223,7 @@ func TestOnlySoManyAreDestroyedAtOnce(t *testing.T) {
 			w.node.mu.Lock()
 			going := int64(0)
 			for _, e := range w.node.runners {
-				if e.going && !e.runner.IsDestroyed() {
+				if e.destroying && !e.runner.IsDestroyed() {
 					going++
 				}
 			}

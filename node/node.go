@@ -45,7 +45,7 @@ type Config struct {
 	GC       GC
 	// Ephemeral: allocations end with the node, and leave nothing.
 	Ephemeral bool
-	// NoExec: nobody runs commands in tasks.
+	// NoExec refuses to run commands in tasks.
 	NoExec bool
 }
 
@@ -82,8 +82,8 @@ type entry struct {
 	runner *alloc.Runner
 	// ended is when the allocation became terminal, zero before.
 	ended time.Time
-	// going is set while it is being destroyed.
-	going bool
+	// destroying is set while it is being destroyed.
+	destroying bool
 }
 
 // New finds out who this node is and what it has. Nothing runs yet.
@@ -142,7 +142,7 @@ func (n *Node) UpdateDriver(name string, info *structs.DriverInfo) { n.self.upda
 // that of a store that cannot be read.
 func (n *Node) Run(ctx context.Context, ready func()) error {
 	n.awaitDrivers(ctx)
-	n.self.settle()
+	n.self.markReady()
 	if err := n.restore(ctx); err != nil {
 		n.shutdown()
 		return err
@@ -157,7 +157,7 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 		known = true
 	case <-ctx.Done():
 	}
-	// Reports go on until the runners have said their last word.
+	// Reports go on until the runners have reported their last state.
 	reports, endReports := context.WithCancel(context.WithoutCancel(ctx))
 	var reporting sync.WaitGroup
 	if known {

@@ -23,9 +23,9 @@ type reporter struct {
 	nodeID string
 	logger hclog.Logger
 	wake   wake.Signal // something is to be reported
-	// endTaken is called after a report of an allocation's end was taken. It must not
+	// endReported is called after a report of an allocation's end was taken. It must not
 	// block.
-	endTaken func()
+	endReported func()
 
 	mu     sync.Mutex
 	latest map[string]*structs.AllocationState // the newest of each
@@ -33,9 +33,9 @@ type reporter struct {
 	dirty  map[string]bool                     // what is to be reported
 }
 
-func newReporter(plane ControlPlane, nodeID string, logger hclog.Logger, endTaken func()) *reporter {
+func newReporter(plane ControlPlane, nodeID string, logger hclog.Logger, endReported func()) *reporter {
 	return &reporter{
-		plane: plane, nodeID: nodeID, logger: logger, endTaken: endTaken,
+		plane: plane, nodeID: nodeID, logger: logger, endReported: endReported,
 		wake:   wake.New(),
 		latest: map[string]*structs.AllocationState{},
 		acked:  map[string]*structs.AllocationState{},
@@ -95,8 +95,8 @@ func (r *reporter) take() []*structs.AllocationState {
 	return batch
 }
 
-// putBack has a report that failed reported again, in its newest version.
-func (r *reporter) putBack(batch []*structs.AllocationState) {
+// requeue has a report that failed reported again, in its newest version.
+func (r *reporter) requeue(batch []*structs.AllocationState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range batch {
@@ -136,12 +136,12 @@ func (r *reporter) send(ctx context.Context) {
 		}
 		err := r.plane.UpdateAllocations(ctx, r.nodeID, batch)
 		if err != nil {
-			r.putBack(batch)
+			r.requeue(batch)
 			return struct{}{}, err
 		}
 		r.ack(batch)
 		if slices.ContainsFunc(batch, func(s *structs.AllocationState) bool { return s.ClientStatus.Terminal() }) {
-			r.endTaken()
+			r.endReported()
 		}
 		return struct{}{}, nil
 	}, func(err error) { r.logger.Warn("reporting allocations failed, trying again", "error", err) })

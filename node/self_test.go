@@ -20,7 +20,7 @@ func TestDriverUpdatesBeforeTheFirstFingerprintsAreMergedAtOnce(t *testing.T) {
 	s.updateDriver("b", &structs.DriverInfo{Detected: true, Healthy: true})
 	s.updateDriver("b", nil)
 	require.Empty(t, s.get().Drivers)
-	s.settle()
+	s.markReady()
 	require.Len(t, s.get().Drivers, 1)
 	require.True(t, s.get().Drivers["a"].Healthy)
 	select {
@@ -38,7 +38,7 @@ func TestDriverUpdatesBeforeTheFirstFingerprintsAreMergedAtOnce(t *testing.T) {
 	}
 }
 
-func TestADriverSaysOnlyWhatItIsItself(t *testing.T) {
+func TestADriversAttributesStayBelowTheDriversName(t *testing.T) {
 	n := &structs.Node{Attributes: map[string]string{"kernel.name": "linux", "driver.other": "1"}}
 	mergeDriver(n, "liar", &structs.DriverInfo{Detected: true, Healthy: true, HealthDescription: "Healthy", Attributes: map[string]string{
 		"kernel.name": "plan9", "driver.other": "0", "driver.liar.version": "2", "empty": "",

@@ -18,7 +18,7 @@ import (
 	"github.com/wasmnode/wasmnode/runners/task"
 )
 
-// Config is what an agent is told. [Default] makes a complete one.
+// Config is the configuration of an agent. [Default] makes a complete one.
 type Config struct {
 	Name       string // of the node; the host's name by default
 	Region     string
@@ -47,7 +47,7 @@ type Client struct {
 	// MaxKillTimeout caps the kill_timeout of tasks.
 	MaxKillTimeout time.Duration
 	Artifact       Artifact
-	// DisableRemoteExec has nobody run commands in tasks.
+	// DisableRemoteExec refuses to run commands in tasks.
 	DisableRemoteExec bool
 	// GCMaxAllocs is how many allocations are kept, ended ones included, before the
 	// oldest ended ones are destroyed.
@@ -88,7 +88,7 @@ type Plugin struct {
 	Grant host.Grants
 }
 
-// Default returns the configuration of an agent that is told nothing.
+// Default returns the configuration that is in force where no file says otherwise.
 func Default() Config {
 	name, err := os.Hostname()
 	if err != nil {

@@ -173,7 +173,7 @@ func TestAPluginIsConfiguredInOnePlace(t *testing.T) {
 	require.EqualError(t, err, "configuration: "+two+`:2,1: Duplicate plugin "p"; it is configured at `+one+`:1 already.`)
 }
 
-func TestFaultsOfAllFilesAreTold(t *testing.T) {
+func TestFaultsOfAllFilesAreListed(t *testing.T) {
 	dir := t.TempDir()
 	one, two := write(t, dir, "one", "nmae = 1"), write(t, dir, "two", "region = [")
 	got := Default()

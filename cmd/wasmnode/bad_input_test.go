@@ -203,7 +203,7 @@ func TestCommandLinesThatAreWrong(t *testing.T) {
 	}
 }
 
-func TestNamesThatNothingOrTooMuchHas(t *testing.T) {
+func TestAnIDThatMatchesNothingOrTooMuchIsRefused(t *testing.T) {
 	n := newSite(t).start(t)
 	for _, id := range []string{"web-1", "web-2"} {
 		n.out(t, "job", "run", "-detach", writeJob(t, id, "service", "mock_driver", ""))

@@ -17,10 +17,10 @@ import (
 
 type jobRunCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*jobRunCommand) Synopsis() string { return "Run a job, or change one that runs" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*jobRunCommand) Help() string {
 	return `Usage: wasmnode job run [options] FILE
 
@@ -128,7 +128,7 @@ func (c *jobRunCommand) refused(f *flags, client *nomad.Client, job *nomad.Job, 
 	return c.fail(f, err)
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *jobRunCommand) Run(args []string) int {
 	f := c.flags("job run")
 	var file jobFile

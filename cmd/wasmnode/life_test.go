@@ -35,9 +35,9 @@ func TestRunningAJobLeavesItsOutputAndItsExitCode(t *testing.T) {
 	assert.Contains(t, n.out(t, "job", "status", "hello"), "dead")
 }
 
-// TestAKilledTaskTellsItsLife holds the events of a task that is killed, the newest
+// TestTheEventsOfAKilledTaskTellItsLife holds the events of a task that is killed, the newest
 // first, in Nomad's words.
-func TestAKilledTaskTellsItsLife(t *testing.T) {
+func TestTheEventsOfAKilledTaskTellItsLife(t *testing.T) {
 	n := newSite(t, "mock").start(t)
 	n.out(t, "job", "run", writeJob(t, "forever", "service", "mock_driver", `run_for = "1h"`))
 	alloc := n.await(t, "forever", "running")

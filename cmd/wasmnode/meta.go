@@ -12,19 +12,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/cli"
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/ryanuber/columnize"
 )
 
-// defaultAddress is where a node listens that was told nothing.
+// defaultAddress is where a node listens by default.
 const defaultAddress = "http://127.0.0.1:4646"
 
 // shortID is how much of a UUID people see.
 const shortID = 8
 
 // meta is what commands share: how they talk to people and to the node.
-type meta struct{ ui cli.Ui }
+type meta struct{ ui ui }
 
 // flags are a command's flags, with those of every command that talks to a node.
 type flags struct {

@@ -24,6 +24,7 @@ import (
 	"github.com/wasmnode/wasmnode/internal/codetest"
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
+	"github.com/wasmnode/wasmnode/internal/wake"
 )
 
 const (
@@ -207,7 +208,7 @@ func startProcess(t *testing.T, cmd *exec.Cmd) *node {
 // launchProcess starts an agent's process and does not wait until it is ready.
 func launchProcess(t *testing.T, cmd *exec.Cmd) *node {
 	t.Helper()
-	n := &node{log: &transcript{grown: make(chan struct{}, 1)}, cmd: cmd, exited: make(chan struct{})}
+	n := &node{log: &transcript{grown: wake.New()}, cmd: cmd, exited: make(chan struct{})}
 	n.cmd.Stdout, n.cmd.Stderr = n.log, n.log
 	// Also when the tests end without cleaning up, as a timeout makes them.
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -244,17 +245,14 @@ func (n *node) signal(t *testing.T, s os.Signal) (code int) {
 type transcript struct {
 	mu    sync.Mutex
 	buf   bytes.Buffer
-	grown chan struct{} // of capacity 1: that there is more to look at is one fact
+	grown wake.Signal // there is more to look at
 }
 
 // Write implements io.Writer.
 func (l *transcript) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	select {
-	case l.grown <- struct{}{}:
-	default:
-	}
+	l.grown.Set()
 	return l.buf.Write(p)
 }
 
@@ -273,7 +271,7 @@ func (l *transcript) await(t *testing.T, pattern *regexp.Regexp, exited <-chan s
 			return m
 		}
 		select {
-		case <-l.grown:
+		case <-l.grown.C():
 		case <-exited:
 			require.FailNow(t, "the agent ended", "waiting for %s in\n%s", pattern, l)
 		case <-late:

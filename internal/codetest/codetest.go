@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tetratelabs/wazero"
 )
 
 const (
@@ -27,8 +29,8 @@ const (
 	seal   = "seal" // what the engine writes into the directory of code that is whole
 
 	// maxKept is how much code is kept; what was used longest ago goes first. All guests
-	// of the tests are about fifty.
-	maxKept = 200
+	// of the tests are about twenty, of 13 MB each.
+	maxKept = 60
 	// minBytes is the least code that is worth its while: tests make many small guests.
 	minBytes = 64 << 10
 )
@@ -56,6 +58,17 @@ func Lend(dir string) {
 		}
 	}
 	prune(kept, maxKept)
+}
+
+// Cache returns a cache for modules that are compiled as they are, without the node's
+// engine. Processes may use it at once.
+func Cache() wazero.CompilationCache {
+	if kept, err := keptDir(); err == nil {
+		if c, err := wazero.NewCompilationCacheWithDir(filepath.Join(kept, "plain")); err == nil {
+			return c
+		}
+	}
+	return wazero.NewCompilationCache()
 }
 
 // keptDir is the directory of this engine's code, which need not exist.

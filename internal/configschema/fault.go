@@ -100,7 +100,7 @@ func (f *faults) once(at path, problem string) {
 	if f.seen[fault] {
 		return
 	}
-	// Remembering twice as many as are told keeps the count honest for ordinary
+	// Remembering twice as many as are shown keeps the count honest for ordinary
 	// mistakes and bounded for all others.
 	if len(f.list) >= 10*MaxFaults {
 		f.more++
@@ -120,8 +120,8 @@ func (f *faults) err() error {
 		}
 		return strings.Compare(a.Problem, b.Problem)
 	})
-	told := min(len(f.list), MaxFaults)
-	return &FaultsError{Faults: f.list[:told], More: len(f.list) - told + f.more}
+	shown := min(len(f.list), MaxFaults)
+	return &FaultsError{Faults: f.list[:shown], More: len(f.list) - shown + f.more}
 }
 
 // library adds what the library found in value, which lies at root.
@@ -182,7 +182,7 @@ func (f *faults) unknown(at path, suggestion string) {
 
 const unknownField = "unknown field"
 
-// maxForms is how many forms of a choice are told.
+// maxForms is how many forms of a choice are listed.
 const maxForms = 3
 
 // choice says of a value that fits none of several forms what each one misses.

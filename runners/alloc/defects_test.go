@@ -198,7 +198,7 @@ func TestD14_AWaitEndsWithWhateverEndsTheAllocation(t *testing.T) {
 	}
 }
 
-func TestD16_AListenerThatDoesNotReadHoldsNobodyUp(t *testing.T) {
+func TestD16_AListenerThatDoesNotReadBlocksNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, oneTask)
 		f.start()
@@ -253,7 +253,7 @@ func TestD22_AFailureBeforeTheTasksFailsTheAllocation(t *testing.T) {
 	})
 }
 
-func TestD22_ATaskThatHasEndedHearsNothingOfAKill(t *testing.T) {
+func TestD22_ATaskThatHasEndedHasNoEventOfAKill(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, twoTasks)
 		*f.alloc.Job.Type = "batch"

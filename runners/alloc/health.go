@@ -30,7 +30,7 @@ const (
 	whyChecks     = "Services not healthy by deadline"
 )
 
-// newHealthWatch is the watch for an allocation; nil: nobody asks for its health.
+// newHealthWatch is the watch for an allocation; nil: its health is not asked for.
 func newHealthWatch(a *structs.Allocation, now time.Time) *healthWatch {
 	kind := structs.Deref(a.Job.Type)
 	group := a.Group()
@@ -60,8 +60,8 @@ func newHealthWatch(a *structs.Allocation, now time.Time) *healthWatch {
 	return &healthWatch{minHealthy: minHealthy, deadline: now.Add(deadline), byChecks: by != "task_states"}
 }
 
-// step judges the tasks' states and the checks'. Without a verdict, next is when to ask
-// again at the latest; why is what unhealthy tasks are told.
+// step decides by the tasks' states and the checks'. Undecided, next is when to ask
+// again at the latest; why is for the events of unhealthy tasks.
 func (h *healthWatch) step(tasks []*nomad.Task, states map[string]*structs.TaskState, c *checks, now time.Time) (healthy *bool, why string, next time.Time) {
 	yes, no := true, false
 	var since time.Time

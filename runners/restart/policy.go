@@ -21,13 +21,6 @@ type Policy struct {
 	OnSuccess bool
 }
 
-// The life cycle hooks, with Nomad's names.
-const (
-	hookPrestart  = "prestart"
-	hookPoststart = "poststart"
-	hookPoststop  = "poststop"
-)
-
 // PolicyOf is the policy of a task: its own, else its group's. Neither: no restarts.
 func PolicyOf(job *nomad.Job, group *nomad.TaskGroup, task *nomad.Task) Policy {
 	p := Policy{OnSuccess: onSuccess(job, task)}
@@ -50,9 +43,9 @@ func PolicyOf(job *nomad.Job, group *nomad.TaskGroup, task *nomad.Task) Policy {
 func onSuccess(job *nomad.Job, task *nomad.Task) bool {
 	if l := task.Lifecycle; l != nil {
 		switch l.Hook {
-		case hookPrestart, hookPoststart:
+		case nomad.TaskLifecycleHookPrestart, nomad.TaskLifecycleHookPoststart:
 			return l.Sidecar
-		case hookPoststop:
+		case nomad.TaskLifecycleHookPoststop:
 			return false
 		}
 	}

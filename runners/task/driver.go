@@ -38,9 +38,9 @@ type Driver interface {
 	TaskStats(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) (*wasmnodev1.TaskStats, error)
 
 	// Replaced is closed when another version has taken over the driver's name:
-	// the runner dispenses anew and recovers its task there, or stays.
+	// the runner dispenses again and recovers its task there, or stays.
 	Replaced() <-chan struct{}
-	// Release gives the driver back; its plugin is closed when nobody holds it.
+	// Release gives the driver back; its plugin is closed when it is not held any more.
 	Release()
 }
 

@@ -136,7 +136,7 @@ func TestChangesOfSeveralTemplatesAreOneRestart(t *testing.T) {
 	})
 }
 
-func TestATemplateThatOnlyRendersOnceIsLeftAlone(t *testing.T) {
+func TestATemplateThatRendersOnceIsNotWatched(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil).service()
 		f.put("a", "one")
@@ -241,7 +241,7 @@ func TestATemplateThatCannotBeRenderedFailsTheTask(t *testing.T) {
 	}
 }
 
-func TestATaskThatCannotBeToldOfAChangeIsEnded(t *testing.T) {
+func TestATaskThatCannotBeSignalledOfAChangeIsEnded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, map[string]any{"signal_error": "no signals here"}).service()
 		f.put("a", "one")

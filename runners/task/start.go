@@ -162,7 +162,7 @@ func (r *Runner) started() {
 }
 
 // dispense gets the task's driver. One that is loading, restarting or not there yet is
-// waited for, for a bounded time; worth tells which errors are worth that.
+// waited for, for a bounded time; worth decides which errors are worth that.
 func (r *Runner) dispense(ctx context.Context, worth func(error) bool) (Driver, error) {
 	_, task := r.current()
 	deadline := time.Now().Add(r.limits.DriverWait)

@@ -10,7 +10,7 @@ import (
 
 const mebibyte = 1 << 20
 
-// config is all that the driver is told about an invocation.
+// config is all that the driver is given of an invocation.
 func (r *Runner) config(alloc *structs.Allocation, task *nomad.Task, env *taskenv.Env, driver Driver) (*wasmnodev1.TaskConfig, error) {
 	driverConfig, err := driver.DecodeConfig(env.ReplaceConfig(task.Config))
 	if err != nil {

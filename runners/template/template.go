@@ -13,7 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// ChangeMode is what happens to a running task when a template of its renders anew.
+// ChangeMode is what happens to a running task when a template of its renders again.
 type ChangeMode string
 
 // The change modes. Scripts are refused.
@@ -119,7 +119,7 @@ func (t *Template) file(block *nomad.Template) error {
 	}
 	mode, err := strconv.ParseUint(perms, 8, 12)
 	if err != nil || mode > 0o777 {
-		return fmt.Errorf("perms: %q is no file mode such as 0644", perms)
+		return fmt.Errorf("perms: %q is not a file mode such as 0644", perms)
 	}
 	t.perms = fs.FileMode(mode)
 	for _, id := range []struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -156,18 +157,15 @@ func TestATerminalCanBeTypedOnAndResized(t *testing.T) {
 type screen struct {
 	mu      sync.Mutex
 	text    strings.Builder
-	written chan struct{}
+	written wake.Signal
 }
 
-func newScreen() *screen { return &screen{written: make(chan struct{}, 1)} }
+func newScreen() *screen { return &screen{written: wake.New()} }
 
 func (s *screen) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case s.written <- struct{}{}:
-	default:
-	}
+	s.written.Set()
 	return s.text.Write(b)
 }
 
@@ -183,7 +181,7 @@ func (s *screen) await(t testing.TB, text string) {
 	deadline := time.After(patience)
 	for !strings.Contains(s.String(), text) {
 		select {
-		case <-s.written:
+		case <-s.written.C():
 		case <-deadline:
 			t.Fatalf("%q is not in %q", text, s.String())
 		}

@@ -432,9 +432,9 @@ func TestDynamicPortsRunOut(t *testing.T) {
 	}
 	g := &nomad.TaskGroup{Networks: []*nomad.NetworkResource{{DynamicPorts: []nomad.Port{{Label: "a"}}}}}
 	var r structs.AllocatedResources
-	require.Equal(t, "network: dynamic port selection failed", u.givePorts(n, &chain{root: "me"}, "me", g, &r))
+	require.Equal(t, "network: dynamic port selection failed", u.assignPorts(n, &chain{root: "me"}, "me", g, &r))
 	delete(u.ports, 25000)
-	require.Empty(t, u.givePorts(n, &chain{root: "me"}, "me", g, &r))
+	require.Empty(t, u.assignPorts(n, &chain{root: "me"}, "me", g, &r))
 	require.Equal(t, 25000, r.Ports[0].Value)
 }
 
@@ -546,7 +546,7 @@ func TestAttemptsAreCountedWithinTheIntervalAndADelayStartsOver(t *testing.T) {
 	require.Equal(t, 2*time.Minute, r.Delay)
 }
 
-func TestSystemJobsRunOnceOnEveryNodeThatMay(t *testing.T) {
+func TestSystemJobsRunOnceOnEveryFeasibleNode(t *testing.T) {
 	other := testNode("n2")
 	other.Attributes["kernel.name"] = "plan9"
 	c := newCluster(t, testNode("n1"), other, testNode("n3"))
@@ -574,7 +574,7 @@ func TestWhatRanOnALostNodeIsLostAndReplaced(t *testing.T) {
 	require.Len(t, c.run(j).Place, 1)
 }
 
-func TestAnUnwellDriverDoesNotStopWhatRuns(t *testing.T) {
+func TestAnUnhealthyDriverDoesNotStopRunningTasks(t *testing.T) {
 	n := testNode("n1")
 	c := newCluster(t, n)
 	j := testJob("service")
