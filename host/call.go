@@ -15,6 +15,15 @@ import (
 type TaskScope struct {
 	// Config is the task's; read-only.
 	Config *wasmnodev1.TaskConfig
+
+	hasWorkload bool // see [Call.HasWorkload]
+}
+
+// started notes how a start of the task's workload ended.
+func (s *TaskScope) started(err error) {
+	if err == nil || abi.CodeOf(err) == abi.AlreadyExists {
+		s.hasWorkload = true
+	}
 }
 
 // Message is an encoded message of the contract.
@@ -31,9 +40,12 @@ type Call struct {
 	Task *wasmnodev1.TaskConfig
 	// Events takes the task events that the guest sends in the call. Nil: nobody does,
 	// which the guest is told.
-	Events  EventSink
-	Request Message
-	Answer  Message
+	Events EventSink
+	// HasWorkload, if it is not nil, is set when the guest has started the task's workload
+	// in the call, or has tried to and it was there: whoever calls need not ask for it.
+	HasWorkload *bool
+	Request     Message
+	Answer      Message
 }
 
 // Invoke calls an operation with a message and decodes its answer. See [Plugin.Call].
@@ -48,6 +60,9 @@ func (p *Plugin) Invoke(ctx context.Context, c Call) error {
 	out, err := p.Call(ctx, c.Op, marshal(c.Request), scope)
 	if err != nil {
 		return err
+	}
+	if c.HasWorkload != nil && scope != nil {
+		*c.HasWorkload = scope.hasWorkload
 	}
 	if err := decode(out, c.Answer); err != nil {
 		return &FaultError{Plugin: p.Name(), Op: c.Op, Kind: FaultProtocol, Err: fmt.Errorf("its answer cannot be decoded: %w", err)}

@@ -57,7 +57,9 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 	}
 	spec := taskSpec(c.scope.Config, r.Env)
 	spec.Process = p
-	if err := c.plugin.host.cfg.Workloads.Start(ctx, spec); err != nil {
+	err = c.plugin.host.cfg.Workloads.Start(ctx, spec)
+	c.scope.started(err)
+	if err != nil {
 		return nil, err
 	}
 	return &wasmnodev1.ProcessStartResponse{WorkloadId: spec.ID}, nil

@@ -60,6 +60,23 @@ func TestAProcessStartsAsTheTasksWorkload(t *testing.T) {
 	require.Equal(t, "me in "+scope.Config.Directories.Task+"\n", string(said))
 }
 
+func TestACallReportsThatTheTaskHasAWorkload(t *testing.T) {
+	w, scope := newWorld(t, host.Limits{}), taskScope(t)
+	has := func(grant host.ProcessGrant) (has bool) {
+		p := w.ready(t, processGuest(shell("sleep 1000"), abi.OpDriverStartTask).Bytes(), host.Grants{Process: grant})
+		// The guest hands on the host's answer, which is not one of this operation's.
+		err := p.Invoke(t.Context(), host.Call{
+			Op: abi.OpDriverStartTask, Task: scope.Config, HasWorkload: &has,
+			Request: &wasmnodev1.DriverStartTaskRequest{}, Answer: &wasmnodev1.DriverStartTaskResponse{},
+		})
+		require.Error(t, err)
+		return has
+	}
+	require.False(t, has(host.ProcessGrant{Commands: []string{"/opt/*"}}), "the start is refused")
+	require.True(t, has(host.ProcessGrant{Commands: []string{"/bin/*"}}))
+	require.True(t, has(host.ProcessGrant{Commands: []string{"/bin/*"}}), "it is there already")
+}
+
 func TestACommandIsFoundInTheTaskAndOnThePath(t *testing.T) {
 	for name, c := range map[string]struct{ command, dir, says string }{
 		"absolute":             {"/bin/pwd", "/", "/"},

@@ -45,7 +45,9 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	spec.MemoryMaxBytes = memoryFor(c.scope.Config, r.MemoryMaxBytes)
 	spec.WASI = &workload.WASIProgram{Name: filepath.Base(r.Module), Module: module, Args: r.Args, Mounts: mounts}
 	spec.Owner = c.plugin.Name()
-	if err := c.plugin.host.programs.start(ctx, c.plugin.host.cfg.Workloads, spec, s.grants.Wasm.MaxPrograms); err != nil {
+	err = c.plugin.host.programs.start(ctx, c.plugin.host.cfg.Workloads, spec, s.grants.Wasm.MaxPrograms)
+	c.scope.started(err)
+	if err != nil {
 		return nil, err
 	}
 	return &wasmnodev1.WasmStartResponse{WorkloadId: spec.ID}, nil

@@ -91,9 +91,12 @@ func (d *Driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, even
 	t := d.tasks().of(cfg)
 	t.listen(events)
 	answer := &wasmnodev1.DriverStartTaskResponse{}
-	err := d.call(ctx, t, startDeadline, host.Call{Op: abi.OpDriverStartTask, Task: cfg, Request: &wasmnodev1.DriverStartTaskRequest{Task: cfg}, Answer: answer})
+	hasWorkload := false
+	err := d.call(ctx, t, startDeadline, host.Call{
+		Op: abi.OpDriverStartTask, Task: cfg, Request: &wasmnodev1.DriverStartTaskRequest{Task: cfg}, Answer: answer, HasWorkload: &hasWorkload,
+	})
 	if err == nil {
-		err = d.checkStarted(ctx, cfg, answer.Handle)
+		err = d.checkStarted(ctx, cfg, answer.Handle, hasWorkload)
 	}
 	if err != nil {
 		// A workload that nobody knows of must not stay.
@@ -106,26 +109,27 @@ func (d *Driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, even
 	return t.update(nil, answer.Handle), answer.Network, nil
 }
 
-// checkStarted checks a handle and that it owns up to the workload, if there is
-// one.
-func (d *Driver) checkStarted(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) error {
+// checkStarted checks a handle, and that it names the workload if the call started one.
+// A workload that the call did not start is asked for.
+func (d *Driver) checkStarted(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, hasWorkload bool) error {
 	if h == nil {
 		return d.badAnswer(abi.OpDriverStartTask, "no handle")
 	}
 	if err := d.checkHandle(abi.OpDriverStartTask, cfg, h); err != nil {
 		return err
 	}
-	_, err := d.workloads().Inspect(ctx, cfg.GetId())
 	switch {
-	case err == nil && h.WorkloadId == "":
+	case hasWorkload && h.WorkloadId == "":
 		return d.badAnswer(abi.OpDriverStartTask, "a handle without the workload that it started")
-	case errors.Is(err, abi.ErrTaskNotFound) && h.WorkloadId != "":
-		// Who owns workloads may have died since, and this one with it.
-		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("driver %s: the workload that %s answered is not there: the driver did not start it, or it was lost", d.Name(), abi.OpDriverStartTask))
-	case err != nil && !errors.Is(err, abi.ErrTaskNotFound):
-		return err
+	case hasWorkload || h.WorkloadId == "":
+		return nil
 	}
-	return nil
+	_, err := d.workloads().Inspect(ctx, h.WorkloadId)
+	if errors.Is(err, abi.ErrTaskNotFound) {
+		// The supervisor may have died since, and the workload with it.
+		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("driver %s: the workload that %s answered is not there: the driver did not start it, or it was lost", d.Name(), abi.OpDriverStartTask))
+	}
+	return err
 }
 
 // checkHandle checks a handle that the driver answered.

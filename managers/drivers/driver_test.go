@@ -57,6 +57,7 @@ func TestAStartedTaskHasAValidHandleOrNothingIsLeftOfIt(t *testing.T) {
 				require.Equal(t, web, c.Task)
 				if tt.starts {
 					w.workloads.start(web.Id)
+					*c.HasWorkload = true
 				}
 				c.Answer.(*wasmnodev1.DriverStartTaskResponse).Handle = tt.handle
 				return nil
@@ -73,6 +74,17 @@ func TestAStartedTaskHasAValidHandleOrNothingIsLeftOfIt(t *testing.T) {
 			require.Nil(t, w.manager.tasks.get(web.Id))
 		})
 	}
+}
+
+func TestAWorkloadThatTheCallStartedIsNotAskedFor(t *testing.T) {
+	_, p, d := driverWorld(t)
+	p.On(abi.OpDriverStartTask, func(_ context.Context, c host.Call) error {
+		*c.HasWorkload = true // and it may be lost since: whoever waits for it finds out
+		c.Answer.(*wasmnodev1.DriverStartTaskResponse).Handle = workloadHandle
+		return nil
+	})
+	_, _, err := d.StartTask(context.Background(), web, nil)
+	require.NoError(t, err)
 }
 
 // TestAWorkloadThatIsLostRightAfterItsStartMayBeStartedAgain: who owns it may have died.
