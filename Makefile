@@ -9,11 +9,14 @@ BUF      = $$($(TOOL) buf github.com/bufbuild/buf/cmd/buf)
 LINT     = $$($(TOOL) golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
 N        ?= 100
 
+# Every module of the workspace: ./... stops where another begins.
+MODULES  := ./... ./abi/... ./sdk/go/...
+
 # What is tested: the longest packages first, so that none of them is left alone at the
 # end. Tests start processes of their own and wait for them, so only two packages run at
 # once, however many cores there are.
 LONGEST  := ./runners/alloc ./cmd/wasmnode ./managers/... ./host ./sandbox/meter
-PACKAGES ?= ./...
+PACKAGES ?= $(MODULES)
 TEST     := PACKAGES='$(LONGEST) $(PACKAGES)' internal/tools/test.sh -p 2
 
 .PHONY: help
@@ -66,12 +69,12 @@ format:
 
 .PHONY: vet
 vet:
-	$(GO) vet -stdmethods=false ./... # wazero's file interface has a Seek of its own
+	$(GO) vet -stdmethods=false $(MODULES) # wazero's file interface has a Seek of its own
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./abi/... ./sdk/go/...
 
 .PHONY: lint
 lint:
-	$(LINT) run ./...
+	$(LINT) run $(MODULES)
 
 .PHONY: proto
 proto:
@@ -100,17 +103,17 @@ demo: build
 
 .PHONY: bench
 bench: build ## benchmarks, also beside HashiCorp go-plugin and beside the Nomad that NOMAD_BIN names
-	$(GO) test -run '^$$' -bench . -benchmem ./...
-	cd internal/bench && $(GO) test -run '^$$' -bench . -benchmem ./...
+	$(GO) test -run '^$$' -bench . -benchmem $(MODULES)
+	cd internal/bench && GOWORK=off $(GO) test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: bench-once
 bench-once: build
-	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
+	$(GO) test -run '^$$' -bench . -benchtime 1x $(MODULES)
 
 .PHONY: soak
 soak: build ## the long campaigns: fuzzing, reloads, restarts
 	@FUZZTIME=10m internal/tools/fuzz.sh
-	WASMNODE_SOAK=1 $(GO) test -race -timeout 4h -run 'Soak|Reload|Crash' ./...
+	WASMNODE_SOAK=1 $(GO) test -race -timeout 4h -run 'Soak|Reload|Crash' $(MODULES)
 
 .PHONY: crash
 crash: toolchain ## kill the agent and the supervisor N times at random instants, and at each failpoint

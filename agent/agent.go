@@ -11,7 +11,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/host"
@@ -25,7 +24,6 @@ import (
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
-	"github.com/wasmnode/wasmnode/workload/supervisor"
 )
 
 // Version is the version of this build; the linker sets it.
@@ -154,19 +152,20 @@ func (a *agent) open() (err error) {
 // plugins report to the managers, which get them from the catalog.
 func (a *agent) openPlugins() (err error) {
 	a.host = host.New(host.Config{
-		Logger:      a.logger.Named("plugin"),
-		Engine:      a.engine,
-		Workloads:   a.workloads,
-		Version:     Version,
-		Chroot:      a.cfg.Client.ChrootEnv,
-		OnTaskEvent: func(plugin string, e *wasmnodev1.TaskEvent) { a.drivers.TaskEvent(plugin, e) },
+		Logger:    a.logger.Named("plugin"),
+		Engine:    a.engine,
+		Workloads: a.workloads,
+		Version:   Version,
+		Chroot:    a.cfg.Client.ChrootEnv,
 		// A driver and a device plugin may have one name.
 		OnRefresh: func(plugin string) { a.drivers.Refresh(plugin); a.devices.Refresh(plugin) },
 	})
 	a.catalog, err = catalog.New(catalog.Config{
 		Dir:    a.cfg.PluginDir,
 		Logger: a.logger.Named("catalog"),
-		Loader: catalog.HostLoader{Host: a.host, Grants: a.grants, Pinned: a.pinned},
+		Loader: catalog.HostLoader{Host: a.host},
+		Grants: a.grants,
+		Pinned: a.pinned,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: choose another with -plugin-dir", err)
@@ -178,11 +177,8 @@ func (a *agent) openPlugins() (err error) {
 		Logger:       a.logger.Named("driver"),
 		PluginConfig: config,
 		Updater:      func(name string, info *structs.DriverInfo) { a.node.UpdateDriver(name, info) },
-		Events: func(allocID, task string) drivers.TaskEventHandler {
-			return func(e *wasmnodev1.TaskEvent) { a.node.DriverEvent(allocID, task, e) }
-		},
-		Allowed: a.cfg.Client.AllowedDrivers,
-		Blocked: a.cfg.Client.BlockedDrivers,
+		Allowed:      a.cfg.Client.AllowedDrivers,
+		Blocked:      a.cfg.Client.BlockedDrivers,
 	})
 	a.devices = devices.New(devices.Config{
 		Catalog:      a.catalog,
@@ -203,8 +199,8 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		State:        a.state,
 		Dispense:     a.dispense,
 		Devices:      a.devices,
+		Workloads:    a.outliving(),
 		DriversReady: a.pluginsReady,
-		Workloads:    a.leftRunning(ctx),
 		AllocsDir:    filepath.Join(a.cfg.DataDir, "alloc"),
 		Identity:     a.identity(),
 		Limits:       a.limits(),
@@ -242,14 +238,6 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 	}
 	a.logger.Info("agent is shutting down")
 	return err
-}
-
-// leftRunning is the supervisor that an earlier agent left; nil: there is none.
-func (a *agent) leftRunning(ctx context.Context) node.Workloads {
-	if client, ok := a.workloads.(*supervisor.Client); ok && client.Answers(ctx) {
-		return client
-	}
-	return nil
 }
 
 func (a *agent) deviceMetrics() deviceMetrics {

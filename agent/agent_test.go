@@ -20,6 +20,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/agent"
 	"github.com/wasmnode/wasmnode/agent/agenttest"
+	"github.com/wasmnode/wasmnode/internal/codetest"
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
 )
@@ -32,7 +33,9 @@ func TestMain(m *testing.M) {
 	if codeCache, err = os.MkdirTemp("", "wasmnode-agent-test"); err != nil {
 		log.Fatal(err)
 	}
+	codetest.Borrow(codeCache)
 	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
+		codetest.Lend(codeCache)
 		_ = os.RemoveAll(codeCache)
 		os.Exit(code)
 	}))

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/node"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/mux"
@@ -184,6 +185,14 @@ func (a *agent) openWorkloads() error {
 	})
 	a.workloads = client
 	a.closing("supervisor", client.Close)
+	return nil
+}
+
+// outliving is what may have outlived the last agent: a supervisor's workloads.
+func (a *agent) outliving() node.Workloads {
+	if client, is := a.workloads.(*supervisor.Client); is {
+		return client
+	}
 	return nil
 }
 

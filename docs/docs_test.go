@@ -108,7 +108,7 @@ func runSession(t *testing.T, commands []string) {
 	work := t.TempDir()
 	// Copied, since tasks may not leave a granted directory through a link.
 	require.NoError(t, os.CopyFS(filepath.Join(work, "bin"), os.DirFS(filepath.Join(root, "bin"))))
-	for _, name := range []string{"guest-examples", "sdk", "abi", "go.mod", "go.sum"} {
+	for _, name := range []string{"guest-examples", "sdk", "abi", "go.mod", "go.sum", "go.work", "go.work.sum"} {
 		target, err := filepath.Abs(filepath.Join(root, name))
 		require.NoError(t, err)
 		require.NoError(t, os.Symlink(target, filepath.Join(work, name)))

@@ -29,7 +29,7 @@ var guests = []struct {
 
 func hostOn(b *testing.B, dir string) *host.Host {
 	b.Helper()
-	e, err := sandbox.New(dir)
+	e, err := sandbox.Open(sandbox.Config{CacheDir: dir})
 	require.NoError(b, err)
 	s := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
 	b.Cleanup(func() {
@@ -45,21 +45,21 @@ func BenchmarkLoad(b *testing.B) {
 		b.Run(g.name+"/cold", func(b *testing.B) {
 			wasm := g.wasm(b)
 			for b.Loop() {
-				p, err := hostOn(b, filepath.Join(b.TempDir(), "cache")).Load(b.Context(), wasm)
+				p, err := hostOn(b, filepath.Join(b.TempDir(), "cache")).Load(b.Context(), host.NewSource(wasm))
 				require.NoError(b, err)
-				p.Release()
+				p.Close()
 			}
 		})
 		b.Run(g.name+"/cached", func(b *testing.B) {
 			wasm, dir := g.wasm(b), filepath.Join(b.TempDir(), "cache")
-			p, err := hostOn(b, dir).Load(b.Context(), wasm)
+			p, err := hostOn(b, dir).Load(b.Context(), host.NewSource(wasm))
 			require.NoError(b, err)
-			p.Release()
+			p.Close()
 			h := hostOn(b, dir)
 			for b.Loop() {
-				p, err := h.Load(b.Context(), wasm)
+				p, err := h.Load(b.Context(), host.NewSource(wasm))
 				require.NoError(b, err)
-				p.Release()
+				p.Close()
 			}
 		})
 	}
@@ -79,9 +79,9 @@ func BenchmarkInspect(b *testing.B) {
 func BenchmarkConfigure(b *testing.B) {
 	for _, g := range guests {
 		b.Run(g.name, func(b *testing.B) {
-			p, err := hostOn(b, "").Load(b.Context(), g.wasm(b))
+			p, err := hostOn(b, "").Load(b.Context(), host.NewSource(g.wasm(b)))
 			require.NoError(b, err)
-			defer p.Release()
+			defer p.Close()
 			b.ReportAllocs()
 			for b.Loop() {
 				require.NoError(b, p.Configure(b.Context(), host.Grants{}, []byte("{}")))
@@ -92,9 +92,9 @@ func BenchmarkConfigure(b *testing.B) {
 
 func BenchmarkCall(b *testing.B) {
 	call := func(b *testing.B, wasm []byte, op string, in []byte) {
-		p, err := hostOn(b, "").Load(b.Context(), wasm)
+		p, err := hostOn(b, "").Load(b.Context(), host.NewSource(wasm))
 		require.NoError(b, err)
-		defer p.Release()
+		defer p.Close()
 		require.NoError(b, p.Configure(b.Context(), host.Grants{}, []byte("{}")))
 		b.ReportAllocs()
 		for b.Loop() {

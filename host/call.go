@@ -23,14 +23,34 @@ type Message interface {
 	UnmarshalVT([]byte) error
 }
 
+// Call is one call of an operation.
+type Call struct {
+	Op string
+	// Task is the task that the call is about, nil for none: capabilities work on its
+	// behalf.
+	Task *wasmnodev1.TaskConfig
+	// Events takes the task events that the guest sends in the call. Nil: nobody does,
+	// which the guest is told.
+	Events  EventSink
+	Request Message
+	Answer  Message
+}
+
 // Invoke calls an operation with a message and decodes its answer. See [Plugin.Call].
-func Invoke(ctx context.Context, p *Plugin, op string, request, answer Message, scope *TaskScope) error {
-	out, err := p.Call(ctx, op, marshal(request), scope)
+func (p *Plugin) Invoke(ctx context.Context, c Call) error {
+	var scope *TaskScope
+	if c.Task != nil {
+		scope = &TaskScope{Config: c.Task}
+	}
+	if c.Events != nil {
+		ctx = WithEvents(ctx, c.Events)
+	}
+	out, err := p.Call(ctx, c.Op, marshal(c.Request), scope)
 	if err != nil {
 		return err
 	}
-	if err := decode(out, answer); err != nil {
-		return &FaultError{Plugin: p.Name(), Op: op, Kind: FaultProtocol, Err: fmt.Errorf("its answer cannot be decoded: %w", err)}
+	if err := decode(out, c.Answer); err != nil {
+		return &FaultError{Plugin: p.Name(), Op: c.Op, Kind: FaultProtocol, Err: fmt.Errorf("its answer cannot be decoded: %w", err)}
 	}
 	return nil
 }
@@ -67,9 +87,9 @@ func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskS
 		defer cancel()
 	}
 	var output []byte
-	err := p.pool.use(ctx, op, func(ctx context.Context, inst *instance) (whole bool, err error) {
-		output, whole, err = p.callInstance(ctx, inst, op, input, scope)
-		return whole, err
+	err := p.pool.use(ctx, op, func(ctx context.Context, inst *instance) (reusable bool, err error) {
+		output, reusable, err = p.callInstance(ctx, inst, op, input, scope)
+		return reusable, err
 	})
 	return output, err
 }
@@ -100,13 +120,13 @@ func withCall(ctx context.Context, c *call) context.Context {
 // callOf returns the call that a host function runs in.
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
-// callInstance enters the guest. The instance is whole when the guest returned by
+// callInstance enters the guest. The instance is reusable when the guest returned by
 // itself, whatever it answered.
-func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, input []byte, scope *TaskScope) (output []byte, whole bool, err error) {
+func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, input []byte, scope *TaskScope) (output []byte, reusable bool, err error) {
 	before := inst.module.Usage().Time
 	defer func() {
 		used := inst.module.Usage()
-		p.tally.called(used.Time-before, used.LongestGap, err)
+		p.counters.called(used.Time-before, used.LongestGap, err)
 	}()
 	c := newCall(p, op, input, scope)
 	defer c.closeLogs()
@@ -128,7 +148,7 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 	}
 	var m wasmnodev1.Error
 	if err := decode(c.output, &m); err != nil || m.Code == 0 {
-		return nil, false, c.protocol("returned %d with an answer that is no Error message", status)
+		return nil, false, c.protocol("returned %d with an answer that is not an Error message", status)
 	}
 	answer := abi.FromProto(&m)
 	answer.Message = plaintext.Line(answer.Message, maxErrorText)
@@ -145,7 +165,7 @@ func (c *call) protocol(format string, args ...any) error {
 // errTooSlow is the cause of a deadline of the host's own.
 var errTooSlow = fmt.Errorf("took too long: %w", context.DeadlineExceeded)
 
-// fault tells what an error of a guest call means.
+// fault classifies an error of a guest call.
 func (p *Plugin) fault(ctx context.Context, c *call, inst *instance, err error) error {
 	f := &FaultError{Plugin: p.Name(), Op: c.op, Err: err}
 	var refused *protocolError
@@ -156,7 +176,7 @@ func (p *Plugin) fault(ctx context.Context, c *call, inst *instance, err error) 
 	case errors.As(err, &refused):
 		f.Kind, f.Err = FaultProtocol, refused
 	case ctx.Err() != nil:
-		if p.pool.life.Err() != nil {
+		if p.pool.lifetime.Err() != nil {
 			return errClosed
 		}
 		f.Err = interruption(ctx)
@@ -175,8 +195,7 @@ func (p *Plugin) fault(ctx context.Context, c *call, inst *instance, err error) 
 	return f
 }
 
-// interruption is why a context ended a call. What its own deadline ended says by
-// how much.
+// interruption returns why a context ended a call, and how late after its deadline.
 func interruption(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	deadline, ok := ctx.Deadline()

@@ -64,13 +64,13 @@ var faults = []struct {
 	{"endless sleep", modtest.Code(modtest.Loop(sleepLong()), modtest.I32Const(0)), host.FaultTimeout, "deadline exceeded"},
 	{"no answer", modtest.I32Const(0), host.FaultProtocol, "plugin test broke the contract in driver_fingerprint: returned 0 without handing an answer over"},
 	{"two answers", modtest.Code(answer(0, 0), modtest.Drop, answer(0, 0)), host.FaultProtocol, "hands a second answer over"},
-	{"an error without a code", modtest.Code(answer(0, 0), modtest.Drop, modtest.I32Const(1)), host.FaultProtocol, "returned 1 with an answer that is no Error message"},
-	{"an error that is garbage", modtest.Code(answer(describeAt, 5), modtest.Drop, modtest.I32Const(1)), host.FaultProtocol, "no Error message"},
+	{"an error without a code", modtest.Code(answer(0, 0), modtest.Drop, modtest.I32Const(1)), host.FaultProtocol, "returned 1 with an answer that is not an Error message"},
+	{"an error that is garbage", modtest.Code(answer(describeAt, 5), modtest.Drop, modtest.I32Const(1)), host.FaultProtocol, "not an Error message"},
 	{"answer outside of memory", modtest.Code(modtest.I32Const(-1), modtest.I32Const(2), modtest.Call(fnOutput), modtest.I32Const(0)), host.FaultProtocol, "hands over 2 bytes at 0xffffffff, which is outside of its memory"},
 	{"answer across the end", modtest.Code(modtest.I32Const(1<<16-1), modtest.I32Const(2), modtest.Call(fnOutput), modtest.I32Const(0)), host.FaultProtocol, "hands over 2 bytes at 0xffff"},
 	{"answer too long", modtest.Code(modtest.I32Const(0), modtest.I32Const(-1), modtest.Call(fnOutput), modtest.I32Const(0)), host.FaultProtocol, "hands over 4294967295 bytes, the limit is 4194304"},
 	{"input outside of memory", modtest.Code(modtest.I32Const(-1), modtest.Call(fnInput), modtest.I32Const(0)), host.FaultProtocol, "asks for 5 bytes at 0xffffffff"},
-	{"garbage log fields", modtest.Code(modtest.I32Const(3), modtest.I32Const(0), modtest.I32Const(0), modtest.I32Const(describeAt), modtest.I32Const(5), modtest.Call(fnLog), modtest.I32Const(0)), host.FaultProtocol, "logs fields that are no LogFields message"},
+	{"garbage log fields", modtest.Code(modtest.I32Const(3), modtest.I32Const(0), modtest.I32Const(0), modtest.I32Const(describeAt), modtest.I32Const(5), modtest.Call(fnLog), modtest.I32Const(0)), host.FaultProtocol, "logs fields that are not a LogFields message"},
 }
 
 // sleepLong sleeps for an hour through poll_oneoff: a subscription to the monotonic
@@ -104,7 +104,7 @@ func faulty(body []byte) *modtest.Module {
 	return g
 }
 
-func TestAFaultIsToldAndTheInstanceIsDiscarded(t *testing.T) {
+func TestAFaultIsReportedAndTheInstanceIsDiscarded(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			limit := patience
@@ -176,7 +176,7 @@ func TestACancelledCallSaysSo(t *testing.T) {
 	_, err := p.Call(ctx, abi.OpDriverFingerprint, nil, nil)
 	require.ErrorIs(t, err, wanted)
 	var fault *host.FaultError
-	require.False(t, errors.As(err, &fault), "being cancelled is no fault of the plugin")
+	require.False(t, errors.As(err, &fault), "being cancelled is not a fault of the plugin")
 }
 
 func TestAWaitHasNoDeadlineOfItsOwn(t *testing.T) {
@@ -207,10 +207,9 @@ func TestAWaitHasNoDeadlineOfItsOwn(t *testing.T) {
 
 func TestClosingEndsCallsAndWaitsForThem(t *testing.T) {
 	w := newWorld(t, host.Limits{})
-	p, err := w.Load(t.Context(), guest(nil, map[string][]byte{abi.OpDriverWaitTask: modtest.Code(modtest.Loop(), modtest.I32Const(0))}).Bytes())
+	p, err := w.Load(t.Context(), host.NewSource(guest(nil, map[string][]byte{abi.OpDriverWaitTask: modtest.Code(modtest.Loop(), modtest.I32Const(0))}).Bytes()))
 	require.NoError(t, err)
 	require.NoError(t, p.Configure(t.Context(), host.Grants{}, nil))
-	require.True(t, p.Acquire())
 	done := make(chan error, 3)
 	for range cap(done) {
 		go func() {
@@ -218,20 +217,18 @@ func TestClosingEndsCallsAndWaitsForThem(t *testing.T) {
 			done <- err
 		}()
 	}
-	p.Release()
 	_, err = p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
-	require.NoError(t, err, "somebody uses it still")
-	p.Release()
+	require.NoError(t, err)
+	p.Close()
 	for range cap(done) {
 		require.Equal(t, abi.Unavailable, abi.CodeOf(<-done))
 	}
 	_, err = p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
 	require.Equal(t, abi.Unavailable, abi.CodeOf(err))
-	require.False(t, p.Acquire())
-	require.Panics(t, p.Release)
+	p.Close() // twice is no error
 }
 
-func TestManyCallAtOnce(t *testing.T) {
+func TestConcurrentCallsUseInstancesOfTheirOwn(t *testing.T) {
 	w := newWorld(t, host.Limits{Instances: 4, IdleInstances: 2})
 	p := w.ready(t, guest(nil, map[string][]byte{
 		abi.OpDriverFingerprint: echo(),
@@ -264,8 +261,8 @@ func TestManyCallAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// TestSleepingIsNotWorking is on a clock that stands still while anything works.
-func TestSleepingIsNotWorking(t *testing.T) {
+// TestASleepingGuestUsesNoGuestTime is on a clock that stands still while anything works.
+func TestASleepingGuestUsesNoGuestTime(t *testing.T) {
 	nap := modtest.Code(
 		modtest.I32Const(inputAt+16), modtest.I32Const(1), modtest.Store(),
 		modtest.I32Const(inputAt+24), modtest.I64Const(100e6), []byte{0x37, 3, 0},
@@ -282,7 +279,7 @@ func TestSleepingIsNotWorking(t *testing.T) {
 	})
 }
 
-func TestAPluginsTimeIsItsOwn(t *testing.T) {
+func TestTheTimeInAGuestIsCounted(t *testing.T) {
 	spin := modtest.Code(modtest.Times(1<<20, 1), answer(0, 0))
 	p := newWorld(t, host.Limits{}).ready(t, guest(nil, map[string][]byte{abi.OpDriverStartTask: spin}).Bytes(), host.Grants{})
 	before := p.Stats()

@@ -67,7 +67,7 @@ func (c *call) stage(answer Message, err error) uint64 {
 	case err != nil:
 		code = abi.CodeOf(err)
 		c.staged = marshal(abi.Proto(err))
-		c.plugin.tally.answered(code)
+		c.plugin.counters.answered(code)
 	case answer != nil:
 		c.staged = marshal(answer)
 	}

@@ -25,7 +25,7 @@ func logLine(level int32, text, fields int) []byte {
 		modtest.I32Const(messageAt+int32(text)), modtest.I32Const(int32(fields)), modtest.Call(fnLog))
 }
 
-func TestALogLineIsThePluginsAndCannotPretend(t *testing.T) {
+func TestALogLineNamesItsPluginAndCannotForgeAnother(t *testing.T) {
 	text := "started\x1b[31m\n{\"@level\":\"error\"}"
 	fields := mustMarshal(&wasmnodev1.LogFields{Fields: []*wasmnodev1.LogField{
 		{Key: "task", Value: "web\r1"}, {Key: "@module", Value: "node"}, {Key: "", Value: "\xff"},
@@ -76,12 +76,12 @@ func TestATaskEventIsAboutTheTaskOfTheCall(t *testing.T) {
 		w := newWorld(t, host.Limits{})
 		message := mustMarshal(e)
 		p := w.ready(t, guest(message, map[string][]byte{abi.OpDriverFingerprint: ask(fnEvent, len(message))}).Bytes(), host.Grants{})
-		out, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, scope)
+		out, err := p.Call(w.taking(t.Context()), abi.OpDriverFingerprint, nil, scope)
 		require.NoError(t, err)
 		return w, out
 	}
 	w, out := event(&wasmnodev1.TaskEvent{TaskId: scope.Config.Id, Message: "pulling\n" + strings.Repeat("x", 2000), Annotations: map[string]string{"image\x00": "a"}}, scope)
-	code, _ := told(t, out)
+	code, _ := decodeAnswer(t, out)
 	require.Zero(t, code)
 	require.Len(t, w.events, 1)
 	require.Equal(t, scope.Config.Id, w.events[0].TaskId)
@@ -90,7 +90,7 @@ func TestATaskEventIsAboutTheTaskOfTheCall(t *testing.T) {
 	require.Equal(t, map[string]string{`image\u0000`: "a"}, w.events[0].Annotations)
 
 	w, out = event(&wasmnodev1.TaskEvent{TaskId: "another"}, scope) // counted, see Stats
-	require.Equal(t, abi.PermissionDenied, toldError(t, out).Code)
+	require.Equal(t, abi.PermissionDenied, answeredError(t, out).Code)
 	require.Empty(t, w.events)
 
 	many := map[string]string{}
@@ -98,7 +98,7 @@ func TestATaskEventIsAboutTheTaskOfTheCall(t *testing.T) {
 		many[fmt.Sprint(i)] = ""
 	}
 	w, out = event(&wasmnodev1.TaskEvent{TaskId: scope.Config.Id, Annotations: many}, scope)
-	require.Equal(t, abi.InvalidArgument, toldError(t, out).Code)
+	require.Equal(t, abi.InvalidArgument, answeredError(t, out).Code)
 	require.Empty(t, w.events)
 }
 
@@ -110,14 +110,28 @@ func TestAFloodOfEventsIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Limits{EventsPerSec: 5})
 		p := w.ready(t, guest(nil, map[string][]byte{abi.OpDriverFingerprint: body}).Bytes(), host.Grants{})
-		out, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+		out, err := p.Call(w.taking(t.Context()), abi.OpDriverFingerprint, nil, nil)
 		require.NoError(t, err)
-		refused := toldError(t, out)
+		refused := answeredError(t, out)
 		require.Equal(t, abi.ResourceExhausted, refused.Code)
 		require.True(t, refused.Recoverable)
 		require.Len(t, w.events, 10)
-		require.Empty(t, w.refreshs)
+		require.Empty(t, w.refreshes)
 	})
+}
+
+func TestAnEventOfACallThatTakesNoneIsRefused(t *testing.T) {
+	message := mustMarshal(&wasmnodev1.TaskEvent{TaskId: "a"})
+	body := map[string][]byte{abi.OpDriverFingerprint: ask(fnEvent, len(message))}
+	w := newWorld(t, host.Limits{})
+	p := w.ready(t, guest(message, body).Bytes(), host.Grants{})
+	out, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, abi.FailedPrecondition, answeredError(t, out).Code)
+	refusing := host.WithEvents(t.Context(), func(*wasmnodev1.TaskEvent) error { return abi.NewError(abi.NotFound, "no such task") })
+	out, err = p.Call(refusing, abi.OpDriverFingerprint, nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, abi.NotFound, answeredError(t, out).Code, "the sink's own error")
 }
 
 func TestARefreshIsPassedOn(t *testing.T) {
@@ -125,7 +139,7 @@ func TestARefreshIsPassedOn(t *testing.T) {
 	p := w.ready(t, guest(nil, map[string][]byte{abi.OpDriverFingerprint: modtest.Code(modtest.Call(fnRefresh), answer(0, 0))}).Bytes(), host.Grants{})
 	_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
 	require.NoError(t, err)
-	require.Equal(t, []string{"test"}, w.refreshs)
+	require.Equal(t, []string{"test"}, w.refreshes)
 }
 
 func TestOutputGoesToTheTasksLogFiles(t *testing.T) {
@@ -184,7 +198,7 @@ func TestAProgramStartsAsTheTasksWorkload(t *testing.T) {
 			put(t, d.Shared, "app.wasm", program())
 			require.NoError(t, os.Symlink("app.wasm", filepath.Join(d.Task, "local/link.wasm")))
 			module := strings.NewReplacer("TASK", d.Task, "SHARED", d.Shared).Replace(c.module)
-			code, message := told(t, started(t, w, scope, host.WasmGrant{Directories: []string{granted}}, &wasmnodev1.WasmStartRequest{Module: module}))
+			code, message := decodeAnswer(t, started(t, w, scope, host.WasmGrant{Directories: []string{granted}}, &wasmnodev1.WasmStartRequest{Module: module}))
 			require.Zero(t, code)
 			var answer wasmnodev1.WasmStartResponse
 			require.NoError(t, answer.UnmarshalVT(message))
@@ -196,7 +210,7 @@ func TestAProgramStartsAsTheTasksWorkload(t *testing.T) {
 	}
 }
 
-func TestAProgramOutOfReachIsNotStarted(t *testing.T) {
+func TestAProgramOutsideOfTheGrantedDirectoriesIsNotStarted(t *testing.T) {
 	outside := t.TempDir()
 	put(t, outside, "secret.wasm", program())
 	for name, c := range map[string]struct {
@@ -204,13 +218,13 @@ func TestAProgramOutOfReachIsNotStarted(t *testing.T) {
 		code    abi.Code
 		text    string
 	}{
-		"no path":          {&wasmnodev1.WasmStartRequest{}, abi.InvalidArgument, `"" is no path`},
+		"no path":          {&wasmnodev1.WasmStartRequest{}, abi.InvalidArgument, `"" is not a path`},
 		"nothing there":    {&wasmnodev1.WasmStartRequest{Module: "local/none.wasm"}, abi.NotFound, "module local/none.wasm: no such file or directory"},
 		"parent":           {&wasmnodev1.WasmStartRequest{Module: "../../secret.wasm"}, abi.PermissionDenied, "leads out of the task's directory"},
 		"absolute":         {&wasmnodev1.WasmStartRequest{Module: outside + "/secret.wasm"}, abi.PermissionDenied, fmt.Sprintf(`add plugin "test" { grant { wasm { directories = [%q] } } }`, outside)},
 		"absolute parent":  {&wasmnodev1.WasmStartRequest{Module: "TASK/../../../../../../.." + outside + "/secret.wasm"}, abi.PermissionDenied, "neither in the task's directory nor granted"},
 		"link outside":     {&wasmnodev1.WasmStartRequest{Module: "out/secret.wasm"}, abi.FailedPrecondition, "escapes"},
-		"NUL":              {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm\x00"}, abi.InvalidArgument, "is no path"},
+		"NUL":              {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm\x00"}, abi.InvalidArgument, "is not a path"},
 		"directory":        {&wasmnodev1.WasmStartRequest{Module: "local"}, abi.InvalidArgument, "is not a file"},
 		"FIFO":             {&wasmnodev1.WasmStartRequest{Module: "local/fifo"}, abi.InvalidArgument, "is not a file"},
 		"no module":        {&wasmnodev1.WasmStartRequest{Module: "local/text"}, abi.InvalidArgument, "not a WebAssembly module"},
@@ -228,7 +242,7 @@ func TestAProgramOutOfReachIsNotStarted(t *testing.T) {
 			require.NoError(t, syscall.Mkfifo(filepath.Join(d.Task, "local/fifo"), 0o600))
 			require.NoError(t, os.Symlink(outside, filepath.Join(d.Task, "out")))
 			c.request.Module = strings.Replace(c.request.Module, "TASK", d.Task, 1)
-			err := toldError(t, started(t, w, scope, host.WasmGrant{}, c.request))
+			err := answeredError(t, started(t, w, scope, host.WasmGrant{}, c.request))
 			require.Equal(t, c.code, err.Code, "%v", err)
 			require.ErrorContains(t, err, c.text)
 			list, listErr := w.workloads.List(t.Context())
@@ -239,15 +253,12 @@ func TestAProgramOutOfReachIsNotStarted(t *testing.T) {
 }
 
 func TestAReadOnlyVolumeStaysReadOnly(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
 	volume := t.TempDir()
 	put(t, volume, "in.txt", []byte("one two two"))
 	w, scope := newWorld(t, host.Limits{}), taskScope(t)
 	put(t, scope.Config.Directories.Task, "app.wasm", guestbuild.Program(t, "guest-examples/programs/files"))
 	scope.Config.Mounts = []*wasmnodev1.Mount{{HostPath: volume, TaskPath: "/data", ReadOnly: true}}
-	code, message := told(t, started(t, w, scope, host.WasmGrant{}, &wasmnodev1.WasmStartRequest{
+	code, message := decodeAnswer(t, started(t, w, scope, host.WasmGrant{}, &wasmnodev1.WasmStartRequest{
 		Module: "app.wasm", Args: []string{"read:/data/in.txt", "write:/data/new=x"},
 		Mounts: []*wasmnodev1.Mount{{HostPath: volume, TaskPath: "/data"}}}))
 	require.Zero(t, code, "%s", message)
@@ -271,7 +282,7 @@ func TestProgramsAreStartedOnlyWhereATaskStarts(t *testing.T) {
 	for op, scope := range map[string]*host.TaskScope{abi.OpDriverFingerprint: taskScope(t), abi.OpDriverStartTask: nil} {
 		out, err := p.Call(t.Context(), op, nil, scope)
 		require.NoError(t, err)
-		require.Equal(t, abi.FailedPrecondition, toldError(t, out).Code)
+		require.Equal(t, abi.FailedPrecondition, answeredError(t, out).Code)
 	}
 }
 
@@ -281,7 +292,7 @@ func TestADeniedProgramSaysWhatToGrant(t *testing.T) {
 	p := w.load(t, guest(nil, map[string][]byte{abi.OpDriverStartTask: ask(fnStart, 0)}).Bytes())
 	out, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, taskScope(t))
 	require.NoError(t, err)
-	require.Equal(t, abi.PermissionDenied, toldError(t, out).Code)
+	require.Equal(t, abi.PermissionDenied, answeredError(t, out).Code)
 }
 
 func TestAPluginSeesTheDirectoriesGrantedAndNoOther(t *testing.T) {

@@ -38,7 +38,7 @@ type layout struct {
 type element struct {
 	bytes   int     // that it takes for itself
 	perByte int     // and for each byte that it has on the wire
-	message *layout // nil: it is none
+	message *layout // nil: it is not a message
 }
 
 // unnumbered is an occurrence of a field without a number of its own in a struct: the
@@ -58,7 +58,7 @@ func layoutOf(t reflect.Type) *layout {
 }
 
 // describeLayout reads the numbers of the fields from the tags of the generated struct.
-// Cases of a oneof have none there, and are no messages in this contract. The caller
+// Cases of a oneof have none there, and are not messages in this contract. The caller
 // holds layoutsMu.
 func describeLayout(t reflect.Type) *layout {
 	if l := layouts[t]; l != nil {

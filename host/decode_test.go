@@ -74,8 +74,8 @@ func TestNoMessageOfAGuestTakesMuchMoreMemoryThanItIsLong(t *testing.T) {
 	}
 }
 
-// TestTheCountErrsUpwards compares it with what is held once a message is decoded.
-func TestTheCountErrsUpwards(t *testing.T) {
+// TestTheMemoryCountOfAMessageErrsUpwards compares it with what is held once a message is decoded.
+func TestTheMemoryCountOfAMessageErrsUpwards(t *testing.T) {
 	for _, m := range fromGuests() {
 		of := reflect.TypeOf(m).Elem()
 		found := map[string][]byte{}

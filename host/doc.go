@@ -7,5 +7,9 @@
 // file here each) and in the operator's [Grants]. The package knows nothing of jobs,
 // allocations or health: those are the business of the storeys above.
 //
+// Its mutexes guard a few fields each (a pool's instances, the table of programs, the
+// counters, the references of a plugin). None is held across I/O, a guest call or a
+// callback, or while another is taken, so that they have no order.
+//
 // Start reading at [Host.Load], then [Plugin.Call].
 package host

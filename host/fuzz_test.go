@@ -29,12 +29,12 @@ func FuzzLoad(f *testing.F) {
 	w := newWorldOn(f, "", host.Limits{FileBytes: 1 << 20, MemoryBytes: 4 << 20, DescribeTime: 50 * time.Millisecond, CallTimeout: 50 * time.Millisecond})
 	f.Fuzz(func(t *testing.T, wasm []byte) {
 		began := time.Now()
-		p, err := w.Load(t.Context(), wasm)
+		p, err := w.Load(t.Context(), host.NewSource(wasm))
 		if took := time.Since(began); took > patience {
 			t.Fatalf("took %v", took)
 		}
 		if err == nil {
-			defer p.Release()
+			defer p.Close()
 			err = p.Configure(t.Context(), host.Grants{}, nil)
 			for _, op := range p.Spec().Operations {
 				_, err := p.Call(t.Context(), op, []byte("input"), nil)
@@ -108,9 +108,9 @@ func FuzzHostFunctions(f *testing.F) {
 		}
 	}
 	w := newWorld(f, host.Limits{CallTimeout: time.Second})
-	p, err := w.Load(context.Background(), m.Bytes())
+	p, err := w.Load(context.Background(), host.NewSource(m.Bytes()))
 	require.NoError(f, err)
-	f.Cleanup(p.Release)
+	f.Cleanup(p.Close)
 	require.NoError(f, p.Configure(context.Background(), host.Grants{}, nil))
 	scope := taskScope(f)
 	f.Fuzz(func(t *testing.T, in []byte) {

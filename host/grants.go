@@ -150,7 +150,7 @@ func noPrograms(plugin string) *MissingGrantError {
 // Granted lists the host modules that the plugin imports and may use, and the bounds
 // of those that have some, for people.
 func (p *Plugin) Granted() []string {
-	s := p.currentSettings()
+	s := p.pool.settings()
 	if s == nil {
 		return nil
 	}

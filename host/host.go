@@ -9,21 +9,17 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// Config is what a host stands on. Logger, Engine and Workloads are required.
+// Config configures a host. Logger, Engine and Workloads are required.
 type Config struct {
 	Logger    hclog.Logger
 	Engine    *sandbox.Engine
 	Workloads workload.Runtime
-	// OnTaskEvent takes the task events that plugins send, under the plugin's name.
-	// It must not block.
-	OnTaskEvent func(plugin string, e *wasmnodev1.TaskEvent)
-	// OnRefresh is told that a plugin wants its fingerprint polled now. It must not
-	// block.
+	// OnRefresh is called when a plugin asks for its fingerprint to be polled now. It must
+	// not block.
 	OnRefresh func(plugin string)
 	// Version is the node's, as plugins are told.
 	Version string
@@ -41,9 +37,9 @@ type Limits struct {
 	MemoryBytes   uint64        // of one instance
 	InputBytes    int           // of a call's input
 	OutputBytes   int           // of a call's answer, and of what a capability stages
-	Instances     int           // at work at once, waiting ones not counted
+	Instances     int           // in calls at once, waiting ones not counted
 	Waiters       int           // instances parked in wait_task at once
-	IdleInstances int           // kept at rest
+	IdleInstances int           // kept for the next calls
 	CallTimeout   time.Duration // of a call whose context has no deadline, but wait_task
 	DescribeTime  time.Duration // for instantiating and describing a new file
 	LogLineBytes  int           // of one log line; longer ones are cut
@@ -94,10 +90,10 @@ func orDefault[T comparable](v *T, d T) {
 }
 
 // Host loads plugins. It is safe for concurrent use and holds nothing to close:
-// plugins are closed one by one, see [Plugin.Release].
+// plugins are closed one by one, see [Plugin.Close].
 type Host struct {
 	cfg   Config
-	begun time.Time // when the plugins' monotonic clock began
+	start time.Time // of the plugins' monotonic clock
 
 	programs programTable
 
@@ -108,28 +104,28 @@ type Host struct {
 // New returns a host.
 func New(cfg Config) *Host {
 	cfg.Limits = cfg.Limits.withDefaults()
-	if cfg.OnTaskEvent == nil {
-		cfg.OnTaskEvent = func(string, *wasmnodev1.TaskEvent) {}
-	}
 	if cfg.OnRefresh == nil {
 		cfg.OnRefresh = func(string) {}
 	}
-	return &Host{cfg: cfg, begun: time.Now(), refusals: map[sandbox.Stage]uint64{}}
+	return &Host{cfg: cfg, start: time.Now(), refusals: map[sandbox.Stage]uint64{}}
 }
+
+// Limits returns the limits in force.
+func (h *Host) Limits() Limits { return h.cfg.Limits }
 
 // nanotime is the plugins' monotonic clock. It tells nothing of the machine's, follows the
 // clock of a test that has its own, and is never 0, which Go's runtime takes for broken.
-func (h *Host) nanotime() int64 { return int64(time.Since(h.begun)) + 1 }
+func (h *Host) nanotime() int64 { return int64(time.Since(h.start)) + 1 }
 
 // Load reads, checks, compiles and describes a plugin. Nothing is granted to it
-// yet: see [Plugin.Configure]. The caller owns the returned plugin's one reference.
+// yet: see [Plugin.Configure]. The caller closes it.
 //
 // # Errors
 //
-// An [sandbox.StageError] names the stage that refused the file. The context bounds
+// A [sandbox.StageError] names the stage that refused the file. The context bounds
 // describing; reading and compiling are bounded by limits.
-func (h *Host) Load(ctx context.Context, wasm []byte) (*Plugin, error) {
-	p, err := h.load(ctx, wasm)
+func (h *Host) Load(ctx context.Context, src Source) (*Plugin, error) {
+	p, err := h.load(ctx, src)
 	var refused *sandbox.StageError
 	if errors.As(err, &refused) {
 		h.mu.Lock()
@@ -146,13 +142,13 @@ func (h *Host) Refusals() map[sandbox.Stage]uint64 {
 	return maps.Clone(h.refusals)
 }
 
-func (h *Host) load(ctx context.Context, wasm []byte) (*Plugin, error) {
-	spec, err := Inspect(wasm, h.cfg.Limits.FileBytes)
+func (h *Host) load(ctx context.Context, src Source) (*Plugin, error) {
+	spec, scanned, err := inspect(src, h.cfg.Limits.FileBytes)
 	if err != nil {
 		return nil, err
 	}
 	p := newPlugin(h, spec)
-	if p.module, err = h.cfg.Engine.Compile(ctx, wasm, sandbox.Options{MemoryMaxBytes: h.cfg.Limits.MemoryBytes, Spec: spec.Spec, Template: true, Link: linkCapabilities}); err != nil {
+	if p.module, err = h.cfg.Engine.Compile(ctx, scanned, sandbox.Options{MemoryMaxBytes: h.cfg.Limits.MemoryBytes, Template: true, Link: linkCapabilities}); err != nil {
 		return nil, err
 	}
 	if err := p.describe(ctx); err != nil {

@@ -53,7 +53,7 @@ func staying(body []byte) []byte {
 	return m.Bytes()
 }
 
-func TestEveryGuestThatStaysIsEnded(t *testing.T) {
+func TestEveryEndlessGuestIsInterrupted(t *testing.T) {
 	for _, e := range endless {
 		t.Run(e.name, func(t *testing.T) {
 			p := newWorld(t, host.Limits{}).ready(t, staying(e.body), host.Grants{})
@@ -138,7 +138,7 @@ func BenchmarkKill(b *testing.B) {
 }
 
 // A guest that spins must not hold the collector, and with it the whole process.
-func TestTheCollectorIsNotHeldByASpinningGuest(t *testing.T) {
+func TestASpinningGuestDoesNotDelayTheGarbageCollector(t *testing.T) {
 	p := newWorld(t, host.Limits{}).ready(t, staying(endless[0].body), host.Grants{})
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -166,12 +166,12 @@ func spinner() []byte {
 }
 
 // While each hostile guest does its worst, a neighbour serves and a task runs on.
-func TestOthersDoNotNoticeAHostilePlugin(t *testing.T) {
+func TestAHostilePluginDoesNotDisturbOtherPlugins(t *testing.T) {
 	w := newWorld(t, host.Limits{Instances: 2})
 	good := w.ready(t, guest(nil, map[string][]byte{abi.OpDriverFingerprint: echo()}).Bytes(), host.Grants{})
 	task := taskScope(t)
 	put(t, task.Config.Directories.Task, "local/app.wasm", spinner())
-	code, _ := told(t, started(t, w, task, host.WasmGrant{}, &wasmnodev1.WasmStartRequest{Module: "local/app.wasm"}))
+	code, _ := decodeAnswer(t, started(t, w, task, host.WasmGrant{}, &wasmnodev1.WasmStartRequest{Module: "local/app.wasm"}))
 	require.Zero(t, code)
 
 	bodies := map[string][]byte{}
@@ -223,7 +223,7 @@ func replaceMany(t *testing.T, wasm []byte, rounds int) {
 	w := newWorld(t, host.Limits{})
 	dir := t.TempDir()
 	round := func() {
-		p, err := w.Load(t.Context(), wasm)
+		p, err := w.Load(t.Context(), host.NewSource(wasm))
 		require.NoError(t, err)
 		require.NoError(t, p.Configure(t.Context(), host.Grants{FS: host.FSGrant{ReadOnly: []string{dir}}}, []byte("{}")))
 		var wg sync.WaitGroup
@@ -235,10 +235,7 @@ func replaceMany(t *testing.T, wasm []byte, rounds int) {
 				}
 			})
 		}
-		if p.Acquire() {
-			p.Release()
-		}
-		p.Release()
+		p.Close()
 		wg.Wait()
 	}
 	for range 5 {

@@ -14,6 +14,12 @@ import (
 	"github.com/wasmnode/wasmnode/sandbox/scan"
 )
 
+// Source is a plugin's file: its content, and its digest, which is computed once.
+type Source = scan.Source
+
+// NewSource returns the file of that content, which must not be changed any more.
+func NewSource(content []byte) Source { return scan.NewSource(content) }
+
 // Spec is what a plugin's file says of itself, read without running any of it: the
 // same on every machine.
 type Spec struct {
@@ -28,18 +34,24 @@ type Spec struct {
 // Inspect reads a plugin's file of at most maxBytes. The error says what is wrong
 // with the file and what to do, on one line.
 func Inspect(wasm []byte, maxBytes int) (*Spec, error) {
-	if len(wasm) > maxBytes {
-		return nil, &sandbox.StageError{Stage: sandbox.StageRead, Err: fmt.Errorf("the file has %d bytes, the limit is %d", len(wasm), maxBytes)}
+	spec, _, err := inspect(NewSource(wasm), maxBytes)
+	return spec, err
+}
+
+// inspect also returns the module, for whoever goes on to compile it.
+func inspect(src Source, maxBytes int) (*Spec, *scan.Module, error) {
+	if src.Size() > maxBytes {
+		return nil, nil, &sandbox.StageError{Stage: sandbox.StageRead, Err: fmt.Errorf("the file has %d bytes, the limit is %d", src.Size(), maxBytes)}
 	}
-	s, err := scan.Read(wasm, scan.DefaultLimits())
+	scanned, err := scan.Read(src, scan.DefaultLimits())
 	if err != nil {
-		return nil, &sandbox.StageError{Stage: sandbox.StageScan, Err: advise(err)}
+		return nil, nil, &sandbox.StageError{Stage: sandbox.StageScan, Err: advise(err)}
 	}
-	spec := &Spec{Spec: s, Capabilities: slices.Sorted(slices.Values(s.ImportedModules()))}
+	spec := &Spec{Spec: scanned.Spec, Capabilities: slices.Sorted(slices.Values(scanned.ImportedModules()))}
 	if err := spec.check(); err != nil {
-		return nil, &sandbox.StageError{Stage: sandbox.StagePolicy, Err: err}
+		return nil, nil, &sandbox.StageError{Stage: sandbox.StagePolicy, Err: err}
 	}
-	return spec, nil
+	return spec, scanned, nil
 }
 
 // advise adds to a scanner's error what a person can do about it.

@@ -81,7 +81,7 @@ func findIsolated(name string, dirs *wasmnodev1.TaskDirectories, g ProcessGrant)
 // inRoot returns a path as an absolute one in a root. Nothing leads out of that.
 func inRoot(name string) (string, error) {
 	if name == "" || strings.ContainsRune(name, 0) {
-		return "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is no path", plaintext.Line(name, 256)))
+		return "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is not a path", plaintext.Line(name, 256)))
 	}
 	return path.Join("/", name), nil
 }

@@ -45,7 +45,7 @@ func isolatedScope(t *testing.T) *host.TaskScope {
 // saidBy starts a process, waits for it and returns its standard output.
 func (w *world) saidBy(t *testing.T, scope *host.TaskScope, grant host.ProcessGrant, r *wasmnodev1.ProcessStartRequest) string {
 	t.Helper()
-	code, message := told(t, startProcess(t, w, scope, grant, r))
+	code, message := decodeAnswer(t, startProcess(t, w, scope, grant, r))
 	require.Zero(t, code, string(message))
 	_, err := w.workloads.Wait(t.Context(), scope.Config.Id)
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestAnIsolatedProcessThatWasNotGrantedIsNotStarted(t *testing.T) {
 		"another command":   {[]string{"/bin/*"}, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "local/sh" }, abi.PermissionDenied, "command /local/sh is not granted"},
 		"a name":            {[]string{"/local/*"}, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "pwd" }, abi.PermissionDenied, "bin/pwd is not granted"},
 		"out of the root":   {[]string{"/bin/*"}, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "../../sbin/init" }, abi.PermissionDenied, "command /sbin/init is not granted"},
-		"no command":        {[]string{"*"}, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "" }, abi.InvalidArgument, `"" is no path`},
+		"no command":        {[]string{"*"}, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "" }, abi.InvalidArgument, `"" is not a path`},
 		"nowhere":           {[]string{"*"}, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "no-such-command" }, abi.NotFound, "command no-such-command: the task has no such program in /local, /, /usr/bin, /bin"},
 		"no such directory": {[]string{"*"}, func(r *wasmnodev1.ProcessStartRequest) { r.Dir = "../x" }, abi.NotFound, "working directory /x: no such file or directory"},
 	} {
@@ -118,7 +118,7 @@ func TestAnIsolatedProcessThatWasNotGrantedIsNotStarted(t *testing.T) {
 			r := isolatedShell(t, "exit 0")
 			c.change(r)
 			grant := host.ProcessGrant{Commands: c.commands, Users: []string{"nobody"}}
-			refused := toldError(t, startProcess(t, w, isolatedScope(t), grant, r))
+			refused := answeredError(t, startProcess(t, w, isolatedScope(t), grant, r))
 			require.Equal(t, c.code, refused.Code, refused.Message)
 			require.Contains(t, refused.Message, c.says)
 		})
@@ -133,7 +133,7 @@ func TestTheNeedForIsolationIsShown(t *testing.T) {
 func TestATasksResourcesBoundIt(t *testing.T) {
 	w, scope := newWorld(t, host.Limits{}), isolatedScope(t)
 	scope.Config.Resources = &wasmnodev1.Resources{CpuMhz: 250, MemoryBytes: 16 << 20, MemoryMaxBytes: 32 << 20}
-	code, message := told(t, startProcess(t, w, scope, anyAsNobody, isolatedShell(t, `exec tail /dev/zero`)))
+	code, message := decodeAnswer(t, startProcess(t, w, scope, anyAsNobody, isolatedShell(t, `exec tail /dev/zero`)))
 	require.Zero(t, code, string(message))
 	exit, err := w.workloads.Wait(t.Context(), scope.Config.Id)
 	require.NoError(t, err)

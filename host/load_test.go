@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// badFile is a file that is no plugin of this node.
+// badFile is a file that is not a plugin of this node.
 type badFile struct {
 	name  string
 	wasm  []byte
@@ -147,7 +147,7 @@ func mustMarshal(m host.Message) []byte {
 	return b
 }
 
-// Every file that is no plugin is refused with one clear line that says what to do.
+// Every file that is not a plugin is refused with one clear line that says what to do.
 func TestABadFileIsRefusedInOneLine(t *testing.T) {
 	patient, short := newWorld(t, host.Limits{}), newWorld(t, host.Limits{DescribeTime: 5 * time.Second})
 	var golden strings.Builder
@@ -157,9 +157,9 @@ func TestABadFileIsRefusedInOneLine(t *testing.T) {
 			w = short
 		}
 		t.Run(f.name, func(t *testing.T) {
-			p, err := w.Load(t.Context(), f.wasm)
+			p, err := w.Load(t.Context(), host.NewSource(f.wasm))
 			if err == nil {
-				p.Release()
+				p.Close()
 			}
 			var refused *sandbox.StageError
 			require.ErrorAs(t, err, &refused)
@@ -198,7 +198,7 @@ func stable(err error) string {
 
 func TestAFileHasALimit(t *testing.T) {
 	wasm := guest(nil, nil).Bytes()
-	_, err := newWorld(t, host.Limits{FileBytes: len(wasm) - 1}).Load(t.Context(), wasm)
+	_, err := newWorld(t, host.Limits{FileBytes: len(wasm) - 1}).Load(t.Context(), host.NewSource(wasm))
 	require.ErrorContains(t, err, "read: the file has ")
 	newWorld(t, host.Limits{FileBytes: len(wasm)}).load(t, wasm)
 }
@@ -208,20 +208,20 @@ func TestInspectingRunsNothing(t *testing.T) {
 	spec, err := host.Inspect(g.Bytes(), 1<<20)
 	require.NoError(t, err)
 	require.Equal(t, host.KindDriver, spec.Kind)
-	require.Equal(t, sandbox.Digest(g.Bytes()), spec.Digest)
+	require.Equal(t, host.NewSource(g.Bytes()).Digest(), spec.Digest)
 	require.Equal(t, []string{abi.ModuleWASI, abi.ModuleABI, abi.ModuleLog, abi.ModuleTask, abi.ModuleWasm}, spec.Capabilities)
 	require.Equal(t, []string{abi.OpDriverConfigure, abi.OpDriverDescribe, abi.OpDriverFingerprint, abi.OpDriverStartTask, abi.OpDriverStopTask}, spec.Operations)
 }
 
-func TestBeforeItIsConfiguredAPluginMayDoNothing(t *testing.T) {
+func TestAnUnconfiguredPluginMayDoNothing(t *testing.T) {
 	for name, fn := range map[string]uint32{"event": fnEvent, "start": fnStart} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, host.Limits{})
 			p := w.load(t, guest(nil, map[string][]byte{abi.OpDriverFingerprint: modtest.Code(modtest.Call(fnRefresh), ask(fn, 0))}).Bytes())
 			out, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, taskScope(t))
 			require.NoError(t, err)
-			require.Equal(t, abi.PermissionDenied, toldError(t, out).Code)
-			require.Empty(t, w.refreshs)
+			require.Equal(t, abi.PermissionDenied, answeredError(t, out).Code)
+			require.Empty(t, w.refreshes)
 			require.EqualValues(t, 1, p.Stats().Denied)
 		})
 	}
@@ -236,7 +236,7 @@ func TestAMissingGrantSaysWhatToAdd(t *testing.T) {
 	require.EqualError(t, err, `needs grant wasmnode:wasm/v1: add plugin "test" { grant { wasm { enabled = true } } }`)
 }
 
-func TestAnUnclearGrantIsRefused(t *testing.T) {
+func TestAnAmbiguousGrantIsRefused(t *testing.T) {
 	for name, g := range map[string]host.Grants{
 		"relative":      {FS: host.FSGrant{ReadOnly: []string{"data"}}},
 		"not clean":     {FS: host.FSGrant{ReadWrite: []string{"/srv/../etc"}}},
@@ -259,7 +259,7 @@ func TestAnUnclearGrantIsRefused(t *testing.T) {
 	require.NoError(t, host.Grants{FS: host.FSGrant{ReadOnly: []string{"/", "/srv"}}, Wasm: host.WasmGrant{Directories: []string{"/srv"}}}.Validate())
 }
 
-func TestWhatADevicePluginMayHandOnIsBoundedByItsGrants(t *testing.T) {
+func TestTheMountsAndNodesOfADevicePluginAreBoundedByItsGrants(t *testing.T) {
 	g := host.Grants{
 		FS:      host.FSGrant{ReadOnly: []string{"/srv/a"}, ReadWrite: []string{"/srv/b"}},
 		Devices: host.DeviceGrant{Nodes: []string{"/dev/bus/usb", "/dev/nvidia*"}},
@@ -283,9 +283,6 @@ func TestWhatADevicePluginMayHandOnIsBoundedByItsGrants(t *testing.T) {
 }
 
 func TestTheExampleDriversLoad(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles plugins")
-	}
 	w := newWorld(t, host.Limits{})
 	for name, wasm := range map[string][]byte{
 		"wasi":      guestbuild.Plugin(t, "guest-examples/drivers/wasi"),
@@ -296,7 +293,7 @@ func TestTheExampleDriversLoad(t *testing.T) {
 			p := w.ready(t, wasm, host.Grants{})
 			require.Equal(t, name, strings.ReplaceAll(p.Name(), "mock_driver", "mock"))
 			var answer wasmnodev1.DriverFingerprintResponse
-			require.NoError(t, host.Invoke(t.Context(), p, abi.OpDriverFingerprint, &wasmnodev1.DriverFingerprintRequest{}, &answer, nil))
+			require.NoError(t, p.Invoke(t.Context(), host.Call{Op: abi.OpDriverFingerprint, Request: &wasmnodev1.DriverFingerprintRequest{}, Answer: &answer}))
 			require.Equal(t, wasmnodev1.HealthState_HEALTH_STATE_HEALTHY, answer.Health)
 		})
 	}
@@ -305,6 +302,6 @@ func TestTheExampleDriversLoad(t *testing.T) {
 func TestLoadingEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := newWorld(t, host.Limits{}).Load(ctx, guest(nil, nil).Bytes())
+	_, err := newWorld(t, host.Limits{}).Load(ctx, host.NewSource(guest(nil, nil).Bytes()))
 	require.True(t, errors.Is(err, context.Canceled), "%v", err)
 }

@@ -33,7 +33,7 @@ var logFuncs = map[string]hostFunc{
 			text := read(m, stack[1], stack[2], limit)
 			var fields wasmnodev1.LogFields
 			if err := decode(read(m, stack[3], stack[4], limit), &fields); err != nil {
-				panic(&protocolError{"logs fields that are no LogFields message"})
+				panic(&protocolError{"logs fields that are not a LogFields message"})
 			}
 			c.plugin.log(wasmnodev1.LogLevel(uint32(stack[0])), string(text), fields.Fields)
 		},

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-version"
@@ -17,26 +17,24 @@ import (
 	"github.com/wasmnode/wasmnode/sandbox"
 )
 
-// Plugin is a loaded plugin. It is safe for concurrent use. Who uses it holds a
-// reference ([Plugin.Acquire], [Plugin.Release]); with the last one it is closed.
+// Plugin is a loaded plugin. It is safe for concurrent use. Whoever loaded it closes it,
+// and counts those who use it.
 type Plugin struct {
-	host   *Host
-	spec   *Spec
-	module *sandbox.Module
-	pool   *pool
-	logger hclog.Logger
-	logs   *limiter
-	events *limiter
-	recent lastLines
-	tally  tally
+	host     *Host
+	spec     *Spec
+	module   *sandbox.Module
+	pool     *pool
+	logger   hclog.Logger
+	logs     *limiter
+	events   *limiter
+	recent   lastLines
+	counters counters
 
 	description *wasmnodev1.DriverDescribeResponse
 
-	configuring sync.Mutex // one Configure at a time
+	configuring chan struct{} // the semaphore of Configure: one at a time
 
-	mu       sync.Mutex
-	settings *settings // nil: nothing is granted
-	refs     int
+	closed atomic.Bool
 }
 
 // settings are what an operator decided about a plugin.
@@ -48,12 +46,12 @@ type settings struct {
 func newPlugin(h *Host, spec *Spec) *Plugin {
 	limits := h.cfg.Limits
 	p := &Plugin{
-		host:   h,
-		spec:   spec,
-		logger: h.cfg.Logger,
-		logs:   newLimiter(rate.Limit(limits.LogsPerSecond), 2*limits.LogsPerSecond),
-		events: newLimiter(rate.Limit(limits.EventsPerSec), 2*limits.EventsPerSec),
-		refs:   1,
+		host:        h,
+		spec:        spec,
+		logger:      h.cfg.Logger,
+		logs:        newLimiter(rate.Limit(limits.LogsPerSecond), 2*limits.LogsPerSecond),
+		events:      newLimiter(rate.Limit(limits.EventsPerSec), 2*limits.EventsPerSec),
+		configuring: make(chan struct{}, 1),
 	}
 	p.pool = newPool(p, limits)
 	return p
@@ -92,7 +90,7 @@ func (p *Plugin) describe(ctx context.Context) error {
 		return err
 	}
 	// What was instantiated without grants must not serve with them.
-	p.pool.drain(ctx)
+	p.pool.renew(ctx, nil)
 	if err := checkDescription(answer); err != nil {
 		return err
 	}
@@ -106,7 +104,7 @@ func checkDescription(d *wasmnodev1.DriverDescribeResponse) error {
 		return fmt.Errorf("its name is \"%s\", but has to be a letter, then letters, digits, '_' or '-', at most 64 in all", plaintext.Line(d.Name, 80))
 	}
 	if _, err := version.NewSemver(d.Version); err != nil {
-		return fmt.Errorf("plugin %s: version \"%s\" is no semantic version", d.Name, plaintext.Line(d.Version, 80))
+		return fmt.Errorf("plugin %s: version \"%s\" is not a semantic version", d.Name, plaintext.Line(d.Version, 80))
 	}
 	for field, schema := range map[string]string{"plugin_config_schema": d.PluginConfigSchema, "task_config_schema": d.TaskConfigSchema} {
 		if schema != "" && !json.Valid([]byte(schema)) {
@@ -135,63 +133,31 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 	if err := p.missingGrant(grants); err != nil {
 		return err
 	}
-	p.configuring.Lock()
-	defer p.configuring.Unlock()
-	before := p.replaceSettings(ctx, &settings{grants: grants.clone(), config: slices.Clone(config)})
+	select {
+	case p.configuring <- struct{}{}:
+		defer func() { <-p.configuring }()
+	case <-ctx.Done():
+		return fmt.Errorf("plugin %q: waiting for another configuration to end: %w", p.Name(), context.Cause(ctx))
+	}
+	before := p.pool.renew(ctx, &settings{grants: grants.clone(), config: slices.Clone(config)})
 	// A new instance is configured before anything else; this one tells whether
 	// the plugin takes the configuration.
-	if err := p.pool.try(ctx); err != nil {
-		p.replaceSettings(ctx, before)
+	if err := p.pool.prepare(ctx); err != nil {
+		p.pool.renew(ctx, before)
 		return err
 	}
 	return nil
 }
 
-// replaceSettings puts other settings in force for new instances, and only those
-// serve from now on.
-func (p *Plugin) replaceSettings(ctx context.Context, s *settings) (before *settings) {
-	p.mu.Lock()
-	before, p.settings = p.settings, s
-	p.mu.Unlock()
-	p.pool.drain(ctx)
-	return before
-}
-
-// currentSettings returns what is granted now; nil: nothing.
-func (p *Plugin) currentSettings() *settings {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.settings
-}
-
-// Acquire adds a reference. It reports false when the plugin is closed already.
-func (p *Plugin) Acquire() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.refs == 0 {
-		return false
+// Close ends the calls in progress, waits for them to return, and frees the plugin.
+// Closing twice is no error; calls after it fail.
+func (p *Plugin) Close() {
+	if p.closed.Swap(true) {
+		return
 	}
-	p.refs++
-	return true
-}
-
-// Release drops a reference. With the last one it ends the calls that are under way,
-// waits for them to return, and closes the plugin. Releasing more often than was
-// acquired is a mistake of the caller and panics.
-func (p *Plugin) Release() {
-	p.mu.Lock()
-	if p.refs == 0 {
-		p.mu.Unlock()
-		panic("host: plugin " + p.Name() + " is released more often than acquired")
-	}
-	p.refs--
-	last := p.refs == 0
-	p.mu.Unlock()
-	if last {
-		ctx := context.Background()
-		p.pool.close(ctx)
-		if err := p.module.Close(ctx); err != nil {
-			p.logger.Warn("closing the plugin failed", "error", err)
-		}
+	ctx := context.Background()
+	p.pool.close(ctx)
+	if err := p.module.Close(ctx); err != nil {
+		p.logger.Warn("closing the plugin failed", "error", err)
 	}
 }

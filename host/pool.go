@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/inflight"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/sandbox/rootfs"
 )
@@ -20,44 +21,50 @@ import (
 // errClosed is the cause with which calls end when their plugin is closed.
 var errClosed = abi.NewRecoverableError(abi.Unavailable, "the plugin is closed")
 
-// pool holds a plugin's instances: those at work, counted, and a few at rest.
+// pool holds a plugin's instances: those in calls, counted, and a few idle ones.
 type pool struct {
-	plugin *Plugin
-	slots  chan struct{} // one for each call at work
-	waits  chan struct{} // one for each wait_task
-	max    int           // at rest
-	life   context.Context
-	end    context.CancelCauseFunc
+	plugin   *Plugin
+	slots    chan struct{} // one for each call in progress
+	waits    chan struct{} // one for each wait_task
+	max      int           // idle
+	lifetime context.Context
+	end      context.CancelCauseFunc
+	calls    inflight.Group
 
-	mu     sync.Mutex
-	idle   []*instance
-	era    int               // instances of an earlier era are not kept
-	begun  *sandbox.Snapshot // what instances of this era begin as; nil: each for itself
-	tried  bool              // to take it
-	closed bool
-	calls  sync.WaitGroup
+	mu      sync.Mutex
+	idle    []*instance // all of the current generation
+	current generation
+}
+
+// generation is what instances begin with. It is a value: other settings are another
+// generation, and instances of an earlier one are not kept.
+type generation struct {
+	number   int
+	settings *settings         // nil: nothing is granted
+	snapshot *sandbox.Snapshot // what instances begin as a copy of; nil: each for itself
+	asked    bool              // whether a snapshot can be taken
 }
 
 func newPool(p *Plugin, l Limits) *pool {
-	life, end := context.WithCancelCause(context.Background())
+	lifetime, end := context.WithCancelCause(context.Background())
 	return &pool{
-		plugin: p,
-		slots:  make(chan struct{}, l.Instances),
-		waits:  make(chan struct{}, l.Waiters),
-		max:    l.IdleInstances,
-		life:   life,
-		end:    end,
+		plugin:   p,
+		slots:    make(chan struct{}, l.Instances),
+		waits:    make(chan struct{}, l.Waiters),
+		max:      l.IdleInstances,
+		lifetime: lifetime,
+		end:      end,
 	}
 }
 
 // instance is one instantiated guest. One call at a time uses it.
 type instance struct {
-	module *sandbox.Instance
-	memory sandbox.Memory
-	funcs  map[string]api.Function
-	era    int
-	files  []*rootfs.FS
-	output []*lineLogger // standard output and error
+	module     *sandbox.Instance
+	memory     sandbox.Memory
+	funcs      map[string]api.Function
+	generation int
+	files      []*rootfs.FS
+	output     []*lineLogger // standard output and error
 }
 
 func (i *instance) close(ctx context.Context) {
@@ -69,48 +76,37 @@ func (i *instance) close(ctx context.Context) {
 	}
 }
 
-// use runs f with an instance, a fresh one or one at rest. The instance is kept only
-// when f succeeds in keeping it whole: on any fault it is closed.
-func (p *pool) use(ctx context.Context, op string, f func(context.Context, *instance) (whole bool, err error)) error {
-	if err := p.enter(); err != nil {
-		return err
+// use runs f with an instance, an idle one or a new one. The instance is kept only when
+// f reports it reusable: after a fault it is closed.
+func (p *pool) use(ctx context.Context, op string, f func(context.Context, *instance) (reusable bool, err error)) error {
+	if !p.calls.Enter() {
+		return errClosed
 	}
-	defer p.calls.Done()
+	defer p.calls.Leave()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	//nolint:contextcheck // the pool's life ends this call; it is no parent of it
-	defer context.AfterFunc(p.life, func() { cancel(errClosed) })()
-	gate := p.slots
+	//nolint:contextcheck // the pool's end ends this call; it is not its parent
+	defer context.AfterFunc(p.lifetime, func() { cancel(errClosed) })()
+	slots := p.slots
 	if op == abi.OpDriverWaitTask {
-		gate = p.waits
+		slots = p.waits
 	}
 	select {
-	case gate <- struct{}{}:
-		defer func() { <-gate }()
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
 	case <-ctx.Done():
-		return fmt.Errorf("plugin %s: %s: waiting for one of %d instances: %w", p.plugin.Name(), op, cap(gate), context.Cause(ctx))
+		return fmt.Errorf("plugin %s: %s: waiting for one of %d instances: %w", p.plugin.Name(), op, cap(slots), context.Cause(ctx))
 	}
 	inst, err := p.take(ctx)
 	if err != nil {
 		return err
 	}
-	whole, err := f(ctx, inst)
-	p.put(ctx, inst, whole)
+	reusable, err := f(ctx, inst)
+	p.put(ctx, inst, reusable)
 	return err
 }
 
-// enter counts a call, unless the pool is closed.
-func (p *pool) enter() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return errClosed
-	}
-	p.calls.Add(1)
-	return nil
-}
-
-// take returns an instance at rest, or makes one.
+// take returns an idle instance, or makes one.
 func (p *pool) take(ctx context.Context) (*instance, error) {
 	p.mu.Lock()
 	if n := len(p.idle); n > 0 {
@@ -119,18 +115,18 @@ func (p *pool) take(ctx context.Context) (*instance, error) {
 		p.mu.Unlock()
 		return inst, nil
 	}
-	era := p.era
+	current := p.current
 	p.mu.Unlock()
-	return p.make(ctx, era)
+	return p.newInstance(ctx, current)
 }
 
 // put keeps an instance for the next call, or closes it.
-func (p *pool) put(ctx context.Context, inst *instance, whole bool) {
+func (p *pool) put(ctx context.Context, inst *instance, reusable bool) {
 	for _, l := range inst.output {
 		l.flush()
 	}
 	p.mu.Lock()
-	if whole && !p.closed && inst.era == p.era && len(p.idle) < p.max {
+	if reusable && inst.generation == p.current.number && len(p.idle) < p.max {
 		p.idle = append(p.idle, inst)
 		inst = nil
 	}
@@ -140,41 +136,45 @@ func (p *pool) put(ctx context.Context, inst *instance, whole bool) {
 	}
 }
 
-// try makes an instance and keeps it: it fails when the plugin cannot be set up.
-func (p *pool) try(ctx context.Context) error {
+// prepare makes an instance and keeps it: it fails when the plugin cannot be set up.
+func (p *pool) prepare(ctx context.Context) error {
 	op, _ := p.plugin.spec.Kind.configuration(nil)
 	return p.use(ctx, op, func(context.Context, *instance) (bool, error) { return true, nil })
 }
 
-// drain closes the instances at rest; those at work are closed when they are done.
-func (p *pool) drain(ctx context.Context) {
+// settings returns those in force; nil: nothing is granted.
+func (p *pool) settings() *settings {
 	p.mu.Lock()
-	idle, begun := p.idle, p.begun
-	p.idle, p.begun, p.tried = nil, nil, false
-	p.era++
+	defer p.mu.Unlock()
+	return p.current.settings
+}
+
+// renew begins another generation and returns the settings before. Idle instances are
+// closed at once, the others after their calls.
+func (p *pool) renew(ctx context.Context, s *settings) (before *settings) {
+	p.mu.Lock()
+	old, idle := p.current, p.idle
+	p.current, p.idle = generation{number: old.number + 1, settings: s}, nil
 	p.mu.Unlock()
-	if begun != nil {
-		begun.Close()
+	if old.snapshot != nil {
+		old.snapshot.Close()
 	}
 	for _, i := range idle {
 		i.close(ctx)
 	}
+	return old.settings
 }
 
-// close ends all calls and waits for them.
+// close ends all calls, waits for them, and closes all instances.
 func (p *pool) close(ctx context.Context) {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
 	p.end(errClosed)
-	p.calls.Wait()
-	p.drain(ctx)
+	p.calls.Close()
+	p.renew(ctx, p.settings())
 }
 
-// make instantiates the plugin, runs its initialiser and configures it.
-func (p *pool) make(ctx context.Context, era int) (_ *instance, err error) {
-	settings := p.plugin.currentSettings()
-	inst := &instance{funcs: map[string]api.Function{}, era: era}
+// newInstance instantiates the plugin, runs its initialiser and configures it.
+func (p *pool) newInstance(ctx context.Context, g generation) (_ *instance, err error) {
+	inst := &instance{funcs: map[string]api.Function{}, generation: g.number}
 	defer func() {
 		if err == nil {
 			return
@@ -184,16 +184,16 @@ func (p *pool) make(ctx context.Context, era int) (_ *instance, err error) {
 		}
 		inst.close(ctx)
 	}()
-	cfg, err := p.plugin.moduleConfig(inst, settings)
+	cfg, err := p.plugin.moduleConfig(inst, g.settings)
 	if err != nil {
 		return nil, err
 	}
 	c := newCall(p.plugin, abi.ExportInitialize, nil, nil)
-	if inst.module, err = p.begin(sandbox.WithMemory(withCall(ctx, c), &inst.memory), cfg, inst, settings != nil); err != nil {
+	if inst.module, err = p.instantiate(sandbox.WithMemory(withCall(ctx, c), &inst.memory), cfg, inst, g); err != nil {
 		return nil, p.plugin.fault(ctx, c, inst, err)
 	}
-	if settings != nil {
-		op, request := p.plugin.spec.Kind.configuration(settings.config)
+	if g.settings != nil {
+		op, request := p.plugin.spec.Kind.configuration(g.settings.config)
 		if _, _, err := p.plugin.callInstance(ctx, inst, op, marshal(request), nil); err != nil {
 			return nil, err
 		}
@@ -201,48 +201,58 @@ func (p *pool) make(ctx context.Context, era int) (_ *instance, err error) {
 	return inst, nil
 }
 
-// begin makes an instance that has begun: a copy of the first one of its era, where
-// there is one. What begins before the plugin is configured is not worth copying.
-func (p *pool) begin(ctx context.Context, cfg wazero.ModuleConfig, inst *instance, configured bool) (*sandbox.Instance, error) {
-	p.mu.Lock()
-	begun := p.begun
-	p.mu.Unlock()
-	if begun != nil {
-		module, err := begun.Instantiate(ctx, cfg)
-		if !errors.Is(err, sandbox.ErrClosed) { // else the era has ended meanwhile
-			p.plugin.tally.made(true)
+// instantiate makes an instance whose initialiser has run: a copy of the first one of its
+// generation, where there is one. Before the plugin is configured, too few are made for a
+// copy to pay.
+func (p *pool) instantiate(ctx context.Context, cfg wazero.ModuleConfig, inst *instance, g generation) (*sandbox.Instance, error) {
+	if g.snapshot != nil {
+		module, err := g.snapshot.Instantiate(ctx, cfg)
+		if !errors.Is(err, sandbox.ErrClosed) { // else the generation has ended meanwhile
+			p.plugin.counters.made(true)
 			return module, err
 		}
 	}
 	module, err := p.plugin.module.Instantiate(ctx, cfg)
-	p.plugin.tally.made(false)
-	if err == nil && configured {
-		p.copyFrom(module, inst)
+	p.plugin.counters.made(false)
+	if err == nil && g.settings != nil {
+		p.offerSnapshot(module, inst)
 	}
 	return module, err
 }
 
-// copyFrom has the instances of this era begin as copies of one that has just begun.
-// Whoever comes first is asked, and once.
-func (p *pool) copyFrom(module *sandbox.Instance, inst *instance) {
+// offerSnapshot has the instances of the current generation begin as copies of one whose
+// initialiser has just run. Whoever comes first is asked, and once.
+func (p *pool) offerSnapshot(module *sandbox.Instance, inst *instance) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.tried || p.closed || inst.era != p.era {
+	ask := !p.current.asked && inst.generation == p.current.number
+	p.current.asked = p.current.asked || ask
+	p.mu.Unlock()
+	if !ask {
 		return
 	}
-	p.tried = true
+	snapshot, err := takeSnapshot(module, inst)
+	if err != nil {
+		p.plugin.logger.Debug("instances are not copied from a snapshot", "reason", err)
+		return
+	}
+	p.mu.Lock()
+	current := inst.generation == p.current.number
+	if current {
+		p.current.snapshot = snapshot
+	}
+	p.mu.Unlock()
+	if !current {
+		snapshot.Close()
+	}
+}
+
+func takeSnapshot(module *sandbox.Instance, inst *instance) (*sandbox.Snapshot, error) {
 	for _, f := range inst.files {
 		if f.OpenFiles() > 0 {
-			p.plugin.logger.Debug("instances begin each for itself", "reason", "the plugin opens files when it begins")
-			return
+			return nil, errors.New("the plugin opens files in its initialiser")
 		}
 	}
-	begun, err := module.Snapshot()
-	if err != nil {
-		p.plugin.logger.Debug("instances begin each for itself", "reason", err)
-		return
-	}
-	p.begun = begun
+	return module.Snapshot()
 }
 
 // moduleConfig is what an instance sees of the world.

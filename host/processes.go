@@ -23,7 +23,7 @@ var processFuncs = map[string]hostFunc{
 
 // processSupport tells what this node can do, whatever was granted.
 func processSupport(_ context.Context, c *call, _ []byte) (Message, error) {
-	if c.plugin.currentSettings() == nil {
+	if c.plugin.pool.settings() == nil {
 		return nil, abi.NewError(abi.PermissionDenied, "asking for what the node can do: not before the plugin is configured")
 	}
 	s := &wasmnodev1.ProcessSupport{}
@@ -39,7 +39,7 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 	if err := decode(request, r); err != nil {
 		return nil, abi.NewError(abi.InvalidArgument, "not a ProcessStartRequest message")
 	}
-	s := c.plugin.currentSettings()
+	s := c.plugin.pool.settings()
 	switch {
 	case s == nil:
 		return nil, abi.NewError(abi.PermissionDenied, "starting processes: not before the plugin is configured")
@@ -67,15 +67,15 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 func (h *Host) describe(r *wasmnodev1.ProcessStartRequest, task *wasmnodev1.TaskConfig, g ProcessGrant) (*workload.Process, error) {
 	switch r.Isolation {
 	case wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_NONE:
-		return describeOpen(r, task.GetDirectories())
+		return describeUnisolated(r, task.GetDirectories())
 	case wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_FULL:
 		return h.describeIsolated(r, task, g)
 	}
 	return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("there is no isolation %d", r.Isolation))
 }
 
-// describeOpen makes the paths those of the node.
-func describeOpen(r *wasmnodev1.ProcessStartRequest, dirs *wasmnodev1.TaskDirectories) (*workload.Process, error) {
+// describeUnisolated makes the paths those of the node.
+func describeUnisolated(r *wasmnodev1.ProcessStartRequest, dirs *wasmnodev1.TaskDirectories) (*workload.Process, error) {
 	command, err := findCommand(r.Command, dirs)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func describeOpen(r *wasmnodev1.ProcessStartRequest, dirs *wasmnodev1.TaskDirect
 // programs, or one on the node's PATH.
 func findCommand(name string, dirs *wasmnodev1.TaskDirectories) (string, error) {
 	if name == "" || strings.ContainsRune(name, 0) {
-		return "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is no command", plaintext.Line(name, 256)))
+		return "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is not a command", plaintext.Line(name, 256)))
 	}
 	if strings.ContainsRune(name, '/') {
 		return inTask(name, dirs.GetTask())

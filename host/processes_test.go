@@ -47,7 +47,7 @@ func TestAProcessStartsAsTheTasksWorkload(t *testing.T) {
 	w, scope := newWorld(t, host.Limits{}), taskScope(t)
 	r := shell(`echo "$WHO in $(pwd)"; exit 5`)
 	r.Env = map[string]string{"WHO": "me"}
-	code, message := told(t, startProcess(t, w, scope, host.ProcessGrant{Commands: []string{"/bin/*"}}, r))
+	code, message := decodeAnswer(t, startProcess(t, w, scope, host.ProcessGrant{Commands: []string{"/bin/*"}}, r))
 	require.Zero(t, code)
 	var answer wasmnodev1.ProcessStartResponse
 	require.NoError(t, answer.UnmarshalVT(message))
@@ -76,7 +76,7 @@ func TestACommandIsFoundInTheTaskAndOnThePath(t *testing.T) {
 				require.NoError(t, os.Chmod(put(t, d.Task, path, []byte("#!/bin/sh\necho ${0##*/} in $(pwd)\n")), 0o755))
 			}
 			r := &wasmnodev1.ProcessStartRequest{Command: c.command, Dir: c.dir, Isolation: wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_NONE}
-			code, message := told(t, startProcess(t, w, scope, host.ProcessGrant{Commands: []string{"*"}}, r))
+			code, message := decodeAnswer(t, startProcess(t, w, scope, host.ProcessGrant{Commands: []string{"*"}}, r))
 			require.Zero(t, code, string(message))
 			_, err := w.workloads.Wait(t.Context(), scope.Config.Id)
 			require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestAProcessThatWasNotGrantedIsNotStarted(t *testing.T) {
 		"of the task":           {some, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "./sh" }, abi.PermissionDenied, "/sh is not granted"},
 		"out of the task":       {any, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "../sh" }, abi.PermissionDenied, "path ../sh leads out of the task's directory"},
 		"nowhere":               {any, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "no-such-command" }, abi.NotFound, "command no-such-command is neither in the task's directory nor on the node's PATH"},
-		"no command":            {any, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "" }, abi.InvalidArgument, "is no command"},
+		"no command":            {any, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "" }, abi.InvalidArgument, "is not a command"},
 		"a directory elsewhere": {any, func(r *wasmnodev1.ProcessStartRequest) { r.Dir = ".." }, abi.PermissionDenied, "leads out of the task's directory"},
 		"control in a command":  {some, func(r *wasmnodev1.ProcessStartRequest) { r.Command = "/\x1b[2J" }, abi.PermissionDenied, `/\u001b[2J`},
 		"another user":          {any, func(r *wasmnodev1.ProcessStartRequest) { r.User = "games" }, abi.PermissionDenied, "user games " + fix(`users = ["games"]`)},
@@ -125,7 +125,7 @@ func TestAProcessThatWasNotGrantedIsNotStarted(t *testing.T) {
 			w := newWorld(t, host.Limits{})
 			r := shell("exit 0")
 			c.change(r)
-			refused := toldError(t, startProcess(t, w, taskScope(t), c.grant, r))
+			refused := answeredError(t, startProcess(t, w, taskScope(t), c.grant, r))
 			require.Equal(t, c.code, refused.Code, refused.Message)
 			require.Contains(t, refused.Message, c.says)
 			list, err := w.workloads.List(t.Context())
@@ -143,7 +143,7 @@ func TestAnyUserMayBeGranted(t *testing.T) {
 		w, scope := newWorld(t, host.Limits{}), taskScope(t)
 		r := shell("id -un")
 		r.User, r.Dir = "nobody", "/"
-		code, message := told(t, startProcess(t, w, scope, host.ProcessGrant{Commands: []string{"*"}, Users: users}, r))
+		code, message := decodeAnswer(t, startProcess(t, w, scope, host.ProcessGrant{Commands: []string{"*"}, Users: users}, r))
 		require.Zero(t, code, string(message))
 		_, err := w.workloads.Wait(t.Context(), scope.Config.Id)
 		require.NoError(t, err)
@@ -168,7 +168,7 @@ func TestAProcessIsStartedForATaskOnly(t *testing.T) {
 	for _, scope := range []*host.TaskScope{nil, taskScope(t)} {
 		out, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, scope)
 		require.NoError(t, err)
-		require.Equal(t, abi.FailedPrecondition, toldError(t, out).Code)
+		require.Equal(t, abi.FailedPrecondition, answeredError(t, out).Code)
 	}
 	require.Contains(t, p.Granted(), "wasmnode:process/v1(commands:*)")
 }

@@ -23,9 +23,9 @@ import (
 func starter(t testing.TB, h *host.Host, maxPrograms int) *host.Plugin {
 	t.Helper()
 	message := mustMarshal(&wasmnodev1.WasmStartRequest{Module: "app.wasm"})
-	p, err := h.Load(t.Context(), guest(message, map[string][]byte{abi.OpDriverStartTask: ask(fnStart, len(message))}).Bytes())
+	p, err := h.Load(t.Context(), host.NewSource(guest(message, map[string][]byte{abi.OpDriverStartTask: ask(fnStart, len(message))}).Bytes()))
 	require.NoError(t, err)
-	t.Cleanup(p.Release)
+	t.Cleanup(p.Close)
 	require.NoError(t, p.Configure(t.Context(), host.Grants{Wasm: host.WasmGrant{MaxPrograms: maxPrograms}}, []byte("{}")))
 	return p
 }
@@ -65,7 +65,7 @@ func TestAPluginStartsNoMoreProgramsThanGranted(t *testing.T) {
 	put(t, scope.Config.Directories.Task, "app.wasm", endlessProgram())
 	out, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, scope)
 	require.NoError(t, err)
-	refused := toldError(t, out)
+	refused := answeredError(t, out)
 	require.Equal(t, abi.ResourceExhausted, refused.Code)
 	require.Contains(t, refused.Message, "max_programs")
 	require.True(t, refused.Recoverable, "a program may end")
@@ -114,29 +114,29 @@ func TestAFailedStartGivesItsPlaceOfMaxProgramsBack(t *testing.T) {
 	require.Zero(t, startProgram(t, p, "a", endlessProgram()))
 }
 
-// countingRuntime remembers the most programs that ran or started at once.
+// countingRuntime remembers the most workloads that were seen running at once.
 type countingRuntime struct {
 	workload.Runtime
-	running, most atomic.Int64
+	most atomic.Int64
 }
 
 func (r *countingRuntime) Start(ctx context.Context, spec *workload.Spec) error {
-	n := r.running.Add(1)
-	for most := r.most.Load(); n > most && !r.most.CompareAndSwap(most, n); most = r.most.Load() {
+	if err := r.Runtime.Start(ctx, spec); err != nil {
+		return err
 	}
-	err := r.Runtime.Start(ctx, spec)
+	list, err := r.List(ctx)
 	if err != nil {
-		r.running.Add(-1)
+		return err
 	}
-	return err
-}
-
-func (r *countingRuntime) Destroy(ctx context.Context, id string) error {
-	err := r.Runtime.Destroy(ctx, id)
-	if err == nil {
-		r.running.Add(-1)
+	running := int64(0)
+	for _, s := range list {
+		if s.State == workload.Running {
+			running++
+		}
 	}
-	return err
+	for most := r.most.Load(); running > most && !r.most.CompareAndSwap(most, running); most = r.most.Load() {
+	}
+	return nil
 }
 
 func TestConcurrentStartsFillMaxProgramsAndNoMore(t *testing.T) {
@@ -165,7 +165,7 @@ func TestConcurrentStartsFillMaxProgramsAndNoMore(t *testing.T) {
 	}
 	require.Len(t, started, limit)
 	for _, id := range started {
-		require.NoError(t, counting.Destroy(t.Context(), id))
+		require.NoError(t, w.workloads.Destroy(t.Context(), id))
 	}
 
 	for i := range starts {
@@ -173,7 +173,7 @@ func TestConcurrentStartsFillMaxProgramsAndNoMore(t *testing.T) {
 			for n := range 20 {
 				id := fmt.Sprintf("churn/%d/%d", i, n)
 				if startProgram(t, versions[n%2], id, program) == 0 {
-					if err := counting.Destroy(context.Background(), id); err != nil {
+					if err := w.workloads.Destroy(context.Background(), id); err != nil {
 						t.Error(err)
 					}
 				}

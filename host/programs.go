@@ -23,7 +23,7 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	if err := decode(request, r); err != nil {
 		return nil, abi.NewError(abi.InvalidArgument, "not a WasmStartRequest message")
 	}
-	s := c.plugin.currentSettings()
+	s := c.plugin.pool.settings()
 	switch {
 	case s == nil:
 		return nil, abi.NewError(abi.PermissionDenied, "starting programs: not before the plugin is configured")
@@ -32,12 +32,12 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	case c.scope == nil || c.op != abi.OpDriverStartTask && c.op != abi.OpDriverRecoverTask:
 		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("a program can be started in %s, not in %s", abi.OpDriverStartTask, c.op))
 	}
-	reach := reachOf(c, s.grants.Wasm)
-	module, err := reach.readModule(r.Module)
+	files := programFilesOf(c, s.grants.Wasm)
+	module, err := files.readModule(r.Module)
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := reach.mounts(r.Mounts)
+	mounts, err := files.mounts(r.Mounts)
 	if err != nil {
 		return nil, err
 	}

@@ -22,70 +22,70 @@ type Stats struct {
 	// LongestGap is the longest time for which the guest could not have been
 	// interrupted.
 	LongestGap time.Duration
-	// Instances is how many were made, Copies how many of them began as copies of
-	// the first.
+	// Instances is how many were made, Copies how many of them were copied from a
+	// snapshot of the first.
 	Instances, Copies uint64
-	// AtRest is the number of instances that wait for a call, AtWork of those in one.
+	// AtRest is the number of idle instances, AtWork of those in a call.
 	AtRest, AtWork int
 }
 
-// tally is what Stats is made of.
-type tally struct {
+// counters are what Stats is made of.
+type counters struct {
 	mu sync.Mutex
 	s  Stats
 }
 
 // Stats returns what the plugin did so far.
 func (p *Plugin) Stats() Stats {
-	p.tally.mu.Lock()
-	s := p.tally.s
+	p.counters.mu.Lock()
+	s := p.counters.s
 	s.Faults = map[FaultKind]uint64{}
-	for kind, n := range p.tally.s.Faults {
+	for kind, n := range p.counters.s.Faults {
 		s.Faults[kind] = n
 	}
-	p.tally.mu.Unlock()
+	p.counters.mu.Unlock()
 	s.AtRest, s.AtWork = p.pool.count()
 	return s
 }
 
 // made counts an instance.
-func (t *tally) made(copied bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.s.Instances++
+func (c *counters) made(copied bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.s.Instances++
 	if copied {
-		t.s.Copies++
+		c.s.Copies++
 	}
 }
 
 // called counts a call.
-func (t *tally) called(guestTime, gap time.Duration, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.s.Calls++
-	t.s.GuestTime += guestTime
-	t.s.LongestGap = max(t.s.LongestGap, gap)
+func (c *counters) called(guestTime, gap time.Duration, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.s.Calls++
+	c.s.GuestTime += guestTime
+	c.s.LongestGap = max(c.s.LongestGap, gap)
 	var fault *FaultError
 	if errors.As(err, &fault) {
-		if t.s.Faults == nil {
-			t.s.Faults = map[FaultKind]uint64{}
+		if c.s.Faults == nil {
+			c.s.Faults = map[FaultKind]uint64{}
 		}
-		t.s.Faults[fault.Kind]++
+		c.s.Faults[fault.Kind]++
 	}
 }
 
 // answered counts what a capability answered.
-func (t *tally) answered(code abi.Code) {
+func (c *counters) answered(code abi.Code) {
 	if code != abi.PermissionDenied {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.s.Denied++
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.s.Denied++
 }
 
-// count returns how many instances are at rest and at work.
-func (p *pool) count() (rest, work int) {
+// count returns how many instances are idle and how many are in calls.
+func (p *pool) count() (idle, busy int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.idle), len(p.slots) + len(p.waits)

@@ -34,7 +34,7 @@ var taskFuncs = map[string]hostFunc{
 	abi.FuncTaskRefresh: {
 		run: func(ctx context.Context, _ api.Module, _ []uint64) {
 			p := callOf(ctx).plugin
-			if p.currentSettings() == nil {
+			if p.pool.settings() == nil {
 				return // nobody polls it yet
 			}
 			if _, ok := p.events.allow(); ok {
@@ -54,17 +54,33 @@ var taskFuncs = map[string]hostFunc{
 	},
 }
 
+// EventSink takes an event of a task. It must not block. Its error is what the guest is
+// told.
+type EventSink func(e *wasmnodev1.TaskEvent) error
+
+type eventsKey struct{}
+
+// WithEvents returns a context for a call that hands the task events of its guest to a
+// sink. In a call without one the guest is told that nobody takes them.
+func WithEvents(ctx context.Context, sink EventSink) context.Context {
+	return context.WithValue(ctx, eventsKey{}, sink)
+}
+
 // taskEvent passes a task event on.
-func taskEvent(_ context.Context, c *call, request []byte) (Message, error) {
+func taskEvent(ctx context.Context, c *call, request []byte) (Message, error) {
 	e := &wasmnodev1.TaskEvent{}
 	if err := decode(request, e); err != nil {
 		return nil, abi.NewError(abi.InvalidArgument, "not a TaskEvent message")
 	}
-	if c.plugin.currentSettings() == nil {
+	if c.plugin.pool.settings() == nil {
 		return nil, abi.NewError(abi.PermissionDenied, "task events: not before the plugin is configured")
 	}
 	if c.scope != nil && e.TaskId != c.scope.Config.Id {
 		return nil, abi.NewError(abi.PermissionDenied, fmt.Sprintf("this call is about task %s, not %s", c.scope.Config.Id, plaintext.Line(e.TaskId, 128)))
+	}
+	sink, _ := ctx.Value(eventsKey{}).(EventSink)
+	if sink == nil {
+		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("nobody takes task events of a call of %s", c.op))
 	}
 	if len(e.Annotations) > maxAnnotations {
 		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("%d annotations, the limit is %d", len(e.Annotations), maxAnnotations))
@@ -76,8 +92,7 @@ func taskEvent(_ context.Context, c *call, request []byte) (Message, error) {
 	for k, v := range e.Annotations {
 		clean.Annotations[plaintext.Line(k, maxAnnotationBytes)] = plaintext.Line(v, maxAnnotationBytes)
 	}
-	c.plugin.host.cfg.OnTaskEvent(c.plugin.Name(), clean)
-	return nil, nil
+	return nil, sink(clean)
 }
 
 // taskLog is a log file that is open for the rest of a call.

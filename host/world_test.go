@@ -37,9 +37,9 @@ type world struct {
 	workloads workload.Runtime
 	logs      *logs
 
-	mu       sync.Mutex
-	events   []*wasmnodev1.TaskEvent
-	refreshs []string
+	mu        sync.Mutex
+	events    []*wasmnodev1.TaskEvent
+	refreshes []string
 }
 
 // worlds gives each one's processes a name.
@@ -64,7 +64,7 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 	w := &world{logs: &logs{}}
 	logger := hclog.New(&hclog.LoggerOptions{Output: w.logs, Level: hclog.Trace, JSONFormat: true})
 	var err error
-	w.engine, err = sandbox.New(codeCache)
+	w.engine, err = sandbox.Open(sandbox.Config{CacheDir: codeCache})
 	require.NoError(t, err)
 	programs := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: w.engine})
 	processes, err := process.New(process.Config{Logger: hclog.NewNullLogger(), Name: fmt.Sprintf("host-test-%d-%d", os.Getpid(), worlds.Add(1))})
@@ -79,15 +79,10 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 		Chroot: map[string]string{
 			"/bin": "/bin", "/etc/passwd": "/etc/passwd", "/lib": "/lib", "/lib64": "/lib64", "/usr": "/usr", "/none": "/none",
 		},
-		OnTaskEvent: func(_ string, e *wasmnodev1.TaskEvent) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.events = append(w.events, e)
-		},
 		OnRefresh: func(plugin string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.refreshs = append(w.refreshs, plugin)
+			w.refreshes = append(w.refreshes, plugin)
 		},
 	})
 	t.Cleanup(func() {
@@ -98,12 +93,22 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 	return w
 }
 
+// taking returns a context for calls whose events the world takes.
+func (w *world) taking(ctx context.Context) context.Context {
+	return host.WithEvents(ctx, func(e *wasmnodev1.TaskEvent) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events = append(w.events, e)
+		return nil
+	})
+}
+
 // load loads a plugin, without configuring it.
 func (w *world) load(t testing.TB, wasm []byte) *host.Plugin {
 	t.Helper()
-	p, err := w.Load(t.Context(), wasm)
+	p, err := w.Load(t.Context(), host.NewSource(wasm))
 	require.NoError(t, err)
-	t.Cleanup(p.Release)
+	t.Cleanup(p.Close)
 	return p
 }
 
@@ -239,8 +244,8 @@ func ask(fn uint32, n int) []byte {
 		modtest.I32Const(0))
 }
 
-// told splits what ask answered.
-func told(t testing.TB, answer []byte) (code uint32, message []byte) {
+// decodeAnswer splits what ask answered.
+func decodeAnswer(t testing.TB, answer []byte) (code uint32, message []byte) {
 	t.Helper()
 	require.GreaterOrEqual(t, len(answer), 8)
 	var status uint64
@@ -252,10 +257,10 @@ func told(t testing.TB, answer []byte) (code uint32, message []byte) {
 	return code, answer[8:]
 }
 
-// toldError is what ask answered, as the error that the capability gave.
-func toldError(t testing.TB, answer []byte) *abi.Error {
+// answeredError is what ask answered, as the error that the capability gave.
+func answeredError(t testing.TB, answer []byte) *abi.Error {
 	t.Helper()
-	code, message := told(t, answer)
+	code, message := decodeAnswer(t, answer)
 	require.NotZero(t, code)
 	var m wasmnodev1.Error
 	require.NoError(t, m.UnmarshalVT(message))

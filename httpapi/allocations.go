@@ -39,7 +39,11 @@ func (h *handler) readAllocation(r *http.Request, _ *query) (answer, error) {
 }
 
 func (h *handler) stopAllocation(r *http.Request) (any, error) {
-	evalID, err := h.ControlPlane.StopAllocation(r.PathValue("id"))
+	noDelay, err := boolParameter(r, "no_shutdown_delay")
+	if err != nil {
+		return nil, err
+	}
+	evalID, err := h.ControlPlane.StopAllocation(r.PathValue("id"), noDelay)
 	if err != nil {
 		return nil, err
 	}

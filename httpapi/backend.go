@@ -33,7 +33,7 @@ type ControlPlane interface {
 	RegisterJob(req *structs.JobRegistration) (*structs.JobChange, error)
 	// ValidateJob returns every fault of a job, and its warnings.
 	ValidateJob(job *nomad.Job) (faults, warnings []string)
-	DeregisterJob(namespace, id string, purge bool) (*structs.JobChange, error)
+	DeregisterJob(namespace, id string, purge, noShutdownDelay bool) (*structs.JobChange, error)
 	Jobs() []*nomad.Job
 	Job(namespace, id string) *nomad.Job
 	JobVersions(namespace, id string) []*nomad.Job
@@ -46,7 +46,7 @@ type ControlPlane interface {
 
 	Allocations() []*structs.Allocation
 	Allocation(id string) *structs.Allocation
-	StopAllocation(id string) (evalID string, err error)
+	StopAllocation(id string, noShutdownDelay bool) (evalID string, err error)
 	Evaluations() []*structs.Evaluation
 	Evaluation(id string) *structs.Evaluation
 	Nodes() []*structs.Node

@@ -249,13 +249,15 @@ func (h *handler) deregisterJob(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	purge := false
-	if s := r.URL.Query().Get("purge"); s != "" {
-		if purge, err = strconv.ParseBool(s); err != nil {
-			return nil, badRequest("Expect `true` or `false` for `purge`, got %q", s)
-		}
+	purge, err := boolParameter(r, "purge")
+	if err != nil {
+		return nil, err
 	}
-	change, err := h.ControlPlane.DeregisterJob(q.namespace, id, purge)
+	noDelay, err := boolParameter(r, "no_shutdown_delay")
+	if err != nil {
+		return nil, err
+	}
+	change, err := h.ControlPlane.DeregisterJob(q.namespace, id, purge, noDelay)
 	if err != nil {
 		return nil, err
 	}

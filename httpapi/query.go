@@ -68,10 +68,8 @@ func parseQuery(r *http.Request) (*query, error) {
 		}
 		q.perPage = int(n)
 	}
-	if s := v.Get("reverse"); s != "" {
-		if q.reverse, err = strconv.ParseBool(s); err != nil {
-			return nil, badRequest("Expect `true` or `false` for `reverse`, got %q", s)
-		}
+	if q.reverse, err = boolParameter(r, "reverse"); err != nil {
+		return nil, err
 	}
 	if s := v.Get("filter"); s != "" {
 		if q.filter, err = bexpr.CreateEvaluator(s); err != nil {
@@ -79,6 +77,18 @@ func parseQuery(r *http.Request) (*query, error) {
 		}
 	}
 	return q, nil
+}
+
+// boolParameter reads a parameter of the query that is true or false; without it, false.
+func boolParameter(r *http.Request, name string) (is bool, err error) {
+	s := r.URL.Query().Get(name)
+	if s == "" {
+		return false, nil
+	}
+	if is, err = strconv.ParseBool(s); err != nil {
+		return false, badRequest("Expect `true` or `false` for `%s`, got %q", name, s)
+	}
+	return is, nil
 }
 
 // inNamespace reports whether the query asks for things of that namespace.

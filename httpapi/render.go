@@ -25,6 +25,7 @@ func allocation(a *structs.Allocation) *nomad.Allocation {
 		Metrics:               placementMetrics(a.Metrics),
 		DesiredStatus:         string(a.DesiredStatus),
 		DesiredDescription:    a.DesiredDescription,
+		DesiredTransition:     desiredTransition(a),
 		ClientStatus:          string(a.ClientStatus),
 		ClientDescription:     a.ClientDescription,
 		TaskStates:            taskStates(a.TaskStates),
@@ -41,6 +42,13 @@ func allocation(a *structs.Allocation) *nomad.Allocation {
 		CreateTime:            a.CreateTime,
 		ModifyTime:            a.ModifyTime,
 	}
+}
+
+func desiredTransition(a *structs.Allocation) (d nomad.DesiredTransition) {
+	if a.NoShutdownDelay {
+		d.NoShutdownDelay = new(true)
+	}
+	return d
 }
 
 // allocationStub renders an allocation as the lists do.

@@ -230,8 +230,8 @@ func (n *Node) destroy(id string) (done <-chan struct{}) {
 }
 
 // restore brings back what was stored: first every runner, then all of them run, so
-// that each finds those that it waits for.
-func (n *Node) restore() error {
+// that each finds those that it waits for. In between, what none of them has is ended.
+func (n *Node) restore(ctx context.Context) error {
 	allocs, broken, err := n.cfg.State.Allocations()
 	if err != nil {
 		return fmt.Errorf("restoring allocations: %w", err)
@@ -245,6 +245,7 @@ func (n *Node) restore() error {
 		before[a.ID] = a.PreviousAllocation
 	}
 	var restored []*alloc.Runner
+	var unread []string
 	for _, a := range allocs {
 		r, err := n.newRunner(a, before)
 		if err != nil {
@@ -257,10 +258,12 @@ func (n *Node) restore() error {
 			n.logger.Error("restoring an allocation failed", "alloc_id", a.ID, "error", err)
 			r.Fail("failed to restore: " + err.Error())
 			n.destroy(a.ID)
+			unread = append(unread, a.ID)
 			continue
 		}
 		restored = append(restored, r)
 	}
+	n.destroyOrphans(ctx, restored, unread)
 	for _, r := range restored {
 		go n.runToEnd(r)
 	}

@@ -19,9 +19,6 @@ import (
 // sandbox in the machine's place.
 func newPluginWorld(t *testing.T) *world {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("compiles a plugin")
-	}
 	w := newWorld(t)
 	db, err := state.Open(filepath.Join(t.TempDir(), "node.db"), state.Options{})
 	require.NoError(t, err)
@@ -85,7 +82,7 @@ func TestWhatEndedOnAPluginIsCollected(t *testing.T) {
 		w.node.CollectGarbage(t.Context())
 		require.Equal(t, []string{stays}, w.kept())
 		w.awaitStatus("stays", structs.ClientRunning)
-		_, err := w.embedded.DeregisterJob("default", "stays", false)
+		_, err := w.embedded.DeregisterJob("default", "stays", false, false)
 		require.NoError(t, err)
 		w.awaitGarbage(1)
 		w.node.CollectGarbage(t.Context())
@@ -99,7 +96,7 @@ func TestGarbageIsOrderedByItsEndNotItsStart(t *testing.T) {
 	w.run("long", "batch", runFor("1h"))
 	long := w.awaitStatus("long", structs.ClientRunning).ID
 	w.ended("b1", "b2")
-	_, err := w.embedded.DeregisterJob("default", "long", false)
+	_, err := w.embedded.DeregisterJob("default", "long", false, false)
 	require.NoError(t, err)
 	w.awaitGarbage(3)
 	w.keepAtMost(1)

@@ -119,7 +119,7 @@ func (machineDriver) Capabilities() *wasmnodev1.DriverCapabilities {
 }
 func (machineDriver) DecodeConfig(config map[string]any) ([]byte, error) { return json.Marshal(config) }
 
-func (d machineDriver) StartTask(_ context.Context, cfg *wasmnodev1.TaskConfig) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {
+func (d machineDriver) StartTask(_ context.Context, cfg *wasmnodev1.TaskConfig, _ func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {
 	d.m.mu.Lock()
 	defer d.m.mu.Unlock()
 	d.m.tasks[cfg.Id] = &running{allocID: cfg.AllocId, ended: make(chan struct{})}
@@ -138,7 +138,7 @@ func (d machineDriver) find(id string) (*running, error) {
 	return nil, abi.ErrTaskNotFound
 }
 
-func (d machineDriver) RecoverTask(_ context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) (*wasmnodev1.TaskHandle, error) {
+func (d machineDriver) RecoverTask(_ context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, _ func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, error) {
 	_, err := d.find(cfg.Id)
 	return h, err
 }

@@ -32,13 +32,12 @@ type Config struct {
 	// Devices has devices reserved for the tasks, and measured; optional: the node has
 	// none.
 	Devices Devices
+	// Workloads has what outlived the last agent; optional: nothing does.
+	Workloads Workloads
 	// DriversReady returns when every driver and device plugin has answered its first
 	// fingerprint, or when ctx is done.
 	DriversReady func(ctx context.Context) error
-	// Workloads is what an earlier node left running: what no task claims is destroyed;
-	// optional.
-	Workloads Workloads
-	AllocsDir string
+	AllocsDir    string
 	// Identity is what the operator says of the node: Name, Datacenter, Region,
 	// Pool, Class, Meta, Reserved, HTTPAddress and Version. The rest is found out.
 	Identity structs.Node
@@ -142,10 +141,9 @@ func (n *Node) UpdateDriver(name string, info *structs.DriverInfo) { n.self.upda
 // What was stored runs on even while the control plane cannot be reached. The error is
 // that of a store that cannot be read.
 func (n *Node) Run(ctx context.Context, ready func()) error {
-	n.destroyOrphans(ctx)
 	n.awaitDrivers(ctx)
 	n.self.markReady()
-	if err := n.restore(); err != nil {
+	if err := n.restore(ctx); err != nil {
 		n.shutdown()
 		return err
 	}

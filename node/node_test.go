@@ -49,6 +49,7 @@ type world struct {
 	drivers  task.Dispense
 	dir      string
 	gc       GC
+	left     Workloads                                      // from before the node
 	disk     func(context.Context, string) (diskUse, error) // of any file system
 
 	node *Node
@@ -84,6 +85,7 @@ func (w *world) launch() (ready chan struct{}) {
 		ControlPlane: w.plane,
 		State:        w.db,
 		Dispense:     w.drivers,
+		Workloads:    w.left,
 		DriversReady: func(context.Context) error { return nil },
 		AllocsDir:    filepath.Join(w.dir, "alloc"),
 		Identity:     structs.Node{Name: "here", Datacenter: "dc1", Region: "global"},
@@ -184,7 +186,7 @@ func TestAStoppedJobStops(t *testing.T) {
 	w.start()
 	w.run("s", "service")
 	a := w.awaitStatus("s", structs.ClientRunning)
-	_, err := w.embedded.DeregisterJob("default", "s", true)
+	_, err := w.embedded.DeregisterJob("default", "s", true, false)
 	require.NoError(t, err)
 	w.awaitStatus("s", structs.ClientComplete)
 	require.Zero(t, w.machine.running())
@@ -219,7 +221,7 @@ func TestARestartedNodeIsTheSameAndStartsNothingTwice(t *testing.T) {
 	require.Equal(t, 1, w.machine.started(a.ID))
 	// What was decided meanwhile is obeyed.
 	w.end()
-	_, err := w.embedded.DeregisterJob("default", "s", false)
+	_, err := w.embedded.DeregisterJob("default", "s", false, false)
 	require.NoError(t, err)
 	w.start()
 	w.awaitStatus("s", structs.ClientComplete)
@@ -414,6 +416,60 @@ func TestWhatWasStoredRunsOnWithoutTheControlPlane(t *testing.T) {
 	require.Equal(t, 1, w.machine.started(a.ID))
 }
 
+// lapsingPlane can be made to answer nothing for longer than a registration lasts.
+type lapsingPlane struct {
+	ControlPlane
+	mu   sync.Mutex
+	away bool
+	from time.Time // the first call without an answer; zero: none yet
+}
+
+const lapsingTTL = 50 * time.Millisecond
+
+func (p *lapsingPlane) answers() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.away {
+		return true
+	}
+	if p.from.IsZero() {
+		p.from = time.Now()
+	}
+	p.away = time.Since(p.from) <= lapsingTTL
+	return !p.away
+}
+
+func (p *lapsingPlane) Register(ctx context.Context, n *structs.Node) (time.Duration, error) {
+	if !p.answers() {
+		return 0, errors.New("connection refused")
+	}
+	_, err := p.ControlPlane.Register(ctx, n)
+	return lapsingTTL, err
+}
+
+func (p *lapsingPlane) Heartbeat(context.Context, string) (time.Duration, error) {
+	if !p.answers() {
+		return 0, errors.New("connection refused")
+	}
+	return lapsingTTL, nil
+}
+
+func TestEveryTaskSaysThatTheControlPlaneIsBack(t *testing.T) {
+	w := newWorld(t)
+	plane := &lapsingPlane{ControlPlane: w.plane}
+	w.plane = plane
+	w.start()
+	w.run("s", "service")
+	w.awaitStatus("s", structs.ClientRunning)
+	plane.mu.Lock()
+	plane.away = true
+	plane.mu.Unlock()
+	w.await("the event", func() bool {
+		events := w.awaitStatus("s", structs.ClientRunning).TaskStates["t"].Events
+		return events[len(events)-1].Type == structs.EventReconnected
+	})
+}
+
 func TestANodeEndsThoughTheControlPlaneNeverAnswers(t *testing.T) {
 	w := newWorld(t)
 	w.plane = &unreachablePlane{ControlPlane: w.plane}
@@ -426,7 +482,7 @@ func TestWhatWasStoppedBeforeItReachedTheNodeIsReportedEnded(t *testing.T) {
 	w.start()
 	w.end()
 	w.run("s", "service")
-	_, err := w.embedded.DeregisterJob("default", "s", false)
+	_, err := w.embedded.DeregisterJob("default", "s", false, false)
 	require.NoError(t, err)
 	w.start()
 	a := w.awaitStatus("s", structs.ClientComplete)
@@ -442,7 +498,6 @@ func TestOperationsOnAnUnknownAllocationAreNotFound(t *testing.T) {
 	require.ErrorIs(t, err, errdefs.NotFound)
 	_, err = w.node.Directory("x")
 	require.ErrorIs(t, err, errdefs.NotFound)
-	w.node.DriverEvent("x", "t", nil)
 	usage, err := w.node.HostUsage()
 	require.NoError(t, err)
 	require.NotZero(t, usage.Memory.Total)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/internal/hostinfo"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
@@ -79,17 +78,6 @@ func (n *Node) Exec(ctx context.Context, allocID, task string, spec *workload.Ex
 	}
 	exit, err := r.Exec(ctx, task, spec)
 	return exit, operationError(err)
-}
-
-// DriverEvent shows what a driver says of a task among the task's events.
-func (n *Node) DriverEvent(allocID, task string, e *wasmnodev1.TaskEvent) {
-	r, err := n.runner(allocID)
-	if err == nil {
-		err = r.DriverEvent(task, e)
-	}
-	if err != nil {
-		n.logger.Warn("dropped a driver's task event: the task is not here", "alloc_id", allocID, "task", task, "error", err)
-	}
 }
 
 // Directory is an allocation's directory.

@@ -5,23 +5,28 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// orphanTime bounds the ending of orphans before the node goes on without it.
-const orphanTime = 30 * time.Second
-
-// Workloads is what runs on the machine on behalf of tasks, and outlives the node.
+// Workloads are what tasks run as, where that outlives the node.
 type Workloads interface {
+	// Answers reports whether anything may have outlived the node. It starts nothing.
+	Answers(ctx context.Context) bool
 	List(ctx context.Context) ([]*workload.Status, error)
 	Destroy(ctx context.Context, id string) error
 }
 
-// destroyOrphans ends the workloads that no task of the node's state claims: that state
-// was lost, or the node was killed between forgetting an allocation and ending its tasks.
-// It runs before anything is restored, which starts anew what is not known to be running.
-func (n *Node) destroyOrphans(ctx context.Context) {
-	if n.cfg.Workloads == nil {
+// orphanTime bounds the ending of orphans before the node goes on without it.
+const orphanTime = 30 * time.Second
+
+// destroyOrphans ends the workloads that outlived the node and that no task claims: their
+// state was lost, or the agent was killed between forgetting an allocation and ending its
+// tasks. It runs between the runners' restoring and their running, which starts anew what
+// is not known to run. What is of an allocation that could not be read back, unread, is
+// not known to be an orphan.
+func (n *Node) destroyOrphans(ctx context.Context, restored []*alloc.Runner, unread []string) {
+	if n.cfg.Workloads == nil || !n.cfg.Workloads.Answers(ctx) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, orphanTime)
@@ -31,8 +36,20 @@ func (n *Node) destroyOrphans(ctx context.Context) {
 		n.logger.Error("looking for orphans failed", "error", err)
 		return
 	}
+	claimed := map[string]bool{}
+	for _, r := range restored {
+		for _, id := range r.RestoredRuns() {
+			claimed[id] = true
+		}
+	}
+	known := map[string]bool{}
+	for _, id := range unread {
+		known[id] = true
+	}
 	for _, w := range list {
-		if n.claimed(w.ID) {
+		// A run is named after its allocation.
+		allocID, _, _ := strings.Cut(w.ID, "/")
+		if claimed[w.ID] || known[allocID] {
 			continue
 		}
 		n.logger.Warn("destroying an orphaned workload: no task claims it", "id", w.ID, "state", w.State, "started", w.StartedAt)
@@ -40,17 +57,4 @@ func (n *Node) destroyOrphans(ctx context.Context) {
 			n.logger.Error("destroying an orphaned workload failed", "id", w.ID, "error", err)
 		}
 	}
-}
-
-// claimed reports whether a task of the node's state has that workload. Its ID is
-// durable before the workload starts.
-func (n *Node) claimed(id string) bool {
-	allocID, rest, _ := strings.Cut(id, "/")
-	task, _, _ := strings.Cut(rest, "/")
-	local, _, err := n.cfg.State.Task(allocID, task)
-	if err != nil {
-		n.logger.Error("a task's state cannot be read", "id", id, "error", err)
-		return true
-	}
-	return local != nil && local.TaskID == id
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/state"
@@ -13,43 +12,50 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// leftovers are the workloads that an earlier node left.
-type leftovers struct {
-	ids       []string
-	err       error
-	destroyed []string
-}
+// leftWorkloads outlived the node.
+type leftWorkloads struct{ left, destroyed []string }
 
-func (l *leftovers) List(context.Context) (list []*workload.Status, err error) {
-	for _, id := range l.ids {
+func (l *leftWorkloads) Answers(context.Context) bool { return true }
+
+func (l *leftWorkloads) List(context.Context) (list []*workload.Status, err error) {
+	for _, id := range l.left {
 		list = append(list, &workload.Status{ID: id})
 	}
-	return list, l.err
+	return list, nil
 }
 
-func (l *leftovers) Destroy(_ context.Context, id string) error {
+func (l *leftWorkloads) Destroy(_ context.Context, id string) error {
 	l.destroyed = append(l.destroyed, id)
 	return nil
 }
 
-func TestAWorkloadThatNoTaskClaimsIsDestroyed(t *testing.T) {
-	db := state.NewMem()
-	require.NoError(t, db.PutAllocation(&structs.Allocation{ID: "a"}))
-	require.NoError(t, db.PutTaskLocal("a", "web", &state.TaskLocal{TaskID: "a/web/2"}))
-	left := &leftovers{ids: []string{"a/web/1", "a/web/2", "a/db/1", "gone/web/1", "odd"}}
-	n := &Node{logger: hclog.NewNullLogger(), cfg: Config{State: db, Workloads: left}}
-	n.destroyOrphans(t.Context())
-	require.Equal(t, []string{"a/web/1", "a/db/1", "gone/web/1", "odd"}, left.destroyed)
+// unreadableTasks has allocations whose tasks cannot be read.
+type unreadableTasks struct{ state.DB }
+
+func (unreadableTasks) Task(string, string) (*state.TaskLocal, *structs.TaskState, error) {
+	return nil, nil, errors.New("damaged")
 }
 
-func TestNothingIsDestroyedWhenTheStateCannotBeRead(t *testing.T) {
-	db := state.NewFailing(state.NewMem(), 1)
-	left := &leftovers{ids: []string{"a/web/1"}}
-	n := &Node{logger: hclog.NewNullLogger(), cfg: Config{State: db, Workloads: left}}
-	n.destroyOrphans(t.Context())
-	require.Empty(t, left.destroyed)
+func TestWorkloadsThatNoTaskClaimsAreDestroyed(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("s", "service")
+	a := w.awaitStatus("s", structs.ClientRunning)
+	w.end()
+	local, _, err := w.db.Task(a.ID, "t")
+	require.NoError(t, err)
 
-	left.err = errors.New("no answer")
-	n.destroyOrphans(t.Context())
-	require.Empty(t, left.destroyed)
+	earlier := a.ID + "/t/earlier"
+	left := &leftWorkloads{left: []string{local.TaskID, earlier, "forgotten/t/1", "odd"}}
+	w.left = left
+	w.start()
+	require.Equal(t, []string{earlier, "forgotten/t/1", "odd"}, left.destroyed)
+	require.Equal(t, 1, w.machine.started(a.ID))
+	w.end()
+
+	w.db = unreadableTasks{w.db}
+	left = &leftWorkloads{left: []string{local.TaskID, "forgotten/t/1"}}
+	w.left = left
+	w.start()
+	require.Equal(t, []string{"forgotten/t/1"}, left.destroyed, "what cannot be read may claim it")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/wasmnode/wasmnode/internal/wake"
+	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -130,7 +131,8 @@ func (n *Node) register(ctx context.Context) (ttl time.Duration, err error) {
 }
 
 // registerLoop makes the node known, closes registered, and then tells the control
-// plane of changes and that the node is alive.
+// plane of changes and that the node is alive. When nothing was heard of the node for
+// longer than its registration lasts, its tasks say that it is back.
 func (n *Node) registerLoop(ctx context.Context, registered chan<- struct{}) {
 	ttl, err := n.register(ctx)
 	if err != nil {
@@ -138,6 +140,7 @@ func (n *Node) registerLoop(ctx context.Context, registered chan<- struct{}) {
 	}
 	close(registered)
 	for err == nil {
+		known, lasts := time.Now(), ttl
 		var heartbeat <-chan time.Time
 		if ttl > 0 {
 			heartbeat = time.After(ttl / 2)
@@ -153,6 +156,23 @@ func (n *Node) registerLoop(ctx context.Context, registered chan<- struct{}) {
 				ttl, err = n.register(ctx)
 			}
 		}
+		if err == nil && lasts > 0 && time.Since(known) > lasts {
+			n.reconnected()
+		}
+	}
+}
+
+// reconnected records on every task that the control plane is back.
+func (n *Node) reconnected() {
+	n.logger.Info("the control plane is back")
+	n.mu.Lock()
+	all := make([]*alloc.Runner, 0, len(n.runners))
+	for _, e := range n.runners {
+		all = append(all, e.runner)
+	}
+	n.mu.Unlock()
+	for _, r := range all {
+		r.Reconnected()
 	}
 }
 

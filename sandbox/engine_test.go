@@ -18,21 +18,31 @@ import (
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
 	"github.com/wasmnode/wasmnode/internal/modtest"
 	"github.com/wasmnode/wasmnode/sandbox"
+	"github.com/wasmnode/wasmnode/sandbox/scan"
 )
 
 const megabyte = 1 << 20
 
 func open(t testing.TB, dir string) *sandbox.Engine {
 	t.Helper()
-	e, err := sandbox.New(dir)
+	e, err := sandbox.Open(sandbox.Config{CacheDir: dir})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
 	return e
 }
 
+// compileIn takes a file through the whole pipeline.
+func compileIn(ctx context.Context, e *sandbox.Engine, wasm []byte, opts sandbox.Options) (*sandbox.Module, error) {
+	scanned, err := scan.Read(scan.NewSource(wasm), scan.DefaultLimits())
+	if err != nil {
+		return nil, &sandbox.StageError{Stage: sandbox.StageScan, Err: err}
+	}
+	return e.Compile(ctx, scanned, opts)
+}
+
 func compile(t testing.TB, e *sandbox.Engine, wasm []byte) *sandbox.Module {
 	t.Helper()
-	m, err := e.Compile(t.Context(), wasm, sandbox.Options{MemoryMaxBytes: 64 * megabyte})
+	m, err := compileIn(t.Context(), e, wasm, sandbox.Options{MemoryMaxBytes: 64 * megabyte})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.Close(context.Background())) })
 	return m
@@ -66,7 +76,7 @@ func fib() []byte {
 
 func TestACompiledFunctionRuns(t *testing.T) {
 	m := compile(t, open(t, ""), fib())
-	require.Equal(t, sandbox.Digest(fib()), m.Digest())
+	require.Equal(t, scan.NewSource(fib()).Digest(), m.Digest())
 	stack := []uint64{20}
 	require.NoError(t, call(t, t.Context(), m, stack))
 	require.EqualValues(t, 6765, stack[0])
@@ -93,7 +103,7 @@ func TestAModuleIsRefusedAtAStage(t *testing.T) {
 		"an import of nobody": {unknown.Bytes(), megabyte, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := open(t, "").Compile(t.Context(), c.wasm, sandbox.Options{MemoryMaxBytes: c.memory})
+			m, err := compileIn(t.Context(), open(t, ""), c.wasm, sandbox.Options{MemoryMaxBytes: c.memory})
 			if c.stage == "" { // it compiles, and does not link
 				require.NoError(t, err)
 				_, err = m.Instantiate(t.Context(), wazero.NewModuleConfig())
@@ -112,7 +122,7 @@ func TestAModuleIsRefusedAtAStage(t *testing.T) {
 
 func TestMemoryEndsAtItsLimit(t *testing.T) {
 	grow := run(0, modtest.Get(0), modtest.Grow).Bytes()
-	m, err := open(t, "").Compile(t.Context(), grow, sandbox.Options{MemoryMaxBytes: 3*sandbox.PageSize + 1})
+	m, err := compileIn(t.Context(), open(t, ""), grow, sandbox.Options{MemoryMaxBytes: 3*sandbox.PageSize + 1})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close(t.Context())) }()
 	i := instantiate(t, m)
@@ -128,7 +138,7 @@ func TestMemoryEndsAtItsLimit(t *testing.T) {
 
 func TestAReservedMemoryGrowsInPlaceAndIsCounted(t *testing.T) {
 	grow := run(0, modtest.I32Const(8), modtest.Load(), modtest.Drop, modtest.Get(0), modtest.Grow).Bytes()
-	m, err := open(t, "").Compile(t.Context(), grow, sandbox.Options{MemoryMaxBytes: 4 * sandbox.PageSize})
+	m, err := compileIn(t.Context(), open(t, ""), grow, sandbox.Options{MemoryMaxBytes: 4 * sandbox.PageSize})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close(t.Context())) }()
 	memory := &sandbox.Memory{}
@@ -151,7 +161,7 @@ func TestAReservedMemoryGrowsInPlaceAndIsCounted(t *testing.T) {
 	require.EqualValues(t, 4*sandbox.PageSize, memory.Most())
 }
 
-func TestEveryWayToRunForGoodIsEndedByTheContext(t *testing.T) {
+func TestTheContextEndsEveryWayToRunForever(t *testing.T) {
 	tree := &modtest.Module{Pages: 1} // each function calls the next one twice: 2^40 calls
 	for i := range uint32(40) {
 		tree.Funcs = append(tree.Funcs, modtest.Func{Type: modtest.Operation, Body: modtest.Code(modtest.Get(0), modtest.Call(i+1), modtest.Call(i+1))})
@@ -188,9 +198,6 @@ func TestAStartFunctionIsEndedByTheContext(t *testing.T) {
 }
 
 func TestAWASIProgramRunsAndSaysItsExitCode(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a Go program")
-	}
 	m := compile(t, open(t, ""), guestbuild.Program(t, "guest-examples/programs/exit"))
 	var stdout bytes.Buffer
 	_, err := m.Instantiate(t.Context(), wazero.NewModuleConfig().WithName("").WithArgs("exit", "7").WithStdout(&stdout))
@@ -199,13 +206,13 @@ func TestAWASIProgramRunsAndSaysItsExitCode(t *testing.T) {
 	require.EqualValues(t, 7, code)
 }
 
-func TestCompiledCodeIsKeptAndDamageIsSeen(t *testing.T) {
+func TestCompiledCodeIsKeptAndDamageToItIsDetected(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "code")
 	logs := &bytes.Buffer{}
 	load := func() {
 		e, err := sandbox.Open(sandbox.Config{CacheDir: dir, Logger: hclog.New(&hclog.LoggerOptions{Output: logs})})
 		require.NoError(t, err)
-		m, err := e.Compile(t.Context(), fib(), sandbox.Options{MemoryMaxBytes: megabyte})
+		m, err := compileIn(t.Context(), e, fib(), sandbox.Options{MemoryMaxBytes: megabyte})
 		require.NoError(t, err)
 		stack := []uint64{10}
 		require.NoError(t, call(t, t.Context(), m, stack))
@@ -255,7 +262,7 @@ func replaceByLink(path string) error {
 	return os.Symlink(path+".away", path)
 }
 
-func TestADiskThatFailsCostsTheCacheNotTheModule(t *testing.T) {
+func TestAFailingCacheDirectoryDoesNotFailTheCompile(t *testing.T) {
 	dir, logs := filepath.Join(t.TempDir(), "code"), &bytes.Buffer{}
 	e, err := sandbox.Open(sandbox.Config{CacheDir: dir, Logger: hclog.New(&hclog.LoggerOptions{Output: logs})})
 	require.NoError(t, err)
@@ -266,7 +273,7 @@ func TestADiskThatFailsCostsTheCacheNotTheModule(t *testing.T) {
 	require.NoError(t, call(t, t.Context(), m, stack))
 	require.EqualValues(t, 55, stack[0])
 	require.Contains(t, logs.String(), "compiled code could not be kept")
-	_, err = e.Compile(t.Context(), run(0).Bytes(), sandbox.Options{MemoryMaxBytes: megabyte})
+	_, err = compileIn(t.Context(), e, run(0).Bytes(), sandbox.Options{MemoryMaxBytes: megabyte})
 	require.ErrorContains(t, err, "compile: invalid function[0]")
 }
 
@@ -275,7 +282,7 @@ func TestTheCacheStaysWithinItsBound(t *testing.T) {
 	keep := func(bound int64, n int32) {
 		e, err := sandbox.Open(sandbox.Config{CacheDir: dir, CacheBytes: bound})
 		require.NoError(t, err)
-		m, err := e.Compile(t.Context(), run(0, modtest.I32Const(n)).Bytes(), sandbox.Options{MemoryMaxBytes: megabyte})
+		m, err := compileIn(t.Context(), e, run(0, modtest.I32Const(n)).Bytes(), sandbox.Options{MemoryMaxBytes: megabyte})
 		require.NoError(t, err)
 		require.NoError(t, m.Close(t.Context()))
 		require.NoError(t, e.Close(t.Context()))
@@ -298,16 +305,16 @@ func TestTheCacheStaysWithinItsBound(t *testing.T) {
 func TestACacheThatCannotBeUsedIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err := sandbox.New(file)
+	_, err := sandbox.Open(sandbox.Config{CacheDir: file})
 	require.ErrorContains(t, err, "compilation cache: ")
 }
 
-func TestManyCompileTheSameAtOnce(t *testing.T) {
+func TestConcurrentCompilesOfOneModuleShareTheirCode(t *testing.T) {
 	e := open(t, t.TempDir())
 	var wg sync.WaitGroup
 	for i := range 32 {
 		wg.Go(func() {
-			m, err := e.Compile(context.Background(), run(0, modtest.I32Const(int32(i%3))).Bytes(), sandbox.Options{MemoryMaxBytes: uint64(i%4+1) * megabyte})
+			m, err := compileIn(context.Background(), e, run(0, modtest.I32Const(int32(i%3))).Bytes(), sandbox.Options{MemoryMaxBytes: uint64(i%4+1) * megabyte})
 			if err != nil {
 				t.Error(err)
 				return
@@ -331,7 +338,7 @@ func TestWaitingForACompileEndsWithTheContext(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	done := make(chan error, 1)
 	go func() {
-		m, err := e.Compile(context.Background(), fib(), sandbox.Options{MemoryMaxBytes: megabyte, Link: func(context.Context, wazero.Runtime) error {
+		m, err := compileIn(context.Background(), e, fib(), sandbox.Options{MemoryMaxBytes: megabyte, Link: func(context.Context, wazero.Runtime) error {
 			close(entered)
 			<-leave
 			return nil
@@ -344,7 +351,7 @@ func TestWaitingForACompileEndsWithTheContext(t *testing.T) {
 	<-entered
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	_, err := e.Compile(ctx, fib(), sandbox.Options{MemoryMaxBytes: megabyte})
+	_, err := compileIn(ctx, e, fib(), sandbox.Options{MemoryMaxBytes: megabyte})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	close(leave)
 	require.NoError(t, <-done)
@@ -355,7 +362,7 @@ func TestAnInstanceIsNotEnteredTwiceNorAfterItsEnd(t *testing.T) {
 	module.Imports = []modtest.Import{{Module: "env", Name: "f", Type: modtest.Operation}}
 	var i *sandbox.Instance
 	var errs []error
-	m, err := open(t, "").Compile(t.Context(), module.Bytes(), sandbox.Options{MemoryMaxBytes: megabyte, Link: func(ctx context.Context, r wazero.Runtime) error {
+	m, err := compileIn(t.Context(), open(t, ""), module.Bytes(), sandbox.Options{MemoryMaxBytes: megabyte, Link: func(ctx context.Context, r wazero.Runtime) error {
 		_, err := r.NewHostModuleBuilder("env").NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, m api.Module, _ []uint64) {
 			errs = append(errs, i.Call(ctx, m.ExportedFunction("run"), []uint64{0}), i.Close(ctx))
 		}), []api.ValueType{api.ValueTypeI32}, []api.ValueType{api.ValueTypeI32}).Export("f").Instantiate(ctx)
@@ -380,7 +387,7 @@ func TestAnInstanceIsNotEnteredTwiceNorAfterItsEnd(t *testing.T) {
 func TestAHostFunctionsPanicDoesNotEscape(t *testing.T) {
 	module := run(0, modtest.Get(0), modtest.Call(0))
 	module.Imports = []modtest.Import{{Module: "env", Name: "f", Type: modtest.Operation}}
-	m, err := open(t, "").Compile(t.Context(), module.Bytes(), sandbox.Options{MemoryMaxBytes: megabyte, Link: func(ctx context.Context, r wazero.Runtime) error {
+	m, err := compileIn(t.Context(), open(t, ""), module.Bytes(), sandbox.Options{MemoryMaxBytes: megabyte, Link: func(ctx context.Context, r wazero.Runtime) error {
 		_, err := r.NewHostModuleBuilder("env").NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(context.Context, api.Module, []uint64) {
 			var none []int
 			_ = none[len(none)]

@@ -19,13 +19,13 @@ type Usage = meter.Usage
 // its time is not the guest's, and returns what says that the guest goes on.
 func Pause(ctx context.Context) (resume func()) { return meter.Pause(ctx) }
 
-// Instance is an instantiated module with a fuel tank and a memory of its own. It
+// Instance is an instantiated module with fuel and a memory of its own. It
 // serves one goroutine at a time, and has to be closed: nothing else releases its
 // memory.
 type Instance struct {
 	api.Module
 	fuel meter.Fuel
-	// entered is the context of the call under way, for what the guest does that
+	// entered is the context of the call in progress, for what the guest does that
 	// has no context of its own.
 	entered context.Context
 	memory  *Memory
@@ -37,7 +37,7 @@ type Instance struct {
 
 // What a caller can do wrong with an [Instance].
 var (
-	// ErrBusy: a call is under way in the instance already, such as one whose host
+	// ErrBusy: a call is in progress in the instance already, such as one whose host
 	// function calls the instance again.
 	ErrBusy = errors.New("the instance is in a call already")
 	// ErrClosed: the instance, or its module, is closed.

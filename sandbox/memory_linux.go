@@ -12,5 +12,5 @@ func reserve(bytes uint64) (memory []byte, release func()) {
 	if err != nil {
 		return make([]byte, bytes), nil
 	}
-	return b, func() { _ = unix.Munmap(b) } // it fails for what is no mapping, which b is
+	return b, func() { _ = unix.Munmap(b) } // it fails only for what is not a mapping
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// Digest names a module by its content: lower-case hexadecimal SHA-256.
-func Digest(wasm []byte) string {
+// digestOf names metered code by its content.
+func digestOf(wasm []byte) string {
 	sum := sha256.Sum256(wasm)
 	return hex.EncodeToString(sum[:])
 }
@@ -22,14 +22,17 @@ type Module struct {
 	engine   *Engine
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
-	limit    uint64    // of an instance's memory, in bytes
-	digest   string    // of what was given to Compile
-	code     string    // of what was compiled
-	template *template // nil: its instances begin each for itself
-	closed   atomic.Bool
+	limit    uint64 // of an instance's memory, in bytes
+	digest   string // of what was given to Compile
+	code     string // of what was compiled
+	// template is what snapshots need; nil: none can be taken, for the reason noTemplate,
+	// or because nobody asked for it.
+	template   *template
+	noTemplate error
+	closed     atomic.Bool
 }
 
-// Digest returns the digest of the bytes that were given to [Engine.Compile].
+// Digest returns the digest of the file that was given to [Engine.Compile].
 func (m *Module) Digest() string { return m.digest }
 
 // Close closes the module and all its instances. No call may be under way. Closing

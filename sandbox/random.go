@@ -27,8 +27,8 @@ func (r *randomSource) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// find returns where in a guest's memory that came of the random numbers, nil when
-// none were drawn.
+// find returns where in a guest's memory the generator is that was seeded with the random
+// numbers, nil when none were drawn.
 func (r *randomSource) find(memory []byte) (*goRandom, error) {
 	switch len(r.drawn) {
 	case 0:
@@ -67,9 +67,9 @@ const (
 	maxReseeds     = 8  // a generator reseeds itself every 124 numbers
 )
 
-// findGenerator looks for a generator that descends from the seed.
+// findGenerator looks for a generator whose seed was derived from this one.
 func findGenerator(memory []byte, seed [goSeedBytes]byte) (at uint32, ok bool) {
-	seeds := descendants(seed)
+	seeds := possibleSeeds(seed)
 	for p := 0; p+44 <= len(memory); p += 8 {
 		if s, ok := seeds[binary.LittleEndian.Uint64(memory[p:])]; ok && s == [goSeedBytes]byte(memory[p:]) {
 			return uint32(p), true
@@ -78,9 +78,9 @@ func findGenerator(memory []byte, seed [goSeedBytes]byte) (at uint32, ok bool) {
 	return 0, false
 }
 
-// descendants returns what the seed of the thread's generator can be by now, by its
+// possibleSeeds returns what the seed of the thread's generator can be by now, by its
 // first eight bytes: four numbers in a row of the first generator, or what follows.
-func descendants(seed [goSeedBytes]byte) map[uint64][goSeedBytes]byte {
+func possibleSeeds(seed [goSeedBytes]byte) map[uint64][goSeedBytes]byte {
 	first := mathrand.NewChaCha8(seed)
 	var numbers []byte
 	for range maxDrawnBefore + 4 {

@@ -25,8 +25,8 @@ func newTemplate(t *meter.Template) *template {
 	return &template{start: newImage(t.Image), globals: t.Globals}
 }
 
-// Snapshot is an instance as it was after its start functions: others begin as
-// copies of it, in a tenth of the time, and share the memory that they do not write
+// Snapshot is an instance as it was after its start functions: others are copied from
+// it, in a tenth of the time, and share the memory that they do not write
 // to. It is for one process, since a guest's tables of random numbers are in it, and
 // safe for concurrent use.
 type Snapshot struct {
@@ -45,14 +45,16 @@ var ErrNoSnapshot = errors.New("no snapshot can be taken")
 //
 // # Errors
 //
-// All match [ErrNoSnapshot] and say why; then instances begin in the ordinary way.
+// All match [ErrNoSnapshot] and say why.
 func (i *Instance) Snapshot() (*Snapshot, error) {
 	t := i.module.template
 	switch {
+	case t == nil && i.module.noTemplate != nil:
+		return nil, fmt.Errorf("%w: %w", ErrNoSnapshot, i.module.noTemplate)
 	case t == nil:
-		return nil, fmt.Errorf("%w: the module is no template", ErrNoSnapshot)
+		return nil, fmt.Errorf("%w: the module was compiled without a template", ErrNoSnapshot)
 	case i.called || i.closed || i.random == nil:
-		return nil, fmt.Errorf("%w: the instance has not just begun", ErrNoSnapshot)
+		return nil, fmt.Errorf("%w: the instance was called already, or is itself a copy", ErrNoSnapshot)
 	}
 	content := i.memory.bytes[:i.memory.Size()]
 	random, err := i.random.find(content)

@@ -20,7 +20,7 @@ func reactor() wazero.ModuleConfig {
 // dice compiles the guest as a template.
 func dice(t testing.TB) *sandbox.Module {
 	t.Helper()
-	m, err := open(t, "").Compile(t.Context(), guestbuild.Plugin(t, "sandbox/testdata/dice"), sandbox.Options{MemoryMaxBytes: 64 * megabyte, Template: true})
+	m, err := compileIn(t.Context(), open(t, ""), guestbuild.Plugin(t, "sandbox/testdata/dice"), sandbox.Options{MemoryMaxBytes: 64 * megabyte, Template: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.Close(context.Background())) })
 	return m
@@ -45,7 +45,7 @@ func ask(t testing.TB, i *sandbox.Instance, function string, args ...uint64) int
 	return int64(stack[0])
 }
 
-func TestCopiesOfAGoGuestShareNothingThatTheyDo(t *testing.T) {
+func TestCopiesOfAGoGuestDoNotSeeEachOthersChanges(t *testing.T) {
 	s, original := snapshot(t, dice(t))
 	instances := []*sandbox.Instance{original}
 	for range 3 {
@@ -70,7 +70,7 @@ func TestCopiesOfAGoGuestShareNothingThatTheyDo(t *testing.T) {
 	require.Equal(t, len(instances)*201, len(rolls), "no random number came twice")
 }
 
-func TestCopiesAreMadeAtOnceAndOutliveTheSnapshot(t *testing.T) {
+func TestConcurrentCopiesOutliveTheSnapshot(t *testing.T) {
 	s, _ := snapshot(t, dice(t))
 	var wg sync.WaitGroup
 	for range 8 {
@@ -112,16 +112,16 @@ func TestASnapshotIsOfAnInstanceThatHasJustBegun(t *testing.T) {
 	require.NoError(t, c.Close(t.Context()))
 }
 
-func TestAGuestThatCannotBeCopiedBeginsInTheOrdinaryWay(t *testing.T) {
+func TestAGuestThatCannotBeCopiedRunsItsOwnInitialiser(t *testing.T) {
 	start := run(0, modtest.Get(0))
 	start.Pages = 2000
-	m, err := open(t, "").Compile(t.Context(), start.Bytes(), sandbox.Options{MemoryMaxBytes: 200 * megabyte, Template: true})
+	m, err := compileIn(t.Context(), open(t, ""), start.Bytes(), sandbox.Options{MemoryMaxBytes: 200 * megabyte, Template: true})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close(context.Background())) }()
 	i := instantiate(t, m)
 	_, err = i.Snapshot()
 	require.ErrorIs(t, err, sandbox.ErrNoSnapshot)
-	require.ErrorContains(t, err, "no template")
+	require.ErrorContains(t, err, "its memory begins with more than 67108864 bytes")
 	require.EqualValues(t, 7, ask(t, i, "run", 7))
 }
 

@@ -94,22 +94,8 @@ type HookState struct {
 	Env  map[string]string
 	// Mounts and Devices are kept so that a task restarted after an agent restart
 	// still gets them.
-	Mounts  []Mount
-	Devices []DeviceNode
-}
-
-// Mount is a mount that a hook asked for.
-type Mount struct {
-	TaskPath string
-	HostPath string
-	ReadOnly bool
-}
-
-// DeviceNode is a device node that a hook asked for.
-type DeviceNode struct {
-	TaskPath    string
-	HostPath    string
-	Permissions string
+	Mounts  []structs.Mount
+	Devices []structs.DeviceNode
 }
 
 // RestartWindow is how often a task restarted within its policy's interval.

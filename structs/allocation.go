@@ -58,6 +58,8 @@ type Allocation struct {
 
 	DesiredStatus      DesiredStatus
 	DesiredDescription string
+	// NoShutdownDelay: its tasks are stopped without the shutdown delays of the job.
+	NoShutdownDelay bool `json:",omitempty"`
 
 	ClientStatus      ClientStatus
 	ClientDescription string

@@ -88,12 +88,12 @@ type DeviceUser struct {
 // DeviceReservation tells how a task gets at its devices.
 type DeviceReservation struct {
 	Env    map[string]string
-	Mounts []DeviceMount
+	Mounts []Mount
 	Nodes  []DeviceNode
 }
 
-// DeviceMount makes a file or directory of the host's visible in a task.
-type DeviceMount struct {
+// Mount makes a file or directory of the host's visible in a task.
+type Mount struct {
 	TaskPath string
 	HostPath string
 	ReadOnly bool

@@ -1,5 +1,7 @@
 package main
 
+import nomad "github.com/hashicorp/nomad/api"
+
 type allocStopCommand struct{ meta }
 
 // Synopsis implements [subcommand].
@@ -13,12 +15,14 @@ func (*allocStopCommand) Help() string {
 
 Options:
 
-  -detach   Do not follow the evaluation.` + commonOptions
+  -no-shutdown-delay   Do not wait for the shutdown_delay of its group and tasks.
+  -detach              Do not follow the evaluation.` + commonOptions
 }
 
 // Run implements [subcommand].
 func (c *allocStopCommand) Run(args []string) int {
 	f := c.flags("alloc stop")
+	noDelay := f.Bool("no-shutdown-delay", false, "")
 	detach := f.Bool("detach", false, "")
 	if !c.parse(f, args, 1, 1, c.Help()) {
 		return 1
@@ -31,7 +35,11 @@ func (c *allocStopCommand) Run(args []string) int {
 	if err != nil {
 		return c.fail(f, err)
 	}
-	resp, err := client.Allocations().Stop(alloc, nil)
+	var options *nomad.QueryOptions
+	if *noDelay {
+		options = &nomad.QueryOptions{Params: map[string]string{"no_shutdown_delay": "true"}}
+	}
+	resp, err := client.Allocations().Stop(alloc, options)
 	if err != nil {
 		return c.fail(f, err)
 	}

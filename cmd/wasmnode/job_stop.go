@@ -1,5 +1,7 @@
 package main
 
+import nomad "github.com/hashicorp/nomad/api"
+
 type jobStopCommand struct{ meta }
 
 // Synopsis implements [subcommand].
@@ -14,14 +16,16 @@ func (*jobStopCommand) Help() string {
 
 Options:
 
-  -purge    Forget the job too.
-  -detach   Do not follow the evaluation.` + commonOptions
+  -purge               Forget the job too.
+  -no-shutdown-delay   Do not wait for the shutdown_delay of its groups and tasks.
+  -detach              Do not follow the evaluation.` + commonOptions
 }
 
 // Run implements [subcommand].
 func (c *jobStopCommand) Run(args []string) int {
 	f := c.flags("job stop")
 	purge := f.Bool("purge", false, "")
+	noDelay := f.Bool("no-shutdown-delay", false, "")
 	detach := f.Bool("detach", false, "")
 	if !c.parse(f, args, 1, 1, c.Help()) {
 		return 1
@@ -34,7 +38,7 @@ func (c *jobStopCommand) Run(args []string) int {
 	if err != nil {
 		return c.fail(f, err)
 	}
-	evalID, _, err := client.Jobs().Deregister(*job.ID, *purge, nil)
+	evalID, _, err := client.Jobs().DeregisterOpts(*job.ID, &nomad.DeregisterOptions{Purge: *purge, NoShutdownDelay: *noDelay}, nil)
 	if err != nil {
 		return c.fail(f, err)
 	}

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/wasmnode/wasmnode/internal/codetest"
 	"github.com/wasmnode/wasmnode/internal/guestbuild"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
 )
@@ -49,7 +50,9 @@ func TestMain(m *testing.M) {
 	if err := os.Mkdir(codeCache, 0o700); err != nil {
 		log.Fatal(err)
 	}
+	codetest.Borrow(codeCache)
 	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
+		codetest.Lend(codeCache)
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}))

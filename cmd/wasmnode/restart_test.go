@@ -57,3 +57,26 @@ func TestD20_AnAgentThatWasAwayStopsNothing(t *testing.T) {
 	assert.Equal(t, before.ID, after.ID)
 	assert.Equal(t, told(before), told(after))
 }
+
+// TestAnEventThatADriverSendsWhenItRecoversATaskArrives: after the agent was killed, and
+// after another version of the driver took the task over.
+func TestAnEventThatADriverSendsWhenItRecoversATaskArrives(t *testing.T) {
+	s := newSite(t, "mock")
+	n := s.start(t)
+	n.out(t, "job", "run", "-detach", writeJob(t, "found", "service", "mock_driver", `run_for = "1h"
+recover_event = "found again"`))
+	alloc := n.await(t, "found", "running").ID
+	events := func(want int) {
+		t.Helper()
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			assert.Equal(c, want, strings.Count(n.out(t, "alloc", "status", alloc), "found again"))
+		}, patience, tick)
+	}
+	events(0)
+	require.Equal(t, -1, n.signal(t, syscall.SIGKILL))
+	n = s.start(t)
+	events(1)
+	note := []byte{0, 5, 4, 'n', 'o', 't', 'e'} // a section that says nothing: other content, the same plugin
+	s.drop(t, "mock.wasm", append(driver(t, "mock"), note...))
+	events(2)
+}

@@ -33,7 +33,7 @@ func TestTheEmbeddedControlPlaneConforms(t *testing.T) {
 				return list[0].ID
 			},
 			Stop: func(t *testing.T, _ string) {
-				_, err := s.DeregisterJob("default", "job", false)
+				_, err := s.DeregisterJob("default", "job", false, false)
 				require.NoError(t, err)
 			},
 			Status: func(_ *testing.T, id string) structs.ClientStatus { return s.Allocation(id).ClientStatus },

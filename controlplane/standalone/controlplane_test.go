@@ -198,13 +198,13 @@ func TestFreedRoomGoesToTheMostImportantJob(t *testing.T) {
 	run(t, s, testJob("low", "service", memory(900), priority(10)))
 	run(t, s, testJob("high", "service", memory(900), priority(90)))
 	holder := wanted(s, "first")[0]
-	_, err := s.DeregisterJob("default", "first", false)
+	_, err := s.DeregisterJob("default", "first", false, false)
 	require.NoError(t, err)
 	require.Empty(t, wanted(s, "high"), "told to stop is not ended")
 	report(t, s, holder, structs.ClientComplete)
 	require.Len(t, wanted(s, "high"), 1)
 	require.Empty(t, wanted(s, "low"))
-	_, err = s.DeregisterJob("default", "low", true)
+	_, err = s.DeregisterJob("default", "low", true, false)
 	require.NoError(t, err)
 	for _, e := range s.JobEvaluations("default", "low") {
 		require.NotEqual(t, structs.EvaluationBlocked, e.Status, "a job that is gone waits for nothing")
@@ -215,7 +215,7 @@ func TestStopStartAndPurge(t *testing.T) {
 	s := withNode(t, "")
 	run(t, s, testJob("b", "batch"))
 	a := wanted(s, "b")[0]
-	resp, err := s.DeregisterJob("default", "b", false)
+	resp, err := s.DeregisterJob("default", "b", false, false)
 	require.NoError(t, err)
 	require.NotEmpty(t, resp.EvalID)
 	require.Equal(t, structs.DesiredStop, s.Allocation(a.ID).DesiredStatus)
@@ -227,7 +227,7 @@ func TestStopStartAndPurge(t *testing.T) {
 	require.Len(t, wanted(s, "b"), 1, "a job that was stopped runs again")
 	require.False(t, *s.Job("default", "b").Stop)
 	a = wanted(s, "b")[0]
-	_, err = s.DeregisterJob("default", "b", true)
+	_, err = s.DeregisterJob("default", "b", true, false)
 	require.NoError(t, err)
 	require.Nil(t, s.Job("default", "b"))
 	require.Equal(t, structs.DesiredStop, s.Allocation(a.ID).DesiredStatus)
@@ -236,7 +236,7 @@ func TestStopStartAndPurge(t *testing.T) {
 	s.CollectGarbage()
 	require.Nil(t, s.Allocation(a.ID))
 	require.Empty(t, s.data.specs)
-	_, err = s.DeregisterJob("default", "b", true)
+	_, err = s.DeregisterJob("default", "b", true, false)
 	require.ErrorIs(t, err, errdefs.NotFound)
 }
 
@@ -244,15 +244,36 @@ func TestAStoppedAllocationIsReplaced(t *testing.T) {
 	s := withNode(t, "")
 	run(t, s, testJob("web", "service", memory(900)))
 	a := wanted(s, "web")[0]
-	evalID, err := s.StopAllocation(a.ID)
+	evalID, err := s.StopAllocation(a.ID, false)
 	require.NoError(t, err)
 	require.NotNil(t, s.Evaluation(evalID))
 	list := wanted(s, "web")
 	require.Len(t, list, 1)
 	require.Equal(t, a.ID, list[0].PreviousAllocation)
 	require.Equal(t, list[0].ID, s.Allocation(a.ID).NextAllocation)
-	_, err = s.StopAllocation("nobody")
+	_, err = s.StopAllocation("nobody", false)
 	require.ErrorIs(t, err, errdefs.NotFound)
+}
+
+func TestAStopWithoutShutdownDelayTellsTheNodeSo(t *testing.T) {
+	s := withNode(t, "")
+	run(t, s, testJob("web", "service"))
+	a := wanted(s, "web")[0]
+	_, err := s.StopAllocation(a.ID, false)
+	require.NoError(t, err)
+	stopped := s.Allocation(a.ID)
+	require.False(t, stopped.NoShutdownDelay)
+	_, err = s.StopAllocation(a.ID, true)
+	require.NoError(t, err)
+	require.True(t, s.Allocation(a.ID).NoShutdownDelay)
+	require.Greater(t, s.Allocation(a.ID).AllocModifyIndex, stopped.AllocModifyIndex, "the node is told")
+
+	next := wanted(s, "web")[0]
+	require.False(t, next.NoShutdownDelay, "a replacement has its delay")
+	_, err = s.DeregisterJob("default", "web", false, true)
+	require.NoError(t, err)
+	require.True(t, s.Allocation(next.ID).NoShutdownDelay)
+	require.True(t, s.Allocation(next.ID).ServerTerminal())
 }
 
 func TestAFailedAllocationIsReplacedWhenItsTimeHasCome(t *testing.T) {
@@ -543,7 +564,7 @@ func history(t *testing.T) []func(cp *ControlPlane) error {
 		end("web", structs.ClientRunning),
 		end("web", structs.ClientFailed),
 		func(cp *ControlPlane) error {
-			_, err := cp.StopAllocation(alloc(cp, "web").ID)
+			_, err := cp.StopAllocation(alloc(cp, "web").ID, false)
 			return ignoreNotFound(err)
 		},
 		func(cp *ControlPlane) error {
@@ -556,11 +577,11 @@ func history(t *testing.T) []func(cp *ControlPlane) error {
 		end("b", structs.ClientComplete),
 		func(cp *ControlPlane) error { _, err := cp.EvaluateJob("default", "web"); return ignoreNotFound(err) },
 		func(cp *ControlPlane) error {
-			_, err := cp.DeregisterJob("default", "big", true)
+			_, err := cp.DeregisterJob("default", "big", true, false)
 			return ignoreNotFound(err)
 		},
 		func(cp *ControlPlane) error {
-			_, err := cp.DeregisterJob("default", "web", false)
+			_, err := cp.DeregisterJob("default", "web", false, false)
 			return ignoreNotFound(err)
 		},
 		func(cp *ControlPlane) error { cp.CollectGarbage(); return nil },
@@ -664,7 +685,7 @@ func TestGarbageIsBounded(t *testing.T) {
 		run(t, s, testJob("b", "batch"))
 		a := wanted(s, "b")[0]
 		report(t, s, a, structs.ClientComplete)
-		_, err := s.DeregisterJob("default", "b", false)
+		_, err := s.DeregisterJob("default", "b", false, false)
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(s.Evaluations()), 4+2*collectEvery)
 		require.LessOrEqual(t, len(s.Allocations()), 1+3+collectEvery)
@@ -710,7 +731,7 @@ func TestConcurrentUseIsSafeAndNothingIsLost(t *testing.T) {
 				}
 				s.JobSummary("default", id)
 				s.Evaluations()
-				if _, err := s.DeregisterJob("default", id, true); err != nil {
+				if _, err := s.DeregisterJob("default", id, true, false); err != nil {
 					t.Error(err)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
@@ -124,8 +125,9 @@ func requested(j *nomad.Job) ([]byte, error) {
 }
 
 // DeregisterJob stops a job and, with purge, forgets it; its allocations are kept
-// until they have ended. An unknown job is errdefs.NotFound.
-func (cp *ControlPlane) DeregisterJob(namespace, id string, purge bool) (*structs.JobChange, error) {
+// until they have ended. With noShutdownDelay they end without their shutdown delays. An
+// unknown job is errdefs.NotFound.
+func (cp *ControlPlane) DeregisterJob(namespace, id string, purge, noShutdownDelay bool) (*structs.JobChange, error) {
 	out := &structs.JobChange{}
 	err := cp.write(func(t *tx) error {
 		key := jobKey{namespace, id}
@@ -147,6 +149,9 @@ func (cp *ControlPlane) DeregisterJob(namespace, id string, purge bool) (*struct
 		default:
 			out.JobModifyIndex = *j.JobModifyIndex
 		}
+		if noShutdownDelay {
+			t.skipShutdownDelays(key)
+		}
 		e := t.newEval(last, triggerDeregister)
 		e.JobModifyIndex = out.JobModifyIndex
 		t.evaluate(e, last)
@@ -157,6 +162,21 @@ func (cp *ControlPlane) DeregisterJob(namespace, id string, purge bool) (*struct
 		return nil, err
 	}
 	return out, nil
+}
+
+// skipShutdownDelays has the allocations of a job end, whenever they do, without their
+// shutdown delays.
+func (t *tx) skipShutdownDelays(key jobKey) {
+	for _, a := range t.jobAllocs(key) {
+		t.skipShutdownDelay(a)
+	}
+}
+
+func (t *tx) skipShutdownDelay(a *schedule.Alloc) *schedule.Alloc {
+	if a.ClientStatus.Terminal() || a.NoShutdownDelay {
+		return a
+	}
+	return t.changeAlloc(a, true, func(a *structs.Allocation) { a.NoShutdownDelay = true })
 }
 
 func (t *tx) submission(j *job) *nomad.JobSubmission {
@@ -182,9 +202,10 @@ func (cp *ControlPlane) EvaluateJob(namespace, id string) (evalID string, err er
 	return evalID, err
 }
 
-// StopAllocation stops an allocation; its job gets another in its place. One that has
-// ended is left as it is. An unknown one is errdefs.NotFound.
-func (cp *ControlPlane) StopAllocation(id string) (evalID string, err error) {
+// StopAllocation stops an allocation; its job gets another in its place. With
+// noShutdownDelay it ends without its shutdown delays, also when it was stopped before.
+// One that has ended is left as it is. An unknown one is errdefs.NotFound.
+func (cp *ControlPlane) StopAllocation(id string, noShutdownDelay bool) (evalID string, err error) {
 	err = cp.write(func(t *tx) error {
 		a := t.allocs.get(id)
 		if a == nil {
@@ -195,6 +216,9 @@ func (cp *ControlPlane) StopAllocation(id string) (evalID string, err error) {
 				a.DesiredStatus = structs.DesiredStop
 				a.DesiredDescription = "alloc is being stopped by request"
 			})
+		}
+		if noShutdownDelay {
+			a = t.skipShutdownDelay(a)
 		}
 		e := t.newEval(a.Job, triggerAllocStop)
 		t.evaluate(e, a.Job)

@@ -50,9 +50,6 @@ func run(t *testing.T, wasm []byte, args ...string) result {
 
 func program(t *testing.T, name string) []byte {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
 	return guestbuild.Program(t, "guest-examples/programs/"+name)
 }
 

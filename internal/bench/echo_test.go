@@ -73,22 +73,22 @@ func goPlugin(b *testing.B) func([]byte) ([]byte, error) {
 func wasmnode(b *testing.B) func([]byte) ([]byte, error) {
 	wasm, err := os.ReadFile(build(b, "./echodriver", []string{"GOOS=wasip1", "GOARCH=wasm"}, "-buildmode=c-shared"))
 	require.NoError(b, err)
-	e, err := sandbox.New("")
+	e, err := sandbox.Open(sandbox.Config{})
 	require.NoError(b, err)
 	runtime := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
 	b.Cleanup(func() {
 		require.NoError(b, runtime.Close())
 		require.NoError(b, e.Close(context.Background()))
 	})
-	p, err := host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Workloads: runtime}).Load(b.Context(), wasm)
+	p, err := host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Workloads: runtime}).Load(b.Context(), host.NewSource(wasm))
 	require.NoError(b, err)
-	b.Cleanup(p.Release)
+	b.Cleanup(p.Close)
 	require.NoError(b, p.Configure(b.Context(), host.Grants{}, []byte("{}")))
 	task := &wasmnodev1.TaskConfig{Id: "task"}
 	return func(payload []byte) ([]byte, error) {
 		answer := &wasmnodev1.DriverRecoverTaskResponse{}
 		request := &wasmnodev1.DriverRecoverTaskRequest{Task: task, Handle: &wasmnodev1.TaskHandle{DriverState: payload}}
-		err := host.Invoke(b.Context(), p, abi.OpDriverRecoverTask, request, answer, nil)
+		err := p.Invoke(b.Context(), host.Call{Op: abi.OpDriverRecoverTask, Request: request, Answer: answer})
 		return answer.GetHandle().GetDriverState(), err
 	}
 }

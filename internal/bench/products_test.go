@@ -20,7 +20,9 @@ var ours = product{
 	name: "wasmnode",
 	binary: func(b *testing.B) string {
 		file := filepath.Join(b.TempDir(), "out")
-		out, err := exec.Command("go", "build", "-C", "..", "-trimpath", "-ldflags=-s -w", "-o", file, "./cmd/wasmnode").CombinedOutput()
+		build := exec.Command("go", "build", "-C", "../..", "-trimpath", "-ldflags=-s -w", "-o", file, "./cmd/wasmnode")
+		build.Env = append(os.Environ(), "GOWORK=") // this module is in no workspace, the product's is
+		out, err := build.CombinedOutput()
 		require.NoError(b, err, string(out))
 		return file
 	},

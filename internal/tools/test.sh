@@ -13,6 +13,6 @@ gotestsum=$(internal/tools/build.sh gotestsum gotest.tools/gotestsum) || exit 1
 mkdir -p .cache
 "$gotestsum" --format pkgname --hide-summary skipped --jsonfile "$events" \
 	--rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
-	--packages "${PACKAGES:-./...}" -- "$@"
+	--packages "${PACKAGES:-./... ./abi/... ./sdk/go/...}" -- "$@"
 status=$?
 go run ./internal/tools/testreport "$events" "$status"

@@ -6,7 +6,7 @@ import "time"
 func (c *Catalog) CouldNotRead(file string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.files[file].unread
+	return c.files.byName[file].unread
 }
 
 // RetryUnread has files that could not be read tried again so often.

@@ -13,6 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/configschema"
+	"github.com/wasmnode/wasmnode/internal/wake"
 )
 
 // Deadlines of the calls that are about the plugin itself.
@@ -45,8 +46,8 @@ type Unit struct {
 	registry *Registry
 	kind     Kind
 	plugin   Plugin
+	grants   host.Grants
 	name     string
-	digest   string
 	logger   hclog.Logger
 
 	pluginSchema *configschema.Schema
@@ -54,7 +55,7 @@ type Unit struct {
 
 	replaced chan struct{} // closed when another version is in charge of the name
 	gone     chan struct{} // closed when the plugin is closed
-	wake     chan struct{} // capacity 1: there is something new for run
+	wake     wake.Signal   // there is something new for run
 
 	mu         sync.Mutex
 	refs       int
@@ -71,9 +72,9 @@ type Unit struct {
 func newUnit(r *Registry, c Candidate) (*Unit, error) {
 	d := c.Plugin.Description()
 	u := &Unit{
-		registry: r, plugin: c.Plugin, name: d.GetName(), digest: c.Digest,
+		registry: r, plugin: c.Plugin, name: d.GetName(), grants: c.Grants,
 		logger:   r.cfg.Logger.With("plugin", d.GetName(), "file", c.File),
-		replaced: make(chan struct{}), gone: make(chan struct{}), wake: make(chan struct{}, 1),
+		replaced: make(chan struct{}), gone: make(chan struct{}), wake: wake.New(),
 		refs: 1, held: true, life: newLife(time.Now()), moved: make(chan struct{}),
 	}
 	var err error
@@ -90,13 +91,16 @@ func newUnit(r *Registry, c Candidate) (*Unit, error) {
 func (u *Unit) Name() string { return u.name }
 
 // Digest returns the SHA-256 of the plugin's file, in hexadecimal.
-func (u *Unit) Digest() string { return u.digest }
+func (u *Unit) Digest() string { return u.plugin.Digest() }
 
 // Plugin returns the plugin, to be called by who holds a reference.
 func (u *Unit) Plugin() Plugin { return u.plugin }
 
 // Kind returns what the registry's New returned for the unit.
 func (u *Unit) Kind() Kind { return u.kind }
+
+// Grants returns what the operator grants the plugin; read-only.
+func (u *Unit) Grants() host.Grants { return u.grants }
 
 // Logger returns the logger for what is about this plugin.
 func (u *Unit) Logger() hclog.Logger { return u.logger }
@@ -151,7 +155,7 @@ func (u *Unit) run(ctx context.Context) {
 			timer := time.NewTimer(wait)
 			select {
 			case <-timer.C:
-			case <-u.wake:
+			case <-u.wake.C():
 			case <-ctx.Done():
 			}
 			timer.Stop()
@@ -229,7 +233,7 @@ func (u *Unit) configure(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, configureDeadline)
 	defer cancel()
-	return u.plugin.Configure(ctx, config)
+	return u.plugin.Configure(ctx, u.grants, config)
 }
 
 // apply steps the plugin's life and does what follows from it. It returns the
@@ -256,7 +260,7 @@ func (u *Unit) apply(e event) (failed bool) {
 		u.moved = make(chan struct{})
 	}
 	u.mu.Unlock()
-	u.nudge()
+	u.wake.Set()
 	if moved {
 		u.log(before, after)
 	}
@@ -274,14 +278,6 @@ func (u *Unit) log(before, after life) {
 	}
 }
 
-// nudge wakes run.
-func (u *Unit) nudge() {
-	select {
-	case u.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Refresh has the fingerprint asked for soon, but not more often than plugins may
 // wish for.
 func (u *Unit) Refresh() {
@@ -292,14 +288,14 @@ func (u *Unit) Refresh() {
 		}
 	}
 	u.mu.Unlock()
-	u.nudge()
+	u.wake.Set()
 }
 
 // Usable says why the plugin cannot serve new tasks now, as an abi.Error.
 func (u *Unit) Usable() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	why := fmt.Sprintf("%s %q is %s: %s", u.plugin.Type(), u.name, u.life.State, u.life.Reason)
+	why := fmt.Sprintf("%s %q is %s: %s", u.plugin.Spec().Kind, u.name, u.life.State, u.life.Reason)
 	switch {
 	case u.life.State == StateRestarting, u.life.State == StateQuarantined:
 		return abi.NewRecoverableError(abi.Unavailable, why)
@@ -365,7 +361,7 @@ func (u *Unit) leave() {
 	held := u.held
 	u.held = false
 	u.mu.Unlock()
-	u.nudge()
+	u.wake.Set()
 	if held {
 		u.Release()
 	}
@@ -405,7 +401,7 @@ func (u *Unit) TaskError(task string, err error) error {
 		return err
 	}
 	if u.apply(taskFaulted{task: task, reason: OneLine(err)}) {
-		return &taskFaultError{abi.NewError(abi.Internal, fmt.Sprintf("the %s faulted %d times while handling this task, last: %s", u.plugin.Type(), TaskStrikes, OneLine(err))), fault}
+		return &taskFaultError{abi.NewError(abi.Internal, fmt.Sprintf("the %s faulted %d times while handling this task, last: %s", u.plugin.Spec().Kind, TaskStrikes, OneLine(err))), fault}
 	}
 	return &taskFaultError{abi.NewRecoverableError(abi.Unavailable, OneLine(err)), fault}
 }

@@ -188,7 +188,7 @@ func TestAReservationHasWhatWasGranted(t *testing.T) {
 	require.Equal(t, &structs.DeviceReservation{
 		Env:    map[string]string{"EMPTY": "", "LIST": "a=b"},
 		Nodes:  []structs.DeviceNode{{TaskPath: "/dev/a", HostPath: "/dev/acme1", Permissions: "r"}},
-		Mounts: []structs.DeviceMount{{TaskPath: "/x", HostPath: "/var/cache/x"}},
+		Mounts: []structs.Mount{{TaskPath: "/x", HostPath: "/var/cache/x"}},
 	}, r)
 	r, err = checkReservation(&pb.DeviceReserveResponse{}, "p", host.Grants{})
 	require.NoError(t, err)

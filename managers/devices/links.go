@@ -53,7 +53,7 @@ func followNode(n *structs.DeviceNode, g host.Grants) error {
 }
 
 // followMount takes the grants with their own links followed.
-func followMount(m *structs.DeviceMount, g host.Grants) error {
+func followMount(m *structs.Mount, g host.Grants) error {
 	target, err := filepath.EvalSymlinks(m.HostPath)
 	if err != nil {
 		return err

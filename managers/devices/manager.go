@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -71,7 +72,7 @@ func New(cfg Config) *Manager {
 	m.announcer = catalog.NewAnnouncer(func(string) *list { return &list{m.list(time.Now())} },
 		func(_ string, l *list) { cfg.Updater(l.groups) })
 	m.registry = catalog.NewRegistry(catalog.RegistryConfig{
-		Catalog: cfg.Catalog, Type: catalog.TypeDevice, Logger: cfg.Logger, PluginConfig: cfg.PluginConfig,
+		Catalog: cfg.Catalog, Type: host.KindDevice, Logger: cfg.Logger, PluginConfig: cfg.PluginConfig,
 		New: m.newPlugin, Changed: func(string) { m.announcer.Say("") },
 	})
 	return m

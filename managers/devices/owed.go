@@ -33,10 +33,12 @@ type owedReleases struct {
 	store  Store // nil: they are forgotten with the agent
 	logger hclog.Logger
 
-	saving sync.Mutex // orders the writes; nobody waits for it who has mu
-	mu     sync.Mutex
-	list   []*owedRelease // the oldest first
-	added  chan struct{}  // closed and replaced whenever one is added
+	mu      sync.Mutex
+	list    []*owedRelease // the oldest first
+	added   chan struct{}  // closed and replaced whenever one is added
+	changes uint64         // of list
+	saved   uint64         // changes that the last write had
+	writing chan struct{}  // closed when the write that goes on has ended; nil: none does
 }
 
 type owedRelease struct {
@@ -67,13 +69,17 @@ func (o *owedReleases) add(r state.DeviceRelease) {
 	if !slices.ContainsFunc(o.list, func(other *owedRelease) bool { return other.same(r.Devices, r.User) }) {
 		o.list = append(o.list, &owedRelease{DeviceRelease: r})
 	}
-	if n := len(o.list) - maxOwedReleases; n > 0 {
-		o.logger.Warn("too many releases of devices fail; the oldest are given up", "limit", maxOwedReleases)
-		o.list = slices.Clone(o.list[n:])
+	tooMany := len(o.list) - maxOwedReleases
+	if tooMany > 0 {
+		o.list = slices.Clone(o.list[tooMany:])
 	}
+	o.changes++
 	close(o.added)
 	o.added = make(chan struct{})
 	o.mu.Unlock()
+	if tooMany > 0 {
+		o.logger.Warn("too many releases of devices fail; the oldest are given up", "limit", maxOwedReleases)
+	}
 	o.save()
 }
 
@@ -90,13 +96,13 @@ func (o *owedReleases) more() <-chan struct{} {
 	return o.added
 }
 
-// begin returns the oldest release of a group that is meant, for a try; nil: there is
-// none. Each is followed by an end.
-func (o *owedReleases) begin(meant func(structs.DeviceGroupID) bool) *owedRelease {
+// begin returns the oldest release of one of some groups, for a try; nil: there is none.
+// Each is followed by an end.
+func (o *owedReleases) begin(groups index) *owedRelease {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, r := range o.list {
-		if r.trying == nil && meant(r.Devices.Group()) {
+		if r.trying == nil && groups[r.Devices.Group()] != nil {
 			r.trying = make(chan struct{})
 			return r
 		}
@@ -121,6 +127,7 @@ func (o *owedReleases) end(r *owedRelease, released bool) {
 // remove drops a release. The caller holds mu.
 func (o *owedReleases) remove(r *owedRelease) {
 	o.list = slices.DeleteFunc(o.list, func(other *owedRelease) bool { return other == r })
+	o.changes++
 }
 
 // forget drops what is owed of a user's devices that are about to be reserved for it
@@ -156,25 +163,45 @@ func (o *owedReleases) drop(d structs.AllocatedDevice, user structs.DeviceUser) 
 		return false, r.trying
 	}
 	o.list = slices.Delete(o.list, i, i+1)
+	o.changes++
 	return true, nil
 }
 
-// save makes what is owed durable. What cannot be written is still tried by this agent.
+// save makes what is owed durable: it returns when a write has had all changes until now.
+// One write goes on at a time, with no lock held. What cannot be written is still tried by
+// this agent.
 func (o *owedReleases) save() {
 	if o.store == nil {
 		return
 	}
-	o.saving.Lock()
-	defer o.saving.Unlock()
-	s := &state.DeviceState{}
 	o.mu.Lock()
+	defer o.mu.Unlock()
+	for wanted := o.changes; o.saved < wanted; {
+		if writing := o.writing; writing != nil {
+			o.mu.Unlock()
+			<-writing
+			o.mu.Lock()
+			continue
+		}
+		o.write()
+	}
+}
+
+// write writes what is owed now. The caller holds mu, which is not held meanwhile.
+func (o *owedReleases) write() {
+	s := &state.DeviceState{}
 	for _, r := range o.list {
 		s.Owed = append(s.Owed, r.DeviceRelease)
 	}
+	changes, written := o.changes, make(chan struct{})
+	o.writing = written
 	o.mu.Unlock()
 	if err := o.store.PutDevices(s); err != nil {
 		o.logger.Error("the devices that have to be released would be forgotten with this agent", "error", err)
 	}
+	o.mu.Lock()
+	o.saved, o.writing = changes, nil
+	close(written)
 }
 
 // settle tries what is owed of the plugin's devices, when it is due, up to the first
@@ -186,12 +213,12 @@ func (u *plugin) settle(ctx context.Context) time.Time {
 	defer u.Release()
 	for {
 		u.mu.Lock()
-		due := u.releasesDue
+		due, groups := u.releasesDue, u.index
 		u.mu.Unlock()
 		if time.Now().Before(due) {
 			return due
 		}
-		r := u.m.owed.begin(u.provides)
+		r := u.m.owed.begin(groups)
 		if r == nil {
 			return time.Now().Add(catalog.MaxPollInterval)
 		}

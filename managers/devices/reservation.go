@@ -115,7 +115,7 @@ func (c *editCheck) node(n *wasmnodev1.EditedDeviceNode) error {
 }
 
 func (c *editCheck) mount(m *wasmnodev1.EditedMount) error {
-	out := structs.DeviceMount{TaskPath: m.GetContainerPath(), HostPath: m.GetHostPath(), ReadOnly: true}
+	out := structs.Mount{TaskPath: m.GetContainerPath(), HostPath: m.GetHostPath(), ReadOnly: true}
 	for _, option := range m.GetOptions() {
 		switch option {
 		case "rw":

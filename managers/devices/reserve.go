@@ -8,6 +8,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
@@ -66,13 +67,13 @@ func (m *Manager) Reserve(ctx context.Context, d structs.AllocatedDevice, user s
 // reserve calls the plugin and checks what it answers.
 func (u *plugin) reserve(ctx context.Context, d structs.AllocatedDevice, user structs.DeviceUser) (*structs.DeviceReservation, error) {
 	answer := &wasmnodev1.DeviceReserveResponse{}
-	err := u.Plugin().Call(ctx, catalog.Call{Op: abi.OpDeviceReserve, Request: &wasmnodev1.DeviceReserveRequest{
+	err := u.Plugin().Invoke(ctx, host.Call{Op: abi.OpDeviceReserve, Request: &wasmnodev1.DeviceReserveRequest{
 		Group: protoGroup(d), DeviceIds: d.DeviceIDs, User: protoUser(user),
 	}, Answer: answer})
 	if err != nil {
 		return nil, err
 	}
-	grants := u.Plugin().Grants()
+	grants := u.Grants()
 	reservation, err := checkReservation(answer, u.Name(), grants)
 	if err == nil {
 		err = followLinks(reservation, grants)
@@ -132,7 +133,7 @@ func (u *plugin) sendRelease(ctx context.Context, d structs.AllocatedDevice, use
 	ctx, cancel := context.WithTimeout(ctx, releaseDeadline)
 	defer cancel()
 	request := &wasmnodev1.DeviceReleaseRequest{Group: protoGroup(d), DeviceIds: d.DeviceIDs, User: protoUser(user)}
-	err := u.Plugin().Call(ctx, catalog.Call{Op: abi.OpDeviceRelease, Request: request, Answer: &wasmnodev1.DeviceReleaseResponse{}})
+	err := u.Plugin().Invoke(ctx, host.Call{Op: abi.OpDeviceRelease, Request: request, Answer: &wasmnodev1.DeviceReleaseResponse{}})
 	if code := abi.CodeOf(err); code == abi.Unimplemented || code == abi.NotFound {
 		return nil
 	}

@@ -2,7 +2,6 @@ package drivers
 
 import (
 	"context"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,35 +34,32 @@ func TestACompiledDriversHealthIsWhatTheNodeIsTold(t *testing.T) {
 }
 
 func TestEventsOfACompiledDriverComeInOrderToTheirTasks(t *testing.T) {
-	var mu sync.Mutex
 	got := map[string][]string{}
-	w := newRealWorld(t, nil, host.Grants{}, func(c *Config) {
-		c.Events = func(_, task string) TaskEventHandler {
-			if task == "deaf" {
-				return nil
-			}
-			return func(e *wasmnodev1.TaskEvent) {
-				mu.Lock()
-				defer mu.Unlock()
-				got[task] = append(got[task], e.Message)
-			}
-		}
-	})
+	w := newRealWorld(t, nil, host.Grants{})
 	w.Put("mock.wasm", mock(t))
 	w.start()
 	d := w.mustDispense("mock_driver")
 	defer d.Release()
-	start := func(name, event string) {
-		cfg := w.task(d, name, map[string]any{"start_event": event})
-		h, _, err := d.StartTask(context.Background(), cfg)
+	ctx := context.Background()
+	run := func(name, event string) {
+		cfg := w.task(d, name, map[string]any{"start_event": event + " started", "recover_event": event + " recovered"})
+		take := func(e *wasmnodev1.TaskEvent) { got[name] = append(got[name], e.Message) }
+		h, _, err := d.StartTask(ctx, cfg, take)
 		require.NoError(t, err)
-		require.NoError(t, d.DestroyTask(context.Background(), cfg, h, true))
+		_, err = d.RecoverTask(ctx, cfg, h, take)
+		require.NoError(t, err)
+		require.NoError(t, d.DestroyTask(ctx, cfg, h, true))
 	}
-	start("web", "first")
-	start("db", "other")
-	start("deaf", "unheard")
-	start("web", "second")
-	require.Equal(t, map[string][]string{"web": {"first", "second"}, "db": {"other"}}, got)
+	run("web", "first")
+	run("db", "other")
+	run("web", "second")
+	require.Equal(t, map[string][]string{
+		"web": {"first started", "first recovered", "second started", "second recovered"},
+		"db":  {"other started", "other recovered"},
+	}, got)
+	// Nobody takes it, which the driver is told and makes its answer.
+	_, _, err := d.StartTask(ctx, w.task(d, "deaf", map[string]any{"start_event": "unheard"}), nil)
+	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(err), err)
 }
 
 func TestCompiledDriversAreThoseThatTheOperatorAllows(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -81,14 +82,16 @@ func (d *Driver) Release() {
 }
 
 // StartTask starts a task within five minutes. After an error nothing of the task
-// is left.
-func (d *Driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {
+// is left. Events takes what the driver says of the task, in this call and in later ones;
+// it must not block. Nil: nobody does, which the driver is told.
+func (d *Driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, events func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {
 	if err := d.plugin.Usable(); err != nil {
 		return nil, nil, err
 	}
 	t := d.tasks().of(cfg)
+	t.listen(events)
 	answer := &wasmnodev1.DriverStartTaskResponse{}
-	err := d.call(ctx, startDeadline, catalog.Call{Op: abi.OpDriverStartTask, Task: cfg, Request: &wasmnodev1.DriverStartTaskRequest{Task: cfg}, Answer: answer})
+	err := d.call(ctx, t, startDeadline, host.Call{Op: abi.OpDriverStartTask, Task: cfg, Request: &wasmnodev1.DriverStartTaskRequest{Task: cfg}, Answer: answer})
 	if err == nil {
 		err = d.checkStarted(ctx, cfg, answer.Handle)
 	}
@@ -144,8 +147,8 @@ func (d *Driver) broken(op, what string) error {
 
 // RecoverTask takes over a task that another version, or this one before the agent
 // was restarted, has started, and returns the handle to use from now on. NOT_FOUND:
-// the task is no more.
-func (d *Driver) RecoverTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) (*wasmnodev1.TaskHandle, error) {
+// the task is no more. Events is that of StartTask.
+func (d *Driver) RecoverTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, events func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, error) {
 	if err := d.given(cfg, h); err != nil {
 		return nil, err
 	}
@@ -154,8 +157,11 @@ func (d *Driver) RecoverTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h 
 			return nil, err
 		}
 	}
+	known := d.tasks().get(cfg.GetId()) != nil
+	t := d.tasks().of(cfg)
+	t.listen(events)
 	answer := &wasmnodev1.DriverRecoverTaskResponse{}
-	err := d.call(ctx, recoverDeadline, catalog.Call{Op: abi.OpDriverRecoverTask, Task: cfg, Request: &wasmnodev1.DriverRecoverTaskRequest{Task: cfg, Handle: h}, Answer: answer})
+	err := d.call(ctx, t, recoverDeadline, host.Call{Op: abi.OpDriverRecoverTask, Task: cfg, Request: &wasmnodev1.DriverRecoverTaskRequest{Task: cfg, Handle: h}, Answer: answer})
 	if d.hostDoes(err, h) {
 		err = nil
 	}
@@ -163,13 +169,16 @@ func (d *Driver) RecoverTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h 
 		err = d.checkHandle(abi.OpDriverRecoverTask, cfg, answer.Handle)
 	}
 	if err != nil {
+		if !known {
+			d.tasks().forget(cfg.GetId())
+		}
 		return nil, err
 	}
 	newest := answer.Handle
 	if newest == nil {
 		newest = h
 	}
-	return d.tasks().of(cfg).update(h, newest), nil
+	return t.update(h, newest), nil
 }
 
 // SignalTask sends a signal to a task.
@@ -181,7 +190,7 @@ func (d *Driver) SignalTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *
 	h, _ = t.current(h)
 	defer t.nudge()
 	answer := &wasmnodev1.DriverSignalTaskResponse{}
-	err := d.call(ctx, signalDeadline, catalog.Call{Op: abi.OpDriverSignalTask, Task: cfg, Request: &wasmnodev1.DriverSignalTaskRequest{TaskId: cfg.GetId(), Handle: h, Signal: signal}, Answer: answer})
+	err := d.call(ctx, t, signalDeadline, host.Call{Op: abi.OpDriverSignalTask, Task: cfg, Request: &wasmnodev1.DriverSignalTaskRequest{TaskId: cfg.GetId(), Handle: h, Signal: signal}, Answer: answer})
 	if d.hostDoes(err, h) {
 		err = d.workloads().Signal(ctx, h.WorkloadId, signal)
 	}
@@ -212,7 +221,7 @@ func (d *Driver) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h 
 			return abi.NewError(abi.FailedPrecondition, "the task still runs")
 		}
 	}
-	err := d.call(ctx, destroyDeadline, catalog.Call{Op: abi.OpDriverDestroyTask, Task: cfg, Request: &wasmnodev1.DriverDestroyTaskRequest{TaskId: cfg.GetId(), Handle: h, Force: force}, Answer: &wasmnodev1.DriverDestroyTaskResponse{}})
+	err := d.call(ctx, t, destroyDeadline, host.Call{Op: abi.OpDriverDestroyTask, Task: cfg, Request: &wasmnodev1.DriverDestroyTaskRequest{TaskId: cfg.GetId(), Handle: h, Force: force}, Answer: &wasmnodev1.DriverDestroyTaskResponse{}})
 	if code := abi.CodeOf(err); code == abi.Unimplemented || code == abi.NotFound {
 		err = nil // a driver that cannot forget a task holds nothing of it
 	}
@@ -231,9 +240,10 @@ func (d *Driver) TaskStats(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *w
 	if err := d.given(cfg, h); err != nil {
 		return nil, err
 	}
-	h, _ = d.tasks().of(cfg).current(h)
+	t := d.tasks().of(cfg)
+	h, _ = t.current(h)
 	answer := &wasmnodev1.DriverTaskStatsResponse{}
-	err := d.call(ctx, statsDeadline, catalog.Call{Op: abi.OpDriverTaskStats, Task: cfg, Request: &wasmnodev1.DriverTaskStatsRequest{TaskId: cfg.GetId(), Handle: h}, Answer: answer})
+	err := d.call(ctx, t, statsDeadline, host.Call{Op: abi.OpDriverTaskStats, Task: cfg, Request: &wasmnodev1.DriverTaskStatsRequest{TaskId: cfg.GetId(), Handle: h}, Answer: answer})
 	if d.hostDoes(err, h) {
 		s, err := d.workloads().Stats(ctx, h.WorkloadId)
 		if err != nil {
@@ -277,7 +287,8 @@ func (d *Driver) hostDoes(err error, h *wasmnodev1.TaskHandle) bool {
 }
 
 // call calls an operation about a task and counts a fault against the task.
-func (d *Driver) call(ctx context.Context, deadline time.Duration, c catalog.Call) error {
+func (d *Driver) call(ctx context.Context, t *task, deadline time.Duration, c host.Call) error {
+	c.Events = t.event
 	if !d.plugin.Plugin().Has(c.Op) {
 		return abi.NewError(abi.Unimplemented, fmt.Sprintf("driver %s does not have %s", d.Name(), c.Op))
 	}
@@ -289,6 +300,6 @@ func (d *Driver) call(ctx context.Context, deadline time.Duration, c catalog.Cal
 		ctx, cancel = context.WithTimeout(ctx, deadline)
 		defer cancel()
 	}
-	err := d.plugin.Plugin().Call(ctx, c)
+	err := d.plugin.Plugin().Invoke(ctx, c)
 	return d.plugin.TaskError(c.Task.GetAllocId()+"/"+c.Task.GetName(), err)
 }

@@ -53,7 +53,7 @@ func TestAStartedTaskHasAValidHandleOrNothingIsLeftOfIt(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			w, p, d := driverWorld(t)
-			p.On(abi.OpDriverStartTask, func(_ context.Context, c catalog.Call) error {
+			p.On(abi.OpDriverStartTask, func(_ context.Context, c host.Call) error {
 				require.Equal(t, web, c.Task)
 				if tt.starts {
 					w.workloads.start(web.Id)
@@ -61,7 +61,7 @@ func TestAStartedTaskHasAValidHandleOrNothingIsLeftOfIt(t *testing.T) {
 				c.Answer.(*wasmnodev1.DriverStartTaskResponse).Handle = tt.handle
 				return nil
 			})
-			h, _, err := d.StartTask(context.Background(), web)
+			h, _, err := d.StartTask(context.Background(), web, nil)
 			if tt.problem == "" {
 				require.NoError(t, err)
 				require.Equal(t, tt.handle, h)
@@ -78,11 +78,11 @@ func TestAStartedTaskHasAValidHandleOrNothingIsLeftOfIt(t *testing.T) {
 // TestAWorkloadThatIsLostRightAfterItsStartMayBeStartedAgain: who owns it may have died.
 func TestAWorkloadThatIsLostRightAfterItsStartMayBeStartedAgain(t *testing.T) {
 	_, p, d := driverWorld(t)
-	p.On(abi.OpDriverStartTask, func(_ context.Context, c catalog.Call) error {
+	p.On(abi.OpDriverStartTask, func(_ context.Context, c host.Call) error {
 		c.Answer.(*wasmnodev1.DriverStartTaskResponse).Handle = workloadHandle
 		return nil
 	})
-	_, _, err := d.StartTask(context.Background(), web)
+	_, _, err := d.StartTask(context.Background(), web, nil)
 	require.EqualError(t, err, "driver fake: the workload that driver_start_task answered is not there: the driver did not start it, or it was lost")
 	require.Equal(t, abi.Unavailable, abi.CodeOf(err))
 	require.True(t, abi.IsRecoverable(err))
@@ -90,11 +90,11 @@ func TestAWorkloadThatIsLostRightAfterItsStartMayBeStartedAgain(t *testing.T) {
 
 func TestFaultsWhileStartingFailTheTaskAtTheSecond(t *testing.T) {
 	w, p, d := driverWorld(t)
-	p.On(abi.OpDriverStartTask, func(context.Context, catalog.Call) error {
+	p.On(abi.OpDriverStartTask, func(context.Context, host.Call) error {
 		w.workloads.start(web.Id)
 		return catalogtest.Trap(abi.OpDriverStartTask)
 	})
-	_, _, err := d.StartTask(context.Background(), web)
+	_, _, err := d.StartTask(context.Background(), web, nil)
 	require.Equal(t, abi.Unavailable, abi.CodeOf(err))
 	require.True(t, abi.IsRecoverable(err))
 	var fault *host.FaultError
@@ -103,15 +103,15 @@ func TestFaultsWhileStartingFailTheTaskAtTheSecond(t *testing.T) {
 
 	again := web.CloneVT()
 	again.Id = "alloc1/web/2" // a restart is another invocation of the same task
-	_, _, err = d.StartTask(context.Background(), again)
+	_, _, err = d.StartTask(context.Background(), again, nil)
 	require.Equal(t, abi.Internal, abi.CodeOf(err))
 	require.False(t, abi.IsRecoverable(err))
 	require.EqualError(t, err, "the driver faulted 2 times while handling this task, last: plugin fake trapped in driver_start_task: unreachable")
 	health, _ := d.plugin.Health()
 	require.Equal(t, catalog.StateHealthy, health.State, "the plugin is not to blame")
 
-	p.On(abi.OpDriverStartTask, func(context.Context, catalog.Call) error { return abi.NewRecoverableError(abi.Unavailable, "later") })
-	_, _, err = d.StartTask(context.Background(), web)
+	p.On(abi.OpDriverStartTask, func(context.Context, host.Call) error { return abi.NewRecoverableError(abi.Unavailable, "later") })
+	_, _, err = d.StartTask(context.Background(), web, nil)
 	require.Equal(t, abi.NewRecoverableError(abi.Unavailable, "later"), err, "the driver's own answer is passed on")
 }
 
@@ -121,7 +121,7 @@ func TestTheHostDoesWhatADriverLeavesOut(t *testing.T) {
 		"not exported": func(*catalogtest.Plugin) {},
 		"unimplemented": func(p *catalogtest.Plugin) {
 			for _, op := range []string{abi.OpDriverRecoverTask, abi.OpDriverWaitTask, abi.OpDriverStopTask, abi.OpDriverSignalTask, abi.OpDriverDestroyTask, abi.OpDriverTaskStats} {
-				p.On(op, func(context.Context, catalog.Call) error { return abi.NewError(abi.Unimplemented, "no") })
+				p.On(op, func(context.Context, host.Call) error { return abi.NewError(abi.Unimplemented, "no") })
 			}
 		},
 	} {
@@ -129,7 +129,7 @@ func TestTheHostDoesWhatADriverLeavesOut(t *testing.T) {
 			w, p, d := driverWorld(t)
 			leaveOut(p)
 			w.workloads.start(web.Id)
-			h, err := d.RecoverTask(ctx, web, workloadHandle)
+			h, err := d.RecoverTask(ctx, web, workloadHandle, nil)
 			require.NoError(t, err)
 			require.Equal(t, workloadHandle, h)
 			_, err = d.SignalTask(ctx, web, h, "SIGHUP")
@@ -145,11 +145,11 @@ func TestTheHostDoesWhatADriverLeavesOut(t *testing.T) {
 			require.Equal(t, 7, exit.ExitCode)
 			require.NoError(t, d.DestroyTask(ctx, web, h, false))
 			require.Equal(t, []string{"signal SIGHUP", "stats", "stop SIGTERM 3s", "wait", "destroy"}, w.workloads.said())
-			_, err = d.RecoverTask(ctx, web, h)
+			_, err = d.RecoverTask(ctx, web, h, nil)
 			require.ErrorIs(t, err, abi.ErrTaskNotFound)
 
 			// Without a workload there is nothing that the host could do.
-			_, err = d.RecoverTask(ctx, web, handle)
+			_, err = d.RecoverTask(ctx, web, handle, nil)
 			require.Equal(t, abi.Unimplemented, abi.CodeOf(err))
 			_, err = d.WaitTask(ctx, web, handle)
 			require.Equal(t, abi.Unimplemented, abi.CodeOf(err))
@@ -164,7 +164,7 @@ func TestTheHostDoesWhatADriverLeavesOut(t *testing.T) {
 // counter is a driver without workloads: its task runs until its handle says that
 // it was stopped.
 func counter(p *catalogtest.Plugin, pollMs uint32) {
-	p.On(abi.OpDriverWaitTask, func(_ context.Context, c catalog.Call) error {
+	p.On(abi.OpDriverWaitTask, func(_ context.Context, c host.Call) error {
 		h := c.Request.(*wasmnodev1.DriverWaitTaskRequest).Handle
 		a := c.Answer.(*wasmnodev1.DriverWaitTaskResponse)
 		a.PollAfterMs = pollMs
@@ -173,11 +173,11 @@ func counter(p *catalogtest.Plugin, pollMs uint32) {
 		}
 		return nil
 	})
-	p.On(abi.OpDriverStopTask, func(_ context.Context, c catalog.Call) error {
+	p.On(abi.OpDriverStopTask, func(_ context.Context, c host.Call) error {
 		c.Answer.(*wasmnodev1.DriverStopTaskResponse).Handle = &wasmnodev1.TaskHandle{Version: 2, DriverState: []byte("stopped")}
 		return nil
 	})
-	p.On(abi.OpDriverSignalTask, func(context.Context, catalog.Call) error { return nil })
+	p.On(abi.OpDriverSignalTask, func(context.Context, host.Call) error { return nil })
 }
 
 func TestAPollingDriverIsAskedWhenItSaysAndAtOnceAfterAStop(t *testing.T) {
@@ -223,7 +223,7 @@ func TestAWaitThatBlocksInTheDriverIsAskedAnewAfterAStop(t *testing.T) {
 		_, p, d := driverWorld(t)
 		counter(p, 0)
 		ask := p.Ops[abi.OpDriverWaitTask]
-		p.On(abi.OpDriverWaitTask, func(ctx context.Context, c catalog.Call) error {
+		p.On(abi.OpDriverWaitTask, func(ctx context.Context, c host.Call) error {
 			if string(c.Request.(*wasmnodev1.DriverWaitTaskRequest).Handle.DriverState) == "stopped" {
 				return ask(ctx, c)
 			}
@@ -248,7 +248,7 @@ func TestAWaitThatBlocksInTheDriverIsAskedAnewAfterAStop(t *testing.T) {
 func TestAWaitIsCancelledWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, p, d := driverWorld(t)
-		p.On(abi.OpDriverWaitTask, func(ctx context.Context, _ catalog.Call) error {
+		p.On(abi.OpDriverWaitTask, func(ctx context.Context, _ host.Call) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})
@@ -310,14 +310,14 @@ func TestAWaitOutlastsARestartAndAQuarantineUntilAnotherVersionTakesOver(t *test
 
 func TestAWorkloadIsStoppedWhateverItsDriverDoes(t *testing.T) {
 	tests := map[string]struct {
-		stop func(ctx context.Context, c catalog.Call) error
+		stop func(ctx context.Context, c host.Call) error
 		want string
 		took time.Duration
 	}{
 		"it faults":  {catalogtest.Fault(abi.OpDriverStopTask), "stop SIGTERM 5s", 0},
-		"it refuses": {func(context.Context, catalog.Call) error { return abi.NewError(abi.Internal, "no") }, "stop SIGTERM 5s", 0},
-		"it lies":    {func(context.Context, catalog.Call) error { return nil }, "stop SIGKILL 0s", 0},
-		"it never answers": {func(ctx context.Context, _ catalog.Call) error {
+		"it refuses": {func(context.Context, host.Call) error { return abi.NewError(abi.Internal, "no") }, "stop SIGTERM 5s", 0},
+		"it lies":    {func(context.Context, host.Call) error { return nil }, "stop SIGKILL 0s", 0},
+		"it never answers": {func(ctx context.Context, _ host.Call) error {
 			<-ctx.Done()
 			return &host.FaultError{Op: abi.OpDriverStopTask, Kind: host.FaultTimeout, Err: ctx.Err()}
 		}, "stop SIGTERM 0s", 5*time.Second + 2*stopGrace},
@@ -347,33 +347,81 @@ func TestAWorkloadIsDestroyedWhateverItsDriverDoes(t *testing.T) {
 	require.Nil(t, w.manager.tasks.get(web.Id))
 }
 
-func TestTaskEventsFindTheirTask(t *testing.T) {
-	var got []string
-	w := newWorld(t, func(c *Config) {
-		c.Events = func(allocID, task string) TaskEventHandler {
-			if task == "deaf" {
-				return nil
-			}
-			return func(e *wasmnodev1.TaskEvent) { got = append(got, allocID+" "+task+" "+e.Message) }
+// sends makes an operation send an event about a task, and returns what the plugin was told.
+func sends(p *catalogtest.Plugin, op, taskID, message string) *error {
+	told := new(error)
+	well := p.Ops[op]
+	p.On(op, func(ctx context.Context, c host.Call) error {
+		*told = errors.New("nobody takes events")
+		if c.Events != nil {
+			*told = c.Events(&wasmnodev1.TaskEvent{TaskId: taskID, Message: message})
 		}
+		if well == nil {
+			return nil
+		}
+		return well(ctx, c)
 	})
-	p := catalogtest.NewPlugin()
-	p.On(abi.OpDriverStartTask, func(_ context.Context, c catalog.Call) error {
-		w.manager.TaskEvent("fake", &wasmnodev1.TaskEvent{TaskId: c.Task.Id, Message: "starting"})
-		c.Answer.(*wasmnodev1.DriverStartTaskResponse).Handle = handle
-		return nil
-	})
-	w.mustTake(p, nil)
-	d := w.dispense()
-	defer d.Release()
-	_, _, err := d.StartTask(context.Background(), web)
+	return told
+}
+
+func TestATasksEventsGoToWhoStartedOrRecoveredIt(t *testing.T) {
+	w, p, d := driverWorld(t)
+	ctx := context.Background()
+	var got []string
+	to := func(who string) func(*wasmnodev1.TaskEvent) {
+		return func(e *wasmnodev1.TaskEvent) { got = append(got, who+": "+e.Message) }
+	}
+	counter(p, 1)
+	told := []*error{
+		sends(p, abi.OpDriverStartTask, web.Id, "starting"),
+		sends(p, abi.OpDriverWaitTask, web.Id, "waiting"),
+		sends(p, abi.OpDriverSignalTask, web.Id, "signalled"),
+		sends(p, abi.OpDriverRecoverTask, web.Id, "recovering"),
+		sends(p, abi.OpDriverStopTask, web.Id, "stopping"),
+		sends(p, abi.OpDriverDestroyTask, web.Id, "destroying"),
+	}
+	_, _, err := d.StartTask(ctx, web, to("starter"))
 	require.NoError(t, err)
-	_, _, err = d.StartTask(context.Background(), &wasmnodev1.TaskConfig{Id: "deaf", Name: "deaf"})
+	_, err = d.SignalTask(ctx, web, handle, "SIGHUP")
 	require.NoError(t, err)
-	w.manager.TaskEvent("fake", &wasmnodev1.TaskEvent{TaskId: "nobody's"})
-	require.NoError(t, errors.Join(d.DestroyTask(context.Background(), web, handle, true)))
-	w.manager.TaskEvent("fake", &wasmnodev1.TaskEvent{TaskId: web.Id, Message: "late"})
-	require.Equal(t, []string{"alloc1 web starting"}, got)
+	_, err = d.RecoverTask(ctx, web, handle, to("next"))
+	require.NoError(t, err)
+	_, err = d.StopTask(ctx, web, handle, "", 0)
+	require.NoError(t, err)
+	_, err = d.WaitTask(ctx, web, handle)
+	require.NoError(t, err)
+	outside := sends(p, abi.OpDriverFingerprint, web.Id, "polled")
+	asked := p.Count(abi.OpDriverFingerprint)
+	w.manager.Refresh("fake")
+	require.Eventually(t, func() bool { return p.Count(abi.OpDriverFingerprint) > asked }, catalogtest.Patience, time.Millisecond)
+	w.manager.Shutdown() // the fingerprint has been answered
+	require.NoError(t, d.DestroyTask(ctx, web, handle, true))
+	for _, err := range append(told, outside) {
+		require.NoError(t, *err)
+	}
+	require.Equal(t, []string{"starter: starting", "starter: signalled", "next: recovering", "next: stopping", "next: waiting", "next: polled", "next: destroying"}, got)
+}
+
+func TestAnEventThatNobodyTakesIsAnErrorToTheDriver(t *testing.T) {
+	_, p, d := driverWorld(t)
+	ctx := context.Background()
+	told := sends(p, abi.OpDriverStartTask, "another/task/1", "starting")
+	_, _, err := d.StartTask(ctx, web, func(*wasmnodev1.TaskEvent) { t.Error("another task's event") })
+	require.NoError(t, err)
+	require.Equal(t, abi.PermissionDenied, abi.CodeOf(*told), "another task's")
+	told = sends(p, abi.OpDriverSignalTask, "unknown", "signalled")
+	_, err = d.SignalTask(ctx, &wasmnodev1.TaskConfig{Id: "unknown"}, handle, "SIGHUP")
+	require.NoError(t, err)
+	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(*told), "a task that was not recovered")
+	require.Equal(t, abi.NotFound, abi.CodeOf(d.tasks().event(&wasmnodev1.TaskEvent{TaskId: "nobody's"})), "an unknown task's, from a call about none")
+}
+
+func TestATaskThatCannotBeRecoveredIsForgotten(t *testing.T) {
+	w, p, d := driverWorld(t)
+	p.On(abi.OpDriverRecoverTask, func(context.Context, host.Call) error { return abi.ErrTaskNotFound })
+	_, err := d.RecoverTask(context.Background(), web, handle, nil)
+	require.ErrorIs(t, err, abi.ErrTaskNotFound)
+	require.Nil(t, w.manager.tasks.get(web.Id))
 }
 
 func TestATasksConfigIsDecodedByItsSchema(t *testing.T) {
@@ -397,8 +445,8 @@ func TestDriversWithstandConcurrentUseAndReplacement(t *testing.T) {
 	make1 := func() *catalogtest.Plugin {
 		p := catalogtest.NewPlugin()
 		counter(p, 1)
-		p.On(abi.OpDriverDestroyTask, func(context.Context, catalog.Call) error { return nil })
-		p.On(abi.OpDriverRecoverTask, func(context.Context, catalog.Call) error { return nil })
+		p.On(abi.OpDriverDestroyTask, func(context.Context, host.Call) error { return nil })
+		p.On(abi.OpDriverRecoverTask, func(context.Context, host.Call) error { return nil })
 		return p
 	}
 	current := w.mustTake(make1(), nil)
@@ -413,7 +461,7 @@ func TestDriversWithstandConcurrentUseAndReplacement(t *testing.T) {
 					return
 				}
 				cfg := &wasmnodev1.TaskConfig{Id: fmt.Sprintf("%d/%d", i, j), AllocId: "a", Name: fmt.Sprint(i)}
-				h, _, err := d.StartTask(ctx, cfg)
+				h, _, err := d.StartTask(ctx, cfg, func(*wasmnodev1.TaskEvent) {})
 				if err != nil {
 					t.Error(err)
 				}
@@ -423,7 +471,7 @@ func TestDriversWithstandConcurrentUseAndReplacement(t *testing.T) {
 					waited <- err
 				}()
 				w.manager.Refresh("fake")
-				w.manager.TaskEvent("fake", &wasmnodev1.TaskEvent{TaskId: cfg.Id})
+				_ = w.manager.tasks.event(&wasmnodev1.TaskEvent{TaskId: cfg.Id})
 				if _, err := d.StopTask(ctx, cfg, h, "", time.Second); err != nil {
 					t.Error(err)
 				}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -29,7 +29,8 @@ func (d *Driver) ExecTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wa
 	if !d.Capabilities().GetExec() {
 		return nil, abi.NewError(abi.Unimplemented, fmt.Sprintf("driver %s does not run commands in its tasks", d.Name()))
 	}
-	h, _ = d.tasks().of(cfg).current(h)
+	t := d.tasks().of(cfg)
+	h, _ = t.current(h)
 	var hostErr error
 	if h.WorkloadId != "" {
 		exit, err := d.workloads().Exec(ctx, h.WorkloadId, spec)
@@ -38,7 +39,7 @@ func (d *Driver) ExecTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wa
 		}
 		hostErr = err
 	}
-	exit, err := d.execInDriver(ctx, cfg, h, spec)
+	exit, err := d.execInDriver(ctx, t, cfg, h, spec)
 	if hostErr != nil && abi.CodeOf(err) == abi.Unimplemented {
 		err = hostErr // it says why
 	}
@@ -46,12 +47,12 @@ func (d *Driver) ExecTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wa
 }
 
 // execInDriver has the driver run a command.
-func (d *Driver) execInDriver(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, spec *workload.ExecSpec) (*structs.ExitResult, error) {
+func (d *Driver) execInDriver(ctx context.Context, t *task, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, spec *workload.ExecSpec) (*structs.ExitResult, error) {
 	if spec.TTY {
 		return nil, abi.NewError(abi.Unimplemented, fmt.Sprintf("driver %s runs commands without a terminal only", d.Name()))
 	}
 	answer := &wasmnodev1.DriverExecTaskResponse{}
-	err := d.call(ctx, execDeadline, catalog.Call{Op: abi.OpDriverExecTask, Task: cfg, Answer: answer, Request: &wasmnodev1.DriverExecTaskRequest{
+	err := d.call(ctx, t, execDeadline, host.Call{Op: abi.OpDriverExecTask, Task: cfg, Answer: answer, Request: &wasmnodev1.DriverExecTaskRequest{
 		TaskId: cfg.GetId(), Handle: h, Command: append([]string{spec.Command}, spec.Args...), TimeoutMs: uint64(execDeadline.Milliseconds()),
 	}})
 	if err != nil {

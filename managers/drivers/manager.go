@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
@@ -27,9 +27,6 @@ type Workloads interface {
 	Destroy(ctx context.Context, id string) error
 }
 
-// TaskEventHandler takes an event of one task. It must not block.
-type TaskEventHandler func(*wasmnodev1.TaskEvent)
-
 // Config configures a [Manager]. Catalog, Workloads and Logger
 // are required.
 type Config struct {
@@ -43,9 +40,6 @@ type Config struct {
 	// Updater is told of a driver's state when it has changed, and nil when the
 	// node has lost the driver. Calls come one at a time, in order.
 	Updater func(name string, info *structs.DriverInfo)
-	// Events returns the handler for a task's events, or nil when nobody wants
-	// them. Nil: nobody does.
-	Events func(allocID, task string) TaskEventHandler
 	// Allowed names the drivers that may be used; empty: all of them. Blocked
 	// names those that may not, even when they are allowed.
 	Allowed, Blocked []string
@@ -66,7 +60,7 @@ func New(cfg Config) *Manager {
 	m := &Manager{cfg: cfg, tasks: tasks{byID: map[string]*task{}}}
 	m.announcer = catalog.NewAnnouncer(m.info, cfg.Updater)
 	m.registry = catalog.NewRegistry(catalog.RegistryConfig{
-		Catalog: cfg.Catalog, Type: catalog.TypeDriver, Logger: cfg.Logger, PluginConfig: cfg.PluginConfig,
+		Catalog: cfg.Catalog, Type: host.KindDriver, Logger: cfg.Logger, PluginConfig: cfg.PluginConfig,
 		New: m.newPlugin, Changed: m.announcer.Say,
 	})
 	return m
@@ -119,22 +113,6 @@ func (m *Manager) WaitForFirstFingerprint(ctx context.Context) error {
 		return err
 	}
 	return m.announcer.Flush(ctx)
-}
-
-// TaskEvent takes an event that a plugin sent about one of its tasks. It does not
-// block. An event of a task that is not known is dropped.
-func (m *Manager) TaskEvent(plugin string, e *wasmnodev1.TaskEvent) {
-	t := m.tasks.get(e.GetTaskId())
-	if t == nil || m.cfg.Events == nil {
-		m.cfg.Logger.Debug("dropped a plugin's event: no such task", "plugin", plugin, "task_id", catalog.Printable(e.GetTaskId()))
-		return
-	}
-	handler := m.cfg.Events(t.allocID, t.name)
-	if handler == nil {
-		m.cfg.Logger.Debug("dropped a plugin's event: nobody handles the task's events", "plugin", plugin, "task_id", t.id)
-		return
-	}
-	handler(e)
 }
 
 // Refresh has a driver's fingerprint polled soon. It does not block.

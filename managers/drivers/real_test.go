@@ -51,14 +51,13 @@ func newRealWorldThatLooks(t *testing.T, lookEvery time.Duration, config map[str
 	t.Cleanup(func() { require.NoError(t, w.workloads.Close()) })
 	h := host.New(host.Config{
 		Logger: hclog.NewNullLogger(), Engine: e, Workloads: w.workloads, Version: "0.0.0",
-		OnTaskEvent: func(plugin string, e *wasmnodev1.TaskEvent) { w.manager.TaskEvent(plugin, e) },
-		OnRefresh:   func(plugin string) { w.manager.Refresh(plugin) },
-		Limits:      host.Limits{DescribeTime: catalogtest.Patience},
+		OnRefresh: func(plugin string) { w.manager.Refresh(plugin) },
+		Limits:    host.Limits{DescribeTime: catalogtest.Patience},
 	})
 	var err error
-	w.Catalog, err = catalog.New(catalog.Config{Dir: w.Path, LookEvery: lookEvery, Logger: hclog.NewNullLogger(), Loader: catalog.HostLoader{
-		Host: h, Grants: func(string) host.Grants { return grants },
-	}})
+	w.Catalog, err = catalog.New(catalog.Config{Dir: w.Path, LookEvery: lookEvery, Logger: hclog.NewNullLogger(), Loader: catalog.HostLoader{Host: h},
+		Grants: func(string) host.Grants { return grants },
+	})
 	require.NoError(t, err)
 	cfg := Config{
 		Catalog: w.Catalog, Workloads: w.workloads, Logger: hclog.NewNullLogger(),
@@ -117,7 +116,7 @@ func TestTheMockDriverServesATaskFromStartToEnd(t *testing.T) {
 	ctx := context.Background()
 
 	ended := w.task(d, "ends", map[string]any{"run_for": "30ms", "exit_code": 4})
-	h, _, err := d.StartTask(ctx, ended)
+	h, _, err := d.StartTask(ctx, ended, nil)
 	require.NoError(t, err)
 	exit, err := d.WaitTask(ctx, ended, h)
 	require.NoError(t, err)
@@ -125,7 +124,7 @@ func TestTheMockDriverServesATaskFromStartToEnd(t *testing.T) {
 	require.NoError(t, d.DestroyTask(ctx, ended, h, false))
 
 	stopped := w.task(d, "stopped", map[string]any{"run_for": "1h", "stop_exit_signal": "15"})
-	h, _, err = d.StartTask(ctx, stopped)
+	h, _, err = d.StartTask(ctx, stopped, nil)
 	require.NoError(t, err)
 	waited := make(chan *structs.ExitResult, 1)
 	go func() {
@@ -154,13 +153,13 @@ func TestARealFaultIsHeldAgainstItsTask(t *testing.T) {
 	defer d.Release()
 	for _, how := range []string{"trap", "exit"} {
 		bad := w.task(d, how, map[string]any{"start_fault": how})
-		_, _, err := d.StartTask(context.Background(), bad)
+		_, _, err := d.StartTask(context.Background(), bad, nil)
 		require.Equal(t, abi.Unavailable, abi.CodeOf(err), err)
-		_, _, err = d.StartTask(context.Background(), bad)
+		_, _, err = d.StartTask(context.Background(), bad, nil)
 		require.Equal(t, abi.Internal, abi.CodeOf(err), err)
 	}
 	good := w.task(d, "good", map[string]any{"run_for": 0})
-	_, _, err := d.StartTask(context.Background(), good)
+	_, _, err := d.StartTask(context.Background(), good, nil)
 	require.NoError(t, err, "the next call works")
 	require.Equal(t, []string{"mock.wasm mock_driver 0.1.0 healthy"}, w.Lines())
 }
@@ -172,7 +171,7 @@ func TestATaskRunsAcrossTheReplacementOfItsPlugin(t *testing.T) {
 	old := w.mustDispense("mock_driver")
 	cfg := w.task(old, "task", map[string]any{"run_for": "1h", "stop_exit_code": 9})
 	ctx := context.Background()
-	h, _, err := old.StartTask(ctx, cfg)
+	h, _, err := old.StartTask(ctx, cfg, nil)
 	require.NoError(t, err)
 
 	newer := append(mock(t), 0, 5, 4, 'n', 'o', 't', 'e') // another content, the same plugin
@@ -183,7 +182,7 @@ func TestATaskRunsAcrossTheReplacementOfItsPlugin(t *testing.T) {
 	d := w.mustDispense("mock_driver")
 	defer d.Release()
 	require.NotEqual(t, old.PluginDigest(), d.PluginDigest())
-	h, err = d.RecoverTask(ctx, cfg, h)
+	h, err = d.RecoverTask(ctx, cfg, h, nil)
 	require.NoError(t, err)
 	old.Release()
 	waited := make(chan *structs.ExitResult, 1)
@@ -214,18 +213,18 @@ func TestTheWasiDriverLeavesItsWorkloadToTheHost(t *testing.T) {
 	ctx := context.Background()
 
 	cfg := w.task(d, "exits", map[string]any{"module": exitProgram, "args": []string{"3"}})
-	h, _, err := d.StartTask(ctx, cfg)
+	h, _, err := d.StartTask(ctx, cfg, nil)
 	require.NoError(t, err)
 	require.Equal(t, cfg.Id, h.WorkloadId)
 	exit, err := d.WaitTask(ctx, cfg, h)
 	require.NoError(t, err)
 	require.Equal(t, 3, exit.ExitCode)
 	require.NoError(t, d.DestroyTask(ctx, cfg, h, false))
-	_, err = d.RecoverTask(ctx, cfg, h)
+	_, err = d.RecoverTask(ctx, cfg, h, nil)
 	require.ErrorIs(t, err, abi.ErrTaskNotFound)
 
 	cfg = w.task(d, "spins", map[string]any{"module": spinProgram})
-	h, _, err = d.StartTask(ctx, cfg)
+	h, _, err = d.StartTask(ctx, cfg, nil)
 	require.NoError(t, err)
 	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(d.DestroyTask(ctx, cfg, h, false)))
 	_, err = d.TaskStats(ctx, cfg, h)
@@ -240,7 +239,7 @@ func TestTheWasiDriverLeavesItsWorkloadToTheHost(t *testing.T) {
 	require.NoError(t, d.DestroyTask(ctx, cfg, h, false))
 
 	cfg = w.task(d, "missing", map[string]any{"module": "local/none.wasm"})
-	_, _, err = d.StartTask(ctx, cfg)
+	_, _, err = d.StartTask(ctx, cfg, nil)
 	require.ErrorContains(t, err, "none.wasm")
 	list, err := w.workloads.List(ctx)
 	require.NoError(t, err)
@@ -328,7 +327,7 @@ func TestAPluginThatIsDroppedInIsHealthyWithinTwoSeconds(t *testing.T) {
 }
 
 func TestAStatusIsJSONForTheAPI(t *testing.T) {
-	s := catalog.PluginStatus{Name: "a", Type: catalog.TypeDriver, State: catalog.StateHealthy, CapabilitiesImported: []string{}, CapabilitiesGranted: []string{}}
+	s := catalog.PluginStatus{Name: "a", Type: host.KindDriver, State: catalog.StateHealthy, CapabilitiesImported: []string{}, CapabilitiesGranted: []string{}}
 	got, err := json.Marshal(s)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"Name":"a","Type":"driver","Version":"","State":"healthy","Reason":"","Since":"0001-01-01T00:00:00Z","Digest":"","CapabilitiesImported":[],"CapabilitiesGranted":[],"File":"",

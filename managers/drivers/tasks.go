@@ -1,9 +1,12 @@
 package drivers
 
 import (
+	"fmt"
 	"sync"
 
+	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/managers/catalog"
 )
 
 // tasks are the tasks that drivers of this node run now, in any version: where
@@ -15,11 +18,12 @@ type tasks struct {
 
 // task is one invocation of a task.
 type task struct {
-	id, allocID, name string
+	id string
 
 	mu     sync.Mutex
-	handle *wasmnodev1.TaskHandle // the newest; nil: the one that the caller has
-	nudged chan struct{}          // closed and replaced when the task may have ended
+	events func(*wasmnodev1.TaskEvent) // takes the driver's events; nil: nobody does
+	handle *wasmnodev1.TaskHandle      // the newest; nil: the one that the caller has
+	nudged chan struct{}               // closed and replaced when the task may have ended
 }
 
 // of returns the task of that configuration, a new one when it is not known.
@@ -28,7 +32,7 @@ func (t *tasks) of(cfg *wasmnodev1.TaskConfig) *task {
 	defer t.mu.Unlock()
 	known := t.byID[cfg.GetId()]
 	if known == nil {
-		known = &task{id: cfg.GetId(), allocID: cfg.GetAllocId(), name: cfg.GetName(), nudged: make(chan struct{})}
+		known = &task{id: cfg.GetId(), nudged: make(chan struct{})}
 		t.byID[known.id] = known
 	}
 	return known
@@ -41,10 +45,41 @@ func (t *tasks) get(id string) *task {
 	return t.byID[id]
 }
 
+// event takes an event of any task that is known: the sink of calls about none.
+func (t *tasks) event(e *wasmnodev1.TaskEvent) error {
+	known := t.get(e.GetTaskId())
+	if known == nil {
+		return abi.NewError(abi.NotFound, fmt.Sprintf("no task %q runs", catalog.Printable(e.GetTaskId())))
+	}
+	return known.event(e)
+}
+
 func (t *tasks) forget(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.byID, id)
+}
+
+// listen has the task's events go to somebody from now on.
+func (t *task) listen(events func(*wasmnodev1.TaskEvent)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.events = events
+}
+
+// event takes an event of the task: the sink of the calls about it.
+func (t *task) event(e *wasmnodev1.TaskEvent) error {
+	if e.GetTaskId() != t.id {
+		return abi.NewError(abi.PermissionDenied, fmt.Sprintf("this call is about task %s", t.id))
+	}
+	t.mu.Lock()
+	events := t.events
+	t.mu.Unlock()
+	if events == nil {
+		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("nobody takes the events of task %s, which was not recovered", t.id))
+	}
+	events(e)
+	return nil
 }
 
 // update sets the newest handle; nil leaves it. It returns the one to use.

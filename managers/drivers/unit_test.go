@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/internal/catalogtest"
 )
@@ -21,7 +22,7 @@ func TestAFingerprintThatFailsAtFirstIsAskedForAgain(t *testing.T) {
 		w := newWorld(t, nil)
 		p := catalogtest.NewPlugin()
 		well := p.Ops[abi.OpDriverFingerprint]
-		p.On(abi.OpDriverFingerprint, func(context.Context, catalog.Call) error { return abi.NewError(abi.Unavailable, "no daemon") })
+		p.On(abi.OpDriverFingerprint, func(context.Context, host.Call) error { return abi.NewError(abi.Unavailable, "no daemon") })
 		w.mustTake(p, nil)
 		synctest.Wait()
 		require.Equal(t, []string{"fake: detected false, healthy false, fingerprint: no daemon"}, w.updates.get())
@@ -40,7 +41,7 @@ func TestHealthIsPolledAndToldOnlyWhenItChanges(t *testing.T) {
 		p := catalogtest.NewPlugin()
 		health := wasmnodev1.HealthState_HEALTH_STATE_HEALTHY
 		var mu sync.Mutex
-		p.On(abi.OpDriverFingerprint, func(_ context.Context, c catalog.Call) error {
+		p.On(abi.OpDriverFingerprint, func(_ context.Context, c host.Call) error {
 			mu.Lock()
 			defer mu.Unlock()
 			a := c.Answer.(*wasmnodev1.DriverFingerprintResponse)
@@ -127,10 +128,10 @@ func TestANewVersionTakesOverOnlyWhenItAnswers(t *testing.T) {
 				p.On(abi.OpDriverFingerprint, catalogtest.Fault(abi.OpDriverFingerprint))
 			},
 			"fingerprint: no": func(p *catalogtest.Plugin) {
-				p.On(abi.OpDriverFingerprint, func(context.Context, catalog.Call) error { return abi.NewError(abi.Internal, "no") })
+				p.On(abi.OpDriverFingerprint, func(context.Context, host.Call) error { return abi.NewError(abi.Internal, "no") })
 			},
 			"fingerprint: the answer's health is 0, which is none": func(p *catalogtest.Plugin) {
-				p.On(abi.OpDriverFingerprint, func(context.Context, catalog.Call) error { return nil })
+				p.On(abi.OpDriverFingerprint, func(context.Context, host.Call) error { return nil })
 			},
 			"configure: bad": func(p *catalogtest.Plugin) { p.Recipe.ConfigureErr = "bad" },
 			"describe: task_config_schema: not a JSON object":   func(p *catalogtest.Plugin) { p.Recipe.TaskSchema = "[]" },
@@ -192,7 +193,7 @@ func TestARemovedPluginServesTheTasksThatItHas(t *testing.T) {
 		require.Error(t, err)
 		health, _ := u.Health()
 		require.Equal(t, catalog.StateRemoved, health.State)
-		_, _, err = d.StartTask(context.Background(), &wasmnodev1.TaskConfig{Id: "a"})
+		_, _, err = d.StartTask(context.Background(), &wasmnodev1.TaskConfig{Id: "a"}, nil)
 		require.NoError(t, err, "who has it may still use it")
 		synctest.Wait()
 		require.Equal(t, "fake: lost", w.updates.get()[1])
@@ -235,7 +236,7 @@ func TestBlockedDriversAreNotTaken(t *testing.T) {
 func TestAFingerprintSpeaksForItsDriverOnlyAndWithinBounds(t *testing.T) {
 	w := newWorld(t, nil)
 	p := catalogtest.NewPlugin()
-	p.On(abi.OpDriverFingerprint, func(_ context.Context, c catalog.Call) error {
+	p.On(abi.OpDriverFingerprint, func(_ context.Context, c host.Call) error {
 		a := c.Answer.(*wasmnodev1.DriverFingerprintResponse)
 		a.Health = wasmnodev1.HealthState_HEALTH_STATE_HEALTHY
 		a.Description = "fine\x1b[2J\nreally"
@@ -283,7 +284,7 @@ func TestShutdownIsCleanAtAnyTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		p := catalogtest.NewPlugin()
-		p.On(abi.OpDriverFingerprint, func(ctx context.Context, _ catalog.Call) error {
+		p.On(abi.OpDriverFingerprint, func(ctx context.Context, _ host.Call) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})

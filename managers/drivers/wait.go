@@ -44,7 +44,7 @@ func (d *Driver) WaitTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wa
 			return nil, err
 		}
 		newest, nudged := t.current(h)
-		answer, err := d.askWait(ctx, cfg, newest, nudged)
+		answer, err := d.askWait(ctx, t, cfg, newest, nudged)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -71,7 +71,7 @@ func (d *Driver) WaitTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wa
 }
 
 // askWait asks once. A driver that blocks is cancelled some time after a nudge.
-func (d *Driver) askWait(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, nudged <-chan struct{}) (*wasmnodev1.DriverWaitTaskResponse, error) {
+func (d *Driver) askWait(ctx context.Context, t *task, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, nudged <-chan struct{}) (*wasmnodev1.DriverWaitTaskResponse, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
@@ -92,7 +92,7 @@ func (d *Driver) askWait(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *was
 		}
 	}()
 	answer := &wasmnodev1.DriverWaitTaskResponse{}
-	err := d.call(ctx, 0, catalog.Call{Op: abi.OpDriverWaitTask, Task: cfg, Request: &wasmnodev1.DriverWaitTaskRequest{TaskId: cfg.GetId(), Handle: h}, Answer: answer})
+	err := d.call(ctx, t, 0, host.Call{Op: abi.OpDriverWaitTask, Task: cfg, Request: &wasmnodev1.DriverWaitTaskRequest{TaskId: cfg.GetId(), Handle: h}, Answer: answer})
 	close(done)
 	<-watched
 	return answer, err
@@ -152,10 +152,10 @@ func (d *Driver) StopTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wa
 	defer t.nudge()
 	timeout = max(0, timeout)
 	deadline := time.Now().Add(timeout)
-	newest, err := d.askStop(ctx, cfg, h, signal, timeout)
+	newest, err := d.askStop(ctx, t, cfg, h, signal, timeout)
 	var fault *host.FaultError
 	if errors.As(err, &fault) && abi.IsRecoverable(err) && ctx.Err() == nil {
-		newest, err = d.askStop(ctx, cfg, h, signal, max(0, time.Until(deadline)))
+		newest, err = d.askStop(ctx, t, cfg, h, signal, max(0, time.Until(deadline)))
 	}
 	if h.WorkloadId != "" {
 		if err != nil {
@@ -171,7 +171,7 @@ func (d *Driver) StopTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wa
 }
 
 // askStop has the driver stop a task, once it is up.
-func (d *Driver) askStop(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, signal string, timeout time.Duration) (*wasmnodev1.TaskHandle, error) {
+func (d *Driver) askStop(ctx context.Context, t *task, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, signal string, timeout time.Duration) (*wasmnodev1.TaskHandle, error) {
 	if !d.plugin.Plugin().Has(abi.OpDriverStopTask) {
 		return nil, abi.NewError(abi.Unimplemented, fmt.Sprintf("driver %s does not have %s", d.Name(), abi.OpDriverStopTask))
 	}
@@ -192,7 +192,7 @@ func (d *Driver) askStop(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *was
 		}
 	}
 	answer := &wasmnodev1.DriverStopTaskResponse{}
-	err := d.call(ctx, timeout+stopGrace, catalog.Call{Op: abi.OpDriverStopTask, Task: cfg, Request: &wasmnodev1.DriverStopTaskRequest{
+	err := d.call(ctx, t, timeout+stopGrace, host.Call{Op: abi.OpDriverStopTask, Task: cfg, Request: &wasmnodev1.DriverStopTaskRequest{
 		TaskId: cfg.GetId(), Handle: h, TimeoutMs: uint64(timeout.Milliseconds()), Signal: signal,
 	}, Answer: answer})
 	return answer.Handle, err

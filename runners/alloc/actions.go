@@ -161,18 +161,12 @@ func (r *Runner) Usage(ctx context.Context, name string) (map[string]task.Usage,
 	return out, errors.Join(errs...)
 }
 
-// DriverEvent records what a driver says of a task, as an event of the task.
-func (r *Runner) DriverEvent(name string, e *wasmnodev1.TaskEvent) error {
-	t, err := r.named(name)
-	if err != nil {
-		return err
-	}
-	t.DriverEvent(e)
-	return nil
-}
-
-// Reconnected records on every task that the control plane is back.
+// Reconnected records that the control plane is back, on every task of an allocation that
+// has not ended.
 func (r *Runner) Reconnected() {
+	if r.active() != nil {
+		return
+	}
 	for _, t := range r.tasks {
 		t.Emit(structs.NewTaskEvent(structs.EventReconnected))
 	}

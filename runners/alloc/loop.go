@@ -142,11 +142,20 @@ func (l *loop) begin(k *killing) {
 		l.kill.poststop = l.kill.poststop || k.poststop
 		return
 	}
-	if group := l.r.Alloc().Group(); group != nil && group.ShutdownDelay != nil && *group.ShutdownDelay > 0 && l.running {
-		k.until = time.Now().Add(*group.ShutdownDelay)
+	alloc := l.r.Alloc()
+	if delay := groupShutdownDelay(alloc); l.running && delay > 0 && !alloc.NoShutdownDelay {
+		k.until = time.Now().Add(delay)
 	}
 	l.kill = k
 	l.r.cancelIdle()
+}
+
+// groupShutdownDelay is how long the group's tasks run on when they are to be killed.
+func groupShutdownDelay(a *structs.Allocation) time.Duration {
+	if group := a.Group(); group != nil && group.ShutdownDelay != nil {
+		return *group.ShutdownDelay
+	}
+	return 0
 }
 
 // step looks at everything.
@@ -274,6 +283,9 @@ func (l *loop) applyUpdate() {
 	}
 	if next.ServerTerminal() && !before.ServerTerminal() {
 		l.begin(nil)
+	}
+	if next.NoShutdownDelay && l.kill != nil {
+		l.kill.until = time.Time{}
 	}
 }
 

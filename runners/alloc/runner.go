@@ -115,6 +115,9 @@ func (r *Runner) addTask(t *nomad.Task) error {
 		return fmt.Errorf("alloc: failed creating runner for task %q: %w", t.Name, err)
 	}
 	r.tasks, r.byName[t.Name] = append(r.tasks, tr), tr
+	if r.alloc.NoShutdownDelay {
+		tr.SkipShutdownDelay()
+	}
 	return nil
 }
 
@@ -141,6 +144,17 @@ func (r *Runner) Restore() error {
 		return errors.New("alloc: restore: allocation directory is inaccessible")
 	}
 	return nil
+}
+
+// RestoredRuns are the IDs of the tasks' runs that Restore read back. They may have
+// workloads. It is called before Run, or not at all.
+func (r *Runner) RestoredRuns() (ids []string) {
+	for _, t := range r.tasks {
+		if id := t.RestoredRun(); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // started reports whether a task of the allocation was ever prepared.
@@ -182,6 +196,11 @@ func (r *Runner) Update(a *structs.Allocation) {
 		r.pending = a
 	}
 	r.mu.Unlock()
+	if a.NoShutdownDelay {
+		for _, t := range r.tasks {
+			t.SkipShutdownDelay()
+		}
+	}
 	r.poke()
 }
 

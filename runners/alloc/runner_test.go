@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/state"
@@ -316,7 +315,7 @@ func TestNothingIsStoredOfADestroyedAllocation(t *testing.T) {
 		f.r.Reconnected()
 		f.r.Fail("too late")
 		f.r.Update(f.alloc.Copy())
-		require.NoError(t, f.r.DriverEvent("web", &wasmnodev1.TaskEvent{Message: "too late"}))
+		f.world.Say("web", "too late")
 		f.r.Shutdown()
 		f.r.Run()
 		synctest.Wait()

@@ -156,6 +156,8 @@ func (s *story) do(command string, args []string) error {
 		}
 	case "stop":
 		s.stop()
+	case "no-shutdown-delay": // whenever it stops, or while it does
+		s.change(func(a *structs.Allocation) { a.NoShutdownDelay = true })
 	case "evict":
 		s.change(func(a *structs.Allocation) { a.DesiredStatus = structs.DesiredEvict })
 	case "deploy": // the allocation is part of a deployment

@@ -25,8 +25,8 @@ func (h *deviceHook) Prestart(context.Context, *task.PrestartRequest) (*task.Pre
 	h.calls++
 	return &task.PrestartResult{
 		Done: true, Env: map[string]string{"GPU": "0"},
-		Mounts:  []state.Mount{{TaskPath: "/m", HostPath: "/h", ReadOnly: true}},
-		Devices: []state.DeviceNode{{TaskPath: "/dev/g", HostPath: "/dev/gpu0", Permissions: "rw"}},
+		Mounts:  []structs.Mount{{TaskPath: "/m", HostPath: "/h", ReadOnly: true}},
+		Devices: []structs.DeviceNode{{TaskPath: "/dev/g", HostPath: "/dev/gpu0", Permissions: "rw"}},
 	}, nil
 }
 

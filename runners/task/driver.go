@@ -21,10 +21,12 @@ type Driver interface {
 	// with its path.
 	DecodeConfig(config map[string]any) ([]byte, error)
 
-	StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error)
+	// StartTask starts a task. Events takes what the driver says of it, in this call and
+	// in later ones; it does not block.
+	StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, events func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error)
 	// RecoverTask hands over a task that another instance or version started, and
-	// returns the handle to use from now on.
-	RecoverTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) (*wasmnodev1.TaskHandle, error)
+	// returns the handle to use from now on. Events is that of StartTask.
+	RecoverTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, events func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, error)
 	// WaitTask blocks until the task has ended or ctx is done.
 	WaitTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) (*structs.ExitResult, error)
 	// StopTask returns when the task has ended.

@@ -7,7 +7,6 @@ import (
 	"maps"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -71,12 +70,8 @@ func (h *devicesHook) Prestart(ctx context.Context, _ *PrestartRequest) (*Presta
 			return nil, fmt.Errorf("failed to reserve device %s: %w", d.Group(), err)
 		}
 		maps.Copy(result.Env, r.Env)
-		for _, m := range r.Mounts {
-			result.Mounts = append(result.Mounts, state.Mount{TaskPath: m.TaskPath, HostPath: m.HostPath, ReadOnly: m.ReadOnly})
-		}
-		for _, n := range r.Nodes {
-			result.Devices = append(result.Devices, state.DeviceNode{TaskPath: n.TaskPath, HostPath: n.HostPath, Permissions: n.Permissions})
-		}
+		result.Mounts = append(result.Mounts, r.Mounts...)
+		result.Devices = append(result.Devices, r.Nodes...)
 	}
 	return result, nil
 }

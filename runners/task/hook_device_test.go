@@ -38,7 +38,7 @@ func (d *deviceDesk) Reserve(_ context.Context, a structs.AllocatedDevice, u str
 	}
 	return &structs.DeviceReservation{
 		Env:    map[string]string{strings.ToUpper(a.Name): strings.Join(a.DeviceIDs, ",")},
-		Mounts: []structs.DeviceMount{{TaskPath: "/" + a.Name, HostPath: "/srv/" + a.Name, ReadOnly: true}},
+		Mounts: []structs.Mount{{TaskPath: "/" + a.Name, HostPath: "/srv/" + a.Name, ReadOnly: true}},
 		Nodes:  []structs.DeviceNode{{TaskPath: "/dev/" + a.Name, HostPath: "/dev/h" + a.Name, Permissions: "rw"}},
 	}, nil
 }

@@ -96,8 +96,8 @@ type PrestartResult struct {
 	Done    bool
 	Data    map[string]string
 	Env     map[string]string
-	Mounts  []state.Mount
-	Devices []state.DeviceNode
+	Mounts  []structs.Mount
+	Devices []structs.DeviceNode
 }
 
 // PoststartRequest is what a poststart hook is given.

@@ -167,7 +167,7 @@ func (r *Runner) recoverTask(ctx context.Context, run *invocation) (*wasmnodev1.
 	ctx, cancel := context.WithTimeout(ctx, r.limits.CallTimeout)
 	defer cancel()
 	return call(ctx, "recover task", func(ctx context.Context) (*wasmnodev1.TaskHandle, error) {
-		return run.driver.RecoverTask(ctx, run.config, run.handle)
+		return run.driver.RecoverTask(ctx, run.config, run.handle, r.driverEvent)
 	}, nil)
 }
 

@@ -149,8 +149,8 @@ func (r *Runner) sendSignal(req *signalRequest) (renewed bool) {
 	return renewed
 }
 
-// DriverEvent records what the driver says of the task.
-func (r *Runner) DriverEvent(e *wasmnodev1.TaskEvent) {
+// driverEvent records what the driver says of the task.
+func (r *Runner) driverEvent(e *wasmnodev1.TaskEvent) {
 	event := structs.NewTaskEvent(structs.EventDriver).WithMessage(e.GetMessage())
 	for key, value := range e.GetAnnotations() {
 		event = event.WithDetail(key, value)

@@ -174,6 +174,10 @@ func (r *Runner) Restore() error {
 	return nil
 }
 
+// RestoredRun is the ID of the run that Restore read back; empty: there is none. It is
+// called before Run, or not at all.
+func (r *Runner) RestoredRun() string { return r.local.TaskID }
+
 // killAnnounced reports whether a kill was announced and not yet reported as done: it
 // goes on where the earlier agent left it, and is not announced again.
 func killAnnounced(s *structs.TaskState) bool {

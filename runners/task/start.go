@@ -13,7 +13,6 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/taskenv"
-	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -92,7 +91,7 @@ func (r *Runner) startTask(run *invocation) (*wasmnodev1.TaskHandle, *wasmnodev1
 	defer leaving()
 	driver, cfg := run.driver, run.config
 	s, err := call(ctx, "start task", func(ctx context.Context) (started, error) {
-		h, n, err := driver.StartTask(ctx, cfg)
+		h, n, err := driver.StartTask(ctx, cfg, r.driverEvent)
 		if err == nil && h == nil {
 			err = errors.New("start task: the driver gave no handle")
 		}
@@ -239,7 +238,7 @@ func (r *Runner) mounts() (mounts []*wasmnodev1.Mount, devices []*wasmnodev1.Dev
 	return mounts, devices
 }
 
-func protoMounts(mounts []state.Mount) []*wasmnodev1.Mount {
+func protoMounts(mounts []structs.Mount) []*wasmnodev1.Mount {
 	out := make([]*wasmnodev1.Mount, 0, len(mounts))
 	for _, m := range mounts {
 		out = append(out, &wasmnodev1.Mount{TaskPath: m.TaskPath, HostPath: m.HostPath, ReadOnly: m.ReadOnly})
@@ -247,7 +246,7 @@ func protoMounts(mounts []state.Mount) []*wasmnodev1.Mount {
 	return out
 }
 
-func protoDevices(devices []state.DeviceNode) []*wasmnodev1.DeviceNode {
+func protoDevices(devices []structs.DeviceNode) []*wasmnodev1.DeviceNode {
 	out := make([]*wasmnodev1.DeviceNode, 0, len(devices))
 	for _, d := range devices {
 		out = append(out, &wasmnodev1.DeviceNode{TaskPath: d.TaskPath, HostPath: d.HostPath, Permissions: d.Permissions})

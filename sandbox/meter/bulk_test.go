@@ -29,7 +29,7 @@ func bulkGuest() []byte {
 // Fills and copies in pieces do what the instructions do, to the byte: with lengths
 // around a piece's, overlaps in both directions, and ranges that end at the memory's
 // end or one beyond it, of which nothing may be written.
-func TestFillsAndCopiesInPiecesAreThoseOfTheInstructions(t *testing.T) {
+func TestFillsAndCopiesInPiecesEqualTheInstructions(t *testing.T) {
 	const piece, size = 1 << 16, bulkPages << 16
 	lengths := []uint64{0, 1, piece - 1, piece, piece + 1, 2 * piece, 3*piece + 5, size - 1, size, size + 1, 1 << 31, 1<<32 - 1}
 	places := []uint64{0, 1, 100, piece, piece + 3, size - piece - 1, size - 1, size, size + 1, 1<<32 - 1}
@@ -68,7 +68,7 @@ func memoryView(m api.Module) []byte {
 }
 
 // No length makes the charge negative, which would be a gift of fuel.
-func TestNoLengthGivesFuelBack(t *testing.T) {
+func TestABulkLengthNeverRefundsFuel(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
 		name string

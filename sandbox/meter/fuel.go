@@ -21,7 +21,7 @@ const (
 	// quantumMin and quantumMax are what the fitting stays within. A yield costs
 	// some 50 ns, so that the least, one or two microseconds of ordinary code, still
 	// lets the guest get on. The most bounds what a guest gains by being cheap for a
-	// while and then dear.
+	// while and then expensive.
 	quantumMin = 200
 	quantumMax = 200_000
 
@@ -80,7 +80,7 @@ func (u *Usage) add(v Usage) {
 	u.LongestGap = max(u.LongestGap, v.LongestGap)
 }
 
-// Fuel is the tank of one instance: it fits the quantum to how fast the instance's
+// Fuel is what one instance may still run: it fits the quantum to how fast the instance's
 // code burns it, and accounts for the time. The zero value is ready. Like the
 // instance, it is for one call at a time; a call within a host call of the same
 // instance needs no entry of its own.

@@ -30,18 +30,18 @@ func fuzzLimits() wasmbin.Limits {
 // way round; and exported functions give the same.
 func checkRewrite(t *testing.T, b []byte) (valid bool) {
 	t.Helper()
-	if _, err := scan.Read(b, fuzzLimits()); err != nil {
-		if _, _, err := meter.Rewrite(b, meter.Options{Limits: fuzzLimits()}); err == nil {
-			require.ErrorIs(t, mustFail(scan.Read(b, fuzzLimits())), wasmbin.ErrLimit, "rewritten, and refused by the scan")
+	if _, err := scan.Read(scan.NewSource(b), fuzzLimits()); err != nil {
+		if _, _, err := rewriteWithin(b, fuzzLimits(), meter.Options{}); err == nil {
+			require.ErrorIs(t, mustFail(scan.Read(scan.NewSource(b), fuzzLimits())), wasmbin.ErrLimit, "rewritten, and refused by the scan")
 		}
 		return false
 	}
-	out, _, err := meter.Rewrite(b, meter.Options{Limits: fuzzLimits()})
+	out, _, err := rewriteWithin(b, fuzzLimits(), meter.Options{})
 	if err != nil {
 		require.ErrorIs(t, err, meter.ErrImportsMeter)
 		return false
 	}
-	_, err = scan.Read(out, scan.Limits{Locals: scan.DefaultLimits().Locals + 2})
+	_, err = scan.Read(scan.NewSource(out), scan.Limits{Locals: scan.DefaultLimits().Locals + 2})
 	require.NoError(t, err)
 
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -83,7 +83,7 @@ func checkRewrite(t *testing.T, b []byte) (valid bool) {
 	return true
 }
 
-func mustFail(_ *scan.Spec, err error) error { return err }
+func mustFail(_ *scan.Module, err error) error { return err }
 
 // behaviour instantiates a module and calls what it exports with zeros. It returns
 // false when something did not end.

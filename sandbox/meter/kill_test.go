@@ -117,7 +117,7 @@ func (t *timed) Err() error {
 	return context.DeadlineExceeded
 }
 
-func TestTheGarbageCollectorIsNotHeldUp(t *testing.T) {
+func TestGuestsDoNotDelayTheGarbageCollector(t *testing.T) {
 	m := instantiate(t, newRuntime(t, wazero.NewRuntimeConfigCompiler()), rewrite(t, w.Build(endless()["a call tree"])))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -50,9 +50,18 @@ func compile(r wazero.Runtime, b []byte) (c wazero.CompiledModule, err error) {
 	return r.CompileModule(context.Background(), b)
 }
 
+// rewriteWithin decodes a module and rewrites it.
+func rewriteWithin(b []byte, limits wasmbin.Limits, opts meter.Options) ([]byte, *meter.Info, error) {
+	m, err := wasmbin.Decode(b, limits)
+	if err != nil {
+		return nil, nil, err
+	}
+	return meter.Rewrite(m, opts)
+}
+
 func rewrite(t testing.TB, b []byte) []byte {
 	t.Helper()
-	out, _, err := meter.Rewrite(b, meter.Options{})
+	out, _, err := rewriteWithin(b, wasmbin.Limits{}, meter.Options{})
 	require.NoError(t, err)
 	return out
 }

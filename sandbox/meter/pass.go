@@ -8,7 +8,6 @@ const addedLocals = 2
 // pass rewrites the functions of one module.
 type pass struct {
 	edit  *wasmbin.Editor
-	info  *Info
 	yield uint32 // the import's index
 	fuel  uint32 // the counter's
 
@@ -25,8 +24,8 @@ type pass struct {
 	tmp, left uint32
 }
 
-func newPass(m *wasmbin.Module, info *Info) *pass {
-	p := &pass{edit: m.Edit(), info: info}
+func newPass(m *wasmbin.Module) *pass {
+	p := &pass{edit: m.Edit()}
 	typ := p.edit.AddType(wasmbin.FuncType{Results: []wasmbin.ValType{wasmbin.I32}})
 	p.yield = p.edit.ImportFunc(ImportModule, ImportFunc, typ)
 	p.fuel = p.edit.AddGlobal(wasmbin.Global{Type: wasmbin.I32, Mutable: true}, []byte{byte(wasmbin.OpI32Const), 0, byte(wasmbin.OpEnd)})
@@ -43,7 +42,6 @@ func (p *pass) function(i int) error {
 	p.edit.Reset(w, i)
 	p.declarations(w)
 	if p.points.entry > 0 {
-		p.info.Entries++
 		p.charge(p.points.entry)
 	}
 	loop := 0
@@ -56,7 +54,6 @@ func (p *pass) function(i int) error {
 			p.charge(throwUnits)
 			p.code.raw(w.Bytes())
 		case op.Bulk():
-			p.info.Bulk++
 			p.bulk(op, w.Bytes())
 		default:
 			p.code.raw(w.Bytes())
@@ -88,7 +85,6 @@ func (p *pass) loop(l loop, head []byte) {
 	if l.charge == 0 {
 		return
 	}
-	p.info.Loops++
 	if l.every == 0 {
 		p.charge(l.charge)
 		return

@@ -20,54 +20,37 @@ const (
 
 // Options of [Rewrite]; the zero value is what is meant for use.
 type Options struct {
-	// Limits for the module; fields that are zero take their defaults.
-	Limits wasmbin.Limits
-
-	// KeepSegments leaves the data segments as they are. Otherwise those that lie
-	// close together are joined, which halves the time that an instance of a Go
-	// program takes to make.
-	KeepSegments bool
-
 	// Template asks for a module whose instances can be copies of one: see
 	// [Template].
 	Template bool
 }
 
-// Info says what [Rewrite] did.
+// Info says what [Rewrite] wrote.
 type Info struct {
-	BytesIn, BytesOut       int
-	Functions               int // with a body
-	Entries                 int // functions charged at their entry
-	Loops                   int // charged: all that something branches to
-	Bulk                    int // instructions charged by length
-	SegmentsIn, SegmentsOut int // data segments
-	Dropped                 int // custom sections
-
+	// Segments is how many data segments there are.
+	Segments int
 	// Template is set when one was asked for and can be had, NoTemplate when not.
 	Template   *Template
 	NoTemplate error
 }
 
 // Rewrite returns the module with fuel metering. It returns an error of type
-// [*wasmbin.Error] for a module that is not structurally valid, exceeds a limit or
-// uses a feature outside the pinned set, and one that matches [ErrImportsMeter]
-// for one that claims to be metered. A module of the right structure but with type
-// errors is rewritten into one that the engine refuses.
+// [*wasmbin.Error] for a function body that is not structurally valid, exceeds a limit
+// of those that the module was decoded with or uses a feature outside them, and one
+// that matches [ErrImportsMeter] for a module that claims to be metered. A module of
+// the right structure but with type errors is rewritten into one that the engine
+// refuses.
 //
-// The result behaves as the module does, except that growing a table beyond the
-// limit on table elements fails.
-func Rewrite(b []byte, opts Options) ([]byte, *Info, error) {
-	m, err := wasmbin.Decode(b, opts.Limits)
-	if err != nil {
-		return nil, nil, err
-	}
+// Data segments that lie close together are joined, which halves the time that an
+// instance of a Go program takes to make. The result behaves as the module does,
+// except that growing a table beyond the limit on table elements fails.
+func Rewrite(m *wasmbin.Module, opts Options) ([]byte, *Info, error) {
 	for _, p := range m.Imports {
 		if p.Module == ImportModule {
 			return nil, nil, fmt.Errorf("import %q: %w", p.Module+"."+p.Name, ErrImportsMeter)
 		}
 	}
-	info := &Info{BytesIn: len(b), Functions: len(m.Funcs), SegmentsIn: m.DataSegments(), Dropped: len(m.Customs)}
-	p := newPass(m, info)
+	info, p := &Info{}, newPass(m)
 	for i := range m.Funcs {
 		if err := p.function(i); err != nil {
 			return nil, nil, err
@@ -76,7 +59,7 @@ func Rewrite(b []byte, opts Options) ([]byte, *Info, error) {
 	if opts.Template {
 		info.Template, info.NoTemplate = p.template(m)
 	}
-	if info.Template == nil && !opts.KeepSegments && !p.namesSegments {
+	if info.Template == nil && !p.namesSegments {
 		p.edit.SetSegments(joinSegments(m))
 	}
 	p.edit.LimitTables(m.Limits().TableElements)
@@ -84,7 +67,6 @@ func Rewrite(b []byte, opts Options) ([]byte, *Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	info.BytesOut = len(out)
-	info.SegmentsOut = p.edit.Segments()
+	info.Segments = p.edit.Segments()
 	return out, info, nil
 }

@@ -1,6 +1,7 @@
 package meter_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"testing"
@@ -19,9 +20,9 @@ func TestAMeteredModuleAsksForNothingButFuel(t *testing.T) {
 		Imports: []string{w.Bytes("env") + w.Bytes("f") + "\x00\x00"}, Imported: 1,
 		Funcs: []w.Func{{Code: "\x10\x00", Export: "g"}},
 	})
-	b, info, err := meter.Rewrite(plain, meter.Options{})
+	b, _, err := rewriteWithin(plain, wasmbin.Limits{}, meter.Options{})
 	require.NoError(t, err)
-	spec, err := scan.Read(b, scan.Limits{})
+	spec, err := scan.Read(scan.NewSource(b), scan.Limits{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"env", meter.ImportModule}, spec.ImportedModules())
 	require.Equal(t, meter.ImportFunc, spec.Imports[1].Name)
@@ -29,14 +30,14 @@ func TestAMeteredModuleAsksForNothingButFuel(t *testing.T) {
 	require.Equal(t, 1, spec.Globals)
 	require.Len(t, spec.Exports, 1)
 	require.Equal(t, uint32(2), spec.Exports[0].Index)
-	require.Equal(t, &meter.Info{BytesIn: len(plain), BytesOut: len(b), Functions: 1, Entries: 1}, info)
+	require.Equal(t, 1, bytes.Count(b, []byte{0x10, 1}), "one call of yield, at the function's entry")
 }
 
 func TestAModuleCannotClaimToBeMetered(t *testing.T) {
 	imports := w.Build(w.Program{Types: []string{w.FuncType("", "\x7f")},
 		Imports: []string{w.Bytes(meter.ImportModule) + w.Bytes("anything") + "\x00\x00"}, Imported: 1})
 	for _, b := range [][]byte{imports, rewrite(t, w.Build(w.Program{}))} {
-		_, _, err := meter.Rewrite(b, meter.Options{})
+		_, _, err := rewriteWithin(b, wasmbin.Limits{}, meter.Options{})
 		require.ErrorIs(t, err, meter.ErrImportsMeter)
 	}
 }
@@ -55,7 +56,7 @@ func TestAGuestCannotNameWhatTheMeterAdds(t *testing.T) {
 		"the fill in pieces":     function(0, fill+i32Const0+i32Const0+i32Const0+"\x10\x02"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := meter.Rewrite(w.Build(p), meter.Options{})
+			_, _, err := rewriteWithin(w.Build(p), wasmbin.Limits{}, meter.Options{})
 			require.ErrorIs(t, err, wasmbin.ErrMalformed)
 		})
 	}
@@ -64,7 +65,7 @@ func TestAGuestCannotNameWhatTheMeterAdds(t *testing.T) {
 // A vector instruction's number may be written in more than one way, which readers
 // disagree about: to one of them a loop could hide in the other's constant. What is
 // written has one form only.
-func TestWhatIsWrittenIsCanonical(t *testing.T) {
+func TestAnEncodedModuleIsCanonical(t *testing.T) {
 	long := "\xfd\x8c\x00" + w.Repeat("\x00", 16) + "\x1a" // v128.const, its number in two bytes
 	short := "\xfd\x0c" + w.Repeat("\x00", 16) + "\x1a"
 	require.Equal(t, rewrite(t, w.Build(function(0, short))), rewrite(t, w.Build(function(0, long))))
@@ -128,14 +129,10 @@ func TestDataSegmentsThatLieCloseAreJoined(t *testing.T) {
 			p := function(0, c.code)
 			p.Data = c.data
 			plain := w.Build(p)
-			b, info, err := meter.Rewrite(plain, meter.Options{})
+			b, info, err := rewriteWithin(plain, wasmbin.Limits{}, meter.Options{})
 			require.NoError(t, err)
-			require.Equal(t, len(c.data), info.SegmentsIn)
-			require.Equal(t, c.want, info.SegmentsOut)
+			require.Equal(t, c.want, info.Segments)
 			require.Equal(t, memoryOf(t, plain), memoryOf(t, b))
-			_, info, err = meter.Rewrite(plain, meter.Options{KeepSegments: true})
-			require.NoError(t, err)
-			require.Equal(t, len(c.data), info.SegmentsOut)
 		})
 	}
 }
@@ -145,9 +142,9 @@ func TestDataSegmentsThatAreNamedAreNotJoined(t *testing.T) {
 	code := w.Section(w.Code, w.Vec(w.Bytes("\x00\xfc\x09\x01\x0b"))) // data.drop 1
 	b := w.Module(typ, fn, w.Section(w.Memory, "\x01\x00\x01"), w.Section(w.DataCount, "\x02"), code,
 		w.Section(w.Data, w.Vec(segment(0, "abc"), segment(3, "def"))))
-	_, info, err := meter.Rewrite(b, meter.Options{})
+	_, info, err := rewriteWithin(b, wasmbin.Limits{}, meter.Options{})
 	require.NoError(t, err)
-	require.Equal(t, 2, info.SegmentsOut)
+	require.Equal(t, 2, info.Segments)
 }
 
 // memoryOf returns the first page after instantiation, or the error.
@@ -168,7 +165,7 @@ func memoryOf(t *testing.T, b []byte) string {
 func TestATableCannotGrowBeyondTheLimit(t *testing.T) {
 	p := function(0, "\xd0\x70"+get(0)+"\xfc\x0f\x00"+"\x0f")
 	p.Tables = []string{"\x70\x00\x05"}
-	b, _, err := meter.Rewrite(w.Build(p), meter.Options{Limits: wasmbin.Limits{TableElements: 10}})
+	b, _, err := rewriteWithin(w.Build(p), wasmbin.Limits{TableElements: 10}, meter.Options{})
 	require.NoError(t, err)
 	f := instantiate(t, newRuntime(t, wazero.NewRuntimeConfig()), b).ExportedFunction("f")
 	for _, c := range []struct{ by, want uint64 }{{6, 1<<32 - 1}, {5, 5}, {1, 1<<32 - 1}} {

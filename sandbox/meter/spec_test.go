@@ -97,7 +97,7 @@ func compareScript(t *testing.T, file string, plain api.CoreFeatures, features w
 	limits := wasmbin.Limits{Features: features, TableElements: 1 << 28, Targets: 1 << 20}
 	for _, quantum := range []uint32{10_000, 1} {
 		got := run(t, dir, script.Commands, plain, func(b []byte) ([]byte, error) {
-			out, _, err := meter.Rewrite(b, meter.Options{Limits: limits})
+			out, _, err := rewriteWithin(b, limits, meter.Options{})
 			return out, err
 		}, quantum)
 		require.Len(t, got, len(want), file)

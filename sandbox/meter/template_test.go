@@ -8,6 +8,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/wasmnode/wasmnode/sandbox/meter"
+	"github.com/wasmnode/wasmnode/sandbox/wasmbin"
 	w "github.com/wasmnode/wasmnode/sandbox/wasmbin/wasmtest"
 )
 
@@ -22,10 +23,10 @@ func stateful(change func(*w.Program)) []byte {
 
 func TestATemplateHasTheDataOutsideAndTheGlobalsOpen(t *testing.T) {
 	b := stateful(func(*w.Program) {})
-	out, info, err := meter.Rewrite(b, meter.Options{Template: true})
+	out, info, err := rewriteWithin(b, wasmbin.Limits{}, meter.Options{Template: true})
 	require.NoError(t, err)
 	require.NoError(t, info.NoTemplate)
-	require.Zero(t, info.SegmentsOut)
+	require.Zero(t, info.Segments)
 	require.Len(t, info.Template.Image, 1<<16)
 	require.Equal(t, "\x00\x00azc\x00", string(info.Template.Image[:6]), "the later segment wins")
 	require.Len(t, info.Template.Globals, 2)
@@ -72,7 +73,7 @@ func TestOnlyStateThatCanBeCopiedMakesATemplate(t *testing.T) {
 		"all that a template does": {func(*w.Program) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, info, err := meter.Rewrite(stateful(c.change), meter.Options{Template: true})
+			_, info, err := rewriteWithin(stateful(c.change), wasmbin.Limits{}, meter.Options{Template: true})
 			require.NoError(t, err)
 			require.Equal(t, c.reason == "", info.Template != nil, "%v", info.NoTemplate)
 			if c.reason != "" {

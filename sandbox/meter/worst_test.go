@@ -98,7 +98,7 @@ func TestTheScanEstimatesWhatCompilingTakes(t *testing.T) {
 	for name, p := range worstShapes(n) {
 		t.Run(name, func(t *testing.T) {
 			b := w.Build(p)
-			spec, err := scan.Read(b, limits)
+			spec, err := scan.Read(scan.NewSource(b), limits)
 			require.NoError(t, err)
 			r := newRuntime(t, wazero.NewRuntimeConfigCompiler())
 			metered := rewrite(t, b)
@@ -125,7 +125,7 @@ func computed(t *testing.T) time.Duration {
 func TestTheScanRefusesWhatCannotBeCompiledInTime(t *testing.T) {
 	for _, name := range []string{"branches and locals", "ifs and locals", "ifs", "loops"} {
 		t.Run(name, func(t *testing.T) {
-			_, err := scan.Read(w.Build(worstShapes(250_000)[name]), scan.Limits{})
+			_, err := scan.Read(scan.NewSource(w.Build(worstShapes(250_000)[name])), scan.Limits{})
 			require.ErrorIs(t, err, scan.ErrLimit)
 			require.Contains(t, err.Error(), "compiling")
 		})

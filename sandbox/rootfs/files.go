@@ -13,10 +13,10 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// ErrNotFile is the error for what is to be mounted as a file and is none.
+// ErrNotFile is the error for what is to be mounted as a file and is not one.
 var ErrNotFile = errors.New("not a regular file")
 
-// Files is a directory that is on no disk: it has only the files that were added, each
+// Files is a virtual directory: it has only the files that were added, each
 // of which lies anywhere on the host. A guest can read them, and write those that are
 // not read-only, but not make, rename or remove any. A file is found by its name at
 // every access, so one that was replaced on the host is seen. It is safe for

@@ -58,7 +58,7 @@ func TestSingleFilesCanBeMounted(t *testing.T) {
 	require.Equal(t, "replaced", content(t, f, "read"))
 }
 
-func TestNothingElseIsSeenThroughASingleFile(t *testing.T) {
+func TestASingleFileMountShowsNothingElse(t *testing.T) {
 	w := newWorld(t)
 	f := newFiles(t, w)
 	for _, name := range []string{"mine", "sub", "..", "../outside/secret", "read/", "read/..//mine", "lying-relative", "inner-file"} {
@@ -84,7 +84,7 @@ func TestNothingElseIsSeenThroughASingleFile(t *testing.T) {
 	w.requireUntouched(t)
 }
 
-func TestOnlyFilesWithinAreMountedAsFiles(t *testing.T) {
+func TestOnlyFilesInsideTheDirectoryAreMountedAsFiles(t *testing.T) {
 	w := newWorld(t)
 	f := newFiles(t, w)
 	for _, tc := range [][2]string{{"a", "sub"}, {"a", "lying-relative"}, {"a", "inner-file"}, {"a", "lying-dir/secret"}, {"a", "../outside/secret"}, {"a", "missing"},

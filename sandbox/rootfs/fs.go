@@ -50,7 +50,7 @@ func Open(dir string, readOnly bool) (*FS, error) {
 	return f, nil
 }
 
-// openRoot opens a directory whose place is the operator's. Opening what is none may
+// openRoot opens a directory whose place is the operator's. Opening what is not one may
 // wait for ever: a FIFO does until somebody writes to it.
 func openRoot(dir string) (*os.Root, error) {
 	info, err := os.Stat(dir)
@@ -170,7 +170,7 @@ func (f *FS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileMode)
 		f.remove(out)
 		no := errno(err)
 		if no == experimentalsys.EPERM && flag&(writes|experimentalsys.O_NOFOLLOW) == 0 {
-			return f.openElsewhere(name, flag)
+			return f.openJoined(name, flag)
 		}
 		return nil, no
 	}
@@ -215,7 +215,7 @@ func osFlags(flag experimentalsys.Oflag) int {
 func (f *FS) Lstat(name string) (sys.Stat_t, experimentalsys.Errno) {
 	st, no := stat(f.root.Lstat(local(name)))
 	if no == experimentalsys.EPERM {
-		return f.statElsewhere(local(name), false)
+		return f.statJoined(local(name), false)
 	}
 	return st, no
 }
@@ -224,7 +224,7 @@ func (f *FS) Lstat(name string) (sys.Stat_t, experimentalsys.Errno) {
 func (f *FS) Stat(name string) (sys.Stat_t, experimentalsys.Errno) {
 	st, no := stat(f.root.Stat(local(name)))
 	if no == experimentalsys.EPERM {
-		return f.statElsewhere(local(name), true)
+		return f.statJoined(local(name), true)
 	}
 	return st, no
 }
@@ -235,7 +235,7 @@ func (f *FS) Readlink(name string) (string, experimentalsys.Errno) {
 	if no := errno(err); no != experimentalsys.EPERM {
 		return target, no
 	}
-	if to, rest, ok := f.elsewhere(local(name), false); ok {
+	if to, rest, ok := f.resolveJoined(local(name), false); ok {
 		target, err = to.root.Readlink(rest)
 	}
 	return target, errno(err)

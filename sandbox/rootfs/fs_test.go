@@ -80,7 +80,7 @@ func TestLinksThatLeadOutsideAreRefused(t *testing.T) {
 	w.requireUntouched(t)
 }
 
-func TestALinkIsNotFollowedWhenItIsAskedFor(t *testing.T) {
+func TestALinkIsNotFollowedWithNoFollow(t *testing.T) {
 	f := mount(t, newWorld(t), false)
 	_, no := f.OpenFile("inner-file", sys.O_RDONLY|sys.O_NOFOLLOW, 0)
 	require.Equal(t, sys.ELOOP, no)
@@ -117,7 +117,7 @@ func TestAReadOnlyMountCannotBeChanged(t *testing.T) {
 	require.Equal(t, "mine", string(b))
 }
 
-func TestWhatCouldHoldAGuestCannotBeOpened(t *testing.T) {
+func TestAFIFOOrADeviceCannotBeOpened(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, syscall.Mkfifo(filepath.Join(w.mount, "fifo"), 0o644))
 	f := mount(t, w, false)

@@ -24,10 +24,10 @@ func Join(dirs ...*FS) {
 	}
 }
 
-// elsewhere follows the links of a path, and returns the one of the joined directories
+// resolveJoined follows the links of a path, and returns the one of the joined directories
 // in which it ends, and where there. The last link is followed only if last says so. ok
 // is false when it has no links, or leads to what is not joined.
-func (f *FS) elsewhere(name string, last bool) (to *FS, rest string, ok bool) {
+func (f *FS) resolveJoined(name string, last bool) (to *FS, rest string, ok bool) {
 	if len(f.joined) < 2 {
 		return nil, "", false
 	}
@@ -79,19 +79,19 @@ func (f *FS) find(hostPath string) (in *FS, rest string, ok bool) {
 	return in, rest, in != nil
 }
 
-// openElsewhere opens for reading what a link leads to in another directory. EPERM:
+// openJoined opens for reading what a link leads to in another directory. EPERM:
 // there is no such thing.
-func (f *FS) openElsewhere(name string, flag experimentalsys.Oflag) (experimentalsys.File, experimentalsys.Errno) {
-	if to, rest, ok := f.elsewhere(name, true); ok {
+func (f *FS) openJoined(name string, flag experimentalsys.Oflag) (experimentalsys.File, experimentalsys.Errno) {
+	if to, rest, ok := f.resolveJoined(name, true); ok {
 		return to.OpenFile(rest, flag, 0)
 	}
 	return nil, experimentalsys.EPERM
 }
 
-// statElsewhere describes what a link leads to in another directory. EPERM: there is no
+// statJoined describes what a link leads to in another directory. EPERM: there is no
 // such thing.
-func (f *FS) statElsewhere(name string, last bool) (sys.Stat_t, experimentalsys.Errno) {
-	if to, rest, ok := f.elsewhere(name, last); ok {
+func (f *FS) statJoined(name string, last bool) (sys.Stat_t, experimentalsys.Errno) {
+	if to, rest, ok := f.resolveJoined(name, last); ok {
 		return stat(to.root.Lstat(local(rest)))
 	}
 	return sys.Stat_t{}, experimentalsys.EPERM

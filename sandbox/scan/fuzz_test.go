@@ -20,9 +20,9 @@ func FuzzRead(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var s *scan.Spec
+		var s *scan.Module
 		var err error
-		used := allocated(func() { s, err = scan.Read(b, scan.Limits{}) })
+		used := allocated(func() { s, err = scan.Read(scan.NewSource(b), scan.Limits{}) })
 		// The fuzzing engine allocates beside us, hence the second megabyte.
 		if used > 4*uint64(len(b))+2<<20 {
 			t.Fatalf("%d bytes allocated for %d", used, len(b))
@@ -45,7 +45,7 @@ func seeds() [][]byte {
 }
 
 // checkAnswer wants either a spec or an error with a place within the file.
-func checkAnswer(t *testing.T, b []byte, s *scan.Spec, err error) {
+func checkAnswer(t *testing.T, b []byte, s *scan.Module, err error) {
 	var typed *scan.Error
 	if (s == nil) != errors.As(err, &typed) {
 		t.Fatalf("%x: spec %v, error %v", b, s, err)
@@ -57,7 +57,7 @@ func checkAnswer(t *testing.T, b []byte, s *scan.Spec, err error) {
 
 // Mutants of modules that reach every section, in numbers that the fuzzing engine
 // does not reach.
-func TestMutantsAreReadOrRefused(t *testing.T) {
+func TestMutatedModulesAreReadOrRefused(t *testing.T) {
 	rounds, seed := 100_000, uint64(1) // the same mutants each time, but in a soak
 	if os.Getenv("WASMNODE_SOAK") != "" {
 		rounds, seed = 100_000_000, uint64(time.Now().UnixNano())
@@ -67,7 +67,7 @@ func TestMutantsAreReadOrRefused(t *testing.T) {
 	corpus, read := seeds(), 0
 	for range rounds {
 		b := w.Mutate(g, corpus[g.IntN(len(corpus))])
-		s, err := scan.Read(b, scan.Limits{})
+		s, err := scan.Read(scan.NewSource(b), scan.Limits{})
 		checkAnswer(t, b, s, err)
 		if s != nil {
 			read++

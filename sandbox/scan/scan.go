@@ -1,11 +1,6 @@
 package scan
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-
-	"github.com/wasmnode/wasmnode/sandbox/wasmbin"
-)
+import "github.com/wasmnode/wasmnode/sandbox/wasmbin"
 
 // Limits bounds what a module may contain; a field that is zero takes its default.
 type Limits = wasmbin.Limits
@@ -30,21 +25,19 @@ var (
 // is what it is where [Limits] is declared.
 func DefaultLimits() Limits { return wasmbin.DefaultLimits() }
 
-// Read reads a module, function bodies included, and says what is in it. Nothing
-// of b is kept. Errors are of type [*Error].
-func Read(b []byte, limits Limits) (*Spec, error) {
-	m, err := wasmbin.Decode(b, limits)
+// Read reads a module, function bodies included, and says what is in it. Errors are of
+// type [*Error].
+func Read(src Source, limits Limits) (*Module, error) {
+	m, err := wasmbin.Decode(src.content, limits)
 	if err != nil {
 		return nil, err
 	}
-	s := &Spec{Size: len(b), Layer: LayerCore}
+	s := &Spec{Size: src.Size(), Digest: src.Digest(), Layer: LayerCore}
 	if s.Code, err = readCode(m); err != nil {
 		return nil, err
 	}
 	describe(s, m)
-	sum := sha256.Sum256(b)
-	s.Digest = hex.EncodeToString(sum[:])
-	return s, nil
+	return &Module{Spec: s, Binary: m}, nil
 }
 
 func readCode(m *wasmbin.Module) (Code, error) {

@@ -40,7 +40,7 @@ func sample() []byte {
 
 func TestASpecTellsWhatIsInTheFile(t *testing.T) {
 	b := sample()
-	s, err := scan.Read(b, scan.Limits{})
+	s, err := scan.Read(scan.NewSource(b), scan.Limits{})
 	require.NoError(t, err)
 
 	sum := sha256.Sum256(b)
@@ -74,8 +74,9 @@ func TestASpecTellsWhatIsInTheFile(t *testing.T) {
 
 func TestASpecKeepsNothingOfTheFile(t *testing.T) {
 	b := sample()
-	s, err := scan.Read(b, scan.Limits{})
+	m, err := scan.Read(scan.NewSource(b), scan.Limits{})
 	require.NoError(t, err)
+	s := m.Spec
 	clear(b)
 	require.Equal(t, "wasmnode:log/v1", s.Imports[0].Module)
 	require.Equal(t, "f", s.Exports[0].Name)
@@ -125,7 +126,7 @@ func TestARefusalSaysWhereAndWhy(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			s, err := scan.Read(c.b, scan.Limits{})
+			s, err := scan.Read(scan.NewSource(c.b), scan.Limits{})
 			require.Nil(t, s)
 			require.EqualError(t, err, c.text)
 			require.ErrorIs(t, err, c.kind)
@@ -144,7 +145,7 @@ func TestIndicesAreCheckedAgainstWhatIsThere(t *testing.T) {
 		"br": "\x0c\x01", "br_table": "\x0e\x00\x01", "throw": "\x08\x00", "block type": "\x02\x01\x0b", "return_call": "\x12\x01",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := scan.Read(body(code), scan.Limits{})
+			_, err := scan.Read(scan.NewSource(body(code)), scan.Limits{})
 			require.ErrorIs(t, err, scan.ErrMalformed)
 			require.Regexp(t, `index \d+ of \d+|block type 1 of 1`, err.Error())
 		})
@@ -219,9 +220,9 @@ func TestEachLimitHoldsAtItsEdge(t *testing.T) {
 			if c.name == "exports" {
 				c.build = manyExports
 			}
-			_, err := scan.Read(c.build(n), l)
+			_, err := scan.Read(scan.NewSource(c.build(n)), l)
 			require.NoError(t, err)
-			_, err = scan.Read(c.build(n+1), l)
+			_, err = scan.Read(scan.NewSource(c.build(n+1)), l)
 			require.ErrorIs(t, err, scan.ErrLimit)
 		})
 	}
@@ -258,7 +259,7 @@ func TestAScanNeedsLittleMemory(t *testing.T) {
 	}
 	for name, b := range cases {
 		t.Run(name, func(t *testing.T) {
-			require.LessOrEqual(t, allocated(func() { _, _ = scan.Read(b, scan.Limits{}) }), 4*uint64(len(b))+1<<20)
+			require.LessOrEqual(t, allocated(func() { _, _ = scan.Read(scan.NewSource(b), scan.Limits{}) }), 4*uint64(len(b))+1<<20)
 		})
 	}
 }
@@ -284,7 +285,7 @@ func BenchmarkRead(b *testing.B) {
 	module := w.Build(w.Program{Funcs: repeatFunc(500, w.Func{Code: code})})
 	b.SetBytes(int64(len(module)))
 	for b.Loop() {
-		if _, err := scan.Read(module, scan.Limits{}); err != nil {
+		if _, err := scan.Read(scan.NewSource(module), scan.Limits{}); err != nil {
 			b.Fatal(err)
 		}
 	}

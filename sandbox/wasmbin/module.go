@@ -180,14 +180,8 @@ func (m *Module) FuncType(index uint32) *FuncType {
 	return nil
 }
 
-// ImportedFuncs returns how many functions are imported; their indices come first.
-func (m *Module) ImportedFuncs() int { return int(m.ctx.importedFuncs) }
-
 // GlobalCount returns how many globals there are, with the imported ones.
 func (m *Module) GlobalCount() int { return int(m.ctx.globals) }
 
 // Limits returns the limits that the module was decoded with.
 func (m *Module) Limits() Limits { return m.ctx.limits }
-
-// Size returns the module's size in bytes.
-func (m *Module) Size() int { return len(m.bytes) }

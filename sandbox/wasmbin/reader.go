@@ -42,9 +42,6 @@ func (r *Reader) Err() error {
 // Remaining returns the number of bytes that are left, 0 after a failure.
 func (r *Reader) Remaining() int { return len(r.b) - r.pos }
 
-// Offset returns the position of the next byte in the module.
-func (r *Reader) Offset() int { return r.pos }
-
 func (r *Reader) more() bool { return r.pos < len(r.b) }
 
 // fail records a failure at the given offset, unless there is one already.

@@ -310,8 +310,8 @@ func Local() *state.TaskLocal {
 	return &state.TaskLocal{
 		Hooks: map[string]*state.HookState{"dir": {
 			Done: true, Env: map[string]string{"A": "b"}, Data: map[string]string{"k": "v"},
-			Mounts:  []state.Mount{{TaskPath: "/a", HostPath: "/b", ReadOnly: true}},
-			Devices: []state.DeviceNode{{TaskPath: "/dev/a", HostPath: "/dev/b", Permissions: "rw"}},
+			Mounts:  []structs.Mount{{TaskPath: "/a", HostPath: "/b", ReadOnly: true}},
+			Devices: []structs.DeviceNode{{TaskPath: "/dev/a", HostPath: "/dev/b", Permissions: "rw"}},
 		}},
 		TaskID: "id", Driver: "mock", PluginDigest: "sha256:00",
 		Config: []byte{1, 2}, Handle: []byte{3, 0, 255},

@@ -25,10 +25,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(leaktest.WithTimeout(m)) }
 
 func TestEachWorkloadRunsWhereItsKindDoes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
-	e, err := sandbox.New("")
+	e, err := sandbox.Open(sandbox.Config{})
 	require.NoError(t, err)
 	programs := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
 	processes, err := process.New(process.Config{Logger: hclog.NewNullLogger(), Name: fmt.Sprintf("mux-test-%d", os.Getpid())})

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // harmless are the signals that end nobody who does not handle them.
@@ -14,32 +15,63 @@ var harmless = []syscall.Signal{
 	syscall.SIGCHLD, syscall.SIGCONT, syscall.SIGURG, syscall.SIGWINCH, syscall.SIGSTOP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU,
 }
 
-// endsFirst reports whether a signal is to end the first process of a namespace, which
-// takes a kill. One that has not become the command yet has no say.
-func (p *process) endsFirst(number syscall.Signal) bool {
-	if slices.Contains(harmless, number) {
-		return false
+// disposition is what a process does with a signal.
+type disposition int
+
+const (
+	handled   disposition = iota // it handles or ignores it, or blocks it to wait for it
+	deadly                       // it ends by it
+	undecided                    // it blocks the signal for a moment, as a shell does while it forks
+)
+
+// firstDisposition is that of the first process of a namespace. The kernel withholds
+// from it what it does not handle, also what it blocked when the signal was sent: a
+// signal that would end any other process takes a kill. One that has not executed the
+// command yet has no say.
+func (p *process) firstDisposition(number syscall.Signal) disposition {
+	switch {
+	case slices.Contains(harmless, number):
+		return handled
+	case p.origin == nil:
+		return deadly
 	}
-	return p.origin == nil || isKillForFirst(p.child.pid, number)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.child.pid))
+	if err != nil {
+		return handled // it has gone
+	}
+	return dispositionIn(string(status), number)
 }
 
-// isKillForFirst reports whether a signal that would end any other process never
-// reaches this one: the kernel withholds from the first process of a namespace what it
-// does not handle. A process that ignores or blocks it has said what it wants.
-func isKillForFirst(pid int, s syscall.Signal) bool {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return false // it has gone
-	}
-	for line := range strings.Lines(string(status)) {
+// dispositionIn reads a process's status, as /proc has it.
+func dispositionIn(status string, number syscall.Signal) disposition {
+	blocked, waits := false, false
+	for line := range strings.Lines(status) {
 		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
 		switch name {
+		case "State":
+			waits = strings.HasPrefix(value, "S")
 		case "SigBlk", "SigIgn", "SigCgt":
-			set, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
-			if err != nil || set&(1<<(s-1)) != 0 {
-				return false
+			set, err := strconv.ParseUint(value, 16, 64)
+			has := set&(1<<(number-1)) != 0
+			if err != nil || has && name != "SigBlk" {
+				return handled
 			}
+			blocked = blocked || has
 		}
 	}
-	return true
+	switch {
+	case !blocked:
+		return deadly
+	case waits:
+		return handled
+	}
+	return undecided
 }
+
+// A process that blocks a signal is looked at that often, and that long: it is far more
+// than a shell takes to start a command.
+const (
+	undecidedInterval = time.Millisecond
+	undecidedTime     = time.Second
+)

@@ -133,10 +133,12 @@ func describe(spec *workload.Spec, c *syscall.Credential) *isolate.Spec {
 		s.User = isolate.User{UID: c.Uid, GID: c.Gid, Groups: c.Groups}
 	}
 	for _, m := range p.Isolated.Mounts {
-		s.Mounts = append(s.Mounts, isolate.Mount{Target: filepath.Clean(m.GuestPath), Source: m.HostPath, Within: m.Within, ReadOnly: m.ReadOnly})
+		m.GuestPath = filepath.Clean(m.GuestPath)
+		s.Mounts = append(s.Mounts, m)
 	}
 	for _, d := range p.Isolated.Devices {
-		s.Devices = append(s.Devices, isolate.Device{Target: filepath.Clean(d.GuestPath), Source: d.HostPath})
+		d.GuestPath = filepath.Clean(d.GuestPath)
+		s.Devices = append(s.Devices, d)
 	}
 	return s
 }

@@ -2,7 +2,9 @@ package process_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -163,6 +165,40 @@ func TestASignalToAnIsolatedProcessThatIsStartingEndsIt(t *testing.T) {
 			continue
 		}
 		require.Equal(t, &structs.ExitResult{ExitCode: 143, Signal: 15}, w.wait(spec))
+	}
+}
+
+// TestASignalEndsAnIsolatedShellThatBlocksItForAMoment: a shell blocks all signals while
+// it forks, and the kernel withholds from a namespace's first process what comes then.
+func TestASignalEndsAnIsolatedShellThatBlocksItForAMoment(t *testing.T) {
+	w := newWorld(t)
+	for range 20 {
+		spec := w.isolated(`while :; do /bin/true; done`)
+		require.NoError(t, w.s.Start(w.context(), spec))
+		time.Sleep(rand.N(20 * time.Millisecond)) // at any point of its loop
+		require.NoError(t, w.s.Signal(w.context(), spec.ID, "SIGTERM"))
+		require.Equal(t, &structs.ExitResult{ExitCode: 143, Signal: 15}, w.wait(spec))
+	}
+}
+
+func TestASignalThatAnIsolatedProcessBlocksReachesIt(t *testing.T) {
+	if exec.Command("perl", "-MPOSIX", "-e", "1").Run() != nil {
+		t.Skip("this machine has no Perl, whose programs can block signals")
+	}
+	w := newWorld(t)
+	for name, wait := range map[string]string{"asleep": "sleep 1;", "busy": ""} {
+		t.Run(name, func(t *testing.T) {
+			spec := w.isolated("")
+			spec.Process.Command, spec.Process.Args = "perl", []string{"-MPOSIX", "-e", `
+				sigprocmask(SIG_BLOCK, POSIX::SigSet->new(SIGTERM)); $| = 1; print "blocks\n";
+				my $pending = POSIX::SigSet->new;
+				do { ` + wait + ` sigpending($pending) } until $pending->ismember(SIGTERM);
+				exit 3`}
+			require.NoError(t, w.s.Start(w.context(), spec))
+			require.Equal(t, "blocks", w.ready(spec))
+			require.NoError(t, w.s.Signal(w.context(), spec.ID, "SIGTERM"))
+			require.Equal(t, &structs.ExitResult{ExitCode: 3}, w.wait(spec))
+		})
 	}
 }
 

@@ -284,20 +284,36 @@ func (p *process) release() {
 
 // signal sends a signal to the process's group; false: it does not run.
 func (p *process) signal(number syscall.Signal) bool {
+	for begun := time.Now(); ; time.Sleep(undecidedInterval) {
+		last := time.Since(begun) >= undecidedTime
+		if sent, decided := p.trySignal(number, last); decided {
+			return sent
+		}
+	}
+}
+
+// trySignal decides nothing while it cannot be said whether the signal is a kill, unless
+// this is the last time.
+func (p *process) trySignal(number syscall.Signal, last bool) (sent, decided bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.tree == nil {
-		return false
+		return false, true
+	}
+	does := handled
+	if p.first && number != syscall.SIGKILL {
+		does = p.firstDisposition(number)
 	}
 	switch {
-	case number == syscall.SIGKILL:
-	case p.first && p.endsFirst(number):
+	case does == undecided && !last:
+		return false, false
+	case does == deadly:
 		p.killedFor = number
-	default:
-		return syscall.Kill(-p.child.pid, number) == nil
+	case number != syscall.SIGKILL:
+		return syscall.Kill(-p.child.pid, number) == nil, true
 	}
 	p.killLocked()
-	return true
+	return true, true
 }
 
 // Kill implements [registry.Workload].

@@ -33,7 +33,7 @@ type process struct {
 
 func begin(t testing.TB, dir string, idle time.Duration) *process {
 	t.Helper()
-	e, err := sandbox.New(cacheDir)
+	e, err := sandbox.Open(sandbox.Config{CacheDir: cacheDir})
 	require.NoError(t, err)
 	programs := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
 	server, err := supervisor.NewServer(supervisor.ServerConfig{
@@ -70,9 +70,6 @@ func connect(t testing.TB, dir string, launch func(context.Context) error) *supe
 }
 
 func TestWorkloadsOfAnotherProcessAreWorkloads(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
 	guest := guestbuild.Program(t, workloadtest.GuestPackage)
 	workloadtest.Run(t, workloadtest.Fixture{
 		New: func(t testing.TB) workload.Runtime {

@@ -19,7 +19,7 @@ const megabyte = 1 << 20
 func newRuntime(t testing.TB, cfg wasi.Config) *wasi.Runtime {
 	t.Helper()
 	t.TempDir() // the test's directory is then removed after all that writes in it has ended
-	e, err := sandbox.New(cacheDir)
+	e, err := sandbox.Open(sandbox.Config{CacheDir: cacheDir})
 	require.NoError(t, err)
 	cfg.Engine, cfg.Logger = e, hclog.NewNullLogger()
 	s := wasi.New(cfg)
@@ -32,9 +32,6 @@ func newRuntime(t testing.TB, cfg wasi.Config) *wasi.Runtime {
 }
 
 func TestSupervisorConforms(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
 	guest := guestbuild.Program(t, workloadtest.GuestPackage)
 	workloadtest.Run(t, workloadtest.Fixture{
 		New: func(t testing.TB) workload.Runtime { return newRuntime(t, wasi.Config{}) },

@@ -56,7 +56,8 @@ func newModuleCache(life context.Context, e *sandbox.Engine) *moduleCache {
 // acquire returns the compiled module and a function that gives it back. The context
 // bounds the wait; a compile goes on for those who come later.
 func (c *moduleCache) acquire(ctx context.Context, wasm []byte, memory uint64) (*sandbox.Module, func(), error) {
-	m := c.share(moduleKey{sandbox.Digest(wasm), memory}, wasm) //nolint:contextcheck // a compile serves whoever comes next, too
+	src := scan.NewSource(wasm)
+	m := c.share(moduleKey{src.Digest(), memory}, src) //nolint:contextcheck // a compile serves whoever comes next, too
 	release := func() { c.release(m) }                          //nolint:contextcheck // a module is closed when its last user says so, whoever that is
 	select {
 	case <-m.ready:
@@ -72,7 +73,7 @@ func (c *moduleCache) acquire(ctx context.Context, wasm []byte, memory uint64) (
 }
 
 // share counts one more user of a module, and has it compiled for the first.
-func (c *moduleCache) share(key moduleKey, wasm []byte) *sharedModule {
+func (c *moduleCache) share(key moduleKey, src scan.Source) *sharedModule {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m := c.modules[key]; m != nil {
@@ -83,7 +84,7 @@ func (c *moduleCache) share(key moduleKey, wasm []byte) *sharedModule {
 	m := &sharedModule{key: key, ready: make(chan struct{}), users: 2} // the caller, and the compile
 	c.modules[key] = m
 	c.compiles.Go(func() {
-		m.module, m.err = c.compile(wasm, key.memory)
+		m.module, m.err = c.compile(src, key.memory)
 		close(m.ready)
 		c.release(m)
 	})
@@ -91,16 +92,16 @@ func (c *moduleCache) share(key moduleKey, wasm []byte) *sharedModule {
 }
 
 // compile turns a file into a program, or says why it is none.
-func (c *moduleCache) compile(wasm []byte, memory uint64) (*sandbox.Module, error) {
+func (c *moduleCache) compile(src scan.Source, memory uint64) (*sandbox.Module, error) {
 	refused := func(err error) error { return abi.NewError(abi.InvalidArgument, "module: "+err.Error()) }
-	spec, err := scan.Read(wasm, scan.DefaultLimits())
+	scanned, err := scan.Read(src, scan.DefaultLimits())
 	if err != nil {
 		return nil, refused(err)
 	}
-	if err := checkCommand(spec); err != nil {
+	if err := checkCommand(scanned.Spec); err != nil {
 		return nil, refused(err)
 	}
-	m, err := c.engine.Compile(c.life, wasm, sandbox.Options{MemoryMaxBytes: memory, Spec: spec})
+	m, err := c.engine.Compile(c.life, scanned, sandbox.Options{MemoryMaxBytes: memory})
 	if c.life.Err() != nil {
 		return m, abi.NewRecoverableError(abi.Unavailable, errShutdown.Error())
 	}

@@ -62,9 +62,6 @@ func TestHowAProgramEndedIsToldAsAShellTellsIt(t *testing.T) {
 }
 
 func TestExitCodesBeyondAProcesssBecomeItsLargest(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
 	s := newRuntime(t, wasi.Config{})
 	guest := guestbuild.Program(t, workloadtest.GuestPackage)
 	// -1 and -268435457 are the numbers with which the engine says that it
@@ -217,9 +214,6 @@ func TestClosingEndsEveryProgramAndWaits(t *testing.T) {
 }
 
 func TestProgramsThatEndedHoldNoDescriptors(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
 	s := newRuntime(t, wasi.Config{})
 	guest := guestbuild.Program(t, workloadtest.GuestPackage)
 	dir := t.TempDir()

@@ -19,9 +19,6 @@ func both(t *testing.T, test func(t *testing.T, node *drivertest.Node, clock *dr
 		test(t, drivertest.New(t, func() driver.Driver { return &mock{now: clock.Now, sleep: clock.Sleep} }), clock)
 	})
 	t.Run("compiled", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("compiles a plugin")
-		}
 		clock := drivertest.NewClock()
 		test(t, drivertest.NewCompiled(t, guestbuild.Plugin(t, "guest-examples/drivers/mock"), clock), clock)
 	})
@@ -109,6 +106,19 @@ func TestAnEventIsToldAtTheStart(t *testing.T) {
 		require.Len(t, node.Events(), 1)
 		require.Equal(t, task.Id, node.Events()[0].TaskId)
 		require.Equal(t, "warming up", node.Events()[0].Message)
+	})
+}
+
+func TestAnEventIsToldWhenTheDriverTakesATaskOver(t *testing.T) {
+	both(t, func(t *testing.T, node *drivertest.Node, _ *drivertest.Clock) {
+		task := node.Task(`{"run_for": "1h", "recover_event": "found again"}`)
+		handle, _, err := node.StartTask(task)
+		require.NoError(t, err)
+		require.Empty(t, node.Events())
+		_, err = node.RecoverTask(task, handle)
+		require.NoError(t, err)
+		require.Len(t, node.Events(), 1)
+		require.Equal(t, "found again", node.Events()[0].Message)
 	})
 }
 
@@ -295,9 +305,6 @@ func TestTheFingerprintIsWhatThePluginsConfigSays(t *testing.T) {
 }
 
 func TestAFaultDuringTheStartIsThatCallsAlone(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a plugin")
-	}
 	node := drivertest.NewCompiled(t, guestbuild.Plugin(t, "guest-examples/drivers/mock"), nil)
 	for _, fault := range []string{"trap", "exit"} {
 		_, _, err := node.StartTask(node.Task(`{"start_fault": "` + fault + `"}`))

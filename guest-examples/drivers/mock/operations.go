@@ -22,13 +22,16 @@ var (
 	_ driver.TaskExecer    = (*mock)(nil)
 )
 
-func (m *mock) RecoverTask(_ context.Context, _ *driver.TaskConfig, handle *driver.TaskHandle) (*driver.TaskHandle, error) {
+func (m *mock) RecoverTask(ctx context.Context, t *driver.TaskConfig, handle *driver.TaskHandle) (*driver.TaskHandle, error) {
 	state, err := decodeState(handle)
 	if err != nil {
 		return nil, err
 	}
 	if text := state.config.Get("recover_error").Text(); text != "" {
 		return nil, abi.NewError(abi.Unknown, text)
+	}
+	if text := state.config.Get("recover_event").Text(); text != "" {
+		return nil, task.Event(ctx, t.Id, text, nil)
 	}
 	return nil, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/wasmnode/wasmnode/internal/codetest"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
 	"github.com/wasmnode/wasmnode/sandbox"
 )
@@ -26,7 +27,9 @@ func Main(m *testing.M) {
 	if cacheDir, err = os.MkdirTemp("", "managers-cache"); err != nil {
 		panic(err)
 	}
+	codetest.Borrow(cacheDir)
 	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
+		codetest.Lend(cacheDir)
 		_ = os.RemoveAll(cacheDir)
 		os.Exit(code)
 	}))
@@ -35,7 +38,7 @@ func Main(m *testing.M) {
 // Engine returns an engine that lasts as long as the test.
 func Engine(t testing.TB) *sandbox.Engine {
 	t.Helper()
-	e, err := sandbox.New(cacheDir)
+	e, err := sandbox.Open(sandbox.Config{CacheDir: cacheDir})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
 	return e

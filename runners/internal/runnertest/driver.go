@@ -109,7 +109,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (d *driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {
+func (d *driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, events func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {
+	d.w.listen(cfg.GetName(), events)
 	c := script(cfg)
 	if err := d.w.fault("start"); err != nil {
 		return nil, nil, err
@@ -141,7 +142,8 @@ func (d *driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig) (*wa
 	return &wasmnodev1.TaskHandle{Version: 1, WorkloadId: cfg.GetId(), DriverState: []byte("0")}, network, nil
 }
 
-func (d *driver) RecoverTask(_ context.Context, cfg *wasmnodev1.TaskConfig, _ *wasmnodev1.TaskHandle) (*wasmnodev1.TaskHandle, error) {
+func (d *driver) RecoverTask(_ context.Context, cfg *wasmnodev1.TaskConfig, _ *wasmnodev1.TaskHandle, events func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, error) {
+	d.w.listen(cfg.GetName(), events)
 	d.w.note("recover %s with version %d", cfg.GetName(), d.version)
 	if err := d.w.fault("recover"); err != nil {
 		return nil, err

@@ -105,7 +105,8 @@ func inner(cfg *wasmnodev1.TaskConfig) *wasmnodev1.TaskConfig {
 	return cfg
 }
 
-func (d *onPlugin) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {
+func (d *onPlugin) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, events func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {
+	d.w.listen(cfg.GetName(), events)
 	if err := d.w.fault("start"); err != nil {
 		return nil, nil, err
 	}
@@ -115,7 +116,7 @@ func (d *onPlugin) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig) (*
 			return nil, nil, err
 		}
 	}
-	h, n, err := d.plugin.StartTask(ctx, inner(cfg))
+	h, n, err := d.plugin.StartTask(ctx, inner(cfg), events)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -123,11 +124,11 @@ func (d *onPlugin) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig) (*
 	return h, n, err
 }
 
-func (d *onPlugin) RecoverTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) (*wasmnodev1.TaskHandle, error) {
-	if _, err := d.driver.RecoverTask(ctx, cfg, h); err != nil {
+func (d *onPlugin) RecoverTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, events func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, error) {
+	if _, err := d.driver.RecoverTask(ctx, cfg, h, events); err != nil {
 		return nil, err
 	}
-	return d.plugin.RecoverTask(ctx, inner(cfg), h)
+	return d.plugin.RecoverTask(ctx, inner(cfg), h, events)
 }
 
 func (d *onPlugin) WaitTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) (*structs.ExitResult, error) {

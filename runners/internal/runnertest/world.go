@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -24,7 +25,8 @@ type World struct {
 	missing error         // what Dispense answers; nil: the driver
 	holds   int
 	lies    map[string]func() error
-	over    task.Dispense // gives the plugin that runs the tasks; nil: the world does
+	events  map[string]func(*wasmnodev1.TaskEvent) // by task name
+	over    task.Dispense                          // gives the plugin that runs the tasks; nil: the world does
 }
 
 // process is one task.
@@ -40,6 +42,7 @@ func NewWorld() *World {
 	return &World{
 		tasks: map[string]*process{}, started: map[string]int{}, alive: map[string]int{},
 		current: make(chan struct{}), lies: map[string]func() error{},
+		events: map[string]func(*wasmnodev1.TaskEvent){},
 	}
 }
 
@@ -79,6 +82,22 @@ func (w *World) Fail(op string, fn func() error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lies[op] = fn
+}
+
+// Say has the driver send an event about the task of that name, which was started or
+// recovered before and may have ended.
+func (w *World) Say(name, message string) {
+	w.mu.Lock()
+	events := w.events[name]
+	w.mu.Unlock()
+	events(&wasmnodev1.TaskEvent{Message: message})
+}
+
+// listen remembers who takes a task's events.
+func (w *World) listen(name string, events func(*wasmnodev1.TaskEvent)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events[name] = events
 }
 
 func (w *World) fault(op string) error {

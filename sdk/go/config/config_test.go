@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/wasmnode/wasmnode/sdk/go/config"
+	"github.com/wasmnode/wasmnode/sdk/go/internal/expect"
 )
 
 func ExampleParse() {
@@ -25,9 +24,9 @@ func ExampleParse() {
 
 func TestNoInputIsAnEmptyObject(t *testing.T) {
 	v, err := config.Parse(nil)
-	require.NoError(t, err)
-	require.Equal(t, config.Object, v.Kind())
-	require.False(t, v.Get("anything", "below").IsSet())
+	expect.NoError(t, err)
+	expect.Equal(t, v.Kind(), config.Object)
+	expect.True(t, !v.Get("anything", "below").IsSet())
 }
 
 func TestBadInputIsRefusedAtItsByte(t *testing.T) {
@@ -50,16 +49,16 @@ func TestBadInputIsRefusedAtItsByte(t *testing.T) {
 		`{"a":truE}`: "json: byte 5: want true",
 	} {
 		_, err := config.Parse([]byte(in))
-		require.EqualError(t, err, want, "%q", in)
+		expect.Message(t, err, want, in)
 	}
 }
 
 func TestDepthIsBounded(t *testing.T) {
 	nested := func(n int) []byte { return []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }
 	_, err := config.Parse(nested(config.MaxDepth + 1))
-	require.NoError(t, err)
+	expect.NoError(t, err)
 	_, err = config.Parse(nested(config.MaxDepth + 2))
-	require.ErrorContains(t, err, "nested too deep")
+	expect.ErrorContains(t, err, "nested too deep")
 }
 
 func TestNumbersAreCutToTheirRange(t *testing.T) {
@@ -68,24 +67,24 @@ func TestNumbersAreCutToTheirRange(t *testing.T) {
 		"9223372036854775807": math.MaxInt64, "9223372036854775808": math.MaxInt64, `"7"`: 0,
 	} {
 		v, err := config.Parse([]byte(in))
-		require.NoError(t, err)
-		require.Equal(t, want, v.Int(), in)
+		expect.NoError(t, err)
+		expect.Equal(t, v.Int(), want, in)
 	}
 }
 
 func TestDurationsAreTextOrNanoseconds(t *testing.T) {
 	for in, want := range map[string]time.Duration{`"1m30s"`: 90 * time.Second, "5": 5, "null": 0} {
 		v, err := config.Parse([]byte(in))
-		require.NoError(t, err)
+		expect.NoError(t, err)
 		d, err := v.Duration()
-		require.NoError(t, err)
-		require.Equal(t, want, d)
+		expect.NoError(t, err)
+		expect.Equal(t, d, want)
 	}
 	for _, in := range []string{`"soon"`, "true", "[]"} {
 		v, err := config.Parse([]byte(in))
-		require.NoError(t, err)
+		expect.NoError(t, err)
 		_, err = v.Duration()
-		require.Error(t, err, in)
+		expect.True(t, err != nil, in)
 	}
 }
 
@@ -124,7 +123,7 @@ func FuzzParseAgreesWithEncodingJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		got, err := config.Parse(in)
 		if strings.TrimLeft(string(in), " \t\r\n") == "" {
-			require.NoError(t, err)
+			expect.NoError(t, err)
 			return
 		}
 		var want any
@@ -133,14 +132,14 @@ func FuzzParseAgreesWithEncodingJSON(f *testing.F) {
 			if strings.Contains(err.Error(), "nested too deep") {
 				return
 			}
-			require.Error(t, wantErr, "%v, but encoding/json takes it", err)
+			expect.True(t, wantErr != nil, err, "but encoding/json takes it")
 			return
 		}
 		if wantErr != nil {
 			// The one thing that encoding/json refuses here: numbers out of range.
-			require.ErrorContains(t, wantErr, "cannot unmarshal number")
+			expect.ErrorContains(t, wantErr, "cannot unmarshal number")
 			return
 		}
-		require.Equal(t, want, plain(got))
+		expect.Equal(t, plain(got), want)
 	})
 }

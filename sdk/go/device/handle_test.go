@@ -4,12 +4,11 @@ import (
 	"context"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/sdk/go/device"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest"
+	"github.com/wasmnode/wasmnode/sdk/go/internal/expect"
 )
 
 // plain has only what is required, and answers what its fields say.
@@ -48,7 +47,7 @@ var group = &device.GroupID{Vendor: "v", Type: "t", Name: "n"}
 func TestOptionalOperationsThatAreNotThereAreUnimplemented(t *testing.T) {
 	for _, operation := range []string{abi.OpDeviceRelease, abi.OpDeviceStats, abi.OpDriverStartTask, ""} {
 		_, err := device.Handle(context.Background(), plain{}, operation, nil)
-		require.Equal(t, abi.Unimplemented, abi.CodeOf(err), operation)
+		expect.Code(t, err, abi.Unimplemented, operation)
 	}
 }
 
@@ -58,7 +57,7 @@ func TestARequestThatCannotBeReadOrNamesNobodyIsAnInvalidArgument(t *testing.T) 
 		abi.OpDeviceReserve, abi.OpDeviceRelease, abi.OpDeviceStats,
 	} {
 		_, err := device.Handle(context.Background(), full{}, operation, []byte{0x0a, 0xff})
-		require.Equal(t, abi.InvalidArgument, abi.CodeOf(err), operation)
+		expect.Code(t, err, abi.InvalidArgument, operation)
 	}
 	for missing, r := range map[string]*wasmnodev1.DeviceReserveRequest{
 		"group":      {DeviceIds: []string{"a"}, User: &device.User{}},
@@ -66,10 +65,10 @@ func TestARequestThatCannotBeReadOrNamesNobodyIsAnInvalidArgument(t *testing.T) 
 		"user":       {Group: group, DeviceIds: []string{"a"}},
 	} {
 		request, err := r.MarshalVT()
-		require.NoError(t, err)
+		expect.NoError(t, err)
 		for _, operation := range []string{abi.OpDeviceReserve, abi.OpDeviceRelease} {
 			_, err = device.Handle(context.Background(), full{}, operation, request)
-			require.EqualError(t, err, "request: "+missing+" is missing", operation)
+			expect.Message(t, err, "request: "+missing+" is missing", operation)
 		}
 	}
 }
@@ -78,35 +77,35 @@ func TestWhatAPluginAnswersArrives(t *testing.T) {
 	node := drivertest.NewDevice(t, func() device.Plugin {
 		return full{plain{fingerprint: &device.Fingerprint{NextPollMs: 5}, edits: &device.Edits{}}}
 	})
-	require.NoError(t, node.Configure(""))
+	expect.NoError(t, node.Configure(""))
 	f, err := node.Fingerprint()
-	require.NoError(t, err)
-	require.Equal(t, uint32(5), f.NextPollMs)
+	expect.NoError(t, err)
+	expect.Equal(t, f.NextPollMs, uint32(5))
 	edits, err := node.Reserve(group, "web", "id1")
-	require.NoError(t, err)
-	require.Equal(t, []string{"FOR=web", "GROUP=n", "ID=id1"}, edits.Env)
-	require.EqualError(t, node.Release(group, "web", "id1"), "web")
+	expect.NoError(t, err)
+	expect.Equal(t, edits.Env, []string{"FOR=web", "GROUP=n", "ID=id1"})
+	expect.Message(t, node.Release(group, "web", "id1"), "web")
 	s, err := node.Stats()
-	require.NoError(t, err)
-	require.Equal(t, uint32(7), s.NextPollMs)
+	expect.NoError(t, err)
+	expect.Equal(t, s.NextPollMs, uint32(7))
 }
 
 func TestAPluginThatAnswersNothingIsAnInternalError(t *testing.T) {
 	node := drivertest.NewDevice(t, func() device.Plugin { return plain{} })
 	_, err := node.Fingerprint()
-	require.Equal(t, abi.Internal, abi.CodeOf(err))
+	expect.Code(t, err, abi.Internal)
 	_, err = node.Reserve(group, "web", "id1")
-	require.Equal(t, abi.Internal, abi.CodeOf(err))
+	expect.Code(t, err, abi.Internal)
 }
 
 func TestUnsetAndZeroDiffer(t *testing.T) {
 	for _, v := range []*device.Value{device.IntValue(0, "MiB"), device.IntOf(0, 0, "MiB"), device.FloatValue(0, ""), device.StringValue(""), {}} {
 		encoded, err := v.MarshalVT()
-		require.NoError(t, err)
+		expect.NoError(t, err)
 		decoded := &device.Value{}
-		require.NoError(t, decoded.UnmarshalVT(encoded))
-		require.True(t, v.EqualVT(decoded))
-		require.Equal(t, v.Value == nil, decoded.Value == nil)
-		require.Equal(t, v.Denominator == nil, decoded.Denominator == nil)
+		expect.NoError(t, decoded.UnmarshalVT(encoded))
+		expect.True(t, v.EqualVT(decoded))
+		expect.Equal(t, decoded.Value == nil, v.Value == nil)
+		expect.Equal(t, decoded.Denominator == nil, v.Denominator == nil)
 	}
 }

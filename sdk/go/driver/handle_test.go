@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
+	"github.com/wasmnode/wasmnode/sdk/go/internal/expect"
 )
 
 // exampleT lets the example stand for a test.
@@ -86,28 +85,28 @@ var (
 func TestOptionalOperationsThatAreNotThereAreUnimplemented(t *testing.T) {
 	for _, operation := range append(operations[4:], "driver_dance", "") {
 		_, err := driver.Handle(context.Background(), &minimal{}, operation, nil)
-		require.Equal(t, abi.Unimplemented, abi.CodeOf(err), operation)
+		expect.Code(t, err, abi.Unimplemented, operation)
 	}
 }
 
 func TestARequestThatCannotBeReadIsAnInvalidArgument(t *testing.T) {
 	for _, operation := range operations {
 		_, err := driver.Handle(context.Background(), &full{}, operation, []byte{0x0a, 0xff})
-		require.Equal(t, abi.InvalidArgument, abi.CodeOf(err), operation)
+		expect.Code(t, err, abi.InvalidArgument, operation)
 	}
 	for _, operation := range operations[3:] {
 		_, err := driver.Handle(context.Background(), &full{}, operation, nil)
-		require.Equal(t, abi.InvalidArgument, abi.CodeOf(err), "%s without task or handle", operation)
+		expect.Code(t, err, abi.InvalidArgument, operation, "without task or handle")
 	}
 }
 
 func TestADriverThatAnswersNothingIsAnInternalError(t *testing.T) {
 	start, err := (&wasmnodev1.DriverStartTaskRequest{Task: &driver.TaskConfig{}}).MarshalVT()
-	require.NoError(t, err)
+	expect.NoError(t, err)
 	_, err = driver.Handle(context.Background(), &minimal{}, abi.OpDriverStartTask, start)
-	require.Equal(t, abi.Internal, abi.CodeOf(err))
+	expect.Code(t, err, abi.Internal)
 	_, err = driver.Handle(context.Background(), &minimal{}, abi.OpDriverFingerprint, nil)
-	require.Equal(t, abi.Internal, abi.CodeOf(err))
+	expect.Code(t, err, abi.Internal)
 }
 
 func TestErrorsKeepTheirCodeAndPlainOnesAreUnknown(t *testing.T) {
@@ -122,44 +121,44 @@ func TestErrorsKeepTheirCodeAndPlainOnesAreUnknown(t *testing.T) {
 	} {
 		_, err := driver.Handle(context.Background(), &minimal{err: c.err}, abi.OpDriverConfigure, nil)
 		message := abi.Proto(err)
-		require.Equal(t, c.code, message.Code)
-		require.Equal(t, c.err.Error(), message.Message)
-		require.Equal(t, c.recoverable, message.Recoverable)
+		expect.Equal(t, message.Code, c.code)
+		expect.Equal(t, message.Message, c.err.Error())
+		expect.Equal(t, message.Recoverable, c.recoverable)
 	}
 }
 
 func TestAHandleWithoutAVersionGetsTheFirst(t *testing.T) {
 	start, err := (&wasmnodev1.DriverStartTaskRequest{Task: &driver.TaskConfig{}}).MarshalVT()
-	require.NoError(t, err)
+	expect.NoError(t, err)
 	for given, want := range map[uint32]uint32{0: 1, 1: 1, 7: 7} {
 		answer, err := driver.Handle(context.Background(), &minimal{handle: &driver.TaskHandle{Version: given}}, abi.OpDriverStartTask, start)
-		require.NoError(t, err)
+		expect.NoError(t, err)
 		var r wasmnodev1.DriverStartTaskResponse
-		require.NoError(t, r.UnmarshalVT(answer))
-		require.Equal(t, want, r.Handle.Version)
+		expect.NoError(t, r.UnmarshalVT(answer))
+		expect.Equal(t, r.Handle.Version, want)
 	}
 }
 
 func TestTimesAreNeverCutShortNorOverflow(t *testing.T) {
 	wait := func(version uint32) uint32 { // full waits version microseconds
 		request, err := (&wasmnodev1.DriverWaitTaskRequest{Handle: &driver.TaskHandle{Version: version}}).MarshalVT()
-		require.NoError(t, err)
+		expect.NoError(t, err)
 		answer, err := driver.Handle(context.Background(), &full{}, abi.OpDriverWaitTask, request)
-		require.NoError(t, err)
+		expect.NoError(t, err)
 		var r wasmnodev1.DriverWaitTaskResponse
-		require.NoError(t, r.UnmarshalVT(answer))
+		expect.NoError(t, r.UnmarshalVT(answer))
 		return r.PollAfterMs
 	}
 	for us, ms := range map[uint32]uint32{0: 0, 1: 1, 1000: 1, 1001: 2, math.MaxUint32: 4294968} {
-		require.Equal(t, ms, wait(us))
+		expect.Equal(t, wait(us), ms)
 	}
 	request, err := (&wasmnodev1.DriverStopTaskRequest{Handle: &driver.TaskHandle{}, Signal: "SIGINT ", TimeoutMs: math.MaxUint64}).MarshalVT()
-	require.NoError(t, err)
+	expect.NoError(t, err)
 	answer, err := driver.Handle(context.Background(), &full{}, abi.OpDriverStopTask, request)
-	require.NoError(t, err)
+	expect.NoError(t, err)
 	var r wasmnodev1.DriverStopTaskResponse
-	require.NoError(t, r.UnmarshalVT(answer))
-	require.Equal(t, "SIGINT 2562047h47m16.854s", string(r.Handle.DriverState))
+	expect.NoError(t, r.UnmarshalVT(answer))
+	expect.Equal(t, string(r.Handle.DriverState), "SIGINT 2562047h47m16.854s")
 }
 
 func FuzzHandleNeverPanics(f *testing.F) {
@@ -177,8 +176,8 @@ func FuzzHandleNeverPanics(f *testing.F) {
 		d := &full{minimal{handle: &driver.TaskHandle{}}}
 		answer, err := driver.Handle(context.Background(), guarded{d}, operation, request)
 		if err != nil {
-			require.NotZero(t, abi.CodeOf(err))
-			require.Nil(t, answer)
+			expect.True(t, abi.CodeOf(err) != 0)
+			expect.True(t, answer == nil)
 		}
 	})
 }

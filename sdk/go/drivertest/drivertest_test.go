@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest"
+	"github.com/wasmnode/wasmnode/sdk/go/internal/expect"
 	"github.com/wasmnode/wasmnode/sdk/go/log"
 	"github.com/wasmnode/wasmnode/sdk/go/task"
 	"github.com/wasmnode/wasmnode/sdk/go/wasm"
@@ -62,24 +61,24 @@ func TestEveryCallHasANewConfiguredInstance(t *testing.T) {
 	node := drivertest.New(t, func() driver.Driver { return &probe{calls: &configured} })
 	for range 2 {
 		f, err := node.Fingerprint()
-		require.NoError(t, err)
-		require.Equal(t, driver.Healthy, f.Health)
+		expect.NoError(t, err)
+		expect.Equal(t, f.Health, driver.Healthy)
 	}
-	require.Equal(t, 2, configured)
-	require.Equal(t, 2, node.Refreshes())
+	expect.Equal(t, configured, 2)
+	expect.Equal(t, node.Refreshes(), 2)
 	for _, line := range node.Logs() {
-		require.Equal(t, drivertest.LogLine{Level: "info", Message: "fingerprint", Fields: map[string]string{"memory": "1"}}, line)
+		expect.Equal(t, line, drivertest.LogLine{Level: "info", Message: "fingerprint", Fields: map[string]string{"memory": "1"}})
 	}
 }
 
 func TestATasksConfigIsCheckedAndGetsItsDefaults(t *testing.T) {
 	node := drivertest.New(t, func() driver.Driver { return &probe{} })
-	require.JSONEq(t, `{"greeting": "hello", "list": [{"n": 7}, {"n": 1}]}`, string(node.Task(`{"list": [{}, {"n": 1}]}`).DriverConfig))
+	expect.Equal(t, string(node.Task(`{"list": [{}, {"n": 1}]}`).DriverConfig), `{"greeting":"hello","list":[{"n":7},{"n":1}]}`)
 	for config, want := range map[string]string{`{"greting": "hi"}`: "greting", `{"greeting": 1}`: "greeting", `{`: "not JSON"} {
 		_, err := node.TryTask(config)
-		require.ErrorContains(t, err, want)
+		expect.ErrorContains(t, err, want, config)
 	}
-	require.ErrorContains(t, node.Configure(`{"any": 1}`), "any", "a driver without a schema takes no configuration")
+	expect.ErrorContains(t, node.Configure(`{"any": 1}`), "any", "a driver without a schema takes no configuration")
 }
 
 func TestCapabilitiesAnswerAsTheNodeDoes(t *testing.T) {
@@ -133,7 +132,7 @@ func TestCapabilitiesAnswerAsTheNodeDoes(t *testing.T) {
 				}}
 			})
 			_, _, err := node.StartTask(node.Task(""))
-			require.Equal(t, c.want, abi.CodeOf(err), "%v", err)
+			expect.Code(t, err, c.want)
 		})
 	}
 }
@@ -145,8 +144,8 @@ func TestAnEventsMessageIsCutAt1KiB(t *testing.T) {
 		}}
 	})
 	_, _, err := node.StartTask(node.Task(""))
-	require.NoError(t, err)
-	require.Len(t, node.Events()[0].Message, 1024)
+	expect.NoError(t, err)
+	expect.Equal(t, len(node.Events()[0].Message), 1024)
 }
 
 func TestAPanicIsAFaultOfThatCall(t *testing.T) {
@@ -155,17 +154,17 @@ func TestAPanicIsAFaultOfThatCall(t *testing.T) {
 	})
 	_, _, err := node.StartTask(node.Task(""))
 	var fault *drivertest.FaultError
-	require.ErrorAs(t, err, &fault)
-	require.ErrorContains(t, err, "driver_start_task: fault: panic: oh no")
+	expect.True(t, errors.As(err, &fault))
+	expect.ErrorContains(t, err, "driver_start_task: fault: panic: oh no")
 	_, err = node.Fingerprint()
-	require.NoError(t, err)
+	expect.NoError(t, err)
 }
 
 func TestAClockMovesOnlyBySleeping(t *testing.T) {
 	clock := drivertest.NewClock()
 	start := clock.Now()
 	clock.Sleep(-time.Second)
-	require.Equal(t, start, clock.Now())
+	expect.Equal(t, clock.Now(), start)
 	clock.Sleep(time.Hour)
-	require.Equal(t, time.Hour, clock.Now().Sub(start))
+	expect.Equal(t, clock.Now().Sub(start), time.Hour)
 }

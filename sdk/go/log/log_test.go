@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/sdk/go/internal/expect"
 	"github.com/wasmnode/wasmnode/sdk/go/internal/hostcall"
 	"github.com/wasmnode/wasmnode/sdk/go/log"
 )
@@ -38,17 +37,17 @@ func TestValuesAreWrittenAsText(t *testing.T) {
 	} {
 		h := new(host)
 		log.Info(hostcall.WithHost(context.Background(), h), "line", "key", c.value)
-		require.Len(t, h.fields.Fields, 1)
-		require.Equal(t, "key", h.fields.Fields[0].Key)
-		require.Equal(t, c.want, h.fields.Fields[0].Value)
+		expect.Equal(t, len(h.fields.Fields), 1)
+		expect.Equal(t, h.fields.Fields[0].Key, "key")
+		expect.Equal(t, h.fields.Fields[0].Value, c.want)
 	}
 }
 
 func TestAValueWithoutAKeyIsNotLost(t *testing.T) {
 	h := new(host)
 	log.Error(hostcall.WithHost(context.Background(), h), "line", "a", 1, "lonely")
-	require.Equal(t, "EXTRA", h.fields.Fields[1].Key)
-	require.Equal(t, "lonely", h.fields.Fields[1].Value)
+	expect.Equal(t, h.fields.Fields[1].Key, "EXTRA")
+	expect.Equal(t, h.fields.Fields[1].Value, "lonely")
 }
 
 func TestEachLevelHasItsFunction(t *testing.T) {
@@ -59,8 +58,8 @@ func TestEachLevelHasItsFunction(t *testing.T) {
 	} {
 		h := new(host)
 		write(hostcall.WithHost(context.Background(), h), "line")
-		require.Equal(t, level, h.level)
-		require.Equal(t, "line", h.message)
+		expect.Equal(t, h.level, level)
+		expect.Equal(t, h.message, "line")
 		write(context.Background(), "without a host nothing happens")
 	}
 }

@@ -2,6 +2,8 @@ package isolate
 
 import (
 	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // nodes are the devices that every process has: they lead to nothing of the node's.
@@ -49,14 +51,14 @@ func (r root) mountDev() error {
 
 // addDevice makes a device node of the node's visible. Who may open it is decided by
 // its owner and mode, as on the node.
-func (r root) addDevice(d Device) error {
-	source, err := unix.Open(d.Source, unix.O_PATH|unix.O_CLOEXEC, 0)
+func (r root) addDevice(d workload.Device) error {
+	source, err := unix.Open(d.HostPath, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return failed("device "+d.Source, err)
+		return failed("device "+d.HostPath, err)
 	}
 	defer closeFD(source)
-	if err := r.bind(source, d.Target, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC); err != nil {
-		return failed("device "+d.Source+" at "+d.Target, err)
+	if err := r.bind(source, d.GuestPath, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC); err != nil {
+		return failed("device "+d.HostPath+" at "+d.GuestPath, err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // root is the new root while it is being built: the descriptor of its top directory.
@@ -61,7 +62,7 @@ func (r root) populate(s *Spec) error {
 	}
 	// What is nearer to the root comes first, or it would hide the others.
 	mounts := slices.Clone(s.Mounts)
-	slices.SortStableFunc(mounts, func(a, b Mount) int { return cmp.Compare(a.Target, b.Target) })
+	slices.SortStableFunc(mounts, func(a, b workload.Mount) int { return cmp.Compare(a.GuestPath, b.GuestPath) })
 	for _, m := range mounts {
 		if err := r.mount(m); err != nil {
 			return err
@@ -101,24 +102,24 @@ func (r root) enter() error {
 }
 
 // mount makes a directory or file of the node's visible.
-func (r root) mount(m Mount) error {
+func (r root) mount(m workload.Mount) error {
 	source, err := openSource(m)
 	if errors.Is(err, unix.EXDEV) {
-		return abi.NewError(abi.PermissionDenied, fmt.Sprintf("mount %s: it leads out of %s", m.Source, m.Within))
+		return abi.NewError(abi.PermissionDenied, fmt.Sprintf("mount %s: it leads out of %s", m.HostPath, m.Within))
 	}
 	if err != nil {
-		return failed("mount "+m.Source, err)
+		return failed("mount "+m.HostPath, err)
 	}
 	defer closeFD(source)
 	if err := mountable(source); err != nil {
-		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount %s: %v", m.Source, err))
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount %s: %v", m.HostPath, err))
 	}
 	attributes := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
 	if m.ReadOnly {
 		attributes |= unix.MOUNT_ATTR_RDONLY
 	}
-	if err := r.bind(source, m.Target, attributes); err != nil {
-		return failed(fmt.Sprintf("mount %s at %s", m.Source, m.Target), err)
+	if err := r.bind(source, m.GuestPath, attributes); err != nil {
+		return failed(fmt.Sprintf("mount %s at %s", m.HostPath, m.GuestPath), err)
 	}
 	return nil
 }
@@ -136,11 +137,11 @@ func mountable(fd int) error {
 }
 
 // openSource opens what is mounted, and only that: nobody can exchange it afterwards.
-func openSource(m Mount) (int, error) {
+func openSource(m workload.Mount) (int, error) {
 	if m.Within == "" {
-		return unix.Open(m.Source, unix.O_PATH|unix.O_CLOEXEC, 0)
+		return unix.Open(m.HostPath, unix.O_PATH|unix.O_CLOEXEC, 0)
 	}
-	rest, err := filepath.Rel(m.Within, m.Source)
+	rest, err := filepath.Rel(m.Within, m.HostPath)
 	if err != nil {
 		return -1, err
 	}

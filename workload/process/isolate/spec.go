@@ -1,5 +1,7 @@
 package isolate
 
+import "github.com/wasmnode/wasmnode/workload"
+
 // Spec is what a process is and what it sees of the node. Paths are the node's where
 // nothing else is said.
 type Spec struct {
@@ -9,11 +11,12 @@ type Spec struct {
 	Join bool
 	// Root is the directory that becomes the process's root.
 	Root string
-	// Mounts are made visible in the root, those nearest to it first.
-	Mounts []Mount
+	// Mounts are made visible in the root, those nearest to it first. A missing mount
+	// point is made.
+	Mounts []workload.Mount
 	// Devices are device nodes of the node's that the process has in its /dev, besides
 	// those that every process has.
-	Devices []Device
+	Devices []workload.Device
 	// Command is an absolute path in the root, a path with a '/' below it, or a bare
 	// name: that of a program in Search or in a directory of the environment's PATH.
 	// Empty: all that comes before is tried, and the process ends.
@@ -27,23 +30,6 @@ type Spec struct {
 	User User
 	// Owned are absolute paths in the root that become the user's.
 	Owned []string
-}
-
-// Mount makes a directory or a file of the node's visible at an absolute path in the
-// root. A missing mount point is made.
-type Mount struct {
-	Target string
-	Source string
-	// Within, when it is not empty, is a directory that Source must lie in, or be, also
-	// when symbolic links are followed.
-	Within   string
-	ReadOnly bool
-}
-
-// Device is a device node of the node's at an absolute path in the root.
-type Device struct {
-	Target string
-	Source string
 }
 
 // User is whom the process runs as.

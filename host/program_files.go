@@ -20,32 +20,32 @@ import (
 // maxProgramBytes bounds a task's module: a Go program with net/http is 10 MB.
 const maxProgramBytes = 64 << 20
 
-// reach is the part of the host's file system that a task's program may come from
+// programFiles is the part of the host's file system that a task's program may come from
 // and see.
-type reach struct {
-	plugin string
-	task   string   // where relative paths begin
-	own    []string // the task's directories, and what the node mounts for it
-	fixed  []string // those of own that nobody may write to
-	dirs   []string // granted ones
+type programFiles struct {
+	plugin   string
+	task     string   // where relative paths begin
+	own      []string // the task's directories, and what the node mounts for it
+	readOnly []string // those of own that nobody may write to
+	dirs     []string // granted ones
 }
 
-func reachOf(c *call, g WasmGrant) reach {
+func programFilesOf(c *call, g WasmGrant) programFiles {
 	d := c.scope.Config.GetDirectories()
-	r := reach{plugin: c.plugin.Name(), task: d.GetTask(), own: []string{d.GetTask(), d.GetShared()}, dirs: g.Directories}
+	r := programFiles{plugin: c.plugin.Name(), task: d.GetTask(), own: []string{d.GetTask(), d.GetShared()}, dirs: g.Directories}
 	for _, m := range c.scope.Config.GetMounts() {
 		r.own = append(r.own, m.GetHostPath())
 		if m.GetReadOnly() {
-			r.fixed = append(r.fixed, m.GetHostPath())
+			r.readOnly = append(r.readOnly, m.GetHostPath())
 		}
 	}
 	return r
 }
 
-// resolve returns a path as a base directory within reach and the rest below it.
-func (r reach) resolve(path string, bases []string) (base, rest string, err error) {
+// resolve returns a path as one of the base directories and the rest below it.
+func (r programFiles) resolve(path string, bases []string) (base, rest string, err error) {
 	if path == "" || strings.ContainsRune(path, 0) {
-		return "", "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is no path", plaintext.Line(path, 256)))
+		return "", "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is not a path", plaintext.Line(path, 256)))
 	}
 	if !filepath.IsAbs(path) {
 		if !filepath.IsLocal(path) {
@@ -68,7 +68,7 @@ func (r reach) resolve(path string, bases []string) (base, rest string, err erro
 }
 
 // readModule reads a program's module.
-func (r reach) readModule(path string) ([]byte, error) {
+func (r programFiles) readModule(path string) ([]byte, error) {
 	base, rest, err := r.resolve(path, slices.Concat(r.own, r.dirs))
 	if err != nil {
 		return nil, err
@@ -102,9 +102,9 @@ func (r reach) readModule(path string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// mounts checks what a program is to see. Symbolic links that lead out of what is
-// within reach are refused here; those inside a mount, by the mount.
-func (r reach) mounts(asked []*wasmnodev1.Mount) ([]workload.Mount, error) {
+// mounts checks what a program is to see. Symbolic links that lead out of the base
+// directories are refused here; those inside a mount, by the mount.
+func (r programFiles) mounts(asked []*wasmnodev1.Mount) ([]workload.Mount, error) {
 	out := make([]workload.Mount, 0, len(asked))
 	for _, m := range asked {
 		if !filepath.IsAbs(m.GetTaskPath()) {
@@ -117,12 +117,12 @@ func (r reach) mounts(asked []*wasmnodev1.Mount) ([]workload.Mount, error) {
 		if err := present(base, rest); err != nil {
 			return nil, fileError("mount", m.GetHostPath(), err)
 		}
-		out = append(out, workload.Mount{GuestPath: filepath.Clean(m.GetTaskPath()), HostPath: filepath.Join(base, rest), ReadOnly: m.GetReadOnly() || slices.Contains(r.fixed, base)})
+		out = append(out, workload.Mount{GuestPath: filepath.Clean(m.GetTaskPath()), HostPath: filepath.Join(base, rest), ReadOnly: m.GetReadOnly() || slices.Contains(r.readOnly, base)})
 	}
 	return out, nil
 }
 
-// present reports whether rest lies in a directory, through symbolic links too. What
+// present returns an error unless rest exists in a directory, through symbolic links too. What
 // the node itself mounts may be a single file, which is then the base.
 func present(base, rest string) error {
 	if info, err := os.Lstat(base); err == nil && info.Mode().IsRegular() && rest == "." {

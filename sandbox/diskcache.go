@@ -17,11 +17,11 @@ import (
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
 
-// disk keeps compiled code, a directory for each digest of what was compiled. Its
+// diskCache keeps compiled code, a directory for each digest of what was compiled. Its
 // files are machine code: they are trusted only with a seal, a checksum of all of
 // them, which tells damage, and below a directory that only its owner can write to,
-// which keeps forgers out. It is used by whoever has the engine's turn.
-type disk struct {
+// which keeps forgers out. It is used under the engine's compile semaphore.
+type diskCache struct {
 	dir    string
 	bound  int64 // bytes
 	logger hclog.Logger
@@ -29,7 +29,7 @@ type disk struct {
 
 const sealName = "seal"
 
-func openDisk(dir string, bound int64, logger hclog.Logger) (*disk, error) {
+func openDiskCache(dir string, bound int64, logger hclog.Logger) (*diskCache, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -43,14 +43,14 @@ func openDisk(dir string, bound int64, logger hclog.Logger) (*disk, error) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return &disk{dir: dir, bound: bound, logger: logger}, nil
+	return &diskCache{dir: dir, bound: bound, logger: logger}, nil
 }
 
-func (d *disk) path(digest string) string { return filepath.Join(d.dir, digest) }
+func (d *diskCache) path(digest string) string { return filepath.Join(d.dir, digest) }
 
 // open returns the directory for a digest's code, and whether it is a fresh one. What
 // is there and not sealed as it is, is removed first.
-func (d *disk) open(digest string) (dir string, fresh bool, err error) {
+func (d *diskCache) open(digest string) (dir string, fresh bool, err error) {
 	dir = d.path(digest)
 	err = d.verify(dir)
 	if err == nil {
@@ -68,7 +68,7 @@ func (d *disk) open(digest string) (dir string, fresh bool, err error) {
 }
 
 // verify compares a directory with its seal.
-func (d *disk) verify(dir string) error {
+func (d *diskCache) verify(dir string) error {
 	want, err := os.ReadFile(filepath.Join(dir, sealName))
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (d *disk) verify(dir string) error {
 
 // seal says that a digest's directory is as it should be, and keeps the cache within
 // its bound. Failing costs the next start a compile, no more.
-func (d *disk) seal(digest string) {
+func (d *diskCache) seal(digest string) {
 	dir := d.path(digest)
 	sum, err := checksum(dir)
 	if err == nil {
@@ -99,7 +99,7 @@ func (d *disk) seal(digest string) {
 }
 
 // forget removes a digest's code and reports whether there was any.
-func (d *disk) forget(digest string) bool {
+func (d *diskCache) forget(digest string) bool {
 	if _, err := os.Stat(filepath.Join(d.path(digest), sealName)); err != nil {
 		return false
 	}
@@ -108,7 +108,7 @@ func (d *disk) forget(digest string) bool {
 
 // prune removes what was used longest ago, but not keep, until the rest is within
 // the bound. Code that is in use was read into memory and does not need its file.
-func (d *disk) prune(keep string) {
+func (d *diskCache) prune(keep string) {
 	type entry struct {
 		digest string
 		bytes  int64

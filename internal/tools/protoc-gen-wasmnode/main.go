@@ -1,6 +1,6 @@
 // Command protoc-gen-wasmnode is the code generator of abi/buf.gen.yaml: it runs
-// protoc-gen-go-lite and makes its output use the package protowire in place of fmt
-// and of the generator's own runtime.
+// protoc-gen-go-lite and makes its output use abi/internal/protowire in place of fmt
+// and of the generator's own runtime. It runs in the directory abi.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/wasmnode/wasmnode/abi/internal/protowire"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // Fields of google.protobuf.compiler.CodeGeneratorResponse and its File.
@@ -28,6 +28,7 @@ func main() {
 
 func run() error {
 	cmd := exec.Command("go", "tool", "-modfile=../internal/tools/protoc-gen-go-lite/go.mod", "protoc-gen-go-lite")
+	cmd.Env = append(os.Environ(), "GOWORK=off") // with a workspace, -modfile is refused
 	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
 	response, err := cmd.Output()
 	if err != nil {
@@ -58,41 +59,25 @@ func rewrite(source []byte) ([]byte, error) {
 
 // mapField returns message with change applied to every occurrence of a field of
 // bytes.
-func mapField(message []byte, field uint64, change func([]byte) ([]byte, error)) ([]byte, error) {
+func mapField(message []byte, field protowire.Number, change func([]byte) ([]byte, error)) ([]byte, error) {
 	var out []byte
 	for len(message) > 0 {
-		size, err := protowire.Skip(message)
-		if err != nil {
-			return nil, err
+		number, kind, size := protowire.ConsumeField(message)
+		if size < 0 {
+			return nil, protowire.ParseError(size)
 		}
-		tag, at, err := protowire.DecodeVarint(message, 0)
-		if err != nil {
-			return nil, err
-		}
-		if tag != field<<3|2 {
+		if number != field || kind != protowire.BytesType {
 			out = append(out, message[:size]...)
 			message = message[size:]
 			continue
 		}
-		_, at, err = protowire.DecodeVarint(message, at)
+		old, _ := protowire.ConsumeBytes(message[protowire.SizeTag(number):size])
+		changed, err := change(old)
 		if err != nil {
 			return nil, err
 		}
-		changed, err := change(message[at:size])
-		if err != nil {
-			return nil, err
-		}
-		out = appendVarint(out, tag)
-		out = appendVarint(out, uint64(len(changed)))
-		out = append(out, changed...)
+		out = protowire.AppendBytes(protowire.AppendTag(out, number, kind), changed)
 		message = message[size:]
 	}
 	return out, nil
-}
-
-func appendVarint(b []byte, v uint64) []byte {
-	n := len(b) + protowire.SizeOfVarint(v)
-	b = append(b, make([]byte, protowire.SizeOfVarint(v))...)
-	protowire.EncodeVarint(b, n, v)
-	return b
 }

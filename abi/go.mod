@@ -1,0 +1,3 @@
+module github.com/wasmnode/wasmnode/abi
+
+go 1.21

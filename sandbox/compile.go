@@ -1,0 +1,146 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/wasmnode/wasmnode/sandbox/meter"
+	"github.com/wasmnode/wasmnode/sandbox/scan"
+	"github.com/wasmnode/wasmnode/sandbox/wasmbin"
+)
+
+// PageSize is a WebAssembly page in bytes.
+const PageSize = 64 << 10
+
+// maxPages is WebAssembly's own limit: 4 GiB.
+const maxPages = 65536
+
+// Options are how a module is compiled.
+type Options struct {
+	// MemoryMaxBytes bounds an instance's memory: at least one page, at most 4 GiB,
+	// rounded down to pages.
+	MemoryMaxBytes uint64
+	// Template prepares the module for [Instance.Snapshot], if that is possible.
+	Template bool
+	// Link adds host modules to the module's runtime.
+	Link func(ctx context.Context, r wazero.Runtime) error
+}
+
+// Compile compiles a module that was scanned within [scan.DefaultLimits]. The context
+// bounds the wait for other compiles, not this one, which is bounded by these limits.
+// Bytes that an engine has
+// compiled are not compiled again while a module of them is open or the cache has
+// them.
+//
+// # Errors
+//
+// A [StageError] names the stage that refused the module; the context's error when
+// it ended first.
+func (e *Engine) Compile(ctx context.Context, scanned *scan.Module, opts Options) (*Module, error) {
+	pages := min(opts.MemoryMaxBytes/PageSize, maxPages)
+	if pages == 0 {
+		return nil, &StageError{StagePolicy, fmt.Errorf("memory limit of %d bytes is less than one page of %d", opts.MemoryMaxBytes, PageSize)}
+	}
+	select {
+	case e.compiling <- struct{}{}:
+		defer func() { <-e.compiling }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	metered, info, err := addMeter(scanned, uint32(pages), opts)
+	if err != nil {
+		return nil, err
+	}
+	m, err := e.build(context.WithoutCancel(ctx), metered, opts.Link)
+	if err != nil {
+		return nil, &StageError{StageCompile, err}
+	}
+	m.digest, m.limit = scanned.Digest, pages*PageSize
+	m.template, m.noTemplate = newTemplate(info.Template), info.NoTemplate
+	return m, nil
+}
+
+// addMeter adds the fuel meter: nothing unmetered is compiled.
+func addMeter(scanned *scan.Module, pages uint32, opts Options) (metered []byte, info *meter.Info, err error) {
+	if m := scanned.Memory; m != nil && m.Min > pages {
+		return nil, nil, &StageError{StagePolicy, fmt.Errorf("the module begins with %d bytes of memory, the limit is %d",
+			uint64(scanned.Memory.Min)*PageSize, uint64(pages)*PageSize)}
+	}
+	if metered, info, err = meter.Rewrite(scanned.Binary, meter.Options{Template: opts.Template}); err != nil {
+		return nil, nil, &StageError{StageMeter, err}
+	}
+	return metered, info, nil
+}
+
+// build makes the runtime of a module and compiles the module in it. Code that the
+// disk cannot give back is thrown away and compiled anew, once; a disk that is full
+// or broken costs the next start a compile, and does not stop this one.
+func (e *Engine) build(ctx context.Context, wasm []byte, link func(context.Context, wazero.Runtime) error) (*Module, error) {
+	digest := digestOf(wasm)
+	m, err := e.tryBuild(ctx, digest, wasm, e.disk, link)
+	if err == nil || e.disk == nil || errors.As(err, new(*PanicError)) {
+		return m, err
+	}
+	if e.disk.forget(digest) {
+		if m, err := e.tryBuild(ctx, digest, wasm, e.disk, link); err == nil {
+			return m, nil
+		}
+	}
+	m, withoutErr := e.tryBuild(ctx, digest, wasm, nil, link)
+	if withoutErr == nil {
+		e.logger.Warn("compiled code could not be kept", "digest", digest, "error", err)
+	}
+	return m, withoutErr
+}
+
+func (e *Engine) tryBuild(ctx context.Context, digest string, wasm []byte, on *diskCache, link func(context.Context, wazero.Runtime) error) (m *Module, err error) {
+	cache, err := e.acquire(digest, on)
+	if err != nil {
+		return nil, err
+	}
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().
+		WithCompilationCache(cache).
+		WithCoreFeatures(meter.CoreFeatures(wasmbin.Pinned)))
+	m = &Module{engine: e, runtime: r, code: digest}
+	defer func() {
+		if err != nil {
+			_ = m.Close(ctx)
+			m = nil
+		}
+	}()
+	if _, err := wasi_snapshot_preview1.Instantiate(ctx, r); err != nil {
+		return m, err
+	}
+	if err := meter.Link(ctx, r); err != nil {
+		return m, err
+	}
+	if link != nil {
+		if err := link(ctx, r); err != nil {
+			return m, err
+		}
+	}
+	if m.compiled, err = compile(ctx, r, wasm); err != nil {
+		return m, err
+	}
+	e.keep(digest)
+	return m, nil
+}
+
+// compile enters wazero's compiler and turns its panics into errors: malformed
+// modules have made it panic.
+func compile(ctx context.Context, r wazero.Runtime, wasm []byte) (c wazero.CompiledModule, err error) {
+	defer recovered(&err)
+	return r.CompileModule(ctx, wasm)
+}
+
+// recovered turns a panic into an error.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = &PanicError{Value: p, Stack: string(debug.Stack())}
+	}
+}
