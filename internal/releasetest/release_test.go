@@ -18,8 +18,9 @@ var update = flag.Bool("update", false, "make go.mod and go.sum of all modules t
 func TestAnAuthorsModuleRequiresFewerThanTenModules(t *testing.T) {
 	author := newOutside(t)
 	author.write(t, "go.mod", "module example.com/greeter\n\ngo 1.24.0\n")
-	author.write(t, "main.go", page(t))
-	author.write(t, "main_test.go", authorsTest)
+	driver, test := page(t)
+	author.write(t, "main.go", driver)
+	author.write(t, "main_test.go", test)
 	author.run(t, nil, "go", "mod", "edit", "-require="+product+"/sdk/go@"+version)
 	author.run(t, nil, "go", "mod", "tidy")
 	listed := strings.Fields(author.run(t, nil, "go", "list", "-m", "-f", "{{.Path}}", "all"))
@@ -36,34 +37,6 @@ func TestAnAuthorsModuleRequiresFewerThanTenModules(t *testing.T) {
 	author.run(t, nil, "go", "vet", "./...")
 	require.Contains(t, author.run(t, nil, "go", "test", "-v", "./..."), "--- PASS: TestGreeter/compiled")
 }
-
-// authorsTest runs the driver of docs/write-a-driver.md natively and compiled.
-const authorsTest = `package main
-
-import (
-	"testing"
-
-	"github.com/wasmnode/wasmnode/sdk/go/driver"
-	"github.com/wasmnode/wasmnode/sdk/go/drivertest"
-	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
-)
-
-func TestGreeter(t *testing.T) {
-	for name, node := range map[string]*drivertest.Node{
-		"native":   drivertest.New(t, func() driver.Driver { return greeter{} }),
-		"compiled": drivertest.NewCompiled(t, guestbuild.Plugin(t, "."), nil),
-	} {
-		t.Run(name, func(t *testing.T) {
-			if _, _, err := node.StartTask(node.Task("{\"name\": \"world\"}")); err != nil {
-				t.Fatal(err)
-			}
-			if got := node.Stdout(); got != "Hello, world!\n" {
-				t.Fatalf("got %q", got)
-			}
-		})
-	}
-}
-`
 
 func TestTheBinaryIsInstalledByItsVersion(t *testing.T) {
 	if testing.Short() {
@@ -130,15 +103,14 @@ func TestNothingThatIsPublishedIsReplaced(t *testing.T) {
 	}
 }
 
-// page returns the driver of docs/write-a-driver.md.
-func page(t *testing.T) string {
+// page returns the driver of docs/write-a-driver.md and its test.
+func page(t *testing.T) (driver, test string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "docs", "write-a-driver.md"))
 	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(text), "```go\n")
-	require.True(t, found)
-	code, _, _ := strings.Cut(rest, "```")
-	return code
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	require.Len(t, blocks, 2)
+	return blocks[0][1], blocks[1][1]
 }
 
 func (o *outside) write(t *testing.T, name, text string) {
