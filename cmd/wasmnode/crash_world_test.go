@@ -18,7 +18,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 	"github.com/wasmnode/wasmnode/workload/supervisor"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-	"github.com/wasmnode/wasmnode/internal/guestbuild"
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
 func newCNode(t *testing.T) *drivertest.Node {

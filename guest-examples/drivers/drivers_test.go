@@ -13,7 +13,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
 func TestTheExampleInTheABIsPageIsTheDriverInC(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/wasmnode/wasmnode/internal/codetest"
-	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
 // result is what a program left.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
 // nomadEnv names the binary of Nomad to compare with.
@@ -29,7 +29,7 @@ var ours = product{
 	install: func(b *testing.B, a *agent, address string) []string {
 		plugins := filepath.Join(a.dir, "plugins")
 		require.NoError(b, os.Mkdir(plugins, 0o700))
-		wasm := guestbuild.Plugin(b, "guest-examples/drivers/raw_exec")
+		wasm := guestbuild.Plugin(b, "../../guest-examples/drivers/raw_exec")
 		require.NoError(b, os.WriteFile(filepath.Join(plugins, "raw_exec.wasm"), wasm, 0o600))
 		return configured(b, a, fmt.Sprintf(`
 data_dir   = %q

@@ -19,11 +19,11 @@ import (
 
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/codetest"
-	"github.com/wasmnode/wasmnode/internal/guestbuild"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/drivers"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/sandbox"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 	"github.com/wasmnode/wasmnode/workload/wasi"
 )
 

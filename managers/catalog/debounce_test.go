@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/internal/guestbuild"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
 func TestAFileIsTakenOnceItIsComplete(t *testing.T) {
@@ -99,7 +99,7 @@ func TestAFileIsTakenOnceItIsComplete(t *testing.T) {
 }
 
 func TestAModuleIsWholeWhereItsLastSectionEnds(t *testing.T) {
-	module := guestbuild.Plugin(t, "internal/guestbuild/testdata/plugin")
+	module := guestbuild.Plugin(t, "sdk/go/drivertest/guestbuild/testdata/plugin")
 	whole := func(b []byte) bool { return wholeModule(bytes.NewReader(b), int64(len(b))) }
 	require.True(t, whole(module))
 	require.True(t, whole([]byte("\x00asm\x01\x00\x00\x00")), "the empty module")

@@ -21,9 +21,9 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/internal/guestbuild"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/internal/catalogtest"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload/wasi"
 )
@@ -262,7 +262,7 @@ func TestOfTwentyPluginsSevenAreBrokenAndThirteenServe(t *testing.T) {
 	}
 	w.Put("bad1.wasm", []byte("#!/bin/sh\necho hello\n"))
 	w.Put("bad2.wasm", good[:len(good)/2])
-	w.Put("bad3.wasm", guestbuild.CProgram(t, "internal/guestbuild/testdata/c-program"))
+	w.Put("bad3.wasm", guestbuild.CProgram(t, "sdk/go/drivertest/guestbuild/testdata/c-program"))
 	w.Put("bad4.wasm", []byte("\x00asm\x0d\x00\x01\x00"))
 	w.Put("bad5.wasm", renamed(t, good, "wasmnode:abi/v1", "wasmnode:abi/v2"))
 	w.Put("bad6.wasm", renamed(t, good, "driver_configure", "driver_cofingure"))

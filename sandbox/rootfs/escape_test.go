@@ -9,10 +9,10 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental/sysfs"
 
-	"github.com/wasmnode/wasmnode/internal/guestbuild"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/sandbox/rootfs"
 	"github.com/wasmnode/wasmnode/sandbox/scan"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
 // runGuest runs a program with the world's mount at /data and returns its output.

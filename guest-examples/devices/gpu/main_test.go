@@ -9,9 +9,9 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/guest-examples/devices/internal/tree"
-	"github.com/wasmnode/wasmnode/internal/guestbuild"
 	"github.com/wasmnode/wasmnode/sdk/go/device"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
 // both runs a test natively and against the compiled plugin, on a machine's tree.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/guest-examples/devices/internal/tree"
-	"github.com/wasmnode/wasmnode/internal/guestbuild"
 	"github.com/wasmnode/wasmnode/sdk/go/device"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
 // laptop is what such a machine's kernel lists: hubs, a camera without a serial number,

@@ -3,11 +3,16 @@ package drivertest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v5"
 )
+
+// schemaURL names the schema to its compiler.
+const schemaURL = "mem:///schema.json"
 
 // applySchema checks config against a JSON Schema and returns it with the schema's
 // defaults. An empty schema takes nothing.
@@ -18,19 +23,20 @@ func applySchema(schema string, config []byte) ([]byte, error) {
 	if schema == "" {
 		schema = `{"type":"object","additionalProperties":false}`
 	}
-	document, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
-	if err != nil {
-		return nil, fmt.Errorf("the driver's schema: %w", err)
-	}
 	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("mem:///schema.json", document); err != nil {
+	compiler.Draft = jsonschema.Draft2020
+	compiler.ExtractAnnotations = true // the defaults are among them
+	compiler.LoadURL = func(url string) (io.ReadCloser, error) {
+		return nil, fmt.Errorf("%s: a schema cannot refer out of itself", url)
+	}
+	if err := compiler.AddResource(schemaURL, strings.NewReader(schema)); err != nil {
 		return nil, fmt.Errorf("the driver's schema: %w", err)
 	}
-	compiled, err := compiler.Compile("mem:///schema.json")
+	compiled, err := compiler.Compile(schemaURL)
 	if err != nil {
 		return nil, fmt.Errorf("the driver's schema: %w", err)
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(config))
+	value, err := decode(config)
 	if err != nil {
 		return nil, fmt.Errorf("not JSON: %w", err)
 	}
@@ -54,7 +60,7 @@ func withDefaults(s *jsonschema.Schema, value any) any {
 		for name, property := range s.Properties {
 			if _, ok := v[name]; !ok {
 				if d := defaultOf(property); d != nil {
-					v[name] = *d
+					v[name] = d
 				}
 			}
 			if member, ok := v[name]; ok {
@@ -69,7 +75,7 @@ func withDefaults(s *jsonschema.Schema, value any) any {
 	return value
 }
 
-func defaultOf(s *jsonschema.Schema) *any {
+func defaultOf(s *jsonschema.Schema) any {
 	for s != nil {
 		if s.Default != nil {
 			return s.Default
@@ -77,4 +83,17 @@ func defaultOf(s *jsonschema.Schema) *any {
 		s = s.Ref
 	}
 	return nil
+}
+
+// decode reads one JSON value, its numbers as they are written.
+func decode(text []byte) (value any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more after the value")
+	}
+	return value, nil
 }

@@ -1,21 +1,16 @@
 package guestbuild
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 )
-
-const modulePath = "github.com/wasmnode/wasmnode"
 
 // Flags of the Go toolchain for guests. -trimpath and -buildvcs=false make the
 // bytes, and so the digest, the same on every machine.
@@ -33,11 +28,10 @@ var (
 	cPluginFlags  = []string{"--target=wasm32-unknown-unknown", "-ffreestanding", "-nostdlib"}
 )
 
-// Plugin returns the Go package in dir, a path from the repository's root such as
-// "guest-examples/drivers/wasi", compiled as a plugin: a WASI reactor.
+// Plugin returns the Go package in dir compiled as a plugin: a WASI reactor.
 func Plugin(t testing.TB, dir string) []byte {
 	t.Helper()
-	return once(t, "plugin", dir, func(root, out string) error {
+	return once(t, "plugin", dir, func(root, dir, out string) error {
 		return buildGo(root, dir, out, pluginFlags)
 	})
 }
@@ -45,7 +39,7 @@ func Plugin(t testing.TB, dir string) []byte {
 // Program returns the Go package in dir compiled as a program: a WASI command.
 func Program(t testing.TB, dir string) []byte {
 	t.Helper()
-	return once(t, "program", dir, func(root, out string) error {
+	return once(t, "program", dir, func(root, dir, out string) error {
 		return buildGo(root, dir, out, nil)
 	})
 }
@@ -55,8 +49,8 @@ func Program(t testing.TB, dir string) []byte {
 func CPlugin(t testing.TB, dir string) []byte {
 	t.Helper()
 	clang := needClang(t)
-	return once(t, "c-plugin", dir, func(root, out string) error {
-		return buildC(clang, filepath.Join(root, dir), out, cPluginFlags, []string{"-Wl,--no-entry", "-Wl,--strip-all"})
+	return once(t, "c-plugin", dir, func(_, dir, out string) error {
+		return buildC(clang, dir, out, cPluginFlags, []string{"-Wl,--no-entry", "-Wl,--strip-all"})
 	})
 }
 
@@ -65,8 +59,8 @@ func CPlugin(t testing.TB, dir string) []byte {
 func CProgram(t testing.TB, dir string) []byte {
 	t.Helper()
 	clang := needClang(t)
-	return once(t, "c-program", dir, func(root, out string) error {
-		return buildC(clang, filepath.Join(root, dir), out, cProgramFlags, []string{"-Wl,--strip-all"})
+	return once(t, "c-program", dir, func(_, dir, out string) error {
+		return buildC(clang, dir, out, cProgramFlags, []string{"-Wl,--strip-all"})
 	})
 }
 
@@ -80,11 +74,17 @@ type built struct {
 // build and different guests are built side by side.
 var builds sync.Map
 
-func once(t testing.TB, kind, dir string, build func(root, out string) error) []byte {
+func once(t testing.TB, kind, dir string, build func(root, dir, out string) error) []byte {
 	t.Helper()
-	v, _ := builds.LoadOrStore(kind+":"+filepath.Clean(dir), new(built))
+	root, absolute, err := locate(dir)
+	if err != nil {
+		t.Fatalf("guestbuild: %s: %v", dir, err)
+	}
+	v, _ := builds.LoadOrStore(kind+":"+absolute, new(built))
 	b := v.(*built)
-	b.once.Do(func() { b.wasm, b.err = buildLocked(kind, dir, build) })
+	b.once.Do(func() {
+		b.wasm, b.err = cached(kind, absolute, func(out string) error { return build(root, absolute, out) })
+	})
 	if b.err != nil {
 		t.Fatalf("guestbuild: %s: %v", dir, b.err)
 	}
@@ -92,53 +92,42 @@ func once(t testing.TB, kind, dir string, build func(root, out string) error) []
 	return slices.Clone(b.wasm)
 }
 
-// buildLocked builds into the shared cache under a file lock: several test
-// processes may want the same guest at once.
-func buildLocked(kind, dir string, build func(root, out string) error) ([]byte, error) {
-	root, err := repositoryRoot()
+// locate returns the root of the module that the test is in, and the directory that dir
+// means there.
+func locate(dir string) (root, absolute string, err error) {
+	here, err := os.Getwd()
 	if err != nil {
-		return nil, err
+		return "", "", err
 	}
-	cache := filepath.Join(root, ".cache", "guests")
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256([]byte(runtime.Version() + " " + kind + " " + filepath.Clean(dir)))
-	out := filepath.Join(cache, kind+"-"+filepath.Base(dir)+"-"+hex.EncodeToString(sum[:6])+".wasm")
-	lock, err := os.OpenFile(out+".lock", os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
-	}
-	if err := build(root, out); err != nil {
-		return nil, err
-	}
-	return os.ReadFile(out)
-}
-
-func repositoryRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
+	root = here
 	for {
-		content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err == nil && strings.HasPrefix(string(content), "module "+modulePath+"\n") {
-			return dir, nil
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
 		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", fmt.Errorf("no go.mod of %s above the working directory", modulePath)
+		parent := filepath.Dir(root)
+		if parent == root {
+			return "", "", errors.New("no go.mod above the working directory")
 		}
-		dir = parent
+		root = parent
+	}
+	switch {
+	case filepath.IsAbs(dir):
+		return root, filepath.Clean(dir), nil
+	case strings.HasPrefix(dir, "."):
+		return root, filepath.Join(here, dir), nil
+	default:
+		return root, filepath.Join(root, dir), nil
 	}
 }
 
+// buildGo builds as the module at root does, whose requirements count when dir is in
+// another one.
 func buildGo(root, dir, out string, flags []string) error {
-	args := slices.Concat(goFlags, flags, []string{"-o", out, "./" + filepath.ToSlash(filepath.Clean(dir))})
+	pkg, err := filepath.Rel(root, dir)
+	if err != nil {
+		return err
+	}
+	args := slices.Concat(goFlags, flags, []string{"-o", out, "./" + filepath.ToSlash(pkg)})
 	cmd := exec.Command("go", args...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
