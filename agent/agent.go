@@ -163,7 +163,9 @@ func (a *agent) openPlugins() (err error) {
 	a.catalog, err = catalog.New(catalog.Config{
 		Dir:    a.cfg.PluginDir,
 		Logger: a.logger.Named("catalog"),
-		Loader: catalog.HostLoader{Host: a.host, Grants: a.grants, Pinned: a.pinned},
+		Loader: catalog.HostLoader{Host: a.host},
+		Grants: a.grants,
+		Pinned: a.pinned,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: choose another with -plugin-dir", err)
@@ -195,7 +197,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		Logger:       a.logger.Named("client"),
 		ControlPlane: a.plane.ForNode(),
 		State:        a.state,
-		Dispense:     a.dispense,
+		Dispense:     task.DispenseFrom(a.drivers.Dispense),
 		Devices:      a.devices,
 		Workloads:    a.outliving(),
 		DriversReady: a.pluginsReady,
@@ -245,15 +247,6 @@ func (a *agent) deviceMetrics() deviceMetrics {
 // pluginsReady waits for the first fingerprints of all plugins.
 func (a *agent) pluginsReady(ctx context.Context) error {
 	return errors.Join(a.drivers.WaitForFirstFingerprint(ctx), a.devices.WaitForFirstFingerprint(ctx))
-}
-
-// dispense hands a driver to a task runner.
-func (a *agent) dispense(name string) (task.Driver, error) {
-	d, err := a.drivers.Dispense(name)
-	if err != nil {
-		return nil, err
-	}
-	return d, nil
 }
 
 // identity is what the operator says of the node.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/agent"
 	"github.com/wasmnode/wasmnode/agent/agenttest"
+	"github.com/wasmnode/wasmnode/internal/codetest"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
@@ -32,7 +33,9 @@ func TestMain(m *testing.M) {
 	if codeCache, err = os.MkdirTemp("", "wasmnode-agent-test"); err != nil {
 		log.Fatal(err)
 	}
+	codetest.Borrow(codeCache)
 	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
+		codetest.Lend(codeCache)
 		_ = os.RemoveAll(codeCache)
 		os.Exit(code)
 	}))
@@ -198,9 +201,9 @@ func TestAnAgentThatCannotStartLeavesNothing(t *testing.T) {
 		want  string
 	}{
 		"no such file":         {func(_ *testing.T, o *agent.Options) { o.ConfigPaths = []string{"/none.hcl"} }, "configuration: stat /none.hcl"},
-		"unknown level":        {func(_ *testing.T, o *agent.Options) { o.LogLevel = "loud" }, `log_level: "loud" is none of`},
+		"unknown level":        {func(_ *testing.T, o *agent.Options) { o.LogLevel = "loud" }, `log_level: "loud" is not one of`},
 		"no address":           {func(_ *testing.T, o *agent.Options) { o.HTTPAddr = "localhost" }, "it has the form HOST:PORT"},
-		"no port":              {func(_ *testing.T, o *agent.Options) { o.HTTPAddr = "localhost:-1" }, `"-1" is no port`},
+		"no port":              {func(_ *testing.T, o *agent.Options) { o.HTTPAddr = "localhost:-1" }, `"-1" is not a port`},
 		"busy port":            {func(_ *testing.T, o *agent.Options) { o.HTTPAddr = busy.Addr().String() }, "address already in use: choose another address"},
 		"data_dir is a file":   {func(t *testing.T, o *agent.Options) { o.DataDir = file(t, o.DataDir+".file") }, "data_dir: "},
 		"plugin_dir is a file": {func(t *testing.T, o *agent.Options) { o.PluginDir = file(t, o.PluginDir+".file") }, "choose another with -plugin-dir"},

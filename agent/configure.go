@@ -74,35 +74,21 @@ func applyFlags(cfg *config.Config, o Options) error {
 	}
 	cfg.BindAddr = address
 	if cfg.HTTPPort, err = strconv.Atoi(port); err != nil || cfg.HTTPPort < 0 || cfg.HTTPPort > 65535 {
-		return fmt.Errorf("-http-addr %q: %q is no port", o.HTTPAddr, port)
+		return fmt.Errorf("-http-addr %q: %q is not a port", o.HTTPAddr, port)
 	}
 	return nil
 }
 
-// grants translates what the operator granted a plugin. With -dev, programs may also
-// come from the working directory.
+// grants returns what the operator granted a plugin. With -dev, programs may also come
+// from the working directory.
 func (a *agent) grants(plugin string) host.Grants {
 	g := a.cfg.Plugin(plugin).Grant
-	out := host.Grants{
-		FS: host.FSGrant{ReadOnly: g.FS.ReadOnly, ReadWrite: g.FS.ReadWrite},
-		Wasm: host.WasmGrant{
-			Denied:      !g.Wasm.Enabled,
-			Directories: slices.Clone(g.Wasm.Directories),
-			MaxPrograms: g.Wasm.MaxPrograms,
-		},
-		Process: host.ProcessGrant{
-			Commands:      g.Process.Commands,
-			Users:         g.Process.Users,
-			FullIsolation: g.Process.Isolation == "full",
-		},
-		Devices: host.DeviceGrant{Nodes: g.Devices.Nodes},
-	}
 	if a.dev {
 		if dir, err := os.Getwd(); err == nil {
-			out.Wasm.Directories = append(out.Wasm.Directories, dir)
+			g.Wasm.Directories = append(slices.Clone(g.Wasm.Directories), dir)
 		}
 	}
-	return out
+	return g
 }
 
 // limits bounds what the tasks' runners wait for and fetch.

@@ -72,10 +72,10 @@ func (h *handover) listener() (net.Listener, error) {
 	return net.FileListener(f)
 }
 
-// become has another program go on in this process, with the same arguments. It returns
+// exec has another program go on in this process, with the same arguments. It returns
 // only if that fails, and then all is as before. It has to be called by the thread that
 // the processes were forked by.
-func (h *handover) become(program string) error {
+func (h *handover) exec(program string) error {
 	fd, err := unix.MemfdCreate("handover", 0)
 	if err != nil {
 		return os.NewSyscallError("memfd_create", err)
@@ -96,14 +96,14 @@ func (h *handover) become(program string) error {
 	return &os.PathError{Op: "exec", Path: program, Err: syscall.Exec(program, args, env)}
 }
 
-// understands reports why a program cannot go on with what this one would leave.
-func understands(program string) error {
+// checkHandoverVersion reports why a program cannot go on with what this one would leave.
+func checkHandoverVersion(program string) error {
 	out, err := exec.Command(program, "supervisor", "-handover-version").Output()
 	if err != nil {
 		return fmt.Errorf("%s does not say what it can go on with: %w", program, err)
 	}
-	if said := strings.TrimSpace(string(out)); said != strconv.Itoa(HandoverVersion) {
-		return errors.New(program + " is of another handover version: " + said)
+	if version := strings.TrimSpace(string(out)); version != strconv.Itoa(HandoverVersion) {
+		return errors.New(program + " is of another handover version: " + version)
 	}
 	return nil
 }

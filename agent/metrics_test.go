@@ -13,7 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/sandbox"
 )
 
-func TestPluginMetricsAreThoseOfTheOneInCharge(t *testing.T) {
+func TestPluginMetricsAreThoseOfTheActivePlugin(t *testing.T) {
 	m := pluginMetrics{
 		func() []catalog.PluginStatus {
 			return []catalog.PluginStatus{

@@ -25,11 +25,11 @@ import (
 	"github.com/wasmnode/wasmnode/workload/wasi"
 )
 
-// supervisorIdle is how long a supervisor stays that nobody needs.
+// supervisorIdle is how long a supervisor stays that has neither tasks nor an agent.
 const supervisorIdle = 10 * time.Second
 
 // RunSupervisor owns the workloads of the agent whose data directory that is, until
-// ctx is done or nobody needs it any more. It tells whoever launched it that it
+// ctx is done or it is needed no more. It reports to the process that launched it that it
 // answers, or why it does not. Processes are started, and the program is replaced by a
 // newer one, on the thread: the process's main thread, which has to run what it is sent.
 func RunSupervisor(ctx context.Context, dataDir string, thread chan<- func(), logOutput io.Writer) error {
@@ -79,9 +79,9 @@ func runSupervisor(ctx context.Context, dir string, thread chan<- func(), logger
 	})
 }
 
-// serveWorkloads has a server answer until ctx is done or nobody needs it any more, also
+// serveWorkloads has a server answer until ctx is done or it is needed no more, also
 // after it was to be replaced by another program and that has returned.
-func serveWorkloads(ctx context.Context, server *supervisor.Server, listener *net.UnixListener, become func(program string, socket *os.File)) error {
+func serveWorkloads(ctx context.Context, server *supervisor.Server, listener *net.UnixListener, exec func(program string, socket *os.File)) error {
 	for {
 		socket, err := listener.File() // serving closes the listener
 		if err != nil {
@@ -93,7 +93,7 @@ func serveWorkloads(ctx context.Context, server *supervisor.Server, listener *ne
 			return errors.Join(err, socket.Close())
 		}
 		if next.Program != "" {
-			become(next.Program, socket)
+			exec(next.Program, socket)
 		}
 		again, err := net.FileListener(socket)
 		if err := errors.Join(err, socket.Close()); err != nil {
@@ -118,7 +118,7 @@ func openSupervisor(dir string, left *handover) (lock *os.File, _ *net.UnixListe
 		}
 		return nil, nil, fmt.Errorf("supervisor: %w", err)
 	}
-	return lock, listener.(*net.UnixListener), nil // whoever listens at a path has one
+	return lock, listener.(*net.UnixListener), nil // a listener at a path is one
 }
 
 // mayReplace refuses while something runs that would not survive, or that the program
@@ -140,7 +140,7 @@ func mayReplace(ctx context.Context, w *ownWorkloads, program string) error {
 	case n > 0:
 		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("commands run in its tasks, which would be cut off: %d", n))
 	}
-	if err := understands(program); err != nil {
+	if err := checkHandoverVersion(program); err != nil {
 		return abi.NewError(abi.FailedPrecondition, err.Error())
 	}
 	return nil
@@ -156,7 +156,7 @@ func replace(program string, lock, listener *os.File, server *supervisor.Server,
 	}
 	server.DrainEnded(goOn)
 	failed := make(chan error)
-	thread <- func() { failed <- h.become(program) }
+	thread <- func() { failed <- h.exec(program) }
 	err := <-failed
 	processes.Resume()
 	return err
@@ -218,7 +218,7 @@ func newWorkloads(dir string, thread chan<- func(), left *handover, logger hclog
 }
 
 // workloadsOn returns what runs programs on that engine, and processes. The directory
-// tells them from those of other nodes on this machine.
+// distinguishes them from those of other nodes on this machine.
 func workloadsOn(e *sandbox.Engine, dir string, thread chan<- func(), left *handover, logger hclog.Logger) (*ownWorkloads, func() error, error) {
 	logger = logger.Named("workload")
 	digest := sha256.Sum256([]byte(dir))

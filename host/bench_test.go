@@ -47,19 +47,19 @@ func BenchmarkLoad(b *testing.B) {
 			for b.Loop() {
 				p, err := hostOn(b, filepath.Join(b.TempDir(), "cache")).Load(b.Context(), host.NewSource(wasm))
 				require.NoError(b, err)
-				p.Release()
+				p.Close()
 			}
 		})
 		b.Run(g.name+"/cached", func(b *testing.B) {
 			wasm, dir := g.wasm(b), filepath.Join(b.TempDir(), "cache")
 			p, err := hostOn(b, dir).Load(b.Context(), host.NewSource(wasm))
 			require.NoError(b, err)
-			p.Release()
+			p.Close()
 			h := hostOn(b, dir)
 			for b.Loop() {
 				p, err := h.Load(b.Context(), host.NewSource(wasm))
 				require.NoError(b, err)
-				p.Release()
+				p.Close()
 			}
 		})
 	}
@@ -81,7 +81,7 @@ func BenchmarkConfigure(b *testing.B) {
 		b.Run(g.name, func(b *testing.B) {
 			p, err := hostOn(b, "").Load(b.Context(), host.NewSource(g.wasm(b)))
 			require.NoError(b, err)
-			defer p.Release()
+			defer p.Close()
 			b.ReportAllocs()
 			for b.Loop() {
 				require.NoError(b, p.Configure(b.Context(), host.Grants{}, []byte("{}")))
@@ -94,7 +94,7 @@ func BenchmarkCall(b *testing.B) {
 	call := func(b *testing.B, wasm []byte, op string, in []byte) {
 		p, err := hostOn(b, "").Load(b.Context(), host.NewSource(wasm))
 		require.NoError(b, err)
-		defer p.Release()
+		defer p.Close()
 		require.NoError(b, p.Configure(b.Context(), host.Grants{}, []byte("{}")))
 		b.ReportAllocs()
 		for b.Loop() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/plaintext"
 )
 
 // TaskScope is the task that a call is about: it bounds what capabilities do.
@@ -22,14 +23,34 @@ type Message interface {
 	UnmarshalVT([]byte) error
 }
 
+// Call is one call of an operation.
+type Call struct {
+	Op string
+	// Task is the task that the call is about, nil for none: capabilities work on its
+	// behalf.
+	Task *wasmnodev1.TaskConfig
+	// Events takes the task events that the guest sends in the call. Nil: nobody does,
+	// which the guest is told.
+	Events  EventSink
+	Request Message
+	Answer  Message
+}
+
 // Invoke calls an operation with a message and decodes its answer. See [Plugin.Call].
-func Invoke(ctx context.Context, p *Plugin, op string, request, answer Message, scope *TaskScope) error {
-	out, err := p.Call(ctx, op, marshal(request), scope)
+func (p *Plugin) Invoke(ctx context.Context, c Call) error {
+	var scope *TaskScope
+	if c.Task != nil {
+		scope = &TaskScope{Config: c.Task}
+	}
+	if c.Events != nil {
+		ctx = WithEvents(ctx, c.Events)
+	}
+	out, err := p.Call(ctx, c.Op, marshal(c.Request), scope)
 	if err != nil {
 		return err
 	}
-	if err := decode(out, answer); err != nil {
-		return &FaultError{Plugin: p.Name(), Op: op, Kind: FaultProtocol, Err: fmt.Errorf("its answer cannot be decoded: %w", err)}
+	if err := decode(out, c.Answer); err != nil {
+		return &FaultError{Plugin: p.Name(), Op: c.Op, Kind: FaultProtocol, Err: fmt.Errorf("its answer cannot be decoded: %w", err)}
 	}
 	return nil
 }
@@ -130,7 +151,7 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 		return nil, false, c.protocol("returned %d with an answer that is not an Error message", status)
 	}
 	answer := abi.FromProto(&m)
-	answer.Message = printable(answer.Message, maxErrorText)
+	answer.Message = plaintext.Line(answer.Message, maxErrorText)
 	return nil, true, answer
 }
 

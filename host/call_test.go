@@ -210,7 +210,6 @@ func TestClosingEndsCallsAndWaitsForThem(t *testing.T) {
 	p, err := w.Load(t.Context(), host.NewSource(guest(nil, map[string][]byte{abi.OpDriverWaitTask: modtest.Code(modtest.Loop(), modtest.I32Const(0))}).Bytes()))
 	require.NoError(t, err)
 	require.NoError(t, p.Configure(t.Context(), host.Grants{}, nil))
-	require.True(t, p.Acquire())
 	done := make(chan error, 3)
 	for range cap(done) {
 		go func() {
@@ -218,17 +217,15 @@ func TestClosingEndsCallsAndWaitsForThem(t *testing.T) {
 			done <- err
 		}()
 	}
-	p.Release()
 	_, err = p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
-	require.NoError(t, err, "somebody uses it still")
-	p.Release()
+	require.NoError(t, err)
+	p.Close()
 	for range cap(done) {
 		require.Equal(t, abi.Unavailable, abi.CodeOf(<-done))
 	}
 	_, err = p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
 	require.Equal(t, abi.Unavailable, abi.CodeOf(err))
-	require.False(t, p.Acquire())
-	require.Panics(t, p.Release)
+	p.Close() // twice is no error
 }
 
 func TestConcurrentCallsUseInstancesOfTheirOwn(t *testing.T) {

@@ -3,10 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync/atomic"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -99,30 +96,6 @@ func write(m api.Module, ptr uint64, b []byte) {
 	if len(b) > 0 && !m.Memory().Write(uint32(ptr), b) {
 		panic(&protocolError{fmt.Sprintf("asks for %d bytes at 0x%x, which is outside of its memory", len(b), uint32(ptr))})
 	}
-}
-
-// printable makes a guest's text safe to show: at most limit bytes, valid UTF-8, and
-// control characters escaped, so that it cannot drive a terminal or forge a line.
-func printable(s string, limit int) string {
-	cut := len(s) > limit
-	if cut {
-		for limit > 0 && !utf8.RuneStart(s[limit]) {
-			limit--
-		}
-		s = s[:limit]
-	}
-	var b strings.Builder
-	for _, r := range strings.ToValidUTF8(s, string(utf8.RuneError)) {
-		if r == '\t' || unicode.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	if cut {
-		b.WriteString("…")
-	}
-	return b.String()
 }
 
 // limiter lets a bounded rate through and counts the rest.

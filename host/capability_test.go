@@ -253,9 +253,6 @@ func TestAProgramOutsideOfTheGrantedDirectoriesIsNotStarted(t *testing.T) {
 }
 
 func TestAReadOnlyVolumeStaysReadOnly(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
 	volume := t.TempDir()
 	put(t, volume, "in.txt", []byte("one two two"))
 	w, scope := newWorld(t, host.Limits{}), taskScope(t)

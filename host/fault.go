@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/wasmnode/wasmnode/internal/plaintext"
 	"github.com/wasmnode/wasmnode/sandbox"
 )
 
@@ -38,7 +39,7 @@ type FaultError struct {
 func (e *FaultError) Error() string {
 	text, _, _ := strings.Cut(e.Err.Error(), "\n")
 	plugin := strings.TrimSpace("plugin " + e.Plugin)
-	return fmt.Sprintf("%s %s in %s: %s", plugin, e.Kind, e.Op, printable(text, maxErrorText))
+	return fmt.Sprintf("%s %s in %s: %s", plugin, e.Kind, e.Op, plaintext.Line(text, maxErrorText))
 }
 
 // Unwrap returns the cause.

@@ -34,7 +34,7 @@ func FuzzLoad(f *testing.F) {
 			t.Fatalf("took %v", took)
 		}
 		if err == nil {
-			defer p.Release()
+			defer p.Close()
 			err = p.Configure(t.Context(), host.Grants{}, nil)
 			for _, op := range p.Spec().Operations {
 				_, err := p.Call(t.Context(), op, []byte("input"), nil)
@@ -110,7 +110,7 @@ func FuzzHostFunctions(f *testing.F) {
 	w := newWorld(f, host.Limits{CallTimeout: time.Second})
 	p, err := w.Load(context.Background(), host.NewSource(m.Bytes()))
 	require.NoError(f, err)
-	f.Cleanup(p.Release)
+	f.Cleanup(p.Close)
 	require.NoError(f, p.Configure(context.Background(), host.Grants{}, nil))
 	scope := taskScope(f)
 	f.Fuzz(func(t *testing.T, in []byte) {

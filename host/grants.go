@@ -84,34 +84,55 @@ func (g Grants) clone() Grants {
 	return g
 }
 
-// Validate reports everything that is not one clear permission: a path that is not
-// absolute and clean, or that is granted twice.
-func (g Grants) Validate() error {
-	var errs []error
-	granted := map[string]string{}
-	check := func(where string, paths []string) {
-		for _, p := range paths {
-			space, _, _ := strings.Cut(where, ".")
-			if other, twice := granted[space+p]; twice {
-				errs = append(errs, fmt.Errorf("grant %s: %q is granted twice, here and in %s", where, p, other))
-			}
-			granted[space+p] = where
-			if err := grantsyntax.Path(p); err != nil {
-				errs = append(errs, fmt.Errorf("grant %s: %w", where, err))
+// paths are the directories of a grant, by their keys in the configuration.
+func (g Grants) paths() []grantedPaths {
+	return []grantedPaths{
+		{"fs.read_only", g.FS.ReadOnly},
+		{"fs.read_write", g.FS.ReadWrite},
+		{"wasm.directories", g.Wasm.Directories},
+	}
+}
+
+type grantedPaths struct {
+	key   string
+	paths []string
+}
+
+// Faults returns what is not a permission as it is written: such as a path that is not
+// absolute and clean. Each begins with its key.
+func (g Grants) Faults() (errs []error) {
+	check := func(key string, texts []string, syntax func(string) error) {
+		for _, text := range texts {
+			if err := syntax(text); err != nil {
+				errs = append(errs, fmt.Errorf("grant.%s: %w", key, err))
 			}
 		}
 	}
-	check("fs.read_only", g.FS.ReadOnly)
-	check("fs.read_write", g.FS.ReadWrite)
-	check("wasm.directories", g.Wasm.Directories)
-	errs = append(errs, g.Process.validate()...)
-	for _, node := range g.Devices.Nodes {
-		if err := grantsyntax.Node(node); err != nil {
-			errs = append(errs, fmt.Errorf("grant devices.nodes: %w", err))
-		}
+	for _, granted := range g.paths() {
+		check(granted.key, granted.paths, grantsyntax.Path)
 	}
+	check("devices.nodes", g.Devices.Nodes, grantsyntax.Node)
+	check("process.commands", g.Process.Commands, grantsyntax.Command)
+	check("process.users", g.Process.Users, grantsyntax.User)
 	if g.Wasm.MaxPrograms < 0 {
-		errs = append(errs, fmt.Errorf("grant wasm.max_programs: %d is negative", g.Wasm.MaxPrograms))
+		errs = append(errs, fmt.Errorf("grant.wasm.max_programs: %d is negative", g.Wasm.MaxPrograms))
+	}
+	return errs
+}
+
+// Validate reports everything that is not one clear permission: the faults, and a path
+// that is granted twice.
+func (g Grants) Validate() error {
+	errs := g.Faults()
+	granted := map[string]string{}
+	for _, group := range g.paths() {
+		space, _, _ := strings.Cut(group.key, ".")
+		for _, path := range group.paths {
+			if other, twice := granted[space+path]; twice {
+				errs = append(errs, fmt.Errorf("grant.%s: %q is granted twice, here and in %s", group.key, path, other))
+			}
+			granted[space+path] = group.key
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -26,13 +26,10 @@ func start(ctx context.Context, p *host.Plugin, scope *host.TaskScope, config ma
 	}
 	scope.Config.DriverConfig = b
 	answer := &wasmnodev1.DriverStartTaskResponse{}
-	return answer, host.Invoke(ctx, p, abi.OpDriverStartTask, &wasmnodev1.DriverStartTaskRequest{Task: scope.Config}, answer, scope)
+	return answer, p.Invoke(ctx, host.Call{Op: abi.OpDriverStartTask, Task: scope.Config, Request: &wasmnodev1.DriverStartTaskRequest{Task: scope.Config}, Answer: answer})
 }
 
 func TestAGuestInGoThatBreaksIsReplaced(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a plugin")
-	}
 	p := newWorld(t, host.Limits{}).ready(t, guestbuild.Plugin(t, "guest-examples/drivers/mock"), host.Grants{})
 	for _, c := range []struct {
 		fault string
@@ -71,9 +68,6 @@ func TestAGuestInGoThatBreaksIsReplaced(t *testing.T) {
 }
 
 func TestARealProgramRunsThroughARealDriver(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a plugin and a program")
-	}
 	w := newWorld(t, host.Limits{})
 	p := w.ready(t, guestbuild.Plugin(t, "guest-examples/drivers/wasi"), host.Grants{})
 	scope := taskScope(t)
@@ -95,9 +89,6 @@ func TestARealProgramRunsThroughARealDriver(t *testing.T) {
 }
 
 func TestManyTasksStartAtOnceInAGuestInGo(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a plugin")
-	}
 	p := newWorld(t, host.Limits{Instances: 8}).ready(t, guestbuild.Plugin(t, "guest-examples/drivers/mock"), host.Grants{})
 	var wg sync.WaitGroup
 	for i := range 50 {

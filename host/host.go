@@ -90,7 +90,7 @@ func orDefault[T comparable](v *T, d T) {
 }
 
 // Host loads plugins. It is safe for concurrent use and holds nothing to close:
-// plugins are closed one by one, see [Plugin.Release].
+// plugins are closed one by one, see [Plugin.Close].
 type Host struct {
 	cfg   Config
 	start time.Time // of the plugins' monotonic clock
@@ -110,12 +110,15 @@ func New(cfg Config) *Host {
 	return &Host{cfg: cfg, start: time.Now(), refusals: map[sandbox.Stage]uint64{}}
 }
 
+// Limits returns the limits in force.
+func (h *Host) Limits() Limits { return h.cfg.Limits }
+
 // nanotime is the plugins' monotonic clock. It tells nothing of the machine's, follows the
 // clock of a test that has its own, and is never 0, which Go's runtime takes for broken.
 func (h *Host) nanotime() int64 { return int64(time.Since(h.start)) + 1 }
 
 // Load reads, checks, compiles and describes a plugin. Nothing is granted to it
-// yet: see [Plugin.Configure]. The caller owns the returned plugin's one reference.
+// yet: see [Plugin.Configure]. The caller closes it.
 //
 // # Errors
 //

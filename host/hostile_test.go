@@ -235,10 +235,7 @@ func replaceMany(t *testing.T, wasm []byte, rounds int) {
 				}
 			})
 		}
-		if p.Acquire() {
-			p.Release()
-		}
-		p.Release()
+		p.Close()
 		wg.Wait()
 	}
 	for range 5 {

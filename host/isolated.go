@@ -3,8 +3,6 @@ package host
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/internal/grantsyntax"
+	"github.com/wasmnode/wasmnode/internal/plaintext"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -40,7 +39,7 @@ func (h *Host) describeIsolated(r *wasmnodev1.ProcessStartRequest, task *wasmnod
 	resources := task.GetResources()
 	p := &workload.Process{Command: command, Args: r.Args, Dir: dir, User: r.User, Isolation: workload.IsolationFull, Isolated: &workload.Isolated{
 		Root:                dirs.Task,
-		Mounts:              h.mountsFor(task),
+		Mounts:              h.rootMounts(task),
 		Search:              []string{localInRoot, "/"},
 		Owned:               []string{"/"},
 		CPUShares:           resources.GetCpuMhz(),
@@ -50,7 +49,7 @@ func (h *Host) describeIsolated(r *wasmnodev1.ProcessStartRequest, task *wasmnod
 		p.Isolated.Owned = append(p.Isolated.Owned, secretsInRoot)
 	}
 	for _, d := range task.Devices {
-		p.Isolated.Devices = append(p.Isolated.Devices, workload.Device{GuestPath: path.Join("/", d.TaskPath), HostPath: d.HostPath})
+		p.Isolated.Devices = append(p.Isolated.Devices, deviceOf(d))
 	}
 	return p, nil
 }
@@ -80,27 +79,7 @@ func findIsolated(name string, dirs *wasmnodev1.TaskDirectories, g ProcessGrant)
 // inRoot returns a path as an absolute one in a root. Nothing leads out of that.
 func inRoot(name string) (string, error) {
 	if name == "" || strings.ContainsRune(name, 0) {
-		return "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is not a path", printable(name, 256)))
+		return "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is not a path", plaintext.Line(name, 256)))
 	}
 	return path.Join("/", name), nil
-}
-
-// mountsFor is what a task sees in its root: the node's programs, the allocation's
-// shared directory, and what was mounted for it.
-func (h *Host) mountsFor(task *wasmnodev1.TaskConfig) (mounts []workload.Mount) {
-	for _, source := range slices.Sorted(maps.Keys(h.cfg.Chroot)) {
-		if _, err := os.Stat(source); err == nil {
-			mounts = append(mounts, workload.Mount{GuestPath: path.Clean(h.cfg.Chroot[source]), HostPath: source, ReadOnly: true})
-		}
-	}
-	if shared := task.GetDirectories().GetShared(); shared != "" {
-		mounts = append(mounts, workload.Mount{GuestPath: sharedInRoot, HostPath: shared})
-	}
-	for _, m := range task.Mounts {
-		target := path.Join("/", m.TaskPath)
-		// What was mounted for the task replaces what every task has.
-		mounts = slices.DeleteFunc(mounts, func(other workload.Mount) bool { return other.GuestPath == target })
-		mounts = append(mounts, workload.Mount{GuestPath: target, HostPath: m.HostPath, ReadOnly: m.ReadOnly})
-	}
-	return mounts
 }

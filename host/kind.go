@@ -62,9 +62,9 @@ func (p *Plugin) askDescription(ctx context.Context) (*wasmnodev1.DriverDescribe
 	version := p.host.cfg.Version
 	if p.spec.Kind != KindDevice {
 		answer := &wasmnodev1.DriverDescribeResponse{}
-		return answer, Invoke(ctx, p, abi.OpDriverDescribe, &wasmnodev1.DriverDescribeRequest{HostVersion: version}, answer, nil)
+		return answer, p.Invoke(ctx, Call{Op: abi.OpDriverDescribe, Request: &wasmnodev1.DriverDescribeRequest{HostVersion: version}, Answer: answer})
 	}
 	answer := &wasmnodev1.DeviceDescribeResponse{}
-	err := Invoke(ctx, p, abi.OpDeviceDescribe, &wasmnodev1.DeviceDescribeRequest{HostVersion: version}, answer, nil)
+	err := p.Invoke(ctx, Call{Op: abi.OpDeviceDescribe, Request: &wasmnodev1.DeviceDescribeRequest{HostVersion: version}, Answer: answer})
 	return &wasmnodev1.DriverDescribeResponse{Name: answer.Name, Version: answer.Version, PluginConfigSchema: answer.PluginConfigSchema}, err
 }

@@ -39,9 +39,9 @@ func TestADevicePluginIsDescribedConfiguredAndCalled(t *testing.T) {
 
 	request := &wasmnodev1.DeviceReserveRequest{DeviceIds: []string{"a"}, User: &wasmnodev1.DeviceUser{AllocId: "b"}}
 	echoed := &wasmnodev1.DeviceReserveRequest{}
-	require.NoError(t, host.Invoke(t.Context(), p, abi.OpDeviceReserve, request, echoed, nil))
+	require.NoError(t, p.Invoke(t.Context(), host.Call{Op: abi.OpDeviceReserve, Request: request, Answer: echoed}))
 	require.Equal(t, request.DeviceIds, echoed.DeviceIds)
-	err := host.Invoke(t.Context(), p, abi.OpDeviceRelease, &wasmnodev1.DeviceReleaseRequest{}, &wasmnodev1.DeviceReleaseResponse{}, nil)
+	err := p.Invoke(t.Context(), host.Call{Op: abi.OpDeviceRelease, Request: &wasmnodev1.DeviceReleaseRequest{}, Answer: &wasmnodev1.DeviceReleaseResponse{}})
 	require.Equal(t, abi.Unimplemented, abi.CodeOf(err), "an operation that it does not export")
 }
 
@@ -57,7 +57,7 @@ func TestAnAnswerThatGrowsTooLargeWhenItIsDecodedIsAFault(t *testing.T) {
 	guest := deviceModule(answer(0, 0))
 	guest.Pages = 70
 	p := w.ready(t, guest.Bytes(), host.Grants{})
-	err := host.Invoke(t.Context(), p, abi.OpDeviceReserve, &floods{}, &wasmnodev1.DeviceFingerprintResponse{}, nil)
+	err := p.Invoke(t.Context(), host.Call{Op: abi.OpDeviceReserve, Request: &floods{}, Answer: &wasmnodev1.DeviceFingerprintResponse{}})
 	var fault *host.FaultError
 	require.ErrorAs(t, err, &fault)
 	require.Equal(t, host.FaultProtocol, fault.Kind)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/plaintext"
 )
 
 // Bounds of a log line's fields: what does not fit is left out.
@@ -62,9 +63,9 @@ func (p *Plugin) log(level wasmnodev1.LogLevel, text string, fields []*wasmnodev
 	}
 	args := make([]any, 0, 2*min(len(fields), maxLogFields))
 	for _, f := range fields[:min(len(fields), maxLogFields)] {
-		args = append(args, fieldName(f.GetKey()), printable(f.GetValue(), maxLogFieldBytes))
+		args = append(args, fieldName(f.GetKey()), plaintext.Line(f.GetValue(), maxLogFieldBytes))
 	}
-	text = printable(text, p.host.cfg.Limits.LogLineBytes)
+	text = plaintext.Line(text, p.host.cfg.Limits.LogLineBytes)
 	p.recent.add(text)
 	p.logger.Log(to, text, args...)
 }
@@ -76,7 +77,7 @@ func fieldName(s string) string {
 			return r
 		}
 		return '_'
-	}, printable(s, maxLogFieldBytes))
+	}, plaintext.Line(s, maxLogFieldBytes))
 	if s == "" {
 		return "_"
 	}

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/wasmnode/wasmnode/internal/codetest"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
@@ -20,7 +21,9 @@ func TestMain(m *testing.M) {
 	if codeCache, err = os.MkdirTemp("", "wasmnode-host-test"); err != nil {
 		log.Fatal(err)
 	}
+	codetest.Borrow(codeCache)
 	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
+		codetest.Lend(codeCache)
 		os.RemoveAll(codeCache)
 		os.Exit(code)
 	}))

@@ -6,18 +6,19 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-version"
 	"golang.org/x/time/rate"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/plaintext"
 	"github.com/wasmnode/wasmnode/sandbox"
 )
 
-// Plugin is a loaded plugin. It is safe for concurrent use. Who uses it holds a
-// reference ([Plugin.Acquire], [Plugin.Release]); with the last one it is closed.
+// Plugin is a loaded plugin. It is safe for concurrent use. Whoever loaded it closes it,
+// and counts those who use it.
 type Plugin struct {
 	host     *Host
 	spec     *Spec
@@ -33,8 +34,7 @@ type Plugin struct {
 
 	configuring chan struct{} // the semaphore of Configure: one at a time
 
-	mu   sync.Mutex
-	refs int
+	closed atomic.Bool
 }
 
 // settings are what an operator decided about a plugin.
@@ -51,7 +51,6 @@ func newPlugin(h *Host, spec *Spec) *Plugin {
 		logger:      h.cfg.Logger,
 		logs:        newLimiter(rate.Limit(limits.LogsPerSecond), 2*limits.LogsPerSecond),
 		events:      newLimiter(rate.Limit(limits.EventsPerSec), 2*limits.EventsPerSec),
-		refs:        1,
 		configuring: make(chan struct{}, 1),
 	}
 	p.pool = newPool(p, limits)
@@ -102,10 +101,10 @@ func (p *Plugin) describe(ctx context.Context) error {
 
 func checkDescription(d *wasmnodev1.DriverDescribeResponse) error {
 	if !validName.MatchString(d.Name) {
-		return fmt.Errorf("its name is \"%s\", but has to be a letter, then letters, digits, '_' or '-', at most 64 in all", printable(d.Name, 80))
+		return fmt.Errorf("its name is \"%s\", but has to be a letter, then letters, digits, '_' or '-', at most 64 in all", plaintext.Line(d.Name, 80))
 	}
 	if _, err := version.NewSemver(d.Version); err != nil {
-		return fmt.Errorf("plugin %s: version \"%s\" is not a semantic version", d.Name, printable(d.Version, 80))
+		return fmt.Errorf("plugin %s: version \"%s\" is not a semantic version", d.Name, plaintext.Line(d.Version, 80))
 	}
 	for field, schema := range map[string]string{"plugin_config_schema": d.PluginConfigSchema, "task_config_schema": d.TaskConfigSchema} {
 		if schema != "" && !json.Valid([]byte(schema)) {
@@ -150,34 +149,15 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 	return nil
 }
 
-// Acquire adds a reference. It reports false when the plugin is closed already.
-func (p *Plugin) Acquire() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.refs == 0 {
-		return false
+// Close ends the calls in progress, waits for them to return, and frees the plugin.
+// Closing twice is no error; calls after it fail.
+func (p *Plugin) Close() {
+	if p.closed.Swap(true) {
+		return
 	}
-	p.refs++
-	return true
-}
-
-// Release drops a reference. With the last one it ends the calls in progress,
-// waits for them to return, and closes the plugin. Releasing more often than was
-// acquired is a mistake of the caller and panics.
-func (p *Plugin) Release() {
-	p.mu.Lock()
-	if p.refs == 0 {
-		p.mu.Unlock()
-		panic("host: plugin " + p.Name() + " is released more often than acquired")
-	}
-	p.refs--
-	last := p.refs == 0
-	p.mu.Unlock()
-	if last {
-		ctx := context.Background()
-		p.pool.close(ctx)
-		if err := p.module.Close(ctx); err != nil {
-			p.logger.Warn("closing the plugin failed", "error", err)
-		}
+	ctx := context.Background()
+	p.pool.close(ctx)
+	if err := p.module.Close(ctx); err != nil {
+		p.logger.Warn("closing the plugin failed", "error", err)
 	}
 }

@@ -25,20 +25,6 @@ type ProcessGrant struct {
 	FullIsolation bool
 }
 
-func (g ProcessGrant) validate() (errs []error) {
-	for _, command := range g.Commands {
-		if err := grantsyntax.Command(command); err != nil {
-			errs = append(errs, fmt.Errorf("grant process.commands: %w", err))
-		}
-	}
-	for _, name := range g.Users {
-		if err := grantsyntax.User(name); err != nil {
-			errs = append(errs, fmt.Errorf("grant process.users: %w", err))
-		}
-	}
-	return errs
-}
-
 // command reports whether the program at that clean path may be started.
 func (g ProcessGrant) command(path string) bool {
 	return slices.ContainsFunc(g.Commands, func(granted string) bool {

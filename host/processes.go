@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/plaintext"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -90,7 +91,7 @@ func describeUnisolated(r *wasmnodev1.ProcessStartRequest, dirs *wasmnodev1.Task
 // programs, or one on the node's PATH.
 func findCommand(name string, dirs *wasmnodev1.TaskDirectories) (string, error) {
 	if name == "" || strings.ContainsRune(name, 0) {
-		return "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is not a command", printable(name, 256)))
+		return "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is not a command", plaintext.Line(name, 256)))
 	}
 	if strings.ContainsRune(name, '/') {
 		return inTask(name, dirs.GetTask())
@@ -103,7 +104,7 @@ func findCommand(name string, dirs *wasmnodev1.TaskDirectories) (string, error) 
 	}
 	path, err := exec.LookPath(name)
 	if err != nil || !filepath.IsAbs(path) {
-		return "", abi.NewError(abi.NotFound, fmt.Sprintf("command %s is neither in the task's directory nor on the node's PATH", printable(name, 256)))
+		return "", abi.NewError(abi.NotFound, fmt.Sprintf("command %s is neither in the task's directory nor on the node's PATH", plaintext.Line(name, 256)))
 	}
 	return filepath.Clean(path), nil
 }
@@ -115,7 +116,7 @@ func inTask(path, task string) (string, error) {
 	case filepath.IsAbs(path):
 		return filepath.Clean(path), nil
 	case path != "" && !filepath.IsLocal(path):
-		return "", abi.NewError(abi.PermissionDenied, fmt.Sprintf("path %s leads out of the task's directory", printable(path, 256)))
+		return "", abi.NewError(abi.PermissionDenied, fmt.Sprintf("path %s leads out of the task's directory", plaintext.Line(path, 256)))
 	case task == "":
 		return "", abi.NewError(abi.FailedPrecondition, "the task has no directory")
 	}
@@ -130,9 +131,9 @@ func checkProcess(p *workload.Process, plugin string, g ProcessGrant) error {
 	user := cmp.Or(p.User, ownUser())
 	switch {
 	case !g.command(p.Command):
-		return denied("command "+printable(p.Command, 256), fmt.Sprintf("commands = [%q]", printable(p.Command, 256)))
+		return denied("command "+plaintext.Line(p.Command, 256), fmt.Sprintf("commands = [%q]", plaintext.Line(p.Command, 256)))
 	case !g.user(user):
-		return denied("user "+printable(user, 64), fmt.Sprintf("users = [%q]", printable(user, 64)))
+		return denied("user "+plaintext.Line(user, 64), fmt.Sprintf("users = [%q]", plaintext.Line(user, 64)))
 	case !g.isolation(p.Isolation):
 		return denied(fmt.Sprintf("isolation %s", p.Isolation), `isolation = "none"`)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/plaintext"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -44,11 +45,11 @@ func programFilesOf(c *call, g WasmGrant) programFiles {
 // resolve returns a path as one of the base directories and the rest below it.
 func (r programFiles) resolve(path string, bases []string) (base, rest string, err error) {
 	if path == "" || strings.ContainsRune(path, 0) {
-		return "", "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is not a path", printable(path, 256)))
+		return "", "", abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is not a path", plaintext.Line(path, 256)))
 	}
 	if !filepath.IsAbs(path) {
 		if !filepath.IsLocal(path) {
-			return "", "", abi.NewError(abi.PermissionDenied, fmt.Sprintf("path %s leads out of the task's directory", printable(path, 256)))
+			return "", "", abi.NewError(abi.PermissionDenied, fmt.Sprintf("path %s leads out of the task's directory", plaintext.Line(path, 256)))
 		}
 		if r.task == "" {
 			return "", "", abi.NewError(abi.FailedPrecondition, "the task has no directory")
@@ -63,7 +64,7 @@ func (r programFiles) resolve(path string, bases []string) (base, rest string, e
 	}
 	return "", "", abi.NewError(abi.PermissionDenied, fmt.Sprintf(
 		"path %s is neither in the task's directory nor granted: add plugin %q { grant { wasm { directories = [%q] } } }",
-		printable(path, 256), r.plugin, filepath.Dir(clean)))
+		plaintext.Line(path, 256), r.plugin, filepath.Dir(clean)))
 }
 
 // readModule reads a program's module.
@@ -88,7 +89,7 @@ func (r programFiles) readModule(path string) ([]byte, error) {
 		return nil, fileError("module", path, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("module %s is not a file", printable(path, 256)))
+		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("module %s is not a file", plaintext.Line(path, 256)))
 	}
 	// With room for it, and for one byte more that a growing file may have.
 	b := bytes.NewBuffer(make([]byte, 0, min(info.Size(), maxProgramBytes)+bytes.MinRead))
@@ -96,7 +97,7 @@ func (r programFiles) readModule(path string) ([]byte, error) {
 		return nil, fileError("module", path, err)
 	}
 	if b.Len() > maxProgramBytes {
-		return nil, abi.NewError(abi.ResourceExhausted, fmt.Sprintf("module %s has more than %d bytes", printable(path, 256), maxProgramBytes))
+		return nil, abi.NewError(abi.ResourceExhausted, fmt.Sprintf("module %s has more than %d bytes", plaintext.Line(path, 256), maxProgramBytes))
 	}
 	return b.Bytes(), nil
 }
@@ -107,7 +108,7 @@ func (r programFiles) mounts(asked []*wasmnodev1.Mount) ([]workload.Mount, error
 	out := make([]workload.Mount, 0, len(asked))
 	for _, m := range asked {
 		if !filepath.IsAbs(m.GetTaskPath()) {
-			return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount target %q is not absolute", printable(m.GetTaskPath(), 256)))
+			return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount target %q is not absolute", plaintext.Line(m.GetTaskPath(), 256)))
 		}
 		base, rest, err := r.resolve(m.GetHostPath(), slices.Concat(r.own, r.dirs))
 		if err != nil {
@@ -116,7 +117,10 @@ func (r programFiles) mounts(asked []*wasmnodev1.Mount) ([]workload.Mount, error
 		if err := present(base, rest); err != nil {
 			return nil, fileError("mount", m.GetHostPath(), err)
 		}
-		out = append(out, workload.Mount{GuestPath: filepath.Clean(m.GetTaskPath()), HostPath: filepath.Join(base, rest), ReadOnly: m.GetReadOnly() || slices.Contains(r.readOnly, base)})
+		mount := mountOf(m)
+		mount.HostPath = filepath.Join(base, rest)
+		mount.ReadOnly = mount.ReadOnly || slices.Contains(r.readOnly, base)
+		out = append(out, mount)
 	}
 	return out, nil
 }
@@ -151,5 +155,5 @@ func fileError(what, path string, err error) error {
 	if errors.As(err, &pathErr) {
 		cause = pathErr.Err
 	}
-	return abi.NewError(code, fmt.Sprintf("%s %s: %v", what, printable(path, 256), cause))
+	return abi.NewError(code, fmt.Sprintf("%s %s: %v", what, plaintext.Line(path, 256), cause))
 }

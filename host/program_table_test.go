@@ -25,7 +25,7 @@ func starter(t testing.TB, h *host.Host, maxPrograms int) *host.Plugin {
 	message := mustMarshal(&wasmnodev1.WasmStartRequest{Module: "app.wasm"})
 	p, err := h.Load(t.Context(), host.NewSource(guest(message, map[string][]byte{abi.OpDriverStartTask: ask(fnStart, len(message))}).Bytes()))
 	require.NoError(t, err)
-	t.Cleanup(p.Release)
+	t.Cleanup(p.Close)
 	require.NoError(t, p.Configure(t.Context(), host.Grants{Wasm: host.WasmGrant{MaxPrograms: maxPrograms}}, []byte("{}")))
 	return p
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/plaintext"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload/logfile"
 )
@@ -75,7 +76,7 @@ func taskEvent(ctx context.Context, c *call, request []byte) (Message, error) {
 		return nil, abi.NewError(abi.PermissionDenied, "task events: not before the plugin is configured")
 	}
 	if c.scope != nil && e.TaskId != c.scope.Config.Id {
-		return nil, abi.NewError(abi.PermissionDenied, fmt.Sprintf("this call is about task %s, not %s", c.scope.Config.Id, printable(e.TaskId, 128)))
+		return nil, abi.NewError(abi.PermissionDenied, fmt.Sprintf("this call is about task %s, not %s", c.scope.Config.Id, plaintext.Line(e.TaskId, 128)))
 	}
 	sink, _ := ctx.Value(eventsKey{}).(EventSink)
 	if sink == nil {
@@ -87,9 +88,9 @@ func taskEvent(ctx context.Context, c *call, request []byte) (Message, error) {
 	if _, ok := c.plugin.events.allow(); !ok {
 		return nil, abi.NewRecoverableError(abi.ResourceExhausted, "too many task events a second")
 	}
-	clean := &wasmnodev1.TaskEvent{TaskId: e.TaskId, Message: printable(e.Message, maxEventText), Annotations: map[string]string{}}
+	clean := &wasmnodev1.TaskEvent{TaskId: e.TaskId, Message: plaintext.Line(e.Message, maxEventText), Annotations: map[string]string{}}
 	for k, v := range e.Annotations {
-		clean.Annotations[printable(k, maxAnnotationBytes)] = printable(v, maxAnnotationBytes)
+		clean.Annotations[plaintext.Line(k, maxAnnotationBytes)] = plaintext.Line(v, maxAnnotationBytes)
 	}
 	return nil, sink(clean)
 }

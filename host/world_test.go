@@ -108,7 +108,7 @@ func (w *world) load(t testing.TB, wasm []byte) *host.Plugin {
 	t.Helper()
 	p, err := w.Load(t.Context(), host.NewSource(wasm))
 	require.NoError(t, err)
-	t.Cleanup(p.Release)
+	t.Cleanup(p.Close)
 	return p
 }
 

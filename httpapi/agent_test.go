@@ -13,7 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/agent"
 )
 
-func TestTheAgentSpeaksOfItself(t *testing.T) {
+func TestTheAgentDescribesItself(t *testing.T) {
 	w := newWorld(t, "mock")
 	self, err := w.Client.Agent().Self()
 	require.NoError(t, err)

@@ -12,9 +12,9 @@ import (
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
-// collecting are the methods that have a client collect its garbage: Nomad's own Go
+// gcMethods are the methods that have a client collect its garbage: Nomad's own Go
 // client uses GET.
-var collecting = []string{http.MethodGet, http.MethodPut, http.MethodPost}
+var gcMethods = []string{http.MethodGet, http.MethodPut, http.MethodPost}
 
 func (h *handler) clientRoutes() {
 	h.put("/v1/client/allocation/{id}/restart", h.restartAllocation)
@@ -22,8 +22,8 @@ func (h *handler) clientRoutes() {
 	h.method("/v1/client/allocation/{id}/exec", h.execTask, http.MethodGet)
 	h.get("/v1/client/allocation/{id}/stats", tableAllocations, h.allocationStats)
 	h.get("/v1/client/allocation/{id}/checks", tableAllocations, h.allocationChecks)
-	h.method("/v1/client/allocation/{id}/gc", writing(h.collectAllocation), collecting...)
-	h.method("/v1/client/gc", h.collectNode, collecting...)
+	h.method("/v1/client/allocation/{id}/gc", writing(h.collectAllocation), gcMethods...)
+	h.method("/v1/client/gc", h.collectNode, gcMethods...)
 	h.get("/v1/client/stats", tableNodes, h.hostStats)
 	h.get("/v1/client/fs/ls/{id}", tableAllocations, h.listFiles)
 	h.get("/v1/client/fs/stat/{id}", tableAllocations, h.statFile)
@@ -141,12 +141,12 @@ func (h *handler) readFileAt(w http.ResponseWriter, r *http.Request) error {
 	v := r.URL.Query()
 	offset, err := strconv.ParseInt(v.Get("offset"), 10, 64)
 	if err != nil || offset < 0 {
-		return badRequest("error parsing offset: %q is no byte count", v.Get("offset"))
+		return badRequest("error parsing offset: %q is not a byte count", v.Get("offset"))
 	}
 	limit := int64(-1)
 	if s := v.Get("limit"); s != "" {
 		if limit, err = strconv.ParseInt(s, 10, 64); err != nil {
-			return badRequest("error parsing limit: %q is no byte count", s)
+			return badRequest("error parsing limit: %q is not a byte count", s)
 		}
 	}
 	return h.sendFile(w, r, offset, limit)

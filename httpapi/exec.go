@@ -50,7 +50,7 @@ func (h *handler) parseExec(r *http.Request) (*workload.ExecSpec, string, error)
 	v := r.URL.Query()
 	var command []string
 	if err := json.Unmarshal([]byte(v.Get("command")), &command); err != nil {
-		return nil, "", badRequest("command is no JSON list of strings: %v", err)
+		return nil, "", badRequest("command is not a JSON list of strings: %v", err)
 	}
 	if len(command) == 0 || command[0] == "" {
 		return nil, "", badRequest("command is not present")
@@ -89,10 +89,10 @@ type execSession struct {
 // maxExecMessage bounds a message of a client: its pieces of input have 2 KiB.
 const maxExecMessage = 1 << 20
 
-// firstSizePatience is how long a terminal's size is waited for, which clients send at
+// firstSizeTimeout is how long a terminal's size is waited for, which clients send at
 // once, so that a command that asks first thing gets the right answer, however far away
 // or busy the client is.
-const firstSizePatience = 5 * time.Second
+const firstSizeTimeout = 5 * time.Second
 
 // run runs a command between the messages of the connection, and returns when nothing
 // of it is left.
@@ -104,17 +104,17 @@ func (s *execSession) run(ctx context.Context, spec *workload.ExecSpec, exec fun
 	go func() {
 		defer close(received)
 		s.receive()
-		cancel() // whoever asked has gone
+		cancel() // the client has gone
 	}()
-	stopBeating := s.beat(ctx, cancel)
+	stopHeartbeats := s.heartbeats(ctx, cancel)
 	s.input.Give(spec)
 	if spec.TTY {
-		spec.Size = s.input.FirstSize(ctx, firstSizePatience)
+		spec.Size = s.input.FirstSize(ctx, firstSizeTimeout)
 	}
 	spec.Stdout, spec.Stderr = execOutput{s, toStdout}, execOutput{s, toStderr}
 	exit, err := exec(ctx)
 	s.input.Close()
-	stopBeating()
+	stopHeartbeats()
 	s.finish(exit, err)
 	// A connection that is closed while input comes in loses output on its way.
 	_ = s.conn.NetConn().SetReadDeadline(time.Now().Add(lingerTime)) // it is closed: nothing comes
@@ -147,10 +147,10 @@ func (s *execSession) receive() {
 // dimension is a terminal's height or width as the kernel takes it.
 func dimension(n int) uint16 { return uint16(max(0, min(n, 1<<16-1))) }
 
-// beat writes to the connection now and then, until the function that it returns is
+// heartbeats writes to the connection now and then, until the function that it returns is
 // called, and calls gone when the client is not there, which shows also while its input
 // waits to be read.
-func (s *execSession) beat(ctx context.Context, gone func()) (stop func()) {
+func (s *execSession) heartbeats(ctx context.Context, gone func()) (stop func()) {
 	return atHeartbeats(ctx, func() {
 		if s.send(&nomad.ExecStreamingOutput{}) != nil {
 			gone()
@@ -167,7 +167,7 @@ func (s *execSession) send(message *nomad.ExecStreamingOutput) error {
 // closeGrace bounds the last message.
 const closeGrace = time.Second
 
-// finish tells how the command ended. A client that has gone hears nothing.
+// finish tells how the command ended. A client that has gone gets nothing.
 func (s *execSession) finish(exit *structs.ExitResult, err error) {
 	code, reason := websocket.CloseNormalClosure, ""
 	if err == nil {
@@ -181,7 +181,7 @@ func (s *execSession) finish(exit *structs.ExitResult, err error) {
 // maxCloseReason is what a websocket's last message can say, in bytes.
 const maxCloseReason = 123
 
-// closeReason is what people are told.
+// closeReason is the text that people read.
 func closeReason(err error) string {
 	text := fmt.Sprint(err)
 	var e *errdefs.Error

@@ -40,9 +40,9 @@ func TestACommandIsRefusedBeforeTheConnectionBecomesAnother(t *testing.T) {
 		status     int
 		text       string
 	}{
-		{"no command", execPath(alloc, "task", "task"), 400, "command is no JSON list of strings"},
+		{"no command", execPath(alloc, "task", "task"), 400, "command is not a JSON list of strings"},
 		{"an empty command", execPath(alloc, "task", "task", "command", "[]"), 400, "command is not present"},
-		{"a command that is no list", execPath(alloc, "task", "task", "command", `"ls"`), 400, "command is no JSON list of strings"},
+		{"a command that is not a list", execPath(alloc, "task", "task", "command", `"ls"`), 400, "command is not a JSON list of strings"},
 		{"a terminal that is none", execPath(alloc, "task", "task", "command", `["ls"]`, "tty", "x"), 400, `tty value is not a boolean: "x"`},
 		{"an unknown allocation", execPath("none", "task", "task", "command", `["ls"]`), 404, `Unknown allocation "none"`},
 		{"an unknown task", execPath(alloc, "task", "none", "command", `["ls"]`), 400, `unknown task name "none"`},

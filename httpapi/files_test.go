@@ -193,7 +193,7 @@ func TestALogIsFollowedWhileItGrowsUntilTheReaderLeaves(t *testing.T) {
 	}
 }
 
-func TestAQuietLogSaysThatItIsThere(t *testing.T) {
+func TestAnIdleLogStreamSendsHeartbeats(t *testing.T) {
 	w := newWorld(t, "mock")
 	stub := w.run(t, mock("quiet", nil), nomad.AllocClientStatusRunning)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -17,7 +17,7 @@ import (
 // maxBody bounds a request's body: 10 MiB, far above any job that a person wrote.
 const maxBody = 10 << 20
 
-// Config is what the API stands on. All fields are required.
+// Config configures the API. All fields are required.
 type Config struct {
 	Logger       hclog.Logger
 	ControlPlane ControlPlane

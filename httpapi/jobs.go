@@ -42,7 +42,7 @@ func (h *handler) registerJob(r *http.Request) (any, error) {
 	if err := decode(r, &req); err != nil {
 		return nil, err
 	}
-	if err := identify(r, req.Job); err != nil {
+	if err := checkJob(r, req.Job); err != nil {
 		return nil, err
 	}
 	return h.register(&req)
@@ -65,7 +65,7 @@ func (h *handler) validateJob(r *http.Request) (any, error) {
 	if err := decode(r, &req); err != nil {
 		return nil, err
 	}
-	if err := identify(r, req.Job); err != nil {
+	if err := checkJob(r, req.Job); err != nil {
 		return nil, err
 	}
 	faults, warnings := h.ControlPlane.ValidateJob(req.Job)
@@ -76,9 +76,9 @@ func (h *handler) validateJob(r *http.Request) (any, error) {
 	}, nil
 }
 
-// identify checks that there is a job and that it has an ID, and gives it the
+// checkJob checks that there is a job and that it has an ID, and gives it the
 // request's namespace when it has none.
-func identify(r *http.Request, job *nomad.Job) error {
+func checkJob(r *http.Request, job *nomad.Job) error {
 	if job == nil {
 		return badRequest("Job must be specified")
 	}
@@ -223,7 +223,7 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 		if err := decode(r, &req); err != nil {
 			return nil, err
 		}
-		if err := identify(r, req.Job); err != nil {
+		if err := checkJob(r, req.Job); err != nil {
 			return nil, err
 		}
 		if *req.Job.ID != id {

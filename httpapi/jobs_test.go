@@ -88,7 +88,7 @@ func TestARegisteredJobGetsVersions(t *testing.T) {
 	require.NoError(t, err)
 	again, _, err := jobs.Info("versions", nil)
 	require.NoError(t, err)
-	require.Equal(t, uint64(0), *again.Version, "the same job is no new version")
+	require.Equal(t, uint64(0), *again.Version, "the same job is not a new version")
 
 	_, _, err = jobs.Register(mock("versions", map[string]any{"stdout_string": "new"}), nil)
 	require.NoError(t, err)

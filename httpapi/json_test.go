@@ -64,7 +64,7 @@ func requireField(t *testing.T, v any, path string) {
 	require.NotNil(t, v, path)
 }
 
-func TestListsThatAreEmptyAreNoNull(t *testing.T) {
+func TestEmptyListsAreNotNull(t *testing.T) {
 	w := newWorld(t)
 	for _, path := range []string{"/v1/jobs", "/v1/allocations", "/v1/evaluations", "/v1/deployments", "/v1/services", "/v1/vars", "/v1/volumes", "/v1/job/none/allocations", "/v1/job/none/evaluations", "/v1/job/none/deployments", "/v1/evaluation/none/allocations", "/v1/node/none/allocations", "/v1/agent/plugins"} {
 		require.Equal(t, []any{}, w.json(t, path), path)

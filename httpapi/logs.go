@@ -45,7 +45,7 @@ func (h *handler) streamLogs(w http.ResponseWriter, r *http.Request) error {
 		opts.Stop = h.taskEnd(ctx, r.PathValue("id"), task)
 	}
 	sink := newFrameSink(w, v.Get("plain") == "true", path.Join("alloc", "logs"))
-	defer sink.beat(ctx)()
+	defer sink.heartbeats(ctx)()
 	err = logfile.Follow(ctx, files.LogPath(task, stream), opts, sink.send)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		if !sink.begun() {
@@ -68,7 +68,7 @@ func logOptions(r *http.Request) (logfile.Options, error) {
 	}
 	if s := v.Get("offset"); s != "" {
 		if o.Offset, err = strconv.ParseInt(s, 10, 64); err != nil || o.Offset < 0 {
-			return o, badRequest("error parsing offset: %q is no byte count", s)
+			return o, badRequest("error parsing offset: %q is not a byte count", s)
 		}
 	}
 	switch origin := v.Get("origin"); origin {
@@ -113,7 +113,7 @@ type frameSink struct {
 	mu      sync.Mutex
 	buf     *bufio.Writer
 	started bool
-	quiet   bool // nothing was sent since the last heartbeat
+	idle    bool // nothing was sent since the last heartbeat
 }
 
 func newFrameSink(w http.ResponseWriter, plain bool, dir string) *frameSink {
@@ -124,7 +124,7 @@ func newFrameSink(w http.ResponseWriter, plain bool, dir string) *frameSink {
 func (s *frameSink) send(c logfile.Chunk) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.quiet = false
+	s.idle = false
 	if s.plain {
 		return s.write(c.Data)
 	}
@@ -172,18 +172,18 @@ func (s *frameSink) finish() error {
 	return s.buf.Flush()
 }
 
-// beat sends heartbeats until the function that it returns is called.
-func (s *frameSink) beat(ctx context.Context) (stop func()) {
+// heartbeats sends heartbeats until the function that it returns is called.
+func (s *frameSink) heartbeats(ctx context.Context) (stop func()) {
 	if s.plain {
 		return func() {}
 	}
 	return atHeartbeats(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.quiet {
+		if s.idle {
 			// A client that is gone ends the request by its context.
 			_ = s.write([]byte("{}"))
 		}
-		s.quiet = true
+		s.idle = true
 	})
 }

@@ -89,7 +89,7 @@ func TestReadsHaveNomadsHeaders(t *testing.T) {
 	r := w.get(t, "/v1/jobs")
 	require.Equal(t, "true", r.header.Get("X-Nomad-KnownLeader"))
 	require.Equal(t, "0", r.header.Get("X-Nomad-LastContact"))
-	require.Equal(t, "[]", r.body, "an empty list is no null")
+	require.Equal(t, "[]", r.body, "an empty list is not null")
 }
 
 func TestListsAreCutFilteredAndOrdered(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/agent/agenttest"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
+	"github.com/wasmnode/wasmnode/internal/codetest"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
 )
 
@@ -32,7 +33,9 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	codeCache = dir
+	codetest.Borrow(dir)
 	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
+		codetest.Lend(dir)
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}))

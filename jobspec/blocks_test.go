@@ -210,7 +210,7 @@ func TestConstraintShorthands(t *testing.T) {
 	require.EqualValues(t, 5, *job.Affinities[0].Weight)
 }
 
-func TestWhatIsSaidOnceForAllTasks(t *testing.T) {
+func TestAVaultBlockOfAJobOrGroupIsThatOfItsTasks(t *testing.T) {
 	job, err := parse(inJob(`
   vault {
     role = "job"

@@ -94,7 +94,7 @@ func (p *parser) withRuntime(e hclsyntax.Expression, ctx *hcl.EvalContext) *hcl.
 	_ = hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {
 		switch n := n.(type) {
 		case *hclsyntax.FunctionCallExpr:
-			if n.Name == "convert" && len(n.Args) == 2 { // a type is no reference
+			if n.Name == "convert" && len(n.Args) == 2 { // a type is not a reference
 				for _, t := range hclsyntax.Variables(n.Args[1]) {
 					delete(texts, t.SourceRange().Start)
 				}

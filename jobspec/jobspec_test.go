@@ -111,7 +111,7 @@ func TestEveryFaultIsOneLineWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestAllFaultsAreTold(t *testing.T) {
+func TestEveryFaultOfAJobFileIsReported(t *testing.T) {
 	_, err := parse(inJob("priority = \"high\"\ngrup \"g\" {}\ngroup \"h\" {\ncount = true\n}"))
 	require.EqualError(t, err, strings.Join([]string{
 		`job.hcl:2,12: Unsuitable value; a number is required.`,

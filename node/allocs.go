@@ -53,27 +53,36 @@ func (n *Node) apply(wanted []*structs.Allocation) {
 			n.destroy(id)
 		}
 	}
-	var added []*structs.Allocation
-	var changes sync.WaitGroup
+	var added, changed []*structs.Allocation
 	for _, a := range wanted {
 		r := current[a.ID]
 		switch {
 		case r == nil:
 			added = append(added, a)
 		case a.AllocModifyIndex > r.Alloc().AllocModifyIndex:
-			changes.Go(func() { n.update(r, a) })
+			changed = append(changed, a)
 		}
 	}
-	changes.Wait()
+	sideBySide(len(changed), func(i int) { n.update(current[changed[i].ID], changed[i]) })
 	runners := make([]*alloc.Runner, len(added))
-	for i, a := range added {
-		changes.Go(func() { runners[i] = n.add(a, before) })
-	}
-	changes.Wait()
+	sideBySide(len(added), func(i int) { runners[i] = n.add(added[i], before) })
 	for _, r := range runners {
 		if r != nil {
 			go n.runToEnd(r)
 		}
+	}
+}
+
+// sideBySide calls do for 0 to n-1 at the same time, and returns when all have returned.
+// The last is the caller's own: one alone needs no other goroutine.
+func sideBySide(n int, do func(i int)) {
+	var others sync.WaitGroup
+	defer others.Wait()
+	for i := range n - 1 {
+		others.Go(func() { do(i) })
+	}
+	if n > 0 {
+		do(n - 1)
 	}
 }
 
@@ -101,6 +110,8 @@ func (n *Node) add(a *structs.Allocation, before map[string]string) *alloc.Runne
 		n.report.add(&structs.AllocationState{ID: a.ID, ClientStatus: structs.ClientLost, ClientDescription: "the node has no record of it"})
 		return nil
 	}
+	// The control plane has it too, in a file of its own. This copy is the node's: what
+	// runs is restored from it while the control plane cannot be reached, or has lost it.
 	if err := n.cfg.State.PutAllocation(a); err != nil {
 		n.refuse(a, fmt.Errorf("storing it: %w", err))
 		return nil
@@ -108,17 +119,17 @@ func (n *Node) add(a *structs.Allocation, before map[string]string) *alloc.Runne
 	r, err := n.newRunner(a, before)
 	if err != nil {
 		n.refuse(a, err)
-		n.drop(a.ID)
+		n.forget(a.ID)
 		return nil
 	}
-	if !n.keep(a.ID, r) {
+	if !n.addRunner(a.ID, r) {
 		return nil
 	}
 	return r
 }
 
-// drop forgets what is stored of an allocation that has no runner.
-func (n *Node) drop(id string) {
+// forget drops what is stored of an allocation that has no runner.
+func (n *Node) forget(id string) {
 	if err := n.cfg.State.DeleteAllocation(id); err != nil {
 		n.logger.Error("forgetting an allocation failed; it is tried again after a restart", "alloc_id", id, "error", err)
 	}
@@ -149,8 +160,8 @@ func (n *Node) newRunner(a *structs.Allocation, before map[string]string) (*allo
 	})
 }
 
-// keep adds a runner, unless the node is shutting down.
-func (n *Node) keep(id string, r *alloc.Runner) bool {
+// addRunner adds a runner, unless the node is shutting down.
+func (n *Node) addRunner(id string, r *alloc.Runner) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
@@ -163,10 +174,10 @@ func (n *Node) keep(id string, r *alloc.Runner) bool {
 // runToEnd runs an allocation; what it leaves is garbage then.
 func (n *Node) runToEnd(r *alloc.Runner) {
 	r.Run()
-	remind(n.ended)
+	n.ended.Set()
 }
 
-// stateUpdated hears of every new state of every allocation.
+// stateUpdated takes every new state of every allocation.
 func (n *Node) stateUpdated(s *structs.AllocationState) {
 	if s.ClientStatus.Terminal() {
 		n.mu.Lock()
@@ -203,8 +214,8 @@ func (n *Node) destroy(id string) (done <-chan struct{}) {
 		close(gone)
 		return gone
 	}
-	first := !e.going
-	e.going = true
+	first := !e.destroying
+	e.destroying = true
 	n.mu.Unlock()
 	if first {
 		e.runner.Destroy()
@@ -227,7 +238,7 @@ func (n *Node) restore(ctx context.Context) error {
 	}
 	for id, err := range broken {
 		n.logger.Error("a stored allocation cannot be read and is dropped", "alloc_id", id, "error", err)
-		n.drop(id)
+		n.forget(id)
 	}
 	before := map[string]string{}
 	for _, a := range allocs {
@@ -239,10 +250,10 @@ func (n *Node) restore(ctx context.Context) error {
 		r, err := n.newRunner(a, before)
 		if err != nil {
 			n.refuse(a, err)
-			n.drop(a.ID)
+			n.forget(a.ID)
 			continue
 		}
-		n.keep(a.ID, r)
+		n.addRunner(a.ID, r)
 		if err := r.Restore(); err != nil {
 			n.logger.Error("restoring an allocation failed", "alloc_id", a.ID, "error", err)
 			r.Fail("failed to restore: " + err.Error())

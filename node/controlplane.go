@@ -7,7 +7,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// ControlPlane is whoever decides what runs on this node: the embedded one
+// ControlPlane decides what runs on this node: the embedded one
 // (package standalone), or real Nomad servers. All methods may be called concurrently.
 type ControlPlane interface {
 	// Register makes the node known, or its changes. It returns how long the

@@ -13,18 +13,18 @@ import (
 // UpdateDevices takes all devices that the node has now. It does not block.
 func (n *Node) UpdateDevices(groups []*structs.DeviceGroup) { n.self.updateDevices(groups) }
 
-// updateDevices merges devices. Before the node has settled they are only remembered.
+// updateDevices merges devices. Before the node is ready they are only remembered.
 func (s *self) updateDevices(groups []*structs.DeviceGroup) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.settled {
-		s.earlyDevices = groups
+	if !s.ready {
+		s.pendingDevices = groups
 		return
 	}
 	next := s.node.Copy()
 	if mergeDevices(next, groups) {
 		s.node = next
-		remind(s.changed)
+		s.changed.Set()
 	}
 }
 

@@ -21,13 +21,13 @@ func TestDevicesBeforeTheFirstRegistrationAreInIt(t *testing.T) {
 	s.updateDevices(deviceGroup(structs.DeviceUnhealthy))
 	s.updateDevices(deviceGroup(structs.DeviceHealthy))
 	require.Empty(t, s.get().Devices)
-	s.settle()
+	s.markReady()
 	require.Equal(t, deviceGroup(structs.DeviceHealthy), s.get().Devices)
-	require.Empty(t, s.changed)
+	require.Empty(t, s.changed.C())
 	s.updateDevices(deviceGroup(structs.DeviceHealthy))
-	require.Empty(t, s.changed, "nothing has changed")
+	require.Empty(t, s.changed.C(), "nothing has changed")
 	s.updateDevices(nil)
-	require.Len(t, s.changed, 1)
+	require.Len(t, s.changed.C(), 1)
 	require.Empty(t, s.get().Devices)
 }
 

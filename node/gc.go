@@ -15,37 +15,42 @@ import (
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
-// GC bounds what ended allocations may take. A field that is zero or less means its
-// default, never "unlimited".
+// GC bounds what ended allocations may take. A field that is zero or less means the one
+// of [DefaultGC], never "unlimited".
 type GC struct {
 	// MaxAllocs is how many allocations are kept, ended ones included, before the
-	// oldest ended ones are destroyed; default 50 (Nomad's).
+	// oldest ended ones are destroyed.
 	MaxAllocs int
 	// DiskPercent and InodePercent are how full the allocations' file system may be
-	// before ended ones are destroyed; default 80 and 70 (Nomad's).
+	// before ended ones are destroyed.
 	DiskPercent, InodePercent float64
-	// Interval is how often the disk is looked at, ends of allocations aside; default
-	// 1 min (Nomad's).
+	// Interval is how often the disk is looked at, ends of allocations aside.
 	Interval time.Duration
-	// Parallel is how many are destroyed at once; default 2 (Nomad's).
+	// Parallel is how many are destroyed at once.
 	Parallel int
 }
 
+// DefaultGC has Nomad's bounds.
+func DefaultGC() GC {
+	return GC{MaxAllocs: 50, DiskPercent: 80, InodePercent: 70, Interval: time.Minute, Parallel: 2}
+}
+
 func (g GC) withDefaults() GC {
+	d := DefaultGC()
 	if g.MaxAllocs <= 0 {
-		g.MaxAllocs = 50
+		g.MaxAllocs = d.MaxAllocs
 	}
 	if g.DiskPercent <= 0 {
-		g.DiskPercent = 80
+		g.DiskPercent = d.DiskPercent
 	}
 	if g.InodePercent <= 0 {
-		g.InodePercent = 70
+		g.InodePercent = d.InodePercent
 	}
 	if g.Interval <= 0 {
-		g.Interval = time.Minute
+		g.Interval = d.Interval
 	}
 	if g.Parallel <= 0 {
-		g.Parallel = 2
+		g.Parallel = d.Parallel
 	}
 	return g
 }
@@ -72,11 +77,11 @@ func (n *Node) gcLoop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-n.ended:
+		case <-n.ended.C():
 		case <-tick.C:
 		}
-		n.keepFew(ctx)
-		n.keepRoom(ctx)
+		n.collectExcess(ctx)
+		n.collectForDisk(ctx)
 	}
 }
 
@@ -92,20 +97,20 @@ func (n *Node) CollectAllocation(ctx context.Context, allocID string) error {
 	if err != nil {
 		return err
 	}
-	if !over(r) || !n.report.endKnown(allocID) {
+	if !hasEnded(r) || !n.report.endKnown(allocID) {
 		return errdefs.New(errdefs.FailedPrecondition, "allocation %q has not ended: stop it first", allocID)
 	}
 	n.collect(ctx, []string{allocID})
 	return ctx.Err()
 }
 
-// keepFew destroys the oldest ended allocations until no more than MaxAllocs are left,
-// those that go already not counted: what is on its way out needs no second victim.
-func (n *Node) keepFew(ctx context.Context) {
+// collectExcess destroys the oldest ended allocations until no more than MaxAllocs are left,
+// those that are being destroyed already not counted.
+func (n *Node) collectExcess(ctx context.Context) {
 	n.mu.Lock()
 	excess := -n.cfg.GC.MaxAllocs
 	for _, e := range n.runners {
-		if !e.going {
+		if !e.destroying {
 			excess++
 		}
 	}
@@ -116,29 +121,29 @@ func (n *Node) keepFew(ctx context.Context) {
 	}
 }
 
-// keepRoom destroys the oldest ended allocations one by one until the disk has room:
+// collectForDisk destroys the oldest ended allocations one by one until the disk has room:
 // each is gone before it is measured anew, so that none goes in vain.
-func (n *Node) keepRoom(ctx context.Context) {
-	why := n.full(ctx)
+func (n *Node) collectForDisk(ctx context.Context) {
+	why := n.diskPressure(ctx)
 	if why == "" {
 		return
 	}
 	for _, id := range n.collectable() {
 		n.logger.Info("destroying the oldest ended allocation to make room", "alloc_id", id, "reason", why)
 		n.collect(ctx, []string{id})
-		if why = n.full(ctx); why == "" || ctx.Err() != nil {
+		if why = n.diskPressure(ctx); why == "" || ctx.Err() != nil {
 			return
 		}
 	}
 	n.logger.Warn("no ended allocation is left that could be destroyed to make room", "reason", why)
 }
 
-// full says what the disk has too little of; empty: of nothing, or nobody knows.
-func (n *Node) full(ctx context.Context) string {
+// diskPressure says what the disk has too little of; empty: of nothing, or it could not be measured.
+func (n *Node) diskPressure(ctx context.Context) string {
 	use, err := n.diskUse(ctx, n.cfg.AllocsDir)
 	switch {
 	case err != nil:
-		n.logger.Warn("no garbage is collected for want of room", "error", err)
+		n.logger.Warn("the disk cannot be measured, so nothing is collected to free it", "error", err)
 	case use.percent > n.cfg.GC.DiskPercent:
 		return fmt.Sprintf("disk usage of %.0f is over the threshold of %.0f percent", use.percent, n.cfg.GC.DiskPercent)
 	case use.inodePercent > n.cfg.GC.InodePercent:
@@ -182,8 +187,8 @@ func (n *Node) collectable() []string {
 	n.mu.Lock()
 	for id, e := range n.runners {
 		switch {
-		case e.going:
-		case e.ended.IsZero() || !over(e.runner):
+		case e.destroying:
+		case e.ended.IsZero() || !hasEnded(e.runner):
 			live = append(live, e.runner)
 		default:
 			ended = append(ended, candidate{id, e.ended})
@@ -193,7 +198,7 @@ func (n *Node) collectable() []string {
 	if ended == nil {
 		return nil
 	}
-	needed := n.awaited(live)
+	needed := n.awaitedBy(live)
 	ended = slices.DeleteFunc(ended, func(c candidate) bool { return needed[c.id] || !n.report.endKnown(c.id) })
 	slices.SortFunc(ended, func(a, b candidate) int {
 		return cmp.Or(a.ended.Compare(b.ended), strings.Compare(a.id, b.id))
@@ -205,9 +210,9 @@ func (n *Node) collectable() []string {
 	return ids
 }
 
-// over reports whether nothing of an allocation runs any more. Its state is terminal
+// hasEnded reports whether nothing of an allocation runs any more. Its state is terminal
 // before that: a failed task fails the allocation while its siblings are being killed.
-func over(r *alloc.Runner) bool {
+func hasEnded(r *alloc.Runner) bool {
 	select {
 	case <-r.WaitCh():
 		return true
@@ -216,9 +221,9 @@ func over(r *alloc.Runner) bool {
 	}
 }
 
-// awaited is what allocations that have not started replace, and what that replaces: any
+// awaitedBy is what allocations that have not started replace, and what that replaces: any
 // of them may have the disk that is to be taken over.
-func (n *Node) awaited(live []*alloc.Runner) map[string]bool {
+func (n *Node) awaitedBy(live []*alloc.Runner) map[string]bool {
 	ids := map[string]bool{}
 	for _, r := range live {
 		if r.Alloc().PreviousAllocation == "" || r.AllocState().ClientStatus != structs.ClientPending {

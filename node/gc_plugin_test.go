@@ -19,9 +19,6 @@ import (
 // sandbox in the machine's place.
 func newPluginWorld(t *testing.T) *world {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("compiles a plugin")
-	}
 	w := newWorld(t)
 	db, err := state.Open(filepath.Join(t.TempDir(), "node.db"), state.Options{})
 	require.NoError(t, err)

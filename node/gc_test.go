@@ -37,16 +37,12 @@ func (w *world) awaitGarbage(n int) {
 	require.Eventually(w.t, func() bool { return len(w.node.collectable()) == n }, 30*time.Second, time.Millisecond)
 }
 
-// look has the garbage loop look once more and returns when it has: of three reminders
-// the first is taken when every earlier look is over, and the third finds room in the
-// channel when the second was taken, which is after the first one's look.
+// look returns when the garbage loop has looked once more: it takes the second wake-up
+// when it is done with the first.
 func (w *world) look() {
-	for range 3 {
-		select {
-		case w.node.ended <- struct{}{}:
-		case <-time.After(30 * time.Second):
-			w.t.Fatal("the garbage loop does not look")
-		}
+	for range 2 {
+		w.node.ended.Set()
+		require.Eventually(w.t, func() bool { return len(w.node.ended.C()) == 0 }, 30*time.Second, time.Millisecond, "the garbage loop does not look")
 	}
 }
 
@@ -55,7 +51,7 @@ func (w *world) look() {
 func (w *world) awaitOver(id string) {
 	r, err := w.node.runner(id)
 	require.NoError(w.t, err)
-	require.Eventually(w.t, func() bool { return over(r) && w.node.report.endKnown(id) }, 30*time.Second, time.Millisecond)
+	require.Eventually(w.t, func() bool { return hasEnded(r) && w.node.report.endKnown(id) }, 30*time.Second, time.Millisecond)
 }
 
 // kept is the allocations that have a directory.
@@ -111,13 +107,13 @@ func TestD5_NoMoreAllocationsAreDestroyedThanTheLimitAsks(t *testing.T) {
 	// What is on its way out is not counted, so no second victim goes for it.
 	w.node.mu.Lock()
 	w.node.cfg.GC.MaxAllocs = 7
-	w.node.runners[ids[5]].going = true
+	w.node.runners[ids[5]].destroying = true
 	w.node.mu.Unlock()
 	w.look()
 	require.ElementsMatch(t, ids[2:], w.kept())
 	w.node.mu.Lock()
 	w.node.cfg.GC.MaxAllocs = 8
-	w.node.runners[ids[5]].going = false
+	w.node.runners[ids[5]].destroying = false
 	w.node.mu.Unlock()
 }
 
@@ -227,7 +223,7 @@ func TestOnlySoManyAreDestroyedAtOnce(t *testing.T) {
 			w.node.mu.Lock()
 			going := int64(0)
 			for _, e := range w.node.runners {
-				if e.going && !e.runner.IsDestroyed() {
+				if e.destroying && !e.runner.IsDestroyed() {
 					going++
 				}
 			}

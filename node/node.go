@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
@@ -21,7 +22,7 @@ import (
 // their tasks).
 const firstFingerprintWait = 50 * time.Second
 
-// Config is what a node stands on. ControlPlane, State, Dispense, DriversReady,
+// Config configures a node. ControlPlane, State, Dispense, DriversReady,
 // AllocsDir and Logger are required.
 type Config struct {
 	Logger       hclog.Logger
@@ -44,7 +45,7 @@ type Config struct {
 	GC       GC
 	// Ephemeral: allocations end with the node, and leave nothing.
 	Ephemeral bool
-	// NoExec: nobody runs commands in tasks.
+	// NoExec refuses to run commands in tasks.
 	NoExec bool
 }
 
@@ -66,7 +67,7 @@ type Node struct {
 	self   *self
 	report *reporter
 
-	ended      chan struct{} // capacity 1: an end was taken note of; a reminder
+	ended      wake.Signal   // an allocation has ended, or its end was reported
 	destroying chan struct{} // one for each that is being collected; capacity GC.Parallel
 	diskUse    func(ctx context.Context, dir string) (diskUse, error)
 	hostCPU    hostCPU
@@ -81,8 +82,8 @@ type entry struct {
 	runner *alloc.Runner
 	// ended is when the allocation became terminal, zero before.
 	ended time.Time
-	// going is set while it is being destroyed.
-	going bool
+	// destroying is set while it is being destroyed.
+	destroying bool
 }
 
 // New finds out who this node is and what it has. Nothing runs yet.
@@ -97,12 +98,12 @@ func New(cfg Config) (*Node, error) {
 	if err := fingerprint(&n, cfg.AllocsDir); err != nil {
 		return nil, fmt.Errorf("fingerprint: %w", err)
 	}
-	ended := make(chan struct{}, 1)
+	ended := wake.New()
 	return &Node{
 		cfg:        cfg,
 		logger:     cfg.Logger,
 		self:       newSelf(&n),
-		report:     newReporter(cfg.ControlPlane, n.ID, cfg.Logger, func() { remind(ended) }),
+		report:     newReporter(cfg.ControlPlane, n.ID, cfg.Logger, ended.Set),
 		ended:      ended,
 		destroying: make(chan struct{}, cfg.GC.Parallel),
 		diskUse:    measureDisk,
@@ -141,7 +142,7 @@ func (n *Node) UpdateDriver(name string, info *structs.DriverInfo) { n.self.upda
 // that of a store that cannot be read.
 func (n *Node) Run(ctx context.Context, ready func()) error {
 	n.awaitDrivers(ctx)
-	n.self.settle()
+	n.self.markReady()
 	if err := n.restore(ctx); err != nil {
 		n.shutdown()
 		return err
@@ -156,7 +157,7 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 		known = true
 	case <-ctx.Done():
 	}
-	// Reports go on until the runners have said their last word.
+	// Reports go on until the runners have reported their last state.
 	reports, endReports := context.WithCancel(context.WithoutCancel(ctx))
 	var reporting sync.WaitGroup
 	if known {

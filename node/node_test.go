@@ -345,7 +345,7 @@ func TestAStoreThatFailsAtAnyPointDoublesNothingAndLosesNothing(t *testing.T) {
 	}
 }
 
-func TestAReplacementWaitsForAllBeforeIt(t *testing.T) {
+func TestAReplacementWaitsForEveryPredecessor(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	w.run("s", "service", user("1"))
@@ -375,14 +375,14 @@ func TestAReplacementWaitsForAllBeforeIt(t *testing.T) {
 	require.True(t, w.embedded.Allocation(first.ID).ClientStatus.Terminal())
 }
 
-// deafPlane cannot be reached until it hears.
-type deafPlane struct {
+// unreachablePlane cannot be reached until it hears.
+type unreachablePlane struct {
 	ControlPlane
 	mu    sync.Mutex
 	hears bool
 }
 
-func (p *deafPlane) Register(ctx context.Context, n *structs.Node) (time.Duration, error) {
+func (p *unreachablePlane) Register(ctx context.Context, n *structs.Node) (time.Duration, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.hears {
@@ -397,7 +397,7 @@ func TestWhatWasStoredRunsOnWithoutTheControlPlane(t *testing.T) {
 	w.run("b", "batch")
 	a := w.awaitStatus("b", structs.ClientRunning)
 	w.end()
-	plane := &deafPlane{ControlPlane: w.plane}
+	plane := &unreachablePlane{ControlPlane: w.plane}
 	w.plane = plane
 	ready := w.launch()
 	require.Eventually(t, func() bool {
@@ -454,7 +454,7 @@ func (p *lapsingPlane) Heartbeat(context.Context, string) (time.Duration, error)
 	return lapsingTTL, nil
 }
 
-func TestEveryTaskSaysThatTheControlPlaneIsBack(t *testing.T) {
+func TestEveryTaskHasAnEventWhenTheControlPlaneIsBack(t *testing.T) {
 	w := newWorld(t)
 	plane := &lapsingPlane{ControlPlane: w.plane}
 	w.plane = plane
@@ -470,9 +470,9 @@ func TestEveryTaskSaysThatTheControlPlaneIsBack(t *testing.T) {
 	})
 }
 
-func TestANodeThatNobodyHearsEnds(t *testing.T) {
+func TestANodeEndsThoughTheControlPlaneNeverAnswers(t *testing.T) {
 	w := newWorld(t)
-	w.plane = &deafPlane{ControlPlane: w.plane}
+	w.plane = &unreachablePlane{ControlPlane: w.plane}
 	w.launch()
 	w.end()
 }

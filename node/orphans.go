@@ -52,9 +52,9 @@ func (n *Node) destroyOrphans(ctx context.Context, restored []*alloc.Runner, unr
 		if claimed[w.ID] || known[allocID] {
 			continue
 		}
-		n.logger.Warn("destroying a task that nobody claims", "id", w.ID, "state", w.State, "started", w.StartedAt)
+		n.logger.Warn("destroying an orphaned workload: no task claims it", "id", w.ID, "state", w.State, "started", w.StartedAt)
 		if err := n.cfg.Workloads.Destroy(ctx, w.ID); err != nil {
-			n.logger.Error("an orphan is left", "id", w.ID, "error", err)
+			n.logger.Error("destroying an orphaned workload failed", "id", w.ID, "error", err)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -21,10 +22,10 @@ type reporter struct {
 	plane  ControlPlane
 	nodeID string
 	logger hclog.Logger
-	wake   chan struct{} // capacity 1: a reminder, not a queue
-	// endTaken is called after a report of an allocation's end was taken. It must not
+	wake   wake.Signal // something is to be reported
+	// endReported is called after a report of an allocation's end was taken. It must not
 	// block.
-	endTaken func()
+	endReported func()
 
 	mu     sync.Mutex
 	latest map[string]*structs.AllocationState // the newest of each
@@ -32,10 +33,10 @@ type reporter struct {
 	dirty  map[string]bool                     // what is to be reported
 }
 
-func newReporter(plane ControlPlane, nodeID string, logger hclog.Logger, endTaken func()) *reporter {
+func newReporter(plane ControlPlane, nodeID string, logger hclog.Logger, endReported func()) *reporter {
 	return &reporter{
-		plane: plane, nodeID: nodeID, logger: logger, endTaken: endTaken,
-		wake:   make(chan struct{}, 1),
+		plane: plane, nodeID: nodeID, logger: logger, endReported: endReported,
+		wake:   wake.New(),
 		latest: map[string]*structs.AllocationState{},
 		acked:  map[string]*structs.AllocationState{},
 		dirty:  map[string]bool{},
@@ -48,7 +49,7 @@ func (r *reporter) add(s *structs.AllocationState) {
 	r.latest[s.ID] = s
 	r.dirty[s.ID] = true
 	r.mu.Unlock()
-	remind(r.wake)
+	r.wake.Set()
 }
 
 // ended reports whether an allocation has ended here, whether the control plane knows
@@ -94,8 +95,8 @@ func (r *reporter) take() []*structs.AllocationState {
 	return batch
 }
 
-// putBack has a report that failed reported again, in its newest version.
-func (r *reporter) putBack(batch []*structs.AllocationState) {
+// requeue has a report that failed reported again, in its newest version.
+func (r *reporter) requeue(batch []*structs.AllocationState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range batch {
@@ -115,7 +116,7 @@ func (r *reporter) ack(batch []*structs.AllocationState) {
 func (r *reporter) run(ctx context.Context) {
 	for {
 		select {
-		case <-r.wake:
+		case <-r.wake.C():
 			r.send(ctx)
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
@@ -135,12 +136,12 @@ func (r *reporter) send(ctx context.Context) {
 		}
 		err := r.plane.UpdateAllocations(ctx, r.nodeID, batch)
 		if err != nil {
-			r.putBack(batch)
+			r.requeue(batch)
 			return struct{}{}, err
 		}
 		r.ack(batch)
 		if slices.ContainsFunc(batch, func(s *structs.AllocationState) bool { return s.ClientStatus.Terminal() }) {
-			r.endTaken()
+			r.endReported()
 		}
 		return struct{}{}, nil
 	}, func(err error) { r.logger.Warn("reporting allocations failed, trying again", "error", err) })

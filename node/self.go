@@ -8,23 +8,24 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
 // self is what the node knows of itself, and whether the control plane knows it too.
 type self struct {
-	mu      sync.Mutex
-	node    *structs.Node // immutable; replaced at each change
-	settled bool          // the first drivers have answered
-	early   map[string]*structs.DriverInfo
-	// earlyDevices are those before the node has settled.
-	earlyDevices []*structs.DeviceGroup
-	changed      chan struct{} // capacity 1: a reminder, not a queue
+	mu             sync.Mutex
+	node           *structs.Node // immutable; replaced at each change
+	ready          bool          // the first drivers have answered
+	pendingDrivers map[string]*structs.DriverInfo
+	// pendingDevices are those before the node is ready.
+	pendingDevices []*structs.DeviceGroup
+	changed        wake.Signal // the control plane is to be told
 }
 
 func newSelf(n *structs.Node) *self {
-	return &self{node: n, early: map[string]*structs.DriverInfo{}, changed: make(chan struct{}, 1)}
+	return &self{node: n, pendingDrivers: map[string]*structs.DriverInfo{}, changed: wake.New()}
 }
 
 func (s *self) get() *structs.Node {
@@ -33,41 +34,33 @@ func (s *self) get() *structs.Node {
 	return s.node
 }
 
-// updateDriver merges a driver's state. Before the node has settled it is only
+// updateDriver merges a driver's state. Before the node is ready it is only
 // remembered, so that the first registration has all that there is.
 func (s *self) updateDriver(name string, info *structs.DriverInfo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.settled {
-		s.early[name] = info
+	if !s.ready {
+		s.pendingDrivers[name] = info
 		return
 	}
 	next := s.node.Copy()
 	if mergeDriver(next, name, info) {
 		s.node = next
-		remind(s.changed)
+		s.changed.Set()
 	}
 }
 
-// settle applies what was remembered.
-func (s *self) settle() {
+// markReady applies what was remembered.
+func (s *self) markReady() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := s.node.Copy()
-	for name, info := range s.early {
+	for name, info := range s.pendingDrivers {
 		mergeDriver(next, name, info)
 	}
-	mergeDevices(next, s.earlyDevices)
+	mergeDevices(next, s.pendingDevices)
 	next.Status, next.Eligibility = structs.NodeReady, structs.NodeEligible
-	s.node, s.settled, s.early, s.earlyDevices = next, true, nil, nil
-}
-
-// remind leaves a reminder in a channel of capacity 1.
-func remind(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	s.node, s.ready, s.pendingDrivers, s.pendingDevices = next, true, nil, nil
 }
 
 // mergeDriver puts a driver's state into a node and reports whether it is another.
@@ -148,16 +141,16 @@ func (n *Node) registerLoop(ctx context.Context, registered chan<- struct{}) {
 	close(registered)
 	for err == nil {
 		known, lasts := time.Now(), ttl
-		var beat <-chan time.Time
+		var heartbeat <-chan time.Time
 		if ttl > 0 {
-			beat = time.After(ttl / 2)
+			heartbeat = time.After(ttl / 2)
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-n.self.changed:
+		case <-n.self.changed.C():
 			ttl, err = n.register(ctx)
-		case <-beat:
+		case <-heartbeat:
 			if ttl, err = n.cfg.ControlPlane.Heartbeat(ctx, n.ID()); err != nil {
 				n.logger.Warn("the heartbeat failed, registering again", "error", err)
 				ttl, err = n.register(ctx)

@@ -20,25 +20,25 @@ func TestDriverUpdatesBeforeTheFirstFingerprintsAreMergedAtOnce(t *testing.T) {
 	s.updateDriver("b", &structs.DriverInfo{Detected: true, Healthy: true})
 	s.updateDriver("b", nil)
 	require.Empty(t, s.get().Drivers)
-	s.settle()
+	s.markReady()
 	require.Len(t, s.get().Drivers, 1)
 	require.True(t, s.get().Drivers["a"].Healthy)
 	select {
-	case <-s.changed:
+	case <-s.changed.C():
 		t.Fatal("the first registration has it all")
 	default:
 	}
 	s.updateDriver("b", &structs.DriverInfo{Detected: true})
-	<-s.changed
+	<-s.changed.C()
 	s.updateDriver("b", &structs.DriverInfo{Detected: true, UpdateTime: time.Unix(5, 0)})
 	select {
-	case <-s.changed:
+	case <-s.changed.C():
 		t.Fatal("nothing has changed but the time")
 	default:
 	}
 }
 
-func TestADriverSaysOnlyWhatItIsItself(t *testing.T) {
+func TestADriversAttributesStayBelowTheDriversName(t *testing.T) {
 	n := &structs.Node{Attributes: map[string]string{"kernel.name": "linux", "driver.other": "1"}}
 	mergeDriver(n, "liar", &structs.DriverInfo{Detected: true, Healthy: true, HealthDescription: "Healthy", Attributes: map[string]string{
 		"kernel.name": "plan9", "driver.other": "0", "driver.liar.version": "2", "empty": "",

@@ -198,9 +198,6 @@ func TestAStartFunctionIsEndedByTheContext(t *testing.T) {
 }
 
 func TestAWASIProgramRunsAndSaysItsExitCode(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a Go program")
-	}
 	m := compile(t, open(t, ""), guestbuild.Program(t, "guest-examples/programs/exit"))
 	var stdout bytes.Buffer
 	_, err := m.Instantiate(t.Context(), wazero.NewModuleConfig().WithName("").WithArgs("exit", "7").WithStdout(&stdout))

@@ -26,7 +26,7 @@ type Failing struct {
 var _ DB = (*Failing)(nil)
 
 // NewFailing returns a store that fails from its n-th operation on, counted from 1;
-// with n below 1 it never fails. Name and Close are no operations. The inner store
+// with n below 1 it never fails. Name and Close are not operations. The inner store
 // stays the caller's: Close does not close it.
 func NewFailing(inner DB, n int) *Failing {
 	return &Failing{inner: inner, n: int64(n)}

@@ -10,7 +10,7 @@ import (
 )
 
 // DB is a store. Not found is never an error: the zero value is returned. Deleting
-// what is not there is no error. When a method that writes returns nil the value is
+// what is not there is not an error. When a method that writes returns nil the value is
 // durable; writes of unchanged values are skipped. All methods may be called
 // concurrently, and concurrent writers share a transaction.
 type DB interface {

@@ -31,7 +31,7 @@ type Runtime interface {
 	// workload's output is in its logs by then.
 	Wait(ctx context.Context, id string) (*structs.ExitResult, error)
 	// Stop sends signal, waits up to timeout for the end, and kills. It returns
-	// when the workload has ended or ctx is done. An ended one is no error. No name
+	// when the workload has ended or ctx is done. An ended one is not an error. No name
 	// means SIGINT; a signal that the workload cannot receive is replaced by a kill.
 	// INVALID_ARGUMENT: no such signal; nothing was stopped.
 	Stop(ctx context.Context, id string, signal string, timeout time.Duration) error
@@ -56,7 +56,7 @@ type Runtime interface {
 	// started first.
 	List(ctx context.Context) ([]*Status, error)
 	// Destroy forgets a workload and frees what it holds, killing it first. An
-	// unknown ID is no error: destroying is idempotent.
+	// unknown ID is not an error: destroying is idempotent.
 	Destroy(ctx context.Context, id string) error
 }
 
@@ -65,7 +65,7 @@ type Spec struct {
 	// ID is the task's invocation ID: unique, and known before the start, so that
 	// it can be made durable first.
 	ID string
-	// Owner is a word of whoever starts the workload, for finding it again: its status
+	// Owner is set by the caller that starts the workload, for finding it again: its status
 	// has it too. Empty: none.
 	Owner   string `json:",omitempty"`
 	WASI    *WASIProgram

@@ -12,10 +12,13 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/wasmnode/wasmnode/internal/grantsyntax"
+	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/node"
+	"github.com/wasmnode/wasmnode/runners/artifact"
+	"github.com/wasmnode/wasmnode/runners/task"
 )
 
-// Config is what an agent is told. [Default] makes a complete one.
+// Config is the configuration of an agent. [Default] makes a complete one.
 type Config struct {
 	Name       string // of the node; the host's name by default
 	Region     string
@@ -44,7 +47,7 @@ type Client struct {
 	// MaxKillTimeout caps the kill_timeout of tasks.
 	MaxKillTimeout time.Duration
 	Artifact       Artifact
-	// DisableRemoteExec has nobody run commands in tasks.
+	// DisableRemoteExec refuses to run commands in tasks.
 	DisableRemoteExec bool
 	// GCMaxAllocs is how many allocations are kept, ended ones included, before the
 	// oldest ended ones are destroyed.
@@ -81,56 +84,17 @@ type Plugin struct {
 	SHA256 string
 	// Config is the plugin's own configuration, not yet checked.
 	Config map[string]any
-	Grant  Grant
+	// Grant is what it may do beyond what every plugin may.
+	Grant host.Grants
 }
 
-// Grant is what a plugin may do beyond what every plugin may.
-type Grant struct {
-	FS      FSGrant
-	Wasm    WasmGrant
-	Process ProcessGrant
-	Devices DeviceGrant
-}
-
-// FSGrant names directories that the plugin sees. Absolute and clean.
-type FSGrant struct {
-	ReadOnly  []string
-	ReadWrite []string
-}
-
-// WasmGrant bounds the WASI programs that the plugin starts.
-type WasmGrant struct {
-	Enabled bool
-	// Directories are where absolute module paths may lie. Absolute and clean.
-	Directories []string
-	// MaxPrograms at once; 0: the node's own bound.
-	MaxPrograms int
-}
-
-// ProcessGrant bounds the processes that the plugin starts; the zero value is none.
-type ProcessGrant struct {
-	// Commands are absolute paths, directories of programs with "/*" at their end, or
-	// "*" alone for any.
-	Commands []string
-	// Users are whom they may run as, "*" alone for any; empty: the node's own user.
-	Users []string
-	// Isolation is the least that they have to have: "none", "full"; empty is none.
-	Isolation string
-}
-
-// DeviceGrant bounds what a device plugin hands to tasks.
-type DeviceGrant struct {
-	// Nodes are device nodes, or directories of them, below /dev; the last element may
-	// end in '*', for any rest of a name.
-	Nodes []string
-}
-
-// Default returns the configuration of an agent that is told nothing.
+// Default returns the configuration that is in force where no file says otherwise.
 func Default() Config {
 	name, err := os.Hostname()
 	if err != nil {
 		name = "localhost"
 	}
+	fetch, gc := artifact.DefaultLimits(), node.DefaultGC()
 	return Config{
 		Name:       name,
 		Region:     "global",
@@ -143,13 +107,13 @@ func Default() Config {
 		Client: Client{
 			NodePool:       "default",
 			ChrootEnv:      defaultChroot(),
-			MaxKillTimeout: 30 * time.Second, // Nomad's
-			Artifact:       Artifact{MaxSize: 10 << 10, MaxFiles: 4096, Timeout: 30 * time.Minute},
-			GCMaxAllocs:    50, // Nomad's, as the next four
-			GCDiskUsage:    80,
-			GCInodeUsage:   70,
-			GCInterval:     time.Minute,
-			GCParallel:     2,
+			MaxKillTimeout: task.DefaultMaxKillTimeout,
+			Artifact:       Artifact{MaxSize: int(fetch.Bytes >> 20), MaxFiles: int(fetch.Files), Timeout: fetch.Time},
+			GCMaxAllocs:    gc.MaxAllocs,
+			GCDiskUsage:    gc.DiskPercent,
+			GCInodeUsage:   gc.InodePercent,
+			GCInterval:     gc.Interval,
+			GCParallel:     gc.Parallel,
 		},
 		Plugins: map[string]Plugin{},
 	}
@@ -172,11 +136,8 @@ func (c Config) Plugin(name string) Plugin {
 	if p, ok := c.Plugins[name]; ok {
 		return p
 	}
-	return Plugin{Grant: defaultGrant}
+	return Plugin{}
 }
-
-// defaultGrant is what a plugin may do that the operator granted nothing.
-var defaultGrant = Grant{Wasm: WasmGrant{Enabled: true}}
 
 var (
 	validName   = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
@@ -200,13 +161,13 @@ func (c Config) Validate() error {
 		}
 	}
 	if c.BindAddr == "" || strings.ContainsAny(c.BindAddr, "/ ") {
-		fault("bind_addr: %q is no address; 127.0.0.1 is this machine only, 0.0.0.0 every network", c.BindAddr)
+		fault("bind_addr: %q is not an address; 127.0.0.1 is this machine only, 0.0.0.0 every network", c.BindAddr)
 	}
 	if c.HTTPPort < 0 || c.HTTPPort > 65535 {
-		fault("ports.http: %d is no port", c.HTTPPort)
+		fault("ports.http: %d is not a port", c.HTTPPort)
 	}
 	if !slices.Contains([]string{"trace", "debug", "info", "warn", "error"}, strings.ToLower(c.LogLevel)) {
-		fault("log_level: %q is none of trace, debug, info, warn, error", c.LogLevel)
+		fault("log_level: %q is not one of trace, debug, info, warn, error", c.LogLevel)
 	}
 	errs = append(errs, c.Client.validate()...)
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
@@ -244,7 +205,7 @@ func (c Client) validate() (errs []error) {
 		percent float64
 	}{{"disk", c.GCDiskUsage}, {"inode", c.GCInodeUsage}} {
 		if !(use.percent > 0 && use.percent <= 100) {
-			fault("gc_%s_usage_threshold: %g is no percentage over 0", use.key, use.percent)
+			fault("gc_%s_usage_threshold: %g is not a percentage above 0", use.key, use.percent)
 		}
 	}
 	for _, source := range slices.Sorted(maps.Keys(c.ChrootEnv)) {
@@ -279,29 +240,8 @@ func (p Plugin) validate(name string) (errs []error) {
 	if p.SHA256 != "" && !validDigest.MatchString(p.SHA256) {
 		fault("sha256: %q is not a SHA-256 in lower-case hexadecimal", p.SHA256)
 	}
-	for _, granted := range []struct {
-		key   string
-		check func(string) error
-		texts []string
-	}{
-		{"fs.read_only", grantsyntax.Path, p.Grant.FS.ReadOnly},
-		{"fs.read_write", grantsyntax.Path, p.Grant.FS.ReadWrite},
-		{"wasm.directories", grantsyntax.Path, p.Grant.Wasm.Directories},
-		{"devices.nodes", grantsyntax.Node, p.Grant.Devices.Nodes},
-		{"process.commands", grantsyntax.Command, p.Grant.Process.Commands},
-		{"process.users", grantsyntax.User, p.Grant.Process.Users},
-	} {
-		for _, text := range granted.texts {
-			if err := granted.check(text); err != nil {
-				fault("grant.%s: %w", granted.key, err)
-			}
-		}
-	}
-	if i := p.Grant.Process.Isolation; i != "" && i != "none" && i != "full" {
-		fault(`grant.process.isolation: %q is neither "none" nor "full"`, i)
-	}
-	if p.Grant.Wasm.MaxPrograms < 0 {
-		fault("grant.wasm.max_programs: negative")
+	for _, err := range p.Grant.Faults() {
+		fault("%w", err)
 	}
 	return errs
 }

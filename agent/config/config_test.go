@@ -5,18 +5,20 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/host"
 )
 
 func TestBoundsOfTheClient(t *testing.T) {
 	for want, spoil := range map[string]func(*Client){
-		"client.gc_max_allocs: 0 is less than 1":                         func(c *Client) { c.GCMaxAllocs = 0 },
-		"client.gc_parallel_destroys: -1 is less than 1":                 func(c *Client) { c.GCParallel = -1 },
-		"client.gc_interval: -1s is not positive":                        func(c *Client) { c.GCInterval = -time.Second },
-		"client.artifact.max_size: 0 is less than 1":                     func(c *Client) { c.Artifact.MaxSize = 0 },
-		"client.artifact.max_files: -1 is less than 1":                   func(c *Client) { c.Artifact.MaxFiles = -1 },
-		"client.artifact.timeout: 0s is not positive":                    func(c *Client) { c.Artifact.Timeout = 0 },
-		"client.gc_disk_usage_threshold: 0 is no percentage over 0":      func(c *Client) { c.GCDiskUsage = 0 },
-		"client.gc_inode_usage_threshold: 100.5 is no percentage over 0": func(c *Client) { c.GCInodeUsage = 100.5 },
+		"client.gc_max_allocs: 0 is less than 1":                             func(c *Client) { c.GCMaxAllocs = 0 },
+		"client.gc_parallel_destroys: -1 is less than 1":                     func(c *Client) { c.GCParallel = -1 },
+		"client.gc_interval: -1s is not positive":                            func(c *Client) { c.GCInterval = -time.Second },
+		"client.artifact.max_size: 0 is less than 1":                         func(c *Client) { c.Artifact.MaxSize = 0 },
+		"client.artifact.max_files: -1 is less than 1":                       func(c *Client) { c.Artifact.MaxFiles = -1 },
+		"client.artifact.timeout: 0s is not positive":                        func(c *Client) { c.Artifact.Timeout = 0 },
+		"client.gc_disk_usage_threshold: 0 is not a percentage above 0":      func(c *Client) { c.GCDiskUsage = 0 },
+		"client.gc_inode_usage_threshold: 100.5 is not a percentage above 0": func(c *Client) { c.GCInodeUsage = 100.5 },
 	} {
 		c := Default()
 		spoil(&c.Client)
@@ -26,21 +28,20 @@ func TestBoundsOfTheClient(t *testing.T) {
 }
 
 func TestAnUnclearPermissionForProcessesIsRefused(t *testing.T) {
-	check := func(g ProcessGrant) error {
+	check := func(g host.ProcessGrant) error {
 		c := Default()
-		c.Plugins = map[string]Plugin{"p": {Grant: Grant{Process: g}}}
+		c.Plugins = map[string]Plugin{"p": {Grant: host.Grants{Process: g}}}
 		return c.Validate()
 	}
-	require.NoError(t, check(ProcessGrant{}))
-	require.NoError(t, check(ProcessGrant{Commands: []string{"*"}, Users: []string{"*"}, Isolation: "none"}))
-	require.NoError(t, check(ProcessGrant{Commands: []string{"/bin/sleep", "/usr/bin/*", "/*"}, Users: []string{"nobody", "web:www"}, Isolation: "full"}))
+	require.NoError(t, check(host.ProcessGrant{}))
+	require.NoError(t, check(host.ProcessGrant{Commands: []string{"*"}, Users: []string{"*"}}))
+	require.NoError(t, check(host.ProcessGrant{Commands: []string{"/bin/sleep", "/usr/bin/*", "/*"}, Users: []string{"nobody", "web:www"}, FullIsolation: true}))
 	for _, command := range []string{"", "sleep", "/usr/bin/", "/usr/*/sleep", "/usr/bin/s*", "**", "/**", "/usr/bin/**", "/", "usr/*", "*/x", "/usr/../bin/*", "//*", "/bin/[a]"} {
-		require.ErrorContains(t, check(ProcessGrant{Commands: []string{command}}), "grant.process.commands: ", command)
+		require.ErrorContains(t, check(host.ProcessGrant{Commands: []string{command}}), "grant.process.commands: ", command)
 	}
 	for _, user := range []string{"", "no body", "www*", "**"} {
-		require.ErrorContains(t, check(ProcessGrant{Users: []string{user}}), "grant.process.users: ", user)
+		require.ErrorContains(t, check(host.ProcessGrant{Users: []string{user}}), "grant.process.users: ", user)
 	}
-	require.ErrorContains(t, check(ProcessGrant{Isolation: "some"}), "grant.process.isolation: ")
 }
 
 func TestWhatIsolatedTasksSeeLiesBelowTheRootsOfBoth(t *testing.T) {

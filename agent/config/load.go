@@ -92,9 +92,9 @@ type grantBlock struct {
 }
 
 type processBlock struct {
-	Commands  *[]string `hcl:"commands,optional"`
-	Users     *[]string `hcl:"users,optional"`
-	Isolation *string   `hcl:"isolation,optional"`
+	Commands  *[]string      `hcl:"commands,optional"`
+	Users     *[]string      `hcl:"users,optional"`
+	Isolation *hcl.Attribute `hcl:"isolation,optional"`
 }
 
 type devicesBlock struct {
@@ -316,7 +316,7 @@ func (l *loader) duration(a *hcl.Attribute) *time.Duration {
 }
 
 func (l *loader) plugin(b *pluginBlock) {
-	p := Plugin{Grant: defaultGrant}
+	p := Plugin{}
 	set(&p.SHA256, b.SHA256)
 	if b.Config != nil {
 		config, diags := hclvalue.Body(b.Config.Body.(*hclsyntax.Body), nil)
@@ -328,19 +328,41 @@ func (l *loader) plugin(b *pluginBlock) {
 		set(&p.Grant.FS.ReadWrite, g.FS.ReadWrite)
 	}
 	if g := b.Grant; g != nil && g.Wasm != nil {
-		set(&p.Grant.Wasm.Enabled, g.Wasm.Enabled)
+		p.Grant.Wasm.Denied = g.Wasm.Enabled != nil && !*g.Wasm.Enabled
 		set(&p.Grant.Wasm.Directories, g.Wasm.Directories)
 		set(&p.Grant.Wasm.MaxPrograms, g.Wasm.MaxPrograms)
 	}
 	if g := b.Grant; g != nil && g.Process != nil {
 		set(&p.Grant.Process.Commands, g.Process.Commands)
 		set(&p.Grant.Process.Users, g.Process.Users)
-		set(&p.Grant.Process.Isolation, g.Process.Isolation)
+		p.Grant.Process.FullIsolation = l.fullIsolation(g.Process.Isolation)
 	}
 	if g := b.Grant; g != nil && g.Devices != nil {
 		set(&p.Grant.Devices.Nodes, g.Devices.Nodes)
 	}
 	l.config.Plugins[b.Name] = p
+}
+
+// fullIsolation reads the least isolation that processes have to have.
+func (l *loader) fullIsolation(a *hcl.Attribute) bool {
+	if a == nil {
+		return false
+	}
+	v, diags := a.Expr.Value(nil)
+	l.diags = append(l.diags, diags...)
+	if diags.HasErrors() || v.IsNull() {
+		return false
+	}
+	if v.Type() == cty.String {
+		switch v.AsString() {
+		case "full":
+			return true
+		case "", "none":
+			return false
+		}
+	}
+	l.diags = append(l.diags, hclvalue.Errorf(a.Expr.Range(), "Unsuitable isolation; it is \"none\" or \"full\".")...)
+	return false
 }
 
 // set overwrites a value with one that was given.

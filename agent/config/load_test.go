@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/hclvalue"
 )
 
@@ -55,12 +56,12 @@ func TestEveryKey(t *testing.T) {
 		"reserved":                {"client {\n reserved {\n cpu = 1\n memory = 2\n disk = 3\n}\n}", func(c *Config) { c.Client.Reserved = Resources{1, 2, 3} }},
 		"drivers":                 {"client {\n drivers {\n allow = [\"a\"]\n block = [\"b\"]\n}\n}", func(c *Config) { c.Client.AllowedDrivers, c.Client.BlockedDrivers = []string{"a"}, []string{"b"} }},
 		"null leaves the default": {"region = null\nclient {\n max_kill_timeout = null\n}", func(*Config) {}},
-		"plugin, empty":           {"plugin \"p\" {}", func(c *Config) { c.Plugins["p"] = Plugin{Grant: defaultGrant} }},
-		"plugin.sha256":           {"plugin \"p\" {\n sha256 = \"" + digest + "\"\n}", func(c *Config) { c.Plugins["p"] = Plugin{SHA256: digest, Grant: defaultGrant} }},
+		"plugin, empty":           {"plugin \"p\" {}", func(c *Config) { c.Plugins["p"] = Plugin{} }},
+		"plugin.sha256":           {"plugin \"p\" {\n sha256 = \"" + digest + "\"\n}", func(c *Config) { c.Plugins["p"] = Plugin{SHA256: digest} }},
 		"plugin.config": {
 			"plugin \"p\" {\n config {\n a = 1\n b = { c = true }\n d \"e\" {\n f = [1.5]\n}\n}\n}",
 			func(c *Config) {
-				c.Plugins["p"] = Plugin{Grant: defaultGrant, Config: map[string]any{
+				c.Plugins["p"] = Plugin{Config: map[string]any{
 					"a": int64(1), "b": map[string]any{"c": true},
 					"d": []any{map[string]any{"e": []any{map[string]any{"f": []any{1.5}}}}},
 				}}
@@ -69,31 +70,31 @@ func TestEveryKey(t *testing.T) {
 		"plugin.grant.fs": {
 			"plugin \"p\" {\n grant {\n fs {\n read_only = [\"/a\"]\n read_write = [\"/b\"]\n}\n}\n}",
 			func(c *Config) {
-				grant := defaultGrant
-				grant.FS = FSGrant{ReadOnly: []string{"/a"}, ReadWrite: []string{"/b"}}
+				grant := host.Grants{}
+				grant.FS = host.FSGrant{ReadOnly: []string{"/a"}, ReadWrite: []string{"/b"}}
 				c.Plugins["p"] = Plugin{Grant: grant}
 			},
 		},
 		"plugin.grant.devices": {
 			"plugin \"p\" {\n grant {\n devices {\n nodes = [\"/dev/bus/usb\", \"/dev/nvidia*\"]\n}\n}\n}",
 			func(c *Config) {
-				grant := defaultGrant
-				grant.Devices = DeviceGrant{Nodes: []string{"/dev/bus/usb", "/dev/nvidia*"}}
+				grant := host.Grants{}
+				grant.Devices = host.DeviceGrant{Nodes: []string{"/dev/bus/usb", "/dev/nvidia*"}}
 				c.Plugins["p"] = Plugin{Grant: grant}
 			},
 		},
 		"plugin.grant.process": {
 			"plugin \"p\" {\n grant {\n process {\n commands = [\"/bin/sleep\", \"/usr/bin/*\"]\n users = [\"nobody\"]\n isolation = \"full\"\n}\n}\n}",
 			func(c *Config) {
-				grant := defaultGrant
-				grant.Process = ProcessGrant{Commands: []string{"/bin/sleep", "/usr/bin/*"}, Users: []string{"nobody"}, Isolation: "full"}
+				grant := host.Grants{}
+				grant.Process = host.ProcessGrant{Commands: []string{"/bin/sleep", "/usr/bin/*"}, Users: []string{"nobody"}, FullIsolation: true}
 				c.Plugins["p"] = Plugin{Grant: grant}
 			},
 		},
 		"plugin.grant.wasm": {
 			"plugin \"p\" {\n grant {\n wasm {\n enabled = false\n directories = [\"/a\"]\n max_programs = 3\n}\n}\n}",
 			func(c *Config) {
-				c.Plugins["p"] = Plugin{Grant: Grant{Wasm: WasmGrant{Directories: []string{"/a"}, MaxPrograms: 3}}}
+				c.Plugins["p"] = Plugin{Grant: host.Grants{Wasm: host.WasmGrant{Denied: true, Directories: []string{"/a"}, MaxPrograms: 3}}}
 			},
 		},
 	}
@@ -124,6 +125,8 @@ func TestFaultsOfFiles(t *testing.T) {
 		"mistyped":            {"ports {\n http = \"x\"\n}", `a.hcl:2,10: Unsuitable value type; Unsuitable value: a number is required`},
 		"a fraction":          {"ports {\n http = 1.5\n}", `a.hcl:2,9: Unsuitable value type; Unsuitable value: value must be a whole number, between -9223372036854775808 and 9223372036854775807`},
 		"mistyped list":       {"client {\n drivers {\n allow = \"a\"\n}\n}", `a.hcl:3,11: Unsuitable value type; Unsuitable value: list of string required, but have string`},
+		"isolation":           {"plugin \"p\" {\n grant {\n process {\n isolation = \"some\"\n}\n}\n}", `a.hcl:4,14: Unsuitable isolation; it is "none" or "full".`},
+		"isolation, a number": {"plugin \"p\" {\n grant {\n process {\n isolation = 1\n}\n}\n}", `a.hcl:4,14: Unsuitable isolation; it is "none" or "full".`},
 		"duration":            {"client {\n max_kill_timeout = \"30\"\n}", `a.hcl:2,21: Unsuitable duration value; a duration looks like "30s", "5m" or "1h30m".`},
 		"duration, a number":  {"client {\n max_kill_timeout = 30\n}", `a.hcl:2,21: Unsuitable duration value; a duration looks like "30s", "5m" or "1h30m".`},
 		"a reference":         {`name = env.HOME`, `a.hcl:1,8: Variables not allowed; Variables may not be used here.`},
@@ -157,7 +160,7 @@ func TestLaterFilesWin(t *testing.T) {
 	want.DataDir, want.PluginDir = "/two", "/two/plugins"
 	want.Client.NodeClass, want.Client.NodePool = "one", "two"
 	want.Client.Reserved = Resources{CPU: 2, Memory: 1}
-	want.Plugins = map[string]Plugin{"p": {Grant: defaultGrant}, "q": {Grant: defaultGrant}}
+	want.Plugins = map[string]Plugin{"p": {}, "q": {}}
 	require.Equal(t, want, got)
 }
 
@@ -170,7 +173,7 @@ func TestAPluginIsConfiguredInOnePlace(t *testing.T) {
 	require.EqualError(t, err, "configuration: "+two+`:2,1: Duplicate plugin "p"; it is configured at `+one+`:1 already.`)
 }
 
-func TestFaultsOfAllFilesAreTold(t *testing.T) {
+func TestFaultsOfAllFilesAreListed(t *testing.T) {
 	dir := t.TempDir()
 	one, two := write(t, dir, "one", "nmae = 1"), write(t, dir, "two", "region = [")
 	got := Default()

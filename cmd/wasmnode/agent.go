@@ -15,10 +15,10 @@ import (
 
 type agentCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*agentCommand) Synopsis() string { return "Run a node" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*agentCommand) Help() string {
 	return `Usage: wasmnode agent [options]
 
@@ -38,7 +38,7 @@ Options:
   Flags win over files.`
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *agentCommand) Run(args []string) int {
 	var o agent.Options
 	f := flag.NewFlagSet("agent", flag.ContinueOnError)

@@ -16,10 +16,10 @@ import (
 
 type allocExecCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*allocExecCommand) Synopsis() string { return "Run a command in a running task" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*allocExecCommand) Help() string {
 	return `Usage: wasmnode alloc exec [options] ALLOC [--] COMMAND [ARG...]
 
@@ -37,7 +37,7 @@ Options:
                a line, with a '.' behind it; '~'. "none" switches it off.` + commonOptions
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *allocExecCommand) Run(args []string) int {
 	f := c.flags("alloc exec")
 	input := f.Bool("i", true, "")
@@ -191,7 +191,7 @@ func followSize(ctx context.Context, sizes chan<- nomad.TerminalSize) (stop func
 			}
 			columns, rows, err := term.GetSize(int(os.Stdout.Fd()))
 			if err != nil {
-				columns, rows = defaultColumns, defaultRows // it is no terminal
+				columns, rows = defaultColumns, defaultRows // it is not a terminal
 			}
 			select {
 			case sizes <- nomad.TerminalSize{Height: rows, Width: columns}:

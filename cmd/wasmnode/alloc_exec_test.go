@@ -21,6 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"github.com/wasmnode/wasmnode/internal/wake"
 )
 
 // execNode is a node with a job of processes in which commands can run.
@@ -330,7 +332,7 @@ func newTestTerminal(t *testing.T) *testTerminal {
 	require.NoError(t, err)
 	fd, err := unix.Open(fmt.Sprintf("/dev/pts/%d", number), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	require.NoError(t, err)
-	tt := &testTerminal{ours, os.NewFile(uintptr(fd), "terminal"), &transcript{grown: make(chan struct{}, 1)}}
+	tt := &testTerminal{ours, os.NewFile(uintptr(fd), "terminal"), &transcript{grown: wake.New()}}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -9,10 +9,10 @@ import (
 
 type allocFSCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
-func (*allocFSCommand) Synopsis() string { return "Look into an allocation's directory" }
+// Synopsis implements [subcommand].
+func (*allocFSCommand) Synopsis() string { return "List and print the files of an allocation" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*allocFSCommand) Help() string {
 	return `Usage: wasmnode alloc fs [options] ALLOC [PATH]
 
@@ -23,7 +23,7 @@ Options:
 ` + commonOptions
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *allocFSCommand) Run(args []string) int {
 	f := c.flags("alloc fs")
 	if !c.parse(f, args, 1, 2, c.Help()) {

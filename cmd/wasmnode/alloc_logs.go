@@ -15,10 +15,10 @@ import (
 
 type allocLogsCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*allocLogsCommand) Synopsis() string { return "Print what a task wrote" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*allocLogsCommand) Help() string {
 	return `Usage: wasmnode alloc logs [options] ALLOC [TASK]
 
@@ -39,7 +39,7 @@ Options:
 // does; what is fetched too much is cut.
 const tailLineBytes = 120
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *allocLogsCommand) Run(args []string) int {
 	f := c.flags("alloc logs")
 	stderr := f.Bool("stderr", false, "")

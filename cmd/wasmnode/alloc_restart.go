@@ -4,10 +4,10 @@ import "fmt"
 
 type allocRestartCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*allocRestartCommand) Synopsis() string { return "Restart tasks in place" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*allocRestartCommand) Help() string {
 	return `Usage: wasmnode alloc restart [options] ALLOC [TASK]
 
@@ -18,7 +18,7 @@ Options:
   -all-tasks   Restart those that have ended too.` + commonOptions
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *allocRestartCommand) Run(args []string) int {
 	f := c.flags("alloc restart")
 	all := f.Bool("all-tasks", false, "")

@@ -2,10 +2,10 @@ package main
 
 type allocSignalCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*allocSignalCommand) Synopsis() string { return "Send a signal to tasks" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*allocSignalCommand) Help() string {
 	return `Usage: wasmnode alloc signal [options] ALLOC [TASK]
 
@@ -16,7 +16,7 @@ Options:
   -s=SIGNAL   The signal's name, such as SIGHUP or HUP; SIGKILL.` + commonOptions
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *allocSignalCommand) Run(args []string) int {
 	f := c.flags("alloc signal")
 	signal := f.String("s", "SIGKILL", "")

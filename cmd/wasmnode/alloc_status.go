@@ -12,10 +12,10 @@ import (
 
 type allocStatusCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*allocStatusCommand) Synopsis() string { return "Show an allocation, its tasks and their events" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*allocStatusCommand) Help() string {
 	return `Usage: wasmnode alloc status [options] [ALLOC]
 
@@ -27,7 +27,7 @@ Options:
   -stats   Show what the tasks use now.` + commonOptions
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *allocStatusCommand) Run(args []string) int {
 	f := c.flags("alloc status")
 	stats := f.Bool("stats", false, "")

@@ -4,10 +4,10 @@ import nomad "github.com/hashicorp/nomad/api"
 
 type allocStopCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*allocStopCommand) Synopsis() string { return "Stop an allocation, and have another placed" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*allocStopCommand) Help() string {
 	return `Usage: wasmnode alloc stop [options] ALLOC
 
@@ -19,7 +19,7 @@ Options:
   -detach              Do not follow the evaluation.` + commonOptions
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *allocStopCommand) Run(args []string) int {
 	f := c.flags("alloc stop")
 	noDelay := f.Bool("no-shutdown-delay", false, "")

@@ -64,7 +64,7 @@ func TestWhatATaskNeedsAndCannotHave(t *testing.T) {
 		},
 		"user who does not exist": {
 			"user = \"nobody-knows\"", false,
-			`Driver Failure +.*user "nobody-knows": this node knows nobody of that name or number`,
+			`Driver Failure +.*user "nobody-knows": this node has no user or group of that name or number`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -130,7 +130,7 @@ func TestConfigurationsThatAreWrong(t *testing.T) {
 		"wrong type":                {"data_dir = [\"a\"]\n", `configuration: FILE:1,12: .*string required.*`},
 		"not a number":              {"ports { http = \"x\" }\n", `configuration: FILE:1,17: .*a number is required`},
 		"not a duration":            {"client { max_kill_timeout = \"5x\" }\n", `configuration: FILE:1,29: .*a duration looks like "30s".*`},
-		"not a level":               {"log_level = \"loud\"\n", `configuration: log_level: "loud" is none of trace, debug, info, warn, error`},
+		"not a level":               {"log_level = \"loud\"\n", `configuration: log_level: "loud" is not one of trace, debug, info, warn, error`},
 		"relative path":             {"data_dir = \"data\"\nplugin_dir = \"/p\"\n", `configuration: data_dir: "data" is not an absolute path`},
 		"two faults":                {"log_level = \"loud\"\nregion = \"a b\"\n", `configuration: region: "a b" .*; log_level: "loud" .*`},
 		"digest":                    {"plugin \"a\" { sha256 = \"abc\" }\n", `configuration: plugin "a": sha256: "abc" is not a SHA-256 in lower-case hexadecimal`},
@@ -190,9 +190,9 @@ func TestCommandLinesThatAreWrong(t *testing.T) {
 		"agent -config":                   {1, `flag needs an argument: -config \(.*\)`},
 		"agent -config /none.hcl":         {1, `configuration: stat /none\.hcl: no such file or directory`},
 		"agent -dev -http-addr x":         {1, `-http-addr "x": it has the form HOST:PORT, such as 127\.0\.0\.1:4646`},
-		"agent -dev -http-addr :99999":    {1, `-http-addr ":99999": "99999" is no port`},
-		"agent -dev -log-level loud":      {1, `configuration: log_level: "loud" is none of .*`},
-		"job status -address ftp://x":     {1, `-address "ftp://x" is no address such as http://127\.0\.0\.1:4646`},
+		"agent -dev -http-addr :99999":    {1, `-http-addr ":99999": "99999" is not a port`},
+		"agent -dev -log-level loud":      {1, `configuration: log_level: "loud" is not one of .*`},
+		"job status -address ftp://x":     {1, `-address "ftp://x" is not an address such as http://127\.0\.0\.1:4646`},
 		"job status -address 127.0.0.1:1": {1, `cannot reach the node at 127\.0\.0\.1:1: .*connection refused \(is an agent running\? wasmnode agent -dev\)`},
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestCommandLinesThatAreWrong(t *testing.T) {
 	}
 }
 
-func TestNamesThatNothingOrTooMuchHas(t *testing.T) {
+func TestAnIDThatMatchesNothingOrTooMuchIsRefused(t *testing.T) {
 	n := newSite(t).start(t)
 	for _, id := range []string{"web-1", "web-2"} {
 		n.out(t, "job", "run", "-detach", writeJob(t, id, "service", "mock_driver", ""))

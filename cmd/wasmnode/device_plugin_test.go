@@ -84,9 +84,9 @@ plugin "raw_exec" { grant { process { commands = ["*"] } } }`)
 	}
 }
 
-// TestADeviceThatCouldNotBeReleasedIsByTheNextAgent kills the agent while a release is
+// TestADeviceThatCouldNotBeReleasedIsReleasedByTheNextAgent kills the agent while a release is
 // owed.
-func TestADeviceThatCouldNotBeReleasedIsByTheNextAgent(t *testing.T) {
+func TestADeviceThatCouldNotBeReleasedIsReleasedByTheNextAgent(t *testing.T) {
 	s, dir := newFaultySite(t, "raw_exec")
 	s.grant(t, `plugin "raw_exec" { grant { process { commands = ["*"] } } }`)
 	calls := func(op string) int { return strings.Count("\n"+read(t, filepath.Join(dir, "calls")), "\n"+op+" ") }

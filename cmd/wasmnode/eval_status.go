@@ -6,10 +6,12 @@ import (
 
 type evalStatusCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
-func (*evalStatusCommand) Synopsis() string { return "Show what became of a change" }
+// Synopsis implements [subcommand].
+func (*evalStatusCommand) Synopsis() string {
+	return "Show an evaluation: what was placed, and what was not and why"
+}
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*evalStatusCommand) Help() string {
 	return `Usage: wasmnode eval status [options] [EVAL]
 
@@ -19,7 +21,7 @@ Options:
 ` + commonOptions
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *evalStatusCommand) Run(args []string) int {
 	f := c.flags("eval status")
 	if !c.parse(f, args, 0, 1, c.Help()) {

@@ -2,10 +2,10 @@ package main
 
 type jobAllocsCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*jobAllocsCommand) Synopsis() string { return "List a job's allocations" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*jobAllocsCommand) Help() string {
 	return `Usage: wasmnode job allocs [options] JOB
 
@@ -15,7 +15,7 @@ Options:
 ` + commonOptions
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *jobAllocsCommand) Run(args []string) int {
 	f := c.flags("job allocs")
 	if !c.parse(f, args, 1, 1, c.Help()) {

@@ -4,10 +4,10 @@ import nomad "github.com/hashicorp/nomad/api"
 
 type jobInspectCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*jobInspectCommand) Synopsis() string { return "Print a job as JSON" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*jobInspectCommand) Help() string {
 	return `Usage: wasmnode job inspect [options] JOB
 
@@ -17,7 +17,7 @@ Options:
 ` + commonOptions
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *jobInspectCommand) Run(args []string) int {
 	f := c.flags("job inspect")
 	if !c.parse(f, args, 1, 1, c.Help()) {

@@ -17,10 +17,10 @@ import (
 
 type jobRunCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*jobRunCommand) Synopsis() string { return "Run a job, or change one that runs" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*jobRunCommand) Help() string {
 	return `Usage: wasmnode job run [options] FILE
 
@@ -128,7 +128,7 @@ func (c *jobRunCommand) refused(f *flags, client *nomad.Client, job *nomad.Job, 
 	return c.fail(f, err)
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *jobRunCommand) Run(args []string) int {
 	f := c.flags("job run")
 	var file jobFile
@@ -150,7 +150,7 @@ func (c *jobRunCommand) Run(args []string) int {
 	if *checkIndex != "" {
 		opts.EnforceIndex = true
 		if opts.ModifyIndex, err = strconv.ParseUint(*checkIndex, 10, 64); err != nil {
-			return c.fail(f, fmt.Errorf("-check-index %q is no number", *checkIndex))
+			return c.fail(f, fmt.Errorf("-check-index %q is not a number", *checkIndex))
 		}
 	}
 	client, err := c.client(f)

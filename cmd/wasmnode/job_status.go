@@ -10,10 +10,10 @@ import (
 
 type jobStatusCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*jobStatusCommand) Synopsis() string { return "Show jobs, or one job" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*jobStatusCommand) Help() string {
 	return `Usage: wasmnode job status [options] [JOB]
 
@@ -24,7 +24,7 @@ Options:
 ` + commonOptions
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *jobStatusCommand) Run(args []string) int {
 	f := c.flags("job status")
 	if !c.parse(f, args, 0, 1, c.Help()) {

@@ -4,14 +4,14 @@ import nomad "github.com/hashicorp/nomad/api"
 
 type jobStopCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*jobStopCommand) Synopsis() string { return "Stop a job" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*jobStopCommand) Help() string {
 	return `Usage: wasmnode job stop [options] JOB
 
-  Stops a job: its allocations are told to end. The job stays listed as dead until
+  Stops a job: its allocations are ended. The job stays listed as dead until
   it is collected, or at once with -purge.
 
 Options:
@@ -21,7 +21,7 @@ Options:
   -detach              Do not follow the evaluation.` + commonOptions
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *jobStopCommand) Run(args []string) int {
 	f := c.flags("job stop")
 	purge := f.Bool("purge", false, "")

@@ -2,10 +2,10 @@ package main
 
 type jobValidateCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*jobValidateCommand) Synopsis() string { return "Check a job file" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*jobValidateCommand) Help() string {
 	return `Usage: wasmnode job validate [options] FILE
 
@@ -17,7 +17,7 @@ Options:
   -var-file=FILE    Set variables from a file; may be given several times.` + commonOptions
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *jobValidateCommand) Run(args []string) int {
 	f := c.flags("job validate")
 	var file jobFile

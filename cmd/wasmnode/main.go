@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/hashicorp/cli"
-
 	"github.com/wasmnode/wasmnode/agent"
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
@@ -17,34 +15,19 @@ func main() {
 	os.Exit(run(os.Args[1:]))
 }
 
-// noSuchCommand is the exit code that shells have for it.
-const noSuchCommand = 127
-
 // run runs one command and returns its exit code: 0 done, 1 failed, 2 a job was
 // registered but not all of it could be placed, 127 no such command.
 func run(args []string) int {
-	ui := &cli.BasicUi{Reader: os.Stdin, Writer: os.Stdout, ErrorWriter: os.Stderr}
-	c := cli.NewCLI("wasmnode", agent.Version)
-	c.Args = args
-	c.Commands = commands(ui)
-	c.HelpWriter, c.ErrorWriter = os.Stdout, os.Stderr
-	if word := c.Subcommand(); word != "" && c.Commands[word] == nil && !c.IsHelp() && !c.IsVersion() {
-		ui.Error(fmt.Sprintf("Error: there is no command %q: wasmnode -h lists them", word))
-		return noSuchCommand
-	}
-	code, err := c.Run()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
+	terminal := ui{out: os.Stdout, err: os.Stderr}
+	d := &dispatcher{name: "wasmnode", version: agent.Version, commands: commands(terminal), ui: terminal}
+	return d.run(args)
 }
 
 // commands are all that there are, by name.
-func commands(ui cli.Ui) map[string]cli.CommandFactory {
-	m := meta{ui: ui}
-	group := func(name, synopsis string) cli.Command { return &groupCommand{m, name, synopsis} }
-	all := map[string]cli.Command{
+func commands(terminal ui) map[string]subcommand {
+	m := meta{ui: terminal}
+	group := func(name, synopsis string) subcommand { return &groupCommand{m, name, synopsis} }
+	return map[string]subcommand{
 		"agent":          &agentCommand{m},
 		"supervisor":     &supervisorCommand{m},
 		"alloc":          group("alloc", "Allocations: what runs where"),
@@ -55,7 +38,7 @@ func commands(ui cli.Ui) map[string]cli.CommandFactory {
 		"alloc signal":   &allocSignalCommand{m},
 		"alloc status":   &allocStatusCommand{m},
 		"alloc stop":     &allocStopCommand{m},
-		"eval":           group("eval", "Evaluations: what became of a change"),
+		"eval":           group("eval", "Evaluations: what the scheduler decided"),
 		"eval status":    &evalStatusCommand{m},
 		"job":            group("job", "Jobs: what is to run"),
 		"job allocs":     &jobAllocsCommand{m},
@@ -74,11 +57,6 @@ func commands(ui cli.Ui) map[string]cli.CommandFactory {
 		"system gc":      &systemGCCommand{m},
 		"version":        &versionCommand{m},
 	}
-	factories := map[string]cli.CommandFactory{}
-	for name, command := range all {
-		factories[name] = func() (cli.Command, error) { return command, nil }
-	}
-	return factories
 }
 
 // groupCommand is a word that only other commands follow.
@@ -87,18 +65,18 @@ type groupCommand struct {
 	name, synopsis string
 }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (g *groupCommand) Help() string {
 	return fmt.Sprintf("Usage: wasmnode %s <subcommand> [options] [args]\n\n  %s.", g.name, g.synopsis)
 }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (g *groupCommand) Synopsis() string { return g.synopsis }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (g *groupCommand) Run(args []string) int {
 	if len(args) == 0 {
-		return cli.RunResultHelp
+		return misused
 	}
 	g.ui.Error(fmt.Sprintf("Error: there is no command %q: wasmnode %s -h lists them", g.name+" "+args[0], g.name))
 	return noSuchCommand

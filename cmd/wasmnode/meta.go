@@ -12,19 +12,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/cli"
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/ryanuber/columnize"
 )
 
-// defaultAddress is where a node listens that was told nothing.
+// defaultAddress is where a node listens by default.
 const defaultAddress = "http://127.0.0.1:4646"
 
 // shortID is how much of a UUID people see.
 const shortID = 8
 
 // meta is what commands share: how they talk to people and to the node.
-type meta struct{ ui cli.Ui }
+type meta struct{ ui ui }
 
 // flags are a command's flags, with those of every command that talks to a node.
 type flags struct {
@@ -102,7 +101,7 @@ func (m meta) client(f *flags) (*nomad.Client, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || !slices.Contains([]string{"http", "https", "unix"}, u.Scheme) || u.Host == "" && u.Path == "" {
-		return nil, fmt.Errorf("-address %q is no address such as %s", *f.address, defaultAddress)
+		return nil, fmt.Errorf("-address %q is not an address such as %s", *f.address, defaultAddress)
 	}
 	cfg := nomad.DefaultConfig()
 	cfg.Address = address

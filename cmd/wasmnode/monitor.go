@@ -16,14 +16,14 @@ const pollWait = 10 * time.Second
 // monitor follows an evaluation, and the allocations that it makes.
 type monitor struct {
 	meta
-	client *nomad.Client
-	flags  *flags
-	told   map[string]bool // what was said already
+	client  *nomad.Client
+	flags   *flags
+	printed map[string]bool // what was said already
 }
 
 // follow returns the command's exit code.
 func (m *monitor) follow(evalID string) int {
-	m.told = map[string]bool{}
+	m.printed = map[string]bool{}
 	m.ui.Output(fmt.Sprintf("==> %s: Monitoring evaluation %q", now(), m.flags.short(evalID)))
 	eval, err := m.evaluation(evalID)
 	if err != nil {
@@ -119,8 +119,8 @@ func parenthesised(s string) string {
 
 // say prints a line unless the same thing was said before.
 func (m *monitor) say(line, key string) {
-	if !m.told[key] {
-		m.told[key] = true
+	if !m.printed[key] {
+		m.printed[key] = true
 		m.ui.Output(line)
 	}
 }

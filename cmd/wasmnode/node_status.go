@@ -11,10 +11,10 @@ import (
 
 type nodeStatusCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*nodeStatusCommand) Synopsis() string { return "Show the node, its drivers and what runs on it" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*nodeStatusCommand) Help() string {
 	return `Usage: wasmnode node status [options] [NODE]
 
@@ -26,7 +26,7 @@ Options:
   -stats   Show what the host uses now.` + commonOptions
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *nodeStatusCommand) Run(args []string) int {
 	f := c.flags("node status")
 	self := f.Bool("self", false, "")

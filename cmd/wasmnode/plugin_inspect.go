@@ -13,10 +13,10 @@ import (
 
 type pluginInspectCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*pluginInspectCommand) Synopsis() string { return "Read a plugin's file without running it" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*pluginInspectCommand) Help() string {
 	return `Usage: wasmnode plugin inspect [options] FILE
 
@@ -28,7 +28,7 @@ Options:
   -json   Print JSON.`
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *pluginInspectCommand) Run(args []string) int {
 	f := c.flags("plugin inspect")
 	if !c.parse(f, args, 1, 1, c.Help()) {

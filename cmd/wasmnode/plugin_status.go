@@ -8,10 +8,10 @@ import (
 
 type pluginStatusCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*pluginStatusCommand) Synopsis() string { return "Show the plugins and their health" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*pluginStatusCommand) Help() string {
 	return `Usage: wasmnode plugin status [options]
 
@@ -22,7 +22,7 @@ Options:
 ` + commonOptions
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *pluginStatusCommand) Run(args []string) int {
 	f := c.flags("plugin status")
 	if !c.parse(f, args, 0, 0, c.Help()) {

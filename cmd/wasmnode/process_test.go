@@ -21,7 +21,9 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/wasmnode/wasmnode/internal/codetest"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
@@ -49,7 +51,9 @@ func TestMain(m *testing.M) {
 	if err := os.Mkdir(codeCache, 0o700); err != nil {
 		log.Fatal(err)
 	}
+	codetest.Borrow(codeCache)
 	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
+		codetest.Lend(codeCache)
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}))
@@ -204,7 +208,7 @@ func startProcess(t *testing.T, cmd *exec.Cmd) *node {
 // launchProcess starts an agent's process and does not wait until it is ready.
 func launchProcess(t *testing.T, cmd *exec.Cmd) *node {
 	t.Helper()
-	n := &node{log: &transcript{grown: make(chan struct{}, 1)}, cmd: cmd, exited: make(chan struct{})}
+	n := &node{log: &transcript{grown: wake.New()}, cmd: cmd, exited: make(chan struct{})}
 	n.cmd.Stdout, n.cmd.Stderr = n.log, n.log
 	// Also when the tests end without cleaning up, as a timeout makes them.
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -241,17 +245,14 @@ func (n *node) signal(t *testing.T, s os.Signal) (code int) {
 type transcript struct {
 	mu    sync.Mutex
 	buf   bytes.Buffer
-	grown chan struct{} // of capacity 1: that there is more to look at is one fact
+	grown wake.Signal // there is more to look at
 }
 
 // Write implements io.Writer.
 func (l *transcript) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	select {
-	case l.grown <- struct{}{}:
-	default:
-	}
+	l.grown.Set()
 	return l.buf.Write(p)
 }
 
@@ -270,7 +271,7 @@ func (l *transcript) await(t *testing.T, pattern *regexp.Regexp, exited <-chan s
 			return m
 		}
 		select {
-		case <-l.grown:
+		case <-l.grown.C():
 		case <-exited:
 			require.FailNow(t, "the agent ended", "waiting for %s in\n%s", pattern, l)
 		case <-late:

@@ -26,10 +26,12 @@ func init() {
 	}
 }
 
-// Synopsis implements [cli.Command].
-func (*supervisorCommand) Synopsis() string { return "Own an agent's tasks (the agent starts it)" }
+// Synopsis implements [subcommand].
+func (*supervisorCommand) Synopsis() string {
+	return "Run an agent's tasks in a process of their own (the agent starts it)"
+}
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*supervisorCommand) Help() string {
 	return `Usage: wasmnode supervisor -data-dir=DIR
 
@@ -40,7 +42,7 @@ func (*supervisorCommand) Help() string {
   SIGTERM ends it, and every task with it.`
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *supervisorCommand) Run(args []string) int {
 	f := flag.NewFlagSet("supervisor", flag.ContinueOnError)
 	f.SetOutput(io.Discard)

@@ -2,10 +2,10 @@ package main
 
 type systemGCCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
-func (*systemGCCommand) Synopsis() string { return "Forget what has ended" }
+// Synopsis implements [subcommand].
+func (*systemGCCommand) Synopsis() string { return "Remove what has ended" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*systemGCCommand) Help() string {
 	return `Usage: wasmnode system gc [options]
 
@@ -16,7 +16,7 @@ Options:
 ` + commonOptions
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *systemGCCommand) Run(args []string) int {
 	f := c.flags("system gc")
 	if !c.parse(f, args, 0, 0, c.Help()) {

@@ -4,15 +4,15 @@ import "github.com/wasmnode/wasmnode/agent"
 
 type versionCommand struct{ meta }
 
-// Synopsis implements [cli.Command].
+// Synopsis implements [subcommand].
 func (*versionCommand) Synopsis() string { return "Print the version" }
 
-// Help implements [cli.Command].
+// Help implements [subcommand].
 func (*versionCommand) Help() string {
 	return "Usage: wasmnode version\n\n  Prints the version of this binary."
 }
 
-// Run implements [cli.Command].
+// Run implements [subcommand].
 func (c *versionCommand) Run([]string) int {
 	c.ui.Output("wasmnode " + agent.Version)
 	return 0

@@ -28,8 +28,8 @@ var DefaultLimits = Limits{Jobs: 200, Allocations: 1000, Evaluations: 2000}
 // be exceeded by what so many operations leave.
 const collectEvery = 64
 
-// collectSome applies the limits now and then.
-func (t *tx) collectSome() {
+// collectPeriodically applies the limits now and then.
+func (t *tx) collectPeriodically() {
 	t.cp.operations++
 	if t.cp.operations%collectEvery == 0 {
 		t.fresh = true

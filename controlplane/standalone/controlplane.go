@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
@@ -69,7 +70,7 @@ type ControlPlane struct {
 	queueMu sync.Mutex
 	queue   []*operation
 	closed  bool
-	wake    chan struct{} // capacity 1: a reminder, not a queue
+	wake    wake.Signal   // something is queued
 	stop    chan struct{} // closed when the control plane closes
 	ended   chan struct{} // closed when the writer has ended
 }
@@ -131,7 +132,7 @@ func Open(opts Options) (*ControlPlane, error) {
 		data:        newTables(),
 		tables:      map[string]*tableIndex{},
 		nodeIndexes: map[string]uint64{},
-		wake:        make(chan struct{}, 1),
+		wake:        wake.New(),
 		stop:        make(chan struct{}),
 		ended:       make(chan struct{}),
 	}
@@ -202,7 +203,7 @@ func notFound(format string, args ...any) error {
 	return errdefs.New(errdefs.NotFound, format, args...)
 }
 
-// Index is the index of a table's last change; 0 for a table that is none.
+// Index is the index of a table's last change; 0 for an unknown table.
 func (cp *ControlPlane) Index(table string) uint64 {
 	cp.mu.RLock()
 	defer cp.mu.RUnlock()

@@ -425,7 +425,7 @@ func TestEveryFaultOfAJobIsFoundAtOnce(t *testing.T) {
 		`Missing tasks for group`,
 		`Static port 80 already reserved by a`,
 		`Port label a already in use`,
-		`static: 70000 is no port`,
+		`static: 70000 is not a port`,
 		`Delay cannot be less than 5s (got 1s)`,
 		`Invalid delay function "linear"`,
 	} {
@@ -670,7 +670,7 @@ func TestOneCallersPanicIsNotAnothers(t *testing.T) {
 	s.queueMu.Lock()
 	s.queue = append(s.queue, bad, good)
 	s.queueMu.Unlock()
-	s.wake <- struct{}{}
+	s.wake.Set()
 	require.NoError(t, <-good.done)
 	require.ErrorContains(t, <-bad.done, "ouch")
 }

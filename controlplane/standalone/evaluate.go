@@ -46,8 +46,8 @@ func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
 	e.Status = structs.EvaluationComplete
 	e.SnapshotIndex = t.cp.index
 	t.describe(e, res)
-	t.block(e, res)
-	t.follow(e, res)
+	t.updateBlocked(e, res)
+	t.followUp(e, res)
 	t.putEval(e)
 	t.refreshStatus(jobKey{e.Namespace, e.JobID})
 }
@@ -113,9 +113,9 @@ func (t *tx) describe(e *structs.Evaluation, res *schedule.Result) {
 	e.PlanAnnotations = &structs.PlanAnnotations{DesiredTGUpdates: res.Desired}
 }
 
-// block keeps one blocked evaluation for a job that waits for room, and ends it when
+// updateBlocked keeps one blocked evaluation for a job that waits for room, and ends it when
 // the job does not.
-func (t *tx) block(e *structs.Evaluation, res *schedule.Result) {
+func (t *tx) updateBlocked(e *structs.Evaluation, res *schedule.Result) {
 	blocked := t.openEvals(jobKey{e.Namespace, e.JobID}, structs.EvaluationBlocked)
 	if len(res.Failed) == 0 {
 		for _, b := range blocked {
@@ -144,9 +144,9 @@ func (t *tx) block(e *structs.Evaluation, res *schedule.Result) {
 	e.BlockedEval = b.ID
 }
 
-// follow keeps one pending evaluation for the next time that a failed allocation of
+// followUp keeps one pending evaluation for the next time that a failed allocation of
 // the job is due to be replaced.
-func (t *tx) follow(e *structs.Evaluation, res *schedule.Result) {
+func (t *tx) followUp(e *structs.Evaluation, res *schedule.Result) {
 	var due time.Time
 	for _, later := range res.Later {
 		if due.IsZero() || later.At.Before(due) {
@@ -267,7 +267,7 @@ func (t *tx) retry(blocked *structs.Evaluation) {
 	if len(res.Failed) == 0 {
 		e.Status, e.StatusDescription = structs.EvaluationComplete, ""
 	}
-	t.follow(&e, res)
+	t.followUp(&e, res)
 	t.putEval(&e)
 	t.refreshStatus(jobKey{e.Namespace, e.JobID})
 }

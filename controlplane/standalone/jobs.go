@@ -105,15 +105,15 @@ func (t *tx) newVersion(existing *job, submitted *nomad.Job, submission *nomad.J
 
 // sameJob reports whether two jobs ask for the same, whatever a control plane added.
 func sameJob(a, b *nomad.Job) (bool, error) {
-	was, err := asked(a)
+	was, err := requested(a)
 	if err != nil {
 		return false, err
 	}
-	is, err := asked(b)
+	is, err := requested(b)
 	return bytes.Equal(was, is), err
 }
 
-func asked(j *nomad.Job) ([]byte, error) {
+func requested(j *nomad.Job) ([]byte, error) {
 	c := *j
 	c.Status, c.StatusDescription, c.Stable, c.Version, c.VersionTag = nil, nil, nil, nil, nil
 	c.SubmitTime, c.CreateIndex, c.ModifyIndex, c.JobModifyIndex, c.NomadTokenID = nil, nil, nil, nil, nil

@@ -73,15 +73,15 @@ func (t *tx) replaceNode(n *structs.Node) {
 			}
 		})
 		for _, a := range jobs {
-			t.loseStopping(a, id)
+			t.markStoppingLost(a, id)
 			t.evaluate(t.newEval(a.Job, triggerNode), a.Job)
 		}
 	})
 }
 
-// loseStopping ends what was stopping on a node that is gone: the scheduler looks
+// markStoppingLost ends what was stopping on a node that is gone: the scheduler looks
 // only at what is to run.
-func (t *tx) loseStopping(of *schedule.Alloc, nodeID string) {
+func (t *tx) markStoppingLost(of *schedule.Alloc, nodeID string) {
 	for _, a := range t.jobAllocs(jobKey{of.Namespace, of.JobID}) {
 		if a.NodeID == nodeID && a.ServerTerminal() && !a.ClientStatus.Terminal() {
 			t.changeAlloc(a, true, func(a *structs.Allocation) { a.ClientStatus = structs.ClientLost })

@@ -126,7 +126,7 @@ func loadRows[T any](cp *ControlPlane, dbtx *bbolt.Tx, bucket string, add func(k
 	if b == nil {
 		return
 	}
-	// The callback's error is nil always: a bad row is told, not returned.
+	// The callback's error is nil always: a bad row is logged, not returned.
 	_ = b.ForEach(func(key, value []byte) error {
 		row := new(T)
 		err := json.Unmarshal(value, row)

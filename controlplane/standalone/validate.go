@@ -50,14 +50,14 @@ func (cp *ControlPlane) prepare(job *nomad.Job) (warnings []string, err error) {
 	if job == nil {
 		return nil, &ValidationError{Faults: []string{"job: it is missing"}}
 	}
-	v := &validation{more: cp.faults}
+	v := &validation{groupFaults: cp.faults}
 	for _, path := range nulls(job) {
 		v.fault("%s: it is null", path)
 	}
 	if len(v.faults) > 0 {
 		return nil, &ValidationError{Faults: v.faults}
 	}
-	provide(job)
+	setProviders(job)
 	job.Canonicalize()
 	if len(job.Datacenters) == 0 {
 		job.Datacenters = []string{"*"}
@@ -72,9 +72,9 @@ func (cp *ControlPlane) prepare(job *nomad.Job) (warnings []string, err error) {
 	return v.warnings, nil
 }
 
-// provide gives services that do not say whose they are the provider that there is, where
+// setProviders gives services that do not say whose they are the provider that there is, where
 // Nomad means Consul.
-func provide(job *nomad.Job) {
+func setProviders(job *nomad.Job) {
 	for _, g := range job.TaskGroups {
 		services := slices.Clone(g.Services)
 		for _, t := range g.Tasks {
@@ -90,10 +90,10 @@ func provide(job *nomad.Job) {
 
 // validation gathers faults. at is where it is, such as `group "web": task "app"`.
 type validation struct {
-	at       []string
-	faults   []string
-	warnings []string
-	more     func(*nomad.TaskGroup) []string // what the nodes refuse
+	at          []string
+	faults      []string
+	warnings    []string
+	groupFaults func(*nomad.TaskGroup) []string // what the nodes refuse
 }
 
 func (v *validation) where(format string, args ...any) string {
@@ -227,7 +227,7 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 	if leaders > 1 {
 		v.fault("Only one task may be marked as leader")
 	}
-	for _, fault := range v.more(g) {
+	for _, fault := range v.groupFaults(g) {
 		v.fault("%s", fault)
 	}
 }
@@ -363,12 +363,12 @@ func (v *validation) ports(g *nomad.TaskGroup) {
 			}
 			labels[p.Label] = true
 			if p.To < -1 || p.To > maxPort {
-				v.fault("network: port %q: to: %d is no port", p.Label, p.To)
+				v.fault("network: port %q: to: %d is not a port", p.Label, p.To)
 			}
 		}
 		for _, p := range n.ReservedPorts {
 			if p.Value < 1 || p.Value > maxPort {
-				v.fault("network: port %q: static: %d is no port", p.Label, p.Value)
+				v.fault("network: port %q: static: %d is not a port", p.Label, p.Value)
 			} else if other, again := static[p.Value]; again && !p.IgnoreCollision {
 				v.fault("network: Static port %d already reserved by %s", p.Value, other)
 			}
@@ -400,7 +400,7 @@ func (v *validation) constraint(c *nomad.Constraint, hosts bool) {
 			v.fault("distinct_property is for jobs and groups")
 		}
 		if n, err := strconv.Atoi(c.RTarget); c.RTarget != "" && (err != nil || n < 1) {
-			v.fault("distinct_property: value: %q is no count of at least 1", c.RTarget)
+			v.fault("distinct_property: value: %q is not a count of at least 1", c.RTarget)
 		}
 	case nomad.ConstraintRegex:
 		if _, err := regexp.Compile(c.RTarget); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestADeviceThatNobodyCouldGiveIsAFaultOfTheJob(t *testing.T) {
+func TestADeviceRequestThatNoNodeCouldMeetIsAFaultOfTheJob(t *testing.T) {
 	s := open(t, "")
 	for want, d := range map[string]*nomad.RequestedDevice{
 		`device "": a device is asked for as "TYPE"`:           {},

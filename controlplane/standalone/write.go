@@ -28,10 +28,7 @@ func (cp *ControlPlane) write(change func(*tx) error) error {
 	}
 	cp.queue = append(cp.queue, op)
 	cp.queueMu.Unlock()
-	select {
-	case cp.wake <- struct{}{}:
-	default:
-	}
+	cp.wake.Set()
 	return <-op.done
 }
 
@@ -43,7 +40,7 @@ func (cp *ControlPlane) writeLoop() {
 	defer timer.Stop()
 	for {
 		select {
-		case <-cp.wake:
+		case <-cp.wake.C():
 		case <-timer.C:
 			cp.commit([]*operation{{change: (*tx).evaluateDue, done: make(chan error, 1)}})
 		case <-cp.stop:
@@ -73,7 +70,7 @@ func (cp *ControlPlane) commit(batch []*operation) {
 		results[i] = t.do(op.change)
 	}
 	if t.err == nil {
-		t.collectSome()
+		t.collectPeriodically()
 		t.err = t.commit()
 	}
 	if t.err != nil && len(batch) > 1 {
@@ -160,15 +157,15 @@ func (t *tx) putJob(j *job) {
 	t.jobs.put(keyOf(j.Job), j)
 }
 
-// putAlloc stores an allocation. What the node is to run changes when told is set.
-func (t *tx) putAlloc(a *schedule.Alloc, told bool) {
+// putAlloc stores an allocation. What the node is to run changes when forNode is set.
+func (t *tx) putAlloc(a *schedule.Alloc, forNode bool) {
 	t.touched[TableAllocations] = t.at()
 	t.touched[TableJobs] = t.at() // the job's summary
 	a.ModifyIndex, a.ModifyTime = t.at(), t.now.UnixNano()
 	if a.CreateIndex == 0 {
 		a.CreateIndex, a.CreateTime = a.ModifyIndex, a.ModifyTime
 	}
-	if told {
+	if forNode {
 		a.AllocModifyIndex = t.at()
 		t.touchedNodes[a.NodeID] = t.at()
 	}
@@ -176,10 +173,10 @@ func (t *tx) putAlloc(a *schedule.Alloc, told bool) {
 }
 
 // changeAlloc stores a changed copy of an allocation.
-func (t *tx) changeAlloc(a *schedule.Alloc, told bool, change func(*structs.Allocation)) *schedule.Alloc {
+func (t *tx) changeAlloc(a *schedule.Alloc, forNode bool, change func(*structs.Allocation)) *schedule.Alloc {
 	c := &schedule.Alloc{Allocation: a.Copy(), Reschedules: a.Reschedules}
 	change(c.Allocation)
-	t.putAlloc(c, told)
+	t.putAlloc(c, forNode)
 	return c
 }
 

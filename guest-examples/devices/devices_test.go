@@ -47,9 +47,6 @@ func TestEveryDevicePluginHasTheSameFilesAndAReadmeInOneForm(t *testing.T) {
 
 // A device plugin reads what it was granted and asks for nothing else.
 func TestADevicePluginIsSmallAndImportsNoCapability(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles plugins")
-	}
 	const maxSize = 3_000_000
 	for _, name := range plugins(t) {
 		t.Run(name, func(t *testing.T) {

@@ -55,9 +55,6 @@ func TestEveryDriverHasTheSameFilesAndAReadmeInOneForm(t *testing.T) {
 
 // What a plugin imports is what it can ask for; what it does not use is not there.
 func TestAPluginIsSmallAndImportsWhatItUses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles plugins")
-	}
 	const maxSize = 3_050_000 // of one that reads files; without, 2.8 MB
 	for name, c := range map[string]struct {
 		wasm []byte

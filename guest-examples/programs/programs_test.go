@@ -12,6 +12,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"github.com/tetratelabs/wazero/sys"
 
+	"github.com/wasmnode/wasmnode/internal/codetest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
@@ -22,7 +23,7 @@ type result struct {
 }
 
 // cache makes each program cost one compilation.
-var cache = wazero.NewCompilationCache()
+var cache = codetest.Cache()
 
 // run runs a program to its end, with texts as /texts and an empty /local.
 func run(t *testing.T, wasm []byte, args ...string) result {
@@ -50,9 +51,6 @@ func run(t *testing.T, wasm []byte, args ...string) result {
 
 func program(t *testing.T, name string) []byte {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
 	return guestbuild.Program(t, "guest-examples/programs/"+name)
 }
 

@@ -82,13 +82,13 @@ func wasmnode(b *testing.B) func([]byte) ([]byte, error) {
 	})
 	p, err := host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: e, Workloads: runtime}).Load(b.Context(), host.NewSource(wasm))
 	require.NoError(b, err)
-	b.Cleanup(p.Release)
+	b.Cleanup(p.Close)
 	require.NoError(b, p.Configure(b.Context(), host.Grants{}, []byte("{}")))
 	task := &wasmnodev1.TaskConfig{Id: "task"}
 	return func(payload []byte) ([]byte, error) {
 		answer := &wasmnodev1.DriverRecoverTaskResponse{}
 		request := &wasmnodev1.DriverRecoverTaskRequest{Task: task, Handle: &wasmnodev1.TaskHandle{DriverState: payload}}
-		err := host.Invoke(b.Context(), p, abi.OpDriverRecoverTask, request, answer, nil)
+		err := p.Invoke(b.Context(), host.Call{Op: abi.OpDriverRecoverTask, Request: request, Answer: answer})
 		return answer.GetHandle().GetDriverState(), err
 	}
 }

@@ -168,15 +168,15 @@ func TestAWriteIsAllOrNothing(t *testing.T) {
 	require.Nil(t, value(t, f, "k", "x"))
 }
 
-// TestD7_WhatAFailedTransactionDidNotWriteIsWrittenWhenItComesAgain: unchanged values are
+// TestD7_AValueOfAFailedTransactionIsWrittenWhenItIsWrittenAgain: unchanged values are
 // skipped, and one that was rolled back is not unchanged.
-func TestD7_WhatAFailedTransactionDidNotWriteIsWrittenWhenItComesAgain(t *testing.T) {
+func TestD7_AValueOfAFailedTransactionIsWrittenWhenItIsWrittenAgain(t *testing.T) {
 	f := openFile(t, filepath.Join(t.TempDir(), "f.db"))
 	again := Op{Bucket: []string{"a"}, Key: "k", Value: []byte("new")}
 	require.NoError(t, f.Write(
 		Op{Bucket: []string{"a"}, Key: "k", Value: []byte("old")},
 		Op{Bucket: []string{"a", "b"}, Key: "k", Value: []byte("v")}))
-	require.Error(t, f.Write(again, Op{Bucket: []string{"a"}, Key: "b", Value: []byte("a bucket is no key")}))
+	require.Error(t, f.Write(again, Op{Bucket: []string{"a"}, Key: "b", Value: []byte("a bucket is not a key")}))
 	require.Equal(t, []byte("old"), value(t, f, "k", "a"))
 	require.NoError(t, f.Write(again))
 	require.Equal(t, []byte("new"), value(t, f, "k", "a"))
@@ -190,7 +190,7 @@ func TestOneWritersFaultIsNotAnothers(t *testing.T) {
 	f.mu.Lock()
 	f.pending = append(f.pending, bad, good)
 	f.mu.Unlock()
-	f.wake <- struct{}{}
+	f.wake.Set()
 	require.NoError(t, <-good.done)
 	require.Error(t, <-bad.done)
 	require.Equal(t, []byte("v"), value(t, f, "k", "good"))

@@ -15,10 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/internal/failpoint"
+	"github.com/wasmnode/wasmnode/internal/wake"
 )
 
 // DefaultLockWait is how long [Open] waits for another process to let go of the
-// file: longer than an agent takes to end, shorter than an operator's patience.
+// file: longer than an agent takes to end, shorter than an operator waits.
 const DefaultLockWait = 5 * time.Second
 
 // StrictEnv names the environment variable that, set to 1, has every write followed
@@ -89,7 +90,7 @@ func Open(path string, opts Options) (*File, error) {
 		path:   path,
 		db:     db,
 		strict: os.Getenv(StrictEnv) == "1",
-		wake:   make(chan struct{}, 1),
+		wake:   wake.New(),
 		ended:  make(chan struct{}),
 	}
 	go f.writeLoop()

@@ -11,6 +11,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/wasmnode/wasmnode/internal/failpoint"
+	"github.com/wasmnode/wasmnode/internal/wake"
 )
 
 // Op is one change. The buckets on the way are made as needed.
@@ -34,7 +35,7 @@ type File struct {
 	mu      sync.Mutex
 	pending []*write
 	closed  bool
-	wake    chan struct{} // capacity 1: a reminder, not a queue
+	wake    wake.Signal // there is something pending, or the file is closed
 	ended   chan struct{}
 
 	commits uint64 // transactions that changed the file; for tests
@@ -67,10 +68,7 @@ func (f *File) Write(ops ...Op) error {
 		return fmt.Errorf("%s: %w", f.path, ErrClosed)
 	}
 	f.pending = append(f.pending, w)
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
+	f.wake.Set()
 	f.mu.Unlock()
 	return <-w.done
 }
@@ -113,10 +111,8 @@ func (f *File) View(read func(tx *bbolt.Tx) error) error {
 // idempotent.
 func (f *File) Close() error {
 	f.mu.Lock()
-	if !f.closed {
-		f.closed = true
-		close(f.wake)
-	}
+	f.closed = true
+	f.wake.Set()
 	f.mu.Unlock()
 	<-f.ended
 	return f.db.Close()
@@ -125,22 +121,23 @@ func (f *File) Close() error {
 // writeLoop commits what is pending until the file is closed and nothing is.
 func (f *File) writeLoop() {
 	defer close(f.ended)
-	for range f.wake {
-		f.writePending()
+	for closed := false; !closed; {
+		<-f.wake.C()
+		closed = f.writePending()
 	}
-	f.writePending()
 }
 
-func (f *File) writePending() {
+// writePending commits what is pending and reports whether nothing comes after it.
+func (f *File) writePending() (closed bool) {
 	// Whoever is about to write joins: it costs nothing when nobody is, and on a busy
 	// machine it halves the transactions.
 	runtime.Gosched()
 	f.mu.Lock()
 	batch := f.pending
-	f.pending = nil
+	f.pending, closed = nil, f.closed
 	f.mu.Unlock()
 	if len(batch) == 0 {
-		return
+		return closed
 	}
 	err := f.commit(batch)
 	if err != nil && len(batch) > 1 {
@@ -148,11 +145,12 @@ func (f *File) writePending() {
 		for _, w := range batch {
 			w.done <- f.commit([]*write{w})
 		}
-		return
+		return closed
 	}
 	for _, w := range batch {
 		w.done <- err
 	}
+	return closed
 }
 
 // errUnchanged ends a transaction that has nothing to write.

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/wasmnode/wasmnode/internal/plaintext"
 )
 
 // Fault is one thing that is wrong with a configuration.
@@ -100,7 +100,7 @@ func (f *faults) once(at path, problem string) {
 	if f.seen[fault] {
 		return
 	}
-	// Remembering twice as many as are told keeps the count honest for ordinary
+	// Remembering twice as many as are shown keeps the count honest for ordinary
 	// mistakes and bounded for all others.
 	if len(f.list) >= 10*MaxFaults {
 		f.more++
@@ -120,8 +120,8 @@ func (f *faults) err() error {
 		}
 		return strings.Compare(a.Problem, b.Problem)
 	})
-	told := min(len(f.list), MaxFaults)
-	return &FaultsError{Faults: f.list[:told], More: len(f.list) - told + f.more}
+	shown := min(len(f.list), MaxFaults)
+	return &FaultsError{Faults: f.list[:shown], More: len(f.list) - shown + f.more}
 }
 
 // library adds what the library found in value, which lies at root.
@@ -182,7 +182,7 @@ func (f *faults) unknown(at path, suggestion string) {
 
 const unknownField = "unknown field"
 
-// maxForms is how many forms of a choice are told.
+// maxForms is how many forms of a choice are listed.
 const maxForms = 3
 
 // choice says of a value that fits none of several forms what each one misses.
@@ -320,13 +320,7 @@ func quoteValue(v any) string {
 
 // printable escapes what would break a message's one line: names and values come
 // from files and plugins.
-func printable(s string) string {
-	if !strings.ContainsFunc(s, unicode.IsControl) && utf8.ValidString(s) {
-		return s
-	}
-	quoted := strconv.QuoteToGraphic(s)
-	return quoted[1 : len(quoted)-1]
-}
+func printable(s string) string { return plaintext.Line(s, len(s)) }
 
 func cut(s string) string {
 	if len(s) <= maxQuoted {

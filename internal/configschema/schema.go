@@ -20,7 +20,7 @@ const (
 	MaxDepth = 64
 	// MaxValues bounds the values in a configuration, at all depths.
 	MaxValues = 50_000
-	// MaxFaults bounds the faults that are told one by one.
+	// MaxFaults bounds the faults that are listed one by one.
 	MaxFaults = 20
 	// MaxChecks bounds how often parts of a schema are applied in one check. Small
 	// schemas can ask for endless work by referring to themselves twice.

@@ -156,7 +156,7 @@ func TestEveryFaultIsNamedWithItsPath(t *testing.T) {
 	}
 }
 
-func TestASchemaThatIsNoneIsOneClearError(t *testing.T) {
+func TestAnInvalidSchemaIsOneClearError(t *testing.T) {
 	deep := strings.Repeat(`{"items":`, configschema.MaxDepth+1) + "{}" + strings.Repeat("}", configschema.MaxDepth+1)
 	tests := map[string]struct{ text, want string }{
 		"not JSON":            {`{`, `schema: not JSON: unexpected EOF`},

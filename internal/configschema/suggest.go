@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/agext/levenshtein"
 )
 
 // maxSuggested bounds the names that are compared, in bytes.
@@ -19,7 +21,7 @@ func suggest[T any](name string, known map[string]T) string {
 		if len(candidate) > maxSuggested {
 			continue
 		}
-		if d := distance(plain(name), plain(candidate)); d < fewest {
+		if d := levenshtein.Distance(plain(name), plain(candidate), nil); d < fewest {
 			best, fewest = candidate, d
 		}
 	}
@@ -30,24 +32,4 @@ func suggest[T any](name string, known map[string]T) string {
 func plain(s string) string {
 	s = strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s))
 	return strings.TrimSuffix(s, "s")
-}
-
-// distance counts the insertions, deletions and replacements between a and b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

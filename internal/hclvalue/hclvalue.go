@@ -48,7 +48,7 @@ func Plain(v cty.Value) (any, error) {
 		}
 		return m, nil
 	}
-	return nil, fmt.Errorf("a %s is no plain value", v.Type().FriendlyName())
+	return nil, fmt.Errorf("a %s is not a plain value", v.Type().FriendlyName())
 }
 
 func number(v cty.Value) (any, error) {

@@ -41,7 +41,7 @@ func TestPlain(t *testing.T) {
 			value: cty.ObjectVal(map[string]cty.Value{"a": cty.NullVal(cty.String), "b": cty.True.Mark(1)}),
 			want:  map[string]any{"a": nil, "b": true},
 		},
-		"type":                  {value: typeexpr.TypeConstraintVal(cty.String), err: "a type constraint is no plain value"},
+		"type":                  {value: typeexpr.TypeConstraintVal(cty.String), err: "a type constraint is not a plain value"},
 		"infinite, in a list":   {value: cty.TupleVal([]cty.Value{cty.NegativeInfinity}), err: "the number is too large"},
 		"infinite, in a object": {value: cty.ObjectVal(map[string]cty.Value{"a": cty.NegativeInfinity}), err: "the number is too large"},
 	}

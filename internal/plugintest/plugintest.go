@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/codetest"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/drivers"
 	"github.com/wasmnode/wasmnode/runners/task"
@@ -34,6 +35,8 @@ var compiled struct {
 	engine *sandbox.Engine
 }
 
+func codeCache() string { return filepath.Join(compiled.dir, "cache") }
+
 // Prepare compiles the plugin, once in a process. It is called outside of any bubble.
 func Prepare(t testing.TB) {
 	t.Helper()
@@ -44,7 +47,8 @@ func Prepare(t testing.TB) {
 		}
 		compiled.err = os.WriteFile(filepath.Join(compiled.dir, "mock.wasm"), module, 0o600)
 		if compiled.err == nil {
-			compiled.engine, compiled.err = sandbox.Open(sandbox.Config{CacheDir: filepath.Join(compiled.dir, "cache")})
+			codetest.Borrow(codeCache())
+			compiled.engine, compiled.err = sandbox.Open(sandbox.Config{CacheDir: codeCache()})
 		}
 	})
 	require.NoError(t, compiled.err, "preparing the mock driver")
@@ -58,6 +62,7 @@ func Close() error {
 	var err error
 	if compiled.engine != nil {
 		err = compiled.engine.Close(context.Background())
+		codetest.Lend(codeCache())
 	}
 	return errors.Join(err, os.RemoveAll(compiled.dir))
 }
@@ -74,7 +79,7 @@ func Dispense(t testing.TB) task.Dispense {
 	plugins, err := catalog.New(catalog.Config{
 		Dir: compiled.dir, Logger: log,
 		LookEvery: time.Hour, // the kernel's notifications would keep a bubble's clock from moving
-		Loader:    catalog.HostLoader{Host: h, Grants: func(string) host.Grants { return host.Grants{} }},
+		Loader:    catalog.HostLoader{Host: h},
 	})
 	require.NoError(t, err)
 	manager := drivers.New(drivers.Config{
@@ -89,11 +94,5 @@ func Dispense(t testing.TB) task.Dispense {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	require.NoError(t, manager.WaitForFirstFingerprint(ctx))
-	return func(name string) (task.Driver, error) {
-		d, err := manager.Dispense(name)
-		if err != nil {
-			return nil, err // a nil *Driver is not a nil Driver
-		}
-		return d, nil
-	}
+	return task.DispenseFrom(manager.Dispense)
 }

@@ -12,6 +12,9 @@ cd "$(dirname "$0")/../.."
 
 # How often the targets run that are slow, or that run guests; the others run 20000 times.
 declare -A counts=(
+	[FuzzNoPathLeadsOutside]=4000 # each makes a tree of files
+	[FuzzRequest]=10000           # each goes through the whole API
+	[FuzzWriterKeepsTheBytes]=3000 # each may write a thousand files
 )
 
 output=$(mktemp)

@@ -39,6 +39,11 @@ done
 grep 'agent is ready' "$log"
 export NOMAD_ADDR=http://$address
 
+# An agent goes on without plugins that take long to compile; the job would not.
+for _ in $(seq 600); do
+	$wasmnode plugin status | grep -q ' loading ' || break
+	sleep 0.1
+done
 say "$wasmnode plugin status"
 $wasmnode plugin status
 

@@ -22,13 +22,13 @@ type Announcer[T Announceable[T]] struct {
 	state  func(name string) T // as it is now
 	update func(name string, state T)
 
-	mu      sync.Mutex
-	cond    *sync.Cond
-	changed []string     // names to tell of, the first said first; each once
-	told    map[string]T // as told last; only the Announcer's goroutine
-	telling bool
-	stopped bool
-	ended   chan struct{} // closed when run has returned
+	mu        sync.Mutex
+	cond      *sync.Cond
+	changed   []string     // names to tell of, the first said first; each once
+	reported  map[string]T // as told last; only the Announcer's goroutine
+	reporting bool
+	stopped   bool
+	ended     chan struct{} // closed when run has returned
 }
 
 // NewAnnouncer returns an announcer that runs until it is stopped. Update may be nil.
@@ -36,14 +36,14 @@ func NewAnnouncer[T Announceable[T]](state func(name string) T, update func(name
 	if update == nil {
 		update = func(string, T) {}
 	}
-	a := &Announcer[T]{state: state, update: update, told: map[string]T{}, ended: make(chan struct{})}
+	a := &Announcer[T]{state: state, update: update, reported: map[string]T{}, ended: make(chan struct{})}
 	a.cond = sync.NewCond(&a.mu)
 	go a.run()
 	return a
 }
 
-// Say has a name's state told if it has changed. It does not block.
-func (a *Announcer[T]) Say(name string) {
+// Changed has a name's state told if it has changed. It does not block.
+func (a *Announcer[T]) Changed(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !slices.Contains(a.changed, name) {
@@ -66,27 +66,27 @@ func (a *Announcer[T]) run() {
 		}
 		name := a.changed[0]
 		a.changed = a.changed[1:]
-		a.telling = true
+		a.reporting = true
 		a.mu.Unlock()
-		a.tell(name)
+		a.report(name)
 		a.mu.Lock()
-		a.telling = false
+		a.reporting = false
 		a.cond.Broadcast()
 	}
 }
 
-// tell tells a name's state if it is not the one told last.
-func (a *Announcer[T]) tell(name string) {
+// report reports a name's state if it is not the one told last.
+func (a *Announcer[T]) report(name string) {
 	var none T
 	state := a.state(name)
-	before, known := a.told[name]
+	before, known := a.reported[name]
 	switch {
 	case state == none && !known, state != none && known && state.Same(before):
 		return
 	case state == none:
-		delete(a.told, name)
+		delete(a.reported, name)
 	default:
-		a.told[name] = state
+		a.reported[name] = state
 	}
 	a.update(name, state.Copy())
 }
@@ -101,7 +101,7 @@ func (a *Announcer[T]) Flush(ctx context.Context) error {
 	defer wake()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for (len(a.changed) > 0 || a.telling) && !a.stopped && ctx.Err() == nil {
+	for (len(a.changed) > 0 || a.reporting) && !a.stopped && ctx.Err() == nil {
 		a.cond.Wait()
 	}
 	return ctx.Err()

@@ -20,12 +20,18 @@ import (
 // that loop in describe do not hold up the others.
 const loadsAtOnce = 8
 
-// Config configures a [Catalog]. All fields are required.
+// Config configures a [Catalog]. Dir, Loader and Logger are required.
 type Config struct {
 	// Dir is the plugin directory. It is created when it is missing.
 	Dir    string
 	Loader Loader
 	Logger hclog.Logger
+	// Grants returns what the operator grants the plugin of that name. Nil: what every
+	// plugin has.
+	Grants func(name string) host.Grants
+	// Pinned refuses a content that the operator did not mean, by the plugin's name
+	// and the content's SHA-256 in hexadecimal. Nil: every content is taken.
+	Pinned func(name, digest string) error
 	// LookEvery is how often the directory is looked at without being asked to by the
 	// kernel; 0: the kernel tells of changes, and it is looked at every 5 s too.
 	LookEvery time.Duration
@@ -42,34 +48,21 @@ type Catalog struct {
 	wg     sync.WaitGroup
 	loads  chan struct{} // a slot for each load under way
 
-	first chan struct{} // closed when the files of the first look are loaded or refused
-
 	mu         sync.Mutex
 	started    bool
-	looked     bool
-	waited     map[string]*file // of the first look, not loaded or refused yet
 	directory  DirectoryStatus
-	files      map[string]*file
-	claims     map[claim]*file
-	gone       []goneFile // versions in use whose files were removed
-	registries map[PluginType]*Registry
+	files      files
+	registries map[host.Kind]*Registry
 }
 
 // identity is what is known of a content.
 type identity struct {
 	digest        string
 	name, version string
-	kind          PluginType
+	kind          host.Kind
 	imported      []string
 	granted       func() []string   // nil: nothing
 	stats         func() host.Stats // nil: none
-}
-
-// goneFile is a version whose file was removed while tasks use it.
-type goneFile struct {
-	file    string
-	content identity
-	unit    *Unit
 }
 
 // New returns a catalog that is not started. It fails when the directory
@@ -89,11 +82,9 @@ func New(cfg Config) (*Catalog, error) {
 		ctx:        ctx,
 		cancel:     cancel,
 		loads:      make(chan struct{}, loadsAtOnce),
-		first:      make(chan struct{}),
 		directory:  DirectoryStatus{Path: dir, Since: time.Now()},
-		files:      map[string]*file{},
-		claims:     map[claim]*file{},
-		registries: map[PluginType]*Registry{},
+		files:      newFiles(),
+		registries: map[host.Kind]*Registry{},
 	}, nil
 }
 
@@ -106,7 +97,7 @@ func (c *Catalog) serve(r *Registry) {
 
 // Loading reports whether files that were in the directory at the start are not loaded or
 // refused yet.
-func (c *Catalog) Loading() bool { return !isClosed(c.first) }
+func (c *Catalog) Loading() bool { return !isClosed(c.files.first) }
 
 // Start begins to watch. Managers of plugin types are made before that. A second
 // call, or one after Shutdown, does nothing.
@@ -119,9 +110,11 @@ func (c *Catalog) Start() {
 	c.started = true
 	w := newWatcher(c.cfg.Dir, c.cfg.Logger)
 	w.every = c.cfg.LookEvery
-	w.found, w.state = c.found, c.setProblem
+	w.found, w.state = func(all, ready, gone []string) {
+		c.step(func(t *files, now time.Time) []action { return t.found(now, all, ready, gone) })
+	}, c.setProblem
 	c.wg.Go(func() { w.run(c.ctx) })
-	c.wg.Go(func() { c.retryUnread(retryInterval) })
+	c.wg.Go(func() { c.retryUnreadable(retryInterval) })
 }
 
 // Shutdown ends watching and loading and returns when both have ended. Managers
@@ -137,22 +130,25 @@ func (c *Catalog) Shutdown() {
 // use whose files are gone.
 func (c *Catalog) Status() []PluginStatus {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := make([]PluginStatus, 0, len(c.files)+len(c.gone))
-	for _, name := range slices.Sorted(maps.Keys(c.files)) {
-		all = append(all, c.statusOf(c.files[name]))
+	all := make([]file, 0, len(c.files.byName))
+	for _, name := range slices.Sorted(maps.Keys(c.files.byName)) {
+		all = append(all, *c.files.byName[name])
 	}
-	c.gone = slices.DeleteFunc(c.gone, func(g goneFile) bool { return isClosed(g.unit.Closed()) })
-	for _, g := range c.gone {
-		s := g.content.status(filepath.Join(c.cfg.Dir, g.file))
-		s.setHealth(g.unit)
-		all = append(all, s)
+	c.files.gone = slices.DeleteFunc(c.files.gone, func(g goneFile) bool { return isClosed(g.unit.Closed()) })
+	for _, g := range c.files.gone {
+		all = append(all, file{name: g.file, content: g.content, unit: g.unit})
 	}
-	return all
+	c.mu.Unlock()
+	statuses := make([]PluginStatus, len(all))
+	for i := range all {
+		statuses[i] = all[i].status(c.cfg.Dir)
+	}
+	return statuses
 }
 
-func (c *Catalog) statusOf(f *file) PluginStatus {
-	s := f.content.status(filepath.Join(c.cfg.Dir, f.name))
+// status asks the plugin and its unit: no lock is held.
+func (f *file) status(dir string) PluginStatus {
+	s := f.content.status(filepath.Join(dir, f.name))
 	if f.unit == nil {
 		s.State, s.Reason, s.Since = f.state, f.reason, f.since
 		return s
@@ -214,7 +210,10 @@ func (c *Catalog) setProblem(problem string) {
 		c.cfg.Logger.Error(problem, "dir", c.cfg.Dir)
 	}
 	if problem != "" {
-		c.firstLook(nil) // a directory that cannot be read holds nobody up
+		c.step(func(t *files, now time.Time) []action {
+			t.firstLook(now, nil) // a directory that cannot be read holds nobody up
+			return nil
+		})
 	}
 }
 

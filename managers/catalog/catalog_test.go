@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/drivers"
 	"github.com/wasmnode/wasmnode/managers/internal/catalogtest"
@@ -93,7 +94,7 @@ func TestFilesAreLoadedReplacedAndRemovedWhileTheNodeRuns(t *testing.T) {
 	require.Equal(t, []string{abi.ModuleABI, abi.ModuleLog}, s.CapabilitiesImported)
 	require.Equal(t, []string{abi.ModuleABI}, s.CapabilitiesGranted)
 	require.Len(t, s.Digest, 64)
-	require.Equal(t, catalog.TypeDriver, s.Type)
+	require.Equal(t, host.KindDriver, s.Type)
 }
 
 func TestAFileInUseIsListedAsRemovedUntilItsTasksEnd(t *testing.T) {
@@ -200,7 +201,7 @@ func TestAQuarantinedPluginIsRevivedByTouchingItsFile(t *testing.T) {
 	broken.Store(true)
 	w.loader.Prepare = func(p *catalogtest.Plugin) {
 		well := p.Ops[abi.OpDriverFingerprint]
-		p.On(abi.OpDriverFingerprint, func(ctx context.Context, c catalog.Call) error {
+		p.On(abi.OpDriverFingerprint, func(ctx context.Context, c host.Call) error {
 			if broken.Load() {
 				return catalogtest.Trap(c.Op)
 			}
@@ -335,7 +336,7 @@ func TestAFileThatCannotBeReadIsTriedAgain(t *testing.T) {
 	require.NoError(t, os.Symlink("later", filepath.Join(w.Path, "a.wasm")))
 	w.start()
 	require.True(t, w.Catalog.CouldNotRead("a.wasm"))
-	w.Catalog.RetryUnread(5 * time.Millisecond)
+	w.Catalog.RetryUnreadable(5 * time.Millisecond)
 	w.drop("later", catalogtest.Recipe{Name: "a", Version: "1.0.0"})
 	w.Until("a.wasm a 1.0.0 healthy")
 }

@@ -9,6 +9,13 @@
 // The package must never know what a driver or a device plugin is for: what is beyond the
 // supervision of a plugin is a [Kind] of the managers that stand on this package.
 //
+// # Locks
+//
+// No lock is held across I/O, a call of a guest or a callback: what follows from a change
+// is returned as values and done after unlocking. Each type's mu guards that type alone.
+// Two are held at once in one place only: [Registry.Acquire] takes a unit's mu under the
+// registry's, so that a unit that is closed is not mistaken for one that is not there.
+//
 // Start reading at [Catalog] and [Registry]; the rules of a plugin's life are one pure
 // function, in supervision.go.
 package catalog

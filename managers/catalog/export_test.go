@@ -6,10 +6,10 @@ import "time"
 func (c *Catalog) CouldNotRead(file string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.files[file].unread
+	return c.files.byName[file].unreadable
 }
 
-// RetryUnread has files that could not be read tried again so often.
-func (c *Catalog) RetryUnread(every time.Duration) {
-	c.wg.Go(func() { c.retryUnread(every) })
+// RetryUnreadable has files that could not be read tried again so often.
+func (c *Catalog) RetryUnreadable(every time.Duration) {
+	c.wg.Go(func() { c.retryUnreadable(every) })
 }

@@ -12,52 +12,48 @@ import (
 type Loader interface {
 	// Load returns the plugin, described, with nothing granted yet. An error is a
 	// rejection of this content; its text, one line, is what people see.
-	Load(ctx context.Context, content []byte) (Plugin, error)
+	Load(ctx context.Context, src host.Source) (Plugin, error)
 	// MaxFileBytes is the size of the largest file that is worth reading.
 	MaxFileBytes() int64
 }
 
-// Plugin is one version of a loaded plugin. Its methods may be called
-// concurrently, but none after Close.
+// Plugin is one version of a loaded plugin; a [host.Plugin] is one. Its methods may be
+// called concurrently, but none after Close.
 type Plugin interface {
-	Type() PluginType
+	// Spec is what the file says of itself.
+	Spec() *host.Spec
+	// Digest is the SHA-256 of the file, in hexadecimal.
+	Digest() string
 	// Description is what the plugin answered to describe; read-only. A device
 	// plugin's has a name, a version and the schema of its configuration.
 	Description() *wasmnodev1.DriverDescribeResponse
-	// CapabilitiesImported and CapabilitiesGranted name host modules; read-only.
-	CapabilitiesImported() []string
-	CapabilitiesGranted() []string
+	// Granted names the host modules that the plugin may use, for people; read-only.
+	Granted() []string
 	// Stats is what the plugin did so far.
 	Stats() host.Stats
-	// Grants is what the operator grants the plugin; read-only.
-	Grants() host.Grants
 	// Has reports whether the plugin exports an operation.
 	Has(op string) bool
 	// Configure grants what the operator decided and hands over the configuration,
 	// JSON that is valid under the plugin's schema. Every instance gets it.
-	Configure(ctx context.Context, config []byte) error
-	// Call calls an operation. The error is the plugin's answer (an abi.Error), a
+	Configure(ctx context.Context, grants host.Grants, config []byte) error
+	// Invoke calls an operation. The error is the plugin's answer (an abi.Error), a
 	// [*host.FaultError], or ctx's when it was cancelled.
-	Call(ctx context.Context, c Call) error
+	Invoke(ctx context.Context, c host.Call) error
 	// Close frees the plugin. It waits for the calls that run.
 	Close()
 }
 
-// Call is one call of an operation.
-type Call struct {
-	Op string
-	// Task is the task that the call is about, nil for none: capabilities work on
-	// its behalf, and a fault is held against it.
-	Task *wasmnodev1.TaskConfig
-	// Events takes the task events that the plugin sends in the call. Nil: nobody does,
-	// which the plugin is told.
-	Events  host.EventSink
-	Request Message
-	Answer  Message
-}
+// HostLoader loads plugins with package host.
+type HostLoader struct{ Host *host.Host }
 
-// Message is a message of the contract.
-type Message interface {
-	MarshalVT() ([]byte, error)
-	UnmarshalVT([]byte) error
+// MaxFileBytes implements [Loader].
+func (l HostLoader) MaxFileBytes() int64 { return int64(l.Host.Limits().FileBytes) }
+
+// Load implements [Loader].
+func (l HostLoader) Load(ctx context.Context, src host.Source) (Plugin, error) {
+	p, err := l.Host.Load(ctx, src)
+	if err != nil {
+		return nil, err // a nil *host.Plugin is not a nil Plugin
+	}
+	return p, nil
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/host"
 )
 
 // RegistryConfig configures a [Registry]. Catalog, Type, Logger, New and Changed are
@@ -16,7 +18,7 @@ type RegistryConfig struct {
 	// Catalog is where the plugins come from; it is not started yet.
 	Catalog *Catalog
 	// Type is that of the plugins that the registry takes into service.
-	Type   PluginType
+	Type   host.Kind
 	Logger hclog.Logger
 	// PluginConfig returns the operator's configuration for the plugin of that
 	// name, nil for none. Nil: there is none for any.
@@ -56,8 +58,8 @@ func NewRegistry(cfg RegistryConfig) *Registry {
 // Candidate is a loaded plugin that wants to be in service.
 type Candidate struct {
 	Plugin Plugin
+	Grants host.Grants
 	File   string // name
-	Digest string
 }
 
 // Take brings a plugin up aside and puts it in charge of its name. It has to answer a
@@ -168,9 +170,9 @@ func (r *Registry) remove(u *Unit) {
 	}
 }
 
-// dismiss gives up the registry's hold on a unit. Closing a plugin waits for its calls,
+// giveUp gives up the registry's hold on a unit. Closing a plugin waits for its calls,
 // which no lock is held across. The caller holds mu.
-func (r *Registry) dismiss(u *Unit) {
+func (r *Registry) giveUp(u *Unit) {
 	if r.ctx.Err() == nil { // else shutdown does it
 		r.wg.Go(u.leave)
 	}
@@ -188,7 +190,7 @@ func (r *Registry) forget(u *Unit) {
 // fingerprint or failed to; or ctx's error.
 func (r *Registry) AwaitFirst(ctx context.Context) error {
 	select {
-	case <-r.cfg.Catalog.first:
+	case <-r.cfg.Catalog.files.first:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

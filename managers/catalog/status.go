@@ -6,15 +6,6 @@ import (
 	"github.com/wasmnode/wasmnode/host"
 )
 
-// PluginType is what a plugin is for.
-type PluginType string
-
-// The types of plugins: those that run tasks, and those that tell and prepare devices.
-const (
-	TypeDriver PluginType = "driver"
-	TypeDevice PluginType = "device"
-)
-
 // State is where a plugin file is in its life.
 type State string
 
@@ -42,10 +33,10 @@ const (
 type PluginStatus struct {
 	// Name, Type and Version are the plugin's own words; empty until it has been
 	// described.
-	Name    string     `json:"Name"`
-	Type    PluginType `json:"Type"`
-	Version string     `json:"Version"`
-	State   State      `json:"State"`
+	Name    string    `json:"Name"`
+	Type    host.Kind `json:"Type"`
+	Version string    `json:"Version"`
+	State   State     `json:"State"`
 	// Reason says why the state is not healthy, or, of a healthy plugin, why a
 	// newer content of its file has not taken over. One line.
 	Reason string    `json:"Reason"`

@@ -14,11 +14,11 @@ const (
 	// RestartBudgetReset is how long it has to be healthy to have its whole budget
 	// back, and a task to be without faults to be forgiven.
 	RestartBudgetReset = 60 * time.Second
-	// TaskStrikes is how many faults while handling one task fail that task.
-	TaskStrikes = 2
-	// maxStruckTasks bounds the tasks whose strikes are remembered; the oldest are
+	// MaxTaskFaults is how many faults while handling one task fail that task.
+	MaxTaskFaults = 2
+	// maxFaultyTasks bounds the tasks whose faults are remembered; the oldest are
 	// forgotten.
-	maxStruckTasks = 1024
+	maxFaultyTasks = 1024
 
 	// RetryPause is when a plugin that answered with an error is asked again; doubled
 	// with each error in a row, up to MaxRetryPause.
@@ -50,13 +50,13 @@ type Health struct {
 type life struct {
 	Health
 
-	restarts int // used up of the budget
-	refusals int // in a row
-	strikes  map[string]strike
+	restarts   int // used up of the budget
+	refusals   int // in a row
+	taskFaults map[string]faultCount
 }
 
-// strike counts the faults of one task.
-type strike struct {
+// faultCount counts the faults of one task.
+type faultCount struct {
 	count int
 	last  time.Time
 }
@@ -90,18 +90,18 @@ func (removed) isEvent()     {}
 type effect interface{ isEffect() }
 
 type (
-	// ask: configure the plugin if it is not, and ask for its fingerprint, after a
+	// poll: configure the plugin if it is not, and ask for its fingerprint, after a
 	// pause. It takes the place of an earlier one.
-	ask struct{ after time.Duration }
-	// rest: do not ask any more.
-	rest struct{}
+	poll struct{ after time.Duration }
+	// stopPolling: do not ask any more.
+	stopPolling struct{}
 	// failTask: the task has faulted too often to be tried again.
 	failTask struct{ task string }
 )
 
-func (ask) isEffect()      {}
-func (rest) isEffect()     {}
-func (failTask) isEffect() {}
+func (poll) isEffect()        {}
+func (stopPolling) isEffect() {}
+func (failTask) isEffect()    {}
 
 // newLife is a plugin that was just loaded.
 func newLife(now time.Time) life { return life{Health: Health{State: StateLoading, Since: now}} }
@@ -126,19 +126,19 @@ func (l life) step(now time.Time, e event) (life, []effect) {
 		l = l.unconfirmed(now)
 		l.refusals++
 		l = l.enter(now, StateUnhealthy, e.reason)
-		return l, []effect{ask{Backoff(RetryPause, MaxRetryPause, l.refusals)}}
+		return l, []effect{poll{Backoff(RetryPause, MaxRetryPause, l.refusals)}}
 	case faulted:
 		return l.onFault(now, e)
 	case taskFaulted:
 		return l.onTaskFault(now, e)
 	case revived:
 		if l.State != StateQuarantined {
-			return l, []effect{ask{}}
+			return l, []effect{poll{}}
 		}
 		l.restarts, l.refusals = 0, 0
-		return l.enter(now, StateRestarting, "revived"), []effect{ask{}}
+		return l.enter(now, StateRestarting, "revived"), []effect{poll{}}
 	case removed:
-		return l.enter(now, StateRemoved, "its file was removed"), []effect{rest{}}
+		return l.enter(now, StateRemoved, "its file was removed"), []effect{stopPolling{}}
 	}
 	return l, nil
 }
@@ -157,7 +157,7 @@ func (l life) onAnswer(now time.Time, e answered) (life, []effect) {
 	if e.NextPoll > 0 {
 		next = min(max(e.NextPoll, MinPollInterval), MaxPollInterval)
 	}
-	return l, []effect{ask{next}}
+	return l, []effect{poll{next}}
 }
 
 func (l life) onFault(now time.Time, e faulted) (life, []effect) {
@@ -170,35 +170,35 @@ func (l life) onFault(now time.Time, e faulted) (life, []effect) {
 	}
 	if l.restarts >= RestartBudget {
 		reason := fmt.Sprintf("faulted %d times, last: %s; to revive it, replace its file or touch it", l.restarts+1, e.reason)
-		return l.enter(now, StateQuarantined, reason), []effect{rest{}}
+		return l.enter(now, StateQuarantined, reason), []effect{stopPolling{}}
 	}
 	l.restarts++
 	l = l.enter(now, StateRestarting, fmt.Sprintf("restart %d of %d: %s", l.restarts, RestartBudget, e.reason))
-	return l, []effect{ask{Backoff(restartPause, maxRestartPause, l.restarts)}}
+	return l, []effect{poll{Backoff(restartPause, maxRestartPause, l.restarts)}}
 }
 
 // onTaskFault holds a fault against the task and not against the plugin: one task
 // with a poisonous configuration must not take the driver from the others.
 func (l life) onTaskFault(now time.Time, e taskFaulted) (life, []effect) {
-	l.strikes = maps.Clone(l.strikes)
-	if l.strikes == nil {
-		l.strikes = map[string]strike{}
+	l.taskFaults = maps.Clone(l.taskFaults)
+	if l.taskFaults == nil {
+		l.taskFaults = map[string]faultCount{}
 	}
 	oldest := ""
-	for task, s := range l.strikes {
+	for task, s := range l.taskFaults {
 		if now.Sub(s.last) >= RestartBudgetReset {
-			delete(l.strikes, task)
-		} else if oldest == "" || s.last.Before(l.strikes[oldest].last) {
+			delete(l.taskFaults, task)
+		} else if oldest == "" || s.last.Before(l.taskFaults[oldest].last) {
 			oldest = task
 		}
 	}
-	s := l.strikes[e.task]
-	if s.count == 0 && len(l.strikes) >= maxStruckTasks {
-		delete(l.strikes, oldest)
+	s := l.taskFaults[e.task]
+	if s.count == 0 && len(l.taskFaults) >= maxFaultyTasks {
+		delete(l.taskFaults, oldest)
 	}
 	s.count, s.last = s.count+1, now
-	l.strikes[e.task] = s
-	if s.count >= TaskStrikes {
+	l.taskFaults[e.task] = s
+	if s.count >= MaxTaskFaults {
 		return l, []effect{failTask{e.task}}
 	}
 	return l, nil

@@ -57,10 +57,10 @@ func replay(t *testing.T, transcript string) string {
 		}
 		for _, effect := range effects {
 			switch effect := effect.(type) {
-			case ask:
-				fmt.Fprintf(&out, "; ask after %v", effect.after)
-			case rest:
-				fmt.Fprint(&out, "; rest")
+			case poll:
+				fmt.Fprintf(&out, "; poll after %v", effect.after)
+			case stopPolling:
+				fmt.Fprint(&out, "; stop polling")
 			case failTask:
 				fmt.Fprintf(&out, "; fail %s", effect.task)
 			}
@@ -106,14 +106,14 @@ func parseEvent(t *testing.T, line string) (time.Duration, event) {
 	return 0, nil
 }
 
-func TestTheStrikesOfTasksAreBounded(t *testing.T) {
+func TestTheTasksWhoseFaultsAreRememberedAreBounded(t *testing.T) {
 	l := newLife(time.Unix(0, 0))
-	for i := range 2 * maxStruckTasks {
+	for i := range 2 * maxFaultyTasks {
 		l, _ = l.step(time.Unix(0, int64(i)), taskFaulted{task: fmt.Sprint(i)})
-		require.LessOrEqual(t, len(l.strikes), maxStruckTasks)
+		require.LessOrEqual(t, len(l.taskFaults), maxFaultyTasks)
 	}
-	require.Contains(t, l.strikes, fmt.Sprint(2*maxStruckTasks-1))
-	require.NotContains(t, l.strikes, "0", "the oldest are forgotten")
+	require.Contains(t, l.taskFaults, fmt.Sprint(2*maxFaultyTasks-1))
+	require.NotContains(t, l.taskFaults, "0", "the oldest are forgotten")
 }
 
 func TestBackoffDoublesUpToItsLimit(t *testing.T) {

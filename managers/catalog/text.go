@@ -1,10 +1,9 @@
 package catalog
 
 import (
-	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/wasmnode/wasmnode/internal/plaintext"
 )
 
 // MaxReason bounds a reason that people see, in bytes.
@@ -16,13 +15,5 @@ func OneLine(err error) string { return Printable(err.Error()) }
 
 // Printable makes one line of what a plugin said.
 func Printable(s string) string {
-	s = strings.TrimSpace(strings.ReplaceAll(s, "\n", "; "))
-	if len(s) > MaxReason {
-		s = strings.ToValidUTF8(s[:MaxReason], "") + "…"
-	}
-	if !strings.ContainsFunc(s, unicode.IsControl) && utf8.ValidString(s) {
-		return s
-	}
-	quoted := strconv.QuoteToGraphic(s)
-	return quoted[1 : len(quoted)-1]
+	return plaintext.Line(strings.TrimSpace(strings.ReplaceAll(s, "\n", "; ")), MaxReason)
 }

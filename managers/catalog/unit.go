@@ -13,6 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/configschema"
+	"github.com/wasmnode/wasmnode/internal/wake"
 )
 
 // Deadlines of the calls that are about the plugin itself.
@@ -26,9 +27,9 @@ const (
 type Kind interface {
 	// Fingerprint asks for the plugin's fingerprint, checks it and keeps it.
 	Fingerprint(ctx context.Context) (Answer, error)
-	// Attend does what else a plugin in service needs. It returns when there is
+	// Run does what else a plugin in service needs. It returns when there is
 	// nothing more to do, or ctx is done.
-	Attend(ctx context.Context)
+	Run(ctx context.Context)
 }
 
 // Answer is what a fingerprint says of the plugin itself.
@@ -45,8 +46,8 @@ type Unit struct {
 	registry *Registry
 	kind     Kind
 	plugin   Plugin
+	grants   host.Grants
 	name     string
-	digest   string
 	logger   hclog.Logger
 
 	pluginSchema *configschema.Schema
@@ -54,7 +55,7 @@ type Unit struct {
 
 	replaced chan struct{} // closed when another version is in charge of the name
 	gone     chan struct{} // closed when the plugin is closed
-	wake     chan struct{} // capacity 1: there is something new for run
+	wake     wake.Signal   // there is something new for run
 
 	mu         sync.Mutex
 	refs       int
@@ -63,7 +64,7 @@ type Unit struct {
 	due        time.Time // when to ask next; zero: not at all
 	configured bool
 	asked      time.Time     // when it last answered
-	moved      chan struct{} // closed and replaced with each change of life
+	changed    chan struct{} // closed and replaced with each change of life
 }
 
 // newUnit returns a unit that is not brought up. It fails when the schema of the plugin's
@@ -71,10 +72,10 @@ type Unit struct {
 func newUnit(r *Registry, c Candidate) (*Unit, error) {
 	d := c.Plugin.Description()
 	u := &Unit{
-		registry: r, plugin: c.Plugin, name: d.GetName(), digest: c.Digest,
+		registry: r, plugin: c.Plugin, name: d.GetName(), grants: c.Grants,
 		logger:   r.cfg.Logger.With("plugin", d.GetName(), "file", c.File),
-		replaced: make(chan struct{}), gone: make(chan struct{}), wake: make(chan struct{}, 1),
-		refs: 1, held: true, life: newLife(time.Now()), moved: make(chan struct{}),
+		replaced: make(chan struct{}), gone: make(chan struct{}), wake: wake.New(),
+		refs: 1, held: true, life: newLife(time.Now()), changed: make(chan struct{}),
 	}
 	var err error
 	if u.kind, err = r.cfg.New(u); err != nil {
@@ -90,13 +91,16 @@ func newUnit(r *Registry, c Candidate) (*Unit, error) {
 func (u *Unit) Name() string { return u.name }
 
 // Digest returns the SHA-256 of the plugin's file, in hexadecimal.
-func (u *Unit) Digest() string { return u.digest }
+func (u *Unit) Digest() string { return u.plugin.Digest() }
 
 // Plugin returns the plugin, to be called by who holds a reference.
 func (u *Unit) Plugin() Plugin { return u.plugin }
 
 // Kind returns what the registry's New returned for the unit.
 func (u *Unit) Kind() Kind { return u.kind }
+
+// Grants returns what the operator grants the plugin; read-only.
+func (u *Unit) Grants() host.Grants { return u.grants }
 
 // Logger returns the logger for what is about this plugin.
 func (u *Unit) Logger() hclog.Logger { return u.logger }
@@ -105,14 +109,14 @@ func (u *Unit) Logger() hclog.Logger { return u.logger }
 func (u *Unit) Replaced() <-chan struct{} { return u.replaced }
 
 // bringUp configures the plugin and asks for its first fingerprint, before it is
-// in charge of anything. Strictly, anything but an answer is an error: there is a
-// version that works. Otherwise the plugin is kept, and asked again.
-func (u *Unit) bringUp(ctx context.Context, strictly bool) error {
+// in charge of anything. With requireAnswer, anything but an answer is an error: there is
+// a version that works. Otherwise the plugin is kept, and asked again.
+func (u *Unit) bringUp(ctx context.Context, requireAnswer bool) error {
 	e := u.ask(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if _, ok := e.(answered); !ok && strictly {
+	if _, ok := e.(answered); !ok && requireAnswer {
 		return errors.New(reasonOf(e))
 	}
 	u.apply(e)
@@ -131,11 +135,11 @@ func reasonOf(e event) string {
 
 // run asks the plugin whenever it is due, until it is retired.
 func (u *Unit) run(ctx context.Context) {
-	var attending sync.WaitGroup
-	defer attending.Wait()
+	var running sync.WaitGroup
+	defer running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	attending.Go(func() { u.kind.Attend(ctx) })
+	running.Go(func() { u.kind.Run(ctx) })
 	for {
 		u.mu.Lock()
 		due, retired := u.due, !u.held
@@ -151,7 +155,7 @@ func (u *Unit) run(ctx context.Context) {
 			timer := time.NewTimer(wait)
 			select {
 			case <-timer.C:
-			case <-u.wake:
+			case <-u.wake.C():
 			case <-ctx.Done():
 			}
 			timer.Stop()
@@ -229,7 +233,7 @@ func (u *Unit) configure(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, configureDeadline)
 	defer cancel()
-	return u.plugin.Configure(ctx, config)
+	return u.plugin.Configure(ctx, u.grants, config)
 }
 
 // apply steps the plugin's life and does what follows from it. It returns the
@@ -242,9 +246,9 @@ func (u *Unit) apply(e event) (failed bool) {
 	u.life = after
 	for _, effect := range effects {
 		switch effect := effect.(type) {
-		case ask:
+		case poll:
 			u.due = now.Add(effect.after)
-		case rest:
+		case stopPolling:
 			u.due = time.Time{}
 		case failTask:
 			failed = true
@@ -252,11 +256,11 @@ func (u *Unit) apply(e event) (failed bool) {
 	}
 	moved := before.State != after.State || before.Reason != after.Reason
 	if moved {
-		close(u.moved)
-		u.moved = make(chan struct{})
+		close(u.changed)
+		u.changed = make(chan struct{})
 	}
 	u.mu.Unlock()
-	u.nudge()
+	u.wake.Set()
 	if moved {
 		u.log(before, after)
 	}
@@ -274,14 +278,6 @@ func (u *Unit) log(before, after life) {
 	}
 }
 
-// nudge wakes run.
-func (u *Unit) nudge() {
-	select {
-	case u.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Refresh has the fingerprint asked for soon, but not more often than plugins may
 // wish for.
 func (u *Unit) Refresh() {
@@ -292,14 +288,14 @@ func (u *Unit) Refresh() {
 		}
 	}
 	u.mu.Unlock()
-	u.nudge()
+	u.wake.Set()
 }
 
 // Usable says why the plugin cannot serve new tasks now, as an abi.Error.
 func (u *Unit) Usable() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	why := fmt.Sprintf("%s %q is %s: %s", u.plugin.Type(), u.name, u.life.State, u.life.Reason)
+	why := fmt.Sprintf("%s %q is %s: %s", u.plugin.Spec().Kind, u.name, u.life.State, u.life.Reason)
 	switch {
 	case u.life.State == StateRestarting, u.life.State == StateQuarantined:
 		return abi.NewRecoverableError(abi.Unavailable, why)
@@ -325,14 +321,14 @@ func (u *Unit) Quarantined() error {
 func (u *Unit) Down() (down bool, changed <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.life.State == StateRestarting || u.life.State == StateQuarantined || !u.configured, u.moved
+	return u.life.State == StateRestarting || u.life.State == StateQuarantined || !u.configured, u.changed
 }
 
 // Health returns how the plugin is, and what is closed when that may have changed.
 func (u *Unit) Health() (Health, <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.life.Health, u.moved
+	return u.life.Health, u.changed
 }
 
 // Remove takes the plugin out of service for new calls; its file is gone.
@@ -341,7 +337,7 @@ func (u *Unit) Remove() {
 	u.apply(removed{})
 	u.registry.mu.Lock()
 	defer u.registry.mu.Unlock()
-	u.registry.dismiss(u)
+	u.registry.giveUp(u)
 }
 
 // Revive ends a quarantine, or asks for a fingerprint now.
@@ -356,7 +352,7 @@ func (u *Unit) replace() {
 	if !isClosed(u.replaced) {
 		close(u.replaced)
 	}
-	u.registry.dismiss(u)
+	u.registry.giveUp(u)
 }
 
 // leave gives up the registry's reference, once.
@@ -365,7 +361,7 @@ func (u *Unit) leave() {
 	held := u.held
 	u.held = false
 	u.mu.Unlock()
-	u.nudge()
+	u.wake.Set()
 	if held {
 		u.Release()
 	}
@@ -397,7 +393,7 @@ func (u *Unit) Release() {
 }
 
 // TaskError gives the error of a call about a task a code. A fault of the guest is
-// held against that task: UNAVAILABLE and recoverable the first time, INTERNAL and
+// counted against that task: UNAVAILABLE and recoverable the first time, INTERNAL and
 // final from its second on.
 func (u *Unit) TaskError(task string, err error) error {
 	var fault *host.FaultError
@@ -405,7 +401,7 @@ func (u *Unit) TaskError(task string, err error) error {
 		return err
 	}
 	if u.apply(taskFaulted{task: task, reason: OneLine(err)}) {
-		return &taskFaultError{abi.NewError(abi.Internal, fmt.Sprintf("the %s faulted %d times while handling this task, last: %s", u.plugin.Type(), TaskStrikes, OneLine(err))), fault}
+		return &taskFaultError{abi.NewError(abi.Internal, fmt.Sprintf("the %s faulted %d times while handling this task, last: %s", u.plugin.Spec().Kind, MaxTaskFaults, OneLine(err))), fault}
 	}
 	return &taskFaultError{abi.NewRecoverableError(abi.Unavailable, OneLine(err)), fault}
 }

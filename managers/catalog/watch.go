@@ -25,20 +25,20 @@ const (
 	// lookInterval is when the directory is looked at although nothing was heard:
 	// network file systems send no notifications, and queues overflow.
 	lookInterval = 5 * time.Second
-	// deafLookInterval is so where there are no notifications at all.
-	deafLookInterval = 500 * time.Millisecond
-	// gatherTime is how long notifications are gathered before one look.
-	gatherTime = 10 * time.Millisecond
+	// pollFallback is so where there are no notifications at all.
+	pollFallback = 500 * time.Millisecond
+	// coalesceTime is how long notifications are gathered before one look.
+	coalesceTime = 10 * time.Millisecond
 )
 
 // watcher looks at a directory whenever it may have changed. Notifications are
-// only hints to look; what is true is what a look finds.
+// only notifications to look; what is true is what a look finds.
 type watcher struct {
-	dir     string
-	logger  hclog.Logger
-	settler settler
-	every   time.Duration // without notifications; 0: with them
-	trust   time.Duration // how long they are relied on
+	dir       string
+	logger    hclog.Logger
+	debouncer debouncer
+	every     time.Duration // without notifications; 0: with them
+	trust     time.Duration // how long they are relied on
 	// found takes what a look found: all files, those with new content, and those
 	// that are gone.
 	found func(all, ready, gone []string)
@@ -48,8 +48,8 @@ type watcher struct {
 
 func newWatcher(dir string, logger hclog.Logger) *watcher {
 	w := &watcher{dir: dir, logger: logger, trust: lookInterval}
-	w.settler = settler{
-		files: map[string]*sighting{},
+	w.debouncer = debouncer{
+		files: map[string]*observation{},
 		whole: func(name string) bool { return wholeFile(filepath.Join(dir, name)) },
 	}
 	return w
@@ -57,19 +57,19 @@ func newWatcher(dir string, logger hclog.Logger) *watcher {
 
 // run looks until ctx is done.
 func (w *watcher) run(ctx context.Context) {
-	hints := newHints(w.dir, w.every, w.trust, w.logger)
-	defer hints.close()
+	notifications := newNotifications(w.dir, w.every, w.trust, w.logger)
+	defer notifications.close()
 	for {
 		// Listening begins before looking, so that nothing happens in between.
-		interval := hints.listen()
+		interval := notifications.watch()
 		if wait := w.look(); wait > 0 {
 			interval = min(interval, wait)
 		}
 		timer := time.NewTimer(interval)
 		select {
 		case <-ctx.Done():
-		case <-hints.c:
-			hints.gather(ctx)
+		case <-notifications.c:
+			notifications.coalesce(ctx)
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -85,9 +85,9 @@ func (w *watcher) look() time.Duration {
 	if marks == nil {
 		// What cannot be seen is not gone: plugins stay in service.
 		w.state(problem)
-		return deafLookInterval
+		return pollFallback
 	}
-	ready, gone, again := w.settler.look(time.Now(), marks)
+	ready, gone, again := w.debouncer.look(time.Now(), marks)
 	slices.Sort(ready)
 	slices.Sort(gone)
 	w.found(slices.Sorted(maps.Keys(marks)), ready, gone)
@@ -142,29 +142,29 @@ func readMark(path string) (m mark, ok bool) {
 	return m, true
 }
 
-// hints are notifications that a directory may have changed.
-type hints struct {
+// notifications are notifications that a directory may have changed.
+type notifications struct {
 	c       <-chan fsnotify.Event
 	dir     string
 	every   time.Duration // there are none on purpose; 0: there are
 	trust   time.Duration
 	logger  hclog.Logger
 	watcher *fsnotify.Watcher
-	deaf    bool // there are none, and it was said
+	warned  bool // there are none, and it was logged
 	watched os.FileInfo
 	stop    chan struct{}
 	done    chan struct{}
 }
 
-func newHints(dir string, every, trust time.Duration, logger hclog.Logger) *hints {
-	h := &hints{dir: dir, every: every, trust: trust, logger: logger, stop: make(chan struct{}), done: make(chan struct{})}
+func newNotifications(dir string, every, trust time.Duration, logger hclog.Logger) *notifications {
+	h := &notifications{dir: dir, every: every, trust: trust, logger: logger, stop: make(chan struct{}), done: make(chan struct{})}
 	if every > 0 {
 		close(h.done)
 		return h
 	}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		h.complain(err)
+		h.warn(err)
 		close(h.done)
 		return h
 	}
@@ -175,7 +175,7 @@ func newHints(dir string, every, trust time.Duration, logger hclog.Logger) *hint
 
 // drainErrors reads the watcher's errors, which are nothing but a lost hint: the
 // next look finds what they hid.
-func (h *hints) drainErrors() {
+func (h *notifications) drainErrors() {
 	defer close(h.done)
 	for {
 		select {
@@ -190,42 +190,42 @@ func (h *hints) drainErrors() {
 	}
 }
 
-// listen asks for notifications where the directory is a new one, and returns how
+// watch asks for notifications where the directory is a new one, and returns how
 // long to trust in them.
-func (h *hints) listen() time.Duration {
+func (h *notifications) watch() time.Duration {
 	switch {
 	case h.every > 0:
 		return h.every
 	case h.watcher == nil:
-		return deafLookInterval
+		return pollFallback
 	}
 	info, err := os.Stat(h.dir)
 	if err != nil {
 		h.watched = nil
-		return deafLookInterval
+		return pollFallback
 	}
 	if h.watched != nil && os.SameFile(h.watched, info) {
 		return h.trust
 	}
 	_ = h.watcher.Remove(h.dir) // of a directory that was here before
 	if err := h.watcher.Add(h.dir); err != nil {
-		h.complain(err)
-		return deafLookInterval
+		h.warn(err)
+		return pollFallback
 	}
-	h.watched, h.deaf = info, false
+	h.watched, h.warned = info, false
 	return h.trust
 }
 
-func (h *hints) complain(err error) {
-	if !h.deaf {
+func (h *notifications) warn(err error) {
+	if !h.warned {
 		h.logger.Warn("no notifications for the plugin directory, looking twice a second", "error", err)
 	}
-	h.deaf = true
+	h.warned = true
 }
 
-// gather reads the hints that come close together, so that they cost one look.
-func (h *hints) gather(ctx context.Context) {
-	timer := time.NewTimer(gatherTime)
+// coalesce reads the notifications that come close together, so that they cost one look.
+func (h *notifications) coalesce(ctx context.Context) {
+	timer := time.NewTimer(coalesceTime)
 	defer timer.Stop()
 	for {
 		select {
@@ -238,7 +238,7 @@ func (h *hints) gather(ctx context.Context) {
 	}
 }
 
-func (h *hints) close() {
+func (h *notifications) close() {
 	close(h.stop)
 	if h.watcher != nil {
 		_ = h.watcher.Close()

@@ -39,12 +39,12 @@ func wholeModule(r io.ReaderAt, size int64) bool {
 		if _, err := section.ReadByte(); err != nil {
 			return false
 		}
-		unread := section.Buffered()
+		unreadable := section.Buffered()
 		length, err := binary.ReadUvarint(section)
 		if err != nil || length > 1<<32-1 {
 			return false
 		}
-		at += 1 + int64(unread-section.Buffered()) + int64(length)
+		at += 1 + int64(unreadable-section.Buffered()) + int64(length)
 		if at > size {
 			return false
 		}

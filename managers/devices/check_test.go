@@ -44,9 +44,9 @@ func TestAFingerprintIsTakenSortedAndWithItsValues(t *testing.T) {
 	require.Empty(t, none, "no devices is an answer")
 }
 
-// fingerprintLies are changes of the first group of a good fingerprint, by what is said
+// wrongFingerprints are changes of the first group of a good fingerprint, by what is said
 // of them.
-func fingerprintLies() map[string]func(*pb.DeviceGroup) {
+func wrongFingerprints() map[string]func(*pb.DeviceGroup) {
 	attribute := func(a *pb.Attribute) func(*pb.DeviceGroup) {
 		return func(g *pb.DeviceGroup) { g.Attributes["x"] = a }
 	}
@@ -66,17 +66,17 @@ func fingerprintLies() map[string]func(*pb.DeviceGroup) {
 		`groups[1]: amd/gpu/x: devices[0]: the ID "c" is there twice`:                                         func(g *pb.DeviceGroup) { g.Devices[1].Id = "c" },
 		`groups[0]: nvidia/gpu/GTX 1080 Ti: devices[0]: its PCI bus ID "\n" has characters that do not print`: func(g *pb.DeviceGroup) { g.Devices[0].PciBusId = "\n" },
 		"groups[0]: nvidia/gpu/GTX 1080 Ti: attribute x: has no value":                                        attribute(&pb.Attribute{}),
-		`groups[0]: nvidia/gpu/GTX 1080 Ti: attribute x: has a unit, "B", and is no number`:                   attribute(&pb.Attribute{Value: &pb.Attribute_StringValue{}, Unit: "B"}),
+		`groups[0]: nvidia/gpu/GTX 1080 Ti: attribute x: has a unit, "B", and is not a number`:                attribute(&pb.Attribute{Value: &pb.Attribute_StringValue{}, Unit: "B"}),
 		`groups[0]: nvidia/gpu/GTX 1080 Ti: attribute x: its unit "parsec" is none of %`:                      attribute(&pb.Attribute{Value: &pb.Attribute_IntValue{}, Unit: "parsec"}),
-		"groups[0]: nvidia/gpu/GTX 1080 Ti: attribute x: NaN is no number":                                    attribute(&pb.Attribute{Value: &pb.Attribute_FloatValue{FloatValue: math.NaN()}}),
+		"groups[0]: nvidia/gpu/GTX 1080 Ti: attribute x: NaN is not a number":                                 attribute(&pb.Attribute{Value: &pb.Attribute_FloatValue{FloatValue: math.NaN()}}),
 		`groups[0]: nvidia/gpu/GTX 1080 Ti: attribute x: its text "\r" has characters that do not print`:      attribute(&pb.Attribute{Value: &pb.Attribute_StringValue{StringValue: "\r"}}),
 		"groups[0]: nvidia/gpu/GTX 1080 Ti: attribute x: its text has 1025 bytes, the limit is 1024":          attribute(&pb.Attribute{Value: &pb.Attribute_StringValue{StringValue: strings.Repeat("x", 1025)}}),
 		"groups[0]: nvidia/gpu/GTX 1080 Ti: an attribute's name is empty":                                     func(g *pb.DeviceGroup) { g.Attributes[""] = &pb.Attribute{} },
 	}
 }
 
-func TestALieInAFingerprintIsRefusedByItsPlace(t *testing.T) {
-	for want, lie := range fingerprintLies() {
+func TestAWrongFingerprintIsRefusedWithItsPosition(t *testing.T) {
+	for want, lie := range wrongFingerprints() {
 		f := goodFingerprint()
 		lie(f.Groups[0])
 		_, err := checkDevices(f)
@@ -127,8 +127,8 @@ var deviceGrants = host.Grants{
 	Devices: host.DeviceGrant{Nodes: []string{"/dev/acme*"}},
 }
 
-// reservationLies are refused of a plugin "p" with deviceGrants, by what is said of them.
-func reservationLies() map[string]*pb.ContainerEdits {
+// wrongReservations are refused of a plugin "p" with deviceGrants, by what is said of them.
+func wrongReservations() map[string]*pb.ContainerEdits {
 	env := func(v ...string) *pb.ContainerEdits { return &pb.ContainerEdits{Env: v} }
 	node := func(n pb.EditedDeviceNode) *pb.ContainerEdits {
 		return &pb.ContainerEdits{DeviceNodes: []*pb.EditedDeviceNode{&n}}
@@ -137,22 +137,22 @@ func reservationLies() map[string]*pb.ContainerEdits {
 		return &pb.ContainerEdits{Mounts: []*pb.EditedMount{{HostPath: host, ContainerPath: guest, Options: options}}}
 	}
 	return map[string]*pb.ContainerEdits{
-		`env[0]: "X" is not of the form NAME=value`:               env("X"),
-		`env[0]: "1X" is no name of a variable`:                   env("1X=1"),
-		`env[0]: "" is no name of a variable`:                     env("=1"),
-		"env[1]: X is there twice":                                env("X=1", "X=2"),
-		"env[0]: X: its value has characters that do not print":   env("X=\x00"),
-		"env[0]: NOMAD_ALLOC_ID is not a device's to set":         env("NOMAD_ALLOC_ID=x"),
-		"env[0]: LD_PRELOAD is not a device's to set":             env("LD_PRELOAD=/x.so"),
-		"env[0]: PATH is not a device's to set":                   env("PATH=/x"),
-		"env[0]: 4099 bytes, the limit is 4096":                   env("X=" + strings.Repeat("x", 4097)),
-		"65 edits of one kind, the limit is 64":                   env(make([]string, 65)...),
-		"hooks: a node runs no programs":                          {Hooks: []*pb.EditedHook{{}}},
-		`device_nodes[0]: path: "" is no absolute, clean path`:    node(pb.EditedDeviceNode{}),
-		`device_nodes[0]: path: "dev/acme" is no absolute, clean`: node(pb.EditedDeviceNode{Path: "dev/acme"}),
+		`env[0]: "X" is not of the form NAME=value`:                                                                env("X"),
+		`env[0]: "1X" is not the name of a variable`:                                                               env("1X=1"),
+		`env[0]: "" is not the name of a variable`:                                                                 env("=1"),
+		"env[1]: X is there twice":                                                                                 env("X=1", "X=2"),
+		"env[0]: X: its value has characters that do not print":                                                    env("X=\x00"),
+		"env[0]: NOMAD_ALLOC_ID is not a device's to set":                                                          env("NOMAD_ALLOC_ID=x"),
+		"env[0]: LD_PRELOAD is not a device's to set":                                                              env("LD_PRELOAD=/x.so"),
+		"env[0]: PATH is not a device's to set":                                                                    env("PATH=/x"),
+		"env[0]: 4099 bytes, the limit is 4096":                                                                    env("X=" + strings.Repeat("x", 4097)),
+		"65 edits of one kind, the limit is 64":                                                                    env(make([]string, 65)...),
+		"hooks: a node runs no programs":                                                                           {Hooks: []*pb.EditedHook{{}}},
+		`device_nodes[0]: path: "" is not an absolute, clean path`:                                                 node(pb.EditedDeviceNode{}),
+		`device_nodes[0]: path: "dev/acme" is not an absolute, clean`:                                              node(pb.EditedDeviceNode{Path: "dev/acme"}),
 		`device_nodes[0]: needs grant for /dev/sda: add plugin "p" { grant { devices { nodes = ["/dev/sda"] } } }`: node(pb.EditedDeviceNode{Path: "/dev/sda"}),
 		"device_nodes[0]: needs grant for /dev/mem":                                                                node(pb.EditedDeviceNode{Path: "/dev/acme0", HostPath: "/dev/mem"}),
-		`device_nodes[0]: host_path: "/dev/acme0/../sda" is no absolute, clean path`:                               node(pb.EditedDeviceNode{Path: "/dev/acme0", HostPath: "/dev/acme0/../sda"}),
+		`device_nodes[0]: host_path: "/dev/acme0/../sda" is not an absolute, clean path`:                           node(pb.EditedDeviceNode{Path: "/dev/acme0", HostPath: "/dev/acme0/../sda"}),
 		`device_nodes[0]: permissions: "rwx" is not a subset of "rwm"`:                                             node(pb.EditedDeviceNode{Path: "/dev/acme0", Permissions: "rwx"}),
 		`device_nodes[0]: permissions: "rr" is not a subset of "rwm"`:                                              node(pb.EditedDeviceNode{Path: "/dev/acme0", Permissions: "rr"}),
 		`mounts[0]: needs grant for /etc/shadow: add plugin "p" { grant { fs { read_only = ["/etc"] } } }`:         mount("/etc/shadow", "/x"),
@@ -162,8 +162,8 @@ func reservationLies() map[string]*pb.ContainerEdits {
 		"mounts[0]: container_path: / is the task's own":                                                           mount("/srv/x", "/"),
 		"mounts[0]: container_path: /tmp is the task's own":                                                        mount("/srv/x", "/tmp"),
 		"mounts[0]: container_path: /secrets/x would hide a part of the task's own /secrets":                       mount("/srv/x", "/secrets/x"),
-		`mounts[0]: container_path: "/x/" is no absolute, clean path`:                                              mount("/srv/x", "/x/"),
-		`mounts[0]: host_path: "/srv/../etc" is no absolute, clean path`:                                           mount("/srv/../etc", "/x"),
+		`mounts[0]: container_path: "/x/" is not an absolute, clean path`:                                          mount("/srv/x", "/x/"),
+		`mounts[0]: host_path: "/srv/../etc" is not an absolute, clean path`:                                       mount("/srv/../etc", "/x"),
 		"mounts[0]: container_path: 1025 bytes, the limit is 1024":                                                 mount("/srv/x", "/"+strings.Repeat("x", 1024)),
 		"mounts[1]: container_path: /x is there twice": {Mounts: []*pb.EditedMount{
 			{HostPath: "/srv/a", ContainerPath: "/x"}, {HostPath: "/srv/b", ContainerPath: "/x"},
@@ -171,8 +171,8 @@ func reservationLies() map[string]*pb.ContainerEdits {
 	}
 }
 
-func TestALieInAReservationIsRefusedByItsPlace(t *testing.T) {
-	for want, e := range reservationLies() {
+func TestAWrongReservationIsRefusedWithItsPosition(t *testing.T) {
+	for want, e := range wrongReservations() {
 		_, err := checkReservation(&pb.DeviceReserveResponse{ContainerEdits: e}, "p", deviceGrants)
 		require.ErrorContains(t, err, want)
 	}
@@ -195,8 +195,8 @@ func TestAReservationHasWhatWasGranted(t *testing.T) {
 	require.Empty(t, r.Env, "a device that needs nothing is no error")
 }
 
-// statsLies are refused as figures of a device, by what is said of them.
-func statsLies() map[string]*pb.DeviceStats {
+// wrongStats are refused as figures of a device, by what is said of them.
+func wrongStats() map[string]*pb.DeviceStats {
 	number := &pb.StatValue{Value: &pb.StatValue_IntValue{IntValue: 1}}
 	deep := make([]string, 9)
 	for i := range deep {
@@ -206,21 +206,21 @@ func statsLies() map[string]*pb.DeviceStats {
 		"no figures":            nil,
 		"summary: has no value": {Summary: &pb.StatValue{}},
 		`summary: its unit "lightyear" is none of`:                     {Summary: &pb.StatValue{Value: number.Value, Unit: "lightyear"}},
-		"summary: +Inf is no number":                                   {Summary: &pb.StatValue{Value: &pb.StatValue_FloatValue{FloatValue: math.Inf(1)}}},
-		"summary: denominator: NaN is no number":                       {Summary: &pb.StatValue{Value: &pb.StatValue_FloatValue{}, Denominator: &pb.StatValue_FloatDenominator{FloatDenominator: math.NaN()}}},
+		"summary: +Inf is not a number":                                {Summary: &pb.StatValue{Value: &pb.StatValue_FloatValue{FloatValue: math.Inf(1)}}},
+		"summary: denominator: NaN is not a number":                    {Summary: &pb.StatValue{Value: &pb.StatValue_FloatValue{}, Denominator: &pb.StatValue_FloatDenominator{FloatDenominator: math.NaN()}}},
 		"summary: its denominator is of another type":                  {Summary: &pb.StatValue{Value: number.Value, Denominator: &pb.StatValue_FloatDenominator{}}},
 		`figure "": its path has 0 elements, but has to have one to 8`: {Stats: []*pb.DeviceStat{{Value: number}}},
 		`its path has 9 elements, but has to have one to 8`:            {Stats: []*pb.DeviceStat{{Path: deep, Value: number}}},
 		`figure "a/": a name in its path is empty`:                     {Stats: []*pb.DeviceStat{{Path: []string{"a", ""}, Value: number}}},
 		`figure "a": is there twice`:                                   {Stats: []*pb.DeviceStat{{Path: []string{"a"}, Value: number}, {Path: []string{"a"}, Value: number}}},
 		`figure "a": has no value`:                                     {Stats: []*pb.DeviceStat{{Path: []string{"a"}}}},
-		`figure "a": has a unit, "W", and is no number`:                {Stats: []*pb.DeviceStat{{Path: []string{"a"}, Value: &pb.StatValue{Value: &pb.StatValue_BoolValue{}, Unit: "W"}}}},
+		`figure "a": has a unit, "W", and is not a number`:             {Stats: []*pb.DeviceStat{{Path: []string{"a"}, Value: &pb.StatValue{Value: &pb.StatValue_BoolValue{}, Unit: "W"}}}},
 		"257 figures, the limit is 256":                                {Stats: make([]*pb.DeviceStat, 257)},
 	}
 }
 
-func TestALieInStatsIsRefusedByItsPlace(t *testing.T) {
-	for want, s := range statsLies() {
+func TestWrongStatsAreRefusedWithTheirPosition(t *testing.T) {
+	for want, s := range wrongStats() {
 		a := &pb.DeviceStatsResponse{Groups: []*pb.DeviceGroupStats{{Id: protoGroupID(gpu), Devices: map[string]*pb.DeviceStats{"a": s}}}}
 		_, err := checkDeviceStats(a, index{gpu: {"a": {}}}, time.Now())
 		require.ErrorContains(t, err, want)

@@ -28,19 +28,18 @@ func twoPlugins(t *testing.T) (m *Manager, mock structs.AllocatedDevice) {
 	grants := deviceGrants
 	grants.FS.ReadWrite = append([]string{acme}, grants.FS.ReadWrite...)
 	grants.FS.ReadOnly = append([]string{files}, grants.FS.ReadOnly...)
-	plugins_, err := catalog.New(catalog.Config{Dir: plugins, Logger: hclog.NewNullLogger(), Loader: catalog.HostLoader{
-		Host:   deviceHost(t),
+	c, err := catalog.New(catalog.Config{Dir: plugins, Logger: hclog.NewNullLogger(), Loader: catalog.HostLoader{Host: deviceHost(t)},
 		Grants: func(string) host.Grants { return grants },
-	}})
+	})
 	require.NoError(t, err)
 	m = New(Config{
-		Catalog: plugins_, Logger: hclog.NewNullLogger(), Updater: func([]*structs.DeviceGroup) {},
+		Catalog: c, Logger: hclog.NewNullLogger(), Updater: func([]*structs.DeviceGroup) {},
 		PluginConfig: func(name string) map[string]any {
 			return map[string]any{"dir": map[string]string{"faulty": acme}[name] + map[string]string{"example": files}[name]}
 		},
 	})
-	t.Cleanup(func() { m.Shutdown(); plugins_.Shutdown() })
-	plugins_.Start()
+	t.Cleanup(func() { m.Shutdown(); c.Shutdown() })
+	c.Start()
 	ctx, cancel := context.WithTimeout(t.Context(), catalogtest.Patience)
 	defer cancel()
 	require.NoError(t, m.WaitForFirstFingerprint(ctx))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/internal/catalogtest"
 )
 
@@ -55,8 +55,8 @@ func TestD12_APluginThatKeepsBreakingIsNotRestartedInACircle(t *testing.T) {
 }
 
 func TestD11_StatsAreAskedForForEver(t *testing.T) {
-	for name, spoil := range map[string]func(context.Context, catalog.Call) error{
-		"error":   func(context.Context, catalog.Call) error { return abi.NewError(abi.Internal, "broken") },
+	for name, spoil := range map[string]func(context.Context, host.Call) error{
+		"error":   func(context.Context, host.Call) error { return abi.NewError(abi.Internal, "broken") },
 		"trap":    catalogtest.Fault(abi.OpDeviceStats),
 		"refused": answersStats(gpu, 1, "a", "b"),
 	} {
@@ -67,7 +67,7 @@ func TestD11_StatsAreAskedForForEver(t *testing.T) {
 				well := p.Ops[abi.OpDeviceStats]
 				if name == "refused" {
 					answer := spoil
-					spoil = func(ctx context.Context, c catalog.Call) error {
+					spoil = func(ctx context.Context, c host.Call) error {
 						_ = answer(ctx, c)
 						c.Answer.(*wasmnodev1.DeviceStatsResponse).Groups[0].Devices["a"].Summary.Unit = "parsec"
 						return nil
@@ -93,7 +93,7 @@ func TestD11_StatsAreAskedForForEver(t *testing.T) {
 func TestD17_WhatIsReadOfStatsSharesNothing(t *testing.T) {
 	w := newDeviceWorld(t)
 	p := newFakeDevice("acme")
-	p.On(abi.OpDeviceStats, func(ctx context.Context, c catalog.Call) error {
+	p.On(abi.OpDeviceStats, func(ctx context.Context, c host.Call) error {
 		c.Answer.(*wasmnodev1.DeviceStatsResponse).NextPollMs = 1
 		return answersStats(gpu, 7, "a", "b")(ctx, c)
 	})
@@ -126,11 +126,11 @@ func TestD21_AReservationTellsForWhomAndHasAnEnd(t *testing.T) {
 		reserve := p.Ops[abi.OpDeviceReserve]
 		var reserved *wasmnodev1.DeviceReserveRequest
 		var released *wasmnodev1.DeviceReleaseRequest
-		p.On(abi.OpDeviceReserve, func(ctx context.Context, c catalog.Call) error {
+		p.On(abi.OpDeviceReserve, func(ctx context.Context, c host.Call) error {
 			reserved = c.Request.(*wasmnodev1.DeviceReserveRequest)
 			return reserve(ctx, c)
 		})
-		p.On(abi.OpDeviceRelease, func(_ context.Context, c catalog.Call) error {
+		p.On(abi.OpDeviceRelease, func(_ context.Context, c host.Call) error {
 			released = c.Request.(*wasmnodev1.DeviceReleaseRequest)
 			return nil
 		})

@@ -18,30 +18,27 @@ import (
 )
 
 func TestTheExamplePluginServesDevicesFromPlugToUnplug(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a plugin")
-	}
 	granted, plugins := t.TempDir(), t.TempDir()
 	dir := filepath.Join(granted, "devices")
 	require.NoError(t, os.Mkdir(dir, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a"), []byte("123"), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(plugins, "example.wasm"), guestbuild.Plugin(t, "guest-examples/devices/example"), 0o644))
-	plugins_, err := catalog.New(catalog.Config{Dir: plugins, Logger: hclog.NewNullLogger(), Loader: catalog.HostLoader{Host: deviceHost(t), Grants: func(string) host.Grants {
+	c, err := catalog.New(catalog.Config{Dir: plugins, Logger: hclog.NewNullLogger(), Loader: catalog.HostLoader{Host: deviceHost(t)}, Grants: func(string) host.Grants {
 		return host.Grants{FS: host.FSGrant{ReadOnly: []string{granted}}}
-	}}})
+	}})
 	require.NoError(t, err)
 	updates := &deviceUpdates{}
 	m := New(Config{
-		Catalog: plugins_, Logger: hclog.NewNullLogger(), Updater: updates.update,
+		Catalog: c, Logger: hclog.NewNullLogger(), Updater: updates.update,
 		PluginConfig: func(string) map[string]any { return map[string]any{"dir": dir} },
 	})
-	t.Cleanup(func() { m.Shutdown(); plugins_.Shutdown() })
-	plugins_.Start()
+	t.Cleanup(func() { m.Shutdown(); c.Shutdown() })
+	c.Start()
 	ctx, cancel := context.WithTimeout(t.Context(), catalogtest.Patience)
 	defer cancel()
 	require.NoError(t, m.WaitForFirstFingerprint(ctx))
 	require.Equal(t, "nomad/file/mock[a] healthy", updates.last())
-	require.Equal(t, catalog.TypeDevice, plugins_.Status()[0].Type)
+	require.Equal(t, host.KindDevice, c.Status()[0].Type)
 
 	mock := structs.AllocatedDevice{Vendor: "nomad", Type: "file", Name: "mock", DeviceIDs: []string{"a"}}
 	r, err := m.Reserve(ctx, mock, consumer)

@@ -44,16 +44,8 @@ func newFaultyWorld(t *testing.T) *faultyWorld {
 	w.deviceWorld = newDeviceWorldOn(t, func(c *Config) {
 		c.PluginConfig = func(string) map[string]any { return map[string]any{"dir": w.dir} }
 	})
-	loader := catalog.HostLoader{
-		Host: plugins,
-		Grants: func(string) host.Grants {
-			g := deviceGrants
-			g.FS.ReadWrite = append([]string{w.dir}, g.FS.ReadWrite...)
-			return g
-		},
-	}
 	var err error
-	w.plugin, err = loader.Load(t.Context(), faultyDevice(t))
+	w.plugin, err = catalog.HostLoader{Host: plugins}.Load(t.Context(), host.NewSource(faultyDevice(t)))
 	require.NoError(t, err)
 	return w
 }
@@ -67,9 +59,6 @@ func inFaultyWorld(t *testing.T, test func(t *testing.T, w *faultyWorld)) {
 
 func faultyDevice(t *testing.T) []byte {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("compiles a plugin")
-	}
 	return guestbuild.Plugin(t, "managers/devices/testdata/faulty_device")
 }
 
@@ -80,7 +69,7 @@ func (w *faultyWorld) does(op, what string) {
 }
 
 // answers says what an operation answers from now on.
-func (w *faultyWorld) answers(op string, m catalog.Message) {
+func (w *faultyWorld) answers(op string, m host.Message) {
 	w.t.Helper()
 	text, err := m.MarshalVT()
 	require.NoError(w.t, err)
@@ -110,7 +99,9 @@ func (w *faultyWorld) statsReason() string {
 
 // take takes the plugin into service.
 func (w *faultyWorld) take() error {
-	u, err := take(w.manager, w.plugin, "faulty.wasm", nil)
+	grants := deviceGrants
+	grants.FS.ReadWrite = append([]string{w.dir}, grants.FS.ReadWrite...)
+	u, err := take(w.manager, catalog.Candidate{Plugin: w.plugin, Grants: grants, File: "faulty.wasm"}, nil)
 	w.unit = u
 	return err
 }
@@ -275,10 +266,10 @@ func (d deadline) Err() error {
 	return nil
 }
 
-func TestAPluginThatLiesInAFingerprintHasUnconfirmedDevices(t *testing.T) {
+func TestAPluginWithAWrongFingerprintHasUnconfirmedDevices(t *testing.T) {
 	inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
 		w.start()
-		for want, lie := range fingerprintLies() {
+		for want, lie := range wrongFingerprints() {
 			require.Equal(t, bothHealthy, w.updates.last())
 			f := goodFingerprint()
 			lie(f.Groups[0])
@@ -295,10 +286,10 @@ func TestAPluginThatLiesInAFingerprintHasUnconfirmedDevices(t *testing.T) {
 	})
 }
 
-func TestAPluginThatLiesInStatsKeepsItsLastFigures(t *testing.T) {
+func TestAPluginWithWrongStatsKeepsItsLastFigures(t *testing.T) {
 	inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
 		w.start()
-		for want, lie := range statsLies() {
+		for want, lie := range wrongStats() {
 			before := w.manager.AllStats()
 			require.Equal(t, int64(7), *before[0].Devices["a"].Summary.Int)
 			if lie == nil {
@@ -317,10 +308,10 @@ func TestAPluginThatLiesInStatsKeepsItsLastFigures(t *testing.T) {
 	})
 }
 
-func TestAPluginThatLiesInAReservationFailsTheTask(t *testing.T) {
+func TestAPluginWithAWrongReservationFailsTheTask(t *testing.T) {
 	inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
 		w.start()
-		for want, lie := range reservationLies() {
+		for want, lie := range wrongReservations() {
 			w.answers("reserve", lie)
 			released := w.calls("release")
 			_, err := w.reserve("a")

@@ -165,13 +165,13 @@ func checkAttribute(a *wasmnodev1.Attribute) (structs.Attribute, error) {
 func checkValue(float *float64, text *string, number bool, unit string) error {
 	switch {
 	case float != nil && (math.IsNaN(*float) || math.IsInf(*float, 0)):
-		return fmt.Errorf("%v is no number", *float)
+		return fmt.Errorf("%v is not a number", *float)
 	case text != nil && len(*text) > maxDeviceTextBytes:
 		return fmt.Errorf("its text has %d bytes, the limit is %d", len(*text), maxDeviceTextBytes)
 	case text != nil && !isLine(*text):
 		return fmt.Errorf("its text %q has characters that do not print", *text)
 	case unit != "" && !number:
-		return fmt.Errorf("has a unit, %q, and is no number", catalog.Printable(unit))
+		return fmt.Errorf("has a unit, %q, and is not a number", catalog.Printable(unit))
 	case !structs.KnownUnit(unit):
 		return fmt.Errorf("its unit %q is none of %s", catalog.Printable(unit), strings.Join(structs.Units(), ", "))
 	}

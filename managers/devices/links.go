@@ -46,7 +46,7 @@ func followNode(n *structs.DeviceNode, g host.Grants) error {
 	case !g.NodeGranted(target):
 		return fmt.Errorf("%s leads to %s, which is not granted", n.HostPath, target)
 	case info.Mode()&fs.ModeDevice == 0:
-		return fmt.Errorf("%s is no device node", target)
+		return fmt.Errorf("%s is not a device node", target)
 	}
 	n.HostPath = target
 	return nil

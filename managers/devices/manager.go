@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -41,7 +42,7 @@ type Manager struct {
 	cfg       Config
 	announcer *catalog.Announcer[*list]
 	registry  *catalog.Registry
-	owed      owedReleases
+	pending   pendingReleases
 	holders   holders
 }
 
@@ -66,13 +67,13 @@ func New(cfg Config) *Manager {
 		cfg.Updater = func([]*structs.DeviceGroup) {}
 	}
 	m := &Manager{cfg: cfg}
-	m.owed.init(cfg.Store, cfg.Logger)
+	m.pending.init(cfg.Store, cfg.Logger)
 	// One plugin's change is a change of the whole list, which has no name.
 	m.announcer = catalog.NewAnnouncer(func(string) *list { return &list{m.list(time.Now())} },
 		func(_ string, l *list) { cfg.Updater(l.groups) })
 	m.registry = catalog.NewRegistry(catalog.RegistryConfig{
-		Catalog: cfg.Catalog, Type: catalog.TypeDevice, Logger: cfg.Logger, PluginConfig: cfg.PluginConfig,
-		New: m.newPlugin, Changed: func(string) { m.announcer.Say("") },
+		Catalog: cfg.Catalog, Type: host.KindDevice, Logger: cfg.Logger, PluginConfig: cfg.PluginConfig,
+		New: m.newPlugin, Changed: func(string) { m.announcer.Changed("") },
 	})
 	return m
 }

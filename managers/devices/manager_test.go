@@ -15,6 +15,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/internal/catalogtest"
 	"github.com/wasmnode/wasmnode/structs"
@@ -28,7 +29,7 @@ func TestTheNodeIsToldOfDevicesThatComeChangeAndGo(t *testing.T) {
 		require.NoError(t, w.manager.WaitForFirstFingerprint(t.Context()))
 		p.On(abi.OpDeviceFingerprint, answersDevices(gpu, "a"))
 		time.Sleep(time.Minute)
-		p.On(abi.OpDeviceFingerprint, func(_ context.Context, c catalog.Call) error {
+		p.On(abi.OpDeviceFingerprint, func(_ context.Context, c host.Call) error {
 			_ = answersDevices(gpu, "a")(context.Background(), c)
 			c.Answer.(*wasmnodev1.DeviceFingerprintResponse).Groups[0].Devices[0].Healthy = false
 			return nil
@@ -53,9 +54,9 @@ func TestTheNodeIsToldOfDevicesThatComeChangeAndGo(t *testing.T) {
 }
 
 func TestAPluginThatBreaksHasUnconfirmedDevicesForAGraceTime(t *testing.T) {
-	for name, spoil := range map[string]func(context.Context, catalog.Call) error{
+	for name, spoil := range map[string]func(context.Context, host.Call) error{
 		"trap":     catalogtest.Fault(abi.OpDeviceFingerprint),
-		"error":    func(context.Context, catalog.Call) error { return abi.NewError(abi.Unavailable, "no bus") },
+		"error":    func(context.Context, host.Call) error { return abi.NewError(abi.Unavailable, "no bus") },
 		"nonsense": answersDevices(structs.DeviceGroupID{Vendor: "acme", Type: "gpu"}, "a"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,18 +129,18 @@ func TestReserveGoesToThePluginWhoseDevicesTheyAre(t *testing.T) {
 
 func TestAReservationThatFailsIsUndone(t *testing.T) {
 	for name, c := range map[string]struct {
-		reserve func(context.Context, catalog.Call) error
+		reserve func(context.Context, host.Call) error
 		code    abi.Code
 		want    string
 		again   bool
 	}{
 		"trap":    {catalogtest.Fault(abi.OpDeviceReserve), abi.Unavailable, "plugin fake trapped in device_reserve: unreachable", true},
-		"refusal": {func(context.Context, catalog.Call) error { return abi.NewError(abi.FailedPrecondition, "no driver") }, abi.FailedPrecondition, "no driver", false},
-		"hang": {func(ctx context.Context, _ catalog.Call) error {
+		"refusal": {func(context.Context, host.Call) error { return abi.NewError(abi.FailedPrecondition, "no driver") }, abi.FailedPrecondition, "no driver", false},
+		"hang": {func(ctx context.Context, _ host.Call) error {
 			<-ctx.Done()
 			return errors.Join(abi.NewRecoverableError(abi.DeadlineExceeded, "too slow"), ctx.Err())
 		}, abi.DeadlineExceeded, "too slow", true},
-		"lie": {func(_ context.Context, c catalog.Call) error {
+		"lie": {func(_ context.Context, c host.Call) error {
 			c.Answer.(*wasmnodev1.DeviceReserveResponse).ContainerEdits = &wasmnodev1.ContainerEdits{Hooks: []*wasmnodev1.EditedHook{{Path: "/bin/sh"}}}
 			return nil
 		}, abi.Internal, "hooks: a node runs no programs of a plugin's", false},
@@ -234,9 +235,9 @@ func TestAMountThatALinkLeadsOutOfTheGrantIsRefused(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "secret"), nil, 0o644))
 		w := newDeviceWorld(t)
 		p := newFakeDevice("acme")
-		p.Granted.FS.ReadOnly = []string{filepath.Join(dir, "granted")}
+		p.Grants.FS.ReadOnly = []string{filepath.Join(dir, "granted")}
 		path := ""
-		p.On(abi.OpDeviceReserve, func(_ context.Context, c catalog.Call) error {
+		p.On(abi.OpDeviceReserve, func(_ context.Context, c host.Call) error {
 			c.Answer.(*wasmnodev1.DeviceReserveResponse).ContainerEdits = &wasmnodev1.ContainerEdits{
 				Mounts: []*wasmnodev1.EditedMount{{HostPath: filepath.Join(dir, "granted", path), ContainerPath: "/x"}},
 			}
@@ -268,9 +269,9 @@ func TestADeviceNodeIsOneWhereverALinkLeads(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o644))
 		w := newDeviceWorld(t)
 		p := newFakeDevice("acme")
-		p.Granted.Devices.Nodes = []string{dir, "/dev/zer*"}
+		p.Grants.Devices.Nodes = []string{dir, "/dev/zer*"}
 		name := ""
-		p.On(abi.OpDeviceReserve, func(_ context.Context, c catalog.Call) error {
+		p.On(abi.OpDeviceReserve, func(_ context.Context, c host.Call) error {
 			c.Answer.(*wasmnodev1.DeviceReserveResponse).ContainerEdits = &wasmnodev1.ContainerEdits{
 				DeviceNodes: []*wasmnodev1.EditedDeviceNode{{Path: "/dev/x", HostPath: filepath.Join(dir, name)}},
 			}
@@ -285,8 +286,8 @@ func TestADeviceNodeIsOneWhereverALinkLeads(t *testing.T) {
 		}
 		for path, want := range map[string]string{
 			"null": "device_nodes[0]: host_path: " + filepath.Join(dir, "null") + " leads to /dev/null, which is not granted",
-			"file": filepath.Join(dir, "file") + " is no device node",
-			"":     dir + " is no device node",
+			"file": filepath.Join(dir, "file") + " is not a device node",
+			"":     dir + " is not a device node",
 		} {
 			name = path
 			_, err := w.reserve("a")
@@ -371,7 +372,7 @@ func TestAPluginThatDoesNotMeasureIsNotAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeviceWorld(t)
 		p := newFakeDevice("acme")
-		p.On(abi.OpDeviceStats, func(context.Context, catalog.Call) error { return abi.NewError(abi.Unimplemented, "no") })
+		p.On(abi.OpDeviceStats, func(context.Context, host.Call) error { return abi.NewError(abi.Unimplemented, "no") })
 		w.mustTake(p, nil)
 		time.Sleep(10 * time.Minute)
 		require.Equal(t, 1, p.Count(abi.OpDeviceStats))
@@ -394,7 +395,7 @@ func managerOf(t testing.TB, n int) *Manager {
 	p.On(abi.OpDeviceStats, answersStats(gpu, 7, ids...))
 	m := New(Config{Catalog: emptyCatalog(t), Logger: hclog.NewNullLogger()})
 	t.Cleanup(m.Shutdown)
-	_, err := take(m, p, "acme.wasm", nil)
+	_, err := take(m, catalog.Candidate{Plugin: p, File: "acme.wasm"}, nil)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return len(m.AllStats()) == 1 }, catalogtest.Patience, time.Millisecond)
 	return m

@@ -8,6 +8,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -51,7 +52,7 @@ func pluginOf(u *catalog.Unit) *plugin { return u.Kind().(*plugin) }
 // Fingerprint implements [catalog.Kind].
 func (u *plugin) Fingerprint(ctx context.Context) (catalog.Answer, error) {
 	answer := &wasmnodev1.DeviceFingerprintResponse{}
-	err := u.Plugin().Call(ctx, catalog.Call{Op: abi.OpDeviceFingerprint, Request: &wasmnodev1.DeviceFingerprintRequest{}, Answer: answer})
+	err := u.Plugin().Invoke(ctx, host.Call{Op: abi.OpDeviceFingerprint, Request: &wasmnodev1.DeviceFingerprintRequest{}, Answer: answer})
 	if err != nil {
 		return catalog.Answer{}, err
 	}
@@ -105,13 +106,13 @@ func (u *plugin) provides(group structs.DeviceGroupID) bool {
 	return u.index[group] != nil
 }
 
-// Attend implements [catalog.Kind]: it polls the figures, gives devices up that nobody confirms,
+// Run implements [catalog.Kind]: it polls the figures, gives devices up that nobody confirms,
 // and sees to releases that failed.
-func (u *plugin) Attend(ctx context.Context) {
+func (u *plugin) Run(ctx context.Context) {
 	var given time.Time // the UnconfirmedSince whose devices were given up
 	for ctx.Err() == nil {
 		health, changed := u.Health()
-		more := u.m.owed.more()
+		more := u.m.pending.more()
 		now := time.Now()
 		next := now.Add(catalog.MaxPollInterval)
 		if end := health.UnconfirmedSince.Add(u.m.cfg.Grace); !health.UnconfirmedSince.IsZero() && given != health.UnconfirmedSince {
@@ -160,9 +161,8 @@ func (u *plugin) pollStats(ctx context.Context, now time.Time) time.Time {
 	if ctx.Err() != nil {
 		return now.Add(catalog.MaxPollInterval)
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	reason := ""
+	u.mu.Lock()
 	switch {
 	case abi.CodeOf(err) == abi.Unimplemented:
 		u.noStats = true
@@ -174,18 +174,20 @@ func (u *plugin) pollStats(ctx context.Context, now time.Time) time.Time {
 		u.stats, u.statsFailures = stats, 0
 		u.statsDue = time.Now().Add(wish)
 	}
-	if reason != "" && reason != u.statsReason {
+	news := reason != u.statsReason
+	u.statsReason, due = reason, u.statsDue
+	u.mu.Unlock()
+	if news && reason != "" {
 		u.Logger().Warn("the plugin's figures cannot be had", "reason", reason)
 	}
-	u.statsReason = reason
-	return u.statsDue
+	return due
 }
 
 func (u *plugin) askStats(ctx context.Context, known index) (groupStats, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, deviceStatsDeadline)
 	defer cancel()
 	answer := &wasmnodev1.DeviceStatsResponse{}
-	if err := u.call(ctx, catalog.Call{Op: abi.OpDeviceStats, Request: &wasmnodev1.DeviceStatsRequest{}, Answer: answer}); err != nil {
+	if err := u.call(ctx, host.Call{Op: abi.OpDeviceStats, Request: &wasmnodev1.DeviceStatsRequest{}, Answer: answer}); err != nil {
 		return nil, 0, err
 	}
 	stats, err := checkDeviceStats(answer, known, time.Now())
@@ -197,12 +199,12 @@ func (u *plugin) askStats(ctx context.Context, known index) (groupStats, time.Du
 }
 
 // call calls the plugin, which is kept meanwhile.
-func (u *plugin) call(ctx context.Context, c catalog.Call) error {
+func (u *plugin) call(ctx context.Context, c host.Call) error {
 	if !u.Acquire() {
 		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("device plugin %q is going", u.Name()))
 	}
 	defer u.Release()
-	return u.Plugin().Call(ctx, c)
+	return u.Plugin().Invoke(ctx, c)
 }
 
 // allStats returns copies of the figures of the devices that are still there.

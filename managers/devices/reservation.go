@@ -74,7 +74,7 @@ func (c *editCheck) variable(text string) error {
 	case !ok:
 		return fmt.Errorf("%q is not of the form NAME=value", catalog.Printable(text))
 	case !variableName.MatchString(name):
-		return fmt.Errorf("%q is no name of a variable", catalog.Printable(name))
+		return fmt.Errorf("%q is not the name of a variable", catalog.Printable(name))
 	case !isLine(value):
 		return fmt.Errorf("%s: its value has characters that do not print", name)
 	case strings.HasPrefix(name, "NOMAD_") || strings.HasPrefix(name, "LD_") || name == "PATH":
@@ -172,7 +172,7 @@ func cleanPath(what, p string) error {
 	case len(p) > maxDevicePath:
 		return fmt.Errorf("%s: %d bytes, the limit is %d", what, len(p), maxDevicePath)
 	case !path.IsAbs(p) || path.Clean(p) != p || !isLine(p):
-		return fmt.Errorf("%s: %q is no absolute, clean path", what, catalog.Printable(p))
+		return fmt.Errorf("%s: %q is not an absolute, clean path", what, catalog.Printable(p))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
@@ -45,7 +46,7 @@ func (m *Manager) Reserve(ctx context.Context, d structs.AllocatedDevice, user s
 	if err := m.holders.hold(bounded, d, user); err != nil {
 		return nil, err
 	}
-	if err := m.owed.forget(bounded, d, user); err != nil {
+	if err := m.pending.forget(bounded, d, user); err != nil {
 		m.holders.free(d, user)
 		return nil, err
 	}
@@ -66,13 +67,13 @@ func (m *Manager) Reserve(ctx context.Context, d structs.AllocatedDevice, user s
 // reserve calls the plugin and checks what it answers.
 func (u *plugin) reserve(ctx context.Context, d structs.AllocatedDevice, user structs.DeviceUser) (*structs.DeviceReservation, error) {
 	answer := &wasmnodev1.DeviceReserveResponse{}
-	err := u.Plugin().Call(ctx, catalog.Call{Op: abi.OpDeviceReserve, Request: &wasmnodev1.DeviceReserveRequest{
+	err := u.Plugin().Invoke(ctx, host.Call{Op: abi.OpDeviceReserve, Request: &wasmnodev1.DeviceReserveRequest{
 		Group: protoGroup(d), DeviceIds: d.DeviceIDs, User: protoUser(user),
 	}, Answer: answer})
 	if err != nil {
 		return nil, err
 	}
-	grants := u.Plugin().Grants()
+	grants := u.Grants()
 	reservation, err := checkReservation(answer, u.Name(), grants)
 	if err == nil {
 		err = followLinks(reservation, grants)
@@ -93,14 +94,14 @@ func (m *Manager) Release(ctx context.Context, d structs.AllocatedDevice, user s
 		if !m.mayCome() {
 			return nil
 		}
-		m.owed.add(state.DeviceRelease{Devices: d, User: user})
+		m.pending.add(state.DeviceRelease{Devices: d, User: user})
 		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("device %s: its plugin has not answered yet; it is released when it does", d.Group()))
 	}
 	defer u.Release()
 	err := u.sendRelease(ctx, d, user)
 	if err != nil {
 		u.postponeReleases()
-		m.owed.add(state.DeviceRelease{Devices: d, User: user})
+		m.pending.add(state.DeviceRelease{Devices: d, User: user})
 	}
 	return err
 }
@@ -132,7 +133,7 @@ func (u *plugin) sendRelease(ctx context.Context, d structs.AllocatedDevice, use
 	ctx, cancel := context.WithTimeout(ctx, releaseDeadline)
 	defer cancel()
 	request := &wasmnodev1.DeviceReleaseRequest{Group: protoGroup(d), DeviceIds: d.DeviceIDs, User: protoUser(user)}
-	err := u.Plugin().Call(ctx, catalog.Call{Op: abi.OpDeviceRelease, Request: request, Answer: &wasmnodev1.DeviceReleaseResponse{}})
+	err := u.Plugin().Invoke(ctx, host.Call{Op: abi.OpDeviceRelease, Request: request, Answer: &wasmnodev1.DeviceReleaseResponse{}})
 	if code := abi.CodeOf(err); code == abi.Unimplemented || code == abi.NotFound {
 		return nil
 	}

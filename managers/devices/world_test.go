@@ -56,12 +56,12 @@ func emptyCatalog(t testing.TB) *catalog.Catalog {
 }
 
 func (w *deviceWorld) take(p *catalogtest.Plugin, old *plugin) (*plugin, error) {
-	return take(w.manager, p, p.Recipe.Name+".wasm", old)
+	return take(w.manager, catalog.Candidate{Plugin: p, Grants: p.Grants, File: p.Recipe.Name + ".wasm"}, old)
 }
 
 // take puts a plugin in charge, in the place of old.
-func take(m *Manager, p catalog.Plugin, file string, old *plugin) (*plugin, error) {
-	u, err := m.registry.Take(context.Background(), catalog.Candidate{Plugin: p, File: file, Digest: "d" + p.Description().GetVersion()}, old != nil)
+func take(m *Manager, c catalog.Candidate, old *plugin) (*plugin, error) {
+	u, err := m.registry.Take(context.Background(), c, old != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +115,8 @@ func protoGroupID(id structs.DeviceGroupID) *wasmnodev1.DeviceGroupId {
 }
 
 // answersDevices answers a fingerprint with healthy devices of one group.
-func answersDevices(group structs.DeviceGroupID, ids ...string) func(context.Context, catalog.Call) error {
-	return func(_ context.Context, c catalog.Call) error {
+func answersDevices(group structs.DeviceGroupID, ids ...string) func(context.Context, host.Call) error {
+	return func(_ context.Context, c host.Call) error {
 		g := &wasmnodev1.DeviceGroup{Id: protoGroupID(group)}
 		for _, id := range ids {
 			g.Devices = append(g.Devices, &wasmnodev1.Device{Id: id, Healthy: true})
@@ -129,8 +129,8 @@ func answersDevices(group structs.DeviceGroupID, ids ...string) func(context.Con
 }
 
 // answersStats answers with one figure for each device of a group.
-func answersStats(group structs.DeviceGroupID, value int64, ids ...string) func(context.Context, catalog.Call) error {
-	return func(_ context.Context, c catalog.Call) error {
+func answersStats(group structs.DeviceGroupID, value int64, ids ...string) func(context.Context, host.Call) error {
+	return func(_ context.Context, c host.Call) error {
 		g := &wasmnodev1.DeviceGroupStats{Id: protoGroupID(group), Devices: map[string]*wasmnodev1.DeviceStats{}}
 		for _, id := range ids {
 			g.Devices[id] = &wasmnodev1.DeviceStats{
@@ -149,12 +149,12 @@ func answersStats(group structs.DeviceGroupID, value int64, ids ...string) func(
 // newFakeDevice is a device plugin with the devices a and b.
 func newFakeDevice(name string) *catalogtest.Plugin {
 	p := catalogtest.NewPlugin()
-	p.Recipe.Name, p.Recipe.Type = name, catalog.TypeDevice
-	p.Granted = host.Grants{FS: host.FSGrant{ReadOnly: []string{os.TempDir()}}, Devices: host.DeviceGrant{Nodes: []string{"/dev/acme*"}}}
-	p.Ops = map[string]func(context.Context, catalog.Call) error{
+	p.Recipe.Name, p.Recipe.Type = name, host.KindDevice
+	p.Grants = host.Grants{FS: host.FSGrant{ReadOnly: []string{os.TempDir()}}, Devices: host.DeviceGrant{Nodes: []string{"/dev/acme*"}}}
+	p.Ops = map[string]func(context.Context, host.Call) error{
 		abi.OpDeviceFingerprint: answersDevices(gpu, "a", "b"),
 		abi.OpDeviceStats:       answersStats(gpu, 7, "a", "b"),
-		abi.OpDeviceReserve: func(_ context.Context, c catalog.Call) error {
+		abi.OpDeviceReserve: func(_ context.Context, c host.Call) error {
 			r := c.Request.(*wasmnodev1.DeviceReserveRequest)
 			c.Answer.(*wasmnodev1.DeviceReserveResponse).ContainerEdits = &wasmnodev1.ContainerEdits{
 				Env:         []string{"ACME=" + strings.Join(r.DeviceIds, ",")},
@@ -163,7 +163,7 @@ func newFakeDevice(name string) *catalogtest.Plugin {
 			}
 			return nil
 		},
-		abi.OpDeviceRelease: func(context.Context, catalog.Call) error { return nil },
+		abi.OpDeviceRelease: func(context.Context, host.Call) error { return nil },
 	}
 	return p
 }

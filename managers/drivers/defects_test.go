@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/internal/catalogtest"
 )
 
@@ -25,7 +25,7 @@ func inService(t *testing.T, test func(t *testing.T, s catalogtest.Service)) {
 				}
 				return err == nil && d.plugin.info().Healthy
 			},
-			Refused: func(context.Context, catalog.Call) error { return nil }, // no health
+			Refused: func(context.Context, host.Call) error { return nil }, // no health
 		})
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -90,7 +91,7 @@ func (d *Driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, even
 	t := d.tasks().of(cfg)
 	t.listen(events)
 	answer := &wasmnodev1.DriverStartTaskResponse{}
-	err := d.call(ctx, t, startDeadline, catalog.Call{Op: abi.OpDriverStartTask, Task: cfg, Request: &wasmnodev1.DriverStartTaskRequest{Task: cfg}, Answer: answer})
+	err := d.call(ctx, t, startDeadline, host.Call{Op: abi.OpDriverStartTask, Task: cfg, Request: &wasmnodev1.DriverStartTaskRequest{Task: cfg}, Answer: answer})
 	if err == nil {
 		err = d.checkStarted(ctx, cfg, answer.Handle)
 	}
@@ -109,7 +110,7 @@ func (d *Driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, even
 // one.
 func (d *Driver) checkStarted(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) error {
 	if h == nil {
-		return d.broken(abi.OpDriverStartTask, "no handle")
+		return d.badAnswer(abi.OpDriverStartTask, "no handle")
 	}
 	if err := d.checkHandle(abi.OpDriverStartTask, cfg, h); err != nil {
 		return err
@@ -117,7 +118,7 @@ func (d *Driver) checkStarted(ctx context.Context, cfg *wasmnodev1.TaskConfig, h
 	_, err := d.workloads().Inspect(ctx, cfg.GetId())
 	switch {
 	case err == nil && h.WorkloadId == "":
-		return d.broken(abi.OpDriverStartTask, "a handle without the workload that it started")
+		return d.badAnswer(abi.OpDriverStartTask, "a handle without the workload that it started")
 	case errors.Is(err, abi.ErrTaskNotFound) && h.WorkloadId != "":
 		// Who owns workloads may have died since, and this one with it.
 		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("driver %s: the workload that %s answered is not there: the driver did not start it, or it was lost", d.Name(), abi.OpDriverStartTask))
@@ -131,16 +132,16 @@ func (d *Driver) checkStarted(ctx context.Context, cfg *wasmnodev1.TaskConfig, h
 func (d *Driver) checkHandle(op string, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) error {
 	switch {
 	case h.Version == 0:
-		return d.broken(op, "a handle of version 0")
+		return d.badAnswer(op, "a handle of version 0")
 	case len(h.DriverState) > MaxDriverStateBytes:
-		return d.broken(op, fmt.Sprintf("a handle with %d bytes of driver state, the limit is %d", len(h.DriverState), MaxDriverStateBytes))
+		return d.badAnswer(op, fmt.Sprintf("a handle with %d bytes of driver state, the limit is %d", len(h.DriverState), MaxDriverStateBytes))
 	case h.WorkloadId != "" && h.WorkloadId != cfg.GetId():
-		return d.broken(op, fmt.Sprintf("a handle with the workload %q, which is not this task's", catalog.Printable(h.WorkloadId)))
+		return d.badAnswer(op, fmt.Sprintf("a handle with the workload %q, which is not this task's", catalog.Printable(h.WorkloadId)))
 	}
 	return nil
 }
 
-func (d *Driver) broken(op, what string) error {
+func (d *Driver) badAnswer(op, what string) error {
 	return abi.NewError(abi.Internal, fmt.Sprintf("driver %s: %s answered %s", d.Name(), op, what))
 }
 
@@ -148,7 +149,7 @@ func (d *Driver) broken(op, what string) error {
 // was restarted, has started, and returns the handle to use from now on. NOT_FOUND:
 // the task is no more. Events is that of StartTask.
 func (d *Driver) RecoverTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, events func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, error) {
-	if err := d.given(cfg, h); err != nil {
+	if err := d.checkArguments(cfg, h); err != nil {
 		return nil, err
 	}
 	if h.WorkloadId != "" {
@@ -160,8 +161,8 @@ func (d *Driver) RecoverTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h 
 	t := d.tasks().of(cfg)
 	t.listen(events)
 	answer := &wasmnodev1.DriverRecoverTaskResponse{}
-	err := d.call(ctx, t, recoverDeadline, catalog.Call{Op: abi.OpDriverRecoverTask, Task: cfg, Request: &wasmnodev1.DriverRecoverTaskRequest{Task: cfg, Handle: h}, Answer: answer})
-	if d.hostDoes(err, h) {
+	err := d.call(ctx, t, recoverDeadline, host.Call{Op: abi.OpDriverRecoverTask, Task: cfg, Request: &wasmnodev1.DriverRecoverTaskRequest{Task: cfg, Handle: h}, Answer: answer})
+	if d.fallsToHost(err, h) {
 		err = nil
 	}
 	if err == nil && answer.Handle != nil {
@@ -182,22 +183,22 @@ func (d *Driver) RecoverTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h 
 
 // SignalTask sends a signal to a task.
 func (d *Driver) SignalTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, signal string) (*wasmnodev1.TaskHandle, error) {
-	if err := d.given(cfg, h); err != nil {
+	if err := d.checkArguments(cfg, h); err != nil {
 		return nil, err
 	}
 	t := d.tasks().of(cfg)
 	h, _ = t.current(h)
-	defer t.nudge()
+	defer t.notify()
 	answer := &wasmnodev1.DriverSignalTaskResponse{}
-	err := d.call(ctx, t, signalDeadline, catalog.Call{Op: abi.OpDriverSignalTask, Task: cfg, Request: &wasmnodev1.DriverSignalTaskRequest{TaskId: cfg.GetId(), Handle: h, Signal: signal}, Answer: answer})
-	if d.hostDoes(err, h) {
+	err := d.call(ctx, t, signalDeadline, host.Call{Op: abi.OpDriverSignalTask, Task: cfg, Request: &wasmnodev1.DriverSignalTaskRequest{TaskId: cfg.GetId(), Handle: h, Signal: signal}, Answer: answer})
+	if d.fallsToHost(err, h) {
 		err = d.workloads().Signal(ctx, h.WorkloadId, signal)
 	}
-	return d.renewed(abi.OpDriverSignalTask, cfg, t, h, answer.Handle, err)
+	return d.checkRenewed(abi.OpDriverSignalTask, cfg, t, h, answer.Handle, err)
 }
 
-// renewed checks and notes the handle that an operation may have answered.
-func (d *Driver) renewed(op string, cfg *wasmnodev1.TaskConfig, t *task, h, newest *wasmnodev1.TaskHandle, err error) (*wasmnodev1.TaskHandle, error) {
+// checkRenewed checks and notes the handle that an operation may have answered.
+func (d *Driver) checkRenewed(op string, cfg *wasmnodev1.TaskConfig, t *task, h, newest *wasmnodev1.TaskHandle, err error) (*wasmnodev1.TaskHandle, error) {
 	if err == nil && newest != nil {
 		err = d.checkHandle(op, cfg, newest)
 	}
@@ -210,7 +211,7 @@ func (d *Driver) renewed(op string, cfg *wasmnodev1.TaskConfig, t *task, h, newe
 // DestroyTask frees what a task holds; a running one only when it is forced, else
 // it is FAILED_PRECONDITION. The workload is destroyed even if the driver fails.
 func (d *Driver) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, force bool) error {
-	if err := d.given(cfg, h); err != nil {
+	if err := d.checkArguments(cfg, h); err != nil {
 		return err
 	}
 	t := d.tasks().of(cfg)
@@ -220,7 +221,7 @@ func (d *Driver) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h 
 			return abi.NewError(abi.FailedPrecondition, "the task still runs")
 		}
 	}
-	err := d.call(ctx, t, destroyDeadline, catalog.Call{Op: abi.OpDriverDestroyTask, Task: cfg, Request: &wasmnodev1.DriverDestroyTaskRequest{TaskId: cfg.GetId(), Handle: h, Force: force}, Answer: &wasmnodev1.DriverDestroyTaskResponse{}})
+	err := d.call(ctx, t, destroyDeadline, host.Call{Op: abi.OpDriverDestroyTask, Task: cfg, Request: &wasmnodev1.DriverDestroyTaskRequest{TaskId: cfg.GetId(), Handle: h, Force: force}, Answer: &wasmnodev1.DriverDestroyTaskResponse{}})
 	if code := abi.CodeOf(err); code == abi.Unimplemented || code == abi.NotFound {
 		err = nil // a driver that cannot forget a task holds nothing of it
 	}
@@ -228,7 +229,7 @@ func (d *Driver) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h 
 		err = errors.Join(err, d.workloads().Destroy(ctx, h.WorkloadId))
 	}
 	if err == nil || force {
-		t.nudge()
+		t.notify()
 		d.tasks().forget(cfg.GetId())
 	}
 	return err
@@ -236,14 +237,14 @@ func (d *Driver) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h 
 
 // TaskStats returns what a task uses now.
 func (d *Driver) TaskStats(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) (*wasmnodev1.TaskStats, error) {
-	if err := d.given(cfg, h); err != nil {
+	if err := d.checkArguments(cfg, h); err != nil {
 		return nil, err
 	}
 	t := d.tasks().of(cfg)
 	h, _ = t.current(h)
 	answer := &wasmnodev1.DriverTaskStatsResponse{}
-	err := d.call(ctx, t, statsDeadline, catalog.Call{Op: abi.OpDriverTaskStats, Task: cfg, Request: &wasmnodev1.DriverTaskStatsRequest{TaskId: cfg.GetId(), Handle: h}, Answer: answer})
-	if d.hostDoes(err, h) {
+	err := d.call(ctx, t, statsDeadline, host.Call{Op: abi.OpDriverTaskStats, Task: cfg, Request: &wasmnodev1.DriverTaskStatsRequest{TaskId: cfg.GetId(), Handle: h}, Answer: answer})
+	if d.fallsToHost(err, h) {
 		s, err := d.workloads().Stats(ctx, h.WorkloadId)
 		if err != nil {
 			return nil, err
@@ -254,7 +255,7 @@ func (d *Driver) TaskStats(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *w
 		return nil, err
 	}
 	if answer.Stats == nil {
-		return nil, d.broken(abi.OpDriverTaskStats, "no stats")
+		return nil, d.badAnswer(abi.OpDriverTaskStats, "no stats")
 	}
 	return answer.Stats, nil
 }
@@ -268,8 +269,8 @@ func statsOf(s *workload.Stats) *wasmnodev1.TaskStats {
 	return stats
 }
 
-// given checks what a caller hands over.
-func (d *Driver) given(cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) error {
+// checkArguments checks what a caller hands over.
+func (d *Driver) checkArguments(cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) error {
 	if h == nil {
 		return abi.NewError(abi.InvalidArgument, "no task handle")
 	}
@@ -280,13 +281,13 @@ func (d *Driver) tasks() *tasks { return &d.plugin.m.tasks }
 
 func (d *Driver) workloads() Workloads { return d.plugin.m.cfg.Workloads }
 
-// hostDoes reports whether an operation that ended with err is the host's to do.
-func (d *Driver) hostDoes(err error, h *wasmnodev1.TaskHandle) bool {
+// fallsToHost reports whether an operation that ended with err is the host's to do.
+func (d *Driver) fallsToHost(err error, h *wasmnodev1.TaskHandle) bool {
 	return h.WorkloadId != "" && abi.CodeOf(err) == abi.Unimplemented
 }
 
 // call calls an operation about a task and counts a fault against the task.
-func (d *Driver) call(ctx context.Context, t *task, deadline time.Duration, c catalog.Call) error {
+func (d *Driver) call(ctx context.Context, t *task, deadline time.Duration, c host.Call) error {
 	c.Events = t.event
 	if !d.plugin.Plugin().Has(c.Op) {
 		return abi.NewError(abi.Unimplemented, fmt.Sprintf("driver %s does not have %s", d.Name(), c.Op))
@@ -299,6 +300,6 @@ func (d *Driver) call(ctx context.Context, t *task, deadline time.Duration, c ca
 		ctx, cancel = context.WithTimeout(ctx, deadline)
 		defer cancel()
 	}
-	err := d.plugin.Plugin().Call(ctx, c)
+	err := d.plugin.Plugin().Invoke(ctx, c)
 	return d.plugin.TaskError(c.Task.GetAllocId()+"/"+c.Task.GetName(), err)
 }

@@ -53,7 +53,7 @@ func TestAStartedTaskHasAValidHandleOrNothingIsLeftOfIt(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			w, p, d := driverWorld(t)
-			p.On(abi.OpDriverStartTask, func(_ context.Context, c catalog.Call) error {
+			p.On(abi.OpDriverStartTask, func(_ context.Context, c host.Call) error {
 				require.Equal(t, web, c.Task)
 				if tt.starts {
 					w.workloads.start(web.Id)
@@ -78,7 +78,7 @@ func TestAStartedTaskHasAValidHandleOrNothingIsLeftOfIt(t *testing.T) {
 // TestAWorkloadThatIsLostRightAfterItsStartMayBeStartedAgain: who owns it may have died.
 func TestAWorkloadThatIsLostRightAfterItsStartMayBeStartedAgain(t *testing.T) {
 	_, p, d := driverWorld(t)
-	p.On(abi.OpDriverStartTask, func(_ context.Context, c catalog.Call) error {
+	p.On(abi.OpDriverStartTask, func(_ context.Context, c host.Call) error {
 		c.Answer.(*wasmnodev1.DriverStartTaskResponse).Handle = workloadHandle
 		return nil
 	})
@@ -90,7 +90,7 @@ func TestAWorkloadThatIsLostRightAfterItsStartMayBeStartedAgain(t *testing.T) {
 
 func TestFaultsWhileStartingFailTheTaskAtTheSecond(t *testing.T) {
 	w, p, d := driverWorld(t)
-	p.On(abi.OpDriverStartTask, func(context.Context, catalog.Call) error {
+	p.On(abi.OpDriverStartTask, func(context.Context, host.Call) error {
 		w.workloads.start(web.Id)
 		return catalogtest.Trap(abi.OpDriverStartTask)
 	})
@@ -110,7 +110,7 @@ func TestFaultsWhileStartingFailTheTaskAtTheSecond(t *testing.T) {
 	health, _ := d.plugin.Health()
 	require.Equal(t, catalog.StateHealthy, health.State, "the plugin is not to blame")
 
-	p.On(abi.OpDriverStartTask, func(context.Context, catalog.Call) error { return abi.NewRecoverableError(abi.Unavailable, "later") })
+	p.On(abi.OpDriverStartTask, func(context.Context, host.Call) error { return abi.NewRecoverableError(abi.Unavailable, "later") })
 	_, _, err = d.StartTask(context.Background(), web, nil)
 	require.Equal(t, abi.NewRecoverableError(abi.Unavailable, "later"), err, "the driver's own answer is passed on")
 }
@@ -121,7 +121,7 @@ func TestTheHostDoesWhatADriverLeavesOut(t *testing.T) {
 		"not exported": func(*catalogtest.Plugin) {},
 		"unimplemented": func(p *catalogtest.Plugin) {
 			for _, op := range []string{abi.OpDriverRecoverTask, abi.OpDriverWaitTask, abi.OpDriverStopTask, abi.OpDriverSignalTask, abi.OpDriverDestroyTask, abi.OpDriverTaskStats} {
-				p.On(op, func(context.Context, catalog.Call) error { return abi.NewError(abi.Unimplemented, "no") })
+				p.On(op, func(context.Context, host.Call) error { return abi.NewError(abi.Unimplemented, "no") })
 			}
 		},
 	} {
@@ -164,7 +164,7 @@ func TestTheHostDoesWhatADriverLeavesOut(t *testing.T) {
 // counter is a driver without workloads: its task runs until its handle says that
 // it was stopped.
 func counter(p *catalogtest.Plugin, pollMs uint32) {
-	p.On(abi.OpDriverWaitTask, func(_ context.Context, c catalog.Call) error {
+	p.On(abi.OpDriverWaitTask, func(_ context.Context, c host.Call) error {
 		h := c.Request.(*wasmnodev1.DriverWaitTaskRequest).Handle
 		a := c.Answer.(*wasmnodev1.DriverWaitTaskResponse)
 		a.PollAfterMs = pollMs
@@ -173,11 +173,11 @@ func counter(p *catalogtest.Plugin, pollMs uint32) {
 		}
 		return nil
 	})
-	p.On(abi.OpDriverStopTask, func(_ context.Context, c catalog.Call) error {
+	p.On(abi.OpDriverStopTask, func(_ context.Context, c host.Call) error {
 		c.Answer.(*wasmnodev1.DriverStopTaskResponse).Handle = &wasmnodev1.TaskHandle{Version: 2, DriverState: []byte("stopped")}
 		return nil
 	})
-	p.On(abi.OpDriverSignalTask, func(context.Context, catalog.Call) error { return nil })
+	p.On(abi.OpDriverSignalTask, func(context.Context, host.Call) error { return nil })
 }
 
 func TestAPollingDriverIsAskedWhenItSaysAndAtOnceAfterAStop(t *testing.T) {
@@ -199,7 +199,7 @@ func TestAPollingDriverIsAskedWhenItSaysAndAtOnceAfterAStop(t *testing.T) {
 		h, err := d.StopTask(context.Background(), web, handle, "SIGTERM", time.Second)
 		require.NoError(t, err)
 		require.Equal(t, uint32(2), h.Version)
-		require.Equal(t, `{3 15 true e\x1b} <nil>`, <-done)
+		require.Equal(t, `{3 15 true e\u001b} <nil>`, <-done)
 		require.Equal(t, begun, time.Now(), "nobody waited for a clock")
 	})
 }
@@ -223,7 +223,7 @@ func TestAWaitThatBlocksInTheDriverIsAskedAnewAfterAStop(t *testing.T) {
 		_, p, d := driverWorld(t)
 		counter(p, 0)
 		ask := p.Ops[abi.OpDriverWaitTask]
-		p.On(abi.OpDriverWaitTask, func(ctx context.Context, c catalog.Call) error {
+		p.On(abi.OpDriverWaitTask, func(ctx context.Context, c host.Call) error {
 			if string(c.Request.(*wasmnodev1.DriverWaitTaskRequest).Handle.DriverState) == "stopped" {
 				return ask(ctx, c)
 			}
@@ -241,14 +241,14 @@ func TestAWaitThatBlocksInTheDriverIsAskedAnewAfterAStop(t *testing.T) {
 		_, err := d.StopTask(context.Background(), web, handle, "", time.Second)
 		require.NoError(t, err)
 		require.NoError(t, <-done)
-		require.Equal(t, nudgeGrace, time.Since(begun))
+		require.Equal(t, recheckGrace, time.Since(begun))
 	})
 }
 
 func TestAWaitIsCancelledWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, p, d := driverWorld(t)
-		p.On(abi.OpDriverWaitTask, func(ctx context.Context, _ catalog.Call) error {
+		p.On(abi.OpDriverWaitTask, func(ctx context.Context, _ host.Call) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})
@@ -310,14 +310,14 @@ func TestAWaitOutlastsARestartAndAQuarantineUntilAnotherVersionTakesOver(t *test
 
 func TestAWorkloadIsStoppedWhateverItsDriverDoes(t *testing.T) {
 	tests := map[string]struct {
-		stop func(ctx context.Context, c catalog.Call) error
+		stop func(ctx context.Context, c host.Call) error
 		want string
 		took time.Duration
 	}{
 		"it faults":  {catalogtest.Fault(abi.OpDriverStopTask), "stop SIGTERM 5s", 0},
-		"it refuses": {func(context.Context, catalog.Call) error { return abi.NewError(abi.Internal, "no") }, "stop SIGTERM 5s", 0},
-		"it lies":    {func(context.Context, catalog.Call) error { return nil }, "stop SIGKILL 0s", 0},
-		"it never answers": {func(ctx context.Context, _ catalog.Call) error {
+		"it refuses": {func(context.Context, host.Call) error { return abi.NewError(abi.Internal, "no") }, "stop SIGTERM 5s", 0},
+		"it lies":    {func(context.Context, host.Call) error { return nil }, "stop SIGKILL 0s", 0},
+		"it never answers": {func(ctx context.Context, _ host.Call) error {
 			<-ctx.Done()
 			return &host.FaultError{Op: abi.OpDriverStopTask, Kind: host.FaultTimeout, Err: ctx.Err()}
 		}, "stop SIGTERM 0s", 5*time.Second + 2*stopGrace},
@@ -351,7 +351,7 @@ func TestAWorkloadIsDestroyedWhateverItsDriverDoes(t *testing.T) {
 func sends(p *catalogtest.Plugin, op, taskID, message string) *error {
 	told := new(error)
 	well := p.Ops[op]
-	p.On(op, func(ctx context.Context, c catalog.Call) error {
+	p.On(op, func(ctx context.Context, c host.Call) error {
 		*told = errors.New("nobody takes events")
 		if c.Events != nil {
 			*told = c.Events(&wasmnodev1.TaskEvent{TaskId: taskID, Message: message})
@@ -418,7 +418,7 @@ func TestAnEventThatNobodyTakesIsAnErrorToTheDriver(t *testing.T) {
 
 func TestATaskThatCannotBeRecoveredIsForgotten(t *testing.T) {
 	w, p, d := driverWorld(t)
-	p.On(abi.OpDriverRecoverTask, func(context.Context, catalog.Call) error { return abi.ErrTaskNotFound })
+	p.On(abi.OpDriverRecoverTask, func(context.Context, host.Call) error { return abi.ErrTaskNotFound })
 	_, err := d.RecoverTask(context.Background(), web, handle, nil)
 	require.ErrorIs(t, err, abi.ErrTaskNotFound)
 	require.Nil(t, w.manager.tasks.get(web.Id))
@@ -445,8 +445,8 @@ func TestDriversWithstandConcurrentUseAndReplacement(t *testing.T) {
 	make1 := func() *catalogtest.Plugin {
 		p := catalogtest.NewPlugin()
 		counter(p, 1)
-		p.On(abi.OpDriverDestroyTask, func(context.Context, catalog.Call) error { return nil })
-		p.On(abi.OpDriverRecoverTask, func(context.Context, catalog.Call) error { return nil })
+		p.On(abi.OpDriverDestroyTask, func(context.Context, host.Call) error { return nil })
+		p.On(abi.OpDriverRecoverTask, func(context.Context, host.Call) error { return nil })
 		return p
 	}
 	current := w.mustTake(make1(), nil)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -23,7 +23,7 @@ const execDeadline = 5 * time.Minute
 // standard input and terminal, and its output comes in the end. UNIMPLEMENTED: neither
 // can, or the driver's capabilities have no exec.
 func (d *Driver) ExecTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, spec *workload.ExecSpec) (*structs.ExitResult, error) {
-	if err := d.given(cfg, h); err != nil {
+	if err := d.checkArguments(cfg, h); err != nil {
 		return nil, err
 	}
 	if !d.Capabilities().GetExec() {
@@ -52,14 +52,14 @@ func (d *Driver) execInDriver(ctx context.Context, t *task, cfg *wasmnodev1.Task
 		return nil, abi.NewError(abi.Unimplemented, fmt.Sprintf("driver %s runs commands without a terminal only", d.Name()))
 	}
 	answer := &wasmnodev1.DriverExecTaskResponse{}
-	err := d.call(ctx, t, execDeadline, catalog.Call{Op: abi.OpDriverExecTask, Task: cfg, Answer: answer, Request: &wasmnodev1.DriverExecTaskRequest{
+	err := d.call(ctx, t, execDeadline, host.Call{Op: abi.OpDriverExecTask, Task: cfg, Answer: answer, Request: &wasmnodev1.DriverExecTaskRequest{
 		TaskId: cfg.GetId(), Handle: h, Command: append([]string{spec.Command}, spec.Args...), TimeoutMs: uint64(execDeadline.Milliseconds()),
 	}})
 	if err != nil {
 		return nil, err
 	}
 	if answer.Result == nil {
-		return nil, d.broken(abi.OpDriverExecTask, "no result")
+		return nil, d.badAnswer(abi.OpDriverExecTask, "no result")
 	}
 	if err := errors.Join(writeAll(spec.Stdout, answer.Stdout), writeAll(spec.Stderr, answer.Stderr)); err != nil {
 		return nil, fmt.Errorf("the command's output: %w", err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/internal/catalogtest"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
@@ -25,8 +25,8 @@ func execWorld(t *testing.T, capable bool) (*world, *catalogtest.Plugin, *Driver
 }
 
 // inDriver answers as a driver that runs a command.
-func inDriver(t *testing.T, command ...string) func(context.Context, catalog.Call) error {
-	return func(_ context.Context, c catalog.Call) error {
+func inDriver(t *testing.T, command ...string) func(context.Context, host.Call) error {
+	return func(_ context.Context, c host.Call) error {
 		r := c.Request.(*wasmnodev1.DriverExecTaskRequest)
 		require.Equal(t, command, r.Command)
 		require.Equal(t, web.Id, r.TaskId)
@@ -39,7 +39,7 @@ func inDriver(t *testing.T, command ...string) func(context.Context, catalog.Cal
 
 func TestTheHostRunsCommandsWhereThereIsAWorkload(t *testing.T) {
 	w, p, d := execWorld(t, true)
-	p.On(abi.OpDriverExecTask, func(context.Context, catalog.Call) error { panic("nobody asked") })
+	p.On(abi.OpDriverExecTask, func(context.Context, host.Call) error { panic("nobody asked") })
 	var stdout bytes.Buffer
 	exit, err := d.ExecTask(t.Context(), web, workloadHandle, &workload.ExecSpec{Command: "ls", TTY: true, Stdout: &stdout})
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestACommandThatNobodyCanRunIsRefused(t *testing.T) {
 		})
 	}
 	_, p, d := execWorld(t, true)
-	p.On(abi.OpDriverExecTask, func(context.Context, catalog.Call) error { return nil })
+	p.On(abi.OpDriverExecTask, func(context.Context, host.Call) error { return nil })
 	_, err := d.ExecTask(t.Context(), web, handle, &workload.ExecSpec{Command: "ls"})
 	require.EqualError(t, err, "driver fake: driver_exec_task answered no result")
 }

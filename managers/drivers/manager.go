@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
@@ -59,8 +60,8 @@ func New(cfg Config) *Manager {
 	m := &Manager{cfg: cfg, tasks: tasks{byID: map[string]*task{}}}
 	m.announcer = catalog.NewAnnouncer(m.info, cfg.Updater)
 	m.registry = catalog.NewRegistry(catalog.RegistryConfig{
-		Catalog: cfg.Catalog, Type: catalog.TypeDriver, Logger: cfg.Logger, PluginConfig: cfg.PluginConfig,
-		New: m.newPlugin, Changed: m.announcer.Say,
+		Catalog: cfg.Catalog, Type: host.KindDriver, Logger: cfg.Logger, PluginConfig: cfg.PluginConfig,
+		New: m.newPlugin, Changed: m.announcer.Changed,
 	})
 	return m
 }

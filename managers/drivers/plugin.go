@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/configschema"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/structs"
@@ -30,7 +31,7 @@ type plugin struct {
 	taskSchema *configschema.Schema
 
 	mu   sync.Mutex
-	last *wasmnodev1.DriverFingerprintResponse // nil: none yet
+	last *wasmnodev1.DriverFingerprintResponse // not changed; nil: none yet
 }
 
 // newPlugin returns the driver that a unit is.
@@ -51,7 +52,7 @@ func pluginOf(u *catalog.Unit) *plugin { return u.Kind().(*plugin) }
 // Fingerprint implements [catalog.Kind].
 func (u *plugin) Fingerprint(ctx context.Context) (catalog.Answer, error) {
 	answer := &wasmnodev1.DriverFingerprintResponse{}
-	err := u.Plugin().Call(ctx, catalog.Call{Op: abi.OpDriverFingerprint, Request: &wasmnodev1.DriverFingerprintRequest{}, Answer: answer, Events: u.m.tasks.event})
+	err := u.Plugin().Invoke(ctx, host.Call{Op: abi.OpDriverFingerprint, Request: &wasmnodev1.DriverFingerprintRequest{}, Answer: answer, Events: u.m.tasks.event})
 	if err != nil {
 		return catalog.Answer{}, err
 	}
@@ -65,8 +66,8 @@ func (u *plugin) Fingerprint(ctx context.Context) (catalog.Answer, error) {
 	return catalog.Answer{Healthy: healthy, Text: describe(answer), NextPoll: time.Duration(answer.NextPollMs) * time.Millisecond}, nil
 }
 
-// Attend implements [catalog.Kind]: there is nothing more to do.
-func (u *plugin) Attend(context.Context) {}
+// Run implements [catalog.Kind]: there is nothing more to do.
+func (u *plugin) Run(context.Context) {}
 
 // describe is the plugin's own line on its health.
 func describe(answer *wasmnodev1.DriverFingerprintResponse) string {
@@ -86,12 +87,13 @@ func describe(answer *wasmnodev1.DriverFingerprintResponse) string {
 func (u *plugin) info() *structs.DriverInfo {
 	health, _ := u.Health()
 	u.mu.Lock()
-	defer u.mu.Unlock()
+	last := u.last
+	u.mu.Unlock()
 	info := &structs.DriverInfo{Attributes: map[string]string{}, UpdateTime: time.Now()}
-	if u.last != nil {
-		info.Detected = u.last.Health != wasmnodev1.HealthState_HEALTH_STATE_UNDETECTED
-		info.Attributes = u.attributes(u.last)
-		info.HealthDescription = describe(u.last)
+	if last != nil {
+		info.Detected = last.Health != wasmnodev1.HealthState_HEALTH_STATE_UNDETECTED
+		info.Attributes = u.attributes(last)
+		info.HealthDescription = describe(last)
 	}
 	info.Healthy = health.State == catalog.StateHealthy
 	if !info.Healthy && health.Reason != "" {

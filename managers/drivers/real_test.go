@@ -55,9 +55,9 @@ func newRealWorldThatLooks(t *testing.T, lookEvery time.Duration, config map[str
 		Limits:    host.Limits{DescribeTime: catalogtest.Patience},
 	})
 	var err error
-	w.Catalog, err = catalog.New(catalog.Config{Dir: w.Path, LookEvery: lookEvery, Logger: hclog.NewNullLogger(), Loader: catalog.HostLoader{
-		Host: h, Grants: func(string) host.Grants { return grants },
-	}})
+	w.Catalog, err = catalog.New(catalog.Config{Dir: w.Path, LookEvery: lookEvery, Logger: hclog.NewNullLogger(), Loader: catalog.HostLoader{Host: h},
+		Grants: func(string) host.Grants { return grants },
+	})
 	require.NoError(t, err)
 	cfg := Config{
 		Catalog: w.Catalog, Workloads: w.workloads, Logger: hclog.NewNullLogger(),
@@ -145,7 +145,7 @@ func TestTheMockDriverServesATaskFromStartToEnd(t *testing.T) {
 	require.EqualError(t, err, `config.run_fro: unknown field, did you mean "run_for"?`)
 }
 
-func TestARealFaultIsHeldAgainstItsTask(t *testing.T) {
+func TestAFaultOfACompiledDriverCountsAgainstItsTask(t *testing.T) {
 	w := newRealWorld(t, nil, host.Grants{})
 	w.Put("mock.wasm", mock(t))
 	w.start()
@@ -327,7 +327,7 @@ func TestAPluginThatIsDroppedInIsHealthyWithinTwoSeconds(t *testing.T) {
 }
 
 func TestAStatusIsJSONForTheAPI(t *testing.T) {
-	s := catalog.PluginStatus{Name: "a", Type: catalog.TypeDriver, State: catalog.StateHealthy, CapabilitiesImported: []string{}, CapabilitiesGranted: []string{}}
+	s := catalog.PluginStatus{Name: "a", Type: host.KindDriver, State: catalog.StateHealthy, CapabilitiesImported: []string{}, CapabilitiesGranted: []string{}}
 	got, err := json.Marshal(s)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"Name":"a","Type":"driver","Version":"","State":"healthy","Reason":"","Since":"0001-01-01T00:00:00Z","Digest":"","CapabilitiesImported":[],"CapabilitiesGranted":[],"File":"",

@@ -20,10 +20,10 @@ type tasks struct {
 type task struct {
 	id string
 
-	mu     sync.Mutex
-	events func(*wasmnodev1.TaskEvent) // takes the driver's events; nil: nobody does
-	handle *wasmnodev1.TaskHandle      // the newest; nil: the one that the caller has
-	nudged chan struct{}               // closed and replaced when the task may have ended
+	mu       sync.Mutex
+	events   func(*wasmnodev1.TaskEvent) // takes the driver's events; nil: nobody does
+	handle   *wasmnodev1.TaskHandle      // the newest; nil: the one that the caller has
+	notified chan struct{}               // closed and replaced when the task may have ended
 }
 
 // of returns the task of that configuration, a new one when it is not known.
@@ -32,7 +32,7 @@ func (t *tasks) of(cfg *wasmnodev1.TaskConfig) *task {
 	defer t.mu.Unlock()
 	known := t.byID[cfg.GetId()]
 	if known == nil {
-		known = &task{id: cfg.GetId(), nudged: make(chan struct{})}
+		known = &task{id: cfg.GetId(), notified: make(chan struct{})}
 		t.byID[known.id] = known
 	}
 	return known
@@ -95,20 +95,20 @@ func (t *task) update(given, newest *wasmnodev1.TaskHandle) *wasmnodev1.TaskHand
 	return given
 }
 
-// current returns the newest handle and what is closed at the next nudge.
+// current returns the newest handle and what is closed at the next notify.
 func (t *task) current(given *wasmnodev1.TaskHandle) (*wasmnodev1.TaskHandle, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.handle != nil {
 		given = t.handle
 	}
-	return given, t.nudged
+	return given, t.notified
 }
 
-// nudge has the task's waiters ask at once.
-func (t *task) nudge() {
+// notify has the task's waiters ask at once.
+func (t *task) notify() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	close(t.nudged)
-	t.nudged = make(chan struct{})
+	close(t.notified)
+	t.notified = make(chan struct{})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/internal/catalogtest"
 )
@@ -21,7 +22,7 @@ func TestAFingerprintThatFailsAtFirstIsAskedForAgain(t *testing.T) {
 		w := newWorld(t, nil)
 		p := catalogtest.NewPlugin()
 		well := p.Ops[abi.OpDriverFingerprint]
-		p.On(abi.OpDriverFingerprint, func(context.Context, catalog.Call) error { return abi.NewError(abi.Unavailable, "no daemon") })
+		p.On(abi.OpDriverFingerprint, func(context.Context, host.Call) error { return abi.NewError(abi.Unavailable, "no daemon") })
 		w.mustTake(p, nil)
 		synctest.Wait()
 		require.Equal(t, []string{"fake: detected false, healthy false, fingerprint: no daemon"}, w.updates.get())
@@ -40,7 +41,7 @@ func TestHealthIsPolledAndToldOnlyWhenItChanges(t *testing.T) {
 		p := catalogtest.NewPlugin()
 		health := wasmnodev1.HealthState_HEALTH_STATE_HEALTHY
 		var mu sync.Mutex
-		p.On(abi.OpDriverFingerprint, func(_ context.Context, c catalog.Call) error {
+		p.On(abi.OpDriverFingerprint, func(_ context.Context, c host.Call) error {
 			mu.Lock()
 			defer mu.Unlock()
 			a := c.Answer.(*wasmnodev1.DriverFingerprintResponse)
@@ -127,10 +128,10 @@ func TestANewVersionTakesOverOnlyWhenItAnswers(t *testing.T) {
 				p.On(abi.OpDriverFingerprint, catalogtest.Fault(abi.OpDriverFingerprint))
 			},
 			"fingerprint: no": func(p *catalogtest.Plugin) {
-				p.On(abi.OpDriverFingerprint, func(context.Context, catalog.Call) error { return abi.NewError(abi.Internal, "no") })
+				p.On(abi.OpDriverFingerprint, func(context.Context, host.Call) error { return abi.NewError(abi.Internal, "no") })
 			},
 			"fingerprint: the answer's health is 0, which is none": func(p *catalogtest.Plugin) {
-				p.On(abi.OpDriverFingerprint, func(context.Context, catalog.Call) error { return nil })
+				p.On(abi.OpDriverFingerprint, func(context.Context, host.Call) error { return nil })
 			},
 			"configure: bad": func(p *catalogtest.Plugin) { p.Recipe.ConfigureErr = "bad" },
 			"describe: task_config_schema: not a JSON object":   func(p *catalogtest.Plugin) { p.Recipe.TaskSchema = "[]" },
@@ -235,7 +236,7 @@ func TestBlockedDriversAreNotTaken(t *testing.T) {
 func TestAFingerprintSpeaksForItsDriverOnlyAndWithinBounds(t *testing.T) {
 	w := newWorld(t, nil)
 	p := catalogtest.NewPlugin()
-	p.On(abi.OpDriverFingerprint, func(_ context.Context, c catalog.Call) error {
+	p.On(abi.OpDriverFingerprint, func(_ context.Context, c host.Call) error {
 		a := c.Answer.(*wasmnodev1.DriverFingerprintResponse)
 		a.Health = wasmnodev1.HealthState_HEALTH_STATE_HEALTHY
 		a.Description = "fine\x1b[2J\nreally"
@@ -261,7 +262,7 @@ func TestAFingerprintSpeaksForItsDriverOnlyAndWithinBounds(t *testing.T) {
 		"driver.fake": "true", "driver.fake.memory": "5MiB", "driver.fake.load": "0.5",
 		"driver.fake.version": "1; 2", "driver.fake.nothing": "",
 	}, info.Attributes)
-	require.Equal(t, `fine\x1b[2J; really`, info.HealthDescription)
+	require.Equal(t, `fine\u001b[2J; really`, info.HealthDescription)
 }
 
 func TestTheAnnouncerTellsInOrderAndNothingTwice(t *testing.T) {
@@ -269,7 +270,7 @@ func TestTheAnnouncerTellsInOrderAndNothingTwice(t *testing.T) {
 		w := newWorld(t, nil)
 		u := w.mustTake(catalogtest.NewPlugin(), nil)
 		for range 100 {
-			w.manager.announcer.Say(u.Name())
+			w.manager.announcer.Changed(u.Name())
 		}
 		require.NoError(t, w.manager.announcer.Flush(context.Background()))
 		require.Len(t, w.updates.get(), 1)
@@ -283,7 +284,7 @@ func TestShutdownIsCleanAtAnyTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		p := catalogtest.NewPlugin()
-		p.On(abi.OpDriverFingerprint, func(ctx context.Context, _ catalog.Call) error {
+		p.On(abi.OpDriverFingerprint, func(ctx context.Context, _ host.Call) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})

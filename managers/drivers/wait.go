@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// pollDefault is when a driver is asked again that does not say when; its wish
+	// defaultPoll is when a driver is asked again that does not say when; its wish
 	// is kept within the other two.
-	pollDefault = time.Second
+	defaultPoll = time.Second
 	minPoll     = 10 * time.Millisecond
 	maxPoll     = 10 * time.Minute
-	// pollRetry is when a wait that failed in a way that can mend is tried again.
-	pollRetry = time.Second
-	// nudgeGrace is what a wait that blocks in the driver gets to see for itself
+	// retryPoll is when a wait that failed in a way that can mend is tried again.
+	retryPoll = time.Second
+	// recheckGrace is what a wait that blocks in the driver gets to see for itself
 	// that its task was stopped or signalled, before it is cancelled and asked anew
 	// with the handle of now.
-	nudgeGrace = time.Second
+	recheckGrace = time.Second
 )
 
 // WaitTask blocks until the task has ended or ctx is done. While the driver is
 // restarting or quarantined it waits for it to be back, or to be replaced: that is
 // UNAVAILABLE and recoverable.
 func (d *Driver) WaitTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) (*structs.ExitResult, error) {
-	if err := d.given(cfg, h); err != nil {
+	if err := d.checkArguments(cfg, h); err != nil {
 		return nil, err
 	}
 	if h.WorkloadId != "" && !d.plugin.Plugin().Has(abi.OpDriverWaitTask) {
@@ -40,38 +40,38 @@ func (d *Driver) WaitTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wa
 	}
 	t := d.tasks().of(cfg)
 	for {
-		if err := d.whenUp(ctx); err != nil {
+		if err := d.awaitUp(ctx); err != nil {
 			return nil, err
 		}
-		newest, nudged := t.current(h)
-		answer, err := d.askWait(ctx, t, cfg, newest, nudged)
+		newest, notified := t.current(h)
+		answer, err := d.callWait(ctx, t, cfg, newest, notified)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		pause := pollDefault
+		pause := defaultPoll
 		switch {
 		case err == nil && answer.Result != nil:
 			return exitOf(answer.Result), nil
 		case err == nil && answer.PollAfterMs > 0:
 			pause = min(max(time.Duration(answer.PollAfterMs)*time.Millisecond, minPoll), maxPoll)
 		case err == nil:
-		case d.hostDoes(err, h):
+		case d.fallsToHost(err, h):
 			return d.workloads().Wait(ctx, h.WorkloadId)
-		case isClosed(nudged) && errors.Is(err, context.Canceled):
+		case isClosed(notified) && errors.Is(err, context.Canceled):
 			continue
 		case abi.IsRecoverable(err):
-			pause = pollRetry
+			pause = retryPoll
 		default:
 			return nil, err
 		}
-		if err := sleep(ctx, pause, nudged); err != nil {
+		if err := sleep(ctx, pause, notified); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// askWait asks once. A driver that blocks is cancelled some time after a nudge.
-func (d *Driver) askWait(ctx context.Context, t *task, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, nudged <-chan struct{}) (*wasmnodev1.DriverWaitTaskResponse, error) {
+// callWait asks once. A driver that blocks is cancelled some time after a notify.
+func (d *Driver) callWait(ctx context.Context, t *task, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, notified <-chan struct{}) (*wasmnodev1.DriverWaitTaskResponse, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
@@ -79,11 +79,11 @@ func (d *Driver) askWait(ctx context.Context, t *task, cfg *wasmnodev1.TaskConfi
 	go func() {
 		defer close(watched)
 		select {
-		case <-nudged:
+		case <-notified:
 		case <-done:
 			return
 		}
-		timer := time.NewTimer(nudgeGrace)
+		timer := time.NewTimer(recheckGrace)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -92,14 +92,14 @@ func (d *Driver) askWait(ctx context.Context, t *task, cfg *wasmnodev1.TaskConfi
 		}
 	}()
 	answer := &wasmnodev1.DriverWaitTaskResponse{}
-	err := d.call(ctx, t, 0, catalog.Call{Op: abi.OpDriverWaitTask, Task: cfg, Request: &wasmnodev1.DriverWaitTaskRequest{TaskId: cfg.GetId(), Handle: h}, Answer: answer})
+	err := d.call(ctx, t, 0, host.Call{Op: abi.OpDriverWaitTask, Task: cfg, Request: &wasmnodev1.DriverWaitTaskRequest{TaskId: cfg.GetId(), Handle: h}, Answer: answer})
 	close(done)
 	<-watched
 	return answer, err
 }
 
-// whenUp returns when the driver takes calls.
-func (d *Driver) whenUp(ctx context.Context) error {
+// awaitUp returns when the driver takes calls.
+func (d *Driver) awaitUp(ctx context.Context) error {
 	for {
 		down, changed := d.plugin.Down()
 		if !down {
@@ -115,13 +115,13 @@ func (d *Driver) whenUp(ctx context.Context) error {
 	}
 }
 
-// sleep pauses, not longer than to the next nudge.
-func sleep(ctx context.Context, pause time.Duration, nudged <-chan struct{}) error {
+// sleep pauses, not longer than to the next notify.
+func sleep(ctx context.Context, pause time.Duration, notified <-chan struct{}) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-nudged:
+	case <-notified:
 	case <-ctx.Done():
 	}
 	return ctx.Err()
@@ -144,18 +144,18 @@ func exitOf(r *wasmnodev1.ExitResult) *structs.ExitResult {
 // the handle to use from now on. A workload is stopped by the host when the driver
 // cannot: killing must not depend on a plugin's health.
 func (d *Driver) StopTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, signal string, timeout time.Duration) (*wasmnodev1.TaskHandle, error) {
-	if err := d.given(cfg, h); err != nil {
+	if err := d.checkArguments(cfg, h); err != nil {
 		return nil, err
 	}
 	t := d.tasks().of(cfg)
 	h, _ = t.current(h)
-	defer t.nudge()
+	defer t.notify()
 	timeout = max(0, timeout)
 	deadline := time.Now().Add(timeout)
-	newest, err := d.askStop(ctx, t, cfg, h, signal, timeout)
+	newest, err := d.callStop(ctx, t, cfg, h, signal, timeout)
 	var fault *host.FaultError
 	if errors.As(err, &fault) && abi.IsRecoverable(err) && ctx.Err() == nil {
-		newest, err = d.askStop(ctx, t, cfg, h, signal, max(0, time.Until(deadline)))
+		newest, err = d.callStop(ctx, t, cfg, h, signal, max(0, time.Until(deadline)))
 	}
 	if h.WorkloadId != "" {
 		if err != nil {
@@ -164,14 +164,14 @@ func (d *Driver) StopTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wa
 			}
 			err = d.workloads().Stop(ctx, h.WorkloadId, signal, max(0, time.Until(deadline)))
 		} else {
-			err = d.finish(ctx, h.WorkloadId)
+			err = d.killLeftover(ctx, h.WorkloadId)
 		}
 	}
-	return d.renewed(abi.OpDriverStopTask, cfg, t, h, newest, err)
+	return d.checkRenewed(abi.OpDriverStopTask, cfg, t, h, newest, err)
 }
 
-// askStop has the driver stop a task, once it is up.
-func (d *Driver) askStop(ctx context.Context, t *task, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, signal string, timeout time.Duration) (*wasmnodev1.TaskHandle, error) {
+// callStop has the driver stop a task, once it is up.
+func (d *Driver) callStop(ctx context.Context, t *task, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, signal string, timeout time.Duration) (*wasmnodev1.TaskHandle, error) {
 	if !d.plugin.Plugin().Has(abi.OpDriverStopTask) {
 		return nil, abi.NewError(abi.Unimplemented, fmt.Sprintf("driver %s does not have %s", d.Name(), abi.OpDriverStopTask))
 	}
@@ -180,7 +180,7 @@ func (d *Driver) askStop(ctx context.Context, t *task, cfg *wasmnodev1.TaskConfi
 			return nil, d.plugin.Usable()
 		}
 		waiting, cancel := context.WithTimeout(ctx, timeout+stopGrace)
-		err := d.whenUp(waiting)
+		err := d.awaitUp(waiting)
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			if reason := d.plugin.Usable(); reason != nil {
@@ -192,14 +192,14 @@ func (d *Driver) askStop(ctx context.Context, t *task, cfg *wasmnodev1.TaskConfi
 		}
 	}
 	answer := &wasmnodev1.DriverStopTaskResponse{}
-	err := d.call(ctx, t, timeout+stopGrace, catalog.Call{Op: abi.OpDriverStopTask, Task: cfg, Request: &wasmnodev1.DriverStopTaskRequest{
+	err := d.call(ctx, t, timeout+stopGrace, host.Call{Op: abi.OpDriverStopTask, Task: cfg, Request: &wasmnodev1.DriverStopTaskRequest{
 		TaskId: cfg.GetId(), Handle: h, TimeoutMs: uint64(timeout.Milliseconds()), Signal: signal,
 	}, Answer: answer})
 	return answer.Handle, err
 }
 
-// finish kills a workload that its driver said it had stopped.
-func (d *Driver) finish(ctx context.Context, id string) error {
+// killLeftover kills a workload that its driver said it had stopped.
+func (d *Driver) killLeftover(ctx context.Context, id string) error {
 	s, err := d.workloads().Inspect(ctx, id)
 	if errors.Is(err, abi.ErrTaskNotFound) || err == nil && s.State != workload.Running {
 		return nil

@@ -15,7 +15,7 @@ import (
 func (r *Runner) active() error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if r.alloc.ServerTerminal() || r.state.ClientStatus.Terminal() || r.leaving || r.dying || r.done {
+	if r.alloc.ServerTerminal() || r.state.ClientStatus.Terminal() || r.shuttingDown || r.destroying || r.ended {
 		return ErrNotRunning
 	}
 	return nil
@@ -57,7 +57,7 @@ func (r *Runner) RestartAll(reason string) error {
 		return err
 	}
 	r.order.restart()
-	defer r.poke()
+	defer r.wake.Set()
 	return r.restartEach(task.RestartRequest{Reason: reason, Force: true})
 }
 

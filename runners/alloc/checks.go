@@ -38,7 +38,7 @@ type checker struct {
 
 // checking is a check at work, for one run of its task.
 type checking struct {
-	begun  time.Time // the task's start
+	since  time.Time // the task's start
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -69,15 +69,15 @@ func newChecks(r *Runner, a *structs.Allocation) *checks {
 	return c
 }
 
-// follow runs the checks whose tasks run, and ends the others; resting ends all.
-func (c *checks) follow(states map[string]*structs.TaskState, resting bool) {
+// follow runs the checks whose tasks run, and ends the others; paused ends all.
+func (c *checks) follow(states map[string]*structs.TaskState, paused bool) {
 	for _, k := range c.all {
-		begun, runs := runningSince(k.Task, states)
-		if k.run != nil && (resting || !runs || !k.run.begun.Equal(begun)) {
+		since, runs := runningSince(k.Task, states)
+		if k.run != nil && (paused || !runs || !k.run.since.Equal(since)) {
 			k.end()
 		}
-		if k.run == nil && runs && !resting {
-			k.begin(begun)
+		if k.run == nil && runs && !paused {
+			k.begin(since)
 		}
 	}
 }
@@ -134,8 +134,8 @@ func (c *checks) healthy() (since time.Time, all bool) {
 	return since, true
 }
 
-// blames reports whether a check that does not succeed is of the task, or of all.
-func (c *checks) blames(name string) bool {
+// failsFor reports whether a check of the task, or of the group, does not succeed.
+func (c *checks) failsFor(name string) bool {
 	return slices.ContainsFunc(c.all, func(k *checker) bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -173,14 +173,14 @@ func (r *Runner) setChecks(c *checks) {
 	r.checks = c
 }
 
-func (k *checker) begin(begun time.Time) {
+func (k *checker) begin(since time.Time) {
 	k.set(k.Pending(k.target))
 	ctx, cancel := context.WithCancel(context.Background())
-	run := &checking{begun: begun, cancel: cancel, done: make(chan struct{})}
+	run := &checking{since: since, cancel: cancel, done: make(chan struct{})}
 	k.run = run
 	go func() {
 		defer close(run.done)
-		k.work(ctx, begun)
+		k.work(ctx, since)
 	}()
 }
 
@@ -192,7 +192,7 @@ func (k *checker) end() {
 }
 
 // work runs the check until ctx ends.
-func (k *checker) work(ctx context.Context, begun time.Time) {
+func (k *checker) work(ctx context.Context, since time.Time) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	failures := 0
@@ -209,7 +209,7 @@ func (k *checker) work(ctx context.Context, begun time.Time) {
 		k.set(result)
 		if !k.Fails(result) {
 			failures = 0
-		} else if k.Restart != nil && time.Since(begun) >= k.Restart.Grace {
+		} else if k.Restart != nil && time.Since(since) >= k.Restart.Grace {
 			if failures++; failures >= k.Restart.Limit {
 				k.restart()
 				failures = 0
@@ -246,6 +246,6 @@ func (k *checker) set(result structs.CheckResult) {
 	k.result = result
 	k.mu.Unlock()
 	if changed {
-		k.r.poke()
+		k.r.wake.Set()
 	}
 }

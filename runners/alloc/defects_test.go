@@ -26,7 +26,7 @@ func TestD3_DestroyWithoutRun(t *testing.T) {
 		f := newFixture(t, oneTask)
 		f.build()
 		f.finish()
-		require.Equal(t, structs.ClientComplete, f.lastReport().ClientStatus, "the control plane is told")
+		require.Equal(t, structs.ClientComplete, f.lastReport().ClientStatus, "it is reported to the control plane")
 		<-f.r.WaitCh()
 		<-f.r.ShutdownCh()
 		require.True(t, f.r.IsDestroyed())
@@ -198,7 +198,7 @@ func TestD14_AWaitEndsWithWhateverEndsTheAllocation(t *testing.T) {
 	}
 }
 
-func TestD16_AListenerThatDoesNotReadHoldsNobodyUp(t *testing.T) {
+func TestD16_AListenerThatDoesNotReadBlocksNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, oneTask)
 		f.start()
@@ -243,7 +243,7 @@ func TestD22_AFailureBeforeTheTasksFailsTheAllocation(t *testing.T) {
 		<-f.r.WaitCh()
 		s := f.r.AllocState()
 		require.Equal(t, structs.ClientFailed, s.ClientStatus)
-		require.Equal(t, structs.ClientFailed, f.lastReport().ClientStatus, "the control plane is told")
+		require.Equal(t, structs.ClientFailed, f.lastReport().ClientStatus, "it is reported to the control plane")
 		for name, task := range s.TaskStates {
 			require.Equal(t, structs.TaskDead, task.State, name)
 			require.True(t, task.Failed, name)
@@ -253,7 +253,7 @@ func TestD22_AFailureBeforeTheTasksFailsTheAllocation(t *testing.T) {
 	})
 }
 
-func TestD22_ATaskThatHasEndedHearsNothingOfAKill(t *testing.T) {
+func TestD22_ATaskThatHasEndedHasNoEventOfAKill(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, twoTasks)
 		*f.alloc.Job.Type = "batch"

@@ -30,9 +30,9 @@ const (
 	whyChecks     = "Services not healthy by deadline"
 )
 
-// newHealthWatch is the watch for an allocation; nil: nobody asks for its health.
+// newHealthWatch is the watch for an allocation; nil: its health is not asked for.
 func newHealthWatch(a *structs.Allocation, now time.Time) *healthWatch {
-	kind := value(a.Job.Type)
+	kind := structs.Deref(a.Job.Type)
 	group := a.Group()
 	if kind != nomad.JobTypeService && kind != nomad.JobTypeSystem || group == nil {
 		return nil
@@ -44,12 +44,12 @@ func newHealthWatch(a *structs.Allocation, now time.Time) *healthWatch {
 	var m, d *time.Duration
 	by := ""
 	if u := group.Update; a.DeploymentID != "" && u != nil {
-		if value(u.HealthCheck) == "manual" {
+		if structs.Deref(u.HealthCheck) == "manual" {
 			return nil
 		}
-		m, d, by = u.MinHealthyTime, u.HealthyDeadline, value(u.HealthCheck)
+		m, d, by = u.MinHealthyTime, u.HealthyDeadline, structs.Deref(u.HealthCheck)
 	} else if g := group.Migrate; g != nil {
-		m, d, by = g.MinHealthyTime, g.HealthyDeadline, value(g.HealthCheck)
+		m, d, by = g.MinHealthyTime, g.HealthyDeadline, structs.Deref(g.HealthCheck)
 	}
 	if m != nil {
 		minHealthy = max(0, *m)
@@ -60,8 +60,8 @@ func newHealthWatch(a *structs.Allocation, now time.Time) *healthWatch {
 	return &healthWatch{minHealthy: minHealthy, deadline: now.Add(deadline), byChecks: by != "task_states"}
 }
 
-// step judges the tasks' states and the checks'. Without a verdict, next is when to ask
-// again at the latest; why is what unhealthy tasks are told.
+// step decides by the tasks' states and the checks'. Undecided, next is when to ask
+// again at the latest; why is for the events of unhealthy tasks.
 func (h *healthWatch) step(tasks []*nomad.Task, states map[string]*structs.TaskState, c *checks, now time.Time) (healthy *bool, why string, next time.Time) {
 	yes, no := true, false
 	var since time.Time
@@ -106,12 +106,4 @@ func (h *healthWatch) step(tasks []*nomad.Task, states map[string]*structs.TaskS
 		next = due
 	}
 	return nil, "", next
-}
-
-func value[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
 }

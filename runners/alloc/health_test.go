@@ -105,7 +105,7 @@ func (f *fixture) task(name string) *nomad.Task {
 	return nil
 }
 
-func TestAnotherDeploymentWatchesAnew(t *testing.T) {
+func TestHealthIsWatchedAgainForAnotherDeployment(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, watched)
 		f.alloc.DeploymentID = "first"

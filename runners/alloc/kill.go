@@ -33,8 +33,8 @@ func order(t *nomad.Task) int {
 	return 1
 }
 
-// doomed is the tasks whose turn it is to be killed.
-func (k *killing) doomed(tasks []*nomad.Task, states map[string]*structs.TaskState, now time.Time) []*nomad.Task {
+// nextToKill is the tasks whose turn it is to be killed.
+func (k *killing) nextToKill(tasks []*nomad.Task, states map[string]*structs.TaskState, now time.Time) []*nomad.Task {
 	if now.Before(k.until) {
 		return nil
 	}
@@ -56,9 +56,9 @@ func (k *killing) doomed(tasks []*nomad.Task, states map[string]*structs.TaskSta
 	return nil
 }
 
-// verdict tells whether the tasks' states alone end the group, and what each task is to
-// be told.
-func verdict(tasks []*nomad.Task, states map[string]*structs.TaskState) *killing {
+// killCause is why the tasks' states alone end the group, with the event of each task;
+// nil: they do not.
+func killCause(tasks []*nomad.Task, states map[string]*structs.TaskState) *killing {
 	var failed string
 	var leaderDead, mainLive, sidecarLive bool
 	for _, t := range tasks {

@@ -20,7 +20,7 @@ const (
 	stages
 )
 
-// stageOf tells a task's stage.
+// stageOf is a task's stage.
 func stageOf(t *nomad.Task) stage {
 	if t.Lifecycle == nil {
 		return mainTask
@@ -49,8 +49,8 @@ type lifecycle struct {
 	mu    sync.Mutex
 	gates [stages]chan struct{}
 	open  [stages]bool
-	// settling: a restart of the group waits for all tasks to be back at their gates.
-	settling bool
+	// restarting: a restart of the group waits for all tasks to be back at their gates.
+	restarting bool
 }
 
 func newLifecycle(tasks []*nomad.Task) *lifecycle {
@@ -75,7 +75,7 @@ func (l *lifecycle) gate(s stage) <-chan struct{} {
 func (l *lifecycle) restart() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.settling = true
+	l.restarting = true
 	for s := range l.gates {
 		if l.open[s] {
 			l.open[s], l.gates[s] = false, make(chan struct{})
@@ -87,13 +87,13 @@ func (l *lifecycle) restart() {
 func (l *lifecycle) step(states map[string]*structs.TaskState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.settling {
+	if l.restarting {
 		for name, s := range states {
 			if stageOf(l.tasks[name]) != poststop && s.State != structs.TaskPending {
 				return
 			}
 		}
-		l.settling = false
+		l.restarting = false
 	}
 	for s := range stages {
 		if !l.open[s] && l.ready(s, states) {

@@ -11,12 +11,12 @@ import (
 )
 
 // loop is what the runner's one goroutine knows. It never waits for a task, a driver or
-// the control plane: whatever happens wakes it, it looks at everything anew, says what
-// is to be done, and goes back to sleep.
+// the control plane: whatever happens wakes it, it looks at everything anew, has done
+// what is to be done, and waits for the next wake-up.
 type loop struct {
 	r       *Runner
 	kill    *killing     // nil: nothing is to be killed
-	health  *healthWatch // nil: nobody asks, or it is decided
+	health  *healthWatch // nil: not asked for, or decided
 	expires time.Time    // of max_run_duration; zero: never
 	expired bool
 	running bool // the tasks' runners were started
@@ -29,13 +29,13 @@ func (r *Runner) run() {
 	l := &loop{r: r, timer: time.NewTimer(time.Hour)}
 	defer l.timer.Stop()
 	alloc := r.Alloc()
-	if r.should(alloc) {
+	if r.shouldRun(alloc) {
 		if d := r.AllocState().DeploymentStatus; d == nil || d.Healthy == nil {
 			l.health = newHealthWatch(alloc, time.Now())
 		}
 		l.expires = expiry(alloc)
 	} else {
-		l.begin(nil)
+		l.beginKill(nil)
 	}
 	r.setChecks(newChecks(r, alloc))
 	defer func() { r.checks.follow(nil, true) }()
@@ -47,32 +47,32 @@ func (r *Runner) run() {
 		case err := <-prepared:
 			prepared = nil
 			l.step() // who ended the preparation has said why before
-			if r.isLeaving() {
-				l.leave()
+			if r.isShuttingDown() {
+				l.detach()
 				return
 			}
-			l.start(err, tasks)
+			l.startTasks(err, tasks)
 		case <-tasks:
-			l.end()
+			l.finish()
 			return
-		case <-r.wake:
+		case <-r.wake.C():
 		case <-l.timer.C:
 		}
 		l.step()
 	}
 }
 
-// should reports whether the allocation's tasks are to run.
-func (r *Runner) should(a *structs.Allocation) bool {
+// shouldRun reports whether the allocation's tasks are to run.
+func (r *Runner) shouldRun(a *structs.Allocation) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return !a.Terminal() && !r.state.ClientStatus.Terminal() && !r.dying
+	return !a.Terminal() && !r.state.ClientStatus.Terminal() && !r.destroying
 }
 
-func (r *Runner) isLeaving() bool {
+func (r *Runner) isShuttingDown() bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.leaving
+	return r.shuttingDown
 }
 
 // prepare runs the prerun hooks in a goroutine, whose end the loop waits for. An
@@ -84,7 +84,7 @@ func (l *loop) prepare() <-chan error {
 		return prepared
 	}
 	l.setWaiting(true)
-	go func() { prepared <- l.r.prerun(l.r.idle) }()
+	go func() { prepared <- l.r.prerun(l.r.preparing) }()
 	return prepared
 }
 
@@ -94,12 +94,12 @@ func (l *loop) setWaiting(is bool) {
 	l.r.waiting = is
 }
 
-// start starts the tasks' runners. When the allocation could not be prepared, they only
+// startTasks starts the tasks' runners. When the allocation could not be prepared, they only
 // end what an earlier agent may have left running, and fail.
-func (l *loop) start(err error, tasks chan struct{}) {
+func (l *loop) startTasks(err error, tasks chan struct{}) {
 	l.setWaiting(false)
 	l.running = true
-	if err != nil && l.kill == nil && l.r.idle.Err() == nil {
+	if err != nil && l.kill == nil && l.r.preparing.Err() == nil {
 		for _, t := range l.r.tasks {
 			t.FailSetup("failed to setup alloc: " + err.Error())
 		}
@@ -132,9 +132,9 @@ func (l *loop) killAll() {
 	}
 }
 
-// begin begins to kill; nil: for no other reason than that somebody wants it. An order
+// beginKill begins to kill the tasks; nil: for no other reason than that somebody wants it. An order
 // that goes on is not changed, but what it spares may be killed too.
-func (l *loop) begin(k *killing) {
+func (l *loop) beginKill(k *killing) {
 	if k == nil {
 		k = &killing{}
 	}
@@ -147,7 +147,7 @@ func (l *loop) begin(k *killing) {
 		k.until = time.Now().Add(delay)
 	}
 	l.kill = k
-	l.r.cancelIdle()
+	l.r.stopPreparing()
 }
 
 // groupShutdownDelay is how long the group's tasks run on when they are to be killed.
@@ -164,37 +164,37 @@ func (l *loop) step() {
 	now := time.Now()
 	l.applyUpdate()
 	r.mu.RLock()
-	dying, leaving := r.dying, r.leaving
+	destroying, shuttingDown := r.destroying, r.shuttingDown
 	r.mu.RUnlock()
 	states := r.states()
 	switch {
-	case dying:
-		l.begin(&killing{poststop: true})
+	case destroying:
+		l.beginKill(&killing{poststop: true})
 	case l.kill == nil && l.running:
-		if k := verdict(r.group, states); k != nil {
-			l.begin(k)
+		if k := killCause(r.group, states); k != nil {
+			l.beginKill(k)
 		}
 	}
-	if !l.expires.IsZero() && !now.Before(l.expires) && !l.expired && live(states) {
+	if !l.expires.IsZero() && !now.Before(l.expires) && !l.expired && anyAlive(states) {
 		l.expired = true
-		l.begin(&killing{poststop: true})
+		l.beginKill(&killing{poststop: true})
 	}
-	if !leaving {
-		l.advance(states, now)
+	if !shuttingDown {
+		l.killNext(states, now)
 		r.order.step(states)
 	}
-	r.checks.follow(states, leaving || l.kill != nil)
+	r.checks.follow(states, shuttingDown || l.kill != nil)
 	l.report(states, now)
-	l.sleep(now)
+	l.setTimer(now)
 }
 
-// advance kills the tasks whose turn it is, and releases all when none is alive any more.
-func (l *loop) advance(states map[string]*structs.TaskState, now time.Time) {
+// killNext kills the tasks whose turn it is, and releases all when none is alive any more.
+func (l *loop) killNext(states map[string]*structs.TaskState, now time.Time) {
 	if !l.running {
 		return
 	}
 	if l.kill != nil {
-		for _, t := range l.kill.doomed(l.r.group, states, now) {
+		for _, t := range l.kill.nextToKill(l.r.group, states, now) {
 			var reason *structs.TaskEvent
 			if l.kill.reason != nil {
 				reason = l.kill.reason(t)
@@ -214,8 +214,8 @@ func (l *loop) advance(states map[string]*structs.TaskState, now time.Time) {
 	}
 }
 
-// sleep sets the timer to what is due next.
-func (l *loop) sleep(now time.Time) {
+// setTimer sets the timer to what is due next.
+func (l *loop) setTimer(now time.Time) {
 	var next time.Time
 	due := func(t time.Time) {
 		if !t.IsZero() && t.After(now) && (next.IsZero() || t.Before(next)) {
@@ -238,20 +238,20 @@ func (l *loop) sleep(now time.Time) {
 	}
 }
 
-// end is after the last task.
-func (l *loop) end() {
-	if l.r.isLeaving() {
-		l.leave()
+// finish is after the last task.
+func (l *loop) finish() {
+	if l.r.isShuttingDown() {
+		l.detach()
 		return
 	}
 	l.r.postrun()
 	l.step()
-	l.r.cast.Close()
+	l.r.broadcaster.Close()
 }
 
-// leave looks once more when nothing works on the tasks any more: something may have been
+// detach looks once more when nothing works on the tasks any more: something may have been
 // said of them since the loop looked last, and after the shutdown nothing is written.
-func (l *loop) leave() {
+func (l *loop) detach() {
 	for _, t := range l.r.tasks {
 		t.Flush()
 	}
@@ -282,14 +282,14 @@ func (l *loop) applyUpdate() {
 		}
 	}
 	if next.ServerTerminal() && !before.ServerTerminal() {
-		l.begin(nil)
+		l.beginKill(nil)
 	}
 	if next.NoShutdownDelay && l.kill != nil {
 		l.kill.until = time.Time{}
 	}
 }
 
-// updateHealth watches anew when the allocation has become part of another deployment.
+// updateHealth watches again when the allocation has become part of another deployment.
 func (l *loop) updateHealth(before, next *structs.Allocation) {
 	if before.DeploymentID == next.DeploymentID {
 		return
@@ -311,7 +311,7 @@ func expiry(a *structs.Allocation) time.Time {
 	return time.Unix(0, a.CreateTime).Add(*group.MaxRunDuration)
 }
 
-func live(states map[string]*structs.TaskState) bool {
+func anyAlive(states map[string]*structs.TaskState) bool {
 	for _, s := range states {
 		if s.State != structs.TaskDead {
 			return true
@@ -345,7 +345,7 @@ func (r *Runner) compute(states map[string]*structs.TaskState, d *structs.Deploy
 
 const expiredDescription = "allocation exceeded max_run_duration"
 
-// report computes the allocation's state and, if it is another one, tells everybody.
+// report computes the allocation's state and, if it is another one, reports it.
 func (l *loop) report(states map[string]*structs.TaskState, now time.Time) {
 	r := l.r
 	r.mu.Lock()
@@ -354,7 +354,7 @@ func (l *loop) report(states map[string]*structs.TaskState, now time.Time) {
 	if l.expired && next.ClientStatus.Terminal() && r.failure == "" {
 		next.ClientStatus, next.ClientDescription = structs.ClientComplete, expiredDescription
 	}
-	why := l.judgeHealth(next, now)
+	why := l.decideHealth(next, now)
 	r.state = next
 	r.mu.Unlock()
 	for _, t := range why {
@@ -364,7 +364,7 @@ func (l *loop) report(states map[string]*structs.TaskState, now time.Time) {
 }
 
 // publish makes a new state durable, as far as the tasks' own states do not say it
-// already, and tells it.
+// already, and reports it.
 func (r *Runner) publish(before, next *structs.AllocationState) {
 	statusSame := before.ClientStatus == next.ClientStatus && before.ClientDescription == next.ClientDescription &&
 		before.DeploymentStatus == next.DeploymentStatus
@@ -376,25 +376,25 @@ func (r *Runner) publish(before, next *structs.AllocationState) {
 		}
 	}
 	// Task states are replaced, never changed: the same pointers are the same states.
-	if statusSame && maps.Equal(before.TaskStates, next.TaskStates) && r.reported() {
+	if statusSame && maps.Equal(before.TaskStates, next.TaskStates) && r.setReported() {
 		return
 	}
 	r.cfg.StateUpdated(next)
-	_ = r.cast.Send(next) // closed: nobody is to hear of it any more
+	_ = r.broadcaster.Send(next) // closed: there are no listeners any more
 }
 
-// reported reports whether a state was told before, and from now on says yes.
-func (r *Runner) reported() bool {
-	was := r.told
-	r.told = true
+// setReported reports whether a state was reported before; from now on one was.
+func (r *Runner) setReported() bool {
+	was := r.reported
+	r.reported = true
 	return was
 }
 
 type unhealthy struct{ task, why string }
 
-// judgeHealth decides the allocation's health, once, and gives what its tasks are to be
-// told. It is called under r.mu.
-func (l *loop) judgeHealth(next *structs.AllocationState, now time.Time) []unhealthy {
+// decideHealth decides the allocation's health, once, and gives what is to be an event of
+// its tasks. It is called under r.mu.
+func (l *loop) decideHealth(next *structs.AllocationState, now time.Time) []unhealthy {
 	deployed := l.r.alloc.DeploymentID != ""
 	if l.health == nil || l.kill != nil && !next.ClientStatus.Terminal() {
 		return nil
@@ -414,13 +414,13 @@ func (l *loop) judgeHealth(next *structs.AllocationState, now time.Time) []unhea
 	}
 	var out []unhealthy
 	for _, t := range l.r.group {
-		if needsTelling(t, next.TaskStates[t.Name]) || why == whyChecks && l.r.checks.blames(t.Name) {
+		if isToBlame(t, next.TaskStates[t.Name]) || why == whyChecks && l.r.checks.failsFor(t.Name) {
 			out = append(out, unhealthy{t.Name, why})
 		}
 	}
 	return out
 }
 
-func needsTelling(t *nomad.Task, s *structs.TaskState) bool {
+func isToBlame(t *nomad.Task, s *structs.TaskState) bool {
 	return stageOf(t) != poststop && s.State != structs.TaskRunning && !s.Successful()
 }

@@ -70,9 +70,6 @@ const (
 )
 
 func TestRealMockDriver(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a plugin")
-	}
 	t.Run("a task that ends well", func(t *testing.T) {
 		f := newRealFixture(t, `run_for = "20ms"`)
 		f.start()

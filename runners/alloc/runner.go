@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/broadcast"
 	"github.com/wasmnode/wasmnode/runners/task"
@@ -33,33 +34,32 @@ type Runner struct {
 	tasks  []*task.Runner
 	byName map[string]*task.Runner
 	order  *lifecycle
-	cast   broadcast.Broadcaster
 
-	// wake tells the loop to look at everything anew; capacity 1, so that any number
-	// of reasons is one look.
-	wake chan struct{}
-	// idle ends what the loop waits for before the tasks: the allocation is to be
+	broadcaster broadcast.Broadcaster
+	// wake has the loop look at everything anew.
+	wake wake.Signal
+	// preparing is done when the allocation is no longer to be prepared: it is to be
 	// killed or left.
-	idle       context.Context
-	cancelIdle context.CancelFunc
+	preparing     context.Context
+	stopPreparing context.CancelFunc
 
-	told bool // a state was reported; the loop's own
+	reported bool // a state was reported; the loop's own
 
 	waitCh     chan struct{}
 	shutdownCh chan struct{}
 	destroyCh  chan struct{}
 
-	mu       sync.RWMutex
-	alloc    *structs.Allocation
-	pending  *structs.Allocation // the newest update that was not applied; nil: none
-	state    *structs.AllocationState
-	failure  string // forces the client status to failed; empty: not
-	waiting  bool
-	launched bool    // Run was called, or never will be
-	leaving  bool    // Shutdown was called
-	dying    bool    // Destroy was called
-	done     bool    // the run has ended
-	checks   *checks // nil: none was prepared
+	mu           sync.RWMutex
+	alloc        *structs.Allocation
+	pending      *structs.Allocation // the newest update that was not applied; nil: none
+	state        *structs.AllocationState
+	failure      string // forces the client status to failed; empty: not
+	waiting      bool
+	launched     bool    // Run was called, or never will be
+	shuttingDown bool    // Shutdown was called
+	destroying   bool    // Destroy was called
+	ended        bool    // the run has ended
+	checks       *checks // nil: none was prepared
 }
 
 // New makes a runner of an allocation. Nothing is started or written. It fails when
@@ -81,12 +81,12 @@ func New(cfg Config) (*Runner, error) {
 		dir:        allocdir.New(cfg.AllocsDir, cfg.Alloc.ID),
 		order:      newLifecycle(group.Tasks),
 		byName:     make(map[string]*task.Runner, len(group.Tasks)),
-		wake:       make(chan struct{}, 1),
+		wake:       wake.New(),
 		waitCh:     make(chan struct{}),
 		shutdownCh: make(chan struct{}),
 		destroyCh:  make(chan struct{}),
 	}
-	r.idle, r.cancelIdle = context.WithCancel(context.Background())
+	r.preparing, r.stopPreparing = context.WithCancel(context.Background())
 	r.hooks = r.buildHooks()
 	for _, t := range group.Tasks {
 		if err := r.addTask(t); err != nil {
@@ -108,7 +108,7 @@ func (r *Runner) addTask(t *nomad.Task) error {
 	of := stageOf(t)
 	tr, err := task.New(task.Config{
 		Alloc: r.alloc, Task: t.Name, Node: r.cfg.Node, Dir: dir, State: r.cfg.State,
-		Dispense: r.cfg.Dispense, Devices: r.cfg.Devices, Limits: r.cfg.Limits, Logger: r.logger, Changed: r.poke, Jitter: r.cfg.Jitter,
+		Dispense: r.cfg.Dispense, Devices: r.cfg.Devices, Limits: r.cfg.Limits, Logger: r.logger, Changed: r.wake.Set, Jitter: r.cfg.Jitter,
 		Gate: func() <-chan struct{} { return r.order.gate(of) },
 	})
 	if err != nil {
@@ -167,14 +167,6 @@ func (r *Runner) started() bool {
 	return false
 }
 
-// poke wakes the loop.
-func (r *Runner) poke() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Run runs the allocation and returns when its tasks have ended for good or the
 // runner was shut down. Further calls return at once.
 func (r *Runner) Run() {
@@ -192,7 +184,7 @@ func (r *Runner) Run() {
 // highest AllocModifyIndex is. After the run has ended it does nothing.
 func (r *Runner) Update(a *structs.Allocation) {
 	r.mu.Lock()
-	if !r.done && (r.pending == nil || a.AllocModifyIndex >= r.pending.AllocModifyIndex) {
+	if !r.ended && (r.pending == nil || a.AllocModifyIndex >= r.pending.AllocModifyIndex) {
 		r.pending = a
 	}
 	r.mu.Unlock()
@@ -201,7 +193,7 @@ func (r *Runner) Update(a *structs.Allocation) {
 			t.SkipShutdownDelay()
 		}
 	}
-	r.poke()
+	r.wake.Set()
 }
 
 // Fail forces the allocation's client status to failed: it could not be restored or
@@ -211,31 +203,31 @@ func (r *Runner) Fail(description string) {
 	r.failure = description
 	r.state = r.compute(r.states(), r.state.DeploymentStatus)
 	r.mu.Unlock()
-	r.poke()
+	r.wake.Set()
 }
 
 // Shutdown makes the runner leave its tasks running and return. It does not wait.
 func (r *Runner) Shutdown() {
 	r.mu.Lock()
-	if r.leaving || r.dying {
+	if r.shuttingDown || r.destroying {
 		r.mu.Unlock()
 		return
 	}
-	r.leaving = true
+	r.shuttingDown = true
 	launched := r.launched
 	r.launched = true
 	r.mu.Unlock()
-	r.cancelIdle()
+	r.stopPreparing()
 	if !launched {
 		r.finish()
 	}
 	for _, t := range r.tasks {
 		t.Shutdown()
 	}
-	r.poke()
+	r.wake.Set()
 	go func() {
 		<-r.waitCh
-		r.cast.Close()
+		r.broadcaster.Close()
 		close(r.shutdownCh)
 	}()
 }
@@ -247,25 +239,26 @@ func (r *Runner) ShutdownCh() <-chan struct{} { return r.shutdownCh }
 // in the store. It does not wait. It works before, during and without Run.
 func (r *Runner) Destroy() {
 	r.mu.Lock()
-	if r.dying {
+	if r.destroying {
 		r.mu.Unlock()
 		return
 	}
-	r.dying = true
-	leaving, launched := r.leaving, r.launched
+	r.destroying = true
+	detached, launched := r.shuttingDown, r.launched
 	r.launched = true
 	r.mu.Unlock()
-	r.cancelIdle()
-	r.poke()
+	r.stopPreparing()
+	r.wake.Set()
 	if !launched {
 		go r.run()
 	}
-	go r.destroy(leaving)
+	go r.destroy(detached)
 }
 
 // destroy waits for the run's end, which Destroy has asked for, and removes the rest.
-func (r *Runner) destroy(left bool) {
-	if left {
+// detached: a shutdown came first, and left the tasks as they were.
+func (r *Runner) destroy(detached bool) {
+	if detached {
 		<-r.shutdownCh
 		var all sync.WaitGroup
 		for _, t := range r.tasks {
@@ -282,8 +275,8 @@ func (r *Runner) destroy(left bool) {
 	if err := r.cfg.State.DeleteAllocation(r.alloc.ID); err != nil {
 		r.logger.Error("forget the allocation", "error", err)
 	}
-	r.cast.Close()
-	if !left {
+	r.broadcaster.Close()
+	if !detached {
 		close(r.shutdownCh)
 	}
 	close(r.destroyCh)
@@ -308,7 +301,7 @@ func (r *Runner) WaitCh() <-chan struct{} { return r.waitCh }
 // finish makes the run's end known.
 func (r *Runner) finish() {
 	r.mu.Lock()
-	r.done, r.pending = true, nil
+	r.ended, r.pending = true, nil
 	r.mu.Unlock()
 	close(r.waitCh)
 }
@@ -334,7 +327,7 @@ func (r *Runner) AllocDir() *allocdir.Dir { return r.dir }
 
 // Listener receives the allocation's states, the newest last. The caller closes it.
 // Its channel is closed when the run has ended or was shut down.
-func (r *Runner) Listener() *broadcast.Listener { return r.cast.Listen() }
+func (r *Runner) Listener() *broadcast.Listener { return r.broadcaster.Listen() }
 
 // Waiting says what the allocation waits for before it starts; empty: nothing.
 func (r *Runner) Waiting() string {

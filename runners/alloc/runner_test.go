@@ -90,7 +90,7 @@ func (s slowStore) PutTaskState(allocID, task string, t *structs.TaskState) erro
 	return s.DB.PutTaskState(allocID, task, t)
 }
 
-func TestWhatTasksSaidLastIsToldOfAnAllocationThatIsLeft(t *testing.T) {
+func TestTheLastEventsOfTasksAreReportedAtAShutdown(t *testing.T) {
 	for range 20 { // the loop, when it goes on, finds a word and the end: it may take either first
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, oneTask)
@@ -125,7 +125,7 @@ func TestNothingIsWrittenAfterTheShutdownOfAnAllocationThatWaits(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-f.r.ShutdownCh():
-			t.Fatal("what the task was told is not stored yet")
+			t.Fatal("what happened to the task is not stored yet")
 		default:
 		}
 		close(store.tasks)
@@ -233,7 +233,7 @@ func TestAFailedPrerunOfARestoredAllocationEndsItsTasks(t *testing.T) {
 	})
 }
 
-func TestAnAllocationThatCannotTellItsPreviousOnesEndFails(t *testing.T) {
+func TestAnAllocationWhoseWaitFailsHasFailed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, oneTask)
 		f.watch = failingWatcher{errors.New("no")}
@@ -267,7 +267,7 @@ func TestTheDiskIsTakenOverOnceAndOnlyBeforeTheTasks(t *testing.T) {
 	})
 }
 
-func TestWaitingIsSaid(t *testing.T) {
+func TestWaitingIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, oneTask)
 		p := &previous{ended: make(chan struct{})}
@@ -329,7 +329,7 @@ func TestNothingIsStoredOfADestroyedAllocation(t *testing.T) {
 	})
 }
 
-func TestEveryTaskIsToldThatTheControlPlaneIsBack(t *testing.T) {
+func TestEveryTaskHasAnEventWhenTheControlPlaneIsBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, twoTasks)
 		f.start()
@@ -340,7 +340,7 @@ func TestEveryTaskIsToldThatTheControlPlaneIsBack(t *testing.T) {
 			events := f.events(name)
 			require.Equal(t, "Reconnected: Client reconnected", events[len(events)-1])
 		}
-		require.Len(t, f.lastReport().TaskStates["web"].Events, len(f.events("web")), "and the control plane hears of it")
+		require.Len(t, f.lastReport().TaskStates["web"].Events, len(f.events("web")), "and it is reported to the control plane")
 		f.finish()
 	})
 }

@@ -26,7 +26,7 @@ type destination struct {
 	written int // entries that are no directories
 }
 
-// open makes and opens the destination; file tells that it is one.
+// open makes and opens the destination; file: it is a file.
 func open(ctx context.Context, req Request, dest string, file bool, limits Limits) (*destination, error) {
 	base, rel, err := req.Dir.Place(dest)
 	if err != nil {
@@ -37,7 +37,7 @@ func open(ctx context.Context, req Request, dest string, file bool, limits Limit
 	if file {
 		rel, d.name = path.Split(rel)
 		if d.name == "" || d.name == "." {
-			return nil, fmt.Errorf("%w: destination %q is no file's name", ErrRefused, dest)
+			return nil, fmt.Errorf("%w: destination %q is not a file name", ErrRefused, dest)
 		}
 	}
 	rel = path.Clean(rel)
@@ -139,7 +139,7 @@ func (d *destination) symlink(name, to string) error {
 }
 
 // staysInside reports whether a link leads nowhere but into the tree that it is in. Only
-// steps up at its beginning can be judged by their look: after a name they may start from
+// steps up at its beginning can be seen in the text: after a name they may start from
 // wherever that name is a link to.
 func staysInside(name, to string) bool {
 	rest := to

@@ -14,8 +14,8 @@ import (
 
 const smallDiskEnv = "ARTIFACT_TEST_ON_A_SMALL_DISK"
 
-// TestAFullDiskIsSaidToBeOne runs itself again where it may mount a small disk.
-func TestAFullDiskIsSaidToBeOne(t *testing.T) {
+// TestAFullDiskIsReportedAsOne runs itself again where it may mount a small disk.
+func TestAFullDiskIsReportedAsOne(t *testing.T) {
 	if os.Getenv(smallDiskEnv) != "" {
 		onASmallDisk(t)
 		return

@@ -18,27 +18,33 @@ import (
 // what is not done, or what it names holds what is not written.
 var ErrRefused = errors.New("refused")
 
-// Limits bound the fetching of one artifact. A zero field means its default, never
-// "unlimited".
+// Limits bound the fetching of one artifact. A zero field means the one of
+// [DefaultLimits], never "unlimited".
 type Limits struct {
-	// Bytes bounds what is downloaded, and again what is written; default 10 GiB.
+	// Bytes bounds what is downloaded, and again what is written.
 	Bytes int64
-	// Files bounds the files, directories and links that are written; default 4096,
-	// Nomad's for archives.
+	// Files bounds the files, directories and links that are written.
 	Files int64
-	// Time bounds all of it; default 30 min, Nomad's for a download.
+	// Time bounds all of it.
 	Time time.Duration
 }
 
+// DefaultLimits has room for what tasks fetch today; the files and the time are Nomad's
+// for an archive and for a download.
+func DefaultLimits() Limits {
+	return Limits{Bytes: 10 << 30, Files: 4096, Time: 30 * time.Minute}
+}
+
 func (l Limits) withDefaults() Limits {
+	d := DefaultLimits()
 	if l.Bytes <= 0 {
-		l.Bytes = 10 << 30
+		l.Bytes = d.Bytes
 	}
 	if l.Files <= 0 {
-		l.Files = 4096
+		l.Files = d.Files
 	}
 	if l.Time <= 0 {
-		l.Time = 30 * time.Minute
+		l.Time = d.Time
 	}
 	return l
 }

@@ -132,7 +132,7 @@ func TestAFileIsFetchedToItsDestination(t *testing.T) {
 	}
 }
 
-func TestAFileReplacesWhatIsThereAndNotWhatThatLinksTo(t *testing.T) {
+func TestAFileReplacesALinkAndNotItsTarget(t *testing.T) {
 	w := newWeb(t, map[string][]byte{"/tool": []byte("new")})
 	dir := taskDir(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir.Secrets, "kept"), []byte("kept"), 0o600))
@@ -151,7 +151,7 @@ func TestHeadersAndOptionsReachTheServer(t *testing.T) {
 	require.Equal(t, "a=1&b=2", w.requests[0].URL.RawQuery)
 }
 
-func TestTheFilesOwnerIsWhoTheyAreFor(t *testing.T) {
+func TestFilesBelongToTheTasksUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give files away")
 	}
@@ -181,15 +181,15 @@ func TestWhatIsRefusedBeforeAnythingIsFetched(t *testing.T) {
 		{source: "http:///nohost", want: "is not fetched"},
 		{source: "http://h/x", mode: "dir", want: `"dir" needs an archive`},
 		{source: "http://h/x", mode: "tree", want: "none of any, file and dir"},
-		{source: "http://h/x//sub", want: "no archive"},
+		{source: "http://h/x//sub", want: "not an archive"},
 		{source: "http://h/x.zip//su*b", want: "has a pattern"},
 		{source: "http://h/x.tar.xz", want: "xz archives are not unpacked"},
 		{source: "http://h/x", dest: "../other/local", want: "outside the task's directories"},
 		{source: "http://h/x", dest: "local/../../../etc", want: "outside the task's directories"},
 		{source: "http://h/x", options: []string{"filename", "../x"}, want: "not a file's name"},
-		{source: "http://h/x", options: []string{"archive", "rar"}, want: "no known kind"},
+		{source: "http://h/x", options: []string{"archive", "rar"}, want: "not a known kind"},
 		{source: "git::https://h/x", mode: "file", want: "not possible with a git repository"},
-		{source: "git::https://h/x", options: []string{"ref", "--upload-pack=id"}, want: "no branch, tag or commit"},
+		{source: "git::https://h/x", options: []string{"ref", "--upload-pack=id"}, want: "not a branch, tag or commit"},
 		{source: "git::https://h/x", options: []string{"checksum", "md5:00"}, want: "a repository has none"},
 	} {
 		err := fetch(t, taskDir(t), block(c.source, c.mode, c.dest, c.options...))
@@ -250,7 +250,7 @@ func stalled(t *testing.T) (address string, asked <-chan struct{}) {
 	return s.URL, begun
 }
 
-func TestASlowServerHoldsNobodyUp(t *testing.T) {
+func TestASlowServerHoldsUpNoOtherDownload(t *testing.T) {
 	for _, prefix := range []string{"", "git::"} {
 		address, asked := stalled(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -279,7 +279,7 @@ func TestADownloadHasADeadline(t *testing.T) {
 	require.EqualError(t, err, "not done within 50ms")
 }
 
-func TestNothingSecretIsToldOfASource(t *testing.T) {
+func TestErrorsShowNoSecretOfASource(t *testing.T) {
 	for src, want := range map[string]string{
 		"https://u:p@h/a/b?token=x":     "https://h/a/b",
 		"git::ssh://git@h/a?sshkey=abc": "git::ssh://h/a",

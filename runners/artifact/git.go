@@ -32,8 +32,8 @@ const (
 	gitGrace = 2 * time.Second
 	// gitLook is how often the size of what is being cloned is looked at.
 	gitLook = 250 * time.Millisecond
-	// gitSaid bounds what of git's output is kept to tell of an error.
-	gitSaid = 4 << 10
+	// maxGitOutput bounds what of git's output is kept for an error.
+	maxGitOutput = 4 << 10
 )
 
 // Mode is a directory, always.
@@ -54,7 +54,7 @@ func (g *gitGetter) Get(ctx context.Context, req *getter.Request) error {
 	ref, key := q.Get("ref"), q.Get("sshkey")
 	depth, err := strconv.Atoi(q.Get("depth"))
 	if q.Has("depth") && (err != nil || depth < 1) {
-		return fmt.Errorf("%w: options: depth: %q is no positive number", ErrRefused, q.Get("depth"))
+		return fmt.Errorf("%w: options: depth: %q is not a positive number", ErrRefused, q.Get("depth"))
 	}
 	for _, name := range []string{"ref", "sshkey", "depth"} {
 		q.Del(name)
@@ -207,7 +207,7 @@ type tail struct{ bytes.Buffer }
 
 func (t *tail) Write(p []byte) (int, error) {
 	n, err := t.Buffer.Write(p)
-	if over := t.Len() - gitSaid; over > 0 {
+	if over := t.Len() - maxGitOutput; over > 0 {
 		t.Next(over)
 	}
 	return n, err

@@ -89,7 +89,7 @@ func (s *source) locate(raw string) error {
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return fmt.Errorf("source: %q is no address", Redacted(address))
+		return fmt.Errorf("source: %q is not an address", Redacted(address))
 	}
 	s.url = u
 	s.git = forced == "git" || u.Scheme == "git" || u.Scheme == "ssh"
@@ -119,7 +119,7 @@ func (s *source) options(more map[string]string) error {
 		if is, err := strconv.ParseBool(archive); err == nil && !is {
 			s.format = formatNone
 		} else if s.format = formatOf("x." + archive); s.format == formatNone {
-			return fmt.Errorf("options: archive: %q is no known kind", archive)
+			return fmt.Errorf("options: archive: %q is not a known kind", archive)
 		}
 	} else if !s.git {
 		s.format = formatOf(s.url.Path)
@@ -140,7 +140,7 @@ func (s *source) options(more map[string]string) error {
 		return errors.New("options: checksum: a repository has none; name a commit with ref")
 	}
 	if ref := q.Get("ref"); s.git && strings.HasPrefix(ref, "-") {
-		return fmt.Errorf("options: ref: %q is no branch, tag or commit", ref)
+		return fmt.Errorf("options: ref: %q is not a branch, tag or commit", ref)
 	}
 	s.url.RawQuery = q.Encode()
 	return nil
@@ -162,7 +162,7 @@ func (s *source) mode(mode string) error {
 		return fmt.Errorf("mode: %q is none of any, file and dir", mode)
 	}
 	if !s.git && !s.format.tree() && s.subdir != "" {
-		return fmt.Errorf("source: it names the directory %q in something that is no archive", s.subdir)
+		return fmt.Errorf("source: it names the directory %q in something that is not an archive", s.subdir)
 	}
 	if s.dest == "" {
 		s.dest = "local/"

@@ -31,7 +31,7 @@ var (
 // tree reports whether there are several files in it.
 func (f format) tree() bool { return f.packed != "" }
 
-// formatOf tells an archive by its name, as go-getter does.
+// formatOf recognises an archive by its name, as go-getter does.
 func formatOf(name string) format {
 	compressed := map[string]string{".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd", ".xz": "xz"}
 	packed := map[string]string{".tgz": "gzip", ".tbz2": "bzip2", ".tzst": "zstd", ".txz": "xz", ".tar": ""}

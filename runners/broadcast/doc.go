@@ -1,4 +1,4 @@
-// Package broadcast tells everybody who listens what an allocation has become. A
+// Package broadcast sends what an allocation has become to all listeners. A
 // listener may miss versions but always gets the newest last, and no listener can
 // hold up the sender or another listener.
 //

@@ -124,7 +124,7 @@ func (c *Check) possible(serviceMode string, b *nomad.ServiceCheck) error {
 	}
 	if b.Type == "http" {
 		if u, err := url.Parse(b.Path); err != nil || u.IsAbs() || u.Host != "" {
-			return fmt.Errorf("path: %q is no path", b.Path)
+			return fmt.Errorf("path: %q is not a path", b.Path)
 		}
 	}
 	return nil
@@ -168,7 +168,7 @@ func (c *Check) Fits(g *nomad.TaskGroup) error {
 // Port is the label or number of the port that is asked; empty: none is.
 func (c *Check) Port() string { return c.port }
 
-// ID tells the check from others of an allocation, and its versions from each other.
+// ID identifies the check among those of an allocation, and its version.
 func (c *Check) ID(allocID string) string {
 	data, _ := json.Marshal([]any{allocID, c.Task, c.Service, c.port, c.block}) // texts and numbers
 	sum := sha256.Sum256(data)
@@ -176,7 +176,7 @@ func (c *Check) ID(allocID string) string {
 }
 
 // OfGroup gives the checks of a group's services and its tasks'. Services of another
-// provider are not this node's to check. What is not possible is left out and told.
+// provider are not this node's to check. What is not possible is left out and reported.
 func OfGroup(g *nomad.TaskGroup) (checks []*Check, err error) {
 	var errs []error
 	add := func(services []*nomad.Service, owner string) {

@@ -90,7 +90,7 @@ func TestAnHTTPCheckAsksAsItsBlockSays(t *testing.T) {
 	require.Equal(t, c.Pending(target(t, s.URL)).ID, got.ID)
 }
 
-func TestATCPCheckAsksWhetherSomebodyListens(t *testing.T) {
+func TestATCPCheckFindsWhetherThePortIsOpen(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	tcp := func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Type, c.Path = "tcp", "" }
@@ -144,8 +144,8 @@ func TestWhatACheckCannotBe(t *testing.T) {
 		`type: "grpc" is not supported: checks are tcp, http or script`: func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Type = "grpc" },
 		`type: "" is not supported`:                                     func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Type = "" },
 		"path: an http check needs one":                                 func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Path = "" },
-		`path: "http://h/x" is no path`:                                 func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Path = "http://h/x" },
-		`path: "//h/x" is no path`:                                      func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Path = "//h/x" },
+		`path: "http://h/x" is not a path`:                              func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Path = "http://h/x" },
+		`path: "//h/x" is not a path`:                                   func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Path = "//h/x" },
 		`protocol: "ftp" is not supported`:                              func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Protocol = "ftp" },
 		`address_mode: "driver" is not supported`:                       func(s *nomad.Service, _ *nomad.ServiceCheck) { s.AddressMode = "driver" },
 		"expose is not supported":                                       func(_ *nomad.Service, c *nomad.ServiceCheck) { c.Expose = true },

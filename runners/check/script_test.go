@@ -108,7 +108,7 @@ func TestACommandThatTakesTooLongHasFailed(t *testing.T) {
 	})
 }
 
-func TestACommandThatCannotRunSaysWhy(t *testing.T) {
+func TestACommandThatCannotRunIsRefusedWithTheReason(t *testing.T) {
 	at := target(t, "127.0.0.1:1")
 	at.Exec = func(context.Context, *workload.ExecSpec) (*structs.ExitResult, error) {
 		return nil, errors.New("driver x does not run commands in its tasks")

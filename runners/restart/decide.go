@@ -38,9 +38,9 @@ func (a Action) String() string {
 // Event is what happened to a task. The zero value, nothing, counts as an unknown
 // failure.
 type Event struct {
-	// Killed: somebody wants the task dead. It wins over everything else.
+	// Killed: the task is to be dead. It wins over everything else.
 	Killed bool
-	// Requested: somebody wants the task restarted, at once and at no cost to the
+	// Requested: the task is to be restarted, at once and at no cost to the
 	// policy's attempts.
 	Requested bool
 	// StartError is why the task did not start.
@@ -67,7 +67,7 @@ func Jitter(d time.Duration) time.Duration {
 	return d + rand.N(d/4+1)
 }
 
-// Decide judges an event that happens now. jitter stretches a policy's delay; nil
+// Decide decides on an event that happens now. jitter stretches a policy's delay; nil
 // leaves it as it is.
 func (p Policy) Decide(w state.RestartWindow, e Event, now time.Time, jitter func(time.Duration) time.Duration) Decision {
 	success := e.StartError == nil && e.Exit != nil && e.Exit.Successful()
@@ -95,7 +95,7 @@ func (p Policy) Decide(w state.RestartWindow, e Event, now time.Time, jitter fun
 		}
 		return Decision{Action: Restarting, Delay: delay, Reason: ReasonWithinPolicy, Window: w}
 	case p.Wait && p.Interval > 0:
-		return Decision{Action: Restarting, Delay: p.rest(w, now), Reason: ReasonDelay, Window: w}
+		return Decision{Action: Restarting, Delay: p.remaining(w, now), Reason: ReasonDelay, Window: w}
 	}
 	return Decision{
 		Action: NotRestarting,
@@ -116,7 +116,7 @@ func (p Policy) count(w state.RestartWindow, now time.Time) state.RestartWindow 
 	return w
 }
 
-// rest is how long the window still is.
-func (p Policy) rest(w state.RestartWindow, now time.Time) time.Duration {
+// remaining is how long the window still is.
+func (p Policy) remaining(w state.RestartWindow, now time.Time) time.Duration {
 	return max(0, p.Interval-now.Sub(time.Unix(0, w.Start)))
 }

@@ -104,7 +104,7 @@ func TestAClockThatWentBackwardsOpensANewWindow(t *testing.T) {
 	require.Equal(t, ReasonWithinPolicy, d.Reason)
 }
 
-func TestWithoutAnIntervalTheAttemptsAreAllThereAre(t *testing.T) {
+func TestWithoutAnIntervalTheAttemptsAreNeverRenewed(t *testing.T) {
 	p := Policy{Attempts: 1, Wait: true}
 	d := p.Decide(state.RestartWindow{}, failed, noon, nil)
 	require.Equal(t, Restarting, d.Action)

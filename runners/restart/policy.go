@@ -4,6 +4,8 @@ import (
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 // Policy is a task's restart block, complete.
@@ -19,13 +21,6 @@ type Policy struct {
 	OnSuccess bool
 }
 
-// The life cycle hooks, with Nomad's names.
-const (
-	hookPrestart  = "prestart"
-	hookPoststart = "poststart"
-	hookPoststop  = "poststop"
-)
-
 // PolicyOf is the policy of a task: its own, else its group's. Neither: no restarts.
 func PolicyOf(job *nomad.Job, group *nomad.TaskGroup, task *nomad.Task) Policy {
 	p := Policy{OnSuccess: onSuccess(job, task)}
@@ -36,10 +31,10 @@ func PolicyOf(job *nomad.Job, group *nomad.TaskGroup, task *nomad.Task) Policy {
 	if from == nil {
 		return p
 	}
-	p.Attempts = value(from.Attempts)
-	p.Interval = value(from.Interval)
-	p.Delay = value(from.Delay)
-	p.Wait = value(from.Mode) == nomad.RestartPolicyModeDelay
+	p.Attempts = structs.Deref(from.Attempts)
+	p.Interval = structs.Deref(from.Interval)
+	p.Delay = structs.Deref(from.Delay)
+	p.Wait = structs.Deref(from.Mode) == nomad.RestartPolicyModeDelay
 	return p
 }
 
@@ -48,20 +43,12 @@ func PolicyOf(job *nomad.Job, group *nomad.TaskGroup, task *nomad.Task) Policy {
 func onSuccess(job *nomad.Job, task *nomad.Task) bool {
 	if l := task.Lifecycle; l != nil {
 		switch l.Hook {
-		case hookPrestart, hookPoststart:
+		case nomad.TaskLifecycleHookPrestart, nomad.TaskLifecycleHookPoststart:
 			return l.Sidecar
-		case hookPoststop:
+		case nomad.TaskLifecycleHookPoststop:
 			return false
 		}
 	}
-	kind := value(job.Type)
+	kind := structs.Deref(job.Type)
 	return kind != nomad.JobTypeBatch && kind != nomad.JobTypeSysbatch
-}
-
-func value[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
 }

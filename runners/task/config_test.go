@@ -15,7 +15,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-func TestTheDriverIsToldTheTasksLimits(t *testing.T) {
+func TestTheDriverGetsTheTasksLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		resources structs.TaskResources
 		want      *wasmnodev1.Resources
@@ -57,7 +57,7 @@ func TestTheDriversConfigIsInterpolated(t *testing.T) {
 	})
 }
 
-func TestATaskThatIsNotIsolatedIsToldTheHostsPaths(t *testing.T) {
+func TestATaskThatIsNotIsolatedGetsTheHostsPaths(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		f.start()
@@ -127,7 +127,7 @@ func TestTheExitOfAStoppedTaskIsRecorded(t *testing.T) {
 	})
 }
 
-func TestTheDriverIsToldWhatIsKeptOfTheLogs(t *testing.T) {
+func TestTheDriverGetsTheLimitsOfTheLogs(t *testing.T) {
 	for name, c := range map[string]struct {
 		logs *nomad.LogConfig
 		want *wasmnodev1.LogConfig

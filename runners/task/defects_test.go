@@ -124,7 +124,7 @@ func TestD13_ADriverThatNeverStopsATaskCostsAtMostTimeoutAndGrace(t *testing.T) 
 	}
 }
 
-func TestD13_ATaskThatCannotBeDestroyedIsSaidToBeLeft(t *testing.T) {
+func TestD13_ATaskThatCannotBeDestroyedIsReportedAsLeaked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, map[string]any{"stop_hangs": true, "destroy_hangs": true})
 		f.start()

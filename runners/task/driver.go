@@ -38,9 +38,9 @@ type Driver interface {
 	TaskStats(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) (*wasmnodev1.TaskStats, error)
 
 	// Replaced is closed when another version has taken over the driver's name:
-	// the runner dispenses anew and recovers its task there, or stays.
+	// the runner dispenses again and recovers its task there, or stays.
 	Replaced() <-chan struct{}
-	// Release gives the driver back; its plugin is closed when nobody holds it.
+	// Release gives the driver back; its plugin is closed when it is not held any more.
 	Release()
 }
 
@@ -48,3 +48,15 @@ type Driver interface {
 // error is final for unknown and blocked drivers, recoverable (see
 // abi.IsRecoverable) while a driver is loading or restarting.
 type Dispense func(name string) (Driver, error)
+
+// DispenseFrom makes a Dispense of a function whose drivers are of one type: a nil D, which
+// comes with an error, is not a nil Driver.
+func DispenseFrom[D Driver](dispense func(name string) (D, error)) Dispense {
+	return func(name string) (Driver, error) {
+		d, err := dispense(name)
+		if err != nil {
+			return nil, err
+		}
+		return d, nil
+	}
+}

@@ -28,7 +28,7 @@ func (artifactsHook) Name() string { return "artifacts" }
 
 func (h artifactsHook) Prestart(ctx context.Context, req *PrestartRequest) (*PrestartResult, error) {
 	result := &PrestartResult{Data: maps.Clone(req.Previous)}
-	told := false
+	announced := false
 	for _, a := range req.Task.Artifacts {
 		key, err := artifactKey(a)
 		if err != nil {
@@ -37,9 +37,9 @@ func (h artifactsHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pre
 		if result.Data[key] != "" {
 			continue
 		}
-		if !told {
+		if !announced {
 			req.Emit(structs.NewTaskEvent(structs.EventDownloadingArtifacts))
-			told = true
+			announced = true
 		}
 		a = replaced(a, req.Env)
 		if err := h.fetch(ctx, req, a); err != nil {
@@ -65,7 +65,7 @@ func (h artifactsHook) fetch(ctx context.Context, req *PrestartRequest, a *nomad
 	return artifact.Fetch(ctx, artifact.Request{Artifact: a, Dir: req.Dir, Owner: owner, Limits: h.limits})
 }
 
-// artifactKey tells an artifact from others, as the job has it.
+// artifactKey identifies an artifact, as the job has it.
 func artifactKey(a *nomad.TaskArtifact) (string, error) {
 	data, err := json.Marshal(a)
 	if err != nil {
@@ -77,7 +77,7 @@ func artifactKey(a *nomad.TaskArtifact) (string, error) {
 
 // replaced is an artifact with the references in it replaced.
 func replaced(a *nomad.TaskArtifact, env *taskenv.Env) *nomad.TaskArtifact {
-	text := func(p *string) *string { return new(env.Replace(value(p))) }
+	text := func(p *string) *string { return new(env.Replace(structs.Deref(p))) }
 	table := func(m map[string]string) map[string]string {
 		out := make(map[string]string, len(m))
 		for key, v := range m {

@@ -103,7 +103,7 @@ func TestArtifactsAreThereBeforeTheTaskStartsAndFetchedOnce(t *testing.T) {
 	})
 }
 
-func TestAnArtifactThatFailsIsTriedAgainAndThoseBeforeItAreNot(t *testing.T) {
+func TestAnArtifactThatFailsIsTriedAgainAndEarlierOnesAreNot(t *testing.T) {
 	twice(t, func(t *testing.T) {
 		s := newShelf(t, map[string]string{"/a": "one"})
 		synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 // Devices has devices prepared for tasks. Its methods may be called concurrently.
 type Devices interface {
-	// Reserve tells how the task gets at its devices. The same reservation may be
+	// Reserve returns how the task gets at its devices. The same reservation may be
 	// made again; after an error nothing is reserved.
 	Reserve(ctx context.Context, d structs.AllocatedDevice, user structs.DeviceUser) (*structs.DeviceReservation, error)
 	// Release ends a reservation. One that was not made is released.

@@ -69,7 +69,7 @@ func withDevices(f *fixture, desk *deviceDesk) {
 	}
 }
 
-// config is what the driver was told about the run that goes on.
+// config is what the driver got for the run that goes on.
 func (f *fixture) config() *wasmnodev1.TaskConfig {
 	local, _, err := f.db.Task("a1", "web")
 	require.NoError(f.t, err)
@@ -78,7 +78,7 @@ func (f *fixture) config() *wasmnodev1.TaskConfig {
 	return cfg
 }
 
-func TestATaskGetsWhatItsDevicesNeedAndGivesThemBack(t *testing.T) {
+func TestATaskGetsItsDevicesReservedAndReleased(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, desk := newFixture(t, nil), &deviceDesk{}
 		withDevices(f, desk)
@@ -120,7 +120,7 @@ func TestDevicesAreReservedOnceThroughAllRestarts(t *testing.T) {
 	})
 }
 
-func TestADeviceThatCannotBeHadNowIsTriedAgainUnderTheRestartPolicy(t *testing.T) {
+func TestADeviceThatIsNotAvailableNowIsTriedAgainUnderTheRestartPolicy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, desk := newFixture(t, nil), &deviceDesk{}
 		desk.refuse = map[string]error{"nic": abi.NewRecoverableError(abi.Unavailable, "unconfirmed")}

@@ -20,7 +20,7 @@ import (
 // seen by no template.
 const TemplatesHook = "template"
 
-// templatesHook renders a task's templates before each start, and anew while it runs
+// templatesHook renders a task's templates before each start, and again while it runs
 // when a file that one depends on changes.
 type templatesHook struct {
 	rendered []*rendered // before the last start; nil: an earlier agent did
@@ -32,10 +32,10 @@ func (*templatesHook) Name() string { return TemplatesHook }
 // rendered is a template with what came of it.
 type rendered struct {
 	*template.Template
-	content []byte
-	files   map[string]string // what it depends on, with the stamps then
-	moving  map[string]string // the stamps of files that changed since, last time
-	failure string            // that was told
+	content  []byte
+	files    map[string]string // what it depends on, with the stamps then
+	changing map[string]string // the stamps of files that changed since, last time
+	failure  string            // that was reported
 }
 
 func (h *templatesHook) Prestart(ctx context.Context, req *PrestartRequest) (*PrestartResult, error) {
@@ -98,7 +98,7 @@ func checked(task *nomad.Task) ([]*rendered, error) {
 	for _, block := range task.Templates {
 		t, err := template.New(block)
 		if err != nil {
-			return nil, fmt.Errorf("%q: %w", value(block.DestPath), err)
+			return nil, fmt.Errorf("%q: %w", structs.Deref(block.DestPath), err)
 		}
 		if t.Change == template.ChangeSignal {
 			if t.Signal, err = ParseSignal(t.Signal); err != nil {
@@ -143,10 +143,10 @@ func (h *templatesHook) unwatch() {
 	}
 }
 
-// anew renders a template again if what it depends on has changed and is quiet again. It
-// reports whether something else came of it, which is written. An error is returned once
+// renderChanged renders a template again if what it depends on has changed and does not go
+// on changing. It reports whether the result is another one, which is written. An error is returned once
 // as long as it stays the same.
-func (t *rendered) anew(ctx context.Context, in template.Input) (changed bool, err error) {
+func (t *rendered) renderChanged(ctx context.Context, in template.Input) (changed bool, err error) {
 	now := make(map[string]string, len(t.files))
 	for name := range t.files {
 		now[name] = template.Stamp(in.Dir, name)
@@ -154,12 +154,12 @@ func (t *rendered) anew(ctx context.Context, in template.Input) (changed bool, e
 	if maps.Equal(now, t.files) {
 		return false, nil
 	}
-	if !maps.Equal(now, t.moving) {
-		t.moving = now // somebody may be writing
+	if !maps.Equal(now, t.changing) {
+		t.changing = now // it may be being written
 		return false, nil
 	}
 	out, err := t.Render(ctx, in)
-	t.files, t.moving = out.Files, nil
+	t.files, t.changing = out.Files, nil
 	if changed = err == nil && !bytes.Equal(out.Content, t.content); changed {
 		if err = t.Write(in, out.Content); err == nil {
 			t.content = out.Content
@@ -176,7 +176,7 @@ func (t *rendered) anew(ctx context.Context, in template.Input) (changed bool, e
 	return false, err
 }
 
-// templateEvent tells of a template that could not be rendered again.
+// templateEvent reports a template that could not be rendered again.
 func templateEvent(t *rendered, err error) *structs.TaskEvent {
 	return structs.NewTaskEvent(structs.EventHookFailed).
 		WithMessage(fmt.Sprintf("%s: %q: %v; the task keeps what was rendered before", TemplatesHook, t.Name(), err))

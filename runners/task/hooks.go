@@ -15,7 +15,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// DevicesHook is the name of the hook whose variables are told to the driver as the
+// DevicesHook is the name of the hook whose variables the driver gets as the
 // devices' too.
 const DevicesHook = "devices"
 
@@ -29,7 +29,7 @@ type Hook interface {
 }
 
 // PrestartHook prepares the task, before each start. The context ends when the task is
-// killed or the agent stops. An error is judged by the restart policy: say that it is
+// killed or the agent stops. An error is left to the restart policy: say that it is
 // recoverable (abi.Error) if trying again can help. A [HookError] brings its own event.
 // A result next to an error is kept, for the hook to go on from.
 type PrestartHook interface {
@@ -44,7 +44,7 @@ type PoststartHook interface {
 	Poststart(ctx context.Context, req *PoststartRequest) error
 }
 
-// PreKillHook runs before a running task is told to end.
+// PreKillHook runs before a running task is stopped.
 type PreKillHook interface {
 	Hook
 	PreKill(ctx context.Context) error
@@ -56,7 +56,7 @@ type ExitedHook interface {
 	Exited(ctx context.Context) error
 }
 
-// UpdateHook hears of the control plane's changes while the task runs.
+// UpdateHook gets the control plane's changes while the task runs.
 type UpdateHook interface {
 	Hook
 	Update(ctx context.Context, alloc *structs.Allocation, task *nomad.Task) error
@@ -108,7 +108,7 @@ type PoststartRequest struct {
 	Runner *Runner
 }
 
-// HookError is a hook's error with the event that tells of it.
+// HookError is a hook's error with the event that reports it.
 type HookError struct {
 	Event *structs.TaskEvent
 	Err   error
@@ -141,7 +141,7 @@ func (r *Runner) prestart(ctx context.Context, b *taskenv.Builder) error {
 			Dir: r.cfg.Dir, Env: b.Build(), Previous: maps.Clone(left.Data), Emit: r.emit,
 		})
 		if err == nil || result != nil {
-			r.leave(h.Name(), left, result)
+			r.keepResult(h.Name(), left, result)
 		}
 		if err != nil {
 			if ctx.Err() == nil {
@@ -183,9 +183,9 @@ func (r *Runner) hooksEnv(b *taskenv.Builder) *taskenv.Builder {
 	return b
 }
 
-// leave records what a hook left. It is written together with the rest of the task's
+// keepResult records what a hook left. It is written together with the rest of the task's
 // state, before the task starts: until then running the hook again does no harm.
-func (r *Runner) leave(name string, before *state.HookState, result *PrestartResult) {
+func (r *Runner) keepResult(name string, before *state.HookState, result *PrestartResult) {
 	after := &state.HookState{}
 	if result != nil {
 		after = &state.HookState{

@@ -22,7 +22,7 @@ func builtin(limits Limits) []Hook {
 	return []Hook{validateHook{}, dirHook{}, logsHook{}, payloadHook{}, artifactsHook{limits.Artifact}}
 }
 
-// last are those after all others: what they render may tell of devices.
+// last are those after all others: what they render may refer to devices.
 func last() []Hook { return []Hook{&templatesHook{}} }
 
 // validateHook refuses what a job's check could not know to be wrong.
@@ -40,7 +40,7 @@ func (validateHook) Prestart(_ context.Context, req *PrestartRequest) (*Prestart
 			errs = append(errs, fmt.Errorf("kill_signal: %w", err))
 		}
 	}
-	if l := req.Task.LogConfig; l != nil && !value(l.Disabled) {
+	if l := req.Task.LogConfig; l != nil && !structs.Deref(l.Disabled) {
 		if l.MaxFiles != nil && *l.MaxFiles < 1 {
 			errs = append(errs, fmt.Errorf("logs: max_files is %d, minimum 1", *l.MaxFiles))
 		}
@@ -102,7 +102,7 @@ func logPath(dir *allocdir.TaskDir, stream string) string {
 	return filepath.Join(dir.Alloc.Logs(), dir.Name+"."+stream)
 }
 
-// Nomad's bounds of a task's logs, for a task that says nothing.
+// Nomad's bounds of a task's logs, for a task that does not set them.
 const (
 	defaultLogFiles  = 10
 	defaultLogFileMB = 10
@@ -112,7 +112,7 @@ func logConfig(task *nomad.Task) *wasmnodev1.LogConfig {
 	files, size := defaultLogFiles, defaultLogFileMB
 	c := &wasmnodev1.LogConfig{}
 	if l := task.LogConfig; l != nil {
-		c.Disabled = value(l.Disabled)
+		c.Disabled = structs.Deref(l.Disabled)
 		if l.MaxFiles != nil {
 			files = max(1, *l.MaxFiles)
 		}
@@ -158,7 +158,7 @@ func writeFile(root *os.Root, name string, data []byte) error {
 	}
 	failpoint.Here("payload.write")
 	if err := root.WriteFile(name, data, fs.FileMode(0o644)); err != nil {
-		_ = root.Remove(name) // the error above tells enough
+		_ = root.Remove(name) // the error above is enough
 		return err
 	}
 	return nil

@@ -90,7 +90,7 @@ func TestHooksOfATasksLifeRunInTheirOrder(t *testing.T) {
 	})
 }
 
-func TestAHookThatFailsAfterTheStartStopsNobodyAndIsSaid(t *testing.T) {
+func TestAHookThatFailsAfterTheStartIsReportedAndStopsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		d := &diary{}
@@ -117,7 +117,7 @@ func TestAHookThatFailsAfterTheStartStopsNobodyAndIsSaid(t *testing.T) {
 	})
 }
 
-func TestTheLastHookRunsThoughNothingElseDid(t *testing.T) {
+func TestStopHooksRunThoughNoOtherHookDid(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		d := &diary{}
@@ -146,7 +146,7 @@ func TestTheDriversAddressIsKnownAfterTheStartAndToTheNextAgent(t *testing.T) {
 	})
 }
 
-func TestAKillInEveryMomentEndsTheTask(t *testing.T) {
+func TestAKillAtAnyMomentEndsTheTask(t *testing.T) {
 	for name, c := range map[string]struct {
 		config  map[string]any
 		prepare func(*fixture)
@@ -192,7 +192,7 @@ func TestAKillInEveryMomentEndsTheTask(t *testing.T) {
 					require.Equal(t, killed, last)
 					require.Equal(t, 1, count[killing], "a kill is announced once")
 				} else {
-					require.NotContains(t, last, "Kill", "what was dead hears nothing of it")
+					require.NotContains(t, last, "Kill", "what was dead has no event of it")
 				}
 				f.finish()
 			})

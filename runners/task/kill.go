@@ -67,7 +67,7 @@ func (r *Runner) shutdownDelay(w *waiter) *structs.ExitResult {
 		if out.err == nil {
 			return out.exit
 		}
-		// A driver that fails at waiting is asked again when it is told to stop.
+		// A driver that fails at waiting is asked again when it is to stop the task.
 		w.result <- out
 	}
 	return nil

@@ -9,8 +9,7 @@ import (
 // Limits bound what a task runner waits for. A zero field means its default, never
 // "unlimited".
 type Limits struct {
-	// MaxKillTimeout caps a task's kill_timeout; default 30 s (Nomad's
-	// max_kill_timeout).
+	// MaxKillTimeout caps a task's kill_timeout; default [DefaultMaxKillTimeout].
 	MaxKillTimeout time.Duration
 	// KillGrace is what a driver gets on top of the kill timeout before its task is
 	// destroyed by force; default 5 s.
@@ -25,13 +24,16 @@ type Limits struct {
 	Artifact artifact.Limits
 }
 
+// DefaultMaxKillTimeout is Nomad's max_kill_timeout.
+const DefaultMaxKillTimeout = 30 * time.Second
+
 func (l Limits) withDefaults() Limits {
 	set := func(d *time.Duration, to time.Duration) {
 		if *d <= 0 {
 			*d = to
 		}
 	}
-	set(&l.MaxKillTimeout, 30*time.Second)
+	set(&l.MaxKillTimeout, DefaultMaxKillTimeout)
 	set(&l.KillGrace, 5*time.Second)
 	set(&l.DriverWait, 30*time.Second)
 	set(&l.CallTimeout, 2*time.Minute)

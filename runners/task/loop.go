@@ -149,7 +149,7 @@ func (r *Runner) awaitRun() (phase, restart.Event) {
 	return phaseDecide, restart.Event{Exit: exit}
 }
 
-// release ends an invocation: nobody signals or measures it any more.
+// release ends an invocation: it is not signalled or measured any more.
 func (r *Runner) release(run *invocation) {
 	r.setRunning(nil)
 	close(run.done)
@@ -168,7 +168,7 @@ func (r *Runner) applyRestartPolicy(event restart.Event) (phase, restart.Decisio
 	alloc, task := r.current()
 	pending := r.takeRestart()
 	if pending != nil && pending.Failure {
-		event = restart.Event{} // however well it ended when it was told to
+		event = restart.Event{} // however well it ended when it was stopped
 	}
 	event.Killed = r.killed.Err() != nil
 	event.Requested = pending != nil && !pending.Failure
@@ -251,7 +251,7 @@ func (r *Runner) awaitDelay(d restart.Decision) phase {
 	return r.nextRun()
 }
 
-// awaitForcedRestart waits, dead, for a restart that somebody forces. Tasks that run
+// awaitForcedRestart waits, dead, for a restart that is forced. Tasks that run
 // after all others cannot be restarted.
 func (r *Runner) awaitForcedRestart() phase {
 	r.rec.drain() // what others do about a dead task they do about a durable one

@@ -36,7 +36,7 @@ func (r *Runner) recoverRun() (phase, restart.Event) {
 	}
 	r.forget()
 	if !r.wasRunning() {
-		// It was being started when the agent died, and nobody has seen it run.
+		// It was being started when the agent died, and it was never seen to run.
 		if err := r.save(); err != nil {
 			r.logger.Error("forget a start that was interrupted", "error", err)
 		}

@@ -157,7 +157,7 @@ func testDriverMissingAfterRestart(t *testing.T, missing error) {
 	})
 }
 
-func TestADriverThatFaultsAtRecoveringIsAskedAgain(t *testing.T) {
+func TestADriverThatFaultsWhileRecoveringIsAskedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		f.start()
@@ -178,7 +178,7 @@ func TestADriverThatFaultsAtRecoveringIsAskedAgain(t *testing.T) {
 	})
 }
 
-func TestAStartThatTheAgentDidNotSurviveIsDoneAgain(t *testing.T) {
+func TestAStartThatTheAgentDidNotSurviveIsRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		cfg := &wasmnodev1.TaskConfig{Id: "a1/web/0000", Name: "web", AllocId: "a1"}
@@ -324,7 +324,7 @@ func TestARestartOrSignalBeforeTheStartIsRefused(t *testing.T) {
 	})
 }
 
-func TestStatsAreMeasuredWhenSomebodyLooks(t *testing.T) {
+func TestStatsAreMeasuredWhenTheyAreRead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		f.start()
@@ -346,7 +346,7 @@ func TestStatsAreMeasuredWhenSomebodyLooks(t *testing.T) {
 	})
 }
 
-func TestADriverThatDoesNotMeasureIsAskedOnceForEachLook(t *testing.T) {
+func TestADriverWithoutStatsIsAskedOnceForEachRead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		asked := 0

@@ -18,7 +18,7 @@ type RestartRequest struct {
 	// Failure: the restart counts as a failure of the task, and its policy decides.
 	Failure bool
 	// Force restarts a dead task too, unless its runner is done with it, and is
-	// content with a task that is about to start anyway.
+	// accepts a task that is about to start anyway.
 	Force bool
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // What is tried again, and until when. All of it ends by itself, all of it is paced by
-// [newBackoff], and what has failed in the end is the restart policy's to judge:
+// [newBackoff], and what has failed in the end is left to the restart policy:
 //
 //	getting the driver by its name       for Limits.DriverWait, while it is not there
 //	recovering a run of an earlier agent retries times, while the driver faults

@@ -37,7 +37,7 @@ type Config struct {
 	// Changed is called when State returns something new. It must not block.
 	Changed func()
 	// Gate returns a channel that is closed while the task may start; optional. It is
-	// asked anew before each first start and forced restart.
+	// asked again before each first start and forced restart.
 	Gate func() <-chan struct{}
 	// Devices has the devices reserved that the task was given; optional: a task that
 	// was given some does not start.
@@ -53,9 +53,9 @@ type Config struct {
 // Runner runs one task. All methods may be called concurrently; Restore is called
 // before Run or not at all.
 //
-// Each field belongs to one of three: nobody, because it is set by New and does not
-// change; the goroutine that runs Run; or all callers, under rec.mu. What callers want of
-// the goroutine they leave in rec and say so on a channel.
+// A field is set by New and does not change; or is owned by the goroutine that runs Run;
+// or is shared under a lock. What callers want of the goroutine they put in rec, and wake
+// it.
 type Runner struct {
 	// Set by New. Hooks may keep a state, which is the goroutine's.
 	cfg    Config
@@ -151,7 +151,7 @@ func New(cfg Config) (*Runner, error) {
 }
 
 // Restore reads back what an earlier runner stored. Running tasks are recovered by
-// Run, so that a driver that is slow or gone holds up nobody else.
+// Run, so that a driver that is slow or gone does not hold up others.
 func (r *Runner) Restore() error {
 	local, s, err := r.cfg.State.Task(r.cfg.Alloc.ID, r.cfg.Task)
 	if err != nil {
@@ -166,7 +166,7 @@ func (r *Runner) Restore() error {
 	if s != nil {
 		r.rec.reset(s.Copy())
 		if killAnnounced(s) {
-			r.rec.killing, r.rec.final = true, true // nobody shares it yet
+			r.rec.killing, r.rec.final = true, true // not shared yet
 			r.kill()
 		}
 	}
@@ -219,7 +219,7 @@ func (r *Runner) Update(alloc *structs.Allocation) {
 }
 
 // Kill makes the task end, for good, from wherever it is. It does not wait. The reason
-// is an event that tells why, put before the Killing event; nil: none. A task that is
+// is an event that says why, put before the Killing event; nil: none. A task that is
 // dead already is only released from waiting for a restart.
 func (r *Runner) Kill(reason *structs.TaskEvent) {
 	timeout := r.killTimeout()
@@ -291,7 +291,7 @@ func (r *Runner) killTimeout() time.Duration {
 	return min(timeout, r.limits.MaxKillTimeout)
 }
 
-// defaultKillTimeout is Nomad's, for a task that says nothing.
+// defaultKillTimeout is Nomad's, for a task that does not set one.
 const defaultKillTimeout = 5 * time.Second
 
 // running is the invocation that runs now; nil: none.

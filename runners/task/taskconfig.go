@@ -10,7 +10,7 @@ import (
 
 const mebibyte = 1 << 20
 
-// config is all that the driver is told about an invocation.
+// config is all that the driver is given of an invocation.
 func (r *Runner) config(alloc *structs.Allocation, task *nomad.Task, env *taskenv.Env, driver Driver) (*wasmnodev1.TaskConfig, error) {
 	driverConfig, err := driver.DecodeConfig(env.ReplaceConfig(task.Config))
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *Runner) config(alloc *structs.Allocation, task *nomad.Task, env *tasken
 		Log:          logConfig(task),
 	}
 	if job := alloc.Job; job != nil {
-		cfg.JobName, cfg.ParentJobId = value(job.Name), value(job.ParentID)
+		cfg.JobName, cfg.ParentJobId = structs.Deref(job.Name), structs.Deref(job.ParentID)
 	}
 	return cfg, nil
 }
@@ -73,11 +73,3 @@ func portsOf(alloc *structs.Allocation) []*wasmnodev1.Port {
 }
 
 func positive(n int) uint64 { return uint64(max(0, n)) }
-
-func value[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
-}

@@ -13,11 +13,11 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// templateLook is how often the files that templates depend on are looked at. A change
-// is acted on when it is seen unchanged a second time.
-const templateLook = time.Second
+// templatePoll is how often the files that templates depend on are looked at. A change
+// counts when the file is the same a second time.
+const templatePoll = time.Second
 
-// templateWatch renders templates anew while their task runs, in a goroutine of its own.
+// templateWatch renders templates again while their task runs, in a goroutine of its own.
 type templateWatch struct {
 	r      *Runner
 	in     template.Input
@@ -44,7 +44,7 @@ func (w *templateWatch) end() {
 }
 
 func (w *templateWatch) run(ctx context.Context) {
-	tick := time.NewTicker(templateLook)
+	tick := time.NewTicker(templatePoll)
 	defer tick.Stop()
 	for {
 		select {
@@ -52,16 +52,16 @@ func (w *templateWatch) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if changed := w.look(ctx); len(changed) > 0 {
-			w.act(ctx, changed)
+		if changed := w.render(ctx); len(changed) > 0 {
+			w.apply(ctx, changed)
 		}
 	}
 }
 
-// look gives the templates that render to something else now.
-func (w *templateWatch) look(ctx context.Context) (changed []*rendered) {
+// render gives the templates that render to something else now.
+func (w *templateWatch) render(ctx context.Context) (changed []*rendered) {
 	for _, t := range w.all {
-		is, err := t.anew(ctx, w.in)
+		is, err := t.renderChanged(ctx, w.in)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -75,9 +75,9 @@ func (w *templateWatch) look(ctx context.Context) (changed []*rendered) {
 	return changed
 }
 
-// act does, for all changes at once, what their templates ask for. A restart is enough
+// apply does, for all changes at once, what their templates ask for. A restart is enough
 // for those that ask for a signal.
-func (w *templateWatch) act(ctx context.Context, changed []*rendered) {
+func (w *templateWatch) apply(ctx context.Context, changed []*rendered) {
 	restart, splay := false, time.Duration(0)
 	var signals []string
 	for _, t := range changed {
@@ -103,8 +103,8 @@ func (w *templateWatch) act(ctx context.Context, changed []*rendered) {
 	w.signal(ctx, signals)
 }
 
-// signal sends signals. A task that cannot be told goes on with what is old for ever,
-// and so is ended.
+// signal sends signals. A task that cannot be signalled would keep its old
+// files, and so is ended.
 func (w *templateWatch) signal(ctx context.Context, signals []string) {
 	for _, s := range signals {
 		err := w.r.Signal(ctx, s, "Template re-rendered")

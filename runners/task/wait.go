@@ -21,7 +21,7 @@ type waited struct {
 }
 
 // newWaiter has the driver wait. The goroutine ends with the task or with cancel; one
-// whose driver does not heed its context is left behind.
+// whose driver ignores its context is left behind.
 func newWaiter(run *invocation) *waiter {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &waiter{result: make(chan waited, 1), cancel: cancel}

@@ -144,9 +144,6 @@ func bubble(t *testing.T, test func(*testing.T)) {
 func twice(t *testing.T, test func(*testing.T)) {
 	t.Helper()
 	t.Run("script", test)
-	if testing.Short() {
-		return
-	}
 	plugintest.Prepare(t)
 	t.Run(pluginRun, test)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// Dirs are the three directories that a task is told of, as the task sees them.
+// Dirs are the three directories that a task has variables for, as the task sees them.
 type Dirs struct {
 	Alloc   string
 	Task    string
@@ -52,7 +52,7 @@ func NewBuilder(node *structs.Node, alloc *structs.Allocation, task *nomad.Task)
 	return &Builder{node: node, alloc: alloc, task: task, hooks: map[string]map[string]string{}}
 }
 
-// SetDirs sets the directories, as the task sees them; empty ones are not told.
+// SetDirs sets the directories, as the task sees them; empty ones have no variable.
 func (b *Builder) SetDirs(d Dirs) *Builder {
 	b.built = nil
 	b.dirs = d
@@ -76,7 +76,7 @@ func (b *Builder) SetHookEnv(hook string, env map[string]string) *Builder {
 	return b
 }
 
-// SetDeviceEnv sets what the devices hook adds. It counts as a hook's, and is told
+// SetDeviceEnv sets what the devices hook adds. It counts as a hook's, and is kept
 // apart by [Env.Devices].
 func (b *Builder) SetDeviceEnv(hook string, env map[string]string) *Builder {
 	b.devices = maps.Clone(env)
@@ -181,8 +181,8 @@ func (b *Builder) addIdentity(e *Env) {
 	e.set(Datacenter, b.node.Datacenter)
 	e.set(Region, b.node.Region)
 	if a.Job != nil {
-		e.set(JobName, value(a.Job.Name))
-		e.set(JobParentID, value(a.Job.ParentID))
+		e.set(JobName, structs.Deref(a.Job.Name))
+		e.set(JobParentID, structs.Deref(a.Job.ParentID))
 	}
 }
 
@@ -214,7 +214,7 @@ func coreSet(cores []int) string {
 	return strings.Join(out, ",")
 }
 
-// addPorts tells of each port: where it is on the host, and which port the task itself
+// addPorts sets the variables of each port: where it is on the host, and which port the task itself
 // is to listen on.
 func (b *Builder) addPorts(e *Env) {
 	for _, p := range b.alloc.Resources.Ports {
@@ -246,9 +246,9 @@ func (b *Builder) addPorts(e *Env) {
 	}
 }
 
-// addMeta tells of the job's, the group's and the task's meta, each winning over the one
+// addMeta sets the variables of the job's, the group's and the task's meta, each winning over the one
 // before, under the key as it is written and in capitals. Keys that a dispatched job
-// may have and has not are told empty.
+// may have and has not are set empty.
 func (b *Builder) addMeta(e *Env) {
 	meta := map[string]string{}
 	if job := b.alloc.Job; job != nil {
@@ -267,11 +267,4 @@ func (b *Builder) addMeta(e *Env) {
 		e.vars[prefixMeta+strings.ToUpper(key)] = meta[key]
 		e.vars[prefixMeta+key] = meta[key]
 	}
-}
-
-func value(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
 }

@@ -59,7 +59,7 @@ func readFile(dir *allocdir.TaskDir, name string) ([]byte, error) {
 		return nil, fileFailed(name, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w %q: it is no regular file", ErrFile, name)
+		return nil, fmt.Errorf("%w %q: it is not a regular file", ErrFile, name)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxSource+1))
 	if err != nil {
@@ -86,7 +86,7 @@ func cause(err error) error {
 	return err
 }
 
-// Stamp tells whether a file has changed since, without reading it: two stamps are equal
+// Stamp shows whether a file has changed since, without reading it: two stamps are equal
 // if it has not. A file that is not there has one, too.
 func Stamp(dir *allocdir.TaskDir, name string) string {
 	root, rel, err := dir.Place(name)
@@ -146,7 +146,7 @@ func (t *Template) replace(root *os.Root, rel string, content []byte) (err error
 	}
 	defer func() {
 		if err != nil {
-			_ = root.Remove(next) // the error tells enough
+			_ = root.Remove(next) // the error is enough
 		}
 	}()
 	_, err = f.Write(content)

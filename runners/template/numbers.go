@@ -11,7 +11,7 @@ import (
 func contains(item, list any) (bool, error) {
 	v := reflect.ValueOf(list)
 	if v.Kind() != reflect.Slice {
-		return false, fmt.Errorf("%T is no list", list)
+		return false, fmt.Errorf("%T is not a list", list)
 	}
 	for i := range v.Len() {
 		if reflect.DeepEqual(v.Index(i).Interface(), item) {

@@ -25,7 +25,7 @@ const (
 	maxMade = 8 * maxOutput
 	// maxTime bounds the time it takes.
 	maxTime = 10 * time.Second
-	// maxError bounds what is told of an error: it may quote the template.
+	// maxError bounds what is reported of an error: it may quote the template.
 	maxError = 500
 )
 
@@ -84,7 +84,7 @@ func (t *Template) render(r *rendering) (*Output, error) {
 	out := &Output{Content: content.Bytes()}
 	if t.Env {
 		if out.Env, err = envparse.Parse(bytes.NewReader(out.Content)); err != nil {
-			return nil, fmt.Errorf("env: what it renders are no variables: %w", err)
+			return nil, fmt.Errorf("env: what it renders is not variables: %w", err)
 		}
 	}
 	return out, nil
@@ -117,7 +117,7 @@ func readable(err error) error {
 	return errors.New(said)
 }
 
-// fileError is ErrFile in other words.
+// fileError is ErrFile with another text.
 type fileError struct{ text string }
 
 func (e *fileError) Error() string        { return e.text }

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/structs"
 )
 
-// ChangeMode is what happens to a running task when a template of its renders anew.
+// ChangeMode is what happens to a running task when a template of its renders again.
 type ChangeMode string
 
 // The change modes. Scripts are refused.
@@ -46,15 +48,15 @@ type Template struct {
 // possible. The template itself is checked as far as that can be done without the task.
 func New(t *nomad.Template) (*Template, error) {
 	out := &Template{
-		source: value(t.SourcePath), data: value(t.EmbeddedTmpl), Destination: value(t.DestPath),
-		Env: value(t.Envvars), Once: value(t.Once), Splay: value(t.Splay),
-		Change: ChangeMode(value(t.ChangeMode)), Signal: value(t.ChangeSignal),
-		left: value(t.LeftDelim), right: value(t.RightDelim), uid: -1, gid: -1, missingKey: "missingkey=zero",
+		source: structs.Deref(t.SourcePath), data: structs.Deref(t.EmbeddedTmpl), Destination: structs.Deref(t.DestPath),
+		Env: structs.Deref(t.Envvars), Once: structs.Deref(t.Once), Splay: structs.Deref(t.Splay),
+		Change: ChangeMode(structs.Deref(t.ChangeMode)), Signal: structs.Deref(t.ChangeSignal),
+		left: structs.Deref(t.LeftDelim), right: structs.Deref(t.RightDelim), uid: -1, gid: -1, missingKey: "missingkey=zero",
 	}
 	if out.Change == "" {
 		out.Change = ChangeRestart
 	}
-	if value(t.ErrMissingKey) {
+	if structs.Deref(t.ErrMissingKey) {
 		out.missingKey = "missingkey=error"
 	}
 	if err := out.change(t); err != nil {
@@ -111,13 +113,13 @@ func (t *Template) file(block *nomad.Template) error {
 	if t.Destination == "" {
 		return errors.New("destination: it is missing")
 	}
-	perms := value(block.Perms)
+	perms := structs.Deref(block.Perms)
 	if perms == "" {
 		perms = "0644"
 	}
 	mode, err := strconv.ParseUint(perms, 8, 12)
 	if err != nil || mode > 0o777 {
-		return fmt.Errorf("perms: %q is no file mode such as 0644", perms)
+		return fmt.Errorf("perms: %q is not a file mode such as 0644", perms)
 	}
 	t.perms = fs.FileMode(mode)
 	for _, id := range []struct {
@@ -138,11 +140,3 @@ func (t *Template) file(block *nomad.Template) error {
 
 // Name is what people know the template by.
 func (t *Template) Name() string { return strings.TrimSpace(t.Destination) }
-
-func value[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
-}

@@ -142,7 +142,7 @@ func TestVariables(t *testing.T) {
 	block = inline("no variable")
 	block.Envvars = ptr(true)
 	_, err = render(t, in, block)
-	require.EqualError(t, err, "env: what it renders are no variables: error on line 1: missing =")
+	require.EqualError(t, err, "env: what it renders is not variables: error on line 1: missing =")
 }
 
 func TestWhatIsRefused(t *testing.T) {
@@ -160,8 +160,8 @@ func TestWhatIsRefused(t *testing.T) {
 		"does not bring new variables":               change(func(b *nomad.Template) { b.ChangeMode, b.Envvars = ptr("signal"), ptr(true) }),
 		"change_script is not supported":             change(func(b *nomad.Template) { b.ChangeScript = &nomad.ChangeScript{} }),
 		"splay: it can't be negative":                change(func(b *nomad.Template) { b.Splay = ptr(-time.Second) }),
-		`perms: "rw" is no file mode`:                change(func(b *nomad.Template) { b.Perms = ptr("rw") }),
-		`perms: "4755" is no file mode`:              change(func(b *nomad.Template) { b.Perms = ptr("4755") }),
+		`perms: "rw" is not a file mode`:             change(func(b *nomad.Template) { b.Perms = ptr("rw") }),
+		`perms: "4755" is not a file mode`:           change(func(b *nomad.Template) { b.Perms = ptr("4755") }),
 		"uid: it can't be negative":                  change(func(b *nomad.Template) { b.Uid = ptr(-2) }),
 		"wait is not supported":                      change(func(b *nomad.Template) { b.Wait = &nomad.WaitConfig{} }),
 		"delimiter go together":                      change(func(b *nomad.Template) { b.LeftDelim = ptr("[[") }),
@@ -191,7 +191,7 @@ func TestATemplateReadsAndWritesNothingOutsideTheTasksDirectories(t *testing.T) 
 	require.NoError(t, syscall.Mkfifo(filepath.Join(in.Dir.Local, "pipe"), 0o600))
 	for name, want := range map[string]string{
 		outside: "no such file", "local/link": "escapes", "local/../../../x": "outside the task's directories",
-		"local": "no regular file", "local/pipe": "no regular file", "local/none": "no such file",
+		"local": "not a regular file", "local/pipe": "not a regular file", "local/none": "no such file",
 	} {
 		out, err := render(t, in, inline(`{{ file "`+name+`" }}`))
 		require.ErrorContains(t, err, want, name)
@@ -276,7 +276,7 @@ func unhurried(t *testing.T, tmpl *template.Template, in template.Input) (out *t
 	return out, err
 }
 
-func TestAStampTellsAChangedFile(t *testing.T) {
+func TestAStampShowsAChangedFile(t *testing.T) {
 	in := input(t, nil)
 	path := filepath.Join(in.Dir.Local, "f")
 	none := template.Stamp(in.Dir, "local/f")

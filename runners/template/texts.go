@@ -135,7 +135,7 @@ func (r *rendering) split(sep, s string) ([]string, error) {
 func (r *rendering) join(sep string, list any) (string, error) {
 	v := reflect.ValueOf(list)
 	if v.Kind() != reflect.Slice {
-		return "", fmt.Errorf("%T is no list", list)
+		return "", fmt.Errorf("%T is not a list", list)
 	}
 	parts := make([]string, v.Len())
 	for i := range parts {

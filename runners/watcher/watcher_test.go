@@ -120,7 +120,7 @@ func TestAnAllocationThatTheAgentLeftHasNotEnded(t *testing.T) {
 	})
 }
 
-func TestAnAllocationHasEndedWhenItIsTerminalAndSaysNoMore(t *testing.T) {
+func TestAnAllocationHasEndedWhenItIsTerminalAndReportsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := runs("p")
 		done := make(chan error, 1)
@@ -137,7 +137,7 @@ func TestAnAllocationHasEndedWhenItIsTerminalAndSaysNoMore(t *testing.T) {
 	})
 }
 
-func TestTheDiskIsTakenOverWhenTheGroupSaysSo(t *testing.T) {
+func TestTheDiskIsTakenOverWhenTheGroupAsksForIt(t *testing.T) {
 	yes := true
 	name := "g"
 	for title, c := range map[string]struct {

@@ -36,9 +36,6 @@ func runGuest(t *testing.T, wasm []byte, mount *rootfs.FS) string {
 }
 
 func TestAHostileGuestDoesNotGetOut(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
 	wasm := guestbuild.Program(t, "sandbox/rootfs/testdata/escape")
 	for _, readOnly := range []bool{false, true} {
 		t.Run(map[bool]string{false: "read-write", true: "read-only"}[readOnly], func(t *testing.T) {

@@ -28,7 +28,7 @@ func DefaultLimits() Limits { return wasmbin.DefaultLimits() }
 // Read reads a module, function bodies included, and says what is in it. Errors are of
 // type [*Error].
 func Read(src Source, limits Limits) (*Module, error) {
-	m, err := wasmbin.Decode(src.content, limits)
+	m, err := wasmbin.Decode(src.Bytes(), limits)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,9 @@ func NewSource(content []byte) Source {
 // Digest names the content: SHA-256 in lower-case hexadecimal.
 func (s Source) Digest() string { return s.digest }
 
+// Bytes returns the content, which must not be changed.
+func (s Source) Bytes() []byte { return s.content }
+
 // Size returns how many bytes the content has.
 func (s Source) Size() int { return len(s.content) }
 

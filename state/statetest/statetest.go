@@ -29,10 +29,10 @@ type Store struct {
 // Run runs the suite.
 func Run(t *testing.T, store Store) {
 	for name, test := range map[string]func(*testing.T, Store){
-		"an empty store finds nothing and that is no error": empty,
-		"deleting what is not there is no error":            deleteAbsent,
-		"a closed store fails and closes again":             closed,
-		"concurrent writers all get through":                concurrent,
+		"an empty store finds nothing and that is not an error": empty,
+		"deleting what is not there is not an error":            deleteAbsent,
+		"a closed store fails and closes again":                 closed,
+		"concurrent writers all get through":                    concurrent,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, store) })
 	}

@@ -68,7 +68,7 @@ func TestReadingBeginsWhereItIsAskedTo(t *testing.T) {
 	}
 }
 
-func TestALogThatIsNotThereIsEmpty(t *testing.T) {
+func TestAMissingLogIsEmpty(t *testing.T) {
 	require.Empty(t, readAll(t, filepath.Join(t.TempDir(), "web.stdout")))
 	require.Empty(t, readAll(t, filepath.Join(t.TempDir(), "missing", "web.stdout")))
 	err := logfile.Follow(t.Context(), filepath.Join(t.TempDir(), "missing", "web.stdout"), logfile.Options{Follow: true}, nil)

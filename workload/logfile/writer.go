@@ -37,7 +37,7 @@ func Open(base string, maxFiles int, maxBytes int64) (*Writer, error) {
 	return OpenReporting(base, maxFiles, maxBytes, nil)
 }
 
-// OpenReporting is [Open] for a writer that tells onError when writing begins to fail:
+// OpenReporting is [Open] for a writer that calls onError when writing begins to fail:
 // once until it works again. onError is called from within Write, with no lock held.
 func OpenReporting(base string, maxFiles int, maxBytes int64, onError func(error)) (*Writer, error) {
 	if maxFiles < 1 || maxBytes < 1 {

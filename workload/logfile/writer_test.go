@@ -75,7 +75,7 @@ func TestWriterRotatesAtLineEndsWithinTheBound(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesBoundsThatKeepNothing(t *testing.T) {
+func TestALogThatWouldKeepNothingIsRefused(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "web.stdout")
 	for _, tc := range []struct {
 		files int
@@ -106,7 +106,7 @@ func TestReopeningContinuesAtTheHighestNumber(t *testing.T) {
 	require.Equal(t, map[int]string{1: "c\nd\n", 2: "e\n"}, contents(t, base), "fewer files are kept than before")
 }
 
-func TestOnlyALogsOwnFilesAreItsFiles(t *testing.T) {
+func TestFilesOfAnotherLogAreNotALogsFiles(t *testing.T) {
 	dir := t.TempDir()
 	base := filepath.Join(dir, "web.stdout")
 	for _, name := range []string{"web.stdout", "web.stdout.", "web.stdout.01", "web.stdout.+1", "web.stdout.-1", "web.stdout.1x",

@@ -25,9 +25,6 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(leaktest.WithTimeout(m)) }
 
 func TestEachWorkloadRunsWhereItsKindDoes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
 	e, err := sandbox.Open(sandbox.Config{})
 	require.NoError(t, err)
 	programs := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
@@ -82,7 +79,7 @@ func TestEachWorkloadRunsWhereItsKindDoes(t *testing.T) {
 	}
 }
 
-func TestProcessesSayWhatIsolationTheyCanHave(t *testing.T) {
+func TestARuntimeReportsTheIsolationOfItsProcesses(t *testing.T) {
 	missing := errors.New("no namespaces")
 	r := mux.Runtime{Processes: isolating{full: missing}}
 	require.NoError(t, r.CheckIsolation(workload.IsolationNone))

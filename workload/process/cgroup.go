@@ -1,9 +1,7 @@
 package process
 
 import (
-	"bufio"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endPatience is how long killed processes may take to be gone: the kernel frees a
+// endTimeout is how long killed processes may take to be gone: the kernel frees a
 // fork bomb's memory in less.
-const endPatience = 10 * time.Second
+const endTimeout = 10 * time.Second
 
 // cgroup is a directory in the cgroup v2 hierarchy. It is used for what only a cgroup
 // can do: to find all that a process started, and to kill it at once.
@@ -92,7 +90,7 @@ func (g cgroup) open() (*os.File, error) {
 // claim makes the cgroup, unless it is there, and locks it. Another who takes it for one
 // that was left, before it is locked, has it for a moment and removes it.
 func (g cgroup) claim() (*os.File, error) {
-	for deadline := time.Now().Add(endPatience); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(endTimeout); ; time.Sleep(time.Millisecond) {
 		if err := os.MkdirAll(string(g), 0o755); err != nil {
 			return nil, err
 		}
@@ -150,7 +148,7 @@ func (g cgroup) kill() error {
 
 // remove removes the cgroup and those below it once the killed processes are gone.
 func (g cgroup) remove() error {
-	pause, deadline := time.Millisecond, time.Now().Add(endPatience)
+	pause, deadline := time.Millisecond, time.Now().Add(endTimeout)
 	for {
 		err := g.removeEmpty()
 		if err == nil || time.Now().After(deadline) {
@@ -213,17 +211,6 @@ func (g cgroup) processes() (pids []int, err error) {
 
 // cpu returns the processor time of all that ever ran in the cgroup and below.
 func (g cgroup) cpu() (time.Duration, error) {
-	f, err := os.Open(filepath.Join(string(g), "cpu.stat"))
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		if text, ok := strings.CutPrefix(lines.Text(), "usage_usec "); ok {
-			n, err := strconv.ParseInt(text, 10, 64)
-			return time.Duration(n) * time.Microsecond, err
-		}
-	}
-	return 0, fmt.Errorf("%s: no usage_usec", f.Name())
+	us, err := field(filepath.Join(string(g), "cpu.stat"), "usage_usec")
+	return time.Duration(us) * time.Microsecond, err
 }

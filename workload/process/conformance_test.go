@@ -49,7 +49,7 @@ var guest = sync.OnceValues(func() (string, error) {
 	return path, err
 })
 
-func TestSupervisorConforms(t *testing.T) {
+func TestRuntimeConforms(t *testing.T) {
 	command, err := guest()
 	require.NoError(t, err)
 	workloadtest.Run(t, workloadtest.Fixture{
@@ -61,7 +61,7 @@ func TestSupervisorConforms(t *testing.T) {
 	})
 }
 
-func TestSupervisorConformsWithFullIsolation(t *testing.T) {
+func TestRuntimeConformsWithFullIsolation(t *testing.T) {
 	if err := process.FullIsolation(); err != nil {
 		t.Skip("this machine cannot isolate processes: ", err)
 	}

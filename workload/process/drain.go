@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// drainPatience is how long output is waited for once all known processes have
+// drainTimeout is how long output is waited for once all known processes have
 // ended: what is in a pipe is read in far less. A test changes it.
-var drainPatience = 2 * time.Second
+var drainTimeout = 2 * time.Second
 
 // drainBuffers are borrowed while there is something to read, so that a task that
 // says nothing costs no buffer.

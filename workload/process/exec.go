@@ -132,7 +132,7 @@ func (e *execution) run(ctx context.Context, s *spawner) (*structs.ExitResult, e
 
 // start starts the command in a tree of its own within the workload's.
 func (e *execution) start(o *origin, s *spawner, number int) error {
-	c, become, err := o.command(e.spec)
+	c, target, err := o.command(e.spec)
 	if err != nil {
 		return err
 	}
@@ -148,10 +148,10 @@ func (e *execution) start(o *origin, s *spawner, number int) error {
 		}
 		defer c.cgroup.Close()
 	}
-	if become == nil {
+	if target == nil {
 		return e.spawn(c, s, group)
 	}
-	return e.spawnIsolated(o, c, become, s, group)
+	return e.spawnIsolated(o, c, target, s, group)
 }
 
 // spawn starts what was asked for; on an error nothing of it is left.
@@ -207,6 +207,6 @@ func (e *execution) killLocked() {
 	}
 }
 
-// outputPatience is how long output is waited for once all known processes of a
+// outputTimeout is how long output is waited for once all known processes of a
 // command have ended: only one that escaped can have the other end.
-const outputPatience = time.Second
+const outputTimeout = time.Second

@@ -16,7 +16,7 @@ import (
 // origin is what commands in a workload have from its own process.
 type origin struct {
 	child      child         // open while a command has a place
-	isolated   *isolate.Spec // what commands become, but for the command; nil: it is not isolated
+	isolated   *isolate.Spec // what commands are isolated as, but for the command; nil: it is not isolated
 	limits     *limits       // nil: it has none
 	env        []string
 	dir        string
@@ -25,7 +25,7 @@ type origin struct {
 	execs      *execs
 }
 
-// openExecs lets commands run in the process, which has become what it was started for.
+// openExecs lets commands run in the process, which has executed its command.
 func (p *process) openExecs(credential *syscall.Credential, group cgroup) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +50,7 @@ func (p *process) runningOrigin() *origin {
 	return p.origin
 }
 
-// command returns what to start for a spec, and what that is to become; nil: it is the
+// command returns what to start for a spec, and what that is to isolate and execute; nil: it is the
 // command.
 func (o *origin) command(spec *workload.ExecSpec) (*command, *isolate.Spec, error) {
 	if o.isolated != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
-// isolatedCommand returns what starts in a process's namespaces, and what it is to
-// become there.
+// isolatedCommand returns what starts in a process's namespaces, and what that is to
+// execute there.
 func (o *origin) isolatedCommand(spec *workload.ExecSpec) (*command, *isolate.Spec, error) {
 	if spec.Command == "" {
 		return nil, nil, abi.NewError(abi.InvalidArgument, "no command")
@@ -24,32 +24,32 @@ func (o *origin) isolatedCommand(spec *workload.ExecSpec) (*command, *isolate.Sp
 	if err != nil {
 		return nil, nil, err
 	}
-	become := *o.isolated
-	become.Command, become.Args, become.Env = spec.Command, append([]string{spec.Command}, spec.Args...), o.environment(spec)
+	target := *o.isolated
+	target.Command, target.Args, target.Env = spec.Command, append([]string{spec.Command}, spec.Args...), o.environment(spec)
 	if strings.Contains(spec.Command, "/") && !path.IsAbs(spec.Command) {
-		become.Command = path.Join(o.dir, spec.Command)
+		target.Command = path.Join(o.dir, spec.Command)
 	}
-	return &command{path: program, args: []string{isolate.Program}, dir: "/", joins: o.child.pidfd}, &become, nil
+	return &command{path: program, args: []string{isolate.Program}, dir: "/", joins: o.child.pidfd}, &target, nil
 }
 
 // spawnIsolated starts this program once more, in the namespaces and within the limits
-// of the workload's process, and returns when it has become the command. On an error it
+// of the workload's process, and returns when it has executed the command. On an error it
 // has ended.
-func (e *execution) spawnIsolated(o *origin, c *command, become *isolate.Spec, s *spawner, group cgroup) error {
-	brief, err := newBriefing()
+func (e *execution) spawnIsolated(o *origin, c *command, target *isolate.Spec, s *spawner, group cgroup) error {
+	handshake, err := newExecHandshake()
 	if err != nil {
 		return err
 	}
-	defer brief.close()
-	c.extra = append(brief.files(), uintptr(o.child.pidfd))
+	defer handshake.close()
+	c.extra = append(handshake.files(), uintptr(o.child.pidfd))
 	err = e.spawn(c, s, group)
-	brief.handed()
+	handshake.forked()
 	if err != nil {
 		return err
 	}
 	err = o.enterLimits(e.child.pid)
 	if err == nil {
-		err = brief.give(become)
+		err = handshake.send(target)
 	}
 	if err != nil {
 		e.kill()
@@ -58,9 +58,9 @@ func (e *execution) spawnIsolated(o *origin, c *command, become *isolate.Spec, s
 	return err
 }
 
-// enterLimits bounds a process as the workload's is. The cgroup of v2 it has already.
+// enterLimits bounds a process as the workload's is.
 func (o *origin) enterLimits(pid int) error {
-	if o.limits == nil || !o.limits.v1 {
+	if o.limits == nil {
 		return nil
 	}
 	return o.limits.enter(pid)
@@ -70,8 +70,8 @@ func (o *origin) enterLimits(pid int) error {
 // process while fork runs. A thread that does not find back is not used again.
 func (s *spawner) inNamespaceOf(pidfd int, fork func() error) error {
 	switch {
-	case s.astray != nil:
-		return s.astray
+	case s.namespaceErr != nil:
+		return s.namespaceErr
 	case pidfd == 0:
 		return fork()
 	}
@@ -85,9 +85,9 @@ func (s *spawner) inNamespaceOf(pidfd int, fork func() error) error {
 	}
 	forkErr := fork()
 	if err := unix.Setns(own, unix.CLONE_NEWPID); err != nil {
-		s.astray = fmt.Errorf("leaving a task's namespaces: %w", err)
+		s.namespaceErr = fmt.Errorf("leaving a task's namespaces: %w", err)
 	}
-	return errors.Join(forkErr, s.astray)
+	return errors.Join(forkErr, s.namespaceErr)
 }
 
 // terminalMaker opens the device that makes terminals, of the workload's own kind: those

@@ -60,7 +60,7 @@ func TestACommandInAnIsolatedProcessCanHaveATerminal(t *testing.T) {
 	require.Equal(t, 3, r.exit.ExitCode)
 }
 
-func TestACommandInAnIsolatedProcessThatCannotRunSaysWhy(t *testing.T) {
+func TestACommandThatCannotRunInAnIsolatedProcessIsRefusedWithTheReason(t *testing.T) {
 	w := newWorld(t)
 	spec := w.waitIsolated()
 	for _, c := range []struct {
@@ -107,7 +107,7 @@ func TestProcessesBeginOnTheNodeAfterACommandInAnIsolatedOne(t *testing.T) {
 	require.Equal(t, own, strings.TrimSpace(said))
 }
 
-func TestTheNodesProgramCannotBeWrittenToByWhoeverStartsAsIt(t *testing.T) {
+func TestAnIsolatedProcessCannotWriteToTheNodesProgram(t *testing.T) {
 	if err := process.FullIsolation(); err != nil {
 		t.Skip("this machine cannot isolate processes: ", err)
 	}

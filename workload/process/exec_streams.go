@@ -130,7 +130,7 @@ func (s *execStreams) copy(spec *workload.ExecSpec, kill func()) (ended func() e
 	}
 	return func() error {
 		for _, o := range s.outputs {
-			_ = o.from.SetReadDeadline(time.Now().Add(outputPatience)) // it is open, and can have one
+			_ = o.from.SetReadDeadline(time.Now().Add(outputTimeout)) // it is open, and can have one
 		}
 		copying.Wait()
 		return errors.Join(errs...)

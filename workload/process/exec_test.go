@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -77,7 +78,7 @@ func TestNothingOfALargeOutputIsLost(t *testing.T) {
 	w := newWorld(t)
 	spec := w.start(waiting)
 	w.ready(spec)
-	slow := &countingWriter{pause: outputPatience}
+	slow := &countingWriter{pause: outputTimeout}
 	exit, err := w.s.Exec(w.context(), spec.ID, &workload.ExecSpec{
 		Command: "head", Args: []string{"-c", strconv.Itoa(size), "/dev/zero"}, Stdout: slow,
 	})
@@ -89,8 +90,8 @@ func TestNothingOfALargeOutputIsLost(t *testing.T) {
 	require.Equal(t, strconv.Itoa(size)+"\n", r.stdout)
 }
 
-// outputPatience is longer than a command's output is waited for.
-const outputPatience = 1500 * time.Millisecond
+// outputTimeout is longer than a command's output is waited for.
+const outputTimeout = 1500 * time.Millisecond
 
 // countingWriter counts, and is slow with the last bytes.
 type countingWriter struct {
@@ -156,18 +157,15 @@ func TestATerminalCanBeTypedOnAndResized(t *testing.T) {
 type screen struct {
 	mu      sync.Mutex
 	text    strings.Builder
-	written chan struct{}
+	written wake.Signal
 }
 
-func newScreen() *screen { return &screen{written: make(chan struct{}, 1)} }
+func newScreen() *screen { return &screen{written: wake.New()} }
 
 func (s *screen) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case s.written <- struct{}{}:
-	default:
-	}
+	s.written.Set()
 	return s.text.Write(b)
 }
 
@@ -183,7 +181,7 @@ func (s *screen) await(t testing.TB, text string) {
 	deadline := time.After(patience)
 	for !strings.Contains(s.String(), text) {
 		select {
-		case <-s.written:
+		case <-s.written.C():
 		case <-deadline:
 			t.Fatalf("%q is not in %q", text, s.String())
 		}
@@ -199,7 +197,7 @@ func (w *world) isAlone() {
 // forest is a script of several processes, one of which leaves its session.
 const forest = `setsid sh -c 'while :; do sleep 1000; done' "$0" & sh -c 'while :; do sleep 1000; done' "$0" & echo ready; while :; do sleep 1000; done`
 
-func TestACommandEndsWithWhoeverAskedForIt(t *testing.T) {
+func TestACommandEndsWithItsCallersContext(t *testing.T) {
 	w := newWorld(t)
 	spec := w.start(waiting)
 	w.ready(spec)
@@ -218,7 +216,7 @@ func TestACommandEndsWithWhoeverAskedForIt(t *testing.T) {
 	w.isAlone()
 }
 
-func TestWhatACommandLeavesBehindEnds(t *testing.T) {
+func TestProcessesThatACommandLeavesBehindEnd(t *testing.T) {
 	w := newWorld(t)
 	spec := w.start(waiting)
 	w.ready(spec)
@@ -253,7 +251,7 @@ func TestCommandsEndWithTheirWorkload(t *testing.T) {
 	}
 }
 
-func TestACommandWhoseOutputNobodyTakesEnds(t *testing.T) {
+func TestACommandWhoseOutputCannotBeWrittenEnds(t *testing.T) {
 	w := newWorld(t)
 	spec := w.start(waiting)
 	w.ready(spec)
@@ -269,7 +267,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-func TestACommandThatCannotRunSaysWhy(t *testing.T) {
+func TestACommandThatCannotRunIsRefusedWithTheReason(t *testing.T) {
 	w := newWorld(t)
 	spec := w.start(waiting)
 	for _, c := range []struct {

@@ -21,9 +21,9 @@ func KeepOthersOut(name string) (letGo func() error, err error) {
 // WaitForOutput has those that hold a process's output be waited for that long, until it is
 // undone.
 func WaitForOutput(patience time.Duration) (undo func()) {
-	before := drainPatience
-	drainPatience = patience
-	return func() { drainPatience = before }
+	before := drainTimeout
+	drainTimeout = patience
+	return func() { drainTimeout = before }
 }
 
 // ReadLate returns what is read of a text that is in a pipe when the time for reading it is

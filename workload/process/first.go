@@ -27,7 +27,7 @@ const (
 // firstDisposition is that of the first process of a namespace. The kernel withholds
 // from it what it does not handle, also what it blocked when the signal was sent: a
 // signal that would end any other process takes a kill. One that has not executed the
-// command yet has no say.
+// command yet ends by every signal.
 func (p *process) firstDisposition(number syscall.Signal) disposition {
 	switch {
 	case slices.Contains(harmless, number):

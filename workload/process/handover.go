@@ -119,7 +119,7 @@ func (p *process) pause() *HandedOver {
 	}
 }
 
-// setPaused has the goroutines that wait for the process's files give up at a time. One
+// setPaused has the goroutines that read the process's files stop at a time. One
 // that is seen to have ended is left to them.
 func (p *process) setPaused(paused bool, at time.Time) {
 	p.mu.Lock()
@@ -181,9 +181,7 @@ func (r *Runtime) adopt(h *HandedOver) (err error) {
 	}
 	group := cgroup(h.Cgroup)
 	if h.Spec.Process.Isolated != nil && r.limiter != nil {
-		if p.limits, err = r.limiter.find(h.Name, group, resources(h.Spec)); err != nil {
-			return err
-		}
+		p.limits = r.limiter.find(h.Name, group)
 	}
 	if err := r.Add(p); err != nil {
 		return err

@@ -111,7 +111,7 @@ func checkIsolated(spec *workload.Spec) error {
 		target := filepath.Clean(m.GuestPath)
 		switch {
 		case !filepath.IsAbs(target) || target == "/":
-			return abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount of %s: %q is no absolute path below the root", m.HostPath, m.GuestPath))
+			return abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount of %s: %q is not an absolute path below the root", m.HostPath, m.GuestPath))
 		case targets[target]:
 			return abi.NewError(abi.InvalidArgument, fmt.Sprintf("two mounts at %s", target))
 		}
@@ -120,7 +120,7 @@ func checkIsolated(spec *workload.Spec) error {
 	return nil
 }
 
-// describe says what an isolated process is to become.
+// describe says what an isolated process is to target.
 func describe(spec *workload.Spec, c *syscall.Credential) *isolate.Spec {
 	p := spec.Process
 	s := &isolate.Spec{
@@ -144,29 +144,29 @@ func describe(spec *workload.Spec, c *syscall.Credential) *isolate.Spec {
 }
 
 // forkIsolated starts this program once more, in namespaces of its own and within the
-// process's limits, and returns when it has become the command. On an error it has
+// process's limits, and returns when it has executed the command. On an error it has
 // ended.
-func (p *process) forkIsolated(ctx context.Context, become *isolate.Spec, s *spawner, group cgroup) error {
+func (p *process) forkIsolated(ctx context.Context, target *isolate.Spec, s *spawner, group cgroup) error {
 	program, err := isolate.Path()
 	if err != nil {
 		return err
 	}
-	brief, err := newBriefing()
+	handshake, err := newExecHandshake()
 	if err != nil {
 		return err
 	}
-	defer brief.close()
+	defer handshake.close()
 	p.first = true
 	err = p.fork(&command{
 		path: program, args: []string{isolate.Program}, dir: "/",
-		namespaces: isolate.CloneFlags, extra: brief.files(),
+		namespaces: isolate.CloneFlags, extra: handshake.files(),
 	}, s, group)
-	brief.handed()
+	handshake.forked()
 	if err != nil {
 		return err
 	}
 	cancel := context.AfterFunc(ctx, p.Kill)
-	err = p.instruct(brief, become)
+	err = p.sendSpec(handshake, target)
 	if !cancel() {
 		err = ctx.Err()
 	}
@@ -179,13 +179,13 @@ func (p *process) forkIsolated(ctx context.Context, become *isolate.Spec, s *spa
 	return err
 }
 
-func (p *process) instruct(brief *briefing, become *isolate.Spec) error {
+func (p *process) sendSpec(handshake *execHandshake, target *isolate.Spec) error {
 	if p.limits != nil {
 		if err := p.limits.enter(p.child.pid); err != nil {
 			return err
 		}
 	}
-	return brief.give(become)
+	return handshake.send(target)
 }
 
 func (p *process) wasKilled() bool {
@@ -194,7 +194,7 @@ func (p *process) wasKilled() bool {
 	return p.killed
 }
 
-// abandon ends a process that was forked and did not become the command.
+// abandon ends a process that was forked and did not execute the command.
 func (p *process) abandon() {
 	p.Kill()
 	if err := awaitEnd(p.pidfd); err != nil {

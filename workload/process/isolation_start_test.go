@@ -92,7 +92,7 @@ func TestLinksInARootLeadNowhereElse(t *testing.T) {
 	require.Empty(t, entries, "no mount point was made on the node")
 }
 
-func TestWhatCannotBeIsolatedIsToldInOneLine(t *testing.T) {
+func TestAFailedIsolationIsReportedInOneLine(t *testing.T) {
 	w := newWorld(t)
 	for name, c := range map[string]struct {
 		change func(s *workload.Spec)
@@ -108,7 +108,7 @@ func TestWhatCannotBeIsolatedIsToldInOneLine(t *testing.T) {
 		"a directory":     {func(s *workload.Spec) { s.Process.Command = "/usr" }, abi.PermissionDenied, "command /usr: permission denied"},
 		"no directory":    {func(s *workload.Spec) { s.Process.Dir = "/srv" }, abi.NotFound, "working directory /srv: no such file or directory"},
 		"one not for it":  {func(s *workload.Spec) { s.Process.Dir = "/closed" }, abi.PermissionDenied, "working directory /closed: permission denied"},
-		"a relative one":  {func(s *workload.Spec) { s.Process.Dir = "srv" }, abi.InvalidArgument, `working directory "srv" is no absolute path`},
+		"a relative one":  {func(s *workload.Spec) { s.Process.Dir = "srv" }, abi.InvalidArgument, `working directory "srv" is not an absolute path`},
 		"no root":         {func(s *workload.Spec) { s.Process.Isolated.Root += "/none" }, abi.NotFound, "/none: open_tree: no such file or directory"},
 		"no such user":    {func(s *workload.Spec) { s.Process.User = "nobody-of-that-name" }, abi.InvalidArgument, `user "nobody-of-that-name": `},
 		"no description":  {func(s *workload.Spec) { s.Process.Isolated = nil }, abi.InvalidArgument, "isolation full needs a command and a root"},
@@ -151,7 +151,7 @@ func TestAnIsolatedStartEndsWithItsContext(t *testing.T) {
 	require.NoError(t, w.s.Start(w.context(), spec), "its name is free again")
 }
 
-// TestASignalToAnIsolatedProcessThatIsStartingEndsIt: it is sent to what is about to become
+// TestASignalToAnIsolatedProcessThatIsStartingEndsIt: it is sent to what is about to execute
 // the command.
 func TestASignalToAnIsolatedProcessThatIsStartingEndsIt(t *testing.T) {
 	w := newWorld(t)
@@ -202,17 +202,17 @@ func TestASignalThatAnIsolatedProcessBlocksReachesIt(t *testing.T) {
 	}
 }
 
-func TestAProcessThatEndsBeforeItIsIsolatedIsToldOfInOneLine(t *testing.T) {
+func TestAProcessThatEndsBeforeItIsIsolatedIsReportedInOneLine(t *testing.T) {
 	theirs, ours, err := os.Pipe()
 	require.NoError(t, err)
 	defer func() { require.NoError(t, ours.Close()) }()
 	require.NoError(t, theirs.Close())
-	err = isolate.Instruct(ours, strings.NewReader(""), &isolate.Spec{})
+	err = isolate.Send(ours, strings.NewReader(""), &isolate.Spec{})
 	require.ErrorIs(t, err, syscall.EPIPE)
 	require.NotContains(t, err.Error(), "\n")
 }
 
-func TestWhatAnIsolatedProcessHadIsGoneWithIt(t *testing.T) {
+func TestAnIsolatedProcessLeavesNothingBehind(t *testing.T) {
 	w := newWorld(t)
 	spec := w.isolated(`(setsid sh -c 'while :; do sleep 1000; done' "$0" &) ; exit 3`)
 	result, _ := w.finish(spec)

@@ -144,7 +144,7 @@ func (w *world) pid(spec *workload.Spec) string {
 	return ""
 }
 
-func TestAnIsolationThatThereIsNotIsRefused(t *testing.T) {
+func TestAnUnknownIsolationIsRefused(t *testing.T) {
 	require.NoError(t, process.CheckIsolation(workload.IsolationNone))
 	require.Equal(t, process.FullIsolation(), process.CheckIsolation(workload.IsolationFull))
 	require.ErrorContains(t, process.CheckIsolation("half"), `no isolation "half"`)

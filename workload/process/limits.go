@@ -1,16 +1,18 @@
 package process
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/opencontainers/cgroups"
-	cgroupv1 "github.com/opencontainers/cgroups/fs"
-	cgroupv2 "github.com/opencontainers/cgroups/fs2"
+	"github.com/prometheus/procfs"
 
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -19,13 +21,24 @@ import (
 // than programs have, and few enough for the node to stay usable.
 const maxTasks = 4096
 
-// minShares is the least that the kernel takes.
-const minShares = 2
+// Shares of processor time are the kernel's with cgroup v1. Those of v2 are weights,
+// whose default is another.
+const (
+	minShares, maxShares, defaultShares = 2, 262144, 1024
+	minWeight, maxWeight, defaultWeight = 1, 10000, 100
+)
+
+// The controllers that bound a process, and with v1 the one that counts besides.
+var (
+	controllersV2 = []string{"cpu", "memory", "pids"}
+	controllersV1 = append([]string{"cpuacct"}, controllersV2...)
+)
 
 // limiter makes the cgroups that bound isolated processes. With cgroup v2 it is the one
 // that a process has anyway; with v1 each controller has a hierarchy of its own.
 type limiter struct {
 	v1 map[string]string // directories of this runtime, by controller; nil: v2
+	v2 string            // where the hierarchy is mounted; empty: v1
 }
 
 // openLimiter removes what an earlier limiter of that name left, whose processes have
@@ -40,18 +53,40 @@ func openLimiter(name string) (*limiter, error) {
 
 // newLimiter leaves what there is as it is.
 func newLimiter(name string) (*limiter, error) {
-	if cgroups.IsCgroup2UnifiedMode() {
-		return &limiter{}, nil
+	mounts, err := procfs.GetMounts()
+	if err != nil {
+		return nil, err
+	}
+	return limiterOn(mounts, name)
+}
+
+// limiterOn uses v2 where it has the controllers: a controller is in one hierarchy only.
+func limiterOn(mounts []*procfs.MountInfo, name string) (*limiter, error) {
+	for _, m := range mounts {
+		if m.FSType == "cgroup2" && hasControllers(m.MountPoint) {
+			return &limiter{v2: m.MountPoint}, nil
+		}
 	}
 	l := &limiter{v1: map[string]string{}}
-	for _, controller := range []string{"memory", "cpu", "cpuacct", "pids"} {
-		top, err := cgroups.FindCgroupMountpoint("", controller)
-		if err != nil {
+	for _, controller := range controllersV1 {
+		i := slices.IndexFunc(mounts, func(m *procfs.MountInfo) bool {
+			_, has := m.SuperOptions[controller]
+			return has && m.FSType == "cgroup"
+		})
+		if i < 0 {
 			return nil, fmt.Errorf("cgroup controller %s is not mounted", controller)
 		}
-		l.v1[controller] = filepath.Join(top, "wasmnode", name)
+		l.v1[controller] = filepath.Join(mounts[i].MountPoint, "wasmnode", name)
 	}
 	return l, nil
+}
+
+// hasControllers reports whether a hierarchy of v2 has all that bound a process.
+func hasControllers(top string) bool {
+	has, err := os.ReadFile(filepath.Join(top, "cgroup.controllers"))
+	return err == nil && !slices.ContainsFunc(controllersV2, func(c string) bool {
+		return !slices.Contains(strings.Fields(string(has)), c)
+	})
 }
 
 // removeLeft removes the cgroups of supervisors that were killed: those that have none
@@ -79,18 +114,14 @@ func (l *limiter) remove() (err error) {
 
 // limits are the cgroups that bound one process with all that it starts.
 type limits struct {
-	manager cgroups.Manager
-	v1      bool
+	v1 map[string]string // by controller; nil: v2
+	v2 cgroup
 }
 
 // limit makes the cgroups of a process with that name; group is its v2 cgroup.
 func (l *limiter) limit(name string, group cgroup, spec *workload.Spec) (*limits, error) {
-	r := resources(spec)
-	made, err := l.find(name, group, r)
-	if err != nil {
-		return nil, err
-	}
-	if err := made.apply(r); err != nil {
+	made := l.find(name, group)
+	if err := l.make(made, spec); err != nil {
 		_ = made.remove() // nothing ever ran in it
 		return nil, err
 	}
@@ -98,62 +129,128 @@ func (l *limiter) limit(name string, group cgroup, spec *workload.Spec) (*limits
 }
 
 // find returns the limits of a process, whose cgroups there may be or not.
-func (l *limiter) find(name string, group cgroup, r *cgroups.Resources) (*limits, error) {
-	var err error
-	made := &limits{v1: l.v1 != nil}
-	config := &cgroups.Cgroup{Resources: r}
-	if made.v1 {
-		dirs := map[string]string{}
-		for controller, dir := range l.v1 {
-			dirs[controller] = filepath.Join(dir, name)
-		}
-		made.manager, err = cgroupv1.NewManager(config, dirs)
-	} else {
-		made.manager, err = cgroupv2.NewManager(config, string(group))
+func (l *limiter) find(name string, group cgroup) *limits {
+	if l.v1 == nil {
+		return &limits{v2: group}
 	}
-	return made, err
+	found := &limits{v1: map[string]string{}}
+	for controller, dir := range l.v1 {
+		found.v1[controller] = filepath.Join(dir, name)
+	}
+	return found
 }
 
-func (l *limits) apply(r *cgroups.Resources) error {
-	if err := l.manager.Apply(-1); err != nil {
+func (l *limiter) make(made *limits, spec *workload.Spec) error {
+	for _, dir := range made.v1 {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if made.v1 == nil {
+		if err := enableControllers(l.v2, filepath.Dir(string(made.v2))); err != nil {
+			return err
+		}
+	}
+	for _, s := range settings(spec, made.v1 != nil) {
+		err := writeFile(made.file(s.controller, s.file), s.value)
+		if err != nil && (!s.optional || !errors.Is(err, fs.ErrNotExist)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// enableControllers has the cgroups in a directory bounded, which every cgroup from the
+// top of the hierarchy on has to allow.
+func enableControllers(top, dir string) error {
+	rest, err := filepath.Rel(top, dir)
+	if err != nil || !filepath.IsLocal(rest) {
+		return fmt.Errorf("cgroup %s is not in the hierarchy at %s", dir, top)
+	}
+	for _, name := range append([]string{"."}, strings.Split(rest, "/")...) {
+		top = filepath.Join(top, name)
+		file := filepath.Join(top, "cgroup.subtree_control")
+		has, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		for _, controller := range controllersV2 {
+			if slices.Contains(strings.Fields(string(has)), controller) {
+				continue
+			}
+			if err := writeFile(file, "+"+controller); err != nil {
+				return fmt.Errorf("cgroup controller %s: %w", controller, err)
+			}
+		}
+	}
+	return nil
+}
+
+// setting is what is written to a file of a controller.
+type setting struct {
+	controller, file, value string
+	optional                bool // a kernel that does not count swapped memory has no such file
+}
+
+// settings are the limits of a spec. What is swapped out counts as memory too: v1 bounds
+// the sum, v2 the swapped part.
+func settings(spec *workload.Spec, v1 bool) []setting {
+	i := spec.Process.Isolated
+	memory := strconv.FormatUint(spec.MemoryMaxBytes, 10)
+	set := []setting{{"pids", "pids.max", strconv.Itoa(maxTasks), false}}
+	reservation := "memory.low"
+	if v1 {
+		reservation = "memory.soft_limit_in_bytes"
+		set = append(set, setting{"memory", "memory.limit_in_bytes", memory, false}, setting{"memory", "memory.memsw.limit_in_bytes", memory, true})
+	} else {
+		set = append(set, setting{"memory", "memory.max", memory, false}, setting{"memory", "memory.swap.max", "0", true})
+	}
+	if i.MemoryReservedBytes > 0 && i.MemoryReservedBytes < spec.MemoryMaxBytes {
+		set = append(set, setting{"memory", reservation, strconv.FormatUint(i.MemoryReservedBytes, 10), false})
+	}
+	if i.CPUShares == 0 {
+		return set
+	}
+	shares := min(max(i.CPUShares, minShares), maxShares)
+	if v1 {
+		return append(set, setting{"cpu", "cpu.shares", strconv.FormatUint(shares, 10), false})
+	}
+	weight := min(max(shares*defaultWeight/defaultShares, minWeight), maxWeight)
+	return append(set, setting{"cpu", "cpu.weight", strconv.FormatUint(weight, 10), false})
+}
+
+// writeFile writes to a file of the kernel's, which it makes itself.
+func writeFile(path, value string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
 		return err
 	}
-	if l.v1 && !cgroups.PathExists(filepath.Join(l.manager.Path("memory"), "memory.memsw.limit_in_bytes")) {
-		r.MemorySwap = 0 // this kernel does not count what is swapped out
-	}
-	return l.manager.Set(r)
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
 }
 
-// resources are a spec's limits in the library's words.
-func resources(spec *workload.Spec) *cgroups.Resources {
-	i := spec.Process.Isolated
-	tasks := int64(maxTasks)
-	// What is swapped out counts as memory too.
-	r := &cgroups.Resources{Memory: int64(spec.MemoryMaxBytes), MemorySwap: int64(spec.MemoryMaxBytes), PidsLimit: &tasks}
-	if i.MemoryReservedBytes < spec.MemoryMaxBytes {
-		r.MemoryReservation = int64(i.MemoryReservedBytes)
+// file returns the path of a file of a controller.
+func (l *limits) file(controller, name string) string {
+	if l.v1 == nil {
+		return filepath.Join(string(l.v2), name)
 	}
-	if i.CPUShares > 0 {
-		r.CpuShares = max(i.CPUShares, minShares)
-		r.CpuWeight = cgroups.ConvertCPUSharesToCgroupV2Value(r.CpuShares)
-	}
-	return r
+	return filepath.Join(l.v1[controller], name)
 }
 
-// enter bounds a process that has started nothing yet.
+// enter bounds a process that has started nothing yet. It is in its cgroup of v2 from
+// its beginning.
 func (l *limits) enter(pid int) error {
-	if err := l.manager.Apply(pid); err != nil {
-		return noCgroup(err)
+	for controller := range l.v1 {
+		if err := writeFile(l.file(controller, "cgroup.procs"), strconv.Itoa(pid)); err != nil {
+			return noCgroup(err)
+		}
 	}
 	return nil
 }
 
 // remove removes the cgroups once their processes are gone; that of v2 is the tree's.
 func (l *limits) remove() (err error) {
-	if !l.v1 {
-		return nil
-	}
-	for _, dir := range l.manager.GetPaths() {
+	for _, dir := range l.v1 {
 		err = errors.Join(err, cgroup(dir).remove())
 	}
 	return err
@@ -161,8 +258,73 @@ func (l *limits) remove() (err error) {
 
 // oomKilled reports whether something in the cgroups was killed for want of memory.
 func (l *limits) oomKilled() bool {
-	n, err := l.manager.OOMKillCount()
+	file := "memory.events"
+	if l.v1 != nil {
+		file = "memory.oom_control"
+	}
+	n, err := field(l.file("memory", file), "oom_kill")
 	return err == nil && n > 0
+}
+
+// cpu returns the processor time of all that ever ran in the cgroups.
+func (l *limits) cpu() (time.Duration, error) {
+	if l.v1 == nil {
+		return l.v2.cpu()
+	}
+	ns, err := count(l.file("cpuacct", "cpuacct.usage"))
+	return time.Duration(ns), err
+}
+
+// memory returns the memory in use, and the most that ever was; nil: the kernel does not
+// count it. What the kernel can take back at once, as it is in files too, is not in use.
+func (l *limits) memory() (now uint64, most *uint64, err error) {
+	usage, peak, limit, idle := "memory.current", "memory.peak", "memory.max", "inactive_file"
+	if l.v1 != nil {
+		usage, peak, limit, idle = "memory.usage_in_bytes", "memory.max_usage_in_bytes", "memory.limit_in_bytes", "total_inactive_file"
+	}
+	used, err := count(l.file("memory", usage))
+	if err != nil {
+		return 0, nil, err
+	}
+	unused, err := field(l.file("memory", "memory.stat"), idle)
+	if err != nil {
+		return 0, nil, err
+	}
+	bound, err := count(l.file("memory", limit))
+	if err != nil {
+		return 0, nil, err
+	}
+	if n, err := count(l.file("memory", peak)); err == nil {
+		// The kernel lets a process that it kills for want of memory exceed its limit a little.
+		n = min(n, bound)
+		most = &n
+	}
+	return used - min(unused, used), most, nil
+}
+
+// count reads a file that has one number.
+func count(path string) (uint64, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
+}
+
+// field reads a number from a file of lines with a name and a number each.
+func field(path, name string) (uint64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			return strconv.ParseUint(value, 10, 64)
+		}
+	}
+	return 0, errors.Join(fmt.Errorf("%s: no %s", path, name), lines.Err())
 }
 
 // bounded is the tree of an isolated process: what it uses is what the kernel counted.
@@ -175,30 +337,7 @@ type bounded struct {
 func (b bounded) end() error { return errors.Join(b.tree.end(), b.limits.remove()) }
 
 // cpu implements [tree].
-func (b bounded) cpu() (time.Duration, error) {
-	stats, err := b.limits.manager.Stats(&cgroups.StatsOptions{Controllers: cgroups.CPU})
-	if err != nil {
-		return 0, err
-	}
-	return time.Duration(stats.CpuStats.CpuUsage.TotalUsage), nil
-}
+func (b bounded) cpu() (time.Duration, error) { return b.limits.cpu() }
 
-// memory implements [tree]. What the kernel can take back at once, as it is in files
-// too, does not count.
-func (b bounded) memory() (now uint64, most *uint64, err error) {
-	stats, err := b.limits.manager.Stats(&cgroups.StatsOptions{Controllers: cgroups.Memory})
-	if err != nil {
-		return 0, nil, err
-	}
-	m := stats.MemoryStats
-	idle := m.Stats["inactive_file"]
-	if b.limits.v1 {
-		idle = m.Stats["total_inactive_file"]
-	}
-	if m.Usage.MaxUsage > 0 {
-		// The kernel lends a process that it kills for want of memory a little more.
-		own := min(m.Usage.MaxUsage, m.Usage.Limit)
-		most = &own
-	}
-	return m.Usage.Usage - min(idle, m.Usage.Usage), most, nil
-}
+// memory implements [tree].
+func (b bounded) memory() (now uint64, most *uint64, err error) { return b.limits.memory() }

@@ -3,30 +3,57 @@ package process_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/opencontainers/cgroups"
+	"github.com/prometheus/procfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// setting returns a limit that the kernel has for this process's child of that script.
-func setting(t *testing.T, proc string, v1Controller, v1File, v2File string) string {
+// kernels returns a limit that the kernel has for this process's child of that script.
+func kernels(t *testing.T, pid, controller, v1File, v2File string) string {
 	t.Helper()
-	own, err := cgroups.ParseCgroupFile(filepath.Join("/proc", proc, "cgroup"))
+	number, err := strconv.Atoi(pid)
 	require.NoError(t, err)
-	top, controller, file := "/sys/fs/cgroup", "", v2File
-	if !cgroups.IsCgroup2UnifiedMode() {
-		top, err = cgroups.FindCgroupMountpoint("", v1Controller)
-		require.NoError(t, err)
-		controller, file = v1Controller, v1File
+	proc, err := procfs.NewProc(number)
+	require.NoError(t, err)
+	own, err := proc.Cgroups()
+	require.NoError(t, err)
+	top, v1 := hierarchy(t, controller)
+	file := v2File
+	if v1 {
+		file = v1File
 	}
-	b, err := os.ReadFile(filepath.Join(top, own[controller], file))
+	for _, g := range own {
+		if v1 == slices.Contains(g.Controllers, controller) && v1 == (g.HierarchyID != 0) {
+			b, err := os.ReadFile(filepath.Join(top, g.Path, file))
+			require.NoError(t, err)
+			return strings.TrimSpace(string(b))
+		}
+	}
+	require.Fail(t, "process "+pid+" has no cgroup of "+controller)
+	return ""
+}
+
+// hierarchy returns where a controller's cgroups are.
+func hierarchy(t *testing.T, controller string) (top string, v1 bool) {
+	t.Helper()
+	mounts, err := procfs.GetMounts()
 	require.NoError(t, err)
-	return strings.TrimSpace(string(b))
+	for _, m := range mounts {
+		if _, has := m.SuperOptions[controller]; has && m.FSType == "cgroup" {
+			return m.MountPoint, true
+		}
+		if m.FSType == "cgroup2" {
+			top = m.MountPoint
+		}
+	}
+	return top, false
 }
 
 func TestLimitsAreTheKernels(t *testing.T) {
@@ -36,14 +63,14 @@ func TestLimitsAreTheKernels(t *testing.T) {
 	require.NoError(t, w.s.Start(w.context(), spec))
 	w.ready(spec)
 	pid := w.pid(spec)
-	require.Equal(t, "67108864", setting(t, pid, "memory", "memory.limit_in_bytes", "memory.max"))
-	require.Equal(t, "33554432", setting(t, pid, "memory", "memory.soft_limit_in_bytes", "memory.low"))
-	require.Equal(t, "4096", setting(t, pid, "pids", "pids.max", "pids.max"))
+	require.Equal(t, "67108864", kernels(t, pid, "memory", "memory.limit_in_bytes", "memory.max"))
+	require.Equal(t, "33554432", kernels(t, pid, "memory", "memory.soft_limit_in_bytes", "memory.low"))
+	require.Equal(t, "4096", kernels(t, pid, "pids", "pids.max", "pids.max"))
 	want := "300"
-	if cgroups.IsCgroup2UnifiedMode() {
-		want = "12"
+	if _, v1 := hierarchy(t, "cpu"); !v1 {
+		want = "29"
 	}
-	require.Equal(t, want, setting(t, pid, "cpu", "cpu.shares", "cpu.weight"))
+	require.Equal(t, want, kernels(t, pid, "cpu", "cpu.shares", "cpu.weight"))
 }
 
 func TestAMemoryHogIsKilledAlone(t *testing.T) {

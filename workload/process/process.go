@@ -66,13 +66,13 @@ func check(spec *workload.Spec) error {
 	p := spec.Process
 	switch {
 	case !filepath.IsAbs(p.Dir):
-		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("working directory %q is no absolute path", p.Dir))
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("working directory %q is not an absolute path", p.Dir))
 	case p.Isolation == workload.IsolationFull:
 		return checkIsolated(spec)
 	case p.Isolation != workload.IsolationNone:
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("there is no isolation %q", p.Isolation))
 	case !filepath.IsAbs(p.Command):
-		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("command %q is no absolute path", p.Command))
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("command %q is not an absolute path", p.Command))
 	}
 	info, err := os.Stat(p.Dir)
 	switch {
@@ -81,7 +81,7 @@ func check(spec *workload.Spec) error {
 	case err != nil:
 		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("working directory: %v", err))
 	case !info.IsDir():
-		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("working directory %s is none", p.Dir))
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("working directory %s is not a directory", p.Dir))
 	}
 	return nil
 }
@@ -221,8 +221,8 @@ func (p *process) run() (ended bool) {
 		p.logger.Error("a process left others behind that could not be ended", "error", err)
 	}
 	// Whoever still has the other end has escaped; it is not waited for.
-	p.stdout.endAfter(drainPatience)
-	p.stderr.endAfter(drainPatience)
+	p.stdout.endAfter(drainTimeout)
+	p.stderr.endAfter(drainTimeout)
 	reading.Wait()
 	status, usage := reap(p.child.pid)
 	p.ended, p.exit = time.Now(), result(status)

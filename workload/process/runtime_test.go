@@ -24,7 +24,7 @@ import (
 )
 
 // The fallback is what machines without cgroup v2 run on, so it is tested as much.
-func TestSupervisorConformsWithoutCgroup(t *testing.T) {
+func TestRuntimeConformsWithoutCgroup(t *testing.T) {
 	command, err := guest()
 	require.NoError(t, err)
 	workloadtest.Run(t, workloadtest.Fixture{
@@ -175,7 +175,7 @@ func TestStatsAreOfTheTree(t *testing.T) {
 	}
 }
 
-func TestWhatNeverStartsIsRefused(t *testing.T) {
+func TestASpecThatCannotStartIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	plain, garbage := filepath.Join(dir, "plain"), filepath.Join(dir, "garbage")
 	require.NoError(t, os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o644))
@@ -187,15 +187,15 @@ func TestWhatNeverStartsIsRefused(t *testing.T) {
 		says   string
 	}{
 		"no such command":      {func(p *workload.Process) { p.Command = "/missing" }, abi.NotFound, "command /missing: no such file"},
-		"a relative command":   {func(p *workload.Process) { p.Command = "sh" }, abi.InvalidArgument, `command "sh" is no absolute path`},
-		"no command":           {func(p *workload.Process) { p.Command = "" }, abi.InvalidArgument, "no absolute path"},
+		"a relative command":   {func(p *workload.Process) { p.Command = "sh" }, abi.InvalidArgument, `command "sh" is not an absolute path`},
+		"no command":           {func(p *workload.Process) { p.Command = "" }, abi.InvalidArgument, "not an absolute path"},
 		"not executable":       {func(p *workload.Process) { p.Command = plain }, abi.PermissionDenied, "permission denied"},
 		"no program":           {func(p *workload.Process) { p.Command = garbage }, abi.InvalidArgument, "exec format error"},
 		"a NUL":                {func(p *workload.Process) { p.Args = []string{"\x00"} }, abi.InvalidArgument, "invalid argument"},
 		"too many arguments":   {func(p *workload.Process) { p.Args = []string{strings.Repeat("a", 4<<20)} }, abi.InvalidArgument, "argument list too long"},
 		"no such directory":    {func(p *workload.Process) { p.Dir = "/missing" }, abi.NotFound, "working directory /missing does not exist"},
 		"a file as directory":  {func(p *workload.Process) { p.Dir = plain }, abi.InvalidArgument, "working directory"},
-		"a relative directory": {func(p *workload.Process) { p.Dir = "." }, abi.InvalidArgument, "no absolute path"},
+		"a relative directory": {func(p *workload.Process) { p.Dir = "." }, abi.InvalidArgument, "not an absolute path"},
 		"no such user":         {func(p *workload.Process) { p.User = "nobody-of-that-name" }, abi.InvalidArgument, "nobody-of-that-name"},
 		"no such group":        {func(p *workload.Process) { p.User = "root:none-of-that-name" }, abi.InvalidArgument, "none-of-that-name"},
 		"unknown isolation":    {func(p *workload.Process) { p.Isolation = "" }, abi.InvalidArgument, "no isolation"},
@@ -238,7 +238,7 @@ func TestProcessesEndWithTheirSupervisor(t *testing.T) {
 	if process.FullIsolation() == nil {
 		started++ // and an isolated script
 	}
-	// A shell that is about to become sleep still looks like one.
+	// A shell that is about to execute sleep still looks like one.
 	require.Eventually(t, func() bool { return withToken(t, name) == started }, patience, time.Millisecond)
 
 	require.NoError(t, owner.Process.Kill())

@@ -18,16 +18,16 @@ import (
 
 // spawner starts processes from one operating system thread that lives as long as it
 // does. The thread matters twice: a parent-death signal is sent at the death of the
-// thread that forked, and what the thread gave up its children do not have either.
+// thread that forked, and privileges that the thread dropped its children do not have either.
 type spawner struct {
-	requests chan<- func()
-	done     chan struct{}
-	closing  sync.Once
-	astray   error // the thread's children would begin in a task's namespace; its own
+	requests     chan<- func()
+	done         chan struct{}
+	closing      sync.Once
+	namespaceErr error // the thread's children would begin in a task's namespace; its own
 }
 
 // newSpawner returns a spawner on that thread, or on one of its own, or why the thread
-// cannot give up privileges.
+// cannot drop privileges.
 func newSpawner(thread chan<- func()) (*spawner, error) {
 	s := &spawner{requests: thread, done: make(chan struct{})}
 	ready := make(chan error)
@@ -39,7 +39,7 @@ func newSpawner(thread chan<- func()) (*spawner, error) {
 	}
 	close(s.done) // nobody is to be waited for
 	s.closing.Do(func() {})
-	thread <- func() { ready <- giveUp() }
+	thread <- func() { ready <- dropPrivileges() }
 	return s, <-ready
 }
 
@@ -47,7 +47,7 @@ func (s *spawner) run(requests <-chan func(), ready chan<- error) {
 	defer close(s.done)
 	// Never unlocked: nobody else may have this thread.
 	runtime.LockOSThread()
-	err := giveUp()
+	err := dropPrivileges()
 	ready <- err
 	if err != nil {
 		return
@@ -57,9 +57,9 @@ func (s *spawner) run(requests <-chan func(), ready chan<- error) {
 	}
 }
 
-// giveUp keeps from the children of this thread what they should not have: privileges
+// dropPrivileges keeps from the children of this thread what they should not have: privileges
 // of set-user-ID programs, and files that whoever started this process left open.
-func giveUp() error {
+func dropPrivileges() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}

@@ -39,7 +39,7 @@ func (p *process) stats() *workload.Stats {
 }
 
 // measureMemory returns the memory in use, and the most that ever was; nil: it cannot
-// be told.
+// be measured.
 func (p *process) measureMemory(t tree) (now, most *uint64) {
 	used, most, err := t.memory()
 	if err != nil {
@@ -51,7 +51,7 @@ func (p *process) measureMemory(t tree) (now, most *uint64) {
 	return &used, most
 }
 
-// measure returns the processor time so far; nil: it cannot be told.
+// measure returns the processor time so far; nil: it cannot be measured.
 func (p *process) measure(t tree) *time.Duration {
 	cpu, err := t.cpu()
 	if err != nil {

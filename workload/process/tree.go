@@ -65,7 +65,7 @@ func (s session) killOnce() (int, error) {
 
 // end implements [tree].
 func (s session) end() error {
-	for deadline := time.Now().Add(endPatience); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(endTimeout); ; time.Sleep(time.Millisecond) {
 		n, err := s.killOnce()
 		switch {
 		case err != nil || n == 0:

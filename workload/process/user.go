@@ -56,8 +56,8 @@ func credentialOf(name string) (*syscall.Credential, error) {
 	return c, nil
 }
 
-// errUnknown is what is wrong with a name that stands for nobody.
-var errUnknown = errors.New("this node knows nobody of that name or number")
+// errUnknown is the error for a name that no user or group of the node has.
+var errUnknown = errors.New("this node has no user or group of that name or number")
 
 // findUser finds a user by name, or by number where no user has that name.
 func findUser(name string) (*user.User, error) {
@@ -88,7 +88,7 @@ func findGroup(name string) (gid string, err error) {
 func number(id string) (uint32, error) {
 	n, err := strconv.ParseUint(id, 10, 32)
 	if err != nil {
-		return 0, abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is no user or group number", id))
+		return 0, abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is not a user or group number", id))
 	}
 	return uint32(n), nil
 }

@@ -69,7 +69,7 @@ func (r *Registry[W]) Add(w W) error {
 	return nil
 }
 
-// Ended tells that nothing of a workload runs any more.
+// Ended notes that nothing of a workload runs any more.
 func (r *Registry[W]) Ended() { r.running.Done() }
 
 // Close refuses further workloads. It is idempotent.

@@ -27,7 +27,7 @@ type ClientConfig struct {
 	// Socket is where the supervisor answers.
 	Socket string
 	// Launch starts the supervisor, and returns when it answers or why it does not.
-	// It is called when nobody answers, once at a time, and again when that fails.
+	// It is called when no supervisor answers, by one call at a time, and again when it fails.
 	Launch func(ctx context.Context) error
 	// Isolation is [workload.Runtime.CheckIsolation], which is answered here, since it
 	// must not start a supervisor: that is to be this program on this machine.
@@ -44,9 +44,9 @@ type Client struct {
 	ClientConfig
 	http *http.Client
 
-	launching chan struct{} // holds a token for whoever launches
+	launching chan struct{} // of capacity 1: holds a token while a call launches
 	mu        sync.Mutex
-	greeted   bool // the supervisor that answers speaks our protocol
+	accepted  bool // the supervisor that answers speaks our protocol
 }
 
 var _ workload.Runtime = (*Client)(nil)
@@ -90,7 +90,7 @@ func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 		req.Spec, req.Module = &bare, digestOf(module)
 	}
 	err := c.call(ctx, opStart, req, nil)
-	for range moduleTries {
+	for range maxModuleSends {
 		if !errors.Is(err, errUnknownModule) {
 			break
 		}
@@ -99,21 +99,21 @@ func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 		}
 	}
 	if err != nil && ctx.Err() != nil {
-		c.giveUp(ctx, spec.ID)
+		c.abandonStart(ctx, spec.ID)
 	}
 	return err
 }
 
-// moduleTries is how often a start sends its module: once for each supervisor that it
+// maxModuleSends is how often a start sends its module: once for each supervisor that it
 // meets, if they die on the way.
-const moduleTries = 3
+const maxModuleSends = 3
 
-// giveUpTime bounds the end of a start that nobody waits for any more.
-const giveUpTime = 10 * time.Second
+// abandonTimeout bounds the end of a start whose caller has given up.
+const abandonTimeout = 10 * time.Second
 
-// giveUp ends a start, which goes on otherwise.
-func (c *Client) giveUp(ctx context.Context, id string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTime)
+// abandonStart ends a start whose caller has given up: it goes on otherwise.
+func (c *Client) abandonStart(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
 	defer cancel()
 	if err := c.Destroy(ctx, id); err != nil {
 		c.Logger.Warn("a start that was given up may go on", "workload", id, "error", err)
@@ -194,25 +194,26 @@ func (c *Client) call(ctx context.Context, op string, req *request, answer any) 
 
 // send asks the supervisor that is there, or a new one.
 func (c *Client) send(ctx context.Context, op string, body []byte, answer any) error {
-	if err := c.greet(ctx); err != nil {
+	if err := c.handshake(ctx); err != nil {
 		return err
 	}
 	err := c.post(ctx, op, body, answer)
-	if !errors.As(err, new(unheard)) {
+	if !errors.As(err, new(notConnected)) {
 		return err
 	}
-	// It has ended since it was greeted, and has not heard of this: the next one may.
-	if err := c.greet(ctx); err != nil {
+	// It has ended since the handshake and was not asked: the next one may be.
+	if err := c.handshake(ctx); err != nil {
 		return err
 	}
 	return c.post(ctx, op, body, answer)
 }
 
-// unheard is the error when nobody answers on the socket, so that nothing was asked.
-type unheard struct{ cause error }
+// notConnected is the error when no supervisor answers on the socket, so that nothing was
+// asked.
+type notConnected struct{ cause error }
 
-func (u unheard) Error() string { return u.cause.Error() }
-func (u unheard) Unwrap() error { return u.cause }
+func (e notConnected) Error() string { return e.cause.Error() }
+func (e notConnected) Unwrap() error { return e.cause }
 
 func (c *Client) post(ctx context.Context, op string, body []byte, answer any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://supervisor/v1/"+op, bytes.NewReader(body))
@@ -243,24 +244,25 @@ func (c *Client) post(ctx context.Context, op string, body []byte, answer any) e
 	return nil
 }
 
-// lost says that the supervisor is not there any more, unless the caller gave up.
+// lost returns the error for a connection that broke: the supervisor has ended, unless the
+// caller has given up.
 func (c *Client) lost(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	c.mu.Lock()
-	c.greeted = false
+	c.accepted = false
 	c.mu.Unlock()
 	ended := abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the supervisor of workloads has ended: %v", err))
 	if at := (*net.OpError)(nil); errors.As(err, &at) && at.Op == "dial" {
-		return unheard{ended}
+		return notConnected{ended}
 	}
 	return ended
 }
 
-// greet makes sure that a supervisor is there and speaks our protocol.
-func (c *Client) greet(ctx context.Context) error {
-	if c.isGreeted() {
+// handshake makes sure that a supervisor is there and speaks our protocol.
+func (c *Client) handshake(ctx context.Context) error {
+	if c.isAccepted() {
 		return nil
 	}
 	select {
@@ -269,7 +271,7 @@ func (c *Client) greet(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if c.isGreeted() { // by whom we waited for
+	if c.isAccepted() { // by the call that this one waited for
 		return nil
 	}
 	hello, err := c.hello(ctx)
@@ -284,16 +286,16 @@ func (c *Client) greet(ctx context.Context) error {
 	}
 	hello = c.renew(ctx, hello)
 	c.mu.Lock()
-	c.greeted = true
+	c.accepted = true
 	c.mu.Unlock()
 	c.Logger.Info("workloads belong to the supervisor", "pid", hello.PID, "version", hello.Version)
 	return nil
 }
 
-func (c *Client) isGreeted() bool {
+func (c *Client) isAccepted() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.greeted
+	return c.accepted
 }
 
 // launch starts a supervisor. When that fails, one that an earlier agent started may be
@@ -306,16 +308,16 @@ func (c *Client) launch(ctx context.Context) (*Hello, error) {
 			launched = launchErr == nil
 		}
 		return c.hello(ctx)
-	}, backoff.WithBackOff(backoff.NewExponentialBackOff()), backoff.WithMaxElapsedTime(launchGrace))
+	}, backoff.WithBackOff(backoff.NewExponentialBackOff()), backoff.WithMaxElapsedTime(launchTimeout))
 	if err != nil && launchErr != nil {
 		err = abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the supervisor of workloads does not start: %v", launchErr))
 	}
 	return hello, err
 }
 
-// launchGrace is how long a supervisor may take to answer, or to end: it is a program
+// launchTimeout is how long a supervisor may take to answer, or to end: it is a program
 // that starts or ends on a machine that may be busy.
-const launchGrace = 10 * time.Second
+const launchTimeout = 10 * time.Second
 
 func (c *Client) hello(ctx context.Context) (*Hello, error) {
 	var hello Hello

@@ -16,7 +16,7 @@ import (
 
 // Exec implements [workload.Runtime], over a connection of its own.
 func (c *Client) Exec(ctx context.Context, id string, spec *workload.ExecSpec) (*structs.ExitResult, error) {
-	if err := c.greet(ctx); err != nil {
+	if err := c.handshake(ctx); err != nil {
 		return nil, err
 	}
 	conn, err := c.openExec(ctx, &execRequest{

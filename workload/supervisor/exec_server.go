@@ -20,7 +20,7 @@ import (
 // execProtocol is what a connection for a command becomes.
 const execProtocol = "wasmnode-exec"
 
-// execRequest asks for a command in a workload. Streams that nobody wants are not sent.
+// execRequest asks for a command in a workload. Streams that are not asked for are not sent.
 type execRequest struct {
 	ID      string
 	Command string
@@ -32,7 +32,7 @@ type execRequest struct {
 	Stderr  bool
 }
 
-// aliveInterval is how often a client hears that its command runs, so that one that has
+// aliveInterval is how often a client is sent a frame while its command runs, so that one that has
 // gone is noticed also while its input waits to be read.
 const aliveInterval = time.Second
 
@@ -67,7 +67,7 @@ func (s *Server) exec(running *commands, w http.ResponseWriter, r *http.Request)
 		s.Logger.Warn("a connection for a command could not be had", "workload", ask.ID, "error", err)
 		return
 	}
-	s.serveExec(running.life, &ask, conn, from) //nolint:contextcheck // its connection is no request's any more
+	s.serveExec(running.life, &ask, conn, from) //nolint:contextcheck // its connection is not a request's any more
 }
 
 // execable refuses what cannot have commands while there is an ordinary answer for it.
@@ -79,7 +79,7 @@ func (s *Server) execable(ctx context.Context, id string) error {
 	return err
 }
 
-// hijack makes the request's connection ours, and tells the client.
+// hijack makes the request's connection ours, and confirms that to the client.
 func hijack(w http.ResponseWriter) (net.Conn, *bufio.Reader, error) {
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Server) serveExec(life context.Context, ask *execRequest, conn net.Conn
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		receive(newFrameReader(from), in)
-		cancel() // whoever asked has gone
+		cancel() // the client has gone
 	})
 	serving.Go(func() {
 		keepAlive(ctx, to)
@@ -112,7 +112,7 @@ func (s *Server) serveExec(life context.Context, ask *execRequest, conn net.Conn
 	exit, err := s.Workloads.Exec(ctx, ask.ID, ask.spec(in, to))
 	in.Close()
 	if err != nil && life.Err() != nil {
-		err = abi.NewRecoverableError(abi.Unavailable, "the supervisor of workloads has ended") // as clients say it who hear nothing
+		err = abi.NewRecoverableError(abi.Unavailable, "the supervisor of workloads has ended") // the same error as clients return that lost their connection
 	}
 	sendEnd(to, exit, err)
 	cancel() // which closes the connection: all is sent, and nothing more is received
@@ -137,7 +137,7 @@ func keepAlive(ctx context.Context, to *frameWriter) {
 
 func sendEnd(to *frameWriter, exit *structs.ExitResult, err error) {
 	if err == nil {
-		_ = to.writeJSON(frameExit, exit) // a client that has gone hears nothing
+		_ = to.writeJSON(frameExit, exit) // the client may have gone
 		return
 	}
 	_ = to.writeJSON(frameError, abi.Flat(err))

@@ -87,7 +87,7 @@ func TestACommandsStreamsGoThroughASupervisor(t *testing.T) {
 	}
 }
 
-func TestWhatIsAskedForReachesTheWorkload(t *testing.T) {
+func TestAnExecSpecReachesTheWorkloadWhole(t *testing.T) {
 	var got workload.ExecSpec
 	sizes := make(chan workload.Size, 2)
 	c, _ := serveCommands(t, func(_ context.Context, spec *workload.ExecSpec) (*structs.ExitResult, error) {
@@ -169,7 +169,7 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, errors.New("no more") }
 
-func TestACommandWhoseOutputNobodyTakesEnds(t *testing.T) {
+func TestACommandWhoseOutputCannotBeWrittenEnds(t *testing.T) {
 	ended := make(chan error, 1)
 	c, _ := serveCommands(t, func(_ context.Context, spec *workload.ExecSpec) (*structs.ExitResult, error) {
 		_, err := io.Copy(spec.Stdout, zeros{})
@@ -244,7 +244,7 @@ func serveHello(t testing.TB, dir, hello string) {
 	})
 }
 
-func TestASupervisorThatRunsNoCommandsSaysSo(t *testing.T) {
+func TestACommandIsRefusedByASupervisorThatRunsNone(t *testing.T) {
 	dir := t.TempDir()
 	serveHello(t, dir, `{"Protocol":1,"Version":"0.0.1","PID":1}`)
 	_, err := connect(t, dir, nil).Exec(t.Context(), "shell", &workload.ExecSpec{Command: "x"})

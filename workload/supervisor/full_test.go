@@ -13,9 +13,9 @@ import (
 	"github.com/wasmnode/wasmnode/workload/supervisor"
 )
 
-// TestAResultThatAFullDiskDidNotTakeIsToldAndWrittenLater: a workload's end is known
+// TestAResultThatAFullDiskDidNotTakeIsReportedAndWrittenLater: a workload's end is known
 // though it cannot be written down, and is written once there is room again.
-func TestAResultThatAFullDiskDidNotTakeIsToldAndWrittenLater(t *testing.T) {
+func TestAResultThatAFullDiskDidNotTakeIsReportedAndWrittenLater(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=1m"); err != nil {
 		t.Skipf("this machine lets the test mount nothing: %v", err)

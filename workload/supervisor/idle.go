@@ -42,7 +42,7 @@ func (i *idle) hasExpired() bool {
 	}
 }
 
-// connection is told of every connection's state.
+// connection is called at every change of a connection's state.
 func (i *idle) connection(c net.Conn, state http.ConnState) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

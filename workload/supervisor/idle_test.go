@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAServerIsIdleOnceNobodyHasNeededItForItsTime(t *testing.T) {
+func TestAServerIsIdleWithoutWorkloadsAndClientsForItsIdleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const after = time.Minute
 		i := newIdle(after)

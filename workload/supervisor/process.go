@@ -31,14 +31,14 @@ func Socket(dir string) string { return filepath.Join(dir, socketName) }
 // Results is where it writes results down.
 func Results(dir string) string { return filepath.Join(dir, resultsName) }
 
-// readyFD is the file descriptor on which a supervisor says that it answers, or why
+// readyFD is the file descriptor on which a supervisor reports that it answers, or why
 // it does not.
 const readyFD = 3
 
-// readyEnv is set when somebody listens there.
+// readyEnv is set when the launching process reads from there.
 const readyEnv = "WASMNODE_SUPERVISOR_READY"
 
-// ready is what it says then.
+// ready is that line when it answers.
 const ready = "ready"
 
 // Launch starts a command as the supervisor of a directory, in a session of its own,
@@ -74,20 +74,20 @@ func Launch(ctx context.Context, dir string, command []string) error {
 	return awaitReady(ctx, r)
 }
 
-// awaitReady reads what a supervisor says first.
+// awaitReady reads the line that a supervisor writes when it is ready, or fails.
 func awaitReady(ctx context.Context, r *os.File) error {
-	said := make(chan string, 1)
+	first := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(io.LimitReader(r, 4096)).ReadString('\n')
-		said <- strings.TrimSpace(line)
+		first <- strings.TrimSpace(line)
 	}()
 	select {
-	case line := <-said:
+	case line := <-first:
 		switch line {
 		case ready:
 			return nil
 		case "":
-			return errors.New("it ended without a word; its log says more")
+			return errors.New("it ended without a message; its log says more")
 		}
 		return errors.New(line)
 	case <-ctx.Done():
@@ -96,7 +96,7 @@ func awaitReady(ctx context.Context, r *os.File) error {
 	}
 }
 
-// Announce tells whoever launched this process that it answers, or why it does not.
+// Announce reports to the process that launched this one that it answers, or why it does not.
 // It does nothing in a process that was started by hand.
 func Announce(err error) {
 	if os.Getenv(readyEnv) == "" {
@@ -108,7 +108,7 @@ func Announce(err error) {
 	if err != nil {
 		line = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
-	_, _ = fmt.Fprintln(f, line) // who does not listen does not want to know
+	_, _ = fmt.Fprintln(f, line) // the launching process may have gone
 	_ = f.Close()
 }
 

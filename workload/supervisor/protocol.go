@@ -14,7 +14,7 @@ import (
 // an agent that was replaced by a later one meets the supervisor of the earlier.
 const Protocol = 1
 
-// Hello is what a supervisor says of itself.
+// Hello is a supervisor's answer to the handshake.
 type Hello struct {
 	Protocol int
 	Version  string // of the program
@@ -59,7 +59,7 @@ const statusFailed = http.StatusUnprocessableEntity
 
 func writeError(w http.ResponseWriter, err error) {
 	w.WriteHeader(statusFailed)
-	_ = json.NewEncoder(w).Encode(abi.Flat(err)) // a client that has gone hears nothing
+	_ = json.NewEncoder(w).Encode(abi.Flat(err)) // the client may have gone
 }
 
 func readError(r *http.Response) error {

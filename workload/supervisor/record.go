@@ -20,10 +20,10 @@ const (
 	stateEnded                  // its result is there: in a file, unless the disk did not take it
 	stateRewriting              // as ended, while what the disk did not take is written again
 	stateRemoving               // its result's file is being removed
-	stateGone                   // the record is no workload's any more, and its ID is free
+	stateGone                   // the record is dropped, and its ID is free
 )
 
-// event is what becomes of a workload.
+// event moves a record from one state to another.
 type event int
 
 const (
@@ -133,7 +133,7 @@ func (rs *records) stepLocked(r *record, e event) bool {
 	return true
 }
 
-// end gives a running workload its result, and says whether the disk took it.
+// end gives a running workload its result, and notes whether it is on disk.
 func (rs *records) end(r *record, result *workload.Status, written bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -162,7 +162,7 @@ func (rs *records) rewrite() *record {
 	return nil
 }
 
-// rewritten says whether the disk took a result this time.
+// rewritten notes whether a result is on disk now.
 func (rs *records) rewritten(r *record, written bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

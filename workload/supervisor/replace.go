@@ -22,7 +22,7 @@ type Replacement struct{ Program string }
 // Error implements error.
 func (r *Replacement) Error() string { return "to be replaced by " + r.Program }
 
-// ProgramID tells a program's file from every other, without reading it. The path of
+// ProgramID identifies a program's file, without reading it. The path of
 // this process's own is /proc/self/exe.
 func ProgramID(path string) (string, error) {
 	info, err := os.Stat(path)
@@ -39,8 +39,8 @@ func ProgramID(path string) (string, error) {
 // errReplaced ends what is being answered. The client asks the next program.
 var errReplaced = abi.NewRecoverableError(abi.Unavailable, "the supervisor is being replaced by another version")
 
-// replaceTime bounds the end of what is being answered.
-const replaceTime = 5 * time.Second
+// replaceTimeout bounds the end of what is being answered.
+const replaceTimeout = 5 * time.Second
 
 func (s *Server) replace(_ context.Context, req *request) (any, error) {
 	if s.MayReplace == nil {
@@ -85,7 +85,7 @@ func (c *Client) renew(ctx context.Context, hello *Hello) *Hello {
 			err = errors.New("it is another program still")
 		}
 		return h, err
-	}, backoff.WithBackOff(backoff.NewConstantBackOff(20*time.Millisecond)), backoff.WithMaxElapsedTime(replaceTime+launchGrace))
+	}, backoff.WithBackOff(backoff.NewConstantBackOff(20*time.Millisecond)), backoff.WithMaxElapsedTime(replaceTimeout+launchTimeout))
 	if err != nil {
 		c.Logger.Warn("the supervisor did not become this program", "pid", hello.PID, "error", err)
 		return hello

@@ -33,13 +33,13 @@ func openResults(dir string) (results, []*workload.Status, error) {
 		if s := r.read(path); s != nil {
 			all = append(all, s)
 		} else {
-			_ = os.Remove(path) // half a result says nothing
+			_ = os.Remove(path) // it was not written to its end
 		}
 	}
 	return r, all, nil
 }
 
-// read returns nil for what was not written to its end.
+// read returns nil for a file that is not a whole result.
 func (r results) read(path string) *workload.Status {
 	var s workload.Status
 	content, err := os.ReadFile(path)

@@ -24,7 +24,7 @@ const maxModuleBytes = 64 << 20
 // maxRequestBytes bounds every other request.
 const maxRequestBytes = 4 << 20
 
-// ServerConfig is what a server stands on. All fields but MayReplace are required.
+// ServerConfig configures a [Server]. All fields but MayReplace are required.
 type ServerConfig struct {
 	Logger    hclog.Logger
 	Workloads workload.Runtime
@@ -65,7 +65,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	return s, nil
 }
 
-// Serve answers on a listener until ctx is done, or nobody needs the server any more.
+// Serve answers on a listener until ctx is done, or the server has had neither workloads
+// nor clients for its idle time.
 // The caller then ends the workloads. A [Replacement] is its error when another program
 // is to go on with them.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error { //nolint:contextcheck // what is being answered is cut off by cause, not by ctx
@@ -92,7 +93,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error { //nolint:con
 	case <-s.idle.expired:
 	case program := <-s.replacing:
 		cut(errReplaced)
-		next = &Replacement{s.quiet(ctx, web, program)}
+		next = &Replacement{s.drainRequests(ctx, web, program)}
 	}
 	err := web.Close()
 	if serveErr := <-ended; !errors.Is(serveErr, http.ErrServerClosed) {
@@ -126,10 +127,10 @@ func (s *Server) routes(running *commands) *http.ServeMux {
 	return mux
 }
 
-// quiet waits until nothing is being answered, and returns the program that may go on
+// drainRequests waits until nothing is being answered, and returns the program that may go on
 // then: none when something is answered still. Whoever is cut off asks again.
-func (s *Server) quiet(ctx context.Context, web *http.Server, program string) string {
-	grace, cancel := context.WithTimeout(ctx, replaceTime)
+func (s *Server) drainRequests(ctx context.Context, web *http.Server, program string) string {
+	grace, cancel := context.WithTimeout(ctx, replaceTimeout)
 	defer cancel()
 	if err := web.Shutdown(grace); err != nil {
 		s.Logger.Warn("the supervisor is not replaced: something is being answered still", "error", err)
@@ -156,7 +157,7 @@ func answering(serve func(context.Context, *request) (any, error)) http.HandlerF
 			writeError(w, err)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(answer) // a client that has gone hears nothing
+		_ = json.NewEncoder(w).Encode(answer) // the client may have gone
 	}
 }
 
@@ -226,7 +227,7 @@ func (s *Server) follow(r *record) {
 }
 
 // awaitEnd writes a workload's result down once there is one. One that is destroyed
-// before has none: nobody wants to know.
+// before has none.
 func (s *Server) awaitEnd(r *record) {
 	ctx := context.Background()
 	exit, err := s.Workloads.Wait(ctx, r.id)
@@ -266,7 +267,7 @@ func (s *Server) rewrite() {
 // Drain waits until what has ended is written down. The workloads must have been ended.
 func (s *Server) Drain() { s.DrainEnded(nil) }
 
-// wait returns a result once it is written down: what a client was told holds.
+// wait returns a result once it is written down: a client may rely on what it was answered.
 func (s *Server) wait(ctx context.Context, req *request) (any, error) {
 	r := s.records.find(req.ID)
 	if r == nil {

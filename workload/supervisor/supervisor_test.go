@@ -70,9 +70,6 @@ func connect(t testing.TB, dir string, launch func(context.Context) error) *supe
 }
 
 func TestWorkloadsOfAnotherProcessAreWorkloads(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
 	guest := guestbuild.Program(t, workloadtest.GuestPackage)
 	workloadtest.Run(t, workloadtest.Fixture{
 		New: func(t testing.TB) workload.Runtime {
@@ -204,7 +201,7 @@ func TestASupervisorIsStartedWhenItIsNeededAndAgainWhenItDies(t *testing.T) {
 	(<-started).end(t)
 }
 
-func TestAStartThatNobodyHeardIsTheNextSupervisors(t *testing.T) {
+func TestAStartThatWasNotSentGoesToTheNextSupervisor(t *testing.T) {
 	dir := t.TempDir()
 	var last *process
 	c := connect(t, dir, func(context.Context) error {
@@ -273,7 +270,7 @@ func TestASupervisorThatIsEndingIsFollowedByAnother(t *testing.T) {
 	next.end(t)
 }
 
-func TestASupervisorThatDoesNotStartSaysWhy(t *testing.T) {
+func TestAStartFailsWithTheReasonWhyTheSupervisorDoesNotStart(t *testing.T) {
 	c := connect(t, t.TempDir(), func(context.Context) error { return errors.New("no such program") })
 	exits := spec(t, "a", "exit", "0")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -284,7 +281,7 @@ func TestASupervisorThatDoesNotStartSaysWhy(t *testing.T) {
 	require.ErrorContains(t, err, "the supervisor of workloads does not start: no such program")
 }
 
-func TestASupervisorThatNobodyNeedsEnds(t *testing.T) {
+func TestASupervisorWithoutWorkloadsAndClientsEnds(t *testing.T) {
 	dir := t.TempDir()
 	c := connect(t, dir, nil)
 	p := begin(t, dir, time.Hour)

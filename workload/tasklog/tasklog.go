@@ -1,4 +1,4 @@
-// Package tasklog opens the two logs of a workload, and tells the operator when
+// Package tasklog opens the two logs of a workload, and warns the operator when
 // something of them is lost. It knows nothing of what is running. Start reading at
 // [Open].
 package tasklog

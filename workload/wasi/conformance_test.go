@@ -31,10 +31,7 @@ func newRuntime(t testing.TB, cfg wasi.Config) *wasi.Runtime {
 	return s
 }
 
-func TestSupervisorConforms(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
+func TestRuntimeConforms(t *testing.T) {
 	guest := guestbuild.Program(t, workloadtest.GuestPackage)
 	workloadtest.Run(t, workloadtest.Fixture{
 		New: func(t testing.TB) workload.Runtime { return newRuntime(t, wasi.Config{}) },

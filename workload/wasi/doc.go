@@ -2,7 +2,7 @@
 // calls it: [Runtime] implements workload.Runtime. A program that runs here
 // ends with the process.
 //
-// How a program ended is told as a shell tells it of a process:
+// How a program ended is reported as a shell reports it of a process:
 //
 //	it exited with N                exit code N, at most 255
 //	it trapped                      exit code 134, signal 6, and the trap's text

@@ -58,7 +58,7 @@ func newModuleCache(life context.Context, e *sandbox.Engine) *moduleCache {
 func (c *moduleCache) acquire(ctx context.Context, wasm []byte, memory uint64) (*sandbox.Module, func(), error) {
 	src := scan.NewSource(wasm)
 	m := c.share(moduleKey{src.Digest(), memory}, src) //nolint:contextcheck // a compile serves whoever comes next, too
-	release := func() { c.release(m) }                          //nolint:contextcheck // a module is closed when its last user says so, whoever that is
+	release := func() { c.release(m) }                 //nolint:contextcheck // a module is closed when its last user says so, whoever that is
 	select {
 	case <-m.ready:
 	case <-ctx.Done():
@@ -111,7 +111,7 @@ func (c *moduleCache) compile(src scan.Source, memory uint64) (*sandbox.Module, 
 	return m, nil
 }
 
-// checkCommand says what is wrong with a module that is no WASI command.
+// checkCommand says what is wrong with a module that is not a WASI command.
 func checkCommand(spec *scan.Spec) error {
 	for _, i := range spec.Imports {
 		if i.Module != wasiModule {
@@ -123,7 +123,7 @@ func checkCommand(spec *scan.Spec) error {
 	case start == nil && spec.IsReactor:
 		return errors.New("it is a WASI reactor (such as a plugin), which has no _start; build it as a command")
 	case start == nil:
-		return errors.New("it is no WASI command: it does not export the function _start")
+		return errors.New("it is not a WASI command: it does not export the function _start")
 	}
 	return nil
 }

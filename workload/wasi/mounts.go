@@ -95,7 +95,7 @@ func refusedMount(m workload.Mount, why string) error {
 	return abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount %s at %s: %s", m.HostPath, m.GuestPath, why))
 }
 
-// mountError tells what is wrong with a mount. Only what the system may have
+// mountError is the error for a mount that failed. Only what the system may have
 // tomorrow can be tried again.
 func mountError(m workload.Mount, err error) error {
 	info, statErr := os.Stat(m.HostPath)

@@ -144,7 +144,7 @@ func (p *program) run(instance *sandbox.Instance) {
 	close(p.done)
 }
 
-// result tells how the program ended. That it was killed counts, not what the guest
+// result is how the program ended. That it was killed counts, not what the guest
 // made of it: a killed guest may still return in its own way.
 func (p *program) result(err error) *structs.ExitResult {
 	cause := context.Cause(p.ctx)

@@ -43,7 +43,7 @@ func run(t testing.TB, s *wasi.Runtime, spec *workload.Spec) *structs.ExitResult
 	return result
 }
 
-func TestHowAProgramEndedIsToldAsAShellTellsIt(t *testing.T) {
+func TestAProgramsExitIsReportedAsAShellReportsIt(t *testing.T) {
 	s := newRuntime(t, wasi.Config{})
 	refused := tiny{pages: 1, body: code(i32(1<<14), growMemory, drop, unreachable)}
 	for name, tc := range map[string]struct {
@@ -61,10 +61,7 @@ func TestHowAProgramEndedIsToldAsAShellTellsIt(t *testing.T) {
 	}
 }
 
-func TestExitCodesBeyondAProcesssBecomeItsLargest(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
+func TestExitCodesAboveAProcesssLargestAreTheLargest(t *testing.T) {
 	s := newRuntime(t, wasi.Config{})
 	guest := guestbuild.Program(t, workloadtest.GuestPackage)
 	// -1 and -268435457 are the numbers with which the engine says that it
@@ -75,7 +72,7 @@ func TestExitCodesBeyondAProcesssBecomeItsLargest(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoProgramFailsTheStart(t *testing.T) {
+func TestAFileThatIsNotAProgramFailsTheStart(t *testing.T) {
 	s := newRuntime(t, wasi.Config{})
 	for name, tc := range map[string]struct {
 		module []byte
@@ -217,9 +214,6 @@ func TestClosingEndsEveryProgramAndWaits(t *testing.T) {
 }
 
 func TestProgramsThatEndedHoldNoDescriptors(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a program")
-	}
 	s := newRuntime(t, wasi.Config{})
 	guest := guestbuild.Program(t, workloadtest.GuestPackage)
 	dir := t.TempDir()
@@ -260,7 +254,7 @@ func openBelow(t testing.TB, dir string) []string {
 	return open
 }
 
-func TestStatsTellWhatWasUsed(t *testing.T) {
+func TestStatsCountWhatWasUsed(t *testing.T) {
 	s := newRuntime(t, wasi.Config{})
 	module := tiny{pages: 1, body: code(i32(2), growMemory, drop, forever)}.bytes()
 	require.NoError(t, s.Start(patient(t), spec("a", module)))

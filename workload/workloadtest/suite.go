@@ -240,7 +240,7 @@ func stopping(t *testing.T, w *world) {
 		require.NoError(t, w.s.Stop(w.context(), spec.ID, signal, 50*time.Millisecond))
 		require.Less(t, time.Since(began), killWithin)
 		require.NotZero(t, w.wait(spec.ID).Signal, signal)
-		require.NoError(t, w.s.Stop(w.context(), spec.ID, signal, 0), "an ended one is no error")
+		require.NoError(t, w.s.Stop(w.context(), spec.ID, signal, 0), "an ended one is not an error")
 	}
 }
 
@@ -347,7 +347,7 @@ func destroying(t *testing.T, w *world) {
 	}()
 	require.NoError(t, w.s.Destroy(w.context(), spec.ID))
 	err = <-waited
-	require.True(t, err == nil || abi.CodeOf(err) == abi.NotFound, "whoever waits is told: %v", err)
+	require.True(t, err == nil || abi.CodeOf(err) == abi.NotFound, "the wait returns: %v", err)
 }
 
 func failedStart(t *testing.T, w *world) {

@@ -141,7 +141,7 @@ func (c *capacity) fit(n *structs.Node, a *Alloc, g *nomad.TaskGroup) (r structs
 	if g.EphemeralDisk != nil {
 		r.DiskMB = structs.Deref(g.EphemeralDisk.SizeMB)
 	}
-	if dimension = u.giveTasks(n, ch, g, &r); dimension != "" {
+	if dimension = u.assignTasks(n, ch, g, &r); dimension != "" {
 		return r, dimension
 	}
 	has := amounts{n.Resources.CPUMHz, n.Resources.MemoryMB, n.Resources.DiskMB}.
@@ -155,14 +155,14 @@ func (c *capacity) fit(n *structs.Node, a *Alloc, g *nomad.TaskGroup) (r structs
 	case needs.disk > has.disk:
 		return r, "disk"
 	}
-	if dimension = u.giveDevices(n, ch, g, &r); dimension != "" {
+	if dimension = u.assignDevices(n, ch, g, &r); dimension != "" {
 		return r, dimension
 	}
-	return r, u.givePorts(n, ch, a.ID, g, &r)
+	return r, u.assignPorts(n, ch, a.ID, g, &r)
 }
 
-// giveTasks fills in each task's share; cores are the lowest free ones.
-func (u *use) giveTasks(n *structs.Node, ch *chain, g *nomad.TaskGroup, r *structs.AllocatedResources) (dimension string) {
+// assignTasks fills in each task's share; cores are the lowest free ones.
+func (u *use) assignTasks(n *structs.Node, ch *chain, g *nomad.TaskGroup, r *structs.AllocatedResources) (dimension string) {
 	core := n.Reserved.Cores
 	for _, t := range g.Tasks {
 		given := &structs.TaskResources{}
@@ -194,9 +194,9 @@ func free[K comparable](owners map[K]string, what K, ch *chain) bool {
 	return !taken || owner == ch.root
 }
 
-// givePorts fills in the group's ports: the static ones first, so that no dynamic one
+// assignPorts fills in the group's ports: the static ones first, so that no dynamic one
 // takes their number.
-func (u *use) givePorts(n *structs.Node, ch *chain, allocID string, g *nomad.TaskGroup, r *structs.AllocatedResources) (dimension string) {
+func (u *use) assignPorts(n *structs.Node, ch *chain, allocID string, g *nomad.TaskGroup, r *structs.AllocatedResources) (dimension string) {
 	ip := n.Attributes["unique.network.ip-address"]
 	given := map[int]bool{}
 	give := func(p nomad.Port, value int) {

@@ -75,13 +75,13 @@ func usableDevices(ask *nomad.RequestedDevice, g *structs.DeviceGroup) (ids []st
 	return ids
 }
 
-// giveDevices fills in each task's devices: for each request the group that its
+// assignDevices fills in each task's devices: for each request the group that its
 // affinities prefer, the first of equals, and the lowest free IDs of it.
-func (u *use) giveDevices(n *structs.Node, ch *chain, g *nomad.TaskGroup, r *structs.AllocatedResources) (dimension string) {
+func (u *use) assignDevices(n *structs.Node, ch *chain, g *nomad.TaskGroup, r *structs.AllocatedResources) (dimension string) {
 	given := map[deviceKey]bool{}
 	for _, t := range g.Tasks {
 		for _, ask := range devicesOf(t) {
-			d, free := u.giveDevice(n, ch, ask, given)
+			d, free := u.assignDevice(n, ch, ask, given)
 			if d == nil {
 				return fmt.Sprintf("devices: %s: %d asked for, %d free", ask.Name, deviceCount(ask), free)
 			}
@@ -94,9 +94,9 @@ func (u *use) giveDevices(n *structs.Node, ch *chain, g *nomad.TaskGroup, r *str
 	return ""
 }
 
-// giveDevice returns what a request is given; nil, and the most that is free in one
+// assignDevice returns what a request is given; nil, and the most that is free in one
 // group, when that is too little.
-func (u *use) giveDevice(n *structs.Node, ch *chain, ask *nomad.RequestedDevice, given map[deviceKey]bool) (best *structs.AllocatedDevice, mostFree int) {
+func (u *use) assignDevice(n *structs.Node, ch *chain, ask *nomad.RequestedDevice, given map[deviceKey]bool) (best *structs.AllocatedDevice, mostFree int) {
 	count := deviceCount(ask)
 	bestScore := math.Inf(-1)
 	for _, g := range n.Devices {

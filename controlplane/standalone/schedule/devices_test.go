@@ -100,7 +100,7 @@ func TestATaskGetsHealthyDevicesOfOneGroup(t *testing.T) {
 	}
 }
 
-func TestWhyNoDeviceIsGiven(t *testing.T) {
+func TestThePlacementMetricsSayWhyNoDeviceFits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ask                 *nomad.RequestedDevice
 		filtered, exhausted string
@@ -146,7 +146,7 @@ func TestADeviceIsItsTasksUntilTheAllocationHasEnded(t *testing.T) {
 	require.Equal(t, []string{"amd/gpu/mi50 amd0"}, given(res.Place[0]))
 }
 
-func TestASuccessorGetsTheDeviceOfWhomItReplaces(t *testing.T) {
+func TestASuccessorGetsTheDeviceOfItsPredecessor(t *testing.T) {
 	c := newCluster(t, gpuNode("n1"))
 	old := c.run(testJob("service", asks(ask("amd/gpu", 1)))).Place[0]
 	res := c.run(testJob("service", atVersion(2), asks(ask("amd/gpu", 1)), func(j *nomad.Job) { j.TaskGroups[0].Tasks[0].Env = map[string]string{"NEW": "1"} }))
@@ -154,7 +154,7 @@ func TestASuccessorGetsTheDeviceOfWhomItReplaces(t *testing.T) {
 	require.Equal(t, given(old), given(res.Place[0]))
 }
 
-func TestWhatRunsIsNotStoppedBecauseItsDeviceIsUnwell(t *testing.T) {
+func TestARunningTaskIsNotStoppedBecauseItsDeviceIsUnhealthy(t *testing.T) {
 	n := gpuNode("n1")
 	c := newCluster(t, n)
 	c.run(testJob("service", asks(ask("amd/gpu", 1))))

@@ -162,7 +162,7 @@ func (s *scheduler) running() (live []*structs.Allocation) {
 	return live
 }
 
-// resolve returns what a constraint's target is on a node. Text that is no reference
+// resolve returns what a constraint's target is on a node. Text that is not a reference
 // is itself.
 func resolve(target string, n *structs.Node) (value string, ok bool) {
 	if !strings.HasPrefix(target, "${") || !strings.HasSuffix(target, "}") {

@@ -112,7 +112,7 @@ func (s *scheduler) system(g *nomad.TaskGroup) {
 		}
 	}
 	s.place(replace)
-	// A node that may not run the group is no failure when others may.
+	// A node that may not run the group is not a failure when others may.
 	if m := s.res.Failed[*g.Name]; m != nil && m.NodesExhausted == 0 && s.placedSome(g, taken) {
 		delete(s.res.Failed, *g.Name)
 		s.res.Queued[*g.Name] = 0
@@ -183,8 +183,8 @@ func (s *scheduler) destructive(a *Alloc, g *nomad.TaskGroup) bool {
 		// What cannot be told apart is stopped: that is the safe side.
 		known = true
 		if old := a.Job.LookupTaskGroup(*g.Name); old != nil {
-			was, err1 := essence(a.Job, old)
-			is, err2 := essence(s.Job, g)
+			was, err1 := unchangeable(a.Job, old)
+			is, err2 := unchangeable(s.Job, g)
 			known = err1 != nil || err2 != nil || !bytes.Equal(was, is)
 		}
 		s.destroys[key] = known
@@ -192,8 +192,8 @@ func (s *scheduler) destructive(a *Alloc, g *nomad.TaskGroup) bool {
 	return known
 }
 
-// essence encodes what a group's running tasks cannot take a change of.
-func essence(job *nomad.Job, g *nomad.TaskGroup) ([]byte, error) {
+// unchangeable encodes what a group's running tasks cannot take a change of.
+func unchangeable(job *nomad.Job, g *nomad.TaskGroup) ([]byte, error) {
 	group := *g
 	group.Count = nil
 	group.Constraints, group.Affinities, group.Spreads = nil, nil, nil

@@ -209,7 +209,7 @@ type wanted struct {
 	group *nomad.TaskGroup
 	index int
 	node  *structs.Node // nil: any
-	// previous is whom it replaces; nil: nobody.
+	// previous is whom it replaces; nil: none.
 	previous *Alloc
 	// stopping is set when previous is to be stopped once its successor has a place.
 	stopping string

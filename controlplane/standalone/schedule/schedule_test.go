@@ -376,7 +376,7 @@ func TestDistinctHostsAndProperties(t *testing.T) {
 			res := cl.run(testJob("service", count1(2), c))
 			require.Len(t, res.Place, 1)
 			require.Equal(t, 1, res.Queued["g"])
-			// An update in place of the one that runs is no conflict with itself.
+			// An update in place of the one that runs is not a conflict with itself.
 			require.Empty(t, cl.run(testJob("service", count1(1), c, atVersion(2), func(j *nomad.Job) { j.Priority = new(60) })).Stop)
 		})
 	}
@@ -432,9 +432,9 @@ func TestDynamicPortsRunOut(t *testing.T) {
 	}
 	g := &nomad.TaskGroup{Networks: []*nomad.NetworkResource{{DynamicPorts: []nomad.Port{{Label: "a"}}}}}
 	var r structs.AllocatedResources
-	require.Equal(t, "network: dynamic port selection failed", u.givePorts(n, &chain{root: "me"}, "me", g, &r))
+	require.Equal(t, "network: dynamic port selection failed", u.assignPorts(n, &chain{root: "me"}, "me", g, &r))
 	delete(u.ports, 25000)
-	require.Empty(t, u.givePorts(n, &chain{root: "me"}, "me", g, &r))
+	require.Empty(t, u.assignPorts(n, &chain{root: "me"}, "me", g, &r))
 	require.Equal(t, 25000, r.Ports[0].Value)
 }
 
@@ -546,14 +546,14 @@ func TestAttemptsAreCountedWithinTheIntervalAndADelayStartsOver(t *testing.T) {
 	require.Equal(t, 2*time.Minute, r.Delay)
 }
 
-func TestSystemJobsRunOnceOnEveryNodeThatMay(t *testing.T) {
+func TestSystemJobsRunOnceOnEveryFeasibleNode(t *testing.T) {
 	other := testNode("n2")
 	other.Attributes["kernel.name"] = "plan9"
 	c := newCluster(t, testNode("n1"), other, testNode("n3"))
 	j := testJob("system", constraint("${attr.kernel.name}", "=", "linux"))
 	res := c.run(j)
 	require.Len(t, res.Place, 2)
-	require.Empty(t, res.Failed, "a node that may not run it is no failure when others may")
+	require.Empty(t, res.Failed, "a node that may not run it is not a failure when others may")
 	// A failed one stays as it is until the job changes.
 	c.end(res.Place[0].ID, structs.ClientFailed)
 	require.False(t, c.run(j).Changes())
@@ -574,7 +574,7 @@ func TestWhatRanOnALostNodeIsLostAndReplaced(t *testing.T) {
 	require.Len(t, c.run(j).Place, 1)
 }
 
-func TestAnUnwellDriverDoesNotStopWhatRuns(t *testing.T) {
+func TestAnUnhealthyDriverDoesNotStopRunningTasks(t *testing.T) {
 	n := testNode("n1")
 	c := newCluster(t, n)
 	j := testJob("service")

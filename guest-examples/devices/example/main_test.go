@@ -31,9 +31,6 @@ func both(t *testing.T, test func(t *testing.T, node *drivertest.DeviceNode, dir
 		})
 	})
 	t.Run("compiled", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("compiles a plugin")
-		}
 		run(t, func(dir string) *drivertest.DeviceNode {
 			return drivertest.NewCompiledDevice(t, guestbuild.Plugin(t, "guest-examples/devices/example"), dir)
 		})

@@ -28,9 +28,6 @@ func both(t *testing.T, machine string, test func(t *testing.T, node *drivertest
 		})
 	})
 	t.Run("compiled", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("compiles a plugin")
-		}
 		run(t, func(dir string) *drivertest.DeviceNode {
 			return drivertest.NewCompiledDevice(t, guestbuild.Plugin(t, "guest-examples/devices/gpu"), dir)
 		})

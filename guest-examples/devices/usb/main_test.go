@@ -66,9 +66,6 @@ func both(t *testing.T, text string, test func(t *testing.T, node *drivertest.De
 		})
 	})
 	t.Run("compiled", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("compiles a plugin")
-		}
 		run(t, func(dir string) *drivertest.DeviceNode {
 			return drivertest.NewCompiledDevice(t, guestbuild.Plugin(t, "guest-examples/devices/usb"), dir)
 		})

@@ -28,9 +28,6 @@ func both(t *testing.T, release string, test func(t *testing.T, node *drivertest
 		run(t, drivertest.New(t, func() driver.Driver { return &java{} }))
 	})
 	t.Run("compiled", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("compiles a plugin")
-		}
 		run(t, drivertest.NewCompiled(t, guestbuild.Plugin(t, "guest-examples/drivers/java"), nil, home))
 	})
 }

@@ -19,9 +19,6 @@ func both(t *testing.T, test func(t *testing.T, node *drivertest.Node, clock *dr
 		test(t, drivertest.New(t, func() driver.Driver { return &mock{now: clock.Now, sleep: clock.Sleep} }), clock)
 	})
 	t.Run("compiled", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("compiles a plugin")
-		}
 		clock := drivertest.NewClock()
 		test(t, drivertest.NewCompiled(t, guestbuild.Plugin(t, "guest-examples/drivers/mock"), clock), clock)
 	})
@@ -308,9 +305,6 @@ func TestTheFingerprintIsWhatThePluginsConfigSays(t *testing.T) {
 }
 
 func TestAFaultDuringTheStartIsThatCallsAlone(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles a plugin")
-	}
 	node := drivertest.NewCompiled(t, guestbuild.Plugin(t, "guest-examples/drivers/mock"), nil)
 	for _, fault := range []string{"trap", "exit"} {
 		_, _, err := node.StartTask(node.Task(`{"start_fault": "` + fault + `"}`))

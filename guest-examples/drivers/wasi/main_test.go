@@ -18,9 +18,6 @@ func both(t *testing.T, test func(t *testing.T, node *drivertest.Node)) {
 		test(t, drivertest.New(t, func() driver.Driver { return wasi{} }))
 	})
 	t.Run("compiled", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("compiles a plugin")
-		}
 		test(t, drivertest.NewCompiled(t, guestbuild.Plugin(t, "guest-examples/drivers/wasi"), nil))
 	})
 }

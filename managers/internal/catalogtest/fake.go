@@ -23,7 +23,7 @@ import (
 // Recipe says how a fake plugin behaves; it is the content of its file.
 type Recipe struct {
 	Name, Version string
-	Type          catalog.PluginType
+	Type          host.Kind
 	LoadError     string
 	TaskSchema    string
 	PluginSchema  string
@@ -60,12 +60,14 @@ type Loader struct {
 func (l *Loader) MaxFileBytes() int64 { return 1 << 16 }
 
 // Load implements [catalog.Loader].
-func (l *Loader) Load(ctx context.Context, content []byte) (catalog.Plugin, error) {
+func (l *Loader) Load(ctx context.Context, src host.Source) (catalog.Plugin, error) {
+	content := src.Bytes()
 	at := bytes.Index(content, []byte("\x04fake"))
 	if at < 0 {
 		return nil, errors.New("scan: not a module")
 	}
 	p := NewPlugin()
+	p.digest = src.Digest()
 	if err := json.Unmarshal(content[at+5:], &p.Recipe); err != nil {
 		return nil, err
 	}
@@ -116,25 +118,26 @@ func (l *Loader) MadeCount() int {
 type Plugin struct {
 	Capabilities *wasmnodev1.DriverCapabilities
 	Recipe       Recipe
-	Granted      host.Grants
+	Grants       host.Grants // for the candidate that a test makes of it
 	onClose      func()
+	digest       string // of its file; empty: it has none
 
 	mu     sync.Mutex
 	closed bool
-	Ops    map[string]func(ctx context.Context, c catalog.Call) error
+	Ops    map[string]func(ctx context.Context, c host.Call) error
 	calls  map[string]int
 }
 
 // NewPlugin returns a driver that is healthy and starts tasks.
 func NewPlugin() *Plugin {
 	p := &Plugin{calls: map[string]int{}, onClose: func() {}}
-	p.Ops = map[string]func(context.Context, catalog.Call) error{
-		abi.OpDriverFingerprint: func(_ context.Context, c catalog.Call) error {
+	p.Ops = map[string]func(context.Context, host.Call) error{
+		abi.OpDriverFingerprint: func(_ context.Context, c host.Call) error {
 			a := c.Answer.(*wasmnodev1.DriverFingerprintResponse)
 			a.Health, a.Description = wasmnodev1.HealthState_HEALTH_STATE_HEALTHY, "Healthy"
 			return nil
 		},
-		abi.OpDriverStartTask: func(_ context.Context, c catalog.Call) error {
+		abi.OpDriverStartTask: func(_ context.Context, c host.Call) error {
 			c.Answer.(*wasmnodev1.DriverStartTaskResponse).Handle = &wasmnodev1.TaskHandle{Version: 1}
 			return nil
 		},
@@ -143,7 +146,7 @@ func NewPlugin() *Plugin {
 }
 
 // On has an operation answered by f from now on.
-func (p *Plugin) On(op string, f func(ctx context.Context, c catalog.Call) error) {
+func (p *Plugin) On(op string, f func(ctx context.Context, c host.Call) error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Ops[op] = f
@@ -156,12 +159,21 @@ func (p *Plugin) Count(op string) int {
 	return p.calls[op]
 }
 
-// Type implements [catalog.Plugin].
-func (p *Plugin) Type() catalog.PluginType {
-	if p.Recipe.Type != "" {
-		return p.Recipe.Type
+// Spec implements [catalog.Plugin].
+func (p *Plugin) Spec() *host.Spec {
+	spec := &host.Spec{Kind: p.Recipe.Type, Capabilities: []string{abi.ModuleABI, abi.ModuleLog}}
+	if spec.Kind == "" {
+		spec.Kind = host.KindDriver
 	}
-	return catalog.TypeDriver
+	return spec
+}
+
+// Digest implements [catalog.Plugin].
+func (p *Plugin) Digest() string {
+	if p.digest != "" {
+		return p.digest
+	}
+	return "d" + p.Recipe.Version
 }
 
 // Description implements [catalog.Plugin].
@@ -172,17 +184,11 @@ func (p *Plugin) Description() *wasmnodev1.DriverDescribeResponse {
 	}
 }
 
-// CapabilitiesImported implements [catalog.Plugin].
-func (p *Plugin) CapabilitiesImported() []string { return []string{abi.ModuleABI, abi.ModuleLog} }
-
 // Stats implements [catalog.Plugin].
 func (p *Plugin) Stats() host.Stats { return host.Stats{} }
 
-// CapabilitiesGranted implements [catalog.Plugin].
-func (p *Plugin) CapabilitiesGranted() []string { return []string{abi.ModuleABI} }
-
-// Grants implements [catalog.Plugin].
-func (p *Plugin) Grants() host.Grants { return p.Granted }
+// Granted implements [catalog.Plugin].
+func (p *Plugin) Granted() []string { return []string{abi.ModuleABI} }
 
 // Has implements [catalog.Plugin].
 func (p *Plugin) Has(op string) bool {
@@ -192,7 +198,7 @@ func (p *Plugin) Has(op string) bool {
 }
 
 // Configure implements [catalog.Plugin].
-func (p *Plugin) Configure(context.Context, []byte) error {
+func (p *Plugin) Configure(context.Context, host.Grants, []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls[abi.OpDriverConfigure]++
@@ -202,8 +208,8 @@ func (p *Plugin) Configure(context.Context, []byte) error {
 	return nil
 }
 
-// Call implements [catalog.Plugin].
-func (p *Plugin) Call(ctx context.Context, c catalog.Call) error {
+// Invoke implements [catalog.Plugin].
+func (p *Plugin) Invoke(ctx context.Context, c host.Call) error {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
@@ -229,8 +235,8 @@ func Trap(op string) error {
 }
 
 // Fault traps in an operation, for [Plugin.On].
-func Fault(op string) func(context.Context, catalog.Call) error {
-	return func(context.Context, catalog.Call) error { return Trap(op) }
+func Fault(op string) func(context.Context, host.Call) error {
+	return func(context.Context, host.Call) error { return Trap(op) }
 }
 
 // IsClosed reports whether Close has been called.

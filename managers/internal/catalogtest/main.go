@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/wasmnode/wasmnode/internal/codetest"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
 	"github.com/wasmnode/wasmnode/sandbox"
 )
@@ -26,7 +27,9 @@ func Main(m *testing.M) {
 	if cacheDir, err = os.MkdirTemp("", "managers-cache"); err != nil {
 		panic(err)
 	}
+	codetest.Borrow(cacheDir)
 	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
+		codetest.Lend(cacheDir)
 		_ = os.RemoveAll(cacheDir)
 		os.Exit(code)
 	}))

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 )
 
@@ -20,10 +21,10 @@ type Service struct {
 	Take        func() // into service
 	Usable      func() bool
 	// Refused answers a fingerprint with what the manager refuses.
-	Refused func(context.Context, catalog.Call) error
+	Refused func(context.Context, host.Call) error
 }
 
-func notYet(context.Context, catalog.Call) error { return abi.NewError(abi.Unavailable, "not yet") }
+func notYet(context.Context, host.Call) error { return abi.NewError(abi.Unavailable, "not yet") }
 
 // AFirstFingerprintThatFailsIsTriedAgain is defect D2.
 func AFirstFingerprintThatFailsIsTriedAgain(t *testing.T, s Service) {
@@ -48,7 +49,7 @@ func ShutdownAfterAFirstFingerprintThatFailsIsClean(_ *testing.T, s Service) {
 func PollingGoesOnAfterAnError(t *testing.T, s Service) {
 	well := s.Plugin.Ops[s.Fingerprint]
 	var calls atomic.Int32
-	s.Plugin.On(s.Fingerprint, func(ctx context.Context, c catalog.Call) error {
+	s.Plugin.On(s.Fingerprint, func(ctx context.Context, c host.Call) error {
 		if calls.Add(1) == 2 {
 			return abi.NewError(abi.Internal, "once")
 		}
@@ -64,13 +65,13 @@ func PollingGoesOnAfterAnError(t *testing.T, s Service) {
 // refused; and each is seen.
 var NoFailureIsFinal = map[string]func(t *testing.T, s Service){
 	"error": func(t *testing.T, s Service) {
-		noFailureIsFinal(t, s, func(context.Context, catalog.Call) error { return abi.NewError(abi.Internal, "broken") })
+		noFailureIsFinal(t, s, func(context.Context, host.Call) error { return abi.NewError(abi.Internal, "broken") })
 	},
 	"trap":    func(t *testing.T, s Service) { noFailureIsFinal(t, s, Fault(s.Fingerprint)) },
 	"refused": func(t *testing.T, s Service) { noFailureIsFinal(t, s, s.Refused) },
 }
 
-func noFailureIsFinal(t *testing.T, s Service, fails func(context.Context, catalog.Call) error) {
+func noFailureIsFinal(t *testing.T, s Service, fails func(context.Context, host.Call) error) {
 	well := s.Plugin.Ops[s.Fingerprint]
 	s.Plugin.On(s.Fingerprint, fails)
 	s.Take()

@@ -26,7 +26,7 @@ type Config struct {
 	StartError     string `json:"start_error,omitempty"`
 	Recoverable    bool   `json:"start_error_recoverable,omitempty"`
 	StartFor       string `json:"start_for,omitempty"`     // how long the start takes
-	StartHangs     bool   `json:"start_hangs,omitempty"`   // it does not heed its context
+	StartHangs     bool   `json:"start_hangs,omitempty"`   // it ignores its context
 	StopHangs      bool   `json:"stop_hangs,omitempty"`    // stop does not return, nor stop anything
 	StopError      string `json:"stop_error,omitempty"`    // stop fails
 	StopIgnored    bool   `json:"stop_ignored,omitempty"`  // stop returns, the task goes on

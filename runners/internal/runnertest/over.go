@@ -14,9 +14,8 @@ import (
 )
 
 // Over has the world's tasks run by the mock driver plugin, as dispense gives it. What a
-// task's config says is done by the plugin, as far as it can; the world only keeps the
-// books, breaks what the plugin cannot be asked to break, and ends tasks at the test's
-// word.
+// task's config says is done by the plugin, as far as it can; the world only records
+// them, breaks what the plugin cannot be asked to break, and ends tasks when the test asks.
 func (w *World) Over(dispense task.Dispense) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -26,7 +25,7 @@ func (w *World) Over(dispense task.Dispense) {
 // forever is longer than any test's time.
 const forever = 10 * 365 * 24 * time.Hour
 
-// ofPlugin says the same in the words of the plugin.
+// ofPlugin is the same as the plugin's config.
 func (c Config) ofPlugin() map[string]any {
 	out := map[string]any{"run_for": forever.String()}
 	text := func(key, value string) {
@@ -94,7 +93,7 @@ func (d *onPlugin) DecodeConfig(config map[string]any) ([]byte, error) {
 
 const pluginKey = "of_plugin"
 
-// inner is what the plugin is told.
+// inner is what the plugin gets.
 func inner(cfg *wasmnodev1.TaskConfig) *wasmnodev1.TaskConfig {
 	var script map[string]json.RawMessage
 	if err := json.Unmarshal(cfg.GetDriverConfig(), &script); err != nil {
@@ -162,7 +161,7 @@ func (d *onPlugin) WaitTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *
 	}
 	select {
 	case <-p.done:
-		return p.exit, nil // the test's word, or the plugin's
+		return p.exit, nil // as the test says, or the plugin
 	default:
 		return nil, err
 	}

@@ -24,7 +24,7 @@ type World struct {
 	current chan struct{} // closed when the version is replaced
 	missing error         // what Dispense answers; nil: the driver
 	holds   int
-	lies    map[string]func() error
+	faults  map[string]func() error
 	events  map[string]func(*wasmnodev1.TaskEvent) // by task name
 	over    task.Dispense                          // gives the plugin that runs the tasks; nil: the world does
 }
@@ -41,7 +41,7 @@ type process struct {
 func NewWorld() *World {
 	return &World{
 		tasks: map[string]*process{}, started: map[string]int{}, alive: map[string]int{},
-		current: make(chan struct{}), lies: map[string]func() error{},
+		current: make(chan struct{}), faults: map[string]func() error{},
 		events: map[string]func(*wasmnodev1.TaskEvent){},
 	}
 }
@@ -81,7 +81,7 @@ func (w *World) Missing(err error) {
 func (w *World) Fail(op string, fn func() error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lies[op] = fn
+	w.faults[op] = fn
 }
 
 // Say has the driver send an event about the task of that name, which was started or
@@ -102,7 +102,7 @@ func (w *World) listen(name string, events func(*wasmnodev1.TaskEvent)) {
 
 func (w *World) fault(op string) error {
 	w.mu.Lock()
-	fn := w.lies[op]
+	fn := w.faults[op]
 	w.mu.Unlock()
 	if fn == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/wasmnode/wasmnode/workload/process/program"
 )
 
-// execute becomes the command. The root and the user are the process's own by now.
+// execute replaces this process by the command. The root and the user are the process's own by now.
 func execute(s *Spec) error {
 	if err := unix.Chdir(s.Dir); err != nil {
 		return failed("working directory "+s.Dir, err)

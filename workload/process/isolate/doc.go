@@ -4,7 +4,7 @@
 //
 // The supervisor starts its own program once more, as [Program] with [CloneFlags],
 // and that program's main function calls [Enter] first. There the new process reads a
-// [Spec] from one pipe, builds its root, gives up its privileges and executes the
+// [Spec] from one pipe, builds its root, drops its privileges and executes the
 // command, which is process 1 of its namespace. What goes wrong before comes back
 // through another pipe, as an [abi.Error].
 //
@@ -14,5 +14,5 @@
 // The package knows nothing of tasks and workloads, and nothing of cgroups: whoever
 // starts the process moves it into them before it sends the spec.
 //
-// Start reading at [Enter] and [become].
+// Start reading at [Enter] and [isolateAndExecute].
 package isolate

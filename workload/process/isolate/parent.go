@@ -27,17 +27,17 @@ var Path = sync.OnceValues(func() (string, error) {
 	return fmt.Sprintf("/proc/self/fd/%d", tree), nil
 })
 
-// Instruct tells a new process what to become, over the other ends of its pipes, and
-// returns when it has become the command, or why it has not.
-func Instruct(spec io.Writer, report io.Reader, s *Spec) error {
+// Send sends a new process its spec, over the other ends of its pipes, and
+// returns when it has executed the command, or why it has not.
+func Send(spec io.Writer, report io.Reader, s *Spec) error {
 	sendErr := json.NewEncoder(spec).Encode(s)
 	// A process that ends early says why.
-	said, err := io.ReadAll(io.LimitReader(report, 64<<10))
+	reported, err := io.ReadAll(io.LimitReader(report, 64<<10))
 	switch {
-	case len(said) > 0:
+	case len(reported) > 0:
 		var e abi.Error
-		if err := json.Unmarshal(said, &e); err != nil {
-			return fmt.Errorf("isolation: %q", said)
+		if err := json.Unmarshal(reported, &e); err != nil {
+			return fmt.Errorf("isolation: %q", reported)
 		}
 		return &e
 	case sendErr != nil:

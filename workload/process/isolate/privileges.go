@@ -28,7 +28,7 @@ func dropPrivileges(u User) error {
 	if err := dropBounding(keep); err != nil {
 		return err
 	}
-	if err := becomeUser(u); err != nil {
+	if err := changeUser(u); err != nil {
 		return err
 	}
 	return setCapabilities(keep, u.UID != 0)
@@ -51,8 +51,8 @@ func dropBounding(keep uint64) error {
 	return nil
 }
 
-// becomeUser changes the user of this thread, which keeps its capabilities.
-func becomeUser(u User) error {
+// changeUser changes the user of this thread, which keeps its capabilities.
+func changeUser(u User) error {
 	if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("keeping capabilities: %w", err)
 	}

@@ -30,7 +30,7 @@ var refused = []string{
 const namespaceFlags = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
 	unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// filterSyscalls has this thread, and all that it becomes and starts, refused these
+// filterSyscalls has this thread, and all that it executes and starts, refused these
 // calls.
 func filterSyscalls() error {
 	info, err := arch.GetInfo("")

@@ -35,7 +35,7 @@ func Enter() {
 	if os.Args[0] != Program {
 		return
 	}
-	// What follows gives up privileges of this thread, and execve keeps this one alone.
+	// What follows drops privileges of this thread, and execve keeps this one alone.
 	runtime.LockOSThread()
 	report := os.NewFile(reportFD, "report")
 	if err := run(); err != nil {
@@ -45,21 +45,21 @@ func Enter() {
 	os.Exit(0)
 }
 
-// run returns when it could not become the command.
+// run returns only when the command cannot be executed.
 func run() error {
 	if err := unix.CloseRange(specFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("closing files: %w", err)
 	}
 	var spec Spec
 	if err := json.NewDecoder(os.NewFile(specFD, "spec")).Decode(&spec); err != nil {
-		return fmt.Errorf("reading what to become: %w", err)
+		return fmt.Errorf("reading the spec: %w", err)
 	}
-	return become(&spec)
+	return isolateAndExecute(&spec)
 }
 
-// become replaces this process by the command, in a root and with privileges of the
+// isolateAndExecute replaces this process by the command, in a root and with privileges of the
 // command's own.
-func become(s *Spec) error {
+func isolateAndExecute(s *Spec) error {
 	enter := enterRoot
 	if s.Join {
 		enter = func(*Spec) error { return join() }
@@ -108,7 +108,7 @@ func endWithParent() error {
 	return nil
 }
 
-// failed tells what could not be done, and whether the same may go well later.
+// failed is the error for what could not be done, recoverable if it may succeed later.
 func failed(what string, err error) error {
 	return program.Failure(what, err, abi.FailedPrecondition)
 }

@@ -53,8 +53,8 @@ func Find(name string, dirs []string) (file string, ok bool) {
 	return "", false
 }
 
-// Failure tells what the system refused, and whether the same may go well later. An
-// error that does not tell becomes one of the code otherwise.
+// Failure is the error for what the system refused, recoverable if it may succeed later. An
+// error number without a class of its own has the code otherwise.
 func Failure(what string, err error, otherwise abi.Code) *abi.Error {
 	text := fmt.Sprintf("%s: %v", what, err)
 	switch {

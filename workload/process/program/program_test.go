@@ -34,7 +34,7 @@ func TestWithoutAPathTheUsualDirectoriesAreSearched(t *testing.T) {
 	require.Equal(t, []string{"/a", "/b"}, program.SearchPath([]string{"HOME=/root", "PATH=/a:/b"}))
 }
 
-func TestAFailureTellsWhetherTryingAgainCanHelp(t *testing.T) {
+func TestAFailureIsRecoverableWhenTryingAgainCanHelp(t *testing.T) {
 	for _, c := range []struct {
 		cause       syscall.Errno
 		want        abi.Code

@@ -12,7 +12,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
-	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/internal/catalogtest"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
@@ -40,7 +40,7 @@ func agentsOnOneStore(t *testing.T, test func(t *testing.T, next func() *deviceW
 // releasedBy records the users for whom a plugin is told of a release.
 func releasedBy(p *catalogtest.Plugin) func() []string {
 	var users []string
-	p.On(abi.OpDeviceRelease, func(_ context.Context, c catalog.Call) error {
+	p.On(abi.OpDeviceRelease, func(_ context.Context, c host.Call) error {
 		r := c.Request.(*wasmnodev1.DeviceReleaseRequest)
 		users = append(users, fmt.Sprintf("%v of %s/%s", r.DeviceIds, r.User.AllocId, r.User.TaskName))
 		return nil
@@ -79,7 +79,7 @@ func TestAReleaseWaitsForAPluginThatHasNotAnsweredYet(t *testing.T) {
 		w, p := next(), newFakeDevice("acme")
 		well := p.Ops[abi.OpDeviceFingerprint]
 		released := releasedBy(p)
-		p.On(abi.OpDeviceFingerprint, func(context.Context, catalog.Call) error { return abi.NewError(abi.Unavailable, "no bus yet") })
+		p.On(abi.OpDeviceFingerprint, func(context.Context, host.Call) error { return abi.NewError(abi.Unavailable, "no bus yet") })
 		w.mustTake(p, nil)
 		err := w.manager.Release(t.Context(), devices("a"), consumer)
 		require.EqualError(t, err, "device acme/gpu/x1: its plugin has not answered yet; it is released when it does")
@@ -93,11 +93,11 @@ func TestAReleaseWaitsForAPluginThatHasNotAnsweredYet(t *testing.T) {
 }
 
 // A late release would take the devices from the task that has them again.
-func TestReservingAgainForgetsTheReleaseThatIsOwed(t *testing.T) {
+func TestReservingAgainForgetsThePendingRelease(t *testing.T) {
 	agentsOnOneStore(t, func(t *testing.T, next func() *deviceWorld, store state.DB) {
 		w, p := next(), newFakeDevice("acme")
 		w.mustTake(p, nil)
-		p.On(abi.OpDeviceRelease, func(ctx context.Context, _ catalog.Call) error {
+		p.On(abi.OpDeviceRelease, func(ctx context.Context, _ host.Call) error {
 			<-ctx.Done()
 			return abi.NewRecoverableError(abi.DeadlineExceeded, "too slow")
 		})
@@ -121,19 +121,19 @@ func TestReservingAgainForgetsTheReleaseThatIsOwed(t *testing.T) {
 	})
 }
 
-func TestOfTooManyOwedReleasesTheOldestAreGivenUp(t *testing.T) {
+func TestOfTooManyPendingReleasesTheOldestAreGivenUp(t *testing.T) {
 	agentsOnOneStore(t, func(t *testing.T, next func() *deviceWorld, store state.DB) {
 		w, p := next(), newFakeDevice("acme")
-		p.On(abi.OpDeviceRelease, func(context.Context, catalog.Call) error { return abi.NewError(abi.Internal, "no") })
+		p.On(abi.OpDeviceRelease, func(context.Context, host.Call) error { return abi.NewError(abi.Internal, "no") })
 		w.mustTake(p, nil)
-		for i := range maxOwedReleases + 2 {
+		for i := range maxPendingReleases + 2 {
 			user := consumer
 			user.AllocID = fmt.Sprint(i)
 			require.Error(t, w.manager.Release(t.Context(), devices("a"), user))
 		}
 		left, err := store.Devices()
 		require.NoError(t, err)
-		require.Len(t, left.Owed, maxOwedReleases)
+		require.Len(t, left.Owed, maxPendingReleases)
 		require.Equal(t, "2", left.Owed[0].User.AllocID)
 	})
 }

@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	// quietTime is how long a file that is written in place has to stay as it is
+	// stableTime is how long a file that is written in place has to stay as it is
 	// before its content is taken.
-	quietTime = 100 * time.Millisecond
-	// patience is how long a file that ends in the middle of a module may stay as
+	stableTime = 100 * time.Millisecond
+	// maxIncompleteTime is how long a file that ends in the middle of a module may stay as
 	// it is before it is taken all the same, to be rejected with the reason. A copy
 	// that goes on later is seen again.
-	patience = 1200 * time.Millisecond
+	maxIncompleteTime = 1200 * time.Millisecond
 )
 
 // mark is what one look tells of a file. A file with an equal mark is taken to
@@ -24,17 +24,17 @@ type mark struct {
 	mode    fs.FileMode
 }
 
-// settler decides when a file is worth loading: a copy in progress is not a plugin
+// debouncer decides when a file is worth loading: a copy in progress is not a plugin
 // yet, while a file that was renamed into place is whole at once. It is stepped by
 // looks at the directory and knows nothing of clocks or disks.
-type settler struct {
-	files map[string]*sighting
+type debouncer struct {
+	files map[string]*observation
 	// whole reports whether a file ends where its module does.
 	whole func(name string) bool
 }
 
-// sighting is a file as it was last seen.
-type sighting struct {
+// observation is a file as it was last seen.
+type observation struct {
 	mark  mark
 	since time.Time // when mark was first seen
 	taken bool
@@ -43,7 +43,7 @@ type sighting struct {
 // look compares the directory with the last look. It returns the files whose
 // content is to be taken now, those that are gone, and when to look again at the
 // latest; 0: when something changes.
-func (s *settler) look(now time.Time, marks map[string]mark) (ready, gone []string, again time.Duration) {
+func (s *debouncer) look(now time.Time, marks map[string]mark) (ready, gone []string, again time.Duration) {
 	for name := range s.files {
 		if _, there := marks[name]; !there {
 			delete(s.files, name)
@@ -54,7 +54,7 @@ func (s *settler) look(now time.Time, marks map[string]mark) (ready, gone []stri
 		f := s.files[name]
 		moved := f == nil || f.mark.inode != m.inode
 		if moved || f.mark != m {
-			f = &sighting{mark: m, since: now}
+			f = &observation{mark: m, since: now}
 			s.files[name] = f
 		}
 		if f.taken {
@@ -73,18 +73,18 @@ func (s *settler) look(now time.Time, marks map[string]mark) (ready, gone []stri
 }
 
 // wait returns how long a file has to stay as it is before it is taken.
-func (s *settler) wait(name string, f *sighting, moved bool, now time.Time) time.Duration {
+func (s *debouncer) wait(name string, f *observation, moved bool, now time.Time) time.Duration {
 	age := now.Sub(f.since)
 	switch {
 	case !f.mark.mode.IsRegular():
 		return 0 // nothing will change; the loader says what is wrong
-	case age >= patience:
+	case age >= maxIncompleteTime:
 		return 0
 	case s.whole(name):
 		if moved {
 			return 0
 		}
-		return max(0, quietTime-age)
+		return max(0, stableTime-age)
 	}
-	return min(quietTime, patience-age)
+	return min(stableTime, maxIncompleteTime-age)
 }

@@ -53,7 +53,7 @@ func TestAFileIsTakenOnceItIsComplete(t *testing.T) {
 			{1000 * ms, touched, "again 100ms"},
 			{1100 * ms, touched, "+a"},
 		},
-		"never complete, told when patience ends": {
+		"never complete, told when the time for it is over": {
 			{0, one(50, 1), "again 100ms"},
 			{1150 * ms, one(50, 1), "again 50ms"},
 			{1200 * ms, one(50, 1), "+a"},
@@ -77,7 +77,7 @@ func TestAFileIsTakenOnceItIsComplete(t *testing.T) {
 	for name, looks := range tests {
 		t.Run(name, func(t *testing.T) {
 			var now map[string]mark
-			s := settler{files: map[string]*sighting{}, whole: func(name string) bool { return now[name].size >= 100 }}
+			s := debouncer{files: map[string]*observation{}, whole: func(name string) bool { return now[name].size >= 100 }}
 			for _, l := range looks {
 				now = l.files
 				ready, gone, again := s.look(time.Unix(0, 0).Add(l.at), l.files)

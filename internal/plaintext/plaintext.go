@@ -1,0 +1,34 @@
+// Package plaintext makes text that plugins, jobs and files bring along safe to show to
+// people and to write to a log. Start reading at [Line].
+package plaintext
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Line makes a text safe to show: at most limit bytes of it, valid UTF-8, and control
+// characters escaped, so that it cannot drive a terminal or forge a line.
+func Line(s string, limit int) string {
+	cut := len(s) > limit
+	if cut {
+		for limit > 0 && !utf8.RuneStart(s[limit]) {
+			limit--
+		}
+		s = s[:limit]
+	}
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(s, string(utf8.RuneError)) {
+		if r == '\t' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	if cut {
+		b.WriteString("…")
+	}
+	return b.String()
+}

@@ -1,0 +1,97 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/host"
+)
+
+// spell writes actions as text; what is only logged is left out.
+func spell(actions []action) string {
+	var out []string
+	for _, a := range actions {
+		switch a := a.(type) {
+		case loadFile:
+			out = append(out, fmt.Sprintf("load %s %d", a.f.name, a.load))
+		case stopLoad:
+			out = append(out, "stop "+a.f.name)
+		case removeUnit:
+			out = append(out, "remove "+a.u.name)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// directory steps files without a clock, a disk or a plugin.
+type directory struct {
+	t *testing.T
+	files
+}
+
+func (d *directory) found(ready, gone []string) string {
+	return spell(d.files.found(time.Unix(0, 0), ready, ready, gone))
+}
+
+// loads is what becomes of a file's newest load when its content is a driver of that name.
+func (d *directory) loads(file, plugin string) (string, error) {
+	f := d.byName[file]
+	what := identity{kind: host.KindDriver, name: plugin, digest: strings.Repeat(plugin, 64)}
+	replaces, err := d.claim(f, what.claim())
+	if err != nil {
+		return spell(d.rejected(time.Unix(0, 0), f, f.load, what, err)), err
+	}
+	return spell(d.loaded(time.Unix(0, 0), f, f.load, &Unit{name: plugin}, what, replaces)), nil
+}
+
+func TestWhatIsDoneAboutAChangeOfTheFiles(t *testing.T) {
+	d := &directory{t, newFiles()}
+	does := func(want string) func(got string, err error) {
+		t.Helper()
+		return func(got string, err error) {
+			t.Helper()
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+	}
+	require.Equal(t, "load a.wasm 1, load b.wasm 1", d.found([]string{"a.wasm", "b.wasm"}, nil))
+	require.False(t, isClosed(d.first))
+	does("")(d.loads("a.wasm", "x"))
+	_, err := d.loads("b.wasm", "x")
+	require.EqualError(t, err, `the driver "x" is already provided by a.wasm; remove one of the two files`)
+	require.True(t, isClosed(d.first), "all files of the first look are loaded or refused")
+
+	require.Equal(t, "load a.wasm 2", d.found([]string{"a.wasm"}, nil))
+	does("")(d.loads("a.wasm", "x")) // another version replaces the unit, which the registry sees to
+	require.Equal(t, "load a.wasm 3", d.found([]string{"a.wasm"}, nil))
+	does("remove x, load b.wasm 2")(d.loads("a.wasm", "y")) // the file has another plugin now
+	does("")(d.loads("b.wasm", "x"))
+	require.Equal(t, "stop b.wasm, remove x", d.found(nil, []string{"b.wasm"}))
+	require.Len(t, d.gone, 2)
+}
+
+func TestALoadWhoseFileIsGoneIsTakenOutOfServiceAtOnce(t *testing.T) {
+	d := &directory{t, newFiles()}
+	d.found([]string{"a.wasm"}, nil)
+	f := d.byName["a.wasm"]
+	what := identity{kind: host.KindDriver, name: "x", digest: strings.Repeat("x", 64)}
+	_, err := d.claim(f, what.claim())
+	require.NoError(t, err)
+	require.Equal(t, "stop a.wasm", d.found(nil, []string{"a.wasm"}))
+	require.Equal(t, "remove x", spell(d.loaded(time.Unix(0, 0), f, f.load, &Unit{name: "x"}, what, false)))
+	require.Empty(t, d.claims)
+}
+
+func TestALateLoadSaysNothing(t *testing.T) {
+	d := &directory{t, newFiles()}
+	d.found([]string{"a.wasm"}, nil)
+	f := d.byName["a.wasm"]
+	d.found([]string{"a.wasm"}, nil)
+	require.Empty(t, d.rejected(time.Unix(0, 0), f, 1, identity{}, errors.New("broken")))
+	require.Equal(t, StateLoading, f.state)
+}
