@@ -48,6 +48,8 @@ func TestARefusalHasAStatusAndOneLineOfText(t *testing.T) {
 		{"a direction that is none", "GET", "/v1/jobs?reverse=x", "", 400, "Expect `true` or `false` for `reverse`"},
 		{"a filter that is none", "GET", "/v1/jobs?filter=)", "", 400, "failed to read filter expression"},
 		{"a purge that is none", "DELETE", "/v1/job/small?purge=x", "", 400, "Expect `true` or `false` for `purge`"},
+		{"a job's delay that is none", "DELETE", "/v1/job/small?no_shutdown_delay=x", "", 400, "Expect `true` or `false` for `no_shutdown_delay`"},
+		{"an allocation's delay that is none", "PUT", "/v1/allocation/x/stop?no_shutdown_delay=x", "", 400, "Expect `true` or `false` for `no_shutdown_delay`"},
 
 		{"no body", "PUT", "/v1/jobs", "", 400, "Job must be specified"},
 		{"no JSON", "PUT", "/v1/jobs", "job \"x\" {}", 400, "request body: invalid character"},

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"syscall"
@@ -49,6 +50,40 @@ func TestTheEventsOfAKilledTaskTellItsLife(t *testing.T) {
 	n.out(t, "job", "stop", "-purge", "-detach", "forever")
 	r := n.run(t, "job", "status", "forever")
 	assert.Equal(t, result{1, "", "Error: no job begins with \"forever\": wasmnode job status lists them\n"}, r)
+}
+
+func TestAStopWithoutShutdownDelayEndsATaskAtOnce(t *testing.T) {
+	n := newSite(t, "mock").start(t)
+	n.out(t, "job", "run", write(t, filepath.Join(t.TempDir(), "slow.nomad.hcl"), `job "slow" {
+  group "group" {
+    shutdown_delay = "24h"
+    task "task" {
+      driver         = "mock_driver"
+      shutdown_delay = "24h"
+      config {
+        run_for = "24h"
+      }
+    }
+  }
+}
+`))
+	first := n.await(t, "slow", "running")
+	statuses := func() map[bool][]string { // of the first allocation, and of the others
+		found := map[bool][]string{}
+		for _, a := range n.allocs(t, "slow") {
+			found[a.ID == first.ID] = append(found[a.ID == first.ID], a.ClientStatus)
+		}
+		return found
+	}
+	await := func(want map[bool][]string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return reflect.DeepEqual(want, statuses()) }, patience, tick, "waiting for %v", want)
+	}
+	n.out(t, "alloc", "stop", "-detach", "-no-shutdown-delay", first.ID)
+	await(map[bool][]string{true: {"complete"}, false: {"running"}})
+	n.out(t, "job", "stop", "-detach", "slow")
+	n.out(t, "job", "stop", "-detach", "-no-shutdown-delay", "slow")
+	await(map[bool][]string{true: {"complete"}, false: {"complete"}})
 }
 
 // TestAnAgentThatComesBackKeepsWhatItHad ends an agent in every way and starts it

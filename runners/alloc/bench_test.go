@@ -44,7 +44,7 @@ func BenchmarkAllocations(b *testing.B) {
 }
 
 // BenchmarkPreemption has 500 allocations evicted for 100 that wait for five each, and
-// tells how long it takes until these run.
+// reports how long it takes until these run.
 func BenchmarkPreemption(b *testing.B) {
 	for _, on := range []string{"script", pluginRun} {
 		b.Run(on, func(b *testing.B) {
@@ -121,7 +121,7 @@ func (c *crowd) add(id string, w func(*structs.Allocation) alloc.Watcher) *alloc
 	return r
 }
 
-// updated hears of every state.
+// updated gets every state.
 func (c *crowd) updated(s *structs.AllocationState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

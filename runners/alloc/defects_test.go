@@ -26,7 +26,7 @@ func TestD3_DestroyWithoutRun(t *testing.T) {
 		f := newFixture(t, oneTask)
 		f.build()
 		f.finish()
-		require.Equal(t, structs.ClientComplete, f.lastReport().ClientStatus, "the control plane is told")
+		require.Equal(t, structs.ClientComplete, f.lastReport().ClientStatus, "it is reported to the control plane")
 		<-f.r.WaitCh()
 		<-f.r.ShutdownCh()
 		require.True(t, f.r.IsDestroyed())
@@ -243,7 +243,7 @@ func TestD22_AFailureBeforeTheTasksFailsTheAllocation(t *testing.T) {
 		<-f.r.WaitCh()
 		s := f.r.AllocState()
 		require.Equal(t, structs.ClientFailed, s.ClientStatus)
-		require.Equal(t, structs.ClientFailed, f.lastReport().ClientStatus, "the control plane is told")
+		require.Equal(t, structs.ClientFailed, f.lastReport().ClientStatus, "it is reported to the control plane")
 		for name, task := range s.TaskStates {
 			require.Equal(t, structs.TaskDead, task.State, name)
 			require.True(t, task.Failed, name)

@@ -32,7 +32,7 @@ func (f *fixture) allow(d time.Duration) {
 	})
 }
 
-// lasted waits for the end and tells when it came.
+// lasted waits for the end and returns when it came.
 func (f *fixture) lasted(since time.Time) time.Duration {
 	<-f.r.WaitCh()
 	return time.Since(since)

@@ -125,7 +125,7 @@ func TestNothingIsWrittenAfterTheShutdownOfAnAllocationThatWaits(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-f.r.ShutdownCh():
-			t.Fatal("what the task was told is not stored yet")
+			t.Fatal("what happened to the task is not stored yet")
 		default:
 		}
 		close(store.tasks)
@@ -340,7 +340,7 @@ func TestEveryTaskHasAnEventWhenTheControlPlaneIsBack(t *testing.T) {
 			events := f.events(name)
 			require.Equal(t, "Reconnected: Client reconnected", events[len(events)-1])
 		}
-		require.Len(t, f.lastReport().TaskStates["web"].Events, len(f.events("web")), "and the control plane hears of it")
+		require.Len(t, f.lastReport().TaskStates["web"].Events, len(f.events("web")), "and it is reported to the control plane")
 		f.finish()
 	})
 }

@@ -60,15 +60,15 @@ func TestTranscripts(t *testing.T) {
 // story plays a script.
 type story struct {
 	*fixture
-	out    bytes.Buffer
-	begun  time.Time
-	told   map[string]bool // the events that were told
-	status string
-	ports  map[string]net.Listener // by label; absent: nobody listens
+	out      bytes.Buffer
+	begun    time.Time
+	reported map[string]bool // the events that were reported
+	status   string
+	ports    map[string]net.Listener // by label; absent: nobody listens
 }
 
 func play(t *testing.T, job, script string) string {
-	s := &story{fixture: newFixture(t, job), begun: time.Now(), told: map[string]bool{}, ports: map[string]net.Listener{}}
+	s := &story{fixture: newFixture(t, job), begun: time.Now(), reported: map[string]bool{}, ports: map[string]net.Listener{}}
 	for line := range strings.Lines(script) {
 		fields := strings.Fields(line)
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
@@ -79,7 +79,7 @@ func play(t *testing.T, job, script string) string {
 			fmt.Fprintf(&s.out, "error: %v\n", err)
 		}
 		synctest.Wait()
-		s.tell()
+		s.reportNew()
 	}
 	s.finish()
 	for label := range s.ports {
@@ -122,8 +122,8 @@ func (s *story) unlisten(label string) error {
 	return s.ports[label].Close()
 }
 
-// tellChecks writes what the checks found last.
-func (s *story) tellChecks() {
+// reportChecks writes what the checks found last.
+func (s *story) reportChecks() {
 	results := slices.Collect(maps.Values(s.r.CheckResults()))
 	slices.SortFunc(results, func(a, b structs.CheckResult) int {
 		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.Check, b.Check))
@@ -202,7 +202,7 @@ func (s *story) do(command string, args []string) error {
 	case "unlisten": // LABEL
 		return s.unlisten(arg(0))
 	case "checks":
-		s.tellChecks()
+		s.reportChecks()
 	case "write": // FILE TEXT, of the allocation's
 		path := filepath.Join(s.dir, s.alloc.ID, arg(0))
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -259,8 +259,8 @@ func (s *story) moveDisk(to *allocdir.Dir, tasks []string) error {
 	return to.Move(from, tasks)
 }
 
-// tell writes what is new since the last time.
-func (s *story) tell() {
+// reportNew writes what is new since the last time.
+func (s *story) reportNew() {
 	if s.r == nil {
 		return
 	}
@@ -268,8 +268,8 @@ func (s *story) tell() {
 	for _, task := range s.group().Tasks {
 		for _, e := range state.TaskStates[task.Name].Events {
 			line := fmt.Sprintf("%8s  %s  %s: %s\n", time.Unix(0, e.Time).Sub(s.begun), task.Name, e.Type, e.DisplayMessage)
-			if !s.told[line] {
-				s.told[line] = true
+			if !s.reported[line] {
+				s.reported[line] = true
 				s.out.WriteString(line)
 			}
 		}

@@ -69,7 +69,7 @@ func withDevices(f *fixture, desk *deviceDesk) {
 	}
 }
 
-// config is what the driver was told about the run that goes on.
+// config is what the driver got for the run that goes on.
 func (f *fixture) config() *wasmnodev1.TaskConfig {
 	local, _, err := f.db.Task("a1", "web")
 	require.NoError(f.t, err)

@@ -185,12 +185,12 @@ func TestATemplateThatBreaksLaterLeavesTheTaskAsItIs(t *testing.T) {
 		settle()
 		f.put("a", "{{ nosuch }} ")
 		settle()
-		told := `Task hook failed: template: "local/out": local/out:1: function "nosuch" not defined; the task keeps what was rendered before`
-		require.Equal(t, []string{received, setup, begun, told}, f.events(), "once")
+		reported := `Task hook failed: template: "local/out": local/out:1: function "nosuch" not defined; the task keeps what was rendered before`
+		require.Equal(t, []string{received, setup, begun, reported}, f.events(), "once")
 		require.NoError(t, os.Remove(filepath.Join(f.dir.Data(), "a")))
 		settle()
 		require.Equal(t, []string{
-			received, setup, begun, told,
+			received, setup, begun, reported,
 			`Task hook failed: template: "local/out": source: file "alloc/data/a": no such file or directory; the task keeps what was rendered before`,
 		}, f.events())
 		require.Equal(t, "one", f.read("web/local/out"))

@@ -192,7 +192,7 @@ func TestAKillAtAnyMomentEndsTheTask(t *testing.T) {
 					require.Equal(t, killed, last)
 					require.Equal(t, 1, count[killing], "a kill is announced once")
 				} else {
-					require.NotContains(t, last, "Kill", "what was dead hears nothing of it")
+					require.NotContains(t, last, "Kill", "what was dead has no event of it")
 				}
 				f.finish()
 			})

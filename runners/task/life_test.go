@@ -29,7 +29,7 @@ func TestATaskThatSucceeds(t *testing.T) {
 		require.Equal(t, 10*time.Second, s.FinishedAt.Sub(s.StartedAt))
 		require.Equal(t, []string{received, setup, begun, exit0}, f.events())
 		f.finish()
-		require.Equal(t, []string{received, setup, begun, exit0}, f.events(), "a dead task hears nothing of a kill")
+		require.Equal(t, []string{received, setup, begun, exit0}, f.events(), "a dead task has no event of a kill")
 		require.Zero(t, f.world.Known())
 		local, _, err := f.db.Task("a1", "web")
 		require.NoError(t, err)
@@ -261,7 +261,7 @@ func TestADriverThatIsNotThereYetIsWaitedFor(t *testing.T) {
 	})
 }
 
-// failingHook fails until it is told not to.
+// failingHook fails until it is set not to.
 type failingHook struct{ err error }
 
 func (*failingHook) Name() string { return "failing" }

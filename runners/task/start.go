@@ -21,35 +21,29 @@ import (
 const startGrace = 5 * time.Second
 
 // start prepares the task and has its driver start it.
-func (r *Runner) start() error {
+func (r *Runner) start() (err error) {
 	driver, err := r.dispense(r.active, abi.IsRecoverable)
 	if err != nil {
 		return r.startFailed(structs.EventDriverFailure, err)
 	}
-	run, err := r.startWith(driver)
-	if err != nil {
-		driver.Release()
-		return err
-	}
-	r.setRunning(run)
-	r.started()
-	return nil
-}
-
-func (r *Runner) startWith(driver Driver) (*invocation, error) {
+	defer func() {
+		if err != nil {
+			driver.Release()
+		}
+	}()
 	alloc, task := r.current()
 	b := r.envBuilder(alloc, task, driver)
 	if err := r.prestart(r.active, b); err != nil {
-		return nil, err
+		return err
 	}
 	cfg, err := r.config(alloc, task, b.Build(), driver)
 	if err != nil {
-		return nil, r.startFailed(structs.EventFailedValidation, err)
+		return r.startFailed(structs.EventFailedValidation, err)
 	}
-	// Durable before the driver hears of it: whatever it starts under this ID can be
-	// found and ended, also when the agent dies the next moment.
+	// Durable before the driver gets it: whatever it starts under this ID can be found
+	// and ended, also when the agent dies the next moment.
 	if err := r.storeStart(driver, cfg); err != nil {
-		return nil, r.startFailed(structs.EventSetupFailure, err)
+		return r.startFailed(structs.EventSetupFailure, err)
 	}
 	run := &invocation{driver: driver, config: cfg, done: make(chan struct{})}
 	run.handle, run.network, err = r.startTask(run)
@@ -60,9 +54,11 @@ func (r *Runner) startWith(driver Driver) (*invocation, error) {
 		// Whatever was started in spite of the error ends here.
 		r.destroy(r.shutdown, driver, cfg, handleOrID(cfg, run.handle))
 		r.forget()
-		return nil, r.startFailed(structs.EventDriverFailure, err)
+		return r.startFailed(structs.EventDriverFailure, err)
 	}
-	return run, nil
+	r.setRunning(run)
+	r.started()
+	return nil
 }
 
 // startFailed emits the event of a start that failed, unless it was interrupted.
