@@ -134,8 +134,7 @@ func (c *Catalog) Status() []PluginStatus {
 	for _, name := range slices.Sorted(maps.Keys(c.files.byName)) {
 		all = append(all, *c.files.byName[name])
 	}
-	c.files.gone = slices.DeleteFunc(c.files.gone, func(g goneFile) bool { return isClosed(g.unit.Closed()) })
-	for _, g := range c.files.gone {
+	for _, g := range c.files.inUse() {
 		all = append(all, file{name: g.file, content: g.content, unit: g.unit})
 	}
 	c.mu.Unlock()

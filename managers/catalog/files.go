@@ -169,10 +169,17 @@ func (t *files) removed(now time.Time, name string) []action {
 
 // retire gives up a file's version and its claim.
 func (t *files) retire(now time.Time, f *file) []action {
-	t.gone = append(t.gone, goneFile{f.name, f.content, f.unit})
+	t.gone = append(t.inUse(), goneFile{f.name, f.content, f.unit})
 	actions := append([]action{removeUnit{f.unit}}, t.release(now, f.content.claim(), f)...)
 	f.unit = nil
 	return actions
+}
+
+// inUse returns the versions whose files were removed and that are still used; others are
+// forgotten.
+func (t *files) inUse() []goneFile {
+	t.gone = slices.DeleteFunc(t.gone, func(g goneFile) bool { return isClosed(g.unit.Closed()) })
+	return t.gone
 }
 
 // release gives a name up, and has the files that wanted it try again.
