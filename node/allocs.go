@@ -236,21 +236,23 @@ func (n *Node) restore(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("restoring allocations: %w", err)
 	}
+	var unread []string
 	for id, err := range broken {
 		n.logger.Error("a stored allocation cannot be read and is dropped", "alloc_id", id, "error", err)
 		n.forget(id)
+		unread = append(unread, id)
 	}
 	before := map[string]string{}
 	for _, a := range allocs {
 		before[a.ID] = a.PreviousAllocation
 	}
 	var restored []*alloc.Runner
-	var unread []string
 	for _, a := range allocs {
 		r, err := n.newRunner(a, before)
 		if err != nil {
 			n.refuse(a, err)
 			n.forget(a.ID)
+			unread = append(unread, a.ID)
 			continue
 		}
 		n.addRunner(a.ID, r)

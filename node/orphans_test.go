@@ -36,6 +36,14 @@ func (unreadableTasks) Task(string, string) (*state.TaskLocal, *structs.TaskStat
 	return nil, nil, errors.New("damaged")
 }
 
+// unreadableAllocation has one allocation more, which cannot be read.
+type unreadableAllocation struct{ state.DB }
+
+func (u unreadableAllocation) Allocations() ([]*structs.Allocation, map[string]error, error) {
+	allocs, _, err := u.DB.Allocations()
+	return allocs, map[string]error{"unreadable": errors.New("damaged")}, err
+}
+
 func TestWorkloadsThatNoTaskClaimsAreDestroyed(t *testing.T) {
 	w := newWorld(t)
 	w.start()
@@ -58,4 +66,13 @@ func TestWorkloadsThatNoTaskClaimsAreDestroyed(t *testing.T) {
 	w.left = left
 	w.start()
 	require.Equal(t, []string{"forgotten/t/1"}, left.destroyed, "what cannot be read may claim it")
+}
+
+func TestWorkloadsOfAnAllocationThatCannotBeReadAreKept(t *testing.T) {
+	w := newWorld(t)
+	w.db = unreadableAllocation{w.db}
+	left := &leftWorkloads{left: []string{"unreadable/t/1", "forgotten/t/1"}}
+	w.left = left
+	w.start()
+	require.Equal(t, []string{"forgotten/t/1"}, left.destroyed)
 }
