@@ -101,11 +101,13 @@ func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskS
 		ctx, cancel = context.WithTimeoutCause(ctx, p.host.cfg.Limits.CallTimeout, errTooSlow)
 		defer cancel()
 	}
+	l, err := p.pool.lease(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	defer l.release()
 	var output []byte
-	err := p.pool.use(ctx, op, func(ctx context.Context, inst *instance) (reusable bool, err error) {
-		output, reusable, err = p.callInstance(ctx, inst, op, input, scope)
-		return reusable, err
-	})
+	output, l.reusable, err = p.callInstance(l.ctx, l.inst, op, input, scope)
 	return output, err
 }
 

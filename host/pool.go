@@ -76,34 +76,57 @@ func (i *instance) close(ctx context.Context) {
 	}
 }
 
-// use runs f with an instance, an idle one or a new one. The instance is kept only when
-// f reports it reusable: after a fault it is closed.
-func (p *pool) use(ctx context.Context, op string, f func(context.Context, *instance) (reusable bool, err error)) error {
+// lease is an instance for one call.
+type lease struct {
+	pool  *pool
+	slots chan struct{}   // where its place is; nil: it has none yet
+	inst  *instance       // nil: there is none yet
+	ctx   context.Context // the caller's, which the pool's end ends too
+	end   context.CancelFunc
+	// reusable is set by a call after which the instance may be kept.
+	reusable bool
+}
+
+// lease waits for a place and hands out an instance, an idle one or a new one. Whoever
+// has it calls [lease.release].
+func (p *pool) lease(ctx context.Context, op string) (_ *lease, err error) {
 	if !p.calls.Enter() {
-		return errClosed
+		return nil, errClosed
 	}
-	defer p.calls.Leave()
+	l := &lease{pool: p}
+	defer func() {
+		if l.inst == nil {
+			l.release()
+		}
+	}()
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	//nolint:contextcheck // the pool's end ends this call; it is not its parent
-	defer context.AfterFunc(p.lifetime, func() { cancel(errClosed) })()
+	stop := context.AfterFunc(p.lifetime, func() { cancel(errClosed) })
+	l.ctx, l.end = ctx, func() { stop(); cancel(nil) }
 	slots := p.slots
 	if op == abi.OpDriverWaitTask {
 		slots = p.waits
 	}
 	select {
 	case slots <- struct{}{}:
-		defer func() { <-slots }()
+		l.slots = slots
 	case <-ctx.Done():
-		return fmt.Errorf("plugin %s: %s: waiting for one of %d instances: %w", p.plugin.Name(), op, cap(slots), context.Cause(ctx))
+		return nil, fmt.Errorf("plugin %s: %s: waiting for one of %d instances: %w", p.plugin.Name(), op, cap(slots), context.Cause(ctx))
 	}
-	inst, err := p.take(ctx)
-	if err != nil {
-		return err
+	l.inst, err = p.take(ctx)
+	return l, err
+}
+
+// release gives the place and the instance back; one that is not reusable is closed.
+func (l *lease) release() {
+	if l.inst != nil {
+		l.pool.put(l.ctx, l.inst, l.reusable)
 	}
-	reusable, err := f(ctx, inst)
-	p.put(ctx, inst, reusable)
-	return err
+	if l.slots != nil {
+		<-l.slots
+	}
+	l.end()
+	l.pool.calls.Leave()
 }
 
 // take returns an idle instance, or makes one.
@@ -139,7 +162,13 @@ func (p *pool) put(ctx context.Context, inst *instance, reusable bool) {
 // prepare makes an instance and keeps it: it fails when the plugin cannot be set up.
 func (p *pool) prepare(ctx context.Context) error {
 	op, _ := p.plugin.spec.Kind.configuration(nil)
-	return p.use(ctx, op, func(context.Context, *instance) (bool, error) { return true, nil })
+	l, err := p.lease(ctx, op)
+	if err != nil {
+		return err
+	}
+	l.reusable = true
+	l.release()
+	return nil
 }
 
 // settings returns those in force; nil: nothing is granted.

@@ -55,7 +55,7 @@ func Handler(cfg Config) http.Handler {
 	h.agentRoutes()
 	h.metricRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
-	return h.recovering(h.mux)
+	return h.mux
 }
 
 // unrouted answers what no route takes: 405 when another method would be taken.
@@ -73,22 +73,17 @@ func (h *handler) unrouted(w http.ResponseWriter, r *http.Request) {
 
 func noEndpoint(r *http.Request) error { return notFound("no such endpoint: %s", r.URL.Path) }
 
-// recovering turns a panic of ours into a 500, so that one request cannot end the
-// agent. The panic that breaks an answer off goes on to the HTTP server.
-func (h *handler) recovering(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			switch p := recover(); p {
-			case nil:
-			case any(http.ErrAbortHandler):
-				panic(p)
-			default:
-				h.Logger.Error("request panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-				h.fail(w, r, fmt.Errorf("internal error: %v", p))
-			}
-		}()
-		next.ServeHTTP(w, r)
-	})
+// recovered, deferred, turns a panic of ours into a 500, so that one request cannot end
+// the agent. The panic that breaks an answer off goes on to the HTTP server.
+func (h *handler) recovered(w http.ResponseWriter, r *http.Request) {
+	switch p := recover(); p {
+	case nil:
+	case any(http.ErrAbortHandler):
+		panic(p)
+	default:
+		h.Logger.Error("request panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+		h.fail(w, r, fmt.Errorf("internal error: %v", p))
+	}
 }
 
 // get registers a read: GET, with Nomad's blocking semantics over a table.
@@ -154,6 +149,7 @@ func writing(write func(*http.Request) (any, error)) func(http.ResponseWriter, *
 func (h *handler) method(pattern string, serve func(http.ResponseWriter, *http.Request) error, methods ...string) {
 	for _, m := range methods {
 		h.mux.HandleFunc(m+" "+pattern, func(w http.ResponseWriter, r *http.Request) {
+			defer h.recovered(w, r)
 			w.Header().Set("X-Nomad-KnownLeader", "true")
 			w.Header().Set("X-Nomad-LastContact", "0")
 			if err := serve(w, r); err != nil {
