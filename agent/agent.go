@@ -85,7 +85,7 @@ func Run(ctx context.Context, o Options) error {
 	return a.run(ctx, listener)
 }
 
-// agent is the storeys, from the ground up.
+// agent is the layers, from the ground up.
 type agent struct {
 	cfg        config.Config
 	dev        bool
@@ -122,7 +122,7 @@ func (a *agent) closing(what string, f func() error) {
 	})
 }
 
-// open opens every storey but the node.
+// open opens every layer but the node.
 func (a *agent) open() (err error) {
 	data := a.cfg.DataDir
 	if err := writable(data); err != nil {
