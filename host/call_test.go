@@ -107,12 +107,12 @@ func faulty(body []byte) *modtest.Module {
 func TestAFaultIsReportedAndTheInstanceIsDiscarded(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
-			limit := patience
+			limit := testTimeout
 			if f.kind == host.FaultTimeout {
 				limit = 500 * time.Millisecond
 			}
 			p := newWorld(t, host.Limits{CallTimeout: limit}).ready(t, faulty(f.body).Bytes(), host.Grants{})
-			patient, cancel := context.WithTimeout(t.Context(), patience) // takes the place of the limit
+			patient, cancel := context.WithTimeout(t.Context(), testTimeout) // takes the place of the limit
 			defer cancel()
 			for range 2 {
 				if f.kind == host.FaultTimeout {
@@ -189,7 +189,7 @@ func TestAWaitHasNoDeadlineOfItsOwn(t *testing.T) {
 		_, err := p.Call(ctx, abi.OpDriverWaitTask, nil, nil)
 		done <- err
 	}()
-	require.Eventually(t, func() bool { return p.Stats().AtWork == 1 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Stats().AtWork == 1 }, testTimeout, time.Millisecond)
 	select {
 	case err := <-done:
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func TestAGuestInGoThatBreaksIsReplaced(t *testing.T) {
 		{"loop", host.FaultTimeout, "deadline exceeded"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
-			limit := patience
+			limit := testTimeout
 			if c.kind == host.FaultTimeout {
 				limit = 300 * time.Millisecond
 			}

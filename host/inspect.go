@@ -135,7 +135,7 @@ func checkImport(i scan.Import) error {
 		return fmt.Errorf("import %s.%s: %s has no such function", i.Module, i.Name, i.Module)
 	}
 	if got := signature(*i.Func); got != want {
-		return fmt.Errorf("import %s.%s is declared as %v, but is %s", i.Module, i.Name, i.Func, spelled(want))
+		return fmt.Errorf("import %s.%s is declared as %v, but is %s", i.Module, i.Name, i.Func, formatSignature(want))
 	}
 	return nil
 }
@@ -174,8 +174,8 @@ func signature(t scan.FuncType) string {
 	return b.String()
 }
 
-// spelled writes a signature as people do.
-func spelled(signature string) string {
+// formatSignature writes a signature as people do.
+func formatSignature(signature string) string {
 	params, results, _ := strings.Cut(signature, ">")
 	list := func(s string) string {
 		names := strings.Split(s, "")

@@ -159,7 +159,7 @@ func TestAPluginDirectoryThatGoesAway(t *testing.T) {
 	require.NoError(t, os.Rename(s.plugins, away))
 	n.log.await(t, regexp.MustCompile(`\[(WARN|ERROR)\].*`+regexp.QuoteMeta(s.plugins)), n.exited)
 	assert.Regexp(t, `\n`+regexp.QuoteMeta(s.plugins)+`: .*no such file or directory`, n.out(t, "plugin", "status"))
-	assert.Equal(t, told(running), told(n.await(t, "forever", "running")))
+	assert.Equal(t, taskEvents(running), taskEvents(n.await(t, "forever", "running")))
 	require.NoError(t, os.Rename(away, s.plugins))
 	s.drop(t, "wasi.wasm", driver(t, "wasi"))
 	n.awaitPlugin(t, "wasi", "healthy")

@@ -240,7 +240,7 @@ func (w *crashWorld) end(t *testing.T) {
 // eventually tries until there is no error.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(tick) {
+	for deadline := time.Now().Add(testTimeout); ; time.Sleep(tick) {
 		err := try()
 		if err == nil {
 			return

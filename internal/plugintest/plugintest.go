@@ -47,7 +47,7 @@ func Prepare(t testing.TB) {
 		}
 		compiled.err = os.WriteFile(filepath.Join(compiled.dir, "mock.wasm"), module, 0o600)
 		if compiled.err == nil {
-			codetest.Borrow(codeCache())
+			codetest.Restore(codeCache())
 			compiled.engine, compiled.err = sandbox.Open(sandbox.Config{CacheDir: codeCache()})
 		}
 	})
@@ -62,7 +62,7 @@ func Close() error {
 	var err error
 	if compiled.engine != nil {
 		err = compiled.engine.Close(context.Background())
-		codetest.Lend(codeCache())
+		codetest.Save(codeCache())
 	}
 	return errors.Join(err, os.RemoveAll(compiled.dir))
 }

@@ -210,7 +210,7 @@ func (c *Catalog) setProblem(problem string) {
 	}
 	if problem != "" {
 		c.step(func(t *files, now time.Time) []action {
-			t.firstLook(now, nil) // a directory that cannot be read holds nobody up
+			t.firstScan(now, nil) // a directory that cannot be read holds nobody up
 			return nil
 		})
 	}

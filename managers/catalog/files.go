@@ -95,7 +95,7 @@ func newFiles() files {
 // found takes what a look found: all files, those with new content, and those that
 // are gone.
 func (t *files) found(now time.Time, all, ready, gone []string) (actions []action) {
-	t.firstLook(now, all)
+	t.firstScan(now, all)
 	for _, name := range gone {
 		actions = append(actions, t.removed(now, name)...)
 	}
@@ -105,8 +105,8 @@ func (t *files) found(now time.Time, all, ready, gone []string) (actions []actio
 	return actions
 }
 
-// firstLook notes, once, which files were there at the start.
-func (t *files) firstLook(now time.Time, names []string) {
+// firstScan notes, once, which files were there at the start.
+func (t *files) firstScan(now time.Time, names []string) {
 	if t.looked {
 		return
 	}

@@ -170,9 +170,9 @@ func (r *Registry) remove(u *Unit) {
 	}
 }
 
-// giveUp gives up the registry's hold on a unit. Closing a plugin waits for its calls,
+// drop releases the registry's reference to a unit. Closing a plugin waits for its calls,
 // which no lock is held across. The caller holds mu.
-func (r *Registry) giveUp(u *Unit) {
+func (r *Registry) drop(u *Unit) {
 	if r.ctx.Err() == nil { // else shutdown does it
 		r.wg.Go(u.leave)
 	}

@@ -22,9 +22,9 @@ const (
 	// are not loaded, and the directory's status says so.
 	MaxPluginFiles = 256
 
-	// lookInterval is when the directory is looked at although nothing was heard:
+	// rescanInterval is when the directory is looked at although nothing was heard:
 	// network file systems send no notifications, and queues overflow.
-	lookInterval = 5 * time.Second
+	rescanInterval = 5 * time.Second
 	// pollFallback is so where there are no notifications at all.
 	pollFallback = 500 * time.Millisecond
 	// coalesceTime is how long notifications are gathered before one look.
@@ -47,7 +47,7 @@ type watcher struct {
 }
 
 func newWatcher(dir string, logger hclog.Logger) *watcher {
-	w := &watcher{dir: dir, logger: logger, trust: lookInterval}
+	w := &watcher{dir: dir, logger: logger, trust: rescanInterval}
 	w.debouncer = debouncer{
 		files: map[string]*observation{},
 		whole: func(name string) bool { return wholeFile(filepath.Join(dir, name)) },

@@ -98,7 +98,7 @@ func TestD17_WhatIsReadOfStatsSharesNothing(t *testing.T) {
 		return answersStats(gpu, 7, "a", "b")(ctx, c)
 	})
 	w.mustTake(p, nil)
-	require.Eventually(t, func() bool { return len(w.manager.AllStats()) == 1 }, catalogtest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(w.manager.AllStats()) == 1 }, catalogtest.TestTimeout, time.Millisecond)
 	var readers sync.WaitGroup
 	for range 8 {
 		readers.Go(func() {

@@ -33,7 +33,7 @@ type faultyWorld struct {
 // deviceHost runs device plugins of the test, which take their time to say who they are.
 func deviceHost(t *testing.T) *host.Host {
 	t.Helper()
-	return host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: catalogtest.Engine(t), Version: "0.0.0", Limits: host.Limits{DescribeTime: catalogtest.Patience}})
+	return host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: catalogtest.Engine(t), Version: "0.0.0", Limits: host.Limits{DescribeTime: catalogtest.TestTimeout}})
 }
 
 // newFaultyWorld loads the plugin and takes it not yet into service.
@@ -243,7 +243,7 @@ func TestAGuestThatSpinsInReserveIsInterrupted(t *testing.T) {
 		_, err := w.manager.Reserve(ctx, devices("a"), consumer)
 		reserved <- err
 	}()
-	require.Eventually(t, func() bool { return w.calls("reserve") == 1 }, catalogtest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return w.calls("reserve") == 1 }, catalogtest.TestTimeout, time.Millisecond)
 	close(ctx.passed)
 	var fault *host.FaultError
 	require.ErrorAs(t, <-reserved, &fault)

@@ -397,7 +397,7 @@ func managerOf(t testing.TB, n int) *Manager {
 	t.Cleanup(m.Shutdown)
 	_, err := take(m, catalog.Candidate{Plugin: p, File: "acme.wasm"}, nil)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return len(m.AllStats()) == 1 }, catalogtest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(m.AllStats()) == 1 }, catalogtest.TestTimeout, time.Millisecond)
 	return m
 }
 

@@ -157,7 +157,7 @@ func (u *plugin) pollStats(ctx context.Context, now time.Time) time.Time {
 	case now.Before(due):
 		return due
 	}
-	stats, wish, err := u.askStats(ctx, known)
+	stats, next, err := u.askStats(ctx, known)
 	if ctx.Err() != nil {
 		return now.Add(catalog.MaxPollInterval)
 	}
@@ -172,7 +172,7 @@ func (u *plugin) pollStats(ctx context.Context, now time.Time) time.Time {
 		reason = catalog.OneLine(err)
 	default:
 		u.stats, u.statsFailures = stats, 0
-		u.statsDue = time.Now().Add(wish)
+		u.statsDue = time.Now().Add(next)
 	}
 	news := reason != u.statsReason
 	u.statsReason, due = reason, u.statsDue
@@ -191,11 +191,11 @@ func (u *plugin) askStats(ctx context.Context, known index) (groupStats, time.Du
 		return nil, 0, err
 	}
 	stats, err := checkDeviceStats(answer, known, time.Now())
-	wish := deviceStatsInterval
+	next := deviceStatsInterval
 	if answer.NextPollMs > 0 {
-		wish = min(max(time.Duration(answer.NextPollMs)*time.Millisecond, catalog.MinPollInterval), catalog.MaxPollInterval)
+		next = min(max(time.Duration(answer.NextPollMs)*time.Millisecond, catalog.MinPollInterval), catalog.MaxPollInterval)
 	}
-	return stats, wish, err
+	return stats, next, err
 }
 
 // call calls the plugin, which is kept meanwhile.

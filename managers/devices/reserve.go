@@ -91,7 +91,7 @@ func (m *Manager) Release(ctx context.Context, d structs.AllocatedDevice, user s
 	defer m.holders.free(d, user)
 	u := m.acquire(d.Group())
 	if u == nil {
-		if !m.mayCome() {
+		if !m.devicesMayAppear() {
 			return nil
 		}
 		m.pending.add(state.DeviceRelease{Devices: d, User: user})
@@ -106,9 +106,9 @@ func (m *Manager) Release(ctx context.Context, d structs.AllocatedDevice, user s
 	return err
 }
 
-// mayCome reports whether devices that nobody provides may be those of a plugin that has
-// not said yet which ones it has.
-func (m *Manager) mayCome() bool {
+// devicesMayAppear reports whether devices that no plugin provides may be those of a plugin
+// that has not yet reported its devices.
+func (m *Manager) devicesMayAppear() bool {
 	if m.cfg.Catalog.Loading() {
 		return true
 	}

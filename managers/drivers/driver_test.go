@@ -405,7 +405,7 @@ func TestATasksEventsGoToWhoStartedOrRecoveredIt(t *testing.T) {
 	outside := sends(p, abi.OpDriverFingerprint, web.Id, "polled")
 	asked := p.Count(abi.OpDriverFingerprint)
 	w.manager.Refresh("fake")
-	require.Eventually(t, func() bool { return p.Count(abi.OpDriverFingerprint) > asked }, catalogtest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Count(abi.OpDriverFingerprint) > asked }, catalogtest.TestTimeout, time.Millisecond)
 	w.manager.Shutdown() // the fingerprint has been answered
 	require.NoError(t, d.DestroyTask(ctx, web, handle, true))
 	for _, err := range append(told, outside) {

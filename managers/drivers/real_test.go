@@ -52,7 +52,7 @@ func newRealWorldThatLooks(t *testing.T, lookEvery time.Duration, config map[str
 	h := host.New(host.Config{
 		Logger: hclog.NewNullLogger(), Engine: e, Workloads: w.workloads, Version: "0.0.0",
 		OnRefresh: func(plugin string) { w.manager.Refresh(plugin) },
-		Limits:    host.Limits{DescribeTime: catalogtest.Patience},
+		Limits:    host.Limits{DescribeTime: catalogtest.TestTimeout},
 	})
 	var err error
 	w.Catalog, err = catalog.New(catalog.Config{Dir: w.Path, LookEvery: lookEvery, Logger: hclog.NewNullLogger(), Loader: catalog.HostLoader{Host: h},
@@ -177,7 +177,7 @@ func TestATaskRunsAcrossTheReplacementOfItsPlugin(t *testing.T) {
 	newer := append(mock(t), 0, 5, 4, 'n', 'o', 't', 'e') // another content, the same plugin
 	begun := time.Now()
 	w.Put("mock.wasm", newer)
-	require.Eventually(t, func() bool { return catalogtest.IsClosed(old.Replaced()) }, catalogtest.Patience, 5*time.Millisecond, "%v", w.Lines())
+	require.Eventually(t, func() bool { return catalogtest.IsClosed(old.Replaced()) }, catalogtest.TestTimeout, 5*time.Millisecond, "%v", w.Lines())
 	t.Logf("replaced within %v", time.Since(begun))
 	d := w.mustDispense("mock_driver")
 	defer d.Release()
@@ -232,7 +232,7 @@ func TestTheWasiDriverLeavesItsWorkloadToTheHost(t *testing.T) {
 	begun := time.Now()
 	_, err = d.StopTask(ctx, cfg, h, "SIGKILL", 0)
 	require.NoError(t, err)
-	require.Less(t, time.Since(begun), catalogtest.Patience, "it is not asked to end, which it never does")
+	require.Less(t, time.Since(begun), catalogtest.TestTimeout, "it is not asked to end, which it never does")
 	exit, err = d.WaitTask(ctx, cfg, h)
 	require.NoError(t, err)
 	require.False(t, exit.Successful())
@@ -366,7 +366,7 @@ func TestReplacingAPluginAgainAndAgainLeavesNothingBehind(t *testing.T) {
 	replace := func(i int) {
 		d := w.mustDispense("c_minimal")
 		w.Put("c.wasm", renamed(t, good, "0.1.0", fmt.Sprintf("0.1.%d", i%2)))
-		require.Eventually(t, func() bool { return catalogtest.IsClosed(d.Replaced()) }, catalogtest.Patience, time.Millisecond)
+		require.Eventually(t, func() bool { return catalogtest.IsClosed(d.Replaced()) }, catalogtest.TestTimeout, time.Millisecond)
 		d.Release()
 		<-d.plugin.Closed()
 	}
@@ -384,5 +384,5 @@ func TestReplacingAPluginAgainAndAgainLeavesNothingBehind(t *testing.T) {
 		assert.LessOrEqual(c, goroutinesAfter, goroutines+5)
 		assert.LessOrEqual(c, filesAfter, files+5)
 		assert.LessOrEqual(c, mappingsAfter, mappings+10)
-	}, catalogtest.Patience, 50*time.Millisecond)
+	}, catalogtest.TestTimeout, 50*time.Millisecond)
 }

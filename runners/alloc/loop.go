@@ -414,13 +414,13 @@ func (l *loop) decideHealth(next *structs.AllocationState, now time.Time) []unhe
 	}
 	var out []unhealthy
 	for _, t := range l.r.group {
-		if isToBlame(t, next.TaskStates[t.Name]) || why == whyChecks && l.r.checks.failsFor(t.Name) {
+		if hasFailed(t, next.TaskStates[t.Name]) || why == whyChecks && l.r.checks.failsFor(t.Name) {
 			out = append(out, unhealthy{t.Name, why})
 		}
 	}
 	return out
 }
 
-func isToBlame(t *nomad.Task, s *structs.TaskState) bool {
+func hasFailed(t *nomad.Task, s *structs.TaskState) bool {
 	return stageOf(t) != poststop && s.State != structs.TaskRunning && !s.Successful()
 }

@@ -102,7 +102,7 @@ func (t *Template) parse(text string, r *rendering) (*template.Template, error) 
 	if err != nil {
 		return nil, readable(err)
 	}
-	return parsed, tame(parsed)
+	return parsed, restrict(parsed)
 }
 
 // readable makes one bounded line of an error of text/template's.

@@ -112,7 +112,7 @@ var (
 
 func (s *pieces) fillBody() []byte {
 	c := &code{b: []byte{0}}
-	s.wholeIfOutside(c, dst, memoryFill)
+	s.trapIfOutside(c, dst, memoryFill)
 	s.loop(c, func() {
 		c.locals(dst, src)
 		c.i32(pieceBytes)
@@ -130,8 +130,8 @@ func (s *pieces) fillBody() []byte {
 // has been read.
 func (s *pieces) copyBody() []byte {
 	c := &code{b: []byte{0}}
-	s.wholeIfOutside(c, dst, memoryCopy)
-	s.wholeIfOutside(c, src, memoryCopy)
+	s.trapIfOutside(c, dst, memoryCopy)
+	s.trapIfOutside(c, src, memoryCopy)
 	c.locals(dst, src)
 	c.op(wasmbin.OpI32LeU, wasmbin.OpIf, blockEmpty)
 	s.loop(c, func() {
@@ -179,9 +179,9 @@ func (s *pieces) loop(c *code, body func()) {
 	c.op(wasmbin.OpEnd, wasmbin.OpEnd)
 }
 
-// wholeIfOutside does the instruction at once, for it to trap, when the range at
+// trapIfOutside does the instruction at once, for it to trap, when the range at
 // the given local ends beyond the memory.
-func (s *pieces) wholeIfOutside(c *code, at uint32, instruction []byte) {
+func (s *pieces) trapIfOutside(c *code, at uint32, instruction []byte) {
 	c.locals(at)
 	c.op(wasmbin.OpI64ExtendI32U)
 	c.locals(length)

@@ -302,7 +302,7 @@ func (p *process) trySignal(number syscall.Signal, last bool) (sent, decided boo
 	}
 	does := handled
 	if p.first && number != syscall.SIGKILL {
-		does = p.firstDisposition(number)
+		does = p.initDisposition(number)
 	}
 	switch {
 	case does == undecided && !last:

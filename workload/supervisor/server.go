@@ -70,8 +70,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 // The caller then ends the workloads. A [Replacement] is its error when another program
 // is to go on with them.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error { //nolint:contextcheck // what is being answered is cut off by cause, not by ctx
-	life, end := context.WithCancel(ctx)
-	running := &commands{life: life}
+	commandsCtx, end := context.WithCancel(ctx)
+	running := &commands{ctx: commandsCtx}
 	defer running.gate.Close()
 	defer end()
 	answers, cut := context.WithCancelCause(context.Background())

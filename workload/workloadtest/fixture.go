@@ -41,9 +41,9 @@ type Fixture struct {
 	MemoryMaxBytes uint64
 }
 
-// patience is how long the suite waits for what must happen; compiling the guest takes
+// testTimeout is how long the suite waits for what must happen; compiling the guest takes
 // half a minute under the race detector, on a machine with nothing else to do.
-const patience = 5 * time.Minute
+const testTimeout = 5 * time.Minute
 
 // killWithin bounds how long a kill may take: what is not killed runs for good, and the
 // machine may do other work at the same time.
@@ -93,7 +93,7 @@ func (w *world) start(args ...string) *workload.Spec {
 }
 
 func (w *world) context() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	w.t.Cleanup(cancel)
 	return ctx
 }
