@@ -168,7 +168,7 @@ func TestInputAndOutputHaveLimits(t *testing.T) {
 	require.ErrorContains(t, err, "hands over 31 bytes, the limit is 30")
 }
 
-func TestACancelledCallSaysSo(t *testing.T) {
+func TestACancelledCallReturnsTheContextsError(t *testing.T) {
 	p := newWorld(t, host.Limits{}).ready(t, faulty(modtest.Code(modtest.Loop(sleepLong()), modtest.I32Const(0))).Bytes(), host.Grants{})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	wanted := errors.New("nobody waits any more")

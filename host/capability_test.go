@@ -286,7 +286,7 @@ func TestProgramsAreStartedOnlyWhereATaskStarts(t *testing.T) {
 	}
 }
 
-func TestADeniedProgramSaysWhatToGrant(t *testing.T) {
+func TestTheErrorOfADeniedProgramNamesTheMissingGrant(t *testing.T) {
 	// Granted when it was loaded, taken away since: the call in flight is told.
 	w := newWorld(t, host.Limits{})
 	p := w.load(t, guest(nil, map[string][]byte{abi.OpDriverStartTask: ask(fnStart, 0)}).Bytes())

@@ -145,7 +145,7 @@ func unknownModule(i scan.Import) error {
 	if name, version, isOurs := cutVersion(i.Module); isOurs {
 		for module := range importable {
 			if n, v, _ := cutVersion(module); n == name {
-				return fmt.Errorf("import %s: this node speaks %s, the plugin %s: build it against %s", i.Module, module, version, v)
+				return fmt.Errorf("import %s: this node supports %s, the plugin needs %s: build it against %s", i.Module, module, version, v)
 			}
 		}
 	}

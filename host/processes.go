@@ -73,7 +73,7 @@ func (h *Host) describe(r *wasmnodev1.ProcessStartRequest, task *wasmnodev1.Task
 	case wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_FULL:
 		return h.describeIsolated(r, task, g)
 	}
-	return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("there is no isolation %d", r.Isolation))
+	return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("unknown isolation %d", r.Isolation))
 }
 
 // describeUnisolated makes the paths those of the node.

@@ -80,7 +80,7 @@ func taskEvent(ctx context.Context, c *call, request []byte) (Message, error) {
 	}
 	sink, _ := ctx.Value(eventsKey{}).(EventSink)
 	if sink == nil {
-		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("nobody takes task events of a call of %s", c.op))
+		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("a call of %s cannot send task events", c.op))
 	}
 	if len(e.Annotations) > maxAnnotations {
 		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("%d annotations, the limit is %d", len(e.Annotations), maxAnnotations))
@@ -104,7 +104,7 @@ type taskLog struct {
 // writeOutput appends to the task's standard output or error.
 func (c *call) writeOutput(stream uint32, data []byte) error {
 	if c.scope == nil {
-		return abi.NewError(abi.FailedPrecondition, "this call is about no task, so there is no output to write to")
+		return abi.NewError(abi.FailedPrecondition, "this call has no task whose output could be written")
 	}
 	for _, l := range c.logs {
 		if l.stream == stream {
@@ -120,7 +120,7 @@ func (c *call) writeOutput(stream uint32, data []byte) error {
 	case streamStderr:
 		path = cfg.StderrPath
 	default:
-		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("there is no stream %d: 1 is standard output, 2 is standard error", stream))
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("unknown stream %d: 1 is standard output, 2 is standard error", stream))
 	}
 	if cfg.GetLog().GetDisabled() {
 		return nil

@@ -178,7 +178,7 @@ func (n *Node) awaitDrivers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, firstFingerprintWait)
 	defer cancel()
 	if err := n.cfg.DriversReady(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		n.logger.Warn("going on without drivers that have not answered yet", "error", err)
+		n.logger.Warn("continuing without drivers that have not answered yet", "error", err)
 	}
 }
 

@@ -57,7 +57,7 @@ func (n *Node) SignalAllocation(ctx context.Context, allocID, task, signal strin
 // errdefs.Unimplemented: its driver runs no commands; errdefs.PermissionDenied: commands are disabled.
 func (n *Node) CanExec(allocID, task string) error {
 	if n.cfg.NoExec {
-		return errdefs.New(errdefs.PermissionDenied, "this node runs no commands in tasks: its configuration says disable_remote_exec")
+		return errdefs.New(errdefs.PermissionDenied, "this node runs no commands in tasks: its configuration sets disable_remote_exec")
 	}
 	r, err := n.runner(allocID)
 	if err != nil {

@@ -162,9 +162,9 @@ func (n *Node) registerLoop(ctx context.Context, registered chan<- struct{}) {
 	}
 }
 
-// reconnected records on every task that the control plane is back.
+// reconnected records on every task that the control plane is reachable again.
 func (n *Node) reconnected() {
-	n.logger.Info("the control plane is back")
+	n.logger.Info("the control plane is reachable again")
 	n.mu.Lock()
 	all := make([]*alloc.Runner, 0, len(n.runners))
 	for _, e := range n.runners {

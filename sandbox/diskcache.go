@@ -78,7 +78,7 @@ func (d *diskCache) verify(dir string) error {
 		return err
 	}
 	if string(want) != got {
-		return errors.New("its checksum is another")
+		return errors.New("its checksum does not match")
 	}
 	return nil
 }

@@ -197,7 +197,7 @@ func TestAStartFunctionIsEndedByTheContext(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-func TestAWASIProgramRunsAndSaysItsExitCode(t *testing.T) {
+func TestAWASIProgramRunsAndReturnsItsExitCode(t *testing.T) {
 	m := compile(t, open(t, ""), guestbuild.Program(t, "guest-examples/programs/exit"))
 	var stdout bytes.Buffer
 	_, err := m.Instantiate(t.Context(), wazero.NewModuleConfig().WithName("").WithArgs("exit", "7").WithStdout(&stdout))

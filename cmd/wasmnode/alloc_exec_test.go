@@ -112,7 +112,7 @@ func TestACommandRunsInATask(t *testing.T) {
 			args []string
 			says string
 		}{
-			{[]string{n.alloc, "no-such-command"}, "command no-such-command: there is none on the task's PATH"},
+			{[]string{n.alloc, "no-such-command"}, "command no-such-command is not on the task's PATH"},
 			{[]string{n.alloc, "/no/such"}, "command /no/such: no such file or directory"},
 			{[]string{"-task", "db", n.alloc, "true"}, `has no task "db", but web`},
 			{[]string{"00000000", "true"}, `no allocation begins with "00000000"`},
@@ -166,7 +166,7 @@ func TestATaskOfSeveralIsToBeNamed(t *testing.T) {
 	require.Equal(t, result{0, "db\n", ""}, r)
 }
 
-func TestACommandEndsWhenNobodyWaitsForItAnyMore(t *testing.T) {
+func TestACommandEndsWhenItsClientDisconnects(t *testing.T) {
 	n := startExecNode(t, "web")
 	const before = 1 // the task's shell, and for a moment what is to become its sleep
 	require.Eventually(t, func() bool { return withToken(t, n.token) == before }, testTimeout, tick)

@@ -119,13 +119,13 @@ func (d *dispatcher) run(args []string) int {
 		d.ui.Error(d.help())
 		return noSuchCommand
 	case l.cmd == nil:
-		d.ui.Error(fmt.Sprintf("Error: there is no command %q: %s -h lists them", l.word, d.name))
+		d.ui.Error(fmt.Sprintf("Error: unknown command %q: %s -h lists them", l.word, d.name))
 		return noSuchCommand
 	case l.help:
 		d.ui.Output(d.commandHelp(l.word))
 		return 0
 	case l.otherFlags:
-		d.ui.Error("Error: options stand after the command\n\n" + d.commandHelp(l.word))
+		d.ui.Error("Error: options come after the command\n\n" + d.commandHelp(l.word))
 		return 1
 	}
 	code := l.cmd.Run(l.args)

@@ -36,9 +36,9 @@ func TestRunningAJobLeavesItsOutputAndItsExitCode(t *testing.T) {
 	assert.Contains(t, n.out(t, "job", "status", "hello"), "dead")
 }
 
-// TestTheEventsOfAKilledTaskTellItsLife holds the events of a task that is killed, the newest
+// TestTheEventsOfAKilledTaskAreCompleteAndInOrder holds the events of a task that is killed, the newest
 // first, in Nomad's words.
-func TestTheEventsOfAKilledTaskTellItsLife(t *testing.T) {
+func TestTheEventsOfAKilledTaskAreCompleteAndInOrder(t *testing.T) {
 	n := newSite(t, "mock").start(t)
 	n.out(t, "job", "run", writeJob(t, "forever", "service", "mock_driver", `run_for = "1h"`))
 	alloc := n.await(t, "forever", "running")
@@ -140,7 +140,7 @@ func TestAnAgentThatComesBackKeepsWhatItHad(t *testing.T) {
 	}
 }
 
-func TestADirectoryOrPortInUseIsSaidAtOnce(t *testing.T) {
+func TestADirectoryOrPortInUseIsReportedAtTheStart(t *testing.T) {
 	s := newSite(t)
 	n := s.start(t)
 	other := newSite(t)

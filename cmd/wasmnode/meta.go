@@ -67,7 +67,7 @@ func (m meta) parse(f *flags, args []string, least, most int, usage string) bool
 
 // misuse says what is wrong with a command line, and how the command is used.
 func (m meta) misuse(usage, wrong string) {
-	m.ui.Error(fmt.Sprintf("Error: %s (usage: %s; -h says more)", wrong, firstUsage(usage)))
+	m.ui.Error(fmt.Sprintf("Error: %s (usage: %s; see -h)", wrong, firstUsage(usage)))
 }
 
 func firstUsage(usage string) string {

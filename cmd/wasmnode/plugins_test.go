@@ -104,7 +104,7 @@ func TestOfTwentyFilesSevenAreBrokenAndThirteenServe(t *testing.T) {
 		"half.wasm":      {good[:len(good)/2], "was the file copied whole?"},
 		"command.wasm":   {guestbuild.Program(t, "guest-examples/programs/exit"), "policy: a WASI command (it exports _start), not a plugin: build a reactor"},
 		"component.wasm": {[]byte("\x00asm\x0d\x00\x01\x00"), "this is a component, and only core modules run here"},
-		"future.wasm":    {renamed(t, good, "wasmnode:abi/v1", "wasmnode:abi/v2"), "this node speaks wasmnode:abi/v1, the plugin v2: build it against v1"},
+		"future.wasm":    {renamed(t, good, "wasmnode:abi/v1", "wasmnode:abi/v2"), "this node supports wasmnode:abi/v1, the plugin needs v2: build it against v1"},
 		"lacking.wasm":   {renamed(t, good, "driver_configure", "driver_cofingure"), "a driver plugin has to export driver_configure"},
 		"schema.wasm":    {renamed(t, good, `"required":["module"]`, `"required":"module!!"`), "describe: task_config_schema: at /required: a string, want a list"},
 	}

@@ -59,7 +59,7 @@ func TestASupervisorOfProgramsStaysAsItIs(t *testing.T) {
 	w.site.newProgram(t, 0)
 	w.start(t)
 	w.check(t)
-	require.Contains(t, w.node.log.String(), "the supervisor goes on as the program that it is")
+	require.Contains(t, w.node.log.String(), "the supervisor keeps running its own program")
 	require.Contains(t, w.node.log.String(), "WASI programs run in it, which would end: 1")
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", w.site.supervisorPID(t)))
 	require.NoError(t, err)

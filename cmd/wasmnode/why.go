@@ -98,7 +98,7 @@ func (m *monitor) lacking(jobID, group string) ([]string, error) {
 		}
 		for _, t := range g.Tasks {
 			if d := node.Drivers[t.Driver]; d == nil || !d.Healthy {
-				lacking = append(lacking, fmt.Sprintf("task %q wants driver %q, which no healthy plugin provides (see wasmnode plugin status)", t.Name, t.Driver))
+				lacking = append(lacking, fmt.Sprintf("task %q needs driver %q, which no healthy plugin provides (see wasmnode plugin status)", t.Name, t.Driver))
 			}
 		}
 	}

@@ -204,7 +204,7 @@ func (c *Catalog) setProblem(problem string) {
 	switch {
 	case !changed:
 	case problem == "":
-		c.cfg.Logger.Info("the plugin directory is fine again", "dir", c.cfg.Dir)
+		c.cfg.Logger.Info("the plugin directory can be read again", "dir", c.cfg.Dir)
 	default:
 		c.cfg.Logger.Error(problem, "dir", c.cfg.Dir)
 	}

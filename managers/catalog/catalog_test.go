@@ -218,7 +218,7 @@ func TestAQuarantinedPluginIsRevivedByTouchingItsFile(t *testing.T) {
 	require.Equal(t, 1, w.loader.MadeCount(), "its content is the same")
 }
 
-func TestFilesThatAreNoPluginsEachSayWhy(t *testing.T) {
+func TestFilesThatAreNotPluginsEachHaveAReason(t *testing.T) {
 	w := newDirWorld(t, t.TempDir())
 	write := func(name string, content []byte) {
 		require.NoError(t, os.WriteFile(filepath.Join(w.Path, name), content, 0o644))
@@ -233,7 +233,7 @@ func TestFilesThatAreNoPluginsEachSayWhy(t *testing.T) {
 	w.drop("device.wasm", catalogtest.Recipe{Name: "d", Type: "device"})
 	w.start()
 	require.Equal(t, []string{
-		"device.wasm d rejected: a plugin of type device, which this node has no use for",
+		"device.wasm d rejected: a plugin of type device, which this node does not support",
 		"dir.wasm rejected: not a regular file but a directory",
 		"good.wasm good 1.0.0 healthy",
 		"large.wasm rejected: the file has 65537 bytes, the limit is 65536",
@@ -311,7 +311,7 @@ func TestTheCatalogWithstandsChangesInQuickSuccession(t *testing.T) {
 	w.Until("0.wasm d0 2.0.0 healthy")
 }
 
-func TestAFileThatTakesForEverHoldsNobodyUp(t *testing.T) {
+func TestAFileThatLoadsForEverDoesNotDelayOthers(t *testing.T) {
 	w := newDirWorld(t, t.TempDir())
 	w.start()
 	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "1.0.0", Blocks: true})

@@ -87,7 +87,7 @@ func TestALoadWhoseFileIsGoneIsTakenOutOfServiceAtOnce(t *testing.T) {
 	require.Empty(t, d.claims)
 }
 
-func TestALateLoadSaysNothing(t *testing.T) {
+func TestALateLoadIsIgnored(t *testing.T) {
 	d := &directory{t, newFiles()}
 	d.found([]string{"a.wasm"}, nil)
 	f := d.byName["a.wasm"]

@@ -178,7 +178,7 @@ func (c *Catalog) admit(ctx context.Context, f *file, load int, p Plugin) error 
 	r, before := c.registries[what.kind], c.files.before(f)
 	c.mu.Unlock()
 	if r == nil {
-		return fmt.Errorf("a plugin of type %s, which this node has no use for", what.kind)
+		return fmt.Errorf("a plugin of type %s, which this node does not support", what.kind)
 	}
 	awaitDescribed(ctx, before)
 	c.mu.Lock()

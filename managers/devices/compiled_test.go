@@ -46,7 +46,7 @@ func twoPlugins(t *testing.T) (m *Manager, mock structs.AllocatedDevice) {
 	return m, structs.AllocatedDevice{Vendor: "nomad", Type: "file", Name: "mock", DeviceIDs: []string{"file"}}
 }
 
-func TestFiguresOfTwoCompiledPluginsAreAllThereAndToldApart(t *testing.T) {
+func TestStatsOfTwoCompiledPluginsAreKeptApart(t *testing.T) {
 	m, mock := twoPlugins(t)
 	require.Eventually(t, func() bool { return len(m.AllStats()) == 2 }, catalogtest.TestTimeout, 10*time.Millisecond)
 	some, err := m.DeviceStats(devices("b"))

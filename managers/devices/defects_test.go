@@ -119,7 +119,7 @@ func TestD17_WhatIsReadOfStatsSharesNothing(t *testing.T) {
 }
 
 // D21: a plugin must be told for whom a reservation is, and when it ends.
-func TestD21_AReservationTellsForWhomAndHasAnEnd(t *testing.T) {
+func TestD21_AReservationNamesItsTaskAndHasAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeviceWorld(t)
 		p := newFakeDevice("acme")

@@ -179,7 +179,7 @@ func TestAPluginThatBreaksInStatsKeepsItsDevicesAndFigures(t *testing.T) {
 	}
 }
 
-func TestAPluginThatBreaksInReserveFailsTheTaskThatItBreaksOver(t *testing.T) {
+func TestAPluginThatFaultsInReserveFailsTheTask(t *testing.T) {
 	for _, how := range breaks {
 		t.Run(how, func(t *testing.T) {
 			inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
@@ -346,7 +346,7 @@ func TestAPluginThatFloodsTheNodeHasUnconfirmedDevices(t *testing.T) {
 	}
 }
 
-func TestAPluginWhoseDevicesAreOthersEachTimeIsAskedAndToldOfOnceASecond(t *testing.T) {
+func TestAPluginWhoseDevicesAlwaysChangeIsPolledAndReportedOnceASecond(t *testing.T) {
 	inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
 		w.start()
 		w.does("fingerprint", "flutter")
@@ -399,9 +399,9 @@ func TestAPluginThatFloodsInStatsKeepsItsLastFigures(t *testing.T) {
 	})
 }
 
-// TestAFirstFingerprintThatNeverComesIsGivenUp is Nomad's time for the first
+// TestAFirstFingerprintThatNeverComesTimesOut is Nomad's time for the first
 // fingerprints, which here each plugin has for itself.
-func TestAFirstFingerprintThatNeverComesIsGivenUp(t *testing.T) {
+func TestAFirstFingerprintThatNeverComesTimesOut(t *testing.T) {
 	inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
 		w.does("fingerprint", "sleep")
 		taken := make(chan error, 1)

@@ -21,7 +21,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-func TestTheNodeIsToldOfDevicesThatComeChangeAndGo(t *testing.T) {
+func TestTheUpdaterGetsDevicesThatAppearChangeAndDisappear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeviceWorld(t)
 		p := newFakeDevice("acme")
@@ -164,7 +164,7 @@ func TestAReservationThatFailsIsUndone(t *testing.T) {
 	}
 }
 
-func TestATaskOverWhichThePluginBreaksTwiceFails(t *testing.T) {
+func TestATaskForWhichThePluginFaultsTwiceFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeviceWorld(t)
 		p := newFakeDevice("acme")
@@ -195,7 +195,7 @@ func TestAReleaseThatFailsIsTriedUntilItSucceeds(t *testing.T) {
 	})
 }
 
-func TestAPluginHearsOfAnEndBeforeTheNextBeginning(t *testing.T) {
+func TestAPluginGetsAReleaseBeforeTheNextReservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeviceWorld(t)
 		p := newFakeDevice("acme")
@@ -296,7 +296,7 @@ func TestADeviceNodeIsOneWhereverALinkLeads(t *testing.T) {
 	})
 }
 
-func TestReleasingWhatNobodyProvidesIsDone(t *testing.T) {
+func TestReleasingADeviceWithoutAPluginSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeviceWorld(t)
 		require.NoError(t, w.manager.Release(t.Context(), devices("a"), consumer))

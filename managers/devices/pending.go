@@ -78,7 +78,7 @@ func (p *pendingReleases) add(r state.DeviceRelease) {
 	p.added = make(chan struct{})
 	p.mu.Unlock()
 	if tooMany > 0 {
-		p.logger.Warn("too many releases of devices fail; the oldest are given up", "limit", maxPendingReleases)
+		p.logger.Warn("too many releases of devices fail; the oldest are dropped", "limit", maxPendingReleases)
 	}
 	p.save()
 }

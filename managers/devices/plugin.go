@@ -178,7 +178,7 @@ func (u *plugin) pollStats(ctx context.Context, now time.Time) time.Time {
 	u.statsReason, due = reason, u.statsDue
 	u.mu.Unlock()
 	if news && reason != "" {
-		u.Logger().Warn("the plugin's figures cannot be had", "reason", reason)
+		u.Logger().Warn("the plugin's statistics cannot be read", "reason", reason)
 	}
 	return due
 }
@@ -201,7 +201,7 @@ func (u *plugin) askStats(ctx context.Context, known index) (groupStats, time.Du
 // call calls the plugin, which is kept meanwhile.
 func (u *plugin) call(ctx context.Context, c host.Call) error {
 	if !u.Acquire() {
-		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("device plugin %q is going", u.Name()))
+		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("device plugin %q is shutting down", u.Name()))
 	}
 	defer u.Release()
 	return u.Plugin().Invoke(ctx, c)

@@ -78,7 +78,7 @@ func (c *editCheck) variable(text string) error {
 	case !isLine(value):
 		return fmt.Errorf("%s: its value has characters that do not print", name)
 	case strings.HasPrefix(name, "NOMAD_") || strings.HasPrefix(name, "LD_") || name == "PATH":
-		return fmt.Errorf("%s is not a device's to set", name)
+		return fmt.Errorf("%s cannot be set by a device", name)
 	}
 	if _, twice := c.out.Env[name]; twice {
 		return fmt.Errorf("%s is there twice", name)

@@ -292,7 +292,7 @@ func TestOfTwentyPluginsSevenAreBrokenAndThirteenServe(t *testing.T) {
 		"bad2.wasm": "copied whole?",
 		"bad3.wasm": "a WASI command (it exports _start), not a plugin",
 		"bad4.wasm": "this is a component",
-		"bad5.wasm": "this node speaks wasmnode:abi/v1, the plugin v2",
+		"bad5.wasm": "this node supports wasmnode:abi/v1, the plugin needs v2",
 		"bad6.wasm": "a driver plugin has to export driver_configure",
 		"bad7.wasm": "describe: task_config_schema: at /required: a string, want a list",
 	} {
@@ -334,7 +334,7 @@ func TestAStatusIsJSONForTheAPI(t *testing.T) {
 		"Stats":{"Calls":0,"Faults":null,"Denied":0,"GuestTime":0,"LongestGap":0,"Instances":0,"Copies":0,"AtRest":0,"AtWork":0}}`, string(got))
 }
 
-func TestAPluginWithoutAGrantSaysWhichOneItNeeds(t *testing.T) {
+func TestTheReasonOfAPluginWithoutAGrantNamesTheGrant(t *testing.T) {
 	w := newRealWorld(t, nil, host.Grants{Wasm: host.WasmGrant{Denied: true}})
 	w.Put("c.wasm", guestbuild.CPlugin(t, "guest-examples/drivers/c-minimal"))
 	w.start()

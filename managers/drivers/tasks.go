@@ -76,7 +76,7 @@ func (t *task) event(e *wasmnodev1.TaskEvent) error {
 	events := t.events
 	t.mu.Unlock()
 	if events == nil {
-		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("nobody takes the events of task %s, which was not recovered", t.id))
+		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("task %s was not recovered, and its events are not accepted", t.id))
 	}
 	events(e)
 	return nil

@@ -207,6 +207,6 @@ func (d *Driver) killLeftover(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	d.plugin.Logger().Warn("the driver says that it stopped a task whose workload runs, killing it", "task_id", id)
+	d.plugin.Logger().Warn("the driver reported a task as stopped while its workload runs; killing the workload", "task_id", id)
 	return d.workloads().Stop(ctx, id, "SIGKILL", 0)
 }

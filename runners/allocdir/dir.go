@@ -132,7 +132,7 @@ func build(dirs ...wanted) error {
 		switch {
 		case errors.Is(err, fs.ErrExist):
 			if info, err := os.Lstat(w.path); err != nil || !info.IsDir() {
-				return fmt.Errorf("allocdir: %s: is no directory", w.path)
+				return fmt.Errorf("allocdir: %s: is not a directory", w.path)
 			}
 			continue
 		case err != nil:
@@ -185,7 +185,7 @@ func rename(from, to string) error {
 		return fmt.Errorf("allocdir: move: %w", err)
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("allocdir: move: %s is no directory", from)
+		return fmt.Errorf("allocdir: move: %s is not a directory", from)
 	}
 	// rename(2) replaces an empty directory and refuses one that is not empty, in one
 	// step; os.Rename refuses both.

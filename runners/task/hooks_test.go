@@ -63,7 +63,7 @@ func (h writingHook) Update(_ context.Context, _ *structs.Allocation, t *nomad.T
 	return h.err
 }
 
-func TestHooksOfATasksLifeRunInTheirOrder(t *testing.T) {
+func TestTaskHooksRunInTheOrderOfTheLifecycle(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		d := &hookLog{}

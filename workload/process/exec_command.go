@@ -85,5 +85,5 @@ func (o *origin) find(name string) (string, error) {
 	if path, ok := program.Find(name, search); ok {
 		return path, nil
 	}
-	return "", abi.NewError(abi.NotFound, fmt.Sprintf("command %s: there is none on the task's PATH, %s", name, strings.Join(search, ":")))
+	return "", abi.NewError(abi.NotFound, fmt.Sprintf("command %s is not on the task's PATH, %s", name, strings.Join(search, ":")))
 }

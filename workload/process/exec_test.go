@@ -216,7 +216,7 @@ func TestACommandEndsWithItsCallersContext(t *testing.T) {
 	w.isAlone()
 }
 
-func TestProcessesThatACommandLeavesBehindEnd(t *testing.T) {
+func TestProcessesThatACommandLeavesBehindAreKilled(t *testing.T) {
 	w := newWorld(t)
 	spec := w.start(waiting)
 	w.ready(spec)
@@ -277,7 +277,7 @@ func TestACommandThatCannotRunIsRefusedWithTheReason(t *testing.T) {
 	}{
 		{"nobody", "true", abi.NotFound, "workload nobody does not exist"},
 		{spec.ID, "", abi.InvalidArgument, "no command"},
-		{spec.ID, "no-such-command", abi.NotFound, "there is none on the task's PATH, /usr/bin:/bin"},
+		{spec.ID, "no-such-command", abi.NotFound, "is not on the task's PATH, /usr/bin:/bin"},
 		{spec.ID, "/no/such", abi.NotFound, "command /no/such: no such file or directory"},
 		{spec.ID, "/etc/passwd", abi.PermissionDenied, "permission denied"},
 	} {

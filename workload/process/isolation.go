@@ -29,7 +29,7 @@ func CheckIsolation(isolation workload.Isolation) error {
 	case workload.IsolationFull:
 		return FullIsolation()
 	}
-	return fmt.Errorf("there is no isolation %q", isolation)
+	return fmt.Errorf("unknown isolation %q", isolation)
 }
 
 var isolationOnce = sync.OnceValue(tryIsolation)

@@ -70,7 +70,7 @@ func check(spec *workload.Spec) error {
 	case p.Isolation == workload.IsolationFull:
 		return checkIsolated(spec)
 	case p.Isolation != workload.IsolationNone:
-		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("there is no isolation %q", p.Isolation))
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("unknown isolation %q", p.Isolation))
 	case !filepath.IsAbs(p.Command):
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("command %q is not an absolute path", p.Command))
 	}

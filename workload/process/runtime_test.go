@@ -198,7 +198,7 @@ func TestASpecThatCannotStartIsRefused(t *testing.T) {
 		"a relative directory": {func(p *workload.Process) { p.Dir = "." }, abi.InvalidArgument, "not an absolute path"},
 		"no such user":         {func(p *workload.Process) { p.User = "nobody-of-that-name" }, abi.InvalidArgument, "nobody-of-that-name"},
 		"no such group":        {func(p *workload.Process) { p.User = "root:none-of-that-name" }, abi.InvalidArgument, "none-of-that-name"},
-		"unknown isolation":    {func(p *workload.Process) { p.Isolation = "" }, abi.InvalidArgument, "no isolation"},
+		"unknown isolation":    {func(p *workload.Process) { p.Isolation = "" }, abi.InvalidArgument, "unknown isolation"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := w.script("exit 0")

@@ -116,7 +116,7 @@ func (c *Client) abandonStart(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
 	defer cancel()
 	if err := c.Destroy(ctx, id); err != nil {
-		c.Logger.Warn("a start that was given up may go on", "workload", id, "error", err)
+		c.Logger.Warn("an abandoned start may continue", "workload", id, "error", err)
 	}
 }
 
@@ -282,7 +282,7 @@ func (c *Client) handshake(ctx context.Context) error {
 		return err
 	}
 	if hello.Protocol != Protocol {
-		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("the supervisor (process %d) is of version %s, which this agent cannot talk to: stop its tasks with that version, or end it", hello.PID, hello.Version))
+		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("the supervisor (process %d) is of version %s, which this agent does not support: stop its tasks with that version, or end it", hello.PID, hello.Version))
 	}
 	hello = c.renew(ctx, hello)
 	c.mu.Lock()
@@ -310,7 +310,7 @@ func (c *Client) launch(ctx context.Context) (*Hello, error) {
 		return c.hello(ctx)
 	}, backoff.WithBackOff(backoff.NewExponentialBackOff()), backoff.WithMaxElapsedTime(launchTimeout))
 	if err != nil && launchErr != nil {
-		err = abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the supervisor of workloads does not start: %v", launchErr))
+		err = abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the supervisor of workloads failed to start: %v", launchErr))
 	}
 	return hello, err
 }

@@ -64,7 +64,7 @@ func (s *Server) exec(running *commands, w http.ResponseWriter, r *http.Request)
 	defer running.gate.Leave()
 	conn, from, err := hijack(w)
 	if err != nil {
-		s.Logger.Warn("a connection for a command could not be had", "workload", ask.ID, "error", err)
+		s.Logger.Warn("a connection for a command could not be opened", "workload", ask.ID, "error", err)
 		return
 	}
 	s.serveExec(running.ctx, &ask, conn, from) //nolint:contextcheck // its connection is not a request's any more

@@ -44,7 +44,7 @@ func checkOwner(c net.Conn) error {
 		return peerErr
 	}
 	if peer.Uid != 0 && int(peer.Uid) != os.Getuid() {
-		return fmt.Errorf("user %d may not talk to the supervisor", peer.Uid)
+		return fmt.Errorf("user %d may not connect to the supervisor", peer.Uid)
 	}
 	return nil
 }

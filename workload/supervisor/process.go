@@ -87,7 +87,7 @@ func awaitReady(ctx context.Context, r *os.File) error {
 		case ready:
 			return nil
 		case "":
-			return errors.New("it ended without a message; its log says more")
+			return errors.New("it ended without a message; see its log")
 		}
 		return errors.New(line)
 	case <-ctx.Done():

@@ -76,18 +76,18 @@ func (c *Client) renew(ctx context.Context, hello *Hello) *Hello {
 		return hello
 	}
 	if err := c.replace(ctx); err != nil {
-		c.Logger.Info("the supervisor goes on as the program that it is", "pid", hello.PID, "version", hello.Version, "reason", err)
+		c.Logger.Info("the supervisor keeps running its own program", "pid", hello.PID, "version", hello.Version, "reason", err)
 		return hello
 	}
 	renewed, err := backoff.Retry(ctx, func() (*Hello, error) {
 		h, err := c.hello(ctx)
 		if err == nil && h.Program != id {
-			err = errors.New("it is another program still")
+			err = errors.New("it still runs another program")
 		}
 		return h, err
 	}, backoff.WithBackOff(backoff.NewConstantBackOff(20*time.Millisecond)), backoff.WithMaxElapsedTime(replaceTimeout+launchTimeout))
 	if err != nil {
-		c.Logger.Warn("the supervisor did not become this program", "pid", hello.PID, "error", err)
+		c.Logger.Warn("the supervisor was not replaced by this program", "pid", hello.PID, "error", err)
 		return hello
 	}
 	c.Logger.Info("the supervisor was replaced by this program, with its tasks", "pid", renewed.PID, "before", hello.Version)
