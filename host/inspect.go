@@ -20,7 +20,7 @@ type Source = scan.Source
 // NewSource returns the file of that content, which must not be changed any more.
 func NewSource(content []byte) Source { return scan.NewSource(content) }
 
-// Spec is what a plugin's file says of itself, read without running any of it: the
+// Spec is a plugin's file's description of itself, read without running any of it: the
 // same on every machine.
 type Spec struct {
 	*scan.Spec
@@ -38,7 +38,7 @@ func Inspect(wasm []byte, maxBytes int) (*Spec, error) {
 	return spec, err
 }
 
-// inspect also returns the module, for whoever goes on to compile it.
+// inspect also returns the module, for a caller that goes on to compile it.
 func inspect(src Source, maxBytes int) (*Spec, *scan.Module, error) {
 	if src.Size() > maxBytes {
 		return nil, nil, &sandbox.StageError{Stage: sandbox.StageRead, Err: fmt.Errorf("the file has %d bytes, the limit is %d", src.Size(), maxBytes)}
@@ -140,7 +140,7 @@ func checkImport(i scan.Import) error {
 	return nil
 }
 
-// unknownModule says why a module cannot be imported from.
+// unknownModule describes why a module cannot be imported from.
 func unknownModule(i scan.Import) error {
 	if name, version, isOurs := cutVersion(i.Module); isOurs {
 		for module := range importable {

@@ -21,7 +21,7 @@ var processFuncs = map[string]hostFunc{
 	abi.FuncProcessSupport: structured(processSupport),
 }
 
-// processSupport tells what this node can do, whatever was granted.
+// processSupport reports what this node can do, whatever was granted.
 func processSupport(_ context.Context, c *call, _ []byte) (Message, error) {
 	if c.plugin.pool.settings() == nil {
 		return nil, abi.NewError(abi.PermissionDenied, "asking for what the node can do: not before the plugin is configured")
@@ -125,7 +125,7 @@ func inTask(path, task string) (string, error) {
 	return filepath.Join(task, path), nil
 }
 
-// checkProcess refuses what was not granted, and says what would grant it.
+// checkProcess refuses what was not granted, and names the missing grant.
 func checkProcess(p *workload.Process, plugin string, g ProcessGrant) error {
 	denied := func(what, setting string) error {
 		return abi.NewError(abi.PermissionDenied, fmt.Sprintf("%s is not granted: add %s", what, processFix(plugin, setting)))

@@ -109,7 +109,7 @@ func (t *programTable) takeOver(began uint64, list []*workload.Status) {
 	t.programs = programs
 }
 
-// settle says what became of a start. A program that failed to start gives its place back.
+// settle records the outcome of a start. A program that failed to start gives its place back.
 func (t *programTable) settle(spec *workload.Spec, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

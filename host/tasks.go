@@ -27,7 +27,7 @@ const (
 	streamStderr = 2
 )
 
-// taskFuncs is wasmnode:task/v1: what a driver says about its tasks. It needs no
+// taskFuncs is wasmnode:task/v1: what a driver reports about its tasks. It needs no
 // grant; rates and sizes are bounded.
 var taskFuncs = map[string]hostFunc{
 	abi.FuncTaskEvent: structured(taskEvent),
@@ -61,7 +61,7 @@ type EventSink func(e *wasmnodev1.TaskEvent) error
 type eventsKey struct{}
 
 // WithEvents returns a context for a call that hands the task events of its guest to a
-// sink. In a call without one the guest is told that nobody takes them.
+// sink. In a call without one the guest gets an error.
 func WithEvents(ctx context.Context, sink EventSink) context.Context {
 	return context.WithValue(ctx, eventsKey{}, sink)
 }

@@ -150,7 +150,7 @@ func notFound(format string, args ...any) error {
 	return &statusError{http.StatusNotFound, fmt.Sprintf(format, args...)}
 }
 
-// statusError is an error with the HTTP status that says whose it is.
+// statusError is an error with its HTTP status.
 type statusError struct {
 	status int
 	text   string

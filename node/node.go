@@ -38,7 +38,7 @@ type Config struct {
 	// fingerprint, or when ctx is done.
 	DriversReady func(ctx context.Context) error
 	AllocsDir    string
-	// Identity is what the operator says of the node: Name, Datacenter, Region,
+	// Identity is what the operator configures about the node: Name, Datacenter, Region,
 	// Pool, Class, Meta, Reserved, HTTPAddress and Version. The rest is found out.
 	Identity structs.Node
 	Limits   task.Limits

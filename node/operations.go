@@ -13,7 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// restartReason is what a task's event says of a restart that a person asked for.
+// restartReason is the text of a task's event for a restart that a person asked for.
 const restartReason = "User requested task to restart"
 
 // runner finds an allocation's runner, or errdefs.NotFound.

@@ -32,7 +32,7 @@ type Agent struct {
 	Programs string        // a directory that the driver "wasi" may run programs from
 }
 
-// Options say which agent to start. The zero value is one without drivers.
+// Options configure the agent to start. The zero value is one without drivers.
 type Options struct {
 	// Drivers are directories of guest-examples/drivers.
 	Drivers []string

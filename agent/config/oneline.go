@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// unfold puts nested blocks that stand on one line on lines of their own:
+// unfold puts nested blocks that are on one line on lines of their own:
 //
 //	plugin "wasi" { grant { wasm { directories = ["/srv"] } } }
 //
@@ -99,7 +99,7 @@ func (u *unfolder) copy(to int, pos hcl.Pos) {
 	}
 }
 
-// relocate makes diagnostics speak of the original.
+// relocate makes diagnostics refer to the original.
 func relocate(diags hcl.Diagnostics, path string, lines []hcl.Pos) {
 	for _, d := range diags {
 		if d.Subject != nil && d.Subject.Filename == path {

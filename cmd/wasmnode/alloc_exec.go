@@ -110,7 +110,7 @@ type execSession struct {
 	stdin   io.Reader
 }
 
-// errEscaped says that a person has ended the session.
+// errEscaped is returned when the user has ended the session.
 var errEscaped = errors.New("the session was ended by its escape character")
 
 // run runs the command and returns its exit code. The terminal is as before then.

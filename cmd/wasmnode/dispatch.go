@@ -52,7 +52,7 @@ type commandLine struct {
 	word string     // the command's words, or the first that is not one; empty: none
 	cmd  subcommand // nil: there is none of that name
 	args []string   // what follows
-	// What stands before the command, but for help, which may stand anywhere.
+	// What comes before the command, but for help, which may be anywhere.
 	help, version, install, uninstall bool
 	otherFlags                        bool
 }

@@ -18,7 +18,7 @@ type monitor struct {
 	meta
 	client  *nomad.Client
 	flags   *flags
-	printed map[string]bool // what was said already
+	printed map[string]bool // keys of the lines that were printed
 }
 
 // follow returns the command's exit code.
@@ -93,7 +93,7 @@ func (m *monitor) allocations(evalID string) ([]*nomad.AllocationListStub, error
 	}
 }
 
-// printAllocation says what is new about an allocation.
+// printAllocation prints what is new about an allocation.
 func (m *monitor) printAllocation(s *nomad.AllocationListStub) {
 	id := m.flags.short(s.ID)
 	m.printOnce(fmt.Sprintf("    %s: Allocation %q created: node %q, group %q", now(), id, m.flags.short(s.NodeID), s.TaskGroup), s.ID)
@@ -117,7 +117,7 @@ func parenthesised(s string) string {
 	return "(" + s + ")"
 }
 
-// printOnce prints a line unless the same thing was said before.
+// printOnce prints a line unless one with the same key was printed before.
 func (m *monitor) printOnce(line, key string) {
 	if !m.printed[key] {
 		m.printed[key] = true

@@ -62,7 +62,7 @@ func (cp *ControlPlane) commitQueued() {
 	}
 }
 
-// commit does the operations in one transaction and tells each what became of it.
+// commit does the operations in one transaction and reports to each what became of it.
 func (cp *ControlPlane) commit(batch []*operation) {
 	t := cp.begin()
 	results := make([]error, len(batch))

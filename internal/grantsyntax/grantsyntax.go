@@ -1,5 +1,5 @@
 // Package grantsyntax checks the values of grants (paths, device nodes, commands and
-// users), so that whoever reads a configuration and whoever acts on it refuse the same.
+// users), so that the reader of a configuration and its user refuse the same.
 //
 // It does not know what the permissions are for. Start reading at [Path].
 package grantsyntax

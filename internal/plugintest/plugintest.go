@@ -1,6 +1,6 @@
 // Package plugintest gives tests the mock driver as it is in production: compiled to wasm,
 // in the sandbox, behind the catalog and the driver manager. All of that keeps time by the
-// clock of whoever calls [Dispense], so that it can be a synctest bubble's.
+// clock of the caller of [Dispense], so that it can be a synctest bubble's.
 //
 // It is for tests only.
 package plugintest

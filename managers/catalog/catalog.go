@@ -33,7 +33,7 @@ type Config struct {
 	// and the content's SHA-256 in hexadecimal. Nil: every content is taken.
 	Pinned func(name, digest string) error
 	// LookEvery is how often the directory is looked at without being asked to by the
-	// kernel; 0: the kernel tells of changes, and it is looked at every 5 s too.
+	// kernel; 0: notifications are used, and it is read every 5 s too.
 	LookEvery time.Duration
 }
 
@@ -210,7 +210,7 @@ func (c *Catalog) setProblem(problem string) {
 	}
 	if problem != "" {
 		c.step(func(t *files, now time.Time) []action {
-			t.firstScan(now, nil) // a directory that cannot be read holds nobody up
+			t.firstScan(now, nil) // a directory that cannot be read delays no caller
 			return nil
 		})
 	}

@@ -142,7 +142,7 @@ func (c *Catalog) read(name string) (src host.Source, err error) {
 	return host.NewSource(b.Bytes()), nil // one byte too many is the loader's to refuse
 }
 
-// unreadableError says that a file could not be read, which can change without it
+// unreadableError: a file could not be read, which can change without it
 // looking any different.
 type unreadableError struct{ err error }
 
@@ -221,7 +221,7 @@ func (c *Catalog) reject(ctx context.Context, f *file, load int, what identity, 
 	c.step(func(t *files, now time.Time) []action {
 		if ctx.Err() != nil {
 			f.endDescribe()
-			return nil // another load tells
+			return nil // another load reports
 		}
 		return t.rejected(now, f, load, what, err)
 	})

@@ -32,11 +32,11 @@ type Kind interface {
 	Run(ctx context.Context)
 }
 
-// Answer is what a fingerprint says of the plugin itself.
+// Answer is the part of a fingerprint about the plugin itself.
 type Answer struct {
 	Healthy  bool
 	Text     string        // the plugin's own description
-	NextPoll time.Duration // when it wants to be asked again; 0: no wish
+	NextPoll time.Duration // when it asks to be polled again; 0: at the default
 }
 
 // Unit is one version of a plugin under supervision. It is in charge of its name from
@@ -64,7 +64,7 @@ type Unit struct {
 	due         time.Time // when to ask next; zero: not at all
 	configured  bool
 	asked       time.Time     // when it last answered
-	changed     chan struct{} // closed and replaced with each change of life
+	changed     chan struct{} // closed and replaced with each change of supervision
 }
 
 // newUnit returns a unit that is not brought up. It fails when the schema of the plugin's
@@ -203,7 +203,7 @@ func (u *Unit) ask(ctx context.Context) event {
 	return answered{answer}
 }
 
-// failure tells a guest that broke from one that said no.
+// failure distinguishes a guest that faulted from one that returned an error.
 func failure(what string, err error) event {
 	reason := what + ": " + OneLine(err)
 	var fault *host.FaultError
@@ -236,7 +236,7 @@ func (u *Unit) configure(ctx context.Context) error {
 	return u.plugin.Configure(ctx, u.grants, config)
 }
 
-// apply steps the plugin's life and does what follows from it. It returns the
+// apply steps the plugin's supervision and does what follows from it. It returns the
 // effects that are the caller's to act on.
 func (u *Unit) apply(e event) (failed bool) {
 	now := time.Now()
@@ -291,7 +291,7 @@ func (u *Unit) Refresh() {
 	u.wake.Set()
 }
 
-// Usable says why the plugin cannot serve new tasks now, as an abi.Error.
+// Usable returns why the plugin cannot serve new tasks now, as an abi.Error.
 func (u *Unit) Usable() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -305,7 +305,7 @@ func (u *Unit) Usable() error {
 	return nil
 }
 
-// Quarantined says why the plugin is not to be called at all, as an abi.Error.
+// Quarantined returns why the plugin is not to be called at all, as an abi.Error.
 func (u *Unit) Quarantined() error {
 	u.mu.Lock()
 	quarantined := u.supervision.State == StateQuarantined
@@ -343,7 +343,7 @@ func (u *Unit) Remove() {
 // Revive ends a quarantine, or asks for a fingerprint now.
 func (u *Unit) Revive() { u.apply(revived{}) }
 
-// Closed is closed when nobody uses the plugin any more.
+// Closed is closed when the plugin is not used any more.
 func (u *Unit) Closed() <-chan struct{} { return u.gone }
 
 // replace takes the unit out of service because another version is in charge. The
@@ -355,7 +355,7 @@ func (u *Unit) replace() {
 	u.registry.drop(u)
 }
 
-// leave gives up the registry's reference, once.
+// leave releases the registry's reference, once.
 func (u *Unit) leave() {
 	u.mu.Lock()
 	held := u.held

@@ -24,7 +24,7 @@ type Store interface {
 }
 
 // maxPendingReleases bounds the releases that wait for plugins to work again; the oldest
-// are given up.
+// are dropped.
 const maxPendingReleases = 1024
 
 // pendingReleases are releases that failed. They are tried until they succeed, by the next
@@ -110,7 +110,7 @@ func (p *pendingReleases) begin(groups index) *pendingRelease {
 	return nil
 }
 
-// end says what became of a try.
+// end records the outcome of a try.
 func (p *pendingReleases) end(r *pendingRelease, released bool) {
 	p.mu.Lock()
 	close(r.trying)
@@ -235,7 +235,7 @@ func (u *plugin) settle(ctx context.Context) time.Time {
 	}
 }
 
-// postponeReleases says that a release has failed that was not owed yet.
+// postponeReleases notes that a release has failed that was not pending yet.
 func (u *plugin) postponeReleases() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

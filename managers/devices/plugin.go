@@ -13,7 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// How a plugin's figures are polled. Its own wish is kept within the bounds of
+// How a plugin's figures are polled. The interval that it asks for is kept within the bounds of
 // fingerprints.
 const (
 	deviceStatsInterval = 5 * time.Second
@@ -72,7 +72,7 @@ func (u *plugin) Fingerprint(ctx context.Context) (catalog.Answer, error) {
 	return catalog.Answer{Healthy: true, NextPoll: time.Duration(answer.NextPollMs) * time.Millisecond}, nil
 }
 
-// current returns the devices as they stand now; what is returned is not changed.
+// current returns the devices as they are now; what is returned is not changed.
 func (u *plugin) current(now time.Time) []*structs.DeviceGroup {
 	health, _ := u.Health()
 	u.mu.Lock()
@@ -106,10 +106,10 @@ func (u *plugin) provides(group structs.DeviceGroupID) bool {
 	return u.index[group] != nil
 }
 
-// Run implements [catalog.Kind]: it polls the figures, gives devices up that nobody confirms,
+// Run implements [catalog.Kind]: it polls the figures, drops devices that are not confirmed,
 // and sees to releases that failed.
 func (u *plugin) Run(ctx context.Context) {
-	var given time.Time // the UnconfirmedSince whose devices were given up
+	var given time.Time // the UnconfirmedSince whose devices were dropped
 	for ctx.Err() == nil {
 		health, changed := u.Health()
 		more := u.m.pending.more()

@@ -21,7 +21,7 @@ type task struct {
 	id string
 
 	mu       sync.Mutex
-	events   func(*wasmnodev1.TaskEvent) // takes the driver's events; nil: nobody does
+	events   func(*wasmnodev1.TaskEvent) // takes the driver's events; nil: they are refused
 	handle   *wasmnodev1.TaskHandle      // the newest; nil: the one that the caller has
 	notified chan struct{}               // closed and replaced when the task may have ended
 }
@@ -60,7 +60,7 @@ func (t *tasks) forget(id string) {
 	delete(t.byID, id)
 }
 
-// listen has the task's events go to somebody from now on.
+// listen sets the sink of the task's events.
 func (t *task) listen(events func(*wasmnodev1.TaskEvent)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,7 +105,7 @@ func (t *task) current(given *wasmnodev1.TaskHandle) (*wasmnodev1.TaskHandle, <-
 	return given, t.notified
 }
 
-// notify has the task's waiters ask at once.
+// notify has the task's waiters poll at once.
 func (t *task) notify() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

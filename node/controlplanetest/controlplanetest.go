@@ -79,7 +79,7 @@ func registersTwice(t *testing.T, p Plane) {
 	require.NoError(t, err)
 }
 
-// next returns what the node is told once it is told something new.
+// next returns what the node receives once there is something new.
 func next(t *testing.T, p Plane, after uint64) ([]*structs.Allocation, uint64) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -89,7 +89,7 @@ func next(t *testing.T, p Plane, after uint64) ([]*structs.Allocation, uint64) {
 	return list, index
 }
 
-// current returns what the node is told now.
+// current returns what the node receives now.
 func current(t *testing.T, p Plane) (list []*structs.Allocation, index uint64) {
 	return next(t, p, 0)
 }

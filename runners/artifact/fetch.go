@@ -14,7 +14,7 @@ import (
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 )
 
-// ErrRefused is what an error is that trying again does not mend: the block asks for
+// ErrRefused is what an error is that retrying does not fix: the block asks for
 // what is not done, or what it names holds what is not written.
 var ErrRefused = errors.New("refused")
 

@@ -102,7 +102,7 @@ func (f *FS) stopped() bool {
 }
 
 // Close releases the directory and closes what the guest left open. The guest must
-// have ended. Closing twice is no error.
+// have ended. Closing twice is not an error.
 func (f *FS) Close() error {
 	f.mu.Lock()
 	f.closed = true

@@ -47,7 +47,7 @@ const (
 	exportInitialize = "_initialize"
 )
 
-// Spec is what a module says of itself. It must not be changed, and may be read
+// Spec is a module's description of itself. It must not be changed, and may be read
 // by several goroutines.
 type Spec struct {
 	Size   int    // of the file, in bytes

@@ -21,7 +21,7 @@ type Chunk struct {
 	Offset int64  // in that file, after Data
 }
 
-// Options say what to read of a log.
+// Options select what to read of a log.
 type Options struct {
 	// Offset counts bytes, from the oldest file's start or from the newest one's end.
 	// Beyond the log it means its other end; a negative one means 0.

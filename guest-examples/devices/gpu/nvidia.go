@@ -10,7 +10,7 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/device"
 )
 
-// nvidia tells of itself in procfs, at proc.
+// nvidia describes itself in procfs, at proc.
 type nvidia struct{ proc, modules string }
 
 func (nvidia) name() string   { return "nvidia" }

@@ -18,7 +18,7 @@ type taskState struct {
 	raw     []byte // the task's config as it came
 	config  config.Value
 	started time.Time
-	stopped time.Time // zero: nobody has stopped it
+	stopped time.Time // zero: it was not stopped
 }
 
 // handle writes the state as JSON; the parts need no escaping.
@@ -201,7 +201,7 @@ func (o output) writeFirst(to io.Writer) error {
 	return nil
 }
 
-// due tells whether the text is to be written at this age of the task, and after how
+// due reports whether the text is to be written at this age of the task, and after how
 // long the next time is (0: never). No memory tells what was written before, so each
 // writing belongs to the poll nearest to its time: the node polls when it is asked
 // to, give or take a little. One that comes half an interval late loses a writing.

@@ -5,7 +5,7 @@ import "github.com/wasmnode/wasmnode/abi/wasmnodev1"
 // The messages of the ABI, under the names that a driver's author uses: plain structs,
 // whose fields are documented in abi/proto.
 type (
-	// Description is what a driver says of itself.
+	// Description is a driver's description of itself.
 	Description = wasmnodev1.DriverDescribeResponse
 	// Capabilities tells the node what it may ask of a driver.
 	Capabilities = wasmnodev1.DriverCapabilities
