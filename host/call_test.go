@@ -225,7 +225,7 @@ func TestClosingEndsCallsAndWaitsForThem(t *testing.T) {
 	}
 	_, err = p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
 	require.Equal(t, abi.Unavailable, abi.CodeOf(err))
-	p.Close() // twice is no error
+	p.Close() // twice is not an error
 }
 
 func TestConcurrentCallsUseInstancesOfTheirOwn(t *testing.T) {

@@ -31,7 +31,7 @@ type FaultError struct {
 	Kind   FaultKind
 	Err    error
 	// Logs are the last lines that the plugin wrote before, oldest first: what a
-	// guest's runtime says of a crash is on its standard error.
+	// guest's runtime prints of a crash is on its standard error.
 	Logs []string
 }
 

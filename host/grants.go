@@ -69,7 +69,7 @@ func (g Grants) NodeGranted(path string) bool {
 	})
 }
 
-// within reports whether a clean path is a directory or lies below it.
+// within reports whether a clean path is a directory or below it.
 func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }

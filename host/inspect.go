@@ -31,7 +31,7 @@ type Spec struct {
 	Operations []string
 }
 
-// Inspect reads a plugin's file of at most maxBytes. The error says what is wrong
+// Inspect reads a plugin's file of at most maxBytes. The error describes what is wrong
 // with the file and what to do, on one line.
 func Inspect(wasm []byte, maxBytes int) (*Spec, error) {
 	spec, _, err := inspect(NewSource(wasm), maxBytes)

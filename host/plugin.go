@@ -140,7 +140,7 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 		return fmt.Errorf("plugin %q: waiting for another configuration to end: %w", p.Name(), context.Cause(ctx))
 	}
 	before := p.pool.renew(ctx, &settings{grants: grants.clone(), config: slices.Clone(config)})
-	// A new instance is configured before anything else; this one tells whether
+	// A new instance is configured before anything else; this one shows whether
 	// the plugin takes the configuration.
 	if err := p.pool.prepare(ctx); err != nil {
 		p.pool.renew(ctx, before)

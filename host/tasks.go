@@ -35,7 +35,7 @@ var taskFuncs = map[string]hostFunc{
 		run: func(ctx context.Context, _ api.Module, _ []uint64) {
 			p := callOf(ctx).plugin
 			if p.pool.settings() == nil {
-				return // nobody polls it yet
+				return // it is not polled yet
 			}
 			if _, ok := p.events.allow(); ok {
 				p.host.cfg.OnRefresh(p.Name())

@@ -178,7 +178,7 @@ func (s *execSession) finish(exit *structs.ExitResult, err error) {
 	_ = s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(closeGrace))
 }
 
-// maxCloseReason is what a websocket's last message can say, in bytes.
+// maxCloseReason is the size of a websocket's closing message, in bytes.
 const maxCloseReason = 123
 
 // closeReason is the text that people read.

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/go-bexpr"
 )
 
-// How long a blocking query holds, as in Nomad: this long when it does not say,
+// How long a blocking query holds, as in Nomad: this long by default,
 // at most as long, and up to a sixteenth longer, so that clients do not return in
 // step.
 const (

@@ -218,7 +218,7 @@ func TestCompiledCodeIsKeptAndDamageToItIsDetected(t *testing.T) {
 		require.NoError(t, call(t, t.Context(), m, stack))
 		require.EqualValues(t, 55, stack[0])
 		require.NoError(t, m.Close(t.Context()))
-		require.NoError(t, m.Close(t.Context()), "closing twice is no error")
+		require.NoError(t, m.Close(t.Context()), "closing twice is not an error")
 		require.NoError(t, e.Close(t.Context()))
 	}
 	load()

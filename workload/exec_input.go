@@ -65,7 +65,7 @@ func (in *Input) End() {
 // Break ends standard input with an error: there is more that will not come.
 func (in *Input) Break() { _ = in.feed.CloseWithError(io.ErrUnexpectedEOF) } // it never fails
 
-// Resize hands over a size, in place of one that nobody has taken yet.
+// Resize hands over a size, in place of one that was not taken yet.
 func (in *Input) Resize(size Size) {
 	select {
 	case <-in.sizes:

@@ -248,7 +248,7 @@ func (l *loader) apply(f *file) {
 	set(&c.Region, f.Region)
 	set(&c.Datacenter, f.Datacenter)
 	if f.DataDir != nil && c.PluginDir == filepath.Join(c.DataDir, "plugins") {
-		c.PluginDir = filepath.Join(*f.DataDir, "plugins") // it lies in there unless it is set
+		c.PluginDir = filepath.Join(*f.DataDir, "plugins") // it is in there unless it is set
 	}
 	set(&c.DataDir, f.DataDir)
 	set(&c.PluginDir, f.PluginDir)

@@ -36,7 +36,7 @@ type unfolder struct {
 
 	value    bool // after an attribute's "=", up to the end of the line or block
 	brackets int  // open ones in that value
-	fresh    bool // nothing stands on the current line yet
+	fresh    bool // nothing is on the current line yet
 }
 
 func (u *unfolder) token(t hclsyntax.Token, endsLine bool) {

@@ -167,7 +167,7 @@ func (s *execSession) rawMode() (restore func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("terminal: %w", err)
 	}
-	return func() { _ = term.Restore(int(os.Stdin.Fd()), before) }, nil // nobody could be told
+	return func() { _ = term.Restore(int(os.Stdin.Fd()), before) }, nil // there is nowhere to report it
 }
 
 // The size of a terminal that was asked for where there is none.

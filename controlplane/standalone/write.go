@@ -352,7 +352,7 @@ func (c *changes[K, V]) get(key K) (v V) {
 }
 
 // all calls each for every row as the transaction sees it, in no order. Rows may be
-// put and deleted meanwhile; whether each sees those is not said.
+// put and deleted meanwhile; whether each sees those is not specified.
 func (c *changes[K, V]) all(each func(K, V)) {
 	for key, v := range c.base {
 		if _, changed := c.puts[key]; !changed && !c.deletes[key] {

@@ -123,7 +123,7 @@ func openChecked(path string, opts Options) (db *bbolt.DB, err error) {
 		}
 		if err != nil && handle != nil {
 			// Closing alone would not unlock it: the lost memory map keeps the
-			// file, and so its lock, for as long as the process lives.
+			// file, and so its lock, for as long as the process runs.
 			err = errors.Join(err, unlock(handle))
 			handle.Close()
 		}

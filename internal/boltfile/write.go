@@ -21,7 +21,7 @@ type Op struct {
 	// Key names a value; empty: the operation deletes the whole bucket, and Value
 	// must be nil.
 	Key string
-	// Value is stored under Key; nil deletes it. Deleting what is not there is no
+	// Value is stored under Key; nil deletes it. Deleting what is not there is not an
 	// error.
 	Value []byte
 }

@@ -124,7 +124,7 @@ func (f *faults) err() error {
 	return &FaultsError{Faults: f.list[:shown], More: len(f.list) - shown + f.more}
 }
 
-// library adds what the library found in value, which lies at root.
+// library adds what the library found in value, which is at root.
 func (f *faults) library(root path, value any, err error) {
 	if err == nil {
 		return

@@ -19,7 +19,7 @@ type fitter struct {
 	work   *meter
 }
 
-// fit fits value, which it may change, to s. Block says that value is a block even
+// fit fits value, which it may change, to s. Block means that value is a block even
 // if the schema does not.
 func (f *fitter) fit(at path, s *jsonschema.Schema, value any, block bool) any {
 	w := f.wants(s)

@@ -40,7 +40,7 @@ type Answer struct {
 }
 
 // Unit is one version of a plugin under supervision. It is in charge of its name from
-// [Registry.Take] until it is replaced or its file is removed, and lives until its
+// [Registry.Take] until it is replaced or its file is removed, and stays until its
 // registry and all who use it have let go. Its methods may be called concurrently.
 type Unit struct {
 	registry *Registry

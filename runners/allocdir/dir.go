@@ -175,7 +175,7 @@ func (d *Dir) Move(from *Dir, tasks []string) error {
 	return nil
 }
 
-// rename moves a directory to where an empty one may be. What is not there is no error.
+// rename moves a directory to where an empty one may be. What is not there is not an error.
 func rename(from, to string) error {
 	info, err := os.Lstat(from)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -197,7 +197,7 @@ func rename(from, to string) error {
 }
 
 // Destroy removes the allocation's directory with all that is in it. What is gone
-// already is no error.
+// already is not an error.
 func (d *Dir) Destroy() error {
 	failpoint.Here("allocdir.remove")
 	err := os.RemoveAll(d.root)

@@ -10,7 +10,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// phase is where a task is in its life.
+// phase is the state of a task's runner.
 type phase int
 
 // The phases. Each is one case of [Runner.runPhases].

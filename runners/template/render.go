@@ -29,7 +29,7 @@ const (
 	maxError = 500
 )
 
-// ErrFile is what an error is that a file causes, which may come or be mended.
+// ErrFile is what an error is that a file causes, which may appear or be fixed.
 var ErrFile = errors.New("file")
 
 // Input is what a template is rendered from.

@@ -3,10 +3,10 @@ package meter
 import "github.com/wasmnode/wasmnode/sandbox/wasmbin"
 
 const (
-	// bulkShift says how many bytes of a memory instruction cost one unit: 256.
+	// bulkShift is how many bytes of a memory instruction cost one unit: 256.
 	bulkShift = 8
 
-	// elementShift says the same of the elements of a table, of eight bytes each.
+	// elementShift is the same for the elements of a table, of eight bytes each.
 	elementShift = 5
 
 	// pieceBytes is how much of a fill or copy is done between two charges. The

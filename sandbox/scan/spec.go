@@ -68,7 +68,7 @@ type Spec struct {
 	ElementSegments int
 
 	Customs   []Custom
-	Producers []Producer // what made the file, as far as it says so
+	Producers []Producer // what made the file, as far as it is declared
 
 	// IsCommand: the module is a WASI command, run once through its export _start.
 	// IsReactor: it is a WASI reactor, set up through its export _initialize and

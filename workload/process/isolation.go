@@ -120,7 +120,7 @@ func checkIsolated(spec *workload.Spec) error {
 	return nil
 }
 
-// describe says what an isolated process is to target.
+// describe builds the spec of an isolated process.
 func describe(spec *workload.Spec, c *syscall.Credential) *isolate.Spec {
 	p := spec.Process
 	s := &isolate.Spec{

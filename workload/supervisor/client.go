@@ -46,7 +46,7 @@ type Client struct {
 
 	launching chan struct{} // of capacity 1: holds a token while a call launches
 	mu        sync.Mutex
-	accepted  bool // the supervisor that answers speaks our protocol
+	accepted  bool // the supervisor that answers has our protocol version
 }
 
 var _ workload.Runtime = (*Client)(nil)
@@ -57,7 +57,7 @@ func NewClient(cfg ClientConfig) *Client {
 	c.http = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, cfg.Socket) },
 		// Waits hold a connection each; the idle ones are for the next calls, and
-		// the last one says that the agent is there.
+		// the last one shows that the agent is there.
 		MaxIdleConnsPerHost: 16,
 		DisableCompression:  true,
 	}}
@@ -108,10 +108,10 @@ func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 // meets, if they die on the way.
 const maxModuleSends = 3
 
-// abandonTimeout bounds the end of a start whose caller has given up.
+// abandonTimeout bounds the end of an abandoned start.
 const abandonTimeout = 10 * time.Second
 
-// abandonStart ends a start whose caller has given up: it goes on otherwise.
+// abandonStart ends an abandoned start: it goes on otherwise.
 func (c *Client) abandonStart(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
 	defer cancel()
@@ -260,7 +260,7 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	return ended
 }
 
-// handshake makes sure that a supervisor is there and speaks our protocol.
+// handshake makes sure that a supervisor is there and has our protocol version.
 func (c *Client) handshake(ctx context.Context) error {
 	if c.isAccepted() {
 		return nil

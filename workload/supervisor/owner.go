@@ -9,7 +9,7 @@ import (
 )
 
 // ownersOnly closes connections of users other than this process's and root. The
-// socket's mode says the same; this holds also where somebody changes it.
+// socket's mode does the same; this holds also where the mode is changed.
 type ownersOnly struct{ net.Listener }
 
 // Accept implements [net.Listener].

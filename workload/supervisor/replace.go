@@ -15,7 +15,7 @@ import (
 )
 
 // Replacement is the error of [Server.Serve] when another program is to go on with the
-// workloads, in this process. Nobody is being answered then. The caller may serve again,
+// workloads, in this process. No request is being answered then. The caller may serve again,
 // and has to if there is no program.
 type Replacement struct{ Program string }
 
@@ -66,7 +66,7 @@ func (s *Server) DrainEnded(but map[string]bool) {
 }
 
 // renew has the supervisor go on as this agent's program, if it is another one. When it
-// cannot, it stays as it is, which it says.
+// cannot, it stays as it is, which it logs.
 func (c *Client) renew(ctx context.Context, hello *Hello) *Hello {
 	if c.Program == "" {
 		return hello

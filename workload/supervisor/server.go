@@ -128,7 +128,7 @@ func (s *Server) routes(running *commands) *http.ServeMux {
 }
 
 // drainRequests waits until nothing is being answered, and returns the program that may go on
-// then: none when something is answered still. Whoever is cut off asks again.
+// then: none when something is answered still. A client that is cut off asks again.
 func (s *Server) drainRequests(ctx context.Context, web *http.Server, program string) string {
 	grace, cancel := context.WithTimeout(ctx, replaceTimeout)
 	defer cancel()
@@ -187,7 +187,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 			}
 			req.Spec.WASI.Module = content
 		}
-		// An agent that dies meanwhile finds the workload; one that gives up says so.
+		// An agent that dies meanwhile finds the workload; one that gives up destroys it.
 		ctx = context.WithoutCancel(ctx)
 		return struct{}{}, s.startWorkload(ctx, req.Spec)
 	})(w, r)

@@ -26,7 +26,7 @@ type Fixture struct {
 	// New returns a runtime without workloads, which ends with the test.
 	New func(t testing.TB) workload.Runtime
 	// Program makes a spec run the program of [GuestPackage] with these arguments.
-	// What else the spec says is the suite's.
+	// The rest of the spec is the suite's.
 	Program func(t testing.TB, spec *workload.Spec, args ...string)
 	// Unconfined workloads have the node's files and memory: they have no mounts, and
 	// no limit.
@@ -105,7 +105,7 @@ func (w *world) wait(id string) *structs.ExitResult {
 	return result
 }
 
-// ready waits until the program has said that it is running.
+// ready waits until the program has printed that it is running.
 func (w *world) ready(spec *workload.Spec) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.context())

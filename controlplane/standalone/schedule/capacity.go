@@ -41,7 +41,7 @@ type use struct {
 }
 
 // capacity is what is taken of every node. An allocation takes until it has ended,
-// not only until it is told to stop. A successor waits for the end of all before it, so
+// not only until it is asked to stop. A successor waits for the end of all before it, so
 // that the two (a chain) take, of each thing, as much as the larger of them.
 type capacity struct {
 	nodes  map[string]*use

@@ -217,7 +217,7 @@ type wanted struct {
 	reschedule *Reschedule
 }
 
-// place finds a place for each, and says why for those that have none.
+// place finds a place for each, and gives the reason for those that have none.
 func (s *scheduler) place(list []wanted) {
 	for _, w := range list {
 		group := *w.group.Name

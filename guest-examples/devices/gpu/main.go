@@ -29,7 +29,7 @@ type card struct {
 	address    string // on PCI, such as "0000:3b:00.0"
 	dir        string // in sysfs
 	model      string
-	uuid       string // that its vendor's programs know it by; "": it does not tell
+	uuid       string // that its vendor's programs know it by; "": unknown
 	driver     string // that the kernel bound to it; "": none
 	attributes map[string]*device.Attribute
 }

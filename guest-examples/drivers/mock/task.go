@@ -13,7 +13,7 @@ import (
 // stateVersion is the version of the handles that this driver writes and reads.
 const stateVersion = 1
 
-// taskState is all that there is of a mock task, and lives in its handle.
+// taskState is all that there is of a mock task, and is kept in its handle.
 type taskState struct {
 	raw     []byte // the task's config as it came
 	config  config.Value
@@ -142,7 +142,7 @@ func (s *taskState) writeDue(now time.Time, stdout, stderr io.Writer) (time.Dura
 	return next, nil
 }
 
-// command is the part of a config that says how something runs and ends.
+// command is the part of a config for how something runs and ends.
 type command struct {
 	config         config.Value
 	runFor         time.Duration

@@ -19,7 +19,7 @@ type (
 	Attribute = wasmnodev1.Attribute
 	// User is the task that devices are for.
 	User = wasmnodev1.DeviceUser
-	// Edits tell how a task gets at its devices.
+	// Edits describe how a task gets at its devices.
 	Edits = wasmnodev1.ContainerEdits
 	// Node is a device node that a task gets.
 	Node = wasmnodev1.EditedDeviceNode

@@ -63,7 +63,7 @@ func (h *callHost) ProcessStart(request []byte) ([]byte, error) {
 	return (&wasmnodev1.ProcessStartResponse{WorkloadId: h.taskID}).MarshalVT()
 }
 
-// checkCommand refuses what every node refuses, and what this one was told to.
+// checkCommand refuses what every node refuses, and what this one was configured to.
 func (h *callHost) checkCommand(c *process.Command) error {
 	switch {
 	case h.processes.refuse != nil:
