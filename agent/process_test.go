@@ -37,14 +37,14 @@ func TestAProcessIsATaskLikeAnother(t *testing.T) {
 	alloc, _, err := a.Client.Allocations().Info(stub.ID, nil)
 	require.NoError(t, err)
 	frames, errs := a.Client.AllocFS().Logs(alloc, false, task, nomad.FSLogNameStdout, nomad.OriginStart, 0, nil, nil)
-	var said bytes.Buffer
+	var stdout bytes.Buffer
 	for frame := range frames {
-		said.Write(frame.Data)
+		stdout.Write(frame.Data)
 	}
 	select {
 	case err := <-errs:
 		require.ErrorIs(t, err, io.EOF)
 	default:
 	}
-	require.Equal(t, task+" says\n", said.String())
+	require.Equal(t, task+" says\n", stdout.String())
 }

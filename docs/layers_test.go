@@ -47,8 +47,8 @@ func layers(t *testing.T) map[string]layer {
 	return drawn
 }
 
-// room returns the row that a package belongs to: the longest folder that holds it.
-func room(drawn map[string]layer, pkg string) string {
+// rowOf returns the row that a package belongs to: the longest folder that holds it.
+func rowOf(drawn map[string]layer, pkg string) string {
 	for dir := pkg; dir != "."; dir = path.Dir(dir) {
 		if _, is := drawn[dir]; is {
 			return dir
@@ -88,10 +88,10 @@ func TestTheLayersOfTheREADMEAreTheImportsOfTheCode(t *testing.T) {
 	drawn := layers(t)
 	real := map[string][]string{}
 	for pkg, imports := range imported(t) {
-		from := room(drawn, pkg)
+		from := rowOf(drawn, pkg)
 		require.NotEmpty(t, from, "package %s stands in no row of the README's table", pkg)
 		for _, to := range imports {
-			on := room(drawn, to)
+			on := rowOf(drawn, to)
 			require.False(t, strings.HasSuffix(to, "test"), "package %s imports %s, which is for tests", pkg, to)
 			if on != from && !slices.Contains(real[from], on) {
 				real[from] = append(real[from], on)

@@ -42,16 +42,16 @@ func isolatedScope(t *testing.T) *host.TaskScope {
 	return scope
 }
 
-// saidBy starts a process, waits for it and returns its standard output.
-func (w *world) saidBy(t *testing.T, scope *host.TaskScope, grant host.ProcessGrant, r *wasmnodev1.ProcessStartRequest) string {
+// stdoutOf starts a process, waits for it and returns its standard output.
+func (w *world) stdoutOf(t *testing.T, scope *host.TaskScope, grant host.ProcessGrant, r *wasmnodev1.ProcessStartRequest) string {
 	t.Helper()
 	code, message := decodeAnswer(t, startProcess(t, w, scope, grant, r))
 	require.Zero(t, code, string(message))
 	_, err := w.workloads.Wait(t.Context(), scope.Config.Id)
 	require.NoError(t, err)
-	said, err := os.ReadFile(scope.Config.StdoutPath + ".0")
+	stdout, err := os.ReadFile(scope.Config.StdoutPath + ".0")
 	require.NoError(t, err)
-	return strings.TrimSpace(string(said))
+	return strings.TrimSpace(string(stdout))
 }
 
 func TestAnIsolatedTasksRootIsItsDirectory(t *testing.T) {
@@ -60,11 +60,11 @@ func TestAnIsolatedTasksRootIsItsDirectory(t *testing.T) {
 	put(t, volume, "data", []byte("of the volume\n"))
 	scope.Config.Mounts = []*wasmnodev1.Mount{{TaskPath: "srv/volume", HostPath: volume, ReadOnly: true}}
 	scope.Config.Devices = []*wasmnodev1.DeviceNode{{TaskPath: "/dev/mine", HostPath: "/dev/zero"}}
-	said := w.saidBy(t, scope, anyAsNobody, isolatedShell(t, `
+	stdout := w.stdoutOf(t, scope, anyAsNobody, isolatedShell(t, `
 		pwd; echo $(ls /etc); cat /srv/volume/data
 		for d in /alloc /local /secrets /; do echo mine >$d/written; done; ls / >/dev/null || echo closed
 		head -c 3 /dev/mine | wc -c`))
-	require.Equal(t, "/\npasswd\nof the volume\n3", said)
+	require.Equal(t, "/\npasswd\nof the volume\n3", stdout)
 	d := scope.Config.Directories
 	for _, dir := range []string{d.Shared, d.Local, d.Secrets, d.Task} {
 		require.FileExists(t, filepath.Join(dir, "written"))
@@ -94,7 +94,7 @@ func TestAnIsolatedCommandIsWhatTheTaskSees(t *testing.T) {
 			require.NoError(t, os.Chmod(tool, 0o755))
 			r := isolatedShell(t, "")
 			r.Command, r.Args, r.Dir = c.command, nil, c.dir
-			require.Equal(t, c.says, w.saidBy(t, scope, c.grant, r))
+			require.Equal(t, c.says, w.stdoutOf(t, scope, c.grant, r))
 		})
 	}
 }

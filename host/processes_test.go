@@ -55,9 +55,9 @@ func TestAProcessStartsAsTheTasksWorkload(t *testing.T) {
 	exit, err := w.workloads.Wait(t.Context(), scope.Config.Id)
 	require.NoError(t, err)
 	require.Equal(t, 5, exit.ExitCode)
-	said, err := os.ReadFile(scope.Config.StdoutPath + ".0")
+	stdout, err := os.ReadFile(scope.Config.StdoutPath + ".0")
 	require.NoError(t, err)
-	require.Equal(t, "me in "+scope.Config.Directories.Task+"\n", string(said))
+	require.Equal(t, "me in "+scope.Config.Directories.Task+"\n", string(stdout))
 }
 
 func TestACallReportsThatTheTaskHasAWorkload(t *testing.T) {
@@ -97,9 +97,9 @@ func TestACommandIsFoundInTheTaskAndOnThePath(t *testing.T) {
 			require.Zero(t, code, string(message))
 			_, err := w.workloads.Wait(t.Context(), scope.Config.Id)
 			require.NoError(t, err)
-			said, err := os.ReadFile(scope.Config.StdoutPath + ".0")
+			stdout, err := os.ReadFile(scope.Config.StdoutPath + ".0")
 			require.NoError(t, err)
-			require.Equal(t, strings.ReplaceAll(c.says, "TASK", d.Task)+"\n", string(said))
+			require.Equal(t, strings.ReplaceAll(c.says, "TASK", d.Task)+"\n", string(stdout))
 		})
 	}
 }
@@ -164,9 +164,9 @@ func TestAnyUserMayBeGranted(t *testing.T) {
 		require.Zero(t, code, string(message))
 		_, err := w.workloads.Wait(t.Context(), scope.Config.Id)
 		require.NoError(t, err)
-		said, err := os.ReadFile(scope.Config.StdoutPath + ".0")
+		stdout, err := os.ReadFile(scope.Config.StdoutPath + ".0")
 		require.NoError(t, err)
-		require.Equal(t, "nobody\n", string(said))
+		require.Equal(t, "nobody\n", string(stdout))
 	}
 }
 

@@ -52,7 +52,7 @@ func (w *crashWorld) awaitAlloc(t *testing.T, j *crashJob) *nomad.AllocationList
 			return fmt.Errorf("%s has %d allocations", j.id, len(allocs))
 		}
 		if s := allocs[0]; s.ClientStatus != j.expected() || s.TaskStates["task"] == nil && !j.stopped {
-			return fmt.Errorf("%s is %s instead of %s after %d deaths of the supervisor\n%s", j.id, s.ClientStatus, j.expected(), w.deathsOf(j), taskEvents(s))
+			return fmt.Errorf("%s is %s instead of %s after %d kills of the supervisor\n%s", j.id, s.ClientStatus, j.expected(), w.killsOf(j), taskEvents(s))
 		}
 		return nil
 	})
@@ -66,8 +66,8 @@ func (w *crashWorld) awaitAlloc(t *testing.T, j *crashJob) *nomad.AllocationList
 	return allocs[0]
 }
 
-// deaths is how often the supervisor died in a job's life.
-func (w *crashWorld) deathsOf(j *crashJob) int { return w.deaths - j.born }
+// kills is how often the supervisor died in a job's life.
+func (w *crashWorld) killsOf(j *crashJob) int { return w.kills - j.killsBefore }
 
 // lostLine is an event that says that a supervisor took a task with it.
 var lostLine = regexp.MustCompile(`(?m)^.*(does not exist|supervisor of workloads).*$`)
@@ -78,8 +78,8 @@ func (w *crashWorld) checkAlloc(t *testing.T, j *crashJob, alloc *nomad.Allocati
 	if alloc == nil || alloc.TaskStates["task"] == nil {
 		return
 	}
-	task, deaths := alloc.TaskStates["task"], w.deathsOf(j)
-	most := deaths
+	task, kills := alloc.TaskStates["task"], w.killsOf(j)
+	most := kills
 	if j.kind.code != 0 {
 		most = j.kind.attempts
 		require.Equal(t, uint64(most), task.Restarts, "%s\n%s", j.id, taskEvents(alloc))
@@ -87,8 +87,8 @@ func (w *crashWorld) checkAlloc(t *testing.T, j *crashJob, alloc *nomad.Allocati
 	require.LessOrEqual(t, task.Restarts, uint64(most), "%s\n%s", j.id, taskEvents(alloc))
 	require.LessOrEqual(t, strings.Count(taskEvents(alloc), "Started:"), 1+most, "%s\n%s", j.id, taskEvents(alloc))
 	lost := lostLine.FindAllString(taskEvents(alloc), -1)
-	require.LessOrEqual(t, len(lost), deaths, "%s was lost more often than the supervisor died\n%s", j.id, taskEvents(alloc))
-	if deaths == 0 && j.expected() == j.kind.status && j.kind.status != nomad.AllocClientStatusRunning {
+	require.LessOrEqual(t, len(lost), kills, "%s was lost more often than the supervisor died\n%s", j.id, taskEvents(alloc))
+	if kills == 0 && j.expected() == j.kind.status && j.kind.status != nomad.AllocClientStatusRunning {
 		require.Contains(t, taskEvents(alloc), fmt.Sprintf("Exit Code: %d", j.kind.code), j.id)
 	}
 }
@@ -105,7 +105,7 @@ func (w *crashWorld) checkOutput(t *testing.T, j *crashJob, alloc *nomad.Allocat
 		return
 	}
 	require.NoFileExists(t, filepath.Join(shared, "data", "twice"), "%s ran twice at a time", j.id)
-	deaths := w.deathsOf(j)
+	kills := w.killsOf(j)
 	if j.expected() == nomad.AllocClientStatusRunning {
 		eventually(t, func() error { // it is said to run a moment before it says so itself
 			if outputOf(t, shared) == "" {
@@ -119,7 +119,7 @@ func (w *crashWorld) checkOutput(t *testing.T, j *crashJob, alloc *nomad.Allocat
 	starts := strings.Count(readAny(t, filepath.Join(shared, "data", "starts")), "start")
 	begins, next := 0, 0
 	for _, line := range lines[:len(lines)-1] { // the last one is empty, or half written
-		if halfLine.MatchString(line) && (line == "begin" || deaths > 0) {
+		if halfLine.MatchString(line) && (line == "begin" || kills > 0) {
 			begins, next = begins+1, 1
 			continue
 		}
@@ -128,15 +128,15 @@ func (w *crashWorld) checkOutput(t *testing.T, j *crashJob, alloc *nomad.Allocat
 		next++
 	}
 	require.LessOrEqual(t, begins, starts, "%s", j.id)
-	most := 1 + deaths // a start that dies unseen with the supervisor costs no attempt
+	most := 1 + kills // a start that dies unseen with the supervisor costs no attempt
 	if j.kind.code != 0 {
 		most += j.kind.attempts
 	}
-	require.LessOrEqual(t, starts, most, "%s was started too often in %d deaths of the supervisor", j.id, deaths)
-	if deaths > 0 && j.kind.code != 0 || j.stopped {
+	require.LessOrEqual(t, starts, most, "%s was started too often in %d kills of the supervisor", j.id, kills)
+	if kills > 0 && j.kind.code != 0 || j.stopped {
 		return // lost or stopped before it began
 	}
-	if deaths == 0 {
+	if kills == 0 {
 		require.Equal(t, most, starts, "%s\n%s", j.id, taskEvents(alloc))
 	}
 	if j.expected() != nomad.AllocClientStatusRunning {

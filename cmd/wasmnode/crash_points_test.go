@@ -27,15 +27,15 @@ func TestCrashAtEveryFailpoint(t *testing.T) {
 	}
 	points := failpoints(t)
 	rng := rand.New(rand.NewPCG(number(t, crashSeedEnv, 1), 0))
-	var deaths []string // POINT:TIMES
+	var kills []string // POINT:TIMES
 	for _, name := range slices.Sorted(maps.Keys(points)) {
 		if os.Getenv(crashEnv) == "" {
 			often := (points[name] + 1) / 2 // each run passes it: how often more, the scheduling says
-			deaths = append(deaths, fmt.Sprintf("%s:%d", name, 1+rng.IntN(often)))
+			kills = append(kills, fmt.Sprintf("%s:%d", name, 1+rng.IntN(often)))
 			continue
 		}
 		for n := range points[name] {
-			deaths = append(deaths, fmt.Sprintf("%s:%d", name, n+1))
+			kills = append(kills, fmt.Sprintf("%s:%d", name, n+1))
 		}
 	}
 	var mu sync.Mutex
@@ -45,8 +45,8 @@ func TestCrashAtEveryFailpoint(t *testing.T) {
 			t.Run(fmt.Sprintf("world %d", i), func(t *testing.T) {
 				t.Parallel()
 				w := newCrashWorld(t)
-				for j := i; j < len(deaths); j += crashWorlds {
-					if w.dieAt(t, deaths[j]) {
+				for j := i; j < len(kills); j += crashWorlds {
+					if w.killAt(t, kills[j]) {
 						mu.Lock()
 						died++
 						mu.Unlock()
@@ -57,8 +57,8 @@ func TestCrashAtEveryFailpoint(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d points, %d deaths planned, %d died", len(points), len(deaths), died)
-	require.GreaterOrEqual(t, died, len(deaths)*3/4, "the other points were not reached again: which depends on the scheduling")
+	t.Logf("%d points, %d kills planned, %d died", len(points), len(kills), died)
+	require.GreaterOrEqual(t, died, len(kills)*3/4, "the other points were not reached again: which depends on the scheduling")
 }
 
 // failpoints are the points that the scenario passes, with how often it does.
@@ -77,9 +77,9 @@ func failpoints(t *testing.T) map[string]int {
 	return points
 }
 
-// dieAt plays the scenario with a death in it, and checks what is left. It reports
+// killAt plays the scenario with a kill in it, and checks what is left. It reports
 // whether the point was reached.
-func (w *crashWorld) dieAt(t *testing.T, point string) bool {
+func (w *crashWorld) killAt(t *testing.T, point string) bool {
 	t.Helper()
 	mark := filepath.Join(t.TempDir(), "died")
 	w.site.killSupervisor(t) // so that the agent starts one that knows of the point
@@ -92,7 +92,7 @@ func (w *crashWorld) dieAt(t *testing.T, point string) bool {
 		require.NoError(t, f.Close())
 	}
 	if died && strings.HasPrefix(point, "supervisor/") {
-		w.deaths++
+		w.kills++
 	}
 	w.start(t)
 	w.check(t)

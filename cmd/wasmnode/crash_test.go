@@ -36,7 +36,7 @@ func TestCrash(t *testing.T) {
 			t.Parallel()
 			c := &campaign{crashWorld: newCrashWorld(t), rng: rand.New(rand.NewPCG(seed, i))}
 			for round := range (rounds + crashWorlds - 1) / crashWorlds {
-				t.Logf("round %d: %d jobs, %d deaths of the supervisor", round, len(c.jobs), c.deaths)
+				t.Logf("round %d: %d jobs, %d deaths of the supervisor", round, len(c.jobs), c.kills)
 				c.round(t)
 			}
 			c.end(t)
@@ -87,7 +87,7 @@ func (c *campaign) round(t *testing.T) {
 		c.work(t)
 	}
 	if <-killed {
-		c.deaths++
+		c.kills++
 	}
 	if agent {
 		<-node.exited

@@ -39,7 +39,7 @@ type crashWorld struct {
 	program    string
 	supervisor *supervisor.Client // to look at it; it starts none
 	http       *http.Client
-	deaths     int // of the supervisor, so far
+	kills      int // of the supervisor, so far
 	made       int
 	jobs       map[string]*crashJob // by the ID
 }
@@ -98,13 +98,13 @@ func (w *crashWorld) api(t *testing.T) *nomad.Client {
 
 // crashJob is what was asked for, and what was seen of it.
 type crashJob struct {
-	id      string
-	process bool // or a program
-	kind    crashKind
-	born    int    // deaths of the supervisor before
-	unsure  bool   // whether it was registered
-	stopped bool   // which was acknowledged, or seen
-	alloc   string // its one allocation, once it was seen
+	id          string
+	process     bool // or a program
+	kind        crashKind
+	killsBefore int    // kills of the supervisor before
+	unsure      bool   // whether it was registered
+	stopped     bool   // which was acknowledged, or seen
+	alloc       string // its one allocation, once it was seen
 }
 
 // crashKind is what the task of a job does.
@@ -135,7 +135,7 @@ func (j *crashJob) expected() string {
 func (w *crashWorld) newJob(kind crashKind, process bool) *crashJob {
 	w.made++
 	driver := map[bool]string{true: "process", false: "program"}[process]
-	j := &crashJob{id: fmt.Sprintf("%s-%s-%d", kind.name, driver, w.made), kind: kind, process: process, born: w.deaths}
+	j := &crashJob{id: fmt.Sprintf("%s-%s-%d", kind.name, driver, w.made), kind: kind, process: process, killsBefore: w.kills}
 	w.jobs[j.id] = j
 	return j
 }

@@ -137,7 +137,7 @@ func (c *jobStatusCommand) blocked(f *flags, evals []*nomad.Evaluation) {
 	c.ui.Output("\nPlacement Failure")
 	for _, group := range slices.Sorted(maps.Keys(latest.FailedTGAllocs)) {
 		c.ui.Output("Task Group \"" + group + "\":")
-		for _, line := range whyNot(latest.FailedTGAllocs[group]) {
+		for _, line := range placementReasons(latest.FailedTGAllocs[group]) {
 			c.ui.Output("  * " + line)
 		}
 	}

@@ -38,10 +38,10 @@ func (m *monitor) follow(evalID string) int {
 	case err != nil:
 		return m.fail(m.flags, err)
 	case len(eval.FailedTGAllocs) > 0:
-		m.fail(m.flags, m.whyNotPlaced(eval))
+		m.fail(m.flags, m.placementReason(eval))
 		return notPlaced
 	case len(failed) > 0:
-		return m.fail(m.flags, m.whyFailed(failed))
+		return m.fail(m.flags, m.failureReason(failed))
 	}
 	return 0
 }

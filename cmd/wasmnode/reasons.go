@@ -30,7 +30,7 @@ func (m *monitor) placementFailures(eval *nomad.Evaluation) {
 			plural = ""
 		}
 		m.ui.Output(fmt.Sprintf("    Task Group %q (failed to place %d allocation%s):", group, n, plural))
-		for _, line := range whyNot(metrics) {
+		for _, line := range placementReasons(metrics) {
 			m.ui.Output("      * " + line)
 		}
 	}
@@ -39,8 +39,8 @@ func (m *monitor) placementFailures(eval *nomad.Evaluation) {
 	}
 }
 
-// whyNot renders placement metrics with Nomad's words.
-func whyNot(m *nomad.AllocationMetric) []string {
+// placementReasons renders placement metrics with Nomad's words.
+func placementReasons(m *nomad.AllocationMetric) []string {
 	var lines []string
 	if m.NodesEvaluated == 0 {
 		lines = append(lines, "No nodes were eligible for evaluation")
@@ -64,9 +64,9 @@ func whyNot(m *nomad.AllocationMetric) []string {
 	return lines
 }
 
-// whyNotPlaced is the content of placementFailures as one line, with the drivers by name
+// placementReason is the content of placementFailures as one line, with the drivers by name
 // that the node lacks.
-func (m *monitor) whyNotPlaced(eval *nomad.Evaluation) error {
+func (m *monitor) placementReason(eval *nomad.Evaluation) error {
 	var why []string
 	for _, group := range slices.Sorted(maps.Keys(eval.FailedTGAllocs)) {
 		reasons, err := m.lacking(eval.JobID, group)
@@ -74,7 +74,7 @@ func (m *monitor) whyNotPlaced(eval *nomad.Evaluation) error {
 			return err
 		}
 		if len(reasons) == 0 {
-			reasons = whyNot(eval.FailedTGAllocs[group])
+			reasons = placementReasons(eval.FailedTGAllocs[group])
 		}
 		why = append(why, fmt.Sprintf("group %q: %s", group, strings.Join(reasons, ", ")))
 	}
@@ -105,8 +105,8 @@ func (m *monitor) lacking(jobID, group string) ([]string, error) {
 	return lacking, nil
 }
 
-// whyFailed describes why the first of some allocations failed, and where to read more.
-func (m *monitor) whyFailed(failed []*nomad.AllocationListStub) error {
+// failureReason describes why the first of some allocations failed, and where to read more.
+func (m *monitor) failureReason(failed []*nomad.AllocationListStub) error {
 	first := failed[0]
 	id := m.flags.short(first.ID)
 	why := first.ClientDescription

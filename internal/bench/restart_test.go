@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sleepers is how many tasks a node has that is left alone, or restarted.
-const sleepers = 100
+// sleepTasks is how many tasks a node has that is left alone, or restarted.
+const sleepTasks = 100
 
 const (
 	// settled is how long after its tasks' start an agent has done what it does once.
@@ -24,7 +24,7 @@ const (
 func BenchmarkIdle(b *testing.B) {
 	sideBySide(b, func(b *testing.B, p product) *float64 {
 		a := p.start(b)
-		a.run(b, "job", sleepers)
+		a.run(b, "job", sleepTasks)
 		time.Sleep(settled)
 		before := cpuTime(b, running(b, a.binary))
 		for b.Loop() {
@@ -38,8 +38,8 @@ func BenchmarkIdle(b *testing.B) {
 	})
 }
 
-// comingBack is how long it takes until an agent that was killed is in charge again.
-type comingBack struct {
+// agentRestart is how long it takes until an agent that was killed is in charge again.
+type agentRestart struct {
 	attached time.Duration // from its start until it knows all tasks
 	obeyed   time.Duration // from then, when it was told to stop them, until all had ended
 }
@@ -48,21 +48,21 @@ type comingBack struct {
 // until it is told to stop them, which is at once when it knows them again. Both
 // together are an operation.
 func BenchmarkRestart(b *testing.B) {
-	sideBySide(b, func(b *testing.B, p product) *comingBack {
-		return p.start(b).measureComingBack(b)
-	}, func(b *testing.B, nomad, own *comingBack) {
+	sideBySide(b, func(b *testing.B, p product) *agentRestart {
+		return p.start(b).measureAgentRestart(b)
+	}, func(b *testing.B, nomad, own *agentRestart) {
 		b.ReportMetric(float64(own.attached)/float64(nomad.attached), "of-nomads-attach-time")
 		b.ReportMetric(float64(own.obeyed)/float64(nomad.obeyed), "of-nomads-stop-time")
 	})
 }
 
-func (a *agent) measureComingBack(b *testing.B) *comingBack {
+func (a *agent) measureAgentRestart(b *testing.B) *agentRestart {
 	b.Helper()
-	m := &comingBack{}
+	m := &agentRestart{}
 	for i := 0; b.Loop(); i++ {
 		b.StopTimer()
 		id := fmt.Sprint("job-", i)
-		a.run(b, id, sleepers)
+		a.run(b, id, sleepTasks)
 		tasks := running(b, a.sleep)
 		a.kill(b)
 		b.StartTimer()
@@ -99,5 +99,5 @@ func (a *agent) attached(id string) bool {
 			return false
 		}
 	}
-	return len(allocs) == sleepers
+	return len(allocs) == sleepTasks
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/wasmnode/wasmnode/host"
 )
 
-// spell writes actions as text; what is only logged is left out.
-func spell(actions []action) string {
+// formatActions writes actions as text; what is only logged is left out.
+func formatActions(actions []action) string {
 	var out []string
 	for _, a := range actions {
 		switch a := a.(type) {
@@ -35,7 +35,7 @@ type directory struct {
 }
 
 func (d *directory) found(ready, gone []string) string {
-	return spell(d.files.found(time.Unix(0, 0), ready, ready, gone))
+	return formatActions(d.files.found(time.Unix(0, 0), ready, ready, gone))
 }
 
 // loads is what becomes of a file's newest load when its content is a driver of that name.
@@ -44,9 +44,9 @@ func (d *directory) loads(file, plugin string) (string, error) {
 	what := identity{kind: host.KindDriver, name: plugin, digest: strings.Repeat(plugin, 64)}
 	replaces, err := d.claim(f, what.claim())
 	if err != nil {
-		return spell(d.rejected(time.Unix(0, 0), f, f.load, what, err)), err
+		return formatActions(d.rejected(time.Unix(0, 0), f, f.load, what, err)), err
 	}
-	return spell(d.loaded(time.Unix(0, 0), f, f.load, &Unit{name: plugin}, what, replaces)), nil
+	return formatActions(d.loaded(time.Unix(0, 0), f, f.load, &Unit{name: plugin}, what, replaces)), nil
 }
 
 func TestWhatIsDoneAboutAChangeOfTheFiles(t *testing.T) {
@@ -83,7 +83,7 @@ func TestALoadWhoseFileIsGoneIsTakenOutOfServiceAtOnce(t *testing.T) {
 	_, err := d.claim(f, what.claim())
 	require.NoError(t, err)
 	require.Equal(t, "stop a.wasm", d.found(nil, []string{"a.wasm"}))
-	require.Equal(t, "remove x", spell(d.loaded(time.Unix(0, 0), f, f.load, &Unit{name: "x"}, what, false)))
+	require.Equal(t, "remove x", formatActions(d.loaded(time.Unix(0, 0), f, f.load, &Unit{name: "x"}, what, false)))
 	require.Empty(t, d.claims)
 }
 

@@ -22,7 +22,7 @@ func inService(t *testing.T, test func(t *testing.T, s catalogtest.Service)) {
 		w, p := newDeviceWorld(t), newFakeDevice("fake")
 		test(t, catalogtest.Service{
 			Plugin: p, Fingerprint: abi.OpDeviceFingerprint,
-			Take: func() { w.mustTake(p, nil) },
+			Take: func() { w.mustLoad(p, nil) },
 			Usable: func() bool {
 				_, err := w.reserve("a")
 				return err == nil
@@ -74,7 +74,7 @@ func TestD11_StatsAreAskedForForEver(t *testing.T) {
 					}
 				}
 				p.On(abi.OpDeviceStats, spoil)
-				w.mustTake(p, nil)
+				w.mustLoad(p, nil)
 				time.Sleep(12 * time.Hour)
 				asked := p.Count(abi.OpDeviceStats)
 				require.InDelta(t, 32, asked, 3, "less and less often, to twice an hour")
@@ -97,7 +97,7 @@ func TestD17_WhatIsReadOfStatsSharesNothing(t *testing.T) {
 		c.Answer.(*wasmnodev1.DeviceStatsResponse).NextPollMs = 1
 		return answersStats(gpu, 7, "a", "b")(ctx, c)
 	})
-	w.mustTake(p, nil)
+	w.mustLoad(p, nil)
 	require.Eventually(t, func() bool { return len(w.manager.AllStats()) == 1 }, catalogtest.TestTimeout, time.Millisecond)
 	var readers sync.WaitGroup
 	for range 8 {
@@ -134,7 +134,7 @@ func TestD21_AReservationNamesItsTaskAndHasAnEnd(t *testing.T) {
 			released = c.Request.(*wasmnodev1.DeviceReleaseRequest)
 			return nil
 		})
-		w.mustTake(p, nil)
+		w.mustLoad(p, nil)
 		_, err := w.reserve("a", "b")
 		require.NoError(t, err)
 		require.NoError(t, w.manager.Release(t.Context(), devices("a", "b"), consumer))

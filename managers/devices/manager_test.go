@@ -25,7 +25,7 @@ func TestTheUpdaterGetsDevicesThatAppearChangeAndDisappear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeviceWorld(t)
 		p := newFakeDevice("acme")
-		u := w.mustTake(p, nil)
+		u := w.mustLoad(p, nil)
 		require.NoError(t, w.manager.WaitForFirstFingerprint(t.Context()))
 		p.On(abi.OpDeviceFingerprint, answersDevices(gpu, "a"))
 		time.Sleep(time.Minute)
@@ -64,7 +64,7 @@ func TestAPluginThatBreaksHasUnconfirmedDevicesForAGraceTime(t *testing.T) {
 				w := newDeviceWorld(t)
 				p := newFakeDevice("acme")
 				well := p.Ops[abi.OpDeviceFingerprint]
-				u := w.mustTake(p, nil)
+				u := w.mustLoad(p, nil)
 				p.On(abi.OpDeviceFingerprint, spoil)
 				time.Sleep(catalog.PollInterval + time.Second)
 				synctest.Wait()
@@ -99,8 +99,8 @@ func TestReserveGoesToThePluginWhoseDevicesTheyAre(t *testing.T) {
 		first, second := newFakeDevice("acme"), newFakeDevice("other")
 		nic := structs.DeviceGroupID{Vendor: "other", Type: "nic", Name: "n"}
 		second.On(abi.OpDeviceFingerprint, answersDevices(nic, "a"))
-		w.mustTake(first, nil)
-		w.mustTake(second, nil)
+		w.mustLoad(first, nil)
+		w.mustLoad(second, nil)
 
 		r, err := w.reserve("b", "a")
 		require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestAReservationThatFailsIsUndone(t *testing.T) {
 				w := newDeviceWorld(t)
 				p := newFakeDevice("acme")
 				p.On(abi.OpDeviceReserve, c.reserve)
-				w.mustTake(p, nil)
+				w.mustLoad(p, nil)
 				start := time.Now()
 				_, err := w.reserve("a")
 				require.ErrorContains(t, err, c.want)
@@ -169,7 +169,7 @@ func TestATaskForWhichThePluginFaultsTwiceFails(t *testing.T) {
 		w := newDeviceWorld(t)
 		p := newFakeDevice("acme")
 		p.On(abi.OpDeviceReserve, catalogtest.Fault(abi.OpDeviceReserve))
-		w.mustTake(p, nil)
+		w.mustLoad(p, nil)
 		_, err := w.reserve("a")
 		require.True(t, abi.IsRecoverable(err))
 		_, err = w.reserve("a")
@@ -184,7 +184,7 @@ func TestAReleaseThatFailsIsTriedUntilItSucceeds(t *testing.T) {
 		p := newFakeDevice("acme")
 		well := p.Ops[abi.OpDeviceRelease]
 		p.On(abi.OpDeviceRelease, catalogtest.Fault(abi.OpDeviceRelease))
-		w.mustTake(p, nil)
+		w.mustLoad(p, nil)
 		require.Error(t, w.manager.Release(t.Context(), devices("a"), consumer))
 		time.Sleep(time.Minute)
 		failed := p.Count(abi.OpDeviceRelease)
@@ -199,7 +199,7 @@ func TestAPluginGetsAReleaseBeforeTheNextReservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeviceWorld(t)
 		p := newFakeDevice("acme")
-		w.mustTake(p, nil)
+		w.mustLoad(p, nil)
 		_, err := w.reserve("a")
 		require.NoError(t, err)
 		_, err = w.reserve("a")
@@ -243,7 +243,7 @@ func TestAMountThatALinkLeadsOutOfTheGrantIsRefused(t *testing.T) {
 			}
 			return nil
 		})
-		w.mustTake(p, nil)
+		w.mustLoad(p, nil)
 		for _, path = range []string{"file", "inside"} {
 			r, err := w.reserve("a")
 			require.NoError(t, err)
@@ -277,7 +277,7 @@ func TestADeviceNodeIsOneWhereverALinkLeads(t *testing.T) {
 			}
 			return nil
 		})
-		w.mustTake(p, nil)
+		w.mustLoad(p, nil)
 		for path, node := range map[string]string{"zero": "/dev/zero", "unplugged": filepath.Join(dir, "unplugged")} {
 			name = path
 			r, err := w.reserve("a")
@@ -302,7 +302,7 @@ func TestReleasingADeviceWithoutAPluginSucceeds(t *testing.T) {
 		require.NoError(t, w.manager.Release(t.Context(), devices("a"), consumer))
 		p := newFakeDevice("acme")
 		p.On(abi.OpDeviceRelease, nil)
-		w.mustTake(p, nil)
+		w.mustLoad(p, nil)
 		require.NoError(t, w.manager.Release(t.Context(), devices("a"), consumer))
 		require.Zero(t, p.Count(abi.OpDeviceRelease), "the plugin does not have the operation")
 	})
@@ -311,15 +311,15 @@ func TestReleasingADeviceWithoutAPluginSucceeds(t *testing.T) {
 func TestOfTwoPluginsWithOneGroupTheFirstKeepsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeviceWorld(t)
-		u := w.mustTake(newFakeDevice("acme"), nil)
-		late := w.mustTake(newFakeDevice("late"), nil)
+		u := w.mustLoad(newFakeDevice("acme"), nil)
+		late := w.mustLoad(newFakeDevice("late"), nil)
 		health, _ := late.Health()
 		require.Equal(t, catalog.StateUnhealthy, health.State)
 		require.Equal(t, `fingerprint: acme/gpu/x1 is provided by plugin "acme" already; remove one of the two`, health.Reason)
 
 		newer := newFakeDevice("acme")
 		newer.Recipe.Version = "2"
-		w.mustTake(newer, u)
+		w.mustLoad(newer, u)
 		_, err := w.reserve("a")
 		require.NoError(t, err)
 		require.Equal(t, 1, newer.Count(abi.OpDeviceReserve), "a newer version of the same plugin takes over")
@@ -331,7 +331,7 @@ func TestOfTwoPluginsWithOneGroupTheFirstKeepsIt(t *testing.T) {
 func TestANewerVersionTakesOverOnlyWhenItsDevicesAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeviceWorld(t)
-		u := w.mustTake(newFakeDevice("acme"), nil)
+		u := w.mustLoad(newFakeDevice("acme"), nil)
 		bad := newFakeDevice("acme")
 		bad.On(abi.OpDeviceFingerprint, answersDevices(gpu, "a", "a"))
 		_, err := w.take(bad, u)
@@ -347,7 +347,7 @@ func TestStatsAreThoseOfTheDevicesThatThereAre(t *testing.T) {
 		w := newDeviceWorld(t)
 		p := newFakeDevice("acme")
 		p.On(abi.OpDeviceStats, answersStats(gpu, 7, "a", "b", "gone"))
-		w.mustTake(p, nil)
+		w.mustLoad(p, nil)
 		synctest.Wait()
 		all := w.manager.AllStats()
 		require.Len(t, all, 1)
@@ -373,7 +373,7 @@ func TestAPluginThatDoesNotMeasureIsNotAsked(t *testing.T) {
 		w := newDeviceWorld(t)
 		p := newFakeDevice("acme")
 		p.On(abi.OpDeviceStats, func(context.Context, host.Call) error { return abi.NewError(abi.Unimplemented, "no") })
-		w.mustTake(p, nil)
+		w.mustLoad(p, nil)
 		time.Sleep(10 * time.Minute)
 		require.Equal(t, 1, p.Count(abi.OpDeviceStats))
 		require.Empty(t, w.manager.AllStats())

@@ -55,13 +55,13 @@ func TestAReleaseThatFailedIsTriedByTheNextAgent(t *testing.T) {
 	agentsOnOneStore(t, func(t *testing.T, next func() *deviceWorld, store state.DB) {
 		w, broken := next(), newFakeDevice("acme")
 		broken.On(abi.OpDeviceRelease, catalogtest.Fault(abi.OpDeviceRelease))
-		w.mustTake(broken, nil)
+		w.mustLoad(broken, nil)
 		require.Error(t, w.manager.Release(t.Context(), devices("a"), consumer))
 		require.Error(t, w.manager.Release(t.Context(), devices("a"), consumer), "said twice, it is owed once")
 
 		w, p := next(), newFakeDevice("acme")
 		released := releasedBy(p)
-		w.mustTake(p, nil)
+		w.mustLoad(p, nil)
 		require.Equal(t, []string{"[a] of alloc/web"}, released(), "as soon as the plugin is there")
 		left, err := store.Devices()
 		require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestAReleaseThatFailedIsTriedByTheNextAgent(t *testing.T) {
 
 		w, p = next(), newFakeDevice("acme")
 		released = releasedBy(p)
-		w.mustTake(p, nil)
+		w.mustLoad(p, nil)
 		require.Empty(t, released(), "what was released is forgotten")
 	})
 }
@@ -80,7 +80,7 @@ func TestAReleaseWaitsForAPluginThatHasNotAnsweredYet(t *testing.T) {
 		well := p.Ops[abi.OpDeviceFingerprint]
 		released := releasedBy(p)
 		p.On(abi.OpDeviceFingerprint, func(context.Context, host.Call) error { return abi.NewError(abi.Unavailable, "no bus yet") })
-		w.mustTake(p, nil)
+		w.mustLoad(p, nil)
 		err := w.manager.Release(t.Context(), devices("a"), consumer)
 		require.EqualError(t, err, "device acme/gpu/x1: its plugin has not answered yet; it is released when it does")
 		require.True(t, abi.IsRecoverable(err))
@@ -96,7 +96,7 @@ func TestAReleaseWaitsForAPluginThatHasNotAnsweredYet(t *testing.T) {
 func TestReservingAgainForgetsThePendingRelease(t *testing.T) {
 	agentsOnOneStore(t, func(t *testing.T, next func() *deviceWorld, store state.DB) {
 		w, p := next(), newFakeDevice("acme")
-		w.mustTake(p, nil)
+		w.mustLoad(p, nil)
 		p.On(abi.OpDeviceRelease, func(ctx context.Context, _ host.Call) error {
 			<-ctx.Done()
 			return abi.NewRecoverableError(abi.DeadlineExceeded, "too slow")
@@ -125,7 +125,7 @@ func TestOfTooManyPendingReleasesTheOldestAreDropped(t *testing.T) {
 	agentsOnOneStore(t, func(t *testing.T, next func() *deviceWorld, store state.DB) {
 		w, p := next(), newFakeDevice("acme")
 		p.On(abi.OpDeviceRelease, func(context.Context, host.Call) error { return abi.NewError(abi.Internal, "no") })
-		w.mustTake(p, nil)
+		w.mustLoad(p, nil)
 		for i := range maxPendingReleases + 2 {
 			user := consumer
 			user.AllocID = fmt.Sprint(i)

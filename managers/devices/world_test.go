@@ -68,7 +68,7 @@ func take(m *Manager, c catalog.Candidate, old *plugin) (*plugin, error) {
 	return pluginOf(u), nil
 }
 
-func (w *deviceWorld) mustTake(p *catalogtest.Plugin, old *plugin) *plugin {
+func (w *deviceWorld) mustLoad(p *catalogtest.Plugin, old *plugin) *plugin {
 	w.t.Helper()
 	u, err := w.take(p, old)
 	require.NoError(w.t, err)

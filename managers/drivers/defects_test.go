@@ -17,7 +17,7 @@ func inService(t *testing.T, test func(t *testing.T, s catalogtest.Service)) {
 		w, p := newWorld(t, nil), catalogtest.NewPlugin()
 		test(t, catalogtest.Service{
 			Plugin: p, Fingerprint: abi.OpDriverFingerprint,
-			Take: func() { w.mustTake(p, nil) },
+			Take: func() { w.mustLoad(p, nil) },
 			Usable: func() bool {
 				d, err := w.manager.Dispense("fake")
 				if err == nil {

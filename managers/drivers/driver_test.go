@@ -28,7 +28,7 @@ var workloadHandle = &wasmnodev1.TaskHandle{Version: 1, WorkloadId: web.Id}
 func driverWorld(t *testing.T) (*world, *catalogtest.Plugin, *Driver) {
 	w := newWorld(t, nil)
 	p := catalogtest.NewPlugin()
-	w.mustTake(p, nil)
+	w.mustLoad(p, nil)
 	d := w.dispense()
 	t.Cleanup(d.Release)
 	return w, p, d
@@ -313,7 +313,7 @@ func TestAWaitOutlastsARestartAndAQuarantineUntilAnotherVersionTakesOver(t *test
 
 		p.On(abi.OpDriverFingerprint, catalogtest.Fault(abi.OpDriverFingerprint))
 		time.Sleep(time.Hour)
-		w.mustTake(catalogtest.NewPlugin(), d.plugin)
+		w.mustLoad(catalogtest.NewPlugin(), d.plugin)
 		err = <-done
 		require.EqualError(t, err, `driver "fake" was replaced`)
 		require.True(t, abi.IsRecoverable(err))
@@ -440,7 +440,7 @@ func TestATasksConfigIsDecodedByItsSchema(t *testing.T) {
 	w := newWorld(t, nil)
 	p := catalogtest.NewPlugin()
 	p.Recipe.TaskSchema = `{"properties":{"image":{"type":"string"},"args":{"type":"array","default":[]}},"required":["image"]}`
-	w.mustTake(p, nil)
+	w.mustLoad(p, nil)
 	d := w.dispense()
 	defer d.Release()
 	got, err := d.DecodeConfig(map[string]any{"image": "a"})
@@ -461,7 +461,7 @@ func TestDriversWithstandConcurrentUseAndReplacement(t *testing.T) {
 		p.On(abi.OpDriverRecoverTask, func(context.Context, host.Call) error { return nil })
 		return p
 	}
-	current := w.mustTake(make1(), nil)
+	current := w.mustLoad(make1(), nil)
 	ctx := context.Background()
 	var wg sync.WaitGroup
 	for i := range 8 {

@@ -23,7 +23,7 @@ func TestAFingerprintThatFailsAtFirstIsAskedForAgain(t *testing.T) {
 		p := catalogtest.NewPlugin()
 		well := p.Ops[abi.OpDriverFingerprint]
 		p.On(abi.OpDriverFingerprint, func(context.Context, host.Call) error { return abi.NewError(abi.Unavailable, "no daemon") })
-		w.mustTake(p, nil)
+		w.mustLoad(p, nil)
 		synctest.Wait()
 		require.Equal(t, []string{"fake: detected false, healthy false, fingerprint: no daemon"}, w.updates.get())
 		time.Sleep(10 * time.Minute)
@@ -49,7 +49,7 @@ func TestHealthIsPolledAndReportedOnlyWhenItChanges(t *testing.T) {
 			a.NextPollMs = 2000
 			return nil
 		})
-		w.mustTake(p, nil)
+		w.mustLoad(p, nil)
 		time.Sleep(21 * time.Second)
 		require.Equal(t, 11, p.Count(abi.OpDriverFingerprint))
 		for _, h := range []wasmnodev1.HealthState{wasmnodev1.HealthState_HEALTH_STATE_UNHEALTHY, wasmnodev1.HealthState_HEALTH_STATE_UNDETECTED, wasmnodev1.HealthState_HEALTH_STATE_HEALTHY} {
@@ -71,7 +71,7 @@ func TestAPluginMayAskForAnEarlierPollButNotForAStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		p := catalogtest.NewPlugin()
-		w.mustTake(p, nil)
+		w.mustLoad(p, nil)
 		time.Sleep(5 * time.Second)
 		require.Equal(t, 1, p.Count(abi.OpDriverFingerprint))
 		for range 1000 {
@@ -94,7 +94,7 @@ func TestAPluginThatKeepsFaultingIsQuarantinedAndCanBeRevived(t *testing.T) {
 		p := catalogtest.NewPlugin()
 		well := p.Ops[abi.OpDriverFingerprint]
 		p.On(abi.OpDriverFingerprint, catalogtest.Fault(abi.OpDriverFingerprint))
-		u := w.mustTake(p, nil)
+		u := w.mustLoad(p, nil)
 		_, err := w.manager.Dispense("fake")
 		require.Equal(t, abi.Unavailable, abi.CodeOf(err))
 		require.True(t, abi.IsRecoverable(err))
@@ -120,7 +120,7 @@ func TestANewVersionTakesOverOnlyWhenItAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		first := catalogtest.NewPlugin()
-		old := w.mustTake(first, nil)
+		old := w.mustLoad(first, nil)
 		running := w.dispense()
 
 		tests := map[string]func(p *catalogtest.Plugin){
@@ -150,7 +150,7 @@ func TestANewVersionTakesOverOnlyWhenItAnswers(t *testing.T) {
 
 		second := catalogtest.NewPlugin()
 		second.Recipe.Version = "2"
-		w.mustTake(second, old)
+		w.mustLoad(second, old)
 		require.True(t, catalogtest.IsClosed(running.Replaced()))
 		d := w.dispense()
 		require.Equal(t, "d2", d.PluginDigest())
@@ -171,7 +171,7 @@ func TestAFirstVersionThatCannotWorkIsKeptWithAReason(t *testing.T) {
 		})
 		p := catalogtest.NewPlugin()
 		p.Recipe.PluginSchema = `{"required":["engine"],"properties":{"engine":{"type":"string"}}}`
-		u := w.mustTake(p, nil)
+		u := w.mustLoad(p, nil)
 		health, _ := u.Health()
 		require.Equal(t, catalog.StateUnhealthy, health.State)
 		require.Equal(t, `configure: plugin "fake": config.engin: unknown field, did you mean "engine"?; config.engine: missing`, health.Reason)
@@ -185,7 +185,7 @@ func TestARemovedPluginServesTheTasksThatItHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		p := catalogtest.NewPlugin()
-		u := w.mustTake(p, nil)
+		u := w.mustLoad(p, nil)
 		d := w.dispense()
 		synctest.Wait()
 		u.Remove()
@@ -199,7 +199,7 @@ func TestARemovedPluginServesTheTasksThatItHas(t *testing.T) {
 		require.Equal(t, "fake: lost", w.updates.get()[1])
 
 		// A new file with that name takes the tasks over.
-		w.mustTake(catalogtest.NewPlugin(), nil)
+		w.mustLoad(catalogtest.NewPlugin(), nil)
 		require.True(t, catalogtest.IsClosed(d.Replaced()))
 		d.Release()
 		require.True(t, catalogtest.IsClosed(u.Closed()))
@@ -256,7 +256,7 @@ func TestAFingerprintSetsAttributesOfItsDriverOnlyAndWithinBounds(t *testing.T) 
 		}
 		return nil
 	})
-	u := w.mustTake(p, nil)
+	u := w.mustLoad(p, nil)
 	info := u.info()
 	require.Equal(t, map[string]string{
 		"driver.fake": "true", "driver.fake.memory": "5MiB", "driver.fake.load": "0.5",
@@ -268,7 +268,7 @@ func TestAFingerprintSetsAttributesOfItsDriverOnlyAndWithinBounds(t *testing.T) 
 func TestTheAnnouncerReportsInOrderAndNothingTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
-		u := w.mustTake(catalogtest.NewPlugin(), nil)
+		u := w.mustLoad(catalogtest.NewPlugin(), nil)
 		for range 100 {
 			w.manager.announcer.Changed(u.Name())
 		}

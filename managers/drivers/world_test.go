@@ -176,7 +176,7 @@ func (w *world) take(p *catalogtest.Plugin, old *plugin) (*plugin, error) {
 	return pluginOf(u), nil
 }
 
-func (w *world) mustTake(p *catalogtest.Plugin, old *plugin) *plugin {
+func (w *world) mustLoad(p *catalogtest.Plugin, old *plugin) *plugin {
 	w.t.Helper()
 	u, err := w.take(p, old)
 	require.NoError(w.t, err)

@@ -88,14 +88,14 @@ func (g *gitGetter) redacted(err error, u *url.URL) error {
 	if errors.Is(err, ErrRefused) {
 		return err
 	}
-	said := err.Error()
+	output := err.Error()
 	if u.User != nil {
-		said = strings.ReplaceAll(said, u.User.String()+"@", "")
+		output = strings.ReplaceAll(output, u.User.String()+"@", "")
 	}
 	if u.RawQuery != "" {
-		said = strings.ReplaceAll(said, "?"+u.RawQuery, "")
+		output = strings.ReplaceAll(output, "?"+u.RawQuery, "")
 	}
-	return errors.New(said)
+	return errors.New(output)
 }
 
 func (g *gitGetter) clone(ctx context.Context, env []string, address, dst, ref string, depth int) error {
@@ -121,9 +121,9 @@ func (g *gitGetter) clone(ctx context.Context, env []string, address, dst, ref s
 
 // git runs one command. Its whole process group ends with the context.
 func git(ctx context.Context, env, args []string) error {
-	var said tail
+	var output tail
 	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = env, &said, &said
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, &output, &output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = gitGrace
@@ -131,8 +131,8 @@ func git(ctx context.Context, env, args []string) error {
 	if errors.Is(err, exec.ErrNotFound) {
 		return errors.New("git is not installed on this node")
 	}
-	if err != nil && said.Len() > 0 {
-		return fmt.Errorf("git %s: %s", subcommand(args), said.String())
+	if err != nil && output.Len() > 0 {
+		return fmt.Errorf("git %s: %s", subcommand(args), output.String())
 	}
 	return err
 }

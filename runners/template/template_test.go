@@ -255,7 +255,7 @@ func TestHostileTemplatesEnd(t *testing.T) {
 			_, err = tmpl.Render(ctx, in)
 			require.ErrorIs(t, err, context.Canceled)
 		} else {
-			_, err = unhurried(t, tmpl, in)
+			_, err = renderOnFakeClock(t, tmpl, in)
 			require.ErrorContains(t, err, want)
 			require.Less(t, len(err.Error()), 600)
 		}
@@ -263,14 +263,14 @@ func TestHostileTemplatesEnd(t *testing.T) {
 	}
 	deep, err := template.New(inline(strings.Repeat("{{if 1}}", 60000) + "x" + strings.Repeat("{{end}}", 60000)))
 	require.NoError(t, err)
-	out, err := unhurried(t, deep, in)
+	out, err := renderOnFakeClock(t, deep, in)
 	require.NoError(t, err)
 	require.Equal(t, "x", string(out.Content))
 }
 
-// unhurried renders on a clock that stands still while there is work: on a busy machine
+// renderOnFakeClock renders on a clock that stands still while there is work: on a busy machine
 // the time that a rendering has may be over before what it is about has happened.
-func unhurried(t *testing.T, tmpl *template.Template, in template.Input) (out *template.Output, err error) {
+func renderOnFakeClock(t *testing.T, tmpl *template.Template, in template.Input) (out *template.Output, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { out, err = tmpl.Render(t.Context(), in) })
 	return out, err

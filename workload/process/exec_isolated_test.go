@@ -103,8 +103,8 @@ func TestProcessesBeginOnTheNodeAfterACommandInAnIsolatedOne(t *testing.T) {
 	require.NoError(t, w.exec(spec.ID, nil, "true").err)
 	own, err := os.Readlink("/proc/self/ns/pid")
 	require.NoError(t, err)
-	_, said := w.run("readlink /proc/self/ns/pid")
-	require.Equal(t, own, strings.TrimSpace(said))
+	_, stdoutOf := w.run("readlink /proc/self/ns/pid")
+	require.Equal(t, own, strings.TrimSpace(stdoutOf))
 }
 
 func TestAnIsolatedProcessCannotWriteToTheNodesProgram(t *testing.T) {

@@ -55,7 +55,7 @@ func TestACommandRunsAsItsWorkloadDoes(t *testing.T) {
 	require.NoError(t, r.err)
 	require.Equal(t, &structs.ExitResult{ExitCode: 137, Signal: 9}, r.exit)
 	require.Equal(t, "GREETING=hello\nPATH=/usr/bin:/bin\nNoNewPrivs:\t1\n", strings.Replace(r.stdout, "PWD="+spec.Process.Dir+"\n", "", 1))
-	require.Equal(t, "ready\n", w.said(spec), "its log is its own")
+	require.Equal(t, "ready\n", w.stdoutOf(spec), "its log is its own")
 }
 
 func TestACommandIsTheWorkloadsUser(t *testing.T) {

@@ -40,6 +40,6 @@ func TestNothingIsLostWhileAProcessIsNotFollowed(t *testing.T) {
 	for i := range 20000 {
 		fmt.Fprintln(&want, i+1)
 	}
-	require.Equal(t, want.String(), w.said(spec))
+	require.Equal(t, want.String(), w.stdoutOf(spec))
 	require.Greater(t, pauses, 5)
 }

@@ -47,9 +47,9 @@ func TestDaemonEndsWithItsTask(t *testing.T) {
 		t.Skip("a daemon is found by its cgroup only; run as root where cgroup v2 is mounted")
 	}
 	defer process.WaitForOutput(time.Hour)()
-	result, said := w.run(`setsid sh -c '(while :; do sleep 100; done) & echo $!' "$0" & wait; exit 3`)
+	result, stdoutOf := w.run(`setsid sh -c '(while :; do sleep 100; done) & echo $!' "$0" & wait; exit 3`)
 	require.Equal(t, &structs.ExitResult{ExitCode: 3}, result)
-	require.NotEmpty(t, said)
+	require.NotEmpty(t, stdoutOf)
 	require.Zero(t, w.left(), "it is gone when the task has ended, and what it held open was not waited for")
 }
 
@@ -96,9 +96,9 @@ func TestStoppedTaskIsKilled(t *testing.T) {
 
 func TestTaskThatClosesItsOutputGoesOn(t *testing.T) {
 	w := newWorld(t)
-	result, said := w.run(`echo before; exec >&- 2>&-; sleep 0.1; exit 5`)
+	result, stdoutOf := w.run(`echo before; exec >&- 2>&-; sleep 0.1; exit 5`)
 	require.Equal(t, &structs.ExitResult{ExitCode: 5}, result)
-	require.Equal(t, "before\n", said)
+	require.Equal(t, "before\n", stdoutOf)
 }
 
 func TestOutputWithoutEndIsBounded(t *testing.T) {
@@ -113,9 +113,9 @@ func TestOutputWithoutEndIsBounded(t *testing.T) {
 			numbers, err := logfile.Numbers(spec.Logs.StdoutPath)
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(numbers), spec.Logs.MaxFiles)
-			said := w.said(spec)
-			require.LessOrEqual(t, len(said), spec.Logs.MaxFiles*int(spec.Logs.MaxFileBytes))
-			require.True(t, strings.HasSuffix(said, "last\n"))
+			stdoutOf := w.stdoutOf(spec)
+			require.LessOrEqual(t, len(stdoutOf), spec.Logs.MaxFiles*int(spec.Logs.MaxFileBytes))
+			require.True(t, strings.HasSuffix(stdoutOf, "last\n"))
 		})
 	}
 }

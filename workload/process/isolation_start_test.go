@@ -37,9 +37,9 @@ func TestAnIsolatedCommandIsFoundInItsRoot(t *testing.T) {
 			spec.Env = map[string]string{"PATH": c.path}
 			p := spec.Process
 			p.Command, p.Args, p.Dir, p.Isolated.Search = c.command, nil, c.dir, []string{"/local", "/"}
-			result, said := w.finish(spec)
+			result, stdoutOf := w.finish(spec)
 			require.True(t, result.Successful())
-			require.Equal(t, c.says, said)
+			require.Equal(t, c.says, stdoutOf)
 		})
 	}
 }
@@ -63,9 +63,9 @@ func TestAnIsolatedProcessHasItsMountsAndDevices(t *testing.T) {
 		workload.Mount{GuestPath: "/etc-of-mine/app.conf", HostPath: filepath.Join(dir, "in"), ReadOnly: true},
 	)
 	i.Devices = []workload.Device{{GuestPath: "/dev/fuse-of-mine", HostPath: "/dev/null"}}
-	result, said := w.finish(spec)
+	result, stdoutOf := w.finish(spec)
 	require.True(t, result.Successful())
-	require.Equal(t, "content\ncontent\nc\n14", said)
+	require.Equal(t, "content\ncontent\nc\n14", stdoutOf)
 	b, err := os.ReadFile(filepath.Join(dir, "deep/out"))
 	require.NoError(t, err)
 	require.Equal(t, "written\n", string(b))

@@ -56,15 +56,15 @@ func (w *world) put(spec *workload.Spec, name, content string) {
 func (w *world) finish(spec *workload.Spec) (*structs.ExitResult, string) {
 	w.t.Helper()
 	require.NoError(w.t, w.s.Start(w.context(), spec))
-	return w.wait(spec), strings.TrimSpace(w.said(spec))
+	return w.wait(spec), strings.TrimSpace(w.stdoutOf(spec))
 }
 
 // ask runs a script isolated, which has to succeed, and returns what it said.
 func (w *world) ask(text string) string {
 	w.t.Helper()
-	result, said := w.finish(w.isolated(text))
-	require.True(w.t, result.Successful(), "%v: %s", result, said)
-	return said
+	result, stdoutOf := w.finish(w.isolated(text))
+	require.True(w.t, result.Successful(), "%v: %s", result, stdoutOf)
+	return stdoutOf
 }
 
 func TestAnIsolatedProcessSeesItsRootOnly(t *testing.T) {
@@ -86,8 +86,8 @@ func TestAnIsolatedProcessChangesNothingOfTheNode(t *testing.T) {
 			unshare -U true 2>/dev/null && echo made a namespace
 			: >/local/own && echo wrote its own`)
 		spec.Process.User = user
-		_, said := w.finish(spec)
-		require.Equal(t, "wrote its own", said, user)
+		_, stdoutOf := w.finish(spec)
+		require.Equal(t, "wrote its own", stdoutOf, user)
 		require.FileExists(t, filepath.Join(spec.Process.Isolated.Root, "local/own"))
 	}
 }
@@ -122,9 +122,9 @@ func TestAnIsolatedProcessHasFewPrivileges(t *testing.T) {
 
 	spec := w.isolated(status)
 	spec.Process.User = "root"
-	_, said := w.finish(spec)
+	_, stdoutOf := w.finish(spec)
 	const few = "00000000000405fb"
-	require.Equal(t, "0000000000000000 "+few+" "+few+" "+few+" 0000000000000000 1 2\n0 0 0", said)
+	require.Equal(t, "0000000000000000 "+few+" "+few+" "+few+" 0000000000000000 1 2\n0 0 0", stdoutOf)
 }
 
 // pid returns the number that the node has for a script's first process.

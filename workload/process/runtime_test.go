@@ -46,20 +46,20 @@ func TestProcessInheritsNothing(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, syscall.Close(leaked)) }()
 	w := newWorld(t)
-	result, said := w.run(`
+	result, stdoutOf := w.run(`
 		env | grep SECRET
 		ls /proc/self/fd | tr '\n' ' '; echo
 		grep -E '^(SigBlk|SigIgn|NoNewPrivs)' /proc/self/status | tr -d '\t' | tr '\n' ' '; echo
 		[ "$(ps -o sid= -p $$)" -eq $$ ] && echo own session`)
 	require.True(t, result.Successful())
-	require.Equal(t, "0 1 2 3 \nSigBlk:0000000000000000 SigIgn:0000000000000000 NoNewPrivs:1 \nown session\n", said, "3 is the directory that ls reads")
+	require.Equal(t, "0 1 2 3 \nSigBlk:0000000000000000 SigIgn:0000000000000000 NoNewPrivs:1 \nown session\n", stdoutOf, "3 is the directory that ls reads")
 }
 
 func TestProcessRunsInItsDirectory(t *testing.T) {
 	w := newWorld(t)
 	spec := w.start(`pwd`)
 	w.wait(spec)
-	require.Equal(t, spec.Process.Dir+"\n", w.said(spec))
+	require.Equal(t, spec.Process.Dir+"\n", w.stdoutOf(spec))
 }
 
 func TestProcessRunsAsItsUser(t *testing.T) {
@@ -80,7 +80,7 @@ func TestProcessRunsAsItsUser(t *testing.T) {
 		spec.Process.User, spec.Process.Dir = name, "/"
 		require.NoError(t, w.s.Start(w.context(), spec))
 		w.wait(spec)
-		require.Equal(t, want+"\n", w.said(spec), name)
+		require.Equal(t, want+"\n", w.stdoutOf(spec), name)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestProcessHandlesItsSignals(t *testing.T) {
 	spec := w.start(`trap 'echo hup' HUP; trap 'exit 7' TERM; echo ready; while :; do sleep 0.02; done`)
 	w.ready(spec)
 	require.NoError(t, w.s.Signal(w.context(), spec.ID, "SIGHUP"))
-	require.Eventually(t, func() bool { return strings.Contains(w.said(spec), "hup") }, testTimeout, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(w.stdoutOf(spec), "hup") }, testTimeout, 5*time.Millisecond)
 	require.NoError(t, w.s.Stop(w.context(), spec.ID, "SIGTERM", testTimeout))
 	require.Equal(t, &structs.ExitResult{ExitCode: 7}, w.wait(spec))
 }

@@ -26,9 +26,9 @@ func TestDangerousCallsAreRefused(t *testing.T) {
 		spec := w.isolated("")
 		spec.Process.User, spec.Process.Command, spec.Process.Args = user, "/calls", names
 		spec.Process.Isolated.Mounts = append(spec.Process.Isolated.Mounts, workload.Mount{GuestPath: "/calls", HostPath: program})
-		result, said := w.finish(spec)
+		result, stdoutOf := w.finish(spec)
 		require.True(t, result.Successful())
-		require.Equal(t, refused, said)
+		require.Equal(t, refused, stdoutOf)
 	}
 	free, err := exec.Command(program, names...).Output()
 	require.NoError(t, err)

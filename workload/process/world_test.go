@@ -62,7 +62,7 @@ func (w *world) start(text string) *workload.Spec {
 func (w *world) run(text string) (*structs.ExitResult, string) {
 	w.t.Helper()
 	spec := w.start(text)
-	return w.wait(spec), w.said(spec)
+	return w.wait(spec), w.stdoutOf(spec)
 }
 
 func (w *world) context() context.Context {
@@ -83,19 +83,19 @@ func (w *world) ready(spec *workload.Spec) string {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.context())
 	defer cancel()
-	var said string
+	var stdoutOf string
 	err := logfile.Follow(ctx, spec.Logs.StdoutPath, logfile.Options{Follow: true}, func(c logfile.Chunk) error {
-		said = string(c.Data)
+		stdoutOf = string(c.Data)
 		cancel()
 		return nil
 	})
 	require.NoError(w.t, err)
-	require.NotEmpty(w.t, said)
-	return strings.TrimSpace(said)
+	require.NotEmpty(w.t, stdoutOf)
+	return strings.TrimSpace(stdoutOf)
 }
 
-// said returns a script's standard output.
-func (w *world) said(spec *workload.Spec) string {
+// stdoutOf returns a script's standard output.
+func (w *world) stdoutOf(spec *workload.Spec) string {
 	w.t.Helper()
 	numbers, err := logfile.Numbers(spec.Logs.StdoutPath)
 	require.NoError(w.t, err)

@@ -113,7 +113,7 @@ func serverOf(t *testing.T, d *directed) *Server {
 	return s
 }
 
-var askA = &request{ID: "a"}
+var sendRequest = &request{ID: "a"}
 
 func TestAWaitEndsAlsoWhenItsWorkloadIsDestroyed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -122,15 +122,15 @@ func TestAWaitEndsAlsoWhenItsWorkloadIsDestroyed(t *testing.T) {
 		require.NoError(t, s.startWorkload(t.Context(), &workload.Spec{ID: "a"}))
 		waited := make(chan any, 1)
 		go func() {
-			exit, err := s.wait(t.Context(), askA)
+			exit, err := s.wait(t.Context(), sendRequest)
 			require.NoError(t, err)
 			waited <- exit
 		}()
 		synctest.Wait()
-		_, err := s.destroy(t.Context(), askA) // it is gone before its result is looked at
+		_, err := s.destroy(t.Context(), sendRequest) // it is gone before its result is looked at
 		require.NoError(t, err)
 		require.Equal(t, killed, <-waited)
-		_, err = s.wait(t.Context(), askA)
+		_, err = s.wait(t.Context(), sendRequest)
 		require.ErrorIs(t, err, abi.ErrTaskNotFound)
 	})
 }
@@ -144,7 +144,7 @@ func TestAWorkloadThatIsOnlyStartingIsDestroyedOnceItIsThere(t *testing.T) {
 		go func() { started <- s.startWorkload(t.Context(), &workload.Spec{ID: "a"}) }()
 		synctest.Wait()
 		go func() {
-			_, err := s.destroy(t.Context(), askA)
+			_, err := s.destroy(t.Context(), sendRequest)
 			destroyed <- err
 		}()
 		synctest.Wait()
@@ -169,7 +169,7 @@ func TestAWorkloadIsDestroyedTwiceAtOnce(t *testing.T) {
 		var destroying sync.WaitGroup
 		for range 2 {
 			destroying.Go(func() {
-				_, err := s.destroy(t.Context(), askA)
+				_, err := s.destroy(t.Context(), sendRequest)
 				require.NoError(t, err)
 			})
 		}
@@ -185,13 +185,13 @@ func TestAResultThatCannotBeRemovedIsKept(t *testing.T) {
 	s.records.end(r, &workload.Status{ID: "a", State: workload.Exited, Exit: killed}, true)
 	inTheWay := filepath.Join(s.results.path("a"), "file")
 	require.NoError(t, os.MkdirAll(inTheWay, 0o700))
-	_, err := s.destroy(t.Context(), askA)
+	_, err := s.destroy(t.Context(), sendRequest)
 	require.Error(t, err)
-	exit, err := s.wait(t.Context(), askA)
+	exit, err := s.wait(t.Context(), sendRequest)
 	require.NoError(t, err)
 	require.Equal(t, killed, exit)
 	require.NoError(t, os.Remove(inTheWay))
-	_, err = s.destroy(t.Context(), askA)
+	_, err = s.destroy(t.Context(), sendRequest)
 	require.NoError(t, err)
 	require.Nil(t, s.records.find("a"))
 }

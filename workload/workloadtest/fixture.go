@@ -110,18 +110,18 @@ func (w *world) ready(spec *workload.Spec) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.context())
 	defer cancel()
-	said := false
+	output := false
 	err := logfile.Follow(ctx, spec.Logs.StdoutPath, logfile.Options{Follow: true}, func(logfile.Chunk) error {
-		said = true
+		output = true
 		cancel()
 		return nil
 	})
 	require.NoError(w.t, err)
-	require.True(w.t, said, "the program did not say that it is ready")
+	require.True(w.t, output, "the program did not say that it is ready")
 }
 
-// said returns a log's text.
-func (w *world) said(base string) string {
+// output returns a log's text.
+func (w *world) output(base string) string {
 	w.t.Helper()
 	numbers, err := logfile.Numbers(base)
 	require.NoError(w.t, err)

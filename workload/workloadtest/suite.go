@@ -71,14 +71,14 @@ func exitCodes(t *testing.T, w *world) {
 func output(t *testing.T, w *world) {
 	spec := w.start("print", "to stdout", "to stderr")
 	w.wait(spec.ID)
-	require.Equal(t, "to stdout", w.said(spec.Logs.StdoutPath))
-	require.Equal(t, "to stderr", w.said(spec.Logs.StderrPath))
+	require.Equal(t, "to stdout", w.output(spec.Logs.StdoutPath))
+	require.Equal(t, "to stderr", w.output(spec.Logs.StderrPath))
 
 	again := w.spec("print", ", again", "")
 	again.Logs = spec.Logs
 	require.NoError(t, w.s.Start(w.context(), again))
 	w.wait(again.ID)
-	require.Equal(t, "to stdout, again", w.said(spec.Logs.StdoutPath), "a restart appends")
+	require.Equal(t, "to stdout, again", w.output(spec.Logs.StdoutPath), "a restart appends")
 }
 
 func rotation(t *testing.T, w *world) {
@@ -94,7 +94,7 @@ func rotation(t *testing.T, w *world) {
 		require.NoError(t, err)
 		require.LessOrEqual(t, info.Size(), int64(100))
 	}
-	require.Contains(t, w.said(spec.Logs.StdoutPath), "line 298\nline 299\n")
+	require.Contains(t, w.output(spec.Logs.StdoutPath), "line 298\nline 299\n")
 }
 
 func noLogs(t *testing.T, w *world) {
@@ -113,19 +113,19 @@ func arguments(t *testing.T, w *world) {
 	spec.Env = map[string]string{"B": "2", "A": "1=1", "EMPTY": ""}
 	require.NoError(t, w.s.Start(w.context(), spec))
 	require.True(t, w.wait(spec.ID).Successful())
-	require.Equal(t, `args ["guest" "describe" "two words" "" "ünïcode"]`+"\nenv A=1=1 B=2 EMPTY=\n", w.said(spec.Logs.StdoutPath))
+	require.Equal(t, `args ["guest" "describe" "two words" "" "ünïcode"]`+"\nenv A=1=1 B=2 EMPTY=\n", w.output(spec.Logs.StdoutPath))
 }
 
 func stdin(t *testing.T, w *world) {
 	spec := w.start("stdin")
 	require.True(t, w.wait(spec.ID).Successful())
-	require.Equal(t, "0 bytes, <nil>\n", w.said(spec.Logs.StdoutPath))
+	require.Equal(t, "0 bytes, <nil>\n", w.output(spec.Logs.StdoutPath))
 }
 
 func clocks(t *testing.T, w *world) {
 	spec := w.start("clock")
 	require.True(t, w.wait(spec.ID).Successful())
-	require.Equal(t, fmt.Sprintf("%d true\n", time.Now().Year()), w.said(spec.Logs.StdoutPath))
+	require.Equal(t, fmt.Sprintf("%d true\n", time.Now().Year()), w.output(spec.Logs.StdoutPath))
 }
 
 func mounts(t *testing.T, w *world) {
@@ -139,7 +139,7 @@ func mounts(t *testing.T, w *world) {
 	}
 	result, spec := mounted(true, "cat", "/data/in")
 	require.True(t, result.Successful())
-	require.Equal(t, "content", w.said(spec.Logs.StdoutPath))
+	require.Equal(t, "content", w.output(spec.Logs.StdoutPath))
 
 	result, _ = mounted(false, "write", "/data/out", "written")
 	require.True(t, result.Successful())
@@ -149,7 +149,7 @@ func mounts(t *testing.T, w *world) {
 
 	result, spec = mounted(true, "write", "/data/out", "overwritten")
 	require.Equal(t, 3, result.ExitCode)
-	require.NotEmpty(t, w.said(spec.Logs.StderrPath))
+	require.NotEmpty(t, w.output(spec.Logs.StderrPath))
 	result, _ = mounted(false, "cat", "/data/../etc/passwd")
 	require.Equal(t, 3, result.ExitCode)
 
@@ -161,8 +161,8 @@ func mounts(t *testing.T, w *world) {
 			{GuestPath: "/data", HostPath: dir, Within: within},
 		})
 		require.NoError(t, w.s.Start(w.context(), spec))
-		require.True(t, w.wait(spec.ID).Successful(), w.said(spec.Logs.StderrPath))
-		require.Equal(t, "content", w.said(spec.Logs.StdoutPath), "a single file")
+		require.True(t, w.wait(spec.ID).Successful(), w.output(spec.Logs.StderrPath))
+		require.Equal(t, "content", w.output(spec.Logs.StdoutPath), "a single file")
 	}
 }
 
