@@ -132,8 +132,8 @@ func (l *loop) killAll() {
 	}
 }
 
-// beginKill begins to kill the tasks; nil: for no other reason than that somebody wants it. An order
-// that goes on is not changed, but what it spares may be killed too.
+// beginKill begins to kill the tasks; nil: for no other reason than that it was asked for.
+// An order that goes on is not changed, but what it spares may be killed too.
 func (l *loop) beginKill(k *killing) {
 	if k == nil {
 		k = &killing{}

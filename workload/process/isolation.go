@@ -120,7 +120,7 @@ func checkIsolated(spec *workload.Spec) error {
 	return nil
 }
 
-// describe says what an isolated process is to target.
+// describe says what an isolated process is to be and to see.
 func describe(spec *workload.Spec, c *syscall.Credential) *isolate.Spec {
 	p := spec.Process
 	s := &isolate.Spec{
