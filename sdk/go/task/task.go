@@ -17,8 +17,8 @@ import (
 //
 // RESOURCE_EXHAUSTED: too many events a second, later ones may be taken;
 // PERMISSION_DENIED: the current call is about another task; INVALID_ARGUMENT: too
-// many annotations; FAILED_PRECONDITION or NOT_FOUND: nobody takes the event, because
-// the call is about no task, or the task is not one that the driver runs.
+// many annotations; FAILED_PRECONDITION or NOT_FOUND: nobody takes the event, such
+// as one that is sent while configuring, or of a task that is not the driver's.
 func Event(ctx context.Context, taskID, message string, annotations map[string]string) error {
 	event := &wasmnodev1.TaskEvent{TaskId: taskID, Message: message, Annotations: annotations}
 	encoded, err := event.MarshalVT()
