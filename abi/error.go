@@ -38,12 +38,12 @@ type Error struct {
 	Recoverable bool // trying the same again can help
 }
 
-// NewError returns an error that trying again does not mend.
+// NewError returns an error that retrying does not fix.
 func NewError(code Code, message string) *Error {
 	return &Error{Code: code, Message: message}
 }
 
-// NewRecoverableError returns an error that trying again can mend.
+// NewRecoverableError returns an error that retrying can fix.
 func NewRecoverableError(code Code, message string) *Error {
 	return &Error{Code: code, Message: message, Recoverable: true}
 }
@@ -74,7 +74,7 @@ func CodeOf(err error) Code {
 	return Unknown
 }
 
-// IsRecoverable reports whether err says that trying again can help. Errors that
+// IsRecoverable reports whether retrying can help after err. Errors that
 // do not say so cannot be recovered from (as in Nomad).
 func IsRecoverable(err error) bool {
 	var e *Error
@@ -82,12 +82,12 @@ func IsRecoverable(err error) bool {
 }
 
 // Flat returns err, which is not nil, as one [Error] with the whole of its text, for
-// whoever is told of it from outside. An error that is no [Error] becomes UNKNOWN.
+// clients of the node get it. An error that is not an [Error] becomes UNKNOWN.
 func Flat(err error) *Error {
 	return &Error{Code: CodeOf(err), Message: err.Error(), Recoverable: IsRecoverable(err)}
 }
 
-// Proto returns err as the message that crosses the sandbox: as [Flat] says it.
+// Proto returns err as the message that crosses the sandbox, flattened by [Flat].
 func Proto(err error) *wasmnodev1.Error {
 	e := Flat(err)
 	return &wasmnodev1.Error{Code: e.Code, Message: e.Message, Recoverable: e.Recoverable}

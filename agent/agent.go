@@ -29,7 +29,7 @@ import (
 // Version is the version of this build; the linker sets it.
 var Version = "0.1.0-dev"
 
-// Options are what the command line says; it wins over the configuration files.
+// Options are those of the command line, which override the configuration files.
 type Options struct {
 	// Dev: everything is temporary, and WASI programs may come from the working
 	// directory.
@@ -85,7 +85,7 @@ func Run(ctx context.Context, o Options) error {
 	return a.run(ctx, listener)
 }
 
-// agent is the storeys, from the ground up.
+// agent is the layers, from the ground up.
 type agent struct {
 	cfg        config.Config
 	dev        bool
@@ -122,7 +122,7 @@ func (a *agent) closing(what string, f func() error) {
 	})
 }
 
-// open opens every storey but the node.
+// open opens every layer but the node.
 func (a *agent) open() (err error) {
 	data := a.cfg.DataDir
 	if err := writable(data); err != nil {
@@ -221,7 +221,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		}
 	}()
 	// Who calls before that waits in the listener's queue, and is answered by a node
-	// that has its drivers, rather than told that there are none.
+	// that has its drivers, rather than an empty list.
 	ready := func() {
 		web = a.serve(listener, cancel)
 		a.logger.Info("agent is ready", "http_addr", a.address, "node_id", a.node.ID(), "plugin_dir", a.cfg.PluginDir, "data_dir", a.cfg.DataDir)
@@ -249,7 +249,7 @@ func (a *agent) pluginsReady(ctx context.Context) error {
 	return errors.Join(a.drivers.WaitForFirstFingerprint(ctx), a.devices.WaitForFirstFingerprint(ctx))
 }
 
-// identity is what the operator says of the node.
+// identity is what the operator configured about the node.
 func (a *agent) identity() structs.Node {
 	c := a.cfg.Client
 	return structs.Node{

@@ -33,9 +33,9 @@ func TestMain(m *testing.M) {
 	if codeCache, err = os.MkdirTemp("", "wasmnode-agent-test"); err != nil {
 		log.Fatal(err)
 	}
-	codetest.Borrow(codeCache)
+	codetest.Restore(codeCache)
 	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
-		codetest.Lend(codeCache)
+		codetest.Save(codeCache)
 		_ = os.RemoveAll(codeCache)
 		os.Exit(code)
 	}))

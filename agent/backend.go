@@ -64,7 +64,7 @@ func (f files) LogPath(name, stream string) string {
 	return filepath.Join(f.dir.Logs(), name+"."+stream)
 }
 
-// fileError gives an error the class that says whose fault it is.
+// fileError gives an error its class.
 func fileError(err error) error {
 	class := errdefs.InvalidArgument
 	switch {

@@ -17,7 +17,7 @@ const maxDeviceSeries = 1024
 // once more.
 var (
 	deviceCount   = describe("wasmnode_devices", "Devices of the node, by group and health.", "group", "health")
-	deviceSummary = describe("wasmnode_device_summary", "The figure that tells most of a device, in the unit given: B, B/s, Hz, W, V, s, C, % or rpm.", "group", "device", "unit")
+	deviceSummary = describe("wasmnode_device_summary", "The most significant figure of a device, in the unit given: B, B/s, Hz, W, V, s, C, % or rpm.", "group", "device", "unit")
 )
 
 type deviceMetrics struct {

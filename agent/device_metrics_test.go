@@ -27,7 +27,7 @@ func TestDeviceMetricsHaveUnitsAndBounds(t *testing.T) {
 		},
 	}
 	require.NoError(t, testutil.CollectAndCompare(m, strings.NewReader(`
-# HELP wasmnode_device_summary The figure that tells most of a device, in the unit given: B, B/s, Hz, W, V, s, C, % or rpm.
+# HELP wasmnode_device_summary The most significant figure of a device, in the unit given: B, B/s, Hz, W, V, s, C, % or rpm.
 # TYPE wasmnode_device_summary gauge
 wasmnode_device_summary{device="a",group="acme/gpu/x1",unit="B"} 3.145728e+06
 # HELP wasmnode_devices Devices of the node, by group and health.

@@ -53,7 +53,7 @@ func inherited() (*handover, error) {
 	}
 	h := &handover{}
 	if err := json.NewDecoder(f).Decode(h); err != nil {
-		return nil, fmt.Errorf("what the program before left: %w", err)
+		return nil, fmt.Errorf("handover of the previous program: %w", err)
 	}
 	for _, fd := range h.files() {
 		unix.CloseOnExec(fd)
@@ -100,7 +100,7 @@ func (h *handover) exec(program string) error {
 func checkHandoverVersion(program string) error {
 	out, err := exec.Command(program, "supervisor", "-handover-version").Output()
 	if err != nil {
-		return fmt.Errorf("%s does not say what it can go on with: %w", program, err)
+		return fmt.Errorf("%s does not report the handover version that it supports: %w", program, err)
 	}
 	if version := strings.TrimSpace(string(out)); version != strconv.Itoa(HandoverVersion) {
 		return errors.New(program + " is of another handover version: " + version)

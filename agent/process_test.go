@@ -11,7 +11,7 @@ import (
 	"github.com/wasmnode/wasmnode/agent/agenttest"
 )
 
-// TestAProcessIsATaskLikeAnother follows a process through every storey: its exit code
+// TestAProcessIsATaskLikeAnother follows a process through every layer: its exit code
 // is the task's, and its output is in the task's logs.
 func TestAProcessIsATaskLikeAnother(t *testing.T) {
 	a := agenttest.Start(t, agenttest.Options{Drivers: []string{"raw_exec"}, CodeCache: codeCache})

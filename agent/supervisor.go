@@ -69,13 +69,13 @@ func runSupervisor(ctx context.Context, dir string, thread chan<- func(), logger
 	}()
 	if left != nil {
 		server.Adopt(left.Processes.IDs())
-		logger.Info("took the tasks over from the program before", "count", len(left.Processes.Processes))
+		logger.Info("took over the tasks of the previous program", "count", len(left.Processes.Processes))
 	}
 	supervisor.Announce(nil)
-	logger.Info("supervisor answers", "pid", os.Getpid(), "dir", dir, "version", Version)
+	logger.Info("connected to the supervisor", "pid", os.Getpid(), "dir", dir, "version", Version)
 	return serveWorkloads(ctx, server, listener, func(program string, socket *os.File) {
 		err := replace(program, lock, socket, server, workloads.processes, thread)
-		logger.Error("the supervisor goes on as the program that it is", "error", err)
+		logger.Error("the supervisor keeps running its own program", "error", err)
 	})
 }
 

@@ -60,7 +60,7 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 func (w *web) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if !w.requests.Enter() {
-			http.Error(rw, "the agent is ending", http.StatusServiceUnavailable)
+			http.Error(rw, "the agent is shutting down", http.StatusServiceUnavailable)
 			return
 		}
 		defer w.requests.Leave()

@@ -3,6 +3,6 @@
 // package itself has no code, and knows none of them.
 //
 // There is one: package standalone, which is embedded in the agent and decides for one
-// machine. One that speaks to Nomad's own servers has its place beside it, and passes the
+// machine. One that talks to Nomad's own servers has its place beside it, and passes the
 // same conformance suite (package node/controlplanetest).
 package controlplane

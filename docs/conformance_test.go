@@ -98,7 +98,7 @@ func TestEveryTestThatThePageOnConformanceNamesIsThere(t *testing.T) {
 	}
 }
 
-// Of what applies in each list, at least this share is shown on the real storeys.
+// Of what applies in each list, at least this share is shown on the real layers.
 const enough = 0.9
 
 func TestEnoughBehaviorsOfTheReferenceAreShown(t *testing.T) {

@@ -38,11 +38,11 @@ type Call struct {
 	// Task is the task that the call is about, nil for none: capabilities work on its
 	// behalf.
 	Task *wasmnodev1.TaskConfig
-	// Events takes the task events that the guest sends in the call. Nil: nobody does,
-	// which the guest is told.
+	// Events takes the task events that the guest sends in the call. Nil: they are refused,
+	// with an error to the guest.
 	Events EventSink
 	// HasWorkload, if it is not nil, is set when the guest has started the task's workload
-	// in the call, or has tried to and it was there: whoever calls need not ask for it.
+	// in the call, or has tried to and it was there: the caller need not ask for it.
 	HasWorkload *bool
 	Request     Message
 	Answer      Message

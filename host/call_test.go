@@ -107,12 +107,12 @@ func faulty(body []byte) *modtest.Module {
 func TestAFaultIsReportedAndTheInstanceIsDiscarded(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
-			limit := patience
+			limit := testTimeout
 			if f.kind == host.FaultTimeout {
 				limit = 500 * time.Millisecond
 			}
 			p := newWorld(t, host.Limits{CallTimeout: limit}).ready(t, faulty(f.body).Bytes(), host.Grants{})
-			patient, cancel := context.WithTimeout(t.Context(), patience) // takes the place of the limit
+			patient, cancel := context.WithTimeout(t.Context(), testTimeout) // takes the place of the limit
 			defer cancel()
 			for range 2 {
 				if f.kind == host.FaultTimeout {
@@ -168,7 +168,7 @@ func TestInputAndOutputHaveLimits(t *testing.T) {
 	require.ErrorContains(t, err, "hands over 31 bytes, the limit is 30")
 }
 
-func TestACancelledCallSaysSo(t *testing.T) {
+func TestACancelledCallReturnsTheContextsError(t *testing.T) {
 	p := newWorld(t, host.Limits{}).ready(t, faulty(modtest.Code(modtest.Loop(sleepLong()), modtest.I32Const(0))).Bytes(), host.Grants{})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	wanted := errors.New("nobody waits any more")
@@ -189,7 +189,7 @@ func TestAWaitHasNoDeadlineOfItsOwn(t *testing.T) {
 		_, err := p.Call(ctx, abi.OpDriverWaitTask, nil, nil)
 		done <- err
 	}()
-	require.Eventually(t, func() bool { return p.Stats().AtWork == 1 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Stats().AtWork == 1 }, testTimeout, time.Millisecond)
 	select {
 	case err := <-done:
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestClosingEndsCallsAndWaitsForThem(t *testing.T) {
 	}
 	_, err = p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
 	require.Equal(t, abi.Unavailable, abi.CodeOf(err))
-	p.Close() // twice is no error
+	p.Close() // twice is not an error
 }
 
 func TestConcurrentCallsUseInstancesOfTheirOwn(t *testing.T) {

@@ -59,7 +59,7 @@ func structured(f func(ctx context.Context, c *call, request []byte) (Message, e
 }
 
 // stage keeps a capability's answer until the guest fetches it, and returns the
-// status that says how long it is.
+// status that has its length.
 func (c *call) stage(answer Message, err error) uint64 {
 	var code abi.Code
 	c.staged = nil

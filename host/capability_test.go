@@ -76,7 +76,7 @@ func TestATaskEventIsAboutTheTaskOfTheCall(t *testing.T) {
 		w := newWorld(t, host.Limits{})
 		message := mustMarshal(e)
 		p := w.ready(t, guest(message, map[string][]byte{abi.OpDriverFingerprint: ask(fnEvent, len(message))}).Bytes(), host.Grants{})
-		out, err := p.Call(w.taking(t.Context()), abi.OpDriverFingerprint, nil, scope)
+		out, err := p.Call(w.recordingEvents(t.Context()), abi.OpDriverFingerprint, nil, scope)
 		require.NoError(t, err)
 		return w, out
 	}
@@ -110,7 +110,7 @@ func TestAFloodOfEventsIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, host.Limits{EventsPerSec: 5})
 		p := w.ready(t, guest(nil, map[string][]byte{abi.OpDriverFingerprint: body}).Bytes(), host.Grants{})
-		out, err := p.Call(w.taking(t.Context()), abi.OpDriverFingerprint, nil, nil)
+		out, err := p.Call(w.recordingEvents(t.Context()), abi.OpDriverFingerprint, nil, nil)
 		require.NoError(t, err)
 		refused := answeredError(t, out)
 		require.Equal(t, abi.ResourceExhausted, refused.Code)
@@ -286,7 +286,7 @@ func TestProgramsAreStartedOnlyWhereATaskStarts(t *testing.T) {
 	}
 }
 
-func TestADeniedProgramSaysWhatToGrant(t *testing.T) {
+func TestTheErrorOfADeniedProgramNamesTheMissingGrant(t *testing.T) {
 	// Granted when it was loaded, taken away since: the call in flight is told.
 	w := newWorld(t, host.Limits{})
 	p := w.load(t, guest(nil, map[string][]byte{abi.OpDriverStartTask: ask(fnStart, 0)}).Bytes())

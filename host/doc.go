@@ -5,7 +5,7 @@
 //
 // What a plugin may do is in its import section (one host module a capability, one
 // file here each) and in the operator's [Grants]. The package knows nothing of jobs,
-// allocations or health: those are the business of the storeys above.
+// allocations or health: those are the business of the layers above.
 //
 // Its mutexes guard a few fields each (a pool's instances, the table of programs, the
 // counters). None is held across I/O, a guest call or a callback, or while another is

@@ -22,16 +22,16 @@ const (
 	FaultHost     FaultKind = "hit a bug of the node"
 )
 
-// FaultError is a guest call that did not end as the contract says. It is short with
+// FaultError is a guest call that broke the contract. It is short with
 // %v; %+v adds the guest's stack and the
 // plugin's last log lines.
 type FaultError struct {
-	Plugin string // empty: it could not say its name yet
+	Plugin string // empty: its name is not known yet
 	Op     string
 	Kind   FaultKind
 	Err    error
 	// Logs are the last lines that the plugin wrote before, oldest first: what a
-	// guest's runtime says of a crash is on its standard error.
+	// guest's runtime prints of a crash is on its standard error.
 	Logs []string
 }
 
@@ -63,7 +63,7 @@ type protocolError struct{ text string }
 
 func (e *protocolError) Error() string { return e.text }
 
-// isHostBug tells a failure of ours from a guest's: only our own code raises a
+// isHostBug distinguishes a failure of ours from a guest's: only our own code raises a
 // runtime error or panics through wazero.
 func isHostBug(err error) bool {
 	var bug runtime.Error

@@ -69,7 +69,7 @@ func (g Grants) NodeGranted(path string) bool {
 	})
 }
 
-// within reports whether a clean path is a directory or lies below it.
+// within reports whether a clean path is a directory or below it.
 func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }
@@ -137,7 +137,7 @@ func (g Grants) Validate() error {
 	return errors.Join(errs...)
 }
 
-// MissingGrantError says what a plugin needs that the operator has not granted.
+// MissingGrantError names what a plugin needs that the operator has not granted.
 type MissingGrantError struct {
 	Plugin     string
 	Capability string
@@ -163,7 +163,7 @@ func (p *Plugin) missingGrant(g Grants) error {
 	return nil
 }
 
-// noPrograms says that a plugin may start none.
+// noPrograms refuses all programs.
 func noPrograms(plugin string) *MissingGrantError {
 	return &MissingGrantError{plugin, abi.ModuleWasm, fmt.Sprintf(`plugin %q { grant { wasm { enabled = true } } }`, plugin)}
 }

@@ -29,7 +29,7 @@ func start(ctx context.Context, p *host.Plugin, scope *host.TaskScope, config ma
 	return answer, p.Invoke(ctx, host.Call{Op: abi.OpDriverStartTask, Task: scope.Config, Request: &wasmnodev1.DriverStartTaskRequest{Task: scope.Config}, Answer: answer})
 }
 
-func TestAGuestInGoThatBreaksIsReplaced(t *testing.T) {
+func TestAFaultyGuestInGoIsReplaced(t *testing.T) {
 	p := newWorld(t, host.Limits{}).ready(t, guestbuild.Plugin(t, "guest-examples/drivers/mock"), host.Grants{})
 	for _, c := range []struct {
 		fault string
@@ -42,7 +42,7 @@ func TestAGuestInGoThatBreaksIsReplaced(t *testing.T) {
 		{"loop", host.FaultTimeout, "deadline exceeded"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
-			limit := patience
+			limit := testTimeout
 			if c.kind == host.FaultTimeout {
 				limit = 300 * time.Millisecond
 			}

@@ -21,7 +21,7 @@ type Config struct {
 	// OnRefresh is called when a plugin asks for its fingerprint to be polled now. It must
 	// not block.
 	OnRefresh func(plugin string)
-	// Version is the node's, as plugins are told.
+	// Version is the node's, as plugins receive it.
 	Version string
 	// Chroot are the node's files and directories that isolated processes see, read-only,
 	// and where: a path of the node's to an absolute path in the task's root. What does
@@ -47,7 +47,7 @@ type Limits struct {
 	EventsPerSec  int           // task events, likewise
 }
 
-// DefaultLimits returns the limits in force where the configuration says nothing.
+// DefaultLimits returns the limits in force where the configuration sets none.
 func DefaultLimits() Limits {
 	return Limits{
 		FileBytes:     64 << 20,  // a Go plugin with net/http is 10 MB

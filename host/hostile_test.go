@@ -80,7 +80,7 @@ func outOfTime(t *testing.T, p *host.Plugin, after time.Duration) error {
 		_, err := p.Call(ctx, abi.OpDriverFingerprint, []byte("hello"), nil)
 		ended <- err
 	}()
-	require.Eventually(t, func() bool { return p.Stats().AtWork == 1 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Stats().AtWork == 1 }, testTimeout, time.Millisecond)
 	time.AfterFunc(after, func() { close(ctx.passed) })
 	return <-ended
 }
@@ -247,7 +247,7 @@ func replaceMany(t *testing.T, wasm []byte, rounds int) {
 	}
 	bound := holdings{before.goroutines, before.files, before.executable + 2, before.resident + 32<<10}
 	after := held(t)
-	for deadline := time.Now().Add(patience); !after.within(bound) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testTimeout); !after.within(bound) && time.Now().Before(deadline); {
 		after = held(t) // the finalizers' goroutine has its turn when it has it
 	}
 	require.True(t, after.within(bound), "before %+v, after %+v", before, after)

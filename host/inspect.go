@@ -20,7 +20,7 @@ type Source = scan.Source
 // NewSource returns the file of that content, which must not be changed any more.
 func NewSource(content []byte) Source { return scan.NewSource(content) }
 
-// Spec is what a plugin's file says of itself, read without running any of it: the
+// Spec is a plugin's file's description of itself, read without running any of it: the
 // same on every machine.
 type Spec struct {
 	*scan.Spec
@@ -31,14 +31,14 @@ type Spec struct {
 	Operations []string
 }
 
-// Inspect reads a plugin's file of at most maxBytes. The error says what is wrong
+// Inspect reads a plugin's file of at most maxBytes. The error describes what is wrong
 // with the file and what to do, on one line.
 func Inspect(wasm []byte, maxBytes int) (*Spec, error) {
 	spec, _, err := inspect(NewSource(wasm), maxBytes)
 	return spec, err
 }
 
-// inspect also returns the module, for whoever goes on to compile it.
+// inspect also returns the module, for a caller that goes on to compile it.
 func inspect(src Source, maxBytes int) (*Spec, *scan.Module, error) {
 	if src.Size() > maxBytes {
 		return nil, nil, &sandbox.StageError{Stage: sandbox.StageRead, Err: fmt.Errorf("the file has %d bytes, the limit is %d", src.Size(), maxBytes)}
@@ -135,17 +135,17 @@ func checkImport(i scan.Import) error {
 		return fmt.Errorf("import %s.%s: %s has no such function", i.Module, i.Name, i.Module)
 	}
 	if got := signature(*i.Func); got != want {
-		return fmt.Errorf("import %s.%s is declared as %v, but is %s", i.Module, i.Name, i.Func, spelled(want))
+		return fmt.Errorf("import %s.%s is declared as %v, but is %s", i.Module, i.Name, i.Func, formatSignature(want))
 	}
 	return nil
 }
 
-// unknownModule says why a module cannot be imported from.
+// unknownModule describes why a module cannot be imported from.
 func unknownModule(i scan.Import) error {
 	if name, version, isOurs := cutVersion(i.Module); isOurs {
 		for module := range importable {
 			if n, v, _ := cutVersion(module); n == name {
-				return fmt.Errorf("import %s: this node speaks %s, the plugin %s: build it against %s", i.Module, module, version, v)
+				return fmt.Errorf("import %s: this node supports %s, the plugin needs %s: build it against %s", i.Module, module, version, v)
 			}
 		}
 	}
@@ -174,8 +174,8 @@ func signature(t scan.FuncType) string {
 	return b.String()
 }
 
-// spelled writes a signature as people do.
-func spelled(signature string) string {
+// formatSignature writes a signature as people do.
+func formatSignature(signature string) string {
 	params, results, _ := strings.Cut(signature, ">")
 	list := func(s string) string {
 		names := strings.Split(s, "")

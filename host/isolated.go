@@ -54,7 +54,7 @@ func (h *Host) describeIsolated(r *wasmnodev1.ProcessStartRequest, task *wasmnod
 	return p, nil
 }
 
-// findIsolated returns a command as a path of the root, where that can be told. Bare
+// findIsolated returns a command as a path of the root, where that can be determined. Bare
 // names that are looked up in the root may turn out to be any program in it, so those
 // are for plugins that may start any; for others they are the programs that they would
 // be on the node.

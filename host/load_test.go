@@ -229,7 +229,7 @@ func TestAnUnconfiguredPluginMayDoNothing(t *testing.T) {
 	}
 }
 
-func TestAMissingGrantSaysWhatToAdd(t *testing.T) {
+func TestTheErrorOfAMissingGrantShowsTheConfigurationToAdd(t *testing.T) {
 	p := newWorld(t, host.Limits{}).load(t, guest(nil, nil).Bytes())
 	err := p.Configure(t.Context(), host.Grants{Wasm: host.WasmGrant{Denied: true}}, nil)
 	var missing *host.MissingGrantError

@@ -21,9 +21,9 @@ func TestMain(m *testing.M) {
 	if codeCache, err = os.MkdirTemp("", "wasmnode-host-test"); err != nil {
 		log.Fatal(err)
 	}
-	codetest.Borrow(codeCache)
+	codetest.Restore(codeCache)
 	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
-		codetest.Lend(codeCache)
+		codetest.Save(codeCache)
 		os.RemoveAll(codeCache)
 		os.Exit(code)
 	}))

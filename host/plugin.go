@@ -17,7 +17,7 @@ import (
 	"github.com/wasmnode/wasmnode/sandbox"
 )
 
-// Plugin is a loaded plugin. It is safe for concurrent use. Whoever loaded it closes it,
+// Plugin is a loaded plugin. It is safe for concurrent use. Its loader closes it,
 // and counts those who use it.
 type Plugin struct {
 	host     *Host
@@ -63,13 +63,13 @@ func (p *Plugin) Name() string { return p.description.Name }
 // Version is the plugin's own version.
 func (p *Plugin) Version() string { return p.description.Version }
 
-// Spec is what the file says of itself.
+// Spec is the file's description of itself.
 func (p *Plugin) Spec() *Spec { return p.spec }
 
 // Digest identifies the exact file.
 func (p *Plugin) Digest() string { return p.spec.Digest }
 
-// Description is what the plugin said of itself; read-only. A device plugin's has a
+// Description is the plugin's answer to describe; read-only. A device plugin's has a
 // name, a version and the schema of its configuration.
 func (p *Plugin) Description() *wasmnodev1.DriverDescribeResponse { return p.description }
 
@@ -140,7 +140,7 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 		return fmt.Errorf("plugin %q: waiting for another configuration to end: %w", p.Name(), context.Cause(ctx))
 	}
 	before := p.pool.renew(ctx, &settings{grants: grants.clone(), config: slices.Clone(config)})
-	// A new instance is configured before anything else; this one tells whether
+	// A new instance is configured before anything else; this one shows whether
 	// the plugin takes the configuration.
 	if err := p.pool.prepare(ctx); err != nil {
 		p.pool.renew(ctx, before)
@@ -150,7 +150,7 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 }
 
 // Close ends the calls in progress, waits for them to return, and frees the plugin.
-// Closing twice is no error; calls after it fail.
+// Closing twice is not an error; calls after it fail.
 func (p *Plugin) Close() {
 	if p.closed.Swap(true) {
 		return

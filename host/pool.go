@@ -250,7 +250,7 @@ func (p *pool) instantiate(ctx context.Context, cfg wazero.ModuleConfig, inst *i
 }
 
 // offerSnapshot has the instances of the current generation begin as copies of one whose
-// initialiser has just run. Whoever comes first is asked, and once.
+// initialiser has just run. The first instance is asked, and once.
 func (p *pool) offerSnapshot(module *sandbox.Instance, inst *instance) {
 	p.mu.Lock()
 	ask := !p.current.asked && inst.generation == p.current.number

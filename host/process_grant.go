@@ -19,7 +19,7 @@ type ProcessGrant struct {
 	// programs in that directory, not below it, and "*" alone for any.
 	Commands []string
 	// Users are whom processes may run as, in the words of the request: "nobody",
-	// "web:www". "*" alone is any; empty: the node's own user and nobody else.
+	// "web:www". "*" alone is any; empty: the node's own user only.
 	Users []string
 	// FullIsolation: processes have to be isolated.
 	FullIsolation bool
@@ -47,7 +47,7 @@ func (g ProcessGrant) user(name string) bool {
 	return slices.Contains(g.Users, grantsyntax.Any) || slices.Contains(g.Users, name)
 }
 
-// ownUser is whom the node runs as; empty: nobody knows a name for it.
+// ownUser is whom the node runs as; empty: it has no name.
 func ownUser() string {
 	u, err := user.Current()
 	if err != nil {
@@ -61,7 +61,7 @@ func (g ProcessGrant) isolation(i workload.Isolation) bool {
 	return i == workload.IsolationFull || !g.FullIsolation
 }
 
-// noProcesses says that a plugin may start none.
+// noProcesses refuses all processes.
 func noProcesses(plugin string) *MissingGrantError {
 	return &MissingGrantError{plugin, abi.ModuleProcess, processFix(plugin, `commands = ["*"]`)}
 }

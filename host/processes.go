@@ -21,7 +21,7 @@ var processFuncs = map[string]hostFunc{
 	abi.FuncProcessSupport: structured(processSupport),
 }
 
-// processSupport tells what this node can do, whatever was granted.
+// processSupport reports what this node can do, whatever was granted.
 func processSupport(_ context.Context, c *call, _ []byte) (Message, error) {
 	if c.plugin.pool.settings() == nil {
 		return nil, abi.NewError(abi.PermissionDenied, "asking for what the node can do: not before the plugin is configured")
@@ -73,7 +73,7 @@ func (h *Host) describe(r *wasmnodev1.ProcessStartRequest, task *wasmnodev1.Task
 	case wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_FULL:
 		return h.describeIsolated(r, task, g)
 	}
-	return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("there is no isolation %d", r.Isolation))
+	return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("unknown isolation %d", r.Isolation))
 }
 
 // describeUnisolated makes the paths those of the node.
@@ -125,7 +125,7 @@ func inTask(path, task string) (string, error) {
 	return filepath.Join(task, path), nil
 }
 
-// checkProcess refuses what was not granted, and says what would grant it.
+// checkProcess refuses what was not granted, and names the missing grant.
 func checkProcess(p *workload.Process, plugin string, g ProcessGrant) error {
 	denied := func(what, setting string) error {
 		return abi.NewError(abi.PermissionDenied, fmt.Sprintf("%s is not granted: add %s", what, processFix(plugin, setting)))

@@ -136,7 +136,7 @@ func TestAProcessThatWasNotGrantedIsNotStarted(t *testing.T) {
 			abi.PermissionDenied, "user " + own.Username + " " + fix(fmt.Sprintf("users = [%q]", own.Username))},
 		"too little isolation": {host.ProcessGrant{Commands: any.Commands, FullIsolation: true}, func(*wasmnodev1.ProcessStartRequest) {},
 			abi.PermissionDenied, "isolation none " + fix(`isolation = "none"`)},
-		"no isolation said": {any, func(r *wasmnodev1.ProcessStartRequest) { r.Isolation = 0 }, abi.InvalidArgument, "there is no isolation 0"},
+		"no isolation said": {any, func(r *wasmnodev1.ProcessStartRequest) { r.Isolation = 0 }, abi.InvalidArgument, "unknown isolation 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, host.Limits{})
@@ -170,7 +170,7 @@ func TestAnyUserMayBeGranted(t *testing.T) {
 	}
 }
 
-func TestProcessesAreGrantedToNobodyByDefault(t *testing.T) {
+func TestProcessesAreNotGrantedByDefault(t *testing.T) {
 	p := newWorld(t, host.Limits{}).load(t, processGuest(shell("exit 0")).Bytes())
 	err := p.Configure(t.Context(), host.Grants{Process: host.ProcessGrant{Users: []string{"*"}}}, nil)
 	var missing *host.MissingGrantError

@@ -26,7 +26,7 @@ type programFiles struct {
 	plugin   string
 	task     string   // where relative paths begin
 	own      []string // the task's directories, and what the node mounts for it
-	readOnly []string // those of own that nobody may write to
+	readOnly []string // those of own that are read-only
 	dirs     []string // granted ones
 }
 
@@ -78,7 +78,7 @@ func (r programFiles) readModule(path string) ([]byte, error) {
 		return nil, fileError("module", path, err)
 	}
 	defer root.Close()
-	// Not blocking, for a FIFO that somebody put there.
+	// Not blocking, in case it is a FIFO.
 	f, err := root.OpenFile(rest, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fileError("module", path, err)
@@ -140,7 +140,7 @@ func present(base, rest string) error {
 	return err
 }
 
-// fileError tells a guest why a file cannot be had, without more of the host than it
+// fileError describes to a guest why a file cannot be read, without more of the host than it
 // named itself.
 func fileError(what, path string, err error) error {
 	code := abi.FailedPrecondition

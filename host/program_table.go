@@ -11,7 +11,7 @@ import (
 )
 
 // programTable bounds how many programs of a plugin run at once. It counts by the
-// plugin's name, so that a reload does not begin anew, and by what the runtime says
+// plugin's name, so that a reload does not begin again, and by what the runtime reports
 // that runs, so that a restart of the agent does not either. A program has its place
 // from before its start. The zero value is ready; it is safe for concurrent use, and
 // holds no lock while it asks the runtime.
@@ -28,7 +28,7 @@ type programEntry struct {
 	seen  uint64 // when it was last known to run, or starting
 }
 
-// starting is later than every listing: none says anything of such a program yet.
+// starting is later than every listing: none can contain such a program yet.
 const starting = math.MaxUint64
 
 // start starts a workload, unless limit of its owner's run already; 0: no limit here.
@@ -80,8 +80,8 @@ func (t *programTable) reserve(began uint64, list []*workload.Status, spec *work
 	return nil
 }
 
-// takeOver makes the table what a listing says, but for what was started since it began.
-// One that is older than another that was taken over already says nothing new. The caller
+// takeOver makes the table what a listing contains, but for what was started since it began.
+// One that is older than another that was taken over already has no effect. The caller
 // holds mu.
 func (t *programTable) takeOver(began uint64, list []*workload.Status) {
 	if began < t.listed {
@@ -109,7 +109,7 @@ func (t *programTable) takeOver(began uint64, list []*workload.Status) {
 	t.programs = programs
 }
 
-// settle says what became of a start. A program that failed to start gives its place back.
+// settle records the outcome of a start. A program that failed to start gives its place back.
 func (t *programTable) settle(spec *workload.Spec, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

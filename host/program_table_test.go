@@ -98,7 +98,7 @@ func TestARestartOfTheAgentDoesNotResetMaxPrograms(t *testing.T) {
 	w := newWorld(t, host.Limits{})
 	require.Zero(t, startProgram(t, starter(t, w.Host, 1), "a", endlessProgram()))
 	restarted := host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: w.engine, Workloads: w.workloads, Version: "0.0.0", Limits: host.Limits{
-		DescribeTime: patience, CallTimeout: patience,
+		DescribeTime: testTimeout, CallTimeout: testTimeout,
 	}})
 	p := starter(t, restarted, 1)
 	require.Equal(t, abi.ResourceExhausted, startProgram(t, p, "b", endlessProgram()))
@@ -144,7 +144,7 @@ func TestConcurrentStartsFillMaxProgramsAndNoMore(t *testing.T) {
 	w := newWorld(t, host.Limits{})
 	counting := &countingRuntime{Runtime: w.workloads}
 	h := host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: w.engine, Workloads: counting, Version: "0.0.0", Limits: host.Limits{
-		DescribeTime: patience, CallTimeout: patience,
+		DescribeTime: testTimeout, CallTimeout: testTimeout,
 	}})
 	versions := []*host.Plugin{starter(t, h, limit), starter(t, h, limit)} // one replaces the other
 	program := endlessProgram()

@@ -53,7 +53,7 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	return &wasmnodev1.WasmStartResponse{WorkloadId: spec.ID}, nil
 }
 
-// taskSpec is what the task says about its workload, of whatever kind.
+// taskSpec is the task's part of a workload's spec, of whatever kind.
 func taskSpec(task *wasmnodev1.TaskConfig, env map[string]string) *workload.Spec {
 	return &workload.Spec{
 		ID:             task.Id,

@@ -27,7 +27,7 @@ const (
 	streamStderr = 2
 )
 
-// taskFuncs is wasmnode:task/v1: what a driver says about its tasks. It needs no
+// taskFuncs is wasmnode:task/v1: what a driver reports about its tasks. It needs no
 // grant; rates and sizes are bounded.
 var taskFuncs = map[string]hostFunc{
 	abi.FuncTaskEvent: structured(taskEvent),
@@ -35,7 +35,7 @@ var taskFuncs = map[string]hostFunc{
 		run: func(ctx context.Context, _ api.Module, _ []uint64) {
 			p := callOf(ctx).plugin
 			if p.pool.settings() == nil {
-				return // nobody polls it yet
+				return // it is not polled yet
 			}
 			if _, ok := p.events.allow(); ok {
 				p.host.cfg.OnRefresh(p.Name())
@@ -61,7 +61,7 @@ type EventSink func(e *wasmnodev1.TaskEvent) error
 type eventsKey struct{}
 
 // WithEvents returns a context for a call that hands the task events of its guest to a
-// sink. In a call without one the guest is told that nobody takes them.
+// sink. In a call without one the guest gets an error.
 func WithEvents(ctx context.Context, sink EventSink) context.Context {
 	return context.WithValue(ctx, eventsKey{}, sink)
 }
@@ -80,7 +80,7 @@ func taskEvent(ctx context.Context, c *call, request []byte) (Message, error) {
 	}
 	sink, _ := ctx.Value(eventsKey{}).(EventSink)
 	if sink == nil {
-		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("nobody takes task events of a call of %s", c.op))
+		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("a call of %s cannot send task events", c.op))
 	}
 	if len(e.Annotations) > maxAnnotations {
 		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("%d annotations, the limit is %d", len(e.Annotations), maxAnnotations))
@@ -104,7 +104,7 @@ type taskLog struct {
 // writeOutput appends to the task's standard output or error.
 func (c *call) writeOutput(stream uint32, data []byte) error {
 	if c.scope == nil {
-		return abi.NewError(abi.FailedPrecondition, "this call is about no task, so there is no output to write to")
+		return abi.NewError(abi.FailedPrecondition, "this call has no task whose output could be written")
 	}
 	for _, l := range c.logs {
 		if l.stream == stream {
@@ -120,7 +120,7 @@ func (c *call) writeOutput(stream uint32, data []byte) error {
 	case streamStderr:
 		path = cfg.StderrPath
 	default:
-		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("there is no stream %d: 1 is standard output, 2 is standard error", stream))
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("unknown stream %d: 1 is standard output, 2 is standard error", stream))
 	}
 	if cfg.GetLog().GetDisabled() {
 		return nil

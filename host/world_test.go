@@ -51,15 +51,15 @@ func newWorld(t testing.TB, limits host.Limits) *world {
 	return newWorldOn(t, codeCache, limits)
 }
 
-// patience bounds what a machine with much else to do is late with: a program is compiled
+// testTimeout bounds what a machine with much else to do is late with: a program is compiled
 // within the call that starts it, half a minute under the race detector with nothing else to do.
-const patience = 5 * time.Minute
+const testTimeout = 5 * time.Minute
 
 // newWorldOn makes one with a code cache of its own; empty: without. What a test does not
 // bound takes as long as it needs.
 func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 	t.Helper()
-	limits.DescribeTime, limits.CallTimeout = cmp.Or(limits.DescribeTime, patience), cmp.Or(limits.CallTimeout, patience)
+	limits.DescribeTime, limits.CallTimeout = cmp.Or(limits.DescribeTime, testTimeout), cmp.Or(limits.CallTimeout, testTimeout)
 	t.TempDir() // the test's directory is then removed after all that writes in it has ended
 	w := &world{logs: &logs{}}
 	logger := hclog.New(&hclog.LoggerOptions{Output: w.logs, Level: hclog.Trace, JSONFormat: true})
@@ -93,8 +93,8 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 	return w
 }
 
-// taking returns a context for calls whose events the world takes.
-func (w *world) taking(ctx context.Context) context.Context {
+// recordingEvents returns a context for calls whose events are recorded.
+func (w *world) recordingEvents(ctx context.Context) context.Context {
 	return host.WithEvents(ctx, func(e *wasmnodev1.TaskEvent) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()

@@ -124,7 +124,7 @@ func (s *execSession) run(ctx context.Context, spec *workload.ExecSpec, exec fun
 // lingerTime is how long a client has to close its end.
 const lingerTime = 5 * time.Second
 
-// receive takes messages until there are no more, or one is not understood.
+// receive takes messages until there are no more, or one is invalid.
 func (s *execSession) receive() {
 	defer s.input.Break()
 	for {
@@ -167,7 +167,7 @@ func (s *execSession) send(message *nomad.ExecStreamingOutput) error {
 // closeGrace bounds the last message.
 const closeGrace = time.Second
 
-// finish tells how the command ended. A client that has gone gets nothing.
+// finish sends how the command ended. A client that has gone gets nothing.
 func (s *execSession) finish(exit *structs.ExitResult, err error) {
 	code, reason := websocket.CloseNormalClosure, ""
 	if err == nil {
@@ -178,7 +178,7 @@ func (s *execSession) finish(exit *structs.ExitResult, err error) {
 	_ = s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(closeGrace))
 }
 
-// maxCloseReason is what a websocket's last message can say, in bytes.
+// maxCloseReason is the size of a websocket's closing message, in bytes.
 const maxCloseReason = 123
 
 // closeReason is the text that people read.

@@ -114,7 +114,7 @@ func TestNomadsClientRunsCommands(t *testing.T) {
 	require.Contains(t, stdout, "33 101\r\n", "the size that came first is there from the start")
 
 	_, _, _, err = exec(false, strings.NewReader(""), nil, "no-such-command")
-	require.ErrorContains(t, err, "command no-such-command: there is none on the task's PATH")
+	require.ErrorContains(t, err, "command no-such-command is not on the task's PATH")
 	_, _, _, err = exec(false, strings.NewReader(""), nil, strings.Repeat("ü", 200))
 	require.EqualError(t, err, "command "+strings.Repeat("ü", 56)+"…", "a websocket's last message is short")
 }

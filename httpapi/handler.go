@@ -27,7 +27,7 @@ type Config struct {
 	Agent        AgentInfo
 }
 
-// AgentInfo is what the agent says of itself.
+// AgentInfo is the agent's description of itself.
 type AgentInfo struct {
 	NodeID     string
 	Name       string

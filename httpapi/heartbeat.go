@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// heartbeat is how often a stream that has nothing to say says so, as in Nomad, so
+// heartbeat is how often a stream that has nothing to send sends one, as in Nomad, so
 // that a client that is gone is noticed.
 const heartbeat = time.Second
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAJobsLife(t *testing.T) {
+func TestAJobIsRegisteredReadAndDeregistered(t *testing.T) {
 	w := newWorld(t, "mock")
 	jobs := w.Client.Jobs()
 	job := mock("life", nil)
@@ -126,7 +126,7 @@ func TestAJobIsFoundWhateverItsName(t *testing.T) {
 	}
 }
 
-func TestAJobOfMissingDriversSaysWhyItIsNotPlaced(t *testing.T) {
+func TestAJobOfMissingDriversReportsWhyItIsNotPlaced(t *testing.T) {
 	w := newWorld(t)
 	registered, _, err := w.Client.Jobs().Register(mock("nowhere", nil), nil)
 	require.NoError(t, err)

@@ -164,7 +164,7 @@ func (s *frameSink) begun() bool {
 	return s.started
 }
 
-// finish sends the header of a stream that had nothing to say.
+// finish sends the header of a stream that had nothing to send.
 func (s *frameSink) finish() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/go-bexpr"
 )
 
-// How long a blocking query holds, as in Nomad: this long when it does not say,
+// How long a blocking query holds, as in Nomad: this long by default,
 // at most as long, and up to a sixteenth longer, so that clients do not return in
 // step.
 const (
@@ -150,7 +150,7 @@ func notFound(format string, args ...any) error {
 	return &statusError{http.StatusNotFound, fmt.Sprintf(format, args...)}
 }
 
-// statusError is an error with the HTTP status that says whose it is.
+// statusError is an error with its HTTP status.
 type statusError struct {
 	status int
 	text   string

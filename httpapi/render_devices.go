@@ -9,7 +9,7 @@ import (
 )
 
 // nodeDevices renders a node's devices. Nomad knows only healthy and unhealthy ones:
-// one that is not confirmed is unhealthy and says so.
+// one that is not confirmed is unhealthy, with the reason.
 func nodeDevices(groups []*structs.DeviceGroup) []*nomad.NodeDeviceResource {
 	out := make([]*nomad.NodeDeviceResource, 0, len(groups))
 	for _, g := range groups {

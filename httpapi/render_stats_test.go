@@ -61,7 +61,7 @@ func TestOnlyWhatADriverMeasuredIsRenderedAsMeasured(t *testing.T) {
 	require.Equal(t, int64(7), out.Tasks["a"].Timestamp)
 }
 
-func TestWhatAMachineDoesNotTellIsRenderedAsEmptyAndNotAsNull(t *testing.T) {
+func TestUnknownFactsOfTheMachineAreRenderedAsEmptyAndNotAsNull(t *testing.T) {
 	got, err := json.Marshal(hostStats(&structs.HostUsage{}))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"Memory": {"Total": 0, "Available": 0, "Used": 0, "Free": 0}, "CPU": [], "DiskStats": [],

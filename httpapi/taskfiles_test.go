@@ -102,7 +102,7 @@ func status(checks nomad.AllocCheckStatuses) string {
 	return ""
 }
 
-func TestWhatANodeRefusesIsSaidAtRegistration(t *testing.T) {
+func TestUnsupportedFieldsOfAJobAreReportedAtRegistration(t *testing.T) {
 	w := newWorld(t, "mock")
 	err := w.register(t, strings.NewReplacer(`"tcp"`, `"grpc"`, "file \\\"local", "key \\\"local").Replace(fmt.Sprintf(filesJob, 20000, "file:///etc")))
 	for _, want := range []string{

@@ -33,9 +33,9 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	codeCache = dir
-	codetest.Borrow(dir)
+	codetest.Restore(dir)
 	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
-		codetest.Lend(dir)
+		codetest.Save(dir)
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}))

@@ -16,7 +16,7 @@ var (
 )
 
 // value decodes a block into the struct behind a pointer, minding the types whose
-// syntax is not what their tags say.
+// syntax differs from their tags.
 func (p *parser) value(e expansion, v reflect.Value) {
 	handlers := map[string]handler{}
 	finish := func() {}
@@ -47,7 +47,7 @@ func orEquals(operand *string) {
 	}
 }
 
-// shorthands lets an operator stand for itself: version = ">= 1.2".
+// shorthands lets an operator be written as itself: version = ">= 1.2".
 func (p *parser) shorthands(handlers map[string]handler, operators []string, left, right, operand *string) {
 	for _, op := range operators {
 		handlers["="+op] = func(e expansion) {
@@ -58,7 +58,7 @@ func (p *parser) shorthands(handlers map[string]handler, operators []string, lef
 				p.errorf(a.SrcRange, "Unsuitable value; %s takes a text.", op)
 				return
 			case !v.IsKnown():
-				return // said where it went wrong
+				return // reported where it went wrong
 			}
 			*operand = op
 			if op == "distinct_property" {
@@ -112,7 +112,7 @@ func (p *parser) groupScaling(e expansion, g *nomad.TaskGroup) {
 	}
 }
 
-// shared is what a job or a group may say once for all tasks below it.
+// shared is what a job or a group may set once for all tasks below it.
 type shared struct {
 	vault   *nomad.Vault
 	secrets []*nomad.Secret

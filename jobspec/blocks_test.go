@@ -89,7 +89,7 @@ func TestDynamicBlocksAreBounded(t *testing.T) {
 	require.EqualError(t, err, "job.hcl:9,2: Dynamic blocks make more than 10000 blocks.")
 }
 
-func TestWhatOnlyTheNodeKnowsStays(t *testing.T) {
+func TestRuntimeVariablesAreLeftToTheNode(t *testing.T) {
 	cases := map[string]struct{ written, want string }{
 		"attribute":             {`"${attr.kernel.name}"`, `"${attr.kernel.name}"`},
 		"bare":                  {`attr.kernel.name`, `"${attr.kernel.name}"`},
@@ -335,7 +335,7 @@ func TestEveryFieldOfAJobCanBeDecoded(t *testing.T) {
 	require.Greater(t, fields, 200)
 }
 
-func TestParseGivesWhatJSONCanSay(t *testing.T) {
+func TestParsedNumbersCanBeEncodedAsJSON(t *testing.T) {
 	_, err := json.Marshal(onlyTask(t, inTask("config {\n a = [1e300, log(1, 2)]\n}")))
 	require.NoError(t, err)
 	_, err = parse(inTask("config {\n a = pow(10, 1000)\n}"))

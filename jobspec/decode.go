@@ -15,7 +15,7 @@ import (
 	"github.com/wasmnode/wasmnode/internal/hclvalue"
 )
 
-// handler decodes a block whose syntax is not what the tags say.
+// handler decodes a block whose syntax differs from the tags.
 type handler func(expansion)
 
 // expansion is a block as the file has it, or one that `dynamic` made.
@@ -79,7 +79,7 @@ func (p *parser) labels(b *hclsyntax.Body, labels []string, into []reflect.Value
 	for i, field := range into {
 		switch {
 		case i >= len(labels):
-			return // said by block
+			return // reported by block
 		case field.Kind() == reflect.Pointer:
 			field.Set(reflect.ValueOf(&labels[i]))
 		default:
@@ -294,7 +294,7 @@ func (p *parser) block(e expansion, field reflect.Value, seen map[string]hcl.Ran
 // keyed puts a value into a map by its block's label.
 func (p *parser) keyed(e expansion, field, value reflect.Value) {
 	if len(e.labels) == 0 {
-		return // said by block
+		return // reported by block
 	}
 	if field.IsNil() {
 		field.Set(reflect.MakeMap(field.Type()))

@@ -37,7 +37,7 @@ func (p *parser) dynamic(b *hclsyntax.Block, ctx *hcl.EvalContext) []expansion {
 	over := p.eval(each.Expr, ctx)
 	switch {
 	case !over.IsKnown():
-		return nil // said where it went wrong
+		return nil // reported where it went wrong
 	case over.IsNull() || !over.CanIterateElements():
 		p.errorf(each.SrcRange, "The for_each of a dynamic block has to be a list, a set or a map that is known when the file is read.")
 		return nil

@@ -14,7 +14,7 @@ import (
 
 // eval evaluates an expression. What a job file may refer to that only the node
 // knows (attr, node, meta, env, NOMAD_…, device) stays as it is written. When it fails
-// it says so and returns an unknown value; nothing else is unknown.
+// it reports that and returns an unknown value; nothing else is unknown.
 func (p *parser) eval(e hclsyntax.Expression, ctx *hcl.EvalContext) cty.Value {
 	v, diags := e.Value(p.withRuntime(e, ctx))
 	if diags.HasErrors() {
@@ -24,7 +24,7 @@ func (p *parser) eval(e hclsyntax.Expression, ctx *hcl.EvalContext) cty.Value {
 	return v
 }
 
-// undeclared says it in the words of a job file when an expression went wrong because
+// undeclared reports in the terms of a job file when an expression went wrong because
 // there is no such variable or local value.
 func (p *parser) undeclared(e hclsyntax.Expression, ctx *hcl.EvalContext, diags hcl.Diagnostics) hcl.Diagnostics {
 	for _, t := range hclsyntax.Variables(e) {

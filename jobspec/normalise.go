@@ -59,7 +59,7 @@ func normaliseTemplate(t *nomad.Template) {
 	}
 }
 
-// splitPorts tells ports with a fixed number from those that the node chooses.
+// splitPorts separates ports with a fixed number from those that the node chooses.
 func splitPorts(networks []*nomad.NetworkResource) {
 	for _, n := range networks {
 		if len(n.DynamicPorts) == 0 {

@@ -111,7 +111,7 @@ func (v *variables) define(name string, at hcl.Range, ty cty.Type, fallback *hcl
 		return
 	}
 	v.declared[name] = at
-	// Whatever goes wrong below is said once, not again at each use.
+	// Whatever goes wrong below is reported once, not again at each use.
 	v.values[name] = cty.UnknownVal(cty.DynamicPseudoType)
 	value, ok := v.value(name, at, ty, fallback)
 	if !ok {
@@ -127,14 +127,14 @@ func (v *variables) define(name string, at hcl.Range, ty cty.Type, fallback *hcl
 	}
 }
 
-// value returns a variable's value in its type; false: there is none, and it was said
+// value returns a variable's value in its type; false: there is none, and it was reported
 // why.
 func (v *variables) value(name string, at hcl.Range, ty cty.Type, fallback *hclsyntax.Attribute) (cty.Value, bool) {
 	raw := cty.NilVal
 	if fallback != nil {
 		raw = v.p.constant(fallback.Expr)
 		if ty == cty.DynamicPseudoType && raw.Type().IsPrimitiveType() {
-			ty = raw.Type() // a default tells the type of what has none
+			ty = raw.Type() // a default gives the type of what has none
 		}
 		if _, err := convert.Convert(raw, ty); err != nil {
 			v.p.errorf(fallback.Expr.Range(), "Invalid default value for variable %q; %v.", name, err)

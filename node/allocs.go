@@ -119,7 +119,7 @@ func sideBySide(n int, do func(i int)) {
 func (n *Node) update(r *alloc.Runner, a *structs.Allocation) {
 	if err := n.cfg.State.PutAllocation(a); err != nil {
 		// Stopping must work with a full disk too; after a restart the control
-		// plane tells again.
+		// plane delivers it again.
 		n.logger.Error("storing an allocation's update failed; it is applied all the same", "alloc_id", a.ID, "error", err)
 	}
 	r.Update(a)

@@ -13,7 +13,7 @@ type ControlPlane interface {
 	// Register makes the node known, or its changes. It returns how long the
 	// registration lasts without a heartbeat; 0: for ever.
 	Register(ctx context.Context, n *structs.Node) (ttl time.Duration, err error)
-	// Heartbeat says that the node is alive.
+	// Heartbeat reports that the node is alive.
 	Heartbeat(ctx context.Context, nodeID string) (ttl time.Duration, err error)
 	// Allocations returns every allocation that the node is to know, running or
 	// to be stopped, once their index is above minIndex or ctx is done. One that

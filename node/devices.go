@@ -29,7 +29,7 @@ func (s *self) updateDevices(groups []*structs.DeviceGroup) {
 }
 
 // mergeDevices puts devices into a node and reports whether they are others. Of each
-// group that has changed an event tells.
+// group that has changed there is an event.
 func mergeDevices(n *structs.Node, groups []*structs.DeviceGroup) bool {
 	if slices.EqualFunc(n.Devices, groups, (*structs.DeviceGroup).Equal) {
 		return false

@@ -31,7 +31,7 @@ func TestDevicesBeforeTheFirstRegistrationAreInIt(t *testing.T) {
 	require.Empty(t, s.get().Devices)
 }
 
-func TestAnEventTellsOfEachGroupThatChanged(t *testing.T) {
+func TestAnEventIsEmittedForEachGroupThatChanged(t *testing.T) {
 	n := &structs.Node{}
 	require.True(t, mergeDevices(n, deviceGroup(structs.DeviceHealthy, structs.DeviceHealthy, structs.DeviceUnhealthy)))
 	require.True(t, mergeDevices(n, deviceGroup(structs.DeviceUnconfirmed, structs.DeviceUnconfirmed, structs.DeviceUnconfirmed)))

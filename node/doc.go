@@ -1,5 +1,5 @@
 // Package node is the client: it keeps what runs on this machine equal to what a
-// [ControlPlane] wants, tells it what became of that, and says what the machine has to
+// [ControlPlane] wants, reports to it what became of that, and what the machine has to
 // offer. It survives being killed at any instant: what it needs to go on is durable
 // before it acts.
 //

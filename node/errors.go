@@ -10,7 +10,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
-// operationError gives an error of a runner the class that says whose fault it is.
+// operationError gives an error of a runner its class.
 func operationError(err error) error {
 	switch {
 	case errors.Is(err, alloc.ErrUnknownTask):

@@ -34,7 +34,7 @@ func TestARunnersSentinelGetsAClass(t *testing.T) {
 	require.ErrorIs(t, operationError(fmt.Errorf("x: %w", alloc.ErrNotRunning)), errdefs.FailedPrecondition)
 }
 
-func TestACodeThatTheContractDoesNotKnowIsUnknown(t *testing.T) {
+func TestACodeOutsideOfTheContractIsUnknown(t *testing.T) {
 	require.ErrorIs(t, operationError(abi.NewError(99, "x")), errdefs.Unknown)
 	require.NoError(t, operationError(nil))
 }

@@ -13,7 +13,7 @@ import (
 
 const mebibyte = 1 << 20
 
-// fallbackMHz is taken for a core whose frequency the kernel does not tell, so that
+// fallbackMHz is taken for a core whose frequency the kernel does not report, so that
 // tasks can be placed at all.
 const fallbackMHz = 1000
 

@@ -68,7 +68,7 @@ func measureDisk(_ context.Context, dir string) (diskUse, error) {
 }
 
 // gcLoop destroys the oldest ended allocations while there are too many or they take
-// too much. It looks when one is over or the control plane has learned of an end, and
+// too much. It looks when one is over or the control plane was informed of an end, and
 // now and then, as what runs fills the disk too.
 func (n *Node) gcLoop(ctx context.Context) {
 	tick := time.NewTicker(n.cfg.GC.Interval)
@@ -122,7 +122,7 @@ func (n *Node) collectExcess(ctx context.Context) {
 }
 
 // collectForDisk destroys the oldest ended allocations one by one until the disk has room:
-// each is gone before it is measured anew, so that none goes in vain.
+// each is gone before it is measured again, so that no more than necessary are destroyed.
 func (n *Node) collectForDisk(ctx context.Context) {
 	why := n.diskPressure(ctx)
 	if why == "" {
@@ -138,7 +138,7 @@ func (n *Node) collectForDisk(ctx context.Context) {
 	n.logger.Warn("no ended allocation is left that could be destroyed to make room", "reason", why)
 }
 
-// diskPressure says what the disk has too little of; empty: of nothing, or it could not be measured.
+// diskPressure returns what the disk has too little of; empty: of nothing, or it could not be measured.
 func (n *Node) diskPressure(ctx context.Context) string {
 	use, err := n.diskUse(ctx, n.cfg.AllocsDir)
 	switch {

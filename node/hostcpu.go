@@ -23,7 +23,7 @@ type hostCPU struct {
 }
 
 // measure returns each processor's use since it was last measured, a [cpuWindow] ago or
-// longer. The caller must not write to it. Nil: the machine does not tell.
+// longer. The caller must not write to it. Nil: the machine does not report it.
 func (h *hostCPU) measure(now time.Time, read func() ([]hostinfo.Times, error)) []structs.ProcessorUsage {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -38,7 +38,7 @@ type Config struct {
 	// fingerprint, or when ctx is done.
 	DriversReady func(ctx context.Context) error
 	AllocsDir    string
-	// Identity is what the operator says of the node: Name, Datacenter, Region,
+	// Identity is what the operator configures about the node: Name, Datacenter, Region,
 	// Pool, Class, Meta, Reserved, HTTPAddress and Version. The rest is found out.
 	Identity structs.Node
 	Limits   task.Limits
@@ -178,7 +178,7 @@ func (n *Node) awaitDrivers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, firstFingerprintWait)
 	defer cancel()
 	if err := n.cfg.DriversReady(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		n.logger.Warn("going on without drivers that have not answered yet", "error", err)
+		n.logger.Warn("continuing without drivers that have not answered yet", "error", err)
 	}
 }
 

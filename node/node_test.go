@@ -239,13 +239,13 @@ func TestWhatEndedWhileTheNodeWasAwayIsReported(t *testing.T) {
 	require.Equal(t, 1, w.machine.started(a.ID))
 }
 
-// spoiltPlane hands out allocations that no control plane should.
-type spoiltPlane struct {
+// faultyPlane hands out allocations that no control plane should.
+type faultyPlane struct {
 	ControlPlane
 	spoil func(*structs.Allocation)
 }
 
-func (p spoiltPlane) Allocations(ctx context.Context, nodeID string, min uint64) ([]*structs.Allocation, uint64, error) {
+func (p faultyPlane) Allocations(ctx context.Context, nodeID string, min uint64) ([]*structs.Allocation, uint64, error) {
 	list, index, err := p.ControlPlane.Allocations(ctx, nodeID, min)
 	for i, a := range list {
 		if a.JobID == "bad" {
@@ -264,7 +264,7 @@ func TestABadAllocationFailsAloneAndIsNotTriedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.plane = spoiltPlane{w.plane, spoil}
+			w.plane = faultyPlane{w.plane, spoil}
 			w.start()
 			w.run("bad", "batch")
 			bad := w.awaitStatus("bad", structs.ClientFailed)
@@ -464,8 +464,8 @@ func TestWhatWasStoredRunsOnWithoutTheControlPlane(t *testing.T) {
 	require.Equal(t, 1, w.machine.started(a.ID))
 }
 
-// lapsingPlane can be made to answer nothing for longer than a registration lasts.
-type lapsingPlane struct {
+// expiringPlane can be made to answer nothing for longer than a registration lasts.
+type expiringPlane struct {
 	ControlPlane
 	mu   sync.Mutex
 	away bool
@@ -474,7 +474,7 @@ type lapsingPlane struct {
 
 const lapsingTTL = 50 * time.Millisecond
 
-func (p *lapsingPlane) answers() bool {
+func (p *expiringPlane) answers() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.away {
@@ -487,7 +487,7 @@ func (p *lapsingPlane) answers() bool {
 	return !p.away
 }
 
-func (p *lapsingPlane) Register(ctx context.Context, n *structs.Node) (time.Duration, error) {
+func (p *expiringPlane) Register(ctx context.Context, n *structs.Node) (time.Duration, error) {
 	if !p.answers() {
 		return 0, errors.New("connection refused")
 	}
@@ -495,7 +495,7 @@ func (p *lapsingPlane) Register(ctx context.Context, n *structs.Node) (time.Dura
 	return lapsingTTL, err
 }
 
-func (p *lapsingPlane) Heartbeat(context.Context, string) (time.Duration, error) {
+func (p *expiringPlane) Heartbeat(context.Context, string) (time.Duration, error) {
 	if !p.answers() {
 		return 0, errors.New("connection refused")
 	}
@@ -504,7 +504,7 @@ func (p *lapsingPlane) Heartbeat(context.Context, string) (time.Duration, error)
 
 func TestEveryTaskHasAnEventWhenTheControlPlaneIsBack(t *testing.T) {
 	w := newWorld(t)
-	plane := &lapsingPlane{ControlPlane: w.plane}
+	plane := &expiringPlane{ControlPlane: w.plane}
 	w.plane = plane
 	w.start()
 	w.run("s", "service")

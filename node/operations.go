@@ -13,7 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// restartReason is what a task's event says of a restart that a person asked for.
+// restartReason is the text of a task's event for a restart that a person asked for.
 const restartReason = "User requested task to restart"
 
 // runner finds an allocation's runner, or errdefs.NotFound.
@@ -58,7 +58,7 @@ func (n *Node) SignalAllocation(ctx context.Context, allocID, task, signal strin
 // commands are disabled.
 func (n *Node) CanExec(allocID, task string) error {
 	if n.cfg.NoExec {
-		return errdefs.New(errdefs.PermissionDenied, "this node runs no commands in tasks: its configuration says disable_remote_exec")
+		return errdefs.New(errdefs.PermissionDenied, "this node runs no commands in tasks: its configuration sets disable_remote_exec")
 	}
 	r, err := n.runner(allocID)
 	if err != nil {

@@ -35,7 +35,7 @@ func TestAnOperationOnWhatHasEndedIsRefused(t *testing.T) {
 	require.ErrorIs(t, w.node.SignalAllocation(t.Context(), id, "", "NONE"), errdefs.InvalidArgument)
 }
 
-func TestCommandsRunInTasksUnlessTheOperatorSaysNo(t *testing.T) {
+func TestCommandsRunInTasksUnlessTheOperatorDisablesExec(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	w.run("s", "service")

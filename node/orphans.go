@@ -22,7 +22,7 @@ const orphanTime = 30 * time.Second
 
 // destroyOrphans ends the workloads that outlived the node and that no task claims: their
 // state was lost, or the agent was killed between forgetting an allocation and ending its
-// tasks. It runs between the runners' restoring and their running, which starts anew what
+// tasks. It runs between the runners' restoring and their running, which starts again what
 // is not known to run. What is of an allocation that could not be read back, unread, is
 // not known to be an orphan.
 func (n *Node) destroyOrphans(ctx context.Context, restored []*alloc.Runner, unread []string) {

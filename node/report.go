@@ -16,7 +16,7 @@ import (
 // flushTimeout bounds the last report of a node that is shutting down.
 const flushTimeout = 5 * time.Second
 
-// reporter tells the control plane what became of allocations. What comes while one
+// reporter reports to the control plane what became of allocations. What comes while one
 // report is under way goes into the next, together: nothing waits for a clock.
 type reporter struct {
 	plane  ControlPlane
@@ -69,7 +69,7 @@ func (r *reporter) endKnown(id string) bool {
 	return s != nil && s.ClientStatus.Terminal()
 }
 
-// prune forgets all but what the node still has or is told of.
+// prune forgets all but what the node still has or is assigned.
 func (r *reporter) prune(keep func(id string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,7 +21,7 @@ type self struct {
 	pendingDrivers map[string]*structs.DriverInfo
 	// pendingDevices are those before the node is ready.
 	pendingDevices []*structs.DeviceGroup
-	changed        wake.Signal // the control plane is to be told
+	changed        wake.Signal // the control plane is to be updated
 }
 
 func newSelf(n *structs.Node) *self {
@@ -103,7 +103,7 @@ func mergeDriver(n *structs.Node, name string, info *structs.DriverInfo) bool {
 }
 
 // driverAttribute is where a driver's attribute goes among the node's: below the
-// driver's own name, so that no driver can say what the kernel or another driver is.
+// driver's own name, so that no driver can set an attribute of the kernel or another driver.
 func driverAttribute(driver, key string) string {
 	prefix := "driver." + driver + "."
 	return prefix + strings.TrimPrefix(key, prefix)
@@ -130,9 +130,9 @@ func (n *Node) register(ctx context.Context) (ttl time.Duration, err error) {
 	}, func(err error) { n.logger.Warn("registering the node failed, trying again", "error", err) })
 }
 
-// registerLoop makes the node known, closes registered, and then tells the control
-// plane of changes and that the node is alive. When nothing was heard of the node for
-// longer than its registration lasts, its tasks say that it is back.
+// registerLoop makes the node known, closes registered, and then informs the control
+// plane of changes and that the node is alive. When the control plane got no heartbeat for
+// longer than its registration lasts, its tasks have an event that it is back.
 func (n *Node) registerLoop(ctx context.Context, registered chan<- struct{}) {
 	ttl, err := n.register(ctx)
 	if err != nil {
@@ -162,9 +162,9 @@ func (n *Node) registerLoop(ctx context.Context, registered chan<- struct{}) {
 	}
 }
 
-// reconnected records on every task that the control plane is back.
+// reconnected records on every task that the control plane is reachable again.
 func (n *Node) reconnected() {
-	n.logger.Info("the control plane is back")
+	n.logger.Info("the control plane is reachable again")
 	n.mu.Lock()
 	all := make([]*alloc.Runner, 0, len(n.runners))
 	for _, e := range n.runners {

@@ -78,7 +78,7 @@ func addMeter(scanned *scan.Module, pages uint32, opts Options) (metered []byte,
 }
 
 // build makes the runtime of a module and compiles the module in it. Code that the
-// disk cannot give back is thrown away and compiled anew, once; a disk that is full
+// disk cannot give back is thrown away and compiled again, once; a disk that is full
 // or broken costs the next start a compile, and does not stop this one.
 func (e *Engine) build(ctx context.Context, wasm []byte, link func(context.Context, wazero.Runtime) error) (*Module, error) {
 	digest := digestOf(wasm)

@@ -19,7 +19,7 @@ import (
 
 // diskCache keeps compiled code, a directory for each digest of what was compiled. Its
 // files are machine code: they are trusted only with a seal, a checksum of all of
-// them, which tells damage, and below a directory that only its owner can write to,
+// them, which detects damage, and below a directory that only its owner can write to,
 // which keeps forgers out. It is used under the engine's compile semaphore.
 type diskCache struct {
 	dir    string
@@ -78,12 +78,12 @@ func (d *diskCache) verify(dir string) error {
 		return err
 	}
 	if string(want) != got {
-		return errors.New("its checksum is another")
+		return errors.New("its checksum does not match")
 	}
 	return nil
 }
 
-// seal says that a digest's directory is as it should be, and keeps the cache within
+// seal marks a digest's directory as complete, and keeps the cache within
 // its bound. Failing costs the next start a compile, no more.
 func (d *diskCache) seal(digest string) {
 	dir := d.path(digest)

@@ -1,6 +1,6 @@
 // Package sandbox is the one way into wazero, for plugins and for WASI tasks alike. A
 // file becomes a guest that runs in five steps; each refuses what the next could not
-// bound, and a [StageError] says which one did:
+// bound, and a [StageError] names the one that did:
 //
 //	read         scan.NewSource      the content, and its digest, once
 //	scan         scan.Read           what is in the module; every count and limit is checked
@@ -9,7 +9,7 @@
 //	instantiate  Module.Instantiate  an instance with fuel and memory of its own: instance.go, memory.go
 //
 // [Snapshot] makes instantiating cheap: others are copied from an instance whose
-// initialiser has run. Packages scan and meter stand on wasmbin, which reads and writes
+// initialiser has run. Packages scan and meter use wasmbin, which reads and writes
 // the binary format; package rootfs is what a guest sees of the host's files.
 //
 // The package knows nothing of capabilities, plugins or workloads: those give it host

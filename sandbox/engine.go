@@ -98,7 +98,7 @@ func (e *Engine) keep(digest string) {
 }
 
 // acquire returns the cache of one digest's code, which is kept on that disk unless
-// it is nil. The caller holds the compile semaphore, so that nobody else adds one.
+// it is nil. The caller holds the compile semaphore, so that no other caller adds one.
 func (e *Engine) acquire(digest string, on *diskCache) (wazero.CompilationCache, error) {
 	e.mu.Lock()
 	if s := e.shared[digest]; s != nil {

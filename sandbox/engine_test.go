@@ -197,7 +197,7 @@ func TestAStartFunctionIsEndedByTheContext(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-func TestAWASIProgramRunsAndSaysItsExitCode(t *testing.T) {
+func TestAWASIProgramRunsAndReturnsItsExitCode(t *testing.T) {
 	m := compile(t, open(t, ""), guestbuild.Program(t, "guest-examples/programs/exit"))
 	var stdout bytes.Buffer
 	_, err := m.Instantiate(t.Context(), wazero.NewModuleConfig().WithName("").WithArgs("exit", "7").WithStdout(&stdout))
@@ -218,7 +218,7 @@ func TestCompiledCodeIsKeptAndDamageToItIsDetected(t *testing.T) {
 		require.NoError(t, call(t, t.Context(), m, stack))
 		require.EqualValues(t, 55, stack[0])
 		require.NoError(t, m.Close(t.Context()))
-		require.NoError(t, m.Close(t.Context()), "closing twice is no error")
+		require.NoError(t, m.Close(t.Context()), "closing twice is not an error")
 		require.NoError(t, e.Close(t.Context()))
 	}
 	load()

@@ -23,7 +23,7 @@ const (
 	StageDescribe Stage = "describe" // the first call into it
 )
 
-// StageError says at which stage a module was refused, and why.
+// StageError is the stage at which a module was refused, and the reason.
 type StageError struct {
 	Stage Stage
 	Err   error
@@ -60,7 +60,7 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Interrupted reports whether err says that a guest was ended by its context.
+// Interrupted reports whether err is that of a guest that was ended by its context.
 func Interrupted(err error) bool {
 	exit, ok := exitError(err)
 	return ok && (exit.ExitCode() == sys.ExitCodeContextCanceled || exit.ExitCode() == sys.ExitCodeDeadlineExceeded)

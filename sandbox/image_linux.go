@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sharedImage is an anonymous file that nobody can change any more.
+// sharedImage is an anonymous file that cannot be changed any more.
 type sharedImage struct{ fd int }
 
 // shareImage returns nil where the system refuses.

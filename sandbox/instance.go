@@ -15,8 +15,8 @@ import (
 // Usage is what guest code has used.
 type Usage = meter.Usage
 
-// Pause says that the guest waits for a host function whose context this is, so that
-// its time is not the guest's, and returns what says that the guest goes on.
+// Pause marks that the guest waits for a host function whose context this is, so that
+// its time is not the guest's, and returns what marks that the guest goes on.
 func Pause(ctx context.Context) (resume func()) { return meter.Pause(ctx) }
 
 // Instance is an instantiated module with fuel and a memory of its own. It
@@ -95,7 +95,7 @@ func (m *Module) instantiate(ctx context.Context, cfg wazero.ModuleConfig, start
 
 // Close closes the instance and releases its memory. It refuses with [ErrBusy] while
 // a call is under way: the guest would run on in memory that is gone. Closing twice
-// is no error.
+// is not an error.
 func (i *Instance) Close(ctx context.Context) error {
 	switch {
 	case i.closed:

@@ -79,7 +79,7 @@ func (m *Memory) Reallocate(size uint64) []byte {
 	return m.bytes[:size]
 }
 
-// Free implements [experimental.LinearMemory]. Freeing twice is no error.
+// Free implements [experimental.LinearMemory]. Freeing twice is not an error.
 func (m *Memory) Free() {
 	if m.unmap != nil {
 		m.unmap()

@@ -26,7 +26,7 @@ type Module struct {
 	digest   string // of what was given to Compile
 	code     string // of what was compiled
 	// template is what snapshots need; nil: none can be taken, for the reason noTemplate,
-	// or because nobody asked for it.
+	// or because it was not asked for.
 	template   *template
 	noTemplate error
 	closed     atomic.Bool
@@ -36,7 +36,7 @@ type Module struct {
 func (m *Module) Digest() string { return m.digest }
 
 // Close closes the module and all its instances. No call may be under way. Closing
-// twice is no error.
+// twice is not an error.
 func (m *Module) Close(ctx context.Context) error {
 	if m.closed.Swap(true) {
 		return nil

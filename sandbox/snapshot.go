@@ -45,7 +45,7 @@ var ErrNoSnapshot = errors.New("no snapshot can be taken")
 //
 // # Errors
 //
-// All match [ErrNoSnapshot] and say why.
+// All match [ErrNoSnapshot] and have the reason.
 func (i *Instance) Snapshot() (*Snapshot, error) {
 	t := i.module.template
 	switch {

@@ -10,7 +10,7 @@ import (
 // SchemaVersion is the version of the layout that this package writes.
 const SchemaVersion = 1
 
-// Options says how to open a store.
+// Options configures a store.
 type Options struct {
 	// SetAside renames a damaged file and starts with an empty one, which the log
 	// tells; otherwise Open refuses it.

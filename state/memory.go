@@ -9,7 +9,7 @@ import (
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 )
 
-// NewMem returns a store that lives as long as the process: for `agent -dev` and
+// NewMem returns a store that lasts as long as the process: for `agent -dev` and
 // tests. It keeps everything that a file would, encoded alike, so that what is read
 // is never shared with what was written.
 func NewMem() DB {

@@ -59,7 +59,7 @@ type DeviceState struct {
 	Owed []DeviceRelease
 }
 
-// DeviceRelease says which devices a task no longer uses.
+// DeviceRelease names devices that a task no longer uses.
 type DeviceRelease struct {
 	Devices structs.AllocatedDevice
 	User    structs.DeviceUser

@@ -25,14 +25,14 @@ func (id DeviceGroupID) Matches(request string) bool {
 	return id == DeviceGroupID{parts[0], parts[1], parts[2]}
 }
 
-// DeviceHealth tells whether a device can be used.
+// DeviceHealth is whether a device can be used.
 type DeviceHealth string
 
 // The healths of a device. New tasks get only healthy ones.
 const (
 	DeviceHealthy   DeviceHealth = "healthy"
 	DeviceUnhealthy DeviceHealth = "unhealthy"
-	// DeviceUnconfirmed: it was there, and its plugin cannot say whether it still is.
+	// DeviceUnconfirmed: it was there, and its plugin cannot confirm that it still is.
 	DeviceUnconfirmed DeviceHealth = "unconfirmed"
 )
 
@@ -85,7 +85,7 @@ type DeviceUser struct {
 	Namespace string
 }
 
-// DeviceReservation tells how a task gets at its devices.
+// DeviceReservation is how a task gets at its devices.
 type DeviceReservation struct {
 	Env    map[string]string
 	Mounts []Mount

@@ -11,7 +11,7 @@ type DeviceGroupStats struct {
 
 // DeviceStats are the figures of one device.
 type DeviceStats struct {
-	Summary *StatValue // the one that tells most; nil: none
+	Summary *StatValue // the summary; nil: none
 	Stats   *StatObject
 	Time    time.Time // when they were taken
 }

@@ -69,7 +69,7 @@ type Evaluation struct {
 	NextEval          string
 	PreviousEval      string
 	BlockedEval       string
-	// FailedTGAllocs says, by task group, why something has no place.
+	// FailedTGAllocs has, by task group, why something has no place.
 	FailedTGAllocs    map[string]*PlacementMetrics
 	PlanAnnotations   *PlanAnnotations
 	QueuedAllocations map[string]int // by task group
@@ -96,7 +96,7 @@ type DesiredUpdates struct {
 	RescheduleLater   uint64
 }
 
-// PlacementMetrics says what the scheduler looked at for one placement. It is stored as
+// PlacementMetrics is what the scheduler looked at for one placement. It is stored as
 // JSON with the names of Nomad's API.
 type PlacementMetrics struct {
 	NodesEvaluated     int

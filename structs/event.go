@@ -151,7 +151,7 @@ func (e *TaskEvent) WithSignal(signal, reason string) *TaskEvent {
 	return e
 }
 
-// defaultText is what an event says when it carries no text of its own.
+// defaultText is the text of an event that carries none.
 var defaultText = map[string]string{
 	EventReceived:               "Task received by client",
 	EventFailedValidation:       "Validation of task failed",

@@ -8,7 +8,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-func TestATaskEventSaysHowTheTaskEnded(t *testing.T) {
+func TestATaskEventHasTheExitOfTheTask(t *testing.T) {
 	for want, exit := range map[string]structs.ExitResult{
 		"Exit Code: 0":               {},
 		"Exit Code: 143, Signal: 15": {ExitCode: 143, Signal: 15},

@@ -78,7 +78,7 @@ func (s *TaskState) Enter(p TaskPhase, now time.Time) {
 	s.State = p
 }
 
-// ExitResult tells how a task ended.
+// ExitResult is how a task ended.
 type ExitResult struct {
 	ExitCode  int
 	Signal    int // 0: no signal ended it

@@ -20,7 +20,7 @@ type TaskUsage struct {
 // HostUsage is what a machine uses.
 type HostUsage struct {
 	Memory MemoryUsage
-	// Processors is empty where the machine does not tell.
+	// Processors is empty where the machine does not report it.
 	Processors []ProcessorUsage
 	CPUMHz     float64    // of all processors
 	AllocsDisk *DiskUsage // the file system of the allocations; nil: unknown

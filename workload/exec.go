@@ -17,11 +17,11 @@ type ExecSpec struct {
 	Resize <-chan Size
 	// Stdin is read ahead of what the command reads; nil: it is empty. Its end closes
 	// the command's standard input, and types ^D on a terminal. A Read may be under way
-	// when Exec returns: whoever owns Stdin ends it.
+	// when Exec returns: the owner of Stdin ends it.
 	Stdin io.Reader
 	// Stdout and Stderr get all that the command writes, one call at a time each; nil:
 	// it is dropped. With a terminal everything goes to Stdout. A Write that fails ends
-	// the command; Exec waits for one that blocks, so whoever ends the context ends
+	// the command; Exec waits for one that blocks, so who ends the context ends
 	// the Write too.
 	Stdout io.Writer
 	Stderr io.Writer
@@ -30,5 +30,5 @@ type ExecSpec struct {
 // Size is a terminal's size in characters.
 type Size struct{ Rows, Columns uint16 }
 
-// DefaultSize is that of a terminal whose size nobody says.
+// DefaultSize is that of a terminal whose size is not given.
 var DefaultSize = Size{Rows: 24, Columns: 80}

@@ -30,8 +30,8 @@ func (in *Input) Give(spec *ExecSpec) { spec.Stdin, spec.Resize = in.stdin, in.s
 
 // FirstSize waits for the first size of a terminal, which is then not among the later
 // ones. None in time, or before anything else is fed: the zero size.
-func (in *Input) FirstSize(ctx context.Context, patience time.Duration) Size {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (in *Input) FirstSize(ctx context.Context, testTimeout time.Duration) Size {
+	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
 	select {
 	case size := <-in.sizes:
@@ -65,7 +65,7 @@ func (in *Input) End() {
 // Break ends standard input with an error: there is more that will not come.
 func (in *Input) Break() { _ = in.feed.CloseWithError(io.ErrUnexpectedEOF) } // it never fails
 
-// Resize hands over a size, in place of one that nobody has taken yet.
+// Resize hands over a size, in place of one that was not taken yet.
 func (in *Input) Resize(size Size) {
 	select {
 	case <-in.sizes:

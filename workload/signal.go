@@ -20,7 +20,7 @@ func Signal(name string) (syscall.Signal, error) {
 	if n := unix.SignalNum(full); n != 0 {
 		return n, nil
 	}
-	return 0, abi.NewError(abi.InvalidArgument, fmt.Sprintf("there is no signal %q", name))
+	return 0, abi.NewError(abi.InvalidArgument, fmt.Sprintf("unknown signal %q", name))
 }
 
 // StopSignal is [Signal] for a stop, where no name means SIGINT.

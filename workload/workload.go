@@ -60,7 +60,7 @@ type Runtime interface {
 	Destroy(ctx context.Context, id string) error
 }
 
-// Spec says what to run: a WASI program or a process, one of them.
+// Spec is what to run: a WASI program or a process, one of them.
 type Spec struct {
 	// ID is the task's invocation ID: unique, and known before the start, so that
 	// it can be made durable first.
@@ -118,7 +118,7 @@ const (
 )
 
 // Mount makes a host directory or a regular file visible at an absolute guest path. What
-// lies outside of it cannot be reached, through symbolic links neither. Single files
+// is outside of it cannot be reached, through symbolic links neither. Single files
 // are alone in the guest's directory that they are mounted in: a directory cannot be
 // mounted there too, and what a mount above it has there is hidden.
 type Mount struct {
@@ -131,7 +131,7 @@ type Mount struct {
 	ReadOnly bool
 }
 
-// Logs says where standard output and error go. A path is the file's name without
+// Logs is where standard output and error go. A path is the file's name without
 // its number: StdoutPath "…/web.stdout" gives web.stdout.0, web.stdout.1, …
 type Logs struct {
 	StdoutPath   string

@@ -1,4 +1,4 @@
-// Package agenttest starts whole agents for tests and benchmarks: every storey is the
+// Package agenttest starts whole agents for tests and benchmarks: every layer is the
 // real one, and so are the plugins.
 //
 // It is for tests only and must never know more of an agent than a user does: its
@@ -21,9 +21,9 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
-// patience is how long anything that a test waits for may take: far longer than it
+// testTimeout is how long anything that a test waits for may take: far longer than it
 // does, for machines that do much else and compile under the race detector.
-const patience = 3 * time.Minute
+const testTimeout = 3 * time.Minute
 
 // Agent is an agent that runs.
 type Agent struct {
@@ -32,7 +32,7 @@ type Agent struct {
 	Programs string        // a directory that the driver "wasi" may run programs from
 }
 
-// Options say which agent to start. The zero value is one without drivers.
+// Options configure the agent to start. The zero value is one without drivers.
 type Options struct {
 	// Drivers are directories of guest-examples/drivers.
 	Drivers []string
@@ -101,7 +101,7 @@ func (a *Agent) awaitDrivers(t testing.TB, n int) {
 			}
 		}
 		return healthy == n
-	}, patience, time.Millisecond, "waiting for %d drivers", n)
+	}, testTimeout, time.Millisecond, "waiting for %d drivers", n)
 }
 
 // run runs an agent until the test ends, and returns its address when it is ready.
@@ -156,7 +156,7 @@ func Job(id, driver string, config map[string]any) *nomad.Job {
 // Await waits until every allocation of a job has a client status, and returns them.
 func (a *Agent) Await(t testing.TB, jobID, status string) []*nomad.AllocationListStub {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	q := (&nomad.QueryOptions{}).WithContext(ctx)
 	var seen string

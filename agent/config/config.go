@@ -88,7 +88,7 @@ type Plugin struct {
 	Grant host.Grants
 }
 
-// Default returns the configuration that is in force where no file says otherwise.
+// Default returns the configuration that is in force where no file overrides it.
 func Default() Config {
 	name, err := os.Hostname()
 	if err != nil {

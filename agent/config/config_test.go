@@ -44,7 +44,7 @@ func TestAnUnclearPermissionForProcessesIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsolatedTasksSeeLiesBelowTheRootsOfBoth(t *testing.T) {
+func TestThePathsOfIsolatedTasksAreBelowTheRootsOfBoth(t *testing.T) {
 	for want, env := range map[string]map[string]string{
 		"":                               {"/opt/tools": "/opt/tools", "/opt": "/usr/local"},
 		`"opt" = "/opt": both have`:      {"opt": "/opt"},

@@ -18,7 +18,7 @@ import (
 	"github.com/wasmnode/wasmnode/internal/hclvalue"
 )
 
-// file is the shape of a configuration file. Pointers tell what is set from what is
+// file is the shape of a configuration file. Pointers distinguish what is set from what is
 // not.
 type file struct {
 	Name          *string        `hcl:"name,optional"`
@@ -207,7 +207,7 @@ func (l *loader) file(path string, content []byte) {
 }
 
 // parse reads a file's syntax; when it is not HCL's own, then with blocks on one line
-// allowed. It returns where the lines that it speaks of begin; nil: where they are.
+// allowed. It returns where the lines that it is about begin; nil: where they are.
 func parse(path string, content []byte) (*hclsyntax.Body, []hcl.Pos, hcl.Diagnostics) {
 	body, diags := hclvalue.ParseFile(path, content)
 	if body != nil || len(content) > hclvalue.MaxBytes {
@@ -248,7 +248,7 @@ func (l *loader) apply(f *file) {
 	set(&c.Region, f.Region)
 	set(&c.Datacenter, f.Datacenter)
 	if f.DataDir != nil && c.PluginDir == filepath.Join(c.DataDir, "plugins") {
-		c.PluginDir = filepath.Join(*f.DataDir, "plugins") // it lies in there unless it is set
+		c.PluginDir = filepath.Join(*f.DataDir, "plugins") // it is in there unless it is set
 	}
 	set(&c.DataDir, f.DataDir)
 	set(&c.PluginDir, f.PluginDir)
@@ -296,7 +296,7 @@ func (l *loader) client(b *clientBlock) {
 	}
 }
 
-// duration reads a duration such as "30s"; nil: there is none, or it was said why.
+// duration reads a duration such as "30s"; nil: there is none, or the error was reported.
 func (l *loader) duration(a *hcl.Attribute) *time.Duration {
 	if a == nil {
 		return nil

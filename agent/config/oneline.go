@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// unfold puts nested blocks that stand on one line on lines of their own:
+// unfold puts nested blocks that are on one line on lines of their own:
 //
 //	plugin "wasi" { grant { wasm { directories = ["/srv"] } } }
 //
@@ -36,7 +36,7 @@ type unfolder struct {
 
 	value    bool // after an attribute's "=", up to the end of the line or block
 	brackets int  // open ones in that value
-	fresh    bool // nothing stands on the current line yet
+	fresh    bool // nothing is on the current line yet
 }
 
 func (u *unfolder) token(t hclsyntax.Token, endsLine bool) {
@@ -99,7 +99,7 @@ func (u *unfolder) copy(to int, pos hcl.Pos) {
 	}
 }
 
-// relocate makes diagnostics speak of the original.
+// relocate makes diagnostics refer to the original.
 func relocate(diags hcl.Diagnostics, path string, lines []hcl.Pos) {
 	for _, d := range diags {
 		if d.Subject != nil && d.Subject.Filename == path {

@@ -110,7 +110,7 @@ type execSession struct {
 	stdin   io.Reader
 }
 
-// errEscaped says that a person has ended the session.
+// errEscaped is returned when the user has ended the session.
 var errEscaped = errors.New("the session was ended by its escape character")
 
 // run runs the command and returns its exit code. The terminal is as before then.
@@ -167,7 +167,7 @@ func (s *execSession) rawMode() (restore func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("terminal: %w", err)
 	}
-	return func() { _ = term.Restore(int(os.Stdin.Fd()), before) }, nil // nobody could be told
+	return func() { _ = term.Restore(int(os.Stdin.Fd()), before) }, nil // there is nowhere to report it
 }
 
 // The size of a terminal that was asked for where there is none.

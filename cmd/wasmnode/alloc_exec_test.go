@@ -112,7 +112,7 @@ func TestACommandRunsInATask(t *testing.T) {
 			args []string
 			says string
 		}{
-			{[]string{n.alloc, "no-such-command"}, "command no-such-command: there is none on the task's PATH"},
+			{[]string{n.alloc, "no-such-command"}, "command no-such-command is not on the task's PATH"},
 			{[]string{n.alloc, "/no/such"}, "command /no/such: no such file or directory"},
 			{[]string{"-task", "db", n.alloc, "true"}, `has no task "db", but web`},
 			{[]string{"00000000", "true"}, `no allocation begins with "00000000"`},
@@ -166,26 +166,26 @@ func TestATaskOfSeveralIsToBeNamed(t *testing.T) {
 	require.Equal(t, result{0, "db\n", ""}, r)
 }
 
-func TestACommandEndsWhenNobodyWaitsForItAnyMore(t *testing.T) {
+func TestACommandEndsWhenItsClientDisconnects(t *testing.T) {
 	n := startExecNode(t, "web")
 	const before = 1 // the task's shell, and for a moment what is to become its sleep
-	require.Eventually(t, func() bool { return withToken(t, n.token) == before }, patience, tick)
+	require.Eventually(t, func() bool { return withToken(t, n.token) == before }, testTimeout, tick)
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT} {
 		cmd, out := n.execForest(t)
 		require.Greater(t, withToken(t, n.token), before+1) // the command line of ours has it too
 		require.NoError(t, cmd.Process.Signal(sig))
 		_ = cmd.Wait()
 		_ = out.Close()
-		require.Eventually(t, func() bool { return withToken(t, n.token) == before }, patience, tick, "after %s", sig)
+		require.Eventually(t, func() bool { return withToken(t, n.token) == before }, testTimeout, tick, "after %s", sig)
 	}
 	// Also one that does not read what is sent to it.
 	cmd := n.command("alloc", "exec", n.alloc, "sh", "-c", "while :; do sleep 1000; done", n.token)
 	cmd.Stdin = zeros{}
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return withToken(t, n.token) == before+2 }, patience, tick)
+	require.Eventually(t, func() bool { return withToken(t, n.token) == before+2 }, testTimeout, tick)
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	require.Eventually(t, func() bool { return withToken(t, n.token) == before }, patience, tick)
+	require.Eventually(t, func() bool { return withToken(t, n.token) == before }, testTimeout, tick)
 }
 
 // execForest begins a command of several processes, one of which leaves its session.
@@ -217,7 +217,7 @@ func TestACommandEndsWithItsTaskAndItsSupervisor(t *testing.T) {
 		end.end()
 		_ = cmd.Wait()
 		require.Equal(t, end.code, cmd.ProcessState.ExitCode(), end.how)
-		require.Eventually(t, func() bool { return n.run(t, "alloc", "exec", n.alloc, "true").code == 0 }, patience, tick)
+		require.Eventually(t, func() bool { return n.run(t, "alloc", "exec", n.alloc, "true").code == 0 }, testTimeout, tick)
 	}
 }
 
@@ -305,7 +305,7 @@ plugin "exec" {
 	require.Equal(t, 2, r.code, r.stderr)
 	require.Equal(t, "hello\nnobody\n", r.stdout)
 	require.Equal(t, result{0, "/dev/pts/0\r\n", ""}, n.run(t, "alloc", "exec", "-t", "-task=shell", alloc, "tty"))
-	require.Eventually(t, func() bool { return strings.Contains(n.out(t, "alloc", "logs", alloc, "program"), "ready") }, patience, tick)
+	require.Eventually(t, func() bool { return strings.Contains(n.out(t, "alloc", "logs", alloc, "program"), "ready") }, testTimeout, tick)
 	r = n.run(t, "alloc", "exec", "-task=program", alloc, "sh")
 	require.Equal(t, result{1, "", "Error: driver \"wasi\" does not run commands in its tasks\n"}, r)
 }

@@ -99,7 +99,7 @@ func TestTasksThatNoDriverTakes(t *testing.T) {
 		code int
 		want string
 	}{
-		"unknown driver": {task("nope", ""), 2, `job "bad" is registered, but not all of it could be placed: group "g": task "t" wants driver "nope", which no healthy plugin provides \(see wasmnode plugin status\)`},
+		"unknown driver": {task("nope", ""), 2, `job "bad" is registered, but not all of it could be placed: group "g": task "t" needs driver "nope", which no healthy plugin provides \(see wasmnode plugin status\)`},
 		"unknown field":  {task("wasi", "module = \"a.wasm\"\nmodlue = \"a.wasm\""), 1, `.*config\.modlue: unknown field, did you mean "module"\? .*`},
 		"missing field":  {task("wasi", "args = []"), 1, `.*config\.module: missing .*`},
 		"mistyped field": {task("wasi", "module = [\"a.wasm\"]"), 1, `.*config\.module: a list, want a string .*`},
@@ -159,7 +159,7 @@ func TestAPluginDirectoryThatGoesAway(t *testing.T) {
 	require.NoError(t, os.Rename(s.plugins, away))
 	n.log.await(t, regexp.MustCompile(`\[(WARN|ERROR)\].*`+regexp.QuoteMeta(s.plugins)), n.exited)
 	assert.Regexp(t, `\n`+regexp.QuoteMeta(s.plugins)+`: .*no such file or directory`, n.out(t, "plugin", "status"))
-	assert.Equal(t, told(running), told(n.await(t, "forever", "running")))
+	assert.Equal(t, taskEvents(running), taskEvents(n.await(t, "forever", "running")))
 	require.NoError(t, os.Rename(away, s.plugins))
 	s.drop(t, "wasi.wasm", driver(t, "wasi"))
 	n.awaitPlugin(t, "wasi", "healthy")
@@ -172,9 +172,9 @@ func TestCommandLinesThatAreWrong(t *testing.T) {
 		code int
 		want string
 	}{
-		"frob":                            {127, `there is no command "frob": wasmnode -h lists them`},
-		"job frob":                        {127, `there is no command "job frob": wasmnode job -h lists them`},
-		"job run":                         {1, `job run takes 1 argument, not 0 \(usage: wasmnode job run \[options\] FILE; -h says more\)`},
+		"frob":                            {127, `unknown command "frob": wasmnode -h lists them`},
+		"job frob":                        {127, `unknown command "job frob": wasmnode job -h lists them`},
+		"job run":                         {1, `job run takes 1 argument, not 0 \(usage: wasmnode job run \[options\] FILE; see -h\)`},
 		"job run a b":                     {1, `job run takes 1 argument, not 2 \(.*\)`},
 		"job run -frob a":                 {1, `flag provided but not defined: -frob \(usage: wasmnode job run .*\)`},
 		"job run --var":                   {1, `flag needs an argument: -var \(usage: .*\)`},
@@ -186,7 +186,7 @@ func TestCommandLinesThatAreWrong(t *testing.T) {
 		"plugin inspect /dev/null":        {1, `/dev/null: scan: offset 0x0: truncated: .*`},
 		"plugin status x":                 {1, `plugin status takes no arguments, not 1 \(.*\)`},
 		"agent x":                         {1, `agent takes no arguments, not "x" \(.*\)`},
-		"agent -frob":                     {1, `flag provided but not defined: -frob \(usage: wasmnode agent \[options\]; -h says more\)`},
+		"agent -frob":                     {1, `flag provided but not defined: -frob \(usage: wasmnode agent \[options\]; see -h\)`},
 		"agent -config":                   {1, `flag needs an argument: -config \(.*\)`},
 		"agent -config /none.hcl":         {1, `configuration: stat /none\.hcl: no such file or directory`},
 		"agent -dev -http-addr x":         {1, `-http-addr "x": it has the form HOST:PORT, such as 127\.0\.0\.1:4646`},

@@ -52,7 +52,7 @@ func (w *crashWorld) awaitAlloc(t *testing.T, j *crashJob) *nomad.AllocationList
 			return fmt.Errorf("%s has %d allocations", j.id, len(allocs))
 		}
 		if s := allocs[0]; s.ClientStatus != j.expected() || s.TaskStates["task"] == nil && !j.stopped {
-			return fmt.Errorf("%s is %s instead of %s after %d deaths of the supervisor\n%s", j.id, s.ClientStatus, j.expected(), w.deathsOf(j), told(s))
+			return fmt.Errorf("%s is %s instead of %s after %d deaths of the supervisor\n%s", j.id, s.ClientStatus, j.expected(), w.deathsOf(j), taskEvents(s))
 		}
 		return nil
 	})
@@ -82,14 +82,14 @@ func (w *crashWorld) checkAlloc(t *testing.T, j *crashJob, alloc *nomad.Allocati
 	most := deaths
 	if j.kind.code != 0 {
 		most = j.kind.attempts
-		require.Equal(t, uint64(most), task.Restarts, "%s\n%s", j.id, told(alloc))
+		require.Equal(t, uint64(most), task.Restarts, "%s\n%s", j.id, taskEvents(alloc))
 	}
-	require.LessOrEqual(t, task.Restarts, uint64(most), "%s\n%s", j.id, told(alloc))
-	require.LessOrEqual(t, strings.Count(told(alloc), "Started:"), 1+most, "%s\n%s", j.id, told(alloc))
-	lost := lostLine.FindAllString(told(alloc), -1)
-	require.LessOrEqual(t, len(lost), deaths, "%s was lost more often than the supervisor died\n%s", j.id, told(alloc))
+	require.LessOrEqual(t, task.Restarts, uint64(most), "%s\n%s", j.id, taskEvents(alloc))
+	require.LessOrEqual(t, strings.Count(taskEvents(alloc), "Started:"), 1+most, "%s\n%s", j.id, taskEvents(alloc))
+	lost := lostLine.FindAllString(taskEvents(alloc), -1)
+	require.LessOrEqual(t, len(lost), deaths, "%s was lost more often than the supervisor died\n%s", j.id, taskEvents(alloc))
 	if deaths == 0 && j.expected() == j.kind.status && j.kind.status != nomad.AllocClientStatusRunning {
-		require.Contains(t, told(alloc), fmt.Sprintf("Exit Code: %d", j.kind.code), j.id)
+		require.Contains(t, taskEvents(alloc), fmt.Sprintf("Exit Code: %d", j.kind.code), j.id)
 	}
 }
 
@@ -137,7 +137,7 @@ func (w *crashWorld) checkOutput(t *testing.T, j *crashJob, alloc *nomad.Allocat
 		return // lost or stopped before it began
 	}
 	if deaths == 0 {
-		require.Equal(t, most, starts, "%s\n%s", j.id, told(alloc))
+		require.Equal(t, most, starts, "%s\n%s", j.id, taskEvents(alloc))
 	}
 	if j.expected() != nomad.AllocClientStatusRunning {
 		require.Equal(t, j.kind.lines+1, next, "the last lines of %s", j.id)
@@ -219,8 +219,8 @@ func (w *crashWorld) checkProcesses(t *testing.T, running map[string]bool) {
 	})
 }
 
-// sight is what a look at /proc and the cgroups shows of one node.
-type sight struct {
+// observation is what a look at /proc and the cgroups shows of one node.
+type observation struct {
 	supervisors int
 	leaders     map[string]int // by the allocation
 	tasks       map[int]bool
@@ -236,9 +236,9 @@ func (s *site) cgroups(t *testing.T) []string {
 	return lists
 }
 
-func (w *crashWorld) look(t *testing.T) *sight {
+func (w *crashWorld) look(t *testing.T) *observation {
 	t.Helper()
-	s := &sight{leaders: map[string]int{}, tasks: map[int]bool{}, grouped: map[int]bool{}}
+	s := &observation{leaders: map[string]int{}, tasks: map[int]bool{}, grouped: map[int]bool{}}
 	for _, g := range w.site.cgroups(t) {
 		procs, _ := os.ReadFile(g) // it may have gone
 		for _, pid := range strings.Fields(string(procs)) {

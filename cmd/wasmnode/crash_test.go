@@ -93,7 +93,7 @@ func (c *campaign) round(t *testing.T) {
 		<-node.exited
 		c.node = nil
 		if c.rng.IntN(3) == 0 {
-			c.dieYoung(t)
+			c.killDuringStart(t)
 		}
 		c.start(t)
 	}
@@ -101,8 +101,8 @@ func (c *campaign) round(t *testing.T) {
 	c.forget(t)
 }
 
-// dieYoung kills an agent that has only begun to take up what there is.
-func (c *campaign) dieYoung(t *testing.T) {
+// killDuringStart kills an agent that has only begun to take up what there is.
+func (c *campaign) killDuringStart(t *testing.T) {
 	cmd := c.command()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, cmd.Start())

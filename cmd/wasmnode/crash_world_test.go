@@ -237,10 +237,10 @@ func (w *crashWorld) end(t *testing.T) {
 	require.Zero(t, w.node.signal(t, syscall.SIGTERM), w.node.log)
 }
 
-// eventually tries until there is no error.
+// eventually tries until there is not an error.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(tick) {
+	for deadline := time.Now().Add(testTimeout); ; time.Sleep(tick) {
 		err := try()
 		if err == nil {
 			return

@@ -95,17 +95,17 @@ func TestADeviceThatCouldNotBeReleasedIsReleasedByTheNextAgent(t *testing.T) {
 	n.out(t, "job", "run", shellWithDevice(t, "user", "raw_exec", "exec sleep 3600"))
 	alloc := n.await(t, "user", "running")
 	n.out(t, "job", "stop", "-purge", "user")
-	require.Eventually(t, func() bool { return calls("release") > 0 }, patience, tick)
+	require.Eventually(t, func() bool { return calls("release") > 0 }, testTimeout, tick)
 	require.Eventually(t, func() bool {
 		n.out(t, "system", "gc")
 		return n.run(t, "alloc", "status", alloc.ID).code != 0
-	}, patience, tick, "nothing else remembers it")
+	}, testTimeout, tick, "nothing else remembers it")
 	n.signal(t, syscall.SIGKILL)
 	failed := calls("release")
 	require.NoError(t, os.Remove(filepath.Join(dir, "release")))
 	n = s.start(t)
 	n.awaitPlugin(t, "faulty", catalog.StateHealthy)
-	require.Eventually(t, func() bool { return calls("release") > failed }, patience, tick)
+	require.Eventually(t, func() bool { return calls("release") > failed }, testTimeout, tick)
 	require.Contains(t, read(t, filepath.Join(dir, "calls")), "release "+alloc.ID+"\n")
 	require.Equal(t, 1, calls("reserve"))
 }

@@ -54,7 +54,7 @@ func (m meta) taskDevices(given []*nomad.AllocatedDeviceResource) {
 	}
 }
 
-// deviceStats shows figures of devices: of each the one that tells most, and at length
+// deviceStats shows figures of devices: of each the summary, and at length
 // all.
 func (m meta) deviceStats(groups []*nomad.DeviceGroupStats, verbose bool) {
 	if len(groups) == 0 {

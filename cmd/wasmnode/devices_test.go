@@ -65,7 +65,7 @@ func TestADeviceIsOneTasksFromPlugToUnplug(t *testing.T) {
 	seen := func(n *node) bool {
 		return n.out(t, "alloc", "logs", first.ID) == "one\none\nI am a device\n"
 	}
-	require.Eventually(t, func() bool { return seen(n) }, patience, tick, "from inside the running task")
+	require.Eventually(t, func() bool { return seen(n) }, testTimeout, tick, "from inside the running task")
 	assert.Contains(t, n.out(t, "alloc", "status", first.ID), "nomad/file/mock[one]")
 
 	blocked := n.run(t, "job", "run", s.job(t, "second", oneDevice))
@@ -92,14 +92,14 @@ func TestADeviceIsOneTasksFromPlugToUnplug(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(s.devices, "one")))
 	require.Eventually(t, func() bool {
 		return !strings.Contains(n.out(t, "node", "status", "-self"), "nomad/file/mock[one]")
-	}, patience, tick)
+	}, testTimeout, tick)
 	assert.Contains(t, n.out(t, "node", "status", "-self"), "Devices nomad/file/mock: removed")
 	require.Equal(t, "running", n.await(t, "second", "running").ClientStatus, "who has it keeps running")
 	require.Equal(t, notPlaced, n.run(t, "job", "run", s.job(t, "fourth", oneDevice)).code)
 	s.plug(t, "two", "")
 	require.Eventually(t, func() bool {
 		return regexp.MustCompile(`nomad/file/mock\[two\] +false +the file is empty`).MatchString(n.out(t, "node", "status", "-self"))
-	}, patience, tick)
+	}, testTimeout, tick)
 	require.Empty(t, n.allocs(t, "fourth"), "an unhealthy device is given to nobody")
 	s.plug(t, "two", "I am another")
 	n.awaitAlloc(t, "fourth", func(*nomad.AllocationListStub) bool { return true })
@@ -115,7 +115,7 @@ func TestFiguresOfDevicesAreThoseOfTheTasksThatHaveThem(t *testing.T) {
 	alloc := n.await(t, "user", "running")
 	require.Eventually(t, func() bool {
 		return strings.Contains(n.out(t, "node", "status", "-self", "-stats"), "Device Stats")
-	}, patience, tick)
+	}, testTimeout, tick)
 	host := n.out(t, "node", "status", "-self", "-stats")
 	assert.Regexp(t, `nomad/file/mock\[one\] += 5 B`, host)
 	assert.Regexp(t, `nomad/file/mock\[two\] += 10 B`, host)

@@ -52,7 +52,7 @@ type commandLine struct {
 	word string     // the command's words, or the first that is not one; empty: none
 	cmd  subcommand // nil: there is none of that name
 	args []string   // what follows
-	// What stands before the command, but for help, which may stand anywhere.
+	// What comes before the command, but for help, which may be anywhere.
 	help, version, install, uninstall bool
 	otherFlags                        bool
 }
@@ -119,13 +119,13 @@ func (d *dispatcher) run(args []string) int {
 		d.ui.Error(d.help())
 		return noSuchCommand
 	case l.cmd == nil:
-		d.ui.Error(fmt.Sprintf("Error: there is no command %q: %s -h lists them", l.word, d.name))
+		d.ui.Error(fmt.Sprintf("Error: unknown command %q: %s -h lists them", l.word, d.name))
 		return noSuchCommand
 	case l.help:
 		d.ui.Output(d.commandHelp(l.word))
 		return 0
 	case l.otherFlags:
-		d.ui.Error("Error: options stand after the command\n\n" + d.commandHelp(l.word))
+		d.ui.Error("Error: options come after the command\n\n" + d.commandHelp(l.word))
 		return 1
 	}
 	code := l.cmd.Run(l.args)

@@ -64,8 +64,8 @@ func TestACommandLineIsAnsweredWithHelpOrAnError(t *testing.T) {
 		"job":        {1, "", jobHelp},
 		"job -h":     {0, jobHelp, ""},
 		"-help job":  {0, jobHelp, ""},
-		"-x job":     {1, "", "Error: options stand after the command\n\n" + jobHelp},
-		"frob":       {127, "", "Error: there is no command \"frob\": tool -h lists them\n"},
+		"-x job":     {1, "", "Error: options come after the command\n\n" + jobHelp},
+		"frob":       {127, "", "Error: unknown command \"frob\": tool -h lists them\n"},
 		"frob -h":    {127, "", list},
 		"job run -h": {0, "Usage: tool job run\n\nSubcommands:\n    fast    Do job run fast\n", ""},
 		"-autocomplete-install -autocomplete-uninstall": {1, "", "Error: completion can be installed or uninstalled, not both\n"},
@@ -79,12 +79,12 @@ func TestACommandLineIsAnsweredWithHelpOrAnError(t *testing.T) {
 	var ran []string
 	d, _, err := tool(&ran)
 	require.Equal(t, noSuchCommand, d.run([]string{"job run"}), "one word that looks like two")
-	require.Contains(t, err.String(), `there is no command "job run"`)
+	require.Contains(t, err.String(), `unknown command "job run"`)
 	require.Nil(t, ran)
 	require.Equal(t, 2, d.run([]string{"job", "run", "fast"}), "a command's exit code is passed on")
 }
 
-func TestAShellIsToldHowACommandLineMayGoOn(t *testing.T) {
+func TestAShellGetsTheCompletionsOfACommandLine(t *testing.T) {
 	d, _, _ := tool(new([]string))
 	root := d.completion()
 	require.Contains(t, root.Flags, "-version")

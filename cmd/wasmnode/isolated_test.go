@@ -50,7 +50,7 @@ func TestIsolatedTasksLiveAsOthersDo(t *testing.T) {
 	stay := n.await(t, "stay", "running")
 	n.signal(t, syscall.SIGKILL)
 	n = s.start(t)
-	require.Equal(t, told(stay), told(n.await(t, "stay", "running")), "nothing happened to it")
+	require.Equal(t, taskEvents(stay), taskEvents(n.await(t, "stay", "running")), "nothing happened to it")
 	n.out(t, "job", "stop", "stay")
 	stay = n.await(t, "stay", "complete")
 	require.Contains(t, n.out(t, "alloc", "status", stay.ID), "Exit Code: 130, Signal: 2")

@@ -102,7 +102,7 @@ func decodeJob(path string, content []byte) (*nomad.Job, error) {
 	return wrapped.Job, nil
 }
 
-// jsonError says where in a file JSON is wrong, and which field has another type.
+// jsonError describes where in a file JSON is wrong, and which field has another type.
 func jsonError(path string, content []byte, err error) error {
 	var syntax *json.SyntaxError
 	var mistyped *json.UnmarshalTypeError
@@ -119,7 +119,7 @@ func lineAt(content []byte, offset int64) int {
 	return 1 + bytes.Count(content[:min(offset, int64(len(content)))], []byte("\n"))
 }
 
-// refused says why the node did not take a job: each fault on a line, with the file's
+// refused describes why the node refused a job: each fault on a line, with the file's
 // name, when it is the job's.
 func (c *jobRunCommand) refused(f *flags, client *nomad.Client, job *nomad.Job, err error) int {
 	if resp, _, validateErr := client.Jobs().Validate(job, nil); validateErr == nil && len(resp.ValidationErrors) > 0 {

@@ -123,7 +123,7 @@ func (c *jobStatusCommand) summary(s *nomad.JobSummary) {
 	c.table(rows)
 }
 
-// blocked says what of the job waits to be placed, and why.
+// blocked prints what of the job waits to be placed, and why.
 func (c *jobStatusCommand) blocked(f *flags, evals []*nomad.Evaluation) {
 	var latest *nomad.Evaluation
 	for _, e := range evals {

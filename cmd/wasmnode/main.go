@@ -78,6 +78,6 @@ func (g *groupCommand) Run(args []string) int {
 	if len(args) == 0 {
 		return misused
 	}
-	g.ui.Error(fmt.Sprintf("Error: there is no command %q: wasmnode %s -h lists them", g.name+" "+args[0], g.name))
+	g.ui.Error(fmt.Sprintf("Error: unknown command %q: wasmnode %s -h lists them", g.name+" "+args[0], g.name))
 	return noSuchCommand
 }

@@ -48,7 +48,7 @@ func (m meta) flags(name string) *flags {
 }
 
 // parse reads arguments, of which at least min and at most max are not flags. It
-// reports false after saying what is wrong.
+// reports false after printing what is wrong.
 func (m meta) parse(f *flags, args []string, least, most int, usage string) bool {
 	err := f.Parse(args)
 	switch {
@@ -65,9 +65,9 @@ func (m meta) parse(f *flags, args []string, least, most int, usage string) bool
 	return true
 }
 
-// misuse says what is wrong with a command line, and how the command is used.
+// misuse prints what is wrong with a command line, and how the command is used.
 func (m meta) misuse(usage, wrong string) {
-	m.ui.Error(fmt.Sprintf("Error: %s (usage: %s; -h says more)", wrong, firstUsage(usage)))
+	m.ui.Error(fmt.Sprintf("Error: %s (usage: %s; see -h)", wrong, firstUsage(usage)))
 }
 
 func firstUsage(usage string) string {
@@ -108,7 +108,7 @@ func (m meta) client(f *flags) (*nomad.Client, error) {
 	return nomad.NewClient(cfg)
 }
 
-// fail says what went wrong, on one line where it can, and returns the exit code.
+// fail prints what went wrong, on one line where it can, and returns the exit code.
 func (m meta) fail(f *flags, err error) int {
 	text := err.Error()
 	var netErr *url.Error
@@ -123,7 +123,7 @@ func (m meta) fail(f *flags, err error) int {
 	return 1
 }
 
-// faults says what is wrong with a job's file, a fault a line.
+// faults prints what is wrong with a job's file, a fault a line.
 func (m meta) faults(f *flags, path string, faults []string) int {
 	for _, fault := range faults {
 		m.fail(f, errors.New(path+": "+fault))

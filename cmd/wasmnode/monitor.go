@@ -18,7 +18,7 @@ type monitor struct {
 	meta
 	client  *nomad.Client
 	flags   *flags
-	printed map[string]bool // what was said already
+	printed map[string]bool // keys of the lines that were printed
 }
 
 // follow returns the command's exit code.
@@ -54,10 +54,10 @@ func (m *monitor) evaluation(id string) (*nomad.Evaluation, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.say(fmt.Sprintf("    %s: Evaluation triggered by job %q", now(), eval.JobID), "triggered")
+		m.printOnce(fmt.Sprintf("    %s: Evaluation triggered by job %q", now(), eval.JobID), "triggered")
 		switch eval.Status {
 		case "complete", "failed", "canceled":
-			m.say(fmt.Sprintf("    %s: Evaluation status changed: %q", now(), eval.Status), eval.Status)
+			m.printOnce(fmt.Sprintf("    %s: Evaluation status changed: %q", now(), eval.Status), eval.Status)
 			m.ui.Output(fmt.Sprintf("==> %s: Evaluation %q finished with status %q", now(), m.flags.short(id), eval.Status))
 			return eval, nil
 		}
@@ -77,7 +77,7 @@ func (m *monitor) allocations(evalID string) ([]*nomad.AllocationListStub, error
 		pending := false
 		var failed []*nomad.AllocationListStub
 		for _, s := range stubs {
-			m.tell(s)
+			m.printAllocation(s)
 			switch {
 			case s.DesiredStatus != "run":
 			case s.ClientStatus == "pending":
@@ -93,20 +93,20 @@ func (m *monitor) allocations(evalID string) ([]*nomad.AllocationListStub, error
 	}
 }
 
-// tell says what is new about an allocation.
-func (m *monitor) tell(s *nomad.AllocationListStub) {
+// printAllocation prints what is new about an allocation.
+func (m *monitor) printAllocation(s *nomad.AllocationListStub) {
 	id := m.flags.short(s.ID)
-	m.say(fmt.Sprintf("    %s: Allocation %q created: node %q, group %q", now(), id, m.flags.short(s.NodeID), s.TaskGroup), s.ID)
+	m.printOnce(fmt.Sprintf("    %s: Allocation %q created: node %q, group %q", now(), id, m.flags.short(s.NodeID), s.TaskGroup), s.ID)
 	for _, task := range slices.Sorted(maps.Keys(s.TaskStates)) {
 		for _, e := range s.TaskStates[task].Events {
 			if slices.Contains(failureEvents, e.Type) {
-				m.say(fmt.Sprintf("    %s: Allocation %q: task %q: %s: %s", now(), id, task, e.Type, e.DisplayMessage), fmt.Sprint(s.ID, task, e.Time))
+				m.printOnce(fmt.Sprintf("    %s: Allocation %q: task %q: %s: %s", now(), id, task, e.Type, e.DisplayMessage), fmt.Sprint(s.ID, task, e.Time))
 			}
 		}
 	}
 	if s.ClientStatus != "pending" {
 		text := strings.TrimSpace(s.ClientStatus + " " + parenthesised(s.ClientDescription))
-		m.say(fmt.Sprintf("    %s: Allocation %q is %s", now(), id, text), s.ID+s.ClientStatus)
+		m.printOnce(fmt.Sprintf("    %s: Allocation %q is %s", now(), id, text), s.ID+s.ClientStatus)
 	}
 }
 
@@ -117,8 +117,8 @@ func parenthesised(s string) string {
 	return "(" + s + ")"
 }
 
-// say prints a line unless the same thing was said before.
-func (m *monitor) say(line, key string) {
+// printOnce prints a line unless one with the same key was printed before.
+func (m *monitor) printOnce(line, key string) {
 	if !m.printed[key] {
 		m.printed[key] = true
 		m.ui.Output(line)

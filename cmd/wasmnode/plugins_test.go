@@ -42,14 +42,14 @@ func TestADriverComesAndGoesWhileTheNodeRuns(t *testing.T) {
 	s.drop(t, "wasi.wasm", renamed(t, first, "0.1.0", "0.1.1"))
 	require.Eventually(t, func() bool {
 		return n.awaitPlugin(t, "wasi", catalog.StateHealthy).Version == "0.1.1"
-	}, patience, tick)
+	}, testTimeout, tick)
 	n.awaitLines(t, alloc.ID)
 	after := n.await(t, "ticker", "running")
 	assert.Equal(t, alloc.ID, after.ID)
-	assert.Equal(t, told(alloc), told(after), "the task did not notice")
+	assert.Equal(t, taskEvents(alloc), taskEvents(after), "the task did not notice")
 
 	require.NoError(t, os.Remove(filepath.Join(s.plugins, "wasi.wasm")))
-	require.Eventually(t, func() bool { return !strings.Contains(n.out(t, "plugin", "status"), "healthy") }, patience, tick)
+	require.Eventually(t, func() bool { return !strings.Contains(n.out(t, "plugin", "status"), "healthy") }, testTimeout, tick)
 	n.awaitDriver(t, "wasi", false)
 	n.awaitLines(t, alloc.ID)
 	r := n.run(t, "job", "run", writeJob(t, "late", "batch", "wasi", `module = "local/none.wasm"`))
@@ -68,7 +68,7 @@ func TestADriverComesAndGoesWhileTheNodeRuns(t *testing.T) {
 func (n *node) awaitLines(t *testing.T, alloc string) {
 	t.Helper()
 	before := n.out(t, "alloc", "logs", alloc)
-	require.Eventually(t, func() bool { return len(n.out(t, "alloc", "logs", alloc)) > len(before) }, patience, tick)
+	require.Eventually(t, func() bool { return len(n.out(t, "alloc", "logs", alloc)) > len(before) }, testTimeout, tick)
 }
 
 // assertUnbroken checks that a text is the lines of the program "print", none left out.
@@ -104,7 +104,7 @@ func TestOfTwentyFilesSevenAreBrokenAndThirteenServe(t *testing.T) {
 		"half.wasm":      {good[:len(good)/2], "was the file copied whole?"},
 		"command.wasm":   {guestbuild.Program(t, "guest-examples/programs/exit"), "policy: a WASI command (it exports _start), not a plugin: build a reactor"},
 		"component.wasm": {[]byte("\x00asm\x0d\x00\x01\x00"), "this is a component, and only core modules run here"},
-		"future.wasm":    {renamed(t, good, "wasmnode:abi/v1", "wasmnode:abi/v2"), "this node speaks wasmnode:abi/v1, the plugin v2: build it against v1"},
+		"future.wasm":    {renamed(t, good, "wasmnode:abi/v1", "wasmnode:abi/v2"), "this node supports wasmnode:abi/v1, the plugin needs v2: build it against v1"},
 		"lacking.wasm":   {renamed(t, good, "driver_configure", "driver_cofingure"), "a driver plugin has to export driver_configure"},
 		"schema.wasm":    {renamed(t, good, `"required":["module"]`, `"required":"module!!"`), "describe: task_config_schema: at /required: a string, want a list"},
 	}
@@ -118,7 +118,7 @@ func TestOfTwentyFilesSevenAreBrokenAndThirteenServe(t *testing.T) {
 	require.Eventually(t, func() bool {
 		list = n.plugins(t)
 		return len(list) == 20 && !slices.ContainsFunc(list, func(p catalog.PluginStatus) bool { return p.State == catalog.StateLoading })
-	}, patience, tick)
+	}, testTimeout, tick)
 	text := n.out(t, "plugin", "status")
 	reasons := map[string]bool{}
 	for _, p := range list {
@@ -139,7 +139,7 @@ func TestOfTwentyFilesSevenAreBrokenAndThirteenServe(t *testing.T) {
 	require.Eventually(t, func() bool {
 		allocs = n.allocs(t, "all")
 		return !slices.ContainsFunc(allocs, func(a *nomad.AllocationListStub) bool { return a.ClientStatus != "complete" })
-	}, patience, tick)
+	}, testTimeout, tick)
 	assert.Len(t, allocs, 13)
 }
 
@@ -162,7 +162,7 @@ func (n *node) awaitPlugin(t *testing.T, name string, state catalog.State) catal
 			found = list[i]
 		}
 		return i >= 0
-	}, patience, tick, "waiting for %s to be %s", name, state)
+	}, testTimeout, tick, "waiting for %s to be %s", name, state)
 	return found
 }
 
@@ -175,7 +175,7 @@ func (n *node) awaitDriver(t *testing.T, name string, healthy bool) {
 		require.NoError(t, json.Unmarshal([]byte(n.out(t, "node", "status", "-self", "-json")), &self))
 		d := self.Drivers[name]
 		return (d != nil && d.Healthy) == healthy
-	}, patience, tick, "waiting for the driver %s", name)
+	}, testTimeout, tick, "waiting for the driver %s", name)
 }
 
 // renamed changes a string in a plugin to another of the same length.

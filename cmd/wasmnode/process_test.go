@@ -28,10 +28,10 @@ import (
 )
 
 const (
-	// patience is how long anything that a test waits for may take: far longer than
+	// testTimeout is how long anything that a test waits for may take: far longer than
 	// it does, for machines that do much else.
-	patience = time.Minute
-	tick     = 20 * time.Millisecond
+	testTimeout = time.Minute
+	tick        = 20 * time.Millisecond
 )
 
 // What the tests share: the binary, and compiled code, since a Go plugin takes a
@@ -51,9 +51,9 @@ func TestMain(m *testing.M) {
 	if err := os.Mkdir(codeCache, 0o700); err != nil {
 		log.Fatal(err)
 	}
-	codetest.Borrow(codeCache)
+	codetest.Restore(codeCache)
 	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
-		codetest.Lend(codeCache)
+		codetest.Save(codeCache)
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}))
@@ -134,7 +134,7 @@ func (s *site) killSupervisor(t *testing.T) bool {
 		require.NoError(t, killed)
 	}
 	ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	require.Eventually(t, func() bool { n, _ := unix.Poll(ended, 0); return n > 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { n, _ := unix.Poll(ended, 0); return n > 0 }, testTimeout, time.Millisecond)
 	return killed == nil
 }
 
@@ -235,7 +235,7 @@ func (n *node) signal(t *testing.T, s os.Signal) (code int) {
 	}
 	select {
 	case <-n.exited:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		require.FailNow(t, "the agent did not end", "signal %s\n%s", s, n.log)
 	}
 	return n.cmd.ProcessState.ExitCode()
@@ -265,7 +265,7 @@ func (l *transcript) String() string {
 // await returns the first match of a pattern, and its groups. One goroutine may wait.
 func (l *transcript) await(t *testing.T, pattern *regexp.Regexp, exited <-chan struct{}) []string {
 	t.Helper()
-	late := time.After(patience)
+	late := time.After(testTimeout)
 	for {
 		if m := pattern.FindStringSubmatch(l.String()); m != nil {
 			return m
@@ -301,7 +301,7 @@ func execute(t *testing.T, cmd *exec.Cmd) result {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, cmd.Start())
-	overdue := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	overdue := time.AfterFunc(testTimeout, func() { _ = cmd.Process.Kill() })
 	defer overdue.Stop()
 	if err := cmd.Wait(); err != nil {
 		var exit *exec.ExitError

@@ -83,7 +83,7 @@ func findNode(c *nomad.Client, id string) (*nomad.Node, error) {
 // maxListed bounds how many candidates an ambiguous ID is answered with.
 const maxListed = 5
 
-// listedBy says where there is a list of what was not found.
+// listedBy returns a hint at the command that lists what was not found.
 var listedBy = map[string]string{
 	"job":        ": wasmnode job status lists them",
 	"allocation": ": wasmnode alloc status lists them",

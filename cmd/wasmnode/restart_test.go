@@ -34,13 +34,13 @@ args = ["-c", "exit 0"]`))
 		require.Equal(t, -1, n.signal(t, syscall.SIGKILL))
 		n = s.start(t)
 		for job, id := range ids {
-			assert.Equal(t, ageless(before[job]), ageless(n.out(t, "alloc", "status", id)))
+			assert.Equal(t, withoutAges(before[job]), withoutAges(n.out(t, "alloc", "status", id)))
 		}
 	}
 }
 
-// ageless takes out of a text how long ago something was.
-func ageless(text string) string { return agoText.ReplaceAllString(text, "ago") }
+// withoutAges takes out of a text how long ago something was.
+func withoutAges(text string) string { return agoText.ReplaceAllString(text, "ago") }
 
 // TestD20_AnAgentThatWasAwayStopsNothing: the control plane is in the agent, so that no
 // allocation is ever cut off from it, however short its patience is.
@@ -55,7 +55,7 @@ func TestD20_AnAgentThatWasAwayStopsNothing(t *testing.T) {
 	n = s.start(t)
 	after := n.await(t, "patient", "running")
 	assert.Equal(t, before.ID, after.ID)
-	assert.Equal(t, told(before), told(after))
+	assert.Equal(t, taskEvents(before), taskEvents(after))
 }
 
 // TestAnEventThatADriverSendsWhenItRecoversATaskArrives: after the agent was killed, and
@@ -70,7 +70,7 @@ recover_event = "found again"`))
 		t.Helper()
 		require.EventuallyWithT(t, func(c *assert.CollectT) {
 			assert.Equal(c, want, strings.Count(n.out(t, "alloc", "status", alloc), "found again"))
-		}, patience, tick)
+		}, testTimeout, tick)
 	}
 	events(0)
 	require.Equal(t, -1, n.signal(t, syscall.SIGKILL))

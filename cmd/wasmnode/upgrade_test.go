@@ -59,7 +59,7 @@ func TestASupervisorOfProgramsStaysAsItIs(t *testing.T) {
 	w.site.newProgram(t, 0)
 	w.start(t)
 	w.check(t)
-	require.Contains(t, w.node.log.String(), "the supervisor goes on as the program that it is")
+	require.Contains(t, w.node.log.String(), "the supervisor keeps running its own program")
 	require.Contains(t, w.node.log.String(), "WASI programs run in it, which would end: 1")
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", w.site.supervisorPID(t)))
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestIsolatedTasksStayWhatTheyAreUnderANewerProgram(t *testing.T) {
 	n = s.start(t)
 	require.Contains(t, n.log.String(), "the supervisor was replaced by this program, with its tasks")
 	require.Equal(t, supervisor, s.supervisorPID(t))
-	require.Equal(t, told(stay), told(n.await(t, "stay", "running")), "nothing happened to it")
+	require.Equal(t, taskEvents(stay), taskEvents(n.await(t, "stay", "running")), "nothing happened to it")
 
 	require.Equal(t, "nobody\n", n.out(t, "alloc", "exec", stay.ID, "id", "-un"))
 	n.out(t, "alloc", "exec", hog.ID, "touch", "/local/go")
@@ -110,7 +110,7 @@ func TestIsolatedTasksStayWhatTheyAreUnderANewerProgram(t *testing.T) {
 	require.Contains(t, n.out(t, "alloc", "status", hog.ID), `Exit Message: "OOM Killed"`)
 	n.out(t, "job", "stop", "stay")
 	n.await(t, "stay", "complete")
-	require.Eventually(t, func() bool { return len(s.cgroups(t)) == 0 }, patience, tick, "nothing is left of them")
+	require.Eventually(t, func() bool { return len(s.cgroups(t)) == 0 }, testTimeout, tick, "nothing is left of them")
 }
 
 // newProgram gives the node another binary, of the same content.

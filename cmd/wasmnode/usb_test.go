@@ -104,7 +104,7 @@ func withStick(t *testing.T, id, file string) string {
 // awaitLog waits until a running task has said that.
 func (n *node) awaitLog(t *testing.T, alloc, want string) {
 	t.Helper()
-	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Equal(c, want, n.out(t, "alloc", "logs", alloc)) }, patience, tick)
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Equal(c, want, n.out(t, "alloc", "logs", alloc)) }, testTimeout, tick)
 }
 
 func TestAUSBDeviceReachesItsTaskThroughTheKernelsLinks(t *testing.T) {
@@ -119,7 +119,7 @@ func TestAUSBDeviceReachesItsTaskThroughTheKernelsLinks(t *testing.T) {
 	n.awaitLog(t, alloc.ID, "/dev/bus/usb/001/004\nA1\n\n")
 	require.Eventually(t, func() bool {
 		return strings.Contains(n.out(t, "alloc", "status", "-stats", alloc.ID), stickID+" = 11")
-	}, patience, tick)
+	}, testTimeout, tick)
 }
 
 // TestAUSBDeviceIsOneTasksAtATime gives a device to a process, which neither the agent's
@@ -151,7 +151,7 @@ func TestAUSBDeviceIsOneTasksAtATime(t *testing.T) {
 		unchanged(signal.String())
 	}
 	s.drop(t, "usb_device.wasm", renamed(t, s.plugin, "0.1.0", "0.1.1"))
-	require.Eventually(t, func() bool { return n.awaitPlugin(t, "usb", catalog.StateHealthy).Version == "0.1.1" }, patience, tick)
+	require.Eventually(t, func() bool { return n.awaitPlugin(t, "usb", catalog.StateHealthy).Version == "0.1.1" }, testTimeout, tick)
 	assert.Contains(t, n.out(t, "node", "status", "-self"), stickID)
 	unchanged("a newer plugin")
 
@@ -161,7 +161,7 @@ func TestAUSBDeviceIsOneTasksAtATime(t *testing.T) {
 	n.awaitLog(t, second.ID, "/dev/bus/usb/001/004\nA1\n\n")
 
 	s.unplugStick(t)
-	require.Eventually(t, func() bool { return !strings.Contains(n.out(t, "node", "status", "-self"), stickID) }, patience, tick)
+	require.Eventually(t, func() bool { return !strings.Contains(n.out(t, "node", "status", "-self"), stickID) }, testTimeout, tick)
 	require.Equal(t, second.ID, n.await(t, "second", "running").ID, "who has it keeps running")
 	n.out(t, "job", "stop", "second")
 	n.await(t, "second", "complete")

@@ -13,10 +13,10 @@ import (
 // notPlaced is the exit code of a job that was registered and not placed completely.
 const notPlaced = 2
 
-// failureEvents are task events that tell why a task does not start.
+// failureEvents are task events that give the reason why a task does not start.
 var failureEvents = []string{"Driver Failure", "Failed Validation", "Setup Failure", "Task hook failed", "Failed Artifact Download", "Not Restarting"}
 
-// placementFailures says why groups could not be placed.
+// placementFailures prints why groups could not be placed.
 func (m *monitor) placementFailures(eval *nomad.Evaluation) {
 	if len(eval.FailedTGAllocs) == 0 {
 		return
@@ -64,7 +64,7 @@ func whyNot(m *nomad.AllocationMetric) []string {
 	return lines
 }
 
-// whyNotPlaced is what placementFailures tells, as one line, with the drivers by name
+// whyNotPlaced is the content of placementFailures as one line, with the drivers by name
 // that the node lacks.
 func (m *monitor) whyNotPlaced(eval *nomad.Evaluation) error {
 	var why []string
@@ -81,7 +81,7 @@ func (m *monitor) whyNotPlaced(eval *nomad.Evaluation) error {
 	return fmt.Errorf("job %q is registered, but not all of it could be placed: %s", eval.JobID, strings.Join(why, "; "))
 }
 
-// lacking says which drivers a group's tasks want and the node cannot give.
+// lacking returns which drivers a group's tasks need and the node lacks.
 func (m *monitor) lacking(jobID, group string) ([]string, error) {
 	job, _, err := m.client.Jobs().Info(jobID, nil)
 	if err != nil {
@@ -98,14 +98,14 @@ func (m *monitor) lacking(jobID, group string) ([]string, error) {
 		}
 		for _, t := range g.Tasks {
 			if d := node.Drivers[t.Driver]; d == nil || !d.Healthy {
-				lacking = append(lacking, fmt.Sprintf("task %q wants driver %q, which no healthy plugin provides (see wasmnode plugin status)", t.Name, t.Driver))
+				lacking = append(lacking, fmt.Sprintf("task %q needs driver %q, which no healthy plugin provides (see wasmnode plugin status)", t.Name, t.Driver))
 			}
 		}
 	}
 	return lacking, nil
 }
 
-// whyFailed says why the first of some allocations failed, and where to read more.
+// whyFailed describes why the first of some allocations failed, and where to read more.
 func (m *monitor) whyFailed(failed []*nomad.AllocationListStub) error {
 	first := failed[0]
 	id := m.flags.short(first.ID)
@@ -123,7 +123,7 @@ func (m *monitor) whyFailed(failed []*nomad.AllocationListStub) error {
 	return errors.New(more + fmt.Sprintf("allocation %q is %s: %s (see wasmnode alloc status %s)", id, first.ClientStatus, why, id))
 }
 
-// cause is the last event that tells why a task failed; nil: none does.
+// cause is the last event with the reason why a task failed; nil: none does.
 func cause(s *nomad.TaskState) *nomad.TaskEvent {
 	if !s.Failed {
 		return nil

@@ -13,7 +13,7 @@ import (
 type Limits struct {
 	// Jobs are dead jobs, each with its allocations and evaluations.
 	Jobs int
-	// Allocations are ended allocations that say nothing about what a job needs:
+	// Allocations are ended allocations that do not count for what a job needs:
 	// stopped, replaced, or of a job that is gone.
 	Allocations int
 	// Evaluations are ended evaluations.

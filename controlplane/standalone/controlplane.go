@@ -29,7 +29,7 @@ const (
 // SchemaVersion is the version of the file's layout that this package writes.
 const SchemaVersion = 1
 
-// Options says how to open a control plane. The zero value keeps everything in memory.
+// Options configures a control plane. The zero value keeps everything in memory.
 type Options struct {
 	// Path is the bbolt file; empty: nothing outlives the process.
 	Path string

@@ -255,7 +255,7 @@ func TestAStoppedAllocationIsReplaced(t *testing.T) {
 	require.ErrorIs(t, err, errdefs.NotFound)
 }
 
-func TestAStopWithoutShutdownDelayTellsTheNodeSo(t *testing.T) {
+func TestAStopWithoutShutdownDelayIsPassedToTheNode(t *testing.T) {
 	s := withNode(t, "")
 	run(t, s, testJob("web", "service"))
 	a := wanted(s, "web")[0]

@@ -287,7 +287,7 @@ func (t *tx) evaluateNodes() {
 	})
 }
 
-// refreshStatus computes a job's status anew.
+// refreshStatus recomputes a job's status.
 func (t *tx) refreshStatus(key jobKey) {
 	j := t.jobs.get(key)
 	if j == nil {

@@ -136,7 +136,7 @@ func mergeEvents(a, b []structs.NodeEvent) []structs.NodeEvent {
 	return all[max(0, len(all)-structs.MaxNodeEvents):]
 }
 
-// Heartbeat says that a node is alive.
+// Heartbeat reports that a node is alive.
 func (f ForNode) Heartbeat(ctx context.Context, nodeID string) (ttl time.Duration, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -241,7 +241,7 @@ func sameState(a *structs.Allocation, s *structs.AllocationState) bool {
 		reflect.DeepEqual(a.TaskStates, s.TaskStates) && reflect.DeepEqual(a.DeploymentStatus, s.DeploymentStatus)
 }
 
-// SetEligibility says whether a node takes new allocations: "eligible" or
+// SetEligibility sets whether a node takes new allocations: "eligible" or
 // "ineligible", else errdefs.InvalidArgument. An unknown node is errdefs.NotFound.
 func (cp *ControlPlane) SetEligibility(nodeID, eligibility string) error {
 	if eligibility != structs.NodeEligible && eligibility != structs.NodeIneligible {

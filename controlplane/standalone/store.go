@@ -89,7 +89,7 @@ func encodeRow(bucket, key string, row any) (boltfile.Op, error) {
 	return boltfile.Op{Bucket: []string{bucket}, Key: key, Value: value}, nil
 }
 
-// load reads the file. A row that cannot be read is left out and said so: one bad row
+// load reads the file. A row that cannot be read is left out and logged: one bad row
 // must not keep the machine from starting.
 func (cp *ControlPlane) load() error {
 	return cp.file.View(func(dbtx *bbolt.Tx) error {

@@ -72,7 +72,7 @@ func (cp *ControlPlane) prepare(job *nomad.Job) (warnings []string, err error) {
 	return v.warnings, nil
 }
 
-// setProviders gives services that do not say whose they are the provider that there is, where
+// setProviders gives services without a provider the one that is supported, where
 // Nomad means Consul.
 func setProviders(job *nomad.Job) {
 	for _, g := range job.TaskGroups {

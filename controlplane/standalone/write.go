@@ -62,7 +62,7 @@ func (cp *ControlPlane) commitQueued() {
 	}
 }
 
-// commit does the operations in one transaction and tells each what became of it.
+// commit does the operations in one transaction and reports to each what became of it.
 func (cp *ControlPlane) commit(batch []*operation) {
 	t := cp.begin()
 	results := make([]error, len(batch))
@@ -352,7 +352,7 @@ func (c *changes[K, V]) get(key K) (v V) {
 }
 
 // all calls each for every row as the transaction sees it, in no order. Rows may be
-// put and deleted meanwhile; whether each sees those is not said.
+// put and deleted meanwhile; whether each sees those is not specified.
 func (c *changes[K, V]) all(each func(K, V)) {
 	for key, v := range c.base {
 		if _, changed := c.puts[key]; !changed && !c.deletes[key] {

@@ -102,7 +102,7 @@ func TestPrintWritesLinesOfAKnownForm(t *testing.T) {
 	require.Equal(t, "line 1\n", run(t, program(t, "print"), "-stderr").stderr)
 }
 
-func TestSleepSaysWhenItIsReadyAndDone(t *testing.T) {
+func TestSleepPrintsWhenItIsReadyAndDone(t *testing.T) {
 	require.Equal(t, "ready\ndone\n", run(t, program(t, "sleep"), "1ms").stdout)
 	require.Equal(t, uint32(2), run(t, program(t, "sleep"), "long").code)
 }

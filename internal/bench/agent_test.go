@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// patience is how long anything may take that is waited for: Nomad needs half a
+	// testTimeout is how long anything may take that is waited for: Nomad needs half a
 	// minute for some.
-	patience = 2 * time.Minute
+	testTimeout = 2 * time.Minute
 	// tick is how often it is looked at: often enough for what takes a hundredth of a
 	// second, and seldom enough that looking costs the agent little.
 	tick = 10 * time.Millisecond
@@ -112,7 +112,7 @@ func (a *agent) ready() bool {
 // await waits until something is so, which needs an agent.
 func (a *agent) await(b *testing.B, what string, so func() bool) {
 	b.Helper()
-	late := time.After(patience)
+	late := time.After(testTimeout)
 	look := time.NewTicker(tick)
 	defer look.Stop()
 	for !so() {
@@ -121,7 +121,7 @@ func (a *agent) await(b *testing.B, what string, so func() bool) {
 		case <-a.ended:
 			b.Fatalf("the agent ended before this: %s", what)
 		case <-late:
-			b.Fatalf("not in %s: %s", patience, what)
+			b.Fatalf("not in %s: %s", testTimeout, what)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func (a *agent) clean(b *testing.B) {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 			return len(left) == 0
-		}, patience, tick, "killing %s", exe)
+		}, testTimeout, tick, "killing %s", exe)
 	}
 	<-a.ended
 	for _, path := range mountsBelow(b, a.dir) {

@@ -38,9 +38,9 @@ var (
 	ErrClosed = errors.New("closed")
 )
 
-// Options says how to open a file.
+// Options configures how a file is opened.
 type Options struct {
-	// Kind says whose file it is, such as "node state"; a file of another kind is
+	// Kind names the owner of the file, such as "node state"; a file of another kind is
 	// refused. Required.
 	Kind string
 	// Schema is the layout's version, at least 1. An older file is opened as it
@@ -55,7 +55,7 @@ type Options struct {
 	Logger hclog.Logger
 }
 
-// header is what the meta bucket says of the file.
+// header is the description of the file in the meta bucket.
 type header struct {
 	Kind   string
 	Schema int
@@ -123,7 +123,7 @@ func openChecked(path string, opts Options) (db *bbolt.DB, err error) {
 		}
 		if err != nil && handle != nil {
 			// Closing alone would not unlock it: the lost memory map keeps the
-			// file, and so its lock, for as long as the process lives.
+			// file, and so its lock, for as long as the process runs.
 			err = errors.Join(err, unlock(handle))
 			handle.Close()
 		}

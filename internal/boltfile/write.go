@@ -21,7 +21,7 @@ type Op struct {
 	// Key names a value; empty: the operation deletes the whole bucket, and Value
 	// must be nil.
 	Key string
-	// Value is stored under Key; nil deletes it. Deleting what is not there is no
+	// Value is stored under Key; nil deletes it. Deleting what is not there is not an
 	// error.
 	Value []byte
 }
@@ -129,7 +129,7 @@ func (f *File) writeLoop() {
 
 // writePending commits what is pending and reports whether nothing comes after it.
 func (f *File) writePending() (closed bool) {
-	// Whoever is about to write joins: it costs nothing when nobody is, and on a busy
+	// Callers that are about to write join: it costs nothing when there are none, and on a busy
 	// machine it halves the transactions.
 	runtime.Gosched()
 	f.mu.Lock()

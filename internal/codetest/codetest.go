@@ -3,7 +3,7 @@
 // and ten under the race detector. It is kept below the repository's .cache by what was
 // compiled, so nothing stale is ever used, and each process has a directory of its own.
 //
-// It is for tests only: for TestMain, which calls [Borrow] before and [Lend] after them.
+// It is for tests only: for TestMain, which calls [Restore] before and [Save] after them.
 // Nothing fails where the cache does; it costs time.
 package codetest
 
@@ -35,9 +35,9 @@ const (
 	minBytes = 64 << 10
 )
 
-// Borrow fills dir, the cache directory of a process's engines, with the code that other
+// Restore fills dir, the cache directory of a process's engines, with the code that other
 // processes compiled.
-func Borrow(dir string) {
+func Restore(dir string) {
 	if kept, err := keptDir(); err == nil && os.MkdirAll(dir, 0o700) == nil {
 		for _, digest := range list(kept) {
 			_ = place(filepath.Join(kept, digest), filepath.Join(dir, digest))
@@ -45,8 +45,8 @@ func Borrow(dir string) {
 	}
 }
 
-// Lend keeps the code in dir, which the caller is about to remove, for other processes.
-func Lend(dir string) {
+// Save keeps the code in dir, which the caller is about to remove, for other processes.
+func Save(dir string) {
 	kept, err := keptDir()
 	if err != nil || os.MkdirAll(kept, 0o700) != nil {
 		return

@@ -31,15 +31,15 @@ func repository(t *testing.T, wazero string) {
 func TestWhatAProcessCompiledTheNextOneHas(t *testing.T) {
 	repository(t, "v1.0.0")
 	first, second := t.TempDir(), t.TempDir()
-	Borrow(first)
+	Restore(first)
 	code(t, first, "large", minBytes)
 	code(t, first, "small", 10)
 	require.NoError(t, os.Mkdir(filepath.Join(first, "unsealed"), 0o700))
-	Lend(first)
-	Lend(first)
+	Save(first)
+	Save(first)
 	require.NoError(t, os.RemoveAll(first))
 
-	Borrow(second)
+	Restore(second)
 	require.Equal(t, []string{"large"}, list(second))
 	content, err := os.ReadFile(filepath.Join(second, "large", "engine", "code"))
 	require.NoError(t, err)
@@ -53,9 +53,9 @@ func TestAnotherEnginesCodeIsNotUsed(t *testing.T) {
 	repository(t, "v1.0.0")
 	first, second := t.TempDir(), t.TempDir()
 	code(t, first, "large", minBytes)
-	Lend(first)
+	Save(first)
 	require.NoError(t, os.WriteFile("../go.mod", []byte(module+"\nrequire "+engine+"v1.1.0\n"), 0o600))
-	Borrow(second)
+	Restore(second)
 	require.Empty(t, list(second))
 }
 
@@ -75,7 +75,7 @@ func TestOutsideOfTheRepositoryNothingIsKept(t *testing.T) {
 	t.Chdir(t.TempDir())
 	dir := t.TempDir()
 	code(t, dir, "large", minBytes)
-	Lend(dir)
-	Borrow(t.TempDir())
+	Save(dir)
+	Restore(t.TempDir())
 	require.Equal(t, []string{"large"}, list(dir))
 }

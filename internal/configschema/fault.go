@@ -124,7 +124,7 @@ func (f *faults) err() error {
 	return &FaultsError{Faults: f.list[:shown], More: len(f.list) - shown + f.more}
 }
 
-// library adds what the library found in value, which lies at root.
+// library adds what the library found in value, which is at root.
 func (f *faults) library(root path, value any, err error) {
 	if err == nil {
 		return
@@ -164,8 +164,8 @@ func (f *faults) tree(root path, value any, e *jsonschema.ValidationError) {
 	}
 }
 
-// unknown adds an unknown field. What the fitter said with a suggestion is not
-// said again without.
+// unknown adds an unknown field. What the fitter reported with a suggestion is not
+// reported again without.
 func (f *faults) unknown(at path, suggestion string) {
 	where := at.String()
 	for _, known := range f.list {
@@ -185,7 +185,7 @@ const unknownField = "unknown field"
 // maxForms is how many forms of a choice are listed.
 const maxForms = 3
 
-// choice says of a value that fits none of several forms what each one misses.
+// choice describes of a value that fits none of several forms what each one misses.
 func choice(root path, value any, e *jsonschema.ValidationError) string {
 	if len(e.Causes) == 0 {
 		return "fits more than one of the forms allowed here"
@@ -228,7 +228,7 @@ func locate(at path, value any, tokens []string) path {
 
 var english = message.NewPrinter(language.English)
 
-// text says one of the library's findings in words.
+// text describes one of the library's findings in words.
 func text(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:

@@ -19,7 +19,7 @@ type fitter struct {
 	work   *meter
 }
 
-// fit fits value, which it may change, to s. Block says that value is a block even
+// fit fits value, which it may change, to s. Block means that value is a block even
 // if the schema does not.
 func (f *fitter) fit(at path, s *jsonschema.Schema, value any, block bool) any {
 	w := f.wants(s)
@@ -115,7 +115,7 @@ func convert(w *wants, s string) any {
 }
 
 // members fits a block's members, adds those that have a default, and finds those
-// that nobody knows. A null is a member that was not given, as in HCL.
+// that is unknown. A null is a member that was not given, as in HCL.
 func (f *fitter) members(at path, w *wants, block map[string]any) {
 	for name, v := range block {
 		if v == nil && !w.takesNull(name) {
@@ -151,7 +151,7 @@ type wants struct {
 	properties map[string][]*jsonschema.Schema
 	patterns   map[jsonschema.Regexp]*jsonschema.Schema
 	others     *jsonschema.Schema // of members that are not named
-	open       bool               // members that nobody named are allowed
+	open       bool               // members that are not declared are allowed
 	prefix     []*jsonschema.Schema
 	items      *jsonschema.Schema
 }
@@ -195,7 +195,7 @@ func (f *fitter) wants(s *jsonschema.Schema) *wants {
 	return w
 }
 
-// own adds what one schema says by itself.
+// own adds what one schema declares itself.
 func (w *wants) own(s *jsonschema.Schema) {
 	for name, property := range s.Properties {
 		w.properties[name] = append(w.properties[name], property)
@@ -304,7 +304,7 @@ func (w *wants) takes(jsonType string) bool {
 }
 
 // block reports whether a value that is an object is checked for unknown members:
-// not when the schema says nothing of objects.
+// not when the schema does not constrain objects.
 func (w *wants) block() bool { return w.takes("object") }
 
 func (w *wants) takesNull(name string) bool {
@@ -370,7 +370,7 @@ func findDefault(s *jsonschema.Schema, depth int) *any {
 }
 
 // checkDefaults checks that the defaults fit the schema that offers them, so that
-// a configuration is never refused for what its author did not write.
+// a configuration is never refused for what the user did not write.
 func checkDefaults(s *Schema) error {
 	faults := new(faults)
 	seen := map[*jsonschema.Schema]bool{}

@@ -48,7 +48,7 @@ type Schema struct {
 //
 // # Errors
 //
-// The error says on one line what is wrong with the schema.
+// The error describes on one line what is wrong with the schema.
 func Compile(text string) (*Schema, error) {
 	if text == "" {
 		text = `{"type":"object"}`

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// What the environment says, read once.
+// The environment's variable, read once.
 var (
 	process = "other"
 	deadly  string

@@ -1,5 +1,5 @@
 // Package grantsyntax checks the values of grants (paths, device nodes, commands and
-// users), so that whoever reads a configuration and whoever acts on it refuse the same.
+// users), so that the reader of a configuration and its user refuse the same.
 //
 // It does not know what the permissions are for. Start reading at [Path].
 package grantsyntax
@@ -13,9 +13,9 @@ import (
 // Any stands for all commands, or all users.
 const Any = "*"
 
-// unclear are the characters of patterns, which could be meant as such, and the one that
+// metacharacters are the characters of patterns, which could be meant as such, and the one that
 // the system takes for a path's end.
-const unclear = "*?[\x00"
+const metacharacters = "*?[\x00"
 
 // Path refuses what is not one directory or file.
 func Path(path string) error {
@@ -28,7 +28,7 @@ func Path(path string) error {
 // Node refuses what is neither a device node, nor a directory of them, nor the beginning
 // of nodes' names with '*' for the rest.
 func Node(node string) error {
-	if !strings.HasPrefix(node, "/dev/") || filepath.Clean(node) != node || strings.ContainsAny(strings.TrimSuffix(node, "*"), unclear) {
+	if !strings.HasPrefix(node, "/dev/") || filepath.Clean(node) != node || strings.ContainsAny(strings.TrimSuffix(node, "*"), metacharacters) {
 		return fmt.Errorf("%q has to be an absolute path below /dev, with a '*' at its end at most", node)
 	}
 	return nil
@@ -46,12 +46,12 @@ func Command(command string) error {
 
 // User refuses what is neither a user, nor a user with a group, nor all.
 func User(user string) error {
-	if user == Any || user != "" && !strings.ContainsAny(user, unclear+" ") {
+	if user == Any || user != "" && !strings.ContainsAny(user, metacharacters+" ") {
 		return nil
 	}
 	return fmt.Errorf(`%q has to be a user, USER:GROUP, or "*" alone`, user)
 }
 
 func clean(path string) bool {
-	return filepath.IsAbs(path) && filepath.Clean(path) == path && !strings.ContainsAny(path, unclear)
+	return filepath.IsAbs(path) && filepath.Clean(path) == path && !strings.ContainsAny(path, metacharacters)
 }

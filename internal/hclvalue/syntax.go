@@ -124,7 +124,7 @@ const (
 	newline
 )
 
-// kindOf tells what a token does to the depth of the recursion. Whatever is not known
+// kindOf returns what a token does to the depth of the recursion. Whatever is not known
 // to be harmless is an operator.
 func kindOf(t hclsyntax.Token) tokenKind {
 	switch t.Type {

@@ -1,6 +1,6 @@
-// Package hostinfo says what the machine is and how much of it is used: its system, its
+// Package hostinfo reports what the machine is and how much of it is used: its system, its
 // processors, its memory, and the file system of a directory. It reads Linux's own
-// files, knows nothing of nodes and tasks, and keeps nothing: each call looks anew. It
+// files, knows nothing of nodes and tasks, and keeps nothing: each call reads again. It
 // may be used concurrently. Start reading at [System].
 package hostinfo
 
@@ -67,7 +67,7 @@ func percent(part, whole uint64) float64 {
 }
 
 // Processor is the first processor: what it is called and its highest frequency, or
-// where the kernel does not tell that, its frequency now. Empty and 0: not told.
+// where the kernel does not report that, its frequency now. Empty and 0: not reported.
 type Processor struct {
 	Model string
 	MHz   float64
@@ -132,7 +132,7 @@ func Uptime() (time.Duration, error) {
 	return time.Duration(info.Uptime) * time.Second, nil
 }
 
-// System is the operating system. What is not told is empty.
+// System is the operating system. What is not reported is empty.
 type System struct {
 	Kernel        string // its release
 	Hostname      string
@@ -151,7 +151,7 @@ func ReadSystem() System {
 }
 
 // readDistribution reads the name and version that a distribution gives itself below etc,
-// as Nomad's clients tell them.
+// as Nomad's clients report them.
 func readDistribution(etc string) (s System) {
 	text, err := os.ReadFile(filepath.Join(etc, "os-release"))
 	if err != nil {

@@ -14,7 +14,7 @@ type Group struct {
 	inside sync.WaitGroup
 }
 
-// Enter reports whether the caller is let in. Whoever is calls [Group.Leave] once.
+// Enter reports whether the caller is let in. If so it calls [Group.Leave] once.
 func (g *Group) Enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -27,7 +27,7 @@ func (g *Group) Enter() bool {
 // Leave ends what [Group.Enter] began.
 func (g *Group) Leave() { g.inside.Done() }
 
-// Close lets nobody in any more, and returns when nobody is inside. It is idempotent.
+// Close refuses all who come later, and returns when none is inside. It is idempotent.
 func (g *Group) Close() {
 	g.mu.Lock()
 	g.closed = true

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(leaktest.WithTimeout(m)) }
 
-func TestAClosedGateLetsNobodyIn(t *testing.T) {
+func TestAClosedGateRefusesEntry(t *testing.T) {
 	var g inflight.Group
 	require.True(t, g.Enter())
 	g.Leave()
@@ -22,7 +22,7 @@ func TestAClosedGateLetsNobodyIn(t *testing.T) {
 	g.Close()
 }
 
-func TestClosingAGateWaitsForWhoeverIsInside(t *testing.T) {
+func TestClosingAGateWaitsForItsHolders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g inflight.Group
 		require.True(t, g.Enter())

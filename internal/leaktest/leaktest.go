@@ -9,21 +9,21 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long a goroutine may take to end that has been told to, or whose process
+// testTimeout is how long a goroutine may take to end that was asked to, or whose process
 // has: a busy machine may run others first.
-const patience = time.Minute
+const testTimeout = time.Minute
 
 // WithTimeout returns a package's tests for [goleak.VerifyTestMain], which by itself waits
 // for half a second: once they have passed, they end when no goroutine of theirs is left,
 // or a minute later.
-func WithTimeout(m *testing.M) goleak.TestingM { return patient{m} }
+func WithTimeout(m *testing.M) goleak.TestingM { return retryingTests{m} }
 
-type patient struct{ tests *testing.M }
+type retryingTests struct{ tests *testing.M }
 
 // Run implements [goleak.TestingM].
-func (p patient) Run() int {
-	code := p.tests.Run()
-	for deadline := time.Now().Add(patience); code == 0 && time.Now().Before(deadline); {
+func (r retryingTests) Run() int {
+	code := r.tests.Run()
+	for deadline := time.Now().Add(testTimeout); code == 0 && time.Now().Before(deadline); {
 		if goleak.Find() == nil { // it waits a while itself
 			break
 		}

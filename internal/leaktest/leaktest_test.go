@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(leaktest.WithTimeout(m)) }
 
-// TestAGoroutineThatEndsLateIsNoLeak leaves one behind for longer than goleak waits.
-func TestAGoroutineThatEndsLateIsNoLeak(*testing.T) {
+// TestAGoroutineThatEndsLateIsNotALeak leaves one behind for longer than goleak waits.
+func TestAGoroutineThatEndsLateIsNotALeak(*testing.T) {
 	late := time.After(2 * time.Second)
 	go func() { <-late }()
 }

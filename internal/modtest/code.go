@@ -41,7 +41,7 @@ func Load() []byte { return []byte{0x28, 2, 0} }
 // Store pops an i32 and its address.
 func Store() []byte { return []byte{0x36, 2, 0} }
 
-// Loop repeats its body for good.
+// Loop repeats its body for ever.
 func Loop(body ...[]byte) []byte {
 	return Code([]byte{0x03, 0x40}, Code(body...), []byte{0x0c, 0, 0x0b})
 }

@@ -1,6 +1,6 @@
 // Package plugintest gives tests the mock driver as it is in production: compiled to wasm,
 // in the sandbox, behind the catalog and the driver manager. All of that keeps time by the
-// clock of whoever calls [Dispense], so that it can be a synctest bubble's.
+// clock of the caller of [Dispense], so that it can be a synctest bubble's.
 //
 // It is for tests only.
 package plugintest
@@ -47,7 +47,7 @@ func Prepare(t testing.TB) {
 		}
 		compiled.err = os.WriteFile(filepath.Join(compiled.dir, "mock.wasm"), module, 0o600)
 		if compiled.err == nil {
-			codetest.Borrow(codeCache())
+			codetest.Restore(codeCache())
 			compiled.engine, compiled.err = sandbox.Open(sandbox.Config{CacheDir: codeCache()})
 		}
 	})
@@ -62,7 +62,7 @@ func Close() error {
 	var err error
 	if compiled.engine != nil {
 		err = compiled.engine.Close(context.Background())
-		codetest.Lend(codeCache())
+		codetest.Save(codeCache())
 	}
 	return errors.Join(err, os.RemoveAll(compiled.dir))
 }

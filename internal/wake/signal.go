@@ -1,5 +1,5 @@
 // Package wake has the signal that wakes one goroutine to look at shared state. The
-// state itself is kept elsewhere, under its own lock; the signal only says that there is
+// state itself is kept elsewhere, under its own lock; the signal only indicates that there is
 // something to see.
 package wake
 

@@ -29,7 +29,7 @@ func TestTheZeroValueIsNeverSet(t *testing.T) {
 	}
 }
 
-func TestNoChangeIsMissedWhoeverSetsMeanwhile(t *testing.T) {
+func TestNoChangeIsMissedDuringConcurrentSets(t *testing.T) {
 	const setters, changes = 4, 1000
 	s := New()
 	var count atomic.Int64

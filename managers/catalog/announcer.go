@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Announceable is a state that an [Announcer] tells; its zero value says that there is
+// Announceable is a state that an [Announcer] reports; its zero value means that there is
 // none any more.
 type Announceable[T any] interface {
 	comparable
@@ -14,18 +14,18 @@ type Announceable[T any] interface {
 	Copy() T
 }
 
-// Announcer tells an updater of states, each under a name: one at a time, with no lock
-// held, and only what differs from what was told before. It is only said whose state may
-// have changed: what is told is the state at the time of telling, so that it does not
-// matter who says so first.
+// Announcer reports states to an updater, each under a name: one at a time, with no lock
+// held, and only what differs from what was reported before. Callers only name whose state may
+// have changed: what is reported is the state at the time of the report, so that it does not
+// matter which caller comes first.
 type Announcer[T Announceable[T]] struct {
 	state  func(name string) T // as it is now
 	update func(name string, state T)
 
 	mu        sync.Mutex
 	cond      *sync.Cond
-	changed   []string     // names to tell of, the first said first; each once
-	reported  map[string]T // as told last; only the Announcer's goroutine
+	changed   []string     // names to report, in order; each once
+	reported  map[string]T // as reported last; only the Announcer's goroutine
 	reporting bool
 	stopped   bool
 	ended     chan struct{} // closed when run has returned
@@ -42,7 +42,7 @@ func NewAnnouncer[T Announceable[T]](state func(name string) T, update func(name
 	return a
 }
 
-// Changed has a name's state told if it has changed. It does not block.
+// Changed has a name's state reported if it has changed. It does not block.
 func (a *Announcer[T]) Changed(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -52,7 +52,7 @@ func (a *Announcer[T]) Changed(name string) {
 	a.cond.Broadcast()
 }
 
-// run tells until Stop.
+// run reports until Stop.
 func (a *Announcer[T]) run() {
 	defer close(a.ended)
 	a.mu.Lock()
@@ -75,7 +75,7 @@ func (a *Announcer[T]) run() {
 	}
 }
 
-// report reports a name's state if it is not the one told last.
+// report reports a name's state if it is not the one reported last.
 func (a *Announcer[T]) report(name string) {
 	var none T
 	state := a.state(name)
@@ -91,7 +91,7 @@ func (a *Announcer[T]) report(name string) {
 	a.update(name, state.Copy())
 }
 
-// Flush returns when all that was said has been told, or ctx's error.
+// Flush returns when all changes have been reported, or ctx's error.
 func (a *Announcer[T]) Flush(ctx context.Context) error {
 	wake := context.AfterFunc(ctx, func() {
 		a.mu.Lock()
@@ -107,7 +107,7 @@ func (a *Announcer[T]) Flush(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Stop ends telling and returns when it has ended. It may be called more than once.
+// Stop ends reporting and returns when it has ended. It may be called more than once.
 func (a *Announcer[T]) Stop() {
 	a.mu.Lock()
 	a.stopped = true

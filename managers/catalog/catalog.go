@@ -33,7 +33,7 @@ type Config struct {
 	// and the content's SHA-256 in hexadecimal. Nil: every content is taken.
 	Pinned func(name, digest string) error
 	// LookEvery is how often the directory is looked at without being asked to by the
-	// kernel; 0: the kernel tells of changes, and it is looked at every 5 s too.
+	// kernel; 0: notifications are used, and it is read every 5 s too.
 	LookEvery time.Duration
 }
 
@@ -204,13 +204,13 @@ func (c *Catalog) setProblem(problem string) {
 	switch {
 	case !changed:
 	case problem == "":
-		c.cfg.Logger.Info("the plugin directory is fine again", "dir", c.cfg.Dir)
+		c.cfg.Logger.Info("the plugin directory can be read again", "dir", c.cfg.Dir)
 	default:
 		c.cfg.Logger.Error(problem, "dir", c.cfg.Dir)
 	}
 	if problem != "" {
 		c.step(func(t *files, now time.Time) []action {
-			t.firstLook(now, nil) // a directory that cannot be read holds nobody up
+			t.firstScan(now, nil) // a directory that cannot be read delays no caller
 			return nil
 		})
 	}

@@ -83,7 +83,7 @@ func TestFilesAreLoadedReplacedAndRemovedWhileTheNodeRuns(t *testing.T) {
 	<-d.Replaced()
 	require.Equal(t, 3, w.loader.OpenCount(), "the old version is in use")
 	d.Release()
-	require.Eventually(t, func() bool { return w.loader.OpenCount() == 2 }, catalogtest.Patience, time.Millisecond, "it is closed once nobody uses it")
+	require.Eventually(t, func() bool { return w.loader.OpenCount() == 2 }, catalogtest.TestTimeout, time.Millisecond, "it is closed once nobody uses it")
 
 	w.Remove("b.wasm")
 	w.Until("a.wasm a 1.0.0 healthy")
@@ -218,7 +218,7 @@ func TestAQuarantinedPluginIsRevivedByTouchingItsFile(t *testing.T) {
 	require.Equal(t, 1, w.loader.MadeCount(), "its content is the same")
 }
 
-func TestFilesThatAreNoPluginsEachSayWhy(t *testing.T) {
+func TestFilesThatAreNotPluginsEachHaveAReason(t *testing.T) {
 	w := newDirWorld(t, t.TempDir())
 	write := func(name string, content []byte) {
 		require.NoError(t, os.WriteFile(filepath.Join(w.Path, name), content, 0o644))
@@ -233,7 +233,7 @@ func TestFilesThatAreNoPluginsEachSayWhy(t *testing.T) {
 	w.drop("device.wasm", catalogtest.Recipe{Name: "d", Type: "device"})
 	w.start()
 	require.Equal(t, []string{
-		"device.wasm d rejected: a plugin of type device, which this node has no use for",
+		"device.wasm d rejected: a plugin of type device, which this node does not support",
 		"dir.wasm rejected: not a regular file but a directory",
 		"good.wasm good 1.0.0 healthy",
 		"large.wasm rejected: the file has 65537 bytes, the limit is 65536",
@@ -242,7 +242,7 @@ func TestFilesThatAreNoPluginsEachSayWhy(t *testing.T) {
 	}, w.Lines())
 	// A link is as good as what it leads to.
 	require.NoError(t, os.WriteFile(filepath.Join(w.Path, "nowhere"), catalogtest.Recipe{Name: "linked", Version: "1.0.0"}.Module(t), 0o644))
-	require.EventuallyWithT(t, func(c *assert.CollectT) { require.Contains(c, w.Lines(), "link.wasm linked 1.0.0 healthy") }, catalogtest.Patience, 10*time.Millisecond)
+	require.EventuallyWithT(t, func(c *assert.CollectT) { require.Contains(c, w.Lines(), "link.wasm linked 1.0.0 healthy") }, catalogtest.TestTimeout, 10*time.Millisecond)
 }
 
 func TestADirectoryThatCannotBeReadKeepsItsPluginsInService(t *testing.T) {
@@ -253,12 +253,12 @@ func TestADirectoryThatCannotBeReadKeepsItsPluginsInService(t *testing.T) {
 	require.NoError(t, os.Rename(dir, dir+".away"))
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		require.Contains(c, w.Catalog.Directory().Problem, "cannot read the plugin directory: open "+dir+": no such file")
-	}, catalogtest.Patience, 10*time.Millisecond)
+	}, catalogtest.TestTimeout, 10*time.Millisecond)
 	d, err := w.manager.Dispense("a")
 	require.NoError(t, err)
 	d.Release()
 	require.NoError(t, os.Rename(dir+".away", dir))
-	require.EventuallyWithT(t, func(c *assert.CollectT) { require.Empty(c, w.Catalog.Directory().Problem) }, catalogtest.Patience, 10*time.Millisecond)
+	require.EventuallyWithT(t, func(c *assert.CollectT) { require.Empty(c, w.Catalog.Directory().Problem) }, catalogtest.TestTimeout, 10*time.Millisecond)
 	w.drop("b.wasm", catalogtest.Recipe{Name: "b", Version: "1.0.0"})
 	w.Until("a.wasm a 1.0.0 healthy", "b.wasm b 1.0.0 healthy")
 }
@@ -311,7 +311,7 @@ func TestTheCatalogWithstandsChangesInQuickSuccession(t *testing.T) {
 	w.Until("0.wasm d0 2.0.0 healthy")
 }
 
-func TestAFileThatTakesForEverHoldsNobodyUp(t *testing.T) {
+func TestAFileThatLoadsForEverDoesNotDelayOthers(t *testing.T) {
 	w := newDirWorld(t, t.TempDir())
 	w.start()
 	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "1.0.0", Blocks: true})

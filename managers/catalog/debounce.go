@@ -15,7 +15,7 @@ const (
 	maxIncompleteTime = 1200 * time.Millisecond
 )
 
-// mark is what one look tells of a file. A file with an equal mark is taken to
+// mark is what one look shows of a file. A file with an equal mark is taken to
 // have the same content.
 type mark struct {
 	size    int64
@@ -77,7 +77,7 @@ func (s *debouncer) wait(name string, f *observation, moved bool, now time.Time)
 	age := now.Sub(f.since)
 	switch {
 	case !f.mark.mode.IsRegular():
-		return 0 // nothing will change; the loader says what is wrong
+		return 0 // nothing will change; the loader reports what is wrong
 	case age >= maxIncompleteTime:
 		return 0
 	case s.whole(name):

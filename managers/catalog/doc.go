@@ -7,7 +7,7 @@
 // with a reason.
 //
 // The package must never know what a driver or a device plugin is for: what is beyond the
-// supervision of a plugin is a [Kind] of the managers that stand on this package.
+// supervision of a plugin is a [Kind] of the managers that use this package.
 //
 // # Locks
 //
@@ -16,6 +16,6 @@
 // Two are held at once in one place only: [Registry.Acquire] takes a unit's mu under the
 // registry's, so that a unit that is closed is not mistaken for one that is not there.
 //
-// Start reading at [Catalog] and [Registry]; the rules of a plugin's life are one pure
+// Start reading at [Catalog] and [Registry]; the rules of a plugin's supervision are one pure
 // function, in supervision.go.
 package catalog

@@ -40,7 +40,7 @@ type file struct {
 	lost       bool            // the file is gone
 
 	described chan struct{} // closed when the first load has claimed its name or failed
-	load      int           // counts loads, to tell a late one
+	load      int           // counts loads, to detect a late one
 	loading   loading       // the load under way
 }
 
@@ -57,7 +57,7 @@ type claim struct {
 	name string
 }
 
-// nameTakenError says that another file is in charge of a plugin's name.
+// nameTakenError: another file is in charge of a plugin's name.
 type nameTakenError struct {
 	claim
 	by string // file
@@ -78,7 +78,7 @@ type (
 	}
 	// removeUnit: take a plugin out of service whose file is gone.
 	removeUnit struct{ u *Unit }
-	// logLine: say what happened.
+	// logLine: log what happened.
 	logLine struct {
 		level hclog.Level
 		text  string
@@ -93,7 +93,7 @@ func newFiles() files {
 // found takes what a look found: all files, those with new content, and those that
 // are gone.
 func (t *files) found(now time.Time, all, ready, gone []string) (actions []action) {
-	t.firstLook(now, all)
+	t.firstScan(now, all)
 	for _, name := range gone {
 		actions = append(actions, t.removed(now, name)...)
 	}
@@ -103,8 +103,8 @@ func (t *files) found(now time.Time, all, ready, gone []string) (actions []actio
 	return actions
 }
 
-// firstLook notes, once, which files were there at the start.
-func (t *files) firstLook(now time.Time, names []string) {
+// firstScan notes, once, which files were there at the start.
+func (t *files) firstScan(now time.Time, names []string) {
 	if t.looked {
 		return
 	}
@@ -168,7 +168,7 @@ func (t *files) removed(now time.Time, name string) []action {
 	return actions
 }
 
-// retire gives up a file's version and its claim.
+// retire releases a file's version and its claim.
 func (t *files) retire(now time.Time, f *file) []action {
 	t.gone = append(t.inUse(), goneFile{f.name, f.content, f.unit})
 	actions := append([]action{removeUnit{f.unit}}, t.release(now, f.content.claim(), f)...)
@@ -229,7 +229,7 @@ func (t *files) before(f *file) (before []*file) {
 	return before
 }
 
-// claim gives f a name, or says who has it. It reports whether a version of f has the
+// claim gives f a name, or returns which file has it. It reports whether a version of f has the
 // name now.
 func (t *files) claim(f *file, name claim) (replaces bool, err error) {
 	defer f.endDescribe()
@@ -273,7 +273,7 @@ func (t *files) loaded(now time.Time, f *file, load int, u *Unit, what identity,
 func (t *files) rejected(now time.Time, f *file, load int, what identity, err error) []action {
 	f.endDescribe()
 	if f.lost || f.load != load {
-		return nil // another load tells
+		return nil // another load reports
 	}
 	f.state, f.reason = StateRejected, OneLine(err)
 	if f.unit == nil {
@@ -282,7 +282,7 @@ func (t *files) rejected(now time.Time, f *file, load int, what identity, err er
 	var unreadable *unreadableError
 	f.unreadable = errors.As(err, &unreadable)
 	errors.As(err, &f.nameTaken)
-	// Whoever had the name may have given it up meanwhile.
+	// The file that had the name may have released it meanwhile.
 	if f.nameTaken != nil && t.claims[f.nameTaken.claim] == nil {
 		return []action{t.begin(now, f.name)}
 	}

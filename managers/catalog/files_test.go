@@ -109,7 +109,7 @@ func TestALoadHasEndedBeforeAnotherFileMayHaveItsName(t *testing.T) {
 	require.Error(t, ctx.Err())
 }
 
-func TestALateLoadSaysNothing(t *testing.T) {
+func TestALateLoadIsIgnored(t *testing.T) {
 	d := &directory{t, newFiles()}
 	d.found([]string{"a.wasm"}, nil)
 	f := d.byName["a.wasm"]

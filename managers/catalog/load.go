@@ -139,7 +139,7 @@ func (c *Catalog) read(name string) (src host.Source, err error) {
 	return host.NewSource(b.Bytes()), nil // one byte too many is the loader's to refuse
 }
 
-// unreadableError says that a file could not be read, which can change without it
+// unreadableError: a file could not be read, which can change without it
 // looking any different.
 type unreadableError struct{ err error }
 
@@ -175,7 +175,7 @@ func (c *Catalog) admit(ctx context.Context, f *file, load int, p Plugin) error 
 	r, before := c.registries[what.kind], c.files.before(f)
 	c.mu.Unlock()
 	if r == nil {
-		return fmt.Errorf("a plugin of type %s, which this node has no use for", what.kind)
+		return fmt.Errorf("a plugin of type %s, which this node does not support", what.kind)
 	}
 	awaitDescribed(ctx, before)
 	c.mu.Lock()
@@ -218,7 +218,7 @@ func (c *Catalog) reject(ctx context.Context, f *file, load int, what identity, 
 	c.step(func(t *files, now time.Time) []action {
 		if ctx.Err() != nil {
 			f.endDescribe()
-			return nil // another load tells
+			return nil // another load reports
 		}
 		return t.rejected(now, f, load, what, err)
 	})

@@ -20,7 +20,7 @@ type Loader interface {
 // Plugin is one version of a loaded plugin; a [host.Plugin] is one. Its methods may be
 // called concurrently, but none after Close.
 type Plugin interface {
-	// Spec is what the file says of itself.
+	// Spec is the file's description of itself.
 	Spec() *host.Spec
 	// Digest is the SHA-256 of the file, in hexadecimal.
 	Digest() string

@@ -25,13 +25,13 @@ type RegistryConfig struct {
 	PluginConfig func(name string) map[string]any
 	// New returns what a plugin is beyond a [Unit], or why the node does not take it.
 	New func(u *Unit) (Kind, error)
-	// Changed is told of a name whose unit in charge may be another or in another state.
+	// Changed is called with a name whose unit in charge may be another or in another state.
 	// It must not block. No lock is held.
 	Changed func(name string)
 }
 
 // Registry keeps the plugins of one type in service: of each name one version is in
-// charge, and earlier ones live on while somebody uses them. Its methods may be called
+// charge, and earlier ones stay while they are used. Its methods may be called
 // concurrently.
 type Registry struct {
 	cfg RegistryConfig
@@ -150,7 +150,7 @@ func (r *Registry) Before(u *Unit) []*Unit {
 	})
 }
 
-// Announce has Changed told of a unit, if it is in charge.
+// Announce calls Changed for a unit, if it is in charge.
 func (r *Registry) Announce(u *Unit) {
 	if r.Get(u.name) == u {
 		r.cfg.Changed(u.name)
@@ -170,9 +170,9 @@ func (r *Registry) remove(u *Unit) {
 	}
 }
 
-// giveUp gives up the registry's hold on a unit. Closing a plugin waits for its calls,
+// drop releases the registry's reference to a unit. Closing a plugin waits for its calls,
 // which no lock is held across. The caller holds mu.
-func (r *Registry) giveUp(u *Unit) {
+func (r *Registry) drop(u *Unit) {
 	if r.ctx.Err() == nil { // else shutdown does it
 		r.wg.Go(u.leave)
 	}

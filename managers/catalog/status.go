@@ -6,7 +6,7 @@ import (
 	"github.com/wasmnode/wasmnode/host"
 )
 
-// State is where a plugin file is in its life.
+// State is the state of a plugin file.
 type State string
 
 // The states of a plugin file.
@@ -15,7 +15,7 @@ const (
 	StateLoading State = "loading"
 	// StateHealthy: in service.
 	StateHealthy State = "healthy"
-	// StateUnhealthy: loaded, and it or its configuration says that it cannot
+	// StateUnhealthy: loaded, and it or its configuration reports that it cannot
 	// work now. It is asked again.
 	StateUnhealthy State = "unhealthy"
 	// StateRestarting: it faulted and is brought up again after a pause.
@@ -37,7 +37,7 @@ type PluginStatus struct {
 	Type    host.Kind `json:"Type"`
 	Version string    `json:"Version"`
 	State   State     `json:"State"`
-	// Reason says why the state is not healthy, or, of a healthy plugin, why a
+	// Reason is why the state is not healthy, or, of a healthy plugin, why a
 	// newer content of its file has not taken over. One line.
 	Reason string    `json:"Reason"`
 	Since  time.Time `json:"Since"` // when State was entered
@@ -55,7 +55,7 @@ type PluginStatus struct {
 // DirectoryStatus is the plugin directory's own state.
 type DirectoryStatus struct {
 	Path string `json:"Path"`
-	// Problem says why the directory cannot be read now; empty: it can. It is
+	// Problem is why the directory cannot be read now; empty: it can. It is
 	// tried again, and plugins that were loaded from it stay in service.
 	Problem string    `json:"Problem"`
 	Since   time.Time `json:"Since"` // when Problem last changed

@@ -29,7 +29,7 @@ const (
 	maxRestartPause = 5 * time.Second
 
 	// PollInterval is when a fingerprint is asked for again where the plugin does
-	// not say; its wish is kept within the other two.
+	// not say; what it asks for is kept within the other two.
 	PollInterval    = 30 * time.Second
 	MinPollInterval = time.Second
 	MaxPollInterval = time.Hour
@@ -41,13 +41,13 @@ type Health struct {
 	Reason string    // one line; may be empty when the plugin is healthy
 	Since  time.Time // when State was entered
 	// UnconfirmedSince is when the plugin first failed to confirm what it answered
-	// last; zero: that stands.
+	// last; zero: the last answer is valid.
 	UnconfirmedSince time.Time
 }
 
-// life is where one version of a plugin is in its supervision. It is a value: step
-// gives the next one and what is to be done.
-type life struct {
+// supervision is the state of supervising one version of a plugin. It is a value: step
+// returns the next one and what is to be done.
+type supervision struct {
 	Health
 
 	restarts   int // used up of the budget
@@ -103,123 +103,125 @@ func (poll) isEffect()        {}
 func (stopPolling) isEffect() {}
 func (failTask) isEffect()    {}
 
-// newLife is a plugin that was just loaded.
-func newLife(now time.Time) life { return life{Health: Health{State: StateLoading, Since: now}} }
+// newSupervision is a plugin that was just loaded.
+func newSupervision(now time.Time) supervision {
+	return supervision{Health: Health{State: StateLoading, Since: now}}
+}
 
 // Over reports whether the plugin's state is its last one. Tasks that it runs still
 // can fault.
 func (h Health) Over() bool { return h.State == StateRemoved }
 
-// step applies an event. It has no effect but what it returns, and leaves l as it
+// step applies an event. It has no effect but what it returns, and leaves v as it
 // was.
-func (l life) step(now time.Time, e event) (life, []effect) {
-	if _, ofTask := e.(taskFaulted); l.Over() && !ofTask {
-		return l, nil
+func (v supervision) step(now time.Time, e event) (supervision, []effect) {
+	if _, ofTask := e.(taskFaulted); v.Over() && !ofTask {
+		return v, nil
 	}
 	switch e := e.(type) {
 	case answered:
-		return l.onAnswer(now, e)
+		return v.onAnswer(now, e)
 	case refused:
-		if l.State == StateQuarantined {
-			return l, nil
+		if v.State == StateQuarantined {
+			return v, nil
 		}
-		l = l.unconfirmed(now)
-		l.refusals++
-		l = l.enter(now, StateUnhealthy, e.reason)
-		return l, []effect{poll{Backoff(RetryPause, MaxRetryPause, l.refusals)}}
+		v = v.unconfirmed(now)
+		v.refusals++
+		v = v.enter(now, StateUnhealthy, e.reason)
+		return v, []effect{poll{Backoff(RetryPause, MaxRetryPause, v.refusals)}}
 	case faulted:
-		return l.onFault(now, e)
+		return v.onFault(now, e)
 	case taskFaulted:
-		return l.onTaskFault(now, e)
+		return v.onTaskFault(now, e)
 	case revived:
-		if l.State != StateQuarantined {
-			return l, []effect{poll{}}
+		if v.State != StateQuarantined {
+			return v, []effect{poll{}}
 		}
-		l.restarts, l.refusals = 0, 0
-		return l.enter(now, StateRestarting, "revived"), []effect{poll{}}
+		v.restarts, v.refusals = 0, 0
+		return v.enter(now, StateRestarting, "revived"), []effect{poll{}}
 	case removed:
-		return l.enter(now, StateRemoved, "its file was removed"), []effect{stopPolling{}}
+		return v.enter(now, StateRemoved, "its file was removed"), []effect{stopPolling{}}
 	}
-	return l, nil
+	return v, nil
 }
 
-func (l life) onAnswer(now time.Time, e answered) (life, []effect) {
-	if l.State == StateQuarantined {
-		return l, nil
+func (v supervision) onAnswer(now time.Time, e answered) (supervision, []effect) {
+	if v.State == StateQuarantined {
+		return v, nil
 	}
-	l.refusals, l.UnconfirmedSince = 0, time.Time{}
+	v.refusals, v.UnconfirmedSince = 0, time.Time{}
 	if e.Healthy {
-		l = l.enter(now, StateHealthy, "")
+		v = v.enter(now, StateHealthy, "")
 	} else {
-		l = l.enter(now, StateUnhealthy, e.Text)
+		v = v.enter(now, StateUnhealthy, e.Text)
 	}
 	next := PollInterval
 	if e.NextPoll > 0 {
 		next = min(max(e.NextPoll, MinPollInterval), MaxPollInterval)
 	}
-	return l, []effect{poll{next}}
+	return v, []effect{poll{next}}
 }
 
-func (l life) onFault(now time.Time, e faulted) (life, []effect) {
-	if l.State == StateQuarantined {
-		return l, nil
+func (v supervision) onFault(now time.Time, e faulted) (supervision, []effect) {
+	if v.State == StateQuarantined {
+		return v, nil
 	}
-	l = l.unconfirmed(now)
-	if l.State == StateHealthy && now.Sub(l.Since) >= RestartBudgetReset {
-		l.restarts = 0
+	v = v.unconfirmed(now)
+	if v.State == StateHealthy && now.Sub(v.Since) >= RestartBudgetReset {
+		v.restarts = 0
 	}
-	if l.restarts >= RestartBudget {
-		reason := fmt.Sprintf("faulted %d times, last: %s; to revive it, replace its file or touch it", l.restarts+1, e.reason)
-		return l.enter(now, StateQuarantined, reason), []effect{stopPolling{}}
+	if v.restarts >= RestartBudget {
+		reason := fmt.Sprintf("faulted %d times, last: %s; to revive it, replace its file or touch it", v.restarts+1, e.reason)
+		return v.enter(now, StateQuarantined, reason), []effect{stopPolling{}}
 	}
-	l.restarts++
-	l = l.enter(now, StateRestarting, fmt.Sprintf("restart %d of %d: %s", l.restarts, RestartBudget, e.reason))
-	return l, []effect{poll{Backoff(restartPause, maxRestartPause, l.restarts)}}
+	v.restarts++
+	v = v.enter(now, StateRestarting, fmt.Sprintf("restart %d of %d: %s", v.restarts, RestartBudget, e.reason))
+	return v, []effect{poll{Backoff(restartPause, maxRestartPause, v.restarts)}}
 }
 
 // onTaskFault holds a fault against the task and not against the plugin: one task
-// with a poisonous configuration must not take the driver from the others.
-func (l life) onTaskFault(now time.Time, e taskFaulted) (life, []effect) {
-	l.taskFaults = maps.Clone(l.taskFaults)
-	if l.taskFaults == nil {
-		l.taskFaults = map[string]faultCount{}
+// with a bad configuration must not take the driver from the others.
+func (v supervision) onTaskFault(now time.Time, e taskFaulted) (supervision, []effect) {
+	v.taskFaults = maps.Clone(v.taskFaults)
+	if v.taskFaults == nil {
+		v.taskFaults = map[string]faultCount{}
 	}
 	oldest := ""
-	for task, s := range l.taskFaults {
+	for task, s := range v.taskFaults {
 		if now.Sub(s.last) >= RestartBudgetReset {
-			delete(l.taskFaults, task)
-		} else if oldest == "" || s.last.Before(l.taskFaults[oldest].last) {
+			delete(v.taskFaults, task)
+		} else if oldest == "" || s.last.Before(v.taskFaults[oldest].last) {
 			oldest = task
 		}
 	}
-	s := l.taskFaults[e.task]
-	if s.count == 0 && len(l.taskFaults) >= maxFaultyTasks {
-		delete(l.taskFaults, oldest)
+	s := v.taskFaults[e.task]
+	if s.count == 0 && len(v.taskFaults) >= maxFaultyTasks {
+		delete(v.taskFaults, oldest)
 	}
 	s.count, s.last = s.count+1, now
-	l.taskFaults[e.task] = s
+	v.taskFaults[e.task] = s
 	if s.count >= MaxTaskFaults {
-		return l, []effect{failTask{e.task}}
+		return v, []effect{failTask{e.task}}
 	}
-	return l, nil
+	return v, nil
 }
 
-// enter changes state and reason; since tells when the state was entered, so that
+// enter changes state and reason; since is when the state was entered, so that
 // a new reason for the same state does not change it.
-func (l life) enter(now time.Time, s State, reason string) life {
-	if l.State != s {
-		l.Since = now
+func (v supervision) enter(now time.Time, s State, reason string) supervision {
+	if v.State != s {
+		v.Since = now
 	}
-	l.State, l.Reason = s, reason
-	return l
+	v.State, v.Reason = s, reason
+	return v
 }
 
-// unconfirmed notes that the last answer does not stand any more.
-func (l life) unconfirmed(now time.Time) life {
-	if l.UnconfirmedSince.IsZero() {
-		l.UnconfirmedSince = now
+// unconfirmed notes that the last answer is not valid any more.
+func (v supervision) unconfirmed(now time.Time) supervision {
+	if v.UnconfirmedSince.IsZero() {
+		v.UnconfirmedSince = now
 	}
-	return l
+	return v
 }
 
 // Backoff is first, doubled for each attempt after the first, at most limit.

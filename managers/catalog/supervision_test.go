@@ -35,7 +35,7 @@ func TestSupervisionFollowsItsTranscripts(t *testing.T) {
 
 func replay(t *testing.T, transcript string) string {
 	start := time.Unix(0, 0)
-	l := newLife(start)
+	l := newSupervision(start)
 	var out strings.Builder
 	for line := range strings.Lines(transcript) {
 		line = strings.TrimRight(line, "\n")
@@ -107,7 +107,7 @@ func parseEvent(t *testing.T, line string) (time.Duration, event) {
 }
 
 func TestTheTasksWhoseFaultsAreRememberedAreBounded(t *testing.T) {
-	l := newLife(time.Unix(0, 0))
+	l := newSupervision(time.Unix(0, 0))
 	for i := range 2 * maxFaultyTasks {
 		l, _ = l.step(time.Unix(0, int64(i)), taskFaulted{task: fmt.Sprint(i)})
 		require.LessOrEqual(t, len(l.taskFaults), maxFaultyTasks)

@@ -13,7 +13,7 @@ const MaxReason = 1 << 10
 // the cursor escaped, and cut.
 func OneLine(err error) string { return Printable(err.Error()) }
 
-// Printable makes one line of what a plugin said.
+// Printable makes one line of a plugin's text.
 func Printable(s string) string {
 	return plaintext.Line(strings.TrimSpace(strings.ReplaceAll(s, "\n", "; ")), MaxReason)
 }

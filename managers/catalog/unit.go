@@ -32,15 +32,15 @@ type Kind interface {
 	Run(ctx context.Context)
 }
 
-// Answer is what a fingerprint says of the plugin itself.
+// Answer is the part of a fingerprint about the plugin itself.
 type Answer struct {
 	Healthy  bool
 	Text     string        // the plugin's own description
-	NextPoll time.Duration // when it wants to be asked again; 0: no wish
+	NextPoll time.Duration // when it asks to be polled again; 0: at the default
 }
 
 // Unit is one version of a plugin under supervision. It is in charge of its name from
-// [Registry.Take] until it is replaced or its file is removed, and lives until its
+// [Registry.Take] until it is replaced or its file is removed, and stays until its
 // registry and all who use it have let go. Its methods may be called concurrently.
 type Unit struct {
 	registry *Registry
@@ -57,14 +57,14 @@ type Unit struct {
 	gone     chan struct{} // closed when the plugin is closed
 	wake     wake.Signal   // there is something new for run
 
-	mu         sync.Mutex
-	refs       int
-	held       bool // one of refs is the registry's
-	life       life
-	due        time.Time // when to ask next; zero: not at all
-	configured bool
-	asked      time.Time     // when it last answered
-	changed    chan struct{} // closed and replaced with each change of life
+	mu          sync.Mutex
+	refs        int
+	held        bool // one of refs is the registry's
+	supervision supervision
+	due         time.Time // when to ask next; zero: not at all
+	configured  bool
+	asked       time.Time     // when it last answered
+	changed     chan struct{} // closed and replaced with each change of supervision
 }
 
 // newUnit returns a unit that is not brought up. It fails when the schema of the plugin's
@@ -75,7 +75,7 @@ func newUnit(r *Registry, c Candidate) (*Unit, error) {
 		registry: r, plugin: c.Plugin, name: d.GetName(), grants: c.Grants,
 		logger:   r.cfg.Logger.With("plugin", d.GetName(), "file", c.File),
 		replaced: make(chan struct{}), gone: make(chan struct{}), wake: wake.New(),
-		refs: 1, held: true, life: newLife(time.Now()), changed: make(chan struct{}),
+		refs: 1, held: true, supervision: newSupervision(time.Now()), changed: make(chan struct{}),
 	}
 	var err error
 	if u.kind, err = r.cfg.New(u); err != nil {
@@ -203,7 +203,7 @@ func (u *Unit) ask(ctx context.Context) event {
 	return answered{answer}
 }
 
-// failure tells a guest that broke from one that said no.
+// failure distinguishes a guest that faulted from one that returned an error.
 func failure(what string, err error) event {
 	reason := what + ": " + OneLine(err)
 	var fault *host.FaultError
@@ -236,14 +236,14 @@ func (u *Unit) configure(ctx context.Context) error {
 	return u.plugin.Configure(ctx, u.grants, config)
 }
 
-// apply steps the plugin's life and does what follows from it. It returns the
+// apply steps the plugin's supervision and does what follows from it. It returns the
 // effects that are the caller's to act on.
 func (u *Unit) apply(e event) (failed bool) {
 	now := time.Now()
 	u.mu.Lock()
-	before := u.life
+	before := u.supervision
 	after, effects := before.step(now, e)
-	u.life = after
+	u.supervision = after
 	for _, effect := range effects {
 		switch effect := effect.(type) {
 		case poll:
@@ -268,7 +268,7 @@ func (u *Unit) apply(e event) (failed bool) {
 	return failed
 }
 
-func (u *Unit) log(before, after life) {
+func (u *Unit) log(before, after supervision) {
 	switch {
 	case before.State == after.State && before.Reason == after.Reason:
 	case after.State == StateHealthy, after.State == StateRemoved:
@@ -282,7 +282,7 @@ func (u *Unit) log(before, after life) {
 // wish for.
 func (u *Unit) Refresh() {
 	u.mu.Lock()
-	if !u.due.IsZero() && u.life.refusals == 0 && u.life.State != StateRestarting {
+	if !u.due.IsZero() && u.supervision.refusals == 0 && u.supervision.State != StateRestarting {
 		if soon := u.asked.Add(MinPollInterval); soon.Before(u.due) {
 			u.due = soon
 		}
@@ -291,13 +291,13 @@ func (u *Unit) Refresh() {
 	u.wake.Set()
 }
 
-// Usable says why the plugin cannot serve new tasks now, as an abi.Error.
+// Usable returns why the plugin cannot serve new tasks now, as an abi.Error.
 func (u *Unit) Usable() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	why := fmt.Sprintf("%s %q is %s: %s", u.plugin.Spec().Kind, u.name, u.life.State, u.life.Reason)
+	why := fmt.Sprintf("%s %q is %s: %s", u.plugin.Spec().Kind, u.name, u.supervision.State, u.supervision.Reason)
 	switch {
-	case u.life.State == StateRestarting, u.life.State == StateQuarantined:
+	case u.supervision.State == StateRestarting, u.supervision.State == StateQuarantined:
 		return abi.NewRecoverableError(abi.Unavailable, why)
 	case !u.configured:
 		return abi.NewError(abi.FailedPrecondition, why)
@@ -305,10 +305,10 @@ func (u *Unit) Usable() error {
 	return nil
 }
 
-// Quarantined says why the plugin is not to be called at all, as an abi.Error.
+// Quarantined returns why the plugin is not to be called at all, as an abi.Error.
 func (u *Unit) Quarantined() error {
 	u.mu.Lock()
-	quarantined := u.life.State == StateQuarantined
+	quarantined := u.supervision.State == StateQuarantined
 	u.mu.Unlock()
 	if quarantined {
 		return u.Usable()
@@ -321,14 +321,14 @@ func (u *Unit) Quarantined() error {
 func (u *Unit) Down() (down bool, changed <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.life.State == StateRestarting || u.life.State == StateQuarantined || !u.configured, u.changed
+	return u.supervision.State == StateRestarting || u.supervision.State == StateQuarantined || !u.configured, u.changed
 }
 
 // Health returns how the plugin is, and what is closed when that may have changed.
 func (u *Unit) Health() (Health, <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.life.Health, u.changed
+	return u.supervision.Health, u.changed
 }
 
 // Remove takes the plugin out of service for new calls; its file is gone.
@@ -337,13 +337,13 @@ func (u *Unit) Remove() {
 	u.apply(removed{})
 	u.registry.mu.Lock()
 	defer u.registry.mu.Unlock()
-	u.registry.giveUp(u)
+	u.registry.drop(u)
 }
 
 // Revive ends a quarantine, or asks for a fingerprint now.
 func (u *Unit) Revive() { u.apply(revived{}) }
 
-// Closed is closed when nobody uses the plugin any more.
+// Closed is closed when the plugin is not used any more.
 func (u *Unit) Closed() <-chan struct{} { return u.gone }
 
 // replace takes the unit out of service because another version is in charge. The
@@ -352,10 +352,10 @@ func (u *Unit) replace() {
 	if !isClosed(u.replaced) {
 		close(u.replaced)
 	}
-	u.registry.giveUp(u)
+	u.registry.drop(u)
 }
 
-// leave gives up the registry's reference, once.
+// leave releases the registry's reference, once.
 func (u *Unit) leave() {
 	u.mu.Lock()
 	held := u.held

@@ -19,12 +19,12 @@ const (
 	// pluginSuffix is how the names of plugin files end.
 	pluginSuffix = ".wasm"
 	// MaxPluginFiles bounds the plugin files in a directory; those beyond, by name,
-	// are not loaded, and the directory's status says so.
+	// are not loaded, and the directory's status reports that.
 	MaxPluginFiles = 256
 
-	// lookInterval is when the directory is looked at although nothing was heard:
+	// rescanInterval is when the directory is read although there was no notification:
 	// network file systems send no notifications, and queues overflow.
-	lookInterval = 5 * time.Second
+	rescanInterval = 5 * time.Second
 	// pollFallback is so where there are no notifications at all.
 	pollFallback = 500 * time.Millisecond
 	// coalesceTime is how long notifications are gathered before one look.
@@ -47,7 +47,7 @@ type watcher struct {
 }
 
 func newWatcher(dir string, logger hclog.Logger) *watcher {
-	w := &watcher{dir: dir, logger: logger, trust: lookInterval}
+	w := &watcher{dir: dir, logger: logger, trust: rescanInterval}
 	w.debouncer = debouncer{
 		files: map[string]*observation{},
 		whole: func(name string) bool { return wholeFile(filepath.Join(dir, name)) },
@@ -127,7 +127,7 @@ func pluginFile(name string) bool {
 }
 
 // readMark looks at one file, through symbolic links. A link that leads nowhere
-// is a file too: the loader says so. ok is false for one that is gone.
+// is a file too: the loader reports that. ok is false for one that is gone.
 func readMark(path string) (m mark, ok bool) {
 	info, err := os.Stat(path)
 	if err != nil {

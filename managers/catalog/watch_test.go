@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFileIsHeardOf: what tells of it is the kernel, not the next look at the directory.
-func TestAFileIsHeardOf(t *testing.T) {
+// TestAFileIsNoticedByNotification: what tells of it is the kernel, not the next look at the directory.
+func TestAFileIsNoticedByNotification(t *testing.T) {
 	found := make(chan []string, 100)
 	w := newWatcher(t.TempDir(), hclog.NewNullLogger())
 	w.trust = time.Hour

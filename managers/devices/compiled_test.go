@@ -40,15 +40,15 @@ func twoPlugins(t *testing.T) (m *Manager, mock structs.AllocatedDevice) {
 	})
 	t.Cleanup(func() { m.Shutdown(); c.Shutdown() })
 	c.Start()
-	ctx, cancel := context.WithTimeout(t.Context(), catalogtest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), catalogtest.TestTimeout)
 	defer cancel()
 	require.NoError(t, m.WaitForFirstFingerprint(ctx))
 	return m, structs.AllocatedDevice{Vendor: "nomad", Type: "file", Name: "mock", DeviceIDs: []string{"file"}}
 }
 
-func TestFiguresOfTwoCompiledPluginsAreAllThereAndToldApart(t *testing.T) {
+func TestStatsOfTwoCompiledPluginsAreKeptApart(t *testing.T) {
 	m, mock := twoPlugins(t)
-	require.Eventually(t, func() bool { return len(m.AllStats()) == 2 }, catalogtest.Patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(m.AllStats()) == 2 }, catalogtest.TestTimeout, 10*time.Millisecond)
 	some, err := m.DeviceStats(devices("b"))
 	require.NoError(t, err)
 	require.Len(t, some.Devices, 1)

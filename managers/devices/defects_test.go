@@ -98,7 +98,7 @@ func TestD17_WhatIsReadOfStatsSharesNothing(t *testing.T) {
 		return answersStats(gpu, 7, "a", "b")(ctx, c)
 	})
 	w.mustTake(p, nil)
-	require.Eventually(t, func() bool { return len(w.manager.AllStats()) == 1 }, catalogtest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(w.manager.AllStats()) == 1 }, catalogtest.TestTimeout, time.Millisecond)
 	var readers sync.WaitGroup
 	for range 8 {
 		readers.Go(func() {
@@ -119,7 +119,7 @@ func TestD17_WhatIsReadOfStatsSharesNothing(t *testing.T) {
 }
 
 // D21: a plugin must be told for whom a reservation is, and when it ends.
-func TestD21_AReservationTellsForWhomAndHasAnEnd(t *testing.T) {
+func TestD21_AReservationNamesItsTaskAndHasAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeviceWorld(t)
 		p := newFakeDevice("acme")

@@ -1,6 +1,6 @@
 // Package devices has devices reserved and released: the [Manager] takes the catalog's
-// device plugins into service, believes nothing of what they say before it is checked,
-// tells the node of their devices, and keeps their figures.
+// device plugins into service, validates all of their answers,
+// reports their devices to the node, and keeps their statistics.
 //
 // The package must never know what a task runner, an allocation runner or a job is; the
 // [Manager] has the shape that package runners/task asks for.
@@ -9,6 +9,6 @@
 // or a callback. Releases that failed are written by one goroutine at a time, for all who
 // wait for it.
 //
-// Start reading at [Manager]; what a plugin may say is checked in fingerprint.go,
+// Start reading at [Manager]; what a plugin may answer is checked in fingerprint.go,
 // reservation.go and stats.go.
 package devices

@@ -34,7 +34,7 @@ func TestTheExamplePluginServesDevicesFromPlugToUnplug(t *testing.T) {
 	})
 	t.Cleanup(func() { m.Shutdown(); c.Shutdown() })
 	c.Start()
-	ctx, cancel := context.WithTimeout(t.Context(), catalogtest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), catalogtest.TestTimeout)
 	defer cancel()
 	require.NoError(t, m.WaitForFirstFingerprint(ctx))
 	require.Equal(t, "nomad/file/mock[a] healthy", updates.last())
@@ -51,11 +51,11 @@ func TestTheExamplePluginServesDevicesFromPlugToUnplug(t *testing.T) {
 	require.Eventually(t, func() bool {
 		s, err := m.DeviceStats(mock)
 		return err == nil && s.Devices["a"] != nil && *s.Devices["a"].Stats.Nested["file"].Attributes["size"].Int == 3
-	}, catalogtest.Patience, 10*time.Millisecond)
+	}, catalogtest.TestTimeout, 10*time.Millisecond)
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "b"), nil, 0o644))
 	until := func(want string) {
-		require.Eventually(t, func() bool { return updates.last() == want }, catalogtest.Patience, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return updates.last() == want }, catalogtest.TestTimeout, 10*time.Millisecond)
 	}
 	until("nomad/file/mock[a] healthy, nomad/file/mock[b] unhealthy")
 	require.NoError(t, os.Rename(dir, dir+".away")) // both devices at once

@@ -33,7 +33,7 @@ type faultyWorld struct {
 // deviceHost runs device plugins of the test, which take their time to say who they are.
 func deviceHost(t *testing.T) *host.Host {
 	t.Helper()
-	return host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: catalogtest.Engine(t), Version: "0.0.0", Limits: host.Limits{DescribeTime: catalogtest.Patience}})
+	return host.New(host.Config{Logger: hclog.NewNullLogger(), Engine: catalogtest.Engine(t), Version: "0.0.0", Limits: host.Limits{DescribeTime: catalogtest.TestTimeout}})
 }
 
 // newFaultyWorld loads the plugin and takes it not yet into service.
@@ -179,7 +179,7 @@ func TestAPluginThatBreaksInStatsKeepsItsDevicesAndFigures(t *testing.T) {
 	}
 }
 
-func TestAPluginThatBreaksInReserveFailsTheTaskThatItBreaksOver(t *testing.T) {
+func TestAPluginThatFaultsInReserveFailsTheTask(t *testing.T) {
 	for _, how := range breaks {
 		t.Run(how, func(t *testing.T) {
 			inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
@@ -243,7 +243,7 @@ func TestAGuestThatSpinsInReserveIsInterrupted(t *testing.T) {
 		_, err := w.manager.Reserve(ctx, devices("a"), consumer)
 		reserved <- err
 	}()
-	require.Eventually(t, func() bool { return w.calls("reserve") == 1 }, catalogtest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return w.calls("reserve") == 1 }, catalogtest.TestTimeout, time.Millisecond)
 	close(ctx.passed)
 	var fault *host.FaultError
 	require.ErrorAs(t, <-reserved, &fault)
@@ -346,7 +346,7 @@ func TestAPluginThatFloodsTheNodeHasUnconfirmedDevices(t *testing.T) {
 	}
 }
 
-func TestAPluginWhoseDevicesAreOthersEachTimeIsAskedAndToldOfOnceASecond(t *testing.T) {
+func TestAPluginWhoseDevicesAlwaysChangeIsPolledAndReportedOnceASecond(t *testing.T) {
 	inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
 		w.start()
 		w.does("fingerprint", "flutter")
@@ -399,9 +399,9 @@ func TestAPluginThatFloodsInStatsKeepsItsLastFigures(t *testing.T) {
 	})
 }
 
-// TestAFirstFingerprintThatNeverComesIsGivenUp is Nomad's time for the first
+// TestAFirstFingerprintThatNeverComesTimesOut is Nomad's time for the first
 // fingerprints, which here each plugin has for itself.
-func TestAFirstFingerprintThatNeverComesIsGivenUp(t *testing.T) {
+func TestAFirstFingerprintThatNeverComesTimesOut(t *testing.T) {
 	inFaultyWorld(t, func(t *testing.T, w *faultyWorld) {
 		w.does("fingerprint", "sleep")
 		taken := make(chan error, 1)

@@ -15,7 +15,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// Bounds of what a device plugin says of its devices.
+// Bounds of what a device plugin reports of its devices.
 const (
 	maxDeviceGroups    = 64
 	maxDevices         = 4096
@@ -25,7 +25,7 @@ const (
 )
 
 // checkDevices makes groups, sorted, of a fingerprint. It refuses the whole of it when
-// a part is wrong: who errs about one device is not believed about another.
+// a part is wrong: an error about one device makes the others doubtful.
 func checkDevices(a *wasmnodev1.DeviceFingerprintResponse) ([]*structs.DeviceGroup, error) {
 	if n := len(a.Groups); n > maxDeviceGroups {
 		return nil, fmt.Errorf("%d groups, the limit is %d", n, maxDeviceGroups)

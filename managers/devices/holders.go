@@ -10,7 +10,7 @@ import (
 )
 
 // holders knows, as far as this agent has reserved them itself, who has which
-// device, so that a plugin hears of an end before it hears of the next beginning. What
+// device, so that a plugin gets a release before the next reservation. What
 // was reserved before the agent was restarted is not known here: that two tasks never
 // have one device is the scheduler's to see to.
 type holders struct {
@@ -24,7 +24,7 @@ type heldDevice struct {
 	id    string
 }
 
-// hold waits until nobody else has the devices, and takes them. The error is an
+// hold waits until the devices are free, and takes them. The error is an
 // abi.Error: UNAVAILABLE and recoverable.
 func (h *holders) hold(ctx context.Context, d structs.AllocatedDevice, user structs.DeviceUser) error {
 	for {

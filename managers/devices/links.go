@@ -12,7 +12,7 @@ import (
 )
 
 // followLinks replaces what a reservation gives a task by what it is once symbolic links
-// are followed, and refuses what lies outside of the grants then: whoever makes a link
+// are followed, and refuses what is outside of the grants then: whoever makes a link
 // must not decide what a task gets.
 func followLinks(r *structs.DeviceReservation, g host.Grants) error {
 	for i := range r.Nodes {

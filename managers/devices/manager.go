@@ -16,7 +16,7 @@ import (
 
 // DefaultGrace is how long the devices of a plugin that has stopped answering are kept
 // as unconfirmed, unless it is configured: long enough for a plugin's restarts, short
-// enough that nobody waits long for a device that is gone.
+// enough that a wait for a device that is gone is short.
 const DefaultGrace = 2 * time.Minute
 
 // Config configures a [Manager]. Catalog and Logger are required.
@@ -27,7 +27,7 @@ type Config struct {
 	// PluginConfig returns the operator's configuration for the plugin of that
 	// name, nil for none. Nil: there is none for any.
 	PluginConfig func(name string) map[string]any
-	// Updater is told of all devices of the node, sorted, when they have changed. Calls
+	// Updater gets all devices of the node, sorted, when they have changed. Calls
 	// come one at a time, in order.
 	Updater func(groups []*structs.DeviceGroup)
 	// Store keeps releases that failed for the next agent; nil: they are forgotten.
@@ -46,7 +46,7 @@ type Manager struct {
 	holders   holders
 }
 
-// list is all devices of the node, as a [catalog.Announcer] tells them.
+// list is all devices of the node, as a [catalog.Announcer] reports them.
 type list struct{ groups []*structs.DeviceGroup }
 
 // Same implements [catalog.Announceable].
@@ -80,7 +80,7 @@ func New(cfg Config) *Manager {
 
 // WaitForFirstFingerprint returns when every file that was in the directory at the
 // start has been loaded or refused, every device plugin among them has answered its
-// first fingerprint or failed to, and the updater has been told; or ctx's error.
+// first fingerprint or failed to, and the updater has got it; or ctx's error.
 func (m *Manager) WaitForFirstFingerprint(ctx context.Context) error {
 	if err := m.registry.AwaitFirst(ctx); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (m *Manager) acquire(group structs.DeviceGroupID) *plugin {
 	return pluginOf(u)
 }
 
-// UnknownDeviceError says that devices are not on this node.
+// UnknownDeviceError: devices are not on this node.
 type UnknownDeviceError struct {
 	What    string // the operation that failed
 	Devices structs.AllocatedDevice
@@ -164,7 +164,7 @@ func (m *Manager) AllStats() []*structs.DeviceGroupStats {
 
 // DeviceStats returns the newest figures of some devices, which are the caller's. A
 // device that has none is left out. Its cost is that of the devices asked for. A group
-// that nobody provides is an [UnknownDeviceError].
+// that no plugin provides is an [UnknownDeviceError].
 func (m *Manager) DeviceStats(d structs.AllocatedDevice) (*structs.DeviceGroupStats, error) {
 	u := provider(m.registry.All(), d.Group())
 	if u == nil {

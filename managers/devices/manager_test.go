@@ -21,7 +21,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-func TestTheNodeIsToldOfDevicesThatComeChangeAndGo(t *testing.T) {
+func TestTheUpdaterGetsDevicesThatAppearChangeAndDisappear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeviceWorld(t)
 		p := newFakeDevice("acme")
@@ -164,7 +164,7 @@ func TestAReservationThatFailsIsUndone(t *testing.T) {
 	}
 }
 
-func TestATaskOverWhichThePluginBreaksTwiceFails(t *testing.T) {
+func TestATaskForWhichThePluginFaultsTwiceFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeviceWorld(t)
 		p := newFakeDevice("acme")
@@ -195,7 +195,7 @@ func TestAReleaseThatFailsIsTriedUntilItSucceeds(t *testing.T) {
 	})
 }
 
-func TestAPluginHearsOfAnEndBeforeTheNextBeginning(t *testing.T) {
+func TestAPluginGetsAReleaseBeforeTheNextReservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeviceWorld(t)
 		p := newFakeDevice("acme")
@@ -296,7 +296,7 @@ func TestADeviceNodeIsOneWhereverALinkLeads(t *testing.T) {
 	})
 }
 
-func TestReleasingWhatNobodyProvidesIsDone(t *testing.T) {
+func TestReleasingADeviceWithoutAPluginSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDeviceWorld(t)
 		require.NoError(t, w.manager.Release(t.Context(), devices("a"), consumer))
@@ -397,7 +397,7 @@ func managerOf(t testing.TB, n int) *Manager {
 	t.Cleanup(m.Shutdown)
 	_, err := take(m, catalog.Candidate{Plugin: p, File: "acme.wasm"}, nil)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return len(m.AllStats()) == 1 }, catalogtest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(m.AllStats()) == 1 }, catalogtest.TestTimeout, time.Millisecond)
 	return m
 }
 

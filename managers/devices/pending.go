@@ -24,7 +24,7 @@ type Store interface {
 }
 
 // maxPendingReleases bounds the releases that wait for plugins to work again; the oldest
-// are given up.
+// are dropped.
 const maxPendingReleases = 1024
 
 // pendingReleases are releases that failed. They are tried until they succeed, by the next
@@ -78,7 +78,7 @@ func (p *pendingReleases) add(r state.DeviceRelease) {
 	p.added = make(chan struct{})
 	p.mu.Unlock()
 	if tooMany > 0 {
-		p.logger.Warn("too many releases of devices fail; the oldest are given up", "limit", maxPendingReleases)
+		p.logger.Warn("too many releases of devices fail; the oldest are dropped", "limit", maxPendingReleases)
 	}
 	p.save()
 }
@@ -110,7 +110,7 @@ func (p *pendingReleases) begin(groups index) *pendingRelease {
 	return nil
 }
 
-// end says what became of a try.
+// end records the outcome of a try.
 func (p *pendingReleases) end(r *pendingRelease, released bool) {
 	p.mu.Lock()
 	close(r.trying)
@@ -235,7 +235,7 @@ func (u *plugin) settle(ctx context.Context) time.Time {
 	}
 }
 
-// postponeReleases says that a release has failed that was not owed yet.
+// postponeReleases notes that a release has failed that was not pending yet.
 func (u *plugin) postponeReleases() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

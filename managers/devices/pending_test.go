@@ -121,7 +121,7 @@ func TestReservingAgainForgetsThePendingRelease(t *testing.T) {
 	})
 }
 
-func TestOfTooManyPendingReleasesTheOldestAreGivenUp(t *testing.T) {
+func TestOfTooManyPendingReleasesTheOldestAreDropped(t *testing.T) {
 	agentsOnOneStore(t, func(t *testing.T, next func() *deviceWorld, store state.DB) {
 		w, p := next(), newFakeDevice("acme")
 		p.On(abi.OpDeviceRelease, func(context.Context, host.Call) error { return abi.NewError(abi.Internal, "no") })

@@ -13,7 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// How a plugin's figures are polled. Its own wish is kept within the bounds of
+// How a plugin's figures are polled. The interval that it asks for is kept within the bounds of
 // fingerprints.
 const (
 	deviceStatsInterval = 5 * time.Second
@@ -72,7 +72,7 @@ func (u *plugin) Fingerprint(ctx context.Context) (catalog.Answer, error) {
 	return catalog.Answer{Healthy: true, NextPoll: time.Duration(answer.NextPollMs) * time.Millisecond}, nil
 }
 
-// current returns the devices as they stand now; what is returned is not changed.
+// current returns the devices as they are now; what is returned is not changed.
 func (u *plugin) current(now time.Time) []*structs.DeviceGroup {
 	health, _ := u.Health()
 	u.mu.Lock()
@@ -106,10 +106,10 @@ func (u *plugin) provides(group structs.DeviceGroupID) bool {
 	return u.index[group] != nil
 }
 
-// Run implements [catalog.Kind]: it polls the figures, gives devices up that nobody confirms,
+// Run implements [catalog.Kind]: it polls the figures, drops devices that are not confirmed,
 // and sees to releases that failed.
 func (u *plugin) Run(ctx context.Context) {
-	var given time.Time // the UnconfirmedSince whose devices were given up
+	var given time.Time // the UnconfirmedSince whose devices were dropped
 	for ctx.Err() == nil {
 		health, changed := u.Health()
 		more := u.m.pending.more()
@@ -157,7 +157,7 @@ func (u *plugin) pollStats(ctx context.Context, now time.Time) time.Time {
 	case now.Before(due):
 		return due
 	}
-	stats, wish, err := u.askStats(ctx, known)
+	stats, next, err := u.askStats(ctx, known)
 	if ctx.Err() != nil {
 		return now.Add(catalog.MaxPollInterval)
 	}
@@ -172,13 +172,13 @@ func (u *plugin) pollStats(ctx context.Context, now time.Time) time.Time {
 		reason = catalog.OneLine(err)
 	default:
 		u.stats, u.statsFailures = stats, 0
-		u.statsDue = time.Now().Add(wish)
+		u.statsDue = time.Now().Add(next)
 	}
 	news := reason != u.statsReason
 	u.statsReason, due = reason, u.statsDue
 	u.mu.Unlock()
 	if news && reason != "" {
-		u.Logger().Warn("the plugin's figures cannot be had", "reason", reason)
+		u.Logger().Warn("the plugin's statistics cannot be read", "reason", reason)
 	}
 	return due
 }
@@ -191,17 +191,17 @@ func (u *plugin) askStats(ctx context.Context, known index) (groupStats, time.Du
 		return nil, 0, err
 	}
 	stats, err := checkDeviceStats(answer, known, time.Now())
-	wish := deviceStatsInterval
+	next := deviceStatsInterval
 	if answer.NextPollMs > 0 {
-		wish = min(max(time.Duration(answer.NextPollMs)*time.Millisecond, catalog.MinPollInterval), catalog.MaxPollInterval)
+		next = min(max(time.Duration(answer.NextPollMs)*time.Millisecond, catalog.MinPollInterval), catalog.MaxPollInterval)
 	}
-	return stats, wish, err
+	return stats, next, err
 }
 
 // call calls the plugin, which is kept meanwhile.
 func (u *plugin) call(ctx context.Context, c host.Call) error {
 	if !u.Acquire() {
-		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("device plugin %q is going", u.Name()))
+		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("device plugin %q is shutting down", u.Name()))
 	}
 	defer u.Release()
 	return u.Plugin().Invoke(ctx, c)

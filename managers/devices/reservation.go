@@ -65,7 +65,7 @@ type editCheck struct {
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 // variable takes "NAME=value". What the node tells its tasks, and what decides which
-// code a program loads, is not a device's to say.
+// code a program loads, cannot be set by a device.
 func (c *editCheck) variable(text string) error {
 	name, value, ok := strings.Cut(text, "=")
 	switch {
@@ -78,7 +78,7 @@ func (c *editCheck) variable(text string) error {
 	case !isLine(value):
 		return fmt.Errorf("%s: its value has characters that do not print", name)
 	case strings.HasPrefix(name, "NOMAD_") || strings.HasPrefix(name, "LD_") || name == "PATH":
-		return fmt.Errorf("%s is not a device's to set", name)
+		return fmt.Errorf("%s cannot be set by a device", name)
 	}
 	if _, twice := c.out.Env[name]; twice {
 		return fmt.Errorf("%s is there twice", name)

@@ -84,14 +84,14 @@ func (u *plugin) reserve(ctx context.Context, d structs.AllocatedDevice, user st
 	return reservation, nil
 }
 
-// Release tells the plugin that a task no longer uses devices. Devices that nobody
+// Release reports to the plugin that a task no longer uses devices. Devices that no plugin
 // provides any more are released. A release that fails is tried again when the plugin
 // works again, by the next agent if need be.
 func (m *Manager) Release(ctx context.Context, d structs.AllocatedDevice, user structs.DeviceUser) error {
 	defer m.holders.free(d, user)
 	u := m.acquire(d.Group())
 	if u == nil {
-		if !m.mayCome() {
+		if !m.devicesMayAppear() {
 			return nil
 		}
 		m.pending.add(state.DeviceRelease{Devices: d, User: user})
@@ -106,16 +106,16 @@ func (m *Manager) Release(ctx context.Context, d structs.AllocatedDevice, user s
 	return err
 }
 
-// mayCome reports whether devices that nobody provides may be those of a plugin that has
-// not said yet which ones it has.
-func (m *Manager) mayCome() bool {
+// devicesMayAppear reports whether devices that no plugin provides may be those of a plugin
+// that has not yet reported its devices.
+func (m *Manager) devicesMayAppear() bool {
 	if m.cfg.Catalog.Loading() {
 		return true
 	}
 	return slices.ContainsFunc(m.registry.All(), func(u *catalog.Unit) bool { return !pluginOf(u).hasAnswered() })
 }
 
-// hasAnswered reports whether the plugin has ever said which devices it has.
+// hasAnswered reports whether the plugin has ever reported its devices.
 func (u *plugin) hasAnswered() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -140,7 +140,7 @@ func (u *plugin) sendRelease(ctx context.Context, d structs.AllocatedDevice, use
 	return err
 }
 
-// ready says why devices cannot be given to a task now, as an error.
+// ready returns why devices cannot be given to a task now, as an error.
 func (u *plugin) ready(d structs.AllocatedDevice) error {
 	if len(d.DeviceIDs) == 0 {
 		return &UnknownDeviceError{"reserve devices", d}

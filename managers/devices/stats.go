@@ -79,7 +79,7 @@ func checkStats(s *wasmnodev1.DeviceStats, now time.Time) (*structs.DeviceStats,
 	return out, nil
 }
 
-// place puts a figure where its path says.
+// place puts a figure at its path.
 func place(o *structs.StatObject, stat *wasmnodev1.DeviceStat) error {
 	path := stat.GetPath()
 	if len(path) == 0 || len(path) > maxFigureDepth {

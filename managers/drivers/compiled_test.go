@@ -13,7 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-func TestACompiledDriversHealthIsWhatTheNodeIsTold(t *testing.T) {
+func TestACompiledDriversHealthIsReportedToTheNode(t *testing.T) {
 	for health, want := range map[string]structs.DriverInfo{
 		"healthy":    {Detected: true, Healthy: true, HealthDescription: "Healthy"},
 		"unhealthy":  {Detected: true, HealthDescription: "Unhealthy"},

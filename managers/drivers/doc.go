@@ -1,5 +1,5 @@
 // Package drivers hands drivers out by name: the [Manager] takes the catalog's drivers into
-// service and tells the node of their health, and a [Driver] is one version of one, as
+// service and reports their health to the node, and a [Driver] is one version of one, as
 // tasks use it.
 //
 // The package must never know what a task runner, an allocation runner or a job is; a

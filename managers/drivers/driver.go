@@ -82,8 +82,8 @@ func (d *Driver) Release() {
 }
 
 // StartTask starts a task within five minutes. After an error nothing of the task
-// is left. Events takes what the driver says of the task, in this call and in later ones;
-// it must not block. Nil: nobody does, which the driver is told.
+// is left. Events takes what the driver reports of the task, in this call and in later ones;
+// it must not block. Nil: they are refused with an error to the driver.
 func (d *Driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, events func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {
 	if err := d.plugin.Usable(); err != nil {
 		return nil, nil, err
@@ -99,7 +99,7 @@ func (d *Driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, even
 		err = d.checkStarted(ctx, cfg, answer.Handle, hasWorkload)
 	}
 	if err != nil {
-		// A workload that nobody knows of must not stay.
+		// A workload without a handle must not stay.
 		if destroyErr := d.workloads().Destroy(context.WithoutCancel(ctx), cfg.GetId()); destroyErr != nil {
 			d.plugin.Logger().Error("a workload of a task that did not start is left over", "task_id", cfg.GetId(), "error", destroyErr)
 		}

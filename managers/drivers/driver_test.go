@@ -192,7 +192,7 @@ func counter(p *catalogtest.Plugin, pollMs uint32) {
 	p.On(abi.OpDriverSignalTask, func(context.Context, host.Call) error { return nil })
 }
 
-func TestAPollingDriverIsAskedWhenItSaysAndAtOnceAfterAStop(t *testing.T) {
+func TestADriverIsPolledAtItsIntervalAndAtOnceAfterAStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, p, d := driverWorld(t)
 		counter(p, 60_000)
@@ -230,7 +230,7 @@ func TestPollIntervalsAreBounded(t *testing.T) {
 	}
 }
 
-func TestAWaitThatBlocksInTheDriverIsAskedAnewAfterAStop(t *testing.T) {
+func TestAWaitThatBlocksInTheDriverIsRetriedAfterAStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, p, d := driverWorld(t)
 		counter(p, 0)
@@ -405,7 +405,7 @@ func TestATasksEventsGoToWhoStartedOrRecoveredIt(t *testing.T) {
 	outside := sends(p, abi.OpDriverFingerprint, web.Id, "polled")
 	asked := p.Count(abi.OpDriverFingerprint)
 	w.manager.Refresh("fake")
-	require.Eventually(t, func() bool { return p.Count(abi.OpDriverFingerprint) > asked }, catalogtest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Count(abi.OpDriverFingerprint) > asked }, catalogtest.TestTimeout, time.Millisecond)
 	w.manager.Shutdown() // the fingerprint has been answered
 	require.NoError(t, d.DestroyTask(ctx, web, handle, true))
 	for _, err := range append(told, outside) {
@@ -414,7 +414,7 @@ func TestATasksEventsGoToWhoStartedOrRecoveredIt(t *testing.T) {
 	require.Equal(t, []string{"starter: starting", "starter: signalled", "next: recovering", "next: stopping", "next: waiting", "next: polled", "next: destroying"}, got)
 }
 
-func TestAnEventThatNobodyTakesIsAnErrorToTheDriver(t *testing.T) {
+func TestAnEventWithoutASinkIsAnErrorToTheDriver(t *testing.T) {
 	_, p, d := driverWorld(t)
 	ctx := context.Background()
 	told := sends(p, abi.OpDriverStartTask, "another/task/1", "starting")

@@ -64,7 +64,7 @@ func TestTheDriverRunsCommandsThatTheHostCannot(t *testing.T) {
 	}
 }
 
-func TestACommandThatNobodyCanRunIsRefused(t *testing.T) {
+func TestACommandThatNeitherDriverNorHostCanRunIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		capable bool

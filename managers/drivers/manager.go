@@ -37,7 +37,7 @@ type Config struct {
 	// PluginConfig returns the operator's configuration for the plugin of that
 	// name, nil for none. Nil: there is none for any.
 	PluginConfig func(name string) map[string]any
-	// Updater is told of a driver's state when it has changed, and nil when the
+	// Updater gets a driver's state when it has changed, and nil when the
 	// node has lost the driver. Calls come one at a time, in order.
 	Updater func(name string, info *structs.DriverInfo)
 	// Allowed names the drivers that may be used; empty: all of them. Blocked
@@ -107,7 +107,7 @@ func (m *Manager) Dispense(name string) (*Driver, error) {
 
 // WaitForFirstFingerprint returns when every file that was in the directory at the
 // start has been loaded or refused, every driver among them has answered its first
-// fingerprint or failed to, and the updater has been told; or ctx's error.
+// fingerprint or failed to, and the updater has got it; or ctx's error.
 func (m *Manager) WaitForFirstFingerprint(ctx context.Context) error {
 	if err := m.registry.AwaitFirst(ctx); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (m *Manager) Shutdown() {
 	m.registry.Shutdown()
 }
 
-// blocked says why a driver of that name may not be used; "": it may. Block beats
+// blocked returns why a driver of that name may not be used; "": it may. Block beats
 // allow.
 func (m *Manager) blocked(name string) string {
 	switch {

@@ -108,7 +108,7 @@ func (u *plugin) info() *structs.DriverInfo {
 	return info
 }
 
-// attributes are those of a fingerprint, as text. A driver speaks for itself only:
+// attributes are those of a fingerprint, as text. A driver sets its own attributes only:
 // names that are not below "driver.NAME" are left out.
 func (u *plugin) attributes(answer *wasmnodev1.DriverFingerprintResponse) map[string]string {
 	own := "driver." + u.Name()

@@ -52,7 +52,7 @@ func newRealWorldThatLooks(t *testing.T, lookEvery time.Duration, config map[str
 	h := host.New(host.Config{
 		Logger: hclog.NewNullLogger(), Engine: e, Workloads: w.workloads, Version: "0.0.0",
 		OnRefresh: func(plugin string) { w.manager.Refresh(plugin) },
-		Limits:    host.Limits{DescribeTime: catalogtest.Patience},
+		Limits:    host.Limits{DescribeTime: catalogtest.TestTimeout},
 	})
 	var err error
 	w.Catalog, err = catalog.New(catalog.Config{Dir: w.Path, LookEvery: lookEvery, Logger: hclog.NewNullLogger(), Loader: catalog.HostLoader{Host: h},
@@ -177,7 +177,7 @@ func TestATaskRunsAcrossTheReplacementOfItsPlugin(t *testing.T) {
 	newer := append(mock(t), 0, 5, 4, 'n', 'o', 't', 'e') // another content, the same plugin
 	begun := time.Now()
 	w.Put("mock.wasm", newer)
-	require.Eventually(t, func() bool { return catalogtest.IsClosed(old.Replaced()) }, catalogtest.Patience, 5*time.Millisecond, "%v", w.Lines())
+	require.Eventually(t, func() bool { return catalogtest.IsClosed(old.Replaced()) }, catalogtest.TestTimeout, 5*time.Millisecond, "%v", w.Lines())
 	t.Logf("replaced within %v", time.Since(begun))
 	d := w.mustDispense("mock_driver")
 	defer d.Release()
@@ -232,7 +232,7 @@ func TestTheWasiDriverLeavesItsWorkloadToTheHost(t *testing.T) {
 	begun := time.Now()
 	_, err = d.StopTask(ctx, cfg, h, "SIGKILL", 0)
 	require.NoError(t, err)
-	require.Less(t, time.Since(begun), catalogtest.Patience, "it is not asked to end, which it never does")
+	require.Less(t, time.Since(begun), catalogtest.TestTimeout, "it is not asked to end, which it never does")
 	exit, err = d.WaitTask(ctx, cfg, h)
 	require.NoError(t, err)
 	require.False(t, exit.Successful())
@@ -292,7 +292,7 @@ func TestOfTwentyPluginsSevenAreBrokenAndThirteenServe(t *testing.T) {
 		"bad2.wasm": "copied whole?",
 		"bad3.wasm": "a WASI command (it exports _start), not a plugin",
 		"bad4.wasm": "this is a component",
-		"bad5.wasm": "this node speaks wasmnode:abi/v1, the plugin v2",
+		"bad5.wasm": "this node supports wasmnode:abi/v1, the plugin needs v2",
 		"bad6.wasm": "a driver plugin has to export driver_configure",
 		"bad7.wasm": "describe: task_config_schema: at /required: a string, want a list",
 	} {
@@ -334,7 +334,7 @@ func TestAStatusIsJSONForTheAPI(t *testing.T) {
 		"Stats":{"Calls":0,"Faults":null,"Denied":0,"GuestTime":0,"LongestGap":0,"Instances":0,"Copies":0,"AtRest":0,"AtWork":0}}`, string(got))
 }
 
-func TestAPluginWithoutAGrantSaysWhichOneItNeeds(t *testing.T) {
+func TestTheReasonOfAPluginWithoutAGrantNamesTheGrant(t *testing.T) {
 	w := newRealWorld(t, nil, host.Grants{Wasm: host.WasmGrant{Denied: true}})
 	w.Put("c.wasm", guestbuild.CPlugin(t, "guest-examples/drivers/c-minimal"))
 	w.start()
@@ -366,7 +366,7 @@ func TestReplacingAPluginAgainAndAgainLeavesNothingBehind(t *testing.T) {
 	replace := func(i int) {
 		d := w.mustDispense("c_minimal")
 		w.Put("c.wasm", renamed(t, good, "0.1.0", fmt.Sprintf("0.1.%d", i%2)))
-		require.Eventually(t, func() bool { return catalogtest.IsClosed(d.Replaced()) }, catalogtest.Patience, time.Millisecond)
+		require.Eventually(t, func() bool { return catalogtest.IsClosed(d.Replaced()) }, catalogtest.TestTimeout, time.Millisecond)
 		d.Release()
 		<-d.plugin.Closed()
 	}
@@ -384,5 +384,5 @@ func TestReplacingAPluginAgainAndAgainLeavesNothingBehind(t *testing.T) {
 		assert.LessOrEqual(c, goroutinesAfter, goroutines+5)
 		assert.LessOrEqual(c, filesAfter, files+5)
 		assert.LessOrEqual(c, mappingsAfter, mappings+10)
-	}, catalogtest.Patience, 50*time.Millisecond)
+	}, catalogtest.TestTimeout, 50*time.Millisecond)
 }

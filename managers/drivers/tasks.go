@@ -21,8 +21,8 @@ type task struct {
 	id string
 
 	mu       sync.Mutex
-	driver   string                      // whose events are taken; empty: nobody's
-	events   func(*wasmnodev1.TaskEvent) // takes them; nil: nobody does
+	driver   string                      // the one whose events are taken; empty: none
+	events   func(*wasmnodev1.TaskEvent) // takes them; nil: they are refused
 	handle   *wasmnodev1.TaskHandle      // the newest; nil: the one that the caller has
 	notified chan struct{}               // closed and replaced when the task may have ended
 }
@@ -61,8 +61,7 @@ func (t *tasks) forget(id string) {
 	delete(t.byID, id)
 }
 
-// listen has the events that a driver, in any version, sends of the task go to somebody
-// from now on.
+// listen sets the sink of the events that a driver, in any version, sends of the task.
 func (t *task) listen(driver string, events func(*wasmnodev1.TaskEvent)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +84,7 @@ func (t *task) event(e *wasmnodev1.TaskEvent) error {
 	events := t.events
 	t.mu.Unlock()
 	if events == nil {
-		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("nobody takes the events of task %s, which was not recovered", t.id))
+		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("task %s was not recovered, and its events are not accepted", t.id))
 	}
 	events(e)
 	return nil
@@ -114,7 +113,7 @@ func (t *task) current(given *wasmnodev1.TaskHandle) (*wasmnodev1.TaskHandle, <-
 	return given, t.notified
 }
 
-// notify has the task's waiters ask at once.
+// notify has the task's waiters poll at once.
 func (t *task) notify() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -35,7 +35,7 @@ func TestAFingerprintThatFailsAtFirstIsAskedForAgain(t *testing.T) {
 	})
 }
 
-func TestHealthIsPolledAndToldOnlyWhenItChanges(t *testing.T) {
+func TestHealthIsPolledAndReportedOnlyWhenItChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		p := catalogtest.NewPlugin()
@@ -164,7 +164,7 @@ func TestANewVersionTakesOverOnlyWhenItAnswers(t *testing.T) {
 	})
 }
 
-func TestAFirstVersionThatCannotWorkIsKeptAndSaysWhy(t *testing.T) {
+func TestAFirstVersionThatCannotWorkIsKeptWithAReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *Config) {
 			c.PluginConfig = func(string) map[string]any { return map[string]any{"engin": "x"} }
@@ -233,7 +233,7 @@ func TestBlockedDriversAreNotTaken(t *testing.T) {
 	}
 }
 
-func TestAFingerprintSpeaksForItsDriverOnlyAndWithinBounds(t *testing.T) {
+func TestAFingerprintSetsAttributesOfItsDriverOnlyAndWithinBounds(t *testing.T) {
 	w := newWorld(t, nil)
 	p := catalogtest.NewPlugin()
 	p.On(abi.OpDriverFingerprint, func(_ context.Context, c host.Call) error {
@@ -265,7 +265,7 @@ func TestAFingerprintSpeaksForItsDriverOnlyAndWithinBounds(t *testing.T) {
 	require.Equal(t, `fine\u001b[2J; really`, info.HealthDescription)
 }
 
-func TestTheAnnouncerTellsInOrderAndNothingTwice(t *testing.T) {
+func TestTheAnnouncerReportsInOrderAndNothingTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		u := w.mustTake(catalogtest.NewPlugin(), nil)

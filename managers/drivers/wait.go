@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// defaultPoll is when a driver is asked again that does not say when; its wish
+	// defaultPoll is when a driver is polled again that does not set an interval; its own
 	// is kept within the other two.
 	defaultPoll = time.Second
 	minPoll     = 10 * time.Millisecond
 	maxPoll     = 10 * time.Minute
-	// retryPoll is when a wait that failed in a way that can mend is tried again.
+	// retryPoll is when a wait with a recoverable error is tried again.
 	retryPoll = time.Second
 	// recheckGrace is what a wait that blocks in the driver gets to see for itself
-	// that its task was stopped or signalled, before it is cancelled and asked anew
+	// that its task was stopped or signalled, before it is cancelled and sent again
 	// with the handle of now.
 	recheckGrace = time.Second
 )
@@ -198,7 +198,7 @@ func (d *Driver) callStop(ctx context.Context, t *task, cfg *wasmnodev1.TaskConf
 	return answer.Handle, err
 }
 
-// killLeftover kills a workload that its driver said it had stopped.
+// killLeftover kills a workload that its driver reported as stopped.
 func (d *Driver) killLeftover(ctx context.Context, id string) error {
 	s, err := d.workloads().Inspect(ctx, id)
 	if errors.Is(err, abi.ErrTaskNotFound) || err == nil && s.State != workload.Running {
@@ -207,6 +207,6 @@ func (d *Driver) killLeftover(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	d.plugin.Logger().Warn("the driver says that it stopped a task whose workload runs, killing it", "task_id", id)
+	d.plugin.Logger().Warn("the driver reported a task as stopped while its workload runs; killing the workload", "task_id", id)
 	return d.workloads().Stop(ctx, id, "SIGKILL", 0)
 }

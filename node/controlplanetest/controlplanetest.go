@@ -38,16 +38,16 @@ func Node() *structs.Node {
 // Run runs the suite; open returns a fresh control plane that knows no node.
 func Run(t *testing.T, open func(t *testing.T) Plane) {
 	for name, test := range map[string]func(*testing.T, Plane){
-		"an unknown node is refused":                     unknownNode,
-		"registering twice is registering once":          registersTwice,
-		"a placement reaches the node":                   placement,
-		"a stop reaches the node with a higher index":    stop,
-		"a blocked read ends with its context":           endsWithContext,
-		"a report is kept and wakes nobody":              reports,
-		"what was reported twice counts once":            reportsTwice,
-		"an ended allocation stays ended":                staysEnded,
-		"reports of what is unknown are left out":        unknownAllocation,
-		"the node can be registered again while it runs": registersAgain,
+		"an unknown node is refused":                        unknownNode,
+		"registering twice is registering once":             registersTwice,
+		"a placement reaches the node":                      placement,
+		"a stop reaches the node with a higher index":       stop,
+		"a blocked read ends with its context":              endsWithContext,
+		"a report is kept and does not wake a blocked read": reports,
+		"what was reported twice counts once":               reportsTwice,
+		"an ended allocation stays ended":                   staysEnded,
+		"reports of what is unknown are left out":           unknownAllocation,
+		"the node can be registered again while it runs":    registersAgain,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
@@ -79,7 +79,7 @@ func registersTwice(t *testing.T, p Plane) {
 	require.NoError(t, err)
 }
 
-// next returns what the node is told once it is told something new.
+// next returns what the node receives once there is something new.
 func next(t *testing.T, p Plane, after uint64) ([]*structs.Allocation, uint64) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -89,7 +89,7 @@ func next(t *testing.T, p Plane, after uint64) ([]*structs.Allocation, uint64) {
 	return list, index
 }
 
-// current returns what the node is told now.
+// current returns what the node receives now.
 func current(t *testing.T, p Plane) (list []*structs.Allocation, index uint64) {
 	return next(t, p, 0)
 }
@@ -137,7 +137,7 @@ func stop(t *testing.T, p Plane) {
 			return
 		}
 	}
-	t.Fatal("a stopping allocation is told until it has ended")
+	t.Fatal("a stopping allocation is delivered until it has ended")
 }
 
 func endsWithContext(t *testing.T, p Plane) {
@@ -166,7 +166,7 @@ func reports(t *testing.T, p Plane) {
 	report(t, p, id, structs.ClientRunning)
 	require.Equal(t, structs.ClientRunning, p.Status(t, id))
 	_, again := current(t, p)
-	require.Equal(t, index, again, "a node's own reports are no news to it")
+	require.Equal(t, index, again, "a node's own reports do not wake its read")
 }
 
 func reportsTwice(t *testing.T, p Plane) {

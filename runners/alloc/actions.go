@@ -161,7 +161,7 @@ func (r *Runner) Usage(ctx context.Context, name string) (map[string]task.Usage,
 	return out, errors.Join(errs...)
 }
 
-// Reconnected records that the control plane is back, on every task of an allocation that
+// Reconnected records that the control plane is reachable again, on every task of an allocation that
 // has not ended.
 func (r *Runner) Reconnected() {
 	if r.active() != nil {

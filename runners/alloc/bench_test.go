@@ -86,8 +86,8 @@ func (c cost) report(b *testing.B, unit string) {
 	b.ReportMetric(0, "ns/op") // says nothing: what is measured is above
 }
 
-// crowd is many allocations of one job.
-type crowd struct {
+// allocations is many allocations of one job.
+type allocations struct {
 	*fixture
 	b       *testing.B
 	runners []*alloc.Runner
@@ -97,15 +97,15 @@ type crowd struct {
 	missing map[string]bool // what has not arrived
 }
 
-func newCrowd(b *testing.B, n int) *crowd {
-	c := &crowd{fixture: newFixture(b, oneTask), b: b}
+func newCrowd(b *testing.B, n int) *allocations {
+	c := &allocations{fixture: newFixture(b, oneTask), b: b}
 	for i := range n {
 		c.add(fmt.Sprintf("alloc-%d", i), nil)
 	}
 	return c
 }
 
-func (c *crowd) add(id string, w func(*structs.Allocation) alloc.Watcher) *alloc.Runner {
+func (c *allocations) add(id string, w func(*structs.Allocation) alloc.Watcher) *alloc.Runner {
 	a := c.alloc.Copy()
 	a.ID = id
 	cfg := alloc.Config{
@@ -122,7 +122,7 @@ func (c *crowd) add(id string, w func(*structs.Allocation) alloc.Watcher) *alloc
 }
 
 // updated gets every state.
-func (c *crowd) updated(s *structs.AllocationState) {
+func (c *allocations) updated(s *structs.AllocationState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.missing[s.ID] && c.want(s.ClientStatus) {
@@ -133,7 +133,7 @@ func (c *crowd) updated(s *structs.AllocationState) {
 
 // until does something to allocations, and returns how long it took until they all had a
 // status that is wanted.
-func (c *crowd) until(runners []*alloc.Runner, want func(structs.ClientStatus) bool, do func(*alloc.Runner)) time.Duration {
+func (c *allocations) until(runners []*alloc.Runner, want func(structs.ClientStatus) bool, do func(*alloc.Runner)) time.Duration {
 	c.mu.Lock()
 	c.want, c.missing = want, make(map[string]bool, len(runners))
 	for _, r := range runners {
@@ -159,7 +159,7 @@ func evict(r *alloc.Runner) {
 	r.Update(a)
 }
 
-func (c *crowd) destroy() time.Duration {
+func (c *allocations) destroy() time.Duration {
 	begun := time.Now()
 	for _, r := range c.runners {
 		r.Destroy()
@@ -171,7 +171,7 @@ func (c *crowd) destroy() time.Duration {
 }
 
 // live is all of the allocations' life, and what it cost.
-func (c *crowd) live() (per cost) {
+func (c *allocations) live() (per cost) {
 	n := float64(len(c.runners))
 	each := func(d time.Duration) float64 { return float64(d.Microseconds()) / n }
 	cpu, goroutines, heap := cpuTime(c.b), runtime.NumGoroutine(), heapBytes()

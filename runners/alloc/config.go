@@ -12,7 +12,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// Config says what to run and with what. All fields but those marked optional are
+// Config configures what to run and with what. All fields but those marked optional are
 // required.
 type Config struct {
 	// Alloc is the allocation as the control plane sent it. Its owner has made it
@@ -45,7 +45,7 @@ type Watcher interface {
 	// Migrate takes over the previous allocation's data if the group asks for that.
 	// An error but ctx's means: start with an empty disk.
 	Migrate(ctx context.Context, to *allocdir.Dir, tasks []string) error
-	// Waiting says what is waited for, for people; empty: nothing.
+	// Waiting gets what is waited for, for people; empty: nothing.
 	Waiting() string
 }
 

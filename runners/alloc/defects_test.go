@@ -305,7 +305,7 @@ func TestD22_TheStateIsReadAndItsCopyChangedWhileTheTasksGoOn(t *testing.T) {
 	f.finish()
 }
 
-func TestD23_AFailedTaskKillsItsSiblingAndSaysWhy(t *testing.T) {
+func TestD23_AFailedTaskKillsItsSiblingWithTheReason(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, twoTasks)
 		f.alloc.DeploymentID = "deployment-1"

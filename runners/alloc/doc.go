@@ -2,7 +2,7 @@
 // order of their life cycle, ends them together when they belong together, computes
 // what has become of the allocation, and reports it.
 //
-// It knows drivers only as package task does, and nobody who sends it updates or
-// hears its reports. Start reading at [Runner], then loop.go for the one goroutine
+// It knows drivers only as package task does, and neither who sends it updates nor
+// who gets its reports. Start reading at [Runner], then loop.go for the one goroutine
 // that decides everything.
 package alloc

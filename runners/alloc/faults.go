@@ -15,7 +15,7 @@ import (
 )
 
 // Faults finds what runners would refuse of a group's artifacts, templates and services,
-// so that a control plane can say it when the job is registered: one line each, with
+// so that a control plane can report it when the job is registered: one line each, with
 // where it is.
 func Faults(g *nomad.TaskGroup) []string {
 	f := &faults{group: g, ports: portLabels(g)}

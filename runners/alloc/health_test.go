@@ -50,7 +50,7 @@ func (f *fixture) health() (is string, at time.Time) {
 	return "unhealthy", d.Timestamp
 }
 
-func TestWhoseHealthIsWatchedAndForHowLong(t *testing.T) {
+func TestTheWatchOfHealthDependsOnTheJobAndItsUpdateBlock(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*fixture)
 		want   string

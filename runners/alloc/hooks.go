@@ -8,7 +8,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// hook is a step of an allocation's life. Each kind is an interface of one method.
+// hook is a step of an allocation's life cycle. Each kind is an interface of one method.
 type hook interface{ name() string }
 
 // prerunHook prepares the allocation, before its tasks. The context ends when the

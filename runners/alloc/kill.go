@@ -11,7 +11,7 @@ import (
 // killing is the order in which a group's tasks end: after the group's shutdown delay
 // the leader, then the main tasks with the prestart and poststart ones, then the
 // sidecars. Poststop tasks are left to run after them. Each step begins when the one
-// before is dead; nobody waits for it.
+// before is dead; nothing waits for it.
 type killing struct {
 	reason func(*nomad.Task) *structs.TaskEvent // nil: none
 	// until is when the group's shutdown delay is over; zero: none.

@@ -11,7 +11,7 @@ import (
 )
 
 // loop is what the runner's one goroutine knows. It never waits for a task, a driver or
-// the control plane: whatever happens wakes it, it looks at everything anew, has done
+// the control plane: whatever happens wakes it, it looks at everything again, has done
 // what is to be done, and waits for the next wake-up.
 type loop struct {
 	r       *Runner
@@ -46,7 +46,7 @@ func (r *Runner) run() {
 		select {
 		case err := <-prepared:
 			prepared = nil
-			l.step() // who ended the preparation has said why before
+			l.step() // the reason was recorded by what ended the preparation
 			if r.isShuttingDown() {
 				l.detach()
 				return
@@ -132,8 +132,8 @@ func (l *loop) killAll() {
 	}
 }
 
-// beginKill begins to kill the tasks; nil: for no other reason than that it was asked for.
-// An order that goes on is not changed, but what it spares may be killed too.
+// beginKill begins to kill the tasks; nil: for no other reason than a request. An order
+// that goes on is not changed, but what it spares may be killed too.
 func (l *loop) beginKill(k *killing) {
 	if k == nil {
 		k = &killing{}
@@ -250,7 +250,7 @@ func (l *loop) finish() {
 }
 
 // detach looks once more when nothing works on the tasks any more: something may have been
-// said of them since the loop looked last, and after the shutdown nothing is written.
+// reported of them since the loop looked last, and after the shutdown nothing is written.
 func (l *loop) detach() {
 	for _, t := range l.r.tasks {
 		t.Flush()
@@ -363,7 +363,7 @@ func (l *loop) report(states map[string]*structs.TaskState, now time.Time) {
 	r.publish(before, next)
 }
 
-// publish makes a new state durable, as far as the tasks' own states do not say it
+// publish makes a new state durable, as far as the tasks' own states do not contain it
 // already, and reports it.
 func (r *Runner) publish(before, next *structs.AllocationState) {
 	statusSame := before.ClientStatus == next.ClientStatus && before.ClientDescription == next.ClientDescription &&
@@ -414,13 +414,13 @@ func (l *loop) decideHealth(next *structs.AllocationState, now time.Time) []unhe
 	}
 	var out []unhealthy
 	for _, t := range l.r.group {
-		if isToBlame(t, next.TaskStates[t.Name]) || why == whyChecks && l.r.checks.failsFor(t.Name) {
+		if hasFailed(t, next.TaskStates[t.Name]) || why == whyChecks && l.r.checks.failsFor(t.Name) {
 			out = append(out, unhealthy{t.Name, why})
 		}
 	}
 	return out
 }
 
-func isToBlame(t *nomad.Task, s *structs.TaskState) bool {
+func hasFailed(t *nomad.Task, s *structs.TaskState) bool {
 	return stageOf(t) != poststop && s.State != structs.TaskRunning && !s.Successful()
 }

@@ -36,7 +36,7 @@ type Runner struct {
 	order  *lifecycle
 
 	broadcaster broadcast.Broadcaster
-	// wake has the loop look at everything anew.
+	// wake has the loop look at everything again.
 	wake wake.Signal
 	// preparing is done when the allocation is no longer to be prepared: it is to be
 	// killed or left.
@@ -329,7 +329,7 @@ func (r *Runner) AllocDir() *allocdir.Dir { return r.dir }
 // Its channel is closed when the run has ended or was shut down.
 func (r *Runner) Listener() *broadcast.Listener { return r.broadcaster.Listen() }
 
-// Waiting says what the allocation waits for before it starts; empty: nothing.
+// Waiting returns what the allocation waits for before it starts; empty: nothing.
 func (r *Runner) Waiting() string {
 	r.mu.RLock()
 	waiting := r.waiting

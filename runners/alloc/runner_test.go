@@ -315,7 +315,7 @@ func TestNothingIsStoredOfADestroyedAllocation(t *testing.T) {
 		f.r.Reconnected()
 		f.r.Fail("too late")
 		f.r.Update(f.alloc.Copy())
-		f.world.Say("web", "too late")
+		f.world.SendEvent("web", "too late")
 		f.r.Shutdown()
 		f.r.Run()
 		synctest.Wait()

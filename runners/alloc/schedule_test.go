@@ -74,14 +74,14 @@ var behaviours = []string{
 	`stop_error = "no"`, `start_for = "4s"`, `wait_hangs = true`, "start_error = \"no\"\n start_error_recoverable = true",
 }
 
-// deed is one thing that happens in a schedule.
-type deed struct {
+// action is one thing that happens in a schedule.
+type action struct {
 	What string
 	Task string
 	Then time.Duration // and then time passes
 }
 
-var deeds = []string{
+var actions = []string{
 	"exit", "fail", "restart", "restart-running", "restart-all", "signal", "update", "stale-update", "agent-restart",
 	"reboot", "upgrade", "missing", "there", "wait-fault", "recover-fault", "no-fault", "stop", "nothing", "nothing", "nothing",
 }
@@ -95,9 +95,9 @@ func TestRandomSchedulesKeepTheInvariants(t *testing.T) {
 			rapid.SampledFrom([]string{"fail", "delay"}).Draw(rt, "mode"),
 			rapid.Bool().Draw(rt, "leader"),
 			rapid.SampledFrom(behaviours).Draw(rt, "web"), rapid.SampledFrom(behaviours).Draw(rt, "db"))
-		plan := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) deed {
-			return deed{
-				What: rapid.SampledFrom(deeds).Draw(rt, "what"),
+		plan := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) action {
+			return action{
+				What: rapid.SampledFrom(actions).Draw(rt, "what"),
 				Task: rapid.SampledFrom(tasks).Draw(rt, "task"),
 				Then: time.Duration(rapid.IntRange(0, 8000).Draw(rt, "then")) * time.Millisecond,
 			}
@@ -110,11 +110,11 @@ func TestRandomSchedulesKeepTheInvariants(t *testing.T) {
 	})
 }
 
-func runSchedule(t *testing.T, job string, plan []deed) error {
+func runSchedule(t *testing.T, job string, plan []action) error {
 	f := newFixture(t, job)
 	f.start()
 	for _, d := range plan {
-		f.happen(d)
+		f.perform(d)
 		time.Sleep(d.Then)
 		synctest.Wait()
 		if err := f.wellFormed(); err != nil {
@@ -148,7 +148,7 @@ func runSchedule(t *testing.T, job string, plan []deed) error {
 	return f.terminalStaysTerminal()
 }
 
-func (f *fixture) happen(d deed) {
+func (f *fixture) perform(d action) {
 	switch d.What {
 	case "exit":
 		f.world.Exit(d.Task, structs.ExitResult{})

@@ -57,8 +57,8 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// story plays a script.
-type story struct {
+// player plays a script.
+type player struct {
 	*fixture
 	out      bytes.Buffer
 	begun    time.Time
@@ -68,7 +68,7 @@ type story struct {
 }
 
 func play(t *testing.T, job, script string) string {
-	s := &story{fixture: newFixture(t, job), begun: time.Now(), reported: map[string]bool{}, ports: map[string]net.Listener{}}
+	s := &player{fixture: newFixture(t, job), begun: time.Now(), reported: map[string]bool{}, ports: map[string]net.Listener{}}
 	for line := range strings.Lines(script) {
 		fields := strings.Fields(line)
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
@@ -89,7 +89,7 @@ func play(t *testing.T, job, script string) string {
 }
 
 // loopback is an address of this machine's that no other process uses: nobody else
-// listens, or connects from, the ports of a story.
+// listens, or connects from, the ports of a transcript.
 func loopback() string { return fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()>>8&0x7f, os.Getpid()&0xff) }
 
 // firstPort is below those that nodes, of other tests too, give to allocations, on which
@@ -97,13 +97,13 @@ func loopback() string { return fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()>>8&0x7f
 const firstPort = 10001
 
 // givePort gives the allocation a port on which nobody listens.
-func (s *story) givePort(label string) {
+func (s *player) givePort(label string) {
 	ports := &s.alloc.Resources.Ports
 	*ports = append(*ports, structs.AllocatedPort{Label: label, HostIP: loopback(), Value: firstPort + len(*ports)})
 }
 
 // listen makes somebody listen on a port of the allocation's, who never answers.
-func (s *story) listen(label string) error {
+func (s *player) listen(label string) error {
 	for _, p := range s.alloc.Resources.Ports {
 		if p.Label != label {
 			continue
@@ -117,13 +117,13 @@ func (s *story) listen(label string) error {
 	return fmt.Errorf("no port %q", label)
 }
 
-func (s *story) unlisten(label string) error {
+func (s *player) unlisten(label string) error {
 	defer delete(s.ports, label)
 	return s.ports[label].Close()
 }
 
 // reportChecks writes what the checks found last.
-func (s *story) reportChecks() {
+func (s *player) reportChecks() {
 	results := slices.Collect(maps.Values(s.r.CheckResults()))
 	slices.SortFunc(results, func(a, b structs.CheckResult) int {
 		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.Check, b.Check))
@@ -133,7 +133,7 @@ func (s *story) reportChecks() {
 	}
 }
 
-func (s *story) do(command string, args []string) error {
+func (s *player) do(command string, args []string) error {
 	arg := func(i int) string {
 		if i < len(args) {
 			return args[i]
@@ -239,7 +239,7 @@ func (silentDevices) Release(context.Context, structs.AllocatedDevice, structs.D
 	return nil
 }
 
-func (s *story) restartAgentFrom() {
+func (s *player) restartAgentFrom() {
 	s.build()
 	if err := s.r.Restore(); err != nil {
 		s.t.Fatal(err)
@@ -248,7 +248,7 @@ func (s *story) restartAgentFrom() {
 }
 
 // moveDisk moves the disk of an allocation that ended before.
-func (s *story) moveDisk(to *allocdir.Dir, tasks []string) error {
+func (s *player) moveDisk(to *allocdir.Dir, tasks []string) error {
 	from := allocdir.New(s.dir, "alloc-0")
 	if err := from.Build(); err != nil {
 		return err
@@ -260,7 +260,7 @@ func (s *story) moveDisk(to *allocdir.Dir, tasks []string) error {
 }
 
 // reportNew writes what is new since the last time.
-func (s *story) reportNew() {
+func (s *player) reportNew() {
 	if s.r == nil {
 		return
 	}

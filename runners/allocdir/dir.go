@@ -132,7 +132,7 @@ func build(dirs ...wanted) error {
 		switch {
 		case errors.Is(err, fs.ErrExist):
 			if info, err := os.Lstat(w.path); err != nil || !info.IsDir() {
-				return fmt.Errorf("allocdir: %s: is no directory", w.path)
+				return fmt.Errorf("allocdir: %s: is not a directory", w.path)
 			}
 			continue
 		case err != nil:
@@ -175,7 +175,7 @@ func (d *Dir) Move(from *Dir, tasks []string) error {
 	return nil
 }
 
-// rename moves a directory to where an empty one may be. What is not there is no error.
+// rename moves a directory to where an empty one may be. What is not there is not an error.
 func rename(from, to string) error {
 	info, err := os.Lstat(from)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -185,7 +185,7 @@ func rename(from, to string) error {
 		return fmt.Errorf("allocdir: move: %w", err)
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("allocdir: move: %s is no directory", from)
+		return fmt.Errorf("allocdir: move: %s is not a directory", from)
 	}
 	// rename(2) replaces an empty directory and refuses one that is not empty, in one
 	// step; os.Rename refuses both.
@@ -197,7 +197,7 @@ func rename(from, to string) error {
 }
 
 // Destroy removes the allocation's directory with all that is in it. What is gone
-// already is no error.
+// already is not an error.
 func (d *Dir) Destroy() error {
 	failpoint.Here("allocdir.remove")
 	err := os.RemoveAll(d.root)

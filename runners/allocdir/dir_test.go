@@ -58,7 +58,7 @@ func TestBuildRefusesAFileOrLinkWhereADirectoryBelongs(t *testing.T) {
 	d := New(t.TempDir(), "a1")
 	require.NoError(t, os.Mkdir(d.Path(), 0o700))
 	require.NoError(t, os.Symlink(t.TempDir(), d.Shared()))
-	require.ErrorContains(t, d.Build(), "is no directory")
+	require.ErrorContains(t, d.Build(), "is not a directory")
 }
 
 func TestTaskNamesThatNameNoDirectory(t *testing.T) {

@@ -173,7 +173,7 @@ func (d *Dir) area(name string) (place, error) {
 }
 
 var (
-	errNoDirectory = errors.New("is no directory")
+	errNoDirectory = errors.New("is not a directory")
 	errReplaced    = errors.New("was replaced while it was read")
 )
 

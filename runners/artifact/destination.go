@@ -52,7 +52,7 @@ func open(ctx context.Context, req Request, dest string, file bool, limits Limit
 
 func (d *destination) close() { _ = d.root.Close() }
 
-// failed says what was being done, where that is not the content's fault.
+// failed adds what was being done, where that is not the content's fault.
 func (d *destination) failed(doing string, err error) error {
 	if errors.Is(err, ErrRefused) || d.ctx.Err() != nil {
 		return err

@@ -6,6 +6,6 @@
 // The addresses, options and checksums are those of go-getter, as in Nomad. Local files
 // are no source: they would be the agent's, not the task's.
 //
-// It knows nothing of tasks' lives and events; the task runner's hook does. Start reading
+// It knows nothing of tasks' life cycles and events; the task runner's hook does. Start reading
 // at [Fetch].
 package artifact

@@ -46,7 +46,7 @@ func (s *source) download(ctx context.Context, stage string, limits Limits) (str
 	return req.Dst, nil
 }
 
-// downloadError says in one line, without the address and what is secret in it, what
+// downloadError describes in one line, without the address and what is secret in it, what
 // failed.
 func downloadError(err error) error {
 	var file *fs.PathError

@@ -14,7 +14,7 @@ import (
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 )
 
-// ErrRefused is what an error is that trying again does not mend: the block asks for
+// ErrRefused is what an error is that retrying does not fix: the block asks for
 // what is not done, or what it names holds what is not written.
 var ErrRefused = errors.New("refused")
 
@@ -49,7 +49,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Request says what to fetch and where to.
+// Request is what to fetch and where to.
 type Request struct {
 	// Artifact is the block, its references replaced.
 	Artifact *nomad.TaskArtifact
@@ -98,7 +98,7 @@ func Fetch(ctx context.Context, req Request) error {
 }
 
 // plain puts the reason why a context ended in the place of what broke because of it, and
-// says without the host's paths what a full disk is.
+// describes a full disk without the host's paths.
 func plain(ctx context.Context, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -83,7 +83,7 @@ func (g *gitGetter) Get(ctx context.Context, req *getter.Request) error {
 	return g.redacted(err, &u)
 }
 
-// redacted takes what may be secret of an address out of what git says of it.
+// redacted takes what may be secret of an address out of git's output about it.
 func (g *gitGetter) redacted(err error, u *url.URL) error {
 	if errors.Is(err, ErrRefused) {
 		return err

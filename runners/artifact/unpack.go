@@ -100,7 +100,7 @@ func (d *destination) unpack(got, name string, f format) error {
 	defer func() { _ = file.Close() }()
 	in, err := decompress(file, f.compressed)
 	if err != nil {
-		return fmt.Errorf("%w: it is no %s archive: %w", ErrRefused, f.compressed, err)
+		return fmt.Errorf("%w: it is not a %s archive: %w", ErrRefused, f.compressed, err)
 	}
 	defer func() { _ = in.Close() }()
 	content := d.bound(in)
@@ -204,7 +204,7 @@ func (d *destination) broken(kind string, err error) error {
 	if errors.Is(err, ErrRefused) || d.ctx.Err() != nil {
 		return err
 	}
-	return fmt.Errorf("%w: it is no %s archive, or a broken one: %w", ErrRefused, kind, err)
+	return fmt.Errorf("%w: it is not a %s archive, or a broken one: %w", ErrRefused, kind, err)
 }
 
 func (d *destination) unzipFile(f *zip.File) error {

@@ -48,7 +48,7 @@ type Check struct {
 	block   nomad.ServiceCheck
 }
 
-// Restart says when a check that fails restarts its task.
+// Restart configures when a check that fails restarts its task.
 type Restart struct {
 	Limit int           // failures in a row
 	Grace time.Duration // after a start, in which failures do not count
@@ -57,7 +57,7 @@ type Restart struct {
 }
 
 // New checks a check's block. owner is the task whose service it is; empty: the group's.
-// The error is one line that says what is not supported or not possible.
+// The error describes in one line what is not supported or not possible.
 func New(s *nomad.Service, c *nomad.ServiceCheck, owner string) (*Check, error) {
 	out := &Check{
 		Service: s.Name, Name: c.Name, Task: owner, Mode: structs.CheckHealthiness,

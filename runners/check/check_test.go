@@ -58,7 +58,7 @@ func target(t *testing.T, address string) check.Target {
 	return check.Target{AllocID: a.ID, Name: a.Name, Ports: a.Resources.Ports, Env: env}
 }
 
-func TestAnHTTPCheckAsksAsItsBlockSays(t *testing.T) {
+func TestAnHTTPCheckSendsTheRequestOfItsBlock(t *testing.T) {
 	var asked *http.Request
 	var body string
 	status := http.StatusOK

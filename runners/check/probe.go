@@ -57,7 +57,7 @@ func (c *Check) Probe(ctx context.Context, t Target) structs.CheckResult {
 	return out
 }
 
-// ask asks what the check's type says.
+// ask sends the probe of the check's type.
 func (c *Check) ask(ctx context.Context, t Target, out *structs.CheckResult) error {
 	if c.block.Type == scriptType {
 		return c.script(ctx, t, out)

@@ -4,5 +4,5 @@
 // the runner's one goroutine carries them out from wherever it is.
 //
 // It knows drivers through [Driver] only, and nothing of the allocation's other
-// tasks. Start reading at [Runner], then loop.go, where a task's life is.
+// tasks. Start reading at [Runner], then loop.go, where a task's phases are.
 package task

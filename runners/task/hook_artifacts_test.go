@@ -16,9 +16,9 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// shelf serves files by path and remembers what was asked for. It is made outside of a
+// fileServer serves files by path and remembers what was asked for. It is made outside of a
 // bubble, as what waits for a connection would keep time from going on.
-type shelf struct {
+type fileServer struct {
 	*httptest.Server
 	asked chan string // every request is announced
 	over  chan struct{}
@@ -28,14 +28,14 @@ type shelf struct {
 	paths []string
 }
 
-func newShelf(t *testing.T, files map[string]string) *shelf {
-	s := &shelf{files: files, asked: make(chan string, 64), over: make(chan struct{})}
+func newFileServer(t *testing.T, files map[string]string) *fileServer {
+	s := &fileServer{files: files, asked: make(chan string, 64), over: make(chan struct{})}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(func() { close(s.over); s.Close() })
 	return s
 }
 
-func (s *shelf) serve(w http.ResponseWriter, r *http.Request) {
+func (s *fileServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.paths = append(s.paths, r.URL.Path)
 	content, found := s.files[r.URL.Path]
@@ -55,13 +55,13 @@ func (s *shelf) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *shelf) put(path, content string) {
+func (s *fileServer) put(path, content string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files[path] = content
 }
 
-func (s *shelf) requests() []string {
+func (s *fileServer) requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.paths
@@ -84,7 +84,7 @@ func (f *fixture) read(name string) string {
 
 func TestArtifactsAreThereBeforeTheTaskStartsAndFetchedOnce(t *testing.T) {
 	twice(t, func(t *testing.T) {
-		s := newShelf(t, map[string]string{"/a": "one", "/b": "two"})
+		s := newFileServer(t, map[string]string{"/a": "one", "/b": "two"})
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, map[string]any{"run_for": "1s", "exit_code": 1})
 			f.task.Env = map[string]string{"PART": "b"}
@@ -105,7 +105,7 @@ func TestArtifactsAreThereBeforeTheTaskStartsAndFetchedOnce(t *testing.T) {
 
 func TestAnArtifactThatFailsIsTriedAgainAndEarlierOnesAreNot(t *testing.T) {
 	twice(t, func(t *testing.T) {
-		s := newShelf(t, map[string]string{"/a": "one"})
+		s := newFileServer(t, map[string]string{"/a": "one"})
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, nil)
 			f.task.Artifacts = []*nomad.TaskArtifact{fetched(s.URL+"/a", nil), fetched(s.URL+"/b?token=secret", nil)}
@@ -126,7 +126,7 @@ func TestAnArtifactThatFailsIsTriedAgainAndEarlierOnesAreNot(t *testing.T) {
 
 func TestAnArtifactThatNeverComesFailsTheTaskByItsPolicy(t *testing.T) {
 	twice(t, func(t *testing.T) {
-		s := newShelf(t, map[string]string{"/a": "one"})
+		s := newFileServer(t, map[string]string{"/a": "one"})
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, nil)
 			f.task.Artifacts = []*nomad.TaskArtifact{fetched(s.URL+"/a", map[string]string{"checksum": "md5:00000000000000000000000000000000"})}
@@ -162,7 +162,7 @@ func TestAnArtifactThatIsRefusedFailsTheTaskAtOnce(t *testing.T) {
 
 func TestAKillEndsADownload(t *testing.T) {
 	twice(t, func(t *testing.T) {
-		s := newShelf(t, nil)
+		s := newFileServer(t, nil)
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, nil)
 			f.task.Artifacts = []*nomad.TaskArtifact{fetched(s.URL+"/stalls", nil)}
@@ -178,7 +178,7 @@ func TestAKillEndsADownload(t *testing.T) {
 
 func TestAnAgentThatEndsDuringADownloadLeavesItToTheNext(t *testing.T) {
 	twice(t, func(t *testing.T) {
-		s := newShelf(t, map[string]string{"/a": "one"})
+		s := newFileServer(t, map[string]string{"/a": "one"})
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, nil)
 			stalls := fetched(s.URL+"/stalls", nil)

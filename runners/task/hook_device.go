@@ -32,7 +32,7 @@ func deviceHooks(cfg Config) []Hook {
 }
 
 // byGroup joins the devices of one group that several blocks asked for: their plugin
-// says once how the task gets at all of them.
+// returns once how the task gets at all of them.
 func byGroup(given []structs.AllocatedDevice) (joined []structs.AllocatedDevice) {
 	at := map[structs.DeviceGroupID]int{}
 	for _, d := range given {
@@ -47,7 +47,7 @@ func byGroup(given []structs.AllocatedDevice) (joined []structs.AllocatedDevice)
 	return joined
 }
 
-// devicesHook reserves the devices that a task was given, once in the task's life, and
+// devicesHook reserves the devices that a task was given, once for the task, and
 // releases them when the task can no longer come back.
 type devicesHook struct {
 	devices Devices // nil: the node has none

@@ -17,19 +17,19 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// deviceDesk reserves whatever it is asked for, and writes down who asked.
-type deviceDesk struct {
+// deviceRecorder reserves whatever it is asked for, and writes down who asked.
+type deviceRecorder struct {
 	mu      sync.Mutex
 	log     []string
 	refuse  map[string]error // by group's name
 	release error
 }
 
-func (d *deviceDesk) say(format string, args ...any) {
+func (d *deviceRecorder) say(format string, args ...any) {
 	d.log = append(d.log, fmt.Sprintf(format, args...))
 }
 
-func (d *deviceDesk) Reserve(_ context.Context, a structs.AllocatedDevice, u structs.DeviceUser) (*structs.DeviceReservation, error) {
+func (d *deviceRecorder) Reserve(_ context.Context, a structs.AllocatedDevice, u structs.DeviceUser) (*structs.DeviceReservation, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.say("reserve %s %s for %s/%s of %s", a.Name, strings.Join(a.DeviceIDs, ","), u.AllocID, u.Task, u.JobID)
@@ -43,14 +43,14 @@ func (d *deviceDesk) Reserve(_ context.Context, a structs.AllocatedDevice, u str
 	}, nil
 }
 
-func (d *deviceDesk) Release(_ context.Context, a structs.AllocatedDevice, u structs.DeviceUser) error {
+func (d *deviceRecorder) Release(_ context.Context, a structs.AllocatedDevice, u structs.DeviceUser) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.say("release %s %s for %s/%s", a.Name, strings.Join(a.DeviceIDs, ","), u.AllocID, u.Task)
 	return d.release
 }
 
-func (d *deviceDesk) said() []string {
+func (d *deviceRecorder) said() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]string(nil), d.log...)
@@ -58,7 +58,7 @@ func (d *deviceDesk) said() []string {
 
 // withDevices gives the fixture's task two devices of one group, asked for in two
 // blocks, and one of another.
-func withDevices(f *fixture, desk *deviceDesk) {
+func withDevices(f *fixture, desk *deviceRecorder) {
 	f.alloc.Resources.Tasks["web"].Devices = []structs.AllocatedDevice{
 		{Vendor: "acme", Type: "gpu", Name: "gpu", DeviceIDs: []string{"0"}},
 		{Vendor: "acme", Type: "nic", Name: "nic", DeviceIDs: []string{"x"}},
@@ -80,7 +80,7 @@ func (f *fixture) config() *wasmnodev1.TaskConfig {
 
 func TestATaskGetsItsDevicesReservedAndReleased(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		f, desk := newFixture(t, nil), &deviceDesk{}
+		f, desk := newFixture(t, nil), &deviceRecorder{}
 		withDevices(f, desk)
 		f.start()
 		synctest.Wait()
@@ -101,7 +101,7 @@ func TestATaskGetsItsDevicesReservedAndReleased(t *testing.T) {
 
 func TestDevicesAreReservedOnceThroughAllRestarts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		f, desk := newFixture(t, nil), &deviceDesk{}
+		f, desk := newFixture(t, nil), &deviceRecorder{}
 		withDevices(f, desk)
 		f.start()
 		synctest.Wait()
@@ -122,7 +122,7 @@ func TestDevicesAreReservedOnceThroughAllRestarts(t *testing.T) {
 
 func TestADeviceThatIsNotAvailableNowIsTriedAgainUnderTheRestartPolicy(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		f, desk := newFixture(t, nil), &deviceDesk{}
+		f, desk := newFixture(t, nil), &deviceRecorder{}
 		desk.refuse = map[string]error{"nic": abi.NewRecoverableError(abi.Unavailable, "unconfirmed")}
 		withDevices(f, desk)
 		f.start()
@@ -142,7 +142,7 @@ func TestADeviceThatIsNotAvailableNowIsTriedAgainUnderTheRestartPolicy(t *testin
 
 func TestADeviceThatIsNotThereFailsTheTask(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		f, desk := newFixture(t, nil), &deviceDesk{}
+		f, desk := newFixture(t, nil), &deviceRecorder{}
 		desk.refuse = map[string]error{"gpu": abi.NewError(abi.NotFound, "no such device")}
 		withDevices(f, desk)
 		r := f.start()
@@ -165,7 +165,7 @@ func TestADeviceThatIsNotThereFailsTheTask(t *testing.T) {
 
 func TestAReleaseThatFailsIsAnEventAndTheTaskEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		f, desk := newFixture(t, nil), &deviceDesk{release: abi.NewError(abi.Internal, "stuck")}
+		f, desk := newFixture(t, nil), &deviceRecorder{release: abi.NewError(abi.Internal, "stuck")}
 		withDevices(f, desk)
 		f.start()
 		synctest.Wait()

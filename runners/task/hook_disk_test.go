@@ -49,7 +49,7 @@ func TestAFullDiskFailsTheTaskByItsPolicyWithOneEventEachTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			twice(t, func(t *testing.T) {
-				s := newShelf(t, map[string]string{"/large": large})
+				s := newFileServer(t, map[string]string{"/large": large})
 				synctest.Test(t, func(t *testing.T) {
 					f := newFixture(t, nil)
 					f.smallDisk(t)

@@ -18,7 +18,7 @@ func TestALogThatCannotBeWrittenIsOneEventAndTriedAgain(t *testing.T) {
 		require.NoError(t, os.WriteFile(logs, nil, 0o600))
 		f.start()
 		time.Sleep(time.Second)
-		failed := "Task hook failed: logs: " + logs + " is no directory"
+		failed := "Task hook failed: logs: " + logs + " is not a directory"
 		again := "Restarting: Task restarting in 10s"
 		require.Equal(t, []string{received, setup, failed, again}, f.events())
 		require.Zero(t, f.world.Started("web"))

@@ -19,7 +19,7 @@ import (
 // devices' too.
 const DevicesHook = "devices"
 
-// Hook is a step of a task's life. It implements those of the interfaces below that it
+// Hook is a step of a task's life cycle. It implements those of the interfaces below that it
 // needs. Its methods are called by the task's own goroutine, one at a time, and have
 // to return soon after their context is done.
 type Hook interface {
@@ -29,7 +29,7 @@ type Hook interface {
 }
 
 // PrestartHook prepares the task, before each start. The context ends when the task is
-// killed or the agent stops. An error is left to the restart policy: say that it is
+// killed or the agent stops. An error is left to the restart policy: declare that it is
 // recoverable (abi.Error) if trying again can help. A [HookError] brings its own event.
 // A result next to an error is kept, for the hook to go on from.
 type PrestartHook interface {

@@ -16,20 +16,20 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// diary is what hooks wrote, in order.
-type diary struct {
+// hookLog is what hooks wrote, in order.
+type hookLog struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (d *diary) write(format string, args ...any) {
+func (d *hookLog) write(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lines = append(d.lines, fmt.Sprintf(format, args...))
 }
 
 // read returns what was written since the last time.
-func (d *diary) read() []string {
+func (d *hookLog) read() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	lines := d.lines
@@ -40,7 +40,7 @@ func (d *diary) read() []string {
 // writingHook is every kind of hook; it writes that it was called.
 type writingHook struct {
 	name string
-	d    *diary
+	d    *hookLog
 	err  error // of all but Prestart
 }
 
@@ -63,10 +63,10 @@ func (h writingHook) Update(_ context.Context, _ *structs.Allocation, t *nomad.T
 	return h.err
 }
 
-func TestHooksOfATasksLifeRunInTheirOrder(t *testing.T) {
+func TestTaskHooksRunInTheOrderOfTheLifecycle(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
-		d := &diary{}
+		d := &hookLog{}
 		f.cfg.Hooks = []task.Hook{writingHook{"a", d, nil}, writingHook{"b", d, nil}}
 		f.start()
 		synctest.Wait()
@@ -93,7 +93,7 @@ func TestHooksOfATasksLifeRunInTheirOrder(t *testing.T) {
 func TestAHookThatFailsAfterTheStartIsReportedAndStopsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
-		d := &diary{}
+		d := &hookLog{}
 		f.cfg.Hooks = []task.Hook{writingHook{"a", d, errors.New("no")}, writingHook{"b", d, nil}}
 		f.start()
 		synctest.Wait()
@@ -120,7 +120,7 @@ func TestAHookThatFailsAfterTheStartIsReportedAndStopsNothing(t *testing.T) {
 func TestStopHooksRunThoughNoOtherHookDid(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
-		d := &diary{}
+		d := &hookLog{}
 		f.cfg.Hooks = []task.Hook{writingHook{"a", d, nil}}
 		r := f.build()
 		r.Kill(nil)
@@ -134,7 +134,7 @@ func TestTheDriversAddressIsKnownAfterTheStartAndToTheNextAgent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, map[string]any{"ip": "172.17.0.2"})
 		f.alloc.Resources.Ports = []structs.AllocatedPort{{Label: "http", HostIP: "10.0.0.1", Value: 25000}}
-		d := &diary{}
+		d := &hookLog{}
 		f.cfg.Hooks = []task.Hook{writingHook{"a", d, nil}}
 		f.start()
 		synctest.Wait()

@@ -20,7 +20,7 @@ const (
 	forcedCode   = 128 + forcedSignal
 )
 
-// exitWait is how long the driver gets to say how a task ended that it destroyed, and to
+// exitWait is how long the driver gets to report how a task ended that it destroyed, and to
 // return from a stop whose task has ended.
 const exitWait = time.Second
 
@@ -124,7 +124,7 @@ type stopping struct {
 	stopped  chan stopOutcome // the call that runs; nil: none
 	retry    <-chan time.Time // when to call again; nil: not
 	rewait   <-chan time.Time // when to wait again; nil: not
-	notFound bool             // the driver says that there is no such task
+	notFound bool             // the driver reports that there is no such task
 
 	stopPause, waitPause *backoff.ExponentialBackOff
 }
@@ -196,7 +196,7 @@ func (s *stopping) awaitReturn() {
 	}
 }
 
-// force destroys a task that did not end in time, and says so.
+// force destroys a task that did not end in time, and reports it.
 func (r *Runner) force(w *waiter, timeout time.Duration) *structs.ExitResult {
 	text := fmt.Sprintf("task did not end within %s of being stopped and was destroyed by force", timeout+r.limits.KillGrace)
 	r.logger.Error(text)

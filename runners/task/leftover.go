@@ -25,7 +25,7 @@ func (r *Runner) Flush() { r.rec.drain() }
 func (r *Runner) Close() { r.rec.close() }
 
 // destroyLeftover destroys the run that is stored, if there is one: its task is not to
-// run any more. Without its driver it cannot, and says so.
+// run any more. Without its driver it cannot, and reports that.
 func (r *Runner) destroyLeftover(ctx context.Context) {
 	if r.local.TaskID == "" {
 		return

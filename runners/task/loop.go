@@ -10,10 +10,10 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// phase is where a task is in its life.
+// phase is the state of a task's runner.
 type phase int
 
-// The phases. Each is one case of [Runner.life].
+// The phases. Each is one case of [Runner.runPhases].
 const (
 	phaseRecover  phase = iota // find the run that an earlier agent left
 	phaseStart                 // wait for the task's turn, prepare it, have its driver start it
@@ -33,7 +33,7 @@ func (r *Runner) Run() {
 	}
 	defer close(r.waitCh)
 	defer r.rec.drain()
-	if r.life() == phaseDetached {
+	if r.runPhases() == phaseDetached {
 		each(r, func(h ShutdownHook) error { h.Shutdown(); return nil })
 		if err := r.save(); err != nil {
 			r.logger.Error("leaving the task", "error", err)
@@ -43,10 +43,10 @@ func (r *Runner) Run() {
 	each(r, func(h StopHook) error { return r.bounded(h.Stop) })
 }
 
-// life leads the task from phase to phase until it has ended for good or is left to the
+// runPhases leads the task from phase to phase until it has ended for good or is left to the
 // next agent. A kill or a shutdown interrupts whatever a phase waits for; the phase then
 // names the one in which that is dealt with.
-func (r *Runner) life() phase {
+func (r *Runner) runPhases() phase {
 	var event restart.Event
 	var decision restart.Decision
 	at := r.begin()

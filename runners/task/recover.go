@@ -13,7 +13,7 @@ import (
 )
 
 // recoverRun finds the run that an earlier agent left. One that goes on is nothing to
-// report. One that is gone is said to be, and decided on like any other end; so is one
+// report. One that is gone is reported as lost, and decided on like any other end; so is one
 // whose driver is missing, which stays to be found.
 func (r *Runner) recoverRun() (phase, restart.Event) {
 	if exit := recordedExit(r.rec.visible()); exit != nil {
@@ -84,7 +84,7 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 		return nil, err
 	}
 	if run.driver, err = r.dispense(ctx, anyError); err != nil {
-		// The task may well run: that its driver is missing says nothing of it.
+		// The task may well run: a missing driver does not mean that it ended.
 		return nil, recoverable(err)
 	}
 	if len(r.local.Handle) == 0 {
@@ -112,7 +112,7 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 	return run, nil
 }
 
-// recoverStart recovers a start whose answer the earlier agent did not live to keep. A
+// recoverStart recovers a start whose answer the earlier agent could not store. A
 // driver whose tasks are wholly the host's finds them by their ID; what another one may
 // have started is destroyed, to be started again.
 func (r *Runner) recoverStart(ctx context.Context, run *invocation) (*invocation, error) {
@@ -131,7 +131,7 @@ func (r *Runner) recoverStart(ctx context.Context, run *invocation) (*invocation
 	return nil, fmt.Errorf("the agent ended while the task was starting")
 }
 
-// isFault reports whether an error says nothing of the task: the driver broke, or could
+// isFault reports whether an error is not about the task: the driver broke, or could
 // not do it now. An answer, that it does not know the task above all, is not tried again.
 func isFault(err error) bool {
 	switch abi.CodeOf(err) {

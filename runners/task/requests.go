@@ -12,7 +12,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// RestartRequest says how a task is to be restarted.
+// RestartRequest selects how a task is to be restarted.
 type RestartRequest struct {
 	Reason string // for people; empty: the common text
 	// Failure: the restart counts as a failure of the task, and its policy decides.
@@ -149,7 +149,7 @@ func (r *Runner) sendSignal(req *signalRequest) (renewed bool) {
 	return renewed
 }
 
-// driverEvent records what the driver says of the task.
+// driverEvent records the driver's event about the task.
 func (r *Runner) driverEvent(e *wasmnodev1.TaskEvent) {
 	event := structs.NewTaskEvent(structs.EventDriver).WithMessage(e.GetMessage())
 	for key, value := range e.GetAnnotations() {

@@ -25,7 +25,7 @@ import (
 // signalled, or is to have a command run in it. The text is Nomad's, which its tools show.
 var ErrNotRunning = errors.New("Task not running")
 
-// Config says what to run and with what. All fields but those marked optional are
+// Config configures what to run and with what. All fields but those marked optional are
 // required.
 type Config struct {
 	Alloc    *structs.Allocation
@@ -219,7 +219,7 @@ func (r *Runner) Update(alloc *structs.Allocation) {
 }
 
 // Kill makes the task end, for good, from wherever it is. It does not wait. The reason
-// is an event that says why, put before the Killing event; nil: none. A task that is
+// is an event with the reason, put before the Killing event; nil: none. A task that is
 // dead already is only released from waiting for a restart.
 func (r *Runner) Kill(reason *structs.TaskEvent) {
 	timeout := r.killTimeout()

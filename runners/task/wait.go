@@ -174,7 +174,7 @@ func (r *Runner) applyUpdate() {
 
 // recoverAfterWaitError handles a driver that failed at waiting: the task is not known to
 // have ended, so the driver, perhaps a new version or instance of it, recovers it. When
-// it cannot, the result says how the task was lost.
+// it cannot, the result describes how the task was lost.
 func (r *Runner) recoverAfterWaitError(cause error, faults int) (lost *structs.ExitResult) {
 	r.logger.Warn("the driver failed at waiting for the task", "error", cause, "faults", faults)
 	pause := newBackoff()
@@ -225,7 +225,7 @@ func (r *Runner) adopt(next *invocation) {
 // new version does not recover the task, it stays with the old one. The zero value is one
 // that did not begin.
 type handover struct {
-	recovered chan recovered // unbuffered: a run that nobody receives is given back
+	recovered chan recovered // unbuffered: a run that is not received is given back
 	cancel    context.CancelFunc
 }
 

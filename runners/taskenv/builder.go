@@ -124,7 +124,7 @@ func (e *Env) overlay(env map[string]string) {
 	maps.Copy(e.vars, replaced)
 }
 
-// clean makes every name one that a process can have. A name that somebody wrote wins
+// clean makes every name one that a process can have. A name that was written so wins
 // over one that comes out of cleaning, and of two that clean to the same, the first.
 func (e *Env) clean() {
 	for _, name := range slices.Sorted(maps.Keys(e.vars)) {

@@ -40,13 +40,13 @@ const (
 )
 
 // cleaned are the prefixes of names that are made from a label or key and so may hold
-// what cannot stand in a variable's name.
+// what cannot be in a variable's name.
 var cleaned = []string{
 	prefixAddr, prefixIP, prefixPort, prefixHostPort, prefixMeta,
 	prefixHostIP, prefixHostAddr, prefixAllocPort, prefixIPv4, prefixIPv6,
 }
 
-// cleanName replaces what cannot stand in a variable's name by '_' in names made from
+// cleanName replaces what cannot be in a variable's name by '_' in names made from
 // labels and keys. Names that the job chose itself are left as they are.
 func cleanName(name string) string {
 	for _, prefix := range cleaned {

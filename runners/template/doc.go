@@ -3,6 +3,6 @@
 // Nomad is refused by name. Rendering is bounded in time and memory whatever a template
 // says, reads no file outside the task's directories, and writes none there.
 //
-// It knows nothing of tasks' lives, of when to render and what to do on a change; the
+// It knows nothing of tasks' life cycles, of when to render and what to do on a change; the
 // task runner's hook does. Start reading at [New].
 package template

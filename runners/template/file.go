@@ -71,7 +71,7 @@ func readFile(dir *allocdir.TaskDir, name string) ([]byte, error) {
 	return data, nil
 }
 
-// fileFailed says what failed with a file, without where it is on the host.
+// fileFailed describes what failed with a file, without where it is on the host.
 func fileFailed(name string, err error) error {
 	return fmt.Errorf("%w %q: %w", ErrFile, name, cause(err))
 }

@@ -92,7 +92,7 @@ func (r *rendering) functions() template.FuncMap {
 		"modulo":   modulo,
 	}
 	for name := range refused {
-		f[name] = func(...any) string { return "" } // known, so that tame can say why not
+		f[name] = func(...any) string { return "" } // known, so that restrict can explain the refusal
 	}
 	return f
 }

@@ -29,7 +29,7 @@ const (
 	maxError = 500
 )
 
-// ErrFile is what an error is that a file causes, which may come or be mended.
+// ErrFile is what an error is that a file causes, which may appear or be fixed.
 var ErrFile = errors.New("file")
 
 // Input is what a template is rendered from.
@@ -102,7 +102,7 @@ func (t *Template) parse(text string, r *rendering) (*template.Template, error) 
 	if err != nil {
 		return nil, readable(err)
 	}
-	return parsed, tame(parsed)
+	return parsed, restrict(parsed)
 }
 
 // readable makes one bounded line of an error of text/template's.

@@ -44,7 +44,7 @@ type Template struct {
 	missingKey string
 }
 
-// New checks a template block. The error says, in one line, what is not supported or not
+// New checks a template block. The error describes, in one line, what is not supported or not
 // possible. The template itself is checked as far as that can be done without the task.
 func New(t *nomad.Template) (*Template, error) {
 	out := &Template{

@@ -55,17 +55,18 @@ func (r *rendering) sizes(args []any) (n int, err error) {
 	return n, nil
 }
 
-// wide finds widths and precisions in a format, and flood those that are no layout.
+// wide finds widths and precisions in a format, and unboundedWidth those that are not a
+// layout's.
 var (
-	wide  = regexp.MustCompile(`%[^a-zA-Z%]*[\d*]`)
-	flood = regexp.MustCompile(`%[^a-zA-Z%]*(\*|\d{4,})`)
+	wide           = regexp.MustCompile(`%[^a-zA-Z%]*[\d*]`)
+	unboundedWidth = regexp.MustCompile(`%[^a-zA-Z%]*(\*|\d{4,})`)
 )
 
 // widest is what a width and a precision can add to a verb.
 const widest = 2 * 999
 
 func (r *rendering) printf(format string, args ...any) (string, error) {
-	if flood.MatchString(format) {
+	if unboundedWidth.MatchString(format) {
 		return "", errors.New("widths have up to three digits")
 	}
 	n, err := r.sizes(args)

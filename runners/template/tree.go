@@ -10,10 +10,10 @@ import (
 // ends a rendering that is out of time.
 const tick = "_tick"
 
-// tame checks the trees of a parsed template and makes rendering it endable: each body
+// restrict checks the trees of a parsed template and makes rendering it endable: each body
 // of a loop and of a template begins with a call of tick, templates do not call
 // themselves, and no function is called that needs a service.
-func tame(t *template.Template) error {
+func restrict(t *template.Template) error {
 	ticking := template.Must(template.New("").Funcs(template.FuncMap{tick: func() string { return "" }}).Parse("{{" + tick + "}}")).Root.Nodes[0]
 	calls := map[string][]string{}
 	for _, part := range t.Templates() {

@@ -2,5 +2,5 @@
 // one starts, the one that it replaces and those that were preempted for it, and takes
 // over the previous one's disk.
 //
-// It knows of another allocation only what [Other] says. Start reading at [New].
+// It knows of another allocation only what [Other] offers. Start reading at [New].
 package watcher

@@ -76,7 +76,7 @@ func (w *Watcher) Wait(ctx context.Context) error {
 }
 
 // waitFor waits for one to have ended in every sense: its state is terminal and no
-// goroutine works on it, so that its tasks are gone and its disk is nobody's.
+// goroutine works on it, so that its tasks are gone and its disk is not in use.
 func waitFor(ctx context.Context, r Other) error {
 	l := r.Listener()
 	defer l.Close()
@@ -97,7 +97,7 @@ func waitFor(ctx context.Context, r Other) error {
 
 func ended(r Other) bool { return r.AllocState().ClientStatus.Terminal() }
 
-// Waiting says which allocations have not ended, in the order in which they are waited
+// Waiting returns which allocations have not ended, in the order in which they are waited
 // for; empty: none.
 func (w *Watcher) Waiting() string {
 	var names []string
@@ -112,7 +112,7 @@ func (w *Watcher) Waiting() string {
 	return "Waiting for " + strings.Join(names, ", ") + " to end"
 }
 
-// Migrate takes over the disk of what the allocation replaces, if the group says that it
+// Migrate takes over the disk of what the allocation replaces, if the group's ephemeral_disk says that it
 // is sticky or to be migrated. An allocation that never started left what it was to take
 // over where it was, so the one before it is asked too.
 func (w *Watcher) Migrate(ctx context.Context, to *allocdir.Dir, tasks []string) error {

@@ -3,10 +3,10 @@ package meter
 import "github.com/wasmnode/wasmnode/sandbox/wasmbin"
 
 const (
-	// bulkShift says how many bytes of a memory instruction cost one unit: 256.
+	// bulkShift is how many bytes of a memory instruction cost one unit: 256.
 	bulkShift = 8
 
-	// elementShift says the same of the elements of a table, of eight bytes each.
+	// elementShift is the same for the elements of a table, of eight bytes each.
 	elementShift = 5
 
 	// pieceBytes is how much of a fill or copy is done between two charges. The
@@ -112,7 +112,7 @@ var (
 
 func (s *pieces) fillBody() []byte {
 	c := &code{b: []byte{0}}
-	s.wholeIfOutside(c, dst, memoryFill)
+	s.trapIfOutside(c, dst, memoryFill)
 	s.loop(c, func() {
 		c.locals(dst, src)
 		c.i32(pieceBytes)
@@ -130,8 +130,8 @@ func (s *pieces) fillBody() []byte {
 // has been read.
 func (s *pieces) copyBody() []byte {
 	c := &code{b: []byte{0}}
-	s.wholeIfOutside(c, dst, memoryCopy)
-	s.wholeIfOutside(c, src, memoryCopy)
+	s.trapIfOutside(c, dst, memoryCopy)
+	s.trapIfOutside(c, src, memoryCopy)
 	c.locals(dst, src)
 	c.op(wasmbin.OpI32LeU, wasmbin.OpIf, blockEmpty)
 	s.loop(c, func() {
@@ -179,9 +179,9 @@ func (s *pieces) loop(c *code, body func()) {
 	c.op(wasmbin.OpEnd, wasmbin.OpEnd)
 }
 
-// wholeIfOutside does the instruction at once, for it to trap, when the range at
+// trapIfOutside does the instruction at once, for it to trap, when the range at
 // the given local ends beyond the memory.
-func (s *pieces) wholeIfOutside(c *code, at uint32, instruction []byte) {
+func (s *pieces) trapIfOutside(c *code, at uint32, instruction []byte) {
 	c.locals(at)
 	c.op(wasmbin.OpI64ExtendI32U)
 	c.locals(length)

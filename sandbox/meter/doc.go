@@ -24,7 +24,7 @@
 // named by the guest: its index was checked against the number of globals that the
 // module had before.
 //
-// The module is written anew from what was understood of it, in canonical form.
+// The module is encoded again from what was decoded of it, in canonical form.
 // Function names are kept for stack traces; other custom sections, debug
 // information included, are dropped, since their offsets would be wrong.
 //

@@ -114,8 +114,8 @@ func (f *Fuel) Leave() Usage {
 // Total returns what all calls that have ended used.
 func (f *Fuel) Total() Usage { return f.total }
 
-// Pause says that the guest of the call with this context waits for the host, and
-// returns what says that it goes on. A host function that may take long begins with
+// Pause marks that the guest of the call with this context waits for the host, and
+// returns what marks that it goes on. A host function that may take long begins with
 //
 //	defer meter.Pause(ctx)()
 func Pause(ctx context.Context) (resume func()) {
@@ -171,7 +171,7 @@ func yield(ctx context.Context, stack []uint64) {
 	stack[0] = quantumStart
 }
 
-// exitError is how the engine itself says that a context has ended.
+// exitError is how the engine itself reports that a context has ended.
 func exitError(err error) *sys.ExitError {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return sys.NewExitError(sys.ExitCodeDeadlineExceeded)

@@ -2,7 +2,7 @@ package meter
 
 import "github.com/wasmnode/wasmnode/sandbox/wasmbin"
 
-// opsShift says how many instructions one unit of fuel stands for: 32. Less costs
+// opsShift is the binary logarithm of the instructions per unit of fuel: 32. Less costs
 // more time in yields, and more lets leaves that are full of divisions or cache
 // misses run for milliseconds between two charges (measured at 256: 36 ms, at 32:
 // 0.3 ms, with a quantum of 10,000 units).
@@ -19,7 +19,7 @@ const throwUnits = 4096
 // prepaidOps is about how many instructions of a tight loop are charged together.
 const prepaidOps = 256
 
-// points says where the fuel is charged in one function, and how much.
+// points is where the fuel is charged in one function, and how much.
 type points struct {
 	entry  int32  // 0 for no charge at the entry
 	loops  []loop // in the order in which they begin
@@ -31,8 +31,8 @@ type points struct {
 	ops    int
 }
 
-// loop says how a loop is charged: at each iteration, or, when it is tight, at every
-// "every"-th one, the first ones having been charged where the loop stands. So little
+// loop is how a loop is charged: at each iteration, or, when it is tight, at every
+// "every"-th one, the first ones having been charged before the loop. So little
 // happens in a tight loop that the counter in memory would be most of it.
 type loop struct {
 	charge int32 // 0 for none

@@ -25,7 +25,7 @@ type Options struct {
 	Template bool
 }
 
-// Info says what [Rewrite] wrote.
+// Info describes what [Rewrite] wrote.
 type Info struct {
 	// Segments is how many data segments there are.
 	Segments int

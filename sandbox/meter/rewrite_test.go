@@ -108,7 +108,7 @@ func TestAStartFunctionMovesWithTheFunctions(t *testing.T) {
 
 func segment(at int32, s string) string { return "\x00" + w.I32Const(at) + "\x0b" + w.Bytes(s) }
 
-func TestDataSegmentsThatLieCloseAreJoined(t *testing.T) {
+func TestDataSegmentsThatAreCloseAreJoined(t *testing.T) {
 	cases := []struct {
 		name string
 		data []string

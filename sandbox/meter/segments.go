@@ -12,7 +12,7 @@ import (
 // each costs every instance some allocations.
 const joinGap = 64
 
-// piece is what lies at one place in memory.
+// piece is what is at one place in memory.
 type piece struct {
 	at   uint32
 	init []byte

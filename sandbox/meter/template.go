@@ -23,7 +23,7 @@ const maxImage = 64 << 20
 // globalPrefix begins the names of the exports that a template adds.
 const globalPrefix = "wasmnode:global/"
 
-// template makes the module one for a template, or says why it cannot be: all state
+// template makes the module one for a template, or returns why it cannot be: all state
 // that its functions can change has to be in its memory and its numeric globals.
 func (p *pass) template(m *wasmbin.Module) (*Template, error) {
 	switch {

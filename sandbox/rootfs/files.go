@@ -17,7 +17,7 @@ import (
 var ErrNotFile = errors.New("not a regular file")
 
 // Files is a virtual directory: it has only the files that were added, each
-// of which lies anywhere on the host. A guest can read them, and write those that are
+// of which is anywhere on the host. A guest can read them, and write those that are
 // not read-only, but not make, rename or remove any. A file is found by its name at
 // every access, so one that was replaced on the host is seen. It is safe for
 // concurrent use once a guest has it.

@@ -51,7 +51,7 @@ func Open(dir string, readOnly bool) (*FS, error) {
 }
 
 // openRoot opens a directory whose place is the operator's. Opening what is not one may
-// wait for ever: a FIFO does until somebody writes to it.
+// wait for ever: a FIFO does until it is written to.
 func openRoot(dir string) (*os.Root, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -63,7 +63,7 @@ func openRoot(dir string) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-// OpenWithin opens the directory rest of a host directory, and refuses one that lies
+// OpenWithin opens the directory rest of a host directory, and refuses one that is
 // outside of it, through symbolic links too. It is for directories in which somebody
 // else can rename and link meanwhile.
 func OpenWithin(dir, rest string, readOnly bool) (*FS, error) {
@@ -102,7 +102,7 @@ func (f *FS) stopped() bool {
 }
 
 // Close releases the directory and closes what the guest left open. The guest must
-// have ended. Closing twice is no error.
+// have ended. Closing twice is not an error.
 func (f *FS) Close() error {
 	f.mu.Lock()
 	f.closed = true
@@ -155,7 +155,7 @@ func (f *FS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileMode)
 	}
 	name = local(name)
 	if flag&experimentalsys.O_NOFOLLOW != 0 {
-		// os.Root follows links that stay inside, whatever the flags say.
+		// os.Root follows links that stay inside, whatever the flags are.
 		if info, err := f.root.Lstat(name); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			return nil, experimentalsys.ELOOP
 		}
@@ -183,7 +183,7 @@ func (f *FS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileMode)
 }
 
 // osFlags translates wazero's flags. Files are opened without blocking, so that a
-// FIFO that lies in a mount cannot hold a guest. O_APPEND is set later, since it can
+// FIFO that is in a mount cannot hold a guest. O_APPEND is set later, since it can
 // be cleared again.
 func osFlags(flag experimentalsys.Oflag) int {
 	out := syscall.O_NONBLOCK

@@ -25,7 +25,7 @@ func Join(dirs ...*FS) {
 }
 
 // resolveJoined follows the links of a path, and returns the one of the joined directories
-// in which it ends, and where there. The last link is followed only if last says so. ok
+// in which it ends, and where there. The last link is followed only if last is true. ok
 // is false when it has no links, or leads to what is not joined.
 func (f *FS) resolveJoined(name string, last bool) (to *FS, rest string, ok bool) {
 	if len(f.joined) < 2 {
@@ -68,7 +68,7 @@ func (f *FS) firstLink(name string, last bool) (link, below string, found bool) 
 	return "", "", false
 }
 
-// find returns the innermost of the joined directories that a host path lies in.
+// find returns the innermost of the joined directories that a host path is in.
 func (f *FS) find(hostPath string) (in *FS, rest string, ok bool) {
 	for _, d := range f.joined {
 		r, err := filepath.Rel(d.real, hostPath)

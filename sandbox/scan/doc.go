@@ -1,4 +1,4 @@
-// Package scan reads what a WebAssembly file says of itself, without running or
+// Package scan reads what a WebAssembly file declares, without running or
 // compiling any of it. The result, a [Spec], is plain data, the same on every
 // machine: what `plugin inspect` shows and what policy decides on.
 //

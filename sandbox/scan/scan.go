@@ -21,11 +21,11 @@ var (
 	ErrMalformed   = wasmbin.ErrMalformed   // breaks the binary format otherwise
 )
 
-// DefaultLimits returns the limits for modules from strangers; each says why it
+// DefaultLimits returns the limits for untrusted modules; each documents why it
 // is what it is where [Limits] is declared.
 func DefaultLimits() Limits { return wasmbin.DefaultLimits() }
 
-// Read reads a module, function bodies included, and says what is in it. Errors are of
+// Read reads a module, function bodies included, and describes what is in it. Errors are of
 // type [*Error].
 func Read(src Source, limits Limits) (*Module, error) {
 	m, err := wasmbin.Decode(src.Bytes(), limits)

@@ -38,7 +38,7 @@ func sample() []byte {
 	})
 }
 
-func TestASpecTellsWhatIsInTheFile(t *testing.T) {
+func TestASpecDescribesTheFile(t *testing.T) {
 	b := sample()
 	s, err := scan.Read(scan.NewSource(b), scan.Limits{})
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func body(code string) []byte {
 	return w.Build(w.Program{Funcs: []w.Func{{Code: code}}, Pages: 1})
 }
 
-func TestARefusalSaysWhereAndWhy(t *testing.T) {
+func TestARefusalNamesThePositionAndTheReason(t *testing.T) {
 	cases := []struct {
 		name string
 		b    []byte

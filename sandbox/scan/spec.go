@@ -47,7 +47,7 @@ const (
 	exportInitialize = "_initialize"
 )
 
-// Spec is what a module says of itself. It must not be changed, and may be read
+// Spec is a module's description of itself. It must not be changed, and may be read
 // by several goroutines.
 type Spec struct {
 	Size   int    // of the file, in bytes
@@ -68,7 +68,7 @@ type Spec struct {
 	ElementSegments int
 
 	Customs   []Custom
-	Producers []Producer // what made the file, as far as it says so
+	Producers []Producer // what made the file, as far as it is declared
 
 	// IsCommand: the module is a WASI command, run once through its export _start.
 	// IsReactor: it is a WASI reactor, set up through its export _initialize and

@@ -17,7 +17,7 @@ type context struct {
 	datas   uint32
 
 	importedFuncs uint32
-	addedImports  uint32 // functions imported anew: those with a body move up by it
+	addedImports  uint32 // functions that were added as imports: those with a body move up by it
 	dataBytes     int
 }
 

@@ -1,16 +1,16 @@
 // Package wasmbin reads and writes the WebAssembly binary format within stated
-// bounds. It is the ground on which scan (what does this file say of itself?)
-// and meter (the same program, with a fuel counter) stand, so that both see the
+// bounds. It is what both scan (what does this file declare?)
+// and meter (the same program, with a fuel counter) use, so that both see the
 // same bytes in the same way.
 //
-// Three promises hold for every input, however hostile:
+// Three guarantees hold for every input, however hostile:
 //
 //   - Every count and every length is compared with the bytes that remain before
 //     anything is allocated for it; what is kept of a module costs at most four
 //     bytes for each byte read, beside a constant.
 //   - Reading is one pass, linear in the input.
 //   - What is written is canonical: every number in its shortest form, nothing
-//     that was not understood. Two readers that differ in how they take an odd
+//     that was not decoded. Two readers that differ in how they take an odd
 //     encoding cannot be played off against each other, since the second one
 //     never sees it.
 //

@@ -26,7 +26,7 @@ func (e *Editor) Encode() ([]byte, error) {
 	return e.nameSection(w), nil
 }
 
-// copyBodies fills the bodies that nobody replaced.
+// copyBodies fills the bodies that were not replaced.
 func (e *Editor) copyBodies() error {
 	var w Walker
 	for i, b := range e.bodies {

@@ -22,7 +22,7 @@ var (
 	ErrMalformed = errors.New("malformed")
 )
 
-// Error says where a module is not acceptable, and why.
+// Error is where a module is not acceptable, and why.
 type Error struct {
 	Offset int    // in bytes from the start of the module
 	Where  string // the section or function, empty for the module itself

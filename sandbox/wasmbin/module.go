@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Module is what a module says of itself outside its function bodies. The bodies
+// Module is what a module declares outside its function bodies. The bodies
 // are read by a [Walker], and [Encode] writes the module again. A Module keeps
 // the bytes that it was decoded from, is not changed after [Decode], and may be
 // used by several goroutines.
@@ -21,7 +21,7 @@ type Module struct {
 	Start   int // the start function's index, -1 for none
 	Customs []Custom
 
-	// HasDataCount says that the module announces its data segments, as it must
+	// HasDataCount: the module announces its data segments, as it must
 	// when an instruction names one.
 	HasDataCount bool
 

@@ -7,7 +7,7 @@ import (
 )
 
 // Reader reads numbers and byte strings from a part of a module. The first
-// failure stays: from then on every read returns zero and [Reader.Err] tells
+// failure stays: from then on every read returns zero and [Reader.Err] returns
 // what happened, so that a decoder checks once for each item and not once for
 // each byte. Its results share the module's memory.
 type Reader struct {

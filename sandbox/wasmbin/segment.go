@@ -3,7 +3,7 @@ package wasmbin
 // Segment is a data segment.
 type Segment struct {
 	Passive bool
-	Offset  []byte // the constant expression that says where, of one that is not passive
+	Offset  []byte // the constant expression of the place, of one that is not passive
 	Init    []byte // shares the module's memory
 }
 

@@ -4,7 +4,7 @@ import "slices"
 
 // Walker reads one function body, instruction by instruction, and gives each in
 // its canonical form. It keeps no more of the body than one instruction, so that
-// a walk costs no memory; whoever needs two looks walks twice.
+// a walk costs no memory; a caller that needs two passes walks twice.
 //
 //	w := m.Walk(i)
 //	for w.Next() {

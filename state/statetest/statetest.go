@@ -15,7 +15,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// Store says how to make the store under test, and what it can do.
+// Store describes how to make the store under test, and what it can do.
 type Store struct {
 	// Open returns an empty store. Required.
 	Open func(t *testing.T) state.DB

@@ -40,12 +40,12 @@ type Error struct {
 	Recoverable bool // trying the same again can help
 }
 
-// New returns an error of a class that trying again does not mend.
+// New returns an error of a class that retrying does not fix.
 func New(class Class, format string, args ...any) error {
 	return &Error{Class: class, Message: fmt.Sprintf(format, args...)}
 }
 
-// NewRecoverable returns an error of a class that trying again can mend.
+// NewRecoverable returns an error of a class that retrying can fix.
 func NewRecoverable(class Class, format string, args ...any) error {
 	return &Error{Class: class, Message: fmt.Sprintf(format, args...), Recoverable: true}
 }
@@ -72,7 +72,7 @@ func ClassOf(err error) Class {
 	return Unknown
 }
 
-// IsRecoverable reports whether err says that trying again can help.
+// IsRecoverable reports whether retrying can help after err.
 func IsRecoverable(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Recoverable

@@ -28,7 +28,7 @@ func TestNoErrorHasNoClass(t *testing.T) {
 	require.Empty(t, errdefs.ClassOf(nil))
 }
 
-func TestOnlyARecoverableErrorSaysSo(t *testing.T) {
+func TestOnlyARecoverableErrorIsMarkedRecoverable(t *testing.T) {
 	err := fmt.Errorf("starting: %w", errdefs.NewRecoverable(errdefs.Unavailable, "it is loading"))
 	require.True(t, errdefs.IsRecoverable(err))
 	require.ErrorIs(t, err, errdefs.Unavailable)

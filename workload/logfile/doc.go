@@ -3,7 +3,7 @@
 // said before and after a rotation.
 //
 // The directory of a log may be one that the task itself can write (in Nomad's layout
-// it is). So whatever lies there may be hostile: symbolic links, FIFOs, directories
+// it is). So whatever is there may be hostile: symbolic links, FIFOs, directories
 // and strange numbers are neither followed nor waited for.
 //
 // It knows nothing of tasks. Start reading at [Writer], then [Follow].

@@ -21,7 +21,7 @@ type Chunk struct {
 	Offset int64  // in that file, after Data
 }
 
-// Options say what to read of a log.
+// Options select what to read of a log.
 type Options struct {
 	// Offset counts bytes, from the oldest file's start or from the newest one's end.
 	// Beyond the log it means its other end; a negative one means 0.
@@ -58,7 +58,7 @@ func Follow(ctx context.Context, base string, opts Options, send func(Chunk) err
 	}
 	defer func() { _ = watcher.Close() }()
 	// Before the first read, so that nothing is written unseen in between. The directory
-	// above tells of a removal at once; the log's own only when nobody has a file in it open.
+	// above reports a removal at once; the log's own only when no file in it is open.
 	dir := filepath.Dir(base)
 	for _, watched := range []string{dir, filepath.Dir(dir)} {
 		if err := watcher.Add(watched); err != nil {
@@ -140,7 +140,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// seek moves to where the options say.
+// seek moves to where the options start.
 func (r *reader) seek(opts Options) error {
 	root, err := openDir(r.base)
 	if err != nil {
@@ -225,7 +225,7 @@ func (r *reader) drainFile(ctx context.Context, root *os.Root) error {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.Size() < r.offset {
-		r.offset = 0 // truncated by somebody: what is in it now is new
+		r.offset = 0 // truncated by another process: what is in it now is new
 	}
 	if r.buf == nil {
 		r.buf = make([]byte, ChunkBytes)

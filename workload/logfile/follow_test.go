@@ -15,8 +15,8 @@ import (
 	"github.com/wasmnode/wasmnode/workload/logfile"
 )
 
-// patience is how long a test waits for what must happen at once.
-const patience = time.Minute
+// testTimeout is how long a test waits for what must happen at once.
+const testTimeout = time.Minute
 
 func read(t testing.TB, base string, opts logfile.Options) (string, []string) {
 	t.Helper()
@@ -116,7 +116,7 @@ func (f *follower) until(t *testing.T, suffix string) string {
 		select {
 		case s := <-f.chunks:
 			text.WriteString(s)
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			t.Fatalf("%q did not come, only %q", suffix, text.String())
 		}
 	}
@@ -128,7 +128,7 @@ func (f *follower) ended(t *testing.T) error {
 	select {
 	case err := <-f.done:
 		return err
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("following did not end")
 		return nil
 	}

@@ -153,7 +153,7 @@ func (w *Writer) rotate() error {
 			return current + 1
 		}
 		if n := l.newest(); n == l.highest {
-			return n // another writer rotated, or somebody made it
+			return n // another writer rotated, or another process made it
 		}
 		return l.highest + 1
 	})

@@ -44,7 +44,7 @@ func (r Runtime) Start(ctx context.Context, spec *workload.Spec) error {
 	return to.Start(ctx, spec)
 }
 
-// of returns the one that has the workload; where none has it, one that says so.
+// of returns the one that has the workload; where none has it, one that reports that.
 func (r Runtime) of(ctx context.Context, id string) workload.Runtime {
 	if _, err := r.Processes.Inspect(ctx, id); err == nil {
 		return r.Processes

@@ -103,7 +103,7 @@ func (g cgroup) claim() (*os.File, error) {
 }
 
 // lock makes the cgroup this process's until the file is closed, also by the process's
-// end. It is [fs.ErrNotExist] when somebody removed the cgroup meanwhile.
+// end. It is [fs.ErrNotExist] when the cgroup was removed meanwhile.
 func (g cgroup) lock() (*os.File, error) {
 	f, err := os.Open(string(g))
 	if err != nil {
@@ -120,7 +120,7 @@ func (g cgroup) lock() (*os.File, error) {
 }
 
 // removeLeft removes what supervisors left behind that were killed: the cgroups that
-// nobody has locked, as far as nothing runs in them.
+// are not locked, as far as nothing runs in them.
 func removeLeft(parent string) {
 	entries, _ := os.ReadDir(parent) // it is housekeeping: what cannot be read stays
 	for _, e := range entries {

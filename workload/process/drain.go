@@ -15,7 +15,7 @@ import (
 var drainTimeout = 2 * time.Second
 
 // drainBuffers are borrowed while there is something to read, so that a task that
-// says nothing costs no buffer.
+// writes nothing costs no buffer.
 var drainBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 // drain is our end of a pipe that a process writes to.

@@ -123,7 +123,7 @@ func (e *execution) run(ctx context.Context, s *spawner) (*structs.ExitResult, e
 	}
 	copying := e.streams.copy(e.spec, e.kill)
 	exit := e.await()
-	ended() // what is left is between us and whoever reads the output
+	ended() // what is left is between us and the reader of the output
 	if err := copying(); err != nil && ctx.Err() == nil {
 		return nil, fmt.Errorf("the command's output: %w", err)
 	}

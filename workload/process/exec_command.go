@@ -63,7 +63,7 @@ func (o *origin) command(spec *workload.ExecSpec) (*command, *isolate.Spec, erro
 	return &command{path: path, args: append([]string{spec.Command}, spec.Args...), env: o.environment(spec), dir: o.dir, credential: o.credential}, nil, nil
 }
 
-// environment is the workload's; on a terminal, one that says which.
+// environment is the workload's; on a terminal, with TERM.
 func (o *origin) environment(spec *workload.ExecSpec) []string {
 	if spec.TTY && program.Variable(o.env, "TERM") == "" {
 		return append(slices.Clip(o.env), "TERM=xterm")
@@ -85,5 +85,5 @@ func (o *origin) find(name string) (string, error) {
 	if path, ok := program.Find(name, search); ok {
 		return path, nil
 	}
-	return "", abi.NewError(abi.NotFound, fmt.Sprintf("command %s: there is none on the task's PATH, %s", name, strings.Join(search, ":")))
+	return "", abi.NewError(abi.NotFound, fmt.Sprintf("command %s is not on the task's PATH, %s", name, strings.Join(search, ":")))
 }

@@ -114,7 +114,7 @@ func (o *origin) terminalMaker() (*os.File, error) {
 		return nil, err
 	}
 	if stat.Mode&unix.S_IFMT != unix.S_IFCHR || stat.Rdev != unix.Mkdev(ttyAuxMajor, ptmxMinor) {
-		return nil, errors.New("the task's /dev/pts/ptmx is not what it was")
+		return nil, errors.New("the task's /dev/pts/ptmx was replaced")
 	}
 	return openNonblocking(fmt.Sprintf("/proc/self/fd/%d", fd))
 }

@@ -86,7 +86,7 @@ func TestACommandInAnIsolatedProcessEndsWithIt(t *testing.T) {
 	out := newScreen()
 	done := make(chan ran, 1)
 	go func() {
-		exit, err := w.s.Exec(w.context(), spec.ID, &workload.ExecSpec{Command: "sh", Args: []string{"-c", forest, w.token}, Stdout: out})
+		exit, err := w.s.Exec(w.context(), spec.ID, &workload.ExecSpec{Command: "sh", Args: []string{"-c", processTree, w.token}, Stdout: out})
 		done <- ran{exit: exit, err: err}
 	}()
 	out.await(t, "ready")

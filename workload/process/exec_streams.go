@@ -208,7 +208,7 @@ func (o *execOutput) copy() error {
 // maxRest bounds what is read after the end: a pipe holds at most as much.
 const maxRest = 1 << 20
 
-// copyRest copies what is there already: whoever has the other end is not waited for.
+// copyRest copies what is there already: the writer at the other end is not waited for.
 func (o *execOutput) copyRest(buffer []byte) error {
 	raw, err := o.from.SyscallConn()
 	if err != nil {

@@ -72,7 +72,7 @@ func prepareTerminal(f *os.File, size workload.Size, user *syscall.Credential) e
 	return resize(f, size)
 }
 
-// resize sets a terminal's size, by either end, and tells the processes in its
+// resize sets a terminal's size, by either end, and signals the processes in its
 // foreground.
 func resize(f *os.File, size workload.Size) error {
 	raw, err := f.SyscallConn()

@@ -178,7 +178,7 @@ func (s *screen) String() string {
 // await waits until a text is there.
 func (s *screen) await(t testing.TB, text string) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	for !strings.Contains(s.String(), text) {
 		select {
 		case <-s.written.C():
@@ -191,11 +191,11 @@ func (s *screen) await(t testing.TB, text string) {
 // isAlone waits until the workload's own shell is all that runs: it forks now and then.
 func (w *world) isAlone() {
 	w.t.Helper()
-	require.Eventually(w.t, func() bool { return w.left() == 1 }, patience, time.Millisecond)
+	require.Eventually(w.t, func() bool { return w.left() == 1 }, testTimeout, time.Millisecond)
 }
 
-// forest is a script of several processes, one of which leaves its session.
-const forest = `setsid sh -c 'while :; do sleep 1000; done' "$0" & sh -c 'while :; do sleep 1000; done' "$0" & echo ready; while :; do sleep 1000; done`
+// processTree is a script of several processes, one of which leaves its session.
+const processTree = `setsid sh -c 'while :; do sleep 1000; done' "$0" & sh -c 'while :; do sleep 1000; done' "$0" & echo ready; while :; do sleep 1000; done`
 
 func TestACommandEndsWithItsCallersContext(t *testing.T) {
 	w := newWorld(t)
@@ -206,7 +206,7 @@ func TestACommandEndsWithItsCallersContext(t *testing.T) {
 	out := newScreen()
 	done := make(chan error, 1)
 	go func() {
-		_, err := w.s.Exec(ctx, spec.ID, &workload.ExecSpec{Command: "sh", Args: []string{"-c", forest, w.token}, Stdout: out})
+		_, err := w.s.Exec(ctx, spec.ID, &workload.ExecSpec{Command: "sh", Args: []string{"-c", processTree, w.token}, Stdout: out})
 		done <- err
 	}()
 	out.await(t, "ready")
@@ -216,7 +216,7 @@ func TestACommandEndsWithItsCallersContext(t *testing.T) {
 	w.isAlone()
 }
 
-func TestProcessesThatACommandLeavesBehindEnd(t *testing.T) {
+func TestProcessesThatACommandLeavesBehindAreKilled(t *testing.T) {
 	w := newWorld(t)
 	spec := w.start(waiting)
 	w.ready(spec)
@@ -257,7 +257,7 @@ func TestACommandWhoseOutputCannotBeWrittenEnds(t *testing.T) {
 	w.ready(spec)
 	gone := errors.New("gone")
 	_, err := w.s.Exec(w.context(), spec.ID, &workload.ExecSpec{
-		Command: "sh", Args: []string{"-c", forest, w.token}, Stdout: writerFunc(func([]byte) (int, error) { return 0, gone }),
+		Command: "sh", Args: []string{"-c", processTree, w.token}, Stdout: writerFunc(func([]byte) (int, error) { return 0, gone }),
 	})
 	require.ErrorIs(t, err, gone)
 	w.isAlone()
@@ -277,7 +277,7 @@ func TestACommandThatCannotRunIsRefusedWithTheReason(t *testing.T) {
 	}{
 		{"nobody", "true", abi.NotFound, "workload nobody does not exist"},
 		{spec.ID, "", abi.InvalidArgument, "no command"},
-		{spec.ID, "no-such-command", abi.NotFound, "there is none on the task's PATH, /usr/bin:/bin"},
+		{spec.ID, "no-such-command", abi.NotFound, "is not on the task's PATH, /usr/bin:/bin"},
 		{spec.ID, "/no/such", abi.NotFound, "command /no/such: no such file or directory"},
 		{spec.ID, "/etc/passwd", abi.PermissionDenied, "permission denied"},
 	} {
@@ -310,7 +310,7 @@ func TestManyCommandsAtOnceLeaveNothingOpen(t *testing.T) {
 		})
 	}
 	running.Wait()
-	require.Eventually(t, func() bool { return openFiles(t) <= before }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return openFiles(t) <= before }, testTimeout, time.Millisecond)
 }
 
 func openFiles(t testing.TB) int {

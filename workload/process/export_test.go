@@ -20,9 +20,9 @@ func KeepOthersOut(name string) (letGo func() error, err error) {
 
 // WaitForOutput has those that hold a process's output be waited for that long, until it is
 // undone.
-func WaitForOutput(patience time.Duration) (undo func()) {
+func WaitForOutput(testTimeout time.Duration) (undo func()) {
 	before := drainTimeout
-	drainTimeout = patience
+	drainTimeout = testTimeout
 	return func() { drainTimeout = before }
 }
 

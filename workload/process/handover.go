@@ -70,7 +70,7 @@ func (r *Runtime) Commands() (n int) {
 }
 
 // Pause stops following the processes that run, and returns what a successor needs.
-// What they have said is in their logs; what they say from now on waits. The caller sees
+// What they wrote is in their logs; what they write from now on waits. The caller sees
 // to it that nothing is asked of the runtime until [Runtime.Resume].
 func (r *Runtime) Pause() *Handover {
 	h := &Handover{Cgroup: string(r.cgroup), Count: r.count.Load()}

@@ -31,10 +31,10 @@ func TestForkBombEndsWithinItsTime(t *testing.T) {
 			}
 			spec := w.start(forkBomb)
 			w.ready(spec)
-			require.Eventually(t, func() bool { return w.left() > 64 }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return w.left() > 64 }, testTimeout, time.Millisecond)
 			began := time.Now()
 			require.NoError(t, w.s.Stop(w.context(), spec.ID, "SIGHUP", 0))
-			require.Less(t, time.Since(began), patience)
+			require.Less(t, time.Since(began), testTimeout)
 			require.Zero(t, w.left())
 			require.NotZero(t, w.wait(spec).Signal)
 		})
@@ -65,7 +65,7 @@ func TestEscapedDaemonDoesNotHoldUpTheEnd(t *testing.T) {
 	require.NoError(t, w.s.WithoutCgroup())
 	result, _ := w.run(`setsid sh -c 'echo >started; while :; do echo more; done' "$0" & until [ -e started ]; do :; done; exit 4`)
 	require.Equal(t, &structs.ExitResult{ExitCode: 4}, result)
-	require.Eventually(t, func() bool { return w.left() == 0 }, patience, 10*time.Millisecond, "nobody listens to it any more")
+	require.Eventually(t, func() bool { return w.left() == 0 }, testTimeout, 10*time.Millisecond, "nobody listens to it any more")
 }
 
 func TestTaskThatIgnoresItsSignalIsKilled(t *testing.T) {
@@ -75,7 +75,7 @@ func TestTaskThatIgnoresItsSignalIsKilled(t *testing.T) {
 	began := time.Now()
 	require.NoError(t, w.s.Stop(w.context(), spec.ID, "SIGTERM", 300*time.Millisecond))
 	require.GreaterOrEqual(t, time.Since(began), 300*time.Millisecond, "not before its time")
-	require.Less(t, time.Since(began), patience)
+	require.Less(t, time.Since(began), testTimeout)
 	require.Equal(t, &structs.ExitResult{ExitCode: 137, Signal: 9}, w.wait(spec))
 }
 
@@ -89,7 +89,7 @@ func TestStoppedTaskIsKilled(t *testing.T) {
 	require.Eventually(t, func() bool {
 		stat, err := task.Stat()
 		return err == nil && stat.State == "T"
-	}, patience, time.Millisecond)
+	}, testTimeout, time.Millisecond)
 	require.NoError(t, w.s.Stop(w.context(), spec.ID, "SIGTERM", 10*time.Millisecond))
 	require.Equal(t, &structs.ExitResult{ExitCode: 137, Signal: 9}, w.wait(spec))
 }

@@ -29,7 +29,7 @@ func CheckIsolation(isolation workload.Isolation) error {
 	case workload.IsolationFull:
 		return FullIsolation()
 	}
-	return fmt.Errorf("there is no isolation %q", isolation)
+	return fmt.Errorf("unknown isolation %q", isolation)
 }
 
 var isolationOnce = sync.OnceValue(tryIsolation)
@@ -120,7 +120,7 @@ func checkIsolated(spec *workload.Spec) error {
 	return nil
 }
 
-// describe says what an isolated process is to be and to see.
+// describe builds the spec of an isolated process.
 func describe(spec *workload.Spec, c *syscall.Credential) *isolate.Spec {
 	p := spec.Process
 	s := &isolate.Spec{

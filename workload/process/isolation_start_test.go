@@ -159,7 +159,7 @@ func TestASignalToAnIsolatedProcessThatIsStartingEndsIt(t *testing.T) {
 		spec := w.isolated(`while :; do sleep 1000; done`)
 		started := make(chan error, 1)
 		go func() { started <- w.s.Start(w.context(), spec) }()
-		require.Eventually(t, func() bool { return w.s.Signal(w.context(), spec.ID, "SIGTERM") == nil }, patience, 10*time.Microsecond)
+		require.Eventually(t, func() bool { return w.s.Signal(w.context(), spec.ID, "SIGTERM") == nil }, testTimeout, 10*time.Microsecond)
 		if err := <-started; err != nil {
 			require.Equal(t, abi.Cancelled, abi.CodeOf(err), "%v", err)
 			continue

@@ -147,5 +147,5 @@ func (w *world) pid(spec *workload.Spec) string {
 func TestAnUnknownIsolationIsRefused(t *testing.T) {
 	require.NoError(t, process.CheckIsolation(workload.IsolationNone))
 	require.Equal(t, process.FullIsolation(), process.CheckIsolation(workload.IsolationFull))
-	require.ErrorContains(t, process.CheckIsolation("half"), `no isolation "half"`)
+	require.ErrorContains(t, process.CheckIsolation("half"), `unknown isolation "half"`)
 }

@@ -39,7 +39,7 @@ type process struct {
 
 	// For a handover.
 	name      string        // of its cgroups
-	following chan struct{} // closed when nobody follows it any more
+	following chan struct{} // closed when it is not followed any more
 
 	mu     sync.Mutex
 	tree   tree // nil: not started yet, or ended
@@ -70,7 +70,7 @@ func check(spec *workload.Spec) error {
 	case p.Isolation == workload.IsolationFull:
 		return checkIsolated(spec)
 	case p.Isolation != workload.IsolationNone:
-		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("there is no isolation %q", p.Isolation))
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("unknown isolation %q", p.Isolation))
 	case !filepath.IsAbs(p.Command):
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("command %q is not an absolute path", p.Command))
 	}
@@ -178,7 +178,7 @@ func pollable(fd int, name string) *os.File {
 	return os.NewFile(uintptr(fd), name)
 }
 
-// entered makes the process known to whoever wants to signal it.
+// entered makes the process known to those that signal it.
 func (p *process) entered(group cgroup) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,7 +220,7 @@ func (p *process) run() (ended bool) {
 	if err := tree.end(); err != nil {
 		p.logger.Error("a process left others behind that could not be ended", "error", err)
 	}
-	// Whoever still has the other end has escaped; it is not waited for.
+	// A process that still has the other end has escaped; it is not waited for.
 	p.stdout.endAfter(drainTimeout)
 	p.stderr.endAfter(drainTimeout)
 	reading.Wait()
@@ -292,7 +292,7 @@ func (p *process) signal(number syscall.Signal) bool {
 	}
 }
 
-// trySignal decides nothing while it cannot be said whether the signal is a kill, unless
+// trySignal decides nothing while it is undecided whether the signal is a kill, unless
 // this is the last time.
 func (p *process) trySignal(number syscall.Signal, last bool) (sent, decided bool) {
 	p.mu.Lock()
@@ -302,7 +302,7 @@ func (p *process) trySignal(number syscall.Signal, last bool) (sent, decided boo
 	}
 	does := handled
 	if p.first && number != syscall.SIGKILL {
-		does = p.firstDisposition(number)
+		does = p.initDisposition(number)
 	}
 	switch {
 	case does == undecided && !last:

@@ -52,7 +52,7 @@ type Runtime struct {
 	logger  hclog.Logger
 	spawner *spawner
 	cgroup  cgroup   // empty: there is none
-	lock    *os.File // says that the cgroup is used; nil: there is none
+	lock    *os.File // marks the cgroup as used; nil: there is none
 	limiter *limiter // nil: there is none
 	count   atomic.Uint64
 }

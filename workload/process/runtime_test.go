@@ -89,8 +89,8 @@ func TestProcessHandlesItsSignals(t *testing.T) {
 	spec := w.start(`trap 'echo hup' HUP; trap 'exit 7' TERM; echo ready; while :; do sleep 0.02; done`)
 	w.ready(spec)
 	require.NoError(t, w.s.Signal(w.context(), spec.ID, "SIGHUP"))
-	require.Eventually(t, func() bool { return strings.Contains(w.said(spec), "hup") }, patience, 5*time.Millisecond)
-	require.NoError(t, w.s.Stop(w.context(), spec.ID, "SIGTERM", patience))
+	require.Eventually(t, func() bool { return strings.Contains(w.said(spec), "hup") }, testTimeout, 5*time.Millisecond)
+	require.NoError(t, w.s.Stop(w.context(), spec.ID, "SIGTERM", testTimeout))
 	require.Equal(t, &structs.ExitResult{ExitCode: 7}, w.wait(spec))
 }
 
@@ -164,7 +164,7 @@ func TestStatsAreOfTheTree(t *testing.T) {
 				stats, err := w.s.Stats(w.context(), spec.ID)
 				require.NoError(t, err)
 				return stats.CPUTotal != nil && *stats.CPUTotal > 50*time.Millisecond && *stats.MemoryBytes > 1<<20
-			}, patience, 10*time.Millisecond)
+			}, testTimeout, 10*time.Millisecond)
 			require.NoError(t, w.s.Signal(w.context(), spec.ID, "KILL"))
 			w.wait(spec)
 			stats, err := w.s.Stats(w.context(), spec.ID)
@@ -198,7 +198,7 @@ func TestASpecThatCannotStartIsRefused(t *testing.T) {
 		"a relative directory": {func(p *workload.Process) { p.Dir = "." }, abi.InvalidArgument, "not an absolute path"},
 		"no such user":         {func(p *workload.Process) { p.User = "nobody-of-that-name" }, abi.InvalidArgument, "nobody-of-that-name"},
 		"no such group":        {func(p *workload.Process) { p.User = "root:none-of-that-name" }, abi.InvalidArgument, "none-of-that-name"},
-		"unknown isolation":    {func(p *workload.Process) { p.Isolation = "" }, abi.InvalidArgument, "no isolation"},
+		"unknown isolation":    {func(p *workload.Process) { p.Isolation = "" }, abi.InvalidArgument, "unknown isolation"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := w.script("exit 0")
@@ -239,11 +239,11 @@ func TestProcessesEndWithTheirSupervisor(t *testing.T) {
 		started++ // and an isolated script
 	}
 	// A shell that is about to execute sleep still looks like one.
-	require.Eventually(t, func() bool { return withToken(t, name) == started }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return withToken(t, name) == started }, testTimeout, time.Millisecond)
 
 	require.NoError(t, owner.Process.Kill())
 	_ = owner.Wait() // it was killed
-	require.Eventually(t, func() bool { return withToken(t, name) <= 1 }, patience, time.Millisecond, "all but the daemon end")
+	require.Eventually(t, func() bool { return withToken(t, name) <= 1 }, testTimeout, time.Millisecond, "all but the daemon end")
 
 	s, err := process.New(process.Config{Logger: hclog.NewNullLogger(), Name: name})
 	require.NoError(t, err)

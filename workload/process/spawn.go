@@ -16,7 +16,7 @@ import (
 	"github.com/wasmnode/wasmnode/workload/process/program"
 )
 
-// spawner starts processes from one operating system thread that lives as long as it
+// spawner starts processes from one operating system thread that lasts as long as it
 // does. The thread matters twice: a parent-death signal is sent at the death of the
 // thread that forked, and privileges that the thread dropped its children do not have either.
 type spawner struct {
@@ -37,7 +37,7 @@ func newSpawner(thread chan<- func()) (*spawner, error) {
 		go s.run(own, ready)
 		return s, <-ready
 	}
-	close(s.done) // nobody is to be waited for
+	close(s.done) // there is no process to wait for
 	s.closing.Do(func() {})
 	thread <- func() { ready <- dropPrivileges() }
 	return s, <-ready
@@ -45,7 +45,7 @@ func newSpawner(thread chan<- func()) (*spawner, error) {
 
 func (s *spawner) run(requests <-chan func(), ready chan<- error) {
 	defer close(s.done)
-	// Never unlocked: nobody else may have this thread.
+	// Never unlocked: no other goroutine may have this thread.
 	runtime.LockOSThread()
 	err := dropPrivileges()
 	ready <- err

@@ -92,7 +92,7 @@ func (s session) processes() ([]int, error) {
 	return pids, err
 }
 
-// members returns what /proc says of them.
+// members returns them as found in /proc.
 func (s session) members() ([]procfs.ProcStat, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/wasmnode/wasmnode/workload/process"
 )
 
-const patience = 2 * time.Minute
+const testTimeout = 2 * time.Minute
 
 var tokens atomic.Int64
 
@@ -66,7 +66,7 @@ func (w *world) run(text string) (*structs.ExitResult, string) {
 }
 
 func (w *world) context() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	w.t.Cleanup(cancel)
 	return ctx
 }

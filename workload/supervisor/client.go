@@ -46,7 +46,7 @@ type Client struct {
 
 	launching chan struct{} // of capacity 1: holds a token while a call launches
 	mu        sync.Mutex
-	accepted  bool // the supervisor that answers speaks our protocol
+	accepted  bool // the supervisor that answers has our protocol version
 }
 
 var _ workload.Runtime = (*Client)(nil)
@@ -57,7 +57,7 @@ func NewClient(cfg ClientConfig) *Client {
 	c.http = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, cfg.Socket) },
 		// Waits hold a connection each; the idle ones are for the next calls, and
-		// the last one says that the agent is there.
+		// the last one shows that the agent is there.
 		MaxIdleConnsPerHost: 16,
 		DisableCompression:  true,
 	}}
@@ -108,15 +108,15 @@ func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 // meets, if they die on the way.
 const maxModuleSends = 3
 
-// abandonTimeout bounds the end of a start whose caller has given up.
+// abandonTimeout bounds the end of an abandoned start.
 const abandonTimeout = 10 * time.Second
 
-// abandonStart ends a start whose caller has given up: it goes on otherwise.
+// abandonStart ends an abandoned start: it goes on otherwise.
 func (c *Client) abandonStart(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
 	defer cancel()
 	if err := c.Destroy(ctx, id); err != nil {
-		c.Logger.Warn("a start that was given up may go on", "workload", id, "error", err)
+		c.Logger.Warn("an abandoned start may continue", "workload", id, "error", err)
 	}
 }
 
@@ -260,7 +260,7 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	return ended
 }
 
-// handshake makes sure that a supervisor is there and speaks our protocol.
+// handshake makes sure that a supervisor is there and has our protocol version.
 func (c *Client) handshake(ctx context.Context) error {
 	if c.isAccepted() {
 		return nil
@@ -282,7 +282,7 @@ func (c *Client) handshake(ctx context.Context) error {
 		return err
 	}
 	if hello.Protocol != Protocol {
-		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("the supervisor (process %d) is of version %s, which this agent cannot talk to: stop its tasks with that version, or end it", hello.PID, hello.Version))
+		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("the supervisor (process %d) is of version %s, which this agent does not support: stop its tasks with that version, or end it", hello.PID, hello.Version))
 	}
 	hello = c.renew(ctx, hello)
 	c.mu.Lock()
@@ -310,7 +310,7 @@ func (c *Client) launch(ctx context.Context) (*Hello, error) {
 		return c.hello(ctx)
 	}, backoff.WithBackOff(backoff.NewExponentialBackOff()), backoff.WithMaxElapsedTime(launchTimeout))
 	if err != nil && launchErr != nil {
-		err = abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the supervisor of workloads does not start: %v", launchErr))
+		err = abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the supervisor of workloads failed to start: %v", launchErr))
 	}
 	return hello, err
 }

@@ -38,7 +38,7 @@ const aliveInterval = time.Second
 
 // commands are those that run in workloads while the server serves.
 type commands struct {
-	life context.Context // they end with it
+	ctx  context.Context // they end with it
 	gate inflight.Group
 }
 
@@ -64,10 +64,10 @@ func (s *Server) exec(running *commands, w http.ResponseWriter, r *http.Request)
 	defer running.gate.Leave()
 	conn, from, err := hijack(w)
 	if err != nil {
-		s.Logger.Warn("a connection for a command could not be had", "workload", ask.ID, "error", err)
+		s.Logger.Warn("a connection for a command could not be opened", "workload", ask.ID, "error", err)
 		return
 	}
-	s.serveExec(running.life, &ask, conn, from) //nolint:contextcheck // its connection is not a request's any more
+	s.serveExec(running.ctx, &ask, conn, from) //nolint:contextcheck // its connection is not a request's any more
 }
 
 // execable refuses what cannot have commands while there is an ordinary answer for it.
@@ -94,8 +94,8 @@ func hijack(w http.ResponseWriter) (net.Conn, *bufio.Reader, error) {
 
 // serveExec runs a command between the frames of a connection, and returns when nothing
 // of it is left.
-func (s *Server) serveExec(life context.Context, ask *execRequest, conn net.Conn, from io.Reader) {
-	ctx, cancel := context.WithCancel(life)
+func (s *Server) serveExec(parent context.Context, ask *execRequest, conn net.Conn, from io.Reader) {
+	ctx, cancel := context.WithCancel(parent)
 	// Also a client that does not read must not keep a command that is to end.
 	context.AfterFunc(ctx, func() { _ = conn.Close() })
 	to := &frameWriter{w: conn}
@@ -111,7 +111,7 @@ func (s *Server) serveExec(life context.Context, ask *execRequest, conn net.Conn
 	})
 	exit, err := s.Workloads.Exec(ctx, ask.ID, ask.spec(in, to))
 	in.Close()
-	if err != nil && life.Err() != nil {
+	if err != nil && parent.Err() != nil {
 		err = abi.NewRecoverableError(abi.Unavailable, "the supervisor of workloads has ended") // the same error as clients return that lost their connection
 	}
 	sendEnd(to, exit, err)

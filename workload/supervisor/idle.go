@@ -8,7 +8,7 @@ import (
 )
 
 // idle notices when a server has neither clients nor workloads for a while. A client
-// keeps a connection open for as long as it lives.
+// keeps a connection open for as long as it runs.
 type idle struct {
 	after   time.Duration
 	expired chan struct{}

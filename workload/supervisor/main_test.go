@@ -21,9 +21,9 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	cacheDir = dir
-	codetest.Borrow(dir)
+	codetest.Restore(dir)
 	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
-		codetest.Lend(dir)
+		codetest.Save(dir)
 		os.RemoveAll(dir)
 		os.Exit(code)
 	}))

@@ -9,7 +9,7 @@ import (
 )
 
 // ownersOnly closes connections of users other than this process's and root. The
-// socket's mode says the same; this holds also where somebody changes it.
+// socket's mode does the same; this holds also where the mode is changed.
 type ownersOnly struct{ net.Listener }
 
 // Accept implements [net.Listener].
@@ -44,7 +44,7 @@ func checkOwner(c net.Conn) error {
 		return peerErr
 	}
 	if peer.Uid != 0 && int(peer.Uid) != os.Getuid() {
-		return fmt.Errorf("user %d may not talk to the supervisor", peer.Uid)
+		return fmt.Errorf("user %d may not connect to the supervisor", peer.Uid)
 	}
 	return nil
 }

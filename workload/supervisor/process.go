@@ -42,7 +42,7 @@ const readyEnv = "WASMNODE_SUPERVISOR_READY"
 const ready = "ready"
 
 // Launch starts a command as the supervisor of a directory, in a session of its own,
-// and returns when it answers. It lives on when the caller ends, and when ctx does.
+// and returns when it answers. It goes on when the caller ends, and when ctx does.
 func Launch(ctx context.Context, dir string, command []string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -87,7 +87,7 @@ func awaitReady(ctx context.Context, r *os.File) error {
 		case ready:
 			return nil
 		case "":
-			return errors.New("it ended without a message; its log says more")
+			return errors.New("it ended without a message; see its log")
 		}
 		return errors.New(line)
 	case <-ctx.Done():

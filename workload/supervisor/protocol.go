@@ -10,7 +10,7 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// Protocol is the protocol's version. Agent and supervisor have to speak the same:
+// Protocol is the protocol's version. Agent and supervisor need the same:
 // an agent that was replaced by a later one meets the supervisor of the earlier.
 const Protocol = 1
 
@@ -51,7 +51,7 @@ type request struct {
 	Program string `json:",omitempty"`
 }
 
-// statusUnknownModule says that the start's module has to be sent first.
+// statusUnknownModule: the start's module has to be sent first.
 const statusUnknownModule = http.StatusPreconditionRequired
 
 // statusFailed comes with an error of the operation itself.

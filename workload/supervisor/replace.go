@@ -15,7 +15,7 @@ import (
 )
 
 // Replacement is the error of [Server.Serve] when another program is to go on with the
-// workloads, in this process. Nobody is being answered then. The caller may serve again,
+// workloads, in this process. No request is being answered then. The caller may serve again,
 // and has to if there is no program.
 type Replacement struct{ Program string }
 
@@ -66,7 +66,7 @@ func (s *Server) DrainEnded(but map[string]bool) {
 }
 
 // renew has the supervisor go on as this agent's program, if it is another one. When it
-// cannot, it stays as it is, which it says.
+// cannot, it stays as it is, which it logs.
 func (c *Client) renew(ctx context.Context, hello *Hello) *Hello {
 	if c.Program == "" {
 		return hello
@@ -76,18 +76,18 @@ func (c *Client) renew(ctx context.Context, hello *Hello) *Hello {
 		return hello
 	}
 	if err := c.replace(ctx); err != nil {
-		c.Logger.Info("the supervisor goes on as the program that it is", "pid", hello.PID, "version", hello.Version, "reason", err)
+		c.Logger.Info("the supervisor keeps running its own program", "pid", hello.PID, "version", hello.Version, "reason", err)
 		return hello
 	}
 	renewed, err := backoff.Retry(ctx, func() (*Hello, error) {
 		h, err := c.hello(ctx)
 		if err == nil && h.Program != id {
-			err = errors.New("it is another program still")
+			err = errors.New("it still runs another program")
 		}
 		return h, err
 	}, backoff.WithBackOff(backoff.NewConstantBackOff(20*time.Millisecond)), backoff.WithMaxElapsedTime(replaceTimeout+launchTimeout))
 	if err != nil {
-		c.Logger.Warn("the supervisor did not become this program", "pid", hello.PID, "error", err)
+		c.Logger.Warn("the supervisor was not replaced by this program", "pid", hello.PID, "error", err)
 		return hello
 	}
 	c.Logger.Info("the supervisor was replaced by this program, with its tasks", "pid", renewed.PID, "before", hello.Version)

@@ -17,7 +17,7 @@ import (
 // removes one has it to himself, which its [record] sees to.
 type results struct{ dir string }
 
-// openResults returns the directory's files, and what they say.
+// openResults returns the directory's files, and their contents.
 func openResults(dir string) (results, []*workload.Status, error) {
 	r := results{dir}
 	if err := os.MkdirAll(dir, 0o700); err != nil {

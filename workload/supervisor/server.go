@@ -70,8 +70,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 // The caller then ends the workloads. A [Replacement] is its error when another program
 // is to go on with them.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error { //nolint:contextcheck // what is being answered is cut off by cause, not by ctx
-	life, end := context.WithCancel(ctx)
-	running := &commands{life: life}
+	commandsCtx, end := context.WithCancel(ctx)
+	running := &commands{ctx: commandsCtx}
 	defer running.gate.Close()
 	defer end()
 	answers, cut := context.WithCancelCause(context.Background())
@@ -128,7 +128,7 @@ func (s *Server) routes(running *commands) *http.ServeMux {
 }
 
 // drainRequests waits until nothing is being answered, and returns the program that may go on
-// then: none when something is answered still. Whoever is cut off asks again.
+// then: none when something is answered still. A client that is cut off asks again.
 func (s *Server) drainRequests(ctx context.Context, web *http.Server, program string) string {
 	grace, cancel := context.WithTimeout(ctx, replaceTimeout)
 	defer cancel()
@@ -187,7 +187,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 			}
 			req.Spec.WASI.Module = content
 		}
-		// An agent that dies meanwhile finds the workload; one that gives up says so.
+		// An agent that dies meanwhile finds the workload; one that gives up destroys it.
 		ctx = context.WithoutCancel(ctx)
 		return struct{}{}, s.startWorkload(ctx, req.Spec)
 	})(w, r)

@@ -278,7 +278,7 @@ func TestAStartFailsWithTheReasonWhyTheSupervisorDoesNotStart(t *testing.T) {
 	err := c.Start(ctx, exits)
 	require.Equal(t, abi.Unavailable, abi.CodeOf(err))
 	require.True(t, abi.IsRecoverable(err))
-	require.ErrorContains(t, err, "the supervisor of workloads does not start: no such program")
+	require.ErrorContains(t, err, "the supervisor of workloads failed to start: no such program")
 }
 
 func TestASupervisorWithoutWorkloadsAndClientsEnds(t *testing.T) {
@@ -331,7 +331,7 @@ func TestOnlyOneSupervisorHasADirectory(t *testing.T) {
 	require.NoError(t, again.Close())
 }
 
-func TestASocketMayLieDeepAndIsItsUsersOnly(t *testing.T) {
+func TestASocketMayHaveALongPathAndIsPrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("deep/", 40))
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	p := begin(t, dir, time.Hour)

@@ -12,7 +12,7 @@ import (
 	"github.com/wasmnode/wasmnode/workload/logfile"
 )
 
-// Streams take what a workload says. Writing to them never fails before they are
+// Streams take a workload's output. Writing to them never fails before they are
 // closed: what cannot be written is dropped.
 type Streams struct {
 	Stdout io.Writer

@@ -40,7 +40,7 @@ type moduleKey struct {
 	memory uint64
 }
 
-// sharedModule is compiled once, for whoever wants it.
+// sharedModule is compiled once, for all that need it.
 type sharedModule struct {
 	key    moduleKey
 	ready  chan struct{} // closed when module and err are set
@@ -57,8 +57,8 @@ func newModuleCache(life context.Context, e *sandbox.Engine) *moduleCache {
 // bounds the wait; a compile goes on for those who come later.
 func (c *moduleCache) acquire(ctx context.Context, wasm []byte, memory uint64) (*sandbox.Module, func(), error) {
 	src := scan.NewSource(wasm)
-	m := c.share(moduleKey{src.Digest(), memory}, src) //nolint:contextcheck // a compile serves whoever comes next, too
-	release := func() { c.release(m) }                 //nolint:contextcheck // a module is closed when its last user says so, whoever that is
+	m := c.share(moduleKey{src.Digest(), memory}, src) //nolint:contextcheck // a compile serves later callers, too
+	release := func() { c.release(m) }                 //nolint:contextcheck // a module is closed by its last user
 	select {
 	case <-m.ready:
 	case <-ctx.Done():
@@ -91,7 +91,7 @@ func (c *moduleCache) share(key moduleKey, src scan.Source) *sharedModule {
 	return m
 }
 
-// compile turns a file into a program, or says why it is none.
+// compile turns a file into a program, or returns why it is none.
 func (c *moduleCache) compile(src scan.Source, memory uint64) (*sandbox.Module, error) {
 	refused := func(err error) error { return abi.NewError(abi.InvalidArgument, "module: "+err.Error()) }
 	scanned, err := scan.Read(src, scan.DefaultLimits())
@@ -111,7 +111,7 @@ func (c *moduleCache) compile(src scan.Source, memory uint64) (*sandbox.Module, 
 	return m, nil
 }
 
-// checkCommand says what is wrong with a module that is not a WASI command.
+// checkCommand returns what is wrong with a module that is not a WASI command.
 func checkCommand(spec *scan.Spec) error {
 	for _, i := range spec.Imports {
 		if i.Module != wasiModule {
@@ -157,7 +157,7 @@ func (c *moduleCache) drop(m *sharedModule) *sharedModule {
 	return oldest
 }
 
-// close closes what is left. Its life has ended, and no program runs any more.
+// close closes what is left. No program runs any more.
 func (c *moduleCache) close() error {
 	c.compiles.Wait()
 	c.mu.Lock()

@@ -20,7 +20,7 @@ import (
 	"github.com/wasmnode/wasmnode/workload/tasklog"
 )
 
-// Exit codes that a shell shows for how a program ended, where it did not say itself.
+// Exit codes that a shell shows for how a program ended, where it did not exit itself.
 const (
 	trapExitCode = 128 + int(syscall.SIGABRT) // a trap is an abort
 	oomExitCode  = 128 + int(syscall.SIGKILL) // what the kernel does to processes
@@ -130,11 +130,11 @@ func (p *program) moduleConfig(spec *workload.Spec, files wazero.FSConfig) wazer
 	return cfg
 }
 
-// run is the program's life.
+// run runs the program to its end.
 func (p *program) run(instance *sandbox.Instance) {
 	err := instance.Call(p.ctx, instance.ExportedFunction(startExport), nil)
 	p.exit, p.cpu, p.ended = p.result(err), instance.Usage().Time, time.Now()
-	_ = instance.Close(context.Background()) // a guest that has ended has nothing to say
+	_ = instance.Close(context.Background()) // a guest that has ended writes nothing
 	p.release()
 	var bug *sandbox.PanicError
 	if errors.As(err, &bug) {
@@ -161,7 +161,7 @@ func (p *program) result(err error) *structs.ExitResult {
 		return &structs.ExitResult{ExitCode: int(min(code, maxExitCode))}
 	}
 	if sandbox.Interrupted(err) {
-		// Nobody interrupted it: it exited with the number that says so, such as -1.
+		// It was not interrupted: it exited with the number that means so, such as -1.
 		return &structs.ExitResult{ExitCode: maxExitCode}
 	}
 	if p.memory.Refused() {

@@ -27,9 +27,9 @@ func spec(id string, module []byte, args ...string) *workload.Spec {
 	}
 }
 
-// patient is a context that ends only when something is wrong; compiling a guest takes
+// withTimeout is a context that ends only when something is wrong; compiling a guest takes
 // half a minute under the race detector, on a machine with nothing else to do.
-func patient(t testing.TB) context.Context {
+func withTimeout(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
@@ -37,8 +37,8 @@ func patient(t testing.TB) context.Context {
 
 func run(t testing.TB, s *wasi.Runtime, spec *workload.Spec) *structs.ExitResult {
 	t.Helper()
-	require.NoError(t, s.Start(patient(t), spec))
-	result, err := s.Wait(patient(t), spec.ID)
+	require.NoError(t, s.Start(withTimeout(t), spec))
+	result, err := s.Wait(withTimeout(t), spec.ID)
 	require.NoError(t, err)
 	return result
 }
@@ -101,13 +101,13 @@ func TestAFileThatIsNotAProgramFailsTheStart(t *testing.T) {
 			if tc.change != nil {
 				tc.change(sp)
 			}
-			err := s.Start(patient(t), sp)
+			err := s.Start(withTimeout(t), sp)
 			require.Equal(t, abi.InvalidArgument, abi.CodeOf(err), "%v", err)
 			require.False(t, abi.IsRecoverable(err))
 			require.ErrorContains(t, err, "workload bad: ")
 			require.ErrorContains(t, err, tc.says)
 			require.NotContains(t, err.Error(), "\n")
-			_, err = s.Inspect(patient(t), "bad")
+			_, err = s.Inspect(withTimeout(t), "bad")
 			require.ErrorIs(t, err, abi.ErrTaskNotFound)
 		})
 	}
@@ -122,10 +122,10 @@ func TestAStartThatDoesNotReturnEndsWithItsContextOrItsWorkload(t *testing.T) {
 
 	started := make(chan error, 1)
 	go func() { started <- s.Start(context.Background(), spec("b", module)) }()
-	require.Eventually(t, func() bool { _, err := s.Inspect(patient(t), "b"); return err == nil }, time.Minute, time.Millisecond)
-	require.NoError(t, s.Destroy(patient(t), "b"))
+	require.Eventually(t, func() bool { _, err := s.Inspect(withTimeout(t), "b"); return err == nil }, time.Minute, time.Millisecond)
+	require.NoError(t, s.Destroy(withTimeout(t), "b"))
 	require.Equal(t, abi.Cancelled, abi.CodeOf(<-started))
-	_, err := s.Wait(patient(t), "b")
+	_, err := s.Wait(withTimeout(t), "b")
 	require.ErrorIs(t, err, abi.ErrTaskNotFound)
 }
 
@@ -151,11 +151,11 @@ func TestAKillReachesAProgramInTheHostsFunctions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sp := spec(name, module.bytes())
-			require.NoError(t, s.Start(patient(t), sp))
+			require.NoError(t, s.Start(withTimeout(t), sp))
 			began := time.Now()
-			require.NoError(t, s.Stop(patient(t), name, "SIGKILL", 0))
+			require.NoError(t, s.Stop(withTimeout(t), name, "SIGKILL", 0))
 			require.Less(t, time.Since(began), killWithin)
-			require.NoError(t, s.Destroy(patient(t), name))
+			require.NoError(t, s.Destroy(withTimeout(t), name))
 		})
 	}
 }
@@ -172,11 +172,11 @@ func TestOneCallForMuchOutputIsInterrupted(t *testing.T) {
 	sp := spec("flood", module.bytes())
 	base := filepath.Join(t.TempDir(), "task")
 	sp.Logs = workload.Logs{StdoutPath: base + ".stdout", StderrPath: base + ".stderr", MaxFiles: 2, MaxFileBytes: megabyte}
-	require.NoError(t, s.Start(patient(t), sp))
+	require.NoError(t, s.Start(withTimeout(t), sp))
 	began := time.Now()
-	require.NoError(t, s.Stop(patient(t), "flood", "SIGTERM", 0))
+	require.NoError(t, s.Stop(withTimeout(t), "flood", "SIGTERM", 0))
 	require.Less(t, time.Since(began), killWithin)
-	result, err := s.Wait(patient(t), "flood")
+	result, err := s.Wait(withTimeout(t), "flood")
 	require.NoError(t, err)
 	require.Equal(t, &structs.ExitResult{ExitCode: 143, Signal: 15}, result)
 }
@@ -184,32 +184,32 @@ func TestOneCallForMuchOutputIsInterrupted(t *testing.T) {
 func TestTheNumberOfProgramsIsBounded(t *testing.T) {
 	s := newRuntime(t, wasi.Config{MaxPrograms: 2})
 	module := tiny{body: forever}.bytes()
-	require.NoError(t, s.Start(patient(t), spec("a", module)))
-	require.NoError(t, s.Start(patient(t), spec("b", module)))
-	err := s.Start(patient(t), spec("c", module))
+	require.NoError(t, s.Start(withTimeout(t), spec("a", module)))
+	require.NoError(t, s.Start(withTimeout(t), spec("b", module)))
+	err := s.Start(withTimeout(t), spec("c", module))
 	require.Equal(t, abi.ResourceExhausted, abi.CodeOf(err))
 	require.True(t, abi.IsRecoverable(err))
-	require.NoError(t, s.Stop(patient(t), "a", "", 0))
-	require.Error(t, s.Start(patient(t), spec("c", module)), "ended ones count until they are destroyed")
-	require.NoError(t, s.Destroy(patient(t), "a"))
-	require.NoError(t, s.Start(patient(t), spec("c", module)))
+	require.NoError(t, s.Stop(withTimeout(t), "a", "", 0))
+	require.Error(t, s.Start(withTimeout(t), spec("c", module)), "ended ones count until they are destroyed")
+	require.NoError(t, s.Destroy(withTimeout(t), "a"))
+	require.NoError(t, s.Start(withTimeout(t), spec("c", module)))
 }
 
 func TestClosingEndsEveryProgramAndWaits(t *testing.T) {
 	s := newRuntime(t, wasi.Config{})
 	module := tiny{body: forever}.bytes()
 	for i := range 20 {
-		require.NoError(t, s.Start(patient(t), spec(fmt.Sprint(i), module)))
+		require.NoError(t, s.Start(withTimeout(t), spec(fmt.Sprint(i), module)))
 	}
 	require.NoError(t, s.Close())
-	list, err := s.List(patient(t))
+	list, err := s.List(withTimeout(t))
 	require.NoError(t, err)
 	require.Len(t, list, 20)
 	for _, status := range list {
 		require.Equal(t, workload.Exited, status.State)
 		require.Equal(t, &structs.ExitResult{ExitCode: 137, Signal: 9, Err: "the supervisor was shut down"}, status.Exit)
 	}
-	err = s.Start(patient(t), spec("late", module))
+	err = s.Start(withTimeout(t), spec("late", module))
 	require.Equal(t, abi.Unavailable, abi.CodeOf(err))
 }
 
@@ -223,15 +223,15 @@ func TestProgramsThatEndedHoldNoDescriptors(t *testing.T) {
 		base := filepath.Join(dir, id)
 		sp.Logs = workload.Logs{StdoutPath: base + ".stdout", StderrPath: base + ".stderr", MaxFiles: 2, MaxFileBytes: megabyte}
 		sp.WASI.Mounts = []workload.Mount{{GuestPath: "/data", HostPath: dir}}
-		require.NoError(t, s.Start(patient(t), sp))
+		require.NoError(t, s.Start(withTimeout(t), sp))
 		if verb[0] == "sleep" {
-			require.NoError(t, s.Stop(patient(t), id, "", 0))
+			require.NoError(t, s.Stop(withTimeout(t), id, "", 0))
 		}
-		_, err := s.Wait(patient(t), id)
+		_, err := s.Wait(withTimeout(t), id)
 		require.NoError(t, err)
 		bad := spec(id+"-bad", guest, verb...)
 		bad.Logs, bad.WASI.Mounts = sp.Logs, append(sp.WASI.Mounts, workload.Mount{GuestPath: "/b", HostPath: dir + "/missing"})
-		require.Error(t, s.Start(patient(t), bad))
+		require.Error(t, s.Start(withTimeout(t), bad))
 	}
 	for i := range 10 {
 		one(fmt.Sprintf("cat-%d", i), "cat", "/data/in")
@@ -257,14 +257,14 @@ func openBelow(t testing.TB, dir string) []string {
 func TestStatsCountWhatWasUsed(t *testing.T) {
 	s := newRuntime(t, wasi.Config{})
 	module := tiny{pages: 1, body: code(i32(2), growMemory, drop, forever)}.bytes()
-	require.NoError(t, s.Start(patient(t), spec("a", module)))
+	require.NoError(t, s.Start(withTimeout(t), spec("a", module)))
 	require.Eventually(t, func() bool {
-		stats, err := s.Stats(patient(t), "a")
+		stats, err := s.Stats(withTimeout(t), "a")
 		require.NoError(t, err)
 		return *stats.MemoryBytes == 3*65536
 	}, time.Minute, time.Millisecond)
-	require.NoError(t, s.Stop(patient(t), "a", "", 0))
-	stats, err := s.Stats(patient(t), "a")
+	require.NoError(t, s.Stop(withTimeout(t), "a", "", 0))
+	stats, err := s.Stats(withTimeout(t), "a")
 	require.NoError(t, err)
 	require.Zero(t, *stats.MemoryBytes, "it has ended")
 	require.EqualValues(t, 3*65536, *stats.MemoryMaxBytes)
@@ -281,14 +281,14 @@ func TestManyKindsOfProgramsComeAndGo(t *testing.T) {
 				// 20 modules, more than are kept when idle.
 				module := tiny{body: code(i32(int32(i)), drop)}.bytes()
 				id := fmt.Sprintf("%d-%d", worker, i)
-				if err := s.Start(patient(t), spec(id, module)); err != nil {
+				if err := s.Start(withTimeout(t), spec(id, module)); err != nil {
 					t.Error(err)
 					continue
 				}
-				if result, err := s.Wait(patient(t), id); err != nil || !result.Successful() {
+				if result, err := s.Wait(withTimeout(t), id); err != nil || !result.Successful() {
 					t.Error(result, err)
 				}
-				if err := s.Destroy(patient(t), id); err != nil {
+				if err := s.Destroy(withTimeout(t), id); err != nil {
 					t.Error(err)
 				}
 			}

@@ -26,7 +26,7 @@ type Fixture struct {
 	// New returns a runtime without workloads, which ends with the test.
 	New func(t testing.TB) workload.Runtime
 	// Program makes a spec run the program of [GuestPackage] with these arguments.
-	// What else the spec says is the suite's.
+	// The rest of the spec is the suite's.
 	Program func(t testing.TB, spec *workload.Spec, args ...string)
 	// Unconfined workloads have the node's files and memory: they have no mounts, and
 	// no limit.
@@ -41,9 +41,9 @@ type Fixture struct {
 	MemoryMaxBytes uint64
 }
 
-// patience is how long the suite waits for what must happen; compiling the guest takes
+// testTimeout is how long the suite waits for what must happen; compiling the guest takes
 // half a minute under the race detector, on a machine with nothing else to do.
-const patience = 5 * time.Minute
+const testTimeout = 5 * time.Minute
 
 // killWithin bounds how long a kill may take: what is not killed runs for good, and the
 // machine may do other work at the same time.
@@ -93,7 +93,7 @@ func (w *world) start(args ...string) *workload.Spec {
 }
 
 func (w *world) context() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	w.t.Cleanup(cancel)
 	return ctx
 }
@@ -105,7 +105,7 @@ func (w *world) wait(id string) *structs.ExitResult {
 	return result
 }
 
-// ready waits until the program has said that it is running.
+// ready waits until the program has printed that it is running.
 func (w *world) ready(spec *workload.Spec) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.context())

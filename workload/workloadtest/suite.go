@@ -26,7 +26,7 @@ type suiteTest struct {
 // confined are the tests of what keeps a workload in its place.
 var confined = []suiteTest{
 	{"mounts are read and written", mounts},
-	{"a mount that cannot be had fails the start", badMounts},
+	{"a mount that cannot be made fails the start", badMounts},
 	{"memory is bounded", memory},
 }
 
@@ -34,7 +34,7 @@ var confined = []suiteTest{
 func Run(t *testing.T, f Fixture) {
 	tests := []suiteTest{
 		{"a program runs to its exit code", exitCodes},
-		{"what a program says is in its logs when it has ended", output},
+		{"a program's output is in its logs when it has ended", output},
 		{"logs rotate", rotation},
 		{"logs can be disabled", noLogs},
 		{"a program has its arguments and environment and nothing else", arguments},

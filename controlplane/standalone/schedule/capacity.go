@@ -97,7 +97,7 @@ func (c *capacity) node(id string) *use {
 }
 
 // chainOf returns the chain that an allocation on a node would join; a new one when
-// it replaces nobody there.
+// it replaces no allocation there.
 func (c *capacity) chainOf(a *structs.Allocation, nodeID string) *chain {
 	if previous := c.chains[a.PreviousAllocation]; previous != nil && previous.node == nodeID {
 		return previous
@@ -191,7 +191,7 @@ func (u *use) assignTasks(n *structs.Node, ch *chain, g *nomad.TaskGroup, r *str
 	return ""
 }
 
-// free reports whether nobody outside of the chain owns a port, core or device.
+// free reports whether no allocation outside of the chain owns a port, core or device.
 func free[K comparable](owners map[K]string, what K, ch *chain) bool {
 	owner, taken := owners[what]
 	return !taken || owner == ch.root

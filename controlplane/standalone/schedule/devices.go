@@ -25,8 +25,8 @@ func keysOf(d structs.AllocatedDevice) (keys []deviceKey) {
 	return keys
 }
 
-// missingDevices says which devices that a group asks for a node could not give even
-// if nobody else had any; nothing when there is none.
+// missingDevices returns which devices that a group asks for a node could not give even
+// if no other allocation had any; nothing when there is none.
 func missingDevices(n *structs.Node, g *nomad.TaskGroup) (why []string) {
 	for _, t := range g.Tasks {
 		for _, ask := range devicesOf(t) {
@@ -166,7 +166,7 @@ func idMeets(constraints []*nomad.Constraint, id string) bool {
 }
 
 // resolveDevice returns what a constraint's target is of a device group. Text that is
-// no reference is what it says: "4 GiB" is a number with a unit.
+// no reference is what it resolves to: "4 GiB" is a number with a unit.
 func resolveDevice(target string, g *structs.DeviceGroup) (value structs.Attribute, ok bool) {
 	if !strings.HasPrefix(target, "${") || !strings.HasSuffix(target, "}") {
 		return structs.ParseAttribute(target), true

@@ -100,7 +100,7 @@ func TestATaskGetsHealthyDevicesOfOneGroup(t *testing.T) {
 	}
 }
 
-func TestThePlacementMetricsSayWhyNoDeviceFits(t *testing.T) {
+func TestThePlacementMetricsGiveTheReasonWhyNoDeviceFits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ask                 *nomad.RequestedDevice
 		filtered, exhausted string

@@ -43,7 +43,7 @@ func inDatacenter(job *nomad.Job, n *structs.Node) bool {
 	})
 }
 
-// infeasible says why a node may not run a group now, with Nomad's texts; nothing
+// infeasible returns why a node may not run a group now, with Nomad's texts; nothing
 // when it may.
 func (s *scheduler) infeasible(n *structs.Node, g *nomad.TaskGroup, replaced *Alloc) []string {
 	why := s.unmet(n, g, replaced)
@@ -77,7 +77,7 @@ func uniq(texts []string) []string {
 	return slices.Compact(texts)
 }
 
-// unmet says which demands of the job file a node does not meet.
+// unmet returns which demands of the job file a node does not meet.
 func (s *scheduler) unmet(n *structs.Node, g *nomad.TaskGroup, replaced *Alloc) (why []string) {
 	all := slices.Concat(s.Job.Constraints, g.Constraints)
 	for _, t := range g.Tasks {

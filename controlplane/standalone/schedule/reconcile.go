@@ -168,7 +168,7 @@ type destroysKey struct {
 	group   string
 }
 
-// destructive reports whether an allocation's tasks must be stopped and started anew
+// destructive reports whether an allocation's tasks must be stopped and started again
 // to become the job's current version.
 func (s *scheduler) destructive(a *Alloc, g *nomad.TaskGroup) bool {
 	if a.Job == nil {

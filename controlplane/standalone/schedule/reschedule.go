@@ -8,7 +8,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// next says when a failed allocation is to be replaced under its group's policy, and
+// next returns when a failed allocation is to be replaced under its group's policy, and
 // what is to be remembered of it; false: it is not.
 func next(p *nomad.ReschedulePolicy, a *Alloc) (at time.Time, r Reschedule, ok bool) {
 	if p == nil || a.Job != nil && perNode(a.Job) {

@@ -30,7 +30,7 @@ type Reschedule struct {
 
 // Input is all that a decision depends on. It is not changed.
 type Input struct {
-	// Job is the job, canonicalised. Its JobModifyIndex tells its versions apart.
+	// Job is the job, canonicalised. Its JobModifyIndex distinguishes its versions.
 	Job *nomad.Job
 	// Stopped is set when nothing of the job is to run.
 	Stopped bool
@@ -57,7 +57,7 @@ type Result struct {
 	Replaced map[string]string
 	// Later are failed allocations that will be replaced when their delay is over.
 	Later []Later
-	// Failed says, by group, why something could not be placed, and Queued how many
+	// Failed has, by group, the reason why something could not be placed, and Queued how many
 	// allocations wait for it. Queued has every group.
 	Failed map[string]*structs.PlacementMetrics
 	Queued map[string]int
@@ -69,7 +69,7 @@ type Result struct {
 type Stop struct {
 	ID          string
 	Description string
-	// Lost is set when its node is gone, so that nobody will report its end.
+	// Lost is set when its node is gone, so that its end will not be reported.
 	Lost bool
 }
 
@@ -79,7 +79,7 @@ type Later struct {
 	At time.Time
 }
 
-// What DesiredDescription says, with Nomad's texts.
+// Values of DesiredDescription, with Nomad's texts.
 const (
 	descNotNeeded   = "alloc not needed due to job update"
 	descUpdating    = "alloc is being updated due to job update"
@@ -183,8 +183,8 @@ func (s *scheduler) stop(a *Alloc, description string) {
 	}
 }
 
-// obsolete reports whether an ended allocation belongs to an earlier life of the job,
-// so that it says nothing about this one.
+// obsolete reports whether an ended allocation belongs to an earlier registration of the job,
+// so that it does not count for this one.
 func (s *scheduler) obsolete(a *Alloc, g *nomad.TaskGroup) bool {
 	return a.Job == nil || structs.Deref(a.Job.JobModifyIndex) < s.Since || s.destructive(a, g)
 }
@@ -217,7 +217,7 @@ type wanted struct {
 	reschedule *Reschedule
 }
 
-// place finds a place for each, and says why for those that have none.
+// place finds a place for each, and gives the reason for those that have none.
 func (s *scheduler) place(list []wanted) {
 	for _, w := range list {
 		group := *w.group.Name

@@ -521,7 +521,7 @@ func TestACompletedBatchIsDoneAndAServiceIsNot(t *testing.T) {
 	require.Len(t, c.run(j).Later, 1)
 }
 
-func TestACompletedBatchRunsAgainWhenWhatItRunsChangedOrItWasStartedAnew(t *testing.T) {
+func TestACompletedBatchRunsAgainWhenTheJobChangedOrWasStartedAgain(t *testing.T) {
 	ended := func() *cluster {
 		c := newCluster(t, testNode("n1"))
 		c.run(testJob("batch"))

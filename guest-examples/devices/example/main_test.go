@@ -70,7 +70,7 @@ func TestATaskGetsTheFileAndItsName(t *testing.T) {
 	})
 }
 
-func TestStatsTellSizes(t *testing.T) {
+func TestStatsAreTheSizesOfTheFiles(t *testing.T) {
 	both(t, func(t *testing.T, node *drivertest.DeviceNode, _ string) {
 		s, err := node.Stats()
 		require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/device"
 )
 
-// amd tells of its cards in their own directories.
+// amd describes its cards in their own directories.
 type amd struct{ sys string }
 
 func (amd) name() string   { return "amd" }

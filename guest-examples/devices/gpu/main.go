@@ -29,7 +29,7 @@ type card struct {
 	address    string // on PCI, such as "0000:3b:00.0"
 	dir        string // in sysfs
 	model      string
-	uuid       string // that its vendor's programs know it by; "": it does not tell
+	uuid       string // that its vendor's programs know it by; "": unknown
 	driver     string // that the kernel bound to it; "": none
 	attributes map[string]*device.Attribute
 }
@@ -39,7 +39,7 @@ type vendor interface {
 	name() string
 	// driver is the kernel's, without which tasks cannot use the card.
 	driver() string
-	// complete fills in what the vendor's driver tells of a card.
+	// complete fills in what the vendor's driver reports of a card.
 	complete(c *card)
 	// edits is what a task needs for some cards, all together.
 	edits(cards []card) (*device.Edits, error)
@@ -79,7 +79,7 @@ func (g *gpu) cards() (all []card) {
 	return all
 }
 
-// isProcessor tells display controllers and processing accelerators from the sound
+// isProcessor distinguishes display controllers and processing accelerators from the sound
 // and USB functions of the same cards.
 func isProcessor(class string) bool {
 	return strings.HasPrefix(class, "0x03") || strings.HasPrefix(class, "0x1200")
@@ -90,7 +90,7 @@ func (c card) group() *device.GroupID {
 }
 
 // device is the card as a node sees it. Its ID is its address, which it always has: a card
-// that got another one when its driver tells more would pass for a free one while a task
+// that got another one when its driver reports more would pass for a free one while a task
 // has it.
 func (c card) device() *device.Device {
 	d := &device.Device{Id: c.address, PciBusId: c.address, Healthy: c.driver == c.vendor.driver()}
@@ -136,7 +136,7 @@ func (g *gpu) Reserve(_ context.Context, r *device.Reservation) (*device.Edits, 
 	return cards[0].vendor.edits(cards)
 }
 
-// variable names cards to the vendor's programs, if all of them tell their names.
+// variable names cards to the vendor's programs, if all of them report their names.
 func variable(name string, cards []card) (env []string) {
 	var all []string
 	for _, c := range cards {

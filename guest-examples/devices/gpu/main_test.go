@@ -73,7 +73,7 @@ func TestAServersCardsAreOneGroup(t *testing.T) {
 	})
 }
 
-func TestAWorkstationsCardTellsItsMemoryAndHeat(t *testing.T) {
+func TestAWorkstationsCardReportsMemoryAndTemperature(t *testing.T) {
 	both(t, workstation, func(t *testing.T, node *drivertest.DeviceNode, _ string) {
 		f, err := node.Fingerprint()
 		require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestALaptopsProcessorAndCardAreApart(t *testing.T) {
 }
 
 // A card tells its UUID once it was opened, which its first task may do.
-func TestACardKeepsItsIDWhenItTellsMore(t *testing.T) {
+func TestACardKeepsItsIDWhenItsDriverReportsMore(t *testing.T) {
 	both(t, server, func(t *testing.T, node *drivertest.DeviceNode, dir string) {
 		before, err := node.Fingerprint()
 		require.NoError(t, err)
@@ -158,7 +158,7 @@ func nodesOf(e *device.Edits) (paths []string) {
 	return paths
 }
 
-func TestACardWithoutItsDriverIsUnhealthyAndSaysWhy(t *testing.T) {
+func TestACardWithoutItsDriverIsUnhealthyWithTheReason(t *testing.T) {
 	both(t, passthrough, func(t *testing.T, node *drivertest.DeviceNode, _ string) {
 		f, err := node.Fingerprint()
 		require.NoError(t, err)

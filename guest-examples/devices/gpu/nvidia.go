@@ -10,7 +10,7 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/device"
 )
 
-// nvidia tells of itself in procfs, at proc.
+// nvidia describes itself in procfs, at proc.
 type nvidia struct{ proc, modules string }
 
 func (nvidia) name() string   { return "nvidia" }
@@ -22,7 +22,7 @@ func (n nvidia) complete(c *card) {
 	}
 	info := path.Join(n.proc, "gpus", c.address, "information")
 	c.model = sysfs.Name(sysfs.Line(info, "Model"), c.model)
-	// A card that has not been opened since the machine began does not tell it.
+	// A card that has not been opened since the machine began does not report it.
 	if uuid := sysfs.Line(info, "GPU UUID"); uuid != "" && !strings.Contains(uuid, "?") {
 		c.uuid = uuid
 	}

@@ -49,7 +49,7 @@ func (u *usb) Fingerprint(context.Context) (*device.Fingerprint, error) {
 		key := id.Vendor + id.Name
 		d := &device.Device{Id: g.id, Healthy: true}
 		if sysfs.Read(path.Join(g.dir, "authorized")) == "0" {
-			d.Healthy, d.HealthDescription = false, "the kernel was told not to authorize it"
+			d.Healthy, d.HealthDescription = false, "the kernel is configured not to authorize it"
 		}
 		if known := groups[key]; known != nil {
 			known.Devices = append(known.Devices, d)

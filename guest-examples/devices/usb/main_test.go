@@ -127,7 +127,7 @@ func TestFiguresThatTheKernelHasNotAreLeftOut(t *testing.T) {
 }
 
 // What a stick says of itself is whatever its maker, or a thief, wrote into it.
-func TestADeviceCannotSpoilWhatIsSaidOfTheOthers(t *testing.T) {
+func TestADeviceCannotCorruptTheAttributesOfTheOthers(t *testing.T) {
 	hostile := laptop + `
 	sys/devices/pci0/usb1/1-5/idVendor   0781
 	sys/devices/pci0/usb1/1-5/idProduct  5567

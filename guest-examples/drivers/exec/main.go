@@ -16,7 +16,7 @@ import (
 
 const version = "0.1.0"
 
-// defaultUser is whom a task runs as that does not say it, as with Nomad.
+// defaultUser is the user of a task that sets none, as with Nomad.
 const defaultUser = "nobody"
 
 //go:embed plugin_schema.json

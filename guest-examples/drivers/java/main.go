@@ -18,7 +18,7 @@ import (
 
 const version = "0.1.0"
 
-// defaultUser is whom a task runs as that does not say it, as with Nomad.
+// defaultUser is the user of a task that sets none, as with Nomad.
 const defaultUser = "nobody"
 
 //go:embed plugin_schema.json
@@ -101,7 +101,7 @@ func (j *java) StartTask(ctx context.Context, task *driver.TaskConfig) (*driver.
 	return &driver.TaskHandle{WorkloadId: id}, nil, nil
 }
 
-// arguments are Java's own, what to run, and what that is told.
+// arguments are Java's own, what to run, and its arguments.
 func arguments(c config.Value) []string {
 	args := c.Get("jvm_options").Texts()
 	if classPath := c.Get("class_path").Text(); classPath != "" {

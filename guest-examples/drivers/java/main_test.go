@@ -37,7 +37,7 @@ JAVA_RUNTIME_VERSION="17.0.15+6-Debian-1deb12u1"
 JAVA_VERSION="17.0.15"
 `
 
-func TestWhatJavaThereIsStandsInItsReleaseFile(t *testing.T) {
+func TestTheJavaVersionIsReadFromTheReleaseFile(t *testing.T) {
 	both(t, release, func(t *testing.T, node *drivertest.Node, _ string) {
 		f, err := node.Fingerprint()
 		require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestATaskIsAnIsolatedJava(t *testing.T) {
 	}
 }
 
-func TestAConfigSaysAClassOrAnArchive(t *testing.T) {
+func TestAConfigNamesAClassOrAnArchive(t *testing.T) {
 	node := drivertest.New(t, func() driver.Driver { return &java{} })
 	for _, config := range []string{
 		`{}`,

@@ -81,7 +81,7 @@ func TestTheSchemaRefusesWhatTheDriverCannotRead(t *testing.T) {
 	}
 }
 
-func TestStartErrorsSayWhetherTheyCanBeMended(t *testing.T) {
+func TestStartErrorsAreMarkedRecoverableOrNot(t *testing.T) {
 	both(t, func(t *testing.T, node *drivertest.Node, clock *drivertest.Clock) {
 		_, _, err := node.StartTask(node.Task(`{"start_error": "no luck"}`))
 		require.EqualError(t, err, "no luck")
@@ -95,7 +95,7 @@ func TestStartErrorsSayWhetherTheyCanBeMended(t *testing.T) {
 	})
 }
 
-func TestAnEventIsToldAtTheStart(t *testing.T) {
+func TestAnEventIsSentAtTheStart(t *testing.T) {
 	both(t, func(t *testing.T, node *drivertest.Node, _ *drivertest.Clock) {
 		_, _, err := node.StartTask(node.Task(`{"start_error": "no luck", "start_event": "never said"}`))
 		require.Error(t, err)
@@ -109,7 +109,7 @@ func TestAnEventIsToldAtTheStart(t *testing.T) {
 	})
 }
 
-func TestAnEventIsToldWhenTheDriverTakesATaskOver(t *testing.T) {
+func TestAnEventIsSentWhenATaskIsRecovered(t *testing.T) {
 	both(t, func(t *testing.T, node *drivertest.Node, _ *drivertest.Clock) {
 		task := node.Task(`{"run_for": "1h", "recover_event": "found again"}`)
 		handle, _, err := node.StartTask(task)
@@ -122,7 +122,7 @@ func TestAnEventIsToldWhenTheDriverTakesATaskOver(t *testing.T) {
 	})
 }
 
-func TestAStoppedTaskEndsWithSuccessUnlessToldElse(t *testing.T) {
+func TestAStoppedTaskEndsWithSuccessByDefault(t *testing.T) {
 	both(t, func(t *testing.T, node *drivertest.Node, clock *drivertest.Clock) {
 		for config, want := range map[string]*driver.ExitResult{
 			`{"run_for": "1h", "exit_code": 1}`:                               {},
@@ -274,7 +274,7 @@ func TestATaskMayHaveANetwork(t *testing.T) {
 	})
 }
 
-func TestTheFingerprintIsWhatThePluginsConfigSays(t *testing.T) {
+func TestTheFingerprintIsThatOfThePluginsConfig(t *testing.T) {
 	both(t, func(t *testing.T, node *drivertest.Node, _ *drivertest.Clock) {
 		f, err := node.Fingerprint()
 		require.NoError(t, err)

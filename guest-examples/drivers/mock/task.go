@@ -13,12 +13,12 @@ import (
 // stateVersion is the version of the handles that this driver writes and reads.
 const stateVersion = 1
 
-// taskState is all that there is of a mock task, and lives in its handle.
+// taskState is all that there is of a mock task, and is kept in its handle.
 type taskState struct {
 	raw     []byte // the task's config as it came
 	config  config.Value
 	started time.Time
-	stopped time.Time // zero: nobody has stopped it
+	stopped time.Time // zero: it was not stopped
 }
 
 // handle writes the state as JSON; the parts need no escaping.
@@ -142,7 +142,7 @@ func (s *taskState) writeDue(now time.Time, stdout, stderr io.Writer) (time.Dura
 	return next, nil
 }
 
-// command is the part of a config that says how something runs and ends.
+// command is the part of a config for how something runs and ends.
 type command struct {
 	config         config.Value
 	runFor         time.Duration
@@ -201,7 +201,7 @@ func (o output) writeFirst(to io.Writer) error {
 	return nil
 }
 
-// due tells whether the text is to be written at this age of the task, and after how
+// due reports whether the text is to be written at this age of the task, and after how
 // long the next time is (0: never). No memory tells what was written before, so each
 // writing belongs to the poll nearest to its time: the node polls when it is asked
 // to, give or take a little. One that comes half an interval late loses a writing.

@@ -1,5 +1,5 @@
 // Command raw_exec is the driver plugin "raw_exec": it runs a command of the node as a
-// task, without isolation. The node owns the process; the driver only says what to run.
+// task, without isolation. The node owns the process; the driver only decides what to run.
 package main
 
 import (

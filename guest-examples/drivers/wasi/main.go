@@ -1,5 +1,5 @@
 // Command wasi is the driver plugin "wasi": it runs a WASI preview 1 program as a
-// task. The node owns the program; the driver only says what to run.
+// task. The node owns the program; the driver only decides what to run.
 package main
 
 import (

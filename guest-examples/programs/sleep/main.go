@@ -1,8 +1,8 @@
-// Command sleep says that it is ready, sleeps, and says that it is done.
+// Command sleep prints that it is ready, sleeps, and prints that it is done.
 //
 //	sleep [DURATION]
 //
-// Without a DURATION, such as 1m30s, it sleeps for good.
+// Without a DURATION, such as 1m30s, it sleeps for ever.
 package main
 
 import (

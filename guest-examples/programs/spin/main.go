@@ -1,4 +1,4 @@
-// Command spin says that it is ready and then burns a processor core for good.
+// Command spin prints that it is ready and then burns a processor core for ever.
 package main
 
 import "os"

@@ -1,4 +1,4 @@
-// Command testreport says what a run of the tests leaves to say: which tests passed
+// Command testreport summarises a run of the tests: which tests passed
 // only when they were run again, which packages failed outside of any test, and which
 // tests and packages took longest.
 //

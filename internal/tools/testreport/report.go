@@ -108,7 +108,7 @@ func (r report) print(w io.Writer) {
 	section(w, "slowest packages", "", times(r.packages))
 	section(w, "slowest tests", "", times(r.tests))
 	section(w, "FAILED outside of any test", "a leak, an exit, a build: no second run excuses it", r.outside)
-	section(w, "FLAKY", "failed, and passed when run again: to be mended", r.flaky)
+	section(w, "FLAKY", "failed, and passed when run again: to be fixed", r.flaky)
 }
 
 func times(all []timing) []string {

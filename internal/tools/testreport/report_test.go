@@ -20,7 +20,7 @@ const (
 	buildFails = `{"ImportPath":"p","Action":"build-fail"}` + "\n"
 )
 
-func TestAReportTellsWhatARunMeans(t *testing.T) {
+func TestAReportSummarisesARun(t *testing.T) {
 	for _, c := range []struct {
 		name, events   string
 		flaky, outside []string

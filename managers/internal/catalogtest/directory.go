@@ -28,7 +28,7 @@ func (d *Directory) Start(manager interface {
 }) {
 	d.T.Helper()
 	d.Catalog.Start()
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), TestTimeout)
 	defer cancel()
 	require.NoError(d.T, manager.WaitForFirstFingerprint(ctx))
 }
@@ -66,5 +66,5 @@ func (d *Directory) Until(want ...string) {
 	if want == nil {
 		want = []string{}
 	}
-	require.EventuallyWithT(d.T, func(c *assert.CollectT) { require.Equal(c, want, d.Lines()) }, Patience, 5*time.Millisecond)
+	require.EventuallyWithT(d.T, func(c *assert.CollectT) { require.Equal(c, want, d.Lines()) }, TestTimeout, 5*time.Millisecond)
 }

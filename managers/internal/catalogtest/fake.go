@@ -20,7 +20,7 @@ import (
 	"github.com/wasmnode/wasmnode/managers/catalog"
 )
 
-// Recipe says how a fake plugin behaves; it is the content of its file.
+// Recipe configures how a fake plugin behaves; it is the content of its file.
 type Recipe struct {
 	Name, Version string
 	Type          host.Kind

@@ -14,9 +14,9 @@ import (
 	"github.com/wasmnode/wasmnode/sandbox"
 )
 
-// Patience bounds how long a test waits for what must happen; compiling a guest takes
+// TestTimeout bounds how long a test waits for what must happen; compiling a guest takes
 // half a minute under the race detector, on a machine with nothing else to do.
-const Patience = 5 * time.Minute
+const TestTimeout = 5 * time.Minute
 
 // cacheDir keeps compiled guests for all tests of one run.
 var cacheDir string
@@ -27,9 +27,9 @@ func Main(m *testing.M) {
 	if cacheDir, err = os.MkdirTemp("", "managers-cache"); err != nil {
 		panic(err)
 	}
-	codetest.Borrow(cacheDir)
+	codetest.Restore(cacheDir)
 	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
-		codetest.Lend(cacheDir)
+		codetest.Save(cacheDir)
 		_ = os.RemoveAll(cacheDir)
 		os.Exit(code)
 	}))

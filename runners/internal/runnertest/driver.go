@@ -17,7 +17,7 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// Config is what a task's config block may say. Durations are Go's.
+// Config is what a task's config block may contain. Durations are Go's.
 type Config struct {
 	RunFor         string `json:"run_for,omitempty"` // empty: until it is ended
 	ExitCode       int    `json:"exit_code,omitempty"`

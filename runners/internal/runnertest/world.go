@@ -84,9 +84,9 @@ func (w *World) Fail(op string, fn func() error) {
 	w.faults[op] = fn
 }
 
-// Say has the driver send an event about the task of that name, which was started or
+// SendEvent has the driver send an event about the task of that name, which was started or
 // recovered before and may have ended.
-func (w *World) Say(name, message string) {
+func (w *World) SendEvent(name, message string) {
 	w.mu.Lock()
 	events := w.events[name]
 	w.mu.Unlock()

@@ -27,7 +27,7 @@ type Plugin interface {
 // Releaser is implemented by plugins that do something in Reserve that has to be
 // undone.
 type Releaser interface {
-	// Release ends a reservation. One that is not there is no error.
+	// Release ends a reservation. One that is not there is not an error.
 	Release(ctx context.Context, r *Reservation) error
 }
 
@@ -37,7 +37,7 @@ type Statser interface {
 	Stats(ctx context.Context) (*Stats, error)
 }
 
-// Reservation says which devices are for whom.
+// Reservation names devices and the task that they are for.
 type Reservation struct {
 	Group     *GroupID
 	DeviceIDs []string // at least one

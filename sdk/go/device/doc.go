@@ -18,7 +18,7 @@
 //
 // It must not keep in memory what has to survive. The node runs several instances
 // side by side and throws one away whenever it likes, always after a panic, an exit
-// or a missed deadline: what there is has to be read anew in each call.
+// or a missed deadline: what there is has to be read again in each call.
 //
 // Start reading at [Plugin].
 package device

@@ -51,7 +51,7 @@ func TestOptionalOperationsThatAreNotThereAreUnimplemented(t *testing.T) {
 	}
 }
 
-func TestARequestThatCannotBeReadOrNamesNobodyIsAnInvalidArgument(t *testing.T) {
+func TestARequestThatCannotBeReadOrHasNoUserIsAnInvalidArgument(t *testing.T) {
 	for _, operation := range []string{
 		abi.OpDeviceDescribe, abi.OpDeviceConfigure, abi.OpDeviceFingerprint,
 		abi.OpDeviceReserve, abi.OpDeviceRelease, abi.OpDeviceStats,

@@ -5,7 +5,7 @@ import "github.com/wasmnode/wasmnode/abi/wasmnodev1"
 // The messages of the ABI, under the names that an author uses: plain structs, whose
 // fields are documented in abi/proto.
 type (
-	// Description is what a device plugin says of itself.
+	// Description is a device plugin's description of itself.
 	Description = wasmnodev1.DeviceDescribeResponse
 	// Fingerprint is the complete list of devices at this moment.
 	Fingerprint = wasmnodev1.DeviceFingerprintResponse
@@ -19,7 +19,7 @@ type (
 	Attribute = wasmnodev1.Attribute
 	// User is the task that devices are for.
 	User = wasmnodev1.DeviceUser
-	// Edits tell how a task gets at its devices.
+	// Edits describe how a task gets at its devices.
 	Edits = wasmnodev1.ContainerEdits
 	// Node is a device node that a task gets.
 	Node = wasmnodev1.EditedDeviceNode

@@ -19,14 +19,14 @@ type Driver interface {
 	// PluginConfigSchema, defaults applied. It is called on every instance before
 	// any other operation but Describe, and again when the configuration changes.
 	Configure(ctx context.Context, config []byte) error
-	// Fingerprint says whether the driver can run tasks now. It is polled.
+	// Fingerprint reports whether the driver can run tasks now. It is polled.
 	Fingerprint(ctx context.Context) (*Fingerprint, error)
 	// StartTask starts a task and returns what is needed to find it again. The
 	// network is nil unless the task has an address of its own.
 	StartTask(ctx context.Context, task *TaskConfig) (*TaskHandle, *Network, error)
 }
 
-// TaskRecoverer is implemented by drivers that check or mend a handle when a task is
+// TaskRecoverer is implemented by drivers that check or repair a handle when a task is
 // handed to an instance that has not started it: after a restart of the agent, a
 // fault, or an upgrade of the plugin. The host's default: the task is recovered when
 // its workload still exists.

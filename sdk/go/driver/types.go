@@ -5,15 +5,15 @@ import "github.com/wasmnode/wasmnode/abi/wasmnodev1"
 // The messages of the ABI, under the names that a driver's author uses: plain structs,
 // whose fields are documented in abi/proto.
 type (
-	// Description is what a driver says of itself.
+	// Description is a driver's description of itself.
 	Description = wasmnodev1.DriverDescribeResponse
-	// Capabilities tells the node what it may ask of a driver.
+	// Capabilities are the optional features of a driver.
 	Capabilities = wasmnodev1.DriverCapabilities
 	// Fingerprint is a driver's state at this moment.
 	Fingerprint = wasmnodev1.DriverFingerprintResponse
 	// Attribute is a typed value of a fingerprint; see [String], [Bool], [Int], [Float].
 	Attribute = wasmnodev1.Attribute
-	// TaskConfig is all that a driver is told about a task. Its Resources and
+	// TaskConfig is all that a driver gets about a task. Its Resources and
 	// Directories are never nil.
 	TaskConfig = wasmnodev1.TaskConfig
 	// TaskHandle is what a driver needs to find its task again.
@@ -22,7 +22,7 @@ type (
 	Network = wasmnodev1.DriverNetwork
 	// Mount makes a host path visible in a task.
 	Mount = wasmnodev1.Mount
-	// ExitResult tells how a task or a command ended.
+	// ExitResult is how a task or a command ended.
 	ExitResult = wasmnodev1.ExitResult
 	// ExecResult is what a command in a task left.
 	ExecResult = wasmnodev1.DriverExecTaskResponse

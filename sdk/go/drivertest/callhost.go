@@ -81,7 +81,7 @@ func (h *callHost) TaskRefresh() {
 func (h *callHost) TaskOutput(stream uint32, data []byte) error {
 	switch {
 	case h.taskID == "":
-		return abi.NewError(abi.FailedPrecondition, "output: this call is about no task")
+		return abi.NewError(abi.FailedPrecondition, "output: this call is has no task")
 	case stream != 1 && stream != 2:
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("output: no stream %d", stream))
 	}

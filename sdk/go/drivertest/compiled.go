@@ -151,7 +151,7 @@ func (i *compiledInstance) call(ctx context.Context, operation string, request [
 	}
 	var message wasmnodev1.Error
 	if err := message.UnmarshalVT(i.answer); err != nil || message.Code == 0 {
-		return nil, &FaultError{Operation: operation, Cause: fmt.Errorf("returned %d with an answer that is no Error message", code)}
+		return nil, &FaultError{Operation: operation, Cause: fmt.Errorf("returned %d with an answer that is not an Error message", code)}
 	}
 	return nil, abi.FromProto(&message)
 }

@@ -33,7 +33,7 @@ type plugin interface {
 	instance(ctx context.Context, host hostcall.Host) (instance, error)
 }
 
-// instance is one driver that lives for one call and its configuration.
+// instance is one driver that exists for one call and its configuration.
 type instance interface {
 	call(ctx context.Context, operation string, request []byte) ([]byte, error)
 	close(ctx context.Context)

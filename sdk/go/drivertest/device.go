@@ -44,7 +44,7 @@ func newDeviceNode(t testing.TB, p plugin) *DeviceNode {
 	}}}
 }
 
-// Describe returns what the plugin says of itself. The test fails when it cannot.
+// Describe returns the plugin's description of itself. The test fails when it cannot.
 func (n *DeviceNode) Describe() *device.Description {
 	n.t.Helper()
 	d := new(device.Description)

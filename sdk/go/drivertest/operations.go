@@ -13,7 +13,7 @@ import (
 // own as they cross the sandbox (an [abi.Error]; UNIMPLEMENTED for an optional
 // operation that it does not have) or a [FaultError].
 
-// Describe returns what the driver says of itself. The test fails when it cannot.
+// Describe returns the driver's description of itself. The test fails when it cannot.
 func (n *Node) Describe() *driver.Description {
 	n.t.Helper()
 	return n.describe(context.Background())

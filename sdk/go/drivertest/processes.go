@@ -63,7 +63,7 @@ func (h *callHost) ProcessStart(request []byte) ([]byte, error) {
 	return (&wasmnodev1.ProcessStartResponse{WorkloadId: h.taskID}).MarshalVT()
 }
 
-// checkCommand refuses what every node refuses, and what this one was told to.
+// checkCommand refuses what every node refuses, and what this one was configured to.
 func (h *callHost) checkCommand(c *process.Command) error {
 	switch {
 	case h.processes.refuse != nil:
@@ -71,7 +71,7 @@ func (h *callHost) checkCommand(c *process.Command) error {
 	case c.Command == "":
 		return abi.NewError(abi.InvalidArgument, "start: no command")
 	case c.Isolation != process.IsolationNone && c.Isolation != process.IsolationFull:
-		return abi.NewError(abi.InvalidArgument, "start: no isolation is said")
+		return abi.NewError(abi.InvalidArgument, "start: the isolation is not set")
 	case c.Isolation == process.IsolationFull && h.processes.fullMissing != "":
 		return abi.NewError(abi.Unimplemented, "isolation full: "+h.processes.fullMissing)
 	case !filepath.IsAbs(c.Dir) && !filepath.IsLocal(cmp.Or(c.Dir, ".")):

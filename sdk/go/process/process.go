@@ -11,7 +11,7 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/internal/hostcall"
 )
 
-// Command says what to start, as whom, and with how much isolation.
+// Command is what to start, as whom, and with how much isolation.
 type Command = wasmnodev1.ProcessStartRequest
 
 // The isolations. A command without one is refused.

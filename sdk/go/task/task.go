@@ -1,4 +1,4 @@
-// Package task tells the node about tasks: the capability wasmnode:task/v1, which
+// Package task reports to the node about tasks: the capability wasmnode:task/v1, which
 // every plugin has.
 package task
 
@@ -29,7 +29,7 @@ func Event(ctx context.Context, taskID, message string, annotations map[string]s
 }
 
 // Refresh asks the node to poll the driver's fingerprint now instead of at the next
-// interval, because something has changed. It is a wish: the node limits the rate.
+// interval, because something has changed. It is a request: the node limits the rate.
 func Refresh(ctx context.Context) { hostcall.TaskRefresh(ctx) }
 
 // Stdout writes to the standard output of the task that the current call is about.

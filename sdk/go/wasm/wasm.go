@@ -9,7 +9,7 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/internal/hostcall"
 )
 
-// Program says what to start.
+// Program is what to start.
 type Program = wasmnodev1.WasmStartRequest
 
 // Start starts a WASI preview 1 program as the workload of the task that the

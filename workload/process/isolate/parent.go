@@ -31,7 +31,7 @@ var Path = sync.OnceValues(func() (string, error) {
 // returns when it has executed the command, or why it has not.
 func Send(spec io.Writer, report io.Reader, s *Spec) error {
 	sendErr := json.NewEncoder(spec).Encode(s)
-	// A process that ends early says why.
+	// A process that ends early reports why.
 	reported, err := io.ReadAll(io.LimitReader(report, 64<<10))
 	switch {
 	case len(reported) > 0:

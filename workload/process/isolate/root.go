@@ -136,7 +136,7 @@ func mountable(fd int) error {
 	return nil
 }
 
-// openSource opens what is mounted, and only that: nobody can exchange it afterwards.
+// openSource opens what is mounted, and only that: it cannot be exchanged afterwards.
 func openSource(m workload.Mount) (int, error) {
 	if m.Within == "" {
 		return unix.Open(m.HostPath, unix.O_PATH|unix.O_CLOEXEC, 0)

@@ -65,7 +65,7 @@ func filterSyscalls() error {
 
 func errno(e unix.Errno) seccomp.Action { return seccomp.ActionErrno | seccomp.Action(e) }
 
-// killForeign ends whoever makes system calls by another architecture's numbers, as
+// killForeign ends a process that makes system calls by another architecture's numbers, as
 // 32-bit programs do: filters judge the own numbers only.
 func killForeign(native uint32) error {
 	filter := []unix.SockFilter{

@@ -100,7 +100,7 @@ func endWithParent() error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("parent-death signal: %w", err)
 	}
-	// Nobody listens any more: the parent, whose number is 0 here, has gone.
+	// There is no receiver any more: the parent, whose number is 0 here, has gone.
 	listener := []unix.PollFd{{Fd: reportFD}}
 	if _, err := unix.Poll(listener, 0); err == nil && listener[0].Revents&unix.POLLERR != 0 {
 		return errors.New("the supervisor has ended")

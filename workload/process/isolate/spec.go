@@ -3,7 +3,7 @@ package isolate
 import "github.com/wasmnode/wasmnode/workload"
 
 // Spec is what a process is and what it sees of the node. Paths are the node's where
-// nothing else is said.
+// nothing else is sent.
 type Spec struct {
 	// Join has the process enter the root and the namespaces of another, whose pidfd it
 	// has as [JoinFD], in place of building its own: Root, Mounts, Devices and Owned say

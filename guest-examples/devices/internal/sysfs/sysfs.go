@@ -1,5 +1,5 @@
 // Package sysfs reads the kernel's trees of small text files. What is in them may come
-// from a device, which may lie: everything read is made fit to be said to a node.
+// from a device, which is not trusted: everything read is made valid for a fingerprint.
 //
 // Start reading at [Read].
 package sysfs
@@ -15,10 +15,10 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/device"
 )
 
-// maxText bounds what a file says, in bytes: short enough to be a part of a name.
+// maxText bounds a file's content, in bytes: short enough to be a part of a name.
 const maxText = 100
 
-// Read returns what a file says, on one line; "" for one that cannot be read.
+// Read returns a file's content, on one line; "" for one that cannot be read.
 func Read(file string) string {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -27,13 +27,13 @@ func Read(file string) string {
 	return Clean(string(b))
 }
 
-// Int returns the number that a file says, in decimal or, after "0x", in hexadecimal.
+// Int returns the number in a file, in decimal or, after "0x", in hexadecimal.
 func Int(file string) (n int64, ok bool) {
 	n, err := strconv.ParseInt(Read(file), 0, 64)
 	return n, err == nil
 }
 
-// Line returns what a file says after a name and a colon: "Model: GTX" for "Model" is
+// Line returns what a file has after a name and a colon: "Model: GTX" for "Model" is
 // "GTX"; "" for a file that does not.
 func Line(file, name string) string {
 	b, err := os.ReadFile(file)

@@ -1,5 +1,5 @@
 // Command escape is a hostile guest: it calls WASI with paths that a library would
-// never pass, and says what each call returned. Its directory is descriptor 3.
+// never pass, and prints what each call returned. Its directory is descriptor 3.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// keptFor is how long a guest stays in the cache that nobody asked for.
+// keptFor is how long an unused guest stays in the cache.
 const keptFor = 5 * 24 * time.Hour
 
 // cacheDirectory returns where linked guests are kept.
@@ -54,7 +54,7 @@ func cached(kind, dir string, build func(out string) error) ([]byte, error) {
 	return wasm, os.Chtimes(out, now, now)
 }
 
-// removeOld removes guests that nobody has asked for in a long time. What cannot be
+// removeOld removes guests that have not been used for a long time. What cannot be
 // removed is tried again with the next new guest.
 func removeOld(cache string) {
 	guests, _ := filepath.Glob(filepath.Join(cache, "*.wasm"))

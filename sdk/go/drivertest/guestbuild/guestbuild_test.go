@@ -65,7 +65,7 @@ func TestADirectoryIsTheTestsOwnOrTheModules(t *testing.T) {
 	expect.Equal(t, guestbuild.Program(t, absolute), fromRoot)
 }
 
-func TestAnAuthorsModuleIsBuiltAsItStands(t *testing.T) {
+func TestAnAuthorsModuleIsBuiltUnchanged(t *testing.T) {
 	t.Setenv("GOWORK", "off")
 	for _, answer := range []string{"one", "two"} {
 		dir := t.TempDir()

@@ -3,7 +3,7 @@ package hostcall
 import "github.com/wasmnode/wasmnode/abi"
 
 // Export is what every exported operation does: fetch the input, have it handled, hand
-// over the answer or the error, and return what the node is told. Go drops the
+// over the answer or the error, and return the status for the node. Go drops the
 // buffers; no memory is shared with the host.
 func Export(inputLen uint32, handle func(input []byte) ([]byte, error)) uint32 {
 	answer, err := handle(Input(inputLen))

@@ -1,4 +1,4 @@
-// Command program says hello.
+// Command program prints a greeting.
 package main
 
 func main() { println("hello") }

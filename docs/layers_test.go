@@ -17,21 +17,21 @@ import (
 
 const modulePath = "github.com/wasmnode/wasmnode/"
 
-// storey is a row of the README's table.
-type storey struct {
+// layer is a row of the README's table.
+type layer struct {
 	level    int
 	standsOn []string
 }
 
-var storeyRow = regexp.MustCompile("(?m)^\\| ([0-9]+) \\| `([^`]+)` \\| [^|]+ \\| ([^|]*) ?\\|$")
+var layerRow = regexp.MustCompile("(?m)^\\| ([0-9]+) \\| `([^`]+)` \\| [^|]+ \\| ([^|]*) ?\\|$")
 
-// storeys reads the README's table, by folder.
-func storeys(t *testing.T) map[string]storey {
+// layers reads the README's table, by folder.
+func layers(t *testing.T) map[string]layer {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "README.md"))
 	require.NoError(t, err)
-	drawn := map[string]storey{}
-	for _, m := range storeyRow.FindAllStringSubmatch(string(text), -1) {
+	drawn := map[string]layer{}
+	for _, m := range layerRow.FindAllStringSubmatch(string(text), -1) {
 		level, err := strconv.Atoi(m[1])
 		require.NoError(t, err)
 		var standsOn []string
@@ -41,14 +41,14 @@ func storeys(t *testing.T) map[string]storey {
 			}
 		}
 		slices.Sort(standsOn)
-		drawn[m[2]] = storey{level, standsOn}
+		drawn[m[2]] = layer{level, standsOn}
 	}
-	require.Greater(t, len(drawn), 15, "the README's table of storeys has another form than this test reads")
+	require.Greater(t, len(drawn), 15, "the README's table of layers has another form than this test reads")
 	return drawn
 }
 
 // room returns the row that a package belongs to: the longest folder that holds it.
-func room(drawn map[string]storey, pkg string) string {
+func room(drawn map[string]layer, pkg string) string {
 	for dir := pkg; dir != "."; dir = path.Dir(dir) {
 		if _, is := drawn[dir]; is {
 			return dir
@@ -84,8 +84,8 @@ func imported(t *testing.T) map[string][]string {
 	return graph
 }
 
-func TestTheStoreysOfTheREADMEAreTheImportsOfTheCode(t *testing.T) {
-	drawn := storeys(t)
+func TestTheLayersOfTheREADMEAreTheImportsOfTheCode(t *testing.T) {
+	drawn := layers(t)
 	real := map[string][]string{}
 	for pkg, imports := range imported(t) {
 		from := room(drawn, pkg)
@@ -102,14 +102,14 @@ func TestTheStoreysOfTheREADMEAreTheImportsOfTheCode(t *testing.T) {
 		slices.Sort(real[name])
 		require.Equal(t, row.standsOn, real[name], "what %s stands on: the README's table, and the code", name)
 		for _, on := range row.standsOn {
-			require.Less(t, drawn[on].level, row.level, "%s stands on %s, which is not on a lower storey", name, on)
+			require.Less(t, drawn[on].level, row.level, "%s stands on %s, which is not on a lower layer", name, on)
 		}
 	}
 }
 
-// TestTheLinterKeepsTheStoreys compares depguard's rules with the README's table: a rule
+// TestTheLinterKeepsTheLayers compares depguard's rules with the README's table: a rule
 // for each row, which denies the project's packages and allows those that the row names.
-func TestTheLinterKeepsTheStoreys(t *testing.T) {
+func TestTheLinterKeepsTheLayers(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, ".golangci.yml"))
 	require.NoError(t, err)
 	var config struct {
@@ -130,7 +130,7 @@ func TestTheLinterKeepsTheStoreys(t *testing.T) {
 	}
 	require.NoError(t, yaml.Unmarshal(text, &config))
 	rules := config.Linters.Settings.Depguard.Rules
-	drawn := storeys(t)
+	drawn := layers(t)
 	for name, row := range drawn {
 		rule, is := rules[name]
 		require.True(t, is, "no rule of depguard is called %s", name)

@@ -36,16 +36,16 @@ func TestRunningAJobLeavesItsOutputAndItsExitCode(t *testing.T) {
 	assert.Contains(t, n.out(t, "job", "status", "hello"), "dead")
 }
 
-// TestTheEventsOfAKilledTaskTellItsLife holds the events of a task that is killed, the newest
+// TestTheEventsOfAKilledTaskAreCompleteAndInOrder holds the events of a task that is killed, the newest
 // first, in Nomad's words.
-func TestTheEventsOfAKilledTaskTellItsLife(t *testing.T) {
+func TestTheEventsOfAKilledTaskAreCompleteAndInOrder(t *testing.T) {
 	n := newSite(t, "mock").start(t)
 	n.out(t, "job", "run", writeJob(t, "forever", "service", "mock_driver", `run_for = "1h"`))
 	alloc := n.await(t, "forever", "running")
 	assert.Contains(t, n.out(t, "job", "stop", "forever"), `finished with status "complete"`)
 	n.await(t, "forever", "complete")
 	assert.Contains(t, n.out(t, "job", "status", "forever"), "dead (stopped)")
-	golden(t, "killed.golden", timeless(n.out(t, "alloc", "status", alloc.ID)))
+	golden(t, "killed.golden", withoutTimes(n.out(t, "alloc", "status", alloc.ID)))
 
 	n.out(t, "job", "stop", "-purge", "-detach", "forever")
 	r := n.run(t, "job", "status", "forever")
@@ -77,7 +77,7 @@ func TestAStopWithoutShutdownDelayEndsATaskAtOnce(t *testing.T) {
 	}
 	await := func(want map[bool][]string) {
 		t.Helper()
-		require.Eventually(t, func() bool { return reflect.DeepEqual(want, statuses()) }, patience, tick, "waiting for %v", want)
+		require.Eventually(t, func() bool { return reflect.DeepEqual(want, statuses()) }, testTimeout, tick, "waiting for %v", want)
 	}
 	n.out(t, "alloc", "stop", "-detach", "-no-shutdown-delay", first.ID)
 	await(map[bool][]string{true: {"complete"}, false: {"running"}})
@@ -122,13 +122,13 @@ func TestAnAgentThatComesBackKeepsWhatItHad(t *testing.T) {
 					return a.TaskStates["task"].Restarts == 1 && a.TaskStates["task"].State == "running"
 				})
 				assert.Equal(t, program.ID, again.ID, "the allocation is kept")
-				golden(t, "came-back.golden", timeless(told(again)))
+				golden(t, "came-back.golden", withoutTimes(taskEvents(again)))
 			}
 			for job, before := range map[string]*nomad.AllocationListStub{"program": program, "mock": mock, "done": done} {
 				after := n.await(t, job, before.ClientStatus)
 				assert.Equal(t, before.ID, after.ID)
 				if job != "program" || !c.supervisor {
-					assert.Equal(t, told(before), told(after), "nothing happened to %s", job)
+					assert.Equal(t, taskEvents(before), taskEvents(after), "nothing happened to %s", job)
 				}
 			}
 
@@ -140,7 +140,7 @@ func TestAnAgentThatComesBackKeepsWhatItHad(t *testing.T) {
 	}
 }
 
-func TestADirectoryOrPortInUseIsSaidAtOnce(t *testing.T) {
+func TestADirectoryOrPortInUseIsReportedAtTheStart(t *testing.T) {
 	s := newSite(t)
 	n := s.start(t)
 	other := newSite(t)
@@ -220,7 +220,7 @@ func (n *node) awaitAlloc(t *testing.T, job string, wanted func(*nomad.Allocatio
 	require.Eventually(t, func() bool {
 		allocs = n.allocs(t, job)
 		return len(allocs) == 1 && wanted(allocs[0])
-	}, patience, tick, "waiting for job %s", job)
+	}, testTimeout, tick, "waiting for job %s", job)
 	return allocs[0]
 }
 
@@ -241,8 +241,8 @@ func nodeID(t *testing.T, text string) string {
 
 var jitter = regexp.MustCompile(`restarting in [^\n]*`)
 
-// told are a task's events, the oldest first.
-func told(alloc *nomad.AllocationListStub) string {
+// taskEvents are a task's events, the oldest first.
+func taskEvents(alloc *nomad.AllocationListStub) string {
 	var b strings.Builder
 	task := alloc.TaskStates["task"]
 	if task == nil {
@@ -261,8 +261,8 @@ var (
 	hostText = regexp.MustCompile(`(Node Name\s+= ).*`)
 )
 
-// timeless takes out of a text what differs from run to run, and keeps its columns.
-func timeless(s string) string {
+// withoutTimes takes out of a text what differs from run to run, and keeps its columns.
+func withoutTimes(s string) string {
 	for _, r := range []struct {
 		pattern *regexp.Regexp
 		with    string

@@ -38,7 +38,7 @@ func TestATaskThatSucceeds(t *testing.T) {
 	})
 }
 
-func TestATaskThatFailsIsRestartedAndThenGivenUp(t *testing.T) {
+func TestATaskThatFailsIsRestartedUntilThePolicyEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, map[string]any{"run_for": "1s", "exit_code": 1})
 		f.start()

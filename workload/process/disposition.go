@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// harmless are the signals that end nobody who does not handle them.
-var harmless = []syscall.Signal{
+// nonFatal are the signals whose default action does not end a process.
+var nonFatal = []syscall.Signal{
 	syscall.SIGCHLD, syscall.SIGCONT, syscall.SIGURG, syscall.SIGWINCH, syscall.SIGSTOP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU,
 }
 
@@ -24,13 +24,13 @@ const (
 	undecided                    // it blocks the signal for a moment, as a shell does while it forks
 )
 
-// firstDisposition is that of the first process of a namespace. The kernel withholds
+// initDisposition is that of the init process of a PID namespace. The kernel withholds
 // from it what it does not handle, also what it blocked when the signal was sent: a
 // signal that would end any other process takes a kill. One that has not executed the
 // command yet ends by every signal.
-func (p *process) firstDisposition(number syscall.Signal) disposition {
+func (p *process) initDisposition(number syscall.Signal) disposition {
 	switch {
-	case slices.Contains(harmless, number):
+	case slices.Contains(nonFatal, number):
 		return handled
 	case p.origin == nil:
 		return deadly
