@@ -8,8 +8,8 @@
 // allocations or health: those are the business of the layers above.
 //
 // Its mutexes guard a few fields each (a pool's instances, the table of programs, the
-// counters, the references of a plugin). None is held across I/O, a guest call or a
-// callback, or while another is taken, so that they have no order.
+// counters). None is held across I/O, a guest call or a callback, or while another is
+// taken, so that they have no order. Whoever loads a plugin counts those who use it.
 //
 // Start reading at [Host.Load], then [Plugin.Call].
 package host

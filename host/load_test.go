@@ -103,6 +103,8 @@ func badFiles() []badFile {
 		{"foreign import", imports("env", "emscripten_resize_heap", modtest.Type{}), sandbox.StagePolicy},
 		{"WASI preview 2", imports("wasi:cli/environment@0.2.0", "get-environment", modtest.Type{}), sandbox.StagePolicy},
 		{"function that a capability lacks", imports(abi.ModuleTask, "delete", modtest.Type{}), sandbox.StagePolicy},
+		{"import whose name drives a terminal", imports(abi.ModuleTask, "\r\x1b[2Kdelete\n", modtest.Type{}), sandbox.StagePolicy},
+		{"import of a module whose name drives a terminal", imports("\x1b[2Kenv", "\r\nopen", modtest.Type{}), sandbox.StagePolicy},
 		{"WASI function that does not exist", imports(abi.ModuleWASI, "sock_open", modtest.Type{}), sandbox.StagePolicy},
 		{"import of another type", imports(abi.ModuleTask, abi.FuncTaskRefresh, modtest.Type{Params: []byte{modtest.I64}}), sandbox.StagePolicy},
 		{"the meter's import", imports("wasmnode:meter/v1", "yield", modtest.Type{Results: []byte{modtest.I32}}), sandbox.StagePolicy},
@@ -164,7 +166,7 @@ func TestABadFileIsRefusedInOneLine(t *testing.T) {
 			var refused *sandbox.StageError
 			require.ErrorAs(t, err, &refused)
 			require.Equal(t, f.stage, refused.Stage, "%v", err)
-			require.NotContains(t, err.Error(), "\n")
+			require.False(t, strings.ContainsAny(err.Error(), "\n\r\x1b"), "%q", err.Error())
 			golden.WriteString(f.name + ":\n    " + stable(err) + "\n")
 		})
 	}

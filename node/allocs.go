@@ -36,10 +36,9 @@ func (n *Node) watchLoop(ctx context.Context) {
 // replaces on its way out. What is stored is stored side by side, because it shares
 // transactions then, and a transaction takes longer than all else here.
 func (n *Node) apply(wanted []*structs.Allocation) {
-	known, before := map[string]bool{}, map[string]string{}
+	known := map[string]bool{}
 	for _, a := range wanted {
 		known[a.ID] = true
-		before[a.ID] = a.PreviousAllocation
 	}
 	n.mu.Lock()
 	current := make(map[string]*alloc.Runner, len(n.runners))
@@ -47,6 +46,7 @@ func (n *Node) apply(wanted []*structs.Allocation) {
 		current[id] = e.runner
 	}
 	n.mu.Unlock()
+	wanted, before := withPredecessorsHere(wanted, func(id string) bool { return current[id] != nil })
 	n.report.prune(func(id string) bool { return known[id] || current[id] != nil })
 	for id := range current {
 		if !known[id] {
@@ -71,6 +71,35 @@ func (n *Node) apply(wanted []*structs.Allocation) {
 			go n.runToEnd(r)
 		}
 	}
+}
+
+// withPredecessorsHere returns the allocations so that each replaces the nearest one before
+// it that has a runner or is to get one, if any, and which one each replaces. What ended
+// without a runner, as what was stopped before it reached the node, is not stored: after a
+// restart it would not lead to what is still to be waited for.
+func withPredecessorsHere(wanted []*structs.Allocation, hasRunner func(id string) bool) (list []*structs.Allocation, before map[string]string) {
+	before = map[string]string{}
+	absent := map[string]bool{}
+	for _, a := range wanted {
+		before[a.ID] = a.PreviousAllocation
+		absent[a.ID] = a.Terminal() && !hasRunner(a.ID)
+	}
+	for _, a := range wanted {
+		id := a.PreviousAllocation
+		for absent[id] {
+			id = before[id]
+		}
+		if id != "" && id != a.PreviousAllocation {
+			c := *a
+			c.PreviousAllocation = id
+			a = &c
+		}
+		list = append(list, a)
+	}
+	for _, a := range list {
+		before[a.ID] = a.PreviousAllocation
+	}
+	return list, before
 }
 
 // sideBySide calls do for 0 to n-1 at the same time, and returns when all have returned.

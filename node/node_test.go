@@ -375,6 +375,54 @@ func TestAReplacementWaitsForEveryPredecessor(t *testing.T) {
 	require.True(t, w.embedded.Allocation(first.ID).ClientStatus.Terminal())
 }
 
+// slowPlane tells of allocations only when it is not held.
+type slowPlane struct {
+	ControlPlane
+	held sync.Mutex
+}
+
+func (p *slowPlane) Allocations(ctx context.Context, nodeID string, minIndex uint64) ([]*structs.Allocation, uint64, error) {
+	if _, _, err := p.ControlPlane.Allocations(ctx, nodeID, minIndex); err != nil {
+		return nil, 0, err
+	}
+	p.held.Lock()
+	defer p.held.Unlock()
+	return p.ControlPlane.Allocations(ctx, nodeID, 0)
+}
+
+func TestAReplacementWaitsAfterARestartThoughItsPredecessorNeverReachedTheNode(t *testing.T) {
+	w := newWorld(t)
+	plane := &slowPlane{ControlPlane: w.plane}
+	w.plane = plane
+	w.start()
+	w.run("s", "service", user("1"))
+	first := w.awaitStatus("s", structs.ClientRunning)
+	release := w.machine.hold()
+	defer release()
+	plane.held.Lock()
+	tell := sync.OnceFunc(plane.held.Unlock)
+	defer tell()
+	w.run("s", "service", user("2"))
+	second := w.awaitStatus("s", structs.ClientPending)
+	w.run("s", "service", user("3"))
+	third := w.awaitStatus("s", structs.ClientPending)
+	tell()
+	require.Equal(t, []string{first.ID, second.ID}, []string{second.PreviousAllocation, third.PreviousAllocation})
+	w.await("the second ends", func() bool { return w.embedded.Allocation(second.ID).ClientStatus.Terminal() })
+	require.Equal(t, "stopped before it reached the node", w.embedded.Allocation(second.ID).ClientDescription)
+	w.await("the third waits", func() bool { return len(w.embedded.Allocation(third.ID).TaskStates) > 0 })
+	w.end()
+	w.start()
+	r, err := w.node.runner(third.ID)
+	require.NoError(t, err)
+	require.Equal(t, first.ID, r.Alloc().PreviousAllocation, "the nearest that the node has")
+	release()
+	w.await("the third runs", func() bool { return w.embedded.Allocation(third.ID).ClientStatus == structs.ClientRunning })
+	ended, started := w.embedded.Allocation(first.ID).TaskStates["t"].FinishedAt, w.embedded.Allocation(third.ID).TaskStates["t"].StartedAt
+	require.False(t, ended.IsZero())
+	require.False(t, started.Before(ended), "the first ended before the third started")
+}
+
 // unreachablePlane cannot be reached until it hears.
 type unreachablePlane struct {
 	ControlPlane

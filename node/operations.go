@@ -53,8 +53,9 @@ func (n *Node) SignalAllocation(ctx context.Context, allocID, task, signal strin
 }
 
 // CanExec returns why a command cannot be run in a task now; nil: it can be tried.
-// errdefs.NotFound: no such allocation or task; errdefs.FailedPrecondition: the task does not run;
-// errdefs.Unimplemented: its driver runs no commands; errdefs.PermissionDenied: commands are disabled.
+// errdefs.NotFound: no such allocation or task; errdefs.FailedPrecondition: the task does
+// not run; errdefs.Unimplemented: its driver runs no commands; errdefs.PermissionDenied:
+// commands are disabled.
 func (n *Node) CanExec(allocID, task string) error {
 	if n.cfg.NoExec {
 		return errdefs.New(errdefs.PermissionDenied, "this node runs no commands in tasks: its configuration sets disable_remote_exec")

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/wasmnode/wasmnode/internal/plaintext"
 )
 
 // Stage is a step of the load pipeline.
@@ -27,9 +29,13 @@ type StageError struct {
 	Err   error
 }
 
-// Error returns the stage and the cause, on one line.
+// maxErrorText bounds the text of a refusal, which may quote the module's names.
+const maxErrorText = 4 << 10
+
+// Error returns the stage and the cause, on one line that is safe to show: the names in a
+// module are its author's.
 func (e *StageError) Error() string {
-	return fmt.Sprintf("%s: %s", e.Stage, oneLine.Replace(e.Err.Error()))
+	return fmt.Sprintf("%s: %s", e.Stage, plaintext.Line(oneLine.Replace(e.Err.Error()), maxErrorText))
 }
 
 // oneLine joins lines: wazero's errors have several.

@@ -86,8 +86,9 @@ func notEnded(a *schedule.Alloc) bool { return !a.ClientStatus.Terminal() }
 
 func (t *tx) collectAllocs(keep int) {
 	var ended []*schedule.Alloc
-	t.allocs.all(func(_ string, a *schedule.Alloc) {
-		if !a.ClientStatus.Terminal() {
+	links := t.linksToWaitedFor()
+	t.allocs.all(func(id string, a *schedule.Alloc) {
+		if notEnded(a) || links[id] {
 			return
 		}
 		j := t.jobs.get(jobKey{a.Namespace, a.JobID})
@@ -101,6 +102,30 @@ func (t *tx) collectAllocs(keep int) {
 	for _, a := range ended[min(keep, len(ended)):] {
 		t.deleteAlloc(a)
 	}
+}
+
+// linksToWaitedFor are the ended allocations between two that have not ended. The later
+// waits for the earlier one, has been given what that one holds, and is led to it by them
+// alone.
+func (t *tx) linksToWaitedFor() map[string]bool {
+	links := map[string]bool{}
+	t.allocs.all(func(_ string, a *schedule.Alloc) {
+		if !notEnded(a) {
+			return
+		}
+		var between []string
+		p := t.allocs.get(a.PreviousAllocation)
+		for ; p != nil && !notEnded(p); p = t.allocs.get(p.PreviousAllocation) {
+			between = append(between, p.ID)
+		}
+		if p == nil {
+			return
+		}
+		for _, id := range between {
+			links[id] = true
+		}
+	})
+	return links
 }
 
 func (t *tx) collectEvals(keep int) {

@@ -47,9 +47,9 @@ type Options struct {
 }
 
 // ControlPlane is the control plane as package httpapi needs it; [ControlPlane.ForNode] is
-// its other side, the node.ControlPlane. All methods may be called concurrently; what they return is read-only. A
-// missing object is nil from a read, and an [errdefs.NotFound] from a
-// write. After Close every write is errdefs.Unavailable.
+// its other side, the node.ControlPlane. All methods may be called concurrently; what they
+// return is read-only. A missing object is nil from a read, and an [errdefs.NotFound] from
+// a write. After Close every write is errdefs.Unavailable.
 type ControlPlane struct {
 	logger hclog.Logger
 	file   file // nil: in memory

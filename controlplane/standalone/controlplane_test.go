@@ -710,6 +710,25 @@ func TestACompletedAllocationThatCountsIsNotGarbage(t *testing.T) {
 	require.Len(t, s.JobAllocations("default", "b"), 2)
 }
 
+func TestAnEndedAllocationIsNotGarbageWhileItsSuccessorWaitsForItsPredecessor(t *testing.T) {
+	s := withNode(t, "")
+	var versions []*structs.Allocation
+	for i := range 3 {
+		run(t, s, testJob("web", "service", memory(900), func(j *nomad.Job) { j.TaskGroups[0].Tasks[0].User = fmt.Sprint(i) }))
+		versions = append(versions, wanted(s, "web")[0])
+	}
+	first, second, third := versions[0], versions[1], versions[2]
+	require.Equal(t, []string{first.ID, second.ID}, []string{second.PreviousAllocation, third.PreviousAllocation})
+	report(t, s, second, structs.ClientComplete)
+	s.CollectGarbage()
+	require.NotNil(t, s.Allocation(second.ID), "it leads the third to the first")
+	report(t, s, first, structs.ClientComplete)
+	s.CollectGarbage()
+	require.Nil(t, s.Allocation(first.ID))
+	require.Nil(t, s.Allocation(second.ID))
+	require.NotNil(t, s.Allocation(third.ID))
+}
+
 func TestConcurrentUseIsSafeAndNothingIsLost(t *testing.T) {
 	s := withNode(t, filepath.Join(t.TempDir(), "server.db"))
 	var wg sync.WaitGroup

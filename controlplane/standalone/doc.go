@@ -1,7 +1,7 @@
 // Package standalone is the embedded control plane for one machine: jobs in, allocations
 // out. It keeps jobs with their versions, evaluations, allocations and nodes in its
-// own bbolt file, decides with the pure function in controlplane/standalone/schedule, and tells a node
-// through the interface node.ControlPlane what to run. It runs nothing itself.
+// own bbolt file, decides with the pure function in controlplane/standalone/schedule, and
+// tells a node through the interface node.ControlPlane what to run. It runs nothing itself.
 //
 // Every change is one transaction: the job, its evaluation and the allocations that
 // follow from it become durable and visible together, or not at all. What was

@@ -76,8 +76,6 @@ type (
 		f    *file
 		load int
 	}
-	// stopLoad: end the load under way.
-	stopLoad struct{ f *file }
 	// removeUnit: take a plugin out of service whose file is gone.
 	removeUnit struct{ u *Unit }
 	// logLine: log what happened.
@@ -157,7 +155,10 @@ func (t *files) removed(now time.Time, name string) []action {
 	}
 	delete(t.byName, name)
 	f.lost = true
-	actions := []action{stopLoad{f}}
+	// Before its name is given up: what the load would put in charge must not replace the
+	// plugin of a file that has the name by then.
+	f.loading.end()
+	var actions []action
 	if f.unit != nil {
 		actions = append(actions, logLine{hclog.Info, "a plugin's file was removed", []any{"file", name, "plugin", f.content.name}})
 		actions = append(actions, t.retire(now, f)...)

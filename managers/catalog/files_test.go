@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,8 +20,6 @@ func formatActions(actions []action) string {
 		switch a := a.(type) {
 		case loadFile:
 			out = append(out, fmt.Sprintf("load %s %d", a.f.name, a.load))
-		case stopLoad:
-			out = append(out, "stop "+a.f.name)
 		case removeUnit:
 			out = append(out, "remove "+a.u.name)
 		}
@@ -71,7 +70,7 @@ func TestWhatIsDoneAboutAChangeOfTheFiles(t *testing.T) {
 	require.Equal(t, "load a.wasm 3", d.found([]string{"a.wasm"}, nil))
 	does("remove x, load b.wasm 2")(d.loads("a.wasm", "y")) // the file has another plugin now
 	does("")(d.loads("b.wasm", "x"))
-	require.Equal(t, "stop b.wasm, remove x", d.found(nil, []string{"b.wasm"}))
+	require.Equal(t, "remove x", d.found(nil, []string{"b.wasm"}))
 	require.Len(t, d.gone, 2)
 }
 
@@ -82,9 +81,32 @@ func TestALoadWhoseFileIsGoneIsTakenOutOfServiceAtOnce(t *testing.T) {
 	what := identity{kind: host.KindDriver, name: "x", digest: strings.Repeat("x", 64)}
 	_, err := d.claim(f, what.claim())
 	require.NoError(t, err)
-	require.Equal(t, "stop a.wasm", d.found(nil, []string{"a.wasm"}))
+	require.Empty(t, d.found(nil, []string{"a.wasm"}))
 	require.Equal(t, "remove x", formatActions(d.loaded(time.Unix(0, 0), f, f.load, &Unit{name: "x"}, what, false)))
 	require.Empty(t, d.claims)
+}
+
+// TestALoadHasEndedBeforeAnotherFileMayHaveItsName: the version that it loads would
+// otherwise replace the other file's plugin, and be removed then, which leaves none.
+func TestALoadHasEndedBeforeAnotherFileMayHaveItsName(t *testing.T) {
+	d := &directory{t, newFiles()}
+	d.found([]string{"a.wasm", "b.wasm"}, nil)
+	_, err := d.loads("a.wasm", "x")
+	require.NoError(t, err)
+	d.found([]string{"a.wasm"}, nil) // a new version of x
+	f := d.byName["a.wasm"]
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	f.loading = loading{cancel: cancel}
+	what := identity{kind: host.KindDriver, name: "x"}
+	replaces, err := d.claim(f, what.claim())
+	require.NoError(t, err)
+	require.True(t, replaces)
+
+	d.files.found(time.Unix(0, 0), nil, nil, []string{"a.wasm"}) // and nothing is done yet
+	_, err = d.claim(d.byName["b.wasm"], what.claim())
+	require.NoError(t, err)
+	require.Error(t, ctx.Err())
 }
 
 func TestALateLoadIsIgnored(t *testing.T) {

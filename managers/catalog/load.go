@@ -27,6 +27,13 @@ type loading struct {
 	ended  chan struct{}      // closed when it has ended
 }
 
+// end cancels the load, if one is under way, and does not wait for it.
+func (l loading) end() {
+	if l.cancel != nil {
+		l.cancel()
+	}
+}
+
 // ErrShutdown ends what is under way when the node stops.
 var ErrShutdown = errors.New("the node is shutting down")
 
@@ -40,9 +47,7 @@ func (a loadFile) do(c *Catalog) {
 		return
 	}
 	before := f.loading
-	if before.cancel != nil {
-		before.cancel()
-	}
+	before.end()
 	ctx, cancel := context.WithCancel(c.ctx)
 	ended := make(chan struct{})
 	f.loading = loading{cancel, ended}
@@ -54,14 +59,6 @@ func (a loadFile) do(c *Catalog) {
 		}
 		c.load(ctx, f, a.load)
 	})
-}
-
-func (a stopLoad) do(c *Catalog) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if a.f.loading.cancel != nil {
-		a.f.loading.cancel()
-	}
 }
 
 func (a removeUnit) do(*Catalog) { a.u.Remove() }

@@ -89,7 +89,7 @@ func (d *Driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, even
 		return nil, nil, err
 	}
 	t := d.tasks().of(cfg)
-	t.listen(events)
+	t.listen(d.Name(), events)
 	answer := &wasmnodev1.DriverStartTaskResponse{}
 	hasWorkload := false
 	err := d.call(ctx, t, startDeadline, host.Call{
@@ -163,7 +163,7 @@ func (d *Driver) RecoverTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h 
 	}
 	known := d.tasks().get(cfg.GetId()) != nil
 	t := d.tasks().of(cfg)
-	t.listen(events)
+	t.listen(d.Name(), events)
 	answer := &wasmnodev1.DriverRecoverTaskResponse{}
 	err := d.call(ctx, t, recoverDeadline, host.Call{Op: abi.OpDriverRecoverTask, Task: cfg, Request: &wasmnodev1.DriverRecoverTaskRequest{Task: cfg, Handle: h}, Answer: answer})
 	if d.fallsToHost(err, h) {

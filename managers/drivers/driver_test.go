@@ -425,7 +425,18 @@ func TestAnEventWithoutASinkIsAnErrorToTheDriver(t *testing.T) {
 	_, err = d.SignalTask(ctx, &wasmnodev1.TaskConfig{Id: "unknown"}, handle, "SIGHUP")
 	require.NoError(t, err)
 	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(*told), "a task that was not recovered")
-	require.Equal(t, abi.NotFound, abi.CodeOf(d.tasks().event(&wasmnodev1.TaskEvent{TaskId: "nobody's"})), "an unknown task's, from a call about none")
+	require.Equal(t, abi.NotFound, abi.CodeOf(d.tasks().event("fake", &wasmnodev1.TaskEvent{TaskId: "nobody's"})), "an unknown task's, from a call about none")
+}
+
+func TestADriverSendsEventsOfItsOwnTasksOnly(t *testing.T) {
+	w, _, d := driverWorld(t)
+	_, _, err := d.StartTask(t.Context(), web, func(*wasmnodev1.TaskEvent) { t.Error("another driver's event") })
+	require.NoError(t, err)
+	other := catalogtest.NewPlugin()
+	other.Recipe.Name = "other"
+	told := sends(other, abi.OpDriverFingerprint, web.Id, "polled")
+	w.mustLoad(other, nil)
+	require.Equal(t, abi.NotFound, abi.CodeOf(*told))
 }
 
 func TestATaskThatCannotBeRecoveredIsForgotten(t *testing.T) {
@@ -483,7 +494,7 @@ func TestDriversWithstandConcurrentUseAndReplacement(t *testing.T) {
 					waited <- err
 				}()
 				w.manager.Refresh("fake")
-				_ = w.manager.tasks.event(&wasmnodev1.TaskEvent{TaskId: cfg.Id})
+				_ = w.manager.tasks.event("fake", &wasmnodev1.TaskEvent{TaskId: cfg.Id})
 				if _, err := d.StopTask(ctx, cfg, h, "", time.Second); err != nil {
 					t.Error(err)
 				}

@@ -52,7 +52,10 @@ func pluginOf(u *catalog.Unit) *plugin { return u.Kind().(*plugin) }
 // Fingerprint implements [catalog.Kind].
 func (u *plugin) Fingerprint(ctx context.Context) (catalog.Answer, error) {
 	answer := &wasmnodev1.DriverFingerprintResponse{}
-	err := u.Plugin().Invoke(ctx, host.Call{Op: abi.OpDriverFingerprint, Request: &wasmnodev1.DriverFingerprintRequest{}, Answer: answer, Events: u.m.tasks.event})
+	err := u.Plugin().Invoke(ctx, host.Call{
+		Op: abi.OpDriverFingerprint, Request: &wasmnodev1.DriverFingerprintRequest{}, Answer: answer,
+		Events: func(e *wasmnodev1.TaskEvent) error { return u.m.tasks.event(u.Name(), e) },
+	})
 	if err != nil {
 		return catalog.Answer{}, err
 	}

@@ -21,7 +21,8 @@ type task struct {
 	id string
 
 	mu       sync.Mutex
-	events   func(*wasmnodev1.TaskEvent) // takes the driver's events; nil: they are refused
+	driver   string                      // the one whose events are taken; empty: none
+	events   func(*wasmnodev1.TaskEvent) // takes them; nil: they are refused
 	handle   *wasmnodev1.TaskHandle      // the newest; nil: the one that the caller has
 	notified chan struct{}               // closed and replaced when the task may have ended
 }
@@ -45,11 +46,11 @@ func (t *tasks) get(id string) *task {
 	return t.byID[id]
 }
 
-// event takes an event of any task that is known: the sink of calls about none.
-func (t *tasks) event(e *wasmnodev1.TaskEvent) error {
+// event takes an event of any of a driver's tasks: the sink of its calls about none.
+func (t *tasks) event(driver string, e *wasmnodev1.TaskEvent) error {
 	known := t.get(e.GetTaskId())
-	if known == nil {
-		return abi.NewError(abi.NotFound, fmt.Sprintf("no task %q runs", catalog.Printable(e.GetTaskId())))
+	if known == nil || !known.isOf(driver) {
+		return abi.NewError(abi.NotFound, fmt.Sprintf("driver %s has no task %q", driver, catalog.Printable(e.GetTaskId())))
 	}
 	return known.event(e)
 }
@@ -60,11 +61,18 @@ func (t *tasks) forget(id string) {
 	delete(t.byID, id)
 }
 
-// listen sets the sink of the task's events.
-func (t *task) listen(events func(*wasmnodev1.TaskEvent)) {
+// listen sets the sink of the events that a driver, in any version, sends of the task.
+func (t *task) listen(driver string, events func(*wasmnodev1.TaskEvent)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.events = events
+	t.driver, t.events = driver, events
+}
+
+// isOf reports whether the task was started or recovered by a driver of that name.
+func (t *task) isOf(driver string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.driver == driver
 }
 
 // event takes an event of the task: the sink of the calls about it.

@@ -12,7 +12,8 @@ import (
 const abandonGrace = time.Second
 
 // call runs a driver's operation, which should end with its context and may not: once
-// ctx is done and the grace has passed, call returns ctx's cause all the same. What a call that was left behind brings in the end goes to late.
+// ctx is done and the grace has passed, call returns ctx's cause all the same. What a call
+// that was left behind brings in the end goes to late.
 func call[T any](ctx context.Context, op string, fn func(context.Context) (T, error), late func(T, error)) (T, error) {
 	type outcome struct {
 		value T

@@ -144,8 +144,8 @@ func (h *templatesHook) unwatch() {
 }
 
 // renderChanged renders a template again if what it depends on has changed and does not go
-// on changing. It reports whether the result is another one, which is written. An error is returned once
-// as long as it stays the same.
+// on changing. It reports whether the result is another one, which is written. An error is
+// returned once as long as it stays the same.
 func (t *rendered) renderChanged(ctx context.Context, in template.Input) (changed bool, err error) {
 	now := make(map[string]string, len(t.files))
 	for name := range t.files {

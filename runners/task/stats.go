@@ -9,7 +9,7 @@ import (
 )
 
 // statsAge is how old statistics may be before the driver is asked again. They are
-// measured when they are read: a task whose are not read costs nothing.
+// measured when they are read: a task whose statistics are not read costs nothing.
 const statsAge = time.Second
 
 // statsTimeout bounds one measurement.

@@ -41,15 +41,17 @@ type use struct {
 }
 
 // capacity is what is taken of every node. An allocation takes until it has ended,
-// not only until it is asked to stop. A successor waits for the end of all before it, so
-// that the two (a chain) take, of each thing, as much as the larger of them.
+// not only until it is told to stop. A successor on the same node waits for the end of
+// all before it there, so that they (a chain) take, of each thing, as much as the
+// largest of them. A chain never goes over another node: a node knows its own
+// allocations only, and so cannot wait for what one elsewhere replaced.
 type capacity struct {
 	nodes  map[string]*use
 	chains map[string]*chain // by allocation ID
 	ofJob  map[string]int    // the job's live allocations, by node ID
 }
 
-// chain is what an allocation and its live predecessors take together.
+// chain is what an allocation and its live predecessors on its node take together.
 type chain struct {
 	root  string
 	node  string
@@ -72,13 +74,14 @@ func newCapacity(in Input) *capacity {
 	// Predecessors come before their successors.
 	slices.SortStableFunc(all, func(a, b *structs.Allocation) int { return cmp.Compare(a.CreateIndex, b.CreateIndex) })
 	for _, a := range all {
+		previous := c.chains[a.PreviousAllocation]
 		switch {
 		case !a.ClientStatus.Terminal() && up[a.NodeID]:
 			c.add(a)
-		case c.chains[a.PreviousAllocation] != nil:
-			// It ended, or was lost, while it still waited for its own predecessor;
-			// its successor waits for that one.
-			c.chains[a.ID] = c.chains[a.PreviousAllocation]
+		case previous != nil && previous.node == a.NodeID:
+			// It ended while it still waited for its own predecessor; its successor
+			// waits for that one.
+			c.chains[a.ID] = previous
 		}
 	}
 	return c

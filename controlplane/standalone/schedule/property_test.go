@@ -151,14 +151,12 @@ func (w *world) checkRoom(t *rapid.T) {
 			holding[id] = a
 		}
 	}
-	// A successor waits for all before it, also over one that ended while it waited.
+	// An allocation waits for all before it on its node, also over one that ended while
+	// it waited, but its node knows no allocation on another, nor what that one replaced.
 	root := func(a *Alloc) string {
 		first := a
-		for p := w.allocs[a.PreviousAllocation]; p != nil; p = w.allocs[p.PreviousAllocation] {
+		for p := w.allocs[a.PreviousAllocation]; p != nil && p.NodeID == a.NodeID; p = w.allocs[p.PreviousAllocation] {
 			if holding[p.ID] != nil {
-				if p.NodeID != a.NodeID {
-					break
-				}
 				first = p
 			}
 		}

@@ -402,6 +402,61 @@ func TestAnAllocationTakesUntilItHasEndedButItsSuccessorMayHaveIt(t *testing.T) 
 	require.Empty(t, c.run(testJob("service", big, other, staticPorts(80))).Failed)
 }
 
+// rescheduledAtOnce replaces what fails without a delay.
+func rescheduledAtOnce(j *nomad.Job) {
+	j.TaskGroups[0].ReschedulePolicy = &nomad.ReschedulePolicy{Delay: new(time.Duration(0)), Unlimited: new(true)}
+}
+
+func asUser(name string) func(*nomad.Job) {
+	return func(j *nomad.Job) { j.TaskGroups[0].Tasks[0].User = name }
+}
+
+// A node does not know what an allocation on another node replaced, so that nothing
+// there would wait for the first allocation's end.
+func TestAnAllocationThatEndedOnAnotherNodePassesNothingOn(t *testing.T) {
+	ends := map[string]func(c *cluster, second *Alloc){
+		"lost": func(c *cluster, _ *Alloc) { c.nodes[1].Status = structs.NodeDown },
+		"failed": func(c *cluster, second *Alloc) {
+			c.end(second.ID, structs.ClientFailed)
+			c.nodes[1].Eligibility = structs.NodeIneligible
+		},
+	}
+	for dimension, needs := range map[string]func(*nomad.Job){
+		"network: reserved port collision p0=80": staticPorts(80),
+		"memory":                                 func(j *nomad.Job) { j.TaskGroups[0].Tasks[0].Resources.MemoryMB = new(600) },
+		"cores":                                  func(j *nomad.Job) { j.TaskGroups[0].Tasks[0].Resources.Cores = new(3) },
+		"devices: nvidia/gpu: 2 asked for, 0 free": asks(ask("nvidia/gpu", 2)),
+	} {
+		for name, end := range ends {
+			t.Run(name+" "+dimension, func(t *testing.T) {
+				c := newCluster(t, gpuNode("n1"), gpuNode("n2"))
+				first := c.run(testJob("service", needs, rescheduledAtOnce)).Place[0]
+				j := testJob("service", needs, rescheduledAtOnce, atVersion(2), asUser("u"))
+				second := c.run(j).Place[0]
+				require.Equal(t, []string{"n1", "n2"}, []string{first.NodeID, second.NodeID})
+				require.Equal(t, first.ID, second.PreviousAllocation)
+				end(c, second)
+				res := c.run(j)
+				require.Empty(t, res.Place, "the first has not ended")
+				require.Equal(t, map[string]int{dimension: 1}, res.Failed["g"].DimensionExhausted)
+				c.end(first.ID, structs.ClientComplete)
+				require.Len(t, c.run(j).Place, 1)
+			})
+		}
+	}
+}
+
+func TestAnAllocationThatEndedOnTheSameNodePassesOnWhatItWaitedFor(t *testing.T) {
+	c := newCluster(t, testNode("n1"))
+	c.run(testJob("service", staticPorts(80), rescheduledAtOnce))
+	j := testJob("service", staticPorts(80), rescheduledAtOnce, atVersion(2), asUser("u"))
+	second := c.run(j).Place[0]
+	c.end(second.ID, structs.ClientFailed)
+	res := c.run(j)
+	require.Len(t, res.Place, 1)
+	require.Equal(t, second.ID, res.Place[0].PreviousAllocation)
+}
+
 func TestPortsAreDistinctAndInRange(t *testing.T) {
 	dynamic := func(j *nomad.Job) {
 		j.TaskGroups[0].Networks = []*nomad.NetworkResource{{

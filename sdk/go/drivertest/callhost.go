@@ -56,6 +56,9 @@ func (h *callHost) TaskEvent(event []byte) error {
 	if err := e.UnmarshalVT(event); err != nil {
 		return abi.NewError(abi.InvalidArgument, "event: "+err.Error())
 	}
+	if h.operation == abi.OpDriverConfigure || strings.HasPrefix(h.operation, "device_") {
+		return abi.NewError(abi.FailedPrecondition, "event: a call of "+h.operation+" cannot send task events")
+	}
 	if h.taskID != "" && e.TaskId != h.taskID {
 		return abi.NewError(abi.PermissionDenied, fmt.Sprintf("event: this call is about task %s, not %s", h.taskID, e.TaskId))
 	}

@@ -19,10 +19,11 @@ import (
 
 // probe does to the node what its fields say.
 type probe struct {
-	describe func() *driver.Description
-	start    func(context.Context, *driver.TaskConfig) (*driver.TaskHandle, *driver.Network, error)
-	calls    *int
-	memory   int
+	describe  func() *driver.Description
+	configure func(context.Context) error
+	start     func(context.Context, *driver.TaskConfig) (*driver.TaskHandle, *driver.Network, error)
+	calls     *int
+	memory    int
 }
 
 func (p *probe) Describe() *driver.Description {
@@ -35,12 +36,15 @@ func (p *probe) Describe() *driver.Description {
 			"list": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer", "default": 7}}}}}}`}
 }
 
-func (p *probe) Configure(_ context.Context, config []byte) error {
+func (p *probe) Configure(ctx context.Context, config []byte) error {
 	if string(config) != "{}" {
 		return abi.NewError(abi.InvalidArgument, "config "+string(config))
 	}
 	if p.calls != nil {
 		*p.calls++
+	}
+	if p.configure != nil {
+		return p.configure(ctx)
 	}
 	return nil
 }
@@ -146,6 +150,14 @@ func TestAnEventsMessageIsCutAt1KiB(t *testing.T) {
 	_, _, err := node.StartTask(node.Task(""))
 	expect.NoError(t, err)
 	expect.Equal(t, len(node.Events()[0].Message), 1024)
+}
+
+func TestAnEventOfACallAboutNoTaskIsRefusedAsByANode(t *testing.T) {
+	node := drivertest.New(t, func() driver.Driver {
+		return &probe{configure: func(ctx context.Context) error { return task.Event(ctx, "id", "text", nil) }}
+	})
+	expect.Code(t, node.Configure("{}"), abi.FailedPrecondition)
+	expect.Equal(t, len(node.Events()), 0)
 }
 
 func TestAPanicIsAFaultOfThatCall(t *testing.T) {

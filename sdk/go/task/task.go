@@ -17,7 +17,8 @@ import (
 //
 // RESOURCE_EXHAUSTED: too many events a second, later ones may be taken;
 // PERMISSION_DENIED: the current call is about another task; INVALID_ARGUMENT: too
-// many annotations.
+// many annotations; FAILED_PRECONDITION or NOT_FOUND: the event has no receiver, such
+// as one that is sent while configuring, or of a task that is not the driver's.
 func Event(ctx context.Context, taskID, message string, annotations map[string]string) error {
 	event := &wasmnodev1.TaskEvent{TaskId: taskID, Message: message, Annotations: annotations}
 	encoded, err := event.MarshalVT()
