@@ -59,11 +59,11 @@ func wrongFingerprints() map[string]func(*pb.DeviceGroup) {
 		`groups[0]: the group's vendor "\xff" has characters that do not print`:                               func(g *pb.DeviceGroup) { g.Id.Vendor = "\xff" },
 		`groups[0]: the group's vendor " a" begins or ends with a space`:                                      func(g *pb.DeviceGroup) { g.Id.Vendor = " a" },
 		"groups[0]: the group's vendor has 129 bytes, the limit is 128":                                       func(g *pb.DeviceGroup) { g.Id.Vendor = strings.Repeat("v", 129) },
-		"groups[1]: amd/gpu/x is there twice":                                                                 func(g *pb.DeviceGroup) { g.Id = &pb.DeviceGroupId{Vendor: "amd", Type: "gpu", Name: "x"} },
+		"groups[1]: amd/gpu/x is listed twice":                                                                 func(g *pb.DeviceGroup) { g.Id = &pb.DeviceGroupId{Vendor: "amd", Type: "gpu", Name: "x"} },
 		"groups[0]: nvidia/gpu/GTX 1080 Ti has no devices":                                                    func(g *pb.DeviceGroup) { g.Devices = nil },
 		"groups[0]: nvidia/gpu/GTX 1080 Ti: devices[1]: its ID is empty":                                      func(g *pb.DeviceGroup) { g.Devices[1].Id = "" },
-		`groups[0]: nvidia/gpu/GTX 1080 Ti: devices[1]: the ID "b" is there twice`:                            func(g *pb.DeviceGroup) { g.Devices[1].Id = "b" },
-		`groups[1]: amd/gpu/x: devices[0]: the ID "c" is there twice`:                                         func(g *pb.DeviceGroup) { g.Devices[1].Id = "c" },
+		`groups[0]: nvidia/gpu/GTX 1080 Ti: devices[1]: the ID "b" is listed twice`:                            func(g *pb.DeviceGroup) { g.Devices[1].Id = "b" },
+		`groups[1]: amd/gpu/x: devices[0]: the ID "c" is listed twice`:                                         func(g *pb.DeviceGroup) { g.Devices[1].Id = "c" },
 		`groups[0]: nvidia/gpu/GTX 1080 Ti: devices[0]: its PCI bus ID "\n" has characters that do not print`: func(g *pb.DeviceGroup) { g.Devices[0].PciBusId = "\n" },
 		"groups[0]: nvidia/gpu/GTX 1080 Ti: attribute x: has no value":                                        attribute(&pb.Attribute{}),
 		`groups[0]: nvidia/gpu/GTX 1080 Ti: attribute x: has a unit, "B", and is not a number`:                attribute(&pb.Attribute{Value: &pb.Attribute_StringValue{}, Unit: "B"}),
@@ -140,7 +140,7 @@ func wrongReservations() map[string]*pb.ContainerEdits {
 		`env[0]: "X" is not of the form NAME=value`:                                                                env("X"),
 		`env[0]: "1X" is not the name of a variable`:                                                               env("1X=1"),
 		`env[0]: "" is not the name of a variable`:                                                                 env("=1"),
-		"env[1]: X is there twice":                                                                                 env("X=1", "X=2"),
+		"env[1]: X is listed twice":                                                                                 env("X=1", "X=2"),
 		"env[0]: X: its value has characters that do not print":                                                    env("X=\x00"),
 		"env[0]: NOMAD_ALLOC_ID cannot be set by a device":                                                         env("NOMAD_ALLOC_ID=x"),
 		"env[0]: LD_PRELOAD cannot be set by a device":                                                             env("LD_PRELOAD=/x.so"),
@@ -165,7 +165,7 @@ func wrongReservations() map[string]*pb.ContainerEdits {
 		`mounts[0]: container_path: "/x/" is not an absolute, clean path`:                                          mount("/srv/x", "/x/"),
 		`mounts[0]: host_path: "/srv/../etc" is not an absolute, clean path`:                                       mount("/srv/../etc", "/x"),
 		"mounts[0]: container_path: 1025 bytes, the limit is 1024":                                                 mount("/srv/x", "/"+strings.Repeat("x", 1024)),
-		"mounts[1]: container_path: /x is there twice": {Mounts: []*pb.EditedMount{
+		"mounts[1]: container_path: /x is listed twice": {Mounts: []*pb.EditedMount{
 			{HostPath: "/srv/a", ContainerPath: "/x"}, {HostPath: "/srv/b", ContainerPath: "/x"},
 		}},
 	}
@@ -212,7 +212,7 @@ func wrongStats() map[string]*pb.DeviceStats {
 		`figure "": its path has 0 elements, but has to have one to 8`: {Stats: []*pb.DeviceStat{{Value: number}}},
 		`its path has 9 elements, but has to have one to 8`:            {Stats: []*pb.DeviceStat{{Path: deep, Value: number}}},
 		`figure "a/": a name in its path is empty`:                     {Stats: []*pb.DeviceStat{{Path: []string{"a", ""}, Value: number}}},
-		`figure "a": is there twice`:                                   {Stats: []*pb.DeviceStat{{Path: []string{"a"}, Value: number}, {Path: []string{"a"}, Value: number}}},
+		`figure "a": is listed twice`:                                   {Stats: []*pb.DeviceStat{{Path: []string{"a"}, Value: number}, {Path: []string{"a"}, Value: number}}},
 		`figure "a": has no value`:                                     {Stats: []*pb.DeviceStat{{Path: []string{"a"}}}},
 		`figure "a": has a unit, "W", and is not a number`:             {Stats: []*pb.DeviceStat{{Path: []string{"a"}, Value: &pb.StatValue{Value: &pb.StatValue_BoolValue{}, Unit: "W"}}}},
 		"257 figures, the limit is 256":                                {Stats: make([]*pb.DeviceStat, 257)},
@@ -228,7 +228,7 @@ func TestWrongStatsAreRefusedWithTheirPosition(t *testing.T) {
 	}
 	twice := &pb.DeviceStatsResponse{Groups: []*pb.DeviceGroupStats{{Id: protoGroupID(gpu)}, {Id: protoGroupID(gpu)}}}
 	_, err := checkDeviceStats(twice, index{gpu: {}}, time.Now())
-	require.EqualError(t, err, "groups[1]: acme/gpu/x1 is there twice")
+	require.EqualError(t, err, "groups[1]: acme/gpu/x1 is listed twice")
 	_, err = checkDeviceStats(&pb.DeviceStatsResponse{Groups: make([]*pb.DeviceGroupStats, 65)}, nil, time.Now())
 	require.EqualError(t, err, "65 groups, the limit is 64")
 }

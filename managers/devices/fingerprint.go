@@ -59,7 +59,7 @@ func (c *fingerprintCheck) group(g *wasmnodev1.DeviceGroup) (*structs.DeviceGrou
 		return nil, err
 	}
 	if c.groups[id] {
-		return nil, fmt.Errorf("%s is there twice", id)
+		return nil, fmt.Errorf("%s is listed twice", id)
 	}
 	c.groups[id] = true
 	out := &structs.DeviceGroup{ID: id, Attributes: map[string]structs.Attribute{}}
@@ -94,7 +94,7 @@ func (c *fingerprintCheck) device(d *wasmnodev1.Device) (structs.Device, error) 
 		return out, fmt.Errorf("its ID %w", err)
 	}
 	if c.ids[out.ID] {
-		return out, fmt.Errorf("the ID %q is there twice", out.ID)
+		return out, fmt.Errorf("the ID %q is listed twice", out.ID)
 	}
 	c.ids[out.ID] = true
 	if len(c.ids) > maxDevices {

@@ -335,7 +335,7 @@ func TestANewerVersionTakesOverOnlyWhenItsDevicesAreInOrder(t *testing.T) {
 		bad := newFakeDevice("acme")
 		bad.On(abi.OpDeviceFingerprint, answersDevices(gpu, "a", "a"))
 		_, err := w.take(bad, u)
-		require.EqualError(t, err, `fingerprint: groups[0]: acme/gpu/x1: devices[1]: the ID "a" is there twice`)
+		require.EqualError(t, err, `fingerprint: groups[0]: acme/gpu/x1: devices[1]: the ID "a" is listed twice`)
 		_, err = w.reserve("a")
 		require.NoError(t, err)
 		require.Zero(t, bad.Count(abi.OpDeviceReserve))

@@ -81,7 +81,7 @@ func (c *editCheck) variable(text string) error {
 		return fmt.Errorf("%s cannot be set by a device", name)
 	}
 	if _, twice := c.out.Env[name]; twice {
-		return fmt.Errorf("%s is there twice", name)
+		return fmt.Errorf("%s is listed twice", name)
 	}
 	c.out.Env[name] = value
 	return nil
@@ -153,7 +153,7 @@ func (c *editCheck) target(what, p string) error {
 		return err
 	}
 	if c.taken[p] {
-		return fmt.Errorf("%s: %s is there twice", what, p)
+		return fmt.Errorf("%s: %s is listed twice", what, p)
 	}
 	c.taken[p] = true
 	for _, own := range []string{"/alloc", "/local", "/secrets", "/proc", "/sys"} {

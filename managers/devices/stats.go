@@ -35,7 +35,7 @@ func checkDeviceStats(a *wasmnodev1.DeviceStatsResponse, known index, now time.T
 			return nil, fmt.Errorf("groups[%d]: %w", i, err)
 		}
 		if all[id] != nil {
-			return nil, fmt.Errorf("groups[%d]: %s is there twice", i, id)
+			return nil, fmt.Errorf("groups[%d]: %s is listed twice", i, id)
 		}
 		out := &structs.DeviceGroupStats{ID: id, Devices: map[string]*structs.DeviceStats{}}
 		all[id] = out
@@ -101,7 +101,7 @@ func place(o *structs.StatObject, stat *wasmnodev1.DeviceStat) error {
 	}
 	name := path[len(path)-1]
 	if o.Attributes[name] != nil {
-		return errors.New("is there twice")
+		return errors.New("is listed twice")
 	}
 	v, err := checkFigure(stat.GetValue())
 	if err != nil {
