@@ -101,13 +101,13 @@ func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskS
 		ctx, cancel = context.WithTimeoutCause(ctx, p.host.cfg.Limits.CallTimeout, errTooSlow)
 		defer cancel()
 	}
-	l, err := p.pool.lease(ctx, op)
+	ctx, l, err := p.pool.lease(ctx, op)
 	if err != nil {
 		return nil, err
 	}
-	defer l.release()
+	defer l.release(ctx)
 	var output []byte
-	output, l.reusable, err = p.callInstance(l.ctx, l.inst, op, input, scope)
+	output, l.reusable, err = p.callInstance(ctx, l.inst, op, input, scope)
 	return output, err
 }
 

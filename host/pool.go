@@ -79,30 +79,28 @@ func (i *instance) close(ctx context.Context) {
 // lease is an instance for one call.
 type lease struct {
 	pool  *pool
-	slots chan struct{}   // where its place is; nil: it has none yet
-	inst  *instance       // nil: there is none yet
-	ctx   context.Context // the caller's, which the pool's end ends too
+	slots chan struct{} // where its place is; nil: it has none yet
+	inst  *instance     // nil: there is none yet
 	end   context.CancelFunc
 	// reusable is set by a call after which the instance may be kept.
 	reusable bool
 }
 
-// lease waits for a place and hands out an instance, an idle one or a new one. Whoever
-// has it calls [lease.release].
-func (p *pool) lease(ctx context.Context, op string) (_ *lease, err error) {
+// lease waits for a place and hands out an instance, an idle one or a new one, and the
+// context of its call, which the pool's end ends too. Whoever has it calls [lease.release].
+func (p *pool) lease(ctx context.Context, op string) (_ context.Context, _ *lease, err error) {
 	if !p.calls.Enter() {
-		return nil, errClosed
+		return nil, nil, errClosed
 	}
 	l := &lease{pool: p}
 	defer func() {
 		if l.inst == nil {
-			l.release()
+			l.release(ctx)
 		}
 	}()
 	ctx, cancel := context.WithCancelCause(ctx)
-	//nolint:contextcheck // the pool's end ends this call; it is not its parent
 	stop := context.AfterFunc(p.lifetime, func() { cancel(errClosed) })
-	l.ctx, l.end = ctx, func() { stop(); cancel(nil) }
+	l.end = func() { stop(); cancel(nil) }
 	slots := p.slots
 	if op == abi.OpDriverWaitTask {
 		slots = p.waits
@@ -111,16 +109,16 @@ func (p *pool) lease(ctx context.Context, op string) (_ *lease, err error) {
 	case slots <- struct{}{}:
 		l.slots = slots
 	case <-ctx.Done():
-		return nil, fmt.Errorf("plugin %s: %s: waiting for one of %d instances: %w", p.plugin.Name(), op, cap(slots), context.Cause(ctx))
+		return nil, nil, fmt.Errorf("plugin %s: %s: waiting for one of %d instances: %w", p.plugin.Name(), op, cap(slots), context.Cause(ctx))
 	}
 	l.inst, err = p.take(ctx)
-	return l, err
+	return ctx, l, err
 }
 
 // release gives the place and the instance back; one that is not reusable is closed.
-func (l *lease) release() {
+func (l *lease) release(ctx context.Context) {
 	if l.inst != nil {
-		l.pool.put(l.ctx, l.inst, l.reusable)
+		l.pool.put(ctx, l.inst, l.reusable)
 	}
 	if l.slots != nil {
 		<-l.slots
@@ -162,12 +160,12 @@ func (p *pool) put(ctx context.Context, inst *instance, reusable bool) {
 // prepare makes an instance and keeps it: it fails when the plugin cannot be set up.
 func (p *pool) prepare(ctx context.Context) error {
 	op, _ := p.plugin.spec.Kind.configuration(nil)
-	l, err := p.lease(ctx, op)
+	ctx, l, err := p.lease(ctx, op)
 	if err != nil {
 		return err
 	}
 	l.reusable = true
-	l.release()
+	l.release(ctx)
 	return nil
 }
 

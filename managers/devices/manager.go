@@ -134,7 +134,7 @@ func (m *Manager) acquire(group structs.DeviceGroupID) *plugin {
 	return pluginOf(u)
 }
 
-// UnknownDeviceError: devices are not on this node.
+// UnknownDeviceError says that devices are not on this node.
 type UnknownDeviceError struct {
 	What    string // the operation that failed
 	Devices structs.AllocatedDevice
