@@ -113,6 +113,7 @@ bench: build ## benchmarks, also beside HashiCorp go-plugin and beside the Nomad
 .PHONY: bench-once
 bench-once: build
 	$(GO) test -run '^$$' -bench . -benchtime 1x $(MODULES)
+	cd internal/bench && GOWORK=off $(GO) vet ./...
 
 .PHONY: soak
 soak: build ## the long campaigns: fuzzing, reloads, restarts

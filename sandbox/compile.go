@@ -33,9 +33,8 @@ type Options struct {
 
 // Compile compiles a module that was scanned within [scan.DefaultLimits]. The context
 // bounds the wait for other compiles, not this one, which is bounded by these limits.
-// Bytes that an engine has
-// compiled are not compiled again while a module of them is open or the cache has
-// them.
+// Bytes that an engine has compiled are not compiled again while a module of them is open
+// or the cache has them.
 //
 // # Errors
 //

@@ -30,8 +30,8 @@ func (in *Input) Give(spec *ExecSpec) { spec.Stdin, spec.Resize = in.stdin, in.s
 
 // FirstSize waits for the first size of a terminal, which is then not among the later
 // ones. None in time, or before anything else is fed: the zero size.
-func (in *Input) FirstSize(ctx context.Context, testTimeout time.Duration) Size {
-	ctx, cancel := context.WithTimeout(ctx, testTimeout)
+func (in *Input) FirstSize(ctx context.Context, timeout time.Duration) Size {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	select {
 	case size := <-in.sizes:

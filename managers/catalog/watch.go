@@ -32,7 +32,7 @@ const (
 )
 
 // watcher looks at a directory whenever it may have changed. Notifications are
-// only notifications to look; what is true is what a look finds.
+// only hints to look; what is true is what a look finds.
 type watcher struct {
 	dir       string
 	logger    hclog.Logger
@@ -142,7 +142,7 @@ func readMark(path string) (m mark, ok bool) {
 	return m, true
 }
 
-// notifications are notifications that a directory may have changed.
+// notifications tell that a directory may have changed.
 type notifications struct {
 	c       <-chan fsnotify.Event
 	dir     string

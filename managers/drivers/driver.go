@@ -65,7 +65,7 @@ func (d *Driver) Capabilities() *wasmnodev1.DriverCapabilities {
 }
 
 // DecodeConfig checks a job file's `config` block against the driver's schema and
-// returns it as JSON with defaults applied. A *schema.FaultsError lists every fault
+// returns it as JSON with defaults applied. A *configschema.FaultsError lists every fault
 // with its path.
 func (d *Driver) DecodeConfig(config map[string]any) ([]byte, error) {
 	return d.plugin.taskSchema.CheckJSON("config", config)

@@ -13,7 +13,7 @@
 //
 // The same package builds natively, where the package drivertest calls it as the
 // node would. What a driver asks of the node is in the sibling packages, one for
-// each capability: log, task and wasm. They take the context of the call.
+// each capability: log, task, process and wasm. They take the context of the call.
 //
 // # What a driver must not do
 //
