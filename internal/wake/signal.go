@@ -1,4 +1,5 @@
-// Package wake has the signal that wakes one goroutine to look at shared state. The
+// Package wake has the signal that wakes one goroutine to look at shared state, and the
+// look at a channel that wakes all by being closed. The
 // state itself is kept elsewhere, under its own lock; the signal only indicates that there is
 // something to see.
 package wake
@@ -23,3 +24,14 @@ func (s Signal) Set() {
 // C delivers the wake-ups. Receiving clears the signal, so the receiver looks at the
 // state after it has received, never before.
 func (s Signal) C() <-chan struct{} { return s.c }
+
+// IsClosed reports whether c, a channel that is closed to wake all who receive from it
+// and never sent to, is closed.
+func IsClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

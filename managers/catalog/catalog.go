@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/wake"
 )
 
 // loadsAtOnce bounds the files that are loaded, and held in memory, at the same
@@ -97,7 +98,7 @@ func (c *Catalog) serve(r *Registry) {
 
 // Loading reports whether files that were in the directory at the start are not loaded or
 // refused yet.
-func (c *Catalog) Loading() bool { return !isClosed(c.files.first) }
+func (c *Catalog) Loading() bool { return !wake.IsClosed(c.files.first) }
 
 // Start begins to watch. Managers of plugin types are made before that. A second
 // call, or one after Shutdown, does nothing.
@@ -213,14 +214,5 @@ func (c *Catalog) setProblem(problem string) {
 			t.firstScan(now, nil) // a directory that cannot be read delays no caller
 			return nil
 		})
-	}
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
 	}
 }

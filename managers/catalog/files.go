@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/wake"
 )
 
 // files is what is known of the plugin directory. It is stepped by what is seen of the
@@ -117,7 +118,7 @@ func (t *files) firstScan(now time.Time, names []string) {
 
 // finishFirst notes that a file of the first look is loaded, refused or gone.
 func (t *files) finishFirst(name string) {
-	if !t.looked || isClosed(t.first) {
+	if !t.looked || wake.IsClosed(t.first) {
 		return
 	}
 	delete(t.waited, name)
@@ -179,7 +180,7 @@ func (t *files) retire(now time.Time, f *file) []action {
 // inUse returns the versions whose files were removed and that are still used; others are
 // forgotten.
 func (t *files) inUse() []goneFile {
-	t.gone = slices.DeleteFunc(t.gone, func(g goneFile) bool { return isClosed(g.unit.Closed()) })
+	t.gone = slices.DeleteFunc(t.gone, func(g goneFile) bool { return wake.IsClosed(g.unit.Closed()) })
 	return t.gone
 }
 
@@ -198,7 +199,7 @@ func (t *files) release(now time.Time, name claim, f *file) (actions []action) {
 }
 
 func (f *file) endDescribe() {
-	if !isClosed(f.described) {
+	if !wake.IsClosed(f.described) {
 		close(f.described)
 	}
 }

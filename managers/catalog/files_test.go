@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/wake"
 )
 
 // formatActions writes actions as text; what is only logged is left out.
@@ -59,11 +60,11 @@ func TestWhatIsDoneAboutAChangeOfTheFiles(t *testing.T) {
 		}
 	}
 	require.Equal(t, "load a.wasm 1, load b.wasm 1", d.found([]string{"a.wasm", "b.wasm"}, nil))
-	require.False(t, isClosed(d.first))
+	require.False(t, wake.IsClosed(d.first))
 	does("")(d.loads("a.wasm", "x"))
 	_, err := d.loads("b.wasm", "x")
 	require.EqualError(t, err, `the driver "x" is already provided by a.wasm; remove one of the two files`)
-	require.True(t, isClosed(d.first), "all files of the first look are loaded or refused")
+	require.True(t, wake.IsClosed(d.first), "all files of the first look are loaded or refused")
 
 	require.Equal(t, "load a.wasm 2", d.found([]string{"a.wasm"}, nil))
 	does("")(d.loads("a.wasm", "x")) // another version replaces the unit, which the registry sees to

@@ -349,7 +349,7 @@ func (u *Unit) Closed() <-chan struct{} { return u.gone }
 // replace takes the unit out of service because another version is in charge. The
 // caller holds the registry's mu.
 func (u *Unit) replace() {
-	if !isClosed(u.replaced) {
+	if !wake.IsClosed(u.replaced) {
 		close(u.replaced)
 	}
 	u.registry.drop(u)

@@ -16,6 +16,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	pb "github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/internal/catalogtest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
@@ -260,7 +261,7 @@ type deadline struct {
 func (d deadline) Done() <-chan struct{} { return d.passed }
 
 func (d deadline) Err() error {
-	if catalogtest.IsClosed(d.passed) {
+	if wake.IsClosed(d.passed) {
 		return context.DeadlineExceeded
 	}
 	return nil

@@ -21,6 +21,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/internal/catalogtest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
@@ -177,7 +178,7 @@ func TestATaskRunsAcrossTheReplacementOfItsPlugin(t *testing.T) {
 	newer := append(mock(t), 0, 5, 4, 'n', 'o', 't', 'e') // another content, the same plugin
 	begun := time.Now()
 	w.Put("mock.wasm", newer)
-	require.Eventually(t, func() bool { return catalogtest.IsClosed(old.Replaced()) }, catalogtest.TestTimeout, 5*time.Millisecond, "%v", w.Lines())
+	require.Eventually(t, func() bool { return wake.IsClosed(old.Replaced()) }, catalogtest.TestTimeout, 5*time.Millisecond, "%v", w.Lines())
 	t.Logf("replaced within %v", time.Since(begun))
 	d := w.mustDispense("mock_driver")
 	defer d.Release()
@@ -366,7 +367,7 @@ func TestReplacingAPluginAgainAndAgainLeavesNothingBehind(t *testing.T) {
 	replace := func(i int) {
 		d := w.mustDispense("c_minimal")
 		w.Put("c.wasm", renamed(t, good, "0.1.0", fmt.Sprintf("0.1.%d", i%2)))
-		require.Eventually(t, func() bool { return catalogtest.IsClosed(d.Replaced()) }, catalogtest.TestTimeout, time.Millisecond)
+		require.Eventually(t, func() bool { return wake.IsClosed(d.Replaced()) }, catalogtest.TestTimeout, time.Millisecond)
 		d.Release()
 		<-d.plugin.Closed()
 	}

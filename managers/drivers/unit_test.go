@@ -13,6 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/internal/catalogtest"
 )
@@ -145,13 +146,13 @@ func TestANewVersionTakesOverOnlyWhenItAnswers(t *testing.T) {
 			spoil(p)
 			_, err := w.take(p, old)
 			require.EqualError(t, err, want)
-			require.False(t, catalogtest.IsClosed(running.Replaced()))
+			require.False(t, wake.IsClosed(running.Replaced()))
 		}
 
 		second := catalogtest.NewPlugin()
 		second.Recipe.Version = "2"
 		w.mustLoad(second, old)
-		require.True(t, catalogtest.IsClosed(running.Replaced()))
+		require.True(t, wake.IsClosed(running.Replaced()))
 		d := w.dispense()
 		require.Equal(t, "d2", d.PluginDigest())
 		synctest.Wait()
@@ -200,9 +201,9 @@ func TestARemovedPluginServesTheTasksThatItHas(t *testing.T) {
 
 		// A new file with that name takes the tasks over.
 		w.mustLoad(catalogtest.NewPlugin(), nil)
-		require.True(t, catalogtest.IsClosed(d.Replaced()))
+		require.True(t, wake.IsClosed(d.Replaced()))
 		d.Release()
-		require.True(t, catalogtest.IsClosed(u.Closed()))
+		require.True(t, wake.IsClosed(u.Closed()))
 	})
 }
 

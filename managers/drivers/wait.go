@@ -9,6 +9,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
@@ -57,7 +58,7 @@ func (d *Driver) WaitTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wa
 		case err == nil:
 		case d.fallsToHost(err, h):
 			return d.workloads().Wait(ctx, h.WorkloadId)
-		case isClosed(notified) && errors.Is(err, context.Canceled):
+		case wake.IsClosed(notified) && errors.Is(err, context.Canceled):
 			continue
 		case abi.IsRecoverable(err):
 			pause = retryPoll
@@ -125,15 +126,6 @@ func sleep(ctx context.Context, pause time.Duration, notified <-chan struct{}) e
 	case <-ctx.Done():
 	}
 	return ctx.Err()
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 func exitOf(r *wasmnodev1.ExitResult) *structs.ExitResult {

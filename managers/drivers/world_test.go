@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/internal/catalogtest"
 	"github.com/wasmnode/wasmnode/structs"
@@ -60,7 +61,7 @@ func (w *fakeWorkloads) Wait(ctx context.Context, id string) (*structs.ExitResul
 
 func (w *fakeWorkloads) Stop(_ context.Context, id, signal string, timeout time.Duration) error {
 	c, err := w.get(fmt.Sprintf("stop %s %v", signal, timeout.Round(time.Second)), id)
-	if err == nil && !catalogtest.IsClosed(c) {
+	if err == nil && !wake.IsClosed(c) {
 		close(c)
 	}
 	return err
@@ -96,7 +97,7 @@ func (w *fakeWorkloads) Inspect(_ context.Context, id string) (*workload.Status,
 		return nil, abi.NewError(abi.NotFound, "no workload "+id)
 	}
 	s := &workload.Status{ID: id, State: workload.Running}
-	if catalogtest.IsClosed(c) {
+	if wake.IsClosed(c) {
 		s.State = workload.Exited
 	}
 	return s, nil

@@ -43,13 +43,3 @@ func Engine(t testing.TB) *sandbox.Engine {
 	t.Cleanup(func() { require.NoError(t, e.Close(context.Background())) })
 	return e
 }
-
-// IsClosed reports whether a channel is closed.
-func IsClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
