@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,14 +43,10 @@ func (n *Node) destroyOrphans(ctx context.Context, restored []*alloc.Runner, unr
 			claimed[id] = true
 		}
 	}
-	known := map[string]bool{}
-	for _, id := range unread {
-		known[id] = true
-	}
 	for _, w := range list {
 		// A run is named after its allocation.
 		allocID, _, _ := strings.Cut(w.ID, "/")
-		if claimed[w.ID] || known[allocID] {
+		if claimed[w.ID] || slices.Contains(unread, allocID) {
 			continue
 		}
 		n.logger.Warn("destroying an orphaned workload: no task claims it", "id", w.ID, "state", w.State, "started", w.StartedAt)
