@@ -80,24 +80,26 @@ func (d *dispatcher) parse(args []string) (l commandLine) {
 		case arg[0] == '-':
 			l.otherFlags = true
 		default:
-			l.word, l.args = d.find(args[i:])
-			if !strings.Contains(arg, " ") {
-				l.cmd = d.commands[l.word]
-			}
+			l.word, l.cmd, l.args = d.find(args[i:])
 		}
 	}
 	return l
 }
 
 // find returns the longest command that the words begin with, or the first word when
-// there is none, and what follows.
-func (d *dispatcher) find(words []string) (command string, rest []string) {
-	for n := len(words); n > 0; n-- {
-		if name := strings.Join(words[:n], " "); d.commands[name] != nil {
-			return name, words[n:]
+// there is none, and what follows. A word with a space in it is an argument.
+func (d *dispatcher) find(words []string) (name string, cmd subcommand, rest []string) {
+	end := slices.IndexFunc(words, func(w string) bool { return strings.Contains(w, " ") })
+	if end < 0 {
+		end = len(words)
+	}
+	for n := end; n > 0; n-- {
+		name = strings.Join(words[:n], " ")
+		if cmd = d.commands[name]; cmd != nil {
+			return name, cmd, words[n:]
 		}
 	}
-	return words[0], words[1:]
+	return words[0], nil, words[1:]
 }
 
 // run runs the command that the arguments name and returns its exit code.
