@@ -104,7 +104,8 @@ type agent struct {
 	devices   *devices.Manager
 	node      *node.Node
 
-	closers []func() // in the order of opening
+	conditions conditions
+	closers    []func() // in the order of opening
 }
 
 // close takes down what was opened, the last first.

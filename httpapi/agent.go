@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"cmp"
+	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -60,9 +62,33 @@ func (h *handler) agentSelf(*http.Request, *query) (answer, error) {
 	}}, nil
 }
 
+// agentHealth tells all conditions of the agent, of the client and of the control plane
+// apart, each in Nomad's one message. Like Nomad's, it is a 500 when one is not healthy.
 func (h *handler) agentHealth(*http.Request, *query) (answer, error) {
-	ok := nomad.AgentHealth{Ok: true, Message: "ok"}
-	return answer{body: &nomad.AgentHealthResponse{Client: &ok, Server: &ok}}, nil
+	client, server := nomad.AgentHealth{Ok: true}, nomad.AgentHealth{Ok: true}
+	for _, c := range h.Conditions() {
+		part := &client
+		if c.Server {
+			part = &server
+		}
+		part.Ok = part.Ok && !c.Unhealthy
+		if part.Message != "" {
+			part.Message += "; "
+		}
+		part.Message += c.Text
+	}
+	for _, part := range []*nomad.AgentHealth{&client, &server} {
+		part.Message = cmp.Or(part.Message, "ok")
+	}
+	health := &nomad.AgentHealthResponse{Client: &client, Server: &server}
+	if client.Ok && server.Ok {
+		return answer{body: health}, nil
+	}
+	text, err := json.Marshal(health)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{}, &statusError{http.StatusInternalServerError, string(text)}
 }
 
 func (h *handler) agentMembers(*http.Request, *query) (answer, error) {

@@ -81,7 +81,8 @@ func FuzzRequest(f *testing.F) {
 		require.NoError(t, err)
 		_, err = s.RegisterJob(&structs.JobRegistration{Job: mock("seed", nil)})
 		require.NoError(t, err)
-		handler := httpapi.Handler(httpapi.Config{Logger: hclog.NewNullLogger(), ControlPlane: s, Node: idle{}, Plugins: noPlugins{}})
+		handler := httpapi.Handler(httpapi.Config{Logger: hclog.NewNullLogger(), ControlPlane: s, Node: idle{}, Plugins: noPlugins{},
+			Conditions: func() []structs.Condition { return nil }})
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		defer cancel()
 		r := (&http.Request{

@@ -12,6 +12,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 // maxBody bounds a request's body: 10 MiB, far above any job that a person wrote.
@@ -25,6 +27,8 @@ type Config struct {
 	Plugins      Plugins
 	Metrics      prometheus.Gatherer
 	Agent        AgentInfo
+	// Conditions are what the operator has to know about the agent now.
+	Conditions func() []structs.Condition
 }
 
 // AgentInfo is the agent's description of itself.

@@ -26,11 +26,12 @@ func plane(t testing.TB) *standalone.ControlPlane {
 }
 
 // serve serves the API without an agent around it.
-func serve(t testing.TB, c httpapi.ControlPlane, n httpapi.Node) *httptest.Server {
+func serve(t testing.TB, c httpapi.ControlPlane, n httpapi.Node, conditions ...structs.Condition) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(httpapi.Handler(httpapi.Config{
 		Logger: hclog.NewNullLogger(), ControlPlane: c, Node: n, Plugins: noPlugins{},
-		Agent: httpapi.AgentInfo{Name: "here", Region: "global", Datacenter: "dc1", Address: "127.0.0.1:4646"},
+		Agent:      httpapi.AgentInfo{Name: "here", Region: "global", Datacenter: "dc1", Address: "127.0.0.1:4646"},
+		Conditions: func() []structs.Condition { return conditions },
 	}))
 	t.Cleanup(s.Close)
 	return s
