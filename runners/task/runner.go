@@ -39,6 +39,10 @@ type Config struct {
 	// Gate returns a channel that is closed while the task may start; optional. It is
 	// asked again before each first start and forced restart.
 	Gate func() <-chan struct{}
+	// Gone returns with what a run was lost that Restore read back, such as "the restart of
+	// the machine"; empty: it may still be there. Optional: that is never known. workload:
+	// the run has one, of the run's ID.
+	Gone func(run string, workload bool) (with string)
 	// Devices has the devices reserved that the task was given; optional: a task that
 	// was given some does not start.
 	Devices Devices
@@ -66,8 +70,11 @@ type Runner struct {
 
 	// Owned by the goroutine that runs Run: by Restore before, by Finish afterwards.
 	local    state.TaskLocal
-	unsaved  bool // local differs from what is durable
-	restored bool // local and the state were read back
+	unsaved  bool   // local differs from what is durable
+	restored bool   // local and the state were read back
+	gone     string // with what the run was lost that was read back; empty: it may be there
+	waiting  bool   // the task has an event that its driver is waited for
+	losses   []time.Time
 
 	// Shared, each with a lock of its own; neither is taken under the other.
 	rec   record
@@ -164,7 +171,11 @@ func (r *Runner) Restore() error {
 		}
 	}
 	if s != nil {
-		r.rec.reset(s.Copy())
+		s = s.Copy()
+		if r.gone = goneWith(r.cfg.Gone, &r.local, s); r.gone != "" {
+			s.Enter(structs.TaskPending, time.Now())
+		}
+		r.rec.reset(s)
 		if killAnnounced(s) {
 			r.rec.killing, r.rec.final = true, true // not shared yet
 			r.kill()
@@ -172,6 +183,27 @@ func (r *Runner) Restore() error {
 	}
 	r.restored = local != nil || s != nil
 	return nil
+}
+
+// Restored is what a stored state of a task is worth: one of a run that is gone is not
+// running. The state is not changed.
+func Restored(s *structs.TaskState, local *state.TaskLocal, gone func(run string, workload bool) string) *structs.TaskState {
+	s = s.Copy()
+	if s != nil && local != nil && goneWith(gone, local, s) != "" {
+		s.Enter(structs.TaskPending, time.Now())
+	}
+	return s
+}
+
+// goneWith returns with what the stored run of a task that runs was lost; empty: it may be
+// there.
+func goneWith(gone func(string, bool) string, local *state.TaskLocal, s *structs.TaskState) string {
+	if gone == nil || local.TaskID == "" || s.State != structs.TaskRunning {
+		return ""
+	}
+	var handle wasmnodev1.TaskHandle
+	workload := handle.UnmarshalVT(local.Handle) == nil && handle.GetWorkloadId() != ""
+	return gone(local.TaskID, workload)
 }
 
 // RestoredRun is the ID of the run that Restore read back; empty: there is none. It is
