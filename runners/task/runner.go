@@ -66,8 +66,11 @@ type Runner struct {
 
 	// Owned by the goroutine that runs Run: by Restore before, by Finish afterwards.
 	local    state.TaskLocal
-	unsaved  bool // local differs from what is durable
-	restored bool // local and the state were read back
+	unsaved  bool      // local differs from what is durable
+	restored bool      // local and the state were read back
+	disposal *disposal // the last; nil: there was none
+
+	disposals sync.WaitGroup // those that go on
 
 	// Shared, each with a lock of its own; neither is taken under the other.
 	rec   record
