@@ -28,9 +28,10 @@ var ErrNotRunning = errors.New("Task not running")
 // Config configures what to run and with what. All fields but those marked optional are
 // required.
 type Config struct {
-	Alloc    *structs.Allocation
-	Task     string
-	Node     *structs.Node
+	Alloc *structs.Allocation
+	Task  string
+	// Node returns the node as it is now; read-only.
+	Node     func() *structs.Node
 	Dir      *allocdir.TaskDir
 	State    state.DB
 	Dispense Dispense

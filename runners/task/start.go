@@ -199,7 +199,7 @@ func newTaskID(allocID, task string) string {
 
 // envBuilder has all of the environment but the hooks' part and the driver's address.
 func (r *Runner) envBuilder(alloc *structs.Allocation, task *nomad.Task, driver Driver) *taskenv.Builder {
-	return taskenv.NewBuilder(r.cfg.Node, alloc, task).SetDirs(r.dirs(driver))
+	return taskenv.NewBuilder(r.cfg.Node(), alloc, task).SetDirs(r.dirs(driver))
 }
 
 // networkOf is the address that the driver gave a run; nil: none.
