@@ -137,7 +137,9 @@ func (r *Runner) awaitRun() (phase, restart.Event) {
 	exit, gone := r.wait()
 	switch {
 	case exit == nil && gone == nil:
-		r.release(r.running())
+		run := r.running()
+		r.release(run)
+		run.driver.Release()
 		return phaseDetached, restart.Event{}
 	case gone != nil && !r.mayLose(time.Now()):
 		exit, gone = lostExit(gone), nil
@@ -148,7 +150,7 @@ func (r *Runner) awaitRun() (phase, restart.Event) {
 	// Who runs the task forgets how it ended when it is destroyed.
 	r.rec.drain()
 	run := r.running()
-	r.destroyRun(run)
+	r.dispose(run)
 	r.release(run)
 	r.forget()
 	each(r, func(h ExitedHook) error { return r.bounded(h.Exited) })
@@ -173,7 +175,6 @@ func (r *Runner) mayLose(now time.Time) bool {
 func (r *Runner) release(run *invocation) {
 	r.setRunning(nil)
 	close(run.done)
-	run.driver.Release()
 }
 
 // forget drops what is needed to find a run again. It becomes durable with the decision

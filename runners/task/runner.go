@@ -28,9 +28,10 @@ var ErrNotRunning = errors.New("Task not running")
 // Config configures what to run and with what. All fields but those marked optional are
 // required.
 type Config struct {
-	Alloc    *structs.Allocation
-	Task     string
-	Node     *structs.Node
+	Alloc *structs.Allocation
+	Task  string
+	// Node returns the node as it is now; read-only.
+	Node     func() *structs.Node
 	Dir      *allocdir.TaskDir
 	State    state.DB
 	Dispense Dispense
@@ -75,6 +76,9 @@ type Runner struct {
 	gone     string // with what the run was lost that was read back; empty: it may be there
 	waiting  bool   // the task has an event that its driver is waited for
 	losses   []time.Time
+	disposal *disposal // the last; nil: there was none
+
+	disposals sync.WaitGroup // those that go on
 
 	// Shared, each with a lock of its own; neither is taken under the other.
 	rec   record
