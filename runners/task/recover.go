@@ -38,6 +38,8 @@ func (r *Runner) recoverRun() (phase, restart.Event) {
 		r.emitWaiting(structs.NewTaskEvent(structs.EventDriverFailure).WithMessage(err.Error()))
 		sleep(r.active, recoverPause)
 		return phaseRecover, restart.Event{}
+	case r.found():
+		return r.hold(err)
 	}
 	r.forget()
 	if !r.wasRunning() {
@@ -104,7 +106,10 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 		// The task may well run: a missing driver does not mean that it ended.
 		return nil, recoverable(err)
 	}
-	if len(r.local.Handle) == 0 {
+	switch {
+	case r.found():
+		return r.takeBack(ctx, run)
+	case len(r.local.Handle) == 0:
 		return r.recoverStart(ctx, run)
 	}
 	renewed, err := r.recoverTask(ctx, run)
@@ -162,6 +167,9 @@ func isFault(err error) bool {
 // has the handle of what may have been started.
 func (r *Runner) stored() (*invocation, error) {
 	run := &invocation{config: &wasmnodev1.TaskConfig{}, done: make(chan struct{})}
+	if r.found() {
+		run.config.Id, run.config.Name, run.config.AllocId = r.local.TaskID, r.cfg.Task, r.cfg.Alloc.ID
+	}
 	if err := run.config.UnmarshalVT(r.local.Config); err != nil {
 		return nil, fmt.Errorf("decode the task's configuration: %w", err)
 	}

@@ -88,9 +88,9 @@ func TestAnExitIsDurableBeforeTheTaskIsDestroyed(t *testing.T) {
 
 // A reboot is not a failure of the task: a policy that allows no restarts has nothing to say.
 func TestATaskThatDidNotSurviveStartsAgainAtOnceWhateverItsPolicy(t *testing.T) {
-	for with, gone := range map[string]func(string, bool) string{
+	for with, left := range map[string]task.Left{
 		"the restart of the agent":   nil,
-		"the restart of the machine": func(string, bool) string { return "the restart of the machine" },
+		"the restart of the machine": &left{gone: "the restart of the machine"},
 	} {
 		bubble(t, func(t *testing.T) {
 			f := newFixture(t, nil)
@@ -100,10 +100,10 @@ func TestATaskThatDidNotSurviveStartsAgainAtOnceWhateverItsPolicy(t *testing.T) 
 			f.r.Shutdown()
 			<-f.r.WaitCh()
 			f.world.Lose()
-			f.cfg.Gone = gone
+			f.cfg.Left = left
 			r := f.build()
 			require.NoError(t, r.Restore())
-			if gone != nil {
+			if left != nil {
 				require.Equal(t, structs.TaskPending, r.State().State, "before it was looked for")
 			}
 			begin := time.Now()
@@ -130,7 +130,7 @@ func TestATaskThatIsThoughtGoneAndIsThereGoesOn(t *testing.T) {
 		f := newFixture(t, nil)
 		f.start()
 		synctest.Wait()
-		f.cfg.Gone = func(string, bool) string { return "the restart of the machine" }
+		f.cfg.Left = &left{gone: "the restart of the machine"}
 		f.restartAgent()
 		synctest.Wait()
 		require.Equal(t, structs.TaskRunning, f.r.State().State)

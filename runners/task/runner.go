@@ -40,10 +40,8 @@ type Config struct {
 	// Gate returns a channel that is closed while the task may start; optional. It is
 	// asked again before each first start and forced restart.
 	Gate func() <-chan struct{}
-	// Gone returns with what a run was lost that Restore read back, such as "the restart of
-	// the machine"; empty: it may still be there. Optional: that is never known. workload:
-	// the run has one, of the run's ID.
-	Gone func(run string, workload bool) (with string)
+	// Left is what outlived the last agent; optional: that is not known.
+	Left Left
 	// Devices has the devices reserved that the task was given; optional: a task that
 	// was given some does not start.
 	Devices Devices
@@ -161,11 +159,20 @@ func New(cfg Config) (*Runner, error) {
 	return r, nil
 }
 
-// Restore reads back what an earlier runner stored. Running tasks are recovered by
+// Restore reads back what an earlier runner stored. A run that was found, of which nothing is
+// stored, becomes the task's. Running tasks are recovered by
 // Run, so that a driver that is slow or gone does not hold up others.
 func (r *Runner) Restore() error {
 	local, s, err := r.cfg.State.Task(r.cfg.Alloc.ID, r.cfg.Task)
-	if err != nil {
+	found := ""
+	if local == nil && r.cfg.Left != nil && r.rec.visible().State != structs.TaskDead {
+		found = r.cfg.Left.Run(r.cfg.Alloc.ID, r.cfg.Task)
+	}
+	switch {
+	case found != "":
+		r.logger.Warn("what was stored of the task is lost, and a run of it was found", "id", found, "error", err)
+		r.local.TaskID, r.unsaved = found, true
+	case err != nil:
 		return fmt.Errorf("task: %q: restore: %w", r.cfg.Task, err)
 	}
 	if local != nil {
@@ -176,7 +183,7 @@ func (r *Runner) Restore() error {
 	}
 	if s != nil {
 		s = s.Copy()
-		if r.gone = goneWith(r.cfg.Gone, &r.local, s); r.gone != "" {
+		if r.gone = goneWith(r.cfg.Left, &r.local, s); r.gone != "" {
 			s.Enter(structs.TaskPending, time.Now())
 		}
 		r.rec.reset(s)
@@ -185,29 +192,8 @@ func (r *Runner) Restore() error {
 			r.kill()
 		}
 	}
-	r.restored = local != nil || s != nil
+	r.restored = local != nil || s != nil || found != ""
 	return nil
-}
-
-// Restored is what a stored state of a task is worth: one of a run that is gone is not
-// running. The state is not changed.
-func Restored(s *structs.TaskState, local *state.TaskLocal, gone func(run string, workload bool) string) *structs.TaskState {
-	s = s.Copy()
-	if s != nil && local != nil && goneWith(gone, local, s) != "" {
-		s.Enter(structs.TaskPending, time.Now())
-	}
-	return s
-}
-
-// goneWith returns with what the stored run of a task that runs was lost; empty: it may be
-// there.
-func goneWith(gone func(string, bool) string, local *state.TaskLocal, s *structs.TaskState) string {
-	if gone == nil || local.TaskID == "" || s.State != structs.TaskRunning {
-		return ""
-	}
-	var handle wasmnodev1.TaskHandle
-	workload := handle.UnmarshalVT(local.Handle) == nil && handle.GetWorkloadId() != ""
-	return gone(local.TaskID, workload)
 }
 
 // RestoredRun is the ID of the run that Restore read back; empty: there is none. It is
