@@ -206,6 +206,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		Dispense:     task.DispenseFrom(a.drivers.Dispense),
 		Devices:      a.devices,
 		Workloads:    a.outliving(),
+		BootID:       bootID(),
 		DriversReady: a.pluginsReady,
 		ReadyFor:     a.pluginsReadyFor,
 		AllocsDir:    filepath.Join(a.cfg.DataDir, "alloc"),
@@ -247,7 +248,6 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 func (a *agent) deviceMetrics() deviceMetrics {
 	return deviceMetrics{func() []*structs.DeviceGroup { return a.node.Structs().Devices }, a.devices.AllStats}
 }
-
 
 // identity is what the operator configured about the node.
 func (a *agent) identity() structs.Node {

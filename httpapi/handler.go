@@ -57,6 +57,7 @@ func Handler(cfg Config) http.Handler {
 	h.nodeRoutes()
 	h.clientRoutes()
 	h.agentRoutes()
+	h.operatorRoutes()
 	h.metricRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
 	return h.mux

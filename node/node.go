@@ -79,10 +79,11 @@ type Node struct {
 	hostCPU    hostCPU
 
 	left *left // what outlived the last agent
+
+	mu sync.Mutex
 	// adoption is what the control plane made of what the node knew; nil: it was not asked yet.
 	adoption *structs.Adoption
-
-	mu       sync.Mutex
+	waiting  map[string]string // why allocations waited when the last agent ended, by ID
 	runners  map[string]*entry
 	unread   map[string]*unread          // allocations that cannot be read back, by ID
 	strays   map[string]*workload.Status // workloads that no task claims, by ID

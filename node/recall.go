@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
@@ -51,12 +52,14 @@ func (n *Node) adopt(ctx context.Context, seen *state.Seen) error {
 		return err
 	}
 	n.mu.Lock()
-	n.adoption = got
+	n.adoption, n.waiting = got, seen.Waiting
 	n.mu.Unlock()
 	if got.Why != "" || len(got.Adopted)+len(got.Waiting) > 0 {
 		n.logger.Warn(got.String())
 	}
-	return n.cfg.State.PutSeen(&state.Seen{BootID: n.cfg.BootID, ControlPlane: got.ControlPlane, Index: got.Index})
+	waiting := maps.Clone(got.Waiting)
+	maps.Copy(waiting, seen.Waiting)
+	return n.cfg.State.PutSeen(&state.Seen{BootID: n.cfg.BootID, ControlPlane: got.ControlPlane, Index: got.Index, Waiting: waiting})
 }
 
 // Adoption is what the control plane made of what the node knew when it started; nil: it was
@@ -121,7 +124,9 @@ func (n *Node) remember(index uint64) {
 	if got == nil {
 		return
 	}
-	if err := n.cfg.State.PutSeen(&state.Seen{BootID: n.cfg.BootID, ControlPlane: got.ControlPlane, Index: max(index, got.Index)}); err != nil {
+	if err := n.cfg.State.PutSeen(&state.Seen{
+		BootID: n.cfg.BootID, ControlPlane: got.ControlPlane, Index: max(index, got.Index), Waiting: n.waitingNow(),
+	}); err != nil {
 		n.logger.Error("what the node has heard of the control plane is not durable", "error", err)
 	}
 }

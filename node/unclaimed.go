@@ -47,16 +47,31 @@ func (n *Node) markWaiting() {
 	if n.adoption == nil {
 		return
 	}
-	for id, why := range n.adoption.Waiting {
-		if e := n.runners[id]; e != nil {
-			e.unclaimed = why
-		}
-	}
 	for _, id := range n.adoption.Released {
 		if e := n.runners[id]; e != nil {
 			e.forgotten = true
 		}
 	}
+	for _, waiting := range []map[string]string{n.waiting, n.adoption.Waiting} {
+		for id, why := range waiting {
+			if e := n.runners[id]; e != nil {
+				e.unclaimed, e.forgotten = why, false
+			}
+		}
+	}
+}
+
+// waitingNow is why allocations wait for a decision, by ID.
+func (n *Node) waitingNow() map[string]string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	waiting := map[string]string{}
+	for id, e := range n.runners {
+		if e.unclaimed != "" && !e.destroying {
+			waiting[id] = e.unclaimed
+		}
+	}
+	return waiting
 }
 
 // claimed notes that the control plane has an allocation.
@@ -137,6 +152,9 @@ func (n *Node) Unclaimed(ctx context.Context) []structs.Unclaimed {
 	defer n.mu.Unlock()
 	byID := map[string]*structs.Unclaimed{}
 	for id, e := range n.runners {
+		if e.destroying {
+			continue
+		}
 		a, why := e.runner.Alloc(), e.unclaimed
 		adoptable := why != ""
 		for _, held := range e.runner.Held() {
@@ -190,9 +208,7 @@ func (n *Node) dropEndedStrays(ctx context.Context) {
 // errdefs.NotFound: nothing waits under that ID; errdefs.FailedPrecondition: too little is
 // known of it.
 func (n *Node) Adopt(ctx context.Context, id string) error {
-	n.mu.Lock()
-	e, u, stray := n.runners[id], n.unread[id], n.strayOf(id)
-	n.mu.Unlock()
+	e, u, stray := n.kept(id)
 	switch {
 	case e != nil && e.unclaimed != "":
 		if err := n.cfg.ControlPlane.Claim(ctx, n.ID(), structs.KnownAllocation{Allocation: e.runner.Alloc(), State: e.runner.AllocState()}); err != nil {
@@ -229,23 +245,25 @@ func (n *Node) adoptUnread(ctx context.Context, a *structs.Allocation) error {
 	return nil
 }
 
-// strayOf reports whether a stray is named after an allocation. n.mu is held.
-func (n *Node) strayOf(allocID string) bool {
-	for id := range n.strays {
-		if allocOf(id) == allocID {
-			return true
-		}
+// kept is what the node has under an allocation's ID, unless that is being destroyed.
+func (n *Node) kept(id string) (e *entry, u *unread, stray bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if now := n.runners[id]; now != nil && !now.destroying {
+		c := *now // it changes under the lock
+		e = &c
 	}
-	return false
+	for workloadID := range n.strays {
+		stray = stray || allocOf(workloadID) == id
+	}
+	return e, n.unread[id], stray
 }
 
 // Discard ends what is unclaimed under an ID, and removes its data; of a task that waits for
 // a workload, it ends that workload only. It returns when that is done or ctx is done.
 // errdefs.NotFound: nothing waits under that ID.
 func (n *Node) Discard(ctx context.Context, id string) error {
-	n.mu.Lock()
-	e, u, stray := n.runners[id], n.unread[id], n.strayOf(id)
-	n.mu.Unlock()
+	e, u, stray := n.kept(id)
 	switch {
 	case e != nil && e.unclaimed != "":
 		n.logger.Warn("an unclaimed allocation is discarded", "alloc_id", id)
