@@ -140,7 +140,11 @@ func (n *Node) update(r *alloc.Runner, a *structs.Allocation) {
 // not know of its end: there is no runner for it, nor when the allocation is refused.
 func (n *Node) add(a *structs.Allocation, before map[string]string) *alloc.Runner {
 	switch {
-	case a.ClientStatus.Terminal() || n.report.ended(a.ID) || n.waits(a.ID):
+	case n.report.ended(a.ID) || n.waits(a.ID):
+		return nil
+	case a.ClientStatus.Terminal() && n.hasDir(a.ID):
+		// What was known of it here is lost: it is taken up to be collected as any other.
+	case a.ClientStatus.Terminal():
 		return nil
 	case n.mayRun(a.ID):
 	case a.ServerTerminal() && a.ClientStatus == structs.ClientPending:

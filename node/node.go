@@ -87,6 +87,8 @@ type Node struct {
 	runners  map[string]*entry
 	unread   map[string]*unread          // allocations that cannot be read back, by ID
 	strays   map[string]*workload.Status // workloads that no task claims, by ID
+	dirs     map[string]bool             // allocations of which there is only a directory, by ID
+	settled  bool                        // the control plane was asked for those
 	restored bool                        // all that was stored is among them
 	closed   bool
 }

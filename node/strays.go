@@ -2,7 +2,10 @@ package node
 
 import (
 	"context"
+	"os"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/structs"
@@ -35,8 +38,31 @@ func (n *Node) findStrays(ctx context.Context, restored []*alloc.Runner) {
 			n.strays[w.ID] = w
 		}
 	}
+	n.dirs = n.strayDirs()
 	n.mu.Unlock()
 	n.destroyAbandoned(ctx, abandoned)
+}
+
+// strayDirs are the directories of allocations that the node does not know. n.mu is held.
+func (n *Node) strayDirs() map[string]bool {
+	dirs := map[string]bool{}
+	entries, err := os.ReadDir(n.cfg.AllocsDir)
+	if err != nil {
+		n.logger.Error("looking for directories of allocations failed", "error", err)
+	}
+	for _, e := range entries {
+		if id := e.Name(); uuid.Validate(id) == nil && n.runners[id] == nil && n.unread[id] == nil {
+			dirs[id] = true
+		}
+	}
+	return dirs
+}
+
+// hasDir reports whether there is a directory of an allocation that has no runner.
+func (n *Node) hasDir(id string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.dirs[id] && n.runners[id] == nil
 }
 
 // settleStrays looks at the strays again when the control plane has answered: a task may
@@ -48,6 +74,12 @@ func (n *Node) settleStrays(wanted []*structs.Allocation) {
 	}
 	var abandoned []*workload.Status
 	n.mu.Lock()
+	n.settled = true
+	for id := range n.dirs {
+		if n.runners[id] != nil {
+			delete(n.dirs, id)
+		}
+	}
 	for id, w := range n.strays {
 		allocID := allocOf(id)
 		switch {

@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -55,7 +57,13 @@ func (u unreadableAllocation) Allocations() ([]*structs.Allocation, map[string]e
 	return allocs, map[string]error{"unreadable": errors.New("damaged")}, err
 }
 
+// unclaimed is what waits for a decision once the control plane has answered.
 func (w *world) unclaimed() (ids []string) {
+	require.Eventually(w.t, func() bool {
+		w.node.mu.Lock()
+		defer w.node.mu.Unlock()
+		return w.node.settled
+	}, 30*time.Second, time.Millisecond)
 	for _, u := range w.node.Unclaimed(context.Background()) {
 		ids = append(ids, u.AllocID)
 	}
@@ -102,6 +110,43 @@ func TestWhatCannotBeReadIsKeptUntilSomebodyDecides(t *testing.T) {
 	require.Equal(t, left.left, left.destroyed)
 	require.Empty(t, w.unclaimed())
 	require.ErrorIs(t, w.node.Discard(t.Context(), "unreadable"), errdefs.NotFound)
+}
+
+func TestADirectoryThatNobodyKnowsIsKeptUntilSomebodyDecides(t *testing.T) {
+	w := newWorld(t)
+	const id = "5b9fc6a4-6c66-4fbc-9ba6-0b8a3f7f4a11"
+	dir := filepath.Join(w.dir, "alloc", id)
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "alloc", "data"), 0o755))
+	w.start()
+	require.Equal(t, []string{id}, w.unclaimed())
+	w.node.CollectGarbage(t.Context())
+	require.DirExists(t, dir)
+	require.NoError(t, w.node.Discard(t.Context(), id))
+	require.NoDirExists(t, dir)
+	require.Empty(t, w.unclaimed())
+}
+
+// An allocation that has ended, and of which the node knows no more, is collected as any other.
+func TestTheDirectoryOfAnEndedAllocationIsCollectedThoughTheNodeLostItsDatabase(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("b", "batch")
+	a := w.awaitStatus("b", structs.ClientRunning)
+	w.machine.end(a.ID, 0)
+	w.awaitStatus("b", structs.ClientComplete)
+	w.end()
+	w.db = state.NewMem()
+	w.start()
+	require.Empty(t, w.unclaimed())
+	dir := filepath.Join(w.dir, "alloc", a.ID)
+	require.DirExists(t, dir)
+	require.Eventually(t, func() bool {
+		w.node.CollectGarbage(t.Context())
+		_, err := os.Stat(dir)
+		return errors.Is(err, os.ErrNotExist)
+	}, 30*time.Second, time.Millisecond)
+	require.Equal(t, 1, w.machine.started(a.ID))
+	require.Equal(t, structs.ClientComplete, w.embedded.Allocation(a.ID).ClientStatus)
 }
 
 func TestARunWhoseTaskCannotBeReadIsTakenBack(t *testing.T) {

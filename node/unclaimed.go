@@ -164,6 +164,18 @@ func (n *Node) Unclaimed(ctx context.Context) []structs.Unclaimed {
 			byID[id] = &structs.Unclaimed{AllocID: id, Namespace: a.Namespace, JobID: a.JobID, TaskGroup: a.TaskGroup, Reason: why, Adoptable: adoptable}
 		}
 	}
+	if n.settled {
+		n.addLeftovers(byID)
+	}
+	list := make([]structs.Unclaimed, 0, len(byID))
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		list = append(list, *byID[id])
+	}
+	return list
+}
+
+// addLeftovers adds what has no runner. n.mu is held.
+func (n *Node) addLeftovers(byID map[string]*structs.Unclaimed) {
 	for id, u := range n.unread {
 		byID[id] = &structs.Unclaimed{AllocID: id, Reason: "what is stored of it cannot be read: " + u.why, Adoptable: u.alloc != nil}
 		if u.alloc != nil {
@@ -177,11 +189,11 @@ func (n *Node) Unclaimed(ctx context.Context) []structs.Unclaimed {
 		}
 		byID[allocID].Workloads = append(byID[allocID].Workloads, id)
 	}
-	list := make([]structs.Unclaimed, 0, len(byID))
-	for _, id := range slices.Sorted(maps.Keys(byID)) {
-		list = append(list, *byID[id])
+	for id := range n.dirs {
+		if byID[id] == nil && n.runners[id] == nil {
+			byID[id] = &structs.Unclaimed{AllocID: id, Reason: "its directory is left, and neither the node nor the control plane knows more of it"}
+		}
 	}
-	return list
 }
 
 // dropEndedStrays forgets strays that have ended by themselves.
@@ -253,6 +265,7 @@ func (n *Node) kept(id string) (e *entry, u *unread, stray bool) {
 		c := *now // it changes under the lock
 		e = &c
 	}
+	stray = n.dirs[id]
 	for workloadID := range n.strays {
 		stray = stray || allocOf(workloadID) == id
 	}
@@ -296,6 +309,7 @@ func (n *Node) Discard(ctx context.Context, id string) error {
 	}
 	n.mu.Lock()
 	delete(n.unread, id)
+	delete(n.dirs, id)
 	n.mu.Unlock()
 	return nil
 }
