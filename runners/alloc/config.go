@@ -18,7 +18,8 @@ type Config struct {
 	// Alloc is the allocation as the control plane sent it. Its owner has made it
 	// durable already.
 	Alloc *structs.Allocation
-	Node  *structs.Node
+	// Node returns the node as it is now; read-only.
+	Node func() *structs.Node
 	// AllocsDir is the directory of all allocations' directories.
 	AllocsDir string
 	State     state.DB

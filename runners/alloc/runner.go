@@ -227,6 +227,7 @@ func (r *Runner) Shutdown() {
 	r.wake.Set()
 	go func() {
 		<-r.waitCh
+		r.settle()
 		r.broadcaster.Close()
 		close(r.shutdownCh)
 	}()
@@ -268,6 +269,7 @@ func (r *Runner) destroy(detached bool) {
 	} else {
 		<-r.waitCh
 	}
+	r.settle()
 	r.destroyHooks()
 	for _, t := range r.tasks {
 		t.Close()
@@ -280,6 +282,13 @@ func (r *Runner) destroy(detached bool) {
 		close(r.shutdownCh)
 	}
 	close(r.destroyCh)
+}
+
+// settle waits for the drivers that still destroy what a kill left.
+func (r *Runner) settle() {
+	for _, t := range r.tasks {
+		t.Settle()
+	}
 }
 
 // DestroyCh is closed when everything of the allocation is gone.

@@ -135,14 +135,16 @@ func (r *Runner) interrupted() phase {
 func (r *Runner) awaitRun() (phase, restart.Event) {
 	exit := r.wait()
 	if exit == nil {
-		r.release(r.running())
+		run := r.running()
+		r.release(run)
+		run.driver.Release()
 		return phaseDetached, restart.Event{}
 	}
 	r.emit(structs.NewTaskEvent(structs.EventTerminated).WithExit(exit))
 	// Who runs the task forgets how it ended when it is destroyed.
 	r.rec.drain()
 	run := r.running()
-	r.destroyRun(run)
+	r.dispose(run)
 	r.release(run)
 	r.forget()
 	each(r, func(h ExitedHook) error { return r.bounded(h.Exited) })
@@ -153,7 +155,6 @@ func (r *Runner) awaitRun() (phase, restart.Event) {
 func (r *Runner) release(run *invocation) {
 	r.setRunning(nil)
 	close(run.done)
-	run.driver.Release()
 }
 
 // forget drops what is needed to find a run again. It becomes durable with the decision

@@ -97,10 +97,11 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 		renewed, err = r.recoverTask(ctx, run)
 	}
 	if err != nil {
-		if !abi.IsRecoverable(err) && ctx.Err() == nil {
-			r.destroyRun(run)
+		if abi.IsRecoverable(err) || ctx.Err() != nil {
+			run.driver.Release()
+		} else {
+			r.dispose(run)
 		}
-		run.driver.Release()
 		return nil, err
 	}
 	if renewed != nil {
@@ -126,8 +127,7 @@ func (r *Runner) recoverStart(ctx context.Context, run *invocation) (*invocation
 	if err == nil {
 		return run, nil
 	}
-	r.destroyRun(run)
-	run.driver.Release()
+	r.dispose(run)
 	return nil, fmt.Errorf("the agent ended while the task was starting")
 }
 
@@ -190,22 +190,4 @@ func (r *Runner) replaceHandle(handle *wasmnodev1.TaskHandle) bool {
 	next.handle = handle
 	r.replace(&next)
 	return true
-}
-
-// destroy has the driver forget a task and end what is left of it. It is best effort:
-// what fails is logged. That ctx ends does not stop it: what is left has to go.
-func (r *Runner) destroy(ctx context.Context, driver Driver, cfg *wasmnodev1.TaskConfig, handle *wasmnodev1.TaskHandle) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limits.CallTimeout)
-	defer cancel()
-	_, err := call(ctx, "destroy task", func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, driver.DestroyTask(ctx, cfg, handle, true)
-	}, nil)
-	if err != nil && abi.CodeOf(err) != abi.NotFound {
-		r.logger.Warn("destroy task", "id", cfg.GetId(), "error", err)
-	}
-}
-
-// destroyRun destroys what is left of a run.
-func (r *Runner) destroyRun(run *invocation) {
-	r.destroy(r.shutdown, run.driver, run.config, run.handle)
 }

@@ -3,6 +3,7 @@ package task_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -363,6 +364,44 @@ func TestADriverWithoutStatsIsAskedOnceForEachRead(t *testing.T) {
 			require.Equal(t, n+1, asked)
 		}
 		require.Equal(t, []string{received, setup, begun}, f.events(), "the task does not suffer")
+		f.finish()
+	})
+}
+
+func TestAnUpdateWithoutTheTasksResourcesIsNotTaken(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		next := f.alloc.Copy()
+		next.Resources.Tasks = nil
+		f.r.Update(next)
+		synctest.Wait()
+		// What it runs with is used at its next start.
+		require.NoError(t, f.r.Restart(task.RestartRequest{}))
+		synctest.Wait()
+		require.Equal(t, 2, f.world.Started("web"))
+		require.Equal(t, begun, f.events()[len(f.events())-1])
+		f.finish()
+	})
+}
+
+// A driver that cannot say now whether the task runs may be asked later; the task is not
+// destroyed for that.
+func TestATaskWhoseRecoveryMaySucceedLaterIsNotDestroyed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		f.world.Fail("recover", func() error { return abi.NewRecoverableError(abi.Unavailable, "the engine restarts") })
+		f.restartAgent()
+		failed := func() bool { return slices.Contains(f.events(), "Driver Failure: the engine restarts") }
+		for synctest.Wait(); !failed(); synctest.Wait() {
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.Equal(t, []string{"web"}, f.world.Running())
+		require.Zero(t, f.world.Count("destroy"))
+		f.world.Fail("recover", nil)
 		f.finish()
 	})
 }

@@ -16,8 +16,9 @@ import (
 //	                                     since the last faultReset without one
 //	recovering on a new driver version   retries times, while the error is recoverable;
 //	                                     then the task stays with the old version
-//	stopping, and waiting meanwhile      until the kill timeout and Limits.KillGrace are
-//	                                     over; then the task is destroyed by force
+//	stopping, and waiting meanwhile      until the kill timeout and the first part of
+//	                                     Limits.KillGrace are over; then the task is
+//	                                     destroyed by force
 //
 // Starting a task is not tried again here, and nothing above is inside another but that
 // a recovery gets its driver first.

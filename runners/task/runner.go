@@ -28,9 +28,10 @@ var ErrNotRunning = errors.New("Task not running")
 // Config configures what to run and with what. All fields but those marked optional are
 // required.
 type Config struct {
-	Alloc    *structs.Allocation
-	Task     string
-	Node     *structs.Node
+	Alloc *structs.Allocation
+	Task  string
+	// Node returns the node as it is now; read-only.
+	Node     func() *structs.Node
 	Dir      *allocdir.TaskDir
 	State    state.DB
 	Dispense Dispense
@@ -66,8 +67,11 @@ type Runner struct {
 
 	// Owned by the goroutine that runs Run: by Restore before, by Finish afterwards.
 	local    state.TaskLocal
-	unsaved  bool // local differs from what is durable
-	restored bool // local and the state were read back
+	unsaved  bool      // local differs from what is durable
+	restored bool      // local and the state were read back
+	disposal *disposal // the last; nil: there was none
+
+	disposals sync.WaitGroup // those that go on
 
 	// Shared, each with a lock of its own; neither is taken under the other.
 	rec   record
