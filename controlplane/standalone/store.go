@@ -21,6 +21,8 @@ import (
 //	allocations/<ID>          allocRow
 //	evaluations/<ID>          structs.Evaluation
 //	nodes/<ID>                structs.Node
+//	acl_tokens/<accessor ID>  structs.ACLToken
+//	server/acl_bootstrap      the index at which the first token was made
 //
 // boltfile adds a bucket "meta" with the file's kind and schema version.
 const (
@@ -30,9 +32,11 @@ const (
 	bucketAllocations = "allocations"
 	bucketEvaluations = "evaluations"
 	bucketNodes       = "nodes"
+	bucketACLTokens   = "acl_tokens"
 
-	keyID    = "id"
-	keyIndex = "index"
+	keyID           = "id"
+	keyIndex        = "index"
+	keyACLBootstrap = "acl_bootstrap"
 )
 
 // jobRow is what changes of a job without a new version.
@@ -95,7 +99,9 @@ func encodeRow(bucket, key string, row any) (boltfile.Op, error) {
 // must not keep the machine from starting.
 func (cp *ControlPlane) load() error {
 	return cp.file.View(func(dbtx *bbolt.Tx) error {
-		cp.loadSelf(dbtx)
+		if err := cp.loadSelf(dbtx); err != nil {
+			return err
+		}
 		loadRows(cp, dbtx, bucketSpecs, func(_ string, r *specRow) error {
 			if r.Job == nil || r.Job.JobModifyIndex == nil {
 				return errIncomplete
@@ -113,6 +119,10 @@ func (cp *ControlPlane) load() error {
 			cp.data.nodes[id] = n
 			return nil
 		})
+		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
+			cp.data.tokens[id] = t
+			return nil
+		})
 		cp.index = max(cp.index, cp.data.newest())
 		return nil
 	})
@@ -120,19 +130,25 @@ func (cp *ControlPlane) load() error {
 
 // loadSelf reads what the memory is itself. An index that cannot be read is that of the
 // newest row; the memory has another ID then.
-func (cp *ControlPlane) loadSelf(dbtx *bbolt.Tx) {
+func (cp *ControlPlane) loadSelf(dbtx *bbolt.Tx) error {
 	b := dbtx.Bucket([]byte(bucketState))
 	if b == nil {
-		return
+		return nil
+	}
+	if value := b.Get([]byte(keyACLBootstrap)); value != nil {
+		if err := json.Unmarshal(value, &cp.aclBootstrap); err != nil {
+			return fmt.Errorf("%s: %s/%s: %w", cp.file.Path(), bucketState, keyACLBootstrap, err)
+		}
 	}
 	if err := json.Unmarshal(b.Get([]byte(keyIndex)), &cp.index); err != nil {
 		cp.unread = true
 		cp.logger.Error("the index cannot be read; it is that of the newest row", "file", cp.file.Path(), "error", err)
-		return
+		return nil
 	}
 	if id := b.Get([]byte(keyID)); id != nil {
 		_ = json.Unmarshal(id, &cp.id) // else it has none
 	}
+	return nil
 }
 
 // newest is the highest index of a row.
