@@ -86,9 +86,10 @@ func (cp *ControlPlane) commit(batch []*operation) {
 		}
 		op.done <- results[i]
 	}
-	if t.err != nil {
+	if t.err != nil && !cp.cannotStore {
 		cp.logger.Error("a change could not be stored", "error", t.err)
 	}
+	cp.cannotStore = t.err != nil
 }
 
 // tx is a transaction in the making: changes over the committed tables. Only the

@@ -57,7 +57,8 @@ func TestAFullDiskFailsAWriteWholeAndNothingElse(t *testing.T) {
 		if failed != nil {
 			failures++
 			require.ErrorIs(t, failed, syscall.ENOSPC)
-			require.Equal(t, path+": writing: write "+path+": no space left on device", failed.Error())
+			require.ErrorIs(t, failed, ErrFull)
+			require.Equal(t, path+": the disk is full: make room, and try again: write "+path+": no space left on device", failed.Error())
 			require.Equal(t, value1, value(t, f, "before", "a"), "%d pages free", free)
 			require.Nil(t, value(t, f, "k", "b"))
 		}

@@ -30,6 +30,9 @@ var (
 	ErrCorrupt = errors.New("damaged")
 	// ErrNewer means that a newer version of the program wrote the file.
 	ErrNewer = errors.New("written by a newer version")
+	// ErrFull means that there is no room for a change, on the disk or within a quota. What
+	// was stored stays, and a later write may go through.
+	ErrFull = errors.New("the disk is full")
 	// ErrClosed means that the file was closed.
 	ErrClosed = errors.New("closed")
 )

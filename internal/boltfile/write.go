@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/internal/wake"
@@ -198,7 +199,10 @@ func (f *File) commit(batch []*write) (err error) {
 		return nil
 	}
 	failpoint.Here(f.path, "committed")
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT):
+		return fmt.Errorf("%s: %w: make room, and try again: %w", f.path, ErrFull, err)
+	case err != nil:
 		return fmt.Errorf("%s: writing: %w", f.path, err)
 	}
 	f.mu.Lock()
