@@ -34,7 +34,7 @@ func TestADamagedDatabaseIsSetAsideAndTheNodeGoesOn(t *testing.T) {
 			require.NoError(t, os.Truncate(path, info.Size()/2))
 
 			w.start(t)
-			require.Equal(t, 1, strings.Count(w.node.log.String(), "a damaged file was set aside; starting with an empty one: file="+path), "%s", w.node.log)
+			require.Equal(t, 1, strings.Count(w.node.log.String(), "a damaged file was set aside; going on with its last good copy: file="+path), "%s", w.node.log)
 			aside, err := filepath.Glob(path + ".damaged-*")
 			require.NoError(t, err)
 			require.Len(t, aside, 1)
