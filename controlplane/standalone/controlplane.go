@@ -24,6 +24,7 @@ const (
 	TableAllocations = "allocations"
 	TableEvaluations = "evaluations"
 	TableNodes       = "nodes"
+	TableACLTokens   = "acl_tokens"
 )
 
 // SchemaVersion is the version of the file's layout that this package writes.
@@ -46,6 +47,9 @@ type Options struct {
 	// GroupFaults finds what the nodes would refuse of a job's group, a line each;
 	// optional. The group is canonicalised.
 	GroupFaults func(*nomad.TaskGroup) []string
+	// ACLReset is a file that lets the first token be made again, see
+	// [ControlPlane.BootstrapACL]; empty: nothing does.
+	ACLReset string
 }
 
 // ControlPlane is the control plane as package httpapi needs it; [ControlPlane.ForNode] is
@@ -59,6 +63,9 @@ type ControlPlane struct {
 	faults func(*nomad.TaskGroup) []string // of a group; never nil
 	now    func() time.Time
 	newID  func() string
+
+	aclReset     string
+	aclBootstrap uint64 // guarded by mu; see tx
 
 	mu     sync.RWMutex // guards data, index, changed and nodeIndexes
 	data   tables
@@ -100,6 +107,7 @@ type tables struct {
 	allocs map[string]*schedule.Alloc
 	evals  map[string]*structs.Evaluation
 	nodes  map[string]*structs.Node
+	tokens map[string]*structs.ACLToken // by accessor ID
 	byJob  map[jobKey]map[string]*schedule.Alloc
 }
 
@@ -133,6 +141,7 @@ func Open(opts Options) (*ControlPlane, error) {
 		faults:      opts.GroupFaults,
 		now:         time.Now,
 		newID:       uuid.NewString,
+		aclReset:    opts.ACLReset,
 		data:        newTables(),
 		tables:      map[string]*tableIndex{},
 		nodeIndexes: map[string]uint64{},
@@ -166,7 +175,7 @@ func Open(opts Options) (*ControlPlane, error) {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -186,6 +195,7 @@ func newTables() tables {
 		allocs: map[string]*schedule.Alloc{},
 		evals:  map[string]*structs.Evaluation{},
 		nodes:  map[string]*structs.Node{},
+		tokens: map[string]*structs.ACLToken{},
 		byJob:  map[jobKey]map[string]*schedule.Alloc{},
 	}
 }

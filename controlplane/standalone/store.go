@@ -21,6 +21,8 @@ import (
 //	allocations/<ID>          allocRow
 //	evaluations/<ID>          structs.Evaluation
 //	nodes/<ID>                structs.Node
+//	acl_tokens/<accessor ID>  structs.ACLToken
+//	server/acl_bootstrap      the index at which the first token was made
 //
 // boltfile adds a bucket "meta" with the file's kind and schema version.
 const (
@@ -30,8 +32,10 @@ const (
 	bucketAllocations = "allocations"
 	bucketEvaluations = "evaluations"
 	bucketNodes       = "nodes"
+	bucketACLTokens   = "acl_tokens"
 
-	keyIndex = "index"
+	keyIndex        = "index"
+	keyACLBootstrap = "acl_bootstrap"
 )
 
 // jobRow is what changes of a job without a new version.
@@ -94,10 +98,9 @@ func encodeRow(bucket, key string, row any) (boltfile.Op, error) {
 // logged: one bad row must not keep the machine from starting.
 func (cp *ControlPlane) load() error {
 	return cp.file.View(func(dbtx *bbolt.Tx) error {
-		loadRows(cp, dbtx, bucketState, func(_ string, index *uint64) error {
-			cp.sawIndex(*index)
-			return nil
-		})
+		if err := cp.loadServer(dbtx); err != nil {
+			return err
+		}
 		loadRows(cp, dbtx, bucketSpecs, cp.loadSpec)
 		loadRows(cp, dbtx, bucketJobs, cp.loadJob)
 		loadRows(cp, dbtx, bucketAllocations, cp.loadAlloc)
@@ -117,8 +120,37 @@ func (cp *ControlPlane) load() error {
 			cp.sawIndex(n.ModifyIndex)
 			return nil
 		})
+		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
+			cp.data.tokens[id] = t
+			return nil
+		})
 		return nil
 	})
+}
+
+// loadServer reads what is of no row. An index that cannot be read is the rows' highest.
+func (cp *ControlPlane) loadServer(dbtx *bbolt.Tx) error {
+	b := dbtx.Bucket([]byte(bucketState))
+	if b == nil {
+		return nil
+	}
+	if err := json.Unmarshal(b.Get([]byte(keyIndex)), &cp.index); err != nil {
+		cp.leftOut(bucketState, keyIndex, err)
+	}
+	// Whoever comes first may not become its manager because this was lost.
+	if value := b.Get([]byte(keyACLBootstrap)); value != nil {
+		if err := json.Unmarshal(value, &cp.aclBootstrap); err != nil {
+			return fmt.Errorf("%s: %s/%s: %w", cp.file.Path(), bucketState, keyACLBootstrap, err)
+		}
+	}
+	return nil
+}
+
+// leftOut tells of a row that cannot be read.
+func (cp *ControlPlane) leftOut(bucket, key string, err error) {
+	cp.unreadable++
+	cp.logger.Error("a stored row cannot be read and is left out",
+		"file", cp.file.Path(), "table", bucket, "key", key, "error", err)
 }
 
 // sawIndex keeps the index above all that were given to rows, whatever is stored as such.
@@ -146,9 +178,7 @@ func loadRows[T any](cp *ControlPlane, dbtx *bbolt.Tx, bucket string, add func(k
 			err = add(string(key), row)
 		}
 		if err != nil {
-			cp.unreadable++
-			cp.logger.Error("a stored row cannot be read and is left out",
-				"file", cp.file.Path(), "table", bucket, "key", string(key), "error", err)
+			cp.leftOut(bucket, string(key), err)
 		}
 		return nil
 	})

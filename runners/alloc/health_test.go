@@ -56,13 +56,14 @@ func TestTheWatchOfHealthDependsOnTheJobAndItsUpdateBlock(t *testing.T) {
 		want   string
 		after  time.Duration
 	}{
-		"part of a deployment":           {func(f *fixture) { f.alloc.DeploymentID = "d" }, "healthy", 7 * time.Second},
-		"of no deployment: it has moved": {func(*fixture) {}, "healthy", 10 * time.Second},
-		"a system job":                   {func(f *fixture) { *f.alloc.Job.Type = "system" }, "healthy", 10 * time.Second},
-		"a batch job":                    {func(f *fixture) { *f.alloc.Job.Type = "batch" }, "", 0},
-		"a system batch job":             {func(f *fixture) { *f.alloc.Job.Type = "sysbatch" }, "", 0},
-		"a person decides":               {func(f *fixture) { f.alloc.DeploymentID = "d"; f.group().Update.HealthCheck = new("manual") }, "", 0},
-		"decided already":                {func(f *fixture) { no := false; f.alloc.DeploymentStatus = &structs.DeploymentStatus{Healthy: &no} }, "unhealthy", -1},
+		"part of a deployment":            {func(f *fixture) { f.alloc.DeploymentID = "d" }, "healthy", 7 * time.Second},
+		"of no deployment":                {func(*fixture) {}, "healthy", 7 * time.Second},
+		"of a group without update block": {func(f *fixture) { f.group().Update = nil }, "healthy", 10 * time.Second},
+		"a system job":                    {func(f *fixture) { *f.alloc.Job.Type = "system" }, "healthy", 7 * time.Second},
+		"a batch job":                     {func(f *fixture) { *f.alloc.Job.Type = "batch" }, "", 0},
+		"a system batch job":              {func(f *fixture) { *f.alloc.Job.Type = "sysbatch" }, "", 0},
+		"a person decides":                {func(f *fixture) { f.alloc.DeploymentID = "d"; f.group().Update.HealthCheck = new("manual") }, "", 0},
+		"decided already":                 {func(f *fixture) { no := false; f.alloc.DeploymentStatus = &structs.DeploymentStatus{Healthy: &no} }, "unhealthy", -1},
 		"the main task ends too soon": {func(f *fixture) {
 			f.alloc.DeploymentID = "d"
 			f.task("web").Config = map[string]any{"run_for": "3s", "exit_code": 1}
@@ -72,7 +73,7 @@ func TestTheWatchOfHealthDependsOnTheJobAndItsUpdateBlock(t *testing.T) {
 			f.task("init").Config = map[string]any{"run_for": "1s", "exit_code": 1}
 		}, "unhealthy", time.Second},
 		"the main task is never reached":       {func(f *fixture) { f.alloc.DeploymentID = "d"; f.task("init").Config = map[string]any{} }, "unhealthy", time.Minute},
-		"the deadline of one that has moved":   {func(f *fixture) { f.task("init").Config = map[string]any{} }, "unhealthy", 2 * time.Minute},
+		"the deadline of one that has moved":   {func(f *fixture) { f.group().Update = nil; f.task("init").Config = map[string]any{} }, "unhealthy", 2 * time.Minute},
 		"healthy only just at the deadline":    {func(f *fixture) { f.alloc.DeploymentID = "d"; f.task("init").Config = map[string]any{"run_for": "55s"} }, "healthy", time.Minute},
 		"not healthy until after the deadline": {func(f *fixture) { f.alloc.DeploymentID = "d"; f.task("init").Config = map[string]any{"run_for": "56s"} }, "unhealthy", time.Minute},
 	} {
