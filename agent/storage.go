@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/wasmnode/wasmnode/controlplane/snapshot"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/runners/alloc"
@@ -50,6 +52,28 @@ func (a *agent) recovered(server bool) func(boltfile.Recovery) {
 		a.conditions.set(structs.Condition{Name: filepath.Base(r.Path), Server: server, Text: r.Path + ": " + r.String()})
 	}
 }
+
+// planeAPI is the control plane as the HTTP API needs it.
+type planeAPI struct {
+	*standalone.ControlPlane
+	conditions *conditions
+}
+
+// RestoreSnapshot implements httpapi.ControlPlane, and has the operator know what is still
+// to be done.
+func (p planeAPI) RestoreSnapshot(r io.Reader) error {
+	err := p.ControlPlane.RestoreSnapshot(r)
+	if err == nil {
+		p.conditions.set(structs.Condition{
+			Name: "snapshot", Server: true,
+			Text: "a restored snapshot takes the place of the control plane's state when the agent is started again: restart it",
+		})
+	}
+	return err
+}
+
+// InspectSnapshot reads and checks a whole snapshot of a control plane.
+func InspectSnapshot(r io.Reader) (*snapshot.Meta, error) { return standalone.InspectSnapshot(r) }
 
 // begun reports whether there is something in a file.
 func begun(path string) bool {

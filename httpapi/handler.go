@@ -71,6 +71,7 @@ func Handler(cfg Config) http.Handler {
 	h.agentRoutes()
 	h.aclRoutes()
 	h.metricRoutes()
+	h.snapshotRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
 	return http.HandlerFunc(h.guarded)
 }

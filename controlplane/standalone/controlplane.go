@@ -3,6 +3,7 @@ package standalone
 import (
 	"context"
 	"errors"
+	"io"
 	"sync"
 	"time"
 
@@ -91,6 +92,7 @@ type file interface {
 	Path() string
 	Write(ops ...boltfile.Op) error
 	View(read func(*bbolt.Tx) error) error
+	Stage(write func(io.Writer) error) error
 	Close() error
 }
 

@@ -61,7 +61,8 @@ type Options struct {
 	Logger hclog.Logger
 }
 
-// Open opens or creates the file with mode 0600. It looks at every page once, so that
+// Open opens or creates the file with mode 0600, or the one that was staged for it, see
+// [File.Stage]. It looks at every page once, so that
 // damage shows here and not in the middle of something. An older file is upgraded, and a
 // copy of it kept. The error wraps ErrLocked, ErrCorrupt or ErrNewer where one fits, and
 // names the file and what to do.
@@ -74,6 +75,9 @@ func Open(path string, opts Options) (*File, error) {
 	}
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
+	}
+	if err := takeStaged(path, opts); err != nil {
+		return nil, err
 	}
 	db, err := openChecked(path, opts)
 	if errors.Is(err, ErrCorrupt) && opts.SetAside {
@@ -88,14 +92,13 @@ func Open(path string, opts Options) (*File, error) {
 	f := &File{
 		path:   path,
 		db:     db,
-		logger: opts.Logger,
+		opts:   opts,
 		strict: os.Getenv(StrictEnv) == "1",
 		wake:   wake.New(),
 		stop:   make(chan struct{}),
 	}
 	f.loops.Go(f.writeLoop)
 	if opts.CopyEvery > 0 {
-		f.copies = true
 		f.loops.Go(func() { f.copyLoop(opts.CopyEvery) })
 	}
 	return f, nil
@@ -175,14 +178,15 @@ func inspect(handle *os.File, path string, opts Options) error {
 		}
 		return nil
 	}
-	if err = verifyFile(handle); err != nil {
+	if err = Verify(handle); err != nil {
 		return corrupt(path, opts, err)
 	}
 	return nil
 }
 
-// verifyFile looks at every page of an open database.
-func verifyFile(file *os.File) error {
+// Verify looks at every page of an open database, in bounded time and memory. Nobody may
+// write it meanwhile.
+func Verify(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
 		return err

@@ -38,6 +38,9 @@ func (r Recovery) String() string {
 	return what + "; going on with its last good copy"
 }
 
+// timeInName is the form of a time at a file name's end.
+const timeInName = "20060102T150405.000000000Z"
+
 // replace keeps a damaged file under another name and puts its last good copy in its place,
 // or an empty file: there is always a file of that name, and it is locked until it is no
 // more, so that no other process begins one meanwhile.
@@ -76,7 +79,7 @@ func replace(path string, opts Options, cause error) error {
 // setAside gives a damaged file a second name, which it returns. The first one is the next
 // file's.
 func setAside(path string) (string, error) {
-	aside := path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000000000Z")
+	aside := path + ".damaged-" + time.Now().UTC().Format(timeInName)
 	failpoint.Here(path, "aside")
 	if err := os.Link(path, aside); err != nil {
 		return "", err
@@ -112,7 +115,7 @@ func restoreCopy(path string) (made time.Time, err error) {
 	if err != nil {
 		return made, err
 	}
-	if err := verifyFile(file); err != nil {
+	if err := Verify(file); err != nil {
 		if _, err = setAside(kept); err == nil {
 			err = os.Remove(kept)
 		}

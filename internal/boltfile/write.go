@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 	"golang.org/x/sys/unix"
@@ -33,9 +32,8 @@ type Op struct {
 type File struct {
 	path   string
 	db     *bbolt.DB
-	logger hclog.Logger
+	opts   Options
 	strict bool
-	copies bool // the last good copy is kept
 
 	mu      sync.Mutex
 	pending []*write
@@ -44,6 +42,7 @@ type File struct {
 
 	stop     chan struct{}  // closed when the file is
 	loops    sync.WaitGroup // of the goroutines that write and copy
+	staging  sync.Mutex     // of Stage
 	closing  sync.Once
 	closeErr error
 
@@ -126,7 +125,7 @@ func (f *File) Close() error {
 		f.mu.Unlock()
 		close(f.stop)
 		f.loops.Wait()
-		if f.copies {
+		if f.opts.CopyEvery > 0 {
 			f.keepCopy()
 		}
 		f.closeErr = f.db.Close()
@@ -223,7 +222,7 @@ func (f *File) check() error {
 		return err
 	}
 	defer file.Close()
-	return errors.Join(verifyFile(file), check(f.db))
+	return errors.Join(Verify(file), check(f.db))
 }
 
 // Commits is how many transactions changed the file since it was opened.
