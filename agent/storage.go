@@ -22,7 +22,9 @@ import (
 // openFiles opens what has to survive: the node's state and the control plane's.
 func (a *agent) openFiles() (err error) {
 	client, server := filepath.Join(a.cfg.DataDir, "client.db"), filepath.Join(a.cfg.DataDir, "server.db")
-	if err := writable(a.cfg.DataDir); isFull(err) && begun(client) && begun(server) {
+	// What runs belongs to an agent, also to one that can only look on; a first start has
+	// nothing to go on with.
+	if err := writable(a.cfg.DataDir); (isFull(err) || errors.Is(err, unix.EROFS)) && begun(client) && begun(server) {
 		a.diskIs(err)
 	} else if err != nil {
 		return fmt.Errorf("data_dir: %w: choose another with -data-dir", err)
@@ -113,16 +115,16 @@ func (a *agent) diskIs(err error) {
 		}
 		return
 	}
-	what := "nothing can be written"
+	what := "the disk cannot be written to"
 	if isFull(err) {
 		what = "the disk is full"
 	}
 	a.conditions.set(structs.Condition{
 		Name: name, Unhealthy: true,
-		Text: fmt.Sprintf("%s: %s: what runs goes on, and changes are refused until it can be written to", what, err),
+		Text: fmt.Sprintf("%s: %s: what runs goes on, and changes are refused until that is over", what, err),
 	})
 	if !was {
-		a.logger.Error(what+": what runs goes on, and changes are refused until it can be written to", "data_dir", a.cfg.DataDir, "error", err)
+		a.logger.Error(what+": what runs goes on, and changes are refused until that is over", "data_dir", a.cfg.DataDir, "error", err)
 	}
 }
 
@@ -136,7 +138,7 @@ func writable(dir string) error {
 	}
 	f, err := os.CreateTemp(dir, ".probe-*")
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", dir, errors.Unwrap(err))
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()

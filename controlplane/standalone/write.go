@@ -89,7 +89,9 @@ func (cp *ControlPlane) commit(batch []*operation) {
 	if t.err != nil && !cp.cannotStore {
 		cp.logger.Error("a change could not be stored", "error", t.err)
 	}
-	cp.cannotStore = t.err != nil
+	if t.err != nil || len(t.touched) > 0 {
+		cp.cannotStore = t.err != nil
+	}
 }
 
 // tx is a transaction in the making: changes over the committed tables. Only the

@@ -43,7 +43,7 @@ func (f *File) keepCopy() {
 		if copied, err := describe(kept); err == nil && copied == now {
 			return
 		}
-		err = copyTo(f.db, kept)
+		err = copyTo(f.View, kept)
 	}
 	if err != nil {
 		f.opts.Logger.Warn("no copy of a file could be kept", "file", f.path, "copy", kept, "error", err)
@@ -64,10 +64,10 @@ func describe(path string) (meta, error) {
 	return newestMeta(file, info.Size())
 }
 
-// copyTo writes a consistent copy of a database.
-func copyTo(db *bbolt.DB, path string) error {
+// copyTo writes a consistent copy of a database, which is read by view.
+func copyTo(view func(func(*bbolt.Tx) error) error, path string) error {
 	return writeWhole(path, func(out io.Writer) error {
-		return db.View(func(tx *bbolt.Tx) error {
+		return view(func(tx *bbolt.Tx) error {
 			_, err := tx.WriteTo(out)
 			return err
 		})

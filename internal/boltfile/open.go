@@ -65,7 +65,8 @@ type Options struct {
 // [File.Stage]. It looks at every page once, so that
 // damage shows here and not in the middle of something. An older file is upgraded, and a
 // copy of it kept. The error wraps ErrLocked, ErrCorrupt or ErrNewer where one fits, and
-// names the file and what to do.
+// names the file and what to do. A file on a file system that is read-only can be read, and
+// written to as soon as the file system can.
 func Open(path string, opts Options) (*File, error) {
 	if opts.Kind == "" || opts.Schema < 1 {
 		return nil, fmt.Errorf("%s: a kind and a schema version are required", path)
@@ -136,6 +137,11 @@ func lock(path string, opts Options) (*os.File, error) {
 			return nil, fmt.Errorf("%s %s: it is not a file: move it away", opts.Kind, path)
 		}
 		handle, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if errors.Is(err, unix.EROFS) {
+			if readable, e := os.Open(path); e == nil {
+				handle, err = readable, nil // until it can be written to
+			}
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", opts.Kind, err)
 		}
@@ -207,8 +213,13 @@ func openBolt(handle *os.File, opts Options) (db *bbolt.DB, err error) {
 			err = corrupt(path, opts, fmt.Errorf("%v", p))
 		}
 	}()
+	flags, err := unix.FcntlInt(handle.Fd(), unix.F_GETFL, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", opts.Kind, path, err)
+	}
 	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 		FreelistType: bbolt.FreelistMapType,
+		ReadOnly:     flags&unix.O_ACCMODE == unix.O_RDONLY,
 		OpenFile:     func(string, int, os.FileMode) (*os.File, error) { return handle, nil },
 	})
 	if err != nil {

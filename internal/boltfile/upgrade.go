@@ -103,7 +103,7 @@ func begin(db *bbolt.DB, path string, opts Options) error {
 // upgrade brings an older file to today's schema, after a copy of it was kept.
 func upgrade(db *bbolt.DB, path string, opts Options, from int) error {
 	kept := fmt.Sprintf("%s.schema-%d", path, from)
-	err := copyTo(db, kept)
+	err := copyTo(db.View, kept)
 	if err == nil {
 		failpoint.Here(path, "upgrade")
 		err = db.Update(func(tx *bbolt.Tx) error {

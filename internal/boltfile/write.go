@@ -31,9 +31,11 @@ type Op struct {
 // File is an open file. All methods may be called concurrently.
 type File struct {
 	path   string
-	db     *bbolt.DB
 	opts   Options
 	strict bool
+
+	dbMu sync.RWMutex // guards db itself, which is another once a read-only file is written to
+	db   *bbolt.DB
 
 	mu      sync.Mutex
 	pending []*write
@@ -108,6 +110,8 @@ func (op Op) check() error {
 // View reads within one consistent snapshot. What the function gets of the
 // transaction is not valid after it returns.
 func (f *File) View(read func(tx *bbolt.Tx) error) error {
+	f.dbMu.RLock()
+	defer f.dbMu.RUnlock()
 	err := f.db.View(read)
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return fmt.Errorf("%s: %w", f.path, ErrClosed)
@@ -178,6 +182,9 @@ func (f *File) commit(batch []*write) (err error) {
 		}
 	}()
 	failpoint.Here(f.path, "commit")
+	if err := f.writable(); err != nil {
+		return err
+	}
 	err = f.db.Update(func(tx *bbolt.Tx) error {
 		changed := false
 		for _, w := range batch {
@@ -223,6 +230,26 @@ func (f *File) check() error {
 	}
 	defer file.Close()
 	return errors.Join(Verify(file), check(f.db))
+}
+
+// writable opens a file again that could only be read, as soon as it can be written to.
+func (f *File) writable() error {
+	if !f.db.IsReadOnly() {
+		return nil
+	}
+	if err := unix.Access(f.path, unix.W_OK); err != nil {
+		return fmt.Errorf("%s: nothing can be written: %w", f.path, err)
+	}
+	f.dbMu.Lock()
+	defer f.dbMu.Unlock()
+	if err := f.db.Close(); err != nil {
+		return err
+	}
+	db, err := openChecked(f.path, f.opts)
+	if err == nil {
+		f.db = db
+	}
+	return err
 }
 
 // Commits is how many transactions changed the file since it was opened.
