@@ -56,6 +56,11 @@ type ControlPlane interface {
 	// CollectGarbage forgets what has ended and is not needed any more.
 	CollectGarbage()
 
+	// SaveSnapshot writes all that is stored.
+	SaveSnapshot(w io.Writer) error
+	// RestoreSnapshot has a snapshot take its place when the agent starts the next time.
+	RestoreSnapshot(r io.Reader) error
+
 	// BootstrapACL makes the first token, for a secret or for one that it draws.
 	BootstrapACL(secret string) (t *structs.ACLToken, drawn string, err error)
 	// CreateACLToken makes a token of that name, type and policies; with a ttl of 0 it

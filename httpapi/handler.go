@@ -72,6 +72,7 @@ func Handler(cfg Config) http.Handler {
 	h.operatorRoutes()
 	h.aclRoutes()
 	h.metricRoutes()
+	h.snapshotRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
 	return http.HandlerFunc(h.guarded)
 }
