@@ -74,7 +74,7 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("http: %w: choose another address with -http-addr", err)
 	}
 	defer listener.Close()
-	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, address: listener.Addr().String(), ready: o.Ready}
+	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, address: listener.Addr().String(), ready: o.Ready, outcomes: newOutcomes()}
 	if !o.Dev {
 		a.supervisor = o.Supervisor
 	}
@@ -105,6 +105,7 @@ type agent struct {
 	node      *node.Node
 
 	conditions conditions
+	outcomes   *outcomes
 	closers    []func() // in the order of opening
 }
 
@@ -196,7 +197,7 @@ func (a *agent) openPlugins() (err error) {
 func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 	a.node, err = node.New(node.Config{
 		Logger:       a.logger.Named("client"),
-		ControlPlane: a.plane.ForNode(),
+		ControlPlane: counted{a.plane.ForNode(), a.plane.Allocation, a.outcomes},
 		State:        a.state,
 		Dispense:     task.DispenseFrom(a.drivers.Dispense),
 		Devices:      a.devices,

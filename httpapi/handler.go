@@ -50,6 +50,8 @@ type handler struct {
 // Handler returns the HTTP API. It is safe for concurrent use. A request ends when
 // its context does; streams and blocking queries then return at once.
 func Handler(cfg Config) http.Handler {
+	requests := newRequestMetrics()
+	cfg.Metrics = prometheus.Gatherers{cfg.Metrics, requests.registry}
 	h := &handler{Config: cfg, mux: http.NewServeMux()}
 	h.jobRoutes()
 	h.allocationRoutes()
@@ -59,7 +61,7 @@ func Handler(cfg Config) http.Handler {
 	h.agentRoutes()
 	h.metricRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
-	return h.mux
+	return requests.observe(h.mux)
 }
 
 // unrouted answers what no route takes: 405 when another method would be taken.

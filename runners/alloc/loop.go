@@ -31,7 +31,7 @@ func (r *Runner) run() {
 	alloc := r.Alloc()
 	if r.shouldRun(alloc) {
 		if d := r.AllocState().DeploymentStatus; d == nil || d.Healthy == nil {
-			l.health = newHealthWatch(alloc, time.Now())
+			l.health = newHealthWatch(alloc)
 		}
 		l.expires = expiry(alloc)
 	} else {
@@ -48,7 +48,7 @@ func (r *Runner) run() {
 			prepared = nil
 			l.step() // the reason was recorded by what ended the preparation
 			if r.isShuttingDown() {
-				l.detach()
+				l.lookAgain()
 				return
 			}
 			l.startTasks(err, tasks)
@@ -99,6 +99,7 @@ func (l *loop) setWaiting(is bool) {
 func (l *loop) startTasks(err error, tasks chan struct{}) {
 	l.setWaiting(false)
 	l.running = true
+	l.health.begin(time.Now())
 	if err != nil && l.kill == nil && l.r.preparing.Err() == nil {
 		for _, t := range l.r.tasks {
 			t.FailSetup("failed to setup alloc: " + err.Error())
@@ -241,17 +242,18 @@ func (l *loop) setTimer(now time.Time) {
 // finish is after the last task.
 func (l *loop) finish() {
 	if l.r.isShuttingDown() {
-		l.detach()
+		l.lookAgain()
 		return
 	}
 	l.r.postrun()
 	l.step()
+	l.lookAgain() // that they ended may have been an event of theirs
 	l.r.broadcaster.Close()
 }
 
-// detach looks once more when nothing works on the tasks any more: something may have been
-// reported of them since the loop looked last, and after the shutdown nothing is written.
-func (l *loop) detach() {
+// lookAgain looks once more when nothing works on the tasks any more: something may have been
+// reported of them since the loop looked last, and nobody looks after it.
+func (l *loop) lookAgain() {
 	for _, t := range l.r.tasks {
 		t.Flush()
 	}
@@ -289,9 +291,11 @@ func (l *loop) applyUpdate() {
 	}
 }
 
-// updateHealth watches again when the allocation has become part of another deployment.
+// updateHealth watches again when the allocation has become part of another deployment or,
+// where it is of none, has another version of its job.
 func (l *loop) updateHealth(before, next *structs.Allocation) {
-	if before.DeploymentID == next.DeploymentID {
+	sameJob := structs.Deref(before.Job.JobModifyIndex) == structs.Deref(next.Job.JobModifyIndex)
+	if before.DeploymentID == next.DeploymentID && (next.DeploymentID != "" || sameJob) {
 		return
 	}
 	l.r.mu.Lock()
@@ -299,7 +303,12 @@ func (l *loop) updateHealth(before, next *structs.Allocation) {
 	s.DeploymentStatus = nil
 	l.r.state = &s
 	l.r.mu.Unlock()
-	l.health = newHealthWatch(next, time.Now())
+	undecided := next.Copy()
+	undecided.DeploymentStatus = nil // it is of the version before
+	l.health = newHealthWatch(undecided)
+	if l.running {
+		l.health.begin(time.Now())
+	}
 }
 
 // expiry is when max_run_duration is over, counted from the allocation's creation.
@@ -395,7 +404,6 @@ type unhealthy struct{ task, why string }
 // decideHealth decides the allocation's health, once, and gives what is to be an event of
 // its tasks. It is called under r.mu.
 func (l *loop) decideHealth(next *structs.AllocationState, now time.Time) []unhealthy {
-	deployed := l.r.alloc.DeploymentID != ""
 	if l.health == nil || l.kill != nil && !next.ClientStatus.Terminal() {
 		return nil
 	}
@@ -409,7 +417,7 @@ func (l *loop) decideHealth(next *structs.AllocationState, now time.Time) []unhe
 		d.Canary = next.DeploymentStatus.Canary
 	}
 	next.DeploymentStatus = d
-	if *healthy || !deployed || l.r.alloc.ServerTerminal() {
+	if *healthy || l.r.alloc.ServerTerminal() {
 		return nil
 	}
 	var out []unhealthy
