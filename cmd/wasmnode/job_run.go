@@ -177,5 +177,5 @@ func (c *jobRunCommand) Run(args []string) int {
 		c.ui.Output("Job registration successful\nEvaluation ID: " + resp.EvalID)
 		return 0
 	}
-	return (&monitor{meta: c.meta, client: client, flags: f}).follow(resp.EvalID)
+	return (&monitor{meta: c.meta, client: client, flags: f, health: true}).follow(resp.EvalID)
 }

@@ -18,6 +18,7 @@ type monitor struct {
 	meta
 	client  *nomad.Client
 	flags   *flags
+	health  bool            // services are waited for until they are healthy
 	printed map[string]bool // keys of the lines that were printed
 }
 
@@ -112,7 +113,7 @@ func (m *monitor) printAllocation(s *nomad.AllocationListStub, health expectatio
 		text := strings.TrimSpace(s.ClientStatus + " " + parenthesised(s.ClientDescription))
 		m.printOnce(fmt.Sprintf("    %s: Allocation %q is %s", now(), id, text), s.ID+s.ClientStatus)
 	}
-	if healthy, decided := health.of(s); decided {
+	if healthy, decided := health.of(s); decided && s.ClientStatus != "failed" {
 		word := "healthy"
 		if !healthy {
 			word = "unhealthy"

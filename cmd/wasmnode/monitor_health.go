@@ -35,8 +35,7 @@ const (
 // system job are to become healthy, unless a person is to decide on that.
 func (m *monitor) healthOf(eval *nomad.Evaluation) (expectation, error) {
 	e := expectation{groups: map[string]string{}, since: eval.CreateTime}
-	stops := eval.TriggeredBy == "job-deregister"
-	if stops || eval.Type != nomad.JobTypeService && eval.Type != nomad.JobTypeSystem {
+	if !m.health || eval.Type != nomad.JobTypeService && eval.Type != nomad.JobTypeSystem {
 		return e, nil
 	}
 	job, _, err := m.client.Jobs().Info(eval.JobID, nil)
@@ -48,15 +47,23 @@ func (m *monitor) healthOf(eval *nomad.Evaluation) (expectation, error) {
 		if u := g.Update; u != nil {
 			least, most, by = valueOr(u.MinHealthyTime, least), valueOr(u.HealthyDeadline, most), valueOr(u.HealthCheck, "")
 		}
-		switch by {
-		case "manual":
-		case "task_states":
+		switch {
+		case by == "manual":
+		case by == "task_states" || !hasChecks(g):
 			e.groups[*g.Name] = fmt.Sprintf("its tasks are to run for %s, within %s", least, most)
 		default:
 			e.groups[*g.Name] = fmt.Sprintf("its tasks are to run, and its checks to succeed, for %s, within %s", least, most)
 		}
 	}
 	return e, nil
+}
+
+func hasChecks(g *nomad.TaskGroup) bool {
+	services := slices.Clone(g.Services)
+	for _, t := range g.Tasks {
+		services = append(services, t.Services...)
+	}
+	return slices.ContainsFunc(services, func(s *nomad.Service) bool { return len(s.Checks) > 0 })
 }
 
 func valueOr[T any](p *T, otherwise T) T {

@@ -132,7 +132,7 @@ func (m *monitor) unhealthyReason(s *nomad.AllocationListStub) string {
 	if s.DesiredStatus != "run" {
 		return "it was stopped before: " + s.DesiredDescription
 	}
-	why := s.ClientDescription
+	why := "it did not become so in time"
 	for _, name := range slices.Sorted(maps.Keys(s.TaskStates)) {
 		for _, e := range s.TaskStates[name].Events {
 			if e.Type == "Alloc Unhealthy" {

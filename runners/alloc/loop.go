@@ -48,7 +48,7 @@ func (r *Runner) run() {
 			prepared = nil
 			l.step() // the reason was recorded by what ended the preparation
 			if r.isShuttingDown() {
-				l.lookAgain()
+				l.detach()
 				return
 			}
 			l.startTasks(err, tasks)
@@ -242,18 +242,17 @@ func (l *loop) setTimer(now time.Time) {
 // finish is after the last task.
 func (l *loop) finish() {
 	if l.r.isShuttingDown() {
-		l.lookAgain()
+		l.detach()
 		return
 	}
 	l.r.postrun()
 	l.step()
-	l.lookAgain() // that they ended may have been an event of theirs
 	l.r.broadcaster.Close()
 }
 
-// lookAgain looks once more when nothing works on the tasks any more: something may have been
-// reported of them since the loop looked last, and nobody looks after it.
-func (l *loop) lookAgain() {
+// detach looks once more when nothing works on the tasks any more: something may have been
+// reported of them since the loop looked last, and after the shutdown nothing is written.
+func (l *loop) detach() {
 	for _, t := range l.r.tasks {
 		t.Flush()
 	}
@@ -366,10 +365,26 @@ func (l *loop) report(states map[string]*structs.TaskState, now time.Time) {
 	why := l.decideHealth(next, now)
 	r.state = next
 	r.mu.Unlock()
-	for _, t := range why {
-		r.byName[t.task].Emit(structs.NewTaskEvent(structs.EventAllocUnhealthy).WithMessage(t.why))
+	if len(why) > 0 {
+		next = l.withReasons(next, why)
 	}
 	r.publish(before, next)
+}
+
+// withReasons makes the reasons for an allocation's not being healthy events of its tasks,
+// and returns its state with them: who sees the one sees the other.
+func (l *loop) withReasons(next *structs.AllocationState, why []unhealthy) *structs.AllocationState {
+	r := l.r
+	for _, t := range why {
+		r.byName[t.task].Emit(structs.NewTaskEvent(structs.EventAllocUnhealthy).WithMessage(t.why))
+		r.byName[t.task].Flush()
+	}
+	told := *next
+	told.TaskStates = r.states()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state = &told
+	return &told
 }
 
 // publish makes a new state durable, as far as the tasks' own states do not contain it
@@ -422,13 +437,14 @@ func (l *loop) decideHealth(next *structs.AllocationState, now time.Time) []unhe
 	}
 	var out []unhealthy
 	for _, t := range l.r.group {
-		if hasFailed(t, next.TaskStates[t.Name]) || why == whyChecks && l.r.checks.failsFor(t.Name) {
+		if s := next.TaskStates[t.Name]; s.Failed || why != whyTaskFailed && isMissing(t, s) || why == whyChecks && l.r.checks.failsFor(t.Name) {
 			out = append(out, unhealthy{t.Name, why})
 		}
 	}
 	return out
 }
 
-func hasFailed(t *nomad.Task, s *structs.TaskState) bool {
+// isMissing reports whether a task that should run, or have run, does not and has not.
+func isMissing(t *nomad.Task, s *structs.TaskState) bool {
 	return stageOf(t) != poststop && s.State != structs.TaskRunning && !s.Successful()
 }
