@@ -204,6 +204,26 @@ func TestWhatAnAllocationWaitsForBeforeItsTasksDoesNotCountForItsHealth(t *testi
 	})
 }
 
+// Nomad's update hooks do not run for a stop: what was found out about the allocation stays.
+func TestAStopIsNotTakenForAnUpdate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, watched)
+		f.alloc.DeploymentID = "first"
+		f.start()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		is, _ := f.health()
+		require.Equal(t, "healthy", is)
+		f.change(func(a *structs.Allocation) {
+			a.DesiredStatus, a.DeploymentID = structs.DesiredStop, "second"
+		})
+		<-f.r.WaitCh()
+		is, _ = f.health()
+		require.Equal(t, "healthy", is)
+		f.finish()
+	})
+}
+
 func TestHealthIsWatchedAgainForAnotherVersionOfTheJob(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, watched)

@@ -22,6 +22,7 @@ const startGrace = 5 * time.Second
 
 // start prepares the task and has its driver start it.
 func (r *Runner) start() error {
+	r.waiting = false
 	driver, err := r.dispense(r.active, abi.IsRecoverable)
 	if err != nil {
 		return r.startFailed(structs.EventDriverFailure, err)
@@ -178,11 +179,19 @@ func (r *Runner) dispense(ctx context.Context, worth func(error) bool) (Driver, 
 			return nil, err
 		}
 		if first {
-			r.emit(structs.NewTaskEvent(structs.EventDriver).WithMessage(fmt.Sprintf("Waiting for driver %q: %v", task.Driver, err)))
+			r.emitWaiting(structs.NewTaskEvent(structs.EventDriver).WithMessage(fmt.Sprintf("Waiting for driver %q: %v", task.Driver, err)))
 		}
 		if !sleep(ctx, min(pause.NextBackOff(), left)) {
 			return nil, err
 		}
+	}
+}
+
+// emitWaiting adds the event that the task's driver is waited for, once in a wait.
+func (r *Runner) emitWaiting(e *structs.TaskEvent) {
+	if !r.waiting {
+		r.waiting = true
+		r.emit(e)
 	}
 }
 
@@ -199,7 +208,7 @@ func newTaskID(allocID, task string) string {
 
 // envBuilder has all of the environment but the hooks' part and the driver's address.
 func (r *Runner) envBuilder(alloc *structs.Allocation, task *nomad.Task, driver Driver) *taskenv.Builder {
-	return taskenv.NewBuilder(r.cfg.Node, alloc, task).SetDirs(r.dirs(driver))
+	return taskenv.NewBuilder(r.cfg.Node(), alloc, task).SetDirs(r.dirs(driver))
 }
 
 // networkOf is the address that the driver gave a run; nil: none.
