@@ -18,7 +18,7 @@ func (a *agent) newMetrics() prometheus.Gatherer {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		pluginMetrics{a.catalog.Status, a.host.Refusals},
 		allocationMetrics{a.plane},
-		taskMetrics{a.plane, a.node},
+		taskMetrics{a.plane.Allocations, a.node},
 		hostMetrics{a.node.HostUsage},
 		a.deviceMetrics(),
 		a.outcomes,

@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -55,8 +54,8 @@ type clientMetrics interface {
 }
 
 type taskMetrics struct {
-	plane httpapi.ControlPlane
-	node  clientMetrics
+	allocations func() []*structs.Allocation
+	node        clientMetrics
 }
 
 // Describe implements [prometheus.Collector].
@@ -72,7 +71,7 @@ func (m taskMetrics) Describe(out chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector].
 func (m taskMetrics) Collect(out chan<- prometheus.Metric) {
 	var running []*structs.Allocation
-	for _, a := range m.plane.Allocations() {
+	for _, a := range m.allocations() {
 		if a.ClientStatus == structs.ClientRunning {
 			running = append(running, a)
 		}
