@@ -77,7 +77,7 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("http: %w: choose another address with -http-addr", err)
 	}
 	defer listener.Close()
-	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, address: listener.Addr().String(), answers: o.Answers, ready: o.Ready}
+	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, address: listener.Addr().String(), answers: o.Answers, ready: o.Ready, outcomes: newOutcomes()}
 	if !o.Dev {
 		a.supervisor = o.Supervisor
 	}
@@ -109,6 +109,7 @@ type agent struct {
 	node      *node.Node
 
 	conditions conditions
+	outcomes   *outcomes
 	closers    []func() // in the order of opening
 }
 
@@ -189,7 +190,7 @@ func (a *agent) openPlugins() (err error) {
 func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 	a.node, err = node.New(node.Config{
 		Logger:       a.logger.Named("client"),
-		ControlPlane: a.plane.ForNode(),
+		ControlPlane: counted{a.plane.ForNode(), a.plane.Allocation, a.outcomes},
 		State:        a.state,
 		Dispense:     task.DispenseFrom(a.drivers.Dispense),
 		Devices:      a.devices,

@@ -31,6 +31,7 @@ func commands(terminal ui) map[string]subcommand {
 		"agent":                     &agentCommand{m},
 		"supervisor":                &supervisorCommand{m},
 		"alloc":                     group("alloc", "Allocations: what runs where"),
+		"alloc checks":              &allocChecksCommand{m},
 		"alloc exec":                &allocExecCommand{m},
 		"alloc fs":                  &allocFSCommand{m},
 		"alloc logs":                &allocLogsCommand{m},
