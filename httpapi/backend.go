@@ -69,6 +69,9 @@ type Node interface {
 	AllocationChecks(allocID string) (map[string]structs.CheckResult, error)
 	Files(allocID string) (Files, error)
 	HostUsage() (*structs.HostUsage, error)
+	// CheckDriverConfig returns what a driver refuses of a task's config block;
+	// errdefs.Unavailable: the driver is not here.
+	CheckDriverConfig(driver string, config map[string]any) error
 	// CollectGarbage removes every allocation that has ended.
 	CollectGarbage(ctx context.Context)
 	// CollectAllocation removes one; errdefs.FailedPrecondition while it runs.
