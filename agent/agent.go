@@ -24,6 +24,7 @@ import (
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/process"
 )
 
 // Version is the version of this build; the linker sets it.
@@ -214,6 +215,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		GC:           a.collection(),
 		Ephemeral:    a.dev,
 		NoExec:       a.cfg.Client.DisableRemoteExec,
+		HostEnv:      taskEnvironment(os.Environ(), a.cfg.Client.EnvDenylist, process.ParentCgroup()),
 	})
 	if err != nil {
 		return err
@@ -247,7 +249,6 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 func (a *agent) deviceMetrics() deviceMetrics {
 	return deviceMetrics{func() []*structs.DeviceGroup { return a.node.Structs().Devices }, a.devices.AllStats}
 }
-
 
 // identity is what the operator configured about the node.
 func (a *agent) identity() structs.Node {
