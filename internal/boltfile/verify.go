@@ -32,6 +32,8 @@ const (
 	// maxDepth bounds the levels of pages, those of nested buckets included. Trees branch at
 	// least in two, so that none of a real file comes near it.
 	maxDepth = 100
+	// lastTransaction leaves enough of them.
+	lastTransaction = 1 << 62
 	// longFreelist is the count of a freelist whose real count comes first in it.
 	longFreelist = 0xFFFF
 )
@@ -47,9 +49,6 @@ func verify(file io.ReaderAt, length int64) error {
 	m, err := newestMeta(file, length)
 	if err != nil {
 		return err
-	}
-	if m.high < 4 || m.high > uint64(length/m.pageSize) {
-		return fmt.Errorf("it says it has %d pages, and is %d long", m.high, length/m.pageSize)
 	}
 	v := &verifier{
 		table:    window{file: file, chunk: m.pageSize},
@@ -88,56 +87,65 @@ type meta struct {
 
 // newestMeta returns the newer one of those that are valid, of two: while one is written,
 // the other one holds.
-func newestMeta(file io.ReaderAt, length int64) (newest meta, err error) {
-	first, err := readMeta(file, 0)
-	if err != nil {
-		return findSecondMeta(file, length, err)
+func newestMeta(file io.ReaderAt, length int64) (meta, error) {
+	newest, err := readMeta(file, 0)
+	if err == nil {
+		second, err := readMeta(file, newest.pageSize)
+		if err == nil && second.txid > newest.txid {
+			if second.pageSize != newest.pageSize {
+				return meta{}, fmt.Errorf("meta pages: pages of %d and of %d bytes", newest.pageSize, second.pageSize)
+			}
+			newest = second
+		}
+	} else if newest, err = secondMeta(file, length, err); err != nil {
+		return meta{}, err
 	}
-	second, err := readMeta(file, first.pageSize)
-	if err != nil || second.txid <= first.txid {
-		return first, nil
+	size := newest.pageSize
+	switch {
+	case size < smallestPage || size > largestPage || size&(size-1) != 0:
+		return newest, fmt.Errorf("pages of %d bytes", size)
+	case newest.high < 4 || newest.high > uint64(length/size):
+		return newest, fmt.Errorf("it says that it has %d pages, and there are %d", newest.high, length/size)
+	case newest.txid > lastTransaction:
+		return newest, fmt.Errorf("transaction %d", newest.txid)
 	}
-	if second.pageSize != first.pageSize {
-		return second, fmt.Errorf("meta pages: pages of %d and of %d bytes", first.pageSize, second.pageSize)
-	}
-	return second, nil
+	return newest, nil
 }
 
-// findSecondMeta tries all sizes that the first page may have.
-func findSecondMeta(file io.ReaderAt, length int64, cause error) (meta, error) {
+// secondMeta finds it without the first, at each size that a page may have.
+func secondMeta(file io.ReaderAt, length int64, cause error) (meta, error) {
 	for at := int64(smallestPage); at <= largestPage && at < length; at *= 2 {
-		if m, err := readMeta(file, at); err == nil && m.pageSize == at {
-			return m, nil
+		if m, err := readMeta(file, at); err == nil {
+			if m.pageSize == at {
+				return m, nil
+			}
+			break
 		}
 	}
 	return meta{}, fmt.Errorf("no valid meta page: %w", cause)
 }
 
+// readMeta reads a meta page. It finds valid what bbolt does.
 func readMeta(file io.ReaderAt, at int64) (meta, error) {
 	var b [metaSize]byte
 	if _, err := file.ReadAt(b[:], at+pageHeaderSize); err != nil {
 		return meta{}, err
 	}
-	m := meta{
+	sum := fnv.New64a()
+	sum.Write(b[:metaSize-8])
+	switch {
+	case order.Uint32(b[0:]) != metaMagic || order.Uint32(b[4:]) != metaVersion:
+		return meta{}, errors.New("it is not a database")
+	case sum.Sum64() != order.Uint64(b[metaSize-8:]):
+		return meta{}, errors.New("its checksum is wrong")
+	}
+	return meta{
 		pageSize: int64(order.Uint32(b[8:])),
 		root:     order.Uint64(b[16:]),
 		freelist: order.Uint64(b[32:]),
 		high:     order.Uint64(b[40:]),
 		txid:     order.Uint64(b[48:]),
-	}
-	sum := fnv.New64a()
-	sum.Write(b[:metaSize-8])
-	switch {
-	case order.Uint32(b[0:]) != metaMagic || order.Uint32(b[4:]) != metaVersion:
-		return m, errors.New("it is not a database")
-	case sum.Sum64() != order.Uint64(b[metaSize-8:]):
-		return m, errors.New("checksum")
-	case m.pageSize < smallestPage || m.pageSize > largestPage || m.pageSize&(m.pageSize-1) != 0:
-		return m, fmt.Errorf("a page of %d bytes", m.pageSize)
-	case m.txid > 1<<62:
-		return m, fmt.Errorf("transaction %d", m.txid)
-	}
-	return m, nil
+	}, nil
 }
 
 // verifier goes through the pages of a database.
@@ -253,9 +261,10 @@ func (v *verifier) freelist(id uint64) error {
 	return nil
 }
 
-// keyRange is what the keys of a page may be: at least the one, and below the other. Nil
-// bounds nothing.
-type keyRange struct{ least, below []byte }
+// keyRange is what the keys of a page have to be: from first on, and below the other. Nil
+// bounds nothing. A branch has its pages' first keys: bbolt finds them by that, and would
+// write a page twice whose first key is another one, though its check lets it pass.
+type keyRange struct{ first, below []byte }
 
 // tree goes through a bucket's pages, from one page down. Only the root may be empty.
 func (v *verifier) tree(id uint64, keys keyRange, depth int) error {
@@ -266,7 +275,7 @@ func (v *verifier) tree(id uint64, keys keyRange, depth int) error {
 	if err != nil {
 		return err
 	}
-	if p.count == 0 && (p.flags == pageBranch || keys.least != nil) {
+	if p.count == 0 && (p.flags == pageBranch || keys.first != nil) {
 		return fmt.Errorf("page %d is empty", id)
 	}
 	if p.flags == pageLeaf {
@@ -332,8 +341,8 @@ func (v *verifier) bucket(in page, e element, depth int) error {
 	if b, err = v.data.bytes(inline.begin, pageHeaderSize); err != nil {
 		return err
 	}
-	if order.Uint16(b[8:]) != pageLeaf || order.Uint32(b[12:]) != 0 {
-		return fmt.Errorf("page %d: an inline bucket is not a leaf", in.id)
+	if order.Uint64(b) != 0 || order.Uint16(b[8:]) != pageLeaf || order.Uint32(b[12:]) != 0 {
+		return fmt.Errorf("page %d: an inline bucket is not a leaf of no page", in.id)
 	}
 	inline.count = int(order.Uint16(b[10:]))
 	list := newElements(inline, keyRange{})
@@ -417,7 +426,7 @@ func (l *elements) check(key []byte) error {
 	switch {
 	case l.last != nil && bytes.Compare(l.last, key) >= 0:
 		return fmt.Errorf("page %d: key %d is not above the one before it", l.id, l.index)
-	case l.keys.least != nil && bytes.Compare(key, l.keys.least) < 0,
+	case l.index == 0 && l.keys.first != nil && !bytes.Equal(key, l.keys.first),
 		l.keys.below != nil && bytes.Compare(key, l.keys.below) >= 0:
 		return fmt.Errorf("page %d: key %d belongs to another page", l.id, l.index)
 	}

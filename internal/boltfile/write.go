@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
 
@@ -204,11 +205,21 @@ func (f *File) commit(batch []*write) (err error) {
 	f.commits++
 	f.mu.Unlock()
 	if f.strict {
-		if err := check(f.db); err != nil {
+		if err := f.check(); err != nil {
 			return fmt.Errorf("%s: %w after a write: %w", f.path, ErrCorrupt, err)
 		}
 	}
 	return nil
+}
+
+// check looks at every page, as Open does and as bbolt does.
+func (f *File) check() error {
+	file, err := os.Open(f.path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return errors.Join(verifyFile(file), check(f.db))
 }
 
 // Commits is how many transactions changed the file since it was opened.

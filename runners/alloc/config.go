@@ -29,6 +29,8 @@ type Config struct {
 	// HostEnv is what tasks that are processes of the machine have of its environment;
 	// optional, read-only.
 	HostEnv map[string]string
+	// Left is what outlived the last agent; optional: that is not known.
+	Left task.Left
 	// StateUpdated is called with every new state, one call at a time. It must not
 	// block and must not call back into the runner. The state is read-only.
 	StateUpdated func(*structs.AllocationState)

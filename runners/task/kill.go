@@ -174,7 +174,7 @@ func (s *stopping) waited(out waited) *structs.ExitResult {
 		return out.exit
 	}
 	if s.notFound || abi.CodeOf(out.err) == abi.NotFound {
-		return &structs.ExitResult{Err: fmt.Sprintf("the driver lost the task: %v", out.err)}
+		return lostExit(out.err)
 	}
 	s.rewait = time.After(s.waitPause.NextBackOff())
 	return nil

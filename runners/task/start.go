@@ -24,6 +24,7 @@ const startGrace = 5 * time.Second
 
 // start prepares the task and has its driver start it.
 func (r *Runner) start() error {
+	r.waiting = false
 	driver, err := r.dispense(r.active, abi.IsRecoverable)
 	if err != nil {
 		return r.startFailed(structs.EventDriverFailure, err)
@@ -180,11 +181,19 @@ func (r *Runner) dispense(ctx context.Context, worth func(error) bool) (Driver, 
 			return nil, err
 		}
 		if first {
-			r.emit(structs.NewTaskEvent(structs.EventDriver).WithMessage(fmt.Sprintf("Waiting for driver %q: %v", task.Driver, err)))
+			r.emitWaiting(structs.NewTaskEvent(structs.EventDriver).WithMessage(fmt.Sprintf("Waiting for driver %q: %v", task.Driver, err)))
 		}
 		if !sleep(ctx, min(pause.NextBackOff(), left)) {
 			return nil, err
 		}
+	}
+}
+
+// emitWaiting adds the event that the task's driver is waited for, once in a wait.
+func (r *Runner) emitWaiting(e *structs.TaskEvent) {
+	if !r.waiting {
+		r.waiting = true
+		r.emit(e)
 	}
 }
 
