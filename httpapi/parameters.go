@@ -30,6 +30,7 @@ var parameters = map[string]string{
 	"/v1/services":                      listing,
 	"/v1/vars":                          listing,
 	"/v1/volumes":                       listing + "type node_id node_pool plugin_id",
+	"/v1/acl/tokens":                    listing,
 	"/v1/metrics":                       "format",
 	"/v1/agent/health":                  "type",
 	"/v1/client/stats":                  "node_id",
