@@ -1,9 +1,7 @@
 package jobfields
 
 import (
-	"go/ast"
-	"go/types"
-	"path/filepath"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,7 +10,8 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/tools/go/packages"
+
+	"github.com/wasmnode/wasmnode/internal/readtest"
 )
 
 const module = "github.com/wasmnode/wasmnode/"
@@ -100,87 +99,19 @@ func TestWhatIsDoneIsReadByWhoDoesIt(t *testing.T) {
 // readers returns, by type and field, the packages that read a field of Nomad's types.
 func readers(t *testing.T) map[string][]string {
 	t.Helper()
-	var patterns []string
+	acting := map[string]bool{}
 	for _, fields := range table {
 		for _, fate := range fields {
-			if pattern := module + fate.by; fate.by != "" && !slices.Contains(patterns, pattern) {
-				patterns = append(patterns, pattern)
+			if fate.by != "" {
+				acting[module+fate.by] = true
 			}
 		}
 	}
-	loaded, err := packages.Load(&packages.Config{
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedTypes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedExportFile,
-	}, patterns...)
-	require.NoError(t, err)
-	require.Len(t, loaded, len(patterns))
-	reads := map[string][]string{}
-	for _, p := range loaded {
-		require.Empty(t, p.Errors)
-		names := fieldNames(p.Types)
-		for _, file := range p.Syntax {
-			if strings.HasPrefix(filepath.Base(p.Fset.Position(file.Pos()).Filename), "validate") {
-				continue
-			}
-			for _, field := range readIn(file, p.TypesInfo) {
-				if name := names[field]; name != "" {
-					reads[name] = append(reads[name], strings.TrimPrefix(p.PkgPath, module))
-				}
-			}
+	reads := readtest.Fields(t, "github.com/hashicorp/nomad/api", slices.Sorted(maps.Keys(acting)), "validate")
+	for _, by := range reads {
+		for i := range by {
+			by[i] = strings.TrimPrefix(by[i], module)
 		}
 	}
 	return reads
-}
-
-// fieldNames names the fields of the types of Nomad's API, as a package knows them that
-// imports it, if only by way of others.
-func fieldNames(p *types.Package) map[types.Object]string {
-	names := map[types.Object]string{}
-	nomad := find(p, "github.com/hashicorp/nomad/api", map[*types.Package]bool{})
-	if nomad == nil {
-		return names
-	}
-	for _, name := range nomad.Scope().Names() {
-		if of, is := nomad.Scope().Lookup(name).Type().Underlying().(*types.Struct); is {
-			for field := range of.Fields() {
-				names[field] = name + "." + field.Name()
-			}
-		}
-	}
-	return names
-}
-
-// find finds a package among those that another imports.
-func find(p *types.Package, path string, seen map[*types.Package]bool) *types.Package {
-	if p.Path() == path {
-		return p
-	}
-	seen[p] = true
-	for _, imported := range p.Imports() {
-		if seen[imported] {
-			continue
-		}
-		if found := find(imported, path, seen); found != nil {
-			return found
-		}
-	}
-	return nil
-}
-
-// readIn returns the fields that a file selects and does not set.
-func readIn(file *ast.File, info *types.Info) (fields []types.Object) {
-	set := map[ast.Expr]bool{}
-	ast.Inspect(file, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.AssignStmt:
-			for _, to := range n.Lhs {
-				set[to] = true
-			}
-		case *ast.SelectorExpr:
-			if s := info.Selections[n]; s != nil && s.Kind() == types.FieldVal && !set[n] {
-				fields = append(fields, s.Obj())
-			}
-		}
-		return true
-	})
-	return fields
 }
