@@ -23,6 +23,7 @@ import (
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/process"
 )
 
 // Version is the version of this build; the linker sets it.
@@ -204,6 +205,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		GC:           a.collection(),
 		Ephemeral:    a.dev,
 		NoExec:       a.cfg.Client.DisableRemoteExec,
+		HostEnv:      taskEnvironment(os.Environ(), a.cfg.Client.EnvDenylist, process.ParentCgroup()),
 	})
 	if err != nil {
 		return err
