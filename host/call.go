@@ -9,6 +9,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/internal/plaintext"
+	"github.com/wasmnode/wasmnode/sandbox"
 )
 
 // TaskScope is the task that a call is about: it bounds what capabilities do.
@@ -86,8 +87,8 @@ func marshal(m Message) []byte {
 //
 // # Errors
 //
-// An [abi.Error] is what the plugin answered, or UNIMPLEMENTED when it does not
-// export the operation. A [FaultError] means that the guest misbehaved or was too
+// An [abi.Error] is what the plugin answered, UNIMPLEMENTED when it does not export the
+// operation, or a recoverable RESOURCE_EXHAUSTED when it has used up a budget. A [FaultError] means that the guest misbehaved or was too
 // slow; its instance is gone and the next call gets another. Otherwise the context's.
 func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskScope) ([]byte, error) {
 	if !p.Has(op) {
@@ -95,6 +96,9 @@ func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskS
 	}
 	if len(input) > p.host.cfg.Limits.InputBytes {
 		return nil, abi.NewError(abi.ResourceExhausted, fmt.Sprintf("plugin %s: %s: the input has %d bytes, the limit is %d", p.Name(), op, len(input), p.host.cfg.Limits.InputBytes))
+	}
+	if wait := p.budget.Wait(); wait > 0 && !mustRun(op) {
+		return nil, p.outOfTime(wait)
 	}
 	if _, bounded := ctx.Deadline(); !bounded && op != abi.OpDriverWaitTask {
 		var cancel context.CancelFunc
@@ -153,6 +157,7 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 		inst.funcs[op] = f
 	}
 	stack := [1]uint64{uint64(len(input))}
+	inst.guest.Exempt = mustRun(op)
 	if err := inst.module.Call(withCall(ctx, c), f, stack[:]); err != nil {
 		return nil, false, p.fault(ctx, c, inst, err)
 	}
@@ -201,6 +206,10 @@ func (p *Plugin) fault(ctx context.Context, c *call, inst *instance, err error) 
 			return fmt.Errorf("plugin %s: %s: %w", p.Name(), c.op, f.Err)
 		}
 		f.Kind = FaultTimeout
+	case errors.Is(err, sandbox.ErrTimeBudget):
+		return p.outOfTime(p.budget.Wait())
+	case errors.Is(err, sandbox.ErrMemoryBudget) || inst.guest.Memory.Starved():
+		return p.outOfMemory()
 	case exited(err):
 		f.Kind = FaultExit
 	case inst.guest.Memory.Refused():

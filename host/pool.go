@@ -201,6 +201,7 @@ func (p *pool) close(ctx context.Context) {
 // newInstance instantiates the plugin, runs its initialiser and configures it.
 func (p *pool) newInstance(ctx context.Context, g generation) (_ *instance, err error) {
 	inst := &instance{funcs: map[string]api.Function{}, generation: g.number}
+	inst.guest.Budget = p.plugin.budget
 	defer func() {
 		if err == nil {
 			return
