@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -62,6 +63,8 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer cleanup()
+	// What plugins compute leaves one processor to all else, also where there is only one.
+	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))
 	logger := hclog.New(&hclog.LoggerOptions{
 		Name:       "wasmnode",
 		Level:      hclog.LevelFromString(cfg.LogLevel),
@@ -158,6 +161,7 @@ func (a *agent) openPlugins() (err error) {
 		Workloads: a.workloads,
 		Version:   Version,
 		Chroot:    a.cfg.Client.ChrootEnv,
+		Limits:    a.pluginLimits(),
 		// A driver and a device plugin may have one name.
 		OnRefresh: func(plugin string) { a.drivers.Refresh(plugin); a.devices.Refresh(plugin) },
 	})

@@ -34,6 +34,8 @@ var (
 	pluginTime      = describe("wasmnode_plugin_guest_seconds_total", "Time in the plugin's own code.", "plugin")
 	pluginGap       = describe("wasmnode_plugin_longest_gap_seconds", "The longest time for which the plugin could not have been interrupted.", "plugin")
 	pluginInstances = describe("wasmnode_plugin_instances", "Instances that the plugin has now, by whether they are in a call.", "plugin", "at")
+	pluginMemory    = describe("wasmnode_plugin_memory_bytes", "Memory of the plugin's instances, those at rest included.", "plugin")
+	pluginExhausted = describe("wasmnode_plugin_exhausted_total", "Calls that failed because the plugin had used up a budget, by which.", "plugin", "of")
 	pluginMade      = describe("wasmnode_plugin_instances_total", "Instances that were made, by how they began.", "plugin", "as")
 )
 
@@ -48,7 +50,7 @@ type pluginMetrics struct {
 
 // Describe implements [prometheus.Collector].
 func (m pluginMetrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{pluginRefusals, pluginState, pluginCalls, pluginFaults, pluginDenied, pluginTime, pluginGap, pluginInstances, pluginMade} {
+	for _, d := range []*prometheus.Desc{pluginRefusals, pluginState, pluginCalls, pluginFaults, pluginDenied, pluginTime, pluginGap, pluginInstances, pluginMemory, pluginExhausted, pluginMade} {
 		out <- d
 	}
 }
@@ -86,6 +88,9 @@ func collectPlugin(out chan<- prometheus.Metric, p catalog.PluginStatus) {
 	gauge(pluginGap, s.LongestGap.Seconds())
 	gauge(pluginInstances, float64(s.AtRest), "rest")
 	gauge(pluginInstances, float64(s.AtWork), "work")
+	gauge(pluginMemory, float64(s.MemoryBytes))
+	counter(pluginExhausted, float64(s.OutOfMemory), "memory")
+	counter(pluginExhausted, float64(s.OutOfTime), "time")
 	counter(pluginMade, float64(s.Instances-s.Copies), "first")
 	counter(pluginMade, float64(s.Copies), "copy")
 }

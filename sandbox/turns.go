@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -12,22 +14,34 @@ const (
 	// end before.
 	shortRun = time.Millisecond
 	// turnTime is how long a turn is when others wait for one.
-	turnTime = time.Millisecond
+	turnTime = time.Millisecond / 2
+	// halfLife is how long it takes for half of what an owner has used to be forgotten.
+	halfLife = time.Second
 )
 
 // turns lets few of the guests that compute for long do it at once. Go gives every goroutine
 // that is ready a processor in its turn, for ten milliseconds: among sixty guests that spin,
-// all else in the process would wait for half a second each time. Those who wait get turns
-// by their owners, one each, so that an owner of sixty gets no more than an owner of one.
+// all else in the process would wait for half a second each time. The next turn is for the
+// owner that has used least lately, so that who computes now and then does not wait for who
+// always does, however many guests of it wait.
 type turns struct {
 	mu     sync.Mutex
 	free   int
-	queued []*runner // those with guests that wait; next is the first
+	queued []*runner // those with guests that wait, the longest first
 }
 
-// runner is the owner of guests, as the turns know it. Its field belongs to the turns.
+// runner is the owner of guests, as the turns know it. Its fields belong to the turns.
 type runner struct {
 	waiting []chan struct{} // closed when the turn has come
+	used    float64         // in turns, lately: half of it is forgotten every halfLife
+	at      time.Time       // when that was reckoned
+}
+
+// use adds to what the owner has used lately, and returns that.
+func (r *runner) use(d time.Duration, now time.Time) float64 {
+	r.used = r.used*math.Exp2(-now.Sub(r.at).Seconds()/halfLife.Seconds()) + d.Seconds()
+	r.at = now
+	return r.used
 }
 
 func newTurns(n int) *turns { return &turns{free: n} }
@@ -67,23 +81,25 @@ func (t *turns) leave(r *runner, come chan struct{}) {
 	}
 	t.mu.Unlock()
 	if i < 0 {
-		t.give()
+		t.give(r, 0)
 	}
 }
 
-// give gives a turn back: to the next owner's guest that has waited longest.
-func (t *turns) give() {
+// give gives a turn back that an owner used for so long, to the guest that has waited
+// longest of the next owner.
+func (t *turns) give(from *runner, used time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	now := time.Now()
+	from.use(used, now)
 	if len(t.queued) == 0 {
 		t.free++
 		return
 	}
-	r := t.queued[0]
-	t.queued = t.queued[1:]
-	close(r.waiting[0])
-	if r.waiting = r.waiting[1:]; len(r.waiting) > 0 {
-		t.queued = append(t.queued, r)
+	next := slices.MinFunc(t.queued, func(a, b *runner) int { return cmp.Compare(a.use(0, now), b.use(0, now)) })
+	close(next.waiting[0])
+	if next.waiting = next.waiting[1:]; len(next.waiting) == 0 {
+		t.queued = slices.DeleteFunc(t.queued, func(r *runner) bool { return r == next })
 	}
 }
 
@@ -126,7 +142,7 @@ func (g *governor) Ran(ctx context.Context, d time.Duration) error {
 func (g *governor) Pause() {
 	if g.held {
 		g.held = false
-		g.turns.give()
+		g.turns.give(g.runner, g.turn)
 	}
 }
 

@@ -282,12 +282,21 @@ func (p *process) release() {
 	p.stdout, p.stderr, p.pidfd, p.logs = nil, nil, nil, nil
 }
 
-// signal sends a signal to the process's group; false: it does not run.
-func (p *process) signal(number syscall.Signal) bool {
-	for begun := time.Now(); ; time.Sleep(undecidedInterval) {
-		last := time.Since(begun) >= undecidedTime
-		if sent, decided := p.trySignal(number, last); decided {
+// signal sends a signal to the process's group; false: it does not run. Whether it stands for
+// a kill may take a while to see: the context bounds how long is waited for that.
+func (p *process) signal(ctx context.Context, number syscall.Signal) bool {
+	ctx, cancel := context.WithTimeout(ctx, undecidedTime)
+	defer cancel()
+	again := time.NewTicker(undecidedInterval)
+	defer again.Stop()
+	for {
+		if sent, decided := p.trySignal(number, ctx.Err() != nil); decided {
 			return sent
+		}
+		select {
+		case <-again.C:
+		case <-p.done:
+		case <-ctx.Done():
 		}
 	}
 }
