@@ -88,7 +88,7 @@ func marshal(m Message) []byte {
 // # Errors
 //
 // An [abi.Error] is what the plugin answered, UNIMPLEMENTED when it does not export the
-// operation, or a recoverable RESOURCE_EXHAUSTED when it has used up a budget. A [FaultError] means that the guest misbehaved or was too
+// operation. A [BudgetError] means that the plugin has used up what it may of the machine. A [FaultError] means that the guest misbehaved or was too
 // slow; its instance is gone and the next call gets another. Otherwise the context's.
 func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskScope) ([]byte, error) {
 	if !p.Has(op) {
