@@ -173,8 +173,8 @@ func (f *Fuel) stop(ctx context.Context, now time.Time) (gap time.Duration) {
 }
 
 // next returns the next quantum.
-func (f *Fuel) next(ctx context.Context) uint32 {
-	gap := f.stop(ctx, time.Now())
+func (f *Fuel) next(ctx context.Context, now time.Time) uint32 {
+	gap := f.stop(ctx, now)
 	f.call.Yields++
 	switch {
 	case f.quantum == 0:
@@ -212,7 +212,7 @@ func Visit(ctx context.Context) {
 func yield(ctx context.Context, stack []uint64) {
 	Check(ctx)
 	if f, _ := ctx.Value(fuelKey{}).(*Fuel); f != nil {
-		stack[0] = uint64(f.next(ctx))
+		stack[0] = uint64(f.next(ctx, time.Now()))
 		return
 	}
 	stack[0] = quantumStart
