@@ -45,8 +45,12 @@ type Options struct {
 	// -data-dir=DIR, see [RunSupervisor], so that they outlive the agent. Nil, and
 	// with Dev: the agent owns them itself, and they end with it.
 	Supervisor []string
-	// Ready, unless it is nil, is called once: when the API answers, with its
-	// HOST:PORT.
+	// Answers, unless it is nil, is called once: when the API answers, with its HOST:PORT.
+	// Plugins are not loaded yet and nothing is restored.
+	Answers func(address string)
+	// Ready, unless it is nil, is called once, with the same: when what was stored is
+	// restored and each plugin that was there at the start is in service or refused. It is not
+	// waited for longer than 50 s for a plugin.
 	Ready func(address string)
 }
 
@@ -77,7 +81,7 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("http: %w: choose another address with -http-addr", err)
 	}
 	defer listener.Close()
-	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, address: listener.Addr().String(), ready: o.Ready}
+	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, address: listener.Addr().String(), answers: o.Answers, ready: o.Ready}
 	if !o.Dev {
 		a.supervisor = o.Supervisor
 	}
@@ -94,6 +98,7 @@ type agent struct {
 	dev        bool
 	logger     hclog.Logger
 	address    string
+	answers    func(address string) // or nil
 	ready      func(address string) // or nil
 	supervisor []string             // the command that owns the tasks; nil: the agent does
 
@@ -196,7 +201,7 @@ func (a *agent) openPlugins() (err error) {
 	return nil
 }
 
-// run starts the node and the API, and waits for the end.
+// run serves the API, starts the plugins and the node, and waits for the end.
 func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 	a.node, err = node.New(node.Config{
 		Logger:       a.logger.Named("client"),
@@ -206,6 +211,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		Devices:      a.devices,
 		Workloads:    a.outliving(),
 		DriversReady: a.pluginsReady,
+		ReadyFor:     a.pluginsReadyFor,
 		AllocsDir:    filepath.Join(a.cfg.DataDir, "alloc"),
 		Identity:     a.identity(),
 		Limits:       a.limits(),
@@ -216,25 +222,22 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 	if err != nil {
 		return err
 	}
-	a.catalog.Start()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var web *web
-	defer func() {
-		if web != nil {
-			web.stop()
-		}
-	}()
-	// Who calls before that waits in the listener's queue, and is answered by a node
-	// that has its drivers, rather than an empty list.
-	ready := func() {
-		web = a.serve(listener, cancel)
+	// First of all: what plugins do, and how much there is to restore, delays no answer.
+	web := a.serve(listener, cancel)
+	defer web.stop()
+	a.logger.Info("the API answers", "http_addr", a.address, "node_id", a.node.ID())
+	if a.answers != nil {
+		a.answers(a.address)
+	}
+	a.catalog.Start()
+	err = a.node.Run(ctx, func() {
 		a.logger.Info("agent is ready", "http_addr", a.address, "node_id", a.node.ID(), "plugin_dir", a.cfg.PluginDir, "data_dir", a.cfg.DataDir)
 		if a.ready != nil {
 			a.ready(a.address)
 		}
-	}
-	err = a.node.Run(ctx, ready)
+	})
 	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
@@ -249,10 +252,6 @@ func (a *agent) deviceMetrics() deviceMetrics {
 	return deviceMetrics{func() []*structs.DeviceGroup { return a.node.Structs().Devices }, a.devices.AllStats}
 }
 
-// pluginsReady waits for the first fingerprints of all plugins.
-func (a *agent) pluginsReady(ctx context.Context) error {
-	return errors.Join(a.drivers.WaitForFirstFingerprint(ctx), a.devices.WaitForFirstFingerprint(ctx))
-}
 
 // identity is what the operator configured about the node.
 func (a *agent) identity() structs.Node {

@@ -37,7 +37,7 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 			Node:         clientAPI{a.node},
 			Plugins:      pluginsAPI{a.catalog},
 			Metrics:      newMetrics(a.catalog.Status, a.host.Refusals, a.plane, a.deviceMetrics()),
-			Conditions:   a.conditions.list,
+			Conditions:   a.currentConditions,
 			Agent: httpapi.AgentInfo{
 				NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,
 				Datacenter: a.cfg.Datacenter, Version: Version, Address: a.address,

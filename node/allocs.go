@@ -177,7 +177,7 @@ func (n *Node) refuse(a *structs.Allocation, err error) {
 func (n *Node) newRunner(a *structs.Allocation, before map[string]string) (*alloc.Runner, error) {
 	return alloc.New(alloc.Config{
 		Alloc:        a,
-		Node:         n.self.get(),
+		Node:         n.self.get,
 		AllocsDir:    n.cfg.AllocsDir,
 		State:        n.cfg.State,
 		Dispense:     n.cfg.Dispense,
@@ -260,6 +260,7 @@ func (n *Node) destroy(id string) (done <-chan struct{}) {
 
 // restore brings back what was stored: first every runner, then all of them run, so
 // that each finds those that it waits for. In between, what none of them has is ended.
+// Each runs once the drivers and devices that it needs are there, and waits for no others.
 func (n *Node) restore(ctx context.Context) error {
 	allocs, broken, err := n.cfg.State.Allocations()
 	if err != nil {
@@ -294,9 +295,17 @@ func (n *Node) restore(ctx context.Context) error {
 		}
 		restored = append(restored, r)
 	}
+	n.mu.Lock()
+	n.restored = true
+	n.mu.Unlock()
 	n.destroyOrphans(ctx, restored, unread)
 	for _, r := range restored {
-		go n.runToEnd(r)
+		go func() {
+			if n.cfg.ReadyFor != nil {
+				n.awaitPlugins(ctx, func(ctx context.Context) error { return n.cfg.ReadyFor(ctx, r.Alloc()) })
+			}
+			n.runToEnd(r)
+		}()
 	}
 	if len(restored) > 0 {
 		n.logger.Info("restored allocations", "count", len(restored))

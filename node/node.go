@@ -17,9 +17,8 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// firstFingerprintWait bounds how long the node waits for its drivers before it goes
-// on without those that have not answered (Nomad's 50 s: slow drivers must not lose
-// their tasks).
+// firstFingerprintWait bounds how long anything waits for plugins that have not answered
+// before it goes on without them (Nomad's 50 s: slow drivers must not lose their tasks).
 const firstFingerprintWait = 50 * time.Second
 
 // Config configures a node. ControlPlane, State, Dispense, DriversReady,
@@ -37,7 +36,10 @@ type Config struct {
 	// DriversReady returns when every driver and device plugin has answered its first
 	// fingerprint, or when ctx is done.
 	DriversReady func(ctx context.Context) error
-	AllocsDir    string
+	// ReadyFor returns when those that an allocation needs have, or when none of them can be
+	// expected; optional: they all have.
+	ReadyFor  func(ctx context.Context, a *structs.Allocation) error
+	AllocsDir string
 	// Identity is what the operator configures about the node: Name, Datacenter, Region,
 	// Pool, Class, Meta, Reserved, HTTPAddress and Version. The rest is found out.
 	Identity structs.Node
@@ -72,9 +74,10 @@ type Node struct {
 	diskUse    func(ctx context.Context, dir string) (diskUse, error)
 	hostCPU    hostCPU
 
-	mu      sync.Mutex
-	runners map[string]*entry
-	closed  bool
+	mu       sync.Mutex
+	runners  map[string]*entry
+	restored bool // all that was stored is among them
+	closed   bool
 }
 
 // entry is an allocation that the node has.
@@ -129,41 +132,41 @@ func identify(db state.DB) (*state.NodeIdentity, error) {
 // ID is the node's ID; it is the same after a restart.
 func (n *Node) ID() string { return n.self.get().ID }
 
-// Structs returns the node as it is registered; read-only.
+// Structs returns the node as it is to be registered; read-only.
 func (n *Node) Structs() *structs.Node { return n.self.get() }
 
 // UpdateDriver takes a driver's new state; nil: the node has lost the driver. It does
 // not block.
 func (n *Node) UpdateDriver(name string, info *structs.DriverInfo) { n.self.updateDriver(name, info) }
 
-// Run runs the node until ctx is done and all is shut down. It is called once. Ready
-// is called when what was stored is restored and the control plane knows the node.
-// What was stored runs on even while the control plane cannot be reached. The error is
-// that of a store that cannot be read.
+// Run runs the node until ctx is done and all is shut down. It is called once. Ready is
+// called when what was stored is restored, every plugin has answered or was waited for long
+// enough, and the control plane knows all that. Allocations are taken before that; each is
+// run as soon as its drivers are there. What was stored runs on even while the control plane
+// cannot be reached. The error is that of a store that cannot be read.
 func (n *Node) Run(ctx context.Context, ready func()) error {
-	n.awaitDrivers(ctx)
-	n.self.markReady()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var loops sync.WaitGroup
+	loops.Go(func() { n.registerLoop(ctx) })
 	if err := n.restore(ctx); err != nil {
+		cancel()
+		loops.Wait()
 		n.shutdown()
 		return err
 	}
-	registered := make(chan struct{})
-	var loops sync.WaitGroup
-	loops.Go(func() { n.registerLoop(ctx, registered) })
+	n.self.markReady()
 	loops.Go(func() { n.gcLoop(ctx) })
-	known := false
-	select {
-	case <-registered:
-		known = true
-	case <-ctx.Done():
-	}
 	// Reports go on until the runners have reported their last state.
 	reports, endReports := context.WithCancel(context.WithoutCancel(ctx))
 	var reporting sync.WaitGroup
-	if known {
+	if n.self.awaitKnown(ctx) == nil {
 		loops.Go(func() { n.watchLoop(ctx) })
 		reporting.Go(func() { n.report.run(reports) })
-		ready()
+		n.awaitPlugins(ctx, n.cfg.DriversReady)
+		if n.self.awaitKnown(ctx) == nil {
+			ready()
+		}
 	}
 	<-ctx.Done()
 	loops.Wait()
@@ -173,12 +176,12 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// awaitDrivers waits for the drivers' first fingerprints, for a bounded time.
-func (n *Node) awaitDrivers(ctx context.Context) {
+// awaitPlugins waits for plugins' first fingerprints, for a bounded time.
+func (n *Node) awaitPlugins(ctx context.Context, answered func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, firstFingerprintWait)
 	defer cancel()
-	if err := n.cfg.DriversReady(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		n.logger.Warn("continuing without drivers that have not answered yet", "error", err)
+	if err := answered(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		n.logger.Warn("continuing without plugins that have not answered yet", "error", err)
 	}
 }
 

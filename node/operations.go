@@ -16,12 +16,16 @@ import (
 // restartReason is the text of a task's event for a restart that a person asked for.
 const restartReason = "User requested task to restart"
 
-// runner finds an allocation's runner, or errdefs.NotFound.
+// runner finds an allocation's runner, or errdefs.NotFound; errdefs.Unavailable while it
+// may yet be restored.
 func (n *Node) runner(allocID string) (*alloc.Runner, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if e := n.runners[allocID]; e != nil {
 		return e.runner, nil
+	}
+	if !n.restored {
+		return nil, errdefs.NewRecoverable(errdefs.Unavailable, "allocation %q is not known yet: the node is restoring its allocations", allocID)
 	}
 	return nil, errdefs.New(errdefs.NotFound, "unknown allocation %q", allocID)
 }
