@@ -89,6 +89,28 @@ func TestPluginsTogetherHaveABudgetOfMemory(t *testing.T) {
 	<-errs
 }
 
+// Two plugins that take all there is must not keep a third from its calls.
+func TestAPluginHasALittleMemoryWhenOthersHaveTakenAll(t *testing.T) {
+	w := newWorld(t, host.Limits{PluginMemoryBytes: 130 << 20, AllMemoryBytes: 250 << 20})
+	ctx, cancel := context.WithCancel(t.Context())
+	var waits sync.WaitGroup
+	for range 2 {
+		p := w.ready(t, doing(abi.OpDriverWaitTask, touch(), modtest.Loop(sleepLong())), host.Grants{})
+		waits.Go(func() { _, _ = p.Call(ctx, abi.OpDriverWaitTask, nil, nil) })
+	}
+	defer waits.Wait()
+	defer cancel()
+	require.Eventually(t, func() bool { return w.Memory() > 240<<20 }, testTimeout, time.Millisecond)
+	const fits, tooMuch = 14 << 4, 20 << 4
+	grow := func(pages int32) []byte {
+		return doing(abi.OpDriverStopTask, modtest.I32Const(pages), modtest.Grow, modtest.I32Const(-1), []byte{0x46, 0x04, 0x40}, modtest.Unreachable, []byte{0x0b})
+	}
+	_, err := w.ready(t, grow(fits), host.Grants{}).Call(t.Context(), abi.OpDriverStopTask, nil, nil)
+	require.NoError(t, err)
+	_, err = w.ready(t, grow(tooMuch), host.Grants{}).Call(t.Context(), abi.OpDriverStopTask, nil, nil)
+	exhausted(t, err, "those of all plugins ")
+}
+
 func TestAPluginThatComputesWithoutEndIsOutOfTime(t *testing.T) {
 	w := newWorld(t, host.Limits{CPUPerMinute: 200 * time.Millisecond})
 	spinning := modtest.Loop()

@@ -37,7 +37,8 @@ type Limits struct {
 	FileBytes   int    // of the file
 	MemoryBytes uint64 // of one instance
 	// PluginMemoryBytes is of all instances of a plugin, those at rest and those that wait
-	// included, and AllMemoryBytes of all plugins together.
+	// included, and AllMemoryBytes of all plugins together, but for the 16 MiB that each gets
+	// when others have taken all.
 	PluginMemoryBytes uint64
 	AllMemoryBytes    uint64
 	// CPUPerMinute is how long a plugin's instances may compute in a minute, together.
@@ -60,6 +61,9 @@ type Limits struct {
 const (
 	memoryShare = 4
 	leastMemory = 512 << 20 // where that would be less than a few plugins need
+	// leastPluginMemory is what each plugin gets when others have taken all: some instances of
+	// one in Go.
+	leastPluginMemory = 16 << 20
 )
 
 // DefaultLimits returns the limits in force where the configuration sets none.

@@ -54,7 +54,7 @@ func newPlugin(h *Host, spec *Spec) *Plugin {
 	p := &Plugin{
 		host:        h,
 		spec:        spec,
-		budget:      sandbox.NewBudget(sandbox.Quota{Memory: limits.PluginMemoryBytes, TimePerMinute: limits.CPUPerMinute}, h.budget),
+		budget:      sandbox.NewBudget(sandbox.Quota{Memory: limits.PluginMemoryBytes, Least: leastPluginMemory, TimePerMinute: limits.CPUPerMinute}, h.budget),
 		logger:      h.cfg.Logger,
 		logs:        newLimiter(rate.Limit(limits.LogsPerSecond), 2*limits.LogsPerSecond),
 		logBytes:    rate.NewLimiter(rate.Limit(limits.LogBytesPerSec), logBurst*limits.LogBytesPerSec),

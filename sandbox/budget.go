@@ -16,6 +16,9 @@ var (
 type Quota struct {
 	// Memory is the size of their memories, in bytes, whether they have touched it or not.
 	Memory uint64
+	// Least is how much of that they get whatever others have of the budget that this one is
+	// within.
+	Least uint64
 	// TimePerMinute is how long they may run. What is not used is saved up to that.
 	TimePerMinute time.Duration
 }
@@ -27,7 +30,7 @@ type Budget struct {
 	within *Budget // whose memory they use, too; nil: none
 	runner runner
 
-	mu     sync.Mutex
+	mu     sync.Mutex // taken before that of within
 	memory uint64
 	saved  time.Duration // that they may run; below 0: they ran longer than they may
 	since  time.Time     // when it was reckoned
@@ -53,18 +56,26 @@ func (b *Budget) takeMemory(bytes uint64) bool {
 		return true
 	}
 	b.mu.Lock()
-	fits := b.quota.Memory == 0 || bytes <= b.quota.Memory-min(b.memory, b.quota.Memory)
-	if fits {
-		b.memory += bytes
-	}
-	b.mu.Unlock()
-	if fits && !b.within.takeMemory(bytes) {
-		b.mu.Lock()
-		b.memory -= bytes
-		b.mu.Unlock()
+	defer b.mu.Unlock()
+	after := b.memory + bytes
+	if b.quota.Memory > 0 && after > b.quota.Memory {
 		return false
 	}
-	return fits
+	if !b.within.takeMemory(bytes) {
+		if after > b.quota.Least {
+			return false
+		}
+		b.within.overdraw(bytes)
+	}
+	b.memory = after
+	return true
+}
+
+// overdraw takes bytes that may not be left.
+func (b *Budget) overdraw(bytes uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.memory += bytes
 }
 
 // giveMemory gives back what was taken.
