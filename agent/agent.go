@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -66,6 +68,8 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer cleanup()
+	// What plugins compute leaves one processor to all else, also where there is only one.
+	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))
 	logger := hclog.New(&hclog.LoggerOptions{
 		Name:       "wasmnode",
 		Level:      hclog.LevelFromString(cfg.LogLevel),
@@ -153,6 +157,7 @@ func (a *agent) openPlugins() (err error) {
 		Workloads: a.workloads,
 		Version:   Version,
 		Chroot:    a.cfg.Client.ChrootEnv,
+		Limits:    a.pluginLimits(),
 		// A driver and a device plugin may have one name.
 		OnRefresh: func(plugin string) { a.drivers.Refresh(plugin); a.devices.Refresh(plugin) },
 	})

@@ -32,6 +32,7 @@ type file struct {
 	RequirePinned *bool          `hcl:"require_pinned,optional"`
 	Ports         *portsBlock    `hcl:"ports,block"`
 	Client        *clientBlock   `hcl:"client,block"`
+	PluginLimits  *limitsBlock   `hcl:"plugin_limits,block"`
 	Plugins       []*pluginBlock `hcl:"plugin,block"`
 }
 
@@ -72,6 +73,12 @@ type reservedBlock struct {
 type driversBlock struct {
 	Allow *[]string `hcl:"allow,optional"`
 	Block *[]string `hcl:"block,optional"`
+}
+
+type limitsBlock struct {
+	Memory    *int `hcl:"memory,optional"`
+	AllMemory *int `hcl:"memory_all,optional"`
+	CPU       *int `hcl:"cpu,optional"`
 }
 
 type pluginBlock struct {
@@ -262,6 +269,11 @@ func (l *loader) apply(f *file) {
 	}
 	if f.Client != nil {
 		l.client(f.Client)
+	}
+	if f.PluginLimits != nil {
+		set(&c.PluginLimits.Memory, f.PluginLimits.Memory)
+		set(&c.PluginLimits.AllMemory, f.PluginLimits.AllMemory)
+		set(&c.PluginLimits.CPU, f.PluginLimits.CPU)
 	}
 	for _, p := range f.Plugins {
 		l.plugin(p)
