@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/tetratelabs/wazero"
+
+	"github.com/wasmnode/wasmnode/sandbox/wasmbin"
 )
 
 // compilerProgram is the argument 0 by which [EnterCompiler] knows that it is in the new
@@ -45,16 +47,9 @@ func EnterCompiler() {
 // took of memory or of processor time.
 var ErrCompileLimit = errors.New("the module is too costly to compile")
 
-const (
-	// compileBytes is what compiling a module may take of memory: a Go program of 3 MB takes
-	// 75 MB.
-	compileBytes = 256 << 20
-	// bytesForByte is what it may take for each byte of a larger module: measured, a Go
-	// program of 14 MB takes 17.
-	bytesForByte = 24
-	// compileTime is what it may take of processors: a Go program of 14 MB takes 5 s.
-	compileTime = 60 * time.Second
-)
+// compileTime is what it may take of processors: a Go program of 14 MB takes 5 s. Its memory
+// is what the scan's estimate may reach.
+const compileTime = 60 * time.Second
 
 // bounds are what compiling one module may take.
 type bounds struct {
@@ -63,7 +58,7 @@ type bounds struct {
 }
 
 func boundsFor(wasm []byte) bounds {
-	return bounds{max(compileBytes, uint64(len(wasm))*bytesForByte), compileTime}
+	return bounds{wasmbin.MaxCompileBytes(wasmbin.DefaultLimits().CompileBytes, len(wasm)), compileTime}
 }
 
 // compileReport is what the process tells when it has ended by itself.
@@ -74,6 +69,8 @@ type compileReport struct {
 	Unkept string `json:",omitempty"` // why its code could not be written; it does compile
 	// PeakBytes is the most memory that the process has had at once.
 	PeakBytes uint64
+	// CPU is what it has used of processors.
+	CPU time.Duration
 }
 
 // refusal is how compiling in a process of its own failed: there is no other way to try.
@@ -135,6 +132,7 @@ func compileApart(ctx context.Context, wasm []byte, dir string, b bounds) (*comp
 	if err := json.Unmarshal(out.b, &report); err != nil {
 		return nil, fmt.Errorf("the compiler's report: %w", err)
 	}
+	report.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return &report, report.err()
 }
 
@@ -145,13 +143,16 @@ func whyEnded(state *os.ProcessState, complaint string, b bounds) error {
 	switch {
 	case strings.Contains(complaint, "out of memory") || strings.Contains(complaint, "cannot allocate memory"):
 		return fmt.Errorf("%w: it takes more than %d MB of memory", ErrCompileLimit, b.bytes>>20)
-	case state.UserTime()+state.SystemTime() >= b.time*9/10: // the kernel counts in ticks
+	case state.ExitCode() == outOfTime:
 		return fmt.Errorf("%w: it takes more than %d s of a processor", ErrCompileLimit, b.time/time.Second)
 	case first == "":
 		return fmt.Errorf("%w: the compiler ended with %v; the machine may be short of memory", ErrCompileLimit, state)
 	}
 	return fmt.Errorf("%w: the compiler ended with %v: %s", ErrCompileLimit, state, first)
 }
+
+// outOfTime is the exit code of a process that has used the time that it has.
+const outOfTime = 3
 
 // err is why the module does not compile.
 func (r *compileReport) err() error {

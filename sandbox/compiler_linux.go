@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -34,21 +35,32 @@ func limitCompiler(b bounds) error {
 		b.bytes *= 32
 	}
 	seconds := uint64(b.time.Seconds())
+	endAt(unix.SIGXCPU)
 	for _, l := range []struct {
-		resource int
-		most     uint64
+		resource   int
+		soft, hard uint64
 	}{
-		{unix.RLIMIT_DATA, mapped + b.bytes},
-		{unix.RLIMIT_CPU, seconds},
-		{unix.RLIMIT_CORE, 0},
-		{unix.RLIMIT_NOFILE, 64},
+		{unix.RLIMIT_DATA, mapped + b.bytes, mapped + b.bytes},
+		{unix.RLIMIT_CPU, seconds, seconds + 2}, // a signal at the first, the end at the second
+		{unix.RLIMIT_CORE, 0, 0},
+		{unix.RLIMIT_NOFILE, 64, 64},
 	} {
-		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: l.most, Max: l.most}); err != nil {
+		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: l.soft, Max: l.hard}); err != nil {
 			return err
 		}
 	}
 	// When the machine runs out of memory, it is this process that has to go.
 	return os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
+}
+
+// endAt has the process say with its exit code that its time is over.
+func endAt(signals ...os.Signal) {
+	over := make(chan os.Signal, 1)
+	signal.Notify(over, signals...)
+	go func() {
+		<-over
+		os.Exit(outOfTime)
+	}()
 }
 
 // closeInherited closes what the parent itself was left by others, but for the pipes.

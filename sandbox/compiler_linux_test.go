@@ -45,10 +45,20 @@ func slowToCompile() []byte {
 func scanned(t testing.TB, wasm []byte) *scan.Module {
 	t.Helper()
 	limits := scan.DefaultLimits()
-	limits.CompileWork = 1 << 60
+	limits.CompileWork, limits.CompileBytes = 1<<60, 1<<60
 	m, err := scan.Read(scan.NewSource(wasm), limits)
 	require.NoError(t, err)
 	return m
+}
+
+func TestTheScanRefusesValuesHeldAcrossBlocks(t *testing.T) {
+	for _, c := range []struct{ values, ifs int }{{12_000, 9_000}, {6_000, 3_000}} {
+		wasm := heldAcross(c.values, c.ifs)
+		t.Logf("%d bytes", len(wasm))
+		_, err := scan.Read(scan.NewSource(wasm), scan.DefaultLimits())
+		require.ErrorIs(t, err, scan.ErrLimit)
+		require.ErrorContains(t, err, "compiling")
+	}
 }
 
 func TestAModuleThatExhaustsTheCompilerIsRefusedAndNotTriedAgain(t *testing.T) {
@@ -95,7 +105,7 @@ func TestTheContextEndsACompile(t *testing.T) {
 	requireText(t, proc+"/environ", "")
 	limits, err := os.ReadFile(proc + "/limits")
 	require.NoError(t, err)
-	require.Regexp(t, `Max cpu time +60 +60 `, string(limits))
+	require.Regexp(t, `Max cpu time +60 +62 `, string(limits))
 	require.Regexp(t, `Max core file size +0 +0 `, string(limits))
 	fds, err := os.ReadDir(proc + "/fd")
 	require.NoError(t, err)
