@@ -30,6 +30,9 @@ func (idle) Files(string) (httpapi.Files, error)                             { r
 func (idle) HostUsage() (*structs.HostUsage, error)                          { return &structs.HostUsage{}, nil }
 func (idle) CollectGarbage(context.Context)                                  {}
 func (idle) CollectAllocation(context.Context, string) error                 { return errIdle }
+func (idle) Unclaimed(context.Context) []structs.Unclaimed                   { return nil }
+func (idle) Adopt(context.Context, string) error                             { return errIdle }
+func (idle) Discard(context.Context, string) error                           { return errIdle }
 func (idle) AllocationChecks(string) (map[string]structs.CheckResult, error) { return nil, errIdle }
 func (idle) CanExec(string, string) error                                    { return errIdle }
 func (idle) Exec(context.Context, string, string, *workload.ExecSpec) (*structs.ExitResult, error) {
@@ -87,7 +90,7 @@ func FuzzRequest(f *testing.F) {
 		defer cancel()
 		r := (&http.Request{
 			Method: method, URL: &url.URL{Path: path, RawQuery: query}, Header: http.Header{},
-			Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody, Host: "here",
+			Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody, Host: "127.0.0.1:4646",
 		}).WithContext(ctx)
 		if body != "" {
 			r.Body = io.NopCloser(strings.NewReader(body))
@@ -101,7 +104,9 @@ func FuzzRequest(f *testing.F) {
 		}
 		for _, list := range []string{"/v1/jobs", "/v1/allocations", "/v1/evaluations", "/v1/nodes"} {
 			again := httptest.NewRecorder()
-			handler.ServeHTTP(again, httptest.NewRequest(http.MethodGet, list, nil))
+			read := httptest.NewRequest(http.MethodGet, list, nil)
+			read.Host = "localhost"
+			handler.ServeHTTP(again, read)
 			require.Equal(t, http.StatusOK, again.Code, again.Body)
 		}
 	})

@@ -13,19 +13,9 @@ import (
 // UpdateDevices takes all devices that the node has now. It does not block.
 func (n *Node) UpdateDevices(groups []*structs.DeviceGroup) { n.self.updateDevices(groups) }
 
-// updateDevices merges devices. Before the node is ready they are only remembered.
+// updateDevices merges devices.
 func (s *self) updateDevices(groups []*structs.DeviceGroup) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.ready {
-		s.pendingDevices = groups
-		return
-	}
-	next := s.node.Copy()
-	if mergeDevices(next, groups) {
-		s.node = next
-		s.changed.Set()
-	}
+	s.update(func(next *structs.Node) bool { return mergeDevices(next, groups) })
 }
 
 // mergeDevices puts devices into a node and reports whether they are others. Of each

@@ -16,14 +16,12 @@ func deviceGroup(health ...structs.DeviceHealth) []*structs.DeviceGroup {
 	return []*structs.DeviceGroup{g}
 }
 
-func TestDevicesBeforeTheFirstRegistrationAreInIt(t *testing.T) {
+func TestTheControlPlaneIsToldOfDevicesThatHaveChanged(t *testing.T) {
 	s := newSelf(&structs.Node{Attributes: map[string]string{}})
 	s.updateDevices(deviceGroup(structs.DeviceUnhealthy))
 	s.updateDevices(deviceGroup(structs.DeviceHealthy))
-	require.Empty(t, s.get().Devices)
-	s.markReady()
 	require.Equal(t, deviceGroup(structs.DeviceHealthy), s.get().Devices)
-	require.Empty(t, s.changed.C())
+	<-s.changed.C()
 	s.updateDevices(deviceGroup(structs.DeviceHealthy))
 	require.Empty(t, s.changed.C(), "nothing has changed")
 	s.updateDevices(nil)

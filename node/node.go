@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +16,11 @@ import (
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
-// firstFingerprintWait bounds how long the node waits for its drivers before it goes
-// on without those that have not answered (Nomad's 50 s: slow drivers must not lose
-// their tasks).
+// firstFingerprintWait bounds how long anything waits for plugins that have not answered
+// before it goes on without them (Nomad's 50 s: slow drivers must not lose their tasks).
 const firstFingerprintWait = 50 * time.Second
 
 // Config configures a node. ControlPlane, State, Dispense, DriversReady,
@@ -34,10 +35,15 @@ type Config struct {
 	Devices Devices
 	// Workloads has what outlived the last agent; optional: nothing does.
 	Workloads Workloads
+	// BootID is the machine's run; optional: it is not known when the machine was restarted.
+	BootID string
 	// DriversReady returns when every driver and device plugin has answered its first
 	// fingerprint, or when ctx is done.
 	DriversReady func(ctx context.Context) error
-	AllocsDir    string
+	// ReadyFor returns when those that an allocation needs have, or when none of them can be
+	// expected; optional: they all have.
+	ReadyFor  func(ctx context.Context, a *structs.Allocation) error
+	AllocsDir string
 	// Identity is what the operator configures about the node: Name, Datacenter, Region,
 	// Pool, Class, Meta, Reserved, HTTPAddress and Version. The rest is found out.
 	Identity structs.Node
@@ -72,9 +78,19 @@ type Node struct {
 	diskUse    func(ctx context.Context, dir string) (diskUse, error)
 	hostCPU    hostCPU
 
-	mu      sync.Mutex
-	runners map[string]*entry
-	closed  bool
+	left *left // what outlived the last agent
+
+	mu sync.Mutex
+	// adoption is what the control plane made of what the node knew; nil: it was not asked yet.
+	adoption *structs.Adoption
+	waiting  map[string]string // why allocations waited when the last agent ended, by ID
+	runners  map[string]*entry
+	unread   map[string]*unread          // allocations that cannot be read back, by ID
+	strays   map[string]*workload.Status // workloads that no task claims, by ID
+	dirs     map[string]bool             // allocations of which there is only a directory, by ID
+	settled  bool                        // the control plane was asked for those
+	restored bool                        // all that was stored is among them
+	closed   bool
 }
 
 // entry is an allocation that the node has.
@@ -84,11 +100,15 @@ type entry struct {
 	ended time.Time
 	// destroying is set while it is being destroyed.
 	destroying bool
+	// forgotten: the control plane has let go of it; it is destroyed once it has ended.
+	forgotten bool
+	// unclaimed is why it is kept although the control plane does not have it; empty: it has.
+	unclaimed string
 }
 
 // New finds out who this node is and what it has. Nothing runs yet.
 func New(cfg Config) (*Node, error) {
-	id, err := identify(cfg.State)
+	id, err := identify(&cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +119,7 @@ func New(cfg Config) (*Node, error) {
 		return nil, fmt.Errorf("fingerprint: %w", err)
 	}
 	ended := wake.New()
-	return &Node{
+	node := &Node{
 		cfg:        cfg,
 		logger:     cfg.Logger,
 		self:       newSelf(&n),
@@ -108,62 +128,76 @@ func New(cfg Config) (*Node, error) {
 		destroying: make(chan struct{}, cfg.GC.Parallel),
 		diskUse:    measureDisk,
 		runners:    map[string]*entry{},
-	}, nil
+		unread:     map[string]*unread{},
+		strays:     map[string]*workload.Status{},
+	}
+	node.recall(context.Background())
+	return node, nil
 }
 
-// identify reads the node's identity, or draws it and makes it durable.
-func identify(db state.DB) (*state.NodeIdentity, error) {
-	id, err := db.Node()
+// identify reads the node's identity, or makes one durable: the one that the control plane
+// knows a node of that name by, or else a new one.
+func identify(cfg *Config) (*state.NodeIdentity, error) {
+	id, err := cfg.State.Node()
+	if err != nil || id != nil {
+		return id, wrapIdentity(err)
+	}
+	known, err := cfg.ControlPlane.NodeID(context.Background(), cfg.Identity.Name)
 	if err != nil {
-		return nil, fmt.Errorf("node identity: %w", err)
+		cfg.Logger.Warn("the control plane was not asked for the node's identity", "error", err)
 	}
-	if id == nil {
-		id = &state.NodeIdentity{ID: uuid.NewString(), SecretID: uuid.NewString()}
-		if err := db.PutNode(id); err != nil {
-			return nil, fmt.Errorf("node identity: %w", err)
-		}
+	if known != "" {
+		cfg.Logger.Warn("what the node knew is lost: it goes on as the node that the control plane knows by its name", "node_id", known)
 	}
-	return id, nil
+	id = &state.NodeIdentity{ID: cmp.Or(known, uuid.NewString()), SecretID: uuid.NewString()}
+	return id, wrapIdentity(cfg.State.PutNode(id))
+}
+
+func wrapIdentity(err error) error {
+	if err != nil {
+		return fmt.Errorf("node identity: %w", err)
+	}
+	return nil
 }
 
 // ID is the node's ID; it is the same after a restart.
 func (n *Node) ID() string { return n.self.get().ID }
 
-// Structs returns the node as it is registered; read-only.
+// Structs returns the node as it is to be registered; read-only.
 func (n *Node) Structs() *structs.Node { return n.self.get() }
 
 // UpdateDriver takes a driver's new state; nil: the node has lost the driver. It does
 // not block.
 func (n *Node) UpdateDriver(name string, info *structs.DriverInfo) { n.self.updateDriver(name, info) }
 
-// Run runs the node until ctx is done and all is shut down. It is called once. Ready
-// is called when what was stored is restored and the control plane knows the node.
-// What was stored runs on even while the control plane cannot be reached. The error is
-// that of a store that cannot be read.
+// Run runs the node until ctx is done and all is shut down. It is called once. Ready is
+// called when what was stored is restored, every plugin has answered or was waited for long
+// enough, and the control plane knows all that. Allocations are taken before that; each is
+// run as soon as its drivers are there. What was stored runs on even while the control plane
+// cannot be reached. The error is that of a store that cannot be read.
 func (n *Node) Run(ctx context.Context, ready func()) error {
-	n.awaitDrivers(ctx)
-	n.self.markReady()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var loops sync.WaitGroup
+	loops.Go(func() { n.registerLoop(ctx) })
 	if err := n.restore(ctx); err != nil {
+		cancel()
+		loops.Wait()
 		n.shutdown()
 		return err
 	}
-	registered := make(chan struct{})
-	var loops sync.WaitGroup
-	loops.Go(func() { n.registerLoop(ctx, registered) })
+	n.self.markReady()
 	loops.Go(func() { n.gcLoop(ctx) })
-	known := false
-	select {
-	case <-registered:
-		known = true
-	case <-ctx.Done():
-	}
 	// Reports go on until the runners have reported their last state.
 	reports, endReports := context.WithCancel(context.WithoutCancel(ctx))
 	var reporting sync.WaitGroup
-	if known {
+	if n.self.awaitKnown(ctx) == nil {
 		loops.Go(func() { n.watchLoop(ctx) })
 		reporting.Go(func() { n.report.run(reports) })
-		ready()
+		n.awaitPlugins(ctx, n.cfg.DriversReady)
+		if n.self.awaitKnown(ctx) == nil {
+			ready()
+		}
 	}
 	<-ctx.Done()
 	loops.Wait()
@@ -173,12 +207,12 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// awaitDrivers waits for the drivers' first fingerprints, for a bounded time.
-func (n *Node) awaitDrivers(ctx context.Context) {
+// awaitPlugins waits for plugins' first fingerprints, for a bounded time.
+func (n *Node) awaitPlugins(ctx context.Context, answered func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, firstFingerprintWait)
 	defer cancel()
-	if err := n.cfg.DriversReady(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		n.logger.Warn("continuing without drivers that have not answered yet", "error", err)
+	if err := answered(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		n.logger.Warn("continuing without plugins that have not answered yet", "error", err)
 	}
 }
 

@@ -15,17 +15,18 @@ import (
 
 // self is what the node knows of itself, and whether the control plane knows it too.
 type self struct {
-	mu             sync.Mutex
-	node           *structs.Node // immutable; replaced at each change
-	ready          bool          // the first drivers have answered
-	pendingDrivers map[string]*structs.DriverInfo
-	// pendingDevices are those before the node is ready.
-	pendingDevices []*structs.DeviceGroup
-	changed        wake.Signal // the control plane is to be updated
+	changed wake.Signal // the control plane is to be updated
+
+	mu         sync.Mutex
+	node       *structs.Node // immutable; replaced at each change
+	known      *structs.Node // what the control plane knows; nil: nothing yet
+	registered chan struct{} // closed and replaced when known is another
 }
 
+// newSelf returns a node that is not ready yet.
 func newSelf(n *structs.Node) *self {
-	return &self{node: n, pendingDrivers: map[string]*structs.DriverInfo{}, changed: wake.New()}
+	n.Status, n.Eligibility = structs.NodeInitializing, structs.NodeEligible
+	return &self{node: n, changed: wake.New(), registered: make(chan struct{})}
 }
 
 func (s *self) get() *structs.Node {
@@ -34,33 +35,56 @@ func (s *self) get() *structs.Node {
 	return s.node
 }
 
-// updateDriver merges a driver's state. Before the node is ready it is only
-// remembered, so that the first registration has all that there is.
-func (s *self) updateDriver(name string, info *structs.DriverInfo) {
+// update changes a copy of the node, which takes the node's place if change reports that
+// it is another.
+func (s *self) update(change func(next *structs.Node) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.ready {
-		s.pendingDrivers[name] = info
-		return
-	}
 	next := s.node.Copy()
-	if mergeDriver(next, name, info) {
+	if change(next) {
 		s.node = next
 		s.changed.Set()
 	}
 }
 
-// markReady applies what was remembered.
+// updateDriver merges a driver's state.
+func (s *self) updateDriver(name string, info *structs.DriverInfo) {
+	s.update(func(next *structs.Node) bool { return mergeDriver(next, name, info) })
+}
+
+// markReady has the control plane place allocations here.
 func (s *self) markReady() {
+	s.update(func(next *structs.Node) bool {
+		next.Status = structs.NodeReady
+		return true
+	})
+}
+
+// setKnown records what the control plane knows.
+func (s *self) setKnown(n *structs.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := s.node.Copy()
-	for name, info := range s.pendingDrivers {
-		mergeDriver(next, name, info)
+	s.known = n
+	close(s.registered)
+	s.registered = make(chan struct{})
+}
+
+// awaitKnown returns when the control plane knows all that the node knows of itself, or
+// ctx's error.
+func (s *self) awaitKnown(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		same, registered := s.known == s.node, s.registered
+		s.mu.Unlock()
+		if same {
+			return nil
+		}
+		select {
+		case <-registered:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	mergeDevices(next, s.pendingDevices)
-	next.Status, next.Eligibility = structs.NodeReady, structs.NodeEligible
-	s.node, s.ready, s.pendingDrivers, s.pendingDevices = next, true, nil, nil
 }
 
 // mergeDriver puts a driver's state into a node and reports whether it is another.
@@ -126,19 +150,20 @@ func addNodeEvent(n *structs.Node, e structs.NodeEvent) {
 // register makes the node known, or its changes, however long that takes.
 func (n *Node) register(ctx context.Context) (ttl time.Duration, err error) {
 	return retry(ctx, func() (time.Duration, error) {
-		return n.cfg.ControlPlane.Register(ctx, n.self.get())
+		now := n.self.get()
+		ttl, err := n.cfg.ControlPlane.Register(ctx, now)
+		if err == nil {
+			n.self.setKnown(now)
+		}
+		return ttl, err
 	}, func(err error) { n.logger.Warn("registering the node failed, trying again", "error", err) })
 }
 
-// registerLoop makes the node known, closes registered, and then informs the control
-// plane of changes and that the node is alive. When the control plane got no heartbeat for
-// longer than its registration lasts, its tasks have an event that it is back.
-func (n *Node) registerLoop(ctx context.Context, registered chan<- struct{}) {
+// registerLoop makes the node known, and then informs the control plane of changes and that
+// the node is alive. When the control plane got no heartbeat for longer than its registration
+// lasts, its tasks have an event that it is back.
+func (n *Node) registerLoop(ctx context.Context) {
 	ttl, err := n.register(ctx)
-	if err != nil {
-		return
-	}
-	close(registered)
 	for err == nil {
 		known, lasts := time.Now(), ttl
 		var heartbeat <-chan time.Time

@@ -13,24 +13,17 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-func TestDriverUpdatesBeforeTheFirstFingerprintsAreMergedAtOnce(t *testing.T) {
+func TestANodeIsInitializingUntilItIsReadyAndKnowsItsDriversAsTheyCome(t *testing.T) {
 	s := newSelf(&structs.Node{Attributes: map[string]string{}})
+	require.Equal(t, structs.NodeInitializing, s.get().Status)
 	s.updateDriver("a", &structs.DriverInfo{Detected: true})
-	s.updateDriver("a", &structs.DriverInfo{Detected: true, Healthy: true})
-	s.updateDriver("b", &structs.DriverInfo{Detected: true, Healthy: true})
-	s.updateDriver("b", nil)
-	require.Empty(t, s.get().Drivers)
-	s.markReady()
-	require.Len(t, s.get().Drivers, 1)
-	require.True(t, s.get().Drivers["a"].Healthy)
-	select {
-	case <-s.changed.C():
-		t.Fatal("the first registration has it all")
-	default:
-	}
-	s.updateDriver("b", &structs.DriverInfo{Detected: true})
 	<-s.changed.C()
-	s.updateDriver("b", &structs.DriverInfo{Detected: true, UpdateTime: time.Unix(5, 0)})
+	require.Len(t, s.get().Drivers, 1)
+	require.Equal(t, structs.NodeInitializing, s.get().Status)
+	s.markReady()
+	<-s.changed.C()
+	require.Equal(t, structs.NodeReady, s.get().Status)
+	s.updateDriver("a", &structs.DriverInfo{Detected: true, UpdateTime: time.Unix(5, 0)})
 	select {
 	case <-s.changed.C():
 		t.Fatal("nothing has changed but the time")
@@ -104,13 +97,13 @@ func TestHeartbeatsAreSentAndAFailedOneRegistersAgain(t *testing.T) {
 	p := &countingPlane{got: make(chan struct{})}
 	n := &Node{cfg: Config{ControlPlane: p}, logger: hclog.NewNullLogger(), self: newSelf(&structs.Node{ID: "n"})}
 	ctx, cancel := context.WithCancel(t.Context())
-	registered, ended := make(chan struct{}), make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		n.registerLoop(ctx, registered)
+		n.registerLoop(ctx)
 	}()
 	<-p.got
-	<-registered
+	require.NoError(t, n.self.awaitKnown(t.Context()))
 	<-p.got
 	p.mu.Lock()
 	require.Equal(t, 1, p.registers)

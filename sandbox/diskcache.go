@@ -43,8 +43,10 @@ func openDiskCache(dir string, bound int64, logger hclog.Logger) (*diskCache, er
 	if err := checkOwner(dir, info); err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return nil, err
+	if info.Mode().Perm() != 0o700 {
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return nil, err
+		}
 	}
 	d := &diskCache{dir: dir, bound: bound, logger: logger}
 	d.sweep(time.Now())

@@ -86,8 +86,11 @@ func (cp *ControlPlane) commit(batch []*operation) {
 		}
 		op.done <- results[i]
 	}
-	if t.err != nil {
+	if t.err != nil && !cp.cannotStore {
 		cp.logger.Error("a change could not be stored", "error", t.err)
+	}
+	if t.err != nil || len(t.touched) > 0 {
+		cp.cannotStore = t.err != nil
 	}
 }
 
@@ -107,6 +110,9 @@ type tx struct {
 	allocs changes[string, *schedule.Alloc]
 	evals  changes[string, *structs.Evaluation]
 	nodes  changes[string, *structs.Node]
+	tokens changes[string, *structs.ACLToken]
+	// aclBootstrap is the index at which the first token was made; 0: it was not.
+	aclBootstrap uint64
 
 	touched      map[string]uint64 // tables
 	touchedNodes map[string]uint64 // what a node is to run
@@ -122,6 +128,8 @@ func (cp *ControlPlane) begin() *tx {
 		allocs:       changes[string, *schedule.Alloc]{base: cp.data.allocs},
 		evals:        changes[string, *structs.Evaluation]{base: cp.data.evals},
 		nodes:        changes[string, *structs.Node]{base: cp.data.nodes},
+		tokens:       changes[string, *structs.ACLToken]{base: cp.data.tokens},
+		aclBootstrap: cp.aclBootstrap,
 		touched:      map[string]uint64{},
 		touchedNodes: map[string]uint64{},
 	}
@@ -246,6 +254,8 @@ func (t *tx) commit() error {
 	t.specs.merge()
 	t.evals.merge()
 	t.nodes.merge()
+	t.tokens.merge()
+	cp.aclBootstrap = t.aclBootstrap
 	t.mergeAllocs()
 	maps.Copy(cp.nodeIndexes, t.touchedNodes)
 	for name, index := range t.touched {
@@ -293,6 +303,9 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 	if err := put(bucketState, keyIndex, t.index); err != nil {
 		return nil, err
 	}
+	if err := put(bucketState, keyID, t.cp.id); err != nil {
+		return nil, err
+	}
 	for key, j := range t.jobs.puts {
 		if err := put(bucketJobs, key.stored(), j.row()); err != nil {
 			return nil, err
@@ -330,7 +343,23 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 			return nil, err
 		}
 	}
-	return ops, nil
+	err := t.encodeTokens(put, remove)
+	return ops, err
+}
+
+func (t *tx) encodeTokens(put func(bucket, key string, row any) error, remove func(bucket, key string)) error {
+	for id, token := range t.tokens.puts {
+		if err := put(bucketACLTokens, id, token); err != nil {
+			return err
+		}
+	}
+	for id := range t.tokens.deletes {
+		remove(bucketACLTokens, id)
+	}
+	if t.aclBootstrap == t.cp.aclBootstrap {
+		return nil
+	}
+	return put(bucketState, keyACLBootstrap, t.aclBootstrap)
 }
 
 // changes is what a transaction does to one table.

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/internal/wake"
@@ -29,14 +31,22 @@ type Op struct {
 // File is an open file. All methods may be called concurrently.
 type File struct {
 	path   string
-	db     *bbolt.DB
+	opts   Options
 	strict bool
+
+	dbMu sync.RWMutex // guards db itself, which is another once a read-only file is written to
+	db   *bbolt.DB
 
 	mu      sync.Mutex
 	pending []*write
 	closed  bool
 	wake    wake.Signal // there is something pending, or the file is closed
-	ended   chan struct{}
+
+	stop     chan struct{}  // closed when the file is
+	loops    sync.WaitGroup // of the goroutines that write and copy
+	staging  sync.Mutex     // of Stage
+	closing  sync.Once
+	closeErr error
 
 	commits uint64 // transactions that changed the file; for tests
 }
@@ -100,6 +110,8 @@ func (op Op) check() error {
 // View reads within one consistent snapshot. What the function gets of the
 // transaction is not valid after it returns.
 func (f *File) View(read func(tx *bbolt.Tx) error) error {
+	f.dbMu.RLock()
+	defer f.dbMu.RUnlock()
 	err := f.db.View(read)
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return fmt.Errorf("%s: %w", f.path, ErrClosed)
@@ -107,20 +119,26 @@ func (f *File) View(read func(tx *bbolt.Tx) error) error {
 	return err
 }
 
-// Close ends when what was handed to Write before is durable or has failed. It is
-// idempotent.
+// Close ends when what was handed to Write before is durable or has failed, and the last
+// good copy is up to date. It is idempotent.
 func (f *File) Close() error {
-	f.mu.Lock()
-	f.closed = true
-	f.wake.Set()
-	f.mu.Unlock()
-	<-f.ended
-	return f.db.Close()
+	f.closing.Do(func() {
+		f.mu.Lock()
+		f.closed = true
+		f.wake.Set()
+		f.mu.Unlock()
+		close(f.stop)
+		f.loops.Wait()
+		if f.opts.CopyEvery > 0 {
+			f.keepCopy()
+		}
+		f.closeErr = f.db.Close()
+	})
+	return f.closeErr
 }
 
 // writeLoop commits what is pending until the file is closed and nothing is.
 func (f *File) writeLoop() {
-	defer close(f.ended)
 	for closed := false; !closed; {
 		<-f.wake.C()
 		closed = f.writePending()
@@ -164,6 +182,9 @@ func (f *File) commit(batch []*write) (err error) {
 		}
 	}()
 	failpoint.Here(f.path, "commit")
+	if err := f.writable(); err != nil {
+		return err
+	}
 	err = f.db.Update(func(tx *bbolt.Tx) error {
 		changed := false
 		for _, w := range batch {
@@ -184,18 +205,51 @@ func (f *File) commit(batch []*write) (err error) {
 		return nil
 	}
 	failpoint.Here(f.path, "committed")
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT):
+		return fmt.Errorf("%s: %w: make room, and try again: %w", f.path, ErrFull, err)
+	case err != nil:
 		return fmt.Errorf("%s: writing: %w", f.path, err)
 	}
 	f.mu.Lock()
 	f.commits++
 	f.mu.Unlock()
 	if f.strict {
-		if err := check(f.db, f.path); err != nil {
+		if err := f.check(); err != nil {
 			return fmt.Errorf("%s: %w after a write: %w", f.path, ErrCorrupt, err)
 		}
 	}
 	return nil
+}
+
+// check looks at every page, as Open does and as bbolt does.
+func (f *File) check() error {
+	file, err := os.Open(f.path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return errors.Join(Verify(file), check(f.db))
+}
+
+// writable opens a file again that could only be read, as soon as it can be written to.
+func (f *File) writable() error {
+	if !f.db.IsReadOnly() {
+		return nil
+	}
+	if err := unix.Access(f.path, unix.W_OK); err != nil {
+		return fmt.Errorf("%s: nothing can be written: %w", f.path, err)
+	}
+	f.dbMu.Lock()
+	defer f.dbMu.Unlock()
+	if err := f.db.Close(); err != nil {
+		return err
+	}
+	db, err := openChecked(f.path, f.opts)
+	if err == nil {
+		f.db = db
+	}
+	return err
 }
 
 // Commits is how many transactions changed the file since it was opened.

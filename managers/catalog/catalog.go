@@ -100,6 +100,19 @@ func (c *Catalog) serve(r *Registry) {
 // refused yet.
 func (c *Catalog) Loading() bool { return !wake.IsClosed(c.files.first) }
 
+// LoadingFiles returns the names of the files that are being loaded and are not in service
+// with an earlier content, sorted.
+func (c *Catalog) LoadingFiles() (names []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(c.files.byName)) {
+		if f := c.files.byName[name]; f.unit == nil && f.state == StateLoading {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Start begins to watch. Managers of plugin types are made before that. A second
 // call, or one after Shutdown, does nothing.
 func (c *Catalog) Start() {

@@ -44,12 +44,13 @@ type Registry struct {
 	orders   uint64           // given so far
 	inCharge map[string]*Unit // by name
 	units    map[*Unit]bool   // everything that is not closed
+	came     chan struct{}    // closed and replaced when a unit is put in charge
 }
 
 // NewRegistry returns a registry that takes the catalog's plugins of its type into
 // service from the catalog's start on.
 func NewRegistry(cfg RegistryConfig) *Registry {
-	r := &Registry{cfg: cfg, inCharge: map[string]*Unit{}, units: map[*Unit]bool{}}
+	r := &Registry{cfg: cfg, inCharge: map[string]*Unit{}, units: map[*Unit]bool{}, came: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	cfg.Catalog.serve(r)
 	return r
@@ -99,6 +100,8 @@ func (r *Registry) put(ctx context.Context, u *Unit) error {
 	u.order = r.orders
 	r.units[u] = true
 	r.inCharge[u.name] = u
+	close(r.came)
+	r.came = make(chan struct{})
 	r.wg.Go(func() { u.run(r.ctx) })
 	return nil
 }
@@ -187,15 +190,25 @@ func (r *Registry) forget(u *Unit) {
 
 // AwaitFirst returns when every file that was in the directory at the start has been
 // loaded or refused, and every plugin of this type among them has answered its first
-// fingerprint or failed to; or ctx's error.
-func (r *Registry) AwaitFirst(ctx context.Context) error {
-	select {
-	case <-r.cfg.Catalog.files.first:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-r.ctx.Done():
-		return ErrShutdown
+// fingerprint or failed to; or when enough, unless it is nil, reports that those in charge
+// are all that is waited for; or ctx's error.
+func (r *Registry) AwaitFirst(ctx context.Context, enough func() bool) error {
+	for {
+		r.mu.Lock()
+		came := r.came
+		r.mu.Unlock()
+		if enough != nil && enough() {
+			return nil
+		}
+		select {
+		case <-came:
+		case <-r.cfg.Catalog.files.first:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.ctx.Done():
+			return ErrShutdown
+		}
 	}
 }
 

@@ -82,10 +82,16 @@ func New(cfg Config) *Manager {
 // start has been loaded or refused, every device plugin among them has answered its
 // first fingerprint or failed to, and the updater has got it; or ctx's error.
 func (m *Manager) WaitForFirstFingerprint(ctx context.Context) error {
-	if err := m.registry.AwaitFirst(ctx); err != nil {
+	if err := m.registry.AwaitFirst(ctx, nil); err != nil {
 		return err
 	}
 	return m.announcer.Flush(ctx)
+}
+
+// WaitForGroup is WaitForFirstFingerprint for one group of devices: it waits for no other
+// plugins once the one that provides it is there.
+func (m *Manager) WaitForGroup(ctx context.Context, group structs.DeviceGroupID) error {
+	return m.registry.AwaitFirst(ctx, func() bool { return provider(m.registry.All(), group) != nil })
 }
 
 // Refresh has a plugin's fingerprint polled soon. It does not block.

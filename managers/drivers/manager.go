@@ -109,10 +109,16 @@ func (m *Manager) Dispense(name string) (*Driver, error) {
 // start has been loaded or refused, every driver among them has answered its first
 // fingerprint or failed to, and the updater has got it; or ctx's error.
 func (m *Manager) WaitForFirstFingerprint(ctx context.Context) error {
-	if err := m.registry.AwaitFirst(ctx); err != nil {
+	if err := m.registry.AwaitFirst(ctx, nil); err != nil {
 		return err
 	}
 	return m.announcer.Flush(ctx)
+}
+
+// WaitForDriver is WaitForFirstFingerprint for one driver: it waits for no others once that one
+// is there.
+func (m *Manager) WaitForDriver(ctx context.Context, name string) error {
+	return m.registry.AwaitFirst(ctx, func() bool { return m.registry.Get(name) != nil })
 }
 
 // Refresh has a driver's fingerprint polled soon. It does not block.

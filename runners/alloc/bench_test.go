@@ -109,7 +109,7 @@ func (c *allocations) add(id string, w func(*structs.Allocation) alloc.Watcher) 
 	a := c.alloc.Copy()
 	a.ID = id
 	cfg := alloc.Config{
-		Alloc: a, Node: &structs.Node{}, AllocsDir: c.dir, State: c.db, Dispense: c.world.Dispense, StateUpdated: c.updated,
+		Alloc: a, Node: func() *structs.Node { return &structs.Node{} }, AllocsDir: c.dir, State: c.db, Dispense: c.world.Dispense, StateUpdated: c.updated,
 	}
 	if w != nil {
 		cfg.Watcher = w(a)

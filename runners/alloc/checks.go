@@ -60,7 +60,7 @@ func newChecks(r *Runner, a *structs.Allocation) *checks {
 			of = &nomad.Task{}
 		}
 		k := &checker{Check: one, r: r, target: check.Target{
-			AllocID: a.ID, Name: a.Name, Ports: a.Resources.Ports, Env: taskenv.NewBuilder(r.cfg.Node, a, of).Build(),
+			AllocID: a.ID, Name: a.Name, Ports: a.Resources.Ports, Env: taskenv.NewBuilder(r.cfg.Node(), a, of).Build(),
 		}}
 		k.target.Exec = k.exec
 		k.result = k.Pending(k.target)

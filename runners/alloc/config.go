@@ -18,13 +18,16 @@ type Config struct {
 	// Alloc is the allocation as the control plane sent it. Its owner has made it
 	// durable already.
 	Alloc *structs.Allocation
-	Node  *structs.Node
+	// Node returns the node as it is now; read-only.
+	Node func() *structs.Node
 	// AllocsDir is the directory of all allocations' directories.
 	AllocsDir string
 	State     state.DB
 	Dispense  task.Dispense
 	// Devices has devices reserved for the tasks; optional: there are none.
 	Devices task.Devices
+	// Left is what outlived the last agent; optional: that is not known.
+	Left task.Left
 	// StateUpdated is called with every new state, one call at a time. It must not
 	// block and must not call back into the runner. The state is read-only.
 	StateUpdated func(*structs.AllocationState)

@@ -23,6 +23,9 @@ var ErrUnknownTask = errors.New("alloc: unknown task")
 // restarted or signalled.
 var ErrNotRunning = errors.New("alloc: not running")
 
+// ErrNoDirectory is Restore's error when the allocation was started and its directory is gone.
+var ErrNoDirectory = errors.New("alloc: restore: allocation directory is inaccessible")
+
 // Runner runs one allocation. All methods may be called concurrently, in any order,
 // and any number of times; Restore is called before all others, or not at all.
 type Runner struct {
@@ -108,7 +111,7 @@ func (r *Runner) addTask(t *nomad.Task) error {
 	of := stageOf(t)
 	tr, err := task.New(task.Config{
 		Alloc: r.alloc, Task: t.Name, Node: r.cfg.Node, Dir: dir, State: r.cfg.State,
-		Dispense: r.cfg.Dispense, Devices: r.cfg.Devices, Limits: r.cfg.Limits, Logger: r.logger, Changed: r.wake.Set, Jitter: r.cfg.Jitter,
+		Dispense: r.cfg.Dispense, Devices: r.cfg.Devices, Left: r.cfg.Left, Limits: r.cfg.Limits, Logger: r.logger, Changed: r.wake.Set, Jitter: r.cfg.Jitter,
 		Gate: func() <-chan struct{} { return r.order.gate(of) },
 	})
 	if err != nil {
@@ -141,7 +144,7 @@ func (r *Runner) Restore() error {
 	r.state = r.compute(r.states(), deployment.Copy())
 	r.mu.Unlock()
 	if r.started() && !r.state.ClientStatus.Terminal() && !r.dir.Exists() {
-		return errors.New("alloc: restore: allocation directory is inaccessible")
+		return ErrNoDirectory
 	}
 	return nil
 }
@@ -155,6 +158,18 @@ func (r *Runner) RestoredRuns() (ids []string) {
 		}
 	}
 	return ids
+}
+
+// Held is why tasks are not started, by name: a run that was found goes on, and its driver
+// does not take it back.
+func (r *Runner) Held() map[string]string {
+	held := map[string]string{}
+	for _, t := range r.tasks {
+		if why := t.Held(); why != "" {
+			held[t.Name()] = why
+		}
+	}
+	return held
 }
 
 // started reports whether a task of the allocation was ever prepared.
@@ -227,6 +242,7 @@ func (r *Runner) Shutdown() {
 	r.wake.Set()
 	go func() {
 		<-r.waitCh
+		r.settle()
 		r.broadcaster.Close()
 		close(r.shutdownCh)
 	}()
@@ -268,6 +284,7 @@ func (r *Runner) destroy(detached bool) {
 	} else {
 		<-r.waitCh
 	}
+	r.settle()
 	r.destroyHooks()
 	for _, t := range r.tasks {
 		t.Close()
@@ -280,6 +297,13 @@ func (r *Runner) destroy(detached bool) {
 		close(r.shutdownCh)
 	}
 	close(r.destroyCh)
+}
+
+// settle waits for the drivers that still destroy what a kill left.
+func (r *Runner) settle() {
+	for _, t := range r.tasks {
+		t.Settle()
+	}
 }
 
 // DestroyCh is closed when everything of the allocation is gone.

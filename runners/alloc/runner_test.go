@@ -290,7 +290,7 @@ func TestARunnerThatCannotBeMade(t *testing.T) {
 	} {
 		a := f.alloc.Copy()
 		spoil(a)
-		_, err := alloc.New(alloc.Config{Alloc: a, Node: &structs.Node{}, AllocsDir: f.dir, State: f.db})
+		_, err := alloc.New(alloc.Config{Alloc: a, Node: func() *structs.Node { return &structs.Node{} }, AllocsDir: f.dir, State: f.db})
 		require.ErrorContains(t, err, name)
 	}
 }

@@ -112,7 +112,7 @@ func (f *fixture) build() *alloc.Runner {
 		f.dispense = f.world.Dispense
 	}
 	r, err := alloc.New(alloc.Config{
-		Alloc: f.alloc, Node: &structs.Node{ID: "node-1", Name: "node"}, AllocsDir: f.dir, State: f.db,
+		Alloc: f.alloc, Node: func() *structs.Node { return &structs.Node{ID: "node-1", Name: "node"} }, AllocsDir: f.dir, State: f.db,
 		Dispense: f.dispense, StateUpdated: f.report, Watcher: f.watch, Devices: f.devices,
 		Jitter: func(d time.Duration) time.Duration { return d },
 	})

@@ -137,7 +137,7 @@ func (r *Runner) prestart(ctx context.Context, b *taskenv.Builder) error {
 			continue
 		}
 		result, err := hook.Prestart(ctx, &PrestartRequest{
-			Node: r.cfg.Node, Alloc: alloc, Task: task, Resources: r.resources(alloc),
+			Node: r.cfg.Node(), Alloc: alloc, Task: task, Resources: r.resources(alloc),
 			Dir: r.cfg.Dir, Env: b.Build(), Previous: maps.Clone(left.Data), Emit: r.emit,
 		})
 		if err == nil || result != nil {

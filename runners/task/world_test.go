@@ -90,7 +90,7 @@ func (f *fixture) build() *task.Runner {
 	require.NoError(f.t, err)
 	cfg := f.cfg
 	cfg.Alloc, cfg.Task, cfg.Dir, cfg.State = f.alloc, "web", dir, f.db
-	cfg.Node = &structs.Node{ID: "n1", Name: "node"}
+	cfg.Node = func() *structs.Node { return &structs.Node{ID: "n1", Name: "node"} }
 	cfg.Dispense = f.world.Dispense
 	cfg.Changed = func() {}
 	cfg.Jitter = func(d time.Duration) time.Duration { return d }
