@@ -7,11 +7,13 @@ import (
 	"os"
 
 	"github.com/wasmnode/wasmnode/agent"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 func main() {
-	isolate.Enter() // does not return in a process that is to become an isolated task
+	isolate.Enter()         // does not return in a process that is to become an isolated task
+	sandbox.EnterCompiler() // nor this in one that compiles a module
 	os.Exit(run(os.Args[1:]))
 }
 
