@@ -14,6 +14,7 @@ import (
 	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/devices"
 	"github.com/wasmnode/wasmnode/managers/drivers"
@@ -37,7 +38,7 @@ type Options struct {
 	ConfigPaths []string // files and directories, in order
 	DataDir     string
 	PluginDir   string
-	HTTPAddr    string // HOST:PORT
+	HTTPAddr    string // HOST:PORT, or unix:// and a socket's path
 	LogLevel    string
 	LogOutput   io.Writer
 	// Supervisor is the command that owns the tasks when it is run with
@@ -72,13 +73,13 @@ func Run(ctx context.Context, o Options) error {
 		JSONFormat: cfg.LogJSON,
 		Output:     o.LogOutput,
 	})
+	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, answers: o.Answers, ready: o.Ready}
 	// First, because it is what fails most often.
-	listener, err := net.Listen("tcp", net.JoinHostPort(cfg.BindAddr, fmt.Sprint(cfg.HTTPPort)))
+	listener, err := a.listen()
 	if err != nil {
-		return fmt.Errorf("http: %w: choose another address with -http-addr", err)
+		return err
 	}
 	defer listener.Close()
-	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, address: listener.Addr().String(), answers: o.Answers, ready: o.Ready}
 	if !o.Dev {
 		a.supervisor = o.Supervisor
 	}
@@ -94,7 +95,7 @@ type agent struct {
 	cfg        config.Config
 	dev        bool
 	logger     hclog.Logger
-	address    string
+	address    string               // of the API: HOST:PORT, or unix:// and a socket's path
 	answers    func(address string) // or nil
 	ready      func(address string) // or nil
 	supervisor []string             // the command that owns the tasks; nil: the agent does
@@ -108,6 +109,9 @@ type agent struct {
 	drivers   *drivers.Manager
 	devices   *devices.Manager
 	node      *node.Node
+
+	bounds       *access.Bounds
+	certificates *certificates // nil: the API has no TLS
 
 	conditions conditions
 	closers    []func() // in the order of opening
@@ -140,6 +144,7 @@ func (a *agent) open() (err error) {
 	a.closing("state", a.state.Close)
 	if a.plane, err = standalone.Open(standalone.Options{
 		Path: filepath.Join(data, "server.db"), SetAside: true, Logger: a.logger.Named("controlplane"), GroupFaults: alloc.Faults,
+		ACLReset: filepath.Join(data, "server", "acl-bootstrap-reset"), // as with Nomad
 	}); err != nil {
 		return err
 	}
@@ -248,7 +253,6 @@ func (a *agent) deviceMetrics() deviceMetrics {
 	return deviceMetrics{func() []*structs.DeviceGroup { return a.node.Structs().Devices }, a.devices.AllStats}
 }
 
-
 // identity is what the operator configured about the node.
 func (a *agent) identity() structs.Node {
 	c := a.cfg.Client
@@ -259,10 +263,19 @@ func (a *agent) identity() structs.Node {
 		Pool:        c.NodePool,
 		Class:       c.NodeClass,
 		Meta:        c.Meta,
-		HTTPAddress: a.address,
+		HTTPAddress: a.dialled(),
+		TLS:         a.cfg.Access.TLS.HTTP,
 		Version:     Version,
 		Reserved:    structs.NodeResources{CPUMHz: c.Reserved.CPU, MemoryMB: c.Reserved.Memory, DiskMB: c.Reserved.Disk},
 	}
+}
+
+// dialled is the address that other machines' tools connect to; empty: there is none.
+func (a *agent) dialled() string {
+	if a.cfg.Socket() != "" {
+		return ""
+	}
+	return a.address
 }
 
 // collection is when ended allocations are destroyed.

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/wasmnode/wasmnode/httpapi"
+	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/internal/inflight"
 )
 
@@ -36,14 +38,18 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 			ControlPlane: a.plane,
 			Node:         clientAPI{a.node},
 			Plugins:      pluginsAPI{a.catalog},
-			Metrics:      newMetrics(a.catalog.Status, a.host.Refusals, a.plane, a.deviceMetrics()),
+			Metrics:      a.metrics(),
 			Conditions:   a.currentConditions,
+			Hosts:        a.cfg.Access.Hosts,
+			ACL:          a.cfg.Access.ACL,
+			Bounds:       a.bounds,
 			Agent: httpapi.AgentInfo{
 				NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,
 				Datacenter: a.cfg.Datacenter, Version: Version, Address: a.address,
 			},
 		})),
 		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnContext:       access.ConnContext,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          a.logger.Named("http").StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
@@ -55,6 +61,13 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 		}
 	}()
 	return w
+}
+
+// metrics are the node's and those of the API itself.
+func (a *agent) metrics() prometheus.Gatherer {
+	own := prometheus.NewRegistry()
+	own.MustRegister(a.bounds)
+	return prometheus.Gatherers{newMetrics(a.catalog.Status, a.host.Refusals, a.plane, a.deviceMetrics()), own}
 }
 
 // counted counts requests, so that the agent does not end before them.

@@ -156,7 +156,7 @@ func (h *handler) readToken(r *http.Request, _ *query) (answer, error) {
 		return answer{}, err
 	}
 	if caller == nil || caller.Type != structs.ACLManagement && caller.AccessorID != r.PathValue("accessor") {
-		return answer{}, access.ErrDenied
+		return answer{}, structs.ErrACLDenied
 	}
 	token, err := h.token(r)
 	if err != nil {

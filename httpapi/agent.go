@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"encoding/json"
+	"net"
 	"net/http"
 	"strings"
 
@@ -37,9 +38,13 @@ func (h *handler) agentRoutes() {
 }
 
 func (h *handler) member() nomad.AgentMember {
+	address, _, err := net.SplitHostPort(h.Agent.Address)
+	if err != nil {
+		address = "127.0.0.1" // it is asked on a socket of this machine
+	}
 	return nomad.AgentMember{
 		Name:   h.Agent.Name + "." + h.Agent.Region,
-		Addr:   strings.Split(h.Agent.Address, ":")[0],
+		Addr:   address,
 		Status: "alive",
 		Tags:   map[string]string{"build": h.Agent.Version, "dc": h.Agent.Datacenter, "region": h.Agent.Region},
 	}

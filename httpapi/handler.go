@@ -46,7 +46,7 @@ type AgentInfo struct {
 	Region     string
 	Datacenter string
 	Version    string
-	Address    string // HOST:PORT of the HTTP API
+	Address    string // of the HTTP API: HOST:PORT, or unix:// and a socket's path
 }
 
 // handler answers requests; it has no state of its own.
@@ -59,6 +59,10 @@ type handler struct {
 // Handler returns the HTTP API. It is safe for concurrent use. A request ends when
 // its context does; streams and blocking queries then return at once.
 func Handler(cfg Config) http.Handler {
+	return http.HandlerFunc(newHandler(cfg).guarded)
+}
+
+func newHandler(cfg Config) *handler {
 	if cfg.Bounds == nil {
 		cfg.Bounds = access.NewBounds(access.DefaultLimits())
 	}
@@ -72,7 +76,7 @@ func Handler(cfg Config) http.Handler {
 	h.aclRoutes()
 	h.metricRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
-	return http.HandlerFunc(h.guarded)
+	return h
 }
 
 // unrouted answers what no route takes: 405 when another method would be taken.

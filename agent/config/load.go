@@ -30,6 +30,12 @@ type file struct {
 	LogLevel      *string        `hcl:"log_level,optional"`
 	LogJSON       *bool          `hcl:"log_json,optional"`
 	RequirePinned *bool          `hcl:"require_pinned,optional"`
+	HTTPHosts     *[]string      `hcl:"http_hosts,optional"`
+	SocketGroup   *string        `hcl:"http_socket_group,optional"`
+	InsecureAPI   *bool          `hcl:"insecure_api,optional"`
+	ACL           *aclBlock      `hcl:"acl,block"`
+	TLS           *tlsBlock      `hcl:"tls,block"`
+	Limits        *limitsBlock   `hcl:"limits,block"`
 	Ports         *portsBlock    `hcl:"ports,block"`
 	Client        *clientBlock   `hcl:"client,block"`
 	Plugins       []*pluginBlock `hcl:"plugin,block"`
@@ -256,6 +262,7 @@ func (l *loader) apply(f *file) {
 	set(&c.LogLevel, f.LogLevel)
 	set(&c.LogJSON, f.LogJSON)
 	set(&c.RequirePinned, f.RequirePinned)
+	l.access(f)
 	if f.Ports != nil {
 		set(&c.HTTPPort, f.Ports.HTTP)
 	}
