@@ -283,4 +283,3 @@ func TestTheAPIsMetricsHaveItsBounds(t *testing.T) {
 	require.Contains(t, string(text), "wasmnode_http_in_flight{kind=\"connections\"} 1\n")
 	require.Contains(t, string(text), "go_goroutines")
 }
-

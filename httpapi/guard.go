@@ -64,8 +64,9 @@ func routeOf(pattern string) access.Route {
 	return route
 }
 
-// guarded serves what the policy allows, within the bounds.
-func (h *handler) guarded(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP serves what the policy allows, within the bounds. It implements
+// [http.Handler].
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, pattern := h.mux.Handler(r)
 	if _, err := h.policy.Check(r, routeOf(pattern)); err != nil {
 		h.refuse(w, r, err)

@@ -59,7 +59,7 @@ type handler struct {
 // Handler returns the HTTP API. It is safe for concurrent use. A request ends when
 // its context does; streams and blocking queries then return at once.
 func Handler(cfg Config) http.Handler {
-	return http.HandlerFunc(newHandler(cfg).guarded)
+	return newHandler(cfg)
 }
 
 func newHandler(cfg Config) *handler {
