@@ -229,8 +229,9 @@ func served(t *testing.T, address, certFile, keyFile string) string {
 	require.NoError(t, err)
 	c, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}) // it is only looked at
 	require.NoError(t, err)
-	defer c.Close()
-	return c.ConnectionState().PeerCertificates[0].SerialNumber.String()
+	serial := c.ConnectionState().PeerCertificates[0].SerialNumber.String()
+	require.NoError(t, c.Close())
+	return serial
 }
 
 func TestCertificatesThatCannotBeReadKeepAnAgentFromStarting(t *testing.T) {

@@ -56,6 +56,7 @@ func (h *handler) agentSelf(*http.Request, *query) (answer, error) {
 			"Region":     h.Agent.Region,
 			"Datacenter": h.Agent.Datacenter,
 			"Version":    map[string]any{"Version": h.Agent.Version},
+			"ACL":        map[string]any{"Enabled": h.ACL},
 			// Nomad's command line prints links to a web page unless told not to.
 			"UI": map[string]any{"Enabled": false, "ShowCLIHints": false},
 		},

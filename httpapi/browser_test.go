@@ -106,7 +106,7 @@ func browse(t *testing.T, url string, reports <-chan map[string]any) map[string]
 	go func() { ended <- cmd.Wait() }()
 	defer func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended by itself
-		<-ended
+		_ = <-ended                                         // it was killed
 		// Its helpers may be writing still.
 		require.Eventually(t, func() bool { return os.RemoveAll(profile) == nil }, time.Minute, 10*time.Millisecond)
 	}()

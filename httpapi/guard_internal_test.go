@@ -21,7 +21,7 @@ var pathValue = regexp.MustCompile(`\{[a-z.]+\}`)
 func TestTheRoutesThatNeedSomethingElseAreThere(t *testing.T) {
 	plane, err := standalone.Open(standalone.Options{})
 	require.NoError(t, err)
-	defer plane.Close()
+	defer func() { require.NoError(t, plane.Close()) }()
 	h := newHandler(Config{ControlPlane: plane})
 	named := map[string]bool{}
 	for _, list := range []map[string]bool{open, readingWrites, changingReads, managerReads} {

@@ -35,7 +35,14 @@ type counting struct {
 
 func (c *counting) CollectGarbage(context.Context)                  { c.collected.Add(1) }
 func (c *counting) CollectAllocation(context.Context, string) error { c.collected.Add(1); return nil }
-func (c *counting) CanExec(string, string) error                    { return nil }
+func (c *counting) RestartAllocation(ctx context.Context, _, _ string, _ bool) error {
+	select {
+	case <-ctx.Done():
+	case <-time.After(100 * time.Millisecond):
+	}
+	return ctx.Err()
+}
+func (c *counting) CanExec(string, string) error { return nil }
 func (c *counting) Exec(context.Context, string, string, *workload.ExecSpec) (*structs.ExitResult, error) {
 	c.executed.Add(1)
 	return &structs.ExitResult{}, nil
@@ -99,6 +106,15 @@ func (g *guarded) send(t *testing.T, method, path, body string, headers ...strin
 	return resp.StatusCode, string(b)
 }
 
+// dial opens a connection of its own, until the test ends.
+func (g *guarded) dial(t *testing.T) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", g.Listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() }) // the test may have closed it
+	return c
+}
+
 func jobJSON(t *testing.T, id string) string {
 	t.Helper()
 	b, err := json.Marshal(nomad.JobRegisterRequest{Job: mock(id, nil)})
@@ -131,6 +147,7 @@ func TestAForeignPageChangesNothing(t *testing.T) {
 			}
 			_, resp, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(g.URL, "http")+"/v1/client/allocation/"+g.alloc+`/exec?command=["true"]`, header)
 			require.ErrorIs(t, err, websocket.ErrBadHandshake)
+			require.NoError(t, resp.Body.Close())
 			require.Equal(t, http.StatusForbidden, resp.StatusCode)
 		})
 	}
@@ -361,10 +378,8 @@ func TestStalledBodiesKeepNobodyElseOut(t *testing.T) {
 	g := serveGuarded(t, func(c *httpapi.Config) { c.Bounds = bounds })
 	var stalled []net.Conn
 	for range 2 {
-		c, err := net.Dial("tcp", g.Listener.Addr().String())
-		require.NoError(t, err)
-		defer c.Close()
-		_, err = io.WriteString(c, "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+		c := g.dial(t)
+		_, err := io.WriteString(c, "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
 		require.NoError(t, err)
 		stalled = append(stalled, c)
 	}
@@ -392,10 +407,8 @@ func TestABodyThatDoesNotArriveEndsTheRequest(t *testing.T) {
 		"/v1/jobs": "HTTP/1.1 408 Request Timeout\r\n",
 		"/v1/none": "HTTP/1.1 404 Not Found\r\n", // nobody reads it
 	} {
-		c, err := net.Dial("tcp", g.Listener.Addr().String())
-		require.NoError(t, err)
-		defer c.Close()
-		_, err = io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+		c := g.dial(t)
+		_, err := io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
 		require.NoError(t, err)
 		r := bufio.NewReader(c)
 		line, err := r.ReadString('\n')
@@ -404,15 +417,10 @@ func TestABodyThatDoesNotArriveEndsTheRequest(t *testing.T) {
 		_, err = io.Copy(io.Discard, r)
 		require.NoError(t, err, "the connection ends")
 	}
-	// A blocking query may take longer than a body.
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.URL+fmt.Sprintf("/v1/jobs?index=%d&wait=100ms", g.plane.Index("jobs")), nil)
-	require.NoError(t, err)
-	resp, err := g.Client().Do(req)
-	require.NoError(t, err)
-	require.NoError(t, resp.Body.Close())
-	require.Equal(t, http.StatusOK, resp.StatusCode)
+	// An answer may take longer than a body.
+	status, text := g.send(t, http.MethodPut, "/v1/client/allocation/"+g.alloc+"/restart", "{}")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, "{}", text)
 }
 
 func TestWatchersAreBounded(t *testing.T) {
@@ -459,24 +467,18 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	var open []net.Conn
 	for range 6 {
-		c, err := net.Dial("tcp", g.Listener.Addr().String())
-		require.NoError(t, err)
-		defer c.Close()
+		c := g.dial(t)
 		require.Equal(t, "HTTP/1.1 200 OK", ask(c))
 		open = append(open, c)
 	}
-	more, err := net.Dial("tcp", g.Listener.Addr().String())
-	require.NoError(t, err)
-	defer more.Close()
+	more := g.dial(t)
 	require.Equal(t, "HTTP/1.1 429 Too Many Requests", ask(more))
 	require.Equal(t, 1, refused(t, bounds, "connections"))
-	_, err = io.Copy(io.Discard, more)
+	_, err := io.Copy(io.Discard, more)
 	require.NoError(t, err, "it is closed")
 	require.NoError(t, open[0].Close())
 	require.Eventually(t, func() bool {
-		c, err := net.Dial("tcp", g.Listener.Addr().String())
-		require.NoError(t, err)
-		defer c.Close()
+		c := g.dial(t)
 		return ask(c) == "HTTP/1.1 200 OK"
 	}, time.Minute, time.Millisecond)
 }

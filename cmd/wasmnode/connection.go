@@ -28,8 +28,8 @@ type connection struct {
 	tls               *nomad.TLSConfig
 }
 
-// flags adds the flags of the connection, with Nomad's names.
-func (c *connection) flags(f *flag.FlagSet) {
+// bind adds the flags of the connection, with Nomad's names.
+func (c *connection) bind(f *flag.FlagSet) {
 	c.config = nomad.DefaultConfig() // reads the environment
 	c.tls = c.config.TLSConfig
 	f.StringVar(&c.address, "address", c.config.Address, "")
@@ -44,8 +44,8 @@ func (c *connection) flags(f *flag.FlagSet) {
 	f.BoolVar(&c.tls.Insecure, "tls-skip-verify", c.tls.Insecure, "")
 }
 
-// client returns a client of the node.
-func (c *connection) client() (*nomad.Client, error) {
+// open returns a client of the node.
+func (c *connection) open() (*nomad.Client, error) {
 	address := c.address
 	if !strings.Contains(address, "://") {
 		address = "http://" + address

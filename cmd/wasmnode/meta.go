@@ -33,7 +33,7 @@ type flags struct {
 func (m meta) flags(name string) *flags {
 	f := &flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError)}
 	f.SetOutput(io.Discard)
-	f.connection.flags(f.FlagSet)
+	f.bind(f.FlagSet)
 	f.json = f.Bool("json", false, "")
 	f.verbose = f.Bool("verbose", false, "")
 	return f
@@ -86,7 +86,7 @@ func amount(least, most int) string {
 }
 
 // client returns a client of the node that the flags name.
-func (m meta) client(f *flags) (*nomad.Client, error) { return f.connection.client() }
+func (m meta) client(f *flags) (*nomad.Client, error) { return f.open() }
 
 // fail prints what went wrong, on one line where it can, and returns the exit code.
 func (m meta) fail(f *flags, err error) int {

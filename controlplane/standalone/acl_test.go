@@ -36,7 +36,7 @@ func TestTheFirstACLTokenIsMadeOnce(t *testing.T) {
 	require.NoError(t, s.Close())
 	s, err = Open(Options{Path: filepath.Join(dir, "server.db"), ACLReset: reset})
 	require.NoError(t, err)
-	defer s.Close()
+	defer func() { require.NoError(t, s.Close()) }()
 	_, _, err = s.BootstrapACL("")
 	require.ErrorIs(t, err, errdefs.InvalidArgument)
 
