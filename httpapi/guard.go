@@ -82,8 +82,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	deadlines := http.NewResponseController(w)
 	_ = deadlines.SetWriteDeadline(time.Time{}) // errors: the server has none of its own
 	if r.ContentLength != 0 {
+		// For the body alone: the server lifts it when that is all there.
 		_ = deadlines.SetReadDeadline(time.Now().Add(h.Bounds.BodyTimeout()))
-		r.Body = &body{ReadCloser: r.Body, deadlines: deadlines}
+		r.Body = &body{r.Body}
 	}
 	h.mux.ServeHTTP(w, r)
 }
@@ -107,20 +108,13 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	h.fail(w, r, err)
 }
 
-// body ends the deadline for a request's body once all of it is there: the answer may
-// take longer.
-type body struct {
-	io.ReadCloser
-	deadlines *http.ResponseController
-}
+// body is a request's, with an error of ours when it does not arrive in time.
+type body struct{ io.ReadCloser }
 
 // Read implements [io.Reader].
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	switch {
-	case errors.Is(err, io.EOF):
-		_ = b.deadlines.SetReadDeadline(time.Time{})
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = &statusError{http.StatusRequestTimeout, "request body: it did not arrive in time"}
 	}
 	return n, err
