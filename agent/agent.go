@@ -211,6 +211,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		Dispense:     task.DispenseFrom(a.drivers.Dispense),
 		Devices:      a.devices,
 		Workloads:    a.outliving(),
+		BootID:       bootID(),
 		DriversReady: a.pluginsReady,
 		ReadyFor:     a.pluginsReadyFor,
 		AllocsDir:    filepath.Join(a.cfg.DataDir, "alloc"),

@@ -84,6 +84,12 @@ type Node interface {
 	HostUsage() (*structs.HostUsage, error)
 	// CollectGarbage removes every allocation that has ended.
 	CollectGarbage(ctx context.Context)
+	// Unclaimed is what the node keeps although it is not known to be wanted.
+	Unclaimed(ctx context.Context) []structs.Unclaimed
+	// Adopt has what is unclaimed under an allocation's ID taken for wanted, and Discard has
+	// it ended and its data removed. errdefs.NotFound: nothing is unclaimed under it.
+	Adopt(ctx context.Context, allocID string) error
+	Discard(ctx context.Context, allocID string) error
 	// CollectAllocation removes one; errdefs.FailedPrecondition while it runs.
 	CollectAllocation(ctx context.Context, allocID string) error
 }

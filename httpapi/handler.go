@@ -73,6 +73,7 @@ func newHandler(cfg Config) *handler {
 	h.nodeRoutes()
 	h.clientRoutes()
 	h.agentRoutes()
+	h.operatorRoutes()
 	h.aclRoutes()
 	h.metricRoutes()
 	h.mux.HandleFunc("/", h.unrouted)

@@ -14,6 +14,7 @@ import (
 
 // The layout. Values are JSON.
 //
+//	server/id                 the ID of this memory
 //	server/index              the index of the last change
 //	jobs/<namespace>\x00<ID>  jobRow
 //	specs/<JobModifyIndex>    specRow: a version of a job; allocations refer to it
@@ -33,6 +34,7 @@ const (
 	bucketNodes       = "nodes"
 	bucketACLTokens   = "acl_tokens"
 
+	keyID           = "id"
 	keyIndex        = "index"
 	keyACLBootstrap = "acl_bootstrap"
 )
@@ -97,15 +99,8 @@ func encodeRow(bucket, key string, row any) (boltfile.Op, error) {
 // must not keep the machine from starting.
 func (cp *ControlPlane) load() error {
 	return cp.file.View(func(dbtx *bbolt.Tx) error {
-		if b := dbtx.Bucket([]byte(bucketState)); b != nil {
-			if err := json.Unmarshal(b.Get([]byte(keyIndex)), &cp.index); err != nil {
-				return fmt.Errorf("%s: %s/%s: %w", cp.file.Path(), bucketState, keyIndex, err)
-			}
-			if value := b.Get([]byte(keyACLBootstrap)); value != nil {
-				if err := json.Unmarshal(value, &cp.aclBootstrap); err != nil {
-					return fmt.Errorf("%s: %s/%s: %w", cp.file.Path(), bucketState, keyACLBootstrap, err)
-				}
-			}
+		if err := cp.loadSelf(dbtx); err != nil {
+			return err
 		}
 		loadRows(cp, dbtx, bucketSpecs, func(_ string, r *specRow) error {
 			if r.Job == nil || r.Job.JobModifyIndex == nil {
@@ -128,8 +123,52 @@ func (cp *ControlPlane) load() error {
 			cp.data.tokens[id] = t
 			return nil
 		})
+		cp.index = max(cp.index, cp.data.newest())
 		return nil
 	})
+}
+
+// loadSelf reads what the memory is itself. An index that cannot be read is that of the
+// newest row; the memory has another ID then.
+func (cp *ControlPlane) loadSelf(dbtx *bbolt.Tx) error {
+	b := dbtx.Bucket([]byte(bucketState))
+	if b == nil {
+		return nil
+	}
+	if value := b.Get([]byte(keyACLBootstrap)); value != nil {
+		if err := json.Unmarshal(value, &cp.aclBootstrap); err != nil {
+			return fmt.Errorf("%s: %s/%s: %w", cp.file.Path(), bucketState, keyACLBootstrap, err)
+		}
+	}
+	if err := json.Unmarshal(b.Get([]byte(keyIndex)), &cp.index); err != nil {
+		cp.unread = true
+		cp.logger.Error("the index cannot be read; it is that of the newest row", "file", cp.file.Path(), "error", err)
+		return nil
+	}
+	if id := b.Get([]byte(keyID)); id != nil {
+		_ = json.Unmarshal(id, &cp.id) // else it has none
+	}
+	return nil
+}
+
+// newest is the highest index of a row.
+func (t *tables) newest() (index uint64) {
+	for i := range t.specs {
+		index = max(index, i)
+	}
+	for _, j := range t.jobs {
+		index = max(index, *j.ModifyIndex)
+	}
+	for _, a := range t.allocs {
+		index = max(index, a.ModifyIndex)
+	}
+	for _, e := range t.evals {
+		index = max(index, e.ModifyIndex)
+	}
+	for _, n := range t.nodes {
+		index = max(index, n.ModifyIndex)
+	}
+	return index
 }
 
 var errIncomplete = fmt.Errorf("what it refers to is missing")
@@ -147,6 +186,7 @@ func loadRows[T any](cp *ControlPlane, dbtx *bbolt.Tx, bucket string, add func(k
 			err = add(string(key), row)
 		}
 		if err != nil {
+			cp.unread = true
 			cp.logger.Error("a stored row cannot be read and is left out",
 				"file", cp.file.Path(), "table", bucket, "key", string(key), "error", err)
 		}
