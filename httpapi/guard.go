@@ -47,6 +47,10 @@ var managerReads = map[string]bool{
 	"GET /v1/acl/tokens":                  true,
 }
 
+// snapshots is the path of copies of the control plane's file, which has everything: also
+// the hashes of the tokens.
+const snapshots = "/v1/operator/snapshot"
+
 // routeOf is what the route of a pattern needs.
 func routeOf(pattern string) access.Route {
 	method, path, _ := strings.Cut(pattern, " ")
@@ -56,7 +60,7 @@ func routeOf(pattern string) access.Route {
 		route.Needs = access.Anyone
 	case readingWrites[pattern]:
 		route.Needs = access.Reader
-	case method != http.MethodGet, route.Changes, managerReads[pattern], strings.HasPrefix(path, "/v1/operator/"):
+	case method != http.MethodGet, route.Changes, managerReads[pattern], strings.HasPrefix(path, snapshots):
 		route.Needs = access.Manager
 	default:
 		route.Needs = access.Reader

@@ -47,6 +47,7 @@ func TestARouteOfWhichNothingIsSaidIsCareful(t *testing.T) {
 		"PATCH /v1/anything":        access.Manager,
 		"/v1/anything":              access.Manager,
 		"GET /v1/operator/snapshot": access.Manager,
+		"GET /v1/operator/other":    access.Reader,
 	} {
 		require.Equal(t, access.Route{Needs: want}, routeOf(pattern), pattern)
 	}
