@@ -69,9 +69,13 @@ func applyFlags(cfg *config.Config, o Options) error {
 	if o.HTTPAddr == "" {
 		return nil
 	}
+	if strings.HasPrefix(o.HTTPAddr, "unix://") {
+		cfg.BindAddr = o.HTTPAddr
+		return nil
+	}
 	address, port, err := net.SplitHostPort(o.HTTPAddr)
 	if err != nil {
-		return fmt.Errorf("-http-addr %q: it has the form HOST:PORT, such as 127.0.0.1:4646", o.HTTPAddr)
+		return fmt.Errorf("-http-addr %q: it has the form HOST:PORT, such as 127.0.0.1:4646, or unix:///PATH", o.HTTPAddr)
 	}
 	cfg.BindAddr = address
 	if cfg.HTTPPort, err = strconv.Atoi(port); err != nil || cfg.HTTPPort < 0 || cfg.HTTPPort > 65535 {

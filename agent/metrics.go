@@ -22,6 +22,7 @@ func (a *agent) newMetrics() prometheus.Gatherer {
 		hostMetrics{a.node.HostUsage},
 		a.deviceMetrics(),
 		a.outcomes,
+		a.bounds,
 	)
 	return r
 }
