@@ -167,31 +167,27 @@ func (a *agent) openPlugins() (err error) {
 		OnRefresh: func(plugin string) { a.drivers.Refresh(plugin); a.devices.Refresh(plugin) },
 	})
 	a.catalog, err = catalog.New(catalog.Config{
-		Dir:    a.cfg.PluginDir,
-		Logger: a.logger.Named("catalog"),
-		Loader: catalog.HostLoader{Host: a.host},
-		Grants: a.grants,
-		Pinned: a.pinned,
+		Dir:      a.cfg.PluginDir,
+		Logger:   a.logger.Named("catalog"),
+		Loader:   catalog.HostLoader{Host: a.host},
+		Settings: settings(a.cfg, a.dev),
 	})
 	if err != nil {
 		return fmt.Errorf("%w: choose another with -plugin-dir", err)
 	}
-	config := func(name string) map[string]any { return a.cfg.Plugin(name).Config }
 	a.drivers = drivers.New(drivers.Config{
-		Catalog:      a.catalog,
-		Workloads:    a.workloads,
-		Logger:       a.logger.Named("driver"),
-		PluginConfig: config,
-		Updater:      func(name string, info *structs.DriverInfo) { a.node.UpdateDriver(name, info) },
-		Allowed:      a.cfg.Client.AllowedDrivers,
-		Blocked:      a.cfg.Client.BlockedDrivers,
+		Catalog:   a.catalog,
+		Workloads: a.workloads,
+		Logger:    a.logger.Named("driver"),
+		Updater:   func(name string, info *structs.DriverInfo) { a.node.UpdateDriver(name, info) },
+		Allowed:   a.cfg.Client.AllowedDrivers,
+		Blocked:   a.cfg.Client.BlockedDrivers,
 	})
 	a.devices = devices.New(devices.Config{
-		Catalog:      a.catalog,
-		Logger:       a.logger.Named("device"),
-		PluginConfig: config,
-		Updater:      func(groups []*structs.DeviceGroup) { a.node.UpdateDevices(groups) },
-		Store:        a.state,
+		Catalog: a.catalog,
+		Logger:  a.logger.Named("device"),
+		Updater: func(groups []*structs.DeviceGroup) { a.node.UpdateDevices(groups) },
+		Store:   a.state,
 	})
 	a.closers = append(a.closers, a.catalog.Shutdown, a.drivers.Shutdown, a.devices.Shutdown)
 	return nil
@@ -247,7 +243,6 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 func (a *agent) deviceMetrics() deviceMetrics {
 	return deviceMetrics{func() []*structs.DeviceGroup { return a.node.Structs().Devices }, a.devices.AllStats}
 }
-
 
 // identity is what the operator configured about the node.
 func (a *agent) identity() structs.Node {

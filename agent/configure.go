@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/runners/artifact"
 	"github.com/wasmnode/wasmnode/runners/task"
 )
@@ -79,16 +79,21 @@ func applyFlags(cfg *config.Config, o Options) error {
 	return nil
 }
 
-// grants returns what the operator granted a plugin. With -dev, programs may also come
+// settings are what the operator decided about plugins. With -dev, programs may also come
 // from the working directory.
-func (a *agent) grants(plugin string) host.Grants {
-	g := a.cfg.Plugin(plugin).Grant
-	if a.dev {
-		if dir, err := os.Getwd(); err == nil {
+func settings(cfg config.Config, dev bool) catalog.Settings {
+	s := catalog.Settings{Plugins: map[string]catalog.PluginSettings{}, RequirePinned: cfg.RequirePinned}
+	granted := func(g host.Grants) host.Grants {
+		if dir, err := os.Getwd(); dev && err == nil && !slices.Contains(g.Wasm.Directories, dir) {
 			g.Wasm.Directories = append(slices.Clone(g.Wasm.Directories), dir)
 		}
+		return g
 	}
-	return g
+	s.Others = granted(host.Grants{})
+	for name, p := range cfg.Plugins {
+		s.Plugins[name] = catalog.PluginSettings{File: p.File, SHA256: p.SHA256, Config: p.Config, Grants: granted(p.Grant)}
+	}
+	return s
 }
 
 // limits bounds what the tasks' runners wait for and fetch.
@@ -98,17 +103,4 @@ func (a *agent) limits() task.Limits {
 		MaxKillTimeout: c.MaxKillTimeout,
 		Artifact:       artifact.Limits{Bytes: int64(c.Artifact.MaxSize) << 20, Files: int64(c.Artifact.MaxFiles), Time: c.Artifact.Timeout},
 	}
-}
-
-// pinned compares a plugin's digest with the configuration.
-func (a *agent) pinned(plugin, digest string) error {
-	want := a.cfg.Plugin(plugin).SHA256
-	fix := fmt.Sprintf("plugin %q { sha256 = %q }", plugin, digest)
-	switch {
-	case want == "" && a.cfg.RequirePinned:
-		return errors.New("require_pinned is set and the plugin is not pinned: add " + fix)
-	case want != "" && want != digest:
-		return fmt.Errorf("its SHA-256 is %s, the configuration says %s: put the right file back, or change it to %s", digest, want, fix)
-	}
-	return nil
 }

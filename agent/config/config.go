@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -77,10 +78,13 @@ type Resources struct {
 	Disk   int
 }
 
-// Plugin is what an operator decided about one plugin, by the name that it gives
-// itself.
+// Plugin is what an operator decided about the plugin of one name. It is no one's who gives
+// itself that name, but the file's that is meant.
 type Plugin struct {
-	// SHA256 is the digest of the one file that may go by this name; empty: any.
+	// File is the name of that file in the plugin directory; empty: NAME.wasm.
+	File string
+	// SHA256 is the digest of the only content that may go by this name, whatever its file is
+	// called; empty: any content of the file.
 	SHA256 string
 	// Config is the plugin's own configuration, not yet checked.
 	Config map[string]any
@@ -130,15 +134,6 @@ func defaultChroot() map[string]string {
 	return env
 }
 
-// Plugin returns what was decided about the plugin of that name; a plugin that nothing
-// was said about may start WASI programs and nothing else.
-func (c Config) Plugin(name string) Plugin {
-	if p, ok := c.Plugins[name]; ok {
-		return p
-	}
-	return Plugin{}
-}
-
 var (
 	validName   = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
 	validDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -170,8 +165,15 @@ func (c Config) Validate() error {
 		fault("log_level: %q is not one of trace, debug, info, warn, error", c.LogLevel)
 	}
 	errs = append(errs, c.Client.validate()...)
+	files := map[string]string{} // who is meant by each block
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
-		errs = append(errs, c.Plugins[name].validate(name)...)
+		p := c.Plugins[name]
+		errs = append(errs, p.validate(name)...)
+		file := cmp.Or(p.File, name+".wasm")
+		if other, twice := files[file]; twice && p.SHA256 == "" && c.Plugins[other].SHA256 == "" {
+			fault("plugin %q: file: %q is plugin %q already, and a file is one plugin", name, file, other)
+		}
+		files[file] = name
 	}
 	return errors.Join(errs...)
 }
@@ -236,6 +238,9 @@ func (p Plugin) validate(name string) (errs []error) {
 	}
 	if !validName.MatchString(name) {
 		fault("a plugin's name is a letter, then letters, digits, '_' or '-', at most 64 in all")
+	}
+	if f := p.File; f != "" && (filepath.Base(f) != f || !strings.HasSuffix(f, ".wasm") || strings.HasPrefix(f, ".")) {
+		fault("file: %q is not the name of a file in the plugin directory that ends in .wasm", f)
 	}
 	if p.SHA256 != "" && !validDigest.MatchString(p.SHA256) {
 		fault("sha256: %q is not a SHA-256 in lower-case hexadecimal", p.SHA256)

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -27,12 +28,8 @@ type Config struct {
 	Dir    string
 	Loader Loader
 	Logger hclog.Logger
-	// Grants returns what the operator grants the plugin of that name. Nil: what every
-	// plugin has.
-	Grants func(name string) host.Grants
-	// Pinned refuses a content that the operator did not mean, by the plugin's name
-	// and the content's SHA-256 in hexadecimal. Nil: every content is taken.
-	Pinned func(name, digest string) error
+	// Settings are in force until [Catalog.Apply].
+	Settings Settings
 	// LookEvery is how often the directory is looked at without being asked to by the
 	// kernel; 0: notifications are used, and it is read every 5 s too.
 	LookEvery time.Duration
@@ -84,7 +81,7 @@ func New(cfg Config) (*Catalog, error) {
 		cancel:     cancel,
 		loads:      make(chan struct{}, loadsAtOnce),
 		directory:  DirectoryStatus{Path: dir, Since: time.Now()},
-		files:      newFiles(),
+		files:      newFiles(cfg.Settings),
 		registries: map[host.Kind]*Registry{},
 	}, nil
 }
@@ -99,6 +96,53 @@ func (c *Catalog) serve(r *Registry) {
 // Loading reports whether files that were in the directory at the start are not loaded or
 // refused yet.
 func (c *Catalog) Loading() bool { return !wake.IsClosed(c.files.first) }
+
+// Expects reports whether a file that is being loaded may yet provide the plugin of a name.
+func (c *Catalog) Expects(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.files.expects(name)
+}
+
+// Missing returns why there is no plugin of a name.
+func (c *Catalog) Missing(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if why := c.files.missing(name); why != "" {
+		return why
+	}
+	return "no plugin in " + c.cfg.Dir + " provides it"
+}
+
+// Apply puts other settings in force. What was granted and is no more is not done from then
+// on; who must not have a name any more loses it, and who may have it gets it. The error is
+// that of a configuration that a plugin in service does not take; then nothing has changed.
+func (c *Catalog) Apply(s Settings) error {
+	if err := c.check(s); err != nil {
+		return err
+	}
+	c.step(func(t *files, now time.Time) []action { return t.apply(now, s) })
+	return nil
+}
+
+// check reports which plugins in service would not take the configurations of some settings.
+func (c *Catalog) check(s Settings) error {
+	c.mu.Lock()
+	var units []*Unit
+	for _, name := range slices.Sorted(maps.Keys(c.files.byName)) {
+		if u := c.files.byName[name].unit; u != nil {
+			units = append(units, u)
+		}
+	}
+	c.mu.Unlock()
+	var errs []error
+	for _, u := range units {
+		if _, err := u.checkConfig(s.of(u.name).config); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // LoadingFiles returns the names of the files that are being loaded and are not in service
 // with an earlier content, sorted.
@@ -164,6 +208,9 @@ func (f *file) status(dir string) PluginStatus {
 	s := f.content.status(filepath.Join(dir, f.name))
 	if f.unit == nil {
 		s.State, s.Reason, s.Since = f.state, f.reason, f.since
+		if s.Name == "" && f.wants != nil {
+			s.Name = f.wants.name
+		}
 		return s
 	}
 	s.setHealth(f.unit)
@@ -198,6 +245,13 @@ func (i identity) status(path string) PluginStatus {
 		s.Stats = i.stats()
 	}
 	return s
+}
+
+// changed returns what is closed when something of the files has changed.
+func (c *Catalog) changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.files.changed
 }
 
 // Directory returns the state of the plugin directory.

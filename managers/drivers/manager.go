@@ -34,9 +34,6 @@ type Config struct {
 	Catalog   *catalog.Catalog
 	Workloads Workloads
 	Logger    hclog.Logger
-	// PluginConfig returns the operator's configuration for the plugin of that
-	// name, nil for none. Nil: there is none for any.
-	PluginConfig func(name string) map[string]any
 	// Updater gets a driver's state when it has changed, and nil when the
 	// node has lost the driver. Calls come one at a time, in order.
 	Updater func(name string, info *structs.DriverInfo)
@@ -60,7 +57,7 @@ func New(cfg Config) *Manager {
 	m := &Manager{cfg: cfg, tasks: tasks{byID: map[string]*task{}}}
 	m.announcer = catalog.NewAnnouncer(m.info, cfg.Updater)
 	m.registry = catalog.NewRegistry(catalog.RegistryConfig{
-		Catalog: cfg.Catalog, Type: host.KindDriver, Logger: cfg.Logger, PluginConfig: cfg.PluginConfig,
+		Catalog: cfg.Catalog, Type: host.KindDriver, Logger: cfg.Logger,
 		New: m.newPlugin, Changed: m.announcer.Changed,
 	})
 	return m
@@ -93,10 +90,10 @@ func (m *Manager) Dispense(name string) (*Driver, error) {
 		if m.registry.Stopped() {
 			return nil, abi.NewRecoverableError(abi.Unavailable, catalog.ErrShutdown.Error())
 		}
-		if m.cfg.Catalog.Loading() {
+		if m.cfg.Catalog.Expects(name) {
 			return nil, abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("driver %q is not there yet: plugins are still loading", name))
 		}
-		return nil, abi.NewError(abi.NotFound, fmt.Sprintf("driver %q not found: no plugin in %s provides it", name, m.cfg.Catalog.Directory().Path))
+		return nil, abi.NewError(abi.NotFound, fmt.Sprintf("driver %q not found: %s", name, m.cfg.Catalog.Missing(name)))
 	}
 	if err := u.Usable(); err != nil {
 		u.Release()
@@ -115,10 +112,10 @@ func (m *Manager) WaitForFirstFingerprint(ctx context.Context) error {
 	return m.announcer.Flush(ctx)
 }
 
-// WaitForDriver is WaitForFirstFingerprint for one driver: it waits for no others once that one
-// is there.
+// WaitForDriver returns when the driver of that name has answered its first fingerprint or
+// failed to, or when no file that is being loaded may be it; or ctx's error.
 func (m *Manager) WaitForDriver(ctx context.Context, name string) error {
-	return m.registry.AwaitFirst(ctx, func() bool { return m.registry.Get(name) != nil })
+	return m.registry.AwaitFirst(ctx, func() bool { return m.registry.Get(name) != nil || !m.cfg.Catalog.Expects(name) })
 }
 
 // Refresh has a driver's fingerprint polled soon. It does not block.

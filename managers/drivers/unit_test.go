@@ -167,9 +167,8 @@ func TestANewVersionTakesOverOnlyWhenItAnswers(t *testing.T) {
 
 func TestAFirstVersionThatCannotWorkIsKeptWithAReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(c *Config) {
-			c.PluginConfig = func(string) map[string]any { return map[string]any{"engin": "x"} }
-		})
+		w := newWorld(t, nil)
+		w.config = map[string]any{"engin": "x"}
 		p := catalogtest.NewPlugin()
 		p.Recipe.PluginSchema = `{"required":["engine"],"properties":{"engine":{"type":"string"}}}`
 		u := w.mustLoad(p, nil)
@@ -189,7 +188,7 @@ func TestARemovedPluginServesTheTasksThatItHas(t *testing.T) {
 		u := w.mustLoad(p, nil)
 		d := w.dispense()
 		synctest.Wait()
-		u.Remove()
+		u.Remove("its file was removed")
 		_, err := w.manager.Dispense("fake")
 		require.Error(t, err)
 		health, _ := u.Health()
