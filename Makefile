@@ -124,6 +124,10 @@ soak: build ## the long campaigns: fuzzing, reloads, restarts
 crash: toolchain ## kill the agent and the supervisor N times at random instants, and at each failpoint
 	WASMNODE_CRASH=$(N) $(GO) test -count 1 -timeout 4h -v -run "^TestCrash" ./cmd/wasmnode
 
+.PHONY: mutate
+mutate: toolchain ## change PKG=./a/package in N places, one at a time, and list what its tests do not notice
+	$(GO) run ./internal/tools/mutate -n $(N) $(PKG)
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf $(BIN)

@@ -203,7 +203,7 @@ func (p *Plugin) fault(ctx context.Context, c *call, inst *instance, err error) 
 		f.Kind = FaultTimeout
 	case exited(err):
 		f.Kind = FaultExit
-	case inst.memory.Refused():
+	case inst.guest.Memory.Refused():
 		f.Kind, f.Err = FaultTrap, fmt.Errorf("out of memory, of which it may have %d bytes: %w", p.host.cfg.Limits.MemoryBytes, err)
 	default:
 		f.Kind = FaultTrap

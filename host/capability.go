@@ -13,46 +13,48 @@ import (
 	"github.com/wasmnode/wasmnode/sandbox"
 )
 
+// capabilities are the host modules of ours.
+var capabilities = map[string]map[string]sandbox.HostFunc{
+	abi.ModuleABI:     abiFuncs,
+	abi.ModuleLog:     logFuncs,
+	abi.ModuleTask:    taskFuncs,
+	abi.ModuleWasm:    wasmFuncs,
+	abi.ModuleProcess: processFuncs,
+}
+
 // linkCapabilities adds every host module of ours to a plugin's runtime. What a call
 // may do with it is decided in the call.
 func linkCapabilities(ctx context.Context, r wazero.Runtime) error {
-	for module, funcs := range map[string]map[string]hostFunc{
-		abi.ModuleABI:     abiFuncs,
-		abi.ModuleLog:     logFuncs,
-		abi.ModuleTask:    taskFuncs,
-		abi.ModuleWasm:    wasmFuncs,
-		abi.ModuleProcess: processFuncs,
-	} {
-		b := r.NewHostModuleBuilder(module)
-		for name, f := range funcs {
-			b.NewFunctionBuilder().WithGoModuleFunction(f.run, f.params, f.results).Export(name)
-		}
-		if _, err := b.Instantiate(ctx); err != nil {
-			return fmt.Errorf("host module %s: %w", module, err)
+	for module, funcs := range capabilities {
+		if err := sandbox.LinkHost(ctx, r, module, funcs); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// hostFunc is a function that guests may import.
-type hostFunc struct {
-	params  []api.ValueType
-	results []api.ValueType
-	run     api.GoModuleFunc
-}
-
 const i32, i64 = api.ValueTypeI32, api.ValueTypeI64
+
+// maxRequest bounds a capability's request, in bytes: what is longer takes ten milliseconds
+// to decode. An environment and a list of arguments are some kilobytes.
+const maxRequest = 1 << 20
+
+// pieceBytes is how much is read or written between two looks at the clock of a call.
+const pieceBytes = 256 << 10
 
 // structured makes a function (ptr, len: i32) -> i64 that takes a message and
 // stages an answer.
-func structured(f func(ctx context.Context, c *call, request []byte) (Message, error)) hostFunc {
-	return hostFunc{
-		params:  []api.ValueType{i32, i32},
-		results: []api.ValueType{i64},
-		run: func(ctx context.Context, m api.Module, stack []uint64) {
-			defer sandbox.Pause(ctx)()
+func structured(f func(ctx context.Context, c *call, request []byte) (Message, error)) sandbox.HostFunc {
+	return sandbox.HostFunc{
+		Params:  []api.ValueType{i32, i32},
+		Results: []api.ValueType{i64},
+		Run: func(ctx context.Context, m api.Module, stack []uint64) {
 			c := callOf(ctx)
-			answer, err := f(ctx, c, read(m, stack[0], stack[1], c.plugin.host.cfg.Limits.OutputBytes))
+			if n := uint32(stack[1]); n > maxRequest {
+				stack[0] = c.stage(nil, abi.NewError(abi.ResourceExhausted, fmt.Sprintf("the request has %d bytes, the limit is %d", n, maxRequest)))
+				return
+			}
+			answer, err := f(ctx, c, read(m, stack[0], stack[1], maxRequest))
 			stack[0] = c.stage(answer, err)
 		},
 	}
@@ -72,6 +74,18 @@ func (c *call) stage(answer Message, err error) uint64 {
 		c.staged = marshal(answer)
 	}
 	return abi.Status(uint32(code), uint32(len(c.staged)))
+}
+
+// inPieces hands bytes on in pieces, and ends the guest between two when its call is over.
+func inPieces(ctx context.Context, data []byte, do func(piece []byte) error) error {
+	for len(data) > pieceBytes {
+		if err := do(data[:pieceBytes]); err != nil {
+			return err
+		}
+		data = data[pieceBytes:]
+		sandbox.Check(ctx)
+	}
+	return do(data)
 }
 
 // read copies a guest's bytes. A pointer that leaves the guest's memory, or a length

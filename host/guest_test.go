@@ -37,7 +37,7 @@ func TestAFaultyGuestInGoIsReplaced(t *testing.T) {
 		text  string
 	}{
 		// A panic ends a Go program with status 2, which is how Go guests trap.
-		{"trap", "", "start_fault is trap"},
+		{"trap", "", "the fault is trap"},
 		{"exit", host.FaultExit, "exit_code(3)"},
 		{"loop", host.FaultTimeout, "deadline exceeded"},
 	} {

@@ -33,35 +33,37 @@ type Config struct {
 
 // Limits bound a plugin. Zero takes the default of [DefaultLimits].
 type Limits struct {
-	FileBytes     int           // of the file
-	MemoryBytes   uint64        // of one instance
-	InputBytes    int           // of a call's input
-	OutputBytes   int           // of a call's answer, and of what a capability stages
-	Instances     int           // in calls at once, waiting ones not counted
-	Waiters       int           // instances parked in wait_task at once
-	IdleInstances int           // kept for the next calls
-	CallTimeout   time.Duration // of a call whose context has no deadline, but wait_task
-	DescribeTime  time.Duration // for instantiating and describing a new file
-	LogLineBytes  int           // of one log line; longer ones are cut
-	LogsPerSecond int           // a burst of twice as many is let through
-	EventsPerSec  int           // task events, likewise
+	FileBytes      int           // of the file
+	MemoryBytes    uint64        // of one instance
+	InputBytes     int           // of a call's input
+	OutputBytes    int           // of a call's answer, and of what a capability stages
+	Instances      int           // in calls at once, waiting ones not counted
+	Waiters        int           // instances parked in wait_task at once
+	IdleInstances  int           // kept for the next calls
+	CallTimeout    time.Duration // of a call whose context has no deadline, but wait_task
+	DescribeTime   time.Duration // for instantiating and describing a new file
+	LogLineBytes   int           // of one log line; longer ones are cut
+	LogsPerSecond  int           // a burst of twice as many is let through
+	LogBytesPerSec int           // of log lines, once they are escaped; a burst of eight times as many is let through
+	EventsPerSec   int           // task events, likewise
 }
 
 // DefaultLimits returns the limits in force where the configuration sets none.
 func DefaultLimits() Limits {
 	return Limits{
-		FileBytes:     64 << 20,  // a Go plugin with net/http is 10 MB
-		MemoryBytes:   128 << 20, // a Go plugin at rest needs 3 MB
-		InputBytes:    4 << 20,   // an environment and a config are some kilobytes
-		OutputBytes:   4 << 20,
-		Instances:     32,   // more than a machine has cores to run guests on
-		Waiters:       4096, // drivers with many tasks poll instead
-		IdleInstances: 4,    // a Go instance at rest is 3 MB
-		CallTimeout:   30 * time.Second,
-		DescribeTime:  5 * time.Second,
-		LogLineBytes:  8 << 10,
-		LogsPerSecond: 100,
-		EventsPerSec:  50,
+		FileBytes:      64 << 20,  // a Go plugin with net/http is 10 MB
+		MemoryBytes:    128 << 20, // a Go plugin at rest needs 3 MB
+		InputBytes:     4 << 20,   // an environment and a config are some kilobytes
+		OutputBytes:    4 << 20,
+		Instances:      32,   // more than a machine has cores to run guests on
+		Waiters:        4096, // drivers with many tasks poll instead
+		IdleInstances:  4,    // a Go instance at rest is 3 MB
+		CallTimeout:    30 * time.Second,
+		DescribeTime:   5 * time.Second,
+		LogLineBytes:   8 << 10,
+		LogsPerSecond:  100,
+		LogBytesPerSec: 64 << 10, // 5 GB a day, at worst
+		EventsPerSec:   50,
 	}
 }
 
@@ -78,6 +80,7 @@ func (l Limits) withDefaults() Limits {
 	orDefault(&l.DescribeTime, d.DescribeTime)
 	orDefault(&l.LogLineBytes, d.LogLineBytes)
 	orDefault(&l.LogsPerSecond, d.LogsPerSecond)
+	orDefault(&l.LogBytesPerSec, d.LogBytesPerSec)
 	orDefault(&l.EventsPerSec, d.EventsPerSec)
 	return l
 }

@@ -201,19 +201,18 @@ func cutVersion(module string) (name, version string, ok bool) {
 
 // importable are the modules that a plugin may import from: their functions, with
 // their signatures.
-var importable = map[string]map[string]string{
-	abi.ModuleABI:     signatures(abiFuncs),
-	abi.ModuleLog:     signatures(logFuncs),
-	abi.ModuleTask:    signatures(taskFuncs),
-	abi.ModuleWasm:    signatures(wasmFuncs),
-	abi.ModuleProcess: signatures(processFuncs),
-	abi.ModuleWASI:    wasiFuncs,
-}
+var importable = func() map[string]map[string]string {
+	modules := map[string]map[string]string{abi.ModuleWASI: wasiFuncs}
+	for module, funcs := range capabilities {
+		modules[module] = signatures(funcs)
+	}
+	return modules
+}()
 
-func signatures(funcs map[string]hostFunc) map[string]string {
+func signatures(funcs map[string]sandbox.HostFunc) map[string]string {
 	out := map[string]string{}
 	for name, f := range funcs {
-		out[name] = signature(scan.FuncType{Params: scanTypes(f.params), Results: scanTypes(f.results)})
+		out[name] = signature(scan.FuncType{Params: scanTypes(f.Params), Results: scanTypes(f.Results)})
 	}
 	return out
 }

@@ -3,10 +3,13 @@ package host
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/tetratelabs/wazero/api"
@@ -14,30 +17,47 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/internal/plaintext"
+	"github.com/wasmnode/wasmnode/sandbox"
 )
 
 // Bounds of a log line's fields: what does not fit is left out.
 const (
 	maxLogFields     = 32
 	maxLogFieldBytes = 1 << 10
+	maxFieldsBytes   = 128 << 10 // of all of them, as the guest hands them over
 )
+
+// lineRoom is how many times a line's text may be as long once it is escaped and has its
+// fields; what is beyond is cut, the last fields first.
+const lineRoom = 2
 
 // logFuncs is wasmnode:log/v1: lines in the node's log under the plugin's name. It
 // needs no grant; rate and length are bounded.
-var logFuncs = map[string]hostFunc{
+var logFuncs = map[string]sandbox.HostFunc{
 	abi.FuncLogWrite: {
-		params: []api.ValueType{i32, i32, i32, i32, i32},
-		run: func(ctx context.Context, m api.Module, stack []uint64) {
-			c := callOf(ctx)
-			limit := c.plugin.host.cfg.Limits.OutputBytes
-			text := read(m, stack[1], stack[2], limit)
-			var fields wasmnodev1.LogFields
-			if err := decode(read(m, stack[3], stack[4], limit), &fields); err != nil {
-				panic(&protocolError{"logs fields that are not a LogFields message"})
+		Params: []api.ValueType{i32, i32, i32, i32, i32},
+		Run: func(ctx context.Context, m api.Module, stack []uint64) {
+			p := callOf(ctx).plugin
+			limits := p.host.cfg.Limits
+			if !p.mayLog() {
+				return
 			}
-			c.plugin.log(wasmnodev1.LogLevel(uint32(stack[0])), string(text), fields.Fields)
+			text := read(m, stack[1], min(stack[2], uint64(limits.LogLineBytes+1)), limits.OutputBytes)
+			p.log(wasmnodev1.LogLevel(uint32(stack[0])), string(text), readFields(m, stack[3], stack[4]))
 		},
 	},
+}
+
+// readFields reads an encoded LogFields message.
+func readFields(m api.Module, ptr, length uint64) []*wasmnodev1.LogField {
+	if uint32(length) > maxFieldsBytes {
+		return []*wasmnodev1.LogField{{Key: "fields_left_out", Value: fmt.Sprintf("%d bytes, the limit is %d", uint32(length), maxFieldsBytes)}}
+	}
+	var fields wasmnodev1.LogFields
+	if err := decode(read(m, ptr, length, maxFieldsBytes), &fields); err != nil {
+		panic(&protocolError{"logs fields that are not a LogFields message"})
+	}
+	return fields.Fields
 }
 
 var hclogLevels = map[wasmnodev1.LogLevel]hclog.Level{
@@ -48,26 +68,64 @@ var hclogLevels = map[wasmnodev1.LogLevel]hclog.Level{
 	wasmnodev1.LogLevel_LOG_LEVEL_ERROR: hclog.Error,
 }
 
-// log writes one line, unless the plugin writes too many.
+// mayLog reports whether the plugin may log one more line now. What is dropped is counted,
+// and the count logged with the next one that is not.
+func (p *Plugin) mayLog() bool {
+	dropped, ok := p.logs.allow()
+	if ok && dropped > 0 {
+		p.logger.Warn("the plugin logs faster than it may; lines were dropped", "dropped", dropped)
+	}
+	return ok
+}
+
+// log writes one line, which [Plugin.mayLog] has let through, unless the plugin has logged
+// too many bytes.
 func (p *Plugin) log(level wasmnodev1.LogLevel, text string, fields []*wasmnodev1.LogField) {
 	to, known := hclogLevels[level]
 	if !known {
 		to = hclog.Info
 	}
-	dropped, ok := p.logs.allow()
-	if !ok {
-		return
-	}
-	if dropped > 0 {
-		p.logger.Warn("the plugin logs faster than it may; lines were dropped", "dropped", dropped)
-	}
+	room := lineRoom * p.host.cfg.Limits.LogLineBytes
+	whole := room
+	text, room = fit(plaintext.Line(text, p.host.cfg.Limits.LogLineBytes), room)
+	p.recent.add(text)
 	args := make([]any, 0, 2*min(len(fields), maxLogFields))
 	for _, f := range fields[:min(len(fields), maxLogFields)] {
-		args = append(args, fieldName(f.GetKey()), plaintext.Line(f.GetValue(), maxLogFieldBytes))
+		if room <= 0 {
+			break
+		}
+		var key, value string
+		key, room = fit(fieldName(f.GetKey()), room)
+		value, room = fit(plaintext.Line(f.GetValue(), maxLogFieldBytes), room)
+		args = append(args, key, value)
 	}
-	text = plaintext.Line(text, p.host.cfg.Limits.LogLineBytes)
-	p.recent.add(text)
+	if !p.logBytes.AllowN(time.Now(), whole-max(room, 0)) {
+		p.logs.dropped.Add(1)
+		return
+	}
 	p.logger.Log(to, text, args...)
+}
+
+// fit returns a line, or its beginning, such that it takes at most room bytes in the log's
+// longest form, which is JSON, and how much room that leaves.
+func fit(line string, room int) (fitting string, left int) {
+	for at, r := range line {
+		if room -= loggedBytes(r); room < 0 {
+			return line[:at] + "…", 0
+		}
+	}
+	return line, room
+}
+
+// loggedBytes is what a printable character becomes at most.
+func loggedBytes(r rune) int {
+	switch r {
+	case '<', '>', '&':
+		return len(`\u003c`)
+	case '"', '\\', '\t':
+		return 2
+	}
+	return utf8.RuneLen(r)
 }
 
 // fieldName makes a name of a guest's that cannot be taken for one of the logger's.
@@ -113,6 +171,7 @@ func (l *lastLines) lines() []string {
 // it, so it needs no lock.
 type lineLogger struct {
 	plugin *Plugin
+	guest  *sandbox.Guest
 	level  wasmnodev1.LogLevel
 	rest   []byte // of an unfinished line; what is beyond a line's limit is dropped
 }
@@ -121,22 +180,32 @@ type lineLogger struct {
 func (l *lineLogger) Write(p []byte) (int, error) {
 	written := len(p)
 	for len(p) > 0 {
+		// One call of a guest can write its whole memory, a line a byte.
+		if l.guest.Over() {
+			return written - len(p), context.Canceled
+		}
 		line, rest, found := bytes.Cut(p, []byte{'\n'})
 		room := max(0, l.plugin.host.cfg.Limits.LogLineBytes+1-len(l.rest))
 		l.rest = append(l.rest, line[:min(len(line), room)]...)
 		if found {
-			l.plugin.log(l.level, string(l.rest), nil)
-			l.rest = l.rest[:0]
+			l.end()
 		}
 		p = rest
 	}
 	return written, nil
 }
 
+// end logs the line that has ended.
+func (l *lineLogger) end() {
+	if l.plugin.mayLog() {
+		l.plugin.log(l.level, string(l.rest), nil)
+	}
+	l.rest = l.rest[:0]
+}
+
 // flush logs what did not end with a line's end.
 func (l *lineLogger) flush() {
 	if len(l.rest) > 0 {
-		l.plugin.log(l.level, string(l.rest), nil)
-		l.rest = nil
+		l.end()
 	}
 }

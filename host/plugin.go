@@ -26,6 +26,7 @@ type Plugin struct {
 	pool     *pool
 	logger   hclog.Logger
 	logs     *limiter
+	logBytes *rate.Limiter
 	events   *limiter
 	recent   lastLines
 	counters counters
@@ -43,6 +44,10 @@ type settings struct {
 	config []byte // JSON
 }
 
+// logBurst is for how many seconds' bytes of log a plugin may save up: a crash is told at
+// length.
+const logBurst = 8
+
 func newPlugin(h *Host, spec *Spec) *Plugin {
 	limits := h.cfg.Limits
 	p := &Plugin{
@@ -50,6 +55,7 @@ func newPlugin(h *Host, spec *Spec) *Plugin {
 		spec:        spec,
 		logger:      h.cfg.Logger,
 		logs:        newLimiter(rate.Limit(limits.LogsPerSecond), 2*limits.LogsPerSecond),
+		logBytes:    rate.NewLimiter(rate.Limit(limits.LogBytesPerSec), logBurst*limits.LogBytesPerSec),
 		events:      newLimiter(rate.Limit(limits.EventsPerSec), 2*limits.EventsPerSec),
 		configuring: make(chan struct{}, 1),
 	}

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -60,7 +59,7 @@ func newPool(p *Plugin, l Limits) *pool {
 // instance is one instantiated guest. One call at a time uses it.
 type instance struct {
 	module     *sandbox.Instance
-	memory     sandbox.Memory
+	guest      sandbox.Guest
 	funcs      map[string]api.Function
 	generation int
 	files      []*rootfs.FS
@@ -216,7 +215,7 @@ func (p *pool) newInstance(ctx context.Context, g generation) (_ *instance, err 
 		return nil, err
 	}
 	c := newCall(p.plugin, abi.ExportInitialize, nil, nil)
-	if inst.module, err = p.instantiate(sandbox.WithMemory(withCall(ctx, c), &inst.memory), cfg, inst, g); err != nil {
+	if inst.module, err = p.instantiate(sandbox.WithGuest(withCall(ctx, c), &inst.guest), cfg, inst, g); err != nil {
 		return nil, p.plugin.fault(ctx, c, inst, err)
 	}
 	if g.settings != nil {
@@ -284,15 +283,14 @@ func takeSnapshot(module *sandbox.Instance, inst *instance) (*sandbox.Snapshot, 
 
 // moduleConfig is what an instance sees of the world.
 func (p *Plugin) moduleConfig(inst *instance, s *settings) (wazero.ModuleConfig, error) {
-	stdout := &lineLogger{plugin: p, level: wasmnodev1.LogLevel_LOG_LEVEL_INFO}
-	stderr := &lineLogger{plugin: p, level: wasmnodev1.LogLevel_LOG_LEVEL_WARN}
+	stdout := &lineLogger{plugin: p, guest: &inst.guest, level: wasmnodev1.LogLevel_LOG_LEVEL_INFO}
+	stderr := &lineLogger{plugin: p, guest: &inst.guest, level: wasmnodev1.LogLevel_LOG_LEVEL_WARN}
 	inst.output = []*lineLogger{stdout, stderr}
 	cfg := wazero.NewModuleConfig().
 		WithName("").
 		WithStartFunctions(abi.ExportInitialize).
 		WithStdout(stdout).
 		WithStderr(stderr).
-		WithRandSource(rand.Reader).
 		WithSysWalltime().
 		WithNanotime(p.host.nanotime, 1). // resolution: a nanosecond
 		WithOsyield(func() {})
@@ -306,6 +304,7 @@ func (p *Plugin) moduleConfig(inst *instance, s *settings) (wazero.ModuleConfig,
 			if err != nil {
 				return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("plugin %s: granted directory: %v", p.Name(), err))
 			}
+			root.StopOn(inst.guest.Done)
 			inst.files = append(inst.files, root)
 			files = files.(sysfs.FSConfig).WithSysFSMount(root, dir)
 		}

@@ -12,11 +12,12 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/internal/plaintext"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
 // processFuncs is wasmnode:process/v1: processes of the operating system as workloads.
-var processFuncs = map[string]hostFunc{
+var processFuncs = map[string]sandbox.HostFunc{
 	abi.FuncProcessStart:   structured(processStart),
 	abi.FuncProcessSupport: structured(processSupport),
 }
@@ -57,6 +58,7 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 	}
 	spec := taskSpec(c.scope.Config, r.Env)
 	spec.Process = p
+	defer sandbox.Pause(ctx)()
 	err = c.plugin.host.cfg.Workloads.Start(ctx, spec)
 	c.scope.started(err)
 	if err != nil {

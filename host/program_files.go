@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/internal/plaintext"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -68,7 +70,7 @@ func (r programFiles) resolve(path string, bases []string) (base, rest string, e
 }
 
 // readModule reads a program's module.
-func (r programFiles) readModule(path string) ([]byte, error) {
+func (r programFiles) readModule(ctx context.Context, path string) ([]byte, error) {
 	base, rest, err := r.resolve(path, slices.Concat(r.own, r.dirs))
 	if err != nil {
 		return nil, err
@@ -93,7 +95,7 @@ func (r programFiles) readModule(path string) ([]byte, error) {
 	}
 	// With room for it, and for one byte more that a growing file may have.
 	b := bytes.NewBuffer(make([]byte, 0, min(info.Size(), maxProgramBytes)+bytes.MinRead))
-	if _, err := b.ReadFrom(io.LimitReader(f, maxProgramBytes+1)); err != nil {
+	if _, err := b.ReadFrom(io.LimitReader(clockedReader{ctx, f}, maxProgramBytes+1)); err != nil {
 		return nil, fileError("module", path, err)
 	}
 	if b.Len() > maxProgramBytes {
@@ -102,11 +104,24 @@ func (r programFiles) readModule(path string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// clockedReader reads in pieces, and ends the guest before one when its call is over.
+type clockedReader struct {
+	ctx  context.Context //nolint:containedctx // it lives within one host call
+	from io.Reader
+}
+
+// Read implements [io.Reader].
+func (r clockedReader) Read(b []byte) (int, error) {
+	sandbox.Check(r.ctx)
+	return r.from.Read(b[:min(len(b), pieceBytes)])
+}
+
 // mounts checks what a program is to see. Symbolic links that lead out of the base
 // directories are refused here; those inside a mount, by the mount.
-func (r programFiles) mounts(asked []*wasmnodev1.Mount) ([]workload.Mount, error) {
+func (r programFiles) mounts(ctx context.Context, asked []*wasmnodev1.Mount) ([]workload.Mount, error) {
 	out := make([]workload.Mount, 0, len(asked))
 	for _, m := range asked {
+		sandbox.Check(ctx)
 		if !filepath.IsAbs(m.GetTaskPath()) {
 			return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount target %q is not absolute", plaintext.Line(m.GetTaskPath(), 256)))
 		}

@@ -7,11 +7,12 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
 // wasmFuncs is wasmnode:wasm/v1: WASI programs as workloads.
-var wasmFuncs = map[string]hostFunc{
+var wasmFuncs = map[string]sandbox.HostFunc{
 	abi.FuncWasmStart: structured(wasmStart),
 }
 
@@ -33,11 +34,11 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("a program can be started in %s, not in %s", abi.OpDriverStartTask, c.op))
 	}
 	files := programFilesOf(c, s.grants.Wasm)
-	module, err := files.readModule(r.Module)
+	module, err := files.readModule(ctx, r.Module)
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := files.mounts(r.Mounts)
+	mounts, err := files.mounts(ctx, r.Mounts)
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +46,7 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	spec.MemoryMaxBytes = memoryFor(c.scope.Config, r.MemoryMaxBytes)
 	spec.WASI = &workload.WASIProgram{Name: filepath.Base(r.Module), Module: module, Args: r.Args, Mounts: mounts}
 	spec.Owner = c.plugin.Name()
+	defer sandbox.Pause(ctx)()
 	err = c.plugin.host.programs.start(ctx, c.plugin.host.cfg.Workloads, spec, s.grants.Wasm.MaxPrograms)
 	c.scope.started(err)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 // Bounds of a task event.
 const (
+	maxEventBytes      = 64 << 10 // as the guest hands it over
 	maxEventText       = 1 << 10
 	maxAnnotations     = 32
 	maxAnnotationBytes = 256
@@ -29,10 +30,10 @@ const (
 
 // taskFuncs is wasmnode:task/v1: what a driver reports about its tasks. It needs no
 // grant; rates and sizes are bounded.
-var taskFuncs = map[string]hostFunc{
+var taskFuncs = map[string]sandbox.HostFunc{
 	abi.FuncTaskEvent: structured(taskEvent),
 	abi.FuncTaskRefresh: {
-		run: func(ctx context.Context, _ api.Module, _ []uint64) {
+		Run: func(ctx context.Context, _ api.Module, _ []uint64) {
 			p := callOf(ctx).plugin
 			if p.pool.settings() == nil {
 				return // it is not polled yet
@@ -43,13 +44,12 @@ var taskFuncs = map[string]hostFunc{
 		},
 	},
 	abi.FuncTaskOutput: {
-		params:  []api.ValueType{i32, i32, i32},
-		results: []api.ValueType{i64},
-		run: func(ctx context.Context, m api.Module, stack []uint64) {
-			defer sandbox.Pause(ctx)()
+		Params:  []api.ValueType{i32, i32, i32},
+		Results: []api.ValueType{i64},
+		Run: func(ctx context.Context, m api.Module, stack []uint64) {
 			c := callOf(ctx)
 			data := read(m, stack[1], stack[2], c.plugin.host.cfg.Limits.OutputBytes)
-			stack[0] = c.stage(nil, c.writeOutput(uint32(stack[0]), data))
+			stack[0] = c.stage(nil, c.writeOutput(ctx, uint32(stack[0]), data))
 		},
 	},
 }
@@ -68,6 +68,9 @@ func WithEvents(ctx context.Context, sink EventSink) context.Context {
 
 // taskEvent passes a task event on.
 func taskEvent(ctx context.Context, c *call, request []byte) (Message, error) {
+	if len(request) > maxEventBytes {
+		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("the event has %d bytes, the limit is %d", len(request), maxEventBytes))
+	}
 	e := &wasmnodev1.TaskEvent{}
 	if err := decode(request, e); err != nil {
 		return nil, abi.NewError(abi.InvalidArgument, "not a TaskEvent message")
@@ -102,14 +105,26 @@ type taskLog struct {
 }
 
 // writeOutput appends to the task's standard output or error.
-func (c *call) writeOutput(stream uint32, data []byte) error {
+func (c *call) writeOutput(ctx context.Context, stream uint32, data []byte) error {
 	if c.scope == nil {
 		return abi.NewError(abi.FailedPrecondition, "this call has no task whose output could be written")
 	}
+	log, err := c.openLog(stream)
+	if err != nil || log == nil {
+		return err
+	}
+	return inPieces(ctx, data, func(piece []byte) error {
+		_, err := log.Write(piece)
+		return err
+	})
+}
+
+// openLog returns the task's log of a stream, which is opened once in a call; nil: the task
+// has none.
+func (c *call) openLog(stream uint32) (io.Writer, error) {
 	for _, l := range c.logs {
 		if l.stream == stream {
-			_, err := l.writer.Write(data)
-			return err
+			return l.writer, nil
 		}
 	}
 	cfg := c.scope.Config
@@ -120,18 +135,17 @@ func (c *call) writeOutput(stream uint32, data []byte) error {
 	case streamStderr:
 		path = cfg.StderrPath
 	default:
-		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("unknown stream %d: 1 is standard output, 2 is standard error", stream))
+		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("unknown stream %d: 1 is standard output, 2 is standard error", stream))
 	}
 	if cfg.GetLog().GetDisabled() {
-		return nil
+		return nil, nil
 	}
 	w, err := logfile.Open(path, int(cfg.GetLog().GetMaxFiles()), int64(cfg.GetLog().GetMaxFileSizeBytes()))
 	if err != nil {
-		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the task's log: %v", err))
+		return nil, abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the task's log: %v", err))
 	}
 	c.logs = append(c.logs, taskLog{stream, w})
-	_, err = w.Write(data)
-	return err
+	return w, nil
 }
 
 func (c *call) closeLogs() {

@@ -7,19 +7,20 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/sandbox"
 )
 
 // abiFuncs is wasmnode:abi/v1, which moves a call's bytes. It needs no grant.
-var abiFuncs = map[string]hostFunc{
+var abiFuncs = map[string]sandbox.HostFunc{
 	abi.FuncInput: {
-		params: []api.ValueType{i32},
-		run: func(ctx context.Context, m api.Module, stack []uint64) {
+		Params: []api.ValueType{i32},
+		Run: func(ctx context.Context, m api.Module, stack []uint64) {
 			write(m, stack[0], callOf(ctx).input)
 		},
 	},
 	abi.FuncOutput: {
-		params: []api.ValueType{i32, i32},
-		run: func(ctx context.Context, m api.Module, stack []uint64) {
+		Params: []api.ValueType{i32, i32},
+		Run: func(ctx context.Context, m api.Module, stack []uint64) {
 			c := callOf(ctx)
 			if c.answered {
 				panic(&protocolError{fmt.Sprintf("hands a second answer over in %s", c.op)})
@@ -29,8 +30,8 @@ var abiFuncs = map[string]hostFunc{
 		},
 	},
 	abi.FuncResult: {
-		params: []api.ValueType{i32},
-		run: func(ctx context.Context, m api.Module, stack []uint64) {
+		Params: []api.ValueType{i32},
+		Run: func(ctx context.Context, m api.Module, stack []uint64) {
 			write(m, stack[0], callOf(ctx).staged)
 		},
 	},

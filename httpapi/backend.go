@@ -20,6 +20,7 @@ const (
 	tableAllocations = "allocations"
 	tableEvaluations = "evaluations"
 	tableNodes       = "nodes"
+	tableACLTokens   = "acl_tokens"
 )
 
 // ControlPlane is what the API needs of the embedded control plane. What it returns
@@ -54,6 +55,18 @@ type ControlPlane interface {
 	SetEligibility(nodeID, eligibility string) error
 	// CollectGarbage forgets what has ended and is not needed any more.
 	CollectGarbage()
+
+	// BootstrapACL makes the first token, for a secret or for one that it draws.
+	BootstrapACL(secret string) (t *structs.ACLToken, drawn string, err error)
+	// CreateACLToken makes a token of that name, type and policies; with a ttl of 0 it
+	// does not expire.
+	CreateACLToken(t *structs.ACLToken, ttl time.Duration) (made *structs.ACLToken, secret string, err error)
+	RenameACLToken(accessorID, name string) (*structs.ACLToken, error)
+	DeleteACLToken(accessorID string) error
+	// ResolveACLToken finds the token of a secret.
+	ResolveACLToken(secret string) (*structs.ACLToken, error)
+	ACLTokens() []*structs.ACLToken
+	ACLToken(accessorID string) *structs.ACLToken
 }
 
 // Node is what the API needs of the node itself. An allocation that does not run

@@ -9,17 +9,19 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
 // maxBody bounds a request's body: 10 MiB, far above any job that a person wrote.
 const maxBody = 10 << 20
 
-// Config configures the API. All fields are required.
+// Config configures the API. All fields are required, but for Hosts, ACL and Bounds.
 type Config struct {
 	Logger       hclog.Logger
 	ControlPlane ControlPlane
@@ -29,6 +31,12 @@ type Config struct {
 	Agent        AgentInfo
 	// Conditions are what the operator has to know about the agent now.
 	Conditions func() []structs.Condition
+	// Hosts are names by which the node may be asked, besides addresses and localhost.
+	Hosts []string
+	// ACL has requests need tokens.
+	ACL bool
+	// Bounds is what is served at once; nil: as much as the default limits say.
+	Bounds *access.Bounds
 }
 
 // AgentInfo is the agent's description of itself.
@@ -44,22 +52,27 @@ type AgentInfo struct {
 // handler answers requests; it has no state of its own.
 type handler struct {
 	Config
-	mux *http.ServeMux
+	mux    *http.ServeMux
+	policy *access.Policy
 }
 
 // Handler returns the HTTP API. It is safe for concurrent use. A request ends when
 // its context does; streams and blocking queries then return at once.
 func Handler(cfg Config) http.Handler {
-	h := &handler{Config: cfg, mux: http.NewServeMux()}
+	if cfg.Bounds == nil {
+		cfg.Bounds = access.NewBounds(access.DefaultLimits())
+	}
+	h := &handler{Config: cfg, mux: http.NewServeMux(), policy: policy(cfg)}
 	h.jobRoutes()
 	h.allocationRoutes()
 	h.evaluationRoutes()
 	h.nodeRoutes()
 	h.clientRoutes()
 	h.agentRoutes()
+	h.aclRoutes()
 	h.metricRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
-	return h.mux
+	return http.HandlerFunc(h.guarded)
 }
 
 // unrouted answers what no route takes: 405 when another method would be taken.
@@ -190,6 +203,7 @@ func reply(w http.ResponseWriter, r *http.Request, body any) error {
 		return fmt.Errorf("encoding the answer: %w", err)
 	}
 	w.Header().Set("Content-Type", "application/json")
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(replyTimeout)) // errors: the client may take its time
 	_, err = w.Write(b)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
@@ -50,6 +52,7 @@ type world struct {
 	dir      string
 	gc       GC
 	left     Workloads                                      // from before the node
+	leave    bool                                           // nothing behind
 	disk     func(context.Context, string) (diskUse, error) // of any file system
 
 	node *Node
@@ -90,6 +93,7 @@ func (w *world) launch() (ready chan struct{}) {
 		AllocsDir:    filepath.Join(w.dir, "alloc"),
 		Identity:     structs.Node{Name: "here", Datacenter: "dc1", Region: "global"},
 		GC:           w.gc,
+		Ephemeral:    w.leave,
 	})
 	require.NoError(w.t, err)
 	w.node = n
@@ -535,6 +539,46 @@ func TestWhatWasStoppedBeforeItReachedTheNodeIsReportedEnded(t *testing.T) {
 	w.start()
 	a := w.awaitStatus("s", structs.ClientComplete)
 	require.Zero(t, w.machine.started(a.ID))
+}
+
+// stopsTogether is a driver whose stops end when all tasks are being stopped.
+type stopsTogether struct {
+	task.Driver
+	missing *atomic.Int64
+	all     chan struct{} // closed when none is missing
+}
+
+func (d stopsTogether) StopTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, signal string, timeout time.Duration) (*wasmnodev1.TaskHandle, error) {
+	if d.missing.Add(-1) == 0 {
+		close(d.all)
+	}
+	select {
+	case <-d.all:
+	case <-ctx.Done():
+	}
+	return d.Driver.StopTask(ctx, cfg, h, signal, timeout)
+}
+
+func TestANodeThatLeavesNothingEndsAllAllocationsSideBySide(t *testing.T) {
+	w := newWorld(t)
+	w.leave = true
+	jobs := []string{"one", "two", "three"}
+	var missing atomic.Int64
+	missing.Store(int64(len(jobs)))
+	all := make(chan struct{})
+	w.drivers = func(name string) (task.Driver, error) {
+		d, err := w.machine.dispense(name)
+		return stopsTogether{d, &missing, all}, err
+	}
+	w.start()
+	for _, id := range jobs {
+		w.run(id, "service", func(j *nomad.Job) { j.TaskGroups[0].Tasks[0].KillTimeout = new(15 * time.Second) })
+		w.awaitStatus(id, structs.ClientRunning)
+	}
+	began := time.Now()
+	w.end()
+	require.Less(t, time.Since(began), 15*time.Second, "one waited for another")
+	require.Zero(t, w.machine.running())
 }
 
 func TestOperationsOnAnUnknownAllocationAreNotFound(t *testing.T) {

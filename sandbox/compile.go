@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/wasmnode/wasmnode/sandbox/meter"
 	"github.com/wasmnode/wasmnode/sandbox/scan"
@@ -112,7 +111,7 @@ func (e *Engine) tryBuild(ctx context.Context, digest string, wasm []byte, on *d
 			m = nil
 		}
 	}()
-	if _, err := wasi_snapshot_preview1.Instantiate(ctx, r); err != nil {
+	if err := linkWASI(ctx, r); err != nil {
 		return m, err
 	}
 	if err := meter.Link(ctx, r); err != nil {

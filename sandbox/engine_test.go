@@ -141,8 +141,9 @@ func TestAReservedMemoryGrowsInPlaceAndIsCounted(t *testing.T) {
 	m, err := compileIn(t.Context(), open(t, ""), grow, sandbox.Options{MemoryMaxBytes: 4 * sandbox.PageSize})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close(t.Context())) }()
-	memory := &sandbox.Memory{}
-	i, err := m.Instantiate(sandbox.WithMemory(t.Context(), memory), wazero.NewModuleConfig())
+	guest := &sandbox.Guest{}
+	memory := &guest.Memory
+	i, err := m.Instantiate(sandbox.WithGuest(t.Context(), guest), wazero.NewModuleConfig())
 	require.NoError(t, err)
 	require.EqualValues(t, sandbox.PageSize, memory.Size())
 	for _, c := range []struct {

@@ -2,11 +2,14 @@ package sandbox
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/wasmnode/wasmnode/sandbox/meter"
@@ -24,15 +27,12 @@ func Pause(ctx context.Context) (resume func()) { return meter.Pause(ctx) }
 // memory.
 type Instance struct {
 	api.Module
-	fuel meter.Fuel
-	// entered is the context of the call in progress, for what the guest does that
-	// has no context of its own.
-	entered context.Context
-	memory  *Memory
-	module  *Module
-	random  *randomSource // what a first instance drew when it started; nil otherwise
-	called  bool
-	closed  bool
+	fuel   meter.Fuel
+	guest  *Guest
+	module *Module
+	random *randomSource // what a first instance drew when it started; nil otherwise
+	called bool
+	closed bool
 }
 
 // What a caller can do wrong with an [Instance].
@@ -45,9 +45,8 @@ var (
 )
 
 // Instantiate makes an instance and runs its start functions. Ending ctx ends them,
-// wherever they are: in a loop, in a call tree, or asleep (cfg's Nanosleep is
-// replaced for that). The instances of a template draw random numbers from the
-// system, whatever cfg says.
+// wherever they are: in a loop, in a call tree, in a host function or asleep. For that
+// cfg's Nanosleep is replaced, and its source of random numbers by the system's.
 //
 // # Errors
 //
@@ -55,10 +54,10 @@ var (
 // [PanicError], or what does not link.
 func (m *Module) Instantiate(ctx context.Context, cfg wazero.ModuleConfig) (*Instance, error) {
 	if m.template == nil {
-		return m.instantiate(ctx, cfg, nil)
+		return m.instantiate(ctx, cfg, nil, rand.Reader)
 	}
 	random := &randomSource{}
-	i, err := m.instantiate(ctx, cfg.WithRandSource(random), m.template.start)
+	i, err := m.instantiate(ctx, cfg, m.template.start, random)
 	if err != nil {
 		return nil, err
 	}
@@ -66,27 +65,30 @@ func (m *Module) Instantiate(ctx context.Context, cfg wazero.ModuleConfig) (*Ins
 	return i, nil
 }
 
-// instantiate makes an instance whose memory begins with start, unless that is nil.
-func (m *Module) instantiate(ctx context.Context, cfg wazero.ModuleConfig, start *image) (_ *Instance, err error) {
+// instantiate makes an instance whose memory begins with start, unless that is nil, and
+// that draws its random numbers from random.
+func (m *Module) instantiate(ctx context.Context, cfg wazero.ModuleConfig, start *image, random io.Reader) (_ *Instance, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if m.closed.Load() {
 		return nil, ErrClosed
 	}
-	i := &Instance{module: m}
-	if ctx, i.memory, err = memoryFor(ctx, m.limit, start); err != nil {
+	i := &Instance{module: m, guest: guestOf(ctx)}
+	memory := &i.guest.Memory
+	if err := memory.prepare(m.limit, start); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			i.memory.Free()
+			memory.Free()
 		}
 	}()
-	ctx = i.enter(ctx)
+	ctx = i.enter(experimental.WithMemoryAllocator(ctx, memory))
 	defer i.leave()
 	defer recovered(&err)
-	i.Module, err = m.runtime.InstantiateModule(ctx, m.compiled, cfg.WithNanosleep(i.sleep))
+	cfg = cfg.WithNanosleep(i.sleep).WithRandSource(clockedRandom{i.guest, random})
+	i.Module, err = m.runtime.InstantiateModule(ctx, m.compiled, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -100,11 +102,11 @@ func (i *Instance) Close(ctx context.Context) error {
 	switch {
 	case i.closed:
 		return nil
-	case i.entered != nil:
+	case i.guest.entered != nil:
 		return ErrBusy
 	}
 	i.closed = true
-	defer i.memory.Free()
+	defer i.guest.Memory.Free()
 	return i.Module.Close(ctx)
 }
 
@@ -119,7 +121,7 @@ func (i *Instance) Call(ctx context.Context, f api.Function, stack []uint64) (er
 	switch {
 	case i.closed || i.module.closed.Load():
 		return ErrClosed
-	case i.entered != nil:
+	case i.guest.entered != nil:
 		return ErrBusy
 	}
 	i.called = true
@@ -135,25 +137,25 @@ func (i *Instance) Usage() Usage { return i.fuel.Total() }
 
 // enter begins a call, which the guest is to be called with the returned context in.
 func (i *Instance) enter(ctx context.Context) context.Context {
-	i.entered = i.fuel.Enter(ctx)
-	return i.entered
+	i.guest.entered = i.fuel.Enter(ctx)
+	return i.guest.entered
 }
 
 // leave ends it.
 func (i *Instance) leave() {
 	i.fuel.Leave()
-	i.entered = nil
+	i.guest.entered = nil
 }
 
 // sleep pauses the guest and ends it there when its call is over: a guest that
 // merely woke up would go back to sleep.
 func (i *Instance) sleep(ns int64) {
-	defer meter.Pause(i.entered)()
+	defer meter.Pause(i.guest.entered)()
 	timer := time.NewTimer(time.Duration(ns))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-i.entered.Done():
+	case <-i.guest.entered.Done():
 		panic(sys.NewExitError(sys.ExitCodeContextCanceled))
 	}
 }

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"context"
 	"sync/atomic"
 
 	"github.com/tetratelabs/wazero/experimental"
@@ -30,30 +29,17 @@ func (m *Memory) Most() uint64 { return m.most.Load() }
 // Refused reports whether the instance asked for more than its limit.
 func (m *Memory) Refused() bool { return m.refused.Load() }
 
-type memoryKey struct{}
-
-// WithMemory has [Module.Instantiate] give an instance this memory, whose figures the
-// caller can then read.
-func WithMemory(ctx context.Context, m *Memory) context.Context {
-	return context.WithValue(ctx, memoryKey{}, m)
-}
-
-// memoryFor returns the memory for a new instance, which begins with start unless
-// that is nil, and the context that has wazero use it.
-func memoryFor(ctx context.Context, limit uint64, start *image) (context.Context, *Memory, error) {
-	m, ok := ctx.Value(memoryKey{}).(*Memory)
-	if !ok {
-		m = &Memory{}
-	}
+// prepare has the memory of a new instance begin with start, unless that is nil.
+func (m *Memory) prepare(limit uint64, start *image) (err error) {
 	m.limit = limit
-	if start != nil {
-		var err error
-		if m.bytes, m.unmap, err = start.reserve(limit); err != nil {
-			return ctx, nil, err
-		}
-		m.least = start.size
+	if start == nil {
+		return nil
 	}
-	return experimental.WithMemoryAllocator(ctx, m), m, nil
+	if m.bytes, m.unmap, err = start.reserve(limit); err != nil {
+		return err
+	}
+	m.least = start.size
+	return nil
 }
 
 // Allocate implements [experimental.MemoryAllocator]. The limit that wazero knows is

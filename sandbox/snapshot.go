@@ -56,7 +56,7 @@ func (i *Instance) Snapshot() (*Snapshot, error) {
 	case i.called || i.closed || i.random == nil:
 		return nil, fmt.Errorf("%w: the instance was called already, or is itself a copy", ErrNoSnapshot)
 	}
-	content := i.memory.bytes[:i.memory.Size()]
+	content := i.guest.Memory.bytes[:i.guest.Memory.Size()]
 	random, err := i.random.find(content)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoSnapshot, err)
@@ -76,14 +76,14 @@ func (i *Instance) Snapshot() (*Snapshot, error) {
 //
 // As those of [Module.Instantiate].
 func (s *Snapshot) Instantiate(ctx context.Context, cfg wazero.ModuleConfig) (*Instance, error) {
-	i, err := s.module.instantiate(ctx, cfg.WithStartFunctions().WithRandSource(rand.Reader), s.memory)
+	i, err := s.module.instantiate(ctx, cfg.WithStartFunctions(), s.memory, rand.Reader)
 	if err != nil {
 		return nil, err
 	}
 	for n, name := range s.module.template.globals {
 		i.ExportedGlobal(name).(api.MutableGlobal).Set(s.globals[n])
 	}
-	s.random.renew(i.memory.bytes)
+	s.random.renew(i.guest.Memory.bytes)
 	return i, nil
 }
 

@@ -139,6 +139,22 @@ func (f *Failing) PutNode(n *NodeIdentity) error {
 	return f.inner.PutNode(n)
 }
 
+// Seen implements [DB].
+func (f *Failing) Seen() (*Seen, error) {
+	if err := f.next(); err != nil {
+		return nil, err
+	}
+	return f.inner.Seen()
+}
+
+// PutSeen implements [DB].
+func (f *Failing) PutSeen(s *Seen) error {
+	if err := f.next(); err != nil {
+		return err
+	}
+	return f.inner.PutSeen(s)
+}
+
 // Devices implements [DB].
 func (f *Failing) Devices() (*DeviceState, error) {
 	if err := f.next(); err != nil {

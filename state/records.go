@@ -16,6 +16,7 @@ import (
 //	allocations/<allocation ID>/tasks/<task>/local  TaskLocal
 //	allocations/<allocation ID>/tasks/<task>/state  structs.TaskState
 //	node/identity                                   NodeIdentity
+//	node/seen                                       Seen
 //	node/devices                                    DeviceState
 //
 // boltfile adds a bucket "meta" with the file's kind and schema version.
@@ -28,6 +29,7 @@ const (
 	keyState      = "state"
 	keyLocal      = "local"
 	keyIdentity   = "identity"
+	keySeen       = "seen"
 	keyDevices    = "devices"
 )
 
@@ -146,6 +148,16 @@ func (r *records) Node() (*NodeIdentity, error) {
 // PutNode implements [DB].
 func (r *records) PutNode(n *NodeIdentity) error {
 	return put(r, []string{bucketNode}, keyIdentity, n)
+}
+
+// Seen implements [DB].
+func (r *records) Seen() (*Seen, error) {
+	return get[Seen](r, []string{bucketNode}, keySeen)
+}
+
+// PutSeen implements [DB].
+func (r *records) PutSeen(s *Seen) error {
+	return put(r, []string{bucketNode}, keySeen, s)
 }
 
 // Devices implements [DB].

@@ -39,6 +39,10 @@ type DB interface {
 	Node() (*NodeIdentity, error)
 	PutNode(*NodeIdentity) error
 
+	// Seen returns what the node saw last; nil before the first PutSeen.
+	Seen() (*Seen, error)
+	PutSeen(*Seen) error
+
 	// Devices returns what the device manager left; nil before the first PutDevices.
 	Devices() (*DeviceState, error)
 	PutDevices(*DeviceState) error
@@ -51,6 +55,17 @@ type DB interface {
 type NodeIdentity struct {
 	ID       string
 	SecretID string
+}
+
+// Seen is what the node saw last of what it does not own: what differs from it at the next
+// start has changed, or was lost, meanwhile.
+type Seen struct {
+	// BootID is the kernel's random ID of the machine's run.
+	BootID string
+	// ControlPlane is the ID of the control plane's memory; empty: not known.
+	ControlPlane string
+	// Index is the control plane's, of the newest answer that was applied.
+	Index uint64
 }
 
 // DeviceState is what the device manager has still to do.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	nomad "github.com/hashicorp/nomad/api"
+
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -58,7 +60,7 @@ func (t *tx) collect(keep Limits) {
 func (t *tx) collectJobs(keep int) {
 	var dead []*job
 	t.jobs.all(func(key jobKey, j *job) {
-		if *j.Status == statusDead && !slices.ContainsFunc(t.jobAllocs(key), notEnded) {
+		if *j.Status == statusDead && over(j.Job) && !slices.ContainsFunc(t.jobAllocs(key), notEnded) {
 			dead = append(dead, j)
 		}
 	})
@@ -80,6 +82,12 @@ func (t *tx) collectJobs(keep int) {
 		t.touched[TableJobs] = t.at()
 		t.jobs.delete(key)
 	}
+}
+
+// over reports whether a dead job stays dead. A service that was not stopped may be scaled
+// up from nothing, or be evaluated again.
+func over(j *nomad.Job) bool {
+	return *j.Stop || *j.Type == nomad.JobTypeBatch || *j.Type == nomad.JobTypeSysbatch
 }
 
 func notEnded(a *schedule.Alloc) bool { return !a.ClientStatus.Terminal() }

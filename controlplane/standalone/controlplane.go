@@ -24,6 +24,7 @@ const (
 	TableAllocations = "allocations"
 	TableEvaluations = "evaluations"
 	TableNodes       = "nodes"
+	TableACLTokens   = "acl_tokens"
 )
 
 // SchemaVersion is the version of the file's layout that this package writes.
@@ -44,6 +45,9 @@ type Options struct {
 	// GroupFaults finds what the nodes would refuse of a job's group, a line each;
 	// optional. The group is canonicalised.
 	GroupFaults func(*nomad.TaskGroup) []string
+	// ACLReset is a file that lets the first token be made again, see
+	// [ControlPlane.BootstrapACL]; empty: nothing does.
+	ACLReset string
 }
 
 // ControlPlane is the control plane as package httpapi needs it; [ControlPlane.ForNode] is
@@ -57,6 +61,9 @@ type ControlPlane struct {
 	faults func(*nomad.TaskGroup) []string // of a group; never nil
 	now    func() time.Time
 	newID  func() string
+
+	aclReset     string
+	aclBootstrap uint64 // guarded by mu; see tx
 
 	mu     sync.RWMutex // guards data, index, changed and nodeIndexes
 	data   tables
@@ -96,6 +103,7 @@ type tables struct {
 	allocs map[string]*schedule.Alloc
 	evals  map[string]*structs.Evaluation
 	nodes  map[string]*structs.Node
+	tokens map[string]*structs.ACLToken // by accessor ID
 	byJob  map[jobKey]map[string]*schedule.Alloc
 }
 
@@ -129,6 +137,7 @@ func Open(opts Options) (*ControlPlane, error) {
 		faults:      opts.GroupFaults,
 		now:         time.Now,
 		newID:       uuid.NewString,
+		aclReset:    opts.ACLReset,
 		data:        newTables(),
 		tables:      map[string]*tableIndex{},
 		nodeIndexes: map[string]uint64{},
@@ -160,7 +169,7 @@ func Open(opts Options) (*ControlPlane, error) {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -177,6 +186,7 @@ func newTables() tables {
 		allocs: map[string]*schedule.Alloc{},
 		evals:  map[string]*structs.Evaluation{},
 		nodes:  map[string]*structs.Node{},
+		tokens: map[string]*structs.ACLToken{},
 		byJob:  map[jobKey]map[string]*schedule.Alloc{},
 	}
 }

@@ -131,6 +131,26 @@ func TestAJobIsPlacedAndItsStatusFollowsItsAllocations(t *testing.T) {
 	require.Empty(t, wanted(s, "web"), "a completed batch job is not run again")
 }
 
+func TestAGroupOfNoneRunsNothingAndIsKept(t *testing.T) {
+	for _, kind := range []string{"service", "batch"} {
+		cp := withNode(t, "")
+		e := run(t, cp, testJob("j", kind, count(0)))
+		require.Equal(t, structs.EvaluationComplete, e.Status)
+		require.Empty(t, e.FailedTGAllocs)
+		require.Empty(t, cp.JobAllocations("default", "j"))
+		require.Equal(t, "dead", status(cp, "j"))
+		run(t, cp, testJob("j", kind, count(2)))
+		require.Len(t, wanted(cp, "j"), 2)
+		require.Equal(t, "running", status(cp, "j"))
+		run(t, cp, testJob("j", kind, count(0)))
+		require.Empty(t, wanted(cp, "j"))
+	}
+	cp := withNode(t, "")
+	run(t, cp, testJob("j", "service", count(0)))
+	cp.CollectGarbage()
+	require.NotNil(t, cp.Job("default", "j"), "it was never stopped")
+}
+
 func TestVersions(t *testing.T) {
 	s := withNode(t, "")
 	run(t, s, testJob("web", "service"))
@@ -412,7 +432,6 @@ func TestEveryFaultOfAJobIsFoundAtOnce(t *testing.T) {
 		"constraint 1: Regular expression failed to compile",
 		`constraint 2: Unknown constraint type "~"`,
 		`group "g": count: Task group count can't be negative: it is -1`,
-		`group "g": count: Task group count must be at least 1: it is 0`,
 		"Job task group 2 redefines 'g' from group 1",
 		`group "g": Task 2 redefines 't' from task 1`,
 		`group "g": task "t": driver: Missing task driver`,

@@ -20,6 +20,8 @@ import (
 //	allocations/<ID>          allocRow
 //	evaluations/<ID>          structs.Evaluation
 //	nodes/<ID>                structs.Node
+//	acl_tokens/<accessor ID>  structs.ACLToken
+//	server/acl_bootstrap      the index at which the first token was made
 //
 // boltfile adds a bucket "meta" with the file's kind and schema version.
 const (
@@ -29,8 +31,10 @@ const (
 	bucketAllocations = "allocations"
 	bucketEvaluations = "evaluations"
 	bucketNodes       = "nodes"
+	bucketACLTokens   = "acl_tokens"
 
-	keyIndex = "index"
+	keyIndex        = "index"
+	keyACLBootstrap = "acl_bootstrap"
 )
 
 // jobRow is what changes of a job without a new version.
@@ -97,6 +101,11 @@ func (cp *ControlPlane) load() error {
 			if err := json.Unmarshal(b.Get([]byte(keyIndex)), &cp.index); err != nil {
 				return fmt.Errorf("%s: %s/%s: %w", cp.file.Path(), bucketState, keyIndex, err)
 			}
+			if value := b.Get([]byte(keyACLBootstrap)); value != nil {
+				if err := json.Unmarshal(value, &cp.aclBootstrap); err != nil {
+					return fmt.Errorf("%s: %s/%s: %w", cp.file.Path(), bucketState, keyACLBootstrap, err)
+				}
+			}
 		}
 		loadRows(cp, dbtx, bucketSpecs, func(_ string, r *specRow) error {
 			if r.Job == nil || r.Job.JobModifyIndex == nil {
@@ -113,6 +122,10 @@ func (cp *ControlPlane) load() error {
 		})
 		loadRows(cp, dbtx, bucketNodes, func(id string, n *structs.Node) error {
 			cp.data.nodes[id] = n
+			return nil
+		})
+		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
+			cp.data.tokens[id] = t
 			return nil
 		})
 		return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-version"
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/controlplane/standalone/jobfields"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
@@ -66,6 +67,8 @@ func (cp *ControlPlane) prepare(job *nomad.Job) (warnings []string, err error) {
 		job.NodePool = new("default")
 	}
 	v.job(job)
+	refused, warned := jobfields.Check(job)
+	v.faults, v.warnings = append(v.faults, refused...), append(v.warnings, warned...)
 	if len(v.faults) > 0 {
 		return nil, &ValidationError{Faults: v.faults}
 	}
@@ -151,15 +154,6 @@ func (v *validation) job(j *nomad.Job) {
 	if slices.Contains(j.Datacenters, "") {
 		v.fault("datacenters: an empty name; use \"*\" for all")
 	}
-	if j.Periodic != nil {
-		v.fault("periodic: periodic jobs are not supported by this control plane")
-	}
-	if j.ParameterizedJob != nil {
-		v.fault("parameterized: parameterized jobs are not supported by this control plane")
-	}
-	if j.Multiregion != nil {
-		v.fault("multiregion: there is one region")
-	}
 	v.constraints(j.Constraints, true)
 	if len(j.TaskGroups) == 0 {
 		v.fault("Missing job task groups")
@@ -194,8 +188,6 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 	switch {
 	case *g.Count < 0:
 		v.fault("count: Task group count can't be negative: it is %d", *g.Count)
-	case *g.Count == 0:
-		v.fault("count: Task group count must be at least 1: it is 0; to run nothing, stop the job or remove the group")
 	case *g.Count > 1 && (*j.Type == nomad.JobTypeSystem || *j.Type == nomad.JobTypeSysbatch):
 		v.fault("count: Job task group %s has count %d. Count cannot exceed 1 with %s scheduler", *g.Name, *g.Count, *j.Type)
 	}

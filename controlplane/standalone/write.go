@@ -107,6 +107,9 @@ type tx struct {
 	allocs changes[string, *schedule.Alloc]
 	evals  changes[string, *structs.Evaluation]
 	nodes  changes[string, *structs.Node]
+	tokens changes[string, *structs.ACLToken]
+	// aclBootstrap is the index at which the first token was made; 0: it was not.
+	aclBootstrap uint64
 
 	touched      map[string]uint64 // tables
 	touchedNodes map[string]uint64 // what a node is to run
@@ -122,6 +125,8 @@ func (cp *ControlPlane) begin() *tx {
 		allocs:       changes[string, *schedule.Alloc]{base: cp.data.allocs},
 		evals:        changes[string, *structs.Evaluation]{base: cp.data.evals},
 		nodes:        changes[string, *structs.Node]{base: cp.data.nodes},
+		tokens:       changes[string, *structs.ACLToken]{base: cp.data.tokens},
+		aclBootstrap: cp.aclBootstrap,
 		touched:      map[string]uint64{},
 		touchedNodes: map[string]uint64{},
 	}
@@ -246,6 +251,8 @@ func (t *tx) commit() error {
 	t.specs.merge()
 	t.evals.merge()
 	t.nodes.merge()
+	t.tokens.merge()
+	cp.aclBootstrap = t.aclBootstrap
 	t.mergeAllocs()
 	maps.Copy(cp.nodeIndexes, t.touchedNodes)
 	for name, index := range t.touched {
@@ -330,7 +337,23 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 			return nil, err
 		}
 	}
-	return ops, nil
+	err := t.encodeTokens(put, remove)
+	return ops, err
+}
+
+func (t *tx) encodeTokens(put func(bucket, key string, row any) error, remove func(bucket, key string)) error {
+	for id, token := range t.tokens.puts {
+		if err := put(bucketACLTokens, id, token); err != nil {
+			return err
+		}
+	}
+	for id := range t.tokens.deletes {
+		remove(bucketACLTokens, id)
+	}
+	if t.aclBootstrap == t.cp.aclBootstrap {
+		return nil
+	}
+	return put(bucketState, keyACLBootstrap, t.aclBootstrap)
 }
 
 // changes is what a transaction does to one table.

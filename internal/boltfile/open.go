@@ -1,17 +1,13 @@
 package boltfile
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime/debug"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/bbolt"
-	bolterrors "go.etcd.io/bbolt/errors"
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/internal/failpoint"
@@ -43,32 +39,29 @@ type Options struct {
 	// Kind names the owner of the file, such as "node state"; a file of another kind is
 	// refused. Required.
 	Kind string
-	// Schema is the layout's version, at least 1. An older file is opened as it
-	// is, a newer one refused.
+	// Schema is the layout's version, at least 1. A newer file is refused.
 	Schema int
+	// Upgrades has, by the schema that it starts from, what changes a file's layout to the
+	// next schema's; none: only the version is raised.
+	Upgrades map[int]Upgrade
 	// LockWait bounds the wait for the file's lock. 0: DefaultLockWait.
 	LockWait time.Duration
-	// SetAside renames a damaged file and starts with an empty one, with an error
-	// in the log; otherwise a damaged file is ErrCorrupt.
+	// SetAside renames a damaged file; the last good copy takes its place or, when there is
+	// none, an empty file. Otherwise a damaged file is ErrCorrupt.
 	SetAside bool
+	// Recovered, unless it is nil, is called by Open when it did so.
+	Recovered func(Recovery)
+	// CopyEvery is how often the last good copy is brought up to date, which is also done
+	// at the end; see [CopyPath]. 0: there is none.
+	CopyEvery time.Duration
 	// Logger may be nil.
 	Logger hclog.Logger
 }
 
-// header is the description of the file in the meta bucket.
-type header struct {
-	Kind   string
-	Schema int
-}
-
-var (
-	metaBucket = []byte("meta")
-	headerKey  = []byte("header")
-)
-
-// Open opens or creates the file with mode 0600. It reads every page once, so that
-// damage shows here and not in the middle of something. The error wraps ErrLocked,
-// ErrCorrupt or ErrNewer where one fits, and names the file and what to do.
+// Open opens or creates the file with mode 0600. It looks at every page once, so that
+// damage shows here and not in the middle of something. An older file is upgraded, and a
+// copy of it kept. The error wraps ErrLocked, ErrCorrupt or ErrNewer where one fits, and
+// names the file and what to do.
 func Open(path string, opts Options) (*File, error) {
 	if opts.Kind == "" || opts.Schema < 1 {
 		return nil, fmt.Errorf("%s: a kind and a schema version are required", path)
@@ -81,7 +74,10 @@ func Open(path string, opts Options) (*File, error) {
 	}
 	db, err := openChecked(path, opts)
 	if errors.Is(err, ErrCorrupt) && opts.SetAside {
-		db, err = replace(path, opts, err)
+		if err := replace(path, opts, err); err != nil {
+			return nil, err
+		}
+		db, err = openChecked(path, opts)
 	}
 	if err != nil {
 		return nil, err
@@ -89,74 +85,127 @@ func Open(path string, opts Options) (*File, error) {
 	f := &File{
 		path:   path,
 		db:     db,
+		logger: opts.Logger,
 		strict: os.Getenv(StrictEnv) == "1",
 		wake:   wake.New(),
-		ended:  make(chan struct{}),
+		stop:   make(chan struct{}),
 	}
-	go f.writeLoop()
+	f.loops.Go(f.writeLoop)
+	if opts.CopyEvery > 0 {
+		f.copies = true
+		f.loops.Go(func() { f.copyLoop(opts.CopyEvery) })
+	}
 	return f, nil
 }
 
-// replace moves a damaged file away and opens an empty one in its place.
-func replace(path string, opts Options, cause error) (*bbolt.DB, error) {
-	aside := path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000000000Z")
-	failpoint.Here(path, "aside")
-	if err := os.Rename(path, aside); err != nil {
-		return nil, fmt.Errorf("%w; setting it aside: %w", cause, err)
+// openChecked opens a file that was found to be good, and brings it to the schema.
+func openChecked(path string, opts Options) (*bbolt.DB, error) {
+	handle, err := lock(path, opts)
+	if err != nil {
+		return nil, err
 	}
-	failpoint.Here(path, "set-aside")
-	opts.Logger.Error("a damaged file was set aside; starting with an empty one",
-		"file", path, "kept_as", aside, "error", cause)
-	return openChecked(path, opts)
-}
-
-// openChecked opens the file and checks its pages and header. bbolt reads through a
-// memory map, so that damage can show as a panic or, past a truncated end, as a
-// fault; both become ErrCorrupt here. The handle is ours, because bbolt loses its
-// own, and the lock with it, when it panics.
-func openChecked(path string, opts Options) (db *bbolt.DB, err error) {
-	var handle *os.File
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = corrupt(path, opts, fmt.Errorf("%v", p))
-		}
-		if err != nil && handle != nil {
-			// Closing alone would not unlock it: the lost memory map keeps the
-			// file, and so its lock, for as long as the process runs.
-			err = errors.Join(err, unlock(handle))
-			handle.Close()
-		}
-	}()
-	_, statErr := os.Stat(path)
-	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
-		Timeout:      opts.LockWait,
-		FreelistType: bbolt.FreelistMapType,
-		OpenFile: func(name string, flag int, mode os.FileMode) (f *os.File, err error) {
-			handle, err = os.OpenFile(name, flag, mode)
-			return handle, err
-		},
-	})
-	switch {
-	case errors.Is(err, bolterrors.ErrTimeout):
-		return nil, fmt.Errorf("%s %s: %w: waited %s for its lock; stop the other agent, or give this one its own data directory",
-			opts.Kind, path, ErrLocked, opts.LockWait)
-	case damaged(err), err != nil && cut(path):
-		return nil, corrupt(path, opts, err)
-	case err != nil:
-		return nil, fmt.Errorf("%s %s: %w", opts.Kind, path, err)
+	if err := inspect(handle, path, opts); err != nil {
+		handle.Close()
+		return nil, err
+	}
+	db, err := openBolt(handle, opts)
+	if err != nil {
+		return nil, err
 	}
 	failpoint.Here(path, "open")
-	if errors.Is(statErr, os.ErrNotExist) {
-		if err := syncDirectory(filepath.Dir(path)); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s %s: %w", opts.Kind, path, err), db.Close())
-		}
-	}
-	if err := check(db, path); err != nil {
-		return nil, errors.Join(corrupt(path, opts, err), db.Close())
-	}
-	if err := readHeader(db, path, opts); err != nil {
+	if err := bringUp(db, path, opts); err != nil {
 		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// lockTick is how often a lock that another process has is tried.
+const lockTick = 50 * time.Millisecond
+
+// lock opens or creates the file, and locks it. The lock is the inode's: what was renamed
+// while this waited is let go.
+func lock(path string, opts Options) (*os.File, error) {
+	for deadline := time.Now().Add(opts.LockWait); ; {
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s %s: it is not a file: move it away", opts.Kind, path)
+		}
+		handle, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", opts.Kind, err)
+		}
+		err = unix.Flock(int(handle.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil && isAt(handle, path) {
+			return handle, nil
+		}
+		handle.Close()
+		switch {
+		case err != nil && !errors.Is(err, unix.EWOULDBLOCK):
+			return nil, fmt.Errorf("%s %s: locking it: %w", opts.Kind, path, err)
+		case time.Now().After(deadline):
+			return nil, fmt.Errorf("%s %s: %w: waited %s for its lock; stop the other agent, or give this one its own data directory",
+				opts.Kind, path, ErrLocked, opts.LockWait)
+		}
+		time.Sleep(lockTick)
+	}
+}
+
+// isAt reports whether an open file still has that name.
+func isAt(f *os.File, path string) bool {
+	opened, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(path)
+	return err == nil && os.SameFile(opened, named)
+}
+
+// inspect looks for damage before bbolt maps the file. One that is empty has not begun,
+// unless there is a copy of what it was.
+func inspect(handle *os.File, path string, opts Options) error {
+	info, err := handle.Stat()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", opts.Kind, path, err)
+	}
+	if info.Size() == 0 {
+		if _, err := os.Stat(CopyPath(path)); err == nil {
+			return corrupt(path, opts, errLost)
+		}
+		return nil
+	}
+	if err = verifyFile(handle); err != nil {
+		return corrupt(path, opts, err)
+	}
+	return nil
+}
+
+// verifyFile looks at every page of an open database.
+func verifyFile(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	return verify(file, info.Size())
+}
+
+// errLost is how a file is damaged that is empty or is not there, though a copy of it is.
+var errLost = errors.New("nothing is in it")
+
+// openBolt has bbolt open the file that is locked already. Its panics would be those of a
+// database that cannot be trusted.
+func openBolt(handle *os.File, opts Options) (db *bbolt.DB, err error) {
+	path := handle.Name()
+	defer func() {
+		if p := recover(); p != nil {
+			handle.Close()
+			err = corrupt(path, opts, fmt.Errorf("%v", p))
+		}
+	}()
+	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
+		FreelistType: bbolt.FreelistMapType,
+		OpenFile:     func(string, int, os.FileMode) (*os.File, error) { return handle, nil },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", opts.Kind, path, err)
 	}
 	return db, nil
 }
@@ -165,43 +214,9 @@ func corrupt(path string, opts Options, cause error) error {
 	return fmt.Errorf("%s %s: %w: %w; move it away to start with an empty one", opts.Kind, path, ErrCorrupt, cause)
 }
 
-func unlock(f *os.File) error {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_UN)
-	if errors.Is(err, unix.EBADF) { // bbolt closed it
-		return nil
-	}
-	return err
-}
-
-// damaged reports whether bbolt's error means that the file is not, or no longer, a
-// database.
-func damaged(err error) bool {
-	for _, e := range []error{bolterrors.ErrInvalid, bolterrors.ErrInvalidMapping, bolterrors.ErrVersionMismatch, bolterrors.ErrChecksum} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
-
-// cut reports whether a file ends before the two pages that every database begins with.
-// One that is empty has not begun.
-func cut(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular() && info.Size() > 0 && info.Size() < int64(2*os.Getpagesize())
-}
-
-// check reads every page. The length comes first: bbolt's own check would fault on a
-// page past the file's end, on a goroutine where that ends the process.
-func check(db *bbolt.DB, path string) error {
+// check has bbolt itself read every page, of a file that is not damaged.
+func check(db *bbolt.DB) error {
 	return db.View(func(tx *bbolt.Tx) error {
-		info, err := os.Stat(path)
-		if err != nil {
-			return err
-		}
-		if info.Size() < tx.Size() {
-			return fmt.Errorf("truncated: %d of %d bytes", info.Size(), tx.Size())
-		}
 		var first error
 		for err := range tx.Check() {
 			if first == nil {
@@ -209,39 +224,6 @@ func check(db *bbolt.DB, path string) error {
 			}
 		}
 		return first
-	})
-}
-
-// readHeader writes the header of a new file and checks the one of an old file.
-func readHeader(db *bbolt.DB, path string, opts Options) error {
-	return db.Update(func(tx *bbolt.Tx) error {
-		meta := tx.Bucket(metaBucket)
-		if meta == nil {
-			if first, _ := tx.Cursor().First(); first != nil {
-				return corrupt(path, opts, errors.New("it holds something else"))
-			}
-			b, err := tx.CreateBucket(metaBucket)
-			if err != nil {
-				return err
-			}
-			value, err := json.Marshal(header{opts.Kind, opts.Schema})
-			if err != nil {
-				return err
-			}
-			return b.Put(headerKey, value)
-		}
-		var h header
-		if err := json.Unmarshal(meta.Get(headerKey), &h); err != nil {
-			return corrupt(path, opts, fmt.Errorf("header: %w", err))
-		}
-		if h.Kind != opts.Kind {
-			return fmt.Errorf("%s %s: it is a file of another kind, %q", opts.Kind, path, h.Kind)
-		}
-		if h.Schema > opts.Schema {
-			return fmt.Errorf("%s %s: %w: its schema version is %d, this program knows up to %d; run the version that wrote it, or move the file away",
-				opts.Kind, path, ErrNewer, h.Schema, opts.Schema)
-		}
-		return nil
 	})
 }
 

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
 
+	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
@@ -30,13 +32,19 @@ type Op struct {
 type File struct {
 	path   string
 	db     *bbolt.DB
+	logger hclog.Logger
 	strict bool
+	copies bool // the last good copy is kept
 
 	mu      sync.Mutex
 	pending []*write
 	closed  bool
 	wake    wake.Signal // there is something pending, or the file is closed
-	ended   chan struct{}
+
+	stop     chan struct{}  // closed when the file is
+	loops    sync.WaitGroup // of the goroutines that write and copy
+	closing  sync.Once
+	closeErr error
 
 	commits uint64 // transactions that changed the file; for tests
 }
@@ -107,20 +115,26 @@ func (f *File) View(read func(tx *bbolt.Tx) error) error {
 	return err
 }
 
-// Close ends when what was handed to Write before is durable or has failed. It is
-// idempotent.
+// Close ends when what was handed to Write before is durable or has failed, and the last
+// good copy is up to date. It is idempotent.
 func (f *File) Close() error {
-	f.mu.Lock()
-	f.closed = true
-	f.wake.Set()
-	f.mu.Unlock()
-	<-f.ended
-	return f.db.Close()
+	f.closing.Do(func() {
+		f.mu.Lock()
+		f.closed = true
+		f.wake.Set()
+		f.mu.Unlock()
+		close(f.stop)
+		f.loops.Wait()
+		if f.copies {
+			f.keepCopy()
+		}
+		f.closeErr = f.db.Close()
+	})
+	return f.closeErr
 }
 
 // writeLoop commits what is pending until the file is closed and nothing is.
 func (f *File) writeLoop() {
-	defer close(f.ended)
 	for closed := false; !closed; {
 		<-f.wake.C()
 		closed = f.writePending()
@@ -191,11 +205,21 @@ func (f *File) commit(batch []*write) (err error) {
 	f.commits++
 	f.mu.Unlock()
 	if f.strict {
-		if err := check(f.db, f.path); err != nil {
+		if err := f.check(); err != nil {
 			return fmt.Errorf("%s: %w after a write: %w", f.path, ErrCorrupt, err)
 		}
 	}
 	return nil
+}
+
+// check looks at every page, as Open does and as bbolt does.
+func (f *File) check() error {
+	file, err := os.Open(f.path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return errors.Join(verifyFile(file), check(f.db))
 }
 
 // Commits is how many transactions changed the file since it was opened.

@@ -258,6 +258,39 @@ func TestAMountThatALinkLeadsOutOfTheGrantIsRefused(t *testing.T) {
 	})
 }
 
+// A link in what may be written that leads to what may only be read is a way to write there,
+// unless the mount is read-only.
+func TestALinkMakesNothingWritable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		for _, sub := range []string{"readable", "writable"} {
+			require.NoError(t, os.Mkdir(filepath.Join(dir, sub), 0o755))
+		}
+		target := filepath.Join(dir, "readable", "file")
+		require.NoError(t, os.WriteFile(target, nil, 0o644))
+		link := filepath.Join(dir, "writable", "link")
+		require.NoError(t, os.Symlink(target, link))
+		w := newDeviceWorld(t)
+		p := newFakeDevice("acme")
+		p.Grants.FS.ReadOnly = []string{filepath.Join(dir, "readable")}
+		p.Grants.FS.ReadWrite = []string{filepath.Join(dir, "writable")}
+		options := []string{"ro"}
+		p.On(abi.OpDeviceReserve, func(_ context.Context, c host.Call) error {
+			c.Answer.(*wasmnodev1.DeviceReserveResponse).ContainerEdits = &wasmnodev1.ContainerEdits{
+				Mounts: []*wasmnodev1.EditedMount{{HostPath: link, ContainerPath: "/x", Options: options}},
+			}
+			return nil
+		})
+		w.mustLoad(p, nil)
+		r, err := w.reserve("a")
+		require.NoError(t, err)
+		require.Equal(t, target, r.Mounts[0].HostPath)
+		options = []string{"rw"}
+		_, err = w.reserve("a")
+		require.ErrorContains(t, err, "leads to "+target+", which is not granted")
+	})
+}
+
 func TestADeviceNodeIsOneWhereverALinkLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

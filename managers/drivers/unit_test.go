@@ -280,6 +280,37 @@ func TestTheAnnouncerReportsInOrderAndNothingTwice(t *testing.T) {
 	})
 }
 
+func TestTheAnnouncerReportsNothingOnceItIsStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reporting, goOn := make(chan string, 10), make(chan struct{})
+		a := catalog.NewAnnouncer(func(string) state { return 1 }, func(name string, _ state) {
+			reporting <- name
+			<-goOn
+		})
+		for _, name := range []string{"first", "second", "third"} {
+			a.Changed(name)
+		}
+		require.Equal(t, "first", <-reporting)
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			a.Stop()
+		}()
+		synctest.Wait()
+		close(goOn)
+		<-stopped
+		a.Changed("fourth")
+		synctest.Wait()
+		require.Empty(t, reporting)
+	})
+}
+
+// state is an announceable state.
+type state int
+
+func (s state) Same(o state) bool { return s == o }
+func (s state) Copy() state       { return s }
+
 func TestShutdownIsCleanAtAnyTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)

@@ -26,6 +26,8 @@ type Config struct {
 	Dispense  task.Dispense
 	// Devices has devices reserved for the tasks; optional: there are none.
 	Devices task.Devices
+	// Left is what outlived the last agent; optional: that is not known.
+	Left task.Left
 	// StateUpdated is called with every new state, one call at a time. It must not
 	// block and must not call back into the runner. The state is read-only.
 	StateUpdated func(*structs.AllocationState)

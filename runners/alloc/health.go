@@ -43,7 +43,7 @@ func newHealthWatch(a *structs.Allocation, now time.Time) *healthWatch {
 	minHealthy, deadline := defaultMinHealthy, defaultDeadline
 	var m, d *time.Duration
 	by := ""
-	if u := group.Update; a.DeploymentID != "" && u != nil {
+	if u := group.Update; u != nil {
 		if structs.Deref(u.HealthCheck) == "manual" {
 			return nil
 		}

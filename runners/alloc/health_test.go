@@ -56,13 +56,14 @@ func TestTheWatchOfHealthDependsOnTheJobAndItsUpdateBlock(t *testing.T) {
 		want   string
 		after  time.Duration
 	}{
-		"part of a deployment":           {func(f *fixture) { f.alloc.DeploymentID = "d" }, "healthy", 7 * time.Second},
-		"of no deployment: it has moved": {func(*fixture) {}, "healthy", 10 * time.Second},
-		"a system job":                   {func(f *fixture) { *f.alloc.Job.Type = "system" }, "healthy", 10 * time.Second},
-		"a batch job":                    {func(f *fixture) { *f.alloc.Job.Type = "batch" }, "", 0},
-		"a system batch job":             {func(f *fixture) { *f.alloc.Job.Type = "sysbatch" }, "", 0},
-		"a person decides":               {func(f *fixture) { f.alloc.DeploymentID = "d"; f.group().Update.HealthCheck = new("manual") }, "", 0},
-		"decided already":                {func(f *fixture) { no := false; f.alloc.DeploymentStatus = &structs.DeploymentStatus{Healthy: &no} }, "unhealthy", -1},
+		"part of a deployment":            {func(f *fixture) { f.alloc.DeploymentID = "d" }, "healthy", 7 * time.Second},
+		"of no deployment":                {func(*fixture) {}, "healthy", 7 * time.Second},
+		"of a group without update block": {func(f *fixture) { f.group().Update = nil }, "healthy", 10 * time.Second},
+		"a system job":                    {func(f *fixture) { *f.alloc.Job.Type = "system" }, "healthy", 7 * time.Second},
+		"a batch job":                     {func(f *fixture) { *f.alloc.Job.Type = "batch" }, "", 0},
+		"a system batch job":              {func(f *fixture) { *f.alloc.Job.Type = "sysbatch" }, "", 0},
+		"a person decides":                {func(f *fixture) { f.alloc.DeploymentID = "d"; f.group().Update.HealthCheck = new("manual") }, "", 0},
+		"decided already":                 {func(f *fixture) { no := false; f.alloc.DeploymentStatus = &structs.DeploymentStatus{Healthy: &no} }, "unhealthy", -1},
 		"the main task ends too soon": {func(f *fixture) {
 			f.alloc.DeploymentID = "d"
 			f.task("web").Config = map[string]any{"run_for": "3s", "exit_code": 1}
@@ -72,7 +73,7 @@ func TestTheWatchOfHealthDependsOnTheJobAndItsUpdateBlock(t *testing.T) {
 			f.task("init").Config = map[string]any{"run_for": "1s", "exit_code": 1}
 		}, "unhealthy", time.Second},
 		"the main task is never reached":       {func(f *fixture) { f.alloc.DeploymentID = "d"; f.task("init").Config = map[string]any{} }, "unhealthy", time.Minute},
-		"the deadline of one that has moved":   {func(f *fixture) { f.task("init").Config = map[string]any{} }, "unhealthy", 2 * time.Minute},
+		"the deadline of one that has moved":   {func(f *fixture) { f.group().Update = nil; f.task("init").Config = map[string]any{} }, "unhealthy", 2 * time.Minute},
 		"healthy only just at the deadline":    {func(f *fixture) { f.alloc.DeploymentID = "d"; f.task("init").Config = map[string]any{"run_for": "55s"} }, "healthy", time.Minute},
 		"not healthy until after the deadline": {func(f *fixture) { f.alloc.DeploymentID = "d"; f.task("init").Config = map[string]any{"run_for": "56s"} }, "unhealthy", time.Minute},
 	} {
@@ -160,6 +161,26 @@ func TestAStopBeforeTheDecisionDecidesNothing(t *testing.T) {
 		<-f.r.WaitCh()
 		is, _ := f.health()
 		require.Empty(t, is)
+		f.finish()
+	})
+}
+
+// Nomad's update hooks do not run for a stop: what was found out about the allocation stays.
+func TestAStopIsNotTakenForAnUpdate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, watched)
+		f.alloc.DeploymentID = "first"
+		f.start()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		is, _ := f.health()
+		require.Equal(t, "healthy", is)
+		f.change(func(a *structs.Allocation) {
+			a.DesiredStatus, a.DeploymentID = structs.DesiredStop, "second"
+		})
+		<-f.r.WaitCh()
+		is, _ = f.health()
+		require.Equal(t, "healthy", is)
 		f.finish()
 	})
 }

@@ -108,7 +108,7 @@ func (r *Runner) addTask(t *nomad.Task) error {
 	of := stageOf(t)
 	tr, err := task.New(task.Config{
 		Alloc: r.alloc, Task: t.Name, Node: r.cfg.Node, Dir: dir, State: r.cfg.State,
-		Dispense: r.cfg.Dispense, Devices: r.cfg.Devices, Limits: r.cfg.Limits, Logger: r.logger, Changed: r.wake.Set, Jitter: r.cfg.Jitter,
+		Dispense: r.cfg.Dispense, Devices: r.cfg.Devices, Left: r.cfg.Left, Limits: r.cfg.Limits, Logger: r.logger, Changed: r.wake.Set, Jitter: r.cfg.Jitter,
 		Gate: func() <-chan struct{} { return r.order.gate(of) },
 	})
 	if err != nil {
@@ -155,6 +155,18 @@ func (r *Runner) RestoredRuns() (ids []string) {
 		}
 	}
 	return ids
+}
+
+// Held is why tasks are not started, by name: a run that was found goes on, and its driver
+// does not take it back.
+func (r *Runner) Held() map[string]string {
+	held := map[string]string{}
+	for _, t := range r.tasks {
+		if why := t.Held(); why != "" {
+			held[t.Name()] = why
+		}
+	}
+	return held
 }
 
 // started reports whether a task of the allocation was ever prepared.
@@ -227,6 +239,7 @@ func (r *Runner) Shutdown() {
 	r.wake.Set()
 	go func() {
 		<-r.waitCh
+		r.settle()
 		r.broadcaster.Close()
 		close(r.shutdownCh)
 	}()
@@ -268,6 +281,7 @@ func (r *Runner) destroy(detached bool) {
 	} else {
 		<-r.waitCh
 	}
+	r.settle()
 	r.destroyHooks()
 	for _, t := range r.tasks {
 		t.Close()
@@ -280,6 +294,13 @@ func (r *Runner) destroy(detached bool) {
 		close(r.shutdownCh)
 	}
 	close(r.destroyCh)
+}
+
+// settle waits for the drivers that still destroy what a kill left.
+func (r *Runner) settle() {
+	for _, t := range r.tasks {
+		t.Settle()
+	}
 }
 
 // DestroyCh is closed when everything of the allocation is gone.

@@ -87,7 +87,8 @@ func closed(c <-chan struct{}) bool {
 // nil when the agent stops.
 func (r *Runner) stop(w *waiter) *structs.ExitResult {
 	timeout := r.killTimeout()
-	ctx, cancel := context.WithTimeout(r.shutdown, timeout+r.limits.KillGrace)
+	bound := timeout + r.limits.stopGrace()
+	ctx, cancel := context.WithTimeout(r.shutdown, bound)
 	defer cancel()
 	s := &stopping{r: r, ctx: ctx, timeout: timeout, w: w, stopPause: newBackoff(), waitPause: newBackoff()}
 	defer func() { s.w.cancel() }()
@@ -109,7 +110,7 @@ func (r *Runner) stop(w *waiter) *structs.ExitResult {
 			if r.shutdown.Err() != nil {
 				return nil
 			}
-			return r.force(s.w, timeout)
+			return r.force(s.w, bound)
 		}
 	}
 }
@@ -173,7 +174,7 @@ func (s *stopping) waited(out waited) *structs.ExitResult {
 		return out.exit
 	}
 	if s.notFound || abi.CodeOf(out.err) == abi.NotFound {
-		return &structs.ExitResult{Err: fmt.Sprintf("the driver lost the task: %v", out.err)}
+		return lostExit(out.err)
 	}
 	s.rewait = time.After(s.waitPause.NextBackOff())
 	return nil
@@ -197,32 +198,40 @@ func (s *stopping) awaitReturn() {
 }
 
 // force destroys a task that did not end in time, and reports it.
-func (r *Runner) force(w *waiter, timeout time.Duration) *structs.ExitResult {
-	text := fmt.Sprintf("task did not end within %s of being stopped and was destroyed by force", timeout+r.limits.KillGrace)
+func (r *Runner) force(w *waiter, waited time.Duration) *structs.ExitResult {
+	text := fmt.Sprintf("task did not end within %s of being stopped and was destroyed by force", waited)
 	r.logger.Error(text)
-	r.setKillError(text)
-	run := r.running()
-	ctx, cancel := context.WithTimeout(r.shutdown, r.limits.KillGrace)
-	defer cancel()
-	if _, err := call(ctx, "destroy task", func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, run.driver.DestroyTask(ctx, run.config, run.handle, true)
-	}, nil); err != nil {
-		text = fmt.Sprintf("%s, which failed too: %v", text, err)
-		r.setKillError(text + ". Resources may have been leaked")
-	}
-	t := time.NewTimer(exitWait)
-	defer t.Stop()
-	select {
-	case out := <-w.result:
-		if out.err == nil {
-			return out.exit
+	r.addKillError(text)
+	d := r.beginDisposal(r.running())
+	forced := &structs.ExitResult{ExitCode: forcedCode, Signal: forcedSignal, Err: text}
+	timer := time.NewTimer(time.Until(d.killedUntil(r.limits)))
+	defer timer.Stop()
+	for disposing, waiting := d.done, w.result; disposing != nil || waiting != nil; {
+		select {
+		case out := <-waiting:
+			if out.err == nil {
+				return out.exit
+			}
+			waiting = nil
+		case <-disposing:
+			if d.err != nil {
+				r.addKillError("that failed too: " + d.err.Error() + ". Resources may have been leaked")
+			}
+			disposing = nil
+			timer.Reset(min(exitWait, time.Until(d.until)))
+		case <-timer.C:
+			return forced
 		}
-	case <-t.C:
 	}
-	return &structs.ExitResult{ExitCode: forcedCode, Signal: forcedSignal, Err: text}
+	return forced
 }
 
-// setKillError keeps what was wrong with a kill for the event that reports it.
-func (r *Runner) setKillError(text string) {
-	r.rec.locked(func(s *status) { s.killErr = errors.New(text) })
+// addKillError keeps what was wrong with a kill for the event that reports it.
+func (r *Runner) addKillError(text string) {
+	r.rec.locked(func(s *status) {
+		if s.killErr != nil {
+			text = s.killErr.Error() + "; " + text
+		}
+		s.killErr = errors.New(text)
+	})
 }

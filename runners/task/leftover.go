@@ -13,7 +13,10 @@ func (r *Runner) Finish() {
 	r.Kill(nil)
 	r.Run() // if it never ran; else it has returned, or is about to
 	<-r.waitCh
-	r.destroyLeftover(context.Background())
+	if run := r.leftover(context.Background()); run != nil {
+		<-r.beginDisposal(run).done
+		r.forget()
+	}
 }
 
 // Flush waits until what was reported of the task before is durable and shown by State.
@@ -25,21 +28,27 @@ func (r *Runner) Flush() { r.rec.drain() }
 func (r *Runner) Close() { r.rec.close() }
 
 // destroyLeftover destroys the run that is stored, if there is one: its task is not to
-// run any more. Without its driver it cannot, and reports that.
+// run any more.
 func (r *Runner) destroyLeftover(ctx context.Context) {
+	if run := r.leftover(ctx); run != nil {
+		r.dispose(run)
+		r.forget()
+	}
+}
+
+// leftover is the run that is stored, with its driver; nil: there is none, or it cannot
+// be destroyed because its driver is missing, which is reported.
+func (r *Runner) leftover(ctx context.Context) *invocation {
 	if r.local.TaskID == "" {
-		return
+		return nil
 	}
 	run, err := r.stored()
 	if err == nil {
-		if run.driver, err = r.dispense(ctx, abi.IsRecoverable); err == nil {
-			r.destroy(ctx, run.driver, run.config, run.handle)
-			run.driver.Release()
-		}
+		run.driver, err = r.dispense(ctx, abi.IsRecoverable)
 	}
 	if err != nil {
 		r.logger.Error("a run of the task may be left", "id", r.local.TaskID, "error", err)
-		return
+		return nil
 	}
-	r.forget()
+	return run
 }

@@ -11,8 +11,9 @@ import (
 type Limits struct {
 	// MaxKillTimeout caps a task's kill_timeout; default [DefaultMaxKillTimeout].
 	MaxKillTimeout time.Duration
-	// KillGrace is what a driver gets on top of the kill timeout before its task is
-	// destroyed by force; default 5 s.
+	// KillGrace is what a kill takes on top of the kill timeout at most, whatever the
+	// driver does; default 5 s. In the first part the driver may still stop the task, in
+	// the rest the task is destroyed by force.
 	KillGrace time.Duration
 	// DriverWait is how long a task waits for a driver that is loading, restarting
 	// or not there yet; then the restart policy decides. Default 30 s.
@@ -26,6 +27,12 @@ type Limits struct {
 
 // DefaultMaxKillTimeout is Nomad's max_kill_timeout.
 const DefaultMaxKillTimeout = 30 * time.Second
+
+// disposeGrace is the part of KillGrace in which a task is destroyed by force.
+func (l Limits) disposeGrace() time.Duration { return l.KillGrace * 2 / 5 }
+
+// stopGrace is the part of KillGrace in which a driver may still stop its task.
+func (l Limits) stopGrace() time.Duration { return l.KillGrace - l.disposeGrace() }
 
 func (l Limits) withDefaults() Limits {
 	set := func(d *time.Duration, to time.Duration) {

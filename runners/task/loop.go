@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -133,27 +134,47 @@ func (r *Runner) interrupted() phase {
 
 // awaitRun waits for the end of the run and records it.
 func (r *Runner) awaitRun() (phase, restart.Event) {
-	exit := r.wait()
-	if exit == nil {
-		r.release(r.running())
+	exit, gone := r.wait()
+	switch {
+	case exit == nil && gone == nil:
+		run := r.running()
+		r.release(run)
+		run.driver.Release()
 		return phaseDetached, restart.Event{}
+	case gone != nil && !r.mayLose(time.Now()):
+		exit, gone = lostExit(gone), nil
 	}
-	r.emit(structs.NewTaskEvent(structs.EventTerminated).WithExit(exit))
+	if gone == nil {
+		r.emit(structs.NewTaskEvent(structs.EventTerminated).WithExit(exit))
+	}
 	// Who runs the task forgets how it ended when it is destroyed.
 	r.rec.drain()
 	run := r.running()
-	r.destroyRun(run)
+	r.dispose(run)
 	r.release(run)
 	r.forget()
 	each(r, func(h ExitedHook) error { return r.bounded(h.Exited) })
+	if gone != nil {
+		return r.startLost("the end of what ran it", gone), restart.Event{}
+	}
 	return phaseDecide, restart.Event{Exit: exit}
+}
+
+// mayLose counts a run that was lost with what ran it, and reports whether that costs the
+// task nothing.
+func (r *Runner) mayLose(now time.Time) bool {
+	r.losses = slices.DeleteFunc(r.losses, func(t time.Time) bool { return now.Sub(t) >= lossInterval })
+	if len(r.losses) == freeLosses {
+		return false
+	}
+	r.losses = append(r.losses, now)
+	return true
 }
 
 // release ends an invocation: it is not signalled or measured any more.
 func (r *Runner) release(run *invocation) {
 	r.setRunning(nil)
 	close(run.done)
-	run.driver.Release()
 }
 
 // forget drops what is needed to find a run again. It becomes durable with the decision

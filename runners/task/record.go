@@ -26,6 +26,7 @@ type status struct {
 	killing  bool            // the Killing event was emitted
 	killErr  error           // what was wrong with the kill
 	final    bool            // no restart is possible any more
+	held     string          // why a found run is not taken back; empty: none is held
 }
 
 // record keeps a task's status, and makes its state durable before others see it, so

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,8 +14,8 @@ import (
 )
 
 // recoverRun finds the run that an earlier agent left. One that goes on is nothing to
-// report. One that is gone is reported as lost, and decided on like any other end; so is one
-// whose driver is missing, which stays to be found.
+// report. One whose driver is missing stays to be found. One that is gone is no failure of
+// the task: it starts again at once, and its restart policy is not asked.
 func (r *Runner) recoverRun() (phase, restart.Event) {
 	if exit := recordedExit(r.rec.visible()); exit != nil {
 		r.destroyLeftover(r.shutdown) // the earlier agent was gone before it could
@@ -24,15 +25,21 @@ func (r *Runner) recoverRun() (phase, restart.Event) {
 	run, err := r.recover(r.shutdown)
 	switch {
 	case err == nil:
+		r.gone, r.waiting = "", false
 		r.setRunning(run)
 		r.resumed()
 		r.poststart()
 		return phaseRun, restart.Event{}
 	case r.shutdown.Err() != nil:
 		return phaseDetached, restart.Event{}
-	case abi.IsRecoverable(err):
-		r.emit(structs.NewTaskEvent(structs.EventDriverFailure).WithMessage(err.Error()))
+	case abi.IsRecoverable(err) && r.killed.Err() != nil:
 		return phaseDecide, restart.Event{StartError: err}
+	case abi.IsRecoverable(err):
+		r.emitWaiting(structs.NewTaskEvent(structs.EventDriverFailure).WithMessage(err.Error()))
+		sleep(r.active, recoverPause)
+		return phaseRecover, restart.Event{}
+	case r.found():
+		return r.hold(err)
 	}
 	r.forget()
 	if !r.wasRunning() {
@@ -42,9 +49,19 @@ func (r *Runner) recoverRun() (phase, restart.Event) {
 		}
 		return phaseStart, restart.Event{}
 	}
-	r.emit(structs.NewTaskEvent(structs.EventFailedRestoring).
-		WithMessage(fmt.Sprintf("Task did not survive the restart of the agent: %v", err)))
-	return phaseDecide, restart.Event{Exit: &structs.ExitResult{Err: err.Error()}}
+	return r.startLost(cmp.Or(r.gone, "the restart of the agent"), err), restart.Event{}
+}
+
+// startLost has a task start again whose run was lost with what it ran in.
+func (r *Runner) startLost(with string, err error) phase {
+	r.gone = ""
+	r.commit(func(s *status) bool {
+		s.state.Append(structs.NewTaskEvent(structs.EventFailedRestoring).
+			WithMessage(fmt.Sprintf("Task did not survive %s, and starts again: %v", with, err)))
+		s.state.Enter(structs.TaskPending, time.Now())
+		return true
+	})
+	return phaseStart
 }
 
 // recordedExit returns how the last run ended, if that was recorded and nothing was
@@ -62,7 +79,9 @@ func recordedExit(s *structs.TaskState) *structs.ExitResult {
 }
 
 // wasRunning reports whether the task was seen to run.
-func (r *Runner) wasRunning() bool { return r.rec.visible().State == structs.TaskRunning }
+func (r *Runner) wasRunning() bool {
+	return r.gone != "" || r.rec.visible().State == structs.TaskRunning
+}
 
 // resumed makes the state running, without an event.
 func (r *Runner) resumed() {
@@ -87,7 +106,10 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 		// The task may well run: a missing driver does not mean that it ended.
 		return nil, recoverable(err)
 	}
-	if len(r.local.Handle) == 0 {
+	switch {
+	case r.found():
+		return r.takeBack(ctx, run)
+	case len(r.local.Handle) == 0:
 		return r.recoverStart(ctx, run)
 	}
 	renewed, err := r.recoverTask(ctx, run)
@@ -97,10 +119,11 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 		renewed, err = r.recoverTask(ctx, run)
 	}
 	if err != nil {
-		if !abi.IsRecoverable(err) && ctx.Err() == nil {
-			r.destroyRun(run)
+		if abi.IsRecoverable(err) || ctx.Err() != nil {
+			run.driver.Release()
+		} else {
+			r.dispose(run)
 		}
-		run.driver.Release()
 		return nil, err
 	}
 	if renewed != nil {
@@ -126,8 +149,7 @@ func (r *Runner) recoverStart(ctx context.Context, run *invocation) (*invocation
 	if err == nil {
 		return run, nil
 	}
-	r.destroyRun(run)
-	run.driver.Release()
+	r.dispose(run)
 	return nil, fmt.Errorf("the agent ended while the task was starting")
 }
 
@@ -145,6 +167,9 @@ func isFault(err error) bool {
 // has the handle of what may have been started.
 func (r *Runner) stored() (*invocation, error) {
 	run := &invocation{config: &wasmnodev1.TaskConfig{}, done: make(chan struct{})}
+	if r.found() {
+		run.config.Id, run.config.Name, run.config.AllocId = r.local.TaskID, r.cfg.Task, r.cfg.Alloc.ID
+	}
 	if err := run.config.UnmarshalVT(r.local.Config); err != nil {
 		return nil, fmt.Errorf("decode the task's configuration: %w", err)
 	}
@@ -190,22 +215,4 @@ func (r *Runner) replaceHandle(handle *wasmnodev1.TaskHandle) bool {
 	next.handle = handle
 	r.replace(&next)
 	return true
-}
-
-// destroy has the driver forget a task and end what is left of it. It is best effort:
-// what fails is logged. That ctx ends does not stop it: what is left has to go.
-func (r *Runner) destroy(ctx context.Context, driver Driver, cfg *wasmnodev1.TaskConfig, handle *wasmnodev1.TaskHandle) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limits.CallTimeout)
-	defer cancel()
-	_, err := call(ctx, "destroy task", func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, driver.DestroyTask(ctx, cfg, handle, true)
-	}, nil)
-	if err != nil && abi.CodeOf(err) != abi.NotFound {
-		r.logger.Warn("destroy task", "id", cfg.GetId(), "error", err)
-	}
-}
-
-// destroyRun destroys what is left of a run.
-func (r *Runner) destroyRun(run *invocation) {
-	r.destroy(r.shutdown, run.driver, run.config, run.handle)
 }

@@ -3,6 +3,7 @@ package task_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,31 +86,78 @@ func TestAnExitIsDurableBeforeTheTaskIsDestroyed(t *testing.T) {
 	})
 }
 
-func TestATaskThatDidNotSurviveIsRestartedByPolicy(t *testing.T) {
+// A reboot is not a failure of the task: a policy that allows no restarts has nothing to say.
+func TestATaskThatDidNotSurviveStartsAgainAtOnceWhateverItsPolicy(t *testing.T) {
+	for with, left := range map[string]task.Left{
+		"the restart of the agent":   nil,
+		"the restart of the machine": &left{gone: "the restart of the machine"},
+	} {
+		bubble(t, func(t *testing.T) {
+			f := newFixture(t, nil)
+			f.task.RestartPolicy.Attempts = ptr(0)
+			f.start()
+			synctest.Wait()
+			f.r.Shutdown()
+			<-f.r.WaitCh()
+			f.world.Lose()
+			f.cfg.Left = left
+			r := f.build()
+			require.NoError(t, r.Restore())
+			if left != nil {
+				require.Equal(t, structs.TaskPending, r.State().State, "before it was looked for")
+			}
+			begin := time.Now()
+			go r.Run()
+			synctest.Wait()
+			require.Equal(t, []string{
+				received, setup, begun,
+				"Failed Restoring Task: Task did not survive " + with + ", and starts again: task not found for given id", begun,
+			}, f.events())
+			require.Zero(t, time.Since(begin))
+			require.Zero(t, r.State().Restarts)
+			require.Equal(t, structs.TaskRunning, r.State().State)
+			local, _, err := f.db.Task("a1", "web")
+			require.NoError(t, err)
+			require.Zero(t, local.Restarts)
+			f.finish()
+		})
+	}
+}
+
+// Not every run is lost with the machine: what its driver still knows goes on.
+func TestATaskThatIsThoughtGoneAndIsThereGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		f.start()
 		synctest.Wait()
-		f.world.Lose()
+		f.cfg.Left = &left{gone: "the restart of the machine"}
 		f.restartAgent()
-		time.Sleep(11 * time.Second)
 		synctest.Wait()
-		require.Equal(t, []string{
-			received, setup, begun, "Terminated: Exit Code: 0, Exit Message: \"lost\"", "Restarting: Task restarting in 10s", begun,
-		}, replaceLost(f.events()))
+		require.Equal(t, structs.TaskRunning, f.r.State().State)
+		require.Equal(t, 1, f.world.Started("web"))
 		f.finish()
 	})
 }
 
-// replaceLost makes the two ways to learn of a loss one: the wait may see it before the
-// agent ends.
-func replaceLost(events []string) []string {
-	for i, e := range events {
-		if e == "Failed Restoring Task: Task did not survive the restart of the agent: task not found for given id" {
-			events[i] = "Terminated: Exit Code: 0, Exit Message: \"lost\""
-		}
-	}
-	return events
+// A task may be what takes down all that runs beside it: that must have an end.
+func TestATaskThatKeepsBeingLostIsLeftToItsPolicy(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.task.RestartPolicy.Attempts = ptr(0)
+		lost := 0
+		f.world.Fail("wait", func() error {
+			lost++
+			return abi.ErrTaskNotFound
+		})
+		f.start()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 4, lost)
+		require.Equal(t, structs.TaskDead, f.r.State().State)
+		require.Contains(t, f.events(), "Failed Restoring Task: Task did not survive the end of what ran it, and starts again: task not found for given id")
+		require.Equal(t, "Not Restarting: Policy allows no restarts", f.events()[len(f.events())-1])
+		f.finish()
+	})
 }
 
 func TestAFinishedTaskIsNotStartedByTheNextAgent(t *testing.T) {
@@ -363,6 +411,44 @@ func TestADriverWithoutStatsIsAskedOnceForEachRead(t *testing.T) {
 			require.Equal(t, n+1, asked)
 		}
 		require.Equal(t, []string{received, setup, begun}, f.events(), "the task does not suffer")
+		f.finish()
+	})
+}
+
+func TestAnUpdateWithoutTheTasksResourcesIsNotTaken(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		next := f.alloc.Copy()
+		next.Resources.Tasks = nil
+		f.r.Update(next)
+		synctest.Wait()
+		// What it runs with is used at its next start.
+		require.NoError(t, f.r.Restart(task.RestartRequest{}))
+		synctest.Wait()
+		require.Equal(t, 2, f.world.Started("web"))
+		require.Equal(t, begun, f.events()[len(f.events())-1])
+		f.finish()
+	})
+}
+
+// A driver that cannot say now whether the task runs may be asked later; the task is not
+// destroyed for that.
+func TestATaskWhoseRecoveryMaySucceedLaterIsNotDestroyed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		f.world.Fail("recover", func() error { return abi.NewRecoverableError(abi.Unavailable, "the engine restarts") })
+		f.restartAgent()
+		failed := func() bool { return slices.Contains(f.events(), "Driver Failure: the engine restarts") }
+		for synctest.Wait(); !failed(); synctest.Wait() {
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.Equal(t, []string{"web"}, f.world.Running())
+		require.Zero(t, f.world.Count("destroy"))
+		f.world.Fail("recover", nil)
 		f.finish()
 	})
 }

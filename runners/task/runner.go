@@ -40,6 +40,8 @@ type Config struct {
 	// Gate returns a channel that is closed while the task may start; optional. It is
 	// asked again before each first start and forced restart.
 	Gate func() <-chan struct{}
+	// Left is what outlived the last agent; optional: that is not known.
+	Left Left
 	// Devices has the devices reserved that the task was given; optional: a task that
 	// was given some does not start.
 	Devices Devices
@@ -67,8 +69,14 @@ type Runner struct {
 
 	// Owned by the goroutine that runs Run: by Restore before, by Finish afterwards.
 	local    state.TaskLocal
-	unsaved  bool // local differs from what is durable
-	restored bool // local and the state were read back
+	unsaved  bool   // local differs from what is durable
+	restored bool   // local and the state were read back
+	gone     string // with what the run was lost that was read back; empty: it may be there
+	waiting  bool   // the task has an event that its driver is waited for
+	losses   []time.Time
+	disposal *disposal // the last; nil: there was none
+
+	disposals sync.WaitGroup // those that go on
 
 	// Shared, each with a lock of its own; neither is taken under the other.
 	rec   record
@@ -151,11 +159,20 @@ func New(cfg Config) (*Runner, error) {
 	return r, nil
 }
 
-// Restore reads back what an earlier runner stored. Running tasks are recovered by
+// Restore reads back what an earlier runner stored. A run that was found, of which nothing is
+// stored, becomes the task's. Running tasks are recovered by
 // Run, so that a driver that is slow or gone does not hold up others.
 func (r *Runner) Restore() error {
 	local, s, err := r.cfg.State.Task(r.cfg.Alloc.ID, r.cfg.Task)
-	if err != nil {
+	found := ""
+	if local == nil && r.cfg.Left != nil && r.rec.visible().State != structs.TaskDead {
+		found = r.cfg.Left.Run(r.cfg.Alloc.ID, r.cfg.Task)
+	}
+	switch {
+	case found != "":
+		r.logger.Warn("what was stored of the task is lost, and a run of it was found", "id", found, "error", err)
+		r.local.TaskID, r.unsaved = found, true
+	case err != nil:
 		return fmt.Errorf("task: %q: restore: %w", r.cfg.Task, err)
 	}
 	if local != nil {
@@ -165,13 +182,17 @@ func (r *Runner) Restore() error {
 		}
 	}
 	if s != nil {
-		r.rec.reset(s.Copy())
+		s = s.Copy()
+		if r.gone = goneWith(r.cfg.Left, &r.local, s); r.gone != "" {
+			s.Enter(structs.TaskPending, time.Now())
+		}
+		r.rec.reset(s)
 		if killAnnounced(s) {
 			r.rec.killing, r.rec.final = true, true // not shared yet
 			r.kill()
 		}
 	}
-	r.restored = local != nil || s != nil
+	r.restored = local != nil || s != nil || found != ""
 	return nil
 }
 

@@ -21,13 +21,15 @@ import (
 const startGrace = 5 * time.Second
 
 // start prepares the task and has its driver start it.
-func (r *Runner) start() (err error) {
+func (r *Runner) start() error {
+	r.waiting = false
 	driver, err := r.dispense(r.active, abi.IsRecoverable)
 	if err != nil {
 		return r.startFailed(structs.EventDriverFailure, err)
 	}
+	unused := true // the driver is still to be given back
 	defer func() {
-		if err != nil {
+		if unused {
 			driver.Release()
 		}
 	}()
@@ -46,13 +48,15 @@ func (r *Runner) start() (err error) {
 		return r.startFailed(structs.EventSetupFailure, err)
 	}
 	run := &invocation{driver: driver, config: cfg, done: make(chan struct{})}
+	unused = false
 	run.handle, run.network, err = r.startTask(run)
 	if err == nil {
 		err = r.storeHandle(run)
 	}
 	if err != nil {
 		// Whatever was started in spite of the error ends here.
-		r.destroy(r.shutdown, driver, cfg, handleOrID(cfg, run.handle))
+		run.handle = handleOrID(cfg, run.handle)
+		r.dispose(run)
 		r.forget()
 		return r.startFailed(structs.EventDriverFailure, err)
 	}
@@ -93,7 +97,9 @@ func (r *Runner) startTask(run *invocation) (*wasmnodev1.TaskHandle, *wasmnodev1
 		}
 		return started{h, n}, err
 	}, func(s started, _ error) {
-		r.destroy(r.shutdown, driver, cfg, handleOrID(cfg, s.handle))
+		late, done := context.WithTimeout(context.Background(), r.limits.CallTimeout)
+		defer done()
+		_ = r.destroy(late, driver, cfg, handleOrID(cfg, s.handle)) // it is logged
 	})
 	return s.handle, s.network, err
 }
@@ -173,11 +179,19 @@ func (r *Runner) dispense(ctx context.Context, worth func(error) bool) (Driver, 
 			return nil, err
 		}
 		if first {
-			r.emit(structs.NewTaskEvent(structs.EventDriver).WithMessage(fmt.Sprintf("Waiting for driver %q: %v", task.Driver, err)))
+			r.emitWaiting(structs.NewTaskEvent(structs.EventDriver).WithMessage(fmt.Sprintf("Waiting for driver %q: %v", task.Driver, err)))
 		}
 		if !sleep(ctx, min(pause.NextBackOff(), left)) {
 			return nil, err
 		}
+	}
+}
+
+// emitWaiting adds the event that the task's driver is waited for, once in a wait.
+func (r *Runner) emitWaiting(e *structs.TaskEvent) {
+	if !r.waiting {
+		r.waiting = true
+		r.emit(e)
 	}
 }
 

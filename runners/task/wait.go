@@ -38,9 +38,9 @@ func newWaiter(run *invocation) *waiter {
 	return w
 }
 
-// wait waits for the end of the running task and does what others request meanwhile. The
-// result is nil when the agent stops.
-func (r *Runner) wait() *structs.ExitResult {
+// wait waits for the end of the running task and does what others request meanwhile. A run
+// that its driver does not know any more is gone. Both results are nil when the agent stops.
+func (r *Runner) wait() (exit *structs.ExitResult, gone error) {
 	w := newWatch(r)
 	defer w.close()
 	for {
@@ -49,7 +49,7 @@ func (r *Runner) wait() *structs.ExitResult {
 		case watchRenewed:
 			w.renew()
 		case watchEnded:
-			return exit
+			return exit, w.gone
 		}
 	}
 }
@@ -64,6 +64,7 @@ type watch struct {
 	replaced <-chan struct{}
 	handover *handover
 
+	gone   error     // set when the run was lost with what ran it
 	faults int       // of the driver at waiting, without faultReset between them
 	since  time.Time // the last fault, or the beginning
 }
@@ -133,10 +134,20 @@ func (w *watch) waited(out waited) (watchState, *structs.ExitResult) {
 	}
 	w.since = time.Now()
 	w.faults++
-	if lost := w.r.recoverAfterWaitError(out.err, w.faults); lost != nil {
-		return watchEnded, lost
+	switch lost := w.r.recoverAfterWaitError(out.err, w.faults); {
+	case lost == nil:
+		return watchRenewed, nil
+	case abi.CodeOf(lost) == abi.NotFound:
+		w.gone = lost
+		return watchEnded, nil
+	default:
+		return watchEnded, lostExit(lost)
 	}
-	return watchRenewed, nil
+}
+
+// lostExit is how a task counts that its driver has lost.
+func lostExit(cause error) *structs.ExitResult {
+	return &structs.ExitResult{Err: fmt.Sprintf("the driver lost the task: %v", cause)}
 }
 
 // takeOver moves the task to the driver version that recovered it.
@@ -174,8 +185,8 @@ func (r *Runner) applyUpdate() {
 
 // recoverAfterWaitError handles a driver that failed at waiting: the task is not known to
 // have ended, so the driver, perhaps a new version or instance of it, recovers it. When
-// it cannot, the result describes how the task was lost.
-func (r *Runner) recoverAfterWaitError(cause error, faults int) (lost *structs.ExitResult) {
+// it cannot, the error is why: NOT_FOUND, the task is not there any more.
+func (r *Runner) recoverAfterWaitError(cause error, faults int) (lost error) {
 	r.logger.Warn("the driver failed at waiting for the task", "error", cause, "faults", faults)
 	pause := newBackoff()
 	for range faults - 1 {
@@ -192,7 +203,7 @@ func (r *Runner) recoverAfterWaitError(cause error, faults int) (lost *structs.E
 		}
 		cause = err
 	}
-	return &structs.ExitResult{Err: fmt.Sprintf("the driver lost the task: %v", cause)}
+	return cause
 }
 
 // recoverOnCurrent has the driver that is now in charge of the name recover a run.

@@ -159,11 +159,17 @@ func (f *Fuel) next(now time.Time) uint32 {
 	return f.quantum
 }
 
-// yield is what guests call when their fuel is used up.
-func yield(ctx context.Context, stack []uint64) {
+// Check ends the guest of the call with this context when that is over. It is for host
+// functions, which run on the guest's goroutine.
+func Check(ctx context.Context) {
 	if err := ctx.Err(); err != nil {
 		panic(exitError(err))
 	}
+}
+
+// yield is what guests call when their fuel is used up.
+func yield(ctx context.Context, stack []uint64) {
+	Check(ctx)
 	if f, _ := ctx.Value(fuelKey{}).(*Fuel); f != nil {
 		stack[0] = uint64(f.next(time.Now()))
 		return

@@ -13,9 +13,12 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// pieceBytes is how much is read or written between two looks at whether the guest
-// is to end.
-const pieceBytes = 1 << 20
+// How much is done between two looks at whether the guest is to end: some tenths of a
+// millisecond's work.
+const (
+	pieceBytes   = 256 << 10
+	pieceEntries = 256 // of a directory
+)
 
 // file is an open file or directory. wazero uses one from one goroutine at a time.
 type file struct {
@@ -162,23 +165,38 @@ func (f *file) Readdir(n int) ([]experimentalsys.Dirent, experimentalsys.Errno) 
 	if f.fs.stopped() {
 		return nil, experimentalsys.EINTR
 	}
-	if f.listed {
-		return nil, 0
+	var out []experimentalsys.Dirent
+	for !f.listed && (n <= 0 || len(out) < n) {
+		if f.fs.stopped() {
+			return nil, experimentalsys.EINTR
+		}
+		piece := pieceEntries
+		if n > 0 {
+			piece = min(piece, n-len(out))
+		}
+		entries, err := f.file.ReadDir(piece)
+		f.listed = errors.Is(err, io.EOF)
+		if err != nil && !f.listed {
+			return nil, errno(err)
+		}
+		described, no := f.describe(entries)
+		if no != 0 {
+			return nil, no
+		}
+		out = append(out, described...)
 	}
-	entries, err := f.file.ReadDir(n)
-	if errors.Is(err, io.EOF) || n <= 0 {
-		f.listed = true
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, errno(err)
-	}
-	out := make([]experimentalsys.Dirent, 0, len(entries))
-	no := f.control(func(fd int) error {
+	return out, 0
+}
+
+// describe looks up what a directory does not tell of its entries. One that was removed
+// since is left out.
+func (f *file) describe(entries []fs.DirEntry) (out []experimentalsys.Dirent, no experimentalsys.Errno) {
+	no = f.control(func(fd int) error {
 		for _, e := range entries {
 			var st unix.Stat_t
 			err := unix.Fstatat(fd, e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW)
 			if errors.Is(err, unix.ENOENT) {
-				continue // removed since
+				continue
 			}
 			if err != nil {
 				return err
@@ -202,7 +220,20 @@ func (f *file) Truncate(size int64) experimentalsys.Errno {
 	return errno(f.file.Truncate(size))
 }
 
-func (f *file) Sync() experimentalsys.Errno     { return errno(f.file.Sync()) }
+// Sync waits for the disk, which takes as long as that likes, so that it is left to itself
+// when the guest is to end: there is one such wait for a guest at most.
+func (f *file) Sync() experimentalsys.Errno {
+	synced := make(chan error, 1)
+	go func() { synced <- f.file.Sync() }()
+	select {
+	case err := <-synced:
+		return errno(err)
+	case <-f.fs.done():
+		return experimentalsys.EINTR
+	}
+}
+
+// Datasync is Sync.
 func (f *file) Datasync() experimentalsys.Errno { return f.Sync() }
 
 func (f *file) Utimens(atim, mtim int64) experimentalsys.Errno {

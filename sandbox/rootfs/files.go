@@ -62,7 +62,7 @@ func (f *Files) Add(name, dir, rest string, readOnly bool) error {
 }
 
 // StopOn is [FS.StopOn] for all files.
-func (f *Files) StopOn(done <-chan struct{}) {
+func (f *Files) StopOn(done func() <-chan struct{}) {
 	for _, e := range f.entries {
 		e.dir.StopOn(done)
 	}

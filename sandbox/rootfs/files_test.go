@@ -58,6 +58,21 @@ func TestSingleFilesCanBeMounted(t *testing.T) {
 	require.Equal(t, "replaced", content(t, f, "read"))
 }
 
+// Of all places, a mounted file's own directory is where a link would be followed: it is the
+// root of what the mount can reach.
+func TestAMountedFileThatBecameALinkIsNotFollowed(t *testing.T) {
+	w := newWorld(t)
+	f := newFiles(t, w)
+	require.NoError(t, os.WriteFile(filepath.Join(w.mount, "neighbour"), []byte("not mounted"), 0o644))
+	require.NoError(t, os.Remove(filepath.Join(w.mount, "mine")))
+	require.NoError(t, os.Symlink("neighbour", filepath.Join(w.mount, "mine")))
+	_, no := f.OpenFile("read", sys.O_RDONLY, 0)
+	require.Equal(t, sys.EPERM, no)
+	_, no = f.Stat("read")
+	require.Equal(t, sys.EPERM, no)
+	require.Equal(t, sys.EPERM, f.Chmod("read", 0o777))
+}
+
 func TestASingleFileMountShowsNothingElse(t *testing.T) {
 	w := newWorld(t)
 	f := newFiles(t, w)

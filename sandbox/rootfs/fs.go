@@ -21,6 +21,10 @@ import (
 // so that it cannot use up the host's descriptors. One more is EAGAIN.
 const MaxOpenFiles = 256
 
+// maxPath bounds the path of what a guest opens, in bytes, as Linux does. What it opens
+// below a directory has that one's path, too, and each element costs a system call.
+const maxPath = 4096
+
 // FS is a directory as a guest sees it. It is safe for concurrent use. It holds one
 // file descriptor, and one for each file that the guest has open, until [FS.Close].
 type FS struct {
@@ -28,8 +32,8 @@ type FS struct {
 	root     *os.Root
 	real     string // the directory's path on the host, without symbolic links
 	readOnly bool
-	joined   []*FS           // see Join; nil: none
-	done     <-chan struct{} // nil: never
+	joined   []*FS // see Join; nil: none
+	done     func() <-chan struct{}
 
 	mu     sync.Mutex
 	open   map[*file]bool
@@ -75,7 +79,7 @@ func OpenWithin(dir, rest string, readOnly bool) (*FS, error) {
 }
 
 func newFS(root *os.Root, readOnly bool) *FS {
-	return &FS{root: root, readOnly: readOnly, open: map[*file]bool{}}
+	return &FS{root: root, readOnly: readOnly, done: never, open: map[*file]bool{}}
 }
 
 func openWithin(dir, rest string) (*os.Root, error) {
@@ -87,19 +91,22 @@ func openWithin(dir, rest string) (*os.Root, error) {
 	return base.OpenRoot(rest)
 }
 
-// StopOn makes every operation fail with EINTR once done is closed, a long read or
-// write within a megabyte of it: a guest that is to end is not interrupted in the
-// host's functions. It must be called before the guest starts.
-func (f *FS) StopOn(done <-chan struct{}) { f.done = done }
+// StopOn makes every operation fail with EINTR once the channel is closed that done
+// returns at the time, nil for one that never is; a long one in the middle: a guest that is
+// to end is not interrupted in the host's functions. It must be called before the guest
+// starts.
+func (f *FS) StopOn(done func() <-chan struct{}) { f.done = done }
 
 func (f *FS) stopped() bool {
 	select {
-	case <-f.done:
+	case <-f.done():
 		return true
 	default:
 		return false
 	}
 }
+
+func never() <-chan struct{} { return nil }
 
 // Close releases the directory and closes what the guest left open. The guest must
 // have ended. Closing twice is not an error.
@@ -153,7 +160,9 @@ func (f *FS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileMode)
 	if f.readOnly && flag&writes != 0 {
 		return nil, experimentalsys.EROFS
 	}
-	name = local(name)
+	if name = local(name); len(name) > maxPath {
+		return nil, experimentalsys.ENAMETOOLONG
+	}
 	if flag&experimentalsys.O_NOFOLLOW != 0 {
 		// os.Root follows links that stay inside, whatever the flags are.
 		if info, err := f.root.Lstat(name); err == nil && info.Mode()&fs.ModeSymlink != 0 {

@@ -302,7 +302,7 @@ func TestAStoppedMountInterruptsLongTransfers(t *testing.T) {
 	w := newWorld(t)
 	f := mount(t, w, false)
 	done := make(chan struct{})
-	f.StopOn(done)
+	f.StopOn(func() <-chan struct{} { return done })
 	file := openFile(t, f, "big", sys.O_RDWR|sys.O_CREAT)
 	n, no := file.Write(make([]byte, 3<<20+1))
 	require.Zero(t, no)

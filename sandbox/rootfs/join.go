@@ -53,7 +53,7 @@ func (f *FS) resolveJoined(name string, last bool) (to *FS, rest string, ok bool
 func (f *FS) firstLink(name string, last bool) (link, below string, found bool) {
 	parts := strings.Split(name, "/")
 	for i := range parts {
-		if i == len(parts)-1 && !last {
+		if i == len(parts)-1 && !last || f.stopped() {
 			break
 		}
 		p := path.Join(parts[:i+1]...)

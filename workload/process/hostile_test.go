@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"testing"
@@ -76,6 +77,17 @@ func TestTaskThatIgnoresItsSignalIsKilled(t *testing.T) {
 	require.NoError(t, w.s.Stop(w.context(), spec.ID, "SIGTERM", 300*time.Millisecond))
 	require.GreaterOrEqual(t, time.Since(began), 300*time.Millisecond, "not before its time")
 	require.Less(t, time.Since(began), testTimeout)
+	require.Equal(t, &structs.ExitResult{ExitCode: 137, Signal: 9}, w.wait(spec))
+}
+
+// Whoever stops waiting for a stop has asked for it all the same.
+func TestTheKillComesThoughNobodyWaitsForTheStop(t *testing.T) {
+	w := newWorld(t)
+	spec := w.start(`trap '' TERM; echo ready; while :; do sleep 0.05; done`)
+	w.ready(spec)
+	gone, cancel := context.WithCancel(w.context())
+	cancel()
+	require.ErrorIs(t, w.s.Stop(gone, spec.ID, "SIGTERM", 50*time.Millisecond), context.Canceled)
 	require.Equal(t, &structs.ExitResult{ExitCode: 137, Signal: 9}, w.wait(spec))
 }
 

@@ -97,6 +97,13 @@ func TestAMemoryHogIsKilledAlone(t *testing.T) {
 	require.Equal(t, &structs.ExitResult{ExitCode: 137}, result, "not everything that is killed had too little memory")
 }
 
+func TestATaskThatSucceedsHadEnoughMemory(t *testing.T) {
+	w := newWorld(t)
+	result, out := w.finish(w.isolated(`tail /dev/zero; echo lost $?`))
+	require.Equal(t, "lost 137", out, "one of its processes was killed for memory")
+	require.Equal(t, &structs.ExitResult{}, result)
+}
+
 func TestAnIsolatedProcessNeedsLittleMemory(t *testing.T) {
 	w := newWorld(t)
 	spec := w.isolated(`exit 3`)

@@ -20,7 +20,7 @@ import (
 // files side by side.
 type mountPoint interface {
 	sys.FS
-	StopOn(done <-chan struct{})
+	StopOn(done func() <-chan struct{})
 	Close() error
 }
 
@@ -40,7 +40,7 @@ func (p *program) openMounts(mounts []workload.Mount) (wazero.FSConfig, error) {
 		}
 	}
 	for _, point := range points {
-		point.StopOn(p.ctx.Done())
+		point.StopOn(p.guest.Done)
 	}
 	return config, nil
 }

@@ -44,7 +44,7 @@ type program struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	started time.Time
-	memory  sandbox.Memory
+	guest   sandbox.Guest
 	cleanup []func()
 	logs    *tasklog.Streams
 
@@ -89,7 +89,7 @@ func (p *program) prepare(ctx context.Context, spec *workload.Spec, modules *mod
 		return nil, err
 	}
 	p.cleanup = append(p.cleanup, release)
-	instance, err := module.Instantiate(sandbox.WithMemory(ctx, &p.memory), p.moduleConfig(spec, files))
+	instance, err := module.Instantiate(sandbox.WithGuest(ctx, &p.guest), p.moduleConfig(spec, files))
 	if err != nil {
 		return nil, abi.NewError(abi.InvalidArgument, "module: "+firstLine(err.Error()))
 	}
@@ -117,10 +117,9 @@ func (p *program) moduleConfig(spec *workload.Spec, files wazero.FSConfig) wazer
 		WithName("").
 		WithStartFunctions().
 		WithArgs(append([]string{spec.WASI.Name}, spec.WASI.Args...)...).
-		WithStdout(output{p.ctx.Done(), p.logs.Stdout}).
-		WithStderr(output{p.ctx.Done(), p.logs.Stderr}).
+		WithStdout(output{&p.guest, p.logs.Stdout}).
+		WithStderr(output{&p.guest, p.logs.Stderr}).
 		WithFSConfig(files).
-		WithRandSource(entropy{p.ctx.Done()}).
 		WithSysWalltime().
 		WithSysNanotime().
 		WithOsyield(func() {})
@@ -164,7 +163,7 @@ func (p *program) result(err error) *structs.ExitResult {
 		// It was not interrupted: it exited with the number that means so, such as -1.
 		return &structs.ExitResult{ExitCode: maxExitCode}
 	}
-	if p.memory.Refused() {
+	if p.guest.Memory.Refused() {
 		return &structs.ExitResult{ExitCode: oomExitCode, Signal: int(syscall.SIGKILL), OOMKilled: true,
 			Err: fmt.Sprintf("out of memory: the limit is %d bytes", p.limit)}
 	}
@@ -212,7 +211,7 @@ func (p *program) Status() *workload.Status {
 }
 
 func (p *program) stats() *workload.Stats {
-	used, most := p.memory.Size(), p.memory.Most()
+	used, most := p.guest.Memory.Size(), p.guest.Memory.Most()
 	s := &workload.Stats{Time: time.Now(), MemoryBytes: &used, MemoryMaxBytes: &most}
 	if p.hasEnded() {
 		cpu := p.cpu

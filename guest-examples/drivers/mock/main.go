@@ -132,7 +132,7 @@ func (m *mock) StartTask(ctx context.Context, t *driver.TaskConfig) (*driver.Tas
 func breakInstance(how string) {
 	switch how {
 	case "trap":
-		panic("start_fault is trap")
+		panic("the fault is trap")
 	case "exit":
 		syscall.Exit(3) // as os.Exit, without package os
 	case "loop":

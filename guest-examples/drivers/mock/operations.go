@@ -57,6 +57,7 @@ func (m *mock) StopTask(_ context.Context, _ string, handle *driver.TaskHandle, 
 	if err != nil {
 		return nil, err
 	}
+	breakInstance(state.config.Get("stop_fault").Text())
 	if text := state.config.Get("stop_error").Text(); text != "" {
 		return nil, abi.NewError(abi.Unknown, text)
 	}
@@ -90,6 +91,7 @@ func (m *mock) DestroyTask(_ context.Context, _ string, handle *driver.TaskHandl
 	if !force && state.result(m.now()) == nil {
 		return abi.NewError(abi.FailedPrecondition, "the task still runs")
 	}
+	breakInstance(state.config.Get("destroy_fault").Text())
 	return nil
 }
 

@@ -32,6 +32,7 @@ type Config struct {
 	StopIgnored    bool   `json:"stop_ignored,omitempty"`  // stop returns, the task goes on
 	WaitHangs      bool   `json:"wait_hangs,omitempty"`    // wait never returns
 	DestroyHangs   bool   `json:"destroy_hangs,omitempty"` // destroy does not return, nor destroy
+	DestroyFor     string `json:"destroy_for,omitempty"`   // how long a destroy takes
 	KillAfter      string `json:"kill_after,omitempty"`    // how long a stop takes, within its timeout
 	StopExitCode   int    `json:"stop_exit_code,omitempty"`
 	StopExitSignal int    `json:"stop_exit_signal,omitempty"`
@@ -233,8 +234,19 @@ func (d *driver) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, _ 
 	if err := d.w.fault("destroy"); err != nil {
 		return err
 	}
+	if err := takeLong(ctx, cfg); err != nil {
+		return err
+	}
 	d.w.destroy(cfg.GetId())
 	return nil
+}
+
+// takeLong is how long a destroy takes.
+func takeLong(ctx context.Context, cfg *wasmnodev1.TaskConfig) error {
+	if len(cfg.GetDriverConfig()) == 0 || script(cfg).DestroyFor == "" {
+		return nil
+	}
+	return pause(ctx, duration(script(cfg).DestroyFor))
 }
 
 func (d *driver) TaskStats(context.Context, *wasmnodev1.TaskConfig, *wasmnodev1.TaskHandle) (*wasmnodev1.TaskStats, error) {

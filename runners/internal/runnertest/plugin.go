@@ -188,6 +188,9 @@ func (d *onPlugin) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, 
 	if len(cfg.GetDriverConfig()) > 0 && script(cfg).DestroyHangs {
 		return d.driver.DestroyTask(ctx, cfg, h, force)
 	}
+	if err := takeLong(ctx, cfg); err != nil {
+		return err
+	}
 	err := d.plugin.DestroyTask(ctx, inner(cfg), h, force)
 	d.w.destroy(cfg.GetId())
 	return err

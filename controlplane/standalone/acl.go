@@ -1,0 +1,242 @@
+package standalone
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
+)
+
+const (
+	// maxACLTokens bounds what each request's secret is compared with.
+	maxACLTokens = 1000
+	// maxACLTokenName and minACLTokenTTL are Nomad's.
+	maxACLTokenName = 256
+	minACLTokenTTL  = time.Minute
+)
+
+// BootstrapACL makes the first token, which may do everything. Its secret is the given
+// one, a UUID, or is drawn. It is made once; then again only after somebody has written
+// the index that the error tells into the reset file, which takes access to the node's
+// own files.
+func (cp *ControlPlane) BootstrapACL(secret string) (token *structs.ACLToken, drawn string, err error) {
+	if secret == "" {
+		secret = newSecret()
+	} else if _, err := uuid.Parse(secret); err != nil {
+		return nil, "", invalid("invalid acl token: a bootstrap secret is a UUID")
+	}
+	err = cp.write(func(t *tx) error {
+		if done := t.aclBootstrap; done != 0 && !cp.resetAllowed(done) {
+			return invalid("ACL bootstrap already done (reset index: %d)", done)
+		}
+		if t.tokenOf(hashOf(secret)) != nil {
+			return invalid("invalid acl token: another token has this secret")
+		}
+		token = t.newToken(&structs.ACLToken{Name: "Bootstrap Token", Type: structs.ACLManagement, Global: true}, secret, 0)
+		t.aclBootstrap = t.at()
+		return nil
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	if err := os.Remove(cp.aclReset); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		cp.logger.Error("the file that lets the first token be made again cannot be removed", "error", err)
+	}
+	return token, secret, nil
+}
+
+// resetAllowed reports whether the reset file has this index.
+func (cp *ControlPlane) resetAllowed(index uint64) bool {
+	text, err := os.ReadFile(cp.aclReset) // "": there is none
+	return err == nil && strings.TrimSpace(string(text)) == strconv.FormatUint(index, 10)
+}
+
+// CreateACLToken makes a token with the name, type and policies of the one given, which
+// is not kept. A ttl of 0 has it never expire. The secret is returned this once.
+func (cp *ControlPlane) CreateACLToken(wanted *structs.ACLToken, ttl time.Duration) (token *structs.ACLToken, secret string, err error) {
+	if err := tokenFault(wanted, ttl); err != nil {
+		return nil, "", err
+	}
+	secret = newSecret()
+	err = cp.write(func(t *tx) error {
+		count := 0
+		t.tokens.all(func(id string, old *structs.ACLToken) {
+			if old.Expired(t.now) {
+				t.deleteToken(id)
+				return
+			}
+			count++
+		})
+		if count >= maxACLTokens {
+			return errdefs.New(errdefs.FailedPrecondition, "there are %d ACL tokens, as many as there can be: delete some", count)
+		}
+		token = t.newToken(wanted, secret, ttl)
+		return nil
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return token, secret, nil
+}
+
+// tokenFault is why there can be no such token; nil: there can.
+func tokenFault(t *structs.ACLToken, ttl time.Duration) error {
+	switch {
+	case t.Type != structs.ACLClient && t.Type != structs.ACLManagement:
+		return invalid("token type must be client or management")
+	case t.Type == structs.ACLManagement && len(t.Policies) > 0:
+		return invalid("management token cannot be associated with policies or roles")
+	case t.Type == structs.ACLClient && len(t.Policies) == 0:
+		return invalid("client token missing policies or roles: there is the policy %q", structs.ACLReadOnly)
+	case ttl != 0 && ttl < minACLTokenTTL:
+		return invalid("expiration time cannot be less than %s in the future", minACLTokenTTL)
+	}
+	for _, p := range t.Policies {
+		if p != structs.ACLReadOnly {
+			return invalid("there is no ACL policy %q: there is %q", p, structs.ACLReadOnly)
+		}
+	}
+	return nameFault(t.Name)
+}
+
+func nameFault(name string) error {
+	if len(name) > maxACLTokenName || strings.ContainsFunc(name, unicode.IsControl) {
+		return invalid("token name: it has more than %d bytes, or control characters", maxACLTokenName)
+	}
+	return nil
+}
+
+// RenameACLToken changes a token's name.
+func (cp *ControlPlane) RenameACLToken(accessorID, name string) (token *structs.ACLToken, err error) {
+	if err := nameFault(name); err != nil {
+		return nil, err
+	}
+	return token, cp.write(func(t *tx) error {
+		old := t.tokens.get(accessorID)
+		if old == nil {
+			return notFound("%s", structs.ErrACLTokenNotFound)
+		}
+		token = old.Copy()
+		token.Name = name
+		t.putToken(token)
+		return nil
+	})
+}
+
+// DeleteACLToken deletes a token: whoever shows its secret from now on is refused.
+func (cp *ControlPlane) DeleteACLToken(accessorID string) error {
+	return cp.write(func(t *tx) error {
+		if t.tokens.get(accessorID) == nil {
+			return notFound("%s", structs.ErrACLTokenNotFound)
+		}
+		t.deleteToken(accessorID)
+		return nil
+	})
+}
+
+// ResolveACLToken finds the token of a secret. The errors are [structs.ErrACLTokenNotFound]
+// and [structs.ErrACLTokenExpired].
+func (cp *ControlPlane) ResolveACLToken(secret string) (*structs.ACLToken, error) {
+	hash := hashOf(secret)
+	cp.mu.RLock()
+	defer cp.mu.RUnlock()
+	var found *structs.ACLToken
+	for _, t := range cp.data.tokens { // all of them, whichever it is
+		if subtle.ConstantTimeCompare(t.Hash, hash) == 1 {
+			found = t
+		}
+	}
+	switch {
+	case found == nil:
+		return nil, structs.ErrACLTokenNotFound
+	case found.Expired(cp.now()):
+		return nil, structs.ErrACLTokenExpired
+	}
+	return found, nil
+}
+
+// ACLTokens returns all tokens, in no order.
+func (cp *ControlPlane) ACLTokens() []*structs.ACLToken {
+	cp.mu.RLock()
+	defer cp.mu.RUnlock()
+	list := make([]*structs.ACLToken, 0, len(cp.data.tokens))
+	for _, t := range cp.data.tokens {
+		list = append(list, t)
+	}
+	return list
+}
+
+// ACLToken returns a token; nil: there is none.
+func (cp *ControlPlane) ACLToken(accessorID string) *structs.ACLToken {
+	cp.mu.RLock()
+	defer cp.mu.RUnlock()
+	return cp.data.tokens[accessorID]
+}
+
+// newToken stores a token like the one wanted, with that secret.
+func (t *tx) newToken(wanted *structs.ACLToken, secret string, ttl time.Duration) *structs.ACLToken {
+	made := &structs.ACLToken{
+		AccessorID: t.cp.newID(), Hash: hashOf(secret), Created: t.now.UTC(),
+		Name: wanted.Name, Type: wanted.Type, Policies: slices.Clone(wanted.Policies), Global: wanted.Global,
+	}
+	if ttl != 0 {
+		made.Expires = made.Created.Add(ttl)
+	}
+	t.putToken(made)
+	return made
+}
+
+// tokenOf finds the token with a secret of that hash.
+func (t *tx) tokenOf(hash []byte) (found *structs.ACLToken) {
+	t.tokens.all(func(_ string, token *structs.ACLToken) {
+		if subtle.ConstantTimeCompare(token.Hash, hash) == 1 {
+			found = token
+		}
+	})
+	return found
+}
+
+func (t *tx) putToken(token *structs.ACLToken) {
+	t.touched[TableACLTokens] = t.at()
+	token.ModifyIndex = t.at()
+	if token.CreateIndex == 0 {
+		token.CreateIndex = token.ModifyIndex
+	}
+	t.tokens.put(token.AccessorID, token)
+}
+
+func (t *tx) deleteToken(accessorID string) {
+	t.touched[TableACLTokens] = t.at()
+	t.tokens.delete(accessorID)
+}
+
+func invalid(format string, args ...any) error {
+	return errdefs.New(errdefs.InvalidArgument, format, args...)
+}
+
+// hashOf is what is kept of a secret. It has 128 random bits, so nobody can try them all,
+// and a hash that is slow on purpose would gain nothing.
+func hashOf(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}
+
+// newSecret draws 128 bits, in the form of a UUID as Nomad's tools print it.
+func newSecret() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

@@ -1,0 +1,151 @@
+package standalone
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
+)
+
+// reader is what a token that may only read is made from.
+func reader(name string) *structs.ACLToken {
+	return &structs.ACLToken{Name: name, Type: structs.ACLClient, Policies: []string{structs.ACLReadOnly}}
+}
+
+func TestTheFirstACLTokenIsMadeOnce(t *testing.T) {
+	dir := t.TempDir()
+	reset := filepath.Join(dir, "acl-bootstrap-reset")
+	s, err := Open(Options{Path: filepath.Join(dir, "server.db"), ACLReset: reset})
+	require.NoError(t, err)
+	token, secret, err := s.BootstrapACL("")
+	require.NoError(t, err)
+	require.Equal(t, structs.ACLManagement, token.Type)
+	require.Len(t, secret, 36)
+	_, _, err = s.BootstrapACL("")
+	require.EqualError(t, err, fmt.Sprintf("ACL bootstrap already done (reset index: %d)", token.CreateIndex))
+
+	// Neither a restart nor the token's end opens it again.
+	require.NoError(t, s.DeleteACLToken(token.AccessorID))
+	require.NoError(t, s.Close())
+	s, err = Open(Options{Path: filepath.Join(dir, "server.db"), ACLReset: reset})
+	require.NoError(t, err)
+	defer s.Close()
+	_, _, err = s.BootstrapACL("")
+	require.ErrorIs(t, err, errdefs.InvalidArgument)
+
+	require.NoError(t, os.WriteFile(reset, []byte("999\n"), 0o600))
+	_, _, err = s.BootstrapACL("")
+	require.ErrorContains(t, err, "already done", "another index")
+	require.NoError(t, os.WriteFile(reset, fmt.Appendln(nil, token.CreateIndex), 0o600))
+	again, secret, err := s.BootstrapACL("3a1f8f9e-8f0f-4a8e-9a55-0123456789ab")
+	require.NoError(t, err)
+	require.Equal(t, "3a1f8f9e-8f0f-4a8e-9a55-0123456789ab", secret)
+	require.NoFileExists(t, reset, "it is used up")
+	found, err := s.ResolveACLToken(secret)
+	require.NoError(t, err)
+	require.Equal(t, again, found)
+	_, _, err = s.BootstrapACL("")
+	require.ErrorContains(t, err, fmt.Sprintf("(reset index: %d)", again.CreateIndex))
+}
+
+func TestABootstrapSecretIsAUUID(t *testing.T) {
+	_, _, err := open(t, "").BootstrapACL("hunter2")
+	require.EqualError(t, err, "invalid acl token: a bootstrap secret is a UUID")
+}
+
+func TestATokenLivesInTheFileAsAHash(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.db")
+	s, err := Open(Options{Path: path})
+	require.NoError(t, err)
+	token, secret, err := s.CreateACLToken(reader("watcher"), 0)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(content), token.AccessorID)
+	require.NotContains(t, string(content), secret)
+
+	s = open(t, path)
+	found, err := s.ResolveACLToken(secret)
+	require.NoError(t, err)
+	require.Equal(t, token, found)
+	require.NotEqual(t, token.AccessorID, secret)
+	_, err = s.ResolveACLToken(token.AccessorID)
+	require.ErrorIs(t, err, structs.ErrACLTokenNotFound, "the public name is no secret")
+	_, err = s.ResolveACLToken(strings.ToUpper(secret))
+	require.ErrorIs(t, err, structs.ErrACLTokenNotFound)
+}
+
+func TestADeletedTokenIsWorthNothing(t *testing.T) {
+	s := open(t, "")
+	token, secret, err := s.CreateACLToken(reader("x"), 0)
+	require.NoError(t, err)
+	renamed, err := s.RenameACLToken(token.AccessorID, "y")
+	require.NoError(t, err)
+	require.Equal(t, "y", renamed.Name)
+	require.Equal(t, "x", token.Name, "what was handed out does not change")
+	_, err = s.ResolveACLToken(secret)
+	require.NoError(t, err)
+	require.NoError(t, s.DeleteACLToken(token.AccessorID))
+	_, err = s.ResolveACLToken(secret)
+	require.ErrorIs(t, err, structs.ErrACLTokenNotFound)
+	require.ErrorIs(t, s.DeleteACLToken(token.AccessorID), errdefs.NotFound)
+	_, err = s.RenameACLToken(token.AccessorID, "z")
+	require.ErrorIs(t, err, errdefs.NotFound)
+	require.Nil(t, s.ACLToken(token.AccessorID))
+}
+
+func TestATokenExpiresAndIsForgotten(t *testing.T) {
+	s := open(t, "")
+	now := time.Now()
+	s.now = func() time.Time { return now }
+	token, secret, err := s.CreateACLToken(reader("brief"), time.Minute)
+	require.NoError(t, err)
+	require.WithinDuration(t, now.Add(time.Minute), token.Expires, 0)
+	now = now.Add(time.Minute - 1)
+	_, err = s.ResolveACLToken(secret)
+	require.NoError(t, err)
+	now = now.Add(1)
+	_, err = s.ResolveACLToken(secret)
+	require.ErrorIs(t, err, structs.ErrACLTokenExpired)
+	_, _, err = s.CreateACLToken(reader("next"), 0)
+	require.NoError(t, err)
+	require.Len(t, s.ACLTokens(), 1, "what has expired goes when another is made")
+}
+
+func TestTokensThatCannotBe(t *testing.T) {
+	s := open(t, "")
+	for want, token := range map[string]*structs.ACLToken{
+		"token type must be client or management":                                  {Type: "root"},
+		"client token missing policies or roles: there is the policy \"readonly\"": {Type: structs.ACLClient},
+		"management token cannot be associated with policies or roles":             {Type: structs.ACLManagement, Policies: []string{structs.ACLReadOnly}},
+		"there is no ACL policy \"admin\": there is \"readonly\"":                  {Type: structs.ACLClient, Policies: []string{structs.ACLReadOnly, "admin"}},
+		"token name: it has more than 256 bytes, or control characters":            {Type: structs.ACLManagement, Name: strings.Repeat("x", 257)},
+	} {
+		_, _, err := s.CreateACLToken(token, 0)
+		require.ErrorIs(t, err, errdefs.InvalidArgument)
+		require.EqualError(t, err, want)
+	}
+	_, _, err := s.CreateACLToken(reader("x"), time.Second)
+	require.EqualError(t, err, "expiration time cannot be less than 1m0s in the future")
+	_, _, err = s.CreateACLToken(reader("x"), -time.Hour)
+	require.EqualError(t, err, "expiration time cannot be less than 1m0s in the future")
+	require.Empty(t, s.ACLTokens())
+}
+
+func TestTokensAreBounded(t *testing.T) {
+	s := open(t, "")
+	for range maxACLTokens {
+		_, _, err := s.CreateACLToken(reader("x"), 0)
+		require.NoError(t, err)
+	}
+	_, _, err := s.CreateACLToken(reader("x"), 0)
+	require.EqualError(t, err, "there are 1000 ACL tokens, as many as there can be: delete some")
+}

@@ -1,0 +1,146 @@
+package jobfields
+
+import (
+	"encoding/json"
+	"testing"
+
+	nomad "github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/jobspec"
+)
+
+// checkFile checks a job whose group and task have some blocks, as a job file has them.
+func checkFile(t *testing.T, kind, job, group, task string) (refusals, warnings []string) {
+	t.Helper()
+	parsed, err := jobspec.Parse(jobspec.Options{Path: "job.hcl", Content: []byte(`
+job "j" {
+  type = "` + kind + `"
+  ` + job + `
+  group "g" {
+    ` + group + `
+    task "t" {
+      driver = "mock"
+      ` + task + `
+    }
+  }
+}`)})
+	require.NoError(t, err)
+	parsed.Canonicalize()
+	return Check(parsed)
+}
+
+// What the parser, canonicalising and a client that sends every default put into a job asks
+// for nothing.
+func TestDefaultsAreNotTold(t *testing.T) {
+	refusals, warnings := checkFile(t, "service", "update {}\nmigrate {\nmax_parallel = 1\n}", `
+    update {
+      max_parallel      = 1
+      canary            = 0
+      auto_revert       = false
+      auto_promote      = false
+      stagger           = "30s"
+      progress_deadline = "10m"
+    }`, "")
+	require.Empty(t, refusals)
+	require.Empty(t, warnings)
+	for _, kind := range []string{"service", "batch", "system", "sysbatch"} {
+		refusals, warnings := checkFile(t, kind, `
+  region      = "global"
+  datacenters = ["*"]`, `
+    count = 1
+    ephemeral_disk {}
+    network {
+      mode = "host"
+      port "http" { host_network = "default" }
+    }`, `
+      user           = ""
+      kill_timeout   = "5s"
+      shutdown_delay = "0s"
+      logs {}
+      resources {}`)
+		require.Empty(t, refusals, kind)
+		require.Empty(t, warnings, kind)
+	}
+	job := nomad.NewServiceJob("j", "j", "global", 50).AddTaskGroup(nomad.NewTaskGroup("g", 1).AddTask(nomad.NewTask("t", "mock")))
+	for range 3 { // sent, stored, read, and sent again
+		job.Canonicalize()
+		text, err := json.Marshal(job)
+		require.NoError(t, err)
+		job = new(nomad.Job)
+		require.NoError(t, json.Unmarshal(text, job))
+	}
+	job.Canonicalize()
+	refusals, warnings = Check(job)
+	require.Empty(t, refusals)
+	require.Empty(t, warnings)
+}
+
+func TestWhatIsNotDoneIsRefusedOrWarnedAbout(t *testing.T) {
+	const gt = `group "g": task "t": `
+	const rollout = "it has no effect: a new version of the job replaces all allocations at once, and is neither promoted nor reverted"
+	for name, c := range map[string]struct {
+		job, group, task string
+		refused, warned  string
+	}{
+		"vault":         {task: `vault { role = "r" }`, refused: gt + "vault: there is no Vault: the task would be given no token"},
+		"consul":        {task: `consul {}`, refused: gt + "consul: there is no Consul: the task would be given no token"},
+		"group consul":  {group: `consul { namespace = "n" }`, warned: `group "g": consul: it has no effect: there is no Consul`},
+		"secret":        {task: "secret \"s\" {\n provider = \"nomad\"\n path = \"a\"\n}", refused: gt + "secret: there is nothing to read secrets from"},
+		"schedule":      {task: "schedule {\n cron {\n start = \"0 1 * * *\"\n end = \"0 2 * * *\"\n }\n}", refused: gt + "schedule: tasks run as long as their allocation: a schedule is not kept"},
+		"csi_plugin":    {task: "csi_plugin {\n id = \"p\"\n type = \"node\"\n mount_dir = \"/csi\"\n}", refused: gt + "csi_plugin: there are no CSI volumes, and no plugins of them"},
+		"volume":        {group: "volume \"data\" {\n type = \"host\"\n source = \"data\"\n}", refused: `group "g": volume: there are no host volumes and no CSI volumes: tasks keep data in the allocation's directory`},
+		"volume_mount":  {task: "volume_mount {\n volume = \"data\"\n destination = \"/data\"\n}", refused: gt + "volume_mount: there are no volumes to mount"},
+		"host_network":  {group: "network {\n port \"http\" { host_network = \"public\" }\n}", refused: `group "g": network: port "http": host_network: the node has no host networks but "default"`},
+		"static host":   {group: "network {\n port \"http\" {\n static = 80\n host_network = \"public\"\n }\n}", refused: `group "g": network: port "http": host_network: the node has no host networks but "default"`},
+		"dns":           {group: "network {\n dns { servers = [\"1.1.1.1\"] }\n}", refused: `group "g": network: dns: tasks use the machine's name servers: leave it out`},
+		"periodic":      {job: `periodic { crons = ["* * * * *"] }`, refused: "periodic: periodic jobs are not supported by this control plane"},
+		"parameterized": {job: "parameterized {}", refused: "parameterized: parameterized jobs are not supported by this control plane"},
+		"multiregion":   {job: "multiregion {\n region \"eu\" {}\n}", refused: "multiregion: there is one region"},
+
+		"update":        {job: "update {\n max_parallel = 3\n canary = 1\n min_healthy_time = \"1s\"\n}", warned: `group "g": update: max_parallel, canary: ` + rollout},
+		"group update":  {group: "update {\n auto_revert = true\n}", warned: `group "g": update: auto_revert: ` + rollout},
+		"migrate":       {group: "migrate {\n max_parallel = 2\n}", warned: `group "g": migrate: it has no effect: there is no other node to migrate to`},
+		"affinity":      {job: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}", warned: "affinity: it has no effect: there is one node to place on"},
+		"spread":        {group: "spread {\n attribute = \"${node.datacenter}\"\n}", warned: `group "g": spread: it has no effect: there is one node to place on`},
+		"task affinity": {task: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}", warned: gt + "affinity: it has no effect: there is one node to place on"},
+		"scaling":       {group: "scaling {\n max = 3\n}", warned: `group "g": scaling: it has no effect: nothing scales jobs; the group's count is used`},
+		"disconnect":    {group: "disconnect {\n lost_after = \"1h\"\n}", warned: `group "g": disconnect: it has no effect: the node and its control plane are never apart`},
+		"identity":      {task: "identity {\n env = true\n}", warned: gt + "identity: env: it has no effect: tasks are given no identity token"},
+		"an identity":   {task: "identity {\n name = \"aws\"\n aud = [\"x\"]\n file = true\n}", warned: gt + "identity \"aws\": file: it has no effect: tasks are given no identity token"},
+		"action":        {task: "action \"a\" {\n command = \"/bin/true\"\n}", warned: gt + "action: it has no effect: no actions can be run; alloc exec runs the command"},
+		"numa":          {task: "resources {\n numa { affinity = \"require\" }\n}", warned: gt + "resources: numa: it has no effect: tasks are not kept on cores"},
+		"cores":         {task: "resources {\n cores = 1\n}", warned: gt + "resources: cores: the cores are reserved, but the task is not kept on them"},
+		"kind":          {task: `kind = "connect-proxy:web"`, warned: gt + "kind: it is Consul's, and has no effect"},
+		"hostname":      {group: "network {\n hostname = \"h\"\n}", warned: `group "g": network: hostname: it has no effect: tasks have the machine's network and names`},
+		"service":       {group: "service {\n provider = \"nomad\"\n tags = [\"a\"]\n}", warned: `group "g": service: it is checked but not registered: nothing can look it up`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refusals, warnings := checkFile(t, "service", c.job, c.group, c.task)
+			for _, told := range []struct {
+				want string
+				are  []string
+			}{{c.refused, refusals}, {c.warned, warnings}} {
+				if told.want == "" {
+					require.Empty(t, told.are)
+				} else {
+					require.Equal(t, []string{told.want}, told.are)
+				}
+			}
+		})
+	}
+}
+
+// A job of many groups is told of once, not as often as it has groups.
+func TestWhatManyBlocksHaveIsToldOnce(t *testing.T) {
+	job := nomad.NewServiceJob("j", "j", "global", 50)
+	for range 1000 {
+		task := nomad.NewTask("t", "mock")
+		task.Vault, task.Kind = &nomad.Vault{}, "k"
+		job.AddTaskGroup(nomad.NewTaskGroup("g", 1).AddTask(task))
+	}
+	job.Canonicalize()
+	refusals, warnings := Check(job)
+	require.Equal(t, []string{`group "g": task "t": vault (and in 999 other blocks): there is no Vault: the task would be given no token`}, refusals)
+	require.Equal(t, []string{`group "g": task "t": kind (and in 999 other blocks): it is Consul's, and has no effect`}, warnings)
+}

@@ -1,0 +1,163 @@
+package jobfields
+
+// The packages that act on fields.
+const (
+	registration = "controlplane/standalone"
+	scheduling   = "controlplane/standalone/schedule"
+	api          = "httpapi"
+	allocations  = "runners/alloc"
+	artifacts    = "runners/artifact"
+	checks       = "runners/check"
+	disks        = "runners/watcher"
+	environment  = "runners/taskenv"
+	restarts     = "runners/restart"
+	tasks        = "runners/task"
+	templates    = "runners/template"
+)
+
+// What several fields have in common.
+const (
+	ownRecord   = "the control plane sets it, whatever is sent"
+	oneNode     = "it has no effect: there is one node to place on"
+	noCSI       = "there are no CSI volumes"
+	noVault     = "there is no Vault"
+	noConsul    = "there is no Consul"
+	noScaling   = "it has no effect: nothing scales jobs; the group's count is used"
+	noToken     = "it has no effect: tasks are given no identity token"
+	noRollout   = "it has no effect: a new version of the job replaces all allocations at once, and is neither promoted nor reverted"
+	noRegistry  = "it is checked but not registered: nothing can look it up"
+	noApart     = "it has no effect: the node and its control plane are never apart"
+	obsolete    = "it is obsolete and has no effect"
+	ofConsul    = "it is Consul's, and has no effect"
+	ofToken     = "it describes a token, of which env and file tell that it is not issued"
+	ofRegistry  = "it describes what is registered, which the block itself tells"
+	hostAddress = "it has no effect: tasks have the machine's network and names"
+)
+
+// table is what becomes of each field, by the name of its type and its own.
+var table = map[string]map[string]fate{
+	"Job": {
+		"Region": done(api), "Namespace": done(registration), "ID": done(registration), "Name": done(environment),
+		"Type": done(scheduling), "Priority": done(registration), "Datacenters": done(scheduling), "NodePool": done(scheduling),
+		"AllAtOnce":   moot("one scheduler decides at a time, so that no plan is placed in part because of another"),
+		"Constraints": done(scheduling), "Affinities": warned(oneNode), "Spreads": warned(oneNode),
+		"TaskGroups": done(scheduling), "Meta": done(environment),
+		"Update": moved("TaskGroup.Update"), "Reschedule": moved("TaskGroup.ReschedulePolicy"), "Migrate": moved("TaskGroup.Migrate"),
+		"Multiregion":      refused("there is one region"),
+		"Periodic":         refused("periodic jobs are not supported by this control plane"),
+		"ParameterizedJob": refused("parameterized jobs are not supported by this control plane"),
+		"UI":               moot("it is shown as it was sent"),
+		"Stop":             done(registration), "ParentID": done(environment), "Payload": done(tasks),
+		"Dispatched": moot(ownRecord), "DispatchIdempotencyToken": moot(ownRecord), "NomadTokenID": moot(ownRecord),
+		"ConsulNamespace": refused(noConsul), "VaultNamespace": refused(noVault),
+		"Status": moot(ownRecord), "StatusDescription": moot(ownRecord), "Stable": moot(ownRecord), "Version": moot(ownRecord),
+		"SubmitTime": moot(ownRecord), "CreateIndex": moot(ownRecord), "ModifyIndex": moot(ownRecord),
+		"JobModifyIndex": moot(ownRecord), "VersionTag": moot(ownRecord),
+	},
+	"TaskGroup": {
+		"Name": done(scheduling), "Count": done(scheduling), "Constraints": done(scheduling), "Tasks": done(scheduling),
+		"Affinities": warned(oneNode), "Spreads": warned(oneNode),
+		"Volumes":       refused("there are no host volumes and no CSI volumes: tasks keep data in the allocation's directory"),
+		"RestartPolicy": done(restarts), "ReschedulePolicy": done(scheduling), "EphemeralDisk": done(scheduling),
+		"Update": done(allocations), "Migrate": warned("it has no effect: there is no other node to migrate to"),
+		"Networks": done(scheduling), "Meta": done(environment), "Services": partly(checks, noRegistry),
+		"ShutdownDelay": done(allocations), "MaxRunDuration": done(allocations),
+		"Disconnect": warned(noApart), "StopAfterClientDisconnect": warned(noApart),
+		"MaxClientDisconnect": warned(noApart), "PreventRescheduleOnLost": warned(noApart),
+		"Scaling": warned(noScaling), "Consul": warned("it has no effect: " + noConsul),
+	},
+	"Task": {
+		"Name": done(tasks), "Driver": done(tasks), "User": done(tasks), "Lifecycle": done(allocations), "Config": done(tasks),
+		"Constraints": done(scheduling), "Affinities": warned(oneNode), "Env": done(environment), "Services": partly(checks, noRegistry),
+		"Resources": done(scheduling), "RestartPolicy": done(restarts), "Meta": done(environment), "KillTimeout": done(tasks),
+		"LogConfig": done(tasks), "Artifacts": done(tasks), "Templates": done(tasks), "DispatchPayload": done(tasks),
+		"Leader": done(allocations), "ShutdownDelay": done(tasks), "KillSignal": done(tasks),
+		"Vault":           refused(noVault + ": the task would be given no token"),
+		"Consul":          refused(noConsul + ": the task would be given no token"),
+		"Secrets":         refused("there is nothing to read secrets from"),
+		"VolumeMounts":    refused("there are no volumes to mount"),
+		"CSIPluginConfig": refused(noCSI + ", and no plugins of them"),
+		"Schedule":        refused("tasks run as long as their allocation: a schedule is not kept"),
+		"Kind":            warned(ofConsul),
+		"ScalingPolicies": warned(noScaling),
+		"Identity":        inside(), "Identities": inside(),
+		"Actions": warned("it has no effect: no actions can be run; alloc exec runs the command"),
+	},
+	"Service": {
+		"Name": done(checks), "PortLabel": done(checks), "AddressMode": done(checks), "Address": done(checks), "Checks": done(checks),
+		"CheckRestart": done(checks), "TaskName": done(checks), "OnUpdate": done(checks), "Provider": done(checks),
+		"Tags": moot(ofRegistry), "CanaryTags": moot(ofRegistry), "EnableTagOverride": moot(ofRegistry), "Meta": moot(ofRegistry),
+		"CanaryMeta": moot(ofRegistry), "TaggedAddresses": moot(ofRegistry), "Weights": moot(ofRegistry),
+		"Connect":  judged(allocations),
+		"Identity": warned(ofConsul), "Cluster": warned(ofConsul).but("default"), "Kind": refused("gateways are Consul's: " + noConsul),
+	},
+	"ServiceCheck": {
+		"Name": done(checks), "Type": done(checks), "Command": done(checks), "Args": done(checks), "Path": done(checks),
+		"Protocol": done(checks), "PortLabel": done(checks), "Expose": done(checks), "AddressMode": done(checks),
+		"Interval": done(checks), "Timeout": done(checks), "TLSServerName": done(checks), "TLSSkipVerify": done(checks),
+		"Header": done(checks), "Method": done(checks), "Body": done(checks), "CheckRestart": done(checks), "TaskName": done(checks),
+		"SuccessBeforePassing": done(checks), "FailuresBeforeCritical": done(checks), "FailuresBeforeWarning": done(checks), "OnUpdate": done(checks),
+		"InitialStatus": warned(ofConsul), "Advertise": warned(ofConsul), "Notes": moot("it is for people"),
+		"GRPCService": moot("checks of the type grpc are refused"), "GRPCUseTLS": moot("checks of the type grpc are refused"),
+	},
+	"CheckRestart":  {"Limit": done(checks), "Grace": done(checks), "IgnoreWarnings": done(checks)},
+	"TaskLifecycle": {"Hook": done(allocations), "Sidecar": done(allocations)},
+	"Constraint":    {"LTarget": done(scheduling), "RTarget": done(scheduling), "Operand": done(scheduling)},
+	// Affinities are those of devices; all others are told of as a whole.
+	"Affinity":        {"LTarget": done(scheduling), "RTarget": done(scheduling), "Operand": done(scheduling), "Weight": done(scheduling)},
+	"RequestedDevice": {"Name": done(scheduling), "Count": done(scheduling), "Constraints": done(scheduling), "Affinities": done(scheduling)},
+	"Resources": {
+		"CPU": done(scheduling), "MemoryMB": done(scheduling), "MemoryMaxMB": done(scheduling),
+		"Devices": done(scheduling), "Networks": done(scheduling),
+		"Cores":  partly(scheduling, "the cores are reserved, but the task is not kept on them"),
+		"NUMA":   warned("it has no effect: tasks are not kept on cores"),
+		"DiskMB": warned(obsolete + ": use the group's ephemeral_disk"), "IOPS": warned(obsolete),
+		"SecretsMB": warned("it has no effect: the secrets directory is bounded by the disk"),
+	},
+	"NetworkResource": {
+		"Mode": done(scheduling), "ReservedPorts": done(scheduling), "DynamicPorts": done(scheduling),
+		"Device": warned(hostAddress), "CIDR": warned(hostAddress), "IP": warned(hostAddress), "Hostname": warned(hostAddress),
+		"DNS":   refused("tasks use the machine's name servers: leave it out"),
+		"MBits": warned(obsolete), "CNI": refused("there are no CNI networks"),
+	},
+	"Port": {
+		"Label": done(scheduling), "Value": done(scheduling), "To": done(scheduling), "IgnoreCollision": done(scheduling),
+		"HostNetwork": refused("the node has no host networks but \"default\"").but("default"),
+	},
+	"LogConfig": {
+		"MaxFiles": done(tasks), "MaxFileSizeMB": done(tasks), "Disabled": done(tasks),
+		"Enabled": warned(obsolete + ": use disabled"),
+	},
+	"WorkloadIdentity": {
+		"Env": warned(noToken), "File": warned(noToken), "Filepath": moot(ofToken),
+		"Name": moot(ofToken), "Audience": moot(ofToken), "ServiceName": moot(ofToken), "TTL": moot(ofToken),
+		"ChangeMode": moot(ofToken), "ChangeSignal": moot(ofToken), "ExtraClaims": moot(ofToken),
+	},
+	"RestartPolicy": {
+		"Interval": done(restarts), "Attempts": done(restarts), "Delay": done(restarts), "Mode": done(restarts),
+		"RenderTemplates": moot("templates are rendered at every start"),
+	},
+	"ReschedulePolicy": {
+		"Attempts": done(scheduling), "Interval": done(scheduling), "Delay": done(scheduling), "DelayFunction": done(scheduling),
+		"MaxDelay": done(scheduling), "Unlimited": done(scheduling),
+	},
+	"EphemeralDisk": {"Sticky": done(disks), "Migrate": done(disks), "SizeMB": done(scheduling)},
+	"UpdateStrategy": {
+		"HealthCheck": done(allocations), "MinHealthyTime": done(allocations), "HealthyDeadline": done(allocations),
+		"Stagger": warned(noRollout), "MaxParallel": warned(noRollout), "ProgressDeadline": warned(noRollout),
+		"Canary": warned(noRollout), "AutoRevert": warned(noRollout), "AutoPromote": warned(noRollout),
+	},
+	"TaskArtifact": {
+		"GetterSource": done(artifacts), "GetterOptions": done(artifacts), "GetterHeaders": done(artifacts), "GetterMode": done(artifacts),
+		"GetterInsecure": done(artifacts), "RelativeDest": done(artifacts), "Chown": done(tasks),
+	},
+	"Template": {
+		"SourcePath": done(templates), "DestPath": done(templates), "EmbeddedTmpl": done(templates), "ChangeMode": done(templates),
+		"ChangeSignal": done(templates), "Once": done(templates), "Splay": done(templates), "Perms": done(templates),
+		"Uid": done(templates), "Gid": done(templates), "LeftDelim": done(templates), "RightDelim": done(templates),
+		"Envvars": done(templates), "ErrMissingKey": done(templates),
+		"ChangeScript": judged(templates), "Wait": judged(templates),
+		"VaultGrace": warned(obsolete),
+	},
+	"DispatchPayloadConfig": {"File": done(tasks)},
+}

@@ -1,0 +1,4 @@
+package host
+
+// Importable are the functions that a plugin may import, by module, with their signatures.
+var Importable = importable

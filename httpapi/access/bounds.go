@@ -1,0 +1,124 @@
+package access
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Kind is what a request keeps busy, and so what it is counted as.
+type Kind string
+
+// The kinds.
+const (
+	Reads   Kind = "reads"   // answered at once, without a body
+	Bodies  Kind = "bodies"  // one that sends something: it is read first
+	Streams Kind = "streams" // one that may take as long as its client likes
+)
+
+// KindOf tells what a request keeps busy: blocking queries, logs, files and websockets are
+// streams.
+func KindOf(r *http.Request) Kind {
+	switch {
+	case r.Header.Get("Upgrade") != "", strings.HasPrefix(r.URL.Path, "/v1/client/fs/"), r.URL.Query().Get("index") != "":
+		return Streams
+	case r.ContentLength != 0:
+		return Bodies
+	}
+	return Reads
+}
+
+// Limits bounds what is served at once. Each kind has its own, so that what fills one
+// does not keep the others out.
+type Limits struct {
+	Reads, Bodies, Streams int
+	// Connections are the open ones, idle ones included.
+	Connections int
+	// Body is how long a request's body may take to arrive.
+	Body time.Duration
+	// Patience is how long a request waits for others to end before it is refused.
+	Patience time.Duration
+}
+
+// DefaultLimits suits one machine: 64 bodies of 10 MiB are all that can be in memory, a
+// stream costs some 50 KiB, and a connection that waits 10 KiB.
+func DefaultLimits() Limits {
+	return Limits{Reads: 256, Bodies: 64, Streams: 1024, Connections: 2048, Body: 30 * time.Second, Patience: time.Second}
+}
+
+// Bounds counts what is served. It is a [prometheus.Collector] of itself, safe for
+// concurrent use.
+type Bounds struct {
+	limits      Limits
+	slots       map[Kind]chan struct{}
+	connections connections
+	refused     *prometheus.CounterVec
+	inFlight    *prometheus.Desc
+}
+
+// NewBounds returns bounds with nothing in them. Every limit has to be positive.
+func NewBounds(l Limits) *Bounds {
+	return &Bounds{
+		limits: l,
+		slots: map[Kind]chan struct{}{
+			Reads: make(chan struct{}, l.Reads), Bodies: make(chan struct{}, l.Bodies), Streams: make(chan struct{}, l.Streams),
+		},
+		connections: connections{limit: int64(l.Connections)},
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "wasmnode_http_refused_total", Help: "Requests and connections that were not served, by reason.",
+		}, []string{"reason"}),
+		inFlight: prometheus.NewDesc("wasmnode_http_in_flight", "What is served now, by kind.", []string{"kind"}, nil),
+	}
+}
+
+// Enter counts a request until leave is called. At the bound it waits a little for
+// another to end; the error is a [Refusal].
+func (b *Bounds) Enter(r *http.Request) (leave func(), err error) {
+	if isExtra(r.Context()) {
+		return nil, tooMany("connections")
+	}
+	kind := KindOf(r)
+	slots := b.slots[kind]
+	leave = func() { <-slots }
+	select {
+	case slots <- struct{}{}:
+		return leave, nil
+	default:
+	}
+	patience := time.NewTimer(b.limits.Patience)
+	defer patience.Stop()
+	select {
+	case slots <- struct{}{}:
+		return leave, nil
+	case <-patience.C:
+	case <-r.Context().Done():
+	}
+	return nil, tooMany(string(kind))
+}
+
+func tooMany(reason string) error {
+	return &Refusal{http.StatusTooManyRequests, reason, "the node serves as many " + reason + " as it can at once: try again later"}
+}
+
+// Count counts a refusal of the given reason.
+func (b *Bounds) Count(reason string) { b.refused.WithLabelValues(reason).Inc() }
+
+// BodyTimeout is how long a request's body may take to arrive.
+func (b *Bounds) BodyTimeout() time.Duration { return b.limits.Body }
+
+// Describe implements [prometheus.Collector].
+func (b *Bounds) Describe(out chan<- *prometheus.Desc) {
+	b.refused.Describe(out)
+	out <- b.inFlight
+}
+
+// Collect implements [prometheus.Collector].
+func (b *Bounds) Collect(out chan<- prometheus.Metric) {
+	b.refused.Collect(out)
+	for kind, slots := range b.slots {
+		out <- prometheus.MustNewConstMetric(b.inFlight, prometheus.GaugeValue, float64(len(slots)), string(kind))
+	}
+	out <- prometheus.MustNewConstMetric(b.inFlight, prometheus.GaugeValue, float64(b.connections.open.Load()), "connections")
+}

@@ -1,0 +1,230 @@
+package httpapi
+
+import (
+	"cmp"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/httpapi/access"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+func (h *handler) aclRoutes() {
+	h.put("/v1/acl/bootstrap", h.withACL(h.bootstrapACL))
+	h.get("/v1/acl/tokens", tableACLTokens, h.listTokens)
+	h.put("/v1/acl/token", h.withACL(h.createToken))
+	h.get("/v1/acl/token/self", tableACLTokens, h.ownToken)
+	h.get("/v1/acl/token/{accessor}", tableACLTokens, h.readToken)
+	h.put("/v1/acl/token/{accessor}", h.withACL(h.renameToken))
+	h.method("/v1/acl/token/{accessor}", writing(h.withACL(h.deleteToken)), http.MethodDelete)
+	h.get("/v1/acl/policies", tableACLTokens, h.listPolicies)
+	h.get("/v1/acl/policy/{name}", tableACLTokens, h.readPolicy)
+}
+
+// withACL refuses a request where ACLs are off.
+func (h *handler) withACL(serve func(*http.Request) (any, error)) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		if !h.ACL {
+			return nil, structs.ErrACLDisabled
+		}
+		return serve(r)
+	}
+}
+
+// bootstrapACL makes the first token. It needs none itself, so it has to be asked for on
+// this machine: also a node that lost its tokens must not be anybody's for the asking.
+func (h *handler) bootstrapACL(r *http.Request) (any, error) {
+	if !local(r) {
+		return nil, &statusError{http.StatusForbidden, "the first token is made on the node itself: run acl bootstrap there, by way of 127.0.0.1 or the node's socket"}
+	}
+	var req nomad.BootstrapRequest
+	if err := decode(r, &req); err != nil {
+		return nil, err
+	}
+	token, secret, err := h.ControlPlane.BootstrapACL(req.BootstrapSecret)
+	if err != nil {
+		return nil, err
+	}
+	return aclToken(token, secret), nil
+}
+
+// local reports whether a request came from this machine itself.
+func local(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return true // a unix socket's: they have no address
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+func (h *handler) listTokens(_ *http.Request, q *query) (answer, error) {
+	if !h.ACL {
+		return answer{}, structs.ErrACLDisabled
+	}
+	tokens := slices.DeleteFunc(h.ControlPlane.ACLTokens(), func(t *structs.ACLToken) bool { return !q.hasUUIDPrefix(t.AccessorID) })
+	slices.SortFunc(tokens, func(a, b *structs.ACLToken) int { return cmp.Compare(a.CreateIndex, b.CreateIndex) })
+	stubs, next, err := page(q, tokens,
+		func(t *structs.ACLToken) string { return t.AccessorID },
+		func(t *structs.ACLToken) any { return aclToken(t, "") },
+		aclTokenStub)
+	return answer{body: stubs, next: next}, err
+}
+
+func (h *handler) createToken(r *http.Request) (any, error) {
+	var req nomad.ACLToken
+	if err := decode(r, &req); err != nil {
+		return nil, err
+	}
+	if req.AccessorID != "" || req.SecretID != "" {
+		return nil, badRequest("a token's accessor and secret are made by the node: leave AccessorID and SecretID out")
+	}
+	if len(req.Roles) > 0 {
+		return nil, badRequest("ACL roles are not supported: give the token the policy %q", structs.ACLReadOnly)
+	}
+	wanted := &structs.ACLToken{Name: req.Name, Type: req.Type, Policies: req.Policies, Global: req.Global}
+	ttl := req.ExpirationTTL
+	if at := req.ExpirationTime; at != nil {
+		if ttl != 0 {
+			return nil, badRequest("a token has an expiration time or a TTL, not both")
+		}
+		ttl = time.Until(*at)
+		if ttl <= 0 {
+			return nil, badRequest("the expiration time has passed")
+		}
+	}
+	token, secret, err := h.ControlPlane.CreateACLToken(wanted, ttl)
+	if err != nil {
+		return nil, err
+	}
+	return aclToken(token, secret), nil
+}
+
+// renameToken changes a token's name. What it is allowed to do stays as it was.
+func (h *handler) renameToken(r *http.Request) (any, error) {
+	var req nomad.ACLToken
+	if err := decode(r, &req); err != nil {
+		return nil, err
+	}
+	if req.AccessorID != "" && req.AccessorID != r.PathValue("accessor") {
+		return nil, badRequest("Token accessor ID does not match")
+	}
+	old, err := h.token(r)
+	if err != nil {
+		return nil, err
+	}
+	if cmp.Or(req.Type, old.Type) != old.Type || req.Policies != nil && !slices.Equal(req.Policies, old.Policies) || len(req.Roles) > 0 {
+		return nil, badRequest("only a token's name can be changed: create another and delete this one")
+	}
+	token, err := h.ControlPlane.RenameACLToken(old.AccessorID, req.Name)
+	if err != nil {
+		return nil, err
+	}
+	return aclToken(token, ""), nil
+}
+
+func (h *handler) deleteToken(r *http.Request) (any, error) {
+	return struct{}{}, h.ControlPlane.DeleteACLToken(r.PathValue("accessor"))
+}
+
+// ownToken shows the token that the request came with.
+func (h *handler) ownToken(r *http.Request, _ *query) (answer, error) {
+	if !h.ACL {
+		return answer{}, structs.ErrACLDisabled
+	}
+	token, err := h.policy.Caller(r)
+	if err != nil {
+		return answer{}, err
+	}
+	if token == nil {
+		return answer{}, structs.ErrACLTokenNotFound
+	}
+	return answer{body: aclToken(token, access.Secret(r.Header)), index: token.ModifyIndex}, nil
+}
+
+// readToken shows any token to who may manage them, and others their own.
+func (h *handler) readToken(r *http.Request, _ *query) (answer, error) {
+	if !h.ACL {
+		return answer{}, structs.ErrACLDisabled
+	}
+	caller, err := h.policy.Caller(r)
+	if err != nil {
+		return answer{}, err
+	}
+	if caller == nil || caller.Type != structs.ACLManagement && caller.AccessorID != r.PathValue("accessor") {
+		return answer{}, access.ErrDenied
+	}
+	token, err := h.token(r)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{body: aclToken(token, ""), index: token.ModifyIndex}, nil
+}
+
+// token is the one that the path names.
+func (h *handler) token(r *http.Request) (*structs.ACLToken, error) {
+	t := h.ControlPlane.ACLToken(r.PathValue("accessor"))
+	if t == nil {
+		return nil, notFound("%s", structs.ErrACLTokenNotFound)
+	}
+	return t, nil
+}
+
+// aclToken renders a token. Its secret is known when it is made, and to whoever shows it.
+func aclToken(t *structs.ACLToken, secret string) *nomad.ACLToken {
+	return &nomad.ACLToken{
+		AccessorID: t.AccessorID, SecretID: secret, Name: t.Name, Type: t.Type, Policies: t.Policies, Global: t.Global,
+		Roles: []*nomad.ACLTokenRoleLink{}, CreateTime: t.Created, ExpirationTime: expiry(t),
+		CreateIndex: t.CreateIndex, ModifyIndex: t.ModifyIndex,
+	}
+}
+
+func aclTokenStub(t *structs.ACLToken) *nomad.ACLTokenListStub {
+	return &nomad.ACLTokenListStub{
+		AccessorID: t.AccessorID, Name: t.Name, Type: t.Type, Policies: t.Policies, Global: t.Global,
+		Roles: []*nomad.ACLTokenRoleLink{}, CreateTime: t.Created, ExpirationTime: expiry(t),
+		CreateIndex: t.CreateIndex, ModifyIndex: t.ModifyIndex,
+	}
+}
+
+func expiry(t *structs.ACLToken) *time.Time {
+	if t.Expires.IsZero() {
+		return nil
+	}
+	return &t.Expires
+}
+
+// readOnly is the one policy, as Nomad would write what it allows.
+var readOnly = nomad.ACLPolicy{
+	Name:        structs.ACLReadOnly,
+	Description: "Read everything, change nothing",
+	Rules: `namespace "*" {
+  policy       = "read"
+  capabilities = ["read-logs", "read-fs"]
+}
+agent  { policy = "read" }
+node   { policy = "read" }
+plugin { policy = "read" }
+`,
+}
+
+func (h *handler) listPolicies(*http.Request, *query) (answer, error) {
+	if !h.ACL {
+		return answer{}, structs.ErrACLDisabled
+	}
+	return answer{body: []nomad.ACLPolicyListStub{{Name: readOnly.Name, Description: readOnly.Description}}}, nil
+}
+
+func (h *handler) readPolicy(r *http.Request, _ *query) (answer, error) {
+	switch {
+	case !h.ACL:
+		return answer{}, structs.ErrACLDisabled
+	case r.PathValue("name") != readOnly.Name:
+		return answer{}, notFound("ACL policy not found")
+	}
+	return answer{body: readOnly}, nil
+}

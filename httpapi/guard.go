@@ -1,0 +1,138 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/wasmnode/wasmnode/httpapi/access"
+)
+
+// open are the routes that need no token, as in Nomad. Those for tokens look at the
+// caller's themselves.
+var open = map[string]bool{
+	"GET /v1/agent/health":         true,
+	"GET /v1/metrics":              true,
+	"GET /v1/regions":              true,
+	"GET /v1/status/leader":        true,
+	"PUT /v1/acl/bootstrap":        true,
+	"POST /v1/acl/bootstrap":       true,
+	"GET /v1/acl/token/self":       true,
+	"GET /v1/acl/token/{accessor}": true,
+	"/":                            true, // there is no such route
+}
+
+// readingWrites are the routes that change nothing though their method is not GET.
+var readingWrites = map[string]bool{
+	"PUT /v1/search":        true,
+	"POST /v1/search":       true,
+	"PUT /v1/validate/job":  true,
+	"POST /v1/validate/job": true,
+}
+
+// changingReads are the routes that change something though Nomad's own Go client asks
+// for them with GET.
+var changingReads = map[string]bool{
+	"GET /v1/client/gc":                 true,
+	"GET /v1/client/allocation/{id}/gc": true,
+}
+
+// managerReads are the other routes that reading is not enough for: they run something, or
+// show the tokens.
+var managerReads = map[string]bool{
+	"GET /v1/client/allocation/{id}/exec": true,
+	"GET /v1/acl/tokens":                  true,
+}
+
+// routeOf is what the route of a pattern needs.
+func routeOf(pattern string) access.Route {
+	method, path, _ := strings.Cut(pattern, " ")
+	route := access.Route{Changes: changingReads[pattern]}
+	switch {
+	case open[pattern]:
+		route.Needs = access.Anyone
+	case readingWrites[pattern]:
+		route.Needs = access.Reader
+	case method != http.MethodGet, route.Changes, managerReads[pattern], strings.HasPrefix(path, "/v1/operator/"):
+		route.Needs = access.Manager
+	default:
+		route.Needs = access.Reader
+	}
+	return route
+}
+
+// guarded serves what the policy allows, within the bounds.
+func (h *handler) guarded(w http.ResponseWriter, r *http.Request) {
+	_, pattern := h.mux.Handler(r)
+	if _, err := h.policy.Check(r, routeOf(pattern)); err != nil {
+		h.refuse(w, r, err)
+		return
+	}
+	leave, err := h.Bounds.Enter(r)
+	if err != nil {
+		h.refuse(w, r, err)
+		return
+	}
+	defer leave()
+	// The last request on this connection has left its own.
+	deadlines := http.NewResponseController(w)
+	_ = deadlines.SetWriteDeadline(time.Time{}) // errors: the server has none of its own
+	if r.ContentLength != 0 {
+		_ = deadlines.SetReadDeadline(time.Now().Add(h.Bounds.BodyTimeout()))
+		r.Body = &body{ReadCloser: r.Body, deadlines: deadlines}
+	}
+	h.mux.ServeHTTP(w, r)
+}
+
+// refuse answers a request that is not served. Its connection ends with it where that
+// is what there are too many of, or where a body would have to be read to go on.
+func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	reason := "token"
+	if refused := (*access.Refusal)(nil); errors.As(err, &refused) {
+		reason = refused.Reason
+		err = &statusError{refused.Status, refused.Text}
+		if refused.Status == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "1")
+		}
+	}
+	h.Bounds.Count(reason)
+	if reason == "connections" || r.ContentLength != 0 {
+		w.Header().Set("Connection", "close")
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(lingerTime))
+	}
+	h.fail(w, r, err)
+}
+
+// body ends the deadline for a request's body once all of it is there: the answer may
+// take longer.
+type body struct {
+	io.ReadCloser
+	deadlines *http.ResponseController
+}
+
+// Read implements [io.Reader].
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	switch {
+	case errors.Is(err, io.EOF):
+		_ = b.deadlines.SetReadDeadline(time.Time{})
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = &statusError{http.StatusRequestTimeout, "request body: it did not arrive in time"}
+	}
+	return n, err
+}
+
+// policy is what the configuration says of who may ask.
+func policy(cfg Config) *access.Policy {
+	p := &access.Policy{Hosts: cfg.Hosts}
+	if cfg.ACL {
+		p.Token = cfg.ControlPlane.ResolveACLToken
+	}
+	return p
+}
+
+// replyTimeout is how long a client may take to read an answer that is not a stream.
+const replyTimeout = time.Minute

@@ -1,0 +1,113 @@
+package boltfile
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/wasmnode/wasmnode/internal/failpoint"
+)
+
+// DefaultCopyEvery is how often the last good copy of a node's files is brought up to date:
+// what a damaged file costs is the changes since, and a copy costs what writing the file
+// once costs.
+const DefaultCopyEvery = 5 * time.Minute
+
+// CopyPath is where the last good copy of a file is.
+func CopyPath(path string) string { return path + ".last-good" }
+
+// copyLoop keeps the last good copy until the file is closed.
+func (f *File) copyLoop(every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		f.keepCopy()
+		select {
+		case <-tick.C:
+		case <-f.stop:
+			return
+		}
+	}
+}
+
+// keepCopy brings the last good copy up to date. What keeps it from that is the file's
+// business no further: the log tells it.
+func (f *File) keepCopy() {
+	var now uint64
+	err := f.View(func(tx *bbolt.Tx) error {
+		now = uint64(tx.ID())
+		return nil
+	})
+	kept := CopyPath(f.path)
+	if err == nil && transactionOf(kept) == now {
+		return
+	}
+	if err == nil {
+		err = copyTo(f.db, kept)
+	}
+	if err != nil {
+		f.logger.Warn("no copy of a file could be kept", "file", f.path, "copy", kept, "error", err)
+	}
+}
+
+// transactionOf returns which transaction a copy is of; 0: there is none that is any good.
+func transactionOf(path string) uint64 {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return 0
+	}
+	m, err := newestMeta(file, info.Size())
+	if err != nil {
+		return 0
+	}
+	return m.txid
+}
+
+// copyTo writes a consistent copy of a database.
+func copyTo(db *bbolt.DB, path string) error {
+	return writeWhole(path, func(out io.Writer) error {
+		return db.View(func(tx *bbolt.Tx) error {
+			_, err := tx.WriteTo(out)
+			return err
+		})
+	})
+}
+
+// writeWhole writes a database to a file, which is there whole and good or, if that fails,
+// as it was before. One process at a time may do so.
+func writeWhole(path string, write func(io.Writer) error) (err error) {
+	out, err := os.OpenFile(path+".partial", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		out.Close()
+		if err != nil {
+			os.Remove(out.Name())
+		}
+	}()
+	if err := write(out); err != nil {
+		return err
+	}
+	if err := out.Sync(); err != nil {
+		return err
+	}
+	if err := verifyFile(out); err != nil {
+		return fmt.Errorf("%s: %w: %w", path, ErrCorrupt, err)
+	}
+	failpoint.Here(path, "rename")
+	if err := os.Rename(out.Name(), path); err != nil {
+		return err
+	}
+	failpoint.Here(path, "renamed")
+	return syncDirectory(filepath.Dir(path))
+}

@@ -1,0 +1,111 @@
+package boltfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/internal/failpoint"
+)
+
+// Recovery is what [Open] did about a file that could not be used.
+type Recovery struct {
+	// Path is the file.
+	Path string
+	// Cause is what was wrong with it.
+	Cause error
+	// KeptAs is the damaged file's new name; empty: nothing was in it.
+	KeptAs string
+	// Copied is when the copy was made that is used now; zero: there was no good one, and
+	// the file is empty.
+	Copied time.Time
+}
+
+// String is a sentence for the operator.
+func (r Recovery) String() string {
+	what := "a damaged file was set aside"
+	if r.KeptAs == "" {
+		what = "a file was lost"
+	}
+	if r.Copied.IsZero() {
+		return what + "; starting with an empty one"
+	}
+	return what + "; going on with its last good copy"
+}
+
+// replace moves a damaged file away and puts its last good copy in its place. If it is
+// interrupted, the next Open finds no file, and the copy.
+func replace(path string, opts Options, cause error) error {
+	// Once more: bbolt lets go of the lock of what it does not open.
+	handle, err := lock(path, opts)
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	r := Recovery{Path: path, Cause: cause}
+	if info, err := handle.Stat(); err != nil || info.Size() > 0 {
+		if r.KeptAs, err = setAside(path); err != nil {
+			return fmt.Errorf("%w; setting it aside: %w", cause, err)
+		}
+	}
+	if r.Copied, err = restoreCopy(path); err != nil {
+		return fmt.Errorf("%w; going on with its last good copy: %w", cause, err)
+	}
+	if r.Copied.IsZero() {
+		opts.Logger.Error(r.String(), "file", path, "kept_as", r.KeptAs, "error", cause)
+	} else {
+		opts.Logger.Error(r.String(), "file", path, "kept_as", r.KeptAs, "copied", r.Copied.UTC().Format(time.RFC3339), "error", cause)
+	}
+	if opts.Recovered != nil {
+		opts.Recovered(r)
+	}
+	return nil
+}
+
+// setAside gives a damaged file another name, which it returns.
+func setAside(path string) (string, error) {
+	aside := path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000000000Z")
+	failpoint.Here(path, "aside")
+	if err := os.Rename(path, aside); err != nil {
+		return "", err
+	}
+	failpoint.Here(path, "set-aside")
+	return aside, nil
+}
+
+// restoreCopy puts the last good copy in a file's place and returns when it was made; zero:
+// there is none, or it is damaged as well and was set aside.
+func restoreCopy(path string) (made time.Time, err error) {
+	kept := CopyPath(path)
+	file, err := os.Open(kept)
+	if errors.Is(err, os.ErrNotExist) {
+		return made, nil
+	}
+	if err != nil {
+		return made, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return made, err
+	}
+	if err := verifyFile(file); err != nil {
+		_, err = setAside(kept)
+		return made, err
+	}
+	err = writeWhole(path, func(out io.Writer) error {
+		_, err := io.Copy(out, io.NewSectionReader(file, 0, info.Size()))
+		return err
+	})
+	if errors.Is(err, unix.ENOSPC) { // then the copy itself goes on as the file
+		if err = os.Rename(kept, path); err == nil {
+			err = syncDirectory(filepath.Dir(path))
+		}
+	}
+	return info.ModTime(), err
+}

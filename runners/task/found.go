@@ -1,0 +1,81 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/runners/restart"
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+// found reports whether all that is known of the task's run is its ID: what was stored of it
+// is lost.
+func (r *Runner) found() bool { return r.local.TaskID != "" && len(r.local.Config) == 0 }
+
+// takeBack has the driver recover a run that was found, by the ID that it has in common with
+// its workload. What was asked of the driver when it started is asked again, as the job has
+// it now.
+func (r *Runner) takeBack(ctx context.Context, run *invocation) (*invocation, error) {
+	alloc, task := r.current()
+	cfg, err := r.config(alloc, task, r.envBuilder(alloc, task, run.driver).Build(), run.driver)
+	if err == nil {
+		cfg.Id = r.local.TaskID
+		run.config, run.handle = cfg, handleOrID(cfg, nil)
+		err = r.recoverFound(ctx, run)
+	}
+	if err != nil {
+		run.driver.Release()
+		return nil, err
+	}
+	return run, nil
+}
+
+func (r *Runner) recoverFound(ctx context.Context, run *invocation) error {
+	renewed, err := r.recoverTask(ctx, run)
+	if err != nil {
+		return err
+	}
+	if renewed != nil {
+		run.handle = renewed
+	}
+	if err := r.storeStart(run.driver, run.config); err != nil {
+		return err
+	}
+	return r.storeHandle(run)
+}
+
+// hold keeps a run that was found and that its driver does not take back: while its workload
+// runs, nothing is started beside it, and the driver is asked again now and then.
+func (r *Runner) hold(cause error) (phase, restart.Event) {
+	s, err := r.cfg.Left.Inspect(r.active, r.local.TaskID)
+	switch {
+	case r.active.Err() != nil:
+		return r.interrupted(), restart.Event{}
+	case errors.Is(err, abi.ErrTaskNotFound):
+		r.forget()
+		return r.startLost("the loss of what was stored of it", err), restart.Event{}
+	case err == nil && s.State == workload.Exited:
+		r.emit(structs.NewTaskEvent(structs.EventTerminated).WithExit(s.Exit))
+		r.rec.drain()
+		r.destroyLeftover(r.shutdown)
+		return phaseDecide, restart.Event{Exit: s.Exit}
+	}
+	_, task := r.current()
+	text := fmt.Sprintf("What was stored of the task is lost, and its workload %s runs on: driver %q does not take it back: %v. "+
+		"The task starts again when that has ended, which `wasmnode operator discard %s` makes it do", r.local.TaskID, task.Driver, cause, r.cfg.Alloc.ID)
+	r.rec.locked(func(s *status) { s.held = text })
+	r.emitWaiting(structs.NewTaskEvent(structs.EventFailedRestoring).WithMessage(text))
+	sleep(r.active, maxRetry)
+	r.rec.locked(func(s *status) { s.held = "" })
+	return phaseRecover, restart.Event{}
+}
+
+// Held is why the task is not started: a run of it that was found goes on, and its driver
+// does not take it back. Empty: that is not so.
+func (r *Runner) Held() (why string) {
+	r.rec.locked(func(s *status) { why = s.held })
+	return why
+}

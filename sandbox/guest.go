@@ -1,0 +1,65 @@
+package sandbox
+
+import (
+	"context"
+	"io"
+
+	"github.com/wasmnode/wasmnode/sandbox/meter"
+)
+
+// Guest is what an instance shares with who made it: its memory, and whether its call is
+// over, for what the guest uses and what has no context of its calls, such as its files.
+// The zero value is ready, for one instance; [WithGuest] hands it over.
+type Guest struct {
+	Memory  Memory
+	entered context.Context // of the call in progress; nil: there is none
+}
+
+// Done is closed when the call in progress is over; nil: there is none. It is for what
+// runs in that call.
+func (g *Guest) Done() <-chan struct{} {
+	if g.entered == nil {
+		return nil
+	}
+	return g.entered.Done()
+}
+
+// Over reports whether the call in progress is over, as [Guest.Done] tells.
+func (g *Guest) Over() bool { return g.entered != nil && g.entered.Err() != nil }
+
+type guestKey struct{}
+
+// WithGuest has [Module.Instantiate] and [Snapshot.Instantiate] use this.
+func WithGuest(ctx context.Context, g *Guest) context.Context {
+	return context.WithValue(ctx, guestKey{}, g)
+}
+
+// guestOf returns what the maker of an instance handed over.
+func guestOf(ctx context.Context) *Guest {
+	if g, ok := ctx.Value(guestKey{}).(*Guest); ok {
+		return g
+	}
+	return &Guest{}
+}
+
+// randomPiece is how many random bytes are drawn between two looks at the clock: the
+// system makes them in a tenth of a millisecond.
+const randomPiece = 64 << 10
+
+// clockedRandom is a source of random numbers that ends the guest when its call is over:
+// one call can ask for the whole memory.
+type clockedRandom struct {
+	guest  *Guest
+	source io.Reader
+}
+
+// Read implements [io.Reader].
+func (r clockedRandom) Read(b []byte) (total int, err error) {
+	for total < len(b) && err == nil {
+		meter.Check(r.guest.entered)
+		var n int
+		n, err = r.source.Read(b[total:min(len(b), total+randomPiece)])
+		total += n
+	}
+	return total, err
+}

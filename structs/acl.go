@@ -1,0 +1,51 @@
+package structs
+
+import (
+	"slices"
+	"time"
+
+	"github.com/wasmnode/wasmnode/structs/errdefs"
+)
+
+// The types of ACL tokens, with Nomad's names.
+const (
+	ACLManagement = "management" // may do everything
+	ACLClient     = "client"     // may do what its policies say
+)
+
+// ACLReadOnly is the one policy that there is: to read everything and change nothing.
+const ACLReadOnly = "readonly"
+
+// The errors of requests whose token does not do, with Nomad's texts.
+var (
+	ErrACLDisabled      = errdefs.New(errdefs.FailedPrecondition, "ACL support disabled")
+	ErrACLDenied        = errdefs.New(errdefs.PermissionDenied, "Permission denied")
+	ErrACLTokenNotFound = errdefs.New(errdefs.PermissionDenied, "ACL token not found")
+	ErrACLTokenExpired  = errdefs.New(errdefs.PermissionDenied, "ACL token expired")
+)
+
+// ACLToken lets whoever shows its secret use the API. The secret itself is known to its
+// holder alone.
+type ACLToken struct {
+	AccessorID string // its public name, a UUID
+	Hash       []byte // SHA-256 of the secret
+	Name       string // for people
+	Type       string // ACLManagement or ACLClient
+	Policies   []string
+	Global     bool      // kept, and without a meaning on one machine
+	Created    time.Time // UTC
+	Expires    time.Time // zero: never
+
+	CreateIndex uint64
+	ModifyIndex uint64
+}
+
+// Copy returns a deep copy.
+func (t *ACLToken) Copy() *ACLToken {
+	c := *t
+	c.Hash, c.Policies = slices.Clone(t.Hash), slices.Clone(t.Policies)
+	return &c
+}
+
+// Expired reports whether the token is worth nothing any more at a time.
+func (t *ACLToken) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
