@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -44,6 +45,8 @@ type Options struct {
 	// -data-dir=DIR, see [RunSupervisor], so that they outlive the agent. Nil, and
 	// with Dev: the agent owns them itself, and they end with it.
 	Supervisor []string
+	// Reload has the configuration read again for each value.
+	Reload <-chan os.Signal
 	// Answers, unless it is nil, is called once: when the API answers, with its HOST:PORT.
 	// Plugins are not loaded yet and nothing is restored.
 	Answers func(address string)
@@ -61,7 +64,7 @@ type Options struct {
 // cannot be written, a port or a data directory that another process uses. Nothing
 // is running then.
 func Run(ctx context.Context, o Options) error {
-	cfg, cleanup, err := configure(o)
+	cfg, defaults, cleanup, err := configure(o)
 	if err != nil {
 		return err
 	}
@@ -78,7 +81,7 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("http: %w: choose another address with -http-addr", err)
 	}
 	defer listener.Close()
-	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, address: listener.Addr().String(), answers: o.Answers, ready: o.Ready}
+	a := &agent{cfg: cfg, defaults: defaults, inForce: cfg, dev: o.Dev, logger: logger, address: listener.Addr().String(), answers: o.Answers, ready: o.Ready}
 	if !o.Dev {
 		a.supervisor = o.Supervisor
 	}
@@ -86,12 +89,14 @@ func Run(ctx context.Context, o Options) error {
 	if err := a.open(); err != nil {
 		return err
 	}
-	return a.run(ctx, listener)
+	return a.run(ctx, o, listener)
 }
 
 // agent is the layers, from the ground up.
 type agent struct {
-	cfg        config.Config
+	cfg        config.Config // that the agent was started with
+	defaults   config.Config // where neither files nor flags say otherwise
+	inForce    config.Config // as it was read last
 	dev        bool
 	logger     hclog.Logger
 	address    string
@@ -157,6 +162,11 @@ func (a *agent) open() (err error) {
 // openPlugins joins the host, the catalog and the managers, which need each other:
 // plugins report to the managers, which get them from the catalog.
 func (a *agent) openPlugins() (err error) {
+	if a.cfg.PluginDir == filepath.Join(a.cfg.DataDir, "plugins") { // any other is the operator's to make
+		if err := os.MkdirAll(a.cfg.PluginDir, 0o755); err != nil {
+			return fmt.Errorf("plugin_dir: %w", err)
+		}
+	}
 	a.host = host.New(host.Config{
 		Logger:    a.logger.Named("plugin"),
 		Engine:    a.engine,
@@ -173,15 +183,13 @@ func (a *agent) openPlugins() (err error) {
 		Settings: settings(a.cfg, a.dev),
 	})
 	if err != nil {
-		return fmt.Errorf("%w: choose another with -plugin-dir", err)
+		return fmt.Errorf("plugin_dir: %w, or choose another with -plugin-dir", err)
 	}
 	a.drivers = drivers.New(drivers.Config{
 		Catalog:   a.catalog,
 		Workloads: a.workloads,
 		Logger:    a.logger.Named("driver"),
 		Updater:   func(name string, info *structs.DriverInfo) { a.node.UpdateDriver(name, info) },
-		Allowed:   a.cfg.Client.AllowedDrivers,
-		Blocked:   a.cfg.Client.BlockedDrivers,
 	})
 	a.devices = devices.New(devices.Config{
 		Catalog: a.catalog,
@@ -194,7 +202,7 @@ func (a *agent) openPlugins() (err error) {
 }
 
 // run serves the API, starts the plugins and the node, and waits for the end.
-func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
+func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err error) {
 	a.node, err = node.New(node.Config{
 		Logger:       a.logger.Named("client"),
 		ControlPlane: a.plane.ForNode(),
@@ -223,6 +231,10 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 	if a.answers != nil {
 		a.answers(a.address)
 	}
+	var reloading sync.WaitGroup
+	defer reloading.Wait()
+	defer cancel(nil)
+	reloading.Go(func() { a.reloadOn(ctx, o) })
 	a.catalog.Start()
 	err = a.node.Run(ctx, func() {
 		a.logger.Info("agent is ready", "http_addr", a.address, "node_id", a.node.ID(), "plugin_dir", a.cfg.PluginDir, "data_dir", a.cfg.DataDir)

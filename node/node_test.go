@@ -51,7 +51,8 @@ type world struct {
 	drivers  task.Dispense
 	dir      string
 	gc       GC
-	left     Workloads                                      // from before the node
+	left     Workloads // from before the node
+	readyFor func(context.Context, *structs.Allocation) error
 	leave    bool                                           // nothing behind
 	disk     func(context.Context, string) (diskUse, error) // of any file system
 
@@ -89,6 +90,7 @@ func (w *world) launch() (ready chan struct{}) {
 		State:        w.db,
 		Dispense:     w.drivers,
 		Workloads:    w.left,
+		ReadyFor:     w.readyFor,
 		DriversReady: func(context.Context) error { return nil },
 		AllocsDir:    filepath.Join(w.dir, "alloc"),
 		Identity:     structs.Node{Name: "here", Datacenter: "dc1", Region: "global"},
@@ -229,6 +231,39 @@ func TestARestartedNodeIsTheSameAndStartsNothingTwice(t *testing.T) {
 	require.NoError(t, err)
 	w.start()
 	w.awaitStatus("s", structs.ClientComplete)
+}
+
+// TestWhatIsRestoredWaitsForItsOwnDriversOnly: a driver that does not come holds up its own
+// allocations, and neither others nor new ones.
+func TestWhatIsRestoredWaitsForItsOwnDriversOnly(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("slow", "service")
+	slow := w.awaitStatus("slow", structs.ClientRunning)
+	w.run("quick", "batch")
+	quick := w.awaitStatus("quick", structs.ClientRunning)
+	w.end()
+
+	came := make(chan struct{})
+	w.readyFor = func(ctx context.Context, a *structs.Allocation) error {
+		if a.JobID == "slow" {
+			select {
+			case <-came:
+			case <-ctx.Done():
+			}
+		}
+		return ctx.Err()
+	}
+	w.start()
+	w.machine.end(quick.ID, 0)
+	w.awaitStatus("quick", structs.ClientComplete)
+	w.run("new", "batch")
+	w.awaitStatus("new", structs.ClientRunning)
+	w.machine.end(slow.ID, 0)
+	require.Equal(t, structs.ClientRunning, w.embedded.Allocation(slow.ID).ClientStatus, "nobody has looked")
+	close(came)
+	w.await("its end is seen", func() bool { return w.embedded.Allocation(slow.ID).ClientStatus.Terminal() })
+	require.Equal(t, 1, w.machine.started(slow.ID))
 }
 
 func TestWhatEndedWhileTheNodeWasAwayIsReported(t *testing.T) {

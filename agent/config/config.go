@@ -19,63 +19,65 @@ import (
 	"github.com/wasmnode/wasmnode/runners/task"
 )
 
-// Config is the configuration of an agent. [Default] makes a complete one.
+// Config is the configuration of an agent. [Default] makes a complete one. The tags are the
+// keys that files set, for [Changes].
 type Config struct {
-	Name       string // of the node; the host's name by default
-	Region     string
-	Datacenter string
-	DataDir    string // all that has to survive; absolute
-	PluginDir  string // where .wasm files are dropped; absolute
-	BindAddr   string // of the HTTP API
-	HTTPPort   int    // 0: any free one
-	LogLevel   string // trace, debug, info, warn or error
-	LogJSON    bool
+	Name       string `key:"name"` // of the node; the host's name by default
+	Region     string `key:"region"`
+	Datacenter string `key:"datacenter"`
+	DataDir    string `key:"data_dir"`   // all that has to survive; absolute
+	PluginDir  string `key:"plugin_dir"` // where .wasm files are dropped; absolute
+	BindAddr   string `key:"bind_addr"`  // of the HTTP API
+	HTTPPort   int    `key:"ports.http"` // 0: any free one
+	LogLevel   string `key:"log_level"`  // trace, debug, info, warn or error
+	LogJSON    bool   `key:"log_json"`
 	// RequirePinned refuses plugins whose digest is not in the configuration.
-	RequirePinned bool
-	Client        Client
-	Plugins       map[string]Plugin
+	RequirePinned bool              `key:"require_pinned"`
+	Client        Client            `key:"client"`
+	Plugins       map[string]Plugin `key:"plugin"`
 }
 
 // Client is how the node runs allocations.
 type Client struct {
-	NodeClass string
-	NodePool  string
-	Meta      map[string]string
-	Reserved  Resources
+	NodeClass string            `key:"node_class"`
+	NodePool  string            `key:"node_pool"`
+	Meta      map[string]string `key:"meta"`
+	Reserved  Resources         `key:"reserved"`
 	// ChrootEnv are the machine's files and directories that isolated tasks see, read-only,
 	// and where. Absolute and clean; what does not exist is left out.
-	ChrootEnv map[string]string
+	ChrootEnv map[string]string `key:"chroot_env"`
 	// MaxKillTimeout caps the kill_timeout of tasks.
-	MaxKillTimeout time.Duration
-	Artifact       Artifact
+	MaxKillTimeout time.Duration `key:"max_kill_timeout"`
+	Artifact       Artifact      `key:"artifact"`
 	// DisableRemoteExec refuses to run commands in tasks.
-	DisableRemoteExec bool
+	DisableRemoteExec bool `key:"disable_remote_exec"`
 	// GCMaxAllocs is how many allocations are kept, ended ones included, before the
 	// oldest ended ones are destroyed.
-	GCMaxAllocs int
+	GCMaxAllocs int `key:"gc_max_allocs"`
 	// GCDiskUsage and GCInodeUsage are how full, in percent, the allocations' file
 	// system may be before ended ones are destroyed.
-	GCDiskUsage, GCInodeUsage float64
+	GCDiskUsage  float64 `key:"gc_disk_usage_threshold"`
+	GCInodeUsage float64 `key:"gc_inode_usage_threshold"`
 	// GCInterval is how often the disk is looked at.
-	GCInterval time.Duration
+	GCInterval time.Duration `key:"gc_interval"`
 	// GCParallel is how many are destroyed at once.
-	GCParallel     int
-	AllowedDrivers []string // empty: all
-	BlockedDrivers []string // even when they are allowed
+	GCParallel     int      `key:"gc_parallel_destroys"`
+	AllowedDrivers []string `key:"drivers.allow"` // empty: all
+	BlockedDrivers []string `key:"drivers.block"` // even when they are allowed
 }
 
 // Artifact bounds each artifact that a task fetches.
 type Artifact struct {
-	MaxSize  int // MiB, of what is downloaded and again of what is written
-	MaxFiles int
-	Timeout  time.Duration
+	MaxSize  int           `key:"max_size"` // MiB, of what is downloaded and again of what is written
+	MaxFiles int           `key:"max_files"`
+	Timeout  time.Duration `key:"timeout"`
 }
 
 // Resources are kept back for the host. CPU is in MHz, memory and disk in MiB.
 type Resources struct {
-	CPU    int
-	Memory int
-	Disk   int
+	CPU    int `key:"cpu"`
+	Memory int `key:"memory"`
+	Disk   int `key:"disk"`
 }
 
 // Plugin is what an operator decided about the plugin of one name. It is no one's who gives

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -24,7 +25,7 @@ const loadsAtOnce = 8
 
 // Config configures a [Catalog]. Dir, Loader and Logger are required.
 type Config struct {
-	// Dir is the plugin directory. It is created when it is missing.
+	// Dir is the plugin directory. It has to exist at the start.
 	Dir    string
 	Loader Loader
 	Logger hclog.Logger
@@ -63,15 +64,19 @@ type identity struct {
 	stats         func() host.Stats // nil: none
 }
 
-// New returns a catalog that is not started. It fails when the directory
-// can neither be found nor created.
+// New returns a catalog that is not started. It fails when the directory cannot be found.
 func New(cfg Config) (*Catalog, error) {
-	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("plugin directory %s: %w", cfg.Dir, err)
-	}
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("plugin directory %s: %w", cfg.Dir, err)
+	}
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("plugin directory %s does not exist: create it", dir)
+	case err != nil:
+		return nil, fmt.Errorf("plugin directory %s: %w", dir, err)
+	case !info.IsDir():
+		return nil, fmt.Errorf("plugin directory %s is not a directory", dir)
 	}
 	cfg.Dir = dir
 	ctx, cancel := context.WithCancel(context.Background())
@@ -98,17 +103,17 @@ func (c *Catalog) serve(r *Registry) {
 func (c *Catalog) Loading() bool { return !wake.IsClosed(c.files.first) }
 
 // Expects reports whether a file that is being loaded may yet provide the plugin of a name.
-func (c *Catalog) Expects(name string) bool {
+func (c *Catalog) Expects(kind host.Kind, name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.files.expects(name)
+	return c.files.expects(claim{kind, name})
 }
 
 // Missing returns why there is no plugin of a name.
-func (c *Catalog) Missing(name string) string {
+func (c *Catalog) Missing(kind host.Kind, name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if why := c.files.missing(name); why != "" {
+	if why := c.files.missing(claim{kind, name}); why != "" {
 		return why
 	}
 	return "no plugin in " + c.cfg.Dir + " provides it"

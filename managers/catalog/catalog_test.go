@@ -404,6 +404,7 @@ func TestFilesThatAreNotPluginsEachHaveAReason(t *testing.T) {
 
 func TestADirectoryThatCannotBeReadKeepsItsPluginsInService(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "plugins")
+	require.NoError(t, os.Mkdir(dir, 0o755))
 	w := newDirWorld(t, dir)
 	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "1.0.0"})
 	w.start()
@@ -420,14 +421,18 @@ func TestADirectoryThatCannotBeReadKeepsItsPluginsInService(t *testing.T) {
 	w.Until("a.wasm a 1.0.0 healthy", "b.wasm b 1.0.0 healthy")
 }
 
-func TestTheDirectoryIsMadeOrTheErrorNamesIt(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a", "b")
-	newDirWorld(t, dir).start()
-	require.DirExists(t, dir)
+func TestADirectoryThatIsNoneIsAnErrorThatNamesIt(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(file, nil, 0o644))
-	_, err := catalog.New(catalog.Config{Dir: filepath.Join(file, "plugins"), Loader: &catalogtest.Loader{}, Logger: hclog.NewNullLogger()})
-	require.ErrorContains(t, err, "plugin directory "+file+"/plugins: ")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for dir, want := range map[string]string{
+		file + ".none":                 "plugin directory " + file + ".none does not exist: create it",
+		file:                           "plugin directory " + file + " is not a directory",
+		filepath.Join(file, "plugins"): "plugin directory " + file + "/plugins: stat " + file + "/plugins: not a directory",
+	} {
+		_, err := catalog.New(catalog.Config{Dir: dir, Loader: &catalogtest.Loader{}, Logger: hclog.NewNullLogger()})
+		require.EqualError(t, err, want)
+		require.NoDirExists(t, dir)
+	}
 }
 
 func TestWhileFilesAreLoadingADriverMayStillCome(t *testing.T) {
@@ -483,6 +488,29 @@ func TestAFileThatLoadsForEverDoesNotDelayOthers(t *testing.T) {
 	// So does its removal.
 	w.Remove("a.wasm")
 	w.Until("b.wasm b 1.0.0 healthy")
+}
+
+func TestADriverIsWaitedForAloneAndOnlyWhileItMayCome(t *testing.T) {
+	w := newDirWorldOf(t, catalog.Settings{Plugins: decided{"meant": {}, "absent": {}}})
+	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "1.0.0", Blocks: true})
+	w.drop("b.wasm", catalogtest.Recipe{Name: "b", Version: "1.0.0"})
+	w.drop("meant.wasm", catalogtest.Recipe{Name: "meant", LoadError: "broken"})
+	w.Catalog.Start()
+	for _, name := range []string{"b", "meant", "absent"} {
+		ctx, cancel := context.WithTimeout(t.Context(), catalogtest.TestTimeout)
+		require.NoError(t, w.manager.WaitForDriver(ctx, name), "though a.wasm is still loading")
+		cancel()
+	}
+	_, err := w.manager.Dispense("meant")
+	require.EqualError(t, err, `driver "meant" not found: meant.wasm, which the configuration means by that name, is rejected: broken`)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, w.manager.WaitForDriver(ctx, "a"), context.Canceled)
+	require.ErrorIs(t, w.manager.WaitForDriver(ctx, "any"), context.Canceled, "what it will be called is not known yet")
+	w.Remove("a.wasm")
+	ctx, cancel = context.WithTimeout(t.Context(), catalogtest.TestTimeout)
+	defer cancel()
+	require.NoError(t, w.manager.WaitForDriver(ctx, "any"))
 }
 
 func TestAFileThatCannotBeReadIsTriedAgain(t *testing.T) {

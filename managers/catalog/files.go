@@ -259,7 +259,7 @@ func (t *files) claim(now time.Time, f *file, load int, what identity) (d decisi
 	}
 	name := what.claim()
 	f.wants, f.reason = &name, ""
-	if err := t.settings.refusal(name.name, f.name, what.digest); err != nil {
+	if err := t.settings.refusal(name, f.name, what.digest); err != nil {
 		return d, err
 	}
 	d.replaces, d.given = f.has(name), t.settings.of(name.name)
@@ -348,9 +348,12 @@ func (t *files) rejected(now time.Time, f *file, load int, what identity, err er
 }
 
 // expects reports whether a file that is being loaded may yet have a name.
-func (t *files) expects(name string) bool {
-	meant := t.settings.meant(name)
-	if meant == "" || !t.looked {
+func (t *files) expects(c claim) bool {
+	meant := t.settings.meant(c.name)
+	switch {
+	case t.settings.refused(c) != "":
+		return false
+	case meant == "" || !t.looked:
 		return !wake.IsClosed(t.first)
 	}
 	f := t.byName[meant]
@@ -358,9 +361,11 @@ func (t *files) expects(name string) bool {
 }
 
 // missing returns what is wrong with the one file that may have a name; "": any may.
-func (t *files) missing(name string) string {
-	meant := t.settings.meant(name)
+func (t *files) missing(c claim) string {
+	meant := t.settings.meant(c.name)
 	switch f := t.byName[meant]; {
+	case t.settings.refused(c) != "":
+		return t.settings.refused(c)
 	case meant == "":
 		return ""
 	case f == nil:
@@ -391,7 +396,7 @@ func (t *files) apply(now time.Time, s Settings) (actions []action) {
 // review gives the plugin in charge what it is given now, or takes the name from it that it
 // must not have.
 func (t *files) review(now time.Time, f *file) []action {
-	err := t.settings.refusal(f.content.name, f.name, f.content.digest)
+	err := t.settings.refusal(f.content.claim(), f.name, f.content.digest)
 	if err == nil {
 		return []action{settle{f.unit, t.settings.of(f.content.name)}}
 	}

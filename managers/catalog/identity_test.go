@@ -36,7 +36,7 @@ func TestWhoMayGoByAName(t *testing.T) {
 		"nothing that is not pinned if it has to": {Settings{RequirePinned: true}, "x.wasm", one, `require_pinned is set and the plugin is not pinned: add plugin "x" { sha256 = "1111" }`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := c.settings.refusal("x", c.file, c.digest)
+			err := c.settings.refusal(claim{host.KindDriver, "x"}, c.file, c.digest)
 			if c.refused == "" {
 				require.NoError(t, err)
 				return
@@ -174,7 +174,7 @@ func (s *simulation) advanceLoad(l *simulatedLoad) bool {
 // rightful is the file that has a name whatever happened before.
 func (s *simulation) rightful(name string) (best string) {
 	for file, c := range s.contents {
-		if c.plugin == name && s.files.settings.refusal(name, file, c.digest()) == nil && (best == "" || s.files.settings.before(name, file, best)) {
+		if c.plugin == name && s.files.settings.refusal(claim{host.KindDriver, name}, file, c.digest()) == nil && (best == "" || s.files.settings.before(name, file, best)) {
 			best = file
 		}
 	}

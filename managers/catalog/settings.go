@@ -21,6 +21,9 @@ type Settings struct {
 	Others host.Grants
 	// RequirePinned refuses contents whose digest is not in Plugins.
 	RequirePinned bool
+	// Refuse returns why no plugin of a type may go by a name, in one line; "": one may. It
+	// depends on nothing else. Nil: any may.
+	Refuse func(kind host.Kind, name string) string
 }
 
 // PluginSettings are what an operator decided about the plugin of one name.
@@ -52,9 +55,21 @@ type given struct {
 
 func (g given) equal(o given) bool { return reflect.DeepEqual(g, o) }
 
-// refusal returns why a file of that content must not go by a name, as a
-// [*notMeantError]; nil: it may.
-func (s Settings) refusal(name, file, digest string) error {
+// refused returns why no plugin may have a name; "": one may.
+func (s Settings) refused(c claim) string {
+	if s.Refuse == nil {
+		return ""
+	}
+	return s.Refuse(c.kind, c.name)
+}
+
+// refusal returns why a file of that content must not have a name, as a [*notMeantError];
+// nil: it may.
+func (s Settings) refusal(c claim, file, digest string) error {
+	if why := s.refused(c); why != "" {
+		return &notMeantError{why}
+	}
+	name := c.name
 	p, decided := s.Plugins[name]
 	meant := cmp.Or(p.File, name+pluginSuffix)
 	pin := fmt.Sprintf("plugin %q { sha256 = %q }", name, digest)

@@ -2,7 +2,6 @@ package drivers
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -218,17 +217,17 @@ func TestBlockedDriversAreNotTaken(t *testing.T) {
 		"blocked is another": {nil, []string{"other"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, func(c *Config) { c.Allowed, c.Blocked = tt.allowed, tt.blocked })
-			_, err := w.take(catalogtest.NewPlugin(), nil)
-			d, dispenseErr := w.manager.Dispense("fake")
+			w := newWorld(t, nil)
+			refuse := Permission{tt.allowed, tt.blocked}.Refuse
+			require.Equal(t, tt.want, refuse("fake"))
+			require.NoError(t, w.catalog.Apply(catalog.Settings{Refuse: func(_ host.Kind, name string) string { return refuse(name) }}))
+			_, err := w.manager.Dispense("fake")
 			if tt.want == "" {
-				require.NoError(t, errors.Join(err, dispenseErr))
-				d.Release()
+				require.True(t, abi.IsRecoverable(err), "plugins are still loading")
 				return
 			}
-			require.EqualError(t, err, tt.want)
-			require.EqualError(t, dispenseErr, tt.want)
-			require.Equal(t, abi.NotFound, abi.CodeOf(dispenseErr))
+			require.EqualError(t, err, `driver "fake" not found: `+tt.want)
+			require.Equal(t, abi.NotFound, abi.CodeOf(err))
 		})
 	}
 }
