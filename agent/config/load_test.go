@@ -58,6 +58,7 @@ func TestEveryKey(t *testing.T) {
 		"null leaves the default": {"region = null\nclient {\n max_kill_timeout = null\n}", func(*Config) {}},
 		"plugin, empty":           {"plugin \"p\" {}", func(c *Config) { c.Plugins["p"] = Plugin{} }},
 		"plugin.sha256":           {"plugin \"p\" {\n sha256 = \"" + digest + "\"\n}", func(c *Config) { c.Plugins["p"] = Plugin{SHA256: digest} }},
+		"plugin.file":             {"plugin \"p\" {\n file = \"q.wasm\"\n}", func(c *Config) { c.Plugins["p"] = Plugin{File: "q.wasm"} }},
 		"plugin.config": {
 			"plugin \"p\" {\n config {\n a = 1\n b = { c = true }\n d \"e\" {\n f = [1.5]\n}\n}\n}",
 			func(c *Config) {
