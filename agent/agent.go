@@ -19,7 +19,6 @@ import (
 	"github.com/wasmnode/wasmnode/managers/devices"
 	"github.com/wasmnode/wasmnode/managers/drivers"
 	"github.com/wasmnode/wasmnode/node"
-	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/state"
@@ -135,21 +134,10 @@ func (a *agent) closing(what string, f func() error) {
 
 // open opens every layer but the node.
 func (a *agent) open() (err error) {
-	data := a.cfg.DataDir
-	if err := writable(data); err != nil {
-		return fmt.Errorf("data_dir: %w: choose another with -data-dir", err)
-	}
-	if a.state, err = state.Open(filepath.Join(data, "client.db"), state.Options{SetAside: true, Logger: a.logger}); err != nil {
+	if err := a.openFiles(); err != nil {
 		return err
 	}
-	a.closing("state", a.state.Close)
-	if a.plane, err = standalone.Open(standalone.Options{
-		Path: filepath.Join(data, "server.db"), SetAside: true, Logger: a.logger.Named("controlplane"), GroupFaults: alloc.Faults,
-	}); err != nil {
-		return err
-	}
-	a.closing("control plane", a.plane.Close)
-	if a.engine, err = sandbox.Open(sandbox.Config{CacheDir: filepath.Join(data, "cache"), Logger: a.logger.Named("engine")}); err != nil {
+	if a.engine, err = sandbox.Open(sandbox.Config{CacheDir: filepath.Join(a.cfg.DataDir, "cache"), Logger: a.logger.Named("engine")}); err != nil {
 		return err
 	}
 	a.closing("engine", func() error { return a.engine.Close(context.Background()) })
@@ -210,6 +198,7 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 		Dispense:     task.DispenseFrom(a.drivers.Dispense),
 		Devices:      a.devices,
 		Workloads:    a.outliving(),
+		BootID:       bootID(),
 		DriversReady: a.pluginsReady,
 		ReadyFor:     a.pluginsReadyFor,
 		AllocsDir:    filepath.Join(a.cfg.DataDir, "alloc"),
@@ -231,10 +220,10 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 	if a.answers != nil {
 		a.answers(a.address)
 	}
-	var reloading sync.WaitGroup
-	defer reloading.Wait()
-	defer cancel(nil)
-	reloading.Go(func() { a.reloadOn(ctx, o) })
+	var beside sync.WaitGroup
+	defer func() { cancel(nil); beside.Wait() }()
+	beside.Go(func() { a.watchDisk(ctx) })
+	beside.Go(func() { a.reloadOn(ctx, o) })
 	a.catalog.Start()
 	err = a.node.Run(ctx, func() {
 		a.logger.Info("agent is ready", "http_addr", a.address, "node_id", a.node.ID(), "plugin_dir", a.cfg.PluginDir, "data_dir", a.cfg.DataDir)
@@ -279,21 +268,4 @@ func (a *agent) collection() node.GC {
 		MaxAllocs: c.GCMaxAllocs, DiskPercent: c.GCDiskUsage, InodePercent: c.GCInodeUsage,
 		Interval: c.GCInterval, Parallel: c.GCParallel,
 	}
-}
-
-// writable makes a directory and proves that files can be made in it.
-func writable(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, ".probe-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	if _, err := f.Write(make([]byte, 4096)); err != nil {
-		return fmt.Errorf("%s: %w", dir, errors.Unwrap(err))
-	}
-	return nil
 }
