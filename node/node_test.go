@@ -54,6 +54,7 @@ type world struct {
 	gc       GC
 	left     Workloads // from before the node
 	readyFor func(context.Context, *structs.Allocation) error
+	ready    func(context.Context) error
 	leave    bool                                           // nothing behind
 	disk     func(context.Context, string) (diskUse, error) // of any file system
 
@@ -69,7 +70,7 @@ func newWorld(t *testing.T) *world {
 	empty := func(context.Context, string) (diskUse, error) { return diskUse{}, nil } // whatever the machine's is
 	return &world{
 		t: t, embedded: s, plane: s.ForNode(), db: state.NewMem(), machine: m, driver: "mock", drivers: m.dispense,
-		dir: t.TempDir(), disk: empty,
+		dir: t.TempDir(), disk: empty, ready: func(context.Context) error { return nil },
 	}
 }
 
@@ -92,7 +93,7 @@ func (w *world) launch() (ready chan struct{}) {
 		Dispense:     w.drivers,
 		Workloads:    w.left,
 		ReadyFor:     w.readyFor,
-		DriversReady: func(context.Context) error { return nil },
+		DriversReady: w.ready,
 		AllocsDir:    filepath.Join(w.dir, "alloc"),
 		Identity:     structs.Node{Name: "here", Datacenter: "dc1", Region: "global"},
 		GC:           w.gc,
@@ -232,6 +233,26 @@ func TestARestartedNodeIsTheSameAndStartsNothingTwice(t *testing.T) {
 	require.NoError(t, err)
 	w.start()
 	w.awaitStatus("s", structs.ClientComplete)
+}
+
+func TestANodeThatIsStoppedWhileItWaitsForPluginsWasNotReady(t *testing.T) {
+	w := newWorld(t)
+	waiting := make(chan struct{})
+	w.ready = func(ctx context.Context) error {
+		close(waiting)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	ready := w.launch()
+	<-waiting
+	w.run("meanwhile", "batch")
+	w.awaitStatus("meanwhile", structs.ClientRunning)
+	w.end()
+	select {
+	case <-ready:
+		t.Fatal("it waited for plugins")
+	default:
+	}
 }
 
 // TestWhatIsRestoredWaitsForItsOwnDriversOnly: a driver that does not come holds up its own
