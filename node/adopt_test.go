@@ -52,8 +52,15 @@ func (w *world) copyTo(path string) {
 	require.NoError(w.t, err)
 }
 
+// lose removes the file and the copies that are kept of it.
 func lose(t *testing.T) func(string) {
-	return func(path string) { require.NoError(t, os.Remove(path)) }
+	return func(path string) {
+		all, err := filepath.Glob(path + "*")
+		require.NoError(t, err)
+		for _, path := range all {
+			require.NoError(t, os.Remove(path))
+		}
+	}
 }
 
 func replaceBy(t *testing.T, older string) func(string) {

@@ -115,8 +115,11 @@ func TestWhatNobodyKnowsRunsOnUntilSomebodyDecides(t *testing.T) {
 	started := w.workloads(t)
 	w.killAgent(t)
 	for _, file := range []string{"server.db", "client.db"} {
-		damages["removed"](t, filepath.Join(w.site.data, file))
-		_ = os.Remove(filepath.Join(w.site.data, file+".good")) // the copy that is kept of it
+		all, err := filepath.Glob(filepath.Join(w.site.data, file+"*")) // and the copies that are kept
+		require.NoError(t, err)
+		for _, path := range all {
+			require.NoError(t, os.Remove(path))
+		}
 	}
 	for range 2 {
 		w.start(t)

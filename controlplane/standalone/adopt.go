@@ -289,7 +289,7 @@ func (a *adoption) ambiguity(key jobKey, j *job, newest *nomad.Job, live, never 
 		return fmt.Sprintf("the control plane does not know job %q any more: it was purged, or lost", key.id)
 	case j == nil:
 		return ""
-	case *j.Stop && live && !(a.behind && *newest.JobModifyIndex > *j.JobModifyIndex):
+	case *j.Stop && live && (!a.behind || *newest.JobModifyIndex <= *j.JobModifyIndex):
 		return fmt.Sprintf("job %q is stopped, and the control plane did not know of this allocation", key.id)
 	case a.behind && *newest.JobModifyIndex > *j.JobModifyIndex:
 		return ""
