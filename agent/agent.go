@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -23,6 +25,7 @@ import (
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/process"
 )
 
 // Version is the version of this build; the linker sets it.
@@ -65,6 +68,8 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer cleanup()
+	// What plugins compute leaves one processor to all else, also where there is only one.
+	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))
 	logger := hclog.New(&hclog.LoggerOptions{
 		Name:       "wasmnode",
 		Level:      hclog.LevelFromString(cfg.LogLevel),
@@ -77,7 +82,7 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("http: %w: choose another address with -http-addr", err)
 	}
 	defer listener.Close()
-	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, address: listener.Addr().String(), answers: o.Answers, ready: o.Ready}
+	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, address: listener.Addr().String(), answers: o.Answers, ready: o.Ready, outcomes: newOutcomes()}
 	if !o.Dev {
 		a.supervisor = o.Supervisor
 	}
@@ -109,6 +114,7 @@ type agent struct {
 	node      *node.Node
 
 	conditions conditions
+	outcomes   *outcomes
 	closers    []func() // in the order of opening
 }
 
@@ -151,6 +157,7 @@ func (a *agent) openPlugins() (err error) {
 		Workloads: a.workloads,
 		Version:   Version,
 		Chroot:    a.cfg.Client.ChrootEnv,
+		Limits:    a.pluginLimits(),
 		// A driver and a device plugin may have one name.
 		OnRefresh: func(plugin string) { a.drivers.Refresh(plugin); a.devices.Refresh(plugin) },
 	})
@@ -189,11 +196,12 @@ func (a *agent) openPlugins() (err error) {
 func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 	a.node, err = node.New(node.Config{
 		Logger:       a.logger.Named("client"),
-		ControlPlane: a.plane.ForNode(),
+		ControlPlane: counted{a.plane.ForNode(), a.plane.Allocation, a.outcomes},
 		State:        a.state,
 		Dispense:     task.DispenseFrom(a.drivers.Dispense),
 		Devices:      a.devices,
 		Workloads:    a.outliving(),
+		BootID:       bootID(),
 		DriversReady: a.pluginsReady,
 		ReadyFor:     a.pluginsReadyFor,
 		AllocsDir:    filepath.Join(a.cfg.DataDir, "alloc"),
@@ -202,6 +210,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		GC:           a.collection(),
 		Ephemeral:    a.dev,
 		NoExec:       a.cfg.Client.DisableRemoteExec,
+		HostEnv:      taskEnvironment(os.Environ(), a.cfg.Client.EnvDenylist, process.ParentCgroup()),
 	})
 	if err != nil {
 		return err

@@ -32,6 +32,7 @@ type file struct {
 	RequirePinned *bool          `hcl:"require_pinned,optional"`
 	Ports         *portsBlock    `hcl:"ports,block"`
 	Client        *clientBlock   `hcl:"client,block"`
+	PluginLimits  *limitsBlock   `hcl:"plugin_limits,block"`
 	Plugins       []*pluginBlock `hcl:"plugin,block"`
 }
 
@@ -44,6 +45,7 @@ type clientBlock struct {
 	NodePool       *string            `hcl:"node_pool,optional"`
 	Meta           *map[string]string `hcl:"meta,optional"`
 	ChrootEnv      *map[string]string `hcl:"chroot_env,optional"`
+	EnvDenylist    *[]string          `hcl:"env_denylist,optional"`
 	MaxKillTimeout *hcl.Attribute     `hcl:"max_kill_timeout,optional"`
 	DisableExec    *bool              `hcl:"disable_remote_exec,optional"`
 	GCMaxAllocs    *int               `hcl:"gc_max_allocs,optional"`
@@ -71,6 +73,12 @@ type reservedBlock struct {
 type driversBlock struct {
 	Allow *[]string `hcl:"allow,optional"`
 	Block *[]string `hcl:"block,optional"`
+}
+
+type limitsBlock struct {
+	Memory    *int `hcl:"memory,optional"`
+	AllMemory *int `hcl:"memory_all,optional"`
+	CPU       *int `hcl:"cpu,optional"`
 }
 
 type pluginBlock struct {
@@ -262,6 +270,11 @@ func (l *loader) apply(f *file) {
 	if f.Client != nil {
 		l.client(f.Client)
 	}
+	if f.PluginLimits != nil {
+		set(&c.PluginLimits.Memory, f.PluginLimits.Memory)
+		set(&c.PluginLimits.AllMemory, f.PluginLimits.AllMemory)
+		set(&c.PluginLimits.CPU, f.PluginLimits.CPU)
+	}
 	for _, p := range f.Plugins {
 		l.plugin(p)
 	}
@@ -273,6 +286,7 @@ func (l *loader) client(b *clientBlock) {
 	set(&c.NodePool, b.NodePool)
 	set(&c.Meta, b.Meta)
 	set(&c.ChrootEnv, b.ChrootEnv)
+	set(&c.EnvDenylist, b.EnvDenylist)
 	set(&c.DisableRemoteExec, b.DisableExec)
 	set(&c.GCMaxAllocs, b.GCMaxAllocs)
 	set(&c.GCDiskUsage, b.GCDiskUsage)

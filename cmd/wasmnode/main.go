@@ -7,11 +7,13 @@ import (
 	"os"
 
 	"github.com/wasmnode/wasmnode/agent"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 func main() {
-	isolate.Enter() // does not return in a process that is to become an isolated task
+	isolate.Enter()         // does not return in a process that is to become an isolated task
+	sandbox.EnterCompiler() // nor this in one that compiles a module
 	os.Exit(run(os.Args[1:]))
 }
 
@@ -31,6 +33,7 @@ func commands(terminal ui) map[string]subcommand {
 		"agent":                     &agentCommand{m},
 		"supervisor":                &supervisorCommand{m},
 		"alloc":                     group("alloc", "Allocations: what runs where"),
+		"alloc checks":              &allocChecksCommand{m},
 		"alloc exec":                &allocExecCommand{m},
 		"alloc fs":                  &allocFSCommand{m},
 		"alloc logs":                &allocLogsCommand{m},
@@ -49,7 +52,9 @@ func commands(terminal ui) map[string]subcommand {
 		"job validate":              &jobValidateCommand{m},
 		"node":                      group("node", "This node"),
 		"node status":               &nodeStatusCommand{m},
-		"operator":                  group("operator", "For operators of the node"),
+		"operator":                  group("operator", "Decisions that only a person can make, and snapshots"),
+		"operator adopt":            &operatorAdoptCommand{m},
+		"operator discard":          &operatorDiscardCommand{m},
 		"operator snapshot":         group("operator snapshot", "Save and restore the state of the control plane"),
 		"operator snapshot inspect": &operatorSnapshotInspectCommand{m},
 		"operator snapshot restore": &operatorSnapshotRestoreCommand{m},

@@ -68,6 +68,9 @@ type ControlPlane struct {
 	aclReset     string
 	aclBootstrap uint64 // guarded by mu; see tx
 
+	// id is the memory's own: one that was lost and begun anew has another.
+	id string
+
 	mu     sync.RWMutex // guards data, index, changed and nodeIndexes
 	data   tables
 	index  uint64
@@ -176,6 +179,9 @@ func Open(opts Options) (*ControlPlane, error) {
 		if err := cp.load(); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
+	}
+	if cp.id == "" {
+		cp.id = uuid.NewString() // durable with the first change
 	}
 	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}

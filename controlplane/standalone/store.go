@@ -15,6 +15,7 @@ import (
 
 // The layout. Values are JSON.
 //
+//	server/id                 the ID of this memory
 //	server/index              the index of the last change
 //	jobs/<namespace>\x00<ID>  jobRow
 //	specs/<JobModifyIndex>    specRow: a version of a job; allocations refer to it
@@ -34,6 +35,7 @@ const (
 	bucketNodes       = "nodes"
 	bucketACLTokens   = "acl_tokens"
 
+	keyID           = "id"
 	keyIndex        = "index"
 	keyACLBootstrap = "acl_bootstrap"
 )
@@ -128,7 +130,8 @@ func (cp *ControlPlane) load() error {
 	})
 }
 
-// loadServer reads what is of no row. An index that cannot be read is the rows' highest.
+// loadServer reads what is of no row. An index that cannot be read is the rows' highest;
+// the memory has another ID then.
 func (cp *ControlPlane) loadServer(dbtx *bbolt.Tx) error {
 	b := dbtx.Bucket([]byte(bucketState))
 	if b == nil {
@@ -136,6 +139,8 @@ func (cp *ControlPlane) loadServer(dbtx *bbolt.Tx) error {
 	}
 	if err := json.Unmarshal(b.Get([]byte(keyIndex)), &cp.index); err != nil {
 		cp.leftOut(bucketState, keyIndex, err)
+	} else if id := b.Get([]byte(keyID)); id != nil {
+		_ = json.Unmarshal(id, &cp.id) // else it has none
 	}
 	// Whoever comes first may not become its manager because this was lost.
 	if value := b.Get([]byte(keyACLBootstrap)); value != nil {

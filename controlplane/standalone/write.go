@@ -303,6 +303,9 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 	if err := put(bucketState, keyIndex, t.index); err != nil {
 		return nil, err
 	}
+	if err := put(bucketState, keyID, t.cp.id); err != nil {
+		return nil, err
+	}
 	for key, j := range t.jobs.puts {
 		if err := put(bucketJobs, key.stored(), j.row()); err != nil {
 			return nil, err
