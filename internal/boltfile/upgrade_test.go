@@ -78,59 +78,89 @@ func TestAnUpgradeThatFailsChangesNothing(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// TestACrashDuringAnUpgradeLeavesAFileOfEitherSchema kills a program at each point that an
-// upgrade comes by: whichever program is started afterwards has all that was there.
-func TestACrashDuringAnUpgradeLeavesAFileOfEitherSchema(t *testing.T) {
-	dir := t.TempDir()
-	program, points := filepath.Join(dir, "upgrade"), filepath.Join(dir, "points")
+// TestACrashWhileAFileIsBroughtUpLosesNothing kills a program at each point that it comes by
+// when it upgrades a file, replaces a damaged or lost one by its copy, or takes a staged one.
+// The program that is started afterwards has all that was there, and an older one has too,
+// or refuses.
+func TestACrashWhileAFileIsBroughtUpLosesNothing(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "upgrade")
 	out, err := exec.Command("go", "build", "-tags", "failpoint", "-o", program, "./testdata/upgrade").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	older := func(t *testing.T) string {
-		path := filepath.Join(t.TempDir(), "f.db")
-		opts := version(1)
-		opts.CopyEvery = DefaultCopyEvery
-		f, err := Open(path, opts)
-		require.NoError(t, err)
-		require.NoError(t, f.Write(Op{Bucket: []string{"values"}, Key: "old", Value: []byte("value")}))
-		require.NoError(t, f.Close())
-		return path
-	}
-	run := func(path string, env ...string) error {
-		cmd := exec.Command(program, "agent", path)
-		cmd.Env = append(os.Environ(), env...)
-		return cmd.Run()
-	}
-	require.NoError(t, run(older(t), "WASMNODE_FAILPOINT_LOG="+points))
-	content, err := os.ReadFile(points)
-	require.NoError(t, err)
-	reached := strings.Fields(string(content))
-	for _, p := range []string{"agent/f.db.schema-1.rename", "agent/f.db.schema-1.renamed", "agent/f.db.upgrade", "agent/f.db.upgraded"} {
-		require.Contains(t, reached, p)
-	}
-	slices.Sort(reached)
-	for _, point := range slices.Compact(reached) {
-		t.Run(filepath.Base(point), func(t *testing.T) {
-			path := older(t)
-			var exit *exec.ExitError
-			require.ErrorAs(t, run(path, "WASMNODE_FAILPOINT="+point+":1"), &exit)
-			require.Equal(t, syscall.SIGKILL, exit.Sys().(syscall.WaitStatus).Signal())
-
-			if f, err := Open(path, version(1)); err == nil {
-				require.Equal(t, []byte("value"), value(t, f, "old", "values"))
-				require.NoError(t, f.Close())
-			} else {
-				require.ErrorIs(t, err, ErrNewer)
+	for name, c := range map[string]struct {
+		prepare func(t *testing.T, path string)
+		points  []string // among others
+	}{
+		"upgrade": {func(*testing.T, string) {}, []string{"f.db.schema-1.rename", "f.db.schema-1.renamed", "f.db.upgrade", "f.db.upgraded"}},
+		"damaged": {func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 9000)) },
+			[]string{"f.db.aside", "f.db.set-aside", "f.db.rename", "f.db.renamed"}},
+		"lost": {func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) }, []string{"f.db.rename", "f.db.renamed"}},
+		"staged": {func(t *testing.T, path string) {
+			require.NoError(t, os.Rename(CopyPath(path), StagedPath(path)))
+			require.NoError(t, os.Truncate(path, 0))
+		}, []string{"f.db.restore.take", "f.db.restore.taken"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			older := func(t *testing.T) string {
+				path := olderFile(t)
+				c.prepare(t, path)
+				return path
 			}
-			require.NoError(t, run(path))
-			f, err := Open(path, Options{Kind: "test file", Schema: 2})
+			points := filepath.Join(t.TempDir(), "points")
+			require.NoError(t, bringUpWith(program, older(t), "WASMNODE_FAILPOINT_LOG="+points))
+			content, err := os.ReadFile(points)
 			require.NoError(t, err)
-			require.Equal(t, []byte("upgraded value"), value(t, f, "new", "values"))
-			require.Nil(t, value(t, f, "old", "values"))
-			require.NoError(t, f.Close())
-			kept, err := Open(path+".schema-1", version(1))
-			require.NoError(t, err)
-			require.Equal(t, []byte("value"), value(t, kept, "old", "values"))
-			require.NoError(t, kept.Close())
+			reached := strings.Fields(string(content))
+			for _, p := range c.points {
+				require.Contains(t, reached, "agent/"+p)
+			}
+			slices.Sort(reached)
+			for _, point := range slices.Compact(reached) {
+				t.Run(filepath.Base(point), func(t *testing.T) { dieAt(t, program, older(t), point) })
+			}
 		})
 	}
+}
+
+// olderFile is one of schema 1, with its last good copy.
+func olderFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "f.db")
+	opts := version(1)
+	opts.CopyEvery = DefaultCopyEvery
+	f, err := Open(path, opts)
+	require.NoError(t, err)
+	require.NoError(t, f.Write(Op{Bucket: []string{"values"}, Key: "old", Value: []byte("value")}))
+	require.NoError(t, f.Close())
+	return path
+}
+
+// bringUpWith has the program of schema 2 open and close a file.
+func bringUpWith(program, path string, env ...string) error {
+	cmd := exec.Command(program, "agent", path)
+	cmd.Env = append(os.Environ(), env...)
+	return cmd.Run()
+}
+
+func dieAt(t *testing.T, program, path, point string) {
+	t.Helper()
+	var exit *exec.ExitError
+	require.ErrorAs(t, bringUpWith(program, path, "WASMNODE_FAILPOINT="+point+":1"), &exit)
+	require.Equal(t, syscall.SIGKILL, exit.Sys().(syscall.WaitStatus).Signal())
+
+	if f, err := Open(path, version(1)); err == nil {
+		require.Equal(t, []byte("value"), value(t, f, "old", "values"))
+		require.NoError(t, f.Close())
+	} else if !errors.Is(err, ErrNewer) {
+		require.ErrorIs(t, err, ErrCorrupt)
+	}
+	require.NoError(t, bringUpWith(program, path))
+	f, err := Open(path, Options{Kind: "test file", Schema: 2})
+	require.NoError(t, err)
+	require.Equal(t, []byte("upgraded value"), value(t, f, "new", "values"))
+	require.Nil(t, value(t, f, "old", "values"))
+	require.NoError(t, f.Close())
+	kept, err := Open(path+".schema-1", version(1))
+	require.NoError(t, err)
+	require.Equal(t, []byte("value"), value(t, kept, "old", "values"))
+	require.NoError(t, kept.Close())
 }
