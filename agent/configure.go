@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/host"
@@ -101,6 +102,16 @@ func (a *agent) limits() task.Limits {
 	return task.Limits{
 		MaxKillTimeout: c.MaxKillTimeout,
 		Artifact:       artifact.Limits{Bytes: int64(c.Artifact.MaxSize) << 20, Files: int64(c.Artifact.MaxFiles), Time: c.Artifact.Timeout},
+	}
+}
+
+// pluginLimits bounds what a plugin uses of the machine.
+func (a *agent) pluginLimits() host.Limits {
+	c := a.cfg.PluginLimits
+	return host.Limits{
+		AllMemoryBytes:    uint64(c.AllMemory) << 20,
+		PluginMemoryBytes: uint64(c.Memory) << 20,
+		CPUPerMinute:      time.Duration(c.CPU) * time.Minute / 100,
 	}
 }
 

@@ -35,10 +35,10 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 	w.server = &http.Server{
 		Handler: w.counted(httpapi.Handler(httpapi.Config{
 			Logger:       a.logger.Named("http"),
-			ControlPlane: a.plane,
+			ControlPlane: planeAPI{a.plane, &a.conditions},
 			Node:         clientAPI{a.node},
 			Plugins:      pluginsAPI{a.catalog},
-			Metrics:      a.metrics(),
+			Metrics:      a.newMetrics(),
 			Conditions:   a.currentConditions,
 			Hosts:        a.cfg.Access.Hosts,
 			ACL:          a.cfg.Access.ACL,
@@ -61,13 +61,6 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 		}
 	}()
 	return w
-}
-
-// metrics are the node's and those of the API itself.
-func (a *agent) metrics() prometheus.Gatherer {
-	own := prometheus.NewRegistry()
-	own.MustRegister(a.bounds)
-	return prometheus.Gatherers{newMetrics(a.catalog.Status, a.host.Refusals, a.plane, a.deviceMetrics()), own}
 }
 
 // counted counts requests, so that the agent does not end before them.

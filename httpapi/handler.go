@@ -59,7 +59,9 @@ type handler struct {
 // Handler returns the HTTP API. It is safe for concurrent use. A request ends when
 // its context does; streams and blocking queries then return at once.
 func Handler(cfg Config) http.Handler {
-	return newHandler(cfg)
+	requests := newRequestMetrics()
+	cfg.Metrics = prometheus.Gatherers{cfg.Metrics, requests.registry}
+	return requests.observe(newHandler(cfg))
 }
 
 func newHandler(cfg Config) *handler {
@@ -76,6 +78,7 @@ func newHandler(cfg Config) *handler {
 	h.operatorRoutes()
 	h.aclRoutes()
 	h.metricRoutes()
+	h.snapshotRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
 	return h
 }
@@ -174,7 +177,11 @@ func (h *handler) method(pattern string, serve func(http.ResponseWriter, *http.R
 			defer h.recovered(w, r)
 			w.Header().Set("X-Nomad-KnownLeader", "true")
 			w.Header().Set("X-Nomad-LastContact", "0")
-			if err := serve(w, r); err != nil {
+			err := h.checkParameters(pattern, r)
+			if err == nil {
+				err = serve(w, r)
+			}
+			if err != nil {
 				h.fail(w, r, err)
 			}
 		})
@@ -187,10 +194,11 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	status := statusOf(err)
-	if se := (*statusError)(nil); errors.As(err, &se) {
+	var se *statusError // an answer that was meant
+	if errors.As(err, &se) {
 		status = se.status
 	}
-	if status >= http.StatusInternalServerError {
+	if status >= http.StatusInternalServerError && se == nil {
 		h.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -33,6 +33,7 @@ type Config struct {
 	RequirePinned bool
 	Access        Access
 	Client        Client
+	PluginLimits  PluginLimits
 	Plugins       map[string]Plugin
 }
 
@@ -45,6 +46,9 @@ type Client struct {
 	// ChrootEnv are the machine's files and directories that isolated tasks see, read-only,
 	// and where. Absolute and clean; what does not exist is left out.
 	ChrootEnv map[string]string
+	// EnvDenylist are variables of the agent's environment that tasks do not get, beside
+	// those that none ever does.
+	EnvDenylist []string
 	// MaxKillTimeout caps the kill_timeout of tasks.
 	MaxKillTimeout time.Duration
 	Artifact       Artifact
@@ -78,6 +82,29 @@ type Resources struct {
 	Disk   int
 }
 
+// PluginLimits bound what plugins use of the machine; 0 is what [host.DefaultLimits] has,
+// never no bound.
+type PluginLimits struct {
+	Memory    int // MiB of memory of all instances of one plugin
+	AllMemory int // MiB of memory of all plugins together
+	CPU       int // percent of one processor that one plugin computes over a minute
+}
+
+func (l PluginLimits) validate() (errs []error) {
+	for _, v := range []struct {
+		key   string
+		value int
+	}{{"memory", l.Memory}, {"memory_all", l.AllMemory}, {"cpu", l.CPU}} {
+		if v.value < 0 {
+			errs = append(errs, fmt.Errorf("plugin_limits.%s: %d is negative; 0 is the default", v.key, v.value))
+		}
+	}
+	if l.AllMemory > 0 && l.Memory > l.AllMemory {
+		errs = append(errs, fmt.Errorf("plugin_limits.memory: %d MiB is more than memory_all, %d MiB", l.Memory, l.AllMemory))
+	}
+	return errs
+}
+
 // Plugin is what an operator decided about one plugin, by the name that it gives
 // itself.
 type Plugin struct {
@@ -109,6 +136,7 @@ func Default() Config {
 		Client: Client{
 			NodePool:       "default",
 			ChrootEnv:      defaultChroot(),
+			EnvDenylist:    []string{},
 			MaxKillTimeout: task.DefaultMaxKillTimeout,
 			Artifact:       Artifact{MaxSize: int(fetch.Bytes >> 20), MaxFiles: int(fetch.Files), Timeout: fetch.Time},
 			GCMaxAllocs:    gc.MaxAllocs,
@@ -117,7 +145,8 @@ func Default() Config {
 			GCInterval:     gc.Interval,
 			GCParallel:     gc.Parallel,
 		},
-		Plugins: map[string]Plugin{},
+		PluginLimits: PluginLimits{CPU: int(100 * host.DefaultLimits().CPUPerMinute / time.Minute)},
+		Plugins:      map[string]Plugin{},
 	}
 }
 
@@ -171,6 +200,7 @@ func (c Config) Validate() error {
 	}
 	errs = append(errs, c.Access.validate()...)
 	errs = append(errs, c.Client.validate()...)
+	errs = append(errs, c.PluginLimits.validate()...)
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
 		errs = append(errs, c.Plugins[name].validate(name)...)
 	}

@@ -133,7 +133,7 @@ func (t *tx) newAdoption(n *structs.Node, known *structs.NodeKnowledge) *adoptio
 		a.out.Why = "the control plane's memory is another one than the node knew"
 	case a.behind:
 		a.out.Why = fmt.Sprintf("the control plane's memory is older than the node's: it ends at index %d, and the node heard of %d", t.index, heard)
-	case t.cp.unread:
+	case t.cp.unreadable > 0:
 		a.out.Why = "the control plane's memory could not be read in full"
 	}
 	t.index = max(t.index, heard)
@@ -200,7 +200,7 @@ func ended(k structs.KnownAllocation) bool {
 // neverHad reports whether the memory does not have an allocation because it never did, or
 // has lost it, and not because it let go of it.
 func (a *adoption) neverHad(k structs.KnownAllocation) bool {
-	return a.other || a.cp.unread || k.CreateIndex > a.before
+	return a.other || a.cp.unreadable > 0 || k.CreateIndex > a.before
 }
 
 // introduceFor makes the node known on which there is something to adopt.

@@ -86,8 +86,11 @@ func (cp *ControlPlane) commit(batch []*operation) {
 		}
 		op.done <- results[i]
 	}
-	if t.err != nil {
+	if t.err != nil && !cp.cannotStore {
 		cp.logger.Error("a change could not be stored", "error", t.err)
+	}
+	if t.err != nil || len(t.touched) > 0 {
+		cp.cannotStore = t.err != nil
 	}
 }
 
