@@ -102,21 +102,23 @@ func browse(t *testing.T, url string, reports <-chan map[string]any) map[string]
 	cmd.Env = append(os.Environ(), "HOME="+profile)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // it is killed in the end
+	}()
 	defer func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended by itself
-		_ = <-ended                                         // it was killed
+		<-ended
 		// Its helpers may be writing still.
 		require.Eventually(t, func() bool { return os.RemoveAll(profile) == nil }, time.Minute, 10*time.Millisecond)
 	}()
 	select {
 	case seen := <-reports:
 		return seen
-	case err := <-ended:
-		ended <- err
+	case <-ended:
 		text, _ := os.ReadFile(log)
-		require.FailNow(t, "the browser ended", "%v\n%s", err, text)
+		require.FailNow(t, "the browser ended", "%s\n%s", cmd.ProcessState, text)
 	case <-time.After(5 * time.Minute):
 		text, _ := os.ReadFile(log)
 		require.FailNow(t, "the page did not report", "%s", text)
