@@ -69,8 +69,10 @@ func Handler(cfg Config) http.Handler {
 	h.nodeRoutes()
 	h.clientRoutes()
 	h.agentRoutes()
+	h.operatorRoutes()
 	h.aclRoutes()
 	h.metricRoutes()
+	h.snapshotRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
 	return http.HandlerFunc(h.guarded)
 }
