@@ -10,15 +10,19 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// newMetrics returns what the node's metrics are gathered from.
-func newMetrics(plugins func() []catalog.PluginStatus, refusals func() map[sandbox.Stage]uint64, plane httpapi.ControlPlane, devices deviceMetrics) prometheus.Gatherer {
+// newMetrics returns what the agent's metrics are gathered from.
+func (a *agent) newMetrics() prometheus.Gatherer {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		pluginMetrics{plugins, refusals},
-		allocationMetrics{plane},
-		devices,
+		pluginMetrics{a.catalog.Status, a.host.Refusals},
+		allocationMetrics{a.plane},
+		taskMetrics{a.plane.Allocations, a.node},
+		hostMetrics{a.node.HostUsage},
+		a.deviceMetrics(),
+		a.outcomes,
+		a.bounds,
 	)
 	return r
 }
@@ -33,10 +37,10 @@ var (
 	pluginDenied    = describe("wasmnode_plugin_denied_total", "Uses of a capability that were not granted.", "plugin")
 	pluginTime      = describe("wasmnode_plugin_guest_seconds_total", "Time in the plugin's own code.", "plugin")
 	pluginGap       = describe("wasmnode_plugin_longest_gap_seconds", "The longest time for which the plugin could not have been interrupted.", "plugin")
-	pluginInstances = describe("wasmnode_plugin_instances", "Instances that the plugin has now, by whether they are in a call.", "plugin", "at")
-	pluginMemory    = describe("wasmnode_plugin_memory_bytes", "Memory of the plugin's instances, those at rest included.", "plugin")
-	pluginExhausted = describe("wasmnode_plugin_exhausted_total", "Calls that failed because the plugin had used up a budget, by which.", "plugin", "of")
-	pluginMade      = describe("wasmnode_plugin_instances_total", "Instances that were made, by how they began.", "plugin", "as")
+	pluginInstances = describe("wasmnode_plugin_instances", "Instances that the plugin has now, by whether one is busy with a call or idle.", "plugin", "state")
+	pluginMemory    = describe("wasmnode_plugin_memory_bytes", "Memory of the plugin's instances, idle ones included.", "plugin")
+	pluginExhausted = describe("wasmnode_plugin_exhausted_total", "Calls that failed because the plugin had used up a budget, by which: memory or time.", "plugin", "budget")
+	pluginMade      = describe("wasmnode_plugin_instances_total", "Instances that were made, by their origin: a module's start, or a copy of one that had started.", "plugin", "origin")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -86,12 +90,12 @@ func collectPlugin(out chan<- prometheus.Metric, p catalog.PluginStatus) {
 	counter(pluginDenied, float64(s.Denied))
 	counter(pluginTime, s.GuestTime.Seconds())
 	gauge(pluginGap, s.LongestGap.Seconds())
-	gauge(pluginInstances, float64(s.AtRest), "rest")
-	gauge(pluginInstances, float64(s.AtWork), "work")
+	gauge(pluginInstances, float64(s.AtRest), "idle")
+	gauge(pluginInstances, float64(s.AtWork), "busy")
 	gauge(pluginMemory, float64(s.MemoryBytes))
 	counter(pluginExhausted, float64(s.OutOfMemory), "memory")
 	counter(pluginExhausted, float64(s.OutOfTime), "time")
-	counter(pluginMade, float64(s.Instances-s.Copies), "first")
+	counter(pluginMade, float64(s.Instances-s.Copies), "start")
 	counter(pluginMade, float64(s.Copies), "copy")
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/httpapi"
+	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/internal/inflight"
 )
 
@@ -36,14 +37,18 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 			ControlPlane: planeAPI{a.plane, &a.conditions},
 			Node:         clientAPI{a.node},
 			Plugins:      pluginsAPI{a.catalog},
-			Metrics:      newMetrics(a.catalog.Status, a.host.Refusals, a.plane, a.deviceMetrics()),
+			Metrics:      a.newMetrics(),
 			Conditions:   a.currentConditions,
+			Hosts:        a.cfg.Access.Hosts,
+			ACL:          a.cfg.Access.ACL,
+			Bounds:       a.bounds,
 			Agent: httpapi.AgentInfo{
 				NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,
 				Datacenter: a.cfg.Datacenter, Version: Version, Address: a.address,
 			},
 		})),
 		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnContext:       access.ConnContext,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          a.logger.Named("http").StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),

@@ -161,7 +161,7 @@ func (h *Host) nanotime() int64 { return int64(time.Since(h.start)) + 1 }
 // # Errors
 //
 // A [sandbox.StageError] names the stage that refused the file. The context bounds
-// describing; reading and compiling are bounded by limits.
+// compiling and describing; reading is bounded by limits.
 func (h *Host) Load(ctx context.Context, src Source) (*Plugin, error) {
 	p, err := h.load(ctx, src)
 	var refused *sandbox.StageError

@@ -5,7 +5,7 @@
 //	read         scan.NewSource      the content, and its digest, once
 //	scan         scan.Read           what is in the module; every count and limit is checked
 //	meter        meter.Rewrite       the same program with a fuel counter, so that it can be stopped
-//	compile      Engine.Compile      native code, once for each content: compile.go, diskcache.go
+//	compile      Engine.Compile      native code, once for each content: compile.go, compiler.go, diskcache.go
 //	instantiate  Module.Instantiate  an instance with fuel and memory of its own: instance.go, memory.go
 //
 // [Snapshot] makes instantiating cheap: others are copied from an instance whose

@@ -95,6 +95,7 @@ func (t *tx) apply(e *structs.Evaluation, res *schedule.Result) {
 		t.changeAlloc(t.allocs.get(old), false, func(a *structs.Allocation) { a.NextAllocation = successor })
 	}
 	for _, a := range res.Update {
+		a.EvalID = e.ID
 		t.putAlloc(&schedule.Alloc{Allocation: a, Reschedules: t.allocs.get(a.ID).Reschedules}, true)
 	}
 	for _, a := range res.Place {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -62,6 +63,11 @@ func (d *Driver) Capabilities() *wasmnodev1.DriverCapabilities {
 		return c
 	}
 	return &wasmnodev1.DriverCapabilities{}
+}
+
+// RunsProcesses reports whether the driver may start processes of the machine.
+func (d *Driver) RunsProcesses() bool {
+	return slices.Contains(d.plugin.Plugin().Spec().Capabilities, abi.ModuleProcess)
 }
 
 // DecodeConfig checks a job file's `config` block against the driver's schema and
@@ -266,11 +272,15 @@ func (d *Driver) TaskStats(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *w
 
 func statsOf(s *workload.Stats) *wasmnodev1.TaskStats {
 	stats := &wasmnodev1.TaskStats{TimeNs: s.Time.UnixNano(), MemoryRssBytes: s.MemoryBytes, MemoryMaxBytes: s.MemoryMaxBytes}
-	if s.CPUTotal != nil {
-		total := uint64(max(0, *s.CPUTotal))
-		stats.CpuTotalNs = &total
-	}
+	stats.CpuTotalNs, stats.CpuUserNs, stats.CpuSystemNs = nanoseconds(s.CPUTotal), nanoseconds(s.CPUUser), nanoseconds(s.CPUSystem)
 	return stats
+}
+
+func nanoseconds(d *time.Duration) *uint64 {
+	if d == nil {
+		return nil
+	}
+	return new(uint64(max(0, *d)))
 }
 
 // checkArguments checks what a caller hands over.

@@ -32,7 +32,7 @@ func openCgroup(name string) (cgroup, *os.File, error) {
 	}
 	var failed error
 	for _, parent := range parents {
-		g := cgroup(filepath.Join(parent, "wasmnode", name))
+		g := cgroup(filepath.Join(parent, allCgroups, name))
 		lock, err := g.open()
 		if err != nil {
 			failed = errors.Join(failed, err)
@@ -41,6 +41,19 @@ func openCgroup(name string) (cgroup, *os.File, error) {
 		return g, lock, nil
 	}
 	return "", nil, failed
+}
+
+// allCgroups is the name of the cgroup that has those of all runtimes.
+const allCgroups = "wasmnode"
+
+// ParentCgroup is the cgroup, from the top of the v2 hierarchy, that those of all processes
+// are in; empty: this process may make none there.
+func ParentCgroup() string {
+	parents, err := cgroupParents()
+	if err != nil || unix.Access(parents[0], unix.W_OK) != nil {
+		return ""
+	}
+	return allCgroups
 }
 
 // cgroupParents returns where cgroups may be made, the best place first.
@@ -210,7 +223,18 @@ func (g cgroup) processes() (pids []int, err error) {
 }
 
 // cpu returns the processor time of all that ever ran in the cgroup and below.
-func (g cgroup) cpu() (time.Duration, error) {
-	us, err := field(filepath.Join(string(g), "cpu.stat"), "usage_usec")
-	return time.Duration(us) * time.Microsecond, err
+func (g cgroup) cpu() (cpuTime, error) {
+	return readTimes(time.Microsecond, func(name string) (uint64, error) {
+		return field(filepath.Join(string(g), "cpu.stat"), name)
+	}, "usage_usec", "user_usec", "system_usec")
+}
+
+// readTimes reads the three times, under their names, in that unit.
+func readTimes(unit time.Duration, read func(name string) (uint64, error), total, user, system string) (t cpuTime, err error) {
+	for name, into := range map[string]*time.Duration{total: &t.total, user: &t.user, system: &t.system} {
+		n, one := read(name)
+		*into = time.Duration(n) * unit
+		err = errors.Join(err, one)
+	}
+	return t, err
 }

@@ -49,7 +49,7 @@ type process struct {
 	killedFor syscall.Signal
 	// memoryMost is the most that it used, as the kernel counted; nil: it did not.
 	memoryMost *uint64
-	cpu        time.Duration // the most that was measured: a tree without cgroup forgets
+	cpu        cpuTime // the most that was measured: a tree without cgroup forgets
 
 	done chan struct{}
 	// What follows is set before done is closed. No exit: it never started.
@@ -115,14 +115,17 @@ func (p *process) launch(ctx context.Context, s *spawner, group cgroup) (err err
 	c := &command{
 		path:       spec.Process.Command,
 		args:       append([]string{spec.Process.Command}, spec.Process.Args...),
-		env:        environment(spec.Env),
+		env:        environment(spec),
 		dir:        spec.Process.Dir,
 		credential: credential,
 	}
 	return p.fork(c, s, group)
 }
 
-func environment(vars map[string]string) []string {
+// environment is the workload's, and where it does not tell, who its user is.
+func environment(spec *workload.Spec) []string {
+	vars := userVariables(spec.Process.User)
+	maps.Copy(vars, spec.Env)
 	env := make([]string, 0, len(vars))
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		env = append(env, name+"="+vars[name])
@@ -211,7 +214,9 @@ func (p *process) run() (ended bool) {
 	p.tree = nil
 	p.mu.Unlock()
 	p.origin.execs.close()
-	p.measure(tree)
+	if cpu, err := tree.cpu(); err == nil {
+		p.used(cpu)
+	}
 	oomKilled := false
 	if p.limits != nil {
 		p.measureMemory(tree)
@@ -230,7 +235,8 @@ func (p *process) run() (ended bool) {
 		p.exit = signaled(killedFor)
 	}
 	p.exit.OOMKilled = oomKilled && !p.exit.Successful()
-	p.used(time.Duration(usage.Utime.Nano() + usage.Stime.Nano()))
+	user, system := time.Duration(usage.Utime.Nano()), time.Duration(usage.Stime.Nano())
+	p.used(cpuTime{user + system, user, system})
 	p.release()
 	p.logger.Debug("process ended", "exit_code", p.exit.ExitCode, "signal", p.exit.Signal)
 	close(p.done)
@@ -282,15 +288,16 @@ func (p *process) release() {
 	p.stdout, p.stderr, p.pidfd, p.logs = nil, nil, nil, nil
 }
 
-// signal sends a signal to the process's group; false: it does not run. Whether it stands for
-// a kill may take a while to see: the context bounds how long is waited for that.
+// signal sends a signal to the process itself, which decides what becomes of those that it
+// started; SIGKILL is for all. False: it does not run. Whether it stands for a kill may take
+// a while to see: the context bounds how long is waited for that.
 func (p *process) signal(ctx context.Context, number syscall.Signal) bool {
 	ctx, cancel := context.WithTimeout(ctx, undecidedTime)
 	defer cancel()
 	again := time.NewTicker(undecidedInterval)
 	defer again.Stop()
-	for {
-		if sent, decided := p.trySignal(number, ctx.Err() != nil); decided {
+	for ran := ""; ; {
+		if sent, decided := p.trySignal(number, &ran, ctx.Err() != nil); decided {
 			return sent
 		}
 		select {
@@ -303,7 +310,7 @@ func (p *process) signal(ctx context.Context, number syscall.Signal) bool {
 
 // trySignal decides nothing while it is undecided whether the signal is a kill, unless
 // this is the last time.
-func (p *process) trySignal(number syscall.Signal, last bool) (sent, decided bool) {
+func (p *process) trySignal(number syscall.Signal, ran *string, last bool) (sent, decided bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.tree == nil {
@@ -311,7 +318,7 @@ func (p *process) trySignal(number syscall.Signal, last bool) (sent, decided boo
 	}
 	does := handled
 	if p.first && number != syscall.SIGKILL {
-		does = p.initDisposition(number)
+		does = p.initDisposition(number, ran)
 	}
 	switch {
 	case does == undecided && !last:
@@ -319,7 +326,7 @@ func (p *process) trySignal(number syscall.Signal, last bool) (sent, decided boo
 	case does == deadly:
 		p.killedFor = number
 	case number != syscall.SIGKILL:
-		return syscall.Kill(-p.child.pid, number) == nil, true
+		return syscall.Kill(p.child.pid, number) == nil, true
 	}
 	p.killLocked()
 	return true, true
