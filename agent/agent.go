@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -14,6 +16,7 @@ import (
 	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/devices"
 	"github.com/wasmnode/wasmnode/managers/drivers"
@@ -23,6 +26,7 @@ import (
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/process"
 )
 
 // Version is the version of this build; the linker sets it.
@@ -36,13 +40,15 @@ type Options struct {
 	ConfigPaths []string // files and directories, in order
 	DataDir     string
 	PluginDir   string
-	HTTPAddr    string // HOST:PORT
+	HTTPAddr    string // HOST:PORT, or unix:// and a socket's path
 	LogLevel    string
 	LogOutput   io.Writer
 	// Supervisor is the command that owns the tasks when it is run with
 	// -data-dir=DIR, see [RunSupervisor], so that they outlive the agent. Nil, and
 	// with Dev: the agent owns them itself, and they end with it.
 	Supervisor []string
+	// Reload has the configuration read again for each value.
+	Reload <-chan os.Signal
 	// Answers, unless it is nil, is called once: when the API answers, with its HOST:PORT.
 	// Plugins are not loaded yet and nothing is restored.
 	Answers func(address string)
@@ -60,24 +66,26 @@ type Options struct {
 // cannot be written, a port or a data directory that another process uses. Nothing
 // is running then.
 func Run(ctx context.Context, o Options) error {
-	cfg, cleanup, err := configure(o)
+	cfg, defaults, cleanup, err := configure(o)
 	if err != nil {
 		return err
 	}
 	defer cleanup()
+	// What plugins compute leaves one processor to all else, also where there is only one.
+	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))
 	logger := hclog.New(&hclog.LoggerOptions{
 		Name:       "wasmnode",
 		Level:      hclog.LevelFromString(cfg.LogLevel),
 		JSONFormat: cfg.LogJSON,
 		Output:     o.LogOutput,
 	})
+	a := &agent{cfg: cfg, defaults: defaults, inForce: cfg, dev: o.Dev, logger: logger, answers: o.Answers, ready: o.Ready, outcomes: newOutcomes()}
 	// First, because it is what fails most often.
-	listener, err := net.Listen("tcp", net.JoinHostPort(cfg.BindAddr, fmt.Sprint(cfg.HTTPPort)))
+	listener, err := a.listen()
 	if err != nil {
-		return fmt.Errorf("http: %w: choose another address with -http-addr", err)
+		return err
 	}
 	defer listener.Close()
-	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, address: listener.Addr().String(), answers: o.Answers, ready: o.Ready, outcomes: newOutcomes()}
 	if !o.Dev {
 		a.supervisor = o.Supervisor
 	}
@@ -85,15 +93,17 @@ func Run(ctx context.Context, o Options) error {
 	if err := a.open(); err != nil {
 		return err
 	}
-	return a.run(ctx, listener)
+	return a.run(ctx, o, listener)
 }
 
 // agent is the layers, from the ground up.
 type agent struct {
-	cfg        config.Config
+	cfg        config.Config // that the agent was started with
+	defaults   config.Config // where neither files nor flags say otherwise
+	inForce    config.Config // as it was read last
 	dev        bool
 	logger     hclog.Logger
-	address    string
+	address    string               // of the API: HOST:PORT, or unix:// and a socket's path
 	answers    func(address string) // or nil
 	ready      func(address string) // or nil
 	supervisor []string             // the command that owns the tasks; nil: the agent does
@@ -107,6 +117,9 @@ type agent struct {
 	drivers   *drivers.Manager
 	devices   *devices.Manager
 	node      *node.Node
+
+	bounds       *access.Bounds
+	certificates *certificates // nil: the API has no TLS
 
 	conditions conditions
 	outcomes   *outcomes
@@ -146,48 +159,48 @@ func (a *agent) open() (err error) {
 // openPlugins joins the host, the catalog and the managers, which need each other:
 // plugins report to the managers, which get them from the catalog.
 func (a *agent) openPlugins() (err error) {
+	if a.cfg.PluginDir == filepath.Join(a.cfg.DataDir, "plugins") { // any other is the operator's to make
+		if err := os.MkdirAll(a.cfg.PluginDir, 0o755); err != nil {
+			return fmt.Errorf("plugin_dir: %w", err)
+		}
+	}
 	a.host = host.New(host.Config{
 		Logger:    a.logger.Named("plugin"),
 		Engine:    a.engine,
 		Workloads: a.workloads,
 		Version:   Version,
 		Chroot:    a.cfg.Client.ChrootEnv,
+		Limits:    a.pluginLimits(),
 		// A driver and a device plugin may have one name.
 		OnRefresh: func(plugin string) { a.drivers.Refresh(plugin); a.devices.Refresh(plugin) },
 	})
 	a.catalog, err = catalog.New(catalog.Config{
-		Dir:    a.cfg.PluginDir,
-		Logger: a.logger.Named("catalog"),
-		Loader: catalog.HostLoader{Host: a.host},
-		Grants: a.grants,
-		Pinned: a.pinned,
+		Dir:      a.cfg.PluginDir,
+		Logger:   a.logger.Named("catalog"),
+		Loader:   catalog.HostLoader{Host: a.host},
+		Settings: settings(a.cfg, a.dev),
 	})
 	if err != nil {
-		return fmt.Errorf("%w: choose another with -plugin-dir", err)
+		return fmt.Errorf("plugin_dir: %w, or choose another with -plugin-dir", err)
 	}
-	config := func(name string) map[string]any { return a.cfg.Plugin(name).Config }
 	a.drivers = drivers.New(drivers.Config{
-		Catalog:      a.catalog,
-		Workloads:    a.workloads,
-		Logger:       a.logger.Named("driver"),
-		PluginConfig: config,
-		Updater:      func(name string, info *structs.DriverInfo) { a.node.UpdateDriver(name, info) },
-		Allowed:      a.cfg.Client.AllowedDrivers,
-		Blocked:      a.cfg.Client.BlockedDrivers,
+		Catalog:   a.catalog,
+		Workloads: a.workloads,
+		Logger:    a.logger.Named("driver"),
+		Updater:   func(name string, info *structs.DriverInfo) { a.node.UpdateDriver(name, info) },
 	})
 	a.devices = devices.New(devices.Config{
-		Catalog:      a.catalog,
-		Logger:       a.logger.Named("device"),
-		PluginConfig: config,
-		Updater:      func(groups []*structs.DeviceGroup) { a.node.UpdateDevices(groups) },
-		Store:        a.state,
+		Catalog: a.catalog,
+		Logger:  a.logger.Named("device"),
+		Updater: func(groups []*structs.DeviceGroup) { a.node.UpdateDevices(groups) },
+		Store:   a.state,
 	})
 	a.closers = append(a.closers, a.catalog.Shutdown, a.drivers.Shutdown, a.devices.Shutdown)
 	return nil
 }
 
 // run serves the API, starts the plugins and the node, and waits for the end.
-func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
+func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err error) {
 	a.node, err = node.New(node.Config{
 		Logger:       a.logger.Named("client"),
 		ControlPlane: counted{a.plane.ForNode(), a.plane.Allocation, a.outcomes},
@@ -204,6 +217,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		GC:           a.collection(),
 		Ephemeral:    a.dev,
 		NoExec:       a.cfg.Client.DisableRemoteExec,
+		HostEnv:      taskEnvironment(os.Environ(), a.cfg.Client.EnvDenylist, process.ParentCgroup()),
 	})
 	if err != nil {
 		return err
@@ -217,9 +231,10 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 	if a.answers != nil {
 		a.answers(a.address)
 	}
-	var watching sync.WaitGroup
-	defer func() { cancel(nil); watching.Wait() }()
-	watching.Go(func() { a.watchDisk(ctx) })
+	var beside sync.WaitGroup
+	defer func() { cancel(nil); beside.Wait() }()
+	beside.Go(func() { a.watchDisk(ctx) })
+	beside.Go(func() { a.reloadOn(ctx, o) })
 	a.catalog.Start()
 	err = a.node.Run(ctx, func() {
 		a.logger.Info("agent is ready", "http_addr", a.address, "node_id", a.node.ID(), "plugin_dir", a.cfg.PluginDir, "data_dir", a.cfg.DataDir)
@@ -251,10 +266,19 @@ func (a *agent) identity() structs.Node {
 		Pool:        c.NodePool,
 		Class:       c.NodeClass,
 		Meta:        c.Meta,
-		HTTPAddress: a.address,
+		HTTPAddress: a.dialled(),
+		TLS:         a.cfg.Access.TLS.HTTP,
 		Version:     Version,
 		Reserved:    structs.NodeResources{CPUMHz: c.Reserved.CPU, MemoryMB: c.Reserved.Memory, DiskMB: c.Reserved.Disk},
 	}
+}
+
+// dialled is the address that other machines' tools connect to; empty: there is none.
+func (a *agent) dialled() string {
+	if a.cfg.Socket() != "" {
+		return ""
+	}
+	return a.address
 }
 
 // collection is when ended allocations are destroyed.

@@ -9,8 +9,11 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -33,12 +36,18 @@ const supervisorIdle = 10 * time.Second
 // answers, or why it does not. Processes are started, and the program is replaced by a
 // newer one, on the thread: the process's main thread, which has to run what it is sent.
 func RunSupervisor(ctx context.Context, dataDir string, thread chan<- func(), logOutput io.Writer) error {
+	// Programs compute on all processors; what serves the agent has its turn beside them.
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
 	err := runSupervisor(ctx, supervisorDir(dataDir), thread, hclog.New(&hclog.LoggerOptions{Name: "supervisor", Output: logOutput}))
 	if err != nil {
 		supervisor.Announce(err)
 	}
 	return err
 }
+
+// OutliveHangups has SIGHUP do nothing to this process, and to its tasks what it does to any
+// other: caught, it is not ignored by who is started.
+func OutliveHangups() { signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) }
 
 func supervisorDir(dataDir string) string { return filepath.Join(dataDir, "supervisor") }
 

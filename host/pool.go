@@ -110,7 +110,7 @@ func (p *pool) lease(ctx context.Context, op string) (_ context.Context, _ *leas
 	case <-ctx.Done():
 		return nil, nil, fmt.Errorf("plugin %s: %s: waiting for one of %d instances: %w", p.plugin.Name(), op, cap(slots), context.Cause(ctx))
 	}
-	l.inst, err = p.take(ctx)
+	l.inst, err = p.take(ctx, mustRun(op))
 	return ctx, l, err
 }
 
@@ -126,18 +126,20 @@ func (l *lease) release(ctx context.Context) {
 	l.pool.calls.Leave()
 }
 
-// take returns an idle instance, or makes one.
-func (p *pool) take(ctx context.Context) (*instance, error) {
+// take returns an idle instance, or makes one; exempt: for a call that needs no processor time
+// to be left.
+func (p *pool) take(ctx context.Context, exempt bool) (*instance, error) {
 	p.mu.Lock()
 	if n := len(p.idle); n > 0 {
 		inst := p.idle[n-1]
 		p.idle = p.idle[:n-1]
 		p.mu.Unlock()
+		inst.guest.Exempt = exempt
 		return inst, nil
 	}
 	current := p.current
 	p.mu.Unlock()
-	return p.newInstance(ctx, current)
+	return p.newInstance(ctx, current, exempt)
 }
 
 // put keeps an instance for the next call, or closes it.
@@ -175,12 +177,12 @@ func (p *pool) settings() *settings {
 	return p.current.settings
 }
 
-// renew begins another generation and returns the settings before. Idle instances are
-// closed at once, the others after their calls.
-func (p *pool) renew(ctx context.Context, s *settings) (before *settings) {
+// renew begins another generation with the settings that change makes of those in force,
+// which it returns. Idle instances are closed at once, the others after their calls.
+func (p *pool) renew(ctx context.Context, change func(now *settings) *settings) (before *settings) {
 	p.mu.Lock()
 	old, idle := p.current, p.idle
-	p.current, p.idle = generation{number: old.number + 1, settings: s}, nil
+	p.current, p.idle = generation{number: old.number + 1, settings: change(old.settings)}, nil
 	p.mu.Unlock()
 	if old.snapshot != nil {
 		old.snapshot.Close()
@@ -195,12 +197,13 @@ func (p *pool) renew(ctx context.Context, s *settings) (before *settings) {
 func (p *pool) close(ctx context.Context) {
 	p.end(errClosed)
 	p.calls.Close()
-	p.renew(ctx, p.settings())
+	p.renew(ctx, func(now *settings) *settings { return now })
 }
 
 // newInstance instantiates the plugin, runs its initialiser and configures it.
-func (p *pool) newInstance(ctx context.Context, g generation) (_ *instance, err error) {
+func (p *pool) newInstance(ctx context.Context, g generation, exempt bool) (_ *instance, err error) {
 	inst := &instance{funcs: map[string]api.Function{}, generation: g.number}
+	inst.guest.Budget, inst.guest.Exempt = p.plugin.budget, exempt
 	defer func() {
 		if err == nil {
 			return

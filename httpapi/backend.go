@@ -87,6 +87,9 @@ type Node interface {
 	AllocationChecks(allocID string) (map[string]structs.CheckResult, error)
 	Files(allocID string) (Files, error)
 	HostUsage() (*structs.HostUsage, error)
+	// CheckDriverConfig returns what a driver refuses of a task's config block;
+	// errdefs.Unavailable: the driver is not here.
+	CheckDriverConfig(driver string, config map[string]any) error
 	// CollectGarbage removes every allocation that has ended.
 	CollectGarbage(ctx context.Context)
 	// Unclaimed is what the node keeps although it is not known to be wanted.

@@ -46,7 +46,7 @@ type AgentInfo struct {
 	Region     string
 	Datacenter string
 	Version    string
-	Address    string // HOST:PORT of the HTTP API
+	Address    string // of the HTTP API: HOST:PORT, or unix:// and a socket's path
 }
 
 // handler answers requests; it has no state of its own.
@@ -61,6 +61,10 @@ type handler struct {
 func Handler(cfg Config) http.Handler {
 	requests := newRequestMetrics()
 	cfg.Metrics = prometheus.Gatherers{cfg.Metrics, requests.registry}
+	return requests.observe(newHandler(cfg))
+}
+
+func newHandler(cfg Config) *handler {
 	if cfg.Bounds == nil {
 		cfg.Bounds = access.NewBounds(access.DefaultLimits())
 	}
@@ -76,7 +80,7 @@ func Handler(cfg Config) http.Handler {
 	h.metricRoutes()
 	h.snapshotRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
-	return requests.observe(http.HandlerFunc(h.guarded))
+	return h
 }
 
 // unrouted answers what no route takes: 405 when another method would be taken.
@@ -173,7 +177,11 @@ func (h *handler) method(pattern string, serve func(http.ResponseWriter, *http.R
 			defer h.recovered(w, r)
 			w.Header().Set("X-Nomad-KnownLeader", "true")
 			w.Header().Set("X-Nomad-LastContact", "0")
-			if err := serve(w, r); err != nil {
+			err := h.checkParameters(pattern, r)
+			if err == nil {
+				err = serve(w, r)
+			}
+			if err != nil {
 				h.fail(w, r, err)
 			}
 		})
@@ -186,10 +194,11 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	status := statusOf(err)
-	if se := (*statusError)(nil); errors.As(err, &se) {
+	var se *statusError // an answer that was meant
+	if errors.As(err, &se) {
 		status = se.status
 	}
-	if status >= http.StatusInternalServerError {
+	if status >= http.StatusInternalServerError && se == nil {
 		h.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -199,6 +199,7 @@ func (n *Node) newRunner(a *structs.Allocation, before map[string]string) (*allo
 		AllocsDir:    n.cfg.AllocsDir,
 		State:        n.cfg.State,
 		Dispense:     n.cfg.Dispense,
+		HostEnv:      n.cfg.HostEnv,
 		Devices:      n.cfg.Devices,
 		Left:         n.left,
 		StateUpdated: n.stateUpdated,

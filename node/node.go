@@ -49,6 +49,9 @@ type Config struct {
 	Identity structs.Node
 	Limits   task.Limits
 	GC       GC
+	// HostEnv is what tasks that are processes of the machine have of its environment;
+	// optional, read-only.
+	HostEnv map[string]string
 	// Ephemeral: allocations end with the node, and leave nothing.
 	Ephemeral bool
 	// NoExec refuses to run commands in tasks.
@@ -195,7 +198,7 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 		loops.Go(func() { n.watchLoop(ctx) })
 		reporting.Go(func() { n.report.run(reports) })
 		n.awaitPlugins(ctx, n.cfg.DriversReady)
-		if n.self.awaitKnown(ctx) == nil {
+		if n.self.awaitKnown(ctx) == nil && ctx.Err() == nil {
 			ready()
 		}
 	}

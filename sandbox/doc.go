@@ -14,7 +14,7 @@
 //
 // The package knows nothing of capabilities, plugins or workloads: those give it host
 // modules to link. Its mutexes guard a few fields each; none is held across I/O or a
-// guest call, or while another is taken. One compile runs at a time, which a semaphore
+// guest call, or while another is taken, but for a budget's and that of what it is within. One compile runs at a time, which a semaphore
 // sees to.
 //
 // Start reading at [Engine.Compile].

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync"
 
@@ -36,6 +37,7 @@ type Engine struct {
 	// compiling is the compile semaphore: a compile takes a core and much memory, so there
 	// is one at a time.
 	compiling chan struct{}
+	turns     *turns // of guests that run for long: one processor is left to all else
 	refused   refusals
 
 	mu     sync.Mutex
@@ -51,7 +53,7 @@ type sharedCode struct {
 
 // Open returns an engine.
 func Open(cfg Config) (*Engine, error) {
-	e := &Engine{logger: cfg.Logger, compiling: make(chan struct{}, 1), shared: map[string]*sharedCode{}}
+	e := &Engine{logger: cfg.Logger, compiling: make(chan struct{}, 1), turns: newTurns(max(1, runtime.GOMAXPROCS(0)-1)), shared: map[string]*sharedCode{}}
 	if e.logger == nil {
 		e.logger = hclog.NewNullLogger()
 	}

@@ -21,18 +21,25 @@ import (
 // file is the shape of a configuration file. Pointers distinguish what is set from what is
 // not.
 type file struct {
-	Name          *string        `hcl:"name,optional"`
-	Region        *string        `hcl:"region,optional"`
-	Datacenter    *string        `hcl:"datacenter,optional"`
-	DataDir       *string        `hcl:"data_dir,optional"`
-	PluginDir     *string        `hcl:"plugin_dir,optional"`
-	BindAddr      *string        `hcl:"bind_addr,optional"`
-	LogLevel      *string        `hcl:"log_level,optional"`
-	LogJSON       *bool          `hcl:"log_json,optional"`
-	RequirePinned *bool          `hcl:"require_pinned,optional"`
-	Ports         *portsBlock    `hcl:"ports,block"`
-	Client        *clientBlock   `hcl:"client,block"`
-	Plugins       []*pluginBlock `hcl:"plugin,block"`
+	Name          *string            `hcl:"name,optional"`
+	Region        *string            `hcl:"region,optional"`
+	Datacenter    *string            `hcl:"datacenter,optional"`
+	DataDir       *string            `hcl:"data_dir,optional"`
+	PluginDir     *string            `hcl:"plugin_dir,optional"`
+	BindAddr      *string            `hcl:"bind_addr,optional"`
+	LogLevel      *string            `hcl:"log_level,optional"`
+	LogJSON       *bool              `hcl:"log_json,optional"`
+	RequirePinned *bool              `hcl:"require_pinned,optional"`
+	HTTPHosts     *[]string          `hcl:"http_hosts,optional"`
+	SocketGroup   *string            `hcl:"http_socket_group,optional"`
+	InsecureAPI   *bool              `hcl:"insecure_api,optional"`
+	ACL           *aclBlock          `hcl:"acl,block"`
+	TLS           *tlsBlock          `hcl:"tls,block"`
+	Limits        *limitsBlock       `hcl:"limits,block"`
+	Ports         *portsBlock        `hcl:"ports,block"`
+	Client        *clientBlock       `hcl:"client,block"`
+	PluginLimits  *pluginLimitsBlock `hcl:"plugin_limits,block"`
+	Plugins       []*pluginBlock     `hcl:"plugin,block"`
 }
 
 type portsBlock struct {
@@ -44,6 +51,7 @@ type clientBlock struct {
 	NodePool       *string            `hcl:"node_pool,optional"`
 	Meta           *map[string]string `hcl:"meta,optional"`
 	ChrootEnv      *map[string]string `hcl:"chroot_env,optional"`
+	EnvDenylist    *[]string          `hcl:"env_denylist,optional"`
 	MaxKillTimeout *hcl.Attribute     `hcl:"max_kill_timeout,optional"`
 	DisableExec    *bool              `hcl:"disable_remote_exec,optional"`
 	GCMaxAllocs    *int               `hcl:"gc_max_allocs,optional"`
@@ -73,8 +81,15 @@ type driversBlock struct {
 	Block *[]string `hcl:"block,optional"`
 }
 
+type pluginLimitsBlock struct {
+	Memory    *int `hcl:"memory,optional"`
+	AllMemory *int `hcl:"memory_all,optional"`
+	CPU       *int `hcl:"cpu,optional"`
+}
+
 type pluginBlock struct {
 	Name   string       `hcl:"name,label"`
+	File   *string      `hcl:"file,optional"`
 	SHA256 *string      `hcl:"sha256,optional"`
 	Config *configBlock `hcl:"config,block"`
 	Grant  *grantBlock  `hcl:"grant,block"`
@@ -256,11 +271,17 @@ func (l *loader) apply(f *file) {
 	set(&c.LogLevel, f.LogLevel)
 	set(&c.LogJSON, f.LogJSON)
 	set(&c.RequirePinned, f.RequirePinned)
+	l.access(f)
 	if f.Ports != nil {
 		set(&c.HTTPPort, f.Ports.HTTP)
 	}
 	if f.Client != nil {
 		l.client(f.Client)
+	}
+	if f.PluginLimits != nil {
+		set(&c.PluginLimits.Memory, f.PluginLimits.Memory)
+		set(&c.PluginLimits.AllMemory, f.PluginLimits.AllMemory)
+		set(&c.PluginLimits.CPU, f.PluginLimits.CPU)
 	}
 	for _, p := range f.Plugins {
 		l.plugin(p)
@@ -273,6 +294,7 @@ func (l *loader) client(b *clientBlock) {
 	set(&c.NodePool, b.NodePool)
 	set(&c.Meta, b.Meta)
 	set(&c.ChrootEnv, b.ChrootEnv)
+	set(&c.EnvDenylist, b.EnvDenylist)
 	set(&c.DisableRemoteExec, b.DisableExec)
 	set(&c.GCMaxAllocs, b.GCMaxAllocs)
 	set(&c.GCDiskUsage, b.GCDiskUsage)
@@ -317,6 +339,7 @@ func (l *loader) duration(a *hcl.Attribute) *time.Duration {
 
 func (l *loader) plugin(b *pluginBlock) {
 	p := Plugin{}
+	set(&p.File, b.File)
 	set(&p.SHA256, b.SHA256)
 	if b.Config != nil {
 		config, diags := hclvalue.Body(b.Config.Body.(*hclsyntax.Body), nil)

@@ -45,6 +45,7 @@ func TestEveryKey(t *testing.T) {
 		"client.node_pool":        {"client {\n node_pool = \"p\"\n}", func(c *Config) { c.Client.NodePool = "p" }},
 		"client.chroot_env":       {"client {\n chroot_env = { \"/opt\" = \"/opt/node\" }\n}", func(c *Config) { c.Client.ChrootEnv = map[string]string{"/opt": "/opt/node"} }},
 		"client.meta":             {"client {\n meta = { \"a.b\" = \"c\" }\n}", func(c *Config) { c.Client.Meta = map[string]string{"a.b": "c"} }},
+		"env_denylist":            {"client {\n env_denylist = [\"A\", \"B\"]\n}", func(c *Config) { c.Client.EnvDenylist = []string{"A", "B"} }},
 		"disable_remote_exec":     {"client {\n disable_remote_exec = true\n}", func(c *Config) { c.Client.DisableRemoteExec = true }},
 		"max_kill_timeout":        {"client {\n max_kill_timeout = \"1m\"\n}", func(c *Config) { c.Client.MaxKillTimeout = time.Minute }},
 		"gc_max_allocs":           {"client {\n gc_max_allocs = 1\n}", func(c *Config) { c.Client.GCMaxAllocs = 1 }},
@@ -56,8 +57,10 @@ func TestEveryKey(t *testing.T) {
 		"reserved":                {"client {\n reserved {\n cpu = 1\n memory = 2\n disk = 3\n}\n}", func(c *Config) { c.Client.Reserved = Resources{1, 2, 3} }},
 		"drivers":                 {"client {\n drivers {\n allow = [\"a\"]\n block = [\"b\"]\n}\n}", func(c *Config) { c.Client.AllowedDrivers, c.Client.BlockedDrivers = []string{"a"}, []string{"b"} }},
 		"null leaves the default": {"region = null\nclient {\n max_kill_timeout = null\n}", func(*Config) {}},
+		"plugin_limits":           {"plugin_limits {\n memory = 1\n memory_all = 2\n cpu = 3\n}", func(c *Config) { c.PluginLimits = PluginLimits{1, 2, 3} }},
 		"plugin, empty":           {"plugin \"p\" {}", func(c *Config) { c.Plugins["p"] = Plugin{} }},
 		"plugin.sha256":           {"plugin \"p\" {\n sha256 = \"" + digest + "\"\n}", func(c *Config) { c.Plugins["p"] = Plugin{SHA256: digest} }},
+		"plugin.file":             {"plugin \"p\" {\n file = \"q.wasm\"\n}", func(c *Config) { c.Plugins["p"] = Plugin{File: "q.wasm"} }},
 		"plugin.config": {
 			"plugin \"p\" {\n config {\n a = 1\n b = { c = true }\n d \"e\" {\n f = [1.5]\n}\n}\n}",
 			func(c *Config) {

@@ -144,6 +144,7 @@ func BootID() (string, error) {
 // System is the operating system. What is not reported is empty.
 type System struct {
 	Kernel        string // its release
+	Machine       string // what the kernel is built for, such as x86_64
 	Hostname      string
 	Name, Version string // of the distribution
 }
@@ -155,6 +156,7 @@ func ReadSystem() System {
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
 		s.Kernel = unix.ByteSliceToString(name.Release[:])
+		s.Machine = unix.ByteSliceToString(name.Machine[:])
 	}
 	return s
 }

@@ -93,6 +93,8 @@ func parseEvent(t *testing.T, line string) (time.Duration, event) {
 		return at, e
 	case "refused":
 		return at, refused{rest}
+	case "exhausted":
+		return at, exhausted{rest}
 	case "faulted":
 		return at, faulted{rest}
 	case "taskfaulted":
@@ -100,7 +102,7 @@ func parseEvent(t *testing.T, line string) (time.Duration, event) {
 	case "revived":
 		return at, revived{}
 	case "removed":
-		return at, removed{}
+		return at, removed{fileRemoved}
 	}
 	t.Fatalf("no such event: %s", line)
 	return 0, nil

@@ -57,12 +57,13 @@ func newRealWorldThatLooks(t *testing.T, lookEvery time.Duration, config map[str
 	})
 	var err error
 	w.Catalog, err = catalog.New(catalog.Config{Dir: w.Path, LookEvery: lookEvery, Logger: hclog.NewNullLogger(), Loader: catalog.HostLoader{Host: h},
-		Grants: func(string) host.Grants { return grants },
+		Settings: catalog.Settings{Others: grants, Plugins: map[string]catalog.PluginSettings{
+			"mock_driver": {File: "mock.wasm", Config: config, Grants: grants},
+		}},
 	})
 	require.NoError(t, err)
 	cfg := Config{
 		Catalog: w.Catalog, Workloads: w.workloads, Logger: hclog.NewNullLogger(),
-		PluginConfig: func(string) map[string]any { return config },
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -332,7 +333,7 @@ func TestAStatusIsJSONForTheAPI(t *testing.T) {
 	got, err := json.Marshal(s)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"Name":"a","Type":"driver","Version":"","State":"healthy","Reason":"","Since":"0001-01-01T00:00:00Z","Digest":"","CapabilitiesImported":[],"CapabilitiesGranted":[],"File":"",
-		"Stats":{"Calls":0,"Faults":null,"Denied":0,"GuestTime":0,"LongestGap":0,"Instances":0,"Copies":0,"AtRest":0,"AtWork":0}}`, string(got))
+		"Stats":{"Calls":0,"Faults":null,"Denied":0,"OutOfTime":0,"OutOfMemory":0,"MemoryBytes":0,"GuestTime":0,"LongestGap":0,"Instances":0,"Copies":0,"AtRest":0,"AtWork":0}}`, string(got))
 }
 
 func TestTheReasonOfAPluginWithoutAGrantNamesTheGrant(t *testing.T) {

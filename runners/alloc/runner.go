@@ -111,7 +111,7 @@ func (r *Runner) addTask(t *nomad.Task) error {
 	of := stageOf(t)
 	tr, err := task.New(task.Config{
 		Alloc: r.alloc, Task: t.Name, Node: r.cfg.Node, Dir: dir, State: r.cfg.State,
-		Dispense: r.cfg.Dispense, Devices: r.cfg.Devices, Left: r.cfg.Left, Limits: r.cfg.Limits, Logger: r.logger, Changed: r.wake.Set, Jitter: r.cfg.Jitter,
+		Dispense: r.cfg.Dispense, Devices: r.cfg.Devices, HostEnv: r.cfg.HostEnv, Left: r.cfg.Left, Limits: r.cfg.Limits, Logger: r.logger, Changed: r.wake.Set, Jitter: r.cfg.Jitter,
 		Gate: func() <-chan struct{} { return r.order.gate(of) },
 	})
 	if err != nil {

@@ -45,6 +45,9 @@ type Config struct {
 	// Devices has the devices reserved that the task was given; optional: a task that
 	// was given some does not start.
 	Devices Devices
+	// HostEnv is what tasks that are processes of the machine have of its environment
+	// where nothing else sets it; optional, read-only.
+	HostEnv map[string]string
 	// Hooks run after the built-in ones; optional.
 	Hooks  []Hook
 	Limits Limits
