@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/sandbox/scan"
 	"github.com/wasmnode/wasmnode/sandbox/wasmbin/wasmtest"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
 // branches is a module that takes the engine time, and little memory.
@@ -67,4 +69,25 @@ func TestARefusalIsRememberedForAWhile(t *testing.T) {
 	}
 	r.add("z", ErrCompileLimit, now.Add(refusedFor))
 	require.Len(t, r.by, 1)
+}
+
+// BenchmarkColdLoad loads a Go plugin whose code is not in the cache: what compiling in a
+// process of its own costs beyond compiling here.
+func BenchmarkColdLoad(b *testing.B) {
+	scanned, err := scan.Read(scan.NewSource(guestbuild.Plugin(b, "guest-examples/drivers/mock")), scan.DefaultLimits())
+	require.NoError(b, err)
+	defer func(was bool) { entered = was }(entered)
+	for _, where := range []string{"here", "apart"} {
+		b.Run(where, func(b *testing.B) {
+			entered = where == "apart"
+			for b.Loop() {
+				e, err := Open(Config{CacheDir: b.TempDir()})
+				require.NoError(b, err)
+				m, err := e.Compile(b.Context(), scanned, Options{MemoryMaxBytes: 64 << 20, Template: true})
+				require.NoError(b, err)
+				require.NoError(b, m.Close(b.Context()))
+				require.NoError(b, e.Close(b.Context()))
+			}
+		})
+	}
 }
