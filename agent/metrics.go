@@ -10,15 +10,18 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// newMetrics returns what the node's metrics are gathered from.
-func newMetrics(plugins func() []catalog.PluginStatus, refusals func() map[sandbox.Stage]uint64, plane httpapi.ControlPlane, devices deviceMetrics) prometheus.Gatherer {
+// newMetrics returns what the agent's metrics are gathered from.
+func (a *agent) newMetrics() prometheus.Gatherer {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		pluginMetrics{plugins, refusals},
-		allocationMetrics{plane},
-		devices,
+		pluginMetrics{a.catalog.Status, a.host.Refusals},
+		allocationMetrics{a.plane},
+		taskMetrics{a.plane.Allocations, a.node},
+		hostMetrics{a.node.HostUsage},
+		a.deviceMetrics(),
+		a.outcomes,
 	)
 	return r
 }
@@ -33,8 +36,8 @@ var (
 	pluginDenied    = describe("wasmnode_plugin_denied_total", "Uses of a capability that were not granted.", "plugin")
 	pluginTime      = describe("wasmnode_plugin_guest_seconds_total", "Time in the plugin's own code.", "plugin")
 	pluginGap       = describe("wasmnode_plugin_longest_gap_seconds", "The longest time for which the plugin could not have been interrupted.", "plugin")
-	pluginInstances = describe("wasmnode_plugin_instances", "Instances that the plugin has now, by whether they are in a call.", "plugin", "at")
-	pluginMade      = describe("wasmnode_plugin_instances_total", "Instances that were made, by how they began.", "plugin", "as")
+	pluginInstances = describe("wasmnode_plugin_instances", "Instances that the plugin has now, by whether one is busy with a call or idle.", "plugin", "state")
+	pluginMade      = describe("wasmnode_plugin_instances_total", "Instances that were made, by their origin: a module's start, or a copy of one that had started.", "plugin", "origin")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -84,9 +87,9 @@ func collectPlugin(out chan<- prometheus.Metric, p catalog.PluginStatus) {
 	counter(pluginDenied, float64(s.Denied))
 	counter(pluginTime, s.GuestTime.Seconds())
 	gauge(pluginGap, s.LongestGap.Seconds())
-	gauge(pluginInstances, float64(s.AtRest), "rest")
-	gauge(pluginInstances, float64(s.AtWork), "work")
-	counter(pluginMade, float64(s.Instances-s.Copies), "first")
+	gauge(pluginInstances, float64(s.AtRest), "idle")
+	gauge(pluginInstances, float64(s.AtWork), "busy")
+	counter(pluginMade, float64(s.Instances-s.Copies), "start")
 	counter(pluginMade, float64(s.Copies), "copy")
 }
 

@@ -34,10 +34,14 @@ wasmnode_plugin_calls_total{plugin="a"} 7
 # HELP wasmnode_plugin_faults_total Calls that ended without an answer, by kind.
 # TYPE wasmnode_plugin_faults_total counter
 wasmnode_plugin_faults_total{kind="trapped",plugin="a"} 2
-# HELP wasmnode_plugin_instances_total Instances that were made, by how they began.
+# HELP wasmnode_plugin_instances Instances that the plugin has now, by whether one is busy with a call or idle.
+# TYPE wasmnode_plugin_instances gauge
+wasmnode_plugin_instances{plugin="a",state="busy"} 2
+wasmnode_plugin_instances{plugin="a",state="idle"} 1
+# HELP wasmnode_plugin_instances_total Instances that were made, by their origin: a module's start, or a copy of one that had started.
 # TYPE wasmnode_plugin_instances_total counter
-wasmnode_plugin_instances_total{as="copy",plugin="a"} 3
-wasmnode_plugin_instances_total{as="first",plugin="a"} 2
+wasmnode_plugin_instances_total{origin="copy",plugin="a"} 3
+wasmnode_plugin_instances_total{origin="start",plugin="a"} 2
 # HELP wasmnode_plugin_refusals_total Files that were refused, by the stage that did.
 # TYPE wasmnode_plugin_refusals_total counter
 wasmnode_plugin_refusals_total{stage="scan"} 4
@@ -46,5 +50,5 @@ wasmnode_plugin_refusals_total{stage="scan"} 4
 wasmnode_plugin_state{file="a.wasm",plugin="a",state="healthy"} 1
 wasmnode_plugin_state{file="b.wasm",plugin="a",state="rejected"} 1
 wasmnode_plugin_state{file="c.wasm",plugin="",state="rejected"} 1
-`), "wasmnode_plugin_calls_total", "wasmnode_plugin_faults_total", "wasmnode_plugin_instances_total", "wasmnode_plugin_refusals_total", "wasmnode_plugin_state"))
+`), "wasmnode_plugin_calls_total", "wasmnode_plugin_faults_total", "wasmnode_plugin_instances", "wasmnode_plugin_instances_total", "wasmnode_plugin_refusals_total", "wasmnode_plugin_state"))
 }

@@ -33,10 +33,10 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 	w.server = &http.Server{
 		Handler: w.counted(httpapi.Handler(httpapi.Config{
 			Logger:       a.logger.Named("http"),
-			ControlPlane: a.plane,
+			ControlPlane: planeAPI{a.plane, &a.conditions},
 			Node:         clientAPI{a.node},
 			Plugins:      pluginsAPI{a.catalog},
-			Metrics:      newMetrics(a.catalog.Status, a.host.Refusals, a.plane, a.deviceMetrics()),
+			Metrics:      a.newMetrics(),
 			Conditions:   a.currentConditions,
 			Agent: httpapi.AgentInfo{
 				NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,

@@ -31,6 +31,9 @@ func (idle) CheckDriverConfig(string, map[string]any) error                  { r
 func (idle) HostUsage() (*structs.HostUsage, error)                          { return &structs.HostUsage{}, nil }
 func (idle) CollectGarbage(context.Context)                                  {}
 func (idle) CollectAllocation(context.Context, string) error                 { return errIdle }
+func (idle) Unclaimed(context.Context) []structs.Unclaimed                   { return nil }
+func (idle) Adopt(context.Context, string) error                             { return errIdle }
+func (idle) Discard(context.Context, string) error                           { return errIdle }
 func (idle) AllocationChecks(string) (map[string]structs.CheckResult, error) { return nil, errIdle }
 func (idle) CanExec(string, string) error                                    { return errIdle }
 func (idle) Exec(context.Context, string, string, *workload.ExecSpec) (*structs.ExitResult, error) {

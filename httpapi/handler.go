@@ -59,6 +59,8 @@ type handler struct {
 // Handler returns the HTTP API. It is safe for concurrent use. A request ends when
 // its context does; streams and blocking queries then return at once.
 func Handler(cfg Config) http.Handler {
+	requests := newRequestMetrics()
+	cfg.Metrics = prometheus.Gatherers{cfg.Metrics, requests.registry}
 	if cfg.Bounds == nil {
 		cfg.Bounds = access.NewBounds(access.DefaultLimits())
 	}
@@ -69,10 +71,12 @@ func Handler(cfg Config) http.Handler {
 	h.nodeRoutes()
 	h.clientRoutes()
 	h.agentRoutes()
+	h.operatorRoutes()
 	h.aclRoutes()
 	h.metricRoutes()
+	h.snapshotRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
-	return http.HandlerFunc(h.guarded)
+	return requests.observe(http.HandlerFunc(h.guarded))
 }
 
 // unrouted answers what no route takes: 405 when another method would be taken.

@@ -17,7 +17,13 @@ func allocationUsage(a *structs.AllocationUsage) *nomad.AllocResourceUsage {
 	for name, t := range a.Tasks {
 		u := taskUsage(t)
 		out.Tasks[name] = &nomad.TaskResourceUsage{ResourceUsage: u, Timestamp: t.TimeNs}
+		sum.CpuStats.Percent += u.CpuStats.Percent
+		sum.CpuStats.TotalTicks += u.CpuStats.TotalTicks
+		sum.CpuStats.UserMode += u.CpuStats.UserMode
+		sum.CpuStats.SystemMode += u.CpuStats.SystemMode
+		sum.CpuStats.Measured = union(sum.CpuStats.Measured, u.CpuStats.Measured)
 		sum.MemoryStats.RSS += u.MemoryStats.RSS
+		sum.MemoryStats.Usage += u.MemoryStats.Usage
 		sum.MemoryStats.MaxUsage += u.MemoryStats.MaxUsage
 		sum.MemoryStats.Measured = union(sum.MemoryStats.Measured, u.MemoryStats.Measured)
 		sum.DeviceStats = mergeDeviceStats(sum.DeviceStats, u.DeviceStats)
@@ -32,6 +38,9 @@ func emptyUsage() *nomad.ResourceUsage {
 // taskUsage renders a driver's measurements; Measured names those that were made.
 func taskUsage(t *structs.TaskUsage) *nomad.ResourceUsage {
 	u := emptyUsage()
+	if c := t.CPU; c != nil {
+		u.CpuStats = cpuStats(c)
+	}
 	if t.MemoryRSS != nil {
 		u.MemoryStats.RSS, u.MemoryStats.Usage = *t.MemoryRSS, *t.MemoryRSS
 		u.MemoryStats.Measured = append(u.MemoryStats.Measured, "RSS", "Usage")
@@ -44,6 +53,18 @@ func taskUsage(t *structs.TaskUsage) *nomad.ResourceUsage {
 		u.DeviceStats = mergeDeviceStats(u.DeviceStats, []*nomad.DeviceGroupStats{deviceGroupStats(g)})
 	}
 	return u
+}
+
+// cpuStats renders the use of processors. A mode is in percent, as the whole is.
+func cpuStats(c *structs.CPUUsage) *nomad.CpuStats {
+	out := &nomad.CpuStats{Percent: c.Percent, TotalTicks: c.MHz, Measured: []string{"Percent", "Total Ticks"}}
+	if c.User != nil {
+		out.UserMode, out.Measured = *c.User, append(out.Measured, "User Mode")
+	}
+	if c.System != nil {
+		out.SystemMode, out.Measured = *c.System, append(out.Measured, "System Mode")
+	}
+	return out
 }
 
 func union(a, b []string) []string {

@@ -113,3 +113,12 @@ func TestUnsupportedFieldsOfAJobAreReportedAtRegistration(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+func TestThePayloadOfARegisteredJobReachesItsTask(t *testing.T) {
+	w := newWorld(t, "mock")
+	job := mock("paid", nil)
+	job.Payload = []byte("work to do")
+	job.TaskGroups[0].Tasks[0].DispatchPayload = &nomad.DispatchPayloadConfig{File: "in/work.txt"}
+	alloc := w.run(t, job, "running")
+	require.Equal(t, "work to do", w.get(t, "/v1/client/fs/cat/"+alloc.ID+"?path=task/local/in/work.txt").body)
+}

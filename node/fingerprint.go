@@ -95,6 +95,20 @@ func fingerprintDisk(n *structs.Node, dir string, set func(string, string)) erro
 	return nil
 }
 
+// UpdateDisk tells the control plane how much room there is now, as the start did: what
+// was full then can be placed on again.
+func (n *Node) UpdateDisk() {
+	n.self.update(func(next *structs.Node) bool {
+		before := next.Resources.DiskMB
+		set := func(key, value string) { next.Attributes[key] = value }
+		if err := fingerprintDisk(next, n.cfg.AllocsDir, set); err != nil {
+			n.logger.Warn("the disk could not be looked at", "error", err)
+			return false
+		}
+		return next.Resources.DiskMB != before
+	})
+}
+
 // address is the first address that others could reach the machine at, or loopback.
 func address() string {
 	addrs, err := net.InterfaceAddrs()

@@ -95,20 +95,20 @@ func (n *Node) Directory(allocID string) (*allocdir.Dir, error) {
 }
 
 // AllocationUsage is what the tasks of an allocation use now; one task's only when one is
-// named.
+// named. Those that could not be measured are left out, unless none could.
 func (n *Node) AllocationUsage(ctx context.Context, allocID, task string) (*structs.AllocationUsage, error) {
 	r, err := n.runner(allocID)
 	if err != nil {
 		return nil, err
 	}
-	stats, err := r.Stats(ctx, task)
-	if err != nil {
+	usage, err := r.Usage(ctx, task)
+	if err != nil && len(usage) == 0 {
 		return nil, operationError(err)
 	}
-	out := &structs.AllocationUsage{Tasks: make(map[string]*structs.TaskUsage, len(stats)), Time: time.Now()}
-	given := r.Alloc().Resources.Tasks
-	for name, s := range stats {
-		u := &structs.TaskUsage{MemoryRSS: s.MemoryRssBytes, MemoryMax: s.MemoryMaxBytes, TimeNs: s.TimeNs}
+	out := &structs.AllocationUsage{Tasks: make(map[string]*structs.TaskUsage, len(usage)), Time: time.Now()}
+	given, states := r.Alloc().Resources.Tasks, r.AllocState().TaskStates
+	for name, m := range usage {
+		u := n.taskUsage(m, states[name].StartedAt)
 		if g := given[name]; g != nil {
 			u.Devices = n.deviceStats(g.Devices)
 		}

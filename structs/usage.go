@@ -10,11 +10,23 @@ type AllocationUsage struct {
 
 // TaskUsage is what a task uses. What its driver does not measure is nil.
 type TaskUsage struct {
+	CPU       *CPUUsage
 	MemoryRSS *uint64 // bytes
 	MemoryMax *uint64 // bytes, since the task started
 	// Devices are the figures of the devices that the task was given.
 	Devices []*DeviceGroupStats
 	TimeNs  int64 // when it was measured, since the Unix epoch
+}
+
+// CPUUsage is the processor time that a task uses.
+type CPUUsage struct {
+	Total time.Duration // since the task started
+	// Percent is how much of one processor it used since it was measured before, a second
+	// ago or longer, or at first since it started: 200 is two processors. User and System
+	// are the parts in its programs and in the kernel; nil: not told apart.
+	Percent      float64
+	User, System *float64
+	MHz          float64 // Percent of a processor's frequency
 }
 
 // HostUsage is what a machine uses.

@@ -164,6 +164,8 @@ type Status struct {
 type Stats struct {
 	Time           time.Time
 	CPUTotal       *time.Duration // since the start
+	CPUUser        *time.Duration // the part of it in programs
+	CPUSystem      *time.Duration // the part of it in the kernel
 	MemoryBytes    *uint64
 	MemoryMaxBytes *uint64 // the most that it ever used
 }

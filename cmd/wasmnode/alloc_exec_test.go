@@ -57,7 +57,7 @@ func startExecNode(t *testing.T, tasks ...string) *execNode {
 	for _, name := range tasks {
 		fmt.Fprintf(&text, waitingTask, name, n.token)
 	}
-	file := write(t, filepath.Join(t.TempDir(), "job.nomad.hcl"), fmt.Sprintf("job \"shells\" {\n  group \"g\" {%s\n  }\n}\n", &text))
+	file := write(t, filepath.Join(t.TempDir(), "job.nomad.hcl"), fmt.Sprintf("job \"shells\" {\n  group \"g\" {\n%s\n%s\n  }\n}\n", healthyAtOnce, &text))
 	n.out(t, "job", "run", file)
 	n.alloc = n.awaitTasks(t, "shells", tasks...).ID
 	return n
@@ -279,6 +279,7 @@ plugin "exec" {
 	n := &execNode{node: s.start(t), site: s}
 	n.out(t, "job", "run", write(t, filepath.Join(t.TempDir(), "job.nomad.hcl"), `job "isolated" {
   group "g" {
+    `+healthyAtOnce+`
     task "shell" {
       driver = "exec"
       config {

@@ -116,10 +116,13 @@ func (c *allocStatusCommand) task(f *flags, name string, a *nomad.Allocation, us
 	if r := a.TaskResources[name]; r != nil {
 		c.ui.Output("Task Resources")
 		cpu, memory := fmt.Sprintf("%d MHz", *r.CPU), fmt.Sprintf("%d MiB", *r.MemoryMB)
+		var u *nomad.ResourceUsage
 		if usage != nil && usage.Tasks[name] != nil {
-			cpu, memory = used(usage.Tasks[name].ResourceUsage, cpu, memory)
+			u = usage.Tasks[name].ResourceUsage
+			cpu, memory = used(u, cpu, memory)
 		}
 		c.table([][]string{{"CPU", "Memory"}, {cpu, memory}})
+		c.details(u)
 	}
 	if r := a.AllocatedResources.Tasks[name]; r != nil {
 		c.taskDevices(r.Devices)
@@ -142,15 +145,48 @@ func (c *allocStatusCommand) task(f *flags, name string, a *nomad.Allocation, us
 	c.table(rows)
 }
 
-// used puts what is used before what was promised.
+// used puts what is used before what was promised, where it is measured.
 func used(u *nomad.ResourceUsage, cpu, memory string) (string, string) {
 	if u.CpuStats != nil && len(u.CpuStats.Measured) > 0 {
 		cpu = fmt.Sprintf("%.0f/%s", u.CpuStats.TotalTicks, cpu)
+	} else {
+		cpu = "not measured/" + cpu
 	}
 	if u.MemoryStats != nil && len(u.MemoryStats.Measured) > 0 {
-		memory = fmt.Sprintf("%.1f MiB/%s", float64(u.MemoryStats.RSS)/(1<<20), memory)
+		memory = fmt.Sprintf("%s/%s", mebibytes(u.MemoryStats.RSS), memory)
+	} else {
+		memory = "not measured/" + memory
 	}
 	return cpu, memory
+}
+
+func mebibytes(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+// details prints all that was measured of a task; nil: nothing was.
+func (c *allocStatusCommand) details(u *nomad.ResourceUsage) {
+	if u == nil {
+		return
+	}
+	var names, values []string
+	add := func(measured []string, key, name, value string) {
+		if slices.Contains(measured, key) {
+			names, values = append(names, name), append(values, value)
+		}
+	}
+	percent := func(v float64) string { return fmt.Sprintf("%.1f%%", v) }
+	if s := u.CpuStats; s != nil {
+		add(s.Measured, "Percent", "CPU Percent", percent(s.Percent))
+		add(s.Measured, "User Mode", "User", percent(s.UserMode))
+		add(s.Measured, "System Mode", "System", percent(s.SystemMode))
+	}
+	if s := u.MemoryStats; s != nil {
+		add(s.Measured, "RSS", "RSS", mebibytes(s.RSS))
+		add(s.Measured, "Max Usage", "Max Usage", mebibytes(s.MaxUsage))
+	}
+	if len(names) > 0 {
+		c.ui.Output("\nResource Usage")
+		c.table([][]string{names, values})
+	}
 }
 
 func timeOrNA(t time.Time) string {

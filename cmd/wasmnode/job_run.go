@@ -24,11 +24,14 @@ func (*jobRunCommand) Synopsis() string { return "Run a job, or change one that 
 func (*jobRunCommand) Help() string {
 	return `Usage: wasmnode job run [options] FILE
 
-  Registers the job in a file ("-" reads standard input) and follows it until its
-  allocations run or have ended, or says why they cannot be placed.
+  Registers the job in a file ("-" reads standard input) and follows it: a service or
+  system job until its allocations are healthy, as the update block has it (its tasks
+  have run, and its checks have succeeded, for min_healthy_time, within
+  healthy_deadline), a batch job until they have started.
 
-  The exit code is 0 when they run or are complete, 1 when something failed, and 2
-  when the job was registered but not all of it could be placed.
+  The exit code is 0 when they are healthy or have started, 1 when something failed,
+  and 2 when the job was registered but not all of it could be placed. The job stays
+  registered in any case, also when this command is interrupted.
 
 Options:
 
@@ -174,5 +177,5 @@ func (c *jobRunCommand) Run(args []string) int {
 		c.ui.Output("Job registration successful\nEvaluation ID: " + resp.EvalID)
 		return 0
 	}
-	return (&monitor{meta: c.meta, client: client, flags: f}).follow(resp.EvalID)
+	return (&monitor{meta: c.meta, client: client, flags: f, health: true}).follow(resp.EvalID)
 }

@@ -56,6 +56,7 @@ func TestAStopWithoutShutdownDelayEndsATaskAtOnce(t *testing.T) {
 	n := newSite(t, "mock").start(t)
 	n.out(t, "job", "run", write(t, filepath.Join(t.TempDir(), "slow.nomad.hcl"), `job "slow" {
   group "group" {
+    update { min_healthy_time = "0s" }
     shutdown_delay = "24h"
     task "task" {
       driver         = "mock_driver"
@@ -179,9 +180,14 @@ func TestADevelopmentAgentLeavesNothingBehind(t *testing.T) {
 // writeJob writes the file of a job with one task, "task", and returns its path.
 func writeJob(t *testing.T, id, kind, driver, config string) string {
 	t.Helper()
+	update := ""
+	if kind == "service" {
+		update = healthyAtOnce
+	}
 	return write(t, filepath.Join(t.TempDir(), id+".nomad.hcl"), fmt.Sprintf(`job %q {
   type = %q
   group "group" {
+    %s
     restart {
       delay = "10ms"
     }
@@ -204,8 +210,11 @@ func writeJob(t *testing.T, id, kind, driver, config string) string {
     }
   }
 }
-`, id, kind, driver, config))
+`, id, kind, update, driver, config))
 }
+
+// healthyAtOnce is of a service that is not to be waited for longer than it takes to start.
+const healthyAtOnce = `update { min_healthy_time = "0s" }`
 
 // await waits until a job has one allocation and that has a client status.
 func (n *node) await(t *testing.T, job, status string) *nomad.AllocationListStub {

@@ -13,11 +13,12 @@ import (
 // pollWait is how long one blocking query of the monitor holds.
 const pollWait = 10 * time.Second
 
-// monitor follows an evaluation, and the allocations that it makes.
+// monitor follows an evaluation, and the allocations that it makes or changes.
 type monitor struct {
 	meta
 	client  *nomad.Client
 	flags   *flags
+	health  bool            // services are waited for until they are healthy
 	printed map[string]bool // keys of the lines that were printed
 }
 
@@ -33,7 +34,7 @@ func (m *monitor) follow(evalID string) int {
 		return m.fail(m.flags, fmt.Errorf("evaluation %q ended as %q: %s", m.flags.short(eval.ID), eval.Status, eval.StatusDescription))
 	}
 	m.placementFailures(eval)
-	failed, err := m.allocations(evalID)
+	failed, err := m.allocations(eval)
 	switch {
 	case err != nil:
 		return m.fail(m.flags, err)
@@ -57,7 +58,6 @@ func (m *monitor) evaluation(id string) (*nomad.Evaluation, error) {
 		m.printOnce(fmt.Sprintf("    %s: Evaluation triggered by job %q", now(), eval.JobID), "triggered")
 		switch eval.Status {
 		case "complete", "failed", "canceled":
-			m.printOnce(fmt.Sprintf("    %s: Evaluation status changed: %q", now(), eval.Status), eval.Status)
 			m.ui.Output(fmt.Sprintf("==> %s: Evaluation %q finished with status %q", now(), m.flags.short(id), eval.Status))
 			return eval, nil
 		}
@@ -65,48 +65,76 @@ func (m *monitor) evaluation(id string) (*nomad.Evaluation, error) {
 	}
 }
 
-// allocations follows the evaluation's allocations until none is pending, and returns
-// those that failed.
-func (m *monitor) allocations(evalID string) ([]*nomad.AllocationListStub, error) {
+// allocations follows the evaluation's allocations until each is what it is to be, or
+// failed at it, and returns those that failed.
+func (m *monitor) allocations(eval *nomad.Evaluation) ([]*nomad.AllocationListStub, error) {
+	health, err := m.healthOf(eval)
+	if err != nil {
+		return nil, err
+	}
 	q := &nomad.QueryOptions{WaitTime: pollWait}
 	for {
-		stubs, meta, err := m.client.Evaluations().Allocations(evalID, q)
+		stubs, meta, err := m.client.Evaluations().Allocations(eval.ID, q)
 		if err != nil {
 			return nil, err
 		}
-		pending := false
+		open := 0
 		var failed []*nomad.AllocationListStub
 		for _, s := range stubs {
-			m.printAllocation(s)
-			switch {
-			case s.DesiredStatus != "run":
-			case s.ClientStatus == "pending":
-				pending = true
-			case s.ClientStatus == "failed" || s.ClientStatus == "lost":
+			m.printAllocation(s, health)
+			switch health.outcome(s) {
+			case undecided:
+				open++
+			case bad:
 				failed = append(failed, s)
 			}
 		}
-		if !pending {
+		if open == 0 {
+			m.printEnd(eval, health, len(stubs), len(failed))
 			return failed, nil
 		}
+		m.printWaiting(stubs, health)
 		q.WaitIndex = meta.LastIndex
 	}
 }
 
 // printAllocation prints what is new about an allocation.
-func (m *monitor) printAllocation(s *nomad.AllocationListStub) {
+func (m *monitor) printAllocation(s *nomad.AllocationListStub, health expectation) {
 	id := m.flags.short(s.ID)
-	m.printOnce(fmt.Sprintf("    %s: Allocation %q created: node %q, group %q", now(), id, m.flags.short(s.NodeID), s.TaskGroup), s.ID)
+	m.printOnce(fmt.Sprintf("    %s: Allocation %q: node %q, group %q", now(), id, m.flags.short(s.NodeID), s.TaskGroup), s.ID)
 	for _, task := range slices.Sorted(maps.Keys(s.TaskStates)) {
 		for _, e := range s.TaskStates[task].Events {
-			if slices.Contains(failureEvents, e.Type) {
-				m.printOnce(fmt.Sprintf("    %s: Allocation %q: task %q: %s: %s", now(), id, task, e.Type, e.DisplayMessage), fmt.Sprint(s.ID, task, e.Time))
+			if e.Time >= health.since && health.worthTelling(s.TaskGroup, e.Type) {
+				m.printOnce(fmt.Sprintf("    %s: Allocation %q: task %q: %s: %s", now(), id, task, e.Type, e.DisplayMessage), fmt.Sprint(s.ID, task, e.Time, e.Type))
 			}
 		}
 	}
 	if s.ClientStatus != "pending" {
 		text := strings.TrimSpace(s.ClientStatus + " " + parenthesised(s.ClientDescription))
 		m.printOnce(fmt.Sprintf("    %s: Allocation %q is %s", now(), id, text), s.ID+s.ClientStatus)
+	}
+	if healthy, decided := health.of(s); decided && s.ClientStatus != "failed" {
+		word := "healthy"
+		if !healthy {
+			word = "unhealthy"
+		}
+		m.printOnce(fmt.Sprintf("    %s: Allocation %q is %s", now(), id, word), s.ID+word)
+	}
+}
+
+// printWaiting says, once, what a service's allocations are waited for.
+func (m *monitor) printWaiting(stubs []*nomad.AllocationListStub, health expectation) {
+	for _, s := range stubs {
+		if bounds, watched := health.groups[s.TaskGroup]; watched && health.outcome(s) == undecided {
+			m.printOnce(fmt.Sprintf("    %s: Waiting until group %q is healthy: %s", now(), s.TaskGroup, bounds), "group "+s.TaskGroup)
+		}
+	}
+}
+
+// printEnd prints the last line of what went well.
+func (m *monitor) printEnd(eval *nomad.Evaluation, health expectation, all, failed int) {
+	if len(health.groups) > 0 && all > 0 && failed == 0 {
+		m.ui.Output(fmt.Sprintf("==> %s: Job %q is healthy", now(), eval.JobID))
 	}
 }
 

@@ -109,7 +109,10 @@ func (m *monitor) lacking(jobID, group string) ([]string, error) {
 func (m *monitor) failureReason(failed []*nomad.AllocationListStub) error {
 	first := failed[0]
 	id := m.flags.short(first.ID)
-	why := first.ClientDescription
+	why, status := first.ClientDescription, first.ClientStatus
+	if status != "failed" && status != "lost" {
+		status, why = "not healthy", m.unhealthyReason(first)
+	}
 	for _, name := range slices.Sorted(maps.Keys(first.TaskStates)) {
 		if e := cause(first.TaskStates[name]); e != nil {
 			why = fmt.Sprintf("task %q: %s: %s", name, e.Type, e.DisplayMessage)
@@ -120,7 +123,33 @@ func (m *monitor) failureReason(failed []*nomad.AllocationListStub) error {
 	if len(failed) > 1 {
 		more = fmt.Sprintf("%d allocations failed, the first: ", len(failed))
 	}
-	return errors.New(more + fmt.Sprintf("allocation %q is %s: %s (see wasmnode alloc status %s)", id, first.ClientStatus, why, id))
+	return errors.New(more + fmt.Sprintf("allocation %q is %s: %s (see wasmnode alloc status %s)", id, status, why, id))
+}
+
+// unhealthyReason describes why an allocation did not become healthy: what its last event
+// of that says, and which of its checks do not succeed.
+func (m *monitor) unhealthyReason(s *nomad.AllocationListStub) string {
+	if s.DesiredStatus != "run" {
+		return "it was stopped before: " + s.DesiredDescription
+	}
+	why := "it did not become so in time"
+	for _, name := range slices.Sorted(maps.Keys(s.TaskStates)) {
+		for _, e := range s.TaskStates[name].Events {
+			if e.Type == "Alloc Unhealthy" {
+				why = fmt.Sprintf("task %q: %s", name, e.DisplayMessage)
+			}
+		}
+	}
+	checks, err := m.client.Allocations().Checks(s.ID, nil)
+	if err != nil {
+		return why // it is known without them, if not as well
+	}
+	for _, id := range slices.Sorted(maps.Keys(checks)) {
+		if c := checks[id]; c.Status != "success" {
+			why += fmt.Sprintf("; check %q of service %q: %s", c.Check, c.Service, strings.TrimSpace(c.Status+" "+parenthesised(strings.TrimSpace(c.Output))))
+		}
+	}
+	return why
 }
 
 // cause is the last event with the reason why a task failed; nil: none does.

@@ -11,7 +11,7 @@ import (
 const checkedJob = `
 job "checked" {
   group "g" {
-    migrate {
+    update {
       min_healthy_time = "1s"
       healthy_deadline = "1m"
     }

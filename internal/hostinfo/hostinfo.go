@@ -132,6 +132,15 @@ func Uptime() (time.Duration, error) {
 	return time.Duration(info.Uptime) * time.Second, nil
 }
 
+// BootID is the random ID that the kernel drew when the machine started.
+func BootID() (string, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(id)), nil
+}
+
 // System is the operating system. What is not reported is empty.
 type System struct {
 	Kernel        string // its release

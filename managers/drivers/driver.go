@@ -272,11 +272,15 @@ func (d *Driver) TaskStats(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *w
 
 func statsOf(s *workload.Stats) *wasmnodev1.TaskStats {
 	stats := &wasmnodev1.TaskStats{TimeNs: s.Time.UnixNano(), MemoryRssBytes: s.MemoryBytes, MemoryMaxBytes: s.MemoryMaxBytes}
-	if s.CPUTotal != nil {
-		total := uint64(max(0, *s.CPUTotal))
-		stats.CpuTotalNs = &total
-	}
+	stats.CpuTotalNs, stats.CpuUserNs, stats.CpuSystemNs = nanoseconds(s.CPUTotal), nanoseconds(s.CPUUser), nanoseconds(s.CPUSystem)
 	return stats
+}
+
+func nanoseconds(d *time.Duration) *uint64 {
+	if d == nil {
+		return nil
+	}
+	return new(uint64(max(0, *d)))
 }
 
 // checkArguments checks what a caller hands over.

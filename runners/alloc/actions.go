@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
@@ -126,18 +125,9 @@ func (r *Runner) CanExec(name string) error {
 	return t.CanExec()
 }
 
-// Stats is what the running tasks use now; one task's, or all when name is empty. Tasks
-// that do not run are left out. Errors: ErrUnknownTask.
-func (r *Runner) Stats(ctx context.Context, name string) (map[string]*wasmnodev1.TaskStats, error) {
-	usage, err := r.Usage(ctx, name)
-	out := make(map[string]*wasmnodev1.TaskStats, len(usage))
-	for task, u := range usage {
-		out[task] = u.Now
-	}
-	return out, err
-}
-
-// Usage is Stats with the measurements before, from which rates can be computed.
+// Usage is what the running tasks use now, with the measurements before; one task's, or
+// all when name is empty. Tasks that do not run are left out, and those that could not be
+// measured are in the error. Errors: ErrUnknownTask.
 func (r *Runner) Usage(ctx context.Context, name string) (map[string]task.Usage, error) {
 	tasks := r.tasks
 	if name != "" {

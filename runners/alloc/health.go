@@ -19,8 +19,9 @@ const (
 // to stay have run, and its checks have succeeded, for long enough, before the deadline.
 type healthWatch struct {
 	minHealthy time.Duration
-	deadline   time.Time
-	byChecks   bool // the checks count
+	within     time.Duration // of the start of the tasks
+	deadline   time.Time     // zero: the tasks are not to start yet
+	byChecks   bool          // the checks count
 }
 
 // Why an allocation is not healthy, in Nomad's words.
@@ -30,8 +31,10 @@ const (
 	whyChecks     = "Services not healthy by deadline"
 )
 
-// newHealthWatch is the watch for an allocation; nil: its health is not asked for.
-func newHealthWatch(a *structs.Allocation, now time.Time) *healthWatch {
+// newHealthWatch is the watch for an allocation; nil: its health is not asked for, or for
+// a person to decide. Also what is of no deployment is watched, so that those who have
+// started it learn whether it works.
+func newHealthWatch(a *structs.Allocation) *healthWatch {
 	kind := structs.Deref(a.Job.Type)
 	group := a.Group()
 	if kind != nomad.JobTypeService && kind != nomad.JobTypeSystem || group == nil {
@@ -57,7 +60,15 @@ func newHealthWatch(a *structs.Allocation, now time.Time) *healthWatch {
 	if d != nil && *d > 0 {
 		deadline = *d
 	}
-	return &healthWatch{minHealthy: minHealthy, deadline: now.Add(deadline), byChecks: by != "task_states"}
+	return &healthWatch{minHealthy: minHealthy, within: deadline, byChecks: by != "task_states"}
+}
+
+// begin begins the time until the deadline: what the allocation has waited for before its
+// tasks may start does not count.
+func (h *healthWatch) begin(now time.Time) {
+	if h != nil {
+		h.deadline = now.Add(h.within)
+	}
 }
 
 // step decides by the tasks' states and the checks'. Undecided, next is when to ask
@@ -92,7 +103,7 @@ func (h *healthWatch) step(tasks []*nomad.Task, states map[string]*structs.TaskS
 	if running && answering && !now.Before(since.Add(h.minHealthy)) {
 		return &yes, "", time.Time{}
 	}
-	if !now.Before(h.deadline) {
+	if !h.deadline.IsZero() && !now.Before(h.deadline) {
 		switch why = whyNotRunning; {
 		case !answering:
 			why = whyChecks
@@ -102,7 +113,7 @@ func (h *healthWatch) step(tasks []*nomad.Task, states map[string]*structs.TaskS
 		return &no, why, time.Time{}
 	}
 	next = h.deadline
-	if due := since.Add(h.minHealthy); running && answering && due.Before(next) {
+	if due := since.Add(h.minHealthy); running && answering && (next.IsZero() || due.Before(next)) {
 		next = due
 	}
 	return nil, "", next

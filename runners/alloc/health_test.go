@@ -56,14 +56,15 @@ func TestTheWatchOfHealthDependsOnTheJobAndItsUpdateBlock(t *testing.T) {
 		want   string
 		after  time.Duration
 	}{
-		"part of a deployment":            {func(f *fixture) { f.alloc.DeploymentID = "d" }, "healthy", 7 * time.Second},
-		"of no deployment":                {func(*fixture) {}, "healthy", 7 * time.Second},
-		"of a group without update block": {func(f *fixture) { f.group().Update = nil }, "healthy", 10 * time.Second},
-		"a system job":                    {func(f *fixture) { *f.alloc.Job.Type = "system" }, "healthy", 7 * time.Second},
-		"a batch job":                     {func(f *fixture) { *f.alloc.Job.Type = "batch" }, "", 0},
-		"a system batch job":              {func(f *fixture) { *f.alloc.Job.Type = "sysbatch" }, "", 0},
-		"a person decides":                {func(f *fixture) { f.alloc.DeploymentID = "d"; f.group().Update.HealthCheck = new("manual") }, "", 0},
-		"decided already":                 {func(f *fixture) { no := false; f.alloc.DeploymentStatus = &structs.DeploymentStatus{Healthy: &no} }, "unhealthy", -1},
+		"part of a deployment":                   {func(f *fixture) { f.alloc.DeploymentID = "d" }, "healthy", 7 * time.Second},
+		"of no deployment":                       {func(*fixture) {}, "healthy", 7 * time.Second},
+		"without an update block":                {func(f *fixture) { f.group().Update = nil }, "healthy", 10 * time.Second},
+		"a system job":                           {func(f *fixture) { *f.alloc.Job.Type = "system" }, "healthy", 7 * time.Second},
+		"a batch job":                            {func(f *fixture) { *f.alloc.Job.Type = "batch" }, "", 0},
+		"a system batch job":                     {func(f *fixture) { *f.alloc.Job.Type = "sysbatch" }, "", 0},
+		"a person decides":                       {func(f *fixture) { f.alloc.DeploymentID = "d"; f.group().Update.HealthCheck = new("manual") }, "", 0},
+		"a person decides, without a deployment": {func(f *fixture) { f.group().Update.HealthCheck = new("manual") }, "", 0},
+		"decided already":                        {func(f *fixture) { no := false; f.alloc.DeploymentStatus = &structs.DeploymentStatus{Healthy: &no} }, "unhealthy", -1},
 		"the main task ends too soon": {func(f *fixture) {
 			f.alloc.DeploymentID = "d"
 			f.task("web").Config = map[string]any{"run_for": "3s", "exit_code": 1}
@@ -73,7 +74,7 @@ func TestTheWatchOfHealthDependsOnTheJobAndItsUpdateBlock(t *testing.T) {
 			f.task("init").Config = map[string]any{"run_for": "1s", "exit_code": 1}
 		}, "unhealthy", time.Second},
 		"the main task is never reached":       {func(f *fixture) { f.alloc.DeploymentID = "d"; f.task("init").Config = map[string]any{} }, "unhealthy", time.Minute},
-		"the deadline of one that has moved":   {func(f *fixture) { f.group().Update = nil; f.task("init").Config = map[string]any{} }, "unhealthy", 2 * time.Minute},
+		"the deadline of the migrate block":    {func(f *fixture) { f.group().Update = nil; f.task("init").Config = map[string]any{} }, "unhealthy", 2 * time.Minute},
 		"healthy only just at the deadline":    {func(f *fixture) { f.alloc.DeploymentID = "d"; f.task("init").Config = map[string]any{"run_for": "55s"} }, "healthy", time.Minute},
 		"not healthy until after the deadline": {func(f *fixture) { f.alloc.DeploymentID = "d"; f.task("init").Config = map[string]any{"run_for": "56s"} }, "unhealthy", time.Minute},
 	} {
@@ -165,6 +166,44 @@ func TestAStopBeforeTheDecisionDecidesNothing(t *testing.T) {
 	})
 }
 
+func TestAnAllocationOfNoDeploymentHasAnEventWhenItIsUnhealthy(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, watched)
+		f.group().RestartPolicy.Attempts = new(99)
+		f.group().RestartPolicy.Delay = new(20 * time.Second)
+		for _, task := range f.group().Tasks {
+			task.RestartPolicy = f.group().RestartPolicy
+		}
+		f.task("web").Config = map[string]any{"run_for": "1s", "exit_code": 1}
+		f.start()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		is, _ := f.health()
+		require.Equal(t, "unhealthy", is)
+		require.Contains(t, f.events("web"), "Alloc Unhealthy: Task not running by deadline")
+		f.finish()
+	})
+}
+
+func TestWhatAnAllocationWaitsForBeforeItsTasksDoesNotCountForItsHealth(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, watched)
+		before := &previous{ended: make(chan struct{})}
+		f.watch = before
+		f.start()
+		time.Sleep(10 * time.Minute) // the deadline is a minute
+		synctest.Wait()
+		is, _ := f.health()
+		require.Empty(t, is)
+		close(before.ended)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		is, _ = f.health()
+		require.Equal(t, "healthy", is)
+		f.finish()
+	})
+}
+
 // Nomad's update hooks do not run for a stop: what was found out about the allocation stays.
 func TestAStopIsNotTakenForAnUpdate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -181,6 +220,28 @@ func TestAStopIsNotTakenForAnUpdate(t *testing.T) {
 		<-f.r.WaitCh()
 		is, _ = f.health()
 		require.Equal(t, "healthy", is)
+		f.finish()
+	})
+}
+
+func TestHealthIsWatchedAgainForAnotherVersionOfTheJob(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, watched)
+		f.start()
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		_, first := f.health()
+		require.False(t, first.IsZero())
+		f.change(func(a *structs.Allocation) {
+			job := *a.Job
+			job.JobModifyIndex = new(uint64(77))
+			a.Job, a.DeploymentStatus = &job, f.r.AllocState().DeploymentStatus // as reported before
+		})
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		is, second := f.health()
+		require.Equal(t, "healthy", is)
+		require.True(t, second.After(first))
 		f.finish()
 	})
 }

@@ -31,7 +31,7 @@ func (r *Runner) run() {
 	alloc := r.Alloc()
 	if r.shouldRun(alloc) {
 		if d := r.AllocState().DeploymentStatus; d == nil || d.Healthy == nil {
-			l.health = newHealthWatch(alloc, time.Now())
+			l.health = newHealthWatch(alloc)
 		}
 		l.expires = expiry(alloc)
 	} else {
@@ -99,6 +99,7 @@ func (l *loop) setWaiting(is bool) {
 func (l *loop) startTasks(err error, tasks chan struct{}) {
 	l.setWaiting(false)
 	l.running = true
+	l.health.begin(time.Now())
 	if err != nil && l.kill == nil && l.r.preparing.Err() == nil {
 		for _, t := range l.r.tasks {
 			t.FailSetup("failed to setup alloc: " + err.Error())
@@ -289,9 +290,11 @@ func (l *loop) applyUpdate() {
 	}
 }
 
-// updateHealth watches again when the allocation has become part of another deployment.
+// updateHealth watches again when the allocation has become part of another deployment or,
+// where it is of none, has another version of its job.
 func (l *loop) updateHealth(before, next *structs.Allocation) {
-	if before.DeploymentID == next.DeploymentID {
+	sameJob := structs.Deref(before.Job.JobModifyIndex) == structs.Deref(next.Job.JobModifyIndex)
+	if before.DeploymentID == next.DeploymentID && (next.DeploymentID != "" || sameJob) {
 		return
 	}
 	l.r.mu.Lock()
@@ -299,7 +302,12 @@ func (l *loop) updateHealth(before, next *structs.Allocation) {
 	s.DeploymentStatus = nil
 	l.r.state = &s
 	l.r.mu.Unlock()
-	l.health = newHealthWatch(next, time.Now())
+	undecided := next.Copy()
+	undecided.DeploymentStatus = nil // it is of the version before
+	l.health = newHealthWatch(undecided)
+	if l.running {
+		l.health.begin(time.Now())
+	}
 }
 
 // expiry is when max_run_duration is over, counted from the allocation's creation.
@@ -357,10 +365,26 @@ func (l *loop) report(states map[string]*structs.TaskState, now time.Time) {
 	why := l.decideHealth(next, now)
 	r.state = next
 	r.mu.Unlock()
-	for _, t := range why {
-		r.byName[t.task].Emit(structs.NewTaskEvent(structs.EventAllocUnhealthy).WithMessage(t.why))
+	if len(why) > 0 {
+		next = l.withReasons(next, why)
 	}
 	r.publish(before, next)
+}
+
+// withReasons makes the reasons for an allocation's not being healthy events of its tasks,
+// and returns its state with them: who sees the one sees the other.
+func (l *loop) withReasons(next *structs.AllocationState, why []unhealthy) *structs.AllocationState {
+	r := l.r
+	for _, t := range why {
+		r.byName[t.task].Emit(structs.NewTaskEvent(structs.EventAllocUnhealthy).WithMessage(t.why))
+		r.byName[t.task].Flush()
+	}
+	told := *next
+	told.TaskStates = r.states()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state = &told
+	return &told
 }
 
 // publish makes a new state durable, as far as the tasks' own states do not contain it
@@ -395,7 +419,6 @@ type unhealthy struct{ task, why string }
 // decideHealth decides the allocation's health, once, and gives what is to be an event of
 // its tasks. It is called under r.mu.
 func (l *loop) decideHealth(next *structs.AllocationState, now time.Time) []unhealthy {
-	deployed := l.r.alloc.DeploymentID != ""
 	if l.health == nil || l.kill != nil && !next.ClientStatus.Terminal() {
 		return nil
 	}
@@ -409,18 +432,19 @@ func (l *loop) decideHealth(next *structs.AllocationState, now time.Time) []unhe
 		d.Canary = next.DeploymentStatus.Canary
 	}
 	next.DeploymentStatus = d
-	if *healthy || !deployed || l.r.alloc.ServerTerminal() {
+	if *healthy || l.r.alloc.ServerTerminal() {
 		return nil
 	}
 	var out []unhealthy
 	for _, t := range l.r.group {
-		if hasFailed(t, next.TaskStates[t.Name]) || why == whyChecks && l.r.checks.failsFor(t.Name) {
+		if s := next.TaskStates[t.Name]; s.Failed || why != whyTaskFailed && isMissing(t, s) || why == whyChecks && l.r.checks.failsFor(t.Name) {
 			out = append(out, unhealthy{t.Name, why})
 		}
 	}
 	return out
 }
 
-func hasFailed(t *nomad.Task, s *structs.TaskState) bool {
+// isMissing reports whether a task that should run, or have run, does not and has not.
+func isMissing(t *nomad.Task, s *structs.TaskState) bool {
 	return stageOf(t) != poststop && s.State != structs.TaskRunning && !s.Successful()
 }

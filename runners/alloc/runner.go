@@ -23,6 +23,9 @@ var ErrUnknownTask = errors.New("alloc: unknown task")
 // restarted or signalled.
 var ErrNotRunning = errors.New("alloc: not running")
 
+// ErrNoDirectory is Restore's error when the allocation was started and its directory is gone.
+var ErrNoDirectory = errors.New("alloc: restore: allocation directory is inaccessible")
+
 // Runner runs one allocation. All methods may be called concurrently, in any order,
 // and any number of times; Restore is called before all others, or not at all.
 type Runner struct {
@@ -141,7 +144,7 @@ func (r *Runner) Restore() error {
 	r.state = r.compute(r.states(), deployment.Copy())
 	r.mu.Unlock()
 	if r.started() && !r.state.ClientStatus.Terminal() && !r.dir.Exists() {
-		return errors.New("alloc: restore: allocation directory is inaccessible")
+		return ErrNoDirectory
 	}
 	return nil
 }

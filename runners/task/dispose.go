@@ -23,12 +23,13 @@ type disposal struct {
 func (d *disposal) failed() bool { return closed(d.done) && d.err != nil }
 
 // beginDisposal has the driver destroy what is left of a run, and gives the driver back
-// when it has returned. A run whose disposal goes on is not disposed of twice.
-func (r *Runner) beginDisposal(run *invocation) *disposal {
+// when it has returned. That ctx ends does not stop it: what is left has to go. A run whose
+// disposal goes on is not disposed of twice.
+func (r *Runner) beginDisposal(ctx context.Context, run *invocation) *disposal {
 	if d := r.disposal; d != nil && d.of == run.config.GetId() && !d.failed() {
 		return d
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), r.limits.CallTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limits.CallTimeout)
 	d := &disposal{of: run.config.GetId(), done: make(chan struct{}), cancel: cancel}
 	r.disposal = d
 	r.disposals.Go(func() {
@@ -43,8 +44,8 @@ func (r *Runner) beginDisposal(run *invocation) *disposal {
 // dispose destroys what is left of a run, and waits for that: once the task is to be
 // killed, for no longer than the kill may take. What is not done by then goes on, and is
 // reported with the kill.
-func (r *Runner) dispose(run *invocation) {
-	d := r.beginDisposal(run)
+func (r *Runner) dispose(ctx context.Context, run *invocation) {
+	d := r.beginDisposal(ctx, run)
 	select {
 	case <-d.done:
 		return

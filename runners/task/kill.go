@@ -202,7 +202,7 @@ func (r *Runner) force(w *waiter, waited time.Duration) *structs.ExitResult {
 	text := fmt.Sprintf("task did not end within %s of being stopped and was destroyed by force", waited)
 	r.logger.Error(text)
 	r.addKillError(text)
-	d := r.beginDisposal(r.running())
+	d := r.beginDisposal(r.shutdown, r.running())
 	forced := &structs.ExitResult{ExitCode: forcedCode, Signal: forcedSignal, Err: text}
 	timer := time.NewTimer(time.Until(d.killedUntil(r.limits)))
 	defer timer.Stop()

@@ -14,7 +14,7 @@ func (r *Runner) Finish() {
 	r.Run() // if it never ran; else it has returned, or is about to
 	<-r.waitCh
 	if run := r.leftover(context.Background()); run != nil {
-		<-r.beginDisposal(run).done
+		<-r.beginDisposal(context.Background(), run).done
 		r.forget()
 	}
 }
@@ -31,7 +31,7 @@ func (r *Runner) Close() { r.rec.close() }
 // run any more.
 func (r *Runner) destroyLeftover(ctx context.Context) {
 	if run := r.leftover(ctx); run != nil {
-		r.dispose(run)
+		r.dispose(ctx, run)
 		r.forget()
 	}
 }

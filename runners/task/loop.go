@@ -150,7 +150,7 @@ func (r *Runner) awaitRun() (phase, restart.Event) {
 	// Who runs the task forgets how it ended when it is destroyed.
 	r.rec.drain()
 	run := r.running()
-	r.dispose(run)
+	r.dispose(r.shutdown, run)
 	r.release(run)
 	r.forget()
 	each(r, func(h ExitedHook) error { return r.bounded(h.Exited) })

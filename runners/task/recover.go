@@ -122,7 +122,7 @@ func (r *Runner) recover(ctx context.Context) (*invocation, error) {
 		if abi.IsRecoverable(err) || ctx.Err() != nil {
 			run.driver.Release()
 		} else {
-			r.dispose(run)
+			r.dispose(ctx, run)
 		}
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (r *Runner) recoverStart(ctx context.Context, run *invocation) (*invocation
 	if err == nil {
 		return run, nil
 	}
-	r.dispose(run)
+	r.dispose(ctx, run)
 	return nil, fmt.Errorf("the agent ended while the task was starting")
 }
 

@@ -341,7 +341,6 @@ func TestSignals(t *testing.T) {
 func TestRestartsOnRequest(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
-		f.task.RestartPolicy.Attempts = ptr(0)
 		f.start()
 		synctest.Wait()
 		require.NoError(t, f.r.Restart(task.RestartRequest{Reason: "by hand"}))
@@ -349,10 +348,15 @@ func TestRestartsOnRequest(t *testing.T) {
 		require.Equal(t, []string{
 			received, setup, begun, "Restart Signaled: by hand", exit0, "Restarting: Task restarting in 0s", begun,
 		}, f.events())
-		// One that counts as a failure asks the policy.
+		// One that counts as a failure asks the policy, which allows one, and counted none yet.
 		require.NoError(t, f.r.Restart(task.RestartRequest{Reason: "unhealthy", Failure: true}))
 		synctest.Wait()
-		require.Equal(t, "Not Restarting: Policy allows no restarts", f.events()[len(f.events())-1])
+		require.Equal(t, "Restarting: Task restarting in 10s", f.events()[len(f.events())-1])
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		require.NoError(t, f.r.Restart(task.RestartRequest{Reason: "unhealthy", Failure: true}))
+		synctest.Wait()
+		require.Equal(t, `Not Restarting: Exceeded allowed attempts 1 in interval 1m0s and mode is "fail"`, f.events()[len(f.events())-1])
 		f.finish()
 		require.ErrorIs(t, f.r.Restart(task.RestartRequest{Force: true}), task.ErrNotRunning)
 	})

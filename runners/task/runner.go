@@ -158,6 +158,9 @@ func New(cfg Config) (*Runner, error) {
 		s = &structs.TaskState{State: structs.TaskPending}
 		s.Append(structs.NewTaskEvent(structs.EventReceived))
 	}
+	if s.State == structs.TaskRunning && cfg.Left != nil && cfg.Left.Run(cfg.Alloc.ID, cfg.Task) == "" {
+		s.Enter(structs.TaskPending, time.Now()) // as far as is known before Restore
+	}
 	r.rec.reset(s)
 	return r, nil
 }

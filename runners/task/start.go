@@ -58,7 +58,7 @@ func (r *Runner) start() error {
 	if err != nil {
 		// Whatever was started in spite of the error ends here.
 		run.handle = handleOrID(cfg, run.handle)
-		r.dispose(run)
+		r.dispose(r.shutdown, run)
 		r.forget()
 		return r.startFailed(structs.EventDriverFailure, err)
 	}

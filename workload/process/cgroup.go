@@ -223,7 +223,18 @@ func (g cgroup) processes() (pids []int, err error) {
 }
 
 // cpu returns the processor time of all that ever ran in the cgroup and below.
-func (g cgroup) cpu() (time.Duration, error) {
-	us, err := field(filepath.Join(string(g), "cpu.stat"), "usage_usec")
-	return time.Duration(us) * time.Microsecond, err
+func (g cgroup) cpu() (cpuTime, error) {
+	return readTimes(time.Microsecond, func(name string) (uint64, error) {
+		return field(filepath.Join(string(g), "cpu.stat"), name)
+	}, "usage_usec", "user_usec", "system_usec")
+}
+
+// readTimes reads the three times, under their names, in that unit.
+func readTimes(unit time.Duration, read func(name string) (uint64, error), total, user, system string) (t cpuTime, err error) {
+	for name, into := range map[string]*time.Duration{total: &t.total, user: &t.user, system: &t.system} {
+		n, one := read(name)
+		*into = time.Duration(n) * unit
+		err = errors.Join(err, one)
+	}
+	return t, err
 }

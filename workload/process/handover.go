@@ -34,7 +34,8 @@ type HandedOver struct {
 	First                 bool
 	Killed                bool
 	KilledFor             syscall.Signal
-	CPU                   time.Duration
+	CPU                   time.Duration // with its parts; 0 of them is from a version that did not tell them apart
+	CPUUser, CPUSystem    time.Duration
 	MemoryMost            *uint64
 }
 
@@ -115,7 +116,7 @@ func (p *process) pause() *HandedOver {
 		Spec: p.spec, Name: p.name, Cgroup: string(p.origin.group), Credential: p.origin.credential,
 		Started: p.started, PID: p.child.pid,
 		PidFD: p.child.pidfd, Stdout: p.stdout.fd, Stderr: p.stderr.fd,
-		First: p.first, Killed: p.killed, KilledFor: p.killedFor, CPU: p.cpu, MemoryMost: p.memoryMost,
+		First: p.first, Killed: p.killed, KilledFor: p.killedFor, CPU: p.cpu.total, CPUUser: p.cpu.user, CPUSystem: p.cpu.system, MemoryMost: p.memoryMost,
 	}
 }
 
@@ -166,7 +167,8 @@ func (r *Runtime) takeOver(cfg Config) {
 
 func (r *Runtime) adopt(h *HandedOver) (err error) {
 	p := newProcess(h.Spec, r.logger)
-	p.name, p.started, p.first, p.cpu, p.memoryMost = h.Name, h.Started, h.First, h.CPU, h.MemoryMost
+	p.name, p.started, p.first, p.memoryMost = h.Name, h.Started, h.First, h.MemoryMost
+	p.cpu = cpuTime{h.CPU, h.CPUUser, h.CPUSystem}
 	p.killed, p.killedFor = h.Killed, h.KilledFor
 	p.child = child{pid: h.PID, pidfd: h.PidFD}
 	p.pidfd = pollable(h.PidFD, "pidfd")

@@ -267,12 +267,13 @@ func (l *limits) oomKilled() bool {
 }
 
 // cpu returns the processor time of all that ever ran in the cgroups.
-func (l *limits) cpu() (time.Duration, error) {
+func (l *limits) cpu() (cpuTime, error) {
 	if l.v1 == nil {
 		return l.v2.cpu()
 	}
-	ns, err := count(l.file("cpuacct", "cpuacct.usage"))
-	return time.Duration(ns), err
+	return readTimes(time.Nanosecond, func(name string) (uint64, error) {
+		return count(l.file("cpuacct", name))
+	}, "cpuacct.usage", "cpuacct.usage_user", "cpuacct.usage_sys")
 }
 
 // memory returns the memory in use, and the most that ever was; nil: the kernel does not
@@ -337,7 +338,7 @@ type bounded struct {
 func (b bounded) end() error { return errors.Join(b.tree.end(), b.limits.remove()) }
 
 // cpu implements [tree].
-func (b bounded) cpu() (time.Duration, error) { return b.limits.cpu() }
+func (b bounded) cpu() (cpuTime, error) { return b.limits.cpu() }
 
 // memory implements [tree].
 func (b bounded) memory() (now uint64, most *uint64, err error) { return b.limits.memory() }

@@ -142,7 +142,7 @@ func TestUsageIsReadFromACgroupOfV2(t *testing.T) {
 	}))}
 	cpu, err := l.cpu()
 	require.NoError(t, err)
-	require.Equal(t, 1500*time.Microsecond, cpu)
+	require.Equal(t, cpuTime{1500 * time.Microsecond, time.Millisecond, 500 * time.Microsecond}, cpu)
 	now, most, err := l.memory()
 	require.NoError(t, err)
 	require.Equal(t, uint64(3000), now)

@@ -49,7 +49,7 @@ type process struct {
 	killedFor syscall.Signal
 	// memoryMost is the most that it used, as the kernel counted; nil: it did not.
 	memoryMost *uint64
-	cpu        time.Duration // the most that was measured: a tree without cgroup forgets
+	cpu        cpuTime // the most that was measured: a tree without cgroup forgets
 
 	done chan struct{}
 	// What follows is set before done is closed. No exit: it never started.
@@ -214,7 +214,9 @@ func (p *process) run() (ended bool) {
 	p.tree = nil
 	p.mu.Unlock()
 	p.origin.execs.close()
-	p.measure(tree)
+	if cpu, err := tree.cpu(); err == nil {
+		p.used(cpu)
+	}
 	oomKilled := false
 	if p.limits != nil {
 		p.measureMemory(tree)
@@ -233,7 +235,8 @@ func (p *process) run() (ended bool) {
 		p.exit = signaled(killedFor)
 	}
 	p.exit.OOMKilled = oomKilled && !p.exit.Successful()
-	p.used(time.Duration(usage.Utime.Nano() + usage.Stime.Nano()))
+	user, system := time.Duration(usage.Utime.Nano()), time.Duration(usage.Stime.Nano())
+	p.used(cpuTime{user + system, user, system})
 	p.release()
 	p.logger.Debug("process ended", "exit_code", p.exit.ExitCode, "signal", p.exit.Signal)
 	close(p.done)

@@ -27,11 +27,14 @@ func (p *process) stats() *workload.Stats {
 	s := &workload.Stats{Time: time.Now()}
 	if tree != nil {
 		s.MemoryBytes, s.MemoryMaxBytes = p.measureMemory(tree)
-		s.CPUTotal = p.measure(tree)
+		if cpu, err := tree.cpu(); err == nil {
+			p.used(cpu).into(s)
+		}
 		return s
 	}
 	var none uint64 // it is starting, ending or has ended
-	s.MemoryBytes, s.CPUTotal = &none, p.used(0)
+	s.MemoryBytes = &none
+	p.used(cpuTime{}).into(s)
 	p.mu.Lock()
 	s.MemoryMaxBytes = p.memoryMost
 	p.mu.Unlock()
@@ -51,22 +54,16 @@ func (p *process) measureMemory(t tree) (now, most *uint64) {
 	return &used, most
 }
 
-// measure returns the processor time so far; nil: it cannot be measured.
-func (p *process) measure(t tree) *time.Duration {
-	cpu, err := t.cpu()
-	if err != nil {
-		return nil
-	}
-	return p.used(cpu)
-}
-
 // used takes note of a measurement and returns the most that was measured.
-func (p *process) used(cpu time.Duration) *time.Duration {
+func (p *process) used(cpu cpuTime) cpuTime {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cpu = max(p.cpu, cpu)
-	most := p.cpu
-	return &most
+	p.cpu = cpu.atLeast(p.cpu)
+	return p.cpu
+}
+
+func (c cpuTime) into(s *workload.Stats) {
+	s.CPUTotal, s.CPUUser, s.CPUSystem = &c.total, &c.user, &c.system
 }
 
 // residents returns the memory of processes. What they share counts for each.

@@ -19,7 +19,16 @@ type tree interface {
 	// that is not known.
 	memory() (now uint64, most *uint64, err error)
 	// cpu returns the processor time of the tree since its start.
-	cpu() (time.Duration, error)
+	cpu() (cpuTime, error)
+}
+
+// cpuTime is processor time: all of it, and the parts in programs and in the kernel.
+type cpuTime struct{ total, user, system time.Duration }
+
+// atLeast is each time or the one before, whichever is longer: what ran does not become
+// less because a process has gone.
+func (c cpuTime) atLeast(before cpuTime) cpuTime {
+	return cpuTime{max(c.total, before.total), max(c.user, before.user), max(c.system, before.system)}
 }
 
 // treeOf returns the tree of a process that leads a session, and has that cgroup if it
@@ -109,13 +118,15 @@ func (s session) members() ([]procfs.ProcStat, error) {
 }
 
 // cpu implements [tree]. It misses those that ended without their parent waiting.
-func (s session) cpu() (time.Duration, error) {
+func (s session) cpu() (cpuTime, error) {
 	members, err := s.members()
-	var ticks uint
+	var user, system uint
 	for _, m := range members {
-		ticks += m.UTime + m.STime + uint(max(0, m.CUTime)) + uint(max(0, m.CSTime))
+		user += m.UTime + uint(max(0, m.CUTime))
+		system += m.STime + uint(max(0, m.CSTime))
 	}
-	return time.Duration(ticks) * (time.Second / userHZ), err
+	const tick = time.Second / userHZ
+	return cpuTime{time.Duration(user+system) * tick, time.Duration(user) * tick, time.Duration(system) * tick}, err
 }
 
 // userHZ is the unit of times in /proc, on every architecture that Go knows.

@@ -200,6 +200,7 @@ func (s *scheduler) update(a *Alloc) {
 	c := a.Copy()
 	c.Job = s.Job
 	c.DesiredDescription = descInPlace
+	c.DeploymentStatus = nil // the health of the version before
 	s.res.Update = append(s.res.Update, c)
 	d.InPlaceUpdate++
 }
