@@ -89,7 +89,7 @@ type WASIProgram struct {
 }
 
 // Process is a process of the operating system, with all that it starts: they end
-// together. Its environment is the spec's and nothing else, its standard input is
+// together. Its environment is the spec's and, where that does not tell, who its user is; its standard input is
 // empty, and it can gain no privileges by running a set-user-ID program.
 type Process struct {
 	// Command is the program's absolute path, and its argument 0. Of an isolated process

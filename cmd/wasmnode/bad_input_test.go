@@ -44,7 +44,7 @@ func TestJobFilesThatAreWrong(t *testing.T) {
 		"duplicate tasks":     {group(mock + "\n" + mock), `FILE:6,5: Duplicate task "t"; the first is at FILE:3,5-9\.`},
 		"undeclared variable": {task("${var.who}", ""), `FILE:4,19: Undeclared variable "who"\.`},
 		"unset variable":      {"variable \"who\" { type = string }\n" + task("${var.who}", ""), `FILE:1,1: Unset variable "who"; .*-var.*`},
-		"zero count":          {group("    count = 0\n" + mock), `FILE: group "g": count: .*at least 1: it is 0; .*`},
+		"a volume":            {group("    volume \"d\" {\n      type = \"host\"\n    }\n" + mock), `FILE: group "g": volume: there are no host volumes .*`},
 		"negative count":      {group("    count = -3\n" + mock), `FILE: group "g": count: .*can't be negative: it is -3`},
 		"no group":            {"job \"bad\" {\n}\n", `FILE: Missing job task groups`},
 		"no task":             {group(""), `FILE: group "g": Missing tasks for group`},

@@ -165,7 +165,7 @@ func (c *jobRunCommand) Run(args []string) int {
 		return c.refused(f, client, job, err)
 	}
 	if resp.Warnings != "" {
-		c.ui.Warn("Warning: " + resp.Warnings)
+		c.ui.Warn("Job Warnings:\n" + resp.Warnings)
 	}
 	switch {
 	case *f.json && (*detach || resp.EvalID == ""):

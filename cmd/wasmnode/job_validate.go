@@ -41,7 +41,7 @@ func (c *jobValidateCommand) Run(args []string) int {
 		return c.printJSON(resp)
 	}
 	if resp.Warnings != "" {
-		c.ui.Warn("Warning: " + resp.Warnings)
+		c.ui.Warn("Job Warnings:\n" + resp.Warnings)
 	}
 	if len(resp.ValidationErrors) > 0 {
 		return c.faults(f, f.Arg(0), resp.ValidationErrors)
