@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -18,12 +18,12 @@ import (
 	"github.com/wasmnode/wasmnode/managers/devices"
 	"github.com/wasmnode/wasmnode/managers/drivers"
 	"github.com/wasmnode/wasmnode/node"
-	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/process"
 )
 
 // Version is the version of this build; the linker sets it.
@@ -131,21 +131,10 @@ func (a *agent) closing(what string, f func() error) {
 
 // open opens every layer but the node.
 func (a *agent) open() (err error) {
-	data := a.cfg.DataDir
-	if err := writable(data); err != nil {
-		return fmt.Errorf("data_dir: %w: choose another with -data-dir", err)
-	}
-	if a.state, err = state.Open(filepath.Join(data, "client.db"), state.Options{SetAside: true, Logger: a.logger}); err != nil {
+	if err := a.openFiles(); err != nil {
 		return err
 	}
-	a.closing("state", a.state.Close)
-	if a.plane, err = standalone.Open(standalone.Options{
-		Path: filepath.Join(data, "server.db"), SetAside: true, Logger: a.logger.Named("controlplane"), GroupFaults: alloc.Faults,
-	}); err != nil {
-		return err
-	}
-	a.closing("control plane", a.plane.Close)
-	if a.engine, err = sandbox.Open(sandbox.Config{CacheDir: filepath.Join(data, "cache"), Logger: a.logger.Named("engine")}); err != nil {
+	if a.engine, err = sandbox.Open(sandbox.Config{CacheDir: filepath.Join(a.cfg.DataDir, "cache"), Logger: a.logger.Named("engine")}); err != nil {
 		return err
 	}
 	a.closing("engine", func() error { return a.engine.Close(context.Background()) })
@@ -207,6 +196,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		Dispense:     task.DispenseFrom(a.drivers.Dispense),
 		Devices:      a.devices,
 		Workloads:    a.outliving(),
+		BootID:       bootID(),
 		DriversReady: a.pluginsReady,
 		ReadyFor:     a.pluginsReadyFor,
 		AllocsDir:    filepath.Join(a.cfg.DataDir, "alloc"),
@@ -215,6 +205,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 		GC:           a.collection(),
 		Ephemeral:    a.dev,
 		NoExec:       a.cfg.Client.DisableRemoteExec,
+		HostEnv:      taskEnvironment(os.Environ(), a.cfg.Client.EnvDenylist, process.ParentCgroup()),
 	})
 	if err != nil {
 		return err
@@ -228,6 +219,9 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 	if a.answers != nil {
 		a.answers(a.address)
 	}
+	var watching sync.WaitGroup
+	defer func() { cancel(nil); watching.Wait() }()
+	watching.Go(func() { a.watchDisk(ctx) })
 	a.catalog.Start()
 	err = a.node.Run(ctx, func() {
 		a.logger.Info("agent is ready", "http_addr", a.address, "node_id", a.node.ID(), "plugin_dir", a.cfg.PluginDir, "data_dir", a.cfg.DataDir)
@@ -272,21 +266,4 @@ func (a *agent) collection() node.GC {
 		MaxAllocs: c.GCMaxAllocs, DiskPercent: c.GCDiskUsage, InodePercent: c.GCInodeUsage,
 		Interval: c.GCInterval, Parallel: c.GCParallel,
 	}
-}
-
-// writable makes a directory and proves that files can be made in it.
-func writable(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, ".probe-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	if _, err := f.Write(make([]byte, 4096)); err != nil {
-		return fmt.Errorf("%s: %w", dir, errors.Unwrap(err))
-	}
-	return nil
 }

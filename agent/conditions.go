@@ -38,6 +38,14 @@ func (c *conditions) clear(name string) {
 	delete(c.byName, name)
 }
 
+// has reports whether there is a condition of that name.
+func (c *conditions) has(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.byName[name]
+	return ok
+}
+
 // list returns all conditions, the oldest first.
 func (c *conditions) list() []structs.Condition {
 	c.mu.Lock()

@@ -39,7 +39,7 @@ func (a *agent) pluginsReadyFor(ctx context.Context, alloc *structs.Allocation) 
 // currentConditions are the agent's conditions, and what it is still doing now before it is
 // all there.
 func (a *agent) currentConditions() []structs.Condition {
-	all := a.conditions.list()
+	all := append(a.conditions.list(), a.adoptionConditions()...)
 	if a.node.Structs().Status == structs.NodeInitializing {
 		all = append(all, structs.Condition{Name: "restoring", Text: "restoring allocations"})
 	}

@@ -33,7 +33,7 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 	w.server = &http.Server{
 		Handler: w.counted(httpapi.Handler(httpapi.Config{
 			Logger:       a.logger.Named("http"),
-			ControlPlane: a.plane,
+			ControlPlane: planeAPI{a.plane, &a.conditions},
 			Node:         clientAPI{a.node},
 			Plugins:      pluginsAPI{a.catalog},
 			Metrics:      a.newMetrics(),

@@ -23,9 +23,7 @@ func (h *handler) agentRoutes() {
 	h.get("/v1/regions", tableNodes, func(*http.Request, *query) (answer, error) {
 		return answer{body: []string{h.Agent.Region}}, nil
 	})
-	h.get("/v1/namespaces", tableNodes, func(*http.Request, *query) (answer, error) {
-		return answer{body: []nomad.Namespace{{Name: "default", Description: "Default shared namespace"}}}, nil
-	})
+	h.get("/v1/namespaces", tableNodes, listNamespaces)
 	// There is none of these here, and Nomad's command line asks for their lists.
 	for _, kind := range []string{"deployments", "services", "vars", "volumes"} {
 		h.get("/v1/"+kind, tableJobs, func(*http.Request, *query) (answer, error) {
@@ -34,6 +32,22 @@ func (h *handler) agentRoutes() {
 	}
 	h.put("/v1/system/gc", h.collectGarbage)
 	h.put("/v1/search", h.search)
+}
+
+// listNamespaces lists the only one.
+func listNamespaces(_ *http.Request, q *query) (answer, error) {
+	var names []string
+	if strings.HasPrefix(nomad.DefaultNamespace, q.prefix) {
+		names = append(names, nomad.DefaultNamespace)
+	}
+	namespace := func(name string) *nomad.Namespace {
+		return &nomad.Namespace{Name: name, Description: "Default shared namespace"}
+	}
+	all, next, err := page(q, names,
+		func(name string) string { return name },
+		func(name string) any { return namespace(name) },
+		namespace)
+	return answer{body: all, next: next}, err
 }
 
 func (h *handler) member() nomad.AgentMember {
@@ -63,8 +77,8 @@ func (h *handler) agentSelf(*http.Request, *query) (answer, error) {
 }
 
 // agentHealth tells all conditions of the agent, of the client and of the control plane
-// apart, each in Nomad's one message. Like Nomad's, it is a 500 when one is not healthy.
-func (h *handler) agentHealth(*http.Request, *query) (answer, error) {
+// apart, each in Nomad's one message, or of one of the two. Like Nomad's, it is a 500 when one is not healthy.
+func (h *handler) agentHealth(r *http.Request, _ *query) (answer, error) {
 	client, server := nomad.AgentHealth{Ok: true}, nomad.AgentHealth{Ok: true}
 	for _, c := range h.Conditions() {
 		part := &client
@@ -81,6 +95,15 @@ func (h *handler) agentHealth(*http.Request, *query) (answer, error) {
 		part.Message = cmp.Or(part.Message, "ok")
 	}
 	health := &nomad.AgentHealthResponse{Client: &client, Server: &server}
+	switch kind := r.URL.Query().Get("type"); kind {
+	case "":
+	case "client":
+		health.Server, server.Ok = nil, true
+	case "server":
+		health.Client, client.Ok = nil, true
+	default:
+		return answer{}, badRequest("type: %q is neither client nor server", kind)
+	}
 	if client.Ok && server.Ok {
 		return answer{body: health}, nil
 	}

@@ -16,7 +16,17 @@ func (h *handler) allocationRoutes() {
 	h.put("/v1/allocation/{id}/stop", h.stopAllocation)
 }
 
-func (h *handler) listAllocations(_ *http.Request, q *query) (answer, error) {
+func (h *handler) listAllocations(r *http.Request, q *query) (answer, error) {
+	resources, err := boolParameter(r, "resources")
+	if err != nil {
+		return answer{}, err
+	}
+	states := true
+	if r.URL.Query().Get("task_states") != "" {
+		if states, err = boolParameter(r, "task_states"); err != nil {
+			return answer{}, err
+		}
+	}
 	allocs := slices.DeleteFunc(h.ControlPlane.Allocations(), func(a *structs.Allocation) bool {
 		return !q.inNamespace(a.Namespace) || !q.hasUUIDPrefix(a.ID)
 	})
@@ -26,7 +36,16 @@ func (h *handler) listAllocations(_ *http.Request, q *query) (answer, error) {
 	stubs, next, err := page(q, allocs,
 		func(a *structs.Allocation) string { return a.ID },
 		func(a *structs.Allocation) any { return allocation(a) },
-		allocationStub)
+		func(a *structs.Allocation) *nomad.AllocationListStub {
+			stub := allocationStub(a)
+			if resources {
+				stub.AllocatedResources = allocatedResources(a.Resources)
+			}
+			if !states {
+				stub.TaskStates = nil
+			}
+			return stub
+		})
 	return answer{body: stubs, next: next}, err
 }
 

@@ -56,6 +56,11 @@ type ControlPlane interface {
 	// CollectGarbage forgets what has ended and is not needed any more.
 	CollectGarbage()
 
+	// SaveSnapshot writes all that is stored.
+	SaveSnapshot(w io.Writer) error
+	// RestoreSnapshot has a snapshot take its place when the agent starts the next time.
+	RestoreSnapshot(r io.Reader) error
+
 	// BootstrapACL makes the first token, for a secret or for one that it draws.
 	BootstrapACL(secret string) (t *structs.ACLToken, drawn string, err error)
 	// CreateACLToken makes a token of that name, type and policies; with a ttl of 0 it
@@ -82,8 +87,17 @@ type Node interface {
 	AllocationChecks(allocID string) (map[string]structs.CheckResult, error)
 	Files(allocID string) (Files, error)
 	HostUsage() (*structs.HostUsage, error)
+	// CheckDriverConfig returns what a driver refuses of a task's config block;
+	// errdefs.Unavailable: the driver is not here.
+	CheckDriverConfig(driver string, config map[string]any) error
 	// CollectGarbage removes every allocation that has ended.
 	CollectGarbage(ctx context.Context)
+	// Unclaimed is what the node keeps although it is not known to be wanted.
+	Unclaimed(ctx context.Context) []structs.Unclaimed
+	// Adopt has what is unclaimed under an allocation's ID taken for wanted, and Discard has
+	// it ended and its data removed. errdefs.NotFound: nothing is unclaimed under it.
+	Adopt(ctx context.Context, allocID string) error
+	Discard(ctx context.Context, allocID string) error
 	// CollectAllocation removes one; errdefs.FailedPrecondition while it runs.
 	CollectAllocation(ctx context.Context, allocID string) error
 }

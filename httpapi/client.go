@@ -78,6 +78,9 @@ func (h *handler) collectAllocation(r *http.Request) (any, error) {
 
 // collectNode answers without a body: Nomad's Go client fails on any other here.
 func (h *handler) collectNode(_ http.ResponseWriter, r *http.Request) error {
+	if err := h.checkNode(r); err != nil {
+		return err
+	}
 	h.Node.CollectGarbage(r.Context())
 	return nil
 }
@@ -92,6 +95,9 @@ func (h *handler) unknownAllocation(r *http.Request, err error) error {
 }
 
 func (h *handler) hostStats(r *http.Request, _ *query) (answer, error) {
+	if err := h.checkNode(r); err != nil {
+		return answer{}, err
+	}
 	usage, err := h.Node.HostUsage()
 	if err != nil {
 		return answer{}, err

@@ -16,9 +16,11 @@ func (h *handler) evaluationRoutes() {
 	h.get("/v1/evaluation/{id}/allocations", tableAllocations, h.evaluationAllocations)
 }
 
-func (h *handler) listEvaluations(_ *http.Request, q *query) (answer, error) {
+func (h *handler) listEvaluations(r *http.Request, q *query) (answer, error) {
+	job, status := r.URL.Query().Get("job"), r.URL.Query().Get("status")
 	evals := slices.DeleteFunc(h.ControlPlane.Evaluations(), func(e *structs.Evaluation) bool {
-		return !q.inNamespace(e.Namespace) || !q.hasUUIDPrefix(e.ID)
+		return !q.inNamespace(e.Namespace) || !q.hasUUIDPrefix(e.ID) ||
+			job != "" && e.JobID != job || status != "" && string(e.Status) != status
 	})
 	slices.SortFunc(evals, func(a, b *structs.Evaluation) int {
 		return cmp.Or(cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
@@ -35,7 +37,33 @@ func (h *handler) readEvaluation(r *http.Request, _ *query) (answer, error) {
 	if e == nil {
 		return answer{}, notFound("eval not found")
 	}
-	return answer{body: evaluation(e), index: e.ModifyIndex}, nil
+	out := evaluation(e)
+	related, err := boolParameter(r, "related")
+	if related {
+		out.RelatedEvals = h.relatedEvaluations(e)
+	}
+	return answer{body: out, index: e.ModifyIndex}, err
+}
+
+// relatedEvaluations are those that led to an evaluation, or that it led to.
+func (h *handler) relatedEvaluations(of *structs.Evaluation) []*nomad.EvaluationStub {
+	seen := map[string]bool{of.ID: true}
+	var stubs []*nomad.EvaluationStub
+	for next := links(of); len(next) > 0; next = next[1:] {
+		if seen[next[0]] {
+			continue
+		}
+		seen[next[0]] = true
+		if e := h.ControlPlane.Evaluation(next[0]); e != nil {
+			stubs = append(stubs, evaluationStub(e))
+			next = append(next, links(e)...)
+		}
+	}
+	return stubs
+}
+
+func links(e *structs.Evaluation) []string {
+	return []string{e.PreviousEval, e.NextEval, e.BlockedEval}
 }
 
 func (h *handler) evaluationAllocations(r *http.Request, _ *query) (answer, error) {

@@ -27,9 +27,13 @@ var errIdle = errdefs.New(errdefs.NotFound, "nothing runs here")
 func (idle) RestartAllocation(context.Context, string, string, bool) error   { return errIdle }
 func (idle) SignalAllocation(context.Context, string, string, string) error  { return errIdle }
 func (idle) Files(string) (httpapi.Files, error)                             { return nil, errIdle }
+func (idle) CheckDriverConfig(string, map[string]any) error                  { return nil }
 func (idle) HostUsage() (*structs.HostUsage, error)                          { return &structs.HostUsage{}, nil }
 func (idle) CollectGarbage(context.Context)                                  {}
 func (idle) CollectAllocation(context.Context, string) error                 { return errIdle }
+func (idle) Unclaimed(context.Context) []structs.Unclaimed                   { return nil }
+func (idle) Adopt(context.Context, string) error                             { return errIdle }
+func (idle) Discard(context.Context, string) error                           { return errIdle }
 func (idle) AllocationChecks(string) (map[string]structs.CheckResult, error) { return nil, errIdle }
 func (idle) CanExec(string, string) error                                    { return errIdle }
 func (idle) Exec(context.Context, string, string, *workload.ExecSpec) (*structs.ExitResult, error) {

@@ -71,8 +71,10 @@ func Handler(cfg Config) http.Handler {
 	h.nodeRoutes()
 	h.clientRoutes()
 	h.agentRoutes()
+	h.operatorRoutes()
 	h.aclRoutes()
 	h.metricRoutes()
+	h.snapshotRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
 	return requests.observe(http.HandlerFunc(h.guarded))
 }
@@ -171,7 +173,11 @@ func (h *handler) method(pattern string, serve func(http.ResponseWriter, *http.R
 			defer h.recovered(w, r)
 			w.Header().Set("X-Nomad-KnownLeader", "true")
 			w.Header().Set("X-Nomad-LastContact", "0")
-			if err := serve(w, r); err != nil {
+			err := h.checkParameters(pattern, r)
+			if err == nil {
+				err = serve(w, r)
+			}
+			if err != nil {
 				h.fail(w, r, err)
 			}
 		})
@@ -184,10 +190,11 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	status := statusOf(err)
-	if se := (*statusError)(nil); errors.As(err, &se) {
+	var se *statusError // an answer that was meant
+	if errors.As(err, &se) {
 		status = se.status
 	}
-	if status >= http.StatusInternalServerError {
+	if status >= http.StatusInternalServerError && se == nil {
 		h.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

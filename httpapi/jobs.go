@@ -12,16 +12,23 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
+// jobPattern is that of a job and of what is asked of it: an ID may contain slashes.
+const jobPattern = "/v1/job/{rest...}"
+
 func (h *handler) jobRoutes() {
 	h.get("/v1/jobs", tableJobs, h.listJobs)
 	h.put("/v1/jobs", h.registerJob)
 	h.put("/v1/validate/job", h.validateJob)
-	h.method("/v1/job/{rest...}", h.readingJob(), http.MethodGet)
-	h.put("/v1/job/{rest...}", h.writeJob)
-	h.method("/v1/job/{rest...}", writing(h.deregisterJob), http.MethodDelete)
+	h.method(jobPattern, h.readingJob(), http.MethodGet)
+	h.put(jobPattern, h.writeJob)
+	h.method(jobPattern, writing(h.deregisterJob), http.MethodDelete)
 }
 
-func (h *handler) listJobs(_ *http.Request, q *query) (answer, error) {
+func (h *handler) listJobs(r *http.Request, q *query) (answer, error) {
+	withMeta, err := boolParameter(r, "meta")
+	if err != nil {
+		return answer{}, err
+	}
 	jobs := slices.DeleteFunc(h.ControlPlane.Jobs(), func(j *nomad.Job) bool {
 		return !q.inNamespace(*j.Namespace) || !strings.HasPrefix(*j.ID, q.prefix)
 	})
@@ -32,7 +39,11 @@ func (h *handler) listJobs(_ *http.Request, q *query) (answer, error) {
 		func(j *nomad.Job) string { return *j.Namespace + "." + *j.ID },
 		func(j *nomad.Job) any { return j },
 		func(j *nomad.Job) *nomad.JobListStub {
-			return jobStub(j, jobSummary(h.ControlPlane.JobSummary(*j.Namespace, *j.ID)))
+			stub := jobStub(j, jobSummary(h.ControlPlane.JobSummary(*j.Namespace, *j.ID)))
+			if withMeta {
+				stub.Meta = j.Meta
+			}
+			return stub
 		})
 	return answer{body: stubs, next: next}, err
 }
@@ -42,7 +53,7 @@ func (h *handler) registerJob(r *http.Request) (any, error) {
 	if err := decode(r, &req); err != nil {
 		return nil, err
 	}
-	if err := checkJob(r, req.Job); err != nil {
+	if err := h.checkJob(r, req.Job); err != nil {
 		return nil, err
 	}
 	return h.register(&req)
@@ -50,6 +61,15 @@ func (h *handler) registerJob(r *http.Request) (any, error) {
 
 // register registers the job of a request that was looked at.
 func (h *handler) register(req *nomad.JobRegisterRequest) (any, error) {
+	switch {
+	case req.PreserveCounts:
+		return nil, badRequest("PreserveCounts is not supported: send the counts that the groups are to have")
+	case req.PreserveResources:
+		return nil, badRequest("PreserveResources is not supported: send the resources that the tasks are to have")
+	}
+	if err := h.checkRegion(req.Region); err != nil {
+		return nil, err
+	}
 	change, err := h.ControlPlane.RegisterJob(&structs.JobRegistration{
 		Job: req.Job, Submission: req.Submission,
 		EnforceIndex: req.EnforceIndex, JobModifyIndex: req.JobModifyIndex, EvalPriority: req.EvalPriority,
@@ -60,31 +80,22 @@ func (h *handler) register(req *nomad.JobRegisterRequest) (any, error) {
 	return jobRegistered(change), nil
 }
 
-func (h *handler) validateJob(r *http.Request) (any, error) {
-	var req nomad.JobValidateRequest
-	if err := decode(r, &req); err != nil {
-		return nil, err
-	}
-	if err := checkJob(r, req.Job); err != nil {
-		return nil, err
-	}
-	faults, warnings := h.ControlPlane.ValidateJob(req.Job)
-	return &nomad.JobValidateResponse{
-		ValidationErrors: faults,
-		Error:            strings.Join(faults, "\n"),
-		Warnings:         warningText(warnings),
-	}, nil
-}
-
-// checkJob checks that there is a job and that it has an ID, and gives it the
-// request's namespace when it has none.
-func checkJob(r *http.Request, job *nomad.Job) error {
+// checkJob checks that there is a job, that it has an ID and is of the agent's region, and
+// gives it the request's namespace when it has none. The region "global", which clients
+// put into jobs that have none, is the agent's.
+func (h *handler) checkJob(r *http.Request, job *nomad.Job) error {
 	if job == nil {
 		return badRequest("Job must be specified")
 	}
 	if structs.Deref(job.ID) == "" {
 		return badRequest("Job ID hasn't been provided")
 	}
+	if region := structs.Deref(job.Region); region != nomad.GlobalRegion {
+		if err := h.checkRegion(region); err != nil {
+			return err
+		}
+	}
+	job.Region = &h.Agent.Region
 	if structs.Deref(job.Namespace) == "" {
 		job.Namespace = nil
 		if ns := r.URL.Query().Get("namespace"); ns != "" {
@@ -94,14 +105,19 @@ func checkJob(r *http.Request, job *nomad.Job) error {
 	return nil
 }
 
-// jobPath splits ":id/verb": job IDs may contain slashes, so only a known verb at
-// the end is one.
+// jobVerbs are what can follow a job's ID in Nomad, whether it is served or not: none of
+// them is the end of an ID.
+var jobVerbs = []string{
+	"action", "actions", "allocations", "deployment", "deployments", "dispatch", "evaluate", "evaluations", "periodic/force",
+	"plan", "revert", "scale", "services", "stable", "submission", "summary", "versions",
+}
+
+// jobPath splits ":id/verb".
 func jobPath(r *http.Request) (id, verb string) {
 	rest := r.PathValue("rest")
-	if i := strings.LastIndexByte(rest, '/'); i > 0 {
-		switch v := rest[i+1:]; v {
-		case "allocations", "evaluations", "deployment", "deployments", "summary", "versions", "submission", "scale", "evaluate":
-			return rest[:i], v
+	for _, verb := range jobVerbs {
+		if id, is := strings.CutSuffix(rest, "/"+verb); is && id != "" {
+			return id, verb
 		}
 	}
 	return rest, ""
@@ -130,6 +146,9 @@ func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 		return answer{body: nil}, nil
 	case "deployments":
 		return answer{body: []*nomad.Deployment{}}, nil
+	case "", "summary", "versions", "submission", "scale":
+	default:
+		return answer{}, noEndpoint(r)
 	}
 	job := h.ControlPlane.Job(q.namespace, id)
 	if job == nil {
@@ -139,6 +158,12 @@ func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 	case "summary":
 		return answer{body: jobSummary(h.ControlPlane.JobSummary(q.namespace, id))}, nil
 	case "versions":
+		switch diffs, err := boolParameter(r, "diffs"); {
+		case err != nil:
+			return answer{}, err
+		case diffs:
+			return answer{}, badRequest("diffs: the differences between versions are not computed")
+		}
 		return answer{body: &nomad.JobVersionsResponse{Versions: h.ControlPlane.JobVersions(q.namespace, id)}}, nil
 	case "submission":
 		return h.jobSubmission(r, q, job)
@@ -148,10 +173,20 @@ func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 	return answer{body: job, index: *job.ModifyIndex}, nil
 }
 
+// jobAllocations are those of the job, without those of an earlier one with its ID that was
+// purged, unless they are asked for.
 func (h *handler) jobAllocations(r *http.Request, q *query) (answer, error) {
 	id, _ := jobPath(r)
+	all, err := boolParameter(r, "all")
+	if err != nil {
+		return answer{}, err
+	}
+	job := h.ControlPlane.Job(q.namespace, id)
 	stubs := []*nomad.AllocationListStub{}
 	for _, a := range h.ControlPlane.JobAllocations(q.namespace, id) {
+		if !all && job != nil && a.Job != nil && *a.Job.CreateIndex != *job.CreateIndex {
+			continue
+		}
 		stubs = append(stubs, allocationStub(a))
 	}
 	return answer{body: stubs}, nil
@@ -213,6 +248,13 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 	}
 	switch verb {
 	case "evaluate":
+		var req nomad.JobEvaluateRequest
+		if err := decode(r, &req); err != nil {
+			return nil, err
+		}
+		if req.EvalOptions.ForceReschedule {
+			return nil, badRequest("ForceReschedule is not supported: allocations that failed are replaced when their reschedule policy says so")
+		}
 		evalID, err := h.ControlPlane.EvaluateJob(q.namespace, id)
 		if err != nil {
 			return nil, err
@@ -223,24 +265,17 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 		if err := decode(r, &req); err != nil {
 			return nil, err
 		}
-		if err := checkJob(r, req.Job); err != nil {
+		if err := h.checkJob(r, req.Job); err != nil {
 			return nil, err
 		}
 		if *req.Job.ID != id {
-			return nil, mismatch(r, *req.Job.ID, id)
+			return nil, badRequest("Job ID does not match")
 		}
 		return h.register(&req)
+	case "action", "dispatch", "periodic/force", "plan", "revert", "scale", "stable":
+		return nil, noEndpoint(r)
 	}
 	return nil, &statusError{http.StatusMethodNotAllowed, "Invalid method"}
-}
-
-// mismatch refuses a job at another's path. What follows a job's own ID is a verb of
-// Nomad's that is not served.
-func mismatch(r *http.Request, id, path string) error {
-	if strings.HasPrefix(path, id+"/") {
-		return noEndpoint(r)
-	}
-	return badRequest("Job ID does not match")
 }
 
 func (h *handler) deregisterJob(r *http.Request) (any, error) {
@@ -256,6 +291,9 @@ func (h *handler) deregisterJob(r *http.Request) (any, error) {
 	noDelay, err := boolParameter(r, "no_shutdown_delay")
 	if err != nil {
 		return nil, err
+	}
+	if s := r.URL.Query().Get("eval_priority"); s != "" && s != "0" {
+		return nil, badRequest("eval_priority is not supported when a job is stopped: its evaluation has the job's")
 	}
 	change, err := h.ControlPlane.DeregisterJob(q.namespace, id, purge, noDelay)
 	if err != nil {

@@ -19,13 +19,23 @@ func (h *handler) nodeRoutes() {
 	h.put("/v1/node/{id}/eligibility", h.setEligibility)
 }
 
-func (h *handler) listNodes(_ *http.Request, q *query) (answer, error) {
+func (h *handler) listNodes(r *http.Request, q *query) (answer, error) {
+	system, err := boolParameter(r, "os")
+	if err != nil {
+		return answer{}, err
+	}
 	nodes := slices.DeleteFunc(h.ControlPlane.Nodes(), func(n *structs.Node) bool { return !q.hasUUIDPrefix(n.ID) })
 	slices.SortFunc(nodes, func(a, b *structs.Node) int { return cmp.Compare(a.ID, b.ID) })
 	stubs, next, err := page(q, nodes,
 		func(n *structs.Node) string { return n.ID },
 		func(n *structs.Node) any { return node(n) },
-		nodeStub)
+		func(n *structs.Node) *nomad.NodeListStub {
+			stub := nodeStub(n)
+			if system {
+				stub.Attributes = map[string]string{"os.name": n.Attributes["os.name"]}
+			}
+			return stub
+		})
 	return answer{body: stubs, next: next}, err
 }
 
@@ -38,11 +48,12 @@ func (h *handler) listPools(_ *http.Request, q *query) (answer, error) {
 		}
 	}
 	slices.Sort(names)
-	pools := []*nomad.NodePool{}
-	for _, name := range slices.Compact(names) {
-		pools = append(pools, &nomad.NodePool{Name: name})
-	}
-	return answer{body: pools}, nil
+	pool := func(name string) *nomad.NodePool { return &nomad.NodePool{Name: name} }
+	pools, next, err := page(q, slices.Compact(names),
+		func(name string) string { return name },
+		func(name string) any { return pool(name) },
+		pool)
+	return answer{body: pools, next: next}, err
 }
 
 func (h *handler) readNode(r *http.Request, _ *query) (answer, error) {

@@ -111,6 +111,28 @@ func evaluation(e *structs.Evaluation) *nomad.Evaluation {
 	return out
 }
 
+// evaluationStub renders an evaluation as it is listed beside another.
+func evaluationStub(e *structs.Evaluation) *nomad.EvaluationStub {
+	return &nomad.EvaluationStub{
+		ID:                e.ID,
+		Priority:          e.Priority,
+		Type:              e.Type,
+		TriggeredBy:       e.TriggeredBy,
+		Namespace:         e.Namespace,
+		JobID:             e.JobID,
+		Status:            string(e.Status),
+		StatusDescription: e.StatusDescription,
+		WaitUntil:         e.WaitUntil,
+		NextEval:          e.NextEval,
+		PreviousEval:      e.PreviousEval,
+		BlockedEval:       e.BlockedEval,
+		CreateIndex:       e.CreateIndex,
+		ModifyIndex:       e.ModifyIndex,
+		CreateTime:        e.CreateTime,
+		ModifyTime:        e.ModifyTime,
+	}
+}
+
 func planAnnotations(p *structs.PlanAnnotations) *nomad.PlanAnnotations {
 	if p == nil {
 		return nil

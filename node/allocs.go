@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -12,6 +13,9 @@ import (
 
 // watchLoop applies what the control plane wants, again and again.
 func (n *Node) watchLoop(ctx context.Context) {
+	if !n.adopted(ctx) {
+		return
+	}
 	var seen uint64
 	for ctx.Err() == nil {
 		allocs, index, err := n.cfg.ControlPlane.Allocations(ctx, n.ID(), seen)
@@ -27,15 +31,18 @@ func (n *Node) watchLoop(ctx context.Context) {
 			continue
 		}
 		seen = index
-		n.apply(allocs)
+		n.apply(allocs, index)
 	}
 }
 
-// apply makes the runners equal to what is wanted: what is gone is destroyed, what
+// apply makes the runners equal to what is wanted: what was let go of is destroyed, what
 // has changed is updated, and then what is new is started, so that it finds what it
 // replaces on its way out. What is stored is stored side by side, because it shares
 // transactions then, and a transaction takes longer than all else here.
-func (n *Node) apply(wanted []*structs.Allocation) {
+func (n *Node) apply(wanted []*structs.Allocation, index uint64) {
+	var others sync.WaitGroup
+	defer others.Wait()
+	others.Go(func() { n.remember(index) })
 	known := map[string]bool{}
 	for _, a := range wanted {
 		known[a.ID] = true
@@ -49,8 +56,10 @@ func (n *Node) apply(wanted []*structs.Allocation) {
 	wanted, before := withPredecessorsHere(wanted, func(id string) bool { return current[id] != nil })
 	n.report.prune(func(id string) bool { return known[id] || current[id] != nil })
 	for id := range current {
-		if !known[id] {
-			n.destroy(id)
+		if known[id] {
+			n.claimed(id)
+		} else {
+			n.missing(id)
 		}
 	}
 	var added, changed []*structs.Allocation
@@ -66,6 +75,7 @@ func (n *Node) apply(wanted []*structs.Allocation) {
 	sideBySide(len(changed), func(i int) { n.update(current[changed[i].ID], changed[i]) })
 	runners := make([]*alloc.Runner, len(added))
 	sideBySide(len(added), func(i int) { runners[i] = n.add(added[i], before) })
+	n.settleStrays(wanted)
 	for _, r := range runners {
 		if r != nil {
 			go n.runToEnd(r)
@@ -130,8 +140,13 @@ func (n *Node) update(r *alloc.Runner, a *structs.Allocation) {
 // not know of its end: there is no runner for it, nor when the allocation is refused.
 func (n *Node) add(a *structs.Allocation, before map[string]string) *alloc.Runner {
 	switch {
-	case a.ClientStatus.Terminal() || n.report.ended(a.ID):
+	case n.report.ended(a.ID) || n.waits(a.ID):
 		return nil
+	case a.ClientStatus.Terminal() && n.hasDir(a.ID):
+		// What was known of it here is lost: it is taken up to be collected as any other.
+	case a.ClientStatus.Terminal():
+		return nil
+	case n.mayRun(a.ID):
 	case a.ServerTerminal() && a.ClientStatus == structs.ClientPending:
 		n.report.add(&structs.AllocationState{ID: a.ID, ClientStatus: structs.ClientComplete, ClientDescription: "stopped before it reached the node"})
 		return nil
@@ -150,6 +165,9 @@ func (n *Node) add(a *structs.Allocation, before map[string]string) *alloc.Runne
 		n.refuse(a, err)
 		n.forget(a.ID)
 		return nil
+	}
+	if n.mayRun(a.ID) {
+		return n.readBack(r)
 	}
 	if !n.addRunner(a.ID, r) {
 		return nil
@@ -181,7 +199,9 @@ func (n *Node) newRunner(a *structs.Allocation, before map[string]string) (*allo
 		AllocsDir:    n.cfg.AllocsDir,
 		State:        n.cfg.State,
 		Dispense:     n.cfg.Dispense,
+		HostEnv:      n.cfg.HostEnv,
 		Devices:      n.cfg.Devices,
+		Left:         n.left,
 		StateUpdated: n.stateUpdated,
 		Watcher:      n.watcher(a, before),
 		Logger:       n.logger,
@@ -259,18 +279,15 @@ func (n *Node) destroy(id string) (done <-chan struct{}) {
 }
 
 // restore brings back what was stored: first every runner, then all of them run, so
-// that each finds those that it waits for. In between, what none of them has is ended.
+// that each finds those that it waits for. In between, what they do not have is ended.
 // Each runs once the drivers and devices that it needs are there, and waits for no others.
 func (n *Node) restore(ctx context.Context) error {
 	allocs, broken, err := n.cfg.State.Allocations()
 	if err != nil {
 		return fmt.Errorf("restoring allocations: %w", err)
 	}
-	var unread []string
 	for id, err := range broken {
-		n.logger.Error("a stored allocation cannot be read and is dropped", "alloc_id", id, "error", err)
-		n.forget(id)
-		unread = append(unread, id)
+		n.keepUnread(id, nil, err)
 	}
 	before := map[string]string{}
 	for _, a := range allocs {
@@ -280,25 +297,18 @@ func (n *Node) restore(ctx context.Context) error {
 	for _, a := range allocs {
 		r, err := n.newRunner(a, before)
 		if err != nil {
-			n.refuse(a, err)
-			n.forget(a.ID)
-			unread = append(unread, a.ID)
+			n.keepUnread(a.ID, a, err)
 			continue
 		}
-		n.addRunner(a.ID, r)
-		if err := r.Restore(); err != nil {
-			n.logger.Error("restoring an allocation failed", "alloc_id", a.ID, "error", err)
-			r.Fail("failed to restore: " + err.Error())
-			n.destroy(a.ID)
-			unread = append(unread, a.ID)
-			continue
+		if r = n.readBack(r); r != nil {
+			restored = append(restored, r)
 		}
-		restored = append(restored, r)
 	}
 	n.mu.Lock()
 	n.restored = true
 	n.mu.Unlock()
-	n.destroyOrphans(ctx, restored, unread)
+	n.markWaiting()
+	n.findStrays(ctx, restored)
 	for _, r := range restored {
 		go func() {
 			if n.cfg.ReadyFor != nil {
@@ -311,4 +321,28 @@ func (n *Node) restore(ctx context.Context) error {
 		n.logger.Info("restored allocations", "count", len(restored))
 	}
 	return nil
+}
+
+// readBack adds a runner that has read back what is stored of its allocation. One that
+// cannot be read back has no runner: nil.
+func (n *Node) readBack(r *alloc.Runner) *alloc.Runner {
+	a := r.Alloc()
+	err := r.Restore()
+	if err != nil && !errors.Is(err, alloc.ErrNoDirectory) {
+		n.keepUnread(a.ID, a, err)
+		return nil
+	}
+	if !n.addRunner(a.ID, r) {
+		return nil
+	}
+	n.mu.Lock()
+	delete(n.unread, a.ID)
+	n.mu.Unlock()
+	if err != nil {
+		n.logger.Error("restoring an allocation failed", "alloc_id", a.ID, "error", err)
+		r.Fail("failed to restore: " + err.Error())
+		n.destroy(a.ID)
+		return nil
+	}
+	return r
 }

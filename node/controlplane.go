@@ -10,14 +10,25 @@ import (
 // ControlPlane decides what runs on this node: the embedded one
 // (package standalone), or real Nomad servers. All methods may be called concurrently.
 type ControlPlane interface {
+	// NodeID is the ID under which the control plane knows a node of that name; empty: it
+	// knows none. A node asks that has lost its own.
+	NodeID(ctx context.Context, name string) (string, error)
+	// Adopt compares what the node knows with what the control plane does, before the node
+	// asks for allocations, and rebuilds what the control plane has lost. It starts and
+	// stops nothing.
+	Adopt(ctx context.Context, n *structs.Node, known *structs.NodeKnowledge) (*structs.Adoption, error)
+	// Claim has an allocation adopted that waits for a decision, because a person says so.
+	// The node's version of the job becomes the current one.
+	Claim(ctx context.Context, nodeID string, a structs.KnownAllocation) error
 	// Register makes the node known, or its changes. It returns how long the
 	// registration lasts without a heartbeat; 0: for ever.
 	Register(ctx context.Context, n *structs.Node) (ttl time.Duration, err error)
 	// Heartbeat reports that the node is alive.
 	Heartbeat(ctx context.Context, nodeID string) (ttl time.Duration, err error)
 	// Allocations returns every allocation that the node is to know, running or
-	// to be stopped, once their index is above minIndex or ctx is done. One that
-	// is missing from the answer is to be destroyed.
+	// to be stopped, once their index is above minIndex or ctx is done. One that has ended
+	// and is missing from the answer is to be destroyed. One that has not ended was never
+	// let go of: it is the control plane that has lost it, and the node keeps it.
 	Allocations(ctx context.Context, nodeID string, minIndex uint64) (allocs []*structs.Allocation, index uint64, err error)
 	// UpdateAllocations reports what the node's allocations have become. It is
 	// idempotent: what was reported twice counts once.

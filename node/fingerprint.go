@@ -6,9 +6,11 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"github.com/wasmnode/wasmnode/internal/hostinfo"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 const mebibyte = 1 << 20
@@ -17,6 +19,10 @@ const mebibyte = 1 << 20
 // tasks can be placed at all.
 const fallbackMHz = 1000
 
+// NomadVersion is the attribute nomad.version, which constraints of job files compare: the Nomad
+// whose client this node does as. What it is itself is wasmnode.version.
+const NomadVersion = "2.0.5"
+
 // fingerprint finds out what the machine is and has. What cannot be found out is left
 // out, but for memory and disk, without which nothing can be placed.
 func fingerprint(n *structs.Node, allocsDir string) error {
@@ -24,7 +30,8 @@ func fingerprint(n *structs.Node, allocsDir string) error {
 		"cpu.arch":      runtime.GOARCH,
 		"cpu.numcores":  strconv.Itoa(runtime.NumCPU()),
 		"kernel.name":   runtime.GOOS,
-		"nomad.version": n.Version,
+		"nomad.version": NomadVersion,
+		"os.signals":    strings.Join(workload.Signals(), ","),
 		"unique.name":   n.Name,
 	}
 	set := func(key, value string) {
@@ -35,6 +42,9 @@ func fingerprint(n *structs.Node, allocsDir string) error {
 	set("wasmnode.version", n.Version)
 	system := hostinfo.ReadSystem()
 	set("kernel.version", system.Kernel)
+	set("kernel.arch", system.Machine)
+	set("os.cgroups.version", hostinfo.CgroupVersion())
+	set("unique.advertise.address", n.HTTPAddress)
 	set("os.name", system.Name)
 	set("os.version", system.Version)
 	set("unique.hostname", system.Hostname)
@@ -61,6 +71,13 @@ func fingerprintCPU(n *structs.Node, set func(string, string)) {
 	n.Resources.CPUMHz = mhz * n.Resources.Cores
 	set("cpu.frequency", strconv.Itoa(mhz))
 	set("cpu.totalcompute", strconv.Itoa(n.Resources.CPUMHz))
+	set("cpu.usablecompute", strconv.Itoa(max(0, n.Resources.CPUMHz-n.Reserved.CPUMHz)))
+	set("cpu.reservablecores", strconv.Itoa(n.Resources.Cores))
+	nodes := hostinfo.ReadMemoryNodes()
+	set("numa.node.count", strconv.Itoa(max(1, len(nodes))))
+	for _, near := range nodes {
+		set(fmt.Sprintf("numa.node%d.cores", near.ID), near.Cores)
+	}
 }
 
 func fingerprintDisk(n *structs.Node, dir string, set func(string, string)) error {
@@ -76,6 +93,20 @@ func fingerprintDisk(n *structs.Node, dir string, set func(string, string)) erro
 	set("unique.storage.bytestotal", strconv.FormatUint(usage.Total, 10))
 	set("unique.storage.bytesfree", strconv.FormatUint(usage.Free, 10))
 	return nil
+}
+
+// UpdateDisk tells the control plane how much room there is now, as the start did: what
+// was full then can be placed on again.
+func (n *Node) UpdateDisk() {
+	n.self.update(func(next *structs.Node) bool {
+		before := next.Resources.DiskMB
+		set := func(key, value string) { next.Attributes[key] = value }
+		if err := fingerprintDisk(next, n.cfg.AllocsDir, set); err != nil {
+			n.logger.Warn("the disk could not be looked at", "error", err)
+			return false
+		}
+		return next.Resources.DiskMB != before
+	})
 }
 
 // address is the first address that others could reach the machine at, or loopback.

@@ -80,6 +80,7 @@ func (n *Node) gcLoop(ctx context.Context) {
 		case <-n.ended.C():
 		case <-tick.C:
 		}
+		n.destroyForgotten()
 		n.collectExcess(ctx)
 		n.collectForDisk(ctx)
 	}
@@ -187,7 +188,7 @@ func (n *Node) collectable() []string {
 	n.mu.Lock()
 	for id, e := range n.runners {
 		switch {
-		case e.destroying:
+		case e.destroying || e.unclaimed != "":
 		case e.ended.IsZero() || !hasEnded(e.runner):
 			live = append(live, e.runner)
 		default:

@@ -114,6 +114,7 @@ func (machineDriver) Name() string              { return "mock" }
 func (machineDriver) PluginDigest() string      { return "sha256:1" }
 func (machineDriver) Replaced() <-chan struct{} { return nil }
 func (machineDriver) Release()                  {}
+func (machineDriver) RunsProcesses() bool       { return true }
 func (machineDriver) Capabilities() *wasmnodev1.DriverCapabilities {
 	return &wasmnodev1.DriverCapabilities{SendSignals: true, Exec: true}
 }

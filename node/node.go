@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // firstFingerprintWait bounds how long anything waits for plugins that have not answered
@@ -33,6 +35,8 @@ type Config struct {
 	Devices Devices
 	// Workloads has what outlived the last agent; optional: nothing does.
 	Workloads Workloads
+	// BootID is the machine's run; optional: it is not known when the machine was restarted.
+	BootID string
 	// DriversReady returns when every driver and device plugin has answered its first
 	// fingerprint, or when ctx is done.
 	DriversReady func(ctx context.Context) error
@@ -45,6 +49,9 @@ type Config struct {
 	Identity structs.Node
 	Limits   task.Limits
 	GC       GC
+	// HostEnv is what tasks that are processes of the machine have of its environment;
+	// optional, read-only.
+	HostEnv map[string]string
 	// Ephemeral: allocations end with the node, and leave nothing.
 	Ephemeral bool
 	// NoExec refuses to run commands in tasks.
@@ -74,9 +81,18 @@ type Node struct {
 	diskUse    func(ctx context.Context, dir string) (diskUse, error)
 	hostCPU    hostCPU
 
-	mu       sync.Mutex
+	left *left // what outlived the last agent
+
+	mu sync.Mutex
+	// adoption is what the control plane made of what the node knew; nil: it was not asked yet.
+	adoption *structs.Adoption
+	waiting  map[string]string // why allocations waited when the last agent ended, by ID
 	runners  map[string]*entry
-	restored bool // all that was stored is among them
+	unread   map[string]*unread          // allocations that cannot be read back, by ID
+	strays   map[string]*workload.Status // workloads that no task claims, by ID
+	dirs     map[string]bool             // allocations of which there is only a directory, by ID
+	settled  bool                        // the control plane was asked for those
+	restored bool                        // all that was stored is among them
 	closed   bool
 }
 
@@ -87,11 +103,15 @@ type entry struct {
 	ended time.Time
 	// destroying is set while it is being destroyed.
 	destroying bool
+	// forgotten: the control plane has let go of it; it is destroyed once it has ended.
+	forgotten bool
+	// unclaimed is why it is kept although the control plane does not have it; empty: it has.
+	unclaimed string
 }
 
 // New finds out who this node is and what it has. Nothing runs yet.
 func New(cfg Config) (*Node, error) {
-	id, err := identify(cfg.State)
+	id, err := identify(&cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +122,7 @@ func New(cfg Config) (*Node, error) {
 		return nil, fmt.Errorf("fingerprint: %w", err)
 	}
 	ended := wake.New()
-	return &Node{
+	node := &Node{
 		cfg:        cfg,
 		logger:     cfg.Logger,
 		self:       newSelf(&n),
@@ -111,22 +131,36 @@ func New(cfg Config) (*Node, error) {
 		destroying: make(chan struct{}, cfg.GC.Parallel),
 		diskUse:    measureDisk,
 		runners:    map[string]*entry{},
-	}, nil
+		unread:     map[string]*unread{},
+		strays:     map[string]*workload.Status{},
+	}
+	node.recall(context.Background())
+	return node, nil
 }
 
-// identify reads the node's identity, or draws it and makes it durable.
-func identify(db state.DB) (*state.NodeIdentity, error) {
-	id, err := db.Node()
+// identify reads the node's identity, or makes one durable: the one that the control plane
+// knows a node of that name by, or else a new one.
+func identify(cfg *Config) (*state.NodeIdentity, error) {
+	id, err := cfg.State.Node()
+	if err != nil || id != nil {
+		return id, wrapIdentity(err)
+	}
+	known, err := cfg.ControlPlane.NodeID(context.Background(), cfg.Identity.Name)
 	if err != nil {
-		return nil, fmt.Errorf("node identity: %w", err)
+		cfg.Logger.Warn("the control plane was not asked for the node's identity", "error", err)
 	}
-	if id == nil {
-		id = &state.NodeIdentity{ID: uuid.NewString(), SecretID: uuid.NewString()}
-		if err := db.PutNode(id); err != nil {
-			return nil, fmt.Errorf("node identity: %w", err)
-		}
+	if known != "" {
+		cfg.Logger.Warn("what the node knew is lost: it goes on as the node that the control plane knows by its name", "node_id", known)
 	}
-	return id, nil
+	id = &state.NodeIdentity{ID: cmp.Or(known, uuid.NewString()), SecretID: uuid.NewString()}
+	return id, wrapIdentity(cfg.State.PutNode(id))
+}
+
+func wrapIdentity(err error) error {
+	if err != nil {
+		return fmt.Errorf("node identity: %w", err)
+	}
+	return nil
 }
 
 // ID is the node's ID; it is the same after a restart.

@@ -44,6 +44,7 @@ func TestMain(m *testing.M) {
 type world struct {
 	t        *testing.T
 	embedded *standalone.ControlPlane
+	serverDB string // its file; empty: in memory
 	plane    ControlPlane
 	db       state.DB
 	machine  *machine

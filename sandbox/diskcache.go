@@ -40,8 +40,10 @@ func openDiskCache(dir string, bound int64, logger hclog.Logger) (*diskCache, er
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%s is not a directory", dir)
 	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return nil, err
+	if info.Mode().Perm() != 0o700 {
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return nil, err
+		}
 	}
 	return &diskCache{dir: dir, bound: bound, logger: logger}, nil
 }

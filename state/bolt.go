@@ -12,9 +12,11 @@ const SchemaVersion = 1
 
 // Options configures a store.
 type Options struct {
-	// SetAside renames a damaged file and starts with an empty one, which the log
-	// tells; otherwise Open refuses it.
+	// SetAside renames a damaged file and goes on with its last good copy or, when there is
+	// none, an empty file, which the log tells; otherwise Open refuses it.
 	SetAside bool
+	// Recovered, unless it is nil, is called by Open when it did so.
+	Recovered func(boltfile.Recovery)
 	// Logger may be nil.
 	Logger hclog.Logger
 }
@@ -24,10 +26,12 @@ type Options struct {
 // boltfile.ErrCorrupt or boltfile.ErrNewer.
 func Open(path string, opts Options) (DB, error) {
 	f, err := boltfile.Open(path, boltfile.Options{
-		Kind:     "node state",
-		Schema:   SchemaVersion,
-		SetAside: opts.SetAside,
-		Logger:   opts.Logger,
+		Kind:      "node state",
+		Schema:    SchemaVersion,
+		SetAside:  opts.SetAside,
+		Recovered: opts.Recovered,
+		CopyEvery: boltfile.DefaultCopyEvery,
+		Logger:    opts.Logger,
 	})
 	if err != nil {
 		return nil, err

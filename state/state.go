@@ -66,6 +66,8 @@ type Seen struct {
 	ControlPlane string
 	// Index is the control plane's, of the newest answer that was applied.
 	Index uint64
+	// Waiting are the allocations that a person has to decide on, with the reason, by ID.
+	Waiting map[string]string `json:",omitempty"`
 }
 
 // DeviceState is what the device manager has still to do.

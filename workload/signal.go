@@ -23,6 +23,19 @@ func Signal(name string) (syscall.Signal, error) {
 	return 0, abi.NewError(abi.InvalidArgument, fmt.Sprintf("unknown signal %q", name))
 }
 
+// Signals are the names of all that there are, in the order of their numbers.
+func Signals() (names []string) {
+	for n := syscall.Signal(1); n <= lastSignal; n++ {
+		if name := unix.SignalName(n); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// lastSignal is the last that has a name of its own.
+const lastSignal = unix.SIGSYS
+
 // StopSignal is [Signal] for a stop, where no name means SIGINT.
 func StopSignal(name string) (syscall.Signal, error) {
 	if name == "" {

@@ -44,6 +44,9 @@ type Client struct {
 	// ChrootEnv are the machine's files and directories that isolated tasks see, read-only,
 	// and where. Absolute and clean; what does not exist is left out.
 	ChrootEnv map[string]string
+	// EnvDenylist are variables of the agent's environment that tasks do not get, beside
+	// those that none ever does.
+	EnvDenylist []string
 	// MaxKillTimeout caps the kill_timeout of tasks.
 	MaxKillTimeout time.Duration
 	Artifact       Artifact
@@ -107,6 +110,7 @@ func Default() Config {
 		Client: Client{
 			NodePool:       "default",
 			ChrootEnv:      defaultChroot(),
+			EnvDenylist:    []string{},
 			MaxKillTimeout: task.DefaultMaxKillTimeout,
 			Artifact:       Artifact{MaxSize: int(fetch.Bytes >> 20), MaxFiles: int(fetch.Files), Timeout: fetch.Time},
 			GCMaxAllocs:    gc.MaxAllocs,

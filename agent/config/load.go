@@ -44,6 +44,7 @@ type clientBlock struct {
 	NodePool       *string            `hcl:"node_pool,optional"`
 	Meta           *map[string]string `hcl:"meta,optional"`
 	ChrootEnv      *map[string]string `hcl:"chroot_env,optional"`
+	EnvDenylist    *[]string          `hcl:"env_denylist,optional"`
 	MaxKillTimeout *hcl.Attribute     `hcl:"max_kill_timeout,optional"`
 	DisableExec    *bool              `hcl:"disable_remote_exec,optional"`
 	GCMaxAllocs    *int               `hcl:"gc_max_allocs,optional"`
@@ -273,6 +274,7 @@ func (l *loader) client(b *clientBlock) {
 	set(&c.NodePool, b.NodePool)
 	set(&c.Meta, b.Meta)
 	set(&c.ChrootEnv, b.ChrootEnv)
+	set(&c.EnvDenylist, b.EnvDenylist)
 	set(&c.DisableRemoteExec, b.DisableExec)
 	set(&c.GCMaxAllocs, b.GCMaxAllocs)
 	set(&c.GCDiskUsage, b.GCDiskUsage)

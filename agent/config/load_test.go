@@ -45,6 +45,7 @@ func TestEveryKey(t *testing.T) {
 		"client.node_pool":        {"client {\n node_pool = \"p\"\n}", func(c *Config) { c.Client.NodePool = "p" }},
 		"client.chroot_env":       {"client {\n chroot_env = { \"/opt\" = \"/opt/node\" }\n}", func(c *Config) { c.Client.ChrootEnv = map[string]string{"/opt": "/opt/node"} }},
 		"client.meta":             {"client {\n meta = { \"a.b\" = \"c\" }\n}", func(c *Config) { c.Client.Meta = map[string]string{"a.b": "c"} }},
+		"env_denylist":            {"client {\n env_denylist = [\"A\", \"B\"]\n}", func(c *Config) { c.Client.EnvDenylist = []string{"A", "B"} }},
 		"disable_remote_exec":     {"client {\n disable_remote_exec = true\n}", func(c *Config) { c.Client.DisableRemoteExec = true }},
 		"max_kill_timeout":        {"client {\n max_kill_timeout = \"1m\"\n}", func(c *Config) { c.Client.MaxKillTimeout = time.Minute }},
 		"gc_max_allocs":           {"client {\n gc_max_allocs = 1\n}", func(c *Config) { c.Client.GCMaxAllocs = 1 }},

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,7 +48,7 @@ func TestADiskThatFillsUpStopsNothing(t *testing.T) {
 	require.ErrorIs(t, os.WriteFile(fill, make([]byte, 32<<20), 0o600), syscall.ENOSPC)
 	r := n.run(t, "job", "run", second)
 	assert.Equal(t, 1, r.code)
-	assert.Regexp(t, `^Error: the control plane cannot store a change: [^\n]*server.db: [^\n]*: no space left on device\n$`, r.stderr)
+	assert.Regexp(t, diskFull, r.stderr)
 	after := n.await(t, "first", "running")
 	assert.Equal(t, running.ID, after.ID)
 	assert.Equal(t, running.TaskStates, after.TaskStates, "what runs goes on")
@@ -56,6 +58,92 @@ func TestADiskThatFillsUpStopsNothing(t *testing.T) {
 	n.out(t, "job", "run", second)
 	n.await(t, "second", "running")
 	require.Zero(t, n.signal(t, syscall.SIGTERM), n.log)
+}
+
+// diskFull is what a change is answered with that there is no room for.
+const diskFull = `^Error: the control plane cannot store a change: [^\n]*server.db: the disk is full: make room, and try again: [^\n]*: no space left on device\n$`
+
+// TestAnAgentStartsOnADiskThatCannotBeWrittenToAndGoesOnAfterwards kills an agent, as a crash
+// does, whose disk a task filled, or which the kernel made read-only.
+func TestAnAgentStartsOnADiskThatCannotBeWrittenToAndGoesOnAfterwards(t *testing.T) {
+	for name, disk := range map[string]struct {
+		spoil, repair func(t *testing.T, dir string)
+		says, refusal string
+	}{
+		"full": {
+			spoil: func(t *testing.T, dir string) {
+				require.ErrorIs(t, os.WriteFile(filepath.Join(dir, "fill"), make([]byte, 64<<20), 0o600), syscall.ENOSPC)
+			},
+			repair:  func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "fill"))) },
+			says:    "the disk is full",
+			refusal: diskFull,
+		},
+		"read-only": { // where the agent looks: a file system that files are open on stays as it is
+			spoil: func(t *testing.T, dir string) {
+				require.NoError(t, syscall.Mount(dir, dir, "", syscall.MS_BIND, ""))
+				t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+				require.NoError(t, syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY, ""))
+			},
+			repair: func(t *testing.T, dir string) {
+				require.NoError(t, syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_BIND, ""))
+			},
+			says:    "the disk cannot be written to",
+			refusal: `^Error: the control plane cannot store a change: [^\n]*server.db: nothing can be written: read-only file system\n$`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, "raw_exec")
+			if err := syscall.Mount("none", s.data, "tmpfs", 0, "size=64m"); err != nil {
+				t.Skipf("this machine lets the test mount nothing: %v", err)
+			}
+			t.Cleanup(func() { require.NoError(t, syscall.Unmount(s.data, syscall.MNT_DETACH)) })
+			s.grant(t, `plugin "raw_exec" { grant { process { commands = ["/bin/sleep"] } } }`)
+			task := "command = \"/bin/sleep\"\nargs = [\"1000\"]"
+			first, second := writeJob(t, "first", "service", "raw_exec", task), writeJob(t, "second", "service", "raw_exec", task)
+			n := s.start(t)
+			n.out(t, "job", "run", "-detach", first)
+			running := n.await(t, "first", "running")
+			n.signal(t, syscall.SIGKILL)
+			disk.spoil(t, s.data)
+
+			n = launchProcess(t, exec.Command(s.binary, "agent", "-http-addr", "127.0.0.1:0", "-config", s.config))
+			n.address = n.log.await(t, answersLine, n.exited)[1] // it is ready when it can make itself known
+			require.Contains(t, n.log.String(), disk.says+": what runs goes on, and changes are refused until that is over")
+			after := n.await(t, "first", "running")
+			require.Equal(t, running.ID, after.ID)
+			require.Equal(t, taskEvents(running), taskEvents(after), "nothing happened to it")
+			status, health := n.health(t)
+			require.Equal(t, http.StatusInternalServerError, status)
+			require.Contains(t, health, disk.says+": "+s.data)
+			r := n.run(t, "job", "run", "-detach", second)
+			assert.Equal(t, 1, r.code)
+			assert.Regexp(t, disk.refusal, r.stderr)
+
+			disk.repair(t, s.data)
+			require.Eventually(t, func() bool { status, _ := n.health(t); return status == http.StatusOK }, testTimeout, tick)
+			n.out(t, "job", "run", "-detach", second)
+			n.await(t, "second", "running")
+			require.Equal(t, taskEvents(running), taskEvents(n.await(t, "first", "running")))
+			for _, job := range []string{"first", "second"} {
+				n.out(t, "job", "stop", job)
+			}
+			require.Zero(t, n.signal(t, syscall.SIGTERM), n.log)
+		})
+	}
+}
+
+var answersLine = regexp.MustCompile(`the API answers: http_addr=(\S+)`)
+
+// health is what /v1/agent/health answers.
+func (n *node) health(t *testing.T) (status int, body string) {
+	t.Helper()
+	transport := &http.Transport{DisableKeepAlives: true}
+	resp, err := (&http.Client{Transport: transport}).Get("http://" + n.address + "/v1/agent/health")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(b)
 }
 
 // unshared is a command that runs after a shell's in a mount namespace of its own, of

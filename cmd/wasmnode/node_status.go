@@ -111,6 +111,7 @@ func (c *nodeStatusCommand) show(f *flags, client *nomad.Client, n *nomad.Node, 
 		stubs = append(stubs, a.Stub())
 	}
 	allocationTable(c.meta, f, stubs)
+	c.unclaimed(f, client)
 	if *f.verbose {
 		c.ui.Output("\nAttributes")
 		var pairs [][2]string

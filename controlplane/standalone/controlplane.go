@@ -3,6 +3,7 @@ package standalone
 import (
 	"context"
 	"errors"
+	"io"
 	"sync"
 	"time"
 
@@ -34,9 +35,11 @@ const SchemaVersion = 1
 type Options struct {
 	// Path is the bbolt file; empty: nothing outlives the process.
 	Path string
-	// SetAside renames a damaged file and starts with an empty one, which the log
-	// tells; otherwise Open refuses it.
+	// SetAside renames a damaged file and goes on with its last good copy or, when there is
+	// none, an empty file, which the log tells; otherwise Open refuses it.
 	SetAside bool
+	// Recovered, unless it is nil, is called by Open when it did so.
+	Recovered func(boltfile.Recovery)
 	// Logger may be nil.
 	Logger hclog.Logger
 	// Limits bounds what is kept of what has ended. The zero value is
@@ -65,6 +68,9 @@ type ControlPlane struct {
 	aclReset     string
 	aclBootstrap uint64 // guarded by mu; see tx
 
+	// id is the memory's own: one that was lost and begun anew has another.
+	id string
+
 	mu     sync.RWMutex // guards data, index, changed and nodeIndexes
 	data   tables
 	index  uint64
@@ -72,7 +78,9 @@ type ControlPlane struct {
 	// nodeIndexes is, by node ID, when what the node is to run changed last.
 	nodeIndexes map[string]uint64
 
-	operations uint64 // of the writer: done since Open
+	operations  uint64 // of the writer: done since Open
+	cannotStore bool   // of the writer: its last change was not stored
+	unreadable  int    // rows, in Open
 
 	queueMu sync.Mutex
 	queue   []*operation
@@ -87,6 +95,7 @@ type file interface {
 	Path() string
 	Write(ops ...boltfile.Op) error
 	View(read func(*bbolt.Tx) error) error
+	Stage(write func(io.Writer) error) error
 	Close() error
 }
 
@@ -156,10 +165,12 @@ func Open(opts Options) (*ControlPlane, error) {
 	}
 	if opts.Path != "" {
 		f, err := boltfile.Open(opts.Path, boltfile.Options{
-			Kind:     "control plane",
-			Schema:   SchemaVersion,
-			SetAside: opts.SetAside,
-			Logger:   cp.logger,
+			Kind:      "control plane",
+			Schema:    SchemaVersion,
+			SetAside:  opts.SetAside,
+			Recovered: opts.Recovered,
+			CopyEvery: boltfile.DefaultCopyEvery,
+			Logger:    cp.logger,
 		})
 		if err != nil {
 			return nil, err
@@ -168,6 +179,9 @@ func Open(opts Options) (*ControlPlane, error) {
 		if err := cp.load(); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
+	}
+	if cp.id == "" {
+		cp.id = uuid.NewString() // durable with the first change
 	}
 	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
@@ -178,6 +192,9 @@ func Open(opts Options) (*ControlPlane, error) {
 	go cp.writeLoop()
 	return cp, nil
 }
+
+// Unreadable is how many stored rows could not be read and were left out. The log names them.
+func (cp *ControlPlane) Unreadable() int { return cp.unreadable }
 
 func newTables() tables {
 	return tables{

@@ -225,16 +225,24 @@ func (t *tx) evaluateDue() error {
 	return nil
 }
 
+// storeRetry is how long the writer waits before it tries to store again what is due: a
+// disk that is full stays so for a while.
+const storeRetry = time.Second
+
 // untilDue is how long the writer may sleep.
 func (cp *ControlPlane) untilDue() time.Duration {
 	wait := maxIdle
+	least := time.Duration(0)
+	if cp.cannotStore {
+		wait, least = storeRetry, storeRetry
+	}
 	now := cp.now()
 	for _, e := range cp.data.evals {
 		if e.Status == structs.EvaluationPending {
 			wait = min(wait, e.WaitUntil.Sub(now))
 		}
 	}
-	return max(wait, 0)
+	return max(wait, least)
 }
 
 // unblock tries again to place what is blocked, the most important job first. It is

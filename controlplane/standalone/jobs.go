@@ -142,9 +142,7 @@ func (cp *ControlPlane) DeregisterJob(namespace, id string, purge, noShutdownDel
 			t.jobs.delete(key)
 			out.JobModifyIndex = t.at()
 		case !*j.Stop:
-			stopped, stop := *j.Job, true
-			stopped.Stop = &stop
-			t.newVersion(j, &stopped, t.submission(j))
+			t.stopJob(j)
 			out.JobModifyIndex = t.at()
 		default:
 			out.JobModifyIndex = *j.JobModifyIndex
@@ -162,6 +160,13 @@ func (cp *ControlPlane) DeregisterJob(namespace, id string, purge, noShutdownDel
 		return nil, err
 	}
 	return out, nil
+}
+
+// stopJob stores a job's next version, which is stopped.
+func (t *tx) stopJob(j *job) {
+	stopped, stop := *j.Job, true
+	stopped.Stop = &stop
+	t.newVersion(j, &stopped, t.submission(j))
 }
 
 // skipShutdownDelays has the allocations of a job end, whenever they do, without their

@@ -35,11 +35,7 @@ func (f ForNode) Register(ctx context.Context, n *structs.Node) (ttl time.Durati
 		old := t.nodes.get(n.ID)
 		c := n.Copy()
 		if old == nil {
-			t.replaceNode(c)
-			c.CreateIndex, c.ModifyIndex = 0, 0
-			c.Eligibility = cmp.Or(c.Eligibility, structs.NodeEligible)
-			c.Events = mergeEvents(c.Events, []structs.NodeEvent{{Time: t.now.UTC(), Subsystem: "Cluster", Message: "Node registered"}})
-			t.touchedNodes[c.ID] = t.at()
+			t.introduce(c)
 		} else {
 			c.CreateIndex, c.ModifyIndex, c.Eligibility = old.CreateIndex, old.ModifyIndex, old.Eligibility
 			c.Events = mergeEvents(old.Events, c.Events)
@@ -51,6 +47,15 @@ func (f ForNode) Register(ctx context.Context, n *structs.Node) (ttl time.Durati
 		t.nodeChanged()
 		return nil
 	})
+}
+
+// introduce makes a node ready to be stored that was not known.
+func (t *tx) introduce(n *structs.Node) {
+	t.replaceNode(n)
+	n.CreateIndex, n.ModifyIndex = 0, 0
+	n.Eligibility = cmp.Or(n.Eligibility, structs.NodeEligible)
+	n.Events = mergeEvents(n.Events, []structs.NodeEvent{{Time: t.now.UTC(), Subsystem: "Cluster", Message: "Node registered"}})
+	t.touchedNodes[n.ID] = t.at()
 }
 
 // replaceNode takes other nodes of the same name down.

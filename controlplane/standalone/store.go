@@ -2,6 +2,7 @@ package standalone
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -14,6 +15,7 @@ import (
 
 // The layout. Values are JSON.
 //
+//	server/id                 the ID of this memory
 //	server/index              the index of the last change
 //	jobs/<namespace>\x00<ID>  jobRow
 //	specs/<JobModifyIndex>    specRow: a version of a job; allocations refer to it
@@ -33,6 +35,7 @@ const (
 	bucketNodes       = "nodes"
 	bucketACLTokens   = "acl_tokens"
 
+	keyID           = "id"
 	keyIndex        = "index"
 	keyACLBootstrap = "acl_bootstrap"
 )
@@ -93,35 +96,30 @@ func encodeRow(bucket, key string, row any) (boltfile.Op, error) {
 	return boltfile.Op{Bucket: []string{bucket}, Key: key, Value: value}, nil
 }
 
-// load reads the file. A row that cannot be read is left out and logged: one bad row
-// must not keep the machine from starting.
+// load reads the file. A row that cannot be read, or contradicts its key, is left out and
+// logged: one bad row must not keep the machine from starting.
 func (cp *ControlPlane) load() error {
 	return cp.file.View(func(dbtx *bbolt.Tx) error {
-		if b := dbtx.Bucket([]byte(bucketState)); b != nil {
-			if err := json.Unmarshal(b.Get([]byte(keyIndex)), &cp.index); err != nil {
-				return fmt.Errorf("%s: %s/%s: %w", cp.file.Path(), bucketState, keyIndex, err)
-			}
-			if value := b.Get([]byte(keyACLBootstrap)); value != nil {
-				if err := json.Unmarshal(value, &cp.aclBootstrap); err != nil {
-					return fmt.Errorf("%s: %s/%s: %w", cp.file.Path(), bucketState, keyACLBootstrap, err)
-				}
-			}
+		if err := cp.loadServer(dbtx); err != nil {
+			return err
 		}
-		loadRows(cp, dbtx, bucketSpecs, func(_ string, r *specRow) error {
-			if r.Job == nil || r.Job.JobModifyIndex == nil {
-				return errIncomplete
-			}
-			cp.data.specs[*r.Job.JobModifyIndex] = &spec{r.Job, r.Submission}
-			return nil
-		})
+		loadRows(cp, dbtx, bucketSpecs, cp.loadSpec)
 		loadRows(cp, dbtx, bucketJobs, cp.loadJob)
 		loadRows(cp, dbtx, bucketAllocations, cp.loadAlloc)
 		loadRows(cp, dbtx, bucketEvaluations, func(id string, e *structs.Evaluation) error {
+			if err := sameID(id, e.ID); err != nil {
+				return err
+			}
 			cp.data.evals[id] = e
+			cp.sawIndex(e.ModifyIndex)
 			return nil
 		})
 		loadRows(cp, dbtx, bucketNodes, func(id string, n *structs.Node) error {
+			if err := sameID(id, n.ID); err != nil {
+				return err
+			}
 			cp.data.nodes[id] = n
+			cp.sawIndex(n.ModifyIndex)
 			return nil
 		})
 		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
@@ -132,7 +130,45 @@ func (cp *ControlPlane) load() error {
 	})
 }
 
-var errIncomplete = fmt.Errorf("what it refers to is missing")
+// loadServer reads what is of no row. An index that cannot be read is the rows' highest;
+// the memory has another ID then.
+func (cp *ControlPlane) loadServer(dbtx *bbolt.Tx) error {
+	b := dbtx.Bucket([]byte(bucketState))
+	if b == nil {
+		return nil
+	}
+	if err := json.Unmarshal(b.Get([]byte(keyIndex)), &cp.index); err != nil {
+		cp.leftOut(bucketState, keyIndex, err)
+	} else if id := b.Get([]byte(keyID)); id != nil {
+		_ = json.Unmarshal(id, &cp.id) // else it has none
+	}
+	// Whoever comes first may not become its manager because this was lost.
+	if value := b.Get([]byte(keyACLBootstrap)); value != nil {
+		if err := json.Unmarshal(value, &cp.aclBootstrap); err != nil {
+			return fmt.Errorf("%s: %s/%s: %w", cp.file.Path(), bucketState, keyACLBootstrap, err)
+		}
+	}
+	return nil
+}
+
+// leftOut tells of a row that cannot be read.
+func (cp *ControlPlane) leftOut(bucket, key string, err error) {
+	cp.unreadable++
+	cp.logger.Error("a stored row cannot be read and is left out",
+		"file", cp.file.Path(), "table", bucket, "key", key, "error", err)
+}
+
+// sawIndex keeps the index above all that were given to rows, whatever is stored as such.
+func (cp *ControlPlane) sawIndex(index uint64) { cp.index = max(cp.index, index) }
+
+var errIncomplete = errors.New("what it refers to is missing")
+
+func sameID(key, id string) error {
+	if key != id {
+		return fmt.Errorf("it is of %q", id)
+	}
+	return nil
+}
 
 func loadRows[T any](cp *ControlPlane, dbtx *bbolt.Tx, bucket string, add func(key string, row *T) error) {
 	b := dbtx.Bucket([]byte(bucket))
@@ -147,21 +183,41 @@ func loadRows[T any](cp *ControlPlane, dbtx *bbolt.Tx, bucket string, add func(k
 			err = add(string(key), row)
 		}
 		if err != nil {
-			cp.logger.Error("a stored row cannot be read and is left out",
-				"file", cp.file.Path(), "table", bucket, "key", string(key), "error", err)
+			cp.leftOut(bucket, string(key), err)
 		}
 		return nil
 	})
 }
 
-func (cp *ControlPlane) loadJob(_ string, r *jobRow) error {
+func (cp *ControlPlane) loadSpec(key string, r *specRow) error {
+	if r.Job == nil || r.Job.JobModifyIndex == nil || r.Job.ID == nil {
+		return errIncomplete
+	}
+	r.Job.Canonicalize() // what a damaged row lacks is a default, and not nil
+	index := *r.Job.JobModifyIndex
+	if err := sameID(key, specKey(index)); err != nil {
+		return err
+	}
+	cp.data.specs[index] = &spec{r.Job, r.Submission}
+	cp.sawIndex(index)
+	return nil
+}
+
+func (cp *ControlPlane) loadJob(key string, r *jobRow) error {
+	name := jobKey{r.Namespace, r.ID}
 	if len(r.Versions) == 0 || cp.data.specs[r.Versions[0]] == nil {
 		return errIncomplete
 	}
 	j := *cp.data.specs[r.Versions[0]].Job
+	for _, id := range []string{name.stored(), keyOf(&j).stored()} {
+		if err := sameID(key, id); err != nil {
+			return err
+		}
+	}
 	j.Status, j.StatusDescription = &r.Status, &r.StatusDescription
 	j.CreateIndex, j.ModifyIndex = &r.CreateIndex, &r.ModifyIndex
-	cp.data.jobs[jobKey{r.Namespace, r.ID}] = &job{Job: &j, since: r.Since, versions: r.Versions}
+	cp.data.jobs[name] = &job{Job: &j, since: r.Since, versions: r.Versions}
+	cp.sawIndex(r.ModifyIndex)
 	return nil
 }
 
@@ -170,9 +226,13 @@ func (cp *ControlPlane) loadAlloc(id string, r *allocRow) error {
 	if r.Allocation == nil || sp == nil {
 		return errIncomplete
 	}
+	if err := sameID(id, r.Allocation.ID); err != nil {
+		return err
+	}
 	a := &schedule.Alloc{Allocation: r.Allocation, Reschedules: r.Reschedules}
 	a.Job = sp.Job
 	cp.data.allocs[id] = a
+	cp.sawIndex(a.ModifyIndex)
 	key := jobKey{a.Namespace, a.JobID}
 	if cp.data.byJob[key] == nil {
 		cp.data.byJob[key] = map[string]*schedule.Alloc{}

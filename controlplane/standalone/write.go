@@ -86,8 +86,11 @@ func (cp *ControlPlane) commit(batch []*operation) {
 		}
 		op.done <- results[i]
 	}
-	if t.err != nil {
+	if t.err != nil && !cp.cannotStore {
 		cp.logger.Error("a change could not be stored", "error", t.err)
+	}
+	if t.err != nil || len(t.touched) > 0 {
+		cp.cannotStore = t.err != nil
 	}
 }
 
@@ -298,6 +301,9 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 		ops = append(ops, boltfile.Op{Bucket: []string{bucket}, Key: key})
 	}
 	if err := put(bucketState, keyIndex, t.index); err != nil {
+		return nil, err
+	}
+	if err := put(bucketState, keyID, t.cp.id); err != nil {
 		return nil, err
 	}
 	for key, j := range t.jobs.puts {

@@ -37,45 +37,37 @@ func (f *File) copyLoop(every time.Duration) {
 // keepCopy brings the last good copy up to date. What keeps it from that is the file's
 // business no further: the log tells it.
 func (f *File) keepCopy() {
-	var now uint64
-	err := f.View(func(tx *bbolt.Tx) error {
-		now = uint64(tx.ID())
-		return nil
-	})
 	kept := CopyPath(f.path)
-	if err == nil && transactionOf(kept) == now {
-		return
-	}
+	now, err := describe(f.path)
 	if err == nil {
-		err = copyTo(f.db, kept)
+		if copied, err := describe(kept); err == nil && copied == now {
+			return
+		}
+		err = copyTo(f.View, kept)
 	}
 	if err != nil {
-		f.logger.Warn("no copy of a file could be kept", "file", f.path, "copy", kept, "error", err)
+		f.opts.Logger.Warn("no copy of a file could be kept", "file", f.path, "copy", kept, "error", err)
 	}
 }
 
-// transactionOf returns which transaction a copy is of; 0: there is none that is any good.
-func transactionOf(path string) uint64 {
+// describe returns what a database says of itself. A copy says the same.
+func describe(path string) (meta, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return 0
+		return meta{}, err
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return 0
+		return meta{}, err
 	}
-	m, err := newestMeta(file, info.Size())
-	if err != nil {
-		return 0
-	}
-	return m.txid
+	return newestMeta(file, info.Size())
 }
 
-// copyTo writes a consistent copy of a database.
-func copyTo(db *bbolt.DB, path string) error {
+// copyTo writes a consistent copy of a database, which is read by view.
+func copyTo(view func(func(*bbolt.Tx) error) error, path string) error {
 	return writeWhole(path, func(out io.Writer) error {
-		return db.View(func(tx *bbolt.Tx) error {
+		return view(func(tx *bbolt.Tx) error {
 			_, err := tx.WriteTo(out)
 			return err
 		})
@@ -101,7 +93,7 @@ func writeWhole(path string, write func(io.Writer) error) (err error) {
 	if err := out.Sync(); err != nil {
 		return err
 	}
-	if err := verifyFile(out); err != nil {
+	if err := Verify(out); err != nil {
 		return fmt.Errorf("%s: %w: %w", path, ErrCorrupt, err)
 	}
 	failpoint.Here(path, "rename")

@@ -57,7 +57,8 @@ func TestAFullDiskFailsAWriteWholeAndNothingElse(t *testing.T) {
 		if failed != nil {
 			failures++
 			require.ErrorIs(t, failed, syscall.ENOSPC)
-			require.Equal(t, path+": writing: write "+path+": no space left on device", failed.Error())
+			require.ErrorIs(t, failed, ErrFull)
+			require.Equal(t, path+": the disk is full: make room, and try again: write "+path+": no space left on device", failed.Error())
 			require.Equal(t, value1, value(t, f, "before", "a"), "%d pages free", free)
 			require.Nil(t, value(t, f, "k", "b"))
 		}
@@ -100,6 +101,40 @@ func TestAFileThatAFullDiskDidNotLetBeginIsBegunLater(t *testing.T) {
 		require.NoError(t, f.Write(Op{Bucket: []string{"a"}, Key: "k", Value: []byte("v")}))
 		require.NoError(t, f.Close())
 	}
+}
+
+// TestAFileThatCanOnlyBeReadIsReadAndLaterWritten opens it on a file system that is
+// read-only, until somebody mounts it for writing again.
+func TestAFileThatCanOnlyBeReadIsReadAndLaterWritten(t *testing.T) {
+	d := newDisk(t)
+	remount := func(flags uintptr) {
+		require.NoError(t, syscall.Mount("none", d.dir, "", syscall.MS_REMOUNT|flags, ""))
+	}
+	path := filepath.Join(d.dir, "f.db")
+	f := openFile(t, path)
+	require.NoError(t, f.Write(Op{Bucket: []string{"a"}, Key: "k", Value: []byte("v")}))
+	require.NoError(t, f.Close())
+	remount(syscall.MS_RDONLY)
+	f = openFile(t, path)
+	more := Op{Bucket: []string{"a"}, Key: "more", Value: []byte("w")}
+	for range 2 {
+		err := f.Write(more)
+		require.ErrorIs(t, err, syscall.EROFS)
+		require.Equal(t, path+": nothing can be written: read-only file system", err.Error())
+		require.Equal(t, []byte("v"), value(t, f, "k", "a"))
+	}
+	remount(0)
+	require.NoError(t, f.Write(more))
+	require.Equal(t, []byte("w"), value(t, f, "more", "a"))
+	_, err := Open(path, testOptions)
+	require.ErrorIs(t, err, ErrLocked)
+}
+
+func TestANewFileNeedsAFileSystemThatCanBeWritten(t *testing.T) {
+	d := newDisk(t)
+	require.NoError(t, syscall.Mount("none", d.dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	_, err := Open(filepath.Join(d.dir, "f.db"), testOptions)
+	require.ErrorIs(t, err, syscall.EROFS)
 }
 
 // TestATornWriteNeverHappened ends a write after each half page, and within its meta page:

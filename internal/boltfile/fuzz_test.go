@@ -208,4 +208,3 @@ func fillBucket(in bucketOwner, name string, values, size, depth int) error {
 	}
 	return fillBucket(b, name, values, size, depth-1)
 }
-

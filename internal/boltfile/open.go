@@ -30,6 +30,9 @@ var (
 	ErrCorrupt = errors.New("damaged")
 	// ErrNewer means that a newer version of the program wrote the file.
 	ErrNewer = errors.New("written by a newer version")
+	// ErrFull means that there is no room for a change, on the disk or within a quota. What
+	// was stored stays, and a later write may go through.
+	ErrFull = errors.New("the disk is full")
 	// ErrClosed means that the file was closed.
 	ErrClosed = errors.New("closed")
 )
@@ -58,10 +61,12 @@ type Options struct {
 	Logger hclog.Logger
 }
 
-// Open opens or creates the file with mode 0600. It looks at every page once, so that
+// Open opens or creates the file with mode 0600, or the one that was staged for it, see
+// [File.Stage]. It looks at every page once, so that
 // damage shows here and not in the middle of something. An older file is upgraded, and a
 // copy of it kept. The error wraps ErrLocked, ErrCorrupt or ErrNewer where one fits, and
-// names the file and what to do.
+// names the file and what to do. A file on a file system that is read-only can be read, and
+// written to as soon as the file system can.
 func Open(path string, opts Options) (*File, error) {
 	if opts.Kind == "" || opts.Schema < 1 {
 		return nil, fmt.Errorf("%s: a kind and a schema version are required", path)
@@ -71,6 +76,9 @@ func Open(path string, opts Options) (*File, error) {
 	}
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
+	}
+	if err := takeStaged(path, opts); err != nil {
+		return nil, err
 	}
 	db, err := openChecked(path, opts)
 	if errors.Is(err, ErrCorrupt) && opts.SetAside {
@@ -85,14 +93,13 @@ func Open(path string, opts Options) (*File, error) {
 	f := &File{
 		path:   path,
 		db:     db,
-		logger: opts.Logger,
+		opts:   opts,
 		strict: os.Getenv(StrictEnv) == "1",
 		wake:   wake.New(),
 		stop:   make(chan struct{}),
 	}
 	f.loops.Go(f.writeLoop)
 	if opts.CopyEvery > 0 {
-		f.copies = true
 		f.loops.Go(func() { f.copyLoop(opts.CopyEvery) })
 	}
 	return f, nil
@@ -130,6 +137,11 @@ func lock(path string, opts Options) (*os.File, error) {
 			return nil, fmt.Errorf("%s %s: it is not a file: move it away", opts.Kind, path)
 		}
 		handle, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if errors.Is(err, unix.EROFS) {
+			if readable, e := os.Open(path); e == nil {
+				handle, err = readable, nil // until it can be written to
+			}
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", opts.Kind, err)
 		}
@@ -172,14 +184,15 @@ func inspect(handle *os.File, path string, opts Options) error {
 		}
 		return nil
 	}
-	if err = verifyFile(handle); err != nil {
+	if err = Verify(handle); err != nil {
 		return corrupt(path, opts, err)
 	}
 	return nil
 }
 
-// verifyFile looks at every page of an open database.
-func verifyFile(file *os.File) error {
+// Verify looks at every page of an open database, in bounded time and memory. Nobody may
+// write it meanwhile.
+func Verify(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
 		return err
@@ -200,8 +213,13 @@ func openBolt(handle *os.File, opts Options) (db *bbolt.DB, err error) {
 			err = corrupt(path, opts, fmt.Errorf("%v", p))
 		}
 	}()
+	flags, err := unix.FcntlInt(handle.Fd(), unix.F_GETFL, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", opts.Kind, path, err)
+	}
 	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 		FreelistType: bbolt.FreelistMapType,
+		ReadOnly:     flags&unix.O_ACCMODE == unix.O_RDONLY,
 		OpenFile:     func(string, int, os.FileMode) (*os.File, error) { return handle, nil },
 	})
 	if err != nil {

@@ -38,8 +38,12 @@ func (r Recovery) String() string {
 	return what + "; going on with its last good copy"
 }
 
-// replace moves a damaged file away and puts its last good copy in its place. If it is
-// interrupted, the next Open finds no file, and the copy.
+// timeInName is the form of a time at a file name's end.
+const timeInName = "20060102T150405.000000000Z"
+
+// replace keeps a damaged file under another name and puts its last good copy in its place,
+// or an empty file: there is always a file of that name, and it is locked until it is no
+// more, so that no other process begins one meanwhile.
 func replace(path string, opts Options, cause error) error {
 	// Once more: bbolt lets go of the lock of what it does not open.
 	handle, err := lock(path, opts)
@@ -57,6 +61,11 @@ func replace(path string, opts Options, cause error) error {
 		return fmt.Errorf("%w; going on with its last good copy: %w", cause, err)
 	}
 	if r.Copied.IsZero() {
+		if err := empty(path); err != nil {
+			return fmt.Errorf("%w; starting with an empty one: %w", cause, err)
+		}
+	}
+	if r.Copied.IsZero() {
 		opts.Logger.Error(r.String(), "file", path, "kept_as", r.KeptAs, "error", cause)
 	} else {
 		opts.Logger.Error(r.String(), "file", path, "kept_as", r.KeptAs, "copied", r.Copied.UTC().Format(time.RFC3339), "error", cause)
@@ -67,15 +76,27 @@ func replace(path string, opts Options, cause error) error {
 	return nil
 }
 
-// setAside gives a damaged file another name, which it returns.
+// setAside gives a damaged file a second name, which it returns. The first one is the next
+// file's.
 func setAside(path string) (string, error) {
-	aside := path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000000000Z")
+	aside := path + ".damaged-" + time.Now().UTC().Format(timeInName)
 	failpoint.Here(path, "aside")
-	if err := os.Rename(path, aside); err != nil {
+	if err := os.Link(path, aside); err != nil {
 		return "", err
 	}
 	failpoint.Here(path, "set-aside")
 	return aside, nil
+}
+
+// empty puts an empty file in a damaged one's place.
+func empty(path string) error {
+	if err := os.WriteFile(path+".partial", nil, 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".partial", path); err != nil {
+		return err
+	}
+	return syncDirectory(filepath.Dir(path))
 }
 
 // restoreCopy puts the last good copy in a file's place and returns when it was made; zero:
@@ -94,8 +115,10 @@ func restoreCopy(path string) (made time.Time, err error) {
 	if err != nil {
 		return made, err
 	}
-	if err := verifyFile(file); err != nil {
-		_, err = setAside(kept)
+	if err := Verify(file); err != nil {
+		if _, err = setAside(kept); err == nil {
+			err = os.Remove(kept)
+		}
 		return made, err
 	}
 	err = writeWhole(path, func(out io.Writer) error {

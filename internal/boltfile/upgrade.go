@@ -30,18 +30,28 @@ var (
 // that is as it has to be, so that a full disk does not keep it from being read.
 func bringUp(db *bbolt.DB, path string, opts Options) error {
 	h, err := readHeader(db, path, opts)
+	if err == nil && h != nil {
+		err = h.fits(path, opts)
+	}
 	switch {
 	case err != nil:
 		return err
 	case h == nil:
 		return begin(db, path, opts)
+	case h.Schema < opts.Schema:
+		return upgrade(db, path, opts, h.Schema)
+	}
+	return nil
+}
+
+// fits refuses what this program cannot read.
+func (h *header) fits(path string, opts Options) error {
+	switch {
 	case h.Kind != opts.Kind:
 		return fmt.Errorf("%s %s: it is a file of another kind, %q", opts.Kind, path, h.Kind)
 	case h.Schema > opts.Schema:
 		return fmt.Errorf("%s %s: %w: its schema version is %d, this program knows up to %d; run the version that wrote it, or move the file away",
 			opts.Kind, path, ErrNewer, h.Schema, opts.Schema)
-	case h.Schema < opts.Schema:
-		return upgrade(db, path, opts, h.Schema)
 	}
 	return nil
 }
@@ -93,7 +103,7 @@ func begin(db *bbolt.DB, path string, opts Options) error {
 // upgrade brings an older file to today's schema, after a copy of it was kept.
 func upgrade(db *bbolt.DB, path string, opts Options, from int) error {
 	kept := fmt.Sprintf("%s.schema-%d", path, from)
-	err := copyTo(db, kept)
+	err := copyTo(db.View, kept)
 	if err == nil {
 		failpoint.Here(path, "upgrade")
 		err = db.Update(func(tx *bbolt.Tx) error {

@@ -8,9 +8,9 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/internal/wake"
@@ -31,10 +31,11 @@ type Op struct {
 // File is an open file. All methods may be called concurrently.
 type File struct {
 	path   string
-	db     *bbolt.DB
-	logger hclog.Logger
+	opts   Options
 	strict bool
-	copies bool // the last good copy is kept
+
+	dbMu sync.RWMutex // guards db itself, which is another once a read-only file is written to
+	db   *bbolt.DB
 
 	mu      sync.Mutex
 	pending []*write
@@ -43,6 +44,7 @@ type File struct {
 
 	stop     chan struct{}  // closed when the file is
 	loops    sync.WaitGroup // of the goroutines that write and copy
+	staging  sync.Mutex     // of Stage
 	closing  sync.Once
 	closeErr error
 
@@ -108,6 +110,8 @@ func (op Op) check() error {
 // View reads within one consistent snapshot. What the function gets of the
 // transaction is not valid after it returns.
 func (f *File) View(read func(tx *bbolt.Tx) error) error {
+	f.dbMu.RLock()
+	defer f.dbMu.RUnlock()
 	err := f.db.View(read)
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return fmt.Errorf("%s: %w", f.path, ErrClosed)
@@ -125,7 +129,7 @@ func (f *File) Close() error {
 		f.mu.Unlock()
 		close(f.stop)
 		f.loops.Wait()
-		if f.copies {
+		if f.opts.CopyEvery > 0 {
 			f.keepCopy()
 		}
 		f.closeErr = f.db.Close()
@@ -178,6 +182,9 @@ func (f *File) commit(batch []*write) (err error) {
 		}
 	}()
 	failpoint.Here(f.path, "commit")
+	if err := f.writable(); err != nil {
+		return err
+	}
 	err = f.db.Update(func(tx *bbolt.Tx) error {
 		changed := false
 		for _, w := range batch {
@@ -198,7 +205,10 @@ func (f *File) commit(batch []*write) (err error) {
 		return nil
 	}
 	failpoint.Here(f.path, "committed")
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT):
+		return fmt.Errorf("%s: %w: make room, and try again: %w", f.path, ErrFull, err)
+	case err != nil:
 		return fmt.Errorf("%s: writing: %w", f.path, err)
 	}
 	f.mu.Lock()
@@ -219,7 +229,27 @@ func (f *File) check() error {
 		return err
 	}
 	defer file.Close()
-	return errors.Join(verifyFile(file), check(f.db))
+	return errors.Join(Verify(file), check(f.db))
+}
+
+// writable opens a file again that could only be read, as soon as it can be written to.
+func (f *File) writable() error {
+	if !f.db.IsReadOnly() {
+		return nil
+	}
+	if err := unix.Access(f.path, unix.W_OK); err != nil {
+		return fmt.Errorf("%s: nothing can be written: %w", f.path, err)
+	}
+	f.dbMu.Lock()
+	defer f.dbMu.Unlock()
+	if err := f.db.Close(); err != nil {
+		return err
+	}
+	db, err := openChecked(f.path, f.opts)
+	if err == nil {
+		f.db = db
+	}
+	return err
 }
 
 // Commits is how many transactions changed the file since it was opened.

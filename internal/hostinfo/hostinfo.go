@@ -132,9 +132,19 @@ func Uptime() (time.Duration, error) {
 	return time.Duration(info.Uptime) * time.Second, nil
 }
 
+// BootID is the random ID that the kernel drew when the machine started.
+func BootID() (string, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(id)), nil
+}
+
 // System is the operating system. What is not reported is empty.
 type System struct {
 	Kernel        string // its release
+	Machine       string // what the kernel is built for, such as x86_64
 	Hostname      string
 	Name, Version string // of the distribution
 }
@@ -146,6 +156,7 @@ func ReadSystem() System {
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
 		s.Kernel = unix.ByteSliceToString(name.Release[:])
+		s.Machine = unix.ByteSliceToString(name.Machine[:])
 	}
 	return s
 }

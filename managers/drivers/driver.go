@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -62,6 +63,11 @@ func (d *Driver) Capabilities() *wasmnodev1.DriverCapabilities {
 		return c
 	}
 	return &wasmnodev1.DriverCapabilities{}
+}
+
+// RunsProcesses reports whether the driver may start processes of the machine.
+func (d *Driver) RunsProcesses() bool {
+	return slices.Contains(d.plugin.Plugin().Spec().Capabilities, abi.ModuleProcess)
 }
 
 // DecodeConfig checks a job file's `config` block against the driver's schema and

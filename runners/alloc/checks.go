@@ -228,11 +228,14 @@ func (k *checker) exec(ctx context.Context, spec *workload.ExecSpec) (*structs.E
 	return t.Exec(ctx, spec)
 }
 
-// restart restarts the check's task, as a failure. One that is not there to be restarted
-// is on its way anyway.
+// restart restarts the check's task, or all that run when it is of the group, as a failure.
+// One that is not there to be restarted is on its way anyway.
 func (k *checker) restart() {
-	if t := k.r.byName[k.Task]; t != nil {
-		_ = t.Restart(task.RestartRequest{Reason: fmt.Sprintf("healthcheck: check %q unhealthy", k.Name), Failure: true})
+	req := task.RestartRequest{Reason: fmt.Sprintf("healthcheck: check %q unhealthy", k.Name), Failure: true}
+	for name, t := range k.r.byName {
+		if k.Task == "" || k.Task == name {
+			_ = t.Restart(req)
+		}
 	}
 }
 

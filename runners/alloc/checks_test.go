@@ -128,3 +128,48 @@ func checked(job *nomad.Job, path string) *nomad.Job {
 	next.TaskGroups = []*nomad.TaskGroup{&group}
 	return &next
 }
+
+// A check of a group that names no task is of all: it restarts those that run.
+func TestAGroupsCheckRestartsAllItsTasks(t *testing.T) {
+	port := serve(t, http.NotFound)
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, `
+job "j" {
+  group "g" {
+    network {
+      port "http" {}
+    }
+    service {
+      provider = "nomad"
+      port     = "http"
+      check {
+        name     = "alive"
+        type     = "http"
+        path     = "/"
+        interval = "1s"
+        timeout  = "1h"
+        check_restart { limit = 3 }
+      }
+    }
+    task "web" { driver = "mock" }
+    task "db" { driver = "mock" }
+    task "init" {
+      driver = "mock"
+      lifecycle { hook = "prestart" }
+      config { run_for = "1s" }
+    }
+  }
+}`)
+		f.alloc.Resources.Ports = append(f.alloc.Resources.Ports, port)
+		f.start()
+		time.Sleep(10 * time.Second)
+		for name, restarted := range map[string]bool{"web": true, "db": true, "init": false} {
+			types := ""
+			for _, e := range f.r.AllocState().TaskStates[name].Events {
+				types += e.Type + ";"
+			}
+			require.Equal(t, restarted, strings.Contains(types, structs.EventRestartSignaled), "%s: %s", name, types)
+		}
+		f.finish()
+	})
+}

@@ -26,6 +26,9 @@ type Config struct {
 	Dispense  task.Dispense
 	// Devices has devices reserved for the tasks; optional: there are none.
 	Devices task.Devices
+	// HostEnv is what tasks that are processes of the machine have of its environment;
+	// optional, read-only.
+	HostEnv map[string]string
 	// Left is what outlived the last agent; optional: that is not known.
 	Left task.Left
 	// StateUpdated is called with every new state, one call at a time. It must not

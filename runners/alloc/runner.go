@@ -23,6 +23,9 @@ var ErrUnknownTask = errors.New("alloc: unknown task")
 // restarted or signalled.
 var ErrNotRunning = errors.New("alloc: not running")
 
+// ErrNoDirectory is Restore's error when the allocation was started and its directory is gone.
+var ErrNoDirectory = errors.New("alloc: restore: allocation directory is inaccessible")
+
 // Runner runs one allocation. All methods may be called concurrently, in any order,
 // and any number of times; Restore is called before all others, or not at all.
 type Runner struct {
@@ -108,7 +111,7 @@ func (r *Runner) addTask(t *nomad.Task) error {
 	of := stageOf(t)
 	tr, err := task.New(task.Config{
 		Alloc: r.alloc, Task: t.Name, Node: r.cfg.Node, Dir: dir, State: r.cfg.State,
-		Dispense: r.cfg.Dispense, Devices: r.cfg.Devices, Left: r.cfg.Left, Limits: r.cfg.Limits, Logger: r.logger, Changed: r.wake.Set, Jitter: r.cfg.Jitter,
+		Dispense: r.cfg.Dispense, Devices: r.cfg.Devices, HostEnv: r.cfg.HostEnv, Left: r.cfg.Left, Limits: r.cfg.Limits, Logger: r.logger, Changed: r.wake.Set, Jitter: r.cfg.Jitter,
 		Gate: func() <-chan struct{} { return r.order.gate(of) },
 	})
 	if err != nil {
@@ -141,7 +144,7 @@ func (r *Runner) Restore() error {
 	r.state = r.compute(r.states(), deployment.Copy())
 	r.mu.Unlock()
 	if r.started() && !r.state.ClientStatus.Terminal() && !r.dir.Exists() {
-		return errors.New("alloc: restore: allocation directory is inaccessible")
+		return ErrNoDirectory
 	}
 	return nil
 }

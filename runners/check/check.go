@@ -39,7 +39,7 @@ type Check struct {
 	Mode     string
 	Interval time.Duration
 	Timeout  time.Duration
-	Restart  *Restart // of Task; nil: it is not restarted
+	Restart  *Restart // of Task, or of all the group's; nil: none is restarted
 
 	ignoresWarnings bool // of a command
 
@@ -136,8 +136,6 @@ func (c *Check) restart(r *nomad.CheckRestart) error {
 		return nil
 	case r.Limit < 0:
 		return fmt.Errorf("check_restart: limit: it can't be negative: it is %d", r.Limit)
-	case c.Task == "":
-		return errors.New("check_restart: the check of a group's service has to name the task to restart")
 	}
 	c.Restart = &Restart{Limit: r.Limit, Grace: time.Second, ignoresWarnings: r.IgnoreWarnings}
 	if r.Grace != nil {

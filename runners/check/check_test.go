@@ -165,8 +165,9 @@ func TestWhatACheckCannotBe(t *testing.T) {
 		require.NotContains(t, err.Error(), "\n")
 	}
 	s := service(func(s *nomad.Service, _ *nomad.ServiceCheck) { s.CheckRestart = &nomad.CheckRestart{Limit: 3} })
-	_, err := check.New(s, &s.Checks[0], "")
-	require.ErrorContains(t, err, "has to name the task to restart")
+	c, err := check.New(s, &s.Checks[0], "")
+	require.NoError(t, err, "it restarts all tasks of the group")
+	require.Equal(t, 3, c.Restart.Limit)
 }
 
 func TestTheChecksOfAGroup(t *testing.T) {

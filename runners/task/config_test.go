@@ -73,6 +73,63 @@ func TestATaskThatIsNotIsolatedGetsTheHostsPaths(t *testing.T) {
 	})
 }
 
+// isolated is a driver with another isolation, whose tasks may be no processes.
+type isolated struct {
+	task.Driver
+	isolation   wasmnodev1.FilesystemIsolation
+	noProcesses bool
+}
+
+func (d isolated) RunsProcesses() bool { return !d.noProcesses }
+
+func (d isolated) Capabilities() *wasmnodev1.DriverCapabilities {
+	return &wasmnodev1.DriverCapabilities{SendSignals: true, Exec: true, FilesystemIsolation: d.isolation}
+}
+
+func TestProcessesHaveTheMachinesEnvironment(t *testing.T) {
+	const none, chroot, image = wasmnodev1.FilesystemIsolation_FILESYSTEM_ISOLATION_NONE,
+		wasmnodev1.FilesystemIsolation_FILESYSTEM_ISOLATION_CHROOT, wasmnodev1.FilesystemIsolation_FILESYSTEM_ISOLATION_IMAGE
+	host := map[string]string{"HOME": "/root", "USER": "root", "LOGNAME": "root", "LANG": "C", "COLOR": "blue"}
+	for name, c := range map[string]struct {
+		user   string
+		driver isolated
+		want   map[string]string
+	}{
+		"as the agent":          {"", isolated{isolation: none}, host},
+		"as another user":       {"nobody", isolated{isolation: none}, map[string]string{"LANG": "C", "COLOR": "blue"}},
+		"in a root of its own":  {"", isolated{isolation: chroot}, map[string]string{"LANG": "C", "COLOR": "blue"}},
+		"in an image":           {"", isolated{isolation: image}, nil},
+		"of a driver with none": {"", isolated{isolation: none, noProcesses: true}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f := newFixture(t, nil)
+				f.cfg.HostEnv = host
+				f.task.User = c.user
+				f.task.Env = map[string]string{"COLOR": "${COLOR}-ish", "OWN": "x"}
+				f.as = func(d task.Driver) task.Driver {
+					c.driver.Driver = d
+					return c.driver
+				}
+				f.start()
+				synctest.Wait()
+				env := f.config().GetEnv()
+				for name := range host {
+					if name == "COLOR" {
+						continue
+					}
+					require.Equal(t, c.want[name], env[name], name)
+				}
+				if c.want != nil {
+					require.Equal(t, "blue-ish", env["COLOR"], "the task's own wins, and may refer to it")
+				}
+				require.Equal(t, "x", env["OWN"])
+				f.finish()
+			})
+		})
+	}
+}
+
 func TestEachRunHasAnIDOfItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)

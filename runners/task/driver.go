@@ -16,6 +16,9 @@ type Driver interface {
 	// PluginDigest identifies the exact plugin.
 	PluginDigest() string
 	Capabilities() *wasmnodev1.DriverCapabilities
+	// RunsProcesses reports whether its tasks may be processes of the machine, which
+	// have the machine's environment.
+	RunsProcesses() bool
 	// DecodeConfig checks a job file's `config` block against the driver's schema
 	// and returns it as JSON with defaults applied. The error lists every fault
 	// with its path.

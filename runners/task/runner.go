@@ -45,6 +45,9 @@ type Config struct {
 	// Devices has the devices reserved that the task was given; optional: a task that
 	// was given some does not start.
 	Devices Devices
+	// HostEnv is what tasks that are processes of the machine have of its environment
+	// where nothing else sets it; optional, read-only.
+	HostEnv map[string]string
 	// Hooks run after the built-in ones; optional.
 	Hooks  []Hook
 	Limits Limits
@@ -154,6 +157,9 @@ func New(cfg Config) (*Runner, error) {
 	if s == nil {
 		s = &structs.TaskState{State: structs.TaskPending}
 		s.Append(structs.NewTaskEvent(structs.EventReceived))
+	}
+	if s.State == structs.TaskRunning && cfg.Left != nil && cfg.Left.Run(cfg.Alloc.ID, cfg.Task) == "" {
+		s.Enter(structs.TaskPending, time.Now()) // as far as is known before Restore
 	}
 	r.rec.reset(s)
 	return r, nil

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -208,7 +210,28 @@ func newTaskID(allocID, task string) string {
 
 // envBuilder has all of the environment but the hooks' part and the driver's address.
 func (r *Runner) envBuilder(alloc *structs.Allocation, task *nomad.Task, driver Driver) *taskenv.Builder {
-	return taskenv.NewBuilder(r.cfg.Node(), alloc, task).SetDirs(r.dirs(driver))
+	b := taskenv.NewBuilder(r.cfg.Node(), alloc, task).SetDirs(r.dirs(driver))
+	if driver.RunsProcesses() {
+		b.SetHostEnv(r.hostEnv(task, driver.Capabilities().GetFilesystemIsolation()))
+	}
+	return b
+}
+
+// personal are the variables that tell who somebody is and where they are at home.
+var personal = []string{"HOME", "LOGNAME", "USER"}
+
+// hostEnv is what the task has of the machine's environment. One in an image of its own has
+// nothing of it. A task that runs as somebody else is not told who the agent is.
+func (r *Runner) hostEnv(task *nomad.Task, isolation wasmnodev1.FilesystemIsolation) map[string]string {
+	switch {
+	case isolation == wasmnodev1.FilesystemIsolation_FILESYSTEM_ISOLATION_IMAGE:
+		return nil
+	case task.User == "" && isolation != wasmnodev1.FilesystemIsolation_FILESYSTEM_ISOLATION_CHROOT:
+		return r.cfg.HostEnv
+	}
+	env := maps.Clone(r.cfg.HostEnv)
+	maps.DeleteFunc(env, func(name, _ string) bool { return slices.Contains(personal, name) })
+	return env
 }
 
 // networkOf is the address that the driver gave a run; nil: none.

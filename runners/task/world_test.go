@@ -47,6 +47,7 @@ type fixture struct {
 	dir   *allocdir.Dir
 	cfg   task.Config
 	r     *task.Runner
+	as    func(task.Driver) task.Driver // what the driver is taken for; nil: itself
 }
 
 // newFixture makes a task that the test may change before it calls start. Restart
@@ -91,7 +92,13 @@ func (f *fixture) build() *task.Runner {
 	cfg := f.cfg
 	cfg.Alloc, cfg.Task, cfg.Dir, cfg.State = f.alloc, "web", dir, f.db
 	cfg.Node = func() *structs.Node { return &structs.Node{ID: "n1", Name: "node"} }
-	cfg.Dispense = f.world.Dispense
+	cfg.Dispense = func(name string) (task.Driver, error) {
+		d, err := f.world.Dispense(name)
+		if err == nil && f.as != nil {
+			d = f.as(d)
+		}
+		return d, err
+	}
 	cfg.Changed = func() {}
 	cfg.Jitter = func(d time.Duration) time.Duration { return d }
 	f.r, err = task.New(cfg)

@@ -29,14 +29,15 @@ type Network struct {
 }
 
 // Builder collects what makes a task's environment. Later sources win over earlier
-// ones: Nomad's own variables and meta, then the task's, the hooks' in the order in which
-// they were first set, the templates'. Nothing is taken from the agent's own environment.
+// ones: the machine's, Nomad's own variables and meta, then the task's, the hooks' in the order
+// in which they were first set, the templates'.
 // It is not safe for concurrent use; the [Env] that it builds is.
 type Builder struct {
 	node  *structs.Node
 	alloc *structs.Allocation
 	task  *nomad.Task
 
+	host      map[string]string
 	dirs      Dirs
 	network   *Network
 	hooks     map[string]map[string]string
@@ -50,6 +51,13 @@ type Builder struct {
 // NewBuilder starts the environment of a task of an allocation on a node.
 func NewBuilder(node *structs.Node, alloc *structs.Allocation, task *nomad.Task) *Builder {
 	return &Builder{node: node, alloc: alloc, task: task, hooks: map[string]map[string]string{}}
+}
+
+// SetHostEnv sets what the task has of the machine's environment where nothing else sets it.
+func (b *Builder) SetHostEnv(env map[string]string) *Builder {
+	b.built = nil
+	b.host = env
+	return b
 }
 
 // SetDirs sets the directories, as the task sees them; empty ones have no variable.
@@ -106,6 +114,7 @@ func (b *Builder) build() *Env {
 	b.addIdentity(e)
 	b.addPorts(e)
 	b.addMeta(e)
+	b.addHost(e)
 	e.overlay(b.task.Env)
 	for _, hook := range b.hookOrder {
 		e.overlay(b.hooks[hook])
@@ -246,9 +255,18 @@ func (b *Builder) addPorts(e *Env) {
 	}
 }
 
+// addHost fills in what the machine has. Its values are taken as they are.
+func (b *Builder) addHost(e *Env) {
+	for name, value := range b.host {
+		if _, set := e.vars[name]; !set {
+			e.vars[name] = value
+		}
+	}
+}
+
 // addMeta sets the variables of the job's, the group's and the task's meta, each winning over the one
-// before, under the key as it is written and in capitals. Keys that a dispatched job
-// may have and has not are set empty.
+// before, under the key as it is written and in capitals. Their values may refer to the node
+// and to the variables before. Keys that a dispatched job may have and has not are set empty.
 func (b *Builder) addMeta(e *Env) {
 	meta := map[string]string{}
 	if job := b.alloc.Job; job != nil {
@@ -263,6 +281,9 @@ func (b *Builder) addMeta(e *Env) {
 		maps.Copy(meta, group.Meta)
 	}
 	maps.Copy(meta, b.task.Meta)
+	for key, value := range meta {
+		meta[key] = e.Replace(value)
+	}
 	for _, key := range slices.Sorted(maps.Keys(meta)) {
 		e.vars[prefixMeta+strings.ToUpper(key)] = meta[key]
 		e.vars[prefixMeta+key] = meta[key]

@@ -34,6 +34,16 @@ func (e *Env) Get(name string) (value string, set bool) {
 	return value, set
 }
 
+// Lookup is a variable, or what a reference may name of the node, such as
+// "node.unique.name", "attr.kernel.name" or "meta.rack".
+func (e *Env) Lookup(name string) (value string, set bool) {
+	if value, set = e.vars[name]; set {
+		return value, true
+	}
+	value, set = e.refs[name]
+	return value, set
+}
+
 // Devices is the part of the variables that devices asked for, as a copy.
 func (e *Env) Devices() map[string]string { return maps.Clone(e.devices) }
 

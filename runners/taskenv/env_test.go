@@ -95,6 +95,48 @@ func TestPrecedence(t *testing.T) {
 	require.Equal(t, map[string]string{"C": "two", "D": "${B}"}, env.Devices())
 }
 
+func TestTheMachinesEnvironmentFillsGaps(t *testing.T) {
+	node, alloc, task := world()
+	task.Env = map[string]string{"LANG": "C", "WHERE": "${HOME}/x", "EMPTY": ""}
+	env := NewBuilder(node, alloc, task).SetHostEnv(map[string]string{
+		"HOME": "/root", "LANG": "de", "NOMAD_DC": "other", "EMPTY": "not", "RAW": "${node.unique.name}",
+	}).SetHookEnv("h", map[string]string{"HOME": "/hook"}).Build()
+	for name, want := range map[string]string{
+		"HOME": "/hook", "LANG": "C", "WHERE": "/root/x", "EMPTY": "", "NOMAD_DC": "dc1", "RAW": "${node.unique.name}",
+	} {
+		got, set := env.Get(name)
+		require.True(t, set, name)
+		require.Equal(t, want, got, name)
+	}
+}
+
+func TestValuesOfMetaAreReplaced(t *testing.T) {
+	node, alloc, task := world()
+	task.Meta = map[string]string{"where": "${node.unique.name}/${meta.owner}", "port": "${NOMAD_PORT_http}", "none": "${nothing}"}
+	env := NewBuilder(node, alloc, task).Build()
+	for name, want := range map[string]string{
+		"NOMAD_META_where": "n1/ann", "NOMAD_META_WHERE": "n1/ann", "NOMAD_META_port": "80", "NOMAD_META_none": "${nothing}",
+	} {
+		got, _ := env.Get(name)
+		require.Equal(t, want, got, name)
+	}
+	require.Equal(t, "${NOMAD_PORT_http}", task.Meta["port"], "the job is as it was")
+}
+
+func TestLookupFindsWhatTheNodeIs(t *testing.T) {
+	node, alloc, task := world()
+	env := NewBuilder(node, alloc, task).Build()
+	for name, want := range map[string]string{
+		"GREETING": "hi ann on n1", "node.unique.name": "n1", "attr.kernel.name": "linux", "meta.owner": "ann", "node.pool": "default",
+	} {
+		got, set := env.Lookup(name)
+		require.True(t, set)
+		require.Equal(t, want, got)
+	}
+	_, set := env.Lookup("meta.none")
+	require.False(t, set)
+}
+
 func TestReplace(t *testing.T) {
 	node, alloc, task := world()
 	task.Env = map[string]string{"odd.name-x": "odd", "X": "x"}

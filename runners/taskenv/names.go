@@ -11,6 +11,7 @@ const (
 	MemoryMaxLimit = "NOMAD_MEMORY_MAX_LIMIT"
 	CPULimit       = "NOMAD_CPU_LIMIT"
 	CPUCores       = "NOMAD_CPU_CORES"
+	ParentCgroup   = "NOMAD_PARENT_CGROUP" // set by who knows it
 	AllocID        = "NOMAD_ALLOC_ID"
 	ShortAllocID   = "NOMAD_SHORT_ALLOC_ID"
 	AllocName      = "NOMAD_ALLOC_NAME"

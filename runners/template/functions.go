@@ -83,7 +83,7 @@ func (r *rendering) functions() template.FuncMap {
 
 		"contains": contains,
 		"in":       func(list, item any) (bool, error) { return contains(item, list) },
-		"loop":     loop,
+		"loop":     r.loop,
 
 		"add":      arithmetic(func(a, b int64) (int64, error) { return a + b, nil }, func(a, b float64) float64 { return a + b }),
 		"subtract": arithmetic(func(a, b int64) (int64, error) { return a - b, nil }, func(a, b float64) float64 { return a - b }),
@@ -101,19 +101,19 @@ func (r *rendering) functions() template.FuncMap {
 func (r *rendering) tick() (string, error) { return "", r.ctx.Err() }
 
 func (r *rendering) env(name string) string {
-	v, _ := r.in.Env.Get(name)
+	v, _ := r.in.Env.Lookup(name)
 	return v
 }
 
 func (r *rendering) envOrDefault(name, otherwise string) string {
-	if v, set := r.in.Env.Get(name); set {
+	if v, set := r.in.Env.Lookup(name); set {
 		return v
 	}
 	return otherwise
 }
 
 func (r *rendering) mustEnv(name string) (string, error) {
-	v, set := r.in.Env.Get(name)
+	v, set := r.in.Env.Lookup(name)
 	if !set {
 		return "", fmt.Errorf("the task has no variable %q", name)
 	}

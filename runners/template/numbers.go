@@ -3,8 +3,8 @@ package template
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"reflect"
+	"strconv"
 )
 
 // contains reports whether a list has an item.
@@ -21,8 +21,9 @@ func contains(item, list any) (bool, error) {
 	return false, nil
 }
 
-// loop counts from 0, or from the first bound, up to below the last.
-func loop(bounds ...int) (iter.Seq[int], error) {
+// loop is the numbers from 0, or from the first bound, up to below the last. They are a list,
+// so that a range over them has its two variables.
+func (r *rendering) loop(bounds ...int) ([]int, error) {
 	from, to := 0, 0
 	switch len(bounds) {
 	case 1:
@@ -32,10 +33,21 @@ func loop(bounds ...int) (iter.Seq[int], error) {
 	default:
 		return nil, errors.New("it takes one bound or two")
 	}
-	return func(yield func(int) bool) {
-		for i := from; i < to && yield(i); i++ {
-		}
-	}, nil
+	if from >= to {
+		return nil, nil
+	}
+	n := to - from
+	if n < 0 || n > maxMade { // far apart: even the difference may not be a number
+		n = maxMade
+	}
+	if err := r.spend(strconv.IntSize / 8 * n); err != nil {
+		return nil, err
+	}
+	numbers := make([]int, n)
+	for i := range numbers {
+		numbers[i] = from + i
+	}
+	return numbers, nil
 }
 
 // arithmetic makes a function of two numbers, which come in consul-template's order: the

@@ -31,7 +31,9 @@ func input(t *testing.T, env map[string]string) template.Input {
 	require.NoError(t, err)
 	require.NoError(t, dir.Build())
 	task := &nomad.Task{Name: "web", Env: env}
-	built := taskenv.NewBuilder(&structs.Node{Datacenter: "dc1"}, &structs.Allocation{ID: "a1"}, task).SetDirs(taskenv.IsolatedDirs).Build()
+	built := taskenv.NewBuilder(&structs.Node{
+		Name: "n1", Datacenter: "dc1", Meta: map[string]string{"rack": "r1"}, Attributes: map[string]string{"kernel.name": "linux"},
+	}, &structs.Allocation{ID: "a1"}, task).SetDirs(taskenv.IsolatedDirs).Build()
 	return template.Input{Dir: dir, Env: built}
 }
 
@@ -71,6 +73,9 @@ func TestFunctions(t *testing.T) {
 		`{{ env "JSON" | parseJSON | toJSON }}`:                                                             `{"a":[1,2],"b":{"c":"x"}}`,
 		`{{ parseJSON "[1]" | toJSONPretty }}`:                                                              "[\n  1\n]",
 		`{{ range loop 3 }}{{ . }}{{ end }}{{ range loop 5 7 }}{{ . }}{{ end }}`:                            "01256",
+		`{{ range $i, $e := loop 5 7 }}{{ $i }}={{ $e }} {{ end }}{{ range loop 0 }}x{{ end }}`:             "0=5 1=6 ",
+		`{{ env "node.unique.name" }} {{ env "meta.rack" }} {{ mustEnv "attr.kernel.name" }}`:               "n1 r1 linux",
+		`{{ envOrDefault "meta.none" "x" }}{{ env "node.datacenter" }}`:                                     "xdc1",
 		`{{ range 3 }}{{ . }}{{ end }}`:                                                                     "012",
 		`{{ 5 | subtract 2 }} {{ add 1 2 }} {{ 7 | divide 2 }} {{ 7 | modulo 4 }} {{ multiply 2 1.5 }}`:     "3 3 3 3 3",
 		`{{ parseInt "7" | add 1 }} {{ parseBool "true" }} {{ parseFloat "1.5" }}`:                          "8 true 1.5",
@@ -229,7 +234,8 @@ func TestHostileTemplatesEnd(t *testing.T) {
 	double := `{{ $x := "aaaaaaaaaaaaaaaa" }}{{ range loop 64 }}{{ $x = `
 	for data, want := range map[string]string{
 		`{{ range 1000000000000 }}{{ end }}`:                                                             "",
-		`{{ range loop 1000000000000 }}{{ end }}`:                                                        "",
+		`{{ range loop 1000000000000 }}{{ end }}`:                                                        "makes more than",
+		`{{ range loop -9223372036854775807 9223372036854775807 }}{{ end }}`:                             "makes more than",
 		laughs + `{{ template "t59" }}`:                                                                  "",
 		`{{ range 1000000 }}0123456789012345{{ end }}`:                                                   "renders more than",
 		double + `printf "%s%s" $x $x }}{{ end }}`:                                                       "makes more than",

@@ -32,7 +32,7 @@ func openCgroup(name string) (cgroup, *os.File, error) {
 	}
 	var failed error
 	for _, parent := range parents {
-		g := cgroup(filepath.Join(parent, "wasmnode", name))
+		g := cgroup(filepath.Join(parent, allCgroups, name))
 		lock, err := g.open()
 		if err != nil {
 			failed = errors.Join(failed, err)
@@ -41,6 +41,19 @@ func openCgroup(name string) (cgroup, *os.File, error) {
 		return g, lock, nil
 	}
 	return "", nil, failed
+}
+
+// allCgroups is the name of the cgroup that has those of all runtimes.
+const allCgroups = "wasmnode"
+
+// ParentCgroup is the cgroup, from the top of the v2 hierarchy, that those of all processes
+// are in; empty: this process may make none there.
+func ParentCgroup() string {
+	parents, err := cgroupParents()
+	if err != nil || unix.Access(parents[0], unix.W_OK) != nil {
+		return ""
+	}
+	return allCgroups
 }
 
 // cgroupParents returns where cgroups may be made, the best place first.

@@ -19,7 +19,8 @@ var nonFatal = []syscall.Signal{
 type disposition int
 
 const (
-	handled   disposition = iota // it handles or ignores it, or blocks it to wait for it
+	handled   disposition = iota // it handles or ignores it
+	waiting                      // it sleeps and blocks it, to wait for it
 	deadly                       // it ends by it
 	undecided                    // it blocks the signal for a moment, as a shell does while it forks
 )
@@ -28,7 +29,11 @@ const (
 // from it what it does not handle, also what it blocked when the signal was sent: a
 // signal that would end any other process takes a kill. One that has not executed the
 // command yet ends by every signal.
-func (p *process) initDisposition(number syscall.Signal) disposition {
+//
+// The kernel does not write a process's status at one moment: one that woke up meanwhile
+// seems to sleep with what it blocks awake. So it counts only when it has not run since it
+// was looked at before; ran keeps that.
+func (p *process) initDisposition(number syscall.Signal, ran *string) disposition {
 	switch {
 	case slices.Contains(nonFatal, number):
 		return handled
@@ -39,11 +44,19 @@ func (p *process) initDisposition(number syscall.Signal) disposition {
 	if err != nil {
 		return handled // it has gone
 	}
-	return dispositionIn(string(status), number)
+	does, now := dispositionIn(string(status), number)
+	if does == waiting {
+		does = undecided
+		if now == *ran {
+			does = handled
+		}
+	}
+	*ran = now
+	return does
 }
 
-// dispositionIn reads a process's status, as /proc has it.
-func dispositionIn(status string, number syscall.Signal) disposition {
+// dispositionIn reads a process's status, as /proc has it, and how often the process ran.
+func dispositionIn(status string, number syscall.Signal) (does disposition, ran string) {
 	blocked, waits := false, false
 	for line := range strings.Lines(status) {
 		name, value, _ := strings.Cut(line, ":")
@@ -55,18 +68,20 @@ func dispositionIn(status string, number syscall.Signal) disposition {
 			set, err := strconv.ParseUint(value, 16, 64)
 			has := set&(1<<(number-1)) != 0
 			if err != nil || has && name != "SigBlk" {
-				return handled
+				return handled, ""
 			}
 			blocked = blocked || has
+		case "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches":
+			ran += value + " "
 		}
 	}
 	switch {
 	case !blocked:
-		return deadly
+		return deadly, ran
 	case waits:
-		return handled
+		return waiting, ran
 	}
-	return undecided
+	return undecided, ran
 }
 
 // A process that blocks a signal is looked at that often, and that long: it is far more

@@ -31,7 +31,7 @@ func (p *process) openExecs(credential *syscall.Credential, group cgroup) {
 	defer p.mu.Unlock()
 	spec := p.spec
 	p.origin = &origin{
-		child: p.child, limits: p.limits, env: environment(spec.Env), dir: spec.Process.Dir,
+		child: p.child, limits: p.limits, env: environment(spec), dir: spec.Process.Dir,
 		credential: credential, group: group, execs: newExecs(),
 	}
 	if spec.Process.Isolation == workload.IsolationFull {

@@ -125,7 +125,7 @@ func describe(spec *workload.Spec, c *syscall.Credential) *isolate.Spec {
 	p := spec.Process
 	s := &isolate.Spec{
 		Root: p.Isolated.Root, Command: p.Command, Search: p.Isolated.Search, Dir: p.Dir,
-		Args: append([]string{p.Command}, p.Args...), Env: environment(spec.Env),
+		Args: append([]string{p.Command}, p.Args...), Env: environment(spec),
 		Owned: p.Isolated.Owned,
 		User:  isolate.User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 	}

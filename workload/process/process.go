@@ -115,14 +115,17 @@ func (p *process) launch(ctx context.Context, s *spawner, group cgroup) (err err
 	c := &command{
 		path:       spec.Process.Command,
 		args:       append([]string{spec.Process.Command}, spec.Process.Args...),
-		env:        environment(spec.Env),
+		env:        environment(spec),
 		dir:        spec.Process.Dir,
 		credential: credential,
 	}
 	return p.fork(c, s, group)
 }
 
-func environment(vars map[string]string) []string {
+// environment is the workload's, and where it does not tell, who its user is.
+func environment(spec *workload.Spec) []string {
+	vars := userVariables(spec.Process.User)
+	maps.Copy(vars, spec.Env)
 	env := make([]string, 0, len(vars))
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		env = append(env, name+"="+vars[name])
@@ -285,11 +288,13 @@ func (p *process) release() {
 	p.stdout, p.stderr, p.pidfd, p.logs = nil, nil, nil, nil
 }
 
-// signal sends a signal to the process's group; false: it does not run.
+// signal sends a signal to the process itself, which decides what becomes of those that it
+// started; SIGKILL is for all. False: it does not run.
 func (p *process) signal(number syscall.Signal) bool {
+	ran := ""
 	for begun := time.Now(); ; time.Sleep(undecidedInterval) {
 		last := time.Since(begun) >= undecidedTime
-		if sent, decided := p.trySignal(number, last); decided {
+		if sent, decided := p.trySignal(number, &ran, last); decided {
 			return sent
 		}
 	}
@@ -297,7 +302,7 @@ func (p *process) signal(number syscall.Signal) bool {
 
 // trySignal decides nothing while it is undecided whether the signal is a kill, unless
 // this is the last time.
-func (p *process) trySignal(number syscall.Signal, last bool) (sent, decided bool) {
+func (p *process) trySignal(number syscall.Signal, ran *string, last bool) (sent, decided bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.tree == nil {
@@ -305,7 +310,7 @@ func (p *process) trySignal(number syscall.Signal, last bool) (sent, decided boo
 	}
 	does := handled
 	if p.first && number != syscall.SIGKILL {
-		does = p.initDisposition(number)
+		does = p.initDisposition(number, ran)
 	}
 	switch {
 	case does == undecided && !last:
@@ -313,7 +318,7 @@ func (p *process) trySignal(number syscall.Signal, last bool) (sent, decided boo
 	case does == deadly:
 		p.killedFor = number
 	case number != syscall.SIGKILL:
-		return syscall.Kill(-p.child.pid, number) == nil, true
+		return syscall.Kill(p.child.pid, number) == nil, true
 	}
 	p.killLocked()
 	return true, true

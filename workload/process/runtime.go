@@ -184,8 +184,8 @@ func (r *Runtime) Stop(ctx context.Context, id, signal string, timeout time.Dura
 	}
 }
 
-// Signal implements [workload.Runtime]: it goes to the process's group, SIGKILL to
-// all that it started.
+// Signal implements [workload.Runtime]: it goes to the process itself, SIGKILL to all that
+// it started too.
 func (r *Runtime) Signal(_ context.Context, id, signal string) error {
 	p, err := r.Find(id)
 	if err != nil {

@@ -3,6 +3,7 @@ package process_test
 import (
 	"bufio"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/user"
@@ -92,6 +93,50 @@ func TestProcessHandlesItsSignals(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(w.stdoutOf(spec), "hup") }, testTimeout, 5*time.Millisecond)
 	require.NoError(t, w.s.Stop(w.context(), spec.ID, "SIGTERM", testTimeout))
 	require.Equal(t, &structs.ExitResult{ExitCode: 7}, w.wait(spec))
+}
+
+// TestASignalIsForTheProcessItself: what it started hears of it from the process, or at its
+// end.
+func TestASignalIsForTheProcessItself(t *testing.T) {
+	w := newWorld(t)
+	spec := w.start(`
+		sh -c 'trap "echo child got it" TERM HUP; echo child ready; while :; do sleep 0.02; done' &
+		trap 'echo main got it' HUP
+		trap 'sleep 0.2; exit 3' TERM
+		while :; do sleep 0.02; done`)
+	w.ready(spec)
+	require.NoError(t, w.s.Signal(w.context(), spec.ID, "SIGHUP"))
+	require.Eventually(t, func() bool { return strings.Contains(w.stdoutOf(spec), "main got it") }, testTimeout, 5*time.Millisecond)
+	require.NoError(t, w.s.Stop(w.context(), spec.ID, "SIGTERM", testTimeout))
+	require.Equal(t, &structs.ExitResult{ExitCode: 3}, w.wait(spec))
+	require.Equal(t, "child ready\nmain got it\n", w.stdoutOf(spec))
+	require.Zero(t, w.left(), "what it left behind was killed")
+}
+
+func TestAProcessOfAUserIsToldWhoItIs(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can start processes of others")
+	}
+	nobody, err := user.Lookup("nobody")
+	require.NoError(t, err)
+	w := newWorld(t)
+	for _, c := range []struct {
+		user string
+		env  map[string]string
+		want string
+	}{
+		{"", nil, "none none none"},
+		{"nobody", nil, "nobody nobody " + nobody.HomeDir},
+		{nobody.Uid + ":0", nil, "nobody nobody " + nobody.HomeDir},
+		{"nobody", map[string]string{"HOME": "/elsewhere"}, "nobody nobody /elsewhere"},
+	} {
+		spec := w.script(`echo ${USER-none} ${LOGNAME-none} ${HOME-none}`)
+		spec.Process.User, spec.Process.Dir = c.user, "/"
+		maps.Copy(spec.Env, c.env)
+		require.NoError(t, w.s.Start(w.context(), spec))
+		w.wait(spec)
+		require.Equal(t, c.want+"\n", w.stdoutOf(spec), c.user)
+	}
 }
 
 func TestSupervisorsRemoveWhatKilledOnesLeft(t *testing.T) {

@@ -56,6 +56,16 @@ func credentialOf(name string) (*syscall.Credential, error) {
 	return c, nil
 }
 
+// userVariables tell a process who its user is; none without a user of its own.
+func userVariables(name string) map[string]string {
+	vars := map[string]string{}
+	userName, _, _ := strings.Cut(name, ":")
+	if u, err := findUser(userName); name != "" && err == nil {
+		vars["USER"], vars["LOGNAME"], vars["HOME"] = u.Username, u.Username, u.HomeDir
+	}
+	return vars
+}
+
 // errUnknown is the error for a name that no user or group of the node has.
 var errUnknown = errors.New("this node has no user or group of that name or number")
 

@@ -1,17 +1,17 @@
 package jobfields
 
 import (
-	"go/ast"
-	"go/types"
-	"path/filepath"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	nomad "github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/tools/go/packages"
+
+	"github.com/wasmnode/wasmnode/internal/readtest"
 )
 
 const module = "github.com/wasmnode/wasmnode/"
@@ -90,7 +90,7 @@ func TestWhatIsDoneIsReadByWhoDoesIt(t *testing.T) {
 	for owner, fields := range table {
 		for field, fate := range fields {
 			if fate.by != "" {
-				require.Contains(t, reads[owner+"."+field], fate.by, "%s.%s is said to be acted on by %s, which does not read it", owner, field, fate.by)
+				assert.Contains(t, reads[owner+"."+field], fate.by, "%s.%s is said to be acted on by %s, which does not read it", owner, field, fate.by)
 			}
 		}
 	}
@@ -99,71 +99,19 @@ func TestWhatIsDoneIsReadByWhoDoesIt(t *testing.T) {
 // readers returns, by type and field, the packages that read a field of Nomad's types.
 func readers(t *testing.T) map[string][]string {
 	t.Helper()
-	var patterns []string
+	acting := map[string]bool{}
 	for _, fields := range table {
 		for _, fate := range fields {
-			if pattern := module + fate.by; fate.by != "" && !slices.Contains(patterns, pattern) {
-				patterns = append(patterns, pattern)
+			if fate.by != "" {
+				acting[module+fate.by] = true
 			}
 		}
 	}
-	loaded, err := packages.Load(&packages.Config{
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedTypes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedExportFile,
-	}, patterns...)
-	require.NoError(t, err)
-	require.Len(t, loaded, len(patterns))
-	reads := map[string][]string{}
-	for _, p := range loaded {
-		require.Empty(t, p.Errors)
-		names := fieldNames(p.Types)
-		for _, file := range p.Syntax {
-			if strings.HasPrefix(filepath.Base(p.Fset.Position(file.Pos()).Filename), "validate") {
-				continue
-			}
-			for _, field := range readIn(file, p.TypesInfo) {
-				if name := names[field]; name != "" {
-					reads[name] = append(reads[name], strings.TrimPrefix(p.PkgPath, module))
-				}
-			}
+	reads := readtest.Fields(t, "github.com/hashicorp/nomad/api", slices.Sorted(maps.Keys(acting)), "validate")
+	for _, by := range reads {
+		for i := range by {
+			by[i] = strings.TrimPrefix(by[i], module)
 		}
 	}
 	return reads
-}
-
-// fieldNames names the fields of the types of Nomad's API, as a package that imports it
-// knows them.
-func fieldNames(p *types.Package) map[types.Object]string {
-	names := map[types.Object]string{}
-	for _, imported := range p.Imports() {
-		if imported.Path() != "github.com/hashicorp/nomad/api" {
-			continue
-		}
-		for _, name := range imported.Scope().Names() {
-			if of, is := imported.Scope().Lookup(name).Type().Underlying().(*types.Struct); is {
-				for field := range of.Fields() {
-					names[field] = name + "." + field.Name()
-				}
-			}
-		}
-	}
-	return names
-}
-
-// readIn returns the fields that a file selects and does not set.
-func readIn(file *ast.File, info *types.Info) (fields []types.Object) {
-	set := map[ast.Expr]bool{}
-	ast.Inspect(file, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.AssignStmt:
-			for _, to := range n.Lhs {
-				set[to] = true
-			}
-		case *ast.SelectorExpr:
-			if s := info.Selections[n]; s != nil && s.Kind() == types.FieldVal && !set[n] {
-				fields = append(fields, s.Obj())
-			}
-		}
-		return true
-	})
-	return fields
 }

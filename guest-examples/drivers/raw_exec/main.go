@@ -16,8 +16,7 @@ import (
 
 const version = "0.1.0"
 
-// defaultPath is the PATH of tasks that have none: the environment is the task's, and
-// nothing of the node's.
+// defaultPath is the PATH of tasks that have none, as the agent has none.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 //go:embed plugin_schema.json

@@ -65,6 +65,8 @@ func (d *driver) Capabilities() *wasmnodev1.DriverCapabilities {
 	return &wasmnodev1.DriverCapabilities{SendSignals: true, Exec: true}
 }
 
+func (d *driver) RunsProcesses() bool { return true }
+
 func (d *driver) DecodeConfig(config map[string]any) ([]byte, error) {
 	data, err := json.Marshal(config)
 	if err != nil {

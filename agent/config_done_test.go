@@ -1,0 +1,39 @@
+package agent
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/wasmnode/wasmnode/agent/config"
+	"github.com/wasmnode/wasmnode/internal/readtest"
+)
+
+// What the configuration file can say is read by the agent: a key that is taken and then
+// ignored would be believed.
+func TestEveryKeyOfTheConfigurationIsActedOn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it type-checks the agent")
+	}
+	const module = "github.com/wasmnode/wasmnode/"
+	reads := readtest.Fields(t, module+"agent/config", []string{module + "agent"})
+	seen := map[reflect.Type]bool{}
+	var each func(of reflect.Type)
+	each = func(of reflect.Type) {
+		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
+			of = of.Elem()
+		}
+		if of.Kind() != reflect.Struct || of.PkgPath() != module+"agent/config" || seen[of] {
+			return
+		}
+		seen[of] = true
+		for f := range of.Fields() {
+			if name := of.Name() + "." + f.Name; name != "Config.Plugins" { // its method Plugin reads it
+				assert.NotEmpty(t, reads[name], "%s is taken and nobody reads it", name)
+			}
+			each(f.Type)
+		}
+	}
+	each(reflect.TypeFor[config.Config]())
+}

@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/controlplane/snapshot"
+	"github.com/wasmnode/wasmnode/controlplane/standalone"
+	"github.com/wasmnode/wasmnode/internal/boltfile"
+	"github.com/wasmnode/wasmnode/runners/alloc"
+	"github.com/wasmnode/wasmnode/state"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// openFiles opens what has to survive: the node's state and the control plane's.
+func (a *agent) openFiles() (err error) {
+	client, server := filepath.Join(a.cfg.DataDir, "client.db"), filepath.Join(a.cfg.DataDir, "server.db")
+	// What runs belongs to an agent, also to one that can only look on; a first start has
+	// nothing to go on with.
+	if err := writable(a.cfg.DataDir); (isFull(err) || errors.Is(err, unix.EROFS)) && begun(client) && begun(server) {
+		a.diskIs(err)
+	} else if err != nil {
+		return fmt.Errorf("data_dir: %w: choose another with -data-dir", err)
+	}
+	if a.state, err = state.Open(client, state.Options{SetAside: true, Recovered: a.recovered(false), Logger: a.logger}); err != nil {
+		return err
+	}
+	a.closing("state", a.state.Close)
+	if a.plane, err = standalone.Open(standalone.Options{
+		Path: server, SetAside: true, Recovered: a.recovered(true), Logger: a.logger.Named("controlplane"), GroupFaults: alloc.Faults,
+	}); err != nil {
+		return err
+	}
+	a.closing("control plane", a.plane.Close)
+	if n := a.plane.Unreadable(); n > 0 {
+		a.conditions.set(structs.Condition{
+			Name: "unreadable rows", Server: true,
+			Text: fmt.Sprintf("%s: %d stored rows could not be read and are left out: the log names them", server, n),
+		})
+	}
+	return nil
+}
+
+// recovered has the operator know what became of a damaged file.
+func (a *agent) recovered(server bool) func(boltfile.Recovery) {
+	return func(r boltfile.Recovery) {
+		a.conditions.set(structs.Condition{Name: filepath.Base(r.Path), Server: server, Text: r.Path + ": " + r.String()})
+	}
+}
+
+// planeAPI is the control plane as the HTTP API needs it.
+type planeAPI struct {
+	*standalone.ControlPlane
+	conditions *conditions
+}
+
+// RestoreSnapshot implements httpapi.ControlPlane, and has the operator know what is still
+// to be done.
+func (p planeAPI) RestoreSnapshot(r io.Reader) error {
+	err := p.ControlPlane.RestoreSnapshot(r)
+	if err == nil {
+		p.conditions.set(structs.Condition{
+			Name: "snapshot", Server: true,
+			Text: "a restored snapshot takes the place of the control plane's state when the agent is started again: restart it",
+		})
+	}
+	return err
+}
+
+// InspectSnapshot reads and checks a whole snapshot of a control plane.
+func InspectSnapshot(r io.Reader) (*snapshot.Meta, error) { return standalone.InspectSnapshot(r) }
+
+// begun reports whether there is something in a file.
+func begun(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Size() > 0
+}
+
+// The disk is looked at this often, with so much that there has to be room for.
+const (
+	diskTick  = 5 * time.Second
+	diskProbe = 64 << 10
+)
+
+// watchDisk has the operator know whether anything can be stored, until ctx is done.
+func (a *agent) watchDisk(ctx context.Context) {
+	tick := time.NewTicker(diskTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			a.diskIs(writable(a.cfg.DataDir))
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// diskIs tells a change of what keeps the disk from being written to; nil: nothing does.
+func (a *agent) diskIs(err error) {
+	const name = "disk"
+	was := a.conditions.has(name)
+	if err == nil {
+		a.conditions.clear(name)
+		if was {
+			a.logger.Info("the disk can be written to again: changes are stored", "data_dir", a.cfg.DataDir)
+			a.node.UpdateDisk()
+		}
+		return
+	}
+	what := "the disk cannot be written to"
+	if isFull(err) {
+		what = "the disk is full"
+	}
+	a.conditions.set(structs.Condition{
+		Name: name, Unhealthy: true,
+		Text: fmt.Sprintf("%s: %s: what runs goes on, and changes are refused until that is over", what, err),
+	})
+	if !was {
+		a.logger.Error(what+": what runs goes on, and changes are refused until that is over", "data_dir", a.cfg.DataDir, "error", err)
+	}
+}
+
+// isFull reports whether there is no room, on the disk or within a quota.
+func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
+// writable makes a directory and proves that files can be made in it.
+func writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".probe-*")
+	if err != nil {
+		return fmt.Errorf("%s: %w", dir, errors.Unwrap(err))
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if _, err := f.Write(make([]byte, diskProbe)); err != nil {
+		return fmt.Errorf("%s: %w", dir, errors.Unwrap(err))
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	nomad "github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAParameterThatWouldBeIgnoredIsRefused(t *testing.T) {
+	w := newWorld(t, "mock")
+	stub := w.run(t, mock("asked", nil), nomad.AllocClientStatusRunning)
+	for _, path := range []string{
+		"/v1/jobs?nonsense=1", "/v1/jobs?status=running", "/v1/evaluations?jobs=asked", "/v1/job/asked?filter=x",
+		"/v1/job/asked/allocations?filter=x", "/v1/job/asked/allocations?prefix=zzz", "/v1/job/asked/summary?version=3",
+		"/v1/allocation/" + stub.ID + "?prefix=a", "/v1/node/" + stub.NodeID + "/allocations?reverse=true",
+		"/v1/client/fs/ls/" + stub.ID + "?path=/&offset=3", "/v1/agent/self?type=client", "/v1/job/asked/versions?diff_version=1",
+	} {
+		r := w.get(t, path)
+		require.Equal(t, http.StatusBadRequest, r.status, path)
+		require.Contains(t, r.body, "unknown parameter", path)
+		require.NotContains(t, r.body, "\n", path)
+	}
+	r := w.get(t, "/v1/job/asked/versions?diffs=true")
+	require.Equal(t, reply{http.StatusBadRequest, r.header, "diffs: the differences between versions are not computed"}, r)
+	r = w.do(t, http.MethodDelete, "/v1/job/asked?eval_priority=70", "")
+	require.Equal(t, http.StatusBadRequest, r.status)
+	require.Contains(t, r.body, "eval_priority")
+	for _, path := range []string{
+		"/v1/jobs?region=global&namespace=default&stale=&pretty=&index=0&wait=1s&per_page=1&next_token=&filter=&prefix=&reverse=true",
+		"/v1/job/asked/versions?diffs=false", "/v1/job/asked/allocations?all=true&region=global",
+	} {
+		require.Equal(t, http.StatusOK, w.get(t, path).status, path)
+	}
+}
+
+func TestAnotherRegionIsNotServed(t *testing.T) {
+	w := newWorld(t, "mock")
+	for _, at := range []struct{ method, path, body string }{
+		{http.MethodGet, "/v1/jobs?region=eu", ""},
+		{http.MethodGet, "/v1/status/leader?region=eu", ""},
+		{http.MethodPut, "/v1/jobs?region=eu", `{"Job": {"ID": "j"}}`},
+		{http.MethodPut, "/v1/jobs", `{"Region": "eu", "Job": {"ID": "j"}}`},
+		{http.MethodPut, "/v1/jobs", `{"Job": {"ID": "j", "Region": "eu"}}`},
+		{http.MethodPut, "/v1/validate/job", `{"Job": {"ID": "j", "Region": "eu"}}`},
+		{http.MethodDelete, "/v1/job/j?region=eu", ""},
+	} {
+		r := w.do(t, at.method, at.path, at.body)
+		require.Equal(t, http.StatusInternalServerError, r.status, at)
+		require.Equal(t, "No path to region", r.body, at)
+	}
+	require.Equal(t, http.StatusOK, w.get(t, "/v1/jobs?region=global").status)
+}
+
+func TestListsAreFilteredAsAsked(t *testing.T) {
+	w := newWorld(t, "mock")
+	stub := w.run(t, mock("one", nil), nomad.AllocClientStatusRunning)
+	w.run(t, mock("two", nil), nomad.AllocClientStatusRunning)
+	waiting := mock("waiting", nil)
+	waiting.TaskGroups[0].Tasks[0].Resources = &nomad.Resources{MemoryMB: new(1 << 30)}
+	waiting.Meta = map[string]string{"owner": "ann"}
+	_, _, err := w.Client.Jobs().Register(waiting, nil)
+	require.NoError(t, err)
+
+	jobs := func(path string) (ids []string) {
+		for _, e := range decoded[[]*nomad.Evaluation](t, w.get(t, path).body) {
+			ids = append(ids, e.JobID+":"+e.Status)
+		}
+		slices.Sort(ids)
+		return slices.Compact(ids)
+	}
+	require.Equal(t, []string{"one:complete"}, jobs("/v1/evaluations?job=one"))
+	require.Equal(t, []string{"waiting:blocked"}, jobs("/v1/evaluations?status=blocked"))
+	require.Equal(t, []string{"waiting:blocked"}, jobs("/v1/evaluations?status=blocked&job=waiting"))
+	require.Empty(t, jobs("/v1/evaluations?status=blocked&job=one"))
+
+	blocked := decoded[[]*nomad.Evaluation](t, w.get(t, "/v1/evaluations?status=blocked").body)[0]
+	related := decoded[nomad.Evaluation](t, w.get(t, "/v1/evaluation/"+blocked.ID+"?related=true").body).RelatedEvals
+	require.Len(t, related, 1)
+	require.Equal(t, blocked.PreviousEval, related[0].ID)
+
+	list := decoded[[]*nomad.AllocationListStub](t, w.get(t, "/v1/allocations?resources=true&task_states=false&prefix="+stub.ID).body)
+	require.Len(t, list, 1)
+	require.NotNil(t, list[0].AllocatedResources)
+	require.Nil(t, list[0].TaskStates)
+	nodes := decoded[[]*nomad.NodeListStub](t, w.get(t, "/v1/nodes?os=true").body)
+	require.NotEmpty(t, nodes[0].Attributes["os.name"])
+	stubs := decoded[[]*nomad.JobListStub](t, w.get(t, "/v1/jobs?meta=true&prefix=wait").body)
+	require.Equal(t, map[string]string{"owner": "ann"}, stubs[0].Meta)
+	require.Equal(t, "[]", w.get(t, "/v1/namespaces?prefix=other").body)
+	require.Equal(t, http.StatusNotFound, w.get(t, "/v1/client/stats?node_id=another").status)
+	require.JSONEq(t, `{"client": {"ok": true, "message": "ok"}}`, strings.ToLower(w.get(t, "/v1/agent/health?type=client").body))
+}
+
+// Allocations of a job that was purged are not those of another with its ID.
+func TestAPurgedJobsAllocationsAreNotAnothers(t *testing.T) {
+	w := newWorld(t, "mock")
+	first := w.run(t, mock("again", nil), nomad.AllocClientStatusRunning)
+	_, _, err := w.Client.Jobs().Deregister("again", true, nil)
+	require.NoError(t, err)
+	_, _, err = w.Client.Jobs().Register(mock("again", nil), nil)
+	require.NoError(t, err)
+	ids := func(all bool) (ids []string) {
+		list, _, err := w.Client.Jobs().Allocations("again", all, nil)
+		require.NoError(t, err)
+		for _, a := range list {
+			ids = append(ids, a.ID)
+		}
+		return ids
+	}
+	require.Len(t, ids(false), 1)
+	require.NotContains(t, ids(false), first.ID)
+	require.Len(t, ids(true), 2)
+}
+
+func TestWhatFollowsAJobsIDIsNotPartOfIt(t *testing.T) {
+	w := newWorld(t, "mock")
+	for _, verb := range []string{"services", "actions", "plan", "dispatch", "periodic/force"} {
+		r := w.get(t, "/v1/job/a/b/"+verb)
+		require.Equal(t, http.StatusNotFound, r.status, verb)
+		require.Equal(t, "no such endpoint: /v1/job/a/b/"+verb, r.body)
+	}
+}
+
+// acted is what registering acts on of a request, and what of it is refused or does not
+// matter here.
+var acted = map[string]string{
+	"Submission": "kept", "Job": "registered", "EnforceIndex": "done", "JobModifyIndex": "done", "EvalPriority": "done",
+	"PolicyOverride": "there are no policies", "PreserveCounts": "refused", "PreserveResources": "refused",
+	"WriteRequest": "its region is checked, its namespace is the job's, its token is the header's",
+}
+
+func TestEveryFieldOfARegistrationIsKnown(t *testing.T) {
+	for f := range reflect.TypeFor[nomad.JobRegisterRequest]().Fields() {
+		require.Contains(t, acted, f.Name)
+	}
+	w := newWorld(t, "mock")
+	for _, field := range []string{"PreserveCounts", "PreserveResources"} {
+		r := w.do(t, http.MethodPut, "/v1/jobs", `{"`+field+`": true, "Job": {"ID": "j"}}`)
+		require.Equal(t, http.StatusBadRequest, r.status)
+		require.Contains(t, r.body, field+" is not supported")
+	}
+}
+
+func TestWarningsAreToldAsNomadDoes(t *testing.T) {
+	w := newWorld(t, "mock")
+	job := mock("warned", nil)
+	job.Update = &nomad.UpdateStrategy{MaxParallel: new(3)}
+	job.Affinities = []*nomad.Affinity{nomad.NewAffinity("${node.class}", "=", "big", 50)}
+	checked, _, err := w.Client.Jobs().Validate(job, nil)
+	require.NoError(t, err)
+	require.True(t, checked.DriverConfigValidated)
+	resp, _, err := w.Client.Jobs().Register(job, nil)
+	require.NoError(t, err)
+	require.Equal(t, checked.Warnings, resp.Warnings)
+	require.Equal(t, `2 warnings:
+
+* affinity: it has no effect: there is one node to place on
+* group "group": update: max_parallel: it has no effect: a new version of the job replaces all allocations at once, and is neither promoted nor reverted`, resp.Warnings)
+	require.NotEmpty(t, resp.EvalID, "it runs all the same")
+}
+
+func TestValidatingAsksTheDrivers(t *testing.T) {
+	w := newWorld(t, "mock")
+	for name, c := range map[string]struct {
+		driver, fault, warning string
+		config                 map[string]any
+	}{
+		"right":            {driver: "mock_driver", config: map[string]any{"run_for": "1s"}},
+		"a key too many":   {driver: "mock_driver", config: map[string]any{"run_fro": "1s"}, fault: `group "group": task "task": config.run_fro: `},
+		"a wrong type":     {driver: "mock_driver", config: map[string]any{"run_for": []any{}}, fault: `group "group": task "task": config.run_for: `},
+		"known at start":   {driver: "mock_driver", config: map[string]any{"exit_code": "${meta.code}"}},
+		"a missing driver": {driver: "docker", config: map[string]any{"image": "x"}, warning: `group "group": task "task": its config was not checked: `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := mock("checked", nil)
+			job.TaskGroups[0].Tasks[0].Driver, job.TaskGroups[0].Tasks[0].Config = c.driver, c.config
+			resp, _, err := w.Client.Jobs().Validate(job, nil)
+			require.NoError(t, err)
+			require.True(t, resp.DriverConfigValidated)
+			if c.fault == "" {
+				require.Empty(t, resp.ValidationErrors)
+			} else {
+				require.Len(t, resp.ValidationErrors, 1)
+				require.Contains(t, resp.ValidationErrors[0], c.fault)
+			}
+			require.Contains(t, resp.Warnings, c.warning)
+			require.Equal(t, c.warning == "", resp.Warnings == "")
+		})
+	}
+}

@@ -1,0 +1,189 @@
+package boltfile
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+)
+
+// kept are the options of a file that repairs itself. The copy is made at the end only, or
+// when a test asks for it.
+func kept(recovered *[]Recovery, log *bytes.Buffer) Options {
+	opts := testOptions
+	opts.SetAside, opts.CopyEvery = true, time.Hour
+	opts.Recovered = func(r Recovery) { *recovered = append(*recovered, r) }
+	opts.Logger = hclog.New(&hclog.LoggerOptions{Output: log})
+	return opts
+}
+
+// TestTheLastGoodCopyTakesADamagedFilesPlace, whatever became of the file.
+func TestTheLastGoodCopyTakesADamagedFilesPlace(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, path string){
+		"zeroed pages": func(t *testing.T, path string) {
+			content, err := os.ReadFile(path)
+			require.NoError(t, err)
+			clear(content[2*os.Getpagesize():])
+			require.NoError(t, os.WriteFile(path, content, 0o600))
+		},
+		"cut":          func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 5000)) },
+		"empty":        func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 0)) },
+		"lost":         func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) },
+		"not database": func(t *testing.T, path string) { require.NoError(t, os.WriteFile(path, []byte("text"), 0o600)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "f.db")
+			var recovered []Recovery
+			var log bytes.Buffer
+			f, err := Open(path, kept(&recovered, &log))
+			require.NoError(t, err)
+			require.NoError(t, f.Write(Op{Bucket: []string{"a"}, Key: "k", Value: []byte("v")}))
+			require.NoError(t, f.Close())
+			require.Empty(t, recovered)
+			spoil(t, path)
+			spoilt, readErr := os.ReadFile(path)
+
+			f, err = Open(path, kept(&recovered, &log))
+			require.NoError(t, err)
+			require.Equal(t, []byte("v"), value(t, f, "k", "a"))
+			require.Len(t, recovered, 1)
+			r := recovered[0]
+			require.Equal(t, path, r.Path)
+			require.WithinDuration(t, time.Now(), r.Copied, time.Hour)
+			require.ErrorIs(t, r.Cause, ErrCorrupt)
+			require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("going on with its last good copy")), "%s", &log)
+			if readErr == nil && len(spoilt) > 0 {
+				content, err := os.ReadFile(r.KeptAs)
+				require.NoError(t, err)
+				require.Equal(t, spoilt, content)
+				require.Contains(t, log.String(), r.KeptAs)
+			} else {
+				require.Empty(t, r.KeptAs)
+			}
+			require.NoError(t, f.Write(Op{Bucket: []string{"a"}, Key: "k", Value: []byte("w")}))
+			require.NoError(t, f.Close())
+			f, err = Open(path, kept(&recovered, &log))
+			require.NoError(t, err)
+			require.Equal(t, []byte("w"), value(t, f, "k", "a"))
+			require.NoError(t, f.Close())
+			require.Len(t, recovered, 1, "once is enough")
+		})
+	}
+}
+
+// TestACopyThatIsDamagedAsWellIsSetAside, so that an empty file does not take it for the truth.
+func TestACopyThatIsDamagedAsWellIsSetAside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.db")
+	var recovered []Recovery
+	var log bytes.Buffer
+	f, err := Open(path, kept(&recovered, &log))
+	require.NoError(t, err)
+	require.NoError(t, f.Write(Op{Bucket: []string{"a"}, Key: "k", Value: []byte("v")}))
+	require.NoError(t, f.Close())
+	require.NoError(t, os.Truncate(path, 9000))
+	require.NoError(t, os.Truncate(CopyPath(path), 9000))
+	f, err = Open(path, kept(&recovered, &log))
+	require.NoError(t, err)
+	require.Nil(t, value(t, f, "k", "a"))
+	require.NoError(t, f.Close())
+	require.Len(t, recovered, 1)
+	require.Zero(t, recovered[0].Copied)
+	require.Contains(t, log.String(), "starting with an empty one")
+	for _, name := range []string{path, CopyPath(path)} {
+		aside, err := filepath.Glob(name + ".damaged-*")
+		require.NoError(t, err)
+		require.Len(t, aside, 1)
+	}
+}
+
+// TestTheLastGoodCopyIsWrittenWhenTheFileChanged while the file is in use, and only then.
+func TestTheLastGoodCopyIsWrittenWhenTheFileChanged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.db")
+	opts := testOptions
+	opts.CopyEvery = time.Millisecond
+	f, err := Open(path, opts)
+	require.NoError(t, err)
+	for i := range 20 {
+		require.NoError(t, f.Write(Op{Bucket: []string{"a"}, Key: "k", Value: fmt.Append(nil, i)}))
+	}
+	now, err := describe(path)
+	require.NoError(t, err)
+	isCopied := func() bool {
+		copied, err := describe(CopyPath(path))
+		return err == nil && copied == now
+	}
+	require.Eventually(t, isCopied, time.Minute, time.Millisecond)
+	require.NoError(t, os.WriteFile(CopyPath(path), []byte("what is no copy"), 0o600))
+	require.Eventually(t, isCopied, time.Minute, time.Millisecond)
+	require.NoError(t, f.Close())
+	copied, err := Open(CopyPath(path), testOptions)
+	require.NoError(t, err)
+	require.Equal(t, []byte("19"), value(t, copied, "k", "a"))
+	require.NoError(t, copied.Close())
+
+	before, err := os.Stat(CopyPath(path))
+	require.NoError(t, err)
+	f, err = Open(path, opts)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	after, err := os.Stat(CopyPath(path))
+	require.NoError(t, err)
+	require.True(t, os.SameFile(before, after), "an unchanged file is not copied again")
+}
+
+// TestACopyGoesOnAsTheFileWhereThereIsNoRoomForTwo has a disk be full when the file is
+// found damaged.
+func TestACopyGoesOnAsTheFileWhereThereIsNoRoomForTwo(t *testing.T) {
+	d := newDisk(t)
+	path := filepath.Join(d.dir, "f.db")
+	var recovered []Recovery
+	var log bytes.Buffer
+	f, err := Open(path, kept(&recovered, &log))
+	require.NoError(t, err)
+	require.NoError(t, f.Write(Op{Bucket: []string{"a"}, Key: "k", Value: []byte("v")}))
+	require.NoError(t, f.Close())
+	require.NoError(t, os.WriteFile(path, []byte("text"), 0o600))
+	d.leave(t, 0)
+	f, err = Open(path, kept(&recovered, &log))
+	require.NoError(t, err)
+	require.Equal(t, []byte("v"), value(t, f, "k", "a"))
+	require.NoError(t, f.Close())
+}
+
+// TestAnotherProcessThatWaitedDoesNotTouchTheNewFile: while it waited for the lock, what it
+// opened was set aside.
+func TestAnotherProcessThatWaitedDoesNotTouchTheNewFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.db")
+	require.NoError(t, os.WriteFile(path, []byte("text"), 0o600))
+	held, err := lock(path, testOptions)
+	require.NoError(t, err)
+	opts := testOptions
+	opts.LockWait, opts.SetAside = time.Minute, true
+	opened := make(chan *File)
+	go func() {
+		f, err := Open(path, opts)
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- f
+	}()
+	good := openFile(t, filepath.Join(t.TempDir(), "f.db"))
+	require.NoError(t, good.Write(Op{Bucket: []string{"a"}, Key: "k", Value: []byte("v")}))
+	require.NoError(t, good.Close())
+	aside, err := setAside(path)
+	require.NoError(t, err)
+	require.NoError(t, os.Rename(good.Path(), path))
+	require.NoError(t, held.Close())
+	f := <-opened
+	require.NotNil(t, f)
+	require.Equal(t, []byte("v"), value(t, f, "k", "a"))
+	require.NoError(t, f.Close())
+	left, err := filepath.Glob(path + ".damaged-*")
+	require.NoError(t, err)
+	require.Equal(t, []string{aside}, left)
+}

@@ -1,0 +1,171 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/state"
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+// leftWorkloads outlived the node.
+type leftWorkloads struct{ left, destroyed []string }
+
+func (l *leftWorkloads) Answers(context.Context) bool { return true }
+
+func (l *leftWorkloads) List(context.Context) (list []*workload.Status, err error) {
+	for _, id := range l.left {
+		list = append(list, &workload.Status{ID: id, State: workload.Running})
+	}
+	return list, nil
+}
+
+func (l *leftWorkloads) Inspect(_ context.Context, id string) (*workload.Status, error) {
+	if slices.Contains(l.left, id) && !slices.Contains(l.destroyed, id) {
+		return &workload.Status{ID: id, State: workload.Running}, nil
+	}
+	return nil, abi.ErrTaskNotFound
+}
+
+func (l *leftWorkloads) Destroy(_ context.Context, id string) error {
+	l.destroyed = append(l.destroyed, id)
+	return nil
+}
+
+// unreadableTasks has allocations whose tasks cannot be read.
+type unreadableTasks struct{ state.DB }
+
+func (unreadableTasks) Task(string, string) (*state.TaskLocal, *structs.TaskState, error) {
+	return nil, nil, errors.New("damaged")
+}
+
+// unreadableAllocation has one allocation more, which cannot be read.
+type unreadableAllocation struct{ state.DB }
+
+func (u unreadableAllocation) Allocations() ([]*structs.Allocation, map[string]error, error) {
+	allocs, _, err := u.DB.Allocations()
+	return allocs, map[string]error{"unreadable": errors.New("damaged")}, err
+}
+
+// unclaimed is what waits for a decision once the control plane has answered.
+func (w *world) unclaimed() (ids []string) {
+	require.Eventually(w.t, func() bool {
+		w.node.mu.Lock()
+		defer w.node.mu.Unlock()
+		return w.node.settled
+	}, 30*time.Second, time.Millisecond)
+	for _, u := range w.node.Unclaimed(context.Background()) {
+		ids = append(ids, u.AllocID)
+	}
+	return ids
+}
+
+func TestOnlyWhatItsOwnAllocationDoesNotHaveIsDestroyed(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("s", "service")
+	a := w.awaitStatus("s", structs.ClientRunning)
+	w.end()
+	local, _, err := w.db.Task(a.ID, "t")
+	require.NoError(t, err)
+
+	earlier := a.ID + "/t/earlier"
+	for range 2 { // what was kept once is kept again
+		left := &leftWorkloads{left: []string{local.TaskID, earlier, "forgotten/t/1", "odd"}}
+		w.left = left
+		w.start()
+		require.Equal(t, []string{earlier}, left.destroyed)
+		require.Equal(t, []string{"forgotten", "odd"}, w.unclaimed())
+		require.Equal(t, 1, w.machine.started(a.ID))
+		w.end()
+	}
+}
+
+func TestWhatCannotBeReadIsKeptUntilSomebodyDecides(t *testing.T) {
+	w := newWorld(t)
+	w.db = unreadableAllocation{w.db}
+	for range 2 {
+		left := &leftWorkloads{left: []string{"unreadable/t/1"}}
+		w.left = left
+		w.start()
+		require.Empty(t, left.destroyed)
+		require.Equal(t, []string{"unreadable"}, w.unclaimed())
+		require.ErrorIs(t, w.node.Adopt(t.Context(), "unreadable"), errdefs.FailedPrecondition)
+		w.end()
+	}
+	left := &leftWorkloads{left: []string{"unreadable/t/1"}}
+	w.left = left
+	w.start()
+	require.NoError(t, w.node.Discard(t.Context(), "unreadable"))
+	require.Equal(t, left.left, left.destroyed)
+	require.Empty(t, w.unclaimed())
+	require.ErrorIs(t, w.node.Discard(t.Context(), "unreadable"), errdefs.NotFound)
+}
+
+func TestADirectoryThatNobodyKnowsIsKeptUntilSomebodyDecides(t *testing.T) {
+	w := newWorld(t)
+	const id = "5b9fc6a4-6c66-4fbc-9ba6-0b8a3f7f4a11"
+	dir := filepath.Join(w.dir, "alloc", id)
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "alloc", "data"), 0o755))
+	w.start()
+	require.Equal(t, []string{id}, w.unclaimed())
+	w.node.CollectGarbage(t.Context())
+	require.DirExists(t, dir)
+	require.NoError(t, w.node.Discard(t.Context(), id))
+	require.NoDirExists(t, dir)
+	require.Empty(t, w.unclaimed())
+}
+
+// An allocation that has ended, and of which the node knows no more, is collected as any other.
+func TestTheDirectoryOfAnEndedAllocationIsCollectedThoughTheNodeLostItsDatabase(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("b", "batch")
+	a := w.awaitStatus("b", structs.ClientRunning)
+	w.machine.end(a.ID, 0)
+	w.awaitStatus("b", structs.ClientComplete)
+	w.end()
+	w.db = state.NewMem()
+	w.start()
+	require.Empty(t, w.unclaimed())
+	dir := filepath.Join(w.dir, "alloc", a.ID)
+	require.DirExists(t, dir)
+	require.Eventually(t, func() bool {
+		w.node.CollectGarbage(t.Context())
+		_, err := os.Stat(dir)
+		return errors.Is(err, os.ErrNotExist)
+	}, 30*time.Second, time.Millisecond)
+	require.Equal(t, 1, w.machine.started(a.ID))
+	require.Equal(t, structs.ClientComplete, w.embedded.Allocation(a.ID).ClientStatus)
+}
+
+func TestARunWhoseTaskCannotBeReadIsTakenBack(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("s", "service")
+	a := w.awaitStatus("s", structs.ClientRunning)
+	w.end()
+	local, _, err := w.db.Task(a.ID, "t")
+	require.NoError(t, err)
+	w.db = unreadableTasks{w.db}
+	left := &leftWorkloads{left: []string{local.TaskID}}
+	w.left = left
+	w.start()
+	require.Eventually(t, func() bool {
+		r, err := w.node.runner(a.ID)
+		return err == nil && r.AllocState().ClientStatus == structs.ClientRunning
+	}, 30*time.Second, time.Millisecond)
+	require.Equal(t, 1, w.machine.started(a.ID))
+	require.Empty(t, left.destroyed)
+	require.Empty(t, w.unclaimed())
+}
