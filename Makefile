@@ -46,12 +46,16 @@ guests: toolchain
 toolchain: ## install what apt has and this machine lacks (a C compiler for WASI)
 	@internal/tools/install-toolchain.sh
 
+.PHONY: browser
+browser: ## install the browser that the tests of the API attack it with
+	@internal/tools/install-toolchain.sh chromium
+
 .PHONY: test
 test: toolchain ## run the tests, except for those that -short leaves to make check
 	$(TEST) -short
 
 .PHONY: test-all
-test-all: toolchain ## run all tests, under the race detector where there are races
+test-all: toolchain browser ## run all tests, under the race detector where there are races
 	PACKAGES='$(PLAIN)' internal/tools/test.sh -p 2
 	WASMNODE_STRICT=1 $(TEST) -race -timeout 20m
 

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -14,6 +16,7 @@ import (
 	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/devices"
 	"github.com/wasmnode/wasmnode/managers/drivers"
@@ -37,7 +40,7 @@ type Options struct {
 	ConfigPaths []string // files and directories, in order
 	DataDir     string
 	PluginDir   string
-	HTTPAddr    string // HOST:PORT
+	HTTPAddr    string // HOST:PORT, or unix:// and a socket's path
 	LogLevel    string
 	LogOutput   io.Writer
 	// Supervisor is the command that owns the tasks when it is run with
@@ -66,19 +69,21 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer cleanup()
+	// What plugins compute leaves one processor to all else, also where there is only one.
+	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))
 	logger := hclog.New(&hclog.LoggerOptions{
 		Name:       "wasmnode",
 		Level:      hclog.LevelFromString(cfg.LogLevel),
 		JSONFormat: cfg.LogJSON,
 		Output:     o.LogOutput,
 	})
+	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, answers: o.Answers, ready: o.Ready, outcomes: newOutcomes()}
 	// First, because it is what fails most often.
-	listener, err := net.Listen("tcp", net.JoinHostPort(cfg.BindAddr, fmt.Sprint(cfg.HTTPPort)))
+	listener, err := a.listen()
 	if err != nil {
-		return fmt.Errorf("http: %w: choose another address with -http-addr", err)
+		return err
 	}
 	defer listener.Close()
-	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, address: listener.Addr().String(), answers: o.Answers, ready: o.Ready, outcomes: newOutcomes()}
 	if !o.Dev {
 		a.supervisor = o.Supervisor
 	}
@@ -94,7 +99,7 @@ type agent struct {
 	cfg        config.Config
 	dev        bool
 	logger     hclog.Logger
-	address    string
+	address    string               // of the API: HOST:PORT, or unix:// and a socket's path
 	answers    func(address string) // or nil
 	ready      func(address string) // or nil
 	supervisor []string             // the command that owns the tasks; nil: the agent does
@@ -108,6 +113,9 @@ type agent struct {
 	drivers   *drivers.Manager
 	devices   *devices.Manager
 	node      *node.Node
+
+	bounds       *access.Bounds
+	certificates *certificates // nil: the API has no TLS
 
 	conditions conditions
 	outcomes   *outcomes
@@ -153,6 +161,7 @@ func (a *agent) openPlugins() (err error) {
 		Workloads: a.workloads,
 		Version:   Version,
 		Chroot:    a.cfg.Client.ChrootEnv,
+		Limits:    a.pluginLimits(),
 		// A driver and a device plugin may have one name.
 		OnRefresh: func(plugin string) { a.drivers.Refresh(plugin); a.devices.Refresh(plugin) },
 	})
@@ -253,10 +262,19 @@ func (a *agent) identity() structs.Node {
 		Pool:        c.NodePool,
 		Class:       c.NodeClass,
 		Meta:        c.Meta,
-		HTTPAddress: a.address,
+		HTTPAddress: a.dialled(),
+		TLS:         a.cfg.Access.TLS.HTTP,
 		Version:     Version,
 		Reserved:    structs.NodeResources{CPUMHz: c.Reserved.CPU, MemoryMB: c.Reserved.Memory, DiskMB: c.Reserved.Disk},
 	}
+}
+
+// dialled is the address that other machines' tools connect to; empty: there is none.
+func (a *agent) dialled() string {
+	if a.cfg.Socket() != "" {
+		return ""
+	}
+	return a.address
 }
 
 // collection is when ended allocations are destroyed.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/host"
@@ -68,9 +69,13 @@ func applyFlags(cfg *config.Config, o Options) error {
 	if o.HTTPAddr == "" {
 		return nil
 	}
+	if strings.HasPrefix(o.HTTPAddr, "unix://") {
+		cfg.BindAddr = o.HTTPAddr
+		return nil
+	}
 	address, port, err := net.SplitHostPort(o.HTTPAddr)
 	if err != nil {
-		return fmt.Errorf("-http-addr %q: it has the form HOST:PORT, such as 127.0.0.1:4646", o.HTTPAddr)
+		return fmt.Errorf("-http-addr %q: it has the form HOST:PORT, such as 127.0.0.1:4646, or unix:///PATH", o.HTTPAddr)
 	}
 	cfg.BindAddr = address
 	if cfg.HTTPPort, err = strconv.Atoi(port); err != nil || cfg.HTTPPort < 0 || cfg.HTTPPort > 65535 {
@@ -97,6 +102,16 @@ func (a *agent) limits() task.Limits {
 	return task.Limits{
 		MaxKillTimeout: c.MaxKillTimeout,
 		Artifact:       artifact.Limits{Bytes: int64(c.Artifact.MaxSize) << 20, Files: int64(c.Artifact.MaxFiles), Time: c.Artifact.Timeout},
+	}
+}
+
+// pluginLimits bounds what a plugin uses of the machine.
+func (a *agent) pluginLimits() host.Limits {
+	c := a.cfg.PluginLimits
+	return host.Limits{
+		AllMemoryBytes:    uint64(c.AllMemory) << 20,
+		PluginMemoryBytes: uint64(c.Memory) << 20,
+		CPUPerMinute:      time.Duration(c.CPU) * time.Minute / 100,
 	}
 }
 

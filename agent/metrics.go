@@ -22,6 +22,7 @@ func (a *agent) newMetrics() prometheus.Gatherer {
 		hostMetrics{a.node.HostUsage},
 		a.deviceMetrics(),
 		a.outcomes,
+		a.bounds,
 	)
 	return r
 }
@@ -37,6 +38,8 @@ var (
 	pluginTime      = describe("wasmnode_plugin_guest_seconds_total", "Time in the plugin's own code.", "plugin")
 	pluginGap       = describe("wasmnode_plugin_longest_gap_seconds", "The longest time for which the plugin could not have been interrupted.", "plugin")
 	pluginInstances = describe("wasmnode_plugin_instances", "Instances that the plugin has now, by whether one is busy with a call or idle.", "plugin", "state")
+	pluginMemory    = describe("wasmnode_plugin_memory_bytes", "Memory of the plugin's instances, idle ones included.", "plugin")
+	pluginExhausted = describe("wasmnode_plugin_exhausted_total", "Calls that failed because the plugin had used up a budget, by which: memory or time.", "plugin", "budget")
 	pluginMade      = describe("wasmnode_plugin_instances_total", "Instances that were made, by their origin: a module's start, or a copy of one that had started.", "plugin", "origin")
 )
 
@@ -51,7 +54,7 @@ type pluginMetrics struct {
 
 // Describe implements [prometheus.Collector].
 func (m pluginMetrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{pluginRefusals, pluginState, pluginCalls, pluginFaults, pluginDenied, pluginTime, pluginGap, pluginInstances, pluginMade} {
+	for _, d := range []*prometheus.Desc{pluginRefusals, pluginState, pluginCalls, pluginFaults, pluginDenied, pluginTime, pluginGap, pluginInstances, pluginMemory, pluginExhausted, pluginMade} {
 		out <- d
 	}
 }
@@ -89,6 +92,9 @@ func collectPlugin(out chan<- prometheus.Metric, p catalog.PluginStatus) {
 	gauge(pluginGap, s.LongestGap.Seconds())
 	gauge(pluginInstances, float64(s.AtRest), "idle")
 	gauge(pluginInstances, float64(s.AtWork), "busy")
+	gauge(pluginMemory, float64(s.MemoryBytes))
+	counter(pluginExhausted, float64(s.OutOfMemory), "memory")
+	counter(pluginExhausted, float64(s.OutOfTime), "time")
 	counter(pluginMade, float64(s.Instances-s.Copies), "start")
 	counter(pluginMade, float64(s.Copies), "copy")
 }

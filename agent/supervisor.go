@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
@@ -33,6 +34,8 @@ const supervisorIdle = 10 * time.Second
 // answers, or why it does not. Processes are started, and the program is replaced by a
 // newer one, on the thread: the process's main thread, which has to run what it is sent.
 func RunSupervisor(ctx context.Context, dataDir string, thread chan<- func(), logOutput io.Writer) error {
+	// Programs compute on all processors; what serves the agent has its turn beside them.
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
 	err := runSupervisor(ctx, supervisorDir(dataDir), thread, hclog.New(&hclog.LoggerOptions{Name: "supervisor", Output: logOutput}))
 	if err != nil {
 		supervisor.Announce(err)

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/wasmnode/wasmnode/httpapi"
+	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/internal/inflight"
 )
 
@@ -38,12 +40,16 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 			Plugins:      pluginsAPI{a.catalog},
 			Metrics:      a.newMetrics(),
 			Conditions:   a.currentConditions,
+			Hosts:        a.cfg.Access.Hosts,
+			ACL:          a.cfg.Access.ACL,
+			Bounds:       a.bounds,
 			Agent: httpapi.AgentInfo{
 				NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,
 				Datacenter: a.cfg.Datacenter, Version: Version, Address: a.address,
 			},
 		})),
 		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnContext:       access.ConnContext,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          a.logger.Named("http").StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),

@@ -9,6 +9,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/internal/plaintext"
+	"github.com/wasmnode/wasmnode/sandbox"
 )
 
 // TaskScope is the task that a call is about: it bounds what capabilities do.
@@ -86,8 +87,8 @@ func marshal(m Message) []byte {
 //
 // # Errors
 //
-// An [abi.Error] is what the plugin answered, or UNIMPLEMENTED when it does not
-// export the operation. A [FaultError] means that the guest misbehaved or was too
+// An [abi.Error] is what the plugin answered, UNIMPLEMENTED when it does not export the
+// operation. A [BudgetError] means that the plugin has used up what it may of the machine. A [FaultError] means that the guest misbehaved or was too
 // slow; its instance is gone and the next call gets another. Otherwise the context's.
 func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskScope) ([]byte, error) {
 	if !p.Has(op) {
@@ -95,6 +96,9 @@ func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskS
 	}
 	if len(input) > p.host.cfg.Limits.InputBytes {
 		return nil, abi.NewError(abi.ResourceExhausted, fmt.Sprintf("plugin %s: %s: the input has %d bytes, the limit is %d", p.Name(), op, len(input), p.host.cfg.Limits.InputBytes))
+	}
+	if wait := p.budget.Wait(); wait > 0 && !mustRun(op) {
+		return nil, p.outOfTime(wait)
 	}
 	if _, bounded := ctx.Deadline(); !bounded && op != abi.OpDriverWaitTask {
 		var cancel context.CancelFunc
@@ -201,6 +205,10 @@ func (p *Plugin) fault(ctx context.Context, c *call, inst *instance, err error) 
 			return fmt.Errorf("plugin %s: %s: %w", p.Name(), c.op, f.Err)
 		}
 		f.Kind = FaultTimeout
+	case errors.Is(err, sandbox.ErrTimeBudget):
+		return p.outOfTime(p.budget.Wait())
+	case errors.Is(err, sandbox.ErrMemoryBudget) || inst.guest.Memory.Starved():
+		return p.outOfMemory()
 	case exited(err):
 		f.Kind = FaultExit
 	case inst.guest.Memory.Refused():

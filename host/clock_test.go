@@ -1,12 +1,14 @@
 package host_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -173,4 +175,28 @@ func BenchmarkKillInImports(b *testing.B) {
 			b.ReportMetric(most.Seconds()*1e3, "max-ms-late")
 		})
 	}
+}
+
+// The page names every function that is linked, once, and none that is not.
+func TestThePageHasTheBoundOfEveryImport(t *testing.T) {
+	page, err := os.ReadFile("../abi/ABI.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(page), "### The bound of each host call\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n## ")
+	row := regexp.MustCompile("(?m)^\\| (?:`([^`]+)`)? ?\\| (`[^|]+`) \\| [^|]+ \\|$")
+	var module string
+	var listed, linked []string
+	for _, m := range row.FindAllStringSubmatch(table, -1) {
+		module = cmp.Or(m[1], module)
+		for name := range strings.SplitSeq(m[2], ", ") {
+			listed = append(listed, module+"."+strings.Trim(name, "`"))
+		}
+	}
+	for module, funcs := range host.Importable {
+		for name := range funcs {
+			linked = append(linked, module+"."+name)
+		}
+	}
+	require.ElementsMatch(t, linked, listed)
 }

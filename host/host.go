@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/wasmnode/wasmnode/internal/hostinfo"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -33,8 +34,15 @@ type Config struct {
 
 // Limits bound a plugin. Zero takes the default of [DefaultLimits].
 type Limits struct {
-	FileBytes      int           // of the file
-	MemoryBytes    uint64        // of one instance
+	FileBytes   int    // of the file
+	MemoryBytes uint64 // of one instance
+	// PluginMemoryBytes is of all instances of a plugin, those at rest and those that wait
+	// included, and AllMemoryBytes of all plugins together, but for the 16 MiB that each gets
+	// when others have taken all.
+	PluginMemoryBytes uint64
+	AllMemoryBytes    uint64
+	// CPUPerMinute is how long a plugin's instances may compute in a minute, together.
+	CPUPerMinute   time.Duration
 	InputBytes     int           // of a call's input
 	OutputBytes    int           // of a call's answer, and of what a capability stages
 	Instances      int           // in calls at once, waiting ones not counted
@@ -48,22 +56,39 @@ type Limits struct {
 	EventsPerSec   int           // task events, likewise
 }
 
+// The share of the machine's memory that plugins have: beside them are the agent, which
+// needs some hundred megabytes, and the tasks, for which the machine is there.
+const (
+	memoryShare = 4
+	leastMemory = 512 << 20 // where that would be less than a few plugins need
+	// leastPluginMemory is what each plugin gets when others have taken all: some instances of
+	// one in Go.
+	leastPluginMemory = 16 << 20
+)
+
 // DefaultLimits returns the limits in force where the configuration sets none.
 func DefaultLimits() Limits {
+	memory := uint64(leastMemory)
+	if m, err := hostinfo.ReadMemory(); err == nil {
+		memory = max(memory, m.Total/memoryShare)
+	}
 	return Limits{
-		FileBytes:      64 << 20,  // a Go plugin with net/http is 10 MB
-		MemoryBytes:    128 << 20, // a Go plugin at rest needs 3 MB
-		InputBytes:     4 << 20,   // an environment and a config are some kilobytes
-		OutputBytes:    4 << 20,
-		Instances:      32,   // more than a machine has cores to run guests on
-		Waiters:        4096, // drivers with many tasks poll instead
-		IdleInstances:  4,    // a Go instance at rest is 3 MB
-		CallTimeout:    30 * time.Second,
-		DescribeTime:   5 * time.Second,
-		LogLineBytes:   8 << 10,
-		LogsPerSecond:  100,
-		LogBytesPerSec: 64 << 10, // 5 GB a day, at worst
-		EventsPerSec:   50,
+		AllMemoryBytes:    memory,
+		PluginMemoryBytes: memory / 2,       // so that one leaves the others as much
+		CPUPerMinute:      30 * time.Second, // half a processor; a driver's calls take microseconds
+		FileBytes:         64 << 20,         // a Go plugin with net/http is 10 MB
+		MemoryBytes:       128 << 20,        // a Go plugin at rest needs 3 MB
+		InputBytes:        4 << 20,          // an environment and a config are some kilobytes
+		OutputBytes:       4 << 20,
+		Instances:         32,   // more than a machine has cores to run guests on
+		Waiters:           4096, // drivers with many tasks poll instead
+		IdleInstances:     4,    // a Go instance at rest is 3 MB
+		CallTimeout:       30 * time.Second,
+		DescribeTime:      5 * time.Second,
+		LogLineBytes:      8 << 10,
+		LogsPerSecond:     100,
+		LogBytesPerSec:    64 << 10, // 5 GB a day, at worst
+		EventsPerSec:      50,
 	}
 }
 
@@ -71,6 +96,9 @@ func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
 	orDefault(&l.FileBytes, d.FileBytes)
 	orDefault(&l.MemoryBytes, d.MemoryBytes)
+	orDefault(&l.AllMemoryBytes, d.AllMemoryBytes)
+	orDefault(&l.PluginMemoryBytes, min(d.PluginMemoryBytes, l.AllMemoryBytes))
+	orDefault(&l.CPUPerMinute, d.CPUPerMinute)
 	orDefault(&l.InputBytes, d.InputBytes)
 	orDefault(&l.OutputBytes, d.OutputBytes)
 	orDefault(&l.Instances, d.Instances)
@@ -99,6 +127,7 @@ type Host struct {
 	start time.Time // of the plugins' monotonic clock
 
 	programs programTable
+	budget   *sandbox.Budget // of all plugins
 
 	mu       sync.Mutex
 	refusals map[sandbox.Stage]uint64
@@ -110,11 +139,17 @@ func New(cfg Config) *Host {
 	if cfg.OnRefresh == nil {
 		cfg.OnRefresh = func(string) {}
 	}
-	return &Host{cfg: cfg, start: time.Now(), refusals: map[sandbox.Stage]uint64{}}
+	return &Host{
+		cfg: cfg, start: time.Now(), refusals: map[sandbox.Stage]uint64{},
+		budget: sandbox.NewBudget(sandbox.Quota{Memory: cfg.Limits.AllMemoryBytes}, nil),
+	}
 }
 
 // Limits returns the limits in force.
 func (h *Host) Limits() Limits { return h.cfg.Limits }
+
+// Memory returns how many bytes the instances of all plugins have together.
+func (h *Host) Memory() uint64 { return h.budget.Memory() }
 
 // nanotime is the plugins' monotonic clock. It tells nothing of the machine's, follows the
 // clock of a test that has its own, and is never 0, which Go's runtime takes for broken.
@@ -126,7 +161,7 @@ func (h *Host) nanotime() int64 { return int64(time.Since(h.start)) + 1 }
 // # Errors
 //
 // A [sandbox.StageError] names the stage that refused the file. The context bounds
-// describing; reading and compiling are bounded by limits.
+// compiling and describing; reading is bounded by limits.
 func (h *Host) Load(ctx context.Context, src Source) (*Plugin, error) {
 	p, err := h.load(ctx, src)
 	var refused *sandbox.StageError

@@ -24,6 +24,7 @@ type Plugin struct {
 	spec     *Spec
 	module   *sandbox.Module
 	pool     *pool
+	budget   *sandbox.Budget
 	logger   hclog.Logger
 	logs     *limiter
 	logBytes *rate.Limiter
@@ -53,6 +54,7 @@ func newPlugin(h *Host, spec *Spec) *Plugin {
 	p := &Plugin{
 		host:        h,
 		spec:        spec,
+		budget:      sandbox.NewBudget(sandbox.Quota{Memory: limits.PluginMemoryBytes, Least: leastPluginMemory, TimePerMinute: limits.CPUPerMinute}, h.budget),
 		logger:      h.cfg.Logger,
 		logs:        newLimiter(rate.Limit(limits.LogsPerSecond), 2*limits.LogsPerSecond),
 		logBytes:    rate.NewLimiter(rate.Limit(limits.LogBytesPerSec), logBurst*limits.LogBytesPerSec),

@@ -110,7 +110,7 @@ func (p *pool) lease(ctx context.Context, op string) (_ context.Context, _ *leas
 	case <-ctx.Done():
 		return nil, nil, fmt.Errorf("plugin %s: %s: waiting for one of %d instances: %w", p.plugin.Name(), op, cap(slots), context.Cause(ctx))
 	}
-	l.inst, err = p.take(ctx)
+	l.inst, err = p.take(ctx, mustRun(op))
 	return ctx, l, err
 }
 
@@ -126,18 +126,20 @@ func (l *lease) release(ctx context.Context) {
 	l.pool.calls.Leave()
 }
 
-// take returns an idle instance, or makes one.
-func (p *pool) take(ctx context.Context) (*instance, error) {
+// take returns an idle instance, or makes one; exempt: for a call that needs no processor time
+// to be left.
+func (p *pool) take(ctx context.Context, exempt bool) (*instance, error) {
 	p.mu.Lock()
 	if n := len(p.idle); n > 0 {
 		inst := p.idle[n-1]
 		p.idle = p.idle[:n-1]
 		p.mu.Unlock()
+		inst.guest.Exempt = exempt
 		return inst, nil
 	}
 	current := p.current
 	p.mu.Unlock()
-	return p.newInstance(ctx, current)
+	return p.newInstance(ctx, current, exempt)
 }
 
 // put keeps an instance for the next call, or closes it.
@@ -199,8 +201,9 @@ func (p *pool) close(ctx context.Context) {
 }
 
 // newInstance instantiates the plugin, runs its initialiser and configures it.
-func (p *pool) newInstance(ctx context.Context, g generation) (_ *instance, err error) {
+func (p *pool) newInstance(ctx context.Context, g generation, exempt bool) (_ *instance, err error) {
 	inst := &instance{funcs: map[string]api.Function{}, generation: g.number}
+	inst.guest.Budget, inst.guest.Exempt = p.plugin.budget, exempt
 	defer func() {
 		if err == nil {
 			return

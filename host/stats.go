@@ -16,6 +16,11 @@ type Stats struct {
 	Faults map[FaultKind]uint64
 	// Denied is how often a capability answered PERMISSION_DENIED.
 	Denied uint64
+	// OutOfTime and OutOfMemory are how many calls failed because the plugin had used up its
+	// processor time, or could get no more memory.
+	OutOfTime, OutOfMemory uint64
+	// MemoryBytes is what its instances have of memory, and the snapshot that they begin as.
+	MemoryBytes uint64
 	// GuestTime is the time in the guest's own code, without what the host did for
 	// it.
 	GuestTime time.Duration
@@ -45,6 +50,7 @@ func (p *Plugin) Stats() Stats {
 	}
 	p.counters.mu.Unlock()
 	s.AtRest, s.AtWork = p.pool.count()
+	s.MemoryBytes = p.budget.Memory()
 	return s
 }
 
@@ -72,6 +78,13 @@ func (c *counters) called(guestTime, gap time.Duration, err error) {
 		}
 		c.s.Faults[fault.Kind]++
 	}
+}
+
+// refused counts a call that a budget ended.
+func (c *counters) refused(count func(*Stats)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	count(&c.s)
 }
 
 // answered counts what a capability answered.

@@ -49,6 +49,7 @@ func (h *handler) bootstrapACL(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.Logger.Info("the first ACL token was made", "accessor_id", token.AccessorID)
 	return aclToken(token, secret), nil
 }
 
@@ -101,6 +102,7 @@ func (h *handler) createToken(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.Logger.Info("an ACL token was made", "accessor_id", token.AccessorID, "name", token.Name, "type", token.Type)
 	return aclToken(token, secret), nil
 }
 
@@ -128,7 +130,12 @@ func (h *handler) renameToken(r *http.Request) (any, error) {
 }
 
 func (h *handler) deleteToken(r *http.Request) (any, error) {
-	return struct{}{}, h.ControlPlane.DeleteACLToken(r.PathValue("accessor"))
+	id := r.PathValue("accessor")
+	if err := h.ControlPlane.DeleteACLToken(id); err != nil {
+		return nil, err
+	}
+	h.Logger.Info("an ACL token was deleted", "accessor_id", id)
+	return struct{}{}, nil
 }
 
 // ownToken shows the token that the request came with.
@@ -156,7 +163,7 @@ func (h *handler) readToken(r *http.Request, _ *query) (answer, error) {
 		return answer{}, err
 	}
 	if caller == nil || caller.Type != structs.ACLManagement && caller.AccessorID != r.PathValue("accessor") {
-		return answer{}, access.ErrDenied
+		return answer{}, structs.ErrACLDenied
 	}
 	token, err := h.token(r)
 	if err != nil {

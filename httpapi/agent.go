@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"encoding/json"
+	"net"
 	"net/http"
 	"strings"
 
@@ -51,9 +52,13 @@ func listNamespaces(_ *http.Request, q *query) (answer, error) {
 }
 
 func (h *handler) member() nomad.AgentMember {
+	address, _, err := net.SplitHostPort(h.Agent.Address)
+	if err != nil {
+		address = "127.0.0.1" // it is asked on a socket of this machine
+	}
 	return nomad.AgentMember{
 		Name:   h.Agent.Name + "." + h.Agent.Region,
-		Addr:   strings.Split(h.Agent.Address, ":")[0],
+		Addr:   address,
 		Status: "alive",
 		Tags:   map[string]string{"build": h.Agent.Version, "dc": h.Agent.Datacenter, "region": h.Agent.Region},
 	}
@@ -65,6 +70,7 @@ func (h *handler) agentSelf(*http.Request, *query) (answer, error) {
 			"Region":     h.Agent.Region,
 			"Datacenter": h.Agent.Datacenter,
 			"Version":    map[string]any{"Version": h.Agent.Version},
+			"ACL":        map[string]any{"Enabled": h.ACL},
 			// Nomad's command line prints links to a web page unless told not to.
 			"UI": map[string]any{"Enabled": false, "ShowCLIHints": false},
 		},

@@ -47,6 +47,10 @@ var managerReads = map[string]bool{
 	"GET /v1/acl/tokens":                  true,
 }
 
+// snapshots is the path of copies of the control plane's file, which has everything: also
+// the hashes of the tokens.
+const snapshots = "/v1/operator/snapshot"
+
 // routeOf is what the route of a pattern needs.
 func routeOf(pattern string) access.Route {
 	method, path, _ := strings.Cut(pattern, " ")
@@ -56,7 +60,7 @@ func routeOf(pattern string) access.Route {
 		route.Needs = access.Anyone
 	case readingWrites[pattern]:
 		route.Needs = access.Reader
-	case method != http.MethodGet, route.Changes, managerReads[pattern], strings.HasPrefix(path, "/v1/operator/"):
+	case method != http.MethodGet, route.Changes, managerReads[pattern], strings.HasPrefix(path, snapshots):
 		route.Needs = access.Manager
 	default:
 		route.Needs = access.Reader
@@ -64,8 +68,9 @@ func routeOf(pattern string) access.Route {
 	return route
 }
 
-// guarded serves what the policy allows, within the bounds.
-func (h *handler) guarded(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP serves what the policy allows, within the bounds. It implements
+// [http.Handler].
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, pattern := h.mux.Handler(r)
 	if _, err := h.policy.Check(r, routeOf(pattern)); err != nil {
 		h.refuse(w, r, err)
@@ -81,8 +86,9 @@ func (h *handler) guarded(w http.ResponseWriter, r *http.Request) {
 	deadlines := http.NewResponseController(w)
 	_ = deadlines.SetWriteDeadline(time.Time{}) // errors: the server has none of its own
 	if r.ContentLength != 0 {
+		// For the body alone: the server lifts it when that is all there.
 		_ = deadlines.SetReadDeadline(time.Now().Add(h.Bounds.BodyTimeout()))
-		r.Body = &body{ReadCloser: r.Body, deadlines: deadlines}
+		r.Body = &body{r.Body}
 	}
 	h.mux.ServeHTTP(w, r)
 }
@@ -106,20 +112,13 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	h.fail(w, r, err)
 }
 
-// body ends the deadline for a request's body once all of it is there: the answer may
-// take longer.
-type body struct {
-	io.ReadCloser
-	deadlines *http.ResponseController
-}
+// body is a request's, with an error of ours when it does not arrive in time.
+type body struct{ io.ReadCloser }
 
 // Read implements [io.Reader].
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	switch {
-	case errors.Is(err, io.EOF):
-		_ = b.deadlines.SetReadDeadline(time.Time{})
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = &statusError{http.StatusRequestTimeout, "request body: it did not arrive in time"}
 	}
 	return n, err

@@ -46,7 +46,7 @@ type AgentInfo struct {
 	Region     string
 	Datacenter string
 	Version    string
-	Address    string // HOST:PORT of the HTTP API
+	Address    string // of the HTTP API: HOST:PORT, or unix:// and a socket's path
 }
 
 // handler answers requests; it has no state of its own.
@@ -61,6 +61,10 @@ type handler struct {
 func Handler(cfg Config) http.Handler {
 	requests := newRequestMetrics()
 	cfg.Metrics = prometheus.Gatherers{cfg.Metrics, requests.registry}
+	return requests.observe(newHandler(cfg))
+}
+
+func newHandler(cfg Config) *handler {
 	if cfg.Bounds == nil {
 		cfg.Bounds = access.NewBounds(access.DefaultLimits())
 	}
@@ -76,7 +80,7 @@ func Handler(cfg Config) http.Handler {
 	h.metricRoutes()
 	h.snapshotRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
-	return requests.observe(http.HandlerFunc(h.guarded))
+	return h
 }
 
 // unrouted answers what no route takes: 405 when another method would be taken.

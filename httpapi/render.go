@@ -167,6 +167,7 @@ func node(n *structs.Node) *nomad.Node {
 		Datacenter:            n.Datacenter,
 		Name:                  n.Name,
 		HTTPAddr:              n.HTTPAddress,
+		TLSEnabled:            n.TLS,
 		Attributes:            n.Attributes,
 		NodeResources:         nodeResources(n),
 		ReservedResources:     reservedResources(n.Reserved),

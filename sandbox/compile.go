@@ -30,15 +30,16 @@ type Options struct {
 	Link func(ctx context.Context, r wazero.Runtime) error
 }
 
-// Compile compiles a module that was scanned within [scan.DefaultLimits]. The context
-// bounds the wait for other compiles, not this one, which is bounded by these limits.
-// Bytes that an engine has compiled are not compiled again while a module of them is open
-// or the cache has them.
+// Compile compiles a module that was scanned within [scan.DefaultLimits], in a process of
+// its own if the program calls [EnterCompiler]. The context ends the wait for other compiles,
+// and that process. Bytes that an engine has compiled are not compiled again while a module
+// of them is open or the cache has them.
 //
 // # Errors
 //
-// A [StageError] names the stage that refused the module; the context's error when
-// it ended first.
+// A [StageError] names the stage that refused the module; it matches [ErrCompileLimit] when
+// that takes more memory or time than it may, and then the same module is refused at once
+// for some minutes. The context's error when it ended first.
 func (e *Engine) Compile(ctx context.Context, scanned *scan.Module, opts Options) (*Module, error) {
 	pages := min(opts.MemoryMaxBytes/PageSize, maxPages)
 	if pages == 0 {
@@ -54,7 +55,10 @@ func (e *Engine) Compile(ctx context.Context, scanned *scan.Module, opts Options
 	if err != nil {
 		return nil, err
 	}
-	m, err := e.build(context.WithoutCancel(ctx), metered, opts.Link)
+	m, err := e.build(ctx, metered, opts.Link)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, &StageError{StageCompile, err}
 	}
@@ -81,12 +85,12 @@ func addMeter(scanned *scan.Module, pages uint32, opts Options) (metered []byte,
 func (e *Engine) build(ctx context.Context, wasm []byte, link func(context.Context, wazero.Runtime) error) (*Module, error) {
 	digest := digestOf(wasm)
 	m, err := e.tryBuild(ctx, digest, wasm, e.disk, link)
-	if err == nil || e.disk == nil || errors.As(err, new(*PanicError)) {
+	if err == nil || e.disk == nil || final(err) {
 		return m, err
 	}
 	if e.disk.forget(digest) {
-		if m, err := e.tryBuild(ctx, digest, wasm, e.disk, link); err == nil {
-			return m, nil
+		if m, err := e.tryBuild(ctx, digest, wasm, e.disk, link); err == nil || final(err) {
+			return m, err
 		}
 	}
 	m, withoutErr := e.tryBuild(ctx, digest, wasm, nil, link)
@@ -96,14 +100,18 @@ func (e *Engine) build(ctx context.Context, wasm []byte, link func(context.Conte
 	return m, withoutErr
 }
 
+// final reports whether a module would fail again without the disk.
+func final(err error) bool {
+	return errors.As(err, new(*PanicError)) || errors.As(err, new(*refusal))
+}
+
 func (e *Engine) tryBuild(ctx context.Context, digest string, wasm []byte, on *diskCache, link func(context.Context, wazero.Runtime) error) (m *Module, err error) {
-	cache, err := e.acquire(digest, on)
+	cache, err := e.acquire(ctx, digest, wasm, on)
 	if err != nil {
 		return nil, err
 	}
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().
-		WithCompilationCache(cache).
-		WithCoreFeatures(meter.CoreFeatures(wasmbin.Pinned)))
+	ctx = context.WithoutCancel(ctx) // what wazero begins it has to end
+	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig(cache))
 	m = &Module{engine: e, runtime: r, code: digest}
 	defer func() {
 		if err != nil {
@@ -127,6 +135,13 @@ func (e *Engine) tryBuild(ctx context.Context, digest string, wasm []byte, on *d
 	}
 	e.keep(digest)
 	return m, nil
+}
+
+// runtimeConfig is how every runtime is configured: it decides what the code looks like.
+func runtimeConfig(cache wazero.CompilationCache) wazero.RuntimeConfig {
+	return wazero.NewRuntimeConfigCompiler().
+		WithCompilationCache(cache).
+		WithCoreFeatures(meter.CoreFeatures(wasmbin.Pinned))
 }
 
 // compile enters wazero's compiler and turns its panics into errors: malformed

@@ -40,12 +40,37 @@ func openDiskCache(dir string, bound int64, logger hclog.Logger) (*diskCache, er
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%s is not a directory", dir)
 	}
+	if err := checkOwner(dir, info); err != nil {
+		return nil, err
+	}
 	if info.Mode().Perm() != 0o700 {
 		if err := os.Chmod(dir, 0o700); err != nil {
 			return nil, err
 		}
 	}
-	return &diskCache{dir: dir, bound: bound, logger: logger}, nil
+	d := &diskCache{dir: dir, bound: bound, logger: logger}
+	d.sweep(time.Now())
+	return d, nil
+}
+
+// sweepAfter is how old something without a seal is when nobody can be at work on it.
+const sweepAfter = time.Hour
+
+// sweep removes what compiles have left that were ended.
+func (d *diskCache) sweep(now time.Time) {
+	dirs, err := os.ReadDir(d.dir)
+	if err != nil {
+		return
+	}
+	for _, dir := range dirs {
+		info, err := dir.Info()
+		if err != nil || now.Sub(info.ModTime()) < sweepAfter {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(d.path(dir.Name()), sealName)); errors.Is(err, fs.ErrNotExist) {
+			_ = os.RemoveAll(d.path(dir.Name())) // the next start tries again
+		}
+	}
 }
 
 func (d *diskCache) path(digest string) string { return filepath.Join(d.dir, digest) }

@@ -5,7 +5,7 @@
 //	read         scan.NewSource      the content, and its digest, once
 //	scan         scan.Read           what is in the module; every count and limit is checked
 //	meter        meter.Rewrite       the same program with a fuel counter, so that it can be stopped
-//	compile      Engine.Compile      native code, once for each content: compile.go, diskcache.go
+//	compile      Engine.Compile      native code, once for each content: compile.go, compiler.go, diskcache.go
 //	instantiate  Module.Instantiate  an instance with fuel and memory of its own: instance.go, memory.go
 //
 // [Snapshot] makes instantiating cheap: others are copied from an instance whose
@@ -14,7 +14,7 @@
 //
 // The package knows nothing of capabilities, plugins or workloads: those give it host
 // modules to link. Its mutexes guard a few fields each; none is held across I/O or a
-// guest call, or while another is taken. One compile runs at a time, which a semaphore
+// guest call, or while another is taken, but for a budget's and that of what it is within. One compile runs at a time, which a semaphore
 // sees to.
 //
 // Start reading at [Engine.Compile].

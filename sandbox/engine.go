@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync"
 
@@ -33,9 +34,11 @@ const DefaultCacheBytes = 1 << 30
 type Engine struct {
 	logger hclog.Logger
 	disk   *diskCache // nil: nothing is kept
-	// compiling is the compile semaphore: a compile cannot be cancelled and takes a core,
-	// so there is one at a time.
+	// compiling is the compile semaphore: a compile takes a core and much memory, so there
+	// is one at a time.
 	compiling chan struct{}
+	turns     *turns // of guests that run for long: one processor is left to all else
+	refused   refusals
 
 	mu     sync.Mutex
 	shared map[string]*sharedCode // by digest
@@ -50,7 +53,7 @@ type sharedCode struct {
 
 // Open returns an engine.
 func Open(cfg Config) (*Engine, error) {
-	e := &Engine{logger: cfg.Logger, compiling: make(chan struct{}, 1), shared: map[string]*sharedCode{}}
+	e := &Engine{logger: cfg.Logger, compiling: make(chan struct{}, 1), turns: newTurns(max(1, runtime.GOMAXPROCS(0)-1)), shared: map[string]*sharedCode{}}
 	if e.logger == nil {
 		e.logger = hclog.NewNullLogger()
 	}
@@ -99,7 +102,7 @@ func (e *Engine) keep(digest string) {
 
 // acquire returns the cache of one digest's code, which is kept on that disk unless
 // it is nil. The caller holds the compile semaphore, so that no other caller adds one.
-func (e *Engine) acquire(digest string, on *diskCache) (wazero.CompilationCache, error) {
+func (e *Engine) acquire(ctx context.Context, digest string, wasm []byte, on *diskCache) (wazero.CompilationCache, error) {
 	e.mu.Lock()
 	if s := e.shared[digest]; s != nil {
 		s.users++
@@ -107,7 +110,7 @@ func (e *Engine) acquire(digest string, on *diskCache) (wazero.CompilationCache,
 		return s.cache, nil
 	}
 	e.mu.Unlock()
-	s, err := openShared(digest, on)
+	s, err := e.openShared(ctx, digest, wasm, on)
 	if err != nil {
 		return nil, err
 	}
@@ -117,14 +120,31 @@ func (e *Engine) acquire(digest string, on *diskCache) (wazero.CompilationCache,
 	return s.cache, nil
 }
 
-// openShared returns the cache of one digest's code for its first user.
-func openShared(digest string, on *diskCache) (*sharedCode, error) {
+// openShared returns the cache of one digest's code for its first user. What is then
+// compiled in this process has been compiled within the bounds before.
+func (e *Engine) openShared(ctx context.Context, digest string, wasm []byte, on *diskCache) (*sharedCode, error) {
+	var dir string
+	var fresh bool
+	if on != nil {
+		var err error
+		if dir, fresh, err = on.open(digest); err != nil {
+			return nil, err
+		}
+	}
+	if entered && (fresh || on == nil) {
+		kept, err := e.compileBounded(ctx, digest, wasm, dir)
+		if err != nil {
+			return nil, &refusal{err}
+		}
+		if kept {
+			on.seal(digest)
+		} else {
+			on = nil
+		}
+		fresh = false
+	}
 	if on == nil {
 		return &sharedCode{cache: wazero.NewCompilationCache(), users: 1}, nil
-	}
-	dir, fresh, err := on.open(digest)
-	if err != nil {
-		return nil, err
 	}
 	cache, err := wazero.NewCompilationCacheWithDir(dir)
 	if err != nil {

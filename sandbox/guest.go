@@ -11,8 +11,21 @@ import (
 // over, for what the guest uses and what has no context of its calls, such as its files.
 // The zero value is ready, for one instance; [WithGuest] hands it over.
 type Guest struct {
-	Memory  Memory
+	Memory Memory
+	// Budget is what it uses memory and time of; nil: nothing is counted.
+	Budget *Budget
+	// Exempt: the next calls go on when the budget has no time left, which they use too.
+	Exempt bool
+
 	entered context.Context // of the call in progress; nil: there is none
+}
+
+// runner is whom its turns are given to.
+func (g *Guest) runner() *runner {
+	if g.Budget == nil {
+		return &runner{}
+	}
+	return &g.Budget.runner
 }
 
 // Done is closed when the call in progress is over; nil: there is none. It is for what

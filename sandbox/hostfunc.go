@@ -37,7 +37,7 @@ func onTheClock(run api.GoModuleFunc) api.GoModuleFunc {
 	return func(ctx context.Context, m api.Module, stack []uint64) {
 		meter.Check(ctx)
 		run(ctx, m, stack)
-		meter.Check(ctx)
+		meter.Visit(ctx)
 	}
 }
 

@@ -51,7 +51,7 @@ var (
 // # Errors
 //
 // What the start functions ended with ([ExitCode], [Interrupted], else a trap), a
-// [PanicError], or what does not link.
+// [PanicError], [ErrMemoryBudget], [ErrTimeBudget], or what does not link.
 func (m *Module) Instantiate(ctx context.Context, cfg wazero.ModuleConfig) (*Instance, error) {
 	if m.template == nil {
 		return m.instantiate(ctx, cfg, nil, rand.Reader)
@@ -75,13 +75,18 @@ func (m *Module) instantiate(ctx context.Context, cfg wazero.ModuleConfig, start
 		return nil, ErrClosed
 	}
 	i := &Instance{module: m, guest: guestOf(ctx)}
+	i.fuel.Governor = &governor{guest: i.guest, turns: m.engine.turns, runner: i.guest.runner()}
 	memory := &i.guest.Memory
+	memory.budget = i.guest.Budget
 	if err := memory.prepare(m.limit, start); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
 			memory.Free()
+		}
+		if err != nil && memory.Starved() {
+			err = ErrMemoryBudget
 		}
 	}()
 	ctx = i.enter(experimental.WithMemoryAllocator(ctx, memory))

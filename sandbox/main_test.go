@@ -6,6 +6,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/wasmnode/wasmnode/internal/leaktest"
+	"github.com/wasmnode/wasmnode/sandbox"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(leaktest.WithTimeout(m)) }
+func TestMain(m *testing.M) {
+	sandbox.EnterCompiler()
+	goleak.VerifyTestMain(leaktest.WithTimeout(m))
+}

@@ -14,6 +14,8 @@ type Memory struct {
 	size    atomic.Uint64
 	most    atomic.Uint64
 	refused atomic.Bool
+	starved atomic.Bool
+	budget  *Budget
 	limit   uint64 // bytes
 	least   uint64 // what it begins with
 	bytes   []byte
@@ -28,6 +30,9 @@ func (m *Memory) Most() uint64 { return m.most.Load() }
 
 // Refused reports whether the instance asked for more than its limit.
 func (m *Memory) Refused() bool { return m.refused.Load() }
+
+// Starved reports whether the instance asked for more than was left of its budget.
+func (m *Memory) Starved() bool { return m.starved.Load() }
 
 // prepare has the memory of a new instance begin with start, unless that is nil.
 func (m *Memory) prepare(limit uint64, start *image) (err error) {
@@ -60,6 +65,10 @@ func (m *Memory) Reallocate(size uint64) []byte {
 		m.refused.Store(true)
 		return nil
 	}
+	if !m.budget.takeMemory(size - m.size.Load()) {
+		m.starved.Store(true)
+		return nil
+	}
 	m.size.Store(size)
 	m.most.Store(max(size, m.most.Load()))
 	return m.bytes[:size]
@@ -71,5 +80,5 @@ func (m *Memory) Free() {
 		m.unmap()
 	}
 	m.bytes, m.unmap = nil, nil
-	m.size.Store(0)
+	m.budget.giveMemory(m.size.Swap(0))
 }

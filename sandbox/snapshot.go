@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -34,6 +35,8 @@ type Snapshot struct {
 	memory  *image
 	globals []uint64
 	random  *goRandom // nil: the guest drew no random numbers
+	budget  *Budget
+	closed  sync.Once
 }
 
 // ErrNoSnapshot is what the errors of [Instance.Snapshot] match.
@@ -61,7 +64,10 @@ func (i *Instance) Snapshot() (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoSnapshot, err)
 	}
-	s := &Snapshot{module: i.module, random: random}
+	s := &Snapshot{module: i.module, random: random, budget: i.guest.Budget}
+	if !s.budget.takeMemory(uint64(len(content))) {
+		return nil, fmt.Errorf("%w: %w", ErrNoSnapshot, ErrMemoryBudget)
+	}
 	for _, name := range t.globals {
 		s.globals = append(s.globals, i.ExportedGlobal(name).Get())
 	}
@@ -87,5 +93,11 @@ func (s *Snapshot) Instantiate(ctx context.Context, cfg wazero.ModuleConfig) (*I
 	return i, nil
 }
 
-// Close releases the snapshot; instances that began with it go on.
-func (s *Snapshot) Close() { s.memory.close() }
+// Close releases the snapshot; instances that began with it go on. Closing twice is not an
+// error.
+func (s *Snapshot) Close() {
+	s.closed.Do(func() {
+		s.budget.giveMemory(s.memory.size)
+		s.memory.close()
+	})
+}

@@ -29,7 +29,8 @@ type Node struct {
 	Region      string
 	Pool        string
 	Class       string
-	HTTPAddress string
+	HTTPAddress string // HOST:PORT; empty: it is asked in another way
+	TLS         bool   // it is asked by HTTPS
 	Version     string // of wasmnode
 
 	Attributes map[string]string

@@ -25,13 +25,15 @@ type Config struct {
 	Datacenter string
 	DataDir    string // all that has to survive; absolute
 	PluginDir  string // where .wasm files are dropped; absolute
-	BindAddr   string // of the HTTP API
+	BindAddr   string // of the HTTP API: an address, or unix:// and a socket's path
 	HTTPPort   int    // 0: any free one
 	LogLevel   string // trace, debug, info, warn or error
 	LogJSON    bool
 	// RequirePinned refuses plugins whose digest is not in the configuration.
 	RequirePinned bool
+	Access        Access
 	Client        Client
+	PluginLimits  PluginLimits
 	Plugins       map[string]Plugin
 }
 
@@ -80,6 +82,29 @@ type Resources struct {
 	Disk   int
 }
 
+// PluginLimits bound what plugins use of the machine; 0 is what [host.DefaultLimits] has,
+// never no bound.
+type PluginLimits struct {
+	Memory    int // MiB of memory of all instances of one plugin
+	AllMemory int // MiB of memory of all plugins together
+	CPU       int // percent of one processor that one plugin computes over a minute
+}
+
+func (l PluginLimits) validate() (errs []error) {
+	for _, v := range []struct {
+		key   string
+		value int
+	}{{"memory", l.Memory}, {"memory_all", l.AllMemory}, {"cpu", l.CPU}} {
+		if v.value < 0 {
+			errs = append(errs, fmt.Errorf("plugin_limits.%s: %d is negative; 0 is the default", v.key, v.value))
+		}
+	}
+	if l.AllMemory > 0 && l.Memory > l.AllMemory {
+		errs = append(errs, fmt.Errorf("plugin_limits.memory: %d MiB is more than memory_all, %d MiB", l.Memory, l.AllMemory))
+	}
+	return errs
+}
+
 // Plugin is what an operator decided about one plugin, by the name that it gives
 // itself.
 type Plugin struct {
@@ -104,9 +129,10 @@ func Default() Config {
 		Datacenter: "dc1",
 		DataDir:    "/var/lib/wasmnode",
 		PluginDir:  "/var/lib/wasmnode/plugins",
-		BindAddr:   "127.0.0.1", // the API has no authentication
+		BindAddr:   "127.0.0.1", // by default the API needs no token
 		HTTPPort:   4646,        // Nomad's, so that its command line finds us
 		LogLevel:   "info",
+		Access:     Access{Limits: Limits{Reads: 256, Bodies: 64, Streams: 1024, Connections: 2048}},
 		Client: Client{
 			NodePool:       "default",
 			ChrootEnv:      defaultChroot(),
@@ -119,7 +145,8 @@ func Default() Config {
 			GCInterval:     gc.Interval,
 			GCParallel:     gc.Parallel,
 		},
-		Plugins: map[string]Plugin{},
+		PluginLimits: PluginLimits{CPU: int(100 * host.DefaultLimits().CPUPerMinute / time.Minute)},
+		Plugins:      map[string]Plugin{},
 	}
 }
 
@@ -164,16 +191,16 @@ func (c Config) Validate() error {
 			fault("%s: %q is not an absolute path", dir.key, dir.path)
 		}
 	}
-	if c.BindAddr == "" || strings.ContainsAny(c.BindAddr, "/ ") {
-		fault("bind_addr: %q is not an address; 127.0.0.1 is this machine only, 0.0.0.0 every network", c.BindAddr)
-	}
+	errs = append(errs, c.validateBindAddr()...)
 	if c.HTTPPort < 0 || c.HTTPPort > 65535 {
 		fault("ports.http: %d is not a port", c.HTTPPort)
 	}
 	if !slices.Contains([]string{"trace", "debug", "info", "warn", "error"}, strings.ToLower(c.LogLevel)) {
 		fault("log_level: %q is not one of trace, debug, info, warn, error", c.LogLevel)
 	}
+	errs = append(errs, c.Access.validate()...)
 	errs = append(errs, c.Client.validate()...)
+	errs = append(errs, c.PluginLimits.validate()...)
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
 		errs = append(errs, c.Plugins[name].validate(name)...)
 	}

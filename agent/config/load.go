@@ -21,18 +21,25 @@ import (
 // file is the shape of a configuration file. Pointers distinguish what is set from what is
 // not.
 type file struct {
-	Name          *string        `hcl:"name,optional"`
-	Region        *string        `hcl:"region,optional"`
-	Datacenter    *string        `hcl:"datacenter,optional"`
-	DataDir       *string        `hcl:"data_dir,optional"`
-	PluginDir     *string        `hcl:"plugin_dir,optional"`
-	BindAddr      *string        `hcl:"bind_addr,optional"`
-	LogLevel      *string        `hcl:"log_level,optional"`
-	LogJSON       *bool          `hcl:"log_json,optional"`
-	RequirePinned *bool          `hcl:"require_pinned,optional"`
-	Ports         *portsBlock    `hcl:"ports,block"`
-	Client        *clientBlock   `hcl:"client,block"`
-	Plugins       []*pluginBlock `hcl:"plugin,block"`
+	Name          *string            `hcl:"name,optional"`
+	Region        *string            `hcl:"region,optional"`
+	Datacenter    *string            `hcl:"datacenter,optional"`
+	DataDir       *string            `hcl:"data_dir,optional"`
+	PluginDir     *string            `hcl:"plugin_dir,optional"`
+	BindAddr      *string            `hcl:"bind_addr,optional"`
+	LogLevel      *string            `hcl:"log_level,optional"`
+	LogJSON       *bool              `hcl:"log_json,optional"`
+	RequirePinned *bool              `hcl:"require_pinned,optional"`
+	HTTPHosts     *[]string          `hcl:"http_hosts,optional"`
+	SocketGroup   *string            `hcl:"http_socket_group,optional"`
+	InsecureAPI   *bool              `hcl:"insecure_api,optional"`
+	ACL           *aclBlock          `hcl:"acl,block"`
+	TLS           *tlsBlock          `hcl:"tls,block"`
+	Limits        *limitsBlock       `hcl:"limits,block"`
+	Ports         *portsBlock        `hcl:"ports,block"`
+	Client        *clientBlock       `hcl:"client,block"`
+	PluginLimits  *pluginLimitsBlock `hcl:"plugin_limits,block"`
+	Plugins       []*pluginBlock     `hcl:"plugin,block"`
 }
 
 type portsBlock struct {
@@ -72,6 +79,12 @@ type reservedBlock struct {
 type driversBlock struct {
 	Allow *[]string `hcl:"allow,optional"`
 	Block *[]string `hcl:"block,optional"`
+}
+
+type pluginLimitsBlock struct {
+	Memory    *int `hcl:"memory,optional"`
+	AllMemory *int `hcl:"memory_all,optional"`
+	CPU       *int `hcl:"cpu,optional"`
 }
 
 type pluginBlock struct {
@@ -257,11 +270,17 @@ func (l *loader) apply(f *file) {
 	set(&c.LogLevel, f.LogLevel)
 	set(&c.LogJSON, f.LogJSON)
 	set(&c.RequirePinned, f.RequirePinned)
+	l.access(f)
 	if f.Ports != nil {
 		set(&c.HTTPPort, f.Ports.HTTP)
 	}
 	if f.Client != nil {
 		l.client(f.Client)
+	}
+	if f.PluginLimits != nil {
+		set(&c.PluginLimits.Memory, f.PluginLimits.Memory)
+		set(&c.PluginLimits.AllMemory, f.PluginLimits.AllMemory)
+		set(&c.PluginLimits.CPU, f.PluginLimits.CPU)
 	}
 	for _, p := range f.Plugins {
 		l.plugin(p)

@@ -57,6 +57,7 @@ func TestEveryKey(t *testing.T) {
 		"reserved":                {"client {\n reserved {\n cpu = 1\n memory = 2\n disk = 3\n}\n}", func(c *Config) { c.Client.Reserved = Resources{1, 2, 3} }},
 		"drivers":                 {"client {\n drivers {\n allow = [\"a\"]\n block = [\"b\"]\n}\n}", func(c *Config) { c.Client.AllowedDrivers, c.Client.BlockedDrivers = []string{"a"}, []string{"b"} }},
 		"null leaves the default": {"region = null\nclient {\n max_kill_timeout = null\n}", func(*Config) {}},
+		"plugin_limits":           {"plugin_limits {\n memory = 1\n memory_all = 2\n cpu = 3\n}", func(c *Config) { c.PluginLimits = PluginLimits{1, 2, 3} }},
 		"plugin, empty":           {"plugin \"p\" {}", func(c *Config) { c.Plugins["p"] = Plugin{} }},
 		"plugin.sha256":           {"plugin \"p\" {\n sha256 = \"" + digest + "\"\n}", func(c *Config) { c.Plugins["p"] = Plugin{SHA256: digest} }},
 		"plugin.config": {

@@ -22,6 +22,21 @@ func TestThePageOnConfigurationIsTrue(t *testing.T) {
 
 	want := Default()
 	c.Name, c.Client.NodeClass, c.Client.Meta, c.Client.Reserved = want.Name, "", want.Client.Meta, Resources{}
+	c.Access.Hosts = nil
 	c.Client.AllowedDrivers, c.Client.BlockedDrivers, c.Plugins = nil, nil, want.Plugins
 	require.Equal(t, want, c)
+}
+
+// The configurations of the page on letting others in are ones that an agent takes.
+func TestTheConfigurationsOfTheHowToAreTaken(t *testing.T) {
+	page, err := os.ReadFile("../../docs/secure-a-node.md")
+	require.NoError(t, err)
+	blocks := strings.Split(string(page), "```hcl\n")[1:]
+	require.Len(t, blocks, 2)
+	for _, block := range blocks {
+		text, _, _ := strings.Cut(block, "```")
+		c := Default()
+		require.NoError(t, c.Load(write(t, t.TempDir(), "node.hcl", text)))
+		require.NoError(t, c.Validate())
+	}
 }

@@ -32,7 +32,8 @@ Options:
   -config=FILE|DIR       Read the configuration; may be given several times.
   -data-dir=DIR          Where all that has to survive is kept.
   -plugin-dir=DIR        Where .wasm plugins are dropped.
-  -http-addr=HOST:PORT   Where the HTTP API listens; port 0 is any free one.
+  -http-addr=HOST:PORT   Where the HTTP API listens; port 0 is any free one. Or
+                         unix:///PATH, a socket.
   -log-level=LEVEL       trace, debug, info, warn or error.
 
   Flags win over files.`

@@ -189,7 +189,7 @@ func TestCommandLinesThatAreWrong(t *testing.T) {
 		"agent -frob":                     {1, `flag provided but not defined: -frob \(usage: wasmnode agent \[options\]; see -h\)`},
 		"agent -config":                   {1, `flag needs an argument: -config \(.*\)`},
 		"agent -config /none.hcl":         {1, `configuration: stat /none\.hcl: no such file or directory`},
-		"agent -dev -http-addr x":         {1, `-http-addr "x": it has the form HOST:PORT, such as 127\.0\.0\.1:4646`},
+		"agent -dev -http-addr x":         {1, `-http-addr "x": it has the form HOST:PORT, such as 127\.0\.0\.1:4646, or unix:///PATH`},
 		"agent -dev -http-addr :99999":    {1, `-http-addr ":99999": "99999" is not a port`},
 		"agent -dev -log-level loud":      {1, `configuration: log_level: "loud" is not one of .*`},
 		"job status -address ftp://x":     {1, `-address "ftp://x" is not an address such as http://127\.0\.0\.1:4646`},

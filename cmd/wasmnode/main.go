@@ -7,11 +7,13 @@ import (
 	"os"
 
 	"github.com/wasmnode/wasmnode/agent"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
 func main() {
-	isolate.Enter() // does not return in a process that is to become an isolated task
+	isolate.Enter()         // does not return in a process that is to become an isolated task
+	sandbox.EnterCompiler() // nor this in one that compiles a module
 	os.Exit(run(os.Args[1:]))
 }
 
@@ -29,7 +31,14 @@ func commands(terminal ui) map[string]subcommand {
 	group := func(name, synopsis string) subcommand { return &groupCommand{m, name, synopsis} }
 	return map[string]subcommand{
 		"agent":                     &agentCommand{m},
-		"supervisor":                &supervisorCommand{m},
+		"acl":                       group("acl", "Access: who may use the API"),
+		"acl bootstrap":             &aclBootstrapCommand{m},
+		"acl token":                 group("acl token", "Tokens: what lets somebody in"),
+		"acl token create":          &aclTokenCreateCommand{m},
+		"acl token delete":          &aclTokenDeleteCommand{m},
+		"acl token info":            &aclTokenInfoCommand{m},
+		"acl token list":            &aclTokenListCommand{m},
+		"acl token self":            &aclTokenSelfCommand{m},
 		"alloc":                     group("alloc", "Allocations: what runs where"),
 		"alloc checks":              &allocChecksCommand{m},
 		"alloc exec":                &allocExecCommand{m},
@@ -50,7 +59,7 @@ func commands(terminal ui) map[string]subcommand {
 		"job validate":              &jobValidateCommand{m},
 		"node":                      group("node", "This node"),
 		"node status":               &nodeStatusCommand{m},
-		"operator":                  group("operator", "Decisions that only a person can make, and snapshots"),
+		"operator":                  group("operator", "Decisions that only a person can make"),
 		"operator adopt":            &operatorAdoptCommand{m},
 		"operator discard":          &operatorDiscardCommand{m},
 		"operator snapshot":         group("operator snapshot", "Save and restore the state of the control plane"),
@@ -61,6 +70,7 @@ func commands(terminal ui) map[string]subcommand {
 		"plugin inspect":            &pluginInspectCommand{m},
 		"plugin status":             &pluginStatusCommand{m},
 		"status":                    &jobStatusCommand{m},
+		"supervisor":                &supervisorCommand{m},
 		"system":                    group("system", "The node as a whole"),
 		"system gc":                 &systemGCCommand{m},
 		"version":                   &versionCommand{m},

@@ -6,18 +6,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
-	"os"
-	"slices"
 	"strings"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/ryanuber/columnize"
 )
-
-// defaultAddress is where a node listens by default.
-const defaultAddress = "http://127.0.0.1:4646"
 
 // shortID is how much of a UUID people see.
 const shortID = 8
@@ -28,7 +24,7 @@ type meta struct{ ui ui }
 // flags are a command's flags, with those of every command that talks to a node.
 type flags struct {
 	*flag.FlagSet
-	address *string
+	connection
 	json    *bool
 	verbose *bool
 }
@@ -37,11 +33,7 @@ type flags struct {
 func (m meta) flags(name string) *flags {
 	f := &flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError)}
 	f.SetOutput(io.Discard)
-	address := os.Getenv("NOMAD_ADDR")
-	if address == "" {
-		address = defaultAddress
-	}
-	f.address = f.String("address", address, "")
+	f.bind(f.FlagSet)
 	f.json = f.Bool("json", false, "")
 	f.verbose = f.Bool("verbose", false, "")
 	return f
@@ -94,19 +86,7 @@ func amount(least, most int) string {
 }
 
 // client returns a client of the node that the flags name.
-func (m meta) client(f *flags) (*nomad.Client, error) {
-	address := *f.address
-	if !strings.Contains(address, "://") {
-		address = "http://" + address
-	}
-	u, err := url.Parse(address)
-	if err != nil || !slices.Contains([]string{"http", "https", "unix"}, u.Scheme) || u.Host == "" && u.Path == "" {
-		return nil, fmt.Errorf("-address %q is not an address such as %s", *f.address, defaultAddress)
-	}
-	cfg := nomad.DefaultConfig()
-	cfg.Address = address
-	return nomad.NewClient(cfg)
-}
+func (m meta) client(f *flags) (*nomad.Client, error) { return f.open() }
 
 // fail prints what went wrong, on one line where it can, and returns the exit code.
 func (m meta) fail(f *flags, err error) int {
@@ -115,9 +95,12 @@ func (m meta) fail(f *flags, err error) int {
 	var unexpected nomad.UnexpectedResponseError
 	switch {
 	case errors.As(err, &netErr) && !netErr.Timeout():
-		text = fmt.Sprintf("cannot reach the node at %s: %v (is an agent running? wasmnode agent -dev)", *f.address, netErr.Err)
+		text = fmt.Sprintf("cannot reach the node at %s: %v (%s)", f.address, netErr.Err, hint(netErr.Err))
 	case errors.As(err, &unexpected) && unexpected.HasBody():
 		text = unexpected.Body()
+		if unexpected.StatusCode() == http.StatusForbidden && f.token == "" && text == permissionDenied {
+			text += ": show a token with -token or NOMAD_TOKEN"
+		}
 	}
 	m.ui.Error("Error: " + strings.TrimSpace(text))
 	return 1
@@ -195,7 +178,6 @@ func ago(ns int64) string {
 
 // commonOptions are the options of every command that talks to a node.
 const commonOptions = `
-  -address=ADDR   The node's address; the environment variable NOMAD_ADDR, or
-                  http://127.0.0.1:4646.
   -json           Print JSON.
-  -verbose        Print IDs in full.`
+  -verbose        Print IDs in full.
+` + connectionOptions

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -36,7 +37,7 @@ func TestTheFirstACLTokenIsMadeOnce(t *testing.T) {
 	require.NoError(t, s.Close())
 	s, err = Open(Options{Path: filepath.Join(dir, "server.db"), ACLReset: reset})
 	require.NoError(t, err)
-	defer s.Close()
+	defer func() { require.NoError(t, s.Close()) }()
 	_, _, err = s.BootstrapACL("")
 	require.ErrorIs(t, err, errdefs.InvalidArgument)
 
@@ -103,21 +104,21 @@ func TestADeletedTokenIsWorthNothing(t *testing.T) {
 }
 
 func TestATokenExpiresAndIsForgotten(t *testing.T) {
-	s := open(t, "")
-	now := time.Now()
-	s.now = func() time.Time { return now }
-	token, secret, err := s.CreateACLToken(reader("brief"), time.Minute)
-	require.NoError(t, err)
-	require.WithinDuration(t, now.Add(time.Minute), token.Expires, 0)
-	now = now.Add(time.Minute - 1)
-	_, err = s.ResolveACLToken(secret)
-	require.NoError(t, err)
-	now = now.Add(1)
-	_, err = s.ResolveACLToken(secret)
-	require.ErrorIs(t, err, structs.ErrACLTokenExpired)
-	_, _, err = s.CreateACLToken(reader("next"), 0)
-	require.NoError(t, err)
-	require.Len(t, s.ACLTokens(), 1, "what has expired goes when another is made")
+	synctest.Test(t, func(t *testing.T) { // in which time passes at once
+		s := open(t, "")
+		token, secret, err := s.CreateACLToken(reader("brief"), time.Minute)
+		require.NoError(t, err)
+		require.WithinDuration(t, token.Created.Add(time.Minute), token.Expires, 0)
+		time.Sleep(time.Minute - 1)
+		_, err = s.ResolveACLToken(secret)
+		require.NoError(t, err)
+		time.Sleep(1)
+		_, err = s.ResolveACLToken(secret)
+		require.ErrorIs(t, err, structs.ErrACLTokenExpired)
+		_, _, err = s.CreateACLToken(reader("next"), 0)
+		require.NoError(t, err)
+		require.Len(t, s.ACLTokens(), 1, "what has expired goes when another is made")
+	})
 }
 
 func TestTokensThatCannotBe(t *testing.T) {

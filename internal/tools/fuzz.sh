@@ -14,6 +14,7 @@ cd "$(dirname "$0")/../.."
 declare -A counts=(
 	[FuzzNoPathLeadsOutside]=4000 # each makes a tree of files
 	[FuzzRequest]=10000           # each goes through the whole API
+	[FuzzTheEstimateHolds]=200 # each starts a compiler, for seconds now and then
 	[FuzzWriterKeepsTheBytes]=3000 # each may write a thousand files
 )
 

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs the C compiler for WebAssembly that the C example programs need, where
-# it is missing and apt is there to ask.
+# Installs packages that are missing, where apt is there to ask: those that it is given,
+# or the C compiler for WebAssembly that the C example programs need.
 set -eu
 
-packages="clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32"
+packages="${*:-clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32}"
 
 missing=""
 for p in $packages; do

@@ -69,6 +69,8 @@ type (
 	answered struct{ Answer }
 	// refused: it cannot be configured, or answered a fingerprint with an error.
 	refused struct{ reason string }
+	// exhausted: a call about a task failed because the plugin has used up a budget.
+	exhausted struct{ reason string }
 	// faulted: a call that is about no task ended without an answer.
 	faulted struct{ reason string }
 	// taskFaulted: so did one that is about a task.
@@ -81,6 +83,7 @@ type (
 
 func (answered) isEvent()    {}
 func (refused) isEvent()     {}
+func (exhausted) isEvent()   {}
 func (faulted) isEvent()     {}
 func (taskFaulted) isEvent() {}
 func (revived) isEvent()     {}
@@ -129,6 +132,11 @@ func (v supervision) step(now time.Time, e event) (supervision, []effect) {
 		v.refusals++
 		v = v.enter(now, StateUnhealthy, e.reason)
 		return v, []effect{poll{Backoff(RetryPause, MaxRetryPause, v.refusals)}}
+	case exhausted:
+		if v.State != StateHealthy {
+			return v, nil // it is asked again soon anyway
+		}
+		return v.enter(now, StateUnhealthy, e.reason), []effect{poll{RetryPause}}
 	case faulted:
 		return v.onFault(now, e)
 	case taskFaulted:

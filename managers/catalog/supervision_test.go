@@ -93,6 +93,8 @@ func parseEvent(t *testing.T, line string) (time.Duration, event) {
 		return at, e
 	case "refused":
 		return at, refused{rest}
+	case "exhausted":
+		return at, exhausted{rest}
 	case "faulted":
 		return at, faulted{rest}
 	case "taskfaulted":

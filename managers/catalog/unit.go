@@ -394,8 +394,13 @@ func (u *Unit) Release() {
 
 // TaskError gives the error of a call about a task a code. A fault of the guest is
 // counted against that task: UNAVAILABLE and recoverable the first time, INTERNAL and
-// final from its second on.
+// final from its second on. A budget that is used up is the plugin's, whose health says so.
 func (u *Unit) TaskError(task string, err error) error {
+	var budget *host.BudgetError
+	if errors.As(err, &budget) {
+		u.apply(exhausted{OneLine(err)})
+		return err
+	}
 	var fault *host.FaultError
 	if !errors.As(err, &fault) {
 		return err

@@ -281,6 +281,28 @@ func TestAWaitSurvivesOneFaultAndFailsAtTheSecond(t *testing.T) {
 	})
 }
 
+// The task has done nothing wrong: it is waited for again, and the plugin's health says why.
+func TestAWaitOutlastsABudgetThatIsUsedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, p, d := driverWorld(t)
+		p.On(abi.OpDriverWaitTask, func(context.Context, host.Call) error { return &host.BudgetError{Text: "no more memory"} })
+		done := make(chan error, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			_, err := d.WaitTask(ctx, web, handle)
+			done <- err
+		}()
+		synctest.Wait()
+		health, _ := d.plugin.Health()
+		require.Equal(t, catalog.StateUnhealthy, health.State)
+		require.Equal(t, "no more memory", health.Reason)
+		time.Sleep(time.Minute)
+		require.Greater(t, p.Count(abi.OpDriverWaitTask), 10)
+		cancel()
+		require.ErrorIs(t, <-done, context.Canceled)
+	})
+}
+
 func TestAWaitOutlastsARestartAndAQuarantineUntilAnotherVersionTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p, d := driverWorld(t)

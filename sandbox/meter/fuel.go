@@ -85,6 +85,9 @@ func (u *Usage) add(v Usage) {
 // instance, it is for one call at a time; a call within a host call of the same
 // instance needs no entry of its own.
 type Fuel struct {
+	// Governor decides whether and when the guest goes on; nil: it does.
+	Governor Governor
+
 	quantum uint32
 	since   time.Time     // when the guest began to run, zero while it does not
 	gap     time.Duration // guest time after the last yield and before since
@@ -106,9 +109,16 @@ func (f *Fuel) Enter(ctx context.Context) context.Context {
 // Leave ends the call and returns what it used.
 func (f *Fuel) Leave() Usage {
 	f.pause(time.Now())
-	f.endGap()
+	f.governor().Left(f.endGap())
 	f.total.add(f.call)
 	return f.call
+}
+
+func (f *Fuel) governor() Governor {
+	if f.Governor == nil {
+		return ungoverned{}
+	}
+	return f.Governor
 }
 
 // Total returns what all calls that have ended used.
@@ -124,7 +134,11 @@ func Pause(ctx context.Context) (resume func()) {
 		return func() {}
 	}
 	f.pause(time.Now())
-	return func() { f.since = time.Now() }
+	f.governor().Pause()
+	return func() {
+		f.governor().Resume(ctx)
+		f.since = time.Now()
+	}
 }
 
 func (f *Fuel) pause(now time.Time) {
@@ -142,11 +156,25 @@ func (f *Fuel) endGap() (gap time.Duration) {
 	return gap
 }
 
-// next returns the next quantum.
-func (f *Fuel) next(now time.Time) uint32 {
+// stop accounts for the time since it was last done, and returns it. The guest goes on when
+// its governor lets it.
+func (f *Fuel) stop(ctx context.Context, now time.Time) (gap time.Duration) {
 	f.pause(now)
-	gap := f.endGap()
+	gap = f.endGap()
+	if err := f.governor().Ran(ctx, gap); err != nil {
+		Check(ctx)
+		panic(err)
+	}
 	f.since = now
+	if f.Governor != nil {
+		f.since = time.Now() // it may have waited
+	}
+	return gap
+}
+
+// next returns the next quantum.
+func (f *Fuel) next(ctx context.Context, now time.Time) uint32 {
+	gap := f.stop(ctx, now)
 	f.call.Yields++
 	switch {
 	case f.quantum == 0:
@@ -167,11 +195,24 @@ func Check(ctx context.Context) {
 	}
 }
 
+// Visit is [Check] at the end of a host function, whose time is the guest's: a guest that
+// spends all of it there comes by no yield for long.
+func Visit(ctx context.Context) {
+	Check(ctx)
+	f, _ := ctx.Value(fuelKey{}).(*Fuel)
+	if f == nil || f.since.IsZero() {
+		return
+	}
+	if now := time.Now(); f.gap+now.Sub(f.since) > quantumTime {
+		f.stop(ctx, now)
+	}
+}
+
 // yield is what guests call when their fuel is used up.
 func yield(ctx context.Context, stack []uint64) {
 	Check(ctx)
 	if f, _ := ctx.Value(fuelKey{}).(*Fuel); f != nil {
-		stack[0] = uint64(f.next(time.Now()))
+		stack[0] = uint64(f.next(ctx, time.Now()))
 		return
 	}
 	stack[0] = quantumStart

@@ -14,7 +14,7 @@ func TestTheQuantumIsFittedToHowFastFuelBurns(t *testing.T) {
 	burn := func(f *Fuel, gap time.Duration, n int) uint32 {
 		for range n {
 			now = now.Add(gap)
-			f.next(now)
+			f.next(t.Context(), now)
 		}
 		return f.quantum
 	}
@@ -32,10 +32,10 @@ func TestUsageLeavesOutWhatTheHostDoes(t *testing.T) {
 	var f Fuel
 	ctx := f.Enter(context.Background())
 	start := f.since
-	f.next(start.Add(3 * time.Millisecond))
+	f.next(t.Context(), start.Add(3*time.Millisecond))
 	f.pause(start.Add(5 * time.Millisecond)) // what Pause does
 	f.since = start.Add(time.Hour)           // what its result does
-	f.next(start.Add(time.Hour + time.Millisecond))
+	f.next(t.Context(), start.Add(time.Hour+time.Millisecond))
 	require.Equal(t, Usage{Time: 6 * time.Millisecond, Yields: 2, LongestGap: 3 * time.Millisecond}, f.call)
 
 	resume := Pause(ctx)

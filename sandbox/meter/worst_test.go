@@ -94,7 +94,7 @@ func TestTheScanEstimatesWhatCompilingTakes(t *testing.T) {
 		n = 1000
 	}
 	limits := scan.DefaultLimits()
-	limits.CompileWork = 1 << 60
+	limits.CompileWork, limits.CompileBytes = 1<<60, 1<<60
 	for name, p := range worstShapes(n) {
 		t.Run(name, func(t *testing.T) {
 			b := w.Build(p)

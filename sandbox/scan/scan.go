@@ -61,8 +61,9 @@ func readCode(m *wasmbin.Module) (Code, error) {
 		}
 		c.Bytes += w.Size()
 		c.Largest = max(c.Largest, w.Size())
-		c.CompileWork += w.Work()
 	}
+	spent := budget.Spent()
+	c.CompileWork, c.CompileBytes = spent.Nanos, spent.Bytes
 	return c, nil
 }
 

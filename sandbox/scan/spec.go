@@ -97,7 +97,8 @@ type Code struct {
 	Instructions int
 	Largest      int    // function, in bytes
 	Nesting      int    // of blocks, at the deepest
-	CompileWork  uint64 // estimated, in the units of [Limits]
+	CompileWork  uint64 // estimated time of compilation in nanoseconds
+	CompileBytes uint64 // estimated memory of compilation
 }
 
 // Producer is an entry of the producers section, such as language Go go1.26.

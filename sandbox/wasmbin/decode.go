@@ -104,6 +104,7 @@ func (d *decoder) importType(r *Reader, p *Import) {
 		d.c.funcs++
 		d.c.importedFuncs++
 		p.index, p.Func = d.typeUse(r)
+		d.m.importedTypes = append(d.m.importedTypes, p.Func)
 	case KindTable:
 		t := d.c.table(r)
 		p.Table = &t

@@ -23,16 +23,17 @@ type Limits struct {
 	Elements      uint32 // element segments
 	DataSegments  uint32
 	Customs       uint32 // custom sections
-	CompileWork   uint64 // estimated cost of compilation, see [Walker.Work]
+	CompileWork   uint64 // estimated time of compilation in nanoseconds, see [Walker.Work]
+	CompileBytes  uint64 // estimated memory of compilation
 
 	Features Features // switched on beyond WebAssembly 2.0; 0 takes the default, too
 }
 
 // DefaultLimits returns the limits for modules from strangers. They bound what the
-// engine's decoder allocates, and the time and memory of its compiler, which
-// nothing can interrupt. For comparison: a Go program of 6.5 MB (JSON, templates,
-// regular expressions) has 6,000 functions, the largest of 50 KB with 550 nested
-// blocks and 21 locals, 60 types, and takes 2 s to compile, estimated at 7.
+// engine's decoder allocates, and the time and memory of its compiler. For comparison: a Go
+// program of 6.5 MB (JSON, templates, regular expressions) has 6,000 functions, the largest
+// of 50 KB with 550 nested blocks and 21 locals, 60 types, and takes 2 s to compile,
+// estimated at 7; one of 14 MB takes 5 s and 241 MB, estimated at 15 s and 228 MB.
 func DefaultLimits() Limits {
 	return Limits{
 		ModuleBytes: 64 << 20,
@@ -44,8 +45,8 @@ func DefaultLimits() Limits {
 		// The format allows 1,000; each is a value in a register or on the stack.
 		Params:    128,
 		Functions: 200_000,
-		// The compiler needs up to 1.7 KB for each byte of a function (divisions,
-		// loads), so that this is some 450 MB at worst.
+		// The compiler needs up to 1.7 KB for each byte of straight code, and more for some
+		// shapes; see CompileBytes.
 		FunctionBytes: 256 << 10,
 		// Each is a variable in every block that the compiler makes; see CompileWork.
 		Locals: 5_000,
@@ -66,7 +67,9 @@ func DefaultLimits() Limits {
 		Customs:      256,
 		// A minute, in which one core is busy and other modules wait.
 		CompileWork: 60 * second,
-		Features:    Pinned,
+		// What the compiler's process is given of memory, see package sandbox.
+		CompileBytes: 256 << 20,
+		Features:     Pinned,
 	}
 }
 
@@ -92,6 +95,7 @@ func (l Limits) orDefault() Limits {
 	l.DataSegments = cmp.Or(l.DataSegments, d.DataSegments)
 	l.Customs = cmp.Or(l.Customs, d.Customs)
 	l.CompileWork = cmp.Or(l.CompileWork, d.CompileWork)
+	l.CompileBytes = cmp.Or(l.CompileBytes, d.CompileBytes)
 	l.Features = cmp.Or(l.Features, d.Features)
 	return l
 }

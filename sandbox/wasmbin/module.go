@@ -25,7 +25,9 @@ type Module struct {
 	// when an instruction names one.
 	HasDataCount bool
 
-	bytes  []byte
+	bytes         []byte
+	importedTypes []*FuncType // of the imported functions
+
 	bodies []uint32 // where each function's body is, after its length
 	tags   []uint32 // the type of each tag that is not imported
 	elems  []uint32 // where each element segment is
@@ -162,20 +164,11 @@ func (m *Module) Content(c Custom) []byte { return m.bytes[c.content.from:c.cont
 // nil when there is none.
 func (m *Module) FuncType(index uint32) *FuncType {
 	n := m.ctx.importedFuncs
-	if index >= n {
-		if uint64(index-n) >= uint64(len(m.Funcs)) {
-			return nil
-		}
+	switch {
+	case index < n:
+		return m.importedTypes[index]
+	case uint64(index-n) < uint64(len(m.Funcs)):
 		return &m.Types[m.Funcs[index-n]]
-	}
-	for i := range m.Imports {
-		if m.Imports[i].Kind != KindFunc {
-			continue
-		}
-		if index == 0 {
-			return m.Imports[i].Func
-		}
-		index--
 	}
 	return nil
 }

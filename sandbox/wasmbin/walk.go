@@ -23,7 +23,10 @@ type Walker struct {
 	c      *context
 	r      Reader
 	from   int // where the body begins
+	m      *Module
 	types  []FuncType
+	one    [1]ValType
+	sig    FuncType // of the present instruction's block or callee
 	out    []byte
 	decls  []byte
 	ndecls uint32
@@ -47,8 +50,10 @@ func (w *Walker) reset(m *Module, c *context, i int) {
 	size := head.U32()
 	r := newReader(m.bytes, head.pos, head.pos+int(size), "function")
 	r.item = i + int(m.ctx.importedFuncs)
-	*w = Walker{c: c, r: r, from: r.pos, types: m.Types, out: w.out[:0], decls: w.decls[:0], Labels: w.Labels[:0]}
-	w.declarations(len(m.Types[m.Funcs[i]].Params))
+	t := &m.Types[m.Funcs[i]]
+	*w = Walker{c: c, r: r, from: r.pos, m: m, types: m.Types, out: w.out[:0], decls: w.decls[:0], Labels: w.Labels[:0], work: w.work}
+	w.work.reset(t)
+	w.declarations(len(t.Params))
 }
 
 func (w *Walker) declarations(params int) {
@@ -94,7 +99,7 @@ func (w *Walker) Next() bool {
 	at := r.pos
 	b := r.Byte()
 	w.Op = Op(b)
-	w.out, w.Labels = append(w.out[:0], b), w.Labels[:0]
+	w.out, w.Labels, w.sig = append(w.out[:0], b), w.Labels[:0], FuncType{}
 	w.immediates(at, b)
 	if r.err != nil {
 		return false
@@ -172,8 +177,7 @@ func (w *Walker) proposals(at int, b byte) {
 		w.indirect()
 	case formType:
 		c.need(r, at, TypedFunctionReferences, nameTypedRefs)
-		w.Index = c.index(r, c.types, "type")
-		w.u32(w.Index)
+		w.typeIndex()
 	case formTypedPlain:
 		c.need(r, at, TypedFunctionReferences, nameTypedRefs)
 	case formTypedLabel:
@@ -218,11 +222,21 @@ func (w *Walker) memory() { w.zero("memory instruction") }
 func (w *Walker) function() {
 	w.Index = w.c.index(&w.r, w.c.funcs, "function")
 	w.u32(w.c.moved(w.Index))
+	if t := w.m.FuncType(w.Index); t != nil {
+		w.sig = *t
+	}
+}
+
+func (w *Walker) typeIndex() {
+	w.Index = w.c.index(&w.r, w.c.types, "type")
+	w.u32(w.Index)
+	if uint64(w.Index) < uint64(len(w.types)) {
+		w.sig = w.types[w.Index]
+	}
 }
 
 func (w *Walker) indirect() {
-	w.Index = w.c.index(&w.r, w.c.types, "type")
-	w.u32(w.Index)
+	w.typeIndex()
 	w.u32(w.c.index(&w.r, w.c.tables, "table"))
 }
 
@@ -262,7 +276,9 @@ func (w *Walker) blockType() {
 			r.malformed(at, "block type %d of %d", i, w.c.types)
 		}
 		w.out = AppendSigned(w.out, i)
-		w.work.signature(w.types, i)
+		if i >= 0 && i < int64(len(w.types)) {
+			w.sig = w.types[i]
+		}
 		return
 	}
 	if r.b[r.pos] == 0x40 {
@@ -270,7 +286,9 @@ func (w *Walker) blockType() {
 		w.out = append(w.out, 0x40)
 		return
 	}
-	w.out = w.c.valType(r).append(w.out)
+	t := w.c.valType(r)
+	w.out = t.append(w.out)
+	w.sig.Results = append(w.one[:0], t)
 }
 
 func (w *Walker) tryTable(at int) {

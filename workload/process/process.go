@@ -289,13 +289,21 @@ func (p *process) release() {
 }
 
 // signal sends a signal to the process itself, which decides what becomes of those that it
-// started; SIGKILL is for all. False: it does not run.
-func (p *process) signal(number syscall.Signal) bool {
-	ran := ""
-	for begun := time.Now(); ; time.Sleep(undecidedInterval) {
-		last := time.Since(begun) >= undecidedTime
-		if sent, decided := p.trySignal(number, &ran, last); decided {
+// started; SIGKILL is for all. False: it does not run. Whether it stands for a kill may take
+// a while to see: the context bounds how long is waited for that.
+func (p *process) signal(ctx context.Context, number syscall.Signal) bool {
+	ctx, cancel := context.WithTimeout(ctx, undecidedTime)
+	defer cancel()
+	again := time.NewTicker(undecidedInterval)
+	defer again.Stop()
+	for ran := ""; ; {
+		if sent, decided := p.trySignal(number, &ran, ctx.Err() != nil); decided {
 			return sent
+		}
+		select {
+		case <-again.C:
+		case <-p.done:
+		case <-ctx.Done():
 		}
 	}
 }

@@ -171,10 +171,10 @@ func (r *Runtime) Stop(ctx context.Context, id, signal string, timeout time.Dura
 	if err != nil {
 		return err
 	}
-	if !p.signal(number) {
-		timeout = 0
-	}
 	kill := time.AfterFunc(timeout, p.Kill)
+	if !p.signal(ctx, number) {
+		kill.Reset(0)
+	}
 	select {
 	case <-p.done:
 		kill.Stop()
@@ -186,7 +186,7 @@ func (r *Runtime) Stop(ctx context.Context, id, signal string, timeout time.Dura
 
 // Signal implements [workload.Runtime]: it goes to the process itself, SIGKILL to all that
 // it started too.
-func (r *Runtime) Signal(_ context.Context, id, signal string) error {
+func (r *Runtime) Signal(ctx context.Context, id, signal string) error {
 	p, err := r.Find(id)
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (r *Runtime) Signal(_ context.Context, id, signal string) error {
 	if err != nil {
 		return err
 	}
-	if !p.signal(number) {
+	if !p.signal(ctx, number) {
 		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("workload %s does not run", id))
 	}
 	return nil

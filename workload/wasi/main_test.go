@@ -9,12 +9,14 @@ import (
 
 	"github.com/wasmnode/wasmnode/internal/codetest"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
+	"github.com/wasmnode/wasmnode/sandbox"
 )
 
 // cacheDir makes each program cost one compilation a test run.
 var cacheDir string
 
 func TestMain(m *testing.M) {
+	sandbox.EnterCompiler()
 	dir, err := os.MkdirTemp("", "wasi-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -15,7 +15,7 @@ import (
 // that a task has not; this holds also where the kernel is wrong.
 var refused = []string{
 	// mounts, roots and namespaces
-	"mount", "umount", "umount2", "pivot_root", "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
+	"mount", "umount", "umount2", "pivot_root", "move_mount", "open_tree", "open_tree_attr", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
 	"setns", "unshare", "open_by_handle_at",
 	// the kernel itself
 	"bpf", "init_module", "finit_module", "delete_module", "create_module", "query_module", "get_kernel_syms", "kexec_load",
@@ -25,6 +25,30 @@ var refused = []string{
 	"reboot", "swapon", "swapoff", "acct", "quotactl", "quotactl_fd", "settimeofday", "stime", "clock_settime", "clock_settime64",
 	"clock_adjtime", "clock_adjtime64", "adjtimex", "iopl", "ioperm", "syslog", "vhangup", "sethostname", "setdomainname",
 	"fanotify_init",
+}
+
+// families are the kinds of sockets that there are for tasks. The machine's network is theirs
+// too, so that no namespace keeps them from the others: those that reach the machine that a
+// virtual one runs on (AF_VSOCK), other machines below the network's rules, or the kernel's
+// own keys and ciphers (AF_ALG, AF_KEY).
+var families = []uint64{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+
+// otherFamily is true of none of those. Bits that the kernel does not look at make another
+// family of it, too.
+func otherFamily() (c seccomp.ArgumentConditions) {
+	for _, family := range families {
+		c = append(c, seccomp.Condition{Argument: 0, Operation: seccomp.NotEqual, Value: family})
+	}
+	return c
+}
+
+// otherNetlink is true of what is not the list of addresses and routes, which C libraries
+// read: of audit, packet filters and the like.
+func otherNetlink() seccomp.ArgumentConditions {
+	return seccomp.ArgumentConditions{
+		{Argument: 0, Operation: seccomp.Equal, Value: unix.AF_NETLINK},
+		{Argument: 2, Operation: seccomp.NotEqual, Value: unix.NETLINK_ROUTE},
+	}
 }
 
 const namespaceFlags = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
@@ -52,6 +76,12 @@ func filterSyscalls() error {
 				Name:       "clone",
 				Conditions: seccomp.ArgumentConditions{{Argument: 0, Operation: seccomp.BitsSet, Value: namespaceFlags}},
 			}}, Action: errno(unix.EPERM)},
+			// All of one call's conditions are in one group: what comes after it is not asked.
+			{NamesWithCondtions: []seccomp.NameWithConditions{
+				{Name: "socket", Conditions: otherFamily()},
+				{Name: "socket", Conditions: otherNetlink()},
+				{Name: "socketpair", Conditions: otherFamily()},
+			}, Action: errno(unix.EAFNOSUPPORT)},
 			// Its flags lie in memory, where a filter cannot see them; C libraries fall back
 			// to clone.
 			{Names: []string{"clone3"}, Action: errno(unix.ENOSYS)},

@@ -76,6 +76,12 @@ func isolateAndExecute(s *Spec) error {
 	if err := endWithParent(); err != nil {
 		return err
 	}
+	// A command that joins could see nothing of the processes if it was in a scope beside theirs.
+	if !s.Join {
+		if err := scopeSockets(); err != nil {
+			return err
+		}
+	}
 	if err := filterSyscalls(); err != nil {
 		return err
 	}

@@ -1,0 +1,151 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// Access is who may use the HTTP API, and how much of it at once.
+type Access struct {
+	// Hosts are names by which the node may be asked, besides addresses and localhost.
+	Hosts []string
+	// SocketGroup is the group that may use the API's socket; empty: the agent's own.
+	SocketGroup string
+	// Insecure lets whoever reaches an address that is not loopback use the API.
+	Insecure bool
+	// ACL has requests need tokens.
+	ACL    bool
+	TLS    TLS
+	Limits Limits
+}
+
+// TLS is how the HTTP API is encrypted, and who is let in by a certificate. The files are
+// PEM.
+type TLS struct {
+	HTTP              bool // off: none of the others is set
+	CertFile, KeyFile string
+	// CAFile has the authorities of the clients' certificates.
+	CAFile string
+	// VerifyHTTPSClient lets in only who has a certificate.
+	VerifyHTTPSClient bool
+}
+
+// Limits bounds what the HTTP API serves at once. All are positive.
+type Limits struct {
+	Reads       int // requests without a body
+	Bodies      int // requests with one
+	Streams     int // blocking queries, logs, files and commands
+	Connections int
+}
+
+type aclBlock struct {
+	Enabled *bool `hcl:"enabled,optional"`
+}
+
+type tlsBlock struct {
+	HTTP              *bool   `hcl:"http,optional"`
+	CAFile            *string `hcl:"ca_file,optional"`
+	CertFile          *string `hcl:"cert_file,optional"`
+	KeyFile           *string `hcl:"key_file,optional"`
+	VerifyHTTPSClient *bool   `hcl:"verify_https_client,optional"`
+}
+
+type limitsBlock struct {
+	Reads       *int `hcl:"http_max_reads,optional"`
+	Bodies      *int `hcl:"http_max_bodies,optional"`
+	Streams     *int `hcl:"http_max_streams,optional"`
+	Connections *int `hcl:"http_max_conns,optional"`
+}
+
+// access applies what a file says about who may use the API.
+func (l *loader) access(f *file) {
+	a := &l.config.Access
+	set(&a.Hosts, f.HTTPHosts)
+	set(&a.SocketGroup, f.SocketGroup)
+	set(&a.Insecure, f.InsecureAPI)
+	if f.ACL != nil {
+		set(&a.ACL, f.ACL.Enabled)
+	}
+	if f.TLS != nil {
+		set(&a.TLS.HTTP, f.TLS.HTTP)
+		set(&a.TLS.CAFile, f.TLS.CAFile)
+		set(&a.TLS.CertFile, f.TLS.CertFile)
+		set(&a.TLS.KeyFile, f.TLS.KeyFile)
+		set(&a.TLS.VerifyHTTPSClient, f.TLS.VerifyHTTPSClient)
+	}
+	if f.Limits != nil {
+		set(&a.Limits.Reads, f.Limits.Reads)
+		set(&a.Limits.Bodies, f.Limits.Bodies)
+		set(&a.Limits.Streams, f.Limits.Streams)
+		set(&a.Limits.Connections, f.Limits.Connections)
+	}
+}
+
+// Socket is the path of the socket that the API listens on; empty: it listens on an
+// address.
+func (c Config) Socket() string {
+	path, is := strings.CutPrefix(c.BindAddr, "unix://")
+	if !is {
+		return ""
+	}
+	return path
+}
+
+// validateBindAddr returns every fault of where the API listens.
+func (c Config) validateBindAddr() (errs []error) {
+	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	path, socket := strings.CutPrefix(c.BindAddr, "unix://")
+	switch {
+	case socket && !cleanBelowRoot(path):
+		fault("bind_addr: %q: a socket's path is absolute, such as unix:///run/wasmnode.sock", c.BindAddr)
+	case socket && c.Access.TLS.HTTP:
+		fault("bind_addr: a socket has no TLS: leave out tls { http = true }")
+	case !socket && (c.BindAddr == "" || strings.ContainsAny(c.BindAddr, "/ ")):
+		fault("bind_addr: %q is not an address; 127.0.0.1 is this machine only, 0.0.0.0 every network", c.BindAddr)
+	case !socket && c.Access.SocketGroup != "":
+		fault("http_socket_group: there is no socket: bind_addr is %q", c.BindAddr)
+	}
+	return errs
+}
+
+var validHost = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+// validate returns every fault of the keys and blocks.
+func (a Access) validate() (errs []error) {
+	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	for _, h := range a.Hosts {
+		if !validHost.MatchString(h) {
+			fault("http_hosts: %q is not the name of a host; it has no scheme and no port", h)
+		}
+	}
+	for _, limit := range []struct {
+		key string
+		n   int
+	}{
+		{"reads", a.Limits.Reads}, {"bodies", a.Limits.Bodies}, {"streams", a.Limits.Streams}, {"conns", a.Limits.Connections},
+	} {
+		if limit.n < 1 {
+			fault("limits.http_max_%s: %d is less than 1", limit.key, limit.n)
+		}
+	}
+	t := a.TLS
+	for _, file := range []struct{ key, path string }{{"ca_file", t.CAFile}, {"cert_file", t.CertFile}, {"key_file", t.KeyFile}} {
+		switch {
+		case file.path != "" && !t.HTTP:
+			fault("tls.%s: it has no effect without http = true", file.key)
+		case file.path != "" && !filepath.IsAbs(file.path):
+			fault("tls.%s: %q is not an absolute path", file.key, file.path)
+		}
+	}
+	switch {
+	case t.HTTP && (t.CertFile == "" || t.KeyFile == ""):
+		fault("tls: http = true needs cert_file and key_file")
+	case t.VerifyHTTPSClient && !t.HTTP:
+		fault("tls.verify_https_client: it has no effect without http = true")
+	case t.VerifyHTTPSClient && t.CAFile == "":
+		fault("tls: verify_https_client = true needs ca_file, with the authorities of the clients' certificates")
+	}
+	return errs
+}

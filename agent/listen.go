@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/httpapi/access"
+)
+
+// listen opens what the API listens on, with its bounds and, where it is configured, TLS.
+func (a *agent) listen() (net.Listener, error) {
+	l := a.cfg.Access.Limits
+	limits := access.DefaultLimits()
+	limits.Reads, limits.Bodies, limits.Streams, limits.Connections = l.Reads, l.Bodies, l.Streams, l.Connections
+	a.bounds = access.NewBounds(limits)
+	if path := a.cfg.Socket(); path != "" {
+		listener, err := listenSocket(path, a.cfg.Access.SocketGroup)
+		if err != nil {
+			return nil, fmt.Errorf("http: %w: choose another socket with -http-addr", err)
+		}
+		a.address = "unix://" + path
+		return a.bounds.Listener(listener), nil
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(a.cfg.BindAddr, fmt.Sprint(a.cfg.HTTPPort)))
+	if err != nil {
+		return nil, fmt.Errorf("http: %w: choose another address with -http-addr", err)
+	}
+	a.address = listener.Addr().String()
+	listener = a.bounds.Listener(listener)
+	if err := a.mayListen(listener.Addr()); err != nil {
+		_ = listener.Close() // nothing has come in
+		return nil, err
+	}
+	if !a.cfg.Access.TLS.HTTP {
+		return listener, nil
+	}
+	if a.certificates, err = openCertificates(a.cfg.Access.TLS, a.logger.Named("tls"), &a.conditions); err != nil {
+		_ = listener.Close() // nothing has come in
+		return nil, err
+	}
+	return tls.NewListener(listener, a.certificates.config()), nil
+}
+
+// mayListen refuses to let everybody on a network run programs here, unless that is what
+// the operator says.
+func (a *agent) mayListen(at net.Addr) error {
+	access := a.cfg.Access
+	tcp, ok := at.(*net.TCPAddr)
+	if ok && tcp.IP.IsLoopback() || access.ACL || access.TLS.VerifyHTTPSClient {
+		return nil
+	}
+	if access.Insecure {
+		a.logger.Warn("everybody who reaches this address may run programs on this machine: insecure_api is set", "http_addr", at)
+		return nil
+	}
+	return fmt.Errorf("http: everybody who reaches %s could run programs on this machine: "+
+		"set acl { enabled = true }, or tls with verify_https_client = true, or say insecure_api = true in the configuration", at)
+}
+
+// maxSocketPath is what the kernel takes, with room for the directory in which a socket is
+// made.
+const maxSocketPath = 90
+
+// socketMode lets the socket's owner and group use it.
+const socketMode = 0o660
+
+// listenSocket listens on a socket that its owner and the group may use, and nobody else
+// at any time: it appears under its name when its permissions are right. One that a
+// killed agent has left is replaced.
+func listenSocket(path, group string) (_ net.Listener, err error) {
+	gid := -1 // the agent's own
+	if group != "" {
+		if gid, err = groupID(group); err != nil {
+			return nil, err
+		}
+	}
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("%s: the path of a socket can have %d bytes", path, maxSocketPath)
+	}
+	if err := freeSocket(path); err != nil {
+		return nil, err
+	}
+	private, err := os.MkdirTemp(filepath.Dir(path), ".s-*") // 0700
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(private)
+	made := filepath.Join(private, "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false) // it has another name by then
+	err = errors.Join(os.Chown(made, -1, gid), os.Chmod(made, socketMode))
+	if err == nil {
+		err = os.Rename(made, path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return &socket{l, path}, nil
+}
+
+// freeSocket returns why no socket can be made at a path: something else is there, or a
+// process that listens.
+func freeSocket(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("%s is there and not a socket", path)
+	}
+	c, err := net.Dial("unix", path)
+	if err == nil {
+		_ = c.Close() // it was only to see
+		return fmt.Errorf("another process listens on %s", path)
+	}
+	if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// groupID finds a group by its name or number.
+func groupID(group string) (int, error) {
+	if g, err := user.LookupGroup(group); err == nil {
+		group = g.Gid
+	}
+	gid, err := strconv.ParseUint(group, 10, 31)
+	if err != nil {
+		return 0, fmt.Errorf("http_socket_group: there is no group %q", group)
+	}
+	return int(gid), nil
+}
+
+// socket takes its name away when it is closed.
+type socket struct {
+	net.Listener
+	path string
+}
+
+// Close implements [net.Listener].
+func (s *socket) Close() error {
+	_ = os.Remove(s.path) // the next agent replaces it
+	return s.Listener.Close()
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"strings"
+
+	nomad "github.com/hashicorp/nomad/api"
+)
+
+type aclTokenCreateCommand struct{ meta }
+
+// Synopsis implements [subcommand].
+func (*aclTokenCreateCommand) Synopsis() string { return "Make a token" }
+
+// Help implements [subcommand].
+func (*aclTokenCreateCommand) Help() string {
+	return `Usage: wasmnode acl token create [options]
+
+  Makes a token and prints its secret, this once.
+
+Options:
+
+  -name=NAME      For people.
+  -type=TYPE      client, which may do what its policy says, or management, which
+                  may do everything; client.
+  -policy=NAME    The policy of a client token: readonly.
+  -ttl=DURATION   How long the token is good for, such as 8h; for ever.
+  -global         Is kept, and means nothing on one machine.` + commonOptions
+}
+
+// Run implements [subcommand].
+func (c *aclTokenCreateCommand) Run(args []string) int {
+	f := c.flags("acl token create")
+	token := nomad.ACLToken{}
+	f.StringVar(&token.Name, "name", "", "")
+	f.StringVar(&token.Type, "type", "client", "")
+	f.BoolVar(&token.Global, "global", false, "")
+	f.DurationVar(&token.ExpirationTTL, "ttl", 0, "")
+	f.Func("policy", "", func(name string) error {
+		token.Policies = append(token.Policies, strings.Split(name, ",")...)
+		return nil
+	})
+	if !c.parse(f, args, 0, 0, c.Help()) {
+		return 1
+	}
+	client, err := c.client(f)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	made, _, err := client.ACLTokens().Create(&token, nil)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	return c.printToken(f, made)
+}

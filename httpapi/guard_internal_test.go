@@ -1,0 +1,55 @@
+package httpapi
+
+import (
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/controlplane/standalone"
+	"github.com/wasmnode/wasmnode/httpapi/access"
+)
+
+var pathValue = regexp.MustCompile(`\{[a-z.]+\}`)
+
+// What a route needs is looked up by its pattern, so a pattern that is not a route's
+// would protect nothing.
+func TestTheRoutesThatNeedSomethingElseAreThere(t *testing.T) {
+	plane, err := standalone.Open(standalone.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, plane.Close()) }()
+	h := newHandler(Config{ControlPlane: plane})
+	named := map[string]bool{}
+	for _, list := range []map[string]bool{open, readingWrites, changingReads, managerReads} {
+		maps.Copy(named, list)
+	}
+	require.Greater(t, len(named), 10)
+	for pattern := range named {
+		method, path, found := strings.Cut(pattern, " ")
+		if !found {
+			continue // all that is not a route
+		}
+		_, got := h.mux.Handler(httptest.NewRequest(method, pathValue.ReplaceAllString(path, "x"), nil))
+		require.Equal(t, pattern, got)
+	}
+}
+
+func TestARouteOfWhichNothingIsSaidIsCareful(t *testing.T) {
+	for pattern, want := range map[string]access.Level{
+		"GET /v1/anything":          access.Reader,
+		"PUT /v1/anything":          access.Manager,
+		"POST /v1/anything":         access.Manager,
+		"DELETE /v1/anything":       access.Manager,
+		"PATCH /v1/anything":        access.Manager,
+		"/v1/anything":              access.Manager,
+		"GET /v1/operator/snapshot": access.Manager,
+		"GET /v1/operator/other":    access.Reader,
+	} {
+		require.Equal(t, access.Route{Needs: want}, routeOf(pattern), pattern)
+	}
+	require.Equal(t, access.Route{Needs: access.Manager, Changes: true}, routeOf(http.MethodGet+" /v1/client/gc"))
+}
