@@ -47,6 +47,8 @@ type Options struct {
 	// -data-dir=DIR, see [RunSupervisor], so that they outlive the agent. Nil, and
 	// with Dev: the agent owns them itself, and they end with it.
 	Supervisor []string
+	// Reload has the configuration read again for each value.
+	Reload <-chan os.Signal
 	// Answers, unless it is nil, is called once: when the API answers, with its HOST:PORT.
 	// Plugins are not loaded yet and nothing is restored.
 	Answers func(address string)
@@ -64,7 +66,7 @@ type Options struct {
 // cannot be written, a port or a data directory that another process uses. Nothing
 // is running then.
 func Run(ctx context.Context, o Options) error {
-	cfg, cleanup, err := configure(o)
+	cfg, defaults, cleanup, err := configure(o)
 	if err != nil {
 		return err
 	}
@@ -77,7 +79,7 @@ func Run(ctx context.Context, o Options) error {
 		JSONFormat: cfg.LogJSON,
 		Output:     o.LogOutput,
 	})
-	a := &agent{cfg: cfg, dev: o.Dev, logger: logger, answers: o.Answers, ready: o.Ready, outcomes: newOutcomes()}
+	a := &agent{cfg: cfg, defaults: defaults, inForce: cfg, dev: o.Dev, logger: logger, answers: o.Answers, ready: o.Ready, outcomes: newOutcomes()}
 	// First, because it is what fails most often.
 	listener, err := a.listen()
 	if err != nil {
@@ -91,12 +93,14 @@ func Run(ctx context.Context, o Options) error {
 	if err := a.open(); err != nil {
 		return err
 	}
-	return a.run(ctx, listener)
+	return a.run(ctx, o, listener)
 }
 
 // agent is the layers, from the ground up.
 type agent struct {
-	cfg        config.Config
+	cfg        config.Config // that the agent was started with
+	defaults   config.Config // where neither files nor flags say otherwise
+	inForce    config.Config // as it was read last
 	dev        bool
 	logger     hclog.Logger
 	address    string               // of the API: HOST:PORT, or unix:// and a socket's path
@@ -155,6 +159,11 @@ func (a *agent) open() (err error) {
 // openPlugins joins the host, the catalog and the managers, which need each other:
 // plugins report to the managers, which get them from the catalog.
 func (a *agent) openPlugins() (err error) {
+	if a.cfg.PluginDir == filepath.Join(a.cfg.DataDir, "plugins") { // any other is the operator's to make
+		if err := os.MkdirAll(a.cfg.PluginDir, 0o755); err != nil {
+			return fmt.Errorf("plugin_dir: %w", err)
+		}
+	}
 	a.host = host.New(host.Config{
 		Logger:    a.logger.Named("plugin"),
 		Engine:    a.engine,
@@ -166,38 +175,32 @@ func (a *agent) openPlugins() (err error) {
 		OnRefresh: func(plugin string) { a.drivers.Refresh(plugin); a.devices.Refresh(plugin) },
 	})
 	a.catalog, err = catalog.New(catalog.Config{
-		Dir:    a.cfg.PluginDir,
-		Logger: a.logger.Named("catalog"),
-		Loader: catalog.HostLoader{Host: a.host},
-		Grants: a.grants,
-		Pinned: a.pinned,
+		Dir:      a.cfg.PluginDir,
+		Logger:   a.logger.Named("catalog"),
+		Loader:   catalog.HostLoader{Host: a.host},
+		Settings: settings(a.cfg, a.dev),
 	})
 	if err != nil {
-		return fmt.Errorf("%w: choose another with -plugin-dir", err)
+		return fmt.Errorf("plugin_dir: %w, or choose another with -plugin-dir", err)
 	}
-	config := func(name string) map[string]any { return a.cfg.Plugin(name).Config }
 	a.drivers = drivers.New(drivers.Config{
-		Catalog:      a.catalog,
-		Workloads:    a.workloads,
-		Logger:       a.logger.Named("driver"),
-		PluginConfig: config,
-		Updater:      func(name string, info *structs.DriverInfo) { a.node.UpdateDriver(name, info) },
-		Allowed:      a.cfg.Client.AllowedDrivers,
-		Blocked:      a.cfg.Client.BlockedDrivers,
+		Catalog:   a.catalog,
+		Workloads: a.workloads,
+		Logger:    a.logger.Named("driver"),
+		Updater:   func(name string, info *structs.DriverInfo) { a.node.UpdateDriver(name, info) },
 	})
 	a.devices = devices.New(devices.Config{
-		Catalog:      a.catalog,
-		Logger:       a.logger.Named("device"),
-		PluginConfig: config,
-		Updater:      func(groups []*structs.DeviceGroup) { a.node.UpdateDevices(groups) },
-		Store:        a.state,
+		Catalog: a.catalog,
+		Logger:  a.logger.Named("device"),
+		Updater: func(groups []*structs.DeviceGroup) { a.node.UpdateDevices(groups) },
+		Store:   a.state,
 	})
 	a.closers = append(a.closers, a.catalog.Shutdown, a.drivers.Shutdown, a.devices.Shutdown)
 	return nil
 }
 
 // run serves the API, starts the plugins and the node, and waits for the end.
-func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
+func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err error) {
 	a.node, err = node.New(node.Config{
 		Logger:       a.logger.Named("client"),
 		ControlPlane: counted{a.plane.ForNode(), a.plane.Allocation, a.outcomes},
@@ -228,9 +231,10 @@ func (a *agent) run(ctx context.Context, listener net.Listener) (err error) {
 	if a.answers != nil {
 		a.answers(a.address)
 	}
-	var watching sync.WaitGroup
-	defer func() { cancel(nil); watching.Wait() }()
-	watching.Go(func() { a.watchDisk(ctx) })
+	var beside sync.WaitGroup
+	defer func() { cancel(nil); beside.Wait() }()
+	beside.Go(func() { a.watchDisk(ctx) })
+	beside.Go(func() { a.reloadOn(ctx, o) })
 	a.catalog.Start()
 	err = a.node.Run(ctx, func() {
 		a.logger.Info("agent is ready", "http_addr", a.address, "node_id", a.node.ID(), "plugin_dir", a.cfg.PluginDir, "data_dir", a.cfg.DataDir)

@@ -33,6 +33,7 @@ func TestPluginsBuiltBeforeRunUnchanged(t *testing.T) {
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
 		plugin "c_minimal" { grant { wasm { directories = [%q] } } }
 		plugin "example" {
+			file = "example_device.wasm"
 			config { dir = %q }
 			grant { fs { read_only = [%q] } }
 		}`, dir, devices, devices), 0o600))

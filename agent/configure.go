@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -13,36 +12,47 @@ import (
 
 	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/managers/drivers"
 	"github.com/wasmnode/wasmnode/runners/artifact"
 	"github.com/wasmnode/wasmnode/runners/task"
 )
 
-// configure makes the configuration: defaults, then -dev, then files, then flags. The
-// function that it returns removes what is temporary.
-func configure(o Options) (cfg config.Config, cleanup func(), err error) {
-	cfg, cleanup = config.Default(), func() {}
+// configure makes the configuration, and what it has where neither files nor flags say
+// otherwise. The function that it returns removes what is temporary.
+func configure(o Options) (cfg, defaults config.Config, cleanup func(), err error) {
+	defaults, cleanup = config.Default(), func() {}
 	if o.Dev {
 		dir, err := os.MkdirTemp("", "wasmnode-dev-")
 		if err != nil {
-			return cfg, cleanup, fmt.Errorf("-dev: %w", err)
+			return cfg, defaults, nil, fmt.Errorf("-dev: %w", err)
 		}
 		cleanup = func() { _ = os.RemoveAll(dir) }
-		cfg.DataDir, cfg.PluginDir = dir, filepath.Join(dir, "plugins")
+		defaults.DataDir, defaults.PluginDir = dir, filepath.Join(dir, "plugins")
 	}
-	if err := cfg.Load(o.ConfigPaths...); err != nil {
+	if cfg, err = load(defaults, o); err != nil {
 		cleanup()
-		return cfg, nil, err
+		return cfg, defaults, nil, err
+	}
+	return cfg, defaults, cleanup, nil
+}
+
+// load puts files, and then flags, over the defaults.
+func load(cfg config.Config, o Options) (config.Config, error) {
+	if err := cfg.Load(o.ConfigPaths...); err != nil {
+		return cfg, err
 	}
 	if err := applyFlags(&cfg, o); err != nil {
-		cleanup()
-		return cfg, nil, err
+		return cfg, err
 	}
 	if err := cfg.Validate(); err != nil {
-		cleanup()
-		return cfg, nil, fmt.Errorf("configuration: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return cfg, fmt.Errorf("configuration: %s", oneLine(err))
 	}
-	return cfg, cleanup, nil
+	return cfg, nil
 }
+
+// oneLine puts errors that were joined on one line.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // applyFlags lets the command line win. Relative paths are the working directory's.
 func applyFlags(cfg *config.Config, o Options) error {
@@ -84,16 +94,30 @@ func applyFlags(cfg *config.Config, o Options) error {
 	return nil
 }
 
-// grants returns what the operator granted a plugin. With -dev, programs may also come
+// settings are what the operator decided about plugins. With -dev, programs may also come
 // from the working directory.
-func (a *agent) grants(plugin string) host.Grants {
-	g := a.cfg.Plugin(plugin).Grant
-	if a.dev {
-		if dir, err := os.Getwd(); err == nil {
+func settings(cfg config.Config, dev bool) catalog.Settings {
+	permitted := drivers.Permission{Allowed: cfg.Client.AllowedDrivers, Blocked: cfg.Client.BlockedDrivers}
+	s := catalog.Settings{
+		Plugins: map[string]catalog.PluginSettings{}, RequirePinned: cfg.RequirePinned,
+		Refuse: func(kind host.Kind, name string) string {
+			if kind != host.KindDriver {
+				return ""
+			}
+			return permitted.Refuse(name)
+		},
+	}
+	granted := func(g host.Grants) host.Grants {
+		if dir, err := os.Getwd(); dev && err == nil && !slices.Contains(g.Wasm.Directories, dir) {
 			g.Wasm.Directories = append(slices.Clone(g.Wasm.Directories), dir)
 		}
+		return g
 	}
-	return g
+	s.Others = granted(host.Grants{})
+	for name, p := range cfg.Plugins {
+		s.Plugins[name] = catalog.PluginSettings{File: p.File, SHA256: p.SHA256, Config: p.Config, Grants: granted(p.Grant)}
+	}
+	return s
 }
 
 // limits bounds what the tasks' runners wait for and fetch.
@@ -113,17 +137,4 @@ func (a *agent) pluginLimits() host.Limits {
 		PluginMemoryBytes: uint64(c.Memory) << 20,
 		CPUPerMinute:      time.Duration(c.CPU) * time.Minute / 100,
 	}
-}
-
-// pinned compares a plugin's digest with the configuration.
-func (a *agent) pinned(plugin, digest string) error {
-	want := a.cfg.Plugin(plugin).SHA256
-	fix := fmt.Sprintf("plugin %q { sha256 = %q }", plugin, digest)
-	switch {
-	case want == "" && a.cfg.RequirePinned:
-		return errors.New("require_pinned is set and the plugin is not pinned: add " + fix)
-	case want != "" && want != digest:
-		return fmt.Errorf("its SHA-256 is %s, the configuration says %s: put the right file back, or change it to %s", digest, want, fix)
-	}
-	return nil
 }

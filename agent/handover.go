@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,6 +94,9 @@ func (h *handover) exec(program string) error {
 	}
 	args := append([]string{program}, os.Args[1:]...)
 	env := append(slices.Clone(os.Environ()), handoverEnv+"="+strconv.Itoa(fd))
+	// Ignoring outlives the replacement, catching does not.
+	signal.Ignore(syscall.SIGHUP)
+	defer OutliveHangups()
 	return &os.PathError{Op: "exec", Path: program, Err: syscall.Exec(program, args, env)}
 }
 

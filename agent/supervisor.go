@@ -9,9 +9,11 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -42,6 +44,10 @@ func RunSupervisor(ctx context.Context, dataDir string, thread chan<- func(), lo
 	}
 	return err
 }
+
+// OutliveHangups has SIGHUP do nothing to this process, and to its tasks what it does to any
+// other: caught, it is not ignored by who is started.
+func OutliveHangups() { signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) }
 
 func supervisorDir(dataDir string) string { return filepath.Join(dataDir, "supervisor") }
 

@@ -228,7 +228,7 @@ func TestAProgramOutsideOfTheGrantedDirectoriesIsNotStarted(t *testing.T) {
 		"directory":        {&wasmnodev1.WasmStartRequest{Module: "local"}, abi.InvalidArgument, "is not a file"},
 		"FIFO":             {&wasmnodev1.WasmStartRequest{Module: "local/fifo"}, abi.InvalidArgument, "is not a file"},
 		"no module":        {&wasmnodev1.WasmStartRequest{Module: "local/text"}, abi.InvalidArgument, "not a WebAssembly module"},
-		"mount of host":    {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "/etc", HostPath: "/etc"}}}, abi.PermissionDenied, "neither in the task's directory nor granted"},
+		"mount of host":    {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "/etc", HostPath: "/etc"}}}, abi.PermissionDenied, `nor granted: add plugin "test" { grant { wasm { directories = ["/etc"] } } }`},
 		"mount by a link":  {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "/x", HostPath: "out"}}}, abi.FailedPrecondition, "escapes"},
 		"relative target":  {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "x", HostPath: "local"}}}, abi.InvalidArgument, "is not absolute"},
 		"missing mount":    {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "/x", HostPath: "none"}}}, abi.NotFound, "mount none: no such file"},

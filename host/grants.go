@@ -3,6 +3,8 @@ package host
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -137,6 +139,15 @@ func (g Grants) Validate() error {
 	return errors.Join(errs...)
 }
 
+// NearestDirectory is the smallest directory that can be granted to have a path in it: the
+// path itself, if it is one.
+func NearestDirectory(path string) string {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return path
+	}
+	return filepath.Dir(path)
+}
+
 // MissingGrantError names what a plugin needs that the operator has not granted.
 type MissingGrantError struct {
 	Plugin     string
@@ -153,12 +164,20 @@ func (e *MissingGrantError) Error() string {
 // missingGrant compares the plugin's imports with its grants.
 func (p *Plugin) missingGrant(g Grants) error {
 	for _, module := range p.spec.Capabilities {
-		if module == abi.ModuleWasm && g.Wasm.Denied {
-			return noPrograms(p.Name())
+		if err := missingModule(p.Name(), module, g); err != nil {
+			return err
 		}
-		if module == abi.ModuleProcess && len(g.Process.Commands) == 0 {
-			return noProcesses(p.Name())
-		}
+	}
+	return nil
+}
+
+// missingModule returns why a host module that a plugin imports may not be used at all.
+func missingModule(plugin, module string, g Grants) error {
+	switch {
+	case module == abi.ModuleWasm && g.Wasm.Denied:
+		return noPrograms(plugin)
+	case module == abi.ModuleProcess && len(g.Process.Commands) == 0:
+		return noProcesses(plugin)
 	}
 	return nil
 }
@@ -177,6 +196,9 @@ func (p *Plugin) Granted() []string {
 	}
 	var out []string
 	for _, module := range p.spec.Capabilities {
+		if missingModule(p.Name(), module, s.grants) != nil {
+			continue
+		}
 		switch module {
 		case abi.ModuleWASI:
 			out = append(out, describeGrant(module, bounds("ro", s.grants.FS.ReadOnly), bounds("rw", s.grants.FS.ReadWrite)))

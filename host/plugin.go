@@ -98,7 +98,7 @@ func (p *Plugin) describe(ctx context.Context) error {
 		return err
 	}
 	// What was instantiated without grants must not serve with them.
-	p.pool.renew(ctx, nil)
+	p.pool.renew(ctx, func(*settings) *settings { return nil })
 	if err := checkDescription(answer); err != nil {
 		return err
 	}
@@ -125,10 +125,22 @@ func checkDescription(d *wasmnodev1.DriverDescribeResponse) error {
 	return nil
 }
 
+// Grant replaces what the plugin is granted, once it has been configured. What it asks for
+// from now on is decided by that, also in calls that go on; only directories of its own stay
+// what they were until the call has ended. The plugin is not called.
+func (p *Plugin) Grant(ctx context.Context, grants Grants) {
+	p.pool.renew(ctx, func(now *settings) *settings {
+		if now == nil {
+			return nil
+		}
+		return &settings{grants: grants.clone(), config: now.config}
+	})
+}
+
 // Configure grants the plugin what the operator decided and hands it its
 // configuration, JSON that is valid under its schema. It may be called again: calls
-// that begin after it returned get the new settings, and those in force stay so when
-// it fails.
+// that begin after it returned get the new settings. When it fails the configuration in
+// force stays so, but not what was granted before: see [Plugin.Grant].
 //
 // # Errors
 //
@@ -139,6 +151,7 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 		return fmt.Errorf("plugin %q: %w", p.Name(), err)
 	}
 	if err := p.missingGrant(grants); err != nil {
+		p.Grant(ctx, grants)
 		return err
 	}
 	select {
@@ -147,11 +160,21 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 	case <-ctx.Done():
 		return fmt.Errorf("plugin %q: waiting for another configuration to end: %w", p.Name(), context.Cause(ctx))
 	}
-	before := p.pool.renew(ctx, &settings{grants: grants.clone(), config: slices.Clone(config)})
+	if ctx.Err() != nil {
+		return fmt.Errorf("plugin %q: %w", p.Name(), context.Cause(ctx))
+	}
+	before := p.pool.renew(ctx, func(*settings) *settings {
+		return &settings{grants: grants.clone(), config: slices.Clone(config)}
+	})
 	// A new instance is configured before anything else; this one shows whether
 	// the plugin takes the configuration.
 	if err := p.pool.prepare(ctx); err != nil {
-		p.pool.renew(ctx, before)
+		p.pool.renew(ctx, func(now *settings) *settings {
+			if before == nil {
+				return nil
+			}
+			return &settings{grants: now.grants, config: before.config}
+		})
 		return err
 	}
 	return nil

@@ -177,12 +177,12 @@ func (p *pool) settings() *settings {
 	return p.current.settings
 }
 
-// renew begins another generation and returns the settings before. Idle instances are
-// closed at once, the others after their calls.
-func (p *pool) renew(ctx context.Context, s *settings) (before *settings) {
+// renew begins another generation with the settings that change makes of those in force,
+// which it returns. Idle instances are closed at once, the others after their calls.
+func (p *pool) renew(ctx context.Context, change func(now *settings) *settings) (before *settings) {
 	p.mu.Lock()
 	old, idle := p.current, p.idle
-	p.current, p.idle = generation{number: old.number + 1, settings: s}, nil
+	p.current, p.idle = generation{number: old.number + 1, settings: change(old.settings)}, nil
 	p.mu.Unlock()
 	if old.snapshot != nil {
 		old.snapshot.Close()
@@ -197,7 +197,7 @@ func (p *pool) renew(ctx context.Context, s *settings) (before *settings) {
 func (p *pool) close(ctx context.Context) {
 	p.end(errClosed)
 	p.calls.Close()
-	p.renew(ctx, p.settings())
+	p.renew(ctx, func(now *settings) *settings { return now })
 }
 
 // newInstance instantiates the plugin, runs its initialiser and configures it.

@@ -61,9 +61,11 @@ func (g ProcessGrant) isolation(i workload.Isolation) bool {
 	return i == workload.IsolationFull || !g.FullIsolation
 }
 
-// noProcesses refuses all processes.
+// noProcesses refuses all processes. Which ones the plugin will start is not known here, so
+// that the fix is one to complete: it must not be all.
 func noProcesses(plugin string) *MissingGrantError {
-	return &MissingGrantError{plugin, abi.ModuleProcess, processFix(plugin, `commands = ["*"]`)}
+	fix := processFix(plugin, `commands = ["/path/to/program"]`) + ", naming the programs that tasks may run"
+	return &MissingGrantError{plugin, abi.ModuleProcess, fix}
 }
 
 // processFix is the configuration that grants a plugin something of processes.

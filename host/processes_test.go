@@ -176,7 +176,7 @@ func TestProcessesAreNotGrantedByDefault(t *testing.T) {
 	var missing *host.MissingGrantError
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, abi.ModuleProcess, missing.Capability)
-	require.EqualError(t, err, `needs grant wasmnode:process/v1: add plugin "test" { grant { process { commands = ["*"] } } }`)
+	require.EqualError(t, err, `needs grant wasmnode:process/v1: add plugin "test" { grant { process { commands = ["/path/to/program"] } } }, naming the programs that tasks may run`)
 }
 
 func TestAProcessIsStartedForATaskOnly(t *testing.T) {
@@ -188,4 +188,38 @@ func TestAProcessIsStartedForATaskOnly(t *testing.T) {
 		require.Equal(t, abi.FailedPrecondition, answeredError(t, out).Code)
 	}
 	require.Contains(t, p.Granted(), "wasmnode:process/v1(commands:*)")
+}
+
+// TestAGrantThatIsTakenAwayIsGoneFromTheNextCallOn: with a configuration, without one, and
+// with one that the plugin is refused.
+func TestAGrantThatIsTakenAwayIsGoneFromTheNextCallOn(t *testing.T) {
+	w, scope := newWorld(t, host.Limits{}), taskScope(t)
+	shellOnly := host.Grants{Process: host.ProcessGrant{Commands: []string{"/bin/sh"}}}
+	p := w.load(t, processGuest(shell("exit 0"), abi.OpDriverStartTask).Bytes())
+	start := func() abi.Code {
+		t.Helper()
+		out, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, scope)
+		require.NoError(t, err)
+		code, message := decodeAnswer(t, out)
+		if code == 0 {
+			require.NoError(t, w.workloads.Destroy(t.Context(), scope.Config.Id))
+			return 0
+		}
+		require.NotEmpty(t, message)
+		return abi.Code(code)
+	}
+	p.Grant(t.Context(), shellOnly)
+	require.Equal(t, abi.PermissionDenied, start(), "it is not configured, and has nothing")
+	for range 2 {
+		require.NoError(t, p.Configure(t.Context(), shellOnly, []byte("{}")))
+		require.Zero(t, start())
+		p.Grant(t.Context(), host.Grants{})
+		require.Equal(t, abi.PermissionDenied, start())
+		p.Grant(t.Context(), shellOnly)
+		require.Zero(t, start())
+		var missing *host.MissingGrantError
+		require.ErrorAs(t, p.Configure(t.Context(), host.Grants{}, []byte("{}")), &missing)
+		require.Equal(t, abi.PermissionDenied, start(), "though the configuration before is in force")
+		require.NotContains(t, strings.Join(p.Granted(), " "), "process")
+	}
 }

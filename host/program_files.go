@@ -66,7 +66,7 @@ func (r programFiles) resolve(path string, bases []string) (base, rest string, e
 	}
 	return "", "", abi.NewError(abi.PermissionDenied, fmt.Sprintf(
 		"path %s is neither in the task's directory nor granted: add plugin %q { grant { wasm { directories = [%q] } } }",
-		plaintext.Line(path, 256), r.plugin, filepath.Dir(clean)))
+		plaintext.Line(path, 256), r.plugin, NearestDirectory(clean)))
 }
 
 // readModule reads a program's module.

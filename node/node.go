@@ -198,7 +198,7 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 		loops.Go(func() { n.watchLoop(ctx) })
 		reporting.Go(func() { n.report.run(reports) })
 		n.awaitPlugins(ctx, n.cfg.DriversReady)
-		if n.self.awaitKnown(ctx) == nil {
+		if n.self.awaitKnown(ctx) == nil && ctx.Err() == nil {
 			ready()
 		}
 	}

@@ -52,7 +52,9 @@ type world struct {
 	drivers  task.Dispense
 	dir      string
 	gc       GC
-	left     Workloads                                      // from before the node
+	left     Workloads // from before the node
+	readyFor func(context.Context, *structs.Allocation) error
+	ready    func(context.Context) error
 	leave    bool                                           // nothing behind
 	disk     func(context.Context, string) (diskUse, error) // of any file system
 
@@ -68,7 +70,7 @@ func newWorld(t *testing.T) *world {
 	empty := func(context.Context, string) (diskUse, error) { return diskUse{}, nil } // whatever the machine's is
 	return &world{
 		t: t, embedded: s, plane: s.ForNode(), db: state.NewMem(), machine: m, driver: "mock", drivers: m.dispense,
-		dir: t.TempDir(), disk: empty,
+		dir: t.TempDir(), disk: empty, ready: func(context.Context) error { return nil },
 	}
 }
 
@@ -90,7 +92,8 @@ func (w *world) launch() (ready chan struct{}) {
 		State:        w.db,
 		Dispense:     w.drivers,
 		Workloads:    w.left,
-		DriversReady: func(context.Context) error { return nil },
+		ReadyFor:     w.readyFor,
+		DriversReady: w.ready,
 		AllocsDir:    filepath.Join(w.dir, "alloc"),
 		Identity:     structs.Node{Name: "here", Datacenter: "dc1", Region: "global"},
 		GC:           w.gc,
@@ -230,6 +233,59 @@ func TestARestartedNodeIsTheSameAndStartsNothingTwice(t *testing.T) {
 	require.NoError(t, err)
 	w.start()
 	w.awaitStatus("s", structs.ClientComplete)
+}
+
+func TestANodeThatIsStoppedWhileItWaitsForPluginsWasNotReady(t *testing.T) {
+	w := newWorld(t)
+	waiting := make(chan struct{})
+	w.ready = func(ctx context.Context) error {
+		close(waiting)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	ready := w.launch()
+	<-waiting
+	w.run("meanwhile", "batch")
+	w.awaitStatus("meanwhile", structs.ClientRunning)
+	w.end()
+	select {
+	case <-ready:
+		t.Fatal("it waited for plugins")
+	default:
+	}
+}
+
+// TestWhatIsRestoredWaitsForItsOwnDriversOnly: a driver that does not come holds up its own
+// allocations, and neither others nor new ones.
+func TestWhatIsRestoredWaitsForItsOwnDriversOnly(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("slow", "service")
+	slow := w.awaitStatus("slow", structs.ClientRunning)
+	w.run("quick", "batch")
+	quick := w.awaitStatus("quick", structs.ClientRunning)
+	w.end()
+
+	came := make(chan struct{})
+	w.readyFor = func(ctx context.Context, a *structs.Allocation) error {
+		if a.JobID == "slow" {
+			select {
+			case <-came:
+			case <-ctx.Done():
+			}
+		}
+		return ctx.Err()
+	}
+	w.start()
+	w.machine.end(quick.ID, 0)
+	w.awaitStatus("quick", structs.ClientComplete)
+	w.run("new", "batch")
+	w.awaitStatus("new", structs.ClientRunning)
+	w.machine.end(slow.ID, 0)
+	require.Equal(t, structs.ClientRunning, w.embedded.Allocation(slow.ID).ClientStatus, "nobody has looked")
+	close(came)
+	w.await("its end is seen", func() bool { return w.embedded.Allocation(slow.ID).ClientStatus.Terminal() })
+	require.Equal(t, 1, w.machine.started(slow.ID))
 }
 
 func TestWhatEndedWhileTheNodeWasAwayIsReported(t *testing.T) {

@@ -10,34 +10,35 @@ import (
 // Access is who may use the HTTP API, and how much of it at once.
 type Access struct {
 	// Hosts are names by which the node may be asked, besides addresses and localhost.
-	Hosts []string
+	Hosts []string `key:"http_hosts"`
 	// SocketGroup is the group that may use the API's socket; empty: the agent's own.
-	SocketGroup string
+	SocketGroup string `key:"http_socket_group"`
 	// Insecure lets whoever reaches an address that is not loopback use the API.
-	Insecure bool
+	Insecure bool `key:"insecure_api"`
 	// ACL has requests need tokens.
-	ACL    bool
-	TLS    TLS
-	Limits Limits
+	ACL    bool   `key:"acl.enabled"`
+	TLS    TLS    `key:"tls"`
+	Limits Limits `key:"limits"`
 }
 
 // TLS is how the HTTP API is encrypted, and who is let in by a certificate. The files are
 // PEM.
 type TLS struct {
-	HTTP              bool // off: none of the others is set
-	CertFile, KeyFile string
+	HTTP     bool   `key:"http"` // off: none of the others is set
+	CertFile string `key:"cert_file"`
+	KeyFile  string `key:"key_file"`
 	// CAFile has the authorities of the clients' certificates.
-	CAFile string
+	CAFile string `key:"ca_file"`
 	// VerifyHTTPSClient lets in only who has a certificate.
-	VerifyHTTPSClient bool
+	VerifyHTTPSClient bool `key:"verify_https_client"`
 }
 
 // Limits bounds what the HTTP API serves at once. All are positive.
 type Limits struct {
-	Reads       int // requests without a body
-	Bodies      int // requests with one
-	Streams     int // blocking queries, logs, files and commands
-	Connections int
+	Reads       int `key:"http_max_reads"`   // requests without a body
+	Bodies      int `key:"http_max_bodies"`  // requests with one
+	Streams     int `key:"http_max_streams"` // blocking queries, logs, files and commands
+	Connections int `key:"http_max_conns"`
 }
 
 type aclBlock struct {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,76 +19,78 @@ import (
 	"github.com/wasmnode/wasmnode/runners/task"
 )
 
-// Config is the configuration of an agent. [Default] makes a complete one.
+// Config is the configuration of an agent. [Default] makes a complete one. The tags are the
+// keys that files set, for [Changes].
 type Config struct {
-	Name       string // of the node; the host's name by default
-	Region     string
-	Datacenter string
-	DataDir    string // all that has to survive; absolute
-	PluginDir  string // where .wasm files are dropped; absolute
-	BindAddr   string // of the HTTP API: an address, or unix:// and a socket's path
-	HTTPPort   int    // 0: any free one
-	LogLevel   string // trace, debug, info, warn or error
-	LogJSON    bool
+	Name       string `key:"name"` // of the node; the host's name by default
+	Region     string `key:"region"`
+	Datacenter string `key:"datacenter"`
+	DataDir    string `key:"data_dir"`   // all that has to survive; absolute
+	PluginDir  string `key:"plugin_dir"` // where .wasm files are dropped; absolute
+	BindAddr   string `key:"bind_addr"`  // of the HTTP API: an address, or unix:// and a socket's path
+	HTTPPort   int    `key:"ports.http"` // 0: any free one
+	LogLevel   string `key:"log_level"`  // trace, debug, info, warn or error
+	LogJSON    bool   `key:"log_json"`
 	// RequirePinned refuses plugins whose digest is not in the configuration.
-	RequirePinned bool
-	Access        Access
-	Client        Client
-	PluginLimits  PluginLimits
-	Plugins       map[string]Plugin
+	RequirePinned bool              `key:"require_pinned"`
+	Access        Access            `key:"-"`
+	Client        Client            `key:"client"`
+	PluginLimits  PluginLimits      `key:"plugin_limits"`
+	Plugins       map[string]Plugin `key:"plugin"`
 }
 
 // Client is how the node runs allocations.
 type Client struct {
-	NodeClass string
-	NodePool  string
-	Meta      map[string]string
-	Reserved  Resources
+	NodeClass string            `key:"node_class"`
+	NodePool  string            `key:"node_pool"`
+	Meta      map[string]string `key:"meta"`
+	Reserved  Resources         `key:"reserved"`
 	// ChrootEnv are the machine's files and directories that isolated tasks see, read-only,
 	// and where. Absolute and clean; what does not exist is left out.
-	ChrootEnv map[string]string
+	ChrootEnv map[string]string `key:"chroot_env"`
 	// EnvDenylist are variables of the agent's environment that tasks do not get, beside
 	// those that none ever does.
-	EnvDenylist []string
+	EnvDenylist []string `key:"env_denylist"`
 	// MaxKillTimeout caps the kill_timeout of tasks.
-	MaxKillTimeout time.Duration
-	Artifact       Artifact
+	MaxKillTimeout time.Duration `key:"max_kill_timeout"`
+	Artifact       Artifact      `key:"artifact"`
 	// DisableRemoteExec refuses to run commands in tasks.
-	DisableRemoteExec bool
+	DisableRemoteExec bool `key:"disable_remote_exec"`
 	// GCMaxAllocs is how many allocations are kept, ended ones included, before the
 	// oldest ended ones are destroyed.
-	GCMaxAllocs int
+	GCMaxAllocs int `key:"gc_max_allocs"`
 	// GCDiskUsage and GCInodeUsage are how full, in percent, the allocations' file
 	// system may be before ended ones are destroyed.
-	GCDiskUsage, GCInodeUsage float64
+	GCDiskUsage  float64 `key:"gc_disk_usage_threshold"`
+	GCInodeUsage float64 `key:"gc_inode_usage_threshold"`
 	// GCInterval is how often the disk is looked at.
-	GCInterval time.Duration
+	GCInterval time.Duration `key:"gc_interval"`
 	// GCParallel is how many are destroyed at once.
-	GCParallel     int
-	AllowedDrivers []string // empty: all
-	BlockedDrivers []string // even when they are allowed
+	GCParallel     int      `key:"gc_parallel_destroys"`
+	AllowedDrivers []string `key:"drivers.allow"` // empty: all
+	BlockedDrivers []string `key:"drivers.block"` // even when they are allowed
 }
 
 // Artifact bounds each artifact that a task fetches.
 type Artifact struct {
-	MaxSize  int // MiB, of what is downloaded and again of what is written
-	MaxFiles int
-	Timeout  time.Duration
+	MaxSize  int           `key:"max_size"` // MiB, of what is downloaded and again of what is written
+	MaxFiles int           `key:"max_files"`
+	Timeout  time.Duration `key:"timeout"`
 }
 
 // Resources are kept back for the host. CPU is in MHz, memory and disk in MiB.
 type Resources struct {
-	CPU    int
-	Memory int
-	Disk   int
+	CPU    int `key:"cpu"`
+	Memory int `key:"memory"`
+	Disk   int `key:"disk"`
 }
 
 // PluginLimits bound what plugins use of the machine; 0 is what [host.DefaultLimits] has,
 // never no bound.
 type PluginLimits struct {
-	Memory    int // MiB of memory of all instances of one plugin
-	AllMemory int // MiB of memory of all plugins together
-	CPU       int // percent of one processor that one plugin computes over a minute
+	Memory    int `key:"memory"`     // MiB of memory of all instances of one plugin
+	AllMemory int `key:"memory_all"` // MiB of memory of all plugins together
+	CPU       int `key:"cpu"`        // percent of one processor that one plugin computes over a minute
 }
 
 func (l PluginLimits) validate() (errs []error) {
@@ -105,10 +108,13 @@ func (l PluginLimits) validate() (errs []error) {
 	return errs
 }
 
-// Plugin is what an operator decided about one plugin, by the name that it gives
-// itself.
+// Plugin is what an operator decided about the plugin of one name. It is no one's who gives
+// itself that name, but the file's that is meant.
 type Plugin struct {
-	// SHA256 is the digest of the one file that may go by this name; empty: any.
+	// File is the name of that file in the plugin directory; empty: NAME.wasm.
+	File string
+	// SHA256 is the digest of the only content that may go by this name, whatever its file is
+	// called; empty: any content of the file.
 	SHA256 string
 	// Config is the plugin's own configuration, not yet checked.
 	Config map[string]any
@@ -161,15 +167,6 @@ func defaultChroot() map[string]string {
 	return env
 }
 
-// Plugin returns what was decided about the plugin of that name; a plugin that nothing
-// was said about may start WASI programs and nothing else.
-func (c Config) Plugin(name string) Plugin {
-	if p, ok := c.Plugins[name]; ok {
-		return p
-	}
-	return Plugin{}
-}
-
 var (
 	validName   = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
 	validDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -201,8 +198,15 @@ func (c Config) Validate() error {
 	errs = append(errs, c.Access.validate()...)
 	errs = append(errs, c.Client.validate()...)
 	errs = append(errs, c.PluginLimits.validate()...)
+	files := map[string]string{} // who is meant by each block
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
-		errs = append(errs, c.Plugins[name].validate(name)...)
+		p := c.Plugins[name]
+		errs = append(errs, p.validate(name)...)
+		file := cmp.Or(p.File, name+".wasm")
+		if other, twice := files[file]; twice && p.SHA256 == "" && c.Plugins[other].SHA256 == "" {
+			fault("plugin %q: file: %q is plugin %q already, and a file is one plugin", name, file, other)
+		}
+		files[file] = name
 	}
 	return errors.Join(errs...)
 }
@@ -267,6 +271,9 @@ func (p Plugin) validate(name string) (errs []error) {
 	}
 	if !validName.MatchString(name) {
 		fault("a plugin's name is a letter, then letters, digits, '_' or '-', at most 64 in all")
+	}
+	if f := p.File; f != "" && (filepath.Base(f) != f || !strings.HasSuffix(f, ".wasm") || strings.HasPrefix(f, ".")) {
+		fault("file: %q is not the name of a file in the plugin directory that ends in .wasm", f)
 	}
 	if p.SHA256 != "" && !validDigest.MatchString(p.SHA256) {
 		fault("sha256: %q is not a SHA-256 in lower-case hexadecimal", p.SHA256)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +26,25 @@ func TestBoundsOfTheClient(t *testing.T) {
 		require.EqualError(t, c.Validate(), want)
 	}
 	require.NoError(t, Default().Validate())
+}
+
+func TestWhichFileIsMeantIsClear(t *testing.T) {
+	digest := strings.Repeat("0a", 32)
+	for want, plugins := range map[string]map[string]Plugin{
+		"": {"a": {File: "b.wasm"}, "b": {File: "c.wasm"}, "d": {SHA256: digest, File: "b.wasm"}, "e": {}},
+		`plugin "a": file: "x/a.wasm" is not the name of a file in the plugin directory that ends in .wasm`: {"a": {File: "x/a.wasm"}},
+		`plugin "a": file: "a" is not the name of a file in the plugin directory that ends in .wasm`:        {"a": {File: "a"}},
+		`plugin "a": file: ".a.wasm" is not the name of a file in the plugin directory that ends in .wasm`:  {"a": {File: ".a.wasm"}},
+		`plugin "b": file: "b.wasm" is plugin "a" already, and a file is one plugin`:                        {"a": {File: "b.wasm"}, "b": {}},
+	} {
+		c := Default()
+		c.Plugins = plugins
+		if want == "" {
+			require.NoError(t, c.Validate())
+			continue
+		}
+		require.EqualError(t, c.Validate(), want)
+	}
 }
 
 func TestAnUnclearPermissionForProcessesIsRefused(t *testing.T) {

@@ -89,6 +89,7 @@ type pluginLimitsBlock struct {
 
 type pluginBlock struct {
 	Name   string       `hcl:"name,label"`
+	File   *string      `hcl:"file,optional"`
 	SHA256 *string      `hcl:"sha256,optional"`
 	Config *configBlock `hcl:"config,block"`
 	Grant  *grantBlock  `hcl:"grant,block"`
@@ -338,6 +339,7 @@ func (l *loader) duration(a *hcl.Attribute) *time.Duration {
 
 func (l *loader) plugin(b *pluginBlock) {
 	p := Plugin{}
+	set(&p.File, b.File)
 	set(&p.SHA256, b.SHA256)
 	if b.Config != nil {
 		config, diags := hclvalue.Body(b.Config.Body.(*hclsyntax.Body), nil)

@@ -60,6 +60,7 @@ func TestEveryKey(t *testing.T) {
 		"plugin_limits":           {"plugin_limits {\n memory = 1\n memory_all = 2\n cpu = 3\n}", func(c *Config) { c.PluginLimits = PluginLimits{1, 2, 3} }},
 		"plugin, empty":           {"plugin \"p\" {}", func(c *Config) { c.Plugins["p"] = Plugin{} }},
 		"plugin.sha256":           {"plugin \"p\" {\n sha256 = \"" + digest + "\"\n}", func(c *Config) { c.Plugins["p"] = Plugin{SHA256: digest} }},
+		"plugin.file":             {"plugin \"p\" {\n file = \"q.wasm\"\n}", func(c *Config) { c.Plugins["p"] = Plugin{File: "q.wasm"} }},
 		"plugin.config": {
 			"plugin \"p\" {\n config {\n a = 1\n b = { c = true }\n d \"e\" {\n f = [1.5]\n}\n}\n}",
 			func(c *Config) {

@@ -18,7 +18,7 @@ func TestThePageOnConfigurationIsTrue(t *testing.T) {
 	c := Default()
 	require.NoError(t, c.Load(write(t, t.TempDir(), "node.hcl", text)))
 	require.NoError(t, c.Validate())
-	require.Equal(t, 200, c.Plugin("wasi").Grant.Wasm.MaxPrograms)
+	require.Equal(t, 200, c.Plugins["wasi"].Grant.Wasm.MaxPrograms)
 
 	want := Default()
 	c.Name, c.Client.NodeClass, c.Client.Meta, c.Client.Reserved = want.Name, "", want.Client.Meta, Resources{}

@@ -22,8 +22,14 @@ func (*agentCommand) Synopsis() string { return "Run a node" }
 func (*agentCommand) Help() string {
 	return `Usage: wasmnode agent [options]
 
-  Runs a node until it is sent SIGINT or SIGTERM. It logs one line when it is
-  ready.
+  Runs a node until it is sent SIGINT or SIGTERM. It logs one line when its API
+  answers, and one when it is ready: what ran before is restored, and plugins are
+  loaded.
+
+  SIGHUP has it read its configuration again. What plugins are granted and given,
+  which drivers are allowed, and the log level take effect at once; what else has
+  changed is named in the log and takes effect after a restart. A configuration that
+  is wrong changes nothing.
 
 Options:
 
@@ -63,6 +69,9 @@ func (c *agentCommand) Run(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	hangups := make(chan os.Signal, 1) // one that comes while another is acted on is not lost
+	signal.Notify(hangups, syscall.SIGHUP)
+	o.Reload = hangups
 	o.LogOutput = os.Stderr
 	self, err := os.Executable()
 	if err != nil {

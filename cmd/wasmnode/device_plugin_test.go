@@ -23,6 +23,7 @@ func newFaultySite(t *testing.T, drivers ...string) (s *site, dir string) {
 	s.drop(t, "acme.wasm", guestbuild.Plugin(t, "managers/devices/testdata/faulty_device"))
 	s.grant(t, fmt.Sprintf(`
 plugin "faulty" {
+  file = "acme.wasm"
   config {
     dir = %q
   }

@@ -39,7 +39,7 @@ func (*supervisorCommand) Help() string {
   it. The agent starts it when there is a task to run; it ends ten seconds after both
   the agent and the last task have ended. Its log is DIR/supervisor/supervisor.log.
 
-  SIGTERM ends it, and every task with it.`
+  SIGTERM ends it, and every task with it; SIGHUP does nothing.`
 }
 
 // Run implements [subcommand].
@@ -61,6 +61,7 @@ func (c *supervisorCommand) Run(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	agent.OutliveHangups()
 	ended, thread := make(chan error), make(chan func())
 	go func() { ended <- agent.RunSupervisor(ctx, *dataDir, thread, os.Stderr) }()
 	for {

@@ -84,7 +84,6 @@ func Dispense(t testing.TB) task.Dispense {
 	require.NoError(t, err)
 	manager := drivers.New(drivers.Config{
 		Catalog: plugins, Workloads: workloads, Logger: log,
-		PluginConfig: func(string) map[string]any { return nil },
 	})
 	plugins.Start()
 	t.Cleanup(func() {

@@ -2,7 +2,9 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -23,16 +25,12 @@ const loadsAtOnce = 8
 
 // Config configures a [Catalog]. Dir, Loader and Logger are required.
 type Config struct {
-	// Dir is the plugin directory. It is created when it is missing.
+	// Dir is the plugin directory. It has to exist at the start.
 	Dir    string
 	Loader Loader
 	Logger hclog.Logger
-	// Grants returns what the operator grants the plugin of that name. Nil: what every
-	// plugin has.
-	Grants func(name string) host.Grants
-	// Pinned refuses a content that the operator did not mean, by the plugin's name
-	// and the content's SHA-256 in hexadecimal. Nil: every content is taken.
-	Pinned func(name, digest string) error
+	// Settings are in force until [Catalog.Apply].
+	Settings Settings
 	// LookEvery is how often the directory is looked at without being asked to by the
 	// kernel; 0: notifications are used, and it is read every 5 s too.
 	LookEvery time.Duration
@@ -66,15 +64,19 @@ type identity struct {
 	stats         func() host.Stats // nil: none
 }
 
-// New returns a catalog that is not started. It fails when the directory
-// can neither be found nor created.
+// New returns a catalog that is not started. It fails when the directory cannot be found.
 func New(cfg Config) (*Catalog, error) {
-	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("plugin directory %s: %w", cfg.Dir, err)
-	}
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("plugin directory %s: %w", cfg.Dir, err)
+	}
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("plugin directory %s does not exist: create it", dir)
+	case err != nil:
+		return nil, fmt.Errorf("plugin directory %s: %w", dir, err)
+	case !info.IsDir():
+		return nil, fmt.Errorf("plugin directory %s is not a directory", dir)
 	}
 	cfg.Dir = dir
 	ctx, cancel := context.WithCancel(context.Background())
@@ -84,7 +86,7 @@ func New(cfg Config) (*Catalog, error) {
 		cancel:     cancel,
 		loads:      make(chan struct{}, loadsAtOnce),
 		directory:  DirectoryStatus{Path: dir, Since: time.Now()},
-		files:      newFiles(),
+		files:      newFiles(cfg.Settings),
 		registries: map[host.Kind]*Registry{},
 	}, nil
 }
@@ -99,6 +101,53 @@ func (c *Catalog) serve(r *Registry) {
 // Loading reports whether files that were in the directory at the start are not loaded or
 // refused yet.
 func (c *Catalog) Loading() bool { return !wake.IsClosed(c.files.first) }
+
+// Expects reports whether a file that is being loaded may yet provide the plugin of a name.
+func (c *Catalog) Expects(kind host.Kind, name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.files.expects(claim{kind, name})
+}
+
+// Missing returns why there is no plugin of a name.
+func (c *Catalog) Missing(kind host.Kind, name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if why := c.files.missing(claim{kind, name}); why != "" {
+		return why
+	}
+	return "no plugin in " + c.cfg.Dir + " provides it"
+}
+
+// Apply puts other settings in force. What was granted and is no more is not done from then
+// on; who must not have a name any more loses it, and who may have it gets it. The error is
+// that of a configuration that a plugin in service does not take; then nothing has changed.
+func (c *Catalog) Apply(s Settings) error {
+	if err := c.check(s); err != nil {
+		return err
+	}
+	c.step(func(t *files, now time.Time) []action { return t.apply(now, s) })
+	return nil
+}
+
+// check reports which plugins in service would not take the configurations of some settings.
+func (c *Catalog) check(s Settings) error {
+	c.mu.Lock()
+	var units []*Unit
+	for _, name := range slices.Sorted(maps.Keys(c.files.byName)) {
+		if u := c.files.byName[name].unit; u != nil {
+			units = append(units, u)
+		}
+	}
+	c.mu.Unlock()
+	var errs []error
+	for _, u := range units {
+		if _, err := u.checkConfig(s.of(u.name).config); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // LoadingFiles returns the names of the files that are being loaded and are not in service
 // with an earlier content, sorted.
@@ -164,6 +213,9 @@ func (f *file) status(dir string) PluginStatus {
 	s := f.content.status(filepath.Join(dir, f.name))
 	if f.unit == nil {
 		s.State, s.Reason, s.Since = f.state, f.reason, f.since
+		if s.Name == "" && f.wants != nil {
+			s.Name = f.wants.name
+		}
 		return s
 	}
 	s.setHealth(f.unit)
@@ -198,6 +250,13 @@ func (i identity) status(path string) PluginStatus {
 		s.Stats = i.stats()
 	}
 	return s
+}
+
+// changed returns what is closed when something of the files has changed.
+func (c *Catalog) changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.files.changed
 }
 
 // Directory returns the state of the plugin directory.

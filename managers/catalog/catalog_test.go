@@ -41,9 +41,20 @@ func newDirWorld(t *testing.T, dir string) *dirWorld {
 // notifications; 0: with them.
 func newDirWorldThatLooks(t *testing.T, dir string, lookEvery time.Duration) *dirWorld {
 	t.Helper()
+	return newDirWorldWith(t, dir, lookEvery, catalog.Settings{})
+}
+
+// newDirWorldOf makes one whose operator has decided something.
+func newDirWorldOf(t *testing.T, s catalog.Settings) *dirWorld {
+	t.Helper()
+	return newDirWorldWith(t, t.TempDir(), 0, s)
+}
+
+func newDirWorldWith(t *testing.T, dir string, lookEvery time.Duration, s catalog.Settings) *dirWorld {
+	t.Helper()
 	w := &dirWorld{Directory: &catalogtest.Directory{T: t, Path: dir}, t: t, loader: &catalogtest.Loader{}}
 	var err error
-	w.Catalog, err = catalog.New(catalog.Config{Dir: dir, Loader: w.loader, Logger: hclog.NewNullLogger(), LookEvery: lookEvery})
+	w.Catalog, err = catalog.New(catalog.Config{Dir: dir, Loader: w.loader, Logger: hclog.NewNullLogger(), LookEvery: lookEvery, Settings: s})
 	require.NoError(t, err)
 	w.manager = drivers.New(drivers.Config{
 		Catalog: w.Catalog, Logger: hclog.NewNullLogger(),
@@ -159,21 +170,143 @@ func TestAFileThatDoesNotLoadLeavesTheOldVersionInCharge(t *testing.T) {
 	w.Until("a.wasm a 3.0.0 healthy")
 }
 
-func TestOfTwoFilesWithOneNameTheFirstStaysUntilItIsRemoved(t *testing.T) {
+func TestOfFilesWithOneNameThatNothingIsDecidedAboutTheOneCalledSoHasItElseTheFirst(t *testing.T) {
+	refused := func(file, by string) string {
+		return fmt.Sprintf(`%s x 1.0.0 rejected: the driver "x" is already provided by %s; remove one of the two files, or name the one that is meant: plugin "x" { file = %q }`, file, by, file)
+	}
 	w := newDirWorld(t, t.TempDir())
 	w.drop("b.wasm", catalogtest.Recipe{Name: "x", Version: "1.0.0"})
 	w.start()
-	w.drop("a.wasm", catalogtest.Recipe{Name: "x", Version: "2.0.0"})
-	w.Until(`a.wasm x 2.0.0 rejected: the driver "x" is already provided by b.wasm; remove one of the two files`, "b.wasm x 1.0.0 healthy")
+	w.drop("c.wasm", catalogtest.Recipe{Name: "x", Version: "1.0.0"})
+	w.Until("b.wasm x 1.0.0 healthy", refused("c.wasm", "b.wasm"))
 	w.drop("b.wasm", catalogtest.Recipe{Name: "x", Version: "1.1.0"})
-	w.Until(`a.wasm x 2.0.0 rejected: the driver "x" is already provided by b.wasm; remove one of the two files`, "b.wasm x 1.1.0 healthy")
-	w.Remove("b.wasm")
-	w.Until("a.wasm x 2.0.0 healthy")
-	w.drop("c.wasm", catalogtest.Recipe{Name: "x", Version: "3.0.0"})
-	w.Until("a.wasm x 2.0.0 healthy", `c.wasm x 3.0.0 rejected: the driver "x" is already provided by a.wasm; remove one of the two files`)
+	w.Until("b.wasm x 1.1.0 healthy", refused("c.wasm", "b.wasm"))
+	w.drop("b.wasm", catalogtest.Recipe{Name: "x", Version: "1.0.0"})
+	w.Until("b.wasm x 1.0.0 healthy", refused("c.wasm", "b.wasm"))
+	d, err := w.manager.Dispense("x")
+	require.NoError(t, err)
+	w.drop("a.wasm", catalogtest.Recipe{Name: "x", Version: "1.0.0"})
+	w.Until("a.wasm x 1.0.0 healthy", refused("b.wasm", "a.wasm"), refused("c.wasm", "a.wasm"))
+	<-d.Replaced() // as by an upgrade
+	d.Release()
+	w.drop("x.wasm", catalogtest.Recipe{Name: "x", Version: "1.0.0"})
+	w.Until(refused("a.wasm", "x.wasm"), refused("b.wasm", "x.wasm"), refused("c.wasm", "x.wasm"), "x.wasm x 1.0.0 healthy")
+	w.Remove("x.wasm")
+	w.Until("a.wasm x 1.0.0 healthy", refused("b.wasm", "a.wasm"), refused("c.wasm", "a.wasm"))
 	// The name is free as well when the file has another plugin in it.
 	w.drop("a.wasm", catalogtest.Recipe{Name: "y", Version: "1.0.0"})
-	w.Until("a.wasm y 1.0.0 healthy", "c.wasm x 3.0.0 healthy")
+	w.Until("a.wasm y 1.0.0 healthy", "b.wasm x 1.0.0 healthy", refused("c.wasm", "b.wasm"))
+}
+
+// decided is what an operator decided about plugins.
+type decided = map[string]catalog.PluginSettings
+
+func TestANameWithABlockIsTheMeantFilesOnly(t *testing.T) {
+	meant := host.Grants{Process: host.ProcessGrant{Commands: []string{"/bin/true"}}}
+	w := newDirWorldOf(t, catalog.Settings{Plugins: decided{"x": {Grants: meant}}})
+	var granted sync.Map
+	w.loader.Prepare = func(p *catalogtest.Plugin) { granted.Store(p, p.Recipe.Version) }
+	grantsOf := func(version string) (g host.Grants) {
+		granted.Range(func(p, v any) bool {
+			if v == version {
+				g = p.(*catalogtest.Plugin).LastGranted()
+			}
+			return true
+		})
+		return g
+	}
+	refused := `aaa.wasm x 6.6.6 rejected: it calls itself "x", a name that the configuration gives to x.wasm; if this file is meant, write plugin "x" { file = "aaa.wasm" }`
+	w.drop("aaa.wasm", catalogtest.Recipe{Name: "x", Version: "6.6.6"})
+	w.start()
+	require.Equal(t, []string{refused}, w.Lines(), "though x.wasm is not there")
+	require.Empty(t, grantsOf("6.6.6"))
+	_, err := w.manager.Dispense("x")
+	require.EqualError(t, err, `driver "x" not found: x.wasm, which the configuration means by that name, is not there`)
+
+	w.drop("x.wasm", catalogtest.Recipe{Name: "x", Version: "1.0.0", Blocks: true})
+	w.Until(refused, "x.wasm loading")
+	_, err = w.manager.Dispense("x")
+	require.True(t, abi.IsRecoverable(err), "it may come")
+	w.drop("x.wasm", catalogtest.Recipe{Name: "x", Version: "1.1.0"})
+	w.Until(refused, "x.wasm x 1.1.0 healthy")
+	require.Equal(t, meant, grantsOf("1.1.0"))
+	w.drop("x.wasm", catalogtest.Recipe{Name: "x", Version: "1.2.0"}) // an upgrade, without a question
+	w.Until(refused, "x.wasm x 1.2.0 healthy")
+	w.drop("aaa.wasm", catalogtest.Recipe{Name: "x", Version: "6.6.6", Pad: 1})
+	w.Until(refused, "x.wasm x 1.2.0 healthy")
+	w.Remove("x.wasm")
+	w.Until(refused)
+	require.Empty(t, grantsOf("6.6.6"))
+
+	// Neither another name of the same file nor another spelling is the one that is meant.
+	w.drop("x.wasm", catalogtest.Recipe{Name: "x", Version: "1.2.0"})
+	require.NoError(t, os.Symlink("x.wasm", filepath.Join(w.Path, "b.wasm")))
+	require.NoError(t, os.Link(filepath.Join(w.Path, "x.wasm"), filepath.Join(w.Path, "X.wasm")))
+	rejected := func(file string) string {
+		return fmt.Sprintf(`%s x 1.2.0 rejected: it calls itself "x", a name that the configuration gives to x.wasm; if this file is meant, write plugin "x" { file = %q }`, file, file)
+	}
+	w.Until(rejected("X.wasm"), refused, rejected("b.wasm"), "x.wasm x 1.2.0 healthy")
+	require.NoError(t, os.Rename(filepath.Join(w.Path, "x.wasm"), filepath.Join(w.Path, "y.wasm")))
+	w.Until(rejected("X.wasm"), refused, "b.wasm rejected: cannot be read: stat "+w.Path+"/b.wasm: no such file or directory", rejected("y.wasm"))
+}
+
+func TestSettingsTakeEffectWhileTheNodeRuns(t *testing.T) {
+	wide := host.Grants{Process: host.ProcessGrant{Commands: []string{"/bin/true"}}}
+	w := newDirWorldOf(t, catalog.Settings{})
+	var plugins sync.Map
+	w.loader.Prepare = func(p *catalogtest.Plugin) { plugins.Store(p.Recipe.Version, p) }
+	granted := func(version string) host.Grants {
+		p, _ := plugins.Load(version)
+		return p.(*catalogtest.Plugin).LastGranted()
+	}
+	w.drop("a.wasm", catalogtest.Recipe{Name: "x", Version: "1.0.0"})
+	w.drop("b.wasm", catalogtest.Recipe{Name: "x", Version: "2.0.0"})
+	w.start()
+	taken := `b.wasm x 2.0.0 rejected: the driver "x" is already provided by a.wasm; remove one of the two files, or name the one that is meant: plugin "x" { file = "b.wasm" }`
+	require.Equal(t, []string{"a.wasm x 1.0.0 healthy", taken}, w.Lines())
+
+	apply := func(s catalog.Settings) {
+		t.Helper()
+		require.NoError(t, w.Catalog.Apply(s))
+	}
+	apply(catalog.Settings{Plugins: decided{"x": {File: "a.wasm", Grants: wide}}})
+	require.Equal(t, wide, granted("1.0.0"), "at once")
+	apply(catalog.Settings{Plugins: decided{"x": {File: "a.wasm"}}})
+	require.Empty(t, granted("1.0.0"), "at once")
+
+	d, err := w.manager.Dispense("x")
+	require.NoError(t, err)
+	apply(catalog.Settings{Plugins: decided{"x": {File: "b.wasm", Grants: wide}}})
+	w.Until(
+		`a.wasm x 1.0.0 rejected: it calls itself "x", a name that the configuration gives to b.wasm; if this file is meant, write plugin "x" { file = "a.wasm" }`,
+		"b.wasm x 2.0.0 healthy",
+		`a.wasm x 1.0.0 removed: it calls itself "x", a name that the configuration gives to b.wasm; if this file is meant, write plugin "x" { file = "a.wasm" }`,
+	)
+	require.Equal(t, wide, granted("2.0.0"))
+	d.Release()
+	apply(catalog.Settings{Plugins: decided{"x": {}}})
+	w.Until(
+		`a.wasm x 1.0.0 rejected: it calls itself "x", a name that the configuration gives to x.wasm; if this file is meant, write plugin "x" { file = "a.wasm" }`,
+		`b.wasm x 2.0.0 rejected: it calls itself "x", a name that the configuration gives to x.wasm; if this file is meant, write plugin "x" { file = "b.wasm" }`,
+	)
+	apply(catalog.Settings{})
+	w.Until("a.wasm x 1.0.0 healthy", taken)
+}
+
+func TestAConfigurationThatAPluginDoesNotTakeChangesNothing(t *testing.T) {
+	w := newDirWorldOf(t, catalog.Settings{})
+	w.drop("x.wasm", catalogtest.Recipe{Name: "x", Version: "1.0.0", PluginSchema: `{"properties":{"engine":{"type":"string"}}}`})
+	w.start()
+	for range 2 {
+		err := w.Catalog.Apply(catalog.Settings{Plugins: decided{"x": {File: "y.wasm"}, "y": {}}})
+		require.NoError(t, err)
+		w.Until(`x.wasm x 1.0.0 rejected: it calls itself "x", a name that the configuration gives to y.wasm; if this file is meant, write plugin "x" { file = "x.wasm" }`)
+		require.NoError(t, w.Catalog.Apply(catalog.Settings{}))
+		w.Until("x.wasm x 1.0.0 healthy")
+		err = w.Catalog.Apply(catalog.Settings{Plugins: decided{"x": {Config: map[string]any{"engin": "x"}}}})
+		require.EqualError(t, err, `plugin "x": config.engin: unknown field, did you mean "engine"?`)
+		require.Equal(t, []string{"x.wasm x 1.0.0 healthy"}, w.Lines())
+	}
 }
 
 // TestAtTheStartTheFirstFileByNameHasTheName is on a clock that stands still while
@@ -192,6 +325,30 @@ func TestAtTheStartTheFirstFileByNameHasTheName(t *testing.T) {
 			}
 			require.Contains(t, line, `is already provided by a.wasm`)
 		}
+	})
+}
+
+// TestAFileWaitsForTheOneThatMayHaveItsNameBeforeIt: however long that one takes, it is not
+// a matter of who is first.
+func TestAFileWaitsForTheOneThatMayHaveItsNameBeforeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newDirWorldThatLooks(t, t.TempDir(), time.Second)
+		w.drop("a.wasm", catalogtest.Recipe{Name: "x", Version: "1.0.0", Blocks: true})
+		w.drop("b.wasm", catalogtest.Recipe{Name: "x", Version: "2.0.0"})
+		w.drop("c.wasm", catalogtest.Recipe{Name: "c", Version: "3.0.0"})
+		w.Catalog.Start()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Equal(t, []string{
+			"a.wasm loading",
+			`b.wasm x loading: waiting for a.wasm, which may have the name "x" before it`,
+			"c.wasm c 3.0.0 healthy", // it is called so
+		}, w.Lines())
+		require.Equal(t, []string{"a.wasm", "b.wasm"}, w.Catalog.LoadingFiles())
+		w.drop("a.wasm", catalogtest.Recipe{Name: "y", Version: "1.0.0"})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{"a.wasm y 1.0.0 healthy", "b.wasm x 2.0.0 healthy", "c.wasm c 3.0.0 healthy"}, w.Lines())
 	})
 }
 
@@ -247,6 +404,7 @@ func TestFilesThatAreNotPluginsEachHaveAReason(t *testing.T) {
 
 func TestADirectoryThatCannotBeReadKeepsItsPluginsInService(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "plugins")
+	require.NoError(t, os.Mkdir(dir, 0o755))
 	w := newDirWorld(t, dir)
 	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "1.0.0"})
 	w.start()
@@ -263,14 +421,18 @@ func TestADirectoryThatCannotBeReadKeepsItsPluginsInService(t *testing.T) {
 	w.Until("a.wasm a 1.0.0 healthy", "b.wasm b 1.0.0 healthy")
 }
 
-func TestTheDirectoryIsMadeOrTheErrorNamesIt(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a", "b")
-	newDirWorld(t, dir).start()
-	require.DirExists(t, dir)
+func TestADirectoryThatIsNoneIsAnErrorThatNamesIt(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(file, nil, 0o644))
-	_, err := catalog.New(catalog.Config{Dir: filepath.Join(file, "plugins"), Loader: &catalogtest.Loader{}, Logger: hclog.NewNullLogger()})
-	require.ErrorContains(t, err, "plugin directory "+file+"/plugins: ")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for dir, want := range map[string]string{
+		file + ".none":                 "plugin directory " + file + ".none does not exist: create it",
+		file:                           "plugin directory " + file + " is not a directory",
+		filepath.Join(file, "plugins"): "plugin directory " + file + "/plugins: stat " + file + "/plugins: not a directory",
+	} {
+		_, err := catalog.New(catalog.Config{Dir: dir, Loader: &catalogtest.Loader{}, Logger: hclog.NewNullLogger()})
+		require.EqualError(t, err, want)
+		require.NoDirExists(t, dir)
+	}
 }
 
 func TestWhileFilesAreLoadingADriverMayStillCome(t *testing.T) {
@@ -326,6 +488,29 @@ func TestAFileThatLoadsForEverDoesNotDelayOthers(t *testing.T) {
 	// So does its removal.
 	w.Remove("a.wasm")
 	w.Until("b.wasm b 1.0.0 healthy")
+}
+
+func TestADriverIsWaitedForAloneAndOnlyWhileItMayCome(t *testing.T) {
+	w := newDirWorldOf(t, catalog.Settings{Plugins: decided{"meant": {}, "absent": {}}})
+	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "1.0.0", Blocks: true})
+	w.drop("b.wasm", catalogtest.Recipe{Name: "b", Version: "1.0.0"})
+	w.drop("meant.wasm", catalogtest.Recipe{Name: "meant", LoadError: "broken"})
+	w.Catalog.Start()
+	for _, name := range []string{"b", "meant", "absent"} {
+		ctx, cancel := context.WithTimeout(t.Context(), catalogtest.TestTimeout)
+		require.NoError(t, w.manager.WaitForDriver(ctx, name), "though a.wasm is still loading")
+		cancel()
+	}
+	_, err := w.manager.Dispense("meant")
+	require.EqualError(t, err, `driver "meant" not found: meant.wasm, which the configuration means by that name, is rejected: broken`)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, w.manager.WaitForDriver(ctx, "a"), context.Canceled)
+	require.ErrorIs(t, w.manager.WaitForDriver(ctx, "any"), context.Canceled, "what it will be called is not known yet")
+	w.Remove("a.wasm")
+	ctx, cancel = context.WithTimeout(t.Context(), catalogtest.TestTimeout)
+	defer cancel()
+	require.NoError(t, w.manager.WaitForDriver(ctx, "any"))
 }
 
 func TestAFileThatCannotBeReadIsTriedAgain(t *testing.T) {

@@ -17,9 +17,10 @@ import (
 // files and by what becomes of loading them; what is to be done about that is returned
 // as actions, so that none of it is done under the catalog's lock.
 type files struct {
-	byName map[string]*file
-	claims map[claim]*file
-	gone   []goneFile // versions in use whose files were removed
+	settings Settings
+	byName   map[string]*file
+	gone     []goneFile    // versions in use that are not in charge of any name now
+	changed  chan struct{} // closed and replaced with each change
 
 	looked bool
 	waited map[string]*file // of the first look, not loaded or refused yet
@@ -36,16 +37,18 @@ type file struct {
 	state      State // loading or rejected; "" when it is in charge
 	reason     string
 	since      time.Time
+	wants      *claim          // the name that the content gives itself; nil: not known yet
 	nameTaken  *nameTakenError // why it was rejected, where that can change
+	notMeant   bool            // it was rejected for the operator's settings, which can change
 	unreadable bool            // it could not be read, which can change
 	lost       bool            // the file is gone
 
-	described chan struct{} // closed when the first load has claimed its name or failed
-	load      int           // counts loads, to detect a late one
-	loading   loading       // the load under way
+	load    int     // counts loads, to detect a late one
+	loading loading // the load under way
 }
 
-// goneFile is a version whose file was removed while tasks use it.
+// goneFile is a version that tasks use though its file was removed, or must not have its
+// name any more.
 type goneFile struct {
 	file    string
 	content identity
@@ -58,14 +61,15 @@ type claim struct {
 	name string
 }
 
-// nameTakenError: another file is in charge of a plugin's name.
+// nameTakenError: another file has, or is about to have, a plugin's name.
 type nameTakenError struct {
 	claim
-	by string // file
+	file string // which wanted it
+	by   string // file
 }
 
 func (e *nameTakenError) Error() string {
-	return fmt.Sprintf("the %s %q is already provided by %s; remove one of the two files", e.kind, e.name, e.by)
+	return fmt.Sprintf("the %s %q is already provided by %s; remove one of the two files, or name the one that is meant: plugin %q { file = %q }", e.kind, e.name, e.by, e.name, e.file)
 }
 
 // action is what is to be done about a change of the files, with no lock held.
@@ -77,8 +81,17 @@ type (
 		f    *file
 		load int
 	}
-	// removeUnit: take a plugin out of service whose file is gone.
-	removeUnit struct{ u *Unit }
+	// removeUnit: take a plugin out of service whose file is gone, or must not have its name
+	// any more.
+	removeUnit struct {
+		u   *Unit
+		why string
+	}
+	// settle: give a plugin what its operator decided.
+	settle struct {
+		u    *Unit
+		what given
+	}
 	// logLine: log what happened.
 	logLine struct {
 		level hclog.Level
@@ -87,8 +100,14 @@ type (
 	}
 )
 
-func newFiles() files {
-	return files{byName: map[string]*file{}, claims: map[claim]*file{}, first: make(chan struct{})}
+func newFiles(s Settings) files {
+	return files{settings: s, byName: map[string]*file{}, changed: make(chan struct{}), first: make(chan struct{})}
+}
+
+// change wakes who waits for a change.
+func (t *files) change() {
+	close(t.changed)
+	t.changed = make(chan struct{})
 }
 
 // found takes what a look found: all files, those with new content, and those that
@@ -131,17 +150,20 @@ func (t *files) finishFirst(name string) {
 func (t *files) file(now time.Time, name string) *file {
 	f := t.byName[name]
 	if f == nil {
-		f = &file{name: name, state: StateLoading, since: now, described: make(chan struct{})}
+		f = &file{name: name, state: StateLoading, since: now}
 		t.byName[name] = f
 	}
 	return f
 }
 
-// begin has a file's content loaded, in the place of a load under way.
+// begin has a file's content loaded, in the place of a load under way. That one is ended at
+// once: what it would put in charge must not replace the plugin of a file that has the name
+// by then.
 func (t *files) begin(now time.Time, name string) action {
 	f := t.file(now, name)
+	f.loading.end()
 	f.load++
-	f.state, f.reason, f.nameTaken, f.unreadable = StateLoading, "", nil, false
+	f.state, f.reason, f.wants, f.nameTaken, f.notMeant, f.unreadable = StateLoading, "", nil, nil, false, false
 	if f.unit == nil {
 		f.since = now
 	}
@@ -156,52 +178,56 @@ func (t *files) removed(now time.Time, name string) []action {
 	}
 	delete(t.byName, name)
 	f.lost = true
-	// Before its name is given up: what the load would put in charge must not replace the
-	// plugin of a file that has the name by then.
-	f.loading.end()
+	f.loading.end() // at once, as in begin
 	var actions []action
 	if f.unit != nil {
 		actions = append(actions, logLine{hclog.Info, "a plugin's file was removed", []any{"file", name, "plugin", f.content.name}})
-		actions = append(actions, t.retire(now, f)...)
+		actions = append(actions, t.retire(f, fileRemoved))
 	}
-	f.endDescribe()
 	t.finishFirst(name)
 	return actions
 }
 
-// retire releases a file's version and its claim.
-func (t *files) retire(now time.Time, f *file) []action {
+// fileRemoved is why a plugin is not in service whose file is gone.
+const fileRemoved = "its file was removed"
+
+// retire releases a file's version, and with it its name.
+func (t *files) retire(f *file, why string) action {
 	t.gone = append(t.inUse(), goneFile{f.name, f.content, f.unit})
-	actions := append([]action{removeUnit{f.unit}}, t.release(now, f.content.claim(), f)...)
+	u := f.unit
 	f.unit = nil
-	return actions
+	return removeUnit{u, why}
 }
 
-// inUse returns the versions whose files were removed and that are still used; others are
-// forgotten.
+// inUse returns the versions that are retired and still used; others are forgotten.
 func (t *files) inUse() []goneFile {
 	t.gone = slices.DeleteFunc(t.gone, func(g goneFile) bool { return wake.IsClosed(g.unit.Closed()) })
 	return t.gone
 }
 
-// release gives a name up, and has the files that wanted it try again.
-func (t *files) release(now time.Time, name claim, f *file) (actions []action) {
-	if t.claims[name] != f {
-		return nil
-	}
-	delete(t.claims, name)
-	for _, other := range slices.Sorted(maps.Keys(t.byName)) {
-		if taken := t.byName[other].nameTaken; taken != nil && taken.claim == name {
-			actions = append(actions, t.begin(now, other))
+// has reports whether a version of f is in charge of a name.
+func (f *file) has(name claim) bool { return f.unit != nil && f.content.claim() == name }
+
+// asks reports whether a content of f that is not in charge yet may have a name.
+func (f *file) asks(name claim) bool {
+	return f.state == StateLoading && f.wants != nil && *f.wants == name
+}
+
+// keeps reports whether others have to do without a name that f has, or is about to.
+func (f *file) keeps(name claim) bool { return f.has(name) || f.asks(name) }
+
+// retryKept has the files try again whose name another had that does not keep it.
+func (t *files) retryKept(now time.Time) (actions []action) {
+	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
+		taken := t.byName[name].nameTaken
+		if taken == nil {
+			continue
+		}
+		if by := t.byName[taken.by]; by == nil || !by.keeps(taken.claim) {
+			actions = append(actions, t.begin(now, name))
 		}
 	}
 	return actions
-}
-
-func (f *file) endDescribe() {
-	if !wake.IsClosed(f.described) {
-		close(f.described)
-	}
 }
 
 // isInCharge returns the unit of a content that is in charge already, else nil.
@@ -212,67 +238,99 @@ func (t *files) isInCharge(f *file, load int, digest string) *Unit {
 	if f.load == load {
 		f.state, f.reason = "", ""
 	}
-	f.endDescribe()
 	t.finishFirst(f.name)
 	return f.unit
 }
 
-// before returns the files of the first look before f, if f is one of them.
-func (t *files) before(f *file) (before []*file) {
-	if t.waited[f.name] != f {
-		return nil
+// decision is what comes of asking for a name.
+type decision struct {
+	wait     bool // and ask again when something has changed
+	replaces bool // a version of the file has the name now
+	given    given
+	actions  []action
+}
+
+// claim decides whether f gets the name that its content gives itself. The settings decide,
+// and which files are there, but not which of them was loaded first: f waits while a file that
+// would have the name before it is not described yet.
+func (t *files) claim(now time.Time, f *file, load int, what identity) (d decision, err error) {
+	if f.lost || f.load != load {
+		return d, ErrShutdown
 	}
-	for name, other := range t.waited {
-		if name < f.name {
-			before = append(before, other)
+	name := what.claim()
+	f.wants, f.reason = &name, ""
+	if err := t.settings.refusal(name, f.name, what.digest); err != nil {
+		return d, err
+	}
+	d.replaces, d.given = f.has(name), t.settings.of(name.name)
+	for _, other := range slices.Sorted(maps.Keys(t.byName)) {
+		o := t.byName[other]
+		switch {
+		case o == f || !t.settings.before(name.name, other, f.name):
+		case o.keeps(name):
+			return d, &nameTakenError{claim: name, file: f.name, by: other}
+		case o.state == StateLoading && o.wants == nil && !d.replaces:
+			f.reason = fmt.Sprintf("waiting for %s, which may have the name %q before it", other, name.name)
+			d.wait = true
 		}
 	}
-	return before
+	if d.wait {
+		return d, nil
+	}
+	// What another is about to put in charge must not replace what f will.
+	for _, other := range slices.Sorted(maps.Keys(t.byName)) {
+		if o := t.byName[other]; o != f && o.asks(name) {
+			d.actions = append(d.actions, t.begin(now, other))
+		}
+	}
+	return d, nil
 }
 
-// claim gives f a name, or returns which file has it. It reports whether a version of f has the
-// name now.
-func (t *files) claim(f *file, name claim) (replaces bool, err error) {
-	defer f.endDescribe()
-	if f.lost {
-		return false, ErrShutdown
+// unclaim notes that what wanted a name will not have it.
+func (t *files) unclaim(f *file, load int) {
+	if f.load == load {
+		f.wants = nil
 	}
-	if owner := t.claims[name]; owner != nil && owner != f {
-		return false, &nameTakenError{claim: name, by: owner.name}
-	}
-	t.claims[name] = f
-	return f.unit != nil && f.content.claim() == name, nil
 }
 
-// unclaim gives a name up that a content of f claimed, unless the version in charge has
-// it.
-func (t *files) unclaim(now time.Time, f *file, name claim) []action {
-	if f.unit != nil && f.content.claim() == name {
-		return nil
-	}
-	return t.release(now, name, f)
-}
-
-// loaded notes that a content of f is in charge.
+// loaded notes that a content of f is in charge, or was until another took its place.
 func (t *files) loaded(now time.Time, f *file, load int, u *Unit, what identity, replaces bool) (actions []action) {
+	name := what.claim()
 	if f.unit != nil && !replaces {
-		// The file has another plugin in it now.
-		actions = t.retire(now, f)
+		actions = append(actions, t.retire(f, "its file has another plugin in it"))
 	}
 	f.unit, f.content = u, what
 	if f.load == load {
 		f.state, f.reason = "", ""
 	}
-	if f.lost {
-		actions = append(actions, t.retire(now, f)...)
-	}
+	actions = append(actions, logLine{hclog.Info, "plugin loaded", []any{"file", f.name, "plugin", what.name, "version", what.version, "digest", what.digest[:12]}})
 	t.finishFirst(f.name)
-	return append(actions, logLine{hclog.Info, "plugin loaded", []any{"file", f.name, "plugin", what.name, "version", what.version, "digest", what.digest[:12]}})
+	actions = append(actions, t.retryReplaced(now, name)...)
+	switch {
+	case f.unit == nil:
+	case f.lost:
+		actions = append(actions, t.retire(f, fileRemoved))
+	default:
+		actions = append(actions, t.review(now, f)...)
+	}
+	return actions
+}
+
+// retryReplaced has the files try again that were in charge of a name until another was. They
+// are refused then, for a reason, unless the name is theirs and the other was first to be
+// put in charge.
+func (t *files) retryReplaced(now time.Time, name claim) (actions []action) {
+	for _, other := range slices.Sorted(maps.Keys(t.byName)) {
+		if o := t.byName[other]; o.has(name) && wake.IsClosed(o.unit.replaced) {
+			o.unit = nil
+			actions = append(actions, t.begin(now, other))
+		}
+	}
+	return actions
 }
 
 // rejected notes why a content is not in charge.
 func (t *files) rejected(now time.Time, f *file, load int, what identity, err error) []action {
-	f.endDescribe()
 	if f.lost || f.load != load {
 		return nil // another load reports
 	}
@@ -283,12 +341,70 @@ func (t *files) rejected(now time.Time, f *file, load int, what identity, err er
 	var unreadable *unreadableError
 	f.unreadable = errors.As(err, &unreadable)
 	errors.As(err, &f.nameTaken)
-	// The file that had the name may have released it meanwhile.
-	if f.nameTaken != nil && t.claims[f.nameTaken.claim] == nil {
-		return []action{t.begin(now, f.name)}
-	}
+	var notMeant *notMeantError
+	f.notMeant = errors.As(err, &notMeant)
 	t.finishFirst(f.name)
 	return []action{logLine{hclog.Warn, "plugin file not taken", []any{"file", f.name, "reason", f.reason}}}
+}
+
+// expects reports whether a file that is being loaded may yet have a name.
+func (t *files) expects(c claim) bool {
+	meant := t.settings.meant(c.name)
+	switch {
+	case t.settings.refused(c) != "":
+		return false
+	case meant == "" || !t.looked:
+		return !wake.IsClosed(t.first)
+	}
+	f := t.byName[meant]
+	return f != nil && f.state == StateLoading
+}
+
+// missing returns what is wrong with the one file that may have a name; "": any may.
+func (t *files) missing(c claim) string {
+	meant := t.settings.meant(c.name)
+	switch f := t.byName[meant]; {
+	case t.settings.refused(c) != "":
+		return t.settings.refused(c)
+	case meant == "":
+		return ""
+	case f == nil:
+		return meant + ", which the configuration means by that name, is not there"
+	case f.unit != nil:
+		return fmt.Sprintf("%s, which the configuration means by that name, calls itself %q", meant, f.content.name)
+	default:
+		return fmt.Sprintf("%s, which the configuration means by that name, is %s: %s", meant, f.state, f.reason)
+	}
+}
+
+// apply puts other settings in force: for what is in charge, and for what was refused by
+// those before or is about to be taken into service by them.
+func (t *files) apply(now time.Time, s Settings) (actions []action) {
+	t.settings = s
+	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
+		f := t.byName[name]
+		if f.unit != nil {
+			actions = append(actions, t.review(now, f)...)
+		}
+		if f.notMeant || f.nameTaken != nil || f.state == StateLoading && f.wants != nil {
+			actions = append(actions, t.begin(now, name))
+		}
+	}
+	return actions
+}
+
+// review gives the plugin in charge what it is given now, or takes the name from it that it
+// must not have.
+func (t *files) review(now time.Time, f *file) []action {
+	err := t.settings.refusal(f.content.claim(), f.name, f.content.digest)
+	if err == nil {
+		return []action{settle{f.unit, t.settings.of(f.content.name)}}
+	}
+	return []action{
+		settle{f.unit, given{grants: t.settings.Others}}, // it may run tasks
+		t.retire(f, OneLine(err)),
+		t.begin(now, f.name), // which is refused, with the reason
+	}
 }
 
 // retryUnreadable has the files loaded again that could not be read.

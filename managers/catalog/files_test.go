@@ -35,22 +35,27 @@ type directory struct {
 }
 
 func (d *directory) found(ready, gone []string) string {
-	return formatActions(d.files.found(time.Unix(0, 0), ready, ready, gone))
+	now := time.Unix(0, 0)
+	return formatActions(append(d.files.found(now, ready, ready, gone), d.retryKept(now)...))
 }
 
 // loads is what becomes of a file's newest load when its content is a driver of that name.
 func (d *directory) loads(file, plugin string) (string, error) {
 	f := d.byName[file]
 	what := identity{kind: host.KindDriver, name: plugin, digest: strings.Repeat(plugin, 64)}
-	replaces, err := d.claim(f, what.claim())
+	now := time.Unix(0, 0)
+	claimed, err := d.claim(now, f, f.load, what)
+	actions := claimed.actions
 	if err != nil {
-		return formatActions(d.rejected(time.Unix(0, 0), f, f.load, what, err)), err
+		actions = append(actions, d.rejected(now, f, f.load, what, err)...)
+	} else {
+		actions = append(actions, d.loaded(now, f, f.load, &Unit{name: plugin, replaced: make(chan struct{})}, what, claimed.replaces)...)
 	}
-	return formatActions(d.loaded(time.Unix(0, 0), f, f.load, &Unit{name: plugin}, what, replaces)), nil
+	return formatActions(append(actions, d.retryKept(now)...)), err
 }
 
 func TestWhatIsDoneAboutAChangeOfTheFiles(t *testing.T) {
-	d := &directory{t, newFiles()}
+	d := &directory{t, newFiles(Settings{})}
 	does := func(want string) func(got string, err error) {
 		t.Helper()
 		return func(got string, err error) {
@@ -63,7 +68,7 @@ func TestWhatIsDoneAboutAChangeOfTheFiles(t *testing.T) {
 	require.False(t, wake.IsClosed(d.first))
 	does("")(d.loads("a.wasm", "x"))
 	_, err := d.loads("b.wasm", "x")
-	require.EqualError(t, err, `the driver "x" is already provided by a.wasm; remove one of the two files`)
+	require.EqualError(t, err, `the driver "x" is already provided by a.wasm; remove one of the two files, or name the one that is meant: plugin "x" { file = "b.wasm" }`)
 	require.True(t, wake.IsClosed(d.first), "all files of the first look are loaded or refused")
 
 	require.Equal(t, "load a.wasm 2", d.found([]string{"a.wasm"}, nil))
@@ -76,21 +81,21 @@ func TestWhatIsDoneAboutAChangeOfTheFiles(t *testing.T) {
 }
 
 func TestALoadWhoseFileIsGoneIsTakenOutOfServiceAtOnce(t *testing.T) {
-	d := &directory{t, newFiles()}
+	d := &directory{t, newFiles(Settings{})}
 	d.found([]string{"a.wasm"}, nil)
 	f := d.byName["a.wasm"]
 	what := identity{kind: host.KindDriver, name: "x", digest: strings.Repeat("x", 64)}
-	_, err := d.claim(f, what.claim())
+	_, err := d.claim(time.Unix(0, 0), f, f.load, what)
 	require.NoError(t, err)
 	require.Empty(t, d.found(nil, []string{"a.wasm"}))
-	require.Equal(t, "remove x", formatActions(d.loaded(time.Unix(0, 0), f, f.load, &Unit{name: "x"}, what, false)))
-	require.Empty(t, d.claims)
+	require.Equal(t, "remove x", formatActions(d.loaded(time.Unix(0, 0), f, f.load, &Unit{name: "x", replaced: make(chan struct{})}, what, false)))
+	require.Empty(t, d.byName)
 }
 
 // TestALoadHasEndedBeforeAnotherFileMayHaveItsName: the version that it loads would
 // otherwise replace the other file's plugin, and be removed then, which leaves none.
 func TestALoadHasEndedBeforeAnotherFileMayHaveItsName(t *testing.T) {
-	d := &directory{t, newFiles()}
+	d := &directory{t, newFiles(Settings{})}
 	d.found([]string{"a.wasm", "b.wasm"}, nil)
 	_, err := d.loads("a.wasm", "x")
 	require.NoError(t, err)
@@ -100,18 +105,19 @@ func TestALoadHasEndedBeforeAnotherFileMayHaveItsName(t *testing.T) {
 	defer cancel()
 	f.loading = loading{cancel: cancel}
 	what := identity{kind: host.KindDriver, name: "x"}
-	replaces, err := d.claim(f, what.claim())
+	claimed, err := d.claim(time.Unix(0, 0), f, f.load, what)
 	require.NoError(t, err)
-	require.True(t, replaces)
+	require.True(t, claimed.replaces)
 
 	d.files.found(time.Unix(0, 0), nil, nil, []string{"a.wasm"}) // and nothing is done yet
-	_, err = d.claim(d.byName["b.wasm"], what.claim())
+	b := d.byName["b.wasm"]
+	_, err = d.claim(time.Unix(0, 0), b, b.load, what)
 	require.NoError(t, err)
 	require.Error(t, ctx.Err())
 }
 
 func TestALateLoadIsIgnored(t *testing.T) {
-	d := &directory{t, newFiles()}
+	d := &directory{t, newFiles(Settings{})}
 	d.found([]string{"a.wasm"}, nil)
 	f := d.byName["a.wasm"]
 	d.found([]string{"a.wasm"}, nil)

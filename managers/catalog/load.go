@@ -13,13 +13,8 @@ import (
 	"github.com/wasmnode/wasmnode/host"
 )
 
-const (
-	// retryInterval is when a file that could not be read is tried again.
-	retryInterval = 5 * time.Second
-	// maxOrderWait is how long a file of the first look, once described, waits for
-	// those before it, so that of two with one name the same wins at every start.
-	maxOrderWait = 3 * time.Second
-)
+// retryInterval is when a file that could not be read is tried again.
+const retryInterval = 5 * time.Second
 
 // loading is a load of a file.
 type loading struct {
@@ -61,7 +56,9 @@ func (a loadFile) do(c *Catalog) {
 	})
 }
 
-func (a removeUnit) do(*Catalog) { a.u.Remove() }
+func (a removeUnit) do(*Catalog) { a.u.Remove(a.why) }
+
+func (a settle) do(*Catalog) { a.u.settle(a.what) }
 
 func (a logLine) do(c *Catalog) { c.cfg.Logger.Log(a.level, a.text, a.args...) }
 
@@ -69,8 +66,14 @@ func (a logLine) do(c *Catalog) { c.cfg.Logger.Log(a.level, a.text, a.args...) }
 // made under mu, and so does nothing else.
 func (c *Catalog) step(change func(t *files, now time.Time) []action) {
 	c.mu.Lock()
-	actions := change(&c.files, time.Now())
+	now := time.Now()
+	actions := append(change(&c.files, now), c.files.retryKept(now)...)
+	c.files.change()
 	c.mu.Unlock()
+	c.do(actions)
+}
+
+func (c *Catalog) do(actions []action) {
 	for _, a := range actions {
 		a.do(c)
 	}
@@ -96,11 +99,6 @@ func (c *Catalog) load(ctx context.Context, f *file, load int) {
 	}
 	p, err := c.cfg.Loader.Load(ctx, src)
 	slot()
-	if err == nil && c.cfg.Pinned != nil {
-		if err = c.cfg.Pinned(p.Description().GetName(), src.Digest()); err != nil {
-			p.Close()
-		}
-	}
 	if err != nil {
 		c.reject(ctx, f, load, identity{digest: src.Digest()}, err)
 		return
@@ -168,47 +166,48 @@ func (c *Catalog) isInCharge(f *file, load int, digest string) bool {
 	return u != nil
 }
 
-// admit has a loaded plugin claim its name and taken into service.
+// admit has a loaded plugin taken into service, if its name is its file's.
 func (c *Catalog) admit(ctx context.Context, f *file, load int, p Plugin) error {
 	what := identityOf(p)
 	c.mu.Lock()
-	r, before := c.registries[what.kind], c.files.before(f)
+	r := c.registries[what.kind]
 	c.mu.Unlock()
 	if r == nil {
 		return fmt.Errorf("a plugin of type %s, which this node does not support", what.kind)
 	}
-	awaitDescribed(ctx, before)
-	c.mu.Lock()
-	replaces, err := c.files.claim(f, what.claim())
-	c.mu.Unlock()
+	d, err := c.claim(ctx, f, load, what)
 	if err != nil {
 		return err
 	}
-	candidate := Candidate{Plugin: p, File: f.name}
-	if c.cfg.Grants != nil {
-		candidate.Grants = c.cfg.Grants(what.name)
-	}
-	u, err := r.Take(ctx, candidate, replaces)
+	u, err := r.Take(ctx, Candidate{Plugin: p, Grants: d.given.grants, Config: d.given.config, File: f.name}, d.replaces)
 	c.step(func(t *files, now time.Time) []action {
 		if err != nil {
-			return t.unclaim(now, f, what.claim())
+			t.unclaim(f, load)
+			return nil
 		}
-		return t.loaded(now, f, load, u, what, replaces)
+		return t.loaded(now, f, load, u, what, d.replaces)
 	})
 	return err
 }
 
-// awaitDescribed waits for files to have claimed their names, but not for long.
-func awaitDescribed(ctx context.Context, files []*file) {
-	timer := time.NewTimer(maxOrderWait)
-	defer timer.Stop()
-	for _, f := range files {
+// claim returns when it is decided whether a content gets its name.
+func (c *Catalog) claim(ctx context.Context, f *file, load int, what identity) (d decision, err error) {
+	for described := false; ; described = true {
+		c.mu.Lock()
+		d, err = c.files.claim(time.Now(), f, load, what)
+		if !described || !d.wait {
+			c.files.change() // waiting on is none: those who wait would wake each other
+		}
+		changed := c.files.changed
+		c.mu.Unlock()
+		c.do(d.actions)
+		if err != nil || !d.wait {
+			return d, err
+		}
 		select {
-		case <-f.described:
-		case <-timer.C:
-			return
+		case <-changed:
 		case <-ctx.Done():
-			return
+			return d, ctx.Err()
 		}
 	}
 }
@@ -217,7 +216,6 @@ func awaitDescribed(ctx context.Context, files []*file) {
 func (c *Catalog) reject(ctx context.Context, f *file, load int, what identity, err error) {
 	c.step(func(t *files, now time.Time) []action {
 		if ctx.Err() != nil {
-			f.endDescribe()
 			return nil // another load reports
 		}
 		return t.rejected(now, f, load, what, err)

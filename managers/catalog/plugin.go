@@ -33,6 +33,8 @@ type Plugin interface {
 	Stats() host.Stats
 	// Has reports whether the plugin exports an operation.
 	Has(op string) bool
+	// Grant replaces what was granted, at once. The plugin is not called.
+	Grant(ctx context.Context, grants host.Grants)
 	// Configure grants what the operator decided and hands over the configuration,
 	// JSON that is valid under the plugin's schema. Every instance gets it.
 	Configure(ctx context.Context, grants host.Grants, config []byte) error

@@ -20,9 +20,6 @@ type RegistryConfig struct {
 	// Type is that of the plugins that the registry takes into service.
 	Type   host.Kind
 	Logger hclog.Logger
-	// PluginConfig returns the operator's configuration for the plugin of that
-	// name, nil for none. Nil: there is none for any.
-	PluginConfig func(name string) map[string]any
 	// New returns what a plugin is beyond a [Unit], or why the node does not take it.
 	New func(u *Unit) (Kind, error)
 	// Changed is called with a name whose unit in charge may be another or in another state.
@@ -44,13 +41,12 @@ type Registry struct {
 	orders   uint64           // given so far
 	inCharge map[string]*Unit // by name
 	units    map[*Unit]bool   // everything that is not closed
-	came     chan struct{}    // closed and replaced when a unit is put in charge
 }
 
 // NewRegistry returns a registry that takes the catalog's plugins of its type into
 // service from the catalog's start on.
 func NewRegistry(cfg RegistryConfig) *Registry {
-	r := &Registry{cfg: cfg, inCharge: map[string]*Unit{}, units: map[*Unit]bool{}, came: make(chan struct{})}
+	r := &Registry{cfg: cfg, inCharge: map[string]*Unit{}, units: map[*Unit]bool{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	cfg.Catalog.serve(r)
 	return r
@@ -60,7 +56,8 @@ func NewRegistry(cfg RegistryConfig) *Registry {
 type Candidate struct {
 	Plugin Plugin
 	Grants host.Grants
-	File   string // name
+	Config map[string]any // the operator's for the plugin, not yet checked
+	File   string         // name
 }
 
 // Take brings a plugin up aside and puts it in charge of its name. It has to answer a
@@ -100,8 +97,6 @@ func (r *Registry) put(ctx context.Context, u *Unit) error {
 	u.order = r.orders
 	r.units[u] = true
 	r.inCharge[u.name] = u
-	close(r.came)
-	r.came = make(chan struct{})
 	r.wg.Go(func() { u.run(r.ctx) })
 	return nil
 }
@@ -194,14 +189,12 @@ func (r *Registry) forget(u *Unit) {
 // are all that is waited for; or ctx's error.
 func (r *Registry) AwaitFirst(ctx context.Context, enough func() bool) error {
 	for {
-		r.mu.Lock()
-		came := r.came
-		r.mu.Unlock()
+		changed := r.cfg.Catalog.changed()
 		if enough != nil && enough() {
 			return nil
 		}
 		select {
-		case <-came:
+		case <-changed:
 		case <-r.cfg.Catalog.files.first:
 			return nil
 		case <-ctx.Done():

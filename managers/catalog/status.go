@@ -23,7 +23,8 @@ const (
 	// StateQuarantined: it faulted too often and is left alone until its file is
 	// written or touched.
 	StateQuarantined State = "quarantined"
-	// StateRemoved: its file is gone; tasks that it runs go on.
+	// StateRemoved: its file is gone, or must not have its name any more; tasks that it
+	// runs go on.
 	StateRemoved State = "removed"
 	// StateRejected: the file is not a plugin that this node takes.
 	StateRejected State = "rejected"

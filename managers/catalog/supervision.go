@@ -75,10 +75,10 @@ type (
 	faulted struct{ reason string }
 	// taskFaulted: so did one that is about a task.
 	taskFaulted struct{ task, reason string }
-	// revived: its operator wants it back from quarantine.
+	// revived: its operator wants it asked now, or back from quarantine.
 	revived struct{}
-	// removed: its file is gone.
-	removed struct{}
+	// removed: its file is gone, or must not have its name any more.
+	removed struct{ why string }
 )
 
 func (answered) isEvent()    {}
@@ -148,7 +148,7 @@ func (v supervision) step(now time.Time, e event) (supervision, []effect) {
 		v.restarts, v.refusals = 0, 0
 		return v.enter(now, StateRestarting, "revived"), []effect{poll{}}
 	case removed:
-		return v.enter(now, StateRemoved, "its file was removed"), []effect{stopPolling{}}
+		return v.enter(now, StateRemoved, e.why), []effect{stopPolling{}}
 	}
 	return v, nil
 }

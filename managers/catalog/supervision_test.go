@@ -102,7 +102,7 @@ func parseEvent(t *testing.T, line string) (time.Duration, event) {
 	case "revived":
 		return at, revived{}
 	case "removed":
-		return at, removed{}
+		return at, removed{fileRemoved}
 	}
 	t.Fatalf("no such event: %s", line)
 	return 0, nil

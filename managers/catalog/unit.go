@@ -46,7 +46,6 @@ type Unit struct {
 	registry *Registry
 	kind     Kind
 	plugin   Plugin
-	grants   host.Grants
 	name     string
 	logger   hclog.Logger
 
@@ -62,9 +61,12 @@ type Unit struct {
 	held        bool // one of refs is the registry's
 	supervision supervision
 	due         time.Time // when to ask next; zero: not at all
+	given       given     // what its operator decided
 	configured  bool
-	asked       time.Time     // when it last answered
-	changed     chan struct{} // closed and replaced with each change of supervision
+	stale       bool               // it is configured with something else than what is given
+	outdated    context.CancelFunc // ends the configuring under way
+	asked       time.Time          // when it last answered
+	changed     chan struct{}      // closed and replaced with each change of supervision
 }
 
 // newUnit returns a unit that is not brought up. It fails when the schema of the plugin's
@@ -72,7 +74,7 @@ type Unit struct {
 func newUnit(r *Registry, c Candidate) (*Unit, error) {
 	d := c.Plugin.Description()
 	u := &Unit{
-		registry: r, plugin: c.Plugin, name: d.GetName(), grants: c.Grants,
+		registry: r, plugin: c.Plugin, name: d.GetName(), given: given{c.Grants, c.Config}, outdated: func() {},
 		logger:   r.cfg.Logger.With("plugin", d.GetName(), "file", c.File),
 		replaced: make(chan struct{}), gone: make(chan struct{}), wake: wake.New(),
 		refs: 1, held: true, supervision: newSupervision(time.Now()), changed: make(chan struct{}),
@@ -100,7 +102,11 @@ func (u *Unit) Plugin() Plugin { return u.plugin }
 func (u *Unit) Kind() Kind { return u.kind }
 
 // Grants returns what the operator grants the plugin; read-only.
-func (u *Unit) Grants() host.Grants { return u.grants }
+func (u *Unit) Grants() host.Grants {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.given.grants
+}
 
 // Logger returns the logger for what is about this plugin.
 func (u *Unit) Logger() hclog.Logger { return u.logger }
@@ -180,16 +186,8 @@ func (u *Unit) poll(ctx context.Context) {
 // ask configures the plugin if it is not, and asks for its fingerprint. What comes
 // of it is the event.
 func (u *Unit) ask(ctx context.Context) event {
-	u.mu.Lock()
-	configured := u.configured
-	u.mu.Unlock()
-	if !configured {
-		if err := u.configure(ctx); err != nil {
-			return failure("configure", err)
-		}
-		u.mu.Lock()
-		u.configured = true
-		u.mu.Unlock()
+	if err := u.configure(ctx); err != nil {
+		return failure("configure", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, FingerprintDeadline)
 	defer cancel()
@@ -217,23 +215,70 @@ func failure(what string, err error) event {
 	return refused{reason}
 }
 
-// configure checks the operator's configuration and hands it over.
+// configure has the plugin configured with what is given, unless it is.
 func (u *Unit) configure(ctx context.Context) error {
-	var given map[string]any
-	if u.registry.cfg.PluginConfig != nil {
-		given = u.registry.cfg.PluginConfig(u.name)
+	for {
+		u.mu.Lock()
+		if u.configured && !u.stale {
+			u.mu.Unlock()
+			return nil
+		}
+		now := u.given
+		u.stale = false
+		trying, cancel := context.WithTimeout(ctx, configureDeadline)
+		u.outdated = cancel
+		u.mu.Unlock()
+		err := u.handOver(trying, now)
+		cancel()
+		u.mu.Lock()
+		again := u.stale && ctx.Err() == nil
+		u.configured = err == nil || again && u.configured
+		u.mu.Unlock()
+		if !again {
+			return err
+		}
 	}
-	value, err := u.pluginSchema.Check("config", given)
+}
+
+// handOver checks the operator's configuration and hands it over.
+func (u *Unit) handOver(ctx context.Context, what given) error {
+	value, err := u.checkConfig(what.config)
 	if err != nil {
-		return fmt.Errorf("plugin %q: %w", u.name, err)
+		u.plugin.Grant(ctx, what.grants)
+		return err
 	}
 	config, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("plugin %q: %w", u.name, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, configureDeadline)
-	defer cancel()
-	return u.plugin.Configure(ctx, u.grants, config)
+	return u.plugin.Configure(ctx, what.grants, config)
+}
+
+// checkConfig checks a configuration and returns it with defaults applied.
+func (u *Unit) checkConfig(config map[string]any) (map[string]any, error) {
+	value, err := u.pluginSchema.Check("config", config)
+	if err != nil {
+		return nil, fmt.Errorf("plugin %q: %w", u.name, err)
+	}
+	return value, nil
+}
+
+// settle gives the plugin what its operator decided, if that is something else than before:
+// grants at once, the configuration as soon as the plugin takes it.
+func (u *Unit) settle(what given) {
+	u.mu.Lock()
+	same := u.given.equal(what)
+	u.given = what
+	if !same {
+		u.stale = true
+		u.outdated() // what it would configure now is not to be in force
+	}
+	u.mu.Unlock()
+	if same {
+		return
+	}
+	u.plugin.Grant(context.Background(), what.grants)
+	u.apply(revived{})
 }
 
 // apply steps the plugin's supervision and does what follows from it. It returns the
@@ -331,10 +376,10 @@ func (u *Unit) Health() (Health, <-chan struct{}) {
 	return u.supervision.Health, u.changed
 }
 
-// Remove takes the plugin out of service for new calls; its file is gone.
-func (u *Unit) Remove() {
+// Remove takes the plugin out of service for new calls, and says why.
+func (u *Unit) Remove(why string) {
 	u.registry.remove(u)
-	u.apply(removed{})
+	u.apply(removed{why})
 	u.registry.mu.Lock()
 	defer u.registry.mu.Unlock()
 	u.registry.drop(u)

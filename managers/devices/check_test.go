@@ -156,6 +156,7 @@ func wrongReservations() map[string]*pb.ContainerEdits {
 		`device_nodes[0]: permissions: "rwx" is not a subset of "rwm"`:                                             node(pb.EditedDeviceNode{Path: "/dev/acme0", Permissions: "rwx"}),
 		`device_nodes[0]: permissions: "rr" is not a subset of "rwm"`:                                              node(pb.EditedDeviceNode{Path: "/dev/acme0", Permissions: "rr"}),
 		`mounts[0]: needs grant for /etc/shadow: add plugin "p" { grant { fs { read_only = ["/etc"] } } }`:         mount("/etc/shadow", "/x"),
+		`mounts[0]: needs grant for /etc: add plugin "p" { grant { fs { read_only = ["/etc"] } } }`:                mount("/etc", "/x"),
 		`mounts[0]: needs grant for /srv/x: add plugin "p" { grant { fs { read_write = ["/srv"] } } }`:             mount("/srv/x", "/x", "rw"),
 		`mounts[0]: options: "suid" is none of ro, rw, bind, rbind`:                                                mount("/srv/x", "/x", "suid"),
 		"mounts[0]: options: both ro and rw":                                                                       mount("/var/cache/x", "/x", "rw", "ro"),

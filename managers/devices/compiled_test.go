@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/internal/catalogtest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
@@ -29,14 +28,14 @@ func twoPlugins(t *testing.T) (m *Manager, mock structs.AllocatedDevice) {
 	grants.FS.ReadWrite = append([]string{acme}, grants.FS.ReadWrite...)
 	grants.FS.ReadOnly = append([]string{files}, grants.FS.ReadOnly...)
 	c, err := catalog.New(catalog.Config{Dir: plugins, Logger: hclog.NewNullLogger(), Loader: catalog.HostLoader{Host: deviceHost(t)},
-		Grants: func(string) host.Grants { return grants },
+		Settings: catalog.Settings{Plugins: map[string]catalog.PluginSettings{
+			"faulty":  {Config: map[string]any{"dir": acme}, Grants: grants},
+			"example": {Config: map[string]any{"dir": files}, Grants: grants},
+		}},
 	})
 	require.NoError(t, err)
 	m = New(Config{
 		Catalog: c, Logger: hclog.NewNullLogger(), Updater: func([]*structs.DeviceGroup) {},
-		PluginConfig: func(name string) map[string]any {
-			return map[string]any{"dir": map[string]string{"faulty": acme}[name] + map[string]string{"example": files}[name]}
-		},
 	})
 	t.Cleanup(func() { m.Shutdown(); c.Shutdown() })
 	c.Start()

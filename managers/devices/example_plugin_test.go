@@ -23,14 +23,13 @@ func TestTheExamplePluginServesDevicesFromPlugToUnplug(t *testing.T) {
 	require.NoError(t, os.Mkdir(dir, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a"), []byte("123"), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(plugins, "example.wasm"), guestbuild.Plugin(t, "guest-examples/devices/example"), 0o644))
-	c, err := catalog.New(catalog.Config{Dir: plugins, Logger: hclog.NewNullLogger(), Loader: catalog.HostLoader{Host: deviceHost(t)}, Grants: func(string) host.Grants {
-		return host.Grants{FS: host.FSGrant{ReadOnly: []string{granted}}}
-	}})
+	c, err := catalog.New(catalog.Config{Dir: plugins, Logger: hclog.NewNullLogger(), Loader: catalog.HostLoader{Host: deviceHost(t)}, Settings: catalog.Settings{Plugins: map[string]catalog.PluginSettings{
+		"example": {Config: map[string]any{"dir": dir}, Grants: host.Grants{FS: host.FSGrant{ReadOnly: []string{granted}}}},
+	}}})
 	require.NoError(t, err)
 	updates := &deviceUpdates{}
 	m := New(Config{
 		Catalog: c, Logger: hclog.NewNullLogger(), Updater: updates.update,
-		PluginConfig: func(string) map[string]any { return map[string]any{"dir": dir} },
 	})
 	t.Cleanup(func() { m.Shutdown(); c.Shutdown() })
 	c.Start()

@@ -42,9 +42,7 @@ func newFaultyWorld(t *testing.T) *faultyWorld {
 	t.Helper()
 	w := &faultyWorld{dir: t.TempDir()}
 	plugins := deviceHost(t)
-	w.deviceWorld = newDeviceWorldOn(t, func(c *Config) {
-		c.PluginConfig = func(string) map[string]any { return map[string]any{"dir": w.dir} }
-	})
+	w.deviceWorld = newDeviceWorldOn(t, func(*Config) {})
 	var err error
 	w.plugin, err = catalog.HostLoader{Host: plugins}.Load(t.Context(), host.NewSource(faultyDevice(t)))
 	require.NoError(t, err)
@@ -102,7 +100,7 @@ func (w *faultyWorld) statsReason() string {
 func (w *faultyWorld) take() error {
 	grants := deviceGrants
 	grants.FS.ReadWrite = append([]string{w.dir}, grants.FS.ReadWrite...)
-	u, err := take(w.manager, catalog.Candidate{Plugin: w.plugin, Grants: grants, File: "faulty.wasm"}, nil)
+	u, err := take(w.manager, catalog.Candidate{Plugin: w.plugin, Grants: grants, Config: map[string]any{"dir": w.dir}, File: "faulty.wasm"}, nil)
 	w.unit = u
 	return err
 }

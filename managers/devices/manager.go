@@ -24,9 +24,6 @@ type Config struct {
 	// Catalog is where the plugins come from; it is not started yet.
 	Catalog *catalog.Catalog
 	Logger  hclog.Logger
-	// PluginConfig returns the operator's configuration for the plugin of that
-	// name, nil for none. Nil: there is none for any.
-	PluginConfig func(name string) map[string]any
 	// Updater gets all devices of the node, sorted, when they have changed. Calls
 	// come one at a time, in order.
 	Updater func(groups []*structs.DeviceGroup)
@@ -72,7 +69,7 @@ func New(cfg Config) *Manager {
 	m.announcer = catalog.NewAnnouncer(func(string) *list { return &list{m.list(time.Now())} },
 		func(_ string, l *list) { cfg.Updater(l.groups) })
 	m.registry = catalog.NewRegistry(catalog.RegistryConfig{
-		Catalog: cfg.Catalog, Type: host.KindDevice, Logger: cfg.Logger, PluginConfig: cfg.PluginConfig,
+		Catalog: cfg.Catalog, Type: host.KindDevice, Logger: cfg.Logger,
 		New: m.newPlugin, Changed: func(string) { m.announcer.Changed("") },
 	})
 	return m

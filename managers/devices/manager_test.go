@@ -40,7 +40,7 @@ func TestTheUpdaterGetsDevicesThatAppearChangeAndDisappear(t *testing.T) {
 		p.On(abi.OpDeviceFingerprint, answersDevices(gpu, "a"))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		u.Remove()
+		u.Remove("its file was removed")
 		synctest.Wait()
 		require.Equal(t, []string{
 			"acme/gpu/x1[a] healthy, acme/gpu/x1[b] healthy",

@@ -140,7 +140,7 @@ func (c *editCheck) mount(m *wasmnodev1.EditedMount) error {
 			key = "read_write"
 		}
 		return &host.MissingGrantError{Plugin: c.plugin, Capability: "for " + out.HostPath,
-			Fix: fmt.Sprintf("plugin %q { grant { fs { %s = [%q] } } }", c.plugin, key, path.Dir(out.HostPath))}
+			Fix: fmt.Sprintf("plugin %q { grant { fs { %s = [%q] } } }", c.plugin, key, host.NearestDirectory(out.HostPath))}
 	}
 	c.out.Mounts = append(c.out.Mounts, out)
 	return nil

@@ -9,6 +9,8 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/managers/catalog"
+
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -74,7 +76,9 @@ func TestCompiledDriversAreThoseThatTheOperatorAllows(t *testing.T) {
 		"block beats allow": {[]string{"c_number1", "c_number2"}, []string{"c_number2"}, []string{"c_number1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newRealWorld(t, nil, host.Grants{}, func(m *Config) { m.Allowed, m.Blocked = c.allowed, c.blocked })
+			w := newRealWorld(t, nil, host.Grants{})
+			allowed := catalog.Settings{Refuse: func(_ host.Kind, name string) string { return Permission{c.allowed, c.blocked}.Refuse(name) }}
+			require.NoError(t, w.Catalog.Apply(allowed))
 			for _, n := range []string{"c_number1", "c_number2", "c_number3"} {
 				w.Put(n+".wasm", renamed(t, plugin, "c_minimal", n))
 			}

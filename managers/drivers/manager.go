@@ -34,15 +34,9 @@ type Config struct {
 	Catalog   *catalog.Catalog
 	Workloads Workloads
 	Logger    hclog.Logger
-	// PluginConfig returns the operator's configuration for the plugin of that
-	// name, nil for none. Nil: there is none for any.
-	PluginConfig func(name string) map[string]any
 	// Updater gets a driver's state when it has changed, and nil when the
 	// node has lost the driver. Calls come one at a time, in order.
 	Updater func(name string, info *structs.DriverInfo)
-	// Allowed names the drivers that may be used; empty: all of them. Blocked
-	// names those that may not, even when they are allowed.
-	Allowed, Blocked []string
 }
 
 // Manager keeps the drivers in service and hands them out. Its methods may
@@ -60,7 +54,7 @@ func New(cfg Config) *Manager {
 	m := &Manager{cfg: cfg, tasks: tasks{byID: map[string]*task{}}}
 	m.announcer = catalog.NewAnnouncer(m.info, cfg.Updater)
 	m.registry = catalog.NewRegistry(catalog.RegistryConfig{
-		Catalog: cfg.Catalog, Type: host.KindDriver, Logger: cfg.Logger, PluginConfig: cfg.PluginConfig,
+		Catalog: cfg.Catalog, Type: host.KindDriver, Logger: cfg.Logger,
 		New: m.newPlugin, Changed: m.announcer.Changed,
 	})
 	return m
@@ -80,23 +74,20 @@ func (m *Manager) info(name string) *structs.DriverInfo {
 //
 // # Errors
 //
-// The error is an abi.Error: NOT_FOUND for a name that is not there or is blocked;
+// The error is an abi.Error: NOT_FOUND for a name that is not there or not allowed;
 // UNAVAILABLE and recoverable while plugins are loading, while this one is
 // restarting or quarantined, and after Shutdown; FAILED_PRECONDITION while it cannot
 // be configured.
 func (m *Manager) Dispense(name string) (*Driver, error) {
-	if reason := m.blocked(name); reason != "" {
-		return nil, abi.NewError(abi.NotFound, reason)
-	}
 	u := m.registry.Acquire(name)
 	if u == nil {
 		if m.registry.Stopped() {
 			return nil, abi.NewRecoverableError(abi.Unavailable, catalog.ErrShutdown.Error())
 		}
-		if m.cfg.Catalog.Loading() {
+		if m.cfg.Catalog.Expects(host.KindDriver, name) {
 			return nil, abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("driver %q is not there yet: plugins are still loading", name))
 		}
-		return nil, abi.NewError(abi.NotFound, fmt.Sprintf("driver %q not found: no plugin in %s provides it", name, m.cfg.Catalog.Directory().Path))
+		return nil, abi.NewError(abi.NotFound, fmt.Sprintf("driver %q not found: %s", name, m.cfg.Catalog.Missing(host.KindDriver, name)))
 	}
 	if err := u.Usable(); err != nil {
 		u.Release()
@@ -115,10 +106,10 @@ func (m *Manager) WaitForFirstFingerprint(ctx context.Context) error {
 	return m.announcer.Flush(ctx)
 }
 
-// WaitForDriver is WaitForFirstFingerprint for one driver: it waits for no others once that one
-// is there.
+// WaitForDriver returns when the driver of that name has answered its first fingerprint or
+// failed to, or when no file that is being loaded may be it; or ctx's error.
 func (m *Manager) WaitForDriver(ctx context.Context, name string) error {
-	return m.registry.AwaitFirst(ctx, func() bool { return m.registry.Get(name) != nil })
+	return m.registry.AwaitFirst(ctx, func() bool { return m.registry.Get(name) != nil || !m.cfg.Catalog.Expects(host.KindDriver, name) })
 }
 
 // Refresh has a driver's fingerprint polled soon. It does not block.
@@ -132,13 +123,18 @@ func (m *Manager) Shutdown() {
 	m.registry.Shutdown()
 }
 
-// blocked returns why a driver of that name may not be used; "": it may. Block beats
-// allow.
-func (m *Manager) blocked(name string) string {
+// Permission is which drivers an operator has a node use.
+type Permission struct {
+	Allowed []string // empty: all
+	Blocked []string // even when they are allowed
+}
+
+// Refuse returns why a driver of that name may not be used, in one line; "": it may.
+func (p Permission) Refuse(name string) string {
 	switch {
-	case slices.Contains(m.cfg.Blocked, name):
+	case slices.Contains(p.Blocked, name):
 		return fmt.Sprintf("driver %q is blocked by this node's configuration", name)
-	case len(m.cfg.Allowed) > 0 && !slices.Contains(m.cfg.Allowed, name):
+	case len(p.Allowed) > 0 && !slices.Contains(p.Allowed, name):
 		return fmt.Sprintf("driver %q is not among those that this node's configuration allows", name)
 	}
 	return ""

@@ -36,9 +36,6 @@ type plugin struct {
 
 // newPlugin returns the driver that a unit is.
 func (m *Manager) newPlugin(u *catalog.Unit) (catalog.Kind, error) {
-	if reason := m.blocked(u.Name()); reason != "" {
-		return nil, abi.NewError(abi.NotFound, reason)
-	}
 	taskSchema, err := configschema.Compile(u.Plugin().Description().GetTaskConfigSchema())
 	if err != nil {
 		return nil, fmt.Errorf("describe: task_config_%w", err)

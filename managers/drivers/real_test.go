@@ -57,12 +57,13 @@ func newRealWorldThatLooks(t *testing.T, lookEvery time.Duration, config map[str
 	})
 	var err error
 	w.Catalog, err = catalog.New(catalog.Config{Dir: w.Path, LookEvery: lookEvery, Logger: hclog.NewNullLogger(), Loader: catalog.HostLoader{Host: h},
-		Grants: func(string) host.Grants { return grants },
+		Settings: catalog.Settings{Others: grants, Plugins: map[string]catalog.PluginSettings{
+			"mock_driver": {File: "mock.wasm", Config: config, Grants: grants},
+		}},
 	})
 	require.NoError(t, err)
 	cfg := Config{
 		Catalog: w.Catalog, Workloads: w.workloads, Logger: hclog.NewNullLogger(),
-		PluginConfig: func(string) map[string]any { return config },
 	}
 	for _, c := range change {
 		c(&cfg)

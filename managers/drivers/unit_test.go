@@ -2,7 +2,6 @@ package drivers
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -167,9 +166,8 @@ func TestANewVersionTakesOverOnlyWhenItAnswers(t *testing.T) {
 
 func TestAFirstVersionThatCannotWorkIsKeptWithAReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(c *Config) {
-			c.PluginConfig = func(string) map[string]any { return map[string]any{"engin": "x"} }
-		})
+		w := newWorld(t, nil)
+		w.config = map[string]any{"engin": "x"}
 		p := catalogtest.NewPlugin()
 		p.Recipe.PluginSchema = `{"required":["engine"],"properties":{"engine":{"type":"string"}}}`
 		u := w.mustLoad(p, nil)
@@ -189,7 +187,7 @@ func TestARemovedPluginServesTheTasksThatItHas(t *testing.T) {
 		u := w.mustLoad(p, nil)
 		d := w.dispense()
 		synctest.Wait()
-		u.Remove()
+		u.Remove("its file was removed")
 		_, err := w.manager.Dispense("fake")
 		require.Error(t, err)
 		health, _ := u.Health()
@@ -219,17 +217,17 @@ func TestBlockedDriversAreNotTaken(t *testing.T) {
 		"blocked is another": {nil, []string{"other"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, func(c *Config) { c.Allowed, c.Blocked = tt.allowed, tt.blocked })
-			_, err := w.take(catalogtest.NewPlugin(), nil)
-			d, dispenseErr := w.manager.Dispense("fake")
+			w := newWorld(t, nil)
+			refuse := Permission{tt.allowed, tt.blocked}.Refuse
+			require.Equal(t, tt.want, refuse("fake"))
+			require.NoError(t, w.catalog.Apply(catalog.Settings{Refuse: func(_ host.Kind, name string) string { return refuse(name) }}))
+			_, err := w.manager.Dispense("fake")
 			if tt.want == "" {
-				require.NoError(t, errors.Join(err, dispenseErr))
-				d.Release()
+				require.True(t, abi.IsRecoverable(err), "plugins are still loading")
 				return
 			}
-			require.EqualError(t, err, tt.want)
-			require.EqualError(t, dispenseErr, tt.want)
-			require.Equal(t, abi.NotFound, abi.CodeOf(dispenseErr))
+			require.EqualError(t, err, `driver "fake" not found: `+tt.want)
+			require.Equal(t, abi.NotFound, abi.CodeOf(err))
 		})
 	}
 }

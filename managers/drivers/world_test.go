@@ -146,6 +146,7 @@ type world struct {
 	manager   *Manager
 	workloads *fakeWorkloads
 	updates   *updates
+	config    map[string]any // the operator's, for the plugins that are taken
 }
 
 func newWorld(t *testing.T, change func(*Config)) *world {
@@ -170,7 +171,7 @@ func (w *world) take(p *catalogtest.Plugin, old *plugin) (*plugin, error) {
 	if p.Recipe.Name == "" {
 		p.Recipe.Name = "fake"
 	}
-	u, err := w.manager.registry.Take(context.Background(), catalog.Candidate{Plugin: p, File: "fake.wasm"}, old != nil)
+	u, err := w.manager.registry.Take(context.Background(), catalog.Candidate{Plugin: p, Config: w.config, File: "fake.wasm"}, old != nil)
 	if err != nil {
 		return nil, err
 	}

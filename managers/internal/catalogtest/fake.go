@@ -122,10 +122,11 @@ type Plugin struct {
 	onClose      func()
 	digest       string // of its file; empty: it has none
 
-	mu     sync.Mutex
-	closed bool
-	Ops    map[string]func(ctx context.Context, c host.Call) error
-	calls  map[string]int
+	mu      sync.Mutex
+	closed  bool
+	granted host.Grants // last
+	Ops     map[string]func(ctx context.Context, c host.Call) error
+	calls   map[string]int
 }
 
 // NewPlugin returns a driver that is healthy and starts tasks.
@@ -197,10 +198,25 @@ func (p *Plugin) Has(op string) bool {
 	return p.Ops[op] != nil
 }
 
-// Configure implements [catalog.Plugin].
-func (p *Plugin) Configure(context.Context, host.Grants, []byte) error {
+// Grant implements [catalog.Plugin].
+func (p *Plugin) Grant(_ context.Context, g host.Grants) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.granted = g
+}
+
+// LastGranted is what was granted last.
+func (p *Plugin) LastGranted() host.Grants {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.granted
+}
+
+// Configure implements [catalog.Plugin].
+func (p *Plugin) Configure(_ context.Context, g host.Grants, _ []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.granted = g
 	p.calls[abi.OpDriverConfigure]++
 	if p.Recipe.ConfigureErr != "" {
 		return abi.NewError(abi.InvalidArgument, p.Recipe.ConfigureErr)

@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/agent/config"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// reloadable are the keys of the configuration that take effect without a restart.
+var reloadable = []string{"client.drivers.allow", "client.drivers.block", "log_level", "plugin", "require_pinned"}
+
+// reloadOn reads the configuration again whenever it is asked to, until ctx is done.
+func (a *agent) reloadOn(ctx context.Context, o Options) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-o.Reload:
+			a.reload(o)
+		}
+	}
+}
+
+// reload puts the configuration in force that is in the files now: the whole of it, or
+// nothing when any of it is wrong. What cannot change while the agent runs is named.
+func (a *agent) reload(o Options) {
+	const condition = "reload"
+	cfg, err := load(a.defaults, o)
+	if err == nil {
+		err = a.catalog.Apply(settings(cfg, a.dev))
+	}
+	if err != nil {
+		text := fmt.Sprintf("the configuration was not reloaded, the one before stays in force: %s", oneLine(err))
+		a.logger.Error(text)
+		a.conditions.set(structs.Condition{Name: condition, Text: text})
+		return
+	}
+	a.conditions.clear(condition)
+	if a.certificates != nil {
+		_ = a.certificates.reload() // it logs, and is a condition of its own
+	}
+	a.logger.SetLevel(hclog.LevelFromString(cfg.LogLevel))
+	for _, key := range config.Changes(a.cfg, cfg) {
+		if !slices.Contains(reloadable, key) {
+			a.logger.Warn("a setting that was changed takes effect after a restart", "key", key)
+		}
+	}
+	a.logger.Info("the configuration was reloaded", "changed", config.Changes(a.inForce, cfg))
+	a.inForce = cfg
+}
