@@ -50,7 +50,7 @@ func TestACommandInATaskIsACheck(t *testing.T) {
 	s := newSite(t, "raw_exec")
 	s.grant(t, `plugin "raw_exec" { grant { process { commands = ["*"] } } }`)
 	n := s.start(t)
-	n.out(t, "job", "run", write(t, filepath.Join(t.TempDir(), "checked.nomad.hcl"), checkedJob))
+	require.Zero(t, n.runJob(t, write(t, filepath.Join(t.TempDir(), "checked.nomad.hcl"), checkedJob)).code)
 	alloc := n.awaitAlloc(t, "checked", func(a *nomad.AllocationListStub) bool {
 		return a.DeploymentStatus != nil && a.DeploymentStatus.Healthy != nil && *a.DeploymentStatus.Healthy
 	}).ID
