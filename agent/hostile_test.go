@@ -169,7 +169,9 @@ func TestAnAgentLivesWithPluginsThatTakeAllMemory(t *testing.T) {
 	for range 2 {
 		a.Await(t, "waits", nomad.AllocClientStatusRunning)
 		// Two waits have what they need, and the others are told.
-		require.Eventually(t, func() bool { return a.metric(t, `wasmnode_plugin_exhausted_total{budget="memory",plugin="hungry"}`) >= 58 }, 3*time.Minute, 100*time.Millisecond)
+		require.Eventually(t, func() bool {
+			return a.metric(t, `wasmnode_plugin_exhausted_total{budget="memory",plugin="hungry"}`) >= 58
+		}, 3*time.Minute, 100*time.Millisecond)
 		require.LessOrEqual(t, a.metric(t, `wasmnode_plugin_memory_bytes{plugin="hungry"}`), float64(300<<20))
 		require.NoError(t, a.end())
 		a = runOn(t, dir)

@@ -58,7 +58,7 @@ func (r *Runner) dispose(ctx context.Context, run *invocation) {
 	case <-timer.C:
 		r.logger.Error("the driver does not return from destroying the task", "id", d.of)
 		r.addKillError("the driver does not return from destroying it. Resources may have been leaked")
-		context.AfterFunc(r.shutdown, d.cancel)
+		context.AfterFunc(r.shutdown, d.cancel) //nolint:contextcheck // it outlives the call
 	}
 }
 
