@@ -209,11 +209,12 @@ func (n *Node) newRunner(a *structs.Allocation, before map[string]string) (*allo
 	})
 }
 
-// addRunner adds a runner, unless the node is shutting down.
+// addRunner adds a runner, unless the node is shutting down or has one for the allocation,
+// which the control plane and a person may hand it at the same time.
 func (n *Node) addRunner(id string, r *alloc.Runner) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closed {
+	if n.closed || n.runners[id] != nil {
 		return false
 	}
 	n.runners[id] = &entry{runner: r}

@@ -238,14 +238,14 @@ func (n *Node) Adopt(ctx context.Context, id string) error {
 	return errdefs.New(errdefs.NotFound, "nothing that is unclaimed has the ID %q", id)
 }
 
-// adoptUnread gives up what is stored of an allocation's tasks, and takes the allocation up
-// with what runs of it.
+// adoptUnread gives up what is stored of an allocation's tasks, once the control plane has
+// taken the allocation, and takes it up with what runs of it.
 func (n *Node) adoptUnread(ctx context.Context, a *structs.Allocation) error {
-	if err := errors.Join(n.cfg.State.DeleteAllocation(a.ID), n.cfg.State.PutAllocation(a)); err != nil {
-		return fmt.Errorf("allocation %s: storing it anew: %w", a.ID, err)
-	}
 	if err := n.cfg.ControlPlane.Claim(ctx, n.ID(), structs.KnownAllocation{Allocation: a}); err != nil {
 		return err
+	}
+	if err := errors.Join(n.cfg.State.DeleteAllocation(a.ID), n.cfg.State.PutAllocation(a)); err != nil {
+		return fmt.Errorf("allocation %s: storing it anew: %w", a.ID, err)
 	}
 	r, err := n.newRunner(a, nil)
 	if err != nil {
