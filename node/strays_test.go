@@ -212,3 +212,21 @@ func TestARunThatIsNewerThanWhatIsStoredIsTakenBack(t *testing.T) {
 		require.Equal(t, 1, w.machine.started(a.ID))
 	}
 }
+
+func TestWhatRunsHasNotFailedBecauseItCannotBeStored(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("s", "service")
+	a := w.awaitStatus("s", structs.ClientRunning)
+	w.end()
+	local, _, err := w.db.Task(a.ID, "t")
+	require.NoError(t, err)
+	w.db = fullDB{state.NewMem()}
+	left := &leftWorkloads{left: []string{local.TaskID}}
+	w.left = left
+	w.start()
+	require.Equal(t, []string{a.ID}, w.unclaimed())
+	require.Contains(t, w.node.Unclaimed(t.Context())[0].Reason, "no space left on device")
+	require.Empty(t, left.destroyed)
+	require.Len(t, w.embedded.JobAllocations("default", "s"), 1, "no other is started beside it")
+}
