@@ -22,8 +22,8 @@ type left struct {
 	workload atomic.Pointer[workload.Status] // its workload; nil: there is none
 }
 
-func (l *left) Gone(string, bool) string { return l.gone }
-func (l *left) Run(_, _ string) string   { return l.run }
+func (l *left) Gone(string, bool) string            { return l.gone }
+func (l *left) Run(_, _ string, _ time.Time) string { return l.run }
 func (l *left) Inspect(context.Context, string) (*workload.Status, error) {
 	if status := l.workload.Load(); status != nil {
 		return status, nil
