@@ -529,3 +529,20 @@ func TestLogsOfAnUnknownAllocationStayInItsDirectory(t *testing.T) {
 		require.Contains(t, text, "unknown task name")
 	}
 }
+
+func TestNobodyWithoutATokenWaits(t *testing.T) {
+	g := serveGuarded(t, func(c *httpapi.Config) { c.ACL = true })
+	for path, want := range map[string]int{
+		"/v1/agent/health":     http.StatusOK,
+		"/v1/regions":          http.StatusOK,
+		"/v1/status/leader":    http.StatusOK,
+		"/v1/acl/token/self":   http.StatusForbidden,
+		"/v1/acl/token/others": http.StatusForbidden,
+		"/v1/jobs":             http.StatusForbidden,
+	} {
+		began := time.Now()
+		status, text := g.send(t, http.MethodGet, path+"?index=1000000&wait=1m", "")
+		require.Equal(t, want, status, "%s: %s", path, text)
+		require.Less(t, time.Since(began), time.Minute, path)
+	}
+}

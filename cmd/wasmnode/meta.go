@@ -148,7 +148,9 @@ func (m meta) pairs(pairs [][2]string) {
 }
 
 // cell is a text that stays in its row and column.
-func cell(text string) string { return strings.NewReplacer("\n", "; ", "\x1f", " ").Replace(text) }
+func cell(text string) string {
+	return harmless(strings.NewReplacer("\n", "; ", "\x1f", " ").Replace(text))
+}
 
 // short cuts an ID for people, unless they want to see it all.
 func (f *flags) short(id string) string {
