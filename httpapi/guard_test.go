@@ -335,15 +335,22 @@ func TestTokensByNomadsClient(t *testing.T) {
 func TestTheFirstTokenIsMadeOnTheMachineItself(t *testing.T) {
 	s := plane(t)
 	h := httpapi.Handler(httpapi.Config{Logger: hclog.NewNullLogger(), ControlPlane: s, ACL: true})
-	ask := func(address string) *httptest.ResponseRecorder {
+	ask := func(address string, headers ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodPut, "http://localhost/v1/acl/bootstrap", nil)
 		r.RemoteAddr = address
+		for _, name := range headers {
+			r.Header.Set(name, "192.0.2.7")
+		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		return w
 	}
 	for _, address := range []string{"192.0.2.7:1234", "[2001:db8::1]:1"} {
 		require.Equal(t, http.StatusForbidden, ask(address).Code, address)
+	}
+	for _, name := range []string{"X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"} {
+		require.Equal(t, http.StatusForbidden, ask("127.0.0.1:1234", name).Code, "a proxy's: %s", name)
+		require.Equal(t, http.StatusForbidden, ask("@", name).Code, "a proxy's: %s", name)
 	}
 	require.Empty(t, s.ACLTokens())
 	require.Equal(t, http.StatusOK, ask("127.0.0.1:1234").Code)
