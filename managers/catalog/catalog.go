@@ -76,7 +76,7 @@ func New(cfg Config) (*Catalog, error) {
 	case err != nil:
 		return nil, fmt.Errorf("plugin directory %s: %w", dir, err)
 	case !info.IsDir():
-		return nil, fmt.Errorf("plugin directory %s is not a directory", dir)
+		return nil, fmt.Errorf("plugin directory %s is not a directory: move it away", dir)
 	}
 	cfg.Dir = dir
 	ctx, cancel := context.WithCancel(context.Background())
