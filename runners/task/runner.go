@@ -176,7 +176,11 @@ func (r *Runner) Restore() error {
 	}
 	switch {
 	case found != "":
-		r.logger.Warn("what was stored of the task is lost, and a run of it was found", "id", found, "error", err)
+		lost := []any{"id", found}
+		if err != nil {
+			lost = append(lost, "error", err)
+		}
+		r.logger.Warn("what was stored of the task is lost, and a run of it was found", lost...)
 		r.local.TaskID, r.unsaved = found, true
 	case err != nil:
 		return fmt.Errorf("task: %q: restore: %w", r.cfg.Task, err)
