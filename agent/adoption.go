@@ -12,11 +12,14 @@ import (
 // unclaimedTime bounds the look at what is unclaimed, for an answer that must not wait.
 const unclaimedTime = time.Second
 
-// adoptionConditions tell what the control plane had lost when the agent started, and what
+// adoptionConditions tell what the control plane or the node had lost when the agent started, and what
 // waits for a decision now.
 func (a *agent) adoptionConditions() (all []structs.Condition) {
 	if got := a.node.Adoption(); got != nil && (got.Why != "" || len(got.Adopted) > 0) {
 		all = append(all, structs.Condition{Name: "adoption", Server: true, Text: got.String()})
+	}
+	if a.node.Forgets() {
+		all = append(all, structs.Condition{Name: "forgotten", Text: "what the node knew is lost: it goes on with what the control plane knows, and with what runs"})
 	}
 	if text := a.unclaimedText(); text != "" {
 		all = append(all, structs.Condition{Name: "unclaimed", Text: text})

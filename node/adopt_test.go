@@ -267,6 +267,7 @@ func TestAJobThatTwoControlPlanesKnowWaitsForADecision(t *testing.T) {
 func TestANodeThatLostItsDatabaseIsTheSame(t *testing.T) {
 	w := newWorld(t)
 	w.start()
+	require.False(t, w.node.Forgets())
 	w.run("s", "service")
 	a := w.awaitStatus("s", structs.ClientRunning)
 	id := w.node.ID()
@@ -278,6 +279,7 @@ func TestANodeThatLostItsDatabaseIsTheSame(t *testing.T) {
 	w.left = &leftWorkloads{left: []string{local.TaskID}}
 	w.start()
 	require.Equal(t, id, w.node.ID())
+	require.True(t, w.node.Forgets())
 	require.Equal(t, a.ID, w.awaitStatus("s", structs.ClientRunning).ID)
 	require.Eventually(t, func() bool {
 		r, err := w.node.runner(a.ID)
