@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/wasmnode/wasmnode/internal/hostinfo"
@@ -13,23 +12,33 @@ import (
 // unclaimedTime bounds the look at what is unclaimed, for an answer that must not wait.
 const unclaimedTime = time.Second
 
-// adoptionConditions tell what the control plane had lost when the agent started, and what
+// adoptionConditions tell what the control plane or the node had lost when the agent started, and what
 // waits for a decision now.
 func (a *agent) adoptionConditions() (all []structs.Condition) {
 	if got := a.node.Adoption(); got != nil && (got.Why != "" || len(got.Adopted) > 0) {
 		all = append(all, structs.Condition{Name: "adoption", Server: true, Text: got.String()})
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), unclaimedTime)
-	defer cancel()
-	if list := a.node.Unclaimed(ctx); len(list) > 0 {
-		ids := make([]string, len(list))
-		for i, u := range list {
-			ids[i] = u.AllocID
-		}
-		all = append(all, structs.Condition{Name: "unclaimed", Text: fmt.Sprintf(
-			"it is not known whether %s is wanted: it runs on until `wasmnode operator adopt` or `discard`; `wasmnode node status -self` says why", strings.Join(ids, ", "))})
+	if a.node.Forgets() {
+		all = append(all, structs.Condition{Name: "forgotten", Text: "what the node knew is lost: it goes on with what the control plane knows, and with what runs"})
+	}
+	if text := a.unclaimedText(); text != "" {
+		all = append(all, structs.Condition{Name: "unclaimed", Text: text})
 	}
 	return all
+}
+
+// unclaimedText tells what waits for a decision; empty: nothing.
+func (a *agent) unclaimedText() string {
+	ctx, cancel := context.WithTimeout(context.Background(), unclaimedTime)
+	defer cancel()
+	what := "an allocation is"
+	switch n := len(a.node.Unclaimed(ctx)); {
+	case n == 0:
+		return ""
+	case n > 1:
+		what = fmt.Sprintf("%d allocations are", n)
+	}
+	return what + " not known to be wanted: what runs goes on, and nothing is removed, until `wasmnode operator adopt` or `discard`; `wasmnode node status -self` says why"
 }
 
 // bootID is the machine's run; empty: it is not known.

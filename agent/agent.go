@@ -238,6 +238,9 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 	a.catalog.Start()
 	err = a.node.Run(ctx, func() {
 		a.logger.Info("agent is ready", "http_addr", a.address, "node_id", a.node.ID(), "plugin_dir", a.cfg.PluginDir, "data_dir", a.cfg.DataDir)
+		if text := a.unclaimedText(); text != "" {
+			a.logger.Warn(text)
+		}
 		if a.ready != nil {
 			a.ready(a.address)
 		}

@@ -142,7 +142,7 @@ func TestAWebPageInABrowser(t *testing.T) {
 				g := serveGuarded(t, nil)
 				api := g.Config.Handler
 				if trusting {
-					api = httpapi.Unguarded(g.Config.Handler)
+					api = httpapi.Unguarded(g.config)
 				}
 				var seen map[string]any
 				if host == "" {

@@ -115,6 +115,29 @@ func TestAControlPlaneThatIsLostAdoptsWhatRuns(t *testing.T) {
 	require.Empty(t, w.unclaimed())
 }
 
+func TestJobsThatAreStoppedTogetherKeepTheirVersionsApart(t *testing.T) {
+	w := newFileWorld(t)
+	w.start()
+	ids := []string{"a", "b", "c"}
+	for _, id := range ids {
+		w.run(id, "service", user(id))
+		w.awaitStatus(id, structs.ClientRunning)
+		_, err := w.embedded.DeregisterJob("default", id, false, false)
+		require.NoError(t, err)
+		w.awaitStatus(id, structs.ClientComplete)
+	}
+	for _, change := range []func(string){lose(t), func(string) {}} {
+		w.away(change)
+		require.Zero(t, w.embedded.Unreadable())
+		for _, id := range ids {
+			j := w.embedded.Job("default", id)
+			require.NotNil(t, j, id)
+			require.True(t, *j.Stop)
+			require.Equal(t, id, j.TaskGroups[0].Tasks[0].Env["VERSION"])
+		}
+	}
+}
+
 func TestAnOlderControlPlaneLearnsWhatWasDecidedSince(t *testing.T) {
 	w := newFileWorld(t)
 	w.start()
@@ -244,6 +267,7 @@ func TestAJobThatTwoControlPlanesKnowWaitsForADecision(t *testing.T) {
 func TestANodeThatLostItsDatabaseIsTheSame(t *testing.T) {
 	w := newWorld(t)
 	w.start()
+	require.False(t, w.node.Forgets())
 	w.run("s", "service")
 	a := w.awaitStatus("s", structs.ClientRunning)
 	id := w.node.ID()
@@ -255,6 +279,7 @@ func TestANodeThatLostItsDatabaseIsTheSame(t *testing.T) {
 	w.left = &leftWorkloads{left: []string{local.TaskID}}
 	w.start()
 	require.Equal(t, id, w.node.ID())
+	require.True(t, w.node.Forgets())
 	require.Equal(t, a.ID, w.awaitStatus("s", structs.ClientRunning).ID)
 	require.Eventually(t, func() bool {
 		r, err := w.node.runner(a.ID)

@@ -81,7 +81,8 @@ type Node struct {
 	diskUse    func(ctx context.Context, dir string) (diskUse, error)
 	hostCPU    hostCPU
 
-	left *left // what outlived the last agent
+	left    *left // what outlived the last agent
+	forgets bool  // what was stored here was lost, and the control plane knew the node
 
 	mu sync.Mutex
 	// adoption is what the control plane made of what the node knew; nil: it was not asked yet.
@@ -111,7 +112,7 @@ type entry struct {
 
 // New finds out who this node is and what it has. Nothing runs yet.
 func New(cfg Config) (*Node, error) {
-	id, err := identify(&cfg)
+	id, forgets, err := identify(&cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +127,7 @@ func New(cfg Config) (*Node, error) {
 		cfg:        cfg,
 		logger:     cfg.Logger,
 		self:       newSelf(&n),
+		forgets:    forgets,
 		report:     newReporter(cfg.ControlPlane, n.ID, cfg.Logger, ended.Set),
 		ended:      ended,
 		destroying: make(chan struct{}, cfg.GC.Parallel),
@@ -139,11 +141,11 @@ func New(cfg Config) (*Node, error) {
 }
 
 // identify reads the node's identity, or makes one durable: the one that the control plane
-// knows a node of that name by, or else a new one.
-func identify(cfg *Config) (*state.NodeIdentity, error) {
-	id, err := cfg.State.Node()
+// knows a node of that name by, which forgets then, or else a new one.
+func identify(cfg *Config) (id *state.NodeIdentity, forgets bool, err error) {
+	id, err = cfg.State.Node()
 	if err != nil || id != nil {
-		return id, wrapIdentity(err)
+		return id, false, wrapIdentity(err)
 	}
 	known, err := cfg.ControlPlane.NodeID(context.Background(), cfg.Identity.Name)
 	if err != nil {
@@ -153,7 +155,7 @@ func identify(cfg *Config) (*state.NodeIdentity, error) {
 		cfg.Logger.Warn("what the node knew is lost: it goes on as the node that the control plane knows by its name", "node_id", known)
 	}
 	id = &state.NodeIdentity{ID: cmp.Or(known, uuid.NewString()), SecretID: uuid.NewString()}
-	return id, wrapIdentity(cfg.State.PutNode(id))
+	return id, known != "", wrapIdentity(cfg.State.PutNode(id))
 }
 
 func wrapIdentity(err error) error {
@@ -165,6 +167,10 @@ func wrapIdentity(err error) error {
 
 // ID is the node's ID; it is the same after a restart.
 func (n *Node) ID() string { return n.self.get().ID }
+
+// Forgets reports whether this start found nothing of what the node had stored, although the
+// control plane knew the node.
+func (n *Node) Forgets() bool { return n.forgets }
 
 // Structs returns the node as it is to be registered; read-only.
 func (n *Node) Structs() *structs.Node { return n.self.get() }

@@ -149,6 +149,7 @@ func addNodeEvent(n *structs.Node, e structs.NodeEvent) {
 
 // register makes the node known, or its changes, however long that takes.
 func (n *Node) register(ctx context.Context) (ttl time.Duration, err error) {
+	told := ""
 	return retry(ctx, func() (time.Duration, error) {
 		now := n.self.get()
 		ttl, err := n.cfg.ControlPlane.Register(ctx, now)
@@ -156,7 +157,12 @@ func (n *Node) register(ctx context.Context) (ttl time.Duration, err error) {
 			n.self.setKnown(now)
 		}
 		return ttl, err
-	}, func(err error) { n.logger.Warn("registering the node failed, trying again", "error", err) })
+	}, func(err error) {
+		if told != err.Error() { // which may last for days
+			told = err.Error()
+			n.logger.Warn("registering the node failed, trying again", "error", err)
+		}
+	})
 }
 
 // registerLoop makes the node known, and then informs the control plane of changes and that

@@ -1,10 +1,13 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -123,6 +126,19 @@ func TestHeartbeatsAreSentAndAFailedOneRegistersAgain(t *testing.T) {
 			return
 		}
 	}
+}
+
+// A disk that is full for a night is one line of the log, and not thousands.
+func TestAFaultThatGoesOnIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		p := &countingPlane{got: make(chan struct{}, 10), fail: 5}
+		n := &Node{cfg: Config{ControlPlane: p}, logger: hclog.New(&hclog.LoggerOptions{Output: &log}), self: newSelf(&structs.Node{ID: "n"})}
+		_, err := n.register(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, p.registers)
+		require.Equal(t, 1, strings.Count(log.String(), "registering the node failed, trying again"), log.String())
+	})
 }
 
 func reported(id string, status structs.ClientStatus) *structs.AllocationState {

@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,7 +45,7 @@ func TestANodeWithTLSAndTokens(t *testing.T) {
 
 	wants(t, with(t, address, "job", "status"), 1, `cannot reach the node at https://127.0.0.1:\d+: .*unknown authority \(name its authority with -ca-cert or NOMAD_CACERT\)`)
 	wants(t, with(t, tls[:2], "job", "status"), 1, `.*certificate required \(does it want a client's certificate\? .*\)`)
-	wants(t, with(t, []string{"NOMAD_ADDR=http://" + n.address}, "job", "status"), 1, `Client sent an HTTP request to an HTTPS server\.`)
+	wants(t, with(t, []string{"NOMAD_ADDR=http://" + n.address}, "job", "status"), 1, `cannot reach the node at http://127.0.0.1:\d+: it has TLS: its address begins with https://`)
 	wants(t, with(t, tls, "job", "status"), 1, `Permission denied: show a token with -token or NOMAD_TOKEN`)
 	wants(t, with(t, append(slices.Clone(tls), "NOMAD_ADDR=https://localhost:"+port), "job", "status"), 1, `.*\(name the certificate's host with -tls-server-name or NOMAD_TLS_SERVER_NAME\)`)
 
@@ -84,6 +86,8 @@ func TestANodeOnASocket(t *testing.T) {
 	require.Equal(t, result{0, "No running jobs\n", ""}, with(t, nil, "job", "status", "-address", address))
 	wants(t, with(t, nil, "acl", "token", "list", "-address", address), 1, "ACL support disabled")
 	wants(t, with(t, nil, "job", "status", "-address", address+"x"), 1, "cannot reach the node at unix:///.*: .*no such file or directory .*")
+	refused := &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)}
+	require.Equal(t, "the socket is for its owner and its group: http_socket_group", hint(refused))
 }
 
 func TestABootstrapSecretThatIsGiven(t *testing.T) {

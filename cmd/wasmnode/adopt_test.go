@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/assert"
@@ -126,6 +127,10 @@ func TestWhatNobodyKnowsRunsOnUntilSomebodyDecides(t *testing.T) {
 		require.Equal(t, started, w.workloads(t))
 		status := w.node.out(t, "node", "status", "-self")
 		require.Contains(t, status, "Unclaimed (wasmnode operator adopt|discard decides)")
+		const told = "2 allocations are not known to be wanted: what runs goes on, and nothing is removed, until `wasmnode operator adopt`"
+		_, health := w.node.health(t)
+		require.Contains(t, health, told)
+		require.Eventually(t, func() bool { return strings.Contains(w.node.log.String(), told) }, 30*time.Second, time.Millisecond)
 		for _, j := range w.jobs {
 			require.Contains(t, status, j.alloc[:8])
 		}

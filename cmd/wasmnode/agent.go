@@ -27,9 +27,9 @@ func (*agentCommand) Help() string {
   loaded.
 
   SIGHUP has it read its configuration again. What plugins are granted and given,
-  which drivers are allowed, and the log level take effect at once; what else has
-  changed is named in the log and takes effect after a restart. A configuration that
-  is wrong changes nothing.
+  which plugins and drivers are allowed, the log level and the certificates of tls
+  take effect at once; what else has changed is named in the log and takes effect
+  after a restart. A configuration that is wrong changes nothing.
 
 Options:
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"slices"
 	"strings"
@@ -77,6 +78,8 @@ func hint(err error) string {
 		return "does it want a client's certificate? -client-cert and -client-key, or NOMAD_CLIENT_CERT and NOMAD_CLIENT_KEY"
 	case strings.Contains(text, "server gave HTTP response to HTTPS client"):
 		return "it has no TLS: its address begins with http://"
+	case errors.Is(err, fs.ErrPermission):
+		return "the socket is for its owner and its group: http_socket_group"
 	}
 	return "is an agent running? wasmnode agent -dev"
 }

@@ -59,7 +59,7 @@ func commands(terminal ui) map[string]subcommand {
 		"job validate":              &jobValidateCommand{m},
 		"node":                      group("node", "This node"),
 		"node status":               &nodeStatusCommand{m},
-		"operator":                  group("operator", "Decisions that only a person can make"),
+		"operator":                  group("operator", "What only a person can decide: what is unclaimed, and snapshots"),
 		"operator adopt":            &operatorAdoptCommand{m},
 		"operator discard":          &operatorDiscardCommand{m},
 		"operator snapshot":         group("operator snapshot", "Save and restore the state of the control plane"),

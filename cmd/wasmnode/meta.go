@@ -101,6 +101,9 @@ func (m meta) fail(f *flags, err error) int {
 		if unexpected.StatusCode() == http.StatusForbidden && f.token == "" && text == permissionDenied {
 			text += ": show a token with -token or NOMAD_TOKEN"
 		}
+		if strings.HasPrefix(text, "Client sent an HTTP request to an HTTPS server") {
+			text = fmt.Sprintf("cannot reach the node at %s: it has TLS: its address begins with https://", f.address)
+		}
 	}
 	m.ui.Error("Error: " + strings.TrimSpace(text))
 	return 1

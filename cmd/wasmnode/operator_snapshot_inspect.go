@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"time"
@@ -39,7 +40,7 @@ func (c *operatorSnapshotInspectCommand) Run(args []string) int {
 	defer file.Close()
 	m, err := agent.InspectSnapshot(file)
 	if err != nil {
-		return c.fail(f, err)
+		return c.fail(f, fmt.Errorf("%s: %w", f.Arg(0), err))
 	}
 	if *f.json {
 		return c.printJSON(m)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -60,7 +61,7 @@ func (c *operatorSnapshotSaveCommand) Run(args []string) int {
 func saveNew(path string, snap io.Reader) error {
 	partial, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", path, errors.Unwrap(err))
 	}
 	defer os.Remove(partial.Name())
 	defer partial.Close()

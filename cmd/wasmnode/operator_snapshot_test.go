@@ -25,6 +25,8 @@ func TestASnapshotIsSavedInspectedAndRestored(t *testing.T) {
 	r := n.run(t, "operator", "snapshot", "save", file)
 	require.Equal(t, 1, r.code)
 	require.Equal(t, "Error: "+file+" is there already: name another file\n", r.stderr)
+	r = n.run(t, "operator", "snapshot", "save", filepath.Join(dir, "none", "state.snap"))
+	require.Equal(t, "Error: "+filepath.Join(dir, "none", "state.snap")+": no such file or directory\n", r.stderr)
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "nothing half done is left")
@@ -63,15 +65,15 @@ func TestASnapshotThatIsNotGoodIsRefusedWhole(t *testing.T) {
 	n.out(t, "operator", "snapshot", "save", file)
 	content := read(t, file)
 	for what, c := range map[string]struct{ content, want string }{
-		"text": {"no snapshot", "Error: snapshot: it is not one: gzip: invalid header\n"},
-		"cut":  {content[:len(content)/2], "Error: snapshot: state.bin: unexpected EOF\n"},
+		"text": {"no snapshot", "snapshot: it is not one: gzip: invalid header\n"},
+		"cut":  {content[:len(content)/2], "snapshot: state.bin: unexpected EOF\n"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			bad := write(t, filepath.Join(t.TempDir(), "bad.snap"), c.content)
-			for _, do := range []string{"inspect", "restore"} {
+			for do, where := range map[string]string{"inspect": bad + ": ", "restore": ""} {
 				r := n.run(t, "operator", "snapshot", do, bad)
 				require.Equal(t, 1, r.code)
-				require.Equal(t, c.want, r.stderr, do)
+				require.Equal(t, "Error: "+where+c.want, r.stderr, do)
 			}
 			left, err := filepath.Glob(filepath.Join(s.data, "server.db.restore*"))
 			require.NoError(t, err)

@@ -329,9 +329,7 @@ func (a *adoption) spec(j *nomad.Job) *nomad.Job {
 	}
 	c := *j
 	if taken != nil { // another memory's index
-		a.at()
-		a.index++
-		index = a.index
+		index = a.versionIndex()
 	}
 	c.JobModifyIndex = &index
 	a.tx.specs.put(index, &spec{Job: &c})

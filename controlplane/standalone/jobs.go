@@ -81,7 +81,7 @@ func enforceIndex(req *structs.JobRegistration, existing *job) error {
 // newVersion stores a job's next version.
 func (t *tx) newVersion(existing *job, submitted *nomad.Job, submission *nomad.JobSubmission) {
 	c := *submitted
-	index, submitTime := t.at(), t.now.UnixNano()
+	index, submitTime := t.versionIndex(), t.now.UnixNano()
 	version, stable, description, status := uint64(0), false, "", statusPending
 	createIndex := index
 	row := &job{since: index, versions: []uint64{index}}
@@ -101,6 +101,15 @@ func (t *tx) newVersion(existing *job, submitted *nomad.Job, submission *nomad.J
 	row.Job = &c
 	t.specs.put(index, &spec{&c, submission})
 	t.putJob(row)
+}
+
+// versionIndex is an index that no version has: one operation may make several, and a
+// version is known by its index.
+func (t *tx) versionIndex() uint64 {
+	if t.specs.get(t.at()) != nil {
+		t.index++
+	}
+	return t.index
 }
 
 // sameJob reports whether two jobs ask for the same, whatever a control plane added.

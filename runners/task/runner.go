@@ -181,7 +181,11 @@ func (r *Runner) Restore() error {
 		}
 	}
 	if found != "" {
-		r.logger.Warn("a run of the task was found of which nothing is stored", "id", found, "stored", r.local.TaskID, "error", err)
+		what := []any{"id", found, "stored", r.local.TaskID}
+		if err != nil {
+			what = append(what, "error", err)
+		}
+		r.logger.Warn("a run of the task was found of which nothing is stored", what...)
 		r.local.TaskID, r.unsaved = found, true
 		r.local.Config, r.local.Handle, r.local.Network = nil, nil, nil
 	}

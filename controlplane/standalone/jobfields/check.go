@@ -15,7 +15,7 @@ import (
 func Check(job *nomad.Job) (refusals, warnings []string) {
 	plain := known(reflect.ValueOf(job)).Interface().(*nomad.Job)
 	plain.Canonicalize()
-	c := &check{byText: map[string]*finding{}}
+	c := &check{latest: map[string]*finding{}, byName: map[[2]string]*finding{}}
 	c.look(nil, reflect.ValueOf(job), reflect.ValueOf(plain))
 	for _, f := range c.found {
 		if f.kind == isRefused {
@@ -62,11 +62,12 @@ func known(v reflect.Value) reflect.Value {
 type check struct {
 	blocks int // that were looked at
 	found  []*finding
-	byText map[string]*finding
+	latest map[string]*finding    // of a text
+	byName map[[2]string]*finding // of a text and a field
 }
 
 // finding is what people are told of fields that share a fate: those of the first
-// block that has any, and how many other blocks do.
+// block that has them, and how many other blocks have any of these.
 type finding struct {
 	kind   fateKind
 	text   string
@@ -163,18 +164,22 @@ func asks(value, otherwise reflect.Value, f fate) bool {
 }
 
 func (c *check) tell(block int, at []string, name string, fate fate) {
-	f := c.byText[fate.text]
-	switch {
-	case f == nil:
-		f = &finding{kind: fate.kind, text: fate.text, at: strings.Join(at, ": "), names: []string{name}, last: block}
-		c.byText[fate.text] = f
-		c.found = append(c.found, f)
-	case f.last == block && f.others == 0:
-		f.names = append(f.names, name)
-	case f.last != block:
-		f.last = block
-		f.others++
+	key := [2]string{fate.text, name}
+	if f := c.byName[key]; f != nil {
+		if f.last != block {
+			f.last = block
+			f.others++
+		}
+		return
 	}
+	f := c.latest[fate.text]
+	if f == nil || f.last != block || f.others > 0 {
+		f = &finding{kind: fate.kind, text: fate.text, at: strings.Join(at, ": "), last: block}
+		c.latest[fate.text] = f
+		c.found = append(c.found, f)
+	}
+	f.names = append(f.names, name)
+	c.byName[key] = f
 }
 
 // within is the place of a block in another.

@@ -144,3 +144,26 @@ func TestWhatManyBlocksHaveIsToldOnce(t *testing.T) {
 	require.Equal(t, []string{`group "g": task "t": vault (and in 999 other blocks): there is no Vault: the task would be given no token`}, refusals)
 	require.Equal(t, []string{`group "g": task "t": kind (and in 999 other blocks): it is Consul's, and has no effect`}, warnings)
 }
+
+// Where several blocks ask for different things that are not done for one reason, each thing
+// is named.
+func TestWhatOtherBlocksAskForBesidesIsNamed(t *testing.T) {
+	job := nomad.NewServiceJob("j", "j", "global", 50)
+	job.Spreads = []*nomad.Spread{{Attribute: "${node.class}"}}
+	for i, name := range []string{"a", "b", "c"} {
+		group := nomad.NewTaskGroup(name, 1).AddTask(nomad.NewTask("t", "mock"))
+		group.Affinities = []*nomad.Affinity{{LTarget: "${node.class}", RTarget: "big"}}
+		canary, revert := 1, i > 0
+		group.Update = &nomad.UpdateStrategy{Canary: &canary, AutoRevert: &revert}
+		job.AddTaskGroup(group)
+	}
+	job.Canonicalize()
+	_, warnings := Check(job)
+	const rollout = "it has no effect: a new version of the job replaces all allocations at once, and is neither promoted nor reverted"
+	require.ElementsMatch(t, []string{
+		"spread: it has no effect: there is one node to place on",
+		`group "a": affinity (and in 2 other blocks): it has no effect: there is one node to place on`,
+		`group "a": update: canary (and in 2 other blocks): ` + rollout,
+		`group "b": update: auto_revert (and in another block): ` + rollout,
+	}, warnings)
+}
