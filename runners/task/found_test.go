@@ -2,7 +2,7 @@ package task_test
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,17 +18,21 @@ import (
 // left is what a node found of the last agent's.
 type left struct {
 	gone     string
-	run      string                          // the task's; empty: none
-	workload atomic.Pointer[workload.Status] // its workload; nil: there is none
+	run      string // the task's; empty: none
+	mu       sync.Mutex
+	workload *workload.Status // its workload; nil: there is none
 }
 
 func (l *left) Gone(string, bool) string            { return l.gone }
 func (l *left) Run(_, _ string, _ time.Time) string { return l.run }
 func (l *left) Inspect(context.Context, string) (*workload.Status, error) {
-	if status := l.workload.Load(); status != nil {
-		return status, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.workload == nil {
+		return nil, abi.ErrTaskNotFound
 	}
-	return nil, abi.ErrTaskNotFound
+	now := *l.workload
+	return &now, nil
 }
 
 // forgotten is a task that runs and of which nothing is stored any more.
@@ -98,7 +102,9 @@ func TestATaskIsNotStartedBesideARunThatItsDriverDoesNotTakeBack(t *testing.T) {
 				if name != "until it is taken" {
 					f.world.Lose()
 				}
+				found.mu.Lock()
 				end(f, found)
+				found.mu.Unlock()
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				require.Equal(t, structs.TaskRunning, f.r.State().State, "%v", f.events())
