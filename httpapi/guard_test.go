@@ -54,9 +54,10 @@ func (c *counting) Exec(context.Context, string, string, *workload.ExecSpec) (*s
 // guarded is the API of a node with a job and its allocation, without an agent.
 type guarded struct {
 	*httptest.Server
-	plane *standalone.ControlPlane
-	node  *counting
-	alloc string // its ID
+	config httpapi.Config
+	plane  *standalone.ControlPlane
+	node   *counting
+	alloc  string // its ID
 }
 
 func serveGuarded(t *testing.T, change func(*httpapi.Config)) *guarded {
@@ -79,6 +80,7 @@ func serveGuarded(t *testing.T, change func(*httpapi.Config)) *guarded {
 	if change != nil {
 		change(&cfg)
 	}
+	g.config = cfg
 	g.Server = httptest.NewUnstartedServer(httpapi.Handler(cfg))
 	g.Config.ConnContext = access.ConnContext
 	if cfg.Bounds != nil {
