@@ -44,11 +44,11 @@ async function attempts() {
   for (const policy of ["unsafe-url", "no-referrer"]) {
     const img = new Image();
     img.referrerPolicy = policy;
-    img.src = target + "/v1/client/gc?" + policy;
+    img.src = target + "/v1/client/gc?pretty=" + policy;
     seen["img " + policy] = await patience(loaded(img));
   }
   const inner = document.createElement("iframe");
-  inner.src = target + "/v1/client/gc?frame";
+  inner.src = target + "/v1/client/gc?pretty=frame";
   seen.frame = await patience(loaded(inner));
   const sandbox = document.createElement("iframe");
   sandbox.sandbox = "allow-scripts";

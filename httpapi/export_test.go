@@ -2,5 +2,5 @@ package httpapi
 
 import "net/http"
 
-// Unguarded is the API without its guard.
+// Unguarded is an API without its guard.
 func Unguarded(cfg Config) http.Handler { return newHandler(cfg).mux }

@@ -53,11 +53,11 @@ func (c *counting) Exec(context.Context, string, string, *workload.ExecSpec) (*s
 
 // guarded is the API of a node with a job and its allocation, without an agent.
 type guarded struct {
-	config httpapi.Config
 	*httptest.Server
-	plane *standalone.ControlPlane
-	node  *counting
-	alloc string // its ID
+	config httpapi.Config
+	plane  *standalone.ControlPlane
+	node   *counting
+	alloc  string // its ID
 }
 
 func serveGuarded(t *testing.T, change func(*httpapi.Config)) *guarded {
@@ -74,7 +74,7 @@ func serveGuarded(t *testing.T, change func(*httpapi.Config)) *guarded {
 	g.alloc = g.plane.Allocations()[0].ID
 	cfg := httpapi.Config{
 		Logger: hclog.NewNullLogger(), ControlPlane: g.plane, Node: g.node, Plugins: noPlugins{}, Metrics: prometheus.NewRegistry(),
-		Agent:      httpapi.AgentInfo{Name: "here", Region: "global", Datacenter: "dc1", Address: "127.0.0.1:4646"},
+		Agent:      httpapi.AgentInfo{NodeID: "node", Name: "here", Region: "global", Datacenter: "dc1", Address: "127.0.0.1:4646"},
 		Conditions: func() []structs.Condition { return nil },
 	}
 	if change != nil {

@@ -45,8 +45,7 @@ func forgotten(t *testing.T) (*fixture, *left) {
 	f.r.Shutdown()
 	<-f.r.WaitCh()
 	f.db = state.NewMem()
-	found := &left{run: local.TaskID}
-	found.workload.Store(&workload.Status{ID: local.TaskID, State: workload.Running})
+	found := &left{run: local.TaskID, workload: &workload.Status{ID: local.TaskID, State: workload.Running}}
 	f.cfg.Left = found
 	return f, found
 }
@@ -81,9 +80,9 @@ func TestATaskIsNotStartedBesideARunThatItsDriverDoesNotTakeBack(t *testing.T) {
 	refuse := func() error { return abi.NewError(abi.InvalidArgument, "no driver state") }
 	for name, end := range map[string]func(*fixture, *left){
 		"until it has ended": func(_ *fixture, l *left) {
-			l.workload.Store(&workload.Status{ID: l.run, State: workload.Exited, Exit: &structs.ExitResult{ExitCode: 1}})
+			l.workload.State, l.workload.Exit = workload.Exited, &structs.ExitResult{ExitCode: 1}
 		},
-		"until it is discarded": func(_ *fixture, l *left) { l.workload.Store(nil) },
+		"until it is discarded": func(_ *fixture, l *left) { l.workload = nil },
 		"until it is taken":     func(f *fixture, _ *left) { f.world.Fail("recover", nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
