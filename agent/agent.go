@@ -181,7 +181,7 @@ func (a *agent) openPlugins() (err error) {
 		Settings: settings(a.cfg, a.dev),
 	})
 	if err != nil {
-		return fmt.Errorf("plugin_dir: %w, or choose another with -plugin-dir", err)
+		return fmt.Errorf("%w, or choose another with -plugin-dir", err)
 	}
 	a.drivers = drivers.New(drivers.Config{
 		Catalog:   a.catalog,

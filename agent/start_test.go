@@ -87,7 +87,7 @@ func clientAt(t *testing.T, address string) *nomad.Client {
 func TestAPluginDirectoryThatDoesNotExistIsAnErrorUnlessItIsTheDefault(t *testing.T) {
 	o := options(t)
 	o.PluginDir = filepath.Join(t.TempDir(), "none")
-	require.EqualError(t, agent.Run(t.Context(), o), "plugin_dir: plugin directory "+o.PluginDir+" does not exist: create it, or choose another with -plugin-dir")
+	require.EqualError(t, agent.Run(t.Context(), o), "plugin directory "+o.PluginDir+" does not exist: create it, or choose another with -plugin-dir")
 	require.NoDirExists(t, o.PluginDir)
 
 	o.PluginDir = ""

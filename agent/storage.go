@@ -24,7 +24,7 @@ func (a *agent) openFiles() (err error) {
 	client, server := filepath.Join(a.cfg.DataDir, "client.db"), filepath.Join(a.cfg.DataDir, "server.db")
 	// What runs belongs to an agent, also to one that can only look on; a first start has
 	// nothing to go on with.
-	if err := writable(a.cfg.DataDir); (isFull(err) || errors.Is(err, unix.EROFS)) && begun(client) && begun(server) {
+	if err := writable(a.cfg.DataDir); (boltfile.IsFull(err) || errors.Is(err, unix.EROFS)) && begun(client) && begun(server) {
 		a.diskIs(err)
 	} else if err != nil {
 		return fmt.Errorf("data_dir: %w: choose another with -data-dir", err)
@@ -117,7 +117,7 @@ func (a *agent) diskIs(err error) {
 		return
 	}
 	what := "the disk cannot be written to"
-	if isFull(err) {
+	if boltfile.IsFull(err) {
 		what = "the disk is full"
 	}
 	a.conditions.set(structs.Condition{
@@ -128,9 +128,6 @@ func (a *agent) diskIs(err error) {
 		a.logger.Error(what+": what runs goes on, and changes are refused until that is over", "data_dir", a.cfg.DataDir, "error", err)
 	}
 }
-
-// isFull reports whether there is no room, on the disk or within a quota.
-func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // writable makes a directory and proves that files can be made in it.
 func writable(dir string) error {

@@ -141,8 +141,9 @@ func killIn(t testing.TB, w *world, dir string, l loopingPlugin) time.Duration {
 		ended <- err
 	}()
 	require.Eventually(t, func() bool { return p.Stats().AtWork == 1 || len(ended) > 0 }, testTimeout, time.Millisecond)
-	var began time.Time
-	time.AfterFunc(50*time.Millisecond, func() { began = time.Now(); close(ctx.passed) })
+	began := time.Now().Add(50 * time.Millisecond)
+	passes := time.AfterFunc(time.Until(began), func() { close(ctx.passed) })
+	defer passes.Stop()
 	select {
 	case err := <-ended:
 		var fault *host.FaultError

@@ -127,11 +127,12 @@ func checkDescription(d *wasmnodev1.DriverDescribeResponse) error {
 
 // Grant replaces what the plugin is granted, once it has been configured. What it asks for
 // from now on is decided by that, also in calls that go on; only directories of its own stay
-// what they were until the call has ended. The plugin is not called.
+// what they were until the call has ended. The plugin is not called. Nothing changes when ctx
+// has ended.
 func (p *Plugin) Grant(ctx context.Context, grants Grants) {
 	p.pool.renew(ctx, func(now *settings) *settings {
-		if now == nil {
-			return nil
+		if now == nil || ctx.Err() != nil {
+			return now
 		}
 		return &settings{grants: grants.clone(), config: now.config}
 	})
@@ -163,7 +164,10 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 	if ctx.Err() != nil {
 		return fmt.Errorf("plugin %q: %w", p.Name(), context.Cause(ctx))
 	}
-	before := p.pool.renew(ctx, func(*settings) *settings {
+	before := p.pool.renew(ctx, func(now *settings) *settings {
+		if ctx.Err() != nil { // what is granted now is granted since
+			return now
+		}
 		return &settings{grants: grants.clone(), config: slices.Clone(config)}
 	})
 	// A new instance is configured before anything else; this one shows whether

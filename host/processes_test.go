@@ -1,11 +1,13 @@
 package host_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -222,4 +224,40 @@ func TestAGrantThatIsTakenAwayIsGoneFromTheNextCallOn(t *testing.T) {
 		require.Equal(t, abi.PermissionDenied, start(), "though the configuration before is in force")
 		require.NotContains(t, strings.Join(p.Granted(), " "), "process")
 	}
+}
+
+// lateContext is a context in whose first look at its end something happens just after it.
+type lateContext struct {
+	context.Context
+	once sync.Once
+	then func()
+}
+
+func (c *lateContext) Err() error {
+	err := c.Context.Err()
+	c.once.Do(c.then)
+	return err
+}
+
+// TestAConfigurationThatIsOutdatedGrantsNothing: who takes a grant away ends the configuring
+// under way first, wherever that is.
+func TestAConfigurationThatIsOutdatedGrantsNothing(t *testing.T) {
+	w, scope := newWorld(t, host.Limits{}), taskScope(t)
+	all := host.Grants{Process: host.ProcessGrant{Commands: []string{"*"}}}
+	other := host.Grants{Process: host.ProcessGrant{Commands: []string{"/bin/other"}}}
+	p := w.load(t, processGuest(shell("exit 0"), abi.OpDriverStartTask).Bytes())
+	require.NoError(t, p.Configure(t.Context(), other, []byte("{}")))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	outdated := &lateContext{Context: ctx, then: func() {
+		cancel()
+		p.Grant(t.Context(), other)
+	}}
+	require.ErrorIs(t, p.Configure(outdated, all, []byte("{}")), context.Canceled)
+	p.Grant(ctx, all)
+	out, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, scope)
+	require.NoError(t, err)
+	code, _ := decodeAnswer(t, out)
+	require.Equal(t, abi.PermissionDenied, abi.Code(code))
+	require.Contains(t, p.Granted(), "wasmnode:process/v1(commands:/bin/other)")
 }

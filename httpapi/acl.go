@@ -53,8 +53,14 @@ func (h *handler) bootstrapACL(r *http.Request) (any, error) {
 	return aclToken(token, secret), nil
 }
 
-// local reports whether a request came from this machine itself.
+// local reports whether a request came from this machine itself, and not by way of a proxy
+// on it that says so.
 func local(r *http.Request) bool {
+	for _, by := range []string{"Forwarded", "Via", "X-Forwarded-For", "X-Real-Ip"} {
+		if len(r.Header[by]) > 0 {
+			return false
+		}
+	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return true // a unix socket's: they have no address

@@ -9,6 +9,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -332,15 +335,22 @@ func TestTokensByNomadsClient(t *testing.T) {
 func TestTheFirstTokenIsMadeOnTheMachineItself(t *testing.T) {
 	s := plane(t)
 	h := httpapi.Handler(httpapi.Config{Logger: hclog.NewNullLogger(), ControlPlane: s, ACL: true})
-	ask := func(address string) *httptest.ResponseRecorder {
+	ask := func(address string, headers ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodPut, "http://localhost/v1/acl/bootstrap", nil)
 		r.RemoteAddr = address
+		for _, name := range headers {
+			r.Header.Set(name, "192.0.2.7")
+		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		return w
 	}
 	for _, address := range []string{"192.0.2.7:1234", "[2001:db8::1]:1"} {
 		require.Equal(t, http.StatusForbidden, ask(address).Code, address)
+	}
+	for _, name := range []string{"X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"} {
+		require.Equal(t, http.StatusForbidden, ask("127.0.0.1:1234", name).Code, "a proxy's: %s", name)
+		require.Equal(t, http.StatusForbidden, ask("@", name).Code, "a proxy's: %s", name)
 	}
 	require.Empty(t, s.ACLTokens())
 	require.Equal(t, http.StatusOK, ask("127.0.0.1:1234").Code)
@@ -359,14 +369,20 @@ func small() *access.Bounds {
 // refused is how many requests were refused for a reason.
 func refused(t *testing.T, b *access.Bounds, reason string) int {
 	t.Helper()
+	return measured(t, b, "wasmnode_http_refused_total", reason)
+}
+
+// measured is a metric of the bounds; 0: there is none with that label.
+func measured(t *testing.T, b *access.Bounds, name, label string) int {
+	t.Helper()
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(b)
 	families, err := r.Gather()
 	require.NoError(t, err)
 	for _, f := range families {
 		for _, m := range f.Metric {
-			if f.GetName() == "wasmnode_http_refused_total" && m.Label[0].GetValue() == reason {
-				return int(m.Counter.GetValue())
+			if f.GetName() == name && m.Label[0].GetValue() == label {
+				return int(m.GetCounter().GetValue() + m.GetGauge().GetValue())
 			}
 		}
 	}
@@ -429,7 +445,7 @@ func TestWatchersAreBounded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 2)
-	watch := fmt.Sprintf("/v1/jobs?index=%d", g.plane.Index("jobs"))
+	watch := "/v1/jobs?index=1000000" // far above what is to come
 	for range 2 {
 		go func() {
 			req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.URL+watch, nil)
@@ -442,12 +458,12 @@ func TestWatchersAreBounded(t *testing.T) {
 			ended <- err
 		}()
 	}
-	require.Eventually(t, func() bool {
-		status, _ := g.send(t, http.MethodGet, watch+"&wait=1ms", "")
-		return status == http.StatusTooManyRequests
-	}, time.Minute, time.Millisecond)
-	require.Positive(t, refused(t, bounds, "streams"))
-	status, _ := g.send(t, http.MethodGet, "/v1/jobs", "")
+	require.Eventually(t, func() bool { return measured(t, bounds, "wasmnode_http_in_flight", "streams") == 2 }, time.Minute, time.Millisecond,
+		"one that came before them would keep them out")
+	status, _ := g.send(t, http.MethodGet, watch+"&wait=1ms", "")
+	require.Equal(t, http.StatusTooManyRequests, status)
+	require.Equal(t, 1, refused(t, bounds, "streams"))
+	status, _ = g.send(t, http.MethodGet, "/v1/jobs", "")
 	require.Equal(t, http.StatusOK, status)
 	cancel()
 	for range 2 {
@@ -481,4 +497,59 @@ func TestConnectionsAreBounded(t *testing.T) {
 		c := g.dial(t)
 		return ask(c) == "HTTP/1.1 200 OK"
 	}, time.Minute, time.Millisecond)
+}
+
+// found is a node with the directory of an allocation that only it knows.
+type found struct {
+	idle
+	logs string
+}
+
+func (f *found) Files(string) (httpapi.Files, error) { return logsIn{logs: f.logs}, nil }
+
+// logsIn are files of which nothing but the logs is read.
+type logsIn struct {
+	httpapi.Files
+	logs string
+}
+
+func (l logsIn) LogPath(task, stream string) string {
+	return filepath.Join(l.logs, task+"."+stream)
+}
+
+func TestLogsOfAnUnknownAllocationStayInItsDirectory(t *testing.T) {
+	above := t.TempDir()
+	logs := filepath.Join(above, "alloc", "logs")
+	require.NoError(t, os.MkdirAll(logs, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(logs, "task.stdout.0"), []byte("its own"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(above, "other.stdout.0"), []byte("another's"), 0o600))
+	g := serveGuarded(t, func(c *httpapi.Config) { c.Node = &found{logs: logs} })
+	read := func(task string) (int, string) {
+		return g.send(t, http.MethodGet, "/v1/client/fs/logs/unknown?plain=true&type=stdout&task="+url.QueryEscape(task), "")
+	}
+	status, text := read("task")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, "its own", text)
+	for _, task := range []string{"../../other", "../logs/task", above + "/other", "./task"} {
+		status, text = read(task)
+		require.Equal(t, http.StatusBadRequest, status, "%s: %s", task, text)
+		require.Contains(t, text, "unknown task name")
+	}
+}
+
+func TestNobodyWithoutATokenWaits(t *testing.T) {
+	g := serveGuarded(t, func(c *httpapi.Config) { c.ACL = true })
+	for path, want := range map[string]int{
+		"/v1/agent/health":     http.StatusOK,
+		"/v1/regions":          http.StatusOK,
+		"/v1/status/leader":    http.StatusOK,
+		"/v1/acl/token/self":   http.StatusForbidden,
+		"/v1/acl/token/others": http.StatusForbidden,
+		"/v1/jobs":             http.StatusForbidden,
+	} {
+		began := time.Now()
+		status, text := g.send(t, http.MethodGet, path+"?index=1000000&wait=1m", "")
+		require.Equal(t, want, status, "%s: %s", path, text)
+		require.Less(t, time.Since(began), time.Minute, path)
+	}
 }

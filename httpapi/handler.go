@@ -125,6 +125,9 @@ func (h *handler) blocking(table string, read func(*http.Request, *query) (answe
 		if err != nil {
 			return err
 		}
+		if h.ACL && open[r.Pattern] {
+			q.minIndex = 0 // nobody without a token keeps a place that others need
+		}
 		ctx, cancel := context.WithTimeout(r.Context(), q.wait)
 		defer cancel()
 		for {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path"
 	"strconv"
+	"strings"
 	"sync"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -35,8 +36,9 @@ func (h *handler) streamLogs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// Of one that only the node knows, its tasks are not known here: their names stay names.
 	alloc := h.ControlPlane.Allocation(r.PathValue("id"))
-	if alloc != nil && alloc.Task(task) == nil {
+	if alloc != nil && alloc.Task(task) == nil || strings.ContainsRune(task, '/') {
 		return badRequest("unknown task name %q", task)
 	}
 	ctx, cancel := context.WithCancel(r.Context())

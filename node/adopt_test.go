@@ -288,3 +288,18 @@ func TestANodeThatLostItsDatabaseIsTheSame(t *testing.T) {
 	require.Equal(t, 1, w.machine.started(a.ID))
 	require.Empty(t, w.unclaimed())
 }
+
+func TestAnAllocationHasOneRunner(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("s", "service")
+	a := w.awaitStatus("s", structs.ClientRunning)
+	has, err := w.node.runner(a.ID)
+	require.NoError(t, err)
+	second, err := w.node.newRunner(a, nil)
+	require.NoError(t, err)
+	require.False(t, w.node.addRunner(a.ID, second))
+	still, err := w.node.runner(a.ID)
+	require.NoError(t, err)
+	require.Same(t, has, still)
+}

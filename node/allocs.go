@@ -163,7 +163,6 @@ func (n *Node) add(a *structs.Allocation, before map[string]string) *alloc.Runne
 	r, err := n.newRunner(a, before)
 	if err != nil {
 		n.refuse(a, err)
-		n.forget(a.ID)
 		return nil
 	}
 	if n.mayRun(a.ID) {
@@ -175,21 +174,21 @@ func (n *Node) add(a *structs.Allocation, before map[string]string) *alloc.Runne
 	return r
 }
 
-// forget drops what is stored of an allocation that has no runner.
-func (n *Node) forget(id string) {
-	if err := n.cfg.State.DeleteAllocation(id); err != nil {
-		n.logger.Error("forgetting an allocation failed; it is tried again after a restart", "alloc_id", id, "error", err)
+// refuse reports an allocation that cannot be run here as failed, unless it may run already.
+func (n *Node) refuse(a *structs.Allocation, cause error) {
+	if n.mayRun(a.ID) {
+		n.keepUnread(a.ID, a, cause)
+		return
 	}
-}
-
-// refuse reports an allocation that cannot be run here as failed.
-func (n *Node) refuse(a *structs.Allocation, err error) {
-	n.logger.Error("adding an allocation failed", "alloc_id", a.ID, "error", err)
+	n.logger.Error("adding an allocation failed", "alloc_id", a.ID, "error", cause)
 	n.report.add(&structs.AllocationState{
 		ID:                a.ID,
 		ClientStatus:      structs.ClientFailed,
-		ClientDescription: fmt.Sprintf("Unable to add allocation due to error: %v", err),
+		ClientDescription: fmt.Sprintf("Unable to add allocation due to error: %v", cause),
 	})
+	if err := n.cfg.State.DeleteAllocation(a.ID); err != nil {
+		n.logger.Error("forgetting an allocation failed; it is tried again after a restart", "alloc_id", a.ID, "error", err)
+	}
 }
 
 func (n *Node) newRunner(a *structs.Allocation, before map[string]string) (*alloc.Runner, error) {
@@ -209,11 +208,12 @@ func (n *Node) newRunner(a *structs.Allocation, before map[string]string) (*allo
 	})
 }
 
-// addRunner adds a runner, unless the node is shutting down.
+// addRunner adds a runner, unless the node is shutting down or has one for the allocation,
+// which the control plane and a person may hand it at the same time.
 func (n *Node) addRunner(id string, r *alloc.Runner) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closed {
+	if n.closed || n.runners[id] != nil {
 		return false
 	}
 	n.runners[id] = &entry{runner: r}

@@ -65,10 +65,13 @@ func (l *left) Gone(run string, hasWorkload bool) string {
 }
 
 // Run implements task.Left. A run that goes on comes before one that has ended.
-func (l *left) Run(allocID, task string) (run string) {
+func (l *left) Run(allocID, task string, since time.Time) (run string) {
 	running := false
 	for _, s := range l.list { // the longest started first
-		if strings.HasPrefix(s.ID, allocID+"/"+task+"/") && (s.State == workload.Running || !running) {
+		if s.StartedAt.Before(since) || !strings.HasPrefix(s.ID, allocID+"/"+task+"/") {
+			continue
+		}
+		if s.State == workload.Running || !running {
 			run, running = s.ID, s.State == workload.Running
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
@@ -19,13 +20,16 @@ import (
 )
 
 // leftWorkloads outlived the node.
-type leftWorkloads struct{ left, destroyed []string }
+type leftWorkloads struct {
+	left, destroyed []string
+	started         time.Time // all of them
+}
 
 func (l *leftWorkloads) Answers(context.Context) bool { return true }
 
 func (l *leftWorkloads) List(context.Context) (list []*workload.Status, err error) {
 	for _, id := range l.left {
-		list = append(list, &workload.Status{ID: id, State: workload.Running})
+		list = append(list, &workload.Status{ID: id, State: workload.Running, StartedAt: l.started})
 	}
 	return list, nil
 }
@@ -168,4 +172,61 @@ func TestARunWhoseTaskCannotBeReadIsTakenBack(t *testing.T) {
 	require.Equal(t, 1, w.machine.started(a.ID))
 	require.Empty(t, left.destroyed)
 	require.Empty(t, w.unclaimed())
+}
+
+// A copy of the node's database is older than the task's last restart: what runs since then is
+// the task, and nothing that nobody wants.
+func TestARunThatIsNewerThanWhatIsStoredIsTakenBack(t *testing.T) {
+	for _, newer := range []bool{true, false} {
+		w := newWorld(t)
+		w.start()
+		w.run("s", "service")
+		a := w.awaitStatus("s", structs.ClientRunning)
+		w.end()
+		local, ts, err := w.db.Task(a.ID, "t")
+		require.NoError(t, err)
+		stale := *local
+		stale.TaskID = a.ID + "/t/stale"
+		handle := &wasmnodev1.TaskHandle{WorkloadId: stale.TaskID}
+		stale.Handle, err = handle.MarshalVT()
+		require.NoError(t, err)
+		require.NoError(t, w.db.PutTask(a.ID, "t", &stale, ts))
+
+		left := &leftWorkloads{left: []string{local.TaskID}, started: ts.StartedAt.Add(time.Second)}
+		if !newer {
+			left.started = ts.StartedAt.Add(-time.Second)
+		}
+		w.left = left
+		w.start()
+		require.Empty(t, w.unclaimed())
+		if !newer {
+			require.Equal(t, []string{local.TaskID}, left.destroyed)
+			continue
+		}
+		require.Empty(t, left.destroyed)
+		w.await("the task has its run", func() bool {
+			now, _, err := w.db.Task(a.ID, "t")
+			require.NoError(t, err)
+			return now.TaskID == local.TaskID && len(now.Handle) > 0
+		})
+		require.Equal(t, 1, w.machine.started(a.ID))
+	}
+}
+
+func TestWhatRunsHasNotFailedBecauseItCannotBeStored(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("s", "service")
+	a := w.awaitStatus("s", structs.ClientRunning)
+	w.end()
+	local, _, err := w.db.Task(a.ID, "t")
+	require.NoError(t, err)
+	w.db = fullDB{state.NewMem()}
+	left := &leftWorkloads{left: []string{local.TaskID}}
+	w.left = left
+	w.start()
+	require.Equal(t, []string{a.ID}, w.unclaimed())
+	require.Contains(t, w.node.Unclaimed(t.Context())[0].Reason, "no space left on device")
+	require.Empty(t, left.destroyed)
+	require.Len(t, w.embedded.JobAllocations("default", "s"), 1, "no other is started beside it")
 }

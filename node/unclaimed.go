@@ -123,7 +123,7 @@ func (n *Node) destroyForgotten() {
 
 // keepUnread notes an allocation that cannot be read back.
 func (n *Node) keepUnread(id string, a *structs.Allocation, err error) {
-	n.logger.Error("a stored allocation cannot be read back; what runs of it, and its data, are kept", "alloc_id", id, "error", err)
+	n.logger.Error("an allocation cannot be taken up again; what runs of it, and its data, are kept", "alloc_id", id, "error", err)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.unread[id] = &unread{alloc: a, why: err.Error()}
@@ -177,7 +177,7 @@ func (n *Node) Unclaimed(ctx context.Context) []structs.Unclaimed {
 // addLeftovers adds what has no runner. n.mu is held.
 func (n *Node) addLeftovers(byID map[string]*structs.Unclaimed) {
 	for id, u := range n.unread {
-		byID[id] = &structs.Unclaimed{AllocID: id, Reason: "what is stored of it cannot be read: " + u.why, Adoptable: u.alloc != nil}
+		byID[id] = &structs.Unclaimed{AllocID: id, Reason: "it cannot be taken up again: " + u.why, Adoptable: u.alloc != nil}
 		if u.alloc != nil {
 			byID[id].Namespace, byID[id].JobID, byID[id].TaskGroup = u.alloc.Namespace, u.alloc.JobID, u.alloc.TaskGroup
 		}
@@ -238,14 +238,14 @@ func (n *Node) Adopt(ctx context.Context, id string) error {
 	return errdefs.New(errdefs.NotFound, "nothing that is unclaimed has the ID %q", id)
 }
 
-// adoptUnread gives up what is stored of an allocation's tasks, and takes the allocation up
-// with what runs of it.
+// adoptUnread gives up what is stored of an allocation's tasks, once the control plane has
+// taken the allocation, and takes it up with what runs of it.
 func (n *Node) adoptUnread(ctx context.Context, a *structs.Allocation) error {
-	if err := errors.Join(n.cfg.State.DeleteAllocation(a.ID), n.cfg.State.PutAllocation(a)); err != nil {
-		return fmt.Errorf("allocation %s: storing it anew: %w", a.ID, err)
-	}
 	if err := n.cfg.ControlPlane.Claim(ctx, n.ID(), structs.KnownAllocation{Allocation: a}); err != nil {
 		return err
+	}
+	if err := errors.Join(n.cfg.State.DeleteAllocation(a.ID), n.cfg.State.PutAllocation(a)); err != nil {
+		return fmt.Errorf("allocation %s: storing it anew: %w", a.ID, err)
 	}
 	r, err := n.newRunner(a, nil)
 	if err != nil {

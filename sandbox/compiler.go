@@ -81,9 +81,14 @@ func (r *refusal) Error() string { return r.err.Error() }
 // Unwrap returns the cause.
 func (r *refusal) Unwrap() error { return r.err }
 
-// compileBounded compiles a module apart, and reports whether its code is in dir. One that
-// exceeded the bounds a while ago is not tried again.
+// compileBounded compiles a module apart, and reports whether its code is in dir, which is
+// gone otherwise. One that exceeded the bounds a while ago is not tried again.
 func (e *Engine) compileBounded(ctx context.Context, digest string, wasm []byte, dir string) (kept bool, err error) {
+	defer func() {
+		if dir != "" && !kept {
+			os.RemoveAll(dir)
+		}
+	}()
 	if err := e.refused.of(digest, time.Now()); err != nil {
 		return false, err
 	}
@@ -92,10 +97,6 @@ func (e *Engine) compileBounded(ctx context.Context, digest string, wasm []byte,
 	if errors.Is(err, ErrCompileLimit) {
 		e.refused.add(digest, err, time.Now())
 	}
-	kept = err == nil && dir != "" && report.Unkept == ""
-	if dir != "" && !kept {
-		os.RemoveAll(dir)
-	}
 	if err != nil {
 		return false, err
 	}
@@ -103,7 +104,7 @@ func (e *Engine) compileBounded(ctx context.Context, digest string, wasm []byte,
 		e.logger.Warn("compiled code could not be kept", "digest", digest, "error", report.Unkept)
 	}
 	e.logger.Debug("compiled", "digest", digest, "bytes", len(wasm), "took", time.Since(began), "peak_bytes", report.PeakBytes)
-	return kept, nil
+	return dir != "" && report.Unkept == "", nil
 }
 
 // compileApart has a module compiled in a process of its own, which ends with the

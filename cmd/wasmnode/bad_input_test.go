@@ -136,8 +136,8 @@ func TestConfigurationsThatAreWrong(t *testing.T) {
 		"digest":                    {"plugin \"a\" { sha256 = \"abc\" }\n", `configuration: plugin "a": sha256: "abc" is not a SHA-256 in lower-case hexadecimal`},
 		"plugin twice":              {"plugin \"a\" {\n}\nplugin \"a\" {\n}\n", `configuration: FILE:3,1: Duplicate plugin "a"; it is configured at FILE:1 already\.`},
 		"data_dir is a file":        {fmt.Sprintf("data_dir = %q\n", occupied), `data_dir: mkdir ` + occupied + `: not a directory: choose another with -data-dir`},
-		"plugin_dir is a file":      {fmt.Sprintf("data_dir = %q\nplugin_dir = %q\n", filepath.Join(dir, "data"), occupied), `plugin directory ` + occupied + `: .*not a directory: choose another with -plugin-dir`},
-		"plugin_dir cannot be made": {fmt.Sprintf("data_dir = %q\nplugin_dir = \"/proc/plugins\"\n", filepath.Join(dir, "data")), `plugin directory /proc/plugins: .*no such file or directory: choose another with -plugin-dir`},
+		"plugin_dir is a file":      {fmt.Sprintf("data_dir = %q\nplugin_dir = %q\n", filepath.Join(dir, "data"), occupied), `plugin directory ` + occupied + ` is not a directory: move it away, or choose another with -plugin-dir`},
+		"plugin_dir cannot be made": {fmt.Sprintf("data_dir = %q\nplugin_dir = \"/proc/plugins\"\n", filepath.Join(dir, "data")), `plugin directory /proc/plugins does not exist: create it, or choose another with -plugin-dir`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := write(t, filepath.Join(dir, "node.hcl"), c.text)

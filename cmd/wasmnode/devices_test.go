@@ -27,7 +27,7 @@ type deviceSite struct {
 func newDeviceSite(t *testing.T) *deviceSite {
 	t.Helper()
 	s := &deviceSite{site: newSite(t, "wasi"), devices: t.TempDir()}
-	s.drop(t, "example_device.wasm", guestbuild.Plugin(t, "guest-examples/devices/example"))
+	s.drop(t, "example.wasm", guestbuild.Plugin(t, "guest-examples/devices/example"))
 	s.module = s.program(t, "files")
 	write(t, s.config, read(t, s.config)+fmt.Sprintf(
 		"plugin \"example\" {\n config {\n dir = %q\n}\n grant { fs { read_only = [%q] } }\n}\n", s.devices, s.devices))

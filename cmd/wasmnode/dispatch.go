@@ -9,6 +9,8 @@ import (
 
 	"github.com/posener/complete"
 	"github.com/posener/complete/cmd/install"
+
+	"github.com/wasmnode/wasmnode/internal/plaintext"
 )
 
 // subcommand is one of the command line's.
@@ -27,17 +29,27 @@ const misused = -1
 // noSuchCommand is the exit code that shells have for it.
 const noSuchCommand = 127
 
-// ui is how commands talk to people.
+// ui is how commands talk to people. What they say has texts of plugins, jobs and tasks in
+// it, such as the answer to a check: these cannot drive a terminal.
 type ui struct{ out, err io.Writer }
 
 // Output prints what was asked for.
-func (u ui) Output(text string) { fmt.Fprintln(u.out, text) }
+func (u ui) Output(text string) { fmt.Fprintln(u.out, harmless(text)) }
 
 // Warn prints what should be looked at.
 func (u ui) Warn(text string) { u.Error(text) }
 
 // Error prints why something was not done.
-func (u ui) Error(text string) { fmt.Fprintln(u.err, text) }
+func (u ui) Error(text string) { fmt.Fprintln(u.err, harmless(text)) }
+
+// harmless escapes control characters, but for the ends of lines.
+func harmless(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = plaintext.Line(l, len(l))
+	}
+	return strings.Join(lines, "\n")
+}
 
 // dispatcher runs the command that a command line names.
 type dispatcher struct {

@@ -93,3 +93,18 @@ func TestAShellGetsTheCompletionsOfACommandLine(t *testing.T) {
 	require.Contains(t, root.Sub["job"].Sub["run"].Sub, "fast")
 	require.Empty(t, root.Sub["node"].Sub)
 }
+
+func TestATaskCannotDriveTheTerminalOfWhoLooksAtIt(t *testing.T) {
+	var out, complaints bytes.Buffer
+	m := meta{ui: ui{out: &out, err: &complaints}}
+	m.pairs([][2]string{{"Status", "failure"}, {"Output", "\x1b[2J\x1b]0;x\a\nStatus = success\r\x1fü"}})
+	m.table([][]string{{"ID", "Text"}, {"1", "a\x1b[1A\nb"}, {"2", ""}})
+	m.ui.Error("Error: \x9b31m\u202e\nof two lines")
+	require.Equal(t, `Status = failure
+Output = \u001b[2J\u001b]0;x\u0007; Status = success\u000d ü
+ID  Text
+1   a\u001b[1A; b
+2   <none>
+`, out.String())
+	require.Equal(t, "Error: \uFFFD31m\\u202e\nof two lines\n", complaints.String())
+}

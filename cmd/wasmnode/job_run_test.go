@@ -67,7 +67,7 @@ func (n *node) runJob(t *testing.T, file string) result {
 	return r
 }
 
-var warnings = regexp.MustCompile(`(?m)^(Warning: .*|\* .*|)\n`)
+var warnings = regexp.MustCompile(`(?m)^(Job Warnings:|\d+ warnings?:|\* .*|)\n`)
 
 func startRawExec(t *testing.T) *node {
 	t.Helper()

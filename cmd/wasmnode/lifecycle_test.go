@@ -120,7 +120,13 @@ func TestAnAgentThatComesBackKeepsWhatItHad(t *testing.T) {
 			assert.Equal(t, nodeID(t, id), nodeID(t, n.out(t, "node", "status", "-json")), "it is the same node")
 			if c.supervisor {
 				again := n.awaitAlloc(t, "program", func(a *nomad.AllocationListStub) bool {
-					return a.TaskStates["task"].Restarts == 1 && a.TaskStates["task"].State == "running"
+					started := 0
+					for _, e := range a.TaskStates["task"].Events {
+						if e.Type == "Started" {
+							started++
+						}
+					}
+					return started == 2 && a.TaskStates["task"].State == "running"
 				})
 				assert.Equal(t, program.ID, again.ID, "the allocation is kept")
 				golden(t, "came-back.golden", withoutTimes(taskEvents(again)))

@@ -132,7 +132,11 @@ func (m meta) printJSON(v any) int {
 func (m meta) table(rows [][]string) {
 	lines := make([]string, len(rows))
 	for i, r := range rows {
-		lines[i] = strings.Join(r, "\x1f")
+		cells := make([]string, len(r))
+		for j, text := range r {
+			cells[j] = cell(text)
+		}
+		lines[i] = strings.Join(cells, "\x1f")
 	}
 	m.ui.Output(columnize.Format(lines, &columnize.Config{Delim: "\x1f", Glue: "  ", Empty: "<none>"}))
 }
@@ -141,9 +145,14 @@ func (m meta) table(rows [][]string) {
 func (m meta) pairs(pairs [][2]string) {
 	rows := make([]string, len(pairs))
 	for i, p := range pairs {
-		rows[i] = p[0] + "\x1f" + p[1]
+		rows[i] = p[0] + "\x1f" + cell(p[1])
 	}
 	m.ui.Output(columnize.Format(rows, &columnize.Config{Delim: "\x1f", Glue: " = ", Empty: "<none>"}))
+}
+
+// cell is a text that stays in its row and column.
+func cell(text string) string {
+	return harmless(strings.NewReplacer("\n", "; ", "\x1f", " ").Replace(text))
 }
 
 // short cuts an ID for people, unless they want to see it all.

@@ -56,7 +56,7 @@ func (c *pluginInspectCommand) Run(args []string) int {
 		{"Type", string(spec.Kind)},
 		{"Made by", strings.Join(producers, ", ")},
 		{"Functions", strconv.Itoa(spec.Code.Functions)},
-		{"Capabilities", strings.Join(spec.Capabilities, "\n")},
+		{"Capabilities", strings.Join(spec.Capabilities, ", ")},
 		{"Operations", strings.Join(spec.Operations, ", ")},
 	})
 	return 0

@@ -49,7 +49,7 @@ func TestD20_AnAgentThatWasAwayStopsNothing(t *testing.T) {
 	n := s.start(t)
 	job := strings.Replace(read(t, writeJob(t, "patient", "service", "mock_driver", `run_for = "1h"`)),
 		"    restart {", "    disconnect {\n      stop_on_client_after = \"1ms\"\n    }\n    restart {", 1)
-	n.out(t, "job", "run", write(t, t.TempDir()+"/patient.hcl", job))
+	require.Zero(t, n.runJob(t, write(t, t.TempDir()+"/patient.hcl", job)).code)
 	before := n.await(t, "patient", "running")
 	require.Equal(t, -1, n.signal(t, syscall.SIGKILL))
 	n = s.start(t)

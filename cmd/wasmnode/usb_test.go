@@ -30,7 +30,7 @@ const stickID = "0781/usb/5567[A1@1-2]"
 func newUSBSite(t *testing.T) *usbSite {
 	t.Helper()
 	s := &usbSite{site: newSite(t, "wasi", "raw_exec"), sys: t.TempDir(), plugin: guestbuild.Plugin(t, "guest-examples/devices/usb")}
-	s.drop(t, "usb_device.wasm", s.plugin)
+	s.drop(t, "usb.wasm", s.plugin)
 	s.module = s.program(t, "files")
 	s.file(t, "kernel/secret/idVendor", "dead\n")
 	s.file(t, "kernel/secret/idProduct", "beef\n")
@@ -150,7 +150,7 @@ func TestAUSBDeviceIsOneTasksAtATime(t *testing.T) {
 		n = s.start(t)
 		unchanged(signal.String())
 	}
-	s.drop(t, "usb_device.wasm", renamed(t, s.plugin, "0.1.0", "0.1.1"))
+	s.drop(t, "usb.wasm", renamed(t, s.plugin, "0.1.0", "0.1.1"))
 	require.Eventually(t, func() bool { return n.awaitPlugin(t, "usb", catalog.StateHealthy).Version == "0.1.1" }, testTimeout, tick)
 	assert.Contains(t, n.out(t, "node", "status", "-self"), stickID)
 	unchanged("a newer plugin")

@@ -29,9 +29,9 @@ const (
 )
 
 // BootstrapACL makes the first token, which may do everything. Its secret is the given
-// one, a UUID, or is drawn. It is made once; then again only after somebody has written
-// the index that the error tells into the reset file, which takes access to the node's
-// own files.
+// one, a UUID, or is drawn. It is made once; then again, and for the first time where the
+// file was damaged and might have told of one, only after somebody has written the index that
+// the error tells into the reset file, which takes access to the node's own files.
 func (cp *ControlPlane) BootstrapACL(secret string) (token *structs.ACLToken, drawn string, err error) {
 	if secret == "" {
 		secret = newSecret()

@@ -56,6 +56,28 @@ func TestTheFirstACLTokenIsMadeOnce(t *testing.T) {
 	require.ErrorContains(t, err, fmt.Sprintf("(reset index: %d)", again.CreateIndex))
 }
 
+// That somebody has made the first token may be what was lost.
+func TestADamagedFileDoesNotMakeWhoComesFirstItsManager(t *testing.T) {
+	dir := t.TempDir()
+	opts := Options{Path: filepath.Join(dir, "server.db"), ACLReset: filepath.Join(dir, "acl-bootstrap-reset"), SetAside: true}
+	require.NoError(t, os.WriteFile(opts.Path, []byte("damaged"), 0o600))
+	for range 2 { // also when it was damaged the time before
+		s, err := Open(opts)
+		require.NoError(t, err)
+		_, _, err = s.BootstrapACL("")
+		require.EqualError(t, err, "ACL bootstrap already done (reset index: 1)")
+		_, err = s.ForNode().Register(t.Context(), testNode())
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+	}
+	require.NoError(t, os.WriteFile(opts.ACLReset, []byte("1"), 0o600))
+	s, err := Open(opts)
+	require.NoError(t, err)
+	_, _, err = s.BootstrapACL("")
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}
+
 func TestABootstrapSecretIsAUUID(t *testing.T) {
 	_, _, err := open(t, "").BootstrapACL("hunter2")
 	require.EqualError(t, err, "invalid acl token: a bootstrap secret is a UUID")

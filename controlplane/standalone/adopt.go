@@ -203,9 +203,10 @@ func (a *adoption) neverHad(k structs.KnownAllocation) bool {
 	return a.other || a.cp.unreadable > 0 || k.CreateIndex > a.before
 }
 
-// introduceFor makes the node known on which there is something to adopt.
+// introduceFor makes the node known on which there is something to adopt, or which has heard
+// of more than the memory has: then the index is stored with it.
 func (a *adoption) introduceFor(unknown map[jobKey][]structs.KnownAllocation) {
-	if len(unknown) > 0 && a.nodes.get(a.node.ID) == nil {
+	if (len(unknown) > 0 || a.index > a.before) && a.nodes.get(a.node.ID) == nil {
 		c := a.node.Copy()
 		a.introduce(c)
 		a.putNode(c)

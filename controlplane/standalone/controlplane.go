@@ -164,20 +164,8 @@ func Open(opts Options) (*ControlPlane, error) {
 		cp.limits = DefaultLimits
 	}
 	if opts.Path != "" {
-		f, err := boltfile.Open(opts.Path, boltfile.Options{
-			Kind:      "control plane",
-			Schema:    SchemaVersion,
-			SetAside:  opts.SetAside,
-			Recovered: opts.Recovered,
-			CopyEvery: boltfile.DefaultCopyEvery,
-			Logger:    cp.logger,
-		})
-		if err != nil {
+		if err := cp.openFile(opts); err != nil {
 			return nil, err
-		}
-		cp.file = f
-		if err := cp.load(); err != nil {
-			return nil, errors.Join(err, f.Close())
 		}
 	}
 	if cp.id == "" {
@@ -191,6 +179,35 @@ func Open(opts Options) (*ControlPlane, error) {
 	}
 	go cp.writeLoop()
 	return cp, nil
+}
+
+// openFile reads what is stored.
+func (cp *ControlPlane) openFile(opts Options) error {
+	recovered := false
+	f, err := boltfile.Open(opts.Path, boltfile.Options{
+		Kind:     "control plane",
+		Schema:   SchemaVersion,
+		SetAside: opts.SetAside,
+		Recovered: func(r boltfile.Recovery) {
+			recovered = true
+			if opts.Recovered != nil {
+				opts.Recovered(r)
+			}
+		},
+		CopyEvery: boltfile.DefaultCopyEvery,
+		Logger:    cp.logger,
+	})
+	if err != nil {
+		return err
+	}
+	cp.file = f
+	if err := cp.load(); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if recovered && cp.aclBootstrap == 0 {
+		cp.aclBootstrap = max(cp.index, 1) // it may be what was lost; durable with the first change
+	}
+	return nil
 }
 
 // Unreadable is how many stored rows could not be read and were left out. The log names them.

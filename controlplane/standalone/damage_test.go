@@ -156,3 +156,17 @@ func damaged(rng *rand.Rand, good []byte) (content []byte, what string) {
 		return content, fmt.Sprintf("the page at %d is the one at %d", to, from)
 	}
 }
+
+// Where nothing is left to adopt, the index goes on above what the node has heard all the same.
+func TestALostMemoryIsNotTakenForAnOlderOneLater(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "server.db"))
+	n := &structs.Node{ID: "n", Name: "n"}
+	got, err := s.ForNode().Adopt(t.Context(), n, &structs.NodeKnowledge{ControlPlane: "lost", Index: 50})
+	require.NoError(t, err)
+	require.NotEmpty(t, got.Why)
+	_, err = s.ForNode().Register(t.Context(), n)
+	require.NoError(t, err)
+	again, err := s.ForNode().Adopt(t.Context(), n, &structs.NodeKnowledge{ControlPlane: got.ControlPlane, Index: got.Index})
+	require.NoError(t, err)
+	require.Empty(t, again.Why)
+}

@@ -356,7 +356,7 @@ func (t *tx) encodeTokens(put func(bucket, key string, row any) error, remove fu
 	for id := range t.tokens.deletes {
 		remove(bucketACLTokens, id)
 	}
-	if t.aclBootstrap == t.cp.aclBootstrap {
+	if t.aclBootstrap == 0 {
 		return nil
 	}
 	return put(bucketState, keyACLBootstrap, t.aclBootstrap)

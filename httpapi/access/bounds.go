@@ -19,9 +19,12 @@ const (
 )
 
 // KindOf tells what a request keeps busy: blocking queries, logs, files and websockets are
-// streams.
+// streams. All of them are reads: whatever else a request with a body says that it is, its
+// body is held in memory.
 func KindOf(r *http.Request) Kind {
 	switch {
+	case r.ContentLength != 0 && r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return Bodies
 	case r.Header.Get("Upgrade") != "", strings.HasPrefix(r.URL.Path, "/v1/client/fs/"), r.URL.Query().Get("index") != "":
 		return Streams
 	case r.ContentLength != 0:

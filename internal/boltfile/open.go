@@ -209,6 +209,8 @@ func openBolt(handle *os.File, opts Options) (db *bbolt.DB, err error) {
 	path := handle.Name()
 	defer func() {
 		if p := recover(); p != nil {
+			// The memory map that bbolt lost keeps the file open, and so its lock.
+			_ = unix.Flock(int(handle.Fd()), unix.LOCK_UN)
 			handle.Close()
 			err = corrupt(path, opts, fmt.Errorf("%v", p))
 		}
@@ -244,6 +246,9 @@ func check(db *bbolt.DB) error {
 		return first
 	})
 }
+
+// IsFull reports whether there is no room, on the disk or within a quota.
+func IsFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // syncDirectory makes a new file's name durable.
 func syncDirectory(dir string) error {

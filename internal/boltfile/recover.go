@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
 
@@ -125,7 +123,7 @@ func restoreCopy(path string) (made time.Time, err error) {
 		_, err := io.Copy(out, io.NewSectionReader(file, 0, info.Size()))
 		return err
 	})
-	if errors.Is(err, unix.ENOSPC) { // then the copy itself goes on as the file
+	if IsFull(err) { // then the copy itself goes on as the file
 		if err = os.Rename(kept, path); err == nil {
 			err = syncDirectory(filepath.Dir(path))
 		}

@@ -187,3 +187,25 @@ func TestAnotherProcessThatWaitedDoesNotTouchTheNewFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{aside}, left)
 }
+
+// What bbolt cannot open is let go of, so that it can be set aside.
+func TestAFileThatMakesTheDatabasePanicIsUnlocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.db")
+	f, err := Open(path, testOptions)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	clear(content[2*os.Getpagesize():])
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+
+	opts := testOptions
+	opts.LockWait, opts.Logger = time.Millisecond, hclog.NewNullLogger()
+	handle, err := lock(path, opts)
+	require.NoError(t, err)
+	_, err = openBolt(handle, opts)
+	require.ErrorIs(t, err, ErrCorrupt)
+	handle, err = lock(path, opts)
+	require.NoError(t, err)
+	require.NoError(t, handle.Close())
+}

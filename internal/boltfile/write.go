@@ -206,7 +206,7 @@ func (f *File) commit(batch []*write) (err error) {
 	}
 	failpoint.Here(f.path, "committed")
 	switch {
-	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT):
+	case IsFull(err):
 		return fmt.Errorf("%s: %w: make room, and try again: %w", f.path, ErrFull, err)
 	case err != nil:
 		return fmt.Errorf("%s: writing: %w", f.path, err)

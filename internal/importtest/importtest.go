@@ -104,7 +104,7 @@ func LoopsOf(i modtest.Import) (loops []Loop) {
 		all = [][]int64{make([]int64, len(i.Type.Params)), most}
 	}
 	for _, args := range all {
-		loops = append(loops, Loop{i.Name, i, args})
+		loops = append(loops, Loop{i.Name, i, slices.Clone(args)})
 	}
 	return loops
 }

@@ -76,7 +76,7 @@ func New(cfg Config) (*Catalog, error) {
 	case err != nil:
 		return nil, fmt.Errorf("plugin directory %s: %w", dir, err)
 	case !info.IsDir():
-		return nil, fmt.Errorf("plugin directory %s is not a directory", dir)
+		return nil, fmt.Errorf("plugin directory %s is not a directory: move it away", dir)
 	}
 	cfg.Dir = dir
 	ctx, cancel := context.WithCancel(context.Background())
@@ -172,7 +172,11 @@ func (c *Catalog) Start() {
 	}
 	c.started = true
 	w := newWatcher(c.cfg.Dir, c.cfg.Logger)
-	w.every = c.cfg.LookEvery
+	w.every, w.meant = c.cfg.LookEvery, func(name string) bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.files.settings.means(name)
+	}
 	w.found, w.state = func(all, ready, gone []string) {
 		c.step(func(t *files, now time.Time) []action { return t.found(now, all, ready, gone) })
 	}, c.setProblem

@@ -426,7 +426,7 @@ func TestADirectoryThatIsNoneIsAnErrorThatNamesIt(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for dir, want := range map[string]string{
 		file + ".none":                 "plugin directory " + file + ".none does not exist: create it",
-		file:                           "plugin directory " + file + " is not a directory",
+		file:                           "plugin directory " + file + " is not a directory: move it away",
 		filepath.Join(file, "plugins"): "plugin directory " + file + "/plugins: stat " + file + "/plugins: not a directory",
 	} {
 		_, err := catalog.New(catalog.Config{Dir: dir, Loader: &catalogtest.Loader{}, Logger: hclog.NewNullLogger()})

@@ -104,6 +104,16 @@ func (s Settings) meant(name string) string {
 	return cmp.Or(p.File, name+pluginSuffix)
 }
 
+// means reports whether a file is the one that is meant by a name that was decided about.
+func (s Settings) means(file string) bool {
+	for name, p := range s.Plugins {
+		if cmp.Or(p.File, name+pluginSuffix) == file {
+			return true
+		}
+	}
+	return false
+}
+
 // notMeantError: by the operator's decisions a file must not go by the name that it gives
 // itself.
 type notMeantError struct{ text string }

@@ -18,8 +18,9 @@ import (
 const (
 	// pluginSuffix is how the names of plugin files end.
 	pluginSuffix = ".wasm"
-	// MaxPluginFiles bounds the plugin files in a directory; those beyond, by name,
-	// are not loaded, and the directory's status reports that.
+	// MaxPluginFiles bounds the plugin files in a directory; those beyond, by name, are not
+	// loaded, and the directory's status reports that. The files that an operator means are
+	// the last to be left out.
 	MaxPluginFiles = 256
 
 	// rescanInterval is when the directory is read although there was no notification:
@@ -42,6 +43,8 @@ type watcher struct {
 	// found takes what a look found: all files, those with new content, and those
 	// that are gone.
 	found func(all, ready, gone []string)
+	// meant reports whether the operator decided about a file; nil: about none.
+	meant func(name string) bool
 	// state takes the directory's problem, "" for none, after each look.
 	state func(problem string)
 }
@@ -81,7 +84,7 @@ func (w *watcher) run(ctx context.Context) {
 
 // look looks once and returns when to look again.
 func (w *watcher) look() time.Duration {
-	marks, problem := readMarks(w.dir)
+	marks, problem := readMarks(w.dir, w.meant)
 	if marks == nil {
 		// What cannot be seen is not gone: plugins stay in service.
 		w.state(problem)
@@ -97,17 +100,26 @@ func (w *watcher) look() time.Duration {
 
 // readMarks returns the marks of all plugin files, nil when the directory cannot
 // be read. The problem is one line for people.
-func readMarks(dir string) (marks map[string]mark, problem string) {
+func readMarks(dir string, meant func(name string) bool) (marks map[string]mark, problem string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Sprintf("cannot read the plugin directory: %v", err)
 	}
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !pluginFile(e.Name()) })
+	if len(entries) > MaxPluginFiles && meant != nil {
+		first, rest := []os.DirEntry{}, []os.DirEntry{}
+		for _, e := range entries {
+			if meant(e.Name()) {
+				first = append(first, e)
+			} else {
+				rest = append(rest, e)
+			}
+		}
+		entries = append(first, rest...)
+	}
 	marks = map[string]mark{}
 	left := 0
 	for _, entry := range entries {
-		if !pluginFile(entry.Name()) {
-			continue
-		}
 		if len(marks) == MaxPluginFiles {
 			left++
 			continue

@@ -4,16 +4,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/runners/restart"
+	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// found reports whether all that is known of the task's run is its ID: what was stored of it
-// is lost.
+// found reports whether all that is known of the task's run is its ID: what was stored of it,
+// if anything was, is lost.
 func (r *Runner) found() bool { return r.local.TaskID != "" && len(r.local.Config) == 0 }
+
+// unstoredRun is a run of the task that goes on and is not the one that is stored; empty:
+// there is none. Either nothing is stored of the task, or what is was a copy made before that
+// run was started, whose own run is gone.
+func (r *Runner) unstoredRun(local *state.TaskLocal, s *structs.TaskState) string {
+	left := r.cfg.Left
+	switch {
+	case left == nil:
+	case local == nil && r.rec.visible().State != structs.TaskDead:
+		return left.Run(r.cfg.Alloc.ID, r.cfg.Task, time.Time{})
+	case local != nil && s != nil && goneWith(left, local, s) != "":
+		return left.Run(r.cfg.Alloc.ID, r.cfg.Task, s.StartedAt)
+	}
+	return ""
+}
 
 // takeBack has the driver recover a run that was found, by the ID that it has in common with
 // its workload. What was asked of the driver when it started is asked again, as the job has

@@ -2,6 +2,7 @@ package task_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,17 +18,17 @@ import (
 // left is what a node found of the last agent's.
 type left struct {
 	gone     string
-	run      string           // the task's; empty: none
-	workload *workload.Status // its workload; nil: there is none
+	run      string                          // the task's; empty: none
+	workload atomic.Pointer[workload.Status] // its workload; nil: there is none
 }
 
-func (l *left) Gone(string, bool) string { return l.gone }
-func (l *left) Run(_, _ string) string   { return l.run }
+func (l *left) Gone(string, bool) string            { return l.gone }
+func (l *left) Run(_, _ string, _ time.Time) string { return l.run }
 func (l *left) Inspect(context.Context, string) (*workload.Status, error) {
-	if l.workload == nil {
-		return nil, abi.ErrTaskNotFound
+	if status := l.workload.Load(); status != nil {
+		return status, nil
 	}
-	return l.workload, nil
+	return nil, abi.ErrTaskNotFound
 }
 
 // forgotten is a task that runs and of which nothing is stored any more.
@@ -40,7 +41,8 @@ func forgotten(t *testing.T) (*fixture, *left) {
 	f.r.Shutdown()
 	<-f.r.WaitCh()
 	f.db = state.NewMem()
-	found := &left{run: local.TaskID, workload: &workload.Status{ID: local.TaskID, State: workload.Running}}
+	found := &left{run: local.TaskID}
+	found.workload.Store(&workload.Status{ID: local.TaskID, State: workload.Running})
 	f.cfg.Left = found
 	return f, found
 }
@@ -75,9 +77,9 @@ func TestATaskIsNotStartedBesideARunThatItsDriverDoesNotTakeBack(t *testing.T) {
 	refuse := func() error { return abi.NewError(abi.InvalidArgument, "no driver state") }
 	for name, end := range map[string]func(*fixture, *left){
 		"until it has ended": func(_ *fixture, l *left) {
-			l.workload.State, l.workload.Exit = workload.Exited, &structs.ExitResult{ExitCode: 1}
+			l.workload.Store(&workload.Status{ID: l.run, State: workload.Exited, Exit: &structs.ExitResult{ExitCode: 1}})
 		},
-		"until it is discarded": func(_ *fixture, l *left) { l.workload = nil },
+		"until it is discarded": func(_ *fixture, l *left) { l.workload.Store(nil) },
 		"until it is taken":     func(f *fixture, _ *left) { f.world.Fail("recover", nil) },
 	} {
 		t.Run(name, func(t *testing.T) {

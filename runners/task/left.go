@@ -15,8 +15,9 @@ type Left interface {
 	// Gone returns with what a run was lost that was running, such as "the restart of the
 	// machine"; empty: it may still be there. workload: the run has one, of the run's ID.
 	Gone(run string, workload bool) (with string)
-	// Run is the newest run of a task that has a workload; empty: there is none.
-	Run(allocID, task string) (run string)
+	// Run is the newest run of a task that has a workload and was not started before a time;
+	// empty: there is none.
+	Run(allocID, task string, since time.Time) (run string)
 	// Inspect is the state of a run's workload.
 	Inspect(ctx context.Context, run string) (*workload.Status, error)
 }

@@ -158,7 +158,7 @@ func New(cfg Config) (*Runner, error) {
 		s = &structs.TaskState{State: structs.TaskPending}
 		s.Append(structs.NewTaskEvent(structs.EventReceived))
 	}
-	if s.State == structs.TaskRunning && cfg.Left != nil && cfg.Left.Run(cfg.Alloc.ID, cfg.Task) == "" {
+	if s.State == structs.TaskRunning && cfg.Left != nil && cfg.Left.Run(cfg.Alloc.ID, cfg.Task, time.Time{}) == "" {
 		s.Enter(structs.TaskPending, time.Now()) // as far as is known before Restore
 	}
 	r.rec.reset(s)
@@ -166,23 +166,12 @@ func New(cfg Config) (*Runner, error) {
 }
 
 // Restore reads back what an earlier runner stored. A run that was found, of which nothing is
-// stored, becomes the task's. Running tasks are recovered by
-// Run, so that a driver that is slow or gone does not hold up others.
+// stored, becomes the task's. Running tasks are recovered by Run, so that a driver that is
+// slow or gone does not hold up others.
 func (r *Runner) Restore() error {
 	local, s, err := r.cfg.State.Task(r.cfg.Alloc.ID, r.cfg.Task)
-	found := ""
-	if local == nil && r.cfg.Left != nil && r.rec.visible().State != structs.TaskDead {
-		found = r.cfg.Left.Run(r.cfg.Alloc.ID, r.cfg.Task)
-	}
-	switch {
-	case found != "":
-		lost := []any{"id", found}
-		if err != nil {
-			lost = append(lost, "error", err)
-		}
-		r.logger.Warn("what was stored of the task is lost, and a run of it was found", lost...)
-		r.local.TaskID, r.unsaved = found, true
-	case err != nil:
+	found := r.unstoredRun(local, s)
+	if err != nil && found == "" {
 		return fmt.Errorf("task: %q: restore: %w", r.cfg.Task, err)
 	}
 	if local != nil {
@@ -190,6 +179,11 @@ func (r *Runner) Restore() error {
 		if r.local.Hooks == nil {
 			r.local.Hooks = map[string]*state.HookState{}
 		}
+	}
+	if found != "" {
+		r.logger.Warn("a run of the task was found of which nothing is stored", "id", found, "stored", r.local.TaskID, "error", err)
+		r.local.TaskID, r.unsaved = found, true
+		r.local.Config, r.local.Handle, r.local.Network = nil, nil, nil
 	}
 	if s != nil {
 		s = s.Copy()
