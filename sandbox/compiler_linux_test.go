@@ -73,7 +73,8 @@ func TestAModuleThatExhaustsTheCompilerIsRefusedAndNotTriedAgain(t *testing.T) {
 	var refused *sandbox.StageError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, sandbox.StageCompile, refused.Stage)
-	require.EqualError(t, err, "compile: the module is too costly to compile: it takes more than 256 MB of memory")
+	// The race detector makes the compiler slow, so that its time can end before its memory.
+	require.Regexp(t, "^compile: the module is too costly to compile: it takes more than (256 MB of memory|60 s of a processor)$", err.Error())
 	_, err = e.Compile(t.Context(), hostile, sandbox.Options{MemoryMaxBytes: megabyte})
 	require.ErrorIs(t, err, sandbox.ErrCompileLimit)
 	require.ErrorContains(t, err, "it is tried again in ")
