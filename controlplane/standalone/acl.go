@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -151,14 +152,14 @@ func (cp *ControlPlane) DeleteACLToken(accessorID string) error {
 // and [structs.ErrACLTokenExpired].
 func (cp *ControlPlane) ResolveACLToken(secret string) (*structs.ACLToken, error) {
 	hash := hashOf(secret)
-	cp.mu.RLock()
-	defer cp.mu.RUnlock()
-	var found *structs.ACLToken
-	for _, t := range cp.data.tokens { // all of them, whichever it is
-		if subtle.ConstantTimeCompare(t.Hash, hash) == 1 {
-			found = t
+	found := read(cp, func(t *tables) (found *structs.ACLToken) {
+		for _, token := range t.tokens { // all of them, whichever it is
+			if subtle.ConstantTimeCompare(token.Hash, hash) == 1 {
+				found = token
+			}
 		}
-	}
+		return found
+	})
 	switch {
 	case found == nil:
 		return nil, structs.ErrACLTokenNotFound
@@ -170,20 +171,14 @@ func (cp *ControlPlane) ResolveACLToken(secret string) (*structs.ACLToken, error
 
 // ACLTokens returns all tokens, in no order.
 func (cp *ControlPlane) ACLTokens() []*structs.ACLToken {
-	cp.mu.RLock()
-	defer cp.mu.RUnlock()
-	list := make([]*structs.ACLToken, 0, len(cp.data.tokens))
-	for _, t := range cp.data.tokens {
-		list = append(list, t)
-	}
-	return list
+	return read(cp, func(t *tables) []*structs.ACLToken {
+		return slices.AppendSeq(make([]*structs.ACLToken, 0, len(t.tokens)), maps.Values(t.tokens))
+	})
 }
 
 // ACLToken returns a token; nil: there is none.
 func (cp *ControlPlane) ACLToken(accessorID string) *structs.ACLToken {
-	cp.mu.RLock()
-	defer cp.mu.RUnlock()
-	return cp.data.tokens[accessorID]
+	return read(cp, func(t *tables) *structs.ACLToken { return t.tokens[accessorID] })
 }
 
 // newToken stores a token like the one wanted, with that secret.
