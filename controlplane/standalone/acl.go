@@ -218,10 +218,6 @@ func (t *tx) deleteToken(accessorID string) {
 	t.tokens.delete(accessorID)
 }
 
-func invalid(format string, args ...any) error {
-	return errdefs.New(errdefs.InvalidArgument, format, args...)
-}
-
 // hashOf is what is kept of a secret. It has 128 random bits, so nobody can try them all,
 // and a hash that is slow on purpose would gain nothing.
 func hashOf(secret string) []byte {

@@ -247,6 +247,10 @@ func notFound(format string, args ...any) error {
 	return errdefs.New(errdefs.NotFound, format, args...)
 }
 
+func invalid(format string, args ...any) error {
+	return errdefs.New(errdefs.InvalidArgument, format, args...)
+}
+
 // Index is the index of a table's last change; 0 for an unknown table.
 func (cp *ControlPlane) Index(table string) uint64 {
 	cp.mu.RLock()

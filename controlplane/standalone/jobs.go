@@ -128,7 +128,7 @@ func requested(j *nomad.Job) ([]byte, error) {
 	c.SubmitTime, c.CreateIndex, c.ModifyIndex, c.JobModifyIndex, c.NomadTokenID = nil, nil, nil, nil, nil
 	b, err := json.Marshal(&c)
 	if err != nil {
-		return nil, errdefs.New(errdefs.InvalidArgument, "job %s: %v", *j.ID, err)
+		return nil, invalid("job %s: %v", *j.ID, err)
 	}
 	return b, nil
 }

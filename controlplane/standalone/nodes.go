@@ -10,7 +10,6 @@ import (
 
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/structs"
-	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // ForNode is the control plane as a node sees it: it implements node.ControlPlane.
@@ -29,7 +28,7 @@ func (f ForNode) Register(ctx context.Context, n *structs.Node) (ttl time.Durati
 		return 0, err
 	}
 	if n.ID == "" || n.Name == "" {
-		return 0, errdefs.New(errdefs.InvalidArgument, "a node needs an ID and a name")
+		return 0, invalid("a node needs an ID and a name")
 	}
 	return 0, f.cp.write(func(t *tx) error {
 		old := t.nodes.get(n.ID)
@@ -250,7 +249,7 @@ func sameState(a *structs.Allocation, s *structs.AllocationState) bool {
 // "ineligible", else errdefs.InvalidArgument. An unknown node is errdefs.NotFound.
 func (cp *ControlPlane) SetEligibility(nodeID, eligibility string) error {
 	if eligibility != structs.NodeEligible && eligibility != structs.NodeIneligible {
-		return errdefs.New(errdefs.InvalidArgument, "invalid scheduling eligibility %q: %q or %q",
+		return invalid("invalid scheduling eligibility %q: %q or %q",
 			eligibility, structs.NodeEligible, structs.NodeIneligible)
 	}
 	return cp.write(func(t *tx) error {

@@ -60,7 +60,7 @@ func (cp *ControlPlane) RestoreSnapshot(r io.Reader) error {
 		return refused
 	})
 	if refused != nil || errors.Is(err, boltfile.ErrCorrupt) || errors.Is(err, boltfile.ErrNewer) {
-		return errdefs.New(errdefs.InvalidArgument, "%v", err)
+		return invalid("%v", err)
 	}
 	return err
 }

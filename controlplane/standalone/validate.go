@@ -14,7 +14,6 @@ import (
 
 	"github.com/wasmnode/wasmnode/controlplane/standalone/jobfields"
 	"github.com/wasmnode/wasmnode/structs"
-	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // ValidationError is every fault of a job, each naming the field that has it.
@@ -32,7 +31,7 @@ func (e *ValidationError) Error() string {
 
 // Unwrap makes it an errdefs.InvalidArgument.
 func (e *ValidationError) Unwrap() error {
-	return errdefs.New(errdefs.InvalidArgument, "%s", e.Error())
+	return invalid("%s", e.Error())
 }
 
 // ValidateJob returns every fault of a job, and its warnings. It canonicalises
