@@ -370,13 +370,7 @@ func (a *adoption) insert(k structs.KnownAllocation, version *nomad.Job) {
 // endMissing ends what an older memory wants on the node and the node does not have: it has
 // ended since. A job of which nothing else runs is not started again for that.
 func (a *adoption) endMissing(there map[string]bool) {
-	var missing []*schedule.Alloc
-	a.allocs.all(func(id string, m *schedule.Alloc) {
-		if m.NodeID == a.node.ID && !m.ClientStatus.Terminal() && !there[id] {
-			missing = append(missing, m)
-		}
-	})
-	for _, m := range missing {
+	for _, m := range a.missing(there, notEnded) {
 		a.stale[jobKey{m.Namespace, m.JobID}] = true
 		a.changeAlloc(m, false, func(m *structs.Allocation) {
 			m.ClientStatus, m.ClientDescription = structs.ClientLost, "it has ended on the node since the control plane's memory is from"
@@ -396,13 +390,8 @@ func (a *adoption) endMissing(there map[string]bool) {
 // doubtMissing has what the node knows nothing of, as far as it is known here, be started
 // again: it does not run.
 func (a *adoption) doubtMissing(there map[string]bool) {
-	var missing []*schedule.Alloc
-	a.allocs.all(func(id string, m *schedule.Alloc) {
-		if m.NodeID == a.node.ID && m.ClientStatus == structs.ClientRunning && !there[id] {
-			missing = append(missing, m)
-		}
-	})
-	for _, m := range missing {
+	running := func(m *schedule.Alloc) bool { return m.ClientStatus == structs.ClientRunning }
+	for _, m := range a.missing(there, running) {
 		a.changeAlloc(m, false, func(m *structs.Allocation) {
 			m.ClientStatus = structs.ClientPending
 			for _, s := range m.TaskStates {
@@ -412,6 +401,16 @@ func (a *adoption) doubtMissing(there map[string]bool) {
 			}
 		})
 	}
+}
+
+// missing are those of the node's allocations that it does not have and that count.
+func (a *adoption) missing(there map[string]bool, counts func(*schedule.Alloc) bool) (list []*schedule.Alloc) {
+	a.allocs.all(func(id string, m *schedule.Alloc) {
+		if m.NodeID == a.node.ID && !there[id] && counts(m) {
+			list = append(list, m)
+		}
+	})
+	return list
 }
 
 // tell records an adoption among the node's events.
