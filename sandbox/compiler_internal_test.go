@@ -15,13 +15,10 @@ import (
 
 // branches is a module that takes the engine time, and little memory.
 func branches(n int) []byte {
-	reads := ""
-	for i := range n {
-		reads += "\x20" + wasmtest.U32(i) + "\x1a"
-	}
+	reads := each(n, func(i int) string { return get(i) + drop })
 	return wasmtest.Build(wasmtest.Program{Funcs: []wasmtest.Func{{
 		Params: "\x7f", Locals: []string{wasmtest.U32(4999) + "\x7f"},
-		Code: "\x02\x40" + wasmtest.Repeat("\x20\x00\x0d\x00", n) + "\x0b" + reads,
+		Code: opBlock + void + wasmtest.Repeat(brIf(0), n) + end + reads,
 	}}})
 }
 

@@ -74,10 +74,7 @@ func (t *turns) leave(r *runner, come chan struct{}) {
 	t.mu.Lock()
 	i := slices.Index(r.waiting, come)
 	if i >= 0 {
-		r.waiting = slices.Delete(r.waiting, i, i+1)
-		if len(r.waiting) == 0 {
-			t.queued = slices.DeleteFunc(t.queued, func(q *runner) bool { return q == r })
-		}
+		t.dequeue(r, i)
 	}
 	t.mu.Unlock()
 	if i < 0 {
@@ -98,8 +95,14 @@ func (t *turns) give(from *runner, used time.Duration) {
 	}
 	next := slices.MinFunc(t.queued, func(a, b *runner) int { return cmp.Compare(a.use(0, now), b.use(0, now)) })
 	close(next.waiting[0])
-	if next.waiting = next.waiting[1:]; len(next.waiting) == 0 {
-		t.queued = slices.DeleteFunc(t.queued, func(r *runner) bool { return r == next })
+	t.dequeue(next, 0)
+}
+
+// dequeue takes the i-th guest of an owner out of the queue. The lock is held.
+func (t *turns) dequeue(r *runner, i int) {
+	r.waiting = slices.Delete(r.waiting, i, i+1)
+	if len(r.waiting) == 0 {
+		t.queued = slices.DeleteFunc(t.queued, func(q *runner) bool { return q == r })
 	}
 }
 

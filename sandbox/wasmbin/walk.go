@@ -24,7 +24,6 @@ type Walker struct {
 	r      Reader
 	from   int // where the body begins
 	m      *Module
-	types  []FuncType
 	one    [1]ValType
 	sig    FuncType // of the present instruction's block or callee
 	out    []byte
@@ -51,7 +50,7 @@ func (w *Walker) reset(m *Module, c *context, i int) {
 	r := newReader(m.bytes, head.pos, head.pos+int(size), "function")
 	r.item = i + int(m.ctx.importedFuncs)
 	t := &m.Types[m.Funcs[i]]
-	*w = Walker{c: c, r: r, from: r.pos, m: m, types: m.Types, out: w.out[:0], decls: w.decls[:0], Labels: w.Labels[:0], work: w.work}
+	*w = Walker{c: c, r: r, from: r.pos, m: m, out: w.out[:0], decls: w.decls[:0], Labels: w.Labels[:0], work: w.work}
 	w.work.reset(t)
 	w.declarations(len(t.Params))
 }
@@ -230,8 +229,8 @@ func (w *Walker) function() {
 func (w *Walker) typeIndex() {
 	w.Index = w.c.index(&w.r, w.c.types, "type")
 	w.u32(w.Index)
-	if uint64(w.Index) < uint64(len(w.types)) {
-		w.sig = w.types[w.Index]
+	if uint64(w.Index) < uint64(len(w.m.Types)) {
+		w.sig = w.m.Types[w.Index]
 	}
 }
 
@@ -276,8 +275,8 @@ func (w *Walker) blockType() {
 			r.malformed(at, "block type %d of %d", i, w.c.types)
 		}
 		w.out = AppendSigned(w.out, i)
-		if i >= 0 && i < int64(len(w.types)) {
-			w.sig = w.types[i]
+		if i >= 0 && i < int64(len(w.m.Types)) {
+			w.sig = w.m.Types[i]
 		}
 		return
 	}

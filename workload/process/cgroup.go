@@ -224,8 +224,13 @@ func (g cgroup) processes() (pids []int, err error) {
 
 // cpu returns the processor time of all that ever ran in the cgroup and below.
 func (g cgroup) cpu() (cpuTime, error) {
+	path := filepath.Join(string(g), "cpu.stat")
+	text, err := os.ReadFile(path) // once, so that the three are of one moment
+	if err != nil {
+		return cpuTime{}, err
+	}
 	return readTimes(time.Microsecond, func(name string) (uint64, error) {
-		return field(filepath.Join(string(g), "cpu.stat"), name)
+		return fieldOf(path, string(text), name)
 	}, "usage_usec", "user_usec", "system_usec")
 }
 

@@ -26,16 +26,16 @@ type origin struct {
 }
 
 // openExecs lets commands run in the process, which has executed its command.
-func (p *process) openExecs(credential *syscall.Credential, group cgroup) {
+func (p *process) openExecs(credential *syscall.Credential, env []string, group cgroup) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	spec := p.spec
 	p.origin = &origin{
-		child: p.child, limits: p.limits, env: environment(spec), dir: spec.Process.Dir,
+		child: p.child, limits: p.limits, env: env, dir: spec.Process.Dir,
 		credential: credential, group: group, execs: newExecs(),
 	}
 	if spec.Process.Isolation == workload.IsolationFull {
-		whole := describe(spec, credential)
+		whole := describe(spec, credential, env)
 		p.origin.isolated = &isolate.Spec{Join: true, Search: whole.Search, Dir: whole.Dir, User: whole.User}
 	}
 }

@@ -189,7 +189,7 @@ func (r *Runtime) adopt(h *HandedOver) (err error) {
 		return err
 	}
 	p.entered(group)
-	p.openExecs(h.Credential, group)
+	p.openExecs(h.Credential, environment(h.Spec), group)
 	r.follow(p)
 	return nil
 }

@@ -121,11 +121,11 @@ func checkIsolated(spec *workload.Spec) error {
 }
 
 // describe builds the spec of an isolated process.
-func describe(spec *workload.Spec, c *syscall.Credential) *isolate.Spec {
+func describe(spec *workload.Spec, c *syscall.Credential, env []string) *isolate.Spec {
 	p := spec.Process
 	s := &isolate.Spec{
 		Root: p.Isolated.Root, Command: p.Command, Search: p.Isolated.Search, Dir: p.Dir,
-		Args: append([]string{p.Command}, p.Args...), Env: environment(spec),
+		Args: append([]string{p.Command}, p.Args...), Env: env,
 		Owned: p.Isolated.Owned,
 		User:  isolate.User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 	}

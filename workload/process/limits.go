@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -314,18 +313,21 @@ func count(path string) (uint64, error) {
 
 // field reads a number from a file of lines with a name and a number each.
 func field(path, name string) (uint64, error) {
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-			return strconv.ParseUint(value, 10, 64)
+	return fieldOf(path, string(text), name)
+}
+
+// fieldOf reads it from the text of that file.
+func fieldOf(path, text, name string) (uint64, error) {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			return strconv.ParseUint(strings.TrimSpace(value), 10, 64)
 		}
 	}
-	return 0, errors.Join(fmt.Errorf("%s: no %s", path, name), lines.Err())
+	return 0, fmt.Errorf("%s: no %s", path, name)
 }
 
 // bounded is the tree of an isolated process: what it uses is what the kernel counted.

@@ -99,23 +99,24 @@ func (p *process) launch(ctx context.Context, s *spawner, group cgroup) (err err
 	if err != nil {
 		return err
 	}
+	env := environment(spec)
 	defer func() {
 		if err != nil {
 			p.release()
 			return
 		}
-		p.openExecs(credential, group)
+		p.openExecs(credential, env, group)
 	}()
 	if p.logs, err = tasklog.Open(spec.ID, spec.Logs, p.logger); err != nil {
 		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("log files: %v", err))
 	}
 	if spec.Process.Isolation == workload.IsolationFull {
-		return p.forkIsolated(ctx, describe(spec, credential), s, group)
+		return p.forkIsolated(ctx, describe(spec, credential, env), s, group)
 	}
 	c := &command{
 		path:       spec.Process.Command,
 		args:       append([]string{spec.Process.Command}, spec.Process.Args...),
-		env:        environment(spec),
+		env:        env,
 		dir:        spec.Process.Dir,
 		credential: credential,
 	}

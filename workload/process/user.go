@@ -59,8 +59,11 @@ func credentialOf(name string) (*syscall.Credential, error) {
 // userVariables tell a process who its user is; none without a user of its own.
 func userVariables(name string) map[string]string {
 	vars := map[string]string{}
+	if name == "" {
+		return vars
+	}
 	userName, _, _ := strings.Cut(name, ":")
-	if u, err := findUser(userName); name != "" && err == nil {
+	if u, err := findUser(userName); err == nil {
 		vars["USER"], vars["LOGNAME"], vars["HOME"] = u.Username, u.Username, u.HomeDir
 	}
 	return vars

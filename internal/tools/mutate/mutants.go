@@ -66,9 +66,7 @@ func mutantsOf(path string, source []byte) ([]mutant, error) {
 	c := &changes{path: path, source: source, file: files.File(parsed.FileStart)}
 	for _, decl := range parsed.Decls {
 		if f, ok := decl.(*ast.FuncDecl); ok && f.Body != nil {
-			c.results = append(c.results, f.Type.Results)
-			ast.Walk(c, f.Body)
-			c.results = c.results[:0]
+			c.function(f.Type, f.Body)
 		}
 	}
 	return c.found, nil
@@ -79,17 +77,23 @@ type changes struct {
 	path    string
 	source  []byte
 	file    *token.File
-	results []*ast.FieldList // of the functions around, the innermost last
+	results *ast.FieldList // of the innermost function around
 	found   []mutant
+}
+
+// function collects those of a function's body.
+func (c *changes) function(t *ast.FuncType, body *ast.BlockStmt) {
+	around := c.results
+	c.results = t.Results
+	ast.Walk(c, body)
+	c.results = around
 }
 
 // Visit implements ast.Visitor.
 func (c *changes) Visit(n ast.Node) ast.Visitor {
 	switch n := n.(type) {
 	case *ast.FuncLit:
-		inner := &changes{path: c.path, source: c.source, file: c.file, results: []*ast.FieldList{n.Type.Results}}
-		ast.Walk(inner, n.Body)
-		c.found = append(c.found, inner.found...)
+		c.function(n.Type, n.Body)
 		return nil
 	case *ast.IfStmt:
 		c.condition(n.Cond)
@@ -140,11 +144,10 @@ func (c *changes) constant(n *ast.Ident) {
 
 // returned forgets an error: the last result is nil.
 func (c *changes) returned(n *ast.ReturnStmt) {
-	results := c.results[len(c.results)-1]
-	if results == nil || len(n.Results) != results.NumFields() {
+	if c.results == nil || len(n.Results) != c.results.NumFields() {
 		return
 	}
-	declared, ok := results.List[len(results.List)-1].Type.(*ast.Ident)
+	declared, ok := c.results.List[len(c.results.List)-1].Type.(*ast.Ident)
 	last := n.Results[len(n.Results)-1]
 	if ok && declared.Name == "error" && c.text(last) != "nil" {
 		c.replace(last.Pos(), last.End(), "nil", "no error: "+c.text(n))
