@@ -15,17 +15,27 @@ import (
 
 func (h *handler) aclRoutes() {
 	h.put("/v1/acl/bootstrap", h.withACL(h.bootstrapACL))
-	h.get("/v1/acl/tokens", tableACLTokens, h.listTokens)
+	h.getACL("/v1/acl/tokens", h.listTokens)
 	h.put("/v1/acl/token", h.withACL(h.createToken))
-	h.get("/v1/acl/token/self", tableACLTokens, h.ownToken)
-	h.get("/v1/acl/token/{accessor}", tableACLTokens, h.readToken)
+	h.getACL("/v1/acl/token/self", h.ownToken)
+	h.getACL("/v1/acl/token/{accessor}", h.readToken)
 	h.put("/v1/acl/token/{accessor}", h.withACL(h.renameToken))
 	h.method("/v1/acl/token/{accessor}", writing(h.withACL(h.deleteToken)), http.MethodDelete)
-	h.get("/v1/acl/policies", tableACLTokens, h.listPolicies)
-	h.get("/v1/acl/policy/{name}", tableACLTokens, h.readPolicy)
+	h.getACL("/v1/acl/policies", h.listPolicies)
+	h.getACL("/v1/acl/policy/{name}", h.readPolicy)
 }
 
-// withACL refuses a request where ACLs are off.
+// getACL registers a read of the tokens, which is refused where ACLs are off.
+func (h *handler) getACL(pattern string, read func(*http.Request, *query) (answer, error)) {
+	h.get(pattern, tableACLTokens, func(r *http.Request, q *query) (answer, error) {
+		if !h.ACL {
+			return answer{}, structs.ErrACLDisabled
+		}
+		return read(r, q)
+	})
+}
+
+// withACL refuses a write where ACLs are off.
 func (h *handler) withACL(serve func(*http.Request) (any, error)) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		if !h.ACL {
@@ -70,9 +80,6 @@ func local(r *http.Request) bool {
 }
 
 func (h *handler) listTokens(_ *http.Request, q *query) (answer, error) {
-	if !h.ACL {
-		return answer{}, structs.ErrACLDisabled
-	}
 	tokens := slices.DeleteFunc(h.ControlPlane.ACLTokens(), func(t *structs.ACLToken) bool { return !q.hasUUIDPrefix(t.AccessorID) })
 	slices.SortFunc(tokens, func(a, b *structs.ACLToken) int { return cmp.Compare(a.CreateIndex, b.CreateIndex) })
 	stubs, next, err := page(q, tokens,
@@ -146,9 +153,6 @@ func (h *handler) deleteToken(r *http.Request) (any, error) {
 
 // ownToken shows the token that the request came with.
 func (h *handler) ownToken(r *http.Request, _ *query) (answer, error) {
-	if !h.ACL {
-		return answer{}, structs.ErrACLDisabled
-	}
 	token, err := h.policy.Caller(r)
 	if err != nil {
 		return answer{}, err
@@ -161,9 +165,6 @@ func (h *handler) ownToken(r *http.Request, _ *query) (answer, error) {
 
 // readToken shows any token to who may manage them, and others their own.
 func (h *handler) readToken(r *http.Request, _ *query) (answer, error) {
-	if !h.ACL {
-		return answer{}, structs.ErrACLDisabled
-	}
 	caller, err := h.policy.Caller(r)
 	if err != nil {
 		return answer{}, err
@@ -226,17 +227,11 @@ plugin { policy = "read" }
 }
 
 func (h *handler) listPolicies(*http.Request, *query) (answer, error) {
-	if !h.ACL {
-		return answer{}, structs.ErrACLDisabled
-	}
 	return answer{body: []nomad.ACLPolicyListStub{{Name: readOnly.Name, Description: readOnly.Description}}}, nil
 }
 
 func (h *handler) readPolicy(r *http.Request, _ *query) (answer, error) {
-	switch {
-	case !h.ACL:
-		return answer{}, structs.ErrACLDisabled
-	case r.PathValue("name") != readOnly.Name:
+	if r.PathValue("name") != readOnly.Name {
 		return answer{}, notFound("ACL policy not found")
 	}
 	return answer{body: readOnly}, nil
