@@ -72,6 +72,7 @@ func newHandler(cfg Config) *handler {
 	h.jobRoutes()
 	h.allocationRoutes()
 	h.evaluationRoutes()
+	h.deploymentRoutes()
 	h.nodeRoutes()
 	h.clientRoutes()
 	h.agentRoutes()

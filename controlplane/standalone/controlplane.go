@@ -26,6 +26,7 @@ const (
 	TableEvaluations = "evaluations"
 	TableNodes       = "nodes"
 	TableACLTokens   = "acl_tokens"
+	TableDeployments = "deployments"
 )
 
 // SchemaVersion is the version of the file's layout that this package writes.
@@ -114,6 +115,9 @@ type tables struct {
 	nodes  map[string]*structs.Node
 	tokens map[string]*structs.ACLToken // by accessor ID
 	byJob  map[jobKey]map[string]*schedule.Alloc
+
+	deployments   map[string]*structs.Deployment
+	deploymentsOf map[jobKey]map[string]bool // IDs
 }
 
 // jobKey names a job.
@@ -171,7 +175,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableDeployments} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -222,6 +226,9 @@ func newTables() tables {
 		nodes:  map[string]*structs.Node{},
 		tokens: map[string]*structs.ACLToken{},
 		byJob:  map[jobKey]map[string]*schedule.Alloc{},
+
+		deployments:   map[string]*structs.Deployment{},
+		deploymentsOf: map[jobKey]map[string]bool{},
 	}
 }
 

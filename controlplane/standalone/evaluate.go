@@ -20,6 +20,7 @@ const (
 	triggerFailure    = "alloc-failure"
 	triggerNode       = "node-update"
 	triggerQueued     = "queued-allocs"
+	triggerDeployment = "deployment-watcher"
 )
 
 // maxIdle is how long the writer sleeps when nothing is due.
@@ -41,6 +42,7 @@ func (t *tx) newEval(j *nomad.Job, trigger string) *structs.Evaluation {
 // evaluate has the scheduler decide for a job, applies its decision, and completes
 // and stores the evaluation. last is the job's last version, for one that was purged.
 func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
+	t.cancelDeployments(jobKey{e.Namespace, e.JobID})
 	res := t.schedule(e, last)
 	t.apply(e, res)
 	e.Status = structs.EvaluationComplete
@@ -58,6 +60,7 @@ func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 	in := schedule.Input{Job: last, Stopped: true, Allocs: t.jobAllocs(key), Now: t.now, NewID: t.cp.newID}
 	if j := t.jobs.get(key); j != nil {
 		in.Job, in.Stopped, in.Since = t.version(j), *j.Stop, j.since
+		in.Deployment = t.deploymentOf(key)
 	}
 	if in.Job == nil {
 		return &schedule.Result{}
@@ -83,6 +86,7 @@ func (t *tx) version(j *job) *nomad.Job {
 
 // apply stores what was decided.
 func (t *tx) apply(e *structs.Evaluation, res *schedule.Result) {
+	t.applyDeployment(e, res)
 	for _, stop := range res.Stop {
 		t.changeAlloc(t.allocs.get(stop.ID), true, func(a *structs.Allocation) {
 			a.DesiredStatus, a.DesiredDescription = structs.DesiredStop, stop.Description
@@ -210,7 +214,8 @@ func (t *tx) endEval(e *structs.Evaluation, status structs.EvaluationStatus, des
 	t.putEval(&c)
 }
 
-// evaluateDue does the evaluations whose time has come.
+// evaluateDue does the evaluations whose time has come, and fails the deployments whose
+// time is over.
 func (t *tx) evaluateDue() error {
 	var due []*structs.Evaluation
 	t.evals.all(func(_ string, e *structs.Evaluation) {
@@ -222,6 +227,7 @@ func (t *tx) evaluateDue() error {
 		c := *e
 		t.evaluate(&c, nil)
 	}
+	t.failDue()
 	return nil
 }
 
@@ -240,6 +246,11 @@ func (cp *ControlPlane) untilDue() time.Duration {
 	for _, e := range cp.data.evals {
 		if e.Status == structs.EvaluationPending {
 			wait = min(wait, e.WaitUntil.Sub(now))
+		}
+	}
+	for _, d := range cp.data.deployments {
+		if at := deadline(d); !at.IsZero() {
+			wait = min(wait, at.Sub(now))
 		}
 	}
 	return max(wait, least)

@@ -23,6 +23,7 @@ import (
 //	evaluations/<ID>          structs.Evaluation
 //	nodes/<ID>                structs.Node
 //	acl_tokens/<accessor ID>  structs.ACLToken
+//	deployments/<ID>          structs.Deployment
 //	server/acl_bootstrap      the index at which the first token was made
 //
 // boltfile adds a bucket "meta" with the file's kind and schema version.
@@ -34,6 +35,7 @@ const (
 	bucketEvaluations = "evaluations"
 	bucketNodes       = "nodes"
 	bucketACLTokens   = "acl_tokens"
+	bucketDeployments = "deployments"
 
 	keyID           = "id"
 	keyIndex        = "index"
@@ -122,6 +124,7 @@ func (cp *ControlPlane) load() error {
 			cp.sawIndex(n.ModifyIndex)
 			return nil
 		})
+		loadRows(cp, dbtx, bucketDeployments, cp.loadDeployment)
 		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
 			cp.data.tokens[id] = t
 			return nil
@@ -238,5 +241,20 @@ func (cp *ControlPlane) loadAlloc(id string, r *allocRow) error {
 		cp.data.byJob[key] = map[string]*schedule.Alloc{}
 	}
 	cp.data.byJob[key][id] = a
+	return nil
+}
+
+func (cp *ControlPlane) loadDeployment(id string, d *structs.Deployment) error {
+	if err := sameID(id, d.ID); err != nil {
+		return err
+	}
+	for _, g := range d.TaskGroups {
+		if g == nil {
+			return errIncomplete
+		}
+	}
+	cp.data.deployments[id] = d
+	cp.data.indexDeployment(d)
+	cp.sawIndex(d.ModifyIndex)
 	return nil
 }

@@ -105,12 +105,13 @@ type tx struct {
 	fresh bool
 	err   error // of a broken transaction: nothing of it is committed
 
-	jobs   changes[jobKey, *job]
-	specs  changes[uint64, *spec]
-	allocs changes[string, *schedule.Alloc]
-	evals  changes[string, *structs.Evaluation]
-	nodes  changes[string, *structs.Node]
-	tokens changes[string, *structs.ACLToken]
+	jobs        changes[jobKey, *job]
+	specs       changes[uint64, *spec]
+	allocs      changes[string, *schedule.Alloc]
+	evals       changes[string, *structs.Evaluation]
+	nodes       changes[string, *structs.Node]
+	tokens      changes[string, *structs.ACLToken]
+	deployments changes[string, *structs.Deployment]
 	// aclBootstrap is the index at which the first token was made; 0: it was not.
 	aclBootstrap uint64
 
@@ -129,6 +130,7 @@ func (cp *ControlPlane) begin() *tx {
 		evals:        changes[string, *structs.Evaluation]{base: cp.data.evals},
 		nodes:        changes[string, *structs.Node]{base: cp.data.nodes},
 		tokens:       changes[string, *structs.ACLToken]{base: cp.data.tokens},
+		deployments:  changes[string, *structs.Deployment]{base: cp.data.deployments},
 		aclBootstrap: cp.aclBootstrap,
 		touched:      map[string]uint64{},
 		touchedNodes: map[string]uint64{},
@@ -176,6 +178,9 @@ func (t *tx) putAlloc(a *schedule.Alloc, forNode bool) {
 	if forNode {
 		a.AllocModifyIndex = t.at()
 		t.touchedNodes[a.NodeID] = t.at()
+	}
+	if a.DeploymentID != "" {
+		t.count(t.allocs.get(a.ID), a)
 	}
 	t.allocs.put(a.ID, a)
 }
@@ -255,6 +260,7 @@ func (t *tx) commit() error {
 	t.evals.merge()
 	t.nodes.merge()
 	t.tokens.merge()
+	t.mergeDeployments()
 	cp.aclBootstrap = t.aclBootstrap
 	t.mergeAllocs()
 	maps.Copy(cp.nodeIndexes, t.touchedNodes)
@@ -287,6 +293,32 @@ func (t *tx) mergeAllocs() {
 		byJob[key][id] = a
 	}
 	t.allocs.merge()
+}
+
+// mergeDeployments merges the deployments and their index by job.
+func (t *tx) mergeDeployments() {
+	data := &t.cp.data
+	for id := range t.deployments.deletes {
+		if d := data.deployments[id]; d != nil {
+			key := jobKey{d.Namespace, d.JobID}
+			delete(data.deploymentsOf[key], id)
+			if len(data.deploymentsOf[key]) == 0 {
+				delete(data.deploymentsOf, key)
+			}
+		}
+	}
+	for _, d := range t.deployments.puts {
+		data.indexDeployment(d)
+	}
+	t.deployments.merge()
+}
+
+func (t *tables) indexDeployment(d *structs.Deployment) {
+	key := jobKey{d.Namespace, d.JobID}
+	if t.deploymentsOf[key] == nil {
+		t.deploymentsOf[key] = map[string]bool{}
+	}
+	t.deploymentsOf[key][d.ID] = true
 }
 
 // encode returns the transaction as the file's operations.
@@ -342,6 +374,14 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 		if err := put(bucketNodes, id, n); err != nil {
 			return nil, err
 		}
+	}
+	for id, d := range t.deployments.puts {
+		if err := put(bucketDeployments, id, d); err != nil {
+			return nil, err
+		}
+	}
+	for id := range t.deployments.deletes {
+		remove(bucketDeployments, id)
 	}
 	err := t.encodeTokens(put, remove)
 	return ops, err
