@@ -56,6 +56,12 @@ type ControlPlane interface {
 	// CollectGarbage forgets what has ended and is not needed any more.
 	CollectGarbage()
 
+	// EventsFrom is the place of the first batch of events that is kept whose index is at
+	// least index, or else of the next that there will be.
+	EventsFrom(index uint64) (place uint64)
+	// NextEvents waits for the batch at a place. structs.ErrEventsLost: it is kept no more.
+	NextEvents(ctx context.Context, place uint64) (*structs.ChangeBatch, error)
+
 	// SaveSnapshot writes all that is stored.
 	SaveSnapshot(w io.Writer) error
 	// RestoreSnapshot has a snapshot take its place when the agent starts the next time.

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -51,6 +52,8 @@ type Options struct {
 	// ACLReset is a file that lets the first token be made again, see
 	// [ControlPlane.BootstrapACL]; empty: nothing does.
 	ACLReset string
+	// EventBuffer is how many batches of events are kept; 0: DefaultEventBuffer.
+	EventBuffer int
 }
 
 // ControlPlane is the control plane as package httpapi needs it; [ControlPlane.ForNode] is
@@ -77,6 +80,7 @@ type ControlPlane struct {
 	tables map[string]*tableIndex
 	// nodeIndexes is, by node ID, when what the node is to run changed last.
 	nodeIndexes map[string]uint64
+	events      *events
 
 	operations  uint64 // of the writer: done since Open
 	cannotStore bool   // of the writer: its last change was not stored
@@ -150,6 +154,7 @@ func Open(opts Options) (*ControlPlane, error) {
 		data:        newTables(),
 		tables:      map[string]*tableIndex{},
 		nodeIndexes: map[string]uint64{},
+		events:      newEvents(cmp.Or(opts.EventBuffer, DefaultEventBuffer)),
 		wake:        wake.New(),
 		stop:        make(chan struct{}),
 		ended:       make(chan struct{}),

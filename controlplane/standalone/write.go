@@ -114,25 +114,27 @@ type tx struct {
 	// aclBootstrap is the index at which the first token was made; 0: it was not.
 	aclBootstrap uint64
 
+	journal      journal
 	touched      map[string]uint64 // tables
 	touchedNodes map[string]uint64 // what a node is to run
 }
 
 func (cp *ControlPlane) begin() *tx {
-	return &tx{
+	t := &tx{
 		cp:           cp,
 		now:          cp.now(),
 		index:        cp.index,
-		jobs:         changes[jobKey, *job]{base: cp.data.jobs},
 		specs:        changes[uint64, *spec]{base: cp.data.specs},
-		allocs:       changes[string, *schedule.Alloc]{base: cp.data.allocs},
-		evals:        changes[string, *structs.Evaluation]{base: cp.data.evals},
-		nodes:        changes[string, *structs.Node]{base: cp.data.nodes},
 		tokens:       changes[string, *structs.ACLToken]{base: cp.data.tokens},
 		aclBootstrap: cp.aclBootstrap,
 		touched:      map[string]uint64{},
 		touchedNodes: map[string]uint64{},
 	}
+	t.jobs = noting(t, TableJobs, changes[jobKey, *job]{base: cp.data.jobs})
+	t.allocs = noting(t, TableAllocations, changes[string, *schedule.Alloc]{base: cp.data.allocs})
+	t.evals = noting(t, TableEvaluations, changes[string, *structs.Evaluation]{base: cp.data.evals})
+	t.nodes = noting(t, TableNodes, changes[string, *structs.Node]{base: cp.data.nodes})
+	return t
 }
 
 // do does one operation. One that panics breaks the whole transaction, because it may
@@ -258,6 +260,7 @@ func (t *tx) commit() error {
 	cp.aclBootstrap = t.aclBootstrap
 	t.mergeAllocs()
 	maps.Copy(cp.nodeIndexes, t.touchedNodes)
+	defer cp.events.publish(t.journal.batches())
 	for name, index := range t.touched {
 		table := cp.tables[name]
 		table.index = index
@@ -367,6 +370,7 @@ type changes[K comparable, V any] struct {
 	base    map[K]V
 	puts    map[K]V
 	deletes map[K]bool
+	noted   func(key K, before, after V) // told of each change; nil: nobody
 }
 
 // get returns a row as the transaction sees it; the zero value when there is none.
@@ -394,6 +398,9 @@ func (c *changes[K, V]) all(each func(K, V)) {
 }
 
 func (c *changes[K, V]) put(key K, v V) {
+	if c.noted != nil {
+		c.noted(key, c.get(key), v)
+	}
 	if c.puts == nil {
 		c.puts = map[K]V{}
 	}
@@ -402,6 +409,10 @@ func (c *changes[K, V]) put(key K, v V) {
 }
 
 func (c *changes[K, V]) delete(key K) {
+	if c.noted != nil {
+		var none V
+		c.noted(key, c.get(key), none)
+	}
 	if c.deletes == nil {
 		c.deletes = map[K]bool{}
 	}
