@@ -127,6 +127,15 @@ type job struct {
 	// versions are the kept versions' JobModifyIndexes, newest first; the first is
 	// the current one's.
 	versions []uint64
+	// scalings are, by group, the last maxScalingEvents, newest first.
+	scalings map[string][]nomad.ScalingEvent
+}
+
+// with is the row with a changed job.
+func (j *job) with(changed *nomad.Job) *job {
+	row := *j
+	row.Job = changed
+	return &row
 }
 
 // spec is one version of a job as it was registered.

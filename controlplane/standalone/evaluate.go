@@ -20,6 +20,7 @@ const (
 	triggerFailure    = "alloc-failure"
 	triggerNode       = "node-update"
 	triggerQueued     = "queued-allocs"
+	triggerScaling    = "job-scaling"
 )
 
 // maxIdle is how long the writer sleeps when nothing is due.
@@ -308,7 +309,7 @@ func (t *tx) refreshStatus(key jobKey) {
 	}
 	c, index := *j.Job, t.at()
 	c.Status, c.ModifyIndex = &status, &index
-	t.putJob(&job{Job: &c, since: j.since, versions: j.versions})
+	t.putJob(j.with(&c))
 }
 
 // The job statuses, with Nomad's names.

@@ -49,6 +49,7 @@ type jobRow struct {
 	StatusDescription string
 	CreateIndex       uint64
 	ModifyIndex       uint64
+	Scalings          map[string][]nomad.ScalingEvent `json:",omitempty"`
 }
 
 func (j *job) row() jobRow {
@@ -61,6 +62,7 @@ func (j *job) row() jobRow {
 		StatusDescription: *j.StatusDescription,
 		CreateIndex:       *j.CreateIndex,
 		ModifyIndex:       *j.ModifyIndex,
+		Scalings:          j.scalings,
 	}
 }
 
@@ -194,6 +196,7 @@ func (cp *ControlPlane) loadSpec(key string, r *specRow) error {
 		return errIncomplete
 	}
 	r.Job.Canonicalize() // what a damaged row lacks is a default, and not nil
+	setScalings(r.Job)   // an older binary did not
 	index := *r.Job.JobModifyIndex
 	if err := sameID(key, specKey(index)); err != nil {
 		return err
@@ -216,7 +219,7 @@ func (cp *ControlPlane) loadJob(key string, r *jobRow) error {
 	}
 	j.Status, j.StatusDescription = &r.Status, &r.StatusDescription
 	j.CreateIndex, j.ModifyIndex = &r.CreateIndex, &r.ModifyIndex
-	cp.data.jobs[name] = &job{Job: &j, since: r.Since, versions: r.Versions}
+	cp.data.jobs[name] = &job{Job: &j, since: r.Since, versions: r.Versions, scalings: r.Scalings}
 	cp.sawIndex(r.ModifyIndex)
 	return nil
 }
