@@ -2,6 +2,7 @@ package standalone
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -20,6 +21,7 @@ const (
 	triggerFailure    = "alloc-failure"
 	triggerNode       = "node-update"
 	triggerQueued     = "queued-allocs"
+	triggerPreemption = "preemption"
 )
 
 // maxIdle is how long the writer sleeps when nothing is due.
@@ -39,8 +41,14 @@ func (t *tx) newEval(j *nomad.Job, trigger string) *structs.Evaluation {
 }
 
 // evaluate has the scheduler decide for a job, applies its decision, and completes
-// and stores the evaluation. last is the job's last version, for one that was purged.
+// and stores the evaluation. last is the job's last version, for one that was purged. While
+// evaluations are paused it only stores the evaluation.
 func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
+	if t.scheduler.PauseEvalBroker {
+		t.putEval(e)
+		t.refreshStatus(jobKey{e.Namespace, e.JobID})
+		return
+	}
 	res := t.schedule(e, last)
 	t.apply(e, res)
 	e.Status = structs.EvaluationComplete
@@ -50,6 +58,7 @@ func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
 	t.followUp(e, res)
 	t.putEval(e)
 	t.refreshStatus(jobKey{e.Namespace, e.JobID})
+	t.evaluatePreempted(e, res)
 }
 
 // schedule asks the scheduler about an evaluation's job.
@@ -58,6 +67,9 @@ func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 	in := schedule.Input{Job: last, Stopped: true, Allocs: t.jobAllocs(key), Now: t.now, NewID: t.cp.newID}
 	if j := t.jobs.get(key); j != nil {
 		in.Job, in.Stopped, in.Since = t.version(j), *j.Stop, j.since
+	}
+	if in.Job == nil && len(in.Allocs) > 0 {
+		in.Job = in.Allocs[0].Job // it was purged while evaluations were paused
 	}
 	if in.Job == nil {
 		return &schedule.Result{}
@@ -69,6 +81,7 @@ func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 			in.Others = append(in.Others, a.Allocation)
 		}
 	})
+	in.Preempt = mayPreempt(t.scheduler, *in.Job.Type)
 	return schedule.Schedule(in)
 }
 
@@ -102,6 +115,27 @@ func (t *tx) apply(e *structs.Evaluation, res *schedule.Result) {
 		a.EvalID = e.ID
 		t.putAlloc(a, true)
 	}
+	for victim, by := range res.Preempted {
+		t.changeAlloc(t.allocs.get(victim), true, func(a *structs.Allocation) {
+			a.DesiredStatus, a.DesiredDescription = structs.DesiredEvict, "Preempted by alloc ID "+by
+			a.PreemptedByAllocation = by
+		})
+	}
+}
+
+// evaluatePreempted looks for other places for what was preempted, and has it wait for room
+// where there are none.
+func (t *tx) evaluatePreempted(by *structs.Evaluation, res *schedule.Result) {
+	jobs := map[jobKey]*nomad.Job{}
+	for victim := range res.Preempted {
+		a := t.allocs.get(victim)
+		jobs[jobKey{a.Namespace, a.JobID}] = a.Job
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(jobs), compareKeys) {
+		e := t.newEval(jobs[key], triggerPreemption)
+		e.PreviousEval = by.ID
+		t.evaluate(e, jobs[key])
+	}
 }
 
 // describe records in an evaluation what was decided.
@@ -111,7 +145,10 @@ func (t *tx) describe(e *structs.Evaluation, res *schedule.Result) {
 	if len(res.Failed) > 0 {
 		e.FailedTGAllocs = res.Failed
 	}
-	e.PlanAnnotations = &structs.PlanAnnotations{DesiredTGUpdates: res.Desired}
+	e.PlanAnnotations = &structs.PlanAnnotations{
+		DesiredTGUpdates: res.Desired,
+		PreemptedAllocs:  slices.Sorted(maps.Keys(res.Preempted)),
+	}
 }
 
 // updateBlocked keeps one blocked evaluation for a job that waits for room, and ends it when
@@ -212,15 +249,22 @@ func (t *tx) endEval(e *structs.Evaluation, status structs.EvaluationStatus, des
 
 // evaluateDue does the evaluations whose time has come.
 func (t *tx) evaluateDue() error {
+	if t.scheduler.PauseEvalBroker {
+		return nil
+	}
 	var due []*structs.Evaluation
 	t.evals.all(func(_ string, e *structs.Evaluation) {
 		if e.Status == structs.EvaluationPending && !e.WaitUntil.After(t.now) {
 			due = append(due, e)
 		}
 	})
+	sortByImportance(due)
 	for _, e := range due {
-		c := *e
-		t.evaluate(&c, nil)
+		// One before it may have done what this one is for.
+		if e = t.evals.get(e.ID); e.Status == structs.EvaluationPending {
+			c := *e
+			t.evaluate(&c, nil)
+		}
 	}
 	return nil
 }
@@ -238,6 +282,9 @@ func (cp *ControlPlane) untilDue() time.Duration {
 	}
 	now := cp.now()
 	for _, e := range cp.data.evals {
+		if cp.scheduler.PauseEvalBroker {
+			break
+		}
 		if e.Status == structs.EvaluationPending {
 			wait = min(wait, e.WaitUntil.Sub(now))
 		}
@@ -248,18 +295,30 @@ func (cp *ControlPlane) untilDue() time.Duration {
 // unblock tries again to place what is blocked, the most important job first. It is
 // called when an operation made room.
 func (t *tx) unblock() {
+	if t.scheduler.PauseEvalBroker {
+		return
+	}
 	var blocked []*structs.Evaluation
 	t.evals.all(func(_ string, e *structs.Evaluation) {
 		if e.Status == structs.EvaluationBlocked {
 			blocked = append(blocked, e)
 		}
 	})
-	slices.SortFunc(blocked, func(a, b *structs.Evaluation) int {
+	sortByImportance(blocked)
+	for _, b := range blocked {
+		// Another may have been preempted for one before it, and its evaluation ended.
+		if b = t.evals.get(b.ID); b != nil && b.Status == structs.EvaluationBlocked {
+			t.retry(b)
+		}
+	}
+}
+
+// sortByImportance puts the evaluations of the most important jobs first, and of those the
+// oldest.
+func sortByImportance(list []*structs.Evaluation) {
+	slices.SortFunc(list, func(a, b *structs.Evaluation) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
 	})
-	for _, b := range blocked {
-		t.retry(b)
-	}
 }
 
 // retry does a blocked evaluation again; it stays blocked as long as something has no
@@ -279,11 +338,15 @@ func (t *tx) retry(blocked *structs.Evaluation) {
 	t.followUp(&e, res)
 	t.putEval(&e)
 	t.refreshStatus(jobKey{e.Namespace, e.JobID})
+	t.evaluatePreempted(&e, res)
 }
 
 // evaluateNodes gives the jobs that run on every node what nodes that changed need.
 // An evaluation that decides nothing is not kept.
 func (t *tx) evaluateNodes() {
+	if t.scheduler.PauseEvalBroker {
+		return
+	}
 	t.jobs.all(func(key jobKey, j *job) {
 		if *j.Stop || *j.Type != nomad.JobTypeSystem && *j.Type != nomad.JobTypeSysbatch ||
 			len(t.openEvals(key, structs.EvaluationBlocked)) > 0 {
