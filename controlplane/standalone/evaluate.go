@@ -76,13 +76,52 @@ func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 	}
 	t.nodes.all(func(_ string, n *structs.Node) { in.Nodes = append(in.Nodes, n) })
 	slices.SortFunc(in.Nodes, func(a, b *structs.Node) int { return cmp.Compare(a.ID, b.ID) })
-	t.allocs.all(func(_ string, a *schedule.Alloc) {
-		if a.JobID != key.id || a.Namespace != key.namespace {
-			in.Others = append(in.Others, a.Allocation)
-		}
-	})
+	for _, n := range in.Nodes {
+		in.Others = append(in.Others, t.othersOn(n, key)...)
+	}
 	in.Preempt = mayPreempt(t.scheduler, *in.Job.Type)
 	return schedule.Schedule(in)
+}
+
+// othersOn returns the allocations of other jobs than one that have not ended on a node,
+// and those that lead from any there to another that it waits for.
+func (t *tx) othersOn(n *structs.Node, key jobKey) (others []*structs.Allocation) {
+	if n.Status == structs.NodeDown {
+		return nil
+	}
+	for _, a := range t.liveByNode.in(n.ID) {
+		for _, other := range append(t.linksBefore(a), a) {
+			if jobOf(other) != key {
+				others = append(others, other.Allocation)
+			}
+		}
+	}
+	return others
+}
+
+// linksBefore are the ended allocations that lead from one to others that have not ended,
+// which it waits for.
+func (t *tx) linksBefore(a *schedule.Alloc) (between []*schedule.Alloc) {
+	leading := map[string]bool{}
+	var leads func(*schedule.Alloc) bool
+	leads = func(a *schedule.Alloc) (yes bool) {
+		for id := range a.WaitsFor {
+			p := t.allocs.get(id)
+			if p == nil {
+				continue
+			}
+			if _, known := leading[id]; !known && !notEnded(p) {
+				leading[id] = false // in a circle
+				if leading[id] = leads(p); leading[id] {
+					between = append(between, p)
+				}
+			}
+			yes = yes || notEnded(p) || leading[id]
+		}
+		return yes
+	}
+	leads(a)
+	return between
 }
 
 // version returns a job's current version as it was registered: what its allocations
@@ -228,13 +267,13 @@ func (t *tx) followUp(e *structs.Evaluation, res *schedule.Result) {
 	}
 }
 
-// openEvals returns a job's stored evaluations with a status, oldest first.
+// openEvals returns a job's stored evaluations that are pending, or blocked, oldest first.
 func (t *tx) openEvals(key jobKey, status structs.EvaluationStatus) (list []*structs.Evaluation) {
-	t.evals.all(func(_ string, e *structs.Evaluation) {
-		if e.Status == status && e.JobID == key.id && e.Namespace == key.namespace {
+	for _, e := range t.openByJob.in(key) {
+		if e.Status == status {
 			list = append(list, e)
 		}
-	})
+	}
 	slices.SortFunc(list, func(a, b *structs.Evaluation) int {
 		return cmp.Or(cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
 	})
@@ -252,17 +291,9 @@ func (t *tx) evaluateDue() error {
 	if t.scheduler.PauseEvalBroker {
 		return nil
 	}
-	var due []*structs.Evaluation
-	t.evals.all(func(_ string, e *structs.Evaluation) {
-		if e.Status == structs.EvaluationPending && !e.WaitUntil.After(t.now) {
-			due = append(due, e)
-		}
-	})
-	sortByImportance(due)
-	for _, e := range due {
-		// One before it may have done what this one is for.
-		if e = t.evals.get(e.ID); e.Status == structs.EvaluationPending {
-			c := *e
+	for _, id := range t.cp.data.pendingEvals.due(t.now) {
+		if at, pending := whenPending(t.evals.get(id)); pending && !at.After(t.now) {
+			c := *t.evals.get(id)
 			t.evaluate(&c, nil)
 		}
 	}
@@ -280,14 +311,8 @@ func (cp *ControlPlane) untilDue() time.Duration {
 	if cp.cannotStore {
 		wait, least = storeRetry, storeRetry
 	}
-	now := cp.now()
-	for _, e := range cp.data.evals {
-		if cp.scheduler.PauseEvalBroker {
-			break
-		}
-		if e.Status == structs.EvaluationPending {
-			wait = min(wait, e.WaitUntil.Sub(now))
-		}
+	if at, ok := cp.data.pendingEvals.first(); ok && !cp.scheduler.PauseEvalBroker {
+		wait = min(wait, at.Sub(cp.now()))
 	}
 	return max(wait, least)
 }
@@ -298,27 +323,16 @@ func (t *tx) unblock() {
 	if t.scheduler.PauseEvalBroker {
 		return
 	}
-	var blocked []*structs.Evaluation
-	t.evals.all(func(_ string, e *structs.Evaluation) {
-		if e.Status == structs.EvaluationBlocked {
-			blocked = append(blocked, e)
-		}
+	blocked := t.openByStatus.in(structs.EvaluationBlocked)
+	slices.SortFunc(blocked, func(a, b *structs.Evaluation) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
 	})
-	sortByImportance(blocked)
 	for _, b := range blocked {
-		// Another may have been preempted for one before it, and its evaluation ended.
+		// Its job may have been preempted for one before it, and be evaluated already.
 		if b = t.evals.get(b.ID); b != nil && b.Status == structs.EvaluationBlocked {
 			t.retry(b)
 		}
 	}
-}
-
-// sortByImportance puts the evaluations of the most important jobs first, and of those the
-// oldest.
-func sortByImportance(list []*structs.Evaluation) {
-	slices.SortFunc(list, func(a, b *structs.Evaluation) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
-	})
 }
 
 // retry does a blocked evaluation again; it stays blocked as long as something has no
@@ -347,16 +361,19 @@ func (t *tx) evaluateNodes() {
 	if t.scheduler.PauseEvalBroker {
 		return
 	}
-	t.jobs.all(func(key jobKey, j *job) {
-		if *j.Stop || *j.Type != nomad.JobTypeSystem && *j.Type != nomad.JobTypeSysbatch ||
-			len(t.openEvals(key, structs.EvaluationBlocked)) > 0 {
-			return
+	jobs := append(t.jobsByType.in(nomad.JobTypeSystem), t.jobsByType.in(nomad.JobTypeSysbatch)...)
+	slices.SortFunc(jobs, func(a, b *job) int {
+		return cmp.Or(cmp.Compare(*b.Priority, *a.Priority), compareKeys(keyOf(a.Job), keyOf(b.Job)))
+	})
+	for _, j := range jobs {
+		if len(t.openEvals(keyOf(j.Job), structs.EvaluationBlocked)) > 0 {
+			continue
 		}
 		e := t.newEval(j.Job, triggerNode)
 		if res := t.schedule(e, nil); res.Changes() || len(res.Failed) > 0 {
 			t.evaluate(e, nil)
 		}
-	})
+	}
 }
 
 // refreshStatus recomputes a job's status.
