@@ -26,6 +26,7 @@ const (
 	TableEvaluations = "evaluations"
 	TableNodes       = "nodes"
 	TableACLTokens   = "acl_tokens"
+	TableScheduler   = "scheduler_config"
 )
 
 // SchemaVersion is the version of the file's layout that this package writes.
@@ -66,7 +67,8 @@ type ControlPlane struct {
 	newID  func() string
 
 	aclReset     string
-	aclBootstrap uint64 // guarded by mu; see tx
+	aclBootstrap uint64                        // guarded by mu; see tx
+	scheduler    *nomad.SchedulerConfiguration // guarded by mu; never nil
 
 	// id is the memory's own: one that was lost and begun anew has another.
 	id string
@@ -156,6 +158,7 @@ func Open(opts Options) (*ControlPlane, error) {
 		now:         time.Now,
 		newID:       uuid.NewString,
 		aclReset:    opts.ACLReset,
+		scheduler:   defaultSchedulerConfig,
 		data:        newTables(),
 		tables:      map[string]*tableIndex{},
 		nodeIndexes: map[string]uint64{},
@@ -180,7 +183,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {

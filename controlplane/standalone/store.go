@@ -24,6 +24,7 @@ import (
 //	nodes/<ID>                structs.Node
 //	acl_tokens/<accessor ID>  structs.ACLToken
 //	server/acl_bootstrap      the index at which the first token was made
+//	server/scheduler          nomad.SchedulerConfiguration; absent: the default
 //
 // boltfile adds a bucket "meta" with the file's kind and schema version.
 const (
@@ -38,6 +39,7 @@ const (
 	keyID           = "id"
 	keyIndex        = "index"
 	keyACLBootstrap = "acl_bootstrap"
+	keyScheduler    = "scheduler"
 )
 
 // jobRow is what changes of a job without a new version.
@@ -143,6 +145,15 @@ func (cp *ControlPlane) loadServer(dbtx *bbolt.Tx) error {
 		cp.leftOut(bucketState, keyIndex, err)
 	} else if id := b.Get([]byte(keyID)); id != nil {
 		_ = json.Unmarshal(id, &cp.id) // else it has none
+	}
+	if value := b.Get([]byte(keyScheduler)); value != nil {
+		c := new(nomad.SchedulerConfiguration)
+		if err := json.Unmarshal(value, c); err != nil {
+			cp.leftOut(bucketState, keyScheduler, err)
+		} else {
+			cp.scheduler = c
+			cp.sawIndex(c.ModifyIndex)
+		}
 	}
 	// Whoever comes first may not become its manager because this was lost.
 	if value := b.Get([]byte(keyACLBootstrap)); value != nil {
