@@ -27,6 +27,7 @@ const (
 	TableEvaluations = "evaluations"
 	TableNodes       = "nodes"
 	TableACLTokens   = "acl_tokens"
+	TableScheduler   = "scheduler_config"
 )
 
 // SchemaVersion is the version of the file's layout that this package writes.
@@ -69,7 +70,8 @@ type ControlPlane struct {
 	newID  func() string
 
 	aclReset     string
-	aclBootstrap uint64 // guarded by mu; see tx
+	aclBootstrap uint64                        // guarded by mu; see tx
+	scheduler    *nomad.SchedulerConfiguration // guarded by mu; never nil
 
 	// id is the memory's own: one that was lost and begun anew has another.
 	id string
@@ -117,7 +119,7 @@ type tables struct {
 	evals  map[string]*structs.Evaluation
 	nodes  map[string]*structs.Node
 	tokens map[string]*structs.ACLToken // by accessor ID
-	byJob  map[jobKey]map[string]*schedule.Alloc
+	committedIndexes
 }
 
 // jobKey names a job.
@@ -131,6 +133,15 @@ type job struct {
 	// versions are the kept versions' JobModifyIndexes, newest first; the first is
 	// the current one's.
 	versions []uint64
+	// scalings are, by group, the last maxScalingEvents, newest first.
+	scalings map[string][]nomad.ScalingEvent
+}
+
+// with is the row with a changed job.
+func (j *job) with(changed *nomad.Job) *job {
+	row := *j
+	row.Job = changed
+	return &row
 }
 
 // spec is one version of a job as it was registered.
@@ -151,6 +162,7 @@ func Open(opts Options) (*ControlPlane, error) {
 		now:         time.Now,
 		newID:       uuid.NewString,
 		aclReset:    opts.ACLReset,
+		scheduler:   defaultSchedulerConfig,
 		data:        newTables(),
 		tables:      map[string]*tableIndex{},
 		nodeIndexes: map[string]uint64{},
@@ -176,7 +188,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -209,6 +221,7 @@ func (cp *ControlPlane) openFile(opts Options) error {
 	if err := cp.load(); err != nil {
 		return errors.Join(err, f.Close())
 	}
+	cp.reindex()
 	if recovered && cp.aclBootstrap == 0 {
 		cp.aclBootstrap = max(cp.index, 1) // it may be what was lost; durable with the first change
 	}
@@ -226,7 +239,8 @@ func newTables() tables {
 		evals:  map[string]*structs.Evaluation{},
 		nodes:  map[string]*structs.Node{},
 		tokens: map[string]*structs.ACLToken{},
-		byJob:  map[jobKey]map[string]*schedule.Alloc{},
+
+		committedIndexes: newIndexes(),
 	}
 }
 

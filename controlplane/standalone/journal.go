@@ -37,12 +37,18 @@ func (j *journal) note(key journalKey, before, after any) {
 	j.entries = append(j.entries, e)
 }
 
-// noting has a table's changes noted.
-func noting[K comparable, V any](t *tx, table string, c changes[K, *V]) changes[K, *V] {
+// noteChanges has the changes of the tables noted that events are told of.
+func (t *tx) noteChanges() {
+	noting(t, TableJobs, &t.jobs)
+	noting(t, TableAllocations, &t.allocs)
+	noting(t, TableEvaluations, &t.evals)
+	noting(t, TableNodes, &t.nodes)
+}
+
+func noting[K comparable, V any](t *tx, table string, c *changes[K, *V]) {
 	c.noted = func(key K, before, after *V) {
 		t.journal.note(journalKey{t.at(), table, key}, before, after)
 	}
-	return c
 }
 
 // batches are the events of a transaction, by index.
