@@ -84,6 +84,7 @@ type Evaluation struct {
 // PlanAnnotations counts, by task group, what an evaluation changes.
 type PlanAnnotations struct {
 	DesiredTGUpdates map[string]*DesiredUpdates
+	PreemptedAllocs  []string `json:",omitempty"` // IDs
 }
 
 // DesiredUpdates counts what an evaluation does with a task group's allocations.
@@ -94,6 +95,7 @@ type DesiredUpdates struct {
 	InPlaceUpdate     uint64
 	DestructiveUpdate uint64
 	Canary            uint64
+	Preemptions       uint64
 	RescheduleNow     uint64
 	RescheduleLater   uint64
 }

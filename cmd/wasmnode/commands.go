@@ -7,8 +7,8 @@ import "fmt"
 type registry map[string]subcommand
 
 // commands are all that there are.
-func commands(terminal ui) registry {
-	m, r := meta{ui: terminal}, registry{}
+func commands(m meta) registry {
+	r := registry{}
 	r.words(m)
 	r.acl(m)
 	r.alloc(m)
@@ -17,8 +17,30 @@ func commands(terminal ui) registry {
 	r.node(m)
 	r.operator(m)
 	r.plugin(m)
+	r.scaling(m)
 	r.system(m)
 	return r
+}
+
+// aliases are the words that the stock command line keeps for what has another name now.
+var aliases = map[string]string{
+	"alloc-status":       "alloc status",
+	"client-config":      "node config",
+	"eval-status":        "eval status",
+	"exec":               "alloc exec",
+	"fs":                 "alloc fs",
+	"init":               "job init",
+	"inspect":            "job inspect",
+	"logs":               "alloc logs",
+	"node-drain":         "node drain",
+	"node-status":        "node status",
+	"plan":               "job plan",
+	"run":                "job run",
+	"server-force-leave": "server force-leave",
+	"server-join":        "server join",
+	"server-members":     "server members",
+	"stop":               "job stop",
+	"validate":           "job validate",
 }
 
 // group adds a word that only other commands follow.
@@ -63,9 +85,15 @@ func (r registry) job(m meta) {
 	r.group(m, "job", "Jobs: what is to run")
 	r["job allocs"] = &jobAllocsCommand{m}
 	r["job inspect"] = &jobInspectCommand{m}
+	r["job revert"] = &jobRevertCommand{m}
 	r["job run"] = &jobRunCommand{m}
+	r["job scale"] = &jobScaleCommand{m}
+	r["job scaling-events"] = &jobScalingEventsCommand{m}
 	r["job status"] = &jobStatusCommand{m}
 	r["job stop"] = &jobStopCommand{m}
+	r.group(m, "job tag", "Names of versions, which are kept")
+	r["job tag apply"] = &jobTagApplyCommand{m}
+	r["job tag unset"] = &jobTagUnsetCommand{m}
 	r["job validate"] = &jobValidateCommand{m}
 }
 
@@ -88,6 +116,13 @@ func (r registry) plugin(m meta) {
 	r.group(m, "plugin", "Plugins: drivers in WebAssembly")
 	r["plugin inspect"] = &pluginInspectCommand{m}
 	r["plugin status"] = &pluginStatusCommand{m}
+}
+
+func (r registry) scaling(m meta) {
+	r.group(m, "scaling", "Scaling: what an autoscaler reads")
+	r.group(m, "scaling policy", "Policies: the scaling blocks of jobs")
+	r["scaling policy info"] = &scalingPolicyInfoCommand{m}
+	r["scaling policy list"] = &scalingPolicyListCommand{m}
 }
 
 func (r registry) system(m meta) {

@@ -36,17 +36,8 @@ func (t *tx) setDeploymentStatus(d *structs.Deployment, status, description stri
 }
 
 // jobDeployments returns a job's deployments as the transaction sees them, newest first.
-func (t *tx) jobDeployments(key jobKey) (list []*structs.Deployment) {
-	for id := range t.cp.data.deploymentsOf[key] {
-		if _, changed := t.deployments.puts[id]; !changed && !t.deployments.deletes[id] {
-			list = append(list, t.cp.data.deployments[id])
-		}
-	}
-	for _, d := range t.deployments.puts {
-		if d.Namespace == key.namespace && d.JobID == key.id {
-			list = append(list, d)
-		}
-	}
+func (t *tx) jobDeployments(key jobKey) []*structs.Deployment {
+	list := t.deploymentsByJob.in(key)
 	sortDeployments(list)
 	return list
 }
@@ -97,24 +88,10 @@ func (t *tx) beginDeployment(d *structs.Deployment) {
 // completeDeployment ends a deployment that has nothing left to do; its version is stable.
 func (t *tx) completeDeployment(d *structs.Deployment) {
 	t.setDeploymentStatus(d, nomad.DeploymentStatusSuccessful, structs.DeploymentSucceeded)
-	t.setStable(jobKey{d.Namespace, d.JobID}, d.JobSpecModifyIndex, true)
-}
-
-// setStable marks a version of a job as one to go back to, or not.
-func (t *tx) setStable(key jobKey, version uint64, stable bool) {
-	j, sp := t.jobs.get(key), t.specs.get(version)
-	if j == nil || sp == nil {
-		return
+	j, sp := t.jobs.get(deployed(d)), t.specs.get(d.JobSpecModifyIndex)
+	if j != nil && sp != nil {
+		t.changeVersion(j, sp, func(j *nomad.Job) { j.Stable = new(true) })
 	}
-	c := *sp.Job
-	c.Stable = &stable
-	t.specs.put(version, &spec{&c, sp.submission})
-	if version == j.versions[0] {
-		current := *j.Job
-		current.Stable, current.ModifyIndex = &stable, new(t.at())
-		t.putJob(&job{Job: &current, since: j.since, versions: j.versions})
-	}
-	t.touched[TableJobs] = t.at()
 }
 
 // count takes an allocation's change into its deployment, if that is going on.
@@ -196,7 +173,7 @@ func (t *tx) watchDeployment(key jobKey) bool {
 
 // evaluateDeployment has the scheduler look at a deployment's job.
 func (t *tx) evaluateDeployment(d *structs.Deployment) *structs.Evaluation {
-	j := t.jobs.get(jobKey{d.Namespace, d.JobID})
+	j := t.jobs.get(deployed(d))
 	e := t.newEval(j.Job, triggerDeployment)
 	t.evaluate(e, nil)
 	return e
@@ -255,7 +232,7 @@ func (t *tx) promote(d *structs.Deployment, groups []string) {
 // to revert, as its last stable version was. It returns the evaluation and the version that
 // was gone back to; nil: to none.
 func (t *tx) failDeployment(d *structs.Deployment, why string, revert bool) (*structs.Evaluation, *uint64) {
-	key := jobKey{d.Namespace, d.JobID}
+	key := deployed(d)
 	j := t.jobs.get(key)
 	var back *spec
 	if revert {
@@ -303,32 +280,31 @@ func (t *tx) describeRevert(j *job, back *spec) string {
 
 // failDue fails the deployments that have not come on in time.
 func (t *tx) failDue() {
-	var due []*structs.Deployment
-	t.deployments.all(func(_ string, d *structs.Deployment) {
-		if at := deadline(d); !at.IsZero() && !at.After(t.now) {
-			due = append(due, d)
+	for _, id := range t.cp.data.deadlines.due(t.now) {
+		d := t.deployments.get(id)
+		at, ok := deadline(d)
+		if !ok || at.After(t.now) {
+			continue
 		}
-	})
-	for _, d := range due {
 		revert := false
 		for _, g := range d.TaskGroups {
-			revert = revert || g.AutoRevert && groupDeadline(g).Equal(deadline(d))
+			revert = revert || g.AutoRevert && groupDeadline(g).Equal(at)
 		}
 		t.failDeployment(d, structs.DeploymentNoProgressDeadline, revert)
 	}
 }
 
-// deadline is when a deployment fails if nothing of it becomes healthy; zero: at no time.
-func deadline(d *structs.Deployment) (at time.Time) {
-	if d.Status != nomad.DeploymentStatusRunning {
-		return at
+// deadline is when a deployment fails if nothing of it becomes healthy; false: at no time.
+func deadline(d *structs.Deployment) (at time.Time, ok bool) {
+	if d == nil || d.Status != nomad.DeploymentStatusRunning {
+		return at, false
 	}
 	for _, g := range d.TaskGroups {
 		if by := groupDeadline(g); !by.IsZero() && (at.IsZero() || by.Before(at)) {
 			at = by
 		}
 	}
-	return at
+	return at, !at.IsZero()
 }
 
 // groupDeadline is that of a group: none when it waits for a person, or has nothing to wait for.
@@ -361,7 +337,7 @@ func (t *tx) activeDeployment(id, verb string) (*structs.Deployment, error) {
 func (t *tx) collectDeployments(keep int) {
 	var ended []*structs.Deployment
 	t.deployments.all(func(_ string, d *structs.Deployment) {
-		key := jobKey{d.Namespace, d.JobID}
+		key := deployed(d)
 		if !d.Active() && (t.jobs.get(key) == nil || t.jobDeployments(key)[0] != d) {
 			ended = append(ended, d)
 		}

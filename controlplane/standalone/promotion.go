@@ -29,8 +29,8 @@ func (cp *ControlPlane) Deployment(id string) *structs.Deployment {
 // purged, as long as they are kept.
 func (cp *ControlPlane) JobDeployments(namespace, id string) []*structs.Deployment {
 	return read(cp, func(t *tables) (list []*structs.Deployment) {
-		for id := range t.deploymentsOf[jobKey{namespace, id}] {
-			list = append(list, t.deployments[id])
+		for _, d := range t.deploymentsByJob[jobKey{namespace, id}] {
+			list = append(list, d)
 		}
 		sortDeployments(list)
 		return list

@@ -25,6 +25,7 @@ import (
 //	acl_tokens/<accessor ID>  structs.ACLToken
 //	deployments/<ID>          structs.Deployment
 //	server/acl_bootstrap      the index at which the first token was made
+//	server/scheduler          nomad.SchedulerConfiguration; absent: the default
 //
 // boltfile adds a bucket "meta" with the file's kind and schema version.
 const (
@@ -40,6 +41,7 @@ const (
 	keyID           = "id"
 	keyIndex        = "index"
 	keyACLBootstrap = "acl_bootstrap"
+	keyScheduler    = "scheduler"
 )
 
 // jobRow is what changes of a job without a new version.
@@ -51,6 +53,7 @@ type jobRow struct {
 	StatusDescription string
 	CreateIndex       uint64
 	ModifyIndex       uint64
+	Scalings          map[string][]nomad.ScalingEvent `json:",omitempty"`
 }
 
 func (j *job) row() jobRow {
@@ -63,6 +66,7 @@ func (j *job) row() jobRow {
 		StatusDescription: *j.StatusDescription,
 		CreateIndex:       *j.CreateIndex,
 		ModifyIndex:       *j.ModifyIndex,
+		Scalings:          j.scalings,
 	}
 }
 
@@ -145,6 +149,15 @@ func (cp *ControlPlane) loadServer(dbtx *bbolt.Tx) error {
 	} else if id := b.Get([]byte(keyID)); id != nil {
 		_ = json.Unmarshal(id, &cp.id) // else it has none
 	}
+	if value := b.Get([]byte(keyScheduler)); value != nil {
+		c := new(nomad.SchedulerConfiguration)
+		if err := json.Unmarshal(value, c); err != nil {
+			cp.leftOut(bucketState, keyScheduler, err)
+		} else {
+			cp.scheduler = c
+			cp.sawIndex(c.ModifyIndex)
+		}
+	}
 	// Whoever comes first may not become its manager because this was lost.
 	if value := b.Get([]byte(keyACLBootstrap)); value != nil {
 		if err := json.Unmarshal(value, &cp.aclBootstrap); err != nil {
@@ -197,6 +210,7 @@ func (cp *ControlPlane) loadSpec(key string, r *specRow) error {
 		return errIncomplete
 	}
 	r.Job.Canonicalize() // what a damaged row lacks is a default, and not nil
+	setScalings(r.Job)   // an older binary did not
 	index := *r.Job.JobModifyIndex
 	if err := sameID(key, specKey(index)); err != nil {
 		return err
@@ -219,7 +233,7 @@ func (cp *ControlPlane) loadJob(key string, r *jobRow) error {
 	}
 	j.Status, j.StatusDescription = &r.Status, &r.StatusDescription
 	j.CreateIndex, j.ModifyIndex = &r.CreateIndex, &r.ModifyIndex
-	cp.data.jobs[name] = &job{Job: &j, since: r.Since, versions: r.Versions}
+	cp.data.jobs[name] = &job{Job: &j, since: r.Since, versions: r.Versions, scalings: r.Scalings}
 	cp.sawIndex(r.ModifyIndex)
 	return nil
 }
@@ -236,11 +250,6 @@ func (cp *ControlPlane) loadAlloc(id string, r *allocRow) error {
 	a.Job = sp.Job
 	cp.data.allocs[id] = a
 	cp.sawIndex(a.ModifyIndex)
-	key := jobKey{a.Namespace, a.JobID}
-	if cp.data.byJob[key] == nil {
-		cp.data.byJob[key] = map[string]*schedule.Alloc{}
-	}
-	cp.data.byJob[key][id] = a
 	return nil
 }
 
@@ -254,7 +263,6 @@ func (cp *ControlPlane) loadDeployment(id string, d *structs.Deployment) error {
 		}
 	}
 	cp.data.deployments[id] = d
-	cp.data.indexDeployment(d)
 	cp.sawIndex(d.ModifyIndex)
 	return nil
 }
