@@ -20,6 +20,7 @@ const (
 	triggerFailure    = "alloc-failure"
 	triggerNode       = "node-update"
 	triggerQueued     = "queued-allocs"
+	triggerDrain      = "node-drain"
 )
 
 // maxIdle is how long the writer sleeps when nothing is due.
@@ -261,6 +262,9 @@ func (cp *ControlPlane) untilDue() time.Duration {
 	if at, ok := cp.data.pendingEvals.first(); ok {
 		wait = min(wait, at.Sub(cp.now()))
 	}
+	if at, ok := cp.drainDeadline(); ok {
+		wait = min(wait, at.Sub(cp.now()))
+	}
 	return max(wait, least)
 }
 
@@ -296,8 +300,8 @@ func (t *tx) retry(blocked *structs.Evaluation) {
 }
 
 // evaluateNodes gives the jobs that run on every node what nodes that changed need.
-// An evaluation that decides nothing is not kept.
-func (t *tx) evaluateNodes() {
+// An evaluation that decides nothing is not kept; the others' IDs are returned.
+func (t *tx) evaluateNodes() (evalIDs []string) {
 	jobs := append(t.jobsByType.in(nomad.JobTypeSystem), t.jobsByType.in(nomad.JobTypeSysbatch)...)
 	slices.SortFunc(jobs, func(a, b *job) int {
 		return cmp.Or(cmp.Compare(*b.Priority, *a.Priority), compareKeys(keyOf(a.Job), keyOf(b.Job)))
@@ -309,8 +313,10 @@ func (t *tx) evaluateNodes() {
 		e := t.newEval(j.Job, triggerNode)
 		if res := t.schedule(e, nil); res.Changes() || len(res.Failed) > 0 {
 			t.evaluate(e, nil)
+			evalIDs = append(evalIDs, e.ID)
 		}
 	}
+	return evalIDs
 }
 
 // refreshStatus recomputes a job's status.

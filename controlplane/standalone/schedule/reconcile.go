@@ -30,6 +30,10 @@ func (s *scheduler) counted(g *nomad.TaskGroup) {
 		case live && s.node(a.NodeID) == nil:
 			s.stop(a, descLost)
 			replace = append(replace, w)
+		case live && a.Migrate:
+			s.res.Stop = append(s.res.Stop, Stop{ID: a.ID, Description: descMigrating})
+			s.res.Desired[*g.Name].Migrate++
+			replace = append(replace, w)
 		case live && s.destructive(a, g), live && !s.stillFeasible(a, g):
 			w.stopping = descUpdating
 			replace = append(replace, w)
@@ -95,6 +99,8 @@ func (s *scheduler) system(g *nomad.TaskGroup) {
 		case live && !s.stillFeasible(a, g):
 			s.stop(a, descInfeasible)
 			continue
+		case live && a.Migrate:
+			s.stop(a, descDrained)
 		case live && s.destructive(a, g):
 			replace = append(replace, wanted{group: g, node: n, previous: a, stopping: descUpdating})
 		case live:
