@@ -5,6 +5,8 @@ import (
 	"maps"
 	"time"
 
+	nomad "github.com/hashicorp/nomad/api"
+
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/structs"
@@ -117,7 +119,10 @@ type tx struct {
 	indexes
 	// aclBootstrap is the index at which the first token was made; 0: it was not.
 	aclBootstrap uint64
+	// scheduler is how the scheduler decides; never nil.
+	scheduler *nomad.SchedulerConfiguration
 
+	journal      journal
 	touched      map[string]uint64 // tables
 	touchedNodes map[string]uint64 // what a node is to run
 }
@@ -134,10 +139,12 @@ func (cp *ControlPlane) begin() *tx {
 		nodes:        changes[string, *structs.Node]{base: cp.data.nodes},
 		tokens:       changes[string, *structs.ACLToken]{base: cp.data.tokens},
 		aclBootstrap: cp.aclBootstrap,
+		scheduler:    cp.scheduler,
 		touched:      map[string]uint64{},
 		touchedNodes: map[string]uint64{},
 	}
 	t.follow(&cp.data)
+	t.noteChanges()
 	return t
 }
 
@@ -251,7 +258,9 @@ func (t *tx) commit() error {
 	t.nodes.merge()
 	t.tokens.merge()
 	cp.aclBootstrap = t.aclBootstrap
+	cp.scheduler = t.scheduler
 	maps.Copy(cp.nodeIndexes, t.touchedNodes)
+	defer cp.events.publish(t.journal.batches())
 	for name, index := range t.touched {
 		table := cp.tables[name]
 		table.index = index
@@ -315,6 +324,11 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 			return nil, err
 		}
 	}
+	if t.scheduler != t.cp.scheduler {
+		if err := put(bucketState, keyScheduler, t.scheduler); err != nil {
+			return nil, err
+		}
+	}
 	err := t.encodeTokens(put, remove)
 	return ops, err
 }
@@ -340,6 +354,7 @@ type changes[K comparable, V any] struct {
 	puts    map[K]V
 	deletes map[K]bool
 	indexes []index[K, V]
+	noted   func(key K, before, after V) // told of each change; nil: nobody
 }
 
 // changed reports whether the transaction puts or deletes a row.
@@ -373,6 +388,9 @@ func (c *changes[K, V]) all(each func(K, V)) {
 }
 
 func (c *changes[K, V]) put(key K, v V) {
+	if c.noted != nil {
+		c.noted(key, c.get(key), v)
+	}
 	if c.puts == nil {
 		c.puts = map[K]V{}
 	}
@@ -394,6 +412,10 @@ func (c *changes[K, V]) takeBack(key K) {
 }
 
 func (c *changes[K, V]) delete(key K) {
+	if c.noted != nil {
+		var none V
+		c.noted(key, c.get(key), none)
+	}
 	if c.deletes == nil {
 		c.deletes = map[K]bool{}
 	}
