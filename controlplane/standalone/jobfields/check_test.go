@@ -100,7 +100,6 @@ func TestWhatIsNotDoneIsRefusedOrWarnedAbout(t *testing.T) {
 
 		"update":        {job: "update {\n max_parallel = 3\n canary = 1\n min_healthy_time = \"1s\"\n}", warned: `group "g": update: max_parallel, canary: ` + rollout},
 		"group update":  {group: "update {\n auto_revert = true\n}", warned: `group "g": update: auto_revert: ` + rollout},
-		"migrate":       {group: "migrate {\n max_parallel = 2\n}", warned: `group "g": migrate: it has no effect: there is no other node to migrate to`},
 		"affinity":      {job: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}", warned: "affinity: it has no effect: there is one node to place on"},
 		"spread":        {group: "spread {\n attribute = \"${node.datacenter}\"\n}", warned: `group "g": spread: it has no effect: there is one node to place on`},
 		"task affinity": {task: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}", warned: gt + "affinity: it has no effect: there is one node to place on"},
