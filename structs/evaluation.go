@@ -63,6 +63,7 @@ type Evaluation struct {
 	Namespace         string
 	JobID             string
 	JobModifyIndex    uint64
+	DeploymentID      string // of the job's version; empty: there is none
 	Status            EvaluationStatus
 	StatusDescription string
 	WaitUntil         time.Time
@@ -83,6 +84,7 @@ type Evaluation struct {
 // PlanAnnotations counts, by task group, what an evaluation changes.
 type PlanAnnotations struct {
 	DesiredTGUpdates map[string]*DesiredUpdates
+	PreemptedAllocs  []string `json:",omitempty"` // IDs
 }
 
 // DesiredUpdates counts what an evaluation does with a task group's allocations.
@@ -92,6 +94,8 @@ type DesiredUpdates struct {
 	Stop              uint64
 	InPlaceUpdate     uint64
 	DestructiveUpdate uint64
+	Canary            uint64
+	Preemptions       uint64
 	RescheduleNow     uint64
 	RescheduleLater   uint64
 }

@@ -20,11 +20,13 @@ type Limits struct {
 	Allocations int
 	// Evaluations are ended evaluations.
 	Evaluations int
+	// Deployments are ended deployments that are not the last of their job.
+	Deployments int
 }
 
 // DefaultLimits keeps what people look back at on one machine, in a file of some
 // megabytes.
-var DefaultLimits = Limits{Jobs: 200, Allocations: 1000, Evaluations: 2000}
+var DefaultLimits = Limits{Jobs: 200, Allocations: 1000, Evaluations: 2000, Deployments: 500}
 
 // collectEvery is after how many operations what has ended is counted: the limits may
 // be exceeded by what so many operations leave.
@@ -54,6 +56,7 @@ func (t *tx) collect(keep Limits) {
 	t.collectJobs(keep.Jobs)
 	t.collectAllocs(keep.Allocations)
 	t.collectEvals(keep.Evaluations)
+	t.collectDeployments(keep.Deployments)
 	t.collectSpecs()
 }
 
@@ -70,14 +73,8 @@ func (t *tx) collectJobs(keep int) {
 		for _, a := range t.jobAllocs(key) {
 			t.deleteAlloc(a)
 		}
-		var evals []string
-		t.evals.all(func(id string, e *structs.Evaluation) {
-			if e.JobID == key.id && e.Namespace == key.namespace {
-				evals = append(evals, id)
-			}
-		})
-		for _, id := range evals {
-			t.deleteEval(id)
+		for _, e := range t.evalsByJob.in(key) {
+			t.deleteEval(e.ID)
 		}
 		t.touched[TableJobs] = t.at()
 		t.jobs.delete(key)
@@ -121,16 +118,8 @@ func (t *tx) linksToWaitedFor() map[string]bool {
 		if !notEnded(a) {
 			return
 		}
-		var between []string
-		p := t.allocs.get(a.PreviousAllocation)
-		for ; p != nil && !notEnded(p); p = t.allocs.get(p.PreviousAllocation) {
-			between = append(between, p.ID)
-		}
-		if p == nil {
-			return
-		}
-		for _, id := range between {
-			links[id] = true
+		for _, p := range t.linksBefore(a) {
+			links[p.ID] = true
 		}
 	})
 	return links

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -26,6 +27,8 @@ const (
 	TableEvaluations = "evaluations"
 	TableNodes       = "nodes"
 	TableACLTokens   = "acl_tokens"
+	TableDeployments = "deployments"
+	TableScheduler   = "scheduler_config"
 )
 
 // SchemaVersion is the version of the file's layout that this package writes.
@@ -51,6 +54,8 @@ type Options struct {
 	// ACLReset is a file that lets the first token be made again, see
 	// [ControlPlane.BootstrapACL]; empty: nothing does.
 	ACLReset string
+	// EventBuffer is how many batches of events are kept; 0: DefaultEventBuffer.
+	EventBuffer int
 }
 
 // ControlPlane is the control plane as package httpapi needs it; [ControlPlane.ForNode] is
@@ -66,7 +71,8 @@ type ControlPlane struct {
 	newID  func() string
 
 	aclReset     string
-	aclBootstrap uint64 // guarded by mu; see tx
+	aclBootstrap uint64                        // guarded by mu; see tx
+	scheduler    *nomad.SchedulerConfiguration // guarded by mu; never nil
 
 	// id is the memory's own: one that was lost and begun anew has another.
 	id string
@@ -77,6 +83,7 @@ type ControlPlane struct {
 	tables map[string]*tableIndex
 	// nodeIndexes is, by node ID, when what the node is to run changed last.
 	nodeIndexes map[string]uint64
+	events      *events
 
 	operations  uint64 // of the writer: done since Open
 	cannotStore bool   // of the writer: its last change was not stored
@@ -107,13 +114,14 @@ type tableIndex struct {
 
 // tables is everything that is kept. Rows are immutable.
 type tables struct {
-	jobs   map[jobKey]*job
-	specs  map[uint64]*spec // by JobModifyIndex
-	allocs map[string]*schedule.Alloc
-	evals  map[string]*structs.Evaluation
-	nodes  map[string]*structs.Node
-	tokens map[string]*structs.ACLToken // by accessor ID
-	byJob  map[jobKey]map[string]*schedule.Alloc
+	jobs        map[jobKey]*job
+	specs       map[uint64]*spec // by JobModifyIndex
+	allocs      map[string]*schedule.Alloc
+	evals       map[string]*structs.Evaluation
+	nodes       map[string]*structs.Node
+	tokens      map[string]*structs.ACLToken // by accessor ID
+	deployments map[string]*structs.Deployment
+	committedIndexes
 }
 
 // jobKey names a job.
@@ -127,6 +135,15 @@ type job struct {
 	// versions are the kept versions' JobModifyIndexes, newest first; the first is
 	// the current one's.
 	versions []uint64
+	// scalings are, by group, the last maxScalingEvents, newest first.
+	scalings map[string][]nomad.ScalingEvent
+}
+
+// with is the row with a changed job.
+func (j *job) with(changed *nomad.Job) *job {
+	row := *j
+	row.Job = changed
+	return &row
 }
 
 // spec is one version of a job as it was registered.
@@ -147,9 +164,11 @@ func Open(opts Options) (*ControlPlane, error) {
 		now:         time.Now,
 		newID:       uuid.NewString,
 		aclReset:    opts.ACLReset,
+		scheduler:   defaultSchedulerConfig,
 		data:        newTables(),
 		tables:      map[string]*tableIndex{},
 		nodeIndexes: map[string]uint64{},
+		events:      newEvents(cmp.Or(opts.EventBuffer, DefaultEventBuffer)),
 		wake:        wake.New(),
 		stop:        make(chan struct{}),
 		ended:       make(chan struct{}),
@@ -171,7 +190,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -204,6 +223,7 @@ func (cp *ControlPlane) openFile(opts Options) error {
 	if err := cp.load(); err != nil {
 		return errors.Join(err, f.Close())
 	}
+	cp.reindex()
 	if recovered && cp.aclBootstrap == 0 {
 		cp.aclBootstrap = max(cp.index, 1) // it may be what was lost; durable with the first change
 	}
@@ -215,13 +235,15 @@ func (cp *ControlPlane) Unreadable() int { return cp.unreadable }
 
 func newTables() tables {
 	return tables{
-		jobs:   map[jobKey]*job{},
-		specs:  map[uint64]*spec{},
-		allocs: map[string]*schedule.Alloc{},
-		evals:  map[string]*structs.Evaluation{},
-		nodes:  map[string]*structs.Node{},
-		tokens: map[string]*structs.ACLToken{},
-		byJob:  map[jobKey]map[string]*schedule.Alloc{},
+		jobs:        map[jobKey]*job{},
+		specs:       map[uint64]*spec{},
+		allocs:      map[string]*schedule.Alloc{},
+		evals:       map[string]*structs.Evaluation{},
+		nodes:       map[string]*structs.Node{},
+		tokens:      map[string]*structs.ACLToken{},
+		deployments: map[string]*structs.Deployment{},
+
+		committedIndexes: newIndexes(),
 	}
 }
 

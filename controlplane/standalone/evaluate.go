@@ -2,6 +2,7 @@ package standalone
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -20,6 +21,9 @@ const (
 	triggerFailure    = "alloc-failure"
 	triggerNode       = "node-update"
 	triggerQueued     = "queued-allocs"
+	triggerDeployment = "deployment-watcher"
+	triggerScaling    = "job-scaling"
+	triggerPreemption = "preemption"
 )
 
 // maxIdle is how long the writer sleeps when nothing is due.
@@ -39,8 +43,15 @@ func (t *tx) newEval(j *nomad.Job, trigger string) *structs.Evaluation {
 }
 
 // evaluate has the scheduler decide for a job, applies its decision, and completes
-// and stores the evaluation. last is the job's last version, for one that was purged.
+// and stores the evaluation. last is the job's last version, for one that was purged. While
+// evaluations are paused it only stores the evaluation.
 func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
+	t.cancelDeployments(jobKey{e.Namespace, e.JobID})
+	if t.scheduler.PauseEvalBroker {
+		t.putEval(e)
+		t.refreshStatus(jobKey{e.Namespace, e.JobID})
+		return
+	}
 	res := t.schedule(e, last)
 	t.apply(e, res)
 	e.Status = structs.EvaluationComplete
@@ -50,6 +61,7 @@ func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
 	t.followUp(e, res)
 	t.putEval(e)
 	t.refreshStatus(jobKey{e.Namespace, e.JobID})
+	t.evaluatePreempted(e, res)
 }
 
 // schedule asks the scheduler about an evaluation's job.
@@ -58,18 +70,62 @@ func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 	in := schedule.Input{Job: last, Stopped: true, Allocs: t.jobAllocs(key), Now: t.now, NewID: t.cp.newID}
 	if j := t.jobs.get(key); j != nil {
 		in.Job, in.Stopped, in.Since = t.version(j), *j.Stop, j.since
+		in.Deployment = t.deploymentOf(key)
+	}
+	if in.Job == nil && len(in.Allocs) > 0 {
+		in.Job = in.Allocs[0].Job // it was purged while evaluations were paused
 	}
 	if in.Job == nil {
 		return &schedule.Result{}
 	}
 	t.nodes.all(func(_ string, n *structs.Node) { in.Nodes = append(in.Nodes, n) })
 	slices.SortFunc(in.Nodes, func(a, b *structs.Node) int { return cmp.Compare(a.ID, b.ID) })
-	t.allocs.all(func(_ string, a *schedule.Alloc) {
-		if a.JobID != key.id || a.Namespace != key.namespace {
-			in.Others = append(in.Others, a.Allocation)
-		}
-	})
+	for _, n := range in.Nodes {
+		in.Others = append(in.Others, t.othersOn(n, key)...)
+	}
+	in.Preempt = mayPreempt(t.scheduler, *in.Job.Type)
 	return schedule.Schedule(in)
+}
+
+// othersOn returns the allocations of other jobs than one that have not ended on a node,
+// and those that lead from any there to another that it waits for.
+func (t *tx) othersOn(n *structs.Node, key jobKey) (others []*structs.Allocation) {
+	if n.Status == structs.NodeDown {
+		return nil
+	}
+	for _, a := range t.liveByNode.in(n.ID) {
+		for _, other := range append(t.linksBefore(a), a) {
+			if jobOf(other) != key {
+				others = append(others, other.Allocation)
+			}
+		}
+	}
+	return others
+}
+
+// linksBefore are the ended allocations that lead from one to others that have not ended,
+// which it waits for.
+func (t *tx) linksBefore(a *schedule.Alloc) (between []*schedule.Alloc) {
+	leading := map[string]bool{}
+	var leads func(*schedule.Alloc) bool
+	leads = func(a *schedule.Alloc) (yes bool) {
+		for id := range a.WaitsFor {
+			p := t.allocs.get(id)
+			if p == nil {
+				continue
+			}
+			if _, known := leading[id]; !known && !notEnded(p) {
+				leading[id] = false // in a circle
+				if leading[id] = leads(p); leading[id] {
+					between = append(between, p)
+				}
+			}
+			yes = yes || notEnded(p) || leading[id]
+		}
+		return yes
+	}
+	leads(a)
+	return between
 }
 
 // version returns a job's current version as it was registered: what its allocations
@@ -83,6 +139,7 @@ func (t *tx) version(j *job) *nomad.Job {
 
 // apply stores what was decided.
 func (t *tx) apply(e *structs.Evaluation, res *schedule.Result) {
+	t.applyDeployment(e, res)
 	for _, stop := range res.Stop {
 		t.changeAlloc(t.allocs.get(stop.ID), true, func(a *structs.Allocation) {
 			a.DesiredStatus, a.DesiredDescription = structs.DesiredStop, stop.Description
@@ -102,6 +159,27 @@ func (t *tx) apply(e *structs.Evaluation, res *schedule.Result) {
 		a.EvalID = e.ID
 		t.putAlloc(a, true)
 	}
+	for victim, by := range res.Preempted {
+		t.changeAlloc(t.allocs.get(victim), true, func(a *structs.Allocation) {
+			a.DesiredStatus, a.DesiredDescription = structs.DesiredEvict, "Preempted by alloc ID "+by
+			a.PreemptedByAllocation = by
+		})
+	}
+}
+
+// evaluatePreempted looks for other places for what was preempted, and has it wait for room
+// where there are none.
+func (t *tx) evaluatePreempted(by *structs.Evaluation, res *schedule.Result) {
+	jobs := map[jobKey]*nomad.Job{}
+	for victim := range res.Preempted {
+		a := t.allocs.get(victim)
+		jobs[jobKey{a.Namespace, a.JobID}] = a.Job
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(jobs), compareKeys) {
+		e := t.newEval(jobs[key], triggerPreemption)
+		e.PreviousEval = by.ID
+		t.evaluate(e, jobs[key])
+	}
 }
 
 // describe records in an evaluation what was decided.
@@ -111,7 +189,10 @@ func (t *tx) describe(e *structs.Evaluation, res *schedule.Result) {
 	if len(res.Failed) > 0 {
 		e.FailedTGAllocs = res.Failed
 	}
-	e.PlanAnnotations = &structs.PlanAnnotations{DesiredTGUpdates: res.Desired}
+	e.PlanAnnotations = &structs.PlanAnnotations{
+		DesiredTGUpdates: res.Desired,
+		PreemptedAllocs:  slices.Sorted(maps.Keys(res.Preempted)),
+	}
 }
 
 // updateBlocked keeps one blocked evaluation for a job that waits for room, and ends it when
@@ -191,13 +272,13 @@ func (t *tx) followUp(e *structs.Evaluation, res *schedule.Result) {
 	}
 }
 
-// openEvals returns a job's stored evaluations with a status, oldest first.
+// openEvals returns a job's stored evaluations that are pending, or blocked, oldest first.
 func (t *tx) openEvals(key jobKey, status structs.EvaluationStatus) (list []*structs.Evaluation) {
-	t.evals.all(func(_ string, e *structs.Evaluation) {
-		if e.Status == status && e.JobID == key.id && e.Namespace == key.namespace {
+	for _, e := range t.openByJob.in(key) {
+		if e.Status == status {
 			list = append(list, e)
 		}
-	})
+	}
 	slices.SortFunc(list, func(a, b *structs.Evaluation) int {
 		return cmp.Or(cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
 	})
@@ -210,18 +291,19 @@ func (t *tx) endEval(e *structs.Evaluation, status structs.EvaluationStatus, des
 	t.putEval(&c)
 }
 
-// evaluateDue does the evaluations whose time has come.
+// evaluateDue does the evaluations whose time has come, and fails the deployments whose
+// time is over.
 func (t *tx) evaluateDue() error {
-	var due []*structs.Evaluation
-	t.evals.all(func(_ string, e *structs.Evaluation) {
-		if e.Status == structs.EvaluationPending && !e.WaitUntil.After(t.now) {
-			due = append(due, e)
-		}
-	})
-	for _, e := range due {
-		c := *e
-		t.evaluate(&c, nil)
+	if t.scheduler.PauseEvalBroker {
+		return nil
 	}
+	for _, id := range t.cp.data.pendingEvals.due(t.now) {
+		if at, pending := whenPending(t.evals.get(id)); pending && !at.After(t.now) {
+			c := *t.evals.get(id)
+			t.evaluate(&c, nil)
+		}
+	}
+	t.failDue()
 	return nil
 }
 
@@ -236,11 +318,11 @@ func (cp *ControlPlane) untilDue() time.Duration {
 	if cp.cannotStore {
 		wait, least = storeRetry, storeRetry
 	}
-	now := cp.now()
-	for _, e := range cp.data.evals {
-		if e.Status == structs.EvaluationPending {
-			wait = min(wait, e.WaitUntil.Sub(now))
-		}
+	if at, ok := cp.data.pendingEvals.first(); ok && !cp.scheduler.PauseEvalBroker {
+		wait = min(wait, at.Sub(cp.now()))
+	}
+	if at, ok := cp.data.deadlines.first(); ok && !cp.scheduler.PauseEvalBroker {
+		wait = min(wait, at.Sub(cp.now()))
 	}
 	return max(wait, least)
 }
@@ -248,17 +330,18 @@ func (cp *ControlPlane) untilDue() time.Duration {
 // unblock tries again to place what is blocked, the most important job first. It is
 // called when an operation made room.
 func (t *tx) unblock() {
-	var blocked []*structs.Evaluation
-	t.evals.all(func(_ string, e *structs.Evaluation) {
-		if e.Status == structs.EvaluationBlocked {
-			blocked = append(blocked, e)
-		}
-	})
+	if t.scheduler.PauseEvalBroker {
+		return
+	}
+	blocked := t.openByStatus.in(structs.EvaluationBlocked)
 	slices.SortFunc(blocked, func(a, b *structs.Evaluation) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
 	})
 	for _, b := range blocked {
-		t.retry(b)
+		// Its job may have been preempted for one before it, and be evaluated already.
+		if b = t.evals.get(b.ID); b != nil && b.Status == structs.EvaluationBlocked {
+			t.retry(b)
+		}
 	}
 }
 
@@ -279,21 +362,28 @@ func (t *tx) retry(blocked *structs.Evaluation) {
 	t.followUp(&e, res)
 	t.putEval(&e)
 	t.refreshStatus(jobKey{e.Namespace, e.JobID})
+	t.evaluatePreempted(&e, res)
 }
 
 // evaluateNodes gives the jobs that run on every node what nodes that changed need.
 // An evaluation that decides nothing is not kept.
 func (t *tx) evaluateNodes() {
-	t.jobs.all(func(key jobKey, j *job) {
-		if *j.Stop || *j.Type != nomad.JobTypeSystem && *j.Type != nomad.JobTypeSysbatch ||
-			len(t.openEvals(key, structs.EvaluationBlocked)) > 0 {
-			return
+	if t.scheduler.PauseEvalBroker {
+		return
+	}
+	jobs := append(t.jobsByType.in(nomad.JobTypeSystem), t.jobsByType.in(nomad.JobTypeSysbatch)...)
+	slices.SortFunc(jobs, func(a, b *job) int {
+		return cmp.Or(cmp.Compare(*b.Priority, *a.Priority), compareKeys(keyOf(a.Job), keyOf(b.Job)))
+	})
+	for _, j := range jobs {
+		if len(t.openEvals(keyOf(j.Job), structs.EvaluationBlocked)) > 0 {
+			continue
 		}
 		e := t.newEval(j.Job, triggerNode)
 		if res := t.schedule(e, nil); res.Changes() || len(res.Failed) > 0 {
 			t.evaluate(e, nil)
 		}
-	})
+	}
 }
 
 // refreshStatus recomputes a job's status.
@@ -308,7 +398,7 @@ func (t *tx) refreshStatus(key jobKey) {
 	}
 	c, index := *j.Job, t.at()
 	c.Status, c.ModifyIndex = &status, &index
-	t.putJob(&job{Job: &c, since: j.since, versions: j.versions})
+	t.putJob(j.with(&c))
 }
 
 // The job statuses, with Nomad's names.

@@ -23,7 +23,9 @@ import (
 //	evaluations/<ID>          structs.Evaluation
 //	nodes/<ID>                structs.Node
 //	acl_tokens/<accessor ID>  structs.ACLToken
+//	deployments/<ID>          structs.Deployment
 //	server/acl_bootstrap      the index at which the first token was made
+//	server/scheduler          nomad.SchedulerConfiguration; absent: the default
 //
 // boltfile adds a bucket "meta" with the file's kind and schema version.
 const (
@@ -34,10 +36,12 @@ const (
 	bucketEvaluations = "evaluations"
 	bucketNodes       = "nodes"
 	bucketACLTokens   = "acl_tokens"
+	bucketDeployments = "deployments"
 
 	keyID           = "id"
 	keyIndex        = "index"
 	keyACLBootstrap = "acl_bootstrap"
+	keyScheduler    = "scheduler"
 )
 
 // jobRow is what changes of a job without a new version.
@@ -49,6 +53,7 @@ type jobRow struct {
 	StatusDescription string
 	CreateIndex       uint64
 	ModifyIndex       uint64
+	Scalings          map[string][]nomad.ScalingEvent `json:",omitempty"`
 }
 
 func (j *job) row() jobRow {
@@ -61,6 +66,7 @@ func (j *job) row() jobRow {
 		StatusDescription: *j.StatusDescription,
 		CreateIndex:       *j.CreateIndex,
 		ModifyIndex:       *j.ModifyIndex,
+		Scalings:          j.scalings,
 	}
 }
 
@@ -122,6 +128,7 @@ func (cp *ControlPlane) load() error {
 			cp.sawIndex(n.ModifyIndex)
 			return nil
 		})
+		loadRows(cp, dbtx, bucketDeployments, cp.loadDeployment)
 		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
 			cp.data.tokens[id] = t
 			return nil
@@ -141,6 +148,15 @@ func (cp *ControlPlane) loadServer(dbtx *bbolt.Tx) error {
 		cp.leftOut(bucketState, keyIndex, err)
 	} else if id := b.Get([]byte(keyID)); id != nil {
 		_ = json.Unmarshal(id, &cp.id) // else it has none
+	}
+	if value := b.Get([]byte(keyScheduler)); value != nil {
+		c := new(nomad.SchedulerConfiguration)
+		if err := json.Unmarshal(value, c); err != nil {
+			cp.leftOut(bucketState, keyScheduler, err)
+		} else {
+			cp.scheduler = c
+			cp.sawIndex(c.ModifyIndex)
+		}
 	}
 	// Whoever comes first may not become its manager because this was lost.
 	if value := b.Get([]byte(keyACLBootstrap)); value != nil {
@@ -194,6 +210,7 @@ func (cp *ControlPlane) loadSpec(key string, r *specRow) error {
 		return errIncomplete
 	}
 	r.Job.Canonicalize() // what a damaged row lacks is a default, and not nil
+	setScalings(r.Job)   // an older binary did not
 	index := *r.Job.JobModifyIndex
 	if err := sameID(key, specKey(index)); err != nil {
 		return err
@@ -216,7 +233,7 @@ func (cp *ControlPlane) loadJob(key string, r *jobRow) error {
 	}
 	j.Status, j.StatusDescription = &r.Status, &r.StatusDescription
 	j.CreateIndex, j.ModifyIndex = &r.CreateIndex, &r.ModifyIndex
-	cp.data.jobs[name] = &job{Job: &j, since: r.Since, versions: r.Versions}
+	cp.data.jobs[name] = &job{Job: &j, since: r.Since, versions: r.Versions, scalings: r.Scalings}
 	cp.sawIndex(r.ModifyIndex)
 	return nil
 }
@@ -233,10 +250,19 @@ func (cp *ControlPlane) loadAlloc(id string, r *allocRow) error {
 	a.Job = sp.Job
 	cp.data.allocs[id] = a
 	cp.sawIndex(a.ModifyIndex)
-	key := jobKey{a.Namespace, a.JobID}
-	if cp.data.byJob[key] == nil {
-		cp.data.byJob[key] = map[string]*schedule.Alloc{}
+	return nil
+}
+
+func (cp *ControlPlane) loadDeployment(id string, d *structs.Deployment) error {
+	if err := sameID(id, d.ID); err != nil {
+		return err
 	}
-	cp.data.byJob[key][id] = a
+	for _, g := range d.TaskGroups {
+		if g == nil {
+			return errIncomplete
+		}
+	}
+	cp.data.deployments[id] = d
+	cp.sawIndex(d.ModifyIndex)
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"time"
 
+	nomad "github.com/hashicorp/nomad/api"
+
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/structs"
@@ -105,21 +107,26 @@ type tx struct {
 	fresh bool
 	err   error // of a broken transaction: nothing of it is committed
 
-	jobs   changes[jobKey, *job]
-	specs  changes[uint64, *spec]
-	allocs changes[string, *schedule.Alloc]
-	evals  changes[string, *structs.Evaluation]
-	nodes  changes[string, *structs.Node]
-	tokens changes[string, *structs.ACLToken]
+	jobs        changes[jobKey, *job]
+	specs       changes[uint64, *spec]
+	allocs      changes[string, *schedule.Alloc]
+	evals       changes[string, *structs.Evaluation]
+	nodes       changes[string, *structs.Node]
+	tokens      changes[string, *structs.ACLToken]
+	deployments changes[string, *structs.Deployment]
+	indexes
 	// aclBootstrap is the index at which the first token was made; 0: it was not.
 	aclBootstrap uint64
+	// scheduler is how the scheduler decides; never nil.
+	scheduler *nomad.SchedulerConfiguration
 
+	journal      journal
 	touched      map[string]uint64 // tables
 	touchedNodes map[string]uint64 // what a node is to run
 }
 
 func (cp *ControlPlane) begin() *tx {
-	return &tx{
+	t := &tx{
 		cp:           cp,
 		now:          cp.now(),
 		index:        cp.index,
@@ -129,10 +136,15 @@ func (cp *ControlPlane) begin() *tx {
 		evals:        changes[string, *structs.Evaluation]{base: cp.data.evals},
 		nodes:        changes[string, *structs.Node]{base: cp.data.nodes},
 		tokens:       changes[string, *structs.ACLToken]{base: cp.data.tokens},
+		deployments:  changes[string, *structs.Deployment]{base: cp.data.deployments},
 		aclBootstrap: cp.aclBootstrap,
+		scheduler:    cp.scheduler,
 		touched:      map[string]uint64{},
 		touchedNodes: map[string]uint64{},
 	}
+	t.follow(&cp.data)
+	t.noteChanges()
+	return t
 }
 
 // do does one operation. One that panics breaks the whole transaction, because it may
@@ -177,6 +189,9 @@ func (t *tx) putAlloc(a *schedule.Alloc, forNode bool) {
 		a.AllocModifyIndex = t.at()
 		t.touchedNodes[a.NodeID] = t.at()
 	}
+	if a.DeploymentID != "" {
+		t.count(t.allocs.get(a.ID), a)
+	}
 	t.allocs.put(a.ID, a)
 }
 
@@ -218,19 +233,7 @@ func (t *tx) putNode(n *structs.Node) {
 }
 
 // jobAllocs returns a job's allocations as the transaction sees them.
-func (t *tx) jobAllocs(key jobKey) (list []*schedule.Alloc) {
-	for id, a := range t.cp.data.byJob[key] {
-		if _, changed := t.allocs.puts[id]; !changed && !t.allocs.deletes[id] {
-			list = append(list, a)
-		}
-	}
-	for _, a := range t.allocs.puts {
-		if a.Namespace == key.namespace && a.JobID == key.id {
-			list = append(list, a)
-		}
-	}
-	return list
-}
+func (t *tx) jobAllocs(key jobKey) []*schedule.Alloc { return t.allocsByJob.in(key) }
 
 // commit makes the transaction durable, then visible.
 func (t *tx) commit() error {
@@ -252,12 +255,15 @@ func (t *tx) commit() error {
 	cp.index = t.index
 	t.jobs.merge()
 	t.specs.merge()
+	t.allocs.merge()
 	t.evals.merge()
 	t.nodes.merge()
 	t.tokens.merge()
+	t.deployments.merge()
 	cp.aclBootstrap = t.aclBootstrap
-	t.mergeAllocs()
+	cp.scheduler = t.scheduler
 	maps.Copy(cp.nodeIndexes, t.touchedNodes)
+	defer cp.events.publish(t.journal.batches())
 	for name, index := range t.touched {
 		table := cp.tables[name]
 		table.index = index
@@ -265,28 +271,6 @@ func (t *tx) commit() error {
 		table.changed = make(chan struct{})
 	}
 	return nil
-}
-
-// mergeAllocs merges the allocations and their index by job.
-func (t *tx) mergeAllocs() {
-	byJob := t.cp.data.byJob
-	for id := range t.allocs.deletes {
-		if a := t.cp.data.allocs[id]; a != nil {
-			key := jobKey{a.Namespace, a.JobID}
-			delete(byJob[key], id)
-			if len(byJob[key]) == 0 {
-				delete(byJob, key)
-			}
-		}
-	}
-	for id, a := range t.allocs.puts {
-		key := jobKey{a.Namespace, a.JobID}
-		if byJob[key] == nil {
-			byJob[key] = map[string]*schedule.Alloc{}
-		}
-		byJob[key][id] = a
-	}
-	t.allocs.merge()
 }
 
 // encode returns the transaction as the file's operations.
@@ -343,6 +327,19 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 			return nil, err
 		}
 	}
+	for id, d := range t.deployments.puts {
+		if err := put(bucketDeployments, id, d); err != nil {
+			return nil, err
+		}
+	}
+	for id := range t.deployments.deletes {
+		remove(bucketDeployments, id)
+	}
+	if t.scheduler != t.cp.scheduler {
+		if err := put(bucketState, keyScheduler, t.scheduler); err != nil {
+			return nil, err
+		}
+	}
 	err := t.encodeTokens(put, remove)
 	return ops, err
 }
@@ -367,6 +364,14 @@ type changes[K comparable, V any] struct {
 	base    map[K]V
 	puts    map[K]V
 	deletes map[K]bool
+	indexes []index[K, V]
+	noted   func(key K, before, after V) // told of each change; nil: nobody
+}
+
+// changed reports whether the transaction puts or deletes a row.
+func (c *changes[K, V]) changed(key K) bool {
+	_, put := c.puts[key]
+	return put || c.deletes[key]
 }
 
 // get returns a row as the transaction sees it; the zero value when there is none.
@@ -384,7 +389,7 @@ func (c *changes[K, V]) get(key K) (v V) {
 // put and deleted meanwhile; whether each sees those is not specified.
 func (c *changes[K, V]) all(each func(K, V)) {
 	for key, v := range c.base {
-		if _, changed := c.puts[key]; !changed && !c.deletes[key] {
+		if !c.changed(key) {
 			each(key, v)
 		}
 	}
@@ -394,24 +399,60 @@ func (c *changes[K, V]) all(each func(K, V)) {
 }
 
 func (c *changes[K, V]) put(key K, v V) {
+	if c.noted != nil {
+		c.noted(key, c.get(key), v)
+	}
 	if c.puts == nil {
 		c.puts = map[K]V{}
 	}
+	c.takeBack(key)
 	c.puts[key] = v
 	delete(c.deletes, key)
+	for _, x := range c.indexes {
+		x.staged(key, v, true)
+	}
+}
+
+// takeBack has the indexes forget what the transaction has put.
+func (c *changes[K, V]) takeBack(key K) {
+	if v, ok := c.puts[key]; ok {
+		for _, x := range c.indexes {
+			x.staged(key, v, false)
+		}
+	}
 }
 
 func (c *changes[K, V]) delete(key K) {
+	if c.noted != nil {
+		var none V
+		c.noted(key, c.get(key), none)
+	}
 	if c.deletes == nil {
 		c.deletes = map[K]bool{}
 	}
+	c.takeBack(key)
 	delete(c.puts, key)
 	c.deletes[key] = true
 }
 
+// merge makes the transaction's rows, and the indexes of them, the committed ones.
 func (c *changes[K, V]) merge() {
 	for key := range c.deletes {
+		c.commit(key, false)
 		delete(c.base, key)
 	}
-	maps.Copy(c.base, c.puts)
+	for key, v := range c.puts {
+		c.commit(key, false)
+		c.base[key] = v
+		c.commit(key, true)
+	}
+}
+
+// commit tells the indexes that a committed row goes or has come.
+func (c *changes[K, V]) commit(key K, in bool) {
+	if v, ok := c.base[key]; ok {
+		for _, x := range c.indexes {
+			x.committed(key, v, in)
+		}
+	}
 }

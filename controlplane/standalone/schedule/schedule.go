@@ -42,7 +42,11 @@ type Input struct {
 	Allocs []*Alloc
 	// Others are all other jobs' allocations.
 	Others []*structs.Allocation
-	Now    time.Time
+	// Deployment is that of the job's current version, one that has ended too; nil: none.
+	Deployment *structs.Deployment
+	// Preempt is set when the job may have less important jobs' allocations ended for its own.
+	Preempt bool
+	Now     time.Time
 	// NewID returns a fresh allocation ID.
 	NewID func() string
 }
@@ -53,6 +57,9 @@ type Result struct {
 	Place  []*Alloc
 	Update []*structs.Allocation // in place
 	Stop   []Stop
+	// Preempted maps another job's allocation that is to end to the one in Place that it
+	// makes room for, which lists it in its PreemptedAllocations and waits for its end.
+	Preempted map[string]string
 	// Replaced maps an allocation to the one in Place that takes its place.
 	Replaced map[string]string
 	// Later are failed allocations that will be replaced when their delay is over.
@@ -61,6 +68,11 @@ type Result struct {
 	// allocations wait for it. Queued has every group.
 	Failed map[string]*structs.PlacementMetrics
 	Queued map[string]int
+	// Deployment is begun with this decision; nil: none is. It is running or, where a person
+	// has to decide whether it goes on, paused.
+	Deployment *structs.Deployment
+	// Completed is set when the running deployment of the input has nothing left to do.
+	Completed bool
 	// Desired counts what was decided, by group.
 	Desired map[string]*structs.DesiredUpdates
 }
@@ -89,9 +101,9 @@ const (
 	descInfeasible  = "alloc not needed: its node does not meet the job's constraints any more"
 )
 
-// Changes reports whether the decision changes any allocation.
+// Changes reports whether the decision changes any allocation or the deployment.
 func (r *Result) Changes() bool {
-	return len(r.Place) > 0 || len(r.Update) > 0 || len(r.Stop) > 0
+	return len(r.Place) > 0 || len(r.Update) > 0 || len(r.Stop) > 0 || r.Deployment != nil || r.Completed
 }
 
 // Schedule decides. A group is never given more than its count of live allocations
@@ -102,10 +114,11 @@ func Schedule(in Input) *Result {
 		Input: in,
 		cap:   newCapacity(in),
 		res: &Result{
-			Replaced: map[string]string{},
-			Failed:   map[string]*structs.PlacementMetrics{},
-			Queued:   map[string]int{},
-			Desired:  map[string]*structs.DesiredUpdates{},
+			Preempted: map[string]string{},
+			Replaced:  map[string]string{},
+			Failed:    map[string]*structs.PlacementMetrics{},
+			Queued:    map[string]int{},
+			Desired:   map[string]*structs.DesiredUpdates{},
 		},
 		destroys: map[destroysKey]bool{},
 	}
@@ -127,6 +140,7 @@ func Schedule(in Input) *Result {
 			s.stop(a, descNotNeeded)
 		}
 	}
+	s.res.Completed = !in.Stopped && in.Deployment != nil && in.Deployment.Status == nomad.DeploymentStatusRunning && !s.unfinished
 	return s.res
 }
 
@@ -146,6 +160,9 @@ type scheduler struct {
 	cap      *capacity
 	res      *Result
 	destroys map[destroysKey]bool
+	// unfinished is set when a group has not come to the end of the deployment.
+	unfinished bool
+	victims    map[string][]victim // by node ID, once one was asked for
 }
 
 // of returns the group's allocations that may still count: not stopped and not
@@ -190,17 +207,20 @@ func (s *scheduler) obsolete(a *Alloc, g *nomad.TaskGroup) bool {
 }
 
 // update changes a live allocation to the job's current version in place, if it has
-// another.
-func (s *scheduler) update(a *Alloc) {
+// another, and makes it part of a deployment, if there is one that it is not part of.
+func (s *scheduler) update(a *Alloc, deployment string) {
 	d := s.res.Desired[a.TaskGroup]
-	if structs.Deref(a.Job.JobModifyIndex) == structs.Deref(s.Job.JobModifyIndex) {
+	if !s.outdated(a) && (deployment == "" || a.DeploymentID == deployment) {
 		d.Ignore++
 		return
 	}
 	c := a.Copy()
 	c.Job = s.Job
 	c.DesiredDescription = descInPlace
-	c.DeploymentStatus = nil // the health of the version before
+	c.DeploymentID = deployment
+	if c.DeploymentStatus != nil { // the health of the version before
+		c.DeploymentStatus = &structs.DeploymentStatus{Canary: a.DeploymentStatus.Canary}
+	}
 	s.res.Update = append(s.res.Update, c)
 	d.InPlaceUpdate++
 }
@@ -216,6 +236,10 @@ type wanted struct {
 	stopping string
 	// reschedule is set when previous failed.
 	reschedule *Reschedule
+	// job is the version to place; nil: the current one.
+	job        *nomad.Job
+	deployment string // that it is part of
+	canary     bool
 }
 
 // place finds a place for each, and gives the reason for those that have none.
@@ -240,9 +264,12 @@ func (s *scheduler) place(list []wanted) {
 		}
 		s.res.Place = append(s.res.Place, a)
 		d := s.res.Desired[group]
-		if w.stopping == descUpdating {
+		switch {
+		case w.canary:
+			d.Canary++
+		case w.stopping == descUpdating:
 			d.DestructiveUpdate++
-		} else {
+		default:
 			d.Place++
 		}
 		if w.stopping != "" {
@@ -256,6 +283,11 @@ func (s *scheduler) place(list []wanted) {
 
 // placeOne returns the allocation, or why there is none.
 func (s *scheduler) placeOne(w wanted) (*Alloc, *structs.PlacementMetrics) {
+	if w.job != nil {
+		current := s.Job
+		s.Job = w.job
+		defer func() { s.Job = current }()
+	}
 	a := &Alloc{Allocation: &structs.Allocation{
 		ID:            s.NewID(),
 		Namespace:     *s.Job.Namespace,
@@ -265,7 +297,11 @@ func (s *scheduler) placeOne(w wanted) (*Alloc, *structs.PlacementMetrics) {
 		Job:           s.Job,
 		DesiredStatus: structs.DesiredRun,
 		ClientStatus:  structs.ClientPending,
+		DeploymentID:  w.deployment,
 	}}
+	if w.canary {
+		a.DeploymentStatus = &structs.DeploymentStatus{Canary: true}
+	}
 	if w.previous != nil {
 		a.PreviousAllocation = w.previous.ID
 		a.Reschedules = w.previous.Reschedules
@@ -278,6 +314,7 @@ func (s *scheduler) placeOne(w wanted) (*Alloc, *structs.PlacementMetrics) {
 	var best *structs.Node
 	var resources structs.AllocatedResources
 	bestUsed := 0
+	var exhausted []*structs.Node
 	for _, n := range s.candidates(w, metric) {
 		metric.NodesEvaluated++
 		if why := s.infeasible(n, w.group, w.previous); len(why) > 0 {
@@ -287,8 +324,9 @@ func (s *scheduler) placeOne(w wanted) (*Alloc, *structs.PlacementMetrics) {
 			}
 			continue
 		}
-		r, dimension := s.cap.fit(n, a, w.group)
+		r, dimension := s.cap.fit(n, s.cap.claim(a.Allocation, n.ID), a.ID, w.group)
 		if dimension != "" {
+			exhausted = append(exhausted, n)
 			metric.NodesExhausted++
 			metric.DimensionExhausted = count(metric.DimensionExhausted, dimension)
 			continue
@@ -298,13 +336,22 @@ func (s *scheduler) placeOne(w wanted) (*Alloc, *structs.PlacementMetrics) {
 			best, bestUsed, resources = n, used, r
 		}
 	}
-	if best == nil {
-		return nil, metric
+	a.Metrics = metric
+	if best != nil {
+		s.give(a, best, resources)
+		return a, nil
 	}
-	a.NodeID, a.NodeName, a.Resources, a.Metrics = best.ID, best.Name, resources, metric
+	if s.preempt(a, w.group, exhausted) {
+		return a, nil
+	}
+	return nil, metric
+}
+
+// give takes a node's resources for an allocation.
+func (s *scheduler) give(a *Alloc, n *structs.Node, r structs.AllocatedResources) {
+	a.NodeID, a.NodeName, a.Resources = n.ID, n.Name, r
 	s.cap.add(a.Allocation)
-	s.cap.ofJob[best.ID]++
-	return a, nil
+	s.cap.ofJob[n.ID]++
 }
 
 // candidates returns the nodes that are open for the job at all, and counts them.

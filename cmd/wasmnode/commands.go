@@ -1,0 +1,154 @@
+package main
+
+import "fmt"
+
+// registry has every command by its words, a space between them. It is filled a group a
+// function, and an assignment a line: two branches that add commands seldom conflict.
+type registry map[string]subcommand
+
+// commands are all that there are.
+func commands(m meta) registry {
+	r := registry{}
+	r.words(m)
+	r.acl(m)
+	r.alloc(m)
+	r.eval(m)
+	r.job(m)
+	r.node(m)
+	r.operator(m)
+	r.plugin(m)
+	r.scaling(m)
+	r.system(m)
+	return r
+}
+
+// aliases are the words that the stock command line keeps for what has another name now.
+var aliases = map[string]string{
+	"alloc-status":       "alloc status",
+	"client-config":      "node config",
+	"eval-status":        "eval status",
+	"exec":               "alloc exec",
+	"fs":                 "alloc fs",
+	"init":               "job init",
+	"inspect":            "job inspect",
+	"logs":               "alloc logs",
+	"node-drain":         "node drain",
+	"node-status":        "node status",
+	"plan":               "job plan",
+	"run":                "job run",
+	"server-force-leave": "server force-leave",
+	"server-join":        "server join",
+	"server-members":     "server members",
+	"stop":               "job stop",
+	"validate":           "job validate",
+}
+
+// group adds a word that only other commands follow.
+func (r registry) group(m meta, name, synopsis string) { r[name] = &groupCommand{m, name, synopsis} }
+
+func (r registry) words(m meta) {
+	r["agent"] = &agentCommand{m}
+	r["status"] = &jobStatusCommand{m}
+	r["supervisor"] = &supervisorCommand{m}
+	r["version"] = &versionCommand{m}
+}
+
+func (r registry) acl(m meta) {
+	r.group(m, "acl", "Access: who may use the API")
+	r["acl bootstrap"] = &aclBootstrapCommand{m}
+	r.group(m, "acl token", "Tokens: what lets somebody in")
+	r["acl token create"] = &aclTokenCreateCommand{m}
+	r["acl token delete"] = &aclTokenDeleteCommand{m}
+	r["acl token info"] = &aclTokenInfoCommand{m}
+	r["acl token list"] = &aclTokenListCommand{m}
+	r["acl token self"] = &aclTokenSelfCommand{m}
+}
+
+func (r registry) alloc(m meta) {
+	r.group(m, "alloc", "Allocations: what runs where")
+	r["alloc checks"] = &allocChecksCommand{m}
+	r["alloc exec"] = &allocExecCommand{m}
+	r["alloc fs"] = &allocFSCommand{m}
+	r["alloc logs"] = &allocLogsCommand{m}
+	r["alloc restart"] = &allocRestartCommand{m}
+	r["alloc signal"] = &allocSignalCommand{m}
+	r["alloc status"] = &allocStatusCommand{m}
+	r["alloc stop"] = &allocStopCommand{m}
+}
+
+func (r registry) eval(m meta) {
+	r.group(m, "eval", "Evaluations: what the scheduler decided")
+	r["eval status"] = &evalStatusCommand{m}
+}
+
+func (r registry) job(m meta) {
+	r.group(m, "job", "Jobs: what is to run")
+	r["job allocs"] = &jobAllocsCommand{m}
+	r["job inspect"] = &jobInspectCommand{m}
+	r["job revert"] = &jobRevertCommand{m}
+	r["job run"] = &jobRunCommand{m}
+	r["job scale"] = &jobScaleCommand{m}
+	r["job scaling-events"] = &jobScalingEventsCommand{m}
+	r["job status"] = &jobStatusCommand{m}
+	r["job stop"] = &jobStopCommand{m}
+	r.group(m, "job tag", "Names of versions, which are kept")
+	r["job tag apply"] = &jobTagApplyCommand{m}
+	r["job tag unset"] = &jobTagUnsetCommand{m}
+	r["job validate"] = &jobValidateCommand{m}
+}
+
+func (r registry) node(m meta) {
+	r.group(m, "node", "This node")
+	r["node status"] = &nodeStatusCommand{m}
+}
+
+func (r registry) operator(m meta) {
+	r.group(m, "operator", "What only a person can decide: what is unclaimed, and snapshots")
+	r["operator adopt"] = &operatorAdoptCommand{m}
+	r["operator discard"] = &operatorDiscardCommand{m}
+	r.group(m, "operator snapshot", "Save and restore the state of the control plane")
+	r["operator snapshot inspect"] = &operatorSnapshotInspectCommand{m}
+	r["operator snapshot restore"] = &operatorSnapshotRestoreCommand{m}
+	r["operator snapshot save"] = &operatorSnapshotSaveCommand{m}
+}
+
+func (r registry) plugin(m meta) {
+	r.group(m, "plugin", "Plugins: drivers in WebAssembly")
+	r["plugin inspect"] = &pluginInspectCommand{m}
+	r["plugin status"] = &pluginStatusCommand{m}
+}
+
+func (r registry) scaling(m meta) {
+	r.group(m, "scaling", "Scaling: what an autoscaler reads")
+	r.group(m, "scaling policy", "Policies: the scaling blocks of jobs")
+	r["scaling policy info"] = &scalingPolicyInfoCommand{m}
+	r["scaling policy list"] = &scalingPolicyListCommand{m}
+}
+
+func (r registry) system(m meta) {
+	r.group(m, "system", "The node as a whole")
+	r["system gc"] = &systemGCCommand{m}
+}
+
+// groupCommand is a word that only other commands follow.
+type groupCommand struct {
+	meta
+	name, synopsis string
+}
+
+// Help implements [subcommand].
+func (g *groupCommand) Help() string {
+	return fmt.Sprintf("Usage: wasmnode %s <subcommand> [options] [args]\n\n  %s.", g.name, g.synopsis)
+}
+
+// Synopsis implements [subcommand].
+func (g *groupCommand) Synopsis() string { return g.synopsis }
+
+// Run implements [subcommand].
+func (g *groupCommand) Run(args []string) int {
+	if len(args) == 0 {
+		return misused
+	}
+	g.ui.Error(fmt.Sprintf("Error: unknown command %q: wasmnode %s -h lists them", g.name+" "+args[0], g.name))
+	return noSuchCommand
+}
