@@ -21,6 +21,7 @@ const (
 	tableEvaluations = "evaluations"
 	tableNodes       = "nodes"
 	tableACLTokens   = "acl_tokens"
+	tableDeployments = "deployments"
 )
 
 // ControlPlane is what the API needs of the embedded control plane. What it returns
@@ -64,6 +65,15 @@ type ControlPlane interface {
 	StopAllocation(id string, noShutdownDelay bool) (evalID string, err error)
 	Evaluations() []*structs.Evaluation
 	Evaluation(id string) *structs.Evaluation
+	Deployments() []*structs.Deployment
+	Deployment(id string) *structs.Deployment
+	JobDeployments(namespace, id string) []*structs.Deployment
+	// PromoteDeployment promotes the canaries of some groups; of no groups: of all.
+	PromoteDeployment(id string, groups []string) (*structs.DeploymentChange, error)
+	PauseDeployment(id string, pause bool) (*structs.DeploymentChange, error)
+	FailDeployment(id string) (*structs.DeploymentChange, error)
+	UnblockDeployment(id string) (*structs.DeploymentChange, error)
+	SetAllocationHealth(id string, healthy, unhealthy []string) (*structs.DeploymentChange, error)
 	Nodes() []*structs.Node
 	Node(id string) *structs.Node
 	SetEligibility(nodeID, eligibility string) (*structs.NodeChange, error)

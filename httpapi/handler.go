@@ -75,6 +75,7 @@ func newHandler(cfg Config) *handler {
 	h.scalingRoutes()
 	h.allocationRoutes()
 	h.evaluationRoutes()
+	h.deploymentRoutes()
 	h.nodeRoutes()
 	h.clientRoutes()
 	h.agentRoutes()

@@ -27,6 +27,7 @@ const (
 	TableEvaluations = "evaluations"
 	TableNodes       = "nodes"
 	TableACLTokens   = "acl_tokens"
+	TableDeployments = "deployments"
 	TableScheduler   = "scheduler_config"
 )
 
@@ -113,12 +114,13 @@ type tableIndex struct {
 
 // tables is everything that is kept. Rows are immutable.
 type tables struct {
-	jobs   map[jobKey]*job
-	specs  map[uint64]*spec // by JobModifyIndex
-	allocs map[string]*schedule.Alloc
-	evals  map[string]*structs.Evaluation
-	nodes  map[string]*structs.Node
-	tokens map[string]*structs.ACLToken // by accessor ID
+	jobs        map[jobKey]*job
+	specs       map[uint64]*spec // by JobModifyIndex
+	allocs      map[string]*schedule.Alloc
+	evals       map[string]*structs.Evaluation
+	nodes       map[string]*structs.Node
+	tokens      map[string]*structs.ACLToken // by accessor ID
+	deployments map[string]*structs.Deployment
 	committedIndexes
 }
 
@@ -188,7 +190,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -233,12 +235,13 @@ func (cp *ControlPlane) Unreadable() int { return cp.unreadable }
 
 func newTables() tables {
 	return tables{
-		jobs:   map[jobKey]*job{},
-		specs:  map[uint64]*spec{},
-		allocs: map[string]*schedule.Alloc{},
-		evals:  map[string]*structs.Evaluation{},
-		nodes:  map[string]*structs.Node{},
-		tokens: map[string]*structs.ACLToken{},
+		jobs:        map[jobKey]*job{},
+		specs:       map[uint64]*spec{},
+		allocs:      map[string]*schedule.Alloc{},
+		evals:       map[string]*structs.Evaluation{},
+		nodes:       map[string]*structs.Node{},
+		tokens:      map[string]*structs.ACLToken{},
+		deployments: map[string]*structs.Deployment{},
 
 		committedIndexes: newIndexes(),
 	}

@@ -31,7 +31,7 @@ func healthy(t *testing.T, cp *ControlPlane, list ...*structs.Allocation) {
 	t.Helper()
 	for _, a := range list {
 		require.NoError(t, cp.ForNode().UpdateAllocations(t.Context(), a.NodeID, []*structs.AllocationState{{
-			ID: a.ID, ClientStatus: structs.ClientRunning, DeploymentStatus: &structs.DeploymentStatus{Healthy: new(true)},
+			ID: a.ID, ClientStatus: structs.ClientRunning, DeploymentStatus: &structs.DeploymentStatus{Healthy: new(true), DeploymentID: a.DeploymentID},
 		}}))
 	}
 }
@@ -183,7 +183,8 @@ func TestADrainIsChangedAndEnded(t *testing.T) {
 	drain(t, cp, &structs.Drain{})
 	first := node(cp).Drain
 	require.Zero(t, first.ForceDeadline)
-	require.Equal(t, maxIdle, cp.untilDue())
+	_, has := cp.drainDeadline()
+	require.False(t, has)
 	drain(t, cp, &structs.Drain{Deadline: time.Minute})
 	require.Equal(t, first.StartedAt, node(cp).Drain.StartedAt)
 	_, err := cp.SetEligibility(testNode().ID, structs.NodeEligible)

@@ -22,6 +22,7 @@ const (
 	triggerNode       = "node-update"
 	triggerQueued     = "queued-allocs"
 	triggerDrain      = "node-drain"
+	triggerDeployment = "deployment-watcher"
 	triggerScaling    = "job-scaling"
 	triggerPreemption = "preemption"
 )
@@ -46,6 +47,7 @@ func (t *tx) newEval(j *nomad.Job, trigger string) *structs.Evaluation {
 // and stores the evaluation. last is the job's last version, for one that was purged. While
 // evaluations are paused it only stores the evaluation.
 func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
+	t.cancelDeployments(jobKey{e.Namespace, e.JobID})
 	if t.scheduler.PauseEvalBroker {
 		t.putEval(e)
 		t.refreshStatus(jobKey{e.Namespace, e.JobID})
@@ -69,6 +71,7 @@ func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 	in := schedule.Input{Job: last, Stopped: true, Allocs: t.jobAllocs(key), Now: t.now, NewID: t.cp.newID}
 	if j := t.jobs.get(key); j != nil {
 		in.Job, in.Stopped, in.Since = t.version(j), *j.Stop, j.since
+		in.Deployment = t.deploymentOf(key)
 	}
 	if in.Job == nil && len(in.Allocs) > 0 {
 		in.Job = in.Allocs[0].Job // it was purged while evaluations were paused
@@ -137,6 +140,7 @@ func (t *tx) version(j *job) *nomad.Job {
 
 // apply stores what was decided.
 func (t *tx) apply(e *structs.Evaluation, res *schedule.Result) {
+	t.applyDeployment(e, res)
 	for _, stop := range res.Stop {
 		t.changeAlloc(t.allocs.get(stop.ID), true, func(a *structs.Allocation) {
 			a.DesiredStatus, a.DesiredDescription = structs.DesiredStop, stop.Description
@@ -288,7 +292,8 @@ func (t *tx) endEval(e *structs.Evaluation, status structs.EvaluationStatus, des
 	t.putEval(&c)
 }
 
-// evaluateDue does the evaluations whose time has come.
+// evaluateDue does the evaluations whose time has come, and fails the deployments whose
+// time is over.
 func (t *tx) evaluateDue() error {
 	if t.scheduler.PauseEvalBroker {
 		return nil
@@ -299,6 +304,7 @@ func (t *tx) evaluateDue() error {
 			t.evaluate(&c, nil)
 		}
 	}
+	t.failDue()
 	return nil
 }
 
@@ -317,6 +323,9 @@ func (cp *ControlPlane) untilDue() time.Duration {
 		wait = min(wait, at.Sub(cp.now()))
 	}
 	if at, ok := cp.drainDeadline(); ok {
+		wait = min(wait, at.Sub(cp.now()))
+	}
+	if at, ok := cp.data.deadlines.first(); ok && !cp.scheduler.PauseEvalBroker {
 		wait = min(wait, at.Sub(cp.now()))
 	}
 	return max(wait, least)

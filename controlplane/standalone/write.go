@@ -110,12 +110,13 @@ type tx struct {
 	fresh bool
 	err   error // of a broken transaction: nothing of it is committed
 
-	jobs   changes[jobKey, *job]
-	specs  changes[uint64, *spec]
-	allocs changes[string, *schedule.Alloc]
-	evals  changes[string, *structs.Evaluation]
-	nodes  changes[string, *structs.Node]
-	tokens changes[string, *structs.ACLToken]
+	jobs        changes[jobKey, *job]
+	specs       changes[uint64, *spec]
+	allocs      changes[string, *schedule.Alloc]
+	evals       changes[string, *structs.Evaluation]
+	nodes       changes[string, *structs.Node]
+	tokens      changes[string, *structs.ACLToken]
+	deployments changes[string, *structs.Deployment]
 	indexes
 	// aclBootstrap is the index at which the first token was made; 0: it was not.
 	aclBootstrap uint64
@@ -138,6 +139,7 @@ func (cp *ControlPlane) begin() *tx {
 		evals:        changes[string, *structs.Evaluation]{base: cp.data.evals},
 		nodes:        changes[string, *structs.Node]{base: cp.data.nodes},
 		tokens:       changes[string, *structs.ACLToken]{base: cp.data.tokens},
+		deployments:  changes[string, *structs.Deployment]{base: cp.data.deployments},
 		aclBootstrap: cp.aclBootstrap,
 		scheduler:    cp.scheduler,
 		touched:      map[string]uint64{},
@@ -189,6 +191,9 @@ func (t *tx) putAlloc(a *schedule.Alloc, forNode bool) {
 	if forNode {
 		a.AllocModifyIndex = t.at()
 		t.touchedNodes[a.NodeID] = t.at()
+	}
+	if a.DeploymentID != "" {
+		t.count(t.allocs.get(a.ID), a)
 	}
 	t.allocs.put(a.ID, a)
 }
@@ -257,6 +262,7 @@ func (t *tx) commit() error {
 	t.evals.merge()
 	t.nodes.merge()
 	t.tokens.merge()
+	t.deployments.merge()
 	cp.aclBootstrap = t.aclBootstrap
 	cp.scheduler = t.scheduler
 	maps.Copy(cp.nodeIndexes, t.touchedNodes)
@@ -323,6 +329,14 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 		if err := put(bucketNodes, id, n); err != nil {
 			return nil, err
 		}
+	}
+	for id, d := range t.deployments.puts {
+		if err := put(bucketDeployments, id, d); err != nil {
+			return nil, err
+		}
+	}
+	for id := range t.deployments.deletes {
+		remove(bucketDeployments, id)
 	}
 	if t.scheduler != t.cp.scheduler {
 		if err := put(bucketState, keyScheduler, t.scheduler); err != nil {
