@@ -31,9 +31,6 @@ type victim struct {
 // preempt finds the node on which the least has to be preempted for an allocation of a
 // group, and takes it; false: nothing that may be preempted would make room.
 func (s *scheduler) preempt(a *Alloc, g *nomad.TaskGroup, nodes []*structs.Node) bool {
-	if !s.Preempt {
-		return false
-	}
 	var best *room
 	for _, n := range nodes {
 		if r := s.makeRoom(n, a, g); r != nil && (best == nil || s.preferred(r, best) < 0) {

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -225,44 +226,65 @@ type wanted struct {
 	reschedule *Reschedule
 }
 
-// place finds a place for each, and gives the reason for those that have none.
+// place finds a place for each, and gives the reason for those that have none. Nothing is
+// preempted for one before all that find room without have it.
 func (s *scheduler) place(list []wanted) {
+	if s.Preempt {
+		list = s.placeEach(list, false)
+	}
+	for _, w := range s.placeEach(list, s.Preempt) {
+		s.res.Queued[*w.group.Name]++
+	}
+}
+
+// placeEach returns those that have no place. Why is recorded only when it preempts, if it may.
+func (s *scheduler) placeEach(list []wanted, preempt bool) (without []wanted) {
+	failed := map[string]*structs.PlacementMetrics{}
 	for _, w := range list {
 		group := *w.group.Name
-		if m := s.res.Failed[group]; m != nil && w.previous == nil && w.node == nil {
+		if m := failed[group]; m != nil && w.previous == nil && w.node == nil {
 			// The same again fails for the same reason.
 			m.CoalescedFailures++
-			s.res.Queued[group]++
+			without = append(without, w)
 			continue
 		}
-		a, metric := s.placeOne(w)
+		a, metric := s.placeOne(w, preempt)
 		if a == nil {
-			if s.res.Failed[group] == nil {
-				s.res.Failed[group] = metric
+			if failed[group] == nil {
+				failed[group] = metric
 			} else {
-				s.res.Failed[group].CoalescedFailures++
+				failed[group].CoalescedFailures++
 			}
-			s.res.Queued[group]++
+			without = append(without, w)
 			continue
 		}
-		s.res.Place = append(s.res.Place, a)
-		d := s.res.Desired[group]
-		if w.stopping == descUpdating {
-			d.DestructiveUpdate++
-		} else {
-			d.Place++
-		}
-		if w.stopping != "" {
-			s.res.Stop = append(s.res.Stop, Stop{ID: w.previous.ID, Description: w.stopping})
-		}
-		if w.previous != nil {
-			s.res.Replaced[w.previous.ID] = a.ID
-		}
+		s.placed(w, a)
+	}
+	if preempt == s.Preempt {
+		maps.Copy(s.res.Failed, failed)
+	}
+	return without
+}
+
+// placed records that an allocation has a place.
+func (s *scheduler) placed(w wanted, a *Alloc) {
+	s.res.Place = append(s.res.Place, a)
+	d := s.res.Desired[*w.group.Name]
+	if w.stopping == descUpdating {
+		d.DestructiveUpdate++
+	} else {
+		d.Place++
+	}
+	if w.stopping != "" {
+		s.res.Stop = append(s.res.Stop, Stop{ID: w.previous.ID, Description: w.stopping})
+	}
+	if w.previous != nil {
+		s.res.Replaced[w.previous.ID] = a.ID
 	}
 }
 
 // placeOne returns the allocation, or why there is none.
-func (s *scheduler) placeOne(w wanted) (*Alloc, *structs.PlacementMetrics) {
+func (s *scheduler) placeOne(w wanted, preempt bool) (*Alloc, *structs.PlacementMetrics) {
 	a := &Alloc{Allocation: &structs.Allocation{
 		ID:            s.NewID(),
 		Namespace:     *s.Job.Namespace,
@@ -312,7 +334,7 @@ func (s *scheduler) placeOne(w wanted) (*Alloc, *structs.PlacementMetrics) {
 		s.give(a, best, resources)
 		return a, nil
 	}
-	if s.preempt(a, w.group, exhausted) {
+	if preempt && s.preempt(a, w.group, exhausted) {
 		return a, nil
 	}
 	return nil, metric
