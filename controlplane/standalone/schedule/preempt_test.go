@@ -22,7 +22,9 @@ func uses(cpu, memory int) func(*nomad.Job) {
 }
 
 func usesCores(n int) func(*nomad.Job) {
-	return func(j *nomad.Job) { j.TaskGroups[0].Tasks[0].Resources = &nomad.Resources{Cores: &n, MemoryMB: new(10)} }
+	return func(j *nomad.Job) {
+		j.TaskGroups[0].Tasks[0].Resources = &nomad.Resources{Cores: &n, MemoryMB: new(10)}
+	}
 }
 
 func usesDisk(n int) func(*nomad.Job) {
