@@ -7,8 +7,8 @@ import "fmt"
 type registry map[string]subcommand
 
 // commands are all that there are.
-func commands(terminal ui) registry {
-	m, r := meta{ui: terminal}, registry{}
+func commands(m meta) registry {
+	r := registry{}
 	r.words(m)
 	r.acl(m)
 	r.alloc(m)
@@ -19,6 +19,27 @@ func commands(terminal ui) registry {
 	r.plugin(m)
 	r.system(m)
 	return r
+}
+
+// aliases are the words that the stock command line keeps for what has another name now.
+var aliases = map[string]string{
+	"alloc-status":       "alloc status",
+	"client-config":      "node config",
+	"eval-status":        "eval status",
+	"exec":               "alloc exec",
+	"fs":                 "alloc fs",
+	"init":               "job init",
+	"inspect":            "job inspect",
+	"logs":               "alloc logs",
+	"node-drain":         "node drain",
+	"node-status":        "node status",
+	"plan":               "job plan",
+	"run":                "job run",
+	"server-force-leave": "server force-leave",
+	"server-join":        "server join",
+	"server-members":     "server members",
+	"stop":               "job stop",
+	"validate":           "job validate",
 }
 
 // group adds a word that only other commands follow.

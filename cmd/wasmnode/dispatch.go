@@ -2,15 +2,11 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/posener/complete"
-	"github.com/posener/complete/cmd/install"
-
-	"github.com/wasmnode/wasmnode/internal/plaintext"
 )
 
 // subcommand is one of the command line's.
@@ -29,33 +25,12 @@ const misused = -1
 // noSuchCommand is the exit code that shells have for it.
 const noSuchCommand = 127
 
-// ui is how commands talk to people. What they say has texts of plugins, jobs and tasks in
-// it, such as the answer to a check: these cannot drive a terminal.
-type ui struct{ out, err io.Writer }
-
-// Output prints what was asked for.
-func (u ui) Output(text string) { fmt.Fprintln(u.out, harmless(text)) }
-
-// Warn prints what should be looked at.
-func (u ui) Warn(text string) { u.Error(text) }
-
-// Error prints why something was not done.
-func (u ui) Error(text string) { fmt.Fprintln(u.err, harmless(text)) }
-
-// harmless escapes control characters, but for the ends of lines.
-func harmless(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, l := range lines {
-		lines[i] = plaintext.Line(l, len(l))
-	}
-	return strings.Join(lines, "\n")
-}
-
 // dispatcher runs the command that a command line names.
 type dispatcher struct {
 	name     string
 	version  string
 	commands map[string]subcommand // by their words, a space between them
+	aliases  map[string]string     // one word for several
 	ui       ui
 }
 
@@ -105,6 +80,9 @@ func (d *dispatcher) find(words []string) (name string, cmd subcommand, rest []s
 	if end < 0 {
 		end = len(words)
 	}
+	if long := d.aliases[words[0]]; d.commands[long] != nil {
+		return long, d.commands[long], words[1:]
+	}
 	for n := end; n > 0; n-- {
 		name = strings.Join(words[:n], " ")
 		if cmd = d.commands[name]; cmd != nil {
@@ -152,7 +130,22 @@ func (d *dispatcher) run(args []string) int {
 
 // help lists the commands.
 func (d *dispatcher) help() string {
-	return fmt.Sprintf("Usage: %s [--version] [--help] <command> [<args>]\n\nAvailable commands are:\n%s\n", d.name, d.list(""))
+	text := fmt.Sprintf("Usage: %s [--version] [--help] <command> [<args>]\n\nAvailable commands are:\n%s\n", d.name, d.list(""))
+	if short := d.short(); short != "" {
+		text += "\nShort for others:\n" + short + "\n"
+	}
+	return text
+}
+
+// short lists the aliases, a line each.
+func (d *dispatcher) short() string {
+	var lines []string
+	for _, alias := range slices.Sorted(maps.Keys(d.aliases)) {
+		if long := d.aliases[alias]; d.commands[long] != nil {
+			lines = append(lines, fmt.Sprintf("    %-14s    %s", alias, long))
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // commandHelp is a command's help, with the commands that begin with its name.
@@ -191,42 +184,4 @@ func (d *dispatcher) list(parent string) string {
 		lines[i] = fmt.Sprintf("    %-*s    %s", longest, w, d.commands[strings.TrimSpace(parent+" "+w)].Synopsis())
 	}
 	return strings.Join(lines, "\n")
-}
-
-// completion is what shells complete.
-func (d *dispatcher) completion() complete.Command {
-	root := d.completionOf("")
-	root.Flags = complete.Flags{}
-	for _, flag := range []string{"-autocomplete-install", "-autocomplete-uninstall", "-help", "-version"} {
-		root.Flags[flag] = complete.PredictNothing
-	}
-	return root
-}
-
-func (d *dispatcher) completionOf(parent string) complete.Command {
-	c := complete.Command{}
-	for _, word := range d.below(parent) {
-		if c.Sub == nil {
-			c.Sub = complete.Commands{}
-		}
-		c.Sub[word] = d.completionOf(strings.TrimSpace(parent + " " + word))
-	}
-	return c
-}
-
-// setUpCompletion adds completion to the shells' files of the user, or removes it.
-func (d *dispatcher) setUpCompletion(l commandLine) int {
-	change := install.Install
-	switch {
-	case l.install && l.uninstall:
-		d.ui.Error("Error: completion can be installed or uninstalled, not both")
-		return 1
-	case l.uninstall:
-		change = install.Uninstall
-	}
-	if err := change(d.name); err != nil {
-		d.ui.Error("Error: " + err.Error())
-		return 1
-	}
-	return 0
 }

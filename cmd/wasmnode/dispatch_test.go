@@ -25,7 +25,7 @@ func (r recorded) Run(args []string) int {
 // tool is a command line of a few commands; ran is the one that was run last.
 func tool(ran *[]string) (d *dispatcher, out, err *bytes.Buffer) {
 	out, err = &bytes.Buffer{}, &bytes.Buffer{}
-	d = &dispatcher{name: "tool", version: "1.2.3", commands: map[string]subcommand{}, ui: ui{out, err}}
+	d = &dispatcher{name: "tool", version: "1.2.3", commands: map[string]subcommand{}, aliases: map[string]string{"run": "job run", "gone": "job gone"}, ui: ui{out: out, err: err}}
 	for name, code := range map[string]int{"job": misused, "job run": 0, "job run fast": 2, "node": 0} {
 		d.commands[name] = recorded{name, ran, code}
 	}
@@ -41,6 +41,7 @@ func TestTheLongestCommandOfACommandLineIsRun(t *testing.T) {
 		"node job run":         "node|job|run",
 		"node -v":              "node|-v",
 		"node -- -x":           "node|--|-x",
+		"run file":             "job run|file",
 	} {
 		var ran []string
 		d, _, _ := tool(&ran)
@@ -50,7 +51,7 @@ func TestTheLongestCommandOfACommandLineIsRun(t *testing.T) {
 }
 
 func TestACommandLineIsAnsweredWithHelpOrAnError(t *testing.T) {
-	const list = "Usage: tool [--version] [--help] <command> [<args>]\n\nAvailable commands are:\n    job     Do job\n    node    Do node\n\n"
+	const list = "Usage: tool [--version] [--help] <command> [<args>]\n\nAvailable commands are:\n    job     Do job\n    node    Do node\n\nShort for others:\n    run               job run\n\n"
 	const jobHelp = "Usage: tool job\n\nSubcommands:\n    run    Do job run\n"
 	for line, want := range map[string]struct {
 		code     int
@@ -88,7 +89,8 @@ func TestAShellGetsTheCompletionsOfACommandLine(t *testing.T) {
 	d, _, _ := tool(new([]string))
 	root := d.completion()
 	require.Contains(t, root.Flags, "-version")
-	require.Len(t, root.Sub, 2)
+	require.Len(t, root.Sub, 3)
+	require.Contains(t, root.Sub["run"].Sub, "fast", "a short form")
 	require.Len(t, root.Sub["job"].Sub, 1)
 	require.Contains(t, root.Sub["job"].Sub["run"].Sub, "fast")
 	require.Empty(t, root.Sub["node"].Sub)

@@ -19,7 +19,7 @@ func main() {
 // run runs one command and returns its exit code: 0 done, 1 failed, 2 a job was
 // registered but not all of it could be placed, 127 no such command.
 func run(args []string) int {
-	terminal := ui{out: os.Stdout, err: os.Stderr}
-	d := &dispatcher{name: "wasmnode", version: agent.Version, commands: commands(terminal), ui: terminal}
+	terminal := newUI(os.Stdout, os.Stderr, args)
+	d := &dispatcher{name: "wasmnode", version: agent.Version, commands: commands(meta{ui: terminal, running: new(running)}), aliases: aliases, ui: terminal}
 	return d.run(args)
 }

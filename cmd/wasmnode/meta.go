@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"text/template"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -19,13 +20,23 @@ import (
 const shortID = 8
 
 // meta is what commands share: how they talk to people and to the node.
-type meta struct{ ui ui }
+type meta struct {
+	ui ui
+	// running is the command that runs; nil: none is known.
+	running *running
+}
+
+// running is what is known of a command that runs.
+type running struct {
+	flags    *flag.FlagSet
+	template string // what is for programs is printed with, of text/template; empty: JSON
+}
 
 // flags are a command's flags, with those of every command that talks to a node.
 type flags struct {
 	*flag.FlagSet
 	connection
-	json    *bool
+	json    *bool // or another form for programs
 	verbose *bool
 }
 
@@ -35,6 +46,8 @@ func (m meta) flags(name string) *flags {
 	f.SetOutput(io.Discard)
 	f.bind(f.FlagSet)
 	f.json = f.Bool("json", false, "")
+	f.Bool("no-color", false, "")    // newUI has read both
+	f.Bool("force-color", false, "") // already
 	f.verbose = f.Bool("verbose", false, "")
 	return f
 }
@@ -42,6 +55,13 @@ func (m meta) flags(name string) *flags {
 // parse reads arguments, of which at least min and at most max are not flags. It
 // reports false after printing what is wrong.
 func (m meta) parse(f *flags, args []string, least, most int, usage string) bool {
+	template := ""
+	if f.Lookup("t") == nil { // of a command whose -t is not another
+		f.StringVar(&template, "t", "", "")
+	}
+	if m.running != nil {
+		m.running.flags = f.FlagSet
+	}
 	err := f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -53,6 +73,12 @@ func (m meta) parse(f *flags, args []string, least, most int, usage string) bool
 	case f.NArg() < least || f.NArg() > most:
 		m.misuse(usage, fmt.Sprintf("%s takes %s, not %d", f.Name(), amount(least, most), f.NArg()))
 		return false
+	case *f.json && template != "":
+		m.misuse(usage, "-json and -t are two forms: one of them")
+		return false
+	}
+	if template != "" {
+		*f.json, m.running.template = true, template
 	}
 	return true
 }
@@ -117,15 +143,29 @@ func (m meta) faults(f *flags, path string, faults []string) int {
 	return 1
 }
 
-// printJSON prints a value for programs.
+// printJSON prints a value for programs: as JSON, or as -t has it.
 func (m meta) printJSON(v any) int {
-	b, err := json.MarshalIndent(v, "", "    ")
+	text, err := m.render(v)
 	if err != nil {
 		m.ui.Error("Error: " + err.Error())
 		return 1
 	}
-	m.ui.Output(string(b))
+	m.ui.Output(text)
 	return 0
+}
+
+func (m meta) render(v any) (string, error) {
+	if m.running == nil || m.running.template == "" {
+		b, err := json.MarshalIndent(v, "", "    ")
+		return string(b), err
+	}
+	t, err := template.New("-t").Parse(m.running.template)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	err = t.Execute(&b, v)
+	return b.String(), err
 }
 
 // table prints rows of cells under a header; empty cells show as "<none>".
@@ -191,5 +231,8 @@ func ago(ns int64) string {
 // commonOptions are the options of every command that talks to a node.
 const commonOptions = `
   -json           Print JSON.
+  -t=TEMPLATE     Print with a template of Go's text/template.
   -verbose        Print IDs in full.
+  -no-color       Do not colour; NO_COLOR.
+  -force-color    Colour also what is no terminal.
 ` + connectionOptions

@@ -405,11 +405,11 @@ func (a *adoption) doubtMissing(there map[string]bool) {
 
 // missing are those of the node's allocations that it does not have and that count.
 func (a *adoption) missing(there map[string]bool, counts func(*schedule.Alloc) bool) (list []*schedule.Alloc) {
-	a.allocs.all(func(id string, m *schedule.Alloc) {
-		if m.NodeID == a.node.ID && !there[id] && counts(m) {
+	for _, m := range a.allocsByNode.in(a.node.ID) {
+		if !there[m.ID] && counts(m) {
 			list = append(list, m)
 		}
-	})
+	}
 	return list
 }
 

@@ -70,14 +70,8 @@ func (t *tx) collectJobs(keep int) {
 		for _, a := range t.jobAllocs(key) {
 			t.deleteAlloc(a)
 		}
-		var evals []string
-		t.evals.all(func(id string, e *structs.Evaluation) {
-			if e.JobID == key.id && e.Namespace == key.namespace {
-				evals = append(evals, id)
-			}
-		})
-		for _, id := range evals {
-			t.deleteEval(id)
+		for _, e := range t.evalsByJob.in(key) {
+			t.deleteEval(e.ID)
 		}
 		t.touched[TableJobs] = t.at()
 		t.jobs.delete(key)
@@ -121,16 +115,8 @@ func (t *tx) linksToWaitedFor() map[string]bool {
 		if !notEnded(a) {
 			return
 		}
-		var between []string
-		p := t.allocs.get(a.PreviousAllocation)
-		for ; p != nil && !notEnded(p); p = t.allocs.get(p.PreviousAllocation) {
-			between = append(between, p.ID)
-		}
-		if p == nil {
-			return
-		}
-		for _, id := range between {
-			links[id] = true
+		for _, p := range t.linksBefore(a) {
+			links[p.ID] = true
 		}
 	})
 	return links

@@ -113,7 +113,7 @@ type tables struct {
 	evals  map[string]*structs.Evaluation
 	nodes  map[string]*structs.Node
 	tokens map[string]*structs.ACLToken // by accessor ID
-	byJob  map[jobKey]map[string]*schedule.Alloc
+	committedIndexes
 }
 
 // jobKey names a job.
@@ -204,6 +204,7 @@ func (cp *ControlPlane) openFile(opts Options) error {
 	if err := cp.load(); err != nil {
 		return errors.Join(err, f.Close())
 	}
+	cp.reindex()
 	if recovered && cp.aclBootstrap == 0 {
 		cp.aclBootstrap = max(cp.index, 1) // it may be what was lost; durable with the first change
 	}
@@ -221,7 +222,8 @@ func newTables() tables {
 		evals:  map[string]*structs.Evaluation{},
 		nodes:  map[string]*structs.Node{},
 		tokens: map[string]*structs.ACLToken{},
-		byJob:  map[jobKey]map[string]*schedule.Alloc{},
+
+		committedIndexes: newIndexes(),
 	}
 }
 

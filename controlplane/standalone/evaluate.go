@@ -64,12 +64,38 @@ func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 	}
 	t.nodes.all(func(_ string, n *structs.Node) { in.Nodes = append(in.Nodes, n) })
 	slices.SortFunc(in.Nodes, func(a, b *structs.Node) int { return cmp.Compare(a.ID, b.ID) })
-	t.allocs.all(func(_ string, a *schedule.Alloc) {
-		if a.JobID != key.id || a.Namespace != key.namespace {
-			in.Others = append(in.Others, a.Allocation)
-		}
-	})
+	for _, n := range in.Nodes {
+		in.Others = append(in.Others, t.othersOn(n, key)...)
+	}
 	return schedule.Schedule(in)
+}
+
+// othersOn returns the allocations of other jobs than one that have not ended on a node,
+// and those that lead from one of these to another that it waits for.
+func (t *tx) othersOn(n *structs.Node, key jobKey) (others []*structs.Allocation) {
+	if n.Status == structs.NodeDown {
+		return nil
+	}
+	for _, a := range t.liveByNode.in(n.ID) {
+		if jobOf(a) != key {
+			others = append(others, a.Allocation)
+			others = append(others, t.linksBefore(a)...)
+		}
+	}
+	return others
+}
+
+// linksBefore are the ended allocations between one and the one before it that has not
+// ended, which it waits for; none when there is no such.
+func (t *tx) linksBefore(a *schedule.Alloc) (between []*structs.Allocation) {
+	p := t.allocs.get(a.PreviousAllocation)
+	for ; p != nil && !notEnded(p); p = t.allocs.get(p.PreviousAllocation) {
+		between = append(between, p.Allocation)
+	}
+	if p == nil {
+		return nil
+	}
+	return between
 }
 
 // version returns a job's current version as it was registered: what its allocations
@@ -191,13 +217,13 @@ func (t *tx) followUp(e *structs.Evaluation, res *schedule.Result) {
 	}
 }
 
-// openEvals returns a job's stored evaluations with a status, oldest first.
+// openEvals returns a job's stored evaluations that are pending, or blocked, oldest first.
 func (t *tx) openEvals(key jobKey, status structs.EvaluationStatus) (list []*structs.Evaluation) {
-	t.evals.all(func(_ string, e *structs.Evaluation) {
-		if e.Status == status && e.JobID == key.id && e.Namespace == key.namespace {
+	for _, e := range t.openByJob.in(key) {
+		if e.Status == status {
 			list = append(list, e)
 		}
-	})
+	}
 	slices.SortFunc(list, func(a, b *structs.Evaluation) int {
 		return cmp.Or(cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
 	})
@@ -212,15 +238,11 @@ func (t *tx) endEval(e *structs.Evaluation, status structs.EvaluationStatus, des
 
 // evaluateDue does the evaluations whose time has come.
 func (t *tx) evaluateDue() error {
-	var due []*structs.Evaluation
-	t.evals.all(func(_ string, e *structs.Evaluation) {
-		if e.Status == structs.EvaluationPending && !e.WaitUntil.After(t.now) {
-			due = append(due, e)
+	for _, id := range t.cp.data.pendingEvals.due(t.now) {
+		if at, pending := whenPending(t.evals.get(id)); pending && !at.After(t.now) {
+			c := *t.evals.get(id)
+			t.evaluate(&c, nil)
 		}
-	})
-	for _, e := range due {
-		c := *e
-		t.evaluate(&c, nil)
 	}
 	return nil
 }
@@ -236,11 +258,8 @@ func (cp *ControlPlane) untilDue() time.Duration {
 	if cp.cannotStore {
 		wait, least = storeRetry, storeRetry
 	}
-	now := cp.now()
-	for _, e := range cp.data.evals {
-		if e.Status == structs.EvaluationPending {
-			wait = min(wait, e.WaitUntil.Sub(now))
-		}
+	if at, ok := cp.data.pendingEvals.first(); ok {
+		wait = min(wait, at.Sub(cp.now()))
 	}
 	return max(wait, least)
 }
@@ -248,12 +267,7 @@ func (cp *ControlPlane) untilDue() time.Duration {
 // unblock tries again to place what is blocked, the most important job first. It is
 // called when an operation made room.
 func (t *tx) unblock() {
-	var blocked []*structs.Evaluation
-	t.evals.all(func(_ string, e *structs.Evaluation) {
-		if e.Status == structs.EvaluationBlocked {
-			blocked = append(blocked, e)
-		}
-	})
+	blocked := t.openByStatus.in(structs.EvaluationBlocked)
 	slices.SortFunc(blocked, func(a, b *structs.Evaluation) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
 	})
@@ -284,16 +298,19 @@ func (t *tx) retry(blocked *structs.Evaluation) {
 // evaluateNodes gives the jobs that run on every node what nodes that changed need.
 // An evaluation that decides nothing is not kept.
 func (t *tx) evaluateNodes() {
-	t.jobs.all(func(key jobKey, j *job) {
-		if *j.Stop || *j.Type != nomad.JobTypeSystem && *j.Type != nomad.JobTypeSysbatch ||
-			len(t.openEvals(key, structs.EvaluationBlocked)) > 0 {
-			return
+	jobs := append(t.jobsByType.in(nomad.JobTypeSystem), t.jobsByType.in(nomad.JobTypeSysbatch)...)
+	slices.SortFunc(jobs, func(a, b *job) int {
+		return cmp.Or(cmp.Compare(*b.Priority, *a.Priority), compareKeys(keyOf(a.Job), keyOf(b.Job)))
+	})
+	for _, j := range jobs {
+		if len(t.openEvals(keyOf(j.Job), structs.EvaluationBlocked)) > 0 {
+			continue
 		}
 		e := t.newEval(j.Job, triggerNode)
 		if res := t.schedule(e, nil); res.Changes() || len(res.Failed) > 0 {
 			t.evaluate(e, nil)
 		}
-	})
+	}
 }
 
 // refreshStatus recomputes a job's status.

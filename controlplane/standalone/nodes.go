@@ -71,11 +71,9 @@ func (t *tx) replaceNode(n *structs.Node) {
 		}})
 		t.putNode(c)
 		jobs := map[jobKey]*schedule.Alloc{}
-		t.allocs.all(func(_ string, a *schedule.Alloc) {
-			if a.NodeID == id && !a.ClientStatus.Terminal() {
-				jobs[jobKey{a.Namespace, a.JobID}] = a
-			}
-		})
+		for _, a := range t.liveByNode.in(id) {
+			jobs[jobOf(a)] = a
+		}
 		for _, a := range jobs {
 			t.markStoppingLost(a, id)
 			t.evaluate(t.newEval(a.Job, triggerNode), a.Job)
@@ -164,11 +162,9 @@ func (f ForNode) Allocations(ctx context.Context, nodeID string, minIndex uint64
 		}
 		index, changed := cp.nodeIndexes[nodeID], cp.tables[TableAllocations].changed
 		if index > minIndex || ctx.Err() != nil {
-			var list []*structs.Allocation
-			for _, a := range cp.data.allocs {
-				if a.NodeID == nodeID {
-					list = append(list, a.Allocation)
-				}
+			list := make([]*structs.Allocation, 0, len(cp.data.allocsByNode[nodeID]))
+			for _, a := range cp.data.allocsByNode[nodeID] {
+				list = append(list, a.Allocation)
 			}
 			cp.mu.RUnlock()
 			sortAllocations(list)

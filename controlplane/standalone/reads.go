@@ -85,7 +85,7 @@ func (cp *ControlPlane) JobSummary(namespace, id string) *structs.JobSummary {
 				sum.Groups[*g.Name] = structs.GroupSummary{}
 			}
 		}
-		for _, a := range t.byJob[key] {
+		for _, a := range t.allocsByJob[key] {
 			g := sum.Groups[a.TaskGroup]
 			switch a.ClientStatus {
 			case structs.ClientPending:
@@ -102,8 +102,8 @@ func (cp *ControlPlane) JobSummary(namespace, id string) *structs.JobSummary {
 			sum.Groups[a.TaskGroup] = g
 			sum.ModifyIndex = max(sum.ModifyIndex, a.ModifyIndex)
 		}
-		for _, e := range t.evals {
-			if e.Status == structs.EvaluationBlocked && e.JobID == id && e.Namespace == namespace {
+		for _, e := range t.openByJob[key] {
+			if e.Status == structs.EvaluationBlocked {
 				for name, n := range e.QueuedAllocations {
 					g := sum.Groups[name]
 					g.Queued = n
@@ -119,7 +119,7 @@ func (cp *ControlPlane) JobSummary(namespace, id string) *structs.JobSummary {
 // was purged, as long as they are kept.
 func (cp *ControlPlane) JobAllocations(namespace, id string) []*structs.Allocation {
 	return read(cp, func(t *tables) (list []*structs.Allocation) {
-		for _, a := range t.byJob[jobKey{namespace, id}] {
+		for _, a := range t.allocsByJob[jobKey{namespace, id}] {
 			list = append(list, a.Allocation)
 		}
 		sortAllocations(list)
@@ -130,10 +130,8 @@ func (cp *ControlPlane) JobAllocations(namespace, id string) []*structs.Allocati
 // JobEvaluations returns a job's evaluations, newest first.
 func (cp *ControlPlane) JobEvaluations(namespace, id string) []*structs.Evaluation {
 	return read(cp, func(t *tables) (list []*structs.Evaluation) {
-		for _, e := range t.evals {
-			if e.JobID == id && e.Namespace == namespace {
-				list = append(list, e)
-			}
+		for _, e := range t.evalsByJob[jobKey{namespace, id}] {
+			list = append(list, e)
 		}
 		slices.SortFunc(list, func(a, b *structs.Evaluation) int {
 			return cmp.Or(cmp.Compare(b.CreateIndex, a.CreateIndex), cmp.Compare(a.ID, b.ID))

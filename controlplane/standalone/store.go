@@ -233,10 +233,5 @@ func (cp *ControlPlane) loadAlloc(id string, r *allocRow) error {
 	a.Job = sp.Job
 	cp.data.allocs[id] = a
 	cp.sawIndex(a.ModifyIndex)
-	key := jobKey{a.Namespace, a.JobID}
-	if cp.data.byJob[key] == nil {
-		cp.data.byJob[key] = map[string]*schedule.Alloc{}
-	}
-	cp.data.byJob[key][id] = a
 	return nil
 }

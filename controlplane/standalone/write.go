@@ -111,6 +111,7 @@ type tx struct {
 	evals  changes[string, *structs.Evaluation]
 	nodes  changes[string, *structs.Node]
 	tokens changes[string, *structs.ACLToken]
+	indexes
 	// aclBootstrap is the index at which the first token was made; 0: it was not.
 	aclBootstrap uint64
 
@@ -119,7 +120,7 @@ type tx struct {
 }
 
 func (cp *ControlPlane) begin() *tx {
-	return &tx{
+	t := &tx{
 		cp:           cp,
 		now:          cp.now(),
 		index:        cp.index,
@@ -133,6 +134,8 @@ func (cp *ControlPlane) begin() *tx {
 		touched:      map[string]uint64{},
 		touchedNodes: map[string]uint64{},
 	}
+	t.follow(&cp.data)
+	return t
 }
 
 // do does one operation. One that panics breaks the whole transaction, because it may
@@ -218,19 +221,7 @@ func (t *tx) putNode(n *structs.Node) {
 }
 
 // jobAllocs returns a job's allocations as the transaction sees them.
-func (t *tx) jobAllocs(key jobKey) (list []*schedule.Alloc) {
-	for id, a := range t.cp.data.byJob[key] {
-		if _, changed := t.allocs.puts[id]; !changed && !t.allocs.deletes[id] {
-			list = append(list, a)
-		}
-	}
-	for _, a := range t.allocs.puts {
-		if a.Namespace == key.namespace && a.JobID == key.id {
-			list = append(list, a)
-		}
-	}
-	return list
-}
+func (t *tx) jobAllocs(key jobKey) []*schedule.Alloc { return t.allocsByJob.in(key) }
 
 // commit makes the transaction durable, then visible.
 func (t *tx) commit() error {
@@ -252,11 +243,11 @@ func (t *tx) commit() error {
 	cp.index = t.index
 	t.jobs.merge()
 	t.specs.merge()
+	t.allocs.merge()
 	t.evals.merge()
 	t.nodes.merge()
 	t.tokens.merge()
 	cp.aclBootstrap = t.aclBootstrap
-	t.mergeAllocs()
 	maps.Copy(cp.nodeIndexes, t.touchedNodes)
 	for name, index := range t.touched {
 		table := cp.tables[name]
@@ -265,28 +256,6 @@ func (t *tx) commit() error {
 		table.changed = make(chan struct{})
 	}
 	return nil
-}
-
-// mergeAllocs merges the allocations and their index by job.
-func (t *tx) mergeAllocs() {
-	byJob := t.cp.data.byJob
-	for id := range t.allocs.deletes {
-		if a := t.cp.data.allocs[id]; a != nil {
-			key := jobKey{a.Namespace, a.JobID}
-			delete(byJob[key], id)
-			if len(byJob[key]) == 0 {
-				delete(byJob, key)
-			}
-		}
-	}
-	for id, a := range t.allocs.puts {
-		key := jobKey{a.Namespace, a.JobID}
-		if byJob[key] == nil {
-			byJob[key] = map[string]*schedule.Alloc{}
-		}
-		byJob[key][id] = a
-	}
-	t.allocs.merge()
 }
 
 // encode returns the transaction as the file's operations.
@@ -367,6 +336,13 @@ type changes[K comparable, V any] struct {
 	base    map[K]V
 	puts    map[K]V
 	deletes map[K]bool
+	indexes []index[K, V]
+}
+
+// changed reports whether the transaction puts or deletes a row.
+func (c *changes[K, V]) changed(key K) bool {
+	_, put := c.puts[key]
+	return put || c.deletes[key]
 }
 
 // get returns a row as the transaction sees it; the zero value when there is none.
@@ -384,7 +360,7 @@ func (c *changes[K, V]) get(key K) (v V) {
 // put and deleted meanwhile; whether each sees those is not specified.
 func (c *changes[K, V]) all(each func(K, V)) {
 	for key, v := range c.base {
-		if _, changed := c.puts[key]; !changed && !c.deletes[key] {
+		if !c.changed(key) {
 			each(key, v)
 		}
 	}
@@ -397,21 +373,50 @@ func (c *changes[K, V]) put(key K, v V) {
 	if c.puts == nil {
 		c.puts = map[K]V{}
 	}
+	c.takeBack(key)
 	c.puts[key] = v
 	delete(c.deletes, key)
+	for _, x := range c.indexes {
+		x.staged(key, v, true)
+	}
+}
+
+// takeBack has the indexes forget what the transaction has put.
+func (c *changes[K, V]) takeBack(key K) {
+	if v, ok := c.puts[key]; ok {
+		for _, x := range c.indexes {
+			x.staged(key, v, false)
+		}
+	}
 }
 
 func (c *changes[K, V]) delete(key K) {
 	if c.deletes == nil {
 		c.deletes = map[K]bool{}
 	}
+	c.takeBack(key)
 	delete(c.puts, key)
 	c.deletes[key] = true
 }
 
+// merge makes the transaction's rows, and the indexes of them, the committed ones.
 func (c *changes[K, V]) merge() {
 	for key := range c.deletes {
+		c.commit(key, false)
 		delete(c.base, key)
 	}
-	maps.Copy(c.base, c.puts)
+	for key, v := range c.puts {
+		c.commit(key, false)
+		c.base[key] = v
+		c.commit(key, true)
+	}
+}
+
+// commit tells the indexes that a committed row goes or has come.
+func (c *changes[K, V]) commit(key K, in bool) {
+	if v, ok := c.base[key]; ok {
+		for _, x := range c.indexes {
+			x.committed(key, v, in)
+		}
+	}
 }

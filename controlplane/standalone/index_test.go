@@ -1,0 +1,71 @@
+package standalone
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// row is of a group, and due at a second, unless these are 0.
+type row struct{ group, second int }
+
+func (r row) in() (int, bool) { return r.group, r.group != 0 }
+
+func (r row) at() (time.Time, bool) { return time.Unix(int64(r.second), 0), r.second != 0 }
+
+// TestIndexesSayWhatAScanWouldSay puts and deletes random rows in transactions of which
+// some are committed, and compares the indexes with a look at every row.
+func TestIndexesSayWhatAScanWouldSay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		base, committed, due := map[int]row{}, groups[int, int, row]{}, newTimeline[int]()
+		for range rapid.IntRange(1, 8).Draw(t, "transactions") {
+			table := &changes[int, row]{base: base}
+			byGroup := groupBy(table, committed, row.in)
+			timeBy(table, due, row.at)
+			for range rapid.IntRange(0, 12).Draw(t, "changes") {
+				key := rapid.IntRange(1, 6).Draw(t, "key")
+				if rapid.Bool().Draw(t, "delete") {
+					table.delete(key)
+				} else {
+					table.put(key, row{rapid.IntRange(0, 2).Draw(t, "group"), rapid.IntRange(0, 3).Draw(t, "second")})
+				}
+				scan := map[int][]row{}
+				table.all(func(_ int, r row) { scan[r.group] = append(scan[r.group], r) })
+				for group := 1; group <= 2; group++ {
+					require.ElementsMatch(t, scan[group], byGroup.in(group))
+				}
+			}
+			if rapid.Bool().Draw(t, "commit") {
+				table.merge()
+			}
+			checkIndexes(t, base, committed, due)
+		}
+	})
+}
+
+func checkIndexes(t *rapid.T, base map[int]row, committed groups[int, int, row], due *timeline[int]) {
+	scan, first := groups[int, int, row]{}, 0
+	var dueKeys []int
+	for key, r := range base {
+		if r.group != 0 {
+			scan.set(r.group, key, r, true)
+		}
+		if r.second != 0 && (first == 0 || r.second < first) {
+			first = r.second
+		}
+		if r.second != 0 && r.second <= 2 {
+			dueKeys = append(dueKeys, key)
+		}
+	}
+	require.Equal(t, scan, committed)
+	at, ok := due.first()
+	require.Equal(t, first != 0, ok)
+	require.True(t, !ok || at.Equal(time.Unix(int64(first), 0)))
+	keys := due.due(time.Unix(2, 0))
+	require.ElementsMatch(t, dueKeys, keys)
+	require.True(t, slices.IsSortedFunc(keys, func(a, b int) int { return base[a].second - base[b].second }))
+	require.Len(t, due.place, len(due.entries))
+}

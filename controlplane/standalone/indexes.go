@@ -1,0 +1,89 @@
+package standalone
+
+import (
+	"time"
+
+	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// committedIndexes are the indexes of the committed tables. They change with these.
+type committedIndexes struct {
+	allocsByJob  groups[jobKey, string, *schedule.Alloc]
+	allocsByNode groups[string, string, *schedule.Alloc]
+	liveByNode   groups[string, string, *schedule.Alloc] // that have not ended
+	evalsByJob   groups[jobKey, string, *structs.Evaluation]
+	// Open evaluations are the pending and the blocked ones.
+	openByJob    groups[jobKey, string, *structs.Evaluation]
+	openByStatus groups[structs.EvaluationStatus, string, *structs.Evaluation]
+	pendingEvals *timeline[string]
+	jobsByType   groups[string, jobKey, *job] // that are not stopped
+}
+
+func newIndexes() committedIndexes {
+	return committedIndexes{
+		allocsByJob:  groups[jobKey, string, *schedule.Alloc]{},
+		allocsByNode: groups[string, string, *schedule.Alloc]{},
+		liveByNode:   groups[string, string, *schedule.Alloc]{},
+		evalsByJob:   groups[jobKey, string, *structs.Evaluation]{},
+		openByJob:    groups[jobKey, string, *structs.Evaluation]{},
+		openByStatus: groups[structs.EvaluationStatus, string, *structs.Evaluation]{},
+		pendingEvals: newTimeline[string](),
+		jobsByType:   groups[string, jobKey, *job]{},
+	}
+}
+
+// indexes are the committed ones as a transaction sees them.
+type indexes struct {
+	allocsByJob  *grouped[jobKey, string, *schedule.Alloc]
+	allocsByNode *grouped[string, string, *schedule.Alloc]
+	liveByNode   *grouped[string, string, *schedule.Alloc]
+	evalsByJob   *grouped[jobKey, string, *structs.Evaluation]
+	openByJob    *grouped[jobKey, string, *structs.Evaluation]
+	openByStatus *grouped[structs.EvaluationStatus, string, *structs.Evaluation]
+	jobsByType   *grouped[string, jobKey, *job]
+}
+
+// follow has the indexes follow a transaction's tables.
+func (t *tx) follow(data *tables) {
+	t.allocsByJob = groupBy(&t.allocs, data.allocsByJob, func(a *schedule.Alloc) (jobKey, bool) { return jobOf(a), true })
+	t.allocsByNode = groupBy(&t.allocs, data.allocsByNode, func(a *schedule.Alloc) (string, bool) { return a.NodeID, true })
+	t.liveByNode = groupBy(&t.allocs, data.liveByNode, func(a *schedule.Alloc) (string, bool) { return a.NodeID, notEnded(a) })
+	t.evalsByJob = groupBy(&t.evals, data.evalsByJob, func(e *structs.Evaluation) (jobKey, bool) { return evaluated(e), true })
+	t.openByJob = groupBy(&t.evals, data.openByJob, func(e *structs.Evaluation) (jobKey, bool) { return evaluated(e), isOpen(e) })
+	t.openByStatus = groupBy(&t.evals, data.openByStatus, func(e *structs.Evaluation) (structs.EvaluationStatus, bool) {
+		return e.Status, isOpen(e)
+	})
+	timeBy(&t.evals, data.pendingEvals, whenPending)
+	t.jobsByType = groupBy(&t.jobs, data.jobsByType, func(j *job) (string, bool) { return *j.Type, !*j.Stop })
+}
+
+// reindex fills the indexes from rows that were read from the file.
+func (cp *ControlPlane) reindex() {
+	t := cp.begin()
+	t.jobs.reindex()
+	t.allocs.reindex()
+	t.evals.reindex()
+}
+
+func (c *changes[K, V]) reindex() {
+	for key := range c.base {
+		c.commit(key, true)
+	}
+}
+
+func jobOf(a *schedule.Alloc) jobKey { return jobKey{a.Namespace, a.JobID} }
+
+func evaluated(e *structs.Evaluation) jobKey { return jobKey{e.Namespace, e.JobID} }
+
+func isOpen(e *structs.Evaluation) bool {
+	return e.Status == structs.EvaluationPending || e.Status == structs.EvaluationBlocked
+}
+
+// whenPending returns when an evaluation is due; false: it never is.
+func whenPending(e *structs.Evaluation) (at time.Time, ok bool) {
+	if e == nil || e.Status != structs.EvaluationPending {
+		return time.Time{}, false
+	}
+	return e.WaitUntil, true
+}
