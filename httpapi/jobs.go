@@ -272,7 +272,11 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 			return nil, badRequest("Job ID does not match")
 		}
 		return h.register(&req)
-	case "action", "dispatch", "periodic/force", "plan", "revert", "scale", "stable":
+	case "dispatch":
+		return h.dispatchJob(r, q, id)
+	case "periodic/force":
+		return h.forceJob(q, id)
+	case "action", "plan", "revert", "scale", "stable":
 		return nil, noEndpoint(r)
 	}
 	return nil, &statusError{http.StatusMethodNotAllowed, "Invalid method"}

@@ -68,6 +68,8 @@ type ControlPlane struct {
 	aclReset     string
 	aclBootstrap uint64 // guarded by mu; see tx
 
+	opened time.Time
+
 	// id is the memory's own: one that was lost and begun anew has another.
 	id string
 
@@ -107,12 +109,13 @@ type tableIndex struct {
 
 // tables is everything that is kept. Rows are immutable.
 type tables struct {
-	jobs   map[jobKey]*job
-	specs  map[uint64]*spec // by JobModifyIndex
-	allocs map[string]*schedule.Alloc
-	evals  map[string]*structs.Evaluation
-	nodes  map[string]*structs.Node
-	tokens map[string]*structs.ACLToken // by accessor ID
+	jobs    map[jobKey]*job
+	parents map[jobKey]*parent // the jobs that have children
+	specs   map[uint64]*spec   // by JobModifyIndex
+	allocs  map[string]*schedule.Alloc
+	evals   map[string]*structs.Evaluation
+	nodes   map[string]*structs.Node
+	tokens  map[string]*structs.ACLToken // by accessor ID
 	committedIndexes
 }
 
@@ -177,6 +180,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	for id := range cp.data.nodes {
 		cp.nodeIndexes[id] = cp.index
 	}
+	cp.opened = cp.now()
 	go cp.writeLoop()
 	return cp, nil
 }
@@ -216,12 +220,13 @@ func (cp *ControlPlane) Unreadable() int { return cp.unreadable }
 
 func newTables() tables {
 	return tables{
-		jobs:   map[jobKey]*job{},
-		specs:  map[uint64]*spec{},
-		allocs: map[string]*schedule.Alloc{},
-		evals:  map[string]*structs.Evaluation{},
-		nodes:  map[string]*structs.Node{},
-		tokens: map[string]*structs.ACLToken{},
+		jobs:    map[jobKey]*job{},
+		parents: map[jobKey]*parent{},
+		specs:   map[uint64]*spec{},
+		allocs:  map[string]*schedule.Alloc{},
+		evals:   map[string]*structs.Evaluation{},
+		nodes:   map[string]*structs.Node{},
+		tokens:  map[string]*structs.ACLToken{},
 
 		committedIndexes: newIndexes(),
 	}

@@ -20,7 +20,12 @@ const (
 	triggerFailure    = "alloc-failure"
 	triggerNode       = "node-update"
 	triggerQueued     = "queued-allocs"
+	triggerPeriodic   = "periodic-job"
 )
+
+// maxNap is how long it sleeps when something is: the clock that says when may be set, and
+// the machine may sleep, too.
+const maxNap = time.Minute
 
 // maxIdle is how long the writer sleeps when nothing is due.
 const maxIdle = time.Hour
@@ -57,7 +62,7 @@ func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 	key := jobKey{e.Namespace, e.JobID}
 	in := schedule.Input{Job: last, Stopped: true, Allocs: t.jobAllocs(key), Now: t.now, NewID: t.cp.newID}
 	if j := t.jobs.get(key); j != nil {
-		in.Job, in.Stopped, in.Since = t.version(j), *j.Stop, j.since
+		in.Job, in.Stopped, in.Since = t.version(j), *j.Stop || isParent(j.Job), j.since
 	}
 	if in.Job == nil {
 		return &schedule.Result{}
@@ -236,15 +241,21 @@ func (t *tx) endEval(e *structs.Evaluation, status structs.EvaluationStatus, des
 	t.putEval(&c)
 }
 
+// doDue does what is due.
+func (t *tx) doDue() error {
+	t.evaluateDue()
+	t.launchDue()
+	return nil
+}
+
 // evaluateDue does the evaluations whose time has come.
-func (t *tx) evaluateDue() error {
+func (t *tx) evaluateDue() {
 	for _, id := range t.cp.data.pendingEvals.due(t.now) {
 		if at, pending := whenPending(t.evals.get(id)); pending && !at.After(t.now) {
 			c := *t.evals.get(id)
 			t.evaluate(&c, nil)
 		}
 	}
-	return nil
 }
 
 // storeRetry is how long the writer waits before it tries to store again what is due: a
@@ -258,8 +269,10 @@ func (cp *ControlPlane) untilDue() time.Duration {
 	if cp.cannotStore {
 		wait, least = storeRetry, storeRetry
 	}
-	if at, ok := cp.data.pendingEvals.first(); ok {
-		wait = min(wait, at.Sub(cp.now()))
+	for _, first := range []func() (time.Time, bool){cp.data.pendingEvals.first, cp.data.launches.first} {
+		if at, ok := first(); ok {
+			wait = min(wait, at.Sub(cp.now()), maxNap)
+		}
 	}
 	return max(wait, least)
 }
@@ -344,6 +357,8 @@ func (t *tx) status(key jobKey, j *job) string {
 	switch {
 	case *j.Stop:
 		return statusDead
+	case isParent(j.Job):
+		return statusRunning
 	case len(t.openEvals(key, structs.EvaluationBlocked)) > 0, len(t.openEvals(key, structs.EvaluationPending)) > 0:
 		return statusPending
 	case *j.Type == nomad.JobTypeSystem:

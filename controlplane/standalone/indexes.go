@@ -17,7 +17,10 @@ type committedIndexes struct {
 	openByJob    groups[jobKey, string, *structs.Evaluation]
 	openByStatus groups[structs.EvaluationStatus, string, *structs.Evaluation]
 	pendingEvals *timeline[string]
-	jobsByType   groups[string, jobKey, *job] // that are not stopped
+	jobsByType   groups[string, jobKey, *job] // that are not stopped, and run something themselves
+	children     groups[siblings, jobKey, *job]
+	dispatched   groups[dispatchToken, jobKey, *job]
+	launches     *timeline[jobKey]
 }
 
 func newIndexes() committedIndexes {
@@ -30,6 +33,9 @@ func newIndexes() committedIndexes {
 		openByStatus: groups[structs.EvaluationStatus, string, *structs.Evaluation]{},
 		pendingEvals: newTimeline[string](),
 		jobsByType:   groups[string, jobKey, *job]{},
+		children:     groups[siblings, jobKey, *job]{},
+		dispatched:   groups[dispatchToken, jobKey, *job]{},
+		launches:     newTimeline[jobKey](),
 	}
 }
 
@@ -42,6 +48,8 @@ type indexes struct {
 	openByJob    *grouped[jobKey, string, *structs.Evaluation]
 	openByStatus *grouped[structs.EvaluationStatus, string, *structs.Evaluation]
 	jobsByType   *grouped[string, jobKey, *job]
+	children     *grouped[siblings, jobKey, *job]
+	dispatched   *grouped[dispatchToken, jobKey, *job]
 }
 
 // follow has the indexes follow a transaction's tables.
@@ -55,13 +63,17 @@ func (t *tx) follow(data *tables) {
 		return e.Status, isOpen(e)
 	})
 	timeBy(&t.evals, data.pendingEvals, whenPending)
-	t.jobsByType = groupBy(&t.jobs, data.jobsByType, func(j *job) (string, bool) { return *j.Type, !*j.Stop })
+	t.jobsByType = groupBy(&t.jobs, data.jobsByType, func(j *job) (string, bool) { return *j.Type, !*j.Stop && !isParent(j.Job) })
+	t.children = groupBy(&t.jobs, data.children, siblingsOf)
+	t.dispatched = groupBy(&t.jobs, data.dispatched, tokenOf)
+	timeBy(&t.parents, data.launches, whenLaunched)
 }
 
 // reindex fills the indexes from rows that were read from the file.
 func (cp *ControlPlane) reindex() {
 	t := cp.begin()
 	t.jobs.reindex()
+	t.parents.reindex()
 	t.allocs.reindex()
 	t.evals.reindex()
 }

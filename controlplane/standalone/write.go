@@ -42,7 +42,7 @@ func (cp *ControlPlane) writeLoop() {
 		select {
 		case <-cp.wake.C():
 		case <-timer.C:
-			cp.commit([]*operation{{change: (*tx).evaluateDue, done: make(chan error, 1)}})
+			cp.commit([]*operation{{change: (*tx).doDue, done: make(chan error, 1)}})
 		case <-cp.stop:
 			cp.commitQueued()
 			return
@@ -105,12 +105,13 @@ type tx struct {
 	fresh bool
 	err   error // of a broken transaction: nothing of it is committed
 
-	jobs   changes[jobKey, *job]
-	specs  changes[uint64, *spec]
-	allocs changes[string, *schedule.Alloc]
-	evals  changes[string, *structs.Evaluation]
-	nodes  changes[string, *structs.Node]
-	tokens changes[string, *structs.ACLToken]
+	jobs    changes[jobKey, *job]
+	parents changes[jobKey, *parent]
+	specs   changes[uint64, *spec]
+	allocs  changes[string, *schedule.Alloc]
+	evals   changes[string, *structs.Evaluation]
+	nodes   changes[string, *structs.Node]
+	tokens  changes[string, *structs.ACLToken]
 	indexes
 	// aclBootstrap is the index at which the first token was made; 0: it was not.
 	aclBootstrap uint64
@@ -125,6 +126,7 @@ func (cp *ControlPlane) begin() *tx {
 		now:          cp.now(),
 		index:        cp.index,
 		jobs:         changes[jobKey, *job]{base: cp.data.jobs},
+		parents:      changes[jobKey, *parent]{base: cp.data.parents},
 		specs:        changes[uint64, *spec]{base: cp.data.specs},
 		allocs:       changes[string, *schedule.Alloc]{base: cp.data.allocs},
 		evals:        changes[string, *structs.Evaluation]{base: cp.data.evals},
@@ -242,6 +244,7 @@ func (t *tx) commit() error {
 	defer cp.mu.Unlock()
 	cp.index = t.index
 	t.jobs.merge()
+	t.parents.merge()
 	t.specs.merge()
 	t.allocs.merge()
 	t.evals.merge()
@@ -282,6 +285,14 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 	}
 	for key := range t.jobs.deletes {
 		remove(bucketJobs, key.stored())
+	}
+	for key, p := range t.parents.puts {
+		if err := put(bucketParents, key.stored(), p.parentRow); err != nil {
+			return nil, err
+		}
+	}
+	for key := range t.parents.deletes {
+		remove(bucketParents, key.stored())
 	}
 	for index, sp := range t.specs.puts {
 		if err := put(bucketSpecs, specKey(index), specRow{sp.Job, sp.submission}); err != nil {
