@@ -46,6 +46,20 @@ type ControlPlane interface {
 	JobSummary(namespace, id string) *structs.JobSummary
 	JobAllocations(namespace, id string) []*structs.Allocation
 	JobEvaluations(namespace, id string) []*structs.Evaluation
+	// RevertJob registers an earlier version of a job again; unless enforced is nil, the
+	// current one has to be that.
+	RevertJob(namespace, id string, version uint64, enforced *uint64) (*structs.JobChange, error)
+	// SetJobStable sets whether a version is known to work, and returns the change's index.
+	SetJobStable(namespace, id string, version uint64, stable bool) (index uint64, err error)
+	// TagJobVersion names a version, the current one where version is nil.
+	TagJobVersion(namespace, id string, version *uint64, name, description string) (*nomad.JobVersionTag, error)
+	UntagJobVersion(namespace, id, name string) error
+	// ScaleJob gives a group another count, or remembers what is said of its scaling.
+	ScaleJob(namespace, id string, req *nomad.ScalingRequest) (*structs.JobChange, error)
+	// JobScalings are a job's last scalings by group, newest first.
+	JobScalings(namespace, id string) map[string][]nomad.ScalingEvent
+	// ScalingPolicies are those of all jobs that are not stopped, by ID.
+	ScalingPolicies() []*nomad.ScalingPolicy
 	// EvaluateJob places again what is missing, and returns the evaluation's ID.
 	EvaluateJob(namespace, id string) (string, error)
 

@@ -70,6 +70,7 @@ func newHandler(cfg Config) *handler {
 	}
 	h := &handler{Config: cfg, mux: http.NewServeMux(), policy: policy(cfg)}
 	h.jobRoutes()
+	h.scalingRoutes()
 	h.allocationRoutes()
 	h.evaluationRoutes()
 	h.nodeRoutes()

@@ -26,6 +26,7 @@ var parameters = map[string]string{
 	"/v1/nodes":                         listing + "resources os",
 	"/v1/node/pools":                    listing,
 	"/v1/namespaces":                    listing,
+	"/v1/scaling/policies":              "prefix job type",
 	"/v1/deployments":                   listing,
 	"/v1/services":                      listing,
 	"/v1/vars":                          listing,

@@ -115,6 +115,19 @@ func (a *Allocation) Terminal() bool {
 	return a.ServerTerminal() || a.ClientStatus.Terminal()
 }
 
+// WaitsFor calls yield with the IDs of the allocations that have to end before this one
+// starts: the one that it replaces, if any, and those that it preempted.
+func (a *Allocation) WaitsFor(yield func(id string) bool) {
+	if a.PreviousAllocation != "" && !yield(a.PreviousAllocation) {
+		return
+	}
+	for _, id := range a.PreemptedAllocations {
+		if id != a.PreviousAllocation && !yield(id) {
+			return
+		}
+	}
+}
+
 // Copy returns a copy that shares only what is read-only: the job and the metrics.
 func (a *Allocation) Copy() *Allocation {
 	if a == nil {

@@ -110,6 +110,7 @@ type Evaluation struct {
 // PlanAnnotations counts, by task group, what an evaluation changes.
 type PlanAnnotations struct {
 	DesiredTGUpdates map[string]*DesiredUpdates
+	PreemptedAllocs  []string `json:",omitempty"` // IDs
 }
 
 // DesiredUpdates counts what an evaluation does with a task group's allocations.
@@ -119,6 +120,7 @@ type DesiredUpdates struct {
 	Stop              uint64
 	InPlaceUpdate     uint64
 	DestructiveUpdate uint64
+	Preemptions       uint64
 	RescheduleNow     uint64
 	RescheduleLater   uint64
 }

@@ -26,6 +26,7 @@ const (
 	TableEvaluations = "evaluations"
 	TableNodes       = "nodes"
 	TableACLTokens   = "acl_tokens"
+	TableScheduler   = "scheduler_config"
 )
 
 // SchemaVersion is the version of the file's layout that this package writes.
@@ -66,7 +67,8 @@ type ControlPlane struct {
 	newID  func() string
 
 	aclReset     string
-	aclBootstrap uint64 // guarded by mu; see tx
+	aclBootstrap uint64                        // guarded by mu; see tx
+	scheduler    *nomad.SchedulerConfiguration // guarded by mu; never nil
 
 	opened time.Time
 
@@ -130,6 +132,15 @@ type job struct {
 	// versions are the kept versions' JobModifyIndexes, newest first; the first is
 	// the current one's.
 	versions []uint64
+	// scalings are, by group, the last maxScalingEvents, newest first.
+	scalings map[string][]nomad.ScalingEvent
+}
+
+// with is the row with a changed job.
+func (j *job) with(changed *nomad.Job) *job {
+	row := *j
+	row.Job = changed
+	return &row
 }
 
 // spec is one version of a job as it was registered.
@@ -150,6 +161,7 @@ func Open(opts Options) (*ControlPlane, error) {
 		now:         time.Now,
 		newID:       uuid.NewString,
 		aclReset:    opts.ACLReset,
+		scheduler:   defaultSchedulerConfig,
 		data:        newTables(),
 		tables:      map[string]*tableIndex{},
 		nodeIndexes: map[string]uint64{},
@@ -174,7 +186,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {

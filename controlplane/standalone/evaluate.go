@@ -2,6 +2,7 @@ package standalone
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -21,6 +22,8 @@ const (
 	triggerNode       = "node-update"
 	triggerQueued     = "queued-allocs"
 	triggerPeriodic   = "periodic-job"
+	triggerScaling    = "job-scaling"
+	triggerPreemption = "preemption"
 )
 
 // maxNap is how long it sleeps when something is: the clock that says when may be set, and
@@ -44,8 +47,14 @@ func (t *tx) newEval(j *nomad.Job, trigger string) *structs.Evaluation {
 }
 
 // evaluate has the scheduler decide for a job, applies its decision, and completes
-// and stores the evaluation. last is the job's last version, for one that was purged.
+// and stores the evaluation. last is the job's last version, for one that was purged. While
+// evaluations are paused it only stores the evaluation.
 func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
+	if t.scheduler.PauseEvalBroker {
+		t.putEval(e)
+		t.refreshStatus(jobKey{e.Namespace, e.JobID})
+		return
+	}
 	res := t.schedule(e, last)
 	t.apply(e, res)
 	e.Status = structs.EvaluationComplete
@@ -55,6 +64,7 @@ func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
 	t.followUp(e, res)
 	t.putEval(e)
 	t.refreshStatus(jobKey{e.Namespace, e.JobID})
+	t.evaluatePreempted(e, res)
 }
 
 // schedule asks the scheduler about an evaluation's job.
@@ -64,6 +74,9 @@ func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 	if j := t.jobs.get(key); j != nil {
 		in.Job, in.Stopped, in.Since = t.version(j), *j.Stop || isParent(j.Job), j.since
 	}
+	if in.Job == nil && len(in.Allocs) > 0 {
+		in.Job = in.Allocs[0].Job // it was purged while evaluations were paused
+	}
 	if in.Job == nil {
 		return &schedule.Result{}
 	}
@@ -72,34 +85,48 @@ func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 	for _, n := range in.Nodes {
 		in.Others = append(in.Others, t.othersOn(n, key)...)
 	}
+	in.Preempt = mayPreempt(t.scheduler, *in.Job.Type)
 	return schedule.Schedule(in)
 }
 
 // othersOn returns the allocations of other jobs than one that have not ended on a node,
-// and those that lead from one of these to another that it waits for.
+// and those that lead from any there to another that it waits for.
 func (t *tx) othersOn(n *structs.Node, key jobKey) (others []*structs.Allocation) {
 	if n.Status == structs.NodeDown {
 		return nil
 	}
 	for _, a := range t.liveByNode.in(n.ID) {
-		if jobOf(a) != key {
-			others = append(others, a.Allocation)
-			others = append(others, t.linksBefore(a)...)
+		for _, other := range append(t.linksBefore(a), a) {
+			if jobOf(other) != key {
+				others = append(others, other.Allocation)
+			}
 		}
 	}
 	return others
 }
 
-// linksBefore are the ended allocations between one and the one before it that has not
-// ended, which it waits for; none when there is no such.
-func (t *tx) linksBefore(a *schedule.Alloc) (between []*structs.Allocation) {
-	p := t.allocs.get(a.PreviousAllocation)
-	for ; p != nil && !notEnded(p); p = t.allocs.get(p.PreviousAllocation) {
-		between = append(between, p.Allocation)
+// linksBefore are the ended allocations that lead from one to others that have not ended,
+// which it waits for.
+func (t *tx) linksBefore(a *schedule.Alloc) (between []*schedule.Alloc) {
+	leading := map[string]bool{}
+	var leads func(*schedule.Alloc) bool
+	leads = func(a *schedule.Alloc) (yes bool) {
+		for id := range a.WaitsFor {
+			p := t.allocs.get(id)
+			if p == nil {
+				continue
+			}
+			if _, known := leading[id]; !known && !notEnded(p) {
+				leading[id] = false // in a circle
+				if leading[id] = leads(p); leading[id] {
+					between = append(between, p)
+				}
+			}
+			yes = yes || notEnded(p) || leading[id]
+		}
+		return yes
 	}
-	if p == nil {
-		return nil
-	}
+	leads(a)
 	return between
 }
 
@@ -133,6 +160,27 @@ func (t *tx) apply(e *structs.Evaluation, res *schedule.Result) {
 		a.EvalID = e.ID
 		t.putAlloc(a, true)
 	}
+	for victim, by := range res.Preempted {
+		t.changeAlloc(t.allocs.get(victim), true, func(a *structs.Allocation) {
+			a.DesiredStatus, a.DesiredDescription = structs.DesiredEvict, "Preempted by alloc ID "+by
+			a.PreemptedByAllocation = by
+		})
+	}
+}
+
+// evaluatePreempted looks for other places for what was preempted, and has it wait for room
+// where there are none.
+func (t *tx) evaluatePreempted(by *structs.Evaluation, res *schedule.Result) {
+	jobs := map[jobKey]*nomad.Job{}
+	for victim := range res.Preempted {
+		a := t.allocs.get(victim)
+		jobs[jobKey{a.Namespace, a.JobID}] = a.Job
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(jobs), compareKeys) {
+		e := t.newEval(jobs[key], triggerPreemption)
+		e.PreviousEval = by.ID
+		t.evaluate(e, jobs[key])
+	}
 }
 
 // describe records in an evaluation what was decided.
@@ -142,7 +190,10 @@ func (t *tx) describe(e *structs.Evaluation, res *schedule.Result) {
 	if len(res.Failed) > 0 {
 		e.FailedTGAllocs = res.Failed
 	}
-	e.PlanAnnotations = &structs.PlanAnnotations{DesiredTGUpdates: res.Desired}
+	e.PlanAnnotations = &structs.PlanAnnotations{
+		DesiredTGUpdates: res.Desired,
+		PreemptedAllocs:  slices.Sorted(maps.Keys(res.Preempted)),
+	}
 }
 
 // updateBlocked keeps one blocked evaluation for a job that waits for room, and ends it when
@@ -250,6 +301,9 @@ func (t *tx) doDue() error {
 
 // evaluateDue does the evaluations whose time has come.
 func (t *tx) evaluateDue() {
+	if t.scheduler.PauseEvalBroker {
+		return
+	}
 	for _, id := range t.cp.data.pendingEvals.due(t.now) {
 		if at, pending := whenPending(t.evals.get(id)); pending && !at.After(t.now) {
 			c := *t.evals.get(id)
@@ -269,10 +323,11 @@ func (cp *ControlPlane) untilDue() time.Duration {
 	if cp.cannotStore {
 		wait, least = storeRetry, storeRetry
 	}
-	for _, first := range []func() (time.Time, bool){cp.data.pendingEvals.first, cp.data.launches.first} {
-		if at, ok := first(); ok {
-			wait = min(wait, at.Sub(cp.now()), maxNap)
-		}
+	if at, ok := cp.data.pendingEvals.first(); ok && !cp.scheduler.PauseEvalBroker {
+		wait = min(wait, at.Sub(cp.now()), maxNap)
+	}
+	if at, ok := cp.data.launches.first(); ok {
+		wait = min(wait, at.Sub(cp.now()), maxNap)
 	}
 	return max(wait, least)
 }
@@ -280,12 +335,18 @@ func (cp *ControlPlane) untilDue() time.Duration {
 // unblock tries again to place what is blocked, the most important job first. It is
 // called when an operation made room.
 func (t *tx) unblock() {
+	if t.scheduler.PauseEvalBroker {
+		return
+	}
 	blocked := t.openByStatus.in(structs.EvaluationBlocked)
 	slices.SortFunc(blocked, func(a, b *structs.Evaluation) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
 	})
 	for _, b := range blocked {
-		t.retry(b)
+		// Its job may have been preempted for one before it, and be evaluated already.
+		if b = t.evals.get(b.ID); b != nil && b.Status == structs.EvaluationBlocked {
+			t.retry(b)
+		}
 	}
 }
 
@@ -306,11 +367,15 @@ func (t *tx) retry(blocked *structs.Evaluation) {
 	t.followUp(&e, res)
 	t.putEval(&e)
 	t.refreshStatus(jobKey{e.Namespace, e.JobID})
+	t.evaluatePreempted(&e, res)
 }
 
 // evaluateNodes gives the jobs that run on every node what nodes that changed need.
 // An evaluation that decides nothing is not kept.
 func (t *tx) evaluateNodes() {
+	if t.scheduler.PauseEvalBroker {
+		return
+	}
 	jobs := append(t.jobsByType.in(nomad.JobTypeSystem), t.jobsByType.in(nomad.JobTypeSysbatch)...)
 	slices.SortFunc(jobs, func(a, b *job) int {
 		return cmp.Or(cmp.Compare(*b.Priority, *a.Priority), compareKeys(keyOf(a.Job), keyOf(b.Job)))
@@ -338,7 +403,7 @@ func (t *tx) refreshStatus(key jobKey) {
 	}
 	c, index := *j.Job, t.at()
 	c.Status, c.ModifyIndex = &status, &index
-	t.putJob(&job{Job: &c, since: j.since, versions: j.versions})
+	t.putJob(j.with(&c))
 }
 
 // The job statuses, with Nomad's names.

@@ -12,10 +12,6 @@ import (
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
-// maxVersions is how many versions of a job are kept, the current one included (as
-// in Nomad).
-const maxVersions = 6
-
 // RegisterJob makes a job known, or its new version, and evaluates it: when it
 // returns, the allocations that could be placed are. The request's job becomes the
 // control plane's. A job that is the same as the registered one gets no new version.
@@ -27,43 +23,44 @@ func (cp *ControlPlane) RegisterJob(req *structs.JobRegistration) (*structs.JobC
 		return nil, err
 	}
 	out := &structs.JobChange{Warnings: warnings}
-	err = cp.write(func(t *tx) error {
-		key := keyOf(req.Job)
-		existing := t.jobs.get(key)
-		if err := enforceIndex(req, existing); err != nil {
+	err = cp.write(func(t *tx) error { return t.register(req, triggerRegister, out) })
+	return out, err
+}
+
+// register registers a job that was prepared, and tells what came of it.
+func (t *tx) register(req *structs.JobRegistration, trigger string, out *structs.JobChange) error {
+	key := keyOf(req.Job)
+	existing := t.jobs.get(key)
+	if err := enforceIndex(req, existing); err != nil {
+		return err
+	}
+	same := false
+	if existing != nil {
+		err := changeable(existing.Job, req.Job)
+		if err != nil {
 			return err
 		}
-		same := false
-		if existing != nil {
-			if err := changeable(existing.Job, req.Job); err != nil {
-				return err
-			}
-			if same, err = sameJob(existing.Job, req.Job); err != nil {
-				return err
-			}
+		if same, err = sameJob(existing.Job, req.Job); err != nil {
+			return err
 		}
-		if !same {
-			t.newVersion(existing, req.Job, req.Submission)
-		}
-		j := t.jobs.get(key)
-		out.JobModifyIndex, out.LastIndex = *j.JobModifyIndex, t.at()
-		if isParent(j.Job) {
-			t.refreshStatus(key)
-			return nil
-		}
-		e := t.newEval(j.Job, triggerRegister)
-		if req.EvalPriority > 0 {
-			e.Priority = req.EvalPriority
-		}
-		e.JobModifyIndex = *j.JobModifyIndex
-		t.evaluate(e, nil)
-		out.EvalID, out.EvalCreateIndex, out.LastIndex = e.ID, e.CreateIndex, e.ModifyIndex
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
-	return out, nil
+	if !same {
+		t.newVersion(existing, req.Job, req.Submission)
+	}
+	j := t.jobs.get(key)
+	out.JobModifyIndex, out.LastIndex = *j.JobModifyIndex, t.at()
+	if isParent(j.Job) {
+		t.refreshStatus(key)
+		return nil
+	}
+	e := t.newEval(j.Job, trigger)
+	if req.EvalPriority > 0 {
+		e.Priority = req.EvalPriority
+	}
+	e.JobModifyIndex = *j.JobModifyIndex
+	t.evaluate(e, nil)
+	out.EvalID, out.EvalCreateIndex, out.LastIndex = e.ID, e.CreateIndex, e.ModifyIndex
+	return nil
 }
 
 // enforceIndex has Nomad's texts: its command line looks for them.
@@ -115,12 +112,13 @@ func (t *tx) newVersion(existing *job, submitted *nomad.Job, submission *nomad.J
 		version = *existing.Version + 1
 		createIndex = *existing.CreateIndex
 		status = *existing.Status
-		row.versions = append(row.versions, existing.versions...)
-		row.versions = row.versions[:min(len(row.versions), maxVersions)]
+		row.versions = t.keptVersions(append(row.versions, existing.versions...))
+		row.scalings = existing.scalings
 		if !*existing.Stop {
 			row.since = existing.since
 		}
 	}
+	c.VersionTag = nil
 	c.Version, c.Stable, c.SubmitTime = &version, &stable, &submitTime
 	c.Status, c.StatusDescription = &status, &description
 	c.CreateIndex, c.ModifyIndex, c.JobModifyIndex = &createIndex, &index, &index

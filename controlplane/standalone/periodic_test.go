@@ -34,7 +34,7 @@ func children(cp *ControlPlane, id string) (ids []string) {
 	return ids
 }
 
-func register(t *testing.T, cp *ControlPlane, j *nomad.Job) *structs.JobChange {
+func registered(t *testing.T, cp *ControlPlane, j *nomad.Job) *structs.JobChange {
 	change, err := cp.RegisterJob(&structs.JobRegistration{Job: j})
 	require.NoError(t, err)
 	return change
@@ -49,7 +49,7 @@ func sleep(d time.Duration) {
 func TestAPeriodicJobIsLaunchedOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := withNode(t, "")
-		change := register(t, s, testJob("cron", "batch", periodic("*/10 * * * *")))
+		change := registered(t, s, testJob("cron", "batch", periodic("*/10 * * * *")))
 		require.Empty(t, change.EvalID, "it runs nothing itself")
 		require.Equal(t, statusRunning, status(s, "cron"))
 		require.Empty(t, s.JobAllocations("default", "cron"))
@@ -76,8 +76,8 @@ func TestAPeriodicJobIsLaunchedOnTime(t *testing.T) {
 func TestWhatIsStoppedOrOffIsNotLaunched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := withNode(t, "")
-		register(t, s, testJob("off", "batch", periodic("* * * * *"), func(j *nomad.Job) { j.Periodic.Enabled = new(false) }))
-		register(t, s, testJob("stopped", "batch", periodic("* * * * *")))
+		registered(t, s, testJob("off", "batch", periodic("* * * * *"), func(j *nomad.Job) { j.Periodic.Enabled = new(false) }))
+		registered(t, s, testJob("stopped", "batch", periodic("* * * * *")))
 		sleep(time.Minute)
 		require.Len(t, children(s, "stopped"), 1)
 		change, err := s.DeregisterJob("default", "stopped", false, false)
@@ -90,7 +90,7 @@ func TestWhatIsStoppedOrOffIsNotLaunched(t *testing.T) {
 		require.Len(t, wanted(s, "stopped/periodic-946684860"), 1, "what was launched goes on")
 
 		// Started again, it does not make up for what was not to be launched.
-		register(t, s, testJob("stopped", "batch", periodic("* * * * *")))
+		registered(t, s, testJob("stopped", "batch", periodic("* * * * *")))
 		sleep(90 * time.Second)
 		require.Len(t, children(s, "stopped"), 2)
 	})
@@ -99,7 +99,7 @@ func TestWhatIsStoppedOrOffIsNotLaunched(t *testing.T) {
 func TestAJobThatForbidsOverlapIsPassedOverWhileAChildRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := withNode(t, "")
-		register(t, s, testJob("cron", "batch", periodic("* * * * *"), alone))
+		registered(t, s, testJob("cron", "batch", periodic("* * * * *"), alone))
 		sleep(3*time.Minute + time.Second)
 		require.Equal(t, []string{"periodic-946684860"}, children(s, "cron"))
 		report(t, s, wanted(s, "cron/periodic-946684860")[0], structs.ClientFailed)
@@ -115,7 +115,7 @@ func TestAJobThatForbidsOverlapIsPassedOverWhileAChildRuns(t *testing.T) {
 func TestALaunchCanBeForced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := withNode(t, "")
-		register(t, s, testJob("cron", "batch", periodic("* * * * *"), alone))
+		registered(t, s, testJob("cron", "batch", periodic("* * * * *"), alone))
 		sleep(30 * time.Second)
 		for range 2 {
 			change, err := s.ForcePeriodic("default", "cron")
@@ -130,8 +130,8 @@ func TestALaunchCanBeForced(t *testing.T) {
 		require.Contains(t, children(s, "cron"), "periodic-946684860", "the next launch is when it was")
 	})
 	s := withNode(t, "")
-	register(t, s, testJob("plain", "batch"))
-	register(t, s, testJob("off", "batch", periodic("* * * * *"), func(j *nomad.Job) { j.Periodic.Enabled = new(false) }))
+	registered(t, s, testJob("plain", "batch"))
+	registered(t, s, testJob("off", "batch", periodic("* * * * *"), func(j *nomad.Job) { j.Periodic.Enabled = new(false) }))
 	for id, text := range map[string]string{
 		"none":  "job not found",
 		"plain": "can't force launch non-periodic job",
@@ -148,8 +148,8 @@ func TestMissedLaunchesAreMadeUpForOnce(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "server.db")
 		s := open(t, path)
 		registerNode(t, s, testNode())
-		register(t, s, testJob("cron", "batch", periodic("*/10 * * * *")))
-		register(t, s, testJob("daily", "batch", periodic("@daily")))
+		registered(t, s, testJob("cron", "batch", periodic("*/10 * * * *")))
+		registered(t, s, testJob("daily", "batch", periodic("@daily")))
 		sleep(10 * time.Minute)
 		require.NoError(t, s.Close())
 
@@ -172,9 +172,9 @@ func TestMissedLaunchesAreMadeUpForOnce(t *testing.T) {
 func TestANewVersionIsLaunchedWhenItSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := withNode(t, "")
-		register(t, s, testJob("cron", "batch", periodic("@daily")))
+		registered(t, s, testJob("cron", "batch", periodic("@daily")))
 		sleep(90 * time.Minute)
-		register(t, s, testJob("cron", "batch", periodic("0 * * * *")))
+		registered(t, s, testJob("cron", "batch", periodic("0 * * * *")))
 		synctest.Wait()
 		require.Empty(t, children(s, "cron"), "the hour before it was registered is not made up for")
 		sleep(30 * time.Minute)
@@ -187,7 +187,7 @@ func TestForgottenChildrenStayCounted(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "server.db")
 		s := open(t, path)
 		registerNode(t, s, testNode())
-		register(t, s, testJob("cron", "batch", periodic("* * * * *")))
+		registered(t, s, testJob("cron", "batch", periodic("* * * * *")))
 		sleep(3 * time.Minute)
 		for _, id := range children(s, "cron")[:2] {
 			report(t, s, wanted(s, "cron/"+id)[0], structs.ClientComplete)
@@ -212,7 +212,7 @@ func TestAJobStaysOfItsKind(t *testing.T) {
 		{nil, []func(*nomad.Job){parameterized}, "cannot update non-parameterized job to being parameterized"},
 		{[]func(*nomad.Job){parameterized}, nil, "cannot update parameterized job to being non-parameterized"},
 	} {
-		register(t, s, testJob("j", "batch", c.was...))
+		registered(t, s, testJob("j", "batch", c.was...))
 		_, err := s.RegisterJob(&structs.JobRegistration{Job: testJob("j", "batch", c.is...)})
 		require.EqualError(t, err, c.text)
 		_, err = s.DeregisterJob("default", "j", true, false)

@@ -26,6 +26,7 @@ import (
 //	nodes/<ID>                structs.Node
 //	acl_tokens/<accessor ID>  structs.ACLToken
 //	server/acl_bootstrap      the index at which the first token was made
+//	server/scheduler          nomad.SchedulerConfiguration; absent: the default
 //
 // boltfile adds a bucket "meta" with the file's kind and schema version.
 const (
@@ -41,6 +42,7 @@ const (
 	keyID           = "id"
 	keyIndex        = "index"
 	keyACLBootstrap = "acl_bootstrap"
+	keyScheduler    = "scheduler"
 )
 
 // jobRow is what changes of a job without a new version.
@@ -52,6 +54,7 @@ type jobRow struct {
 	StatusDescription string
 	CreateIndex       uint64
 	ModifyIndex       uint64
+	Scalings          map[string][]nomad.ScalingEvent `json:",omitempty"`
 }
 
 func (j *job) row() jobRow {
@@ -64,6 +67,7 @@ func (j *job) row() jobRow {
 		StatusDescription: *j.StatusDescription,
 		CreateIndex:       *j.CreateIndex,
 		ModifyIndex:       *j.ModifyIndex,
+		Scalings:          j.scalings,
 	}
 }
 
@@ -147,6 +151,15 @@ func (cp *ControlPlane) loadServer(dbtx *bbolt.Tx) error {
 	} else if id := b.Get([]byte(keyID)); id != nil {
 		_ = json.Unmarshal(id, &cp.id) // else it has none
 	}
+	if value := b.Get([]byte(keyScheduler)); value != nil {
+		c := new(nomad.SchedulerConfiguration)
+		if err := json.Unmarshal(value, c); err != nil {
+			cp.leftOut(bucketState, keyScheduler, err)
+		} else {
+			cp.scheduler = c
+			cp.sawIndex(c.ModifyIndex)
+		}
+	}
 	// Whoever comes first may not become its manager because this was lost.
 	if value := b.Get([]byte(keyACLBootstrap)); value != nil {
 		if err := json.Unmarshal(value, &cp.aclBootstrap); err != nil {
@@ -199,6 +212,7 @@ func (cp *ControlPlane) loadSpec(key string, r *specRow) error {
 		return errIncomplete
 	}
 	r.Job.Canonicalize() // what a damaged row lacks is a default, and not nil
+	setScalings(r.Job)   // an older binary did not
 	index := *r.Job.JobModifyIndex
 	if err := sameID(key, specKey(index)); err != nil {
 		return err
@@ -221,7 +235,7 @@ func (cp *ControlPlane) loadJob(key string, r *jobRow) error {
 	}
 	j.Status, j.StatusDescription = &r.Status, &r.StatusDescription
 	j.CreateIndex, j.ModifyIndex = &r.CreateIndex, &r.ModifyIndex
-	cp.data.jobs[name] = &job{Job: &j, since: r.Since, versions: r.Versions}
+	cp.data.jobs[name] = &job{Job: &j, since: r.Since, versions: r.Versions, scalings: r.Scalings}
 	cp.sawIndex(r.ModifyIndex)
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"time"
 
+	nomad "github.com/hashicorp/nomad/api"
+
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/structs"
@@ -115,6 +117,8 @@ type tx struct {
 	indexes
 	// aclBootstrap is the index at which the first token was made; 0: it was not.
 	aclBootstrap uint64
+	// scheduler is how the scheduler decides; never nil.
+	scheduler *nomad.SchedulerConfiguration
 
 	touched      map[string]uint64 // tables
 	touchedNodes map[string]uint64 // what a node is to run
@@ -133,6 +137,7 @@ func (cp *ControlPlane) begin() *tx {
 		nodes:        changes[string, *structs.Node]{base: cp.data.nodes},
 		tokens:       changes[string, *structs.ACLToken]{base: cp.data.tokens},
 		aclBootstrap: cp.aclBootstrap,
+		scheduler:    cp.scheduler,
 		touched:      map[string]uint64{},
 		touchedNodes: map[string]uint64{},
 	}
@@ -251,6 +256,7 @@ func (t *tx) commit() error {
 	t.nodes.merge()
 	t.tokens.merge()
 	cp.aclBootstrap = t.aclBootstrap
+	cp.scheduler = t.scheduler
 	maps.Copy(cp.nodeIndexes, t.touchedNodes)
 	for name, index := range t.touched {
 		table := cp.tables[name]
@@ -320,6 +326,11 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 	}
 	for id, n := range t.nodes.puts {
 		if err := put(bucketNodes, id, n); err != nil {
+			return nil, err
+		}
+	}
+	if t.scheduler != t.cp.scheduler {
+		if err := put(bucketState, keyScheduler, t.scheduler); err != nil {
 			return nil, err
 		}
 	}

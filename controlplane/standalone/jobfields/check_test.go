@@ -102,7 +102,7 @@ func TestWhatIsNotDoneIsRefusedOrWarnedAbout(t *testing.T) {
 		"affinity":      {job: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}", warned: "affinity: it has no effect: there is one node to place on"},
 		"spread":        {group: "spread {\n attribute = \"${node.datacenter}\"\n}", warned: `group "g": spread: it has no effect: there is one node to place on`},
 		"task affinity": {task: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}", warned: gt + "affinity: it has no effect: there is one node to place on"},
-		"scaling":       {group: "scaling {\n max = 3\n}", warned: `group "g": scaling: it has no effect: nothing scales jobs; the group's count is used`},
+		"vertical":      {task: "scaling \"cpu\" {\n max = 300\n}", warned: gt + "scaling: it has no effect: Nomad Enterprise's autoscaler alone scales the resources of tasks"},
 		"disconnect":    {group: "disconnect {\n lost_after = \"1h\"\n}", warned: `group "g": disconnect: it has no effect: the node and its control plane are never apart`},
 		"identity":      {task: "identity {\n env = true\n}", warned: gt + "identity: env: it has no effect: tasks are given no identity token"},
 		"an identity":   {task: "identity {\n name = \"aws\"\n aud = [\"x\"]\n file = true\n}", warned: gt + "identity \"aws\": file: it has no effect: tasks are given no identity token"},

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"cmp"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -32,37 +31,85 @@ func (a amounts) most(b amounts) amounts {
 	return amounts{max(a.cpu, b.cpu), max(a.memory, b.memory), max(a.disk, b.disk)}
 }
 
-// use is what is taken of one node. Ports, cores and devices are owned by a chain.
+// use is what is taken of one node. Ports, cores and devices are owned by chains: several
+// may own a port that they agreed to share.
 type use struct {
 	amounts
-	ports   map[int]string
-	cores   map[int]string
-	devices map[deviceKey]string
+	ports   map[int][]*chain
+	cores   map[int][]*chain
+	devices map[deviceKey][]*chain
 }
 
 // capacity is what is taken of every node. An allocation takes until it has ended,
-// not only until it is told to stop. A successor on the same node waits for the end of
-// all before it there, so that they (a chain) take, of each thing, as much as the
-// largest of them. A chain never goes over another node: a node knows its own
-// allocations only, and so cannot wait for what one elsewhere replaced.
+// not only until it is told to stop. One that waits for others on its node, which it
+// replaces or preempted, starts when they have ended, so that all of them (a chain) take,
+// of each thing, what those take together or what it takes, whichever is more. A chain
+// never goes over another node: a node knows its own allocations only, and so cannot wait
+// for what one elsewhere replaced.
 type capacity struct {
 	nodes  map[string]*use
 	chains map[string]*chain // by allocation ID
 	ofJob  map[string]int    // the job's live allocations, by node ID
+	// preempted are the allocations that made room for another: what they held is not
+	// their own job's any more.
+	preempted map[string]bool
 }
 
-// chain is what an allocation and its live predecessors on its node take together.
+// chain is what an allocation and all that it waits for on its node take together.
 type chain struct {
-	root  string
+	into  *chain // of the allocation that waits for all of this one, if any
 	node  string
 	taken amounts
 }
 
+// last is the chain that a chain has become part of.
+func (ch *chain) last() *chain {
+	for ch.into != nil {
+		ch = ch.into
+	}
+	return ch
+}
+
+// claim is what an allocation may have on a node though it is taken: it waits for those
+// that took it.
+type claim struct {
+	chains map[*chain]bool
+	taken  amounts // by all of them
+}
+
+func (cl *claim) add(ch *chain) {
+	if cl.chains == nil {
+		cl.chains = map[*chain]bool{}
+	}
+	if !cl.chains[ch] {
+		cl.chains[ch] = true
+		cl.taken = cl.taken.plus(ch.taken)
+	}
+}
+
+func (cl *claim) remove(ch *chain) {
+	if cl.chains[ch] {
+		delete(cl.chains, ch)
+		cl.taken = cl.taken.minus(ch.taken)
+	}
+}
+
+// join makes a claim's chains part of one.
+func (cl *claim) join(ch *chain) *chain {
+	for part := range cl.chains {
+		part.into = ch
+	}
+	return ch
+}
+
 func newCapacity(in Input) *capacity {
-	c := &capacity{nodes: map[string]*use{}, chains: map[string]*chain{}, ofJob: map[string]int{}}
-	all := slices.Clone(in.Others)
+	c := &capacity{nodes: map[string]*use{}, chains: map[string]*chain{}, ofJob: map[string]int{}, preempted: map[string]bool{}}
+	all := make(map[string]*structs.Allocation, len(in.Others)+len(in.Allocs))
+	for _, a := range in.Others {
+		all[a.ID] = a
+	}
 	for _, a := range in.Allocs {
-		all = append(all, a.Allocation)
+		all[a.ID] = a.Allocation
 		if !a.Terminal() {
 			c.ofJob[a.NodeID]++
 		}
@@ -71,57 +118,77 @@ func newCapacity(in Input) *capacity {
 	for _, n := range in.Nodes {
 		up[n.ID] = n.Status != structs.NodeDown
 	}
-	// Predecessors come before their successors.
-	slices.SortStableFunc(all, func(a, b *structs.Allocation) int { return cmp.Compare(a.CreateIndex, b.CreateIndex) })
-	for _, a := range all {
-		previous := c.chains[a.PreviousAllocation]
-		switch {
-		case !a.ClientStatus.Terminal() && up[a.NodeID]:
-			c.add(a)
-		case previous != nil && previous.node == a.NodeID:
-			// It ended while it still waited for its own predecessor; its successor
-			// waits for that one.
-			c.chains[a.ID] = previous
+	seen := make(map[string]bool, len(all))
+	var know func(a *structs.Allocation)
+	know = func(a *structs.Allocation) {
+		if a == nil || seen[a.ID] {
+			return
 		}
+		seen[a.ID] = true
+		for id := range a.WaitsFor {
+			know(all[id])
+		}
+		c.know(a, up[a.NodeID])
+	}
+	for _, a := range all {
+		know(a)
 	}
 	return c
+}
+
+// know takes what an allocation holds, once that is done for all that it waits for.
+func (c *capacity) know(a *structs.Allocation, up bool) {
+	c.preempted[a.ID] = a.PreemptedByAllocation != ""
+	if !a.ClientStatus.Terminal() && up {
+		c.add(a)
+		return
+	}
+	// If it ended while it still waited itself, its successor waits for the same ones.
+	if cl := c.claim(a, a.NodeID); len(cl.chains) > 0 {
+		c.chains[a.ID] = cl.join(&chain{node: a.NodeID, taken: cl.taken})
+	}
 }
 
 func (c *capacity) node(id string) *use {
 	u := c.nodes[id]
 	if u == nil {
-		u = &use{ports: map[int]string{}, cores: map[int]string{}, devices: map[deviceKey]string{}}
+		u = &use{ports: map[int][]*chain{}, cores: map[int][]*chain{}, devices: map[deviceKey][]*chain{}}
 		c.nodes[id] = u
 	}
 	return u
 }
 
-// chainOf returns the chain that an allocation on a node would join; a new one when
-// it replaces no allocation there.
-func (c *capacity) chainOf(a *structs.Allocation, nodeID string) *chain {
-	if previous := c.chains[a.PreviousAllocation]; previous != nil && previous.node == nodeID {
-		return previous
+// claim returns what an allocation would be the heir of on a node. What was preempted
+// has one heir, for which it was, and not its own successor too.
+func (c *capacity) claim(a *structs.Allocation, nodeID string) *claim {
+	cl := &claim{}
+	for id := range a.WaitsFor {
+		if id == a.PreviousAllocation && c.preempted[id] {
+			continue
+		}
+		if ch := c.chains[id]; ch != nil && ch.node == nodeID {
+			cl.add(ch.last())
+		}
 	}
-	return &chain{root: a.ID, node: nodeID}
+	return cl
 }
 
 // add takes what an allocation was given.
 func (c *capacity) add(a *structs.Allocation) {
-	u, ch := c.node(a.NodeID), c.chainOf(a, a.NodeID)
-	taken := ch.taken.most(amountsOf(a.Resources))
-	u.amounts = u.plus(taken.minus(ch.taken))
-	ch.taken = taken
+	u, cl := c.node(a.NodeID), c.claim(a, a.NodeID)
+	ch := cl.join(&chain{node: a.NodeID, taken: cl.taken.most(amountsOf(a.Resources))})
+	u.amounts = u.plus(ch.taken.minus(cl.taken))
 	c.chains[a.ID] = ch
 	for _, p := range a.Resources.Ports {
-		u.ports[p.Value] = ch.root
+		u.ports[p.Value] = append(u.ports[p.Value], ch)
 	}
 	for _, t := range a.Resources.Tasks {
 		for _, core := range t.Cores {
-			u.cores[core] = ch.root
+			u.cores[core] = append(u.cores[core], ch)
 		}
 		for _, d := range t.Devices {
 			for _, key := range keysOf(d) {
-				u.devices[key] = ch.root
+				u.devices[key] = append(u.devices[key], ch)
 			}
 		}
 	}
@@ -138,18 +205,17 @@ func amountsOf(r structs.AllocatedResources) amounts {
 
 // fit returns what an allocation of the group would be given on the node, or the
 // dimension that is exhausted, with Nomad's names.
-func (c *capacity) fit(n *structs.Node, a *Alloc, g *nomad.TaskGroup) (r structs.AllocatedResources, dimension string) {
-	u, ch := c.node(n.ID), c.chainOf(a.Allocation, n.ID)
+func (c *capacity) fit(n *structs.Node, cl *claim, allocID string, g *nomad.TaskGroup) (r structs.AllocatedResources, dimension string) {
+	u := c.node(n.ID)
 	r.Tasks = make(map[string]*structs.TaskResources, len(g.Tasks))
 	if g.EphemeralDisk != nil {
 		r.DiskMB = structs.Deref(g.EphemeralDisk.SizeMB)
 	}
-	if dimension = u.assignTasks(n, ch, g, &r); dimension != "" {
+	if dimension = u.assignTasks(n, cl, g, &r); dimension != "" {
 		return r, dimension
 	}
-	has := amounts{n.Resources.CPUMHz, n.Resources.MemoryMB, n.Resources.DiskMB}.
-		minus(amounts{n.Reserved.CPUMHz, n.Reserved.MemoryMB, n.Reserved.DiskMB})
-	needs := u.plus(ch.taken.most(amountsOf(r)).minus(ch.taken))
+	has := capacityOf(n)
+	needs := u.plus(cl.taken.most(amountsOf(r)).minus(cl.taken))
 	switch {
 	case needs.cpu > has.cpu:
 		return r, "cpu"
@@ -158,14 +224,20 @@ func (c *capacity) fit(n *structs.Node, a *Alloc, g *nomad.TaskGroup) (r structs
 	case needs.disk > has.disk:
 		return r, "disk"
 	}
-	if dimension = u.assignDevices(n, ch, g, &r); dimension != "" {
+	if dimension = u.assignDevices(n, cl, g, &r); dimension != "" {
 		return r, dimension
 	}
-	return r, u.assignPorts(n, ch, a.ID, g, &r)
+	return r, u.assignPorts(n, cl, allocID, g, &r)
+}
+
+// capacityOf is what a node has for allocations.
+func capacityOf(n *structs.Node) amounts {
+	return amounts{n.Resources.CPUMHz, n.Resources.MemoryMB, n.Resources.DiskMB}.
+		minus(amounts{n.Reserved.CPUMHz, n.Reserved.MemoryMB, n.Reserved.DiskMB})
 }
 
 // assignTasks fills in each task's share; cores are the lowest free ones.
-func (u *use) assignTasks(n *structs.Node, ch *chain, g *nomad.TaskGroup, r *structs.AllocatedResources) (dimension string) {
+func (u *use) assignTasks(n *structs.Node, cl *claim, g *nomad.TaskGroup, r *structs.AllocatedResources) (dimension string) {
 	core := n.Reserved.Cores
 	for _, t := range g.Tasks {
 		given := &structs.TaskResources{}
@@ -177,7 +249,7 @@ func (u *use) assignTasks(n *structs.Node, ch *chain, g *nomad.TaskGroup, r *str
 		given.MemoryMB = structs.Deref(t.Resources.MemoryMB)
 		given.MemoryMaxMB = structs.Deref(t.Resources.MemoryMaxMB)
 		for range structs.Deref(t.Resources.Cores) {
-			for core < n.Resources.Cores && !free(u.cores, core, ch) {
+			for core < n.Resources.Cores && !free(u.cores, core, cl) {
 				core++
 			}
 			if core >= n.Resources.Cores {
@@ -191,15 +263,14 @@ func (u *use) assignTasks(n *structs.Node, ch *chain, g *nomad.TaskGroup, r *str
 	return ""
 }
 
-// free reports whether no allocation outside of the chain owns a port, core or device.
-func free[K comparable](owners map[K]string, what K, ch *chain) bool {
-	owner, taken := owners[what]
-	return !taken || owner == ch.root
+// free reports whether no chain that is not claimed owns a port, core or device.
+func free[K comparable](owners map[K][]*chain, what K, cl *claim) bool {
+	return !slices.ContainsFunc(owners[what], func(ch *chain) bool { return !cl.chains[ch.last()] })
 }
 
 // assignPorts fills in the group's ports: the static ones first, so that no dynamic one
 // takes their number.
-func (u *use) assignPorts(n *structs.Node, ch *chain, allocID string, g *nomad.TaskGroup, r *structs.AllocatedResources) (dimension string) {
+func (u *use) assignPorts(n *structs.Node, cl *claim, allocID string, g *nomad.TaskGroup, r *structs.AllocatedResources) (dimension string) {
 	ip := n.Attributes["unique.network.ip-address"]
 	given := map[int]bool{}
 	give := func(p nomad.Port, value int) {
@@ -211,7 +282,7 @@ func (u *use) assignPorts(n *structs.Node, ch *chain, allocID string, g *nomad.T
 		r.Ports = append(r.Ports, structs.AllocatedPort{Label: p.Label, HostIP: ip, Value: value, To: to})
 	}
 	for _, p := range portsOf(g, func(n *nomad.NetworkResource) []nomad.Port { return n.ReservedPorts }) {
-		if given[p.Value] && !p.IgnoreCollision || !free(u.ports, p.Value, ch) && !p.IgnoreCollision {
+		if given[p.Value] && !p.IgnoreCollision || !free(u.ports, p.Value, cl) && !p.IgnoreCollision {
 			return fmt.Sprintf("network: reserved port collision %s=%d", p.Label, p.Value)
 		}
 		give(p, p.Value)

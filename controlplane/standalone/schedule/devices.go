@@ -77,11 +77,11 @@ func usableDevices(ask *nomad.RequestedDevice, g *structs.DeviceGroup) (ids []st
 
 // assignDevices fills in each task's devices: for each request the group that its
 // affinities prefer, the first of equals, and the lowest free IDs of it.
-func (u *use) assignDevices(n *structs.Node, ch *chain, g *nomad.TaskGroup, r *structs.AllocatedResources) (dimension string) {
+func (u *use) assignDevices(n *structs.Node, cl *claim, g *nomad.TaskGroup, r *structs.AllocatedResources) (dimension string) {
 	given := map[deviceKey]bool{}
 	for _, t := range g.Tasks {
 		for _, ask := range devicesOf(t) {
-			d, free := u.assignDevice(n, ch, ask, given)
+			d, free := u.assignDevice(n, cl, ask, given)
 			if d == nil {
 				return fmt.Sprintf("devices: %s: %d asked for, %d free", ask.Name, deviceCount(ask), free)
 			}
@@ -96,7 +96,7 @@ func (u *use) assignDevices(n *structs.Node, ch *chain, g *nomad.TaskGroup, r *s
 
 // assignDevice returns what a request is given; nil, and the most that is free in one
 // group, when that is too little.
-func (u *use) assignDevice(n *structs.Node, ch *chain, ask *nomad.RequestedDevice, given map[deviceKey]bool) (best *structs.AllocatedDevice, mostFree int) {
+func (u *use) assignDevice(n *structs.Node, cl *claim, ask *nomad.RequestedDevice, given map[deviceKey]bool) (best *structs.AllocatedDevice, mostFree int) {
 	count := deviceCount(ask)
 	bestScore := math.Inf(-1)
 	for _, g := range n.Devices {
@@ -105,7 +105,7 @@ func (u *use) assignDevice(n *structs.Node, ch *chain, ask *nomad.RequestedDevic
 		}
 		ids := slices.DeleteFunc(usableDevices(ask, g), func(id string) bool {
 			key := deviceKey{g.ID, id}
-			return given[key] || !free(u.devices, key, ch)
+			return given[key] || !free(u.devices, key, cl)
 		})
 		mostFree = max(mostFree, len(ids))
 		if uint64(len(ids)) < count {

@@ -42,7 +42,9 @@ type Input struct {
 	Allocs []*Alloc
 	// Others are all other jobs' allocations.
 	Others []*structs.Allocation
-	Now    time.Time
+	// Preempt is set when the job may have less important jobs' allocations ended for its own.
+	Preempt bool
+	Now     time.Time
 	// NewID returns a fresh allocation ID.
 	NewID func() string
 }
@@ -53,6 +55,9 @@ type Result struct {
 	Place  []*Alloc
 	Update []*structs.Allocation // in place
 	Stop   []Stop
+	// Preempted maps another job's allocation that is to end to the one in Place that it
+	// makes room for, which lists it in its PreemptedAllocations and waits for its end.
+	Preempted map[string]string
 	// Replaced maps an allocation to the one in Place that takes its place.
 	Replaced map[string]string
 	// Later are failed allocations that will be replaced when their delay is over.
@@ -102,10 +107,11 @@ func Schedule(in Input) *Result {
 		Input: in,
 		cap:   newCapacity(in),
 		res: &Result{
-			Replaced: map[string]string{},
-			Failed:   map[string]*structs.PlacementMetrics{},
-			Queued:   map[string]int{},
-			Desired:  map[string]*structs.DesiredUpdates{},
+			Preempted: map[string]string{},
+			Replaced:  map[string]string{},
+			Failed:    map[string]*structs.PlacementMetrics{},
+			Queued:    map[string]int{},
+			Desired:   map[string]*structs.DesiredUpdates{},
 		},
 		destroys: map[destroysKey]bool{},
 	}
@@ -146,6 +152,7 @@ type scheduler struct {
 	cap      *capacity
 	res      *Result
 	destroys map[destroysKey]bool
+	victims  map[string][]victim // by node ID, once one was asked for
 }
 
 // of returns the group's allocations that may still count: not stopped and not
@@ -278,6 +285,7 @@ func (s *scheduler) placeOne(w wanted) (*Alloc, *structs.PlacementMetrics) {
 	var best *structs.Node
 	var resources structs.AllocatedResources
 	bestUsed := 0
+	var exhausted []*structs.Node
 	for _, n := range s.candidates(w, metric) {
 		metric.NodesEvaluated++
 		if why := s.infeasible(n, w.group, w.previous); len(why) > 0 {
@@ -287,8 +295,9 @@ func (s *scheduler) placeOne(w wanted) (*Alloc, *structs.PlacementMetrics) {
 			}
 			continue
 		}
-		r, dimension := s.cap.fit(n, a, w.group)
+		r, dimension := s.cap.fit(n, s.cap.claim(a.Allocation, n.ID), a.ID, w.group)
 		if dimension != "" {
+			exhausted = append(exhausted, n)
 			metric.NodesExhausted++
 			metric.DimensionExhausted = count(metric.DimensionExhausted, dimension)
 			continue
@@ -298,13 +307,22 @@ func (s *scheduler) placeOne(w wanted) (*Alloc, *structs.PlacementMetrics) {
 			best, bestUsed, resources = n, used, r
 		}
 	}
-	if best == nil {
-		return nil, metric
+	a.Metrics = metric
+	if best != nil {
+		s.give(a, best, resources)
+		return a, nil
 	}
-	a.NodeID, a.NodeName, a.Resources, a.Metrics = best.ID, best.Name, resources, metric
+	if s.preempt(a, w.group, exhausted) {
+		return a, nil
+	}
+	return nil, metric
+}
+
+// give takes a node's resources for an allocation.
+func (s *scheduler) give(a *Alloc, n *structs.Node, r structs.AllocatedResources) {
+	a.NodeID, a.NodeName, a.Resources = n.ID, n.Name, r
 	s.cap.add(a.Allocation)
-	s.cap.ofJob[best.ID]++
-	return a, nil
+	s.cap.ofJob[n.ID]++
 }
 
 // candidates returns the nodes that are open for the job at all, and counts them.

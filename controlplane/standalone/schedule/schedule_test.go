@@ -481,15 +481,15 @@ func TestPortsAreDistinctAndInRange(t *testing.T) {
 
 func TestDynamicPortsRunOut(t *testing.T) {
 	n := testNode("n1")
-	u := &use{ports: map[int]string{}}
+	u := &use{ports: map[int][]*chain{}}
 	for p := MinDynamicPort; p <= MaxDynamicPort; p++ {
-		u.ports[p] = "someone"
+		u.ports[p] = []*chain{{}}
 	}
 	g := &nomad.TaskGroup{Networks: []*nomad.NetworkResource{{DynamicPorts: []nomad.Port{{Label: "a"}}}}}
 	var r structs.AllocatedResources
-	require.Equal(t, "network: dynamic port selection failed", u.assignPorts(n, &chain{root: "me"}, "me", g, &r))
+	require.Equal(t, "network: dynamic port selection failed", u.assignPorts(n, &claim{}, "me", g, &r))
 	delete(u.ports, 25000)
-	require.Empty(t, u.assignPorts(n, &chain{root: "me"}, "me", g, &r))
+	require.Empty(t, u.assignPorts(n, &claim{}, "me", g, &r))
 	require.Equal(t, 25000, r.Ports[0].Value)
 }
 

@@ -1,0 +1,276 @@
+package schedule
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// MinPreemption is by how much a job's priority must be higher than that of whose
+// allocations it preempts, as in Nomad.
+const MinPreemption = 10
+
+// room is what an allocation would be given on a node, once others have ended there.
+type room struct {
+	node      *structs.Node
+	resources structs.AllocatedResources
+	victims   []victim
+}
+
+// victim is an allocation of another job that may be preempted.
+type victim struct {
+	*structs.Allocation
+	priority int
+	chain    *chain
+}
+
+// preempt finds the node on which the least has to be preempted for an allocation of a
+// group, and takes it; false: nothing that may be preempted would make room.
+func (s *scheduler) preempt(a *Alloc, g *nomad.TaskGroup, nodes []*structs.Node) bool {
+	if !s.Preempt {
+		return false
+	}
+	var best *room
+	for _, n := range nodes {
+		if r := s.makeRoom(n, a, g); r != nil && (best == nil || s.preferred(r, best) < 0) {
+			best = r
+		}
+	}
+	if best == nil {
+		return false
+	}
+	for _, v := range best.victims {
+		a.PreemptedAllocations = append(a.PreemptedAllocations, v.ID)
+		s.res.Preempted[v.ID] = a.ID
+	}
+	slices.Sort(a.PreemptedAllocations)
+	s.give(a, best.node, best.resources)
+	s.res.Desired[*g.Name].Preemptions += uint64(len(best.victims))
+	return true
+}
+
+// preferred orders ways to make room: that which ends the least important jobs'
+// allocations, then the fewest, then where the job has the fewest of its own.
+func (s *scheduler) preferred(x, y *room) int {
+	return cmp.Or(
+		cmp.Compare(highest(x.victims), highest(y.victims)),
+		cmp.Compare(len(x.victims), len(y.victims)),
+		cmp.Compare(s.cap.ofJob[x.node.ID], s.cap.ofJob[y.node.ID]),
+	)
+}
+
+func highest(victims []victim) (priority int) {
+	for _, v := range victims {
+		priority = max(priority, v.priority)
+	}
+	return priority
+}
+
+// makeRoom returns what to preempt on a node for an allocation; nil: nothing would help.
+// No allocation is preempted when those of less important jobs are enough, and of those
+// that are left, as few as a search that takes the most helpful first finds.
+func (s *scheduler) makeRoom(n *structs.Node, a *Alloc, g *nomad.TaskGroup) *room {
+	candidates := s.evictable(n.ID)
+	t := &trial{scheduler: s, node: n, alloc: a, group: g, claim: s.cap.claim(a.Allocation, n.ID)}
+	if candidates = t.leastImportant(candidates); candidates == nil {
+		return nil
+	}
+	for !t.fits() {
+		i := t.mostHelpful(candidates)
+		t.take(candidates[i])
+		candidates = slices.Delete(candidates, i, i+1)
+	}
+	t.dropNeedless()
+	t.fits()
+	return &room{n, t.resources, t.victims}
+}
+
+// evictable returns the allocations on a node that the job may preempt: of the least
+// important job first, and of one priority the newest first, of which the least is lost.
+func (s *scheduler) evictable(nodeID string) (list []victim) {
+	if s.victims == nil {
+		s.victims = map[string][]victim{}
+		for _, o := range s.Others {
+			if v := (victim{Allocation: o, priority: priorityOf(o.Job)}); !o.Terminal() && v.priority+MinPreemption <= priorityOf(s.Job) {
+				s.victims[o.NodeID] = append(s.victims[o.NodeID], v)
+			}
+		}
+		for _, on := range s.victims {
+			slices.SortFunc(on, func(x, y victim) int {
+				return cmp.Or(cmp.Compare(x.priority, y.priority), cmp.Compare(y.CreateIndex, x.CreateIndex), cmp.Compare(x.ID, y.ID))
+			})
+		}
+	}
+	for _, v := range s.victims[nodeID] {
+		if v.chain = s.cap.chains[v.ID]; v.chain != nil && s.res.Preempted[v.ID] == "" {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+func priorityOf(j *nomad.Job) int {
+	if j == nil || j.Priority == nil {
+		return nomad.JobDefaultPriority
+	}
+	return *j.Priority
+}
+
+// trial is a set of victims in the making.
+type trial struct {
+	*scheduler
+	node  *structs.Node
+	alloc *Alloc
+	group *nomad.TaskGroup
+
+	claim     *claim // on what the victims have too
+	victims   []victim
+	resources structs.AllocatedResources // of the last fit
+}
+
+func (t *trial) fits() bool {
+	var exhausted string
+	t.resources, exhausted = t.cap.fit(t.node, t.claim, t.alloc.ID, t.group)
+	return exhausted == ""
+}
+
+func (t *trial) take(v victim) {
+	t.claim.add(v.chain)
+	t.victims = append(t.victims, v)
+}
+
+// leastImportant returns the candidates up to the lowest priority that is enough; nil
+// when all are not.
+func (t *trial) leastImportant(candidates []victim) []victim {
+	claimed := 0
+	enough := func(n int) bool {
+		for ; claimed < n; claimed++ {
+			t.claim.add(candidates[claimed].chain)
+		}
+		for ; claimed > n; claimed-- {
+			t.claim.remove(candidates[claimed-1].chain)
+		}
+		return t.fits()
+	}
+	defer func() { enough(0) }()
+	var ends []int // of each priority's candidates
+	for i := range candidates {
+		if i+1 == len(candidates) || candidates[i+1].priority != candidates[i].priority {
+			ends = append(ends, i+1)
+		}
+	}
+	i, _ := slices.BinarySearchFunc(ends, true, func(end int, _ bool) int {
+		if enough(end) {
+			return 1
+		}
+		return -1
+	})
+	if i == len(ends) {
+		return nil
+	}
+	return candidates[:ends[i]]
+}
+
+// mostHelpful returns the candidate that gives the most of what is still short, the least
+// important of equals.
+func (t *trial) mostHelpful(candidates []victim) (best int) {
+	short := t.short()
+	most := -1.0
+	for i, v := range candidates {
+		if help := short.helpOf(v); help > most {
+			best, most = i, help
+		}
+	}
+	return best
+}
+
+// shortage is what is missing for a group on a node.
+type shortage struct {
+	amounts
+	cores   int
+	ports   map[int]bool // static ones that others have
+	devices []*nomad.RequestedDevice
+}
+
+func (t *trial) short() shortage {
+	u, n := t.cap.node(t.node.ID), t.node
+	asked := amounts{}
+	if d := t.group.EphemeralDisk; d != nil {
+		asked.disk = structs.Deref(d.SizeMB)
+	}
+	sh := shortage{ports: map[int]bool{}}
+	for _, task := range t.group.Tasks {
+		sh.devices = append(sh.devices, devicesOf(task)...)
+		if r := task.Resources; r != nil {
+			asked.cpu += structs.Deref(r.CPU)
+			asked.memory += structs.Deref(r.MemoryMB)
+			sh.cores += structs.Deref(r.Cores)
+		}
+	}
+	if sh.cores > 0 {
+		asked.cpu += sh.cores * (n.Resources.CPUMHz / n.Resources.Cores)
+		for core := n.Reserved.Cores; core < n.Resources.Cores; core++ {
+			if free(u.cores, core, t.claim) {
+				sh.cores--
+			}
+		}
+	}
+	taken := u.plus(t.claim.taken.most(asked).minus(t.claim.taken))
+	sh.amounts = taken.minus(capacityOf(n))
+	for _, p := range portsOf(t.group, func(n *nomad.NetworkResource) []nomad.Port { return n.ReservedPorts }) {
+		if !p.IgnoreCollision && !free(u.ports, p.Value, t.claim) {
+			sh.ports[p.Value] = true
+		}
+	}
+	return sh
+}
+
+// helpOf is how much of what is short, each thing for itself, a victim would give. Who has
+// a port that is needed has to go whatever else does.
+func (sh *shortage) helpOf(v victim) (help float64) {
+	for _, p := range v.Resources.Ports {
+		if sh.ports[p.Value] {
+			return math.Inf(1)
+		}
+	}
+	part := func(given, short int) float64 {
+		if short <= 0 {
+			return 0
+		}
+		return min(1, float64(given)/float64(short))
+	}
+	cores := 0
+	for _, task := range v.Resources.Tasks {
+		cores += len(task.Cores)
+		for _, d := range task.Devices {
+			for _, ask := range sh.devices {
+				if d.Group().Matches(ask.Name) {
+					help += part(len(d.DeviceIDs), int(min(deviceCount(ask), math.MaxInt32)))
+				}
+			}
+		}
+	}
+	taken := v.chain.taken
+	return help + part(cores, sh.cores) + part(taken.cpu, sh.cpu) + part(taken.memory, sh.memory) + part(taken.disk, sh.disk)
+}
+
+// dropNeedless spares the victims without which the others are enough: the most important
+// first, and of those the smallest.
+func (t *trial) dropNeedless() {
+	size := func(v victim) int { return v.chain.taken.cpu + v.chain.taken.memory }
+	slices.SortStableFunc(t.victims, func(x, y victim) int {
+		return cmp.Or(cmp.Compare(y.priority, x.priority), cmp.Compare(size(x), size(y)))
+	})
+	t.victims = slices.DeleteFunc(t.victims, func(v victim) bool {
+		t.claim.remove(v.chain)
+		needless := t.fits()
+		if !needless {
+			t.claim.add(v.chain)
+		}
+		return needless
+	})
+}
