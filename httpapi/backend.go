@@ -21,6 +21,7 @@ const (
 	tableEvaluations = "evaluations"
 	tableNodes       = "nodes"
 	tableACLTokens   = "acl_tokens"
+	tableDeployments = "deployments"
 )
 
 // ControlPlane is what the API needs of the embedded control plane. What it returns
@@ -68,11 +69,26 @@ type ControlPlane interface {
 	StopAllocation(id string, noShutdownDelay bool) (evalID string, err error)
 	Evaluations() []*structs.Evaluation
 	Evaluation(id string) *structs.Evaluation
+	Deployments() []*structs.Deployment
+	Deployment(id string) *structs.Deployment
+	JobDeployments(namespace, id string) []*structs.Deployment
+	// PromoteDeployment promotes the canaries of some groups; of no groups: of all.
+	PromoteDeployment(id string, groups []string) (*structs.DeploymentChange, error)
+	PauseDeployment(id string, pause bool) (*structs.DeploymentChange, error)
+	FailDeployment(id string) (*structs.DeploymentChange, error)
+	UnblockDeployment(id string) (*structs.DeploymentChange, error)
+	SetAllocationHealth(id string, healthy, unhealthy []string) (*structs.DeploymentChange, error)
 	Nodes() []*structs.Node
 	Node(id string) *structs.Node
 	SetEligibility(nodeID, eligibility string) error
 	// CollectGarbage forgets what has ended and is not needed any more.
 	CollectGarbage()
+
+	// EventsFrom is the place of the first batch of events that is kept whose index is at
+	// least index, or else of the next that there will be.
+	EventsFrom(index uint64) (place uint64)
+	// NextEvents waits for the batch at a place. structs.ErrEventsLost: it is kept no more.
+	NextEvents(ctx context.Context, place uint64) (*structs.ChangeBatch, error)
 
 	// SaveSnapshot writes all that is stored.
 	SaveSnapshot(w io.Writer) error

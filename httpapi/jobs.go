@@ -130,6 +130,8 @@ func jobPath(r *http.Request) (id, verb string) {
 func (h *handler) readingJob() func(http.ResponseWriter, *http.Request) error {
 	allocations := h.blocking(tableAllocations, h.jobAllocations)
 	evaluations := h.blocking(tableEvaluations, h.jobEvaluations)
+	deployment := h.blocking(tableDeployments, h.jobDeployment)
+	deployments := h.blocking(tableDeployments, h.jobDeployments)
 	job := h.blocking(tableJobs, h.readJob)
 	return func(w http.ResponseWriter, r *http.Request) error {
 		switch _, verb := jobPath(r); verb {
@@ -137,6 +139,10 @@ func (h *handler) readingJob() func(http.ResponseWriter, *http.Request) error {
 			return allocations(w, r)
 		case "evaluations":
 			return evaluations(w, r)
+		case "deployment":
+			return deployment(w, r)
+		case "deployments":
+			return deployments(w, r)
 		}
 		return job(w, r)
 	}
@@ -145,10 +151,6 @@ func (h *handler) readingJob() func(http.ResponseWriter, *http.Request) error {
 func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 	id, verb := jobPath(r)
 	switch verb {
-	case "deployment":
-		return answer{body: nil}, nil
-	case "deployments":
-		return answer{body: []*nomad.Deployment{}}, nil
 	case "", "summary", "versions", "submission", "scale":
 	default:
 		return answer{}, noEndpoint(r)

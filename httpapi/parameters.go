@@ -34,6 +34,7 @@ var parameters = map[string]string{
 	"/v1/acl/tokens":                    listing,
 	"/v1/metrics":                       "format",
 	"/v1/agent/health":                  "type",
+	"/v1/event/stream":                  "topic",
 	"/v1/client/stats":                  "node_id",
 	"/v1/client/gc":                     "node_id",
 	"/v1/client/allocation/{id}/stats":  "task",

@@ -111,6 +111,7 @@ func evaluation(e *structs.Evaluation) *nomad.Evaluation {
 		Namespace:         e.Namespace,
 		JobID:             e.JobID,
 		JobModifyIndex:    e.JobModifyIndex,
+		DeploymentID:      e.DeploymentID,
 		Status:            string(e.Status),
 		StatusDescription: e.StatusDescription,
 		WaitUntil:         e.WaitUntil,
@@ -143,6 +144,7 @@ func evaluationStub(e *structs.Evaluation) *nomad.EvaluationStub {
 		TriggeredBy:       e.TriggeredBy,
 		Namespace:         e.Namespace,
 		JobID:             e.JobID,
+		DeploymentID:      e.DeploymentID,
 		Status:            string(e.Status),
 		StatusDescription: e.StatusDescription,
 		WaitUntil:         e.WaitUntil,
@@ -167,7 +169,7 @@ func planAnnotations(p *structs.PlanAnnotations) *nomad.PlanAnnotations {
 	for name, u := range p.DesiredTGUpdates {
 		out.DesiredTGUpdates[name] = &nomad.DesiredUpdates{
 			Ignore: u.Ignore, Place: u.Place, Stop: u.Stop, InPlaceUpdate: u.InPlaceUpdate,
-			DestructiveUpdate: u.DestructiveUpdate, RescheduleNow: u.RescheduleNow, RescheduleLater: u.RescheduleLater,
+			DestructiveUpdate: u.DestructiveUpdate, Canary: u.Canary, RescheduleNow: u.RescheduleNow, RescheduleLater: u.RescheduleLater,
 		}
 	}
 	return out

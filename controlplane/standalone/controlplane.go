@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -26,6 +27,7 @@ const (
 	TableEvaluations = "evaluations"
 	TableNodes       = "nodes"
 	TableACLTokens   = "acl_tokens"
+	TableDeployments = "deployments"
 	TableScheduler   = "scheduler_config"
 )
 
@@ -52,6 +54,8 @@ type Options struct {
 	// ACLReset is a file that lets the first token be made again, see
 	// [ControlPlane.BootstrapACL]; empty: nothing does.
 	ACLReset string
+	// EventBuffer is how many batches of events are kept; 0: DefaultEventBuffer.
+	EventBuffer int
 }
 
 // ControlPlane is the control plane as package httpapi needs it; [ControlPlane.ForNode] is
@@ -81,6 +85,7 @@ type ControlPlane struct {
 	tables map[string]*tableIndex
 	// nodeIndexes is, by node ID, when what the node is to run changed last.
 	nodeIndexes map[string]uint64
+	events      *events
 
 	operations  uint64 // of the writer: done since Open
 	cannotStore bool   // of the writer: its last change was not stored
@@ -111,13 +116,14 @@ type tableIndex struct {
 
 // tables is everything that is kept. Rows are immutable.
 type tables struct {
-	jobs    map[jobKey]*job
-	parents map[jobKey]*parent // the jobs that have children
-	specs   map[uint64]*spec   // by JobModifyIndex
-	allocs  map[string]*schedule.Alloc
-	evals   map[string]*structs.Evaluation
-	nodes   map[string]*structs.Node
-	tokens  map[string]*structs.ACLToken // by accessor ID
+	jobs        map[jobKey]*job
+	specs       map[uint64]*spec // by JobModifyIndex
+	allocs      map[string]*schedule.Alloc
+	evals       map[string]*structs.Evaluation
+	nodes       map[string]*structs.Node
+	tokens      map[string]*structs.ACLToken // by accessor ID
+	deployments map[string]*structs.Deployment
+	parents     map[jobKey]*parent // the jobs that have children
 	committedIndexes
 }
 
@@ -165,6 +171,7 @@ func Open(opts Options) (*ControlPlane, error) {
 		data:        newTables(),
 		tables:      map[string]*tableIndex{},
 		nodeIndexes: map[string]uint64{},
+		events:      newEvents(cmp.Or(opts.EventBuffer, DefaultEventBuffer)),
 		wake:        wake.New(),
 		stop:        make(chan struct{}),
 		ended:       make(chan struct{}),
@@ -186,7 +193,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -232,13 +239,14 @@ func (cp *ControlPlane) Unreadable() int { return cp.unreadable }
 
 func newTables() tables {
 	return tables{
-		jobs:    map[jobKey]*job{},
-		parents: map[jobKey]*parent{},
-		specs:   map[uint64]*spec{},
-		allocs:  map[string]*schedule.Alloc{},
-		evals:   map[string]*structs.Evaluation{},
-		nodes:   map[string]*structs.Node{},
-		tokens:  map[string]*structs.ACLToken{},
+		jobs:        map[jobKey]*job{},
+		specs:       map[uint64]*spec{},
+		allocs:      map[string]*schedule.Alloc{},
+		evals:       map[string]*structs.Evaluation{},
+		nodes:       map[string]*structs.Node{},
+		tokens:      map[string]*structs.ACLToken{},
+		deployments: map[string]*structs.Deployment{},
+		parents:     map[jobKey]*parent{},
 
 		committedIndexes: newIndexes(),
 	}

@@ -21,6 +21,7 @@ const (
 	triggerFailure    = "alloc-failure"
 	triggerNode       = "node-update"
 	triggerQueued     = "queued-allocs"
+	triggerDeployment = "deployment-watcher"
 	triggerPeriodic   = "periodic-job"
 	triggerScaling    = "job-scaling"
 	triggerPreemption = "preemption"
@@ -50,6 +51,7 @@ func (t *tx) newEval(j *nomad.Job, trigger string) *structs.Evaluation {
 // and stores the evaluation. last is the job's last version, for one that was purged. While
 // evaluations are paused it only stores the evaluation.
 func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
+	t.cancelDeployments(jobKey{e.Namespace, e.JobID})
 	if t.scheduler.PauseEvalBroker {
 		t.putEval(e)
 		t.refreshStatus(jobKey{e.Namespace, e.JobID})
@@ -73,6 +75,7 @@ func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 	in := schedule.Input{Job: last, Stopped: true, Allocs: t.jobAllocs(key), Now: t.now, NewID: t.cp.newID}
 	if j := t.jobs.get(key); j != nil {
 		in.Job, in.Stopped, in.Since = t.version(j), *j.Stop || isParent(j.Job), j.since
+		in.Deployment = t.deploymentOf(key)
 	}
 	if in.Job == nil && len(in.Allocs) > 0 {
 		in.Job = in.Allocs[0].Job // it was purged while evaluations were paused
@@ -141,6 +144,7 @@ func (t *tx) version(j *job) *nomad.Job {
 
 // apply stores what was decided.
 func (t *tx) apply(e *structs.Evaluation, res *schedule.Result) {
+	t.applyDeployment(e, res)
 	for _, stop := range res.Stop {
 		t.changeAlloc(t.allocs.get(stop.ID), true, func(a *structs.Allocation) {
 			a.DesiredStatus, a.DesiredDescription = structs.DesiredStop, stop.Description
@@ -294,16 +298,16 @@ func (t *tx) endEval(e *structs.Evaluation, status structs.EvaluationStatus, des
 
 // doDue does what is due.
 func (t *tx) doDue() error {
-	t.evaluateDue()
 	t.launchDue()
+	if !t.scheduler.PauseEvalBroker {
+		t.evaluateDue()
+		t.failDue()
+	}
 	return nil
 }
 
 // evaluateDue does the evaluations whose time has come.
 func (t *tx) evaluateDue() {
-	if t.scheduler.PauseEvalBroker {
-		return
-	}
 	for _, id := range t.cp.data.pendingEvals.due(t.now) {
 		if at, pending := whenPending(t.evals.get(id)); pending && !at.After(t.now) {
 			c := *t.evals.get(id)
@@ -323,11 +327,14 @@ func (cp *ControlPlane) untilDue() time.Duration {
 	if cp.cannotStore {
 		wait, least = storeRetry, storeRetry
 	}
-	if at, ok := cp.data.pendingEvals.first(); ok && !cp.scheduler.PauseEvalBroker {
-		wait = min(wait, at.Sub(cp.now()), maxNap)
+	timelines := []func() (time.Time, bool){cp.data.launches.first}
+	if !cp.scheduler.PauseEvalBroker {
+		timelines = append(timelines, cp.data.pendingEvals.first, cp.data.deadlines.first)
 	}
-	if at, ok := cp.data.launches.first(); ok {
-		wait = min(wait, at.Sub(cp.now()), maxNap)
+	for _, first := range timelines {
+		if at, ok := first(); ok {
+			wait = min(wait, at.Sub(cp.now()), maxNap)
+		}
 	}
 	return max(wait, least)
 }

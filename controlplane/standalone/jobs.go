@@ -250,6 +250,9 @@ func (cp *ControlPlane) EvaluateJob(namespace, id string) (evalID string, err er
 	return evalID, err
 }
 
+// stoppedByRequest describes an allocation that a person stopped.
+const stoppedByRequest = "alloc is being stopped by request"
+
 // StopAllocation stops an allocation; its job gets another in its place. With
 // noShutdownDelay it ends without its shutdown delays, also when it was stopped before.
 // One that has ended is left as it is. An unknown one is errdefs.NotFound.
@@ -262,7 +265,7 @@ func (cp *ControlPlane) StopAllocation(id string, noShutdownDelay bool) (evalID 
 		if !a.Terminal() {
 			a = t.changeAlloc(a, true, func(a *structs.Allocation) {
 				a.DesiredStatus = structs.DesiredStop
-				a.DesiredDescription = "alloc is being stopped by request"
+				a.DesiredDescription = stoppedByRequest
 			})
 		}
 		if noShutdownDelay {

@@ -25,6 +25,7 @@ import (
 //	evaluations/<ID>          structs.Evaluation
 //	nodes/<ID>                structs.Node
 //	acl_tokens/<accessor ID>  structs.ACLToken
+//	deployments/<ID>          structs.Deployment
 //	server/acl_bootstrap      the index at which the first token was made
 //	server/scheduler          nomad.SchedulerConfiguration; absent: the default
 //
@@ -38,6 +39,7 @@ const (
 	bucketEvaluations = "evaluations"
 	bucketNodes       = "nodes"
 	bucketACLTokens   = "acl_tokens"
+	bucketDeployments = "deployments"
 
 	keyID           = "id"
 	keyIndex        = "index"
@@ -131,6 +133,7 @@ func (cp *ControlPlane) load() error {
 			cp.sawIndex(n.ModifyIndex)
 			return nil
 		})
+		loadRows(cp, dbtx, bucketDeployments, cp.loadDeployment)
 		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
 			cp.data.tokens[id] = t
 			return nil
@@ -275,5 +278,19 @@ func (cp *ControlPlane) loadAlloc(id string, r *allocRow) error {
 	a.Job = sp.Job
 	cp.data.allocs[id] = a
 	cp.sawIndex(a.ModifyIndex)
+	return nil
+}
+
+func (cp *ControlPlane) loadDeployment(id string, d *structs.Deployment) error {
+	if err := sameID(id, d.ID); err != nil {
+		return err
+	}
+	for _, g := range d.TaskGroups {
+		if g == nil {
+			return errIncomplete
+		}
+	}
+	cp.data.deployments[id] = d
+	cp.sawIndex(d.ModifyIndex)
 	return nil
 }

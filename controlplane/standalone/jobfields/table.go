@@ -24,7 +24,6 @@ const (
 	noVault     = "there is no Vault"
 	noConsul    = "there is no Consul"
 	noToken     = "it has no effect: tasks are given no identity token"
-	noRollout   = "it has no effect: a new version of the job replaces all allocations at once, and is neither promoted nor reverted"
 	noRegistry  = "it is checked but not registered: nothing can look it up"
 	noApart     = "it has no effect: the node and its control plane are never apart"
 	obsolete    = "it is obsolete and has no effect"
@@ -155,8 +154,9 @@ var table = map[string]map[string]fate{
 	"EphemeralDisk": {"Sticky": done(disks), "Migrate": done(disks), "SizeMB": done(scheduling)},
 	"UpdateStrategy": {
 		"HealthCheck": done(allocations), "MinHealthyTime": done(allocations), "HealthyDeadline": done(allocations),
-		"Stagger": warned(noRollout), "MaxParallel": warned(noRollout), "ProgressDeadline": warned(noRollout),
-		"Canary": warned(noRollout), "AutoRevert": warned(noRollout), "AutoPromote": warned(noRollout),
+		"MaxParallel": done(scheduling), "ProgressDeadline": done(scheduling),
+		"Canary": done(scheduling), "AutoRevert": done(scheduling), "AutoPromote": done(scheduling),
+		"Stagger": moot("it is of system jobs alone, as in Nomad, and a node has one allocation of their groups: there is no second to wait for"),
 	},
 	"TaskArtifact": {
 		"GetterSource": done(artifacts), "GetterOptions": done(artifacts), "GetterHeaders": done(artifacts), "GetterMode": done(artifacts),
