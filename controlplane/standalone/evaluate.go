@@ -21,6 +21,7 @@ const (
 	triggerFailure    = "alloc-failure"
 	triggerNode       = "node-update"
 	triggerQueued     = "queued-allocs"
+	triggerDrain      = "node-drain"
 	triggerDeployment = "deployment-watcher"
 	triggerPeriodic   = "periodic-job"
 	triggerScaling    = "job-scaling"
@@ -327,7 +328,7 @@ func (cp *ControlPlane) untilDue() time.Duration {
 	if cp.cannotStore {
 		wait, least = storeRetry, storeRetry
 	}
-	timelines := []func() (time.Time, bool){cp.data.launches.first}
+	timelines := []func() (time.Time, bool){cp.data.launches.first, cp.drainDeadline}
 	if !cp.scheduler.PauseEvalBroker {
 		timelines = append(timelines, cp.data.pendingEvals.first, cp.data.deadlines.first)
 	}
@@ -378,10 +379,10 @@ func (t *tx) retry(blocked *structs.Evaluation) {
 }
 
 // evaluateNodes gives the jobs that run on every node what nodes that changed need.
-// An evaluation that decides nothing is not kept.
-func (t *tx) evaluateNodes() {
+// An evaluation that decides nothing is not kept; the others' IDs are returned.
+func (t *tx) evaluateNodes() (evalIDs []string) {
 	if t.scheduler.PauseEvalBroker {
-		return
+		return nil
 	}
 	jobs := append(t.jobsByType.in(nomad.JobTypeSystem), t.jobsByType.in(nomad.JobTypeSysbatch)...)
 	slices.SortFunc(jobs, func(a, b *job) int {
@@ -394,8 +395,10 @@ func (t *tx) evaluateNodes() {
 		e := t.newEval(j.Job, triggerNode)
 		if res := t.schedule(e, nil); res.Changes() || len(res.Failed) > 0 {
 			t.evaluate(e, nil)
+			evalIDs = append(evalIDs, e.ID)
 		}
 	}
+	return evalIDs
 }
 
 // refreshStatus recomputes a job's status.
