@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ func (n *Node) watchLoop(ctx context.Context) {
 	}
 	var seen uint64
 	for ctx.Err() == nil {
-		allocs, index, err := n.cfg.ControlPlane.Allocations(ctx, n.ID(), seen)
+		news, err := n.cfg.ControlPlane.Allocations(ctx, n.ID(), seen)
 		if err != nil {
 			if ctx.Err() != nil {
 				return
@@ -30,52 +31,38 @@ func (n *Node) watchLoop(ctx context.Context) {
 			}
 			continue
 		}
-		seen = index
-		n.apply(allocs, index)
+		seen = news.Index
+		n.apply(news)
 	}
 }
 
 // apply makes the runners equal to what is wanted: what was let go of is destroyed, what
 // has changed is updated, and then what is new is started, so that it finds what it
 // replaces on its way out. What is stored is stored side by side, because it shares
-// transactions then, and a transaction takes longer than all else here.
-func (n *Node) apply(wanted []*structs.Allocation, index uint64) {
+// transactions then, and a transaction takes longer than all else here. What has not
+// changed is not looked at.
+func (n *Node) apply(news *structs.Assignments) {
 	var others sync.WaitGroup
 	defer others.Wait()
-	others.Go(func() { n.remember(index) })
-	known := map[string]bool{}
-	for _, a := range wanted {
-		known[a.ID] = true
-	}
-	n.mu.Lock()
-	current := make(map[string]*alloc.Runner, len(n.runners))
-	for id, e := range n.runners {
-		current[id] = e.runner
-	}
-	n.mu.Unlock()
-	wanted, before := withPredecessorsHere(wanted, func(id string) bool { return current[id] != nil })
-	n.report.prune(func(id string) bool { return known[id] || current[id] != nil })
-	for id := range current {
-		if known[id] {
-			n.claimed(id)
-		} else {
-			n.missing(id)
-		}
+	others.Go(func() { n.remember(news.Index) })
+	for _, id := range n.assign(news) {
+		n.missing(id)
 	}
 	var added, changed []*structs.Allocation
-	for _, a := range wanted {
-		r := current[a.ID]
-		switch {
+	for _, a := range news.Changed {
+		n.claimed(a.ID)
+		switch r, _ := n.runner(a.ID); {
 		case r == nil:
 			added = append(added, a)
 		case a.AllocModifyIndex > r.Alloc().AllocModifyIndex:
 			changed = append(changed, a)
 		}
 	}
-	sideBySide(len(changed), func(i int) { n.update(current[changed[i].ID], changed[i]) })
+	before := n.predecessors(news.Changed)
+	sideBySide(len(changed), func(i int) { n.update(withPredecessor(changed[i], before)) })
 	runners := make([]*alloc.Runner, len(added))
-	sideBySide(len(added), func(i int) { runners[i] = n.add(added[i], before) })
-	n.settleStrays(wanted)
+	sideBySide(len(added), func(i int) { runners[i] = n.add(withPredecessor(added[i], before), before) })
+	n.settleStrays()
 	for _, r := range runners {
 		if r != nil {
 			go n.runToEnd(r)
@@ -83,33 +70,84 @@ func (n *Node) apply(wanted []*structs.Allocation, index uint64) {
 	}
 }
 
-// withPredecessorsHere returns the allocations so that each replaces the nearest one before
-// it that has a runner or is to get one, if any, and which one each replaces. What ended
-// without a runner, as what was stopped before it reached the node, is not stored: after a
-// restart it would not lead to what is still to be waited for.
-func withPredecessorsHere(wanted []*structs.Allocation, hasRunner func(id string) bool) (list []*structs.Allocation, before map[string]string) {
+// assigned is what is remembered of an allocation that the node is to know.
+type assigned struct {
+	previous string
+	terminal bool // or to be stopped, as the control plane told last
+	ended    bool // as the control plane told last
+}
+
+// assign takes over what changed, forgets what became of allocations that are gone
+// altogether, and returns those that are gone and have a runner.
+func (n *Node) assign(news *structs.Assignments) (gone []string) {
+	if news.All {
+		n.assigned, n.gone = map[string]assigned{}, n.report.known()
+	}
+	for _, id := range news.Gone {
+		delete(n.assigned, id)
+		n.gone[id] = true
+	}
+	for _, a := range news.Changed {
+		n.assigned[a.ID] = assigned{a.PreviousAllocation, a.Terminal(), a.ClientStatus.Terminal()}
+		delete(n.gone, a.ID)
+	}
+	n.mu.Lock()
+	if news.All {
+		for id := range n.runners {
+			if _, ok := n.assigned[id]; !ok {
+				n.gone[id] = true
+			}
+		}
+	}
+	runs := func(id string) bool { return n.runners[id] != nil }
+	for id := range n.gone {
+		if runs(id) {
+			gone = append(gone, id)
+		}
+	}
+	n.mu.Unlock()
+	n.report.prune(n.gone, func(id string) bool { return slices.Contains(gone, id) })
+	return gone
+}
+
+// predecessors maps allocations, and all that are before them, to the nearest one before
+// each that has a runner or is to get one, if any. What ended without a runner, as what was
+// stopped before it reached the node, is not stored: after a restart it would not lead to
+// what is still to be waited for.
+func (n *Node) predecessors(of []*structs.Allocation) (before map[string]string) {
 	before = map[string]string{}
-	absent := map[string]bool{}
-	for _, a := range wanted {
-		before[a.ID] = a.PreviousAllocation
-		absent[a.ID] = a.Terminal() && !hasRunner(a.ID)
-	}
-	for _, a := range wanted {
-		id := a.PreviousAllocation
-		for absent[id] {
-			id = before[id]
+	for _, a := range of {
+		for id := a.ID; id != ""; id = before[id] {
+			if _, known := before[id]; known {
+				break
+			}
+			p := n.assigned[id].previous
+			for n.absent(p) {
+				p = n.assigned[p].previous
+			}
+			before[id] = p
 		}
-		if id != "" && id != a.PreviousAllocation {
-			c := *a
-			c.PreviousAllocation = id
-			a = &c
-		}
-		list = append(list, a)
 	}
-	for _, a := range list {
-		before[a.ID] = a.PreviousAllocation
+	return before
+}
+
+// absent reports whether an allocation has ended that the node has no runner of.
+func (n *Node) absent(id string) bool {
+	a, known := n.assigned[id]
+	if !known || !a.terminal && !n.report.ended(id) {
+		return false
 	}
-	return list, before
+	r, _ := n.runner(id)
+	return r == nil
+}
+
+func withPredecessor(a *structs.Allocation, before map[string]string) *structs.Allocation {
+	if p := before[a.ID]; p != "" && p != a.PreviousAllocation {
+		c := *a
+		c.PreviousAllocation = p
+		return &c
+	}
+	return a
 }
 
 // sideBySide calls do for 0 to n-1 at the same time, and returns when all have returned.
@@ -126,7 +164,11 @@ func sideBySide(n int, do func(i int)) {
 }
 
 // update hands a runner the allocation's new version, once that is durable.
-func (n *Node) update(r *alloc.Runner, a *structs.Allocation) {
+func (n *Node) update(a *structs.Allocation) {
+	r, err := n.runner(a.ID)
+	if err != nil {
+		return // it was destroyed meanwhile
+	}
 	if err := n.cfg.State.PutAllocation(a); err != nil {
 		// Stopping must work with a full disk too; after a restart the control
 		// plane delivers it again.

@@ -119,8 +119,8 @@ type tx struct {
 	// scheduler is how the scheduler decides; never nil.
 	scheduler *nomad.SchedulerConfiguration
 
-	touched      map[string]uint64 // tables
-	touchedNodes map[string]uint64 // what a node is to run
+	touched      map[string]uint64   // tables
+	touchedNodes map[string][]string // what a node is to know: IDs of allocations
 }
 
 func (cp *ControlPlane) begin() *tx {
@@ -137,7 +137,7 @@ func (cp *ControlPlane) begin() *tx {
 		aclBootstrap: cp.aclBootstrap,
 		scheduler:    cp.scheduler,
 		touched:      map[string]uint64{},
-		touchedNodes: map[string]uint64{},
+		touchedNodes: map[string][]string{},
 	}
 	t.follow(&cp.data)
 	return t
@@ -183,7 +183,7 @@ func (t *tx) putAlloc(a *schedule.Alloc, forNode bool) {
 	}
 	if forNode {
 		a.AllocModifyIndex = t.at()
-		t.touchedNodes[a.NodeID] = t.at()
+		t.touchNode(a)
 	}
 	t.allocs.put(a.ID, a)
 }
@@ -198,8 +198,13 @@ func (t *tx) changeAlloc(a *schedule.Alloc, forNode bool, change func(*structs.A
 
 func (t *tx) deleteAlloc(a *schedule.Alloc) {
 	t.touched[TableAllocations] = t.at()
-	t.touchedNodes[a.NodeID] = t.at()
+	t.touchNode(a)
 	t.allocs.delete(a.ID)
+}
+
+// touchNode has an allocation's node be told of it.
+func (t *tx) touchNode(a *schedule.Alloc) {
+	t.touchedNodes[a.NodeID] = append(t.touchedNodes[a.NodeID], a.ID)
 }
 
 func (t *tx) putEval(e *structs.Evaluation) {
@@ -254,7 +259,12 @@ func (t *tx) commit() error {
 	t.tokens.merge()
 	cp.aclBootstrap = t.aclBootstrap
 	cp.scheduler = t.scheduler
-	maps.Copy(cp.nodeIndexes, t.touchedNodes)
+	for id, allocIDs := range t.touchedNodes {
+		if cp.nodeLogs[id] == nil {
+			cp.nodeLogs[id] = &nodeLog{}
+		}
+		cp.nodeLogs[id].add(t.index, allocIDs)
+	}
 	for name, index := range t.touched {
 		table := cp.tables[name]
 		table.index = index
