@@ -26,7 +26,7 @@ func (h *handler) agentRoutes() {
 	})
 	h.get("/v1/namespaces", tableNodes, listNamespaces)
 	// There is none of these here, and Nomad's command line asks for their lists.
-	for _, kind := range []string{"deployments", "services", "vars", "volumes"} {
+	for _, kind := range []string{"services", "vars", "volumes"} {
 		h.get("/v1/"+kind, tableJobs, func(*http.Request, *query) (answer, error) {
 			return answer{body: []any{}}, nil
 		})

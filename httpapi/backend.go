@@ -21,6 +21,7 @@ const (
 	tableEvaluations = "evaluations"
 	tableNodes       = "nodes"
 	tableACLTokens   = "acl_tokens"
+	tableDeployments = "deployments"
 )
 
 // ControlPlane is what the API needs of the embedded control plane. What it returns
@@ -42,6 +43,20 @@ type ControlPlane interface {
 	JobSummary(namespace, id string) *structs.JobSummary
 	JobAllocations(namespace, id string) []*structs.Allocation
 	JobEvaluations(namespace, id string) []*structs.Evaluation
+	// RevertJob registers an earlier version of a job again; unless enforced is nil, the
+	// current one has to be that.
+	RevertJob(namespace, id string, version uint64, enforced *uint64) (*structs.JobChange, error)
+	// SetJobStable sets whether a version is known to work, and returns the change's index.
+	SetJobStable(namespace, id string, version uint64, stable bool) (index uint64, err error)
+	// TagJobVersion names a version, the current one where version is nil.
+	TagJobVersion(namespace, id string, version *uint64, name, description string) (*nomad.JobVersionTag, error)
+	UntagJobVersion(namespace, id, name string) error
+	// ScaleJob gives a group another count, or remembers what is said of its scaling.
+	ScaleJob(namespace, id string, req *nomad.ScalingRequest) (*structs.JobChange, error)
+	// JobScalings are a job's last scalings by group, newest first.
+	JobScalings(namespace, id string) map[string][]nomad.ScalingEvent
+	// ScalingPolicies are those of all jobs that are not stopped, by ID.
+	ScalingPolicies() []*nomad.ScalingPolicy
 	// EvaluateJob places again what is missing, and returns the evaluation's ID.
 	EvaluateJob(namespace, id string) (string, error)
 
@@ -50,11 +65,26 @@ type ControlPlane interface {
 	StopAllocation(id string, noShutdownDelay bool) (evalID string, err error)
 	Evaluations() []*structs.Evaluation
 	Evaluation(id string) *structs.Evaluation
+	Deployments() []*structs.Deployment
+	Deployment(id string) *structs.Deployment
+	JobDeployments(namespace, id string) []*structs.Deployment
+	// PromoteDeployment promotes the canaries of some groups; of no groups: of all.
+	PromoteDeployment(id string, groups []string) (*structs.DeploymentChange, error)
+	PauseDeployment(id string, pause bool) (*structs.DeploymentChange, error)
+	FailDeployment(id string) (*structs.DeploymentChange, error)
+	UnblockDeployment(id string) (*structs.DeploymentChange, error)
+	SetAllocationHealth(id string, healthy, unhealthy []string) (*structs.DeploymentChange, error)
 	Nodes() []*structs.Node
 	Node(id string) *structs.Node
 	SetEligibility(nodeID, eligibility string) error
 	// CollectGarbage forgets what has ended and is not needed any more.
 	CollectGarbage()
+
+	// EventsFrom is the place of the first batch of events that is kept whose index is at
+	// least index, or else of the next that there will be.
+	EventsFrom(index uint64) (place uint64)
+	// NextEvents waits for the batch at a place. structs.ErrEventsLost: it is kept no more.
+	NextEvents(ctx context.Context, place uint64) (*structs.ChangeBatch, error)
 
 	// SaveSnapshot writes all that is stored.
 	SaveSnapshot(w io.Writer) error

@@ -49,11 +49,13 @@ type AgentInfo struct {
 	Address    string // of the HTTP API: HOST:PORT, or unix:// and a socket's path
 }
 
-// handler answers requests; it has no state of its own.
+// handler answers requests; it has no state of its own but what it has rendered.
 type handler struct {
 	Config
 	mux    *http.ServeMux
 	policy *access.Policy
+	// rendered shares the rendering of events among who watches them.
+	rendered *renderedBatches
 }
 
 // Handler returns the HTTP API. It is safe for concurrent use. A request ends when
@@ -70,8 +72,10 @@ func newHandler(cfg Config) *handler {
 	}
 	h := &handler{Config: cfg, mux: http.NewServeMux(), policy: policy(cfg)}
 	h.jobRoutes()
+	h.scalingRoutes()
 	h.allocationRoutes()
 	h.evaluationRoutes()
+	h.deploymentRoutes()
 	h.nodeRoutes()
 	h.clientRoutes()
 	h.agentRoutes()
@@ -79,6 +83,7 @@ func newHandler(cfg Config) *handler {
 	h.aclRoutes()
 	h.metricRoutes()
 	h.snapshotRoutes()
+	h.eventRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
 	return h
 }

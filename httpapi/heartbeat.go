@@ -9,14 +9,19 @@ import (
 // that a client that is gone is noticed.
 const heartbeat = time.Second
 
-// atHeartbeats calls beat at every heartbeat until ctx is done or the function that it
-// returns is called, which returns when no call of beat is under way any more.
+// atHeartbeats is atIntervals of a heartbeat.
 func atHeartbeats(ctx context.Context, beat func()) (stop func()) {
+	return atIntervals(ctx, heartbeat, beat)
+}
+
+// atIntervals calls beat once in each interval until ctx is done or the function that it
+// returns is called, which returns when no call of beat is under way any more.
+func atIntervals(ctx context.Context, interval time.Duration, beat func()) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		ticker := time.NewTicker(heartbeat)
+		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
 		for {
 			select {

@@ -115,6 +115,9 @@ var jobVerbs = []string{
 // jobPath splits ":id/verb".
 func jobPath(r *http.Request) (id, verb string) {
 	rest := r.PathValue("rest")
+	if id, _, is := tagPath(rest); is {
+		return id, verbTag
+	}
 	for _, verb := range jobVerbs {
 		if id, is := strings.CutSuffix(rest, "/"+verb); is && id != "" {
 			return id, verb
@@ -127,6 +130,8 @@ func jobPath(r *http.Request) (id, verb string) {
 func (h *handler) readingJob() func(http.ResponseWriter, *http.Request) error {
 	allocations := h.blocking(tableAllocations, h.jobAllocations)
 	evaluations := h.blocking(tableEvaluations, h.jobEvaluations)
+	deployment := h.blocking(tableDeployments, h.jobDeployment)
+	deployments := h.blocking(tableDeployments, h.jobDeployments)
 	job := h.blocking(tableJobs, h.readJob)
 	return func(w http.ResponseWriter, r *http.Request) error {
 		switch _, verb := jobPath(r); verb {
@@ -134,6 +139,10 @@ func (h *handler) readingJob() func(http.ResponseWriter, *http.Request) error {
 			return allocations(w, r)
 		case "evaluations":
 			return evaluations(w, r)
+		case "deployment":
+			return deployment(w, r)
+		case "deployments":
+			return deployments(w, r)
 		}
 		return job(w, r)
 	}
@@ -142,10 +151,6 @@ func (h *handler) readingJob() func(http.ResponseWriter, *http.Request) error {
 func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 	id, verb := jobPath(r)
 	switch verb {
-	case "deployment":
-		return answer{body: nil}, nil
-	case "deployments":
-		return answer{body: []*nomad.Deployment{}}, nil
 	case "", "summary", "versions", "submission", "scale":
 	default:
 		return answer{}, noEndpoint(r)
@@ -217,29 +222,6 @@ func (h *handler) jobSubmission(r *http.Request, q *query, job *nomad.Job) (answ
 	return answer{body: sub}, nil
 }
 
-// jobScale renders the counts of a job's groups.
-func (h *handler) jobScale(job *nomad.Job) *nomad.JobScaleStatusResponse {
-	summary := h.ControlPlane.JobSummary(*job.Namespace, *job.ID)
-	out := &nomad.JobScaleStatusResponse{
-		JobID:          *job.ID,
-		Namespace:      *job.Namespace,
-		JobCreateIndex: *job.CreateIndex,
-		JobModifyIndex: *job.JobModifyIndex,
-		JobStopped:     *job.Stop,
-		TaskGroups:     map[string]nomad.TaskGroupScaleStatus{},
-	}
-	for _, g := range job.TaskGroups {
-		s := summary.Groups[*g.Name]
-		out.TaskGroups[*g.Name] = nomad.TaskGroupScaleStatus{
-			Desired: *g.Count,
-			Placed:  s.Starting + s.Running,
-			Running: s.Running,
-			Events:  []nomad.ScalingEvent{},
-		}
-	}
-	return out
-}
-
 func (h *handler) writeJob(r *http.Request) (any, error) {
 	id, verb := jobPath(r)
 	q, err := parseQuery(r)
@@ -272,17 +254,30 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 			return nil, badRequest("Job ID does not match")
 		}
 		return h.register(&req)
-	case "action", "dispatch", "periodic/force", "plan", "revert", "scale", "stable":
+	case "revert":
+		return h.revertJob(r, q, id)
+	case "scale":
+		return h.scaleJob(r, q, id)
+	case "stable":
+		return h.setJobStable(r, q, id)
+	case verbTag:
+		return h.tagVersion(r, q)
+	case "action", "dispatch", "periodic/force", "plan":
 		return nil, noEndpoint(r)
 	}
 	return nil, &statusError{http.StatusMethodNotAllowed, "Invalid method"}
 }
 
 func (h *handler) deregisterJob(r *http.Request) (any, error) {
-	id, _ := jobPath(r)
+	id, verb := jobPath(r)
 	q, err := parseQuery(r)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case verb == verbTag:
+		return h.untagVersion(r, q)
+	case verb != "":
+		return nil, &statusError{http.StatusMethodNotAllowed, "Invalid method"}
 	}
 	purge, err := boolParameter(r, "purge")
 	if err != nil {

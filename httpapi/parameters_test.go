@@ -149,7 +149,7 @@ func TestEveryFieldOfARegistrationIsKnown(t *testing.T) {
 func TestWarningsAreToldAsNomadDoes(t *testing.T) {
 	w := newWorld(t, "mock")
 	job := mock("warned", nil)
-	job.Update = &nomad.UpdateStrategy{MaxParallel: new(3)}
+	job.TaskGroups[0].Migrate = &nomad.MigrateStrategy{MaxParallel: new(3)}
 	job.Affinities = []*nomad.Affinity{nomad.NewAffinity("${node.class}", "=", "big", 50)}
 	checked, _, err := w.Client.Jobs().Validate(job, nil)
 	require.NoError(t, err)
@@ -160,7 +160,7 @@ func TestWarningsAreToldAsNomadDoes(t *testing.T) {
 	require.Equal(t, `2 warnings:
 
 * affinity: it has no effect: there is one node to place on
-* group "group": update: max_parallel: it has no effect: a new version of the job replaces all allocations at once, and is neither promoted nor reverted`, resp.Warnings)
+* group "group": migrate: it has no effect: there is no other node to migrate to`, resp.Warnings)
 	require.NotEmpty(t, resp.EvalID, "it runs all the same")
 }
 

@@ -88,6 +88,7 @@ func evaluation(e *structs.Evaluation) *nomad.Evaluation {
 		Namespace:         e.Namespace,
 		JobID:             e.JobID,
 		JobModifyIndex:    e.JobModifyIndex,
+		DeploymentID:      e.DeploymentID,
 		Status:            string(e.Status),
 		StatusDescription: e.StatusDescription,
 		WaitUntil:         e.WaitUntil,
@@ -120,6 +121,7 @@ func evaluationStub(e *structs.Evaluation) *nomad.EvaluationStub {
 		TriggeredBy:       e.TriggeredBy,
 		Namespace:         e.Namespace,
 		JobID:             e.JobID,
+		DeploymentID:      e.DeploymentID,
 		Status:            string(e.Status),
 		StatusDescription: e.StatusDescription,
 		WaitUntil:         e.WaitUntil,
@@ -144,7 +146,7 @@ func planAnnotations(p *structs.PlanAnnotations) *nomad.PlanAnnotations {
 	for name, u := range p.DesiredTGUpdates {
 		out.DesiredTGUpdates[name] = &nomad.DesiredUpdates{
 			Ignore: u.Ignore, Place: u.Place, Stop: u.Stop, InPlaceUpdate: u.InPlaceUpdate,
-			DestructiveUpdate: u.DestructiveUpdate, RescheduleNow: u.RescheduleNow, RescheduleLater: u.RescheduleLater,
+			DestructiveUpdate: u.DestructiveUpdate, Canary: u.Canary, RescheduleNow: u.RescheduleNow, RescheduleLater: u.RescheduleLater,
 		}
 	}
 	return out

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -32,20 +33,29 @@ func (n *Node) watchLoop(ctx context.Context) {
 			continue
 		}
 		seen = news.Index
-		n.apply(news)
+		if !n.apply(news) {
+			seen = 0 // the same again
+			select {
+			case <-time.After(roomTick):
+			case <-ctx.Done():
+			}
+		}
 	}
 }
+
+// roomTick is how often it is tried again to take what a full disk has no room for.
+const roomTick = time.Second
 
 // apply makes the runners equal to what is wanted: what was let go of is destroyed, what
 // has changed is updated, and then what is new is started, so that it finds what it
 // replaces on its way out. What is stored is stored side by side, because it shares
 // transactions then, and a transaction takes longer than all else here. What has not
-// changed is not looked at.
-func (n *Node) apply(news *structs.Assignments) {
+// changed is not looked at. It reports whether there was room for all of it.
+func (n *Node) apply(news *structs.Assignments) (all bool) {
 	var others sync.WaitGroup
 	defer others.Wait()
 	others.Go(func() { n.remember(news.Index) })
-	for _, id := range n.assign(news) {
+	for id := range n.assign(news) {
 		n.missing(id)
 	}
 	var added, changed []*structs.Allocation
@@ -61,13 +71,20 @@ func (n *Node) apply(news *structs.Assignments) {
 	before := n.predecessors(news.Changed)
 	sideBySide(len(changed), func(i int) { n.update(withPredecessor(changed[i], before)) })
 	runners := make([]*alloc.Runner, len(added))
-	sideBySide(len(added), func(i int) { runners[i] = n.add(withPredecessor(added[i], before), before) })
+	var full atomic.Bool
+	sideBySide(len(added), func(i int) {
+		var err error
+		if runners[i], err = n.add(withPredecessor(added[i], before), before); err != nil {
+			full.Store(true)
+		}
+	})
 	n.settleStrays()
 	for _, r := range runners {
 		if r != nil {
 			go n.runToEnd(r)
 		}
 	}
+	return !full.Load()
 }
 
 // assigned is what is remembered of an allocation that the node is to know.
@@ -79,7 +96,7 @@ type assigned struct {
 
 // assign takes over what changed, forgets what became of allocations that are gone
 // altogether, and returns those that are gone and have a runner.
-func (n *Node) assign(news *structs.Assignments) (gone []string) {
+func (n *Node) assign(news *structs.Assignments) (gone map[string]bool) {
 	if news.All {
 		n.assigned, n.gone = map[string]assigned{}, n.report.known()
 	}
@@ -99,14 +116,14 @@ func (n *Node) assign(news *structs.Assignments) (gone []string) {
 			}
 		}
 	}
-	runs := func(id string) bool { return n.runners[id] != nil }
+	gone = map[string]bool{}
 	for id := range n.gone {
-		if runs(id) {
-			gone = append(gone, id)
+		if n.runners[id] != nil {
+			gone[id] = true
 		}
 	}
 	n.mu.Unlock()
-	n.report.prune(n.gone, func(id string) bool { return slices.Contains(gone, id) })
+	n.report.prune(n.gone, func(id string) bool { return gone[id] })
 	return gone
 }
 
@@ -179,41 +196,58 @@ func (n *Node) update(a *structs.Allocation) {
 
 // add returns a runner, which is to be run, for an allocation that is new here, once
 // that is durable. One that ended here is not new, even while the control plane does
-// not know of its end: there is no runner for it, nor when the allocation is refused.
-func (n *Node) add(a *structs.Allocation, before map[string]string) *alloc.Runner {
-	switch {
-	case n.report.ended(a.ID) || n.waits(a.ID):
-		return nil
-	case a.ClientStatus.Terminal() && n.hasDir(a.ID):
-		// What was known of it here is lost: it is taken up to be collected as any other.
-	case a.ClientStatus.Terminal():
-		return nil
-	case n.mayRun(a.ID):
-	case a.ServerTerminal() && a.ClientStatus == structs.ClientPending:
-		n.report.add(&structs.AllocationState{ID: a.ID, ClientStatus: structs.ClientComplete, ClientDescription: "stopped before it reached the node"})
-		return nil
-	case a.ServerTerminal():
-		n.report.add(&structs.AllocationState{ID: a.ID, ClientStatus: structs.ClientLost, ClientDescription: "the node has no record of it"})
-		return nil
+// not know of its end: there is no runner for it, nor when the allocation is refused. The
+// error is that the disk is full, and it is to be added again.
+func (n *Node) add(a *structs.Allocation, before map[string]string) (*alloc.Runner, error) {
+	if !n.isNew(a) {
+		return nil, nil
 	}
 	// The control plane has it too, in a file of its own. This copy is the node's: what
 	// runs is restored from it while the control plane cannot be reached, or has lost it.
-	if err := n.cfg.State.PutAllocation(a); err != nil {
+	err := n.cfg.State.PutAllocation(a)
+	if errors.Is(err, boltfile.ErrFull) {
+		if !n.mayRun(a.ID) {
+			n.report.add(&structs.AllocationState{ID: a.ID, ClientStatus: structs.ClientPending, ClientDescription: "waiting for room on the node's disk"})
+		}
+		return nil, err
+	}
+	if err != nil {
 		n.refuse(a, fmt.Errorf("storing it: %w", err))
-		return nil
+		return nil, nil
 	}
 	r, err := n.newRunner(a, before)
 	if err != nil {
 		n.refuse(a, err)
-		return nil
+		return nil, nil
 	}
 	if n.mayRun(a.ID) {
-		return n.readBack(r)
+		return n.readBack(r), nil
 	}
 	if !n.addRunner(a.ID, r) {
-		return nil
+		return nil, nil
 	}
-	return r
+	return r, nil
+}
+
+// isNew reports whether an allocation is to get a runner. What became of one that is not is
+// reported, where the control plane does not know it.
+func (n *Node) isNew(a *structs.Allocation) bool {
+	switch {
+	case n.report.ended(a.ID) || n.waits(a.ID):
+		return false
+	case a.ClientStatus.Terminal() && n.hasDir(a.ID):
+		// What was known of it here is lost: it is taken up to be collected as any other.
+	case a.ClientStatus.Terminal():
+		return false
+	case n.mayRun(a.ID):
+	case a.ServerTerminal() && a.ClientStatus == structs.ClientPending:
+		n.report.add(&structs.AllocationState{ID: a.ID, ClientStatus: structs.ClientComplete, ClientDescription: "stopped before it reached the node"})
+		return false
+	case a.ServerTerminal():
+		n.report.add(&structs.AllocationState{ID: a.ID, ClientStatus: structs.ClientLost, ClientDescription: "the node has no record of it"})
+		return false
+	}
+	return true
 }
 
 // refuse reports an allocation that cannot be run here as failed, unless it may run already.

@@ -234,6 +234,8 @@ type DeploymentStatus struct {
 	Healthy   *bool
 	Timestamp time.Time
 	Canary    bool
+	// DeploymentID is the deployment that the health was decided for; empty: for none.
+	DeploymentID string `json:",omitempty"`
 }
 
 // Copy returns a deep copy.

@@ -63,6 +63,7 @@ type Evaluation struct {
 	Namespace         string
 	JobID             string
 	JobModifyIndex    uint64
+	DeploymentID      string // of the job's version; empty: there is none
 	Status            EvaluationStatus
 	StatusDescription string
 	WaitUntil         time.Time
@@ -93,6 +94,7 @@ type DesiredUpdates struct {
 	Stop              uint64
 	InPlaceUpdate     uint64
 	DestructiveUpdate uint64
+	Canary            uint64
 	Preemptions       uint64
 	RescheduleNow     uint64
 	RescheduleLater   uint64

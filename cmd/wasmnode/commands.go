@@ -17,6 +17,7 @@ func commands(m meta) registry {
 	r.node(m)
 	r.operator(m)
 	r.plugin(m)
+	r.scaling(m)
 	r.system(m)
 	return r
 }
@@ -84,9 +85,15 @@ func (r registry) job(m meta) {
 	r.group(m, "job", "Jobs: what is to run")
 	r["job allocs"] = &jobAllocsCommand{m}
 	r["job inspect"] = &jobInspectCommand{m}
+	r["job revert"] = &jobRevertCommand{m}
 	r["job run"] = &jobRunCommand{m}
+	r["job scale"] = &jobScaleCommand{m}
+	r["job scaling-events"] = &jobScalingEventsCommand{m}
 	r["job status"] = &jobStatusCommand{m}
 	r["job stop"] = &jobStopCommand{m}
+	r.group(m, "job tag", "Names of versions, which are kept")
+	r["job tag apply"] = &jobTagApplyCommand{m}
+	r["job tag unset"] = &jobTagUnsetCommand{m}
 	r["job validate"] = &jobValidateCommand{m}
 }
 
@@ -109,6 +116,13 @@ func (r registry) plugin(m meta) {
 	r.group(m, "plugin", "Plugins: drivers in WebAssembly")
 	r["plugin inspect"] = &pluginInspectCommand{m}
 	r["plugin status"] = &pluginStatusCommand{m}
+}
+
+func (r registry) scaling(m meta) {
+	r.group(m, "scaling", "Scaling: what an autoscaler reads")
+	r.group(m, "scaling policy", "Policies: the scaling blocks of jobs")
+	r["scaling policy info"] = &scalingPolicyInfoCommand{m}
+	r["scaling policy list"] = &scalingPolicyListCommand{m}
 }
 
 func (r registry) system(m meta) {

@@ -226,7 +226,7 @@ func (a *adoption) compare(mine *schedule.Alloc, k structs.KnownAllocation) {
 		mine = a.changeAlloc(mine, false, func(m *structs.Allocation) {
 			m.Job = spec
 			m.DesiredStatus, m.DesiredDescription, m.NoShutdownDelay = k.DesiredStatus, k.DesiredDescription, k.NoShutdownDelay
-			m.AllocModifyIndex = k.AllocModifyIndex
+			m.AllocModifyIndex, m.DeploymentID = k.AllocModifyIndex, k.DeploymentID
 		})
 	}
 	// How it has ended is reported as any end is, with what follows from it.

@@ -20,11 +20,13 @@ type Limits struct {
 	Allocations int
 	// Evaluations are ended evaluations.
 	Evaluations int
+	// Deployments are ended deployments that are not the last of their job.
+	Deployments int
 }
 
 // DefaultLimits keeps what people look back at on one machine, in a file of some
 // megabytes.
-var DefaultLimits = Limits{Jobs: 200, Allocations: 1000, Evaluations: 2000}
+var DefaultLimits = Limits{Jobs: 200, Allocations: 1000, Evaluations: 2000, Deployments: 500}
 
 // collectEvery is after how many operations what has ended is counted: the limits may
 // be exceeded by what so many operations leave.
@@ -54,6 +56,7 @@ func (t *tx) collect(keep Limits) {
 	t.collectJobs(keep.Jobs)
 	t.collectAllocs(keep.Allocations)
 	t.collectEvals(keep.Evaluations)
+	t.collectDeployments(keep.Deployments)
 	t.collectSpecs()
 }
 

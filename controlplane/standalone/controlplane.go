@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -26,6 +27,7 @@ const (
 	TableEvaluations = "evaluations"
 	TableNodes       = "nodes"
 	TableACLTokens   = "acl_tokens"
+	TableDeployments = "deployments"
 	TableScheduler   = "scheduler_config"
 )
 
@@ -52,6 +54,8 @@ type Options struct {
 	// ACLReset is a file that lets the first token be made again, see
 	// [ControlPlane.BootstrapACL]; empty: nothing does.
 	ACLReset string
+	// EventBuffer is how many batches of events are kept; 0: DefaultEventBuffer.
+	EventBuffer int
 }
 
 // ControlPlane is the control plane as package httpapi needs it; [ControlPlane.ForNode] is
@@ -79,6 +83,7 @@ type ControlPlane struct {
 	tables map[string]*tableIndex
 	// nodeLogs are, by node ID, the last changes of what the node is to know.
 	nodeLogs map[string]*nodeLog
+	events   *events
 
 	operations  uint64 // of the writer: done since Open
 	cannotStore bool   // of the writer: its last change was not stored
@@ -109,12 +114,13 @@ type tableIndex struct {
 
 // tables is everything that is kept. Rows are immutable.
 type tables struct {
-	jobs   map[jobKey]*job
-	specs  map[uint64]*spec // by JobModifyIndex
-	allocs map[string]*schedule.Alloc
-	evals  map[string]*structs.Evaluation
-	nodes  map[string]*structs.Node
-	tokens map[string]*structs.ACLToken // by accessor ID
+	jobs        map[jobKey]*job
+	specs       map[uint64]*spec // by JobModifyIndex
+	allocs      map[string]*schedule.Alloc
+	evals       map[string]*structs.Evaluation
+	nodes       map[string]*structs.Node
+	tokens      map[string]*structs.ACLToken // by accessor ID
+	deployments map[string]*structs.Deployment
 	committedIndexes
 }
 
@@ -129,6 +135,15 @@ type job struct {
 	// versions are the kept versions' JobModifyIndexes, newest first; the first is
 	// the current one's.
 	versions []uint64
+	// scalings are, by group, the last maxScalingEvents, newest first.
+	scalings map[string][]nomad.ScalingEvent
+}
+
+// with is the row with a changed job.
+func (j *job) with(changed *nomad.Job) *job {
+	row := *j
+	row.Job = changed
+	return &row
 }
 
 // spec is one version of a job as it was registered.
@@ -153,6 +168,7 @@ func Open(opts Options) (*ControlPlane, error) {
 		data:      newTables(),
 		tables:    map[string]*tableIndex{},
 		nodeLogs:  map[string]*nodeLog{},
+		events:    newEvents(cmp.Or(opts.EventBuffer, DefaultEventBuffer)),
 		wake:      wake.New(),
 		stop:      make(chan struct{}),
 		ended:     make(chan struct{}),
@@ -174,7 +190,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -219,12 +235,13 @@ func (cp *ControlPlane) Unreadable() int { return cp.unreadable }
 
 func newTables() tables {
 	return tables{
-		jobs:   map[jobKey]*job{},
-		specs:  map[uint64]*spec{},
-		allocs: map[string]*schedule.Alloc{},
-		evals:  map[string]*structs.Evaluation{},
-		nodes:  map[string]*structs.Node{},
-		tokens: map[string]*structs.ACLToken{},
+		jobs:        map[jobKey]*job{},
+		specs:       map[uint64]*spec{},
+		allocs:      map[string]*schedule.Alloc{},
+		evals:       map[string]*structs.Evaluation{},
+		nodes:       map[string]*structs.Node{},
+		tokens:      map[string]*structs.ACLToken{},
+		deployments: map[string]*structs.Deployment{},
 
 		committedIndexes: newIndexes(),
 	}

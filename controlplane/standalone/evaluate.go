@@ -21,6 +21,8 @@ const (
 	triggerFailure    = "alloc-failure"
 	triggerNode       = "node-update"
 	triggerQueued     = "queued-allocs"
+	triggerDeployment = "deployment-watcher"
+	triggerScaling    = "job-scaling"
 	triggerPreemption = "preemption"
 )
 
@@ -44,6 +46,7 @@ func (t *tx) newEval(j *nomad.Job, trigger string) *structs.Evaluation {
 // and stores the evaluation. last is the job's last version, for one that was purged. While
 // evaluations are paused it only stores the evaluation.
 func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
+	t.cancelDeployments(jobKey{e.Namespace, e.JobID})
 	if t.scheduler.PauseEvalBroker {
 		t.putEval(e)
 		t.refreshStatus(jobKey{e.Namespace, e.JobID})
@@ -67,6 +70,7 @@ func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 	in := schedule.Input{Job: last, Stopped: true, Allocs: t.jobAllocs(key), Now: t.now, NewID: t.cp.newID}
 	if j := t.jobs.get(key); j != nil {
 		in.Job, in.Stopped, in.Since = t.version(j), *j.Stop, j.since
+		in.Deployment = t.deploymentOf(key)
 	}
 	if in.Job == nil && len(in.Allocs) > 0 {
 		in.Job = in.Allocs[0].Job // it was purged while evaluations were paused
@@ -135,6 +139,7 @@ func (t *tx) version(j *job) *nomad.Job {
 
 // apply stores what was decided.
 func (t *tx) apply(e *structs.Evaluation, res *schedule.Result) {
+	t.applyDeployment(e, res)
 	for _, stop := range res.Stop {
 		t.changeAlloc(t.allocs.get(stop.ID), true, func(a *structs.Allocation) {
 			a.DesiredStatus, a.DesiredDescription = structs.DesiredStop, stop.Description
@@ -286,7 +291,8 @@ func (t *tx) endEval(e *structs.Evaluation, status structs.EvaluationStatus, des
 	t.putEval(&c)
 }
 
-// evaluateDue does the evaluations whose time has come.
+// evaluateDue does the evaluations whose time has come, and fails the deployments whose
+// time is over.
 func (t *tx) evaluateDue() error {
 	if t.scheduler.PauseEvalBroker {
 		return nil
@@ -297,6 +303,7 @@ func (t *tx) evaluateDue() error {
 			t.evaluate(&c, nil)
 		}
 	}
+	t.failDue()
 	return nil
 }
 
@@ -312,6 +319,9 @@ func (cp *ControlPlane) untilDue() time.Duration {
 		wait, least = storeRetry, storeRetry
 	}
 	if at, ok := cp.data.pendingEvals.first(); ok && !cp.scheduler.PauseEvalBroker {
+		wait = min(wait, at.Sub(cp.now()))
+	}
+	if at, ok := cp.data.deadlines.first(); ok && !cp.scheduler.PauseEvalBroker {
 		wait = min(wait, at.Sub(cp.now()))
 	}
 	return max(wait, least)
@@ -388,7 +398,7 @@ func (t *tx) refreshStatus(key jobKey) {
 	}
 	c, index := *j.Job, t.at()
 	c.Status, c.ModifyIndex = &status, &index
-	t.putJob(&job{Job: &c, since: j.since, versions: j.versions})
+	t.putJob(j.with(&c))
 }
 
 // The job statuses, with Nomad's names.

@@ -14,34 +14,39 @@ type committedIndexes struct {
 	liveByNode   groups[string, string, *schedule.Alloc] // that have not ended
 	evalsByJob   groups[jobKey, string, *structs.Evaluation]
 	// Open evaluations are the pending and the blocked ones.
-	openByJob    groups[jobKey, string, *structs.Evaluation]
-	openByStatus groups[structs.EvaluationStatus, string, *structs.Evaluation]
-	pendingEvals *timeline[string]
-	jobsByType   groups[string, jobKey, *job] // that are not stopped
+	openByJob        groups[jobKey, string, *structs.Evaluation]
+	openByStatus     groups[structs.EvaluationStatus, string, *structs.Evaluation]
+	pendingEvals     *timeline[string]
+	jobsByType       groups[string, jobKey, *job] // that are not stopped
+	deploymentsByJob groups[jobKey, string, *structs.Deployment]
+	deadlines        *timeline[string] // of deployments
 }
 
 func newIndexes() committedIndexes {
 	return committedIndexes{
-		allocsByJob:  groups[jobKey, string, *schedule.Alloc]{},
-		allocsByNode: groups[string, string, *schedule.Alloc]{},
-		liveByNode:   groups[string, string, *schedule.Alloc]{},
-		evalsByJob:   groups[jobKey, string, *structs.Evaluation]{},
-		openByJob:    groups[jobKey, string, *structs.Evaluation]{},
-		openByStatus: groups[structs.EvaluationStatus, string, *structs.Evaluation]{},
-		pendingEvals: newTimeline[string](),
-		jobsByType:   groups[string, jobKey, *job]{},
+		allocsByJob:      groups[jobKey, string, *schedule.Alloc]{},
+		allocsByNode:     groups[string, string, *schedule.Alloc]{},
+		liveByNode:       groups[string, string, *schedule.Alloc]{},
+		evalsByJob:       groups[jobKey, string, *structs.Evaluation]{},
+		openByJob:        groups[jobKey, string, *structs.Evaluation]{},
+		openByStatus:     groups[structs.EvaluationStatus, string, *structs.Evaluation]{},
+		pendingEvals:     newTimeline[string](),
+		jobsByType:       groups[string, jobKey, *job]{},
+		deploymentsByJob: groups[jobKey, string, *structs.Deployment]{},
+		deadlines:        newTimeline[string](),
 	}
 }
 
 // indexes are the committed ones as a transaction sees them.
 type indexes struct {
-	allocsByJob  *grouped[jobKey, string, *schedule.Alloc]
-	allocsByNode *grouped[string, string, *schedule.Alloc]
-	liveByNode   *grouped[string, string, *schedule.Alloc]
-	evalsByJob   *grouped[jobKey, string, *structs.Evaluation]
-	openByJob    *grouped[jobKey, string, *structs.Evaluation]
-	openByStatus *grouped[structs.EvaluationStatus, string, *structs.Evaluation]
-	jobsByType   *grouped[string, jobKey, *job]
+	allocsByJob      *grouped[jobKey, string, *schedule.Alloc]
+	allocsByNode     *grouped[string, string, *schedule.Alloc]
+	liveByNode       *grouped[string, string, *schedule.Alloc]
+	evalsByJob       *grouped[jobKey, string, *structs.Evaluation]
+	openByJob        *grouped[jobKey, string, *structs.Evaluation]
+	openByStatus     *grouped[structs.EvaluationStatus, string, *structs.Evaluation]
+	jobsByType       *grouped[string, jobKey, *job]
+	deploymentsByJob *grouped[jobKey, string, *structs.Deployment]
 }
 
 // follow has the indexes follow a transaction's tables.
@@ -55,6 +60,8 @@ func (t *tx) follow(data *tables) {
 		return e.Status, isOpen(e)
 	})
 	timeBy(&t.evals, data.pendingEvals, whenPending)
+	t.deploymentsByJob = groupBy(&t.deployments, data.deploymentsByJob, func(d *structs.Deployment) (jobKey, bool) { return deployed(d), true })
+	timeBy(&t.deployments, data.deadlines, deadline)
 	t.jobsByType = groupBy(&t.jobs, data.jobsByType, func(j *job) (string, bool) { return *j.Type, !*j.Stop })
 }
 
@@ -64,6 +71,7 @@ func (cp *ControlPlane) reindex() {
 	t.jobs.reindex()
 	t.allocs.reindex()
 	t.evals.reindex()
+	t.deployments.reindex()
 }
 
 func (c *changes[K, V]) reindex() {
@@ -73,6 +81,8 @@ func (c *changes[K, V]) reindex() {
 }
 
 func jobOf(a *schedule.Alloc) jobKey { return jobKey{a.Namespace, a.JobID} }
+
+func deployed(d *structs.Deployment) jobKey { return jobKey{d.Namespace, d.JobID} }
 
 func evaluated(e *structs.Evaluation) jobKey { return jobKey{e.Namespace, e.JobID} }
 

@@ -12,10 +12,6 @@ import (
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
-// maxVersions is how many versions of a job are kept, the current one included (as
-// in Nomad).
-const maxVersions = 6
-
 // RegisterJob makes a job known, or its new version, and evaluates it: when it
 // returns, the allocations that could be placed are. The request's job becomes the
 // control plane's. A job that is the same as the registered one gets no new version.
@@ -27,36 +23,37 @@ func (cp *ControlPlane) RegisterJob(req *structs.JobRegistration) (*structs.JobC
 		return nil, err
 	}
 	out := &structs.JobChange{Warnings: warnings}
-	err = cp.write(func(t *tx) error {
-		key := keyOf(req.Job)
-		existing := t.jobs.get(key)
-		if err := enforceIndex(req, existing); err != nil {
+	err = cp.write(func(t *tx) error { return t.register(req, triggerRegister, out) })
+	return out, err
+}
+
+// register registers a job that was prepared, and tells what came of it.
+func (t *tx) register(req *structs.JobRegistration, trigger string, out *structs.JobChange) error {
+	key := keyOf(req.Job)
+	existing := t.jobs.get(key)
+	if err := enforceIndex(req, existing); err != nil {
+		return err
+	}
+	same := false
+	if existing != nil {
+		var err error
+		if same, err = sameJob(existing.Job, req.Job); err != nil {
 			return err
 		}
-		same := false
-		if existing != nil {
-			if same, err = sameJob(existing.Job, req.Job); err != nil {
-				return err
-			}
-		}
-		if !same {
-			t.newVersion(existing, req.Job, req.Submission)
-		}
-		j := t.jobs.get(key)
-		e := t.newEval(j.Job, triggerRegister)
-		if req.EvalPriority > 0 {
-			e.Priority = req.EvalPriority
-		}
-		e.JobModifyIndex = *j.JobModifyIndex
-		t.evaluate(e, nil)
-		out.EvalID, out.EvalCreateIndex, out.JobModifyIndex = e.ID, e.CreateIndex, *j.JobModifyIndex
-		out.LastIndex = e.ModifyIndex
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
-	return out, nil
+	if !same {
+		t.newVersion(existing, req.Job, req.Submission)
+	}
+	j := t.jobs.get(key)
+	e := t.newEval(j.Job, trigger)
+	if req.EvalPriority > 0 {
+		e.Priority = req.EvalPriority
+	}
+	e.JobModifyIndex = *j.JobModifyIndex
+	t.evaluate(e, nil)
+	out.EvalID, out.EvalCreateIndex, out.JobModifyIndex = e.ID, e.CreateIndex, *j.JobModifyIndex
+	out.LastIndex = e.ModifyIndex
+	return nil
 }
 
 // enforceIndex has Nomad's texts: its command line looks for them.
@@ -89,12 +86,13 @@ func (t *tx) newVersion(existing *job, submitted *nomad.Job, submission *nomad.J
 		version = *existing.Version + 1
 		createIndex = *existing.CreateIndex
 		status = *existing.Status
-		row.versions = append(row.versions, existing.versions...)
-		row.versions = row.versions[:min(len(row.versions), maxVersions)]
+		row.versions = t.keptVersions(append(row.versions, existing.versions...))
+		row.scalings = existing.scalings
 		if !*existing.Stop {
 			row.since = existing.since
 		}
 	}
+	c.VersionTag = nil
 	c.Version, c.Stable, c.SubmitTime = &version, &stable, &submitTime
 	c.Status, c.StatusDescription = &status, &description
 	c.CreateIndex, c.ModifyIndex, c.JobModifyIndex = &createIndex, &index, &index
@@ -216,6 +214,9 @@ func (cp *ControlPlane) EvaluateJob(namespace, id string) (evalID string, err er
 	return evalID, err
 }
 
+// stoppedByRequest describes an allocation that a person stopped.
+const stoppedByRequest = "alloc is being stopped by request"
+
 // StopAllocation stops an allocation; its job gets another in its place. With
 // noShutdownDelay it ends without its shutdown delays, also when it was stopped before.
 // One that has ended is left as it is. An unknown one is errdefs.NotFound.
@@ -228,7 +229,7 @@ func (cp *ControlPlane) StopAllocation(id string, noShutdownDelay bool) (evalID 
 		if !a.Terminal() {
 			a = t.changeAlloc(a, true, func(a *structs.Allocation) {
 				a.DesiredStatus = structs.DesiredStop
-				a.DesiredDescription = "alloc is being stopped by request"
+				a.DesiredDescription = stoppedByRequest
 			})
 		}
 		if noShutdownDelay {

@@ -208,24 +208,34 @@ func (f ForNode) UpdateAllocations(ctx context.Context, nodeID string, states []
 		}
 		failed := map[jobKey]*schedule.Alloc{}
 		changed := map[jobKey]bool{}
+		decided := map[jobKey]bool{} // of what the health was
 		ended := false
 		for _, state := range states {
 			a := t.allocs.get(state.ID)
 			if a == nil || a.NodeID != nodeID || sameState(a.Allocation, state) {
 				continue
 			}
-			was := a.ClientStatus
+			was, before := a.ClientStatus, partOf(a)
 			if was.Terminal() && !state.ClientStatus.Terminal() {
 				continue
 			}
 			a = t.changeAlloc(a, false, func(a *structs.Allocation) { merge(a, state.Copy()) })
 			key := jobKey{a.Namespace, a.JobID}
 			changed[key] = true
+			if after := partOf(a); after.healthy > before.healthy || after.unhealthy > before.unhealthy {
+				decided[key] = true
+			}
 			if !was.Terminal() && a.ClientStatus.Terminal() {
 				ended = true
 				if !a.ServerTerminal() && (a.ClientStatus != structs.ClientComplete || *a.Job.Type == "service") {
 					failed[key] = a
 				}
+			}
+		}
+		for key := range decided {
+			if t.watchDeployment(key) {
+				delete(failed, key)
+				delete(changed, key)
 			}
 		}
 		for key, a := range failed {
@@ -249,12 +259,29 @@ func merge(a *structs.Allocation, state *structs.AllocationState) {
 		a.ClientStatus, a.ClientDescription = state.ClientStatus, state.ClientDescription
 	}
 	a.TaskStates = state.TaskStates
-	a.DeploymentStatus = state.DeploymentStatus
+	a.DeploymentStatus = mergeHealth(a, state.DeploymentStatus)
+}
+
+// mergeHealth returns an allocation's health when its node reports one. What it has decided
+// for another deployment does not count in this one, where the first decision stays. Which
+// is a canary is the control plane's to say.
+func mergeHealth(a *structs.Allocation, reported *structs.DeploymentStatus) *structs.DeploymentStatus {
+	mine := a.DeploymentStatus
+	switch {
+	case a.DeploymentID == "":
+		return reported
+	case reported == nil || reported.Healthy == nil || reported.DeploymentID != a.DeploymentID,
+		mine != nil && mine.Healthy != nil:
+		return mine
+	}
+	c := reported.Copy()
+	c.Canary = mine != nil && mine.Canary
+	return c
 }
 
 func sameState(a *structs.Allocation, s *structs.AllocationState) bool {
 	return a.ClientStatus == s.ClientStatus && a.ClientDescription == s.ClientDescription &&
-		reflect.DeepEqual(a.TaskStates, s.TaskStates) && reflect.DeepEqual(a.DeploymentStatus, s.DeploymentStatus)
+		reflect.DeepEqual(a.TaskStates, s.TaskStates) && reflect.DeepEqual(a.DeploymentStatus, mergeHealth(a, s.DeploymentStatus))
 }
 
 // SetEligibility sets whether a node takes new allocations: "eligible" or

@@ -23,6 +23,7 @@ import (
 //	evaluations/<ID>          structs.Evaluation
 //	nodes/<ID>                structs.Node
 //	acl_tokens/<accessor ID>  structs.ACLToken
+//	deployments/<ID>          structs.Deployment
 //	server/acl_bootstrap      the index at which the first token was made
 //	server/scheduler          nomad.SchedulerConfiguration; absent: the default
 //
@@ -35,6 +36,7 @@ const (
 	bucketEvaluations = "evaluations"
 	bucketNodes       = "nodes"
 	bucketACLTokens   = "acl_tokens"
+	bucketDeployments = "deployments"
 
 	keyID           = "id"
 	keyIndex        = "index"
@@ -51,6 +53,7 @@ type jobRow struct {
 	StatusDescription string
 	CreateIndex       uint64
 	ModifyIndex       uint64
+	Scalings          map[string][]nomad.ScalingEvent `json:",omitempty"`
 }
 
 func (j *job) row() jobRow {
@@ -63,6 +66,7 @@ func (j *job) row() jobRow {
 		StatusDescription: *j.StatusDescription,
 		CreateIndex:       *j.CreateIndex,
 		ModifyIndex:       *j.ModifyIndex,
+		Scalings:          j.scalings,
 	}
 }
 
@@ -124,6 +128,7 @@ func (cp *ControlPlane) load() error {
 			cp.sawIndex(n.ModifyIndex)
 			return nil
 		})
+		loadRows(cp, dbtx, bucketDeployments, cp.loadDeployment)
 		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
 			cp.data.tokens[id] = t
 			return nil
@@ -205,6 +210,7 @@ func (cp *ControlPlane) loadSpec(key string, r *specRow) error {
 		return errIncomplete
 	}
 	r.Job.Canonicalize() // what a damaged row lacks is a default, and not nil
+	setScalings(r.Job)   // an older binary did not
 	index := *r.Job.JobModifyIndex
 	if err := sameID(key, specKey(index)); err != nil {
 		return err
@@ -227,7 +233,7 @@ func (cp *ControlPlane) loadJob(key string, r *jobRow) error {
 	}
 	j.Status, j.StatusDescription = &r.Status, &r.StatusDescription
 	j.CreateIndex, j.ModifyIndex = &r.CreateIndex, &r.ModifyIndex
-	cp.data.jobs[name] = &job{Job: &j, since: r.Since, versions: r.Versions}
+	cp.data.jobs[name] = &job{Job: &j, since: r.Since, versions: r.Versions, scalings: r.Scalings}
 	cp.sawIndex(r.ModifyIndex)
 	return nil
 }
@@ -244,5 +250,19 @@ func (cp *ControlPlane) loadAlloc(id string, r *allocRow) error {
 	a.Job = sp.Job
 	cp.data.allocs[id] = a
 	cp.sawIndex(a.ModifyIndex)
+	return nil
+}
+
+func (cp *ControlPlane) loadDeployment(id string, d *structs.Deployment) error {
+	if err := sameID(id, d.ID); err != nil {
+		return err
+	}
+	for _, g := range d.TaskGroups {
+		if g == nil {
+			return errIncomplete
+		}
+	}
+	cp.data.deployments[id] = d
+	cp.sawIndex(d.ModifyIndex)
 	return nil
 }

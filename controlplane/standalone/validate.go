@@ -65,6 +65,7 @@ func (cp *ControlPlane) prepare(job *nomad.Job) (warnings []string, err error) {
 	if *job.NodePool == "" {
 		job.NodePool = new("default")
 	}
+	setScalings(job)
 	v.job(job)
 	refused, warned := jobfields.Check(job)
 	v.faults, v.warnings = append(v.faults, refused...), append(v.warnings, warned...)
@@ -197,6 +198,7 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 		v.fault("ephemeral_disk: size can't be negative: it is %d", *d.SizeMB)
 	}
 	v.ports(g)
+	v.scaling(g)
 	if len(g.Tasks) == 0 {
 		v.fault("Missing tasks for group")
 	}

@@ -107,18 +107,20 @@ type tx struct {
 	fresh bool
 	err   error // of a broken transaction: nothing of it is committed
 
-	jobs   changes[jobKey, *job]
-	specs  changes[uint64, *spec]
-	allocs changes[string, *schedule.Alloc]
-	evals  changes[string, *structs.Evaluation]
-	nodes  changes[string, *structs.Node]
-	tokens changes[string, *structs.ACLToken]
+	jobs        changes[jobKey, *job]
+	specs       changes[uint64, *spec]
+	allocs      changes[string, *schedule.Alloc]
+	evals       changes[string, *structs.Evaluation]
+	nodes       changes[string, *structs.Node]
+	tokens      changes[string, *structs.ACLToken]
+	deployments changes[string, *structs.Deployment]
 	indexes
 	// aclBootstrap is the index at which the first token was made; 0: it was not.
 	aclBootstrap uint64
 	// scheduler is how the scheduler decides; never nil.
 	scheduler *nomad.SchedulerConfiguration
 
+	journal      journal
 	touched      map[string]uint64   // tables
 	touchedNodes map[string][]string // what a node is to know: IDs of allocations
 }
@@ -134,12 +136,14 @@ func (cp *ControlPlane) begin() *tx {
 		evals:        changes[string, *structs.Evaluation]{base: cp.data.evals},
 		nodes:        changes[string, *structs.Node]{base: cp.data.nodes},
 		tokens:       changes[string, *structs.ACLToken]{base: cp.data.tokens},
+		deployments:  changes[string, *structs.Deployment]{base: cp.data.deployments},
 		aclBootstrap: cp.aclBootstrap,
 		scheduler:    cp.scheduler,
 		touched:      map[string]uint64{},
 		touchedNodes: map[string][]string{},
 	}
 	t.follow(&cp.data)
+	t.noteChanges()
 	return t
 }
 
@@ -184,6 +188,9 @@ func (t *tx) putAlloc(a *schedule.Alloc, forNode bool) {
 	if forNode {
 		a.AllocModifyIndex = t.at()
 		t.touchNode(a)
+	}
+	if a.DeploymentID != "" {
+		t.count(t.allocs.get(a.ID), a)
 	}
 	t.allocs.put(a.ID, a)
 }
@@ -257,6 +264,7 @@ func (t *tx) commit() error {
 	t.evals.merge()
 	t.nodes.merge()
 	t.tokens.merge()
+	t.deployments.merge()
 	cp.aclBootstrap = t.aclBootstrap
 	cp.scheduler = t.scheduler
 	for id, allocIDs := range t.touchedNodes {
@@ -265,6 +273,7 @@ func (t *tx) commit() error {
 		}
 		cp.nodeLogs[id].add(t.index, allocIDs)
 	}
+	defer cp.events.publish(t.journal.batches())
 	for name, index := range t.touched {
 		table := cp.tables[name]
 		table.index = index
@@ -328,6 +337,14 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 			return nil, err
 		}
 	}
+	for id, d := range t.deployments.puts {
+		if err := put(bucketDeployments, id, d); err != nil {
+			return nil, err
+		}
+	}
+	for id := range t.deployments.deletes {
+		remove(bucketDeployments, id)
+	}
 	if t.scheduler != t.cp.scheduler {
 		if err := put(bucketState, keyScheduler, t.scheduler); err != nil {
 			return nil, err
@@ -358,6 +375,7 @@ type changes[K comparable, V any] struct {
 	puts    map[K]V
 	deletes map[K]bool
 	indexes []index[K, V]
+	noted   func(key K, before, after V) // told of each change; nil: nobody
 }
 
 // changed reports whether the transaction puts or deletes a row.
@@ -391,6 +409,9 @@ func (c *changes[K, V]) all(each func(K, V)) {
 }
 
 func (c *changes[K, V]) put(key K, v V) {
+	if c.noted != nil {
+		c.noted(key, c.get(key), v)
+	}
 	if c.puts == nil {
 		c.puts = map[K]V{}
 	}
@@ -412,6 +433,10 @@ func (c *changes[K, V]) takeBack(key K) {
 }
 
 func (c *changes[K, V]) delete(key K) {
+	if c.noted != nil {
+		var none V
+		c.noted(key, c.get(key), none)
+	}
 	if c.deletes == nil {
 		c.deletes = map[K]bool{}
 	}

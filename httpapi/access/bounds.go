@@ -2,6 +2,7 @@ package access
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,9 @@ const (
 	Streams Kind = "streams" // one that may take as long as its client likes
 )
 
+// endless are the streams that have no end of their own.
+var endless = []string{"/v1/event/stream", "/v1/agent/monitor"}
+
 // KindOf tells what a request keeps busy: blocking queries, logs, files and websockets are
 // streams. All of them are reads: whatever else a request with a body says that it is, its
 // body is held in memory.
@@ -25,7 +29,8 @@ func KindOf(r *http.Request) Kind {
 	switch {
 	case r.ContentLength != 0 && r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return Bodies
-	case r.Header.Get("Upgrade") != "", strings.HasPrefix(r.URL.Path, "/v1/client/fs/"), r.URL.Query().Get("index") != "":
+	case r.Header.Get("Upgrade") != "", strings.HasPrefix(r.URL.Path, "/v1/client/fs/"), slices.Contains(endless, r.URL.Path),
+		r.URL.Query().Get("index") != "":
 		return Streams
 	case r.ContentLength != 0:
 		return Bodies

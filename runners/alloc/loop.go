@@ -427,7 +427,7 @@ func (l *loop) decideHealth(next *structs.AllocationState, now time.Time) []unhe
 		return nil
 	}
 	l.health = nil
-	d := &structs.DeploymentStatus{Healthy: healthy, Timestamp: now.UTC()}
+	d := &structs.DeploymentStatus{Healthy: healthy, Timestamp: now.UTC(), DeploymentID: l.r.alloc.DeploymentID}
 	if next.DeploymentStatus != nil {
 		d.Canary = next.DeploymentStatus.Canary
 	}

@@ -137,7 +137,7 @@ func (r *Runner) Restore() error {
 		}
 	}
 	deployment := r.alloc.DeploymentStatus
-	if stored != nil {
+	if stored != nil && (stored.DeploymentStatus == nil || stored.DeploymentStatus.DeploymentID == r.alloc.DeploymentID) {
 		deployment = stored.DeploymentStatus
 	}
 	r.mu.Lock()

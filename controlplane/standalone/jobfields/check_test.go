@@ -78,7 +78,6 @@ func TestDefaultsAreNotTold(t *testing.T) {
 
 func TestWhatIsNotDoneIsRefusedOrWarnedAbout(t *testing.T) {
 	const gt = `group "g": task "t": `
-	const rollout = "it has no effect: a new version of the job replaces all allocations at once, and is neither promoted nor reverted"
 	for name, c := range map[string]struct {
 		job, group, task string
 		refused, warned  string
@@ -98,13 +97,12 @@ func TestWhatIsNotDoneIsRefusedOrWarnedAbout(t *testing.T) {
 		"parameterized": {job: "parameterized {}", refused: "parameterized: parameterized jobs are not supported by this control plane"},
 		"multiregion":   {job: "multiregion {\n region \"eu\" {}\n}", refused: "multiregion: there is one region"},
 
-		"update":        {job: "update {\n max_parallel = 3\n canary = 1\n min_healthy_time = \"1s\"\n}", warned: `group "g": update: max_parallel, canary: ` + rollout},
-		"group update":  {group: "update {\n auto_revert = true\n}", warned: `group "g": update: auto_revert: ` + rollout},
+		"update":        {job: "update {\n max_parallel = 3\n canary = 1\n auto_revert = true\n stagger = \"1s\"\n min_healthy_time = \"1s\"\n}"},
 		"migrate":       {group: "migrate {\n max_parallel = 2\n}", warned: `group "g": migrate: it has no effect: there is no other node to migrate to`},
 		"affinity":      {job: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}", warned: "affinity: it has no effect: there is one node to place on"},
 		"spread":        {group: "spread {\n attribute = \"${node.datacenter}\"\n}", warned: `group "g": spread: it has no effect: there is one node to place on`},
 		"task affinity": {task: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}", warned: gt + "affinity: it has no effect: there is one node to place on"},
-		"scaling":       {group: "scaling {\n max = 3\n}", warned: `group "g": scaling: it has no effect: nothing scales jobs; the group's count is used`},
+		"vertical":      {task: "scaling \"cpu\" {\n max = 300\n}", warned: gt + "scaling: it has no effect: Nomad Enterprise's autoscaler alone scales the resources of tasks"},
 		"disconnect":    {group: "disconnect {\n lost_after = \"1h\"\n}", warned: `group "g": disconnect: it has no effect: the node and its control plane are never apart`},
 		"identity":      {task: "identity {\n env = true\n}", warned: gt + "identity: env: it has no effect: tasks are given no identity token"},
 		"an identity":   {task: "identity {\n name = \"aws\"\n aud = [\"x\"]\n file = true\n}", warned: gt + "identity \"aws\": file: it has no effect: tasks are given no identity token"},
@@ -153,17 +151,20 @@ func TestWhatOtherBlocksAskForBesidesIsNamed(t *testing.T) {
 	for i, name := range []string{"a", "b", "c"} {
 		group := nomad.NewTaskGroup(name, 1).AddTask(nomad.NewTask("t", "mock"))
 		group.Affinities = []*nomad.Affinity{{LTarget: "${node.class}", RTarget: "big"}}
-		canary, revert := 1, i > 0
-		group.Update = &nomad.UpdateStrategy{Canary: &canary, AutoRevert: &revert}
+		network := &nomad.NetworkResource{Hostname: "h"}
+		if i > 0 {
+			network.IP = "10.0.0.1"
+		}
+		group.Networks = []*nomad.NetworkResource{network}
 		job.AddTaskGroup(group)
 	}
 	job.Canonicalize()
 	_, warnings := Check(job)
-	const rollout = "it has no effect: a new version of the job replaces all allocations at once, and is neither promoted nor reverted"
+	const host = "it has no effect: tasks have the machine's network and names"
 	require.ElementsMatch(t, []string{
 		"spread: it has no effect: there is one node to place on",
 		`group "a": affinity (and in 2 other blocks): it has no effect: there is one node to place on`,
-		`group "a": update: canary (and in 2 other blocks): ` + rollout,
-		`group "b": update: auto_revert (and in another block): ` + rollout,
+		`group "a": network: hostname (and in 2 other blocks): ` + host,
+		`group "b": network: ip (and in another block): ` + host,
 	}, warnings)
 }

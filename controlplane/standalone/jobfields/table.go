@@ -22,9 +22,7 @@ const (
 	noCSI       = "there are no CSI volumes"
 	noVault     = "there is no Vault"
 	noConsul    = "there is no Consul"
-	noScaling   = "it has no effect: nothing scales jobs; the group's count is used"
 	noToken     = "it has no effect: tasks are given no identity token"
-	noRollout   = "it has no effect: a new version of the job replaces all allocations at once, and is neither promoted nor reverted"
 	noRegistry  = "it is checked but not registered: nothing can look it up"
 	noApart     = "it has no effect: the node and its control plane are never apart"
 	obsolete    = "it is obsolete and has no effect"
@@ -64,7 +62,7 @@ var table = map[string]map[string]fate{
 		"ShutdownDelay": done(allocations), "MaxRunDuration": done(allocations),
 		"Disconnect": warned(noApart), "StopAfterClientDisconnect": warned(noApart),
 		"MaxClientDisconnect": warned(noApart), "PreventRescheduleOnLost": warned(noApart),
-		"Scaling": warned(noScaling), "Consul": warned("it has no effect: " + noConsul),
+		"Scaling": done(registration), "Consul": warned("it has no effect: " + noConsul),
 	},
 	"Task": {
 		"Name": done(tasks), "Driver": done(tasks), "User": done(tasks), "Lifecycle": done(allocations), "Config": done(tasks),
@@ -79,7 +77,7 @@ var table = map[string]map[string]fate{
 		"CSIPluginConfig": refused(noCSI + ", and no plugins of them"),
 		"Schedule":        refused("tasks run as long as their allocation: a schedule is not kept"),
 		"Kind":            warned(ofConsul),
-		"ScalingPolicies": warned(noScaling),
+		"ScalingPolicies": warned("it has no effect: Nomad Enterprise's autoscaler alone scales the resources of tasks"),
 		"Identity":        inside(), "Identities": inside(),
 		"Actions": warned("it has no effect: no actions can be run; alloc exec runs the command"),
 	},
@@ -141,11 +139,18 @@ var table = map[string]map[string]fate{
 		"Attempts": done(scheduling), "Interval": done(scheduling), "Delay": done(scheduling), "DelayFunction": done(scheduling),
 		"MaxDelay": done(scheduling), "Unlimited": done(scheduling),
 	},
+	"ScalingPolicy": {
+		"Min": done(registration), "Max": done(registration), "Type": done(registration),
+		"Policy": judged(api), "Enabled": done(api),
+		"ID": moot(ownRecord), "Namespace": moot(ownRecord), "Target": moot(ownRecord),
+		"CreateIndex": moot(ownRecord), "ModifyIndex": moot(ownRecord),
+	},
 	"EphemeralDisk": {"Sticky": done(disks), "Migrate": done(disks), "SizeMB": done(scheduling)},
 	"UpdateStrategy": {
 		"HealthCheck": done(allocations), "MinHealthyTime": done(allocations), "HealthyDeadline": done(allocations),
-		"Stagger": warned(noRollout), "MaxParallel": warned(noRollout), "ProgressDeadline": warned(noRollout),
-		"Canary": warned(noRollout), "AutoRevert": warned(noRollout), "AutoPromote": warned(noRollout),
+		"MaxParallel": done(scheduling), "ProgressDeadline": done(scheduling),
+		"Canary": done(scheduling), "AutoRevert": done(scheduling), "AutoPromote": done(scheduling),
+		"Stagger": moot("it is of system jobs alone, as in Nomad, and a node has one allocation of their groups: there is no second to wait for"),
 	},
 	"TaskArtifact": {
 		"GetterSource": done(artifacts), "GetterOptions": done(artifacts), "GetterHeaders": done(artifacts), "GetterMode": done(artifacts),

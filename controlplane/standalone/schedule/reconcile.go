@@ -12,46 +12,6 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// counted decides for a group of the service and batch types: count allocations,
-// each with an index below count in its name.
-func (s *scheduler) counted(g *nomad.TaskGroup) {
-	taken := map[int]bool{}
-	var replace []wanted
-	for _, a := range s.of(*g.Name) {
-		index := indexOf(a.Name)
-		live := !a.ClientStatus.Terminal()
-		w := wanted{group: g, index: index, previous: a}
-		switch {
-		case live && (index < 0 || index >= *g.Count || taken[index]):
-			s.stop(a, descNotNeeded)
-			continue
-		case taken[index] || index < 0 || index >= *g.Count:
-			continue
-		case live && s.node(a.NodeID) == nil:
-			s.stop(a, descLost)
-			replace = append(replace, w)
-		case live && s.destructive(a, g), live && !s.stillFeasible(a, g):
-			w.stopping = descUpdating
-			replace = append(replace, w)
-		case live:
-			s.update(a)
-		case s.obsolete(a, g):
-			continue
-		case finite(s.Job) && a.ClientStatus == "complete":
-			s.res.Desired[*g.Name].Ignore++
-		default:
-			replace = append(replace, s.failed(a, w)...)
-		}
-		taken[index] = true
-	}
-	for index := range *g.Count {
-		if !taken[index] {
-			replace = append(replace, wanted{group: g, index: index, previous: s.leaving(g, index, "")})
-		}
-	}
-	s.place(replace)
-}
-
 // failed decides what becomes of an allocation that ended when it should not have:
 // it is replaced now, or later, or keeps its place as it is.
 func (s *scheduler) failed(a *Alloc, w wanted) []wanted {
@@ -98,7 +58,7 @@ func (s *scheduler) system(g *nomad.TaskGroup) {
 		case live && s.destructive(a, g):
 			replace = append(replace, wanted{group: g, node: n, previous: a, stopping: descUpdating})
 		case live:
-			s.update(a)
+			s.update(a, "")
 		case s.obsolete(a, g) || a.ClientStatus == "lost":
 			continue
 		default:

@@ -42,6 +42,8 @@ type Input struct {
 	Allocs []*Alloc
 	// Others are all other jobs' allocations.
 	Others []*structs.Allocation
+	// Deployment is that of the job's current version, one that has ended too; nil: none.
+	Deployment *structs.Deployment
 	// Preempt is set when the job may have less important jobs' allocations ended for its own.
 	Preempt bool
 	Now     time.Time
@@ -66,6 +68,11 @@ type Result struct {
 	// allocations wait for it. Queued has every group.
 	Failed map[string]*structs.PlacementMetrics
 	Queued map[string]int
+	// Deployment is begun with this decision; nil: none is. It is running or, where a person
+	// has to decide whether it goes on, paused.
+	Deployment *structs.Deployment
+	// Completed is set when the running deployment of the input has nothing left to do.
+	Completed bool
 	// Desired counts what was decided, by group.
 	Desired map[string]*structs.DesiredUpdates
 }
@@ -94,9 +101,9 @@ const (
 	descInfeasible  = "alloc not needed: its node does not meet the job's constraints any more"
 )
 
-// Changes reports whether the decision changes any allocation.
+// Changes reports whether the decision changes any allocation or the deployment.
 func (r *Result) Changes() bool {
-	return len(r.Place) > 0 || len(r.Update) > 0 || len(r.Stop) > 0
+	return len(r.Place) > 0 || len(r.Update) > 0 || len(r.Stop) > 0 || r.Deployment != nil || r.Completed
 }
 
 // Schedule decides. A group is never given more than its count of live allocations
@@ -133,6 +140,7 @@ func Schedule(in Input) *Result {
 			s.stop(a, descNotNeeded)
 		}
 	}
+	s.res.Completed = !in.Stopped && in.Deployment != nil && in.Deployment.Status == nomad.DeploymentStatusRunning && !s.unfinished
 	return s.res
 }
 
@@ -152,7 +160,9 @@ type scheduler struct {
 	cap      *capacity
 	res      *Result
 	destroys map[destroysKey]bool
-	victims  map[string][]victim // by node ID, once one was asked for
+	// unfinished is set when a group has not come to the end of the deployment.
+	unfinished bool
+	victims    map[string][]victim // by node ID, once one was asked for
 }
 
 // of returns the group's allocations that may still count: not stopped and not
@@ -197,17 +207,20 @@ func (s *scheduler) obsolete(a *Alloc, g *nomad.TaskGroup) bool {
 }
 
 // update changes a live allocation to the job's current version in place, if it has
-// another.
-func (s *scheduler) update(a *Alloc) {
+// another, and makes it part of a deployment, if there is one that it is not part of.
+func (s *scheduler) update(a *Alloc, deployment string) {
 	d := s.res.Desired[a.TaskGroup]
-	if structs.Deref(a.Job.JobModifyIndex) == structs.Deref(s.Job.JobModifyIndex) {
+	if !s.outdated(a) && (deployment == "" || a.DeploymentID == deployment) {
 		d.Ignore++
 		return
 	}
 	c := a.Copy()
 	c.Job = s.Job
 	c.DesiredDescription = descInPlace
-	c.DeploymentStatus = nil // the health of the version before
+	c.DeploymentID = deployment
+	if c.DeploymentStatus != nil { // the health of the version before
+		c.DeploymentStatus = &structs.DeploymentStatus{Canary: a.DeploymentStatus.Canary}
+	}
 	s.res.Update = append(s.res.Update, c)
 	d.InPlaceUpdate++
 }
@@ -223,6 +236,10 @@ type wanted struct {
 	stopping string
 	// reschedule is set when previous failed.
 	reschedule *Reschedule
+	// job is the version to place; nil: the current one.
+	job        *nomad.Job
+	deployment string // that it is part of
+	canary     bool
 }
 
 // place finds a place for each, and gives the reason for those that have none.
@@ -247,9 +264,12 @@ func (s *scheduler) place(list []wanted) {
 		}
 		s.res.Place = append(s.res.Place, a)
 		d := s.res.Desired[group]
-		if w.stopping == descUpdating {
+		switch {
+		case w.canary:
+			d.Canary++
+		case w.stopping == descUpdating:
 			d.DestructiveUpdate++
-		} else {
+		default:
 			d.Place++
 		}
 		if w.stopping != "" {
@@ -263,6 +283,11 @@ func (s *scheduler) place(list []wanted) {
 
 // placeOne returns the allocation, or why there is none.
 func (s *scheduler) placeOne(w wanted) (*Alloc, *structs.PlacementMetrics) {
+	if w.job != nil {
+		current := s.Job
+		s.Job = w.job
+		defer func() { s.Job = current }()
+	}
 	a := &Alloc{Allocation: &structs.Allocation{
 		ID:            s.NewID(),
 		Namespace:     *s.Job.Namespace,
@@ -272,7 +297,11 @@ func (s *scheduler) placeOne(w wanted) (*Alloc, *structs.PlacementMetrics) {
 		Job:           s.Job,
 		DesiredStatus: structs.DesiredRun,
 		ClientStatus:  structs.ClientPending,
+		DeploymentID:  w.deployment,
 	}}
+	if w.canary {
+		a.DeploymentStatus = &structs.DeploymentStatus{Canary: true}
+	}
 	if w.previous != nil {
 		a.PreviousAllocation = w.previous.ID
 		a.Reschedules = w.previous.Reschedules

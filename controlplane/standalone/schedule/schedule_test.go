@@ -74,10 +74,12 @@ type cluster struct {
 	index  uint64
 	ids    int
 	now    time.Time
+	// deployments are the jobs' last, by job ID.
+	deployments map[string]*structs.Deployment
 }
 
 func newCluster(t require.TestingT, nodes ...*structs.Node) *cluster {
-	return &cluster{t: t, nodes: nodes, allocs: map[string]*Alloc{}, index: 100, now: epoch}
+	return &cluster{t: t, nodes: nodes, allocs: map[string]*Alloc{}, index: 100, now: epoch, deployments: map[string]*structs.Deployment{}}
 }
 
 func (c *cluster) input(j *nomad.Job, stopped bool) Input {
@@ -85,6 +87,9 @@ func (c *cluster) input(j *nomad.Job, stopped bool) Input {
 		c.ids++
 		return fmt.Sprintf("alloc-%04d", c.ids)
 	}}
+	if d := c.deployments[*j.ID]; d != nil && d.JobSpecModifyIndex == *j.JobModifyIndex && !stopped {
+		in.Deployment = d
+	}
 	for _, a := range c.sorted() {
 		if a.JobID == *j.ID {
 			in.Allocs = append(in.Allocs, a)
@@ -105,6 +110,13 @@ func (c *cluster) sorted() (list []*Alloc) {
 
 func (c *cluster) schedule(j *nomad.Job, stopped bool) *Result {
 	res := Schedule(c.input(j, stopped))
+	if res.Deployment != nil {
+		c.deployments[*j.ID] = res.Deployment
+	}
+	if res.Completed {
+		c.deployments[*j.ID] = c.deployments[*j.ID].Copy()
+		c.deployments[*j.ID].Status = nomad.DeploymentStatusSuccessful
+	}
 	for _, s := range res.Stop {
 		a := c.change(s.ID)
 		a.DesiredStatus = structs.DesiredStop

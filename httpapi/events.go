@@ -1,0 +1,174 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+const (
+	// eventHeartbeat is how often a stream of events that has nothing to tell says so, as in
+	// Nomad.
+	eventHeartbeat = 30 * time.Second
+	// eventTimeout is how long a client may take to read one batch of events.
+	eventTimeout = 30 * time.Second
+	// maxTopics bounds how many topics one stream may name.
+	maxTopics = 256
+)
+
+func (h *handler) eventRoutes() {
+	h.rendered = newRenderedBatches()
+	h.method("/v1/event/stream", h.streamEvents, http.MethodGet)
+}
+
+// streamEvents sends what is committed, a batch of JSON a line, in the order of the indexes,
+// from what is kept of the index asked for. A client that reads so slowly that the next batch
+// is kept no more gets a line with an error, and the end.
+func (h *handler) streamEvents(w http.ResponseWriter, r *http.Request) error {
+	wanted, err := eventFilter(r)
+	if err != nil {
+		return err
+	}
+	var index uint64
+	if s := r.URL.Query().Get("index"); s != "" {
+		if index, err = strconv.ParseUint(s, 10, 64); err != nil {
+			return badRequest("Unable to parse index: %q is not a number", s)
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-cache")
+	out := &eventWriter{w: w, flush: http.NewResponseController(w)}
+	if err := out.line([]byte("{}")); err != nil {
+		return nil // the client is gone
+	}
+	defer atIntervals(r.Context(), eventHeartbeat, out.heartbeat)()
+	for place := h.ControlPlane.EventsFrom(index); ; place++ {
+		batch, err := h.ControlPlane.NextEvents(r.Context(), place)
+		switch {
+		case errors.Is(err, structs.ErrEventsLost):
+			return out.line(fmt.Appendf(nil, `{"Error":"%s: read faster, or ask for what is left with another request"}`, err))
+		case err != nil:
+			return nil // the client is gone, or the agent ends
+		}
+		line, err := h.rendered.line(place, batch, wanted)
+		if err != nil {
+			h.Logger.Error("an event cannot be rendered", "index", batch.Index, "error", err)
+			continue
+		}
+		if line == nil {
+			continue
+		}
+		if err := out.line(line); err != nil {
+			return nil
+		}
+	}
+}
+
+// topicFilter is one `topic` parameter: of a topic, or of all ("*"), one key, or all ("*").
+type topicFilter struct{ topic, key string }
+
+// events is what a client asked for.
+type events struct {
+	topics    []topicFilter
+	namespace string // "*": all
+}
+
+// eventTopics are those that there are. Nomad's others are of what is not here: nothing ever
+// happens to it.
+var eventTopics = []string{
+	"*", "ACLAuthMethod", "ACLBindingRule", "ACLPolicy", "ACLRole", "ACLToken", "Allocation", "CSIPlugin", "CSIVolume", "Deployment",
+	"Evaluation", "HostVolume", "Job", "Node", "NodeDrain", "NodePool", "Operator", "Service", "Variable",
+}
+
+func eventFilter(r *http.Request) (*events, error) {
+	v := r.URL.Query()
+	wanted := &events{namespace: v.Get("namespace")}
+	if wanted.namespace == "" {
+		wanted.namespace = nomad.DefaultNamespace
+	}
+	if len(v["topic"]) > maxTopics {
+		return nil, badRequest("too many topics: %d, where %d are allowed", len(v["topic"]), maxTopics)
+	}
+	for _, s := range v["topic"] {
+		topic, key, has := strings.Cut(s, ":")
+		if !has {
+			key = "*"
+		}
+		if key == "" || !slices.Contains(eventTopics, topic) {
+			return nil, badRequest("Invalid key value pair for topic, topic: %s", s)
+		}
+		wanted.topics = append(wanted.topics, topicFilter{topic, key})
+	}
+	if len(wanted.topics) == 0 {
+		wanted.topics = []topicFilter{{"*", "*"}}
+	}
+	return wanted, nil
+}
+
+// has reports whether a client asked for an event.
+func (f *events) has(e *structs.ChangeEvent) bool {
+	if e.Namespace != "" && f.namespace != "*" && e.Namespace != f.namespace {
+		return false
+	}
+	return slices.ContainsFunc(f.topics, func(t topicFilter) bool {
+		return (t.topic == "*" || t.topic == e.Topic) &&
+			(t.key == "*" || t.key == e.Key || slices.Contains(e.FilterKeys, t.key))
+	})
+}
+
+// eventJSON is an event as Nomad's clients read it.
+type eventJSON struct {
+	Topic      string
+	Type       string
+	Key        string
+	Namespace  string
+	FilterKeys []string
+	Index      uint64
+	Payload    map[string]any
+}
+
+// renderEvent renders an event.
+func renderEvent(e *structs.ChangeEvent) ([]byte, error) {
+	payload := map[string]any{}
+	switch o := e.Object.(type) {
+	case *nomad.Job:
+		payload["Job"] = o
+	case *structs.Allocation:
+		a := allocation(o)
+		a.Job = nil // as in Nomad: it is large, and the same for all
+		payload["Allocation"] = a
+	case *structs.Evaluation:
+		payload["Evaluation"] = evaluation(o)
+	case *structs.Node:
+		payload["Node"] = node(o)
+	default:
+		return nil, fmt.Errorf("an event of a %T", o)
+	}
+	if e.Deleted {
+		payload["Deleted"] = true
+	}
+	return json.Marshal(eventJSON{
+		Topic: e.Topic, Type: e.Type, Key: e.Key, Namespace: e.Namespace, FilterKeys: e.FilterKeys, Index: e.Index, Payload: payload,
+	})
+}
+
+// joinEvents renders the line of a batch's events.
+func joinEvents(index uint64, list [][]byte) []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"Events":[`)
+	b.Write(bytes.Join(list, []byte(",")))
+	b.WriteString(`],"Index":`)
+	b.WriteString(strconv.FormatUint(index, 10))
+	b.WriteString("}")
+	return b.Bytes()
+}

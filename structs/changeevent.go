@@ -1,0 +1,28 @@
+package structs
+
+import "errors"
+
+// ChangeEvent tells that a row of the control plane was changed, with the words of Nomad's
+// event stream. It is never changed.
+type ChangeEvent struct {
+	Topic     string // "Job", "Allocation", …
+	Type      string // what happened: "JobRegistered", …
+	Key       string // the row's ID
+	Namespace string // empty: the row is in none
+	// FilterKeys are other IDs that the row can be asked for by: its job's, for one.
+	FilterKeys []string
+	Index      uint64
+	// Object is the row after the change, or as it was last when it is Deleted: a *nomad.Job,
+	// *Allocation, *Evaluation or *Node.
+	Object  any
+	Deleted bool
+}
+
+// ChangeBatch is what was changed with one index.
+type ChangeBatch struct {
+	Index  uint64
+	Events []*ChangeEvent
+}
+
+// ErrEventsLost is what a reader of events gets who asks for some that are kept no more.
+var ErrEventsLost = errors.New("events are lost: the reader is too slow, or they are too old")
