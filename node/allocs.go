@@ -59,7 +59,8 @@ func (n *Node) apply(news *structs.Assignments) (all bool) {
 		n.missing(id)
 	}
 	var added, changed []*structs.Allocation
-	for _, a := range news.Changed {
+	wanted, known := n.withPredecessorsHere(news.Changed)
+	for _, a := range wanted {
 		n.claimed(a.ID)
 		switch r, _ := n.runner(a.ID); {
 		case r == nil:
@@ -68,13 +69,12 @@ func (n *Node) apply(news *structs.Assignments) (all bool) {
 			changed = append(changed, a)
 		}
 	}
-	before := n.predecessors(news.Changed)
-	sideBySide(len(changed), func(i int) { n.update(withPredecessor(changed[i], before)) })
+	sideBySide(len(changed), func(i int) { n.update(changed[i]) })
 	runners := make([]*alloc.Runner, len(added))
 	var full atomic.Bool
 	sideBySide(len(added), func(i int) {
 		var err error
-		if runners[i], err = n.add(withPredecessor(added[i], before), before); err != nil {
+		if runners[i], err = n.add(added[i], known); err != nil {
 			full.Store(true)
 		}
 	})
@@ -87,31 +87,27 @@ func (n *Node) apply(news *structs.Assignments) (all bool) {
 	return !full.Load()
 }
 
-// assigned is what is remembered of an allocation that the node is to know.
-type assigned struct {
-	previous string
-	terminal bool // or to be stopped, as the control plane told last
-	ended    bool // as the control plane told last
-}
-
 // assign takes over what changed, forgets what became of allocations that are gone
 // altogether, and returns those that are gone and have a runner.
 func (n *Node) assign(news *structs.Assignments) (gone map[string]bool) {
 	if news.All {
-		n.assigned, n.gone = map[string]assigned{}, n.report.known()
+		n.assigned, n.gone = map[string]*structs.Allocation{}, n.report.known()
 	}
 	for _, id := range news.Gone {
 		delete(n.assigned, id)
 		n.gone[id] = true
 	}
 	for _, a := range news.Changed {
-		n.assigned[a.ID] = assigned{a.PreviousAllocation, a.Terminal(), a.ClientStatus.Terminal()}
+		n.assigned[a.ID] = &structs.Allocation{
+			ID: a.ID, PreviousAllocation: a.PreviousAllocation, PreemptedAllocations: a.PreemptedAllocations,
+			DesiredStatus: a.DesiredStatus, ClientStatus: a.ClientStatus,
+		}
 		delete(n.gone, a.ID)
 	}
 	n.mu.Lock()
 	if news.All {
 		for id := range n.runners {
-			if _, ok := n.assigned[id]; !ok {
+			if n.assigned[id] == nil {
 				n.gone[id] = true
 			}
 		}
@@ -127,44 +123,78 @@ func (n *Node) assign(news *structs.Assignments) (gone map[string]bool) {
 	return gone
 }
 
-// predecessors maps allocations, and all that are before them, to the nearest one before
-// each that has a runner or is to get one, if any. What ended without a runner, as what was
-// stopped before it reached the node, is not stored: after a restart it would not lead to
-// what is still to be waited for.
-func (n *Node) predecessors(of []*structs.Allocation) (before map[string]string) {
-	before = map[string]string{}
-	for _, a := range of {
-		for id := a.ID; id != ""; id = before[id] {
-			if _, known := before[id]; known {
-				break
-			}
-			p := n.assigned[id].previous
-			for n.absent(p) {
-				p = n.assigned[p].previous
-			}
-			before[id] = p
-		}
-	}
-	return before
+// endedHere reports whether an allocation that the node is to know has ended, as the control
+// plane told or as the node knows.
+func (n *Node) endedHere(id string) bool {
+	a := n.assigned[id]
+	return a != nil && (a.ClientStatus.Terminal() || n.report.ended(id))
 }
 
 // absent reports whether an allocation has ended that the node has no runner of.
 func (n *Node) absent(id string) bool {
-	a, known := n.assigned[id]
-	if !known || !a.terminal && !n.report.ended(id) {
+	a := n.assigned[id]
+	if a == nil || !a.ServerTerminal() && !n.endedHere(id) {
 		return false
 	}
 	r, _ := n.runner(id)
 	return r == nil
 }
 
-func withPredecessor(a *structs.Allocation, before map[string]string) *structs.Allocation {
-	if p := before[a.ID]; p != "" && p != a.PreviousAllocation {
-		c := *a
-		c.PreviousAllocation = p
-		return &c
+// withPredecessorsHere returns the allocations so that each waits for the nearest ones before
+// it that have a runner or are to get one, if any, and all that they lead to by what they
+// wait for. What ended without a runner, as what was stopped before it reached the node, is
+// not stored: after a restart it would not lead to what is still to be waited for.
+func (n *Node) withPredecessorsHere(wanted []*structs.Allocation) (list []*structs.Allocation, known map[string]*structs.Allocation) {
+	known = map[string]*structs.Allocation{}
+	var know func(a *structs.Allocation)
+	know = func(a *structs.Allocation) {
+		for id := range a.WaitsFor {
+			if before := n.assigned[id]; before != nil && known[id] == nil {
+				known[id] = n.pastAbsent(before)
+				know(known[id])
+			}
+		}
 	}
-	return a
+	for _, a := range wanted {
+		a = n.pastAbsent(a)
+		know(a)
+		list = append(list, a)
+	}
+	return list, known
+}
+
+// pastAbsent returns an allocation that waits for what the absent ones that it waits for
+// would wait for: a copy, if it waits for any.
+func (n *Node) pastAbsent(of *structs.Allocation) *structs.Allocation {
+	waits := false
+	for id := range of.WaitsFor {
+		waits = waits || n.absent(id)
+	}
+	if !waits {
+		return of
+	}
+	c := of.Copy()
+	c.PreviousAllocation, c.PreemptedAllocations = "", nil
+	seen := map[string]bool{of.ID: true}
+	var follow func(a *structs.Allocation, replaced bool)
+	follow = func(a *structs.Allocation, replaced bool) {
+		for id := range a.WaitsFor {
+			replaced := replaced && id == a.PreviousAllocation
+			switch {
+			case seen[id]:
+			case n.absent(id):
+				seen[id] = true // before it can lead back here
+				follow(n.assigned[id], replaced)
+			case replaced:
+				c.PreviousAllocation = id
+			default:
+				c.PreemptedAllocations = append(c.PreemptedAllocations, id)
+			}
+			seen[id] = true
+		}
+	}
+	follow(of, true)
+	return c
 }
 
 // sideBySide calls do for 0 to n-1 at the same time, and returns when all have returned.
@@ -198,7 +228,7 @@ func (n *Node) update(a *structs.Allocation) {
 // that is durable. One that ended here is not new, even while the control plane does
 // not know of its end: there is no runner for it, nor when the allocation is refused. The
 // error is that the disk is full, and it is to be added again.
-func (n *Node) add(a *structs.Allocation, before map[string]string) (*alloc.Runner, error) {
+func (n *Node) add(a *structs.Allocation, known map[string]*structs.Allocation) (*alloc.Runner, error) {
 	if !n.isNew(a) {
 		return nil, nil
 	}
@@ -215,7 +245,7 @@ func (n *Node) add(a *structs.Allocation, before map[string]string) (*alloc.Runn
 		n.refuse(a, fmt.Errorf("storing it: %w", err))
 		return nil, nil
 	}
-	r, err := n.newRunner(a, before)
+	r, err := n.newRunner(a, known)
 	if err != nil {
 		n.refuse(a, err)
 		return nil, nil
@@ -267,7 +297,7 @@ func (n *Node) refuse(a *structs.Allocation, cause error) {
 	}
 }
 
-func (n *Node) newRunner(a *structs.Allocation, before map[string]string) (*alloc.Runner, error) {
+func (n *Node) newRunner(a *structs.Allocation, known map[string]*structs.Allocation) (*alloc.Runner, error) {
 	return alloc.New(alloc.Config{
 		Alloc:        a,
 		Node:         n.self.get,
@@ -278,7 +308,7 @@ func (n *Node) newRunner(a *structs.Allocation, before map[string]string) (*allo
 		Devices:      n.cfg.Devices,
 		Left:         n.left,
 		StateUpdated: n.stateUpdated,
-		Watcher:      n.watcher(a, before),
+		Watcher:      n.watcher(a, known),
 		Logger:       n.logger,
 		Limits:       n.cfg.Limits,
 	})
@@ -365,13 +395,13 @@ func (n *Node) restore(ctx context.Context) error {
 	for id, err := range broken {
 		n.keepUnread(id, nil, err)
 	}
-	before := map[string]string{}
+	known := make(map[string]*structs.Allocation, len(allocs))
 	for _, a := range allocs {
-		before[a.ID] = a.PreviousAllocation
+		known[a.ID] = a
 	}
 	var restored []*alloc.Runner
 	for _, a := range allocs {
-		r, err := n.newRunner(a, before)
+		r, err := n.newRunner(a, known)
 		if err != nil {
 			n.keepUnread(a.ID, a, err)
 			continue

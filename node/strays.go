@@ -80,7 +80,7 @@ func (n *Node) settleStrays() {
 		switch {
 		case n.runners[allocID] != nil:
 			delete(n.strays, id)
-		case n.assigned[allocID].ended || n.report.ended(allocID):
+		case n.endedHere(allocID):
 			abandoned = append(abandoned, w)
 			delete(n.strays, id)
 		}
