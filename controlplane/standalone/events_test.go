@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
