@@ -125,7 +125,7 @@ soak: build ## the long campaigns: fuzzing, reloads, restarts
 	WASMNODE_SOAK=1 $(GO) test -race -timeout 4h -run 'Soak|Reload|Crash' $(MODULES)
 
 .PHONY: crash
-crash: toolchain ## kill the agent and the supervisor N times at random instants, and at each failpoint
+crash: toolchain ## end the agent and the supervisor N times at random instants, with other faults, and at each failpoint
 	WASMNODE_CRASH=$(N) $(GO) test -count 1 -timeout 4h -v -run "^TestCrash" ./cmd/wasmnode
 
 .PHONY: mutate

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -341,19 +342,47 @@ func TestABadAllocationFailsAloneAndIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// fullDB cannot store allocations.
-type fullDB struct{ state.DB }
+// refusing is a store that takes no allocation while there is an error.
+type refusing struct {
+	state.DB
+	err atomic.Pointer[error]
+}
 
-func (fullDB) PutAllocation(*structs.Allocation) error { return errors.New("no space left on device") }
+func (r *refusing) PutAllocation(a *structs.Allocation) error {
+	if err := r.err.Load(); err != nil {
+		return *err
+	}
+	return r.DB.PutAllocation(a)
+}
 
 func TestWhatCannotBeMadeDurableIsNotStarted(t *testing.T) {
 	w := newWorld(t)
-	w.db = fullDB{w.db}
+	db := &refusing{DB: w.db}
+	w.db = db
+	failed := errors.New("input/output error")
+	db.err.Store(&failed)
 	w.start()
 	w.run("b", "batch")
 	a := w.awaitStatus("b", structs.ClientFailed)
-	require.Contains(t, a.ClientDescription, "no space left on device")
+	require.Contains(t, a.ClientDescription, "input/output error")
 	require.Zero(t, w.machine.started(a.ID))
+}
+
+func TestAnAllocationWaitsForRoomOnTheDisk(t *testing.T) {
+	w := newWorld(t)
+	db := &refusing{DB: w.db}
+	w.db = db
+	full := fmt.Errorf("client.db: %w", boltfile.ErrFull)
+	db.err.Store(&full)
+	w.start()
+	w.run("b", "batch")
+	require.Eventually(t, func() bool {
+		list := w.embedded.JobAllocations("default", "b")
+		return len(list) == 1 && list[0].ClientDescription == "waiting for room on the node's disk"
+	}, 30*time.Second, time.Millisecond)
+	db.err.Store(nil)
+	a := w.awaitStatus("b", structs.ClientRunning)
+	require.Equal(t, 1, w.machine.started(a.ID))
 }
 
 func TestAStoreThatFailsAtAnyPointDoublesNothingAndLosesNothing(t *testing.T) {

@@ -221,12 +221,15 @@ func TestWhatRunsHasNotFailedBecauseItCannotBeStored(t *testing.T) {
 	w.end()
 	local, _, err := w.db.Task(a.ID, "t")
 	require.NoError(t, err)
-	w.db = fullDB{state.NewMem()}
+	db := &refusing{DB: state.NewMem()}
+	failed := errors.New("input/output error")
+	db.err.Store(&failed)
+	w.db = db
 	left := &leftWorkloads{left: []string{local.TaskID}}
 	w.left = left
 	w.start()
 	require.Equal(t, []string{a.ID}, w.unclaimed())
-	require.Contains(t, w.node.Unclaimed(t.Context())[0].Reason, "no space left on device")
+	require.Contains(t, w.node.Unclaimed(t.Context())[0].Reason, "input/output error")
 	require.Empty(t, left.destroyed)
 	require.Len(t, w.embedded.JobAllocations("default", "s"), 1, "no other is started beside it")
 }

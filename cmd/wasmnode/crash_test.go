@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -23,9 +24,10 @@ const (
 	crashWorlds  = 4 // at a time: a round mostly waits
 )
 
-// TestCrash kills the agent, the supervisor or both at random instants, while jobs come,
-// end, fail and go, and looks from outside whether anything was lost, done twice, or
-// left behind.
+// TestCrash kills the agent, the supervisor or both at random instants, or ends the agent,
+// while jobs come, end, fail and go. Meanwhile the disk fills up; the next agent may be
+// another build, and find files of an older schema, or a damaged one. It looks from outside
+// whether anything was lost, done twice, or left behind.
 func TestCrash(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills a node a hundred times")
@@ -34,10 +36,13 @@ func TestCrash(t *testing.T) {
 	for i := range uint64(crashWorlds) {
 		t.Run(fmt.Sprintf("world %d", i), func(t *testing.T) {
 			t.Parallel()
-			c := &campaign{crashWorld: newCrashWorld(t), rng: rand.New(rand.NewPCG(seed, i))}
+			dir, disk := campaignDir(t)
+			c := &campaign{crashWorld: newCrashWorldIn(t, dir), rng: rand.New(rand.NewPCG(seed, i))}
 			for round := range (rounds + crashWorlds - 1) / crashWorlds {
-				t.Logf("round %d: %d jobs, %d deaths of the supervisor", round, len(c.jobs), c.kills)
-				c.round(t)
+				f := drawFaults(c.rng)
+				f.full = f.full && disk
+				t.Logf("round %d: %d jobs, %d deaths of the supervisor: %s", round, len(c.jobs), c.kills, f)
+				c.round(t, f)
 			}
 			c.end(t)
 		})
@@ -61,58 +66,109 @@ type campaign struct {
 	rng *rand.Rand
 }
 
-// round works against an agent while something is killed, and checks what is left of
+// round works against an agent while something goes wrong, and checks what is left of
 // it, by the same agent or the next.
-func (c *campaign) round(t *testing.T) {
+func (c *campaign) round(t *testing.T, f *faults) {
 	if c.node == nil {
 		c.start(t)
 	}
-	agent, super := true, false
-	switch c.rng.IntN(5) {
-	case 0:
-		agent, super = false, true
-	case 1:
-		super = true
-	}
-	after := time.Duration(c.rng.IntN(150)) * time.Millisecond
 	killed, node := make(chan bool), c.node
 	go func() {
-		time.Sleep(after)
-		if agent {
-			_ = node.cmd.Process.Signal(syscall.SIGKILL)
+		time.Sleep(f.after)
+		if f.full && f.early {
+			c.fill(t, f.room)
 		}
-		killed <- super && c.site.killSupervisor(t)
+		if f.agent != 0 {
+			_ = node.cmd.Process.Signal(f.agent)
+		}
+		killed <- f.supervisor && c.site.killSupervisor(t)
 	}()
 	for range 1 + c.rng.IntN(3) {
-		c.work(t)
+		c.work(t, f.bulk)
 	}
 	if <-killed {
 		c.kills++
 	}
-	if agent {
-		<-node.exited
-		c.node = nil
-		if c.rng.IntN(3) == 0 {
-			c.killDuringStart(t)
-		}
-		c.start(t)
+	if f.agent != 0 {
+		c.next(t, f)
+	}
+	if f.full {
+		time.Sleep(f.hold)
+		c.free(t)
 	}
 	c.check(t)
 	c.forget(t)
 }
 
-// killDuringStart kills an agent that has only begun to take up what there is.
+// next starts another agent, when one has got its signal.
+func (c *campaign) next(t *testing.T, f *faults) {
+	t.Helper()
+	<-c.node.exited
+	if f.agent == syscall.SIGTERM {
+		require.Zero(t, c.node.cmd.ProcessState.ExitCode(), c.node.log)
+	}
+	c.node = nil
+	if f.full && f.start && !f.early {
+		c.fill(t, f.room)
+	}
+	if f.full && !f.start {
+		time.Sleep(f.hold)
+		c.free(t)
+	}
+	c.spoil(t, f)
+	if f.upgrade {
+		c.swapProgram(t)
+	}
+	if f.restless {
+		c.killDuringStart(t)
+	}
+	if f.full && f.start {
+		c.startOnFullDisk(t, f)
+	} else {
+		c.start(t)
+	}
+	c.checkOlder(t, f)
+}
+
+// startOnFullDisk starts an agent that can go on, or ends at once when a file has to be
+// upgraded for which there is no room, and makes room after a while.
+func (c *campaign) startOnFullDisk(t *testing.T, f *faults) {
+	t.Helper()
+	n := launchProcess(t, c.command())
+	eventually(t, func() error {
+		if m := answersLine.FindStringSubmatch(n.log.String()); m != nil || n.hasEnded() {
+			return nil
+		}
+		return errors.New("the agent neither answers nor has it ended")
+	})
+	time.Sleep(f.hold)
+	c.free(t)
+	if n.hasEnded() {
+		require.NotEmpty(t, f.older, n.log)
+		require.Contains(t, n.log.String(), "no space left on device")
+		c.start(t)
+		return
+	}
+	n.address = n.log.await(t, readyLine, n.exited)[1]
+	c.node = n
+}
+
+// killDuringStart ends an agent that has only begun to take up what there is.
 func (c *campaign) killDuringStart(t *testing.T) {
+	t.Helper()
 	cmd := c.command()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, cmd.Start())
 	time.Sleep(time.Duration(c.rng.IntN(200)) * time.Millisecond)
-	require.NoError(t, cmd.Process.Kill())
-	require.Error(t, cmd.Wait())
+	signal := []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM}[c.rng.IntN(2)]
+	if err := cmd.Process.Signal(signal); !errors.Is(err, os.ErrProcessDone) {
+		require.NoError(t, err)
+	}
+	_ = cmd.Wait() // however far it came
 }
 
 // work asks for something. Whether it was done is looked up later.
-func (c *campaign) work(t *testing.T) {
+func (c *campaign) work(t *testing.T, bulk int) {
 	var live []string
 	for id, j := range c.jobs {
 		if j.kind == runsOn && !j.stopped && !j.unsure {
@@ -125,5 +181,7 @@ func (c *campaign) work(t *testing.T) {
 		return
 	}
 	kind := []crashKind{runsOn, ends, fails}[c.rng.IntN(3)]
-	c.register(t, c.newJob(kind, c.rng.IntN(2) == 0))
+	j := c.newJob(kind, c.rng.IntN(2) == 0)
+	j.bulk = bulk
+	c.register(t, j)
 }

@@ -46,9 +46,14 @@ type crashWorld struct {
 
 func newCrashWorld(t *testing.T) *crashWorld {
 	t.Helper()
+	return newCrashWorldIn(t, t.TempDir())
+}
+
+func newCrashWorldIn(t *testing.T, dir string) *crashWorld {
+	t.Helper()
 	path, err := failpointBinary()
 	require.NoError(t, err)
-	w := &crashWorld{site: newSite(t, "wasi", "raw_exec"), jobs: map[string]*crashJob{}}
+	w := &crashWorld{site: newSiteIn(t, dir, "wasi", "raw_exec"), jobs: map[string]*crashJob{}}
 	w.site.binary = path
 	w.site.grant(t, `plugin "raw_exec" { grant { process { commands = ["/bin/sh"] } } }`)
 	w.program = filepath.Join(w.site.programs, "crash.wasm")
@@ -105,6 +110,7 @@ type crashJob struct {
 	unsure      bool   // whether it was registered
 	stopped     bool   // which was acknowledged, or seen
 	alloc       string // its one allocation, once it was seen
+	bulk        int    // bytes that describing it takes besides
 }
 
 // crashKind is what the task of a job does.
@@ -171,6 +177,9 @@ func (w *crashWorld) job(j *crashJob) *nomad.Job {
 		})
 	}
 	task.Resources = &nomad.Resources{CPU: ptr(1), MemoryMB: ptr(32)}
+	if j.bulk > 0 {
+		task.Templates = []*nomad.Template{{EmbeddedTmpl: ptr(strings.Repeat("x", j.bulk)), DestPath: ptr("local/bulk")}}
+	}
 	group := nomad.NewTaskGroup("group", 1).AddTask(task).RequireDisk(&nomad.EphemeralDisk{SizeMB: ptr(10)})
 	group.RestartPolicy = &nomad.RestartPolicy{
 		Attempts: &j.kind.attempts, Interval: ptr(time.Hour), Delay: ptr(time.Millisecond), Mode: ptr(nomad.RestartPolicyModeFail),

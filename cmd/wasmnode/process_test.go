@@ -67,13 +67,18 @@ type site struct{ binary, data, plugins, programs, config string }
 // directory; the driver "wasi" may run what lies in programs.
 func newSite(t *testing.T, drivers ...string) *site {
 	t.Helper()
-	dir := t.TempDir()
+	return newSiteIn(t, t.TempDir(), drivers...)
+}
+
+// newSiteIn is newSite in a directory that may have some of it already.
+func newSiteIn(t *testing.T, dir string, drivers ...string) *site {
+	t.Helper()
 	s := &site{
 		binary: binary, data: filepath.Join(dir, "data"), plugins: filepath.Join(dir, "plugins"),
 		programs: filepath.Join(dir, "programs"), config: filepath.Join(dir, "node.hcl"),
 	}
 	for _, d := range []string{s.data, s.plugins, s.programs} {
-		require.NoError(t, os.Mkdir(d, 0o700))
+		require.NoError(t, os.MkdirAll(d, 0o700))
 	}
 	require.NoError(t, os.Symlink(codeCache, filepath.Join(s.data, "cache")))
 	t.Cleanup(func() {
@@ -126,7 +131,7 @@ func (s *site) killSupervisor(t *testing.T) bool {
 	require.NoError(t, err)
 	defer func() { _ = unix.Close(fd) }()
 	// Once it has ended, its number may be another process's.
-	if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", n)); err != nil || exe != s.binary {
+	if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", n)); err != nil || filepath.Dir(exe) != filepath.Dir(s.binary) {
 		return false
 	}
 	killed := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 )
 
@@ -103,7 +103,7 @@ func plain(ctx context.Context, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case boltfile.IsFull(err):
 		return errors.New("the node's disk is full")
 	}
 	return err

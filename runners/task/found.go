@@ -61,7 +61,7 @@ func (r *Runner) recoverFound(ctx context.Context, run *invocation) error {
 	if err := r.storeStart(run.driver, run.config); err != nil {
 		return err
 	}
-	return r.storeHandle(run)
+	return recoverable(r.storeHandle(run))
 }
 
 // hold keeps a run that was found and that its driver does not take back: while its workload

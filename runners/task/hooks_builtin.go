@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/structs"
@@ -140,7 +141,7 @@ func (payloadHook) Prestart(_ context.Context, req *PrestartRequest) (*PrestartR
 	}
 	defer local.Close()
 	switch err := writeFile(local, d.File, job.Payload); {
-	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+	case boltfile.IsFull(err):
 		return nil, recoverable(errors.New("the node's disk is full")) // there may be room later
 	case err != nil:
 		return nil, err

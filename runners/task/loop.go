@@ -147,9 +147,13 @@ func (r *Runner) awaitRun() (phase, restart.Event) {
 	if gone == nil {
 		r.emit(structs.NewTaskEvent(structs.EventTerminated).WithExit(exit))
 	}
-	// Who runs the task forgets how it ended when it is destroyed.
-	r.rec.drain()
 	run := r.running()
+	// Who runs the task forgets how it ended when it is destroyed.
+	if err := r.inRoom(r.rec.flush); r.leaves(err) {
+		r.release(run)
+		run.driver.Release()
+		return phaseDetached, restart.Event{}
+	}
 	r.dispose(r.shutdown, run)
 	r.release(run)
 	r.forget()

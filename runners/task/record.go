@@ -41,6 +41,7 @@ type record struct {
 	mu sync.Mutex // guards all that follows; no other lock is taken under it
 	status
 	seen   *structs.TaskState // the newest that is durable; never changed
+	failed error              // why the newest is not durable; nil: it is
 	local  *state.TaskLocal   // to be written with the next state; nil: nothing is
 	dirty  bool
 	closed bool
@@ -93,11 +94,12 @@ func (r *record) write(done chan struct{}) {
 		r.mu.Unlock()
 		// A store that fails must not make the node blind: the state is shown, and
 		// the next change is the next try.
-		if err := r.put(s, local); err != nil {
+		err := r.put(s, local)
+		if err != nil {
 			r.logger.Error("task state is not durable", "error", err)
 		}
 		r.mu.Lock()
-		r.seen = s
+		r.seen, r.failed = s, err
 		r.mu.Unlock()
 		r.changed()
 	}
@@ -111,6 +113,21 @@ func (r *record) drain() {
 	if writer != nil {
 		<-writer
 	}
+}
+
+// flush is drain, and tries once more to make durable what is not.
+func (r *record) flush() error {
+	r.drain()
+	failed := func() (err error) {
+		r.locked(func(*status) { err = r.failed })
+		return err
+	}
+	if failed() == nil {
+		return nil
+	}
+	r.update(func(*status) bool { return true })
+	r.drain()
+	return failed()
 }
 
 // close waits like drain; what changes from now on is neither written nor shown.

@@ -42,7 +42,7 @@ func (r *Runner) recoverRun() (phase, restart.Event) {
 		return r.hold(err)
 	}
 	r.forget()
-	if !r.wasRunning() {
+	if !wasRunning(r.rec.visible()) {
 		// It was being started when the agent died, and it was never seen to run.
 		if err := r.save(); err != nil {
 			r.logger.Error("forget a start that was interrupted", "error", err)
@@ -78,19 +78,36 @@ func recordedExit(s *structs.TaskState) *structs.ExitResult {
 	return nil
 }
 
-// wasRunning reports whether the task was seen to run.
-func (r *Runner) wasRunning() bool {
-	return r.gone != "" || r.rec.visible().State == structs.TaskRunning
-}
-
-// resumed makes the state running, without an event.
-func (r *Runner) resumed() {
-	r.rec.update(func(s *status) bool {
-		if s.state.State == structs.TaskRunning {
+// wasRunning reports whether the stored run was seen to run.
+func wasRunning(s *structs.TaskState) bool {
+	if s.State == structs.TaskRunning {
+		return true
+	}
+	// What was thought to be gone is pending until it is found.
+	for _, e := range slices.Backward(s.Events) {
+		switch e.Type {
+		case structs.EventStarted:
+			return true
+		case structs.EventReceived, structs.EventTerminated, structs.EventRestarting, structs.EventFailedRestoring:
 			return false
 		}
-		s.state.Enter(structs.TaskRunning, time.Now())
-		s.state.Append(structs.NewTaskEvent(structs.EventStarted))
+	}
+	return false
+}
+
+// resumed makes the state running, without an event if it was.
+func (r *Runner) resumed() {
+	r.rec.update(func(s *status) bool {
+		switch at := s.state.StartedAt; {
+		case s.state.State == structs.TaskRunning:
+			return false
+		case wasRunning(s.state):
+			s.state.Enter(structs.TaskRunning, time.Now())
+			s.state.StartedAt = at
+		default:
+			s.state.Enter(structs.TaskRunning, time.Now())
+			s.state.Append(structs.NewTaskEvent(structs.EventStarted))
+		}
 		return true
 	})
 }
@@ -144,7 +161,7 @@ func (r *Runner) recoverStart(ctx context.Context, run *invocation) (*invocation
 		if renewed != nil {
 			run.handle = renewed
 		}
-		err = r.storeHandle(run)
+		err = r.keepHandle(run)
 	}
 	if err == nil {
 		return run, nil

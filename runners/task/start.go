@@ -53,7 +53,7 @@ func (r *Runner) start() error {
 	unused = false
 	run.handle, run.network, err = r.startTask(run)
 	if err == nil {
-		err = r.storeHandle(run)
+		err = r.keepHandle(run)
 	}
 	if err != nil {
 		// Whatever was started in spite of the error ends here.
@@ -124,7 +124,7 @@ func (r *Runner) storeStart(driver Driver, cfg *wasmnodev1.TaskConfig) error {
 	r.local.TaskID, r.local.Config, r.local.Handle, r.local.Network = cfg.GetId(), data, nil, nil
 	r.local.Driver, r.local.PluginDigest = driver.Name(), driver.PluginDigest()
 	r.unsaved = true
-	return recoverable(r.save())
+	return recoverable(r.inRoom(r.save))
 }
 
 // recoverable makes an error one that the restart policy may try again.
@@ -149,7 +149,7 @@ func (r *Runner) storeHandle(run *invocation) error {
 		}
 	}
 	r.local.Handle, r.local.PluginDigest, r.unsaved = handle, run.driver.PluginDigest(), true
-	return recoverable(r.save())
+	return r.save()
 }
 
 // started reports that the task runs, unless its kill was announced meanwhile.

@@ -10,6 +10,7 @@ import (
 	"path"
 	"syscall"
 
+	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 )
@@ -123,7 +124,7 @@ func (t *Template) Write(in Input, content []byte) error {
 	}
 	defer func() { _ = root.Close() }()
 	if err := t.replace(root, rel, content); err != nil {
-		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		if boltfile.IsFull(err) {
 			err = errors.New("the node's disk is full")
 		}
 		return fileFailed(dest, err)
