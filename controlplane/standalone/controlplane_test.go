@@ -308,7 +308,7 @@ func TestAFailedAllocationIsReplacedWhenItsTimeHasCome(t *testing.T) {
 	// Time passes.
 	require.NoError(t, s.write(func(tx *tx) error {
 		tx.now = followup.WaitUntil
-		return tx.evaluateDue()
+		return tx.doDue()
 	}))
 	list := wanted(s, "web")
 	require.Len(t, list, 1)
