@@ -122,7 +122,7 @@ func TestDeploymentsAndDrainsAreTold(t *testing.T) {
 	require.Contains(t, words(list), "Deployment PlanResult")
 	a := wanted(cp, "web")[0]
 	require.NoError(t, cp.ForNode().UpdateAllocations(t.Context(), a.NodeID, []*structs.AllocationState{{
-		ID: a.ID, ClientStatus: structs.ClientRunning, DeploymentStatus: &structs.DeploymentStatus{Healthy: new(true)},
+		ID: a.ID, ClientStatus: structs.ClientRunning, DeploymentStatus: &structs.DeploymentStatus{Healthy: new(true), DeploymentID: a.DeploymentID},
 	}}))
 	list, place = told(t, cp, place)
 	require.Contains(t, words(list), "Deployment DeploymentStatusUpdate", "it has succeeded")
