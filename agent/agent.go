@@ -104,10 +104,10 @@ type agent struct {
 	dev        bool
 	logger     hclog.Logger
 	logs       hclog.InterceptLogger // the same, which can be listened to
-	address    string               // of the API: HOST:PORT, or unix:// and a socket's path
-	answers    func(address string) // or nil
-	ready      func(address string) // or nil
-	supervisor []string             // the command that owns the tasks; nil: the agent does
+	address    string                // of the API: HOST:PORT, or unix:// and a socket's path
+	answers    func(address string)  // or nil
+	ready      func(address string)  // or nil
+	supervisor []string              // the command that owns the tasks; nil: the agent does
 
 	state     state.DB
 	plane     *standalone.ControlPlane

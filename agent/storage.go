@@ -36,7 +36,7 @@ func (a *agent) openFiles() (err error) {
 	if a.plane, err = standalone.Open(standalone.Options{
 		Path: server, SetAside: true, Recovered: a.recovered(true), Logger: a.logger.Named("controlplane"), GroupFaults: alloc.Faults,
 		EventBuffer: a.cfg.Server.EventBufferSize,
-		ACLReset: filepath.Join(a.cfg.DataDir, "server", "acl-bootstrap-reset"), // as with Nomad
+		ACLReset:    filepath.Join(a.cfg.DataDir, "server", "acl-bootstrap-reset"), // as with Nomad
 	}); err != nil {
 		return err
 	}
