@@ -76,7 +76,8 @@ type ControlPlane interface {
 	SetAllocationHealth(id string, healthy, unhealthy []string) (*structs.DeploymentChange, error)
 	Nodes() []*structs.Node
 	Node(id string) *structs.Node
-	SetEligibility(nodeID, eligibility string) error
+	SetEligibility(nodeID, eligibility string) (*structs.NodeChange, error)
+	SetDrain(req *structs.DrainRequest) (*structs.NodeChange, error)
 	// CollectGarbage forgets what has ended and is not needed any more.
 	CollectGarbage()
 

@@ -146,7 +146,7 @@ func planAnnotations(p *structs.PlanAnnotations) *nomad.PlanAnnotations {
 	for name, u := range p.DesiredTGUpdates {
 		out.DesiredTGUpdates[name] = &nomad.DesiredUpdates{
 			Ignore: u.Ignore, Place: u.Place, Stop: u.Stop, InPlaceUpdate: u.InPlaceUpdate,
-			DestructiveUpdate: u.DestructiveUpdate, Canary: u.Canary, RescheduleNow: u.RescheduleNow, RescheduleLater: u.RescheduleLater,
+			DestructiveUpdate: u.DestructiveUpdate, Migrate: u.Migrate, Canary: u.Canary, RescheduleNow: u.RescheduleNow, RescheduleLater: u.RescheduleLater,
 		}
 	}
 	return out

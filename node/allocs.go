@@ -55,20 +55,16 @@ func (n *Node) apply(wanted []*structs.Allocation, index uint64) (all bool) {
 	var others sync.WaitGroup
 	defer others.Wait()
 	others.Go(func() { n.remember(index) })
-	known := map[string]bool{}
-	for _, a := range wanted {
-		known[a.ID] = true
-	}
 	n.mu.Lock()
 	current := make(map[string]*alloc.Runner, len(n.runners))
 	for id, e := range n.runners {
 		current[id] = e.runner
 	}
 	n.mu.Unlock()
-	wanted, before := withPredecessorsHere(wanted, func(id string) bool { return current[id] != nil })
-	n.report.prune(func(id string) bool { return known[id] || current[id] != nil })
+	wanted, known := withPredecessorsHere(wanted, func(id string) bool { return current[id] != nil })
+	n.report.prune(func(id string) bool { return known[id] != nil || current[id] != nil })
 	for id := range current {
-		if known[id] {
+		if known[id] != nil {
 			n.claimed(id)
 		} else {
 			n.missing(id)
@@ -89,7 +85,7 @@ func (n *Node) apply(wanted []*structs.Allocation, index uint64) (all bool) {
 	var full atomic.Bool
 	sideBySide(len(added), func(i int) {
 		var err error
-		if runners[i], err = n.add(added[i], before); err != nil {
+		if runners[i], err = n.add(added[i], known); err != nil {
 			full.Store(true)
 		}
 	})
@@ -102,33 +98,57 @@ func (n *Node) apply(wanted []*structs.Allocation, index uint64) (all bool) {
 	return !full.Load()
 }
 
-// withPredecessorsHere returns the allocations so that each replaces the nearest one before
-// it that has a runner or is to get one, if any, and which one each replaces. What ended
-// without a runner, as what was stopped before it reached the node, is not stored: after a
-// restart it would not lead to what is still to be waited for.
-func withPredecessorsHere(wanted []*structs.Allocation, hasRunner func(id string) bool) (list []*structs.Allocation, before map[string]string) {
-	before = map[string]string{}
+// withPredecessorsHere returns the allocations so that each waits for the nearest ones before
+// it that have a runner or are to get one, if any. What ended without a runner, as what was
+// stopped before it reached the node, is not stored: after a restart it would not lead to
+// what is still to be waited for.
+func withPredecessorsHere(wanted []*structs.Allocation, hasRunner func(id string) bool) (list []*structs.Allocation, known map[string]*structs.Allocation) {
+	known = make(map[string]*structs.Allocation, len(wanted))
 	absent := map[string]bool{}
 	for _, a := range wanted {
-		before[a.ID] = a.PreviousAllocation
+		known[a.ID] = a
 		absent[a.ID] = a.Terminal() && !hasRunner(a.ID)
 	}
 	for _, a := range wanted {
-		id := a.PreviousAllocation
-		for absent[id] {
-			id = before[id]
-		}
-		if id != "" && id != a.PreviousAllocation {
-			c := *a
-			c.PreviousAllocation = id
-			a = &c
+		for id := range a.WaitsFor {
+			if absent[id] {
+				a = pastAbsent(a, known, absent)
+				break
+			}
 		}
 		list = append(list, a)
 	}
 	for _, a := range list {
-		before[a.ID] = a.PreviousAllocation
+		known[a.ID] = a
 	}
-	return list, before
+	return list, known
+}
+
+// pastAbsent returns a copy of an allocation that waits for what the absent ones that it
+// waits for would wait for.
+func pastAbsent(of *structs.Allocation, known map[string]*structs.Allocation, absent map[string]bool) *structs.Allocation {
+	c := of.Copy()
+	c.PreviousAllocation, c.PreemptedAllocations = "", nil
+	seen := map[string]bool{of.ID: true}
+	var follow func(a *structs.Allocation, replaced bool)
+	follow = func(a *structs.Allocation, replaced bool) {
+		for id := range a.WaitsFor {
+			replaced := replaced && id == a.PreviousAllocation
+			switch {
+			case seen[id]:
+			case absent[id]:
+				seen[id] = true // before it can lead back here
+				follow(known[id], replaced)
+			case replaced:
+				c.PreviousAllocation = id
+			default:
+				c.PreemptedAllocations = append(c.PreemptedAllocations, id)
+			}
+			seen[id] = true
+		}
+	}
+	follow(of, true)
+	return c
 }
 
 // sideBySide calls do for 0 to n-1 at the same time, and returns when all have returned.
@@ -158,7 +178,7 @@ func (n *Node) update(r *alloc.Runner, a *structs.Allocation) {
 // that is durable. One that ended here is not new, even while the control plane does
 // not know of its end: there is no runner for it, nor when the allocation is refused. The
 // error is that the disk is full, and it is to be added again.
-func (n *Node) add(a *structs.Allocation, before map[string]string) (*alloc.Runner, error) {
+func (n *Node) add(a *structs.Allocation, known map[string]*structs.Allocation) (*alloc.Runner, error) {
 	if !n.isNew(a) {
 		return nil, nil
 	}
@@ -175,7 +195,7 @@ func (n *Node) add(a *structs.Allocation, before map[string]string) (*alloc.Runn
 		n.refuse(a, fmt.Errorf("storing it: %w", err))
 		return nil, nil
 	}
-	r, err := n.newRunner(a, before)
+	r, err := n.newRunner(a, known)
 	if err != nil {
 		n.refuse(a, err)
 		return nil, nil
@@ -227,7 +247,7 @@ func (n *Node) refuse(a *structs.Allocation, cause error) {
 	}
 }
 
-func (n *Node) newRunner(a *structs.Allocation, before map[string]string) (*alloc.Runner, error) {
+func (n *Node) newRunner(a *structs.Allocation, known map[string]*structs.Allocation) (*alloc.Runner, error) {
 	return alloc.New(alloc.Config{
 		Alloc:        a,
 		Node:         n.self.get,
@@ -238,7 +258,7 @@ func (n *Node) newRunner(a *structs.Allocation, before map[string]string) (*allo
 		Devices:      n.cfg.Devices,
 		Left:         n.left,
 		StateUpdated: n.stateUpdated,
-		Watcher:      n.watcher(a, before),
+		Watcher:      n.watcher(a, known),
 		Logger:       n.logger,
 		Limits:       n.cfg.Limits,
 	})
@@ -325,13 +345,13 @@ func (n *Node) restore(ctx context.Context) error {
 	for id, err := range broken {
 		n.keepUnread(id, nil, err)
 	}
-	before := map[string]string{}
+	known := make(map[string]*structs.Allocation, len(allocs))
 	for _, a := range allocs {
-		before[a.ID] = a.PreviousAllocation
+		known[a.ID] = a
 	}
 	var restored []*alloc.Runner
 	for _, a := range allocs {
-		r, err := n.newRunner(a, before)
+		r, err := n.newRunner(a, known)
 		if err != nil {
 			n.keepUnread(a.ID, a, err)
 			continue

@@ -223,21 +223,25 @@ func hasEnded(r *alloc.Runner) bool {
 	}
 }
 
-// awaitedBy is what allocations that have not started replace, and what that replaces: any
-// of them may have the disk that is to be taken over.
+// awaitedBy is what allocations that have not started wait for, and what that waits for:
+// any of them may have the disk that is to be taken over, or lead to what still runs.
 func (n *Node) awaitedBy(live []*alloc.Runner) map[string]bool {
 	ids := map[string]bool{}
-	for _, r := range live {
-		if r.Alloc().PreviousAllocation == "" || r.AllocState().ClientStatus != structs.ClientPending {
-			continue
-		}
-		for id := r.Alloc().PreviousAllocation; id != "" && !ids[id]; {
-			ids[id] = true
-			before, err := n.runner(id)
-			if err != nil {
-				break
+	var follow func(*alloc.Runner)
+	follow = func(r *alloc.Runner) {
+		for id := range r.Alloc().WaitsFor {
+			if ids[id] {
+				continue
 			}
-			id = before.Alloc().PreviousAllocation
+			ids[id] = true
+			if before, err := n.runner(id); err == nil {
+				follow(before)
+			}
+		}
+	}
+	for _, r := range live {
+		if r.AllocState().ClientStatus == structs.ClientPending {
+			follow(r)
 		}
 	}
 	return ids

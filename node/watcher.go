@@ -6,10 +6,9 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// watcher returns the watcher of an allocation. before maps an allocation to the one
-// that it replaces.
-func (n *Node) watcher(a *structs.Allocation, before map[string]string) alloc.Watcher {
-	return watcher.New(a, before, func(id string) watcher.Other {
+// watcher returns the watcher of an allocation. known are the node's, by ID.
+func (n *Node) watcher(a *structs.Allocation, known map[string]*structs.Allocation) alloc.Watcher {
+	return watcher.New(a, known, func(id string) watcher.Other {
 		r, err := n.runner(id)
 		if err != nil {
 			return nil

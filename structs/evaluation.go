@@ -91,6 +91,7 @@ type PlanAnnotations struct {
 type DesiredUpdates struct {
 	Ignore            uint64
 	Place             uint64
+	Migrate           uint64
 	Stop              uint64
 	InPlaceUpdate     uint64
 	DestructiveUpdate uint64

@@ -99,6 +99,8 @@ func (r registry) job(m meta) {
 
 func (r registry) node(m meta) {
 	r.group(m, "node", "This node")
+	r["node drain"] = &nodeDrainCommand{m}
+	r["node eligibility"] = &nodeEligibilityCommand{m}
 	r["node status"] = &nodeStatusCommand{m}
 }
 

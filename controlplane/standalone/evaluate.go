@@ -21,6 +21,7 @@ const (
 	triggerFailure    = "alloc-failure"
 	triggerNode       = "node-update"
 	triggerQueued     = "queued-allocs"
+	triggerDrain      = "node-drain"
 	triggerDeployment = "deployment-watcher"
 	triggerScaling    = "job-scaling"
 	triggerPreemption = "preemption"
@@ -321,6 +322,9 @@ func (cp *ControlPlane) untilDue() time.Duration {
 	if at, ok := cp.data.pendingEvals.first(); ok && !cp.scheduler.PauseEvalBroker {
 		wait = min(wait, at.Sub(cp.now()))
 	}
+	if at, ok := cp.drainDeadline(); ok {
+		wait = min(wait, at.Sub(cp.now()))
+	}
 	if at, ok := cp.data.deadlines.first(); ok && !cp.scheduler.PauseEvalBroker {
 		wait = min(wait, at.Sub(cp.now()))
 	}
@@ -366,10 +370,10 @@ func (t *tx) retry(blocked *structs.Evaluation) {
 }
 
 // evaluateNodes gives the jobs that run on every node what nodes that changed need.
-// An evaluation that decides nothing is not kept.
-func (t *tx) evaluateNodes() {
+// An evaluation that decides nothing is not kept; the others' IDs are returned.
+func (t *tx) evaluateNodes() (evalIDs []string) {
 	if t.scheduler.PauseEvalBroker {
-		return
+		return nil
 	}
 	jobs := append(t.jobsByType.in(nomad.JobTypeSystem), t.jobsByType.in(nomad.JobTypeSysbatch)...)
 	slices.SortFunc(jobs, func(a, b *job) int {
@@ -382,8 +386,10 @@ func (t *tx) evaluateNodes() {
 		e := t.newEval(j.Job, triggerNode)
 		if res := t.schedule(e, nil); res.Changes() || len(res.Failed) > 0 {
 			t.evaluate(e, nil)
+			evalIDs = append(evalIDs, e.ID)
 		}
 	}
+	return evalIDs
 }
 
 // refreshStatus recomputes a job's status.

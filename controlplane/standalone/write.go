@@ -72,6 +72,9 @@ func (cp *ControlPlane) commit(batch []*operation) {
 		results[i] = t.do(op.change)
 	}
 	if t.err == nil {
+		t.err = t.do((*tx).drainNodes)
+	}
+	if t.err == nil {
 		t.collectPeriodically()
 		t.err = t.commit()
 	}

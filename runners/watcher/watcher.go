@@ -35,27 +35,35 @@ type Watcher struct {
 
 type other struct{ id, why string }
 
-// New is the watcher of an allocation. before maps an allocation to the one that it
-// replaces: all before a are waited for, not only the last. That one may have been
-// stopped while it waited itself, or before it reached the node, and the scheduler has
+// New is the watcher of an allocation. known are the node's allocations, by ID: all that
+// one which a waits for would wait for are waited for too. It may have been stopped or
+// preempted while it waited itself, or before it reached the node, and the scheduler has
 // given their place on.
-func New(a *structs.Allocation, before map[string]string, find Find) *Watcher {
+func New(a *structs.Allocation, known map[string]*structs.Allocation, find Find) *Watcher {
 	w := &Watcher{find: find}
-	seen := map[string]bool{"": true, a.ID: true}
-	add := func(id, why string) bool {
-		if seen[id] {
-			return false
+	seen := map[string]bool{a.ID: true}
+	var follow func(a *structs.Allocation, replaced bool)
+	follow = func(a *structs.Allocation, replaced bool) {
+		if a == nil {
+			return
 		}
-		seen[id] = true
-		w.others = append(w.others, other{id, why})
-		return true
+		for id := range a.WaitsFor {
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+			why, replaced := "preempted", replaced && id == a.PreviousAllocation
+			if id == a.PreviousAllocation {
+				why = "previous"
+			}
+			if replaced {
+				w.replaced = append(w.replaced, id)
+			}
+			w.others = append(w.others, other{id, why})
+			follow(known[id], replaced)
+		}
 	}
-	for id := a.PreviousAllocation; add(id, "previous"); id = before[id] {
-		w.replaced = append(w.replaced, id)
-	}
-	for _, id := range a.PreemptedAllocations {
-		add(id, "preempted")
-	}
+	follow(a, true)
 	if g := a.Group(); g != nil && g.EphemeralDisk != nil {
 		d := g.EphemeralDisk
 		w.sticky = d.Sticky != nil && *d.Sticky || d.Migrate != nil && *d.Migrate

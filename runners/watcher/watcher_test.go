@@ -175,8 +175,8 @@ func TestD14_AllThatWereReplacedAreWaitedForThoughTheLastNeverRan(t *testing.T) 
 	synctest.Test(t, func(t *testing.T) {
 		first, second := runs("first"), runs("second")
 		a := &structs.Allocation{ID: "third", PreviousAllocation: "second"}
-		before := map[string]string{"third": "second", "second": "first", "first": "third"} // a circle is no reason to hang
-		w := New(a, before, among(first, second))
+		known := replacing("third", "second", "second", "first", "first", "third") // a circle is no reason to hang
+		w := New(a, known, among(first, second))
 		done := make(chan error, 1)
 		go func() { done <- w.Wait(context.Background()) }()
 		second.end(structs.ClientComplete)
@@ -194,6 +194,36 @@ func TestD14_WhatIsRestoredAfterItsSuccessorIsWaitedFor(t *testing.T) {
 	w := New(&structs.Allocation{PreviousAllocation: "p"}, nil, func(id string) Other { return among(known...)(id) })
 	known = append(known, p)
 	require.Equal(t, "Waiting for previous allocation p to end", w.Waiting())
+}
+
+// replacing are allocations by ID, each of which replaces the one named after it.
+func replacing(pairs ...string) map[string]*structs.Allocation {
+	known := map[string]*structs.Allocation{}
+	for i := 0; i < len(pairs); i += 2 {
+		known[pairs[i]] = &structs.Allocation{ID: pairs[i], PreviousAllocation: pairs[i+1]}
+	}
+	return known
+}
+
+func TestWhatAPreemptedAllocationWaitedForIsWaitedForInItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		low, mid, old := runs("low"), runs("mid"), runs("old")
+		known := replacing("mid", "old")
+		known["mid"].PreemptedAllocations = []string{"low"}
+		a := &structs.Allocation{ID: "high", PreemptedAllocations: []string{"mid"}}
+		w := New(a, known, among(low, mid, old))
+		done := make(chan error, 1)
+		go func() { done <- w.Wait(context.Background()) }()
+		mid.end(structs.ClientComplete) // at once: it waited itself
+		synctest.Wait()
+		require.Empty(t, done)
+		require.Equal(t, "Waiting for previous allocation old, preempted allocation low to end", w.Waiting())
+		old.end(structs.ClientComplete)
+		synctest.Wait()
+		require.Empty(t, done)
+		low.end(structs.ClientFailed)
+		require.NoError(t, <-done)
+	})
 }
 
 func TestTheDiskPassesByAnAllocationThatNeverStarted(t *testing.T) {
@@ -214,7 +244,7 @@ func TestTheDiskPassesByAnAllocationThatNeverStarted(t *testing.T) {
 		ID: "third", PreviousAllocation: "second", TaskGroup: "g",
 		Job: &nomad.Job{TaskGroups: []*nomad.TaskGroup{{Name: &name, EphemeralDisk: &nomad.EphemeralDisk{Sticky: &yes}}}},
 	}
-	w := New(a, map[string]string{"second": "first", "first": "zeroth"}, among(zeroth, first, second))
+	w := New(a, replacing("second", "first", "first", "zeroth"), among(zeroth, first, second))
 	require.NoError(t, w.Migrate(context.Background(), to, nil))
 	data, err := os.ReadFile(filepath.Join(to.Data(), "of"))
 	require.NoError(t, err)

@@ -98,7 +98,6 @@ func TestWhatIsNotDoneIsRefusedOrWarnedAbout(t *testing.T) {
 		"multiregion":   {job: "multiregion {\n region \"eu\" {}\n}", refused: "multiregion: there is one region"},
 
 		"update":        {job: "update {\n max_parallel = 3\n canary = 1\n auto_revert = true\n stagger = \"1s\"\n min_healthy_time = \"1s\"\n}"},
-		"migrate":       {group: "migrate {\n max_parallel = 2\n}", warned: `group "g": migrate: it has no effect: there is no other node to migrate to`},
 		"affinity":      {job: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}", warned: "affinity: it has no effect: there is one node to place on"},
 		"spread":        {group: "spread {\n attribute = \"${node.datacenter}\"\n}", warned: `group "g": spread: it has no effect: there is one node to place on`},
 		"task affinity": {task: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}", warned: gt + "affinity: it has no effect: there is one node to place on"},

@@ -57,7 +57,7 @@ var table = map[string]map[string]fate{
 		"Affinities": warned(oneNode), "Spreads": warned(oneNode),
 		"Volumes":       refused("there are no host volumes and no CSI volumes: tasks keep data in the allocation's directory"),
 		"RestartPolicy": done(restarts), "ReschedulePolicy": done(scheduling), "EphemeralDisk": done(scheduling),
-		"Update": done(allocations), "Migrate": warned("it has no effect: there is no other node to migrate to"),
+		"Update": done(allocations), "Migrate": done(registration),
 		"Networks": done(scheduling), "Meta": done(environment), "Services": partly(checks, noRegistry),
 		"ShutdownDelay": done(allocations), "MaxRunDuration": done(allocations),
 		"Disconnect": warned(noApart), "StopAfterClientDisconnect": warned(noApart),
@@ -144,6 +144,10 @@ var table = map[string]map[string]fate{
 		"Policy": judged(api), "Enabled": done(api),
 		"ID": moot(ownRecord), "Namespace": moot(ownRecord), "Target": moot(ownRecord),
 		"CreateIndex": moot(ownRecord), "ModifyIndex": moot(ownRecord),
+	},
+	"MigrateStrategy": {
+		"MaxParallel": done(registration), "HealthCheck": done(allocations),
+		"MinHealthyTime": done(allocations), "HealthyDeadline": done(allocations),
 	},
 	"EphemeralDisk": {"Sticky": done(disks), "Migrate": done(disks), "SizeMB": done(scheduling)},
 	"UpdateStrategy": {

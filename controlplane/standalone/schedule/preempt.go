@@ -31,9 +31,6 @@ type victim struct {
 // preempt finds the node on which the least has to be preempted for an allocation of a
 // group, and takes it; false: nothing that may be preempted would make room.
 func (s *scheduler) preempt(a *Alloc, g *nomad.TaskGroup, nodes []*structs.Node) bool {
-	if !s.Preempt {
-		return false
-	}
 	var best *room
 	for _, n := range nodes {
 		if r := s.makeRoom(n, a, g); r != nil && (best == nil || s.preferred(r, best) < 0) {
@@ -93,24 +90,30 @@ func (s *scheduler) makeRoom(n *structs.Node, a *Alloc, g *nomad.TaskGroup) *roo
 // important job first, and of one priority the newest first, of which the least is lost.
 func (s *scheduler) evictable(nodeID string) (list []victim) {
 	if s.victims == nil {
-		s.victims = map[string][]victim{}
-		for _, o := range s.Others {
-			if v := (victim{Allocation: o, priority: priorityOf(o.Job)}); !o.Terminal() && v.priority+MinPreemption <= priorityOf(s.Job) {
-				s.victims[o.NodeID] = append(s.victims[o.NodeID], v)
-			}
-		}
-		for _, on := range s.victims {
-			slices.SortFunc(on, func(x, y victim) int {
-				return cmp.Or(cmp.Compare(x.priority, y.priority), cmp.Compare(y.CreateIndex, x.CreateIndex), cmp.Compare(x.ID, y.ID))
-			})
-		}
+		s.victims = victimsByNode(s.Others)
 	}
 	for _, v := range s.victims[nodeID] {
-		if v.chain = s.cap.chains[v.ID]; v.chain != nil && s.res.Preempted[v.ID] == "" {
+		v.chain = s.cap.chains[v.ID]
+		if v.chain != nil && s.res.Preempted[v.ID] == "" && v.priority+MinPreemption <= priorityOf(s.Job) {
 			list = append(list, v)
 		}
 	}
 	return list
+}
+
+func victimsByNode(others []*structs.Allocation) map[string][]victim {
+	byNode := map[string][]victim{}
+	for _, o := range others {
+		if !o.Terminal() {
+			byNode[o.NodeID] = append(byNode[o.NodeID], victim{Allocation: o, priority: priorityOf(o.Job)})
+		}
+	}
+	for _, on := range byNode {
+		slices.SortFunc(on, func(x, y victim) int {
+			return cmp.Or(cmp.Compare(x.priority, y.priority), cmp.Compare(y.CreateIndex, x.CreateIndex), cmp.Compare(x.ID, y.ID))
+		})
+	}
+	return byNode
 }
 
 func priorityOf(j *nomad.Job) int {

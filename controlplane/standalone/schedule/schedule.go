@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -98,6 +99,8 @@ const (
 	descInPlace     = "alloc updating in-place"
 	descRescheduled = "alloc was rescheduled because it failed"
 	descLost        = "alloc is lost since its node is down"
+	descMigrating   = "alloc is being migrated"
+	descDrained     = "alloc not needed as node is tainted"
 	descInfeasible  = "alloc not needed: its node does not meet the job's constraints any more"
 )
 
@@ -242,47 +245,68 @@ type wanted struct {
 	canary     bool
 }
 
-// place finds a place for each, and gives the reason for those that have none.
+// place finds a place for each, and gives the reason for those that have none. Nothing is
+// preempted for one before all that find room without have it.
 func (s *scheduler) place(list []wanted) {
+	if s.Preempt {
+		list = s.placeEach(list, false)
+	}
+	for _, w := range s.placeEach(list, s.Preempt) {
+		s.res.Queued[*w.group.Name]++
+	}
+}
+
+// placeEach returns those that have no place. Why is what the last round finds that there is.
+func (s *scheduler) placeEach(list []wanted, preempt bool) (without []wanted) {
+	failed := map[string]*structs.PlacementMetrics{}
 	for _, w := range list {
 		group := *w.group.Name
-		if m := s.res.Failed[group]; m != nil && w.previous == nil && w.node == nil {
+		if m := failed[group]; m != nil && w.previous == nil && w.node == nil {
 			// The same again fails for the same reason.
 			m.CoalescedFailures++
-			s.res.Queued[group]++
+			without = append(without, w)
 			continue
 		}
-		a, metric := s.placeOne(w)
+		a, metric := s.placeOne(w, preempt)
 		if a == nil {
-			if s.res.Failed[group] == nil {
-				s.res.Failed[group] = metric
+			if failed[group] == nil {
+				failed[group] = metric
 			} else {
-				s.res.Failed[group].CoalescedFailures++
+				failed[group].CoalescedFailures++
 			}
-			s.res.Queued[group]++
+			without = append(without, w)
 			continue
 		}
-		s.res.Place = append(s.res.Place, a)
-		d := s.res.Desired[group]
-		switch {
-		case w.canary:
-			d.Canary++
-		case w.stopping == descUpdating:
-			d.DestructiveUpdate++
-		default:
-			d.Place++
-		}
-		if w.stopping != "" {
-			s.res.Stop = append(s.res.Stop, Stop{ID: w.previous.ID, Description: w.stopping})
-		}
-		if w.previous != nil {
-			s.res.Replaced[w.previous.ID] = a.ID
-		}
+		s.placed(w, a)
+	}
+	if preempt == s.Preempt {
+		maps.Copy(s.res.Failed, failed)
+	}
+	return without
+}
+
+// placed records that an allocation has a place.
+func (s *scheduler) placed(w wanted, a *Alloc) {
+	s.res.Place = append(s.res.Place, a)
+	d := s.res.Desired[*w.group.Name]
+	switch {
+	case w.canary:
+		d.Canary++
+	case w.stopping == descUpdating:
+		d.DestructiveUpdate++
+	default:
+		d.Place++
+	}
+	if w.stopping != "" {
+		s.res.Stop = append(s.res.Stop, Stop{ID: w.previous.ID, Description: w.stopping})
+	}
+	if w.previous != nil {
+		s.res.Replaced[w.previous.ID] = a.ID
 	}
 }
 
 // placeOne returns the allocation, or why there is none.
-func (s *scheduler) placeOne(w wanted) (*Alloc, *structs.PlacementMetrics) {
+func (s *scheduler) placeOne(w wanted, preempt bool) (*Alloc, *structs.PlacementMetrics) {
 	if w.job != nil {
 		current := s.Job
 		s.Job = w.job
@@ -341,7 +365,7 @@ func (s *scheduler) placeOne(w wanted) (*Alloc, *structs.PlacementMetrics) {
 		s.give(a, best, resources)
 		return a, nil
 	}
-	if s.preempt(a, w.group, exhausted) {
+	if preempt && s.preempt(a, w.group, exhausted) {
 		return a, nil
 	}
 	return nil, metric

@@ -74,6 +74,8 @@ type cluster struct {
 	index  uint64
 	ids    int
 	now    time.Time
+	// preempt has every job preempt what it may.
+	preempt bool
 	// deployments are the jobs' last, by job ID.
 	deployments map[string]*structs.Deployment
 }
@@ -83,7 +85,7 @@ func newCluster(t require.TestingT, nodes ...*structs.Node) *cluster {
 }
 
 func (c *cluster) input(j *nomad.Job, stopped bool) Input {
-	in := Input{Job: j, Stopped: stopped, Nodes: c.nodes, Now: c.now, NewID: func() string {
+	in := Input{Job: j, Stopped: stopped, Nodes: c.nodes, Now: c.now, Preempt: c.preempt, NewID: func() string {
 		c.ids++
 		return fmt.Sprintf("alloc-%04d", c.ids)
 	}}
@@ -123,6 +125,10 @@ func (c *cluster) schedule(j *nomad.Job, stopped bool) *Result {
 		if s.Lost {
 			a.ClientStatus = structs.ClientLost
 		}
+	}
+	for victim, by := range res.Preempted {
+		a := c.change(victim)
+		a.DesiredStatus, a.PreemptedByAllocation = structs.DesiredEvict, by
 	}
 	for old, successor := range res.Replaced {
 		c.change(old).NextAllocation = successor
