@@ -175,7 +175,7 @@ func TestAnotherProcessThatWaitedDoesNotTouchTheNewFile(t *testing.T) {
 	good := openFile(t, filepath.Join(t.TempDir(), "f.db"))
 	require.NoError(t, good.Write(Op{Bucket: []string{"a"}, Key: "k", Value: []byte("v")}))
 	require.NoError(t, good.Close())
-	aside, err := setAside(path)
+	aside, err := setAside(path, hclog.NewNullLogger())
 	require.NoError(t, err)
 	require.NoError(t, os.Rename(good.Path(), path))
 	require.NoError(t, held.Close())
