@@ -103,6 +103,7 @@ type file interface {
 	Write(ops ...boltfile.Op) error
 	View(read func(*bbolt.Tx) error) error
 	Stage(write func(io.Writer) error) error
+	Forget() error
 	Close() error
 }
 
@@ -213,6 +214,7 @@ func (cp *ControlPlane) openFile(opts Options) error {
 				opts.Recovered(r)
 			}
 		},
+		Restored:  func() { recovered = true },
 		CopyEvery: boltfile.DefaultCopyEvery,
 		Logger:    cp.logger,
 	})

@@ -87,5 +87,8 @@ func takeStaged(path string, opts Options) error {
 	failpoint.Here(staged, "taken")
 	opts.Logger.Warn("a restored snapshot took a file's place", "file", path, "kept_as", kept)
 	prune(path, replacedFile, opts.Logger)
+	if opts.Restored != nil {
+		opts.Restored()
+	}
 	return syncDirectory(filepath.Dir(path))
 }
