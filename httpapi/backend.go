@@ -38,6 +38,10 @@ type ControlPlane interface {
 	DeregisterJob(namespace, id string, purge, noShutdownDelay bool) (*structs.JobChange, error)
 	Jobs() []*nomad.Job
 	Job(namespace, id string) *nomad.Job
+	// ForcePeriodic launches a child of a periodic job now.
+	ForcePeriodic(namespace, id string) (*structs.JobChange, error)
+	// DispatchJob makes a child of a parameterized job.
+	DispatchJob(req *structs.JobDispatch) (*structs.JobDispatched, error)
 	JobVersions(namespace, id string) []*nomad.Job
 	JobSubmission(namespace, id string, version uint64) *nomad.JobSubmission
 	JobSummary(namespace, id string) *structs.JobSummary

@@ -47,6 +47,8 @@ var parameters = map[string]string{
 	"GET /v1/job/{rest...}/allocations": "all",
 	"GET /v1/job/{rest...}/submission":  "version",
 	"GET /v1/job/{rest...}/versions":    "diffs",
+	"PUT /v1/job/{rest...}/dispatch":    "idempotency_token",
+	"POST /v1/job/{rest...}/dispatch":   "idempotency_token",
 	"DELETE /v1/job/{rest...}/":         "purge global no_shutdown_delay eval_priority",
 	"GET /v1/job/{rest...}/deployments": "all",
 }
