@@ -42,7 +42,7 @@ func (c *operatorSnapshotRestoreCommand) Run(args []string) int {
 	if _, err := client.Operator().SnapshotRestore(snap, nil); err != nil {
 		return c.fail(f, err)
 	}
-	c.ui.Output("The snapshot is good, and takes the place of the control plane's state when the agent is started again.\nUntil then nothing changes: restart the agent.\n"+
+	c.ui.Output("The snapshot is good, and takes the place of the control plane's state when the agent is started again.\nUntil then nothing changes: restart the agent.\n" +
 		"ACL tokens are those of the snapshot then: tokens that were deleted since work again, so delete them again.")
 	return 0
 }
