@@ -21,6 +21,7 @@ const (
 	tableEvaluations = "evaluations"
 	tableNodes       = "nodes"
 	tableACLTokens   = "acl_tokens"
+	tableScheduler   = "scheduler_config"
 	tableDeployments = "deployments"
 )
 
@@ -77,6 +78,10 @@ type ControlPlane interface {
 	Nodes() []*structs.Node
 	Node(id string) *structs.Node
 	SetEligibility(nodeID, eligibility string) error
+	// SchedulerConfiguration is how the scheduler decides; never nil.
+	SchedulerConfiguration() *nomad.SchedulerConfiguration
+	// SetSchedulerConfiguration changes that; with check, only the one of that index.
+	SetSchedulerConfiguration(c nomad.SchedulerConfiguration, check *uint64) (updated bool, err error)
 	// CollectGarbage forgets what has ended and is not needed any more.
 	CollectGarbage()
 

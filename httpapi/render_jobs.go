@@ -140,13 +140,16 @@ func planAnnotations(p *structs.PlanAnnotations) *nomad.PlanAnnotations {
 		return nil
 	}
 	out := &nomad.PlanAnnotations{}
+	for _, id := range p.PreemptedAllocs {
+		out.PreemptedAllocs = append(out.PreemptedAllocs, &nomad.AllocationListStub{ID: id})
+	}
 	if p.DesiredTGUpdates != nil {
 		out.DesiredTGUpdates = make(map[string]*nomad.DesiredUpdates, len(p.DesiredTGUpdates))
 	}
 	for name, u := range p.DesiredTGUpdates {
 		out.DesiredTGUpdates[name] = &nomad.DesiredUpdates{
 			Ignore: u.Ignore, Place: u.Place, Stop: u.Stop, InPlaceUpdate: u.InPlaceUpdate,
-			DestructiveUpdate: u.DestructiveUpdate, Canary: u.Canary, RescheduleNow: u.RescheduleNow, RescheduleLater: u.RescheduleLater,
+			DestructiveUpdate: u.DestructiveUpdate, Canary: u.Canary, RescheduleNow: u.RescheduleNow, RescheduleLater: u.RescheduleLater, Preemptions: u.Preemptions,
 		}
 	}
 	return out
