@@ -39,6 +39,10 @@ type ControlPlane interface {
 	DeregisterJob(namespace, id string, purge, noShutdownDelay bool) (*structs.JobChange, error)
 	Jobs() []*nomad.Job
 	Job(namespace, id string) *nomad.Job
+	// ForcePeriodic launches a child of a periodic job now.
+	ForcePeriodic(namespace, id string) (*structs.JobChange, error)
+	// DispatchJob makes a child of a parameterized job.
+	DispatchJob(req *structs.JobDispatch) (*structs.JobDispatched, error)
 	JobVersions(namespace, id string) []*nomad.Job
 	JobSubmission(namespace, id string, version uint64) *nomad.JobSubmission
 	JobSummary(namespace, id string) *structs.JobSummary
@@ -77,11 +81,12 @@ type ControlPlane interface {
 	SetAllocationHealth(id string, healthy, unhealthy []string) (*structs.DeploymentChange, error)
 	Nodes() []*structs.Node
 	Node(id string) *structs.Node
-	SetEligibility(nodeID, eligibility string) error
 	// SchedulerConfiguration is how the scheduler decides; never nil.
 	SchedulerConfiguration() *nomad.SchedulerConfiguration
 	// SetSchedulerConfiguration changes that; with check, only the one of that index.
 	SetSchedulerConfiguration(c nomad.SchedulerConfiguration, check *uint64) (updated bool, err error)
+	SetEligibility(nodeID, eligibility string) (*structs.NodeChange, error)
+	SetDrain(req *structs.DrainRequest) (*structs.NodeChange, error)
 	// CollectGarbage forgets what has ended and is not needed any more.
 	CollectGarbage()
 

@@ -263,6 +263,10 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 			return nil, badRequest("Job ID does not match")
 		}
 		return h.register(&req)
+	case "dispatch":
+		return h.dispatchJob(r, q, id)
+	case "periodic/force":
+		return h.forceJob(q, id)
 	case "revert":
 		return h.revertJob(r, q, id)
 	case "scale":
@@ -271,7 +275,7 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 		return h.setJobStable(r, q, id)
 	case verbTag:
 		return h.tagVersion(r, q)
-	case "action", "dispatch", "periodic/force", "plan":
+	case "action", "plan":
 		return nil, noEndpoint(r)
 	}
 	return nil, &statusError{http.StatusMethodNotAllowed, "Invalid method"}

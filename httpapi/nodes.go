@@ -17,6 +17,7 @@ func (h *handler) nodeRoutes() {
 	h.get("/v1/node/{id}", tableNodes, h.readNode)
 	h.get("/v1/node/{id}/allocations", tableAllocations, h.nodeAllocations)
 	h.put("/v1/node/{id}/eligibility", h.setEligibility)
+	h.put("/v1/node/{id}/drain", h.setDrain)
 }
 
 func (h *handler) listNodes(r *http.Request, q *query) (answer, error) {
@@ -79,9 +80,26 @@ func (h *handler) setEligibility(r *http.Request) (any, error) {
 	if err := decode(r, &req); err != nil {
 		return nil, err
 	}
-	id := r.PathValue("id")
-	if err := h.ControlPlane.SetEligibility(id, req.Eligibility); err != nil {
+	c, err := h.ControlPlane.SetEligibility(r.PathValue("id"), req.Eligibility)
+	if err != nil {
 		return nil, err
 	}
-	return &nomad.NodeEligibilityUpdateResponse{NodeModifyIndex: h.ControlPlane.Index(tableNodes)}, nil
+	return &nomad.NodeEligibilityUpdateResponse{NodeModifyIndex: c.NodeModifyIndex, EvalIDs: c.EvalIDs, EvalCreateIndex: c.EvalCreateIndex}, nil
+}
+
+// setDrain begins, changes or ends a drain.
+func (h *handler) setDrain(r *http.Request) (any, error) {
+	var req nomad.NodeUpdateDrainRequest
+	if err := decode(r, &req); err != nil {
+		return nil, err
+	}
+	drain := &structs.DrainRequest{NodeID: r.PathValue("id"), MarkEligible: req.MarkEligible, Meta: req.Meta}
+	if req.DrainSpec != nil {
+		drain.Drain = &structs.Drain{Deadline: req.DrainSpec.Deadline, IgnoreSystemJobs: req.DrainSpec.IgnoreSystemJobs}
+	}
+	c, err := h.ControlPlane.SetDrain(drain)
+	if err != nil {
+		return nil, err
+	}
+	return &nomad.NodeDrainUpdateResponse{NodeModifyIndex: c.NodeModifyIndex, EvalIDs: c.EvalIDs, EvalCreateIndex: c.EvalCreateIndex}, nil
 }

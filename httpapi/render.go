@@ -48,6 +48,9 @@ func desiredTransition(a *structs.Allocation) (d nomad.DesiredTransition) {
 	if a.NoShutdownDelay {
 		d.NoShutdownDelay = new(true)
 	}
+	if a.Migrate {
+		d.Migrate = new(true)
+	}
 	return d
 }
 
@@ -175,6 +178,9 @@ func node(n *structs.Node) *nomad.Node {
 		NodeClass:             n.Class,
 		NodePool:              n.Pool,
 		SchedulingEligibility: n.Eligibility,
+		Drain:                 n.Drain != nil,
+		DrainStrategy:         drainStrategy(n.Drain),
+		LastDrain:             lastDrain(n.LastDrain),
 		Status:                string(n.Status),
 		Drivers:               drivers(n.Drivers),
 		CreateIndex:           n.CreateIndex,
@@ -184,6 +190,24 @@ func node(n *structs.Node) *nomad.Node {
 		out.Events = append(out.Events, &nomad.NodeEvent{Message: e.Message, Subsystem: e.Subsystem, Details: e.Details, Timestamp: e.Time})
 	}
 	return out
+}
+
+func drainStrategy(d *structs.Drain) *nomad.DrainStrategy {
+	if d == nil {
+		return nil
+	}
+	return &nomad.DrainStrategy{
+		DrainSpec:     nomad.DrainSpec{Deadline: d.Deadline, IgnoreSystemJobs: d.IgnoreSystemJobs},
+		ForceDeadline: d.ForceDeadline,
+		StartedAt:     d.StartedAt,
+	}
+}
+
+func lastDrain(d *structs.LastDrain) *nomad.DrainMetadata {
+	if d == nil {
+		return nil
+	}
+	return &nomad.DrainMetadata{StartedAt: d.StartedAt, UpdatedAt: d.UpdatedAt, Status: nomad.DrainStatus(d.Status), AccessorID: d.AccessorID, Meta: d.Meta}
 }
 
 // nodeStub renders a node as the list does.
@@ -197,6 +221,8 @@ func nodeStub(n *structs.Node) *nomad.NodeListStub {
 		NodePool:              n.Pool,
 		Version:               n.Version,
 		SchedulingEligibility: n.Eligibility,
+		Drain:                 n.Drain != nil,
+		LastDrain:             lastDrain(n.LastDrain),
 		Status:                string(n.Status),
 		Drivers:               drivers(n.Drivers),
 		NodeResources:         nodeResources(n),

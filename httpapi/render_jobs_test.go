@@ -21,7 +21,7 @@ func TestAnEvaluationThatWasStoredInNomadsShapeIsRenderedAsItWas(t *testing.T) {
 			ConstraintFiltered: map[string]int{"c": 1}, NodesExhausted: 4, DimensionExhausted: map[string]int{"memory": 1}, CoalescedFailures: 5,
 		}},
 		PlanAnnotations: &nomad.PlanAnnotations{DesiredTGUpdates: map[string]*nomad.DesiredUpdates{"g": {
-			Ignore: 1, Place: 2, Stop: 3, InPlaceUpdate: 4, DestructiveUpdate: 5, RescheduleNow: 6, RescheduleLater: 7,
+			Ignore: 1, Place: 2, Stop: 3, InPlaceUpdate: 4, DestructiveUpdate: 5, RescheduleNow: 6, RescheduleLater: 7, Migrate: 8, Canary: 9,
 		}}},
 		QueuedAllocations: map[string]int{"g": 1}, SnapshotIndex: 5, CreateIndex: 6, ModifyIndex: 7, CreateTime: 8, ModifyTime: 9,
 	}

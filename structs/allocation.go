@@ -60,6 +60,8 @@ type Allocation struct {
 	DesiredDescription string
 	// NoShutdownDelay: its tasks are stopped without the shutdown delays of the job.
 	NoShutdownDelay bool `json:",omitempty"`
+	// Migrate: it is to go to another node, or to wait for one, because its own is drained.
+	Migrate bool `json:",omitempty"`
 
 	ClientStatus      ClientStatus
 	ClientDescription string

@@ -42,6 +42,8 @@ type Node struct {
 
 	Status      NodeStatus
 	Eligibility string
+	Drain       *Drain     `json:",omitempty"` // nil: it is not being drained
+	LastDrain   *LastDrain `json:",omitempty"` // nil: it never was
 	Events      []NodeEvent
 
 	CreateIndex uint64

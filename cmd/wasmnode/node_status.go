@@ -41,16 +41,7 @@ func (c *nodeStatusCommand) Run(args []string) int {
 	if f.NArg() == 0 && !*self {
 		return c.list(f, client)
 	}
-	id := f.Arg(0)
-	if *self {
-		var info nomad.AgentSelf
-		_, err := client.Raw().Query("/v1/agent/self", &info, nil)
-		if err != nil {
-			return c.fail(f, err)
-		}
-		id = info.Stats["client"]["node_id"]
-	}
-	node, err := findNode(client, id)
+	node, err := nodeOf(client, *self, f.Arg(0))
 	if err != nil {
 		return c.fail(f, err)
 	}
@@ -91,6 +82,7 @@ func (c *nodeStatusCommand) show(f *flags, client *nomad.Client, n *nomad.Node, 
 		{"Node Pool", n.NodePool},
 		{"Class", n.NodeClass},
 		{"DC", n.Datacenter},
+		{"Drain", drainText(n.DrainStrategy)},
 		{"Eligibility", n.SchedulingEligibility},
 		{"Status", n.Status},
 		{"CPU", fmt.Sprintf("%d MHz", n.NodeResources.Cpu.CpuShares)},
@@ -121,6 +113,24 @@ func (c *nodeStatusCommand) show(f *flags, client *nomad.Client, n *nomad.Node, 
 		c.pairs(pairs)
 	}
 	return 0
+}
+
+// drainText tells how a node is being drained.
+func drainText(d *nomad.DrainStrategy) string {
+	if d == nil {
+		return "false"
+	}
+	text := fmt.Sprintf("true; %s deadline", timeOrNA(d.ForceDeadline))
+	switch {
+	case d.Deadline < 0:
+		text = "true; force drain"
+	case d.ForceDeadline.IsZero():
+		text = "true; no deadline"
+	}
+	if d.IgnoreSystemJobs {
+		text += "; ignoring system jobs"
+	}
+	return text
 }
 
 func (c *nodeStatusCommand) drivers(n *nomad.Node) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -78,6 +79,24 @@ func findNode(c *nomad.Client, id string) (*nomad.Node, error) {
 	}
 	node, _, err := c.Nodes().Info(id, nil)
 	return node, err
+}
+
+// nodeOf returns the node that a command line names: the one that answers, or the one of
+// its argument.
+func nodeOf(c *nomad.Client, self bool, id string) (*nomad.Node, error) {
+	switch {
+	case self && id != "":
+		return nil, errors.New("-self and a node's ID name two nodes: one of them")
+	case !self && id == "":
+		return nil, errors.New("which node? name it, or -self for the one that answers")
+	case self:
+		var info nomad.AgentSelf
+		if _, err := c.Raw().Query("/v1/agent/self", &info, nil); err != nil {
+			return nil, err
+		}
+		id = info.Stats["client"]["node_id"]
+	}
+	return findNode(c, id)
 }
 
 // maxListed bounds how many candidates an ambiguous ID is answered with.

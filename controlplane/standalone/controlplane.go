@@ -74,6 +74,8 @@ type ControlPlane struct {
 	aclBootstrap uint64                        // guarded by mu; see tx
 	scheduler    *nomad.SchedulerConfiguration // guarded by mu; never nil
 
+	opened time.Time
+
 	// id is the memory's own: one that was lost and begun anew has another.
 	id string
 
@@ -121,6 +123,7 @@ type tables struct {
 	nodes       map[string]*structs.Node
 	tokens      map[string]*structs.ACLToken // by accessor ID
 	deployments map[string]*structs.Deployment
+	parents     map[jobKey]*parent // the jobs that have children
 	committedIndexes
 }
 
@@ -196,6 +199,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	for id := range cp.data.nodes {
 		cp.nodeIndexes[id] = cp.index
 	}
+	cp.opened = cp.now()
 	go cp.writeLoop()
 	return cp, nil
 }
@@ -242,6 +246,7 @@ func newTables() tables {
 		nodes:       map[string]*structs.Node{},
 		tokens:      map[string]*structs.ACLToken{},
 		deployments: map[string]*structs.Deployment{},
+		parents:     map[jobKey]*parent{},
 
 		committedIndexes: newIndexes(),
 	}

@@ -308,7 +308,7 @@ func TestAFailedAllocationIsReplacedWhenItsTimeHasCome(t *testing.T) {
 	// Time passes.
 	require.NoError(t, s.write(func(tx *tx) error {
 		tx.now = followup.WaitUntil
-		return tx.evaluateDue()
+		return tx.doDue()
 	}))
 	list := wanted(s, "web")
 	require.Len(t, list, 1)
@@ -367,15 +367,17 @@ func TestSystemJobsFollowTheNode(t *testing.T) {
 func TestEligibility(t *testing.T) {
 	s := withNode(t, "")
 	id := testNode().ID
-	require.NoError(t, s.SetEligibility(id, structs.NodeIneligible))
+	mark(t, s, structs.NodeIneligible)
 	registerNode(t, s, testNode())
 	require.Equal(t, structs.NodeIneligible, s.Node(id).Eligibility, "a registration does not change it")
 	run(t, s, testJob("web", "service"))
 	require.Empty(t, wanted(s, "web"))
-	require.NoError(t, s.SetEligibility(id, structs.NodeEligible))
+	mark(t, s, structs.NodeEligible)
 	require.Len(t, wanted(s, "web"), 1)
-	require.ErrorIs(t, s.SetEligibility(id, "maybe"), errdefs.InvalidArgument)
-	require.ErrorIs(t, s.SetEligibility("nobody", structs.NodeEligible), errdefs.NotFound)
+	_, err := s.SetEligibility(id, "maybe")
+	require.ErrorIs(t, err, errdefs.InvalidArgument)
+	_, err = s.SetEligibility("nobody", structs.NodeEligible)
+	require.ErrorIs(t, err, errdefs.NotFound)
 	require.Equal(t, "Node marked as eligible for scheduling", s.Node(id).Events[2].Message)
 }
 
@@ -587,10 +589,20 @@ func history(t *testing.T) []func(cp *ControlPlane) error {
 			return ignoreNotFound(err)
 		},
 		func(cp *ControlPlane) error {
-			return ignoreNotFound(cp.SetEligibility(testNode().ID, structs.NodeIneligible))
+			_, err := cp.SetEligibility(testNode().ID, structs.NodeIneligible)
+			return ignoreNotFound(err)
 		},
 		func(cp *ControlPlane) error {
-			return ignoreNotFound(cp.SetEligibility(testNode().ID, structs.NodeEligible))
+			_, err := cp.SetEligibility(testNode().ID, structs.NodeEligible)
+			return ignoreNotFound(err)
+		},
+		func(cp *ControlPlane) error {
+			_, err := cp.SetDrain(&structs.DrainRequest{NodeID: testNode().ID, Drain: &structs.Drain{Deadline: time.Hour}})
+			return ignoreNotFound(err)
+		},
+		func(cp *ControlPlane) error {
+			_, err := cp.SetDrain(&structs.DrainRequest{NodeID: testNode().ID, MarkEligible: true})
+			return ignoreNotFound(err)
 		},
 		register(testJob("b", "batch")),
 		end("b", structs.ClientComplete),

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
@@ -73,10 +74,15 @@ func TestEachChangeIsToldOnceWithItsWord(t *testing.T) {
 	require.Equal(t, []string{"web"}, list[0].FilterKeys)
 	require.Equal(t, "default", list[0].Namespace)
 
-	require.NoError(t, cp.SetEligibility(testNode().ID, structs.NodeIneligible))
+	mark(t, cp, structs.NodeIneligible)
 	tells("Node NodeEligibility")
-	require.NoError(t, cp.SetEligibility(testNode().ID, structs.NodeEligible))
+	mark(t, cp, structs.NodeEligible)
 	tells("Node NodeEligibility")
+	drain(t, cp, &structs.Drain{Deadline: time.Hour})
+	tells("Node NodeDrain")
+	_, err = cp.SetDrain(&structs.DrainRequest{NodeID: testNode().ID, MarkEligible: true})
+	require.NoError(t, err)
+	tells("Node NodeDrain")
 	n := testNode()
 	n.Events = []structs.NodeEvent{{Subsystem: "Driver", Message: "it is tired"}}
 	registerNode(t, cp, n)

@@ -150,6 +150,8 @@ func nodeEvent(before, after *structs.Node) *structs.ChangeEvent {
 	case after == nil:
 		e.Type = "NodeDeregistration"
 	case before == nil:
+	case before.Drain != after.Drain:
+		e.Type = "NodeDrain"
 	case before.Eligibility != after.Eligibility:
 		e.Type = "NodeEligibility"
 	case onlyTold(before, after):

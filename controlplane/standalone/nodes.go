@@ -10,6 +10,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // ForNode is the control plane as a node sees it: it implements node.ControlPlane.
@@ -37,6 +38,7 @@ func (f ForNode) Register(ctx context.Context, n *structs.Node) (ttl time.Durati
 			t.introduce(c)
 		} else {
 			c.CreateIndex, c.ModifyIndex, c.Eligibility = old.CreateIndex, old.ModifyIndex, old.Eligibility
+			c.Drain, c.LastDrain = old.Drain, old.LastDrain
 			c.Events = mergeEvents(old.Events, c.Events)
 			if sameNode(old, c) {
 				return nil
@@ -269,29 +271,26 @@ func sameState(a *structs.Allocation, s *structs.AllocationState) bool {
 }
 
 // SetEligibility sets whether a node takes new allocations: "eligible" or
-// "ineligible", else errdefs.InvalidArgument. An unknown node is errdefs.NotFound.
-func (cp *ControlPlane) SetEligibility(nodeID, eligibility string) error {
+// "ineligible", else errdefs.InvalidArgument. One that is being drained cannot be eligible:
+// errdefs.FailedPrecondition. An unknown node is errdefs.NotFound.
+func (cp *ControlPlane) SetEligibility(nodeID, eligibility string) (*structs.NodeChange, error) {
 	if eligibility != structs.NodeEligible && eligibility != structs.NodeIneligible {
-		return invalid("invalid scheduling eligibility %q: %q or %q",
+		return nil, invalid("invalid scheduling eligibility %q: %q or %q",
 			eligibility, structs.NodeEligible, structs.NodeIneligible)
 	}
-	return cp.write(func(t *tx) error {
-		n := t.nodes.get(nodeID)
-		if n == nil {
-			return notFound("node %q not found", nodeID)
+	return cp.changeNode(nodeID, func(t *tx, n *structs.Node) (changed, eligible bool, err error) {
+		switch {
+		case n.Eligibility == eligibility:
+			return false, false, nil
+		case n.Drain != nil:
+			return false, false, errdefs.New(errdefs.FailedPrecondition, "node %q is being drained: end that first", n.ID)
 		}
-		if n.Eligibility == eligibility {
-			return nil
-		}
-		c := n.Copy()
-		c.Eligibility = eligibility
-		c.Events = mergeEvents(c.Events, []structs.NodeEvent{{
-			Time: t.now.UTC(), Subsystem: "Cluster", Message: "Node marked as " + eligibility + " for scheduling",
-		}})
-		t.putNode(c)
-		if eligibility == structs.NodeEligible {
-			t.nodeChanged()
-		}
-		return nil
+		t.markEligibility(n, eligibility)
+		return true, eligibility == structs.NodeEligible, nil
 	})
+}
+
+func (t *tx) markEligibility(n *structs.Node, eligibility string) {
+	n.Eligibility = eligibility
+	t.nodeEvent(n, "Cluster", "Node marked as "+eligibility+" for scheduling", nil)
 }

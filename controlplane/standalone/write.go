@@ -44,7 +44,7 @@ func (cp *ControlPlane) writeLoop() {
 		select {
 		case <-cp.wake.C():
 		case <-timer.C:
-			cp.commit([]*operation{{change: (*tx).evaluateDue, done: make(chan error, 1)}})
+			cp.commit([]*operation{{change: (*tx).doDue, done: make(chan error, 1)}})
 		case <-cp.stop:
 			cp.commitQueued()
 			return
@@ -70,6 +70,9 @@ func (cp *ControlPlane) commit(batch []*operation) {
 	results := make([]error, len(batch))
 	for i, op := range batch {
 		results[i] = t.do(op.change)
+	}
+	if t.err == nil {
+		t.err = t.do((*tx).drainNodes)
 	}
 	if t.err == nil {
 		t.collectPeriodically()
@@ -114,6 +117,7 @@ type tx struct {
 	nodes       changes[string, *structs.Node]
 	tokens      changes[string, *structs.ACLToken]
 	deployments changes[string, *structs.Deployment]
+	parents     changes[jobKey, *parent]
 	indexes
 	// aclBootstrap is the index at which the first token was made; 0: it was not.
 	aclBootstrap uint64
@@ -131,6 +135,7 @@ func (cp *ControlPlane) begin() *tx {
 		now:          cp.now(),
 		index:        cp.index,
 		jobs:         changes[jobKey, *job]{base: cp.data.jobs},
+		parents:      changes[jobKey, *parent]{base: cp.data.parents},
 		specs:        changes[uint64, *spec]{base: cp.data.specs},
 		allocs:       changes[string, *schedule.Alloc]{base: cp.data.allocs},
 		evals:        changes[string, *structs.Evaluation]{base: cp.data.evals},
@@ -254,6 +259,7 @@ func (t *tx) commit() error {
 	defer cp.mu.Unlock()
 	cp.index = t.index
 	t.jobs.merge()
+	t.parents.merge()
 	t.specs.merge()
 	t.allocs.merge()
 	t.evals.merge()
@@ -297,6 +303,14 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 	}
 	for key := range t.jobs.deletes {
 		remove(bucketJobs, key.stored())
+	}
+	for key, p := range t.parents.puts {
+		if err := put(bucketParents, key.stored(), p.parentRow); err != nil {
+			return nil, err
+		}
+	}
+	for key := range t.parents.deletes {
+		remove(bucketParents, key.stored())
 	}
 	for index, sp := range t.specs.puts {
 		if err := put(bucketSpecs, specKey(index), specRow{sp.Job, sp.submission}); err != nil {

@@ -5,6 +5,7 @@ const (
 	registration = "controlplane/standalone"
 	scheduling   = "controlplane/standalone/schedule"
 	api          = "httpapi"
+	launches     = "controlplane/standalone/cron"
 	allocations  = "runners/alloc"
 	artifacts    = "runners/artifact"
 	checks       = "runners/check"
@@ -42,22 +43,27 @@ var table = map[string]map[string]fate{
 		"TaskGroups": done(scheduling), "Meta": done(environment),
 		"Update": moved("TaskGroup.Update"), "Reschedule": moved("TaskGroup.ReschedulePolicy"), "Migrate": moved("TaskGroup.Migrate"),
 		"Multiregion":      refused("there is one region"),
-		"Periodic":         refused("periodic jobs are not supported by this control plane"),
-		"ParameterizedJob": refused("parameterized jobs are not supported by this control plane"),
+		"Periodic":         done(registration),
+		"ParameterizedJob": done(registration),
 		"UI":               moot("it is shown as it was sent"),
 		"Stop":             done(registration), "ParentID": done(environment), "Payload": done(tasks),
-		"Dispatched": moot(ownRecord), "DispatchIdempotencyToken": moot(ownRecord), "NomadTokenID": moot(ownRecord),
+		"Dispatched": done(registration), "DispatchIdempotencyToken": done(registration), "NomadTokenID": moot(ownRecord),
 		"ConsulNamespace": refused(noConsul), "VaultNamespace": refused(noVault),
 		"Status": moot(ownRecord), "StatusDescription": moot(ownRecord), "Stable": moot(ownRecord), "Version": moot(ownRecord),
 		"SubmitTime": moot(ownRecord), "CreateIndex": moot(ownRecord), "ModifyIndex": moot(ownRecord),
 		"JobModifyIndex": moot(ownRecord), "VersionTag": moot(ownRecord),
 	},
+	"PeriodicConfig": {
+		"Enabled": done(registration), "ProhibitOverlap": done(registration), "Spec": done(launches), "Specs": done(launches),
+		"SpecType": done(launches), "TimeZone": done(launches),
+	},
+	"ParameterizedJobConfig": {"Payload": done(registration), "MetaRequired": done(registration), "MetaOptional": done(registration)},
 	"TaskGroup": {
 		"Name": done(scheduling), "Count": done(scheduling), "Constraints": done(scheduling), "Tasks": done(scheduling),
 		"Affinities": warned(oneNode), "Spreads": warned(oneNode),
 		"Volumes":       refused("there are no host volumes and no CSI volumes: tasks keep data in the allocation's directory"),
 		"RestartPolicy": done(restarts), "ReschedulePolicy": done(scheduling), "EphemeralDisk": done(scheduling),
-		"Update": done(allocations), "Migrate": warned("it has no effect: there is no other node to migrate to"),
+		"Update": done(allocations), "Migrate": done(registration),
 		"Networks": done(scheduling), "Meta": done(environment), "Services": partly(checks, noRegistry),
 		"ShutdownDelay": done(allocations), "MaxRunDuration": done(allocations),
 		"Disconnect": warned(noApart), "StopAfterClientDisconnect": warned(noApart),
@@ -144,6 +150,10 @@ var table = map[string]map[string]fate{
 		"Policy": judged(api), "Enabled": done(api),
 		"ID": moot(ownRecord), "Namespace": moot(ownRecord), "Target": moot(ownRecord),
 		"CreateIndex": moot(ownRecord), "ModifyIndex": moot(ownRecord),
+	},
+	"MigrateStrategy": {
+		"MaxParallel": done(registration), "HealthCheck": done(allocations),
+		"MinHealthyTime": done(allocations), "HealthyDeadline": done(allocations),
 	},
 	"EphemeralDisk": {"Sticky": done(disks), "Migrate": done(disks), "SizeMB": done(scheduling)},
 	"UpdateStrategy": {

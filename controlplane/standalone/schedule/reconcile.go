@@ -55,6 +55,8 @@ func (s *scheduler) system(g *nomad.TaskGroup) {
 		case live && !s.stillFeasible(a, g):
 			s.stop(a, descInfeasible)
 			continue
+		case live && a.Migrate:
+			s.stop(a, descDrained)
 		case live && s.destructive(a, g):
 			replace = append(replace, wanted{group: g, node: n, previous: a, stopping: descUpdating})
 		case live:

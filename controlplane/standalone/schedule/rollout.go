@@ -22,6 +22,7 @@ type rollout struct {
 	old     []*Alloc // live, and to be replaced by the current version
 	lost    []*Alloc // live on a node that is gone
 	moved   []*Alloc // live on a node that the current version may not use any more
+	drained []*Alloc // live, and to leave their node, with or without a successor
 	ended   []*Alloc // ended when it should not have
 	// canaries are beside those that have places, by index. They are live, or ended.
 	canaries map[int]*Alloc
@@ -71,6 +72,8 @@ func (r *rollout) sort(a *Alloc) {
 		return
 	case live && r.node(a.NodeID) == nil:
 		r.lost = append(r.lost, a)
+	case live && a.Migrate:
+		r.drained = append(r.drained, a)
 	case live && r.destructive(a, r.g), live && r.outdated(a) && !r.stillFeasible(a, r.g):
 		r.old = append(r.old, a)
 	case live && !r.stillFeasible(a, r.g):
@@ -100,7 +103,7 @@ func (r *rollout) sortCanary(a *Alloc, index int) {
 		wanted = d.Active() && a.DeploymentID == d.ID && g.Canarying()
 	}
 	switch {
-	case wanted && r.canaries[index] == nil:
+	case wanted && !a.Migrate && r.canaries[index] == nil:
 		r.canaries[index] = a
 	case !a.ClientStatus.Terminal():
 		r.stop(a, descNotNeeded)
@@ -192,6 +195,11 @@ func (r *rollout) stopped() bool {
 func (r *rollout) unplanned() (replace []wanted) {
 	for _, a := range r.lost {
 		r.stop(a, descLost)
+		replace = append(replace, r.successor(a))
+	}
+	for _, a := range r.drained {
+		r.res.Stop = append(r.res.Stop, Stop{ID: a.ID, Description: descMigrating})
+		r.res.Desired[*r.g.Name].Migrate++
 		replace = append(replace, r.successor(a))
 	}
 	for _, a := range r.moved {

@@ -104,6 +104,8 @@ const (
 	descInPlace     = "alloc updating in-place"
 	descRescheduled = "alloc was rescheduled because it failed"
 	descLost        = "alloc is lost since its node is down"
+	descMigrating   = "alloc is being migrated"
+	descDrained     = "alloc not needed as node is tainted"
 	descInfeasible  = "alloc not needed: its node does not meet the job's constraints any more"
 )
 
