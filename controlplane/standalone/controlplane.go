@@ -79,13 +79,13 @@ type ControlPlane struct {
 	// id is the memory's own: one that was lost and begun anew has another.
 	id string
 
-	mu     sync.RWMutex // guards data, index, changed and nodeIndexes
+	mu     sync.RWMutex // guards data, index, changed and nodeLogs
 	data   tables
 	index  uint64
 	tables map[string]*tableIndex
-	// nodeIndexes is, by node ID, when what the node is to run changed last.
-	nodeIndexes map[string]uint64
-	events      *events
+	// nodeLogs are, by node ID, the last changes of what the node is to know.
+	nodeLogs map[string]*nodeLog
+	events   *events
 
 	operations  uint64    // of the writer: done since Open
 	collectAt   time.Time // of the writer: when it looks next at what has ended
@@ -163,20 +163,20 @@ func keyOf(j *nomad.Job) jobKey { return jobKey{*j.Namespace, *j.ID} }
 // caller closes it.
 func Open(opts Options) (*ControlPlane, error) {
 	cp := &ControlPlane{
-		logger:      opts.Logger,
-		limits:      opts.Limits,
-		faults:      opts.GroupFaults,
-		now:         time.Now,
-		newID:       uuid.NewString,
-		aclReset:    opts.ACLReset,
-		scheduler:   defaultSchedulerConfig,
-		data:        newTables(),
-		tables:      map[string]*tableIndex{},
-		nodeIndexes: map[string]uint64{},
-		events:      newEvents(cmp.Or(opts.EventBuffer, DefaultEventBuffer)),
-		wake:        wake.New(),
-		stop:        make(chan struct{}),
-		ended:       make(chan struct{}),
+		logger:    opts.Logger,
+		limits:    opts.Limits,
+		faults:    opts.GroupFaults,
+		now:       time.Now,
+		newID:     uuid.NewString,
+		aclReset:  opts.ACLReset,
+		scheduler: defaultSchedulerConfig,
+		data:      newTables(),
+		tables:    map[string]*tableIndex{},
+		nodeLogs:  map[string]*nodeLog{},
+		events:    newEvents(cmp.Or(opts.EventBuffer, DefaultEventBuffer)),
+		wake:      wake.New(),
+		stop:      make(chan struct{}),
+		ended:     make(chan struct{}),
 	}
 	if cp.logger == nil {
 		cp.logger = hclog.NewNullLogger()
@@ -199,7 +199,7 @@ func Open(opts Options) (*ControlPlane, error) {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
-		cp.nodeIndexes[id] = cp.index
+		cp.nodeLogs[id] = &nodeLog{index: cp.index, from: cp.index}
 	}
 	cp.opened = cp.now()
 	cp.collectAt = cp.opened.Add(cp.limits.Interval)

@@ -125,8 +125,8 @@ type tx struct {
 	scheduler *nomad.SchedulerConfiguration
 
 	journal      journal
-	touched      map[string]uint64 // tables
-	touchedNodes map[string]uint64 // what a node is to run
+	touched      map[string]uint64   // tables
+	touchedNodes map[string][]string // what a node is to know: IDs of allocations
 }
 
 func (cp *ControlPlane) begin() *tx {
@@ -145,7 +145,7 @@ func (cp *ControlPlane) begin() *tx {
 		aclBootstrap: cp.aclBootstrap,
 		scheduler:    cp.scheduler,
 		touched:      map[string]uint64{},
-		touchedNodes: map[string]uint64{},
+		touchedNodes: map[string][]string{},
 	}
 	t.follow(&cp.data)
 	t.noteChanges()
@@ -192,7 +192,7 @@ func (t *tx) putAlloc(a *schedule.Alloc, forNode bool) {
 	}
 	if forNode {
 		a.AllocModifyIndex = t.at()
-		t.touchedNodes[a.NodeID] = t.at()
+		t.touchNode(a)
 	}
 	if a.DeploymentID != "" {
 		t.count(t.allocs.get(a.ID), a)
@@ -210,8 +210,13 @@ func (t *tx) changeAlloc(a *schedule.Alloc, forNode bool, change func(*structs.A
 
 func (t *tx) deleteAlloc(a *schedule.Alloc) {
 	t.touched[TableAllocations] = t.at()
-	t.touchedNodes[a.NodeID] = t.at()
+	t.touchNode(a)
 	t.allocs.delete(a.ID)
+}
+
+// touchNode has an allocation's node be told of it.
+func (t *tx) touchNode(a *schedule.Alloc) {
+	t.touchedNodes[a.NodeID] = append(t.touchedNodes[a.NodeID], a.ID)
 }
 
 func (t *tx) putEval(e *structs.Evaluation) {
@@ -273,7 +278,12 @@ func (t *tx) commit() error {
 	t.deployments.merge()
 	cp.aclBootstrap = t.aclBootstrap
 	cp.scheduler = t.scheduler
-	maps.Copy(cp.nodeIndexes, t.touchedNodes)
+	for id, allocIDs := range t.touchedNodes {
+		if cp.nodeLogs[id] == nil {
+			cp.nodeLogs[id] = &nodeLog{}
+		}
+		cp.nodeLogs[id].add(t.index, allocIDs)
+	}
 	defer cp.events.publish(t.journal.batches())
 	for name, index := range t.touched {
 		table := cp.tables[name]
