@@ -35,6 +35,7 @@ type Config struct {
 	RequirePinned bool              `key:"require_pinned"`
 	Access        Access            `key:"-"`
 	Client        Client            `key:"client"`
+	Server        Server            `key:"server"`
 	PluginLimits  PluginLimits      `key:"plugin_limits"`
 	Plugins       map[string]Plugin `key:"plugin"`
 }
@@ -151,6 +152,7 @@ func Default() Config {
 			GCInterval:     gc.Interval,
 			GCParallel:     gc.Parallel,
 		},
+		Server:       defaultServer(),
 		PluginLimits: PluginLimits{CPU: int(100 * host.DefaultLimits().CPUPerMinute / time.Minute)},
 		Plugins:      map[string]Plugin{},
 	}
@@ -197,6 +199,7 @@ func (c Config) Validate() error {
 	}
 	errs = append(errs, c.Access.validate()...)
 	errs = append(errs, c.Client.validate()...)
+	errs = append(errs, c.Server.validate()...)
 	errs = append(errs, c.PluginLimits.validate()...)
 	files := map[string]string{} // who is meant by each block
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {

@@ -38,6 +38,7 @@ type file struct {
 	Limits        *limitsBlock       `hcl:"limits,block"`
 	Ports         *portsBlock        `hcl:"ports,block"`
 	Client        *clientBlock       `hcl:"client,block"`
+	Server        *serverBlock       `hcl:"server,block"`
 	PluginLimits  *pluginLimitsBlock `hcl:"plugin_limits,block"`
 	Plugins       []*pluginBlock     `hcl:"plugin,block"`
 }
@@ -277,6 +278,9 @@ func (l *loader) apply(f *file) {
 	}
 	if f.Client != nil {
 		l.client(f.Client)
+	}
+	if f.Server != nil {
+		l.server(f.Server)
 	}
 	if f.PluginLimits != nil {
 		set(&c.PluginLimits.Memory, f.PluginLimits.Memory)
