@@ -37,6 +37,7 @@ type file struct {
 	TLS           *tlsBlock          `hcl:"tls,block"`
 	Limits        *limitsBlock       `hcl:"limits,block"`
 	Ports         *portsBlock        `hcl:"ports,block"`
+	EnableDebug   *bool              `hcl:"enable_debug,optional"`
 	Client        *clientBlock       `hcl:"client,block"`
 	Server        *serverBlock       `hcl:"server,block"`
 	PluginLimits  *pluginLimitsBlock `hcl:"plugin_limits,block"`
@@ -271,6 +272,7 @@ func (l *loader) apply(f *file) {
 	set(&c.BindAddr, f.BindAddr)
 	set(&c.LogLevel, f.LogLevel)
 	set(&c.LogJSON, f.LogJSON)
+	set(&c.EnableDebug, f.EnableDebug)
 	set(&c.RequirePinned, f.RequirePinned)
 	l.access(f)
 	if f.Ports != nil {

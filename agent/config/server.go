@@ -5,15 +5,16 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
-
-	"github.com/wasmnode/wasmnode/controlplane/standalone"
 )
 
-// Server is what the control plane keeps of what has ended, with Nomad's names.
+// Server is how the control plane works, with Nomad's names.
 type Server struct {
-	// JobGCInterval is how often it is looked at.
+	// EventBufferSize is how many batches of events are kept for those who come later, or
+	// read slowly.
+	EventBufferSize int `key:"event_buffer_size"`
+	// JobGCInterval is how often what has ended is looked at.
 	JobGCInterval time.Duration `key:"job_gc_interval"`
-	// The thresholds are how long what has ended is kept, from when it changed last.
+	// The thresholds are how long it is kept, from when it changed last.
 	JobGCThreshold        time.Duration `key:"job_gc_threshold"`
 	EvalGCThreshold       time.Duration `key:"eval_gc_threshold"`
 	BatchEvalGCThreshold  time.Duration `key:"batch_eval_gc_threshold"`
@@ -24,23 +25,20 @@ type Server struct {
 	GCMaxSize int `key:"gc_max_size"`
 }
 
+// defaultServer is Nomad's, but for the size.
 func defaultServer() Server {
-	l := standalone.DefaultLimits()
 	return Server{
-		JobGCInterval: l.Interval, JobGCThreshold: l.Jobs, EvalGCThreshold: l.Evaluations, BatchEvalGCThreshold: l.BatchEvaluations,
-		DeploymentGCThreshold: l.Deployments, NodeGCThreshold: l.Nodes, GCMaxSize: int(l.Size >> 20),
+		EventBufferSize: 100,
+		JobGCInterval:   5 * time.Minute, JobGCThreshold: 4 * time.Hour, EvalGCThreshold: time.Hour, BatchEvalGCThreshold: 24 * time.Hour,
+		DeploymentGCThreshold: time.Hour, NodeGCThreshold: 24 * time.Hour, GCMaxSize: 128,
 	}
 }
 
-// Limits are the same as the control plane takes them.
-func (s Server) Limits() standalone.Limits {
-	return standalone.Limits{
-		Interval: s.JobGCInterval, Jobs: s.JobGCThreshold, Evaluations: s.EvalGCThreshold, BatchEvaluations: s.BatchEvalGCThreshold,
-		Deployments: s.DeploymentGCThreshold, Nodes: s.NodeGCThreshold, Size: int64(s.GCMaxSize) << 20,
-	}
-}
+// maxEventBuffer bounds EventBufferSize: a batch may be megabytes.
+const maxEventBuffer = 100_000
 
 type serverBlock struct {
+	EventBufferSize       *int           `hcl:"event_buffer_size,optional"`
 	JobGCInterval         *hcl.Attribute `hcl:"job_gc_interval,optional"`
 	JobGCThreshold        *hcl.Attribute `hcl:"job_gc_threshold,optional"`
 	EvalGCThreshold       *hcl.Attribute `hcl:"eval_gc_threshold,optional"`
@@ -52,6 +50,7 @@ type serverBlock struct {
 
 func (l *loader) server(b *serverBlock) {
 	s := &l.config.Server
+	set(&s.EventBufferSize, b.EventBufferSize)
 	set(&s.JobGCInterval, l.duration(b.JobGCInterval))
 	set(&s.JobGCThreshold, l.duration(b.JobGCThreshold))
 	set(&s.EvalGCThreshold, l.duration(b.EvalGCThreshold))
@@ -76,6 +75,9 @@ func (s Server) validate() (errs []error) {
 	}
 	if s.GCMaxSize < 1 {
 		errs = append(errs, fmt.Errorf("server.gc_max_size: %d is less than 1", s.GCMaxSize))
+	}
+	if s.EventBufferSize < 1 || s.EventBufferSize > maxEventBuffer {
+		errs = append(errs, fmt.Errorf("server.event_buffer_size: %d is not between 1 and %d", s.EventBufferSize, maxEventBuffer))
 	}
 	return errs
 }
