@@ -50,7 +50,7 @@ func (cp *ControlPlane) prepare(job *nomad.Job) (warnings []string, err error) {
 	if job == nil {
 		return nil, &ValidationError{Faults: []string{"job: it is missing"}}
 	}
-	v := &validation{groupFaults: cp.faults}
+	v := &validation{groupFaults: cp.faults, oversubscribe: cp.SchedulerConfiguration().MemoryOversubscriptionEnabled}
 	for _, path := range nulls(job) {
 		v.fault("%s: it is null", path)
 	}
@@ -100,6 +100,8 @@ type validation struct {
 	faults      []string
 	warnings    []string
 	groupFaults func(*nomad.TaskGroup) []string // what the nodes refuse
+	// oversubscribe is set when tasks may have more memory than they are promised.
+	oversubscribe bool
 }
 
 func (v *validation) where(format string, args ...any) string {
@@ -145,6 +147,10 @@ func (v *validation) job(j *nomad.Job) {
 	if *j.Name == "" {
 		v.fault("Missing job name")
 	}
+	v.printable("Job ID", *j.ID)
+	if *j.Name != *j.ID {
+		v.printable("Job name", *j.Name)
+	}
 	if *j.Namespace != nomad.DefaultNamespace {
 		v.fault("job %q is in nonexistent namespace %q", *j.ID, *j.Namespace)
 	}
@@ -172,6 +178,7 @@ func (v *validation) job(j *nomad.Job) {
 		} else {
 			names[*g.Name] = i + 1
 		}
+		v.printable("Job task group name", *g.Name)
 		v.in(fmt.Sprintf("group %q", *g.Name), func() { v.group(j, g) })
 	}
 }
@@ -195,6 +202,7 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 	case *g.Count > 1 && (*j.Type == nomad.JobTypeSystem || *j.Type == nomad.JobTypeSysbatch):
 		v.fault("count: Job task group %s has count %d. Count cannot exceed 1 with %s scheduler", *g.Name, *g.Count, *j.Type)
 	}
+	v.services(g.Services)
 	v.constraints(g.Constraints, true)
 	v.restart(g.RestartPolicy)
 	v.reschedule(j, g.ReschedulePolicy)
@@ -237,6 +245,8 @@ func (v *validation) task(t *nomad.Task) {
 	case len(t.Name) > maxNameLen:
 		v.fault("name: it is longer than %d bytes", maxNameLen)
 	}
+	v.printable("name", t.Name)
+	v.services(t.Services)
 	if t.Driver == "" {
 		v.fault("driver: Missing task driver")
 	}
@@ -279,6 +289,8 @@ func (v *validation) resources(r *nomad.Resources) {
 	}
 	if most := structs.Deref(r.MemoryMaxMB); most != 0 && most < structs.Deref(r.MemoryMB) {
 		v.fault("resources: memory_max: MemoryMaxMB value (%d) should be larger than MemoryMB value (%d)", most, structs.Deref(r.MemoryMB))
+	} else if most != 0 && !v.oversubscribe {
+		v.warn("resources: memory_max: it has no effect: memory oversubscription is off in the scheduler configuration")
 	}
 	v.devices(r.Devices)
 }
