@@ -243,9 +243,13 @@ func subject(line string) string {
 	return "web"
 }
 
+// orNone is the ID of what a job has of a kind, or else of any.
 func (to *target) orNone(kind, job string) string {
 	if id := to.id(kind, job); id != "" {
 		return id
+	}
+	if evals, _, err := to.client.Evaluations().List(nil); kind == "eval" && err == nil && len(evals) > 0 {
+		return evals[0].ID
 	}
 	return noID
 }
