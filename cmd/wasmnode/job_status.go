@@ -94,6 +94,7 @@ func (c *jobStatusCommand) show(f *flags, client *nomad.Client) int {
 	c.head(job)
 	c.summary(summary)
 	c.blocked(f, evals)
+	c.reschedulesAhead(f, allocs, evals)
 	c.ui.Output("\nAllocations")
 	allocationTable(c.meta, f, allocs)
 	return 0
