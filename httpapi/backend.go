@@ -69,6 +69,9 @@ type ControlPlane interface {
 	StopAllocation(id string, noShutdownDelay bool) (evalID string, err error)
 	Evaluations() []*structs.Evaluation
 	Evaluation(id string) *structs.Evaluation
+	// DeleteEvaluations forgets evaluations by ID, or those of which matches, unless it is nil,
+	// is true.
+	DeleteEvaluations(ids []string, matches func(*structs.Evaluation) (bool, error)) (count int, err error)
 	Deployments() []*structs.Deployment
 	Deployment(id string) *structs.Deployment
 	JobDeployments(namespace, id string) []*structs.Deployment

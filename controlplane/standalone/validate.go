@@ -205,6 +205,7 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 	}
 	v.ports(g)
 	v.scaling(g)
+	v.update(j, g.Update)
 	if len(g.Tasks) == 0 {
 		v.fault("Missing tasks for group")
 	}
