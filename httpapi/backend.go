@@ -21,6 +21,7 @@ const (
 	tableEvaluations = "evaluations"
 	tableNodes       = "nodes"
 	tableACLTokens   = "acl_tokens"
+	tableScheduler   = "scheduler_config"
 	tableDeployments = "deployments"
 )
 
@@ -83,6 +84,10 @@ type ControlPlane interface {
 	SetAllocationHealth(id string, healthy, unhealthy []string) (*structs.DeploymentChange, error)
 	Nodes() []*structs.Node
 	Node(id string) *structs.Node
+	// SchedulerConfiguration is how the scheduler decides; never nil.
+	SchedulerConfiguration() *nomad.SchedulerConfiguration
+	// SetSchedulerConfiguration changes that; with check, only the one of that index.
+	SetSchedulerConfiguration(c nomad.SchedulerConfiguration, check *uint64) (updated bool, err error)
 	SetEligibility(nodeID, eligibility string) (*structs.NodeChange, error)
 	SetDrain(req *structs.DrainRequest) (*structs.NodeChange, error)
 	// CollectGarbage forgets what has ended and is not needed any more.

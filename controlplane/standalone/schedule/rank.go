@@ -10,6 +10,15 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
+// Algorithm is which of the nodes that have room is preferred.
+type Algorithm string
+
+// The algorithms, with Nomad's names. The zero value is Binpack.
+const (
+	Binpack Algorithm = "binpack" // the node of which the most is taken
+	Spread  Algorithm = "spread"  // the node of which the least is taken
+)
+
 // The names of scores, as Nomad's tools show them.
 const (
 	scoreBinpack      = "binpack"
@@ -88,7 +97,7 @@ func (s *scheduler) packing(n *structs.Node, a *Alloc, r structs.AllocatedResour
 		return min(1, max(0, 1-float64(used)/float64(has)))
 	}
 	empty := (math.Pow(10, free(used.cpu, has.cpu)) + math.Pow(10, free(used.memory, has.memory)) - 2) / 18
-	if s.Spread {
+	if s.Algorithm == Spread {
 		return empty
 	}
 	return 1 - empty

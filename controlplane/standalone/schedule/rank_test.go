@@ -153,7 +153,7 @@ func TestAllocationsAreKeptTogetherOrApart(t *testing.T) {
 		c := newCluster(t, nodes...)
 		c.schedule(testJob("service", func(j *nomad.Job) { j.ID = new("first") }), false)
 		in := c.input(testJob("service", func(j *nomad.Job) { j.ID = new("second") }), false)
-		in.Spread = apart
+		in.Algorithm = map[bool]Algorithm{false: Binpack, true: Spread}[apart]
 		res := Schedule(in)
 		first := c.sorted()[0]
 		require.Equal(t, apart, first.NodeID != res.Place[0].NodeID)

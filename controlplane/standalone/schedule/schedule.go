@@ -45,11 +45,14 @@ type Input struct {
 	Others []*structs.Allocation
 	// Deployment is that of the job's current version, one that has ended too; nil: none.
 	Deployment *structs.Deployment
+	// Algorithm is which node is taken of several that have room.
+	Algorithm Algorithm
+	// Oversubscribe is set when tasks may have more memory than they are promised, up to
+	// their memory_max.
+	Oversubscribe bool
 	// Preempt is set when the job may have less important jobs' allocations ended for its own.
 	Preempt bool
-	// Spread is set when empty nodes are preferred to full ones.
-	Spread bool
-	Now    time.Time
+	Now     time.Time
 	// NewID returns a fresh allocation ID.
 	NewID func() string
 }
