@@ -45,6 +45,7 @@ type File struct {
 	stop     chan struct{}  // closed when the file is
 	loops    sync.WaitGroup // of the goroutines that write and copy
 	staging  sync.Mutex     // of Stage
+	copying  sync.Mutex     // of the last good copy
 	closing  sync.Once
 	closeErr error
 
@@ -117,6 +118,19 @@ func (f *File) View(read func(tx *bbolt.Tx) error) error {
 		return fmt.Errorf("%s: %w", f.path, ErrClosed)
 	}
 	return err
+}
+
+// InUse is how many bytes of the file hold something, as of the last write. Bytes that do not
+// are used again before the file grows.
+func (f *File) InUse() (bytes int64) {
+	f.dbMu.RLock()
+	defer f.dbMu.RUnlock()
+	_ = f.db.View(func(tx *bbolt.Tx) error { // of a closed file: 0
+		s := tx.DB().Stats()
+		bytes = tx.Size() - int64(s.FreePageN+s.PendingPageN)*int64(tx.DB().Info().PageSize)
+		return nil
+	})
+	return bytes
 }
 
 // Close ends when what was handed to Write before is durable or has failed, and the last
