@@ -166,6 +166,9 @@ func (h *handler) search(r *http.Request) (any, error) {
 	for _, e := range h.ControlPlane.Evaluations() {
 		add(contexts.Evals, e.ID, q.hasUUIDPrefix(e.ID))
 	}
+	for _, d := range h.ControlPlane.Deployments() {
+		add(contexts.Deployments, d.ID, q.hasUUIDPrefix(d.ID))
+	}
 	for _, n := range h.ControlPlane.Nodes() {
 		add(contexts.Nodes, n.ID, q.hasUUIDPrefix(n.ID))
 	}
