@@ -21,6 +21,7 @@ const (
 	tableEvaluations = "evaluations"
 	tableNodes       = "nodes"
 	tableACLTokens   = "acl_tokens"
+	tableScheduler   = "scheduler_config"
 	tableDeployments = "deployments"
 )
 
@@ -69,6 +70,9 @@ type ControlPlane interface {
 	StopAllocation(id string, noShutdownDelay bool) (evalID string, err error)
 	Evaluations() []*structs.Evaluation
 	Evaluation(id string) *structs.Evaluation
+	// DeleteEvaluations forgets evaluations by ID, or those of which matches, unless it is nil,
+	// is true.
+	DeleteEvaluations(ids []string, matches func(*structs.Evaluation) (bool, error)) (count int, err error)
 	Deployments() []*structs.Deployment
 	Deployment(id string) *structs.Deployment
 	JobDeployments(namespace, id string) []*structs.Deployment
@@ -80,6 +84,10 @@ type ControlPlane interface {
 	SetAllocationHealth(id string, healthy, unhealthy []string) (*structs.DeploymentChange, error)
 	Nodes() []*structs.Node
 	Node(id string) *structs.Node
+	// SchedulerConfiguration is how the scheduler decides; never nil.
+	SchedulerConfiguration() *nomad.SchedulerConfiguration
+	// SetSchedulerConfiguration changes that; with check, only the one of that index.
+	SetSchedulerConfiguration(c nomad.SchedulerConfiguration, check *uint64) (updated bool, err error)
 	SetEligibility(nodeID, eligibility string) (*structs.NodeChange, error)
 	SetDrain(req *structs.DrainRequest) (*structs.NodeChange, error)
 	// CollectGarbage forgets what has ended and is not needed any more.

@@ -56,6 +56,9 @@ func (h *handler) registerJob(r *http.Request) (any, error) {
 	if err := h.checkJob(r, req.Job); err != nil {
 		return nil, err
 	}
+	if err := h.mayRegister(r); err != nil {
+		return nil, err
+	}
 	return h.register(&req)
 }
 
@@ -151,15 +154,17 @@ func (h *handler) readingJob() func(http.ResponseWriter, *http.Request) error {
 func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 	id, verb := jobPath(r)
 	switch verb {
-	case "", "summary", "versions", "submission", "scale":
+	case "", "summary", "versions", "submission", "scale", "services":
 	default:
 		return answer{}, noEndpoint(r)
 	}
 	job := h.ControlPlane.Job(q.namespace, id)
 	if job == nil {
-		return answer{}, notFound("job not found")
+		return answer{}, h.noJob(r, q, id)
 	}
 	switch verb {
+	case "services":
+		return none(r, q)
 	case "summary":
 		return answer{body: jobSummary(h.ControlPlane.JobSummary(q.namespace, id))}, nil
 	case "versions":
@@ -176,6 +181,15 @@ func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 		return answer{body: h.jobScale(job)}, nil
 	}
 	return answer{body: job, index: *job.ModifyIndex}, nil
+}
+
+// noJob tells that there is no job of an ID, or no endpoint, where the ID is one of a job and
+// a word after it that means nothing.
+func (h *handler) noJob(r *http.Request, q *query, id string) error {
+	if i := strings.LastIndexByte(id, '/'); i > 0 && h.ControlPlane.Job(q.namespace, id[:i]) != nil {
+		return noEndpoint(r)
+	}
+	return notFound("job not found")
 }
 
 // jobAllocations are those of the job, without those of an earlier one with its ID that was
@@ -227,6 +241,12 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 	q, err := parseQuery(r)
 	if err != nil {
 		return nil, err
+	}
+	switch verb {
+	case "", "dispatch", "revert", "scale":
+		if err := h.mayRegister(r); err != nil {
+			return nil, err
+		}
 	}
 	switch verb {
 	case "evaluate":

@@ -40,17 +40,20 @@ func (h *handler) listNodes(r *http.Request, q *query) (answer, error) {
 	return answer{body: stubs, next: next}, err
 }
 
-// listPools lists the pools that have nodes.
-func (h *handler) listPools(_ *http.Request, q *query) (answer, error) {
-	var names []string
+// pools are the names of the pools that have nodes, sorted.
+func (h *handler) pools() (names []string) {
 	for _, n := range h.ControlPlane.Nodes() {
-		if strings.HasPrefix(n.Pool, q.prefix) {
-			names = append(names, n.Pool)
-		}
+		names = append(names, n.Pool)
 	}
 	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// listPools lists the pools that have nodes.
+func (h *handler) listPools(_ *http.Request, q *query) (answer, error) {
+	names := slices.DeleteFunc(h.pools(), func(name string) bool { return !strings.HasPrefix(name, q.prefix) })
 	pool := func(name string) *nomad.NodePool { return &nomad.NodePool{Name: name} }
-	pools, next, err := page(q, slices.Compact(names),
+	pools, next, err := page(q, names,
 		func(name string) string { return name },
 		func(name string) any { return pool(name) },
 		pool)

@@ -22,6 +22,7 @@ var parameters = map[string]string{
 	"/v1/allocations":                   listing + "resources task_states",
 	"/v1/allocation/{id}/stop":          "no_shutdown_delay",
 	"/v1/evaluations":                   listing + "job status",
+	"/v1/evaluations/count":             "prefix filter job status",
 	"/v1/evaluation/{id}":               "related",
 	"/v1/nodes":                         listing + "resources os",
 	"/v1/node/pools":                    listing,
@@ -29,6 +30,10 @@ var parameters = map[string]string{
 	"/v1/scaling/policies":              "prefix job type",
 	"/v1/deployments":                   listing,
 	"/v1/services":                      listing,
+	"/v1/service/{name}":                "filter choose",
+	"/v1/plugins":                       "prefix type per_page next_token",
+	"/v1/agent/monitor":                 "log_level log_json log_include_location node_id server_id plain",
+	"/v1/agent/pprof/{profile}":         "debug seconds gc node_id server_id",
 	"/v1/vars":                          listing,
 	"/v1/volumes":                       listing + "type node_id node_pool plugin_id",
 	"/v1/acl/tokens":                    listing,
@@ -51,6 +56,8 @@ var parameters = map[string]string{
 	"POST /v1/job/{rest...}/dispatch":   "idempotency_token",
 	"DELETE /v1/job/{rest...}/":         "purge global no_shutdown_delay eval_priority",
 	"GET /v1/job/{rest...}/deployments": "all",
+
+	"/v1/operator/scheduler/configuration": "cas",
 }
 
 // checkParameters refuses a request for another region's things, and one with a parameter

@@ -25,7 +25,7 @@ func liveOn(out io.Writer) *live {
 		return nil
 	}
 	return &live{out: out, width: func() int {
-		if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
 			return width
 		}
 		return 80

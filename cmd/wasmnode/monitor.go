@@ -20,6 +20,7 @@ type monitor struct {
 	flags   *flags
 	health  bool            // services are waited for until they are healthy
 	printed map[string]bool // keys of the lines that were printed
+	live    *live           // what is shown at the end of the terminal; nil: nothing
 }
 
 // follow returns the command's exit code.

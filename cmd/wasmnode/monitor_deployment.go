@@ -30,12 +30,8 @@ func (m *monitor) deployment(id string, health expectation) error {
 // shown at the end of it, and a line each else.
 func (m *monitor) followToEnd(id string, health expectation) error {
 	m.ui.Output(fmt.Sprintf("==> %s: Monitoring deployment %q", now(), m.flags.short(id)))
-	progress := m.printProgress
 	if l := liveOn(m.ui.out); l != nil {
-		before := m.ui.out
-		m.ui.out = l
-		defer func() { m.ui.out = before }()
-		progress = func(d *nomad.Deployment) { l.set(deploymentText(m.flags, d, false)) }
+		m.live, m.ui.out = l, l
 	}
 	q := &nomad.QueryOptions{WaitTime: lookEvery}
 	for {
@@ -47,7 +43,7 @@ func (m *monitor) followToEnd(id string, health expectation) error {
 		if err != nil {
 			return err
 		}
-		progress(d)
+		m.progress(d)
 		for _, s := range stubs {
 			m.printAllocation(s, health)
 		}
@@ -59,8 +55,12 @@ func (m *monitor) followToEnd(id string, health expectation) error {
 	}
 }
 
-// printProgress prints how far a deployment has come, if that has changed.
-func (m *monitor) printProgress(d *nomad.Deployment) {
+// progress shows how far a deployment has come, if that has changed.
+func (m *monitor) progress(d *nomad.Deployment) {
+	if m.live != nil {
+		m.live.set(deploymentText(m.flags, d, false))
+		return
+	}
 	text := fmt.Sprintf("Deployment %q is %s", m.flags.short(d.ID), d.Status)
 	for _, name := range slices.Sorted(maps.Keys(d.TaskGroups)) {
 		g := d.TaskGroups[name]

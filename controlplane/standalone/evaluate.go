@@ -89,6 +89,8 @@ func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 	for _, n := range in.Nodes {
 		in.Others = append(in.Others, t.othersOn(n, key)...)
 	}
+	in.Algorithm = schedule.Algorithm(t.scheduler.SchedulerAlgorithm)
+	in.Oversubscribe = t.scheduler.MemoryOversubscriptionEnabled
 	in.Preempt = mayPreempt(t.scheduler, *in.Job.Type)
 	return schedule.Schedule(in)
 }
