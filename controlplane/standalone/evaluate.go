@@ -306,6 +306,7 @@ func (t *tx) doDue() error {
 		t.evaluateDue()
 		t.failDue()
 	}
+	t.collectDue()
 	return nil
 }
 
@@ -325,7 +326,7 @@ const storeRetry = time.Second
 
 // untilDue is how long the writer may sleep.
 func (cp *ControlPlane) untilDue() time.Duration {
-	wait := maxIdle
+	wait := min(maxIdle, cp.collectAt.Sub(cp.now()))
 	least := time.Duration(0)
 	if cp.cannotStore {
 		wait, least = storeRetry, storeRetry

@@ -75,7 +75,7 @@ func (cp *ControlPlane) commit(batch []*operation) {
 		t.err = t.do((*tx).drainNodes)
 	}
 	if t.err == nil {
-		t.collectPeriodically()
+		t.collectSize()
 		t.err = t.commit()
 	}
 	if t.err != nil && len(batch) > 1 {
@@ -242,6 +242,11 @@ func (t *tx) putNode(n *structs.Node) {
 	t.nodes.put(n.ID, n)
 }
 
+func (t *tx) deleteNode(id string) {
+	t.touched[TableNodes] = t.at()
+	t.nodes.delete(id)
+}
+
 // jobAllocs returns a job's allocations as the transaction sees them.
 func (t *tx) jobAllocs(key jobKey) []*schedule.Alloc { return t.allocsByJob.in(key) }
 
@@ -350,6 +355,9 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 		if err := put(bucketNodes, id, n); err != nil {
 			return nil, err
 		}
+	}
+	for id := range t.nodes.deletes {
+		remove(bucketNodes, id)
 	}
 	for id, d := range t.deployments.puts {
 		if err := put(bucketDeployments, id, d); err != nil {
