@@ -107,6 +107,7 @@ type file interface {
 	InUse() int64
 	View(read func(*bbolt.Tx) error) error
 	Stage(write func(io.Writer) error) error
+	Forget() error
 	Close() error
 }
 
@@ -220,6 +221,7 @@ func (cp *ControlPlane) openFile(opts Options) error {
 				opts.Recovered(r)
 			}
 		},
+		Restored:  func() { recovered = true },
 		CopyEvery: boltfile.DefaultCopyEvery,
 		Logger:    cp.logger,
 	})
