@@ -77,6 +77,7 @@ func newHandler(cfg Config) *handler {
 	h.evaluationRoutes()
 	h.deploymentRoutes()
 	h.nodeRoutes()
+	h.poolRoutes()
 	h.clientRoutes()
 	h.agentRoutes()
 	h.operatorRoutes()

@@ -29,6 +29,7 @@ const (
 	TableACLTokens   = "acl_tokens"
 	TableDeployments = "deployments"
 	TableScheduler   = "scheduler_config"
+	TableNodePools   = "node_pools"
 )
 
 // SchemaVersion is the version of the file's layout that this package writes.
@@ -121,6 +122,7 @@ type tables struct {
 	nodes       map[string]*structs.Node
 	tokens      map[string]*structs.ACLToken // by accessor ID
 	deployments map[string]*structs.Deployment
+	pools       map[string]*nomad.NodePool // by name, but for the built-in ones
 	committedIndexes
 }
 
@@ -190,7 +192,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -242,6 +244,7 @@ func newTables() tables {
 		nodes:       map[string]*structs.Node{},
 		tokens:      map[string]*structs.ACLToken{},
 		deployments: map[string]*structs.Deployment{},
+		pools:       map[string]*nomad.NodePool{},
 
 		committedIndexes: newIndexes(),
 	}
