@@ -73,13 +73,13 @@ func Run(ctx context.Context, o Options) error {
 	defer cleanup()
 	// What plugins compute leaves one processor to all else, also where there is only one.
 	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))
-	logger := hclog.New(&hclog.LoggerOptions{
+	logger := hclog.NewInterceptLogger(&hclog.LoggerOptions{
 		Name:       "wasmnode",
 		Level:      hclog.LevelFromString(cfg.LogLevel),
 		JSONFormat: cfg.LogJSON,
 		Output:     o.LogOutput,
 	})
-	a := &agent{cfg: cfg, defaults: defaults, inForce: cfg, dev: o.Dev, logger: logger, answers: o.Answers, ready: o.Ready, outcomes: newOutcomes()}
+	a := &agent{cfg: cfg, defaults: defaults, inForce: cfg, dev: o.Dev, logger: logger, logs: logger, answers: o.Answers, ready: o.Ready, outcomes: newOutcomes()}
 	// First, because it is what fails most often.
 	listener, err := a.listen()
 	if err != nil {
@@ -103,10 +103,11 @@ type agent struct {
 	inForce    config.Config // as it was read last
 	dev        bool
 	logger     hclog.Logger
-	address    string               // of the API: HOST:PORT, or unix:// and a socket's path
-	answers    func(address string) // or nil
-	ready      func(address string) // or nil
-	supervisor []string             // the command that owns the tasks; nil: the agent does
+	logs       hclog.InterceptLogger // the same, which can be listened to
+	address    string                // of the API: HOST:PORT, or unix:// and a socket's path
+	answers    func(address string)  // or nil
+	ready      func(address string)  // or nil
+	supervisor []string              // the command that owns the tasks; nil: the agent does
 
 	state     state.DB
 	plane     *standalone.ControlPlane

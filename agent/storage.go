@@ -35,7 +35,8 @@ func (a *agent) openFiles() (err error) {
 	a.closing("state", a.state.Close)
 	if a.plane, err = standalone.Open(standalone.Options{
 		Path: server, SetAside: true, Recovered: a.recovered(true), Logger: a.logger.Named("controlplane"), GroupFaults: alloc.Faults,
-		ACLReset: filepath.Join(a.cfg.DataDir, "server", "acl-bootstrap-reset"), // as with Nomad
+		EventBuffer: a.cfg.Server.EventBufferSize,
+		ACLReset:    filepath.Join(a.cfg.DataDir, "server", "acl-bootstrap-reset"), // as with Nomad
 	}); err != nil {
 		return err
 	}

@@ -41,6 +41,8 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 			Conditions:   a.currentConditions,
 			Hosts:        a.cfg.Access.Hosts,
 			ACL:          a.cfg.Access.ACL,
+			Debug:        a.cfg.EnableDebug,
+			Logs:         a.logs,
 			Bounds:       a.bounds,
 			Agent: httpapi.AgentInfo{
 				NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,

@@ -17,7 +17,7 @@ func (h *handler) aclRoutes() {
 	h.put("/v1/acl/bootstrap", h.withACL(h.bootstrapACL))
 	h.getACL("/v1/acl/tokens", h.listTokens)
 	h.put("/v1/acl/token", h.withACL(h.createToken))
-	h.getACL("/v1/acl/token/self", h.ownToken)
+	h.get("/v1/acl/token/self", tableACLTokens, h.ownToken)
 	h.getACL("/v1/acl/token/{accessor}", h.readToken)
 	h.put("/v1/acl/token/{accessor}", h.withACL(h.renameToken))
 	h.method("/v1/acl/token/{accessor}", writing(h.withACL(h.deleteToken)), http.MethodDelete)
@@ -153,6 +153,9 @@ func (h *handler) deleteToken(r *http.Request) (any, error) {
 
 // ownToken shows the token that the request came with.
 func (h *handler) ownToken(r *http.Request, _ *query) (answer, error) {
+	if !h.ACL {
+		return answer{body: &nomad.ACLToken{AccessorID: "acls-disabled", Name: "ACLs disabled token", Type: structs.ACLClient}}, nil
+	}
 	token, err := h.policy.Caller(r)
 	if err != nil {
 		return answer{}, err

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
-	"github.com/hashicorp/nomad/api/contexts"
 )
 
 func (h *handler) agentRoutes() {
@@ -21,18 +20,14 @@ func (h *handler) agentRoutes() {
 	h.get("/v1/status/leader", tableNodes, func(*http.Request, *query) (answer, error) {
 		return answer{body: h.Agent.Address}, nil
 	})
+	h.get("/v1/status/peers", tableNodes, h.servers)
+	h.get("/v1/agent/servers", tableNodes, h.servers)
 	h.get("/v1/regions", tableNodes, func(*http.Request, *query) (answer, error) {
 		return answer{body: []string{h.Agent.Region}}, nil
 	})
 	h.get("/v1/namespaces", tableNodes, listNamespaces)
-	// There is none of these here, and Nomad's command line asks for their lists.
-	for _, kind := range []string{"services", "vars", "volumes"} {
-		h.get("/v1/"+kind, tableJobs, func(*http.Request, *query) (answer, error) {
-			return answer{body: []any{}}, nil
-		})
-	}
+	h.get("/v1/namespace/{name}", tableNodes, readNamespace)
 	h.put("/v1/system/gc", h.collectGarbage)
-	h.put("/v1/search", h.search)
 }
 
 // listNamespaces lists the only one.
@@ -41,14 +36,28 @@ func listNamespaces(_ *http.Request, q *query) (answer, error) {
 	if strings.HasPrefix(nomad.DefaultNamespace, q.prefix) {
 		names = append(names, nomad.DefaultNamespace)
 	}
-	namespace := func(name string) *nomad.Namespace {
-		return &nomad.Namespace{Name: name, Description: "Default shared namespace"}
-	}
 	all, next, err := page(q, names,
 		func(name string) string { return name },
 		func(name string) any { return namespace(name) },
 		namespace)
 	return answer{body: all, next: next}, err
+}
+
+func namespace(name string) *nomad.Namespace {
+	return &nomad.Namespace{Name: name, Description: "Default shared namespace", CreateIndex: 1, ModifyIndex: 1}
+}
+
+func readNamespace(r *http.Request, _ *query) (answer, error) {
+	name := r.PathValue("name")
+	if name != nomad.DefaultNamespace {
+		return answer{}, notFound("Namespace not found")
+	}
+	return answer{body: namespace(name)}, nil
+}
+
+// servers are the addresses of the servers: there is this one.
+func (h *handler) servers(*http.Request, *query) (answer, error) {
+	return answer{body: []string{h.Agent.Address}}, nil
 }
 
 func (h *handler) member() nomad.AgentMember {
@@ -134,40 +143,4 @@ func (h *handler) collectGarbage(r *http.Request) (any, error) {
 	h.ControlPlane.CollectGarbage()
 	h.Node.CollectGarbage(r.Context())
 	return struct{}{}, nil
-}
-
-// maxMatches bounds a search's answer per kind, as in Nomad.
-const maxMatches = 20
-
-// search finds things by a prefix of their ID.
-func (h *handler) search(r *http.Request) (any, error) {
-	var req nomad.SearchRequest
-	if err := decode(r, &req); err != nil {
-		return nil, err
-	}
-	q := &query{prefix: req.Prefix}
-	out := &nomad.SearchResponse{Matches: map[contexts.Context][]string{}, Truncations: map[contexts.Context]bool{}}
-	add := func(kind contexts.Context, id string, matches bool) {
-		if !matches || req.Context != contexts.All && req.Context != "" && req.Context != kind {
-			return
-		}
-		if len(out.Matches[kind]) == maxMatches {
-			out.Truncations[kind] = true
-			return
-		}
-		out.Matches[kind] = append(out.Matches[kind], id)
-	}
-	for _, j := range h.ControlPlane.Jobs() {
-		add(contexts.Jobs, *j.ID, strings.HasPrefix(*j.ID, req.Prefix))
-	}
-	for _, a := range h.ControlPlane.Allocations() {
-		add(contexts.Allocs, a.ID, q.hasUUIDPrefix(a.ID))
-	}
-	for _, e := range h.ControlPlane.Evaluations() {
-		add(contexts.Evals, e.ID, q.hasUUIDPrefix(e.ID))
-	}
-	for _, n := range h.ControlPlane.Nodes() {
-		add(contexts.Nodes, n.ID, q.hasUUIDPrefix(n.ID))
-	}
-	return out, nil
 }

@@ -39,6 +39,10 @@ type ControlPlane interface {
 	DeregisterJob(namespace, id string, purge, noShutdownDelay bool) (*structs.JobChange, error)
 	Jobs() []*nomad.Job
 	Job(namespace, id string) *nomad.Job
+	// ForcePeriodic launches a child of a periodic job now.
+	ForcePeriodic(namespace, id string) (*structs.JobChange, error)
+	// DispatchJob makes a child of a parameterized job.
+	DispatchJob(req *structs.JobDispatch) (*structs.JobDispatched, error)
 	JobVersions(namespace, id string) []*nomad.Job
 	JobSubmission(namespace, id string, version uint64) *nomad.JobSubmission
 	JobSummary(namespace, id string) *structs.JobSummary
@@ -66,6 +70,9 @@ type ControlPlane interface {
 	StopAllocation(id string, noShutdownDelay bool) (evalID string, err error)
 	Evaluations() []*structs.Evaluation
 	Evaluation(id string) *structs.Evaluation
+	// DeleteEvaluations forgets evaluations by ID, or those of which matches, unless it is nil,
+	// is true.
+	DeleteEvaluations(ids []string, matches func(*structs.Evaluation) (bool, error)) (count int, err error)
 	Deployments() []*structs.Deployment
 	Deployment(id string) *structs.Deployment
 	JobDeployments(namespace, id string) []*structs.Deployment

@@ -12,11 +12,22 @@ import (
 
 func (h *handler) evaluationRoutes() {
 	h.get("/v1/evaluations", tableEvaluations, h.listEvaluations)
+	h.get("/v1/evaluations/count", tableEvaluations, h.countEvaluations)
+	h.method("/v1/evaluations", writing(h.deleteEvaluations), http.MethodDelete)
 	h.get("/v1/evaluation/{id}", tableEvaluations, h.readEvaluation)
 	h.get("/v1/evaluation/{id}/allocations", tableAllocations, h.evaluationAllocations)
 }
 
 func (h *handler) listEvaluations(r *http.Request, q *query) (answer, error) {
+	all, next, err := page(q, h.evaluations(r, q),
+		func(e *structs.Evaluation) string { return e.ID },
+		func(e *structs.Evaluation) any { return evaluation(e) },
+		evaluation)
+	return answer{body: all, next: next}, err
+}
+
+// evaluations are those that a request asks for, before its filter.
+func (h *handler) evaluations(r *http.Request, q *query) []*structs.Evaluation {
 	job, status := r.URL.Query().Get("job"), r.URL.Query().Get("status")
 	evals := slices.DeleteFunc(h.ControlPlane.Evaluations(), func(e *structs.Evaluation) bool {
 		return !q.inNamespace(e.Namespace) || !q.hasUUIDPrefix(e.ID) ||
@@ -25,11 +36,52 @@ func (h *handler) listEvaluations(r *http.Request, q *query) (answer, error) {
 	slices.SortFunc(evals, func(a, b *structs.Evaluation) int {
 		return cmp.Or(cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
 	})
-	all, next, err := page(q, evals,
-		func(e *structs.Evaluation) string { return e.ID },
-		func(e *structs.Evaluation) any { return evaluation(e) },
-		evaluation)
-	return answer{body: all, next: next}, err
+	return evals
+}
+
+func (h *handler) countEvaluations(r *http.Request, q *query) (answer, error) {
+	count := 0
+	for _, e := range h.evaluations(r, q) {
+		is, err := q.matches(evaluation(e))
+		if err != nil {
+			return answer{}, err
+		}
+		if is {
+			count++
+		}
+	}
+	return answer{body: &nomad.EvalCountResponse{Count: count}}, nil
+}
+
+// evaluationsDeleted is the answer to a deletion, as Nomad's tools know it.
+type evaluationsDeleted struct {
+	Count int
+	Index uint64
+}
+
+func (h *handler) deleteEvaluations(r *http.Request) (any, error) {
+	var req nomad.EvalDeleteRequest
+	if err := decode(r, &req); err != nil {
+		return nil, err
+	}
+	var matches func(*structs.Evaluation) (bool, error)
+	switch {
+	case len(req.EvalIDs) > 0 && req.Filter != "":
+		return nil, badRequest("evals cannot be deleted by both ID and filter")
+	case req.Filter != "":
+		q := &query{}
+		if err := q.setFilter(req.Filter); err != nil {
+			return nil, err
+		}
+		matches = func(e *structs.Evaluation) (bool, error) { return q.matches(evaluation(e)) }
+	case len(req.EvalIDs) == 0:
+		return nil, badRequest("evals must be deleted by either ID or filter")
+	}
+	count, err := h.ControlPlane.DeleteEvaluations(req.EvalIDs, matches)
+	if err != nil {
+		return nil, err
+	}
+	return &evaluationsDeleted{Count: count, Index: h.ControlPlane.Index(tableEvaluations)}, nil
 }
 
 func (h *handler) readEvaluation(r *http.Request, _ *query) (answer, error) {

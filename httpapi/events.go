@@ -149,6 +149,8 @@ func renderEvent(e *structs.ChangeEvent) ([]byte, error) {
 		payload["Allocation"] = a
 	case *structs.Evaluation:
 		payload["Evaluation"] = evaluation(o)
+	case *structs.Deployment:
+		payload["Deployment"] = deployment(o)
 	case *structs.Node:
 		payload["Node"] = node(o)
 	default:

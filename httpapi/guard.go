@@ -18,6 +18,7 @@ var open = map[string]bool{
 	"GET /v1/metrics":              true,
 	"GET /v1/regions":              true,
 	"GET /v1/status/leader":        true,
+	"GET /v1/status/peers":         true,
 	"PUT /v1/acl/bootstrap":        true,
 	"POST /v1/acl/bootstrap":       true,
 	"GET /v1/acl/token/self":       true,
@@ -29,6 +30,8 @@ var open = map[string]bool{
 var readingWrites = map[string]bool{
 	"PUT /v1/search":        true,
 	"POST /v1/search":       true,
+	"PUT /v1/search/fuzzy":  true,
+	"POST /v1/search/fuzzy": true,
 	"PUT /v1/validate/job":  true,
 	"POST /v1/validate/job": true,
 }
@@ -45,6 +48,7 @@ var changingReads = map[string]bool{
 var managerReads = map[string]bool{
 	"GET /v1/client/allocation/{id}/exec": true,
 	"GET /v1/acl/tokens":                  true,
+	"GET /v1/agent/pprof/{profile}":       true,
 }
 
 // snapshots is the path of copies of the control plane's file, which has everything: also

@@ -21,7 +21,8 @@ import (
 // maxBody bounds a request's body: 10 MiB, far above any job that a person wrote.
 const maxBody = 10 << 20
 
-// Config configures the API. All fields are required, but for Hosts, ACL and Bounds.
+// Config configures the API. All fields are required, but for Hosts, ACL, Debug, Logs and
+// Bounds.
 type Config struct {
 	Logger       hclog.Logger
 	ControlPlane ControlPlane
@@ -35,6 +36,10 @@ type Config struct {
 	Hosts []string
 	// ACL has requests need tokens.
 	ACL bool
+	// Debug shows what the agent itself is doing to whoever may read, where there are no ACLs.
+	Debug bool
+	// Logs is where the agent's log can be followed; nil: it cannot.
+	Logs LogSinks
 	// Bounds is what is served at once; nil: as much as the default limits say.
 	Bounds *access.Bounds
 }
@@ -85,6 +90,9 @@ func newHandler(cfg Config) *handler {
 	h.metricRoutes()
 	h.snapshotRoutes()
 	h.eventRoutes()
+	h.searchRoutes()
+	h.absentRoutes()
+	h.monitorRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
 	return h
 }
@@ -226,8 +234,7 @@ func reply(w http.ResponseWriter, r *http.Request, body any) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(replyTimeout)) // errors: the client may take its time
-	_, err = w.Write(b)
-	return err
+	return send(w, r, b)
 }
 
 // decode reads a JSON body. Unknown fields are ignored: newer clients add some.

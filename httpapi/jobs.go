@@ -156,15 +156,17 @@ func (h *handler) readingJob() func(http.ResponseWriter, *http.Request) error {
 func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 	id, verb := jobPath(r)
 	switch verb {
-	case "", "summary", "versions", "submission", "scale":
+	case "", "summary", "versions", "submission", "scale", "services":
 	default:
 		return answer{}, noEndpoint(r)
 	}
 	job := h.ControlPlane.Job(q.namespace, id)
 	if job == nil {
-		return answer{}, notFound("job not found")
+		return answer{}, h.noJob(r, q, id)
 	}
 	switch verb {
+	case "services":
+		return none(r, q)
 	case "summary":
 		return answer{body: jobSummary(h.ControlPlane.JobSummary(q.namespace, id))}, nil
 	case "versions":
@@ -181,6 +183,15 @@ func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 		return answer{body: h.jobScale(job)}, nil
 	}
 	return answer{body: job, index: *job.ModifyIndex}, nil
+}
+
+// noJob tells that there is no job of an ID, or no endpoint, where the ID is one of a job and
+// a word after it that means nothing.
+func (h *handler) noJob(r *http.Request, q *query, id string) error {
+	if i := strings.LastIndexByte(id, '/'); i > 0 && h.ControlPlane.Job(q.namespace, id[:i]) != nil {
+		return noEndpoint(r)
+	}
+	return notFound("job not found")
 }
 
 // jobAllocations are those of the job, without those of an earlier one with its ID that was
@@ -259,6 +270,10 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 			return nil, badRequest("Job ID does not match")
 		}
 		return h.register(&req)
+	case "dispatch":
+		return h.dispatchJob(r, q, id)
+	case "periodic/force":
+		return h.forceJob(q, id)
 	case "revert":
 		return h.revertJob(r, q, id)
 	case "scale":
@@ -267,7 +282,7 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 		return h.setJobStable(r, q, id)
 	case verbTag:
 		return h.tagVersion(r, q)
-	case "action", "dispatch", "periodic/force", "plan":
+	case "action", "plan":
 		return nil, noEndpoint(r)
 	}
 	return nil, &statusError{http.StatusMethodNotAllowed, "Invalid method"}

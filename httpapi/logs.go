@@ -148,6 +148,13 @@ func (s *frameSink) write(b []byte) error {
 	return http.NewResponseController(s.w).Flush()
 }
 
+// open sends the header: whoever reads knows that the stream has begun.
+func (s *frameSink) open() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.write(nil)
+}
+
 func (s *frameSink) begin() {
 	if s.started {
 		return

@@ -71,12 +71,30 @@ func parseQuery(r *http.Request) (*query, error) {
 	if q.reverse, err = boolParameter(r, "reverse"); err != nil {
 		return nil, err
 	}
-	if s := v.Get("filter"); s != "" {
-		if q.filter, err = bexpr.CreateEvaluator(s); err != nil {
-			return nil, badRequest("failed to read filter expression: %v", err)
-		}
+	return q, q.setFilter(v.Get("filter"))
+}
+
+// setFilter has the query ask only for what an expression is true of; "": for all.
+func (q *query) setFilter(expression string) (err error) {
+	if expression == "" {
+		return nil
 	}
-	return q, nil
+	if q.filter, err = bexpr.CreateEvaluator(expression); err != nil {
+		return badRequest("failed to read filter expression: %v", err)
+	}
+	return nil
+}
+
+// matches reports whether the filter, if there is one, is true of something, in full.
+func (q *query) matches(full any) (bool, error) {
+	if q.filter == nil {
+		return true, nil
+	}
+	is, err := q.filter.Evaluate(full)
+	if err != nil {
+		return false, badRequest("failed to filter: %v", err)
+	}
+	return is, nil
 }
 
 // boolParameter reads a parameter of the query that is true or false; without it, false.
@@ -126,9 +144,9 @@ func page[T, S any](q *query, items []T, key func(T) string, full func(T) any, s
 			continue
 		}
 		if q.filter != nil {
-			ok, err := q.filter.Evaluate(full(item))
+			ok, err := q.matches(full(item))
 			if err != nil {
-				return nil, "", badRequest("failed to filter: %v", err)
+				return nil, "", err
 			}
 			if !ok {
 				continue

@@ -20,7 +20,7 @@ func jobStub(j *nomad.Job, summary *nomad.JobSummary) *nomad.JobListStub {
 		Type:              *j.Type,
 		Priority:          structs.Deref(j.Priority),
 		Periodic:          j.Periodic != nil,
-		ParameterizedJob:  j.ParameterizedJob != nil,
+		ParameterizedJob:  j.IsParameterized(),
 		Stop:              structs.Deref(j.Stop),
 		Status:            structs.Deref(j.Status),
 		StatusDescription: structs.Deref(j.StatusDescription),
@@ -38,7 +38,7 @@ func jobSummary(s *structs.JobSummary) *nomad.JobSummary {
 		JobID:       s.JobID,
 		Namespace:   s.Namespace,
 		Summary:     make(map[string]nomad.TaskGroupSummary, len(s.Groups)),
-		Children:    &nomad.JobChildrenSummary{},
+		Children:    &nomad.JobChildrenSummary{Pending: s.Children.Pending, Running: s.Children.Running, Dead: s.Children.Dead},
 		CreateIndex: s.CreateIndex,
 		ModifyIndex: s.ModifyIndex,
 	}
@@ -64,6 +64,29 @@ func jobStopped(c *structs.JobChange) *nomad.JobDeregisterResponse {
 		EvalID: c.EvalID, EvalCreateIndex: c.EvalCreateIndex, JobModifyIndex: c.JobModifyIndex,
 		QueryMeta: nomad.QueryMeta{LastIndex: c.LastIndex},
 	}
+}
+
+// jobDispatched renders what came of a dispatch.
+func jobDispatched(d *structs.JobDispatched) *dispatched {
+	return &dispatched{
+		JobDispatchResponse: nomad.JobDispatchResponse{
+			DispatchedJobID: d.JobID, JobCreateIndex: d.JobCreateIndex, EvalID: d.EvalID, EvalCreateIndex: d.EvalCreateIndex,
+		},
+		Index: d.LastIndex,
+	}
+}
+
+// dispatched is Nomad's answer with the index, which its client's type has not.
+type dispatched struct {
+	nomad.JobDispatchResponse
+	Index uint64
+}
+
+// periodicForced is Nomad's answer to a forced launch, of which its client exports no type.
+type periodicForced struct {
+	EvalID          string
+	EvalCreateIndex uint64
+	Index           uint64
 }
 
 // warningText renders warnings as Nomad does.

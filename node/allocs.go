@@ -20,7 +20,7 @@ func (n *Node) watchLoop(ctx context.Context) {
 	}
 	var seen uint64
 	for ctx.Err() == nil {
-		allocs, index, err := n.cfg.ControlPlane.Allocations(ctx, n.ID(), seen)
+		news, err := n.cfg.ControlPlane.Allocations(ctx, n.ID(), seen)
 		if err != nil {
 			if ctx.Err() != nil {
 				return
@@ -32,8 +32,8 @@ func (n *Node) watchLoop(ctx context.Context) {
 			}
 			continue
 		}
-		seen = index
-		if !n.apply(allocs, index) {
+		seen = news.Index
+		if !n.apply(news) {
 			seen = 0 // the same again
 			select {
 			case <-time.After(roomTick):
@@ -49,38 +49,27 @@ const roomTick = time.Second
 // apply makes the runners equal to what is wanted: what was let go of is destroyed, what
 // has changed is updated, and then what is new is started, so that it finds what it
 // replaces on its way out. What is stored is stored side by side, because it shares
-// transactions then, and a transaction takes longer than all else here. It reports whether
-// there was room for all of it.
-func (n *Node) apply(wanted []*structs.Allocation, index uint64) (all bool) {
+// transactions then, and a transaction takes longer than all else here. What has not
+// changed is not looked at. It reports whether there was room for all of it.
+func (n *Node) apply(news *structs.Assignments) (all bool) {
 	var others sync.WaitGroup
 	defer others.Wait()
-	others.Go(func() { n.remember(index) })
-	n.mu.Lock()
-	current := make(map[string]*alloc.Runner, len(n.runners))
-	for id, e := range n.runners {
-		current[id] = e.runner
-	}
-	n.mu.Unlock()
-	wanted, known := withPredecessorsHere(wanted, func(id string) bool { return current[id] != nil })
-	n.report.prune(func(id string) bool { return known[id] != nil || current[id] != nil })
-	for id := range current {
-		if known[id] != nil {
-			n.claimed(id)
-		} else {
-			n.missing(id)
-		}
+	others.Go(func() { n.remember(news.Index) })
+	for id := range n.assign(news) {
+		n.missing(id)
 	}
 	var added, changed []*structs.Allocation
+	wanted, known := n.withPredecessorsHere(news.Changed)
 	for _, a := range wanted {
-		r := current[a.ID]
-		switch {
+		n.claimed(a.ID)
+		switch r, _ := n.runner(a.ID); {
 		case r == nil:
 			added = append(added, a)
 		case a.AllocModifyIndex > r.Alloc().AllocModifyIndex:
 			changed = append(changed, a)
 		}
 	}
-	sideBySide(len(changed), func(i int) { n.update(current[changed[i].ID], changed[i]) })
+	sideBySide(len(changed), func(i int) { n.update(changed[i]) })
 	runners := make([]*alloc.Runner, len(added))
 	var full atomic.Bool
 	sideBySide(len(added), func(i int) {
@@ -89,7 +78,7 @@ func (n *Node) apply(wanted []*structs.Allocation, index uint64) (all bool) {
 			full.Store(true)
 		}
 	})
-	n.settleStrays(wanted)
+	n.settleStrays()
 	for _, r := range runners {
 		if r != nil {
 			go n.runToEnd(r)
@@ -98,35 +87,92 @@ func (n *Node) apply(wanted []*structs.Allocation, index uint64) (all bool) {
 	return !full.Load()
 }
 
-// withPredecessorsHere returns the allocations so that each waits for the nearest ones before
-// it that have a runner or are to get one, if any. What ended without a runner, as what was
-// stopped before it reached the node, is not stored: after a restart it would not lead to
-// what is still to be waited for.
-func withPredecessorsHere(wanted []*structs.Allocation, hasRunner func(id string) bool) (list []*structs.Allocation, known map[string]*structs.Allocation) {
-	known = make(map[string]*structs.Allocation, len(wanted))
-	absent := map[string]bool{}
-	for _, a := range wanted {
-		known[a.ID] = a
-		absent[a.ID] = a.Terminal() && !hasRunner(a.ID)
+// assign takes over what changed, forgets what became of allocations that are gone
+// altogether, and returns those that are gone and have a runner.
+func (n *Node) assign(news *structs.Assignments) (gone map[string]bool) {
+	if news.All {
+		n.assigned, n.gone = map[string]*structs.Allocation{}, n.report.known()
 	}
-	for _, a := range wanted {
-		for id := range a.WaitsFor {
-			if absent[id] {
-				a = pastAbsent(a, known, absent)
-				break
+	for _, id := range news.Gone {
+		delete(n.assigned, id)
+		n.gone[id] = true
+	}
+	for _, a := range news.Changed {
+		n.assigned[a.ID] = &structs.Allocation{
+			ID: a.ID, PreviousAllocation: a.PreviousAllocation, PreemptedAllocations: a.PreemptedAllocations,
+			DesiredStatus: a.DesiredStatus, ClientStatus: a.ClientStatus,
+		}
+		delete(n.gone, a.ID)
+	}
+	n.mu.Lock()
+	if news.All {
+		for id := range n.runners {
+			if n.assigned[id] == nil {
+				n.gone[id] = true
 			}
 		}
-		list = append(list, a)
 	}
-	for _, a := range list {
-		known[a.ID] = a
+	gone = map[string]bool{}
+	for id := range n.gone {
+		if n.runners[id] != nil {
+			gone[id] = true
+		}
+	}
+	n.mu.Unlock()
+	n.report.prune(n.gone, func(id string) bool { return gone[id] })
+	return gone
+}
+
+// endedHere reports whether an allocation that the node is to know has ended, as the control
+// plane told or as the node knows.
+func (n *Node) endedHere(id string) bool {
+	a := n.assigned[id]
+	return a != nil && (a.ClientStatus.Terminal() || n.report.ended(id))
+}
+
+// absent reports whether an allocation has ended that the node has no runner of.
+func (n *Node) absent(id string) bool {
+	a := n.assigned[id]
+	if a == nil || !a.ServerTerminal() && !n.endedHere(id) {
+		return false
+	}
+	r, _ := n.runner(id)
+	return r == nil
+}
+
+// withPredecessorsHere returns the allocations so that each waits for the nearest ones before
+// it that have a runner or are to get one, if any, and all that they lead to by what they
+// wait for. What ended without a runner, as what was stopped before it reached the node, is
+// not stored: after a restart it would not lead to what is still to be waited for.
+func (n *Node) withPredecessorsHere(wanted []*structs.Allocation) (list []*structs.Allocation, known map[string]*structs.Allocation) {
+	known = map[string]*structs.Allocation{}
+	var know func(a *structs.Allocation)
+	know = func(a *structs.Allocation) {
+		for id := range a.WaitsFor {
+			if before := n.assigned[id]; before != nil && known[id] == nil {
+				known[id] = n.pastAbsent(before)
+				know(known[id])
+			}
+		}
+	}
+	for _, a := range wanted {
+		a = n.pastAbsent(a)
+		know(a)
+		list = append(list, a)
 	}
 	return list, known
 }
 
-// pastAbsent returns a copy of an allocation that waits for what the absent ones that it
-// waits for would wait for.
-func pastAbsent(of *structs.Allocation, known map[string]*structs.Allocation, absent map[string]bool) *structs.Allocation {
+// pastAbsent returns an allocation that waits for what the absent ones that it waits for
+// would wait for: a copy, if it waits for any.
+func (n *Node) pastAbsent(of *structs.Allocation) *structs.Allocation {
+	waits := false
+	for id := range of.WaitsFor {
+		waits = waits || n.absent(id)
+	}
+	if !waits {
+		return of
+	}
 	c := of.Copy()
 	c.PreviousAllocation, c.PreemptedAllocations = "", nil
 	seen := map[string]bool{of.ID: true}
@@ -136,9 +182,9 @@ func pastAbsent(of *structs.Allocation, known map[string]*structs.Allocation, ab
 			replaced := replaced && id == a.PreviousAllocation
 			switch {
 			case seen[id]:
-			case absent[id]:
+			case n.absent(id):
 				seen[id] = true // before it can lead back here
-				follow(known[id], replaced)
+				follow(n.assigned[id], replaced)
 			case replaced:
 				c.PreviousAllocation = id
 			default:
@@ -165,7 +211,11 @@ func sideBySide(n int, do func(i int)) {
 }
 
 // update hands a runner the allocation's new version, once that is durable.
-func (n *Node) update(r *alloc.Runner, a *structs.Allocation) {
+func (n *Node) update(a *structs.Allocation) {
+	r, err := n.runner(a.ID)
+	if err != nil {
+		return // it was destroyed meanwhile
+	}
 	if err := n.cfg.State.PutAllocation(a); err != nil {
 		// Stopping must work with a full disk too; after a restart the control
 		// plane delivers it again.

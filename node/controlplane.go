@@ -25,11 +25,12 @@ type ControlPlane interface {
 	Register(ctx context.Context, n *structs.Node) (ttl time.Duration, err error)
 	// Heartbeat reports that the node is alive.
 	Heartbeat(ctx context.Context, nodeID string) (ttl time.Duration, err error)
-	// Allocations returns every allocation that the node is to know, running or
-	// to be stopped, once their index is above minIndex or ctx is done. One that has ended
-	// and is missing from the answer is to be destroyed. One that has not ended was never
-	// let go of: it is the control plane that has lost it, and the node keeps it.
-	Allocations(ctx context.Context, nodeID string, minIndex uint64) (allocs []*structs.Allocation, index uint64, err error)
+	// Allocations returns what changed of the allocations that the node is to know, running
+	// or to be stopped, above minIndex, once something did or ctx is done; all of them
+	// where minIndex is 0 or too long ago. One that has ended and is gone is to be
+	// destroyed. One that has not ended was never let go of: it is the control plane that
+	// has lost it, and the node keeps it.
+	Allocations(ctx context.Context, nodeID string, minIndex uint64) (*structs.Assignments, error)
 	// UpdateAllocations reports what the node's allocations have become. It is
 	// idempotent: what was reported twice counts once.
 	UpdateAllocations(ctx context.Context, nodeID string, states []*structs.AllocationState) error

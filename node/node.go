@@ -87,6 +87,10 @@ type Node struct {
 	left    *left // what outlived the last agent
 	forgets bool  // what was stored here was lost, and the control plane knew the node
 
+	// Of the loop that applies what is wanted:
+	assigned map[string]*structs.Allocation // what the node is to know, by ID; without its job
+	gone     map[string]bool                // what it is not to know any more, and has something of
+
 	mu sync.Mutex
 	// adoption is what the control plane made of what the node knew; nil: it was not asked yet.
 	adoption *structs.Adoption

@@ -307,15 +307,18 @@ type faultyPlane struct {
 	spoil func(*structs.Allocation)
 }
 
-func (p faultyPlane) Allocations(ctx context.Context, nodeID string, min uint64) ([]*structs.Allocation, uint64, error) {
-	list, index, err := p.ControlPlane.Allocations(ctx, nodeID, min)
-	for i, a := range list {
+func (p faultyPlane) Allocations(ctx context.Context, nodeID string, min uint64) (*structs.Assignments, error) {
+	news, err := p.ControlPlane.Allocations(ctx, nodeID, min)
+	if err != nil {
+		return nil, err
+	}
+	for i, a := range news.Changed {
 		if a.JobID == "bad" {
-			list[i] = a.Copy()
-			p.spoil(list[i])
+			news.Changed[i] = a.Copy()
+			p.spoil(news.Changed[i])
 		}
 	}
-	return list, index, err
+	return news, nil
 }
 
 func TestABadAllocationFailsAloneAndIsNotTriedAgain(t *testing.T) {
@@ -471,9 +474,9 @@ type slowPlane struct {
 	held sync.Mutex
 }
 
-func (p *slowPlane) Allocations(ctx context.Context, nodeID string, minIndex uint64) ([]*structs.Allocation, uint64, error) {
-	if _, _, err := p.ControlPlane.Allocations(ctx, nodeID, minIndex); err != nil {
-		return nil, 0, err
+func (p *slowPlane) Allocations(ctx context.Context, nodeID string, minIndex uint64) (*structs.Assignments, error) {
+	if _, err := p.ControlPlane.Allocations(ctx, nodeID, minIndex); err != nil {
+		return nil, err
 	}
 	p.held.Lock()
 	defer p.held.Unlock()

@@ -69,14 +69,27 @@ func (r *reporter) endKnown(id string) bool {
 	return s != nil && s.ClientStatus.Terminal()
 }
 
-// prune forgets all but what the node still has or is assigned.
-func (r *reporter) prune(keep func(id string) bool) {
+// known returns the allocations of which there is a state.
+func (r *reporter) known() (ids map[string]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	ids = map[string]bool{}
 	for id := range r.latest {
+		ids[id] = true
+	}
+	return ids
+}
+
+// prune forgets those of some allocations that are not to be kept, once what is known of
+// them was reported, and takes them out of the set.
+func (r *reporter) prune(ids map[string]bool, keep func(id string) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range ids {
 		if !r.dirty[id] && !keep(id) {
 			delete(r.latest, id)
 			delete(r.acked, id)
+			delete(ids, id)
 		}
 	}
 }

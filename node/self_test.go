@@ -165,7 +165,7 @@ func TestReportsAreGroupedRetriedAndNeverRepeated(t *testing.T) {
 	r.add(reported("a", structs.ClientPending))
 	r.send(t.Context())
 	require.Equal(t, 1, ends, "nothing has ended")
-	r.prune(func(id string) bool { return id == "a" })
+	r.prune(r.known(), func(id string) bool { return id == "a" })
 	require.False(t, r.ended("b"))
 	require.Len(t, r.latest, 1)
 }

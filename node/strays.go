@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/wasmnode/wasmnode/runners/alloc"
-	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -67,11 +66,7 @@ func (n *Node) hasDir(id string) bool {
 
 // settleStrays looks at the strays again when the control plane has answered: a task may
 // have taken one back, and what is of an allocation that has ended is abandoned.
-func (n *Node) settleStrays(wanted []*structs.Allocation) {
-	ended := map[string]bool{}
-	for _, a := range wanted {
-		ended[a.ID] = a.ClientStatus.Terminal()
-	}
+func (n *Node) settleStrays() {
 	var abandoned []*workload.Status
 	n.mu.Lock()
 	n.settled = true
@@ -85,7 +80,7 @@ func (n *Node) settleStrays(wanted []*structs.Allocation) {
 		switch {
 		case n.runners[allocID] != nil:
 			delete(n.strays, id)
-		case ended[allocID]:
+		case n.endedHere(allocID):
 			abandoned = append(abandoned, w)
 			delete(n.strays, id)
 		}

@@ -130,6 +130,14 @@ func (a *Allocation) WaitsFor(yield func(id string) bool) {
 	}
 }
 
+// Assignments is what changed of the allocations that a node is to know.
+type Assignments struct {
+	Changed []*Allocation // the oldest first; new ones too
+	Gone    []string      // IDs of those that it is not to know any more
+	All     bool          // Changed is all that it is to know, and Gone is left empty
+	Index   uint64        // up to which this is what happened
+}
+
 // Copy returns a copy that shares only what is read-only: the job and the metrics.
 func (a *Allocation) Copy() *Allocation {
 	if a == nil {

@@ -13,7 +13,7 @@ type ChangeEvent struct {
 	FilterKeys []string
 	Index      uint64
 	// Object is the row after the change, or as it was last when it is Deleted: a *nomad.Job,
-	// *Allocation, *Evaluation or *Node.
+	// *Allocation, *Evaluation, *Deployment or *Node.
 	Object  any
 	Deleted bool
 }

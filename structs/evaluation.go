@@ -27,11 +27,38 @@ type JobChange struct {
 	Warnings        []string
 }
 
+// JobDispatch asks for a child of a parameterized job.
+type JobDispatch struct {
+	Namespace, JobID string
+	Payload          []byte
+	Meta             map[string]string
+	IDPrefix         string // of what follows "dispatch-" in the child's ID; optional
+	IdempotencyToken string // optional
+	Priority         int    // 0: the job's
+}
+
+// JobDispatched is what came of it. A child that was there already, or that is launched at
+// times, has no evaluation.
+type JobDispatched struct {
+	JobID           string
+	JobCreateIndex  uint64
+	EvalID          string
+	EvalCreateIndex uint64
+	LastIndex       uint64
+}
+
+// ChildrenSummary counts a job's children by status; the dead ones are also those that are
+// not stored any more.
+type ChildrenSummary struct {
+	Pending, Running, Dead int64
+}
+
 // JobSummary counts a job's allocations by task group.
 type JobSummary struct {
 	Namespace   string
 	JobID       string
 	Groups      map[string]GroupSummary
+	Children    ChildrenSummary
 	CreateIndex uint64
 	ModifyIndex uint64
 }

@@ -31,10 +31,13 @@ type Config struct {
 	HTTPPort   int    `key:"ports.http"` // 0: any free one
 	LogLevel   string `key:"log_level"`  // trace, debug, info, warn or error
 	LogJSON    bool   `key:"log_json"`
+	// EnableDebug shows profiles of the agent to whoever may read, where there are no ACLs.
+	EnableDebug bool `key:"enable_debug"`
 	// RequirePinned refuses plugins whose digest is not in the configuration.
 	RequirePinned bool              `key:"require_pinned"`
 	Access        Access            `key:"-"`
 	Client        Client            `key:"client"`
+	Server        Server            `key:"server"`
 	PluginLimits  PluginLimits      `key:"plugin_limits"`
 	Plugins       map[string]Plugin `key:"plugin"`
 }
@@ -69,6 +72,23 @@ type Client struct {
 	GCParallel     int      `key:"gc_parallel_destroys"`
 	AllowedDrivers []string `key:"drivers.allow"` // empty: all
 	BlockedDrivers []string `key:"drivers.block"` // even when they are allowed
+}
+
+// Server is the embedded control plane.
+type Server struct {
+	// EventBufferSize is how many batches of events are kept for those who come later, or
+	// read slowly.
+	EventBufferSize int `key:"event_buffer_size"`
+}
+
+// maxEventBuffer bounds EventBufferSize: a batch may be megabytes.
+const maxEventBuffer = 100_000
+
+func (s Server) validate() (errs []error) {
+	if s.EventBufferSize < 1 || s.EventBufferSize > maxEventBuffer {
+		errs = append(errs, fmt.Errorf("server.event_buffer_size: %d is not between 1 and %d", s.EventBufferSize, maxEventBuffer))
+	}
+	return errs
 }
 
 // Artifact bounds each artifact that a task fetches.
@@ -151,6 +171,7 @@ func Default() Config {
 			GCInterval:     gc.Interval,
 			GCParallel:     gc.Parallel,
 		},
+		Server:       Server{EventBufferSize: 100}, // as in Nomad
 		PluginLimits: PluginLimits{CPU: int(100 * host.DefaultLimits().CPUPerMinute / time.Minute)},
 		Plugins:      map[string]Plugin{},
 	}
@@ -197,6 +218,7 @@ func (c Config) Validate() error {
 	}
 	errs = append(errs, c.Access.validate()...)
 	errs = append(errs, c.Client.validate()...)
+	errs = append(errs, c.Server.validate()...)
 	errs = append(errs, c.PluginLimits.validate()...)
 	files := map[string]string{} // who is meant by each block
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {

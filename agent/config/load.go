@@ -37,7 +37,9 @@ type file struct {
 	TLS           *tlsBlock          `hcl:"tls,block"`
 	Limits        *limitsBlock       `hcl:"limits,block"`
 	Ports         *portsBlock        `hcl:"ports,block"`
+	EnableDebug   *bool              `hcl:"enable_debug,optional"`
 	Client        *clientBlock       `hcl:"client,block"`
+	Server        *serverBlock       `hcl:"server,block"`
 	PluginLimits  *pluginLimitsBlock `hcl:"plugin_limits,block"`
 	Plugins       []*pluginBlock     `hcl:"plugin,block"`
 }
@@ -62,6 +64,10 @@ type clientBlock struct {
 	Artifact       *artifactBlock     `hcl:"artifact,block"`
 	Reserved       *reservedBlock     `hcl:"reserved,block"`
 	Drivers        *driversBlock      `hcl:"drivers,block"`
+}
+
+type serverBlock struct {
+	EventBufferSize *int `hcl:"event_buffer_size,optional"`
 }
 
 type artifactBlock struct {
@@ -270,6 +276,7 @@ func (l *loader) apply(f *file) {
 	set(&c.BindAddr, f.BindAddr)
 	set(&c.LogLevel, f.LogLevel)
 	set(&c.LogJSON, f.LogJSON)
+	set(&c.EnableDebug, f.EnableDebug)
 	set(&c.RequirePinned, f.RequirePinned)
 	l.access(f)
 	if f.Ports != nil {
@@ -277,6 +284,9 @@ func (l *loader) apply(f *file) {
 	}
 	if f.Client != nil {
 		l.client(f.Client)
+	}
+	if f.Server != nil {
+		set(&c.Server.EventBufferSize, f.Server.EventBufferSize)
 	}
 	if f.PluginLimits != nil {
 		set(&c.PluginLimits.Memory, f.PluginLimits.Memory)

@@ -84,7 +84,10 @@ func (r registry) eval(m meta) {
 func (r registry) job(m meta) {
 	r.group(m, "job", "Jobs: what is to run")
 	r["job allocs"] = &jobAllocsCommand{m}
+	r["job dispatch"] = &jobDispatchCommand{m}
 	r["job inspect"] = &jobInspectCommand{m}
+	r.group(m, "job periodic", "Periodic jobs: what is launched at times")
+	r["job periodic force"] = &jobPeriodicForceCommand{m}
 	r["job revert"] = &jobRevertCommand{m}
 	r["job run"] = &jobRunCommand{m}
 	r["job scale"] = &jobScaleCommand{m}

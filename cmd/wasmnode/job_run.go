@@ -172,6 +172,10 @@ func (c *jobRunCommand) Run(args []string) int {
 		return c.printJSON(resp)
 	case resp.EvalID == "":
 		c.ui.Output("Job registration successful")
+		job.Canonicalize()
+		for _, line := range launches(job) {
+			c.ui.Output("Approximate next launch time: " + line[1])
+		}
 		return 0
 	case *detach:
 		c.ui.Output("Job registration successful\nEvaluation ID: " + resp.EvalID)

@@ -58,7 +58,7 @@ func (c *jobStatusCommand) list(f *flags, client *nomad.Client) int {
 		if j.Stop {
 			status += " (stopped)"
 		}
-		rows = append(rows, []string{j.ID, j.Type, strconv.Itoa(j.Priority), status, stamp(j.SubmitTime)})
+		rows = append(rows, []string{j.ID, kind(j), strconv.Itoa(j.Priority), status, stamp(j.SubmitTime)})
 	}
 	c.table(rows)
 	return 0
@@ -75,6 +75,13 @@ func (c *jobStatusCommand) show(f *flags, client *nomad.Client) int {
 	summary, _, err := client.Jobs().Summary(*job.ID, nil)
 	if err != nil {
 		return c.fail(f, err)
+	}
+	if isParent(job) {
+		c.head(job)
+		if err := c.showChildren(client, job, summary); err != nil {
+			return c.fail(f, err)
+		}
+		return 0
 	}
 	allocs, _, err := client.Jobs().Allocations(*job.ID, false, nil)
 	if err != nil {
@@ -97,7 +104,7 @@ func (c *jobStatusCommand) head(job *nomad.Job) {
 	if *job.Stop {
 		status += " (stopped)"
 	}
-	c.pairs([][2]string{
+	c.pairs(append([][2]string{
 		{"ID", *job.ID},
 		{"Name", *job.Name},
 		{"Submit Date", stamp(*job.SubmitTime)},
@@ -106,7 +113,9 @@ func (c *jobStatusCommand) head(job *nomad.Job) {
 		{"Namespace", *job.Namespace},
 		{"Status", status},
 		{"Version", strconv.FormatUint(*job.Version, 10)},
-	})
+		{"Periodic", strconv.FormatBool(job.IsPeriodic())},
+		{"Parameterized", strconv.FormatBool(job.IsParameterized())},
+	}, launches(job)...))
 }
 
 func (c *jobStatusCommand) summary(s *nomad.JobSummary) {

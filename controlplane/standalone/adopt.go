@@ -362,8 +362,9 @@ func (a *adoption) insert(k structs.KnownAllocation, version *nomad.Job) {
 	if k.State != nil {
 		merge(c, k.State.Copy())
 	}
-	a.putAlloc(&schedule.Alloc{Allocation: c}, false)
-	a.touchedNodes[a.node.ID] = a.at()
+	adopted := &schedule.Alloc{Allocation: c}
+	a.putAlloc(adopted, false)
+	a.touchNode(adopted)
 	a.out.Adopted = append(a.out.Adopted, c.ID)
 }
 

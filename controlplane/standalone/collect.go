@@ -76,8 +76,7 @@ func (t *tx) collectJobs(keep int) {
 		for _, e := range t.evalsByJob.in(key) {
 			t.deleteEval(e.ID)
 		}
-		t.touched[TableJobs] = t.at()
-		t.jobs.delete(key)
+		t.deleteJob(key)
 	}
 }
 

@@ -20,20 +20,23 @@ func TestTheEmbeddedControlPlaneConforms(t *testing.T) {
 		s, err := standalone.Open(standalone.Options{Path: filepath.Join(t.TempDir(), "server.db")})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		job := "" // the last that was placed
 		return controlplanetest.Plane{
 			ControlPlane: s.ForNode(),
 			Place: func(t *testing.T) string {
+				job += "x"
+				name := job
 				_, err := s.RegisterJob(&structs.JobRegistration{Job: &nomad.Job{
-					ID: new("job"), Type: new("batch"),
+					ID: &name, Type: new("batch"),
 					TaskGroups: []*nomad.TaskGroup{{Name: new("g"), Tasks: []*nomad.Task{{Name: "t", Driver: "mock"}}}},
 				}})
 				require.NoError(t, err)
-				list := s.JobAllocations("default", "job")
+				list := s.JobAllocations("default", job)
 				require.Len(t, list, 1)
 				return list[0].ID
 			},
 			Stop: func(t *testing.T, _ string) {
-				_, err := s.DeregisterJob("default", "job", false, false)
+				_, err := s.DeregisterJob("default", job, false, false)
 				require.NoError(t, err)
 			},
 			Status: func(_ *testing.T, id string) structs.ClientStatus { return s.Allocation(id).ClientStatus },

@@ -75,16 +75,18 @@ type ControlPlane struct {
 	aclBootstrap uint64                        // guarded by mu; see tx
 	scheduler    *nomad.SchedulerConfiguration // guarded by mu; never nil
 
+	opened time.Time
+
 	// id is the memory's own: one that was lost and begun anew has another.
 	id string
 
-	mu     sync.RWMutex // guards data, index, changed and nodeIndexes
+	mu     sync.RWMutex // guards data, index, changed and nodeLogs
 	data   tables
 	index  uint64
 	tables map[string]*tableIndex
-	// nodeIndexes is, by node ID, when what the node is to run changed last.
-	nodeIndexes map[string]uint64
-	events      *events
+	// nodeLogs are, by node ID, the last changes of what the node is to know.
+	nodeLogs map[string]*nodeLog
+	events   *events
 
 	operations  uint64 // of the writer: done since Open
 	cannotStore bool   // of the writer: its last change was not stored
@@ -123,6 +125,7 @@ type tables struct {
 	tokens      map[string]*structs.ACLToken // by accessor ID
 	deployments map[string]*structs.Deployment
 	pools       map[string]*nomad.NodePool // by name, but for the built-in ones
+	parents     map[jobKey]*parent         // the jobs that have children
 	committedIndexes
 }
 
@@ -160,20 +163,20 @@ func keyOf(j *nomad.Job) jobKey { return jobKey{*j.Namespace, *j.ID} }
 // caller closes it.
 func Open(opts Options) (*ControlPlane, error) {
 	cp := &ControlPlane{
-		logger:      opts.Logger,
-		limits:      opts.Limits,
-		faults:      opts.GroupFaults,
-		now:         time.Now,
-		newID:       uuid.NewString,
-		aclReset:    opts.ACLReset,
-		scheduler:   defaultSchedulerConfig,
-		data:        newTables(),
-		tables:      map[string]*tableIndex{},
-		nodeIndexes: map[string]uint64{},
-		events:      newEvents(cmp.Or(opts.EventBuffer, DefaultEventBuffer)),
-		wake:        wake.New(),
-		stop:        make(chan struct{}),
-		ended:       make(chan struct{}),
+		logger:    opts.Logger,
+		limits:    opts.Limits,
+		faults:    opts.GroupFaults,
+		now:       time.Now,
+		newID:     uuid.NewString,
+		aclReset:  opts.ACLReset,
+		scheduler: defaultSchedulerConfig,
+		data:      newTables(),
+		tables:    map[string]*tableIndex{},
+		nodeLogs:  map[string]*nodeLog{},
+		events:    newEvents(cmp.Or(opts.EventBuffer, DefaultEventBuffer)),
+		wake:      wake.New(),
+		stop:      make(chan struct{}),
+		ended:     make(chan struct{}),
 	}
 	if cp.logger == nil {
 		cp.logger = hclog.NewNullLogger()
@@ -196,8 +199,9 @@ func Open(opts Options) (*ControlPlane, error) {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
-		cp.nodeIndexes[id] = cp.index
+		cp.nodeLogs[id] = &nodeLog{index: cp.index, from: cp.index}
 	}
+	cp.opened = cp.now()
 	go cp.writeLoop()
 	return cp, nil
 }
@@ -245,6 +249,7 @@ func newTables() tables {
 		tokens:      map[string]*structs.ACLToken{},
 		deployments: map[string]*structs.Deployment{},
 		pools:       map[string]*nomad.NodePool{},
+		parents:     map[jobKey]*parent{},
 
 		committedIndexes: newIndexes(),
 	}

@@ -308,7 +308,7 @@ func TestAFailedAllocationIsReplacedWhenItsTimeHasCome(t *testing.T) {
 	// Time passes.
 	require.NoError(t, s.write(func(tx *tx) error {
 		tx.now = followup.WaitUntil
-		return tx.evaluateDue()
+		return tx.doDue()
 	}))
 	list := wanted(s, "web")
 	require.Len(t, list, 1)
@@ -770,11 +770,12 @@ func TestConcurrentUseIsSafeAndNothingIsLost(t *testing.T) {
 				if _, err := s.RegisterJob(&structs.JobRegistration{Job: testJob(id, "service")}); err != nil {
 					t.Error(err)
 				}
-				list, _, err := s.ForNode().Allocations(t.Context(), testNode().ID, 0)
+				news, err := s.ForNode().Allocations(t.Context(), testNode().ID, 0)
 				if err != nil {
 					t.Error(err)
+					return
 				}
-				for _, a := range list {
+				for _, a := range news.Changed {
 					if err := s.ForNode().UpdateAllocations(t.Context(), a.NodeID, []*structs.AllocationState{{ID: a.ID, ClientStatus: structs.ClientRunning}}); err != nil {
 						t.Error(err)
 					}

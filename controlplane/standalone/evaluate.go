@@ -23,9 +23,14 @@ const (
 	triggerQueued     = "queued-allocs"
 	triggerDrain      = "node-drain"
 	triggerDeployment = "deployment-watcher"
+	triggerPeriodic   = "periodic-job"
 	triggerScaling    = "job-scaling"
 	triggerPreemption = "preemption"
 )
+
+// maxNap is how long it sleeps when something is: the clock that says when may be set, and
+// the machine may sleep, too.
+const maxNap = time.Minute
 
 // maxIdle is how long the writer sleeps when nothing is due.
 const maxIdle = time.Hour
@@ -70,7 +75,7 @@ func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 	key := jobKey{e.Namespace, e.JobID}
 	in := schedule.Input{Job: last, Stopped: true, Allocs: t.jobAllocs(key), Now: t.now, NewID: t.cp.newID}
 	if j := t.jobs.get(key); j != nil {
-		in.Job, in.Stopped, in.Since = t.version(j), *j.Stop, j.since
+		in.Job, in.Stopped, in.Since = t.version(j), *j.Stop || isParent(j.Job), j.since
 		in.Deployment = t.deploymentOf(key)
 	}
 	if in.Job == nil && len(in.Allocs) > 0 {
@@ -292,20 +297,24 @@ func (t *tx) endEval(e *structs.Evaluation, status structs.EvaluationStatus, des
 	t.putEval(&c)
 }
 
-// evaluateDue does the evaluations whose time has come, and fails the deployments whose
-// time is over.
-func (t *tx) evaluateDue() error {
-	if t.scheduler.PauseEvalBroker {
-		return nil
+// doDue does what is due.
+func (t *tx) doDue() error {
+	t.launchDue()
+	if !t.scheduler.PauseEvalBroker {
+		t.evaluateDue()
+		t.failDue()
 	}
+	return nil
+}
+
+// evaluateDue does the evaluations whose time has come.
+func (t *tx) evaluateDue() {
 	for _, id := range t.cp.data.pendingEvals.due(t.now) {
 		if at, pending := whenPending(t.evals.get(id)); pending && !at.After(t.now) {
 			c := *t.evals.get(id)
 			t.evaluate(&c, nil)
 		}
 	}
-	t.failDue()
-	return nil
 }
 
 // storeRetry is how long the writer waits before it tries to store again what is due: a
@@ -319,14 +328,14 @@ func (cp *ControlPlane) untilDue() time.Duration {
 	if cp.cannotStore {
 		wait, least = storeRetry, storeRetry
 	}
-	if at, ok := cp.data.pendingEvals.first(); ok && !cp.scheduler.PauseEvalBroker {
-		wait = min(wait, at.Sub(cp.now()))
+	timelines := []func() (time.Time, bool){cp.data.launches.first, cp.drainDeadline}
+	if !cp.scheduler.PauseEvalBroker {
+		timelines = append(timelines, cp.data.pendingEvals.first, cp.data.deadlines.first)
 	}
-	if at, ok := cp.drainDeadline(); ok {
-		wait = min(wait, at.Sub(cp.now()))
-	}
-	if at, ok := cp.data.deadlines.first(); ok && !cp.scheduler.PauseEvalBroker {
-		wait = min(wait, at.Sub(cp.now()))
+	for _, first := range timelines {
+		if at, ok := first(); ok {
+			wait = min(wait, at.Sub(cp.now()), maxNap)
+		}
 	}
 	return max(wait, least)
 }
@@ -423,6 +432,8 @@ func (t *tx) status(key jobKey, j *job) string {
 	switch {
 	case *j.Stop:
 		return statusDead
+	case isParent(j.Job):
+		return statusRunning
 	case len(t.openEvals(key, structs.EvaluationBlocked)) > 0, len(t.openEvals(key, structs.EvaluationPending)) > 0:
 		return statusPending
 	case *j.Type == nomad.JobTypeSystem:

@@ -57,7 +57,7 @@ func TestEachChangeIsToldOnceWithItsWord(t *testing.T) {
 	}
 	registerNode(t, cp, testNode())
 	tells("Node NodeRegistration")
-	run(t, cp, testJob("web", "service"))
+	run(t, cp, testJob("web", "service", func(j *nomad.Job) { j.Update = &nomad.UpdateStrategy{MaxParallel: new(0)} }))
 	tells("Job JobRegistered web", "Allocation PlanResult", "Evaluation EvaluationUpdated")
 	a := wanted(cp, "web")[0]
 	report(t, cp, a, structs.ClientRunning)
@@ -112,6 +112,29 @@ func TestEachChangeIsToldOnceWithItsWord(t *testing.T) {
 		"Allocation AllocationUpdated", "Job AllocationUpdated once",
 	}, words(list))
 	require.Equal(t, statusDead, *list[4].Object.(*nomad.Job).Status)
+}
+
+func TestDeploymentsAndDrainsAreTold(t *testing.T) {
+	cp := withNode(t, "")
+	_, place := told(t, cp, 0)
+	run(t, cp, testJob("web", "service"))
+	list, place := told(t, cp, place)
+	require.Contains(t, words(list), "Deployment PlanResult")
+	a := wanted(cp, "web")[0]
+	require.NoError(t, cp.ForNode().UpdateAllocations(t.Context(), a.NodeID, []*structs.AllocationState{{
+		ID: a.ID, ClientStatus: structs.ClientRunning, DeploymentStatus: &structs.DeploymentStatus{Healthy: new(true), DeploymentID: a.DeploymentID},
+	}}))
+	list, place = told(t, cp, place)
+	require.Contains(t, words(list), "Deployment DeploymentStatusUpdate", "it has succeeded")
+	for _, e := range list {
+		if e.Topic == "Deployment" {
+			require.Equal(t, []string{"web"}, e.FilterKeys)
+		}
+	}
+	_, err := cp.SetDrain(&structs.DrainRequest{NodeID: testNode().ID, Drain: &structs.Drain{Deadline: time.Hour}})
+	require.NoError(t, err)
+	list, _ = told(t, cp, place)
+	require.Contains(t, words(list), "Node NodeDrain")
 }
 
 // Many writers share transactions. Whatever is committed together, each change is told, once,

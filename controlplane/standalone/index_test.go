@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -68,4 +69,32 @@ func checkIndexes(t *rapid.T, base map[int]row, committed groups[int, int, row],
 	require.ElementsMatch(t, dueKeys, keys)
 	require.True(t, slices.IsSortedFunc(keys, func(a, b int) int { return base[a].second - base[b].second }))
 	require.Len(t, due.place, len(due.entries))
+}
+
+func TestANodeIsToldWhatChangedAndEverythingWhenThatIsNotKnownAnyMore(t *testing.T) {
+	l := &nodeLog{index: 10, from: 10}
+	l.add(11, []string{"a", "b"})
+	l.add(12, []string{"a"})
+	l.add(13, nil)
+	for since, want := range map[uint64][]string{10: {"a", "b"}, 11: {"a"}, 12: nil, 13: nil} {
+		ids, ok := l.since(since)
+		require.True(t, ok, since)
+		require.ElementsMatch(t, want, ids, since)
+	}
+	for _, since := range []uint64{0, 9} {
+		_, ok := l.since(since)
+		require.False(t, ok, since)
+	}
+	for i := range uint64(2 * maxNodeLog) {
+		l.add(100+i, []string{fmt.Sprint(i)})
+		require.LessOrEqual(t, len(l.entries), maxNodeLog)
+		ids, ok := l.since(99 + i)
+		require.True(t, ok)
+		require.Equal(t, []string{fmt.Sprint(i)}, ids)
+	}
+	_, ok := l.since(13)
+	require.False(t, ok)
+	ids, ok := l.since(l.from)
+	require.True(t, ok)
+	require.Len(t, ids, len(l.entries))
 }

@@ -17,9 +17,12 @@ type committedIndexes struct {
 	openByJob        groups[jobKey, string, *structs.Evaluation]
 	openByStatus     groups[structs.EvaluationStatus, string, *structs.Evaluation]
 	pendingEvals     *timeline[string]
-	jobsByType       groups[string, jobKey, *job] // that are not stopped
+	jobsByType       groups[string, jobKey, *job] // that are not stopped, and run something themselves
 	deploymentsByJob groups[jobKey, string, *structs.Deployment]
 	deadlines        *timeline[string] // of deployments
+	children         groups[siblings, jobKey, *job]
+	dispatched       groups[dispatchToken, jobKey, *job]
+	launches         *timeline[jobKey]
 }
 
 func newIndexes() committedIndexes {
@@ -34,6 +37,9 @@ func newIndexes() committedIndexes {
 		jobsByType:       groups[string, jobKey, *job]{},
 		deploymentsByJob: groups[jobKey, string, *structs.Deployment]{},
 		deadlines:        newTimeline[string](),
+		children:         groups[siblings, jobKey, *job]{},
+		dispatched:       groups[dispatchToken, jobKey, *job]{},
+		launches:         newTimeline[jobKey](),
 	}
 }
 
@@ -47,6 +53,8 @@ type indexes struct {
 	openByStatus     *grouped[structs.EvaluationStatus, string, *structs.Evaluation]
 	jobsByType       *grouped[string, jobKey, *job]
 	deploymentsByJob *grouped[jobKey, string, *structs.Deployment]
+	children         *grouped[siblings, jobKey, *job]
+	dispatched       *grouped[dispatchToken, jobKey, *job]
 }
 
 // follow has the indexes follow a transaction's tables.
@@ -62,13 +70,17 @@ func (t *tx) follow(data *tables) {
 	timeBy(&t.evals, data.pendingEvals, whenPending)
 	t.deploymentsByJob = groupBy(&t.deployments, data.deploymentsByJob, func(d *structs.Deployment) (jobKey, bool) { return deployed(d), true })
 	timeBy(&t.deployments, data.deadlines, deadline)
-	t.jobsByType = groupBy(&t.jobs, data.jobsByType, func(j *job) (string, bool) { return *j.Type, !*j.Stop })
+	t.jobsByType = groupBy(&t.jobs, data.jobsByType, func(j *job) (string, bool) { return *j.Type, !*j.Stop && !isParent(j.Job) })
+	t.children = groupBy(&t.jobs, data.children, siblingsOf)
+	t.dispatched = groupBy(&t.jobs, data.dispatched, tokenOf)
+	timeBy(&t.parents, data.launches, whenLaunched)
 }
 
 // reindex fills the indexes from rows that were read from the file.
 func (cp *ControlPlane) reindex() {
 	t := cp.begin()
 	t.jobs.reindex()
+	t.parents.reindex()
 	t.allocs.reindex()
 	t.evals.reindex()
 	t.deployments.reindex()

@@ -39,7 +39,10 @@ func (t *tx) register(req *structs.JobRegistration, trigger string, out *structs
 	}
 	same := false
 	if existing != nil {
-		var err error
+		err := changeable(existing.Job, req.Job)
+		if err != nil {
+			return err
+		}
 		if same, err = sameJob(existing.Job, req.Job); err != nil {
 			return err
 		}
@@ -48,14 +51,18 @@ func (t *tx) register(req *structs.JobRegistration, trigger string, out *structs
 		t.newVersion(existing, req.Job, req.Submission)
 	}
 	j := t.jobs.get(key)
+	out.JobModifyIndex, out.LastIndex = *j.JobModifyIndex, t.at()
+	if isParent(j.Job) {
+		t.refreshStatus(key)
+		return nil
+	}
 	e := t.newEval(j.Job, trigger)
 	if req.EvalPriority > 0 {
 		e.Priority = req.EvalPriority
 	}
 	e.JobModifyIndex = *j.JobModifyIndex
 	t.evaluate(e, nil)
-	out.EvalID, out.EvalCreateIndex, out.JobModifyIndex = e.ID, e.CreateIndex, *j.JobModifyIndex
-	out.LastIndex = e.ModifyIndex
+	out.EvalID, out.EvalCreateIndex, out.LastIndex = e.ID, e.CreateIndex, e.ModifyIndex
 	return nil
 }
 
@@ -76,6 +83,25 @@ func enforceIndex(req *structs.JobRegistration, existing *job) error {
 		return nil
 	}
 	return errdefs.New(errdefs.FailedPrecondition, "Enforcing job modify index %d: %s", req.JobModifyIndex, problem)
+}
+
+// changeable refuses a version that would be of another kind, with Nomad's texts.
+func changeable(was, is *nomad.Job) error {
+	for _, kind := range []struct {
+		name    string
+		was, is bool
+	}{
+		{"periodic", was.Periodic != nil, is.Periodic != nil},
+		{"parameterized", isParameterized(was), isParameterized(is)},
+	} {
+		switch {
+		case kind.is && !kind.was:
+			return invalid("cannot update non-%s job to being %s", kind.name, kind.name)
+		case kind.was && !kind.is:
+			return invalid("cannot update %s job to being non-%s", kind.name, kind.name)
+		}
+	}
+	return nil
 }
 
 // newVersion stores a job's next version.
@@ -102,6 +128,7 @@ func (t *tx) newVersion(existing *job, submitted *nomad.Job, submission *nomad.J
 	row.Job = &c
 	t.specs.put(index, &spec{&c, submission})
 	t.putJob(row)
+	t.followParent(&c)
 }
 
 // versionIndex is an index that no version has: one operation may make several, and a
@@ -135,7 +162,7 @@ func requested(j *nomad.Job) ([]byte, error) {
 }
 
 // DeregisterJob stops a job and, with purge, forgets it; its allocations are kept
-// until they have ended. With noShutdownDelay they end without their shutdown delays. An
+// until they have ended. What was launched or dispatched of it goes on. With noShutdownDelay they end without their shutdown delays. An
 // unknown job is errdefs.NotFound.
 func (cp *ControlPlane) DeregisterJob(namespace, id string, purge, noShutdownDelay bool) (*structs.JobChange, error) {
 	out := &structs.JobChange{}
@@ -148,8 +175,7 @@ func (cp *ControlPlane) DeregisterJob(namespace, id string, purge, noShutdownDel
 		last := j.Job
 		switch {
 		case purge:
-			t.touched[TableJobs] = t.at()
-			t.jobs.delete(key)
+			t.deleteJob(key)
 			out.JobModifyIndex = t.at()
 		case !*j.Stop:
 			t.stopJob(j)
@@ -159,6 +185,10 @@ func (cp *ControlPlane) DeregisterJob(namespace, id string, purge, noShutdownDel
 		}
 		if noShutdownDelay {
 			t.skipShutdownDelays(key)
+		}
+		if out.LastIndex = t.at(); isParent(last) {
+			t.refreshStatus(key)
+			return nil
 		}
 		e := t.newEval(last, triggerDeregister)
 		e.JobModifyIndex = out.JobModifyIndex
@@ -208,6 +238,12 @@ func (cp *ControlPlane) EvaluateJob(namespace, id string) (evalID string, err er
 		j := t.jobs.get(jobKey{namespace, id})
 		if j == nil {
 			return notFound("job %q not found", id)
+		}
+		switch {
+		case j.Periodic != nil:
+			return invalid("can't evaluate periodic job")
+		case isParameterized(j.Job):
+			return invalid("can't evaluate parameterized job")
 		}
 		e := t.newEval(j.Job, triggerRegister)
 		t.evaluate(e, nil)

@@ -43,6 +43,7 @@ func (t *tx) noteChanges() {
 	noting(t, TableAllocations, &t.allocs)
 	noting(t, TableEvaluations, &t.evals)
 	noting(t, TableNodes, &t.nodes)
+	noting(t, TableDeployments, &t.deployments)
 }
 
 func noting[K comparable, V any](t *tx, table string, c *changes[K, *V]) {
@@ -79,6 +80,8 @@ func eventOf(e *journalEntry) *structs.ChangeEvent {
 		return evalEvent(after)
 	case *structs.Node:
 		return nodeEvent(e.before.(*structs.Node), after)
+	case *structs.Deployment:
+		return deploymentEvent(e.before.(*structs.Deployment), after)
 	}
 	return nil
 }
@@ -133,8 +136,45 @@ func evalEvent(after *structs.Evaluation) *structs.ChangeEvent {
 	}
 	return &structs.ChangeEvent{
 		Topic: "Evaluation", Type: "EvaluationUpdated", Key: after.ID, Namespace: after.Namespace,
+		FilterKeys: filterKeys(after.JobID, after.DeploymentID), Object: after,
+	}
+}
+
+func deploymentEvent(before, after *structs.Deployment) *structs.ChangeEvent {
+	if after == nil {
+		return nil // it was collected
+	}
+	e := &structs.ChangeEvent{
+		Topic: "Deployment", Type: "PlanResult", Key: after.ID, Namespace: after.Namespace,
 		FilterKeys: filterKeys(after.JobID), Object: after,
 	}
+	switch {
+	case before == nil: // it was made with what was placed first
+	case promotions(after) > promotions(before):
+		e.Type = "DeploymentPromotion"
+	case before.Status != after.Status || before.StatusDescription != after.StatusDescription:
+		e.Type = "DeploymentStatusUpdate"
+	case judged(before) != judged(after):
+		e.Type = "DeploymentAllocHealth"
+	}
+	return e
+}
+
+func promotions(d *structs.Deployment) (n int) {
+	for _, g := range d.TaskGroups {
+		if g.Promoted {
+			n++
+		}
+	}
+	return n
+}
+
+// judged counts the allocations of which it is known whether they are healthy.
+func judged(d *structs.Deployment) (n int) {
+	for _, g := range d.TaskGroups {
+		n += g.HealthyAllocs + g.UnhealthyAllocs
+	}
+	return n
 }
 
 func nodeEvent(before, after *structs.Node) *structs.ChangeEvent {

@@ -61,7 +61,7 @@ func (t *tx) introduce(n *structs.Node) {
 	n.CreateIndex, n.ModifyIndex = 0, 0
 	n.Eligibility = cmp.Or(n.Eligibility, structs.NodeEligible)
 	n.Events = mergeEvents(n.Events, []structs.NodeEvent{{Time: t.now.UTC(), Subsystem: "Cluster", Message: "Node registered"}})
-	t.touchedNodes[n.ID] = t.at()
+	t.touchedNodes[n.ID] = nil // which has it told that there is nothing
 }
 
 // replaceNode takes other nodes of the same name down.
@@ -156,35 +156,51 @@ func (f ForNode) Heartbeat(ctx context.Context, nodeID string) (ttl time.Duratio
 	return 0, nil
 }
 
-// Allocations returns all of a node's allocations, ended ones too while they are
-// kept, once what the node is to run changed after minIndex. When ctx is done before,
-// the answer is as it was.
-func (f ForNode) Allocations(ctx context.Context, nodeID string, minIndex uint64) ([]*structs.Allocation, uint64, error) {
+// Allocations implements node.ControlPlane: an ended allocation is the node's to know as
+// long as it is kept. When ctx is done before anything changed, nothing has.
+func (f ForNode) Allocations(ctx context.Context, nodeID string, minIndex uint64) (*structs.Assignments, error) {
 	cp := f.cp
 	for {
 		cp.mu.RLock()
 		if cp.data.nodes[nodeID] == nil {
 			cp.mu.RUnlock()
-			return nil, 0, notFound("node %q not found", nodeID)
+			return nil, notFound("node %q not found", nodeID)
 		}
-		index, changed := cp.nodeIndexes[nodeID], cp.tables[TableAllocations].changed
-		if index > minIndex || ctx.Err() != nil {
-			list := make([]*structs.Allocation, 0, len(cp.data.allocsByNode[nodeID]))
-			for _, a := range cp.data.allocsByNode[nodeID] {
-				list = append(list, a.Allocation)
-			}
+		log, changed := cp.nodeLogs[nodeID], cp.tables[TableAllocations].changed
+		if log.index > minIndex || ctx.Err() != nil {
+			list := cp.data.assignments(nodeID, log, minIndex)
 			cp.mu.RUnlock()
-			sortAllocations(list)
-			return list, index, nil
+			sortAllocations(list.Changed)
+			return list, nil
 		}
 		cp.mu.RUnlock()
 		select {
 		case <-changed:
 		case <-ctx.Done():
 		case <-cp.stop:
-			return nil, 0, errClosed
+			return nil, errClosed
 		}
 	}
+}
+
+// assignments returns what changed for a node above an index.
+func (t *tables) assignments(nodeID string, log *nodeLog, minIndex uint64) *structs.Assignments {
+	out := &structs.Assignments{Index: log.index}
+	ids, ok := log.since(minIndex)
+	if !ok {
+		out.All = true
+		for _, a := range t.allocsByNode[nodeID] {
+			out.Changed = append(out.Changed, a.Allocation)
+		}
+	}
+	for _, id := range ids {
+		if a := t.allocs[id]; a != nil {
+			out.Changed = append(out.Changed, a.Allocation)
+		} else {
+			out.Gone = append(out.Gone, id)
+		}
+	}
+	return out
 }
 
 // UpdateAllocations takes what a node's allocations have become. What is unknown, on

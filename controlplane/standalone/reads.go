@@ -81,6 +81,7 @@ func (cp *ControlPlane) JobSummary(namespace, id string) *structs.JobSummary {
 		}
 		if j := t.jobs[key]; j != nil {
 			sum.CreateIndex, sum.ModifyIndex = *j.CreateIndex, *j.ModifyIndex
+			sum.Children = t.countChildren(key)
 			for _, g := range j.TaskGroups {
 				sum.Groups[*g.Name] = structs.GroupSummary{}
 			}

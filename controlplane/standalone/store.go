@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 	"go.etcd.io/bbolt"
@@ -18,6 +19,7 @@ import (
 //	server/id                 the ID of this memory
 //	server/index              the index of the last change
 //	jobs/<namespace>\x00<ID>  jobRow
+//	parents/<namespace>\x00<ID> parentRow, of the jobs that have children
 //	specs/<JobModifyIndex>    specRow: a version of a job; allocations refer to it
 //	allocations/<ID>          allocRow
 //	evaluations/<ID>          structs.Evaluation
@@ -32,6 +34,7 @@ import (
 const (
 	bucketState       = "server"
 	bucketJobs        = "jobs"
+	bucketParents     = "parents"
 	bucketSpecs       = "specs"
 	bucketAllocations = "allocations"
 	bucketEvaluations = "evaluations"
@@ -113,6 +116,8 @@ func (cp *ControlPlane) load() error {
 		}
 		loadRows(cp, dbtx, bucketSpecs, cp.loadSpec)
 		loadRows(cp, dbtx, bucketJobs, cp.loadJob)
+		loadRows(cp, dbtx, bucketParents, cp.loadParent)
+		cp.completeParents()
 		loadRows(cp, dbtx, bucketAllocations, cp.loadAlloc)
 		loadRows(cp, dbtx, bucketEvaluations, func(id string, e *structs.Evaluation) error {
 			if err := sameID(id, e.ID); err != nil {
@@ -239,6 +244,29 @@ func (cp *ControlPlane) loadJob(key string, r *jobRow) error {
 	cp.data.jobs[name] = &job{Job: &j, since: r.Since, versions: r.Versions, scalings: r.Scalings}
 	cp.sawIndex(r.ModifyIndex)
 	return nil
+}
+
+func (cp *ControlPlane) loadParent(key string, r *parentRow) error {
+	name := jobKey{r.Namespace, r.ID}
+	if err := sameID(key, name.stored()); err != nil {
+		return err
+	}
+	if j := cp.data.jobs[name]; j != nil && isParent(j.Job) {
+		cp.data.parents[name] = newParent(j.Job, *r)
+	}
+	return nil
+}
+
+// completeParents has the launches of a job of which nothing is remembered count from when
+// it was registered.
+func (cp *ControlPlane) completeParents() {
+	for key, j := range cp.data.jobs {
+		if isParent(j.Job) && cp.data.parents[key] == nil {
+			cp.data.parents[key] = newParent(j.Job, parentRow{
+				Namespace: key.namespace, ID: key.id, From: time.Unix(0, structs.Deref(j.SubmitTime)).UTC(),
+			})
+		}
+	}
 }
 
 func (cp *ControlPlane) loadAlloc(id string, r *allocRow) error {

@@ -59,6 +59,9 @@ func (cp *ControlPlane) prepare(job *nomad.Job) (warnings []string, err error) {
 	}
 	setProviders(job)
 	job.Canonicalize()
+	if p := job.ParameterizedJob; p != nil && p.Payload == "" {
+		p.Payload = payloadOptional
+	}
 	if len(job.Datacenters) == 0 {
 		job.Datacenters = []string{"*"}
 	}
@@ -155,6 +158,7 @@ func (v *validation) job(j *nomad.Job) {
 		v.fault("datacenters: an empty name; use \"*\" for all")
 	}
 	v.constraints(j.Constraints, true)
+	v.children(j)
 	if len(j.TaskGroups) == 0 {
 		v.fault("Missing job task groups")
 	}
@@ -199,6 +203,7 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 	}
 	v.ports(g)
 	v.scaling(g)
+	v.update(j, g.Update)
 	if len(g.Tasks) == 0 {
 		v.fault("Missing tasks for group")
 	}

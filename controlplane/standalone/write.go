@@ -44,7 +44,7 @@ func (cp *ControlPlane) writeLoop() {
 		select {
 		case <-cp.wake.C():
 		case <-timer.C:
-			cp.commit([]*operation{{change: (*tx).evaluateDue, done: make(chan error, 1)}})
+			cp.commit([]*operation{{change: (*tx).doDue, done: make(chan error, 1)}})
 		case <-cp.stop:
 			cp.commitQueued()
 			return
@@ -118,6 +118,7 @@ type tx struct {
 	tokens      changes[string, *structs.ACLToken]
 	deployments changes[string, *structs.Deployment]
 	pools       changes[string, *nomad.NodePool]
+	parents     changes[jobKey, *parent]
 	indexes
 	// aclBootstrap is the index at which the first token was made; 0: it was not.
 	aclBootstrap uint64
@@ -125,8 +126,8 @@ type tx struct {
 	scheduler *nomad.SchedulerConfiguration
 
 	journal      journal
-	touched      map[string]uint64 // tables
-	touchedNodes map[string]uint64 // what a node is to run
+	touched      map[string]uint64   // tables
+	touchedNodes map[string][]string // what a node is to know: IDs of allocations
 }
 
 func (cp *ControlPlane) begin() *tx {
@@ -135,6 +136,7 @@ func (cp *ControlPlane) begin() *tx {
 		now:          cp.now(),
 		index:        cp.index,
 		jobs:         changes[jobKey, *job]{base: cp.data.jobs},
+		parents:      changes[jobKey, *parent]{base: cp.data.parents},
 		specs:        changes[uint64, *spec]{base: cp.data.specs},
 		allocs:       changes[string, *schedule.Alloc]{base: cp.data.allocs},
 		evals:        changes[string, *structs.Evaluation]{base: cp.data.evals},
@@ -145,7 +147,7 @@ func (cp *ControlPlane) begin() *tx {
 		aclBootstrap: cp.aclBootstrap,
 		scheduler:    cp.scheduler,
 		touched:      map[string]uint64{},
-		touchedNodes: map[string]uint64{},
+		touchedNodes: map[string][]string{},
 	}
 	t.follow(&cp.data)
 	t.noteChanges()
@@ -192,7 +194,7 @@ func (t *tx) putAlloc(a *schedule.Alloc, forNode bool) {
 	}
 	if forNode {
 		a.AllocModifyIndex = t.at()
-		t.touchedNodes[a.NodeID] = t.at()
+		t.touchNode(a)
 	}
 	if a.DeploymentID != "" {
 		t.count(t.allocs.get(a.ID), a)
@@ -210,8 +212,13 @@ func (t *tx) changeAlloc(a *schedule.Alloc, forNode bool, change func(*structs.A
 
 func (t *tx) deleteAlloc(a *schedule.Alloc) {
 	t.touched[TableAllocations] = t.at()
-	t.touchedNodes[a.NodeID] = t.at()
+	t.touchNode(a)
 	t.allocs.delete(a.ID)
+}
+
+// touchNode has an allocation's node be told of it.
+func (t *tx) touchNode(a *schedule.Alloc) {
+	t.touchedNodes[a.NodeID] = append(t.touchedNodes[a.NodeID], a.ID)
 }
 
 func (t *tx) putEval(e *structs.Evaluation) {
@@ -259,6 +266,7 @@ func (t *tx) commit() error {
 	defer cp.mu.Unlock()
 	cp.index = t.index
 	t.jobs.merge()
+	t.parents.merge()
 	t.specs.merge()
 	t.allocs.merge()
 	t.evals.merge()
@@ -268,7 +276,12 @@ func (t *tx) commit() error {
 	t.pools.merge()
 	cp.aclBootstrap = t.aclBootstrap
 	cp.scheduler = t.scheduler
-	maps.Copy(cp.nodeIndexes, t.touchedNodes)
+	for id, allocIDs := range t.touchedNodes {
+		if cp.nodeLogs[id] == nil {
+			cp.nodeLogs[id] = &nodeLog{}
+		}
+		cp.nodeLogs[id].add(t.index, allocIDs)
+	}
 	defer cp.events.publish(t.journal.batches())
 	for name, index := range t.touched {
 		table := cp.tables[name]
@@ -303,6 +316,14 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 	}
 	for key := range t.jobs.deletes {
 		remove(bucketJobs, key.stored())
+	}
+	for key, p := range t.parents.puts {
+		if err := put(bucketParents, key.stored(), p.parentRow); err != nil {
+			return nil, err
+		}
+	}
+	for key := range t.parents.deletes {
+		remove(bucketParents, key.stored())
 	}
 	for index, sp := range t.specs.puts {
 		if err := put(bucketSpecs, specKey(index), specRow{sp.Job, sp.submission}); err != nil {

@@ -16,10 +16,10 @@ import (
 // Plane is a control plane under test, with what a test needs to move it.
 type Plane struct {
 	node.ControlPlane
-	// Place has a new allocation placed on the node, which is registered, and
-	// returns its ID.
+	// Place has a new allocation of another job placed on the node, which is registered,
+	// and returns its ID.
 	Place func(t *testing.T) string
-	// Stop has an allocation stopped.
+	// Stop has the allocation that was placed last stopped.
 	Stop func(t *testing.T, allocID string)
 	// Status is an allocation's client status as the control plane has it.
 	Status func(t *testing.T, allocID string) structs.ClientStatus
@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) Plane) {
 		"registering twice is registering once":             registersTwice,
 		"a placement reaches the node":                      placement,
 		"a stop reaches the node with a higher index":       stop,
+		"what has not changed is not told again":            onlyChanges,
 		"a blocked read ends with its context":              endsWithContext,
 		"a report is kept and does not wake a blocked read": reports,
 		"what was reported twice counts once":               reportsTwice,
@@ -61,20 +62,20 @@ func register(t *testing.T, p Plane) {
 func unknownNode(t *testing.T, p Plane) {
 	_, err := p.Heartbeat(t.Context(), Node().ID)
 	require.Error(t, err)
-	_, _, err = p.Allocations(t.Context(), Node().ID, 0)
+	_, err = p.Allocations(t.Context(), Node().ID, 0)
 	require.Error(t, err)
 	require.Error(t, p.UpdateAllocations(t.Context(), Node().ID, nil))
 }
 
 func registersTwice(t *testing.T, p Plane) {
 	register(t, p)
-	list, index, err := p.Allocations(t.Context(), Node().ID, 0)
+	news, err := p.Allocations(t.Context(), Node().ID, 0)
 	require.NoError(t, err)
-	require.Empty(t, list)
+	require.Empty(t, news.Changed)
 	register(t, p)
-	_, again, err := p.Allocations(t.Context(), Node().ID, 0)
+	again, err := p.Allocations(t.Context(), Node().ID, 0)
 	require.NoError(t, err)
-	require.Equal(t, index, again)
+	require.Equal(t, news.Index, again.Index)
 	_, err = p.Heartbeat(t.Context(), Node().ID)
 	require.NoError(t, err)
 }
@@ -83,10 +84,11 @@ func registersTwice(t *testing.T, p Plane) {
 func next(t *testing.T, p Plane, after uint64) ([]*structs.Allocation, uint64) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	list, index, err := p.Allocations(ctx, Node().ID, after)
+	news, err := p.Allocations(ctx, Node().ID, after)
 	require.NoError(t, err)
-	require.Greater(t, index, after)
-	return list, index
+	require.Greater(t, news.Index, after)
+	require.True(t, news.All || after != 0)
+	return news.Changed, news.Index
 }
 
 // current returns what the node receives now.
@@ -98,29 +100,28 @@ func placement(t *testing.T, p Plane) {
 	register(t, p)
 	_, index := current(t, p)
 	type answer struct {
-		list  []*structs.Allocation
-		index uint64
-		err   error
+		*structs.Assignments
+		err error
 	}
 	got := make(chan answer, 1)
 	go func() {
-		list, index, err := p.Allocations(t.Context(), Node().ID, index)
-		got <- answer{list, index, err}
+		news, err := p.Allocations(t.Context(), Node().ID, index)
+		got <- answer{news, err}
 	}()
 	id := p.Place(t)
 	a := <-got
 	require.NoError(t, a.err)
-	require.Greater(t, a.index, index)
-	require.Len(t, a.list, 1)
-	require.Equal(t, id, a.list[0].ID)
-	require.Equal(t, Node().ID, a.list[0].NodeID)
-	require.Equal(t, structs.DesiredRun, a.list[0].DesiredStatus)
-	require.Equal(t, structs.ClientPending, a.list[0].ClientStatus)
-	require.NotNil(t, a.list[0].Group(), "the job is there")
-	for _, task := range a.list[0].Group().Tasks {
-		require.NotNil(t, a.list[0].Resources.Tasks[task.Name], "every task has its resources")
+	require.Greater(t, a.Index, index)
+	require.Len(t, a.Changed, 1)
+	require.Equal(t, id, a.Changed[0].ID)
+	require.Equal(t, Node().ID, a.Changed[0].NodeID)
+	require.Equal(t, structs.DesiredRun, a.Changed[0].DesiredStatus)
+	require.Equal(t, structs.ClientPending, a.Changed[0].ClientStatus)
+	require.NotNil(t, a.Changed[0].Group(), "the job is there")
+	for _, task := range a.Changed[0].Group().Tasks {
+		require.NotNil(t, a.Changed[0].Resources.Tasks[task.Name], "every task has its resources")
 	}
-	require.NotZero(t, a.list[0].AllocModifyIndex)
+	require.NotZero(t, a.Changed[0].AllocModifyIndex)
 }
 
 func stop(t *testing.T, p Plane) {
@@ -140,14 +141,33 @@ func stop(t *testing.T, p Plane) {
 	t.Fatal("a stopping allocation is delivered until it has ended")
 }
 
+func onlyChanges(t *testing.T, p Plane) {
+	register(t, p)
+	first := p.Place(t)
+	list, index := current(t, p)
+	require.Len(t, list, 1)
+	second := p.Place(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	news, err := p.Allocations(ctx, Node().ID, index)
+	require.NoError(t, err)
+	ids := map[string]bool{}
+	for _, a := range news.Changed {
+		ids[a.ID] = true
+	}
+	require.True(t, ids[second])
+	require.Equal(t, news.All, ids[first])
+	require.Empty(t, news.Gone)
+}
+
 func endsWithContext(t *testing.T, p Plane) {
 	register(t, p)
 	_, index := current(t, p)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, again, err := p.Allocations(ctx, Node().ID, index)
+	again, err := p.Allocations(ctx, Node().ID, index)
 	if err == nil {
-		require.Equal(t, index, again)
+		require.Equal(t, &structs.Assignments{Index: index}, again, "nothing has changed")
 	} else {
 		require.ErrorIs(t, err, context.Canceled)
 	}

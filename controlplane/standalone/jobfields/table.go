@@ -5,6 +5,7 @@ const (
 	registration = "controlplane/standalone"
 	scheduling   = "controlplane/standalone/schedule"
 	api          = "httpapi"
+	launches     = "controlplane/standalone/cron"
 	allocations  = "runners/alloc"
 	artifacts    = "runners/artifact"
 	checks       = "runners/check"
@@ -42,16 +43,21 @@ var table = map[string]map[string]fate{
 		"TaskGroups": done(scheduling), "Meta": done(environment),
 		"Update": moved("TaskGroup.Update"), "Reschedule": moved("TaskGroup.ReschedulePolicy"), "Migrate": moved("TaskGroup.Migrate"),
 		"Multiregion":      refused("there is one region"),
-		"Periodic":         refused("periodic jobs are not supported by this control plane"),
-		"ParameterizedJob": refused("parameterized jobs are not supported by this control plane"),
+		"Periodic":         done(registration),
+		"ParameterizedJob": done(registration),
 		"UI":               moot("it is shown as it was sent"),
 		"Stop":             done(registration), "ParentID": done(environment), "Payload": done(tasks),
-		"Dispatched": moot(ownRecord), "DispatchIdempotencyToken": moot(ownRecord), "NomadTokenID": moot(ownRecord),
+		"Dispatched": done(registration), "DispatchIdempotencyToken": done(registration), "NomadTokenID": moot(ownRecord),
 		"ConsulNamespace": refused(noConsul), "VaultNamespace": refused(noVault),
 		"Status": moot(ownRecord), "StatusDescription": moot(ownRecord), "Stable": moot(ownRecord), "Version": moot(ownRecord),
 		"SubmitTime": moot(ownRecord), "CreateIndex": moot(ownRecord), "ModifyIndex": moot(ownRecord),
 		"JobModifyIndex": moot(ownRecord), "VersionTag": moot(ownRecord),
 	},
+	"PeriodicConfig": {
+		"Enabled": done(registration), "ProhibitOverlap": done(registration), "Spec": done(launches), "Specs": done(launches),
+		"SpecType": done(launches), "TimeZone": done(launches),
+	},
+	"ParameterizedJobConfig": {"Payload": done(registration), "MetaRequired": done(registration), "MetaOptional": done(registration)},
 	"TaskGroup": {
 		"Name": done(scheduling), "Count": done(scheduling), "Constraints": done(scheduling), "Tasks": done(scheduling),
 		"Affinities": warned(oneNode), "Spreads": warned(oneNode),

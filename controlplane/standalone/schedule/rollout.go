@@ -226,7 +226,7 @@ func (r *rollout) unplanned() (replace []wanted) {
 // version or, as long as that may not take the place of old ones, the same as before.
 func (r *rollout) successor(a *Alloc) wanted {
 	w := wanted{group: r.g, index: indexOf(a.Name), previous: a, deployment: r.joins()}
-	if r.held() && r.outdated(a) && a.Job != nil {
+	if r.held() && r.destructive(a, r.g) && a.Job != nil {
 		if g := a.Job.LookupTaskGroup(*r.g.Name); g != nil {
 			w.group, w.job, w.deployment = g, a.Job, ""
 		}

@@ -121,7 +121,7 @@ func (c *cluster) schedule(j *nomad.Job, stopped bool) *Result {
 	}
 	for _, s := range res.Stop {
 		a := c.change(s.ID)
-		a.DesiredStatus = structs.DesiredStop
+		a.DesiredStatus, a.DesiredDescription = structs.DesiredStop, s.Description
 		if s.Lost {
 			a.ClientStatus = structs.ClientLost
 		}

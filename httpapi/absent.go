@@ -1,0 +1,53 @@
+package httpapi
+
+import "net/http"
+
+// enterprise are what Nomad's community edition has no more than we do.
+var enterprise = []string{
+	"/v1/quotas", "/v1/quota", "/v1/quota/{name}", "/v1/quota/usage/{name}", "/v1/quota-usages",
+	"/v1/sentinel/policies", "/v1/sentinel/policy/{name}",
+	"/v1/recommendations", "/v1/recommendations/apply", "/v1/recommendation", "/v1/recommendation/{id}",
+	"/v1/deployment/multiregion/{id}", "/v1/operator/snapshot/config",
+}
+
+var anyMethod = []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete}
+
+// absentRoutes are of Nomad's things of which there is none here: they answer as Nomad does
+// where it has none, so that tools which ask for everything go on.
+func (h *handler) absentRoutes() {
+	for _, path := range enterprise {
+		h.method(path, func(http.ResponseWriter, *http.Request) error {
+			return &statusError{http.StatusNotImplemented, "Nomad Enterprise only endpoint"}
+		}, anyMethod...)
+	}
+	h.method("/v1/operator/license", func(w http.ResponseWriter, _ *http.Request) error {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}, http.MethodGet, http.MethodPut, http.MethodPost)
+	for _, path := range []string{"/v1/services", "/v1/service/{name}", "/v1/vars", "/v1/volumes", "/v1/plugins"} {
+		h.get(path, tableJobs, none)
+	}
+	h.get("/v1/allocation/{id}/services", tableAllocations, h.allocationServices)
+	for path, text := range map[string]string{
+		"/v1/var/{path...}":    "variable not found",
+		"/v1/volume/csi/{id}":  "volume not found",
+		"/v1/volume/host/{id}": "volume not found",
+		"/v1/plugin/csi/{id}":  "plugin not found",
+	} {
+		h.get(path, tableJobs, func(*http.Request, *query) (answer, error) { return answer{}, notFound("%s", text) })
+	}
+	for _, path := range []string{"/v1/acl/roles", "/v1/acl/auth-methods", "/v1/acl/binding-rules"} {
+		h.getACL(path, none)
+	}
+}
+
+// none is the answer where there is none of what is asked for.
+func none(*http.Request, *query) (answer, error) { return answer{body: []any{}}, nil }
+
+// allocationServices are those that an allocation has registered: nothing registers any.
+func (h *handler) allocationServices(r *http.Request, q *query) (answer, error) {
+	if h.ControlPlane.Allocation(r.PathValue("id")) == nil {
+		return answer{}, notFound("allocation not found")
+	}
+	return none(r, q)
+}
