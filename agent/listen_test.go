@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/agent/config"
+	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/httpapi/access"
 )
 
@@ -13,4 +14,8 @@ import (
 func TestTheDefaultLimitsOfTheConfigurationAreTheAPIs(t *testing.T) {
 	c, want := config.Default().Access.Limits, access.DefaultLimits()
 	require.Equal(t, config.Limits{Reads: want.Reads, Bodies: want.Bodies, Streams: want.Streams, Connections: want.Connections}, c)
+}
+
+func TestTheDefaultsOfTheConfigurationAreTheControlPlanes(t *testing.T) {
+	require.Equal(t, standalone.DefaultLimits(), keep(config.Default().Server))
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/controlplane/snapshot"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
@@ -35,6 +36,7 @@ func (a *agent) openFiles() (err error) {
 	a.closing("state", a.state.Close)
 	if a.plane, err = standalone.Open(standalone.Options{
 		Path: server, SetAside: true, Recovered: a.recovered(true), Logger: a.logger.Named("controlplane"), GroupFaults: alloc.Faults,
+		Limits:      keep(a.cfg.Server),
 		EventBuffer: a.cfg.Server.EventBufferSize,
 		ACLReset:    filepath.Join(a.cfg.DataDir, "server", "acl-bootstrap-reset"), // as with Nomad
 	}); err != nil {
@@ -48,6 +50,14 @@ func (a *agent) openFiles() (err error) {
 		})
 	}
 	return nil
+}
+
+// keep is how long the control plane keeps what has ended.
+func keep(s config.Server) standalone.Limits {
+	return standalone.Limits{
+		Interval: s.JobGCInterval, Jobs: s.JobGCThreshold, Evaluations: s.EvalGCThreshold, BatchEvaluations: s.BatchEvalGCThreshold,
+		Deployments: s.DeploymentGCThreshold, Nodes: s.NodeGCThreshold, Size: int64(s.GCMaxSize) << 20,
+	}
 }
 
 // recovered has the operator know what became of a damaged file.

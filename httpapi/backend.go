@@ -21,6 +21,7 @@ const (
 	tableEvaluations = "evaluations"
 	tableNodes       = "nodes"
 	tableACLTokens   = "acl_tokens"
+	tableScheduler   = "scheduler_config"
 	tableDeployments = "deployments"
 	tableNodePools   = "node_pools"
 )
@@ -84,6 +85,10 @@ type ControlPlane interface {
 	SetAllocationHealth(id string, healthy, unhealthy []string) (*structs.DeploymentChange, error)
 	Nodes() []*structs.Node
 	Node(id string) *structs.Node
+	// SchedulerConfiguration is how the scheduler decides; never nil.
+	SchedulerConfiguration() *nomad.SchedulerConfiguration
+	// SetSchedulerConfiguration changes that; with check, only the one of that index.
+	SetSchedulerConfiguration(c nomad.SchedulerConfiguration, check *uint64) (updated bool, err error)
 	SetEligibility(nodeID, eligibility string) (*structs.NodeChange, error)
 	// PurgeNode forgets a node that is down, and EvaluateNode has its jobs evaluated.
 	PurgeNode(id string) (*structs.NodeChange, error)

@@ -86,6 +86,7 @@ func newHandler(cfg Config) *handler {
 	h.clientRoutes()
 	h.agentRoutes()
 	h.operatorRoutes()
+	h.schedulerRoutes()
 	h.aclRoutes()
 	h.metricRoutes()
 	h.snapshotRoutes()

@@ -61,6 +61,9 @@ func (h *handler) registerJob(r *http.Request) (any, error) {
 	if err := h.checkJob(r, req.Job); err != nil {
 		return nil, err
 	}
+	if err := h.mayRegister(r); err != nil {
+		return nil, err
+	}
 	return h.register(&req)
 }
 
@@ -243,6 +246,12 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 	q, err := parseQuery(r)
 	if err != nil {
 		return nil, err
+	}
+	switch verb {
+	case "", "dispatch", "revert", "scale":
+		if err := h.mayRegister(r); err != nil {
+			return nil, err
+		}
 	}
 	switch verb {
 	case "evaluate":

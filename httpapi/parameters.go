@@ -59,6 +59,8 @@ var parameters = map[string]string{
 	"POST /v1/job/{rest...}/dispatch":   "idempotency_token",
 	"DELETE /v1/job/{rest...}/":         "purge global no_shutdown_delay eval_priority",
 	"GET /v1/job/{rest...}/deployments": "all",
+
+	"/v1/operator/scheduler/configuration": "cas",
 }
 
 // checkParameters refuses a request for another region's things, and one with a parameter

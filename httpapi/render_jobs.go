@@ -163,6 +163,9 @@ func planAnnotations(p *structs.PlanAnnotations) *nomad.PlanAnnotations {
 		return nil
 	}
 	out := &nomad.PlanAnnotations{}
+	for _, id := range p.PreemptedAllocs {
+		out.PreemptedAllocs = append(out.PreemptedAllocs, &nomad.AllocationListStub{ID: id})
+	}
 	if p.DesiredTGUpdates != nil {
 		out.DesiredTGUpdates = make(map[string]*nomad.DesiredUpdates, len(p.DesiredTGUpdates))
 	}
@@ -170,6 +173,7 @@ func planAnnotations(p *structs.PlanAnnotations) *nomad.PlanAnnotations {
 		out.DesiredTGUpdates[name] = &nomad.DesiredUpdates{
 			Ignore: u.Ignore, Place: u.Place, Stop: u.Stop, InPlaceUpdate: u.InPlaceUpdate,
 			DestructiveUpdate: u.DestructiveUpdate, Migrate: u.Migrate, Canary: u.Canary, RescheduleNow: u.RescheduleNow, RescheduleLater: u.RescheduleLater,
+			Preemptions: u.Preemptions,
 		}
 	}
 	return out

@@ -74,23 +74,6 @@ type Client struct {
 	BlockedDrivers []string `key:"drivers.block"` // even when they are allowed
 }
 
-// Server is the embedded control plane.
-type Server struct {
-	// EventBufferSize is how many batches of events are kept for those who come later, or
-	// read slowly.
-	EventBufferSize int `key:"event_buffer_size"`
-}
-
-// maxEventBuffer bounds EventBufferSize: a batch may be megabytes.
-const maxEventBuffer = 100_000
-
-func (s Server) validate() (errs []error) {
-	if s.EventBufferSize < 1 || s.EventBufferSize > maxEventBuffer {
-		errs = append(errs, fmt.Errorf("server.event_buffer_size: %d is not between 1 and %d", s.EventBufferSize, maxEventBuffer))
-	}
-	return errs
-}
-
 // Artifact bounds each artifact that a task fetches.
 type Artifact struct {
 	MaxSize  int           `key:"max_size"` // MiB, of what is downloaded and again of what is written
@@ -171,7 +154,7 @@ func Default() Config {
 			GCInterval:     gc.Interval,
 			GCParallel:     gc.Parallel,
 		},
-		Server:       Server{EventBufferSize: 100}, // as in Nomad
+		Server:       defaultServer(),
 		PluginLimits: PluginLimits{CPU: int(100 * host.DefaultLimits().CPUPerMinute / time.Minute)},
 		Plugins:      map[string]Plugin{},
 	}

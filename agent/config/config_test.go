@@ -85,3 +85,17 @@ func TestThePathsOfIsolatedTasksAreBelowTheRootsOfBoth(t *testing.T) {
 		require.ErrorContains(t, c.Validate(), want)
 	}
 }
+
+func TestFaultsOfTheServer(t *testing.T) {
+	for want, change := range map[string]func(*Server){
+		"server.job_gc_interval: 0s is not positive":         func(s *Server) { s.JobGCInterval = 0 },
+		"server.job_gc_threshold: -1s is not positive":       func(s *Server) { s.JobGCThreshold = -time.Second },
+		"server.batch_eval_gc_threshold: 0s is not positive": func(s *Server) { s.BatchEvalGCThreshold = 0 },
+		"server.deployment_gc_threshold: 0s is not positive": func(s *Server) { s.DeploymentGCThreshold = 0 },
+		"server.gc_max_size: 0 is less than 1":               func(s *Server) { s.GCMaxSize = 0 },
+	} {
+		c := Default()
+		change(&c.Server)
+		require.EqualError(t, c.Validate(), want)
+	}
+}

@@ -66,10 +66,6 @@ type clientBlock struct {
 	Drivers        *driversBlock      `hcl:"drivers,block"`
 }
 
-type serverBlock struct {
-	EventBufferSize *int `hcl:"event_buffer_size,optional"`
-}
-
 type artifactBlock struct {
 	MaxSize  *int           `hcl:"max_size,optional"`
 	MaxFiles *int           `hcl:"max_files,optional"`
@@ -286,7 +282,7 @@ func (l *loader) apply(f *file) {
 		l.client(f.Client)
 	}
 	if f.Server != nil {
-		set(&c.Server.EventBufferSize, f.Server.EventBufferSize)
+		l.server(f.Server)
 	}
 	if f.PluginLimits != nil {
 		set(&c.PluginLimits.Memory, f.PluginLimits.Memory)

@@ -58,9 +58,17 @@ func TestEveryKey(t *testing.T) {
 		"drivers":                 {"client {\n drivers {\n allow = [\"a\"]\n block = [\"b\"]\n}\n}", func(c *Config) { c.Client.AllowedDrivers, c.Client.BlockedDrivers = []string{"a"}, []string{"b"} }},
 		"null leaves the default": {"region = null\nclient {\n max_kill_timeout = null\n}", func(*Config) {}},
 		"plugin_limits":           {"plugin_limits {\n memory = 1\n memory_all = 2\n cpu = 3\n}", func(c *Config) { c.PluginLimits = PluginLimits{1, 2, 3} }},
-		"plugin, empty":           {"plugin \"p\" {}", func(c *Config) { c.Plugins["p"] = Plugin{} }},
-		"plugin.sha256":           {"plugin \"p\" {\n sha256 = \"" + digest + "\"\n}", func(c *Config) { c.Plugins["p"] = Plugin{SHA256: digest} }},
-		"plugin.file":             {"plugin \"p\" {\n file = \"q.wasm\"\n}", func(c *Config) { c.Plugins["p"] = Plugin{File: "q.wasm"} }},
+		"server, empty":           {"server {}", func(*Config) {}},
+		"server": {
+			"server {\n job_gc_interval = \"1s\"\n job_gc_threshold = \"2s\"\n eval_gc_threshold = \"3s\"\n batch_eval_gc_threshold = \"4s\"\n" +
+				"deployment_gc_threshold = \"5s\"\n node_gc_threshold = \"6s\"\n gc_max_size = 7\n}",
+			func(c *Config) {
+				c.Server = Server{c.Server.EventBufferSize, time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second, 5 * time.Second, 6 * time.Second, 7}
+			},
+		},
+		"plugin, empty": {"plugin \"p\" {}", func(c *Config) { c.Plugins["p"] = Plugin{} }},
+		"plugin.sha256": {"plugin \"p\" {\n sha256 = \"" + digest + "\"\n}", func(c *Config) { c.Plugins["p"] = Plugin{SHA256: digest} }},
+		"plugin.file":   {"plugin \"p\" {\n file = \"q.wasm\"\n}", func(c *Config) { c.Plugins["p"] = Plugin{File: "q.wasm"} }},
 		"plugin.config": {
 			"plugin \"p\" {\n config {\n a = 1\n b = { c = true }\n d \"e\" {\n f = [1.5]\n}\n}\n}",
 			func(c *Config) {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -94,6 +95,16 @@ func (c *allocStatusCommand) head(f *flags, a *nomad.Allocation) {
 	}
 	if a.NextAllocation != "" {
 		pairs = append(pairs, [2]string{"Replacement Alloc ID", f.short(a.NextAllocation)})
+	}
+	if len(a.PreemptedAllocations) > 0 {
+		var ids []string
+		for _, id := range a.PreemptedAllocations {
+			ids = append(ids, f.short(id))
+		}
+		pairs = append(pairs, [2]string{"Preempted Allocs", strings.Join(ids, ", ")})
+	}
+	if a.PreemptedByAllocation != "" {
+		pairs = append(pairs, [2]string{"Preempted By Alloc", f.short(a.PreemptedByAllocation)})
 	}
 	c.pairs(pairs)
 	if shared := a.AllocatedResources.Shared; len(shared.Ports) > 0 {

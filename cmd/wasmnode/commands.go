@@ -108,9 +108,12 @@ func (r registry) node(m meta) {
 }
 
 func (r registry) operator(m meta) {
-	r.group(m, "operator", "What only a person can decide: what is unclaimed, and snapshots")
+	r.group(m, "operator", "What only a person can decide: what is unclaimed, snapshots, and how the scheduler decides")
 	r["operator adopt"] = &operatorAdoptCommand{m}
 	r["operator discard"] = &operatorDiscardCommand{m}
+	r.group(m, "operator scheduler", "How the scheduler decides")
+	r["operator scheduler get-config"] = &operatorSchedulerGetConfigCommand{m}
+	r["operator scheduler set-config"] = &operatorSchedulerSetConfigCommand{m}
 	r.group(m, "operator snapshot", "Save and restore the state of the control plane")
 	r["operator snapshot inspect"] = &operatorSnapshotInspectCommand{m}
 	r["operator snapshot restore"] = &operatorSnapshotRestoreCommand{m}

@@ -3,6 +3,7 @@ package standalone
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -10,41 +11,65 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// Limits is how much is kept of what has ended; the oldest goes first. Zero keeps
-// nothing.
+// Limits is how long what has ended is kept, from when it changed last, and how much is.
 type Limits struct {
 	// Jobs are dead jobs, each with its allocations and evaluations.
-	Jobs int
-	// Allocations are ended allocations that do not count for what a job needs:
-	// stopped, replaced, or of a job that is gone.
-	Allocations int
-	// Evaluations are ended evaluations.
-	Evaluations int
-	// Deployments are ended deployments that are not the last of their job.
-	Deployments int
+	Jobs time.Duration
+	// Evaluations are ended ones of which no allocation is kept, and the ended allocations
+	// that do not count for what a job needs: stopped, replaced, or of a job that is gone.
+	Evaluations time.Duration
+	// BatchEvaluations are the same of batch jobs.
+	BatchEvaluations time.Duration
+	// Deployments are ended ones that are not the last of their job.
+	Deployments time.Duration
+	// Nodes are those that are down and of which no allocation is kept.
+	Nodes time.Duration
+	// Interval is how often that is looked at.
+	Interval time.Duration
+	// Size is how many bytes of the file may be in use before the oldest quarter of what has
+	// ended goes, however young it is. What has not ended stays, also above it.
+	Size int64
 }
 
-// DefaultLimits keeps what people look back at on one machine, in a file of some
-// megabytes.
-var DefaultLimits = Limits{Jobs: 200, Allocations: 1000, Evaluations: 2000, Deployments: 500}
+// DefaultLimits are Nomad's, and a file that one machine reads in a second.
+func DefaultLimits() Limits {
+	return Limits{
+		Jobs: 4 * time.Hour, Evaluations: time.Hour, BatchEvaluations: 24 * time.Hour, Deployments: time.Hour, Nodes: 24 * time.Hour,
+		Interval: 5 * time.Minute, Size: 128 << 20,
+	}
+}
 
-// collectEvery is after how many operations what has ended is counted: the limits may
-// be exceeded by what so many operations leave.
-const collectEvery = 64
+// measureEvery is after how many operations the file is measured: it may exceed its bound by
+// what so many leave.
+const measureEvery = 64
 
-// collectPeriodically applies the limits now and then.
-func (t *tx) collectPeriodically() {
+// collectDue forgets what is old enough, when it is time to look.
+func (t *tx) collectDue() {
+	if t.now.Before(t.cp.collectAt) {
+		return
+	}
+	t.cp.collectAt = t.now.Add(t.cp.limits.Interval)
+	t.collect(t.cp.limits, func(list []garbage) []garbage {
+		return slices.DeleteFunc(list, func(e garbage) bool { return e.at > t.now.Add(-e.keep).UnixNano() })
+	})
+}
+
+// collectSize forgets a part of what has ended when the file is too large.
+func (t *tx) collectSize() {
 	t.cp.operations++
-	if t.cp.operations%collectEvery == 0 {
+	if t.cp.file != nil && t.cp.operations%measureEvery == 0 && t.cp.file.InUse() > t.cp.limits.Size {
 		t.fresh = true
-		t.collect(t.cp.limits)
+		t.collect(t.cp.limits, func(list []garbage) []garbage {
+			slices.SortFunc(list, func(a, b garbage) int { return cmp.Compare(a.at, b.at) })
+			return list[:(len(list)+3)/4]
+		})
 	}
 }
 
 // CollectGarbage forgets what has ended and is not needed any more.
 func (cp *ControlPlane) CollectGarbage() {
 	err := cp.write(func(t *tx) error {
-		t.collect(Limits{})
+		t.collect(cp.limits, func(list []garbage) []garbage { return list })
 		return nil
 	})
 	if err != nil {
@@ -52,32 +77,50 @@ func (cp *ControlPlane) CollectGarbage() {
 	}
 }
 
-func (t *tx) collect(keep Limits) {
-	t.collectJobs(keep.Jobs)
-	t.collectAllocs(keep.Allocations)
-	t.collectEvals(keep.Evaluations)
-	t.collectDeployments(keep.Deployments)
+// garbage is something that has ended and is not needed any more.
+type garbage struct {
+	at     int64 // when it changed last, in ns since the Unix epoch
+	keep   time.Duration
+	forget func()
+}
+
+// collect forgets what is picked of all that has ended, and then what that alone needed.
+func (t *tx) collect(keep Limits, pick func([]garbage) []garbage) {
+	for _, find := range []func(Limits) []garbage{t.deadJobs, t.endedAllocs, t.endedEvals, t.endedDeployments, t.downNodes} {
+		for _, e := range pick(find(keep)) {
+			e.forget()
+		}
+	}
 	t.collectSpecs()
 }
 
-func (t *tx) collectJobs(keep int) {
-	var dead []*job
+func (t *tx) deadJobs(keep Limits) (list []garbage) {
 	t.jobs.all(func(key jobKey, j *job) {
-		if *j.Status == statusDead && over(j.Job) && !slices.ContainsFunc(t.jobAllocs(key), notEnded) {
-			dead = append(dead, j)
+		if *j.Status != statusDead || !over(j.Job) {
+			return
 		}
+		at := structs.Deref(j.SubmitTime)
+		allocs, evals := t.jobAllocs(key), t.evalsByJob.in(key)
+		for _, a := range allocs {
+			if notEnded(a) {
+				return
+			}
+			at = max(at, a.ModifyTime)
+		}
+		for _, e := range evals {
+			at = max(at, e.ModifyTime)
+		}
+		list = append(list, garbage{at, keep.Jobs, func() {
+			for _, a := range allocs {
+				t.deleteAlloc(a)
+			}
+			for _, e := range evals {
+				t.deleteEval(e.ID)
+			}
+			t.deleteJob(key)
+		}})
 	})
-	slices.SortFunc(dead, func(a, b *job) int { return cmp.Compare(*b.ModifyIndex, *a.ModifyIndex) })
-	for _, j := range dead[min(keep, len(dead)):] {
-		key := keyOf(j.Job)
-		for _, a := range t.jobAllocs(key) {
-			t.deleteAlloc(a)
-		}
-		for _, e := range t.evalsByJob.in(key) {
-			t.deleteEval(e.ID)
-		}
-		t.deleteJob(key)
-	}
+	return list
 }
 
 // over reports whether a dead job stays dead. A service that was not stopped may be scaled
@@ -88,24 +131,26 @@ func over(j *nomad.Job) bool {
 
 func notEnded(a *schedule.Alloc) bool { return !a.ClientStatus.Terminal() }
 
-func (t *tx) collectAllocs(keep int) {
-	var ended []*schedule.Alloc
+func (t *tx) endedAllocs(keep Limits) (list []garbage) {
 	links := t.linksToWaitedFor()
 	t.allocs.all(func(id string, a *schedule.Alloc) {
 		if notEnded(a) || links[id] {
 			return
 		}
-		j := t.jobs.get(jobKey{a.Namespace, a.JobID})
+		j := t.jobs.get(jobOf(a))
 		if j == nil || a.ServerTerminal() || a.NextAllocation != "" || *a.Job.JobModifyIndex < j.since {
-			ended = append(ended, a)
+			list = append(list, garbage{a.ModifyTime, keep.evaluations(*a.Job.Type), func() { t.deleteAlloc(a) }})
 		}
 	})
-	slices.SortFunc(ended, func(a, b *schedule.Alloc) int {
-		return cmp.Or(cmp.Compare(b.ModifyIndex, a.ModifyIndex), cmp.Compare(a.ID, b.ID))
-	})
-	for _, a := range ended[min(keep, len(ended)):] {
-		t.deleteAlloc(a)
+	return list
+}
+
+// evaluations is how long those of a job of some type are kept.
+func (l Limits) evaluations(jobType string) time.Duration {
+	if jobType == nomad.JobTypeBatch {
+		return l.BatchEvaluations
 	}
+	return l.Evaluations
 }
 
 // linksToWaitedFor are the ended allocations between two that have not ended. The later
@@ -124,19 +169,30 @@ func (t *tx) linksToWaitedFor() map[string]bool {
 	return links
 }
 
-func (t *tx) collectEvals(keep int) {
-	var ended []*structs.Evaluation
-	t.evals.all(func(_ string, e *structs.Evaluation) {
-		if e.Status != structs.EvaluationPending && e.Status != structs.EvaluationBlocked {
-			ended = append(ended, e)
+func (t *tx) endedEvals(keep Limits) (list []garbage) {
+	placed := map[string]bool{}
+	t.allocs.all(func(_ string, a *schedule.Alloc) { placed[a.EvalID] = true })
+	t.evals.all(func(id string, e *structs.Evaluation) {
+		if !isOpen(e) && !placed[id] {
+			list = append(list, garbage{e.ModifyTime, keep.evaluations(e.Type), func() { t.deleteEval(id) }})
 		}
 	})
-	slices.SortFunc(ended, func(a, b *structs.Evaluation) int {
-		return cmp.Or(cmp.Compare(b.ModifyIndex, a.ModifyIndex), cmp.Compare(a.ID, b.ID))
+	return list
+}
+
+// downNodes are those that others have replaced. Of when that was they have an event.
+func (t *tx) downNodes(keep Limits) (list []garbage) {
+	t.nodes.all(func(id string, n *structs.Node) {
+		if n.Status != structs.NodeDown || len(t.allocsByNode.in(id)) > 0 {
+			return
+		}
+		at := int64(0)
+		for _, e := range n.Events {
+			at = max(at, e.Time.UnixNano())
+		}
+		list = append(list, garbage{at, keep.Nodes, func() { t.deleteNode(id) }})
 	})
-	for _, e := range ended[min(keep, len(ended)):] {
-		t.deleteEval(e.ID)
-	}
+	return list
 }
 
 // collectSpecs forgets versions that neither a job nor an allocation refers to.

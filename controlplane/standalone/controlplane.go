@@ -88,9 +88,10 @@ type ControlPlane struct {
 	nodeLogs map[string]*nodeLog
 	events   *events
 
-	operations  uint64 // of the writer: done since Open
-	cannotStore bool   // of the writer: its last change was not stored
-	unreadable  int    // rows, in Open
+	operations  uint64    // of the writer: done since Open
+	collectAt   time.Time // of the writer: when it looks next at what has ended
+	cannotStore bool      // of the writer: its last change was not stored
+	unreadable  int       // rows, in Open
 
 	queueMu sync.Mutex
 	queue   []*operation
@@ -104,6 +105,7 @@ type ControlPlane struct {
 type file interface {
 	Path() string
 	Write(ops ...boltfile.Op) error
+	InUse() int64
 	View(read func(*bbolt.Tx) error) error
 	Stage(write func(io.Writer) error) error
 	Close() error
@@ -185,7 +187,7 @@ func Open(opts Options) (*ControlPlane, error) {
 		cp.faults = func(*nomad.TaskGroup) []string { return nil }
 	}
 	if cp.limits == (Limits{}) {
-		cp.limits = DefaultLimits
+		cp.limits = DefaultLimits()
 	}
 	if opts.Path != "" {
 		if err := cp.openFile(opts); err != nil {
@@ -202,6 +204,7 @@ func Open(opts Options) (*ControlPlane, error) {
 		cp.nodeLogs[id] = &nodeLog{index: cp.index, from: cp.index}
 	}
 	cp.opened = cp.now()
+	cp.collectAt = cp.opened.Add(cp.limits.Interval)
 	go cp.writeLoop()
 	return cp, nil
 }

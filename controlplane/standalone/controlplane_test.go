@@ -706,29 +706,6 @@ func TestOneCallersPanicIsNotAnothers(t *testing.T) {
 	require.ErrorContains(t, <-bad.done, "ouch")
 }
 
-func TestGarbageIsBounded(t *testing.T) {
-	s, err := Open(Options{Limits: Limits{Jobs: 2, Allocations: 3, Evaluations: 4}})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.Close()) }()
-	registerNode(t, s, testNode())
-	run(t, s, testJob("stays", "service"))
-	for range 3 * collectEvery {
-		run(t, s, testJob("b", "batch"))
-		a := wanted(s, "b")[0]
-		report(t, s, a, structs.ClientComplete)
-		_, err := s.DeregisterJob("default", "b", false, false)
-		require.NoError(t, err)
-		require.LessOrEqual(t, len(s.Evaluations()), 4+2*collectEvery)
-		require.LessOrEqual(t, len(s.Allocations()), 1+3+collectEvery)
-	}
-	s.CollectGarbage()
-	require.Nil(t, s.Job("default", "b"))
-	require.Len(t, wanted(s, "stays"), 1)
-	require.Len(t, s.Allocations(), 1)
-	require.Empty(t, s.Evaluations())
-	require.Len(t, s.data.specs, 1)
-}
-
 func TestACompletedAllocationThatCountsIsNotGarbage(t *testing.T) {
 	s := withNode(t, "")
 	run(t, s, testJob("b", "batch", count(2)))

@@ -332,21 +332,19 @@ func (t *tx) activeDeployment(id, verb string) (*structs.Deployment, error) {
 	return d, nil
 }
 
-// collectDeployments forgets ended deployments, but for the last of each job that is there:
-// it tells how far the job's version came.
-func (t *tx) collectDeployments(keep int) {
-	var ended []*structs.Deployment
-	t.deployments.all(func(_ string, d *structs.Deployment) {
+// endedDeployments are the ended ones, but for the last of each job that is there: it tells
+// how far the job's version came.
+func (t *tx) endedDeployments(keep Limits) (list []garbage) {
+	t.deployments.all(func(id string, d *structs.Deployment) {
 		key := deployed(d)
 		if !d.Active() && (t.jobs.get(key) == nil || t.jobDeployments(key)[0] != d) {
-			ended = append(ended, d)
+			list = append(list, garbage{d.ModifyTime, keep.Deployments, func() {
+				t.touched[TableDeployments] = t.at()
+				t.deployments.delete(id)
+			}})
 		}
 	})
-	sortDeployments(ended)
-	for _, d := range ended[min(keep, len(ended)):] {
-		t.touched[TableDeployments] = t.at()
-		t.deployments.delete(d.ID)
-	}
+	return list
 }
 
 // applyDeployment stores what was decided of a job's deployment, before the allocations

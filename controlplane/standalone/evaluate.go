@@ -89,6 +89,8 @@ func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 	for _, n := range in.Nodes {
 		in.Others = append(in.Others, t.othersOn(n, key)...)
 	}
+	in.Algorithm = schedule.Algorithm(t.scheduler.SchedulerAlgorithm)
+	in.Oversubscribe = t.scheduler.MemoryOversubscriptionEnabled
 	in.Preempt = mayPreempt(t.scheduler, *in.Job.Type)
 	return schedule.Schedule(in)
 }
@@ -304,6 +306,7 @@ func (t *tx) doDue() error {
 		t.evaluateDue()
 		t.failDue()
 	}
+	t.collectDue()
 	return nil
 }
 
@@ -323,7 +326,7 @@ const storeRetry = time.Second
 
 // untilDue is how long the writer may sleep.
 func (cp *ControlPlane) untilDue() time.Duration {
-	wait := maxIdle
+	wait := min(maxIdle, cp.collectAt.Sub(cp.now()))
 	least := time.Duration(0)
 	if cp.cannotStore {
 		wait, least = storeRetry, storeRetry

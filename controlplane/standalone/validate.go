@@ -50,7 +50,7 @@ func (cp *ControlPlane) prepare(job *nomad.Job) (warnings []string, err error) {
 	if job == nil {
 		return nil, &ValidationError{Faults: []string{"job: it is missing"}}
 	}
-	v := &validation{groupFaults: cp.faults}
+	v := &validation{groupFaults: cp.faults, oversubscribe: cp.SchedulerConfiguration().MemoryOversubscriptionEnabled}
 	for _, path := range nulls(job) {
 		v.fault("%s: it is null", path)
 	}
@@ -100,6 +100,8 @@ type validation struct {
 	faults      []string
 	warnings    []string
 	groupFaults func(*nomad.TaskGroup) []string // what the nodes refuse
+	// oversubscribe is set when tasks may have more memory than they are promised.
+	oversubscribe bool
 }
 
 func (v *validation) where(format string, args ...any) string {
@@ -279,6 +281,8 @@ func (v *validation) resources(r *nomad.Resources) {
 	}
 	if most := structs.Deref(r.MemoryMaxMB); most != 0 && most < structs.Deref(r.MemoryMB) {
 		v.fault("resources: memory_max: MemoryMaxMB value (%d) should be larger than MemoryMB value (%d)", most, structs.Deref(r.MemoryMB))
+	} else if most != 0 && !v.oversubscribe {
+		v.warn("resources: memory_max: it has no effect: memory oversubscription is off in the scheduler configuration")
 	}
 	v.devices(r.Devices)
 }

@@ -75,7 +75,7 @@ func (cp *ControlPlane) commit(batch []*operation) {
 		t.err = t.do((*tx).drainNodes)
 	}
 	if t.err == nil {
-		t.collectPeriodically()
+		t.collectSize()
 		t.err = t.commit()
 	}
 	if t.err != nil && len(batch) > 1 {
@@ -242,6 +242,11 @@ func (t *tx) putNode(n *structs.Node) {
 		n.CreateIndex = n.ModifyIndex
 	}
 	t.nodes.put(n.ID, n)
+}
+
+func (t *tx) deleteNode(id string) {
+	t.touched[TableNodes] = t.at()
+	t.nodes.delete(id)
 }
 
 // jobAllocs returns a job's allocations as the transaction sees them.

@@ -119,6 +119,19 @@ func (f *File) View(read func(tx *bbolt.Tx) error) error {
 	return err
 }
 
+// InUse is how many bytes of the file hold something, as of the last write. Bytes that do not
+// are used again before the file grows.
+func (f *File) InUse() (bytes int64) {
+	f.dbMu.RLock()
+	defer f.dbMu.RUnlock()
+	_ = f.db.View(func(tx *bbolt.Tx) error { // of a closed file: 0
+		s := tx.DB().Stats()
+		bytes = tx.Size() - int64(s.FreePageN+s.PendingPageN)*int64(tx.DB().Info().PageSize)
+		return nil
+	})
+	return bytes
+}
+
 // Close ends when what was handed to Write before is durable or has failed, and the last
 // good copy is up to date. It is idempotent.
 func (f *File) Close() error {

@@ -52,7 +52,8 @@ type capacity struct {
 	ofJob  map[string]int    // the job's live allocations, by node ID
 	// preempted are the allocations that made room for another: what they held is not
 	// their own job's any more.
-	preempted map[string]bool
+	preempted     map[string]bool
+	oversubscribe bool
 }
 
 // chain is what an allocation and all that it waits for on its node take together.
@@ -103,7 +104,7 @@ func (cl *claim) join(ch *chain) *chain {
 }
 
 func newCapacity(in Input) *capacity {
-	c := &capacity{nodes: map[string]*use{}, chains: map[string]*chain{}, ofJob: map[string]int{}, preempted: map[string]bool{}}
+	c := &capacity{nodes: map[string]*use{}, chains: map[string]*chain{}, ofJob: map[string]int{}, preempted: map[string]bool{}, oversubscribe: in.Oversubscribe}
 	all := make(map[string]*structs.Allocation, len(in.Others)+len(in.Allocs))
 	for _, a := range in.Others {
 		all[a.ID] = a
@@ -213,6 +214,11 @@ func (c *capacity) fit(n *structs.Node, cl *claim, allocID string, g *nomad.Task
 	}
 	if dimension = u.assignTasks(n, cl, g, &r); dimension != "" {
 		return r, dimension
+	}
+	for _, t := range r.Tasks {
+		if !c.oversubscribe {
+			t.MemoryMaxMB = 0
+		}
 	}
 	has := capacityOf(n)
 	needs := u.plus(cl.taken.most(amountsOf(r)).minus(cl.taken))

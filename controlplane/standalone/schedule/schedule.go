@@ -45,6 +45,11 @@ type Input struct {
 	Others []*structs.Allocation
 	// Deployment is that of the job's current version, one that has ended too; nil: none.
 	Deployment *structs.Deployment
+	// Algorithm is which node is taken of several that have room.
+	Algorithm Algorithm
+	// Oversubscribe is set when tasks may have more memory than they are promised, up to
+	// their memory_max.
+	Oversubscribe bool
 	// Preempt is set when the job may have less important jobs' allocations ended for its own.
 	Preempt bool
 	Now     time.Time
@@ -337,7 +342,6 @@ func (s *scheduler) placeOne(w wanted, preempt bool) (*Alloc, *structs.Placement
 	metric := newMetric(s.Job)
 	var best *structs.Node
 	var resources structs.AllocatedResources
-	bestUsed := 0
 	var exhausted []*structs.Node
 	for _, n := range s.candidates(w, metric) {
 		metric.NodesEvaluated++
@@ -355,9 +359,8 @@ func (s *scheduler) placeOne(w wanted, preempt bool) (*Alloc, *structs.Placement
 			metric.DimensionExhausted = count(metric.DimensionExhausted, dimension)
 			continue
 		}
-		// The node with the fewest of the job's own; the first of equals.
-		if used := s.cap.ofJob[n.ID]; best == nil || used < bestUsed {
-			best, bestUsed, resources = n, used, r
+		if best == nil || s.preferable(n, best) < 0 {
+			best, resources = n, r
 		}
 	}
 	a.Metrics = metric
