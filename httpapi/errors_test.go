@@ -27,7 +27,6 @@ func TestARefusalHasAStatusAndOneLineOfText(t *testing.T) {
 		{"an unknown job's summary", "GET", "/v1/job/none/summary", "", 404, "job not found"},
 		{"an unknown job's versions", "GET", "/v1/job/none/versions", "", 404, "job not found"},
 		{"an unknown verb", "GET", "/v1/job/none/thing", "", 404, "job not found"},
-		{"stop an unknown job", "DELETE", "/v1/job/none", "", 404, `job "none" not found`},
 		{"evaluate an unknown job", "PUT", "/v1/job/none/evaluate", "{}", 404, `job "none" not found`},
 		{"an unknown allocation", "GET", "/v1/allocation/none", "", 404, "alloc not found"},
 		{"an unknown evaluation", "GET", "/v1/evaluation/none", "", 404, "eval not found"},

@@ -240,17 +240,31 @@ func reply(w http.ResponseWriter, r *http.Request, body any) error {
 
 // decode reads a JSON body. Unknown fields are ignored: newer clients add some.
 func decode(r *http.Request, into any) error {
+	b, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	return unmarshal(b, into)
+}
+
+// readBody reads a request's body whole, up to maxBody.
+func readBody(r *http.Request) ([]byte, error) {
 	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
-		return &statusError{http.StatusUnsupportedMediaType, fmt.Sprintf("request body: the encoding %q is not supported: send plain JSON", e)}
+		return nil, &statusError{http.StatusUnsupportedMediaType, fmt.Sprintf("request body: the encoding %q is not supported: send plain JSON", e)}
 	}
 	b, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
 	if err != nil {
 		var tooLarge *http.MaxBytesError
 		if errors.As(err, &tooLarge) {
-			return &statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("request body is larger than %d bytes", maxBody)}
+			return nil, &statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("request body is larger than %d bytes", maxBody)}
 		}
-		return err
+		return nil, err
 	}
+	return b, nil
+}
+
+// unmarshal decodes a body; one that is empty leaves everything as it is.
+func unmarshal(b []byte, into any) error {
 	if len(b) == 0 {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // jobPattern is that of a job and of what is asked of it: an ID may contain slashes.
@@ -55,7 +56,8 @@ func (h *handler) jobsWhere(r *http.Request, q *query, wanted func(*nomad.Job) b
 
 func (h *handler) registerJob(r *http.Request) (any, error) {
 	var req nomad.JobRegisterRequest
-	if err := decode(r, &req); err != nil {
+	unknown, err := decodeJob(r, &req)
+	if err != nil {
 		return nil, err
 	}
 	if err := h.checkJob(r, req.Job); err != nil {
@@ -64,11 +66,12 @@ func (h *handler) registerJob(r *http.Request) (any, error) {
 	if err := h.mayRegister(r); err != nil {
 		return nil, err
 	}
-	return h.register(&req)
+	return h.register(&req, unknown)
 }
 
-// register registers the job of a request that was looked at.
-func (h *handler) register(req *nomad.JobRegisterRequest) (any, error) {
+// register registers the job of a request that was looked at, with the warnings that came of
+// that.
+func (h *handler) register(req *nomad.JobRegisterRequest, warnings []string) (any, error) {
 	switch {
 	case req.PreserveCounts:
 		return nil, badRequest("PreserveCounts is not supported: send the counts that the groups are to have")
@@ -85,6 +88,7 @@ func (h *handler) register(req *nomad.JobRegisterRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	change.Warnings = append(change.Warnings, warnings...)
 	return jobRegistered(change), nil
 }
 
@@ -269,7 +273,8 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 		return &nomad.JobRegisterResponse{EvalID: evalID}, nil
 	case "":
 		var req nomad.JobRegisterRequest
-		if err := decode(r, &req); err != nil {
+		unknown, err := decodeJob(r, &req)
+		if err != nil {
 			return nil, err
 		}
 		if err := h.checkJob(r, req.Job); err != nil {
@@ -278,7 +283,7 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 		if *req.Job.ID != id {
 			return nil, badRequest("Job ID does not match")
 		}
-		return h.register(&req)
+		return h.register(&req, unknown)
 	case "dispatch":
 		return h.dispatchJob(r, q, id)
 	case "periodic/force":
@@ -320,6 +325,9 @@ func (h *handler) deregisterJob(r *http.Request) (any, error) {
 		return nil, badRequest("eval_priority is not supported when a job is stopped: its evaluation has the job's")
 	}
 	change, err := h.ControlPlane.DeregisterJob(q.namespace, id, purge, noDelay)
+	if errdefs.ClassOf(err) == errdefs.NotFound { // as with Nomad: what is to be gone is
+		return jobStopped(&structs.JobChange{LastIndex: h.ControlPlane.Index(tableJobs)}), nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -66,6 +66,9 @@ func TestAJobIsRegisteredReadAndDeregistered(t *testing.T) {
 
 	_, _, err = jobs.Deregister("life", true, nil)
 	require.NoError(t, err)
+	none, _, err := jobs.Deregister("life", true, nil)
+	require.NoError(t, err, "what is to be gone is, as with Nomad")
+	require.Empty(t, none)
 	require.Equal(t, reply{status: http.StatusNotFound, body: "job not found"}, bare(w.get(t, "/v1/job/life")))
 }
 

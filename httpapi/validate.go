@@ -15,7 +15,8 @@ import (
 // configures them with: a job that is registered would be told of those when it starts.
 func (h *handler) validateJob(r *http.Request) (any, error) {
 	var req nomad.JobValidateRequest
-	if err := decode(r, &req); err != nil {
+	unknown, err := decodeJob(r, &req)
+	if err != nil {
 		return nil, err
 	}
 	if err := h.checkRegion(req.Region); err != nil {
@@ -34,7 +35,7 @@ func (h *handler) validateJob(r *http.Request) (any, error) {
 		DriverConfigValidated: true,
 		ValidationErrors:      faults,
 		Error:                 strings.Join(faults, "\n"),
-		Warnings:              warningText(warnings),
+		Warnings:              warningText(append(warnings, unknown...)),
 	}, nil
 }
 

@@ -68,7 +68,7 @@ func measureDisk(_ context.Context, dir string) (diskUse, error) {
 }
 
 // gcLoop destroys the oldest ended allocations while there are too many or they take
-// too much. It looks when one is over or the control plane was informed of an end, and
+// too much, and what has ended that nobody claimed. It looks when one is over or the control plane was informed of an end, and
 // now and then, as what runs fills the disk too.
 func (n *Node) gcLoop(ctx context.Context) {
 	tick := time.NewTicker(n.cfg.GC.Interval)
@@ -81,6 +81,7 @@ func (n *Node) gcLoop(ctx context.Context) {
 		case <-tick.C:
 		}
 		n.destroyForgotten()
+		n.dropEndedStrays(ctx)
 		n.collectExcess(ctx)
 		n.collectForDisk(ctx)
 	}

@@ -89,8 +89,8 @@ func (n *Node) knowledge(seen *state.Seen) (*structs.NodeKnowledge, error) {
 	return known, nil
 }
 
-// storedState is an allocation's state as far as it is stored and still true; nil: it is not
-// known in full.
+// storedState is an allocation's state as far as it is stored and still true; nil: it cannot
+// be read. A task of which no state is stored has not begun.
 func (n *Node) storedState(a *structs.Allocation) *structs.AllocationState {
 	stored, err := n.cfg.State.AllocationState(a.ID)
 	group := a.Group()
@@ -100,8 +100,11 @@ func (n *Node) storedState(a *structs.Allocation) *structs.AllocationState {
 	s := &structs.AllocationState{ID: a.ID, TaskStates: map[string]*structs.TaskState{}}
 	for _, t := range group.Tasks {
 		local, ts, err := n.cfg.State.Task(a.ID, t.Name)
-		if err != nil || ts == nil {
+		if err != nil {
 			return nil
+		}
+		if ts == nil {
+			ts = &structs.TaskState{State: structs.TaskPending}
 		}
 		s.TaskStates[t.Name] = task.Restored(ts, local, n.left)
 	}

@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -23,6 +25,8 @@ import (
 type leftWorkloads struct {
 	left, destroyed []string
 	started         time.Time // all of them
+	mu              sync.Mutex
+	ended           bool // all of them have, since they were listed
 }
 
 func (l *leftWorkloads) Answers(context.Context) bool { return true }
@@ -35,13 +39,20 @@ func (l *leftWorkloads) List(context.Context) (list []*workload.Status, err erro
 }
 
 func (l *leftWorkloads) Inspect(_ context.Context, id string) (*workload.Status, error) {
-	if slices.Contains(l.left, id) && !slices.Contains(l.destroyed, id) {
-		return &workload.Status{ID: id, State: workload.Running}, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case !slices.Contains(l.left, id) || slices.Contains(l.destroyed, id):
+		return nil, abi.ErrTaskNotFound
+	case l.ended:
+		return &workload.Status{ID: id, State: workload.Exited}, nil
 	}
-	return nil, abi.ErrTaskNotFound
+	return &workload.Status{ID: id, State: workload.Running}, nil
 }
 
 func (l *leftWorkloads) Destroy(_ context.Context, id string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.destroyed = append(l.destroyed, id)
 	return nil
 }
@@ -74,14 +85,21 @@ func (w *world) unclaimed() (ids []string) {
 	return ids
 }
 
-func TestOnlyWhatItsOwnAllocationDoesNotHaveIsDestroyed(t *testing.T) {
-	w := newWorld(t)
+// leftRunning is a node that has ended and left a task running.
+func leftRunning(t *testing.T) (w *world, a *structs.Allocation, local *state.TaskLocal) {
+	t.Helper()
+	w = newWorld(t)
 	w.start()
 	w.run("s", "service")
-	a := w.awaitStatus("s", structs.ClientRunning)
+	a = w.awaitStatus("s", structs.ClientRunning)
 	w.end()
 	local, _, err := w.db.Task(a.ID, "t")
 	require.NoError(t, err)
+	return w, a, local
+}
+
+func TestOnlyWhatItsOwnAllocationDoesNotHaveIsDestroyed(t *testing.T) {
+	w, a, local := leftRunning(t)
 
 	earlier := a.ID + "/t/earlier"
 	for range 2 { // what was kept once is kept again
@@ -93,6 +111,42 @@ func TestOnlyWhatItsOwnAllocationDoesNotHaveIsDestroyed(t *testing.T) {
 		require.Equal(t, 1, w.machine.started(a.ID))
 		w.end()
 	}
+}
+
+// A request that reads may come from anybody who may read.
+func TestReadingWhatIsUnclaimedHasNoEffect(t *testing.T) {
+	w := newWorld(t)
+	left := &leftWorkloads{left: []string{"forgotten/t/1"}}
+	w.left = left
+	w.start()
+	require.Equal(t, []string{"forgotten"}, w.unclaimed())
+	left.mu.Lock()
+	left.ended = true
+	left.mu.Unlock()
+	require.Empty(t, w.unclaimed())
+	destroyed := func() []string {
+		left.mu.Lock()
+		defer left.mu.Unlock()
+		return slices.Clone(left.destroyed)
+	}
+	require.Empty(t, destroyed())
+	w.node.ended.Set() // the garbage collector looks
+	require.Eventually(t, func() bool { return len(destroyed()) == 1 }, 30*time.Second, time.Millisecond)
+}
+
+func TestATaskOfWhichNothingIsStoredHasNotBegun(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	tasks := []*nomad.Task{{Name: "one"}, {Name: "other"}}
+	group := "g"
+	a := &structs.Allocation{ID: "a", TaskGroup: group, Job: &nomad.Job{TaskGroups: []*nomad.TaskGroup{{Name: &group, Tasks: tasks}}}}
+	require.Equal(t, structs.ClientPending, w.node.storedState(a).ClientStatus)
+	require.NoError(t, w.db.PutTaskState("a", "one", &structs.TaskState{State: structs.TaskDead, Failed: true}))
+	require.Equal(t, structs.ClientFailed, w.node.storedState(a).ClientStatus)
+	b := *a
+	b.ID = "b"
+	require.NoError(t, w.db.PutAllocationState(&structs.AllocationState{ID: "b", ClientStatus: structs.ClientFailed, ClientDescription: "before its tasks"}))
+	require.Equal(t, structs.ClientFailed, w.node.storedState(&b).ClientStatus, "it does not look live")
 }
 
 func TestWhatCannotBeReadIsKeptUntilSomebodyDecides(t *testing.T) {
@@ -154,13 +208,7 @@ func TestTheDirectoryOfAnEndedAllocationIsCollectedThoughTheNodeLostItsDatabase(
 }
 
 func TestARunWhoseTaskCannotBeReadIsTakenBack(t *testing.T) {
-	w := newWorld(t)
-	w.start()
-	w.run("s", "service")
-	a := w.awaitStatus("s", structs.ClientRunning)
-	w.end()
-	local, _, err := w.db.Task(a.ID, "t")
-	require.NoError(t, err)
+	w, a, local := leftRunning(t)
 	w.db = unreadableTasks{w.db}
 	left := &leftWorkloads{left: []string{local.TaskID}}
 	w.left = left
@@ -214,13 +262,7 @@ func TestARunThatIsNewerThanWhatIsStoredIsTakenBack(t *testing.T) {
 }
 
 func TestWhatRunsHasNotFailedBecauseItCannotBeStored(t *testing.T) {
-	w := newWorld(t)
-	w.start()
-	w.run("s", "service")
-	a := w.awaitStatus("s", structs.ClientRunning)
-	w.end()
-	local, _, err := w.db.Task(a.ID, "t")
-	require.NoError(t, err)
+	w, a, local := leftRunning(t)
 	db := &refusing{DB: state.NewMem()}
 	failed := errors.New("input/output error")
 	db.err.Store(&failed)

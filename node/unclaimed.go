@@ -147,7 +147,7 @@ func (n *Node) waits(id string) bool {
 // Unclaimed is what the node keeps although it is not known to be wanted, sorted by
 // allocation. It runs on until a person decides, or it ends.
 func (n *Node) Unclaimed(ctx context.Context) []structs.Unclaimed {
-	n.dropEndedStrays(ctx)
+	ended := n.endedStrays(ctx)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	byID := map[string]*structs.Unclaimed{}
@@ -165,7 +165,7 @@ func (n *Node) Unclaimed(ctx context.Context) []structs.Unclaimed {
 		}
 	}
 	if n.settled {
-		n.addLeftovers(byID)
+		n.addLeftovers(byID, ended)
 	}
 	list := make([]structs.Unclaimed, 0, len(byID))
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
@@ -174,8 +174,8 @@ func (n *Node) Unclaimed(ctx context.Context) []structs.Unclaimed {
 	return list
 }
 
-// addLeftovers adds what has no runner. n.mu is held.
-func (n *Node) addLeftovers(byID map[string]*structs.Unclaimed) {
+// addLeftovers adds what has no runner, but for the strays that have ended. n.mu is held.
+func (n *Node) addLeftovers(byID map[string]*structs.Unclaimed, ended map[string]bool) {
 	for id, u := range n.unread {
 		byID[id] = &structs.Unclaimed{AllocID: id, Reason: "it cannot be taken up again: " + u.why, Adoptable: u.alloc != nil}
 		if u.alloc != nil {
@@ -183,6 +183,9 @@ func (n *Node) addLeftovers(byID map[string]*structs.Unclaimed) {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(n.strays)) {
+		if _, over := ended[id]; over {
+			continue
+		}
 		allocID := allocOf(id)
 		if byID[allocID] == nil {
 			byID[allocID] = &structs.Unclaimed{AllocID: allocID, Reason: "a workload runs of which neither the node nor the control plane knows more than its ID"}
@@ -196,19 +199,34 @@ func (n *Node) addLeftovers(byID map[string]*structs.Unclaimed) {
 	}
 }
 
-// dropEndedStrays forgets strays that have ended by themselves.
-func (n *Node) dropEndedStrays(ctx context.Context) {
+// endedStrays are the strays that have ended by themselves, and whether anything is left of
+// them. It changes nothing: it is asked by requests that may have no effect.
+func (n *Node) endedStrays(ctx context.Context) map[string]bool {
 	n.mu.Lock()
 	ids := slices.Collect(maps.Keys(n.strays))
 	n.mu.Unlock()
+	ended := map[string]bool{}
 	for _, id := range ids {
 		s, err := n.left.Inspect(ctx, id)
 		switch {
 		case errors.Is(err, abi.ErrTaskNotFound):
-		case err != nil || s.State == workload.Running:
-			continue
-		default:
-			_ = n.cfg.Workloads.Destroy(ctx, id) // what it has left is found again otherwise
+			ended[id] = false
+		case err == nil && s.State != workload.Running:
+			ended[id] = true
+		}
+	}
+	return ended
+}
+
+// dropEndedStrays forgets strays that have ended by themselves, with what is left of them: it
+// is found again otherwise.
+func (n *Node) dropEndedStrays(ctx context.Context) {
+	for id, left := range n.endedStrays(ctx) {
+		if left {
+			if err := n.cfg.Workloads.Destroy(ctx, id); err != nil {
+				n.logger.Warn("forgetting a workload that nobody claimed and that has ended failed, trying again", "id", id, "error", err)
+				continue
+			}
 		}
 		n.mu.Lock()
 		delete(n.strays, id)

@@ -3,7 +3,6 @@ package structs
 import (
 	"cmp"
 	"fmt"
-	"strings"
 )
 
 // NodeKnowledge is what a node knows of a control plane's decisions: enough to rebuild what
@@ -67,12 +66,19 @@ type Unclaimed struct {
 	Adoptable bool
 }
 
-// String is one line for people: what was wrong and what came of it.
+// maxNamed is how many jobs a line for people names.
+const maxNamed = 5
+
+// String is one line for people, of bounded length: what was wrong and what came of it.
 func (a *Adoption) String() string {
 	text := cmp.Or(a.Why, "the control plane did not know all that the node has")
 	text += fmt.Sprintf("; rebuilt from what the node knows: %d jobs, %d allocations", len(a.Jobs), len(a.Adopted))
 	if len(a.Stopped) > 0 {
-		text += fmt.Sprintf("; ended since, and stopped: %s", strings.Join(a.Stopped, ", "))
+		named := a.Stopped[:min(len(a.Stopped), maxNamed)]
+		text += fmt.Sprintf("; ended since, and stopped: %q", named)
+		if more := len(a.Stopped) - len(named); more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
 	}
 	if len(a.Waiting) > 0 {
 		text += fmt.Sprintf("; %d allocations wait for `wasmnode operator adopt` or `discard`", len(a.Waiting))

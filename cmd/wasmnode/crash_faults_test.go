@@ -54,8 +54,8 @@ func drawFaults(rng *rand.Rand) *faults {
 		f.agent = syscall.SIGKILL
 	}
 	if f.full = chance(4); f.full {
-		f.room, f.early, f.start = 4096*rng.IntN(32), chance(2), chance(2)
-		f.bulk = rng.IntN(400 << 10)
+		f.room, f.early, f.start = 4096*rng.IntN(16), chance(2), chance(2)
+		f.bulk = rng.IntN(100 << 10)
 		f.hold = time.Duration(rng.IntN(600)) * time.Millisecond
 	}
 	f.upgrade = chance(3)
@@ -120,7 +120,7 @@ func (w *crashWorld) swapProgram(t *testing.T) {
 // The campaign's disks: the small one is filled, and has the agent's and the supervisor's
 // files. What the tasks write is on the other, as its absence is told by them only.
 const (
-	stateDisk = "size=48m"
+	stateDisk = "size=64m" // for fifty ended allocations, in each file and its copies
 	allocDisk = "size=256m"
 )
 

@@ -17,6 +17,9 @@ func (*operatorSnapshotRestoreCommand) Help() string {
   control plane's state when the agent is started again; until then nothing
   changes. The state before is kept beside it, as server.db.replaced-TIME.
 
+  The ACL tokens are those of the snapshot then: a token that was deleted since works
+  again until it is deleted again, and one that was made since is gone.
+
 Options:
 ` + commonOptions
 }
@@ -39,6 +42,7 @@ func (c *operatorSnapshotRestoreCommand) Run(args []string) int {
 	if _, err := client.Operator().SnapshotRestore(snap, nil); err != nil {
 		return c.fail(f, err)
 	}
-	c.ui.Output("The snapshot is good, and takes the place of the control plane's state when the agent is started again.\nUntil then nothing changes: restart the agent.")
+	c.ui.Output("The snapshot is good, and takes the place of the control plane's state when the agent is started again.\nUntil then nothing changes: restart the agent.\n" +
+		"ACL tokens are those of the snapshot then: tokens that were deleted since work again, so delete them again.")
 	return 0
 }

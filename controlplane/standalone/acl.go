@@ -31,7 +31,7 @@ const (
 
 // BootstrapACL makes the first token, which may do everything. Its secret is the given
 // one, a UUID, or is drawn. It is made once; then again, and for the first time where the
-// file was damaged and might have told of one, only after somebody has written the index that
+// file was damaged or restored and might have told of one, only after somebody has written the index that
 // the error tells into the reset file, which takes access to the node's own files.
 func (cp *ControlPlane) BootstrapACL(secret string) (token *structs.ACLToken, drawn string, err error) {
 	if secret == "" {
@@ -50,6 +50,9 @@ func (cp *ControlPlane) BootstrapACL(secret string) (token *structs.ACLToken, dr
 		t.aclBootstrap = t.at()
 		return nil
 	})
+	if err == nil {
+		err = cp.forgetCopied()
+	}
 	if err != nil {
 		return nil, "", err
 	}
@@ -137,15 +140,31 @@ func (cp *ControlPlane) RenameACLToken(accessorID, name string) (token *structs.
 	})
 }
 
-// DeleteACLToken deletes a token: whoever shows its secret from now on is refused.
+// DeleteACLToken deletes a token: whoever shows its secret from now on is refused, also after
+// the file was damaged and its last good copy took its place.
 func (cp *ControlPlane) DeleteACLToken(accessorID string) error {
-	return cp.write(func(t *tx) error {
+	err := cp.write(func(t *tx) error {
 		if t.tokens.get(accessorID) == nil {
 			return notFound("%s", structs.ErrACLTokenNotFound)
 		}
 		t.deleteToken(accessorID)
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return cp.forgetCopied()
+}
+
+// forgetCopied has the last good copy know who was let in, and who is no more.
+func (cp *ControlPlane) forgetCopied() error {
+	if cp.file == nil {
+		return nil
+	}
+	if err := cp.file.Forget(); err != nil {
+		return fmt.Errorf("it is done, and the last good copy of the control plane's file, which does not know it, can neither be renewed nor removed: %w", err)
+	}
+	return nil
 }
 
 // ResolveACLToken finds the token of a secret. The errors are [structs.ErrACLTokenNotFound]

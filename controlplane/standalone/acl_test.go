@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
@@ -171,4 +173,59 @@ func TestTokensAreBounded(t *testing.T) {
 	}
 	_, _, err := s.CreateACLToken(reader("x"), 0)
 	require.EqualError(t, err, "there are 1000 ACL tokens, as many as there can be: delete some")
+}
+
+// A copy that takes a damaged file's place knows who was let in, and who is no more.
+func TestTheLastGoodCopyBringsNoTokenBack(t *testing.T) {
+	opts := Options{Path: filepath.Join(t.TempDir(), "server.db"), SetAside: true}
+	s, err := Open(opts)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	// fromCopy is the control plane that comes up where the file is damaged now.
+	fromCopy := func() *ControlPlane {
+		copied, err := os.ReadFile(boltfile.CopyPath(opts.Path))
+		require.NoError(t, err)
+		other := Options{Path: filepath.Join(t.TempDir(), "server.db"), SetAside: true}
+		require.NoError(t, os.WriteFile(boltfile.CopyPath(other.Path), copied, 0o600))
+		cp, err := Open(other)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, cp.Close()) })
+		return cp
+	}
+	_, first, err := s.BootstrapACL("")
+	require.NoError(t, err)
+	cp := fromCopy()
+	_, err = cp.ResolveACLToken(first)
+	require.NoError(t, err)
+	_, _, err = cp.BootstrapACL("")
+	require.ErrorContains(t, err, "already done")
+
+	token, secret, err := s.CreateACLToken(reader("ci"), 0)
+	require.NoError(t, err)
+	require.NoError(t, s.file.Forget())
+	_, err = fromCopy().ResolveACLToken(secret)
+	require.NoError(t, err)
+	require.NoError(t, s.DeleteACLToken(token.AccessorID))
+	_, err = fromCopy().ResolveACLToken(secret)
+	require.ErrorIs(t, err, structs.ErrACLTokenNotFound)
+}
+
+func TestASnapshotFromBeforeTheFirstTokenDoesNotLetItBeMadeAgain(t *testing.T) {
+	opts := Options{Path: filepath.Join(t.TempDir(), "server.db")}
+	s, err := Open(opts)
+	require.NoError(t, err)
+	_, err = s.ForNode().Register(t.Context(), testNode())
+	require.NoError(t, err)
+	var snap bytes.Buffer
+	require.NoError(t, s.SaveSnapshot(&snap))
+	_, _, err = s.BootstrapACL("")
+	require.NoError(t, err)
+	require.NoError(t, s.RestoreSnapshot(&snap))
+	require.NoError(t, s.Close())
+	s, err = Open(opts)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	require.Empty(t, s.ACLTokens())
+	_, _, err = s.BootstrapACL("")
+	require.ErrorContains(t, err, "already done")
 }

@@ -108,6 +108,7 @@ type file interface {
 	InUse() int64
 	View(read func(*bbolt.Tx) error) error
 	Stage(write func(io.Writer) error) error
+	Forget() error
 	Close() error
 }
 
@@ -222,6 +223,7 @@ func (cp *ControlPlane) openFile(opts Options) error {
 				opts.Recovered(r)
 			}
 		},
+		Restored:  func() { recovered = true },
 		CopyEvery: boltfile.DefaultCopyEvery,
 		Logger:    cp.logger,
 	})

@@ -147,6 +147,10 @@ func (v *validation) job(j *nomad.Job) {
 	if *j.Name == "" {
 		v.fault("Missing job name")
 	}
+	v.printable("Job ID", *j.ID)
+	if *j.Name != *j.ID {
+		v.printable("Job name", *j.Name)
+	}
 	if *j.Namespace != nomad.DefaultNamespace {
 		v.fault("job %q is in nonexistent namespace %q", *j.ID, *j.Namespace)
 	}
@@ -174,6 +178,7 @@ func (v *validation) job(j *nomad.Job) {
 		} else {
 			names[*g.Name] = i + 1
 		}
+		v.printable("Job task group name", *g.Name)
 		v.in(fmt.Sprintf("group %q", *g.Name), func() { v.group(j, g) })
 	}
 }
@@ -197,6 +202,7 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 	case *g.Count > 1 && (*j.Type == nomad.JobTypeSystem || *j.Type == nomad.JobTypeSysbatch):
 		v.fault("count: Job task group %s has count %d. Count cannot exceed 1 with %s scheduler", *g.Name, *g.Count, *j.Type)
 	}
+	v.services(g.Services)
 	v.constraints(g.Constraints, true)
 	v.restart(g.RestartPolicy)
 	v.reschedule(j, g.ReschedulePolicy)
@@ -239,6 +245,8 @@ func (v *validation) task(t *nomad.Task) {
 	case len(t.Name) > maxNameLen:
 		v.fault("name: it is longer than %d bytes", maxNameLen)
 	}
+	v.printable("name", t.Name)
+	v.services(t.Services)
 	if t.Driver == "" {
 		v.fault("driver: Missing task driver")
 	}

@@ -1,6 +1,7 @@
 package boltfile
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -37,17 +38,47 @@ func (f *File) copyLoop(every time.Duration) {
 // keepCopy brings the last good copy up to date. What keeps it from that is the file's
 // business no further: the log tells it.
 func (f *File) keepCopy() {
-	kept := CopyPath(f.path)
+	f.copying.Lock()
+	defer f.copying.Unlock()
+	if err := f.copyIfChanged(); err != nil {
+		f.opts.Logger.Warn("no copy of a file could be kept", "file", f.path, "copy", CopyPath(f.path), "error", err)
+	}
+}
+
+// copyIfChanged makes the last good copy, unless there is one of what the file is now.
+func (f *File) copyIfChanged() error {
 	now, err := describe(f.path)
-	if err == nil {
-		if copied, err := describe(kept); err == nil && copied == now {
-			return
-		}
-		err = copyTo(f.View, kept)
-	}
 	if err != nil {
-		f.opts.Logger.Warn("no copy of a file could be kept", "file", f.path, "copy", kept, "error", err)
+		return err
 	}
+	if copied, err := describe(CopyPath(f.path)); err == nil && copied == now {
+		return nil
+	}
+	return copyTo(f.View, CopyPath(f.path))
+}
+
+// Forget has the last good copy know what was written before, for what must not come back
+// with it. Where there is no room for a new copy, there is none from then on. It does nothing
+// for a file of which no copy is kept.
+func (f *File) Forget() error {
+	if f.opts.CopyEvery == 0 {
+		return nil
+	}
+	f.copying.Lock()
+	defer f.copying.Unlock()
+	if f.copyIfChanged() == nil {
+		return nil
+	}
+	if err := os.Remove(CopyPath(f.path)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := syncDirectory(filepath.Dir(f.path)); err != nil {
+		return err
+	}
+	if err := f.copyIfChanged(); err != nil {
+		f.opts.Logger.Warn("the last good copy of a file was removed, since it could not be brought up to date", "file", f.path, "error", err)
+	}
+	return nil
 }
 
 // describe returns what a database says of itself. A copy says the same.

@@ -54,6 +54,8 @@ type Options struct {
 	SetAside bool
 	// Recovered, unless it is nil, is called by Open when it did so.
 	Recovered func(Recovery)
+	// Restored, unless it is nil, is called by Open when a staged file took the file's place.
+	Restored func()
 	// CopyEvery is how often the last good copy is brought up to date, which is also done
 	// at the end; see [CopyPath]. 0: there is none.
 	CopyEvery time.Duration

@@ -6,7 +6,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
@@ -51,11 +55,11 @@ func replace(path string, opts Options, cause error) error {
 	defer handle.Close()
 	r := Recovery{Path: path, Cause: cause}
 	if info, err := handle.Stat(); err != nil || info.Size() > 0 {
-		if r.KeptAs, err = setAside(path); err != nil {
+		if r.KeptAs, err = setAside(path, opts.Logger); err != nil {
 			return fmt.Errorf("%w; setting it aside: %w", cause, err)
 		}
 	}
-	if r.Copied, err = restoreCopy(path); err != nil {
+	if r.Copied, err = restoreCopy(path, opts.Logger); err != nil {
 		return fmt.Errorf("%w; going on with its last good copy: %w", cause, err)
 	}
 	if r.Copied.IsZero() {
@@ -74,10 +78,42 @@ func replace(path string, opts Options, cause error) error {
 	return nil
 }
 
+// keptFiles is how many files of a kind that were set aside are kept, the newest: enough to
+// find out what happened, and no more than that many times the file's size.
+const keptFiles = 3
+
+// The kinds of files that are set aside: the damaged, and those that a snapshot replaced.
+const (
+	damagedFile  = ".damaged-"
+	replacedFile = ".replaced-"
+)
+
+// prune removes all but the newest files of a kind that were set aside.
+func prune(path, kind string, logger hclog.Logger) {
+	aside, err := filepath.Glob(escapeGlob(path+kind) + "*")
+	if err != nil {
+		logger.Warn("looking for files that were set aside failed", "file", path, "error", err)
+	}
+	slices.Sort(aside) // by the time in their names
+	for _, old := range aside[:max(0, len(aside)-keptFiles)] {
+		if err := os.Remove(old); err != nil {
+			logger.Warn("an old file that was set aside cannot be removed", "file", old, "error", err)
+			continue
+		}
+		logger.Warn("an old file that was set aside is removed: the newest are kept", "file", old, "kept", keptFiles)
+	}
+}
+
+// escapeGlob has a path mean itself in a pattern.
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
 // setAside gives a damaged file a second name, which it returns. The first one is the next
 // file's.
-func setAside(path string) (string, error) {
-	aside := path + ".damaged-" + time.Now().UTC().Format(timeInName)
+func setAside(path string, logger hclog.Logger) (string, error) {
+	defer prune(path, damagedFile, logger)
+	aside := path + damagedFile + time.Now().UTC().Format(timeInName)
 	failpoint.Here(path, "aside")
 	if err := os.Link(path, aside); err != nil {
 		return "", err
@@ -99,7 +135,7 @@ func empty(path string) error {
 
 // restoreCopy puts the last good copy in a file's place and returns when it was made; zero:
 // there is none, or it is damaged as well and was set aside.
-func restoreCopy(path string) (made time.Time, err error) {
+func restoreCopy(path string, logger hclog.Logger) (made time.Time, err error) {
 	kept := CopyPath(path)
 	file, err := os.Open(kept)
 	if errors.Is(err, os.ErrNotExist) {
@@ -114,7 +150,7 @@ func restoreCopy(path string) (made time.Time, err error) {
 		return made, err
 	}
 	if err := Verify(file); err != nil {
-		if _, err = setAside(kept); err == nil {
+		if _, err = setAside(kept, logger); err == nil {
 			err = os.Remove(kept)
 		}
 		return made, err

@@ -175,7 +175,7 @@ func TestAnotherProcessThatWaitedDoesNotTouchTheNewFile(t *testing.T) {
 	good := openFile(t, filepath.Join(t.TempDir(), "f.db"))
 	require.NoError(t, good.Write(Op{Bucket: []string{"a"}, Key: "k", Value: []byte("v")}))
 	require.NoError(t, good.Close())
-	aside, err := setAside(path)
+	aside, err := setAside(path, hclog.NewNullLogger())
 	require.NoError(t, err)
 	require.NoError(t, os.Rename(good.Path(), path))
 	require.NoError(t, held.Close())
@@ -208,4 +208,24 @@ func TestAFileThatMakesTheDatabasePanicIsUnlocked(t *testing.T) {
 	handle, err = lock(path, opts)
 	require.NoError(t, err)
 	require.NoError(t, handle.Close())
+}
+
+// TestWhatMustNotComeBackIsInNoCopy: where there is no room for a new copy, there is none.
+func TestWhatMustNotComeBackIsInNoCopy(t *testing.T) {
+	d := newDisk(t)
+	path := filepath.Join(d.dir, "f.db")
+	var recovered []Recovery
+	var log bytes.Buffer
+	f, err := Open(path, kept(&recovered, &log))
+	require.NoError(t, err)
+	require.NoError(t, f.Write(Op{Bucket: []string{"a"}, Key: "k", Value: []byte("secret")}, Op{Bucket: []string{"a"}, Key: "bulk", Value: make([]byte, 64<<10)}))
+	require.NoError(t, f.Forget())
+	require.NoError(t, f.Write(Op{Bucket: []string{"a"}, Key: "k"}))
+	d.leave(t, 0)
+	require.NoError(t, f.Forget())
+	if copied, err := Open(CopyPath(path), testOptions); err == nil {
+		require.Nil(t, value(t, copied, "k", "a"))
+		require.NoError(t, copied.Close())
+	}
+	require.NoError(t, f.Close())
 }

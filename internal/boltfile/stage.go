@@ -76,7 +76,7 @@ func takeStaged(path string, opts Options) error {
 	if err := Verify(file); err != nil {
 		return fmt.Errorf("%s %s: %w: %w; move it away to go on with what was there before, or restore the snapshot again", opts.Kind, staged, ErrCorrupt, err)
 	}
-	kept := path + ".replaced-" + time.Now().UTC().Format(timeInName)
+	kept := path + replacedFile + time.Now().UTC().Format(timeInName)
 	if err := os.Link(path, kept); err != nil {
 		return fmt.Errorf("%s %s: keeping it as it was: %w", opts.Kind, path, err)
 	}
@@ -86,5 +86,9 @@ func takeStaged(path string, opts Options) error {
 	}
 	failpoint.Here(staged, "taken")
 	opts.Logger.Warn("a restored snapshot took a file's place", "file", path, "kept_as", kept)
+	prune(path, replacedFile, opts.Logger)
+	if opts.Restored != nil {
+		opts.Restored()
+	}
 	return syncDirectory(filepath.Dir(path))
 }

@@ -45,6 +45,7 @@ type File struct {
 	stop     chan struct{}  // closed when the file is
 	loops    sync.WaitGroup // of the goroutines that write and copy
 	staging  sync.Mutex     // of Stage
+	copying  sync.Mutex     // of the last good copy
 	closing  sync.Once
 	closeErr error
 
