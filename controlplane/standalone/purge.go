@@ -22,8 +22,7 @@ func (cp *ControlPlane) PurgeNode(id string) (*structs.NodeChange, error) {
 			return errdefs.New(errdefs.FailedPrecondition, "node %q is %s: only a node that is down is purged, and this one is emptied by draining it", id, n.Status)
 		}
 		on := t.liveByNode.in(id)
-		t.touched[TableNodes] = t.at()
-		t.nodes.delete(id)
+		t.deleteNode(id)
 		out.NodeModifyIndex = t.at()
 		t.evaluateOn(out, on, func(a *schedule.Alloc) { t.markStoppingLost(a, id) })
 		return nil
