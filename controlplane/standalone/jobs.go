@@ -34,6 +34,9 @@ func (t *tx) register(req *structs.JobRegistration, trigger string, out *structs
 	if err := enforceIndex(req, existing); err != nil {
 		return err
 	}
+	if pool := structs.Deref(req.Job.NodePool); !t.hasPool(pool) {
+		return invalid("job %q is in nonexistent node pool %q", *req.Job.ID, pool)
+	}
 	same := false
 	if existing != nil {
 		err := changeable(existing.Job, req.Job)

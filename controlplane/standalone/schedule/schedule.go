@@ -11,23 +11,12 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// Alloc is an allocation with what only the scheduler remembers of it.
-type Alloc struct {
-	*structs.Allocation
-	// Reschedules is how its predecessors were replaced after they failed, oldest
-	// first, at most MaxReschedules.
-	Reschedules []Reschedule
-}
+// Alloc is an allocation as the scheduler sees it.
+type Alloc struct{ *structs.Allocation }
 
 // MaxReschedules is how many past reschedules of an allocation are kept. A policy
 // that allows more attempts than this within its interval is taken as this many.
 const MaxReschedules = 100
-
-// Reschedule is one replacement of a failed allocation.
-type Reschedule struct {
-	Time  int64 // ns since the Unix epoch, when the replacement was placed
-	Delay time.Duration
-}
 
 // Input is all that a decision depends on. It is not changed.
 type Input struct {
@@ -171,6 +160,7 @@ type scheduler struct {
 	// unfinished is set when a group has not come to the end of the deployment.
 	unfinished bool
 	victims    map[string][]victim // by node ID, once one was asked for
+	groups     map[groupNode]int   // of the job's running allocations; nil: not counted yet
 }
 
 // of returns the group's allocations that may still count: not stopped and not
@@ -243,7 +233,7 @@ type wanted struct {
 	// stopping is set when previous is to be stopped once its successor has a place.
 	stopping string
 	// reschedule is set when previous failed.
-	reschedule *Reschedule
+	reschedule *structs.Reschedule
 	// job is the version to place; nil: the current one.
 	job        *nomad.Job
 	deployment string // that it is part of
@@ -304,6 +294,9 @@ func (s *scheduler) placed(w wanted, a *Alloc) {
 	}
 	if w.stopping != "" {
 		s.res.Stop = append(s.res.Stop, Stop{ID: w.previous.ID, Description: w.stopping})
+		if s.groups != nil && !w.previous.Terminal() {
+			s.groups[groupNode{w.previous.TaskGroup, w.previous.NodeID}]--
+		}
 	}
 	if w.previous != nil {
 		s.res.Replaced[w.previous.ID] = a.ID
@@ -333,15 +326,13 @@ func (s *scheduler) placeOne(w wanted, preempt bool) (*Alloc, *structs.Placement
 	}
 	if w.previous != nil {
 		a.PreviousAllocation = w.previous.ID
-		a.Reschedules = w.previous.Reschedules
 		if w.reschedule != nil {
-			a.Reschedules = append(slices.Clone(a.Reschedules), *w.reschedule)
+			a.Reschedules = append(slices.Clone(w.previous.Reschedules), *w.reschedule)
 			a.Reschedules = a.Reschedules[max(0, len(a.Reschedules)-MaxReschedules):]
 		}
 	}
 	metric := newMetric(s.Job)
-	var best *structs.Node
-	var resources structs.AllocatedResources
+	var offers []*offer
 	var exhausted []*structs.Node
 	for _, n := range s.candidates(w, metric) {
 		metric.NodesEvaluated++
@@ -359,13 +350,11 @@ func (s *scheduler) placeOne(w wanted, preempt bool) (*Alloc, *structs.Placement
 			metric.DimensionExhausted = count(metric.DimensionExhausted, dimension)
 			continue
 		}
-		if best == nil || s.preferable(n, best) < 0 {
-			best, resources = n, r
-		}
+		offers = append(offers, &offer{n, r, s.score(n, a, r, w)})
 	}
 	a.Metrics = metric
-	if best != nil {
-		s.give(a, best, resources)
+	if o := best(offers, metric); o != nil {
+		s.give(a, o.node, o.resources)
 		return a, nil
 	}
 	if preempt && s.preempt(a, w.group, exhausted) {
@@ -379,6 +368,9 @@ func (s *scheduler) give(a *Alloc, n *structs.Node, r structs.AllocatedResources
 	a.NodeID, a.NodeName, a.Resources = n.ID, n.Name, r
 	s.cap.add(a.Allocation)
 	s.cap.ofJob[n.ID]++
+	if s.groups != nil {
+		s.groups[groupNode{a.TaskGroup, n.ID}]++
+	}
 }
 
 // candidates returns the nodes that are open for the job at all, and counts them.
