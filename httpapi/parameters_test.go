@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
@@ -153,8 +154,8 @@ func TestEveryFieldOfARegistrationIsKnown(t *testing.T) {
 func TestWarningsAreToldAsNomadDoes(t *testing.T) {
 	w := newWorld(t, "mock")
 	job := mock("warned", nil)
-	job.TaskGroups[0].Migrate = &nomad.MigrateStrategy{MaxParallel: new(3)}
-	job.Affinities = []*nomad.Affinity{nomad.NewAffinity("${node.class}", "=", "big", 50)}
+	job.TaskGroups[0].Tasks[0].Kind = "k"
+	job.TaskGroups[0].Disconnect = &nomad.DisconnectStrategy{LostAfter: new(time.Hour)}
 	checked, _, err := w.Client.Jobs().Validate(job, nil)
 	require.NoError(t, err)
 	require.True(t, checked.DriverConfigValidated)
@@ -163,8 +164,8 @@ func TestWarningsAreToldAsNomadDoes(t *testing.T) {
 	require.Equal(t, checked.Warnings, resp.Warnings)
 	require.Equal(t, `2 warnings:
 
-* affinity: it has no effect: there is one node to place on
-* group "group": migrate: it has no effect: there is no other node to migrate to`, resp.Warnings)
+* group "group": task "task": kind: it is Consul's, and has no effect
+* group "group": disconnect: it has no effect: the node and its control plane are never apart`, resp.Warnings)
 	require.NotEmpty(t, resp.EvalID, "it runs all the same")
 }
 

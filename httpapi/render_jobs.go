@@ -185,7 +185,12 @@ func placementMetrics(m *structs.PlacementMetrics) *nomad.AllocationMetric {
 	if m == nil {
 		return &nomad.AllocationMetric{}
 	}
+	var scores []*nomad.NodeScoreMeta
+	for _, s := range m.ScoreMetaData {
+		scores = append(scores, &nomad.NodeScoreMeta{NodeID: s.NodeID, Scores: s.Scores, NormScore: s.NormScore})
+	}
 	return &nomad.AllocationMetric{
+		ScoreMetaData:      scores,
 		NodesEvaluated:     m.NodesEvaluated,
 		NodesFiltered:      m.NodesFiltered,
 		NodesInPool:        m.NodesInPool,

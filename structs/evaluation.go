@@ -128,6 +128,13 @@ type DesiredUpdates struct {
 	RescheduleLater   uint64
 }
 
+// NodeScore is how well a node suits an allocation: each score, and their mean, is from -1 to 1.
+type NodeScore struct {
+	NodeID    string
+	Scores    map[string]float64 // by what was judged, with Nomad's names
+	NormScore float64
+}
+
 // PlacementMetrics is what the scheduler looked at for one placement. It is stored as
 // JSON with the names of Nomad's API.
 type PlacementMetrics struct {
@@ -140,4 +147,5 @@ type PlacementMetrics struct {
 	NodesExhausted     int
 	DimensionExhausted map[string]int // by resource
 	CoalescedFailures  int            // further placements that failed for the same reasons
+	ScoreMetaData      []*NodeScore   `json:",omitempty"` // of the nodes that suit best, the best first
 }

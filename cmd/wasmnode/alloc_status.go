@@ -21,7 +21,8 @@ func (*allocStatusCommand) Help() string {
 	return `Usage: wasmnode alloc status [options] [ALLOC]
 
   Lists the allocations, or shows one: its tasks and what happened to them, newest
-  first. ALLOC may be the beginning of an ID.
+  first. ALLOC may be the beginning of an ID. With -verbose, why it was placed where it
+  is, too.
 
 Options:
 
@@ -58,6 +59,9 @@ func (c *allocStatusCommand) Run(args []string) int {
 	c.head(f, alloc)
 	for _, name := range slices.Sorted(maps.Keys(alloc.TaskStates)) {
 		c.task(f, name, alloc, usage)
+	}
+	if *f.verbose {
+		c.placement(f, alloc.Metrics)
 	}
 	return 0
 }

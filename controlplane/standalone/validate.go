@@ -164,6 +164,7 @@ func (v *validation) job(j *nomad.Job) {
 		v.fault("datacenters: an empty name; use \"*\" for all")
 	}
 	v.constraints(j.Constraints, true)
+	v.ranking(j, j.Affinities, j.Spreads)
 	v.children(j)
 	if len(j.TaskGroups) == 0 {
 		v.fault("Missing job task groups")
@@ -204,6 +205,7 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 	}
 	v.services(g.Services)
 	v.constraints(g.Constraints, true)
+	v.ranking(j, g.Affinities, g.Spreads)
 	v.restart(g.RestartPolicy)
 	v.reschedule(j, g.ReschedulePolicy)
 	if d := g.EphemeralDisk; d != nil && structs.Deref(d.SizeMB) < 0 {
@@ -228,7 +230,10 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 		if t.Leader {
 			leaders++
 		}
-		v.in(fmt.Sprintf("task %q", t.Name), func() { v.task(t) })
+		v.in(fmt.Sprintf("task %q", t.Name), func() {
+			v.task(t)
+			v.ranking(j, t.Affinities, nil)
+		})
 	}
 	if leaders > 1 {
 		v.fault("Only one task may be marked as leader")

@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
-
-	"github.com/wasmnode/wasmnode/structs"
 )
 
 // maxDeviceRequests bounds the device blocks of a task: each is looked up on every
@@ -32,12 +30,5 @@ func (v *validation) device(d *nomad.RequestedDevice) {
 		v.fault("count: there has to be at least one")
 	}
 	v.constraints(d.Constraints, false)
-	for _, a := range d.Affinities {
-		if w := structs.Deref(a.Weight); a.Weight != nil && (w == 0 || w < -100 || w > 100) {
-			v.fault("affinity: weight: it is %d, but has to be from -100 to 100 and not 0", w)
-		}
-		if a.LTarget == "" {
-			v.fault("affinity: No LTarget provided but is required by affinity")
-		}
-	}
+	v.affinities(d.Affinities)
 }

@@ -3,6 +3,7 @@ package jobfields
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
@@ -96,9 +97,9 @@ func TestWhatIsNotDoneIsRefusedOrWarnedAbout(t *testing.T) {
 		"multiregion":  {job: "multiregion {\n region \"eu\" {}\n}", refused: "multiregion: there is one region"},
 
 		"update":        {job: "update {\n max_parallel = 3\n canary = 1\n auto_revert = true\n stagger = \"1s\"\n min_healthy_time = \"1s\"\n}"},
-		"affinity":      {job: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}", warned: "affinity: it has no effect: there is one node to place on"},
-		"spread":        {group: "spread {\n attribute = \"${node.datacenter}\"\n}", warned: `group "g": spread: it has no effect: there is one node to place on`},
-		"task affinity": {task: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}", warned: gt + "affinity: it has no effect: there is one node to place on"},
+		"affinity":      {job: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}"},
+		"spread":        {group: "spread {\n attribute = \"${node.datacenter}\"\n}"},
+		"task affinity": {task: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}"},
 		"vertical":      {task: "scaling \"cpu\" {\n max = 300\n}", warned: gt + "scaling: it has no effect: Nomad Enterprise's autoscaler alone scales the resources of tasks"},
 		"disconnect":    {group: "disconnect {\n lost_after = \"1h\"\n}", warned: `group "g": disconnect: it has no effect: the node and its control plane are never apart`},
 		"identity":      {task: "identity {\n env = true\n}", warned: gt + "identity: env: it has no effect: tasks are given no identity token"},
@@ -144,10 +145,9 @@ func TestWhatManyBlocksHaveIsToldOnce(t *testing.T) {
 // is named.
 func TestWhatOtherBlocksAskForBesidesIsNamed(t *testing.T) {
 	job := nomad.NewServiceJob("j", "j", "global", 50)
-	job.Spreads = []*nomad.Spread{{Attribute: "${node.class}"}}
 	for i, name := range []string{"a", "b", "c"} {
 		group := nomad.NewTaskGroup(name, 1).AddTask(nomad.NewTask("t", "mock"))
-		group.Affinities = []*nomad.Affinity{{LTarget: "${node.class}", RTarget: "big"}}
+		group.Disconnect = &nomad.DisconnectStrategy{LostAfter: new(time.Hour)}
 		network := &nomad.NetworkResource{Hostname: "h"}
 		if i > 0 {
 			network.IP = "10.0.0.1"
@@ -159,8 +159,7 @@ func TestWhatOtherBlocksAskForBesidesIsNamed(t *testing.T) {
 	_, warnings := Check(job)
 	const host = "it has no effect: tasks have the machine's network and names"
 	require.ElementsMatch(t, []string{
-		"spread: it has no effect: there is one node to place on",
-		`group "a": affinity (and in 2 other blocks): it has no effect: there is one node to place on`,
+		`group "a": disconnect (and in 2 other blocks): it has no effect: the node and its control plane are never apart`,
 		`group "a": network: hostname (and in 2 other blocks): ` + host,
 		`group "b": network: ip (and in another block): ` + host,
 	}, warnings)

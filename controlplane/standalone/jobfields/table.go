@@ -19,7 +19,6 @@ const (
 // What several fields have in common.
 const (
 	ownRecord   = "the control plane sets it, whatever is sent"
-	oneNode     = "it has no effect: there is one node to place on"
 	noCSI       = "there are no CSI volumes"
 	noVault     = "there is no Vault"
 	noConsul    = "there is no Consul"
@@ -39,7 +38,7 @@ var table = map[string]map[string]fate{
 		"Region": done(api), "Namespace": done(registration), "ID": done(registration), "Name": done(environment),
 		"Type": done(scheduling), "Priority": done(registration), "Datacenters": done(scheduling), "NodePool": done(scheduling),
 		"AllAtOnce":   moot("one scheduler decides at a time, so that no plan is placed in part because of another"),
-		"Constraints": done(scheduling), "Affinities": warned(oneNode), "Spreads": warned(oneNode),
+		"Constraints": done(scheduling), "Affinities": done(scheduling), "Spreads": done(scheduling),
 		"TaskGroups": done(scheduling), "Meta": done(environment),
 		"Update": moved("TaskGroup.Update"), "Reschedule": moved("TaskGroup.ReschedulePolicy"), "Migrate": moved("TaskGroup.Migrate"),
 		"Multiregion":      refused("there is one region"),
@@ -60,7 +59,7 @@ var table = map[string]map[string]fate{
 	"ParameterizedJobConfig": {"Payload": done(registration), "MetaRequired": done(registration), "MetaOptional": done(registration)},
 	"TaskGroup": {
 		"Name": done(scheduling), "Count": done(scheduling), "Constraints": done(scheduling), "Tasks": done(scheduling),
-		"Affinities": warned(oneNode), "Spreads": warned(oneNode),
+		"Affinities": done(scheduling), "Spreads": done(scheduling),
 		"Volumes":       refused("there are no host volumes and no CSI volumes: tasks keep data in the allocation's directory"),
 		"RestartPolicy": done(restarts), "ReschedulePolicy": done(scheduling), "EphemeralDisk": done(scheduling),
 		"Update": done(allocations), "Migrate": done(registration),
@@ -72,7 +71,7 @@ var table = map[string]map[string]fate{
 	},
 	"Task": {
 		"Name": done(tasks), "Driver": done(tasks), "User": done(tasks), "Lifecycle": done(allocations), "Config": done(tasks),
-		"Constraints": done(scheduling), "Affinities": warned(oneNode), "Env": done(environment), "Services": partly(checks, noRegistry),
+		"Constraints": done(scheduling), "Affinities": done(scheduling), "Env": done(environment), "Services": partly(checks, noRegistry),
 		"Resources": done(scheduling), "RestartPolicy": done(restarts), "Meta": done(environment), "KillTimeout": done(tasks),
 		"LogConfig": done(tasks), "Artifacts": done(tasks), "Templates": done(tasks), "DispatchPayload": done(tasks),
 		"Leader": done(allocations), "ShutdownDelay": done(tasks), "KillSignal": done(tasks),
@@ -104,11 +103,12 @@ var table = map[string]map[string]fate{
 		"InitialStatus": warned(ofConsul), "Advertise": warned(ofConsul), "Notes": moot("it is for people"),
 		"GRPCService": moot("checks of the type grpc are refused"), "GRPCUseTLS": moot("checks of the type grpc are refused"),
 	},
-	"CheckRestart":  {"Limit": done(checks), "Grace": done(checks), "IgnoreWarnings": done(checks)},
-	"TaskLifecycle": {"Hook": done(allocations), "Sidecar": done(allocations)},
-	"Constraint":    {"LTarget": done(scheduling), "RTarget": done(scheduling), "Operand": done(scheduling)},
-	// Affinities are those of devices; all others are told of as a whole.
+	"CheckRestart":    {"Limit": done(checks), "Grace": done(checks), "IgnoreWarnings": done(checks)},
+	"TaskLifecycle":   {"Hook": done(allocations), "Sidecar": done(allocations)},
+	"Constraint":      {"LTarget": done(scheduling), "RTarget": done(scheduling), "Operand": done(scheduling)},
 	"Affinity":        {"LTarget": done(scheduling), "RTarget": done(scheduling), "Operand": done(scheduling), "Weight": done(scheduling)},
+	"Spread":          {"Attribute": done(scheduling), "Weight": done(scheduling), "SpreadTarget": done(scheduling)},
+	"SpreadTarget":    {"Value": done(scheduling), "Percent": done(scheduling)},
 	"RequestedDevice": {"Name": done(scheduling), "Count": done(scheduling), "Constraints": done(scheduling), "Affinities": done(scheduling)},
 	"Resources": {
 		"CPU": done(scheduling), "MemoryMB": done(scheduling), "MemoryMaxMB": done(scheduling),

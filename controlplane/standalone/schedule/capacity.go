@@ -204,6 +204,11 @@ func amountsOf(r structs.AllocatedResources) amounts {
 	return t
 }
 
+// with is what is taken of a node when an allocation has that too.
+func (c *capacity) with(n *structs.Node, cl *claim, r structs.AllocatedResources) amounts {
+	return c.node(n.ID).plus(cl.taken.most(amountsOf(r)).minus(cl.taken))
+}
+
 // fit returns what an allocation of the group would be given on the node, or the
 // dimension that is exhausted, with Nomad's names.
 func (c *capacity) fit(n *structs.Node, cl *claim, allocID string, g *nomad.TaskGroup) (r structs.AllocatedResources, dimension string) {
@@ -221,7 +226,7 @@ func (c *capacity) fit(n *structs.Node, cl *claim, allocID string, g *nomad.Task
 		}
 	}
 	has := capacityOf(n)
-	needs := u.plus(cl.taken.most(amountsOf(r)).minus(cl.taken))
+	needs := c.with(n, cl, r)
 	switch {
 	case needs.cpu > has.cpu:
 		return r, "cpu"

@@ -121,21 +121,7 @@ func (u *use) assignDevice(n *structs.Node, cl *claim, ask *nomad.RequestedDevic
 
 // deviceScore is how well a group matches affinities, from -1 to 1.
 func deviceScore(affinities []*nomad.Affinity, g *structs.DeviceGroup) float64 {
-	var score, total float64
-	for _, a := range affinities {
-		weight := 50.0 // Nomad's default
-		if a.Weight != nil {
-			weight = float64(*a.Weight)
-		}
-		total += math.Abs(weight)
-		if meetsDevice(&nomad.Constraint{LTarget: a.LTarget, RTarget: a.RTarget, Operand: a.Operand}, g) {
-			score += weight
-		}
-	}
-	if total == 0 {
-		return 0
-	}
-	return score / total
+	return affinityScore(affinities, func(c *nomad.Constraint) bool { return meetsDevice(c, g) })
 }
 
 func deviceMeets(constraints []*nomad.Constraint, g *structs.DeviceGroup) bool {

@@ -171,6 +171,7 @@ type scheduler struct {
 	// unfinished is set when a group has not come to the end of the deployment.
 	unfinished bool
 	victims    map[string][]victim // by node ID, once one was asked for
+	groups     map[groupNode]int   // of the job's running allocations; nil: not counted yet
 }
 
 // of returns the group's allocations that may still count: not stopped and not
@@ -304,6 +305,9 @@ func (s *scheduler) placed(w wanted, a *Alloc) {
 	}
 	if w.stopping != "" {
 		s.res.Stop = append(s.res.Stop, Stop{ID: w.previous.ID, Description: w.stopping})
+		if s.groups != nil && !w.previous.Terminal() {
+			s.groups[groupNode{w.previous.TaskGroup, w.previous.NodeID}]--
+		}
 	}
 	if w.previous != nil {
 		s.res.Replaced[w.previous.ID] = a.ID
@@ -340,8 +344,7 @@ func (s *scheduler) placeOne(w wanted, preempt bool) (*Alloc, *structs.Placement
 		}
 	}
 	metric := newMetric(s.Job)
-	var best *structs.Node
-	var resources structs.AllocatedResources
+	var offers []*offer
 	var exhausted []*structs.Node
 	for _, n := range s.candidates(w, metric) {
 		metric.NodesEvaluated++
@@ -359,13 +362,11 @@ func (s *scheduler) placeOne(w wanted, preempt bool) (*Alloc, *structs.Placement
 			metric.DimensionExhausted = count(metric.DimensionExhausted, dimension)
 			continue
 		}
-		if best == nil || s.preferable(n, best) < 0 {
-			best, resources = n, r
-		}
+		offers = append(offers, &offer{n, r, s.score(n, a, r, w)})
 	}
 	a.Metrics = metric
-	if best != nil {
-		s.give(a, best, resources)
+	if o := best(offers, metric); o != nil {
+		s.give(a, o.node, o.resources)
 		return a, nil
 	}
 	if preempt && s.preempt(a, w.group, exhausted) {
@@ -379,6 +380,9 @@ func (s *scheduler) give(a *Alloc, n *structs.Node, r structs.AllocatedResources
 	a.NodeID, a.NodeName, a.Resources = n.ID, n.Name, r
 	s.cap.add(a.Allocation)
 	s.cap.ofJob[n.ID]++
+	if s.groups != nil {
+		s.groups[groupNode{a.TaskGroup, n.ID}]++
+	}
 }
 
 // candidates returns the nodes that are open for the job at all, and counts them.

@@ -449,7 +449,7 @@ func TestAnAllocationThatEndedOnAnotherNodePassesNothingOn(t *testing.T) {
 			t.Run(name+" "+dimension, func(t *testing.T) {
 				c := newCluster(t, gpuNode("n1"), gpuNode("n2"))
 				first := c.run(testJob("service", needs, rescheduledAtOnce)).Place[0]
-				j := testJob("service", needs, rescheduledAtOnce, atVersion(2), asUser("u"))
+				j := testJob("service", needs, rescheduledAtOnce, atVersion(2), asUser("u"), affinity("${node.unique.id}", "=", "n2", 100))
 				second := c.run(j).Place[0]
 				require.Equal(t, []string{"n1", "n2"}, []string{first.NodeID, second.NodeID})
 				require.Equal(t, first.ID, second.PreviousAllocation)
