@@ -23,6 +23,7 @@ const (
 	tableACLTokens   = "acl_tokens"
 	tableScheduler   = "scheduler_config"
 	tableDeployments = "deployments"
+	tableNodePools   = "node_pools"
 )
 
 // ControlPlane is what the API needs of the embedded control plane. What it returns
@@ -91,6 +92,13 @@ type ControlPlane interface {
 	// SetSchedulerConfiguration changes that; with check, only the one of that index.
 	SetSchedulerConfiguration(c nomad.SchedulerConfiguration, check *uint64) (updated bool, err error)
 	SetEligibility(nodeID, eligibility string) (*structs.NodeChange, error)
+	// PurgeNode forgets a node that is down, and EvaluateNode has its jobs evaluated.
+	PurgeNode(id string) (*structs.NodeChange, error)
+	EvaluateNode(id string) (*structs.NodeChange, error)
+	NodePools() []*nomad.NodePool
+	NodePool(name string) *nomad.NodePool
+	PutNodePool(p nomad.NodePool) error
+	DeleteNodePool(name string) error
 	SetDrain(req *structs.DrainRequest) (*structs.NodeChange, error)
 	// CollectGarbage forgets what has ended and is not needed any more.
 	CollectGarbage()
@@ -131,6 +139,9 @@ type Node interface {
 	AllocationUsage(ctx context.Context, allocID, task string) (*structs.AllocationUsage, error)
 	AllocationChecks(allocID string) (map[string]structs.CheckResult, error)
 	Files(allocID string) (Files, error)
+	// Metadata is the node's, and ApplyMetadata changes it by name; nil unsets.
+	Metadata() structs.NodeMeta
+	ApplyMetadata(ctx context.Context, changes map[string]*string) (structs.NodeMeta, error)
 	HostUsage() (*structs.HostUsage, error)
 	// CheckDriverConfig returns what a driver refuses of a task's config block;
 	// errdefs.Unavailable: the driver is not here.

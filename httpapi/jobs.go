@@ -26,12 +26,17 @@ func (h *handler) jobRoutes() {
 }
 
 func (h *handler) listJobs(r *http.Request, q *query) (answer, error) {
+	return h.jobsWhere(r, q, func(*nomad.Job) bool { return true })
+}
+
+// jobsWhere lists the jobs that are wanted.
+func (h *handler) jobsWhere(r *http.Request, q *query, wanted func(*nomad.Job) bool) (answer, error) {
 	withMeta, err := boolParameter(r, "meta")
 	if err != nil {
 		return answer{}, err
 	}
 	jobs := slices.DeleteFunc(h.ControlPlane.Jobs(), func(j *nomad.Job) bool {
-		return !q.inNamespace(*j.Namespace) || !strings.HasPrefix(*j.ID, q.prefix)
+		return !q.inNamespace(*j.Namespace) || !strings.HasPrefix(*j.ID, q.prefix) || !wanted(j)
 	})
 	slices.SortFunc(jobs, func(a, b *nomad.Job) int {
 		return cmp.Or(cmp.Compare(*a.Namespace, *b.Namespace), cmp.Compare(*a.ID, *b.ID))

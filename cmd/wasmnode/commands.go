@@ -12,6 +12,7 @@ func commands(m meta) registry {
 	r.words(m)
 	r.acl(m)
 	r.alloc(m)
+	r.deployment(m)
 	r.eval(m)
 	r.job(m)
 	r.node(m)
@@ -76,6 +77,17 @@ func (r registry) alloc(m meta) {
 	r["alloc stop"] = &allocStopCommand{m}
 }
 
+func (r registry) deployment(m meta) {
+	r.group(m, "deployment", "Deployments: how a new version of a service takes the old one's place")
+	r["deployment fail"] = &deploymentFailCommand{m}
+	r["deployment list"] = &deploymentListCommand{m}
+	r["deployment pause"] = &deploymentPauseCommand{m}
+	r["deployment promote"] = &deploymentPromoteCommand{m}
+	r["deployment resume"] = &deploymentResumeCommand{m}
+	r["deployment status"] = &deploymentStatusCommand{m}
+	r["deployment unblock"] = &deploymentUnblockCommand{m}
+}
+
 func (r registry) eval(m meta) {
 	r.group(m, "eval", "Evaluations: what the scheduler decided")
 	r["eval status"] = &evalStatusCommand{m}
@@ -85,11 +97,13 @@ func (r registry) job(m meta) {
 	r.group(m, "job", "Jobs: what is to run")
 	r["job allocs"] = &jobAllocsCommand{m}
 	r["job dispatch"] = &jobDispatchCommand{m}
+	r["job deployments"] = &jobDeploymentsCommand{m}
 	r["job history"] = &jobHistoryCommand{m}
 	r["job inspect"] = &jobInspectCommand{m}
 	r.group(m, "job periodic", "Periodic jobs: what is launched at times")
 	r["job periodic force"] = &jobPeriodicForceCommand{m}
 	r["job plan"] = &jobPlanCommand{m}
+	r["job promote"] = &jobPromoteCommand{m}
 	r["job revert"] = &jobRevertCommand{m}
 	r["job run"] = &jobRunCommand{m}
 	r["job scale"] = &jobScaleCommand{m}

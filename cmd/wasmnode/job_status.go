@@ -94,6 +94,9 @@ func (c *jobStatusCommand) show(f *flags, client *nomad.Client) int {
 	c.head(job)
 	c.summary(summary)
 	c.blocked(f, evals)
+	if err := c.deployment(f, client, job); err != nil {
+		return c.fail(f, err)
+	}
 	c.ui.Output("\nAllocations")
 	allocationTable(c.meta, f, allocs)
 	return 0
@@ -150,6 +153,16 @@ func (c *jobStatusCommand) blocked(f *flags, evals []*nomad.Evaluation) {
 			c.ui.Output("  * " + line)
 		}
 	}
+}
+
+// deployment prints the job's latest deployment, if it has one.
+func (c *jobStatusCommand) deployment(f *flags, client *nomad.Client, job *nomad.Job) error {
+	d, _, err := client.Jobs().LatestDeployment(*job.ID, nil)
+	if err == nil && d != nil {
+		c.ui.Output("\nLatest Deployment")
+		c.showDeployment(f, d, true)
+	}
+	return err
 }
 
 // allocationTable lists allocations, the newest first.

@@ -34,10 +34,8 @@ func (t *tx) register(req *structs.JobRegistration, trigger string, out *structs
 	if err := enforceIndex(req, existing); err != nil {
 		return err
 	}
-	if existing != nil {
-		if err := changeable(existing.Job, req.Job); err != nil {
-			return err
-		}
+	if err := t.fits(req.Job, existing); err != nil {
+		return err
 	}
 	if existing == nil || !sameJob(existing.Job, req.Job) {
 		t.newVersion(existing, req.Job, req.Submission)
@@ -56,6 +54,17 @@ func (t *tx) register(req *structs.JobRegistration, trigger string, out *structs
 	t.evaluate(e, nil)
 	out.EvalID, out.EvalCreateIndex, out.LastIndex = e.ID, e.CreateIndex, e.ModifyIndex
 	return nil
+}
+
+// fits refuses a job that does not fit to what else is registered.
+func (t *tx) fits(j *nomad.Job, existing *job) error {
+	if pool := structs.Deref(j.NodePool); !t.hasPool(pool) {
+		return invalid("job %q is in nonexistent node pool %q", *j.ID, pool)
+	}
+	if existing == nil {
+		return nil
+	}
+	return changeable(existing.Job, j)
 }
 
 // enforceIndex has Nomad's texts: its command line looks for them.

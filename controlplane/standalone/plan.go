@@ -26,10 +26,10 @@ func (cp *ControlPlane) PlanJob(job *nomad.Job) (*structs.JobPlan, error) {
 	err = cp.dryRun(func(t *tx) error {
 		key := keyOf(job)
 		existing := t.jobs.get(key)
+		if err := t.fits(job, existing); err != nil {
+			return err
+		}
 		if existing != nil {
-			if err := changeable(existing.Job, job); err != nil {
-				return err
-			}
 			plan.Old, plan.JobModifyIndex = existing.Job, *existing.JobModifyIndex
 			plan.Destroyed = destroyedTasks(existing.Job, job)
 		}

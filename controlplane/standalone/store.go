@@ -26,6 +26,7 @@ import (
 //	nodes/<ID>                structs.Node
 //	acl_tokens/<accessor ID>  structs.ACLToken
 //	deployments/<ID>          structs.Deployment
+//	node_pools/<name>         nomad.NodePool
 //	server/acl_bootstrap      the index at which the first token was made
 //	server/scheduler          nomad.SchedulerConfiguration; absent: the default
 //
@@ -40,6 +41,7 @@ const (
 	bucketNodes       = "nodes"
 	bucketACLTokens   = "acl_tokens"
 	bucketDeployments = "deployments"
+	bucketNodePools   = "node_pools"
 
 	keyID           = "id"
 	keyIndex        = "index"
@@ -134,6 +136,7 @@ func (cp *ControlPlane) load() error {
 			return nil
 		})
 		loadRows(cp, dbtx, bucketDeployments, cp.loadDeployment)
+		loadRows(cp, dbtx, bucketNodePools, cp.loadPool)
 		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
 			cp.data.tokens[id] = t
 			return nil
