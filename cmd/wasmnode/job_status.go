@@ -93,7 +93,7 @@ func (c *jobStatusCommand) show(f *flags, client *nomad.Client) int {
 	}
 	c.head(job)
 	c.summary(summary)
-	c.blocked(f, evals)
+	c.blocked(client, evals)
 	if err := c.deployment(f, client, job); err != nil {
 		return c.fail(f, err)
 	}
@@ -136,7 +136,7 @@ func (c *jobStatusCommand) summary(s *nomad.JobSummary) {
 }
 
 // blocked prints what of the job waits to be placed, and why.
-func (c *jobStatusCommand) blocked(f *flags, evals []*nomad.Evaluation) {
+func (c *jobStatusCommand) blocked(client *nomad.Client, evals []*nomad.Evaluation) {
 	var latest *nomad.Evaluation
 	for _, e := range evals {
 		if latest == nil || e.CreateIndex > latest.CreateIndex {
@@ -146,10 +146,11 @@ func (c *jobStatusCommand) blocked(f *flags, evals []*nomad.Evaluation) {
 	if latest == nil || latest.Status != "blocked" && len(latest.FailedTGAllocs) == 0 {
 		return
 	}
+	nodes := nodesThatTake(client)
 	c.ui.Output("\nPlacement Failure")
 	for _, group := range slices.Sorted(maps.Keys(latest.FailedTGAllocs)) {
 		c.ui.Output("Task Group \"" + group + "\":")
-		for _, line := range placementReasons(latest.FailedTGAllocs[group]) {
+		for _, line := range placementReasons(latest.FailedTGAllocs[group], nodes) {
 			c.ui.Output("  * " + line)
 		}
 	}
