@@ -70,7 +70,7 @@ func (c *jobPlanCommand) Run(args []string) int {
 	if c.templated() {
 		c.printJSON(plan)
 	} else {
-		c.show(f, &file, plan, *diff)
+		c.show(f, &file, plan, nodesThatTake(client), *diff)
 	}
 	return changes(plan)
 }
@@ -85,14 +85,14 @@ func changes(plan *nomad.JobPlanResponse) int {
 	return 0
 }
 
-func (c *jobPlanCommand) show(f *flags, file *jobFile, plan *nomad.JobPlanResponse, diff bool) {
+func (c *jobPlanCommand) show(f *flags, file *jobFile, plan *nomad.JobPlanResponse, nodes []*nomad.Node, diff bool) {
 	if diff && plan.Diff != nil {
 		if plan.Diff.Type == "None" {
 			c.ui.Output("No changes: the job is registered as it is in the file.\n")
 		}
 		c.ui.Output(diffText(plan.Diff, *f.verbose) + "\n")
 	}
-	c.ui.Output("Scheduler dry-run:\n" + dryRunText(f, plan) + "\n")
+	c.ui.Output("Scheduler dry-run:\n" + dryRunText(plan, nodes) + "\n")
 	if plan.Warnings != "" {
 		c.ui.Warn("Job Warnings:\n" + plan.Warnings + "\n")
 	}
@@ -109,7 +109,7 @@ has modified the job and the plan's results are potentially invalid.`,
 }
 
 // dryRunText is what the scheduler would do, in short.
-func dryRunText(f *flags, plan *nomad.JobPlanResponse) string {
+func dryRunText(plan *nomad.JobPlanResponse, nodes []*nomad.Node) string {
 	var lines []string
 	if len(plan.FailedTGAllocs) == 0 {
 		lines = append(lines, "- All tasks successfully allocated.")
@@ -118,7 +118,7 @@ func dryRunText(f *flags, plan *nomad.JobPlanResponse) string {
 		for _, group := range slices.Sorted(maps.Keys(plan.FailedTGAllocs)) {
 			metrics := plan.FailedTGAllocs[group]
 			lines = append(lines, fmt.Sprintf("  Task Group %q (failed to place %d allocations):", group, metrics.CoalescedFailures+1))
-			for _, reason := range placementReasons(metrics) {
+			for _, reason := range placementReasons(metrics, nodes) {
 				lines = append(lines, "    * "+reason)
 			}
 		}
