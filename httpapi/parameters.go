@@ -57,7 +57,7 @@ var parameters = map[string]string{
 	"/v1/client/fs/logs/{id}":           "task type follow offset origin plain",
 	"GET /v1/job/{rest...}/allocations": "all",
 	"GET /v1/job/{rest...}/submission":  "version",
-	"GET /v1/job/{rest...}/versions":    "diffs",
+	"GET /v1/job/{rest...}/versions":    "diffs diff_version diff_tag",
 	"PUT /v1/job/{rest...}/dispatch":    "idempotency_token",
 	"POST /v1/job/{rest...}/dispatch":   "idempotency_token",
 	"DELETE /v1/job/{rest...}/":         "purge global no_shutdown_delay eval_priority",

@@ -104,9 +104,11 @@ func (r registry) job(m meta) {
 	r["job allocs"] = &jobAllocsCommand{m}
 	r["job dispatch"] = &jobDispatchCommand{m}
 	r["job deployments"] = &jobDeploymentsCommand{m}
+	r["job history"] = &jobHistoryCommand{m}
 	r["job inspect"] = &jobInspectCommand{m}
 	r.group(m, "job periodic", "Periodic jobs: what is launched at times")
 	r["job periodic force"] = &jobPeriodicForceCommand{m}
+	r["job plan"] = &jobPlanCommand{m}
 	r["job promote"] = &jobPromoteCommand{m}
 	r["job revert"] = &jobRevertCommand{m}
 	r["job run"] = &jobRunCommand{m}
