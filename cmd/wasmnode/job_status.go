@@ -94,6 +94,7 @@ func (c *jobStatusCommand) show(f *flags, client *nomad.Client) int {
 	c.head(job)
 	c.summary(summary)
 	c.blocked(client, evals)
+	c.reschedulesAhead(f, allocs, evals)
 	if err := c.deployment(f, client, job); err != nil {
 		return c.fail(f, err)
 	}

@@ -84,13 +84,13 @@ type specRow struct {
 // allocRow is an allocation whose job is stored once, under its version.
 type allocRow struct {
 	Allocation  *structs.Allocation
-	Spec        uint64                // JobModifyIndex
-	Reschedules []schedule.Reschedule `json:",omitempty"`
+	Spec        uint64               // JobModifyIndex
+	Reschedules []structs.Reschedule `json:",omitempty"`
 }
 
 func allocRowOf(a *schedule.Alloc) allocRow {
 	c := *a.Allocation
-	c.Job = nil
+	c.Job, c.Reschedules = nil, nil
 	return allocRow{&c, *a.Job.JobModifyIndex, a.Reschedules}
 }
 
@@ -277,8 +277,8 @@ func (cp *ControlPlane) loadAlloc(id string, r *allocRow) error {
 	if err := sameID(id, r.Allocation.ID); err != nil {
 		return err
 	}
-	a := &schedule.Alloc{Allocation: r.Allocation, Reschedules: r.Reschedules}
-	a.Job = sp.Job
+	a := &schedule.Alloc{Allocation: r.Allocation}
+	a.Job, a.Reschedules = sp.Job, r.Reschedules
 	cp.data.allocs[id] = a
 	cp.sawIndex(a.ModifyIndex)
 	return nil

@@ -204,7 +204,7 @@ func (t *tx) putAlloc(a *schedule.Alloc, forNode bool) {
 
 // changeAlloc stores a changed copy of an allocation.
 func (t *tx) changeAlloc(a *schedule.Alloc, forNode bool, change func(*structs.Allocation)) *schedule.Alloc {
-	c := &schedule.Alloc{Allocation: a.Copy(), Reschedules: a.Reschedules}
+	c := &schedule.Alloc{Allocation: a.Copy()}
 	change(c.Allocation)
 	t.putAlloc(c, forNode)
 	return c
