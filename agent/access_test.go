@@ -2,7 +2,6 @@ package agent_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -35,26 +34,6 @@ func bare(t *testing.T, config string) agent.Options {
 	require.NoError(t, os.Mkdir(o.PluginDir, 0o700))
 	require.NoError(t, os.WriteFile(o.ConfigPaths[0], []byte(config), 0o600))
 	return o
-}
-
-// start runs an agent until the test ends, and returns its address.
-func start(t *testing.T, o agent.Options) (address string) {
-	t.Helper()
-	ready, ended := make(chan string, 1), make(chan error, 1)
-	o.Ready = func(address string) { ready <- address }
-	ctx, stop := context.WithCancel(context.Background())
-	go func() { ended <- agent.Run(ctx, o) }()
-	select {
-	case address = <-ready:
-	case err := <-ended:
-		stop()
-		require.FailNow(t, "the agent did not start", "%v", err)
-	}
-	t.Cleanup(func() {
-		stop()
-		require.NoError(t, <-ended)
-	})
-	return address
 }
 
 func client(t *testing.T, c nomad.Config) *nomad.Client {
@@ -94,7 +73,7 @@ func TestANetworkIsLetInOnlyWhenTheOperatorSaysHow(t *testing.T) {
 				o := bare(t, c.config)
 				o.HTTPAddr = address
 				if !c.refused {
-					start(t, o)
+					agenttest.Run(t, o)
 					continue
 				}
 				check := nothingLeft(t)
@@ -105,7 +84,7 @@ func TestANetworkIsLetInOnlyWhenTheOperatorSaysHow(t *testing.T) {
 			for _, address := range []string{"127.0.0.1:0", "localhost:0", "127.8.8.8:0"} {
 				o := bare(t, c.config)
 				o.HTTPAddr = address
-				start(t, o)
+				agenttest.Run(t, o)
 			}
 		})
 	}
@@ -118,7 +97,7 @@ func TestTheAPIOnASocket(t *testing.T) {
 	require.NoError(t, os.WriteFile(o.ConfigPaths[0], []byte("http_socket_group = \"daemon\"\nplugin \"raw_exec\" { grant { process { commands = [\"*\"] } } }"), 0o600))
 	require.NoError(t, os.Remove(filepath.Join(o.PluginDir, "wasi.wasm")))
 	o.HTTPAddr = "unix://" + path
-	require.Equal(t, "unix://"+path, start(t, o))
+	require.Equal(t, "unix://"+path, agenttest.Run(t, o))
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o660), info.Mode().Perm())
@@ -155,7 +134,7 @@ func TestASocketThatIsLeftIsReplacedAndNothingElseIs(t *testing.T) {
 	t.Run("a socket", func(t *testing.T) {
 		o := bare(t, "")
 		o.HTTPAddr = "unix://" + path
-		c := client(t, nomad.Config{Address: start(t, o)})
+		c := client(t, nomad.Config{Address: agenttest.Run(t, o)})
 		_, err := c.Status().Leader()
 		require.NoError(t, err)
 	})
@@ -184,7 +163,7 @@ func TestMutualTLSLetsInWhoHasACertificate(t *testing.T) {
 	clientCert, clientKey := authority.Write(t, t.TempDir(), "operator")
 	otherCert, otherKey := stranger.Write(t, t.TempDir(), "operator")
 	o := bare(t, fmt.Sprintf("tls {\n http = true\n cert_file = %q\n key_file = %q\n ca_file = %q\n verify_https_client = true\n}", cert, key, authority.File(t)))
-	address := start(t, o)
+	address := agenttest.Run(t, o)
 	ask := func(scheme string, files nomad.TLSConfig) error {
 		c := client(t, nomad.Config{Address: scheme + "://" + address, TLSConfig: &files})
 		nodes, _, err := c.Nodes().List(nil)
@@ -254,13 +233,13 @@ func TestTokensOutliveTheAgent(t *testing.T) {
 	o := bare(t, "acl { enabled = true }")
 	var token *nomad.ACLToken
 	t.Run("the first", func(t *testing.T) {
-		c := client(t, nomad.Config{Address: "http://" + start(t, o)})
+		c := client(t, nomad.Config{Address: "http://" + agenttest.Run(t, o)})
 		_, _, err := c.Jobs().List(nil)
 		require.ErrorContains(t, err, "Permission denied")
 		token, _, err = c.ACLTokens().Bootstrap(nil)
 		require.NoError(t, err)
 	})
-	address := "http://" + start(t, o)
+	address := "http://" + agenttest.Run(t, o)
 	_, _, err := client(t, nomad.Config{Address: address, SecretID: token.SecretID}).Jobs().List(nil)
 	require.NoError(t, err)
 	_, _, err = client(t, nomad.Config{Address: address}).ACLTokens().Bootstrap(nil)
@@ -274,7 +253,7 @@ func TestTokensOutliveTheAgent(t *testing.T) {
 
 // The limits that the configuration has by default are those that the API would have.
 func TestTheAPIsMetricsHaveItsBounds(t *testing.T) {
-	address := start(t, bare(t, ""))
+	address := agenttest.Run(t, bare(t, ""))
 	resp, err := http.Get("http://" + address + "/v1/metrics?format=prometheus")
 	require.NoError(t, err)
 	defer resp.Body.Close()

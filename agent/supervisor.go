@@ -163,12 +163,13 @@ func replace(program string, lock, listener *os.File, server *supervisor.Server,
 	for _, id := range h.Processes.IDs() {
 		goOn[id] = true
 	}
-	server.DrainEnded(goOn)
+	defer processes.Resume()
+	if err := server.DrainEnded(goOn); err != nil {
+		return err
+	}
 	failed := make(chan error)
 	thread <- func() { failed <- h.exec(program) }
-	err := <-failed
-	processes.Resume()
-	return err
+	return <-failed
 }
 
 // openWorkloads has the tasks owned by the supervisor, or by the agent itself.

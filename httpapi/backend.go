@@ -23,6 +23,7 @@ const (
 	tableACLTokens   = "acl_tokens"
 	tableScheduler   = "scheduler_config"
 	tableDeployments = "deployments"
+	tableNodePools   = "node_pools"
 )
 
 // ControlPlane is what the API needs of the embedded control plane. What it returns
@@ -48,6 +49,8 @@ type ControlPlane interface {
 	JobSummary(namespace, id string) *structs.JobSummary
 	JobAllocations(namespace, id string) []*structs.Allocation
 	JobEvaluations(namespace, id string) []*structs.Evaluation
+	// PlanJob tells what registering a job would do, and does nothing of it.
+	PlanJob(job *nomad.Job) (*structs.JobPlan, error)
 	// RevertJob registers an earlier version of a job again; unless enforced is nil, the
 	// current one has to be that.
 	RevertJob(namespace, id string, version uint64, enforced *uint64) (*structs.JobChange, error)
@@ -89,6 +92,13 @@ type ControlPlane interface {
 	// SetSchedulerConfiguration changes that; with check, only the one of that index.
 	SetSchedulerConfiguration(c nomad.SchedulerConfiguration, check *uint64) (updated bool, err error)
 	SetEligibility(nodeID, eligibility string) (*structs.NodeChange, error)
+	// PurgeNode forgets a node that is down, and EvaluateNode has its jobs evaluated.
+	PurgeNode(id string) (*structs.NodeChange, error)
+	EvaluateNode(id string) (*structs.NodeChange, error)
+	NodePools() []*nomad.NodePool
+	NodePool(name string) *nomad.NodePool
+	PutNodePool(p nomad.NodePool) error
+	DeleteNodePool(name string) error
 	SetDrain(req *structs.DrainRequest) (*structs.NodeChange, error)
 	// CollectGarbage forgets what has ended and is not needed any more.
 	CollectGarbage()
@@ -129,6 +139,9 @@ type Node interface {
 	AllocationUsage(ctx context.Context, allocID, task string) (*structs.AllocationUsage, error)
 	AllocationChecks(allocID string) (map[string]structs.CheckResult, error)
 	Files(allocID string) (Files, error)
+	// Metadata is the node's, and ApplyMetadata changes it by name; nil unsets.
+	Metadata() structs.NodeMeta
+	ApplyMetadata(ctx context.Context, changes map[string]*string) (structs.NodeMeta, error)
 	HostUsage() (*structs.HostUsage, error)
 	// CheckDriverConfig returns what a driver refuses of a task's config block;
 	// errdefs.Unavailable: the driver is not here.

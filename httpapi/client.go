@@ -25,6 +25,8 @@ func (h *handler) clientRoutes() {
 	h.method("/v1/client/allocation/{id}/gc", writing(h.collectAllocation), gcMethods...)
 	h.method("/v1/client/gc", h.collectNode, gcMethods...)
 	h.get("/v1/client/stats", tableNodes, h.hostStats)
+	h.get("/v1/client/metadata", tableNodes, h.readMetadata)
+	h.put("/v1/client/metadata", h.applyMetadata)
 	h.get("/v1/client/fs/ls/{id}", tableAllocations, h.listFiles)
 	h.get("/v1/client/fs/stat/{id}", tableAllocations, h.statFile)
 	h.method("/v1/client/fs/cat/{id}", h.catFile, http.MethodGet)
@@ -187,4 +189,38 @@ func (h *handler) sendFile(w http.ResponseWriter, r *http.Request, offset, limit
 		panic(http.ErrAbortHandler)
 	}
 	return nil
+}
+
+func nodeMetadata(m structs.NodeMeta) *nomad.NodeMetaResponse {
+	if m.Dynamic == nil {
+		m.Dynamic = map[string]*string{}
+	}
+	return &nomad.NodeMetaResponse{Meta: m.Meta, Static: m.Static, Dynamic: m.Dynamic}
+}
+
+// readMetadata tells the node's metadata, and where it is from.
+func (h *handler) readMetadata(r *http.Request, _ *query) (answer, error) {
+	if err := h.checkNode(r); err != nil {
+		return answer{}, err
+	}
+	return answer{body: nodeMetadata(h.Node.Metadata())}, nil
+}
+
+// applyMetadata changes the node's metadata.
+func (h *handler) applyMetadata(r *http.Request) (any, error) {
+	var req nomad.NodeMetaApplyRequest
+	if err := decode(r, &req); err != nil {
+		return nil, err
+	}
+	if req.NodeID != "" && req.NodeID != h.Agent.NodeID {
+		return nil, notFound("Unknown node %q", req.NodeID)
+	}
+	if len(req.Meta) == 0 {
+		return nil, badRequest("missing required Meta object")
+	}
+	m, err := h.Node.ApplyMetadata(r.Context(), req.Meta)
+	if err != nil {
+		return nil, err
+	}
+	return nodeMetadata(m), nil
 }

@@ -35,7 +35,11 @@ func (idle) Unclaimed(context.Context) []structs.Unclaimed                   { r
 func (idle) Adopt(context.Context, string) error                             { return errIdle }
 func (idle) Discard(context.Context, string) error                           { return errIdle }
 func (idle) AllocationChecks(string) (map[string]structs.CheckResult, error) { return nil, errIdle }
-func (idle) CanExec(string, string) error                                    { return errIdle }
+func (idle) Metadata() structs.NodeMeta                                      { return structs.NodeMeta{} }
+func (idle) ApplyMetadata(context.Context, map[string]*string) (structs.NodeMeta, error) {
+	return structs.NodeMeta{}, errIdle
+}
+func (idle) CanExec(string, string) error { return errIdle }
 func (idle) Exec(context.Context, string, string, *workload.ExecSpec) (*structs.ExitResult, error) {
 	return nil, errIdle
 }

@@ -82,6 +82,7 @@ func newHandler(cfg Config) *handler {
 	h.evaluationRoutes()
 	h.deploymentRoutes()
 	h.nodeRoutes()
+	h.poolRoutes()
 	h.clientRoutes()
 	h.agentRoutes()
 	h.operatorRoutes()

@@ -26,12 +26,17 @@ func (h *handler) jobRoutes() {
 }
 
 func (h *handler) listJobs(r *http.Request, q *query) (answer, error) {
+	return h.jobsWhere(r, q, func(*nomad.Job) bool { return true })
+}
+
+// jobsWhere lists the jobs that are wanted.
+func (h *handler) jobsWhere(r *http.Request, q *query, wanted func(*nomad.Job) bool) (answer, error) {
 	withMeta, err := boolParameter(r, "meta")
 	if err != nil {
 		return answer{}, err
 	}
 	jobs := slices.DeleteFunc(h.ControlPlane.Jobs(), func(j *nomad.Job) bool {
-		return !q.inNamespace(*j.Namespace) || !strings.HasPrefix(*j.ID, q.prefix)
+		return !q.inNamespace(*j.Namespace) || !strings.HasPrefix(*j.ID, q.prefix) || !wanted(j)
 	})
 	slices.SortFunc(jobs, func(a, b *nomad.Job) int {
 		return cmp.Or(cmp.Compare(*a.Namespace, *b.Namespace), cmp.Compare(*a.ID, *b.ID))
@@ -172,19 +177,25 @@ func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 	case "summary":
 		return answer{body: jobSummary(h.ControlPlane.JobSummary(q.namespace, id))}, nil
 	case "versions":
-		switch diffs, err := boolParameter(r, "diffs"); {
-		case err != nil:
-			return answer{}, err
-		case diffs:
-			return answer{}, badRequest("diffs: the differences between versions are not computed")
-		}
-		return answer{body: &nomad.JobVersionsResponse{Versions: h.ControlPlane.JobVersions(q.namespace, id)}}, nil
+		return h.jobVersions(r, q, id)
 	case "submission":
 		return h.jobSubmission(r, q, job)
 	case "scale":
 		return answer{body: h.jobScale(job)}, nil
 	}
 	return answer{body: job, index: *job.ModifyIndex}, nil
+}
+
+func (h *handler) jobVersions(r *http.Request, q *query, id string) (answer, error) {
+	diffs, err := boolParameter(r, "diffs")
+	if err != nil {
+		return answer{}, err
+	}
+	out := &nomad.JobVersionsResponse{Versions: h.ControlPlane.JobVersions(q.namespace, id)}
+	if diffs {
+		out.Diffs, err = versionDiffs(r, out.Versions)
+	}
+	return answer{body: out}, err
 }
 
 // noJob tells that there is no job of an ID, or no endpoint, where the ID is one of a job and
@@ -279,6 +290,8 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 			return nil, badRequest("Job ID does not match")
 		}
 		return h.register(&req, unknown)
+	case "plan":
+		return h.planJob(r, id)
 	case "dispatch":
 		return h.dispatchJob(r, q, id)
 	case "periodic/force":
@@ -291,7 +304,7 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 		return h.setJobStable(r, q, id)
 	case verbTag:
 		return h.tagVersion(r, q)
-	case "action", "plan":
+	case "action":
 		return nil, noEndpoint(r)
 	}
 	return nil, &statusError{http.StatusMethodNotAllowed, "Invalid method"}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
-	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -13,19 +12,40 @@ import (
 
 func (h *handler) nodeRoutes() {
 	h.get("/v1/nodes", tableNodes, h.listNodes)
-	h.get("/v1/node/pools", tableNodes, h.listPools)
 	h.get("/v1/node/{id}", tableNodes, h.readNode)
-	h.get("/v1/node/{id}/allocations", tableAllocations, h.nodeAllocations)
-	h.put("/v1/node/{id}/eligibility", h.setEligibility)
-	h.put("/v1/node/{id}/drain", h.setDrain)
+	h.get("/v1/node/{id}/{verb}", tableAllocations, h.nodeAllocations)
+	h.put("/v1/node/{id}/{verb}", h.changeNode)
+}
+
+// changeNode does what follows the node's ID. It is not part of the patterns because these
+// could not be told from those of node pools then.
+func (h *handler) changeNode(r *http.Request) (any, error) {
+	switch r.PathValue("verb") {
+	case "eligibility":
+		return h.setEligibility(r)
+	case "drain":
+		return h.setDrain(r)
+	case "purge":
+		return h.purgeNode(r)
+	case "evaluate":
+		return h.evaluateNode(r)
+	case "allocations":
+		return nil, &statusError{http.StatusMethodNotAllowed, "Invalid method"}
+	}
+	return nil, noEndpoint(r)
 }
 
 func (h *handler) listNodes(r *http.Request, q *query) (answer, error) {
+	return h.nodesWhere(r, q, func(*structs.Node) bool { return true })
+}
+
+// nodesWhere lists the nodes that are wanted.
+func (h *handler) nodesWhere(r *http.Request, q *query, wanted func(*structs.Node) bool) (answer, error) {
 	system, err := boolParameter(r, "os")
 	if err != nil {
 		return answer{}, err
 	}
-	nodes := slices.DeleteFunc(h.ControlPlane.Nodes(), func(n *structs.Node) bool { return !q.hasUUIDPrefix(n.ID) })
+	nodes := slices.DeleteFunc(h.ControlPlane.Nodes(), func(n *structs.Node) bool { return !q.hasUUIDPrefix(n.ID) || !wanted(n) })
 	slices.SortFunc(nodes, func(a, b *structs.Node) int { return cmp.Compare(a.ID, b.ID) })
 	stubs, next, err := page(q, nodes,
 		func(n *structs.Node) string { return n.ID },
@@ -40,26 +60,6 @@ func (h *handler) listNodes(r *http.Request, q *query) (answer, error) {
 	return answer{body: stubs, next: next}, err
 }
 
-// pools are the names of the pools that have nodes, sorted.
-func (h *handler) pools() (names []string) {
-	for _, n := range h.ControlPlane.Nodes() {
-		names = append(names, n.Pool)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// listPools lists the pools that have nodes.
-func (h *handler) listPools(_ *http.Request, q *query) (answer, error) {
-	names := slices.DeleteFunc(h.pools(), func(name string) bool { return !strings.HasPrefix(name, q.prefix) })
-	pool := func(name string) *nomad.NodePool { return &nomad.NodePool{Name: name} }
-	pools, next, err := page(q, names,
-		func(name string) string { return name },
-		func(name string) any { return pool(name) },
-		pool)
-	return answer{body: pools, next: next}, err
-}
-
 func (h *handler) readNode(r *http.Request, _ *query) (answer, error) {
 	n := h.ControlPlane.Node(r.PathValue("id"))
 	if n == nil {
@@ -69,6 +69,13 @@ func (h *handler) readNode(r *http.Request, _ *query) (answer, error) {
 }
 
 func (h *handler) nodeAllocations(r *http.Request, _ *query) (answer, error) {
+	switch r.PathValue("verb") {
+	case "allocations":
+	case "eligibility", "drain", "purge", "evaluate":
+		return answer{}, &statusError{http.StatusMethodNotAllowed, "Invalid method"}
+	default:
+		return answer{}, noEndpoint(r)
+	}
 	full := []*nomad.Allocation{}
 	for _, a := range h.ControlPlane.Allocations() {
 		if a.NodeID == r.PathValue("id") {
@@ -105,4 +112,28 @@ func (h *handler) setDrain(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return &nomad.NodeDrainUpdateResponse{NodeModifyIndex: c.NodeModifyIndex, EvalIDs: c.EvalIDs, EvalCreateIndex: c.EvalCreateIndex}, nil
+}
+
+func (h *handler) purgeNode(r *http.Request) (any, error) {
+	c, err := h.ControlPlane.PurgeNode(r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	return &nomad.NodePurgeResponse{EvalIDs: c.EvalIDs, EvalCreateIndex: c.EvalCreateIndex, NodeModifyIndex: c.NodeModifyIndex}, nil
+}
+
+// evaluateNode answers with the list of evaluations that Nomad's servers send, and the first
+// of them under the name that Nomad's Go client reads.
+func (h *handler) evaluateNode(r *http.Request) (any, error) {
+	c, err := h.ControlPlane.EvaluateNode(r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	first := ""
+	if len(c.EvalIDs) > 0 {
+		first = c.EvalIDs[0]
+	}
+	return map[string]any{
+		"EvalID": first, "EvalIDs": c.EvalIDs, "EvalCreateIndex": c.EvalCreateIndex, "NodeModifyIndex": c.NodeModifyIndex,
+	}, nil
 }

@@ -34,6 +34,7 @@ func allocation(a *structs.Allocation) *nomad.Allocation {
 		FollowupEvalID:        a.FollowupEvalID,
 		PreviousAllocation:    a.PreviousAllocation,
 		NextAllocation:        a.NextAllocation,
+		RescheduleTracker:     rescheduleTracker(a.Reschedules),
 		PreemptedAllocations:  a.PreemptedAllocations,
 		PreemptedByAllocation: a.PreemptedByAllocation,
 		CreateIndex:           a.CreateIndex,
@@ -42,6 +43,18 @@ func allocation(a *structs.Allocation) *nomad.Allocation {
 		CreateTime:            a.CreateTime,
 		ModifyTime:            a.ModifyTime,
 	}
+}
+
+// rescheduleTracker renders how an allocation's predecessors were replaced.
+func rescheduleTracker(past []structs.Reschedule) *nomad.RescheduleTracker {
+	if len(past) == 0 {
+		return nil
+	}
+	t := &nomad.RescheduleTracker{LastReschedule: "ok"}
+	for _, r := range past {
+		t.Events = append(t.Events, &nomad.RescheduleEvent{RescheduleTime: r.Time, PrevAllocID: r.PreviousAllocation, PrevNodeID: r.PreviousNode})
+	}
+	return t
 }
 
 func desiredTransition(a *structs.Allocation) (d nomad.DesiredTransition) {
@@ -73,6 +86,7 @@ func allocationStub(a *structs.Allocation) *nomad.AllocationListStub {
 		DeploymentStatus:      deploymentStatus(a.DeploymentStatus),
 		FollowupEvalID:        a.FollowupEvalID,
 		NextAllocation:        a.NextAllocation,
+		RescheduleTracker:     rescheduleTracker(a.Reschedules),
 		PreemptedAllocations:  a.PreemptedAllocations,
 		PreemptedByAllocation: a.PreemptedByAllocation,
 		CreateIndex:           a.CreateIndex,

@@ -87,8 +87,8 @@ func (h *handler) things(kind contexts.Context, q *query) (list []thing) {
 			}
 		}
 	case contexts.NodePools:
-		for _, name := range h.pools() {
-			list = append(list, thing{id: name, name: name})
+		for _, p := range h.ControlPlane.NodePools() {
+			list = append(list, thing{id: p.Name, name: p.Name})
 		}
 	case contexts.Namespaces:
 		list = append(list, thing{id: nomad.DefaultNamespace, name: nomad.DefaultNamespace})

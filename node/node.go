@@ -81,6 +81,9 @@ type Node struct {
 	diskUse    func(ctx context.Context, dir string) (diskUse, error)
 	hostCPU    hostCPU
 
+	metaMu      sync.Mutex
+	dynamicMeta map[string]*string // immutable; replaced at each change
+
 	left    *left // what outlived the last agent
 	forgets bool  // what was stored here was lost, and the control plane knew the node
 
@@ -126,19 +129,28 @@ func New(cfg Config) (*Node, error) {
 	if err := fingerprint(&n, cfg.AllocsDir); err != nil {
 		return nil, fmt.Errorf("fingerprint: %w", err)
 	}
+	meta, err := cfg.State.NodeMeta()
+	if err != nil {
+		return nil, fmt.Errorf("node metadata: %w", err)
+	}
+	if meta == nil {
+		meta = &state.NodeMeta{}
+	}
+	n.Meta = mergeMeta(cfg.Identity.Meta, meta.Dynamic)
 	ended := wake.New()
 	node := &Node{
-		cfg:        cfg,
-		logger:     cfg.Logger,
-		self:       newSelf(&n),
-		forgets:    forgets,
-		report:     newReporter(cfg.ControlPlane, n.ID, cfg.Logger, ended.Set),
-		ended:      ended,
-		destroying: make(chan struct{}, cfg.GC.Parallel),
-		diskUse:    measureDisk,
-		runners:    map[string]*entry{},
-		unread:     map[string]*unread{},
-		strays:     map[string]*workload.Status{},
+		cfg:         cfg,
+		logger:      cfg.Logger,
+		self:        newSelf(&n),
+		forgets:     forgets,
+		dynamicMeta: meta.Dynamic,
+		report:      newReporter(cfg.ControlPlane, n.ID, cfg.Logger, ended.Set),
+		ended:       ended,
+		destroying:  make(chan struct{}, cfg.GC.Parallel),
+		diskUse:     measureDisk,
+		runners:     map[string]*entry{},
+		unread:      map[string]*unread{},
+		strays:      map[string]*workload.Status{},
 	}
 	node.recall(context.Background())
 	return node, nil

@@ -155,6 +155,22 @@ func (f *Failing) PutSeen(s *Seen) error {
 	return f.inner.PutSeen(s)
 }
 
+// NodeMeta implements [DB].
+func (f *Failing) NodeMeta() (*NodeMeta, error) {
+	if err := f.next(); err != nil {
+		return nil, err
+	}
+	return f.inner.NodeMeta()
+}
+
+// PutNodeMeta implements [DB].
+func (f *Failing) PutNodeMeta(m *NodeMeta) error {
+	if err := f.next(); err != nil {
+		return err
+	}
+	return f.inner.PutNodeMeta(m)
+}
+
 // Devices implements [DB].
 func (f *Failing) Devices() (*DeviceState, error) {
 	if err := f.next(); err != nil {

@@ -30,6 +30,7 @@ const (
 	keyLocal      = "local"
 	keyIdentity   = "identity"
 	keySeen       = "seen"
+	keyMeta       = "meta"
 	keyDevices    = "devices"
 )
 
@@ -158,6 +159,16 @@ func (r *records) Seen() (*Seen, error) {
 // PutSeen implements [DB].
 func (r *records) PutSeen(s *Seen) error {
 	return put(r, []string{bucketNode}, keySeen, s)
+}
+
+// NodeMeta implements [DB].
+func (r *records) NodeMeta() (*NodeMeta, error) {
+	return get[NodeMeta](r, []string{bucketNode}, keyMeta)
+}
+
+// PutNodeMeta implements [DB].
+func (r *records) PutNodeMeta(m *NodeMeta) error {
+	return put(r, []string{bucketNode}, keyMeta, m)
 }
 
 // Devices implements [DB].

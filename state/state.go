@@ -43,6 +43,11 @@ type DB interface {
 	Seen() (*Seen, error)
 	PutSeen(*Seen) error
 
+	// NodeMeta returns what people set of the node's metadata; nil before the first
+	// PutNodeMeta.
+	NodeMeta() (*NodeMeta, error)
+	PutNodeMeta(*NodeMeta) error
+
 	// Devices returns what the device manager left; nil before the first PutDevices.
 	Devices() (*DeviceState, error)
 	PutDevices(*DeviceState) error
@@ -68,6 +73,12 @@ type Seen struct {
 	Index uint64
 	// Waiting are the allocations that a person has to decide on, with the reason, by ID.
 	Waiting map[string]string `json:",omitempty"`
+}
+
+// NodeMeta is the metadata that people set while the node runs.
+type NodeMeta struct {
+	// Dynamic is by name; nil unsets what the configuration sets.
+	Dynamic map[string]*string
 }
 
 // DeviceState is what the device manager has still to do.

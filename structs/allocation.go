@@ -74,6 +74,9 @@ type Allocation struct {
 	PreemptedAllocations  []string
 	PreemptedByAllocation string
 	FollowupEvalID        string
+	// Reschedules is how its predecessors were replaced after they failed, oldest first. It
+	// is shared and read-only.
+	Reschedules []Reschedule `json:",omitempty"`
 
 	CreateIndex uint64
 	ModifyIndex uint64
@@ -82,6 +85,14 @@ type Allocation struct {
 	AllocModifyIndex uint64
 	CreateTime       int64 // ns since the Unix epoch
 	ModifyTime       int64 // ns since the Unix epoch
+}
+
+// Reschedule is one replacement of a failed allocation.
+type Reschedule struct {
+	Time               int64 // ns since the Unix epoch, when the replacement was placed
+	Delay              time.Duration
+	PreviousAllocation string
+	PreviousNode       string
 }
 
 // Group returns the task group that the allocation places, or nil when its job

@@ -50,6 +50,13 @@ type Node struct {
 	ModifyIndex uint64
 }
 
+// NodeMeta is a node's metadata, and where it is from.
+type NodeMeta struct {
+	Meta    map[string]string  // the dynamic over the static
+	Static  map[string]string  // of its configuration
+	Dynamic map[string]*string // set while it runs; nil unsets
+}
+
 // MaxNodeEvents is how many events of a node are kept (as in Nomad).
 const MaxNodeEvents = 10
 

@@ -72,7 +72,7 @@ plugin "wasi" {
 }
 plugin "raw_exec" { grant { process { commands = ["*"] } } }
 `, a.Programs), 0o600))
-	address := run(t, agent.Options{
+	address := Run(t, agent.Options{
 		ConfigPaths: []string{config}, DataDir: data, PluginDir: plugins,
 		HTTPAddr: "127.0.0.1:0", LogLevel: "error", LogOutput: t.Output(),
 	})
@@ -104,8 +104,8 @@ func (a *Agent) awaitDrivers(t testing.TB, n int) {
 	}, testTimeout, time.Millisecond, "waiting for %d drivers", n)
 }
 
-// run runs an agent until the test ends, and returns its address when it is ready.
-func run(t testing.TB, o agent.Options) (address string) {
+// Run runs an agent until the test ends, and returns its address when it is ready.
+func Run(t testing.TB, o agent.Options) (address string) {
 	t.Helper()
 	ready, ended := make(chan string, 1), make(chan error, 1)
 	o.Ready = func(address string) { ready <- address }

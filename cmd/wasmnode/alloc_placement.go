@@ -15,7 +15,7 @@ func (c *allocStatusCommand) placement(f *flags, m *nomad.AllocationMetric) {
 		return
 	}
 	c.ui.Output("\nPlacement Metrics")
-	for _, line := range placementReasons(m) {
+	for _, line := range placementReasons(m, nil) {
 		c.ui.Output("  * " + line)
 	}
 	names := map[string]bool{}

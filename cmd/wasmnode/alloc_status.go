@@ -56,7 +56,7 @@ func (c *allocStatusCommand) Run(args []string) int {
 			return c.fail(f, err)
 		}
 	}
-	c.head(f, alloc)
+	c.head(f, client, alloc)
 	for _, name := range slices.Sorted(maps.Keys(alloc.TaskStates)) {
 		c.task(f, name, alloc, usage)
 	}
@@ -78,7 +78,7 @@ func (c *allocStatusCommand) list(f *flags, client *nomad.Client) int {
 	return 0
 }
 
-func (c *allocStatusCommand) head(f *flags, a *nomad.Allocation) {
+func (c *allocStatusCommand) head(f *flags, client *nomad.Client, a *nomad.Allocation) {
 	pairs := [][2]string{
 		{"ID", a.ID},
 		{"Eval ID", f.short(a.EvalID)},
@@ -100,6 +100,7 @@ func (c *allocStatusCommand) head(f *flags, a *nomad.Allocation) {
 	if a.NextAllocation != "" {
 		pairs = append(pairs, [2]string{"Replacement Alloc ID", f.short(a.NextAllocation)})
 	}
+	pairs = append(pairs, rescheduled(client, a)...)
 	if len(a.PreemptedAllocations) > 0 {
 		var ids []string
 		for _, id := range a.PreemptedAllocations {

@@ -93,7 +93,11 @@ func (c *jobStatusCommand) show(f *flags, client *nomad.Client) int {
 	}
 	c.head(job)
 	c.summary(summary)
-	c.blocked(f, evals)
+	c.blocked(client, evals)
+	c.reschedulesAhead(f, allocs, evals)
+	if err := c.deployment(f, client, job); err != nil {
+		return c.fail(f, err)
+	}
 	c.ui.Output("\nAllocations")
 	allocationTable(c.meta, f, allocs)
 	return 0
@@ -133,7 +137,7 @@ func (c *jobStatusCommand) summary(s *nomad.JobSummary) {
 }
 
 // blocked prints what of the job waits to be placed, and why.
-func (c *jobStatusCommand) blocked(f *flags, evals []*nomad.Evaluation) {
+func (c *jobStatusCommand) blocked(client *nomad.Client, evals []*nomad.Evaluation) {
 	var latest *nomad.Evaluation
 	for _, e := range evals {
 		if latest == nil || e.CreateIndex > latest.CreateIndex {
@@ -143,13 +147,24 @@ func (c *jobStatusCommand) blocked(f *flags, evals []*nomad.Evaluation) {
 	if latest == nil || latest.Status != "blocked" && len(latest.FailedTGAllocs) == 0 {
 		return
 	}
+	nodes := nodesThatTake(client)
 	c.ui.Output("\nPlacement Failure")
 	for _, group := range slices.Sorted(maps.Keys(latest.FailedTGAllocs)) {
 		c.ui.Output("Task Group \"" + group + "\":")
-		for _, line := range placementReasons(latest.FailedTGAllocs[group]) {
+		for _, line := range placementReasons(latest.FailedTGAllocs[group], nodes) {
 			c.ui.Output("  * " + line)
 		}
 	}
+}
+
+// deployment prints the job's latest deployment, if it has one.
+func (c *jobStatusCommand) deployment(f *flags, client *nomad.Client, job *nomad.Job) error {
+	d, _, err := client.Jobs().LatestDeployment(*job.ID, nil)
+	if err == nil && d != nil {
+		c.ui.Output("\nLatest Deployment")
+		c.showDeployment(f, d, true)
+	}
+	return err
 }
 
 // allocationTable lists allocations, the newest first.

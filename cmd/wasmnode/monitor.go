@@ -20,6 +20,7 @@ type monitor struct {
 	flags   *flags
 	health  bool            // services are waited for until they are healthy
 	printed map[string]bool // keys of the lines that were printed
+	live    *live           // what is shown at the end of the terminal; nil: nothing
 }
 
 // follow returns the command's exit code.
@@ -34,6 +35,17 @@ func (m *monitor) follow(evalID string) int {
 		return m.fail(m.flags, fmt.Errorf("evaluation %q ended as %q: %s", m.flags.short(eval.ID), eval.Status, eval.StatusDescription))
 	}
 	m.placementFailures(eval)
+	if eval.DeploymentID != "" && len(eval.FailedTGAllocs) == 0 {
+		health, err := m.healthOf(eval)
+		if err == nil && len(health.groups) > 0 {
+			if err = m.deployment(eval.DeploymentID, health); err == nil {
+				return 0
+			}
+		}
+		if err != nil {
+			return m.fail(m.flags, err)
+		}
+	}
 	failed, err := m.allocations(eval)
 	switch {
 	case err != nil:

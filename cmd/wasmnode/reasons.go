@@ -21,6 +21,7 @@ func (m *monitor) placementFailures(eval *nomad.Evaluation) {
 	if len(eval.FailedTGAllocs) == 0 {
 		return
 	}
+	nodes := nodesThatTake(m.client)
 	m.ui.Output(fmt.Sprintf("==> %s: Not all of job %q could be placed:", now(), eval.JobID))
 	for _, group := range slices.Sorted(maps.Keys(eval.FailedTGAllocs)) {
 		metrics := eval.FailedTGAllocs[group]
@@ -30,7 +31,7 @@ func (m *monitor) placementFailures(eval *nomad.Evaluation) {
 			plural = ""
 		}
 		m.ui.Output(fmt.Sprintf("    Task Group %q (failed to place %d allocation%s):", group, n, plural))
-		for _, line := range placementReasons(metrics) {
+		for _, line := range placementReasons(metrics, nodes) {
 			m.ui.Output("      * " + line)
 		}
 	}
@@ -39,8 +40,9 @@ func (m *monitor) placementFailures(eval *nomad.Evaluation) {
 	}
 }
 
-// placementReasons renders placement metrics with Nomad's words.
-func placementReasons(m *nomad.AllocationMetric) []string {
+// placementReasons renders placement metrics with Nomad's words, and with what the nodes
+// have of what is missing.
+func placementReasons(m *nomad.AllocationMetric, nodes []*nomad.Node) []string {
 	var lines []string
 	if m.NodesEvaluated == 0 {
 		lines = append(lines, "No nodes were eligible for evaluation")
@@ -50,17 +52,17 @@ func placementReasons(m *nomad.AllocationMetric) []string {
 			lines = append(lines, fmt.Sprintf("No nodes are available in datacenter %q", dc))
 		}
 	}
-	counted := func(format string, counts map[string]int) {
+	counted := func(format string, counts map[string]int, has func(nodes []*nomad.Node, key string) string) {
 		for _, key := range slices.Sorted(maps.Keys(counts)) {
-			lines = append(lines, fmt.Sprintf(format, key, counts[key]))
+			lines = append(lines, fmt.Sprintf(format, key, counts[key])+has(nodes, key))
 		}
 	}
-	counted("Class %q: %d nodes excluded by filter", m.ClassFiltered)
-	counted("Constraint %q: %d nodes excluded by filter", m.ConstraintFiltered)
+	counted("Class %q: %d nodes excluded by filter", m.ClassFiltered, func([]*nomad.Node, string) string { return "" })
+	counted("Constraint %q: %d nodes excluded by filter", m.ConstraintFiltered, hasForConstraint)
 	if m.NodesExhausted > 0 {
 		lines = append(lines, fmt.Sprintf("Resources exhausted on %d nodes", m.NodesExhausted))
 	}
-	counted("Dimension %q exhausted on %d nodes", m.DimensionExhausted)
+	counted("Dimension %q exhausted on %d nodes", m.DimensionExhausted, hasOfDimension)
 	return lines
 }
 
@@ -74,7 +76,7 @@ func (m *monitor) placementReason(eval *nomad.Evaluation) error {
 			return err
 		}
 		if len(reasons) == 0 {
-			reasons = placementReasons(eval.FailedTGAllocs[group])
+			reasons = placementReasons(eval.FailedTGAllocs[group], nodesThatTake(m.client))
 		}
 		why = append(why, fmt.Sprintf("group %q: %s", group, strings.Join(reasons, ", ")))
 	}

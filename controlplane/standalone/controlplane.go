@@ -29,6 +29,7 @@ const (
 	TableACLTokens   = "acl_tokens"
 	TableDeployments = "deployments"
 	TableScheduler   = "scheduler_config"
+	TableNodePools   = "node_pools"
 )
 
 // SchemaVersion is the version of the file's layout that this package writes.
@@ -126,7 +127,8 @@ type tables struct {
 	nodes       map[string]*structs.Node
 	tokens      map[string]*structs.ACLToken // by accessor ID
 	deployments map[string]*structs.Deployment
-	parents     map[jobKey]*parent // the jobs that have children
+	pools       map[string]*nomad.NodePool // by name, but for the built-in ones
+	parents     map[jobKey]*parent         // the jobs that have children
 	committedIndexes
 }
 
@@ -196,7 +198,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -251,6 +253,7 @@ func newTables() tables {
 		nodes:       map[string]*structs.Node{},
 		tokens:      map[string]*structs.ACLToken{},
 		deployments: map[string]*structs.Deployment{},
+		pools:       map[string]*nomad.NodePool{},
 		parents:     map[jobKey]*parent{},
 
 		committedIndexes: newIndexes(),

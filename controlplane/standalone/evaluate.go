@@ -161,7 +161,7 @@ func (t *tx) apply(e *structs.Evaluation, res *schedule.Result) {
 	}
 	for _, a := range res.Update {
 		a.EvalID = e.ID
-		t.putAlloc(&schedule.Alloc{Allocation: a, Reschedules: t.allocs.get(a.ID).Reschedules}, true)
+		t.putAlloc(&schedule.Alloc{Allocation: a}, true)
 	}
 	for _, a := range res.Place {
 		a.EvalID = e.ID

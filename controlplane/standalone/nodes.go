@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	nomad "github.com/hashicorp/nomad/api"
+
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
@@ -34,6 +36,9 @@ func (f ForNode) Register(ctx context.Context, n *structs.Node) (ttl time.Durati
 	return 0, f.cp.write(func(t *tx) error {
 		old := t.nodes.get(n.ID)
 		c := n.Copy()
+		if n.Pool != "" && !t.hasPool(n.Pool) {
+			t.putPool(&nomad.NodePool{Name: n.Pool})
+		}
 		if old == nil {
 			t.introduce(c)
 		} else {

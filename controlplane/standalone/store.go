@@ -26,6 +26,7 @@ import (
 //	nodes/<ID>                structs.Node
 //	acl_tokens/<accessor ID>  structs.ACLToken
 //	deployments/<ID>          structs.Deployment
+//	node_pools/<name>         nomad.NodePool
 //	server/acl_bootstrap      the index at which the first token was made
 //	server/scheduler          nomad.SchedulerConfiguration; absent: the default
 //
@@ -40,6 +41,7 @@ const (
 	bucketNodes       = "nodes"
 	bucketACLTokens   = "acl_tokens"
 	bucketDeployments = "deployments"
+	bucketNodePools   = "node_pools"
 
 	keyID           = "id"
 	keyIndex        = "index"
@@ -82,13 +84,13 @@ type specRow struct {
 // allocRow is an allocation whose job is stored once, under its version.
 type allocRow struct {
 	Allocation  *structs.Allocation
-	Spec        uint64                // JobModifyIndex
-	Reschedules []schedule.Reschedule `json:",omitempty"`
+	Spec        uint64               // JobModifyIndex
+	Reschedules []structs.Reschedule `json:",omitempty"`
 }
 
 func allocRowOf(a *schedule.Alloc) allocRow {
 	c := *a.Allocation
-	c.Job = nil
+	c.Job, c.Reschedules = nil, nil
 	return allocRow{&c, *a.Job.JobModifyIndex, a.Reschedules}
 }
 
@@ -134,6 +136,7 @@ func (cp *ControlPlane) load() error {
 			return nil
 		})
 		loadRows(cp, dbtx, bucketDeployments, cp.loadDeployment)
+		loadRows(cp, dbtx, bucketNodePools, cp.loadPool)
 		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
 			cp.data.tokens[id] = t
 			return nil
@@ -274,8 +277,8 @@ func (cp *ControlPlane) loadAlloc(id string, r *allocRow) error {
 	if err := sameID(id, r.Allocation.ID); err != nil {
 		return err
 	}
-	a := &schedule.Alloc{Allocation: r.Allocation, Reschedules: r.Reschedules}
-	a.Job = sp.Job
+	a := &schedule.Alloc{Allocation: r.Allocation}
+	a.Job, a.Reschedules = sp.Job, r.Reschedules
 	cp.data.allocs[id] = a
 	cp.sawIndex(a.ModifyIndex)
 	return nil

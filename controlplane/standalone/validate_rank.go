@@ -1,6 +1,8 @@
 package standalone
 
 import (
+	"cmp"
+
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -12,9 +14,14 @@ func (v *validation) affinities(list []*nomad.Affinity) {
 	for _, a := range list {
 		if w := structs.Deref(a.Weight); a.Weight != nil && (w == 0 || w < -100 || w > 100) {
 			v.fault("affinity: weight: it is %d, but has to be from -100 to 100 and not 0", w)
+			continue
+		}
+		if a.LTarget == "" {
+			v.fault("affinity: No LTarget provided but is required by affinity")
+			continue
 		}
 		v.in("affinity", func() {
-			v.constraints([]*nomad.Constraint{{LTarget: a.LTarget, RTarget: a.RTarget, Operand: a.Operand}}, false)
+			v.constraint(&nomad.Constraint{LTarget: a.LTarget, RTarget: a.RTarget, Operand: cmp.Or(a.Operand, "=")}, false)
 		})
 	}
 }

@@ -117,6 +117,7 @@ type tx struct {
 	nodes       changes[string, *structs.Node]
 	tokens      changes[string, *structs.ACLToken]
 	deployments changes[string, *structs.Deployment]
+	pools       changes[string, *nomad.NodePool]
 	parents     changes[jobKey, *parent]
 	indexes
 	// aclBootstrap is the index at which the first token was made; 0: it was not.
@@ -142,6 +143,7 @@ func (cp *ControlPlane) begin() *tx {
 		nodes:        changes[string, *structs.Node]{base: cp.data.nodes},
 		tokens:       changes[string, *structs.ACLToken]{base: cp.data.tokens},
 		deployments:  changes[string, *structs.Deployment]{base: cp.data.deployments},
+		pools:        changes[string, *nomad.NodePool]{base: cp.data.pools},
 		aclBootstrap: cp.aclBootstrap,
 		scheduler:    cp.scheduler,
 		touched:      map[string]uint64{},
@@ -202,7 +204,7 @@ func (t *tx) putAlloc(a *schedule.Alloc, forNode bool) {
 
 // changeAlloc stores a changed copy of an allocation.
 func (t *tx) changeAlloc(a *schedule.Alloc, forNode bool, change func(*structs.Allocation)) *schedule.Alloc {
-	c := &schedule.Alloc{Allocation: a.Copy(), Reschedules: a.Reschedules}
+	c := &schedule.Alloc{Allocation: a.Copy()}
 	change(c.Allocation)
 	t.putAlloc(c, forNode)
 	return c
@@ -276,6 +278,7 @@ func (t *tx) commit() error {
 	t.nodes.merge()
 	t.tokens.merge()
 	t.deployments.merge()
+	t.pools.merge()
 	cp.aclBootstrap = t.aclBootstrap
 	cp.scheduler = t.scheduler
 	for id, allocIDs := range t.touchedNodes {
@@ -358,6 +361,14 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 	}
 	for id := range t.nodes.deletes {
 		remove(bucketNodes, id)
+	}
+	for name, p := range t.pools.puts {
+		if err := put(bucketNodePools, name, p); err != nil {
+			return nil, err
+		}
+	}
+	for name := range t.pools.deletes {
+		remove(bucketNodePools, name)
 	}
 	for id, d := range t.deployments.puts {
 		if err := put(bucketDeployments, id, d); err != nil {

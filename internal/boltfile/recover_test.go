@@ -22,6 +22,17 @@ func kept(recovered *[]Recovery, log *bytes.Buffer) Options {
 	return opts
 }
 
+// copied makes a file with a value, and its last good copy.
+func copied(t *testing.T, dir string, opts Options) (path string) {
+	t.Helper()
+	path = filepath.Join(dir, "f.db")
+	f, err := Open(path, opts)
+	require.NoError(t, err)
+	require.NoError(t, f.Write(Op{Bucket: []string{"a"}, Key: "k", Value: []byte("v")}))
+	require.NoError(t, f.Close())
+	return path
+}
+
 // TestTheLastGoodCopyTakesADamagedFilesPlace, whatever became of the file.
 func TestTheLastGoodCopyTakesADamagedFilesPlace(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path string){
@@ -37,18 +48,14 @@ func TestTheLastGoodCopyTakesADamagedFilesPlace(t *testing.T) {
 		"not database": func(t *testing.T, path string) { require.NoError(t, os.WriteFile(path, []byte("text"), 0o600)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "f.db")
 			var recovered []Recovery
 			var log bytes.Buffer
-			f, err := Open(path, kept(&recovered, &log))
-			require.NoError(t, err)
-			require.NoError(t, f.Write(Op{Bucket: []string{"a"}, Key: "k", Value: []byte("v")}))
-			require.NoError(t, f.Close())
+			path := copied(t, t.TempDir(), kept(&recovered, &log))
 			require.Empty(t, recovered)
 			spoil(t, path)
 			spoilt, readErr := os.ReadFile(path)
 
-			f, err = Open(path, kept(&recovered, &log))
+			f, err := Open(path, kept(&recovered, &log))
 			require.NoError(t, err)
 			require.Equal(t, []byte("v"), value(t, f, "k", "a"))
 			require.Len(t, recovered, 1)
@@ -78,16 +85,12 @@ func TestTheLastGoodCopyTakesADamagedFilesPlace(t *testing.T) {
 
 // TestACopyThatIsDamagedAsWellIsSetAside, so that an empty file does not take it for the truth.
 func TestACopyThatIsDamagedAsWellIsSetAside(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "f.db")
 	var recovered []Recovery
 	var log bytes.Buffer
-	f, err := Open(path, kept(&recovered, &log))
-	require.NoError(t, err)
-	require.NoError(t, f.Write(Op{Bucket: []string{"a"}, Key: "k", Value: []byte("v")}))
-	require.NoError(t, f.Close())
+	path := copied(t, t.TempDir(), kept(&recovered, &log))
 	require.NoError(t, os.Truncate(path, 9000))
 	require.NoError(t, os.Truncate(CopyPath(path), 9000))
-	f, err = Open(path, kept(&recovered, &log))
+	f, err := Open(path, kept(&recovered, &log))
 	require.NoError(t, err)
 	require.Nil(t, value(t, f, "k", "a"))
 	require.NoError(t, f.Close())
@@ -140,16 +143,12 @@ func TestTheLastGoodCopyIsWrittenWhenTheFileChanged(t *testing.T) {
 // found damaged.
 func TestACopyGoesOnAsTheFileWhereThereIsNoRoomForTwo(t *testing.T) {
 	d := newDisk(t)
-	path := filepath.Join(d.dir, "f.db")
 	var recovered []Recovery
 	var log bytes.Buffer
-	f, err := Open(path, kept(&recovered, &log))
-	require.NoError(t, err)
-	require.NoError(t, f.Write(Op{Bucket: []string{"a"}, Key: "k", Value: []byte("v")}))
-	require.NoError(t, f.Close())
+	path := copied(t, d.dir, kept(&recovered, &log))
 	require.NoError(t, os.WriteFile(path, []byte("text"), 0o600))
 	d.leave(t, 0)
-	f, err = Open(path, kept(&recovered, &log))
+	f, err := Open(path, kept(&recovered, &log))
 	require.NoError(t, err)
 	require.Equal(t, []byte("v"), value(t, f, "k", "a"))
 	require.NoError(t, f.Close())

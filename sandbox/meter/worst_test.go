@@ -2,12 +2,9 @@ package meter_test
 
 import (
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/tetratelabs/wazero"
 
 	"github.com/wasmnode/wasmnode/sandbox/scan"
 	w "github.com/wasmnode/wasmnode/sandbox/wasmbin/wasmtest"
@@ -80,45 +77,6 @@ func worstShapes(n int) map[string]w.Program {
 		"ifs of 128":          withBlockType(function(0, params+w.Repeat(get(0)+"\x04\x01"+opEnd, n/5)+drops)),
 		"functions of no use": {Funcs: make([]w.Func, n/4)},
 	}
-}
-
-// The scan's estimate is what keeps a hostile module from occupying the compiler:
-// for no shape may the engine compute much longer than estimated. The factor leaves
-// room for the collector; measured, alone, it is at most 3.
-func TestTheScanEstimatesWhatCompilingTakes(t *testing.T) {
-	if raced {
-		t.Skip("what compiling takes is another thing under the race detector")
-	}
-	n := 8000
-	if testing.Short() {
-		n = 1000
-	}
-	limits := scan.DefaultLimits()
-	limits.CompileWork, limits.CompileBytes = 1<<60, 1<<60
-	for name, p := range worstShapes(n) {
-		t.Run(name, func(t *testing.T) {
-			b := w.Build(p)
-			spec, err := scan.Read(scan.NewSource(b), limits)
-			require.NoError(t, err)
-			r := newRuntime(t, wazero.NewRuntimeConfigCompiler())
-			metered := rewrite(t, b)
-			before := computed(t)
-			_, err = compile(r, metered)
-			took := computed(t) - before
-			require.NoError(t, err)
-			estimate := time.Duration(spec.Code.CompileWork)
-			t.Logf("%d bytes: estimated %v, took %v", len(b), estimate, took)
-			require.Less(t, took, 15*estimate+200*time.Millisecond)
-		})
-	}
-}
-
-// computed returns for how long this process had a processor.
-func computed(t *testing.T) time.Duration {
-	t.Helper()
-	var used syscall.Rusage
-	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // What the scan refuses would keep the compiler busy for minutes or hours.

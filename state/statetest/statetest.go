@@ -90,6 +90,9 @@ func empty(t *testing.T, s Store) {
 	devices, err := db.Devices()
 	require.NoError(t, err)
 	require.Nil(t, devices)
+	meta, err := db.NodeMeta()
+	require.NoError(t, err)
+	require.Nil(t, meta)
 }
 
 func deleteAbsent(t *testing.T, s Store) {
@@ -115,6 +118,9 @@ func closed(t *testing.T, s Store) {
 	_, err = db.Devices()
 	require.Error(t, err)
 	require.Error(t, db.PutDevices(Devices()))
+	_, err = db.NodeMeta()
+	require.Error(t, err)
+	require.Error(t, db.PutNodeMeta(&state.NodeMeta{}))
 	require.Error(t, db.PutAllocation(Allocation("a")))
 	require.Error(t, db.PutAllocationState(AllocationState("a")))
 	require.Error(t, db.PutTaskLocal("a", "t", Local()))
@@ -163,6 +169,8 @@ func roundTrip(t *testing.T, s Store) {
 	require.NoError(t, db.PutNode(&state.NodeIdentity{ID: "n", SecretID: "s"}))
 	require.NoError(t, db.PutSeen(&state.Seen{BootID: "b", ControlPlane: "c", Index: 7}))
 	require.NoError(t, db.PutDevices(Devices()))
+	meta := &state.NodeMeta{Dynamic: map[string]*string{"rack": new("7"), "gone": nil}}
+	require.NoError(t, db.PutNodeMeta(meta))
 	require.NoError(t, db.PutAllocation(Allocation("a")))
 	require.NoError(t, db.PutAllocationState(AllocationState("a")))
 	require.NoError(t, db.PutTaskLocal("a", "web", Local()))
@@ -179,6 +187,9 @@ func roundTrip(t *testing.T, s Store) {
 	devices, err := db.Devices()
 	require.NoError(t, err)
 	require.Equal(t, Devices(), devices)
+	got, err := db.NodeMeta()
+	require.NoError(t, err)
+	require.Equal(t, meta, got)
 	allocs, faults, err := db.Allocations()
 	require.NoError(t, err)
 	require.Empty(t, faults)

@@ -1,6 +1,7 @@
 package supervisor_test
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -16,15 +17,10 @@ import (
 // TestAResultThatAFullDiskDidNotTakeIsReportedAndWrittenLater: a workload's end is known
 // though it cannot be written down, and is written once there is room again.
 func TestAResultThatAFullDiskDidNotTakeIsReportedAndWrittenLater(t *testing.T) {
-	dir := t.TempDir()
-	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("this machine lets the test mount nothing: %v", err)
-	}
-	defer func() { require.NoError(t, syscall.Unmount(dir, 0)) }()
+	dir := smallDisk(t)
 	p := begin(t, dir, time.Hour)
 	c := connect(t, dir, nil)
-	fill := filepath.Join(dir, "fill")
-	require.ErrorIs(t, os.WriteFile(fill, make([]byte, 2<<20), 0o600), syscall.ENOSPC)
+	fill := fillDisk(t, dir)
 	for _, id := range []string{"a", "b"} {
 		require.NoError(t, c.Start(t.Context(), spec(t, id, "exit", "7")))
 		exit, err := c.Wait(t.Context(), id)
@@ -49,4 +45,55 @@ func TestAResultThatAFullDiskDidNotTakeIsReportedAndWrittenLater(t *testing.T) {
 	require.Equal(t, 7, exit.ExitCode)
 	_, err = c.Wait(t.Context(), "b")
 	require.ErrorIs(t, err, abi.ErrTaskNotFound, "it was acknowledged")
+}
+
+// TestASupervisorStaysUntilTheDiskHasTakenWhatItKnows: one that ended, or became another
+// program, would forget how workloads ended.
+func TestASupervisorStaysUntilTheDiskHasTakenWhatItKnows(t *testing.T) {
+	const idle = 50 * time.Millisecond
+	dir := smallDisk(t)
+	p := begin(t, dir, idle)
+	c := connect(t, dir, nil)
+	require.NoError(t, c.Start(t.Context(), spec(t, "a", "exit", "7"))) // it has its module then
+	_, err := c.Wait(t.Context(), "a")
+	require.NoError(t, err)
+	fill := fillDisk(t, dir)
+	require.NoError(t, c.Start(t.Context(), spec(t, "b", "exit", "8")))
+	exit, err := c.Wait(t.Context(), "b")
+	require.NoError(t, err)
+	require.Equal(t, 8, exit.ExitCode)
+	require.Equal(t, http.StatusUnprocessableEntity, askForReplacement(t, dir))
+	require.NoError(t, c.Close())
+	select {
+	case err := <-p.ended:
+		require.Fail(t, "it ended", "%v", err)
+	case <-time.After(4 * idle):
+	}
+	require.NoError(t, os.Remove(fill))
+	require.NoError(t, <-p.ended, "by itself")
+
+	p = begin(t, dir, time.Hour)
+	defer p.end(t)
+	exit, err = connect(t, dir, nil).Wait(t.Context(), "b")
+	require.NoError(t, err)
+	require.Equal(t, 8, exit.ExitCode)
+}
+
+// smallDisk is a directory on a disk of 1 MB.
+func smallDisk(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("this machine lets the test mount nothing: %v", err)
+	}
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	return dir
+}
+
+// fillDisk fills the disk with a file, whose path it returns.
+func fillDisk(t *testing.T, dir string) (fill string) {
+	t.Helper()
+	fill = filepath.Join(dir, "fill")
+	require.ErrorIs(t, os.WriteFile(fill, make([]byte, 2<<20), 0o600), syscall.ENOSPC)
+	return fill
 }

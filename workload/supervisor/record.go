@@ -149,6 +149,26 @@ func (rs *records) endWithout(r *record, exit *structs.ExitResult) {
 	rs.stepLocked(r, eventNoResult)
 }
 
+// isUnwritten reports whether the disk has not taken the result of a workload that somebody
+// may still ask for.
+func (rs *records) isUnwritten(r *record) bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return r.unwritten && r.state != stateGone
+}
+
+// unwritten is how many results there are that the disk has not taken.
+func (rs *records) unwritten() (n int) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for _, r := range rs.byID {
+		if r.unwritten {
+			n++
+		}
+	}
+	return n
+}
+
 // rewrite returns a record whose result is to be written again, until [records.rewritten];
 // nil: there is none.
 func (rs *records) rewrite() *record {

@@ -49,6 +49,9 @@ func (s *Server) replace(_ context.Context, req *request) (any, error) {
 	if err := s.MayReplace(req.Program); err != nil {
 		return nil, err
 	}
+	if err := s.writtenDown(); err != nil {
+		return nil, err
+	}
 	select {
 	case s.replacing <- req.Program:
 	default: // it was asked already
@@ -56,13 +59,24 @@ func (s *Server) replace(_ context.Context, req *request) (any, error) {
 	return struct{}{}, nil
 }
 
-// DrainEnded waits until the ends of all workloads but those are written down.
-func (s *Server) DrainEnded(but map[string]bool) {
+// writtenDown is why the next program would not know how some workloads ended.
+func (s *Server) writtenDown() error {
+	s.rewrite()
+	if n := s.records.unwritten(); n > 0 {
+		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("the disk has not taken how workloads ended, which only this program knows: %d", n))
+	}
+	return nil
+}
+
+// DrainEnded waits until the ends of all workloads but those are written down. The error is
+// that the disk does not take them.
+func (s *Server) DrainEnded(but map[string]bool) error {
 	for _, r := range s.records.running() {
 		if !but[r.id] {
 			_, _ = s.records.wait(context.Background(), r) // how it ended is its clients'
 		}
 	}
+	return s.writtenDown()
 }
 
 // renew has the supervisor go on as this agent's program, if it is another one. When it

@@ -46,7 +46,8 @@ type Server struct {
 	idle    *idle
 	program string // see [ProgramID]
 
-	replacing chan string // of capacity 1: the first program that is asked for counts
+	replacing chan string   // of capacity 1: the first program that is asked for counts
+	drained   chan struct{} // closed when the server is used no more
 }
 
 // NewServer returns a server with the results that an earlier one wrote down.
@@ -58,6 +59,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	s := &Server{
 		ServerConfig: cfg, results: results, records: newRecords(ended), modules: newModules(), idle: newIdle(cfg.IdleTime),
 		replacing: make(chan string, 1),
+		drained:   make(chan struct{}),
 	}
 	if s.program, err = ProgramID("/proc/self/exe"); err != nil {
 		return nil, fmt.Errorf("supervisor: %w", err)
@@ -217,14 +219,26 @@ func (s *Server) Adopt(ids []string) {
 	}
 }
 
-// follow writes a workload's result down when it ends. The server stays until then.
+// follow writes a workload's result down when it ends. The server stays until that is done,
+// or the workload was destroyed.
 func (s *Server) follow(r *record) {
 	s.idle.began()
 	go func() {
 		defer s.idle.ended()
 		s.awaitEnd(r)
+		for s.records.isUnwritten(r) {
+			select {
+			case <-time.After(rewriteTick):
+				s.rewrite()
+			case <-s.drained:
+				return
+			}
+		}
 	}()
 }
+
+// rewriteTick is how often a disk that did not take a result is tried again.
+const rewriteTick = time.Second
 
 // awaitEnd writes a workload's result down once there is one. One that is destroyed
 // before has none.
@@ -264,8 +278,14 @@ func (s *Server) rewrite() {
 	}
 }
 
-// Drain waits until what has ended is written down. The workloads must have been ended.
-func (s *Server) Drain() { s.DrainEnded(nil) }
+// Drain waits until what has ended is written down, as far as the disk takes it. The
+// workloads must have been ended, and the server must not be used any more.
+func (s *Server) Drain() {
+	if err := s.DrainEnded(nil); err != nil {
+		s.Logger.Error("results are lost", "error", err)
+	}
+	close(s.drained)
+}
 
 // wait returns a result once it is written down: a client may rely on what it was answered.
 func (s *Server) wait(ctx context.Context, req *request) (any, error) {

@@ -38,6 +38,7 @@ func begin(t testing.TB, dir string, idle time.Duration) *process {
 	programs := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
 	server, err := supervisor.NewServer(supervisor.ServerConfig{
 		Logger: hclog.NewNullLogger(), Workloads: programs, Dir: supervisor.Results(dir), Version: "1.2.3", IdleTime: idle,
+		MayReplace: func(string) error { return nil },
 	})
 	require.NoError(t, err)
 	l, err := supervisor.Listen(supervisor.Socket(dir))

@@ -10,9 +10,9 @@ import (
 
 // next returns when a failed allocation is to be replaced under its group's policy, and
 // what is to be remembered of it; false: it is not.
-func next(p *nomad.ReschedulePolicy, a *Alloc) (at time.Time, r Reschedule, ok bool) {
+func next(p *nomad.ReschedulePolicy, a *Alloc) (at time.Time, r structs.Reschedule, ok bool) {
 	if p == nil || a.Job != nil && perNode(a.Job) {
-		return time.Time{}, Reschedule{}, false
+		return time.Time{}, structs.Reschedule{}, false
 	}
 	failed := endOf(a)
 	if !structs.Deref(p.Unlimited) {
@@ -23,34 +23,36 @@ func next(p *nomad.ReschedulePolicy, a *Alloc) (at time.Time, r Reschedule, ok b
 			}
 		}
 		if used >= min(structs.Deref(p.Attempts), MaxReschedules) {
-			return time.Time{}, Reschedule{}, false
+			return time.Time{}, structs.Reschedule{}, false
 		}
 	}
-	r.Delay = delay(p, a, failed)
+	r = structs.Reschedule{Delay: delay(p, a, failed), PreviousAllocation: a.ID, PreviousNode: a.NodeID}
 	return failed.Add(r.Delay), r, true
 }
 
-// delay returns how long to wait before the next replacement. After an allocation
-// that lived longer than the longest delay it starts over.
+// delay returns how long to wait before the next replacement. It grows up to the longest,
+// and starts over after an allocation that lived for longer than that.
 func delay(p *nomad.ReschedulePolicy, a *Alloc, failed time.Time) time.Duration {
 	base, longest := structs.Deref(p.Delay), structs.Deref(p.MaxDelay)
 	n := len(a.Reschedules)
-	if structs.Deref(p.DelayFunction) == "constant" || n == 0 || base <= 0 ||
-		longest > 0 && failed.Sub(time.Unix(0, a.CreateTime)) > longest {
+	if structs.Deref(p.DelayFunction) == "constant" || n == 0 || base <= 0 {
 		return base
 	}
-	previous := a.Reschedules[n-1].Delay
-	d := 2 * previous
+	last := a.Reschedules[n-1]
+	d := 2 * last.Delay
 	if structs.Deref(p.DelayFunction) == "fibonacci" {
-		d = previous
-		if n > 1 {
+		d = last.Delay
+		if n > 1 && a.Reschedules[n-2].Delay <= last.Delay { // else it started over
 			d += a.Reschedules[n-2].Delay
 		}
 	}
-	if d = max(d, base); longest > 0 {
-		d = min(d, longest)
+	switch d = max(d, base); {
+	case longest <= 0 || d <= longest:
+		return d
+	case failed.Sub(time.Unix(0, last.Time)) > longest:
+		return base
 	}
-	return d
+	return longest
 }
 
 // endOf returns when an allocation ended: when its last task did, as far as known.

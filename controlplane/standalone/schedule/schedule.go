@@ -11,23 +11,12 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// Alloc is an allocation with what only the scheduler remembers of it.
-type Alloc struct {
-	*structs.Allocation
-	// Reschedules is how its predecessors were replaced after they failed, oldest
-	// first, at most MaxReschedules.
-	Reschedules []Reschedule
-}
+// Alloc is an allocation as the scheduler sees it.
+type Alloc struct{ *structs.Allocation }
 
 // MaxReschedules is how many past reschedules of an allocation are kept. A policy
 // that allows more attempts than this within its interval is taken as this many.
 const MaxReschedules = 100
-
-// Reschedule is one replacement of a failed allocation.
-type Reschedule struct {
-	Time  int64 // ns since the Unix epoch, when the replacement was placed
-	Delay time.Duration
-}
 
 // Input is all that a decision depends on. It is not changed.
 type Input struct {
@@ -244,7 +233,7 @@ type wanted struct {
 	// stopping is set when previous is to be stopped once its successor has a place.
 	stopping string
 	// reschedule is set when previous failed.
-	reschedule *Reschedule
+	reschedule *structs.Reschedule
 	// job is the version to place; nil: the current one.
 	job        *nomad.Job
 	deployment string // that it is part of
@@ -337,9 +326,8 @@ func (s *scheduler) placeOne(w wanted, preempt bool) (*Alloc, *structs.Placement
 	}
 	if w.previous != nil {
 		a.PreviousAllocation = w.previous.ID
-		a.Reschedules = w.previous.Reschedules
 		if w.reschedule != nil {
-			a.Reschedules = append(slices.Clone(a.Reschedules), *w.reschedule)
+			a.Reschedules = append(slices.Clone(w.previous.Reschedules), *w.reschedule)
 			a.Reschedules = a.Reschedules[max(0, len(a.Reschedules)-MaxReschedules):]
 		}
 	}

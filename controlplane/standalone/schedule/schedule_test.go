@@ -134,7 +134,7 @@ func (c *cluster) schedule(j *nomad.Job, stopped bool) *Result {
 		c.change(old).NextAllocation = successor
 	}
 	for _, u := range res.Update {
-		c.allocs[u.ID] = &Alloc{Allocation: u, Reschedules: c.allocs[u.ID].Reschedules}
+		c.allocs[u.ID] = &Alloc{Allocation: u}
 	}
 	for _, a := range res.Place {
 		c.index++
@@ -149,7 +149,7 @@ func (c *cluster) run(j *nomad.Job) *Result { return c.schedule(j, false) }
 func (c *cluster) change(id string) *Alloc {
 	a := c.allocs[id]
 	require.NotNil(c.t, a, id)
-	a = &Alloc{Allocation: a.Copy(), Reschedules: a.Reschedules}
+	a = &Alloc{Allocation: a.Copy()}
 	c.allocs[id] = a
 	return a
 }
@@ -604,9 +604,11 @@ func TestFailedAllocationsAreReplacedByPolicy(t *testing.T) {
 }
 
 func TestAttemptsAreCountedWithinTheIntervalAndADelayStartsOver(t *testing.T) {
-	p := &nomad.ReschedulePolicy{Attempts: new(1), Interval: new(time.Hour), Delay: new(time.Minute), MaxDelay: new(time.Hour), DelayFunction: new("exponential")}
-	a := &Alloc{Allocation: &structs.Allocation{CreateTime: epoch.UnixNano(), ModifyTime: epoch.Add(30 * time.Minute).UnixNano()},
-		Reschedules: []Reschedule{{Time: epoch.UnixNano(), Delay: time.Minute}}}
+	p := &nomad.ReschedulePolicy{Attempts: new(1), Interval: new(time.Hour), Delay: new(time.Minute), MaxDelay: new(90 * time.Second), DelayFunction: new("exponential")}
+	a := &Alloc{Allocation: &structs.Allocation{
+		CreateTime: epoch.UnixNano(), ModifyTime: epoch.Add(30 * time.Minute).UnixNano(),
+		Reschedules: []structs.Reschedule{{Time: epoch.UnixNano(), Delay: time.Minute}},
+	}}
 	_, _, ok := next(p, a)
 	require.False(t, ok)
 	a.ModifyTime = epoch.Add(61 * time.Minute).UnixNano()
@@ -616,7 +618,13 @@ func TestAttemptsAreCountedWithinTheIntervalAndADelayStartsOver(t *testing.T) {
 	require.True(t, at.Equal(epoch.Add(62*time.Minute)))
 	p.MaxDelay = new(2 * time.Hour)
 	_, r, _ = next(p, a)
-	require.Equal(t, 2*time.Minute, r.Delay)
+	require.Equal(t, 2*time.Minute, r.Delay, "the longest delay is not reached")
+	p.DelayFunction, p.MaxDelay = new("fibonacci"), new(90*time.Second)
+	a.Reschedules = []structs.Reschedule{{Delay: 90 * time.Second}, {Time: epoch.UnixNano(), Delay: time.Minute}}
+	a.ModifyTime = epoch.Add(time.Minute).UnixNano()
+	p.Attempts = new(10)
+	_, r, _ = next(p, a)
+	require.Equal(t, time.Minute, r.Delay, "it goes on from where it started over")
 }
 
 func TestSystemJobsRunOnceOnEveryFeasibleNode(t *testing.T) {

@@ -1,0 +1,44 @@
+package main
+
+import nomad "github.com/hashicorp/nomad/api"
+
+type deploymentListCommand struct{ meta }
+
+// Synopsis implements [subcommand].
+func (*deploymentListCommand) Synopsis() string { return "List the deployments" }
+
+// Help implements [subcommand].
+func (*deploymentListCommand) Help() string {
+	return `Usage: wasmnode deployment list [options]
+
+  Lists the deployments, the newest first.
+
+Options:
+
+  -filter=TEXT    Only those that an expression of the API's filter language fits.` + commonOptions
+}
+
+// Run implements [subcommand].
+func (c *deploymentListCommand) Run(args []string) int {
+	f := c.flags("deployment list")
+	filter := f.String("filter", "", "")
+	if !c.parse(f, args, 0, 0, c.Help()) {
+		return 1
+	}
+	client, err := c.client(f)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	list, _, err := client.Deployments().List(&nomad.QueryOptions{Filter: *filter})
+	switch {
+	case err != nil:
+		return c.fail(f, err)
+	case *f.json:
+		return c.printJSON(list)
+	case len(list) == 0:
+		c.ui.Output("No deployments found")
+	default:
+		c.deploymentTable(f, list)
+	}
+	return 0
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+
+	nomad "github.com/hashicorp/nomad/api"
+)
+
+type deploymentStatusCommand struct{ meta }
+
+// Synopsis implements [subcommand].
+func (*deploymentStatusCommand) Synopsis() string { return "Show a deployment: how far it has come" }
+
+// Help implements [subcommand].
+func (*deploymentStatusCommand) Help() string {
+	return `Usage: wasmnode deployment status [options] [DEPLOYMENT]
+
+  Shows a deployment, or lists them all.
+
+Options:
+
+  -monitor        Follow it to its end; the exit code is 1 when it is not a success.` + commonOptions
+}
+
+// Run implements [subcommand].
+func (c *deploymentStatusCommand) Run(args []string) int {
+	f := c.flags("deployment status")
+	follow := f.Bool("monitor", false, "")
+	if !c.parse(f, args, 0, 1, c.Help()) {
+		return 1
+	}
+	client, err := c.client(f)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if f.NArg() == 0 {
+		list, _, err := client.Deployments().List(nil)
+		switch {
+		case err != nil:
+			return c.fail(f, err)
+		case *f.json:
+			return c.printJSON(list)
+		}
+		c.deploymentTable(f, list)
+		return 0
+	}
+	d, err := findDeployment(client, f.Arg(0))
+	if err != nil {
+		return c.fail(f, err)
+	}
+	return c.show(f, client, d, *follow)
+}
+
+func (c *deploymentStatusCommand) show(f *flags, client *nomad.Client, d *nomad.Deployment, follow bool) int {
+	switch {
+	case *f.json && follow:
+		return c.fail(f, errors.New("-monitor is for people: without -json and -t"))
+	case *f.json:
+		return c.printJSON(d)
+	case !follow:
+		c.showDeployment(f, d, false)
+		return 0
+	}
+	m := &monitor{meta: c.meta, client: client, flags: f, printed: map[string]bool{}}
+	if err := m.followToEnd(d.ID, expectation{groups: map[string]string{}}); err != nil {
+		return c.fail(f, err)
+	}
+	return 0
+}
