@@ -199,4 +199,3 @@ func (w *crashWorld) onPorts(id string, priority int, ports ...int) *nomad.Job {
 	job := &nomad.Job{ID: &id, Name: &id, Type: ptr(nomad.JobTypeService), Priority: &priority, Datacenters: []string{"*"}}
 	return job.AddTaskGroup(group)
 }
-
