@@ -47,6 +47,18 @@ func (idle) AllocationUsage(context.Context, string, string) (*structs.Allocatio
 	return nil, errIdle
 }
 
+// intended reports whether an answer has the status 5xx because Nomad's has: of another region,
+// and of what its community edition does not have.
+func intended(answer *httptest.ResponseRecorder) bool {
+	switch text := answer.Body.String(); answer.Code {
+	case http.StatusInternalServerError:
+		return text == "No path to region"
+	case http.StatusNotImplemented:
+		return text == "Nomad Enterprise only endpoint"
+	}
+	return false
+}
+
 // FuzzRequest sends any request to a control plane that has a node and a job: whatever
 // it is, it is answered, and what is wrong with it is not the agent's fault.
 func FuzzRequest(f *testing.F) {
@@ -54,6 +66,12 @@ func FuzzRequest(f *testing.F) {
 		"jobs", "job/seed", "job/seed/allocations", "job/seed/evaluations", "job/seed/summary", "job/seed/versions", "job/seed/submission",
 		"job/seed/scale", "allocations", "allocation/x", "evaluations", "evaluation/x", "evaluation/x/allocations", "nodes", "node/node",
 		"node/node/allocations", "agent/self", "agent/members", "status/leader", "client/stats", "client/allocation/x/stats", "client/allocation/x/checks",
+		"evaluations/count", "event/stream", "agent/monitor", "agent/pprof/cmdline", "agent/servers", "status/peers", "deployments", "deployment/x",
+		"deployment/allocations/x", "job/seed/deployments", "job/seed/deployment", "job/seed/services", "job/seed/foo", "allocation/x/services",
+		"scaling/policies", "scaling/policy/x", "namespaces", "namespace/default", "node/pools", "node/pool/default", "node/pool/default/nodes",
+		"node/pool/default/jobs", "services", "service/x", "vars", "var/x/y", "volumes", "volume/csi/x", "plugins", "plugin/csi/x", "quotas",
+		"operator/scheduler/configuration", "operator/raft/configuration", "operator/autopilot/configuration", "operator/autopilot/health",
+		"operator/keyring/keys", "operator/license", "client/metadata", "jobs/statuses", "regions", "acl/tokens", "acl/token/self",
 		"client/gc", "client/allocation/x/gc", "client/fs/ls/x", "client/fs/cat/x", "client/fs/readat/x", "client/fs/logs/x",
 	} {
 		f.Add("GET", "/v1/"+path, "index=1&wait=1ms&prefix=se&per_page=1&next_token=default.seed&reverse=true&namespace=*&filter=ID+is+not+empty", "")
@@ -62,19 +80,43 @@ func FuzzRequest(f *testing.F) {
 	f.Add("GET", "/v1/client/fs/readat/x", "path=/&offset=10&limit=-1", "")
 	f.Add("GET", "/v1/jobs", `filter=Meta.x+==+"y"+and+TaskGroups.0.Name+matches+"("`, "")
 	for path, body := range map[string]string{
-		"jobs":                        `{"Job":{"ID":"x","Name":"x","Namespace":"default","Type":"service","Priority":50,"Datacenters":["dc1"],"Constraints":[{"LTarget":"${attr.x}","RTarget":"> 1.0","Operand":"version"}],"Affinities":[{"LTarget":"${node.class}","RTarget":"a","Operand":"=","Weight":50}],"Spreads":[{"Attribute":"${node.datacenter}","Weight":100,"SpreadTarget":[{"Value":"dc1","Percent":50}]}],"Update":{"MaxParallel":1},"TaskGroups":[{"Name":"g","Count":2,"Volumes":{"v":{"Type":"host","Source":"v"}},"Networks":[{"Mode":"host","ReservedPorts":[{"Label":"p","Value":80}],"DynamicPorts":[{"Label":"q"}]}],"RestartPolicy":{"Attempts":1,"Mode":"fail"},"ReschedulePolicy":{"Unlimited":true,"Delay":5000000000},"EphemeralDisk":{"SizeMB":10,"Sticky":true},"Services":[{"Name":"s","PortLabel":"p","Checks":[{"Type":"tcp","Interval":1000000000}],"Connect":{"SidecarService":{"Proxy":{"Upstreams":[{}]}}}}],"Scaling":{"Min":1,"Max":2},"Tasks":[{"Name":"t","Driver":"mock_driver","Config":{"run_for":"1s","nested":{"a":[null]}},"Env":{"A":"${NOMAD_ALLOC_ID}"},"Resources":{"CPU":1,"MemoryMB":10,"Devices":[{"Name":"gpu","Count":1}]},"Templates":[{"EmbeddedTmpl":"x","DestPath":"y"}],"Artifacts":[{"GetterSource":"http://x"}],"Lifecycle":{"Hook":"prestart"},"Vault":{"Policies":["p"]},"LogConfig":{"MaxFiles":1,"MaxFileSizeMB":1},"VolumeMounts":[{"Volume":"v"}]}]}]},"EnforceIndex":true,"JobModifyIndex":1}`,
-		"job/seed":                    `{"Job":{"ID":"seed","Periodic":{"Spec":"* * * * *"},"ParameterizedJob":{"Payload":"optional"},"Multiregion":{"Regions":[{"Name":"r"}]}}}`,
-		"job/seed/evaluate":           `{"JobID":"seed"}`,
-		"validate/job":                `{"Job":{"ID":"x","TaskGroups":[{"Tasks":[{}]}]}}`,
-		"allocation/x/stop":           ``,
-		"node/node/eligibility":       `{"Eligibility":"ineligible"}`,
-		"client/allocation/x/restart": `{"TaskName":"t","AllTasks":true}`,
-		"client/allocation/x/signal":  `{"Task":"t","Signal":"SIGHUP"}`,
-		"search":                      `{"Prefix":"se","Context":"all"}`,
-		"system/gc":                   ``,
+		"jobs":                             `{"Job":{"ID":"x","Name":"x","Namespace":"default","Type":"service","Priority":50,"Datacenters":["dc1"],"Constraints":[{"LTarget":"${attr.x}","RTarget":"> 1.0","Operand":"version"}],"Affinities":[{"LTarget":"${node.class}","RTarget":"a","Operand":"=","Weight":50}],"Spreads":[{"Attribute":"${node.datacenter}","Weight":100,"SpreadTarget":[{"Value":"dc1","Percent":50}]}],"Update":{"MaxParallel":1},"TaskGroups":[{"Name":"g","Count":2,"Volumes":{"v":{"Type":"host","Source":"v"}},"Networks":[{"Mode":"host","ReservedPorts":[{"Label":"p","Value":80}],"DynamicPorts":[{"Label":"q"}]}],"RestartPolicy":{"Attempts":1,"Mode":"fail"},"ReschedulePolicy":{"Unlimited":true,"Delay":5000000000},"EphemeralDisk":{"SizeMB":10,"Sticky":true},"Services":[{"Name":"s","PortLabel":"p","Checks":[{"Type":"tcp","Interval":1000000000}],"Connect":{"SidecarService":{"Proxy":{"Upstreams":[{}]}}}}],"Scaling":{"Min":1,"Max":2},"Tasks":[{"Name":"t","Driver":"mock_driver","Config":{"run_for":"1s","nested":{"a":[null]}},"Env":{"A":"${NOMAD_ALLOC_ID}"},"Resources":{"CPU":1,"MemoryMB":10,"Devices":[{"Name":"gpu","Count":1}]},"Templates":[{"EmbeddedTmpl":"x","DestPath":"y"}],"Artifacts":[{"GetterSource":"http://x"}],"Lifecycle":{"Hook":"prestart"},"Vault":{"Policies":["p"]},"LogConfig":{"MaxFiles":1,"MaxFileSizeMB":1},"VolumeMounts":[{"Volume":"v"}]}]}]},"EnforceIndex":true,"JobModifyIndex":1}`,
+		"job/seed":                         `{"Job":{"ID":"seed","Periodic":{"Spec":"* * * * *"},"ParameterizedJob":{"Payload":"optional"},"Multiregion":{"Regions":[{"Name":"r"}]}}}`,
+		"job/seed/evaluate":                `{"JobID":"seed"}`,
+		"validate/job":                     `{"Job":{"ID":"x","TaskGroups":[{"Tasks":[{}]}]}}`,
+		"allocation/x/stop":                ``,
+		"node/node/eligibility":            `{"Eligibility":"ineligible"}`,
+		"client/allocation/x/restart":      `{"TaskName":"t","AllTasks":true}`,
+		"client/allocation/x/signal":       `{"Task":"t","Signal":"SIGHUP"}`,
+		"search":                           `{"Prefix":"se","Context":"all"}`,
+		"search/fuzzy":                     `{"Text":"se","Context":"all"}`,
+		"job/seed/plan":                    `{"Job":{"ID":"seed","Name":"seed"},"Diff":true}`,
+		"job/seed/scale":                   `{"Count":2,"Target":{"Job":"seed","Group":"group"},"Message":"m","PolicyOverride":true}`,
+		"job/seed/revert":                  `{"JobID":"seed","JobVersion":0,"EnforcePriorVersion":1}`,
+		"job/seed/stable":                  `{"JobID":"seed","JobVersion":0,"Stable":true}`,
+		"job/seed/dispatch":                `{"Payload":"aGVsbG8=","Meta":{"a":"b"},"IdPrefixTemplate":"x"}`,
+		"job/seed/periodic/force":          ``,
+		"job/seed/versions/x/tag":          `{"Version":0,"Description":"d"}`,
+		"jobs/parse":                       `{"JobHCL":"job \"x\" {}","Canonicalize":true}`,
+		"jobs/statuses":                    `{"Jobs":[{"ID":"seed","Namespace":"default"}]}`,
+		"deployment/promote/x":             `{"All":true,"Groups":["g"]}`,
+		"deployment/pause/x":               `{"Pause":true}`,
+		"deployment/fail/x":                ``,
+		"node/node/drain":                  `{"DrainSpec":{"Deadline":1000000000,"IgnoreSystemJobs":true},"MarkEligible":true,"Meta":{"a":"b"}}`,
+		"node/node/purge":                  ``,
+		"client/metadata":                  `{"NodeID":"node","Meta":{"a":"b","c":null}}`,
+		"operator/scheduler/configuration": `{"SchedulerAlgorithm":"spread","PauseEvalBroker":true,"PreemptionConfig":{"BatchSchedulerEnabled":true}}`,
+		"node/pool/x":                      `{"Name":"x"}`,
+		"system/reconcile/summaries":       ``,
+		"system/gc":                        ``,
 	} {
 		f.Add("PUT", "/v1/"+path, "", body)
 	}
+	f.Add("DELETE", "/v1/evaluations", "", `{"EvalIDs":["x"],"Filter":"Status == complete"}`)
+	f.Add("DELETE", "/v1/job/seed/versions/x/tag", "", "")
+	f.Add("DELETE", "/v1/node/pool/x", "", "")
+	f.Add("GET", "/v1/event/stream", "topic=Job:seed&topic=*&namespace=*&index=1", "")
+	f.Add("GET", "/v1/agent/monitor", "log_level=debug&log_json=true&plain=true", "")
 	f.Add("DELETE", "/v1/job/seed", "purge=true&namespace=default", "")
 	f.Fuzz(func(t *testing.T, method, path, query, body string) {
 		if method == "" || strings.ContainsAny(method, " \r\n") {
@@ -102,6 +144,9 @@ func FuzzRequest(f *testing.F) {
 		}
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, r)
+		if intended(answer) {
+			return
+		}
 		require.Less(t, answer.Code, http.StatusInternalServerError, "%s %s?%s %s: %s", method, path, query, body, answer.Body)
 		// What was taken must also be readable, and runnable to its end.
 		for _, a := range s.Allocations() {

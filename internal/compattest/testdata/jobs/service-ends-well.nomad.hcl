@@ -1,7 +1,7 @@
 job "service-ends-well" {
   type = "service"
   update {
-    min_healthy_time  = "100ms"
+    min_healthy_time  = "1s"
     healthy_deadline  = "5s"
     progress_deadline = "10s"
   }
