@@ -55,7 +55,8 @@ func (r registry) group(m meta, name, synopsis string) { r[name] = &groupCommand
 func (r registry) words(m meta) {
 	r["agent"] = &agentCommand{m}
 	r["agent-info"] = &agentInfoCommand{m}
-	r["status"] = &jobStatusCommand{m}
+	r["monitor"] = &monitorCommand{m}
+	r["status"] = &statusCommand{m}
 	r["supervisor"] = &supervisorCommand{m}
 	r["version"] = &versionCommand{m}
 }
@@ -96,6 +97,8 @@ func (r registry) deployment(m meta) {
 
 func (r registry) eval(m meta) {
 	r.group(m, "eval", "Evaluations: what the scheduler decided")
+	r["eval delete"] = &evalDeleteCommand{m}
+	r["eval list"] = &evalListCommand{m}
 	r["eval status"] = &evalStatusCommand{m}
 }
 

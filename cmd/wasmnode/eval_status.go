@@ -63,14 +63,6 @@ func (c *evalStatusCommand) list(f *flags, client *nomad.Client) int {
 	if *f.json {
 		return c.printJSON(evals)
 	}
-	rows := [][]string{{"ID", "Triggered By", "Job ID", "Status", "Placement Failures"}}
-	for _, e := range evals {
-		failures := "false"
-		if len(e.FailedTGAllocs) > 0 {
-			failures = "true"
-		}
-		rows = append(rows, []string{f.short(e.ID), e.TriggeredBy, e.JobID, e.Status, failures})
-	}
-	c.table(rows)
+	c.evalTable(f, evals)
 	return 0
 }

@@ -23,7 +23,15 @@ const outcomesFile = "testdata/outcomes.txt"
 const quiet = 4 * time.Second
 
 // meant are the jobs that end otherwise here than with Nomad, and why.
-var meant = map[string]string{}
+var meant = map[string]string{
+	"poststart-fails":   "the failure of a poststart task ends the tasks beside it at once",
+	"prestart-fails":    "Killing is always followed by Killed",
+	"service-ends-well": "a deployment whose only allocation has failed has not succeeded: it fails at its deadline",
+	"service-fails":     "a deployment whose only allocation has failed has not succeeded: it fails at its deadline",
+	"system-fails":      "system jobs have no deployments here",
+	"system-runs":       "system jobs have no deployments here",
+	"template-broken":   "a template that cannot be read is refused when its job is registered",
+}
 
 // TestJobFilesEndAsWithNomad runs all job files at once and compares what became of each with
 // what became of it with Nomad: as recorded, or by the stock binary.

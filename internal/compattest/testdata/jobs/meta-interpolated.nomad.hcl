@@ -19,10 +19,10 @@ job "meta-interpolated" {
       driver = "raw_exec"
       config {
         command = "/bin/sh"
-        args    = ["-c", "test \"$NOMAD_META_color\" = red && test \"$NOMAD_META_shape\" = \"round red\""]
+        args    = ["-c", "test \"$NOMAD_META_color\" = red && test \"$NOMAD_META_shape\" = \"round linux\""]
       }
       meta {
-        shape = "round ${NOMAD_META_color}"
+        shape = "round ${attr.kernel.name}"
       }
       resources {
         cpu    = 10

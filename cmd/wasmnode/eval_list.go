@@ -1,0 +1,80 @@
+package main
+
+import (
+	"strconv"
+
+	nomad "github.com/hashicorp/nomad/api"
+)
+
+type evalListCommand struct{ meta }
+
+// Synopsis implements [subcommand].
+func (*evalListCommand) Synopsis() string { return "List the evaluations" }
+
+// Help implements [subcommand].
+func (*evalListCommand) Help() string {
+	return `Usage: wasmnode eval list [options]
+
+  Lists the evaluations, the newest first.
+
+Options:
+
+  -job=JOB        Only those of a job.
+  -status=STATUS  Only those with a status: blocked, canceled, complete, failed or pending.
+  -filter=TEXT    Only those that an expression of the API's filter language fits.
+  -per-page=N     At most so many, and what the next page begins with.
+  -page-token=ID  Begin with this one.` + commonOptions
+}
+
+// Run implements [subcommand].
+func (c *evalListCommand) Run(args []string) int {
+	f := c.flags("eval list")
+	q := &nomad.QueryOptions{Params: map[string]string{}}
+	job, status := f.String("job", "", ""), f.String("status", "", "")
+	perPage := f.Int("per-page", 0, "")
+	f.StringVar(&q.Filter, "filter", "", "")
+	f.StringVar(&q.NextToken, "page-token", "", "")
+	if !c.parse(f, args, 0, 0, c.Help()) {
+		return 1
+	}
+	client, err := c.client(f)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	q.PerPage = int32(min(max(*perPage, 0), 1<<30))
+	for name, value := range map[string]string{"job": *job, "status": *status} {
+		if value != "" {
+			q.Params[name] = value
+		}
+	}
+	evals, meta, err := client.Evaluations().List(q)
+	switch {
+	case err != nil:
+		return c.fail(f, err)
+	case *f.json:
+		return c.printJSON(evals)
+	case len(evals) == 0:
+		c.ui.Output("No evals found")
+	default:
+		c.evalTable(f, evals)
+	}
+	if meta.NextToken != "" {
+		c.ui.Output("\nResults have been cut: the next page begins with -page-token " + meta.NextToken)
+	}
+	return 0
+}
+
+// evalTable lists evaluations.
+func (m meta) evalTable(f *flags, evals []*nomad.Evaluation) {
+	rows := [][]string{{"ID", "Priority", "Triggered By", "Job ID", "Namespace", "Node ID", "Status", "Placement Failures"}}
+	for _, e := range evals {
+		failures := strconv.FormatBool(len(e.FailedTGAllocs) > 0)
+		if e.Status == nomad.EvalStatusBlocked {
+			failures = "N/A - In Progress"
+		}
+		rows = append(rows, []string{
+			f.short(e.ID), strconv.Itoa(e.Priority), e.TriggeredBy, e.JobID, e.Namespace, f.short(e.NodeID), e.Status, failures,
+		})
+	}
+	m.table(rows)
+}
