@@ -119,6 +119,10 @@ bench-once: build
 	$(GO) test -run '^$$' -bench . -benchtime 1x $(MODULES)
 	cd internal/bench && GOWORK=off $(GO) vet ./...
 
+.PHONY: compat
+compat: toolchain ## run the stock nomad's commands, and job files, on a node and, with NOMAD_BIN, on Nomad
+	COMPAT_REFERENCE=1 $(GO) test -count 1 -v -timeout 20m ./internal/compattest
+
 .PHONY: soak
 soak: build ## the long campaigns: fuzzing, reloads, restarts
 	@FUZZTIME=10m internal/tools/fuzz.sh
