@@ -19,7 +19,7 @@ func TestAParameterThatWouldBeIgnoredIsRefused(t *testing.T) {
 		"/v1/jobs?nonsense=1", "/v1/jobs?status=running", "/v1/evaluations?jobs=asked", "/v1/job/asked?filter=x",
 		"/v1/job/asked/allocations?filter=x", "/v1/job/asked/allocations?prefix=zzz", "/v1/job/asked/summary?version=3",
 		"/v1/allocation/" + stub.ID + "?prefix=a", "/v1/node/" + stub.NodeID + "/allocations?reverse=true",
-		"/v1/client/fs/ls/" + stub.ID + "?path=/&offset=3", "/v1/agent/self?type=client", "/v1/job/asked/versions?diff_version=1",
+		"/v1/client/fs/ls/" + stub.ID + "?path=/&offset=3", "/v1/agent/self?type=client", "/v1/job/asked/versions?diff_versions=1",
 	} {
 		r := w.get(t, path)
 		require.Equal(t, http.StatusBadRequest, r.status, path)
