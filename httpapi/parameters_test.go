@@ -26,9 +26,7 @@ func TestAParameterThatWouldBeIgnoredIsRefused(t *testing.T) {
 		require.Contains(t, r.body, "unknown parameter", path)
 		require.NotContains(t, r.body, "\n", path)
 	}
-	r := w.get(t, "/v1/job/asked/versions?diffs=true")
-	require.Equal(t, reply{http.StatusBadRequest, r.header, "diffs: the differences between versions are not computed"}, r)
-	r = w.do(t, http.MethodDelete, "/v1/job/asked?eval_priority=70", "")
+	r := w.do(t, http.MethodDelete, "/v1/job/asked?eval_priority=70", "")
 	require.Equal(t, http.StatusBadRequest, r.status)
 	require.Contains(t, r.body, "eval_priority")
 	for _, path := range []string{
