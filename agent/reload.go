@@ -41,6 +41,7 @@ func (a *agent) reload(o Options) {
 		return
 	}
 	a.conditions.clear(condition)
+	a.node.Refingerprint()
 	if a.certificates != nil {
 		_ = a.certificates.reload() // it logs, and is a condition of its own
 	}

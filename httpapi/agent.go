@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"runtime"
+	"strconv"
 	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -28,6 +30,11 @@ func (h *handler) agentRoutes() {
 	h.get("/v1/namespaces", tableNodes, listNamespaces)
 	h.get("/v1/namespace/{name}", tableNodes, readNamespace)
 	h.put("/v1/system/gc", h.collectGarbage)
+	for _, path := range []string{"/v1/agent/join", "/v1/agent/force-leave", "/v1/agent/servers"} {
+		h.put(path, func(*http.Request) (any, error) {
+			return nil, badRequest("a node is its own server, and knows no others")
+		})
+	}
 }
 
 // listNamespaces lists the only one.
@@ -61,15 +68,20 @@ func (h *handler) servers(*http.Request, *query) (answer, error) {
 }
 
 func (h *handler) member() nomad.AgentMember {
-	address, _, err := net.SplitHostPort(h.Agent.Address)
+	address, port, err := net.SplitHostPort(h.Agent.Address)
 	if err != nil {
-		address = "127.0.0.1" // it is asked on a socket of this machine
+		address, port = "127.0.0.1", "0" // it is asked on a socket of this machine
 	}
+	number, _ := strconv.ParseUint(port, 10, 16) // 0: it is no number
 	return nomad.AgentMember{
 		Name:   h.Agent.Name + "." + h.Agent.Region,
 		Addr:   address,
+		Port:   uint16(number),
 		Status: "alive",
-		Tags:   map[string]string{"build": h.Agent.Version, "dc": h.Agent.Datacenter, "region": h.Agent.Region},
+		Tags: map[string]string{
+			"build": h.Agent.Version, "dc": h.Agent.Datacenter, "region": h.Agent.Region,
+			"role": "nomad", "port": port, "bootstrap": "1",
+		},
 	}
 }
 
@@ -87,6 +99,14 @@ func (h *handler) agentSelf(*http.Request, *query) (answer, error) {
 		Stats: map[string]map[string]string{
 			"client":   {"node_id": h.Agent.NodeID},
 			"wasmnode": {"version": h.Agent.Version},
+			"nomad": {
+				"server": "true", "leader": "true", "leader_addr": h.Agent.Address, "bootstrap": "true", "known_regions": "1",
+			},
+			"runtime": {
+				"version": runtime.Version(), "arch": runtime.GOARCH, "kernel.name": runtime.GOOS,
+				"cpu_count": strconv.Itoa(runtime.NumCPU()), "max_procs": strconv.Itoa(runtime.GOMAXPROCS(0)),
+				"goroutines": strconv.Itoa(runtime.NumGoroutine()),
+			},
 		},
 	}}, nil
 }

@@ -49,6 +49,8 @@ type ControlPlane interface {
 	JobSummary(namespace, id string) *structs.JobSummary
 	JobAllocations(namespace, id string) []*structs.Allocation
 	JobEvaluations(namespace, id string) []*structs.Evaluation
+	// PlanJob tells what registering a job would do, and does nothing of it.
+	PlanJob(job *nomad.Job) (*structs.JobPlan, error)
 	// RevertJob registers an earlier version of a job again; unless enforced is nil, the
 	// current one has to be that.
 	RevertJob(namespace, id string, version uint64, enforced *uint64) (*structs.JobChange, error)

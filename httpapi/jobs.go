@@ -177,19 +177,25 @@ func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 	case "summary":
 		return answer{body: jobSummary(h.ControlPlane.JobSummary(q.namespace, id))}, nil
 	case "versions":
-		switch diffs, err := boolParameter(r, "diffs"); {
-		case err != nil:
-			return answer{}, err
-		case diffs:
-			return answer{}, badRequest("diffs: the differences between versions are not computed")
-		}
-		return answer{body: &nomad.JobVersionsResponse{Versions: h.ControlPlane.JobVersions(q.namespace, id)}}, nil
+		return h.jobVersions(r, q, id)
 	case "submission":
 		return h.jobSubmission(r, q, job)
 	case "scale":
 		return answer{body: h.jobScale(job)}, nil
 	}
 	return answer{body: job, index: *job.ModifyIndex}, nil
+}
+
+func (h *handler) jobVersions(r *http.Request, q *query, id string) (answer, error) {
+	diffs, err := boolParameter(r, "diffs")
+	if err != nil {
+		return answer{}, err
+	}
+	out := &nomad.JobVersionsResponse{Versions: h.ControlPlane.JobVersions(q.namespace, id)}
+	if diffs {
+		out.Diffs, err = versionDiffs(r, out.Versions)
+	}
+	return answer{body: out}, err
 }
 
 // noJob tells that there is no job of an ID, or no endpoint, where the ID is one of a job and
@@ -284,6 +290,8 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 			return nil, badRequest("Job ID does not match")
 		}
 		return h.register(&req, unknown)
+	case "plan":
+		return h.planJob(r, id)
 	case "dispatch":
 		return h.dispatchJob(r, q, id)
 	case "periodic/force":
@@ -296,7 +304,7 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 		return h.setJobStable(r, q, id)
 	case verbTag:
 		return h.tagVersion(r, q)
-	case "action", "plan":
+	case "action":
 		return nil, noEndpoint(r)
 	}
 	return nil, &statusError{http.StatusMethodNotAllowed, "Invalid method"}

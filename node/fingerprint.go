@@ -15,6 +15,9 @@ import (
 
 const mebibyte = 1 << 20
 
+// bytesFree is the attribute that changes all the time.
+const bytesFree = "unique.storage.bytesfree"
+
 // fallbackMHz is taken for a core whose frequency the kernel does not report, so that
 // tasks can be placed at all.
 const fallbackMHz = 1000
@@ -40,16 +43,27 @@ func fingerprint(n *structs.Node, allocsDir string) error {
 		}
 	}
 	set("wasmnode.version", n.Version)
+	set("unique.advertise.address", n.HTTPAddress)
+	fingerprintCPU(n, set)
+	return fingerprintMachine(n, allocsDir)
+}
+
+// fingerprintMachine finds out what may change while the agent runs. Processors are not of
+// it: what the runtime knows of them does not change.
+func fingerprintMachine(n *structs.Node, allocsDir string) error {
+	set := func(key, value string) {
+		if value != "" {
+			n.Attributes[key] = value
+		}
+	}
 	system := hostinfo.ReadSystem()
 	set("kernel.version", system.Kernel)
 	set("kernel.arch", system.Machine)
 	set("os.cgroups.version", hostinfo.CgroupVersion())
-	set("unique.advertise.address", n.HTTPAddress)
 	set("os.name", system.Name)
 	set("os.version", system.Version)
 	set("unique.hostname", system.Hostname)
 	set("unique.network.ip-address", address())
-	fingerprintCPU(n, set)
 	memory, err := hostinfo.ReadMemory()
 	if err != nil {
 		return fmt.Errorf("memory: %w", err)
@@ -91,7 +105,7 @@ func fingerprintDisk(n *structs.Node, dir string, set func(string, string)) erro
 	n.Resources.DiskMB = int(usage.Free / mebibyte)
 	set("unique.storage.volume", dir)
 	set("unique.storage.bytestotal", strconv.FormatUint(usage.Total, 10))
-	set("unique.storage.bytesfree", strconv.FormatUint(usage.Free, 10))
+	set(bytesFree, strconv.FormatUint(usage.Free, 10))
 	return nil
 }
 

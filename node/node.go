@@ -79,6 +79,8 @@ type Node struct {
 	ended      wake.Signal   // an allocation has ended, or its end was reported
 	destroying chan struct{} // one for each that is being collected; capacity GC.Parallel
 	diskUse    func(ctx context.Context, dir string) (diskUse, error)
+	machine    func(n *structs.Node, allocsDir string) error // looks at the machine again
+	measured   map[string]bool                               // attributes that it found last; used in self.update only
 	hostCPU    hostCPU
 
 	metaMu      sync.Mutex
@@ -148,6 +150,7 @@ func New(cfg Config) (*Node, error) {
 		ended:       ended,
 		destroying:  make(chan struct{}, cfg.GC.Parallel),
 		diskUse:     measureDisk,
+		machine:     fingerprintMachine,
 		runners:     map[string]*entry{},
 		unread:      map[string]*unread{},
 		strays:      map[string]*workload.Status{},
@@ -213,6 +216,7 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 	}
 	n.self.markReady()
 	loops.Go(func() { n.gcLoop(ctx) })
+	loops.Go(func() { n.fingerprintLoop(ctx) })
 	// Reports go on until the runners have reported their last state.
 	reports, endReports := context.WithCancel(context.WithoutCancel(ctx))
 	var reporting sync.WaitGroup

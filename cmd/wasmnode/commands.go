@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // registry has every command by its words, a space between them. It is filled a group a
 // function, and an assignment a line: two branches that add commands seldom conflict.
@@ -19,7 +22,9 @@ func commands(m meta) registry {
 	r.operator(m)
 	r.plugin(m)
 	r.scaling(m)
+	r.server(m)
 	r.system(m)
+	r.enterprise(m)
 	return r
 }
 
@@ -49,6 +54,7 @@ func (r registry) group(m meta, name, synopsis string) { r[name] = &groupCommand
 
 func (r registry) words(m meta) {
 	r["agent"] = &agentCommand{m}
+	r["agent-info"] = &agentInfoCommand{m}
 	r["status"] = &jobStatusCommand{m}
 	r["supervisor"] = &supervisorCommand{m}
 	r["version"] = &versionCommand{m}
@@ -98,9 +104,11 @@ func (r registry) job(m meta) {
 	r["job allocs"] = &jobAllocsCommand{m}
 	r["job dispatch"] = &jobDispatchCommand{m}
 	r["job deployments"] = &jobDeploymentsCommand{m}
+	r["job history"] = &jobHistoryCommand{m}
 	r["job inspect"] = &jobInspectCommand{m}
 	r.group(m, "job periodic", "Periodic jobs: what is launched at times")
 	r["job periodic force"] = &jobPeriodicForceCommand{m}
+	r["job plan"] = &jobPlanCommand{m}
 	r["job promote"] = &jobPromoteCommand{m}
 	r["job revert"] = &jobRevertCommand{m}
 	r["job run"] = &jobRunCommand{m}
@@ -116,8 +124,20 @@ func (r registry) job(m meta) {
 
 func (r registry) node(m meta) {
 	r.group(m, "node", "This node")
+	r["node config"] = &nodeConfigCommand{m}
 	r["node drain"] = &nodeDrainCommand{m}
 	r["node eligibility"] = &nodeEligibilityCommand{m}
+	r.group(m, "node meta", "Metadata: what jobs may ask of a node")
+	r["node meta apply"] = &nodeMetaApplyCommand{m}
+	r["node meta read"] = &nodeMetaReadCommand{m}
+	r.group(m, "node pool", "Node pools: nodes that belong together")
+	r["node pool apply"] = &nodePoolApplyCommand{m}
+	r["node pool delete"] = &nodePoolDeleteCommand{m}
+	r["node pool info"] = &nodePoolInfoCommand{m}
+	r["node pool init"] = &nodePoolInitCommand{m}
+	r["node pool jobs"] = &nodePoolJobsCommand{m}
+	r["node pool list"] = &nodePoolListCommand{m}
+	r["node pool nodes"] = &nodePoolNodesCommand{m}
 	r["node status"] = &nodeStatusCommand{m}
 }
 
@@ -150,6 +170,23 @@ func (r registry) scaling(m meta) {
 func (r registry) system(m meta) {
 	r.group(m, "system", "The node as a whole")
 	r["system gc"] = &systemGCCommand{m}
+	r.group(m, "system reconcile", "Count anew")
+	r["system reconcile summaries"] = &systemReconcileCommand{m}
+}
+
+func (r registry) server(m meta) {
+	r.group(m, "server", "Servers: the node is its own")
+	r["server force-leave"] = &apartCommand{m, "server force-leave", "Have a server leave"}
+	r["server join"] = &apartCommand{m, "server join", "Join other servers"}
+	r["server members"] = &serverMembersCommand{m}
+}
+
+func (r registry) enterprise(m meta) {
+	for name, path := range enterprise {
+		group, _, _ := strings.Cut(name, " ")
+		r.group(m, group, "Is of Nomad Enterprise")
+		r[name] = &enterpriseCommand{m, name, path}
+	}
 }
 
 // groupCommand is a word that only other commands follow.

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,13 +64,24 @@ func (j *jobFile) flags(f *flags) {
 	f.Func("var-file", "", func(s string) error { j.varFiles = append(j.varFiles, s); return nil })
 }
 
+// args are the flags as they were given, for another command line.
+func (j *jobFile) args() (args []string) {
+	for _, name := range slices.Sorted(maps.Keys(j.vars)) {
+		args = append(args, fmt.Sprintf("-var=%q", name+"="+j.vars[name]))
+	}
+	for _, name := range j.varFiles {
+		args = append(args, fmt.Sprintf("-var-file=%q", name))
+	}
+	return args
+}
+
 // read parses a job file, of HCL or of the JSON that -output prints.
 func (j *jobFile) read(path string) (*nomad.Job, *nomad.JobSubmission, error) {
 	content, err := readFile(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	if strings.HasSuffix(path, ".json") {
+	if strings.HasSuffix(path, ".json") || bytes.HasPrefix(bytes.TrimSpace(content), []byte("{")) {
 		job, err := decodeJob(path, content)
 		return job, nil, err
 	}
@@ -99,10 +112,17 @@ func decodeJob(path string, content []byte) (*nomad.Job, error) {
 	if err := json.Unmarshal(content, &wrapped); err != nil {
 		return nil, jsonError(path, content, err)
 	}
-	if wrapped.Job == nil {
+	if wrapped.Job != nil {
+		return wrapped.Job, nil
+	}
+	job := new(nomad.Job)
+	if err := json.Unmarshal(content, job); err != nil {
+		return nil, jsonError(path, content, err)
+	}
+	if job.ID == nil {
 		return nil, fmt.Errorf(`%s: no job: the file has the form {"Job": { … }}`, path)
 	}
-	return wrapped.Job, nil
+	return job, nil
 }
 
 // jsonError describes where in a file JSON is wrong, and which field has another type.
@@ -124,11 +144,11 @@ func lineAt(content []byte, offset int64) int {
 
 // refused describes why the node refused a job: each fault on a line, with the file's
 // name, when it is the job's.
-func (c *jobRunCommand) refused(f *flags, client *nomad.Client, job *nomad.Job, err error) int {
+func (m meta) refused(f *flags, client *nomad.Client, job *nomad.Job, err error) int {
 	if resp, _, validateErr := client.Jobs().Validate(job, nil); validateErr == nil && len(resp.ValidationErrors) > 0 {
-		return c.faults(f, f.Arg(0), resp.ValidationErrors)
+		return m.faults(f, f.Arg(0), resp.ValidationErrors)
 	}
-	return c.fail(f, err)
+	return m.fail(f, err)
 }
 
 // Run implements [subcommand].

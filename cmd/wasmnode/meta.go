@@ -83,6 +83,9 @@ func (m meta) parse(f *flags, args []string, least, most int, usage string) bool
 	return true
 }
 
+// templated reports whether -t was given.
+func (m meta) templated() bool { return m.running != nil && m.running.template != "" }
+
 // misuse prints what is wrong with a command line, and how the command is used.
 func (m meta) misuse(usage, wrong string) {
 	m.ui.Error(fmt.Sprintf("Error: %s (usage: %s; see -h)", wrong, firstUsage(usage)))

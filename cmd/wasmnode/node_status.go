@@ -22,15 +22,20 @@ func (*nodeStatusCommand) Help() string {
 
 Options:
 
-  -self    Show the node that answers.
-  -stats   Show what the host uses now.` + commonOptions
+  -self              Show the node that answers.
+  -stats             Show what the host uses now.
+  -allocs            In the list, count the allocations that run.
+  -os                In the list, show the operating systems.
+  -quiet             Only print the IDs of the list.
+  -short             Do not show drivers, events and attributes.` + listOptions + commonOptions
 }
 
 // Run implements [subcommand].
 func (c *nodeStatusCommand) Run(args []string) int {
 	f := c.flags("node status")
 	self := f.Bool("self", false, "")
-	stats := f.Bool("stats", false, "")
+	var o nodeStatusFlags
+	o.bind(f)
 	if !c.parse(f, args, 0, 1, c.Help()) {
 		return 1
 	}
@@ -39,7 +44,7 @@ func (c *nodeStatusCommand) Run(args []string) int {
 		return c.fail(f, err)
 	}
 	if f.NArg() == 0 && !*self {
-		return c.list(f, client)
+		return c.list(f, client, o)
 	}
 	node, err := nodeOf(client, *self, f.Arg(0))
 	if err != nil {
@@ -48,11 +53,28 @@ func (c *nodeStatusCommand) Run(args []string) int {
 	if *f.json {
 		return c.printJSON(node)
 	}
-	return c.show(f, client, node, *stats)
+	return c.show(f, client, node, o)
 }
 
-func (c *nodeStatusCommand) list(f *flags, client *nomad.Client) int {
-	nodes, _, err := client.Nodes().List(nil)
+// nodeStatusFlags are what of nodes is shown.
+type nodeStatusFlags struct {
+	listFlags
+	stats, allocs, os, quiet, short bool
+}
+
+func (o *nodeStatusFlags) bind(f *flags) {
+	o.listFlags.bind(f)
+	f.BoolVar(&o.stats, "stats", false, "")
+	f.BoolVar(&o.allocs, "allocs", false, "")
+	f.BoolVar(&o.os, "os", false, "")
+	f.BoolVar(&o.quiet, "quiet", false, "")
+	f.BoolVar(&o.short, "short", false, "")
+}
+
+func (c *nodeStatusCommand) list(f *flags, client *nomad.Client, o nodeStatusFlags) int {
+	q := o.query()
+	q.Params = map[string]string{"os": strconv.FormatBool(o.os)}
+	nodes, meta, err := client.Nodes().List(q)
 	if err != nil {
 		return c.fail(f, err)
 	}
@@ -63,15 +85,65 @@ func (c *nodeStatusCommand) list(f *flags, client *nomad.Client) int {
 		c.ui.Output("No nodes registered")
 		return 0
 	}
+	if o.quiet {
+		for _, n := range nodes {
+			c.ui.Output(f.short(n.ID))
+		}
+		return 0
+	}
+	columns := []nodeColumn{}
+	if o.os {
+		columns = append(columns, nodeColumn{"OS", func(n *nomad.NodeListStub) string { return n.Attributes["os.name"] }})
+	}
+	if o.allocs {
+		running, err := runningAllocations(client, nodes)
+		if err != nil {
+			return c.fail(f, err)
+		}
+		columns = append(columns, nodeColumn{"Running Allocs", func(n *nomad.NodeListStub) string { return strconv.Itoa(running[n.ID]) }})
+	}
+	c.nodeTable(f, nodes, columns)
+	c.more(meta)
+	return 0
+}
+
+// nodeColumn is a column of a list of nodes that not everybody wants.
+type nodeColumn struct {
+	name string
+	of   func(*nomad.NodeListStub) string
+}
+
+func (m meta) nodeTable(f *flags, nodes []*nomad.NodeListStub, columns []nodeColumn) {
 	rows := [][]string{{"ID", "Node Pool", "DC", "Name", "Class", "Drain", "Eligibility", "Status"}}
 	for _, n := range nodes {
 		rows = append(rows, []string{f.short(n.ID), n.NodePool, n.Datacenter, n.Name, n.NodeClass, strconv.FormatBool(n.Drain), n.SchedulingEligibility, n.Status})
 	}
-	c.table(rows)
-	return 0
+	for _, c := range columns {
+		rows[0] = append(rows[0], c.name)
+		for i, n := range nodes {
+			rows[i+1] = append(rows[i+1], c.of(n))
+		}
+	}
+	m.table(rows)
 }
 
-func (c *nodeStatusCommand) show(f *flags, client *nomad.Client, n *nomad.Node, stats bool) int {
+func runningAllocations(client *nomad.Client, nodes []*nomad.NodeListStub) (map[string]int, error) {
+	counts := map[string]int{}
+	for _, n := range nodes {
+		allocs, _, err := client.Nodes().Allocations(n.ID, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range allocs {
+			if a.ClientStatus == nomad.AllocClientStatusRunning {
+				counts[n.ID]++
+			}
+		}
+	}
+	return counts, nil
+}
+
+func (c *nodeStatusCommand) show(f *flags, client *nomad.Client, n *nomad.Node, o nodeStatusFlags) int {
 	allocs, _, err := client.Nodes().Allocations(n.ID, nil)
 	if err != nil {
 		return c.fail(f, err)
@@ -89,10 +161,12 @@ func (c *nodeStatusCommand) show(f *flags, client *nomad.Client, n *nomad.Node, 
 		{"Memory", fmt.Sprintf("%d MiB", n.NodeResources.Memory.MemoryMB)},
 		{"Disk", fmt.Sprintf("%d MiB", n.NodeResources.Disk.DiskMB)},
 	})
-	c.drivers(n)
-	c.nodeDevices(n.NodeResources.Devices, *f.verbose)
-	c.events(n)
-	if stats {
+	if !o.short {
+		c.drivers(n)
+		c.nodeDevices(n.NodeResources.Devices, *f.verbose)
+		c.events(n)
+	}
+	if o.stats {
 		if code := c.hostStats(f, client, n); code != 0 {
 			return code
 		}
@@ -104,7 +178,7 @@ func (c *nodeStatusCommand) show(f *flags, client *nomad.Client, n *nomad.Node, 
 	}
 	allocationTable(c.meta, f, stubs)
 	c.unclaimed(f, client)
-	if *f.verbose {
+	if *f.verbose && !o.short {
 		c.ui.Output("\nAttributes")
 		var pairs [][2]string
 		for _, name := range slices.Sorted(maps.Keys(n.Attributes)) {

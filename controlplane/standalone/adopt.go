@@ -300,7 +300,7 @@ func (a *adoption) ambiguity(key jobKey, j *job, newest *nomad.Job, live, never 
 		if sp == nil {
 			continue
 		}
-		if same, err := sameJob(sp.Job, newest); same && err == nil && (index == *newest.JobModifyIndex || index == j.versions[0]) {
+		if sameJob(sp.Job, newest) && (index == *newest.JobModifyIndex || index == j.versions[0]) {
 			return ""
 		}
 	}
@@ -316,13 +316,13 @@ func (a *adoption) spec(j *nomad.Job) *nomad.Job {
 	}
 	taken := a.tx.specs.get(index)
 	if taken != nil && keyOf(taken.Job) == of.jobKey {
-		if same, err := sameJob(taken.Job, j); same && err == nil {
+		if sameJob(taken.Job, j) {
 			a.specs[of] = taken.Job
 			return taken.Job
 		}
 	}
 	if cur := a.jobs.get(of.jobKey); cur != nil && a.other {
-		if same, err := sameJob(cur.Job, j); same && err == nil {
+		if sameJob(cur.Job, j) {
 			a.specs[of] = a.version(cur)
 			return a.specs[of]
 		}

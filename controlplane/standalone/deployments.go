@@ -263,8 +263,7 @@ func (t *tx) lastStable(j *job) *spec {
 }
 
 func (t *tx) isCurrent(j *job, version *spec) bool {
-	same, err := sameJob(t.version(j), version.Job)
-	return same || err != nil
+	return sameJob(t.version(j), version.Job)
 }
 
 // describeRevert has Nomad's words.

@@ -1,9 +1,9 @@
 package standalone
 
 import (
-	"bytes"
-	"encoding/json"
+	"cmp"
 	"fmt"
+	"slices"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -34,20 +34,10 @@ func (t *tx) register(req *structs.JobRegistration, trigger string, out *structs
 	if err := enforceIndex(req, existing); err != nil {
 		return err
 	}
-	if pool := structs.Deref(req.Job.NodePool); !t.hasPool(pool) {
-		return invalid("job %q is in nonexistent node pool %q", *req.Job.ID, pool)
+	if err := t.fits(req.Job, existing); err != nil {
+		return err
 	}
-	same := false
-	if existing != nil {
-		err := changeable(existing.Job, req.Job)
-		if err != nil {
-			return err
-		}
-		if same, err = sameJob(existing.Job, req.Job); err != nil {
-			return err
-		}
-	}
-	if !same {
+	if existing == nil || !sameJob(existing.Job, req.Job) {
 		t.newVersion(existing, req.Job, req.Submission)
 	}
 	j := t.jobs.get(key)
@@ -64,6 +54,17 @@ func (t *tx) register(req *structs.JobRegistration, trigger string, out *structs
 	t.evaluate(e, nil)
 	out.EvalID, out.EvalCreateIndex, out.LastIndex = e.ID, e.CreateIndex, e.ModifyIndex
 	return nil
+}
+
+// fits refuses a job that does not fit to what else is registered.
+func (t *tx) fits(j *nomad.Job, existing *job) error {
+	if pool := structs.Deref(j.NodePool); !t.hasPool(pool) {
+		return invalid("job %q is in nonexistent node pool %q", *j.ID, pool)
+	}
+	if existing == nil {
+		return nil
+	}
+	return changeable(existing.Job, j)
 }
 
 // enforceIndex has Nomad's texts: its command line looks for them.
@@ -140,25 +141,26 @@ func (t *tx) versionIndex() uint64 {
 	return t.index
 }
 
-// sameJob reports whether two jobs ask for the same, whatever a control plane added.
-func sameJob(a, b *nomad.Job) (bool, error) {
-	was, err := requested(a)
-	if err != nil {
-		return false, err
-	}
-	is, err := requested(b)
-	return bytes.Equal(was, is), err
-}
+// sameJob reports whether two canonical jobs ask for the same, whatever a control plane
+// added and in whatever order their groups and tasks are.
+func sameJob(a, b *nomad.Job) bool { return schedule.Same(requested(a), requested(b)) }
 
-func requested(j *nomad.Job) ([]byte, error) {
+func requested(j *nomad.Job) *nomad.Job {
 	c := *j
 	c.Status, c.StatusDescription, c.Stable, c.Version, c.VersionTag = nil, nil, nil, nil, nil
 	c.SubmitTime, c.CreateIndex, c.ModifyIndex, c.JobModifyIndex, c.NomadTokenID = nil, nil, nil, nil, nil
-	b, err := json.Marshal(&c)
-	if err != nil {
-		return nil, invalid("job %s: %v", *j.ID, err)
+	c.Update, c.Reschedule, c.Migrate = nil, nil, nil // the groups have them
+	c.TaskGroups = sorted(j.TaskGroups, func(g *nomad.TaskGroup) string { return structs.Deref(g.Name) })
+	for i, g := range c.TaskGroups {
+		group := *g
+		group.Tasks = sorted(g.Tasks, func(t *nomad.Task) string { return t.Name })
+		c.TaskGroups[i] = &group
 	}
-	return b, nil
+	return &c
+}
+
+func sorted[T any](list []T, name func(T) string) []T {
+	return slices.SortedStableFunc(slices.Values(list), func(a, b T) int { return cmp.Compare(name(a), name(b)) })
 }
 
 // DeregisterJob stops a job and, with purge, forgets it; its allocations are kept

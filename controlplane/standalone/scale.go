@@ -88,6 +88,9 @@ func (cp *ControlPlane) ScaleJob(namespace, id string, req *nomad.ScalingRequest
 			if err := j.scalable(g, req); err != nil {
 				return err
 			}
+			if d := t.deploymentOf(keyOf(j.Job)); d != nil && d.Active() {
+				return errdefs.New(errdefs.FailedPrecondition, "job scaling blocked due to active deployment")
+			}
 			if err := t.scale(j, group, int(*req.Count), out); err != nil {
 				return err
 			}

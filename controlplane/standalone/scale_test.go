@@ -24,7 +24,7 @@ func bounds(least, most int64) func(*nomad.Job) {
 func TestAGroupIsScaled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cp.db")
 	cp := withNode(t, path)
-	register(t, cp, testJob("web", "service", user("u"), bounds(1, 5)))
+	register(t, cp, testJob("web", "batch", user("u"), bounds(1, 5)))
 
 	change, err := cp.ScaleJob("default", "web", scaling(3))
 	require.NoError(t, err)
@@ -58,14 +58,14 @@ func TestAGroupIsScaled(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Len(t, cp.JobScalings("default", "web")["g"], maxScalingEvents)
-	register(t, cp, testJob("web", "service", user("other"), bounds(1, 5)))
+	register(t, cp, testJob("web", "batch", user("other"), bounds(1, 5)))
 	require.Len(t, cp.JobScalings("default", "web")["g"], maxScalingEvents, "a new version forgets none")
 }
 
 func TestScalingIsRefused(t *testing.T) {
 	cp := withNode(t, "")
 	register(t, cp, testJob("web", "service", bounds(1, 5)))
-	register(t, cp, testJob("free", "service"))
+	register(t, cp, testJob("free", "batch"))
 	register(t, cp, testJob("all", "system"))
 	register(t, cp, testJob("gone", "service"))
 	_, err := cp.DeregisterJob("default", "gone", false, false)
@@ -76,19 +76,20 @@ func TestScalingIsRefused(t *testing.T) {
 		req  *nomad.ScalingRequest
 		want string
 	}{
-		"no group":           {"web", &nomad.ScalingRequest{}, "missing task group name for scaling action"},
-		"an unknown group":   {"web", &nomad.ScalingRequest{Target: map[string]string{"Group": "x"}}, `task group "x" specified for scaling does not exist in job`},
-		"below":              {"web", scaling(0), "group count was less than scaling policy minimum: 0 < 1"},
-		"above":              {"web", scaling(6), "group count was greater than scaling policy maximum: 6 > 5"},
-		"negative":           {"free", scaling(-1), "scaling action count can't be negative"},
-		"far too many":       {"free", scaling(maxCount + 1), "a job has at most 50000 allocations"},
-		"out of range":       {"free", scaling(math.MaxInt64), "a job has at most 50000 allocations"},
-		"of a system job":    {"all", scaling(2), `cannot scale jobs of type "system"`},
-		"of a stopped job":   {"gone", scaling(2), "cannot scale a job that is stopped"},
-		"of no job":          {"none", scaling(2), `job "none" not found`},
-		"a count of failure": {"web", &nomad.ScalingRequest{Count: new(int64(2)), Error: true, Target: map[string]string{"Group": "g"}}, "should not contain count if error is true"},
-		"too much to say":    {"web", &nomad.ScalingRequest{Message: strings.Repeat("x", maxScalingEvent), Target: map[string]string{"Group": "g"}}, "larger than 16384 bytes"},
-		"another index":      {"web", &nomad.ScalingRequest{Count: new(int64(2)), JobModifyIndex: 1, Target: map[string]string{"Group": "g"}}, "Enforcing job modify index 1"},
+		"no group":             {"web", &nomad.ScalingRequest{}, "missing task group name for scaling action"},
+		"an unknown group":     {"web", &nomad.ScalingRequest{Target: map[string]string{"Group": "x"}}, `task group "x" specified for scaling does not exist in job`},
+		"below":                {"web", scaling(0), "group count was less than scaling policy minimum: 0 < 1"},
+		"above":                {"web", scaling(6), "group count was greater than scaling policy maximum: 6 > 5"},
+		"negative":             {"free", scaling(-1), "scaling action count can't be negative"},
+		"far too many":         {"free", scaling(maxCount + 1), "a job has at most 50000 allocations"},
+		"out of range":         {"free", scaling(math.MaxInt64), "a job has at most 50000 allocations"},
+		"of a system job":      {"all", scaling(2), `cannot scale jobs of type "system"`},
+		"of a stopped job":     {"gone", scaling(2), "cannot scale a job that is stopped"},
+		"of no job":            {"none", scaling(2), `job "none" not found`},
+		"a count of failure":   {"web", &nomad.ScalingRequest{Count: new(int64(2)), Error: true, Target: map[string]string{"Group": "g"}}, "should not contain count if error is true"},
+		"too much to say":      {"web", &nomad.ScalingRequest{Message: strings.Repeat("x", maxScalingEvent), Target: map[string]string{"Group": "g"}}, "larger than 16384 bytes"},
+		"while it is deployed": {"web", scaling(2), "job scaling blocked due to active deployment"},
+		"another index":        {"web", &nomad.ScalingRequest{Count: new(int64(2)), JobModifyIndex: 1, Target: map[string]string{"Group": "g"}}, "Enforcing job modify index 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := cp.ScaleJob("default", c.job, c.req)

@@ -1,8 +1,6 @@
 package schedule
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,61 +120,4 @@ func indexOf(name string) int {
 		return -1
 	}
 	return index
-}
-
-// destroysKey is a version of a job and a group of it.
-type destroysKey struct {
-	version uint64
-	group   string
-}
-
-// destructive reports whether an allocation's tasks must be stopped and started again
-// to become the job's current version.
-func (s *scheduler) destructive(a *Alloc, g *nomad.TaskGroup) bool {
-	if a.Job == nil {
-		return true
-	}
-	key := destroysKey{structs.Deref(a.Job.JobModifyIndex), *g.Name}
-	if key.version == structs.Deref(s.Job.JobModifyIndex) {
-		return false
-	}
-	known, ok := s.destroys[key]
-	if !ok {
-		// What cannot be told apart is stopped: that is the safe side.
-		known = true
-		if old := a.Job.LookupTaskGroup(*g.Name); old != nil {
-			was, err1 := unchangeable(a.Job, old)
-			is, err2 := unchangeable(s.Job, g)
-			known = err1 != nil || err2 != nil || !bytes.Equal(was, is)
-		}
-		s.destroys[key] = known
-	}
-	return known
-}
-
-// unchangeable encodes what a group's running tasks cannot take a change of.
-func unchangeable(job *nomad.Job, g *nomad.TaskGroup) ([]byte, error) {
-	group := *g
-	group.Count = nil
-	group.Constraints, group.Affinities, group.Spreads = nil, nil, nil
-	group.RestartPolicy, group.ReschedulePolicy = nil, nil
-	group.Update, group.Migrate, group.Disconnect, group.Scaling = nil, nil, nil, nil
-	//nolint:staticcheck // deprecated, and still in the job files of people
-	group.MaxClientDisconnect, group.StopAfterClientDisconnect, group.PreventRescheduleOnLost = nil, nil, nil
-	group.Services, group.ShutdownDelay = nil, nil
-	group.Tasks = nil
-	tasks := make([]nomad.Task, 0, len(g.Tasks))
-	for _, t := range g.Tasks {
-		task := *t
-		task.Constraints, task.Affinities, task.ScalingPolicies = nil, nil, nil
-		task.RestartPolicy, task.Services = nil, nil
-		task.KillTimeout, task.ShutdownDelay = nil, 0
-		tasks = append(tasks, task)
-	}
-	return json.Marshal(struct {
-		Meta    map[string]string
-		Payload []byte
-		Group   nomad.TaskGroup
-		Tasks   []nomad.Task
-	}{job.Meta, job.Payload, group, tasks})
 }

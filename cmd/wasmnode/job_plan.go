@@ -1,0 +1,145 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+)
+
+type jobPlanCommand struct{ meta }
+
+// planFailed is the exit code of a plan that could not be made.
+const planFailed = 255
+
+// Synopsis implements [subcommand].
+func (*jobPlanCommand) Synopsis() string { return "Show what running a job would change" }
+
+// Help implements [subcommand].
+func (*jobPlanCommand) Help() string {
+	return `Usage: wasmnode job plan [options] FILE
+
+  Compares the job in a file ("-" reads standard input) with the one that is registered,
+  and has the scheduler decide what it would do, without doing it.
+
+  The exit code is 0 when no allocation would be made or ended, 1 when some would, and
+  255 when there is no plan because something is wrong.
+
+Options:
+
+  -diff=false         Do not show the differences.
+  -json               The file is JSON; otherwise it is seen by what it begins with.
+  -var=NAME=VALUE     Set a variable of the file; may be given several times.
+  -var-file=FILE      Set variables from a file; may be given several times.
+  -policy-override    Refused: there are no policies that could be overridden.` + commonOptions
+}
+
+// Run implements [subcommand].
+func (c *jobPlanCommand) Run(args []string) int {
+	f := c.flags("job plan")
+	var file jobFile
+	file.flags(f)
+	diff := f.Bool("diff", true, "")
+	override := f.Bool("policy-override", false, "")
+	if !c.parse(f, args, 1, 1, c.Help()) {
+		return planFailed
+	}
+	if *override {
+		c.fail(f, errors.New("-policy-override: there are no policies that could be overridden"))
+		return planFailed
+	}
+	job, _, err := file.read(f.Arg(0))
+	if err != nil {
+		c.fail(f, err)
+		return planFailed
+	}
+	client, err := c.client(f)
+	if err != nil {
+		c.fail(f, err)
+		return planFailed
+	}
+	plan, _, err := client.Jobs().Plan(job, *diff, nil)
+	if err != nil {
+		c.refused(f, client, job, err)
+		return planFailed
+	}
+	if c.templated() {
+		c.printJSON(plan)
+	} else {
+		c.show(f, &file, plan, nodesThatTake(client), *diff)
+	}
+	return changes(plan)
+}
+
+// changes is the exit code: whether allocations would be made or ended.
+func changes(plan *nomad.JobPlanResponse) int {
+	for _, u := range plan.Annotations.DesiredTGUpdates {
+		if u.Place+u.Stop+u.DestructiveUpdate+u.Migrate+u.Canary+u.RescheduleNow > 0 {
+			return 1
+		}
+	}
+	return 0
+}
+
+func (c *jobPlanCommand) show(f *flags, file *jobFile, plan *nomad.JobPlanResponse, nodes []*nomad.Node, diff bool) {
+	if diff && plan.Diff != nil {
+		if plan.Diff.Type == "None" {
+			c.ui.Output("No changes: the job is registered as it is in the file.\n")
+		}
+		c.ui.Output(diffText(plan.Diff, *f.verbose) + "\n")
+	}
+	c.ui.Output("Scheduler dry-run:\n" + dryRunText(plan, nodes) + "\n")
+	if plan.Warnings != "" {
+		c.ui.Warn("Job Warnings:\n" + plan.Warnings + "\n")
+	}
+	c.preempted(f, plan.Annotations.PreemptedAllocs)
+	c.ui.Output(fmt.Sprintf(`Job Modify Index: %d
+To submit the job with version verification run:
+
+wasmnode job run -check-index %d %s
+
+When running the job with the check-index flag, the job will only be run if the
+job modify index given matches the node's. If the index has changed, another user
+has modified the job and the plan's results are potentially invalid.`,
+		plan.JobModifyIndex, plan.JobModifyIndex, strings.Join(append(file.args(), f.Arg(0)), " ")))
+}
+
+// dryRunText is what the scheduler would do, in short.
+func dryRunText(plan *nomad.JobPlanResponse, nodes []*nomad.Node) string {
+	var lines []string
+	if len(plan.FailedTGAllocs) == 0 {
+		lines = append(lines, "- All tasks successfully allocated.")
+	} else {
+		lines = append(lines, "- WARNING: Failed to place all allocations.")
+		for _, group := range slices.Sorted(maps.Keys(plan.FailedTGAllocs)) {
+			metrics := plan.FailedTGAllocs[group]
+			lines = append(lines, fmt.Sprintf("  Task Group %q (failed to place %d allocations):", group, metrics.CoalescedFailures+1))
+			for _, reason := range placementReasons(metrics, nodes) {
+				lines = append(lines, "    * "+reason)
+			}
+		}
+	}
+	if next := plan.NextPeriodicLaunch; !next.IsZero() {
+		lines = append(lines, fmt.Sprintf("- If submitted now, next periodic launch would be at %s (%s from now).",
+			next.Format(time.RFC3339), time.Until(next).Round(time.Second)))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// preempted lists the allocations of other jobs that would make room.
+func (c *jobPlanCommand) preempted(f *flags, allocs []*nomad.AllocationListStub) {
+	if len(allocs) == 0 {
+		return
+	}
+	c.ui.Output("Preemptions:\n")
+	rows := [][]string{{"Alloc ID", "Job ID", "Task Group"}}
+	for _, a := range allocs {
+		rows = append(rows, []string{f.short(a.ID), a.JobID, a.TaskGroup})
+	}
+	c.table(rows)
+	c.ui.Output("")
+}
