@@ -14,8 +14,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// The clock of a test begins at 2000-01-01T00:00:00Z.
-const bubbleStart = 946684800
+// The clock of these tests begins at 2000-01-01T00:00:00Z, which is 946684800.
 
 func periodic(expressions ...string) func(*nomad.Job) {
 	return func(j *nomad.Job) { j.Periodic = &nomad.PeriodicConfig{Specs: expressions} }
