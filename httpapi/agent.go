@@ -69,10 +69,10 @@ func (h *handler) servers(*http.Request, *query) (answer, error) {
 
 func (h *handler) member() nomad.AgentMember {
 	address, port, err := net.SplitHostPort(h.Agent.Address)
-	if err != nil {
+	number, notNumber := strconv.ParseUint(port, 10, 16)
+	if err != nil || notNumber != nil {
 		address, port = "127.0.0.1", "0" // it is asked on a socket of this machine
 	}
-	number, _ := strconv.ParseUint(port, 10, 16) // 0: it is no number
 	return nomad.AgentMember{
 		Name:   h.Agent.Name + "." + h.Agent.Region,
 		Addr:   address,
