@@ -163,6 +163,10 @@ func TestMutualTLSLetsInWhoHasACertificate(t *testing.T) {
 	clientCert, clientKey := authority.Write(t, t.TempDir(), "operator")
 	otherCert, otherKey := stranger.Write(t, t.TempDir(), "operator")
 	o := bare(t, fmt.Sprintf("tls {\n http = true\n cert_file = %q\n key_file = %q\n ca_file = %q\n verify_https_client = true\n}", cert, key, authority.File(t)))
+	logged, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	require.NoError(t, err)
+	defer logged.Close()
+	o.LogOutput, o.LogLevel = logged, "info"
 	address := agenttest.Run(t, o)
 	ask := func(scheme string, files nomad.TLSConfig) error {
 		c := client(t, nomad.Config{Address: scheme + "://" + address, TLSConfig: &files})
@@ -181,6 +185,18 @@ func TestMutualTLSLetsInWhoHasACertificate(t *testing.T) {
 	require.ErrorContains(t, ask("https", nomad.TLSConfig{ClientCert: clientCert, ClientKey: clientKey}), "unknown authority")
 	require.ErrorContains(t, ask("http", nomad.TLSConfig{}), "HTTP request to an HTTPS server")
 
+	// Whoever can connect can have it fail: it is counted, and no warning.
+	c := client(t, nomad.Config{Address: "https://" + address, TLSConfig: &nomad.TLSConfig{CACert: ca, ClientCert: clientCert, ClientKey: clientKey}})
+	metrics, err := c.Raw().Response("/v1/metrics?format=prometheus", nil)
+	require.NoError(t, err)
+	defer metrics.Close()
+	text, err := io.ReadAll(metrics)
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^wasmnode_http_handshakes_failed_total [4-9]$`, string(text))
+	lines, err := os.ReadFile(logged.Name())
+	require.NoError(t, err)
+	require.NotContains(t, string(lines), "handshake")
+
 	// What is new in the files is in force for the next connection.
 	before := served(t, address, clientCert, clientKey)
 	authority.Write(t, dir, "127.0.0.1")
@@ -188,7 +204,7 @@ func TestMutualTLSLetsInWhoHasACertificate(t *testing.T) {
 	before = served(t, address, clientCert, clientKey)
 	// What is bad is told, and changes nothing.
 	require.NoError(t, os.WriteFile(key, []byte("broken"), 0o600))
-	c := client(t, nomad.Config{Address: "https://" + address, TLSConfig: &nomad.TLSConfig{CACert: ca, ClientCert: clientCert, ClientKey: clientKey}})
+	c = client(t, nomad.Config{Address: "https://" + address, TLSConfig: &nomad.TLSConfig{CACert: ca, ClientCert: clientCert, ClientKey: clientKey}})
 	require.Equal(t, before, served(t, address, clientCert, clientKey))
 	health, err := c.Agent().Health()
 	require.NoError(t, err)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -53,7 +55,7 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 		ConnContext:       access.ConnContext,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
-		ErrorLog:          a.logger.Named("http").StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
+		ErrorLog:          log.New(&serverLog{a.logger.Named("http"), a.bounds.HandshakeFailed}, "", 0),
 	}
 	go func() {
 		defer close(w.ended)
@@ -62,6 +64,25 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 		}
 	}()
 	return w
+}
+
+// serverLog takes the lines that the HTTP server logs. Whoever connects without TLS to a port
+// that has it makes one, so that those are no warnings, but are counted.
+type serverLog struct {
+	logger          hclog.Logger
+	handshakeFailed func()
+}
+
+// Write implements [io.Writer].
+func (l *serverLog) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	if strings.HasPrefix(text, "http: TLS handshake error") {
+		l.handshakeFailed()
+		l.logger.Debug(text)
+	} else {
+		l.logger.Warn(text)
+	}
+	return len(line), nil
 }
 
 // counted counts requests, so that the agent does not end before them.

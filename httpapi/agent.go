@@ -30,9 +30,6 @@ func (h *handler) agentRoutes() {
 	h.get("/v1/namespaces", tableNodes, listNamespaces)
 	h.get("/v1/namespace/{name}", tableNodes, readNamespace)
 	h.put("/v1/system/gc", h.collectGarbage)
-	h.put("/v1/system/reconcile/summaries", func(*http.Request) (any, error) {
-		return struct{}{}, nil // they are counted whenever they are read
-	})
 	for _, path := range []string{"/v1/agent/join", "/v1/agent/force-leave", "/v1/agent/servers"} {
 		h.put(path, func(*http.Request) (any, error) {
 			return nil, badRequest("a node is its own server, and knows no others")

@@ -1,8 +1,11 @@
 package httpapi_test
 
 import (
+	"net"
 	"net/http"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +39,12 @@ func TestTheAgentDescribesItself(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, members.Members, 1)
 	require.Equal(t, self.Member, *members.Members[0])
-	require.Equal(t, map[string]string{"build": agent.Version, "dc": "dc1", "region": "global"}, self.Member.Tags)
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(w.URL, "http://"))
+	require.NoError(t, err)
+	require.Equal(t, port, strconv.Itoa(int(self.Member.Port)))
+	require.Equal(t, map[string]string{
+		"build": agent.Version, "dc": "dc1", "region": "global", "role": "nomad", "port": port, "bootstrap": "1",
+	}, self.Member.Tags)
 
 	leader, err := w.Client.Status().Leader()
 	require.NoError(t, err)
@@ -53,8 +61,9 @@ func TestTheAgentDescribesItself(t *testing.T) {
 
 	pools, _, err := w.Client.NodePools().List(nil)
 	require.NoError(t, err)
-	require.Len(t, pools, 1)
-	require.Equal(t, nodes[0].NodePool, pools[0].Name)
+	require.Len(t, pools, 2)
+	require.Equal(t, "all", pools[0].Name)
+	require.Equal(t, nodes[0].NodePool, pools[1].Name)
 	pools, _, err = w.Client.NodePools().PrefixList("other", nil)
 	require.NoError(t, err)
 	require.Empty(t, pools)

@@ -93,6 +93,7 @@ func newHandler(cfg Config) *handler {
 	h.eventRoutes()
 	h.searchRoutes()
 	h.absentRoutes()
+	h.raftRoutes()
 	h.monitorRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
 	return h

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -118,6 +119,18 @@ func TestTasksThatNoDriverTakes(t *testing.T) {
 	good := writeJob(t, "good", "batch", "wasi", fmt.Sprintf("module = %q", s.program(t, "exit")))
 	n.out(t, "job", "run", good)
 	n.await(t, "good", "complete")
+}
+
+// TestARunWaitsForPluginsThatStillLoad: right after a start, nothing is known to be missing.
+func TestARunWaitsForPluginsThatStillLoad(t *testing.T) {
+	s := newSite(t, "mock")
+	require.NoError(t, os.Remove(filepath.Join(s.data, "cache"))) // compiling takes a second
+	n := launchProcess(t, exec.Command(s.binary, "agent", "-http-addr", "127.0.0.1:0", "-config", s.config))
+	n.address = n.log.await(t, answersLine, n.exited)[1]
+	r := n.run(t, "job", "run", writeJob(t, "early", "batch", "mock_driver", `run_for = "1ms"`))
+	require.Zero(t, r.code, r.stderr)
+	require.Regexp(t, `Plugins still load, and may provide what is missing: mock\.wasm\n`, r.stdout)
+	n.await(t, "early", "complete")
 }
 
 func TestConfigurationsThatAreWrong(t *testing.T) {

@@ -25,7 +25,32 @@ func TestCrashAtEveryFailpoint(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills a node a hundred times")
 	}
-	points := failpoints(t)
+	walkFailpoints(t, scenario{(*crashWorld).play, (*crashWorld).checkAndStop})
+}
+
+// scenario is what an agent dies in.
+type scenario struct {
+	// play gives up when the agent has died.
+	play func(*crashWorld, *testing.T)
+	// after checks what is left, with another agent, and ends it.
+	after func(*crashWorld, *testing.T)
+}
+
+// checkAndStop is after play.
+func (w *crashWorld) checkAndStop(t *testing.T) {
+	t.Helper()
+	w.check(t)
+	for _, j := range w.jobs {
+		w.stop(t, j)
+	}
+	w.check(t)
+	w.forget(t)
+}
+
+// walkFailpoints has the agent, or the supervisor, die at each point that a scenario passes.
+func walkFailpoints(t *testing.T, s scenario) {
+	t.Helper()
+	points := failpoints(t, s)
 	rng := rand.New(rand.NewPCG(number(t, crashSeedEnv, 1), 0))
 	var kills []string // POINT:TIMES
 	for _, name := range slices.Sorted(maps.Keys(points)) {
@@ -46,7 +71,7 @@ func TestCrashAtEveryFailpoint(t *testing.T) {
 				t.Parallel()
 				w := newCrashWorld(t)
 				for j := i; j < len(kills); j += crashWorlds {
-					if w.killAt(t, kills[j]) {
+					if w.killAt(t, kills[j], s) {
 						mu.Lock()
 						died++
 						mu.Unlock()
@@ -62,12 +87,13 @@ func TestCrashAtEveryFailpoint(t *testing.T) {
 }
 
 // failpoints are the points that the scenario passes, with how often it does.
-func failpoints(t *testing.T) map[string]int {
+func failpoints(t *testing.T, s scenario) map[string]int {
 	t.Helper()
 	w := newCrashWorld(t)
 	log := filepath.Join(t.TempDir(), "points")
-	w.scenario(t, "WASMNODE_FAILPOINT_LOG="+log)
+	w.run(t, s.play, "WASMNODE_FAILPOINT_LOG="+log)
 	w.start(t)
+	s.after(w, t)
 	w.end(t)
 	points := map[string]int{}
 	for point := range strings.Lines(read(t, log)) {
@@ -79,12 +105,12 @@ func failpoints(t *testing.T) map[string]int {
 
 // killAt plays the scenario with a kill in it, and checks what is left. It reports
 // whether the point was reached.
-func (w *crashWorld) killAt(t *testing.T, point string) bool {
+func (w *crashWorld) killAt(t *testing.T, point string, s scenario) bool {
 	t.Helper()
 	mark := filepath.Join(t.TempDir(), "died")
 	w.site.killSupervisor(t) // so that the agent starts one that knows of the point
 	t.Logf("dying at %s", point)
-	w.scenario(t, "WASMNODE_FAILPOINT="+point, "WASMNODE_FAILPOINT_MARK="+mark)
+	w.run(t, s.play, "WASMNODE_FAILPOINT="+point, "WASMNODE_FAILPOINT_MARK="+mark)
 	f, err := os.OpenFile(mark, os.O_CREATE|os.O_EXCL, 0o600) // from now on nobody dies there
 	died := errors.Is(err, fs.ErrExist)
 	if !died {
@@ -95,18 +121,13 @@ func (w *crashWorld) killAt(t *testing.T, point string) bool {
 		w.kills++
 	}
 	w.start(t)
-	w.check(t)
-	for _, j := range w.jobs {
-		w.stop(t, j)
-	}
-	w.check(t)
-	w.forget(t)
+	s.after(w, t)
 	w.killAgent(t)
 	return died
 }
 
-// scenario runs an agent with every kind of job, as far as it gets, and kills it.
-func (w *crashWorld) scenario(t *testing.T, env ...string) {
+// run plays with an agent, as far as it gets, and kills it.
+func (w *crashWorld) run(t *testing.T, play func(*crashWorld, *testing.T), env ...string) {
 	t.Helper()
 	w.node = launchProcess(t, w.command(env...))
 	eventually(t, func() error {
@@ -118,7 +139,7 @@ func (w *crashWorld) scenario(t *testing.T, env ...string) {
 		return nil
 	})
 	if w.node.address != "" {
-		w.play(t)
+		play(w, t)
 	}
 	w.killAgent(t)
 }

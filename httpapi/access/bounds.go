@@ -63,6 +63,7 @@ type Bounds struct {
 	slots       map[Kind]chan struct{}
 	connections connections
 	refused     *prometheus.CounterVec
+	handshakes  prometheus.Counter
 	inFlight    *prometheus.Desc
 }
 
@@ -77,9 +78,15 @@ func NewBounds(l Limits) *Bounds {
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "wasmnode_http_refused_total", Help: "Requests and connections that were not served, by reason.",
 		}, []string{"reason"}),
+		handshakes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "wasmnode_http_handshakes_failed_total", Help: "Connections that did not come to speak TLS.",
+		}),
 		inFlight: prometheus.NewDesc("wasmnode_http_in_flight", "What is served now, by kind.", []string{"kind"}, nil),
 	}
 }
+
+// HandshakeFailed counts a connection that did not come to speak TLS.
+func (b *Bounds) HandshakeFailed() { b.handshakes.Inc() }
 
 // Enter counts a request until leave is called. At the bound it waits a little for
 // another to end; the error is a [Refusal].
@@ -119,12 +126,14 @@ func (b *Bounds) BodyTimeout() time.Duration { return b.limits.Body }
 // Describe implements [prometheus.Collector].
 func (b *Bounds) Describe(out chan<- *prometheus.Desc) {
 	b.refused.Describe(out)
+	b.handshakes.Describe(out)
 	out <- b.inFlight
 }
 
 // Collect implements [prometheus.Collector].
 func (b *Bounds) Collect(out chan<- prometheus.Metric) {
 	b.refused.Collect(out)
+	b.handshakes.Collect(out)
 	for kind, slots := range b.slots {
 		out <- prometheus.MustNewConstMetric(b.inFlight, prometheus.GaugeValue, float64(len(slots)), string(kind))
 	}

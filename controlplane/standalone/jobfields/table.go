@@ -36,7 +36,7 @@ const (
 var table = map[string]map[string]fate{
 	"Job": {
 		"Region": done(api), "Namespace": done(registration), "ID": done(registration), "Name": done(environment),
-		"Type": done(scheduling), "Priority": done(registration), "Datacenters": done(scheduling), "NodePool": done(scheduling),
+		"Type": done(scheduling), "Priority": done(scheduling), "Datacenters": done(scheduling), "NodePool": done(scheduling),
 		"AllAtOnce":   moot("one scheduler decides at a time, so that no plan is placed in part because of another"),
 		"Constraints": done(scheduling), "Affinities": done(scheduling), "Spreads": done(scheduling),
 		"TaskGroups": done(scheduling), "Meta": done(environment),

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/managers/catalog"
+)
+
+const (
+	// loadingTick is how often it is looked whether plugins still load.
+	loadingTick = 200 * time.Millisecond
+	// loadedGrace is what the control plane may take to place what a plugin was waited for
+	// that has loaded.
+	loadedGrace = 5 * time.Second
+)
+
+// awaitPlugins waits for plugins that still load when something could not be placed, as after
+// a start of the agent, and reports whether the evaluation that was blocked by that was done
+// then.
+func (m *monitor) awaitPlugins(eval *nomad.Evaluation) (done bool, err error) {
+	if len(eval.FailedTGAllocs) == 0 || eval.BlockedEval == "" {
+		return false, nil
+	}
+	files, err := m.loading()
+	if err != nil || len(files) == 0 {
+		return false, err
+	}
+	m.ui.Output(fmt.Sprintf("==> %s: Plugins still load, and may provide what is missing: %s", now(), strings.Join(files, ", ")))
+	for deadline := time.Now().Add(loadedGrace); time.Now().Before(deadline); time.Sleep(loadingTick) {
+		blocked, _, err := m.client.Evaluations().Info(eval.BlockedEval, nil)
+		if err != nil {
+			return false, err
+		}
+		if blocked.Status != "blocked" {
+			return true, nil
+		}
+		switch files, err = m.loading(); {
+		case err != nil:
+			return false, err
+		case len(files) > 0:
+			deadline = time.Now().Add(loadedGrace)
+		}
+	}
+	return false, nil
+}
+
+// loading are the files of the plugins that the agent still loads.
+func (m *monitor) loading() (files []string, err error) {
+	var plugins []catalog.PluginStatus
+	if _, err := m.client.Raw().Query("/v1/agent/plugins", &plugins, nil); err != nil {
+		return nil, err
+	}
+	for _, p := range plugins {
+		if p.State == catalog.StateLoading {
+			files = append(files, filepath.Base(p.File))
+		}
+	}
+	return files, nil
+}

@@ -1,0 +1,58 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+)
+
+// raftRoutes tell of the servers that agree with each other: there is one, this agent, which
+// always leads. Nothing of it can be changed.
+func (h *handler) raftRoutes() {
+	h.get("/v1/operator/raft/configuration", tableNodes, h.raftConfiguration)
+	h.get("/v1/operator/autopilot/configuration", tableNodes, autopilotConfiguration)
+	h.get("/v1/operator/autopilot/health", tableNodes, h.autopilotHealth)
+	h.get("/v1/operator/keyring/keys", tableNodes, none)
+	h.method("/v1/system/reconcile/summaries", func(http.ResponseWriter, *http.Request) error {
+		return nil // they are counted whenever they are asked for
+	}, http.MethodPut, http.MethodPost)
+}
+
+func (h *handler) serverName() string { return h.Agent.Name + "." + h.Agent.Region }
+
+func (h *handler) raftConfiguration(*http.Request, *query) (answer, error) {
+	return answer{body: &nomad.RaftConfiguration{Servers: []*nomad.RaftServer{{
+		ID: h.Agent.NodeID, Node: h.serverName(), Address: h.Agent.Address, Leader: true, Voter: true, RaftProtocol: "3",
+	}}}}, nil
+}
+
+// autopilotConfiguration is Nomad's default one: with one server, none of it has an effect.
+func autopilotConfiguration(*http.Request, *query) (answer, error) {
+	return answer{body: &nomad.AutopilotConfiguration{
+		CleanupDeadServers: true, LastContactThreshold: 200 * time.Millisecond, MaxTrailingLogs: 250,
+		ServerStabilizationTime: 10 * time.Second, CreateIndex: 1, ModifyIndex: 1,
+	}}, nil
+}
+
+func (h *handler) autopilotHealth(*http.Request, *query) (answer, error) {
+	healthy := true
+	for _, c := range h.Conditions() {
+		healthy = healthy && (!c.Server || !c.Unhealthy)
+	}
+	return answer{body: &nomad.OperatorHealthReply{
+		Healthy: healthy, Leader: h.Agent.NodeID, Voters: []string{h.Agent.NodeID},
+		Servers: []nomad.ServerHealth{{
+			ID: h.Agent.NodeID, Name: h.serverName(), Address: h.Agent.Address, SerfStatus: "alive", Version: h.Agent.Version,
+			Leader: true, Voter: true, Healthy: healthy, LastContact: 0, LastTerm: 1, LastIndex: h.lastIndex(),
+		}},
+	}}, nil
+}
+
+// lastIndex is that of the last change of anything that is told of here.
+func (h *handler) lastIndex() (last uint64) {
+	for _, table := range []string{tableJobs, tableAllocations, tableEvaluations, tableNodes, tableDeployments} {
+		last = max(last, h.ControlPlane.Index(table))
+	}
+	return last
+}
