@@ -77,6 +77,7 @@ func logOptions(r *http.Request) (logfile.Options, error) {
 	case "", nomad.OriginStart:
 	case nomad.OriginEnd:
 		o.FromEnd = true
+		o.NewestFile = o.Offset == 0 // as Nomad does, and its command line counts on
 	default:
 		return o, badRequest("must have a start or end origin value, not %q", origin)
 	}

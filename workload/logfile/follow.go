@@ -27,6 +27,8 @@ type Options struct {
 	// Beyond the log it means its other end; a negative one means 0.
 	Offset  int64
 	FromEnd bool
+	// NewestFile begins with the newest file, whatever Offset is.
+	NewestFile bool
 	// Follow goes on with what is written later, until ctx is done or Stop is closed.
 	Follow bool
 	// Stop, when it is closed, ends following once all that was written is read: the
@@ -150,6 +152,10 @@ func (r *reader) seek(opts Options) error {
 	l, err := list(root, r.base)
 	if err != nil || len(l.regular) == 0 {
 		return err
+	}
+	if opts.NewestFile {
+		r.number, r.offset = l.regular[len(l.regular)-1], 0
+		return nil
 	}
 	sizes := make([]int64, len(l.regular))
 	var total int64

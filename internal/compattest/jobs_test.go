@@ -1,0 +1,164 @@
+package compattest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/jobspec"
+)
+
+const outcomesFile = "testdata/outcomes.txt"
+
+// quiet is how long nothing may change before the jobs have come to their ends.
+const quiet = 4 * time.Second
+
+// meant are the jobs that end otherwise here than with Nomad, and why.
+var meant = map[string]string{}
+
+// TestJobFilesEndAsWithNomad runs all job files at once and compares what became of each with
+// what became of it with Nomad: as recorded, or by the stock binary.
+func TestJobFilesEndAsWithNomad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	files, err := filepath.Glob("testdata/jobs/*.nomad.hcl")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), 60)
+	want := map[string]string{}
+	if os.Getenv("NOMAD_BIN") != "" {
+		want = theirs(t, stock(t)).outcomes(t, files)
+	} else {
+		text, err := os.ReadFile(outcomesFile)
+		require.NoError(t, err)
+		for line := range strings.Lines(string(text)) {
+			if job, outcome, is := strings.Cut(strings.TrimSpace(line), ": "); is {
+				want[job] = outcome
+			}
+		}
+	}
+	if *update {
+		var b strings.Builder
+		for _, job := range slices.Sorted(maps.Keys(want)) {
+			fmt.Fprintf(&b, "%s: %s\n", job, want[job])
+		}
+		require.NoError(t, os.WriteFile(outcomesFile, []byte(b.String()), 0o644))
+	}
+	got := ours(t).outcomes(t, files)
+	require.Len(t, want, len(files))
+	for _, job := range slices.Sorted(maps.Keys(want)) {
+		switch why := meant[job]; {
+		case got[job] == want[job] && why != "":
+			t.Errorf("%s: it ends alike: take out that it does not, because %s", job, why)
+		case got[job] != want[job] && why == "":
+			t.Errorf("%s:\n  nomad:    %s\n  wasmnode: %s", job, want[job], got[job])
+		}
+	}
+}
+
+// outcomes registers the jobs of some files and tells, when nothing changes any more, what
+// became of each.
+func (to *target) outcomes(t *testing.T, files []string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, path := range files {
+		name := strings.TrimSuffix(filepath.Base(path), ".nomad.hcl")
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		job, err := jobspec.Parse(jobspec.Options{Path: path, Content: text})
+		require.NoError(t, err)
+		if _, _, err := to.client.Jobs().Register(job, nil); err != nil {
+			all[name] = "refused"
+			continue
+		}
+		all[name] = ""
+	}
+	seen, since := "", time.Now()
+	for end := time.Now().Add(2 * time.Minute); time.Since(since) < quiet && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		now := ""
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			if all[name] != "refused" {
+				all[name] = to.outcome(name)
+			}
+			now += all[name] + "\n"
+		}
+		if now != seen {
+			seen, since = now, time.Now()
+		}
+	}
+	return all
+}
+
+// outcome tells what became of a job: its status, its deployment, what waits for a place, and
+// of each group the allocations, with what happened to each task.
+func (to *target) outcome(id string) string {
+	job, _, err := to.client.Jobs().Info(id, nil)
+	if err != nil {
+		return err.Error()
+	}
+	parts := []string{*job.Status}
+	if d, _, err := to.client.Jobs().LatestDeployment(id, nil); err == nil && d != nil {
+		parts = append(parts, "deployment "+d.Status+" ("+d.StatusDescription+")")
+	}
+	evals, _, err := to.client.Jobs().Evaluations(id, nil)
+	if err != nil {
+		return err.Error()
+	}
+	for _, e := range evals {
+		if e.Status == "blocked" {
+			parts = append(parts, "blocked"+waiting(e))
+		}
+	}
+	allocs, _, err := to.client.Jobs().Allocations(id, false, nil)
+	if err != nil {
+		return err.Error()
+	}
+	counts := map[string]int{}
+	for _, a := range allocs {
+		counts[fmt.Sprintf("%s %s/%s [%s]", a.TaskGroup, a.DesiredStatus, a.ClientStatus, tasks(a.TaskStates))]++
+	}
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d x %s", counts[what], what))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func waiting(e *nomad.Evaluation) string {
+	text := ""
+	for _, group := range slices.Sorted(maps.Keys(e.FailedTGAllocs)) {
+		m := e.FailedTGAllocs[group]
+		text += fmt.Sprintf(" %s: %d evaluated, %d filtered, %d exhausted, %d more", group, m.NodesEvaluated, m.NodesFiltered, m.NodesExhausted, m.CoalescedFailures)
+	}
+	return text
+}
+
+// tasks tells what happened to an allocation's tasks, without what differs from run to run.
+func tasks(states map[string]*nomad.TaskState) string {
+	var list []string
+	for name, s := range states {
+		var events []string
+		for _, e := range s.Events {
+			what := e.Type
+			if e.Type == nomad.TaskTerminated {
+				what += " " + cmp.Or(e.Details["exit_code"], "0") + "/" + cmp.Or(e.Details["signal"], "0")
+			}
+			events = append(events, what)
+		}
+		failed := ""
+		if s.Failed {
+			failed = " failed"
+		}
+		list = append(list, fmt.Sprintf("%s %s%s %d restarts: %s", name, s.State, failed, s.Restarts, strings.Join(events, ", ")))
+	}
+	slices.Sort(list)
+	return strings.Join(list, " | ")
+}

@@ -1,0 +1,34 @@
+job "env-interpolated" {
+  type = "batch"
+  group "g" {
+    ephemeral_disk {
+      size = 20
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "test \"$WHO\" = env-interpolated.g.t"]
+      }
+      env {
+        WHO = "${NOMAD_JOB_NAME}.${NOMAD_GROUP_NAME}.${NOMAD_TASK_NAME}"
+      }
+      resources {
+        cpu    = 10
+        memory = 20
+      }
+      logs {
+        max_files     = 1
+        max_file_size = 1
+      }
+    }
+  }
+}

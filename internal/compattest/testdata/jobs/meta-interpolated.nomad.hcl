@@ -1,0 +1,37 @@
+job "meta-interpolated" {
+  type = "batch"
+  meta {
+    color = "red"
+  }
+  group "g" {
+    ephemeral_disk {
+      size = 20
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "test \"$NOMAD_META_color\" = red && test \"$NOMAD_META_shape\" = \"round red\""]
+      }
+      meta {
+        shape = "round ${NOMAD_META_color}"
+      }
+      resources {
+        cpu    = 10
+        memory = 20
+      }
+      logs {
+        max_files     = 1
+        max_file_size = 1
+      }
+    }
+  }
+}

@@ -1,0 +1,24 @@
+job "service-none" {
+  type = "service"
+  group "g" {
+    count = 0
+    ephemeral_disk {
+      size = 20
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "sleep 3600"]
+      }
+      resources {
+        cpu    = 10
+        memory = 20
+      }
+      logs {
+        max_files     = 1
+        max_file_size = 1
+      }
+    }
+  }
+}

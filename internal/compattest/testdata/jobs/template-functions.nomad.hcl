@@ -1,0 +1,35 @@
+job "template-functions" {
+  type = "batch"
+  group "g" {
+    ephemeral_disk {
+      size = 20
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "test \"$(cat local/x)\" = \"template-functions HI 3\""]
+      }
+      template {
+        data        = "{{ env \"NOMAD_JOB_NAME\" }} {{ toUpper \"hi\" }} {{ add 1 2 }}"
+        destination = "local/x"
+      }
+      resources {
+        cpu    = 10
+        memory = 20
+      }
+      logs {
+        max_files     = 1
+        max_file_size = 1
+      }
+    }
+  }
+}
