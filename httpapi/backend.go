@@ -65,8 +65,9 @@ type ControlPlane interface {
 	JobScalings(namespace, id string) map[string][]nomad.ScalingEvent
 	// ScalingPolicies are those of all jobs that are not stopped, by ID.
 	ScalingPolicies() []*nomad.ScalingPolicy
-	// EvaluateJob places again what is missing, and returns the evaluation's ID.
-	EvaluateJob(namespace, id string) (string, error)
+	// EvaluateJob places again what is missing, and returns the evaluation's ID. With
+	// reschedule, what failed is replaced whatever its policy says.
+	EvaluateJob(namespace, id string, reschedule bool) (string, error)
 
 	Allocations() []*structs.Allocation
 	Allocation(id string) *structs.Allocation

@@ -29,6 +29,11 @@ func (h *handler) execTask(w http.ResponseWriter, r *http.Request) error {
 	if err := h.Node.CanExec(r.PathValue("id"), task); err != nil {
 		return h.unknownAllocation(r, err)
 	}
+	return h.execOver(w, r, r.PathValue("id"), task, spec)
+}
+
+// execOver runs a command in a task between the messages of a websocket.
+func (h *handler) execOver(w http.ResponseWriter, r *http.Request, allocID, task string, spec *workload.ExecSpec) error {
 	var refused error
 	upgrader := websocket.Upgrader{Error: func(_ http.ResponseWriter, _ *http.Request, status int, err error) {
 		refused = &statusError{status, err.Error()}
@@ -38,9 +43,9 @@ func (h *handler) execTask(w http.ResponseWriter, r *http.Request) error {
 		return refused
 	}
 	s := &execSession{conn: conn, input: workload.NewInput()}
-	h.Logger.Info("a command runs in a task", "alloc_id", r.PathValue("id"), "task", task, "command", spec.Command)
+	h.Logger.Info("a command runs in a task", "alloc_id", allocID, "task", task, "command", spec.Command)
 	s.run(r.Context(), spec, func(ctx context.Context) (*structs.ExitResult, error) {
-		return h.Node.Exec(ctx, r.PathValue("id"), task, spec)
+		return h.Node.Exec(ctx, allocID, task, spec)
 	})
 	return nil
 }

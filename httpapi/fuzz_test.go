@@ -52,30 +52,39 @@ func (idle) AllocationUsage(context.Context, string, string) (*structs.Allocatio
 func FuzzRequest(f *testing.F) {
 	for _, path := range []string{
 		"jobs", "job/seed", "job/seed/allocations", "job/seed/evaluations", "job/seed/summary", "job/seed/versions", "job/seed/submission",
-		"job/seed/scale", "allocations", "allocation/x", "evaluations", "evaluation/x", "evaluation/x/allocations", "deployments", "deployment/x", "deployment/allocations/x", "job/seed/deployment", "job/seed/deployments", "nodes", "node/node",
+		"job/seed/scale", "job/seed/actions", "job/seed/action", "scaling/policies", "scaling/policy/x", "jobs/statuses", "allocations", "allocation/x", "evaluations", "evaluation/x", "evaluation/x/allocations", "nodes", "node/node",
 		"node/node/allocations", "agent/self", "agent/members", "status/leader", "client/stats", "client/allocation/x/stats", "client/allocation/x/checks",
 		"client/gc", "client/allocation/x/gc", "client/fs/ls/x", "client/fs/cat/x", "client/fs/readat/x", "client/fs/logs/x",
 	} {
 		f.Add("GET", "/v1/"+path, "index=1&wait=1ms&prefix=se&per_page=1&next_token=default.seed&reverse=true&namespace=*&filter=ID+is+not+empty", "")
 	}
+	for _, path := range []string{"deployments", "deployment/x", "deployment/allocations/x", "job/seed/deployment", "job/seed/deployments"} {
+		f.Add("GET", "/v1/"+path, "index=1&wait=1ms&prefix=aB&per_page=1&all=true", "")
+	}
+	for _, verb := range []string{"promote", "pause", "fail", "unblock", "allocation-health"} {
+		f.Add("PUT", "/v1/deployment/"+verb+"/x", "", `{"DeploymentID":"x","All":false,"Groups":["g"],"Pause":true,"HealthyAllocationIDs":["x"]}`)
+	}
 	f.Add("GET", "/v1/client/fs/logs/x", "task=t&type=stdout&origin=end&offset=10&follow=true", "")
 	f.Add("GET", "/v1/client/fs/readat/x", "path=/&offset=10&limit=-1", "")
 	f.Add("GET", "/v1/jobs", `filter=Meta.x+==+"y"+and+TaskGroups.0.Name+matches+"("`, "")
 	for path, body := range map[string]string{
-		"jobs":                           `{"Job":{"ID":"x","Name":"x","Namespace":"default","Type":"service","Priority":50,"Datacenters":["dc1"],"Constraints":[{"LTarget":"${attr.x}","RTarget":"> 1.0","Operand":"version"}],"Affinities":[{"LTarget":"${node.class}","RTarget":"a","Operand":"=","Weight":50}],"Spreads":[{"Attribute":"${node.datacenter}","Weight":100,"SpreadTarget":[{"Value":"dc1","Percent":50}]}],"Update":{"MaxParallel":1},"TaskGroups":[{"Name":"g","Count":2,"Volumes":{"v":{"Type":"host","Source":"v"}},"Networks":[{"Mode":"host","ReservedPorts":[{"Label":"p","Value":80}],"DynamicPorts":[{"Label":"q"}]}],"RestartPolicy":{"Attempts":1,"Mode":"fail"},"ReschedulePolicy":{"Unlimited":true,"Delay":5000000000},"EphemeralDisk":{"SizeMB":10,"Sticky":true},"Services":[{"Name":"s","PortLabel":"p","Checks":[{"Type":"tcp","Interval":1000000000}],"Connect":{"SidecarService":{"Proxy":{"Upstreams":[{}]}}}}],"Scaling":{"Min":1,"Max":2},"Tasks":[{"Name":"t","Driver":"mock_driver","Config":{"run_for":"1s","nested":{"a":[null]}},"Env":{"A":"${NOMAD_ALLOC_ID}"},"Resources":{"CPU":1,"MemoryMB":10,"Devices":[{"Name":"gpu","Count":1}]},"Templates":[{"EmbeddedTmpl":"x","DestPath":"y"}],"Artifacts":[{"GetterSource":"http://x"}],"Lifecycle":{"Hook":"prestart"},"Vault":{"Policies":["p"]},"LogConfig":{"MaxFiles":1,"MaxFileSizeMB":1},"VolumeMounts":[{"Volume":"v"}]}]}]},"EnforceIndex":true,"JobModifyIndex":1}`,
-		"job/seed":                       `{"Job":{"ID":"seed","Periodic":{"Spec":"* * * * *"},"ParameterizedJob":{"Payload":"optional"},"Multiregion":{"Regions":[{"Name":"r"}]}}}`,
-		"job/seed/evaluate":              `{"JobID":"seed"}`,
-		"deployment/promote/x":           `{"DeploymentID":"x","Groups":["g"]}`,
-		"deployment/pause/x":             `{"Pause":true}`,
-		"deployment/fail/x":              ``,
-		"deployment/allocation-health/x": `{"HealthyAllocationIDs":["x"],"UnhealthyAllocationIDs":["y"]}`,
-		"validate/job":                   `{"Job":{"ID":"x","TaskGroups":[{"Tasks":[{}]}]}}`,
-		"allocation/x/stop":              ``,
-		"node/node/eligibility":          `{"Eligibility":"ineligible"}`,
-		"client/allocation/x/restart":    `{"TaskName":"t","AllTasks":true}`,
-		"client/allocation/x/signal":     `{"Task":"t","Signal":"SIGHUP"}`,
-		"search":                         `{"Prefix":"se","Context":"all"}`,
-		"system/gc":                      ``,
+		"jobs":                        `{"Job":{"ID":"x","Name":"x","Namespace":"default","Type":"service","Priority":50,"Datacenters":["dc1"],"Constraints":[{"LTarget":"${attr.x}","RTarget":"> 1.0","Operand":"version"}],"Affinities":[{"LTarget":"${node.class}","RTarget":"a","Operand":"=","Weight":50}],"Spreads":[{"Attribute":"${node.datacenter}","Weight":100,"SpreadTarget":[{"Value":"dc1","Percent":50}]}],"Update":{"MaxParallel":1},"TaskGroups":[{"Name":"g","Count":2,"Volumes":{"v":{"Type":"host","Source":"v"}},"Networks":[{"Mode":"host","ReservedPorts":[{"Label":"p","Value":80}],"DynamicPorts":[{"Label":"q"}]}],"RestartPolicy":{"Attempts":1,"Mode":"fail"},"ReschedulePolicy":{"Unlimited":true,"Delay":5000000000},"EphemeralDisk":{"SizeMB":10,"Sticky":true},"Services":[{"Name":"s","PortLabel":"p","Checks":[{"Type":"tcp","Interval":1000000000}],"Connect":{"SidecarService":{"Proxy":{"Upstreams":[{}]}}}}],"Scaling":{"Min":1,"Max":2},"Tasks":[{"Name":"t","Driver":"mock_driver","Config":{"run_for":"1s","nested":{"a":[null]}},"Env":{"A":"${NOMAD_ALLOC_ID}"},"Resources":{"CPU":1,"MemoryMB":10,"Devices":[{"Name":"gpu","Count":1}]},"Templates":[{"EmbeddedTmpl":"x","DestPath":"y"}],"Artifacts":[{"GetterSource":"http://x"}],"Lifecycle":{"Hook":"prestart"},"Vault":{"Policies":["p"]},"LogConfig":{"MaxFiles":1,"MaxFileSizeMB":1},"VolumeMounts":[{"Volume":"v"}]}]}]},"EnforceIndex":true,"JobModifyIndex":1}`,
+		"job/seed":                    `{"Job":{"ID":"seed","Periodic":{"Spec":"* * * * *"},"ParameterizedJob":{"Payload":"optional"},"Multiregion":{"Regions":[{"Name":"r"}]}}}`,
+		"job/seed/evaluate":           `{"JobID":"seed","EvalOptions":{"ForceReschedule":true}}`,
+		"job/seed/plan":               `{"Job":{"ID":"seed","Type":"batch","Periodic":{"Spec":"@daily"},"TaskGroups":[{"Name":"g","Count":1,"Scaling":{"Max":2},"Tasks":[{"Name":"t","Driver":"mock_driver","Config":{"a":{"b.c":[null,{}]}},"Actions":[{"Name":"a","Command":"c"}]}]}]},"Diff":true}`,
+		"job/seed/scale":              `{"Count":2,"Target":{"Job":"seed","Group":"group"},"Message":"m","Meta":{"a":[1,null]}}`,
+		"job/seed/revert":             `{"JobID":"seed","JobVersion":0,"EnforcePriorVersion":1}`,
+		"job/seed/stable":             `{"JobID":"seed","JobVersion":0,"Stable":true}`,
+		"job/seed/versions/tag/tag":   `{"Version":0,"Latest":true,"Description":"d"}`,
+		"jobs/parse":                  `{"JobHCL":"job \"x\" { group \"g\" { task \"t\" { driver = var.d } } }\nvariable \"d\" {}","Variables":"d = \"m\"","Canonicalize":true}`,
+		"jobs/statuses":               `{"Jobs":[{"Namespace":"default","ID":"seed"}],"IncludeChildren":true}`,
+		"validate/job":                `{"Job":{"ID":"x","TaskGroups":[{"Tasks":[{}]}]}}`,
+		"allocation/x/stop":           ``,
+		"node/node/eligibility":       `{"Eligibility":"ineligible"}`,
+		"client/allocation/x/restart": `{"TaskName":"t","AllTasks":true}`,
+		"client/allocation/x/signal":  `{"Task":"t","Signal":"SIGHUP"}`,
+		"search":                      `{"Prefix":"se","Context":"all"}`,
+		"system/gc":                   ``,
 	} {
 		f.Add("PUT", "/v1/"+path, "", body)
 	}

@@ -28,12 +28,14 @@ var open = map[string]bool{
 
 // readingWrites are the routes that change nothing though their method is not GET.
 var readingWrites = map[string]bool{
-	"PUT /v1/search":        true,
-	"POST /v1/search":       true,
-	"PUT /v1/search/fuzzy":  true,
-	"POST /v1/search/fuzzy": true,
-	"PUT /v1/validate/job":  true,
-	"POST /v1/validate/job": true,
+	"PUT /v1/search":         true,
+	"POST /v1/search":        true,
+	"PUT /v1/search/fuzzy":   true,
+	"POST /v1/search/fuzzy":  true,
+	"PUT /v1/validate/job":   true,
+	"POST /v1/validate/job":  true,
+	"PUT /v1/jobs/statuses":  true,
+	"POST /v1/jobs/statuses": true,
 }
 
 // changingReads are the routes that change something though Nomad's own Go client asks
@@ -76,7 +78,11 @@ func routeOf(pattern string) access.Route {
 // [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, pattern := h.mux.Handler(r)
-	if _, err := h.policy.Check(r, routeOf(pattern)); err != nil {
+	route := routeOf(pattern)
+	if pattern == "GET "+jobPattern && strings.HasSuffix(r.URL.Path, "/action") {
+		route.Needs = access.Manager // it runs something
+	}
+	if _, err := h.policy.Check(r, route); err != nil {
 		h.refuse(w, r, err)
 		return
 	}

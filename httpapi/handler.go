@@ -57,8 +57,10 @@ type AgentInfo struct {
 // handler answers requests; it has no state of its own but what it has rendered.
 type handler struct {
 	Config
-	mux    *http.ServeMux
-	policy *access.Policy
+	mux *http.ServeMux
+	// parsing is taken by the job file that is read.
+	parsing chan struct{}
+	policy  *access.Policy
 	// rendered shares the rendering of events among who watches them.
 	rendered *renderedBatches
 }
@@ -75,7 +77,7 @@ func newHandler(cfg Config) *handler {
 	if cfg.Bounds == nil {
 		cfg.Bounds = access.NewBounds(access.DefaultLimits())
 	}
-	h := &handler{Config: cfg, mux: http.NewServeMux(), policy: policy(cfg)}
+	h := &handler{Config: cfg, mux: http.NewServeMux(), parsing: make(chan struct{}, 1), policy: policy(cfg)}
 	h.jobRoutes()
 	h.scalingRoutes()
 	h.allocationRoutes()

@@ -20,6 +20,9 @@ func (h *handler) jobRoutes() {
 	h.get("/v1/jobs", tableJobs, h.listJobs)
 	h.put("/v1/jobs", h.registerJob)
 	h.put("/v1/validate/job", h.validateJob)
+	h.put("/v1/jobs/parse", h.parseJob)
+	h.get("/v1/jobs/statuses", tableJobs, h.listStatuses)
+	h.method("/v1/jobs/statuses", h.askStatuses, http.MethodPut, http.MethodPost)
 	h.method(jobPattern, h.readingJob(), http.MethodGet)
 	h.put(jobPattern, h.writeJob)
 	h.method(jobPattern, writing(h.deregisterJob), http.MethodDelete)
@@ -147,6 +150,8 @@ func (h *handler) readingJob() func(http.ResponseWriter, *http.Request) error {
 	job := h.blocking(tableJobs, h.readJob)
 	return func(w http.ResponseWriter, r *http.Request) error {
 		switch _, verb := jobPath(r); verb {
+		case "action":
+			return h.runAction(w, r)
 		case "allocations":
 			return allocations(w, r)
 		case "evaluations":
@@ -163,7 +168,7 @@ func (h *handler) readingJob() func(http.ResponseWriter, *http.Request) error {
 func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 	id, verb := jobPath(r)
 	switch verb {
-	case "", "summary", "versions", "submission", "scale", "services":
+	case "", "actions", "summary", "versions", "submission", "scale", "services":
 	default:
 		return answer{}, noEndpoint(r)
 	}
@@ -178,6 +183,8 @@ func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 		return answer{body: jobSummary(h.ControlPlane.JobSummary(q.namespace, id))}, nil
 	case "versions":
 		return h.jobVersions(r, q, id)
+	case "actions":
+		return answer{body: jobActions(job)}, nil
 	case "submission":
 		return h.jobSubmission(r, q, job)
 	case "scale":
@@ -269,10 +276,7 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 		if err := decode(r, &req); err != nil {
 			return nil, err
 		}
-		if req.EvalOptions.ForceReschedule {
-			return nil, badRequest("ForceReschedule is not supported: allocations that failed are replaced when their reschedule policy says so")
-		}
-		evalID, err := h.ControlPlane.EvaluateJob(q.namespace, id)
+		evalID, err := h.ControlPlane.EvaluateJob(q.namespace, id, req.EvalOptions.ForceReschedule)
 		if err != nil {
 			return nil, err
 		}

@@ -29,6 +29,8 @@ var parameters = map[string]string{
 	"/v1/node/pool/{pool}/nodes":        listing + "os",
 	"/v1/node/pool/{pool}/jobs":         listing + "meta",
 	"/v1/namespaces":                    listing,
+	"/v1/jobs/statuses":                 "prefix per_page next_token filter reverse include_children",
+	"GET /v1/job/{rest...}/action":      "action allocID group task tty command",
 	"/v1/scaling/policies":              "prefix job type",
 	"/v1/deployments":                   listing,
 	"/v1/services":                      listing,

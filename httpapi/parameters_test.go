@@ -124,7 +124,7 @@ func TestWhatFollowsAJobsIDIsNotPartOfIt(t *testing.T) {
 	require.Equal(t, "no such endpoint: /v1/job/known/foo", w.get(t, "/v1/job/known/foo").body)
 	require.Equal(t, "job not found", w.get(t, "/v1/job/known/services/foo").body)
 	require.Equal(t, "[]", w.get(t, "/v1/job/known/services").body)
-	for _, verb := range []string{"actions", "plan", "dispatch", "periodic/force"} {
+	for _, verb := range []string{"plan", "dispatch", "periodic/force"} {
 		r := w.get(t, "/v1/job/a/b/"+verb)
 		require.Equal(t, http.StatusNotFound, r.status, verb)
 		require.Equal(t, "no such endpoint: /v1/job/a/b/"+verb, r.body)

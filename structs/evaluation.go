@@ -102,10 +102,12 @@ type Evaluation struct {
 	PlanAnnotations   *PlanAnnotations
 	QueuedAllocations map[string]int // by task group
 	SnapshotIndex     uint64
-	CreateIndex       uint64
-	ModifyIndex       uint64
-	CreateTime        int64 // ns since the Unix epoch
-	ModifyTime        int64 // ns since the Unix epoch
+	// ForceReschedule replaces allocations that failed whatever their policy says.
+	ForceReschedule bool `json:",omitempty"`
+	CreateIndex     uint64
+	ModifyIndex     uint64
+	CreateTime      int64 // ns since the Unix epoch
+	ModifyTime      int64 // ns since the Unix epoch
 }
 
 // PlanAnnotations counts, by task group, what an evaluation changes.

@@ -106,6 +106,7 @@ type execSession struct {
 	alloc   *nomad.Allocation
 	task    string
 	command []string
+	action  string // the job's, in place of a command; empty: none
 	tty     bool
 	stdin   io.Reader
 }
@@ -141,7 +142,11 @@ func (s *execSession) run(escapeChar byte) (code int, err error) {
 		sizes = make(chan nomad.TerminalSize, 1)
 		defer followSize(ctx, sizes)()
 	}
-	code, err = s.client.Allocations().Exec(ctx, s.alloc, s.task, s.tty, s.command, s.stdin, os.Stdout, os.Stderr, sizes, nil)
+	if s.action != "" {
+		code, err = s.client.Jobs().ActionExec(ctx, s.alloc, s.alloc.JobID, s.task, s.tty, nil, s.action, s.stdin, os.Stdout, os.Stderr, sizes, nil)
+	} else {
+		code, err = s.client.Allocations().Exec(ctx, s.alloc, s.task, s.tty, s.command, s.stdin, os.Stdout, os.Stderr, sizes, nil)
+	}
 	var by interrupted
 	switch cause := context.Cause(ctx); {
 	case errors.As(cause, &by):

@@ -101,19 +101,23 @@ func (r registry) eval(m meta) {
 
 func (r registry) job(m meta) {
 	r.group(m, "job", "Jobs: what is to run")
+	r["job action"] = &jobActionCommand{m}
 	r["job allocs"] = &jobAllocsCommand{m}
 	r["job dispatch"] = &jobDispatchCommand{m}
 	r["job deployments"] = &jobDeploymentsCommand{m}
+	r["job eval"] = &jobEvalCommand{m}
 	r["job history"] = &jobHistoryCommand{m}
 	r["job inspect"] = &jobInspectCommand{m}
 	r.group(m, "job periodic", "Periodic jobs: what is launched at times")
 	r["job periodic force"] = &jobPeriodicForceCommand{m}
 	r["job plan"] = &jobPlanCommand{m}
 	r["job promote"] = &jobPromoteCommand{m}
+	r["job restart"] = &jobRestartCommand{m}
 	r["job revert"] = &jobRevertCommand{m}
 	r["job run"] = &jobRunCommand{m}
 	r["job scale"] = &jobScaleCommand{m}
 	r["job scaling-events"] = &jobScalingEventsCommand{m}
+	r["job start"] = &jobStartCommand{m}
 	r["job status"] = &jobStatusCommand{m}
 	r["job stop"] = &jobStopCommand{m}
 	r.group(m, "job tag", "Names of versions, which are kept")

@@ -75,12 +75,12 @@ func optionsOf(help string) complete.Flags {
 
 // valueOf predicts the value of an option.
 func valueOf(value string) complete.Predictor {
-	switch {
-	case value == "":
+	switch value {
+	case "":
 		return complete.PredictNothing
-	case value == "DIR":
+	case "DIR":
 		return complete.PredictDirs("*")
-	case value == "FILE":
+	case "FILE":
 		return complete.PredictFiles("*")
 	}
 	return complete.PredictAnything

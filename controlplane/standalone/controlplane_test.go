@@ -622,7 +622,10 @@ func history(t *testing.T) []func(cp *ControlPlane) error {
 		},
 		register(testJob("b", "batch")),
 		end("b", structs.ClientComplete),
-		func(cp *ControlPlane) error { _, err := cp.EvaluateJob("default", "web"); return ignoreNotFound(err) },
+		func(cp *ControlPlane) error {
+			_, err := cp.EvaluateJob("default", "web", false)
+			return ignoreNotFound(err)
+		},
 		func(cp *ControlPlane) error {
 			_, err := cp.DeregisterJob("default", "big", true, false)
 			return ignoreNotFound(err)
@@ -729,7 +732,7 @@ func TestACompletedAllocationThatCountsIsNotGarbage(t *testing.T) {
 	report(t, s, done, structs.ClientComplete)
 	s.CollectGarbage()
 	require.NotNil(t, s.Allocation(done.ID), "without it the job would run it again")
-	_, err := s.EvaluateJob("default", "b")
+	_, err := s.EvaluateJob("default", "b", false)
 	require.NoError(t, err)
 	require.Len(t, s.JobAllocations("default", "b"), 2)
 }

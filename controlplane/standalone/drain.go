@@ -143,10 +143,10 @@ func (t *tx) drainNode(n *structs.Node) {
 	var services, batch, system []*schedule.Alloc
 	waits := false
 	for _, a := range t.liveByNode.in(n.ID) {
-		switch kind := *a.Job.Type; {
-		case kind == nomad.JobTypeSystem || kind == nomad.JobTypeSysbatch:
+		switch *a.Job.Type {
+		case nomad.JobTypeSystem, nomad.JobTypeSysbatch:
 			system = append(system, a)
-		case kind == nomad.JobTypeBatch:
+		case nomad.JobTypeBatch:
 			batch, waits = append(batch, a), true
 		default:
 			services, waits = append(services, a), true

@@ -73,7 +73,7 @@ func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
 // schedule asks the scheduler about an evaluation's job.
 func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 	key := jobKey{e.Namespace, e.JobID}
-	in := schedule.Input{Job: last, Stopped: true, Allocs: t.jobAllocs(key), Now: t.now, NewID: t.cp.newID}
+	in := schedule.Input{Job: last, Stopped: true, ForceReschedule: e.ForceReschedule, Allocs: t.jobAllocs(key), Now: t.now, NewID: t.cp.newID}
 	if j := t.jobs.get(key); j != nil {
 		in.Job, in.Stopped, in.Since = t.version(j), *j.Stop || isParent(j.Job), j.since
 		in.Deployment = t.deploymentOf(key)

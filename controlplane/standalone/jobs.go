@@ -233,9 +233,10 @@ func (t *tx) submission(j *job) *nomad.JobSubmission {
 	return nil
 }
 
-// EvaluateJob has a job evaluated again and returns the evaluation's ID. An unknown
+// EvaluateJob has a job evaluated again and returns the evaluation's ID. With reschedule,
+// allocations that failed are replaced at once, whatever their policy says. An unknown
 // job is errdefs.NotFound.
-func (cp *ControlPlane) EvaluateJob(namespace, id string) (evalID string, err error) {
+func (cp *ControlPlane) EvaluateJob(namespace, id string, reschedule bool) (evalID string, err error) {
 	err = cp.write(func(t *tx) error {
 		j := t.jobs.get(jobKey{namespace, id})
 		if j == nil {
@@ -248,6 +249,7 @@ func (cp *ControlPlane) EvaluateJob(namespace, id string) (evalID string, err er
 			return invalid("can't evaluate parameterized job")
 		}
 		e := t.newEval(j.Job, triggerRegister)
+		e.ForceReschedule = reschedule
 		t.evaluate(e, nil)
 		evalID = e.ID
 		return nil

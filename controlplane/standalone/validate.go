@@ -262,6 +262,7 @@ func (v *validation) task(t *nomad.Task) {
 		v.fault("shutdown_delay: ShutdownDelay must be a positive value: it is %s", t.ShutdownDelay)
 	}
 	v.constraints(t.Constraints, false)
+	v.actions(t.Actions)
 	v.restart(t.RestartPolicy)
 	v.resources(t.Resources)
 	v.lifecycle(t.Lifecycle)
@@ -271,6 +272,24 @@ func (v *validation) task(t *nomad.Task) {
 		}
 		if structs.Deref(l.MaxFileSizeMB) < 1 {
 			v.fault("logs: max_file_size: minimum file size is 1MB; got %d", structs.Deref(l.MaxFileSizeMB))
+		}
+	}
+}
+
+func (v *validation) actions(actions []*nomad.Action) {
+	names := map[string]bool{}
+	for i, a := range actions {
+		switch {
+		case a.Name == "":
+			v.fault("action %d: it has no name", i+1)
+		case names[a.Name]:
+			v.fault("action %q: there are two of that name", a.Name)
+		case a.Command == "":
+			v.fault("action %q: command: it is missing", a.Name)
+		}
+		names[a.Name] = true
+		if strings.Contains(a.Command+strings.Join(a.Args, ""), "${") {
+			v.warn("action %q: references such as ${...} reach the command as they are written: a shell has the task's environment", a.Name)
 		}
 	}
 }

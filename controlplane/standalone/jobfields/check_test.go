@@ -104,7 +104,6 @@ func TestWhatIsNotDoneIsRefusedOrWarnedAbout(t *testing.T) {
 		"disconnect":    {group: "disconnect {\n lost_after = \"1h\"\n}", warned: `group "g": disconnect: it has no effect: the node and its control plane are never apart`},
 		"identity":      {task: "identity {\n env = true\n}", warned: gt + "identity: env: it has no effect: tasks are given no identity token"},
 		"an identity":   {task: "identity {\n name = \"aws\"\n aud = [\"x\"]\n file = true\n}", warned: gt + "identity \"aws\": file: it has no effect: tasks are given no identity token"},
-		"action":        {task: "action \"a\" {\n command = \"/bin/true\"\n}", warned: gt + "action: it has no effect: no actions can be run; alloc exec runs the command"},
 		"numa":          {task: "resources {\n numa { affinity = \"require\" }\n}", warned: gt + "resources: numa: it has no effect: tasks are not kept on cores"},
 		"cores":         {task: "resources {\n cores = 1\n}", warned: gt + "resources: cores: the cores are reserved, but the task is not kept on them"},
 		"kind":          {task: `kind = "connect-proxy:web"`, warned: gt + "kind: it is Consul's, and has no effect"},

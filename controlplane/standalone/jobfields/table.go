@@ -84,7 +84,7 @@ var table = map[string]map[string]fate{
 		"Kind":            warned(ofConsul),
 		"ScalingPolicies": warned("it has no effect: Nomad Enterprise's autoscaler alone scales the resources of tasks"),
 		"Identity":        inside(), "Identities": inside(),
-		"Actions": warned("it has no effect: no actions can be run; alloc exec runs the command"),
+		"Actions": done(api),
 	},
 	"Service": {
 		"Name": done(checks), "PortLabel": done(checks), "AddressMode": done(checks), "Address": done(checks), "Checks": done(checks),
@@ -155,6 +155,7 @@ var table = map[string]map[string]fate{
 		"MaxParallel": done(registration), "HealthCheck": done(allocations),
 		"MinHealthyTime": done(allocations), "HealthyDeadline": done(allocations),
 	},
+	"Action":        {"Name": done(api), "Command": done(api), "Args": done(api)},
 	"EphemeralDisk": {"Sticky": done(disks), "Migrate": done(disks), "SizeMB": done(scheduling)},
 	"UpdateStrategy": {
 		"HealthCheck": done(allocations), "MinHealthyTime": done(allocations), "HealthyDeadline": done(allocations),

@@ -18,6 +18,7 @@ func (s *scheduler) failed(a *Alloc, w wanted) []wanted {
 	switch {
 	case a.ClientStatus == "lost":
 		return []wanted{w}
+	case s.ForceReschedule:
 	case !ok:
 		d.Ignore++
 		return nil

@@ -24,6 +24,8 @@ type Input struct {
 	Job *nomad.Job
 	// Stopped is set when nothing of the job is to run.
 	Stopped bool
+	// ForceReschedule replaces allocations that failed whatever their policy says.
+	ForceReschedule bool
 	// Since is the JobModifyIndex with which the job was last started: allocations
 	// from before that ended do not count as done.
 	Since uint64
