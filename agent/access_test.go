@@ -36,6 +36,16 @@ func bare(t *testing.T, config string) agent.Options {
 	return o
 }
 
+// TestAnAddressIsShownAsItIs, and what a killed agent left is removed.
+func TestAnAddressIsShownAsItIs(t *testing.T) {
+	o := bare(t, "insecure_api = true")
+	o.HTTPAddr = "0.0.0.0:0"
+	probe := filepath.Join(o.DataDir, ".probe-1")
+	require.NoError(t, os.WriteFile(probe, nil, 0o600))
+	require.Regexp(t, `^0\.0\.0\.0:\d+$`, agenttest.Run(t, o))
+	require.NoFileExists(t, probe, "a killed agent left it")
+}
+
 func client(t *testing.T, c nomad.Config) *nomad.Client {
 	t.Helper()
 	n, err := nomad.NewClient(&c)
@@ -278,4 +288,22 @@ func TestTheAPIsMetricsHaveItsBounds(t *testing.T) {
 	require.Contains(t, string(text), "wasmnode_http_in_flight{kind=\"reads\"} 1\n")
 	require.Contains(t, string(text), "wasmnode_http_in_flight{kind=\"connections\"} 1\n")
 	require.Contains(t, string(text), "go_goroutines")
+}
+
+// TestAKilledAgentsSocketIsSweptAway, and nothing else beside it.
+func TestAKilledAgentsSocketIsSweptAway(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-time.Hour)
+	for name, file := range map[string]string{".s-old": "s", ".s-other": "theirs"} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name, file), nil, 0o600))
+		require.NoError(t, os.Chtimes(filepath.Join(dir, name), old, old))
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(dir, ".s-new"), 0o700))
+	o := bare(t, "")
+	o.HTTPAddr = "unix://" + filepath.Join(dir, "api")
+	agenttest.Run(t, o)
+	require.NoDirExists(t, filepath.Join(dir, ".s-old"))
+	require.FileExists(t, filepath.Join(dir, ".s-other", "theirs"))
+	require.DirExists(t, filepath.Join(dir, ".s-new"))
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,7 +32,11 @@ func (a *agent) listen() (net.Listener, error) {
 		a.address = "unix://" + path
 		return a.bounds.Listener(listener), nil
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(a.cfg.BindAddr, fmt.Sprint(a.cfg.HTTPPort)))
+	network := "tcp"
+	if ip, err := netip.ParseAddr(a.cfg.BindAddr); err == nil && ip.Is4() {
+		network = "tcp4" // 0.0.0.0 is what it says, and shown as that
+	}
+	listener, err := net.Listen(network, net.JoinHostPort(a.cfg.BindAddr, fmt.Sprint(a.cfg.HTTPPort)))
 	if err != nil {
 		return nil, fmt.Errorf("http: %w: choose another address with -http-addr", err)
 	}
@@ -89,7 +95,8 @@ func listenSocket(path, group string) (_ net.Listener, err error) {
 	if err := freeSocket(path); err != nil {
 		return nil, err
 	}
-	private, err := os.MkdirTemp(filepath.Dir(path), ".s-*") // 0700
+	sweepSockets(filepath.Dir(path), time.Now())
+	private, err := os.MkdirTemp(filepath.Dir(path), privatePrefix+"*") // 0700
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +115,26 @@ func listenSocket(path, group string) (_ net.Listener, err error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	return &socket{l, path}, nil
+}
+
+// privatePrefix begins the names of the directories that sockets are made in.
+const privatePrefix = ".s-"
+
+// sweepSockets removes what agents have left that were killed while they made their socket:
+// their own directories that hold nothing else and are a minute old.
+func sweepSockets(dir string, now time.Time) {
+	left, err := filepath.Glob(filepath.Join(dir, privatePrefix+"*"))
+	if err != nil {
+		return // a path that is a pattern: they stay
+	}
+	for _, private := range left {
+		info, err := os.Lstat(private)
+		if err != nil || !info.IsDir() || now.Sub(info.ModTime()) < time.Minute {
+			continue
+		}
+		_ = os.Remove(filepath.Join(private, "s"))
+		_ = os.Remove(private) // it stays if there is anything else in it
+	}
 }
 
 // freeSocket returns why no socket can be made at a path: something else is there, or a

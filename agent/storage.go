@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +24,7 @@ import (
 // openFiles opens what has to survive: the node's state and the control plane's.
 func (a *agent) openFiles() (err error) {
 	client, server := filepath.Join(a.cfg.DataDir, "client.db"), filepath.Join(a.cfg.DataDir, "server.db")
+	sweepProbes(a.cfg.DataDir)
 	// What runs belongs to an agent, also to one that can only look on; a first start has
 	// nothing to go on with.
 	if err := writable(a.cfg.DataDir); (boltfile.IsFull(err) || errors.Is(err, unix.EROFS)) && begun(client) && begun(server) {
@@ -140,12 +142,28 @@ func (a *agent) diskIs(err error) {
 	}
 }
 
+// sweepProbes removes what agents have left that were killed while they looked at the disk.
+func sweepProbes(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return // whoever opens it next says so
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), probePrefix) && e.Type().IsRegular() {
+			_ = os.Remove(filepath.Join(dir, e.Name())) // the next start tries again
+		}
+	}
+}
+
+// probePrefix begins the names of the files that the disk is tried with.
+const probePrefix = ".probe-"
+
 // writable makes a directory and proves that files can be made in it.
 func writable(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".probe-*")
+	f, err := os.CreateTemp(dir, probePrefix+"*")
 	if err != nil {
 		return fmt.Errorf("%s: %w", dir, errors.Unwrap(err))
 	}

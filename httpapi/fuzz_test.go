@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/httpapi"
@@ -58,6 +59,12 @@ func FuzzRequest(f *testing.F) {
 	} {
 		f.Add("GET", "/v1/"+path, "index=1&wait=1ms&prefix=se&per_page=1&next_token=default.seed&reverse=true&namespace=*&filter=ID+is+not+empty", "")
 	}
+	for _, path := range []string{"deployments", "deployment/x", "deployment/allocations/x", "job/seed/deployment", "job/seed/deployments"} {
+		f.Add("GET", "/v1/"+path, "index=1&wait=1ms&prefix=aB&per_page=1&all=true", "")
+	}
+	for _, verb := range []string{"promote", "pause", "fail", "unblock", "allocation-health"} {
+		f.Add("PUT", "/v1/deployment/"+verb+"/x", "", `{"DeploymentID":"x","All":false,"Groups":["g"],"Pause":true,"HealthyAllocationIDs":["x"]}`)
+	}
 	f.Add("GET", "/v1/client/fs/logs/x", "task=t&type=stdout&origin=end&offset=10&follow=true", "")
 	f.Add("GET", "/v1/client/fs/readat/x", "path=/&offset=10&limit=-1", "")
 	f.Add("GET", "/v1/jobs", `filter=Meta.x+==+"y"+and+TaskGroups.0.Name+matches+"("`, "")
@@ -73,6 +80,8 @@ func FuzzRequest(f *testing.F) {
 		"jobs/parse":                  `{"JobHCL":"job \"x\" { group \"g\" { task \"t\" { driver = var.d } } }\nvariable \"d\" {}","Variables":"d = \"m\"","Canonicalize":true}`,
 		"jobs/statuses":               `{"Jobs":[{"Namespace":"default","ID":"seed"}],"IncludeChildren":true}`,
 		"validate/job":                `{"Job":{"ID":"x","TaskGroups":[{"Tasks":[{}]}]}}`,
+		"job/cron/periodic/force":     ``,
+		"job/param/dispatch":          `{"JobID":"param","Payload":"eA==","Meta":{"a":"b"},"IdPrefixTemplate":"x","Priority":70}`,
 		"allocation/x/stop":           ``,
 		"node/node/eligibility":       `{"Eligibility":"ineligible"}`,
 		"client/allocation/x/restart": `{"TaskName":"t","AllTasks":true}`,
@@ -94,8 +103,12 @@ func FuzzRequest(f *testing.F) {
 			Drivers:   map[string]*structs.DriverInfo{"mock_driver": {Detected: true, Healthy: true}},
 		})
 		require.NoError(t, err)
-		_, err = s.RegisterJob(&structs.JobRegistration{Job: mock("seed", nil)})
-		require.NoError(t, err)
+		cron, param := mock("cron", nil), parameterized("param", &nomad.ParameterizedJobConfig{MetaOptional: []string{"a"}})
+		cron.Type, cron.Periodic = new(nomad.JobTypeBatch), &nomad.PeriodicConfig{Specs: []string{"@daily"}}
+		for _, job := range []*nomad.Job{mock("seed", nil), cron, param} {
+			_, err = s.RegisterJob(&structs.JobRegistration{Job: job})
+			require.NoError(t, err)
+		}
 		handler := httpapi.Handler(httpapi.Config{Logger: hclog.NewNullLogger(), ControlPlane: s, Node: idle{}, Plugins: noPlugins{},
 			Conditions: func() []structs.Condition { return nil }})
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
@@ -121,5 +134,44 @@ func FuzzRequest(f *testing.F) {
 			handler.ServeHTTP(again, read)
 			require.Equal(t, http.StatusOK, again.Code, again.Body)
 		}
+	})
+}
+
+// FuzzDispatch dispatches any body: it is refused, or makes one child that keeps to the
+// job's bounds and runs.
+func FuzzDispatch(f *testing.F) {
+	for _, body := range []string{
+		`{"JobID":"param","Payload":"eA==","Meta":{"a":"b"},"IdPrefixTemplate":"x","Priority":70}`, `{"Meta":{"a":"","b":"\u0000"}}`,
+		`{"Priority":101}`, `{"IdPrefixTemplate":"a b"}`, `{"IdPrefixTemplate":"../../\u0000"}`, `{"Payload":null,"Meta":null}`, `{"Payload":"!"}`, ``, `[]`,
+	} {
+		f.Add(body, "")
+		f.Add(body, "idempotency_token=x")
+	}
+	f.Fuzz(func(t *testing.T, body, query string) {
+		s := plane(t)
+		_, err := s.RegisterJob(&structs.JobRegistration{Job: parameterized("param", &nomad.ParameterizedJobConfig{MetaOptional: []string{"a", "b"}})})
+		require.NoError(t, err)
+		handler := httpapi.Handler(httpapi.Config{Logger: hclog.NewNullLogger(), ControlPlane: s, Node: idle{}, Plugins: noPlugins{},
+			Conditions: func() []structs.Condition { return nil }})
+		r := (&http.Request{
+			Method: http.MethodPut, URL: &url.URL{Path: "/v1/job/param/dispatch", RawQuery: query}, Header: http.Header{},
+			Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: io.NopCloser(strings.NewReader(body)), Host: "127.0.0.1:4646",
+		}).WithContext(t.Context())
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, r)
+		require.Less(t, answer.Code, http.StatusInternalServerError, "%s: %s", body, answer.Body)
+		if answer.Code != http.StatusOK {
+			require.Len(t, s.Jobs(), 1, "it was refused: %s", answer.Body)
+			return
+		}
+		made := decoded[nomad.JobDispatchResponse](t, answer.Body.String())
+		child := s.Job("default", made.DispatchedJobID)
+		require.NotNil(t, child)
+		require.NotContains(t, *child.ID, " ")
+		require.LessOrEqual(t, len(child.Payload), 16<<10)
+		for key := range child.Meta {
+			require.Contains(t, []string{"a", "b"}, key)
+		}
+		require.NotNil(t, s.Evaluation(made.EvalID))
 	})
 }

@@ -116,6 +116,10 @@ func TestAPurgedJobsAllocationsAreNotAnothers(t *testing.T) {
 	require.Len(t, ids(false), 1)
 	require.NotContains(t, ids(false), first.ID)
 	require.Len(t, ids(true), 2)
+	summary, _, err := w.Client.Jobs().Summary("again", nil)
+	require.NoError(t, err)
+	counted := summary.Summary["group"]
+	require.Equal(t, 1, counted.Starting+counted.Running+counted.Failed+counted.Complete)
 }
 
 func TestWhatFollowsAJobsIDIsNotPartOfIt(t *testing.T) {

@@ -133,7 +133,6 @@ func (e *Engine) tryBuild(ctx context.Context, digest string, wasm []byte, on *d
 	if m.compiled, err = compile(ctx, r, wasm); err != nil {
 		return m, err
 	}
-	e.keep(digest)
 	return m, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -81,16 +82,58 @@ func (r *refusal) Error() string { return r.err.Error() }
 // Unwrap returns the cause.
 func (r *refusal) Unwrap() error { return r.err }
 
-// compileBounded compiles a module apart, and reports whether its code is in dir, which is
-// gone otherwise. One that exceeded the bounds a while ago is not tried again.
-func (e *Engine) compileBounded(ctx context.Context, digest string, wasm []byte, dir string) (kept bool, err error) {
-	defer func() {
-		if dir != "" && !kept {
-			os.RemoveAll(dir)
+// compileFirst compiles a module whose code is not on the disk, and returns where its code is
+// then; empty: nowhere, and it is to be compiled again.
+func (e *Engine) compileFirst(ctx context.Context, digest string, wasm []byte, on *diskCache) (dir string, err error) {
+	if on == nil && !entered {
+		return "", nil
+	}
+	var partial string
+	if on != nil {
+		if partial, err = on.begin(); err != nil {
+			return "", err
 		}
-	}()
+		defer os.RemoveAll(partial)
+	}
+	if entered {
+		err = e.compileBounded(ctx, digest, wasm, partial)
+	} else {
+		err = compileHere(wasm, partial) //nolint:contextcheck // what wazero begins it has to end
+	}
+	var unkept *unkeptError
+	if errors.As(err, &unkept) {
+		e.logger.Warn("compiled code could not be kept", "digest", digest, "error", unkept.why)
+		return "", nil
+	}
+	if err != nil || on == nil {
+		return "", err
+	}
+	if dir, err = on.keep(digest, partial); err != nil {
+		e.logger.Warn("compiled code could not be kept", "digest", digest, "error", err)
+	}
+	return dir, nil
+}
+
+// unkeptError is why the code of a module that does compile could not be written.
+type unkeptError struct{ why string }
+
+func (e *unkeptError) Error() string { return e.why }
+
+// compileHere compiles a module in this process, into a directory.
+func compileHere(wasm []byte, dir string) error {
+	defer debug.FreeOSMemory() // it took more than the agent needs for all else
+	report := compileInto(wasm, dir)
+	if err := report.err(); err != nil {
+		return err
+	}
+	return report.unkept()
+}
+
+// compileBounded compiles a module apart, into a directory or, if that is "", nowhere. One
+// that exceeded the bounds a while ago is not tried again.
+func (e *Engine) compileBounded(ctx context.Context, digest string, wasm []byte, dir string) error {
 	if err := e.refused.of(digest, time.Now()); err != nil {
-		return false, err
+		return &refusal{err}
 	}
 	began := time.Now()
 	report, err := compileApart(ctx, wasm, dir, boundsFor(wasm))
@@ -98,13 +141,18 @@ func (e *Engine) compileBounded(ctx context.Context, digest string, wasm []byte,
 		e.refused.add(digest, err, time.Now())
 	}
 	if err != nil {
-		return false, err
-	}
-	if report.Unkept != "" {
-		e.logger.Warn("compiled code could not be kept", "digest", digest, "error", report.Unkept)
+		return &refusal{err}
 	}
 	e.logger.Debug("compiled", "digest", digest, "bytes", len(wasm), "took", time.Since(began), "peak_bytes", report.PeakBytes)
-	return dir != "" && report.Unkept == "", nil
+	return report.unkept()
+}
+
+// unkept is an unkeptError or nil.
+func (r *compileReport) unkept() error {
+	if r.Unkept == "" {
+		return nil
+	}
+	return &unkeptError{r.Unkept}
 }
 
 // compileApart has a module compiled in a process of its own, which ends with the
@@ -115,7 +163,7 @@ func compileApart(ctx context.Context, wasm []byte, dir string, b bounds) (*comp
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Args = []string{compilerProgram, dir, strconv.Itoa(len(wasm)), strconv.FormatUint(b.bytes, 10), strconv.Itoa(int(b.time / time.Second))}
-	cmd.Env = []string{}
+	cmd.Env = []string{"GOGC=400"} // it lives for a second; its memory is bounded by other means
 	cmd.SysProcAttr = compilerAttributes()
 	cmd.Stdin = bytes.NewReader(wasm)
 	var out, complaint firstBytes
@@ -215,11 +263,12 @@ func compileInto(wasm []byte, dir string) (r compileReport) {
 	return r
 }
 
-// compileOnly compiles a module in a process that is about to end.
+// compileOnly compiles a module for what is left of that on the disk.
 func compileOnly(wasm []byte, cache wazero.CompilationCache) error {
 	ctx := context.Background()
-	_, err := compile(ctx, wazero.NewRuntimeWithConfig(ctx, runtimeConfig(cache)), wasm)
-	return err
+	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig(cache))
+	_, err := compile(ctx, r, wasm)
+	return errors.Join(err, r.Close(ctx), cache.Close(ctx))
 }
 
 // firstBytes keeps the first bytes of what a process writes.

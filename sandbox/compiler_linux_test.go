@@ -102,7 +102,7 @@ func TestTheContextEndsACompile(t *testing.T) {
 	pid := waitForCompiler(t, os.Getpid())
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	requireText(t, proc+"/oom_score_adj", "1000\n") // the last thing that it does to itself
-	requireText(t, proc+"/environ", "")
+	requireText(t, proc+"/environ", "GOGC=400\x00")
 	limits, err := os.ReadFile(proc + "/limits")
 	require.NoError(t, err)
 	require.Regexp(t, `Max cpu time +60 +62 `, string(limits))

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -20,14 +21,19 @@ import (
 // diskCache keeps compiled code, a directory for each digest of what was compiled. Its
 // files are machine code: they are trusted only with a seal, a checksum of all of
 // them, which detects damage, and below a directory that only its owner can write to,
-// which keeps forgers out. It is used under the engine's compile semaphore.
+// which keeps forgers out. It is used under the engine's compile semaphore. Other processes
+// may use the same directory: code appears there whole, by the renaming of its directory.
 type diskCache struct {
 	dir    string
 	bound  int64 // bytes
 	logger hclog.Logger
 }
 
-const sealName = "seal"
+const (
+	sealName = "seal"
+	// partialPrefix begins the name of a directory that code is being put into.
+	partialPrefix = "new-"
+)
 
 func openDiskCache(dir string, bound int64, logger hclog.Logger) (*diskCache, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -53,7 +59,8 @@ func openDiskCache(dir string, bound int64, logger hclog.Logger) (*diskCache, er
 	return d, nil
 }
 
-// sweepAfter is how old something without a seal is when nobody can be at work on it.
+// sweepAfter is how old something that is not in its place, sealed, is when nobody can be at
+// work on it.
 const sweepAfter = time.Hour
 
 // sweep removes what compiles have left that were ended.
@@ -67,7 +74,7 @@ func (d *diskCache) sweep(now time.Time) {
 		if err != nil || now.Sub(info.ModTime()) < sweepAfter {
 			continue
 		}
-		if _, err := os.Stat(filepath.Join(d.path(dir.Name()), sealName)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(d.path(dir.Name()), sealName)); errors.Is(err, fs.ErrNotExist) || strings.HasPrefix(dir.Name(), partialPrefix) {
 			_ = os.RemoveAll(d.path(dir.Name())) // the next start tries again
 		}
 	}
@@ -75,24 +82,27 @@ func (d *diskCache) sweep(now time.Time) {
 
 func (d *diskCache) path(digest string) string { return filepath.Join(d.dir, digest) }
 
-// open returns the directory for a digest's code, and whether it is a fresh one. What
-// is there and not sealed as it is, is removed first.
-func (d *diskCache) open(digest string) (dir string, fresh bool, err error) {
+// open returns the directory of a digest's code; empty: there is none. What is there and not
+// sealed as it is, is removed.
+func (d *diskCache) open(digest string) (dir string, err error) {
 	dir = d.path(digest)
-	err = d.verify(dir)
-	if err == nil {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err = d.verify(dir); err == nil {
 		now := time.Now()
 		_ = os.Chtimes(filepath.Join(dir, sealName), now, now) // else it looks older than it is
-		return dir, false, nil
+		return dir, nil
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		d.logger.Warn("compiled code is damaged; compiling again", "digest", digest, "error", err)
+	if _, gone := os.Stat(dir); errors.Is(gone, fs.ErrNotExist) {
+		return "", nil // another process removed it meanwhile
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		return "", false, err
-	}
-	return dir, true, os.MkdirAll(dir, 0o700)
+	d.logger.Warn("compiled code is damaged; compiling again", "digest", digest, "error", err)
+	return "", os.RemoveAll(dir)
 }
+
+// begin returns a directory of this process's own, to put a digest's code into.
+func (d *diskCache) begin() (partial string, err error) { return os.MkdirTemp(d.dir, partialPrefix) }
 
 // verify compares a directory with its seal.
 func (d *diskCache) verify(dir string) error {
@@ -110,19 +120,27 @@ func (d *diskCache) verify(dir string) error {
 	return nil
 }
 
-// seal marks a digest's directory as complete, and keeps the cache within
-// its bound. Failing costs the next start a compile, no more.
-func (d *diskCache) seal(digest string) {
-	dir := d.path(digest)
-	sum, err := checksum(dir)
+// keep puts a directory that was begun in its digest's place, sealed, and keeps the cache
+// within its bound. It returns where the code is then. Another process may have been
+// faster: its code is as good.
+func (d *diskCache) keep(digest, partial string) (dir string, err error) {
+	sum, err := checksum(partial)
 	if err == nil {
-		err = writeFile(filepath.Join(dir, sealName), sum)
+		err = os.WriteFile(filepath.Join(partial, sealName), []byte(sum), 0o600)
 	}
 	if err != nil {
-		d.logger.Warn("compiled code could not be kept", "digest", digest, "error", err)
-		return
+		return "", err
+	}
+	dir = d.path(digest)
+	failpoint.Here("engine.rename")
+	if err := os.Rename(partial, dir); err != nil {
+		if d.verify(dir) != nil {
+			return "", err
+		}
+		return dir, os.RemoveAll(partial)
 	}
 	d.prune(digest)
+	return dir, nil
 }
 
 // forget removes a digest's code and reports whether there was any.
@@ -210,22 +228,4 @@ func checksum(dir string) (string, error) {
 		return err
 	})
 	return hex.EncodeToString(sum.Sum(nil)), err
-}
-
-// writeFile replaces a file, whole or not at all.
-func writeFile(path, content string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), sealName+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(content)
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		failpoint.Here("engine.rename")
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -48,7 +47,6 @@ type Engine struct {
 type sharedCode struct {
 	cache wazero.CompilationCache
 	users int
-	fresh bool // the disk has a directory for it, without a seal yet
 }
 
 // Open returns an engine.
@@ -86,20 +84,6 @@ func (e *Engine) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// keep seals what was compiled on the disk, unless it was there already. What compiling
-// took of memory, more than the agent needs for all else, is given back.
-func (e *Engine) keep(digest string) {
-	e.mu.Lock()
-	s := e.shared[digest]
-	fresh := s.fresh
-	s.fresh = false
-	e.mu.Unlock()
-	if fresh {
-		e.disk.seal(digest)
-		debug.FreeOSMemory()
-	}
-}
-
 // acquire returns the cache of one digest's code, which is kept on that disk unless
 // it is nil. The caller holds the compile semaphore, so that no other caller adds one.
 func (e *Engine) acquire(ctx context.Context, digest string, wasm []byte, on *diskCache) (wazero.CompilationCache, error) {
@@ -121,36 +105,28 @@ func (e *Engine) acquire(ctx context.Context, digest string, wasm []byte, on *di
 }
 
 // openShared returns the cache of one digest's code for its first user. What is then
-// compiled in this process has been compiled within the bounds before.
+// compiled in this process has been compiled within the bounds before, where that can be.
 func (e *Engine) openShared(ctx context.Context, digest string, wasm []byte, on *diskCache) (*sharedCode, error) {
 	var dir string
-	var fresh bool
+	var err error
 	if on != nil {
-		var err error
-		if dir, fresh, err = on.open(digest); err != nil {
+		if dir, err = on.open(digest); err != nil {
 			return nil, err
 		}
 	}
-	if entered && (fresh || on == nil) {
-		kept, err := e.compileBounded(ctx, digest, wasm, dir)
-		if err != nil {
-			return nil, &refusal{err}
+	if dir == "" {
+		if dir, err = e.compileFirst(ctx, digest, wasm, on); err != nil {
+			return nil, err
 		}
-		if kept {
-			on.seal(digest)
-		} else {
-			on = nil
-		}
-		fresh = false
 	}
-	if on == nil {
+	if dir == "" {
 		return &sharedCode{cache: wazero.NewCompilationCache(), users: 1}, nil
 	}
 	cache, err := wazero.NewCompilationCacheWithDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &sharedCode{cache: cache, users: 1, fresh: fresh}, nil
+	return &sharedCode{cache: cache, users: 1}, nil
 }
 
 // release is the inverse of acquire.

@@ -72,7 +72,7 @@ const maxNamed = 5
 // String is one line for people, of bounded length: what was wrong and what came of it.
 func (a *Adoption) String() string {
 	text := cmp.Or(a.Why, "the control plane did not know all that the node has")
-	text += fmt.Sprintf("; rebuilt from what the node knows: %d jobs, %d allocations", len(a.Jobs), len(a.Adopted))
+	text += fmt.Sprintf("; rebuilt from what the node knows: %s, %s", counted(len(a.Jobs), "job"), counted(len(a.Adopted), "allocation"))
 	if len(a.Stopped) > 0 {
 		named := a.Stopped[:min(len(a.Stopped), maxNamed)]
 		text += fmt.Sprintf("; ended since, and stopped: %q", named)
@@ -81,7 +81,15 @@ func (a *Adoption) String() string {
 		}
 	}
 	if len(a.Waiting) > 0 {
-		text += fmt.Sprintf("; %d allocations wait for `wasmnode operator adopt` or `discard`", len(a.Waiting))
+		text += "; waiting for `wasmnode operator adopt` or `discard`: " + counted(len(a.Waiting), "allocation")
 	}
 	return text
+}
+
+// counted is so many of something.
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }

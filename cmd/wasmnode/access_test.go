@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,6 +89,7 @@ func TestANodeOnASocket(t *testing.T) {
 	wants(t, with(t, nil, "job", "status", "-address", address+"x"), 1, "cannot reach the node at unix:///.*: .*no such file or directory .*")
 	refused := &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)}
 	require.Equal(t, "the socket is for its owner and its group: http_socket_group", hint(refused))
+	require.Equal(t, "the -address or NOMAD_ADDR of a node is one such as http://127.0.0.1:4646", hint(&url.Error{Err: &net.DNSError{Name: "foo"}}))
 }
 
 func TestABootstrapSecretThatIsGiven(t *testing.T) {

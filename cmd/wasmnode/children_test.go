@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -82,4 +83,35 @@ cron/periodic-\d+  (running|dead)\n$`, n.out(t, "job", "status", "cron"))
 	require.Empty(t, n.out(t, "job", "stop", "cron"))
 	require.Contains(t, n.out(t, "job", "status", "cron"), "Next Periodic Launch = none (job stopped)")
 	wants(t, n.run(t, "job", "periodic", "force", "cron"), 1, `can't force run non-tracked job "cron" \(default\)`)
+}
+
+// TestLaunchesSurviveKills kills the agent, again and again, while a job is launched every
+// second: what was launched has one allocation, and goes on being launched.
+func TestLaunchesSurviveKills(t *testing.T) {
+	s := newSite(t, "mock")
+	n := s.start(t)
+	job := strings.Replace(read(t, writeJob(t, "cron", "batch", "mock_driver", `run_for = "1ms"`)),
+		"{\n", "{\n  periodic {\n    crons = [\"* * * * * * *\"]\n  }\n", 1)
+	n.out(t, "job", "run", write(t, filepath.Join(t.TempDir(), "cron.nomad.hcl"), job))
+	launched := func() (ids []string) {
+		for line := range strings.Lines(n.out(t, "job", "status", "cron")) {
+			if id, _, _ := strings.Cut(line, " "); strings.HasPrefix(id, "cron/periodic-") {
+				ids = append(ids, id)
+			}
+		}
+		return ids
+	}
+	before := 0
+	for range 3 {
+		require.Eventually(t, func() bool { return len(launched()) > before }, testTimeout, tick)
+		kept := launched()
+		require.Equal(t, -1, n.signal(t, syscall.SIGKILL))
+		n = s.start(t)
+		now := launched()
+		require.Subset(t, now, kept, "none is forgotten")
+		before = len(now)
+	}
+	for _, id := range launched() {
+		require.Len(t, n.allocs(t, id), 1, "none is launched twice")
+	}
 }

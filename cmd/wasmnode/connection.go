@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -68,8 +69,11 @@ func hint(err error) string {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var alert tls.AlertError
+	var dns *net.DNSError
 	text := err.Error()
 	switch {
+	case errors.As(err, &dns):
+		return "the -address or NOMAD_ADDR of a node is one such as " + defaultAddress
 	case errors.As(err, &unknown):
 		return "name its authority with -ca-cert or NOMAD_CACERT"
 	case errors.As(err, &name):

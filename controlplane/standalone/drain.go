@@ -52,7 +52,7 @@ func (cp *ControlPlane) changeNode(id string, change func(*tx, *structs.Node) (c
 		}
 		out.NodeModifyIndex = t.nodes.get(id).ModifyIndex
 		if eligible {
-			t.unblock()
+			t.unblock(true)
 			out.EvalIDs = t.evaluateNodes()
 			if len(out.EvalIDs) > 0 {
 				out.EvalCreateIndex = t.evals.get(out.EvalIDs[0]).CreateIndex

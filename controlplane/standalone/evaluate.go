@@ -344,8 +344,8 @@ func (cp *ControlPlane) untilDue() time.Duration {
 }
 
 // unblock tries again to place what is blocked, the most important job first. It is
-// called when an operation made room.
-func (t *tx) unblock() {
+// called when an operation made room, and told whether a node itself has changed.
+func (t *tx) unblock(nodes bool) {
 	if t.scheduler.PauseEvalBroker {
 		return
 	}
@@ -353,22 +353,63 @@ func (t *tx) unblock() {
 	slices.SortFunc(blocked, func(a, b *structs.Evaluation) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
 	})
+	var room *schedule.Room
 	for _, b := range blocked {
 		// Its job may have been preempted for one before it, and be evaluated already.
-		if b = t.evals.get(b.ID); b != nil && b.Status == structs.EvaluationBlocked {
-			t.retry(b)
+		if b = t.evals.get(b.ID); b == nil || b.Status != structs.EvaluationBlocked {
+			continue
+		}
+		if room == nil {
+			room = t.room()
+		}
+		if (nodes || !t.stillLacks(b, room)) && t.retry(b) {
+			room = nil
 		}
 	}
 }
 
+// room is what is free now.
+func (t *tx) room() *schedule.Room {
+	var nodes []*structs.Node
+	var allocs []*structs.Allocation
+	t.nodes.all(func(_ string, n *structs.Node) {
+		nodes = append(nodes, n)
+		allocs = append(allocs, t.othersOn(n, jobKey{})...)
+	})
+	return schedule.NewRoom(nodes, allocs)
+}
+
+// stillLacks reports whether a job that waits would be told the same again: it has nothing
+// that changes or that it could take the place of, may preempt nobody, and what it lacks is
+// not there. Hundreds may wait, and each end of an allocation asks for all of them.
+func (t *tx) stillLacks(b *structs.Evaluation, room *schedule.Room) bool {
+	j := t.jobs.get(evaluated(b))
+	if j == nil || *j.Stop || mayPreempt(t.scheduler, *j.Type) && room.Lowest+schedule.MinPreemption <= *j.Priority {
+		return false
+	}
+	for _, a := range t.jobAllocs(evaluated(b)) {
+		changing := a.ServerTerminal() || *a.Job.JobModifyIndex != *j.JobModifyIndex
+		if t.allocs.changed(a.ID) || notEnded(a) && changing && a.PreemptedByAllocation == "" {
+			return false
+		}
+	}
+	job := t.version(j)
+	for name, told := range b.FailedTGAllocs {
+		if g := job.LookupTaskGroup(name); g == nil || !room.StillLacks(g, told) {
+			return false
+		}
+	}
+	return true
+}
+
 // retry does a blocked evaluation again; it stays blocked as long as something has no
-// place.
-func (t *tx) retry(blocked *structs.Evaluation) {
+// place. It reports whether anything was decided.
+func (t *tx) retry(blocked *structs.Evaluation) (decided bool) {
 	e := *blocked
 	res := t.schedule(&e, nil)
 	if !res.Changes() && len(res.Failed) > 0 &&
 		reflect.DeepEqual(res.Failed, e.FailedTGAllocs) && reflect.DeepEqual(res.Queued, e.QueuedAllocations) {
-		return
+		return false
 	}
 	t.apply(&e, res)
 	t.describe(&e, res)
@@ -379,6 +420,7 @@ func (t *tx) retry(blocked *structs.Evaluation) {
 	t.putEval(&e)
 	t.refreshStatus(jobKey{e.Namespace, e.JobID})
 	t.evaluatePreempted(&e, res)
+	return true
 }
 
 // evaluateNodes gives the jobs that run on every node what nodes that changed need.

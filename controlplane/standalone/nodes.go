@@ -100,7 +100,7 @@ func (t *tx) markStoppingLost(of *schedule.Alloc, nodeID string) {
 
 // nodeChanged gives every job that a node's change can help another chance.
 func (t *tx) nodeChanged() {
-	t.unblock()
+	t.unblock(true)
 	t.evaluateNodes()
 }
 
@@ -253,7 +253,7 @@ func (f ForNode) UpdateAllocations(ctx context.Context, nodeID string, states []
 			t.refreshStatus(key)
 		}
 		if ended {
-			t.unblock()
+			t.unblock(false)
 		}
 		return nil
 	})

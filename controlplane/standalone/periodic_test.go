@@ -14,8 +14,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// The clock of a test begins at 2000-01-01T00:00:00Z.
-const bubbleStart = 946684800
+// The clock of these tests begins at 2000-01-01T00:00:00Z, which is 946684800.
 
 func periodic(expressions ...string) func(*nomad.Job) {
 	return func(j *nomad.Job) { j.Periodic = &nomad.PeriodicConfig{Specs: expressions} }
@@ -234,4 +233,46 @@ func TestFaultsOfPeriodicAndParameterizedJobs(t *testing.T) {
 		_, err := s.RegisterJob(&structs.JobRegistration{Job: job})
 		require.EqualError(t, err, text)
 	}
+}
+
+// TestALaunchThatCannotBeStoredIsMadeUpForOnce has the disk be full at the time of a launch,
+// and the control plane be opened again from what the file has.
+func TestALaunchThatCannotBeStoredIsMadeUpForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "server.db")
+		s := open(t, path)
+		registerNode(t, s, testNode())
+		registered(t, s, testJob("cron", "batch", periodic("0 * * * *")))
+		good := s.file
+		require.NoError(t, s.write(func(tx *tx) error { tx.cp.file = &failingFile{file: good, n: 1}; return nil }))
+		sleep(time.Hour + time.Second)
+		require.Empty(t, children(s, "cron"), "nothing is visible that is not durable")
+		require.NoError(t, s.write(func(tx *tx) error { tx.cp.file = good; return nil }))
+		sleep(2 * storeRetry)
+		require.Equal(t, []string{"periodic-946688400"}, children(s, "cron"))
+		require.NoError(t, s.Close())
+		s = open(t, path)
+		synctest.Wait()
+		require.Equal(t, []string{"periodic-946688400"}, children(s, "cron"))
+		require.Len(t, wanted(s, "cron/periodic-946688400"), 1)
+	})
+}
+
+// TestAFileWithoutLaunchesCountsFromTheRegistration is of a row that was lost.
+func TestAFileWithoutLaunchesCountsFromTheRegistration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "server.db")
+		s := open(t, path)
+		registered(t, s, testJob("cron", "batch", periodic("0 * * * *")))
+		require.NoError(t, s.write(func(tx *tx) error {
+			tx.touched[TableJobs] = tx.at()
+			tx.parents.delete(jobKey{"default", "cron"})
+			return nil
+		}))
+		require.NoError(t, s.Close())
+		time.Sleep(90 * time.Minute)
+		s = open(t, path)
+		synctest.Wait()
+		require.Equal(t, []string{"periodic-946690200"}, children(s, "cron"))
+	})
 }

@@ -79,7 +79,8 @@ func (cp *ControlPlane) JobSummary(namespace, id string) *structs.JobSummary {
 			Namespace: namespace,
 			Groups:    map[string]structs.GroupSummary{},
 		}
-		if j := t.jobs[key]; j != nil {
+		j := t.jobs[key]
+		if j != nil {
 			sum.CreateIndex, sum.ModifyIndex = *j.CreateIndex, *j.ModifyIndex
 			sum.Children = t.countChildren(key)
 			for _, g := range j.TaskGroups {
@@ -87,6 +88,9 @@ func (cp *ControlPlane) JobSummary(namespace, id string) *structs.JobSummary {
 			}
 		}
 		for _, a := range t.allocsByJob[key] {
+			if j != nil && *a.Job.CreateIndex != *j.CreateIndex {
+				continue // of an earlier job of that ID, which was purged
+			}
 			g := sum.Groups[a.TaskGroup]
 			switch a.ClientStatus {
 			case structs.ClientPending:

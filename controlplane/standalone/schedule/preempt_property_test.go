@@ -98,9 +98,24 @@ func (w *crowd) decideFor(t *rapid.T, j *nomad.Job) (changed bool) {
 	require.Equal(t, other.Preempted, res.Preempted, "deterministic")
 	require.Equal(t, len(other.Place), len(res.Place), "deterministic")
 	w.checkVictims(t, j, in, before, res)
+	w.checkRest(t, j, in, res)
 	w.checkRoom(t)
 	require.False(t, w.schedule(j, stopped).Changes(), "deciding again decides the same")
 	return res.Changes()
+}
+
+// checkRest checks that what finds no room for itself is told the same when it is asked for
+// what is left.
+func (w *crowd) checkRest(t *rapid.T, j *nomad.Job, in Input, res *Result) {
+	told := res.Failed["g"]
+	if told == nil || len(in.Allocs) > 0 || told.NodesExhausted != len(w.nodes) {
+		return
+	}
+	var all []*structs.Allocation
+	for _, a := range w.sorted() {
+		all = append(all, a.Allocation)
+	}
+	require.True(t, NewRoom(w.nodes, all).StillLacks(j.TaskGroups[0], told))
 }
 
 func (w *crowd) live() map[string]bool {
