@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -274,7 +276,22 @@ func (a *agent) identity() structs.Node {
 		TLS:         a.cfg.Access.TLS.HTTP,
 		Version:     Version,
 		Reserved:    structs.NodeResources{CPUMHz: c.Reserved.CPU, MemoryMB: c.Reserved.Memory, DiskMB: c.Reserved.Disk},
+
+		ReservedCores: config.Cores(c.ReservedCores),
+		ReservedPorts: config.Ports(c.ReservedPorts),
+		HostNetworks:  hostNetworks(c.HostNetworks),
 	}
+}
+
+// hostNetworks are the configured networks, sorted by name; the node finds their addresses.
+func hostNetworks(configured map[string]config.HostNetwork) (networks []structs.HostNetwork) {
+	for _, name := range slices.Sorted(maps.Keys(configured)) {
+		h := configured[name]
+		networks = append(networks, structs.HostNetwork{
+			Name: name, CIDR: h.CIDR, Interface: h.Interface, ReservedPorts: config.Ports(h.ReservedPorts),
+		})
+	}
+	return networks
 }
 
 // dialled is the address that other machines' tools connect to; empty: there is none.

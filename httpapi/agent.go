@@ -30,6 +30,9 @@ func (h *handler) agentRoutes() {
 	h.get("/v1/namespaces", tableNodes, listNamespaces)
 	h.get("/v1/namespace/{name}", tableNodes, readNamespace)
 	h.put("/v1/system/gc", h.collectGarbage)
+	h.put("/v1/system/reconcile/summaries", func(*http.Request) (any, error) {
+		return struct{}{}, nil // they are counted whenever they are read
+	})
 	for _, path := range []string{"/v1/agent/join", "/v1/agent/force-leave", "/v1/agent/servers"} {
 		h.put(path, func(*http.Request) (any, error) {
 			return nil, badRequest("a node is its own server, and knows no others")
@@ -69,10 +72,10 @@ func (h *handler) servers(*http.Request, *query) (answer, error) {
 
 func (h *handler) member() nomad.AgentMember {
 	address, port, err := net.SplitHostPort(h.Agent.Address)
-	if err != nil {
+	number, notNumber := strconv.ParseUint(port, 10, 16)
+	if err != nil || notNumber != nil {
 		address, port = "127.0.0.1", "0" // it is asked on a socket of this machine
 	}
-	number, _ := strconv.ParseUint(port, 10, 16) // 0: it is no number
 	return nomad.AgentMember{
 		Name:   h.Agent.Name + "." + h.Agent.Region,
 		Addr:   address,

@@ -77,6 +77,12 @@ func FuzzRequest(f *testing.F) {
 	} {
 		f.Add("GET", "/v1/"+path, "index=1&wait=1ms&prefix=se&per_page=1&next_token=default.seed&reverse=true&namespace=*&filter=ID+is+not+empty", "")
 	}
+	for _, path := range []string{"deployments", "deployment/x", "deployment/allocations/x", "job/seed/deployment", "job/seed/deployments"} {
+		f.Add("GET", "/v1/"+path, "index=1&wait=1ms&prefix=aB&per_page=1&all=true", "")
+	}
+	for _, verb := range []string{"promote", "pause", "fail", "unblock", "allocation-health"} {
+		f.Add("PUT", "/v1/deployment/"+verb+"/x", "", `{"DeploymentID":"x","All":false,"Groups":["g"],"Pause":true,"HealthyAllocationIDs":["x"]}`)
+	}
 	f.Add("GET", "/v1/client/fs/logs/x", "task=t&type=stdout&origin=end&offset=10&follow=true", "")
 	f.Add("GET", "/v1/client/fs/readat/x", "path=/&offset=10&limit=-1", "")
 	f.Add("GET", "/v1/jobs", `filter=Meta.x+==+"y"+and+TaskGroups.0.Name+matches+"("`, "")

@@ -187,7 +187,8 @@ func node(n *structs.Node) *nomad.Node {
 		TLSEnabled:            n.TLS,
 		Attributes:            n.Attributes,
 		NodeResources:         nodeResources(n),
-		ReservedResources:     reservedResources(n.Reserved),
+		HostNetworks:          hostNetworks(n.HostNetworks),
+		ReservedResources:     reservedResources(n),
 		Meta:                  n.Meta,
 		NodeClass:             n.Class,
 		NodePool:              n.Pool,
@@ -240,7 +241,7 @@ func nodeStub(n *structs.Node) *nomad.NodeListStub {
 		Status:                string(n.Status),
 		Drivers:               drivers(n.Drivers),
 		NodeResources:         nodeResources(n),
-		ReservedResources:     reservedResources(n.Reserved),
+		ReservedResources:     reservedResources(n),
 		CreateIndex:           n.CreateIndex,
 		ModifyIndex:           n.ModifyIndex,
 	}
@@ -271,11 +272,23 @@ func nodeResources(n *structs.Node) *nomad.NodeResources {
 	}
 }
 
-func reservedResources(r structs.NodeResources) *nomad.NodeReservedResources {
+// hostNetworks renders the networks that jobs may name.
+func hostNetworks(networks []structs.HostNetwork) map[string]*nomad.HostNetworkInfo {
+	out := make(map[string]*nomad.HostNetworkInfo, len(networks))
+	for _, h := range networks {
+		out[h.Name] = &nomad.HostNetworkInfo{Name: h.Name, CIDR: h.CIDR, Interface: h.Interface, ReservedPorts: h.ReservedPorts.String()}
+	}
+	return out
+}
+
+func reservedResources(n *structs.Node) *nomad.NodeReservedResources {
+	r := n.Reserved
 	return &nomad.NodeReservedResources{
 		Cpu:    nomad.NodeReservedCpuResources{CpuShares: uint64(r.CPUMHz)},
 		Memory: nomad.NodeReservedMemoryResources{MemoryMB: uint64(r.MemoryMB)},
 		Disk:   nomad.NodeReservedDiskResources{DiskMB: uint64(r.DiskMB)},
+
+		Networks: nomad.NodeReservedNetworkResources{ReservedHostPorts: n.ReservedPorts.String()},
 	}
 }
 

@@ -64,6 +64,7 @@ func fingerprintMachine(n *structs.Node, allocsDir string) error {
 	set("os.version", system.Version)
 	set("unique.hostname", system.Hostname)
 	set("unique.network.ip-address", address())
+	n.HostNetworks = withAddresses(n.HostNetworks)
 	memory, err := hostinfo.ReadMemory()
 	if err != nil {
 		return fmt.Errorf("memory: %w", err)
@@ -85,8 +86,11 @@ func fingerprintCPU(n *structs.Node, set func(string, string)) {
 	n.Resources.CPUMHz = mhz * n.Resources.Cores
 	set("cpu.frequency", strconv.Itoa(mhz))
 	set("cpu.totalcompute", strconv.Itoa(n.Resources.CPUMHz))
+	if kept := n.ReservedCores.CountBelow(n.Resources.Cores); kept > 0 {
+		n.Reserved.CPUMHz = max(n.Reserved.CPUMHz, kept*mhz)
+	}
 	set("cpu.usablecompute", strconv.Itoa(max(0, n.Resources.CPUMHz-n.Reserved.CPUMHz)))
-	set("cpu.reservablecores", strconv.Itoa(n.Resources.Cores))
+	set("cpu.reservablecores", strconv.Itoa(n.Resources.Cores-n.ReservedCores.CountBelow(n.Resources.Cores)))
 	nodes := hostinfo.ReadMemoryNodes()
 	set("numa.node.count", strconv.Itoa(max(1, len(nodes))))
 	for _, near := range nodes {

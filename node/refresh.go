@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"maps"
+	"reflect"
 	"time"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -33,7 +34,7 @@ func (n *Node) fingerprintLoop(ctx context.Context) {
 // is another, the control plane is told, which tries again then to place what had no place.
 func (n *Node) Refingerprint() {
 	n.self.update(func(next *structs.Node) bool {
-		now := &structs.Node{Attributes: map[string]string{}}
+		now := &structs.Node{Attributes: map[string]string{}, HostNetworks: next.HostNetworks}
 		if err := n.machine(now, n.cfg.AllocsDir); err != nil {
 			n.logger.Warn("the machine could not be looked at again, and is taken to be as it was", "error", err)
 			return false
@@ -49,7 +50,8 @@ func (n *Node) Refingerprint() {
 		}
 		maps.Copy(next.Attributes, now.Attributes)
 		next.Resources.MemoryMB, next.Resources.DiskMB = now.Resources.MemoryMB, now.Resources.DiskMB
-		changed := next.Resources.MemoryMB != before.Resources.MemoryMB ||
+		next.HostNetworks = now.HostNetworks
+		changed := !reflect.DeepEqual(next.HostNetworks, before.HostNetworks) || next.Resources.MemoryMB != before.Resources.MemoryMB ||
 			diskChanged(before.Resources.DiskMB, next.Resources.DiskMB) || !sameMachine(before.Attributes, next.Attributes)
 		if changed {
 			n.logger.Info("the machine has changed", "memory_mb", next.Resources.MemoryMB, "disk_mb", next.Resources.DiskMB)

@@ -98,7 +98,7 @@ func (e *Engine) compileFirst(ctx context.Context, digest string, wasm []byte, o
 	if entered {
 		err = e.compileBounded(ctx, digest, wasm, partial)
 	} else {
-		err = compileHere(wasm, partial)
+		err = compileHere(wasm, partial) //nolint:contextcheck // what wazero begins it has to end
 	}
 	var unkept *unkeptError
 	if errors.As(err, &unkept) {

@@ -2,6 +2,7 @@ package structs
 
 import (
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -37,8 +38,12 @@ type Node struct {
 	Meta       map[string]string
 	Resources  NodeResources
 	Reserved   NodeResources
-	Drivers    map[string]*DriverInfo
-	Devices    []*DeviceGroup // sorted by ID
+	// ReservedCores and ReservedPorts are given to no allocation.
+	ReservedCores Ranges        `json:",omitempty"`
+	ReservedPorts Ranges        `json:",omitempty"`
+	HostNetworks  []HostNetwork `json:",omitempty"` // sorted by name
+	Drivers       map[string]*DriverInfo
+	Devices       []*DeviceGroup // sorted by ID
 
 	Status      NodeStatus
 	Eligibility string
@@ -70,6 +75,7 @@ func (n *Node) Copy() *Node {
 		c.Drivers[name] = d.Copy()
 	}
 	c.Devices = CopyDeviceGroups(n.Devices)
+	c.HostNetworks = slices.Clone(n.HostNetworks)
 	c.Events = append([]NodeEvent(nil), n.Events...)
 	return &c
 }
@@ -81,6 +87,34 @@ type NodeResources struct {
 	MemoryMB int
 	DiskMB   int
 }
+
+// HostNetwork is one of the machine's networks that jobs may name for their ports.
+type HostNetwork struct {
+	Name          string
+	CIDR          string // that the address is in; empty: any
+	Interface     string // that has the address; empty: any
+	Address       string // as it was found; empty: the machine has none such
+	ReservedPorts Ranges `json:",omitempty"`
+}
+
+// HostNetwork returns the network of a name: the machine's address where it is empty or
+// "default" and no network has that name; nil: there is none, or it has no address.
+func (n *Node) HostNetwork(name string) *HostNetwork {
+	if name == "" {
+		name = defaultNetwork
+	}
+	for i := range n.HostNetworks {
+		if h := &n.HostNetworks[i]; h.Name == name && h.Address != "" {
+			return h
+		}
+	}
+	if name == defaultNetwork {
+		return &HostNetwork{Name: name, Address: n.Attributes["unique.network.ip-address"]}
+	}
+	return nil
+}
+
+const defaultNetwork = "default"
 
 // NodeEvent is something that happened to a node.
 type NodeEvent struct {

@@ -48,6 +48,11 @@ type Client struct {
 	NodePool  string            `key:"node_pool"`
 	Meta      map[string]string `key:"meta"`
 	Reserved  Resources         `key:"reserved"`
+	// ReservedPorts and ReservedCores are given to no task: lists such as "22,8000-8100".
+	ReservedPorts string `key:"reserved.reserved_ports"`
+	ReservedCores string `key:"reserved.cores"`
+	// HostNetworks are the networks that ports of jobs may name, by name.
+	HostNetworks map[string]HostNetwork `key:"host_network"`
 	// ChrootEnv are the machine's files and directories that isolated tasks see, read-only,
 	// and where. Absolute and clean; what does not exist is left out.
 	ChrootEnv map[string]string `key:"chroot_env"`
@@ -258,6 +263,9 @@ func (c Client) validate() (errs []error) {
 	}
 	if r := c.Reserved; r.CPU < 0 || r.Memory < 0 || r.Disk < 0 {
 		fault("reserved: negative")
+	}
+	for _, err := range c.networkFaults() {
+		fault("%w", err)
 	}
 	return errs
 }

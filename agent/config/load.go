@@ -63,6 +63,7 @@ type clientBlock struct {
 	GCParallel     *int               `hcl:"gc_parallel_destroys,optional"`
 	Artifact       *artifactBlock     `hcl:"artifact,block"`
 	Reserved       *reservedBlock     `hcl:"reserved,block"`
+	HostNetworks   []hostNetworkBlock `hcl:"host_network,block"`
 	Drivers        *driversBlock      `hcl:"drivers,block"`
 }
 
@@ -76,6 +77,16 @@ type reservedBlock struct {
 	CPU    *int `hcl:"cpu,optional"`
 	Memory *int `hcl:"memory,optional"`
 	Disk   *int `hcl:"disk,optional"`
+
+	Ports *string `hcl:"reserved_ports,optional"`
+	Cores *string `hcl:"cores,optional"`
+}
+
+type hostNetworkBlock struct {
+	Name      string  `hcl:"name,label"`
+	CIDR      *string `hcl:"cidr,optional"`
+	Interface *string `hcl:"interface,optional"`
+	Ports     *string `hcl:"reserved_ports,optional"`
 }
 
 type driversBlock struct {
@@ -317,6 +328,15 @@ func (l *loader) client(b *clientBlock) {
 		set(&c.Reserved.CPU, b.Reserved.CPU)
 		set(&c.Reserved.Memory, b.Reserved.Memory)
 		set(&c.Reserved.Disk, b.Reserved.Disk)
+		set(&c.ReservedPorts, b.Reserved.Ports)
+		set(&c.ReservedCores, b.Reserved.Cores)
+	}
+	for _, h := range b.HostNetworks {
+		network := c.HostNetworks[h.Name]
+		set(&network.CIDR, h.CIDR)
+		set(&network.Interface, h.Interface)
+		set(&network.ReservedPorts, h.Ports)
+		c.HostNetworks = withNetwork(c.HostNetworks, h.Name, network)
 	}
 	if b.Drivers != nil {
 		set(&c.AllowedDrivers, b.Drivers.Allow)

@@ -58,7 +58,7 @@ func (c *jobActionCommand) Run(args []string) int {
 	case err != nil:
 		return c.fail(f, err)
 	case a.job == "":
-		return c.fail(f, errors.New("A job ID is required"))
+		return c.fail(f, errors.New("the job is missing: name it with -job"))
 	}
 	client, err := c.client(f)
 	if err != nil {

@@ -12,24 +12,19 @@ func (*jobAllocsCommand) Help() string {
   Lists a job's allocations, the newest first.
 
 Options:
-` + commonOptions
+
+  -all   Also those of an earlier job of that ID, which was purged.` + commonOptions
 }
 
 // Run implements [subcommand].
 func (c *jobAllocsCommand) Run(args []string) int {
 	f := c.flags("job allocs")
-	if !c.parse(f, args, 1, 1, c.Help()) {
+	all := f.Bool("all", false, "")
+	client, job := c.onJob(f, args, 1, 1, c.Help())
+	if job == nil {
 		return 1
 	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
-	}
-	job, err := findJob(client, f.Arg(0))
-	if err != nil {
-		return c.fail(f, err)
-	}
-	allocs, _, err := client.Jobs().Allocations(*job.ID, true, nil)
+	allocs, _, err := client.Jobs().Allocations(*job.ID, *all, nil)
 	if err != nil {
 		return c.fail(f, err)
 	}

@@ -47,7 +47,7 @@ func (c *jobScaleCommand) Run(args []string) int {
 	case len(job.TaskGroups) == 1:
 		group = *job.TaskGroups[0].Name
 	default:
-		return c.fail(f, errors.New("Group name required"))
+		return c.fail(f, errors.New("the job has several groups: name one"))
 	}
 	change, _, err := client.Jobs().ScaleWithRequest(*job.ID, &nomad.ScalingRequest{
 		Count: &count, Target: map[string]string{"Job": *job.ID, "Group": group},

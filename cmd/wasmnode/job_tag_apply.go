@@ -38,7 +38,7 @@ func (c *jobTagApplyCommand) Run(args []string) int {
 	case job == nil:
 		return 1
 	case *name == "":
-		return c.fail(f, errors.New("Version tag name is required"))
+		return c.fail(f, errors.New("the tag is missing: name it with -name"))
 	}
 	req := &nomad.TagVersionRequest{Latest: true, Description: *description}
 	n := *job.Version

@@ -30,7 +30,7 @@ func (c *jobTagUnsetCommand) Run(args []string) int {
 	case job == nil:
 		return 1
 	case *name == "":
-		return c.fail(f, errors.New("Version tag name is required"))
+		return c.fail(f, errors.New("the tag is missing: name it with -name"))
 	}
 	if _, err := client.Jobs().UntagVersion(*job.ID, *name, nil); err != nil {
 		return c.fail(f, err)

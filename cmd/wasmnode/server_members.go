@@ -47,7 +47,7 @@ func (c *serverMembersCommand) Run(args []string) int {
 	for _, m := range known.Members {
 		port := strconv.Itoa(int(m.Port))
 		rows = append(rows, []string{
-			m.Name, m.Addr, port, m.Status, strconv.FormatBool(leader == net.JoinHostPort(m.Addr, port)),
+			m.Name, m.Addr, port, m.Status, strconv.FormatBool(len(known.Members) == 1 || leader == net.JoinHostPort(m.Addr, port)),
 			m.Tags["build"], m.Tags["dc"], m.Tags["region"],
 		})
 	}

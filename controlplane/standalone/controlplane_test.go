@@ -541,7 +541,7 @@ func TestWaitReturnsForAChangeTheContextAndTheEnd(t *testing.T) {
 func view(t *testing.T, cp *ControlPlane) string {
 	cp.mu.RLock()
 	defer cp.mu.RUnlock()
-	out := map[string]any{"index": cp.index, "allocs": cp.data.allocs, "evals": cp.data.evals, "nodes": cp.data.nodes}
+	out := map[string]any{"index": cp.index, "allocs": cp.data.allocs, "evals": cp.data.evals, "nodes": cp.data.nodes, "deployments": cp.data.deployments}
 	jobs := map[string]any{}
 	for key, j := range cp.data.jobs {
 		jobs[key.stored()] = []any{j.Job, j.since, j.versions}
@@ -577,13 +577,29 @@ func history(t *testing.T) []func(cp *ControlPlane) error {
 			return cp.ForNode().UpdateAllocations(t.Context(), a.NodeID, []*structs.AllocationState{{ID: a.ID, ClientStatus: status}})
 		}
 	}
+	deployment := func(change func(cp *ControlPlane, id string) error) func(*ControlPlane) error {
+		return func(cp *ControlPlane) error {
+			list := cp.JobDeployments("default", "web")
+			if len(list) == 0 || !list[0].Active() {
+				return nil
+			}
+			return change(cp, list[0].ID)
+		}
+	}
 	return []func(cp *ControlPlane) error{
 		func(cp *ControlPlane) error { _, err := cp.ForNode().Register(t.Context(), testNode()); return err },
 		register(testJob("web", "service", count(2), reschedule(time.Hour))),
 		register(testJob("big", "service", memory(5000))),
 		register(testJob("web", "service", count(2), user("u"))),
 		end("web", structs.ClientRunning),
+		func(cp *ControlPlane) error {
+			a := alloc(cp, "web")
+			return cp.ForNode().UpdateAllocations(t.Context(), a.NodeID, []*structs.AllocationState{decided(a, true)})
+		},
+		deployment(func(cp *ControlPlane, id string) error { _, err := cp.PauseDeployment(id, true); return err }),
+		deployment(func(cp *ControlPlane, id string) error { _, err := cp.PauseDeployment(id, false); return err }),
 		end("web", structs.ClientFailed),
+		deployment(func(cp *ControlPlane, id string) error { _, err := cp.FailDeployment(id); return err }),
 		func(cp *ControlPlane) error {
 			_, err := cp.StopAllocation(alloc(cp, "web").ID, false)
 			return ignoreNotFound(err)

@@ -158,17 +158,22 @@ func (t *tx) watchDeployment(key jobKey) bool {
 	if d == nil || d.Status != nomad.DeploymentStatusRunning {
 		return false
 	}
+	t.proceed(d)
+	return true
+}
+
+// proceed does what a running deployment's allocations have become ready for.
+func (t *tx) proceed(d *structs.Deployment) *structs.Evaluation {
 	for _, g := range d.TaskGroups {
 		if g.ProgressDeadline == 0 && g.UnhealthyAllocs > 0 {
-			t.failDeployment(d, structs.DeploymentAllocsUnhealthy, g.AutoRevert)
-			return true
+			e, _ := t.failDeployment(d, structs.DeploymentAllocsUnhealthy, g.AutoRevert)
+			return e
 		}
 	}
 	if t.readyForPromotion(d) {
 		t.promote(d, nil)
 	}
-	t.evaluateDeployment(d)
-	return true
+	return t.evaluateDeployment(d)
 }
 
 // evaluateDeployment has the scheduler look at a deployment's job.

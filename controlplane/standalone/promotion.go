@@ -94,7 +94,7 @@ func (cp *ControlPlane) PauseDeployment(id string, pause bool) (*structs.Deploym
 			t.setDeploymentStatus(d, nomad.DeploymentStatusPaused, structs.DeploymentIsPaused)
 			return t.changed(d, nil, nil), nil
 		}
-		t.changeDeployment(d, func(d *structs.Deployment) {
+		d = t.changeDeployment(d, func(d *structs.Deployment) {
 			d.Status, d.StatusDescription = nomad.DeploymentStatusRunning, d.Running()
 			for _, g := range d.TaskGroups {
 				if !g.RequireProgressBy.IsZero() {
@@ -104,15 +104,6 @@ func (cp *ControlPlane) PauseDeployment(id string, pause bool) (*structs.Deploym
 		})
 		return t.changed(d, t.proceed(d), nil), nil
 	})
-}
-
-// proceed does what a deployment's allocations have become ready for while nobody looked.
-func (t *tx) proceed(d *structs.Deployment) *structs.Evaluation {
-	d = t.deployments.get(d.ID)
-	if t.readyForPromotion(d) {
-		t.promote(d, nil)
-	}
-	return t.evaluateDeployment(d)
 }
 
 // FailDeployment ends a deployment as failed. Where a group's update says so the job goes

@@ -91,8 +91,8 @@ func TestWhatIsNotDoneIsRefusedOrWarnedAbout(t *testing.T) {
 		"csi_plugin":   {task: "csi_plugin {\n id = \"p\"\n type = \"node\"\n mount_dir = \"/csi\"\n}", refused: gt + "csi_plugin: there are no CSI volumes, and no plugins of them"},
 		"volume":       {group: "volume \"data\" {\n type = \"host\"\n source = \"data\"\n}", refused: `group "g": volume: there are no host volumes and no CSI volumes: tasks keep data in the allocation's directory`},
 		"volume_mount": {task: "volume_mount {\n volume = \"data\"\n destination = \"/data\"\n}", refused: gt + "volume_mount: there are no volumes to mount"},
-		"host_network": {group: "network {\n port \"http\" { host_network = \"public\" }\n}", refused: `group "g": network: port "http": host_network: the node has no host networks but "default"`},
-		"static host":  {group: "network {\n port \"http\" {\n static = 80\n host_network = \"public\"\n }\n}", refused: `group "g": network: port "http": host_network: the node has no host networks but "default"`},
+		"host_network": {group: "network {\n port \"http\" { host_network = \"public\" }\n}"},
+		"static host":  {group: "network {\n port \"http\" {\n static = 80\n host_network = \"public\"\n }\n}"},
 		"dns":          {group: "network {\n dns { servers = [\"1.1.1.1\"] }\n}", refused: `group "g": network: dns: tasks use the machine's name servers: leave it out`},
 		"multiregion":  {job: "multiregion {\n region \"eu\" {}\n}", refused: "multiregion: there is one region"},
 

@@ -126,7 +126,7 @@ var table = map[string]map[string]fate{
 	},
 	"Port": {
 		"Label": done(scheduling), "Value": done(scheduling), "To": done(scheduling), "IgnoreCollision": done(scheduling),
-		"HostNetwork": refused("the node has no host networks but \"default\"").but("default"),
+		"HostNetwork": done(scheduling),
 	},
 	"LogConfig": {
 		"MaxFiles": done(tasks), "MaxFileSizeMB": done(tasks), "Disabled": done(tasks),

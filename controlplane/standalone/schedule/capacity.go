@@ -249,7 +249,7 @@ func capacityOf(n *structs.Node) amounts {
 
 // assignTasks fills in each task's share; cores are the lowest free ones.
 func (u *use) assignTasks(n *structs.Node, cl *claim, g *nomad.TaskGroup, r *structs.AllocatedResources) (dimension string) {
-	core := n.Reserved.Cores
+	core := 0
 	for _, t := range g.Tasks {
 		given := &structs.TaskResources{}
 		r.Tasks[t.Name] = given
@@ -260,7 +260,7 @@ func (u *use) assignTasks(n *structs.Node, cl *claim, g *nomad.TaskGroup, r *str
 		given.MemoryMB = structs.Deref(t.Resources.MemoryMB)
 		given.MemoryMaxMB = structs.Deref(t.Resources.MemoryMaxMB)
 		for range structs.Deref(t.Resources.Cores) {
-			for core < n.Resources.Cores && !free(u.cores, core, cl) {
+			for core < n.Resources.Cores && (n.ReservedCores.Has(core) || !free(u.cores, core, cl)) {
 				core++
 			}
 			if core >= n.Resources.Cores {
@@ -282,18 +282,20 @@ func free[K comparable](owners map[K][]*chain, what K, cl *claim) bool {
 // assignPorts fills in the group's ports: the static ones first, so that no dynamic one
 // takes their number.
 func (u *use) assignPorts(n *structs.Node, cl *claim, allocID string, g *nomad.TaskGroup, r *structs.AllocatedResources) (dimension string) {
-	ip := n.Attributes["unique.network.ip-address"]
 	given := map[int]bool{}
+	reserved := func(p nomad.Port, value int) bool {
+		return n.ReservedPorts.Has(value) || n.HostNetwork(p.HostNetwork).ReservedPorts.Has(value)
+	}
 	give := func(p nomad.Port, value int) {
 		given[value] = true
 		to := p.To
 		if to < 0 {
 			to = value
 		}
-		r.Ports = append(r.Ports, structs.AllocatedPort{Label: p.Label, HostIP: ip, Value: value, To: to})
+		r.Ports = append(r.Ports, structs.AllocatedPort{Label: p.Label, HostIP: n.HostNetwork(p.HostNetwork).Address, Value: value, To: to})
 	}
 	for _, p := range portsOf(g, func(n *nomad.NetworkResource) []nomad.Port { return n.ReservedPorts }) {
-		if given[p.Value] && !p.IgnoreCollision || !free(u.ports, p.Value, cl) && !p.IgnoreCollision {
+		if taken := given[p.Value] || reserved(p, p.Value) || !free(u.ports, p.Value, cl); taken && !p.IgnoreCollision {
 			return fmt.Sprintf("network: reserved port collision %s=%d", p.Label, p.Value)
 		}
 		give(p, p.Value)
@@ -309,7 +311,7 @@ func (u *use) assignPorts(n *structs.Node, cl *claim, allocID string, g *nomad.T
 		for range ports {
 			value := MinDynamicPort + at
 			at = (at + 1) % ports
-			if _, taken := u.ports[value]; !taken && !given[value] {
+			if _, taken := u.ports[value]; !taken && !given[value] && !reserved(p, value) {
 				give(p, value)
 				found = true
 				break
@@ -320,6 +322,17 @@ func (u *use) assignPorts(n *structs.Node, cl *claim, allocID string, g *nomad.T
 		}
 	}
 	return ""
+}
+
+// missingNetworks returns which of the host networks that a group's ports name a node has
+// not, with Nomad's text.
+func missingNetworks(n *structs.Node, g *nomad.TaskGroup) (why []string) {
+	for _, p := range portsOf(g, func(r *nomad.NetworkResource) []nomad.Port { return slices.Concat(r.ReservedPorts, r.DynamicPorts) }) {
+		if n.HostNetwork(p.HostNetwork) == nil {
+			why = append(why, fmt.Sprintf("missing host network %q for port %q", p.HostNetwork, p.Label))
+		}
+	}
+	return why
 }
 
 // portsOf returns the ports of one kind of the group and of its tasks.

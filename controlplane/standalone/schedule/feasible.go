@@ -102,6 +102,7 @@ func (s *scheduler) unmet(n *structs.Node, g *nomad.TaskGroup, replaced *Alloc) 
 	if len(g.Volumes) > 0 {
 		why = append(why, "missing compatible host volumes")
 	}
+	why = append(why, missingNetworks(n, g)...)
 	for _, net := range g.Networks {
 		if net.Mode != "" && net.Mode != "host" && net.Mode != "none" {
 			why = append(why, "missing network")

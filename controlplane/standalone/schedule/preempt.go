@@ -216,7 +216,10 @@ func (t *trial) short() shortage {
 	}
 	if sh.cores > 0 {
 		asked.cpu += sh.cores * (n.Resources.CPUMHz / n.Resources.Cores)
-		for core := n.Reserved.Cores; core < n.Resources.Cores; core++ {
+		for core := range n.Resources.Cores {
+			if n.ReservedCores.Has(core) {
+				continue
+			}
 			if free(u.cores, core, t.claim) {
 				sh.cores--
 			}
