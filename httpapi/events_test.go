@@ -148,7 +148,7 @@ func TestASlowReaderOfEventsIsToldAndHoldsNobody(t *testing.T) {
 	s := serve(t, cp, idle{})
 	conn, err := net.Dial("tcp", s.Listener.Addr().String())
 	require.NoError(t, err)
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	_, err = io.WriteString(conn, "GET /v1/event/stream?topic=Job HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 	require.NoError(t, err)
 	buf := bufio.NewReader(conn)

@@ -52,7 +52,6 @@ func (c *evalDeleteCommand) Run(args []string) int {
 		return c.fail(f, err)
 	}
 	req := &nomad.EvalDeleteRequest{Filter: *filter}
-	count := 1
 	if f.NArg() == 1 {
 		eval, err := findEvaluation(client, f.Arg(0))
 		if err != nil {
@@ -64,12 +63,12 @@ func (c *evalDeleteCommand) Run(args []string) int {
 		if err != nil {
 			return c.fail(f, err)
 		}
-		if count = found.Count; count == 0 {
+		if found.Count == 0 {
 			c.ui.Output("No evals found")
 			return 0
 		}
 		if !*yes {
-			if err := c.confirm(fmt.Sprintf("Are you sure you want to delete %d evals?", count)); err != nil {
+			if err := c.confirm(fmt.Sprintf("Are you sure you want to delete %d evals?", found.Count)); err != nil {
 				return c.fail(f, err)
 			}
 		}

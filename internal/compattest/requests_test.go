@@ -24,13 +24,6 @@ import (
 
 const requestsFile = "testdata/requests.txt"
 
-// request is one of those that the stock nomad makes.
-type request struct {
-	method, path string // with its query
-	body         string
-	status       int
-}
-
 // recorder passes on what the stock nomad asks, and remembers it.
 type recorder struct {
 	to     *target
