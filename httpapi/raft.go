@@ -14,9 +14,6 @@ func (h *handler) raftRoutes() {
 	h.get("/v1/operator/autopilot/configuration", tableNodes, autopilotConfiguration)
 	h.get("/v1/operator/autopilot/health", tableNodes, h.autopilotHealth)
 	h.get("/v1/operator/keyring/keys", tableNodes, none)
-	h.put("/v1/system/reconcile/summaries", func(*http.Request) (any, error) {
-		return struct{}{}, nil // they are counted whenever they are asked for
-	})
 }
 
 func (h *handler) serverName() string { return h.Agent.Name + "." + h.Agent.Region }
