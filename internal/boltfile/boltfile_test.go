@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -79,6 +80,27 @@ func TestAFileOfAnotherKindIsRefused(t *testing.T) {
 	other.Kind, other.SetAside = "other file", true
 	_, err := Open(path, other)
 	require.ErrorContains(t, err, "another kind")
+}
+
+// A damaged header looks like that of another kind of file, or of a newer one.
+func TestADamagedHeaderIsTakenForDamage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.db")
+	require.NoError(t, openFile(t, path).Close())
+	good, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for is, becomes := range map[string]string{
+		`"Kind":"`: `"Kinf":"`, testOptions.Kind + `"`: "?" + testOptions.Kind[1:] + `"`, `"Schema":3`: `"Schema":7`,
+	} {
+		require.Contains(t, string(good), is)
+		require.NoError(t, os.WriteFile(path, bytes.ReplaceAll(good, []byte(is), []byte(becomes)), 0o600))
+		_, err := Open(path, testOptions)
+		require.ErrorIs(t, err, ErrCorrupt, becomes)
+	}
+	older := regexp.MustCompile(`,"Sum":\d+}`)
+	without := older.ReplaceAllFunc(good, func(sum []byte) []byte { return append([]byte("}"), bytes.Repeat([]byte(" "), len(sum)-1)...) })
+	require.NotEqual(t, good, without)
+	require.NoError(t, os.WriteFile(path, without, 0o600))
+	require.NoError(t, openFile(t, path).Close(), "an older program wrote it")
 }
 
 // damage makes files that cannot be trusted, from a good one of many pages.

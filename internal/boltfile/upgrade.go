@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"path/filepath"
 
 	"go.etcd.io/bbolt"
@@ -19,6 +20,13 @@ type Upgrade func(tx *bbolt.Tx) error
 type header struct {
 	Kind   string
 	Schema int
+	// Sum tells damage from a file of another kind or a newer one. 0: an older program
+	// wrote the header.
+	Sum uint32 `json:",omitempty"`
+}
+
+func newHeader(kind string, schema int) header {
+	return header{kind, schema, crc32.ChecksumIEEE(fmt.Appendf(nil, "%s %d", kind, schema))}
 }
 
 var (
@@ -71,6 +79,9 @@ func readHeader(db *bbolt.DB, path string, opts Options) (*header, error) {
 		if err := json.Unmarshal(b.Get(headerKey), h); err != nil {
 			return corrupt(path, opts, fmt.Errorf("header: %w", err))
 		}
+		if h.Sum != 0 && *h != newHeader(h.Kind, h.Schema) {
+			return corrupt(path, opts, errors.New("header: its checksum is of another one"))
+		}
 		return nil
 	})
 	return h, err
@@ -81,7 +92,7 @@ func putHeader(tx *bbolt.Tx, opts Options) error {
 	if err != nil {
 		return err
 	}
-	value, err := json.Marshal(header{opts.Kind, opts.Schema})
+	value, err := json.Marshal(newHeader(opts.Kind, opts.Schema))
 	if err != nil {
 		return err
 	}
