@@ -66,7 +66,6 @@ func TestARefusalHasAStatusAndOneLineOfText(t *testing.T) {
 		{"a null template", "PUT", "/v1/jobs", strings.Replace(smallJob, `"Driver"`, `"Templates":[null],"Driver"`, 1), 400, "null"},
 		{"a null service", "PUT", "/v1/jobs", strings.Replace(smallJob, `"Driver"`, `"Services":[null],"Driver"`, 1), 400, "Services[0]: it is null"},
 		{"a job at another's path", "PUT", "/v1/job/other", smallJob, 400, "Job ID does not match"},
-		{"plan a job", "PUT", "/v1/job/small/plan", smallJob, 404, "no such endpoint: /v1/job/small/plan"},
 		{"a job that is none", "PUT", "/v1/jobs", `{"Job":{"ID":"x"}}`, 400, "group"},
 		{"an eligibility that is none", "PUT", "/v1/node/none/eligibility", `{"Eligibility":"maybe"}`, 400, `invalid scheduling eligibility "maybe"`},
 		{"a search that is none", "PUT", "/v1/search", "x", 400, "request body"},
@@ -88,7 +87,7 @@ func TestARefusalHasAStatusAndOneLineOfText(t *testing.T) {
 func TestEveryWriteTakesPutAndPost(t *testing.T) {
 	w := newWorld(t)
 	for _, method := range []string{http.MethodPut, http.MethodPost} {
-		for path, body := range map[string]string{"/v1/jobs": smallJob, "/v1/job/small": smallJob, "/v1/validate/job": smallJob, "/v1/search": `{"Prefix":"x"}`, "/v1/system/gc": ""} {
+		for path, body := range map[string]string{"/v1/jobs": smallJob, "/v1/job/small": smallJob, "/v1/validate/job": smallJob, "/v1/search": `{"Prefix":"x","Context":"all"}`, "/v1/system/gc": ""} {
 			r := w.do(t, method, path, body)
 			require.Equal(t, http.StatusOK, r.status, "%s %s: %s", method, path, r.body)
 			require.NotEmpty(t, r.body, "Nomad's client takes an empty answer for an error")

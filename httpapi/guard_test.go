@@ -402,7 +402,7 @@ func TestStalledBodiesKeepNobodyElseOut(t *testing.T) {
 		stalled = append(stalled, c)
 	}
 	require.Eventually(t, func() bool {
-		status, text := g.send(t, http.MethodPut, "/v1/search", "{}")
+		status, text := g.send(t, http.MethodPut, "/v1/search", `{"Context":"all"}`)
 		return status == http.StatusTooManyRequests && text == "the node serves as many bodies as it can at once: try again later"
 	}, time.Minute, time.Millisecond)
 	require.Positive(t, refused(t, bounds, "bodies"))
@@ -412,7 +412,7 @@ func TestStalledBodiesKeepNobodyElseOut(t *testing.T) {
 		require.NoError(t, c.Close())
 	}
 	require.Eventually(t, func() bool {
-		status, _ := g.send(t, http.MethodPut, "/v1/search", "{}")
+		status, _ := g.send(t, http.MethodPut, "/v1/search", `{"Context":"all"}`)
 		return status == http.StatusOK
 	}, time.Minute, time.Millisecond, "what has ended makes room")
 }

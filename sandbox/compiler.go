@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"os/exec"
 	"runtime"
 	"runtime/debug"
@@ -190,7 +191,7 @@ func compileApart(ctx context.Context, wasm []byte, dir string, b bounds) (*comp
 func whyEnded(state *os.ProcessState, complaint string, b bounds) error {
 	first, _, _ := strings.Cut(complaint, "\n")
 	switch {
-	case strings.Contains(complaint, "out of memory") || strings.Contains(complaint, "cannot allocate memory"):
+	case slices.ContainsFunc(shortOfMemory, func(words string) bool { return strings.Contains(complaint, words) }):
 		return fmt.Errorf("%w: it takes more than %d MB of memory", ErrCompileLimit, b.bytes>>20)
 	case state.ExitCode() == outOfTime:
 		return fmt.Errorf("%w: it takes more than %d s of a processor", ErrCompileLimit, b.time/time.Second)
@@ -199,6 +200,10 @@ func whyEnded(state *os.ProcessState, complaint string, b bounds) error {
 	}
 	return fmt.Errorf("%w: the compiler ended with %v: %s", ErrCompileLimit, state, first)
 }
+
+// shortOfMemory is what a Go program says that gets no more memory; the last, when it is
+// the stack of a thread for which there is none.
+var shortOfMemory = []string{"out of memory", "cannot allocate memory", "pthread_create failed"}
 
 // outOfTime is the exit code of a process that has used the time that it has.
 const outOfTime = 3

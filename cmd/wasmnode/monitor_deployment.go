@@ -83,19 +83,29 @@ func (m *monitor) ended(d *nomad.Deployment, stubs []*nomad.AllocationListStub, 
 		m.followBack(d)
 		return true, m.deploymentReason(d, stubs, health)
 	case nomad.DeploymentStatusRunning:
-		if stuck := stuckIn(stubs, health); len(stuck) > 0 {
+		if stuck := stuckIn(d, stubs, health); len(stuck) > 0 {
 			return true, m.failureReason(stuck)
 		}
 	}
 	return false, nil
 }
 
-// stuckIn are the allocations that are bad and nothing replaces: the deployment comes to no
-// good end, though it waits for its deadline.
-func stuckIn(stubs []*nomad.AllocationListStub, health expectation) (stuck []*nomad.AllocationListStub) {
+// stuckIn are the allocations that are bad once no other one is undecided: the deployment
+// waits for its deadline, but what takes their places later will hardly do better. Where
+// the deployment goes back by itself, only those count that nothing replaces.
+func stuckIn(d *nomad.Deployment, stubs []*nomad.AllocationListStub, health expectation) (stuck []*nomad.AllocationListStub) {
 	for _, s := range stubs {
-		if s.DesiredStatus == "run" && s.NextAllocation == "" && s.FollowupEvalID == "" && health.outcome(s) == bad {
-			stuck = append(stuck, s)
+		if s.DesiredStatus != "run" || s.NextAllocation != "" {
+			continue
+		}
+		g := d.TaskGroups[s.TaskGroup]
+		switch health.outcome(s) {
+		case undecided:
+			return nil
+		case bad:
+			if s.FollowupEvalID == "" || g == nil || !g.AutoRevert {
+				stuck = append(stuck, s)
+			}
 		}
 	}
 	return stuck
