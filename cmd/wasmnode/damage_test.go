@@ -85,7 +85,7 @@ func megabyte(t *testing.T, path string) []byte {
 	for i := range 100 {
 		id := fmt.Sprintf("job-%d", i)
 		job := nomad.NewServiceJob(id, id, "global", 50).AddDatacenter("*")
-		job.Meta = map[string]string{"text": strings.Repeat("x", 2500)}
+		job.Meta = map[string]string{"text": strings.Repeat("x", 1000)}
 		job.AddTaskGroup(nomad.NewTaskGroup("g", 1).AddTask(nomad.NewTask("t", "none_such").Require(&nomad.Resources{CPU: ptr(1), MemoryMB: ptr(10)})))
 		_, err := cp.RegisterJob(&structs.JobRegistration{Job: job})
 		require.NoError(t, err)

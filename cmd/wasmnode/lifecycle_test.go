@@ -154,7 +154,7 @@ func TestADirectoryOrPortInUseIsReportedAtTheStart(t *testing.T) {
 
 	r := command(t, "", "agent", "-config", other.config, "-http-addr", n.address)
 	assert.Equal(t, 1, r.code)
-	assert.Equal(t, fmt.Sprintf("Error: http: listen tcp %s: bind: address already in use: choose another address with -http-addr\n", n.address), r.stderr)
+	assert.Equal(t, fmt.Sprintf("Error: http: listen tcp4 %s: bind: address already in use: choose another address with -http-addr\n", n.address), r.stderr)
 
 	r = command(t, "", "agent", "-config", s.config, "-http-addr", "127.0.0.1:0")
 	assert.Equal(t, 1, r.code)

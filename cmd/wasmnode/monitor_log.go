@@ -32,8 +32,7 @@ Options:
   -log-include-location
                   Where in the code each line is written.
   -node-id=NODE   The node whose agent it is: there is one.
-  -server-id=NAME The server whose agent it is: there is one.
-  -json           The lines as JSON.` + connectionOptions
+  -server-id=NAME The server whose agent it is: there is one.` + commonOptions
 }
 
 // Run implements [subcommand].
@@ -43,6 +42,9 @@ func (c *monitorCommand) Run(args []string) int {
 	node, server := f.String("node-id", "", ""), f.String("server-id", "", "")
 	if !c.parse(f, args, 0, 0, c.Help()) {
 		return 1
+	}
+	if c.templated() {
+		return c.fail(f, errors.New("-t: a log is printed as it comes: use -json, which prints a line each"))
 	}
 	client, err := c.client(f)
 	if err != nil {
