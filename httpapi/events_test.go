@@ -156,13 +156,12 @@ func TestASlowReaderOfEventsIsToldAndHoldsNobody(t *testing.T) {
 		line, err = buf.ReadString('\n')
 		require.NoError(t, err)
 	}
-	job := mock("large", nil)
-	job.Meta = map[string]string{"long": strings.Repeat("x", 1<<20)}
+	long := strings.Repeat("x", 1<<20)
 	const versions = 48 // more than the sockets' buffers hold
 	for i := range versions {
-		c := *job
-		c.Priority = new(1 + i%90)
-		_, err := cp.RegisterJob(&structs.JobRegistration{Job: &c})
+		job := mock("large", nil)
+		job.Meta, job.Priority = map[string]string{"long": long}, new(1+i%90)
+		_, err := cp.RegisterJob(&structs.JobRegistration{Job: job})
 		require.NoError(t, err)
 	}
 	all, err := io.ReadAll(buf)
