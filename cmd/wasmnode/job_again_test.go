@@ -23,10 +23,13 @@ func TestAStoppedJobIsStartedAgain(t *testing.T) {
 func TestAJobIsRestartedABatchAfterTheOther(t *testing.T) {
 	n := newSite(t, "mock").start(t)
 	n.out(t, "job", "run", sleepers(t, "many", 3, "x"))
+	n.awaitRunning(t, "many", 3)
 	out := n.out(t, "job", "restart", "-batch-size", "67%", "-yes", "many")
 	assert.Contains(t, out, "3 allocations restarted")
+	n.awaitRunning(t, "many", 3)
 	out = n.out(t, "job", "restart", "-reschedule", "-batch-size", "3", "many")
 	assert.Contains(t, out, "3 allocations restarted")
+	n.awaitRunning(t, "many", 3)
 	n.out(t, "job", "restart", "-task", "t", "-group", "g", "-on-error", "fail", "many")
 	for line, want := range map[string]string{
 		"-all-tasks -task t": `-all-tasks cannot be used with -task`,
@@ -38,6 +41,20 @@ func TestAJobIsRestartedABatchAfterTheOther(t *testing.T) {
 		wants(t, n.run(t, append(append([]string{"job", "restart"}, strings.Fields(line)...), "many")...), 1, want)
 	}
 	assert.Contains(t, n.out(t, "job", "eval", "-force-reschedule", "many"), `finished with status "complete"`)
+}
+
+// awaitRunning waits until so many of a job's allocations run.
+func (n *node) awaitRunning(t *testing.T, job string, count int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		running := 0
+		for _, a := range n.allocs(t, job) {
+			if a.DesiredStatus == "run" && a.ClientStatus == "running" {
+				running++
+			}
+		}
+		return running == count
+	}, testTimeout, tick)
 }
 
 func TestAnActionRunsInItsTask(t *testing.T) {
