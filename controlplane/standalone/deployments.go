@@ -357,7 +357,7 @@ func (t *tx) applyDeployment(e *structs.Evaluation, res *schedule.Result) {
 	if res.Deployment != nil {
 		t.beginDeployment(res.Deployment)
 	}
-	d := t.deploymentOf(jobKey{e.Namespace, e.JobID})
+	d := t.deploymentOf(evaluated(e))
 	if d == nil {
 		return
 	}

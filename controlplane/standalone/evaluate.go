@@ -52,10 +52,10 @@ func (t *tx) newEval(j *nomad.Job, trigger string) *structs.Evaluation {
 // and stores the evaluation. last is the job's last version, for one that was purged. While
 // evaluations are paused it only stores the evaluation.
 func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
-	t.cancelDeployments(jobKey{e.Namespace, e.JobID})
+	t.cancelDeployments(evaluated(e))
 	if t.scheduler.PauseEvalBroker {
 		t.putEval(e)
-		t.refreshStatus(jobKey{e.Namespace, e.JobID})
+		t.refreshStatus(evaluated(e))
 		return
 	}
 	res := t.schedule(e, last)
@@ -66,13 +66,13 @@ func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
 	t.updateBlocked(e, res)
 	t.followUp(e, res)
 	t.putEval(e)
-	t.refreshStatus(jobKey{e.Namespace, e.JobID})
+	t.refreshStatus(evaluated(e))
 	t.evaluatePreempted(e, res)
 }
 
 // schedule asks the scheduler about an evaluation's job.
 func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
-	key := jobKey{e.Namespace, e.JobID}
+	key := evaluated(e)
 	in := schedule.Input{Job: last, Stopped: true, ForceReschedule: e.ForceReschedule, Allocs: t.jobAllocs(key), Now: t.now, NewID: t.cp.newID}
 	if j := t.jobs.get(key); j != nil {
 		in.Job, in.Stopped, in.Since = t.version(j), *j.Stop || isParent(j.Job), j.since
@@ -181,7 +181,7 @@ func (t *tx) evaluatePreempted(by *structs.Evaluation, res *schedule.Result) {
 	jobs := map[jobKey]*nomad.Job{}
 	for victim := range res.Preempted {
 		a := t.allocs.get(victim)
-		jobs[jobKey{a.Namespace, a.JobID}] = a.Job
+		jobs[jobOf(a)] = a.Job
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(jobs), compareKeys) {
 		e := t.newEval(jobs[key], triggerPreemption)
@@ -206,7 +206,7 @@ func (t *tx) describe(e *structs.Evaluation, res *schedule.Result) {
 // updateBlocked keeps one blocked evaluation for a job that waits for room, and ends it when
 // the job does not.
 func (t *tx) updateBlocked(e *structs.Evaluation, res *schedule.Result) {
-	blocked := t.openEvals(jobKey{e.Namespace, e.JobID}, structs.EvaluationBlocked)
+	blocked := t.openEvals(evaluated(e), structs.EvaluationBlocked)
 	if len(res.Failed) == 0 {
 		for _, b := range blocked {
 			t.endEval(b, structs.EvaluationCancelled, "a later evaluation placed everything")
@@ -244,7 +244,7 @@ func (t *tx) followUp(e *structs.Evaluation, res *schedule.Result) {
 		}
 	}
 	id := ""
-	for _, p := range t.openEvals(jobKey{e.Namespace, e.JobID}, structs.EvaluationPending) {
+	for _, p := range t.openEvals(evaluated(e), structs.EvaluationPending) {
 		switch {
 		case p.ID == e.ID:
 		case id == "" && !due.IsZero() && p.WaitUntil.Equal(due):
@@ -418,7 +418,7 @@ func (t *tx) retry(blocked *structs.Evaluation) (decided bool) {
 	}
 	t.followUp(&e, res)
 	t.putEval(&e)
-	t.refreshStatus(jobKey{e.Namespace, e.JobID})
+	t.refreshStatus(evaluated(&e))
 	t.evaluatePreempted(&e, res)
 	return true
 }

@@ -91,7 +91,7 @@ func (t *tx) replaceNode(n *structs.Node) {
 // markStoppingLost ends what was stopping on a node that is gone: the scheduler looks
 // only at what is to run.
 func (t *tx) markStoppingLost(of *schedule.Alloc, nodeID string) {
-	for _, a := range t.jobAllocs(jobKey{of.Namespace, of.JobID}) {
+	for _, a := range t.jobAllocs(jobOf(of)) {
 		if a.NodeID == nodeID && a.ServerTerminal() && !a.ClientStatus.Terminal() {
 			t.changeAlloc(a, true, func(a *structs.Allocation) { a.ClientStatus = structs.ClientLost })
 		}
@@ -227,7 +227,7 @@ func (f ForNode) UpdateAllocations(ctx context.Context, nodeID string, states []
 				continue
 			}
 			a = t.changeAlloc(a, false, func(a *structs.Allocation) { merge(a, state.Copy()) })
-			key := jobKey{a.Namespace, a.JobID}
+			key := jobOf(a)
 			changed[key] = true
 			if after := partOf(a); after.healthy > before.healthy || after.unhealthy > before.unhealthy {
 				decided[key] = true
