@@ -39,12 +39,9 @@ func (c *aclTokenCreateCommand) Run(args []string) int {
 		token.Policies = append(token.Policies, strings.Split(name, ",")...)
 		return nil
 	})
-	if !c.parse(f, args, 0, 0, c.Help()) {
+	client := c.connect(f, args, 0, 0, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	made, _, err := client.ACLTokens().Create(&token, nil)
 	if err != nil {

@@ -21,12 +21,9 @@ Options:
 // Run implements [subcommand].
 func (c *aclTokenDeleteCommand) Run(args []string) int {
 	f := c.flags("acl token delete")
-	if !c.parse(f, args, 1, 1, c.Help()) {
+	client := c.connect(f, args, 1, 1, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	if _, err := client.ACLTokens().Delete(f.Arg(0), nil); err != nil {
 		return c.fail(f, err)

@@ -18,12 +18,9 @@ Options:
 // Run implements [subcommand].
 func (c *aclTokenInfoCommand) Run(args []string) int {
 	f := c.flags("acl token info")
-	if !c.parse(f, args, 1, 1, c.Help()) {
+	client := c.connect(f, args, 1, 1, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	token, _, err := client.ACLTokens().Info(f.Arg(0), nil)
 	if err != nil {

@@ -23,12 +23,9 @@ Options:
 // Run implements [subcommand].
 func (c *aclTokenListCommand) Run(args []string) int {
 	f := c.flags("acl token list")
-	if !c.parse(f, args, 0, 0, c.Help()) {
+	client := c.connect(f, args, 0, 0, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	tokens, _, err := client.ACLTokens().List(nil)
 	if err != nil {

@@ -18,12 +18,9 @@ Options:
 // Run implements [subcommand].
 func (c *aclTokenSelfCommand) Run(args []string) int {
 	f := c.flags("acl token self")
-	if !c.parse(f, args, 0, 0, c.Help()) {
+	client := c.connect(f, args, 0, 0, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	token, _, err := client.ACLTokens().Self(nil)
 	if err != nil {

@@ -30,12 +30,9 @@ Options:
 // Run implements [subcommand].
 func (c *allocChecksCommand) Run(args []string) int {
 	f := c.flags("alloc checks")
-	if !c.parse(f, args, 1, 1, c.Help()) {
+	client := c.connect(f, args, 1, 1, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	alloc, err := findAllocation(client, f.Arg(0))
 	if err != nil {

@@ -48,12 +48,9 @@ func (c *allocLogsCommand) Run(args []string) int {
 	lines := f.Int64("n", 10, "")
 	bytes := f.Int64("c", 0, "")
 	byJob := f.Bool("job", false, "")
-	if !c.parse(f, args, 1, 2, c.Help()) {
+	client := c.connect(f, args, 1, 2, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	alloc, err := c.find(client, f.Arg(0), *byJob)
 	if err != nil {

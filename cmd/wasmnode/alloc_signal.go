@@ -20,12 +20,9 @@ Options:
 func (c *allocSignalCommand) Run(args []string) int {
 	f := c.flags("alloc signal")
 	signal := f.String("s", "SIGKILL", "")
-	if !c.parse(f, args, 1, 2, c.Help()) {
+	client := c.connect(f, args, 1, 2, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	alloc, err := findAllocation(client, f.Arg(0))
 	if err != nil {

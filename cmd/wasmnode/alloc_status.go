@@ -33,12 +33,9 @@ Options:
 func (c *allocStatusCommand) Run(args []string) int {
 	f := c.flags("alloc status")
 	stats := f.Bool("stats", false, "")
-	if !c.parse(f, args, 0, 1, c.Help()) {
+	client := c.connect(f, args, 0, 1, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	if f.NArg() == 0 {
 		return c.list(f, client)

@@ -24,12 +24,9 @@ func (c *allocStopCommand) Run(args []string) int {
 	f := c.flags("alloc stop")
 	noDelay := f.Bool("no-shutdown-delay", false, "")
 	detach := f.Bool("detach", false, "")
-	if !c.parse(f, args, 1, 1, c.Help()) {
+	client := c.connect(f, args, 1, 1, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	alloc, err := findAllocation(client, f.Arg(0))
 	if err != nil {

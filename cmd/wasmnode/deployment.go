@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -31,12 +32,8 @@ func findDeployment(c *nomad.Client, id string) (*nomad.Deployment, error) {
 // onDeployment reads a command line whose argument names a deployment. Without one it has
 // printed why, and the exit code is 1.
 func (m meta) onDeployment(f *flags, args []string, usage string) (*nomad.Client, *nomad.Deployment) {
-	if !m.parse(f, args, 1, 1, usage) {
-		return nil, nil
-	}
-	client, err := m.client(f)
-	if err != nil {
-		m.fail(f, err)
+	client := m.connect(f, args, 1, 1, usage)
+	if client == nil {
 		return nil, nil
 	}
 	d, err := findDeployment(client, f.Arg(0))
@@ -62,6 +59,19 @@ func (m meta) followDeployment(f *flags, client *nomad.Client, change *nomad.Dep
 		return 0
 	}
 	return (&monitor{meta: m, client: client, flags: f, health: true}).follow(change.EvalID)
+}
+
+// listDeployments prints deployments, for people or for programs, and returns the exit code.
+func (m meta) listDeployments(f *flags, list []*nomad.Deployment) int {
+	switch {
+	case *f.json:
+		return m.printJSON(list)
+	case len(list) == 0:
+		m.ui.Output("No deployments found")
+	default:
+		m.deploymentTable(f, list)
+	}
+	return 0
 }
 
 // deploymentTable lists deployments in the order in which they are given.
@@ -141,12 +151,18 @@ func groupsFlag(f *flags) *[]string {
 	return &groups
 }
 
-// promote promotes some groups of a deployment, or all.
-func promote(client *nomad.Client, id string, groups []string) (*nomad.DeploymentUpdateResponse, error) {
+// promote promotes some groups of a deployment, or all, and follows it unless it is not to
+// be. It returns the exit code.
+func (m meta) promote(f *flags, client *nomad.Client, id string, groups []string, detach bool) int {
+	var change *nomad.DeploymentUpdateResponse
+	var err error
 	if len(groups) == 0 {
-		change, _, err := client.Deployments().PromoteAll(id, nil)
-		return change, err
+		change, _, err = client.Deployments().PromoteAll(id, nil)
+	} else {
+		change, _, err = client.Deployments().PromoteGroups(id, groups, nil)
 	}
-	change, _, err := client.Deployments().PromoteGroups(id, groups, nil)
-	return change, err
+	if err != nil {
+		return m.fail(f, err)
+	}
+	return m.followDeployment(f, client, change, fmt.Sprintf("Deployment %q promoted", id), detach)
 }

@@ -22,23 +22,13 @@ Options:
 func (c *deploymentListCommand) Run(args []string) int {
 	f := c.flags("deployment list")
 	filter := f.String("filter", "", "")
-	if !c.parse(f, args, 0, 0, c.Help()) {
+	client := c.connect(f, args, 0, 0, c.Help())
+	if client == nil {
 		return 1
 	}
-	client, err := c.client(f)
+	list, _, err := client.Deployments().List(&nomad.QueryOptions{Filter: *filter})
 	if err != nil {
 		return c.fail(f, err)
 	}
-	list, _, err := client.Deployments().List(&nomad.QueryOptions{Filter: *filter})
-	switch {
-	case err != nil:
-		return c.fail(f, err)
-	case *f.json:
-		return c.printJSON(list)
-	case len(list) == 0:
-		c.ui.Output("No deployments found")
-	default:
-		c.deploymentTable(f, list)
-	}
-	return 0
+	return c.listDeployments(f, list)
 }

@@ -1,7 +1,5 @@
 package main
 
-import "fmt"
-
 type deploymentPromoteCommand struct{ meta }
 
 // Synopsis implements [subcommand].
@@ -29,9 +27,5 @@ func (c *deploymentPromoteCommand) Run(args []string) int {
 	if d == nil {
 		return 1
 	}
-	change, err := promote(client, d.ID, *groups)
-	if err != nil {
-		return c.fail(f, err)
-	}
-	return c.followDeployment(f, client, change, fmt.Sprintf("Deployment %q promoted", d.ID), *detach)
+	return c.promote(f, client, d.ID, *groups, *detach)
 }

@@ -26,12 +26,9 @@ Options:
 func (c *deploymentStatusCommand) Run(args []string) int {
 	f := c.flags("deployment status")
 	follow := f.Bool("monitor", false, "")
-	if !c.parse(f, args, 0, 1, c.Help()) {
+	client := c.connect(f, args, 0, 1, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	if f.NArg() == 0 {
 		list, _, err := client.Deployments().List(nil)

@@ -45,12 +45,9 @@ Options:
 // Run implements [subcommand].
 func (c *enterpriseCommand) Run(args []string) int {
 	f := c.flags(c.name)
-	if !c.parse(f, args, 0, maxMetaArguments, c.Help()) {
+	client := c.connect(f, args, 0, maxMetaArguments, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	var answer any
 	if _, err := client.Raw().Query(c.path, &answer, nil); err != nil {

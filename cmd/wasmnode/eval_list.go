@@ -29,19 +29,15 @@ Options:
 // Run implements [subcommand].
 func (c *evalListCommand) Run(args []string) int {
 	f := c.flags("eval list")
-	q := &nomad.QueryOptions{Params: map[string]string{}}
 	job, status := f.String("job", "", ""), f.String("status", "", "")
-	perPage := f.Int("per-page", 0, "")
-	f.StringVar(&q.Filter, "filter", "", "")
-	f.StringVar(&q.NextToken, "page-token", "", "")
-	if !c.parse(f, args, 0, 0, c.Help()) {
+	var l listFlags
+	l.bind(f)
+	client := c.connect(f, args, 0, 0, c.Help())
+	if client == nil {
 		return 1
 	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
-	}
-	q.PerPage = int32(min(max(*perPage, 0), 1<<30))
+	q := l.query()
+	q.Params = map[string]string{}
 	for name, value := range map[string]string{"job": *job, "status": *status} {
 		if value != "" {
 			q.Params[name] = value

@@ -24,12 +24,9 @@ Options:
 // Run implements [subcommand].
 func (c *evalStatusCommand) Run(args []string) int {
 	f := c.flags("eval status")
-	if !c.parse(f, args, 0, 1, c.Help()) {
+	client := c.connect(f, args, 0, 1, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	if f.NArg() == 0 {
 		return c.list(f, client)

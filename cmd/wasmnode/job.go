@@ -10,12 +10,8 @@ import (
 // onJob reads a command line whose first argument names a job. Without a job it has printed
 // why, and the exit code is 1.
 func (m meta) onJob(f *flags, args []string, least, most int, usage string) (*nomad.Client, *nomad.Job) {
-	if !m.parse(f, args, least, most, usage) {
-		return nil, nil
-	}
-	client, err := m.client(f)
-	if err != nil {
-		m.fail(f, err)
+	client := m.connect(f, args, least, most, usage)
+	if client == nil {
 		return nil, nil
 	}
 	job, err := findJob(client, f.Arg(0))

@@ -41,15 +41,8 @@ func (c *jobDeploymentsCommand) Run(args []string) int {
 		return 0
 	}
 	list, _, err := client.Jobs().Deployments(*job.ID, *all, nil)
-	switch {
-	case err != nil:
+	if err != nil {
 		return c.fail(f, err)
-	case *f.json:
-		return c.printJSON(list)
-	case len(list) == 0:
-		c.ui.Output("No deployments found")
-	default:
-		c.deploymentTable(f, list)
 	}
-	return 0
+	return c.listDeployments(f, list)
 }

@@ -22,12 +22,9 @@ Options:
 func (c *jobPeriodicForceCommand) Run(args []string) int {
 	f := c.flags("job periodic force")
 	detach := f.Bool("detach", false, "")
-	if !c.parse(f, args, 1, 1, c.Help()) {
+	client := c.connect(f, args, 1, 1, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	id, err := findParent(client, f.Arg(0), "periodic job", "Periodic is not nil")
 	if err != nil {

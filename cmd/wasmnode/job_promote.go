@@ -35,9 +35,5 @@ func (c *jobPromoteCommand) Run(args []string) int {
 	if d == nil {
 		return c.fail(f, fmt.Errorf("job %q has no deployment to promote", *job.ID))
 	}
-	change, err := promote(client, d.ID, *groups)
-	if err != nil {
-		return c.fail(f, err)
-	}
-	return c.followDeployment(f, client, change, fmt.Sprintf("Deployment %q promoted", d.ID), *detach)
+	return c.promote(f, client, d.ID, *groups, *detach)
 }

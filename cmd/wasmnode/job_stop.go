@@ -27,12 +27,9 @@ func (c *jobStopCommand) Run(args []string) int {
 	purge := f.Bool("purge", false, "")
 	noDelay := f.Bool("no-shutdown-delay", false, "")
 	detach := f.Bool("detach", false, "")
-	if !c.parse(f, args, 1, 1, c.Help()) {
+	client := c.connect(f, args, 1, 1, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	job, err := findJob(client, f.Arg(0))
 	if err != nil {

@@ -117,6 +117,20 @@ func amount(least, most int) string {
 // client returns a client of the node that the flags name.
 func (m meta) client(f *flags) (*nomad.Client, error) { return f.open() }
 
+// connect reads a command line as parse does, and returns a client of the node that it
+// names. Without one it has printed why, and the exit code is 1.
+func (m meta) connect(f *flags, args []string, least, most int, usage string) *nomad.Client {
+	if !m.parse(f, args, least, most, usage) {
+		return nil
+	}
+	client, err := m.client(f)
+	if err != nil {
+		m.fail(f, err)
+		return nil
+	}
+	return client
+}
+
 // fail prints what went wrong, on one line where it can, and returns the exit code.
 func (m meta) fail(f *flags, err error) int {
 	text := err.Error()

@@ -44,10 +44,11 @@ func (c *nodeMetaApplyCommand) Run(args []string) int {
 	if err != nil {
 		return c.fail(f, err)
 	}
-	if *id, err = fullNodeID(client, *id); err != nil {
+	node, err := fullNodeID(client, *id)
+	if err != nil {
 		return c.fail(f, err)
 	}
-	m, err := client.Nodes().Meta().Apply(&nomad.NodeMetaApplyRequest{NodeID: *id, Meta: changes}, nil)
+	m, err := client.Nodes().Meta().Apply(&nomad.NodeMetaApplyRequest{NodeID: node, Meta: changes}, nil)
 	if err != nil {
 		return c.fail(f, err)
 	}
@@ -111,17 +112,15 @@ Options:
 func (c *nodeMetaReadCommand) Run(args []string) int {
 	f := c.flags("node meta read")
 	id := f.String("node-id", "", "")
-	if !c.parse(f, args, 0, 0, c.Help()) {
+	client := c.connect(f, args, 0, 0, c.Help())
+	if client == nil {
 		return 1
 	}
-	client, err := c.client(f)
+	node, err := fullNodeID(client, *id)
 	if err != nil {
 		return c.fail(f, err)
 	}
-	if *id, err = fullNodeID(client, *id); err != nil {
-		return c.fail(f, err)
-	}
-	m, err := client.Nodes().Meta().Read(*id, nil)
+	m, err := client.Nodes().Meta().Read(node, nil)
 	if err != nil {
 		return c.fail(f, err)
 	}

@@ -125,12 +125,9 @@ Options:
 // Run implements [subcommand].
 func (c *nodePoolDeleteCommand) Run(args []string) int {
 	f := c.flags("node pool delete")
-	if !c.parse(f, args, 1, 1, c.Help()) {
+	client := c.connect(f, args, 1, 1, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	if _, err := client.NodePools().Delete(f.Arg(0), nil); err != nil {
 		return c.fail(f, err)

@@ -26,12 +26,9 @@ func (c *nodePoolListCommand) Run(args []string) int {
 	f := c.flags("node pool list")
 	var l listFlags
 	l.bind(f)
-	if !c.parse(f, args, 0, 0, c.Help()) {
+	client := c.connect(f, args, 0, 0, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	pools, meta, err := client.NodePools().List(l.query())
 	if err != nil {
@@ -67,12 +64,9 @@ Options:
 // Run implements [subcommand].
 func (c *nodePoolInfoCommand) Run(args []string) int {
 	f := c.flags("node pool info")
-	if !c.parse(f, args, 1, 1, c.Help()) {
+	client := c.connect(f, args, 1, 1, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	p, _, err := client.NodePools().Info(f.Arg(0), nil)
 	if err != nil {
@@ -106,12 +100,9 @@ func (c *nodePoolNodesCommand) Run(args []string) int {
 	f := c.flags("node pool nodes")
 	var l listFlags
 	l.bind(f)
-	if !c.parse(f, args, 1, 1, c.Help()) {
+	client := c.connect(f, args, 1, 1, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	nodes, meta, err := client.NodePools().ListNodes(f.Arg(0), l.query())
 	if err != nil {
@@ -149,12 +140,9 @@ func (c *nodePoolJobsCommand) Run(args []string) int {
 	f := c.flags("node pool jobs")
 	var l listFlags
 	l.bind(f)
-	if !c.parse(f, args, 1, 1, c.Help()) {
+	client := c.connect(f, args, 1, 1, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	jobs, meta, err := client.NodePools().ListJobs(f.Arg(0), l.query())
 	if err != nil {

@@ -36,12 +36,9 @@ func (c *nodeStatusCommand) Run(args []string) int {
 	self := f.Bool("self", false, "")
 	var o nodeStatusFlags
 	o.bind(f)
-	if !c.parse(f, args, 0, 1, c.Help()) {
+	client := c.connect(f, args, 0, 1, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	if f.NArg() == 0 && !*self {
 		return c.list(f, client, o)

@@ -27,12 +27,9 @@ Options:
 // Run implements [subcommand].
 func (c *operatorSchedulerGetConfigCommand) Run(args []string) int {
 	f := c.flags("operator scheduler get-config")
-	if !c.parse(f, args, 0, 0, c.Help()) {
+	client := c.connect(f, args, 0, 0, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	answer, _, err := client.Operator().SchedulerGetConfiguration(nil)
 	if err != nil {

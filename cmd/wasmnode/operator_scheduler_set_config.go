@@ -64,12 +64,9 @@ func (c *operatorSchedulerSetConfigCommand) Run(args []string) int {
 		check, err = strconv.ParseUint(text, 10, 64)
 		return err
 	})
-	if !c.parse(f, args, 0, 0, c.Help()) {
+	client := c.connect(f, args, 0, 0, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	answer, _, err := client.Operator().SchedulerGetConfiguration(nil)
 	if err != nil {

@@ -27,12 +27,9 @@ Options:
 // Run implements [subcommand].
 func (c *operatorSnapshotRestoreCommand) Run(args []string) int {
 	f := c.flags("operator snapshot restore")
-	if !c.parse(f, args, 1, 1, c.Help()) {
+	client := c.connect(f, args, 1, 1, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	snap, err := os.Open(f.Arg(0))
 	if err != nil {

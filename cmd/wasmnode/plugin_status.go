@@ -25,12 +25,9 @@ Options:
 // Run implements [subcommand].
 func (c *pluginStatusCommand) Run(args []string) int {
 	f := c.flags("plugin status")
-	if !c.parse(f, args, 0, 0, c.Help()) {
+	client := c.connect(f, args, 0, 0, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	var plugins []catalog.PluginStatus
 	if _, err := client.Raw().Query("/v1/agent/plugins", &plugins, nil); err != nil {

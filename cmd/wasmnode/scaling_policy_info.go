@@ -30,12 +30,9 @@ Options:
 // Run implements [subcommand].
 func (c *scalingPolicyInfoCommand) Run(args []string) int {
 	f := c.flags("scaling policy info")
-	if !c.parse(f, args, 1, 1, c.Help()) {
+	client := c.connect(f, args, 1, 1, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	policy, err := findPolicy(client, f.Arg(0))
 	if err != nil {

@@ -30,12 +30,9 @@ func (c *scalingPolicyListCommand) Run(args []string) int {
 	for _, name := range []string{"job", "type"} {
 		f.Func(name, "", func(s string) error { params[name] = s; return nil })
 	}
-	if !c.parse(f, args, 0, 0, c.Help()) {
+	client := c.connect(f, args, 0, 0, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	policies, _, err := client.Scaling().ListPolicies(&nomad.QueryOptions{Params: params})
 	if err != nil {

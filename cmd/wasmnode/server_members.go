@@ -25,12 +25,9 @@ Options:
 // Run implements [subcommand].
 func (c *serverMembersCommand) Run(args []string) int {
 	f := c.flags("server members")
-	if !c.parse(f, args, 0, 0, c.Help()) {
+	client := c.connect(f, args, 0, 0, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	known, err := client.Agent().Members()
 	if err != nil {
@@ -101,12 +98,9 @@ Options:
 // Run implements [subcommand].
 func (c *agentInfoCommand) Run(args []string) int {
 	f := c.flags("agent-info")
-	if !c.parse(f, args, 0, 0, c.Help()) {
+	client := c.connect(f, args, 0, 0, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	self, err := client.Agent().Self()
 	if err != nil {
@@ -151,12 +145,9 @@ Options:
 // Run implements [subcommand].
 func (c *systemReconcileCommand) Run(args []string) int {
 	f := c.flags("system reconcile summaries")
-	if !c.parse(f, args, 0, 0, c.Help()) {
+	client := c.connect(f, args, 0, 0, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	if err := client.System().ReconcileSummaries(); err != nil {
 		return c.fail(f, err)

@@ -25,12 +25,9 @@ Options:
 // Run implements [subcommand].
 func (c *systemGCCommand) Run(args []string) int {
 	f := c.flags("system gc")
-	if !c.parse(f, args, 0, 0, c.Help()) {
+	client := c.connect(f, args, 0, 0, c.Help())
+	if client == nil {
 		return 1
-	}
-	client, err := c.client(f)
-	if err != nil {
-		return c.fail(f, err)
 	}
 	before, err := keptBy(client)
 	if err != nil {
