@@ -56,6 +56,7 @@ var parameters = map[string]string{
 	"/v1/client/fs/stat/{id}":           "path",
 	"/v1/client/fs/cat/{id}":            "path",
 	"/v1/client/fs/readat/{id}":         "path offset limit",
+	"/v1/client/fs/stream/{id}":         "path follow offset origin",
 	"/v1/client/fs/logs/{id}":           "task type follow offset origin plain",
 	"GET /v1/job/{rest...}/allocations": "all",
 	"GET /v1/job/{rest...}/submission":  "version",

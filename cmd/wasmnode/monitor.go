@@ -20,6 +20,7 @@ type monitor struct {
 	flags   *flags
 	health  bool            // services are waited for until they are healthy
 	printed map[string]bool // keys of the lines that were printed
+	every   time.Duration   // how long one look at a deployment holds; 0: lookEvery
 	live    *live           // what is shown at the end of the terminal; nil: nothing
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,7 +34,7 @@ func (m *monitor) followToEnd(id string, health expectation) error {
 	if l := liveOn(m.ui.out); l != nil {
 		m.live, m.ui.out = l, l
 	}
-	q := &nomad.QueryOptions{WaitTime: lookEvery}
+	q := &nomad.QueryOptions{WaitTime: cmp.Or(m.every, lookEvery)}
 	for {
 		stubs, meta, err := m.client.Deployments().Allocations(id, q)
 		if err != nil {
