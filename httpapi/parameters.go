@@ -15,8 +15,8 @@ const everywhere = "region namespace index wait stale consistent pretty"
 const listing = "prefix per_page next_token filter reverse "
 
 // parameters are those that an endpoint takes besides, by its method, PUT standing for POST,
-// its pattern and, of a job, what follows its ID. What is not named is refused: a parameter that is ignored has
-// people believe an answer to another question.
+// its pattern and, of a job, what follows its ID. What is not named is refused: a parameter
+// that is ignored has people believe an answer to another question.
 var parameters = map[string]string{
 	"GET /v1/jobs":                         listing + "meta",
 	"GET /v1/allocations":                  listing + "resources task_states",
@@ -37,9 +37,9 @@ var parameters = map[string]string{
 	"GET /v1/services":                     listing,
 	"GET /v1/service/{name}":               "filter choose",
 	"GET /v1/plugins":                      "prefix type per_page next_token",
-	"GET /v1/agent/monitor":                "log_level log_json log_include_location node_id server_id plain",
+	"GET /v1/agent/monitor":                "log_level log_json log_include_location node_id server_id client_id plain follow offset origin",
 	"GET /v1/agent/pprof/{profile}":        "debug seconds gc node_id server_id",
-	"GET /v1/vars":                         listing,
+	"GET /v1/vars":                         listing + "path",
 	"GET /v1/volumes":                      listing + "type node_id node_pool plugin_id",
 	"GET /v1/acl/tokens":                   listing,
 	"GET /v1/metrics":                      "format",
@@ -108,7 +108,11 @@ func (h *handler) checkRegion(region string) error {
 
 // checkNode refuses any node but the agent's own. None is that.
 func (h *handler) checkNode(r *http.Request) error {
-	if id := r.URL.Query().Get("node_id"); id != "" && id != h.Agent.NodeID {
+	return h.checkNodeID(r.URL.Query().Get("node_id"))
+}
+
+func (h *handler) checkNodeID(id string) error {
+	if id != "" && id != h.Agent.NodeID {
 		return notFound("Unknown node %q", id)
 	}
 	return nil
