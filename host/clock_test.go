@@ -144,8 +144,10 @@ func killIn(t testing.TB, w *world, dir string, l loopingPlugin) time.Duration {
 	began := time.Now().Add(50 * time.Millisecond)
 	passes := time.AfterFunc(time.Until(began), func() { close(ctx.passed) })
 	defer passes.Stop()
+	var took time.Duration
 	select {
 	case err := <-ended:
+		took = time.Since(began)
 		var fault *host.FaultError
 		require.ErrorAs(t, err, &fault)
 		if len(l.Args) == 0 || l.Args[0] != -1 { // what is no address ends it before
@@ -157,7 +159,7 @@ func killIn(t testing.TB, w *world, dir string, l loopingPlugin) time.Duration {
 	if err := w.workloads.Destroy(context.Background(), scope.Config.Id); err != nil {
 		require.True(t, errors.Is(err, abi.ErrTaskNotFound), "%v", err)
 	}
-	return time.Since(began)
+	return took
 }
 
 // BenchmarkKillInImports measures the latest of ten calls for each import.
