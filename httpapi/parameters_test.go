@@ -88,6 +88,8 @@ func TestListsAreFilteredAsAsked(t *testing.T) {
 	stubs := decoded[[]*nomad.JobListStub](t, w.get(t, "/v1/jobs?meta=true&prefix=wait").body)
 	require.Equal(t, map[string]string{"owner": "ann"}, stubs[0].Meta)
 	require.Equal(t, "[]", w.get(t, "/v1/namespaces?prefix=other").body)
+	require.Equal(t, "[]", w.get(t, "/v1/vars?path=nomad%2Fjobs").body)
+	require.Equal(t, "{}", w.get(t, "/v1/allocation/"+stub.ID+"/checks").body)
 	require.Equal(t, http.StatusNotFound, w.get(t, "/v1/client/stats?node_id=another").status)
 	require.JSONEq(t, `{"client": {"ok": true, "message": "ok"}}`, strings.ToLower(w.get(t, "/v1/agent/health?type=client").body))
 }
