@@ -144,9 +144,9 @@ type Node interface {
 	Metadata() structs.NodeMeta
 	ApplyMetadata(ctx context.Context, changes map[string]*string) (structs.NodeMeta, error)
 	HostUsage() (*structs.HostUsage, error)
-	// CheckDriverConfig returns what a driver refuses of a task's config block;
-	// errdefs.Unavailable: the driver is not here.
-	CheckDriverConfig(driver string, config map[string]any) error
+	// CheckDriverConfig returns what a driver refuses of a task's config block, a line
+	// each; errdefs.Unavailable: the driver is not here.
+	CheckDriverConfig(driver string, config map[string]any) (faults []string, err error)
 	// CollectGarbage removes every allocation that has ended.
 	CollectGarbage(ctx context.Context)
 	// Unclaimed is what the node keeps although it is not known to be wanted.

@@ -28,7 +28,7 @@ var errIdle = errdefs.New(errdefs.NotFound, "nothing runs here")
 func (idle) RestartAllocation(context.Context, string, string, bool) error   { return errIdle }
 func (idle) SignalAllocation(context.Context, string, string, string) error  { return errIdle }
 func (idle) Files(string) (httpapi.Files, error)                             { return nil, errIdle }
-func (idle) CheckDriverConfig(string, map[string]any) error                  { return nil }
+func (idle) CheckDriverConfig(string, map[string]any) ([]string, error)      { return nil, nil }
 func (idle) HostUsage() (*structs.HostUsage, error)                          { return &structs.HostUsage{}, nil }
 func (idle) CollectGarbage(context.Context)                                  {}
 func (idle) CollectAllocation(context.Context, string) error                 { return errIdle }

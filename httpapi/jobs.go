@@ -86,7 +86,7 @@ func (h *handler) register(req *nomad.JobRegisterRequest, warnings []string) (an
 	if err != nil {
 		return nil, err
 	}
-	change.Warnings = append(change.Warnings, warnings...)
+	change.Warnings = append(append(change.Warnings, h.driverWarnings(req.Job)...), warnings...)
 	return jobRegistered(change), nil
 }
 

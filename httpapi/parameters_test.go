@@ -184,6 +184,7 @@ func TestValidatingAsksTheDrivers(t *testing.T) {
 		"a key too many":   {driver: "mock_driver", config: map[string]any{"run_fro": "1s"}, fault: `group "group": task "task": config.run_fro: `},
 		"a wrong type":     {driver: "mock_driver", config: map[string]any{"run_for": []any{}}, fault: `group "group": task "task": config.run_for: `},
 		"known at start":   {driver: "mock_driver", config: map[string]any{"exit_code": "${meta.code}"}},
+		"beside that":      {driver: "mock_driver", config: map[string]any{"exit_code": "${meta.code}", "run_fro": "1s"}, fault: `group "group": task "task": config.run_fro: `},
 		"a missing driver": {driver: "docker", config: map[string]any{"image": "x"}, warning: `group "group": task "task": its config was not checked: `},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,6 +201,14 @@ func TestValidatingAsksTheDrivers(t *testing.T) {
 			}
 			require.Contains(t, resp.Warnings, c.warning)
 			require.Equal(t, c.warning == "", resp.Warnings == "")
+			registered, _, err := w.Client.Jobs().Register(job, nil)
+			require.NoError(t, err, "the driver may be another one when the task starts")
+			planned, _, err := w.Client.Jobs().Plan(job, false, nil)
+			require.NoError(t, err)
+			for _, warnings := range []string{registered.Warnings, planned.Warnings} {
+				require.Contains(t, warnings, c.fault)
+				require.Equal(t, c.fault == "", warnings == "")
+			}
 		})
 	}
 }

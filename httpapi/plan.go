@@ -30,7 +30,7 @@ func (h *handler) planJob(r *http.Request, id string) (any, error) {
 		Annotations:        eval.PlanAnnotations,
 		FailedTGAllocs:     eval.FailedTGAllocs,
 		NextPeriodicLaunch: plan.NextLaunch,
-		Warnings:           warningText(append(plan.Warnings, unknown...)),
+		Warnings:           warningText(append(append(plan.Warnings, h.driverWarnings(req.Job)...), unknown...)),
 	}
 	if out.Annotations == nil {
 		out.Annotations = &nomad.PlanAnnotations{}

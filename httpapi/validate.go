@@ -8,7 +8,6 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/structs"
-	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // validateJob tells every fault of a job, also those that its drivers find in what it
@@ -46,23 +45,45 @@ func (h *handler) readProposal(r *http.Request) (req *nomad.JobPlanRequest, unkn
 	return req, unknown, h.checkJob(r, req.Job)
 }
 
+// driverWarnings is what the drivers refuse of a job that is registered all the same, as
+// Nomad's servers do: a driver may be another one when the task starts.
+func (h *handler) driverWarnings(job *nomad.Job) []string {
+	warnings, _ := h.driverFaults(job)
+	for i := range warnings {
+		warnings[i] += " (the task cannot start with this)"
+	}
+	return warnings
+}
+
 // driverFaults is what the drivers refuse of a valid job, and what could not be checked
 // because a driver is not here.
 func (h *handler) driverFaults(job *nomad.Job) (faults, unchecked []string) {
 	for _, g := range job.TaskGroups {
 		for _, t := range g.Tasks {
-			err := h.Node.CheckDriverConfig(t.Driver, t.Config)
+			refused, err := h.Node.CheckDriverConfig(t.Driver, t.Config)
 			where := fmt.Sprintf("group %q: task %q", structs.Deref(g.Name), t.Name)
-			switch {
-			case err == nil, refers(t.Config):
-			case errdefs.ClassOf(err) == errdefs.Unavailable:
+			if err != nil {
 				unchecked = append(unchecked, fmt.Sprintf("%s: its config was not checked: %v", where, err))
-			default:
-				faults = append(faults, fmt.Sprintf("%s: %v", where, err))
+			}
+			for _, fault := range refused {
+				if !refers(blamed(t.Config, fault)) {
+					faults = append(faults, where+": "+fault)
+				}
 			}
 		}
 	}
 	return faults, unchecked
+}
+
+// blamed is what of a configuration a fault is about, such as "config.args[0]: …"; nil: of
+// what it has not.
+func blamed(config map[string]any, fault string) any {
+	path, ok := strings.CutPrefix(fault, "config.")
+	end := strings.IndexAny(path, ".[:")
+	if !ok || end < 0 {
+		return config
+	}
+	return config[path[:end]]
 }
 
 // refers reports whether a configuration has references, which may stand for what is no

@@ -53,8 +53,8 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("not an Error with faults: %v", err)
 		}
 		for _, fault := range e.Faults {
-			if strings.Contains(fault, "\n") || !strings.HasPrefix(fault, "job.hcl:") {
-				t.Fatalf("not a line with its place: %q", fault)
+			if strings.Contains(fault.Line, "\n") || !strings.HasPrefix(fault.Line, "job.hcl:") {
+				t.Fatalf("not a line with its place: %q", fault.Line)
 			}
 		}
 	})
@@ -68,4 +68,20 @@ func costly(content []byte) bool {
 		}
 	}
 	return false
+}
+
+// FuzzLocate looks for paths that make Locate panic, or point outside of the file.
+func FuzzLocate(f *testing.F) {
+	for _, fault := range []string{
+		`constraint 2: no`, `group "web: a": network: port "x": static: no`, `group "alone": task "alone": driver: no`,
+		`group "web: a": task "app": config.limits[0]["of.all"].most[0]: no`, `group "web: a": service "two": check: no`,
+	} {
+		f.Add([]byte(located), fault)
+	}
+	f.Fuzz(func(t *testing.T, content []byte, fault string) {
+		at := Locate("job.hcl", content, fault).At
+		if at.Filename != "" && (at.Start.Byte > at.End.Byte || at.End.Byte > len(content)) {
+			t.Fatalf("outside of the file: %v", at)
+		}
+	})
 }

@@ -162,22 +162,38 @@ func (p *parser) err() error {
 	if !p.diags.HasErrors() {
 		return nil
 	}
-	return &Error{Faults: hclvalue.Lines(p.diags)}
+	e := &Error{}
+	for _, f := range hclvalue.Faults(p.diags) {
+		e.Faults = append(e.Faults, Fault(f))
+	}
+	return e
 }
 
-// maxFaults bounds what an [Error] prints.
-const maxFaults = 20
+// MaxFaults bounds what an [Error] prints.
+const MaxFaults = 20
+
+// Fault is one thing that is wrong with a job file.
+type Fault struct {
+	// Line says what, on a line that begins with "FILE:LINE,COLUMN: ".
+	Line string
+	// At is what of the file is wrong; without a file name, nobody knows.
+	At hcl.Range
+}
 
 // Error is what is wrong with a job file.
 type Error struct {
-	// Faults has a line for each, beginning with "FILE:LINE,COLUMN: ".
-	Faults []string
+	// Faults are in the order of the file.
+	Faults []Fault
 }
 
 // Error returns the faults, a line each.
 func (e *Error) Error() string {
-	if n := len(e.Faults) - maxFaults; n > 0 {
-		return strings.Join(e.Faults[:maxFaults], "\n") + fmt.Sprintf("\n(and %d more)", n)
+	lines := make([]string, 0, MaxFaults+1)
+	for _, f := range e.Faults[:min(len(e.Faults), MaxFaults)] {
+		lines = append(lines, f.Line)
 	}
-	return strings.Join(e.Faults, "\n")
+	if n := len(e.Faults) - MaxFaults; n > 0 {
+		lines = append(lines, fmt.Sprintf("(and %d more)", n))
+	}
+	return strings.Join(lines, "\n")
 }

@@ -1,20 +1,35 @@
 package node
 
 import (
+	"errors"
+	"fmt"
+
+	"github.com/wasmnode/wasmnode/internal/configschema"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
-// CheckDriverConfig returns what a driver refuses of a task's config block. One that is not
-// here, or not ready, is errdefs.Unavailable. References are taken as texts: they have their
+// CheckDriverConfig returns what a driver refuses of a task's config block, a line each. One
+// that is not here, or not ready, is errdefs.Unavailable. References are taken as texts: they have their
 // values only when the task starts.
-func (n *Node) CheckDriverConfig(driver string, config map[string]any) error {
+func (n *Node) CheckDriverConfig(driver string, config map[string]any) (faults []string, err error) {
 	d, err := n.cfg.Dispense(driver)
 	if err != nil {
-		return errdefs.New(errdefs.Unavailable, "%s", err)
+		return nil, errdefs.New(errdefs.Unavailable, "%s", err)
 	}
 	defer d.Release()
-	if _, err := d.DecodeConfig(config); err != nil {
-		return errdefs.New(errdefs.InvalidArgument, "%s", err)
+	_, err = d.DecodeConfig(config)
+	var many *configschema.FaultsError
+	switch {
+	case err == nil:
+		return nil, nil
+	case !errors.As(err, &many):
+		return []string{err.Error()}, nil
 	}
-	return nil
+	for _, f := range many.Faults {
+		faults = append(faults, f.String())
+	}
+	if many.More > 0 {
+		faults = append(faults, fmt.Sprintf("config: %d more faults", many.More))
+	}
+	return faults, nil
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/jobspec"
 )
 
 // wants checks that a command ended with a code and one line on standard error, of
@@ -32,31 +34,70 @@ func task(driver, config string) string {
 	return group(fmt.Sprintf("    task \"t\" {\n      driver = %q\n      config {\n%s\n      }\n    }", driver, config))
 }
 
+// wantsFault checks that a command ended with exit code 1 and one fault on standard error: a
+// line of which a pattern is known, and what of the file that is about.
+func wantsFault(t *testing.T, r result, file, pattern, excerpt string) {
+	t.Helper()
+	line, rest, _ := strings.Cut(r.stderr, "\n")
+	wants(t, result{r.code, r.stdout, line + "\n"}, 1, strings.ReplaceAll(pattern, "FILE", regexp.QuoteMeta(file)))
+	assert.Equal(t, excerpt, strings.TrimSuffix(rest, "\n"))
+}
+
 func TestJobFilesThatAreWrong(t *testing.T) {
 	n := newSite(t).start(t)
 	mock := "    task \"t\" {\n      driver = \"mock_driver\"\n    }"
-	for name, c := range map[string]struct{ text, want string }{
-		"syntax error":        {group("    count = = 2"), `FILE:3,13: Invalid expression; .*`},
-		"unclosed block":      {"job \"bad\" {\n  group \"g\" {\n", `FILE:2,13: Unclosed configuration block; .*`},
-		"nothing":             {"", `FILE:1,1: Missing job block; a job file has exactly one\.`},
-		"unknown field":       {group("    cuont = 2\n" + mock), `FILE:3,5: Unsupported argument; .*"cuont".*did you mean "count"\?`},
-		"unknown block":       {"job \"bad\" {\n  gruop \"g\" {\n  }\n}\n", `FILE:2,3: Unsupported block type; .*"gruop".*did you mean "group"\?`},
-		"type error":          {group("    count = \"many\"\n" + mock), `FILE:3,13: Unsuitable value; a number is required\.`},
-		"duplicate tasks":     {group(mock + "\n" + mock), `FILE:6,5: Duplicate task "t"; the first is at FILE:3,5-9\.`},
-		"undeclared variable": {task("${var.who}", ""), `FILE:4,19: Undeclared variable "who"\.`},
-		"unset variable":      {"variable \"who\" { type = string }\n" + task("${var.who}", ""), `FILE:1,1: Unset variable "who"; .*-var.*`},
-		"a volume":            {group("    volume \"d\" {\n      type = \"host\"\n    }\n" + mock), `FILE: group "g": volume: there are no host volumes .*`},
-		"negative count":      {group("    count = -3\n" + mock), `FILE: group "g": count: .*can't be negative: it is -3`},
-		"no group":            {"job \"bad\" {\n}\n", `FILE: Missing job task groups`},
-		"no task":             {group(""), `FILE: group "g": Missing tasks for group`},
-		"no driver":           {group("    task \"t\" {\n    }"), `FILE: group "g": task "t": driver: Missing task driver`},
+	for name, c := range map[string]struct{ text, want, excerpt string }{
+		"syntax error": {group("    count = = 2"), `FILE:3,13: Invalid expression; .*`, `
+  3 |     count = = 2
+    |             ^`},
+		"unclosed block": {"job \"bad\" {\n  group \"g\" {\n", `FILE:2,13: Unclosed configuration block; .*`, `
+  2 |   group "g" {
+    |             ^`},
+		"nothing": {"", `FILE:1,1: Missing job block; a job file has exactly one\.`, ``},
+		"unknown field": {group("\tcuont = 2 # \x1b[31m\n" + mock), `FILE:3,2: Unsupported argument; .*"cuont".*did you mean "count"\?`, `
+  3 |     cuont = 2 # \u001b[31m
+    |     ^^^^^`},
+		"unknown block": {"job \"bad\" {\n  gruop \"g\" {\n  }\n}\n", `FILE:2,3: Unsupported block type; .*"gruop".*did you mean "group"\?`, `
+  2 |   gruop "g" {
+    |   ^^^^^`},
+		"type error": {group("    count = \"many\"\n" + mock), `FILE:3,13: Unsuitable value; a number is required\.`, `
+  3 |     count = "many"
+    |             ^^^^^^`},
+		"duplicate tasks": {group(mock + "\n" + mock), `FILE:6,5: Duplicate task "t"; the first is at FILE:3,5-9\.`, `
+  6 |     task "t" {
+    |     ^^^^`},
+		"undeclared variable": {task("${var.who}", ""), `FILE:4,19: Undeclared variable "who"\.`, `
+  4 |       driver = "${var.who}"
+    |                   ^^^^^^^`},
+		"unset variable": {"variable \"who\" { type = string }\n" + task("${var.who}", ""), `FILE:1,1: Unset variable "who"; .*-var.*`, `
+  1 | variable "who" { type = string }
+    | ^^^^^^^^^^^^^^`},
+		"a volume": {group("    volume \"d\" {\n      type = \"host\"\n    }\n" + mock), `FILE:3,5: group "g": volume: there are no host volumes .*`, `
+  3 |     volume "d" {
+    |     ^^^^^^^^^^`},
+		"negative count": {group("    count = -3\n" + mock), `FILE:3,5: group "g": count: .*can't be negative: it is -3`, `
+  3 |     count = -3
+    |     ^^^^^^^^^^`},
+		"no group": {"job \"bad\" {\n}\n", `FILE:1,1: Missing job task groups`, `
+  1 | job "bad" {
+    | ^^^^^^^^^`},
+		"no task": {group(""), `FILE:2,3: group "g": Missing tasks for group`, `
+  2 |   group "g" {
+    |   ^^^^^^^^^`},
+		"no driver": {group("    task \"t\" {\n    }"), `FILE:3,5: group "g": task "t": driver: Missing task driver`, `
+  3 |     task "t" {
+    |     ^^^^^^^^`},
+		"a long line": {group("    meta = { a = \"" + strings.Repeat("a", 99) + "\", b = c() }"), `FILE:3,\d+: Call to unknown function; There is no function named "c".*`, `
+  3 | …` + strings.Repeat("a", 53) + `", b = c() }
+    | ` + strings.Repeat(" ", 61) + `^`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := write(t, filepath.Join(t.TempDir(), "bad.nomad.hcl"), c.text)
-			want := strings.ReplaceAll(c.want, "FILE", regexp.QuoteMeta(file))
-			for _, command := range []string{"run", "validate"} {
+			for command, code := range map[string]int{"run": 1, "plan": 255, "validate": 1} {
 				r := n.run(t, "job", command, file)
-				wants(t, r, 1, want)
+				assert.Equal(t, code, r.code)
+				r.code = 1
+				wantsFault(t, r, file, c.want, strings.TrimPrefix(c.excerpt, "\n"))
 				assert.Empty(t, r.stdout)
 			}
 		})
@@ -70,23 +111,34 @@ func TestEveryFaultOfAJobIsALine(t *testing.T) {
 		group("    task \"t\" {\n      driver = \"mock_driver\"\n      resources {\n        cpu = -5\n        memory = 1\n      }\n    }"))
 	for _, command := range []string{"run", "validate"} {
 		r := n.run(t, "job", command, file)
-		assert.Equal(t, result{1, "", fmt.Sprintf(`Error: %[1]s: group "g": task "t": resources: cpu: minimum CPU value is 1; got -5
-Error: %[1]s: group "g": task "t": resources: memory: minimum MemoryMB value is 10; got 1
+		assert.Equal(t, result{1, "", fmt.Sprintf(`Error: %[1]s:6,9: group "g": task "t": resources: cpu: minimum CPU value is 1; got -5
+  6 |         cpu = -5
+    |         ^^^^^^^^
+Error: %[1]s:7,9: group "g": task "t": resources: memory: minimum MemoryMB value is 10; got 1
+  7 |         memory = 1
+    |         ^^^^^^^^^^
 `, file)}, r)
 	}
 }
 
+func TestFaultsAreCutShort(t *testing.T) {
+	file := write(t, filepath.Join(t.TempDir(), "bad.nomad.hcl"), "job \"bad\" {\n"+strings.Repeat("grup {}\n", jobspec.MaxFaults+2)+"}\n")
+	r := command(t, "", "job", "run", file)
+	assert.Equal(t, 3*jobspec.MaxFaults+1, strings.Count(r.stderr, "\n"))
+	assert.True(t, strings.HasSuffix(r.stderr, "\n(and 2 more)\n"), r.stderr)
+}
+
 func TestJobsInJSONThatAreWrong(t *testing.T) {
 	dir := t.TempDir()
-	for name, c := range map[string]struct{ text, want string }{
-		"not JSON":  {"{\n  job\n}\n", `FILE:2: invalid character 'j' .*`},
-		"mistyped":  {"{\"Job\": {\n  \"ID\": 5\n}}\n", `FILE:2: Job.ID cannot be a number`},
-		"no job":    {"{}", `FILE: no job: the file has the form \{"Job": \{ … \}\}`},
-		"truncated": {`{"Job": {`, `FILE:1: unexpected end of JSON input`},
+	for name, c := range map[string]struct{ text, want, excerpt string }{
+		"not JSON":  {"{\n  job\n}\n", `FILE:2,3: invalid character 'j' .*`, "  2 |   job\n    |   ^"},
+		"mistyped":  {"{\"Job\": {\n  \"ID\": 5\n}}\n", `FILE:2,9: Job.ID cannot be a number`, "  2 |   \"ID\": 5\n    |         ^"},
+		"no job":    {"{}", `FILE: no job: the file has the form \{"Job": \{ … \}\}`, ""},
+		"truncated": {`{"Job": {`, `FILE:1,9: unexpected end of JSON input`, "  1 | {\"Job\": {\n    |         ^"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := write(t, filepath.Join(dir, "bad.json"), c.text)
-			wants(t, command(t, "", "job", "run", file), 1, strings.ReplaceAll(c.want, "FILE", regexp.QuoteMeta(file)))
+			wantsFault(t, command(t, "", "job", "run", file), file, c.want, c.excerpt)
 		})
 	}
 }
@@ -108,7 +160,7 @@ func TestTasksThatNoDriverTakes(t *testing.T) {
 		"not granted":    {task("wasi", "module = \"/etc/passwd\""), 1, `.*/etc/passwd.*grant.*`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := n.run(t, "job", "run", write(t, filepath.Join(t.TempDir(), "bad.nomad.hcl"), c.text))
+			r := n.runJob(t, write(t, filepath.Join(t.TempDir(), "bad.nomad.hcl"), c.text))
 			wants(t, r, c.code, c.want)
 			if c.code == 1 {
 				assert.Regexp(t, `^Error: allocation "[0-9a-f]{8}" is failed: task "t": .* \(see wasmnode alloc status [0-9a-f]{8}\)\n$`, r.stderr)
@@ -116,6 +168,19 @@ func TestTasksThatNoDriverTakes(t *testing.T) {
 			n.out(t, "job", "stop", "-purge", "bad")
 		})
 	}
+	file := write(t, filepath.Join(t.TempDir(), "bad.nomad.hcl"), task("wasi", "modlue = \"a.wasm\"\nargs = [[], \"${meta.arg}\"]\nenv = 1"))
+	assert.Equal(t, result{1, "", fmt.Sprintf(`Error: %[1]s:5,7: group "g": task "t": config.module: missing
+  5 |       config {
+    |       ^^^^^^
+Error: %[1]s:6,1: group "g": task "t": config.modlue: unknown field, did you mean "module"?
+  6 | modlue = "a.wasm"
+    | ^^^^^^^^^^^^^^^^^
+Error: %[1]s:8,1: group "g": task "t": config.env: unknown field
+  8 | env = 1
+    | ^^^^^^^
+`, file)}, n.run(t, "job", "validate", file))
+	assert.Regexp(t, `\* group "g": task "t": config\.modlue: unknown field, did you mean "module"\? \(the task cannot start with this\)\n`, n.run(t, "job", "run", "-detach", file).stderr)
+	n.out(t, "job", "stop", "-purge", "bad")
 	good := writeJob(t, "good", "batch", "wasi", fmt.Sprintf("module = %q", s.program(t, "exit")))
 	n.out(t, "job", "run", good)
 	n.await(t, "good", "complete")

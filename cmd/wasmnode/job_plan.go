@@ -55,7 +55,7 @@ func (c *jobPlanCommand) Run(args []string) int {
 	}
 	job, _, err := file.read(f.Arg(0))
 	if err != nil {
-		c.fail(f, err)
+		c.unreadable(f, &file, err)
 		return planFailed
 	}
 	client, err := c.client(f)
@@ -65,7 +65,7 @@ func (c *jobPlanCommand) Run(args []string) int {
 	}
 	plan, _, err := client.Jobs().Plan(job, *diff, nil)
 	if err != nil {
-		c.refused(f, client, job, err)
+		c.refused(f, client, &file, job, err)
 		return planFailed
 	}
 	if c.templated() || *asJSON {

@@ -11,9 +11,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/hashicorp/hcl/v2"
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/internal/hclvalue"
 	"github.com/wasmnode/wasmnode/jobspec"
 )
 
@@ -52,6 +55,8 @@ Options:
 type jobFile struct {
 	vars     map[string]string
 	varFiles []string
+	path     string
+	sources  map[string][]byte // what was read, by path
 }
 
 func (j *jobFile) flags(f *flags) {
@@ -78,9 +83,11 @@ func (j *jobFile) args() (args []string) {
 	return args
 }
 
-// read parses a job file, of HCL or of the JSON that -output prints.
+// read parses a job file, of HCL or of the JSON that -output prints. What is wrong with it
+// is a *jobspec.Error.
 func (j *jobFile) read(path string) (*nomad.Job, *nomad.JobSubmission, error) {
-	content, err := readFile(path)
+	j.path, j.sources = path, map[string][]byte{}
+	content, err := j.source(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -90,7 +97,7 @@ func (j *jobFile) read(path string) (*nomad.Job, *nomad.JobSubmission, error) {
 	}
 	o := jobspec.Options{Path: path, Content: content, Vars: j.vars, Env: os.Environ(), AllowFiles: true}
 	for _, name := range j.varFiles {
-		b, err := readFile(name)
+		b, err := j.source(name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -101,6 +108,13 @@ func (j *jobFile) read(path string) (*nomad.Job, *nomad.JobSubmission, error) {
 		return nil, nil, err
 	}
 	return job, &nomad.JobSubmission{Source: string(content), Format: "hcl2", VariableFlags: j.vars}, nil
+}
+
+// source reads a file, and keeps it to show what is wrong in it.
+func (j *jobFile) source(path string) ([]byte, error) {
+	content, err := readFile(path)
+	j.sources[path] = content
+	return content, err
 }
 
 func readFile(path string) ([]byte, error) {
@@ -134,22 +148,31 @@ func jsonError(path string, content []byte, err error) error {
 	var mistyped *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
-		return fmt.Errorf("%s:%d: %w", path, lineAt(content, syntax.Offset), err)
+		return jsonFault(path, content, syntax.Offset, err.Error())
 	case errors.As(err, &mistyped):
-		return fmt.Errorf("%s:%d: %s cannot be a %s", path, lineAt(content, mistyped.Offset), mistyped.Field, mistyped.Value)
+		return jsonFault(path, content, mistyped.Offset, fmt.Sprintf("%s cannot be a %s", mistyped.Field, mistyped.Value))
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-func lineAt(content []byte, offset int64) int {
-	return 1 + bytes.Count(content[:min(offset, int64(len(content)))], []byte("\n"))
+// jsonFault is what is wrong at the last of as many bytes as the decoder has read.
+func jsonFault(path string, content []byte, read int64, wrong string) error {
+	start := int(min(max(read-1, 0), int64(len(content))))
+	line := bytes.LastIndexByte(content[:start], '\n') + 1
+	at := hcl.Range{Filename: path, Start: hcl.Pos{
+		Line:   1 + bytes.Count(content[:start], []byte("\n")),
+		Column: 1 + utf8.RuneCount(content[line:start]),
+		Byte:   start,
+	}}
+	at.End = at.Start
+	return &jobspec.Error{Faults: []jobspec.Fault{{Line: hclvalue.At(at, wrong), At: at}}}
 }
 
-// refused describes why the node refused a job: each fault on a line, with the file's
-// name, when it is the job's.
-func (m meta) refused(f *flags, client *nomad.Client, job *nomad.Job, err error) int {
+// refused prints why the node refused a job: each fault at its place in the file, when it is
+// the job's.
+func (m meta) refused(f *flags, client *nomad.Client, file *jobFile, job *nomad.Job, err error) int {
 	if resp, _, validateErr := client.Jobs().Validate(job, nil); validateErr == nil && len(resp.ValidationErrors) > 0 {
-		return m.faults(f, f.Arg(0), resp.ValidationErrors)
+		return m.invalid(file, resp.ValidationErrors)
 	}
 	return m.fail(f, err)
 }
@@ -171,7 +194,7 @@ func (c *jobRunCommand) Run(args []string) int {
 	}
 	job, submission, err := file.read(f.Arg(0))
 	if err != nil {
-		return c.fail(f, err)
+		return c.unreadable(f, &file, err)
 	}
 	if *output {
 		return c.printJSON(map[string]*nomad.Job{"Job": job})
@@ -189,7 +212,7 @@ func (c *jobRunCommand) Run(args []string) int {
 	}
 	resp, _, err := client.Jobs().RegisterOpts(job, &opts, nil)
 	if err != nil {
-		return c.refused(f, client, job, err)
+		return c.refused(f, client, &file, job, err)
 	}
 	if resp.Warnings != "" {
 		c.ui.Warn("Job Warnings:\n" + resp.Warnings)

@@ -9,7 +9,8 @@ func (*jobValidateCommand) Synopsis() string { return "Check a job file" }
 func (*jobValidateCommand) Help() string {
 	return `Usage: wasmnode job validate [options] FILE
 
-  Reads a job file and has the node check the job. Every fault is a line.
+  Reads a job file and has the node check the job. Every fault is a line that begins with
+  its place in the file, "FILE:LINE,COLUMN: "; what is there follows.
 
 Options:
 
@@ -27,7 +28,7 @@ func (c *jobValidateCommand) Run(args []string) int {
 	}
 	job, _, err := file.read(f.Arg(0))
 	if err != nil {
-		return c.fail(f, err)
+		return c.unreadable(f, &file, err)
 	}
 	client, err := c.client(f)
 	if err != nil {
@@ -44,7 +45,7 @@ func (c *jobValidateCommand) Run(args []string) int {
 		c.ui.Warn("Job Warnings:\n" + resp.Warnings)
 	}
 	if len(resp.ValidationErrors) > 0 {
-		return c.faults(f, f.Arg(0), resp.ValidationErrors)
+		return c.invalid(&file, resp.ValidationErrors)
 	}
 	c.ui.Output("Job validation successful")
 	return 0

@@ -178,14 +178,6 @@ func (m meta) fail(f *flags, err error) int {
 	return 1
 }
 
-// faults prints what is wrong with a job's file, a fault a line.
-func (m meta) faults(f *flags, path string, faults []string) int {
-	for _, fault := range faults {
-		m.fail(f, errors.New(path+": "+fault))
-	}
-	return 1
-}
-
 // printJSON prints a value for programs: as JSON, or as -t has it.
 func (m meta) printJSON(v any) int {
 	text, err := m.render(v)

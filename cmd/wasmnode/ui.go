@@ -70,6 +70,9 @@ func (u ui) Warn(text string) { u.complain(yellow, text) }
 // Error prints why something was not done.
 func (u ui) Error(text string) { u.complain(red, text) }
 
+// Quote prints what a complaint is about.
+func (u ui) Quote(text string) { printLine(u.err, harmless(text)) }
+
 func (u ui) complain(colour, text string) {
 	text = harmless(text)
 	if u.errColour {

@@ -2,6 +2,7 @@ package standalone
 
 import (
 	"cmp"
+	"fmt"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -11,25 +12,35 @@ import (
 // affinities checks what a job would have of its nodes. Weights are -100 to 100, as in
 // Nomad.
 func (v *validation) affinities(list []*nomad.Affinity) {
-	for _, a := range list {
-		if w := structs.Deref(a.Weight); a.Weight != nil && (w == 0 || w < -100 || w > 100) {
-			v.fault("affinity: weight: it is %d, but has to be from -100 to 100 and not 0", w)
-			continue
-		}
-		if a.LTarget == "" {
-			v.fault("affinity: No LTarget provided but is required by affinity")
-			continue
-		}
-		v.in("affinity", func() {
-			v.constraint(&nomad.Constraint{LTarget: a.LTarget, RTarget: a.RTarget, Operand: cmp.Or(a.Operand, "=")}, false)
-		})
+	for i, a := range list {
+		v.in(numbered("affinity", i, len(list)), func() { v.affinity(a) })
 	}
+}
+
+func (v *validation) affinity(a *nomad.Affinity) {
+	if w := structs.Deref(a.Weight); a.Weight != nil && (w == 0 || w < -100 || w > 100) {
+		v.fault("weight: it is %d, but has to be from -100 to 100 and not 0", w)
+		return
+	}
+	if a.LTarget == "" {
+		v.fault("No LTarget provided but is required by affinity")
+		return
+	}
+	v.constraint(&nomad.Constraint{LTarget: a.LTarget, RTarget: a.RTarget, Operand: cmp.Or(a.Operand, "=")}, false)
+}
+
+// numbered names a block of a list that has no names: with its number if there are others.
+func numbered(block string, i, of int) string {
+	if of == 1 {
+		return block
+	}
+	return fmt.Sprintf("%s %d", block, i+1)
 }
 
 // spreads checks by what a group's allocations are to be spread.
 func (v *validation) spreads(list []*nomad.Spread) {
-	for _, sp := range list {
-		v.in("spread", func() { v.spread(sp) })
+	for i, sp := range list {
+		v.in(numbered("spread", i, len(list)), func() { v.spread(sp) })
 	}
 }
 

@@ -156,38 +156,53 @@ func Errorf(at hcl.Range, format string, args ...any) hcl.Diagnostics {
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: fmt.Sprintf(format, args...), Subject: &at}}
 }
 
-// Lines renders the errors among diagnostics on a line each, beginning with
-// "FILE:LINE,COLUMN: " where they have a place, in the order of the file, and each
-// once.
-func Lines(diags hcl.Diagnostics) []string {
+// Fault is an error among diagnostics, for people.
+type Fault struct {
+	// Line is the error on a line, beginning with "FILE:LINE,COLUMN: " where it has a place.
+	Line string
+	// At is the place; without a file name there is none.
+	At hcl.Range
+}
+
+// Faults returns the errors among diagnostics in the order of the file, and each once.
+func Faults(diags hcl.Diagnostics) []Fault {
 	errs := slices.DeleteFunc(slices.Clone(diags), func(d *hcl.Diagnostic) bool { return d.Severity != hcl.DiagError })
-	place := func(d *hcl.Diagnostic) (file string, at int) {
-		if d.Subject == nil {
-			return "", 0
-		}
-		return d.Subject.Filename, d.Subject.Start.Byte
-	}
 	files := map[string]int{} // in the order in which they come up
 	for _, d := range errs {
-		file, _ := place(d)
+		file := place(d).Filename
 		if _, ok := files[file]; !ok {
 			files[file] = len(files)
 		}
 	}
 	slices.SortStableFunc(errs, func(a, b *hcl.Diagnostic) int {
-		fileA, atA := place(a)
-		fileB, atB := place(b)
-		return cmp.Or(files[fileA]-files[fileB], atA-atB)
+		atA, atB := place(a), place(b)
+		return cmp.Or(files[atA.Filename]-files[atB.Filename], atA.Start.Byte-atB.Start.Byte)
 	})
-	var lines []string
+	var faults []Fault
 	seen := map[string]bool{}
 	for _, d := range errs {
 		if line := describe(d); !seen[line] {
 			seen[line] = true
-			lines = append(lines, line)
+			faults = append(faults, Fault{Line: line, At: place(d)})
 		}
 	}
+	return faults
+}
+
+// Lines returns the lines of the faults among diagnostics.
+func Lines(diags hcl.Diagnostics) []string {
+	var lines []string
+	for _, f := range Faults(diags) {
+		lines = append(lines, f.Line)
+	}
 	return lines
+}
+
+func place(d *hcl.Diagnostic) (at hcl.Range) {
+	if d.Subject != nil {
+		at = *d.Subject
+	}
+	return at
 }
 
 func describe(d *hcl.Diagnostic) string {
@@ -199,5 +214,10 @@ func describe(d *hcl.Diagnostic) string {
 	if d.Subject == nil {
 		return text
 	}
-	return fmt.Sprintf("%s:%d,%d: %s", d.Subject.Filename, d.Subject.Start.Line, d.Subject.Start.Column, text)
+	return At(*d.Subject, text)
+}
+
+// At puts a place before a text, in the form of [Fault.Line].
+func At(at hcl.Range, text string) string {
+	return fmt.Sprintf("%s:%d,%d: %s", at.Filename, at.Start.Line, at.Start.Column, text)
 }
