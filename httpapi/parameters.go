@@ -40,6 +40,7 @@ var parameters = map[string]string{
 	"/v1/agent/pprof/{profile}":         "debug seconds gc node_id server_id",
 	"/v1/vars":                          listing + "path",
 	"/v1/volumes":                       listing + "type node_id node_pool plugin_id",
+	"/v1/var/{path...}":                 "cas",
 	"/v1/acl/tokens":                    listing,
 	"/v1/metrics":                       "format",
 	"/v1/agent/join":                    "address",

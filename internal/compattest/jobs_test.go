@@ -1,9 +1,14 @@
 package compattest
 
 import (
+	"archive/tar"
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,8 +24,9 @@ import (
 
 const outcomesFile = "testdata/outcomes.txt"
 
-// quiet is how long nothing may change before the jobs have come to their ends.
-const quiet = 4 * time.Second
+// quiet is how long nothing may change before the jobs have come to their ends: longer than
+// the shortest delay that Nomad lets a reschedule have.
+const quiet = 7 * time.Second
 
 // meant are the jobs that end otherwise here than with Nomad, and why.
 var meant = map[string]string{
@@ -77,19 +83,38 @@ func TestJobFilesEndAsWithNomad(t *testing.T) {
 // became of each.
 func (to *target) outcomes(t *testing.T, files []string) map[string]string {
 	t.Helper()
+	served := serveArtifacts(t)
 	all := map[string]string{}
 	for _, path := range files {
-		name := strings.TrimSuffix(filepath.Base(path), ".nomad.hcl")
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		job, err := jobspec.Parse(jobspec.Options{Path: path, Content: text})
-		require.NoError(t, err)
-		if _, _, err := to.client.Jobs().Register(job, nil); err != nil {
-			all[name] = "refused"
-			continue
-		}
-		all[name] = ""
+		to.register(t, path, served, all)
 	}
+	to.settle(all)
+	later, err := filepath.Glob("testdata/updates/*.nomad.hcl")
+	require.NoError(t, err)
+	for _, path := range later {
+		to.register(t, path, served, all)
+	}
+	to.settle(all)
+	return all
+}
+
+// register registers the job of a file, and notes if it is refused.
+func (to *target) register(t *testing.T, path, served string, all map[string]string) {
+	t.Helper()
+	name := strings.TrimSuffix(filepath.Base(path), ".nomad.hcl")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	job, err := jobspec.Parse(jobspec.Options{Path: path, Content: bytes.ReplaceAll(text, []byte("{served}"), []byte(served))})
+	require.NoError(t, err)
+	all[name] = ""
+	if _, _, err := to.client.Jobs().Register(job, nil); err != nil {
+		t.Logf("%s: %s: %v", to.name, name, err)
+		all[name] = "refused"
+	}
+}
+
+// settle waits until nothing changes any more, and tells of each job what became of it.
+func (to *target) settle(all map[string]string) {
 	seen, since := "", time.Now()
 	for end := time.Now().Add(2 * time.Minute); time.Since(since) < quiet && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		now := ""
@@ -103,7 +128,30 @@ func (to *target) outcomes(t *testing.T, files []string) map[string]string {
 			seen, since = now, time.Now()
 		}
 	}
-	return all
+}
+
+// serveArtifacts serves what job files download, and returns its address.
+func serveArtifacts(t *testing.T) (url string) {
+	t.Helper()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	archive := tar.NewWriter(z)
+	hello := []byte("hello\n")
+	require.NoError(t, archive.WriteHeader(&tar.Header{Name: "hello.txt", Mode: 0o644, Size: int64(len(hello))}))
+	_, err := archive.Write(hello)
+	require.NoError(t, err)
+	require.NoError(t, archive.Close())
+	require.NoError(t, z.Close())
+	files := map[string][]byte{"/hello.txt": hello, "/packed.tar.gz": packed.Bytes()}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if b, is := files[r.URL.Path]; is {
+			_, _ = w.Write(b)
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
 }
 
 // outcome tells what became of a job: its status, its deployment, what waits for a place, and
