@@ -30,13 +30,19 @@ const quiet = 7 * time.Second
 
 // meant are the jobs that end otherwise here than with Nomad, and why.
 var meant = map[string]string{
-	"poststart-fails":   "the failure of a poststart task ends the tasks beside it at once",
-	"prestart-fails":    "Killing is always followed by Killed",
-	"service-ends-well": "a deployment whose only allocation has failed has not succeeded: it fails at its deadline",
-	"service-fails":     "a deployment whose only allocation has failed has not succeeded: it fails at its deadline",
-	"system-fails":      "system jobs have no deployments here",
-	"system-runs":       "system jobs have no deployments here",
-	"template-broken":   "a template that cannot be read is refused when its job is registered",
+	"kill-signal-unknown": "a signal that there is not fails the task, which says so; with Nomad the job waits for a node that has it",
+	"port-taken":          "a static port is taken once on a node; Nomad's agent takes it once for each address of its network",
+	"poststart-fails":     "the failure of a poststart task ends the tasks beside it at once",
+	"prestart-fails":      "Killing is always followed by Killed",
+	"service-ends-well":   "a deployment whose only allocation has failed has not succeeded",
+	"service-fails":       "a deployment whose only allocation has failed has not succeeded",
+	"sidecar-fails":       "Killing is always followed by Killed",
+	"system-fails":        "system jobs have no deployments here",
+	"system-runs":         "system jobs have no deployments here",
+	"system-unmet":        "a system job that no node can run waits for one, and says so; with Nomad it runs, and has a deployment that succeeded",
+	"update-fails":        "an allocation that fails in its deployment has the event Alloc Unhealthy",
+	"update-reverts":      "an allocation that fails in its deployment has the event Alloc Unhealthy",
+	"template-broken":     "a template that cannot be read is refused when its job is registered",
 }
 
 // TestJobFilesEndAsWithNomad runs all job files at once and compares what became of each with
@@ -188,6 +194,10 @@ func (to *target) outcome(id string) string {
 	return strings.Join(parts, "; ")
 }
 
+// awaits is the event by which a task here tells that it waits for an allocation to end; with
+// Nomad it waits without one.
+const awaits = "Task hook message"
+
 func waiting(e *nomad.Evaluation) string {
 	text := ""
 	for _, group := range slices.Sorted(maps.Keys(e.FailedTGAllocs)) {
@@ -203,6 +213,9 @@ func tasks(states map[string]*nomad.TaskState) string {
 	for name, s := range states {
 		var events []string
 		for _, e := range s.Events {
+			if e.Type == awaits {
+				continue
+			}
 			what := e.Type
 			if e.Type == nomad.TaskTerminated {
 				what += " " + cmp.Or(e.Details["exit_code"], "0") + "/" + cmp.Or(e.Details["signal"], "0")

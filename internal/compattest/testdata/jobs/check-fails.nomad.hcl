@@ -3,7 +3,7 @@ job "check-fails" {
   update {
     min_healthy_time  = "1s"
     healthy_deadline  = "5s"
-    progress_deadline = "10s"
+    progress_deadline = "30s"
   }
   group "g" {
     ephemeral_disk {

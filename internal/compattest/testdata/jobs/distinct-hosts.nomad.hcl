@@ -1,9 +1,7 @@
 job "distinct-hosts" {
   type = "service"
   update {
-    min_healthy_time  = "1s"
-    healthy_deadline  = "5s"
-    progress_deadline = "10s"
+    min_healthy_time = "1s"
   }
   group "g" {
     ephemeral_disk {

@@ -73,7 +73,7 @@ job "lifecycle-all" {
       driver = "raw_exec"
       config {
         command = "/bin/sh"
-        args    = ["-c", "sleep 1; test -e \"$NOMAD_ALLOC_DIR/before\" && touch \"$NOMAD_ALLOC_DIR/main\""]
+        args    = ["-c", "sleep 4; test -e \"$NOMAD_ALLOC_DIR/before\" && touch \"$NOMAD_ALLOC_DIR/main\""]
       }
       resources {
         cpu    = 10

@@ -9,6 +9,7 @@ job "reschedule-later" {
       mode     = "fail"
     }
     reschedule {
+      attempts       = 0
       delay          = "1h"
       delay_function = "exponential"
       max_delay      = "2h"

@@ -2,8 +2,8 @@ job "update-group-gone" {
   type = "service"
   update {
     min_healthy_time  = "1s"
-    healthy_deadline  = "5s"
-    progress_deadline = "10s"
+    healthy_deadline  = "20s"
+    progress_deadline = "30s"
   }
   group "a" {
     ephemeral_disk {

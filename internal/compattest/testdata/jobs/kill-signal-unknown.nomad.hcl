@@ -1,4 +1,4 @@
-job "max-run-duration" {
+job "kill-signal-unknown" {
   type = "batch"
   group "g" {
     ephemeral_disk {
@@ -12,13 +12,13 @@ job "max-run-duration" {
       attempts  = 0
       unlimited = false
     }
-    max_run_duration = "2s"
     task "t" {
       driver = "raw_exec"
       config {
         command = "/bin/sh"
-        args    = ["-c", "exec sleep 3600"]
+        args    = ["-c", "true"]
       }
+      kill_signal = "SIGNOPE"
       resources {
         cpu    = 10
         memory = 20
