@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -164,6 +165,7 @@ func (h *handler) blocking(table string, read func(*http.Request, *query) (answe
 				if a.next != "" {
 					w.Header().Set("X-Nomad-NextToken", a.next)
 				}
+				stamp(a.body, a.index)
 				return reply(w, r, a.body)
 			}
 			h.ControlPlane.Wait(ctx, table, seen)
@@ -188,6 +190,9 @@ func writing(write func(*http.Request) (any, error)) func(http.ResponseWriter, *
 		body, err := write(r)
 		if err != nil {
 			return err
+		}
+		if index := toldIndex(body); index > 0 {
+			w.Header().Set("X-Nomad-Index", strconv.FormatUint(index, 10))
 		}
 		return reply(w, r, body)
 	}
@@ -231,13 +236,19 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func reply(w http.ResponseWriter, r *http.Request, body any) error {
-	encode := json.Marshal
-	if _, pretty := r.URL.Query()["pretty"]; pretty {
-		encode = func(v any) ([]byte, error) { return json.MarshalIndent(v, "", "    ") }
-	}
-	b, err := encode(body)
+	b, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("encoding the answer: %w", err)
+	}
+	if index := toldIndex(body); index > 0 {
+		b = withIndex(b, index)
+	}
+	if _, pretty := r.URL.Query()["pretty"]; pretty {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, b, "", "    "); err != nil {
+			return fmt.Errorf("indenting the answer: %w", err)
+		}
+		b = indented.Bytes()
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(replyTimeout)) // errors: the client may take its time
