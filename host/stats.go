@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -16,6 +17,12 @@ type Stats struct {
 	Faults map[FaultKind]uint64
 	// Denied is how often a capability answered PERMISSION_DENIED.
 	Denied uint64
+	// Opened is how many streams were opened, by the capability that did: connections by
+	// net, requests by http. Streams are those that are open now.
+	Opened  map[string]uint64
+	Streams int
+	// StreamRead and StreamWritten are how many bytes were read from streams and written.
+	StreamRead, StreamWritten uint64
 	// OutOfTime and OutOfMemory are how many calls failed because the plugin had used up its
 	// processor time, or could get no more memory.
 	OutOfTime, OutOfMemory uint64
@@ -48,7 +55,9 @@ func (p *Plugin) Stats() Stats {
 	for kind, n := range p.counters.s.Faults {
 		s.Faults[kind] = n
 	}
+	s.Opened = maps.Clone(p.counters.s.Opened)
 	p.counters.mu.Unlock()
+	s.Streams, s.StreamRead, s.StreamWritten = p.streams.Open(), p.streams.Read(), p.streams.Written()
 	s.AtRest, s.AtWork = p.pool.count()
 	s.MemoryBytes = p.budget.Memory()
 	return s
@@ -78,6 +87,16 @@ func (c *counters) called(guestTime, gap time.Duration, err error) {
 		}
 		c.s.Faults[fault.Kind]++
 	}
+}
+
+// opened counts a stream that a capability opened.
+func (c *counters) opened(module string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.s.Opened == nil {
+		c.s.Opened = map[string]uint64{}
+	}
+	c.s.Opened[module]++
 }
 
 // refused counts a call that a budget ended.
