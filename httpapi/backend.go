@@ -37,7 +37,7 @@ type ControlPlane interface {
 	RegisterJob(req *structs.JobRegistration) (*structs.JobChange, error)
 	// ValidateJob returns every fault of a job, and its warnings.
 	ValidateJob(job *nomad.Job) (faults, warnings []string)
-	DeregisterJob(namespace, id string, purge, noShutdownDelay bool) (*structs.JobChange, error)
+	DeregisterJob(req *structs.JobStop) (*structs.JobChange, error)
 	Jobs() []*nomad.Job
 	Job(namespace, id string) *nomad.Job
 	// ForcePeriodic launches a child of a periodic job now.

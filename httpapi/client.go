@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -22,6 +23,7 @@ func (h *handler) clientRoutes() {
 	h.method("/v1/client/allocation/{id}/exec", h.execTask, http.MethodGet)
 	h.get("/v1/client/allocation/{id}/stats", tableAllocations, h.allocationStats)
 	h.get("/v1/client/allocation/{id}/checks", tableAllocations, h.allocationChecks)
+	h.get("/v1/allocation/{id}/checks", tableAllocations, h.allocationChecks)
 	h.method("/v1/client/allocation/{id}/gc", writing(h.collectAllocation), gcMethods...)
 	h.method("/v1/client/gc", h.collectNode, gcMethods...)
 	h.get("/v1/client/stats", tableNodes, h.hostStats)
@@ -104,7 +106,7 @@ func (h *handler) hostStats(r *http.Request, _ *query) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{body: hostStats(usage)}, nil
+	return answer{body: hostStats(usage, time.Now())}, nil
 }
 
 // files opens the directory of the allocation that the request names.

@@ -75,18 +75,13 @@ func (h *handler) registerJob(r *http.Request) (any, error) {
 // register registers the job of a request that was looked at, with the warnings that came of
 // that.
 func (h *handler) register(req *nomad.JobRegisterRequest, warnings []string) (any, error) {
-	switch {
-	case req.PreserveCounts:
-		return nil, badRequest("PreserveCounts is not supported: send the counts that the groups are to have")
-	case req.PreserveResources:
-		return nil, badRequest("PreserveResources is not supported: send the resources that the tasks are to have")
-	}
 	if err := h.checkRegion(req.Region); err != nil {
 		return nil, err
 	}
 	change, err := h.ControlPlane.RegisterJob(&structs.JobRegistration{
 		Job: req.Job, Submission: req.Submission,
 		EnforceIndex: req.EnforceIndex, JobModifyIndex: req.JobModifyIndex, EvalPriority: req.EvalPriority,
+		PreserveCounts: req.PreserveCounts, PreserveResources: req.PreserveResources,
 	})
 	if err != nil {
 		return nil, err
@@ -325,18 +320,19 @@ func (h *handler) deregisterJob(r *http.Request) (any, error) {
 	case verb != "":
 		return nil, &statusError{http.StatusMethodNotAllowed, "Invalid method"}
 	}
-	purge, err := boolParameter(r, "purge")
-	if err != nil {
+	req := &structs.JobStop{Namespace: q.namespace, JobID: id}
+	if req.Purge, err = boolParameter(r, "purge"); err != nil {
 		return nil, err
 	}
-	noDelay, err := boolParameter(r, "no_shutdown_delay")
-	if err != nil {
+	if req.NoShutdownDelay, err = boolParameter(r, "no_shutdown_delay"); err != nil {
 		return nil, err
 	}
-	if s := r.URL.Query().Get("eval_priority"); s != "" && s != "0" {
-		return nil, badRequest("eval_priority is not supported when a job is stopped: its evaluation has the job's")
+	if s := r.URL.Query().Get("eval_priority"); s != "" {
+		if req.EvalPriority, err = strconv.Atoi(s); err != nil {
+			return nil, badRequest("Failed to parse value of %q (%v) as a int: %v", "eval_priority", s, err)
+		}
 	}
-	change, err := h.ControlPlane.DeregisterJob(q.namespace, id, purge, noDelay)
+	change, err := h.ControlPlane.DeregisterJob(req)
 	if errdefs.ClassOf(err) == errdefs.NotFound { // as with Nomad: what is to be gone is
 		return jobStopped(&structs.JobChange{LastIndex: h.ControlPlane.Index(tableJobs)}), nil
 	}

@@ -30,7 +30,7 @@ func TestAnswersHaveNomadsFields(t *testing.T) {
 		"/v1/allocations":                          "0.ID 0.JobType 0.NodeName 0.EvalID",
 		"/v1/allocation/" + a.ID:                   "ID TaskGroup Job.Version Job.TaskGroups.0.Name Job.TaskGroups.0.Tasks.0.Name Resources.CPU Resources.MemoryMB Resources.DiskMB TaskResources.task.CPU TaskResources.task.MemoryMB TaskResources.task.DiskMB Metrics EvalID Name NodeID NodeName JobID ClientStatus ClientDescription DesiredStatus CreateTime ModifyTime TaskStates.task.StartedAt TaskStates.task.FinishedAt TaskStates.task.LastRestart TaskStates.task.Restarts TaskStates.task.Events.0.Type TaskStates.task.Events.0.Time TaskStates.task.Events.0.DisplayMessage AllocatedResources.Shared AllocatedResources.Tasks.task.Memory.MemoryMB",
 		"/v1/evaluation/" + a.EvalID:               "ID Status JobID Type TriggeredBy Priority CreateTime ModifyTime CreateIndex ModifyIndex",
-		"/v1/client/stats":                         "Memory.Total CPU.0 DiskStats Uptime CPUTicksConsumed",
+		"/v1/client/stats":                         "Memory.Total CPU.0 DiskStats Uptime CPUTicksConsumed Timestamp",
 		"/v1/client/allocation/" + a.ID + "/stats": "ResourceUsage.CpuStats.Percent ResourceUsage.CpuStats.TotalTicks ResourceUsage.MemoryStats.RSS ResourceUsage.MemoryStats.Usage Tasks Timestamp",
 		"/v1/client/fs/ls/" + a.ID + "?path=/":     "0.Name 0.IsDir 0.Size 0.FileMode 0.ModTime",
 		"/v1/namespaces":                           "0.Name",

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/pprof"
@@ -78,7 +79,7 @@ func (h *handler) checkAgent(r *http.Request) error {
 	if server != "" && server != "leader" && server != h.Agent.Name && server != h.Agent.Name+"."+h.Agent.Region {
 		return notFound("unknown Nomad server %s", server)
 	}
-	return h.checkNode(r)
+	return h.checkNodeID(cmp.Or(node, r.URL.Query().Get("client_id"))) // Nomad's UI says client_id
 }
 
 func monitorOptions(r *http.Request) (*hclog.LoggerOptions, error) {

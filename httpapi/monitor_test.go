@@ -67,7 +67,7 @@ func TestASlowMonitorLosesLinesAndIsTold(t *testing.T) {
 	log, _, url := logging(t, false)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/v1/agent/monitor?plain=true&log_json=true", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/v1/agent/monitor?plain=true&log_json=true&follow=true&offset=50000&origin=end", nil)
 	require.NoError(t, err)
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
@@ -95,6 +95,7 @@ func TestWhatCannotBeMonitoredIsRefused(t *testing.T) {
 		"log_level=nope":                "Unknown log level: nope",
 		"log_json=nope":                 `Unknown option for log json: strconv.ParseBool: parsing "nope": invalid syntax`,
 		"node_id=other":                 `Unknown node "other"`,
+		"client_id=other&follow=true":   `Unknown node "other"`,
 		"server_id=other":               "unknown Nomad server other",
 		"server_id=leader&node_id=node": "Cannot target node and server simultaneously",
 		"log_include_location=perhaps":  `Unknown option for log location: strconv.ParseBool: parsing "perhaps": invalid syntax`,

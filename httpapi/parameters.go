@@ -36,9 +36,9 @@ var parameters = map[string]string{
 	"/v1/services":                      listing,
 	"/v1/service/{name}":                "filter choose",
 	"/v1/plugins":                       "prefix type per_page next_token",
-	"/v1/agent/monitor":                 "log_level log_json log_include_location node_id server_id plain",
+	"/v1/agent/monitor":                 "log_level log_json log_include_location node_id server_id client_id plain follow offset origin",
 	"/v1/agent/pprof/{profile}":         "debug seconds gc node_id server_id",
-	"/v1/vars":                          listing,
+	"/v1/vars":                          listing + "path",
 	"/v1/volumes":                       listing + "type node_id node_pool plugin_id",
 	"/v1/acl/tokens":                    listing,
 	"/v1/metrics":                       "format",
@@ -100,7 +100,11 @@ func (h *handler) checkRegion(region string) error {
 
 // checkNode refuses any node but the agent's own. None is that.
 func (h *handler) checkNode(r *http.Request) error {
-	if id := r.URL.Query().Get("node_id"); id != "" && id != h.Agent.NodeID {
+	return h.checkNodeID(r.URL.Query().Get("node_id"))
+}
+
+func (h *handler) checkNodeID(id string) error {
+	if id != "" && id != h.Agent.NodeID {
 		return notFound("Unknown node %q", id)
 	}
 	return nil

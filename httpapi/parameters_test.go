@@ -26,9 +26,6 @@ func TestAParameterThatWouldBeIgnoredIsRefused(t *testing.T) {
 		require.Contains(t, r.body, "unknown parameter", path)
 		require.NotContains(t, r.body, "\n", path)
 	}
-	r := w.do(t, http.MethodDelete, "/v1/job/asked?eval_priority=70", "")
-	require.Equal(t, http.StatusBadRequest, r.status)
-	require.Contains(t, r.body, "eval_priority")
 	for _, path := range []string{
 		"/v1/jobs?region=global&namespace=default&stale=&pretty=&index=0&wait=1s&per_page=1&next_token=&filter=&prefix=&reverse=true",
 		"/v1/job/asked/versions?diffs=false", "/v1/job/asked/allocations?all=true&region=global",
@@ -91,6 +88,8 @@ func TestListsAreFilteredAsAsked(t *testing.T) {
 	stubs := decoded[[]*nomad.JobListStub](t, w.get(t, "/v1/jobs?meta=true&prefix=wait").body)
 	require.Equal(t, map[string]string{"owner": "ann"}, stubs[0].Meta)
 	require.Equal(t, "[]", w.get(t, "/v1/namespaces?prefix=other").body)
+	require.Equal(t, "[]", w.get(t, "/v1/vars?path=nomad%2Fjobs").body)
+	require.Equal(t, "{}", w.get(t, "/v1/allocation/"+stub.ID+"/checks").body)
 	require.Equal(t, http.StatusNotFound, w.get(t, "/v1/client/stats?node_id=another").status)
 	require.JSONEq(t, `{"client": {"ok": true, "message": "ok"}}`, strings.ToLower(w.get(t, "/v1/agent/health?type=client").body))
 }
@@ -137,19 +136,13 @@ func TestWhatFollowsAJobsIDIsNotPartOfIt(t *testing.T) {
 // matter here.
 var acted = map[string]string{
 	"Submission": "kept", "Job": "registered", "EnforceIndex": "done", "JobModifyIndex": "done", "EvalPriority": "done",
-	"PolicyOverride": "there are no policies", "PreserveCounts": "refused", "PreserveResources": "refused",
+	"PolicyOverride": "there are no policies", "PreserveCounts": "done", "PreserveResources": "done",
 	"WriteRequest": "its region is checked, its namespace is the job's, its token is the header's",
 }
 
 func TestEveryFieldOfARegistrationIsKnown(t *testing.T) {
 	for f := range reflect.TypeFor[nomad.JobRegisterRequest]().Fields() {
 		require.Contains(t, acted, f.Name)
-	}
-	w := newWorld(t, "mock")
-	for _, field := range []string{"PreserveCounts", "PreserveResources"} {
-		r := w.do(t, http.MethodPut, "/v1/jobs", `{"`+field+`": true, "Job": {"ID": "j"}}`)
-		require.Equal(t, http.StatusBadRequest, r.status)
-		require.Contains(t, r.body, field+" is not supported")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -76,8 +77,15 @@ func union(a, b []string) []string {
 	return a
 }
 
-// hostStats renders what the machine uses.
-func hostStats(u *structs.HostUsage) *nomad.HostStats {
+// hostUsage is what Nomad's agent answers of a machine: its Go client leaves the time out, by
+// which its UI draws.
+type hostUsage struct {
+	*nomad.HostStats
+	Timestamp int64 // ns since 1970
+}
+
+// hostStats renders what the machine uses, as measured at a time.
+func hostStats(u *structs.HostUsage, at time.Time) hostUsage {
 	out := &nomad.HostStats{
 		Memory:           &nomad.HostMemoryStats{Total: u.Memory.Total, Available: u.Memory.Available, Used: u.Memory.Used, Free: u.Memory.Free},
 		CPU:              make([]*nomad.HostCPUStats, 0, len(u.Processors)),
@@ -100,7 +108,7 @@ func hostStats(u *structs.HostUsage) *nomad.HostStats {
 	for _, g := range u.Devices {
 		out.DeviceStats = append(out.DeviceStats, deviceGroupStats(g))
 	}
-	return out
+	return hostUsage{out, at.UnixNano()}
 }
 
 // mergeDeviceStats joins figures so that each group is there once, sorted: one that two

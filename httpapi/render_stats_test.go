@@ -62,9 +62,9 @@ func TestOnlyWhatADriverMeasuredIsRenderedAsMeasured(t *testing.T) {
 }
 
 func TestUnknownFactsOfTheMachineAreRenderedAsEmptyAndNotAsNull(t *testing.T) {
-	got, err := json.Marshal(hostStats(&structs.HostUsage{}))
+	got, err := json.Marshal(hostStats(&structs.HostUsage{}, time.Unix(0, 5)))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"Memory": {"Total": 0, "Available": 0, "Used": 0, "Free": 0}, "CPU": [], "DiskStats": [],
 		"AllocDirStats": {"Device": "", "Mountpoint": "", "Size": 0, "Used": 0, "Available": 0, "UsedPercent": 0, "InodesUsedPercent": 0},
-		"DeviceStats": [], "Uptime": 0, "CPUTicksConsumed": 0}`, string(got))
+		"DeviceStats": [], "Uptime": 0, "CPUTicksConsumed": 0, "Timestamp": 5}`, string(got))
 }

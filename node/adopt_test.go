@@ -77,7 +77,7 @@ func TestAControlPlaneThatIsLostAdoptsWhatRuns(t *testing.T) {
 	w.machine.end(once.ID, 0)
 	w.awaitStatus("once", structs.ClientComplete)
 	stopped := w.awaitStatus("stopped", structs.ClientRunning)
-	_, err := w.embedded.DeregisterJob("default", "stopped", false, false)
+	_, err := w.embedded.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "stopped"})
 	require.NoError(t, err)
 	w.awaitStatus("stopped", structs.ClientComplete)
 	id := w.node.ID()
@@ -108,7 +108,7 @@ func TestAControlPlaneThatIsLostAdoptsWhatRuns(t *testing.T) {
 	require.Equal(t, 1, w.machine.started(s.ID))
 	require.Equal(t, 1, w.machine.started(once.ID))
 	require.Equal(t, 1, w.machine.started(stopped.ID))
-	_, err = w.embedded.DeregisterJob("default", "s", false, false)
+	_, err = w.embedded.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "s"})
 	require.NoError(t, err)
 	w.awaitStatus("s", structs.ClientComplete)
 	require.Zero(t, w.machine.running())
@@ -122,7 +122,7 @@ func TestJobsThatAreStoppedTogetherKeepTheirVersionsApart(t *testing.T) {
 	for _, id := range ids {
 		w.run(id, "service", user(id))
 		w.awaitStatus(id, structs.ClientRunning)
-		_, err := w.embedded.DeregisterJob("default", id, false, false)
+		_, err := w.embedded.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: id})
 		require.NoError(t, err)
 		w.awaitStatus(id, structs.ClientComplete)
 	}
@@ -160,7 +160,7 @@ func TestAnOlderControlPlaneLearnsWhatWasDecidedSince(t *testing.T) {
 	})
 	changed, added := w.awaitStatus("changed", structs.ClientRunning), w.awaitStatus("new", structs.ClientRunning)
 	for _, id := range []string{"stopped", "gone"} {
-		_, err := w.embedded.DeregisterJob("default", id, id == "gone", false)
+		_, err := w.embedded.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: id, Purge: id == "gone"})
 		require.NoError(t, err)
 		w.awaitStatus(id, structs.ClientComplete)
 	}
@@ -181,7 +181,7 @@ func TestAnOlderControlPlaneLearnsWhatWasDecidedSince(t *testing.T) {
 	require.Equal(t, 1, w.machine.started(gone.ID))
 
 	// Decisions reach the node: their indexes go on above what it has heard.
-	_, err := w.embedded.DeregisterJob("default", "kept", false, false)
+	_, err := w.embedded.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "kept"})
 	require.NoError(t, err)
 	w.awaitStatus("kept", structs.ClientComplete)
 	w.run("changed", "service", user("3"))
@@ -199,7 +199,7 @@ func TestWhatTheControlPlaneLetGoOfIsNotAdopted(t *testing.T) {
 	w.machine.end(a.ID, 0)
 	w.awaitStatus("b", structs.ClientComplete)
 	w.end() // before the node hears that it is forgotten
-	_, err := w.embedded.DeregisterJob("default", "b", true, false)
+	_, err := w.embedded.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "b", Purge: true})
 	require.NoError(t, err)
 	w.embedded.CollectGarbage()
 	require.Nil(t, w.embedded.Allocation(a.ID))

@@ -82,7 +82,7 @@ func TestWhatEndedOnAPluginIsCollected(t *testing.T) {
 		w.node.CollectGarbage(t.Context())
 		require.Equal(t, []string{stays}, w.kept())
 		w.awaitStatus("stays", structs.ClientRunning)
-		_, err := w.embedded.DeregisterJob("default", "stays", false, false)
+		_, err := w.embedded.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "stays"})
 		require.NoError(t, err)
 		w.awaitGarbage(1)
 		w.node.CollectGarbage(t.Context())
@@ -96,7 +96,7 @@ func TestGarbageIsOrderedByItsEndNotItsStart(t *testing.T) {
 	w.run("long", "batch", runFor("1h"))
 	long := w.awaitStatus("long", structs.ClientRunning).ID
 	w.ended("b1", "b2")
-	_, err := w.embedded.DeregisterJob("default", "long", false, false)
+	_, err := w.embedded.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "long"})
 	require.NoError(t, err)
 	w.awaitGarbage(3)
 	w.keepAtMost(1)

@@ -14,8 +14,19 @@ type JobRegistration struct {
 	// job's; 0: there is to be none.
 	EnforceIndex   bool
 	JobModifyIndex uint64
-	// EvalPriority is the evaluation's, where it is above 0, in place of the job's.
+	// EvalPriority is the evaluation's, 1 to 100, in place of the job's; 0: it is that.
 	EvalPriority int
+	// PreserveCounts has the groups that are registered keep their counts, and
+	// PreserveResources their tasks what they ask for, whatever Job says.
+	PreserveCounts, PreserveResources bool
+}
+
+// JobStop asks for a job's end.
+type JobStop struct {
+	Namespace, JobID string
+	Purge            bool // it is forgotten, too
+	NoShutdownDelay  bool // its allocations end without their shutdown delays
+	EvalPriority     int  // as a registration's
 }
 
 // JobChange is what came of a job's registration or stop.

@@ -86,9 +86,15 @@ func TestAJobIsPlannedChangedAndGoneBackWith(t *testing.T) {
 
 	n.out(t, "job", "scale", "work", "3")
 	n.out(t, "job", "scale", "work", "g", "2")
+	n.out(t, "job", "run", "-preserve-counts", "-preserve-resources", "-eval-priority", "70", one)
+	assert.Equal(t, "2\n", n.out(t, "job", "inspect", "-t", "{{(index .Job.TaskGroups 0).Count}}", "work"))
+	assert.Regexp(t, `(?m)^[0-9a-f]{8} +70 +job-register `, n.out(t, "eval", "list", "-job", "work"))
+	wants(t, n.run(t, "job", "run", "-eval-priority", "101", one), 1, `Eval priority must be between 1 and 100 inclusively`)
 	wants(t, n.run(t, "job", "scale", "work", "4"), 1, `group count was greater than scaling policy maximum: 4 > 3`)
 	assert.Regexp(t, `(?s)g +2 +3 .*g +3 +1 `, n.out(t, "job", "scaling-events", "work"))
 	id := regexp.MustCompile(`(?m)^[0-9a-f]{8}`).FindString(n.out(t, "scaling", "policy", "list"))
 	require.NotEmpty(t, id)
 	assert.Regexp(t, `(?s)Min +?= 1\nMax +?= 3\n`, n.out(t, "scaling", "policy", "info", id))
+	n.out(t, "job", "stop", "-yes", "-global", "-eval-priority", "80", "work")
+	assert.Regexp(t, `(?m)^[0-9a-f]{8} +80 +job-deregister `, n.out(t, "eval", "list", "-job", "work"))
 }

@@ -40,6 +40,9 @@ Options:
   -detach              Do not follow: print the evaluation's ID and return.
   -check-index=INDEX   Only register the job if its current modify index is INDEX;
                        0: only if it does not exist.
+  -eval-priority=N     The priority of the evaluation, 1 to 100; the job's.
+  -preserve-counts     Groups that are registered keep their counts.
+  -preserve-resources  Tasks that are registered keep their resources.
   -output              Print the job as JSON and do not register it.
   -var=NAME=VALUE      Set a variable of the file; may be given several times.
   -var-file=FILE       Set variables from a file; may be given several times.` + commonOptions
@@ -159,6 +162,10 @@ func (c *jobRunCommand) Run(args []string) int {
 	detach := f.Bool("detach", false, "")
 	output := f.Bool("output", false, "")
 	checkIndex := f.String("check-index", "", "")
+	var opts nomad.RegisterOptions
+	f.IntVar(&opts.EvalPriority, "eval-priority", 0, "")
+	f.BoolVar(&opts.PreserveCounts, "preserve-counts", false, "")
+	f.BoolVar(&opts.PreserveResources, "preserve-resources", false, "")
 	if !c.parse(f, args, 1, 1, c.Help()) {
 		return 1
 	}
@@ -169,7 +176,7 @@ func (c *jobRunCommand) Run(args []string) int {
 	if *output {
 		return c.printJSON(map[string]*nomad.Job{"Job": job})
 	}
-	opts := &nomad.RegisterOptions{Submission: submission}
+	opts.Submission = submission
 	if *checkIndex != "" {
 		opts.EnforceIndex = true
 		if opts.ModifyIndex, err = strconv.ParseUint(*checkIndex, 10, 64); err != nil {
@@ -180,7 +187,7 @@ func (c *jobRunCommand) Run(args []string) int {
 	if err != nil {
 		return c.fail(f, err)
 	}
-	resp, _, err := client.Jobs().RegisterOpts(job, opts, nil)
+	resp, _, err := client.Jobs().RegisterOpts(job, &opts, nil)
 	if err != nil {
 		return c.refused(f, client, job, err)
 	}

@@ -18,14 +18,20 @@ Options:
 
   -purge               Forget the job too.
   -no-shutdown-delay   Do not wait for the shutdown_delay of its groups and tasks.
-  -detach              Do not follow the evaluation.` + commonOptions
+  -eval-priority=N     The priority of the evaluation, 1 to 100; the job's.
+  -detach              Do not follow: print the evaluation's ID and return.
+  -yes, -global        Have no effect: nothing is asked, and there is one region.` + commonOptions
 }
 
 // Run implements [subcommand].
 func (c *jobStopCommand) Run(args []string) int {
 	f := c.flags("job stop")
-	purge := f.Bool("purge", false, "")
-	noDelay := f.Bool("no-shutdown-delay", false, "")
+	var opts nomad.DeregisterOptions
+	f.BoolVar(&opts.Purge, "purge", false, "")
+	f.BoolVar(&opts.NoShutdownDelay, "no-shutdown-delay", false, "")
+	f.IntVar(&opts.EvalPriority, "eval-priority", 0, "")
+	f.BoolVar(&opts.Global, "global", false, "")
+	f.Bool("yes", false, "")
 	detach := f.Bool("detach", false, "")
 	client := c.connect(f, args, 1, 1, c.Help())
 	if client == nil {
@@ -35,7 +41,7 @@ func (c *jobStopCommand) Run(args []string) int {
 	if err != nil {
 		return c.fail(f, err)
 	}
-	evalID, _, err := client.Jobs().DeregisterOpts(*job.ID, &nomad.DeregisterOptions{Purge: *purge, NoShutdownDelay: *noDelay}, nil)
+	evalID, _, err := client.Jobs().DeregisterOpts(*job.ID, &opts, nil)
 	if err != nil {
 		return c.fail(f, err)
 	}

@@ -20,7 +20,7 @@ func endedJob(t *testing.T, cp *ControlPlane, id, kind string) (alloc string) {
 	run(t, cp, testJob(id, kind))
 	a := wanted(cp, id)[0]
 	if kind == nomad.JobTypeService {
-		_, err := cp.DeregisterJob("default", id, false, false)
+		_, err := cp.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: id})
 		require.NoError(t, err)
 	}
 	report(t, cp, a, structs.ClientComplete)

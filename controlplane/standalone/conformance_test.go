@@ -36,7 +36,7 @@ func TestTheEmbeddedControlPlaneConforms(t *testing.T) {
 				return list[0].ID
 			},
 			Stop: func(t *testing.T, _ string) {
-				_, err := s.DeregisterJob("default", job, false, false)
+				_, err := s.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: job})
 				require.NoError(t, err)
 			},
 			Status: func(_ *testing.T, id string) structs.ClientStatus { return s.Allocation(id).ClientStatus },

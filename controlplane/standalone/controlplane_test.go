@@ -218,13 +218,13 @@ func TestFreedRoomGoesToTheMostImportantJob(t *testing.T) {
 	run(t, s, testJob("low", "service", memory(900), priority(10)))
 	run(t, s, testJob("high", "service", memory(900), priority(90)))
 	holder := wanted(s, "first")[0]
-	_, err := s.DeregisterJob("default", "first", false, false)
+	_, err := s.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "first"})
 	require.NoError(t, err)
 	require.Empty(t, wanted(s, "high"), "told to stop is not ended")
 	report(t, s, holder, structs.ClientComplete)
 	require.Len(t, wanted(s, "high"), 1)
 	require.Empty(t, wanted(s, "low"))
-	_, err = s.DeregisterJob("default", "low", true, false)
+	_, err = s.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "low", Purge: true})
 	require.NoError(t, err)
 	for _, e := range s.JobEvaluations("default", "low") {
 		require.NotEqual(t, structs.EvaluationBlocked, e.Status, "a job that is gone waits for nothing")
@@ -235,7 +235,7 @@ func TestStopStartAndPurge(t *testing.T) {
 	s := withNode(t, "")
 	run(t, s, testJob("b", "batch"))
 	a := wanted(s, "b")[0]
-	resp, err := s.DeregisterJob("default", "b", false, false)
+	resp, err := s.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "b"})
 	require.NoError(t, err)
 	require.NotEmpty(t, resp.EvalID)
 	require.Equal(t, structs.DesiredStop, s.Allocation(a.ID).DesiredStatus)
@@ -247,7 +247,7 @@ func TestStopStartAndPurge(t *testing.T) {
 	require.Len(t, wanted(s, "b"), 1, "a job that was stopped runs again")
 	require.False(t, *s.Job("default", "b").Stop)
 	a = wanted(s, "b")[0]
-	_, err = s.DeregisterJob("default", "b", true, false)
+	_, err = s.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "b", Purge: true})
 	require.NoError(t, err)
 	require.Nil(t, s.Job("default", "b"))
 	require.Equal(t, structs.DesiredStop, s.Allocation(a.ID).DesiredStatus)
@@ -256,7 +256,7 @@ func TestStopStartAndPurge(t *testing.T) {
 	s.CollectGarbage()
 	require.Nil(t, s.Allocation(a.ID))
 	require.Empty(t, s.data.specs)
-	_, err = s.DeregisterJob("default", "b", true, false)
+	_, err = s.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "b", Purge: true})
 	require.ErrorIs(t, err, errdefs.NotFound)
 }
 
@@ -290,7 +290,7 @@ func TestAStopWithoutShutdownDelayIsPassedToTheNode(t *testing.T) {
 
 	next := wanted(s, "web")[0]
 	require.False(t, next.NoShutdownDelay, "a replacement has its delay")
-	_, err = s.DeregisterJob("default", "web", false, true)
+	_, err = s.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "web", NoShutdownDelay: true})
 	require.NoError(t, err)
 	require.True(t, s.Allocation(next.ID).NoShutdownDelay)
 	require.True(t, s.Allocation(next.ID).ServerTerminal())
@@ -627,11 +627,11 @@ func history(t *testing.T) []func(cp *ControlPlane) error {
 			return ignoreNotFound(err)
 		},
 		func(cp *ControlPlane) error {
-			_, err := cp.DeregisterJob("default", "big", true, false)
+			_, err := cp.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "big", Purge: true})
 			return ignoreNotFound(err)
 		},
 		func(cp *ControlPlane) error {
-			_, err := cp.DeregisterJob("default", "web", false, false)
+			_, err := cp.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "web"})
 			return ignoreNotFound(err)
 		},
 		func(cp *ControlPlane) error { cp.CollectGarbage(); return nil },
@@ -778,7 +778,7 @@ func TestConcurrentUseIsSafeAndNothingIsLost(t *testing.T) {
 				}
 				s.JobSummary("default", id)
 				s.Evaluations()
-				if _, err := s.DeregisterJob("default", id, true, false); err != nil {
+				if _, err := s.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: id, Purge: true}); err != nil {
 					t.Error(err)
 				}
 			}

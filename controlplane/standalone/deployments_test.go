@@ -246,11 +246,11 @@ func TestWhatEndsADeploymentFromOutside(t *testing.T) {
 	}{
 		"a newer version": {func(t *testing.T, s *ControlPlane) { run(t, s, rollout("c")) }, nomad.DeploymentStatusCancelled, structs.DeploymentSuperseded},
 		"a stop": {func(t *testing.T, s *ControlPlane) {
-			_, err := s.DeregisterJob("default", "web", false, false)
+			_, err := s.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "web"})
 			require.NoError(t, err)
 		}, nomad.DeploymentStatusCancelled, structs.DeploymentJobStopped},
 		"a purge": {func(t *testing.T, s *ControlPlane) {
-			_, err := s.DeregisterJob("default", "web", true, false)
+			_, err := s.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "web", Purge: true})
 			require.NoError(t, err)
 		}, nomad.DeploymentStatusCancelled, structs.DeploymentJobStopped},
 		"a person": {func(t *testing.T, s *ControlPlane) {
@@ -387,7 +387,7 @@ func TestEndedDeploymentsAreForgottenButForTheLast(t *testing.T) {
 	s.CollectGarbage()
 	require.Len(t, s.Deployments(), 1)
 	require.Equal(t, uint64(2), latest(t, s).JobVersion)
-	_, err := s.DeregisterJob("default", "web", true, false)
+	_, err := s.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "web", Purge: true})
 	require.NoError(t, err)
 	s.CollectGarbage()
 	require.Empty(t, s.Deployments())

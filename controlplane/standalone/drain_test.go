@@ -98,7 +98,7 @@ func TestADrainTakesServicesInBatchesThenSystemJobs(t *testing.T) {
 		}
 	}
 	require.Len(t, wanted(cp, "three"), 1, "it stays until the deadline")
-	_, err := cp.DeregisterJob("default", "three", false, false)
+	_, err := cp.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "three"})
 	require.NoError(t, err)
 	for _, a := range cp.JobAllocations("default", "three") {
 		report(t, cp, a, structs.ClientComplete)

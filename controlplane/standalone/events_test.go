@@ -91,14 +91,14 @@ func TestEachChangeIsToldOnceWithItsWord(t *testing.T) {
 	registerNode(t, cp, n)
 	tells("Node NodeRegistration")
 
-	_, err = cp.DeregisterJob("default", "web", false, false)
+	_, err = cp.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "web"})
 	require.NoError(t, err)
 	tells("Job JobDeregistered web", "Allocation PlanResult", "Evaluation EvaluationUpdated")
 	for _, a := range cp.JobAllocations("default", "web") {
 		report(t, cp, a, structs.ClientComplete)
 	}
 	tells("Allocation AllocationUpdated", "Allocation AllocationUpdated")
-	_, err = cp.DeregisterJob("default", "web", true, false)
+	_, err = cp.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "web", Purge: true})
 	require.NoError(t, err)
 	tells("Job JobDeregistered web deleted", "Evaluation EvaluationUpdated")
 	cp.CollectGarbage()

@@ -18,6 +18,9 @@ import (
 // Errors are a *ValidationError with every fault, and errdefs.FailedPrecondition when the
 // request's index is not the job's.
 func (cp *ControlPlane) RegisterJob(req *structs.JobRegistration) (*structs.JobChange, error) {
+	if err := checkEvalPriority(req.EvalPriority); err != nil {
+		return nil, err
+	}
 	warnings, err := cp.prepare(req.Job)
 	if err != nil {
 		return nil, err
@@ -27,11 +30,22 @@ func (cp *ControlPlane) RegisterJob(req *structs.JobRegistration) (*structs.JobC
 	return out, err
 }
 
+// checkEvalPriority refuses a priority that no evaluation has, with Nomad's text.
+func checkEvalPriority(priority int) error {
+	if priority < 0 || priority > maxPriority {
+		return invalid("Eval priority must be between 1 and %d inclusively", maxPriority)
+	}
+	return nil
+}
+
 // register registers a job that was prepared, and tells what came of it.
 func (t *tx) register(req *structs.JobRegistration, trigger string, out *structs.JobChange) error {
 	key := keyOf(req.Job)
 	existing := t.jobs.get(key)
 	if err := enforceIndex(req, existing); err != nil {
+		return err
+	}
+	if err := t.preserve(req, existing); err != nil {
 		return err
 	}
 	if err := t.fits(req.Job, existing); err != nil {
@@ -47,13 +61,36 @@ func (t *tx) register(req *structs.JobRegistration, trigger string, out *structs
 		return nil
 	}
 	e := t.newEval(j.Job, trigger)
-	if req.EvalPriority > 0 {
-		e.Priority = req.EvalPriority
-	}
+	e.Priority = cmp.Or(req.EvalPriority, e.Priority)
 	e.JobModifyIndex = *j.JobModifyIndex
 	t.evaluate(e, nil)
 	out.EvalID, out.EvalCreateIndex, out.LastIndex = e.ID, e.CreateIndex, e.ModifyIndex
 	return nil
+}
+
+// preserve gives a request's job the counts and resources of the registered job that it is
+// to keep. What it has then has to be valid, too: a count, say, within its new bounds.
+func (t *tx) preserve(req *structs.JobRegistration, existing *job) error {
+	if existing == nil || !req.PreserveCounts && !req.PreserveResources {
+		return nil
+	}
+	for _, g := range req.Job.TaskGroups {
+		was := existing.LookupTaskGroup(*g.Name)
+		if was == nil {
+			continue
+		}
+		if req.PreserveCounts {
+			g.Count = was.Count
+		}
+		for _, old := range was.Tasks {
+			i := slices.IndexFunc(g.Tasks, func(t *nomad.Task) bool { return t.Name == old.Name })
+			if i >= 0 && req.PreserveResources {
+				g.Tasks[i].Resources = old.Resources
+			}
+		}
+	}
+	_, err := t.cp.check(req.Job, t.scheduler)
+	return err
 }
 
 // fits refuses a job that does not fit to what else is registered.
@@ -163,20 +200,23 @@ func sorted[T any](list []T, name func(T) string) []T {
 	return slices.SortedStableFunc(slices.Values(list), func(a, b T) int { return cmp.Compare(name(a), name(b)) })
 }
 
-// DeregisterJob stops a job and, with purge, forgets it; its allocations are kept
-// until they have ended. What was launched or dispatched of it goes on. With noShutdownDelay they end without their shutdown delays. An
-// unknown job is errdefs.NotFound.
-func (cp *ControlPlane) DeregisterJob(namespace, id string, purge, noShutdownDelay bool) (*structs.JobChange, error) {
+// DeregisterJob stops a job and, where it is purged, forgets it; its allocations are kept
+// until they have ended. What was launched or dispatched of it goes on. An unknown job is
+// errdefs.NotFound.
+func (cp *ControlPlane) DeregisterJob(req *structs.JobStop) (*structs.JobChange, error) {
+	if err := checkEvalPriority(req.EvalPriority); err != nil {
+		return nil, err
+	}
 	out := &structs.JobChange{}
 	err := cp.write(func(t *tx) error {
-		key := jobKey{namespace, id}
+		key := jobKey{req.Namespace, req.JobID}
 		j := t.jobs.get(key)
 		if j == nil {
-			return notFound("job %q not found", id)
+			return notFound("job %q not found", req.JobID)
 		}
 		last := j.Job
 		switch {
-		case purge:
+		case req.Purge:
 			t.deleteJob(key)
 			out.JobModifyIndex = t.at()
 		case !*j.Stop:
@@ -185,7 +225,7 @@ func (cp *ControlPlane) DeregisterJob(namespace, id string, purge, noShutdownDel
 		default:
 			out.JobModifyIndex = *j.JobModifyIndex
 		}
-		if noShutdownDelay {
+		if req.NoShutdownDelay {
 			t.skipShutdownDelays(key)
 		}
 		if out.LastIndex = t.at(); isParent(last) {
@@ -193,6 +233,7 @@ func (cp *ControlPlane) DeregisterJob(namespace, id string, purge, noShutdownDel
 			return nil
 		}
 		e := t.newEval(last, triggerDeregister)
+		e.Priority = cmp.Or(req.EvalPriority, e.Priority)
 		e.JobModifyIndex = out.JobModifyIndex
 		t.evaluate(e, last)
 		out.EvalID, out.EvalCreateIndex, out.LastIndex = e.ID, e.CreateIndex, e.ModifyIndex

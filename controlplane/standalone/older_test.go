@@ -21,7 +21,7 @@ func TestAnOlderAgentsControlPlaneIsRead(t *testing.T) {
 	require.NotEmpty(t, web[0].TaskStates["task"].Events)
 	once := s.JobAllocations("default", "once")
 	require.Equal(t, structs.ClientFailed, once[0].ClientStatus)
-	_, err := s.DeregisterJob("default", "web", false, false)
+	_, err := s.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "web"})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return s.Allocation(web[0].ID).DesiredStatus == structs.DesiredStop }, time.Minute, time.Millisecond)
 }

@@ -79,7 +79,7 @@ func TestWhatIsStoppedOrOffIsNotLaunched(t *testing.T) {
 		registered(t, s, testJob("stopped", "batch", periodic("* * * * *")))
 		sleep(time.Minute)
 		require.Len(t, children(s, "stopped"), 1)
-		change, err := s.DeregisterJob("default", "stopped", false, false)
+		change, err := s.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "stopped"})
 		require.NoError(t, err)
 		require.Empty(t, change.EvalID)
 		require.Equal(t, statusDead, status(s, "stopped"))
@@ -104,7 +104,7 @@ func TestAJobThatForbidsOverlapIsPassedOverWhileAChildRuns(t *testing.T) {
 		report(t, s, wanted(s, "cron/periodic-946684860")[0], structs.ClientFailed)
 		sleep(30 * time.Second)
 		require.Len(t, children(s, "cron"), 1, "what was passed over is not made up for")
-		_, err := s.DeregisterJob("default", "cron/periodic-946684860", false, false)
+		_, err := s.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "cron/periodic-946684860"})
 		require.NoError(t, err)
 		sleep(30 * time.Second)
 		require.Equal(t, []string{"periodic-946684860", "periodic-946685040"}, children(s, "cron"))
@@ -214,7 +214,7 @@ func TestAJobStaysOfItsKind(t *testing.T) {
 		registered(t, s, testJob("j", "batch", c.was...))
 		_, err := s.RegisterJob(&structs.JobRegistration{Job: testJob("j", "batch", c.is...)})
 		require.EqualError(t, err, c.text)
-		_, err = s.DeregisterJob("default", "j", true, false)
+		_, err = s.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "j", Purge: true})
 		require.NoError(t, err)
 	}
 }

@@ -29,7 +29,7 @@ func TestNodePoolsAreKeptAndRemovedWhenNothingUsesThem(t *testing.T) {
 	require.Len(t, cp.NodePools(), 3)
 	require.Equal(t, "more graphics", cp.NodePool("gpu").Description)
 	require.ErrorIs(t, cp.DeleteNodePool("gpu"), errdefs.FailedPrecondition)
-	_, err := cp.DeregisterJob("default", "web", true, false)
+	_, err := cp.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "web", Purge: true})
 	require.NoError(t, err)
 	require.NoError(t, cp.DeleteNodePool("gpu"))
 	require.ErrorIs(t, cp.DeleteNodePool("gpu"), errdefs.NotFound)

@@ -59,7 +59,7 @@ func TestAPreemptedJobWaitsForRoomAndComesBack(t *testing.T) {
 	require.Equal(t, statusPending, status(cp, "low"))
 	require.Empty(t, wanted(cp, "low"), "there is not enough room yet")
 	report(t, cp, high, structs.ClientRunning)
-	_, err := cp.DeregisterJob("default", "high", false, false)
+	_, err := cp.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "high"})
 	require.NoError(t, err)
 	require.Empty(t, wanted(cp, "low"), "nor before it has ended")
 	report(t, cp, high, structs.ClientComplete)
@@ -86,7 +86,7 @@ func TestWhoLeadsToWhatStillRunsIsKept(t *testing.T) {
 	mid := wanted(cp, "mid")[0]
 	run(t, cp, testJob("high", "service", memory(900), priority(90)))
 	require.Equal(t, []string{mid.ID}, wanted(cp, "high")[0].PreemptedAllocations)
-	_, err := cp.DeregisterJob("default", "mid", true, false)
+	_, err := cp.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "mid", Purge: true})
 	require.NoError(t, err)
 	report(t, cp, mid, structs.ClientComplete) // it has never run
 
@@ -108,7 +108,7 @@ func TestNothingIsDecidedWhileEvaluationsArePaused(t *testing.T) {
 	configure(t, cp, func(c *nomad.SchedulerConfiguration) { c.PauseEvalBroker = true })
 	e := run(t, cp, testJob("comes", "service", memory(400), priority(70)))
 	require.Equal(t, structs.EvaluationPending, e.Status)
-	_, err := cp.DeregisterJob("default", "gone", true, false)
+	_, err := cp.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "gone", Purge: true})
 	require.NoError(t, err)
 	registerNode(t, cp, testNode())
 	require.Len(t, wanted(cp, "gone"), 1)

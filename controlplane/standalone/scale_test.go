@@ -9,6 +9,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
@@ -68,7 +69,7 @@ func TestScalingIsRefused(t *testing.T) {
 	register(t, cp, testJob("free", "batch"))
 	register(t, cp, testJob("all", "system"))
 	register(t, cp, testJob("gone", "service"))
-	_, err := cp.DeregisterJob("default", "gone", false, false)
+	_, err := cp.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "gone"})
 	require.NoError(t, err)
 
 	for name, c := range map[string]struct {
@@ -113,7 +114,7 @@ func TestScalingPoliciesAreThoseOfTheJobs(t *testing.T) {
 	register(t, cp, testJob("web", "service", bounds(1, 9)))
 	require.Equal(t, policies[0].ID, cp.ScalingPolicies()[0].ID)
 	require.Equal(t, int64(9), *cp.ScalingPolicies()[0].Max)
-	_, err := cp.DeregisterJob("default", "web", false, false)
+	_, err := cp.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "web"})
 	require.NoError(t, err)
 	require.Empty(t, cp.ScalingPolicies())
 

@@ -50,12 +50,12 @@ func (cp *ControlPlane) prepare(job *nomad.Job) (warnings []string, err error) {
 	if job == nil {
 		return nil, &ValidationError{Faults: []string{"job: it is missing"}}
 	}
-	v := &validation{groupFaults: cp.faults, oversubscribe: cp.SchedulerConfiguration().MemoryOversubscriptionEnabled}
-	for _, path := range nulls(job) {
-		v.fault("%s: it is null", path)
-	}
-	if len(v.faults) > 0 {
-		return nil, &ValidationError{Faults: v.faults}
+	if paths := nulls(job); len(paths) > 0 {
+		faults := make([]string, len(paths))
+		for i, path := range paths {
+			faults[i] = path + ": it is null"
+		}
+		return nil, &ValidationError{Faults: faults}
 	}
 	setProviders(job)
 	job.Canonicalize()
@@ -69,6 +69,12 @@ func (cp *ControlPlane) prepare(job *nomad.Job) (warnings []string, err error) {
 		job.NodePool = new("default")
 	}
 	setScalings(job)
+	return cp.check(job, cp.SchedulerConfiguration())
+}
+
+// check finds all faults of a job that leaves nothing open.
+func (cp *ControlPlane) check(job *nomad.Job, scheduler *nomad.SchedulerConfiguration) (warnings []string, err error) {
+	v := &validation{groupFaults: cp.faults, oversubscribe: scheduler.MemoryOversubscriptionEnabled}
 	v.job(job)
 	refused, warned := jobfields.Check(job)
 	v.faults, v.warnings = append(v.faults, refused...), append(v.warnings, warned...)
