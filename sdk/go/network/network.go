@@ -9,7 +9,6 @@ package network
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"time"
 
@@ -52,7 +51,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	case "unix":
 		request.Socket = address
 	default:
-		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("network %q: there are tcp and unix", network))
+		return nil, abi.NewError(abi.InvalidArgument, "network "+network+": there are tcp and unix")
 	}
 	timeout := d.Timeout
 	if deadline, ok := ctx.Deadline(); ok {
