@@ -154,7 +154,7 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 	c := newCall(p, op, input, scope)
 	defer c.closeLogs()
 	returned := false
-	defer func() { c.endStreams(returned) }()
+	defer func() { c.endStreams(ctx, returned) }()
 	f := inst.funcs[op]
 	if f == nil {
 		f = inst.module.ExportedFunction(op)

@@ -117,9 +117,9 @@ func (c *call) streams() *stream.Table {
 }
 
 // endStreams ends the call's streams; flush: the guest came to an end by itself.
-func (c *call) endStreams(flush bool) {
+func (c *call) endStreams(ctx context.Context, flush bool) {
 	if c.table != nil {
-		c.table.End(flush)
+		c.table.End(ctx, flush)
 	}
 }
 

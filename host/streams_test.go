@@ -54,7 +54,7 @@ func engine() http.Handler {
 		if err != nil {
 			return
 		}
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 		fmt.Fprintf(rw, "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", r.Header.Get("Upgrade"))
 		fmt.Fprint(rw, "early ")
 		_ = rw.Flush()
@@ -77,7 +77,7 @@ func echoServer(t *testing.T) string {
 				return
 			}
 			go func() {
-				defer conn.Close()
+				defer func() { _ = conn.Close() }()
 				_, _ = io.Copy(conn, conn)
 			}()
 		}
@@ -143,7 +143,7 @@ func TestStreamsEndWithTheirCall(t *testing.T) {
 				return
 			}
 			go func() {
-				defer conn.Close()
+				defer func() { _ = conn.Close() }()
 				text, _ := io.ReadAll(conn)
 				got <- string(text)
 			}()

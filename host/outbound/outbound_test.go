@@ -24,21 +24,21 @@ import (
 	"github.com/wasmnode/wasmnode/host/outbound"
 )
 
-// ask sends a request and returns its response, with the body as its status.
-func ask(t *testing.T, c *outbound.Client, d outbound.Dialer, m *wasmnodev1.HttpRequest) (*http.Response, string, error) {
+// ask sends a request and returns the body of its response.
+func ask(t *testing.T, c *outbound.Client, d outbound.Dialer, m *wasmnodev1.HttpRequest) (string, error) {
 	t.Helper()
 	r, err := outbound.NewRequest(m)
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
 	r.Dialer = d
 	response, _, err := c.Do(t.Context(), r, nil)
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	return response, string(body), err
+	return string(body), err
 }
 
 func client(t *testing.T) *outbound.Client {
@@ -75,7 +75,7 @@ func TestWhatIsOfOneConnectionIsTheNodes(t *testing.T) {
 		}
 		return out
 	}
-	_, body, err := ask(t, c, to("10.0.0.1"), &wasmnodev1.HttpRequest{Method: "GET", Url: server.URL + "/x?y=../z", Headers: header(
+	body, err := ask(t, c, to("10.0.0.1"), &wasmnodev1.HttpRequest{Method: "GET", Url: server.URL + "/x?y=../z", Headers: header(
 		"X-A=1", "x-a=2", "Connection=close, X-A", "Keep-Alive=1", "Transfer-Encoding=chunked", "Content-Length=7", "TE=trailers", "Upgrade=tcp", "Proxy-Connection=x", "Trailer=X")})
 	require.NoError(t, err)
 	require.Equal(t, "X-A: 1\r\nX-A: 2\r\nhost "+strings.TrimPrefix(server.URL, "http://")+" /x?y=../z", body)
@@ -98,10 +98,10 @@ func TestWhatIsOfOneConnectionIsTheNodes(t *testing.T) {
 				m.Headers[i] = &wasmnodev1.HttpHeader{Name: "X"}
 			}
 		}
-		_, _, err := ask(t, c, to("10.0.0.1"), m)
+		_, err := ask(t, c, to("10.0.0.1"), m)
 		require.Equal(t, abi.InvalidArgument, abi.CodeOf(err), "%s: %v", name, err)
 	}
-	_, _, err = ask(t, c, to("10.0.0.1"), &wasmnodev1.HttpRequest{Method: "GET", Url: server.URL, Headers: header("X=" + strings.Repeat("x", outbound.MaxHeaderBytes-5))})
+	_, err = ask(t, c, to("10.0.0.1"), &wasmnodev1.HttpRequest{Method: "GET", Url: server.URL, Headers: header("X=" + strings.Repeat("x", outbound.MaxHeaderBytes-5))})
 	require.NoError(t, err, "at the bound")
 }
 
@@ -112,7 +112,7 @@ func TestTLSIsVerifiedByWhatIsAskedFor(t *testing.T) {
 	roots := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	c := client(t)
 	get := func(o *wasmnodev1.TlsOptions) (string, error) {
-		_, body, err := ask(t, c, to("10.0.0.1"), &wasmnodev1.HttpRequest{Method: "GET", Url: server.URL, Tls: o})
+		body, err := ask(t, c, to("10.0.0.1"), &wasmnodev1.HttpRequest{Method: "GET", Url: server.URL, Tls: o})
 		return body, err
 	}
 	body, err := get(&wasmnodev1.TlsOptions{RootsPem: roots, ServerName: "example.com"})
@@ -200,12 +200,12 @@ func TestAConnectionIsKeptForTheNextRequest(t *testing.T) {
 	defer server.Close()
 	c := client(t)
 	for range 3 {
-		_, _, err := ask(t, c, to("10.0.0.1"), &wasmnodev1.HttpRequest{Method: "GET", Url: server.URL})
+		_, err := ask(t, c, to("10.0.0.1"), &wasmnodev1.HttpRequest{Method: "GET", Url: server.URL})
 		require.NoError(t, err)
 	}
 	require.Len(t, peers, 1)
 	c.Close()
-	_, _, err := ask(t, c, to("10.0.0.1"), &wasmnodev1.HttpRequest{Method: "GET", Url: server.URL + "?n=" + strings.Repeat("x", outbound.MaxResponseHeaderBytes>>10)})
+	_, err := ask(t, c, to("10.0.0.1"), &wasmnodev1.HttpRequest{Method: "GET", Url: server.URL + "?n=" + strings.Repeat("x", outbound.MaxResponseHeaderBytes>>10)})
 	require.ErrorContains(t, err, "server response headers exceeded")
 }
 

@@ -33,7 +33,7 @@ func owner() *stream.Owner { return stream.NewOwner(sandbox.NewBudget(sandbox.Qu
 func table(t testing.TB) *stream.Table {
 	t.Helper()
 	table := stream.NewTable(owner())
-	t.Cleanup(func() { table.End(false) })
+	t.Cleanup(func() { table.End(context.Background(), false) })
 	return table
 }
 
@@ -196,7 +196,7 @@ func TestThousandsOfStreams(t *testing.T) {
 	require.ErrorContains(t, err, "the plugin has 4096 streams open")
 	require.Equal(t, abi.ResourceExhausted, abi.CodeOf(err))
 	for _, in := range calls {
-		in.End(true)
+		in.End(t.Context(), true)
 	}
 	require.Zero(t, of.Open())
 
@@ -208,7 +208,7 @@ func TestThousandsOfStreams(t *testing.T) {
 	}
 	_, err = in.Open()
 	require.ErrorContains(t, err, "no memory left")
-	in.End(false)
+	in.End(t.Context(), false)
 	require.Zero(t, budget.Memory())
 }
 

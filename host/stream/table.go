@@ -14,9 +14,11 @@ import (
 
 // The bounds of streams.
 const (
-	// PerCall and PerPlugin are how many may be open: thousands of tasks can be waited for at
-	// once, a call each, and none needs many.
-	PerCall, PerPlugin = 256, 4096
+	// PerCall is how many one call may have open: few need many.
+	PerCall = 256
+	// PerPlugin is how many all calls of a plugin may have open: thousands of tasks can be
+	// waited for at once, a call each.
+	PerPlugin = 4096
 	// PipeBytes is how much waits in a stream, each way: then its sender waits. It is also the
 	// most that one read or write moves.
 	PipeBytes = 32 << 10
@@ -151,8 +153,9 @@ func (t *Table) wait(ctx context.Context, timeout time.Duration, ready func() bo
 }
 
 // End ends all streams and waits until nothing works for them. With flush, what was written
-// to those that the guest has closed is sent before, for a second at most.
-func (t *Table) End(flush bool) {
+// to those that the guest has closed is sent before, for a second at most, and until the
+// context ends.
+func (t *Table) End(ctx context.Context, flush bool) {
 	t.mu.Lock()
 	n := len(t.streams) + len(t.closing)
 	t.mu.Unlock()
@@ -160,7 +163,7 @@ func (t *Table) End(flush bool) {
 		return
 	}
 	if flush {
-		t.wait(context.Background(), flushTime, func() bool { return len(t.closing) == 0 })
+		t.wait(ctx, flushTime, func() bool { return len(t.closing) == 0 })
 	}
 	t.mu.Lock()
 	all := make([]*Stream, 0, n)

@@ -29,9 +29,6 @@ type Transport struct {
 	Socket string
 	// TLS is of requests with https; nil: the roots of the node's system.
 	TLS *network.TLS
-	// Call is the context of the operation, for clients that make requests with contexts of
-	// their own: where a request's context is of no operation, this is. Only tests need it.
-	Call context.Context
 }
 
 // inlineBody is up to how many bytes a body whose length is known is handed over at once.
@@ -48,11 +45,7 @@ const inlineBody = 64 << 10
 // one. Otherwise the context's.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
-	call := ctx
-	if t.Call != nil {
-		call = t.Call
-	}
-	s, err := t.begin(call, r)
+	s, err := t.begin(ctx, r)
 	if err != nil {
 		closeBody(r)
 		return nil, err
@@ -61,7 +54,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = s.Close()
 		return nil, err
 	}
-	answer, err := hostcall.HTTPResponse(call, s.ID())
+	answer, err := hostcall.HTTPResponse(ctx, s.ID())
 	if err != nil {
 		_ = s.Close()
 		return nil, err
@@ -71,11 +64,11 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = s.Close()
 		return nil, err
 	}
-	return response(call, r, s, &head), nil
+	return response(r, s, &head), nil
 }
 
 // begin hands the request over.
-func (t *Transport) begin(call context.Context, r *http.Request) (*stream.Stream, error) {
+func (t *Transport) begin(ctx context.Context, r *http.Request) (*stream.Stream, error) {
 	m, err := t.message(r)
 	if err != nil {
 		return nil, err
@@ -84,7 +77,7 @@ func (t *Transport) begin(call context.Context, r *http.Request) (*stream.Stream
 	if err != nil {
 		return nil, err
 	}
-	answer, err := hostcall.HTTPRequest(call, encoded)
+	answer, err := hostcall.HTTPRequest(ctx, encoded)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +85,7 @@ func (t *Transport) begin(call context.Context, r *http.Request) (*stream.Stream
 	if err := begun.UnmarshalVT(answer); err != nil {
 		return nil, err
 	}
-	s, err := stream.New(call, begun.Stream)
+	s, err := stream.New(ctx, begun.Stream)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +148,7 @@ func send(s *stream.Stream, r *http.Request) {
 }
 
 // response is the node's answer in the words of net/http.
-func response(call context.Context, r *http.Request, s *stream.Stream, head *wasmnodev1.HttpResponse) *http.Response {
+func response(r *http.Request, s *stream.Stream, head *wasmnodev1.HttpResponse) *http.Response {
 	out := &http.Response{
 		Status: strings.TrimSpace(strconv.Itoa(int(head.Status)) + " " + http.StatusText(int(head.Status))), StatusCode: int(head.Status),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -164,7 +157,7 @@ func response(call context.Context, r *http.Request, s *stream.Stream, head *was
 	for _, h := range head.Headers {
 		out.Header.Add(h.Name, h.Value)
 	}
-	b := body{s: s, ctx: r.Context(), call: call, response: out}
+	b := body{s: s, ctx: r.Context(), response: out}
 	if out.Body = b; head.Status == http.StatusSwitchingProtocols {
 		out.Body = rawBody{b}
 	}
@@ -173,9 +166,9 @@ func response(call context.Context, r *http.Request, s *stream.Stream, head *was
 
 // body reads a response.
 type body struct {
-	s         *stream.Stream
-	ctx, call context.Context
-	response  *http.Response
+	s        *stream.Stream
+	ctx      context.Context // the request's
+	response *http.Response
 }
 
 // Read implements [io.Reader].
@@ -189,7 +182,7 @@ func (b body) Read(p []byte) (int, error) {
 
 // trailers are read where there are any.
 func (b body) trailers() {
-	answer, err := hostcall.HTTPTrailers(b.call, b.s.ID())
+	answer, err := hostcall.HTTPTrailers(b.ctx, b.s.ID())
 	if err != nil {
 		return
 	}

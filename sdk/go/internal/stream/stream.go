@@ -75,7 +75,7 @@ func (s *Stream) ReadUntil(ctx context.Context, p []byte) (int, error) {
 		if err := s.usable(Readable); err != nil {
 			return 0, err
 		}
-		n, err := hostcall.StreamRead(s.ctx, s.id, p)
+		n, err := hostcall.StreamRead(s.ctx, s.id, p) //nolint:contextcheck // ctx may be of no operation
 		switch {
 		case err == nil && n == 0:
 			return 0, io.EOF
