@@ -72,7 +72,7 @@ func (c *call) stage(answer Message, err error) uint64 {
 	case err != nil:
 		code = abi.CodeOf(err)
 		c.staged = marshal(abi.Proto(err))
-		c.plugin.counters.answered(code)
+		c.plugin.counters.answered(code, err)
 	case answer != nil:
 		c.staged = marshal(answer)
 	}

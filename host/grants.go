@@ -176,6 +176,21 @@ func (e *MissingGrantError) Error() string {
 	return fmt.Sprintf("needs grant %s: add %s", e.Capability, e.Fix)
 }
 
+// notGrantedError is what a plugin is answered that asked for one thing too much. It is
+// listed in [Stats.NotGranted].
+type notGrantedError struct{ err *abi.Error }
+
+// notGranted refuses something, and names the configuration that would grant it.
+func notGranted(what, fix string) error {
+	return &notGrantedError{abi.NewError(abi.PermissionDenied, fmt.Sprintf("%s is not granted: add %s", what, fix))}
+}
+
+// Error returns one line.
+func (e *notGrantedError) Error() string { return e.err.Message }
+
+// Unwrap returns the error that the plugin gets.
+func (e *notGrantedError) Unwrap() error { return e.err }
+
 // missingGrant compares the plugin's imports with its grants.
 func (p *Plugin) missingGrant(g Grants) error {
 	for _, module := range p.spec.Capabilities {

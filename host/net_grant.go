@@ -141,7 +141,7 @@ func deniedNet(plugin, key, what string) error {
 	if strings.Contains(what, grantsyntax.Any) {
 		what = "…" // the plugin is not to write patterns into what the operator copies
 	}
-	return abi.NewError(abi.PermissionDenied, fmt.Sprintf("connecting to %s is not granted: add %s", what, netFix(plugin, fmt.Sprintf("%s = [%q]", key, what))))
+	return notGranted("connecting to "+what, netFix(plugin, fmt.Sprintf("%s = [%q]", key, what)))
 }
 
 // deniedHTTP refuses a request and names the missing grant.
@@ -154,5 +154,5 @@ func deniedHTTP(plugin, method string, t *outbound.Target) error {
 	if strings.Contains(endpoint, grantsyntax.Any) {
 		endpoint = "…"
 	}
-	return abi.NewError(abi.PermissionDenied, fmt.Sprintf("%s is not granted: add %s", what, httpFix(plugin, endpoint, method, path)))
+	return notGranted(what, httpFix(plugin, endpoint, method, path))
 }

@@ -145,6 +145,7 @@ func (p *Plugin) Grant(ctx context.Context, grants Grants) {
 		}
 		return newSettings(grants.clone(), now.config)
 	})
+	p.counters.granted()
 }
 
 // Configure grants the plugin what the operator decided and hands it its
@@ -179,6 +180,7 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 		}
 		return newSettings(grants.clone(), slices.Clone(config))
 	})
+	p.counters.granted()
 	// A new instance is configured before anything else; this one shows whether
 	// the plugin takes the configuration.
 	if err := p.pool.prepare(ctx); err != nil {

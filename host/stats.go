@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +24,9 @@ type Stats struct {
 	Streams int
 	// StreamRead and StreamWritten are how many bytes were read from streams and written.
 	StreamRead, StreamWritten uint64
+	// NotGranted is what the plugin was refused since its grants were last changed, with the
+	// configuration that would grant it: the latest, each once.
+	NotGranted []string
 	// OutOfTime and OutOfMemory are how many calls failed because the plugin had used up its
 	// processor time, or could get no more memory.
 	OutOfTime, OutOfMemory uint64
@@ -56,6 +60,7 @@ func (p *Plugin) Stats() Stats {
 		s.Faults[kind] = n
 	}
 	s.Opened = maps.Clone(p.counters.s.Opened)
+	s.NotGranted = slices.Clone(p.counters.s.NotGranted)
 	p.counters.mu.Unlock()
 	s.Streams, s.StreamRead, s.StreamWritten = p.streams.Open(), p.streams.Read(), p.streams.Written()
 	s.AtRest, s.AtWork = p.pool.count()
@@ -106,14 +111,29 @@ func (c *counters) refused(count func(*Stats)) {
 	count(&c.s)
 }
 
+// mostNotGranted bounds what is listed in [Stats.NotGranted].
+const mostNotGranted = 8
+
 // answered counts what a capability answered.
-func (c *counters) answered(code abi.Code) {
+func (c *counters) answered(code abi.Code, err error) {
 	if code != abi.PermissionDenied {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.s.Denied++
+	var refused *notGrantedError
+	if errors.As(err, &refused) && !slices.Contains(c.s.NotGranted, refused.Error()) {
+		c.s.NotGranted = append(c.s.NotGranted, refused.Error())
+		c.s.NotGranted = c.s.NotGranted[max(0, len(c.s.NotGranted)-mostNotGranted):]
+	}
+}
+
+// granted forgets what was refused under other grants.
+func (c *counters) granted() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.s.NotGranted = nil
 }
 
 // count returns how many instances are idle and how many are in calls.

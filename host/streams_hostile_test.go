@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -234,6 +235,11 @@ func TestWhatWasNotGrantedIsNotConnectedTo(t *testing.T) {
 			}
 			require.Equal(t, c.code, abi.CodeOf(err), "%v", err)
 			require.ErrorContains(t, err, c.says)
+			if strings.Contains(err.Error(), "is not granted") {
+				require.Equal(t, []string{err.Error()}, p.Stats().NotGranted)
+				p.Grant(t.Context(), c.grant)
+				require.Empty(t, p.Stats().NotGranted, "under other grants")
+			}
 		})
 	}
 }

@@ -111,7 +111,7 @@ func (s *Stream) startWriting() {
 func failure(what string, err error) error {
 	var known *abi.Error
 	if errors.As(err, &known) {
-		return known
+		return err
 	}
 	return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("%s: %v", what, err))
 }
