@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +19,7 @@ import (
 )
 
 // serveOn serves HTTP on a unix socket of its own.
-func serveOn(t *testing.T, handler http.Handler) (socket string) {
+func serveOn(t testing.TB, handler http.Handler) (socket string) {
 	t.Helper()
 	socket = filepath.Join(shortDir(t), "s.sock")
 	l, err := net.Listen("unix", socket)
@@ -30,7 +31,7 @@ func serveOn(t *testing.T, handler http.Handler) (socket string) {
 }
 
 // shortDir is a directory without links in its path, which is not too long for a socket.
-func shortDir(t *testing.T) string {
+func shortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -162,4 +163,33 @@ func TestStreamsEndWithTheirCall(t *testing.T) {
 		all = append(all, <-got)
 	}
 	require.ElementsMatch(t, []string{text, "", "", ""}, all, "what was written before the close arrives")
+}
+
+// BenchmarkRequest compares a request for 1 KiB over a socket, by a guest in Go with its own
+// http.Client, with the same by Go's client directly. A guest's includes its call.
+func BenchmarkRequest(b *testing.B) {
+	socket := serveOn(b, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 1<<10)) }))
+	b.Run("guest", func(b *testing.B) {
+		p := newWorld(b, host.Limits{CPUPerMinute: time.Hour}).ready(b, guestbuild.Plugin(b, "host/testdata/streams"), host.Grants{
+			Net: host.NetGrant{Sockets: []string{socket}}, HTTP: requestsTo("unix:" + socket),
+		})
+		scope := taskScope(b)
+		for b.Loop() {
+			_, err := start(b.Context(), p, scope, map[string]any{"do": "http", "socket": socket, "url": "http://engine/"})
+			require.NoError(b, err)
+		}
+	})
+	b.Run("direct", func(b *testing.B) {
+		c := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}}}
+		defer c.CloseIdleConnections()
+		for b.Loop() {
+			r, err := c.Get("http://engine/")
+			require.NoError(b, err)
+			_, err = io.Copy(io.Discard, r.Body)
+			require.NoError(b, err)
+			require.NoError(b, r.Body.Close())
+		}
+	})
 }
