@@ -388,6 +388,10 @@ func TestConstraintOperators(t *testing.T) {
 		{"${attr.ver}", "version", "nonsense", false},
 		{"${attr.ver}", "semver", ">= 1.4.2-beta", true},
 		{"${attr.ver}", "semver", "> 1.4.2", false},
+		{"${attr.ver}", "semver", ">= 1.4.2-beta, >= 2.0", false},
+		{"${attr.ver}", "semver", ">= nonsense", false},
+		{"${attr.ver}", "semver", "> 1.0.0 2", false},
+		{"${attr.kernel.name}", "semver", "!= 1.0.0", false},
 		{"${attr.kernel.name}", "version", "> 1", false},
 		{"${attr.kernel.name}", "regexp", "^li.*x$", true},
 		{"${attr.kernel.name}", "regexp", "(", false},
@@ -684,6 +688,23 @@ func TestWhatRanOnALostNodeIsLostAndReplaced(t *testing.T) {
 	require.Equal(t, 1, res.Queued["g"])
 	c.nodes = append(c.nodes, testNode("n2"))
 	require.Len(t, c.run(j).Place, 1)
+}
+
+func TestWhatRunsWhereTheJobMayNoLongerRunIsMoved(t *testing.T) {
+	for name, change := range map[string]func(*nomad.Job){
+		"pool":       func(j *nomad.Job) { j.NodePool = new("other") },
+		"datacenter": func(j *nomad.Job) { j.Datacenters = []string{"dc9"} },
+		"constraint": constraint("${meta.rack}", "=", "r9"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, testNode("n1"))
+			a := c.run(testJob("system")).Place[0]
+			res := c.run(testJob("system", atVersion(2), change))
+			require.Len(t, res.Stop, 1)
+			require.Equal(t, a.ID, res.Stop[0].ID)
+			require.Empty(t, res.Update)
+		})
+	}
 }
 
 func TestAnUnhealthyDriverDoesNotStopRunningTasks(t *testing.T) {
