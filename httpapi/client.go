@@ -24,7 +24,7 @@ func (h *handler) clientRoutes() {
 	h.get("/v1/client/allocation/{id}/stats", tableAllocations, h.allocationStats)
 	h.get("/v1/client/allocation/{id}/checks", tableAllocations, h.allocationChecks)
 	h.get("/v1/allocation/{id}/checks", tableAllocations, h.allocationChecks)
-	h.method("/v1/client/allocation/{id}/gc", writing(h.collectAllocation), gcMethods...)
+	h.method("/v1/client/allocation/{id}/gc", h.writing(h.collectAllocation), gcMethods...)
 	h.method("/v1/client/gc", h.collectNode, gcMethods...)
 	h.get("/v1/client/stats", tableNodes, h.hostStats)
 	h.get("/v1/client/metadata", tableNodes, h.readMetadata)

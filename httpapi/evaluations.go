@@ -13,7 +13,7 @@ import (
 func (h *handler) evaluationRoutes() {
 	h.get("/v1/evaluations", tableEvaluations, h.listEvaluations)
 	h.get("/v1/evaluations/count", tableEvaluations, h.countEvaluations)
-	h.method("/v1/evaluations", writing(h.deleteEvaluations), http.MethodDelete)
+	h.method("/v1/evaluations", h.writing(h.deleteEvaluations), http.MethodDelete)
 	h.get("/v1/evaluation/{id}", tableEvaluations, h.readEvaluation)
 	h.get("/v1/evaluation/{id}/allocations", tableAllocations, h.evaluationAllocations)
 }

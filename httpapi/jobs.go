@@ -25,7 +25,7 @@ func (h *handler) jobRoutes() {
 	h.method("/v1/jobs/statuses", h.askStatuses, http.MethodPut, http.MethodPost)
 	h.method(jobPattern, h.readingJob(), http.MethodGet)
 	h.put(jobPattern, h.writeJob)
-	h.method(jobPattern, writing(h.deregisterJob), http.MethodDelete)
+	h.method(jobPattern, h.writing(h.deregisterJob), http.MethodDelete)
 }
 
 func (h *handler) listJobs(r *http.Request, q *query) (answer, error) {
