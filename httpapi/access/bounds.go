@@ -2,6 +2,7 @@ package access
 
 import (
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -59,7 +60,7 @@ type Limits struct {
 // stream costs some 50 KiB, and a connection that waits 10 KiB.
 func DefaultLimits() Limits {
 	return Limits{
-		Reads: 256, Bodies: 64, Streams: 1024, Preparing: 16, Answers: 256 << 20, Connections: 2048,
+		Reads: 256, Bodies: 64, Streams: 1024, Preparing: max(4, runtime.GOMAXPROCS(0)), Answers: 256 << 20, Connections: 2048,
 		Body: 30 * time.Second, Patience: time.Second,
 	}
 }
