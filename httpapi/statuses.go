@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -99,6 +100,9 @@ func (h *handler) statuses(q *query, req *nomad.JobStatusesRequest) (answer, err
 		named[j] = true
 	}
 	jobs := slices.DeleteFunc(h.ControlPlane.Jobs(), func(j *nomad.Job) bool {
+		if !strings.HasPrefix(*j.ID, q.prefix) {
+			return true
+		}
 		if len(named) > 0 {
 			return !named[nomad.NamespacedID{Namespace: *j.Namespace, ID: *j.ID}]
 		}
