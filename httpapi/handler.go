@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -165,6 +166,7 @@ func (h *handler) blocking(table string, read func(*http.Request, *query) (answe
 				if a.next != "" {
 					w.Header().Set("X-Nomad-NextToken", a.next)
 				}
+				stamp(a.body, a.index)
 				return a.body, err
 			})
 			if err == nil {
@@ -215,6 +217,9 @@ func (h *handler) writing(write func(*http.Request) (any, error)) func(http.Resp
 		body, err := write(r)
 		if err != nil {
 			return err
+		}
+		if index := toldIndex(body); index > 0 {
+			w.Header().Set("X-Nomad-Index", strconv.FormatUint(index, 10))
 		}
 		return h.reply(w, r, body)
 	}
@@ -272,13 +277,19 @@ func (h *handler) reply(w http.ResponseWriter, r *http.Request, body any) error 
 
 // encode renders an answer as JSON, as its client takes it.
 func encode(r *http.Request, body any) (*encoded, error) {
-	marshal := json.Marshal
-	if _, pretty := r.URL.Query()["pretty"]; pretty {
-		marshal = func(v any) ([]byte, error) { return json.MarshalIndent(v, "", "    ") }
-	}
-	b, err := marshal(body)
+	b, err := json.Marshal(body)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the answer: %w", err)
+	}
+	if index := toldIndex(body); index > 0 {
+		b = withIndex(b, index)
+	}
+	if _, pretty := r.URL.Query()["pretty"]; pretty {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, b, "", "    "); err != nil {
+			return nil, fmt.Errorf("indenting the answer: %w", err)
+		}
+		b = indented.Bytes()
 	}
 	return pack(r, b)
 }
@@ -297,7 +308,7 @@ func (h *handler) send(w http.ResponseWriter, out *encoded) error {
 		w.Header().Set("Content-Length", strconv.Itoa(len(out.bytes)))
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(replyTimeout)) // errors: the client may take its time
-	_, _ = w.Write(out.bytes)                                                        // an error: the client is gone
+	_, _ = w.Write(out.bytes)                                                        // errors: the client is gone
 	return nil
 }
 
