@@ -89,15 +89,21 @@ func TestAnEmptyMemoryTakesOverWhatRuns(t *testing.T) {
 }
 
 func TestWhatHasEndedIsNotStartedAgainByAMemoryThatIsLost(t *testing.T) {
-	for kind, want := range map[string]bool{"service": true, "batch": false} { // whether it is stopped
+	for _, c := range []struct {
+		kind    string
+		desired structs.DesiredStatus
+		stops   bool // the job
+	}{{"service", structs.DesiredRun, true}, {"batch", structs.DesiredRun, false}, {"batch", structs.DesiredStop, true}} {
 		lost := withNode(t, "")
-		run(t, lost, testJob("j", kind))
-		known := &structs.NodeKnowledge{ControlPlane: lost.id, Allocations: []structs.KnownAllocation{as(wanted(lost, "j")[0], structs.ClientComplete)}}
+		run(t, lost, testJob("j", c.kind))
+		a := wanted(lost, "j")[0].Copy()
+		a.DesiredStatus = c.desired
 		cp := withNode(t, "")
-		out := adopt(t, cp, known)
-		require.Equal(t, []string{"j"}, out.Jobs, kind)
-		require.Empty(t, wanted(cp, "j"), kind)
-		require.Equal(t, want, *cp.Job("default", "j").Stop, kind)
+		out := adopt(t, cp, &structs.NodeKnowledge{ControlPlane: lost.id, Allocations: []structs.KnownAllocation{as(a, structs.ClientComplete)}})
+		require.Equal(t, "the control plane's memory is another one than the node knew", out.Why, "an allocation tells its index, too")
+		require.Equal(t, []string{"j"}, out.Jobs, c)
+		require.Empty(t, wanted(cp, "j"), c)
+		require.Equal(t, c.stops, *cp.Job("default", "j").Stop, c)
 		require.Equal(t, statusDead, status(cp, "j"))
 	}
 }
@@ -118,7 +124,8 @@ func TestWhatIsNotClearWaitsForAPerson(t *testing.T) {
 		waits string
 	}{
 		"nothing else":            {nil, as(a, structs.ClientRunning), false, ""},
-		"the same job":            {func(cp *ControlPlane) { run(t, cp, testJob("web", "service", count(0))) }, as(a, structs.ClientRunning), false, "in another version (0)"},
+		"the same job":            {func(cp *ControlPlane) { run(t, cp, testJob("web", "service")) }, as(a, structs.ClientRunning), false, ""},
+		"another count":           {func(cp *ControlPlane) { run(t, cp, testJob("web", "service", count(0))) }, as(a, structs.ClientRunning), false, "in another version (0)"},
 		"another version":         {func(cp *ControlPlane) { run(t, cp, testJob("web", "service", user("u"))) }, as(a, structs.ClientRunning), false, "in another version (0)"},
 		"a job that was stopped":  {stopped(t, false), as(a, structs.ClientRunning), false, `job "web" is stopped`},
 		"a job that is gone":      {stopped(t, true), as(a, structs.ClientRunning), true, `does not know job "web" any more`},
@@ -141,6 +148,9 @@ func TestWhatIsNotClearWaitsForAPerson(t *testing.T) {
 			if c.waits == "" {
 				require.Empty(t, out.Waiting)
 				require.Equal(t, []string{a.ID}, out.Adopted)
+				require.Len(t, out.Jobs, 1-before)
+				require.Len(t, wanted(cp, "web"), 1)
+				require.EqualValues(t, 0, *cp.Job("default", "web").Version)
 				return
 			}
 			require.Contains(t, out.Waiting[a.ID], c.waits)
@@ -155,7 +165,7 @@ func TestWhatIsNotClearWaitsForAPerson(t *testing.T) {
 func stopped(t *testing.T, purge bool) func(*ControlPlane) {
 	return func(cp *ControlPlane) {
 		run(t, cp, testJob("web", "service"))
-		_, err := cp.DeregisterJob("default", "web", purge, false)
+		_, err := cp.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "web", Purge: purge})
 		require.NoError(t, err)
 		if purge {
 			cp.CollectGarbage()
@@ -171,7 +181,7 @@ func TestAMemoryThatIsWholeDecidesItself(t *testing.T) {
 		report(t, cp, a, structs.ClientRunning)
 	}
 	gone := list[0].Copy()
-	gone.ID, gone.CreateIndex = "22222222-2222-2222-2222-222222222222", 1
+	gone.ID, gone.CreateIndex = "22222222-2222-2222-2222-222222222222", last(t, cp)
 	known := &structs.NodeKnowledge{
 		ControlPlane: cp.id, Index: last(t, cp), Found: []string{list[2].ID}, Unreadable: []string{list[3].ID},
 		Allocations: []structs.KnownAllocation{as(list[0], structs.ClientRunning), as(gone, structs.ClientComplete)},
@@ -213,7 +223,7 @@ func TestAnOlderMemoryTakesOverWhatWasDecidedSince(t *testing.T) {
 	ended := wanted(cp, "ended")[0]
 	report(t, cp, ended, structs.ClientComplete)
 	stop := wanted(cp, "stopped")[0]
-	_, err := cp.DeregisterJob("default", "stopped", false, false)
+	_, err := cp.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "stopped"})
 	require.NoError(t, err)
 	run(t, cp, testJob("changed", "service", priority(70)))
 	run(t, cp, testJob("new", "service"))
