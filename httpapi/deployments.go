@@ -57,6 +57,7 @@ func changingDeployment[R any](change func(id string, req *R) (*structs.Deployme
 		return &nomad.DeploymentUpdateResponse{
 			EvalID: c.EvalID, EvalCreateIndex: c.EvalCreateIndex,
 			DeploymentModifyIndex: c.ModifyIndex, RevertedJobVersion: c.RevertedJobVersion,
+			WriteMeta: nomad.WriteMeta{LastIndex: c.ModifyIndex},
 		}, nil
 	}
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,6 +59,8 @@ type AgentInfo struct {
 type handler struct {
 	Config
 	mux *http.ServeMux
+	// routes are the patterns of what is served, each with its method.
+	routes []string
 	// parsing is taken by the job file that is read.
 	parsing chan struct{}
 	policy  *access.Policy
@@ -162,6 +165,7 @@ func (h *handler) blocking(table string, read func(*http.Request, *query) (answe
 				if a.next != "" {
 					w.Header().Set("X-Nomad-NextToken", a.next)
 				}
+				stamp(a.body, a.index)
 				return reply(w, r, a.body)
 			}
 			h.ControlPlane.Wait(ctx, table, seen)
@@ -187,6 +191,9 @@ func writing(write func(*http.Request) (any, error)) func(http.ResponseWriter, *
 		if err != nil {
 			return err
 		}
+		if index := toldIndex(body); index > 0 {
+			w.Header().Set("X-Nomad-Index", strconv.FormatUint(index, 10))
+		}
 		return reply(w, r, body)
 	}
 }
@@ -194,11 +201,12 @@ func writing(write func(*http.Request) (any, error)) func(http.ResponseWriter, *
 // method registers a handler for some methods of a path.
 func (h *handler) method(pattern string, serve func(http.ResponseWriter, *http.Request) error, methods ...string) {
 	for _, m := range methods {
+		h.routes = append(h.routes, m+" "+pattern)
 		h.mux.HandleFunc(m+" "+pattern, func(w http.ResponseWriter, r *http.Request) {
 			defer h.recovered(w, r)
 			w.Header().Set("X-Nomad-KnownLeader", "true")
 			w.Header().Set("X-Nomad-LastContact", "0")
-			err := h.checkParameters(pattern, r)
+			err := h.checkParameters(m, pattern, r)
 			if err == nil {
 				err = serve(w, r)
 			}
@@ -228,13 +236,19 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func reply(w http.ResponseWriter, r *http.Request, body any) error {
-	encode := json.Marshal
-	if _, pretty := r.URL.Query()["pretty"]; pretty {
-		encode = func(v any) ([]byte, error) { return json.MarshalIndent(v, "", "    ") }
-	}
-	b, err := encode(body)
+	b, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("encoding the answer: %w", err)
+	}
+	if index := toldIndex(body); index > 0 {
+		b = withIndex(b, index)
+	}
+	if _, pretty := r.URL.Query()["pretty"]; pretty {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, b, "", "    "); err != nil {
+			return fmt.Errorf("indenting the answer: %w", err)
+		}
+		b = indented.Bytes()
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(replyTimeout)) // errors: the client may take its time

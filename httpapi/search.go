@@ -125,7 +125,7 @@ func (h *handler) search(r *http.Request) (any, error) {
 			}
 		}
 	}
-	out.LastIndex = h.ControlPlane.Index(tableJobs)
+	stamp(out, h.ControlPlane.Index(tableJobs))
 	return out, nil
 }
 
@@ -175,7 +175,7 @@ func (h *handler) searchFuzzy(r *http.Request) (any, error) {
 		}
 	}
 	out := &nomad.FuzzySearchResponse{Matches: f.matches(truncations), Truncations: truncations}
-	out.LastIndex = h.ControlPlane.Index(tableJobs)
+	stamp(out, h.ControlPlane.Index(tableJobs))
 	return out, nil
 }
 

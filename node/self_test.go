@@ -37,7 +37,7 @@ func TestANodeIsInitializingUntilItIsReadyAndKnowsItsDriversAsTheyCome(t *testin
 func TestADriversAttributesStayBelowTheDriversName(t *testing.T) {
 	n := &structs.Node{Attributes: map[string]string{"kernel.name": "linux", "driver.other": "1"}}
 	mergeDriver(n, "liar", &structs.DriverInfo{Detected: true, Healthy: true, HealthDescription: "Healthy", Attributes: map[string]string{
-		"kernel.name": "plan9", "driver.other": "0", "driver.liar.version": "2", "empty": "",
+		"kernel.name": "plan9", "driver.other": "0", "driver.liar.version": "2", "driver.liar": "true", "empty": "",
 	}})
 	want := map[string]string{
 		"kernel.name": "linux", "driver.other": "1", "driver.liar": "1", "driver.liar.version": "2",
