@@ -54,10 +54,10 @@ func changingDeployment[R any](change func(id string, req *R) (*structs.Deployme
 		if err != nil {
 			return nil, err
 		}
-		return &nomad.DeploymentUpdateResponse{
+		return indexed{&nomad.DeploymentUpdateResponse{
 			EvalID: c.EvalID, EvalCreateIndex: c.EvalCreateIndex,
 			DeploymentModifyIndex: c.ModifyIndex, RevertedJobVersion: c.RevertedJobVersion,
-		}, nil
+		}, c.ModifyIndex}, nil
 	}
 }
 

@@ -183,6 +183,9 @@ func (h *handler) put(pattern string, write func(*http.Request) (any, error)) {
 	h.method(pattern, writing(write), http.MethodPut, http.MethodPost)
 }
 
+// writing answers a write. The header with its index, which Nomad sends, is left out: what a
+// write leads to is often part of its own transaction here, so that whoever waits for more
+// than its index would wait for what is there.
 func writing(write func(*http.Request) (any, error)) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		body, err := write(r)
@@ -191,6 +194,22 @@ func writing(write func(*http.Request) (any, error)) func(http.ResponseWriter, *
 		}
 		return reply(w, r, body)
 	}
+}
+
+// indexed is an answer with its index under the name that it has in Nomad's, which the types
+// of Nomad's client do not have. The answer is an object with at least one field.
+type indexed struct {
+	body  any
+	index uint64
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (i indexed) MarshalJSON() ([]byte, error) {
+	b, err := json.Marshal(i.body)
+	if err != nil {
+		return nil, err
+	}
+	return append(fmt.Appendf(nil, `{"Index":%d,`, i.index), b[1:]...), nil
 }
 
 // method registers a handler for some methods of a path.

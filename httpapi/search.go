@@ -114,7 +114,7 @@ func (h *handler) search(r *http.Request) (any, error) {
 	q.namespace, q.prefix = cmp.Or(req.Namespace, q.namespace), req.Prefix
 	out := &nomad.SearchResponse{Matches: map[contexts.Context][]string{}, Truncations: map[contexts.Context]bool{}}
 	for _, kind := range asked {
-		out.Truncations[kind] = false
+		out.Truncations[kind], out.Matches[kind] = false, nil
 		for _, t := range h.things(kind, q) {
 			switch is := strings.HasPrefix(t.id, req.Prefix) || isUUID(kind) && q.hasUUIDPrefix(t.id); {
 			case !is:
@@ -126,7 +126,7 @@ func (h *handler) search(r *http.Request) (any, error) {
 		}
 	}
 	out.LastIndex = h.ControlPlane.Index(tableJobs)
-	return out, nil
+	return indexed{out, out.LastIndex}, nil
 }
 
 // isUUID reports whether things of a kind have UUIDs.
@@ -176,7 +176,7 @@ func (h *handler) searchFuzzy(r *http.Request) (any, error) {
 	}
 	out := &nomad.FuzzySearchResponse{Matches: f.matches(truncations), Truncations: truncations}
 	out.LastIndex = h.ControlPlane.Index(tableJobs)
-	return out, nil
+	return indexed{out, out.LastIndex}, nil
 }
 
 // searchWithinJobs finds groups, tasks, services, and what tasks run.
