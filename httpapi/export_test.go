@@ -1,6 +1,64 @@
 package httpapi
 
-import "net/http"
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/wasmnode/wasmnode/httpapi/access"
+)
 
 // Unguarded is an API without its guard.
 func Unguarded(cfg Config) http.Handler { return newHandler(cfg).mux }
+
+// Enterprise are the paths of what Nomad's community edition does not have.
+var Enterprise = enterprise
+
+// Endpoint is a method of a path that is served. The path has its values in braces.
+type Endpoint struct {
+	Method, Path string
+	// Own are the parameters that it takes besides those that all take.
+	Own []string
+	access.Route
+}
+
+// Everywhere are the parameters that every endpoint takes.
+func Everywhere() []string { return strings.Fields(everywhere) }
+
+// Endpoints are all that is served, in the order of their registration. What can follow the
+// ID of a job or of a node is found by asking for it: no pattern names it.
+func Endpoints(cfg Config) (all []Endpoint) {
+	h := newHandler(cfg)
+	for _, route := range h.routes {
+		method, pattern, _ := strings.Cut(route, " ")
+		add := func(path, verb string) {
+			needs := h.routeFor(httptest.NewRequest(method, strings.NewReplacer("{", "", "}", "", "...", "").Replace(path), nil))
+			all = append(all, Endpoint{method, path, taken(method, pattern, verb)[len(Everywhere()):], needs})
+		}
+		switch {
+		case pattern == jobPattern:
+			for _, verb := range append([]string{""}, append(jobVerbs, verbTag)...) {
+				path := strings.TrimSuffix("/v1/job/{id}/"+strings.Replace(verb, verbTag, "versions/{name}/tag", 1), "/")
+				if h.serves(method, path) {
+					add(path, verb)
+				}
+			}
+		case strings.HasSuffix(pattern, "{verb}"):
+			for _, verb := range []string{"allocations", "drain", "eligibility", "evaluate", "purge"} {
+				if path := strings.Replace(pattern, "{verb}", verb, 1); h.serves(method, path) {
+					add(path, "")
+				}
+			}
+		default:
+			add(strings.Replace(pattern, "...", "", 1), "")
+		}
+	}
+	return all
+}
+
+// serves reports whether a path with a method is more than one that is not there.
+func (h *handler) serves(method, path string) bool {
+	answer := httptest.NewRecorder()
+	h.mux.ServeHTTP(answer, httptest.NewRequest(method, strings.NewReplacer("{", "", "}", "").Replace(path), nil))
+	return answer.Code != http.StatusMethodNotAllowed && !strings.HasPrefix(answer.Body.String(), "no such endpoint")
+}

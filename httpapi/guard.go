@@ -74,15 +74,20 @@ func routeOf(pattern string) access.Route {
 	return route
 }
 
-// ServeHTTP serves what the policy allows, within the bounds. It implements
-// [http.Handler].
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// routeFor is what a request's route needs.
+func (h *handler) routeFor(r *http.Request) access.Route {
 	_, pattern := h.mux.Handler(r)
 	route := routeOf(pattern)
 	if pattern == "GET "+jobPattern && strings.HasSuffix(r.URL.Path, "/action") {
 		route.Needs = access.Manager // it runs something
 	}
-	if _, err := h.policy.Check(r, route); err != nil {
+	return route
+}
+
+// ServeHTTP serves what the policy allows, within the bounds. It implements
+// [http.Handler].
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if _, err := h.policy.Check(r, h.routeFor(r)); err != nil {
 		h.refuse(w, r, err)
 		return
 	}

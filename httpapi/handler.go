@@ -58,6 +58,8 @@ type AgentInfo struct {
 type handler struct {
 	Config
 	mux *http.ServeMux
+	// routes are the patterns of what is served, each with its method.
+	routes []string
 	// parsing is taken by the job file that is read.
 	parsing chan struct{}
 	policy  *access.Policy
@@ -194,11 +196,12 @@ func writing(write func(*http.Request) (any, error)) func(http.ResponseWriter, *
 // method registers a handler for some methods of a path.
 func (h *handler) method(pattern string, serve func(http.ResponseWriter, *http.Request) error, methods ...string) {
 	for _, m := range methods {
+		h.routes = append(h.routes, m+" "+pattern)
 		h.mux.HandleFunc(m+" "+pattern, func(w http.ResponseWriter, r *http.Request) {
 			defer h.recovered(w, r)
 			w.Header().Set("X-Nomad-KnownLeader", "true")
 			w.Header().Set("X-Nomad-LastContact", "0")
-			err := h.checkParameters(pattern, r)
+			err := h.checkParameters(m, pattern, r)
 			if err == nil {
 				err = serve(w, r)
 			}

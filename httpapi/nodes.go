@@ -45,6 +45,10 @@ func (h *handler) nodesWhere(r *http.Request, q *query, wanted func(*structs.Nod
 	if err != nil {
 		return answer{}, err
 	}
+	resources, err := boolParameter(r, "resources")
+	if err != nil {
+		return answer{}, err
+	}
 	nodes := slices.DeleteFunc(h.ControlPlane.Nodes(), func(n *structs.Node) bool { return !q.hasUUIDPrefix(n.ID) || !wanted(n) })
 	slices.SortFunc(nodes, func(a, b *structs.Node) int { return cmp.Compare(a.ID, b.ID) })
 	stubs, next, err := page(q, nodes,
@@ -52,6 +56,9 @@ func (h *handler) nodesWhere(r *http.Request, q *query, wanted func(*structs.Nod
 		func(n *structs.Node) any { return node(n) },
 		func(n *structs.Node) *nomad.NodeListStub {
 			stub := nodeStub(n)
+			if resources {
+				stub.NodeResources, stub.ReservedResources = nodeResources(n), reservedResources(n)
+			}
 			if system {
 				stub.Attributes = map[string]string{"os.name": n.Attributes["os.name"]}
 			}

@@ -14,79 +14,87 @@ const everywhere = "region namespace index wait stale consistent pretty"
 // listing are those of the lists that can be cut and filtered.
 const listing = "prefix per_page next_token filter reverse "
 
-// parameters are those that an endpoint takes besides, by its pattern and, of a job, by
-// what follows its ID. What is not named is refused: a parameter that is ignored has
-// people believe an answer to another question.
+// parameters are those that an endpoint takes besides, by its method, PUT standing for POST,
+// its pattern and, of a job, what follows its ID. What is not named is refused: a parameter
+// that is ignored has people believe an answer to another question.
 var parameters = map[string]string{
-	"/v1/jobs":                          listing + "meta",
-	"/v1/allocations":                   listing + "resources task_states",
-	"/v1/allocation/{id}/stop":          "no_shutdown_delay",
-	"/v1/evaluations":                   listing + "job status",
-	"/v1/evaluations/count":             "prefix filter job status",
-	"/v1/evaluation/{id}":               "related",
-	"/v1/nodes":                         listing + "resources os",
-	"/v1/node/pools":                    listing,
-	"/v1/node/pool/{pool}/nodes":        listing + "os",
-	"/v1/node/pool/{pool}/jobs":         listing + "meta",
-	"/v1/namespaces":                    listing,
-	"/v1/jobs/statuses":                 "prefix per_page next_token filter reverse include_children",
-	"GET /v1/job/{rest...}/action":      "action allocID group task tty command",
-	"/v1/scaling/policies":              "prefix job type",
-	"/v1/deployments":                   listing,
-	"/v1/services":                      listing,
-	"/v1/service/{name}":                "filter choose",
-	"/v1/plugins":                       "prefix type per_page next_token",
-	"/v1/agent/monitor":                 "log_level log_json log_include_location node_id server_id client_id plain follow offset origin",
-	"/v1/agent/pprof/{profile}":         "debug seconds gc node_id server_id",
-	"/v1/vars":                          listing + "path",
-	"/v1/volumes":                       listing + "type node_id node_pool plugin_id",
-	"/v1/acl/tokens":                    listing,
-	"/v1/metrics":                       "format",
-	"/v1/agent/join":                    "address",
-	"/v1/agent/force-leave":             "node prune",
-	"/v1/agent/servers":                 "address",
-	"/v1/agent/health":                  "type",
-	"/v1/event/stream":                  "topic",
-	"/v1/client/stats":                  "node_id",
-	"/v1/client/metadata":               "node_id",
-	"/v1/client/gc":                     "node_id",
-	"/v1/client/allocation/{id}/stats":  "task",
-	"/v1/client/allocation/{id}/exec":   "task command tty",
-	"/v1/client/fs/ls/{id}":             "path",
-	"/v1/client/fs/stat/{id}":           "path",
-	"/v1/client/fs/cat/{id}":            "path",
-	"/v1/client/fs/readat/{id}":         "path offset limit",
-	"/v1/client/fs/logs/{id}":           "task type follow offset origin plain",
-	"GET /v1/job/{rest...}/allocations": "all",
-	"GET /v1/job/{rest...}/submission":  "version",
-	"GET /v1/job/{rest...}/versions":    "diffs diff_version diff_tag",
-	"PUT /v1/job/{rest...}/dispatch":    "idempotency_token",
-	"POST /v1/job/{rest...}/dispatch":   "idempotency_token",
-	"DELETE /v1/job/{rest...}/":         "purge global no_shutdown_delay eval_priority",
-	"GET /v1/job/{rest...}/deployments": "all",
+	"GET /v1/jobs":                         listing + "meta",
+	"GET /v1/allocations":                  listing + "resources task_states",
+	"PUT /v1/allocation/{id}/stop":         "no_shutdown_delay",
+	"GET /v1/evaluations":                  listing + "job status",
+	"GET /v1/evaluations/count":            "prefix filter job status",
+	"GET /v1/evaluation/{id}":              "related",
+	"GET /v1/nodes":                        listing + "resources os",
+	"GET /v1/node/pools":                   listing,
+	"GET /v1/node/pool/{pool}/nodes":       listing + "resources os",
+	"GET /v1/node/pool/{pool}/jobs":        listing + "meta",
+	"GET /v1/namespaces":                   listing,
+	"GET /v1/jobs/statuses":                "prefix per_page next_token filter reverse include_children",
+	"PUT /v1/jobs/statuses":                "prefix per_page next_token filter reverse",
+	"GET /v1/job/{rest...}/action":         "action allocID group task tty command",
+	"GET /v1/scaling/policies":             "prefix job type",
+	"GET /v1/deployments":                  listing,
+	"GET /v1/services":                     listing,
+	"GET /v1/service/{name}":               "filter choose",
+	"GET /v1/plugins":                      "prefix type per_page next_token",
+	"GET /v1/agent/monitor":                "log_level log_json log_include_location node_id server_id client_id plain follow offset origin",
+	"GET /v1/agent/pprof/{profile}":        "debug seconds gc node_id server_id",
+	"GET /v1/vars":                         listing + "path",
+	"GET /v1/volumes":                      listing + "type node_id node_pool plugin_id",
+	"GET /v1/acl/tokens":                   listing,
+	"GET /v1/metrics":                      "format",
+	"PUT /v1/agent/join":                   "address",
+	"PUT /v1/agent/force-leave":            "node prune",
+	"PUT /v1/agent/servers":                "address",
+	"GET /v1/agent/health":                 "type",
+	"GET /v1/event/stream":                 "topic",
+	"GET /v1/client/stats":                 "node_id",
+	"GET /v1/client/metadata":              "node_id",
+	"GET /v1/client/gc":                    "node_id",
+	"PUT /v1/client/gc":                    "node_id",
+	"GET /v1/client/allocation/{id}/stats": "task",
+	"GET /v1/client/allocation/{id}/exec":  "task command tty",
+	"GET /v1/client/fs/ls/{id}":            "path",
+	"GET /v1/client/fs/stat/{id}":          "path",
+	"GET /v1/client/fs/cat/{id}":           "path",
+	"GET /v1/client/fs/readat/{id}":        "path offset limit",
+	"GET /v1/client/fs/logs/{id}":          "task type follow offset origin plain",
+	"GET /v1/job/{rest...}/allocations":    "all",
+	"GET /v1/job/{rest...}/submission":     "version",
+	"GET /v1/job/{rest...}/versions":       "diffs diff_version diff_tag",
+	"PUT /v1/job/{rest...}/dispatch":       "idempotency_token",
+	"DELETE /v1/job/{rest...}/":            "purge global no_shutdown_delay eval_priority",
+	"GET /v1/job/{rest...}/deployments":    "all",
 
-	"/v1/operator/scheduler/configuration": "cas",
+	"PUT /v1/operator/scheduler/configuration": "cas",
 }
 
 // checkParameters refuses a request for another region's things, and one with a parameter
 // that its endpoint would ignore.
-func (h *handler) checkParameters(pattern string, r *http.Request) error {
+func (h *handler) checkParameters(method, pattern string, r *http.Request) error {
 	v := r.URL.Query()
 	if err := h.checkRegion(v.Get("region")); err != nil {
 		return err
 	}
-	key := pattern
-	if pattern == jobPattern {
-		_, verb := jobPath(r)
-		key = r.Method + " " + pattern + "/" + verb
-	}
-	taken := strings.Fields(everywhere + " " + parameters[key])
+	_, verb := jobPath(r)
+	taken := taken(method, pattern, verb)
 	for name := range v {
 		if !slices.Contains(taken, name) {
 			return badRequest("unknown parameter %q: %s takes %s", name, r.URL.Path, strings.Join(taken, ", "))
 		}
 	}
 	return nil
+}
+
+// taken are the parameters of an endpoint; of a job's, verb is what follows its ID.
+func taken(method, pattern, verb string) []string {
+	if method == http.MethodPost {
+		method = http.MethodPut
+	}
+	if pattern == jobPattern {
+		pattern += "/" + verb
+	}
+	return strings.Fields(everywhere + " " + parameters[method+" "+pattern])
 }
 
 // checkRegion refuses any region but the agent's, with Nomad's status and text. None is

@@ -26,6 +26,11 @@ func TestAParameterThatWouldBeIgnoredIsRefused(t *testing.T) {
 		require.Contains(t, r.body, "unknown parameter", path)
 		require.NotContains(t, r.body, "\n", path)
 	}
+	for _, path := range []string{"/v1/jobs?per_page=1", "/v1/node/pools?prefix=x", "/v1/jobs/statuses?include_children=true"} {
+		r := w.do(t, http.MethodPut, path, "{}")
+		require.Equal(t, http.StatusBadRequest, r.status, path)
+		require.Contains(t, r.body, "unknown parameter", path)
+	}
 	for _, path := range []string{
 		"/v1/jobs?region=global&namespace=default&stale=&pretty=&index=0&wait=1s&per_page=1&next_token=&filter=&prefix=&reverse=true",
 		"/v1/job/asked/versions?diffs=false", "/v1/job/asked/allocations?all=true&region=global",
@@ -85,6 +90,11 @@ func TestListsAreFilteredAsAsked(t *testing.T) {
 	require.Nil(t, list[0].TaskStates)
 	nodes := decoded[[]*nomad.NodeListStub](t, w.get(t, "/v1/nodes?os=true").body)
 	require.NotEmpty(t, nodes[0].Attributes["os.name"])
+	require.Nil(t, nodes[0].NodeResources, "they are told when they are asked for")
+	nodes = decoded[[]*nomad.NodeListStub](t, w.get(t, "/v1/nodes?resources=true").body)
+	require.Positive(t, nodes[0].NodeResources.Memory.MemoryMB)
+	require.NotNil(t, nodes[0].ReservedResources)
+	require.Len(t, w.json(t, "/v1/jobs/statuses?prefix=t"), 1)
 	stubs := decoded[[]*nomad.JobListStub](t, w.get(t, "/v1/jobs?meta=true&prefix=wait").body)
 	require.Equal(t, map[string]string{"owner": "ann"}, stubs[0].Meta)
 	require.Equal(t, "[]", w.get(t, "/v1/namespaces?prefix=other").body)

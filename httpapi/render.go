@@ -240,8 +240,6 @@ func nodeStub(n *structs.Node) *nomad.NodeListStub {
 		LastDrain:             lastDrain(n.LastDrain),
 		Status:                string(n.Status),
 		Drivers:               drivers(n.Drivers),
-		NodeResources:         nodeResources(n),
-		ReservedResources:     reservedResources(n),
 		CreateIndex:           n.CreateIndex,
 		ModifyIndex:           n.ModifyIndex,
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -70,6 +71,9 @@ func (h *handler) askStatuses(w http.ResponseWriter, r *http.Request) error {
 // jobs are listed though they are children.
 func (h *handler) statuses(q *query, req *nomad.JobStatusesRequest) (answer, error) {
 	jobs := slices.DeleteFunc(h.ControlPlane.Jobs(), func(j *nomad.Job) bool {
+		if !strings.HasPrefix(*j.ID, q.prefix) {
+			return true
+		}
 		if len(req.Jobs) > 0 {
 			return !slices.Contains(req.Jobs, nomad.NamespacedID{Namespace: *j.Namespace, ID: *j.ID})
 		}
