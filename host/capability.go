@@ -40,7 +40,7 @@ const i32, i64 = api.ValueTypeI32, api.ValueTypeI64
 const maxRequest = 1 << 20
 
 // pieceBytes is how much is read or written between two looks at the clock of a call.
-const pieceBytes = 256 << 10
+const pieceBytes = 64 << 10
 
 // structured makes a function (ptr, len: i32) -> i64 that takes a message and
 // stages an answer.

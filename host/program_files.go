@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unsafe"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
@@ -93,15 +93,16 @@ func (r programFiles) readModule(ctx context.Context, path string) ([]byte, erro
 	if !info.Mode().IsRegular() {
 		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("module %s is not a file", plaintext.Line(path, 256)))
 	}
-	// With room for it, and for one byte more that a growing file may have.
-	b := bytes.NewBuffer(make([]byte, 0, min(info.Size(), maxProgramBytes)+bytes.MinRead))
-	if _, err := b.ReadFrom(io.LimitReader(clockedReader{ctx, f}, maxProgramBytes+1)); err != nil {
+	// The builder's room is not cleared first, which takes ten milliseconds at once.
+	var b strings.Builder
+	b.Grow(int(min(info.Size(), maxProgramBytes)) + 1) // one more, that a growing file may have
+	if _, err := io.CopyBuffer(struct{ io.Writer }{&b}, io.LimitReader(clockedReader{ctx, f}, maxProgramBytes+1), make([]byte, pieceBytes)); err != nil {
 		return nil, fileError("module", path, err)
 	}
 	if b.Len() > maxProgramBytes {
 		return nil, abi.NewError(abi.ResourceExhausted, fmt.Sprintf("module %s has more than %d bytes", plaintext.Line(path, 256), maxProgramBytes))
 	}
-	return b.Bytes(), nil
+	return unsafe.Slice(unsafe.StringData(b.String()), b.Len()), nil // nobody else has the string
 }
 
 // clockedReader reads in pieces, and ends the guest before one when its call is over.

@@ -29,6 +29,9 @@ job "files" {
     }
     task "task" {
       driver = "mock_driver"
+      config {
+        run_for = "1h"
+      }
       resources {
         cpu    = 10
         memory = 16

@@ -27,19 +27,21 @@ type reporter struct {
 	// block.
 	endReported func()
 
-	mu     sync.Mutex
-	latest map[string]*structs.AllocationState // the newest of each
-	acked  map[string]*structs.AllocationState // what the control plane has taken
-	dirty  map[string]bool                     // what is to be reported
+	mu      sync.Mutex
+	latest  map[string]*structs.AllocationState // the newest of each
+	acked   map[string]*structs.AllocationState // what the control plane has taken
+	dirty   map[string]bool                     // what is to be reported
+	sending map[string]bool                     // what the report under way has
 }
 
 func newReporter(plane ControlPlane, nodeID string, logger hclog.Logger, endReported func()) *reporter {
 	return &reporter{
 		plane: plane, nodeID: nodeID, logger: logger, endReported: endReported,
-		wake:   wake.New(),
-		latest: map[string]*structs.AllocationState{},
-		acked:  map[string]*structs.AllocationState{},
-		dirty:  map[string]bool{},
+		wake:    wake.New(),
+		latest:  map[string]*structs.AllocationState{},
+		acked:   map[string]*structs.AllocationState{},
+		dirty:   map[string]bool{},
+		sending: map[string]bool{},
 	}
 }
 
@@ -81,12 +83,12 @@ func (r *reporter) known() (ids map[string]bool) {
 }
 
 // prune forgets those of some allocations that are not to be kept, once what is known of
-// them was reported, and takes them out of the set.
+// them was reported and taken, and takes them out of the set.
 func (r *reporter) prune(ids map[string]bool, keep func(id string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id := range ids {
-		if !r.dirty[id] && !keep(id) {
+		if !r.dirty[id] && !r.sending[id] && !keep(id) {
 			delete(r.latest, id)
 			delete(r.acked, id)
 			delete(ids, id)
@@ -94,7 +96,8 @@ func (r *reporter) prune(ids map[string]bool, keep func(id string) bool) {
 	}
 }
 
-// take returns what is to be reported now; what the control plane has already is not.
+// take returns what is to be reported now; what the control plane has already is not. The
+// batch is under way until it is acknowledged or queued again.
 func (r *reporter) take() []*structs.AllocationState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,6 +105,7 @@ func (r *reporter) take() []*structs.AllocationState {
 	for id := range r.dirty {
 		if s := r.latest[id]; !reflect.DeepEqual(r.acked[id], s) {
 			batch = append(batch, s)
+			r.sending[id] = true
 		}
 	}
 	clear(r.dirty)
@@ -115,6 +119,7 @@ func (r *reporter) requeue(batch []*structs.AllocationState) {
 	for _, s := range batch {
 		r.dirty[s.ID] = true
 	}
+	clear(r.sending)
 }
 
 func (r *reporter) ack(batch []*structs.AllocationState) {
@@ -123,6 +128,7 @@ func (r *reporter) ack(batch []*structs.AllocationState) {
 	for _, s := range batch {
 		r.acked[s.ID] = s
 	}
+	clear(r.sending)
 }
 
 // run reports until ctx is done, and then once more what is left.

@@ -113,7 +113,7 @@ func mergeDriver(n *structs.Node, name string, info *structs.DriverInfo) bool {
 	}
 	n.Drivers[name] = info
 	for key, value := range info.Attributes {
-		if value != "" {
+		if value != "" && key != detected { // whether it is detected, only the node says
 			n.Attributes[driverAttribute(name, key)] = value
 		}
 	}

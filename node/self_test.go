@@ -37,7 +37,7 @@ func TestANodeIsInitializingUntilItIsReadyAndKnowsItsDriversAsTheyCome(t *testin
 func TestADriversAttributesStayBelowTheDriversName(t *testing.T) {
 	n := &structs.Node{Attributes: map[string]string{"kernel.name": "linux", "driver.other": "1"}}
 	mergeDriver(n, "liar", &structs.DriverInfo{Detected: true, Healthy: true, HealthDescription: "Healthy", Attributes: map[string]string{
-		"kernel.name": "plan9", "driver.other": "0", "driver.liar.version": "2", "empty": "",
+		"kernel.name": "plan9", "driver.other": "0", "driver.liar.version": "2", "driver.liar": "true", "empty": "",
 	}})
 	want := map[string]string{
 		"kernel.name": "linux", "driver.other": "1", "driver.liar": "1", "driver.liar.version": "2",
@@ -168,6 +168,33 @@ func TestReportsAreGroupedRetriedAndNeverRepeated(t *testing.T) {
 	r.prune(r.known(), func(id string) bool { return id == "a" })
 	require.False(t, r.ended("b"))
 	require.Len(t, r.latest, 1)
+}
+
+// An allocation can be forgotten while its report is under way: what the control plane then
+// takes, or does not, must leave nothing behind.
+func TestWhatIsForgottenDuringItsReportLeavesNothing(t *testing.T) {
+	for name, done := range map[string]func(*reporter, []*structs.AllocationState){
+		"taken": (*reporter).ack, "not taken": (*reporter).requeue,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &countingPlane{got: make(chan struct{}, 100)}
+			r := newReporter(p, "n", hclog.NewNullLogger(), func() {})
+			r.add(reported("a", structs.ClientComplete))
+			batch := r.take()
+			gone := r.known()
+			none := func(string) bool { return false }
+			r.prune(gone, none)
+			require.True(t, gone["a"], "not before its end is known")
+			require.True(t, r.ended("a"))
+			done(r, batch)
+			r.send(t.Context())
+			require.True(t, r.endKnown("a"))
+			r.prune(gone, none)
+			require.Empty(t, gone)
+			require.Empty(t, r.latest)
+			require.Empty(t, r.acked)
+		})
+	}
 }
 
 func TestTheLastReportIsSentAfterTheEnd(t *testing.T) {

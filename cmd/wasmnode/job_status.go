@@ -133,22 +133,18 @@ func (c *jobStatusCommand) summary(s *nomad.JobSummary) {
 	c.table(rows)
 }
 
-// blocked prints what of the job waits to be placed, and why.
+// blocked prints what of the job waits to be placed, and why: what its blocked evaluation says.
+// Those that have ended tell what was.
 func (c *jobStatusCommand) blocked(client *nomad.Client, evals []*nomad.Evaluation) {
-	var latest *nomad.Evaluation
-	for _, e := range evals {
-		if latest == nil || e.CreateIndex > latest.CreateIndex {
-			latest = e
-		}
-	}
-	if latest == nil || latest.Status != "blocked" && len(latest.FailedTGAllocs) == 0 {
+	i := slices.IndexFunc(evals, func(e *nomad.Evaluation) bool { return e.Status == "blocked" })
+	if i < 0 {
 		return
 	}
-	nodes := nodesThatTake(client)
+	nodes, failed := nodesThatTake(client), evals[i].FailedTGAllocs
 	c.ui.Output("\nPlacement Failure")
-	for _, group := range slices.Sorted(maps.Keys(latest.FailedTGAllocs)) {
+	for _, group := range slices.Sorted(maps.Keys(failed)) {
 		c.ui.Output("Task Group \"" + group + "\":")
-		for _, line := range placementReasons(latest.FailedTGAllocs[group], nodes) {
+		for _, line := range placementReasons(failed[group], nodes) {
 			c.ui.Output("  * " + line)
 		}
 	}

@@ -47,11 +47,15 @@ func TestANodeIsDrainedFollowedAndComesBack(t *testing.T) {
 	assert.Equal(t, nomad.NodeSchedulingIneligible, self.SchedulingEligibility)
 	assert.Equal(t, "No drain strategy set\n", n.out(t, "node", "drain", "-monitor", "-self"))
 
+	assert.Contains(t, n.out(t, "job", "status", "web"), "\nPlacement Failure\n")
+	assert.Regexp(t, `Driver +Healthy +driver: mock_driver\n`, n.out(t, "node", "status", "-self"))
+
 	out = n.out(t, "node", "eligibility", "-enable", alloc.NodeID[:8])
 	assert.Equal(t, `Node "`+alloc.NodeID+`" scheduling eligibility set: eligible for scheduling`+"\n", out)
 	for _, job := range []string{"web", "everywhere"} {
 		require.Eventually(t, func() bool { return len(n.running(t, job)) == 1 }, testTimeout, tick, job)
 	}
+	assert.NotContains(t, n.out(t, "job", "status", "web"), "Placement Failure", "nothing waits for a place any more")
 	n.out(t, "node", "drain", "-enable", "-self", "-force", "-ignore-system")
 	assert.Empty(t, n.running(t, "web"))
 	assert.Len(t, n.running(t, "everywhere"), 1)

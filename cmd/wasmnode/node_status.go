@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
 )
@@ -216,9 +218,13 @@ func (c *nodeStatusCommand) drivers(n *nomad.Node) {
 
 func (c *nodeStatusCommand) events(n *nomad.Node) {
 	c.ui.Output("\nNode Events")
-	rows := [][]string{{"Time", "Subsystem", "Message"}}
+	rows := [][]string{{"Time", "Subsystem", "Message", "Details"}}
 	for _, e := range slices.Backward(n.Events) {
-		rows = append(rows, []string{timeOrNA(e.Timestamp), e.Subsystem, e.Message})
+		var details []string
+		for _, name := range slices.Sorted(maps.Keys(e.Details)) {
+			details = append(details, name+": "+e.Details[name])
+		}
+		rows = append(rows, []string{timeOrNA(e.Timestamp), e.Subsystem, e.Message, cmp.Or(strings.Join(details, ", "), "<none>")})
 	}
 	c.table(rows)
 }

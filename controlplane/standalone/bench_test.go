@@ -55,3 +55,35 @@ func preemptedCrowd(b *testing.B) (*ControlPlane, []*structs.Allocation) {
 	require.Len(b, victims, 300)
 	return cp, victims
 }
+
+// BenchmarkEvaluation is what it costs to register a job, and to stop it, beside so many
+// allocations of others that run.
+func BenchmarkEvaluation(b *testing.B) {
+	for _, others := range []int{20, 2000} {
+		b.Run(fmt.Sprint(others), func(b *testing.B) {
+			cp, err := Open(Options{})
+			require.NoError(b, err)
+			defer func() { require.NoError(b, cp.Close()) }()
+			n := testNode()
+			n.Resources = structs.NodeResources{CPUMHz: 1 << 20, Cores: 4, MemoryMB: 1 << 20, DiskMB: 1 << 30}
+			_, err = cp.ForNode().Register(b.Context(), n)
+			require.NoError(b, err)
+			_, err = cp.RegisterJob(&structs.JobRegistration{Job: testJob("others", "service", count(others))})
+			require.NoError(b, err)
+			var states []*structs.AllocationState
+			for _, a := range cp.Allocations() {
+				states = append(states, &structs.AllocationState{ID: a.ID, ClientStatus: structs.ClientRunning})
+			}
+			require.NoError(b, cp.ForNode().UpdateAllocations(b.Context(), n.ID, states))
+			i := 0
+			for b.Loop() {
+				id := fmt.Sprint("one-", i)
+				i++
+				_, err := cp.RegisterJob(&structs.JobRegistration{Job: testJob(id, "service")})
+				require.NoError(b, err)
+				_, err = cp.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: id, Purge: true})
+				require.NoError(b, err)
+			}
+		})
+	}
+}

@@ -84,31 +84,39 @@ func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 	if in.Job == nil {
 		return &schedule.Result{}
 	}
-	t.nodes.all(func(_ string, n *structs.Node) { in.Nodes = append(in.Nodes, n) })
-	slices.SortFunc(in.Nodes, func(a, b *structs.Node) int { return cmp.Compare(a.ID, b.ID) })
-	for _, n := range in.Nodes {
-		in.Others = append(in.Others, t.othersOn(n, key)...)
-	}
+	t.surround(&in, key)
 	in.Algorithm = schedule.Algorithm(t.scheduler.SchedulerAlgorithm)
 	in.Oversubscribe = t.scheduler.MemoryOversubscriptionEnabled
 	in.Preempt = mayPreempt(t.scheduler, *in.Job.Type)
 	return schedule.Schedule(in)
 }
 
-// othersOn returns the allocations of other jobs than one that have not ended on a node,
-// and those that lead from any there to another that it waits for.
-func (t *tx) othersOn(n *structs.Node, key jobKey) (others []*structs.Allocation) {
-	if n.Status == structs.NodeDown {
-		return nil
-	}
-	for _, a := range t.liveByNode.in(n.ID) {
-		for _, other := range append(t.linksBefore(a), a) {
-			if jobOf(other) != key {
-				others = append(others, other.Allocation)
+// surround completes an input with the nodes and what other jobs than one have there.
+func (t *tx) surround(in *schedule.Input, key jobKey) {
+	t.nodes.all(func(_ string, n *structs.Node) { in.Nodes = append(in.Nodes, n) })
+	slices.SortFunc(in.Nodes, func(a, b *structs.Node) int { return cmp.Compare(a.ID, b.ID) })
+	in.Taken = make(map[string]*schedule.Taken, len(in.Nodes))
+	for _, n := range in.Nodes {
+		if n.Status == structs.NodeDown {
+			continue
+		}
+		in.Taken[n.ID] = t.taken.on(n.ID)
+		for _, a := range t.waiting.in(n.ID) {
+			for _, other := range append(t.linksBefore(a), a) {
+				if jobOf(other) != key {
+					in.Others = append(in.Others, other.Allocation)
+				}
 			}
 		}
 	}
-	return others
+	in.Rest = func(nodeID string) (rest []*structs.Allocation) {
+		for _, a := range t.liveByNode.in(nodeID) {
+			if schedule.InTotal(a.Allocation) && jobOf(a) != key {
+				rest = append(rest, a.Allocation)
+			}
+		}
+		return rest
+	}
 }
 
 // linksBefore are the ended allocations that lead from one to others that have not ended,
@@ -370,13 +378,9 @@ func (t *tx) unblock(nodes bool) {
 
 // room is what is free now.
 func (t *tx) room() *schedule.Room {
-	var nodes []*structs.Node
-	var allocs []*structs.Allocation
-	t.nodes.all(func(_ string, n *structs.Node) {
-		nodes = append(nodes, n)
-		allocs = append(allocs, t.othersOn(n, jobKey{})...)
-	})
-	return schedule.NewRoom(nodes, allocs)
+	var in schedule.Input
+	t.surround(&in, jobKey{})
+	return schedule.NewRoom(in)
 }
 
 // stillLacks reports whether a job that waits would be told the same again: it has nothing

@@ -10,7 +10,8 @@ import (
 // for is found without looking at the others. It is no table of its own: it is not stored,
 // and follows its table's rows.
 type index[K comparable, V any] interface {
-	// staged is told what a transaction puts, and what it takes back of that.
+	// staged is told what a transaction puts, and which row that, or a delete, takes the place
+	// of: a committed one or its own.
 	staged(key K, row V, in bool)
 	// committed is told what a transaction that is made visible takes out and puts in.
 	committed(key K, row V, in bool)

@@ -6,8 +6,12 @@ import (
 	"testing"
 	"time"
 
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 // row is of a group, and due at a second, unless these are 0.
@@ -45,6 +49,68 @@ func TestIndexesSayWhatAScanWouldSay(t *testing.T) {
 			checkIndexes(t, base, committed, due)
 		}
 	})
+}
+
+// TestTotalsSayWhatASumWouldSay does the same with allocations of two nodes, some of which
+// wait for others or have ended.
+func TestTotalsSayWhatASumWouldSay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		base, committed := map[string]*schedule.Alloc{}, map[string]*schedule.Taken{}
+		for range rapid.IntRange(1, 6).Draw(t, "transactions") {
+			table := &changes[string, *schedule.Alloc]{base: base}
+			x := addUp(table, committed)
+			for range rapid.IntRange(0, 8).Draw(t, "changes") {
+				id := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "id")
+				if rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
+					table.delete(id)
+				} else {
+					table.put(id, drawAlloc(t, id))
+				}
+				for _, node := range []string{"m", "n"} {
+					require.Equal(t, sum(node, schedule.NewTaken(committed[node]), table.all, base), x.on(node))
+				}
+			}
+			if rapid.Bool().Draw(t, "commit") {
+				table.merge()
+			}
+			for node, taken := range committed {
+				rows := &changes[string, *schedule.Alloc]{base: base}
+				require.Equal(t, sum(node, schedule.NewTaken(nil), rows.all, nil), taken)
+			}
+		}
+	})
+}
+
+func drawAlloc(t *rapid.T, id string) *schedule.Alloc {
+	return &schedule.Alloc{Allocation: &structs.Allocation{
+		ID:                 id,
+		NodeID:             rapid.SampledFrom([]string{"m", "n"}).Draw(t, "node"),
+		ClientStatus:       rapid.SampledFrom([]structs.ClientStatus{structs.ClientPending, structs.ClientRunning, structs.ClientComplete}).Draw(t, "status"),
+		DesiredStatus:      rapid.SampledFrom([]structs.DesiredStatus{structs.DesiredRun, structs.DesiredRun, structs.DesiredStop}).Draw(t, "desired"),
+		PreviousAllocation: rapid.SampledFrom([]string{"", "e"}).Draw(t, "previous"),
+		NextAllocation:     rapid.SampledFrom([]string{"", "", "f"}).Draw(t, "next"),
+		Job:                &nomad.Job{Priority: new(rapid.IntRange(1, 2).Draw(t, "priority"))},
+		Resources: structs.AllocatedResources{
+			DiskMB: 7,
+			Ports:  []structs.AllocatedPort{{Value: rapid.IntRange(1, 2).Draw(t, "port")}},
+			Tasks:  map[string]*structs.TaskResources{"t": {CPUMHz: rapid.IntRange(0, 3).Draw(t, "cpu"), Cores: []int{0}}},
+		},
+	}}
+}
+
+// sum adds to a total what the rows of a node count, and removes what others do.
+func sum(node string, taken *schedule.Taken, rows func(func(string, *schedule.Alloc)), without map[string]*schedule.Alloc) *schedule.Taken {
+	rows(func(_ string, a *schedule.Alloc) {
+		if a.NodeID == node && schedule.InTotal(a.Allocation) {
+			taken.Add(a.Allocation)
+		}
+	})
+	for _, a := range without {
+		if a.NodeID == node && schedule.InTotal(a.Allocation) {
+			taken.Remove(a.Allocation)
+		}
+	}
+	return taken
 }
 
 func checkIndexes(t *rapid.T, base map[int]row, committed groups[int, int, row], due *timeline[int]) {

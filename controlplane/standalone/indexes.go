@@ -12,6 +12,8 @@ type committedIndexes struct {
 	allocsByJob  groups[jobKey, string, *schedule.Alloc]
 	allocsByNode groups[string, string, *schedule.Alloc]
 	liveByNode   groups[string, string, *schedule.Alloc] // that have not ended
+	taken        map[string]*schedule.Taken              // by node, by those of them that can be added up
+	waiting      groups[string, string, *schedule.Alloc] // by node, the others
 	evalsByJob   groups[jobKey, string, *structs.Evaluation]
 	// Open evaluations are the pending and the blocked ones.
 	openByJob        groups[jobKey, string, *structs.Evaluation]
@@ -30,6 +32,8 @@ func newIndexes() committedIndexes {
 		allocsByJob:      groups[jobKey, string, *schedule.Alloc]{},
 		allocsByNode:     groups[string, string, *schedule.Alloc]{},
 		liveByNode:       groups[string, string, *schedule.Alloc]{},
+		taken:            map[string]*schedule.Taken{},
+		waiting:          groups[string, string, *schedule.Alloc]{},
 		evalsByJob:       groups[jobKey, string, *structs.Evaluation]{},
 		openByJob:        groups[jobKey, string, *structs.Evaluation]{},
 		openByStatus:     groups[structs.EvaluationStatus, string, *structs.Evaluation]{},
@@ -48,6 +52,8 @@ type indexes struct {
 	allocsByJob      *grouped[jobKey, string, *schedule.Alloc]
 	allocsByNode     *grouped[string, string, *schedule.Alloc]
 	liveByNode       *grouped[string, string, *schedule.Alloc]
+	taken            *totals
+	waiting          *grouped[string, string, *schedule.Alloc]
 	evalsByJob       *grouped[jobKey, string, *structs.Evaluation]
 	openByJob        *grouped[jobKey, string, *structs.Evaluation]
 	openByStatus     *grouped[structs.EvaluationStatus, string, *structs.Evaluation]
@@ -62,6 +68,10 @@ func (t *tx) follow(data *tables) {
 	t.allocsByJob = groupBy(&t.allocs, data.allocsByJob, func(a *schedule.Alloc) (jobKey, bool) { return jobOf(a), true })
 	t.allocsByNode = groupBy(&t.allocs, data.allocsByNode, func(a *schedule.Alloc) (string, bool) { return a.NodeID, true })
 	t.liveByNode = groupBy(&t.allocs, data.liveByNode, func(a *schedule.Alloc) (string, bool) { return a.NodeID, notEnded(a) })
+	t.taken = addUp(&t.allocs, data.taken)
+	t.waiting = groupBy(&t.allocs, data.waiting, func(a *schedule.Alloc) (string, bool) {
+		return a.NodeID, notEnded(a) && !schedule.InTotal(a.Allocation)
+	})
 	t.evalsByJob = groupBy(&t.evals, data.evalsByJob, func(e *structs.Evaluation) (jobKey, bool) { return evaluated(e), true })
 	t.openByJob = groupBy(&t.evals, data.openByJob, func(e *structs.Evaluation) (jobKey, bool) { return evaluated(e), isOpen(e) })
 	t.openByStatus = groupBy(&t.evals, data.openByStatus, func(e *structs.Evaluation) (structs.EvaluationStatus, bool) {

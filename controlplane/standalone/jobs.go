@@ -125,6 +125,9 @@ func enforceIndex(req *structs.JobRegistration, existing *job) error {
 
 // changeable refuses a version that would be of another kind, with Nomad's texts.
 func changeable(was, is *nomad.Job) error {
+	if *was.Type != *is.Type {
+		return invalid("cannot update job from type %q to %q", *was.Type, *is.Type)
+	}
 	for _, kind := range []struct {
 		name    string
 		was, is bool

@@ -217,6 +217,10 @@ func TestAJobStaysOfItsKind(t *testing.T) {
 		_, err = s.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "j", Purge: true})
 		require.NoError(t, err)
 	}
+	registered(t, s, testJob("j", "batch"))
+	_, err := s.RegisterJob(&structs.JobRegistration{Job: testJob("j", "sysbatch")})
+	require.EqualError(t, err, `cannot update job from type "batch" to "sysbatch"`)
+	require.Equal(t, "batch", *s.Job("default", "j").Type)
 }
 
 func TestFaultsOfPeriodicAndParameterizedJobs(t *testing.T) {

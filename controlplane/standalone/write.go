@@ -456,9 +456,13 @@ func (c *changes[K, V]) put(key K, v V) {
 	}
 }
 
-// takeBack has the indexes forget what the transaction has put.
+// takeBack has the indexes forget a row that is to change.
 func (c *changes[K, V]) takeBack(key K) {
-	if v, ok := c.puts[key]; ok {
+	v, ok := c.puts[key]
+	if !ok && !c.deletes[key] {
+		v, ok = c.base[key]
+	}
+	if ok {
 		for _, x := range c.indexes {
 			x.staged(key, v, false)
 		}

@@ -40,6 +40,7 @@ func TestHostsThatANodeGoesBy(t *testing.T) {
 	for host, served := range map[string]bool{
 		"127.0.0.1": true, "127.0.0.1:4646": true, "192.0.2.7:80": true, "[::1]:4646": true, "[::1]": true, "[fe80::1%eth0]:1": true,
 		"localhost": true, "localhost:4646": true, "LocalHost:1": true, "wasmnode.localhost:4646": true,
+		"az-AZ_09.localhost": true, "a/b.localhost": false, "a@b.localhost": false, "a[b.localhost": false, "a`b.localhost": false, "a{b.localhost": false,
 		"node7.example": true, "node7.example:4646": true, "NODE7.example:1": true,
 
 		"": false, ":4646": false, "evil.test": false, "evil.test:4646": false, "127.0.0.1.evil.test": false, "localhost.evil.test": false,

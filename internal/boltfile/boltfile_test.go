@@ -50,6 +50,17 @@ func TestTheFileIsPrivate(t *testing.T) {
 	info, err := os.Stat(f.Path())
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	require.True(t, f.strict, "so are all tests run")
+	require.NoError(t, f.Close())
+	require.NoFileExists(t, CopyPath(f.Path()), "nobody asked for one")
+}
+
+// A panic of the database is an error of the write, and not of the program; nothing is
+// durable then.
+func TestAPanicInATransactionIsItsError(t *testing.T) {
+	f := openFile(t, filepath.Join(t.TempDir(), "f.db"))
+	require.ErrorIs(t, f.commit([]*write{{ops: []Op{{}}}}), ErrCorrupt)
+	require.Zero(t, f.Commits())
 }
 
 func TestALockedFileIsRefusedInBoundedTimeWithWhatToDo(t *testing.T) {

@@ -2,7 +2,9 @@ package boltfile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -64,13 +66,16 @@ func TestTheLastGoodCopyTakesADamagedFilesPlace(t *testing.T) {
 			require.WithinDuration(t, time.Now(), r.Copied, time.Hour)
 			require.ErrorIs(t, r.Cause, ErrCorrupt)
 			require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("going on with its last good copy")), "%s", &log)
+			require.Contains(t, log.String(), "copied="+r.Copied.UTC().Format(time.RFC3339))
 			if readErr == nil && len(spoilt) > 0 {
+				require.Contains(t, log.String(), "a damaged file was set aside")
 				content, err := os.ReadFile(r.KeptAs)
 				require.NoError(t, err)
 				require.Equal(t, spoilt, content)
 				require.Contains(t, log.String(), r.KeptAs)
 			} else {
 				require.Empty(t, r.KeptAs)
+				require.Contains(t, log.String(), "a file was lost")
 			}
 			require.NoError(t, f.Write(Op{Bucket: []string{"a"}, Key: "k", Value: []byte("w")}))
 			require.NoError(t, f.Close())
@@ -219,6 +224,12 @@ func TestWhatMustNotComeBackIsInNoCopy(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, f.Write(Op{Bucket: []string{"a"}, Key: "k", Value: []byte("secret")}, Op{Bucket: []string{"a"}, Key: "bulk", Value: make([]byte, 64<<10)}))
 	require.NoError(t, f.Forget())
+	before, err := os.Stat(CopyPath(path))
+	require.NoError(t, err)
+	require.NoError(t, f.Forget())
+	after, err := os.Stat(CopyPath(path))
+	require.NoError(t, err)
+	require.True(t, os.SameFile(before, after), "a copy that knows is left alone")
 	require.NoError(t, f.Write(Op{Bucket: []string{"a"}, Key: "k"}))
 	d.leave(t, 0)
 	require.NoError(t, f.Forget())
@@ -227,4 +238,45 @@ func TestWhatMustNotComeBackIsInNoCopy(t *testing.T) {
 		require.NoError(t, copied.Close())
 	}
 	require.NoError(t, f.Close())
+}
+
+// TestACopyThatCannotBeRemovedIsTold: what must not come back could.
+func TestACopyThatCannotBeRemovedIsTold(t *testing.T) {
+	dir := t.TempDir()
+	plain := openFile(t, filepath.Join(dir, "plain.db"))
+	require.NoError(t, plain.Forget())
+	require.NoFileExists(t, CopyPath(plain.Path()), "none is kept of it")
+
+	var recovered []Recovery
+	var log bytes.Buffer
+	path := filepath.Join(dir, "f.db")
+	f, err := Open(path, kept(&recovered, &log))
+	require.NoError(t, err)
+	require.NoError(t, f.Forget()) // there is one
+	f.copying.Lock()
+	require.NoError(t, os.Remove(CopyPath(path)))
+	require.NoError(t, os.Mkdir(CopyPath(path), 0o700))
+	touch(t, filepath.Join(CopyPath(path), "something"))
+	f.copying.Unlock()
+	require.Error(t, f.Forget())
+	require.NoError(t, f.Close())
+}
+
+// TestAFileThatIsNotWrittenWholeIsNotThere, and what was there before is.
+func TestAFileThatIsNotWrittenWholeIsNotThere(t *testing.T) {
+	good := snapshotOf(t)
+	for name, write := range map[string]func(io.Writer) error{
+		"an error at its end": func(w io.Writer) error { _, err := w.Write(good); return errors.Join(err, errDisk) },
+		"cut":                 func(w io.Writer) error { _, err := w.Write(good[:len(good)/2]); return err },
+	} {
+		dir := t.TempDir()
+		path := touch(t, filepath.Join(dir, "f.db"))
+		require.Error(t, writeWhole(path, write), name)
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Len(t, entries, 1, name)
+		content, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, "text", string(content), name)
+	}
 }

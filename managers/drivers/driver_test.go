@@ -216,6 +216,27 @@ func TestADriverIsPolledAtItsIntervalAndAtOnceAfterAStop(t *testing.T) {
 	})
 }
 
+func TestAWaitLooksAtOnceWhenItsTaskIsDestroyed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, p, d := driverWorld(t)
+		counter(p, 60_000)
+		p.On(abi.OpDriverDestroyTask, func(context.Context, host.Call) error { return nil })
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error)
+		go func() {
+			_, err := d.WaitTask(ctx, web, handle)
+			done <- err
+		}()
+		synctest.Wait()
+		require.Equal(t, 1, p.Count(abi.OpDriverWaitTask))
+		require.NoError(t, d.DestroyTask(context.Background(), web, handle, true))
+		synctest.Wait()
+		require.Equal(t, 2, p.Count(abi.OpDriverWaitTask))
+		cancel()
+		require.Error(t, <-done)
+	})
+}
+
 func TestPollIntervalsAreBounded(t *testing.T) {
 	for wish, want := range map[uint32]int{0: 11, 1: 1001, 10: 1001, 3_600_000: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -459,6 +480,52 @@ func TestADriverSendsEventsOfItsOwnTasksOnly(t *testing.T) {
 	told := sends(other, abi.OpDriverFingerprint, web.Id, "polled")
 	w.mustLoad(other, nil)
 	require.Equal(t, abi.NotFound, abi.CodeOf(*told))
+}
+
+// A driver may answer an operation with another handle, which is the one from then on,
+// whatever the caller still has; one that is none is an error.
+func TestTheNewestHandleIsTheOneToUse(t *testing.T) {
+	ctx := context.Background()
+	_, p, d := driverWorld(t)
+	var given []uint32 // the versions that the driver was given
+	var next *wasmnodev1.TaskHandle
+	p.On(abi.OpDriverRecoverTask, func(_ context.Context, c host.Call) error {
+		given = append(given, c.Request.(*wasmnodev1.DriverRecoverTaskRequest).Handle.Version)
+		c.Answer.(*wasmnodev1.DriverRecoverTaskResponse).Handle = next
+		return nil
+	})
+	p.On(abi.OpDriverSignalTask, func(_ context.Context, c host.Call) error {
+		given = append(given, c.Request.(*wasmnodev1.DriverSignalTaskRequest).Handle.Version)
+		c.Answer.(*wasmnodev1.DriverSignalTaskResponse).Handle = next
+		return nil
+	})
+	p.On(abi.OpDriverStopTask, func(_ context.Context, c host.Call) error {
+		given = append(given, c.Request.(*wasmnodev1.DriverStopTaskRequest).Handle.Version)
+		c.Answer.(*wasmnodev1.DriverStopTaskResponse).Handle = next
+		return nil
+	})
+	old := &wasmnodev1.TaskHandle{Version: 1}
+	for i, operate := range []func() (*wasmnodev1.TaskHandle, error){
+		func() (*wasmnodev1.TaskHandle, error) { return d.RecoverTask(ctx, web, old, nil) },
+		func() (*wasmnodev1.TaskHandle, error) { return d.SignalTask(ctx, web, old, "SIGHUP") },
+		func() (*wasmnodev1.TaskHandle, error) { return d.StopTask(ctx, web, old, "", time.Second) },
+	} {
+		next = &wasmnodev1.TaskHandle{Version: uint32(i + 2)}
+		h, err := operate()
+		require.NoError(t, err)
+		require.Equal(t, next, h)
+		next = &wasmnodev1.TaskHandle{}
+		_, err = operate()
+		require.ErrorContains(t, err, "a handle of version 0")
+	}
+	next = nil
+	h, err := d.SignalTask(ctx, web, old, "SIGHUP")
+	require.NoError(t, err)
+	require.Equal(t, uint32(4), h.Version, "what is none is not kept")
+	require.Equal(t, []uint32{1, 1, 2, 3, 3, 4, 4}, given)
+	h, err = d.RecoverTask(ctx, web, old, nil)
+	require.NoError(t, err)
+	require.Equal(t, old, h, "who recovers a task knows its handle")
 }
 
 func TestATaskThatCannotBeRecoveredIsForgotten(t *testing.T) {

@@ -185,7 +185,7 @@ func TestARemovedPluginServesTheTasksThatItHas(t *testing.T) {
 		w := newWorld(t, nil)
 		p := catalogtest.NewPlugin()
 		u := w.mustLoad(p, nil)
-		d := w.dispense()
+		d, other := w.dispense(), w.dispense()
 		synctest.Wait()
 		u.Remove("its file was removed")
 		_, err := w.manager.Dispense("fake")
@@ -201,6 +201,9 @@ func TestARemovedPluginServesTheTasksThatItHas(t *testing.T) {
 		w.mustLoad(catalogtest.NewPlugin(), nil)
 		require.True(t, wake.IsClosed(d.Replaced()))
 		d.Release()
+		d.Release()
+		require.False(t, wake.IsClosed(u.Closed()), "the other one still has it")
+		other.Release()
 		require.True(t, wake.IsClosed(u.Closed()))
 	})
 }

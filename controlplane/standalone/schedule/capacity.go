@@ -34,10 +34,9 @@ func (a amounts) most(b amounts) amounts {
 // use is what is taken of one node. Ports, cores and devices are owned by chains: several
 // may own a port that they agreed to share.
 type use struct {
-	amounts
-	ports   map[int][]*chain
-	cores   map[int][]*chain
-	devices map[deviceKey][]*chain
+	amounts // of the rest too
+	owners  map[thing][]*chain
+	rest    *Taken // by allocations of other jobs that have no chain here; nil: by none
 }
 
 // capacity is what is taken of every node. An allocation takes until it has ended,
@@ -105,6 +104,7 @@ func (cl *claim) join(ch *chain) *chain {
 
 func newCapacity(in Input) *capacity {
 	c := &capacity{nodes: map[string]*use{}, chains: map[string]*chain{}, ofJob: map[string]int{}, preempted: map[string]bool{}, oversubscribe: in.Oversubscribe}
+	c.standOn(in)
 	all := make(map[string]*structs.Allocation, len(in.Others)+len(in.Allocs))
 	for _, a := range in.Others {
 		all[a.ID] = a
@@ -137,6 +137,35 @@ func newCapacity(in Input) *capacity {
 	return c
 }
 
+// standOn starts from the totals that the input has, without the job's own allocations: these
+// are looked at one by one.
+func (c *capacity) standOn(in Input) {
+	for id, taken := range in.Taken {
+		c.node(id).rest = NewTaken(taken)
+	}
+	for _, a := range in.Allocs {
+		if u := c.nodes[a.NodeID]; u != nil && InTotal(a.Allocation) {
+			u.rest.Remove(a.Allocation)
+		}
+	}
+	for _, u := range c.nodes {
+		u.amounts = u.rest.total()
+	}
+}
+
+// lookAt gives each of the allocations a chain that only the total of their node has had,
+// which are all.
+func (c *capacity) lookAt(nodeID string, rest []*structs.Allocation) {
+	u := c.node(nodeID)
+	if u.rest == nil {
+		return
+	}
+	u.amounts, u.rest = u.minus(u.rest.total()), nil
+	for _, a := range rest {
+		c.add(a)
+	}
+}
+
 // know takes what an allocation holds, once that is done for all that it waits for.
 func (c *capacity) know(a *structs.Allocation, up bool) {
 	c.preempted[a.ID] = a.PreemptedByAllocation != ""
@@ -153,16 +182,19 @@ func (c *capacity) know(a *structs.Allocation, up bool) {
 func (c *capacity) node(id string) *use {
 	u := c.nodes[id]
 	if u == nil {
-		u = &use{ports: map[int][]*chain{}, cores: map[int][]*chain{}, devices: map[deviceKey][]*chain{}}
+		u = &use{owners: map[thing][]*chain{}}
 		c.nodes[id] = u
 	}
 	return u
 }
 
 // claim returns what an allocation would be the heir of on a node. What was preempted
-// has one heir, for which it was, and not its own successor too.
+// has one heir, for which it was, and not its own successor too. What runs has waited.
 func (c *capacity) claim(a *structs.Allocation, nodeID string) *claim {
 	cl := &claim{}
+	if a.ClientStatus == structs.ClientRunning {
+		return cl
+	}
 	for id := range a.WaitsFor {
 		if id == a.PreviousAllocation && c.preempted[id] {
 			continue
@@ -180,18 +212,8 @@ func (c *capacity) add(a *structs.Allocation) {
 	ch := cl.join(&chain{node: a.NodeID, taken: cl.taken.most(amountsOf(a.Resources))})
 	u.amounts = u.plus(ch.taken.minus(cl.taken))
 	c.chains[a.ID] = ch
-	for _, p := range a.Resources.Ports {
-		u.ports[p.Value] = append(u.ports[p.Value], ch)
-	}
-	for _, t := range a.Resources.Tasks {
-		for _, core := range t.Cores {
-			u.cores[core] = append(u.cores[core], ch)
-		}
-		for _, d := range t.Devices {
-			for _, key := range keysOf(d) {
-				u.devices[key] = append(u.devices[key], ch)
-			}
-		}
+	for what := range thingsOf(&a.Resources) {
+		u.owners[what] = append(u.owners[what], ch)
 	}
 }
 
@@ -260,7 +282,7 @@ func (u *use) assignTasks(n *structs.Node, cl *claim, g *nomad.TaskGroup, r *str
 		given.MemoryMB = structs.Deref(t.Resources.MemoryMB)
 		given.MemoryMaxMB = structs.Deref(t.Resources.MemoryMaxMB)
 		for range structs.Deref(t.Resources.Cores) {
-			for core < n.Resources.Cores && (n.ReservedCores.Has(core) || !free(u.cores, core, cl)) {
+			for core < n.Resources.Cores && (n.ReservedCores.Has(core) || !u.free(coreThing(core), cl)) {
 				core++
 			}
 			if core >= n.Resources.Cores {
@@ -274,10 +296,13 @@ func (u *use) assignTasks(n *structs.Node, cl *claim, g *nomad.TaskGroup, r *str
 	return ""
 }
 
-// free reports whether no chain that is not claimed owns a port, core or device.
-func free[K comparable](owners map[K][]*chain, what K, cl *claim) bool {
-	return !slices.ContainsFunc(owners[what], func(ch *chain) bool { return !cl.chains[ch.last()] })
+// free reports whether no chain that is not claimed owns a thing.
+func (u *use) free(what thing, cl *claim) bool {
+	return !u.rest.has(what) && !slices.ContainsFunc(u.owners[what], func(ch *chain) bool { return !cl.chains[ch.last()] })
 }
+
+// taken reports whether any has a thing, claimed or not.
+func (u *use) taken(what thing) bool { return u.rest.has(what) || len(u.owners[what]) > 0 }
 
 // assignPorts fills in the group's ports: the static ones first, so that no dynamic one
 // takes their number.
@@ -295,7 +320,7 @@ func (u *use) assignPorts(n *structs.Node, cl *claim, allocID string, g *nomad.T
 		r.Ports = append(r.Ports, structs.AllocatedPort{Label: p.Label, HostIP: n.HostNetwork(p.HostNetwork).Address, Value: value, To: to})
 	}
 	for _, p := range portsOf(g, func(n *nomad.NetworkResource) []nomad.Port { return n.ReservedPorts }) {
-		if taken := given[p.Value] || reserved(p, p.Value) || !free(u.ports, p.Value, cl); taken && !p.IgnoreCollision {
+		if taken := given[p.Value] || reserved(p, p.Value) || !u.free(portThing(p.Value), cl); taken && !p.IgnoreCollision {
 			return fmt.Sprintf("network: reserved port collision %s=%d", p.Label, p.Value)
 		}
 		give(p, p.Value)
@@ -311,7 +336,7 @@ func (u *use) assignPorts(n *structs.Node, cl *claim, allocID string, g *nomad.T
 		for range ports {
 			value := MinDynamicPort + at
 			at = (at + 1) % ports
-			if _, taken := u.ports[value]; !taken && !given[value] && !reserved(p, value) {
+			if !u.taken(portThing(value)) && !given[value] && !reserved(p, value) {
 				give(p, value)
 				found = true
 				break

@@ -94,6 +94,13 @@ func TestWhichChangesTasksTakeWhileTheyRun(t *testing.T) {
 		old := lasting(1, own)
 		require.False(t, destroysAfter(old, lasting(2, own, func(j *nomad.Job) { j.Meta = map[string]string{"k": "v"} })))
 	})
+	t.Run("a task less", func(t *testing.T) {
+		two := g(func(g *nomad.TaskGroup) { g.AddTask(nomad.NewTask("u", "mock")) })
+		require.True(t, destroysAfter(lasting(1, two), lasting(2)))
+	})
+	t.Run("a group that it had not", func(t *testing.T) {
+		require.True(t, destroysAfter(lasting(1, g(func(g *nomad.TaskGroup) { g.Name = new("other") })), lasting(2)))
+	})
 	t.Run("what was stored and read again", func(t *testing.T) {
 		b, err := json.Marshal(lasting(1))
 		require.NoError(t, err)
@@ -101,6 +108,21 @@ func TestWhichChangesTasksTakeWhileTheyRun(t *testing.T) {
 		require.NoError(t, json.Unmarshal(b, &stored))
 		require.False(t, destroysAfter(&stored, lasting(2)))
 	})
+}
+
+func TestWhatIsTheSame(t *testing.T) {
+	type m = map[string]any
+	for _, c := range []struct {
+		a, b any
+		same bool
+	}{
+		{1, 1, true}, {1, 2, false}, {"", nil, true}, {[]int{}, nil, true}, {m{}, nil, true}, {m{"a": m{"b": ""}}, nil, true},
+		{[]string{""}, nil, false}, {0, nil, false}, {false, nil, false}, // there are as many, and a number is asked for
+		{m{"Config": m{}}, nil, true}, {m{"Config": m{"a": ""}}, nil, false}, {m{"Other": m{"a": ""}}, nil, true},
+		{make(chan int), nil, false}, {nil, make(chan int), false}, {make(chan int), make(chan int), false},
+	} {
+		require.Equal(t, c.same, Same(c.a, c.b), "%T %v, %T %v", c.a, c.a, c.b, c.b)
+	}
 }
 
 func destroys(change func(*nomad.Job)) bool { return destroysAfter(lasting(1), lasting(2, change)) }

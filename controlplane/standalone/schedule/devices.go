@@ -105,7 +105,7 @@ func (u *use) assignDevice(n *structs.Node, cl *claim, ask *nomad.RequestedDevic
 		}
 		ids := slices.DeleteFunc(usableDevices(ask, g), func(id string) bool {
 			key := deviceKey{g.ID, id}
-			return given[key] || !free(u.devices, key, cl)
+			return given[key] || !u.free(deviceThing(key), cl)
 		})
 		mostFree = max(mostFree, len(ids))
 		if uint64(len(ids)) < count {

@@ -71,7 +71,7 @@ func highest(victims []victim) (priority int) {
 // No allocation is preempted when those of less important jobs are enough, and of those
 // that are left, as few as a search that takes the most helpful first finds.
 func (s *scheduler) makeRoom(n *structs.Node, a *Alloc, g *nomad.TaskGroup) *room {
-	candidates := s.evictable(n.ID)
+	candidates := s.evictable(n.ID) // first: that gives each a chain
 	t := &trial{scheduler: s, node: n, alloc: a, group: g, claim: s.cap.claim(a.Allocation, n.ID)}
 	if candidates = t.leastImportant(candidates); candidates == nil {
 		return nil
@@ -89,10 +89,7 @@ func (s *scheduler) makeRoom(n *structs.Node, a *Alloc, g *nomad.TaskGroup) *roo
 // evictable returns the allocations on a node that the job may preempt: of the least
 // important job first, and of one priority the newest first, of which the least is lost.
 func (s *scheduler) evictable(nodeID string) (list []victim) {
-	if s.victims == nil {
-		s.victims = victimsByNode(s.Others)
-	}
-	for _, v := range s.victims[nodeID] {
+	for _, v := range s.victimsOn(nodeID) {
 		v.chain = s.cap.chains[v.ID]
 		if v.chain != nil && s.res.Preempted[v.ID] == "" && v.priority+MinPreemption <= priorityOf(s.Job) {
 			list = append(list, v)
@@ -101,26 +98,28 @@ func (s *scheduler) evictable(nodeID string) (list []victim) {
 	return list
 }
 
-func victimsByNode(others []*structs.Allocation) map[string][]victim {
-	byNode := map[string][]victim{}
-	for _, o := range others {
-		if !o.Terminal() {
-			byNode[o.NodeID] = append(byNode[o.NodeID], victim{Allocation: o, priority: priorityOf(o.Job)})
+// victimsOn returns the allocations of other jobs on a node that are to run, in order. Only
+// for this, each of them is looked at.
+func (s *scheduler) victimsOn(nodeID string) []victim {
+	if on, known := s.victims[nodeID]; known {
+		return on
+	}
+	var rest []*structs.Allocation
+	if s.Rest != nil {
+		rest = s.Rest(nodeID)
+	}
+	s.cap.lookAt(nodeID, rest)
+	var on []victim
+	for _, o := range slices.Concat(s.Others, rest) {
+		if o.NodeID == nodeID && !o.Terminal() {
+			on = append(on, victim{Allocation: o, priority: priorityOf(o.Job)})
 		}
 	}
-	for _, on := range byNode {
-		slices.SortFunc(on, func(x, y victim) int {
-			return cmp.Or(cmp.Compare(x.priority, y.priority), cmp.Compare(y.CreateIndex, x.CreateIndex), cmp.Compare(x.ID, y.ID))
-		})
-	}
-	return byNode
-}
-
-func priorityOf(j *nomad.Job) int {
-	if j == nil || j.Priority == nil {
-		return nomad.JobDefaultPriority
-	}
-	return *j.Priority
+	slices.SortFunc(on, func(x, y victim) int {
+		return cmp.Or(cmp.Compare(x.priority, y.priority), cmp.Compare(y.CreateIndex, x.CreateIndex), cmp.Compare(x.ID, y.ID))
+	})
+	s.victims[nodeID] = on
+	return on
 }
 
 // trial is a set of victims in the making.
@@ -220,7 +219,7 @@ func (t *trial) short() shortage {
 			if n.ReservedCores.Has(core) {
 				continue
 			}
-			if free(u.cores, core, t.claim) {
+			if u.free(coreThing(core), t.claim) {
 				sh.cores--
 			}
 		}
@@ -228,7 +227,7 @@ func (t *trial) short() shortage {
 	taken := u.plus(t.claim.taken.most(asked).minus(t.claim.taken))
 	sh.amounts = taken.minus(capacityOf(n))
 	for _, p := range portsOf(t.group, func(n *nomad.NetworkResource) []nomad.Port { return n.ReservedPorts }) {
-		if !p.IgnoreCollision && !free(u.ports, p.Value, t.claim) {
+		if !p.IgnoreCollision && !u.free(portThing(p.Value), t.claim) {
 			sh.ports[p.Value] = true
 		}
 	}

@@ -58,6 +58,15 @@ func (w *crowd) endSome(t *rapid.T) {
 	w.checkRoom(t)
 }
 
+// startSome has allocations run that have nothing to wait for any more.
+func (w *crowd) startSome(t *rapid.T) {
+	for _, a := range w.sorted() {
+		if !a.Terminal() && w.runs(a) && rapid.Bool().Draw(t, "start") {
+			w.change(a.ID).ClientStatus = structs.ClientRunning
+		}
+	}
+}
+
 func (w *crowd) changeNode(t *rapid.T) {
 	n := w.nodes[rapid.IntRange(0, len(w.nodes)-1).Draw(t, "node")]
 	n.Status = rapid.SampledFrom([]structs.NodeStatus{structs.NodeReady, structs.NodeReady, structs.NodeDown}).Draw(t, "status")
@@ -95,8 +104,14 @@ func (w *crowd) decideFor(t *rapid.T, j *nomad.Job) (changed bool) {
 	w.ids = ids
 	before := w.live()
 	res := w.schedule(j, stopped)
+	// The other has looked at each allocation, and this one at totals.
 	require.Equal(t, other.Preempted, res.Preempted, "deterministic")
+	require.Equal(t, other.Failed, res.Failed, "deterministic")
 	require.Equal(t, len(other.Place), len(res.Place), "deterministic")
+	for i, a := range res.Place {
+		require.Equal(t, other.Place[i].NodeID, a.NodeID, "deterministic")
+		require.Equal(t, other.Place[i].Resources, a.Resources, "deterministic")
+	}
 	w.checkVictims(t, j, in, before, res)
 	w.checkRest(t, j, in, res)
 	w.checkRoom(t)
@@ -115,7 +130,10 @@ func (w *crowd) checkRest(t *rapid.T, j *nomad.Job, in Input, res *Result) {
 	for _, a := range w.sorted() {
 		all = append(all, a.Allocation)
 	}
-	require.True(t, NewRoom(w.nodes, all).StillLacks(j.TaskGroups[0], told))
+	room := Input{Nodes: w.nodes, Others: all}
+	require.True(t, NewRoom(room).StillLacks(j.TaskGroups[0], told))
+	require.Equal(t, NewRoom(room).Lowest, NewRoom(room.withTotals()).Lowest)
+	require.True(t, NewRoom(room.withTotals()).StillLacks(j.TaskGroups[0], told))
 }
 
 func (w *crowd) live() map[string]bool {
@@ -160,7 +178,7 @@ func (w *crowd) checkVictims(t *rapid.T, j *nomad.Job, in Input, live map[string
 // checkFewest compares what was preempted for the only allocation of a decision with all
 // that could have been.
 func (w *crowd) checkFewest(t *rapid.T, in Input, a *Alloc) {
-	s := &scheduler{Input: in, cap: newCapacity(in), res: &Result{Preempted: map[string]string{}}}
+	s := newScheduler(in)
 	candidates := s.evictable(a.NodeID)
 	if len(candidates) > 10 {
 		return
@@ -281,6 +299,7 @@ func TestWhoeverIsPreemptedNothingIsPromisedTwice(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"register": w.register,
 			"node":     w.changeNode,
+			"start":    w.startSome,
 			"end":      w.endSome,
 			"settle":   w.settle,
 			"":         w.decide,

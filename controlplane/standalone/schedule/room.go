@@ -18,11 +18,13 @@ type Room struct {
 	Lowest int
 }
 
-// NewRoom returns what is free, where allocs are all that have not ended, and those that lead
-// from one of them to another that it waits for.
-func NewRoom(nodes []*structs.Node, allocs []*structs.Allocation) *Room {
-	r := &Room{nodes: nodes, cap: newCapacity(Input{Nodes: nodes, Others: allocs}), Lowest: math.MaxInt - MinPreemption}
-	for _, a := range allocs {
+// NewRoom returns what is free, by the Nodes, Others and Taken of an input.
+func NewRoom(in Input) *Room {
+	r := &Room{nodes: in.Nodes, cap: newCapacity(in), Lowest: math.MaxInt - MinPreemption}
+	for _, taken := range in.Taken {
+		r.Lowest = min(r.Lowest, taken.lowest())
+	}
+	for _, a := range in.Others {
 		if !a.Terminal() {
 			r.Lowest = min(r.Lowest, priorityOf(a.Job))
 		}

@@ -32,8 +32,15 @@ type Input struct {
 	Nodes []*structs.Node
 	// Allocs are the job's allocations, of all versions, ended ones too.
 	Allocs []*Alloc
-	// Others are all other jobs' allocations.
+	// Others are the other jobs' allocations that Taken has not.
 	Others []*structs.Allocation
+	// Taken is, by the ID of a node that is not down, what those of all jobs take there that
+	// are [InTotal]. The others are among Others, with the ended ones that lead from one to
+	// another that it waits for. A node that is not in it has all its allocations in Others.
+	Taken map[string]*Taken
+	// Rest returns the other jobs' allocations that Taken has of a node. It is asked only when
+	// something has to be preempted there.
+	Rest func(nodeID string) []*structs.Allocation
 	// Deployment is that of the job's current version, one that has ended too; nil: none.
 	Deployment *structs.Deployment
 	// Algorithm is which node is taken of several that have room.
@@ -109,18 +116,7 @@ func (r *Result) Changes() bool {
 // (one a node for the system types), and nothing is placed where it may not run or
 // does not fit.
 func Schedule(in Input) *Result {
-	s := &scheduler{
-		Input: in,
-		cap:   newCapacity(in),
-		res: &Result{
-			Preempted: map[string]string{},
-			Replaced:  map[string]string{},
-			Failed:    map[string]*structs.PlacementMetrics{},
-			Queued:    map[string]int{},
-			Desired:   map[string]*structs.DesiredUpdates{},
-		},
-		destroys: map[destroysKey]bool{},
-	}
+	s := newScheduler(in)
 	groups := map[string]bool{}
 	if !in.Stopped {
 		for _, g := range in.Job.TaskGroups {
@@ -143,6 +139,22 @@ func Schedule(in Input) *Result {
 	return s.res
 }
 
+func newScheduler(in Input) *scheduler {
+	return &scheduler{
+		Input: in,
+		cap:   newCapacity(in),
+		res: &Result{
+			Preempted: map[string]string{},
+			Replaced:  map[string]string{},
+			Failed:    map[string]*structs.PlacementMetrics{},
+			Queued:    map[string]int{},
+			Desired:   map[string]*structs.DesiredUpdates{},
+		},
+		destroys: map[destroysKey]bool{},
+		victims:  map[string][]victim{},
+	}
+}
+
 // perNode reports whether a job runs once on every node.
 func perNode(job *nomad.Job) bool {
 	return *job.Type == nomad.JobTypeSystem || *job.Type == nomad.JobTypeSysbatch
@@ -161,7 +173,7 @@ type scheduler struct {
 	destroys map[destroysKey]bool
 	// unfinished is set when a group has not come to the end of the deployment.
 	unfinished bool
-	victims    map[string][]victim // by node ID, once one was asked for
+	victims    map[string][]victim // by node ID, of those that were asked for
 	groups     map[groupNode]int   // of the job's running allocations; nil: not counted yet
 }
 

@@ -102,6 +102,37 @@ func (c *cluster) input(j *nomad.Job, stopped bool) Input {
 	return in
 }
 
+// withTotals is an input with as much as there can be in totals.
+func (in Input) withTotals() Input {
+	in.Taken = map[string]*Taken{}
+	for _, n := range in.Nodes {
+		if n.Status != structs.NodeDown {
+			in.Taken[n.ID] = NewTaken(nil)
+		}
+	}
+	inTotal := func(a *structs.Allocation) bool { return in.Taken[a.NodeID] != nil && InTotal(a) }
+	all := slices.Clone(in.Others)
+	for _, a := range in.Allocs {
+		all = append(all, a.Allocation)
+	}
+	for _, a := range all {
+		if inTotal(a) {
+			in.Taken[a.NodeID].Add(a)
+		}
+	}
+	others := in.Others
+	in.Others = slices.DeleteFunc(slices.Clone(others), inTotal)
+	in.Rest = func(nodeID string) (rest []*structs.Allocation) {
+		for _, a := range others {
+			if a.NodeID == nodeID && inTotal(a) {
+				rest = append(rest, a)
+			}
+		}
+		return rest
+	}
+	return in
+}
+
 func (c *cluster) sorted() (list []*Alloc) {
 	for _, a := range c.allocs {
 		list = append(list, a)
@@ -111,7 +142,7 @@ func (c *cluster) sorted() (list []*Alloc) {
 }
 
 func (c *cluster) schedule(j *nomad.Job, stopped bool) *Result {
-	res := Schedule(c.input(j, stopped))
+	res := Schedule(c.input(j, stopped).withTotals())
 	if res.Deployment != nil {
 		c.deployments[*j.ID] = res.Deployment
 	}
@@ -357,6 +388,10 @@ func TestConstraintOperators(t *testing.T) {
 		{"${attr.ver}", "version", "nonsense", false},
 		{"${attr.ver}", "semver", ">= 1.4.2-beta", true},
 		{"${attr.ver}", "semver", "> 1.4.2", false},
+		{"${attr.ver}", "semver", ">= 1.4.2-beta, >= 2.0", false},
+		{"${attr.ver}", "semver", ">= nonsense", false},
+		{"${attr.ver}", "semver", "> 1.0.0 2", false},
+		{"${attr.kernel.name}", "semver", "!= 1.0.0", false},
 		{"${attr.kernel.name}", "version", "> 1", false},
 		{"${attr.kernel.name}", "regexp", "^li.*x$", true},
 		{"${attr.kernel.name}", "regexp", "(", false},
@@ -499,14 +534,14 @@ func TestPortsAreDistinctAndInRange(t *testing.T) {
 
 func TestDynamicPortsRunOut(t *testing.T) {
 	n := testNode("n1")
-	u := &use{ports: map[int][]*chain{}}
+	u := &use{owners: map[thing][]*chain{}}
 	for p := MinDynamicPort; p <= MaxDynamicPort; p++ {
-		u.ports[p] = []*chain{{}}
+		u.owners[portThing(p)] = []*chain{{}}
 	}
 	g := &nomad.TaskGroup{Networks: []*nomad.NetworkResource{{DynamicPorts: []nomad.Port{{Label: "a"}}}}}
 	var r structs.AllocatedResources
 	require.Equal(t, "network: dynamic port selection failed", u.assignPorts(n, &claim{}, "me", g, &r))
-	delete(u.ports, 25000)
+	delete(u.owners, portThing(25000))
 	require.Empty(t, u.assignPorts(n, &claim{}, "me", g, &r))
 	require.Equal(t, 25000, r.Ports[0].Value)
 }
@@ -653,6 +688,23 @@ func TestWhatRanOnALostNodeIsLostAndReplaced(t *testing.T) {
 	require.Equal(t, 1, res.Queued["g"])
 	c.nodes = append(c.nodes, testNode("n2"))
 	require.Len(t, c.run(j).Place, 1)
+}
+
+func TestWhatRunsWhereTheJobMayNoLongerRunIsMoved(t *testing.T) {
+	for name, change := range map[string]func(*nomad.Job){
+		"pool":       func(j *nomad.Job) { j.NodePool = new("other") },
+		"datacenter": func(j *nomad.Job) { j.Datacenters = []string{"dc9"} },
+		"constraint": constraint("${meta.rack}", "=", "r9"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, testNode("n1"))
+			a := c.run(testJob("system")).Place[0]
+			res := c.run(testJob("system", atVersion(2), change))
+			require.Len(t, res.Stop, 1)
+			require.Equal(t, a.ID, res.Stop[0].ID)
+			require.Empty(t, res.Update)
+		})
+	}
 }
 
 func TestAnUnhealthyDriverDoesNotStopRunningTasks(t *testing.T) {

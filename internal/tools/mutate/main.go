@@ -3,11 +3,11 @@
 //
 //	mutate [-n COUNT] [-seed SEED] [-files REGEXP] [-run REGEXP] [-short=false] DIR
 //
-// DIR is a package's directory. Nothing in it is touched: a mutant is laid over it with
-// "go test -overlay". A mutant that does not compile is not counted. One that the tests hang
-// on is noticed: they get three times as long as without a change, and half a minute. The
-// exit code is 0 whatever survives, since some changes change nothing. Start reading at
-// [mutants].
+// DIR is a package's directory. Nothing in it is touched: sources with all mutants, of which
+// one is turned on at a time, are laid over it with "go test -overlay". A mutant that does not
+// compile is not counted. Only the tests that reach a mutant are run. One that they hang on
+// is noticed: they get three times as long as without a change, and half a minute. The exit
+// code is 0 whatever survives, since some changes change nothing. Start reading at [mutants].
 package main
 
 import (
@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	count := flags.Int("n", 50, "how many mutants to try; 0: all")
 	seed := flags.Uint64("seed", 1, "which of them")
 	files := flags.String("files", "", "only files whose name matches")
-	tests := flags.String("run", "", "only tests whose name matches")
+	tests := flags.String("run", ".", "only tests whose name matches")
 	short := flags.Bool("short", true, "run the tests with -short")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -59,12 +59,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	tester, err := newTester(ctx, dir, *tests, *short)
+	chosen := sample(all, *count, *seed)
+	tester, err := newTester(ctx, dir, chosen, *tests, *short)
 	if err != nil {
 		return err
 	}
 	defer tester.close()
-	chosen := sample(all, *count, *seed)
 	fmt.Fprintf(out, "%s: %d of %d mutants, seed %d\n", flags.Arg(0), len(chosen), len(all), *seed)
 	return try(ctx, tester, chosen, out)
 }
@@ -95,8 +95,8 @@ func try(ctx context.Context, t *tester, chosen []mutant, out io.Writer) error {
 	var total tally
 	byFile := map[string]*tally{}
 	var order []string
-	for _, m := range chosen {
-		verdict, err := t.test(ctx, m)
+	for i, m := range chosen {
+		verdict, err := t.test(ctx, i+1)
 		if err != nil {
 			return err
 		}
@@ -108,7 +108,8 @@ func try(ctx context.Context, t *tester, chosen []mutant, out io.Writer) error {
 		case survived:
 			total.survived++
 			byFile[m.file].survived++
-			fmt.Fprintf(out, "SURVIVED %s:%d: %s\n", filepath.Base(m.file), m.line, m.what)
+			how := fmt.Sprintf("%d tests", len(t.reached[i+1]))
+			fmt.Fprintf(out, "SURVIVED %s:%d: %s (reached by %s)\n", filepath.Base(m.file), m.line, m.what, how)
 		case killed:
 			total.killed++
 			byFile[m.file].killed++

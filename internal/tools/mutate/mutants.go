@@ -8,22 +8,22 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 )
 
 // mutant is one change of one file.
 type mutant struct {
-	file       string // absolute
-	line       int
-	what       string
-	start, end int // of the bytes that are replaced
-	text       string
+	file   string // absolute
+	line   int
+	what   string
+	pieces []piece
 }
 
-// apply returns the file's text with the change.
-func (m mutant) apply(source []byte) []byte {
-	return slices.Concat(source[:m.start], []byte(m.text), source[m.end:])
+// piece is text that is put into a file. "#" stands for the mutant's number: what the pieces
+// make of the code does what it did, unless that mutant is on.
+type piece struct {
+	at, drop int // offset, and how many bytes are left out there
+	text     string
 }
 
 // mutants returns every change of a package's own files: no tests, and nothing generated.
@@ -95,13 +95,17 @@ func (c *changes) Visit(n ast.Node) ast.Visitor {
 	case *ast.FuncLit:
 		c.function(n.Type, n.Body)
 		return nil
+	case *ast.CallExpr:
+		if f, ok := n.Fun.(*ast.Ident); ok && f.Name == "make" {
+			return nil // how large something is made only makes it faster
+		}
 	case *ast.IfStmt:
 		c.condition(n.Cond)
 	case *ast.BinaryExpr:
 		c.operator(n)
 	case *ast.UnaryExpr:
 		if n.Op == token.NOT {
-			c.replace(n.Pos(), n.OpPos+1, "", "not negated: "+c.text(n))
+			c.around(n, "(mutantOn(#) != (", "))", "not negated: "+c.text(n))
 		}
 	case *ast.Ident:
 		c.constant(n)
@@ -120,25 +124,33 @@ func (c *changes) Visit(n ast.Node) ast.Visitor {
 // condition makes a condition always false, and always true.
 func (c *changes) condition(cond ast.Expr) {
 	text := c.text(cond)
-	c.replace(cond.Pos(), cond.End(), "false && ("+text+")", "never: if "+text)
-	c.replace(cond.Pos(), cond.End(), "true || ("+text+")", "always: if "+text)
+	c.around(cond, "(!mutantOn(#) && (", "))", "never: if "+text)
+	c.around(cond, "(mutantOn(#) || (", "))", "always: if "+text)
 }
 
 // operator swaps an operator for its neighbour.
 func (c *changes) operator(n *ast.BinaryExpr) {
-	swaps := map[token.Token]string{
-		token.EQL: "!=", token.NEQ: "==", token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">",
-		token.LAND: "||", token.LOR: "&&", token.ADD: "-", token.SUB: "+",
+	what := func(swap string) string { return fmt.Sprintf("%s for %s in %s", swap, n.Op, c.text(n)) }
+	calls := map[token.Token][2]string{
+		token.LSS: {"<=", "mutantLess"}, token.LEQ: {"<", "mutantAtMost"}, token.GTR: {">=", "mutantMore"}, token.GEQ: {">", "mutantAtLeast"},
+		token.ADD: {"-", "mutantPlus"}, token.SUB: {"+", "mutantMinus"},
 	}
-	if swap, ok := swaps[n.Op]; ok {
-		c.replace(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), swap, fmt.Sprintf("%s for %s in %s", swap, n.Op, c.text(n)))
+	lazy := map[token.Token][2]string{token.LAND: {"||", "mutantAnd"}, token.LOR: {"&&", "mutantOr"}}
+	if call, ok := calls[n.Op]; ok {
+		c.between(n, call[1]+"(#, (", "), (", "))", what(call[0]))
+	} else if call, ok := lazy[n.Op]; ok {
+		c.between(n, call[1]+"(#, (", "), func() bool { return (", ") })", what(call[0]))
+	} else if n.Op == token.EQL {
+		c.around(n, "(mutantOn(#) != (", "))", what("!="))
+	} else if n.Op == token.NEQ {
+		c.around(n, "(mutantOn(#) != (", "))", what("=="))
 	}
 }
 
 // constant swaps true and false.
 func (c *changes) constant(n *ast.Ident) {
 	if other := map[string]string{"true": "false", "false": "true"}[n.Name]; other != "" {
-		c.replace(n.Pos(), n.End(), other, other+" for "+n.Name)
+		c.around(n, "(mutantOn(#) != (", "))", other+" for "+n.Name)
 	}
 }
 
@@ -150,7 +162,8 @@ func (c *changes) returned(n *ast.ReturnStmt) {
 	declared, ok := c.results.List[len(c.results.List)-1].Type.(*ast.Ident)
 	last := n.Results[len(n.Results)-1]
 	if ok && declared.Name == "error" && c.text(last) != "nil" {
-		c.replace(last.Pos(), last.End(), "nil", "no error: "+c.text(n))
+		without := string(c.source[c.offset(n.Pos()):c.offset(last.Pos())]) + "nil"
+		c.add(n, "no error: "+c.text(n), piece{at: c.offset(n.Pos()), text: "if mutantOn(#) { " + without + " }; "})
 	}
 }
 
@@ -166,31 +179,50 @@ func (c *changes) statements(list []ast.Stmt) {
 			if c.tells(s.X) {
 				continue
 			}
-		case *ast.IncDecStmt, *ast.SendStmt, *ast.DeferStmt, *ast.GoStmt:
+		case *ast.DeferStmt:
+			if c.text(s) == "defer cancel()" { // it ends what has ended, a little later
+				continue
+			}
+		case *ast.IncDecStmt, *ast.SendStmt, *ast.GoStmt:
 		default:
 			continue
 		}
-		c.replace(s.Pos(), s.End(), "", "removed: "+c.text(s))
+		c.around(s, "if !mutantOn(#) { ", " }", "removed: "+c.text(s))
 	}
 }
 
-// tells reports whether a call only tells people something, or marks a place for tests.
+// telling is a call of a logger.
+var telling = regexp.MustCompile(`(?i)logger(\(\))?\.`)
+
+// tells reports whether a call only tells people something, or marks a place for tests, or
+// is one without which the function would not compile.
 func (c *changes) tells(call ast.Expr) bool {
 	text := c.text(call)
-	return strings.Contains(strings.ToLower(text), "logger.") || strings.HasPrefix(text, "failpoint.")
+	return telling.MatchString(text) ||
+		strings.HasPrefix(text, "failpoint.") || strings.HasPrefix(text, "panic(")
 }
 
-func (c *changes) replace(start, end token.Pos, text, what string) {
+// around puts text before and after a node.
+func (c *changes) around(n ast.Node, before, after, what string) {
+	c.add(n, what, piece{at: c.offset(n.Pos()), text: before}, piece{at: c.offset(n.End()), text: after})
+}
+
+// between makes an operator's operands those of a call.
+func (c *changes) between(n *ast.BinaryExpr, before, middle, after, what string) {
+	c.add(n, what, piece{at: c.offset(n.Pos()), text: before}, piece{c.offset(n.OpPos), len(n.Op.String()), middle},
+		piece{at: c.offset(n.End()), text: after})
+}
+
+func (c *changes) add(n ast.Node, what string, pieces ...piece) {
 	what, _, cut := strings.Cut(what, "\n")
 	if cut {
 		what += " …"
 	}
-	c.found = append(c.found, mutant{
-		file: c.path, line: c.file.Line(start), what: what,
-		start: c.file.Offset(start), end: c.file.Offset(end), text: text,
-	})
+	c.found = append(c.found, mutant{file: c.path, line: c.file.Line(n.Pos()), what: what, pieces: pieces})
 }
 
+func (c *changes) offset(p token.Pos) int { return c.file.Offset(p) }
+
 func (c *changes) text(n ast.Node) string {
-	return string(c.source[c.file.Offset(n.Pos()):c.file.Offset(n.End())])
+	return string(c.source[c.offset(n.Pos()):c.offset(n.End())])
 }

@@ -57,9 +57,6 @@ func TestEveryChangeIsOfOnePlace(t *testing.T) {
 	require.NoError(t, err)
 	var what []string
 	for _, m := range all {
-		changed := string(m.apply([]byte(source)))
-		require.NotEqual(t, source, changed)
-		require.Equal(t, strings.Count(source, "\n"), strings.Count(changed, "\n"), m.what)
 		what = append(what, m.what)
 	}
 	require.Equal(t, []string{
@@ -67,6 +64,45 @@ func TestEveryChangeIsOfOnePlace(t *testing.T) {
 		"no error: return 0, errNegative",
 		"never: if n > most", "always: if n > most", ">= for > in n > most", "removed: n = most",
 	}, what)
+}
+
+// nested has one change in another, and changes that begin or end in one place; three of
+// its changes do not compile.
+const nested = `package m
+
+func Nested(a, b int, name string, more ...bool) (string, bool) {
+	list := make([]int, 0, a+b)
+	if a < b && !(b-1 > a || len(more) == 0) != true {
+		list = append(list, a)
+	}
+	return name + "s", len(list) != 0 && a+b <= 9
+}
+
+func Named(name string) string {
+	const twice = 1 + 1
+	return name + name
+}
+`
+
+func TestChangesNest(t *testing.T) {
+	t.Setenv("GOWORK", "off")
+	test := `package m
+
+import "testing"
+
+func TestNested(t *testing.T) {
+	_, yes := Nested(1, 2, "n")
+	_, no := Nested(2, 1, "n")
+	if !yes || no || Named("a") != "aa" {
+		t.Fatal(yes, no)
+	}
+}
+`
+	dir := packageOf(t, test)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "m.go"), []byte(nested), 0o600))
+	var out strings.Builder
+	require.NoError(t, run(t.Context(), []string{"-n", "0", dir}, &out))
+	require.Contains(t, out.String(), "all                            68% of 16 noticed\n", "texts are not subtracted")
 }
 
 func TestASampleIsTheSameForASeed(t *testing.T) {
@@ -90,8 +126,9 @@ func TestWhatTheTestsDoNotNoticeIsReported(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, run(t.Context(), []string{"-n", "0", dir}, &out))
 	for _, survivor := range []string{
-		"SURVIVED m.go:8: <= for < in n < 0\n", "SURVIVED m.go:9: no error: return 0, errNegative\n",
-		"SURVIVED m.go:11: >= for > in n > most\n",
+		"SURVIVED m.go:8: <= for < in n < 0 (reached by 1 tests)\n",
+		"SURVIVED m.go:9: no error: return 0, errNegative (reached by 1 tests)\n",
+		"SURVIVED m.go:11: >= for > in n > most (reached by 1 tests)\n",
 	} {
 		require.Contains(t, out.String(), survivor)
 	}
