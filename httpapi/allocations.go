@@ -66,5 +66,5 @@ func (h *handler) stopAllocation(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return indexed{&nomad.AllocStopResponse{EvalID: evalID}, h.evaluationIndex(evalID)}, nil
+	return &nomad.AllocStopResponse{EvalID: evalID, WriteMeta: nomad.WriteMeta{LastIndex: h.evaluationIndex(evalID)}}, nil
 }

@@ -54,10 +54,11 @@ func changingDeployment[R any](change func(id string, req *R) (*structs.Deployme
 		if err != nil {
 			return nil, err
 		}
-		return indexed{&nomad.DeploymentUpdateResponse{
+		return &nomad.DeploymentUpdateResponse{
 			EvalID: c.EvalID, EvalCreateIndex: c.EvalCreateIndex,
 			DeploymentModifyIndex: c.ModifyIndex, RevertedJobVersion: c.RevertedJobVersion,
-		}, c.ModifyIndex}, nil
+			WriteMeta: nomad.WriteMeta{LastIndex: c.ModifyIndex},
+		}, nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -164,6 +165,7 @@ func (h *handler) blocking(table string, read func(*http.Request, *query) (answe
 				if a.next != "" {
 					w.Header().Set("X-Nomad-NextToken", a.next)
 				}
+				stamp(a.body, a.index)
 				return reply(w, r, a.body)
 			}
 			h.ControlPlane.Wait(ctx, table, seen)
@@ -183,33 +185,17 @@ func (h *handler) put(pattern string, write func(*http.Request) (any, error)) {
 	h.method(pattern, writing(write), http.MethodPut, http.MethodPost)
 }
 
-// writing answers a write. The header with its index, which Nomad sends, is left out: what a
-// write leads to is often part of its own transaction here, so that whoever waits for more
-// than its index would wait for what is there.
 func writing(write func(*http.Request) (any, error)) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		body, err := write(r)
 		if err != nil {
 			return err
 		}
+		if index := toldIndex(body); index > 0 {
+			w.Header().Set("X-Nomad-Index", strconv.FormatUint(index, 10))
+		}
 		return reply(w, r, body)
 	}
-}
-
-// indexed is an answer with its index under the name that it has in Nomad's, which the types
-// of Nomad's client do not have. The answer is an object with at least one field.
-type indexed struct {
-	body  any
-	index uint64
-}
-
-// MarshalJSON implements [json.Marshaler].
-func (i indexed) MarshalJSON() ([]byte, error) {
-	b, err := json.Marshal(i.body)
-	if err != nil {
-		return nil, err
-	}
-	return append(fmt.Appendf(nil, `{"Index":%d,`, i.index), b[1:]...), nil
 }
 
 // method registers a handler for some methods of a path.
@@ -250,13 +236,19 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func reply(w http.ResponseWriter, r *http.Request, body any) error {
-	encode := json.Marshal
-	if _, pretty := r.URL.Query()["pretty"]; pretty {
-		encode = func(v any) ([]byte, error) { return json.MarshalIndent(v, "", "    ") }
-	}
-	b, err := encode(body)
+	b, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("encoding the answer: %w", err)
+	}
+	if index := toldIndex(body); index > 0 {
+		b = withIndex(b, index)
+	}
+	if _, pretty := r.URL.Query()["pretty"]; pretty {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, b, "", "    "); err != nil {
+			return fmt.Errorf("indenting the answer: %w", err)
+		}
+		b = indented.Bytes()
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(replyTimeout)) // errors: the client may take its time

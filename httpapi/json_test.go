@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,7 +24,8 @@ func TestAnswersHaveNomadsFields(t *testing.T) {
 		"/v1/node/" + a.NodeID + "/allocations":    "0.ID 0.Job.ID 0.Resources.CPU 0.Resources.MemoryMB 0.Resources.DiskMB",
 		"/v1/jobs":                                 "0.ID 0.Name 0.JobSummary.Namespace 0.JobSummary.Summary.group.Running 0.Type 0.Priority 0.Status 0.SubmitTime 0.Periodic 0.ParameterizedJob 0.Stop",
 		"/v1/job/fields":                           "ID Name Namespace Type Priority Status SubmitTime Stop Version Stable Datacenters NodePool TaskGroups.0.Name TaskGroups.0.Count TaskGroups.0.Tasks.0.Name CreateIndex ModifyIndex JobModifyIndex",
-		"/v1/job/fields/versions":                  "Versions.0.Version Versions.0.Stable Versions.0.SubmitTime",
+		"/v1/job/fields/versions":                  "Versions.0.Version Versions.0.Stable Versions.0.SubmitTime Index KnownLeader",
+		"/v1/evaluations/count":                    "Count Index KnownLeader",
 		"/v1/job/fields/summary":                   "JobID Summary.group.Queued Summary.group.Starting Summary.group.Running Summary.group.Failed Summary.group.Complete Summary.group.Lost Summary.group.Unknown Children.Pending Children.Running Children.Dead",
 		"/v1/job/fields/scale":                     "JobID TaskGroups.group.Desired TaskGroups.group.Placed TaskGroups.group.Running TaskGroups.group.Healthy TaskGroups.group.Unhealthy TaskGroups.group.Events",
 		"/v1/job/fields/allocations":               "0.ID 0.NodeID 0.TaskGroup 0.JobVersion 0.DesiredStatus 0.ClientStatus 0.CreateTime 0.ModifyTime 0.CreateIndex 0.TaskStates.task.State",
@@ -70,4 +73,19 @@ func TestEmptyListsAreNotNull(t *testing.T) {
 		require.Equal(t, []any{}, w.json(t, path), path)
 	}
 	require.Equal(t, "null", w.get(t, "/v1/job/none/deployment").body, "there is none; 404 would make Nomad's job status fail")
+}
+
+// TestAnswersTellTheirIndex has it in the body as Nomad's servers do, and in the header for its client.
+func TestAnswersTellTheirIndex(t *testing.T) {
+	w := newWorld(t)
+	registered := w.do(t, "PUT", "/v1/jobs?pretty", `{"Job":{"ID":"a","Type":"batch","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Driver":"none"}]}]}}`)
+	require.Contains(t, registered.body, "{\n    \"Index\": ")
+	for _, answer := range []reply{
+		registered, w.do(t, "DELETE", "/v1/job/a", ""), w.do(t, "PUT", "/v1/search", `{"Prefix":"a","Context":"jobs"}`), w.get(t, "/v1/job/a/versions"),
+	} {
+		var body struct{ Index uint64 }
+		require.NoError(t, json.Unmarshal([]byte(answer.body), &body), answer.body)
+		require.NotZero(t, body.Index, answer.body)
+		require.Equal(t, answer.header.Get("X-Nomad-Index"), strconv.FormatUint(body.Index, 10))
+	}
 }

@@ -58,26 +58,27 @@ func jobSummary(s *structs.JobSummary) *nomad.JobSummary {
 }
 
 // jobRegistered renders what came of a registration.
-func jobRegistered(c *structs.JobChange) any {
-	return indexed{&nomad.JobRegisterResponse{
+func jobRegistered(c *structs.JobChange) *nomad.JobRegisterResponse {
+	return &nomad.JobRegisterResponse{
 		EvalID: c.EvalID, EvalCreateIndex: c.EvalCreateIndex, JobModifyIndex: c.JobModifyIndex,
 		Warnings: warningText(c.Warnings), QueryMeta: nomad.QueryMeta{LastIndex: c.LastIndex},
-	}, c.LastIndex}
+	}
 }
 
 // jobStopped renders what came of a stop.
-func jobStopped(c *structs.JobChange) any {
-	return indexed{&nomad.JobDeregisterResponse{
+func jobStopped(c *structs.JobChange) *nomad.JobDeregisterResponse {
+	return &nomad.JobDeregisterResponse{
 		EvalID: c.EvalID, EvalCreateIndex: c.EvalCreateIndex, JobModifyIndex: c.JobModifyIndex,
 		QueryMeta: nomad.QueryMeta{LastIndex: c.LastIndex},
-	}, c.LastIndex}
+	}
 }
 
 // jobDispatched renders what came of a dispatch.
-func jobDispatched(d *structs.JobDispatched) any {
-	return indexed{&nomad.JobDispatchResponse{
+func jobDispatched(d *structs.JobDispatched) *nomad.JobDispatchResponse {
+	return &nomad.JobDispatchResponse{
 		DispatchedJobID: d.JobID, JobCreateIndex: d.JobCreateIndex, EvalID: d.EvalID, EvalCreateIndex: d.EvalCreateIndex,
-	}, d.LastIndex}
+		WriteMeta: nomad.WriteMeta{LastIndex: d.LastIndex},
+	}
 }
 
 // periodicForced is Nomad's answer to a forced launch, of which its client exports no type.

@@ -125,8 +125,8 @@ func (h *handler) search(r *http.Request) (any, error) {
 			}
 		}
 	}
-	out.LastIndex = h.ControlPlane.Index(tableJobs)
-	return indexed{out, out.LastIndex}, nil
+	stamp(out, h.ControlPlane.Index(tableJobs))
+	return out, nil
 }
 
 // isUUID reports whether things of a kind have UUIDs.
@@ -175,8 +175,8 @@ func (h *handler) searchFuzzy(r *http.Request) (any, error) {
 		}
 	}
 	out := &nomad.FuzzySearchResponse{Matches: f.matches(truncations), Truncations: truncations}
-	out.LastIndex = h.ControlPlane.Index(tableJobs)
-	return indexed{out, out.LastIndex}, nil
+	stamp(out, h.ControlPlane.Index(tableJobs))
+	return out, nil
 }
 
 // searchWithinJobs finds groups, tasks, services, and what tasks run.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,10 +34,25 @@ const maxNodesNamed = 3
 // has says what each node has of something, as the end of a sentence; empty: nothing is
 // known.
 func has(nodes []*nomad.Node, of func(*nomad.Node) (value string, ok bool)) string {
+	return each(nodes, func(n *nomad.Node) (string, bool) {
+		value, ok := of(n)
+		return "has " + value, ok
+	})
+}
+
+// places says where the nodes are, for a job that wants to be where none of them is.
+func places(nodes []*nomad.Node) string {
+	return each(nodes, func(n *nomad.Node) (string, bool) {
+		return fmt.Sprintf("is in datacenter %q and node pool %q", n.Datacenter, n.NodePool), true
+	})
+}
+
+// each says something of each node, as has does.
+func each(nodes []*nomad.Node, say func(*nomad.Node) (text string, ok bool)) string {
 	var parts []string
 	for _, n := range nodes {
-		if value, ok := of(n); ok {
-			parts = append(parts, fmt.Sprintf("node %q has %s", n.Name, value))
+		if text, ok := say(n); ok {
+			parts = append(parts, fmt.Sprintf("node %q %s", n.Name, text))
 		}
 	}
 	if more := len(parts) - maxNodesNamed; more > 0 {
@@ -47,9 +64,26 @@ func has(nodes []*nomad.Node, of func(*nomad.Node) (value string, ok bool)) stri
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
+// missingDrivers is how a placement says that a node lacks a driver of the job.
+const missingDrivers = "missing drivers"
+
+// healthyDrivers are a node's drivers that tasks can use.
+func healthyDrivers(n *nomad.Node) (names string, ok bool) {
+	var healthy []string
+	for _, name := range slices.Sorted(maps.Keys(n.Drivers)) {
+		if n.Drivers[name].Healthy {
+			healthy = append(healthy, name)
+		}
+	}
+	return cmp.Or(strings.Join(healthy, ", "), "none that is healthy"), true
+}
+
 // hasForConstraint says what the nodes have for what a constraint compares: the first
 // reference in its text.
 func hasForConstraint(nodes []*nomad.Node, constraint string) string {
+	if constraint == missingDrivers {
+		return has(nodes, healthyDrivers)
+	}
 	_, after, ok := strings.Cut(constraint, "${")
 	target, _, closed := strings.Cut(after, "}")
 	if !ok || !closed {

@@ -45,7 +45,7 @@ func (m *monitor) placementFailures(eval *nomad.Evaluation) {
 func placementReasons(m *nomad.AllocationMetric, nodes []*nomad.Node) []string {
 	var lines []string
 	if m.NodesEvaluated == 0 {
-		lines = append(lines, "No nodes were eligible for evaluation")
+		lines = append(lines, "No nodes were eligible for evaluation"+places(nodes))
 	}
 	for dc, n := range m.NodesAvailable {
 		if n == 0 {
