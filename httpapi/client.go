@@ -33,6 +33,7 @@ func (h *handler) clientRoutes() {
 	h.get("/v1/client/fs/stat/{id}", tableAllocations, h.statFile)
 	h.method("/v1/client/fs/cat/{id}", h.catFile, http.MethodGet)
 	h.method("/v1/client/fs/readat/{id}", h.readFileAt, http.MethodGet)
+	h.method("/v1/client/fs/stream/{id}", h.streamFile, http.MethodGet)
 	h.method("/v1/client/fs/logs/{id}", h.streamLogs, http.MethodGet)
 }
 

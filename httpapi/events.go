@@ -39,6 +39,9 @@ func (h *handler) streamEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := h.withoutTokens(r, wanted); err != nil {
+		return err
+	}
 	var index uint64
 	if s := r.URL.Query().Get("index"); s != "" {
 		if index, err = strconv.ParseUint(s, 10, 64); err != nil {
@@ -81,6 +84,8 @@ type topicFilter struct{ topic, key string }
 type events struct {
 	topics    []topicFilter
 	namespace string // "*": all
+	// noTokens is set for who may not manage tokens.
+	noTokens bool
 }
 
 // eventTopics are those that there are. Nomad's others are of what is not here: nothing ever
@@ -115,9 +120,29 @@ func eventFilter(r *http.Request) (*events, error) {
 	return wanted, nil
 }
 
+// withoutTokens leaves out what is told of tokens, unless the caller may manage them. Who
+// asks for that by its name is refused.
+func (h *handler) withoutTokens(r *http.Request, wanted *events) error {
+	if !h.ACL {
+		return nil
+	}
+	caller, err := h.policy.Caller(r)
+	if err != nil {
+		return err
+	}
+	wanted.noTokens = caller == nil || caller.Type != structs.ACLManagement
+	if wanted.noTokens && slices.ContainsFunc(wanted.topics, func(t topicFilter) bool { return t.topic == structs.TopicACLToken }) {
+		return structs.ErrACLDenied
+	}
+	return nil
+}
+
 // has reports whether a client asked for an event.
 func (f *events) has(e *structs.ChangeEvent) bool {
 	if e.Namespace != "" && f.namespace != "*" && e.Namespace != f.namespace {
+		return false
+	}
+	if f.noTokens && e.Topic == structs.TopicACLToken {
 		return false
 	}
 	return slices.ContainsFunc(f.topics, func(t topicFilter) bool {
@@ -153,6 +178,10 @@ func renderEvent(e *structs.ChangeEvent) ([]byte, error) {
 		payload["Deployment"] = deployment(o)
 	case *structs.Node:
 		payload["Node"] = node(o)
+	case *nomad.NodePool:
+		payload["NodePool"] = o
+	case *structs.ACLToken:
+		payload["ACLToken"] = aclToken(o, "")
 	default:
 		return nil, fmt.Errorf("an event of a %T", o)
 	}

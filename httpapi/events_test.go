@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
+	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -116,6 +117,43 @@ func TestEventsAreOnlyThoseThatAreAskedFor(t *testing.T) {
 	require.Equal(t, []string{"Evaluation [two]"}, of(map[nomad.Topic][]string{"Evaluation": {"two", "end"}}, nil))
 	require.Equal(t, []string{"Job []", "Allocation [one]"}, of(map[nomad.Topic][]string{"Job": {"one"}, "Allocation": {"one", "end"}}, nil))
 	require.Contains(t, of(map[nomad.Topic][]string{"*": nil}, &nomad.QueryOptions{Namespace: "*"}), "Node []")
+}
+
+func TestEventsOfTokensAreForWhoManagesThem(t *testing.T) {
+	g := serveGuarded(t, func(c *httpapi.Config) { c.ACL = true })
+	client := func(secret string) *nomad.Client {
+		c, err := nomad.NewClient(&nomad.Config{Address: g.URL, SecretID: secret})
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		return c
+	}
+	reader, manager := client(g.token(t, structs.ACLClient, structs.ACLReadOnly)), client(g.token(t, structs.ACLManagement))
+	tokens := map[nomad.Topic][]string{"ACLToken": {"*"}}
+	_, err := reader.EventStream().Stream(t.Context(), tokens, 0, &nomad.QueryOptions{})
+	require.ErrorContains(t, err, "Permission denied")
+	next := stream(t, manager, tokens, 0, nil)()
+	require.Equal(t, "ACLTokenUpserted", next.Events[0].Type)
+	require.NotEmpty(t, next.Events[0].Payload["ACLToken"])
+	all := stream(t, reader, nil, next.Index, nil)
+	g.token(t, structs.ACLManagement)
+	require.NoError(t, g.plane.PutNodePool(nomad.NodePool{Name: "gpu"}))
+	for {
+		e := all().Events[0]
+		require.NotEqual(t, nomad.Topic("ACLToken"), e.Topic)
+		if e.Type == "NodePoolUpserted" {
+			require.Equal(t, "gpu", e.Key)
+			break
+		}
+	}
+
+	resp, err := manager.Nodes().UpdateDrain("node", &nomad.DrainSpec{}, false, nil)
+	require.NoError(t, err)
+	require.NotZero(t, resp.NodeModifyIndex)
+	node, _, err := manager.Nodes().Info("node", nil)
+	require.NoError(t, err)
+	self, _, err := manager.ACLTokens().Self(nil)
+	require.NoError(t, err)
+	require.Equal(t, self.AccessorID, node.LastDrain.AccessorID)
 }
 
 func TestAnIndexBeyondTheLastBringsOnlyWhatComes(t *testing.T) {

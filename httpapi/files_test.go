@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,6 +60,48 @@ func TestAnAllocationsFilesAreListedAndRead(t *testing.T) {
 	requireContent(t, "", beyond)
 }
 
+// TestAFileIsFollowed writes a file of an allocation that is over, which nothing else does.
+func TestAFileIsFollowed(t *testing.T) {
+	w := newWorld(t, "wasi")
+	a := w.printed(t, "followed", "-n", "3")
+	const log = "alloc/logs/task.stdout.0"
+	found, err := filepath.Glob(filepath.Join(filepath.Dir(w.Programs), "data", "*", a.ID, log))
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+
+	stop := make(chan struct{})
+	defer close(stop)
+	frames, _ := w.Client.AllocFS().Stream(a, log, nomad.OriginEnd, 7, stop, nil)
+	next := func() *nomad.StreamFrame {
+		for {
+			select {
+			case f := <-frames:
+				if !f.IsHeartbeat() {
+					return f
+				}
+			case <-time.After(10 * time.Second):
+				require.FailNow(t, "nothing comes")
+			}
+		}
+	}
+	require.Equal(t, &nomad.StreamFrame{File: log, Data: []byte("line 3\n"), Offset: 21}, next())
+	f, err := os.OpenFile(found[0], os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = f.WriteString("more\n")
+	require.NoError(t, err)
+	require.Equal(t, &nomad.StreamFrame{File: log, Data: []byte("more\n"), Offset: 26}, next())
+	require.NoError(t, f.Truncate(0))
+	require.Equal(t, &nomad.StreamFrame{File: log, FileEvent: "file truncated"}, next())
+	require.NoError(t, os.Remove(found[0]))
+	require.Equal(t, &nomad.StreamFrame{File: log, FileEvent: "file deleted"}, next())
+
+	b := w.printed(t, "whole", "-n", "1")
+	r := w.get(t, "/v1/client/fs/stream/"+b.ID+"?follow=false&path="+log)
+	require.Equal(t, http.StatusOK, r.status)
+	require.Contains(t, r.body, `"Data":"bGluZSAxCg=="`)
+}
+
 func requireContent(t *testing.T, want string, r io.ReadCloser) {
 	t.Helper()
 	b, err := io.ReadAll(r)
@@ -86,6 +130,10 @@ func TestFilesThatAreNotForReading(t *testing.T) {
 		{"no offset", "/v1/client/fs/readat/" + id + "?path=alloc/logs/task.stdout.0", 400, "error parsing offset"},
 		{"a negative offset", "/v1/client/fs/readat/" + id + "?path=alloc/logs/task.stdout.0&offset=-1", 400, "error parsing offset"},
 		{"a bad limit", "/v1/client/fs/readat/" + id + "?path=alloc/logs/task.stdout.0&offset=0&limit=x", 400, "error parsing limit"},
+		{"a stream of no file", "/v1/client/fs/stream/" + id + "?path=alloc/none", 404, "none"},
+		{"a stream of a directory", "/v1/client/fs/stream/" + id + "?path=alloc", 400, "is a directory"},
+		{"a stream of a secret", "/v1/client/fs/stream/" + id + "?path=task/secrets/x", 403, "secrets"},
+		{"a stream from nowhere", "/v1/client/fs/stream/" + id + "?path=alloc/logs/task.stdout.0&offset=-1", 400, "error parsing offset"},
 		{"logs of no task", "/v1/client/fs/logs/" + id + "?type=stdout", 400, "must provide task name"},
 		{"logs of no stream", "/v1/client/fs/logs/" + id + "?task=task", 400, "must provide log type (stdout/stderr)"},
 		{"logs of another task", "/v1/client/fs/logs/" + id + "?task=other&type=stdout", 400, `unknown task name "other"`},

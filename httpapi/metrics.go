@@ -58,6 +58,7 @@ func (m requestMetrics) observe(next http.Handler) http.Handler {
 var streams = map[string]bool{
 	"GET /v1/client/allocation/{id}/exec": true,
 	"GET /v1/client/fs/logs/{id}":         true,
+	"GET /v1/client/fs/stream/{id}":       true,
 	"GET /v1/client/fs/cat/{id}":          true,
 	"GET /v1/client/fs/readat/{id}":       true,
 }

@@ -116,6 +116,13 @@ func (h *handler) setDrain(r *http.Request) (any, error) {
 	if req.DrainSpec != nil {
 		drain.Drain = &structs.Drain{Deadline: req.DrainSpec.Deadline, IgnoreSystemJobs: req.DrainSpec.IgnoreSystemJobs}
 	}
+	caller, err := h.policy.Caller(r)
+	if err != nil {
+		return nil, err
+	}
+	if caller != nil {
+		drain.AccessorID = caller.AccessorID
+	}
 	c, err := h.ControlPlane.SetDrain(drain)
 	if err != nil {
 		return nil, err

@@ -58,6 +58,7 @@ var parameters = map[string]string{
 	"GET /v1/client/fs/stat/{id}":          "path",
 	"GET /v1/client/fs/cat/{id}":           "path",
 	"GET /v1/client/fs/readat/{id}":        "path offset limit",
+	"GET /v1/client/fs/stream/{id}":        "path follow offset origin",
 	"GET /v1/client/fs/logs/{id}":          "task type follow offset origin plain",
 	"GET /v1/job/{rest...}/allocations":    "all",
 	"GET /v1/job/{rest...}/submission":     "version",

@@ -191,7 +191,7 @@ func TestValidatingAsksTheDrivers(t *testing.T) {
 			job.TaskGroups[0].Tasks[0].Driver, job.TaskGroups[0].Tasks[0].Config = c.driver, c.config
 			resp, _, err := w.Client.Jobs().Validate(job, nil)
 			require.NoError(t, err)
-			require.True(t, resp.DriverConfigValidated)
+			require.Equal(t, c.warning == "", resp.DriverConfigValidated)
 			if c.fault == "" {
 				require.Empty(t, resp.ValidationErrors)
 			} else {

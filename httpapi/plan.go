@@ -13,15 +13,8 @@ import (
 
 // planJob tells what registering a job would do.
 func (h *handler) planJob(r *http.Request, id string) (any, error) {
-	var req nomad.JobPlanRequest
-	unknown, err := decodeJob(r, &req)
+	req, unknown, err := h.readProposal(r)
 	if err != nil {
-		return nil, err
-	}
-	if err := h.checkRegion(req.Region); err != nil {
-		return nil, err
-	}
-	if err := h.checkJob(r, req.Job); err != nil {
 		return nil, err
 	}
 	if *req.Job.ID != id {

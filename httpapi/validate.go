@@ -14,29 +14,36 @@ import (
 // validateJob tells every fault of a job, also those that its drivers find in what it
 // configures them with: a job that is registered would be told of those when it starts.
 func (h *handler) validateJob(r *http.Request) (any, error) {
-	var req nomad.JobValidateRequest
-	unknown, err := decodeJob(r, &req)
+	req, unknown, err := h.readProposal(r)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.checkRegion(req.Region); err != nil {
-		return nil, err
-	}
-	if err := h.checkJob(r, req.Job); err != nil {
-		return nil, err
-	}
 	faults, warnings := h.ControlPlane.ValidateJob(req.Job)
-	if len(faults) == 0 {
+	asked := len(faults) == 0
+	if asked {
 		var unchecked []string
 		faults, unchecked = h.driverFaults(req.Job)
-		warnings = append(warnings, unchecked...)
+		warnings, asked = append(warnings, unchecked...), len(unchecked) == 0
 	}
 	return &nomad.JobValidateResponse{
-		DriverConfigValidated: true,
+		DriverConfigValidated: asked,
 		ValidationErrors:      faults,
 		Error:                 strings.Join(faults, "\n"),
 		Warnings:              warningText(append(warnings, unknown...)),
 	}, nil
+}
+
+// readProposal reads a request about a job that it does not register: to plan it or, with no
+// more than the job, to validate it. It returns what is unknown in the job, too.
+func (h *handler) readProposal(r *http.Request) (req *nomad.JobPlanRequest, unknown []string, err error) {
+	req = new(nomad.JobPlanRequest)
+	if unknown, err = decodeJob(r, req); err != nil {
+		return nil, nil, err
+	}
+	if err := h.checkRegion(req.Region); err != nil {
+		return nil, nil, err
+	}
+	return req, unknown, h.checkJob(r, req.Job)
 }
 
 // driverFaults is what the drivers refuse of a valid job, and what could not be checked

@@ -13,10 +13,13 @@ type ChangeEvent struct {
 	FilterKeys []string
 	Index      uint64
 	// Object is the row after the change, or as it was last when it is Deleted: a *nomad.Job,
-	// *Allocation, *Evaluation, *Deployment or *Node.
+	// *Allocation, *Evaluation, *Deployment, *Node, *nomad.NodePool or *ACLToken.
 	Object  any
 	Deleted bool
 }
+
+// TopicACLToken is the topic of events that only who may manage tokens is told.
+const TopicACLToken = "ACLToken"
 
 // ChangeBatch is what was changed with one index.
 type ChangeBatch struct {

@@ -65,6 +65,19 @@ func (s *TaskState) Append(e *TaskEvent) {
 	}
 }
 
+// Amend gives an event that was appended another text, and reports whether it is still kept.
+// The event itself stays as it is: others may read it.
+func (s *TaskState) Amend(e *TaskEvent, text string) bool {
+	i := slices.IndexFunc(s.Events, func(kept *TaskEvent) bool { return kept.Type == e.Type && kept.Time == e.Time })
+	if i < 0 {
+		return false
+	}
+	amended := *s.Events[i]
+	amended.DisplayMessage = text
+	s.Events[i] = &amended
+	return true
+}
+
 // Enter moves the task to a phase at a time. Entering running clears FinishedAt,
 // so that a task restarted after its end does not look finished.
 func (s *TaskState) Enter(p TaskPhase, now time.Time) {

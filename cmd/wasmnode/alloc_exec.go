@@ -34,7 +34,7 @@ Options:
   -i           Pass standard input on; true.
   -t           Give the command a terminal; true where this one has one.
   -e=CHAR      Ends a session on a terminal when it is typed at the beginning of
-               a line, with a '.' behind it; '~'. "none" switches it off.` + commonOptions
+               a line, with a '.' behind it; '~'. "none" switches it off.` + pickOptions + commonOptions
 }
 
 // Run implements [subcommand].
@@ -44,6 +44,8 @@ func (c *allocExecCommand) Run(args []string) int {
 	tty := f.Bool("t", isTerminal(os.Stdin) && isTerminal(os.Stdout), "")
 	char := f.String("e", "~", "")
 	name := f.String("task", "", "")
+	var pick allocationPick
+	pick.bind(f)
 	if !c.parse(f, args, 2, maxCommand, c.Help()) {
 		return 1
 	}
@@ -58,7 +60,7 @@ func (c *allocExecCommand) Run(args []string) int {
 	if err != nil {
 		return c.fail(f, err)
 	}
-	alloc, err := findAllocation(client, f.Arg(0))
+	alloc, err := pick.find(client, f.Arg(0))
 	if err != nil {
 		return c.fail(f, err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,12 +28,14 @@ func (*allocLogsCommand) Help() string {
 
 Options:
 
-  -stderr   Print standard error instead.
-  -f        Go on until the task ends or the command is interrupted.
-  -tail     Begin near the end.
-  -n=N      With -tail: the last N lines; 10.
-  -c=N      With -tail: the last N bytes.
-  -job      ALLOC is a job: pick one of its allocations, a running one first.` + commonOptions
+  -stdout        Print standard output.
+  -stderr        Print standard error instead.
+  -f             Go on until the task ends or the command is interrupted: with both
+                 outputs, unless one of them, or -tail, is given.
+  -tail          Begin near the end.
+  -n=N           With -tail: the last N lines; 10.
+  -c=N           With -tail: the last N bytes.
+  -task=TASK     The task, in place of TASK.` + pickOptions + commonOptions
 }
 
 // tailLineBytes is how long a line is taken to be when -n asks for lines, as Nomad
@@ -42,72 +45,61 @@ const tailLineBytes = 120
 // Run implements [subcommand].
 func (c *allocLogsCommand) Run(args []string) int {
 	f := c.flags("alloc logs")
-	stderr := f.Bool("stderr", false, "")
+	stdout, stderr := f.Bool("stdout", false, ""), f.Bool("stderr", false, "")
 	follow := f.Bool("f", false, "")
 	tail := f.Bool("tail", false, "")
 	lines := f.Int64("n", 10, "")
 	bytes := f.Int64("c", 0, "")
-	byJob := f.Bool("job", false, "")
+	name := f.String("task", "", "")
+	var pick allocationPick
+	pick.bind(f)
 	client := c.connect(f, args, 1, 2, c.Help())
 	if client == nil {
 		return 1
 	}
-	alloc, err := c.find(client, f.Arg(0), *byJob)
+	alloc, err := pick.find(client, f.Arg(0))
 	if err != nil {
 		return c.fail(f, err)
 	}
-	task, err := taskOf(alloc, f.Arg(1))
+	task, err := taskOf(alloc, cmp.Or(*name, f.Arg(1)))
 	if err != nil {
 		return c.fail(f, err)
 	}
-	stream := "stdout"
-	if *stderr {
-		stream = "stderr"
+	streams := map[string]io.Writer{"stdout": os.Stdout}
+	switch both := *follow && !*stdout && !*stderr && !*tail; {
+	case both, *stdout && *stderr:
+		streams["stderr"] = os.Stderr
+	case *stderr:
+		streams = map[string]io.Writer{"stderr": os.Stdout}
 	}
-	origin, offset := nomad.OriginStart, int64(0)
-	keep := int64(-1)
-	switch {
-	case *tail && *bytes > 0:
-		origin, offset = nomad.OriginEnd, *bytes
-	case *tail:
-		origin, offset, keep = nomad.OriginEnd, *lines*tailLineBytes, *lines
-	}
+	origin, offset, keep := tailOf(*tail, *lines, *bytes)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	frames, errs := client.AllocFS().Logs(alloc, *follow, task, stream, origin, offset, ctx.Done(), nil)
-	if err := copyFrames(ctx, os.Stdout, frames, errs, keep); err != nil {
-		return c.fail(f, err)
+	ended := make(chan error, len(streams))
+	for stream, out := range streams {
+		go func() {
+			frames, errs := client.AllocFS().Logs(alloc, *follow, task, stream, origin, offset, ctx.Done(), nil)
+			ended <- copyFrames(ctx, out, frames, errs, keep)
+		}()
+	}
+	for range streams {
+		if err := <-ended; err != nil {
+			return c.fail(f, err)
+		}
 	}
 	return 0
 }
 
-// find returns the allocation whose logs are wanted.
-func (c *allocLogsCommand) find(client *nomad.Client, id string, byJob bool) (*nomad.Allocation, error) {
-	if !byJob {
-		return findAllocation(client, id)
+// tailOf is where to begin to read a file, and how many of the lines of what is there at
+// first are wanted; a negative number: all.
+func tailOf(tail bool, lines, bytes int64) (origin string, offset, keep int64) {
+	switch {
+	case !tail:
+		return nomad.OriginStart, 0, -1
+	case bytes > 0:
+		return nomad.OriginEnd, bytes, -1
 	}
-	job, err := findJob(client, id)
-	if err != nil {
-		return nil, err
-	}
-	stubs, _, err := client.Jobs().Allocations(*job.ID, false, nil)
-	if err != nil {
-		return nil, err
-	}
-	if len(stubs) == 0 {
-		return nil, fmt.Errorf("job %q has no allocations", *job.ID)
-	}
-	best := slices.MaxFunc(stubs, func(a, b *nomad.AllocationListStub) int {
-		if (a.ClientStatus == "running") != (b.ClientStatus == "running") {
-			if a.ClientStatus == "running" {
-				return 1
-			}
-			return -1
-		}
-		return int(a.CreateIndex) - int(b.CreateIndex)
-	})
-	alloc, _, err := client.Allocations().Info(best.ID, nil)
-	return alloc, err
+	return nomad.OriginEnd, lines * tailLineBytes, lines
 }
 
 // taskOf returns a task's name, which can be left out when there is only one.

@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 type allocRestartCommand struct{ meta }
 
@@ -15,13 +18,14 @@ func (*allocRestartCommand) Help() string {
 
 Options:
 
+  -task=TASK   The task, in place of TASK.
   -all-tasks   Restart those that have ended too.` + commonOptions
 }
 
 // Run implements [subcommand].
 func (c *allocRestartCommand) Run(args []string) int {
 	f := c.flags("alloc restart")
-	all := f.Bool("all-tasks", false, "")
+	all, name := f.Bool("all-tasks", false, ""), f.String("task", "", "")
 	client := c.connect(f, args, 1, 2, c.Help())
 	if client == nil {
 		return 1
@@ -30,7 +34,7 @@ func (c *allocRestartCommand) Run(args []string) int {
 	if err != nil {
 		return c.fail(f, err)
 	}
-	task := f.Arg(1)
+	task := cmp.Or(*name, f.Arg(1))
 	if task != "" {
 		if task, err = taskOf(alloc, task); err != nil {
 			return c.fail(f, err)

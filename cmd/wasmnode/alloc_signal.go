@@ -1,5 +1,7 @@
 package main
 
+import "cmp"
+
 type allocSignalCommand struct{ meta }
 
 // Synopsis implements [subcommand].
@@ -13,13 +15,14 @@ func (*allocSignalCommand) Help() string {
 
 Options:
 
+  -task=TASK  The task, in place of TASK.
   -s=SIGNAL   The signal's name, such as SIGHUP or HUP; SIGKILL.` + commonOptions
 }
 
 // Run implements [subcommand].
 func (c *allocSignalCommand) Run(args []string) int {
 	f := c.flags("alloc signal")
-	signal := f.String("s", "SIGKILL", "")
+	signal, name := f.String("s", "SIGKILL", ""), f.String("task", "", "")
 	client := c.connect(f, args, 1, 2, c.Help())
 	if client == nil {
 		return 1
@@ -28,7 +31,7 @@ func (c *allocSignalCommand) Run(args []string) int {
 	if err != nil {
 		return c.fail(f, err)
 	}
-	task := f.Arg(1)
+	task := cmp.Or(*name, f.Arg(1))
 	if task != "" {
 		if task, err = taskOf(alloc, task); err != nil {
 			return c.fail(f, err)

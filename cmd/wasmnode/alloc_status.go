@@ -26,13 +26,14 @@ func (*allocStatusCommand) Help() string {
 
 Options:
 
+  -short   Show of each task no more than what happened last.
   -stats   Show what the tasks use now.` + commonOptions
 }
 
 // Run implements [subcommand].
 func (c *allocStatusCommand) Run(args []string) int {
 	f := c.flags("alloc status")
-	stats := f.Bool("stats", false, "")
+	stats, short := f.Bool("stats", false, ""), f.Bool("short", false, "")
 	client := c.connect(f, args, 0, 1, c.Help())
 	if client == nil {
 		return 1
@@ -46,6 +47,10 @@ func (c *allocStatusCommand) Run(args []string) int {
 	}
 	if *f.json {
 		return c.printJSON(alloc)
+	}
+	if *short {
+		c.short(alloc)
+		return 0
 	}
 	var usage *nomad.AllocResourceUsage
 	if *stats && alloc.ClientStatus == "running" {
@@ -73,6 +78,30 @@ func (c *allocStatusCommand) list(f *flags, client *nomad.Client) int {
 	}
 	allocationTable(c.meta, f, allocs)
 	return 0
+}
+
+// short shows an allocation with a line for each of its tasks.
+func (c *allocStatusCommand) short(a *nomad.Allocation) {
+	c.pairs([][2]string{{"ID", a.ID}, {"Name", a.Name}, {"Created", ago(a.CreateTime)}, {"Modified", ago(a.ModifyTime)}})
+	c.ui.Output("\nTasks")
+	rows := [][]string{{"Name", "State", "Last Event", "Time", "Lifecycle"}}
+	for _, t := range a.GetTaskGroup().Tasks {
+		row := []string{t.Name, "pending", "", "", "main"}
+		if l := t.Lifecycle; l != nil && !l.Empty() {
+			row[4] = l.Hook
+			if l.Sidecar {
+				row[4] += " sidecar"
+			}
+		}
+		if s := a.TaskStates[t.Name]; s != nil {
+			row[1] = s.State
+			if n := len(s.Events); n > 0 {
+				row[2], row[3] = s.Events[n-1].Type, stamp(s.Events[n-1].Time)
+			}
+		}
+		rows = append(rows, row)
+	}
+	c.table(rows)
 }
 
 func (c *allocStatusCommand) head(f *flags, client *nomad.Client, a *nomad.Allocation) {

@@ -30,6 +30,7 @@ func commands(m meta) registry {
 
 // aliases are the words that the stock command line keeps for what has another name now.
 var aliases = map[string]string{
+	"action":             "job action",
 	"alloc-status":       "alloc status",
 	"client-config":      "node config",
 	"eval-status":        "eval status",
@@ -45,6 +46,7 @@ var aliases = map[string]string{
 	"server-force-leave": "server force-leave",
 	"server-join":        "server join",
 	"server-members":     "server members",
+	"start":              "job start",
 	"stop":               "job stop",
 	"validate":           "job validate",
 }

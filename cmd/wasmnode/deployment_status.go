@@ -1,10 +1,6 @@
 package main
 
-import (
-	"errors"
-
-	nomad "github.com/hashicorp/nomad/api"
-)
+import "errors"
 
 type deploymentStatusCommand struct{ meta }
 
@@ -19,46 +15,39 @@ func (*deploymentStatusCommand) Help() string {
 
 Options:
 
-  -monitor        Follow it to its end; the exit code is 1 when it is not a success.` + commonOptions
+  -monitor        Follow it to its end; the exit code is 1 when it is not a success.
+  -wait=TIME      With -monitor: how often it is looked at, 1s.` + commonOptions
 }
 
 // Run implements [subcommand].
 func (c *deploymentStatusCommand) Run(args []string) int {
 	f := c.flags("deployment status")
-	follow := f.Bool("monitor", false, "")
+	follow, wait := f.Bool("monitor", false, ""), f.Duration("wait", lookEvery, "")
 	client := c.connect(f, args, 0, 1, c.Help())
 	if client == nil {
 		return 1
 	}
 	if f.NArg() == 0 {
 		list, _, err := client.Deployments().List(nil)
-		switch {
-		case err != nil:
+		if err != nil {
 			return c.fail(f, err)
-		case *f.json:
-			return c.printJSON(list)
 		}
-		c.deploymentTable(f, list)
-		return 0
+		return c.listDeployments(f, list)
 	}
 	d, err := findDeployment(client, f.Arg(0))
 	if err != nil {
 		return c.fail(f, err)
 	}
-	return c.show(f, client, d, *follow)
-}
-
-func (c *deploymentStatusCommand) show(f *flags, client *nomad.Client, d *nomad.Deployment, follow bool) int {
 	switch {
-	case *f.json && follow:
+	case *f.json && *follow:
 		return c.fail(f, errors.New("-monitor is for people: without -json and -t"))
 	case *f.json:
 		return c.printJSON(d)
-	case !follow:
+	case !*follow:
 		c.showDeployment(f, d, false)
 		return 0
 	}
-	m := &monitor{meta: c.meta, client: client, flags: f, printed: map[string]bool{}}
+	m := &monitor{meta: c.meta, client: client, flags: f, every: *wait, printed: map[string]bool{}}
 	if err := m.followToEnd(d.ID, expectation{groups: map[string]string{}}); err != nil {
 		return c.fail(f, err)
 	}

@@ -54,9 +54,7 @@ func (c *evalListCommand) Run(args []string) int {
 	default:
 		c.evalTable(f, evals)
 	}
-	if meta.NextToken != "" {
-		c.ui.Output("\nResults have been cut: the next page begins with -page-token " + meta.NextToken)
-	}
+	c.more(meta)
 	return 0
 }
 

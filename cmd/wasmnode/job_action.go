@@ -27,7 +27,7 @@ Options:
   -job=JOB            The job.
   -group=GROUP        The group whose task has the action; can be left out where one has.
   -task=TASK          The task that has the action; can be left out where one has.
-  -allocation=ALLOC   The allocation.
+  -alloc=ALLOC        The allocation.
   -i                  Pass standard input on; true.
   -t                  Give the command a terminal; true where this one has one.
   -e=CHAR             Ends a session on a terminal, as with alloc exec.` + commonOptions
@@ -45,7 +45,7 @@ func (c *jobActionCommand) Run(args []string) int {
 	f.StringVar(&a.job, "job", "", "")
 	f.StringVar(&a.group, "group", "", "")
 	f.StringVar(&a.task, "task", "", "")
-	f.StringVar(&a.alloc, "allocation", "", "")
+	f.StringVar(&a.alloc, "alloc", "", "")
 	input := f.Bool("i", true, "")
 	tty := f.Bool("t", isTerminal(os.Stdin) && isTerminal(os.Stdout), "")
 	char := f.String("e", "~", "")

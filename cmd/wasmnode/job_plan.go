@@ -32,6 +32,7 @@ func (*jobPlanCommand) Help() string {
 Options:
 
   -diff=false         Do not show the differences.
+  -json-output        Print the plan as JSON.
   -json               The file is JSON; otherwise it is seen by what it begins with.
   -var=NAME=VALUE     Set a variable of the file; may be given several times.
   -var-file=FILE      Set variables from a file; may be given several times.
@@ -44,7 +45,7 @@ func (c *jobPlanCommand) Run(args []string) int {
 	var file jobFile
 	file.flags(f)
 	diff := f.Bool("diff", true, "")
-	override := f.Bool("policy-override", false, "")
+	override, asJSON := f.Bool("policy-override", false, ""), f.Bool("json-output", false, "")
 	if !c.parse(f, args, 1, 1, c.Help()) {
 		return planFailed
 	}
@@ -67,7 +68,7 @@ func (c *jobPlanCommand) Run(args []string) int {
 		c.refused(f, client, job, err)
 		return planFailed
 	}
-	if c.templated() {
+	if c.templated() || *asJSON {
 		c.printJSON(plan)
 	} else {
 		c.show(f, &file, plan, nodesThatTake(client), *diff)

@@ -10,6 +10,9 @@ import (
 
 type jobStatusCommand struct{ meta }
 
+// jobDetails are what is shown of a job.
+type jobDetails struct{ short, evals, allAllocs bool }
+
 // Synopsis implements [subcommand].
 func (*jobStatusCommand) Synopsis() string { return "Show jobs, or one job" }
 
@@ -21,12 +24,19 @@ func (*jobStatusCommand) Help() string {
   ID.
 
 Options:
-` + commonOptions
+
+  -short        Show neither allocations nor what else is listed.
+  -evals        Show the evaluations, too.
+  -all-allocs   Show the allocations, too, of an earlier job of that ID, which was purged.` + commonOptions
 }
 
 // Run implements [subcommand].
 func (c *jobStatusCommand) Run(args []string) int {
 	f := c.flags("job status")
+	var d jobDetails
+	f.BoolVar(&d.short, "short", false, "")
+	f.BoolVar(&d.evals, "evals", false, "")
+	f.BoolVar(&d.allAllocs, "all-allocs", false, "")
 	client := c.connect(f, args, 0, 1, c.Help())
 	if client == nil {
 		return 1
@@ -34,7 +44,7 @@ func (c *jobStatusCommand) Run(args []string) int {
 	if f.NArg() == 0 {
 		return c.list(f, client)
 	}
-	return c.show(f, client)
+	return c.show(f, client, d)
 }
 
 func (c *jobStatusCommand) list(f *flags, client *nomad.Client) int {
@@ -61,13 +71,17 @@ func (c *jobStatusCommand) list(f *flags, client *nomad.Client) int {
 	return 0
 }
 
-func (c *jobStatusCommand) show(f *flags, client *nomad.Client) int {
+func (c *jobStatusCommand) show(f *flags, client *nomad.Client, details jobDetails) int {
 	job, err := findJob(client, f.Arg(0))
 	if err != nil {
 		return c.fail(f, err)
 	}
-	if *f.json {
+	switch {
+	case *f.json:
 		return c.printJSON(job)
+	case details.short:
+		c.head(job)
+		return 0
 	}
 	summary, _, err := client.Jobs().Summary(*job.ID, nil)
 	if err != nil {
@@ -80,7 +94,7 @@ func (c *jobStatusCommand) show(f *flags, client *nomad.Client) int {
 		}
 		return 0
 	}
-	allocs, _, err := client.Jobs().Allocations(*job.ID, false, nil)
+	allocs, _, err := client.Jobs().Allocations(*job.ID, details.allAllocs, nil)
 	if err != nil {
 		return c.fail(f, err)
 	}
@@ -92,6 +106,10 @@ func (c *jobStatusCommand) show(f *flags, client *nomad.Client) int {
 	c.summary(summary)
 	c.blocked(client, evals)
 	c.reschedulesAhead(f, allocs, evals)
+	if details.evals {
+		c.ui.Output("\nEvaluations")
+		c.evalTable(f, evals)
+	}
 	if err := c.deployment(f, client, job); err != nil {
 		return c.fail(f, err)
 	}

@@ -32,7 +32,27 @@ func TestRunningAJobLeavesItsOutputAndItsExitCode(t *testing.T) {
 	assert.Equal(t, "line 1\nline 2\nline 3\n", n.out(t, "alloc", "logs", alloc.ID))
 	assert.Equal(t, "line 3\n", n.out(t, "alloc", "logs", "-tail", "-n", "1", alloc.ID[:8], "task"))
 	assert.Empty(t, n.out(t, "alloc", "logs", "-stderr", alloc.ID))
+	assert.Equal(t, "line 1\nline 2\nline 3\n", n.out(t, "alloc", "logs", "-f", "-job", "-group", "group", "-task", "task", "hello"), "it ends with the task")
+	const log = "alloc/logs/task.stdout.0"
+	assert.Equal(t, "line 3\n", n.out(t, "alloc", "fs", "-tail", "-n", "1", alloc.ID, log))
+	assert.Equal(t, " 3\n", n.out(t, "alloc", "fs", "-tail", "-c", "3", "-job", "hello", log))
+	assert.Regexp(t, `-rw-r--r-- +21 +\S+ +task\.stdout\.0\n`, n.out(t, "alloc", "fs", "-stat", "-H", alloc.ID, log))
+	wants(t, n.run(t, "alloc", "fs", "-group", "group", alloc.ID), 1, `-group is of a job: say -job, too`)
+	wants(t, n.run(t, "alloc", "fs", "-job", "-group", "other", "hello"), 1, `job "hello" has no allocations of group "other"`)
+	assert.Regexp(t, `\ntask +dead +Terminated +\S+ +main\n`, n.out(t, "alloc", "status", "-short", alloc.ID))
 	assert.Contains(t, n.out(t, "alloc", "status", alloc.ID), "Exit Code: 0")
+	status := n.out(t, "job", "status", "-evals", "hello")
+	assert.Regexp(t, `\n[0-9a-f]{8} +50 +job-register +hello `, status)
+	assert.Contains(t, status, alloc.ID[:8])
+	assert.NotContains(t, n.out(t, "job", "status", "-short", "hello"), "Summary")
+	eval := n.out(t, "eval", "status", alloc.EvalID)
+	assert.Regexp(t, `(?s)Placement Failures += false\n.*Plan Annotations\n.*\ngroup +0 +1 .*Placed Allocations\n.*`+alloc.ID[:8], eval)
+	assert.Contains(t, n.out(t, "eval", "status", "-monitor", alloc.EvalID), `finished with status "complete"`)
+	n.out(t, "job", "eval", "-detach", "hello")
+	assert.Contains(t, n.out(t, "eval", "list", "-per-page", "1", "-filter", `JobID != "it's"`), `run:
+
+wasmnode eval list -filter='JobID != "it'\''s"' -per-page=1 -page-token=`)
+	assert.Equal(t, "No deployments found\n", n.out(t, "deployment", "status"))
 	assert.Contains(t, n.out(t, "job", "status", "hello"), "dead")
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"text/template"
 	"time"
+	"unicode"
 
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/ryanuber/columnize"
@@ -30,6 +31,31 @@ type meta struct {
 type running struct {
 	flags    *flag.FlagSet
 	template string // what is for programs is printed with, of text/template; empty: JSON
+}
+
+// again is the command line, with another value of an option.
+func (r *running) again(option, value string) string {
+	line := "wasmnode " + r.flags.Name()
+	r.flags.Visit(func(f *flag.Flag) {
+		if f.Name != option && f.Name != "token" {
+			line += fmt.Sprintf(" -%s=%s", f.Name, shellWord(f.Value.String()))
+		}
+	})
+	line += " -" + option + "=" + shellWord(value)
+	for _, arg := range r.flags.Args() {
+		line += " " + shellWord(arg)
+	}
+	return line
+}
+
+// shellWord is a text as a shell takes it for one word.
+func shellWord(text string) string {
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@=,+", r)
+	}) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // flags are a command's flags, with those of every command that talks to a node.

@@ -20,6 +20,7 @@ type monitor struct {
 	flags   *flags
 	health  bool            // services are waited for until they are healthy
 	printed map[string]bool // keys of the lines that were printed
+	every   time.Duration   // how long one look at a deployment holds; 0: lookEvery
 	live    *live           // what is shown at the end of the terminal; nil: nothing
 }
 
@@ -89,11 +90,15 @@ func (m *monitor) allocations(eval *nomad.Evaluation) ([]*nomad.AllocationListSt
 	if err != nil {
 		return nil, err
 	}
+	m.goLive()
 	q := &nomad.QueryOptions{WaitTime: pollWait}
 	for {
 		stubs, meta, err := m.client.Evaluations().Allocations(eval.ID, q)
 		if err != nil {
 			return nil, err
+		}
+		if m.live != nil {
+			m.live.set(strings.TrimPrefix(m.downloads(stubs), "\n\n"))
 		}
 		open := 0
 		var failed []*nomad.AllocationListStub
@@ -113,6 +118,36 @@ func (m *monitor) allocations(eval *nomad.Evaluation) ([]*nomad.AllocationListSt
 		m.printWaiting(stubs, health)
 		q.WaitIndex = meta.LastIndex
 	}
+}
+
+// goLive has what changes shown at the end of the terminal, where there is one.
+func (m *monitor) goLive() {
+	if l := liveOn(m.ui.out); l != nil {
+		m.live, m.ui.out = l, l
+	}
+}
+
+// maxDownloads bounds how many downloads are shown at a time.
+const maxDownloads = 10
+
+// downloads tells how far what tasks download has come, below what else is shown.
+func (m *monitor) downloads(stubs []*nomad.AllocationListStub) string {
+	var lines []string
+	for _, s := range stubs {
+		for _, task := range slices.Sorted(maps.Keys(s.TaskStates)) {
+			events := s.TaskStates[task].Events
+			if n := len(events); n > 0 && events[n-1].Type == nomad.TaskDownloadingArtifacts && s.ClientStatus == nomad.AllocClientStatusPending {
+				lines = append(lines, fmt.Sprintf("Allocation %q: task %q: %s", m.flags.short(s.ID), task, events[n-1].DisplayMessage))
+			}
+		}
+	}
+	if more := len(lines) - maxDownloads; more > 0 {
+		lines = append(lines[:maxDownloads], fmt.Sprintf("and %d more", more))
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return "\n\nDownloads\n" + strings.Join(lines, "\n")
 }
 
 // printAllocation prints what is new about an allocation.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,10 +31,8 @@ func (m *monitor) deployment(id string, health expectation) error {
 // shown at the end of it, and a line each else.
 func (m *monitor) followToEnd(id string, health expectation) error {
 	m.ui.Output(fmt.Sprintf("==> %s: Monitoring deployment %q", now(), m.flags.short(id)))
-	if l := liveOn(m.ui.out); l != nil {
-		m.live, m.ui.out = l, l
-	}
-	q := &nomad.QueryOptions{WaitTime: lookEvery}
+	m.goLive()
+	q := &nomad.QueryOptions{WaitTime: cmp.Or(m.every, lookEvery)}
 	for {
 		stubs, meta, err := m.client.Deployments().Allocations(id, q)
 		if err != nil {
@@ -43,7 +42,7 @@ func (m *monitor) followToEnd(id string, health expectation) error {
 		if err != nil {
 			return err
 		}
-		m.progress(d)
+		m.progress(d, stubs)
 		for _, s := range stubs {
 			m.printAllocation(s, health)
 		}
@@ -56,9 +55,9 @@ func (m *monitor) followToEnd(id string, health expectation) error {
 }
 
 // progress shows how far a deployment has come, if that has changed.
-func (m *monitor) progress(d *nomad.Deployment) {
+func (m *monitor) progress(d *nomad.Deployment, stubs []*nomad.AllocationListStub) {
 	if m.live != nil {
-		m.live.set(deploymentText(m.flags, d, false))
+		m.live.set(deploymentText(m.flags, d, false) + m.downloads(stubs))
 		return
 	}
 	text := fmt.Sprintf("Deployment %q is %s", m.flags.short(d.ID), d.Status)

@@ -150,7 +150,9 @@ func (*nodePoolInitCommand) Help() string {
 
 Options:
 
-  -short   Write no comments.` + commonOptions
+  -out=FORM  hcl or json: -json is another word for the latter.
+  -quiet     Do not say what was written.
+  -short     Write no comments.` + commonOptions
 }
 
 const examplePool = `node_pool "example" {
@@ -166,15 +168,19 @@ const examplePool = `node_pool "example" {
 // Run implements [subcommand].
 func (c *nodePoolInitCommand) Run(args []string) int {
 	f := c.flags("node pool init")
-	short := f.Bool("short", false, "")
+	short, quiet := f.Bool("short", false, ""), f.Bool("quiet", false, "")
+	form := f.String("out", "hcl", "")
 	if !c.parse(f, args, 0, 1, c.Help()) {
 		return 1
+	}
+	if *form != "hcl" && *form != "json" {
+		return c.fail(f, fmt.Errorf("-out %q is neither hcl nor json", *form))
 	}
 	name, content := "pool.nomad.hcl", examplePool
 	if *short {
 		content = strings.Replace(content, "  # What jobs and people are to know of it.\n", "", 1)
 	}
-	if *f.json {
+	if *f.json || *form == "json" {
 		name, content = "pool.nomad.json", `{"Name": "example", "Description": "Example node pool", "Meta": {"owner": "platform"}}`+"\n"
 	}
 	if f.NArg() == 1 {
@@ -188,6 +194,8 @@ func (c *nodePoolInitCommand) Run(args []string) int {
 	if _, err := out.WriteString(content); err != nil {
 		return c.fail(f, err)
 	}
-	c.ui.Output("Example node pool specification written to " + name)
+	if !*quiet {
+		c.ui.Output("Example node pool specification written to " + name)
+	}
 	return 0
 }

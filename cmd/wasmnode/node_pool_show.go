@@ -183,7 +183,7 @@ func (l *listFlags) query() *nomad.QueryOptions {
 // more says how to see what follows a page.
 func (m meta) more(q *nomad.QueryMeta) {
 	if q != nil && q.NextToken != "" {
-		m.ui.Output("\nResults have been paginated. To get the next page run:\n\n  the same with -page-token " + q.NextToken)
+		m.ui.Output("\nResults have been paginated. To get the next page run:\n\n" + m.running.again("page-token", q.NextToken))
 	}
 }
 

@@ -27,12 +27,14 @@ func (*operatorSnapshotSaveCommand) Help() string {
   without FILE a name is made up of the time. The file is as secret as what is in it.
 
 Options:
-` + commonOptions
+
+  -stale   Has no effect: there is one server.` + commonOptions
 }
 
 // Run implements [subcommand].
 func (c *operatorSnapshotSaveCommand) Run(args []string) int {
 	f := c.flags("operator snapshot save")
+	f.Bool("stale", false, "")
 	if !c.parse(f, args, 0, 1, c.Help()) {
 		return 1
 	}

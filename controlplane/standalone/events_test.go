@@ -114,7 +114,7 @@ func TestEachChangeIsToldOnceWithItsWord(t *testing.T) {
 	require.Equal(t, statusDead, *list[4].Object.(*nomad.Job).Status)
 }
 
-func TestDeploymentsAndDrainsAreTold(t *testing.T) {
+func TestDeploymentsDrainsPoolsAndTokensAreTold(t *testing.T) {
 	cp := withNode(t, "")
 	_, place := told(t, cp, 0)
 	run(t, cp, testJob("web", "service"))
@@ -133,8 +133,20 @@ func TestDeploymentsAndDrainsAreTold(t *testing.T) {
 	}
 	_, err := cp.SetDrain(&structs.DrainRequest{NodeID: testNode().ID, Drain: &structs.Drain{Deadline: time.Hour}})
 	require.NoError(t, err)
-	list, _ = told(t, cp, place)
+	list, place = told(t, cp, place)
 	require.Contains(t, words(list), "Node NodeDrain")
+
+	require.NoError(t, cp.PutNodePool(nomad.NodePool{Name: "gpu"}))
+	require.NoError(t, cp.DeleteNodePool("gpu"))
+	token, _, err := cp.CreateACLToken(&structs.ACLToken{Type: structs.ACLManagement}, 0)
+	require.NoError(t, err)
+	require.NoError(t, cp.DeleteACLToken(token.AccessorID))
+	list, _ = told(t, cp, place)
+	require.Equal(t, []string{
+		"NodePool NodePoolUpserted", "NodePool NodePoolDeleted deleted", "ACLToken ACLTokenUpserted", "ACLToken ACLTokenDeleted deleted",
+	}, words(list))
+	require.Equal(t, "gpu", list[1].Key)
+	require.Equal(t, token.AccessorID, list[3].Key)
 }
 
 // Many writers share transactions. Whatever is committed together, each change is told, once,

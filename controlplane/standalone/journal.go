@@ -1,6 +1,8 @@
 package standalone
 
 import (
+	nomad "github.com/hashicorp/nomad/api"
+
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -44,6 +46,8 @@ func (t *tx) noteChanges() {
 	noting(t, TableEvaluations, &t.evals)
 	noting(t, TableNodes, &t.nodes)
 	noting(t, TableDeployments, &t.deployments)
+	noting(t, TableNodePools, &t.pools)
+	noting(t, TableACLTokens, &t.tokens)
 }
 
 func noting[K comparable, V any](t *tx, table string, c *changes[K, *V]) {
@@ -82,6 +86,10 @@ func eventOf(e *journalEntry) *structs.ChangeEvent {
 		return nodeEvent(e.before.(*structs.Node), after)
 	case *structs.Deployment:
 		return deploymentEvent(e.before.(*structs.Deployment), after)
+	case *nomad.NodePool:
+		return poolEvent(e.before.(*nomad.NodePool), after)
+	case *structs.ACLToken:
+		return tokenEvent(e.before.(*structs.ACLToken), after)
 	}
 	return nil
 }
@@ -198,6 +206,26 @@ func nodeEvent(before, after *structs.Node) *structs.ChangeEvent {
 		e.Type = "NodeStreamEvent"
 	}
 	return e
+}
+
+func poolEvent(before, after *nomad.NodePool) *structs.ChangeEvent {
+	switch {
+	case after != nil:
+		return &structs.ChangeEvent{Topic: "NodePool", Type: "NodePoolUpserted", Key: after.Name, Object: after}
+	case before != nil:
+		return &structs.ChangeEvent{Topic: "NodePool", Type: "NodePoolDeleted", Key: before.Name, Object: before, Deleted: true}
+	}
+	return nil
+}
+
+func tokenEvent(before, after *structs.ACLToken) *structs.ChangeEvent {
+	switch {
+	case after != nil:
+		return &structs.ChangeEvent{Topic: structs.TopicACLToken, Type: "ACLTokenUpserted", Key: after.AccessorID, Object: after}
+	case before != nil:
+		return &structs.ChangeEvent{Topic: structs.TopicACLToken, Type: "ACLTokenDeleted", Key: before.AccessorID, Object: before, Deleted: true}
+	}
+	return nil
 }
 
 // onlyTold reports whether nothing has changed of a node but what it tells of itself.

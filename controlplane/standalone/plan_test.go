@@ -48,6 +48,11 @@ func TestAPlanTellsWhatWouldHappenAndDoesNothing(t *testing.T) {
 	large := plan(t, cp, testJob("large", "batch", memory(100_000)))
 	require.Equal(t, 1, large.Evaluation.FailedTGAllocs["g"].NodesExhausted)
 	require.Equal(t, map[string]int{"g": 1}, large.Evaluation.QueuedAllocations)
+	require.Equal(t, structs.DesiredUpdates{Place: 1}, desired(large), "what has no place is wanted all the same")
+	nowhere := plan(t, cp, testJob("nowhere", "system", func(j *nomad.Job) {
+		j.Constraints = []*nomad.Constraint{{LTarget: "${attr.kernel.name}", Operand: "=", RTarget: "none"}}
+	}))
+	require.Zero(t, desired(nowhere), "a system job wants none on a node that may not have it")
 
 	_, err := cp.PlanJob(testJob("", "batch"))
 	require.ErrorContains(t, err, "Missing job ID")

@@ -18,9 +18,9 @@ import (
 )
 
 // download gets the source into the stage and gives the path of the file or tree there.
-func (s *source) download(ctx context.Context, stage string, limits Limits) (string, error) {
+func (s *source) download(ctx context.Context, stage string, limits Limits, progress func(done, size int64)) (string, error) {
 	left := &allowance{limits: limits, what: "download"}
-	transport := &metered{left: left, next: &http.Transport{
+	transport := &metered{left: left, progress: progress, next: &http.Transport{
 		Proxy:             http.ProxyFromEnvironment,
 		DisableKeepAlives: true,                                        // nothing of it outlives the download
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: s.insecure}, // the job asks for it by name
@@ -31,7 +31,7 @@ func (s *source) download(ctx context.Context, stage string, limits Limits) (str
 				Client: &http.Client{Transport: transport}, Header: s.header,
 				DoNotCheckHeadFirst: true, XTerraformGetDisabled: true,
 			},
-			&gitGetter{stage: stage, limits: limits},
+			&gitGetter{stage: stage, limits: limits, progress: progress},
 		},
 		Decompressors:   map[string]getter.Decompressor{"": nil}, // unpacking is ours, as it is bounded
 		DisableSymlinks: true,
@@ -66,8 +66,9 @@ func downloadError(err error) error {
 
 // metered counts what is read of all answers together.
 type metered struct {
-	left *allowance
-	next http.RoundTripper
+	left     *allowance
+	progress func(done, size int64)
+	next     http.RoundTripper
 }
 
 func (m *metered) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -75,17 +76,20 @@ func (m *metered) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp.Body = &meteredBody{ReadCloser: resp.Body, left: m.left}
+	resp.Body = &meteredBody{ReadCloser: resp.Body, metered: m, size: max(0, resp.ContentLength)}
 	return resp, nil
 }
 
 type meteredBody struct {
 	io.ReadCloser
-	left *allowance
+	*metered
+	done, size int64
 }
 
 func (b *meteredBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	b.done += int64(n)
+	b.progress(b.done, b.size)
 	if over := b.left.take(int64(n)); over != nil {
 		return n, over
 	}

@@ -58,6 +58,10 @@ type Request struct {
 	// Owner is who is to own what is written; nil: the agent.
 	Owner  *Owner
 	Limits Limits
+	// Progress is called while the artifact is downloaded, one call at a time, with the bytes
+	// that are here of it and those that there will be; 0: that is not known. Nil: nobody
+	// wants to know.
+	Progress func(done, size int64)
 }
 
 // Owner is a user by number.
@@ -90,7 +94,11 @@ func Fetch(ctx context.Context, req Request) error {
 		return plain(ctx, err)
 	}
 	defer func() { _ = os.RemoveAll(stage) }() // what stays goes with the next one, or the task
-	got, err := src.download(ctx, stage, limits)
+	progress := req.Progress
+	if progress == nil {
+		progress = func(int64, int64) {}
+	}
+	got, err := src.download(ctx, stage, limits, progress)
 	if err != nil {
 		return plain(ctx, err)
 	}

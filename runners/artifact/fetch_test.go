@@ -1,6 +1,7 @@
 package artifact_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -149,6 +150,19 @@ func TestHeadersAndOptionsReachTheServer(t *testing.T) {
 	require.Len(t, w.requests, 1)
 	require.Equal(t, "secret", w.requests[0].Header.Get("X-Token"))
 	require.Equal(t, "a=1&b=2", w.requests[0].URL.RawQuery)
+}
+
+func TestProgressIsToldWhileItIsDownloaded(t *testing.T) {
+	w := newWeb(t, map[string][]byte{"/f": bytes.Repeat([]byte("x"), 1<<20)})
+	var done, size int64
+	require.NoError(t, artifact.Fetch(t.Context(), artifact.Request{
+		Artifact: block(w.URL+"/f", "", ""), Dir: taskDir(t), Progress: func(n, of int64) {
+			require.GreaterOrEqual(t, n, done)
+			done, size = n, of
+		},
+	}))
+	require.EqualValues(t, 1<<20, done)
+	require.Contains(t, []int64{0, 1 << 20}, size, "a large answer may come without its length")
 }
 
 func TestFilesBelongToTheTasksUser(t *testing.T) {

@@ -23,8 +23,9 @@ import (
 // cancelled clone and hold it up, which knows no bounds, and which lets the agent's own
 // git configuration and a terminal answer for the job.
 type gitGetter struct {
-	stage  string
-	limits Limits
+	stage    string
+	limits   Limits
+	progress func(done, size int64)
 }
 
 const (
@@ -191,7 +192,7 @@ func (g *gitGetter) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 // measure counts the bytes that are staged. What vanishes meanwhile is not counted.
 func (g *gitGetter) measure() error {
 	left := &allowance{limits: g.limits, what: "clone"}
-	return filepath.WalkDir(g.stage, func(_ string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(g.stage, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e == nil {
 			return nil
 		}
@@ -200,6 +201,8 @@ func (g *gitGetter) measure() error {
 		}
 		return nil
 	})
+	g.progress(left.bytes, 0)
+	return err
 }
 
 // tail keeps the end of what is written to it.

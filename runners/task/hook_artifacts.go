@@ -10,7 +10,9 @@ import (
 	"maps"
 	"os/user"
 	"strconv"
+	"time"
 
+	"github.com/dustin/go-humanize"
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -28,7 +30,7 @@ func (artifactsHook) Name() string { return "artifacts" }
 
 func (h artifactsHook) Prestart(ctx context.Context, req *PrestartRequest) (*PrestartResult, error) {
 	result := &PrestartResult{Data: maps.Clone(req.Previous)}
-	announced := false
+	told := &downloads{amend: req.Amend}
 	for _, a := range req.Task.Artifacts {
 		key, err := artifactKey(a)
 		if err != nil {
@@ -37,12 +39,12 @@ func (h artifactsHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pre
 		if result.Data[key] != "" {
 			continue
 		}
-		if !announced {
-			req.Emit(structs.NewTaskEvent(structs.EventDownloadingArtifacts))
-			announced = true
+		if told.event == nil {
+			told.event, told.at = structs.NewTaskEvent(structs.EventDownloadingArtifacts), time.Now()
+			req.Emit(told.event)
 		}
 		a = replaced(a, req.Env)
-		if err := h.fetch(ctx, req, a); err != nil {
+		if err := h.fetch(ctx, req, a, told); err != nil {
 			return result, artifactFailed(*a.GetterSource, err)
 		}
 		if result.Data == nil {
@@ -54,7 +56,34 @@ func (h artifactsHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pre
 	return result, nil
 }
 
-func (h artifactsHook) fetch(ctx context.Context, req *PrestartRequest, a *nomad.TaskArtifact) error {
+// progressEvery is how often it is told how far a download has come: each time is a durable
+// write, and an update of the allocation.
+const progressEvery = 3 * time.Second
+
+// downloads tells in the event of a task's downloads how far they have come. It belongs to
+// one goroutine.
+type downloads struct {
+	event *structs.TaskEvent // nil: nothing was to be downloaded yet
+	amend func(*structs.TaskEvent, string)
+	at    time.Time // when it was told last
+}
+
+// of returns what is called with the progress of one artifact.
+func (d *downloads) of(source string) func(done, size int64) {
+	return func(done, size int64) {
+		if time.Since(d.at) < progressEvery {
+			return
+		}
+		d.at = time.Now()
+		text := fmt.Sprintf("Client is downloading artifacts: %s: %s", artifact.Redacted(source), humanize.IBytes(uint64(done)))
+		if size > 0 {
+			text += " of " + humanize.IBytes(uint64(size))
+		}
+		d.amend(d.event, text)
+	}
+}
+
+func (h artifactsHook) fetch(ctx context.Context, req *PrestartRequest, a *nomad.TaskArtifact, told *downloads) error {
 	var owner *artifact.Owner
 	if a.Chown {
 		var err error
@@ -62,7 +91,7 @@ func (h artifactsHook) fetch(ctx context.Context, req *PrestartRequest, a *nomad
 			return err
 		}
 	}
-	return artifact.Fetch(ctx, artifact.Request{Artifact: a, Dir: req.Dir, Owner: owner, Limits: h.limits})
+	return artifact.Fetch(ctx, artifact.Request{Artifact: a, Dir: req.Dir, Owner: owner, Limits: h.limits, Progress: told.of(*a.GetterSource)})
 }
 
 // artifactKey identifies an artifact, as the job has it.

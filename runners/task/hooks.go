@@ -87,6 +87,8 @@ type PrestartRequest struct {
 	Previous map[string]string
 	// Emit adds an event to the task's.
 	Emit func(*structs.TaskEvent)
+	// Amend gives an event that was emitted another text. Each is a durable write.
+	Amend func(e *structs.TaskEvent, text string)
 }
 
 // PrestartResult is what a prestart hook leaves. It is durable before the task starts.
@@ -138,7 +140,7 @@ func (r *Runner) prestart(ctx context.Context, b *taskenv.Builder) error {
 		}
 		result, err := hook.Prestart(ctx, &PrestartRequest{
 			Node: r.cfg.Node(), Alloc: alloc, Task: task, Resources: r.resources(alloc),
-			Dir: r.cfg.Dir, Env: b.Build(), Previous: maps.Clone(left.Data), Emit: r.emit,
+			Dir: r.cfg.Dir, Env: b.Build(), Previous: maps.Clone(left.Data), Emit: r.emit, Amend: r.amend,
 		})
 		if err == nil || result != nil {
 			r.keepResult(h.Name(), left, result)

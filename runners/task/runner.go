@@ -300,6 +300,10 @@ func (r *Runner) emit(e *structs.TaskEvent) {
 	})
 }
 
+func (r *Runner) amend(e *structs.TaskEvent, text string) {
+	r.rec.update(func(s *status) bool { return s.state.Amend(e, text) })
+}
+
 // current is the allocation and the task as the control plane sent them last.
 func (r *Runner) current() (alloc *structs.Allocation, task *nomad.Task) {
 	r.rec.locked(func(s *status) { alloc, task = s.alloc, s.task })

@@ -69,21 +69,37 @@ func highest(victims []victim) (priority int) {
 
 // makeRoom returns what to preempt on a node for an allocation; nil: nothing would help.
 // No allocation is preempted when those of less important jobs are enough, and of those
-// that are left, as few as a search that takes the most helpful first finds.
-func (s *scheduler) makeRoom(n *structs.Node, a *Alloc, g *nomad.TaskGroup) *room {
+// that are left, as few as one of several searches finds, each of which takes first what it
+// holds for the most helpful.
+func (s *scheduler) makeRoom(n *structs.Node, a *Alloc, g *nomad.TaskGroup) (best *room) {
 	candidates := s.evictable(n.ID) // first: that gives each a chain
-	t := &trial{scheduler: s, node: n, alloc: a, group: g, claim: s.cap.claim(a.Allocation, n.ID)}
-	if candidates = t.leastImportant(candidates); candidates == nil {
+	begin := func() *trial {
+		return &trial{scheduler: s, node: n, alloc: a, group: g, claim: s.cap.claim(a.Allocation, n.ID)}
+	}
+	if candidates = begin().leastImportant(candidates); candidates == nil {
 		return nil
 	}
-	for !t.fits() {
-		i := t.mostHelpful(candidates)
-		t.take(candidates[i])
-		candidates = slices.Delete(candidates, i, i+1)
+	for _, value := range values {
+		t := begin()
+		t.search(slices.Clone(candidates), value)
+		if r := (&room{n, t.resources, t.victims}); best == nil || s.preferred(r, best) < 0 {
+			best = r
+		}
 	}
-	t.dropNeedless()
-	t.fits()
-	return &room{n, t.resources, t.victims}
+	return best
+}
+
+// values are ways to value a victim by which part of each thing that is short it would give:
+// each alone misleads where several things are short.
+var values = []func(parts []float64) float64{
+	func(parts []float64) (sum float64) {
+		for _, p := range parts {
+			sum += p
+		}
+		return sum
+	},
+	slices.Max[[]float64],
+	slices.Min[[]float64],
 }
 
 // evictable returns the allocations on a node that the job may preempt: of the least
@@ -177,13 +193,30 @@ func (t *trial) leastImportant(candidates []victim) []victim {
 	return candidates[:ends[i]]
 }
 
+// search takes victims until they are enough, and spares those that were not needed.
+func (t *trial) search(candidates []victim, value func([]float64) float64) {
+	for !t.fits() {
+		i := t.mostHelpful(candidates, value)
+		t.take(candidates[i])
+		candidates = slices.Delete(candidates, i, i+1)
+	}
+	t.dropNeedless()
+	t.fits()
+}
+
 // mostHelpful returns the candidate that gives the most of what is still short, the least
-// important of equals.
-func (t *trial) mostHelpful(candidates []victim) (best int) {
+// important of equals. Who has a port that is needed has to go whatever else does.
+func (t *trial) mostHelpful(candidates []victim, value func([]float64) float64) (best int) {
 	short := t.short()
 	most := -1.0
 	for i, v := range candidates {
-		if help := short.helpOf(v); help > most {
+		help := 0.0
+		if short.portOf(v) {
+			help = math.Inf(1)
+		} else if parts := short.partsOf(v); len(parts) > 0 {
+			help = value(parts)
+		}
+		if help > most {
 			best, most = i, help
 		}
 	}
@@ -234,33 +267,38 @@ func (t *trial) short() shortage {
 	return sh
 }
 
-// helpOf is how much of what is short, each thing for itself, a victim would give. Who has
-// a port that is needed has to go whatever else does.
-func (sh *shortage) helpOf(v victim) (help float64) {
-	for _, p := range v.Resources.Ports {
-		if sh.ports[p.Value] {
-			return math.Inf(1)
-		}
-	}
-	part := func(given, short int) float64 {
-		if short <= 0 {
-			return 0
-		}
-		return min(1, float64(given)/float64(short))
-	}
-	cores := 0
+// portOf reports whether a victim has a port that is short.
+func (sh *shortage) portOf(v victim) bool {
+	return slices.ContainsFunc(v.Resources.Ports, func(p structs.AllocatedPort) bool { return sh.ports[p.Value] })
+}
+
+// partsOf is which part of each thing that is short a victim would give.
+func (sh *shortage) partsOf(v victim) (parts []float64) {
+	cores, devices := 0, make([]int, len(sh.devices))
 	for _, task := range v.Resources.Tasks {
 		cores += len(task.Cores)
 		for _, d := range task.Devices {
-			for _, ask := range sh.devices {
+			for i, ask := range sh.devices {
 				if d.Group().Matches(ask.Name) {
-					help += part(len(d.DeviceIDs), int(min(deviceCount(ask), math.MaxInt32)))
+					devices[i] += len(d.DeviceIDs)
 				}
 			}
 		}
 	}
+	part := func(given, short int) {
+		if short > 0 {
+			parts = append(parts, min(1, float64(given)/float64(short)))
+		}
+	}
+	for i, ask := range sh.devices {
+		part(devices[i], int(min(deviceCount(ask), math.MaxInt32)))
+	}
 	taken := v.chain.taken
-	return help + part(cores, sh.cores) + part(taken.cpu, sh.cpu) + part(taken.memory, sh.memory) + part(taken.disk, sh.disk)
+	part(cores, sh.cores)
+	part(taken.cpu, sh.cpu)
+	part(taken.memory, sh.memory)
+	part(taken.disk, sh.disk)
+	return parts
 }
 
 // dropNeedless spares the victims without which the others are enough: the most important

@@ -177,7 +177,7 @@ func (w *crowd) checkVictims(t *rapid.T, j *nomad.Job, in Input, live map[string
 
 // checkFewest compares what was preempted for the only allocation of a decision with all
 // that could have been.
-func (w *crowd) checkFewest(t *rapid.T, in Input, a *Alloc) {
+func (w *crowd) checkFewest(t require.TestingT, in Input, a *Alloc) {
 	s := newScheduler(in)
 	candidates := s.evictable(a.NodeID)
 	if len(candidates) > 10 {

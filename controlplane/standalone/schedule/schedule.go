@@ -261,7 +261,23 @@ func (s *scheduler) place(list []wanted) {
 		list = s.placeEach(list, false)
 	}
 	for _, w := range s.placeEach(list, s.Preempt) {
-		s.res.Queued[*w.group.Name]++
+		group := *w.group.Name
+		s.res.Queued[group]++
+		if w.node == nil || s.res.Failed[group].NodesExhausted > 0 { // a node that may not have it is not asked
+			s.desire(w)
+		}
+	}
+}
+
+// desire counts what is to be placed, whether there is room for it or not.
+func (s *scheduler) desire(w wanted) {
+	switch d := s.res.Desired[*w.group.Name]; {
+	case w.canary:
+		d.Canary++
+	case w.stopping == descUpdating:
+		d.DestructiveUpdate++
+	default:
+		d.Place++
 	}
 }
 
@@ -297,15 +313,7 @@ func (s *scheduler) placeEach(list []wanted, preempt bool) (without []wanted) {
 // placed records that an allocation has a place.
 func (s *scheduler) placed(w wanted, a *Alloc) {
 	s.res.Place = append(s.res.Place, a)
-	d := s.res.Desired[*w.group.Name]
-	switch {
-	case w.canary:
-		d.Canary++
-	case w.stopping == descUpdating:
-		d.DestructiveUpdate++
-	default:
-		d.Place++
-	}
+	s.desire(w)
 	if w.stopping != "" {
 		s.res.Stop = append(s.res.Stop, Stop{ID: w.previous.ID, Description: w.stopping})
 		if s.groups != nil && !w.previous.Terminal() {
