@@ -263,6 +263,21 @@ func TestAnExchangeThatFails(t *testing.T) {
 	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(err))
 }
 
+// An upgrade that succeeds while the call ends leaves no connection that nobody closes.
+func TestAnUpgradeThatComesTooLate(t *testing.T) {
+	in := stream.NewTable(owner())
+	s, err := in.Open()
+	require.NoError(t, err)
+	ours, theirs := net.Pipe()
+	s.Exchange(false, func(ctx context.Context, _ io.ReadCloser) (*http.Response, net.Conn, error) {
+		<-ctx.Done() // the stream is at its end
+		return &http.Response{StatusCode: http.StatusSwitchingProtocols, Body: ours}, ours, nil
+	})
+	in.End(t.Context(), true)
+	_, err = theirs.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+}
+
 // A server that answers before it has read the request's body ends the writing.
 func TestABodyThatNobodyReads(t *testing.T) {
 	in, ctx := table(t), t.Context()
