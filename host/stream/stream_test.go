@@ -255,7 +255,7 @@ func TestAnExchangeThatFails(t *testing.T) {
 	_, err = in.Trailers(s.ID)
 	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(err))
 	s.Exchange(false, func(context.Context, io.ReadCloser) (*http.Response, net.Conn, error) { return nil, nil, io.EOF })
-	_, err = in.Response(ctx, s.ID)
+	_, err = in.Response(ctx, s.ID) //nolint:bodyclose // it is the stream's
 	require.EqualError(t, err, "the request: EOF")
 	_, err = in.Read(ctx, s.ID, make([]byte, 1))
 	require.EqualError(t, err, "the request: EOF", "which is no end of a body")
@@ -290,6 +290,6 @@ func TestABodyThatNobodyReads(t *testing.T) {
 		_, err = in.Write(ctx, s.ID, make([]byte, stream.PipeBytes))
 	}
 	require.ErrorContains(t, err, "does not read the rest")
-	_, err = in.Response(ctx, s.ID)
+	_, err = in.Response(ctx, s.ID) //nolint:bodyclose // it is the stream's
 	require.NoError(t, err)
 }
