@@ -258,6 +258,7 @@ func TestAnExchangeThatFails(t *testing.T) {
 	require.EqualError(t, err, "the request: EOF")
 	_, err = in.Read(ctx, s.ID, make([]byte, 1))
 	require.EqualError(t, err, "the request: EOF", "which is no end of a body")
+	require.NotErrorIs(t, err, stream.ErrWouldBlock, "a guest would try again for ever")
 	_, err = in.Trailers(s.ID)
 	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(err))
 }
