@@ -271,6 +271,7 @@ func (v *validation) task(t *nomad.Task) {
 	v.actions(t.Actions)
 	v.restart(t.RestartPolicy)
 	v.resources(t.Resources)
+	v.cores(t)
 	v.lifecycle(t.Lifecycle)
 	if l := t.LogConfig; l != nil && !structs.Deref(l.Disabled) {
 		if structs.Deref(l.MaxFiles) < 1 {
