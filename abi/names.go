@@ -11,6 +11,9 @@ const (
 	ModuleTask    = "wasmnode:task/v1"
 	ModuleWasm    = "wasmnode:wasm/v1"
 	ModuleProcess = "wasmnode:process/v1"
+	ModuleStream  = "wasmnode:stream/v1"
+	ModuleNet     = "wasmnode:net/v1"
+	ModuleHTTP    = "wasmnode:http/v1"
 	ModuleWASI    = "wasi_snapshot_preview1"
 )
 
@@ -34,6 +37,18 @@ const (
 	FuncWasmStart      = "start"   // wasm: (ptr, len i32) -> i64, a WasmStartRequest
 	FuncProcessStart   = "start"   // process: (ptr, len i32) -> i64, a ProcessStartRequest
 	FuncProcessSupport = "support" // process: (ptr, len i32) -> i64, a ProcessSupportRequest
+
+	FuncStreamRead     = "read"     // stream: (stream, ptr, len i32) -> i64; on success the lower half counts bytes, 0: the end
+	FuncStreamWrite    = "write"    // stream: (stream, ptr, len i32) -> i64; on success the lower half counts bytes
+	FuncStreamShutdown = "shutdown" // stream: (stream i32) -> i64; nothing more is written
+	FuncStreamClose    = "close"    // stream: (stream i32) -> i64
+	FuncStreamPoll     = "poll"     // stream: (ptr, len i32) -> i64, a StreamPollRequest
+	FuncStreamBlocking = "blocking" // stream: (stream, on i32) -> i64; 0: a read or write never waits
+
+	FuncNetDial      = "dial"     // net: (ptr, len i32) -> i64, a NetDialRequest
+	FuncHTTPRequest  = "request"  // http: (ptr, len i32) -> i64, an HttpRequest
+	FuncHTTPResponse = "response" // http: (stream i32) -> i64, answers an HttpResponse
+	FuncHTTPTrailers = "trailers" // http: (stream i32) -> i64, answers HttpTrailers
 )
 
 // Operations that a driver exports, each `(input_len: i32) -> i32`.

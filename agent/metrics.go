@@ -40,6 +40,9 @@ var (
 	pluginInstances = describe("wasmnode_plugin_instances", "Instances that the plugin has now, by whether one is busy with a call or idle.", "plugin", "state")
 	pluginMemory    = describe("wasmnode_plugin_memory_bytes", "Memory of the plugin's instances, idle ones included.", "plugin")
 	pluginExhausted = describe("wasmnode_plugin_exhausted_total", "Calls that failed because the plugin had used up a budget, by which: memory or time.", "plugin", "budget")
+	pluginStreams   = describe("wasmnode_plugin_streams", "Streams that the plugin has open now.", "plugin")
+	pluginOpened    = describe("wasmnode_plugin_streams_opened_total", "Streams that were opened, by the capability: connections by net, requests by http.", "plugin", "capability")
+	pluginMoved     = describe("wasmnode_plugin_stream_bytes_total", "Bytes that the plugin read from streams, and wrote.", "plugin", "direction")
 	pluginMade      = describe("wasmnode_plugin_instances_total", "Instances that were made, by their origin: a module's start, or a copy of one that had started.", "plugin", "origin")
 )
 
@@ -54,7 +57,7 @@ type pluginMetrics struct {
 
 // Describe implements [prometheus.Collector].
 func (m pluginMetrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{pluginRefusals, pluginState, pluginCalls, pluginFaults, pluginDenied, pluginTime, pluginGap, pluginInstances, pluginMemory, pluginExhausted, pluginMade} {
+	for _, d := range []*prometheus.Desc{pluginRefusals, pluginState, pluginCalls, pluginFaults, pluginDenied, pluginTime, pluginGap, pluginInstances, pluginMemory, pluginExhausted, pluginStreams, pluginOpened, pluginMoved, pluginMade} {
 		out <- d
 	}
 }
@@ -95,6 +98,12 @@ func collectPlugin(out chan<- prometheus.Metric, p catalog.PluginStatus) {
 	gauge(pluginMemory, float64(s.MemoryBytes))
 	counter(pluginExhausted, float64(s.OutOfMemory), "memory")
 	counter(pluginExhausted, float64(s.OutOfTime), "time")
+	gauge(pluginStreams, float64(s.Streams))
+	for module, n := range s.Opened {
+		counter(pluginOpened, float64(n), module)
+	}
+	counter(pluginMoved, float64(s.StreamRead), "read")
+	counter(pluginMoved, float64(s.StreamWritten), "write")
 	counter(pluginMade, float64(s.Instances-s.Copies), "start")
 	counter(pluginMade, float64(s.Copies), "copy")
 }

@@ -24,11 +24,19 @@ func block(t *testing.T, page, language string) string {
 	return code
 }
 
-func TestTheDriverOfThePageCompiles(t *testing.T) {
+func TestTheDriversOfThePagesCompile(t *testing.T) {
+	for _, page := range []string{"write-a-driver.md", "connect-a-driver.md"} {
+		t.Run(page, func(t *testing.T) { compiles(t, page) })
+	}
+}
+
+// compiles fails unless the first Go code of a page is a driver.
+func compiles(t *testing.T, page string) {
+	t.Helper()
 	dir, err := os.MkdirTemp(".", "greeter-")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(block(t, "write-a-driver.md", "go")), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(block(t, page, "go")), 0o600))
 	out := filepath.Join(t.TempDir(), "greeter.wasm")
 	build := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, "./"+dir)
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")

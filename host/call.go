@@ -8,6 +8,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host/stream"
 	"github.com/wasmnode/wasmnode/internal/plaintext"
 	"github.com/wasmnode/wasmnode/sandbox"
 )
@@ -126,6 +127,7 @@ type call struct {
 	answered bool
 	staged   []byte // the last capability's answer
 	logs     []taskLog
+	table    *stream.Table // nil: it has had no stream yet
 }
 
 func newCall(p *Plugin, op string, input []byte, scope *TaskScope) *call {
@@ -151,6 +153,8 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 	}()
 	c := newCall(p, op, input, scope)
 	defer c.closeLogs()
+	returned := false
+	defer func() { c.endStreams(ctx, returned) }()
 	f := inst.funcs[op]
 	if f == nil {
 		f = inst.module.ExportedFunction(op)
@@ -160,6 +164,7 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 	if err := inst.module.Call(withCall(ctx, c), f, stack[:]); err != nil {
 		return nil, false, p.fault(ctx, c, inst, err)
 	}
+	returned = true
 	status := uint32(stack[0])
 	if !c.answered {
 		return nil, false, c.protocol("returned %d without handing an answer over", status)

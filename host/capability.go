@@ -20,6 +20,9 @@ var capabilities = map[string]map[string]sandbox.HostFunc{
 	abi.ModuleTask:    taskFuncs,
 	abi.ModuleWasm:    wasmFuncs,
 	abi.ModuleProcess: processFuncs,
+	abi.ModuleStream:  streamFuncs,
+	abi.ModuleNet:     netFuncs,
+	abi.ModuleHTTP:    httpFuncs,
 }
 
 // linkCapabilities adds every host module of ours to a plugin's runtime. What a call
@@ -69,7 +72,7 @@ func (c *call) stage(answer Message, err error) uint64 {
 	case err != nil:
 		code = abi.CodeOf(err)
 		c.staged = marshal(abi.Proto(err))
-		c.plugin.counters.answered(code)
+		c.plugin.counters.answered(code, err)
 	case answer != nil:
 		c.staged = marshal(answer)
 	}
@@ -100,9 +103,14 @@ func read(m api.Module, ptr, length uint64, limit int) []byte {
 	}
 	view, ok := m.Memory().Read(p, n)
 	if !ok {
-		panic(&protocolError{fmt.Sprintf("hands over %d bytes at 0x%x, which is outside of its memory", n, p)})
+		panic(badPointer(ptr, length))
 	}
 	return append([]byte(nil), view...)
+}
+
+// badPointer is bytes that do not lie in the guest's memory.
+func badPointer(ptr, length uint64) *protocolError {
+	return &protocolError{fmt.Sprintf("hands over %d bytes at 0x%x, which is outside of its memory", uint32(length), uint32(ptr))}
 }
 
 // write copies bytes into a guest's memory.

@@ -27,6 +27,7 @@ import (
 type loopingPlugin struct {
 	importtest.Loop
 	message []byte
+	silent  string // the address of a server that says nothing
 }
 
 func (l loopingPlugin) bytes() []byte {
@@ -46,12 +47,16 @@ func loopsAroundEveryImport(t testing.TB) (loops []loopingPlugin) {
 	for range 32 {
 		fields.Fields = append(fields.Fields, &wasmnodev1.LogField{Key: strings.Repeat("k", 1000), Value: strings.Repeat("\x01", 1000)})
 	}
+	silent := listenSilently(t)
 	requests := map[string]interface{ MarshalVT() ([]byte, error) }{
 		abi.ModuleWasm + "." + abi.FuncWasmStart:         &wasmnodev1.WasmStartRequest{Module: "module.wasm"},
 		abi.ModuleProcess + "." + abi.FuncProcessStart:   &wasmnodev1.ProcessStartRequest{Command: "/bin/true"},
 		abi.ModuleTask + "." + abi.FuncTaskEvent:         &wasmnodev1.TaskEvent{TaskId: "alloc/web/1", Message: strings.Repeat("m", 30<<10)},
 		abi.ModuleProcess + "." + abi.FuncProcessSupport: &wasmnodev1.ProcessSupportRequest{},
 		abi.ModuleLog + "." + abi.FuncLogWrite:           fields,
+		abi.ModuleNet + "." + abi.FuncNetDial:            &wasmnodev1.NetDialRequest{Address: silent},
+		abi.ModuleHTTP + "." + abi.FuncHTTPRequest:       &wasmnodev1.HttpRequest{Method: "GET", Url: "http://" + silent},
+		abi.ModuleStream + "." + abi.FuncStreamPoll:      &wasmnodev1.StreamPollRequest{TimeoutMs: -1},
 	}
 	for _, module := range slices.Sorted(maps.Keys(host.Importable)) {
 		funcs := host.Importable[module]
@@ -61,7 +66,7 @@ func loopsAroundEveryImport(t testing.TB) (loops []loopingPlugin) {
 			}
 			i := modtest.Import{Module: module, Name: name, Type: typeOf(funcs[name])}
 			for _, l := range importtest.LoopsOf(i) {
-				loops = append(loops, loopingPlugin{Loop: l})
+				loops = append(loops, loopingPlugin{Loop: l, silent: silent})
 			}
 			if r, ok := requests[module+"."+name]; ok {
 				message, err := r.MarshalVT()
@@ -71,7 +76,7 @@ func loopsAroundEveryImport(t testing.TB) (loops []loopingPlugin) {
 					l = importtest.LoopsOf(i)[0]
 					l.Args[4] = int64(len(message))
 				}
-				loops = append(loops, loopingPlugin{l, message})
+				loops = append(loops, loopingPlugin{l, message, silent})
 			}
 		}
 	}
@@ -130,6 +135,7 @@ func killIn(t testing.TB, w *world, dir string, l loopingPlugin) time.Duration {
 	t.Helper()
 	p := w.ready(t, l.bytes(), host.Grants{
 		FS: host.FSGrant{ReadWrite: []string{dir}}, Process: host.ProcessGrant{Commands: []string{"*"}},
+		Net: host.NetGrant{Addresses: []string{"127.0.0.1:*"}}, HTTP: requestsTo("http://" + l.silent),
 	})
 	scope := taskScope(t)
 	module := filepath.Join(scope.Config.Directories.Task, "module.wasm")

@@ -20,6 +20,8 @@ type Grants struct {
 	Wasm    WasmGrant
 	Process ProcessGrant
 	Devices DeviceGrant
+	Net     NetGrant
+	HTTP    HTTPGrant
 }
 
 // FSGrant is the directories that a plugin's own code sees, at the paths that they
@@ -83,6 +85,9 @@ func (g Grants) clone() Grants {
 	g.Process.Commands = slices.Clone(g.Process.Commands)
 	g.Process.Users = slices.Clone(g.Process.Users)
 	g.Devices.Nodes = slices.Clone(g.Devices.Nodes)
+	g.Net.Addresses = slices.Clone(g.Net.Addresses)
+	g.Net.Sockets = slices.Clone(g.Net.Sockets)
+	g.HTTP = g.HTTP.clone()
 	return g
 }
 
@@ -116,6 +121,16 @@ func (g Grants) Faults() (errs []error) {
 	check("devices.nodes", g.Devices.Nodes, grantsyntax.Node)
 	check("process.commands", g.Process.Commands, grantsyntax.Command)
 	check("process.users", g.Process.Users, grantsyntax.User)
+	check("net.addresses", g.Net.Addresses, grantsyntax.Address)
+	check("net.sockets", g.Net.Sockets, grantsyntax.Socket)
+	for _, e := range g.HTTP.Endpoints {
+		check("http.endpoint", []string{e.Endpoint}, grantsyntax.Endpoint)
+		check("http.endpoint.methods", e.Methods, grantsyntax.Method)
+		check("http.endpoint.paths", e.Paths, grantsyntax.URLPath)
+		if len(e.Paths) == 0 {
+			errs = append(errs, fmt.Errorf("grant.http.endpoint: %q has no paths: \"/\" is all", e.Endpoint))
+		}
+	}
 	if g.Wasm.MaxPrograms < 0 {
 		errs = append(errs, fmt.Errorf("grant.wasm.max_programs: %d is negative", g.Wasm.MaxPrograms))
 	}
@@ -161,6 +176,21 @@ func (e *MissingGrantError) Error() string {
 	return fmt.Sprintf("needs grant %s: add %s", e.Capability, e.Fix)
 }
 
+// notGrantedError is what a plugin is answered that asked for one thing too much. It is
+// listed in [Stats.NotGranted].
+type notGrantedError struct{ err *abi.Error }
+
+// notGranted refuses something, and names the configuration that would grant it.
+func notGranted(what, fix string) error {
+	return &notGrantedError{abi.NewError(abi.PermissionDenied, fmt.Sprintf("%s is not granted: add %s", what, fix))}
+}
+
+// Error returns one line.
+func (e *notGrantedError) Error() string { return e.err.Message }
+
+// Unwrap returns the error that the plugin gets.
+func (e *notGrantedError) Unwrap() error { return e.err }
+
 // missingGrant compares the plugin's imports with its grants.
 func (p *Plugin) missingGrant(g Grants) error {
 	for _, module := range p.spec.Capabilities {
@@ -178,6 +208,10 @@ func missingModule(plugin, module string, g Grants) error {
 		return noPrograms(plugin)
 	case module == abi.ModuleProcess && len(g.Process.Commands) == 0:
 		return noProcesses(plugin)
+	case module == abi.ModuleNet && g.Net.empty():
+		return noConnections(plugin)
+	case module == abi.ModuleHTTP && len(g.HTTP.Endpoints) == 0:
+		return noRequests(plugin)
 	}
 	return nil
 }
@@ -211,6 +245,10 @@ func (p *Plugin) Granted() []string {
 				isolation = append(isolation, "isolation:full")
 			}
 			out = append(out, describeGrant(module, bounds("commands", g.Commands), bounds("users", g.Users), isolation))
+		case abi.ModuleNet:
+			out = append(out, describeGrant(module, bounds("address", s.grants.Net.Addresses), bounds("socket", s.grants.Net.Sockets)))
+		case abi.ModuleHTTP:
+			out = append(out, describeGrant(module, s.grants.HTTP.list()))
 		default:
 			out = append(out, module)
 		}

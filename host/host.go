@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/wasmnode/wasmnode/host/outbound"
 	"github.com/wasmnode/wasmnode/internal/hostinfo"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
@@ -22,6 +23,9 @@ type Config struct {
 	// OnRefresh is called when a plugin asks for its fingerprint to be polled now. It must
 	// not block.
 	OnRefresh func(plugin string)
+	// Lookup is how names become addresses that plugins connect to; nil: by the machine's own
+	// resolver.
+	Lookup outbound.Lookup
 	// Version is the node's, as plugins receive it.
 	Version string
 	// Chroot are the node's files and directories that isolated processes see, read-only,
@@ -138,6 +142,9 @@ func New(cfg Config) *Host {
 	cfg.Limits = cfg.Limits.withDefaults()
 	if cfg.OnRefresh == nil {
 		cfg.OnRefresh = func(string) {}
+	}
+	if cfg.Lookup == nil {
+		cfg.Lookup = outbound.SystemLookup
 	}
 	return &Host{
 		cfg: cfg, start: time.Now(), refusals: map[sandbox.Stage]uint64{},

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host/outbound"
+	"github.com/wasmnode/wasmnode/host/stream"
 	"github.com/wasmnode/wasmnode/internal/plaintext"
 	"github.com/wasmnode/wasmnode/sandbox"
 )
@@ -31,6 +33,7 @@ type Plugin struct {
 	events   *limiter
 	recent   lastLines
 	counters counters
+	streams  *stream.Owner
 
 	description *wasmnodev1.DriverDescribeResponse
 
@@ -43,6 +46,11 @@ type Plugin struct {
 type settings struct {
 	grants Grants
 	config []byte // JSON
+	http   *outbound.Client
+}
+
+func newSettings(grants Grants, config []byte) *settings {
+	return &settings{grants: grants, config: config, http: outbound.NewClient()}
 }
 
 // logBurst is for how many seconds' bytes of log a plugin may save up: a crash is told at
@@ -62,6 +70,7 @@ func newPlugin(h *Host, spec *Spec) *Plugin {
 		configuring: make(chan struct{}, 1),
 	}
 	p.pool = newPool(p, limits)
+	p.streams = stream.NewOwner(p.budget)
 	return p
 }
 
@@ -134,8 +143,9 @@ func (p *Plugin) Grant(ctx context.Context, grants Grants) {
 		if now == nil || ctx.Err() != nil {
 			return now
 		}
-		return &settings{grants: grants.clone(), config: now.config}
+		return newSettings(grants.clone(), now.config)
 	})
+	p.counters.granted()
 }
 
 // Configure grants the plugin what the operator decided and hands it its
@@ -168,8 +178,9 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 		if ctx.Err() != nil { // what is granted now is granted since
 			return now
 		}
-		return &settings{grants: grants.clone(), config: slices.Clone(config)}
+		return newSettings(grants.clone(), slices.Clone(config))
 	})
+	p.counters.granted()
 	// A new instance is configured before anything else; this one shows whether
 	// the plugin takes the configuration.
 	if err := p.pool.prepare(ctx); err != nil {
@@ -177,7 +188,7 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 			if before == nil {
 				return nil
 			}
-			return &settings{grants: now.grants, config: before.config}
+			return newSettings(now.grants, before.config)
 		})
 		return err
 	}

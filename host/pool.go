@@ -190,6 +190,9 @@ func (p *pool) renew(ctx context.Context, change func(now *settings) *settings) 
 	for _, i := range idle {
 		i.close(ctx)
 	}
+	if old.settings != nil {
+		old.settings.http.Close() // what was connected to may not be granted any more
+	}
 	return old.settings
 }
 

@@ -131,7 +131,7 @@ func inTask(path, task string) (string, error) {
 // checkProcess refuses what was not granted, and names the missing grant.
 func checkProcess(p *workload.Process, plugin string, g ProcessGrant) error {
 	denied := func(what, setting string) error {
-		return abi.NewError(abi.PermissionDenied, fmt.Sprintf("%s is not granted: add %s", what, processFix(plugin, setting)))
+		return notGranted(what, processFix(plugin, setting))
 	}
 	user := cmp.Or(p.User, ownUser())
 	switch {

@@ -2,6 +2,8 @@ package host
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +18,15 @@ type Stats struct {
 	Faults map[FaultKind]uint64
 	// Denied is how often a capability answered PERMISSION_DENIED.
 	Denied uint64
+	// Opened is how many streams were opened, by the capability that did: connections by
+	// net, requests by http. Streams are those that are open now.
+	Opened  map[string]uint64
+	Streams int
+	// StreamRead and StreamWritten are how many bytes were read from streams and written.
+	StreamRead, StreamWritten uint64
+	// NotGranted is what the plugin was refused since its grants were last changed, with the
+	// configuration that would grant it: the latest, each once.
+	NotGranted []string
 	// OutOfTime and OutOfMemory are how many calls failed because the plugin had used up its
 	// processor time, or could get no more memory.
 	OutOfTime, OutOfMemory uint64
@@ -48,7 +59,10 @@ func (p *Plugin) Stats() Stats {
 	for kind, n := range p.counters.s.Faults {
 		s.Faults[kind] = n
 	}
+	s.Opened = maps.Clone(p.counters.s.Opened)
+	s.NotGranted = slices.Clone(p.counters.s.NotGranted)
 	p.counters.mu.Unlock()
+	s.Streams, s.StreamRead, s.StreamWritten = p.streams.Open(), p.streams.Read(), p.streams.Written()
 	s.AtRest, s.AtWork = p.pool.count()
 	s.MemoryBytes = p.budget.Memory()
 	return s
@@ -80,6 +94,16 @@ func (c *counters) called(guestTime, gap time.Duration, err error) {
 	}
 }
 
+// opened counts a stream that a capability opened.
+func (c *counters) opened(module string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.s.Opened == nil {
+		c.s.Opened = map[string]uint64{}
+	}
+	c.s.Opened[module]++
+}
+
 // refused counts a call that a budget ended.
 func (c *counters) refused(count func(*Stats)) {
 	c.mu.Lock()
@@ -87,14 +111,29 @@ func (c *counters) refused(count func(*Stats)) {
 	count(&c.s)
 }
 
+// mostNotGranted bounds what is listed in [Stats.NotGranted].
+const mostNotGranted = 8
+
 // answered counts what a capability answered.
-func (c *counters) answered(code abi.Code) {
+func (c *counters) answered(code abi.Code, err error) {
 	if code != abi.PermissionDenied {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.s.Denied++
+	var refused *notGrantedError
+	if errors.As(err, &refused) && !slices.Contains(c.s.NotGranted, refused.Error()) {
+		c.s.NotGranted = append(c.s.NotGranted, refused.Error())
+		c.s.NotGranted = c.s.NotGranted[max(0, len(c.s.NotGranted)-mostNotGranted):]
+	}
+}
+
+// granted forgets what was refused under other grants.
+func (c *counters) granted() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.s.NotGranted = nil
 }
 
 // count returns how many instances are idle and how many are in calls.

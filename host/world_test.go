@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/host/outbound"
 	"github.com/wasmnode/wasmnode/internal/modtest"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
@@ -36,6 +38,7 @@ type world struct {
 	engine    *sandbox.Engine
 	workloads workload.Runtime
 	logs      *logs
+	lookup    outbound.Lookup // that plugins' names are looked up by
 
 	mu        sync.Mutex
 	events    []*wasmnodev1.TaskEvent
@@ -61,7 +64,7 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 	t.Helper()
 	limits.DescribeTime, limits.CallTimeout = cmp.Or(limits.DescribeTime, testTimeout), cmp.Or(limits.CallTimeout, testTimeout)
 	t.TempDir() // the test's directory is then removed after all that writes in it has ended
-	w := &world{logs: &logs{}}
+	w := &world{logs: &logs{}, lookup: outbound.SystemLookup}
 	logger := hclog.New(&hclog.LoggerOptions{Output: w.logs, Level: hclog.Trace, JSONFormat: true})
 	var err error
 	w.engine, err = sandbox.Open(sandbox.Config{CacheDir: codeCache})
@@ -74,6 +77,7 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 		Logger:    logger,
 		Engine:    w.engine,
 		Workloads: w.workloads,
+		Lookup:    func(ctx context.Context, name string) ([]netip.Addr, error) { return w.lookup(ctx, name) },
 		Version:   "0.0.0",
 		Limits:    limits,
 		Chroot: map[string]string{

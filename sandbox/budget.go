@@ -50,8 +50,9 @@ func (b *Budget) Memory() uint64 {
 	return b.memory
 }
 
-// takeMemory takes bytes off the budget, or reports false.
-func (b *Budget) takeMemory(bytes uint64) bool {
+// TakeMemory takes bytes off the budget, or reports false. Who takes gives back, by
+// [Budget.GiveMemory]: what the node keeps for a guest counts as the guest's.
+func (b *Budget) TakeMemory(bytes uint64) bool {
 	if b == nil {
 		return true
 	}
@@ -61,7 +62,7 @@ func (b *Budget) takeMemory(bytes uint64) bool {
 	if b.quota.Memory > 0 && after > b.quota.Memory {
 		return false
 	}
-	if !b.within.takeMemory(bytes) {
+	if !b.within.TakeMemory(bytes) {
 		if after > b.quota.Least {
 			return false
 		}
@@ -78,15 +79,15 @@ func (b *Budget) overdraw(bytes uint64) {
 	b.memory += bytes
 }
 
-// giveMemory gives back what was taken.
-func (b *Budget) giveMemory(bytes uint64) {
+// GiveMemory gives back what was taken.
+func (b *Budget) GiveMemory(bytes uint64) {
 	if b == nil {
 		return
 	}
 	b.mu.Lock()
 	b.memory -= bytes
 	b.mu.Unlock()
-	b.within.giveMemory(bytes)
+	b.within.GiveMemory(bytes)
 }
 
 // recovery is which part of a minute's time has to be saved up before guests run again: less

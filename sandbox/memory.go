@@ -65,7 +65,7 @@ func (m *Memory) Reallocate(size uint64) []byte {
 		m.refused.Store(true)
 		return nil
 	}
-	if !m.budget.takeMemory(size - m.size.Load()) {
+	if !m.budget.TakeMemory(size - m.size.Load()) {
 		m.starved.Store(true)
 		return nil
 	}
@@ -80,5 +80,5 @@ func (m *Memory) Free() {
 		m.unmap()
 	}
 	m.bytes, m.unmap = nil, nil
-	m.budget.giveMemory(m.size.Swap(0))
+	m.budget.GiveMemory(m.size.Swap(0))
 }

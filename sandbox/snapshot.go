@@ -65,7 +65,7 @@ func (i *Instance) Snapshot() (*Snapshot, error) {
 		return nil, fmt.Errorf("%w: %w", ErrNoSnapshot, err)
 	}
 	s := &Snapshot{module: i.module, random: random, budget: i.guest.Budget}
-	if !s.budget.takeMemory(uint64(len(content))) {
+	if !s.budget.TakeMemory(uint64(len(content))) {
 		return nil, fmt.Errorf("%w: %w", ErrNoSnapshot, ErrMemoryBudget)
 	}
 	for _, name := range t.globals {
@@ -97,7 +97,7 @@ func (s *Snapshot) Instantiate(ctx context.Context, cfg wazero.ModuleConfig) (*I
 // error.
 func (s *Snapshot) Close() {
 	s.closed.Do(func() {
-		s.budget.giveMemory(s.memory.size)
+		s.budget.GiveMemory(s.memory.size)
 		s.memory.close()
 	})
 }

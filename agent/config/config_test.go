@@ -64,6 +64,27 @@ func TestAnUnclearPermissionForProcessesIsRefused(t *testing.T) {
 	}
 }
 
+func TestAnUnclearPermissionToConnectIsRefused(t *testing.T) {
+	check := func(net host.NetGrant, endpoints ...host.HTTPEndpoint) error {
+		c := Default()
+		c.Plugins = map[string]Plugin{"p": {Grant: host.Grants{Net: net, HTTP: host.HTTPGrant{Endpoints: endpoints}}}}
+		return c.Validate()
+	}
+	require.NoError(t, check(host.NetGrant{Addresses: []string{"10.0.0.7:5432", "db.internal:*", "[::1]:80"}, Sockets: []string{"/run/x.sock", "/srv/*/x.sock"}},
+		host.HTTPEndpoint{Endpoint: "unix:/run/docker.sock", Methods: []string{"*"}, Paths: []string{"/"}},
+		host.HTTPEndpoint{Endpoint: "https://a", Paths: []string{"/v*/x"}}))
+	require.ErrorContains(t, check(host.NetGrant{Addresses: []string{"*:80"}}), `grant.net.addresses: "*:80"`)
+	require.ErrorContains(t, check(host.NetGrant{Sockets: []string{"x.sock"}}), `grant.net.sockets: "x.sock"`)
+	for key, e := range map[string]host.HTTPEndpoint{
+		`http.endpoint: "a"`:            {Endpoint: "a", Paths: []string{"/"}},
+		`http.endpoint.methods: "get"`:  {Endpoint: "http://a", Methods: []string{"get"}, Paths: []string{"/"}},
+		`http.endpoint.paths: "/../x"`:  {Endpoint: "http://a", Paths: []string{"/../x"}},
+		`http.endpoint: "http://a" has`: {Endpoint: "http://a"},
+	} {
+		require.ErrorContains(t, check(host.NetGrant{}, e), "grant."+key)
+	}
+}
+
 func TestThePathsOfIsolatedTasksAreBelowTheRootsOfBoth(t *testing.T) {
 	for want, env := range map[string]map[string]string{
 		"":                               {"/opt/tools": "/opt/tools", "/opt": "/usr/local"},

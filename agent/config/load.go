@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/hclvalue"
 )
 
@@ -117,6 +118,23 @@ type grantBlock struct {
 	Wasm    *wasmBlock    `hcl:"wasm,block"`
 	Process *processBlock `hcl:"process,block"`
 	Devices *devicesBlock `hcl:"devices,block"`
+	Net     *netBlock     `hcl:"net,block"`
+	HTTP    *httpBlock    `hcl:"http,block"`
+}
+
+type netBlock struct {
+	Addresses *[]string `hcl:"addresses,optional"`
+	Sockets   *[]string `hcl:"sockets,optional"`
+}
+
+type httpBlock struct {
+	Endpoints []endpointBlock `hcl:"endpoint,block"`
+}
+
+type endpointBlock struct {
+	Endpoint string    `hcl:"endpoint,label"`
+	Methods  *[]string `hcl:"methods,optional"`
+	Paths    *[]string `hcl:"paths,optional"`
 }
 
 type processBlock struct {
@@ -388,6 +406,18 @@ func (l *loader) plugin(b *pluginBlock) {
 	}
 	if g := b.Grant; g != nil && g.Devices != nil {
 		set(&p.Grant.Devices.Nodes, g.Devices.Nodes)
+	}
+	if g := b.Grant; g != nil && g.Net != nil {
+		set(&p.Grant.Net.Addresses, g.Net.Addresses)
+		set(&p.Grant.Net.Sockets, g.Net.Sockets)
+	}
+	if g := b.Grant; g != nil && g.HTTP != nil {
+		for _, e := range g.HTTP.Endpoints {
+			endpoint := host.HTTPEndpoint{Endpoint: e.Endpoint}
+			set(&endpoint.Methods, e.Methods)
+			set(&endpoint.Paths, e.Paths)
+			p.Grant.HTTP.Endpoints = append(p.Grant.HTTP.Endpoints, endpoint)
+		}
 	}
 	l.config.Plugins[b.Name] = p
 }

@@ -106,6 +106,25 @@ func TestEveryKey(t *testing.T) {
 				c.Plugins["p"] = Plugin{Grant: grant}
 			},
 		},
+		"plugin.grant.net": {
+			"plugin \"p\" {\n grant {\n net {\n addresses = [\"db:5432\", \"127.0.0.1:*\"]\n sockets = [\"/run/x.sock\"]\n}\n}\n}",
+			func(c *Config) {
+				grant := host.Grants{}
+				grant.Net = host.NetGrant{Addresses: []string{"db:5432", "127.0.0.1:*"}, Sockets: []string{"/run/x.sock"}}
+				c.Plugins["p"] = Plugin{Grant: grant}
+			},
+		},
+		"plugin.grant.http, on a line": {
+			"plugin \"p\" { grant { http { endpoint \"unix:/run/docker.sock\" { methods = [\"POST\"] paths = [\"/v*/containers/\"] } endpoint \"http://a\" { paths = [\"/\"] } } } }",
+			func(c *Config) {
+				grant := host.Grants{}
+				grant.HTTP.Endpoints = []host.HTTPEndpoint{
+					{Endpoint: "unix:/run/docker.sock", Methods: []string{"POST"}, Paths: []string{"/v*/containers/"}},
+					{Endpoint: "http://a", Paths: []string{"/"}},
+				}
+				c.Plugins["p"] = Plugin{Grant: grant}
+			},
+		},
 		"plugin.grant.wasm": {
 			"plugin \"p\" {\n grant {\n wasm {\n enabled = false\n directories = [\"/a\"]\n max_programs = 3\n}\n}\n}",
 			func(c *Config) {
@@ -131,7 +150,7 @@ func TestFaultsOfFiles(t *testing.T) {
 		"unknown block":       {"clinet {}", `a.hcl:1,1: Unsupported block type; Blocks of type "clinet" are not expected here. Did you mean "client"?`},
 		"unknown in a block":  {"client {\n reserved {\n  mem = 1\n}\n}", `a.hcl:3,3: Unsupported argument; An argument named "mem" is not expected here.`},
 		"unknown in a plugin": {"plugin \"p\" {\n sha265 = \"x\"\n}", `a.hcl:2,2: Unsupported argument; An argument named "sha265" is not expected here. Did you mean "sha256"?`},
-		"unknown grant":       {"plugin \"p\" {\n grant {\n net {}\n}\n}", `a.hcl:3,2: Unsupported block type; Blocks of type "net" are not expected here.`},
+		"unknown grant":       {"plugin \"p\" {\n grant {\n nett {}\n}\n}", `a.hcl:3,2: Unsupported block type; Blocks of type "nett" are not expected here. Did you mean "net"?`},
 		"argument twice":      {"name = \"a\"\nname = \"b\"", `a.hcl:2,1: Attribute redefined; The argument "name" was already set at a.hcl:1,1-5. Each argument may be set only once.`},
 		"block twice":         {"client {}\nclient {}", `a.hcl:2,1: Duplicate client block; Only one client block is allowed. Another was defined at a.hcl:1,1-7.`},
 		"plugin twice":        {"plugin \"p\" {}\nplugin \"p\" {}", `a.hcl:2,1: Duplicate plugin "p"; it is configured at a.hcl:1 already.`},

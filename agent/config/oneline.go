@@ -7,9 +7,10 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// unfold puts nested blocks that are on one line on lines of their own:
+// unfold puts nested blocks that are on one line on lines of their own, and the arguments in
+// them:
 //
-//	plugin "wasi" { grant { wasm { directories = ["/srv"] } } }
+//	plugin "wasi" { grant { wasm { directories = ["/srv"] max_programs = 3 } } }
 //
 // Nomad's agent configuration may be written so, and what this program tells people to
 // add is. HCL's native syntax wants a line each. It returns where each line of the
@@ -21,10 +22,27 @@ func unfold(path string, src []byte) ([]byte, []hcl.Pos) {
 	}
 	u := unfolder{src: src, lines: []hcl.Pos{hcl.InitialPos}}
 	for i, t := range tokens {
+		if u.value && u.brackets == 0 && i > 0 && beginsArgument(tokens[i-1:]) {
+			u.copy(t.Range.Start.Byte, t.Range.Start)
+			u.value = false
+		}
 		u.token(t, i+1 < len(tokens) && tokens[i+1].Type == hclsyntax.TokenNewline)
 	}
 	u.copy(len(src), hcl.Pos{})
 	return u.out.Bytes(), u.lines
+}
+
+// beginsArgument reports whether the second of these tokens begins another argument, the first
+// being the end of a value.
+func beginsArgument(tokens hclsyntax.Tokens) bool {
+	if len(tokens) < 3 || tokens[1].Type != hclsyntax.TokenIdent || tokens[2].Type != hclsyntax.TokenEqual {
+		return false
+	}
+	switch tokens[0].Type {
+	case hclsyntax.TokenCQuote, hclsyntax.TokenCBrack, hclsyntax.TokenCBrace, hclsyntax.TokenNumberLit, hclsyntax.TokenIdent:
+		return true
+	}
+	return false
 }
 
 // unfolder walks over a file's tokens and knows whether it is in an expression.

@@ -52,6 +52,9 @@ func (c *pluginStatusCommand) Run(args []string) int {
 		if p.Reason != "" {
 			c.ui.Output("\n" + p.File + ": " + p.Reason)
 		}
+		for _, refused := range p.Stats.NotGranted {
+			c.ui.Output("\n" + p.File + ": " + refused)
+		}
 	}
 	return 0
 }

@@ -23,6 +23,7 @@ type callHost struct {
 	operation string
 	taskID    string // empty: the call is about no task
 	started   atomic.Bool
+	streams   *streams
 }
 
 // denied refuses what needs a grant before there are any.

@@ -59,7 +59,8 @@ func (n *core) Call(operation string, request []byte) ([]byte, error) {
 }
 
 func (n *core) call(ctx context.Context, operation, taskID string, request []byte) ([]byte, error) {
-	host := &callHost{records: n.records, operation: operation, taskID: taskID}
+	host := &callHost{records: n.records, operation: operation, taskID: taskID, streams: newStreams()}
+	defer host.streams.close()
 	i, err := n.plugin.instance(ctx, host)
 	if err != nil {
 		return nil, err

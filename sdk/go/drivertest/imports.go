@@ -2,13 +2,18 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/sdk/go/internal/hostcall"
 )
+
+// maxMoved is how many bytes one read or write of a stream moves, see abi/ABI.md.
+const maxMoved = 32 << 10
 
 // exportCapabilities gives a runtime the host modules of abi/ABI.md. Their functions
 // find the call that they belong to in its context. A panic is how a host function
@@ -20,6 +25,12 @@ func exportCapabilities(ctx context.Context, r wazero.Runtime) error {
 		abi.ModuleTask:    {abi.FuncTaskEvent: taskEvent, abi.FuncTaskRefresh: taskRefresh, abi.FuncTaskOutput: taskOutput},
 		abi.ModuleWasm:    {abi.FuncWasmStart: wasmStart},
 		abi.ModuleProcess: {abi.FuncProcessStart: processStart, abi.FuncProcessSupport: processSupport},
+		abi.ModuleStream: {
+			abi.FuncStreamRead: streamRead, abi.FuncStreamWrite: streamWrite, abi.FuncStreamShutdown: streamShutdown,
+			abi.FuncStreamClose: streamClose, abi.FuncStreamBlocking: streamBlocking, abi.FuncStreamPoll: streamPoll,
+		},
+		abi.ModuleNet:  {abi.FuncNetDial: netDial},
+		abi.ModuleHTTP: {abi.FuncHTTPRequest: httpRequest, abi.FuncHTTPResponse: httpResponse, abi.FuncHTTPTrailers: httpTrailers},
 	}
 	for module, functions := range modules {
 		builder := r.NewHostModuleBuilder(module)
@@ -109,4 +120,69 @@ func processStart(ctx context.Context, m api.Module, ptr, length uint32) uint64 
 func processSupport(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
 	i := callOf(ctx)
 	return i.stage(i.host.ProcessSupport(read(m, ptr, length)))
+}
+
+// moved is the status of a function that moves bytes.
+func (i *compiledInstance) moved(n int, err error) uint64 {
+	switch {
+	case errors.Is(err, hostcall.ErrWouldBlock):
+		i.staged = nil
+		return abi.Status(uint32(abi.Unavailable), 0)
+	case err != nil:
+		return i.stage(nil, err)
+	}
+	return abi.Status(0, uint32(n))
+}
+
+func streamRead(ctx context.Context, m api.Module, stream, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	p := make([]byte, min(length, maxMoved))
+	n, err := i.host.StreamRead(stream, p)
+	write(m, ptr, p[:n])
+	return i.moved(n, err)
+}
+
+func streamWrite(ctx context.Context, m api.Module, stream, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	return i.moved(i.host.StreamWrite(stream, read(m, ptr, min(length, maxMoved))))
+}
+
+func streamShutdown(ctx context.Context, stream uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(nil, i.host.StreamShutdown(stream))
+}
+
+func streamClose(ctx context.Context, stream uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(nil, i.host.StreamClose(stream))
+}
+
+func streamBlocking(ctx context.Context, stream, on uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(nil, i.host.StreamBlocking(stream, on != 0))
+}
+
+func streamPoll(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(i.host.StreamPoll(read(m, ptr, length)))
+}
+
+func netDial(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(i.host.NetDial(read(m, ptr, length)))
+}
+
+func httpRequest(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(i.host.HTTPRequest(read(m, ptr, length)))
+}
+
+func httpResponse(ctx context.Context, stream uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(i.host.HTTPResponse(stream))
+}
+
+func httpTrailers(ctx context.Context, stream uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(i.host.HTTPTrailers(stream))
 }

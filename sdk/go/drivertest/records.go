@@ -78,6 +78,7 @@ type records struct {
 	programs   []*wasm.Program
 	refuseWasm *abi.Error
 	processes  processes
+	listening  map[string]string // sockets, by the addresses that they stand for
 }
 
 func (r *records) log(line LogLine) {

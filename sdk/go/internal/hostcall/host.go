@@ -2,6 +2,7 @@ package hostcall
 
 import (
 	"context"
+	"errors"
 
 	"github.com/wasmnode/wasmnode/abi"
 )
@@ -16,7 +17,21 @@ type Host interface {
 	WasmStart(request []byte) ([]byte, error)
 	ProcessStart(request []byte) ([]byte, error)
 	ProcessSupport(request []byte) ([]byte, error)
+	StreamRead(stream uint32, p []byte) (int, error)
+	StreamWrite(stream uint32, p []byte) (int, error)
+	StreamShutdown(stream uint32) error
+	StreamClose(stream uint32) error
+	StreamBlocking(stream uint32, on bool) error
+	StreamPoll(request []byte) ([]byte, error)
+	NetDial(request []byte) ([]byte, error)
+	HTTPRequest(request []byte) ([]byte, error)
+	HTTPResponse(stream uint32) ([]byte, error)
+	HTTPTrailers(stream uint32) ([]byte, error)
 }
+
+// ErrWouldBlock is what StreamRead and StreamWrite end with that would have to wait, of a stream
+// that is not blocking.
+var ErrWouldBlock = errors.New("it would have to wait")
 
 type hostKey struct{}
 

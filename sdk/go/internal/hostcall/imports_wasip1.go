@@ -38,6 +38,36 @@ func processStart(ptr unsafe.Pointer, length uint32) uint64
 //go:wasmimport wasmnode:process/v1 support
 func processSupport(ptr unsafe.Pointer, length uint32) uint64
 
+//go:wasmimport wasmnode:stream/v1 read
+func streamRead(stream uint32, ptr unsafe.Pointer, length uint32) uint64
+
+//go:wasmimport wasmnode:stream/v1 write
+func streamWrite(stream uint32, ptr unsafe.Pointer, length uint32) uint64
+
+//go:wasmimport wasmnode:stream/v1 shutdown
+func streamShutdown(stream uint32) uint64
+
+//go:wasmimport wasmnode:stream/v1 close
+func streamClose(stream uint32) uint64
+
+//go:wasmimport wasmnode:stream/v1 blocking
+func streamBlocking(stream, on uint32) uint64
+
+//go:wasmimport wasmnode:stream/v1 poll
+func streamPoll(ptr unsafe.Pointer, length uint32) uint64
+
+//go:wasmimport wasmnode:net/v1 dial
+func netDial(ptr unsafe.Pointer, length uint32) uint64
+
+//go:wasmimport wasmnode:http/v1 request
+func httpRequest(ptr unsafe.Pointer, length uint32) uint64
+
+//go:wasmimport wasmnode:http/v1 response
+func httpResponse(stream uint32) uint64
+
+//go:wasmimport wasmnode:http/v1 trailers
+func httpTrailers(stream uint32) uint64
+
 func pointer(b []byte) (unsafe.Pointer, uint32) {
 	return unsafe.Pointer(unsafe.SliceData(b)), uint32(len(b))
 }
@@ -107,4 +137,77 @@ func ProcessStart(_ context.Context, request []byte) ([]byte, error) {
 // ProcessSupport hands over an encoded ProcessSupportRequest and returns the encoded answer.
 func ProcessSupport(_ context.Context, request []byte) ([]byte, error) {
 	return answer(processSupport(pointer(request)))
+}
+
+// moved is how many bytes a read or write moved. An error without a message is one that would
+// have had to wait.
+func moved(status uint64) (int, error) {
+	code, n := abi.SplitStatus(status)
+	switch {
+	case code == 0:
+		return int(n), nil
+	case n == 0:
+		return 0, ErrWouldBlock
+	}
+	_, err := answer(status)
+	return 0, err
+}
+
+// StreamRead reads from a stream.
+func StreamRead(_ context.Context, stream uint32, p []byte) (int, error) {
+	ptr, length := pointer(p)
+	return moved(streamRead(stream, ptr, length))
+}
+
+// StreamWrite writes to a stream.
+func StreamWrite(_ context.Context, stream uint32, p []byte) (int, error) {
+	ptr, length := pointer(p)
+	return moved(streamWrite(stream, ptr, length))
+}
+
+// StreamShutdown says that nothing more is written.
+func StreamShutdown(_ context.Context, stream uint32) error {
+	_, err := answer(streamShutdown(stream))
+	return err
+}
+
+// StreamClose closes a stream.
+func StreamClose(_ context.Context, stream uint32) error {
+	_, err := answer(streamClose(stream))
+	return err
+}
+
+// StreamBlocking decides whether reads and writes wait.
+func StreamBlocking(_ context.Context, stream uint32, on bool) error {
+	var argument uint32
+	if on {
+		argument = 1
+	}
+	_, err := answer(streamBlocking(stream, argument))
+	return err
+}
+
+// StreamPoll hands over an encoded StreamPollRequest and returns the encoded answer.
+func StreamPoll(_ context.Context, request []byte) ([]byte, error) {
+	return answer(streamPoll(pointer(request)))
+}
+
+// NetDial hands over an encoded NetDialRequest and returns the encoded answer.
+func NetDial(_ context.Context, request []byte) ([]byte, error) {
+	return answer(netDial(pointer(request)))
+}
+
+// HTTPRequest hands over an encoded HttpRequest and returns the encoded answer.
+func HTTPRequest(_ context.Context, request []byte) ([]byte, error) {
+	return answer(httpRequest(pointer(request)))
+}
+
+// HTTPResponse returns an encoded HttpResponse.
+func HTTPResponse(_ context.Context, stream uint32) ([]byte, error) {
+	return answer(httpResponse(stream))
+}
+
+// HTTPTrailers returns encoded HttpTrailers.
+func HTTPTrailers(_ context.Context, stream uint32) ([]byte, error) {
+	return answer(httpTrailers(stream))
 }

@@ -62,3 +62,93 @@ func ProcessSupport(ctx context.Context, request []byte) ([]byte, error) {
 	}
 	return h.ProcessSupport(request)
 }
+
+// StreamRead reads from a stream.
+func StreamRead(ctx context.Context, stream uint32, p []byte) (int, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return h.StreamRead(stream, p)
+}
+
+// StreamWrite writes to a stream.
+func StreamWrite(ctx context.Context, stream uint32, p []byte) (int, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return h.StreamWrite(stream, p)
+}
+
+// StreamShutdown says that nothing more is written.
+func StreamShutdown(ctx context.Context, stream uint32) error {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return err
+	}
+	return h.StreamShutdown(stream)
+}
+
+// StreamClose closes a stream.
+func StreamClose(ctx context.Context, stream uint32) error {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return err
+	}
+	return h.StreamClose(stream)
+}
+
+// StreamBlocking decides whether reads and writes wait.
+func StreamBlocking(ctx context.Context, stream uint32, on bool) error {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return err
+	}
+	return h.StreamBlocking(stream, on)
+}
+
+// StreamPoll hands over an encoded StreamPollRequest and returns the encoded answer.
+func StreamPoll(ctx context.Context, request []byte) ([]byte, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.StreamPoll(request)
+}
+
+// NetDial hands over an encoded NetDialRequest and returns the encoded answer.
+func NetDial(ctx context.Context, request []byte) ([]byte, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.NetDial(request)
+}
+
+// HTTPRequest hands over an encoded HttpRequest and returns the encoded answer.
+func HTTPRequest(ctx context.Context, request []byte) ([]byte, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.HTTPRequest(request)
+}
+
+// HTTPResponse returns an encoded HttpResponse.
+func HTTPResponse(ctx context.Context, stream uint32) ([]byte, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.HTTPResponse(stream)
+}
+
+// HTTPTrailers returns encoded HttpTrailers.
+func HTTPTrailers(ctx context.Context, stream uint32) ([]byte, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.HTTPTrailers(stream)
+}
