@@ -196,6 +196,7 @@ func (c *conversation) say(t *testing.T) {
 func (c *conversation) waits(r *http.Request) bool {
 	v := r.URL.Query()
 	return v.Get("index") != "" || v.Get("follow") != "" || v.Get("seconds") != "" || strings.Contains(r.URL.Path, "/event/stream") ||
+		strings.Contains(r.URL.Path, "/fs/stream") ||
 		strings.Contains(r.URL.Path, "/pprof/") || strings.Contains(r.URL.Path, "/agent/monitor")
 }
 

@@ -35,7 +35,7 @@ func (h *handler) streamFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s := &fileStream{files: files, path: r.URL.Query().Get("path"), offset: opts.Offset}
+	s := &fileStream{files: files, path: r.URL.Query().Get("path")}
 	info, err := files.Stat(s.path)
 	switch {
 	case err != nil:
@@ -44,6 +44,8 @@ func (h *handler) streamFile(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("file %q is a directory", s.path)
 	case opts.FromEnd:
 		s.offset = max(0, info.Size-opts.Offset)
+	default:
+		s.offset = min(info.Size, opts.Offset)
 	}
 	s.sink = newFrameSink(w, false, "")
 	if err := s.sink.open(); err != nil {

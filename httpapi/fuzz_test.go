@@ -73,7 +73,7 @@ func FuzzRequest(f *testing.F) {
 		"node/pool/default/jobs", "services", "service/x", "vars", "var/x/y", "volumes", "volume/csi/x", "plugins", "plugin/csi/x", "quotas",
 		"operator/scheduler/configuration", "operator/raft/configuration", "operator/autopilot/configuration", "operator/autopilot/health",
 		"operator/keyring/keys", "operator/license", "client/metadata", "jobs/statuses", "regions", "acl/tokens", "acl/token/self",
-		"client/gc", "client/allocation/x/gc", "client/fs/ls/x", "client/fs/cat/x", "client/fs/readat/x", "client/fs/logs/x",
+		"client/gc", "client/allocation/x/gc", "client/fs/ls/x", "client/fs/cat/x", "client/fs/readat/x", "client/fs/logs/x", "client/fs/stream/x",
 	} {
 		f.Add("GET", "/v1/"+path, "index=1&wait=1ms&prefix=se&per_page=1&next_token=default.seed&reverse=true&namespace=*&filter=ID+is+not+empty", "")
 	}

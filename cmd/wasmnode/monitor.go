@@ -137,7 +137,8 @@ func (m *monitor) downloads(stubs []*nomad.AllocationListStub) string {
 		for _, task := range slices.Sorted(maps.Keys(s.TaskStates)) {
 			events := s.TaskStates[task].Events
 			if n := len(events); n > 0 && events[n-1].Type == nomad.TaskDownloadingArtifacts && s.ClientStatus == nomad.AllocClientStatusPending {
-				lines = append(lines, fmt.Sprintf("Allocation %q: task %q: %s", m.flags.short(s.ID), task, events[n-1].DisplayMessage))
+				text := strings.TrimPrefix(events[n-1].DisplayMessage, "Client is downloading artifacts: ") // the terminal is narrow
+				lines = append(lines, fmt.Sprintf("Allocation %q: task %q: %s", m.flags.short(s.ID), task, text))
 			}
 		}
 	}

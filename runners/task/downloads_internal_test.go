@@ -27,11 +27,11 @@ func TestALongDownloadTellsNowAndThenHowFarItHasCome(t *testing.T) {
 		}
 		require.Equal(t, 3, amended)
 		require.Len(t, state.Events, 1)
-		require.Equal(t, "Client is downloading artifacts: http://host/a: 899 KiB of 1000 KiB", state.Events[0].DisplayMessage)
+		require.Equal(t, "Client is downloading artifacts: 899 KiB of 1000 KiB (http://host/a)", state.Events[0].DisplayMessage)
 		require.Equal(t, "Client is downloading artifacts", event.DisplayMessage, "who has the event reads it as it was")
 		time.Sleep(progressEvery)
 		progress(4<<20, 0)
-		require.Equal(t, "Client is downloading artifacts: http://host/a: 4.0 MiB", state.Events[0].DisplayMessage)
+		require.Equal(t, "Client is downloading artifacts: 4.0 MiB (http://host/a)", state.Events[0].DisplayMessage)
 		require.False(t, state.Amend(structs.NewTaskEvent(structs.EventStarted), "other"))
 	})
 }

@@ -75,11 +75,11 @@ func (d *downloads) of(source string) func(done, size int64) {
 			return
 		}
 		d.at = time.Now()
-		text := fmt.Sprintf("Client is downloading artifacts: %s: %s", artifact.Redacted(source), humanize.IBytes(uint64(done)))
+		text := humanize.IBytes(uint64(done))
 		if size > 0 {
 			text += " of " + humanize.IBytes(uint64(size))
 		}
-		d.amend(d.event, text)
+		d.amend(d.event, fmt.Sprintf("%s: %s (%s)", d.event.DisplayMessage, text, artifact.Redacted(source)))
 	}
 }
 
