@@ -10,6 +10,29 @@ var enterprise = []string{
 	"/v1/deployment/multiregion/{id}", "/v1/operator/snapshot/config",
 }
 
+// unmade is what nobody can make here, by the paths where Nomad's tools make it. They are told
+// what there is not, rather than that a method is wrong.
+var unmade = map[string]string{
+	"/v1/namespace":                 `namespaces are not supported: there is only "default"`,
+	"/v1/namespace/{name}":          `namespaces are not supported: there is only "default"`,
+	"/v1/var/{path...}":             "variables are not supported",
+	"/v1/volume/csi/{id}":           "CSI volumes are not supported",
+	"/v1/volume/csi/{id}/create":    "CSI volumes are not supported",
+	"/v1/volume/csi/{id}/delete":    "CSI volumes are not supported",
+	"/v1/volume/csi/{id}/detach":    "CSI volumes are not supported",
+	"/v1/volume/host/create":        "host volumes are not supported",
+	"/v1/volume/host/register":      "host volumes are not supported",
+	"/v1/volume/host/{id}/delete":   "host volumes are not supported",
+	"/v1/acl/policy/{name}":         `policies are not supported: there is only "readonly"`,
+	"/v1/acl/role":                  "roles are not supported",
+	"/v1/acl/role/{id}":             "roles are not supported",
+	"/v1/acl/auth-method":           "auth methods are not supported",
+	"/v1/acl/auth-method/{name}":    "auth methods are not supported",
+	"/v1/acl/binding-rule":          "binding rules are not supported",
+	"/v1/acl/binding-rule/{id}":     "binding rules are not supported",
+	"/v1/service/{name}/{instance}": "services are not registered here",
+}
+
 var anyMethod = []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete}
 
 // absentRoutes are of Nomad's things of which there is none here: they answer as Nomad does
@@ -19,6 +42,11 @@ func (h *handler) absentRoutes() {
 		h.method(path, func(http.ResponseWriter, *http.Request) error {
 			return &statusError{http.StatusNotImplemented, "Nomad Enterprise only endpoint"}
 		}, anyMethod...)
+	}
+	for path, text := range unmade {
+		h.method(path, func(http.ResponseWriter, *http.Request) error {
+			return &statusError{http.StatusNotImplemented, text}
+		}, http.MethodPut, http.MethodPost, http.MethodDelete)
 	}
 	h.method("/v1/operator/license", func(w http.ResponseWriter, _ *http.Request) error {
 		w.WriteHeader(http.StatusNoContent)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 )
 
@@ -58,6 +59,14 @@ func TestWhatIsNotHereAnswersAsInNomad(t *testing.T) {
 	for _, method := range []string{http.MethodPut, http.MethodPost, http.MethodDelete} {
 		require.Equal(t, 501, w.do(t, method, "/v1/quota/x", "").status)
 	}
+	_, err := w.Client.Namespaces().Register(&nomad.Namespace{Name: "x"}, nil)
+	require.ErrorContains(t, err, `501 (namespaces are not supported: there is only "default")`)
+	_, _, err = w.Client.Variables().CheckedUpdate(&nomad.Variable{Path: "x", Items: map[string]string{"a": "b"}}, nil)
+	require.ErrorContains(t, err, "501 (variables are not supported)")
+	_, _, err = w.Client.CSIVolumes().Create(&nomad.CSIVolume{ID: "x"}, nil)
+	require.ErrorContains(t, err, "501 (CSI volumes are not supported)")
+	_, _, err = w.Client.HostVolumes().Create(&nomad.HostVolumeCreateRequest{Volume: &nomad.HostVolume{Name: "x"}}, nil)
+	require.ErrorContains(t, err, "501 (host volumes are not supported)")
 	space, _, err := w.Client.Namespaces().Info("default", nil)
 	require.NoError(t, err)
 	require.Equal(t, "default", space.Name)

@@ -131,7 +131,9 @@ func TestAnUpdateWithoutProgressFails(t *testing.T) {
 	w.rolled(t, "web")
 	update := parallel(1)
 	update.HealthyDeadline, update.ProgressDeadline = new(500*time.Millisecond), new(time.Second)
-	d := w.awaitStatus(t, w.deploy(t, rolling("web", broken, update)), nomad.DeploymentStatusFailed)
+	job := rolling("web", broken, update)
+	job.TaskGroups[0].Tasks[0].KillTimeout = new(time.Second) // else it may take longer than its deployment
+	d := w.awaitStatus(t, w.deploy(t, job), nomad.DeploymentStatusFailed)
 	require.Equal(t, "Failed due to progress deadline", d.StatusDescription)
 	require.Equal(t, map[uint64]int{0: 2}, w.live(t, "web"), "the others are as they were")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	nomad "github.com/hashicorp/nomad/api"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/require"
 )
 
@@ -59,4 +60,14 @@ func TestMetricsInJSONHaveTheSameNumbers(t *testing.T) {
 	require.GreaterOrEqual(t, put.Max, put.Sum)
 	names := strings.Count(text, "\n# TYPE ")
 	require.Greater(t, names, 50)
+}
+
+func TestPrometheusHasNothingToSayAgainstTheMetrics(t *testing.T) {
+	w := newWorld(t, "mock")
+	w.run(t, mock("measured", nil), nomad.AllocClientStatusRunning)
+	problems, err := promlint.New(strings.NewReader(w.get(t, "/v1/metrics?format=prometheus").body)).Lint()
+	require.NoError(t, err)
+	for _, p := range problems {
+		require.Equal(t, "nomad_client_host_memory_total", p.Metric, "%s: it is Nomad's name that has _total in it", p.Text)
+	}
 }

@@ -40,6 +40,8 @@ var parameters = map[string]string{
 	"GET /v1/agent/monitor":                "log_level log_json log_include_location node_id server_id client_id plain follow offset origin",
 	"GET /v1/agent/pprof/{profile}":        "debug seconds gc node_id server_id",
 	"GET /v1/vars":                         listing + "path",
+	"PUT /v1/var/{path...}":                "cas",
+	"DELETE /v1/var/{path...}":             "cas",
 	"GET /v1/volumes":                      listing + "type node_id node_pool plugin_id",
 	"GET /v1/acl/tokens":                   listing,
 	"GET /v1/metrics":                      "format",

@@ -35,7 +35,7 @@ func (h *handler) listPools(_ *http.Request, q *query) (answer, error) {
 func (h *handler) pool(r *http.Request) (*nomad.NodePool, error) {
 	p := h.ControlPlane.NodePool(r.PathValue("pool"))
 	if p == nil {
-		return nil, notFound("node pool %q not found", r.PathValue("pool"))
+		return nil, notFound("node pool not found")
 	}
 	return p, nil
 }

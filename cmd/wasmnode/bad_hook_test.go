@@ -59,8 +59,8 @@ func TestWhatATaskNeedsAndCannotHave(t *testing.T) {
 			`Task hook failed +template: .*none\.tpl.*`,
 		},
 		"template that leaves the task": {
-			"template {\n data = \"x\"\n destination = \"../../x\"\n}", false,
-			`Task hook failed +template: "\.\./\.\./x": .* is outside the task's directories`,
+			"template {\n data = \"x\"\n destination = \"../x\"\n}", false,
+			`Task hook failed +template: "\.\./x": .* is outside the task's directories`,
 		},
 		"user who does not exist": {
 			"user = \"nobody-knows\"", false,

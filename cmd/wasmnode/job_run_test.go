@@ -95,13 +95,13 @@ func TestRunningAServiceFollowsItToItsHealth(t *testing.T) {
 			`its tasks are to run, and its checks to succeed, for 1s(?s:.*)Job "answers" is healthy`, `^$`},
 		"never-answers": {checked(never, "echo no such thing; exit 2"), "exec sleep 1000", 1,
 			`Allocation "\w{8}" is unhealthy\n$`,
-			`^Error: allocation "\w{8}" is not healthy: .*check "alive" of service "web": failure \(no such thing\) \(see wasmnode alloc status \w{8}\)\n$`},
+			`^Error: deployment "\w{8}" is failed: Failed due to unhealthy allocations: allocation "\w{8}" is not healthy: .*check "alive" of service "web": failure \(no such thing\) \(see wasmnode alloc status \w{8}\)\n$`},
 		"ends-a-second-later": {restarts("fail"), "sleep 1; exit 3", 1,
 			`task "t": Terminated: Exit Code: 3\n(?s:.*)task "t": Restarting: (?s:.*)task "t": Not Restarting: `,
-			`^Error: allocation "\w{8}" is failed: task "t": Terminated: Exit Code: 3 `},
+			`^Error: deployment "\w{8}" is failed: Failed due to unhealthy allocations: allocation "\w{8}" is failed: task "t": Terminated: Exit Code: 3 `},
 		"ends-again-and-again": {restarts("delay"), "sleep 1; exit 3", 1,
-			`task "t": Restarting: `, `^Error: allocation "\w{8}" is not healthy: task "t": Task not running by deadline `},
-		"killed-a-second-later": {restarts("fail"), "sleep 1; kill -9 $$", 1, `Signal: 9`, `^Error: allocation "\w{8}" is failed: task "t": Terminated: Exit Code: 137, Signal: 9 `},
+			`task "t": Restarting: `, `^Error: deployment "\w{8}" is failed: Failed due to unhealthy allocations: allocation "\w{8}" is not healthy: task "t": Task not running by deadline `},
+		"killed-a-second-later": {restarts("fail"), "sleep 1; kill -9 $$", 1, `Signal: 9`, `^Error: deployment "\w{8}" is failed: Failed due to unhealthy allocations: allocation "\w{8}" is failed: task "t": Terminated: Exit Code: 137, Signal: 9 `},
 		"person-decides":        {"update { health_check = \"manual\" }", "exec sleep 1000", 0, `is running \(Tasks are running\)\n$`, `^$`},
 	} {
 		t.Run(id, func(t *testing.T) {

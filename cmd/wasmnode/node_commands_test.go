@@ -40,7 +40,7 @@ func TestNodePoolsOnTheCommandLine(t *testing.T) {
 	assert.Regexp(t, `(?m)^web +service +50`, n.out(t, "node", "pool", "jobs", "default"))
 	assert.Equal(t, "example\n", n.out(t, "node", "pool", "list", "-filter", `Name == "example"`, "-t", "{{range .}}{{.Name}}{{end}}"))
 	assert.Equal(t, "Successfully deleted node pool \"example\"!\n", n.out(t, "node", "pool", "delete", "example"))
-	assert.Equal(t, "Error: node pool \"example\" not found\n", n.run(t, "node", "pool", "info", "example").stderr)
+	assert.Equal(t, "Error: node pool not found\n", n.run(t, "node", "pool", "info", "example").stderr)
 	for text, want := range map[string]string{
 		`node_pool "p" {` + "\n" + `scheduler_config {` + "\n" + `scheduler_algorithm = "spread"` + "\n}\n}": "unlicensed",
 		`node_pool "p" { colour = "red" }`: "colour",

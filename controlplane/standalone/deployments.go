@@ -164,8 +164,8 @@ func (t *tx) watchDeployment(key jobKey) bool {
 
 // proceed does what a running deployment's allocations have become ready for.
 func (t *tx) proceed(d *structs.Deployment) *structs.Evaluation {
-	for _, g := range d.TaskGroups {
-		if g.ProgressDeadline == 0 && g.UnhealthyAllocs > 0 {
+	for name, g := range d.TaskGroups {
+		if g.UnhealthyAllocs > 0 && (g.ProgressDeadline == 0 || t.hopeless(d, name)) {
 			e, _ := t.failDeployment(d, structs.DeploymentAllocsUnhealthy, g.AutoRevert)
 			return e
 		}
@@ -174,6 +174,17 @@ func (t *tx) proceed(d *structs.Deployment) *structs.Evaluation {
 		t.promote(d, nil)
 	}
 	return t.evaluateDeployment(d)
+}
+
+// hopeless reports whether an unhealthy allocation of a group of a deployment is not replaced
+// by another: nothing that is waited for would make the group healthy.
+func (t *tx) hopeless(d *structs.Deployment, group string) bool {
+	for _, a := range t.jobAllocs(deployed(d)) {
+		if a.DeploymentID == d.ID && a.TaskGroup == group && partOf(a).unhealthy > 0 && !a.ServerTerminal() && !schedule.Replaceable(a) {
+			return true
+		}
+	}
+	return false
 }
 
 // evaluateDeployment has the scheduler look at a deployment's job.

@@ -169,6 +169,22 @@ func TestAVersionThatFailsOnItsWayBackIsNotRevertedForEver(t *testing.T) {
 		latest(t, s).StatusDescription)
 }
 
+func TestADeploymentFailsAtOnceWhereNothingReplacesWhatFailed(t *testing.T) {
+	for attempts, want := range map[int]string{0: nomad.DeploymentStatusFailed, 1: nomad.DeploymentStatusRunning} {
+		s := withNode(t, "")
+		version := func(name string) *nomad.Job {
+			j := rollout(name)
+			j.TaskGroups[0].ReschedulePolicy = &nomad.ReschedulePolicy{Attempts: &attempts, Interval: new(time.Hour), Unlimited: new(false)}
+			return j
+		}
+		run(t, s, version("a"))
+		succeed(t, s)
+		run(t, s, version("b"))
+		require.Equal(t, 1, decide(t, s, false))
+		require.Equal(t, want, latest(t, s).Status)
+	}
+}
+
 // The time counts from the last progress, over a pause, and is kept in the file.
 func TestADeploymentWithoutProgressFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // in which time passes at once

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/go-version"
 	nomad "github.com/hashicorp/nomad/api"
@@ -137,8 +136,6 @@ const (
 	// maxCount bounds the allocations of a job, far above what one machine runs:
 	// each costs the scheduler time and memory, placed or not.
 	maxCount = 50_000
-	// minRescheduleDelay is Nomad's.
-	minRescheduleDelay = 5 * time.Second
 )
 
 func (v *validation) job(j *nomad.Job) {
@@ -218,6 +215,7 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 		v.fault("ephemeral_disk: size can't be negative: it is %d", *d.SizeMB)
 	}
 	v.ports(g)
+	v.groupTimes(j, g)
 	v.scaling(g)
 	v.update(j, g.Update)
 	if len(g.Tasks) == 0 {
@@ -238,6 +236,8 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 		}
 		v.in(fmt.Sprintf("task %q", t.Name), func() {
 			v.task(t)
+			v.taskTimes(g, t)
+			v.taskFiles(t)
 			v.ranking(j, t.Affinities, nil)
 		})
 	}
@@ -261,16 +261,10 @@ func (v *validation) task(t *nomad.Task) {
 	if t.Driver == "" {
 		v.fault("driver: Missing task driver")
 	}
-	if structs.Deref(t.KillTimeout) < 0 {
-		v.fault("kill_timeout: KillTimeout must be a positive value: it is %s", *t.KillTimeout)
-	}
-	if t.ShutdownDelay < 0 {
-		v.fault("shutdown_delay: ShutdownDelay must be a positive value: it is %s", t.ShutdownDelay)
-	}
 	v.constraints(t.Constraints, false)
 	v.actions(t.Actions)
-	v.restart(t.RestartPolicy)
 	v.resources(t.Resources)
+	v.cores(t)
 	v.lifecycle(t.Lifecycle)
 	if l := t.LogConfig; l != nil && !structs.Deref(l.Disabled) {
 		if structs.Deref(l.MaxFiles) < 1 {
@@ -335,58 +329,6 @@ func (v *validation) lifecycle(l *nomad.TaskLifecycle) {
 		v.fault("lifecycle: hook: no lifecycle hook provided")
 	default:
 		v.fault("lifecycle: hook: invalid hook: %v", l.Hook)
-	}
-}
-
-func (v *validation) restart(p *nomad.RestartPolicy) {
-	if p == nil {
-		return
-	}
-	switch mode := structs.Deref(p.Mode); mode {
-	case nomad.RestartPolicyModeDelay, nomad.RestartPolicyModeFail:
-	default:
-		v.fault("restart: mode: Unsupported restart mode: %q (delay or fail)", mode)
-	}
-	if structs.Deref(p.Attempts) < 0 {
-		v.fault("restart: attempts: it can't be negative: it is %d", *p.Attempts)
-	}
-	if structs.Deref(p.Delay) < 0 || structs.Deref(p.Interval) < 0 {
-		v.fault("restart: delay and interval can't be negative")
-	}
-	if structs.Deref(p.Attempts) == 0 && structs.Deref(p.Mode) == nomad.RestartPolicyModeDelay {
-		v.fault("restart: Restart policy %q with %d attempts is ambiguous", nomad.RestartPolicyModeDelay, 0)
-	}
-}
-
-func (v *validation) reschedule(j *nomad.Job, p *nomad.ReschedulePolicy) {
-	if p == nil {
-		return
-	}
-	if *j.Type == nomad.JobTypeSystem || *j.Type == nomad.JobTypeSysbatch {
-		v.fault("reschedule: %s jobs should not have a reschedule policy", *j.Type)
-		return
-	}
-	enabled := structs.Deref(p.Unlimited) || structs.Deref(p.Attempts) > 0
-	if structs.Deref(p.Attempts) < 0 {
-		v.fault("reschedule: attempts: it can't be negative: it is %d", *p.Attempts)
-	}
-	if !enabled {
-		return
-	}
-	if structs.Deref(p.Attempts) > 0 && !structs.Deref(p.Unlimited) && structs.Deref(p.Interval) <= 0 {
-		v.fault("reschedule: interval: Interval must be a non zero value if Attempts > 0")
-	}
-	if structs.Deref(p.Delay) < minRescheduleDelay {
-		v.fault("reschedule: delay: Delay cannot be less than %v (got %v)", minRescheduleDelay, structs.Deref(p.Delay))
-	}
-	switch function := structs.Deref(p.DelayFunction); function {
-	case "constant":
-	case "exponential", "fibonacci":
-		if structs.Deref(p.MaxDelay) < structs.Deref(p.Delay) {
-			v.fault("reschedule: max_delay: Max Delay cannot be less than Delay %v (got %v)", structs.Deref(p.Delay), structs.Deref(p.MaxDelay))
-		}
-	default:
-		v.fault("reschedule: delay_function: Invalid delay function %q, must be one of [constant exponential fibonacci]", function)
 	}
 }
 

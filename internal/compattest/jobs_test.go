@@ -1,9 +1,14 @@
 package compattest
 
 import (
+	"archive/tar"
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,18 +24,25 @@ import (
 
 const outcomesFile = "testdata/outcomes.txt"
 
-// quiet is how long nothing may change before the jobs have come to their ends.
-const quiet = 4 * time.Second
+// quiet is how long nothing may change before the jobs have come to their ends: longer than
+// the shortest delay that Nomad lets a reschedule have.
+const quiet = 7 * time.Second
 
 // meant are the jobs that end otherwise here than with Nomad, and why.
 var meant = map[string]string{
-	"poststart-fails":   "the failure of a poststart task ends the tasks beside it at once",
-	"prestart-fails":    "Killing is always followed by Killed",
-	"service-ends-well": "a deployment whose only allocation has failed has not succeeded: it fails at its deadline",
-	"service-fails":     "a deployment whose only allocation has failed has not succeeded: it fails at its deadline",
-	"system-fails":      "system jobs have no deployments here",
-	"system-runs":       "system jobs have no deployments here",
-	"template-broken":   "a template that cannot be read is refused when its job is registered",
+	"kill-signal-unknown": "a signal that there is not fails the task, which says so; with Nomad the job waits for a node that has it",
+	"port-taken":          "a static port is taken once on a node; Nomad's agent takes it once for each address of its network",
+	"poststart-fails":     "the failure of a poststart task ends the tasks beside it at once",
+	"prestart-fails":      "Killing is always followed by Killed",
+	"service-ends-well":   "a deployment whose only allocation has failed has not succeeded",
+	"service-fails":       "a deployment whose only allocation has failed has not succeeded",
+	"sidecar-fails":       "Killing is always followed by Killed",
+	"system-fails":        "system jobs have no deployments here",
+	"system-runs":         "system jobs have no deployments here",
+	"system-unmet":        "a system job that no node can run waits for one, and says so; with Nomad it runs, and has a deployment that succeeded",
+	"update-fails":        "an allocation that fails in its deployment has the event Alloc Unhealthy",
+	"update-reverts":      "an allocation that fails in its deployment has the event Alloc Unhealthy",
+	"template-broken":     "a template that cannot be read is refused when its job is registered",
 }
 
 // TestJobFilesEndAsWithNomad runs all job files at once and compares what became of each with
@@ -77,19 +89,38 @@ func TestJobFilesEndAsWithNomad(t *testing.T) {
 // became of each.
 func (to *target) outcomes(t *testing.T, files []string) map[string]string {
 	t.Helper()
+	served := serveArtifacts(t)
 	all := map[string]string{}
 	for _, path := range files {
-		name := strings.TrimSuffix(filepath.Base(path), ".nomad.hcl")
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		job, err := jobspec.Parse(jobspec.Options{Path: path, Content: text})
-		require.NoError(t, err)
-		if _, _, err := to.client.Jobs().Register(job, nil); err != nil {
-			all[name] = "refused"
-			continue
-		}
-		all[name] = ""
+		to.register(t, path, served, all)
 	}
+	to.settle(all)
+	later, err := filepath.Glob("testdata/updates/*.nomad.hcl")
+	require.NoError(t, err)
+	for _, path := range later {
+		to.register(t, path, served, all)
+	}
+	to.settle(all)
+	return all
+}
+
+// register registers the job of a file, and notes if it is refused.
+func (to *target) register(t *testing.T, path, served string, all map[string]string) {
+	t.Helper()
+	name := strings.TrimSuffix(filepath.Base(path), ".nomad.hcl")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	job, err := jobspec.Parse(jobspec.Options{Path: path, Content: bytes.ReplaceAll(text, []byte("{served}"), []byte(served))})
+	require.NoError(t, err)
+	all[name] = ""
+	if _, _, err := to.client.Jobs().Register(job, nil); err != nil {
+		t.Logf("%s: %s: %v", to.name, name, err)
+		all[name] = "refused"
+	}
+}
+
+// settle waits until nothing changes any more, and tells of each job what became of it.
+func (to *target) settle(all map[string]string) {
 	seen, since := "", time.Now()
 	for end := time.Now().Add(2 * time.Minute); time.Since(since) < quiet && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		now := ""
@@ -103,7 +134,30 @@ func (to *target) outcomes(t *testing.T, files []string) map[string]string {
 			seen, since = now, time.Now()
 		}
 	}
-	return all
+}
+
+// serveArtifacts serves what job files download, and returns its address.
+func serveArtifacts(t *testing.T) (url string) {
+	t.Helper()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	archive := tar.NewWriter(z)
+	hello := []byte("hello\n")
+	require.NoError(t, archive.WriteHeader(&tar.Header{Name: "hello.txt", Mode: 0o644, Size: int64(len(hello))}))
+	_, err := archive.Write(hello)
+	require.NoError(t, err)
+	require.NoError(t, archive.Close())
+	require.NoError(t, z.Close())
+	files := map[string][]byte{"/hello.txt": hello, "/packed.tar.gz": packed.Bytes()}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if b, is := files[r.URL.Path]; is {
+			_, _ = w.Write(b)
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
 }
 
 // outcome tells what became of a job: its status, its deployment, what waits for a place, and
@@ -140,6 +194,10 @@ func (to *target) outcome(id string) string {
 	return strings.Join(parts, "; ")
 }
 
+// awaits is the event by which a task here tells that it waits for an allocation to end; with
+// Nomad it waits without one.
+const awaits = "Task hook message"
+
 func waiting(e *nomad.Evaluation) string {
 	text := ""
 	for _, group := range slices.Sorted(maps.Keys(e.FailedTGAllocs)) {
@@ -155,6 +213,9 @@ func tasks(states map[string]*nomad.TaskState) string {
 	for name, s := range states {
 		var events []string
 		for _, e := range s.Events {
+			if e.Type == awaits {
+				continue
+			}
 			what := e.Type
 			if e.Type == nomad.TaskTerminated {
 				what += " " + cmp.Or(e.Details["exit_code"], "0") + "/" + cmp.Or(e.Details["signal"], "0")

@@ -8,6 +8,17 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
+// Replaceable reports whether an allocation is replaced under its group's policy if it fails, at
+// some time: its attempts are not used up.
+func Replaceable(a *Alloc) bool {
+	g := a.Job.LookupTaskGroup(a.TaskGroup)
+	if g == nil {
+		return false
+	}
+	_, _, ok := next(g.ReschedulePolicy, a)
+	return ok
+}
+
 // next returns when a failed allocation is to be replaced under its group's policy, and
 // what is to be remembered of it; false: it is not.
 func next(p *nomad.ReschedulePolicy, a *Alloc) (at time.Time, r structs.Reschedule, ok bool) {

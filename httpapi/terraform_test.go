@@ -1,0 +1,94 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/require"
+)
+
+// The calls are those that Terraform's provider for Nomad was seen to make for a nomad_job
+// with detach = false: it is created, planned, found as it is, and destroyed.
+func TestAJobIsAppliedAsTerraformDoes(t *testing.T) {
+	w := newWorld(t, "mock")
+	const source = `job "tf" {
+  update {
+    min_healthy_time = "1ms"
+  }
+  group "g" {
+    task "t" {
+      driver = "mock_driver"
+      config {
+        run_for = "1h"
+      }
+      resources {
+        cpu    = 10
+        memory = 20
+      }
+    }
+  }
+}`
+	parse := func() *nomad.Job {
+		job, err := w.Client.Jobs().ParseHCLOpts(&nomad.JobsParseRequest{JobHCL: source, Canonicalize: true})
+		require.NoError(t, err)
+		return job
+	}
+	at := &nomad.QueryOptions{Namespace: "default"}
+	resp, _, err := w.Client.Jobs().RegisterOpts(parse(), &nomad.RegisterOptions{
+		Submission: &nomad.JobSubmission{Source: source, Format: "hcl2"},
+	}, &nomad.WriteOptions{Namespace: "default"})
+	require.NoError(t, err)
+
+	var eval *nomad.Evaluation
+	require.Eventually(t, func() bool {
+		eval, _, err = w.Client.Evaluations().Info(resp.EvalID, at)
+		return err == nil && eval.Status == "complete"
+	}, time.Minute, time.Millisecond)
+	require.Empty(t, eval.NextEval)
+	d := w.awaitDeployment(t, eval.DeploymentID, func(d *nomad.Deployment) bool { return d.Status != "running" })
+	require.Equal(t, "successful", d.Status)
+
+	job, _, err := w.Client.Jobs().Info("tf", at)
+	require.NoError(t, err)
+	require.Equal(t, resp.JobModifyIndex, *job.JobModifyIndex, "or Terraform would see a drift")
+	submitted, _, err := w.Client.Jobs().Submission("tf", int(*job.Version), at)
+	require.NoError(t, err)
+	require.Equal(t, source, submitted.Source)
+	allocs, _, err := w.Client.Jobs().Allocations("tf", false, at)
+	require.NoError(t, err)
+	require.Len(t, allocs, 1)
+	plan, _, err := w.Client.Jobs().PlanOpts(parse(), &nomad.PlanOptions{Diff: true}, nil)
+	require.NoError(t, err)
+	require.Equal(t, "None", plan.Diff.Type, "a second plan is empty")
+
+	_, _, err = w.Client.Jobs().Deregister("tf", true, &nomad.WriteOptions{Namespace: "default"})
+	require.NoError(t, err)
+	_, _, err = w.Client.Jobs().Info("tf", at)
+	require.ErrorContains(t, err, "404", "by which Terraform knows that a job is gone")
+}
+
+func TestAPoolAndTheSchedulerAreSetAsTerraformDoes(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.Client.NodePools().Register(&nomad.NodePool{Name: "p", Description: "d", Meta: map[string]string{"k": "v"}}, nil)
+	require.NoError(t, err)
+	pool, _, err := w.Client.NodePools().Info("p", nil)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"k": "v"}, pool.Meta)
+	_, err = w.Client.NodePools().Delete("p", nil)
+	require.NoError(t, err)
+	require.Equal(t, reply{status: http.StatusNotFound, body: "node pool not found"}, bare(w.get(t, "/v1/node/pool/p")))
+
+	_, _, err = w.Client.Operator().SchedulerSetConfiguration(&nomad.SchedulerConfiguration{
+		SchedulerAlgorithm: "spread", PreemptionConfig: nomad.PreemptionConfig{BatchSchedulerEnabled: true},
+	}, nil)
+	require.NoError(t, err)
+	config, _, err := w.Client.Operator().SchedulerGetConfiguration(nil)
+	require.NoError(t, err)
+	require.Equal(t, nomad.SchedulerAlgorithm("spread"), config.SchedulerConfig.SchedulerAlgorithm)
+	require.True(t, config.SchedulerConfig.PreemptionConfig.BatchSchedulerEnabled)
+	region, err := w.Client.Agent().Region()
+	require.NoError(t, err)
+	require.Equal(t, "global", region)
+}

@@ -1,0 +1,35 @@
+job "artifact-outside" {
+  type = "batch"
+  group "g" {
+    ephemeral_disk {
+      size = 20
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "true"]
+      }
+      artifact {
+        source      = "{served}/hello.txt"
+        destination = "../../../outside"
+      }
+      resources {
+        cpu    = 10
+        memory = 20
+      }
+      logs {
+        max_files     = 1
+        max_file_size = 1
+      }
+    }
+  }
+}

@@ -1,0 +1,38 @@
+job "artifact-packed" {
+  type = "batch"
+  group "g" {
+    ephemeral_disk {
+      size = 20
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "test -s local/packed.tar.gz"]
+      }
+      artifact {
+        source      = "{served}/packed.tar.gz"
+        destination = "local"
+        options {
+          archive = "false"
+        }
+      }
+      resources {
+        cpu    = 10
+        memory = 20
+      }
+      logs {
+        max_files     = 1
+        max_file_size = 1
+      }
+    }
+  }
+}

@@ -1,0 +1,50 @@
+job "constraint-task" {
+  type = "batch"
+  group "g" {
+    ephemeral_disk {
+      size = 20
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    task "a" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "true"]
+      }
+      resources {
+        cpu    = 10
+        memory = 20
+      }
+      logs {
+        max_files     = 1
+        max_file_size = 1
+      }
+    }
+    task "b" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "true"]
+      }
+      constraint {
+        attribute = "${meta.nothing}"
+        value     = "x"
+      }
+      resources {
+        cpu    = 10
+        memory = 20
+      }
+      logs {
+        max_files     = 1
+        max_file_size = 1
+      }
+    }
+  }
+}

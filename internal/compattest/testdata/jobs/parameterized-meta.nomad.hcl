@@ -1,0 +1,42 @@
+job "parameterized-meta" {
+  type = "batch"
+  parameterized {
+    payload       = "required"
+    meta_required = ["who"]
+    meta_optional = ["how"]
+  }
+  meta {
+    how = "well"
+  }
+  group "g" {
+    ephemeral_disk {
+      size = 20
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "true"]
+      }
+      dispatch_payload {
+        file = "in.txt"
+      }
+      resources {
+        cpu    = 10
+        memory = 20
+      }
+      logs {
+        max_files     = 1
+        max_file_size = 1
+      }
+    }
+  }
+}

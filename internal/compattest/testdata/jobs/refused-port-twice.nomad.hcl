@@ -1,0 +1,39 @@
+job "refused-port-twice" {
+  type = "batch"
+  group "g" {
+    ephemeral_disk {
+      size = 20
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    network {
+      port "a" {
+        static = 18767
+      }
+      port "b" {
+        static = 18767
+      }
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "true"]
+      }
+      resources {
+        cpu    = 10
+        memory = 20
+      }
+      logs {
+        max_files     = 1
+        max_file_size = 1
+      }
+    }
+  }
+}

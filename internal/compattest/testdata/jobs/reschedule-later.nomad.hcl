@@ -1,0 +1,34 @@
+job "reschedule-later" {
+  type = "batch"
+  group "g" {
+    ephemeral_disk {
+      size = 20
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    reschedule {
+      attempts       = 0
+      delay          = "1h"
+      delay_function = "exponential"
+      max_delay      = "2h"
+      unlimited      = true
+    }
+    task "t" {
+      driver = "raw_exec"
+      config {
+        command = "/bin/sh"
+        args    = ["-c", "exit 1"]
+      }
+      resources {
+        cpu    = 10
+        memory = 20
+      }
+      logs {
+        max_files     = 1
+        max_file_size = 1
+      }
+    }
+  }
+}
