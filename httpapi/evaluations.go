@@ -97,6 +97,14 @@ func (h *handler) readEvaluation(r *http.Request, _ *query) (answer, error) {
 	return answer{body: out, index: e.ModifyIndex}, err
 }
 
+// evaluationIndex is the index at which an evaluation was made; 0: it is gone.
+func (h *handler) evaluationIndex(id string) uint64 {
+	if e := h.ControlPlane.Evaluation(id); e != nil {
+		return e.CreateIndex
+	}
+	return 0
+}
+
 // relatedEvaluations are those that led to an evaluation, or that it led to.
 func (h *handler) relatedEvaluations(of *structs.Evaluation) []*nomad.EvaluationStub {
 	seen := map[string]bool{of.ID: true}

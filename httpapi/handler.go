@@ -246,7 +246,7 @@ func (h *handler) method(pattern string, serve func(http.ResponseWriter, *http.R
 
 // fail answers with a status and one line of text, as Nomad does.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+	if ended := r.Context().Err(); ended != nil && errors.Is(err, ended) {
 		return
 	}
 	status := statusOf(err)

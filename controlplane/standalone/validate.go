@@ -270,6 +270,7 @@ func (v *validation) task(t *nomad.Task) {
 	v.constraints(t.Constraints, false)
 	v.actions(t.Actions)
 	v.resources(t.Resources)
+	v.cores(t)
 	v.lifecycle(t.Lifecycle)
 	if l := t.LogConfig; l != nil && !structs.Deref(l.Disabled) {
 		if structs.Deref(l.MaxFiles) < 1 {
