@@ -57,6 +57,7 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 		return nil, err
 	}
 	spec := taskSpec(c.scope.Config, r.Env)
+	p.Cores = c.scope.Config.GetResources().GetCores()
 	spec.Process = p
 	defer sandbox.Pause(ctx)()
 	err = c.plugin.host.cfg.Workloads.Start(ctx, spec)

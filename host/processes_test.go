@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -60,6 +61,27 @@ func TestAProcessStartsAsTheTasksWorkload(t *testing.T) {
 	stdout, err := os.ReadFile(scope.Config.StdoutPath + ".0")
 	require.NoError(t, err)
 	require.Equal(t, "me in "+scope.Config.Directories.Task+"\n", string(stdout))
+}
+
+func TestAProcessIsKeptOnTheTasksCores(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Skip("with one processor there is nothing to choose")
+	}
+	w := newWorld(t, host.Limits{})
+	seen := map[string]bool{}
+	for _, cores := range [][]uint32{nil, {0}, {1}} {
+		scope := taskScope(t)
+		scope.Config.Id = fmt.Sprint("alloc/web/", cores)
+		scope.Config.Resources = &wasmnodev1.Resources{Cores: cores}
+		code, _ := decodeAnswer(t, startProcess(t, w, scope, host.ProcessGrant{Commands: []string{"/bin/*"}}, shell(`grep Cpus_allowed_list /proc/self/status`)))
+		require.Zero(t, code)
+		_, err := w.workloads.Wait(t.Context(), scope.Config.Id)
+		require.NoError(t, err)
+		stdout, err := os.ReadFile(scope.Config.StdoutPath + ".0")
+		require.NoError(t, err)
+		seen[string(stdout)] = true
+	}
+	require.Len(t, seen, 3)
 }
 
 func TestACallReportsThatTheTaskHasAWorkload(t *testing.T) {

@@ -20,7 +20,7 @@ func (h *handler) aclRoutes() {
 	h.get("/v1/acl/token/self", tableACLTokens, h.ownToken)
 	h.getACL("/v1/acl/token/{accessor}", h.readToken)
 	h.put("/v1/acl/token/{accessor}", h.withACL(h.renameToken))
-	h.method("/v1/acl/token/{accessor}", writing(h.withACL(h.deleteToken)), http.MethodDelete)
+	h.method("/v1/acl/token/{accessor}", h.writing(h.withACL(h.deleteToken)), http.MethodDelete)
 	h.getACL("/v1/acl/policies", h.listPolicies)
 	h.getACL("/v1/acl/policy/{name}", h.readPolicy)
 }

@@ -39,7 +39,7 @@ func (h *handler) listAllocations(r *http.Request, q *query) (answer, error) {
 		func(a *structs.Allocation) *nomad.AllocationListStub {
 			stub := allocationStub(a)
 			if resources {
-				stub.AllocatedResources = allocatedResources(a.Resources)
+				stub.AllocatedResources = allocatedResources(a)
 			}
 			if !states {
 				stub.TaskStates = nil
@@ -66,5 +66,5 @@ func (h *handler) stopAllocation(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &nomad.AllocStopResponse{EvalID: evalID}, nil
+	return &nomad.AllocStopResponse{EvalID: evalID, WriteMeta: nomad.WriteMeta{LastIndex: h.evaluationIndex(evalID)}}, nil
 }

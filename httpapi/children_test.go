@@ -85,6 +85,7 @@ func TestWhatAParameterizedJobDoesNotTake(t *testing.T) {
 		"no meta":        {nomad.DispatchOptions{JobID: "optional"}, 400, "Dispatch did not provide required meta keys: [b a]"},
 		"too much meta":  {nomad.DispatchOptions{JobID: "optional", Meta: map[string]string{"z": "", "y": "", "a": "", "b": ""}}, 400, "Dispatch request included unpermitted metadata keys: [y z]"},
 		"a spaced ID":    {nomad.DispatchOptions{JobID: "optional", Meta: meta, IdPrefixTemplate: "a b"}, 400, "contains a space or a null character"},
+		"a strange ID":   {nomad.DispatchOptions{JobID: "optional", Meta: meta, IdPrefixTemplate: "\x1b[2J"}, 400, "has control characters"},
 		"a long ID":      {nomad.DispatchOptions{JobID: "optional", Meta: meta, IdPrefixTemplate: strings.Repeat("x", 400)}, 400, "Job ID is longer than 400 bytes"},
 		"no priority":    {nomad.DispatchOptions{JobID: "optional", Meta: meta, Priority: 101}, 400, "Job priority must be between [1, 100]: it is 101"},
 		"the most there": {nomad.DispatchOptions{JobID: "optional", Meta: meta, Payload: bytes.Repeat([]byte("x"), 16<<10)}, 200, ""},

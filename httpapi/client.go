@@ -24,7 +24,7 @@ func (h *handler) clientRoutes() {
 	h.get("/v1/client/allocation/{id}/stats", tableAllocations, h.allocationStats)
 	h.get("/v1/client/allocation/{id}/checks", tableAllocations, h.allocationChecks)
 	h.get("/v1/allocation/{id}/checks", tableAllocations, h.allocationChecks)
-	h.method("/v1/client/allocation/{id}/gc", writing(h.collectAllocation), gcMethods...)
+	h.method("/v1/client/allocation/{id}/gc", h.writing(h.collectAllocation), gcMethods...)
 	h.method("/v1/client/gc", h.collectNode, gcMethods...)
 	h.get("/v1/client/stats", tableNodes, h.hostStats)
 	h.get("/v1/client/metadata", tableNodes, h.readMetadata)
@@ -46,7 +46,7 @@ func (h *handler) restartAllocation(r *http.Request) (any, error) {
 		return nil, badRequest("can't restart all tasks and task %q: name a task or none", req.TaskName)
 	}
 	err := h.Node.RestartAllocation(r.Context(), r.PathValue("id"), req.TaskName, req.AllTasks)
-	return struct{}{}, h.unknownAllocation(r, err)
+	return acted{}, h.unknownAllocation(r, err)
 }
 
 func (h *handler) signalAllocation(r *http.Request) (any, error) {
@@ -55,8 +55,11 @@ func (h *handler) signalAllocation(r *http.Request) (any, error) {
 		return nil, err
 	}
 	err := h.Node.SignalAllocation(r.Context(), r.PathValue("id"), req.Task, req.Signal)
-	return struct{}{}, h.unknownAllocation(r, err)
+	return acted{}, h.unknownAllocation(r, err)
 }
+
+// acted is the answer to what the node has done. It has no index of its own: Nomad says 0.
+type acted struct{ Index uint64 }
 
 func (h *handler) allocationStats(r *http.Request, _ *query) (answer, error) {
 	usage, err := h.Node.AllocationUsage(r.Context(), r.PathValue("id"), r.URL.Query().Get("task"))
@@ -197,6 +200,9 @@ func (h *handler) sendFile(w http.ResponseWriter, r *http.Request, offset, limit
 func nodeMetadata(m structs.NodeMeta) *nomad.NodeMetaResponse {
 	if m.Dynamic == nil {
 		m.Dynamic = map[string]*string{}
+	}
+	if m.Static == nil {
+		m.Static = map[string]string{}
 	}
 	return &nomad.NodeMetaResponse{Meta: m.Meta, Static: m.Static, Dynamic: m.Dynamic}
 }

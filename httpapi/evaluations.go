@@ -13,7 +13,7 @@ import (
 func (h *handler) evaluationRoutes() {
 	h.get("/v1/evaluations", tableEvaluations, h.listEvaluations)
 	h.get("/v1/evaluations/count", tableEvaluations, h.countEvaluations)
-	h.method("/v1/evaluations", writing(h.deleteEvaluations), http.MethodDelete)
+	h.method("/v1/evaluations", h.writing(h.deleteEvaluations), http.MethodDelete)
 	h.get("/v1/evaluation/{id}", tableEvaluations, h.readEvaluation)
 	h.get("/v1/evaluation/{id}/allocations", tableAllocations, h.evaluationAllocations)
 }
@@ -95,6 +95,14 @@ func (h *handler) readEvaluation(r *http.Request, _ *query) (answer, error) {
 		out.RelatedEvals = h.relatedEvaluations(e)
 	}
 	return answer{body: out, index: e.ModifyIndex}, err
+}
+
+// evaluationIndex is the index at which an evaluation was made; 0: it is gone.
+func (h *handler) evaluationIndex(id string) uint64 {
+	if e := h.ControlPlane.Evaluation(id); e != nil {
+		return e.CreateIndex
+	}
+	return 0
 }
 
 // relatedEvaluations are those that led to an evaluation, or that it led to.

@@ -1,75 +1,83 @@
 package httpapi
 
 import (
+	"fmt"
+	"maps"
 	"net/http"
+	"runtime"
+	"slices"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// renderedKept is how many batches' renderings are kept: those that clients who follow what
-// happens read at about the same time.
+// renderedKept is how many batches' renderings are kept for who may ask for them next: those
+// that clients who follow what happens read at about the same time.
 const renderedKept = 8
 
-// renderedBatches renders each event once, however many clients there are. It is safe for
-// concurrent use.
+// renderedBatches renders each event once, however many clients there are and however slowly
+// they read: a rendering is shared for as long as anybody has it. It is safe for concurrent
+// use.
 type renderedBatches struct {
-	mu    sync.Mutex
-	kept  map[uint64]*renderedBatch // by place
-	order []uint64                  // the oldest first
+	mu     sync.Mutex
+	known  map[uint64]weak.Pointer[renderedBatch] // by place
+	latest []*renderedBatch                       // at most renderedKept, the oldest first
 }
 
 // renderedBatch is the rendering of a batch's events, each made when it is first asked for.
 type renderedBatch struct {
 	mu     sync.Mutex
-	events [][]byte
+	events []*renderedEvent
+}
+
+// renderedEvent keeps its batch's rendering known while it is held.
+type renderedEvent struct {
+	json  []byte
+	batch *renderedBatch
 }
 
 func newRenderedBatches() *renderedBatches {
-	return &renderedBatches{kept: map[uint64]*renderedBatch{}}
+	return &renderedBatches{known: map[uint64]weak.Pointer[renderedBatch]{}}
 }
 
-// line is the rendering of what a client asked for of a batch; nil: it asked for nothing.
-func (c *renderedBatches) line(place uint64, batch *structs.ChangeBatch, wanted *events) ([]byte, error) {
-	var kept *renderedBatch
-	var list [][]byte
+// events are the renderings of what a client asked for of a batch.
+func (c *renderedBatches) events(place uint64, batch *structs.ChangeBatch, wanted *events) (list []*renderedEvent, err error) {
+	var rendered *renderedBatch
 	for i, e := range batch.Events {
 		if !wanted.has(e) {
 			continue
 		}
-		if kept == nil {
-			kept = c.batch(place, len(batch.Events))
+		if rendered == nil {
+			rendered = c.batch(place, len(batch.Events))
 		}
-		b, err := kept.event(i, e)
+		event, err := rendered.event(i, e)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, b)
+		list = append(list, event)
 	}
-	if len(list) == 0 {
-		return nil, nil
-	}
-	return joinEvents(batch.Index, list), nil
+	return list, nil
 }
 
 func (c *renderedBatches) batch(place uint64, size int) *renderedBatch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if b := c.kept[place]; b != nil {
+	if b := c.known[place].Value(); b != nil {
 		return b
 	}
-	if len(c.order) == renderedKept {
-		delete(c.kept, c.order[0])
-		c.order = c.order[1:]
+	maps.DeleteFunc(c.known, func(_ uint64, p weak.Pointer[renderedBatch]) bool { return p.Value() == nil })
+	b := &renderedBatch{events: make([]*renderedEvent, size)}
+	c.known[place] = weak.Make(b)
+	c.latest = append(c.latest, b)
+	if len(c.latest) > renderedKept {
+		c.latest = slices.Delete(c.latest, 0, 1)
 	}
-	b := &renderedBatch{events: make([][]byte, size)}
-	c.kept[place] = b
-	c.order = append(c.order, place)
 	return b
 }
 
-func (b *renderedBatch) event(i int, e *structs.ChangeEvent) ([]byte, error) {
+func (b *renderedBatch) event(i int, e *structs.ChangeEvent) (*renderedEvent, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.events[i] == nil {
@@ -77,7 +85,7 @@ func (b *renderedBatch) event(i int, e *structs.ChangeEvent) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.events[i] = rendered
+		b.events[i] = &renderedEvent{rendered, b}
 	}
 	return b.events[i], nil
 }
@@ -98,9 +106,28 @@ func (s *eventWriter) line(b []byte) error {
 	return s.write(b)
 }
 
-func (s *eventWriter) write(b []byte) error {
+// batch sends a batch's events as one line. It has no copy of them: many clients may take
+// their time to read the same.
+func (s *eventWriter) batch(index uint64, events []*renderedEvent) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = true
+	parts := make([][]byte, 0, 2*len(events)+1)
+	for i, e := range events {
+		before := ","
+		if i == 0 {
+			before = `{"Events":[`
+		}
+		parts = append(parts, []byte(before), e.json)
+	}
+	err := s.write(append(parts, fmt.Appendf(nil, `],"Index":%d}`, index))...)
+	runtime.KeepAlive(events) // and with them their batch's rendering, for others to share
+	return err
+}
+
+func (s *eventWriter) write(line ...[]byte) error {
 	_ = s.flush.SetWriteDeadline(time.Now().Add(eventTimeout)) // errors: the client may take its time
-	for _, part := range [][]byte{b, []byte("\n")} {
+	for _, part := range append(line, []byte("\n")) {
 		if _, err := s.w.Write(part); err != nil {
 			return err
 		}

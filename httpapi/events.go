@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,15 +62,15 @@ func (h *handler) streamEvents(w http.ResponseWriter, r *http.Request) error {
 		case err != nil:
 			return nil // the client is gone, or the agent ends
 		}
-		line, err := h.rendered.line(place, batch, wanted)
+		events, err := h.rendered.events(place, batch, wanted)
 		if err != nil {
 			h.Logger.Error("an event cannot be rendered", "index", batch.Index, "error", err)
 			continue
 		}
-		if line == nil {
+		if len(events) == 0 {
 			continue
 		}
-		if err := out.line(line); err != nil {
+		if err := out.batch(batch.Index, events); err != nil {
 			return nil
 		}
 	}
@@ -191,15 +190,4 @@ func renderEvent(e *structs.ChangeEvent) ([]byte, error) {
 	return json.Marshal(eventJSON{
 		Topic: e.Topic, Type: e.Type, Key: e.Key, Namespace: e.Namespace, FilterKeys: e.FilterKeys, Index: e.Index, Payload: payload,
 	})
-}
-
-// joinEvents renders the line of a batch's events.
-func joinEvents(index uint64, list [][]byte) []byte {
-	var b bytes.Buffer
-	b.WriteString(`{"Events":[`)
-	b.Write(bytes.Join(list, []byte(",")))
-	b.WriteString(`],"Index":`)
-	b.WriteString(strconv.FormatUint(index, 10))
-	b.WriteString("}")
-	return b.Bytes()
 }

@@ -91,21 +91,31 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, err)
 		return
 	}
-	leave, err := h.Bounds.Enter(r)
+	seat, err := h.Bounds.Enter(r)
 	if err != nil {
 		h.refuse(w, r, err)
 		return
 	}
-	defer leave()
+	defer seat.Leave()
 	// The last request on this connection has left its own.
 	deadlines := http.NewResponseController(w)
 	_ = deadlines.SetWriteDeadline(time.Time{}) // errors: the server has none of its own
 	if r.ContentLength != 0 {
 		// For the body alone: the server lifts it when that is all there.
 		_ = deadlines.SetReadDeadline(time.Now().Add(h.Bounds.BodyTimeout()))
-		r.Body = &body{r.Body}
+		r.Body = &body{r.Body, seat}
 	}
 	h.mux.ServeHTTP(w, r)
+}
+
+// becomeStream is for a request with a body, once that is read, that will wait for a change: it
+// is not one of those any more of which there can be few.
+func becomeStream(r *http.Request) error {
+	b, is := r.Body.(*body)
+	if !is {
+		return nil
+	}
+	return b.seat.Become(access.Streams)
 }
 
 // refuse answers a request that is not served. Its connection ends with it where that
@@ -127,8 +137,12 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	h.fail(w, r, err)
 }
 
-// body is a request's, with an error of ours when it does not arrive in time.
-type body struct{ io.ReadCloser }
+// body is a request's, with an error of ours when it does not arrive in time, and with the
+// place that the request has for it.
+type body struct {
+	io.ReadCloser
+	seat *access.Seat
+}
 
 // Read implements [io.Reader].
 func (b *body) Read(p []byte) (int, error) {

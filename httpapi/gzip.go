@@ -19,28 +19,29 @@ var gzipWriters = sync.Pool{New: func() any {
 	return w
 }}
 
-// send sends a whole answer, compressed where the client takes that and it is worth it.
-// Streams and files are sent in other ways, always as they are.
-func send(w http.ResponseWriter, r *http.Request, b []byte) error {
-	w.Header().Add("Vary", "Accept-Encoding")
+// encoded is an answer as it is sent.
+type encoded struct {
+	bytes  []byte
+	packed bool
+}
+
+// pack compresses a whole answer where the client takes that and it is worth it. Streams and
+// files are sent in other ways, always as they are.
+func pack(r *http.Request, b []byte) (*encoded, error) {
 	if len(b) < minGzip || !takesGzip(r.Header.Values("Accept-Encoding")) {
-		_, err := w.Write(b)
-		return err
+		return &encoded{b, false}, nil
 	}
 	var packed bytes.Buffer
 	z := gzipWriters.Get().(*gzip.Writer)
 	defer gzipWriters.Put(z)
 	z.Reset(&packed)
 	if _, err := z.Write(b); err != nil {
-		return err
+		return nil, err
 	}
 	if err := z.Close(); err != nil {
-		return err
+		return nil, err
 	}
-	w.Header().Set("Content-Encoding", "gzip")
-	w.Header().Set("Content-Length", strconv.Itoa(packed.Len()))
-	_, err := w.Write(packed.Bytes())
-	return err
+	return &encoded{packed.Bytes(), true}, nil
 }
 
 // takesGzip reads the headers of what a client takes: by name, or as anything ("*"), and not

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -153,24 +154,50 @@ func (h *handler) blocking(table string, read func(*http.Request, *query) (answe
 		defer cancel()
 		for {
 			seen := h.ControlPlane.Index(table)
-			a, err := read(r, q)
-			if a.index == 0 {
-				a.index = seen
-			}
-			if q.minIndex == 0 || a.index > q.minIndex || ctx.Err() != nil {
-				w.Header().Set("X-Nomad-Index", strconv.FormatUint(a.index, 10))
-				if err != nil {
-					return err
+			out, err := h.prepare(w, r, func() (any, error) {
+				a, err := read(r, q)
+				if a.index == 0 {
+					a.index = seen
 				}
+				if q.minIndex != 0 && a.index <= q.minIndex && ctx.Err() == nil {
+					return nil, errUnchanged
+				}
+				w.Header().Set("X-Nomad-Index", strconv.FormatUint(a.index, 10))
 				if a.next != "" {
 					w.Header().Set("X-Nomad-NextToken", a.next)
 				}
 				stamp(a.body, a.index)
-				return reply(w, r, a.body)
+				return a.body, err
+			})
+			if err == nil {
+				return h.send(w, out)
+			}
+			if !errors.Is(err, errUnchanged) {
+				return err
 			}
 			h.ControlPlane.Wait(ctx, table, seen)
 		}
 	}
+}
+
+// errUnchanged is of a read that has nothing new to answer with.
+var errUnchanged = errors.New("unchanged")
+
+// prepare reads and encodes an answer. There are few at a time, but for those that the node is
+// asked for: it may have them wait for a driver.
+func (h *handler) prepare(w http.ResponseWriter, r *http.Request, read func() (any, error)) (*encoded, error) {
+	if !strings.HasPrefix(r.URL.Path, "/v1/client/") {
+		done, err := h.Bounds.Prepare(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	body, err := read()
+	if err != nil {
+		return nil, err
+	}
+	return encode(r, body)
 }
 
 // answer is what a read found.
@@ -182,10 +209,10 @@ type answer struct {
 
 // put registers a write: PUT or POST.
 func (h *handler) put(pattern string, write func(*http.Request) (any, error)) {
-	h.method(pattern, writing(write), http.MethodPut, http.MethodPost)
+	h.method(pattern, h.writing(write), http.MethodPut, http.MethodPost)
 }
 
-func writing(write func(*http.Request) (any, error)) func(http.ResponseWriter, *http.Request) error {
+func (h *handler) writing(write func(*http.Request) (any, error)) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		body, err := write(r)
 		if err != nil {
@@ -194,7 +221,7 @@ func writing(write func(*http.Request) (any, error)) func(http.ResponseWriter, *
 		if index := toldIndex(body); index > 0 {
 			w.Header().Set("X-Nomad-Index", strconv.FormatUint(index, 10))
 		}
-		return reply(w, r, body)
+		return h.reply(w, r, body)
 	}
 }
 
@@ -219,10 +246,15 @@ func (h *handler) method(pattern string, serve func(http.ResponseWriter, *http.R
 
 // fail answers with a status and one line of text, as Nomad does.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+	if ended := r.Context().Err(); ended != nil && errors.Is(err, ended) {
 		return
 	}
 	status := statusOf(err)
+	if refused := (*access.Refusal)(nil); errors.As(err, &refused) { // by a bound
+		h.Bounds.Count(refused.Reason)
+		w.Header().Set("Retry-After", "1")
+		err = &statusError{refused.Status, refused.Text}
+	}
 	var se *statusError // an answer that was meant
 	if errors.As(err, &se) {
 		status = se.status
@@ -235,10 +267,19 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	io.WriteString(w, err.Error())
 }
 
-func reply(w http.ResponseWriter, r *http.Request, body any) error {
+func (h *handler) reply(w http.ResponseWriter, r *http.Request, body any) error {
+	out, err := encode(r, body)
+	if err != nil {
+		return err
+	}
+	return h.send(w, out)
+}
+
+// encode renders an answer as JSON, as its client takes it.
+func encode(r *http.Request, body any) (*encoded, error) {
 	b, err := json.Marshal(body)
 	if err != nil {
-		return fmt.Errorf("encoding the answer: %w", err)
+		return nil, fmt.Errorf("encoding the answer: %w", err)
 	}
 	if index := toldIndex(body); index > 0 {
 		b = withIndex(b, index)
@@ -246,13 +287,29 @@ func reply(w http.ResponseWriter, r *http.Request, body any) error {
 	if _, pretty := r.URL.Query()["pretty"]; pretty {
 		var indented bytes.Buffer
 		if err := json.Indent(&indented, b, "", "    "); err != nil {
-			return fmt.Errorf("indenting the answer: %w", err)
+			return nil, fmt.Errorf("indenting the answer: %w", err)
 		}
 		b = indented.Bytes()
 	}
+	return pack(r, b)
+}
+
+// send sends a whole answer, which counts until its client has read it.
+func (h *handler) send(w http.ResponseWriter, out *encoded) error {
+	sent, err := h.Bounds.Hold(len(out.bytes))
+	if err != nil {
+		return err
+	}
+	defer sent()
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Add("Vary", "Accept-Encoding")
+	if out.packed {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Length", strconv.Itoa(len(out.bytes)))
+	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(replyTimeout)) // errors: the client may take its time
-	return send(w, r, b)
+	_, _ = w.Write(out.bytes)                                                        // errors: the client is gone
+	return nil
 }
 
 // decode reads a JSON body. Unknown fields are ignored: newer clients add some.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"reflect"
 	"strconv"
 
@@ -45,4 +46,20 @@ func field(body any, name string) any {
 func withIndex(object []byte, index uint64) []byte {
 	begin := strconv.AppendUint([]byte(`{"Index":`), index, 10)
 	return append(append(begin, ','), object[1:]...)
+}
+
+// indexed is an answer with an index in its body that has none by its client's type, or none
+// in the header. It is an object with at least one field.
+type indexed struct {
+	body  any
+	index uint64
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (i indexed) MarshalJSON() ([]byte, error) {
+	b, err := json.Marshal(i.body)
+	if err != nil {
+		return nil, err
+	}
+	return withIndex(b, i.index), nil
 }

@@ -25,7 +25,7 @@ func (h *handler) jobRoutes() {
 	h.method("/v1/jobs/statuses", h.askStatuses, http.MethodPut, http.MethodPost)
 	h.method(jobPattern, h.readingJob(), http.MethodGet)
 	h.put(jobPattern, h.writeJob)
-	h.method(jobPattern, writing(h.deregisterJob), http.MethodDelete)
+	h.method(jobPattern, h.writing(h.deregisterJob), http.MethodDelete)
 }
 
 func (h *handler) listJobs(r *http.Request, q *query) (answer, error) {
@@ -47,7 +47,7 @@ func (h *handler) jobsWhere(r *http.Request, q *query, wanted func(*nomad.Job) b
 	stubs, next, err := page(q, jobs,
 		func(j *nomad.Job) string { return *j.Namespace + "." + *j.ID },
 		func(j *nomad.Job) any { return j },
-		func(j *nomad.Job) *nomad.JobListStub {
+		func(j *nomad.Job) *listedJob {
 			stub := jobStub(j, jobSummary(h.ControlPlane.JobSummary(*j.Namespace, *j.ID)))
 			if withMeta {
 				stub.Meta = j.Meta
@@ -197,7 +197,7 @@ func (h *handler) jobVersions(r *http.Request, q *query, id string) (answer, err
 	if diffs {
 		out.Diffs, err = versionDiffs(r, out.Versions)
 	}
-	return answer{body: out}, err
+	return answer{body: indexed{out, h.ControlPlane.Index(tableJobs)}}, err
 }
 
 // noJob tells that there is no job of an ID, or no endpoint, where the ID is one of a job and
@@ -250,7 +250,21 @@ func (h *handler) jobSubmission(r *http.Request, q *query, job *nomad.Job) (answ
 	if sub == nil {
 		return answer{}, notFound("job source not found")
 	}
-	return answer{body: sub}, nil
+	out := &submission{JobSubmission: sub, Namespace: *job.Namespace, JobID: *job.ID, Version: version}
+	for _, v := range h.ControlPlane.JobVersions(q.namespace, *job.ID) {
+		if *v.Version == version {
+			out.JobModifyIndex = *v.JobModifyIndex
+		}
+	}
+	return answer{body: out}, nil
+}
+
+// submission is what a version was registered from, with what the type of Nomad's client
+// leaves out.
+type submission struct {
+	*nomad.JobSubmission
+	Namespace, JobID        string
+	Version, JobModifyIndex uint64
 }
 
 func (h *handler) writeJob(r *http.Request) (any, error) {
@@ -275,7 +289,8 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &nomad.JobRegisterResponse{EvalID: evalID}, nil
+		index := h.evaluationIndex(evalID)
+		return jobRegistered(&structs.JobChange{EvalID: evalID, EvalCreateIndex: index, LastIndex: index}), nil
 	case "":
 		var req nomad.JobRegisterRequest
 		unknown, err := decodeJob(r, &req)

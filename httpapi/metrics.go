@@ -111,7 +111,7 @@ func (h *handler) metricsSummary(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 	}
-	return reply(w, r, out)
+	return h.reply(w, r, out)
 }
 
 // sampled renders a histogram. Its smallest and largest value are known as far as the

@@ -101,7 +101,9 @@ func (h *handler) setEligibility(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &nomad.NodeEligibilityUpdateResponse{NodeModifyIndex: c.NodeModifyIndex, EvalIDs: c.EvalIDs, EvalCreateIndex: c.EvalCreateIndex}, nil
+	return indexed{&nomad.NodeEligibilityUpdateResponse{
+		NodeModifyIndex: c.NodeModifyIndex, EvalIDs: notNull(c.EvalIDs), EvalCreateIndex: c.EvalCreateIndex,
+	}, c.NodeModifyIndex}, nil
 }
 
 // setDrain begins, changes or ends a drain.
@@ -125,7 +127,9 @@ func (h *handler) setDrain(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &nomad.NodeDrainUpdateResponse{NodeModifyIndex: c.NodeModifyIndex, EvalIDs: c.EvalIDs, EvalCreateIndex: c.EvalCreateIndex}, nil
+	return indexed{&nomad.NodeDrainUpdateResponse{
+		NodeModifyIndex: c.NodeModifyIndex, EvalIDs: notNull(c.EvalIDs), EvalCreateIndex: c.EvalCreateIndex,
+	}, c.NodeModifyIndex}, nil
 }
 
 func (h *handler) purgeNode(r *http.Request) (any, error) {
@@ -133,7 +137,17 @@ func (h *handler) purgeNode(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &nomad.NodePurgeResponse{EvalIDs: c.EvalIDs, EvalCreateIndex: c.EvalCreateIndex, NodeModifyIndex: c.NodeModifyIndex}, nil
+	return indexed{&nomad.NodePurgeResponse{
+		EvalIDs: notNull(c.EvalIDs), EvalCreateIndex: c.EvalCreateIndex, NodeModifyIndex: c.NodeModifyIndex,
+	}, c.NodeModifyIndex}, nil
+}
+
+// notNull is a list that is [] in JSON where there is nothing in it.
+func notNull(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
 }
 
 // evaluateNode answers with the list of evaluations that Nomad's servers send, and the first

@@ -22,9 +22,9 @@ const pageOfAPI = "../docs/api.md"
 // rowOfPage is that of an endpoint: methods, path, who may, parameters, and a sentence.
 var rowOfPage = regexp.MustCompile("(?m)^\\| ([A-Z, ]+) \\| `([^`]+)` \\| ([^|]*) \\| ([^|]*) \\| (.*) \\|$")
 
-// TestThePageOfTheAPIHasAllOfIt compares the page with what is served. With -update it writes
+// TestEveryRouteIsOnThePageOfTheAPI compares the page with what is served. With -update it writes
 // the page, whose sentences stay what they are; those of new rows are to be written by hand.
-func TestThePageOfTheAPIHasAllOfIt(t *testing.T) {
+func TestEveryRouteIsOnThePageOfTheAPI(t *testing.T) {
 	old, err := os.ReadFile(pageOfAPI)
 	require.NoError(t, err)
 	sentences := map[string]string{}

@@ -16,7 +16,7 @@ func (h *handler) poolRoutes() {
 	h.put("/v1/node/pools", h.putPool)
 	h.get("/v1/node/pool/{pool}", tableNodePools, h.readPool)
 	h.put("/v1/node/pool/{pool}", h.putPool)
-	h.method("/v1/node/pool/{pool}", writing(h.deletePool), http.MethodDelete)
+	h.method("/v1/node/pool/{pool}", h.writing(h.deletePool), http.MethodDelete)
 	h.get("/v1/node/pool/{pool}/nodes", tableNodes, h.poolNodes)
 	h.get("/v1/node/pool/{pool}/jobs", tableJobs, h.poolJobs)
 }

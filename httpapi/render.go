@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"slices"
+
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -19,9 +21,9 @@ func allocation(a *structs.Allocation) *nomad.Allocation {
 		JobID:                 a.JobID,
 		Job:                   a.Job,
 		TaskGroup:             a.TaskGroup,
-		Resources:             summedResources(a.Resources),
+		Resources:             summedResources(a),
 		TaskResources:         taskResources(a.Resources),
-		AllocatedResources:    allocatedResources(a.Resources),
+		AllocatedResources:    allocatedResources(a),
 		Metrics:               placementMetrics(a.Metrics),
 		DesiredStatus:         string(a.DesiredStatus),
 		DesiredDescription:    a.DesiredDescription,
@@ -137,10 +139,11 @@ func deploymentStatus(d *structs.DeploymentStatus) *nomad.AllocDeploymentStatus 
 	return &nomad.AllocDeploymentStatus{Healthy: d.Healthy, Timestamp: d.Timestamp, Canary: d.Canary}
 }
 
-func allocatedResources(r structs.AllocatedResources) *nomad.AllocatedResources {
+func allocatedResources(a *structs.Allocation) *nomad.AllocatedResources {
+	r := a.Resources
 	out := &nomad.AllocatedResources{
 		Tasks:  make(map[string]*nomad.AllocatedTaskResources, len(r.Tasks)),
-		Shared: nomad.AllocatedSharedResources{DiskMB: int64(r.DiskMB)},
+		Shared: nomad.AllocatedSharedResources{DiskMB: int64(r.DiskMB), Networks: networks(a)},
 	}
 	for name, t := range r.Tasks {
 		out.Tasks[name] = &nomad.AllocatedTaskResources{
@@ -156,25 +159,60 @@ func allocatedResources(r structs.AllocatedResources) *nomad.AllocatedResources 
 	return out
 }
 
+// networks are an allocation's ports as older tools of Nomad read them: by their addresses,
+// those that the job has given numbers apart.
+func networks(a *structs.Allocation) (list []*nomad.NetworkResource) {
+	for _, p := range a.Resources.Ports {
+		at := slices.IndexFunc(list, func(n *nomad.NetworkResource) bool { return n.IP == p.HostIP })
+		if at < 0 {
+			at, list = len(list), append(list, &nomad.NetworkResource{IP: p.HostIP})
+		}
+		port := nomad.Port{Label: p.Label, Value: p.Value, To: p.To}
+		if isReserved(a.Group(), p.Label) {
+			list[at].ReservedPorts = append(list[at].ReservedPorts, port)
+		} else {
+			list[at].DynamicPorts = append(list[at].DynamicPorts, port)
+		}
+	}
+	return list
+}
+
+// isReserved reports whether a group gives a port its number.
+func isReserved(g *nomad.TaskGroup, label string) bool {
+	if g == nil {
+		return false
+	}
+	return slices.ContainsFunc(g.Networks, func(n *nomad.NetworkResource) bool {
+		return slices.ContainsFunc(n.ReservedPorts, func(p nomad.Port) bool { return p.Label == label })
+	})
+}
+
 func taskResources(r structs.AllocatedResources) map[string]*nomad.Resources {
 	out := make(map[string]*nomad.Resources, len(r.Tasks))
 	for name, t := range r.Tasks {
-		out[name] = resources(t.CPUMHz, t.MemoryMB, 0)
+		out[name] = resources(t, 0)
 	}
 	return out
 }
 
-func summedResources(r structs.AllocatedResources) *nomad.Resources {
-	var cpu, memory int
-	for _, t := range r.Tasks {
-		cpu += t.CPUMHz
-		memory += t.MemoryMB
+func summedResources(a *structs.Allocation) *nomad.Resources {
+	var sum structs.TaskResources
+	for _, t := range a.Resources.Tasks {
+		sum.CPUMHz += t.CPUMHz
+		sum.Cores = append(sum.Cores, t.Cores...)
+		sum.MemoryMB += t.MemoryMB
+		sum.MemoryMaxMB += t.MemoryMaxMB
 	}
-	return resources(cpu, memory, r.DiskMB)
+	out := resources(&sum, a.Resources.DiskMB)
+	out.Networks = networks(a)
+	return out
 }
 
-func resources(cpu, memory, disk int) *nomad.Resources {
-	return &nomad.Resources{CPU: &cpu, MemoryMB: &memory, DiskMB: &disk}
+func resources(r *structs.TaskResources, disk int) *nomad.Resources {
+	return &nomad.Resources{
+		CPU: new(r.CPUMHz), Cores: new(len(r.Cores)), MemoryMB: new(r.MemoryMB), MemoryMaxMB: new(r.MemoryMaxMB), DiskMB: &disk,
+		SecretsMB: new(0), IOPS: new(0),
+	}
 }
 
 // node renders a node in full.
@@ -189,6 +227,10 @@ func node(n *structs.Node) *nomad.Node {
 		NodeResources:         nodeResources(n),
 		HostNetworks:          hostNetworks(n.HostNetworks),
 		ReservedResources:     reservedResources(n),
+		Links:                 map[string]string{},
+		HostVolumes:           map[string]*nomad.HostVolumeInfo{},
+		CSIControllerPlugins:  map[string]*nomad.CSIInfo{},
+		CSINodePlugins:        map[string]*nomad.CSIInfo{},
 		Meta:                  n.Meta,
 		NodeClass:             n.Class,
 		NodePool:              n.Pool,
@@ -222,7 +264,11 @@ func lastDrain(d *structs.LastDrain) *nomad.DrainMetadata {
 	if d == nil {
 		return nil
 	}
-	return &nomad.DrainMetadata{StartedAt: d.StartedAt, UpdatedAt: d.UpdatedAt, Status: nomad.DrainStatus(d.Status), AccessorID: d.AccessorID, Meta: d.Meta}
+	out := &nomad.DrainMetadata{StartedAt: d.StartedAt, UpdatedAt: d.UpdatedAt, Status: nomad.DrainStatus(d.Status), AccessorID: d.AccessorID, Meta: d.Meta}
+	if out.Meta == nil {
+		out.Meta = map[string]string{}
+	}
+	return out
 }
 
 // nodeStub renders a node as the list does.

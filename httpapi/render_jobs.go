@@ -10,8 +10,8 @@ import (
 )
 
 // jobStub renders a job as the list does.
-func jobStub(j *nomad.Job, summary *nomad.JobSummary) *nomad.JobListStub {
-	return &nomad.JobListStub{
+func jobStub(j *nomad.Job, summary *nomad.JobSummary) *listedJob {
+	return &listedJob{NodePool: structs.Deref(j.NodePool), JobListStub: nomad.JobListStub{
 		ID:                *j.ID,
 		ParentID:          structs.Deref(j.ParentID),
 		Name:              *j.Name,
@@ -29,7 +29,14 @@ func jobStub(j *nomad.Job, summary *nomad.JobSummary) *nomad.JobListStub {
 		ModifyIndex:       structs.Deref(j.ModifyIndex),
 		JobModifyIndex:    structs.Deref(j.JobModifyIndex),
 		SubmitTime:        structs.Deref(j.SubmitTime),
-	}
+	}}
+}
+
+// listedJob is a job of a list, with what the type of Nomad's client leaves out.
+type listedJob struct {
+	nomad.JobListStub
+	NodePool    string
+	Multiregion *nomad.Multiregion // null: there are no other regions
 }
 
 // jobSummary renders the counts of a job's allocations.
@@ -67,19 +74,11 @@ func jobStopped(c *structs.JobChange) *nomad.JobDeregisterResponse {
 }
 
 // jobDispatched renders what came of a dispatch.
-func jobDispatched(d *structs.JobDispatched) *dispatched {
-	return &dispatched{
-		JobDispatchResponse: nomad.JobDispatchResponse{
-			DispatchedJobID: d.JobID, JobCreateIndex: d.JobCreateIndex, EvalID: d.EvalID, EvalCreateIndex: d.EvalCreateIndex,
-		},
-		Index: d.LastIndex,
+func jobDispatched(d *structs.JobDispatched) *nomad.JobDispatchResponse {
+	return &nomad.JobDispatchResponse{
+		DispatchedJobID: d.JobID, JobCreateIndex: d.JobCreateIndex, EvalID: d.EvalID, EvalCreateIndex: d.EvalCreateIndex,
+		WriteMeta: nomad.WriteMeta{LastIndex: d.LastIndex},
 	}
-}
-
-// dispatched is Nomad's answer with the index, which its client's type has not.
-type dispatched struct {
-	nomad.JobDispatchResponse
-	Index uint64
 }
 
 // periodicForced is Nomad's answer to a forced launch, of which its client exports no type.

@@ -114,7 +114,7 @@ func (h *handler) search(r *http.Request) (any, error) {
 	q.namespace, q.prefix = cmp.Or(req.Namespace, q.namespace), req.Prefix
 	out := &nomad.SearchResponse{Matches: map[contexts.Context][]string{}, Truncations: map[contexts.Context]bool{}}
 	for _, kind := range asked {
-		out.Truncations[kind] = false
+		out.Truncations[kind], out.Matches[kind] = false, nil
 		for _, t := range h.things(kind, q) {
 			switch is := strings.HasPrefix(t.id, req.Prefix) || isUUID(kind) && q.hasUUIDPrefix(t.id); {
 			case !is:

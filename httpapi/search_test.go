@@ -67,7 +67,7 @@ func TestSearchesAreBoundedAndSayWhenTheyAreCut(t *testing.T) {
 	require.True(t, fuzzy.Truncations[contexts.Jobs])
 	none, _, err := c.Search().PrefixSearch("many", contexts.Jobs, &nomad.QueryOptions{Namespace: "other"})
 	require.NoError(t, err)
-	require.Empty(t, none.Matches)
+	require.Empty(t, none.Matches[contexts.Jobs])
 
 	for body, want := range map[string]string{
 		`{"Text":"w","Context":"all"}`:                                 "fuzzy search query must be at least 2 characters, got 1",

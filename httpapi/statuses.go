@@ -64,18 +64,47 @@ func (h *handler) askStatuses(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &req); err != nil {
 		return err
 	}
+	if err := checkNamed(req.Jobs); err != nil {
+		return err
+	}
+	if r.URL.Query().Get("index") != "" {
+		if err := becomeStream(r); err != nil {
+			return err
+		}
+	}
 	return h.blocking(tableJobs, func(_ *http.Request, q *query) (answer, error) { return h.statuses(q, &req) })(w, r)
+}
+
+// The bounds of the jobs that a request names: it may wait with them for minutes.
+const (
+	maxNamed      = 1000
+	maxNamedBytes = 256 << 10
+)
+
+func checkNamed(jobs []nomad.NamespacedID) error {
+	size := 0
+	for _, j := range jobs {
+		size += len(j.Namespace) + len(j.ID)
+	}
+	if len(jobs) > maxNamed || size > maxNamedBytes {
+		return badRequest("too many jobs are named: %d of %d bytes, where %d of %d are allowed", len(jobs), size, maxNamed, maxNamedBytes)
+	}
+	return nil
 }
 
 // statuses lists the jobs that are asked for, the one that changed last at the end. Named
 // jobs are listed though they are children.
 func (h *handler) statuses(q *query, req *nomad.JobStatusesRequest) (answer, error) {
+	named := map[nomad.NamespacedID]bool{}
+	for _, j := range req.Jobs {
+		named[j] = true
+	}
 	jobs := slices.DeleteFunc(h.ControlPlane.Jobs(), func(j *nomad.Job) bool {
 		if !strings.HasPrefix(*j.ID, q.prefix) {
 			return true
 		}
-		if len(req.Jobs) > 0 {
-			return !slices.Contains(req.Jobs, nomad.NamespacedID{Namespace: *j.Namespace, ID: *j.ID})
+		if len(named) > 0 {
+			return !named[nomad.NamespacedID{Namespace: *j.Namespace, ID: *j.ID}]
 		}
 		return !q.inNamespace(*j.Namespace) || structs.Deref(j.ParentID) != "" && !req.IncludeChildren
 	})

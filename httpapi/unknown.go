@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	nomad "github.com/hashicorp/nomad/api"
 )
@@ -88,14 +89,37 @@ func findUnknown(path string, value json.RawMessage, t reflect.Type, unknown fun
 
 // fieldOf is the type of the field that a key is decoded to, as encoding/json finds it.
 func fieldOf(t reflect.Type, key string) (field reflect.Type, known bool) {
+	fields, is := jobKeys.Load(t)
+	if !is {
+		fields, _ = jobKeys.LoadOrStore(t, keysOf(t))
+	}
+	for _, f := range fields.([]jobKey) {
+		if strings.EqualFold(f.name, key) {
+			return f.of, true
+		}
+	}
+	return nil, false
+}
+
+// jobKeys are the keys of the types of a job, by type: a request may have 100,000s of keys, and
+// to find them by reflection for each would take a minute.
+var jobKeys sync.Map // of []jobKey
+
+// jobKey is a key that is decoded to a field.
+type jobKey struct {
+	name string
+	of   reflect.Type
+}
+
+func keysOf(t reflect.Type) (keys []jobKey) {
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" {
 			name = f.Name
 		}
-		if f.IsExported() && name != "-" && strings.EqualFold(name, key) {
-			return f.Type, true
+		if f.IsExported() && name != "-" {
+			keys = append(keys, jobKey{name, f.Type})
 		}
 	}
-	return nil, false
+	return keys
 }

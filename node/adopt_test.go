@@ -191,6 +191,47 @@ func TestAnOlderControlPlaneLearnsWhatWasDecidedSince(t *testing.T) {
 	})
 }
 
+// TestWhatWasDecidedAboutTheNodeOutlivesTheControlPlane has the control plane lose that the
+// node takes no allocations, or is being drained, which a batch job holds up.
+func TestWhatWasDecidedAboutTheNodeOutlivesTheControlPlane(t *testing.T) {
+	for name, draining := range map[string]bool{"draining": true, "ineligible": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newFileWorld(t)
+			w.start()
+			w.run("once", "batch")
+			once := w.awaitStatus("once", structs.ClientRunning)
+			older := filepath.Join(t.TempDir(), "copy.db")
+			w.away(func(string) { w.copyTo(older) })
+			var err error
+			if draining {
+				_, err = w.embedded.SetDrain(&structs.DrainRequest{NodeID: w.node.ID(), Drain: &structs.Drain{}, Meta: map[string]string{"why": "kernel"}})
+			} else {
+				_, err = w.embedded.SetEligibility(w.node.ID(), structs.NodeIneligible)
+			}
+			require.NoError(t, err)
+			decided := w.embedded.Node(w.node.ID())
+			w.await("the node knows", func() bool {
+				seen, err := w.node.seen()
+				require.NoError(t, err)
+				return seen.Standing != nil && seen.Standing.Eligibility == structs.NodeIneligible
+			})
+			for _, change := range []func(string){replaceBy(t, older), lose(t), func(string) {}} {
+				w.away(change)
+				n := w.embedded.Node(decided.ID)
+				require.Equal(t, decided.Eligibility, n.Eligibility)
+				require.Equal(t, decided.Drain, n.Drain)
+				require.Equal(t, decided.LastDrain, n.LastDrain)
+				require.Equal(t, once.ID, w.awaitStatus("once", structs.ClientRunning).ID)
+			}
+			if draining {
+				w.machine.end(once.ID, 0)
+				w.await("the drain ends", func() bool { return w.embedded.Node(decided.ID).Drain == nil })
+				require.Equal(t, structs.DrainComplete, w.embedded.Node(decided.ID).LastDrain.Status)
+			}
+		})
+	}
+}
+
 func TestWhatTheControlPlaneLetGoOfIsNotAdopted(t *testing.T) {
 	w := newFileWorld(t)
 	w.start()

@@ -54,7 +54,7 @@ const roomTick = time.Second
 func (n *Node) apply(news *structs.Assignments) (all bool) {
 	var others sync.WaitGroup
 	defer others.Wait()
-	others.Go(func() { n.remember(news.Index) })
+	others.Go(func() { n.remember(news) })
 	for id := range n.assign(news) {
 		n.missing(id)
 	}

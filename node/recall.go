@@ -59,7 +59,7 @@ func (n *Node) adopt(ctx context.Context, seen *state.Seen) error {
 	}
 	waiting := maps.Clone(got.Waiting)
 	maps.Copy(waiting, seen.Waiting)
-	return n.cfg.State.PutSeen(&state.Seen{BootID: n.cfg.BootID, ControlPlane: got.ControlPlane, Index: got.Index, Waiting: waiting})
+	return n.cfg.State.PutSeen(&state.Seen{BootID: n.cfg.BootID, ControlPlane: got.ControlPlane, Index: got.Index, Standing: seen.Standing, Waiting: waiting})
 }
 
 // Adoption is what the control plane made of what the node knew when it started; nil: it was
@@ -76,7 +76,7 @@ func (n *Node) knowledge(seen *state.Seen) (*structs.NodeKnowledge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stored allocations: %w", err)
 	}
-	known := &structs.NodeKnowledge{ControlPlane: seen.ControlPlane, Index: seen.Index}
+	known := &structs.NodeKnowledge{ControlPlane: seen.ControlPlane, Index: seen.Index, Standing: seen.Standing}
 	for _, a := range allocs {
 		known.Allocations = append(known.Allocations, structs.KnownAllocation{Allocation: a, State: n.storedState(a)})
 	}
@@ -121,14 +121,15 @@ func (n *Node) storedState(a *structs.Allocation) *structs.AllocationState {
 	return s
 }
 
-// remember notes how much of the control plane's decisions the node has heard.
-func (n *Node) remember(index uint64) {
+// remember notes how much of the control plane's decisions the node has heard, and what of
+// them is about itself.
+func (n *Node) remember(news *structs.Assignments) {
 	got := n.Adoption()
 	if got == nil {
 		return
 	}
 	if err := n.cfg.State.PutSeen(&state.Seen{
-		BootID: n.cfg.BootID, ControlPlane: got.ControlPlane, Index: max(index, got.Index), Waiting: n.waitingNow(),
+		BootID: n.cfg.BootID, ControlPlane: got.ControlPlane, Index: max(news.Index, got.Index), Standing: news.Standing, Waiting: n.waitingNow(),
 	}); err != nil {
 		n.logger.Error("what the node has heard of the control plane is not durable", "error", err)
 	}

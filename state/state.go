@@ -71,6 +71,8 @@ type Seen struct {
 	ControlPlane string
 	// Index is the control plane's, of the newest answer that was applied.
 	Index uint64
+	// Standing is what the control plane has decided about the node; nil: not known.
+	Standing *structs.NodeStanding `json:",omitempty"`
 	// Waiting are the allocations that a person has to decide on, with the reason, by ID.
 	Waiting map[string]string `json:",omitempty"`
 }

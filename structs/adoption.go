@@ -13,6 +13,8 @@ type NodeKnowledge struct {
 	ControlPlane string
 	// Index is the index of the newest decision that the node has heard of.
 	Index uint64
+	// Standing is what the node was told of itself at that index; nil: nothing.
+	Standing *NodeStanding
 	// Allocations are those that the node has, also ended ones, each with its state as far
 	// as that is known.
 	Allocations []KnownAllocation

@@ -147,6 +147,8 @@ type Assignments struct {
 	Gone    []string      // IDs of those that it is not to know any more
 	All     bool          // Changed is all that it is to know, and Gone is left empty
 	Index   uint64        // up to which this is what happened
+	// Standing is the node's, to be told in its [NodeKnowledge].
+	Standing *NodeStanding
 }
 
 // Copy returns a copy that shares only what is read-only: the job and the metrics.

@@ -52,6 +52,14 @@ func (d *LastDrain) Copy() *LastDrain {
 	return &c
 }
 
+// NodeStanding is what people have decided about a node: whether it takes allocations, and
+// its drain. Read-only.
+type NodeStanding struct {
+	Eligibility string
+	Drain       *Drain     `json:",omitempty"` // nil: it is not being drained
+	LastDrain   *LastDrain `json:",omitempty"` // nil: it never was
+}
+
 // DrainRequest asks for a node to be drained, or not to be any more.
 type DrainRequest struct {
 	NodeID string

@@ -103,6 +103,10 @@ type Process struct {
 	// supervisor's own user.
 	User      string
 	Isolation Isolation
+	// Cores are the only processors that it, all that it starts, and commands that are
+	// executed in it begin on: 0 is the first of those that the supervisor may use. It is
+	// not kept from choosing others itself. None: all.
+	Cores []uint32 `json:",omitempty"`
 	// Isolated goes with IsolationFull, and only with that. Command and Dir are paths in
 	// the process's root then.
 	Isolated *Isolated

@@ -141,7 +141,7 @@ func (w *crashWorld) checkOutput(t *testing.T, j *crashJob, alloc *nomad.Allocat
 		return // lost or stopped before it began
 	}
 	if kills == 0 {
-		require.Equal(t, most, starts, "%s\n%s", j.id, taskEvents(alloc))
+		require.Equal(t, most, starts, "%s\n%s\n%s", j.id, taskEvents(alloc), strings.Join(lines, "\n"))
 	}
 	if j.expected() != nomad.AllocClientStatusRunning {
 		require.Equal(t, j.kind.lines+1, next, "the last lines of %s", j.id)

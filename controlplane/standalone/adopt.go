@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -162,6 +163,7 @@ func (a *adoption) run(known *structs.NodeKnowledge) {
 		}
 	}
 	a.introduceFor(unknown)
+	a.restoreStanding(known.Standing)
 	for _, key := range slices.SortedFunc(maps.Keys(unknown), compareKeys) {
 		a.adoptJob(key, unknown[key])
 	}
@@ -211,6 +213,18 @@ func (a *adoption) introduceFor(unknown map[jobKey][]structs.KnownAllocation) {
 		a.introduce(c)
 		a.putNode(c)
 	}
+}
+
+// restoreStanding takes over what had been decided about the node, where the memory has lost
+// that. A drain goes on with what is adopted.
+func (a *adoption) restoreStanding(told *structs.NodeStanding) {
+	n := a.nodes.get(a.node.ID)
+	if told == nil || n == nil || !a.behind && n.CreateIndex <= a.before || reflect.DeepEqual(standingOf(n), told) {
+		return
+	}
+	c := n.Copy()
+	c.Eligibility, c.Drain, c.LastDrain = told.Eligibility, told.Drain, told.LastDrain.Copy()
+	a.putNode(c)
 }
 
 // compare takes over what the node knows better of an allocation that is known here: what

@@ -138,6 +138,8 @@ func (t *tx) child(req *structs.JobDispatch, j *job) (*nomad.Job, error) {
 	switch {
 	case strings.ContainsAny(id, " \x00"):
 		return nil, invalid("Job ID %q contains a space or a null character", id)
+	case !printable(id):
+		return nil, invalid("Job ID: %q has control characters", id)
 	case len(id) > maxChildID:
 		return nil, invalid("Job ID is longer than %d bytes", maxChildID)
 	}

@@ -237,6 +237,11 @@ func (t *tx) migrate(list []*schedule.Alloc) {
 	}
 }
 
+// standingOf is what a node is told of itself.
+func standingOf(n *structs.Node) *structs.NodeStanding {
+	return &structs.NodeStanding{Eligibility: n.Eligibility, Drain: n.Drain, LastDrain: n.LastDrain}
+}
+
 // drainDeadline is when the first drain that has a deadline reaches it; false: none has.
 func (cp *ControlPlane) drainDeadline() (first time.Time, ok bool) {
 	for _, n := range cp.data.nodes {

@@ -166,7 +166,7 @@ func (f ForNode) Allocations(ctx context.Context, nodeID string, minIndex uint64
 			cp.mu.RUnlock()
 			return nil, notFound("node %q not found", nodeID)
 		}
-		log, changed := cp.nodeLogs[nodeID], cp.tables[TableAllocations].changed
+		log, changed, standing := cp.nodeLogs[nodeID], cp.tables[TableAllocations].changed, cp.tables[TableNodes].changed
 		if log.index > minIndex || ctx.Err() != nil {
 			list := cp.data.assignments(nodeID, log, minIndex)
 			cp.mu.RUnlock()
@@ -176,6 +176,7 @@ func (f ForNode) Allocations(ctx context.Context, nodeID string, minIndex uint64
 		cp.mu.RUnlock()
 		select {
 		case <-changed:
+		case <-standing:
 		case <-ctx.Done():
 		case <-cp.stop:
 			return nil, errClosed
@@ -185,7 +186,7 @@ func (f ForNode) Allocations(ctx context.Context, nodeID string, minIndex uint64
 
 // assignments returns what changed for a node above an index.
 func (t *tables) assignments(nodeID string, log *nodeLog, minIndex uint64) *structs.Assignments {
-	out := &structs.Assignments{Index: log.index}
+	out := &structs.Assignments{Index: log.index, Standing: standingOf(t.nodes[nodeID])}
 	ids, ok := log.since(minIndex)
 	if !ok {
 		out.All = true

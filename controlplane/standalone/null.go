@@ -10,9 +10,8 @@ import (
 // nulls names every null that stands in one of a job's lists and maps where an object
 // belongs, such as `TaskGroups[0].Tasks[1]`: Nomad's types take none of them for
 // possible, and would panic. What a driver's configuration holds is the driver's.
-func nulls(job *nomad.Job) (paths []string) {
-	walk("", reflect.ValueOf(job), func(path string) { paths = append(paths, path) })
-	return paths
+func nulls(job *nomad.Job, null func(path string)) {
+	walk("", reflect.ValueOf(job), null)
 }
 
 func walk(path string, v reflect.Value, null func(path string)) {

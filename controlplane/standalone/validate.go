@@ -49,12 +49,8 @@ func (cp *ControlPlane) prepare(job *nomad.Job) (warnings []string, err error) {
 	if job == nil {
 		return nil, &ValidationError{Faults: []string{"job: it is missing"}}
 	}
-	if paths := nulls(job); len(paths) > 0 {
-		faults := make([]string, len(paths))
-		for i, path := range paths {
-			faults[i] = path + ": it is null"
-		}
-		return nil, &ValidationError{Faults: faults}
+	if err := possible(job); err != nil {
+		return nil, err
 	}
 	setProviders(job)
 	job.Canonicalize()
@@ -71,16 +67,34 @@ func (cp *ControlPlane) prepare(job *nomad.Job) (warnings []string, err error) {
 	return cp.check(job, cp.SchedulerConfiguration())
 }
 
+// possible refuses what cannot be looked at any closer.
+func possible(job *nomad.Job) error {
+	v := &validation{}
+	nulls(job, func(path string) { v.fault("%s: it is null", path) })
+	if !v.faults.any() {
+		v.bounds(job)
+	}
+	if v.faults.any() {
+		return &ValidationError{Faults: v.faults.list()}
+	}
+	return nil
+}
+
 // check finds all faults of a job that leaves nothing open.
 func (cp *ControlPlane) check(job *nomad.Job, scheduler *nomad.SchedulerConfiguration) (warnings []string, err error) {
 	v := &validation{groupFaults: cp.faults, oversubscribe: scheduler.MemoryOversubscriptionEnabled}
 	v.job(job)
 	refused, warned := jobfields.Check(job)
-	v.faults, v.warnings = append(v.faults, refused...), append(v.warnings, warned...)
-	if len(v.faults) > 0 {
-		return nil, &ValidationError{Faults: v.faults}
+	for _, text := range refused {
+		v.faults.add(text)
 	}
-	return v.warnings, nil
+	for _, text := range warned {
+		v.warnings.add(text)
+	}
+	if v.faults.any() {
+		return nil, &ValidationError{Faults: v.faults.list()}
+	}
+	return v.warnings.list(), nil
 }
 
 // setProviders gives services without a provider the one that is supported, where
@@ -102,28 +116,24 @@ func setProviders(job *nomad.Job) {
 // validation gathers faults. at is where it is, such as `group "web": task "app"`.
 type validation struct {
 	at          []string
-	faults      []string
-	warnings    []string
+	faults      remarks
+	warnings    remarks
 	groupFaults func(*nomad.TaskGroup) []string // what the nodes refuse
 	// oversubscribe is set when tasks may have more memory than they are promised.
 	oversubscribe bool
 }
 
-func (v *validation) where(format string, args ...any) string {
-	return strings.Join(append(slices.Clone(v.at), fmt.Sprintf(format, args...)), ": ")
-}
-
 func (v *validation) fault(format string, args ...any) {
-	v.faults = append(v.faults, v.where(format, args...))
+	v.faults.say(v.at, format, args...)
 }
 
 func (v *validation) warn(format string, args ...any) {
-	v.warnings = append(v.warnings, v.where(format, args...))
+	v.warnings.say(v.at, format, args...)
 }
 
 // in validates something inside, with its name in front of its faults.
 func (v *validation) in(name string, validate func()) {
-	v.at = append(v.at, name)
+	v.at = append(v.at, short(name, maxRemarkPlace))
 	validate()
 	v.at = v.at[:len(v.at)-1]
 }
@@ -144,8 +154,6 @@ func (v *validation) job(j *nomad.Job) {
 		v.fault("Missing job ID")
 	case strings.ContainsAny(*j.ID, " \x00"):
 		v.fault("Job ID %q contains a space or a null character", *j.ID)
-	case len(*j.ID) > maxNameLen:
-		v.fault("Job ID is longer than %d bytes", maxNameLen)
 	}
 	if *j.Name == "" {
 		v.fault("Missing job name")
@@ -253,8 +261,6 @@ func (v *validation) task(t *nomad.Task) {
 	switch {
 	case t.Name == "." || t.Name == ".." || strings.ContainsAny(t.Name, "/\\\x00"):
 		v.fault("name: %q cannot be a directory's name", t.Name)
-	case len(t.Name) > maxNameLen:
-		v.fault("name: it is longer than %d bytes", maxNameLen)
 	}
 	v.printable("name", t.Name)
 	v.services(t.Services)
@@ -264,6 +270,7 @@ func (v *validation) task(t *nomad.Task) {
 	v.constraints(t.Constraints, false)
 	v.actions(t.Actions)
 	v.resources(t.Resources)
+	v.cores(t)
 	v.lifecycle(t.Lifecycle)
 	if l := t.LogConfig; l != nil && !structs.Deref(l.Disabled) {
 		if structs.Deref(l.MaxFiles) < 1 {

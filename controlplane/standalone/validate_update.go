@@ -19,8 +19,9 @@ func (v *validation) update(j *nomad.Job, u *nomad.UpdateStrategy) {
 			v.fault("Job type %q does not allow update block", *j.Type)
 			return
 		case nomad.JobTypeSystem:
-			if structs.Deref(u.Canary) > 0 || structs.Deref(u.AutoRevert) || structs.Deref(u.AutoPromote) {
-				v.warn("canary, auto_revert and auto_promote have no effect on a system job: it has no deployments")
+			deadline := *nomad.DefaultUpdateStrategy().ProgressDeadline
+			if structs.Deref(u.Canary) > 0 || structs.Deref(u.AutoRevert) || structs.Deref(u.AutoPromote) || structs.Deref(u.ProgressDeadline) != deadline {
+				v.warn("canary, auto_revert, auto_promote and progress_deadline have no effect on a system job: it has no deployments")
 			}
 		}
 		v.updateCounts(u)

@@ -43,6 +43,10 @@ func TestTheBoundsOfAnUpdate(t *testing.T) {
 			}
 		})
 	}
-	_, warnings := s.ValidateJob(testJob("j", "system", func(j *nomad.Job) { j.TaskGroups[0].Update = &nomad.UpdateStrategy{Canary: new(1)} }))
-	require.Equal(t, []string{`group "g": update: canary, auto_revert and auto_promote have no effect on a system job: it has no deployments`}, warnings)
+	for _, u := range []*nomad.UpdateStrategy{{Canary: new(1)}, {AutoRevert: new(true)}, {ProgressDeadline: new(time.Hour)}} {
+		_, warnings := s.ValidateJob(testJob("j", "system", func(j *nomad.Job) { j.TaskGroups[0].Update = u }))
+		require.Equal(t, []string{`group "g": update: canary, auto_revert, auto_promote and progress_deadline have no effect on a system job: it has no deployments`}, warnings)
+	}
+	_, warnings := s.ValidateJob(testJob("j", "system", func(j *nomad.Job) { j.TaskGroups[0].Update = &nomad.UpdateStrategy{MinHealthyTime: new(time.Second)} }))
+	require.Empty(t, warnings)
 }

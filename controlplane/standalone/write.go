@@ -3,6 +3,7 @@ package standalone
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -216,6 +217,13 @@ func (t *tx) deleteAlloc(a *schedule.Alloc) {
 	t.allocs.delete(a.ID)
 }
 
+// tellNode has a node be told what is decided about it, and of what else changed.
+func (t *tx) tellNode(id string) {
+	if _, told := t.touchedNodes[id]; !told {
+		t.touchedNodes[id] = nil
+	}
+}
+
 // touchNode has an allocation's node be told of it.
 func (t *tx) touchNode(a *schedule.Alloc) {
 	t.touchedNodes[a.NodeID] = append(t.touchedNodes[a.NodeID], a.ID)
@@ -240,6 +248,9 @@ func (t *tx) putNode(n *structs.Node) {
 	n.ModifyIndex = t.at()
 	if n.CreateIndex == 0 {
 		n.CreateIndex = n.ModifyIndex
+	}
+	if was := t.nodes.get(n.ID); was != nil && !reflect.DeepEqual(standingOf(was), standingOf(n)) {
+		t.tellNode(n.ID)
 	}
 	t.nodes.put(n.ID, n)
 }

@@ -71,7 +71,8 @@ func (s *Stream) answer(response *http.Response, conn net.Conn, err error) {
 	case err != nil:
 		s.out.data, s.out.err = nil, err
 	case conn != nil:
-		s.conn, s.out.err = conn, nil
+		s.own(conn)
+		s.out.err = nil
 	}
 	s.table.mu.Unlock()
 	s.table.changed.Set()

@@ -11,8 +11,9 @@ import (
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 )
 
-// ErrWouldBlock is what a read or write ends with that would have to wait, and must not.
-var ErrWouldBlock = abi.NewRecoverableError(abi.Unavailable, "it would have to wait")
+// ErrWouldBlock is what a read or write ends with that would have to wait, and must not. It is
+// none of the contract's errors, which are alike if their codes are.
+var ErrWouldBlock = errors.New("it would have to wait")
 
 // The events of a poll, see [wasmnodev1.StreamEvent].
 const (

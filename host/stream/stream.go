@@ -50,9 +50,18 @@ func (s *Stream) Context() context.Context { return s.ctx }
 // Connect makes the stream one of a connection, which it closes.
 func (s *Stream) Connect(conn net.Conn) {
 	s.table.mu.Lock()
-	s.conn = conn
+	s.own(conn)
 	s.table.mu.Unlock()
 	s.work.Go(func() { s.fill(conn) })
+}
+
+// own makes a connection the stream's. One that comes after the stream's end is closed: who
+// ended it did not know it. The lock is held.
+func (s *Stream) own(conn net.Conn) {
+	s.conn = conn
+	if s.ctx.Err() != nil {
+		closeNow(conn)
+	}
 }
 
 // Discard gives the place of a stream back that was never connected.

@@ -45,9 +45,9 @@ func TestEachKindOfRequestsIsBounded(t *testing.T) {
 		require.Equal(t, time.Minute, b.BodyTimeout())
 		leaves := map[Kind]func(){}
 		for kind, r := range kinds {
-			leave, err := b.Enter(r)
+			seat, err := b.Enter(r)
 			require.NoError(t, err, "others do not keep %s out", kind)
-			leaves[kind] = leave
+			leaves[kind] = seat.Leave
 		}
 		for kind, r := range kinds {
 			require.EqualValues(t, 1, measured(t, b)["in_flight "+string(kind)])
@@ -66,9 +66,9 @@ func TestEachKindOfRequestsIsBounded(t *testing.T) {
 			require.Equal(t, time.Second+time.Millisecond, time.Since(began), "who has gone waits no more")
 
 			time.AfterFunc(time.Second/2, leaves[kind])
-			leave, err := b.Enter(r)
+			seat, err := b.Enter(r)
 			require.NoError(t, err, "the place of one that ends")
-			leave()
+			seat.Leave()
 			require.Zero(t, measured(t, b)["in_flight "+string(kind)])
 		}
 	})
@@ -115,10 +115,10 @@ func TestConnectionsAboveTheLimitAreToldOrClosed(t *testing.T) {
 		open[i] = c
 		for _, seen := range []net.Conn{c, tls.Server(c, nil)} {
 			ctx := ConnContext(t.Context(), seen)
-			leave, err := b.Enter(httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+			seat, err := b.Enter(httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
 			if i < limit {
 				require.NoError(t, err, "connection %d", i)
-				leave()
+				seat.Leave()
 				continue
 			}
 			var refusal *Refusal

@@ -2,8 +2,10 @@ package access
 
 import (
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,6 +44,10 @@ func KindOf(r *http.Request) Kind {
 // does not keep the others out.
 type Limits struct {
 	Reads, Bodies, Streams int
+	// Preparing is how many answers to reads are put together at once.
+	Preparing int
+	// Answers is how much of large answers may wait to be read by clients, in bytes.
+	Answers int
 	// Connections are the open ones, idle ones included.
 	Connections int
 	// Body is how long a request's body may take to arrive.
@@ -53,7 +59,10 @@ type Limits struct {
 // DefaultLimits suits one machine: 64 bodies of 10 MiB are all that can be in memory, a
 // stream costs some 50 KiB, and a connection that waits 10 KiB.
 func DefaultLimits() Limits {
-	return Limits{Reads: 256, Bodies: 64, Streams: 1024, Connections: 2048, Body: 30 * time.Second, Patience: time.Second}
+	return Limits{
+		Reads: 256, Bodies: 64, Streams: 1024, Preparing: max(4, runtime.GOMAXPROCS(0)), Answers: 256 << 20, Connections: 2048,
+		Body: 30 * time.Second, Patience: time.Second,
+	}
 }
 
 // Bounds counts what is served. It is a [prometheus.Collector] of itself, safe for
@@ -65,6 +74,10 @@ type Bounds struct {
 	refused     *prometheus.CounterVec
 	handshakes  prometheus.Counter
 	inFlight    *prometheus.Desc
+
+	preparing chan struct{}
+	mu        sync.Mutex
+	held      int // bytes of large answers
 }
 
 // NewBounds returns bounds with nothing in them. Every limit has to be positive.
@@ -74,6 +87,7 @@ func NewBounds(l Limits) *Bounds {
 		slots: map[Kind]chan struct{}{
 			Reads: make(chan struct{}, l.Reads), Bodies: make(chan struct{}, l.Bodies), Streams: make(chan struct{}, l.Streams),
 		},
+		preparing:   make(chan struct{}, l.Preparing),
 		connections: connections{limit: int64(l.Connections)},
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "wasmnode_http_refused_total", Help: "Requests and connections that were not served, by reason.",
@@ -88,25 +102,50 @@ func NewBounds(l Limits) *Bounds {
 // HandshakeFailed counts a connection that did not come to speak TLS.
 func (b *Bounds) HandshakeFailed() { b.handshakes.Inc() }
 
-// Enter counts a request until leave is called. At the bound it waits a little for
+// Seat is the place of a request among those of its kind.
+type Seat struct {
+	bounds *Bounds
+	kind   Kind
+}
+
+// Leave gives the place to another.
+func (s *Seat) Leave() { <-s.bounds.slots[s.kind] }
+
+// Become takes a place of another kind instead, of which the request is from now on. Where
+// there is none at once, it is a [Refusal].
+func (s *Seat) Become(kind Kind) error {
+	if s.kind == kind {
+		return nil
+	}
+	select {
+	case s.bounds.slots[kind] <- struct{}{}:
+		s.Leave()
+		s.kind = kind
+		return nil
+	default:
+		return tooMany(string(kind))
+	}
+}
+
+// Enter counts a request until it leaves its seat. At the bound it waits a little for
 // another to end; the error is a [Refusal].
-func (b *Bounds) Enter(r *http.Request) (leave func(), err error) {
+func (b *Bounds) Enter(r *http.Request) (*Seat, error) {
 	if isExtra(r.Context()) {
 		return nil, tooMany("connections")
 	}
 	kind := KindOf(r)
 	slots := b.slots[kind]
-	leave = func() { <-slots }
+	seat := &Seat{b, kind}
 	select {
 	case slots <- struct{}{}:
-		return leave, nil
+		return seat, nil
 	default:
 	}
 	patience := time.NewTimer(b.limits.Patience)
 	defer patience.Stop()
 	select {
 	case slots <- struct{}{}:
-		return leave, nil
+		return seat, nil
 	case <-patience.C:
 	case <-r.Context().Done():
 	}

@@ -85,7 +85,7 @@ func (m *Manager) Dispense(name string) (*Driver, error) {
 			return nil, abi.NewRecoverableError(abi.Unavailable, catalog.ErrShutdown.Error())
 		}
 		if m.cfg.Catalog.Expects(host.KindDriver, name) {
-			return nil, abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("driver %q is not there yet: plugins are still loading", name))
+			return nil, loadingError{abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("driver %q is not there yet: plugins are still loading", name))}
 		}
 		return nil, abi.NewError(abi.NotFound, fmt.Sprintf("driver %q not found: %s", name, m.cfg.Catalog.Missing(host.KindDriver, name)))
 	}
@@ -95,6 +95,15 @@ func (m *Manager) Dispense(name string) (*Driver, error) {
 	}
 	return &Driver{plugin: pluginOf(u)}, nil
 }
+
+// loadingError is that of a driver whose plugin may be among those that are being loaded.
+type loadingError struct{ error }
+
+// Unwrap returns what it says.
+func (e loadingError) Unwrap() error { return e.error }
+
+// Loading tells who waits for the driver that its time has not begun.
+func (loadingError) Loading() bool { return true }
 
 // WaitForFirstFingerprint returns when every file that was in the directory at the
 // start has been loaded or refused, every driver among them has answered its first

@@ -227,6 +227,9 @@ func TestBlockedDriversAreNotTaken(t *testing.T) {
 			_, err := w.manager.Dispense("fake")
 			if tt.want == "" {
 				require.True(t, abi.IsRecoverable(err), "plugins are still loading")
+				var loading interface{ Loading() bool }
+				require.ErrorAs(t, err, &loading)
+				require.True(t, loading.Loading())
 				return
 			}
 			require.EqualError(t, err, `driver "fake" not found: `+tt.want)

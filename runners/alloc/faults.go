@@ -16,7 +16,7 @@ import (
 
 // Faults finds what runners would refuse of a group's artifacts, templates and services,
 // so that a control plane can report it when the job is registered: one line each, with
-// where it is.
+// where it is, and the first thousand of them.
 func Faults(g *nomad.TaskGroup) []string {
 	f := &faults{group: g, ports: portLabels(g)}
 	f.services(g.Services, "")
@@ -39,15 +39,18 @@ func Faults(g *nomad.TaskGroup) []string {
 	return f.found
 }
 
+// maxFaults bounds what is found: each fault has names of the job in it, which may be long.
+const maxFaults = 1000
+
 type faults struct {
 	group *nomad.TaskGroup
-	ports []string
+	ports map[string]bool // by label
 	at    string
 	found []string
 }
 
 func (f *faults) add(err error, format string, args ...any) {
-	if err != nil {
+	if err != nil && len(f.found) < maxFaults {
 		f.found = append(f.found, f.at+fmt.Sprintf(format, args...)+": "+err.Error())
 	}
 }
@@ -81,14 +84,15 @@ func (f *faults) service(s *nomad.Service) error {
 }
 
 func (f *faults) port(label string) error {
-	if _, err := strconv.ParseUint(label, 10, 16); err == nil || strings.Contains(label, "${") || slices.Contains(f.ports, label) {
+	if _, err := strconv.ParseUint(label, 10, 16); err == nil || strings.Contains(label, "${") || f.ports[label] {
 		return nil
 	}
 	return fmt.Errorf("port: the group has no port %q", label)
 }
 
 // portLabels are the labels of a group's ports, in older jobs also its tasks'.
-func portLabels(g *nomad.TaskGroup) (labels []string) {
+func portLabels(g *nomad.TaskGroup) map[string]bool {
+	labels := map[string]bool{}
 	networks := slices.Clone(g.Networks)
 	for _, t := range g.Tasks {
 		if t.Resources != nil {
@@ -97,7 +101,7 @@ func portLabels(g *nomad.TaskGroup) (labels []string) {
 	}
 	for _, n := range networks {
 		for _, p := range slices.Concat(n.ReservedPorts, n.DynamicPorts) {
-			labels = append(labels, p.Label)
+			labels[p.Label] = true
 		}
 	}
 	return labels

@@ -49,7 +49,9 @@ type Driver interface {
 
 // Dispense returns the driver of that name in the version now in charge. The
 // error is final for unknown and blocked drivers, recoverable (see
-// abi.IsRecoverable) while a driver is loading or restarting.
+// abi.IsRecoverable) while a driver is loading or restarting. One that has Loading() bool,
+// which reports true, says that the plugins of the node are being loaded and the driver may be
+// among them: that takes as long as they need, and is no fault of any.
 type Dispense func(name string) (Driver, error)
 
 // DispenseFrom makes a Dispense of a function whose drivers are of one type: a nil D, which

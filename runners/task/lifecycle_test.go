@@ -261,6 +261,32 @@ func TestADriverThatIsNotThereYetIsWaitedFor(t *testing.T) {
 	})
 }
 
+// loadingError is that of a driver that may be among the plugins that are being loaded.
+type loadingError struct{ error }
+
+func (e loadingError) Unwrap() error { return e.error }
+func (loadingError) Loading() bool   { return true }
+
+// However long a machine takes to load its plugins, no task has failed for that.
+func TestWhilePluginsAreLoadedADriverIsWaitedFor(t *testing.T) {
+	missing := abi.NewRecoverableError(abi.Unavailable, "loading")
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.world.Missing(loadingError{missing})
+		f.start()
+		time.Sleep(10 * time.Minute)
+		f.world.Missing(missing) // loaded, and restarting
+		time.Sleep(24 * time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{received, `Driver: Waiting for driver "mock": loading`}, f.events())
+		f.world.Missing(nil)
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{received, `Driver: Waiting for driver "mock": loading`, setup, begun}, f.events())
+		f.finish()
+	})
+}
+
 // failingHook fails until it is set not to.
 type failingHook struct{ err error }
 

@@ -15,8 +15,8 @@ type Limits struct {
 	// driver does; default 5 s. In the first part the driver may still stop the task, in
 	// the rest the task is destroyed by force.
 	KillGrace time.Duration
-	// DriverWait is how long a task waits for a driver that is loading, restarting
-	// or not there yet; then the restart policy decides. Default 30 s.
+	// DriverWait is how long a task waits for a driver that is restarting or not there,
+	// once the node's plugins are loaded; then the restart policy decides. Default 30 s.
 	DriverWait time.Duration
 	// CallTimeout bounds calls that have no time limit of their own: start, recover,
 	// destroy, signal. Default 2 min, as drivers may fetch things to start a task.

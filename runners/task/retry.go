@@ -11,7 +11,8 @@ import (
 // recovery of a run whose driver is not there ends by itself, and what has failed in the end
 // is left to the restart policy:
 //
-//	getting the driver by its name       for Limits.DriverWait, while it is not there
+//	getting the driver by its name       for Limits.DriverWait, while it is not there and
+//	                                     no plugin that may be it is being loaded
 //	recovering a run of an earlier agent retries times, while the driver faults; without
 //	                                     end, while it is not there: the run may go on
 //	recovering a run whose wait failed   retries times, one less for each such failure

@@ -165,8 +165,9 @@ func (r *Runner) started() {
 	r.poststart()
 }
 
-// dispense gets the task's driver. One that is loading, restarting or not there yet is
-// waited for, for a bounded time; worth decides which errors are worth that.
+// dispense gets the task's driver. One that is restarting or not there is waited for, for a
+// bounded time, which begins when no plugin that may be it is being loaded: loading all of
+// them takes a slow machine longer. Worth decides which errors are worth that.
 func (r *Runner) dispense(ctx context.Context, worth func(error) bool) (Driver, error) {
 	_, task := r.current()
 	deadline := time.Now().Add(r.limits.DriverWait)
@@ -175,6 +176,9 @@ func (r *Runner) dispense(ctx context.Context, worth func(error) bool) (Driver, 
 		driver, err := r.cfg.Dispense(task.Driver)
 		if err == nil {
 			return driver, nil
+		}
+		if isLoading(err) {
+			deadline = time.Now().Add(r.limits.DriverWait)
 		}
 		left := time.Until(deadline)
 		if !worth(err) || left <= 0 {
@@ -187,6 +191,12 @@ func (r *Runner) dispense(ctx context.Context, worth func(error) bool) (Driver, 
 			return nil, err
 		}
 	}
+}
+
+// isLoading reports whether an error of [Dispense] says that plugins are being loaded.
+func isLoading(err error) bool {
+	var loading interface{ Loading() bool }
+	return errors.As(err, &loading) && loading.Loading()
 }
 
 // emitWaiting adds the event that the task's driver is waited for, once in a wait.

@@ -72,6 +72,41 @@ func TestASpecDescribesTheFile(t *testing.T) {
 	require.Equal(t, 3, s.Customs[1].Size)
 }
 
+// A command that has its memory and a table from the host, and code of some depth.
+func TestASpecDescribesWhatIsImportedAndItsCode(t *testing.T) {
+	block, end := "\x02\x40", "\x0b"
+	b := w.Build(w.Program{
+		Imports: []string{
+			w.Bytes("env") + w.Bytes("memory") + "\x02\x01\x03\x09",
+			w.Bytes("env") + w.Bytes("table") + "\x01\x70\x00\x05",
+			w.Bytes("other") + w.Bytes("global") + "\x03\x7e\x00",
+		},
+		Funcs: []w.Func{
+			{Export: "_start", Code: block + block + end + end},
+			{Export: "_started", Code: block + end},
+		},
+	})
+	s, err := scan.Read(scan.NewSource(b), scan.Limits{})
+	require.NoError(t, err)
+	require.True(t, s.IsCommand)
+	require.False(t, s.IsReactor)
+	require.Equal(t, []string{"env", "other"}, s.ImportedModules(), "each once")
+	require.True(t, s.Memory.Imported)
+	require.False(t, s.Memory.Exported)
+	require.Equal(t, []uint32{3, 9}, []uint32{s.Memory.Min, s.Memory.Max})
+	require.Len(t, s.Tables, 1)
+	require.True(t, s.Tables[0].Imported)
+	require.Equal(t, uint32(5), s.Tables[0].Min)
+	require.Equal(t, 2, s.Code.Functions)
+	require.Equal(t, 8, s.Code.Instructions)
+	require.Greater(t, s.Code.Bytes, s.Code.Largest)
+	require.Less(t, s.Code.Bytes, 2*s.Code.Largest)
+	flat, err := scan.Read(scan.NewSource(body(block+end)), scan.Limits{})
+	require.NoError(t, err)
+	require.Equal(t, flat.Code.Nesting+1, s.Code.Nesting)
+	require.Equal(t, s.Code.Bytes-s.Code.Largest, flat.Code.Largest, "the same code")
+}
+
 func TestASpecKeepsNothingOfTheFile(t *testing.T) {
 	b := sample()
 	m, err := scan.Read(scan.NewSource(b), scan.Limits{})

@@ -21,6 +21,7 @@ type origin struct {
 	env        []string
 	dir        string
 	credential *syscall.Credential
+	cores      []uint32
 	group      cgroup // empty: there is none
 	execs      *execs
 }
@@ -32,7 +33,7 @@ func (p *process) openExecs(credential *syscall.Credential, env []string, group 
 	spec := p.spec
 	p.origin = &origin{
 		child: p.child, limits: p.limits, env: env, dir: spec.Process.Dir,
-		credential: credential, group: group, execs: newExecs(),
+		credential: credential, cores: spec.Process.Cores, group: group, execs: newExecs(),
 	}
 	if spec.Process.Isolation == workload.IsolationFull {
 		whole := describe(spec, credential, env)
@@ -60,7 +61,7 @@ func (o *origin) command(spec *workload.ExecSpec) (*command, *isolate.Spec, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	return &command{path: path, args: append([]string{spec.Command}, spec.Args...), env: o.environment(spec), dir: o.dir, credential: o.credential}, nil, nil
+	return &command{path: path, args: append([]string{spec.Command}, spec.Args...), env: o.environment(spec), dir: o.dir, credential: o.credential, cores: o.cores}, nil, nil
 }
 
 // environment is the workload's; on a terminal, with TERM.

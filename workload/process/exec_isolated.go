@@ -29,7 +29,7 @@ func (o *origin) isolatedCommand(spec *workload.ExecSpec) (*command, *isolate.Sp
 	if strings.Contains(spec.Command, "/") && !path.IsAbs(spec.Command) {
 		target.Command = path.Join(o.dir, spec.Command)
 	}
-	return &command{path: program, args: []string{isolate.Program}, dir: "/", joins: o.child.pidfd}, &target, nil
+	return &command{path: program, args: []string{isolate.Program}, dir: "/", joins: o.child.pidfd, cores: o.cores}, &target, nil
 }
 
 // spawnIsolated starts this program once more, in the namespaces and within the limits

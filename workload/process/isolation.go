@@ -159,7 +159,7 @@ func (p *process) forkIsolated(ctx context.Context, target *isolate.Spec, s *spa
 	p.first = true
 	err = p.fork(&command{
 		path: program, args: []string{isolate.Program}, dir: "/",
-		namespaces: isolate.CloneFlags, extra: handshake.files(),
+		namespaces: isolate.CloneFlags, extra: handshake.files(), cores: p.cores(),
 	}, s, group)
 	handshake.forked()
 	if err != nil {

@@ -119,6 +119,7 @@ func (p *process) launch(ctx context.Context, s *spawner, group cgroup) (err err
 		env:        env,
 		dir:        spec.Process.Dir,
 		credential: credential,
+		cores:      p.cores(),
 	}
 	return p.fork(c, s, group)
 }

@@ -96,6 +96,7 @@ type command struct {
 	extra      []uintptr // files after those
 	cgroup     *os.File  // nil: this process's own
 	namespaces uintptr   // flags of clone; 0: this process's own
+	cores      []uint32  // see [workload.Process]
 	joins      int       // the pidfd of one whose process namespace it begins in; 0: this process's own
 }
 
@@ -124,24 +125,38 @@ func (s *spawner) spawn(c *command) (child, error) {
 	}
 	forked := make(chan error)
 	s.requests <- func() {
-		forked <- s.inNamespaceOf(c.joins, func() (err error) {
+		forked <- s.inNamespaceOf(c.joins, onCores(c.cores, func() (err error) {
 			failpoint.Here("fork")
 			started.pid, err = syscall.ForkExec(c.path, c.args, &syscall.ProcAttr{
 				Dir: c.dir, Env: c.env, Files: append([]uintptr{c.stdin, c.stdout, c.stderr}, c.extra...), Sys: attributes,
 			})
 			failpoint.Here("forked")
 			return err
-		})
+		}))
 	}
-	if err := <-forked; err != nil {
+	if err := <-forked; errors.Is(err, errCores) {
+		started.abandon()
+		return child{}, abi.NewError(abi.InvalidArgument, err.Error())
+	} else if err != nil {
 		return child{}, program.Failure("command "+c.path, err, abi.InvalidArgument)
 	}
 	if started.pidfd < 0 {
-		_ = syscall.Kill(started.pid, syscall.SIGKILL) // it is our child, so it is there
-		reap(started.pid)
+		started.abandon()
 		return child{}, abi.NewError(abi.Unimplemented, "processes need Linux 5.4 or later")
 	}
 	return started, nil
+}
+
+// abandon ends a child, if it was started, that nobody is to know.
+func (c child) abandon() {
+	if c.pid == 0 {
+		return
+	}
+	_ = syscall.Kill(c.pid, syscall.SIGKILL) // it is our child, so it is there
+	reap(c.pid)
+	if c.pidfd >= 0 {
+		_ = unix.Close(c.pidfd) // nothing was written to it
+	}
 }
 
 // reap waits for a child that has ended, or is about to.

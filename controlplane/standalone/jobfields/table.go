@@ -113,10 +113,13 @@ var table = map[string]map[string]fate{
 	"Resources": {
 		"CPU": done(scheduling), "MemoryMB": done(scheduling), "MemoryMaxMB": done(scheduling),
 		"Devices": done(scheduling), "Networks": done(scheduling),
-		"Cores":  partly(scheduling, "the cores are reserved, but the task is not kept on them"),
-		"NUMA":   warned("it has no effect: tasks are not kept on cores"),
+		"Cores": done(scheduling), "NUMA": inside(),
 		"DiskMB": warned(obsolete + ": use the group's ephemeral_disk"), "IOPS": warned(obsolete),
 		"SecretsMB": warned("it has no effect: the secrets directory is bounded by the disk"),
+	},
+	"NUMAResource": {
+		"Affinity": warned("it has no effect: the cores that a task gets are the lowest free ones").but("none"),
+		"Devices":  warned("it has no effect: devices are given without regard to cores"),
 	},
 	"NetworkResource": {
 		"Mode": done(scheduling), "ReservedPorts": done(scheduling), "DynamicPorts": done(scheduling),

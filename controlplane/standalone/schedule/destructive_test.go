@@ -98,6 +98,13 @@ func TestWhichChangesTasksTakeWhileTheyRun(t *testing.T) {
 		two := g(func(g *nomad.TaskGroup) { g.AddTask(nomad.NewTask("u", "mock")) })
 		require.True(t, destroysAfter(lasting(1, two), lasting(2)))
 	})
+	t.Run("the second task", func(t *testing.T) {
+		two := func(user string) job {
+			return g(func(g *nomad.TaskGroup) { g.AddTask(&nomad.Task{Name: "u", Driver: "mock", User: user}) })
+		}
+		require.False(t, destroysAfter(lasting(1, two("")), lasting(2, two(""))))
+		require.True(t, destroysAfter(lasting(1, two("")), lasting(2, two("other"))))
+	})
 	t.Run("a group that it had not", func(t *testing.T) {
 		require.True(t, destroysAfter(lasting(1, g(func(g *nomad.TaskGroup) { g.Name = new("other") })), lasting(2)))
 	})

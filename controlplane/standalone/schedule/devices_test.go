@@ -110,6 +110,8 @@ func TestThePlacementMetricsGiveTheReasonWhyNoDeviceFits(t *testing.T) {
 		"constraint":         {ask("gpu", 1, "${device.attr.memory}", ">", "64 GiB"), `device gpu: no such device meets its constraints`, ""},
 		"other dimension":    {ask("gpu", 1, "${device.attr.memory}", ">", "1 MHz"), `device gpu: no such device meets its constraints`, ""},
 		"without a unit":     {ask("gpu", 1, "${device.attr.memory}", ">", "1"), `device gpu: no such device meets its constraints`, ""},
+		"unknown both":       {ask("gpu", 1, "${device.attr.cores}", "=", "${device.attr.other}"), `device gpu: no such device meets its constraints`, ""},
+		"no such ID":         {ask("gpu", 1, "${device.ids}", "set_contains_all", "nv9"), `device gpu: no such device meets its constraints`, ""},
 		"unknown attribute":  {ask("gpu", 1, "${device.attr.cores}", ">", "1"), `device gpu: no such device meets its constraints`, ""},
 		"not device's":       {ask("gpu", 1, "${attr.kernel.name}", "=", "linux"), `device gpu: no such device meets its constraints`, ""},
 		"too many":           {ask("nvidia/gpu", 3), `device nvidia/gpu: 3 asked for, 2 healthy`, ""},

@@ -78,37 +78,71 @@ func uniq(texts []string) []string {
 }
 
 // unmet returns which demands of the job file a node does not meet.
-func (s *scheduler) unmet(n *structs.Node, g *nomad.TaskGroup, replaced *Alloc) (why []string) {
+func (s *scheduler) unmet(n *structs.Node, g *nomad.TaskGroup, replaced *Alloc) []string {
+	suits := s.suits(n, g)
+	why := slices.Clone(suits.unmet)
+	for _, c := range suits.distinct {
+		switch {
+		case c.Operand == nomad.ConstraintDistinctProperty:
+			if !s.distinct(c, n, g, replaced) {
+				why = append(why, "distinct_property: "+c.LTarget)
+			}
+		case s.others(n.ID, g, replaced, slices.Contains(s.Job.Constraints, c)) > 0:
+			why = append(why, nomad.ConstraintDistinctHosts)
+		}
+	}
+	return uniq(why)
+}
+
+// suitability is what of a group's demands depends on the node alone, and not on what else is
+// placed: it is found once, however many allocations there are.
+type suitability struct {
+	unmet    []string
+	distinct []*nomad.Constraint // those that do depend on what else is placed
+	affinity float64
+}
+
+// onNode is a group of the job on a node.
+type onNode struct {
+	group *nomad.TaskGroup
+	node  *structs.Node
+}
+
+func (s *scheduler) suits(n *structs.Node, g *nomad.TaskGroup) *suitability {
+	key := onNode{g, n}
+	if known := s.suitable[key]; known != nil {
+		return known
+	}
+	found := &suitability{affinity: s.affinity(n, g)}
 	all := slices.Concat(s.Job.Constraints, g.Constraints)
 	for _, t := range g.Tasks {
 		all = append(all, t.Constraints...)
 	}
 	for _, c := range all {
-		switch c.Operand {
-		case nomad.ConstraintDistinctHosts:
-			if c.RTarget != "false" && s.others(n.ID, g, replaced, slices.Contains(s.Job.Constraints, c)) > 0 {
-				why = append(why, nomad.ConstraintDistinctHosts)
+		switch {
+		case c.Operand == nomad.ConstraintDistinctProperty, c.Operand == nomad.ConstraintDistinctHosts:
+			if c.Operand == nomad.ConstraintDistinctProperty || c.RTarget != "false" {
+				found.distinct = append(found.distinct, c)
 			}
-		case nomad.ConstraintDistinctProperty:
-			if !s.distinct(c, n, g, replaced) {
-				why = append(why, "distinct_property: "+c.LTarget)
-			}
-		default:
-			if !meets(c, n) {
-				why = append(why, fmt.Sprintf("%s %s %s", c.LTarget, c.Operand, c.RTarget))
-			}
+		case !meets(c, n):
+			found.unmet = append(found.unmet, fmt.Sprintf("%s %s %s", c.LTarget, c.Operand, c.RTarget))
 		}
 	}
 	if len(g.Volumes) > 0 {
-		why = append(why, "missing compatible host volumes")
+		found.unmet = append(found.unmet, "missing compatible host volumes")
 	}
-	why = append(why, missingNetworks(n, g)...)
+	found.unmet = append(found.unmet, missingNetworks(n, g)...)
 	for _, net := range g.Networks {
 		if net.Mode != "" && net.Mode != "host" && net.Mode != "none" {
-			why = append(why, "missing network")
+			found.unmet = append(found.unmet, "missing network")
 		}
 	}
-	return uniq(why)
+	found.unmet = uniq(found.unmet)
+	if s.suitable == nil {
+		s.suitable = map[onNode]*suitability{}
+	}
+	s.suitable[key] = found
+	return found
 }
 
 // others counts live allocations of the job (or of the group only) on a node, but for

@@ -75,7 +75,7 @@ func (s *scheduler) score(n *structs.Node, a *Alloc, r structs.AllocatedResource
 		penalty = -1
 	}
 	add(scorePenalty, penalty, failedHere)
-	affinity := s.affinity(n, w.group)
+	affinity := s.suits(n, w.group).affinity
 	add(scoreAffinity, affinity, affinity != 0)
 	if spreads := slices.Concat(s.Job.Spreads, w.group.Spreads); len(spreads) > 0 {
 		spread := s.spread(n, w, spreads)

@@ -175,6 +175,7 @@ type scheduler struct {
 	unfinished bool
 	victims    map[string][]victim // by node ID, of those that were asked for
 	groups     map[groupNode]int   // of the job's running allocations; nil: not counted yet
+	suitable   map[onNode]*suitability
 }
 
 // of returns the group's allocations that may still count: not stopped and not

@@ -382,6 +382,8 @@ func TestConstraintOperators(t *testing.T) {
 		{"${attr.n}", ">", "8.5", true},
 		{"${attr.n}", ">=", "10", false},
 		{"${attr.kernel.name}", "<", "m", true},
+		{"${attr.n}", "<", "nine", true}, // one of them is text
+		{"${attr.kernel.name}", ">", "10", true},
 		{"${attr.absent}", "<", "10", false},
 		{"${attr.ver}", "version", ">= 1.4, < 2.0", true},
 		{"${attr.ver}", "version", "~> 1.3.0", false},
@@ -688,6 +690,38 @@ func TestWhatRanOnALostNodeIsLostAndReplaced(t *testing.T) {
 	require.Equal(t, 1, res.Queued["g"])
 	c.nodes = append(c.nodes, testNode("n2"))
 	require.Len(t, c.run(j).Place, 1)
+}
+
+// An allocation may take all that a node has, and not one more.
+func TestAnAllocationFitsUpToTheLast(t *testing.T) {
+	has := capacityOf(testNode("n1"))
+	for want, more := range map[string]amounts{"": {}, "cpu": {cpu: 1}, "memory": {memory: 1}, "disk": {disk: 1}} {
+		res := newCluster(t, testNode("n1")).run(testJob("service", func(j *nomad.Job) {
+			r := j.TaskGroups[0].Tasks[0].Resources
+			r.CPU, r.MemoryMB = new(has.cpu+more.cpu), new(has.memory+more.memory)
+			j.TaskGroups[0].EphemeralDisk.SizeMB = new(has.disk + more.disk)
+		}))
+		if want == "" {
+			require.Len(t, res.Place, 1)
+			require.Equal(t, map[string]int{"g": 0}, res.Queued)
+			continue
+		}
+		require.Empty(t, res.Place, want)
+		require.Equal(t, map[string]int{want: 1}, res.Failed["g"].DimensionExhausted)
+	}
+}
+
+func TestWhatHasNoPlaceForOneReasonIsCounted(t *testing.T) {
+	res := newCluster(t).run(testJob("service", count1(3)))
+	require.Equal(t, 2, res.Failed["g"].CoalescedFailures, "beside the first")
+	require.Equal(t, map[string]int{"g": 3}, res.Queued)
+}
+
+func TestAnAllocationEndedWhenItsLastTaskDid(t *testing.T) {
+	a := &Alloc{Allocation: &structs.Allocation{ModifyTime: epoch.Add(time.Hour).UnixNano()}}
+	require.True(t, endOf(a).Equal(epoch.Add(time.Hour)), "as far as is known")
+	a.TaskStates = map[string]*structs.TaskState{"a": {FinishedAt: epoch.Add(time.Minute)}, "b": {FinishedAt: epoch}, "c": {}}
+	require.True(t, endOf(a).Equal(epoch.Add(time.Minute)))
 }
 
 func TestWhatRunsWhereTheJobMayNoLongerRunIsMoved(t *testing.T) {
