@@ -81,7 +81,7 @@ func (r *rollout) sort(a *Alloc) {
 	case live:
 		r.current = append(r.current, a)
 	case r.obsolete(a, r.g):
-		if !rolls(r.Job, r.g) || structs.Deref(a.Job.JobModifyIndex) < r.Since {
+		if finite(r.Job) || a.Job == nil || structs.Deref(a.Job.JobModifyIndex) < r.Since {
 			return // its place is free
 		}
 		r.ended = append(r.ended, a)
@@ -210,7 +210,9 @@ func (r *rollout) unplanned() (replace []wanted) {
 	for _, a := range r.ended {
 		switch {
 		case r.outdated(a) && r.destructive(a, r.g) && !r.held():
-			delete(r.holders, indexOf(a.Name)) // the current version takes its place, as any that is missing
+			w := r.successor(a)
+			w.stopping = descUpdating
+			replace = append(replace, w)
 		case r.state != nil && r.deployment.Status == nomad.DeploymentStatusFailed && a.DeploymentID == r.deployment.ID:
 			r.res.Desired[*r.g.Name].Ignore++
 		default:

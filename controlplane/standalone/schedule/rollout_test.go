@@ -214,6 +214,46 @@ func (c *cluster) fail(shown string) {
 	}
 }
 
+func TestWhatEndedIsStoppedOnceAnotherVersionHasItsPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind    string
+		update  *nomad.UpdateStrategy
+		ended   structs.ClientStatus
+		user    string
+		memory  int
+		stopped bool
+	}{
+		"failed":                 {"service", parallel(1), structs.ClientFailed, "new", 10, true},
+		"complete":               {"service", parallel(1), structs.ClientComplete, "new", 10, true},
+		"not watched":            {"service", parallel(0), structs.ClientFailed, "new", 10, true},
+		"of a batch job":         {"batch", nil, structs.ClientFailed, "new", 10, false},
+		"no room":                {"service", parallel(1), structs.ClientFailed, "new", 1 << 30, false},
+		"the same but for texts": {"service", parallel(1), structs.ClientFailed, "v1", 10, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			never := func(j *nomad.Job) {
+				j.Type = &c.kind
+				j.TaskGroups[0].ReschedulePolicy = &nomad.ReschedulePolicy{Attempts: new(0), Unlimited: new(false)}
+			}
+			w := newCluster(t, testNode("n1"))
+			w.run(service(1, 1, c.update, never))
+			old := w.sorted()[0].ID
+			w.end(old, c.ended)
+			res := w.run(service(2, 1, c.update, never, func(j *nomad.Job) {
+				j.TaskGroups[0].Tasks[0].User, j.TaskGroups[0].Tasks[0].Resources.MemoryMB = c.user, &c.memory
+			}))
+			if !c.stopped {
+				require.Empty(t, res.Stop)
+				return
+			}
+			require.Equal(t, []Stop{{ID: old, Description: descUpdating}}, res.Stop)
+			require.Equal(t, map[string]string{old: res.Place[0].ID}, res.Replaced)
+			require.Equal(t, uint64(1), res.Desired["g"].DestructiveUpdate)
+			require.Empty(t, res.Place[0].Reschedules, "another version begins anew")
+		})
+	}
+}
+
 func TestNothingMoreIsRiskedWhenAnAllocationIsUnhealthy(t *testing.T) {
 	c := settled(t, 4, parallel(2))
 	next := service(2, 4, parallel(2))
@@ -346,7 +386,7 @@ func (w *rolling) decide(t *rapid.T) {
 	state := d.TaskGroups["g"]
 	destroyed, canaries := 0, 0
 	for _, s := range res.Stop {
-		if s.Description == descUpdating {
+		if s.Description == descUpdating && !w.allocs[s.ID].ClientStatus.Terminal() {
 			destroyed++
 		}
 	}
