@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 
 	"github.com/wasmnode/wasmnode/httpapi/access"
@@ -13,6 +15,9 @@ func Unguarded(cfg Config) http.Handler { return newHandler(cfg).mux }
 
 // Enterprise are the paths of what Nomad's community edition does not have.
 var Enterprise = enterprise
+
+// Unmade is what is answered of what cannot be made here.
+var Unmade = slices.Collect(maps.Values(unmade))
 
 // Endpoint is a method of a path that is served. The path has its values in braces.
 type Endpoint struct {
