@@ -210,11 +210,10 @@ func TestWhatWasDecidedAboutTheNodeOutlivesTheControlPlane(t *testing.T) {
 			}
 			require.NoError(t, err)
 			decided := w.embedded.Node(w.node.ID())
-			w.await("the node knows", func() bool {
+			require.Eventually(t, func() bool {
 				seen, err := w.node.seen()
-				require.NoError(t, err)
-				return seen.Standing != nil && seen.Standing.Eligibility == structs.NodeIneligible
-			})
+				return err == nil && seen.Standing != nil && seen.Standing.Eligibility == structs.NodeIneligible
+			}, 30*time.Second, time.Millisecond, "the node knows")
 			for _, change := range []func(string){replaceBy(t, older), lose(t), func(string) {}} {
 				w.away(change)
 				n := w.embedded.Node(decided.ID)

@@ -47,7 +47,7 @@ func (d *dispatcher) completionOf(name string) complete.Command {
 
 // option is an option in a help text, which begins a line or follows another, and has a
 // value where an equals sign is behind it.
-var option = regexp.MustCompile(`(?m)(?:^ {2,}|^ {2,}-.*?, )-([a-z][a-z0-9-]*)(=[^\s,]+)?`)
+var option = regexp.MustCompile(`(?m)(?:^ {2,}|^ {2,}-.*?, )-([a-zA-Z][a-z0-9-]*)(=[^\s,]+)?`)
 
 // optionsOf are the options that a help text tells of.
 func optionsOf(help string) complete.Flags {

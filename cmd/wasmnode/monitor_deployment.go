@@ -42,6 +42,11 @@ func (m *monitor) followToEnd(id string, health expectation) error {
 		if err != nil {
 			return err
 		}
+		if d.Status == nomad.DeploymentStatusFailed { // for what its allocations may have told since they were read
+			if stubs, meta, err = m.client.Deployments().Allocations(id, nil); err != nil {
+				return err
+			}
+		}
 		m.progress(d, stubs)
 		for _, s := range stubs {
 			m.printAllocation(s, health)

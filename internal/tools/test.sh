@@ -5,7 +5,8 @@
 # not build and one that fails outside of its tests are not given a second chance.
 #
 # Files that tests make are in memory where there is room for them: each write of a database
-# waits for the disk otherwise, and a busy disk doubles the time that the tests take.
+# waits for the disk otherwise, and a busy disk doubles the time that the tests take. Their
+# names are short: what is below them has to fit into the address of a socket.
 #
 #	PACKAGES  what is tested, the longest first; all by default
 #	TMPDIR    where tests make their files
@@ -16,7 +17,7 @@ events=$PWD/.cache/test-events.json
 gotestsum=$(internal/tools/build.sh gotestsum gotest.tools/gotestsum) || exit 1
 mkdir -p .cache
 room=$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)
-if [ -z "${TMPDIR:-}" ] && [ "${room:-0}" -gt 8388608 ] && memory=$(mktemp -d /dev/shm/wasmnode-test.XXXXXX); then
+if [ -z "${TMPDIR:-}" ] && [ "${room:-0}" -gt 8388608 ] && memory=$(mktemp -d /dev/shm/t.XXXXXX); then
 	trap 'rm -rf "$memory"' EXIT
 	cp /bin/true "$memory" && "$memory/true" && export TMPDIR="$memory" # unless no program runs there
 fi
