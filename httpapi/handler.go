@@ -62,7 +62,7 @@ type handler struct {
 	mux *http.ServeMux
 	// routes are the patterns of what is served, each with its method.
 	routes []string
-	// parsing is taken by the job file that is read.
+	// parsing is taken by the job files that are read.
 	parsing chan struct{}
 	policy  *access.Policy
 	// rendered shares the rendering of events among who watches them.
@@ -81,7 +81,7 @@ func newHandler(cfg Config) *handler {
 	if cfg.Bounds == nil {
 		cfg.Bounds = access.NewBounds(access.DefaultLimits())
 	}
-	h := &handler{Config: cfg, mux: http.NewServeMux(), parsing: make(chan struct{}, 1), policy: policy(cfg)}
+	h := &handler{Config: cfg, mux: http.NewServeMux(), parsing: make(chan struct{}, parsesAtOnce), policy: policy(cfg)}
 	h.jobRoutes()
 	h.scalingRoutes()
 	h.allocationRoutes()

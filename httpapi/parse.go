@@ -8,8 +8,11 @@ import (
 	"github.com/wasmnode/wasmnode/jobspec"
 )
 
-// parseJob reads a job file for whoever may register jobs. It reads no other files, and one
-// file at a time: what its expressions compute is not bounded.
+// parsesAtOnce bounds the processes that read job files: each may take 256 MB.
+const parsesAtOnce = 2
+
+// parseJob reads a job file for whoever may register jobs. It reads no other files, and what
+// its expressions compute is bounded.
 func (h *handler) parseJob(r *http.Request) (any, error) {
 	var req nomad.JobsParseRequest
 	if err := decode(r, &req); err != nil {
@@ -28,12 +31,12 @@ func (h *handler) parseJob(r *http.Request) (any, error) {
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
-	job, err := jobspec.Parse(o)
-	if err != nil {
+	job, err := jobspec.ParseApart(r.Context(), o, req.Canonicalize)
+	switch {
+	case r.Context().Err() != nil:
+		return nil, r.Context().Err()
+	case err != nil:
 		return nil, badRequest("Failed to parse job: %v", err)
-	}
-	if req.Canonicalize {
-		job.Canonicalize()
 	}
 	return job, nil
 }

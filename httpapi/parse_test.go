@@ -1,7 +1,10 @@
 package httpapi_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -34,6 +37,24 @@ job "x" {
 		require.Equal(t, http.StatusBadRequest, r.status, body)
 		require.Contains(t, r.body, want)
 		require.NotContains(t, r.body, "root:")
+	}
+}
+
+// TestAJobFileThatComputesWithoutEndIsRefused: what it takes, it takes in a process of its
+// own.
+func TestAJobFileThatComputesWithoutEndIsRefused(t *testing.T) {
+	w := newWorld(t)
+	loop := "0"
+	for i := range 6 {
+		loop = fmt.Sprintf("length([for x%d in range(200): %s])", i, loop)
+	}
+	long := `[for x in range(1000): "` + strings.Repeat("x", 60_000) + `"]`
+	for value, want := range map[string]string{loop: "it takes more than 2 s of a processor", "jsonencode(" + long + ")": "it(s answer has| takes) more than "} {
+		body, err := json.Marshal(nomad.JobsParseRequest{JobHCL: `job "x" {` + "\n meta {\n n = " + value + "\n }\n}"})
+		require.NoError(t, err)
+		r := w.do(t, "POST", "/v1/jobs/parse", string(body))
+		require.Equal(t, http.StatusBadRequest, r.status)
+		require.Regexp(t, "^Failed to parse job: input.hcl: the job file is too costly to evaluate: "+want, r.body)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/internal/codetest"
 	"github.com/wasmnode/wasmnode/internal/leaktest"
+	"github.com/wasmnode/wasmnode/jobspec"
 )
 
 // codeCache is shared by the agents of this package's tests: each plugin is compiled
@@ -25,6 +26,7 @@ import (
 var codeCache string
 
 func TestMain(m *testing.M) {
+	jobspec.EnterParser()
 	dir, err := os.MkdirTemp("", "api-test-")
 	if err == nil {
 		err = os.Setenv(boltfile.StrictEnv, "1")

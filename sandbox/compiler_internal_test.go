@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/internal/apart"
 	"github.com/wasmnode/wasmnode/sandbox/scan"
 	"github.com/wasmnode/wasmnode/sandbox/wasmbin/wasmtest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
@@ -26,7 +27,7 @@ func branches(n int) []byte {
 
 func TestCompilingIsBoundedInTime(t *testing.T) {
 	began := time.Now()
-	_, err := compileApart(t.Context(), branches(3000), t.TempDir(), bounds{256 << 20, time.Second})
+	_, err := compileApart(t.Context(), branches(3000), t.TempDir(), apart.Bounds{Bytes: 256 << 20, Time: time.Second, Answer: maxReport})
 	require.ErrorIs(t, err, ErrCompileLimit)
 	require.ErrorContains(t, err, "it takes more than 1 s of a processor")
 	t.Logf("after %v", time.Since(began))
@@ -35,21 +36,19 @@ func TestCompilingIsBoundedInTime(t *testing.T) {
 func TestWhatTheCompilerSaysIsToldApart(t *testing.T) {
 	_, err := compileApart(t.Context(), []byte("no module"), t.TempDir(), boundsFor(nil))
 	require.ErrorContains(t, err, "invalid magic number")
-	_, err = compileApart(t.Context(), nil, t.TempDir(), bounds{0, time.Second})
+	_, err = compileApart(t.Context(), nil, t.TempDir(), apart.Bounds{Time: time.Second})
 	require.ErrorIs(t, err, ErrCompileLimit)
 	report, err := compileApart(t.Context(), branches(1), "/proc/no-such-directory", boundsFor(nil))
 	require.NoError(t, err)
 	require.NotEmpty(t, report.Unkept)
-	alone := compileAlone(nil)
-	require.Error(t, alone.err())
 	var p *PanicError
 	require.ErrorAs(t, (&compileReport{Panic: "p", Stack: "s"}).err(), &p)
 	require.Equal(t, &PanicError{Value: "p", Stack: "s"}, p)
 }
 
 func TestALargeModuleMayTakeMore(t *testing.T) {
-	require.EqualValues(t, 256<<20, boundsFor(make([]byte, 117<<10)).bytes)
-	require.EqualValues(t, 24*(20<<20), boundsFor(make([]byte, 20<<20)).bytes)
+	require.EqualValues(t, 256<<20, boundsFor(make([]byte, 117<<10)).Bytes)
+	require.EqualValues(t, 24*(20<<20), boundsFor(make([]byte, 20<<20)).Bytes)
 }
 
 func TestARefusalIsRememberedForAWhile(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/wasmnode/wasmnode/agent"
+	"github.com/wasmnode/wasmnode/jobspec"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
@@ -13,6 +14,7 @@ import (
 func main() {
 	isolate.Enter()         // does not return in a process that is to become an isolated task
 	sandbox.EnterCompiler() // nor this in one that compiles a module
+	jobspec.EnterParser()   // nor this in one that reads a job file of somebody else's
 	os.Exit(run(os.Args[1:]))
 }
 

@@ -1,4 +1,4 @@
-package sandbox
+package apart
 
 import (
 	"fmt"
@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const compilerAvailable = true
+const available = true
 
-// compilerAttributes: the process ends with its parent, and a key that interrupts the
+// attributes: the process ends with its parent, and a key that interrupts the
 // parent's terminal is not for it.
-func compilerAttributes() *syscall.SysProcAttr {
+func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// limitCompiler bounds this process for good. What the Go runtime has mapped by now is
-// not the module's, and the collector works harder before the end comes.
-func limitCompiler(b bounds) error {
+// limit bounds this process for good. What the Go runtime has mapped by now is not the
+// work's, and the collector works harder before the end comes.
+func limit(b Bounds) error {
 	if err := closeInherited(); err != nil {
 		return err
 	}
@@ -30,17 +30,17 @@ func limitCompiler(b bounds) error {
 	if err != nil {
 		return err
 	}
-	debug.SetMemoryLimit(int64(b.bytes / 8 * 7))
+	debug.SetMemoryLimit(int64(b.Bytes / 8 * 7))
 	if raced { // its memory is counted, and is many times the program's
-		b.bytes *= 32
+		b.Bytes *= 32
 	}
-	seconds := uint64(b.time.Seconds())
+	seconds := uint64(b.Time.Seconds())
 	endAt(unix.SIGXCPU)
 	for _, l := range []struct {
 		resource   int
 		soft, hard uint64
 	}{
-		{unix.RLIMIT_DATA, mapped + b.bytes, mapped + b.bytes},
+		{unix.RLIMIT_DATA, mapped + b.Bytes, mapped + b.Bytes},
 		{unix.RLIMIT_CPU, seconds, seconds + 2}, // a signal at the first, the end at the second
 		{unix.RLIMIT_CORE, 0, 0},
 		{unix.RLIMIT_NOFILE, 64, 64},
@@ -79,9 +79,9 @@ func closeInherited() error {
 	return nil
 }
 
-// peakBytes returns the most memory that this process has had at once, 0 if that is not
+// PeakBytes returns the most memory that this process has had at once, 0 if that is not
 // known.
-func peakBytes() uint64 {
+func PeakBytes() uint64 {
 	n, _ := ownStatus("VmHWM")
 	return n
 }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package apart
+
+const raced = false // the race detector is not part of the program
