@@ -60,7 +60,7 @@ test-all: toolchain browser ## run all tests, under the race detector where ther
 	WASMNODE_STRICT=1 $(TEST) -race -timeout 20m
 
 .PHONY: check
-check: toolchain commits format vet lint proto generated build test-all fuzz demo ## all that CI runs: 33 minutes
+check: toolchain commits format vet lint proto generated build test-all fuzz demo ## all that CI runs: 30 minutes
 
 .PHONY: check-full
 check-full: check bench-once ## check, and what does not fit into it: 500 crashes, 20 times the fuzzing, each benchmark
