@@ -2,6 +2,7 @@ package apart_test
 
 import (
 	"context"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -25,7 +26,10 @@ func work(args []string, in []byte) any {
 	case "echo":
 		return strings.Join(args[1:], " ") + string(in)
 	case "spin":
-		for {
+		for n := uint64(0); ; n++ {
+			if n == math.MaxUint64 {
+				return n
+			}
 		}
 	case "grow":
 		var kept [][]byte
