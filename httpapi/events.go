@@ -50,11 +50,12 @@ func (h *handler) streamEvents(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-cache")
 	out := &eventWriter{w: w, flush: http.NewResponseController(w)}
+	place := h.ControlPlane.EventsFrom(index) // what comes after the first line is the client's
 	if err := out.line([]byte("{}")); err != nil {
 		return nil // the client is gone
 	}
 	defer atIntervals(r.Context(), eventHeartbeat, out.heartbeat)()
-	for place := h.ControlPlane.EventsFrom(index); ; place++ {
+	for ; ; place++ {
 		batch, err := h.ControlPlane.NextEvents(r.Context(), place)
 		switch {
 		case errors.Is(err, structs.ErrEventsLost):
