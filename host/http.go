@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"net/netip"
 
-	"github.com/tetratelabs/wazero/api"
-
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host/outbound"
@@ -32,19 +30,6 @@ var httpFuncs = map[string]sandbox.HostFunc{
 		}
 		return &wasmnodev1.HttpTrailers{Trailers: outbound.Headers(trailer)}, nil
 	}),
-}
-
-// aboutStream makes a function (stream: i32) -> i64 that stages an answer.
-func aboutStream(do func(ctx context.Context, c *call, id uint32) (Message, error)) sandbox.HostFunc {
-	return sandbox.HostFunc{
-		Params:  []api.ValueType{i32},
-		Results: []api.ValueType{i64},
-		Run: func(ctx context.Context, _ api.Module, stack []uint64) {
-			c := callOf(ctx)
-			answer, err := do(ctx, c, uint32(stack[0]))
-			stack[0] = c.stage(answer, err)
-		},
-	}
 }
 
 // httpRequest begins to send a request, if it is granted.

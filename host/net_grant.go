@@ -55,12 +55,20 @@ func (g NetGrant) socket(path string) bool {
 	return slices.ContainsFunc(g.Sockets, func(granted string) bool { return outbound.MatchPath(granted, path) })
 }
 
+// readingMethods are those of an endpoint that names none.
+var readingMethods = []string{"GET", "HEAD"}
+
+// methods are those that may be used.
+func (e HTTPEndpoint) methods() []string {
+	if len(e.Methods) == 0 {
+		return readingMethods
+	}
+	return e.Methods
+}
+
 // method reports whether a method may be used.
 func (e HTTPEndpoint) method(name string) bool {
-	if len(e.Methods) == 0 {
-		return name == "GET" || name == "HEAD"
-	}
-	return slices.Contains(e.Methods, grantsyntax.Any) || slices.Contains(e.Methods, name)
+	return slices.Contains(e.methods(), grantsyntax.Any) || slices.Contains(e.methods(), name)
 }
 
 // is reports whether it is the endpoint of a target.
@@ -99,10 +107,7 @@ func (g HTTPGrant) clone() HTTPGrant {
 // list is the grant for people: a word for each method and path of an endpoint.
 func (g HTTPGrant) list() (out []string) {
 	for _, e := range g.Endpoints {
-		methods := strings.Join(e.Methods, ",")
-		if methods == "" {
-			methods = "GET,HEAD"
-		}
+		methods := strings.Join(e.methods(), ",")
 		for _, p := range e.Paths {
 			out = append(out, methods+":"+e.Endpoint+p)
 		}
@@ -129,7 +134,7 @@ func netFix(plugin, setting string) string {
 // httpFix is the configuration that grants a plugin a request.
 func httpFix(plugin, endpoint, method, path string) string {
 	methods := ""
-	if method != "GET" && method != "HEAD" {
+	if !slices.Contains(readingMethods, method) {
 		methods = fmt.Sprintf("methods = [%q] ", method)
 	}
 	return fmt.Sprintf(`plugin %q { grant { http { endpoint %q { %spaths = [%q] } } } }`, plugin, endpoint, methods, path)

@@ -20,15 +20,20 @@ import (
 var streamFuncs = map[string]sandbox.HostFunc{
 	abi.FuncStreamRead:  moving((*stream.Table).Read),
 	abi.FuncStreamWrite: moving((*stream.Table).Write),
-	abi.FuncStreamShutdown: onStream(0, func(c *call, id, _ uint32) error {
-		return c.streams().Shutdown(id)
+	abi.FuncStreamShutdown: aboutStream(func(_ context.Context, c *call, id uint32) (Message, error) {
+		return nil, c.streams().Shutdown(id)
 	}),
-	abi.FuncStreamClose: onStream(0, func(c *call, id, _ uint32) error {
-		return c.streams().Close(id)
+	abi.FuncStreamClose: aboutStream(func(_ context.Context, c *call, id uint32) (Message, error) {
+		return nil, c.streams().Close(id)
 	}),
-	abi.FuncStreamBlocking: onStream(1, func(c *call, id, on uint32) error {
-		return c.streams().SetBlocking(id, on != 0)
-	}),
+	abi.FuncStreamBlocking: {
+		Params:  []api.ValueType{i32, i32},
+		Results: []api.ValueType{i64},
+		Run: func(ctx context.Context, _ api.Module, stack []uint64) {
+			c := callOf(ctx)
+			stack[0] = c.stage(nil, c.streams().SetBlocking(uint32(stack[0]), uint32(stack[1]) != 0))
+		},
+	},
 	abi.FuncStreamPoll: structured(streamPoll),
 }
 
@@ -55,20 +60,15 @@ func moving(do func(t *stream.Table, ctx context.Context, id uint32, p []byte) (
 	}
 }
 
-// onStream makes a function (stream, …: i32) -> i64 of one that answers at once, with as many
-// more arguments.
-func onStream(more int, do func(c *call, id, argument uint32) error) sandbox.HostFunc {
-	params := []api.ValueType{i32, i32}[:1+more]
+// aboutStream makes a function (stream: i32) -> i64 that stages an answer.
+func aboutStream(do func(ctx context.Context, c *call, id uint32) (Message, error)) sandbox.HostFunc {
 	return sandbox.HostFunc{
-		Params:  params,
+		Params:  []api.ValueType{i32},
 		Results: []api.ValueType{i64},
 		Run: func(ctx context.Context, _ api.Module, stack []uint64) {
 			c := callOf(ctx)
-			var argument uint32
-			if more > 0 {
-				argument = uint32(stack[1])
-			}
-			stack[0] = c.stage(nil, do(c, uint32(stack[0]), argument))
+			answer, err := do(ctx, c, uint32(stack[0]))
+			stack[0] = c.stage(answer, err)
 		},
 	}
 }

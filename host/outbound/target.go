@@ -2,7 +2,6 @@ package outbound
 
 import (
 	"fmt"
-	"net/netip"
 	"net/url"
 	"path"
 	"strconv"
@@ -144,10 +143,4 @@ func SplitAddress(text string) (host string, port uint16, err error) {
 		}
 	}
 	return "", 0, abi.NewError(abi.InvalidArgument, fmt.Sprintf("%q is not HOST:PORT", plaintext.Line(text, 256)))
-}
-
-// Literal reports whether a host is an IP address.
-func Literal(host string) bool {
-	_, err := netip.ParseAddr(host)
-	return err == nil
 }

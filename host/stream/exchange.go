@@ -94,8 +94,7 @@ func (t *Table) Response(ctx context.Context, id uint32) (r *http.Response, err 
 		r, err = e.response, e.err
 		return e.answered
 	})
-	switch {
-	case !answered:
+	if !answered {
 		return nil, context.Cause(ctx)
 	}
 	return r, err

@@ -44,9 +44,6 @@ var errShut = abi.NewError(abi.FailedPrecondition, "the stream was shut down for
 // errReadOnly is what the guest gets for writing to a stream that has only the other way.
 var errReadOnly = abi.NewError(abi.FailedPrecondition, "nothing can be written to this stream")
 
-// Context ends with the stream. Who makes its connection uses it.
-func (s *Stream) Context() context.Context { return s.ctx }
-
 // Connect makes the stream one of a connection, which it closes.
 func (s *Stream) Connect(conn net.Conn) {
 	s.table.mu.Lock()

@@ -1,5 +1,6 @@
-// Package grantsyntax checks the values of grants (paths, device nodes, commands and
-// users), so that the reader of a configuration and its user refuse the same.
+// Package grantsyntax checks the values of grants (paths, device nodes, commands, users,
+// addresses, sockets and requests of HTTP), so that the reader of a configuration and its
+// user refuse the same.
 //
 // It does not know what the permissions are for. Start reading at [Path].
 package grantsyntax
@@ -10,7 +11,7 @@ import (
 	"strings"
 )
 
-// Any stands for all commands, or all users.
+// Any stands for all commands, users, ports or methods.
 const Any = "*"
 
 // metacharacters are the characters of patterns, which could be meant as such, and the one that

@@ -121,61 +121,35 @@ func (s *streams) fill(f *fakeStream, from io.Reader) {
 	}
 }
 
+// drain sends what the driver writes, and then that no more comes.
 func (s *streams) drain(f *fakeStream, to net.Conn) {
-	for {
-		p, err := s.written(f)
-		if len(p) > 0 {
-			if _, failed := to.Write(p); failed != nil {
-				s.change(func() { f.outErr = failed })
-				return
-			}
+	if _, err := io.Copy(to, written{s, f}); err != nil {
+		s.change(func() { f.outErr = err })
+		return
+	}
+	if half, ok := to.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+}
+
+// written is what the driver writes.
+type written struct {
+	s *streams
+	f *fakeStream
+}
+
+// Read implements [io.Reader]: it waits for bytes.
+func (w written) Read(p []byte) (int, error) {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	for w.f.out.Len() == 0 {
+		if w.f.outErr != nil {
+			return 0, w.f.outErr
 		}
-		if err != nil {
-			if half, ok := to.(interface{ CloseWrite() error }); ok && errors.Is(err, io.EOF) {
-				_ = half.CloseWrite()
-			}
-			return
-		}
+		w.s.cond.Wait()
 	}
+	return w.f.out.Read(p)
 }
-
-// written waits for what the driver writes.
-func (s *streams) written(f *fakeStream) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for f.out.Len() == 0 && f.outErr == nil {
-		s.cond.Wait()
-	}
-	p := bytes.Clone(f.out.Bytes())
-	f.out.Reset()
-	if len(p) > 0 {
-		return p, nil
-	}
-	return nil, f.outErr
-}
-
-// body is what the driver writes of a request.
-type body struct {
-	s    *streams
-	f    *fakeStream
-	rest []byte
-}
-
-// Read implements [io.Reader].
-func (b *body) Read(p []byte) (int, error) {
-	if len(b.rest) == 0 {
-		var err error
-		if b.rest, err = b.s.written(b.f); err != nil {
-			return 0, err
-		}
-	}
-	n := copy(p, b.rest)
-	b.rest = b.rest[n:]
-	return n, nil
-}
-
-// Close implements [io.Closer].
-func (*body) Close() error { return nil }
 
 // close ends all streams.
 func (s *streams) close() {
@@ -225,7 +199,7 @@ func (s *streams) on(id uint32, ready func(*fakeStream) bool, do func(*fakeStrea
 }
 
 func (h *callHost) StreamRead(id uint32, p []byte) (n int, err error) {
-	return n, h.streams.on(id,
+	err = h.streams.on(id,
 		func(f *fakeStream) bool { return f.in.Len() > 0 || f.inErr != nil },
 		func(f *fakeStream) error {
 			if n, _ = f.in.Read(p); n == 0 && !errors.Is(f.inErr, io.EOF) {
@@ -233,16 +207,18 @@ func (h *callHost) StreamRead(id uint32, p []byte) (n int, err error) {
 			}
 			return nil
 		})
+	return n, err
 }
 
 func (h *callHost) StreamWrite(id uint32, p []byte) (n int, err error) {
-	return len(p), h.streams.on(id, nil, func(f *fakeStream) error {
+	err = h.streams.on(id, nil, func(f *fakeStream) error {
 		if f.outErr != nil {
 			return abi.NewError(abi.FailedPrecondition, "writing: "+f.outErr.Error())
 		}
-		f.out.Write(p)
+		n, _ = f.out.Write(p)
 		return nil
 	})
+	return n, err
 }
 
 func (h *callHost) StreamShutdown(id uint32) error {
@@ -394,7 +370,7 @@ func (h *callHost) roundTrip(ctx context.Context, f *fakeStream, m *wasmnodev1.H
 		return nil, nil, abi.NewError(abi.InvalidArgument, "request: "+err.Error())
 	}
 	if m.Streamed {
-		r.Body, r.ContentLength = &body{s: h.streams, f: f}, m.ContentLength
+		r.Body, r.ContentLength = io.NopCloser(written{h.streams, f}), m.ContentLength
 	}
 	for _, l := range m.Headers {
 		r.Header.Add(l.Name, l.Value)

@@ -50,21 +50,25 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		closeBody(r)
 		return nil, err
 	}
-	if err := s.Await(ctx, stream.Response); err != nil {
-		_ = s.Close()
-		return nil, err
-	}
-	answer, err := hostcall.HTTPResponse(ctx, s.ID())
+	head, err := headOf(ctx, s)
 	if err != nil {
 		_ = s.Close()
 		return nil, err
 	}
-	var head wasmnodev1.HttpResponse
-	if err := head.UnmarshalVT(answer); err != nil {
-		_ = s.Close()
+	return response(r, s, head), nil
+}
+
+// headOf waits for the head of the response.
+func headOf(ctx context.Context, s *stream.Stream) (*wasmnodev1.HttpResponse, error) {
+	if err := s.Await(ctx, stream.Response); err != nil {
 		return nil, err
 	}
-	return response(r, s, &head), nil
+	answer, err := hostcall.HTTPResponse(ctx, s.ID())
+	if err != nil {
+		return nil, err
+	}
+	head := &wasmnodev1.HttpResponse{}
+	return head, head.UnmarshalVT(answer)
 }
 
 // begin hands the request over.
@@ -73,16 +77,8 @@ func (t *Transport) begin(ctx context.Context, r *http.Request) (*stream.Stream,
 	if err != nil {
 		return nil, err
 	}
-	encoded, err := m.MarshalVT()
-	if err != nil {
-		return nil, err
-	}
-	answer, err := hostcall.HTTPRequest(ctx, encoded)
-	if err != nil {
-		return nil, err
-	}
 	var begun wasmnodev1.HttpRequestResponse
-	if err := begun.UnmarshalVT(answer); err != nil {
+	if err := hostcall.Ask(ctx, hostcall.HTTPRequest, m, &begun); err != nil {
 		return nil, err
 	}
 	s, err := stream.New(ctx, begun.Stream)

@@ -59,16 +59,8 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 		timeout = min(cmp.Or(timeout, left), left)
 	}
 	request.TimeoutMs = timeout.Milliseconds()
-	encoded, err := request.MarshalVT()
-	if err != nil {
-		return nil, err
-	}
-	answer, err := hostcall.NetDial(ctx, encoded)
-	if err != nil {
-		return nil, err
-	}
 	var response wasmnodev1.NetDialResponse
-	if err := response.UnmarshalVT(answer); err != nil {
+	if err := hostcall.Ask(ctx, hostcall.NetDial, request, &response); err != nil {
 		return nil, err
 	}
 	s, err := stream.New(ctx, response.Stream)

@@ -33,6 +33,23 @@ type Host interface {
 // that is not blocking.
 var ErrWouldBlock = errors.New("it would have to wait")
 
+// Ask encodes a request, hands it over with one of the functions of this package, and decodes
+// the answer.
+func Ask(
+	ctx context.Context, handOver func(context.Context, []byte) ([]byte, error),
+	request interface{ MarshalVT() ([]byte, error) }, answer interface{ UnmarshalVT(b []byte) error },
+) error {
+	encoded, err := request.MarshalVT()
+	if err != nil {
+		return err
+	}
+	got, err := handOver(ctx, encoded)
+	if err != nil {
+		return err
+	}
+	return answer.UnmarshalVT(got)
+}
+
 type hostKey struct{}
 
 // WithHost returns a context whose capabilities are answered by h.

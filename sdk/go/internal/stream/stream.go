@@ -191,16 +191,8 @@ func (s *Stream) Await(ctx context.Context, event uint32) error {
 // ask asks the host for what holds of some events, one of each stream.
 func ask(ctx context.Context, entries []*wasmnodev1.StreamPollEntry, longest time.Duration) ([]*wasmnodev1.StreamPollEntry, error) {
 	ms := (longest + time.Millisecond - 1).Milliseconds() // rounded up, so that time passes
-	request, err := (&wasmnodev1.StreamPollRequest{Entries: entries, TimeoutMs: ms}).MarshalVT()
-	if err != nil {
-		return nil, err
-	}
-	answer, err := hostcall.StreamPoll(ctx, request)
-	if err != nil {
-		return nil, err
-	}
 	var response wasmnodev1.StreamPollResponse
-	if err := response.UnmarshalVT(answer); err != nil {
+	if err := hostcall.Ask(ctx, hostcall.StreamPoll, &wasmnodev1.StreamPollRequest{Entries: entries, TimeoutMs: ms}, &response); err != nil {
 		return nil, err
 	}
 	return response.Entries, nil
