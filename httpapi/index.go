@@ -48,8 +48,8 @@ func withIndex(object []byte, index uint64) []byte {
 	return append(append(begin, ','), object[1:]...)
 }
 
-// indexed is an answer with an index in its body that has none by its client's type, or none
-// in the header. It is an object with at least one field.
+// indexed is a write's answer with an index in its body alone: its client's type has none, or
+// the header is to have none. It is an object with at least one field.
 type indexed struct {
 	body  any
 	index uint64

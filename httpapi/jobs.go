@@ -197,7 +197,7 @@ func (h *handler) jobVersions(r *http.Request, q *query, id string) (answer, err
 	if diffs {
 		out.Diffs, err = versionDiffs(r, out.Versions)
 	}
-	return answer{body: indexed{out, h.ControlPlane.Index(tableJobs)}}, err
+	return answer{body: out}, err
 }
 
 // noJob tells that there is no job of an ID, or no endpoint, where the ID is one of a job and
