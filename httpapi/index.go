@@ -36,7 +36,7 @@ func field(body any, name string) any {
 		return nil
 	}
 	f := v.Elem().FieldByName(name)
-	if !f.IsValid() || v.Elem().FieldByName("Index").IsValid() {
+	if !f.IsValid() {
 		return nil
 	}
 	return f.Addr().Interface()
