@@ -124,12 +124,9 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	reason := "token"
 	if refused := (*access.Refusal)(nil); errors.As(err, &refused) {
 		reason = refused.Reason
-		err = &statusError{refused.Status, refused.Text}
-		if refused.Status == http.StatusTooManyRequests {
-			w.Header().Set("Retry-After", "1")
-		}
+	} else {
+		h.Bounds.Count(reason)
 	}
-	h.Bounds.Count(reason)
 	if reason == "connections" || r.ContentLength != 0 {
 		w.Header().Set("Connection", "close")
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(lingerTime))

@@ -250,9 +250,11 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	status := statusOf(err)
-	if refused := (*access.Refusal)(nil); errors.As(err, &refused) { // by a bound
+	if refused := (*access.Refusal)(nil); errors.As(err, &refused) { // by the policy or a bound
 		h.Bounds.Count(refused.Reason)
-		w.Header().Set("Retry-After", "1")
+		if refused.Status == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "1")
+		}
 		err = &statusError{refused.Status, refused.Text}
 	}
 	var se *statusError // an answer that was meant
