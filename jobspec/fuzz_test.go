@@ -79,7 +79,7 @@ func FuzzLocate(f *testing.F) {
 		f.Add([]byte(located), fault)
 	}
 	f.Fuzz(func(t *testing.T, content []byte, fault string) {
-		at := Locate("job.hcl", content, fault).At
+		at := Locate("job.hcl", content, []string{fault})[0].At
 		if at.Filename != "" && (at.Start.Byte > at.End.Byte || at.End.Byte > len(content)) {
 			t.Fatalf("outside of the file: %v", at)
 		}

@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,8 +13,9 @@ import (
 	"github.com/wasmnode/wasmnode/internal/hclvalue"
 )
 
-// Locate finds the place in a job file of a fault that was found after the file was read.
-// The fault begins with the names of what it is in, each inside the one before, such as
+// Locate finds the places in a job file of faults that were found after the file was read,
+// and returns them in the order of the file. A fault begins with the names of what it is
+// in, each inside the one before, such as
 //
 //	group "web": task "app": config.mounts[0].source: missing
 //
@@ -23,19 +25,32 @@ import (
 // A name is that of an argument or of a type of block. After it comes which one, where there
 // are several: the block's label or name in quotes, or its number from 1, or from 0 in
 // brackets. A block that `dynamic` makes is where that is written.
-func Locate(path string, content []byte, fault string) Fault {
-	at := jobIn(path, content)
-	if at == nil {
-		return Fault{Line: path + ": " + fault}
+func Locate(path string, content []byte, faults []string) []Fault {
+	job := jobIn(path, content)
+	located := make([]Fault, len(faults))
+	for i, fault := range faults {
+		if job == nil {
+			located[i] = Fault{Line: path + ": " + fault}
+			continue
+		}
+		at := job.last(fault)
+		located[i] = Fault{Line: hclvalue.At(at, fault), At: at}
 	}
-	here, rest := []place{*at}, fault
+	slices.SortStableFunc(located, func(a, b Fault) int { return cmp.Compare(a.At.Start.Byte, b.At.Start.Byte) })
+	return located
+}
+
+// last returns where the last of a path's names is that a place has once: the place itself
+// when there is none.
+func (p place) last(path string) hcl.Range {
+	at, here := p.at, []place{p}
 	for len(here) > 0 {
 		if len(here) == 1 {
-			at = &here[0]
+			at = here[0].at
 		}
-		here, rest = follow(here, rest)
+		here, path = follow(here, path)
 	}
-	return Fault{Line: hclvalue.At(at.at, fault), At: at.at}
+	return at
 }
 
 // jobIn returns the place of a file's job block; nil: it has none.

@@ -101,7 +101,7 @@ func TestAFaultIsWhereTheLastOfItsNamesIs(t *testing.T) {
 		`group "web: a: task "app": an unfinished name`:                     `2:job "j"`,
 		task + `config.args[99999999999999999999]: a number of many digits`: `32:args   = ["a", ["b"]]`,
 	} {
-		f := Locate("job.hcl", []byte(located), fault)
+		f := Locate("job.hcl", []byte(located), []string{fault})[0]
 		require.Equal(t, "job.hcl", f.At.Filename)
 		require.Equal(t, want, strings.TrimPrefix(strings.Split(f.Line, ",")[0], "job.hcl:")+":"+string(f.At.SliceBytes([]byte(located))), fault)
 		require.True(t, strings.HasSuffix(f.Line, ": "+fault), f.Line)
@@ -110,6 +110,6 @@ func TestAFaultIsWhereTheLastOfItsNamesIs(t *testing.T) {
 
 func TestAFaultOfWhatIsNoJobFileHasNoPlace(t *testing.T) {
 	for _, content := range []string{"", "{\"Job\": {}}", "group \"g\" {}", "job {"} {
-		require.Equal(t, Fault{Line: "job.hcl: count: no", At: hcl.Range{}}, Locate("job.hcl", []byte(content), "count: no"), content)
+		require.Equal(t, []Fault{{Line: "job.hcl: count: no", At: hcl.Range{}}}, Locate("job.hcl", []byte(content), []string{"count: no"}), content)
 	}
 }

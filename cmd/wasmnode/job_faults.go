@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -29,12 +27,7 @@ func (m meta) unreadable(f *flags, file *jobFile, err error) int {
 
 // invalid prints what the node finds wrong with the job in a file, and returns the exit code.
 func (m meta) invalid(file *jobFile, faults []string) int {
-	located := make([]jobspec.Fault, len(faults))
-	for i, fault := range faults {
-		located[i] = jobspec.Locate(file.path, file.sources[file.path], fault)
-	}
-	slices.SortStableFunc(located, func(a, b jobspec.Fault) int { return cmp.Compare(a.At.Start.Byte, b.At.Start.Byte) })
-	return m.faulty(file, located)
+	return m.faulty(file, jobspec.Locate(file.path, file.sources[file.path], faults))
 }
 
 // faulty prints what is wrong with a job file: each fault on a line that begins with its
