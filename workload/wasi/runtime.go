@@ -137,6 +137,11 @@ func (r *Runtime) Stats(_ context.Context, id string) (*workload.Stats, error) {
 	return p.stats(), nil
 }
 
+// Run implements [workload.Runtime].
+func (*Runtime) Run(context.Context, *workload.Helper) (*structs.ExitResult, error) {
+	return nil, abi.NewError(abi.Unimplemented, "only WASI programs run here, no processes")
+}
+
 // Exec implements [workload.Runtime]: a program is alone in its sandbox.
 func (r *Runtime) Exec(_ context.Context, id string, _ *workload.ExecSpec) (*structs.ExitResult, error) {
 	if _, err := r.Find(id); err != nil {
