@@ -82,8 +82,7 @@ func (g Grants) clone() Grants {
 	g.FS.ReadOnly = slices.Clone(g.FS.ReadOnly)
 	g.FS.ReadWrite = slices.Clone(g.FS.ReadWrite)
 	g.Wasm.Directories = slices.Clone(g.Wasm.Directories)
-	g.Process.Commands = slices.Clone(g.Process.Commands)
-	g.Process.Users = slices.Clone(g.Process.Users)
+	g.Process = g.Process.clone()
 	g.Devices.Nodes = slices.Clone(g.Devices.Nodes)
 	g.Net.Addresses = slices.Clone(g.Net.Addresses)
 	g.Net.Sockets = slices.Clone(g.Net.Sockets)
@@ -131,6 +130,7 @@ func (g Grants) Faults() (errs []error) {
 			errs = append(errs, fmt.Errorf("grant.http.endpoint: %q has no paths: \"/\" is all", e.Endpoint))
 		}
 	}
+	errs = append(errs, g.Process.faults()...)
 	if g.Wasm.MaxPrograms < 0 {
 		errs = append(errs, fmt.Errorf("grant.wasm.max_programs: %d is negative", g.Wasm.MaxPrograms))
 	}
@@ -194,19 +194,23 @@ func (e *notGrantedError) Unwrap() error { return e.err }
 // missingGrant compares the plugin's imports with its grants.
 func (p *Plugin) missingGrant(g Grants) error {
 	for _, module := range p.spec.Capabilities {
-		if err := missingModule(p.Name(), module, g); err != nil {
+		if err := p.missingModule(module, g); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// missingModule returns why a host module that a plugin imports may not be used at all.
-func missingModule(plugin, module string, g Grants) error {
+// missingModule returns why a host module that the plugin imports may not be used at all.
+func (p *Plugin) missingModule(module string, g Grants) error {
+	plugin := p.Name()
 	switch {
 	case module == abi.ModuleWasm && g.Wasm.Denied:
 		return noPrograms(plugin)
-	case module == abi.ModuleProcess && len(g.Process.Commands) == 0:
+	case module == abi.ModuleProcess && g.Process.empty():
+		if p.spec.imports(module, abi.FuncProcessRun) && !p.spec.imports(module, abi.FuncProcessStart) {
+			return noHelpers(plugin)
+		}
 		return noProcesses(plugin)
 	case module == abi.ModuleNet && g.Net.empty():
 		return noConnections(plugin)
@@ -230,7 +234,7 @@ func (p *Plugin) Granted() []string {
 	}
 	var out []string
 	for _, module := range p.spec.Capabilities {
-		if missingModule(p.Name(), module, s.grants) != nil {
+		if p.missingModule(module, s.grants) != nil {
 			continue
 		}
 		switch module {
@@ -239,12 +243,7 @@ func (p *Plugin) Granted() []string {
 		case abi.ModuleWasm:
 			out = append(out, describeGrant(module, bounds("dirs", s.grants.Wasm.Directories)))
 		case abi.ModuleProcess:
-			g := s.grants.Process
-			isolation := []string{}
-			if g.FullIsolation {
-				isolation = append(isolation, "isolation:full")
-			}
-			out = append(out, describeGrant(module, bounds("commands", g.Commands), bounds("users", g.Users), isolation))
+			out = append(out, describeGrant(module, s.grants.Process.list()...))
 		case abi.ModuleNet:
 			out = append(out, describeGrant(module, bounds("address", s.grants.Net.Addresses), bounds("socket", s.grants.Net.Sockets)))
 		case abi.ModuleHTTP:
