@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/wasmnode/wasmnode/sandbox/descriptor"
 	"github.com/wasmnode/wasmnode/sandbox/meter"
 )
 
@@ -14,6 +15,8 @@ type Guest struct {
 	Memory Memory
 	// Budget is what it uses memory and time of; nil: nothing is counted.
 	Budget *Budget
+	// Descriptors are those that it has besides files; nil: none. Who made them closes them.
+	Descriptors *descriptor.Table
 	// Exempt: the next calls go on when the budget has no time left, which they use too.
 	Exempt bool
 

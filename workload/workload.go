@@ -7,6 +7,7 @@ package workload
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -86,6 +87,22 @@ type WASIProgram struct {
 	Module []byte
 	Args   []string
 	Mounts []Mount
+	// Listen are TCP listeners that are open when the program starts: its descriptors from 3
+	// on, in this order. An address in use fails the start, and can be tried again.
+	Listen []Listener `json:",omitempty"`
+	// Signals gives the program a descriptor to read its signals from, instead of ending
+	// with them.
+	Signals bool `json:",omitempty"`
+	// Stdin is a file that is its standard input; nil: that is empty. It has no guest path.
+	Stdin *Mount `json:",omitempty"`
+}
+
+// Listener is an address to take TCP connections on.
+type Listener struct {
+	// Name is what the program knows it by; it has no colon.
+	Name string
+	// Address is an IP address and a port.
+	Address netip.AddrPort
 }
 
 // Process is a process of the operating system, with all that it starts: they end
