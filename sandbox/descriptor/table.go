@@ -89,7 +89,7 @@ func (t *Table) TakeSignals() (descriptor int, err error) {
 	return First + len(t.given) - 1, nil
 }
 
-// ErrNotRead: the guest takes no signals, or has not read those before: the pipe is full.
+// ErrNotRead is the error where the guest takes no signals, or has not read those before.
 var ErrNotRead = errors.New("the program does not read its signals")
 
 // Signal sends a signal's number to the guest. It may be called at any time.

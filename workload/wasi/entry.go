@@ -178,7 +178,7 @@ func (e *entry) config(spec *workload.Spec, files wazero.FSConfig, s streams) wa
 func (e *entry) run(ctx context.Context) error {
 	err := e.instance.Call(ctx, e.instance.ExportedFunction(startExport), nil)
 	e.used = e.instance.Usage().Time
-	_ = e.instance.Close(context.Background()) // a guest that has ended writes nothing
+	_ = e.instance.Close(context.Background()) //nolint:contextcheck // a guest that has ended writes nothing
 	return err
 }
 

@@ -112,7 +112,7 @@ func (x *execs) run(ctx context.Context, spec *workload.ExecSpec) (*structs.Exit
 		return nil, abi.NewError(abi.NotFound, fmt.Sprintf("%s: a WASI program has no other programs: only %s can be run", spec.Command, name))
 	}
 	x.modules.retain(x.module)
-	defer x.modules.release(x.module)
+	defer x.modules.release(x.module) //nolint:contextcheck // a module is closed by its last user
 	runCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(x.ending, func() { cancel(errEnded) })() //nolint:contextcheck // it is the program's end, not the caller's

@@ -86,8 +86,8 @@ func (p *program) prepare(ctx context.Context, spec *workload.Spec, modules *mod
 	if err != nil {
 		return err
 	}
-	p.execs.open(p.ctx, spec, modules, module)
-	p.main.cleanup = append(p.main.cleanup, func() { modules.release(module) })
+	p.execs.open(p.ctx, spec, modules, module)                                  //nolint:contextcheck // it is the program's end, not the caller's
+	p.main.cleanup = append(p.main.cleanup, func() { modules.release(module) }) //nolint:contextcheck // a module is closed by its last user
 	return p.main.open(ctx, module.module, p.execs.spec, streams{stdout: logs.Stdout, stderr: logs.Stderr})
 }
 

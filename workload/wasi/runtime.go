@@ -75,7 +75,7 @@ func (r *Runtime) Start(ctx context.Context, spec *workload.Spec) error {
 		r.Ended()
 		return fmt.Errorf("workload %s: %w", spec.ID, err)
 	}
-	go func() { //nolint:contextcheck // a program outlives its start
+	go func() {
 		defer r.Ended()
 		p.run()
 	}()
