@@ -60,7 +60,7 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	spec.WASI = &workload.WASIProgram{
 		Name: filepath.Base(r.Module), Module: module, Args: r.Args, Mounts: mounts, Listen: listen, Signals: r.Signals, Stdin: stdin,
 	}
-	spec.Owner = c.plugin.Name()
+	spec.Owner, spec.CPUMHz = c.plugin.Name(), c.scope.Config.GetResources().GetCpuMhz()
 	defer sandbox.Pause(ctx)()
 	err = c.plugin.host.programs.start(ctx, c.plugin.host.cfg.Workloads, spec, s.grants.Wasm.MaxPrograms)
 	c.scope.started(err)

@@ -76,7 +76,10 @@ type Spec struct {
 	// (64 KiB), at most 4 GiB. It bounds an isolated process with all that it starts, at
 	// least 4 MiB. A process without isolation is not bounded.
 	MemoryMaxBytes uint64
-	Logs           Logs
+	// CPUMHz is a WASI program's share of the processor beside those of others; 0: 100. It is
+	// no bound: what others leave can be used.
+	CPUMHz uint64 `json:",omitempty"`
+	Logs   Logs
 }
 
 // WASIProgram is a WASI preview 1 command.

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental/sys"
@@ -40,7 +39,6 @@ type entry struct {
 	takesSignals bool
 	instance     *sandbox.Instance
 	cleanup      []func()
-	used         time.Duration // in guest code, when it has ended
 }
 
 // streams are where output goes, and where standard input comes from if that is a file.
@@ -177,7 +175,6 @@ func (e *entry) config(spec *workload.Spec, files wazero.FSConfig, s streams) wa
 // run runs the guest to its end.
 func (e *entry) run(ctx context.Context) error {
 	err := e.instance.Call(ctx, e.instance.ExportedFunction(startExport), nil)
-	e.used = e.instance.Usage().Time
 	_ = e.instance.Close(context.Background()) //nolint:contextcheck // a guest that has ended writes nothing
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -22,6 +23,7 @@ const maxExecs = 4
 // execs are the runs of a program's module beside its own, with other arguments.
 type execs struct {
 	spec    *workload.Spec // what each begins with
+	share   *sandbox.Share
 	modules *moduleCache
 	module  *sharedModule
 	ending  context.Context // done when the program's own run has ended
@@ -34,11 +36,11 @@ type execs struct {
 }
 
 // open lets runs begin. It is called once.
-func (x *execs) open(life context.Context, spec *workload.Spec, modules *moduleCache, m *sharedModule) {
+func (x *execs) open(life context.Context, spec *workload.Spec, share *sandbox.Share, modules *moduleCache, m *sharedModule) {
 	own, program := *spec, *spec.WASI
 	program.Module, program.Args, program.Mounts = nil, slices.Clone(program.Args), slices.Clone(program.Mounts)
 	own.WASI, own.Env = &program, maps.Clone(spec.Env)
-	x.spec, x.modules, x.module = &own, modules, m
+	x.spec, x.share, x.modules, x.module = &own, share, modules, m
 	x.ending, x.end = context.WithCancel(life)
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -129,7 +131,7 @@ var errEnded = errors.New("the program has ended")
 func (x *execs) execute(ctx context.Context, cancel context.CancelCauseFunc, spec *workload.ExecSpec) (*structs.ExitResult, error) {
 	e := &entry{}
 	defer e.close()
-	e.guest.Descriptors = &e.descriptors
+	e.guest.Descriptors, e.guest.Share = &e.descriptors, x.share
 	e.cleanup = append(e.cleanup, e.descriptors.Close)
 	stdin := spec.Stdin
 	if stdin == nil {

@@ -41,6 +41,7 @@ type program struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	started time.Time
+	share   *sandbox.Share
 	main    entry
 	execs   execs
 
@@ -48,12 +49,13 @@ type program struct {
 	// What follows is set before done is closed. No exit: it was never entered.
 	exit  *structs.ExitResult
 	ended time.Time
-	cpu   time.Duration
 }
 
 func newProgram(life context.Context, spec *workload.Spec, logger hclog.Logger) *program {
 	ctx, cancel := context.WithCancelCause(life)
+	share := sandbox.NewShare(spec.CPUMHz)
 	return &program{
+		share: share, main: entry{guest: sandbox.Guest{Share: share}},
 		id: spec.ID, owner: spec.Owner, limit: spec.MemoryMaxBytes, logger: logger,
 		ctx: ctx, cancel: cancel, started: time.Now(), done: make(chan struct{}),
 	}
@@ -86,7 +88,7 @@ func (p *program) prepare(ctx context.Context, spec *workload.Spec, modules *mod
 	if err != nil {
 		return err
 	}
-	p.execs.open(p.ctx, spec, modules, module)                                  //nolint:contextcheck // it is the program's end, not the caller's
+	p.execs.open(p.ctx, spec, p.share, modules, module)                         //nolint:contextcheck // it is the program's end, not the caller's
 	p.main.cleanup = append(p.main.cleanup, func() { modules.release(module) }) //nolint:contextcheck // a module is closed by its last user
 	return p.main.open(ctx, module.module, p.execs.spec, streams{stdout: logs.Stdout, stderr: logs.Stderr})
 }
@@ -110,7 +112,7 @@ func startError(ctx context.Context, err error) error {
 func (p *program) run() {
 	err := p.main.run(p.ctx)
 	p.execs.close()
-	p.exit, p.cpu, p.ended = resultOf(context.Cause(p.ctx), err, &p.main.guest, p.limit), p.main.used, time.Now()
+	p.exit, p.ended = resultOf(context.Cause(p.ctx), err, &p.main.guest, p.limit), time.Now()
 	p.release()
 	var bug *sandbox.PanicError
 	if errors.As(err, &bug) {
@@ -184,13 +186,8 @@ func (p *program) Status() *workload.Status {
 }
 
 func (p *program) stats() *workload.Stats {
-	used, most := p.main.guest.Memory.Size(), p.main.guest.Memory.Most()
-	s := &workload.Stats{Time: time.Now(), MemoryBytes: &used, MemoryMaxBytes: &most}
-	if p.hasEnded() {
-		cpu := p.cpu
-		s.CPUTotal = &cpu
-	}
-	return s
+	used, most, cpu := p.main.guest.Memory.Size(), p.main.guest.Memory.Most(), p.share.Used()
+	return &workload.Stats{Time: time.Now(), CPUTotal: &cpu, MemoryBytes: &used, MemoryMaxBytes: &most}
 }
 
 func firstLine(s string) string {
