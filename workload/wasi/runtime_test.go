@@ -313,7 +313,9 @@ func TestProgramsComputeByTheirShares(t *testing.T) {
 		return *stats.CPUTotal
 	}
 	// The first to start is ahead of the other until that has had as much by its share.
-	require.Eventually(t, func() bool { return used("large") > 4*used("small") && used("small") > 0 || used("large") > time.Second }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return used("large") > 4*used("small") && used("small") > 0 || used("large") > time.Second
+	}, time.Minute, time.Millisecond)
 	small, large := used("small"), used("large")
 	require.Eventually(t, func() bool { return used("small")+used("large")-small-large > 500*time.Millisecond }, time.Minute, time.Millisecond)
 	small, large = used("small")-small, used("large")-large
