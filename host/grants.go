@@ -201,7 +201,8 @@ func (p *Plugin) missingGrant(g Grants) error {
 	return nil
 }
 
-// missingModule returns why a host module that the plugin imports may not be used at all.
+// missingModule returns why a host module that the plugin imports may not be used at all. A
+// driver connects to its tasks' own sockets without any grant.
 func (p *Plugin) missingModule(module string, g Grants) error {
 	plugin := p.Name()
 	switch {
@@ -212,7 +213,7 @@ func (p *Plugin) missingModule(module string, g Grants) error {
 			return noHelpers(plugin)
 		}
 		return noProcesses(plugin)
-	case module == abi.ModuleNet && g.Net.empty():
+	case module == abi.ModuleNet && p.spec.Kind != KindDriver && g.Net.empty():
 		return noConnections(plugin)
 	case module == abi.ModuleHTTP && len(g.HTTP.Endpoints) == 0:
 		return noRequests(plugin)
@@ -245,7 +246,11 @@ func (p *Plugin) Granted() []string {
 		case abi.ModuleProcess:
 			out = append(out, describeGrant(module, s.grants.Process.list()...))
 		case abi.ModuleNet:
-			out = append(out, describeGrant(module, bounds("address", s.grants.Net.Addresses), bounds("socket", s.grants.Net.Sockets)))
+			own := []string{}
+			if p.spec.Kind == KindDriver {
+				own = append(own, "sockets-of-tasks")
+			}
+			out = append(out, describeGrant(module, own, bounds("address", s.grants.Net.Addresses), bounds("socket", s.grants.Net.Sockets)))
 		case abi.ModuleHTTP:
 			out = append(out, describeGrant(module, s.grants.HTTP.list()))
 		default:
