@@ -84,10 +84,8 @@ func (h *handler) nodeAllocations(r *http.Request, _ *query) (answer, error) {
 		return answer{}, noEndpoint(r)
 	}
 	full := []wireAllocation{}
-	for _, a := range h.ControlPlane.Allocations() {
-		if a.NodeID == r.PathValue("id") {
-			full = append(full, answeredAllocation(a))
-		}
+	for _, a := range h.ControlPlane.NodeAllocations(r.PathValue("id")) {
+		full = append(full, answeredAllocation(a))
 	}
 	return answer{body: full}, nil
 }
