@@ -29,7 +29,7 @@ func (o *origin) isolatedCommand(spec *workload.ExecSpec) (*command, *isolate.Sp
 	if strings.Contains(spec.Command, "/") && !path.IsAbs(spec.Command) {
 		target.Command = path.Join(o.dir, spec.Command)
 	}
-	return &command{path: program, args: []string{isolate.Program}, dir: "/", joins: o.child.pidfd, cores: o.cores}, &target, nil
+	return &command{path: program, args: []string{isolate.Program}, dir: "/", joins: o.child.pidfd, network: o.network(), cores: o.cores}, &target, nil
 }
 
 // spawnIsolated starts this program once more, in the namespaces and within the limits
@@ -64,30 +64,6 @@ func (o *origin) enterLimits(pid int) error {
 		return nil
 	}
 	return o.limits.enter(pid)
-}
-
-// inNamespaceOf has this thread's children begin in the process namespace of another
-// process while fork runs. A thread that does not find back is not used again.
-func (s *spawner) inNamespaceOf(pidfd int, fork func() error) error {
-	switch {
-	case s.namespaceErr != nil:
-		return s.namespaceErr
-	case pidfd == 0:
-		return fork()
-	}
-	own, err := unix.Open("/proc/thread-self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return noFiles(err)
-	}
-	defer func() { _ = unix.Close(own) }() // nothing was written to it
-	if err := unix.Setns(pidfd, unix.CLONE_NEWPID); err != nil {
-		return fmt.Errorf("entering the task's namespaces: %w", err)
-	}
-	forkErr := fork()
-	if err := unix.Setns(own, unix.CLONE_NEWPID); err != nil {
-		s.namespaceErr = fmt.Errorf("leaving a task's namespaces: %w", err)
-	}
-	return errors.Join(forkErr, s.namespaceErr)
 }
 
 // terminalMaker opens the device that makes terminals, of the workload's own kind: those

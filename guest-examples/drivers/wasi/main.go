@@ -29,9 +29,12 @@ type wasi struct{}
 
 func (wasi) Describe() *driver.Description {
 	return &driver.Description{
-		Name:               "wasi",
-		Version:            version,
-		Capabilities:       &driver.Capabilities{FilesystemIsolation: driver.IsolationChroot},
+		Name:    "wasi",
+		Version: version,
+		Capabilities: &driver.Capabilities{
+			FilesystemIsolation: driver.IsolationChroot,
+			NetworkNamespaces:   true, // whatever they are: programs open no connections
+		},
 		PluginConfigSchema: pluginSchema,
 		TaskConfigSchema:   taskSchema,
 	}
