@@ -77,8 +77,7 @@ func (r *Runner) hold(cause error) (phase, restart.Event) {
 	case err == nil && s.State == workload.Exited:
 		r.emit(structs.NewTaskEvent(structs.EventTerminated).WithExit(s.Exit))
 		r.rec.drain()
-		r.destroyLeftover(r.shutdown)
-		return phaseDecide, restart.Event{Exit: s.Exit}
+		return r.ended(s.Exit)
 	}
 	_, task := r.current()
 	text := fmt.Sprintf("What was stored of the task is lost, and its workload %s runs on: driver %q does not take it back: %v. "+

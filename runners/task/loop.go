@@ -80,18 +80,13 @@ func (r *Runner) begin() phase {
 	})
 	r.cfg.Changed()
 	if !dead {
-		return r.nextRun()
+		if r.local.TaskID != "" {
+			return phaseRecover
+		}
+		return phaseStart
 	}
 	r.destroyLeftover(r.shutdown) // the earlier agent was gone before it could
 	return phaseDead
-}
-
-// nextRun is how the task comes to run: the run that is recorded is recovered first.
-func (r *Runner) nextRun() phase {
-	if r.local.TaskID != "" {
-		return phaseRecover
-	}
-	return phaseStart
 }
 
 // startRun starts the task when it is its turn. A start that fails is not tried again
@@ -208,6 +203,7 @@ func (r *Runner) applyRestartPolicy(event restart.Event) (phase, restart.Decisio
 	case restart.Killed, restart.Terminated:
 		return r.markDead(nil), d
 	}
+	r.forget() // what could not be destroyed is no run that may be recovered
 	r.commit(func(s *status) bool {
 		if s.killing {
 			return false
@@ -273,7 +269,7 @@ func (r *Runner) awaitDelay(d restart.Decision) phase {
 	case r.shutdown.Err() != nil:
 		return phaseDetached
 	}
-	return r.nextRun()
+	return phaseStart
 }
 
 // awaitForcedRestart waits, dead, for a restart that is forced. Tasks that run
@@ -297,7 +293,8 @@ func (r *Runner) awaitForcedRestart() phase {
 			continue
 		}
 		restarts := false
-		r.rec.update(func(s *status) bool {
+		r.forget()
+		r.commit(func(s *status) bool {
 			if restarts = !s.final; restarts {
 				s.state.Append(structs.NewTaskEvent(structs.EventRestarting).WithRestart("", 0))
 				s.state.Enter(structs.TaskPending, time.Now())
@@ -305,7 +302,7 @@ func (r *Runner) awaitForcedRestart() phase {
 			return restarts
 		})
 		if restarts {
-			return r.nextRun()
+			return phaseStart
 		}
 	}
 }

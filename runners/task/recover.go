@@ -18,9 +18,7 @@ import (
 // the task: it starts again at once, and its restart policy is not asked.
 func (r *Runner) recoverRun() (phase, restart.Event) {
 	if exit := recordedExit(r.rec.visible()); exit != nil {
-		r.destroyLeftover(r.shutdown) // the earlier agent was gone before it could
-		each(r, func(h ExitedHook) error { return r.bounded(h.Exited) })
-		return phaseDecide, restart.Event{Exit: exit}
+		return r.ended(exit)
 	}
 	run, err := r.recover(r.shutdown)
 	switch {
@@ -50,6 +48,17 @@ func (r *Runner) recoverRun() (phase, restart.Event) {
 		return phaseStart, restart.Event{}
 	}
 	return r.startLost(cmp.Or(r.gone, "the restart of the agent"), err), restart.Event{}
+}
+
+// ended is what follows on a run whose end is recorded: what is left of it is destroyed, and
+// then it is decided on. An agent that stops before the first leaves both to the next.
+func (r *Runner) ended(exit *structs.ExitResult) (phase, restart.Event) {
+	r.destroyLeftover(r.shutdown)
+	if r.local.TaskID != "" && r.killed.Err() == nil && r.shutdown.Err() != nil {
+		return phaseDetached, restart.Event{}
+	}
+	each(r, func(h ExitedHook) error { return r.bounded(h.Exited) })
+	return phaseDecide, restart.Event{Exit: exit}
 }
 
 // startLost has a task start again whose run was lost with what it ran in.

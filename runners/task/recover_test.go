@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +85,62 @@ func TestAnExitIsDurableBeforeTheTaskIsDestroyed(t *testing.T) {
 		require.Equal(t, 2, f.world.Started("web"))
 		f.finish()
 	})
+}
+
+// What is recorded of a run's end is not recorded again, however long its driver is missing
+// with which what is left of it is to be destroyed.
+func TestAnEndThatIsRecordedIsDecidedOnOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		code int
+		away func(*fixture)
+	}{
+		"the agent stops while it waits": {7, func(f *fixture) {
+			synctest.Wait()
+			f.restartAgent()
+		}},
+		"the wait has ended": {7, func(*fixture) { time.Sleep(45 * time.Second) }},
+		"a dead task is restarted": {0, func(f *fixture) {
+			time.Sleep(2 * time.Minute)
+			f.world.Missing(nil)
+			require.NoError(f.t, f.r.Restart(task.RestartRequest{Force: true}))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f := newFixture(t, nil)
+				f.task.RestartPolicy.Attempts, f.task.RestartPolicy.Delay = ptr(5), ptr(time.Second)
+				died := state.NewMem() // as the agent leaves it that dies before the destroy
+				f.world.Fail("destroy", func() error {
+					local, shown, err := f.db.Task("a1", "web")
+					require.NoError(t, err)
+					require.NoError(t, died.PutTask("a1", "web", local, shown))
+					f.world.Fail("destroy", nil)
+					return errors.New("the agent died")
+				})
+				f.start()
+				synctest.Wait()
+				require.True(t, f.world.Exit("web", structs.ExitResult{ExitCode: test.code}))
+				synctest.Wait()
+				f.r.Shutdown()
+				<-f.r.WaitCh()
+
+				f.db = died
+				f.world.Missing(errUnavailable)
+				r := f.build()
+				require.NoError(t, r.Restore())
+				go r.Run()
+				test.away(f)
+				f.world.Missing(nil)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				require.Equal(t, structs.TaskRunning, f.r.State().State, "%v", f.events())
+				require.Equal(t, 2, f.world.Started("web"))
+				require.Equal(t, 2, strings.Count(strings.Join(f.events(), "\n"), begun), "%v", f.events())
+				require.Equal(t, 1, strings.Count(strings.Join(f.events(), "\n"), "Terminated"), "%v", f.events())
+				f.finish()
+			})
+		})
+	}
 }
 
 // A reboot is not a failure of the task: a policy that allows no restarts has nothing to say.
