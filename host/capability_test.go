@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -158,6 +159,30 @@ func TestOutputGoesToTheTasksLogFiles(t *testing.T) {
 	}
 }
 
+// A mark is of the task's invocation: another call of it finds it, and what was written since.
+func TestAMarkIsKeptWithTheOutput(t *testing.T) {
+	at := func(fn uint32, length int32) []byte {
+		return modtest.Code(modtest.I32Const(1), modtest.I32Const(messageAt), modtest.I32Const(length), modtest.Call(fn), modtest.Drop)
+	}
+	marked := modtest.Code(modtest.I32Const(1), modtest.Call(fnTaskMarked), modtest.Drop, modtest.I32Const(inputAt), modtest.Call(fnResult))
+	p := newWorld(t, host.Limits{}).ready(t, guest([]byte("hello\n"), map[string][]byte{
+		abi.OpDriverStartTask:   modtest.Code(at(fnTaskOutput, 6), at(fnTaskMark, 5), at(fnTaskOutput, 3), at(fnTaskMark, 257), answer(0, 0)),
+		abi.OpDriverFingerprint: modtest.Code(marked, answer(inputAt, 9)),
+	}).Bytes(), host.Grants{})
+	scope := taskScope(t)
+	_, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, scope)
+	require.NoError(t, err)
+	second := *scope
+	second.Config = scope.Config.CloneVT()
+	second.Config.Id = "another invocation"
+	out, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, &second)
+	require.NoError(t, err)
+	require.NotContains(t, string(out), "hello")
+	out, err = p.Call(t.Context(), abi.OpDriverFingerprint, nil, scope)
+	require.NoError(t, err)
+	require.Equal(t, mustMarshal(&wasmnodev1.OutputMark{Mark: []byte("hello"), BytesSince: 3}), out)
+}
+
 // started calls a guest that asks to start a program, as start_task does.
 func started(t *testing.T, w *world, scope *host.TaskScope, grant host.WasmGrant, r *wasmnodev1.WasmStartRequest) []byte {
 	t.Helper()
@@ -232,10 +257,16 @@ func TestAProgramOutsideOfTheGrantedDirectoriesIsNotStarted(t *testing.T) {
 		"mount by a link":  {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "/x", HostPath: "out"}}}, abi.FailedPrecondition, "escapes"},
 		"relative target":  {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "x", HostPath: "local"}}}, abi.InvalidArgument, "is not absolute"},
 		"missing mount":    {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "/x", HostPath: "none"}}}, abi.NotFound, "mount none: no such file"},
+		"no such port":     {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Listen: []string{"http", "admin"}}, abi.InvalidArgument, `no port "admin": add network { port "admin" {} }`},
+		"too many ports":   {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Listen: slices.Repeat([]string{"http"}, 17)}, abi.InvalidArgument, "more than 16 ports"},
+		"port of nowhere":  {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Listen: []string{"nowhere"}}, abi.FailedPrecondition, `port "nowhere" has no address`},
+		"input by a link":  {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Stdin: "out/secret.wasm"}, abi.InvalidArgument, "escapes"},
+		"input of host":    {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Stdin: "/etc/passwd"}, abi.PermissionDenied, "nor granted"},
 		"control in paths": {&wasmnodev1.WasmStartRequest{Module: "local/\x1b[2J"}, abi.NotFound, `local/\u001b[2J`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, scope := newWorld(t, host.Limits{}), taskScope(t)
+			scope.Config.Ports = []*wasmnodev1.Port{{Label: "http", HostIp: "127.0.0.1"}, {Label: "nowhere"}}
 			d := scope.Config.Directories
 			put(t, d.Task, "local/app.wasm", program())
 			put(t, d.Task, "local/text", []byte("hello"))

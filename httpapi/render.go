@@ -323,6 +323,9 @@ func nodeResources(n *structs.Node) *nomad.NodeResources {
 
 		Networks: networkModes(n.NetworkModes),
 		Devices:  nodeDevices(n.Devices),
+
+		MinDynamicPort: structs.MinDynamicPort,
+		MaxDynamicPort: structs.MaxDynamicPort,
 	}
 }
 

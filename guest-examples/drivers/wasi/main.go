@@ -32,8 +32,10 @@ func (wasi) Describe() *driver.Description {
 		Name:    "wasi",
 		Version: version,
 		Capabilities: &driver.Capabilities{
+			SendSignals:         true,
+			Exec:                true,
 			FilesystemIsolation: driver.IsolationChroot,
-			NetworkNamespaces:   true, // whatever they are: programs open no connections
+			NetworkNamespaces:   true, // for programs that listen on no port
 		},
 		PluginConfigSchema: pluginSchema,
 		TaskConfigSchema:   taskSchema,
@@ -60,10 +62,13 @@ func (wasi) StartTask(ctx context.Context, task *driver.TaskConfig) (*driver.Tas
 		return nil, nil, abi.NewError(abi.InvalidArgument, "config: "+err.Error())
 	}
 	id, err := wasm.Start(ctx, &wasm.Program{
-		Module: c.Get("module").Text(),
-		Args:   c.Get("args").Texts(),
-		Env:    task.Env,
-		Mounts: mounts(task, c.Get("mounts").Items()),
+		Module:  c.Get("module").Text(),
+		Args:    c.Get("args").Texts(),
+		Env:     task.Env,
+		Mounts:  mounts(task, c.Get("mounts").Items()),
+		Listen:  c.Get("listen").Texts(),
+		Signals: c.Get("signals").Bool(),
+		Stdin:   c.Get("stdin").Text(),
 	})
 	if err != nil {
 		return nil, nil, err

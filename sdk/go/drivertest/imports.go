@@ -20,9 +20,10 @@ const maxMoved = 32 << 10
 // traps its guest.
 func exportCapabilities(ctx context.Context, r wazero.Runtime) error {
 	modules := map[string]map[string]any{
-		abi.ModuleABI:     {abi.FuncInput: abiInput, abi.FuncOutput: abiOutput, abi.FuncResult: abiResult},
-		abi.ModuleLog:     {abi.FuncLogWrite: logWrite},
-		abi.ModuleTask:    {abi.FuncTaskEvent: taskEvent, abi.FuncTaskRefresh: taskRefresh, abi.FuncTaskOutput: taskOutput},
+		abi.ModuleABI: {abi.FuncInput: abiInput, abi.FuncOutput: abiOutput, abi.FuncResult: abiResult},
+		abi.ModuleLog: {abi.FuncLogWrite: logWrite},
+		abi.ModuleTask: {abi.FuncTaskEvent: taskEvent, abi.FuncTaskRefresh: taskRefresh, abi.FuncTaskOutput: taskOutput,
+			abi.FuncTaskMark: taskMark, abi.FuncTaskMarked: taskMarked},
 		abi.ModuleWasm:    {abi.FuncWasmStart: wasmStart},
 		abi.ModuleProcess: {abi.FuncProcessStart: processStart, abi.FuncProcessSupport: processSupport},
 		abi.ModuleStream: {
@@ -105,6 +106,16 @@ func taskRefresh(ctx context.Context) { callOf(ctx).host.TaskRefresh() }
 func taskOutput(ctx context.Context, m api.Module, stream, ptr, length uint32) uint64 {
 	i := callOf(ctx)
 	return i.stage(nil, i.host.TaskOutput(stream, read(m, ptr, length)))
+}
+
+func taskMark(ctx context.Context, m api.Module, stream, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(nil, i.host.TaskMark(stream, read(m, ptr, length)))
+}
+
+func taskMarked(ctx context.Context, stream uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(i.host.TaskMarked(stream))
 }
 
 func wasmStart(ctx context.Context, m api.Module, ptr, length uint32) uint64 {

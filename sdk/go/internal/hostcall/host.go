@@ -14,6 +14,8 @@ type Host interface {
 	TaskEvent(event []byte) error
 	TaskRefresh()
 	TaskOutput(stream uint32, data []byte) error
+	TaskMark(stream uint32, mark []byte) error
+	TaskMarked(stream uint32) ([]byte, error)
 	WasmStart(request []byte) ([]byte, error)
 	ProcessStart(request []byte) ([]byte, error)
 	ProcessSupport(request []byte) ([]byte, error)

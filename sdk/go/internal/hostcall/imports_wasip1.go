@@ -29,6 +29,12 @@ func taskRefresh()
 //go:wasmimport wasmnode:task/v1 output
 func taskOutput(stream uint32, ptr unsafe.Pointer, length uint32) uint64
 
+//go:wasmimport wasmnode:task/v1 mark
+func taskMark(stream uint32, ptr unsafe.Pointer, length uint32) uint64
+
+//go:wasmimport wasmnode:task/v1 marked
+func taskMarked(stream uint32) uint64
+
 //go:wasmimport wasmnode:wasm/v1 start
 func wasmStart(ptr unsafe.Pointer, length uint32) uint64
 
@@ -122,6 +128,18 @@ func TaskOutput(_ context.Context, stream uint32, data []byte) error {
 	ptr, length := pointer(data)
 	_, err := answer(taskOutput(stream, ptr, length))
 	return err
+}
+
+// TaskMark remembers bytes with what was output on a stream so far.
+func TaskMark(_ context.Context, stream uint32, mark []byte) error {
+	ptr, length := pointer(mark)
+	_, err := answer(taskMark(stream, ptr, length))
+	return err
+}
+
+// TaskMarked returns the encoded OutputMark of a stream.
+func TaskMarked(_ context.Context, stream uint32) ([]byte, error) {
+	return answer(taskMarked(stream))
 }
 
 // WasmStart hands over an encoded WasmStartRequest and returns the encoded answer.
