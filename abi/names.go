@@ -39,6 +39,7 @@ const (
 	FuncWasmStart      = "start"   // wasm: (ptr, len i32) -> i64, a WasmStartRequest
 	FuncProcessStart   = "start"   // process: (ptr, len i32) -> i64, a ProcessStartRequest
 	FuncProcessSupport = "support" // process: (ptr, len i32) -> i64, a ProcessSupportRequest
+	FuncProcessRun     = "run"     // process: (ptr, len i32) -> i64, a ProcessRunRequest
 
 	FuncStreamRead     = "read"     // stream: (stream, ptr, len i32) -> i64; on success the lower half counts bytes, 0: the end
 	FuncStreamWrite    = "write"    // stream: (stream, ptr, len i32) -> i64; on success the lower half counts bytes

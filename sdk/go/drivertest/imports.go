@@ -25,7 +25,7 @@ func exportCapabilities(ctx context.Context, r wazero.Runtime) error {
 		abi.ModuleTask: {abi.FuncTaskEvent: taskEvent, abi.FuncTaskRefresh: taskRefresh, abi.FuncTaskOutput: taskOutput,
 			abi.FuncTaskMark: taskMark, abi.FuncTaskMarked: taskMarked},
 		abi.ModuleWasm:    {abi.FuncWasmStart: wasmStart},
-		abi.ModuleProcess: {abi.FuncProcessStart: processStart, abi.FuncProcessSupport: processSupport},
+		abi.ModuleProcess: {abi.FuncProcessStart: processStart, abi.FuncProcessSupport: processSupport, abi.FuncProcessRun: processRun},
 		abi.ModuleStream: {
 			abi.FuncStreamRead: streamRead, abi.FuncStreamWrite: streamWrite, abi.FuncStreamShutdown: streamShutdown,
 			abi.FuncStreamClose: streamClose, abi.FuncStreamBlocking: streamBlocking, abi.FuncStreamPoll: streamPoll,
@@ -131,6 +131,11 @@ func processStart(ctx context.Context, m api.Module, ptr, length uint32) uint64 
 func processSupport(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
 	i := callOf(ctx)
 	return i.stage(i.host.ProcessSupport(read(m, ptr, length)))
+}
+
+func processRun(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(i.host.ProcessRun(read(m, ptr, length)))
 }
 
 // moved is the status of a function that moves bytes.

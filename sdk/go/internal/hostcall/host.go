@@ -19,6 +19,7 @@ type Host interface {
 	WasmStart(request []byte) ([]byte, error)
 	ProcessStart(request []byte) ([]byte, error)
 	ProcessSupport(request []byte) ([]byte, error)
+	ProcessRun(request []byte) ([]byte, error)
 	StreamRead(stream uint32, p []byte) (int, error)
 	StreamWrite(stream uint32, p []byte) (int, error)
 	StreamShutdown(stream uint32) error

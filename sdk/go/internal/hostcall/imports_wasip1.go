@@ -44,6 +44,9 @@ func processStart(ptr unsafe.Pointer, length uint32) uint64
 //go:wasmimport wasmnode:process/v1 support
 func processSupport(ptr unsafe.Pointer, length uint32) uint64
 
+//go:wasmimport wasmnode:process/v1 run
+func processRun(ptr unsafe.Pointer, length uint32) uint64
+
 //go:wasmimport wasmnode:stream/v1 read
 func streamRead(stream uint32, ptr unsafe.Pointer, length uint32) uint64
 
@@ -155,6 +158,11 @@ func ProcessStart(_ context.Context, request []byte) ([]byte, error) {
 // ProcessSupport hands over an encoded ProcessSupportRequest and returns the encoded answer.
 func ProcessSupport(_ context.Context, request []byte) ([]byte, error) {
 	return answer(processSupport(pointer(request)))
+}
+
+// ProcessRun hands over an encoded ProcessRunRequest and returns the encoded answer.
+func ProcessRun(_ context.Context, request []byte) ([]byte, error) {
+	return answer(processRun(pointer(request)))
 }
 
 // moved is how many bytes a read or write moved. An error without a message is one that would

@@ -81,6 +81,15 @@ func ProcessSupport(ctx context.Context, request []byte) ([]byte, error) {
 	return h.ProcessSupport(request)
 }
 
+// ProcessRun hands over an encoded ProcessRunRequest and returns the encoded answer.
+func ProcessRun(ctx context.Context, request []byte) ([]byte, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.ProcessRun(request)
+}
+
 // StreamRead reads from a stream.
 func StreamRead(ctx context.Context, stream uint32, p []byte) (int, error) {
 	h, err := hostOf(ctx)
