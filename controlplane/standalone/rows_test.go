@@ -138,7 +138,10 @@ func TestTheIndexIsAboveThoseOfAllRows(t *testing.T) {
 
 func TestWhatIsOfNoRowIsReadOrNotBelieved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "server.db")
-	cp := withEverything(t, path)
+	cp := withNode(t, path)
+	require.Equal(t, []string{keyID, keyIndex}, cp.storedKeys(t, bucketState), "what is the default is not stored")
+	require.NoError(t, cp.Close())
+	cp = withEverything(t, path)
 	id, bootstrap := cp.id, cp.aclBootstrap
 	require.NotZero(t, bootstrap)
 	require.NoError(t, cp.Close())
