@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -232,10 +233,16 @@ func TestAProgramOutsideOfTheGrantedDirectoriesIsNotStarted(t *testing.T) {
 		"mount by a link":  {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "/x", HostPath: "out"}}}, abi.FailedPrecondition, "escapes"},
 		"relative target":  {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "x", HostPath: "local"}}}, abi.InvalidArgument, "is not absolute"},
 		"missing mount":    {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Mounts: []*wasmnodev1.Mount{{TaskPath: "/x", HostPath: "none"}}}, abi.NotFound, "mount none: no such file"},
+		"no such port":     {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Listen: []string{"http", "admin"}}, abi.InvalidArgument, `no port "admin": add network { port "admin" {} }`},
+		"too many ports":   {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Listen: slices.Repeat([]string{"http"}, 17)}, abi.InvalidArgument, "more than 16 ports"},
+		"port of nowhere":  {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Listen: []string{"nowhere"}}, abi.FailedPrecondition, `port "nowhere" has no address`},
+		"input by a link":  {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Stdin: "out/secret.wasm"}, abi.InvalidArgument, "escapes"},
+		"input of host":    {&wasmnodev1.WasmStartRequest{Module: "local/app.wasm", Stdin: "/etc/passwd"}, abi.PermissionDenied, "nor granted"},
 		"control in paths": {&wasmnodev1.WasmStartRequest{Module: "local/\x1b[2J"}, abi.NotFound, `local/\u001b[2J`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, scope := newWorld(t, host.Limits{}), taskScope(t)
+			scope.Config.Ports = []*wasmnodev1.Port{{Label: "http", HostIp: "127.0.0.1"}, {Label: "nowhere"}}
 			d := scope.Config.Directories
 			put(t, d.Task, "local/app.wasm", program())
 			put(t, d.Task, "local/text", []byte("hello"))

@@ -194,21 +194,23 @@ func (e *notGrantedError) Unwrap() error { return e.err }
 // missingGrant compares the plugin's imports with its grants.
 func (p *Plugin) missingGrant(g Grants) error {
 	for _, module := range p.spec.Capabilities {
-		if err := missingModule(p.Name(), module, g); err != nil {
+		if err := p.missingModule(module, g); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// missingModule returns why a host module that a plugin imports may not be used at all.
-func missingModule(plugin, module string, g Grants) error {
+// missingModule returns why a host module that the plugin imports may not be used at all. A
+// driver connects to its tasks' own sockets without any grant.
+func (p *Plugin) missingModule(module string, g Grants) error {
+	plugin := p.Name()
 	switch {
 	case module == abi.ModuleWasm && g.Wasm.Denied:
 		return noPrograms(plugin)
 	case module == abi.ModuleProcess && len(g.Process.Commands) == 0:
 		return noProcesses(plugin)
-	case module == abi.ModuleNet && g.Net.empty():
+	case module == abi.ModuleNet && p.spec.Kind != KindDriver && g.Net.empty():
 		return noConnections(plugin)
 	case module == abi.ModuleHTTP && len(g.HTTP.Endpoints) == 0:
 		return noRequests(plugin)
@@ -230,7 +232,7 @@ func (p *Plugin) Granted() []string {
 	}
 	var out []string
 	for _, module := range p.spec.Capabilities {
-		if missingModule(p.Name(), module, s.grants) != nil {
+		if p.missingModule(module, s.grants) != nil {
 			continue
 		}
 		switch module {
@@ -246,7 +248,11 @@ func (p *Plugin) Granted() []string {
 			}
 			out = append(out, describeGrant(module, bounds("commands", g.Commands), bounds("users", g.Users), isolation))
 		case abi.ModuleNet:
-			out = append(out, describeGrant(module, bounds("address", s.grants.Net.Addresses), bounds("socket", s.grants.Net.Sockets)))
+			own := []string{}
+			if p.spec.Kind == KindDriver {
+				own = append(own, "sockets-of-tasks")
+			}
+			out = append(out, describeGrant(module, own, bounds("address", s.grants.Net.Addresses), bounds("socket", s.grants.Net.Sockets)))
 		case abi.ModuleHTTP:
 			out = append(out, describeGrant(module, s.grants.HTTP.list()))
 		default:

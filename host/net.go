@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -27,14 +28,12 @@ func netDial(ctx context.Context, c *call, request []byte) (Message, error) {
 	switch {
 	case s == nil:
 		return nil, abi.NewError(abi.PermissionDenied, "connecting: not before the plugin is configured")
-	case s.grants.Net.empty():
-		return nil, abi.NewError(abi.PermissionDenied, noConnections(c.plugin.Name()).Error())
 	case (r.Address == "") == (r.Socket == ""):
 		return nil, abi.NewError(abi.InvalidArgument, "either an address or a socket has to be set")
 	case r.TimeoutMs < 0:
 		return nil, abi.NewError(abi.InvalidArgument, "timeout_ms is negative")
 	}
-	dial, err := c.plugin.dialOf(r, s)
+	dial, err := c.dialOf(r, s)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +70,8 @@ func dialWithin(ctx context.Context, timeout time.Duration, dial dialFunc) (net.
 }
 
 // dialOf returns how a connection is made, if it is granted.
-func (p *Plugin) dialOf(r *wasmnodev1.NetDialRequest, s *settings) (dialFunc, error) {
-	host, connect, err := p.connectOf(r, s)
+func (c *call) dialOf(r *wasmnodev1.NetDialRequest, s *settings) (dialFunc, error) {
+	host, connect, err := c.connectOf(r, s)
 	if err != nil || r.Tls == nil {
 		return connect, err
 	}
@@ -86,16 +85,12 @@ func (p *Plugin) dialOf(r *wasmnodev1.NetDialRequest, s *settings) (dialFunc, er
 }
 
 // connectOf is dialOf without TLS; host is whom a certificate has to name.
-func (p *Plugin) connectOf(r *wasmnodev1.NetDialRequest, s *settings) (host string, _ dialFunc, _ error) {
+func (c *call) connectOf(r *wasmnodev1.NetDialRequest, s *settings) (host string, _ dialFunc, _ error) {
 	if r.Socket != "" {
-		switch {
-		case grantsyntax.Path(r.Socket) != nil:
-			return "", nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("the socket %v", grantsyntax.Path(r.Socket)))
-		case !s.grants.Net.socket(r.Socket):
-			return "", nil, deniedNet(p.Name(), "sockets", r.Socket)
-		}
-		return "", func(ctx context.Context) (net.Conn, error) { return outbound.Socket(ctx, r.Socket) }, nil
+		connect, err := c.socketOf(r.Socket, s.grants.Net)
+		return "", connect, err
 	}
+	p := c.plugin
 	host, port, err := outbound.SplitAddress(r.Address)
 	if err != nil {
 		return "", nil, err
@@ -105,6 +100,29 @@ func (p *Plugin) connectOf(r *wasmnodev1.NetDialRequest, s *settings) (host stri
 	}
 	dialer := p.dialer(s, func(a netip.AddrPort) error { return deniedNet(p.Name(), "addresses", a.String()) })
 	return host, func(ctx context.Context) (net.Conn, error) { return dialer.TCP(ctx, host, port) }, nil
+}
+
+// socketOf is connectOf for a unix socket. Those of the task's own need no grant in calls
+// about it: what runs in the task is the driver's to talk to.
+func (c *call) socketOf(path string, g NetGrant) (dialFunc, error) {
+	if err := grantsyntax.Path(path); err != nil {
+		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("the socket %v", err))
+	}
+	if g.socket(path) {
+		return func(ctx context.Context) (net.Conn, error) { return outbound.Socket(ctx, path) }, nil
+	}
+	if own := c.taskDirectory(); own != "" && strings.HasPrefix(path, own+"/") {
+		return func(ctx context.Context) (net.Conn, error) { return outbound.SocketBelow(ctx, own, path) }, nil
+	}
+	return nil, deniedNet(c.plugin.Name(), "sockets", path)
+}
+
+// taskDirectory is the directory of the task that the call is about, empty if there is none.
+func (c *call) taskDirectory() string {
+	if c.scope == nil {
+		return ""
+	}
+	return c.scope.Config.GetDirectories().GetTask()
 }
 
 // dialer connects for the plugin; refuse is the refusal of a name's address that has to be

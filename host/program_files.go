@@ -141,6 +141,18 @@ func (r programFiles) mounts(ctx context.Context, asked []*wasmnodev1.Mount) ([]
 	return out, nil
 }
 
+// input is the file that is a program's standard input; nil for no path.
+func (r programFiles) input(path string) (*workload.Mount, error) {
+	if path == "" {
+		return nil, nil
+	}
+	base, rest, err := r.resolve(path, slices.Concat(r.own, r.dirs))
+	if err != nil {
+		return nil, err
+	}
+	return &workload.Mount{HostPath: filepath.Join(base, rest), Within: base, ReadOnly: true}, nil
+}
+
 // present returns an error unless rest exists in a directory, through symbolic links too. What
 // the node itself mounts may be a single file, which is then the base.
 func present(base, rest string) error {

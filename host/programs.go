@@ -3,11 +3,16 @@ package host
 import (
 	"context"
 	"fmt"
+	"math"
+	"net/netip"
 	"path/filepath"
+	"slices"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/plaintext"
 	"github.com/wasmnode/wasmnode/sandbox"
+	"github.com/wasmnode/wasmnode/sandbox/descriptor"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -42,10 +47,20 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	if err != nil {
 		return nil, err
 	}
+	listen, err := listeners(c.scope.Config, r.Listen)
+	if err != nil {
+		return nil, err
+	}
+	stdin, err := files.input(r.Stdin)
+	if err != nil {
+		return nil, err
+	}
 	spec := taskSpec(c.scope.Config, r.Env)
 	spec.MemoryMaxBytes = memoryFor(c.scope.Config, r.MemoryMaxBytes)
-	spec.WASI = &workload.WASIProgram{Name: filepath.Base(r.Module), Module: module, Args: r.Args, Mounts: mounts}
-	spec.Owner = c.plugin.Name()
+	spec.WASI = &workload.WASIProgram{
+		Name: filepath.Base(r.Module), Module: module, Args: r.Args, Mounts: mounts, Listen: listen, Signals: r.Signals, Stdin: stdin,
+	}
+	spec.Owner, spec.CPUMHz = c.plugin.Name(), c.scope.Config.GetResources().GetCpuMhz()
 	defer sandbox.Pause(ctx)()
 	err = c.plugin.host.programs.start(ctx, c.plugin.host.cfg.Workloads, spec, s.grants.Wasm.MaxPrograms)
 	c.scope.started(err)
@@ -53,6 +68,28 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 		return nil, err
 	}
 	return &wasmnodev1.WasmStartResponse{WorkloadId: spec.ID}, nil
+}
+
+// listeners are where the ports with these labels are on the host. A program listens
+// nowhere else.
+func listeners(task *wasmnodev1.TaskConfig, labels []string) (out []workload.Listener, err error) {
+	if len(labels) > descriptor.MaxListeners {
+		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("listen: more than %d ports", descriptor.MaxListeners))
+	}
+	for _, label := range labels {
+		i := slices.IndexFunc(task.Ports, func(p *wasmnodev1.Port) bool { return p.Label == label })
+		if i < 0 {
+			return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf(
+				"listen: the group's network has no port %q: add network { port %q {} }", plaintext.Line(label, 256), plaintext.Line(label, 256)))
+		}
+		p := task.Ports[i]
+		ip, err := netip.ParseAddr(p.HostIp)
+		if err != nil || p.HostPort > math.MaxUint16 {
+			return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("listen: port %q has no address on the host: %q", label, p.HostIp))
+		}
+		out = append(out, workload.Listener{Name: label, Address: netip.AddrPortFrom(ip, uint16(p.HostPort))})
+	}
+	return out, nil
 }
 
 // taskSpec is the task's part of a workload's spec, of whatever kind.

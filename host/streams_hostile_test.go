@@ -154,7 +154,13 @@ func TestAGuestThatWaitsForAStreamEndsAtItsDeadline(t *testing.T) {
 // answered is what a guest of these tests is answered that asks for something once.
 func answered(t *testing.T, p *host.Plugin) error {
 	t.Helper()
-	out, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, nil)
+	return answeredAbout(t, p, nil)
+}
+
+// answeredAbout is answered in a call about a task.
+func answeredAbout(t *testing.T, p *host.Plugin, scope *host.TaskScope) error {
+	t.Helper()
+	out, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, scope)
 	require.NoError(t, err)
 	if code, _ := decodeAnswer(t, out); code == 0 {
 		return nil
@@ -246,14 +252,66 @@ func TestWhatWasNotGrantedIsNotConnectedTo(t *testing.T) {
 
 func TestAPluginWithoutTheGrantForItsImportsIsNotUsed(t *testing.T) {
 	p := newWorld(t, host.Limits{}).load(t, asking(fnDial, &wasmnodev1.NetDialRequest{Address: "a:1"}))
-	err := p.Configure(t.Context(), host.Grants{HTTP: requestsTo("http://a")}, nil)
-	require.EqualError(t, err, `needs grant wasmnode:net/v1: add plugin "test" { grant { net { addresses = ["HOST:PORT"] } } }, `+
-		`naming what it connects to; unix sockets are granted by sockets = ["/PATH"]`)
-	err = p.Configure(t.Context(), host.Grants{Net: host.NetGrant{Addresses: []string{"a:1"}}}, nil)
+	err := p.Configure(t.Context(), host.Grants{}, nil)
 	require.EqualError(t, err, `needs grant wasmnode:http/v1: add plugin "test" { grant { http { endpoint "http://HOST:PORT" { paths = ["/PATH"] } } } }, `+
 		`naming the requests that it sends; a unix socket is "unix:/PATH"`)
 	var missing *host.MissingGrantError
 	require.ErrorAs(t, err, &missing)
+	require.NoError(t, p.Configure(t.Context(), host.Grants{HTTP: requestsTo("http://a")}, nil), "a driver may have sockets of its tasks alone")
+	require.Contains(t, p.Granted(), "wasmnode:net/v1(sockets-of-tasks)")
+}
+
+// What a task has in its directory its driver may talk to: of that task, in calls about it.
+func TestADriverConnectsToItsTasksOwnSocketsWithoutAGrant(t *testing.T) {
+	scope, root := taskScope(t), shortDir(t)
+	dir := filepath.Join(root, "task")
+	scope.Config.Directories.Task = dir
+	for _, d := range []string{dir, filepath.Join(dir, "local"), dir + "-2"} {
+		require.NoError(t, os.Mkdir(d, 0o700))
+	}
+	listen := func(path string) string {
+		l, err := net.Listen("unix", path)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = l.Close() })
+		return path
+	}
+	own, below, other := listen(filepath.Join(dir, "s")), listen(filepath.Join(dir, "local/s")), listen(dir+"-2/s")
+	twice := listen(filepath.Join(root, "twice"))
+	require.NoError(t, os.Link(twice, filepath.Join(dir, "twice")))
+	require.NoError(t, os.Symlink(other, filepath.Join(dir, "link")))
+	require.NoError(t, os.Symlink("s", filepath.Join(dir, "inside")))
+	require.NoError(t, os.Symlink(dir+"-2", filepath.Join(dir, "out")))
+	for path, c := range map[string]struct {
+		scope *host.TaskScope
+		code  abi.Code // 0: it is done
+		says  string
+	}{
+		own:                          {scope, 0, ""},
+		below:                        {scope, 0, ""},
+		other:                        {scope, abi.PermissionDenied, fmt.Sprintf(`add plugin "test" { grant { net { sockets = [%q] } } }`, other)},
+		dir:                          {scope, abi.PermissionDenied, "is not granted"},
+		filepath.Join(dir, "link"):   {scope, abi.PermissionDenied, "links are not followed"},
+		filepath.Join(dir, "inside"): {scope, abi.PermissionDenied, "links are not followed"},
+		filepath.Join(dir, "out/s"):  {scope, abi.PermissionDenied, "links are not followed"},
+		filepath.Join(dir, "twice"):  {scope, abi.PermissionDenied, "has another name"},
+		filepath.Join(dir, "none"):   {scope, abi.NotFound, "there is no socket"},
+		filepath.Join(dir, "local"):  {scope, abi.FailedPrecondition, "is not a socket"},
+		dir + "/../task-2/s":         {scope, abi.InvalidArgument, "has to be an absolute path"},
+		"/proc/self/root" + own:      {scope, abi.PermissionDenied, "is not granted"},
+		own + "2":                    {&host.TaskScope{Config: &wasmnodev1.TaskConfig{Id: "of no directory"}}, abi.PermissionDenied, "is not granted"},
+	} {
+		t.Run(path, func(t *testing.T) {
+			p := newWorld(t, host.Limits{}).ready(t, asking(fnDial, &wasmnodev1.NetDialRequest{Socket: path}), host.Grants{HTTP: requestsTo("http://other")})
+			err := answeredAbout(t, p, c.scope)
+			if c.code == 0 {
+				require.NoError(t, err)
+				require.ErrorContains(t, answered(t, p), "is not granted", "in a call about no task")
+				return
+			}
+			require.Equal(t, c.code, abi.CodeOf(err), "%v", err)
+			require.ErrorContains(t, err, c.says)
+		})
+	}
 }
 
 func TestACallHasABoundedNumberOfStreams(t *testing.T) {

@@ -40,6 +40,8 @@ type ControlPlane interface {
 	DeregisterJob(req *structs.JobStop) (*structs.JobChange, error)
 	Jobs() []*nomad.Job
 	Job(namespace, id string) *nomad.Job
+	// ChildStatuses are those of the jobs that were launched or dispatched of one.
+	ChildStatuses(namespace, id string) []string
 	// ForcePeriodic launches a child of a periodic job now.
 	ForcePeriodic(namespace, id string) (*structs.JobChange, error)
 	// DispatchJob makes a child of a parameterized job.
@@ -70,6 +72,8 @@ type ControlPlane interface {
 	EvaluateJob(namespace, id string, reschedule bool) (string, error)
 
 	Allocations() []*structs.Allocation
+	NodeAllocations(id string) []*structs.Allocation
+	EvaluationAllocations(id string) []*structs.Allocation
 	Allocation(id string) *structs.Allocation
 	StopAllocation(id string, noShutdownDelay bool) (evalID string, err error)
 	Evaluations() []*structs.Evaluation

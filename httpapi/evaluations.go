@@ -128,10 +128,8 @@ func links(e *structs.Evaluation) []string {
 
 func (h *handler) evaluationAllocations(r *http.Request, _ *query) (answer, error) {
 	stubs := []*nomad.AllocationListStub{}
-	for _, a := range h.ControlPlane.Allocations() {
-		if a.EvalID == r.PathValue("id") {
-			stubs = append(stubs, allocationStub(a))
-		}
+	for _, a := range h.ControlPlane.EvaluationAllocations(r.PathValue("id")) {
+		stubs = append(stubs, allocationStub(a))
 	}
 	return answer{body: stubs}, nil
 }

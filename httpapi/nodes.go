@@ -84,10 +84,8 @@ func (h *handler) nodeAllocations(r *http.Request, _ *query) (answer, error) {
 		return answer{}, noEndpoint(r)
 	}
 	full := []*nomad.Allocation{}
-	for _, a := range h.ControlPlane.Allocations() {
-		if a.NodeID == r.PathValue("id") {
-			full = append(full, allocation(a))
-		}
+	for _, a := range h.ControlPlane.NodeAllocations(r.PathValue("id")) {
+		full = append(full, allocation(a))
 	}
 	return answer{body: full}, nil
 }

@@ -95,19 +95,13 @@ func checkNamed(jobs []nomad.NamespacedID) error {
 // statuses lists the jobs that are asked for, the one that changed last at the end. Named
 // jobs are listed though they are children.
 func (h *handler) statuses(q *query, req *nomad.JobStatusesRequest) (answer, error) {
-	named := map[nomad.NamespacedID]bool{}
-	for _, j := range req.Jobs {
-		named[j] = true
+	jobs := h.named(req.Jobs)
+	if len(req.Jobs) == 0 {
+		jobs = slices.DeleteFunc(h.ControlPlane.Jobs(), func(j *nomad.Job) bool {
+			return !q.inNamespace(*j.Namespace) || structs.Deref(j.ParentID) != "" && !req.IncludeChildren
+		})
 	}
-	jobs := slices.DeleteFunc(h.ControlPlane.Jobs(), func(j *nomad.Job) bool {
-		if !strings.HasPrefix(*j.ID, q.prefix) {
-			return true
-		}
-		if len(named) > 0 {
-			return !named[nomad.NamespacedID{Namespace: *j.Namespace, ID: *j.ID}]
-		}
-		return !q.inNamespace(*j.Namespace) || structs.Deref(j.ParentID) != "" && !req.IncludeChildren
-	})
+	jobs = slices.DeleteFunc(jobs, func(j *nomad.Job) bool { return !strings.HasPrefix(*j.ID, q.prefix) })
 	slices.SortFunc(jobs, func(a, b *nomad.Job) int {
 		return cmp.Or(cmp.Compare(*a.ModifyIndex, *b.ModifyIndex), cmp.Compare(*a.Namespace, *b.Namespace), cmp.Compare(*a.ID, *b.ID))
 	})
@@ -116,6 +110,18 @@ func (h *handler) statuses(q *query, req *nomad.JobStatusesRequest) (answer, err
 		func(j *nomad.Job) any { return j },
 		h.jobStatus)
 	return answer{body: list, next: next}, err
+}
+
+// named returns the jobs of some names that there are, each once.
+func (h *handler) named(names []nomad.NamespacedID) (jobs []*nomad.Job) {
+	seen := map[nomad.NamespacedID]bool{}
+	for _, name := range names {
+		if j := h.ControlPlane.Job(name.Namespace, name.ID); j != nil && !seen[name] {
+			jobs = append(jobs, j)
+		}
+		seen[name] = true
+	}
+	return jobs
 }
 
 func (h *handler) jobStatus(j *nomad.Job) *jobStatus {
@@ -161,11 +167,5 @@ func (h *handler) childStatuses(j *nomad.Job) []string {
 	if !j.IsPeriodic() && !j.IsParameterized() {
 		return nil
 	}
-	statuses := []string{}
-	for _, child := range h.ControlPlane.Jobs() {
-		if structs.Deref(child.ParentID) == *j.ID && *child.Namespace == *j.Namespace {
-			statuses = append(statuses, structs.Deref(child.Status))
-		}
-	}
-	return statuses
+	return notNull(h.ControlPlane.ChildStatuses(*j.Namespace, *j.ID))
 }

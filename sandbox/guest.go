@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/wasmnode/wasmnode/sandbox/descriptor"
 	"github.com/wasmnode/wasmnode/sandbox/meter"
 )
 
@@ -14,6 +15,10 @@ type Guest struct {
 	Memory Memory
 	// Budget is what it uses memory and time of; nil: nothing is counted.
 	Budget *Budget
+	// Share is its share of the processor; nil: that of its budget, or one of its own.
+	Share *Share
+	// Descriptors are those that it has besides files; nil: none. Who made them closes them.
+	Descriptors *descriptor.Table
 	// Exempt: the next calls go on when the budget has no time left, which they use too.
 	Exempt bool
 
@@ -22,10 +27,13 @@ type Guest struct {
 
 // runner is whom its turns are given to.
 func (g *Guest) runner() *runner {
-	if g.Budget == nil {
-		return &runner{}
+	switch {
+	case g.Share != nil:
+		return &g.Share.runner
+	case g.Budget != nil:
+		return &g.Budget.runner
 	}
-	return &g.Budget.runner
+	return &runner{}
 }
 
 // Done is closed when the call in progress is over; nil: there is none. It is for what

@@ -12,6 +12,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/sys"
 
+	"github.com/wasmnode/wasmnode/sandbox/descriptor"
 	"github.com/wasmnode/wasmnode/sandbox/meter"
 )
 
@@ -142,6 +143,9 @@ func (i *Instance) Usage() Usage { return i.fuel.Total() }
 
 // enter begins a call, which the guest is to be called with the returned context in.
 func (i *Instance) enter(ctx context.Context) context.Context {
+	if i.guest.Descriptors != nil {
+		ctx = descriptor.With(ctx, i.guest.Descriptors)
+	}
 	i.guest.entered = i.fuel.Enter(ctx)
 	return i.guest.entered
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,6 +94,30 @@ func TestATurnIsForWhoUsedLeast(t *testing.T) {
 		come := make(chan struct{}) // it has come when its guest leaves
 		turns.leave(busy, come)
 		require.Equal(t, 1, turns.free)
+	})
+}
+
+// Who has the next turn among guests that always want it: each gets time by its weight.
+func TestTurnsAreByWeight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := newTurns(1)
+		ctx, end := context.WithTimeout(t.Context(), 10*time.Second)
+		defer end()
+		var running sync.WaitGroup
+		shares := []*Share{NewShare(0), NewShare(300), NewShare(600)}
+		for _, s := range shares {
+			g := &governor{guest: &Guest{Share: s}, turns: turns, runner: &s.runner, ran: shortRun}
+			running.Go(func() {
+				for g.Resume(ctx); ctx.Err() == nil; {
+					time.Sleep(turnTime / 4)
+					_ = g.Ran(ctx, turnTime/4)
+				}
+			})
+		}
+		running.Wait()
+		require.InDelta(t, 1, shares[0].Used().Seconds(), 0.01)
+		require.InDelta(t, 3, shares[1].Used().Seconds(), 0.01)
+		require.InDelta(t, 6, shares[2].Used().Seconds(), 0.01)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,16 +33,41 @@ type turns struct {
 
 // runner is the owner of guests, as the turns know it. Its fields belong to the turns.
 type runner struct {
+	weight  uint64          // 0: DefaultWeight
 	waiting []chan struct{} // closed when the turn has come
-	used    float64         // in turns, lately: half of it is forgotten every halfLife
+	used    float64         // in turns, lately, by weight: half of it is forgotten every halfLife
 	at      time.Time       // when that was reckoned
 }
 
 // use adds to what the owner has used lately, and returns that.
 func (r *runner) use(d time.Duration, now time.Time) float64 {
-	r.used = r.used*math.Exp2(-now.Sub(r.at).Seconds()/halfLife.Seconds()) + d.Seconds()
+	share := float64(cmp.Or(r.weight, DefaultWeight)) / DefaultWeight
+	r.used = r.used*math.Exp2(-now.Sub(r.at).Seconds()/halfLife.Seconds()) + d.Seconds()/share
 	r.at = now
 	return r.used
+}
+
+// DefaultWeight is the weight of a [Share] that has none, and of every plugin.
+const DefaultWeight = 100
+
+// Share is a share of the processor, for one guest or several together. While others want
+// to compute, too, each gets time by its weight; what one does not use is the others'. It is
+// safe for concurrent use.
+type Share struct {
+	runner runner
+	used   atomic.Int64 // nanoseconds
+}
+
+// NewShare returns a share of that weight beside others; 0: [DefaultWeight].
+func NewShare(weight uint64) *Share { return &Share{runner: runner{weight: weight}} }
+
+// Used returns the time that its guests have run, up to their last look at the clock.
+func (s *Share) Used() time.Duration { return time.Duration(s.used.Load()) }
+
+func (s *Share) use(d time.Duration) {
+	if s != nil {
+		s.used.Add(int64(d))
+	}
 }
 
 func newTurns(n int) *turns { return &turns{free: n} }
@@ -98,6 +124,16 @@ func (t *turns) give(from *runner, used time.Duration) {
 	t.dequeue(next, 0)
 }
 
+// keep adds to what an owner has used, and reports whether the next turn is its own again:
+// whether it has used less than all that wait, and none of its own guests does.
+func (t *turns) keep(r *runner, used time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	least := r.use(used, now)
+	return !slices.ContainsFunc(t.queued, func(q *runner) bool { return q == r || q.use(0, now) <= least })
+}
+
 // dequeue takes the i-th guest of an owner out of the queue. The lock is held.
 func (t *turns) dequeue(r *runner, i int) {
 	r.waiting = slices.Delete(r.waiting, i, i+1)
@@ -130,10 +166,16 @@ func (g *governor) Ran(ctx context.Context, d time.Duration) error {
 	if !g.guest.Budget.spend(d) && !g.guest.Exempt {
 		return ErrTimeBudget
 	}
+	g.guest.Share.use(d)
 	g.ran += d
 	if g.held {
 		if g.turn += d; g.turn < turnTime || !g.turns.wanted() {
 			return nil
+		}
+		kept := g.turns.keep(g.runner, g.turn)
+		g.turn = 0
+		if kept {
+			return ctx.Err()
 		}
 		g.Pause()
 	}
@@ -159,6 +201,7 @@ func (g *governor) Resume(ctx context.Context) {
 // Left implements [meter.Governor].
 func (g *governor) Left(d time.Duration) {
 	g.guest.Budget.spend(d)
+	g.guest.Share.use(d)
 	g.Pause()
 	g.ran = 0
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/wasmnode/wasmnode/sandbox/descriptor"
 )
 
 // The most that one call of WASI is asked for, each some hundred microseconds of work.
@@ -99,7 +101,7 @@ var wasiFuncs = sync.OnceValues(func() (map[string]HostFunc, error) {
 		if name == "fd_filestat_set_times" {
 			run = ofFiles(run)
 		}
-		funcs[name] = HostFunc{f.ParamTypes(), f.ResultTypes(), bounded(run, wasiBounded[name])}
+		funcs[name] = HostFunc{f.ParamTypes(), f.ResultTypes(), bounded(descriptor.Over(name, run.Call), wasiBounded[name])}
 	}
 	return funcs, nil
 })

@@ -7,6 +7,7 @@ package workload
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -75,7 +76,10 @@ type Spec struct {
 	// (64 KiB), at most 4 GiB. It bounds an isolated process with all that it starts, at
 	// least 4 MiB. A process without isolation is not bounded.
 	MemoryMaxBytes uint64
-	Logs           Logs
+	// CPUMHz is a WASI program's share of the processor beside those of others; 0: 100. It is
+	// no bound: what others leave can be used.
+	CPUMHz uint64 `json:",omitempty"`
+	Logs   Logs
 }
 
 // WASIProgram is a WASI preview 1 command.
@@ -86,6 +90,22 @@ type WASIProgram struct {
 	Module []byte
 	Args   []string
 	Mounts []Mount
+	// Listen are TCP listeners that are open when the program starts: its descriptors from 3
+	// on, in this order. An address in use fails the start, and can be tried again.
+	Listen []Listener `json:",omitempty"`
+	// Signals gives the program a descriptor to read its signals from, instead of ending
+	// with them.
+	Signals bool `json:",omitempty"`
+	// Stdin is a file that is its standard input; nil: that is empty. It has no guest path.
+	Stdin *Mount `json:",omitempty"`
+}
+
+// Listener is an address to take TCP connections on.
+type Listener struct {
+	// Name is what the program knows it by; it has no colon.
+	Name string
+	// Address is an IP address and a port.
+	Address netip.AddrPort
 }
 
 // Process is a process of the operating system, with all that it starts: they end

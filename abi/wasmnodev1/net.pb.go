@@ -16,7 +16,8 @@ type NetDialRequest struct {
 	unknownFields []byte
 	// "HOST:PORT", HOST being a name or an IP address ("[::1]:80").
 	Address string `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
-	// An absolute path without links.
+	// An absolute path without links. Below the directory of the task that the call is about
+	// it needs no grant.
 	Socket string `protobuf:"bytes,2,opt,name=socket,proto3" json:"socket,omitempty"`
 	// Unset: no TLS.
 	Tls *TlsOptions `protobuf:"bytes,3,opt,name=tls,proto3" json:"tls,omitempty"`

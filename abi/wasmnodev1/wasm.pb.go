@@ -27,6 +27,15 @@ type WasmStartRequest struct {
 	Mounts []*Mount `protobuf:"bytes,4,rep,name=mounts,proto3" json:"mounts,omitempty"`
 	// At most the task's own memory limit; 0: that limit.
 	MemoryMaxBytes uint64 `protobuf:"varint,5,opt,name=memory_max_bytes,json=memoryMaxBytes,proto3" json:"memoryMaxBytes,omitempty"`
+	// Labels of the task's ports that the program serves: each is a TCP listener on the
+	// port's host address that is open when the program starts, with descriptors from 3
+	// on, in this order. At most 16.
+	Listen []string `protobuf:"bytes,6,rep,name=listen,proto3" json:"listen,omitempty"`
+	// The program reads the numbers of its signals, a byte each, from the descriptor in
+	// WASMNODE_SIGNAL_FD, instead of ending with the first.
+	Signals bool `protobuf:"varint,7,opt,name=signals,proto3" json:"signals,omitempty"`
+	// A file that is its standard input; paths are as for module. Empty: that is empty.
+	Stdin string `protobuf:"bytes,8,opt,name=stdin,proto3" json:"stdin,omitempty"`
 }
 
 func (x *WasmStartRequest) Reset() {
@@ -68,6 +77,27 @@ func (x *WasmStartRequest) GetMemoryMaxBytes() uint64 {
 		return x.MemoryMaxBytes
 	}
 	return 0
+}
+
+func (x *WasmStartRequest) GetListen() []string {
+	if x != nil {
+		return x.Listen
+	}
+	return nil
+}
+
+func (x *WasmStartRequest) GetSignals() bool {
+	if x != nil {
+		return x.Signals
+	}
+	return false
+}
+
+func (x *WasmStartRequest) GetStdin() string {
+	if x != nil {
+		return x.Stdin
+	}
+	return ""
 }
 
 // WasmStartResponse is a program that runs.
@@ -123,6 +153,8 @@ func (m *WasmStartRequest) CloneVT() *WasmStartRequest {
 	r := new(WasmStartRequest)
 	r.Module = m.Module
 	r.MemoryMaxBytes = m.MemoryMaxBytes
+	r.Signals = m.Signals
+	r.Stdin = m.Stdin
 	if rhs := m.Args; rhs != nil {
 		r.Args = slices.Clone(rhs)
 	}
@@ -134,6 +166,9 @@ func (m *WasmStartRequest) CloneVT() *WasmStartRequest {
 		for k, v := range rhs {
 			r.Mounts[k] = v.CloneVT()
 		}
+	}
+	if rhs := m.Listen; rhs != nil {
+		r.Listen = slices.Clone(rhs)
 	}
 	if len(m.unknownFields) > 0 {
 		r.unknownFields = slices.Clone(m.unknownFields)
@@ -211,6 +246,21 @@ func (this *WasmStartRequest) EqualVT(that *WasmStartRequest) bool {
 	if this.MemoryMaxBytes != that.MemoryMaxBytes {
 		return false
 	}
+	if len(this.Listen) != len(that.Listen) {
+		return false
+	}
+	for i, vx := range this.Listen {
+		vy := that.Listen[i]
+		if vx != vy {
+			return false
+		}
+	}
+	if this.Signals != that.Signals {
+		return false
+	}
+	if this.Stdin != that.Stdin {
+		return false
+	}
 	return string(this.unknownFields) == string(that.unknownFields)
 }
 
@@ -269,6 +319,32 @@ func (m *WasmStartRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if len(m.Stdin) > 0 {
+		i -= len(m.Stdin)
+		copy(dAtA[i:], m.Stdin)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Stdin)))
+		i--
+		dAtA[i] = 0x42
+	}
+	if m.Signals {
+		i--
+		if m.Signals {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x38
+	}
+	if len(m.Listen) > 0 {
+		for iNdEx := len(m.Listen) - 1; iNdEx >= 0; iNdEx-- {
+			i -= len(m.Listen[iNdEx])
+			copy(dAtA[i:], m.Listen[iNdEx])
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Listen[iNdEx])))
+			i--
+			dAtA[i] = 0x32
+		}
 	}
 	if m.MemoryMaxBytes != 0 {
 		i = protowire.EncodeVarint(dAtA, i, uint64(m.MemoryMaxBytes))
@@ -397,6 +473,19 @@ func (m *WasmStartRequest) SizeVT() (n int) {
 	}
 	if m.MemoryMaxBytes != 0 {
 		n += 1 + protowire.SizeOfVarint(uint64(m.MemoryMaxBytes))
+	}
+	if len(m.Listen) > 0 {
+		for _, s := range m.Listen {
+			l = len(s)
+			n += 1 + l + protowire.SizeOfVarint(uint64(l))
+		}
+	}
+	if m.Signals {
+		n += 2
+	}
+	l = len(m.Stdin)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -604,6 +693,62 @@ func (m *WasmStartRequest) UnmarshalVT(dAtA []byte) error {
 			if err != nil {
 				return err
 			}
+		case 6:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Listen", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Listen = append(m.Listen, string(dAtA[iNdEx:postIndex]))
+			iNdEx = postIndex
+		case 7:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Signals", wireType)
+			}
+			var v int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			v = int(_v)
+			if err != nil {
+				return err
+			}
+			m.Signals = bool(v != 0)
+		case 8:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Stdin", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Stdin = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
 			skippy, err := protowire.Skip(dAtA[iNdEx:])

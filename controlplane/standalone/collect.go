@@ -170,10 +170,8 @@ func (t *tx) linksToWaitedFor() map[string]bool {
 }
 
 func (t *tx) endedEvals(keep Limits) (list []garbage) {
-	placed := map[string]bool{}
-	t.allocs.all(func(_ string, a *schedule.Alloc) { placed[a.EvalID] = true })
 	t.evals.all(func(id string, e *structs.Evaluation) {
-		if !isOpen(e) && !placed[id] {
+		if !isOpen(e) && len(t.allocsByEval.in(id)) == 0 {
 			list = append(list, garbage{e.ModifyTime, keep.evaluations(e.Type), func() { t.deleteEval(id) }})
 		}
 	})

@@ -1,7 +1,8 @@
 package standalone
 
 import (
-	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
+	"slices"
+
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
@@ -18,10 +19,9 @@ func (cp *ControlPlane) DeleteEvaluations(ids []string, matches func(*structs.Ev
 		if !t.scheduler.PauseEvalBroker {
 			return errdefs.New(errdefs.FailedPrecondition, "eval broker is enabled; eval broker must be paused to delete evals")
 		}
-		busy := t.busyEvals()
 		chosen := ids
 		if matches != nil {
-			if chosen, err = t.matchingEvals(matches, busy); err != nil {
+			if chosen, err = t.matchingEvals(matches); err != nil {
 				return err
 			}
 		}
@@ -29,7 +29,7 @@ func (cp *ControlPlane) DeleteEvaluations(ids []string, matches func(*structs.Ev
 			switch {
 			case t.evals.get(id) == nil:
 				return notFound("eval not found")
-			case busy[id]:
+			case t.isBusy(id):
 				return errdefs.New(errdefs.FailedPrecondition, "eval %s is not safe to delete", id)
 			}
 		}
@@ -44,20 +44,12 @@ func (cp *ControlPlane) DeleteEvaluations(ids []string, matches func(*structs.Ev
 	return count, err
 }
 
-// busyEvals are the evaluations that decided what still runs, or is to.
-func (t *tx) busyEvals() map[string]bool {
-	busy := map[string]bool{}
-	t.allocs.all(func(_ string, a *schedule.Alloc) {
-		if notEnded(a) {
-			busy[a.EvalID] = true
-		}
-	})
-	return busy
-}
+// isBusy reports whether an evaluation decided what still runs, or is to.
+func (t *tx) isBusy(id string) bool { return slices.ContainsFunc(t.allocsByEval.in(id), notEnded) }
 
-func (t *tx) matchingEvals(matches func(*structs.Evaluation) (bool, error), busy map[string]bool) (ids []string, err error) {
+func (t *tx) matchingEvals(matches func(*structs.Evaluation) (bool, error)) (ids []string, err error) {
 	t.evals.all(func(id string, e *structs.Evaluation) {
-		if err != nil || busy[id] || len(ids) == maxDeletedEvals {
+		if err != nil || len(ids) == maxDeletedEvals || t.isBusy(id) {
 			return
 		}
 		var is bool

@@ -11,6 +11,7 @@ import (
 type committedIndexes struct {
 	allocsByJob  groups[jobKey, string, *schedule.Alloc]
 	allocsByNode groups[string, string, *schedule.Alloc]
+	allocsByEval groups[string, string, *schedule.Alloc] // by the evaluation that decided last
 	liveByNode   groups[string, string, *schedule.Alloc] // that have not ended
 	taken        map[string]*schedule.Taken              // by node, by those of them that can be added up
 	waiting      groups[string, string, *schedule.Alloc] // by node, the others
@@ -31,6 +32,7 @@ func newIndexes() committedIndexes {
 	return committedIndexes{
 		allocsByJob:      groups[jobKey, string, *schedule.Alloc]{},
 		allocsByNode:     groups[string, string, *schedule.Alloc]{},
+		allocsByEval:     groups[string, string, *schedule.Alloc]{},
 		liveByNode:       groups[string, string, *schedule.Alloc]{},
 		taken:            map[string]*schedule.Taken{},
 		waiting:          groups[string, string, *schedule.Alloc]{},
@@ -51,6 +53,7 @@ func newIndexes() committedIndexes {
 type indexes struct {
 	allocsByJob      *grouped[jobKey, string, *schedule.Alloc]
 	allocsByNode     *grouped[string, string, *schedule.Alloc]
+	allocsByEval     *grouped[string, string, *schedule.Alloc]
 	liveByNode       *grouped[string, string, *schedule.Alloc]
 	taken            *totals
 	waiting          *grouped[string, string, *schedule.Alloc]
@@ -67,6 +70,7 @@ type indexes struct {
 func (t *tx) follow(data *tables) {
 	t.allocsByJob = groupBy(&t.allocs, data.allocsByJob, func(a *schedule.Alloc) (jobKey, bool) { return jobOf(a), true })
 	t.allocsByNode = groupBy(&t.allocs, data.allocsByNode, func(a *schedule.Alloc) (string, bool) { return a.NodeID, true })
+	t.allocsByEval = groupBy(&t.allocs, data.allocsByEval, func(a *schedule.Alloc) (string, bool) { return a.EvalID, true })
 	t.liveByNode = groupBy(&t.allocs, data.liveByNode, func(a *schedule.Alloc) (string, bool) { return a.NodeID, notEnded(a) })
 	t.taken = addUp(&t.allocs, data.taken)
 	t.waiting = groupBy(&t.allocs, data.waiting, func(a *schedule.Alloc) (string, bool) {

@@ -26,7 +26,11 @@ func (cp *ControlPlane) RegisterJob(req *structs.JobRegistration) (*structs.JobC
 		return nil, err
 	}
 	out := &structs.JobChange{Warnings: warnings}
-	err = cp.write(func(t *tx) error { return t.register(req, triggerRegister, out) })
+	if req.PreserveCounts || req.PreserveResources {
+		err = cp.registerPreserving(req, out)
+	} else {
+		err = cp.write(func(t *tx) error { return t.register(req, triggerRegister, out) })
+	}
 	return out, err
 }
 
@@ -43,9 +47,6 @@ func (t *tx) register(req *structs.JobRegistration, trigger string, out *structs
 	key := keyOf(req.Job)
 	existing := t.jobs.get(key)
 	if err := enforceIndex(req, existing); err != nil {
-		return err
-	}
-	if err := t.preserve(req, existing); err != nil {
 		return err
 	}
 	if err := t.fits(req.Job, existing); err != nil {
@@ -66,31 +67,6 @@ func (t *tx) register(req *structs.JobRegistration, trigger string, out *structs
 	t.evaluate(e, nil)
 	out.EvalID, out.EvalCreateIndex, out.LastIndex = e.ID, e.CreateIndex, e.ModifyIndex
 	return nil
-}
-
-// preserve gives a request's job the counts and resources of the registered job that it is
-// to keep. What it has then has to be valid, too: a count, say, within its new bounds.
-func (t *tx) preserve(req *structs.JobRegistration, existing *job) error {
-	if existing == nil || !req.PreserveCounts && !req.PreserveResources {
-		return nil
-	}
-	for _, g := range req.Job.TaskGroups {
-		was := existing.LookupTaskGroup(*g.Name)
-		if was == nil {
-			continue
-		}
-		if req.PreserveCounts {
-			g.Count = was.Count
-		}
-		for _, old := range was.Tasks {
-			i := slices.IndexFunc(g.Tasks, func(t *nomad.Task) bool { return t.Name == old.Name })
-			if i >= 0 && req.PreserveResources {
-				g.Tasks[i].Resources = old.Resources
-			}
-		}
-	}
-	_, err := t.cp.check(req.Job, t.scheduler)
-	return err
 }
 
 // fits refuses a job that does not fit to what else is registered.

@@ -56,6 +56,47 @@ func TestWhatIsKeptHasToFitTheNewJob(t *testing.T) {
 	require.EqualValues(t, 0, *cp.Job("default", "web").Version)
 }
 
+// TestWhatIsKeptIsCheckedWhileOthersWrite: the job changes as often while it is checked.
+func TestWhatIsKeptIsCheckedWhileOthersWrite(t *testing.T) {
+	for name, c := range map[string]struct {
+		changes, count int
+		refused        string
+	}{
+		"nobody changes it": {changes: 0, count: 2},
+		"others do":         {changes: 3, count: 5},
+		"all the time":      {changes: maxPreserves, count: 12, refused: "changed all the time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var cp *ControlPlane
+			left := 0
+			cp, err := Open(Options{GroupFaults: func(g *nomad.TaskGroup) []string {
+				if left > 0 && structs.Deref(g.Count) != 1 {
+					left--
+					_, err := cp.ScaleJob("default", "web", &nomad.ScalingRequest{
+						Target: map[string]string{"Group": "g"}, Count: new(int64(*g.Count) + 1),
+					})
+					require.NoError(t, err)
+				}
+				return nil
+			}})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, cp.Close()) }()
+			register(t, cp, testJob("web", "batch", count(2)))
+			left = c.changes
+			_, err = cp.RegisterJob(&structs.JobRegistration{Job: testJob("web", "batch", user("u")), PreserveCounts: true})
+			job := cp.Job("default", "web")
+			require.Equal(t, c.count, *job.TaskGroups[0].Count)
+			if c.refused != "" {
+				require.ErrorIs(t, err, errdefs.FailedPrecondition)
+				require.ErrorContains(t, err, c.refused)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, "u", job.TaskGroups[0].Tasks[0].User)
+		})
+	}
+}
+
 func TestAnEvaluationHasThePriorityThatItWasAskedFor(t *testing.T) {
 	cp := withNode(t, "")
 	for priority, want := range map[int]int{0: 50, 1: 1, 100: 100} {

@@ -6,6 +6,7 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -48,6 +49,17 @@ func (cp *ControlPlane) JobVersions(namespace, id string) []*nomad.Job {
 			if sp := t.specs[index]; sp != nil {
 				list = append(list, sp.Job)
 			}
+		}
+		return list
+	})
+}
+
+// ChildStatuses returns the status of each job that was launched or dispatched of one and is
+// stored, those that have not ended first.
+func (cp *ControlPlane) ChildStatuses(namespace, id string) []string {
+	return read(cp, func(t *tables) (list []string) {
+		for _, status := range []string{statusPending, statusRunning, statusDead} {
+			list = append(list, slices.Repeat([]string{status}, len(t.children[siblings{jobKey{namespace, id}, status}]))...)
 		}
 		return list
 	})
@@ -123,13 +135,18 @@ func (cp *ControlPlane) JobSummary(namespace, id string) *structs.JobSummary {
 // JobAllocations returns a job's allocations, oldest first; also those of a job that
 // was purged, as long as they are kept.
 func (cp *ControlPlane) JobAllocations(namespace, id string) []*structs.Allocation {
-	return read(cp, func(t *tables) (list []*structs.Allocation) {
-		for _, a := range t.allocsByJob[jobKey{namespace, id}] {
-			list = append(list, a.Allocation)
-		}
-		sortAllocations(list)
-		return list
-	})
+	return read(cp, func(t *tables) []*structs.Allocation { return oldestFirst(t.allocsByJob[jobKey{namespace, id}]) })
+}
+
+// NodeAllocations returns a node's allocations, oldest first.
+func (cp *ControlPlane) NodeAllocations(id string) []*structs.Allocation {
+	return read(cp, func(t *tables) []*structs.Allocation { return oldestFirst(t.allocsByNode[id]) })
+}
+
+// EvaluationAllocations returns the allocations that an evaluation placed or changed and that
+// no other has changed since, oldest first.
+func (cp *ControlPlane) EvaluationAllocations(id string) []*structs.Allocation {
+	return read(cp, func(t *tables) []*structs.Allocation { return oldestFirst(t.allocsByEval[id]) })
 }
 
 // JobEvaluations returns a job's evaluations, newest first.
@@ -147,14 +164,16 @@ func (cp *ControlPlane) JobEvaluations(namespace, id string) []*structs.Evaluati
 
 // Allocations returns all allocations, oldest first.
 func (cp *ControlPlane) Allocations() []*structs.Allocation {
-	return read(cp, func(t *tables) []*structs.Allocation {
-		list := make([]*structs.Allocation, 0, len(t.allocs))
-		for _, a := range t.allocs {
-			list = append(list, a.Allocation)
-		}
-		sortAllocations(list)
-		return list
-	})
+	return read(cp, func(t *tables) []*structs.Allocation { return oldestFirst(t.allocs) })
+}
+
+func oldestFirst(rows map[string]*schedule.Alloc) []*structs.Allocation {
+	list := make([]*structs.Allocation, 0, len(rows))
+	for _, a := range rows {
+		list = append(list, a.Allocation)
+	}
+	sortAllocations(list)
+	return list
 }
 
 func sortAllocations(list []*structs.Allocation) {

@@ -191,6 +191,75 @@ func TestASocketIsOpenedWithoutFollowingLinks(t *testing.T) {
 	require.EqualError(t, err, "connecting to "+path+": connect: connection refused")
 }
 
+// Whatever somebody who can write to the directory does meanwhile, nothing elsewhere is reached.
+func TestASocketBelowADirectoryIsOfThere(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	listen := func(path, says string) {
+		l, err := net.Listen("unix", path)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = l.Close() })
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = io.WriteString(conn, says)
+				_ = conn.Close()
+			}
+		}()
+	}
+	own, path := filepath.Join(dir, "own"), filepath.Join(dir, "s")
+	listen(own, "inside")
+	listen(filepath.Join(outside, "s"), "outside")
+	link := filepath.Join(dir, "link")
+	reached := map[string]int{}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = os.Symlink(filepath.Join(outside, "s"), link)
+				_ = os.Rename(link, path)
+				_ = os.Rename(own, path)
+				_ = os.Rename(path, own)
+			}
+		}
+	}()
+	for reached["inside"] < 20 || reached["links are not followed"] < 20 {
+		conn, err := outbound.SocketBelow(t.Context(), dir, path)
+		switch {
+		case err == nil:
+			text, _ := io.ReadAll(conn)
+			_ = conn.Close()
+			reached[string(text)]++
+		case strings.Contains(err.Error(), "links are not followed"):
+			reached["links are not followed"]++
+		default:
+			require.Equal(t, abi.NotFound, abi.CodeOf(err), "%v", err)
+		}
+	}
+	close(stop)
+	<-stopped
+	require.Zero(t, reached["outside"])
+
+	_, err := outbound.SocketBelow(t.Context(), "/", "/proc/version")
+	require.EqualError(t, err, "/proc/version leads out of its directory, or through a mount")
+	require.Equal(t, abi.PermissionDenied, abi.CodeOf(err))
+	for _, path := range []string{dir, outside + "/s"} {
+		_, err := outbound.SocketBelow(t.Context(), dir, path)
+		require.ErrorContains(t, err, "is not below")
+	}
+	through := filepath.Join(outside, "through")
+	require.NoError(t, os.Symlink(dir, through))
+	conn, err := outbound.SocketBelow(t.Context(), through, through+"/own")
+	require.NoError(t, err, "where the directory is, the operator decides")
+	_ = conn.Close()
+}
+
 func TestAConnectionIsKeptForTheNextRequest(t *testing.T) {
 	peers := map[string]bool{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -61,6 +61,34 @@ func TestAPanicInATransactionIsItsError(t *testing.T) {
 	f := openFile(t, filepath.Join(t.TempDir(), "f.db"))
 	require.ErrorIs(t, f.commit([]*write{{ops: []Op{{}}}}), ErrCorrupt)
 	require.Zero(t, f.Commits())
+	require.NoError(t, f.Close())
+	require.NoError(t, openFile(t, f.Path()).Close(), "with the pages that it may have lost")
+}
+
+// TestFreePagesAreListedAtTheEndOnly, and are found when there was none.
+func TestFreePagesAreListedAtTheEndOnly(t *testing.T) {
+	f := openFile(t, filepath.Join(t.TempDir(), "f.db"))
+	bulk := Op{Bucket: []string{"b"}, Key: "bulk", Value: make([]byte, 1<<20)}
+	require.NoError(t, f.Write(bulk))
+	require.NoError(t, f.Write(Op{Bucket: bulk.Bucket, Key: bulk.Key}))
+	killed := filepath.Join(t.TempDir(), "killed.db")
+	content, err := os.ReadFile(f.Path())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(killed, content, 0o600))
+	for path, listed := range map[string]bool{killed: false, f.Path(): true} {
+		require.NoError(t, f.Close())
+		m, err := describe(path)
+		require.NoError(t, err)
+		require.Equal(t, listed, m.freelist != noFreelist)
+		again := openFile(t, path)
+		require.Less(t, again.InUse(), int64(len(bulk.Value)))
+		require.NoError(t, again.Write(bulk))
+		require.NoError(t, again.Close())
+		m2, err := describe(path)
+		require.NoError(t, err)
+		require.NotEqual(t, noFreelist, m2.freelist)
+		require.Less(t, m2.high, m.high+100, "the free pages are used again")
+	}
 }
 
 func TestALockedFileIsRefusedInBoundedTimeWithWhatToDo(t *testing.T) {

@@ -103,7 +103,7 @@ func useDatabase(t *testing.T, content []byte) {
 	_, err = file.WriteAt(content, 0)
 	require.NoError(t, err)
 	db, err := bbolt.Open("database", 0o600, &bbolt.Options{
-		NoSync: true, NoGrowSync: true, FreelistType: bbolt.FreelistMapType,
+		NoSync: true, NoGrowSync: true, FreelistType: bbolt.FreelistMapType, NoFreelistSync: true,
 		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return file, nil },
 	})
 	require.NoError(t, err)
@@ -167,7 +167,7 @@ func useBucket(b *bbolt.Bucket) error {
 
 // smallDatabases are databases of small pages and of every shape: empty, of one leaf, with
 // buckets in buckets, inline and not, with values over several pages, with branches, with
-// free pages.
+// free pages that are listed and that are not.
 func smallDatabases(t testing.TB) (list [][]byte) {
 	t.Helper()
 	for i, fill := range []func(*bbolt.Tx) error{
@@ -176,9 +176,10 @@ func smallDatabases(t testing.TB) (list [][]byte) {
 		func(tx *bbolt.Tx) error { return fillBucket(tx, "deep", 4, 40, 3) },
 		func(tx *bbolt.Tx) error { return fillBucket(tx, "large", 5, 2500, 1) },
 		func(tx *bbolt.Tx) error { return fillBucket(tx, "many", 150, 30, 0) },
+		func(tx *bbolt.Tx) error { return fillBucket(tx, "many", 150, 30, 0) },
 	} {
 		path := filepath.Join(t.TempDir(), fmt.Sprint(i))
-		db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: smallestPage, NoSync: true})
+		db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: smallestPage, NoSync: true, NoFreelistSync: i%2 == 1})
 		require.NoError(t, err)
 		require.NoError(t, db.Update(fill))
 		require.NoError(t, db.Update(func(tx *bbolt.Tx) error { // what it had becomes free

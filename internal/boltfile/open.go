@@ -223,8 +223,11 @@ func openBolt(handle *os.File, opts Options) (db *bbolt.DB, err error) {
 	}
 	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 		FreelistType: bbolt.FreelistMapType,
-		ReadOnly:     flags&unix.O_ACCMODE == unix.O_RDONLY,
-		OpenFile:     func(string, int, os.FileMode) (*os.File, error) { return handle, nil },
+		// To write which pages are free at each commit takes the longer the more there are. To
+		// find them once takes about as long as to verify the file. See File.listFreePages.
+		NoFreelistSync: true,
+		ReadOnly:       flags&unix.O_ACCMODE == unix.O_RDONLY,
+		OpenFile:       func(string, int, os.FileMode) (*os.File, error) { return handle, nil },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", opts.Kind, path, err)

@@ -36,6 +36,9 @@ const (
 	lastTransaction = 1 << 62
 	// longFreelist is the count of a freelist whose real count comes first in it.
 	longFreelist = 0xFFFF
+	// noFreelist is the number of a freelist that was not written: free are then the pages
+	// that are not in use.
+	noFreelist = ^uint64(0)
 )
 
 var order = binary.NativeEndian
@@ -62,10 +65,12 @@ func verify(file io.ReaderAt, length int64) error {
 			return err
 		}
 	}
-	if err := v.freelist(m.freelist); err != nil {
-		return err
+	if m.freelist != noFreelist {
+		if err := v.freelist(m.freelist); err != nil {
+			return err
+		}
 	}
-	if err := v.tree(m.root, keyRange{}, 0); err != nil {
+	if err := v.tree(m.root, keyRange{}, 0); err != nil || m.freelist == noFreelist {
 		return err
 	}
 	for id := range m.high {

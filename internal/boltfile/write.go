@@ -49,6 +49,8 @@ type File struct {
 	closing  sync.Once
 	closeErr error
 
+	lostPages bool // of the writer: it does not know all pages that are free
+
 	commits uint64 // transactions that changed the file; for tests
 }
 
@@ -143,12 +145,28 @@ func (f *File) Close() error {
 		f.mu.Unlock()
 		close(f.stop)
 		f.loops.Wait()
+		if err := f.listFreePages(); err != nil {
+			f.opts.Logger.Warn("the free pages of a file could not be listed", "file", f.path, "error", err)
+		}
 		if f.opts.CopyEvery > 0 {
 			f.keepCopy()
 		}
 		f.closeErr = f.db.Close()
 	})
 	return f.closeErr
+}
+
+// listFreePages stores which pages are free, which commits do not: the next Open need not find
+// them, and finds one that is neither free nor in use.
+func (f *File) listFreePages() error {
+	if f.lostPages || f.db.IsReadOnly() {
+		return nil
+	}
+	if m, err := describe(f.path); err != nil || m.freelist != noFreelist {
+		return err
+	}
+	f.db.NoFreelistSync = false
+	return f.update(func(*bbolt.Tx) error { return nil })
 }
 
 // writeLoop commits what is pending until the file is closed and nothing is.
@@ -188,18 +206,33 @@ func (f *File) writePending() (closed bool) {
 // errUnchanged ends a transaction that has nothing to write.
 var errUnchanged = errors.New("unchanged")
 
-// commit does the writes in one transaction.
-func (f *File) commit(batch []*write) (err error) {
+// update does one transaction. A panic in it is its error: bbolt's own Update would look for
+// the free pages then, and end the program where the file is damaged.
+func (f *File) update(change func(*bbolt.Tx) error) (err error) {
+	tx, err := f.db.Begin(true)
+	if err != nil {
+		return err
+	}
 	defer func() {
 		if p := recover(); p != nil {
+			f.lostPages = true
 			err = fmt.Errorf("%s: %w: %v", f.path, ErrCorrupt, p)
 		}
+		_ = tx.Rollback() // of one that was committed: nothing
 	}()
+	if err := change(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// commit does the writes in one transaction.
+func (f *File) commit(batch []*write) error {
 	failpoint.Here(f.path, "commit")
 	if err := f.writable(); err != nil {
 		return err
 	}
-	err = f.db.Update(func(tx *bbolt.Tx) error {
+	err := f.update(func(tx *bbolt.Tx) error {
 		changed := false
 		for _, w := range batch {
 			for _, op := range w.ops {

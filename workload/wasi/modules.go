@@ -53,23 +53,29 @@ func newModuleCache(life context.Context, e *sandbox.Engine) *moduleCache {
 	return &moduleCache{engine: e, life: life, modules: map[moduleKey]*sharedModule{}}
 }
 
-// acquire returns the compiled module and a function that gives it back. The context
-// bounds the wait; a compile goes on for those who come later.
-func (c *moduleCache) acquire(ctx context.Context, wasm []byte, memory uint64) (*sandbox.Module, func(), error) {
+// acquire returns the compiled module, which is to be released. The context bounds the wait;
+// a compile goes on for those who come later.
+func (c *moduleCache) acquire(ctx context.Context, wasm []byte, memory uint64) (*sharedModule, error) {
 	src := scan.NewSource(wasm)
 	m := c.share(moduleKey{src.Digest(), memory}, src) //nolint:contextcheck // a compile serves later callers, too
-	release := func() { c.release(m) }                 //nolint:contextcheck // a module is closed by its last user
 	select {
 	case <-m.ready:
 	case <-ctx.Done():
-		release()
-		return nil, nil, ctx.Err()
+		c.release(m) //nolint:contextcheck // a module is closed by its last user
+		return nil, ctx.Err()
 	}
 	if m.err != nil {
-		release()
-		return nil, nil, m.err
+		c.release(m) //nolint:contextcheck // a module is closed by its last user
+		return nil, m.err
 	}
-	return m.module, release, nil
+	return m, nil
+}
+
+// retain counts one more user of a module that has one.
+func (c *moduleCache) retain(m *sharedModule) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m.users++
 }
 
 // share counts one more user of a module, and has it compiled for the first.

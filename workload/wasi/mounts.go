@@ -24,9 +24,8 @@ type mountPoint interface {
 	Close() error
 }
 
-// openMounts opens what the program sees of the host's files.
-func (p *program) openMounts(mounts []workload.Mount) (wazero.FSConfig, error) {
-	config := wazero.NewFSConfig()
+// openMounts opens what the guest sees of the host's files.
+func (e *entry) openMounts(config wazero.FSConfig, mounts []workload.Mount) (wazero.FSConfig, error) {
 	points := map[string]mountPoint{}
 	for _, m := range mounts {
 		at, point, err := addMount(points, m)
@@ -35,12 +34,12 @@ func (p *program) openMounts(mounts []workload.Mount) (wazero.FSConfig, error) {
 		}
 		if points[at] == nil {
 			points[at] = point
-			p.cleanup = append(p.cleanup, func() { _ = point.Close() })
+			e.cleanup = append(e.cleanup, func() { _ = point.Close() })
 			config = config.(sysfs.FSConfig).WithSysFSMount(point, at)
 		}
 	}
 	for _, point := range points {
-		point.StopOn(p.guest.Done)
+		point.StopOn(e.guest.Done)
 	}
 	return config, nil
 }

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/tetratelabs/wazero"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/sandbox"
@@ -44,20 +41,21 @@ type program struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	started time.Time
-	guest   sandbox.Guest
-	cleanup []func()
-	logs    *tasklog.Streams
+	share   *sandbox.Share
+	main    entry
+	execs   execs
 
 	done chan struct{}
 	// What follows is set before done is closed. No exit: it was never entered.
 	exit  *structs.ExitResult
 	ended time.Time
-	cpu   time.Duration
 }
 
 func newProgram(life context.Context, spec *workload.Spec, logger hclog.Logger) *program {
 	ctx, cancel := context.WithCancelCause(life)
+	share := sandbox.NewShare(spec.CPUMHz)
 	return &program{
+		share: share, main: entry{guest: sandbox.Guest{Share: share}},
 		id: spec.ID, owner: spec.Owner, limit: spec.MemoryMaxBytes, logger: logger,
 		ctx: ctx, cancel: cancel, started: time.Now(), done: make(chan struct{}),
 	}
@@ -65,7 +63,7 @@ func newProgram(life context.Context, spec *workload.Spec, logger hclog.Logger) 
 
 // prepare opens, compiles and links all that the program needs; what fails here fails
 // the start. Nothing is left open on an error.
-func (p *program) prepare(ctx context.Context, spec *workload.Spec, modules *moduleCache) (_ *sandbox.Instance, err error) {
+func (p *program) prepare(ctx context.Context, spec *workload.Spec, modules *moduleCache) (err error) {
 	// A kill ends the start, too.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -73,27 +71,26 @@ func (p *program) prepare(ctx context.Context, spec *workload.Spec, modules *mod
 	defer func() {
 		if err != nil {
 			err = startError(ctx, err)
+			p.execs.close()
 			p.release()
 		}
 	}()
-	if p.logs, err = tasklog.Open(spec.ID, spec.Logs, p.logger); err != nil {
-		return nil, abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("log files: %v", err))
-	}
-	p.cleanup = append(p.cleanup, p.logs.Close)
-	files, err := p.openMounts(spec.WASI.Mounts)
+	logs, err := tasklog.Open(spec.ID, spec.Logs, p.logger)
 	if err != nil {
-		return nil, err
+		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("log files: %v", err))
 	}
-	module, release, err := modules.acquire(ctx, spec.WASI.Module, spec.MemoryMaxBytes)
+	p.main.cleanup = append(p.main.cleanup, logs.Close)
+	// A port in use is found before the module is compiled.
+	if err := p.main.openDescriptors(spec.WASI); err != nil {
+		return err
+	}
+	module, err := modules.acquire(ctx, spec.WASI.Module, spec.MemoryMaxBytes)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p.cleanup = append(p.cleanup, release)
-	instance, err := module.Instantiate(sandbox.WithGuest(ctx, &p.guest), p.moduleConfig(spec, files))
-	if err != nil {
-		return nil, abi.NewError(abi.InvalidArgument, "module: "+firstLine(err.Error()))
-	}
-	return instance, nil
+	p.execs.open(p.ctx, spec, p.share, modules, module)                         //nolint:contextcheck // it is the program's end, not the caller's
+	p.main.cleanup = append(p.main.cleanup, func() { modules.release(module) }) //nolint:contextcheck // a module is closed by its last user
+	return p.main.open(ctx, module.module, p.execs.spec, streams{stdout: logs.Stdout, stderr: logs.Stderr})
 }
 
 // startError is what a start fails with: where it was ended from outside, that.
@@ -111,29 +108,11 @@ func startError(ctx context.Context, err error) error {
 	return err
 }
 
-// moduleConfig is what the program sees of the world. Standard input is empty.
-func (p *program) moduleConfig(spec *workload.Spec, files wazero.FSConfig) wazero.ModuleConfig {
-	cfg := wazero.NewModuleConfig().
-		WithName("").
-		WithStartFunctions().
-		WithArgs(append([]string{spec.WASI.Name}, spec.WASI.Args...)...).
-		WithStdout(output{&p.guest, p.logs.Stdout}).
-		WithStderr(output{&p.guest, p.logs.Stderr}).
-		WithFSConfig(files).
-		WithSysWalltime().
-		WithSysNanotime().
-		WithOsyield(func() {})
-	for _, name := range slices.Sorted(maps.Keys(spec.Env)) {
-		cfg = cfg.WithEnv(name, spec.Env[name])
-	}
-	return cfg
-}
-
 // run runs the program to its end.
-func (p *program) run(instance *sandbox.Instance) {
-	err := instance.Call(p.ctx, instance.ExportedFunction(startExport), nil)
-	p.exit, p.cpu, p.ended = p.result(err), instance.Usage().Time, time.Now()
-	_ = instance.Close(context.Background()) // a guest that has ended writes nothing
+func (p *program) run() {
+	err := p.main.run(p.ctx)
+	p.execs.close()
+	p.exit, p.ended = resultOf(context.Cause(p.ctx), err, &p.main.guest, p.limit), time.Now()
 	p.release()
 	var bug *sandbox.PanicError
 	if errors.As(err, &bug) {
@@ -143,10 +122,9 @@ func (p *program) run(instance *sandbox.Instance) {
 	close(p.done)
 }
 
-// result is how the program ended. That it was killed counts, not what the guest
-// made of it: a killed guest may still return in its own way.
-func (p *program) result(err error) *structs.ExitResult {
-	cause := context.Cause(p.ctx)
+// resultOf is how a run ended. That it was killed counts, not what the guest made of it: a
+// killed guest may still return in its own way.
+func resultOf(cause, err error, guest *sandbox.Guest, limit uint64) *structs.ExitResult {
 	var k killed
 	switch {
 	case errors.As(cause, &k):
@@ -163,19 +141,16 @@ func (p *program) result(err error) *structs.ExitResult {
 		// It was not interrupted: it exited with the number that means so, such as -1.
 		return &structs.ExitResult{ExitCode: maxExitCode}
 	}
-	if p.guest.Memory.Refused() {
+	if guest.Memory.Refused() {
 		return &structs.ExitResult{ExitCode: oomExitCode, Signal: int(syscall.SIGKILL), OOMKilled: true,
-			Err: fmt.Sprintf("out of memory: the limit is %d bytes", p.limit)}
+			Err: fmt.Sprintf("out of memory: the limit is %d bytes", limit)}
 	}
 	return &structs.ExitResult{ExitCode: trapExitCode, Signal: int(syscall.SIGABRT), Err: firstLine(err.Error())}
 }
 
 // release gives back all that the program held, once, and ends its context.
 func (p *program) release() {
-	for _, f := range slices.Backward(p.cleanup) {
-		f()
-	}
-	p.cleanup, p.logs = nil, nil
+	p.main.close()
 	p.cancel(nil)
 }
 
@@ -211,13 +186,8 @@ func (p *program) Status() *workload.Status {
 }
 
 func (p *program) stats() *workload.Stats {
-	used, most := p.guest.Memory.Size(), p.guest.Memory.Most()
-	s := &workload.Stats{Time: time.Now(), MemoryBytes: &used, MemoryMaxBytes: &most}
-	if p.hasEnded() {
-		cpu := p.cpu
-		s.CPUTotal = &cpu
-	}
-	return s
+	used, most, cpu := p.main.guest.Memory.Size(), p.main.guest.Memory.Most(), p.share.Used()
+	return &workload.Stats{Time: time.Now(), CPUTotal: &cpu, MemoryBytes: &used, MemoryMaxBytes: &most}
 }
 
 func firstLine(s string) string {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/sandbox"
-	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/registry"
 )
@@ -70,23 +69,22 @@ func (r *Runtime) Start(ctx context.Context, spec *workload.Spec) error {
 		p.cancel(nil)
 		return err
 	}
-	instance, err := p.prepare(ctx, spec, r.modules)
-	if err != nil {
+	if err := p.prepare(ctx, spec, r.modules); err != nil {
 		r.Remove(p)
 		close(p.done)
 		r.Ended()
 		return fmt.Errorf("workload %s: %w", spec.ID, err)
 	}
-	go func() { //nolint:contextcheck // a program outlives its start
+	go func() {
 		defer r.Ended()
-		p.run(instance)
+		p.run()
 	}()
 	return nil
 }
 
-// Stop implements [workload.Runtime]. A WASI program cannot catch a signal, so it
-// ends at once; the timeout is not used up.
-func (r *Runtime) Stop(ctx context.Context, id, signal string, _ time.Duration) error {
+// Stop implements [workload.Runtime]. A program that takes signals has the timeout to end.
+// Others cannot catch one, and end at once: the timeout is not used up.
+func (r *Runtime) Stop(ctx context.Context, id, signal string, timeout time.Duration) error {
 	p, err := r.Find(id)
 	if err != nil {
 		return err
@@ -94,6 +92,13 @@ func (r *Runtime) Stop(ctx context.Context, id, signal string, _ time.Duration) 
 	number, err := workload.StopSignal(signal)
 	if err != nil {
 		return err
+	}
+	if p.main.takesSignals && number != syscall.SIGKILL {
+		p.main.signal(number) // one that does not read it has the timeout, too
+		if err := p.awaitEnd(ctx, timeout); err != nil || p.hasEnded() {
+			return err
+		}
+		number = syscall.SIGKILL
 	}
 	if !endsProgram(number) {
 		number = syscall.SIGKILL
@@ -107,8 +112,21 @@ func (r *Runtime) Stop(ctx context.Context, id, signal string, _ time.Duration) 
 	}
 }
 
-// Signal implements [workload.Runtime]: INT, TERM, QUIT and KILL end the program,
-// others cannot be delivered to one.
+// awaitEnd waits until the program has ended, but no longer than the timeout.
+func (p *program) awaitEnd(ctx context.Context, timeout time.Duration) error {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// Signal implements [workload.Runtime]. A program that takes signals reads all but KILL.
+// Others are ended by INT, TERM, QUIT and KILL, and other signals cannot be delivered.
 func (r *Runtime) Signal(_ context.Context, id, signal string) error {
 	p, err := r.Find(id)
 	if err != nil {
@@ -118,11 +136,16 @@ func (r *Runtime) Signal(_ context.Context, id, signal string) error {
 	if err != nil {
 		return err
 	}
-	if !endsProgram(number) {
-		return abi.NewError(abi.Unimplemented, fmt.Sprintf("a WASI program cannot receive %s: only SIGINT, SIGTERM, SIGQUIT and SIGKILL, which end it", signal))
-	}
-	if p.hasEnded() {
+	switch {
+	case p.hasEnded():
 		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("workload %s has ended", id))
+	case p.main.takesSignals && number != syscall.SIGKILL:
+		if !p.main.signal(number) {
+			return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("workload %s does not read its signals", id))
+		}
+		return nil
+	case !endsProgram(number):
+		return abi.NewError(abi.Unimplemented, fmt.Sprintf("a WASI program that does not take signals cannot receive %s: only SIGINT, SIGTERM, SIGQUIT and SIGKILL, which end it", signal))
 	}
 	p.end(number)
 	return nil
@@ -135,12 +158,4 @@ func (r *Runtime) Stats(_ context.Context, id string) (*workload.Stats, error) {
 		return nil, err
 	}
 	return p.stats(), nil
-}
-
-// Exec implements [workload.Runtime]: a program is alone in its sandbox.
-func (r *Runtime) Exec(_ context.Context, id string, _ *workload.ExecSpec) (*structs.ExitResult, error) {
-	if _, err := r.Find(id); err != nil {
-		return nil, err
-	}
-	return nil, abi.NewError(abi.Unimplemented, "no command can be run in a WASI program: there is no operating system in its sandbox")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -295,4 +296,32 @@ func TestManyKindsOfProgramsComeAndGo(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Programs that compute without end, of different shares, on one processor.
+func TestProgramsComputeByTheirShares(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // one is left to all else
+	s := newRuntime(t, wasi.Config{})
+	for id, mhz := range map[string]uint64{"small": 100, "large": 400} {
+		sp := spec(id, tiny{body: forever}.bytes())
+		sp.CPUMHz = mhz
+		require.NoError(t, s.Start(withTimeout(t), sp))
+	}
+	used := func(id string) time.Duration {
+		stats, err := s.Stats(withTimeout(t), id)
+		require.NoError(t, err)
+		return *stats.CPUTotal
+	}
+	// The first to start is ahead of the other until that has had as much by its share.
+	require.Eventually(t, func() bool {
+		return used("large") > 4*used("small") && used("small") > 0 || used("large") > time.Second
+	}, time.Minute, time.Millisecond)
+	small, large := used("small"), used("large")
+	require.Eventually(t, func() bool { return used("small")+used("large")-small-large > 500*time.Millisecond }, time.Minute, time.Millisecond)
+	small, large = used("small")-small, used("large")-large
+	t.Log("100 MHz:", small, "400 MHz:", large)
+	require.InDelta(t, 4, large.Seconds()/small.Seconds(), 1)
+	for _, id := range []string{"small", "large"} {
+		require.NoError(t, s.Destroy(withTimeout(t), id))
+	}
 }

@@ -31,3 +31,18 @@ func (o output) Write(p []byte) (total int, err error) {
 	}
 	return total, err
 }
+
+// input is a file that is a program's standard input.
+type input struct {
+	guest *sandbox.Guest
+	from  io.Reader
+}
+
+// Read implements [io.Reader]. It returns a piece at most, after which the engine
+// reads no further buffers of the same call.
+func (i input) Read(p []byte) (int, error) {
+	if i.guest.Over() {
+		return 0, errEnding
+	}
+	return i.from.Read(p[:min(len(p), pieceBytes)])
+}

@@ -31,7 +31,7 @@ func (wasi) Describe() *driver.Description {
 	return &driver.Description{
 		Name:               "wasi",
 		Version:            version,
-		Capabilities:       &driver.Capabilities{FilesystemIsolation: driver.IsolationChroot},
+		Capabilities:       &driver.Capabilities{SendSignals: true, Exec: true, FilesystemIsolation: driver.IsolationChroot},
 		PluginConfigSchema: pluginSchema,
 		TaskConfigSchema:   taskSchema,
 	}
@@ -57,10 +57,13 @@ func (wasi) StartTask(ctx context.Context, task *driver.TaskConfig) (*driver.Tas
 		return nil, nil, abi.NewError(abi.InvalidArgument, "config: "+err.Error())
 	}
 	id, err := wasm.Start(ctx, &wasm.Program{
-		Module: c.Get("module").Text(),
-		Args:   c.Get("args").Texts(),
-		Env:    task.Env,
-		Mounts: mounts(task, c.Get("mounts").Items()),
+		Module:  c.Get("module").Text(),
+		Args:    c.Get("args").Texts(),
+		Env:     task.Env,
+		Mounts:  mounts(task, c.Get("mounts").Items()),
+		Listen:  c.Get("listen").Texts(),
+		Signals: c.Get("signals").Bool(),
+		Stdin:   c.Get("stdin").Text(),
 	})
 	if err != nil {
 		return nil, nil, err

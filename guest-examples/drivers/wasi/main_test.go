@@ -24,7 +24,7 @@ func both(t *testing.T, test func(t *testing.T, node *drivertest.Node)) {
 
 func TestATaskIsTheProgramThatItsConfigNames(t *testing.T) {
 	both(t, func(t *testing.T, node *drivertest.Node) {
-		task := node.Task(`{"module": "local/app.wasm", "args": ["-v", "ü"], "mounts": [
+		task := node.Task(`{"module": "local/app.wasm", "args": ["-v", "ü"], "listen": ["http"], "signals": true, "stdin": "local/in", "mounts": [
 			{"source": "local/data", "target": "/data"},
 			{"source": "/srv/shared", "target": "/shared", "read_only": false}]}`)
 		task.Mounts = []*driver.Mount{{TaskPath: "/volume", HostPath: "/srv/volume", ReadOnly: true}}
@@ -38,6 +38,9 @@ func TestATaskIsTheProgramThatItsConfigNames(t *testing.T) {
 		require.Equal(t, "local/app.wasm", program.Module)
 		require.Equal(t, []string{"-v", "ü"}, program.Args)
 		require.Equal(t, task.Env, program.Env)
+		require.Equal(t, []string{"http"}, program.Listen)
+		require.True(t, program.Signals)
+		require.Equal(t, "local/in", program.Stdin)
 		dirs := task.Directories
 		require.Equal(t, []*driver.Mount{
 			{TaskPath: "/alloc", HostPath: dirs.Shared},
@@ -73,11 +76,13 @@ func TestTheHostDoesTheRest(t *testing.T) {
 func TestAConfigWithoutAModuleOrWithAnUnknownFieldIsRefused(t *testing.T) {
 	node := drivertest.New(t, func() driver.Driver { return wasi{} })
 	for config, want := range map[string]string{
-		`{}`:                           "module",
-		`{"module": ""}`:               "module",
-		`{"module": "m", "arg": []}`:   "arg",
-		`{"module": "m", "args": "x"}`: "args",
-		`{"module": "m", "mounts": [{"source": "x"}]}`:                   "target",
+		`{}`:                                           "module",
+		`{"module": ""}`:                               "module",
+		`{"module": "m", "arg": []}`:                   "arg",
+		`{"module": "m", "args": "x"}`:                 "args",
+		`{"module": "m", "listen": "http"}`:            "listen",
+		`{"module": "m", "signals": "yes"}`:            "signals",
+		`{"module": "m", "mounts": [{"source": "x"}]}`: "target",
 		`{"module": "m", "mounts": [{"source": "x", "target": "data"}]}`: "target",
 	} {
 		_, err := node.TryTask(config)

@@ -1,6 +1,7 @@
 // Package network connects to servers, over TCP and to unix sockets of the node: the
-// capability wasmnode:net/v1, which an operator has to grant, address by address. What it
-// returns is a [net.Conn], for every client that can be given one.
+// capability wasmnode:net/v1, which an operator has to grant, address by address. The sockets
+// below a task's own directory need no grant in operations about that task. What it returns
+// is a [net.Conn], for every client that can be given one.
 //
 // Connections end with the operation that they were made in: make them in each, not in
 // Configure. For HTTP there is the package httpclient.
