@@ -36,8 +36,8 @@ func (h *handler) listAllocations(r *http.Request, q *query) (answer, error) {
 	stubs, next, err := page(q, allocs,
 		func(a *structs.Allocation) string { return a.ID },
 		func(a *structs.Allocation) any { return allocation(a) },
-		func(a *structs.Allocation) *nomad.AllocationListStub {
-			stub := allocationStub(a)
+		func(a *structs.Allocation) wireStub {
+			stub := answeredStub(a)
 			if resources {
 				stub.AllocatedResources = allocatedResources(a)
 			}
@@ -54,7 +54,7 @@ func (h *handler) readAllocation(r *http.Request, _ *query) (answer, error) {
 	if a == nil {
 		return answer{}, notFound("alloc not found")
 	}
-	return answer{body: allocation(a), index: a.ModifyIndex}, nil
+	return answer{body: answeredAllocation(a), index: a.ModifyIndex}, nil
 }
 
 func (h *handler) stopAllocation(r *http.Request) (any, error) {

@@ -41,6 +41,16 @@ func TestAllocationsAreListedAndRead(t *testing.T) {
 	}
 	require.Equal(t, []string{nomad.TaskReceived, nomad.TaskSetup, nomad.TaskStarted, nomad.TaskTerminated}, types)
 
+	service := mock("service", nil)
+	service.Type = new(nomad.JobTypeService)
+	running := w.run(t, service, nomad.AllocClientStatusRunning)
+	require.Regexp(t, `"LastRestart":null,"StartedAt":"2[^"]*","FinishedAt":null}`, w.get(t, "/v1/allocation/"+running.ID).body)
+	require.Contains(t, w.get(t, "/v1/allocations").body, `"DesiredTransition":{"Migrate":null,`)
+	require.Regexp(t, `"EvalPriority":50,"TaskGroups":{"group":{.*"AutoPromote":false}}`, w.get(t, "/v1/job/service/deployment").body)
+	require.NotContains(t, w.get(t, "/v1/evaluations").body, "0001-01-01")
+	require.Regexp(t, `"ComputedClass":"v1:[0-9]+"`, w.get(t, "/v1/node/"+alloc.NodeID).body)
+	require.Contains(t, w.get(t, "/v1/node/pools").body, `"NodeIdentityTTL":0`)
+
 	require.Equal(t, reply{status: http.StatusNotFound, body: "alloc not found"}, bare(w.get(t, "/v1/allocation/none")))
 }
 

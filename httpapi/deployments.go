@@ -72,7 +72,7 @@ func (h *handler) listDeployments(_ *http.Request, q *query) (answer, error) {
 	all, next, err := page(q, list,
 		func(d *structs.Deployment) string { return d.ID },
 		func(d *structs.Deployment) any { return deployment(d) },
-		deployment)
+		answeredDeployment)
 	return answer{body: all, next: next}, err
 }
 
@@ -81,15 +81,15 @@ func (h *handler) readDeployment(r *http.Request, _ *query) (answer, error) {
 	if d == nil {
 		return answer{}, notFound("deployment not found")
 	}
-	return answer{body: deployment(d), index: d.ModifyIndex}, nil
+	return answer{body: answeredDeployment(d), index: d.ModifyIndex}, nil
 }
 
 func (h *handler) deploymentAllocations(r *http.Request, _ *query) (answer, error) {
-	stubs := []*nomad.AllocationListStub{}
+	stubs := []wireStub{}
 	if d := h.ControlPlane.Deployment(r.PathValue("id")); d != nil {
 		for _, a := range h.ControlPlane.JobAllocations(d.Namespace, d.JobID) {
 			if a.DeploymentID == d.ID {
-				stubs = append(stubs, allocationStub(a))
+				stubs = append(stubs, answeredStub(a))
 			}
 		}
 	}
@@ -103,9 +103,9 @@ func (h *handler) jobDeployments(r *http.Request, q *query) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	list := []*nomad.Deployment{}
+	list := []wireDeployment{}
 	for _, d := range h.deploymentsOf(r, q, all) {
-		list = append(list, deployment(d))
+		list = append(list, answeredDeployment(d))
 	}
 	return answer{body: list}, nil
 }
@@ -116,7 +116,7 @@ func (h *handler) jobDeployment(r *http.Request, q *query) (answer, error) {
 	if len(list) == 0 {
 		return answer{}, nil
 	}
-	return answer{body: deployment(list[0]), index: list[0].ModifyIndex}, nil
+	return answer{body: answeredDeployment(list[0]), index: list[0].ModifyIndex}, nil
 }
 
 // deploymentsOf are those of the job that a path names, newest first.

@@ -22,7 +22,7 @@ func (h *handler) listEvaluations(r *http.Request, q *query) (answer, error) {
 	all, next, err := page(q, h.evaluations(r, q),
 		func(e *structs.Evaluation) string { return e.ID },
 		func(e *structs.Evaluation) any { return evaluation(e) },
-		evaluation)
+		answeredEvaluation)
 	return answer{body: all, next: next}, err
 }
 
@@ -89,7 +89,7 @@ func (h *handler) readEvaluation(r *http.Request, _ *query) (answer, error) {
 	if e == nil {
 		return answer{}, notFound("eval not found")
 	}
-	out := evaluation(e)
+	out := answeredEvaluation(e)
 	related, err := boolParameter(r, "related")
 	if related {
 		out.RelatedEvals = h.relatedEvaluations(e)
@@ -127,9 +127,9 @@ func links(e *structs.Evaluation) []string {
 }
 
 func (h *handler) evaluationAllocations(r *http.Request, _ *query) (answer, error) {
-	stubs := []*nomad.AllocationListStub{}
+	stubs := []wireStub{}
 	for _, a := range h.ControlPlane.EvaluationAllocations(r.PathValue("id")) {
-		stubs = append(stubs, allocationStub(a))
+		stubs = append(stubs, answeredStub(a))
 	}
 	return answer{body: stubs}, nil
 }

@@ -45,7 +45,7 @@ func TestEvaluationsAreCountedAndDeletedWhilePaused(t *testing.T) {
 		"evals must be deleted by either ID or filter":     {},
 		"evals cannot be deleted by both ID and filter":    {EvalIDs: []string{"x"}, Filter: "y"},
 		"failed to read filter expression":                 {Filter: "!!"},
-		`failed to filter: error finding value in datum: `: {Filter: `Nope == "x"`},
+		`failed to read result page: error finding value `: {Filter: `Nope == "x"`},
 	} {
 		_, _, err = c.Evaluations().DeleteOpts(req, nil)
 		require.ErrorContains(t, err, want)

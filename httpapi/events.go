@@ -109,8 +109,8 @@ func eventFilter(r *http.Request) (*events, error) {
 		if !has {
 			key = "*"
 		}
-		if key == "" || !slices.Contains(eventTopics, topic) {
-			return nil, badRequest("Invalid key value pair for topic, topic: %s", s)
+		if key == "" || strings.Contains(key, ":") || !slices.Contains(eventTopics, topic) {
+			return nil, badRequest("Invalid topic query: error parsing topics: Invalid key value pair for topic, topic: %s", s)
 		}
 		wanted.topics = append(wanted.topics, topicFilter{topic, key})
 	}
@@ -169,17 +169,17 @@ func renderEvent(e *structs.ChangeEvent) ([]byte, error) {
 	case *nomad.Job:
 		payload["Job"] = o
 	case *structs.Allocation:
-		a := allocation(o)
+		a := answeredAllocation(o)
 		a.Job = nil // as in Nomad: it is large, and the same for all
 		payload["Allocation"] = a
 	case *structs.Evaluation:
-		payload["Evaluation"] = evaluation(o)
+		payload["Evaluation"] = answeredEvaluation(o)
 	case *structs.Deployment:
-		payload["Deployment"] = deployment(o)
+		payload["Deployment"] = answeredDeployment(o)
 	case *structs.Node:
-		payload["Node"] = node(o)
+		payload["Node"] = answeredNode(o)
 	case *nomad.NodePool:
-		payload["NodePool"] = o
+		payload["NodePool"] = answeredPool(o)
 	case *structs.ACLToken:
 		payload["ACLToken"] = aclToken(o, "")
 	default:

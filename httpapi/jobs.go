@@ -164,8 +164,8 @@ func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 	id, verb := jobPath(r)
 	switch verb {
 	case "", "actions", "summary", "versions", "submission", "scale", "services":
-	default:
-		return answer{}, noEndpoint(r)
+	default: // it is one of those that are written
+		return answer{}, &statusError{http.StatusMethodNotAllowed, "Invalid method"}
 	}
 	job := h.ControlPlane.Job(q.namespace, id)
 	if job == nil {
@@ -218,21 +218,21 @@ func (h *handler) jobAllocations(r *http.Request, q *query) (answer, error) {
 		return answer{}, err
 	}
 	job := h.ControlPlane.Job(q.namespace, id)
-	stubs := []*nomad.AllocationListStub{}
+	stubs := []wireStub{}
 	for _, a := range h.ControlPlane.JobAllocations(q.namespace, id) {
 		if !all && job != nil && a.Job != nil && *a.Job.CreateIndex != *job.CreateIndex {
 			continue
 		}
-		stubs = append(stubs, allocationStub(a))
+		stubs = append(stubs, answeredStub(a))
 	}
 	return answer{body: stubs}, nil
 }
 
 func (h *handler) jobEvaluations(r *http.Request, q *query) (answer, error) {
 	id, _ := jobPath(r)
-	list := []*nomad.Evaluation{}
+	list := []wireEvaluation{}
 	for _, e := range h.ControlPlane.JobEvaluations(q.namespace, id) {
-		list = append(list, evaluation(e))
+		list = append(list, answeredEvaluation(e))
 	}
 	return answer{body: list}, nil
 }

@@ -99,7 +99,7 @@ func TestWhatCannotBeMonitoredIsRefused(t *testing.T) {
 		"server_id=other":               "unknown Nomad server other",
 		"server_id=leader&node_id=node": "Cannot target node and server simultaneously",
 		"log_include_location=perhaps":  `Unknown option for log location: strconv.ParseBool: parsing "perhaps": invalid syntax`,
-		"plain=perhaps":                 "Expect `true` or `false` for `plain`, got \"perhaps\"",
+		"plain=perhaps":                 "Expect `true` or `false` for `plain` query string parameter, got \"perhaps\"",
 	} {
 		r, err := http.Get(url + "/v1/agent/monitor?" + query)
 		require.NoError(t, err)

@@ -72,7 +72,7 @@ func (h *handler) readNode(r *http.Request, _ *query) (answer, error) {
 	if n == nil {
 		return answer{}, notFound("node not found")
 	}
-	return answer{body: node(n), index: n.ModifyIndex}, nil
+	return answer{body: answeredNode(n), index: n.ModifyIndex}, nil
 }
 
 func (h *handler) nodeAllocations(r *http.Request, _ *query) (answer, error) {
@@ -83,9 +83,9 @@ func (h *handler) nodeAllocations(r *http.Request, _ *query) (answer, error) {
 	default:
 		return answer{}, noEndpoint(r)
 	}
-	full := []*nomad.Allocation{}
+	full := []wireAllocation{}
 	for _, a := range h.ControlPlane.NodeAllocations(r.PathValue("id")) {
-		full = append(full, allocation(a))
+		full = append(full, answeredAllocation(a))
 	}
 	return answer{body: full}, nil
 }

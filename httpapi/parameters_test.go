@@ -137,8 +137,8 @@ func TestWhatFollowsAJobsIDIsNotPartOfIt(t *testing.T) {
 	require.Equal(t, "[]", w.get(t, "/v1/job/known/services").body)
 	for _, verb := range []string{"plan", "dispatch", "periodic/force"} {
 		r := w.get(t, "/v1/job/a/b/"+verb)
-		require.Equal(t, http.StatusNotFound, r.status, verb)
-		require.Equal(t, "no such endpoint: /v1/job/a/b/"+verb, r.body)
+		require.Equal(t, http.StatusMethodNotAllowed, r.status, verb)
+		require.Equal(t, "Invalid method", r.body)
 	}
 }
 

@@ -27,7 +27,7 @@ func (h *handler) listPools(_ *http.Request, q *query) (answer, error) {
 	list, next, err := page(q, pools,
 		func(p *nomad.NodePool) string { return p.Name },
 		func(p *nomad.NodePool) any { return p },
-		func(p *nomad.NodePool) *nomad.NodePool { return p })
+		answeredPool)
 	return answer{body: list, next: next}, err
 }
 
@@ -45,7 +45,7 @@ func (h *handler) readPool(r *http.Request, _ *query) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{body: p, index: p.ModifyIndex}, nil
+	return answer{body: answeredPool(p), index: p.ModifyIndex}, nil
 }
 
 func (h *handler) putPool(r *http.Request) (any, error) {

@@ -64,11 +64,14 @@ func parseQuery(r *http.Request) (*query, error) {
 	if s := v.Get("per_page"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 31)
 		if err != nil {
-			return nil, badRequest("Expect a number for `per_page`, got %q", s)
+			return nil, badRequest("Expect a number for `per_page` query string parameter, got %q", s)
 		}
 		q.perPage = int(n)
 	}
 	if q.reverse, err = boolParameter(r, "reverse"); err != nil {
+		return nil, err
+	}
+	if _, err = boolParameter(r, "stale"); err != nil { // nothing is, but it has to be said well
 		return nil, err
 	}
 	return q, q.setFilter(v.Get("filter"))
@@ -80,7 +83,7 @@ func (q *query) setFilter(expression string) (err error) {
 		return nil
 	}
 	if q.filter, err = bexpr.CreateEvaluator(expression); err != nil {
-		return badRequest("failed to read filter expression: %v", err)
+		return badRequest("failed to create result paginator: failed to read filter expression: %v", err)
 	}
 	return nil
 }
@@ -92,7 +95,7 @@ func (q *query) matches(full any) (bool, error) {
 	}
 	is, err := q.filter.Evaluate(full)
 	if err != nil {
-		return false, badRequest("failed to filter: %v", err)
+		return false, badRequest("failed to read result page: %v", err)
 	}
 	return is, nil
 }
@@ -104,7 +107,7 @@ func boolParameter(r *http.Request, name string) (is bool, err error) {
 		return false, nil
 	}
 	if is, err = strconv.ParseBool(s); err != nil {
-		return false, badRequest("Expect `true` or `false` for `%s`, got %q", name, s)
+		return false, badRequest("Expect `true` or `false` for `%s` query string parameter, got %q", name, s)
 	}
 	return is, nil
 }

@@ -313,6 +313,9 @@ func nodeResources(n *structs.Node) *nomad.NodeResources {
 		Disk:   nomad.NodeDiskResources{DiskMB: int64(r.DiskMB)},
 
 		Devices: nodeDevices(n.Devices),
+
+		MinDynamicPort: structs.MinDynamicPort,
+		MaxDynamicPort: structs.MaxDynamicPort,
 	}
 }
 

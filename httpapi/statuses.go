@@ -143,11 +143,21 @@ func (h *handler) jobStatus(j *nomad.Job) *jobStatus {
 	for _, d := range h.ControlPlane.JobDeployments(*j.Namespace, *j.ID) {
 		s.LatestDeployment = &jobStatusDeployment{
 			ID: d.ID, IsActive: d.Active(), JobVersion: d.JobVersion, Status: d.Status, StatusDescription: d.StatusDescription,
-			AllAutoPromote: d.AutoPromotes(), RequiresPromotion: d.RequiresPromotion(),
+			AllAutoPromote: allAutoPromote(d), RequiresPromotion: d.RequiresPromotion(),
 		}
 		break // the newest comes first
 	}
 	return s
+}
+
+// allAutoPromote reports whether every group of a deployment promotes itself.
+func allAutoPromote(d *structs.Deployment) bool {
+	for _, g := range d.TaskGroups {
+		if !g.AutoPromote {
+			return false
+		}
+	}
+	return len(d.TaskGroups) > 0
 }
 
 func jobStatusOf(a *structs.Allocation) jobStatusAlloc {

@@ -22,6 +22,12 @@ const (
 	NodeIneligible = "ineligible"
 )
 
+// The range that dynamic ports are taken from, as in Nomad.
+const (
+	MinDynamicPort = 20000
+	MaxDynamicPort = 32000
+)
+
 // Node is this machine as the control plane knows it.
 type Node struct {
 	ID          string

@@ -191,6 +191,7 @@ func (w *crashWorld) onPorts(id string, priority int, ports ...int) *nomad.Job {
 	}
 	task := nomad.NewTask("task", "raw_exec").SetConfig("command", "/bin/sh").SetConfig("args", []string{"-c", script.String() + "exec sleep 10000"})
 	task.Resources = &nomad.Resources{CPU: ptr(1), MemoryMB: ptr(32)}
+	task.LogConfig = &nomad.LogConfig{MaxFiles: ptr(1), MaxFileSizeMB: ptr(1)}
 	group := nomad.NewTaskGroup("group", 1).AddTask(task).RequireDisk(&nomad.EphemeralDisk{SizeMB: ptr(10)})
 	group.Networks = []*nomad.NetworkResource{network}
 	group.RestartPolicy = &nomad.RestartPolicy{

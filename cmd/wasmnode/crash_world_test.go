@@ -177,6 +177,7 @@ func (w *crashWorld) job(j *crashJob) *nomad.Job {
 		})
 	}
 	task.Resources = &nomad.Resources{CPU: ptr(1), MemoryMB: ptr(32)}
+	task.LogConfig = &nomad.LogConfig{MaxFiles: ptr(1), MaxFileSizeMB: ptr(1)}
 	if j.bulk > 0 {
 		task.Templates = []*nomad.Template{{EmbeddedTmpl: ptr(strings.Repeat("x", j.bulk)), DestPath: ptr("local/bulk")}}
 	}

@@ -233,6 +233,10 @@ func writeJob(t *testing.T, id, kind, driver, config string) string {
         cpu    = 10
         memory = 32
       }
+      logs {
+        max_files     = 1
+        max_file_size = 1
+      }
     }
   }
 }

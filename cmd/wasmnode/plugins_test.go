@@ -94,7 +94,7 @@ func TestOfTwentyFilesSevenAreBrokenAndThirteenServe(t *testing.T) {
 		name := fmt.Sprintf("c_good_%02d", i)
 		s.drop(t, name+".wasm", renamed(t, good, "c_minimal", name))
 		fmt.Fprintf(grants, "plugin %q { grant { wasm { directories = [%q] } } }\n", name, s.programs)
-		fmt.Fprintf(&job, " group %q {\n  ephemeral_disk {\n   size = 10\n  }\n  task \"task\" {\n   driver = %q\n   config {\n    module = %q\n   }\n   resources {\n    cpu = 10\n    memory = 16\n   }\n  }\n }\n", name, name, module)
+		fmt.Fprintf(&job, " group %q {\n  ephemeral_disk {\n   size = 10\n  }\n  task \"task\" {\n   driver = %q\n   config {\n    module = %q\n   }\n   resources {\n    cpu = 10\n    memory = 16\n   }\n   logs {\n    max_files = 1\n    max_file_size = 1\n   }\n  }\n }\n", name, name, module)
 	}
 	broken := map[string]struct {
 		content []byte

@@ -63,7 +63,10 @@ func testJob(id, kind string, change ...func(*nomad.Job)) *nomad.Job {
 		TaskGroups: []*nomad.TaskGroup{{
 			Name:          new("g"),
 			EphemeralDisk: &nomad.EphemeralDisk{SizeMB: new(10)},
-			Tasks:         []*nomad.Task{{Name: "t", Driver: "mock", Resources: &nomad.Resources{CPU: new(10), MemoryMB: new(100)}}},
+			Tasks: []*nomad.Task{{
+				Name: "t", Driver: "mock", Resources: &nomad.Resources{CPU: new(10), MemoryMB: new(100)},
+				LogConfig: &nomad.LogConfig{MaxFiles: new(1), MaxFileSizeMB: new(1)},
+			}},
 		}},
 	}
 	for _, c := range change {

@@ -14,7 +14,7 @@ func TestWhatNodesRefuseOfAGroupIsAFaultOfTheJob(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	task := nomad.NewTask("web", "mock")
-	task.Services = []*nomad.Service{{}, {Provider: "consul"}}
+	task.Services = []*nomad.Service{{}, {Name: "b", Provider: "consul"}}
 	group := nomad.NewTaskGroup("g", 1).AddTask(task)
 	group.Services = []*nomad.Service{{}}
 	job := nomad.NewServiceJob("j", "j", "global", 50).AddTaskGroup(group)

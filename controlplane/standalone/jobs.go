@@ -69,10 +69,14 @@ func (t *tx) register(req *structs.JobRegistration, trigger string, out *structs
 	return nil
 }
 
+func noPool(j *nomad.Job) string {
+	return fmt.Sprintf("job %q is in nonexistent node pool %q", structs.Deref(j.ID), *j.NodePool)
+}
+
 // fits refuses a job that does not fit to what else is registered.
 func (t *tx) fits(j *nomad.Job, existing *job) error {
-	if pool := structs.Deref(j.NodePool); !t.hasPool(pool) {
-		return invalid("job %q is in nonexistent node pool %q", *j.ID, pool)
+	if !t.hasPool(structs.Deref(j.NodePool)) {
+		return invalid("%s", noPool(j))
 	}
 	if existing == nil {
 		return nil

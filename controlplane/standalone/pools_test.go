@@ -43,6 +43,8 @@ func TestAPoolThatIsNotThere(t *testing.T) {
 	_, err := cp.RegisterJob(&structs.JobRegistration{Job: testJob("web", "service", inPool("gpu"))})
 	require.ErrorIs(t, err, errdefs.InvalidArgument)
 	require.EqualError(t, err, `job "web" is in nonexistent node pool "gpu"`)
+	faults, _ := cp.ValidateJob(testJob("web", "service", inPool("gpu")))
+	require.Equal(t, []string{err.Error()}, faults)
 	n := testNode()
 	n.Pool = "gpu"
 	registerNode(t, cp, n)

@@ -41,6 +41,9 @@ func (cp *ControlPlane) ValidateJob(job *nomad.Job) (faults, warnings []string) 
 	if errors.As(err, &v) {
 		faults = v.Faults
 	}
+	if job != nil && job.NodePool != nil && cp.NodePool(*job.NodePool) == nil {
+		faults = append(faults, noPool(job))
+	}
 	return faults, warnings
 }
 
@@ -53,6 +56,9 @@ func (cp *ControlPlane) prepare(job *nomad.Job) (warnings []string, err error) {
 		return nil, err
 	}
 	setProviders(job)
+	if structs.Deref(job.Priority) == 0 {
+		job.Priority = nil // zero is none, as in Nomad
+	}
 	job.Canonicalize()
 	if p := job.ParameterizedJob; p != nil && p.Payload == "" {
 		p.Payload = payloadOptional
@@ -143,6 +149,8 @@ const (
 	// maxNameLen bounds the names that become file names, with room for suffixes.
 	maxNameLen = 200
 	minMemory  = 10 // MB, as in Nomad
+	// maxDescription is how long the text on a job's page may be, in bytes.
+	maxDescription = 1000
 	// maxCount bounds the allocations of a job, far above what one machine runs:
 	// each costs the scheduler time and memory, placed or not.
 	maxCount = 50_000
@@ -170,6 +178,9 @@ func (v *validation) job(j *nomad.Job) {
 	}
 	if *j.Priority < 1 || *j.Priority > maxPriority {
 		v.fault("Job priority must be between [1, %d]: it is %d", maxPriority, *j.Priority)
+	}
+	if ui := j.UI; ui != nil && len(ui.Description) > maxDescription {
+		v.fault("ui: description: UI description must be under %d characters, currently %d", maxDescription, len(ui.Description))
 	}
 	if slices.Contains(j.Datacenters, "") {
 		v.fault("datacenters: an empty name; use \"*\" for all")
@@ -214,14 +225,12 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 	case *g.Count > 1 && (*j.Type == nomad.JobTypeSystem || *j.Type == nomad.JobTypeSysbatch):
 		v.fault("count: Job task group %s has count %d. Count cannot exceed 1 with %s scheduler", *g.Name, *g.Count, *j.Type)
 	}
-	v.services(g.Services)
+	v.services(g.Services, "")
 	v.constraints(g.Constraints, true)
 	v.ranking(j, g.Affinities, g.Spreads)
 	v.restart(g.RestartPolicy)
 	v.reschedule(j, g.ReschedulePolicy)
-	if d := g.EphemeralDisk; d != nil && structs.Deref(d.SizeMB) < 0 {
-		v.fault("ephemeral_disk: size can't be negative: it is %d", *d.SizeMB)
-	}
+	v.disk(g)
 	v.ports(g)
 	v.groupTimes(j, g)
 	v.scaling(g)
@@ -246,6 +255,7 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 			v.task(t)
 			v.taskTimes(g, t)
 			v.taskFiles(t)
+			v.logs(g, t)
 			v.ranking(j, t.Affinities, nil)
 		})
 	}
@@ -263,7 +273,7 @@ func (v *validation) task(t *nomad.Task) {
 		v.fault("name: %q cannot be a directory's name", t.Name)
 	}
 	v.printable("name", t.Name)
-	v.services(t.Services)
+	v.services(t.Services, t.Name)
 	if t.Driver == "" {
 		v.fault("driver: Missing task driver")
 	}
@@ -272,32 +282,7 @@ func (v *validation) task(t *nomad.Task) {
 	v.resources(t.Resources)
 	v.cores(t)
 	v.lifecycle(t.Lifecycle)
-	if l := t.LogConfig; l != nil && !structs.Deref(l.Disabled) {
-		if structs.Deref(l.MaxFiles) < 1 {
-			v.fault("logs: max_files: minimum number of files is 1; got %d", structs.Deref(l.MaxFiles))
-		}
-		if structs.Deref(l.MaxFileSizeMB) < 1 {
-			v.fault("logs: max_file_size: minimum file size is 1MB; got %d", structs.Deref(l.MaxFileSizeMB))
-		}
-	}
-}
-
-func (v *validation) actions(actions []*nomad.Action) {
-	names := map[string]bool{}
-	for i, a := range actions {
-		switch {
-		case a.Name == "":
-			v.fault("action %d: it has no name", i+1)
-		case names[a.Name]:
-			v.fault("action %q: there are two of that name", a.Name)
-		case a.Command == "":
-			v.fault("action %q: command: it is missing", a.Name)
-		}
-		names[a.Name] = true
-		if strings.Contains(a.Command+strings.Join(a.Args, ""), "${") {
-			v.warn("action %q: references such as ${...} reach the command as they are written: a shell has the task's environment", a.Name)
-		}
-	}
+	v.identities(t)
 }
 
 func (v *validation) resources(r *nomad.Resources) {
@@ -316,6 +301,9 @@ func (v *validation) resources(r *nomad.Resources) {
 	}
 	if structs.Deref(r.MemoryMB) < minMemory {
 		v.fault("resources: memory: minimum MemoryMB value is %d; got %d", minMemory, structs.Deref(r.MemoryMB))
+	}
+	if mb := structs.Deref(r.SecretsMB); mb < 0 {
+		v.fault("resources: secrets: SecretsMB value (%d) cannot be negative", mb)
 	}
 	if most := structs.Deref(r.MemoryMaxMB); most != 0 && most < structs.Deref(r.MemoryMB) {
 		v.fault("resources: memory_max: MemoryMaxMB value (%d) should be larger than MemoryMB value (%d)", most, structs.Deref(r.MemoryMB))

@@ -93,3 +93,20 @@ func TestTheRulesOfAJobAreBounded(t *testing.T) {
 		})
 	}
 }
+
+// A priority of zero is none, and the description of a page is as long as Nomad's.
+func TestWhatAJobAsAWholeMayBe(t *testing.T) {
+	s := withNode(t, "")
+	j := testJob("j", "batch", priority(0))
+	faults, _ := s.ValidateJob(j)
+	require.Empty(t, faults)
+	require.Equal(t, 50, *j.Priority)
+	described := func(n int) []string {
+		faults, _ := s.ValidateJob(testJob("j", "batch", func(j *nomad.Job) {
+			j.UI = &nomad.JobUIConfig{Description: strings.Repeat("x", n)}
+		}))
+		return faults
+	}
+	require.Empty(t, described(1000))
+	require.Equal(t, []string{"ui: description: UI description must be under 1000 characters, currently 1001"}, described(1001))
+}

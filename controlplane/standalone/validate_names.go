@@ -1,6 +1,8 @@
 package standalone
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -20,11 +22,47 @@ func printable(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) })
 }
 
-func (v *validation) services(services []*nomad.Service) {
-	for _, s := range services {
-		v.printable("service: name", s.Name)
-		for _, c := range s.Checks {
-			v.printable("service: check: name", c.Name)
+// identifier is what names an identity or an action.
+var identifier = regexp.MustCompile(`^[a-zA-Z0-9-_]{1,128}$`)
+
+func (v *validation) actions(actions []*nomad.Action) {
+	names := map[string]bool{}
+	for i, a := range actions {
+		switch {
+		case a.Name == "":
+			v.fault("action %d: it has no name", i+1)
+		case !identifier.MatchString(a.Name):
+			v.fault("action: invalid name '%s'", a.Name)
+		case names[a.Name]:
+			v.fault("action %q: there are two of that name", a.Name)
+		case a.Command == "":
+			v.fault("action %q: command: it is missing", a.Name)
 		}
+		names[a.Name] = true
+		if strings.Contains(a.Command+strings.Join(a.Args, ""), "${") {
+			v.warn("action %q: references such as ${...} reach the command as they are written: a shell has the task's environment", a.Name)
+		}
+	}
+}
+
+func (v *validation) identities(t *nomad.Task) {
+	for _, id := range t.Identities {
+		v.in(fmt.Sprintf("identity %q", id.Name), func() {
+			if id.Name != "" && !identifier.MatchString(id.Name) {
+				v.fault("invalid name %q. Must match regex %s", id.Name, identifier)
+			}
+			switch id.ChangeMode {
+			case "", "noop", "restart":
+			case "signal":
+				if id.ChangeSignal == "" {
+					v.fault(`change_signal must be specified when using change_mode="signal"`)
+				}
+			default:
+				v.fault("invalid change_mode: %s", id.ChangeMode)
+			}
+			if id.TTL < 0 {
+				v.fault("ttl must be >= 0: it is %s", id.TTL)
+			}
+		})
 	}
 }

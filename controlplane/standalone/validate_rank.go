@@ -1,7 +1,6 @@
 package standalone
 
 import (
-	"cmp"
 	"fmt"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -26,7 +25,11 @@ func (v *validation) affinity(a *nomad.Affinity) {
 		v.fault("No LTarget provided but is required by affinity")
 		return
 	}
-	v.constraint(&nomad.Constraint{LTarget: a.LTarget, RTarget: a.RTarget, Operand: cmp.Or(a.Operand, "=")}, false)
+	if a.Operand == "" {
+		v.fault("Missing affinity operand")
+		return
+	}
+	v.constraint(&nomad.Constraint{LTarget: a.LTarget, RTarget: a.RTarget, Operand: a.Operand}, false)
 }
 
 // numbered names a block of a list that has no names: with its number if there are others.

@@ -10,12 +10,6 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// The range that dynamic ports are taken from, as in Nomad.
-const (
-	MinDynamicPort = 20000
-	MaxDynamicPort = 32000
-)
-
 // amounts is what can be added and compared.
 type amounts struct{ cpu, memory, disk int }
 
@@ -329,12 +323,12 @@ func (u *use) assignPorts(n *structs.Node, cl *claim, allocID string, g *nomad.T
 	// just let go is not the next one's.
 	h := fnv.New32a()
 	h.Write([]byte(allocID))
-	const ports = MaxDynamicPort - MinDynamicPort + 1
+	const ports = structs.MaxDynamicPort - structs.MinDynamicPort + 1
 	at := int(h.Sum32() % ports)
 	for _, p := range portsOf(g, func(n *nomad.NetworkResource) []nomad.Port { return n.DynamicPorts }) {
 		found := false
 		for range ports {
-			value := MinDynamicPort + at
+			value := structs.MinDynamicPort + at
 			at = (at + 1) % ports
 			if !u.taken(portThing(value)) && !given[value] && !reserved(p, value) {
 				give(p, value)

@@ -30,7 +30,7 @@ func networkedNode() *structs.Node {
 	n.ReservedPorts = structs.Ranges{{First: 22, Last: 22}}
 	n.HostNetworks = []structs.HostNetwork{
 		{Name: "gone"},
-		{Name: "public", Address: "203.0.113.7", ReservedPorts: structs.Ranges{{First: 80, Last: 80}, {First: MinDynamicPort, Last: MaxDynamicPort - 1}}},
+		{Name: "public", Address: "203.0.113.7", ReservedPorts: structs.Ranges{{First: 80, Last: 80}, {First: structs.MinDynamicPort, Last: structs.MaxDynamicPort - 1}}},
 	}
 	return n
 }
@@ -46,7 +46,7 @@ func TestPortsAreOnTheNetworkThatTheyName(t *testing.T) {
 		"the machine's address":   {network: "", static: 80, ip: "10.0.0.1", port: 80},
 		"the same by its name":    {network: "default", static: 80, ip: "10.0.0.1", port: 80},
 		"another":                 {network: "public", static: 443, ip: "203.0.113.7", port: 443},
-		"the only one not kept":   {network: "public", ip: "203.0.113.7", port: MaxDynamicPort},
+		"the only one not kept":   {network: "public", ip: "203.0.113.7", port: structs.MaxDynamicPort},
 		"kept back":               {static: 22, failed: structs.PlacementMetrics{DimensionExhausted: map[string]int{"network: reserved port collision http=22": 1}}},
 		"kept back on the other":  {network: "public", static: 80, failed: structs.PlacementMetrics{DimensionExhausted: map[string]int{"network: reserved port collision http=80": 1}}},
 		"none of that name":       {network: "private", failed: structs.PlacementMetrics{ConstraintFiltered: map[string]int{`missing host network "private" for port "http"`: 1}}},

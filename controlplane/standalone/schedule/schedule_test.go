@@ -528,8 +528,8 @@ func TestPortsAreDistinctAndInRange(t *testing.T) {
 	for _, p := range ports {
 		require.False(t, seen[p.Value])
 		seen[p.Value] = true
-		require.GreaterOrEqual(t, p.Value, MinDynamicPort)
-		require.LessOrEqual(t, p.Value, MaxDynamicPort)
+		require.GreaterOrEqual(t, p.Value, structs.MinDynamicPort)
+		require.LessOrEqual(t, p.Value, structs.MaxDynamicPort)
 	}
 	require.Equal(t, 80, ports[1].To)
 }
@@ -537,7 +537,7 @@ func TestPortsAreDistinctAndInRange(t *testing.T) {
 func TestDynamicPortsRunOut(t *testing.T) {
 	n := testNode("n1")
 	u := &use{owners: map[thing][]*chain{}}
-	for p := MinDynamicPort; p <= MaxDynamicPort; p++ {
+	for p := structs.MinDynamicPort; p <= structs.MaxDynamicPort; p++ {
 		u.owners[portThing(p)] = []*chain{{}}
 	}
 	g := &nomad.TaskGroup{Networks: []*nomad.NetworkResource{{DynamicPorts: []nomad.Port{{Label: "a"}}}}}

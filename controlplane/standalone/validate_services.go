@@ -1,0 +1,73 @@
+package standalone
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	nomad "github.com/hashicorp/nomad/api"
+)
+
+var (
+	// serviceName is a label of RFC 1123, once its references are one letter each.
+	serviceName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`)
+	references  = regexp.MustCompile(`\$\{[^}]*\}`)
+)
+
+// services refuses what Nomad refuses of those of a group or, named, of one of its tasks. What
+// a node cannot do of the rest, it says itself.
+func (v *validation) services(services []*nomad.Service, task string) {
+	seen := map[string]bool{}
+	for i, s := range services {
+		v.in(fmt.Sprintf("service %q", cmp.Or(s.Name, strconv.Itoa(i+1))), func() {
+			v.service(s, task)
+			for k := range s.Checks {
+				v.in(fmt.Sprintf("check %q", s.Checks[k].Name), func() { v.serviceCheck(&s.Checks[k]) })
+			}
+		})
+		key := s.Name + ":" + s.PortLabel
+		if seen[key] {
+			v.fault("Services are not unique: [%s->%s]", cmp.Or(task, "group"), key)
+		}
+		seen[key] = true
+	}
+}
+
+func (v *validation) service(s *nomad.Service, task string) {
+	if !serviceName.MatchString(references.ReplaceAllString(s.Name, "x")) {
+		v.fault("name: Service name must be valid per RFC 1123 and can contain only alphanumeric characters or dashes and must be no longer than 63 characters: %q", s.Name)
+	}
+	modes := []string{"", "auto", "host", "alloc", "driver"}
+	switch mode := s.AddressMode; {
+	case !slices.Contains(modes, mode):
+		v.fault(`address_mode: Service address_mode must be "auto", "host", or "driver"; not %q`, mode)
+	case s.Address != "" && mode != "" && mode != "auto":
+		v.fault(`address_mode: Service address_mode must be "auto" if address is set`)
+	case mode == "driver" && task == "":
+		v.fault(`address_mode: service %q cannot use address_mode="driver", only services defined in a "task" block can use this mode`, s.Name)
+	}
+	if !slices.Contains([]string{"", nomad.OnUpdateRequireHealthy, nomad.OnUpdateIgnoreWarn, nomad.OnUpdateIgnore}, s.OnUpdate) {
+		v.fault(`on_update: Service on_update must be "require_healthy", "ignore_warnings", or "ignore"; not %q`, s.OnUpdate)
+	}
+	if task != "" && s.TaskName != "" && s.TaskName != task {
+		v.fault("task: Service %s is invalid: may only specify task the service belongs to, got %q", s.Name, s.TaskName)
+	}
+	if _, err := strconv.Atoi(s.PortLabel); err == nil && task != "" && s.AddressMode != "driver" {
+		v.fault("port: port label %q referenced by services %s does not exist", s.PortLabel, s.Name)
+	}
+}
+
+var checkMethods = []string{"", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE"}
+
+func (v *validation) serviceCheck(c *nomad.ServiceCheck) {
+	v.printable("name", c.Name)
+	if !slices.Contains(checkMethods, strings.ToUpper(c.Method)) {
+		v.fault("method: method type %q not supported in Nomad http check", c.Method)
+	}
+	if !slices.Contains([]string{"", "passing", "warning", "critical"}, c.InitialStatus) {
+		v.fault(`initial_status: invalid initial check state (%s), must be one of "passing", "warning", "critical" or empty`, c.InitialStatus)
+	}
+}
