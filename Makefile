@@ -56,7 +56,7 @@ test: toolchain ## run the tests, except for those that -short leaves to make ch
 
 .PHONY: engines
 engines: ## install the container engines that the docker driver is tested with
-	@internal/tools/install-toolchain.sh docker.io podman runc iptables
+	@internal/tools/install-toolchain.sh docker.io docker-registry podman runc iptables
 
 .PHONY: test-all
 test-all: toolchain browser engines ## run all tests, under the race detector where there are races

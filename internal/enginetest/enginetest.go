@@ -10,6 +10,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -205,7 +206,7 @@ func layer(t testing.TB, program string) []byte {
 }
 
 // do asks the engine and returns the status and the text of its answer; 0: there is none.
-func (e *Engine) do(method, path string, body []byte) (int, string) {
+func (e *Engine) do(method, path string, body []byte, header ...string) (int, string) {
 	client := http.Client{Timeout: longest, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -217,6 +218,9 @@ func (e *Engine) do(method, path string, body []byte) (int, string) {
 		return 0, err.Error()
 	}
 	r.Header.Set("Content-Type", "application/x-tar")
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
 	response, err := client.Do(r)
 	if err != nil {
 		return 0, err.Error()
@@ -224,6 +228,56 @@ func (e *Engine) do(method, path string, body []byte) (int, string) {
 	defer func() { _ = response.Body.Close() }()
 	text, _ := io.ReadAll(response.Body)
 	return response.StatusCode, string(text)
+}
+
+// The name and the password of a [Registry].
+const (
+	User     = "tester"
+	Password = "secret"
+
+	passwordHash = "$2a$04$v01ynjITD0RqiJcgtZxNVO511dqx4XguiUA.p4Fpl3R7Ks8YFlIhS" // by bcrypt
+)
+
+// Registry starts Debian's docker-registry, which asks for [User] and [Password], and returns its
+// address.
+func Registry(t testing.TB) string {
+	t.Helper()
+	need(t, "docker-registry", "docker-registry")
+	dir := directory(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	require.NoError(t, os.WriteFile(dir+"/users", []byte(User+":"+passwordHash+"\n"), 0o600))
+	require.NoError(t, os.WriteFile(dir+"/config.yml", fmt.Appendf(nil, `version: 0.1
+log: {level: warn}
+storage: {filesystem: {rootdirectory: %s/data}}
+http: {addr: %s}
+auth: {htpasswd: {realm: test, path: %s/users}}
+`, dir, address, dir), 0o600))
+	start(t, dir, exec.Command("docker-registry", "serve", dir+"/config.yml"), func() {})
+	require.Eventually(t, func() bool {
+		response, err := http.Get("http://" + address + "/v2/")
+		if err != nil {
+			return false
+		}
+		return response.Body.Close() == nil && response.StatusCode == http.StatusUnauthorized
+	}, longest, 20*time.Millisecond, "the registry does not start")
+	return address
+}
+
+// Publish pushes the image to a registry under a name, REGISTRY/REPOSITORY, with the tag 1, and
+// forgets that name.
+func (e *Engine) Publish(t testing.TB, name string) {
+	t.Helper()
+	status, answer := e.do("POST", "/images/"+Image+"/tag?"+url.Values{"repo": {name}, "tag": {"1"}}.Encode(), nil)
+	require.Equal(t, http.StatusCreated, status, answer)
+	auth := base64.URLEncoding.EncodeToString([]byte(`{"username":"` + User + `","password":"` + Password + `"}`))
+	status, answer = e.do("POST", "/images/"+name+"/push?tag=1", nil, "X-Registry-Auth", auth)
+	require.Equal(t, http.StatusOK, status, answer)
+	require.NotContains(t, answer, "errorDetail")
+	status, answer = e.do("DELETE", "/images/"+name+":1", nil)
+	require.Equal(t, http.StatusOK, status, answer)
 }
 
 // Container is one of the engine's.

@@ -119,5 +119,9 @@ func (e engine) post(ctx context.Context, path string, query url.Values) error {
 	return response.Close()
 }
 
+// absent reports whether an engine says that it has not what it was asked about. Where there is no
+// engine, that is not known: the error of a missing socket can be mended.
+func absent(err error) bool { return isCode(err, abi.NotFound) && !abi.IsRecoverable(err) }
+
 // isCode reports whether an error is of that code.
 func isCode(err error, code abi.Code) bool { return err != nil && abi.CodeOf(err) == code }

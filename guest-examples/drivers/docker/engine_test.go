@@ -95,6 +95,33 @@ func aContainersLife(t *testing.T, e *enginetest.Engine) {
 	require.NoError(t, n.DestroyTask(task, handle, false))
 }
 
+func TestAnImageIsPulledFromARegistryThatAsksWho(t *testing.T) {
+	e := enginetest.Docker(t)
+	name := enginetest.Registry(t) + "/some/image"
+	e.Publish(t, name)
+	n := on(t, e)
+	config := func(image, password string) string {
+		return `{"image": "` + image + `", "auth": {"username": "` + enginetest.User + `", "password": "` + password + `"},
+			"network_mode": "host", "command": "/program", "args": ["print", "pulled", "", "0"]}`
+	}
+	for _, text := range []string{`{"image": "` + name + `:1"}`, config(name+":1", "wrong"), config(name+":2", enginetest.Password)} {
+		_, _, err := n.StartTask(n.Task(text))
+		require.ErrorContains(t, err, "Failed to pull `"+name)
+		require.False(t, abi.IsRecoverable(err), "%v: asking again does not help", err)
+		require.NotContains(t, err.Error(), "\n")
+	}
+	task := n.Task(config(name+":1", enginetest.Password))
+	handle := started(t, n, task)
+	require.Zero(t, waited(t, n, task, handle).ExitCode)
+	require.Equal(t, "pulled", n.Stdout())
+	require.NoError(t, n.DestroyTask(task, handle, false))
+	require.Len(t, n.Events(), 4)
+	task = n.Task(config(name+":1", "wrong")) // it is there, so nobody is asked
+	handle = started(t, n, task)
+	require.Zero(t, waited(t, n, task, handle).ExitCode)
+	require.NoError(t, n.DestroyTask(task, handle, false))
+}
+
 func TestCompiledWithARealEngine(t *testing.T) {
 	e := enginetest.Docker(t)
 	n := drivertest.NewCompiled(t, guestbuild.Plugin(t, "guest-examples/drivers/docker"), nil)
@@ -140,6 +167,11 @@ func stopping(t *testing.T, e *enginetest.Engine) {
 		}
 		_, err := n.TaskStats(task, handle)
 		require.NoError(t, err)
+		command, err := n.ExecTask(task, handle, []string{"/program", "print", "out", "err", "3"}, time.Minute)
+		require.NoError(t, err)
+		require.Equal(t, "out", string(command.Stdout))
+		require.Equal(t, "err", string(command.Stderr))
+		require.Equal(t, int32(3), command.Result.ExitCode)
 		timeout := time.Minute
 		if program == "ignore" {
 			timeout = 50 * time.Millisecond

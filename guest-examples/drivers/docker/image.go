@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/sdk/go/config"
@@ -44,23 +45,28 @@ func (d *docker) provideImage(ctx context.Context, t *driver.TaskConfig, c confi
 		if err == nil {
 			return r.String(), nil
 		}
-		if !isCode(err, abi.NotFound) {
+		if !absent(err) {
 			return "", about("Failed to find docker image "+r.String(), err)
 		}
 	}
 	if err := task.Event(ctx, t.Id, "Downloading image", map[string]string{"image": r.String()}); err != nil && !isCode(err, abi.ResourceExhausted) {
 		return "", err
 	}
-	if err := d.pull(ctx, c, r); err != nil {
+	if err := d.pull(ctx, t, c, r); err != nil {
 		return "", pullError(r, err)
 	}
 	return r.String(), nil
 }
 
 // pull has the engine pull an image. What goes wrong after the beginning is in the answer.
-func (d *docker) pull(ctx context.Context, c config.Value, r reference) error {
+func (d *docker) pull(ctx context.Context, t *driver.TaskConfig, c config.Value, r reference) error {
+	timeout, err := c.Get("image_pull_timeout").Duration()
+	if err != nil {
+		return abi.NewError(abi.InvalidArgument, "image_pull_timeout: "+err.Error())
+	}
 	response, err := d.engine.send(ctx, request{
 		method: "POST", path: "/images/create", query: url.Values{"fromImage": {r.repository}, "tag": {r.tag}}, header: credentials(c.Get("auth")),
+		timeout: timeout,
 	})
 	if err != nil {
 		return err
@@ -68,6 +74,7 @@ func (d *docker) pull(ctx context.Context, c config.Value, r reference) error {
 	defer func() { _ = response.Close() }()
 	lines := bufio.NewScanner(response)
 	lines.Buffer(nil, 1<<20)
+	far := newProgress(time.Now())
 	for lines.Scan() {
 		v, err := config.Parse(bytes.TrimSpace(lines.Bytes()))
 		if err != nil {
@@ -75,6 +82,9 @@ func (d *docker) pull(ctx context.Context, c config.Value, r reference) error {
 		}
 		if text := v.Get("error").Text(); text != "" {
 			return abi.NewRecoverableError(abi.Unavailable, text)
+		}
+		if text := far.take(time.Now(), v); text != "" {
+			_ = task.Event(ctx, t.Id, text, map[string]string{"image": r.String()}) // too many events are no reason to stop
 		}
 	}
 	return lines.Err()
@@ -107,6 +117,9 @@ func pullError(r reference, err error) error {
 		if strings.Contains(lower, part) {
 			return abi.NewError(abi.NotFound, text)
 		}
+	}
+	if isCode(err, abi.DeadlineExceeded) {
+		text = "Failed to pull `" + r.String() + "`: it took longer than image_pull_timeout"
 	}
 	if code := abi.CodeOf(err); code == abi.InvalidArgument || code == abi.PermissionDenied {
 		return abi.NewError(code, text)

@@ -39,6 +39,7 @@ func (*docker) Describe() *driver.Description {
 		Version: version,
 		Capabilities: &driver.Capabilities{
 			SendSignals:         true,
+			Exec:                true,
 			FilesystemIsolation: driver.IsolationImage,
 		},
 		PluginConfigSchema: pluginSchema,

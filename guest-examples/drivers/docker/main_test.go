@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -193,6 +194,29 @@ func TestAFailedPullSaysWhetherTryingAgainHelps(t *testing.T) {
 	}
 }
 
+func TestAPullSaysHowFarItIs(t *testing.T) {
+	now := time.Unix(0, 0)
+	p := newProgress(now)
+	var said []string
+	for _, line := range []string{
+		`{"status": "Pulling from library/x", "id": "1"}`,
+		`{"status": "Pulling fs layer", "id": "a"}`, `{"status": "Pulling fs layer", "id": "b"}`, `{"status": "Waiting", "id": "c"}`,
+		`{"status": "Already exists", "id": "d"}`,
+		`{"status": "Downloading", "id": "a", "progressDetail": {"current": 1048576, "total": 4194304}}`,
+		`{"status": "Downloading", "id": "b", "progressDetail": {"current": 1048576, "total": 1048576}}`,
+		`{"status": "Download complete", "id": "b"}`, `{"status": "Pull complete", "id": "b"}`,
+	} {
+		v, err := config.Parse([]byte(line))
+		require.NoError(t, err)
+		now = now.Add(time.Second)
+		if text := p.take(now, v); text != "" {
+			said = append(said, text)
+		}
+	}
+	require.Equal(t, []string{"Docker image pull progress: Pulled 1/4 (0.0MiB/0.0MiB) layers: 3 waiting/0 pulling"}, said)
+	require.Equal(t, "Docker image pull progress: Pulled 2/4 (2.0MiB/5.0MiB) layers: 1 waiting/1 pulling", p.String())
+}
+
 func TestWithoutItsEngineTheDriverIsNotHealthy(t *testing.T) {
 	n := newNode(t, "")
 	f, err := n.Fingerprint()
@@ -200,6 +224,22 @@ func TestWithoutItsEngineTheDriverIsNotHealthy(t *testing.T) {
 	require.Equal(t, driver.Unhealthy, f.Health)
 	require.Contains(t, f.Description, "Failed to connect to docker daemon: connecting to /run/docker.sock")
 	require.Error(t, n.Configure(`{"endpoint": "ssh://x"}`))
+}
+
+// An engine that is not there, as while it is restarted, does not mean that its containers are not.
+func TestNothingIsTakenForEndedWhileTheEngineIsNotThere(t *testing.T) {
+	for _, err := range []error{abi.NewRecoverableError(abi.NotFound, "there is no socket"), abi.NewRecoverableError(abi.Unavailable, "refused")} {
+		require.Equal(t, err, ended(err))
+		require.False(t, absent(err))
+	}
+	require.NoError(t, ended(abi.NewError(abi.NotFound, "No such container")))
+	n := newNode(t, "")
+	task, handle := n.Task(`{"image": "i:1"}`), state{container: "c"}.handle()
+	_, err := n.StopTask(task, handle, "", time.Second)
+	require.True(t, abi.IsRecoverable(err), "%v", err)
+	require.True(t, abi.IsRecoverable(n.DestroyTask(task, handle, true)))
+	_, err = n.RecoverTask(task, handle)
+	require.True(t, abi.IsRecoverable(err), "%v", err)
 }
 
 func TestTheVersionOfTheEngineIsAnAttribute(t *testing.T) {

@@ -126,7 +126,7 @@ func (d *docker) create(ctx context.Context, t *driver.TaskConfig, spec *specifi
 // removeLeft removes a container that has the name of a task's, if it is of the same one.
 func (d *docker) removeLeft(ctx context.Context, t *driver.TaskConfig, name string) error {
 	v, err := d.engine.get(ctx, "/containers/"+name+"/json", nil)
-	if isCode(err, abi.NotFound) {
+	if absent(err) {
 		return nil
 	}
 	if err != nil {
@@ -146,7 +146,7 @@ func (d *docker) remove(ctx context.Context, id string) error {
 		switch {
 		case err == nil:
 			return response.Close()
-		case isCode(err, abi.NotFound):
+		case absent(err):
 			return nil
 		case !isCode(err, abi.FailedPrecondition) || pause > time.Second:
 			return err
@@ -256,7 +256,7 @@ func (d *docker) StopTask(ctx context.Context, _ string, handle *driver.TaskHand
 
 // ended takes the errors about a container that does not run any more for none.
 func ended(err error) error {
-	if isCode(err, abi.NotFound) || isCode(err, abi.FailedPrecondition) {
+	if absent(err) || isCode(err, abi.FailedPrecondition) {
 		return nil
 	}
 	return err
@@ -287,7 +287,7 @@ func (d *docker) DestroyTask(ctx context.Context, taskID string, handle *driver.
 	if !force {
 		v, err := d.engine.get(ctx, "/containers/"+s.container+"/json", nil)
 		switch {
-		case isCode(err, abi.NotFound):
+		case absent(err):
 			return nil
 		case err != nil:
 			return err
