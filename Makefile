@@ -54,8 +54,12 @@ browser: ## install the browser that the tests of the API attack it with
 test: toolchain ## run the tests, except for those that -short leaves to make check
 	$(TEST) -short
 
+.PHONY: engines
+engines: ## install the container engines that the docker driver is tested with
+	@internal/tools/install-toolchain.sh docker.io docker-registry podman runc iptables
+
 .PHONY: test-all
-test-all: toolchain browser ## run all tests, under the race detector where there are races
+test-all: toolchain browser engines ## run all tests, under the race detector where there are races
 	PACKAGES='$(PLAIN)' internal/tools/test.sh -p 2
 	WASMNODE_STRICT=1 $(TEST) -race -timeout 20m
 

@@ -34,9 +34,12 @@ const (
 	FuncTaskEvent      = "event"   // task: (ptr, len i32) -> i64, a TaskEvent
 	FuncTaskRefresh    = "refresh" // task: ()
 	FuncTaskOutput     = "output"  // task: (stream, ptr, len i32) -> i64; stream 1 stdout, 2 stderr
+	FuncTaskMark       = "mark"    // task: (stream, ptr, len i32) -> i64; remembers bytes with the output so far
+	FuncTaskMarked     = "marked"  // task: (stream i32) -> i64, answers an OutputMark
 	FuncWasmStart      = "start"   // wasm: (ptr, len i32) -> i64, a WasmStartRequest
 	FuncProcessStart   = "start"   // process: (ptr, len i32) -> i64, a ProcessStartRequest
 	FuncProcessSupport = "support" // process: (ptr, len i32) -> i64, a ProcessSupportRequest
+	FuncProcessRun     = "run"     // process: (ptr, len i32) -> i64, a ProcessRunRequest
 
 	FuncStreamRead     = "read"     // stream: (stream, ptr, len i32) -> i64; on success the lower half counts bytes, 0: the end
 	FuncStreamWrite    = "write"    // stream: (stream, ptr, len i32) -> i64; on success the lower half counts bytes

@@ -43,6 +43,7 @@ var (
 	pluginStreams   = describe("wasmnode_plugin_streams", "Streams that the plugin has open now.", "plugin")
 	pluginOpened    = describe("wasmnode_plugin_streams_opened_total", "Streams that were opened, by the capability: connections by net, requests by http.", "plugin", "capability")
 	pluginMoved     = describe("wasmnode_plugin_stream_bytes_total", "Bytes that the plugin read from streams, and wrote.", "plugin", "direction")
+	pluginHelpers   = describe("wasmnode_plugin_helpers_total", "Helpers that the plugin ran, by how that ended: ended, timeout or failed.", "plugin", "outcome")
 	pluginMade      = describe("wasmnode_plugin_instances_total", "Instances that were made, by their origin: a module's start, or a copy of one that had started.", "plugin", "origin")
 )
 
@@ -57,7 +58,7 @@ type pluginMetrics struct {
 
 // Describe implements [prometheus.Collector].
 func (m pluginMetrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{pluginRefusals, pluginState, pluginCalls, pluginFaults, pluginDenied, pluginTime, pluginGap, pluginInstances, pluginMemory, pluginExhausted, pluginStreams, pluginOpened, pluginMoved, pluginMade} {
+	for _, d := range []*prometheus.Desc{pluginRefusals, pluginState, pluginCalls, pluginFaults, pluginDenied, pluginTime, pluginGap, pluginInstances, pluginMemory, pluginExhausted, pluginStreams, pluginOpened, pluginMoved, pluginHelpers, pluginMade} {
 		out <- d
 	}
 }
@@ -104,6 +105,9 @@ func collectPlugin(out chan<- prometheus.Metric, p catalog.PluginStatus) {
 	}
 	counter(pluginMoved, float64(s.StreamRead), "read")
 	counter(pluginMoved, float64(s.StreamWritten), "write")
+	for outcome, n := range s.Helpers {
+		counter(pluginHelpers, float64(n), outcome)
+	}
 	counter(pluginMade, float64(s.Instances-s.Copies), "start")
 	counter(pluginMade, float64(s.Copies), "copy")
 }

@@ -159,6 +159,30 @@ func TestOutputGoesToTheTasksLogFiles(t *testing.T) {
 	}
 }
 
+// A mark is of the task's invocation: another call of it finds it, and what was written since.
+func TestAMarkIsKeptWithTheOutput(t *testing.T) {
+	at := func(fn uint32, length int32) []byte {
+		return modtest.Code(modtest.I32Const(1), modtest.I32Const(messageAt), modtest.I32Const(length), modtest.Call(fn), modtest.Drop)
+	}
+	marked := modtest.Code(modtest.I32Const(1), modtest.Call(fnTaskMarked), modtest.Drop, modtest.I32Const(inputAt), modtest.Call(fnResult))
+	p := newWorld(t, host.Limits{}).ready(t, guest([]byte("hello\n"), map[string][]byte{
+		abi.OpDriverStartTask:   modtest.Code(at(fnTaskOutput, 6), at(fnTaskMark, 5), at(fnTaskOutput, 3), at(fnTaskMark, 257), answer(0, 0)),
+		abi.OpDriverFingerprint: modtest.Code(marked, answer(inputAt, 9)),
+	}).Bytes(), host.Grants{})
+	scope := taskScope(t)
+	_, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, scope)
+	require.NoError(t, err)
+	second := *scope
+	second.Config = scope.Config.CloneVT()
+	second.Config.Id = "another invocation"
+	out, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, &second)
+	require.NoError(t, err)
+	require.NotContains(t, string(out), "hello")
+	out, err = p.Call(t.Context(), abi.OpDriverFingerprint, nil, scope)
+	require.NoError(t, err)
+	require.Equal(t, mustMarshal(&wasmnodev1.OutputMark{Mark: []byte("hello"), BytesSince: 3}), out)
+}
+
 // started calls a guest that asks to start a program, as start_task does.
 func started(t *testing.T, w *world, scope *host.TaskScope, grant host.WasmGrant, r *wasmnodev1.WasmStartRequest) []byte {
 	t.Helper()

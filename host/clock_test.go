@@ -51,6 +51,7 @@ func loopsAroundEveryImport(t testing.TB) (loops []loopingPlugin) {
 	requests := map[string]interface{ MarshalVT() ([]byte, error) }{
 		abi.ModuleWasm + "." + abi.FuncWasmStart:         &wasmnodev1.WasmStartRequest{Module: "module.wasm"},
 		abi.ModuleProcess + "." + abi.FuncProcessStart:   &wasmnodev1.ProcessStartRequest{Command: "/bin/true"},
+		abi.ModuleProcess + "." + abi.FuncProcessRun:     &wasmnodev1.ProcessRunRequest{Command: "/bin/sh", Args: []string{"-c", "sleep 1000"}},
 		abi.ModuleTask + "." + abi.FuncTaskEvent:         &wasmnodev1.TaskEvent{TaskId: "alloc/web/1", Message: strings.Repeat("m", 30<<10)},
 		abi.ModuleProcess + "." + abi.FuncProcessSupport: &wasmnodev1.ProcessSupportRequest{},
 		abi.ModuleLog + "." + abi.FuncLogWrite:           fields,
@@ -134,7 +135,7 @@ func TestNoImportHoldsAGuestPastItsDeadline(t *testing.T) {
 func killIn(t testing.TB, w *world, dir string, l loopingPlugin) time.Duration {
 	t.Helper()
 	p := w.ready(t, l.bytes(), host.Grants{
-		FS: host.FSGrant{ReadWrite: []string{dir}}, Process: host.ProcessGrant{Commands: []string{"*"}},
+		FS: host.FSGrant{ReadWrite: []string{dir}}, Process: host.ProcessGrant{Commands: []string{"*"}, Helpers: []host.HelperGrant{anyScript}},
 		Net: host.NetGrant{Addresses: []string{"127.0.0.1:*"}}, HTTP: requestsTo("http://" + l.silent),
 	})
 	scope := taskScope(t)

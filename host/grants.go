@@ -82,8 +82,7 @@ func (g Grants) clone() Grants {
 	g.FS.ReadOnly = slices.Clone(g.FS.ReadOnly)
 	g.FS.ReadWrite = slices.Clone(g.FS.ReadWrite)
 	g.Wasm.Directories = slices.Clone(g.Wasm.Directories)
-	g.Process.Commands = slices.Clone(g.Process.Commands)
-	g.Process.Users = slices.Clone(g.Process.Users)
+	g.Process = g.Process.clone()
 	g.Devices.Nodes = slices.Clone(g.Devices.Nodes)
 	g.Net.Addresses = slices.Clone(g.Net.Addresses)
 	g.Net.Sockets = slices.Clone(g.Net.Sockets)
@@ -131,6 +130,7 @@ func (g Grants) Faults() (errs []error) {
 			errs = append(errs, fmt.Errorf("grant.http.endpoint: %q has no paths: \"/\" is all", e.Endpoint))
 		}
 	}
+	errs = append(errs, g.Process.faults()...)
 	if g.Wasm.MaxPrograms < 0 {
 		errs = append(errs, fmt.Errorf("grant.wasm.max_programs: %d is negative", g.Wasm.MaxPrograms))
 	}
@@ -208,7 +208,10 @@ func (p *Plugin) missingModule(module string, g Grants) error {
 	switch {
 	case module == abi.ModuleWasm && g.Wasm.Denied:
 		return noPrograms(plugin)
-	case module == abi.ModuleProcess && len(g.Process.Commands) == 0:
+	case module == abi.ModuleProcess && g.Process.empty():
+		if p.spec.imports(module, abi.FuncProcessRun) && !p.spec.imports(module, abi.FuncProcessStart) {
+			return noHelpers(plugin)
+		}
 		return noProcesses(plugin)
 	case module == abi.ModuleNet && p.spec.Kind != KindDriver && g.Net.empty():
 		return noConnections(plugin)
@@ -241,12 +244,7 @@ func (p *Plugin) Granted() []string {
 		case abi.ModuleWasm:
 			out = append(out, describeGrant(module, bounds("dirs", s.grants.Wasm.Directories)))
 		case abi.ModuleProcess:
-			g := s.grants.Process
-			isolation := []string{}
-			if g.FullIsolation {
-				isolation = append(isolation, "isolation:full")
-			}
-			out = append(out, describeGrant(module, bounds("commands", g.Commands), bounds("users", g.Users), isolation))
+			out = append(out, describeGrant(module, s.grants.Process.list()...))
 		case abi.ModuleNet:
 			own := []string{}
 			if p.spec.Kind == KindDriver {

@@ -88,6 +88,11 @@ func (s *Spec) check() error {
 	return s.checkKind()
 }
 
+// imports reports whether the plugin imports a function.
+func (s *Spec) imports(module, name string) bool {
+	return slices.ContainsFunc(s.Imports, func(i scan.Import) bool { return i.Module == module && i.Name == name })
+}
+
 // checkKind decides what the plugin is for, and that it has what that needs.
 func (s *Spec) checkKind() error {
 	has := func(op string) bool { return slices.Contains(s.Operations, op) }

@@ -34,6 +34,7 @@ type Plugin struct {
 	recent   lastLines
 	counters counters
 	streams  *stream.Owner
+	helpers  helperBounds
 
 	description *wasmnodev1.DriverDescribeResponse
 
@@ -67,6 +68,7 @@ func newPlugin(h *Host, spec *Spec) *Plugin {
 		logs:        newLimiter(rate.Limit(limits.LogsPerSecond), 2*limits.LogsPerSecond),
 		logBytes:    rate.NewLimiter(rate.Limit(limits.LogBytesPerSec), logBurst*limits.LogBytesPerSec),
 		events:      newLimiter(rate.Limit(limits.EventsPerSec), 2*limits.EventsPerSec),
+		helpers:     newHelperBounds(),
 		configuring: make(chan struct{}, 1),
 	}
 	p.pool = newPool(p, limits)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"os/user"
 	"path/filepath"
@@ -23,6 +24,44 @@ type ProcessGrant struct {
 	Users []string
 	// FullIsolation: processes have to be isolated.
 	FullIsolation bool
+	// Helpers are programs that the plugin itself runs to their end. They are isolated from
+	// nothing, so that there are none with FullIsolation.
+	Helpers []HelperGrant
+}
+
+// empty reports whether no program can be run.
+func (g ProcessGrant) empty() bool { return len(g.Commands) == 0 && len(g.Helpers) == 0 }
+
+// clone copies a grant, which its giver may change.
+func (g ProcessGrant) clone() ProcessGrant {
+	g.Commands, g.Users, g.Helpers = slices.Clone(g.Commands), slices.Clone(g.Users), slices.Clone(g.Helpers)
+	for i, h := range g.Helpers {
+		g.Helpers[i] = h.clone()
+	}
+	return g
+}
+
+// faults returns what is not a permission as it is written, but for lists of one syntax.
+func (g ProcessGrant) faults() (errs []error) {
+	for _, h := range g.Helpers {
+		check := func(err error) {
+			if err != nil {
+				errs = append(errs, fmt.Errorf("grant.process.helper: %w", err))
+			}
+		}
+		check(grantsyntax.Program(h.Command))
+		check(grantsyntax.Arguments(h.Args))
+		if h.User != "" {
+			check(grantsyntax.OneUser(h.User))
+		}
+		for name, value := range h.Env {
+			check(grantsyntax.Variable(name, value))
+		}
+	}
+	if g.FullIsolation && len(g.Helpers) > 0 {
+		errs = append(errs, errors.New(`grant.process.helper: helpers are not isolated, which isolation = "full" refuses`))
+	}
+	return errs
 }
 
 // command reports whether the program at that clean path may be started.
@@ -59,6 +98,18 @@ func ownUser() string {
 // isolation reports whether a process may have no more isolation than that.
 func (g ProcessGrant) isolation(i workload.Isolation) bool {
 	return i == workload.IsolationFull || !g.FullIsolation
+}
+
+// list is the grant for people, by kinds.
+func (g ProcessGrant) list() [][]string {
+	list := [][]string{bounds("commands", g.Commands), bounds("users", g.Users), nil, nil}
+	if g.FullIsolation {
+		list[2] = []string{"isolation:full"}
+	}
+	for _, h := range g.Helpers {
+		list[3] = append(list[3], "helper:"+h.text())
+	}
+	return list
 }
 
 // noProcesses refuses all processes. Which ones the plugin will start is not known here, so

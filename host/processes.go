@@ -20,6 +20,7 @@ import (
 var processFuncs = map[string]sandbox.HostFunc{
 	abi.FuncProcessStart:   structured(processStart),
 	abi.FuncProcessSupport: structured(processSupport),
+	abi.FuncProcessRun:     structured(processRun),
 }
 
 // processSupport reports what this node can do, whatever was granted.

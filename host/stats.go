@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -24,6 +25,9 @@ type Stats struct {
 	Streams int
 	// StreamRead and StreamWritten are how many bytes were read from streams and written.
 	StreamRead, StreamWritten uint64
+	// Helpers is how many helpers were run, by how that ended: ended by itself, or in a
+	// timeout, or failed to start.
+	Helpers map[string]uint64
 	// NotGranted is what the plugin was refused since its grants were last changed, with the
 	// configuration that would grant it: the latest, each once.
 	NotGranted []string
@@ -59,7 +63,7 @@ func (p *Plugin) Stats() Stats {
 	for kind, n := range p.counters.s.Faults {
 		s.Faults[kind] = n
 	}
-	s.Opened = maps.Clone(p.counters.s.Opened)
+	s.Opened, s.Helpers = maps.Clone(p.counters.s.Opened), maps.Clone(p.counters.s.Helpers)
 	s.NotGranted = slices.Clone(p.counters.s.NotGranted)
 	p.counters.mu.Unlock()
 	s.Streams, s.StreamRead, s.StreamWritten = p.streams.Open(), p.streams.Read(), p.streams.Written()
@@ -102,6 +106,23 @@ func (c *counters) opened(module string) {
 		c.s.Opened = map[string]uint64{}
 	}
 	c.s.Opened[module]++
+}
+
+// helped counts a helper.
+func (c *counters) helped(err error) {
+	outcome := "ended"
+	switch {
+	case abi.CodeOf(err) == abi.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded):
+		outcome = "timeout"
+	case err != nil:
+		outcome = "failed"
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.s.Helpers == nil {
+		c.s.Helpers = map[string]uint64{}
+	}
+	c.s.Helpers[outcome]++
 }
 
 // refused counts a call that a budget ended.

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -52,6 +51,18 @@ var taskFuncs = map[string]sandbox.HostFunc{
 			stack[0] = c.stage(nil, c.writeOutput(ctx, uint32(stack[0]), data))
 		},
 	},
+	abi.FuncTaskMark: {
+		Params:  []api.ValueType{i32, i32, i32},
+		Results: []api.ValueType{i64},
+		Run: func(ctx context.Context, m api.Module, stack []uint64) {
+			c := callOf(ctx)
+			mark := read(m, stack[1], stack[2], maxRequest)
+			stack[0] = c.stage(nil, c.markOutput(uint32(stack[0]), mark))
+		},
+	},
+	abi.FuncTaskMarked: aboutStream(func(_ context.Context, c *call, stream uint32) (Message, error) {
+		return c.outputMarked(stream)
+	}),
 }
 
 // EventSink takes an event of a task. It must not block. Its error is what the guest is
@@ -101,7 +112,7 @@ func taskEvent(ctx context.Context, c *call, request []byte) (Message, error) {
 // taskLog is a log file that is open for the rest of a call.
 type taskLog struct {
 	stream uint32
-	writer io.WriteCloser
+	writer *logfile.Writer
 }
 
 // writeOutput appends to the task's standard output or error.
@@ -110,7 +121,7 @@ func (c *call) writeOutput(ctx context.Context, stream uint32, data []byte) erro
 		return abi.NewError(abi.FailedPrecondition, "this call has no task whose output could be written")
 	}
 	log, err := c.openLog(stream)
-	if err != nil || log == nil {
+	if log == nil {
 		return err
 	}
 	return inPieces(ctx, data, func(piece []byte) error {
@@ -119,9 +130,46 @@ func (c *call) writeOutput(ctx context.Context, stream uint32, data []byte) erro
 	})
 }
 
+// maxMarkBytes is how much a driver may remember with a stream of output.
+const maxMarkBytes = 256
+
+// markOutput remembers a mark with what a stream has so far.
+func (c *call) markOutput(stream uint32, mark []byte) error {
+	switch {
+	case c.scope == nil:
+		return abi.NewError(abi.FailedPrecondition, "this call has no task whose output could be marked")
+	case len(mark) > maxMarkBytes:
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("a mark has %d bytes at most", maxMarkBytes))
+	}
+	log, err := c.openLog(stream)
+	if log == nil {
+		return err
+	}
+	if err := log.Mark(c.scope.Config.Id, mark); err != nil {
+		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("the mark of the task's log: %v", err))
+	}
+	return nil
+}
+
+// outputMarked is the latest mark of a stream, and what it has got since.
+func (c *call) outputMarked(stream uint32) (Message, error) {
+	if c.scope == nil {
+		return nil, abi.NewError(abi.FailedPrecondition, "this call has no task whose output could be marked")
+	}
+	log, err := c.openLog(stream)
+	if err != nil {
+		return nil, err
+	}
+	answer := &wasmnodev1.OutputMark{}
+	if log != nil {
+		answer.Mark, answer.BytesSince = log.Marked(c.scope.Config.Id)
+	}
+	return answer, nil
+}
+
 // openLog returns the task's log of a stream, which is opened once in a call; nil: the task
 // has none.
-func (c *call) openLog(stream uint32) (io.Writer, error) {
+func (c *call) openLog(stream uint32) (*logfile.Writer, error) {
 	for _, l := range c.logs {
 		if l.stream == stream {
 			return l.writer, nil

@@ -171,6 +171,8 @@ const (
 	fnExit
 	fnSleep
 	fnRead
+	fnTaskMark
+	fnTaskMarked
 	fnCount
 )
 
@@ -189,6 +191,8 @@ func guestImports() []modtest.Import {
 		{Module: abi.ModuleWASI, Name: "proc_exit", Type: modtest.Type{Params: []byte{i32}}},
 		{Module: abi.ModuleWASI, Name: "poll_oneoff", Type: modtest.Type{Params: []byte{i32, i32, i32, i32}, Results: []byte{i32}}},
 		{Module: abi.ModuleWASI, Name: "fd_read", Type: modtest.Type{Params: []byte{i32, i32, i32, i32}, Results: []byte{i32}}},
+		{Module: abi.ModuleTask, Name: abi.FuncTaskMark, Type: modtest.Type{Params: []byte{i32, i32, i32}, Results: []byte{i64}}},
+		{Module: abi.ModuleTask, Name: abi.FuncTaskMarked, Type: modtest.Type{Params: []byte{i32}, Results: []byte{i64}}},
 	}
 }
 

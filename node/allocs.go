@@ -323,7 +323,17 @@ func (n *Node) addRunner(id string, r *alloc.Runner) bool {
 		return false
 	}
 	n.runners[id] = &entry{runner: r}
+	n.mark(id)
 	return true
+}
+
+// mark keeps the set of runners that do not just run, after one has changed. n.mu is held.
+func (n *Node) mark(id string) {
+	if e := n.runners[id]; e == nil || e.justRuns() {
+		delete(n.marked, id)
+	} else {
+		n.marked[id] = e
+	}
 }
 
 // runToEnd runs an allocation; what it leaves is garbage then.
@@ -334,13 +344,15 @@ func (n *Node) runToEnd(r *alloc.Runner) {
 
 // stateUpdated takes every new state of every allocation.
 func (n *Node) stateUpdated(s *structs.AllocationState) {
-	if s.ClientStatus.Terminal() {
-		n.mu.Lock()
-		if e := n.runners[s.ID]; e != nil && e.ended.IsZero() {
+	n.mu.Lock()
+	if e := n.runners[s.ID]; e != nil {
+		e.started = e.started || s.ClientStatus != structs.ClientPending
+		if s.ClientStatus.Terminal() && e.ended.IsZero() {
 			e.ended = endOf(s)
 		}
-		n.mu.Unlock()
+		n.mark(s.ID)
 	}
+	n.mu.Unlock()
 	n.report.add(s)
 }
 
@@ -371,6 +383,7 @@ func (n *Node) destroy(id string) (done <-chan struct{}) {
 	}
 	first := !e.destroying
 	e.destroying = true
+	n.mark(id)
 	n.mu.Unlock()
 	if first {
 		e.runner.Destroy()
@@ -378,6 +391,7 @@ func (n *Node) destroy(id string) (done <-chan struct{}) {
 			<-e.runner.DestroyCh()
 			n.mu.Lock()
 			delete(n.runners, id)
+			n.mark(id)
 			n.mu.Unlock()
 		}()
 	}

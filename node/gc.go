@@ -110,10 +110,10 @@ func (n *Node) CollectAllocation(ctx context.Context, allocID string) error {
 // those that are being destroyed already not counted.
 func (n *Node) collectExcess(ctx context.Context) {
 	n.mu.Lock()
-	excess := -n.cfg.GC.MaxAllocs
-	for _, e := range n.runners {
-		if !e.destroying {
-			excess++
+	excess := len(n.runners) - n.cfg.GC.MaxAllocs
+	for _, e := range n.marked {
+		if e.destroying {
+			excess--
 		}
 	}
 	n.mu.Unlock()
@@ -187,7 +187,7 @@ func (n *Node) collectable() []string {
 	var ended []candidate
 	var live []*alloc.Runner
 	n.mu.Lock()
-	for id, e := range n.runners {
+	for id, e := range n.marked {
 		switch {
 		case e.destroying || e.unclaimed != "":
 		case e.ended.IsZero() || !hasEnded(e.runner):

@@ -98,6 +98,7 @@ type Node struct {
 	adoption *structs.Adoption
 	waiting  map[string]string // why allocations waited when the last agent ended, by ID
 	runners  map[string]*entry
+	marked   map[string]*entry           // those of them that do not just run, see entry.justRuns
 	unread   map[string]*unread          // allocations that cannot be read back, by ID
 	strays   map[string]*workload.Status // workloads that no task claims, by ID
 	dirs     map[string]bool             // allocations of which there is only a directory, by ID
@@ -109,6 +110,8 @@ type Node struct {
 // entry is an allocation that the node has.
 type entry struct {
 	runner *alloc.Runner
+	// started is set when the allocation was seen to have started: it waits for no others.
+	started bool
 	// ended is when the allocation became terminal, zero before.
 	ended time.Time
 	// destroying is set while it is being destroyed.
@@ -117,6 +120,12 @@ type entry struct {
 	forgotten bool
 	// unclaimed is why it is kept although the control plane does not have it; empty: it has.
 	unclaimed string
+}
+
+// justRuns reports whether nothing is to be decided of an allocation: a node may have
+// thousands of those, which are not looked at each time that another one changes.
+func (e *entry) justRuns() bool {
+	return e.started && e.ended.IsZero() && !e.destroying && !e.forgotten && e.unclaimed == ""
 }
 
 // New finds out who this node is and what it has. Nothing runs yet.
@@ -152,6 +161,7 @@ func New(cfg Config) (*Node, error) {
 		diskUse:     measureDisk,
 		machine:     fingerprintMachine,
 		runners:     map[string]*entry{},
+		marked:      map[string]*entry{},
 		unread:      map[string]*unread{},
 		strays:      map[string]*workload.Status{},
 	}

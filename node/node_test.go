@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -113,10 +115,27 @@ func (w *world) launch() (ready chan struct{}) {
 		once.Do(func() {
 			cancel()
 			require.NoError(w.t, <-ended)
+			n.checkMarked(w.t)
 		})
 	}
 	w.t.Cleanup(w.end)
 	return ready
+}
+
+// checkMarked compares the runners that are looked at with what a look at all would find.
+func (n *Node) checkMarked(t *testing.T) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	scan := map[string]*entry{}
+	for id, e := range n.runners {
+		if !e.justRuns() {
+			scan[id] = e
+		}
+	}
+	require.Equal(t, slices.Sorted(maps.Keys(scan)), slices.Sorted(maps.Keys(n.marked)))
+	for id, e := range n.marked {
+		require.Same(t, n.runners[id], e)
+	}
 }
 
 func (w *world) run(id, kind string, change ...func(*nomad.Job)) {

@@ -50,12 +50,14 @@ func (n *Node) markWaiting() {
 	for _, id := range n.adoption.Released {
 		if e := n.runners[id]; e != nil {
 			e.forgotten = true
+			n.mark(id)
 		}
 	}
 	for _, waiting := range []map[string]string{n.waiting, n.adoption.Waiting} {
 		for id, why := range waiting {
 			if e := n.runners[id]; e != nil {
 				e.unclaimed, e.forgotten = why, false
+				n.mark(id)
 			}
 		}
 	}
@@ -66,7 +68,7 @@ func (n *Node) waitingNow() map[string]string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	waiting := map[string]string{}
-	for id, e := range n.runners {
+	for id, e := range n.marked {
 		if e.unclaimed != "" && !e.destroying {
 			waiting[id] = e.unclaimed
 		}
@@ -80,6 +82,7 @@ func (n *Node) claimed(id string) {
 	defer n.mu.Unlock()
 	if e := n.runners[id]; e != nil {
 		e.unclaimed, e.forgotten = "", false
+		n.mark(id)
 	}
 }
 
@@ -98,6 +101,7 @@ func (n *Node) missing(id string) {
 	} else {
 		e.forgotten = true
 	}
+	n.mark(id)
 	n.mu.Unlock()
 	if lost {
 		n.logger.Error("an allocation that runs is unknown to the control plane: it runs on until `wasmnode operator adopt` or `discard`", "alloc_id", id)
@@ -110,7 +114,7 @@ func (n *Node) missing(id string) {
 func (n *Node) destroyForgotten() {
 	var ids []string
 	n.mu.Lock()
-	for id, e := range n.runners {
+	for id, e := range n.marked {
 		if e.forgotten && !e.destroying && n.report.endKnown(id) {
 			ids = append(ids, id)
 		}

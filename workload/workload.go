@@ -49,6 +49,11 @@ type Runtime interface {
 	// RESOURCE_EXHAUSTED: not now. UNAVAILABLE: the supervisor has ended meanwhile, and
 	// the command with it.
 	Exec(ctx context.Context, id string, spec *ExecSpec) (*structs.ExitResult, error)
+	// Run runs a helper to its end, and returns how it ended. It ends, with all that it
+	// started, when its own process does, when ctx is done (its error is returned), and when
+	// this process has gone. The errors are those of Exec; UNIMPLEMENTED: no processes run
+	// here.
+	Run(ctx context.Context, helper *Helper) (*structs.ExitResult, error)
 	// Stats returns what the workload uses now.
 	Stats(ctx context.Context, id string) (*Stats, error)
 	// Inspect returns the workload's state.

@@ -175,6 +175,144 @@ func (x *ProcessSupport) GetFullIsolationMissing() string {
 	return ""
 }
 
+// ProcessRunRequest asks for a helper: a program of the node's that runs to its end, in any
+// operation. Its environment and its user come from the grant; its working directory is "/".
+type ProcessRunRequest struct {
+	unknownFields []byte
+	// An absolute path.
+	Command string `protobuf:"bytes,1,opt,name=command,proto3" json:"command,omitempty"`
+	// The arguments after the command: 256 at most.
+	Args []string `protobuf:"bytes,2,rep,name=args,proto3" json:"args,omitempty"`
+	// Its standard input.
+	Stdin []byte `protobuf:"bytes,3,opt,name=stdin,proto3" json:"stdin,omitempty"`
+	// How long it may run; 0: 10,000, at most 300,000. It runs no longer than the call.
+	TimeoutMs int64 `protobuf:"varint,4,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeoutMs,omitempty"`
+	// What it may use of memory, with all that it starts; 0: 256 MiB, at least 4 MiB, at most
+	// 2 GiB.
+	MemoryMaxBytes uint64 `protobuf:"varint,5,opt,name=memory_max_bytes,json=memoryMaxBytes,proto3" json:"memoryMaxBytes,omitempty"`
+	// How much of its standard output, and of its standard error, is answered; 0: 64 KiB, at
+	// most 1 MiB. The rest is read and dropped.
+	OutputMaxBytes uint64 `protobuf:"varint,6,opt,name=output_max_bytes,json=outputMaxBytes,proto3" json:"outputMaxBytes,omitempty"`
+}
+
+func (x *ProcessRunRequest) Reset() {
+	*x = ProcessRunRequest{}
+}
+
+func (*ProcessRunRequest) ProtoMessage() {}
+
+func (x *ProcessRunRequest) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
+func (x *ProcessRunRequest) GetArgs() []string {
+	if x != nil {
+		return x.Args
+	}
+	return nil
+}
+
+func (x *ProcessRunRequest) GetStdin() []byte {
+	if x != nil {
+		return x.Stdin
+	}
+	return nil
+}
+
+func (x *ProcessRunRequest) GetTimeoutMs() int64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+func (x *ProcessRunRequest) GetMemoryMaxBytes() uint64 {
+	if x != nil {
+		return x.MemoryMaxBytes
+	}
+	return 0
+}
+
+func (x *ProcessRunRequest) GetOutputMaxBytes() uint64 {
+	if x != nil {
+		return x.OutputMaxBytes
+	}
+	return 0
+}
+
+// ProcessRunResponse is how a helper ended.
+type ProcessRunResponse struct {
+	unknownFields []byte
+	// 128 and the signal, where that ended it.
+	ExitCode int32 `protobuf:"varint,1,opt,name=exit_code,json=exitCode,proto3" json:"exitCode,omitempty"`
+	Signal   int32 `protobuf:"varint,2,opt,name=signal,proto3" json:"signal,omitempty"`
+	// Something of it was killed for want of memory.
+	OomKilled bool   `protobuf:"varint,3,opt,name=oom_killed,json=oomKilled,proto3" json:"oomKilled,omitempty"`
+	Stdout    []byte `protobuf:"bytes,4,opt,name=stdout,proto3" json:"stdout,omitempty"`
+	Stderr    []byte `protobuf:"bytes,5,opt,name=stderr,proto3" json:"stderr,omitempty"`
+	// There was more of it.
+	StdoutCut bool `protobuf:"varint,6,opt,name=stdout_cut,json=stdoutCut,proto3" json:"stdoutCut,omitempty"`
+	StderrCut bool `protobuf:"varint,7,opt,name=stderr_cut,json=stderrCut,proto3" json:"stderrCut,omitempty"`
+}
+
+func (x *ProcessRunResponse) Reset() {
+	*x = ProcessRunResponse{}
+}
+
+func (*ProcessRunResponse) ProtoMessage() {}
+
+func (x *ProcessRunResponse) GetExitCode() int32 {
+	if x != nil {
+		return x.ExitCode
+	}
+	return 0
+}
+
+func (x *ProcessRunResponse) GetSignal() int32 {
+	if x != nil {
+		return x.Signal
+	}
+	return 0
+}
+
+func (x *ProcessRunResponse) GetOomKilled() bool {
+	if x != nil {
+		return x.OomKilled
+	}
+	return false
+}
+
+func (x *ProcessRunResponse) GetStdout() []byte {
+	if x != nil {
+		return x.Stdout
+	}
+	return nil
+}
+
+func (x *ProcessRunResponse) GetStderr() []byte {
+	if x != nil {
+		return x.Stderr
+	}
+	return nil
+}
+
+func (x *ProcessRunResponse) GetStdoutCut() bool {
+	if x != nil {
+		return x.StdoutCut
+	}
+	return false
+}
+
+func (x *ProcessRunResponse) GetStderrCut() bool {
+	if x != nil {
+		return x.StderrCut
+	}
+	return false
+}
+
 type ProcessStartRequest_EnvEntry struct {
 	unknownFields []byte
 	Key           string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -270,6 +408,57 @@ func (m *ProcessSupport) CloneVT() *ProcessSupport {
 }
 
 func (m *ProcessSupport) CloneMessageVT() protowire.CloneMessage {
+	return m.CloneVT()
+}
+
+func (m *ProcessRunRequest) CloneVT() *ProcessRunRequest {
+	if m == nil {
+		return (*ProcessRunRequest)(nil)
+	}
+	r := new(ProcessRunRequest)
+	r.Command = m.Command
+	r.TimeoutMs = m.TimeoutMs
+	r.MemoryMaxBytes = m.MemoryMaxBytes
+	r.OutputMaxBytes = m.OutputMaxBytes
+	if rhs := m.Args; rhs != nil {
+		r.Args = slices.Clone(rhs)
+	}
+	if rhs := m.Stdin; rhs != nil {
+		r.Stdin = slices.Clone(rhs)
+	}
+	if len(m.unknownFields) > 0 {
+		r.unknownFields = slices.Clone(m.unknownFields)
+	}
+	return r
+}
+
+func (m *ProcessRunRequest) CloneMessageVT() protowire.CloneMessage {
+	return m.CloneVT()
+}
+
+func (m *ProcessRunResponse) CloneVT() *ProcessRunResponse {
+	if m == nil {
+		return (*ProcessRunResponse)(nil)
+	}
+	r := new(ProcessRunResponse)
+	r.ExitCode = m.ExitCode
+	r.Signal = m.Signal
+	r.OomKilled = m.OomKilled
+	r.StdoutCut = m.StdoutCut
+	r.StderrCut = m.StderrCut
+	if rhs := m.Stdout; rhs != nil {
+		r.Stdout = slices.Clone(rhs)
+	}
+	if rhs := m.Stderr; rhs != nil {
+		r.Stderr = slices.Clone(rhs)
+	}
+	if len(m.unknownFields) > 0 {
+		r.unknownFields = slices.Clone(m.unknownFields)
+	}
+	return r
+}
+
+func (m *ProcessRunResponse) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -371,6 +560,83 @@ func (this *ProcessSupport) EqualVT(that *ProcessSupport) bool {
 
 func (this *ProcessSupport) EqualMessageVT(thatMsg any) bool {
 	that, ok := thatMsg.(*ProcessSupport)
+	if !ok {
+		return false
+	}
+	return this.EqualVT(that)
+}
+func (this *ProcessRunRequest) EqualVT(that *ProcessRunRequest) bool {
+	if this == that {
+		return true
+	} else if this == nil || that == nil {
+		return false
+	}
+	if this.Command != that.Command {
+		return false
+	}
+	if len(this.Args) != len(that.Args) {
+		return false
+	}
+	for i, vx := range this.Args {
+		vy := that.Args[i]
+		if vx != vy {
+			return false
+		}
+	}
+	if string(this.Stdin) != string(that.Stdin) {
+		return false
+	}
+	if this.TimeoutMs != that.TimeoutMs {
+		return false
+	}
+	if this.MemoryMaxBytes != that.MemoryMaxBytes {
+		return false
+	}
+	if this.OutputMaxBytes != that.OutputMaxBytes {
+		return false
+	}
+	return string(this.unknownFields) == string(that.unknownFields)
+}
+
+func (this *ProcessRunRequest) EqualMessageVT(thatMsg any) bool {
+	that, ok := thatMsg.(*ProcessRunRequest)
+	if !ok {
+		return false
+	}
+	return this.EqualVT(that)
+}
+func (this *ProcessRunResponse) EqualVT(that *ProcessRunResponse) bool {
+	if this == that {
+		return true
+	} else if this == nil || that == nil {
+		return false
+	}
+	if this.ExitCode != that.ExitCode {
+		return false
+	}
+	if this.Signal != that.Signal {
+		return false
+	}
+	if this.OomKilled != that.OomKilled {
+		return false
+	}
+	if string(this.Stdout) != string(that.Stdout) {
+		return false
+	}
+	if string(this.Stderr) != string(that.Stderr) {
+		return false
+	}
+	if this.StdoutCut != that.StdoutCut {
+		return false
+	}
+	if this.StderrCut != that.StderrCut {
+		return false
+	}
+	return string(this.unknownFields) == string(that.unknownFields)
+}
+
+func (this *ProcessRunResponse) EqualMessageVT(thatMsg any) bool {
+	that, ok := thatMsg.(*ProcessRunResponse)
 	if !ok {
 		return false
 	}
@@ -576,6 +842,164 @@ func (m *ProcessSupport) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
+func (m *ProcessRunRequest) MarshalVT() (dAtA []byte, err error) {
+	if m == nil {
+		return nil, nil
+	}
+	size := m.SizeVT()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBufferVT(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *ProcessRunRequest) MarshalToVT(dAtA []byte) (int, error) {
+	size := m.SizeVT()
+	return m.MarshalToSizedBufferVT(dAtA[:size])
+}
+
+func (m *ProcessRunRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+	if m == nil {
+		return 0, nil
+	}
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.unknownFields != nil {
+		i -= len(m.unknownFields)
+		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.OutputMaxBytes != 0 {
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.OutputMaxBytes))
+		i--
+		dAtA[i] = 0x30
+	}
+	if m.MemoryMaxBytes != 0 {
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.MemoryMaxBytes))
+		i--
+		dAtA[i] = 0x28
+	}
+	if m.TimeoutMs != 0 {
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.TimeoutMs))
+		i--
+		dAtA[i] = 0x20
+	}
+	if len(m.Stdin) > 0 {
+		i -= len(m.Stdin)
+		copy(dAtA[i:], m.Stdin)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Stdin)))
+		i--
+		dAtA[i] = 0x1a
+	}
+	if len(m.Args) > 0 {
+		for iNdEx := len(m.Args) - 1; iNdEx >= 0; iNdEx-- {
+			i -= len(m.Args[iNdEx])
+			copy(dAtA[i:], m.Args[iNdEx])
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Args[iNdEx])))
+			i--
+			dAtA[i] = 0x12
+		}
+	}
+	if len(m.Command) > 0 {
+		i -= len(m.Command)
+		copy(dAtA[i:], m.Command)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Command)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *ProcessRunResponse) MarshalVT() (dAtA []byte, err error) {
+	if m == nil {
+		return nil, nil
+	}
+	size := m.SizeVT()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBufferVT(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *ProcessRunResponse) MarshalToVT(dAtA []byte) (int, error) {
+	size := m.SizeVT()
+	return m.MarshalToSizedBufferVT(dAtA[:size])
+}
+
+func (m *ProcessRunResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+	if m == nil {
+		return 0, nil
+	}
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.unknownFields != nil {
+		i -= len(m.unknownFields)
+		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.StderrCut {
+		i--
+		if m.StderrCut {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x38
+	}
+	if m.StdoutCut {
+		i--
+		if m.StdoutCut {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x30
+	}
+	if len(m.Stderr) > 0 {
+		i -= len(m.Stderr)
+		copy(dAtA[i:], m.Stderr)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Stderr)))
+		i--
+		dAtA[i] = 0x2a
+	}
+	if len(m.Stdout) > 0 {
+		i -= len(m.Stdout)
+		copy(dAtA[i:], m.Stdout)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Stdout)))
+		i--
+		dAtA[i] = 0x22
+	}
+	if m.OomKilled {
+		i--
+		if m.OomKilled {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x18
+	}
+	if m.Signal != 0 {
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.Signal))
+		i--
+		dAtA[i] = 0x10
+	}
+	if m.ExitCode != 0 {
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.ExitCode))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
 func (m *ProcessStartRequest) SizeVT() (n int) {
 	if m == nil {
 		return 0
@@ -648,6 +1072,72 @@ func (m *ProcessSupport) SizeVT() (n int) {
 	l = len(m.FullIsolationMissing)
 	if l > 0 {
 		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	n += len(m.unknownFields)
+	return n
+}
+
+func (m *ProcessRunRequest) SizeVT() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Command)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	if len(m.Args) > 0 {
+		for _, s := range m.Args {
+			l = len(s)
+			n += 1 + l + protowire.SizeOfVarint(uint64(l))
+		}
+	}
+	l = len(m.Stdin)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	if m.TimeoutMs != 0 {
+		n += 1 + protowire.SizeOfVarint(uint64(m.TimeoutMs))
+	}
+	if m.MemoryMaxBytes != 0 {
+		n += 1 + protowire.SizeOfVarint(uint64(m.MemoryMaxBytes))
+	}
+	if m.OutputMaxBytes != 0 {
+		n += 1 + protowire.SizeOfVarint(uint64(m.OutputMaxBytes))
+	}
+	n += len(m.unknownFields)
+	return n
+}
+
+func (m *ProcessRunResponse) SizeVT() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.ExitCode != 0 {
+		n += 1 + protowire.SizeOfVarint(uint64(m.ExitCode))
+	}
+	if m.Signal != 0 {
+		n += 1 + protowire.SizeOfVarint(uint64(m.Signal))
+	}
+	if m.OomKilled {
+		n += 2
+	}
+	l = len(m.Stdout)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	l = len(m.Stderr)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	if m.StdoutCut {
+		n += 2
+	}
+	if m.StderrCut {
+		n += 2
 	}
 	n += len(m.unknownFields)
 	return n
@@ -1031,6 +1521,293 @@ func (m *ProcessSupport) UnmarshalVT(dAtA []byte) error {
 			}
 			m.FullIsolationMissing = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.unknownFields = append(m.unknownFields, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *ProcessRunRequest) UnmarshalVT(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	var err error
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+		if err != nil {
+			return err
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return protowire.Errorf("proto: ProcessRunRequest: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return protowire.Errorf("proto: ProcessRunRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Command", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Command = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Args", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Args = append(m.Args, string(dAtA[iNdEx:postIndex]))
+			iNdEx = postIndex
+		case 3:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Stdin", wireType)
+			}
+			var byteLen int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			byteLen = int(_v)
+			if err != nil {
+				return err
+			}
+			if byteLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Stdin = append(m.Stdin[:0], dAtA[iNdEx:postIndex]...)
+			if m.Stdin == nil {
+				m.Stdin = []byte{}
+			}
+			iNdEx = postIndex
+		case 4:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field TimeoutMs", wireType)
+			}
+			m.TimeoutMs = 0
+			m.TimeoutMs, iNdEx, err = protowire.DecodeVarintInt64(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+		case 5:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field MemoryMaxBytes", wireType)
+			}
+			m.MemoryMaxBytes = 0
+			m.MemoryMaxBytes, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+		case 6:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field OutputMaxBytes", wireType)
+			}
+			m.OutputMaxBytes = 0
+			m.OutputMaxBytes, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.unknownFields = append(m.unknownFields, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *ProcessRunResponse) UnmarshalVT(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	var err error
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+		if err != nil {
+			return err
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return protowire.Errorf("proto: ProcessRunResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return protowire.Errorf("proto: ProcessRunResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field ExitCode", wireType)
+			}
+			m.ExitCode = 0
+			m.ExitCode, iNdEx, err = protowire.DecodeVarintInt32(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+		case 2:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Signal", wireType)
+			}
+			m.Signal = 0
+			m.Signal, iNdEx, err = protowire.DecodeVarintInt32(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+		case 3:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field OomKilled", wireType)
+			}
+			var v int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			v = int(_v)
+			if err != nil {
+				return err
+			}
+			m.OomKilled = bool(v != 0)
+		case 4:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Stdout", wireType)
+			}
+			var byteLen int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			byteLen = int(_v)
+			if err != nil {
+				return err
+			}
+			if byteLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Stdout = append(m.Stdout[:0], dAtA[iNdEx:postIndex]...)
+			if m.Stdout == nil {
+				m.Stdout = []byte{}
+			}
+			iNdEx = postIndex
+		case 5:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Stderr", wireType)
+			}
+			var byteLen int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			byteLen = int(_v)
+			if err != nil {
+				return err
+			}
+			if byteLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Stderr = append(m.Stderr[:0], dAtA[iNdEx:postIndex]...)
+			if m.Stderr == nil {
+				m.Stderr = []byte{}
+			}
+			iNdEx = postIndex
+		case 6:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field StdoutCut", wireType)
+			}
+			var v int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			v = int(_v)
+			if err != nil {
+				return err
+			}
+			m.StdoutCut = bool(v != 0)
+		case 7:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field StderrCut", wireType)
+			}
+			var v int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			v = int(_v)
+			if err != nil {
+				return err
+			}
+			m.StderrCut = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protowire.Skip(dAtA[iNdEx:])

@@ -743,6 +743,35 @@ func (x *TaskStats) GetMemoryMaxBytes() uint64 {
 	return 0
 }
 
+// OutputMark is what a driver last remembered with a stream of a task's output.
+type OutputMark struct {
+	unknownFields []byte
+	// At most 256 bytes; empty: nothing was remembered in this invocation of the task.
+	Mark []byte `protobuf:"bytes,1,opt,name=mark,proto3" json:"mark,omitempty"`
+	// How many bytes of the stream were output since.
+	BytesSince uint64 `protobuf:"varint,2,opt,name=bytes_since,json=bytesSince,proto3" json:"bytesSince,omitempty"`
+}
+
+func (x *OutputMark) Reset() {
+	*x = OutputMark{}
+}
+
+func (*OutputMark) ProtoMessage() {}
+
+func (x *OutputMark) GetMark() []byte {
+	if x != nil {
+		return x.Mark
+	}
+	return nil
+}
+
+func (x *OutputMark) GetBytesSince() uint64 {
+	if x != nil {
+		return x.BytesSince
+	}
+	return 0
+}
+
 // TaskEvent is shown among a task's events with the type "Driver".
 type TaskEvent struct {
 	unknownFields []byte
@@ -1196,6 +1225,25 @@ func (m *TaskStats) CloneVT() *TaskStats {
 }
 
 func (m *TaskStats) CloneMessageVT() protowire.CloneMessage {
+	return m.CloneVT()
+}
+
+func (m *OutputMark) CloneVT() *OutputMark {
+	if m == nil {
+		return (*OutputMark)(nil)
+	}
+	r := new(OutputMark)
+	r.BytesSince = m.BytesSince
+	if rhs := m.Mark; rhs != nil {
+		r.Mark = slices.Clone(rhs)
+	}
+	if len(m.unknownFields) > 0 {
+		r.unknownFields = slices.Clone(m.unknownFields)
+	}
+	return r
+}
+
+func (m *OutputMark) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1688,6 +1736,28 @@ func (this *TaskStats) EqualVT(that *TaskStats) bool {
 
 func (this *TaskStats) EqualMessageVT(thatMsg any) bool {
 	that, ok := thatMsg.(*TaskStats)
+	if !ok {
+		return false
+	}
+	return this.EqualVT(that)
+}
+func (this *OutputMark) EqualVT(that *OutputMark) bool {
+	if this == that {
+		return true
+	} else if this == nil || that == nil {
+		return false
+	}
+	if string(this.Mark) != string(that.Mark) {
+		return false
+	}
+	if this.BytesSince != that.BytesSince {
+		return false
+	}
+	return string(this.unknownFields) == string(that.unknownFields)
+}
+
+func (this *OutputMark) EqualMessageVT(thatMsg any) bool {
+	that, ok := thatMsg.(*OutputMark)
 	if !ok {
 		return false
 	}
@@ -2659,6 +2729,51 @@ func (m *TaskStats) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
+func (m *OutputMark) MarshalVT() (dAtA []byte, err error) {
+	if m == nil {
+		return nil, nil
+	}
+	size := m.SizeVT()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBufferVT(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *OutputMark) MarshalToVT(dAtA []byte) (int, error) {
+	size := m.SizeVT()
+	return m.MarshalToSizedBufferVT(dAtA[:size])
+}
+
+func (m *OutputMark) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+	if m == nil {
+		return 0, nil
+	}
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.unknownFields != nil {
+		i -= len(m.unknownFields)
+		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.BytesSince != 0 {
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.BytesSince))
+		i--
+		dAtA[i] = 0x10
+	}
+	if len(m.Mark) > 0 {
+		i -= len(m.Mark)
+		copy(dAtA[i:], m.Mark)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Mark)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
 func (m *TaskEvent) MarshalVT() (dAtA []byte, err error) {
 	if m == nil {
 		return nil, nil
@@ -3106,6 +3221,23 @@ func (m *TaskStats) SizeVT() (n int) {
 	}
 	if m.MemoryMaxBytes != nil {
 		n += 1 + protowire.SizeOfVarint(uint64(*m.MemoryMaxBytes))
+	}
+	n += len(m.unknownFields)
+	return n
+}
+
+func (m *OutputMark) SizeVT() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Mark)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	if m.BytesSince != 0 {
+		n += 1 + protowire.SizeOfVarint(uint64(m.BytesSince))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -5115,6 +5247,83 @@ func (m *TaskStats) UnmarshalVT(dAtA []byte) error {
 				return err
 			}
 			m.MemoryMaxBytes = &v
+		default:
+			iNdEx = preIndex
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.unknownFields = append(m.unknownFields, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *OutputMark) UnmarshalVT(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	var err error
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+		if err != nil {
+			return err
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return protowire.Errorf("proto: OutputMark: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return protowire.Errorf("proto: OutputMark: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Mark", wireType)
+			}
+			var byteLen int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			byteLen = int(_v)
+			if err != nil {
+				return err
+			}
+			if byteLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Mark = append(m.Mark[:0], dAtA[iNdEx:postIndex]...)
+			if m.Mark == nil {
+				m.Mark = []byte{}
+			}
+			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field BytesSince", wireType)
+			}
+			m.BytesSince = 0
+			m.BytesSince, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protowire.Skip(dAtA[iNdEx:])

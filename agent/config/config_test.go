@@ -62,6 +62,14 @@ func TestAnUnclearPermissionForProcessesIsRefused(t *testing.T) {
 	for _, user := range []string{"", "no body", "www*", "**"} {
 		require.ErrorContains(t, check(host.ProcessGrant{Users: []string{user}}), "grant.process.users: ", user)
 	}
+	require.NoError(t, check(host.ProcessGrant{Helpers: []host.HelperGrant{{Command: "/bin/x", Args: []string{"-a", "*", "", "..."}, User: "a:b", Env: map[string]string{"A_1": ""}}}}))
+	for _, helper := range []host.HelperGrant{
+		{Command: "x"}, {Command: "/"}, {Command: "/bin/*"}, {Command: "*"}, {Command: "/x", Args: []string{"...", "x"}}, {Command: "/x", Args: []string{"a\x00"}},
+		{Command: "/x", User: "*"}, {Command: "/x", User: "a b"}, {Command: "/x", Env: map[string]string{"A=B": ""}}, {Command: "/x", Env: map[string]string{"A": "\x00"}},
+	} {
+		require.ErrorContains(t, check(host.ProcessGrant{Helpers: []host.HelperGrant{helper}}), "grant.process.helper: ", "%v", helper)
+	}
+	require.ErrorContains(t, check(host.ProcessGrant{FullIsolation: true, Helpers: []host.HelperGrant{{Command: "/x"}}}), `isolation = "full" refuses`)
 }
 
 func TestAnUnclearPermissionToConnectIsRefused(t *testing.T) {

@@ -141,6 +141,14 @@ type processBlock struct {
 	Commands  *[]string      `hcl:"commands,optional"`
 	Users     *[]string      `hcl:"users,optional"`
 	Isolation *hcl.Attribute `hcl:"isolation,optional"`
+	Helpers   []helperBlock  `hcl:"helper,block"`
+}
+
+type helperBlock struct {
+	Command string             `hcl:"command,label"`
+	Args    *[]string          `hcl:"args,optional"`
+	User    *string            `hcl:"user,optional"`
+	Env     *map[string]string `hcl:"env,optional"`
 }
 
 type devicesBlock struct {
@@ -403,6 +411,13 @@ func (l *loader) plugin(b *pluginBlock) {
 		set(&p.Grant.Process.Commands, g.Process.Commands)
 		set(&p.Grant.Process.Users, g.Process.Users)
 		p.Grant.Process.FullIsolation = l.fullIsolation(g.Process.Isolation)
+		for _, b := range g.Process.Helpers {
+			helper := host.HelperGrant{Command: b.Command}
+			set(&helper.Args, b.Args)
+			set(&helper.User, b.User)
+			set(&helper.Env, b.Env)
+			p.Grant.Process.Helpers = append(p.Grant.Process.Helpers, helper)
+		}
 	}
 	if g := b.Grant; g != nil && g.Devices != nil {
 		set(&p.Grant.Devices.Nodes, g.Devices.Nodes)

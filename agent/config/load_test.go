@@ -106,6 +106,17 @@ func TestEveryKey(t *testing.T) {
 				c.Plugins["p"] = Plugin{Grant: grant}
 			},
 		},
+		"plugin.grant.process.helper": {
+			"plugin \"p\" { grant { process { helper \"/bin/a\" { args = [\"x\", \"*\"] user = \"nobody\" env = { A = \"b\" } } helper \"/bin/b\" { } } } }",
+			func(c *Config) {
+				grant := host.Grants{}
+				grant.Process.Helpers = []host.HelperGrant{
+					{Command: "/bin/a", Args: []string{"x", "*"}, User: "nobody", Env: map[string]string{"A": "b"}},
+					{Command: "/bin/b"},
+				}
+				c.Plugins["p"] = Plugin{Grant: grant}
+			},
+		},
 		"plugin.grant.net": {
 			"plugin \"p\" {\n grant {\n net {\n addresses = [\"db:5432\", \"127.0.0.1:*\"]\n sockets = [\"/run/x.sock\"]\n}\n}\n}",
 			func(c *Config) {

@@ -299,7 +299,7 @@ func TestANodeIsFoundByItsName(t *testing.T) {
 }
 
 // last is the index of a control plane's last change.
-func last(t *testing.T, cp *ControlPlane) (index uint64) {
+func last(t require.TestingT, cp *ControlPlane) (index uint64) {
 	require.NoError(t, cp.write(func(tx *tx) error {
 		index = tx.index
 		return nil

@@ -13,8 +13,7 @@ import (
 )
 
 // memoryOf is all that a control plane knows, as text.
-func memoryOf(t *testing.T, cp *ControlPlane) string {
-	t.Helper()
+func memoryOf(t require.TestingT, cp *ControlPlane) string {
 	all := map[string]any{"index": last(t, cp)}
 	for _, n := range cp.Nodes() {
 		all["node "+n.ID] = n
@@ -26,7 +25,9 @@ func memoryOf(t *testing.T, cp *ControlPlane) string {
 		all["token "+token.AccessorID] = token
 	}
 	for _, a := range cp.Allocations() {
-		all["allocation "+a.ID] = a
+		c := *a
+		c.Job = nil // as it was when it was placed, or as it is now: stable, and with a tag
+		all["allocation "+a.ID], all["version of "+a.ID] = c, *a.Job.JobModifyIndex
 	}
 	for _, e := range cp.Evaluations() {
 		all["evaluation "+e.ID] = e

@@ -11,6 +11,9 @@ import (
 	"strings"
 )
 
+// Further stands for any number of arguments, as the last of a helper's.
+const Further = "..."
+
 // Any stands for all commands, users, ports or methods.
 const Any = "*"
 

@@ -17,7 +17,7 @@ import (
 
 // Deadlines of the calls that are about a task; waiting has none but its context.
 const (
-	startDeadline   = 5 * time.Minute // some drivers fetch what they start
+	startDeadline   = 15 * time.Minute // some drivers fetch what they start
 	recoverDeadline = 30 * time.Second
 	signalDeadline  = 10 * time.Second
 	destroyDeadline = 30 * time.Second
@@ -87,7 +87,7 @@ func (d *Driver) Release() {
 	}
 }
 
-// StartTask starts a task within five minutes. After an error nothing of the task
+// StartTask starts a task within a quarter of an hour. After an error nothing of the task
 // is left. Events takes what the driver reports of the task, in this call and in later ones;
 // it must not block. Nil: they are refused with an error to the driver.
 func (d *Driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, events func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {

@@ -18,8 +18,10 @@ type Limits struct {
 	// DriverWait is how long a task waits for a driver that is restarting or not there,
 	// once the node's plugins are loaded; then the restart policy decides. Default 30 s.
 	DriverWait time.Duration
-	// CallTimeout bounds calls that have no time limit of their own: start, recover,
-	// destroy, signal. Default 2 min, as drivers may fetch things to start a task.
+	// StartTimeout bounds a start, in which a driver may fetch an image. Default 15 min.
+	StartTimeout time.Duration
+	// CallTimeout bounds calls that have no time limit of their own: recover, destroy,
+	// signal. Default 2 min.
 	CallTimeout time.Duration
 	// Artifact bounds each download of an artifact, with its own defaults.
 	Artifact artifact.Limits
@@ -43,6 +45,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.MaxKillTimeout, DefaultMaxKillTimeout)
 	set(&l.KillGrace, 5*time.Second)
 	set(&l.DriverWait, 30*time.Second)
+	set(&l.StartTimeout, 15*time.Minute)
 	set(&l.CallTimeout, 2*time.Minute)
 	return l
 }

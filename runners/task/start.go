@@ -83,7 +83,7 @@ type started struct {
 // startTask calls the driver. A kill interrupts it at once, the end of the agent only
 // after a grace: a start that was finished can be recovered.
 func (r *Runner) startTask(run *invocation) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {
-	ctx, cancel := context.WithTimeout(r.killed, r.limits.CallTimeout)
+	ctx, cancel := context.WithTimeout(r.killed, r.limits.StartTimeout)
 	defer cancel()
 	leaving := context.AfterFunc(r.shutdown, func() {
 		if sleep(ctx, startGrace) {

@@ -186,9 +186,14 @@ func (w *Writer) reopen(choose func(listing) int) error {
 		return err
 	}
 	if w.file != nil {
+		// Before anything is removed: what is counted from an old file goes on in this one.
+		err = w.carryMark(root, number)
 		w.file.Close()
 	}
 	w.file, w.number, w.size = f, number, info.Size()
+	if err != nil {
+		return err
+	}
 	if len(l.regular) < w.maxFiles {
 		return nil // with this file, too, there are no more than to be kept
 	}

@@ -99,6 +99,11 @@ func (r Runtime) Destroy(ctx context.Context, id string) error {
 	return r.of(ctx, id).Destroy(ctx, id)
 }
 
+// Run implements [workload.Runtime].
+func (r Runtime) Run(ctx context.Context, helper *workload.Helper) (*structs.ExitResult, error) {
+	return r.Processes.Run(ctx, helper)
+}
+
 // Exec implements [workload.Runtime].
 func (r Runtime) Exec(ctx context.Context, id string, spec *workload.ExecSpec) (*structs.ExitResult, error) {
 	return r.of(ctx, id).Exec(ctx, id, spec)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
@@ -74,7 +76,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, spec *workload.ExecSpec) 
 	if err != nil {
 		return nil, err
 	}
-	e := &execution{process: p, spec: spec}
+	e := &execution{process: p, logger: p.logger, spec: spec}
 	exit, err := e.run(ctx, r.spawner)
 	if err != nil {
 		return nil, fmt.Errorf("workload %s: %w", id, err)
@@ -82,12 +84,14 @@ func (r *Runtime) Exec(ctx context.Context, id string, spec *workload.ExecSpec) 
 	return exit, nil
 }
 
-// execution is one command in a workload.
+// execution is one command, in a workload or beside all.
 type execution struct {
-	process *process
+	process *process // nil: a helper's
+	logger  hclog.Logger
 	spec    *workload.ExecSpec
 	streams *execStreams
 	child   child
+	limits  *limits // of its own; nil: it has none
 
 	mu     sync.Mutex
 	tree   tree // nil: it does not run
@@ -151,7 +155,8 @@ func (e *execution) start(o *origin, s *spawner, number int) error {
 	if target == nil {
 		return e.spawn(c, s, group)
 	}
-	return e.spawnIsolated(o, c, target, s, group)
+	c.extra = []uintptr{uintptr(o.child.pidfd)}
+	return e.spawnShim(o.limits, c, target, s, group)
 }
 
 // spawn starts what was asked for; on an error nothing of it is left.
@@ -165,6 +170,9 @@ func (e *execution) spawn(c *command, s *spawner, group cgroup) (err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.tree = treeOf(e.child.pid, group)
+	if e.limits != nil {
+		e.tree = bounded{e.tree, e.limits}
+	}
 	if e.killed {
 		e.killLocked()
 	}
@@ -173,10 +181,9 @@ func (e *execution) spawn(c *command, s *spawner, group cgroup) (err error) {
 
 // await blocks until the command has ended, and ends what it started.
 func (e *execution) await() *structs.ExitResult {
-	logger := e.process.logger
 	pidfd := pollable(e.child.pidfd, "pidfd")
 	if err := awaitEnd(pidfd); err != nil {
-		logger.Error("a command in a workload cannot be waited for, so it is killed", "error", err)
+		e.logger.Error("a command cannot be waited for, so it is killed", "error", err)
 		e.kill()
 	}
 	_ = pidfd.Close() // nothing is written to it
@@ -184,11 +191,14 @@ func (e *execution) await() *structs.ExitResult {
 	tree := e.tree
 	e.tree = nil
 	e.mu.Unlock()
+	oomKilled := e.limits != nil && e.limits.oomKilled()
 	if err := tree.end(); err != nil {
-		logger.Error("a command in a workload left processes behind that could not be ended", "error", err)
+		e.logger.Error("a command left processes behind that could not be ended", "error", err)
 	}
 	status, _ := reap(e.child.pid)
-	return result(status)
+	exit := result(status)
+	exit.OOMKilled = oomKilled && !exit.Successful()
+	return exit
 }
 
 // kill makes the command end, however far its start is.
@@ -203,7 +213,7 @@ func (e *execution) kill() {
 
 func (e *execution) killLocked() {
 	if err := e.tree.kill(); err != nil {
-		e.process.logger.Error("a command in a workload could not be killed", "error", err)
+		e.logger.Error("a command could not be killed", "error", err)
 	}
 }
 

@@ -32,22 +32,23 @@ func (o *origin) isolatedCommand(spec *workload.ExecSpec) (*command, *isolate.Sp
 	return &command{path: program, args: []string{isolate.Program}, dir: "/", joins: o.child.pidfd, cores: o.cores}, &target, nil
 }
 
-// spawnIsolated starts this program once more, in the namespaces and within the limits
-// of the workload's process, and returns when it has executed the command. On an error it
-// has ended.
-func (e *execution) spawnIsolated(o *origin, c *command, target *isolate.Spec, s *spawner, group cgroup) error {
+// spawnShim starts this program once more, within limits if there are some, and returns when
+// it has become what target says and has executed the command. On an error it has ended.
+func (e *execution) spawnShim(l *limits, c *command, target *isolate.Spec, s *spawner, group cgroup) error {
 	handshake, err := newExecHandshake()
 	if err != nil {
 		return err
 	}
 	defer handshake.close()
-	c.extra = append(handshake.files(), uintptr(o.child.pidfd))
+	c.extra = append(handshake.files(), c.extra...)
 	err = e.spawn(c, s, group)
 	handshake.forked()
 	if err != nil {
 		return err
 	}
-	err = o.enterLimits(e.child.pid)
+	if l != nil {
+		err = l.enter(e.child.pid)
+	}
 	if err == nil {
 		err = handshake.send(target)
 	}
@@ -56,14 +57,6 @@ func (e *execution) spawnIsolated(o *origin, c *command, target *isolate.Spec, s
 		e.await()
 	}
 	return err
-}
-
-// enterLimits bounds a process as the workload's is.
-func (o *origin) enterLimits(pid int) error {
-	if o.limits == nil {
-		return nil
-	}
-	return o.limits.enter(pid)
 }
 
 // inNamespaceOf has this thread's children begin in the process namespace of another

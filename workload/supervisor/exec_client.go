@@ -16,13 +16,22 @@ import (
 
 // Exec implements [workload.Runtime], over a connection of its own.
 func (c *Client) Exec(ctx context.Context, id string, spec *workload.ExecSpec) (*structs.ExitResult, error) {
+	return c.converse(ctx, opExec, &execRequest{ID: id, Command: spec.Command, Args: spec.Args, TTY: spec.TTY, Size: spec.Size}, spec)
+}
+
+// Run implements [workload.Runtime], likewise.
+func (c *Client) Run(ctx context.Context, helper *workload.Helper) (*structs.ExitResult, error) {
+	streams := &workload.ExecSpec{Stdin: helper.Stdin, Stdout: helper.Stdout, Stderr: helper.Stderr}
+	return c.converse(ctx, opRun, &execRequest{Helper: helper}, streams)
+}
+
+// converse has something run whose streams are those of a connection.
+func (c *Client) converse(ctx context.Context, op string, ask *execRequest, spec *workload.ExecSpec) (*structs.ExitResult, error) {
 	if err := c.handshake(ctx); err != nil {
 		return nil, err
 	}
-	conn, err := c.openExec(ctx, &execRequest{
-		ID: id, Command: spec.Command, Args: spec.Args, TTY: spec.TTY, Size: spec.Size,
-		Stdin: spec.Stdin != nil, Stdout: spec.Stdout != nil, Stderr: spec.Stderr != nil,
-	})
+	ask.Stdin, ask.Stdout, ask.Stderr = spec.Stdin != nil, spec.Stdout != nil, spec.Stderr != nil
+	conn, err := c.openExec(ctx, op, ask)
 	if err != nil {
 		return nil, err
 	}
@@ -53,12 +62,12 @@ func (c *Client) Exec(ctx context.Context, id string, spec *workload.ExecSpec) (
 }
 
 // openExec asks for a command, and returns the connection for its frames.
-func (c *Client) openExec(ctx context.Context, ask *execRequest) (io.ReadWriteCloser, error) {
+func (c *Client) openExec(ctx context.Context, op string, ask *execRequest) (io.ReadWriteCloser, error) {
 	body, err := json.Marshal(ask)
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://supervisor/v1/"+opExec, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://supervisor/v1/"+op, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +82,7 @@ func (c *Client) openExec(ctx context.Context, ask *execRequest) (io.ReadWriteCl
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNotFound {
-		return nil, abi.NewError(abi.Unimplemented, "the supervisor of workloads is of a version that runs no commands in them: it is replaced when all its tasks have ended")
+		return nil, abi.NewError(abi.Unimplemented, "the supervisor of workloads is of a version that runs no commands here: it is replaced when all its tasks have ended")
 	}
 	return nil, readError(resp)
 }

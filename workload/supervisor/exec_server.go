@@ -20,8 +20,10 @@ import (
 // execProtocol is what a connection for a command becomes.
 const execProtocol = "wasmnode-exec"
 
-// execRequest asks for a command in a workload. Streams that are not asked for are not sent.
+// execRequest asks for a command in a workload, or for a helper. Streams that are not asked for
+// are not sent.
 type execRequest struct {
+	Helper  *workload.Helper `json:",omitempty"` // nil: a command
 	ID      string
 	Command string
 	Args    []string
@@ -53,7 +55,7 @@ func (s *Server) exec(running *commands, w http.ResponseWriter, r *http.Request)
 		http.Error(w, "this needs a connection that becomes "+execProtocol, http.StatusUpgradeRequired)
 		return
 	}
-	if err := s.execable(r.Context(), ask.ID); err != nil {
+	if err := s.execable(r.Context(), &ask); err != nil {
 		writeError(w, err)
 		return
 	}
@@ -62,6 +64,8 @@ func (s *Server) exec(running *commands, w http.ResponseWriter, r *http.Request)
 		return
 	}
 	defer running.gate.Leave()
+	s.idle.began() // a helper has no workload that keeps the server
+	defer s.idle.ended()
 	conn, from, err := hijack(w)
 	if err != nil {
 		s.Logger.Warn("a connection for a command could not be opened", "workload", ask.ID, "error", err)
@@ -71,12 +75,25 @@ func (s *Server) exec(running *commands, w http.ResponseWriter, r *http.Request)
 }
 
 // execable refuses what cannot have commands while there is an ordinary answer for it.
-func (s *Server) execable(ctx context.Context, id string) error {
-	if s.records.result(id) != nil {
-		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("workload %s has ended", id))
+func (s *Server) execable(ctx context.Context, ask *execRequest) error {
+	if ask.Helper != nil {
+		return nil
 	}
-	_, err := s.Workloads.Inspect(ctx, id)
+	if s.records.result(ask.ID) != nil {
+		return abi.NewError(abi.FailedPrecondition, fmt.Sprintf("workload %s has ended", ask.ID))
+	}
+	_, err := s.Workloads.Inspect(ctx, ask.ID)
 	return err
+}
+
+// runAsked runs what was asked for to its end.
+func (s *Server) runAsked(ctx context.Context, ask *execRequest, streams *workload.ExecSpec) (*structs.ExitResult, error) {
+	if ask.Helper == nil {
+		return s.Workloads.Exec(ctx, ask.ID, streams)
+	}
+	helper := *ask.Helper
+	helper.Stdin, helper.Stdout, helper.Stderr = streams.Stdin, streams.Stdout, streams.Stderr
+	return s.Workloads.Run(ctx, &helper)
 }
 
 // hijack makes the request's connection ours, and confirms that to the client.
@@ -109,7 +126,7 @@ func (s *Server) serveExec(parent context.Context, ask *execRequest, conn net.Co
 		keepAlive(ctx, to)
 		cancel()
 	})
-	exit, err := s.Workloads.Exec(ctx, ask.ID, ask.spec(in, to))
+	exit, err := s.runAsked(ctx, ask, ask.spec(in, to))
 	in.Close()
 	if err != nil && parent.Err() != nil {
 		err = abi.NewRecoverableError(abi.Unavailable, "the supervisor of workloads has ended") // the same error as clients return that lost their connection

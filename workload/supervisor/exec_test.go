@@ -35,6 +35,11 @@ func (c commands) Inspect(_ context.Context, id string) (*workload.Status, error
 	return &workload.Status{ID: id, State: workload.Running}, nil
 }
 
+// Run runs a helper as a command.
+func (c commands) Run(ctx context.Context, h *workload.Helper) (*structs.ExitResult, error) {
+	return c.run(ctx, &workload.ExecSpec{Command: h.Command, Args: h.Args, Stdin: h.Stdin, Stdout: h.Stdout, Stderr: h.Stderr})
+}
+
 func (c commands) Exec(ctx context.Context, _ string, spec *workload.ExecSpec) (*structs.ExitResult, error) {
 	return c.run(ctx, spec)
 }
@@ -147,6 +152,23 @@ func TestACommandEndsWithItsClient(t *testing.T) {
 		require.ErrorIs(t, <-done, context.Canceled, name)
 		<-ended
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-begun; cancel() }()
+	_, err := c.Run(ctx, &workload.Helper{Command: "/x"})
+	require.ErrorIs(t, err, context.Canceled, "a helper does, too")
+	<-ended
+}
+
+func TestAHelperRunsInASupervisor(t *testing.T) {
+	c, _ := serveCommands(t, func(ctx context.Context, spec *workload.ExecSpec) (*structs.ExitResult, error) {
+		require.Equal(t, []string{"/x", "y"}, append([]string{spec.Command}, spec.Args...))
+		return echo(ctx, spec)
+	})
+	var stdout bytes.Buffer
+	exit, err := c.Run(t.Context(), &workload.Helper{Command: "/x", Args: []string{"y"}, Stdin: strings.NewReader("in"), Stdout: &stdout, Stderr: io.Discard})
+	require.NoError(t, err)
+	require.Equal(t, &structs.ExitResult{ExitCode: 3, Signal: 9}, exit)
+	require.Equal(t, "in", stdout.String())
 }
 
 // zeros is an input without an end.

@@ -36,6 +36,7 @@ const (
 	opDestroy = "destroy"
 	opReplace = "replace" // the supervisor's program by another
 	opExec    = "exec"    // the connection becomes one of frames
+	opRun     = "run"     // likewise, for a helper
 )
 
 // request is what all operations are asked with.

@@ -125,7 +125,9 @@ func (s *Server) routes(running *commands) *http.ServeMux {
 	}
 	mux.HandleFunc("POST /v1/"+opModule, s.module)
 	mux.HandleFunc("POST /v1/"+opStart, s.start)
-	mux.HandleFunc("POST /v1/"+opExec, func(w http.ResponseWriter, r *http.Request) { s.exec(running, w, r) })
+	for _, op := range []string{opExec, opRun} {
+		mux.HandleFunc("POST /v1/"+op, func(w http.ResponseWriter, r *http.Request) { s.exec(running, w, r) })
+	}
 	return mux
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/sandbox"
+	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/registry"
 )
@@ -158,4 +159,9 @@ func (r *Runtime) Stats(_ context.Context, id string) (*workload.Stats, error) {
 		return nil, err
 	}
 	return p.stats(), nil
+}
+
+// Run implements [workload.Runtime].
+func (*Runtime) Run(context.Context, *workload.Helper) (*structs.ExitResult, error) {
+	return nil, abi.NewError(abi.Unimplemented, "only WASI programs run here, no processes")
 }

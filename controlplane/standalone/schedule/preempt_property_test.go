@@ -186,13 +186,17 @@ func (w *crowd) checkFewest(t require.TestingT, in Input, a *Alloc) {
 	bare := &Alloc{Allocation: a.Copy()}
 	bare.PreemptedAllocations = nil
 	fewest, ceiling := math.MaxInt, math.MaxInt
-	for set := range 1 << len(candidates) {
+	without := func(spared func(i int) bool) *trial {
 		tr := &trial{scheduler: s, node: w.node(a.NodeID), alloc: bare, group: in.Job.TaskGroups[0], claim: s.cap.claim(bare.Allocation, a.NodeID)}
 		for i, v := range candidates {
-			if set&(1<<i) != 0 {
+			if !spared(i) {
 				tr.take(v)
 			}
 		}
+		return tr
+	}
+	for set := range 1 << len(candidates) {
+		tr := without(func(i int) bool { return set&(1<<i) == 0 })
 		if !tr.fits() {
 			continue
 		}
@@ -201,6 +205,13 @@ func (w *crowd) checkFewest(t require.TestingT, in Input, a *Alloc) {
 		} else if top == ceiling {
 			fewest = min(fewest, len(tr.victims))
 		}
+	}
+	for k, needless := range candidates {
+		if !slices.Contains(a.PreemptedAllocations, needless.ID) {
+			continue
+		}
+		others := without(func(i int) bool { return i == k || !slices.Contains(a.PreemptedAllocations, candidates[i].ID) })
+		require.False(t, others.fits(), "the others are enough")
 	}
 	top := 0
 	for _, id := range a.PreemptedAllocations {

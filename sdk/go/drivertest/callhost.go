@@ -92,6 +92,40 @@ func (h *callHost) TaskOutput(stream uint32, data []byte) error {
 	return nil
 }
 
+// maxMark is how many bytes are remembered with a stream, see abi/ABI.md.
+const maxMark = 256
+
+func (h *callHost) TaskMark(stream uint32, mark []byte) error {
+	switch {
+	case h.taskID == "":
+		return abi.NewError(abi.FailedPrecondition, "mark: this call has no task")
+	case stream != 1 && stream != 2:
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("mark: no stream %d", stream))
+	case len(mark) > maxMark:
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("mark: %d bytes, at most %d", len(mark), maxMark))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.marks == nil {
+		h.marks = map[string]outputMark{}
+	}
+	h.marks[fmt.Sprint(h.taskID, stream)] = outputMark{append([]byte(nil), mark...), h.outputs[stream].Len()}
+	return nil
+}
+
+func (h *callHost) TaskMarked(stream uint32) ([]byte, error) {
+	if h.taskID == "" {
+		return nil, abi.NewError(abi.FailedPrecondition, "marked: this call has no task")
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m, ok := h.marks[fmt.Sprint(h.taskID, stream)]
+	if !ok {
+		return nil, nil
+	}
+	return (&wasmnodev1.OutputMark{Mark: m.mark, BytesSince: uint64(h.outputs[stream].Len() - m.at)}).MarshalVT()
+}
+
 func (h *callHost) WasmStart(request []byte) ([]byte, error) {
 	if err := h.denied(); err != nil {
 		return nil, err

@@ -20,11 +20,12 @@ const maxMoved = 32 << 10
 // traps its guest.
 func exportCapabilities(ctx context.Context, r wazero.Runtime) error {
 	modules := map[string]map[string]any{
-		abi.ModuleABI:     {abi.FuncInput: abiInput, abi.FuncOutput: abiOutput, abi.FuncResult: abiResult},
-		abi.ModuleLog:     {abi.FuncLogWrite: logWrite},
-		abi.ModuleTask:    {abi.FuncTaskEvent: taskEvent, abi.FuncTaskRefresh: taskRefresh, abi.FuncTaskOutput: taskOutput},
+		abi.ModuleABI: {abi.FuncInput: abiInput, abi.FuncOutput: abiOutput, abi.FuncResult: abiResult},
+		abi.ModuleLog: {abi.FuncLogWrite: logWrite},
+		abi.ModuleTask: {abi.FuncTaskEvent: taskEvent, abi.FuncTaskRefresh: taskRefresh, abi.FuncTaskOutput: taskOutput,
+			abi.FuncTaskMark: taskMark, abi.FuncTaskMarked: taskMarked},
 		abi.ModuleWasm:    {abi.FuncWasmStart: wasmStart},
-		abi.ModuleProcess: {abi.FuncProcessStart: processStart, abi.FuncProcessSupport: processSupport},
+		abi.ModuleProcess: {abi.FuncProcessStart: processStart, abi.FuncProcessSupport: processSupport, abi.FuncProcessRun: processRun},
 		abi.ModuleStream: {
 			abi.FuncStreamRead: streamRead, abi.FuncStreamWrite: streamWrite, abi.FuncStreamShutdown: streamShutdown,
 			abi.FuncStreamClose: streamClose, abi.FuncStreamBlocking: streamBlocking, abi.FuncStreamPoll: streamPoll,
@@ -107,6 +108,16 @@ func taskOutput(ctx context.Context, m api.Module, stream, ptr, length uint32) u
 	return i.stage(nil, i.host.TaskOutput(stream, read(m, ptr, length)))
 }
 
+func taskMark(ctx context.Context, m api.Module, stream, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(nil, i.host.TaskMark(stream, read(m, ptr, length)))
+}
+
+func taskMarked(ctx context.Context, stream uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(i.host.TaskMarked(stream))
+}
+
 func wasmStart(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
 	i := callOf(ctx)
 	return i.stage(i.host.WasmStart(read(m, ptr, length)))
@@ -120,6 +131,11 @@ func processStart(ctx context.Context, m api.Module, ptr, length uint32) uint64 
 func processSupport(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
 	i := callOf(ctx)
 	return i.stage(i.host.ProcessSupport(read(m, ptr, length)))
+}
+
+func processRun(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(i.host.ProcessRun(read(m, ptr, length)))
 }
 
 // moved is the status of a function that moves bytes.

@@ -10,12 +10,21 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/process"
 )
 
+// The bounds of helpers, see abi/ABI.md.
+const (
+	maxHelperArguments = 256
+	maxHelperMs        = 300_000
+	maxHelperOutput    = 1 << 20
+)
+
 // processes is what a driver did with processes. It belongs to records, whose lock
 // guards it.
 type processes struct {
 	started     []*process.Command
 	refuse      *abi.Error
 	fullMissing string
+	helpers     []*process.Helper
+	runHelper   func(*process.Helper) (*process.Ended, error)
 }
 
 // Processes returns the processes that the driver started. None of them runs.
@@ -87,4 +96,46 @@ func (h *callHost) ProcessSupport([]byte) ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return (&wasmnodev1.ProcessSupport{FullIsolationMissing: h.processes.fullMissing}).MarshalVT()
+}
+
+// OnHelper has run stand for the programs that the driver runs as helpers, whatever was
+// granted. Until then they are refused. It may be called concurrently.
+func (n *core) OnHelper(run func(h *process.Helper) (*process.Ended, error)) {
+	n.records.mu.Lock()
+	defer n.records.mu.Unlock()
+	n.records.processes.runHelper = run
+}
+
+// Helpers returns the helpers that the driver asked for.
+func (n *core) Helpers() []*process.Helper {
+	n.records.mu.Lock()
+	defer n.records.mu.Unlock()
+	return slices.Clone(n.records.processes.helpers)
+}
+
+func (h *callHost) ProcessRun(request []byte) ([]byte, error) {
+	if err := h.denied(); err != nil {
+		return nil, err
+	}
+	helper := new(process.Helper)
+	if err := helper.UnmarshalVT(request); err != nil {
+		return nil, abi.NewError(abi.InvalidArgument, "run: "+err.Error())
+	}
+	h.mu.Lock()
+	run := h.processes.runHelper
+	h.processes.helpers = append(h.processes.helpers, helper)
+	h.mu.Unlock()
+	switch {
+	case run == nil:
+		return nil, abi.NewError(abi.PermissionDenied, "run: "+helper.Command+" is not granted; a test grants by Node.OnHelper")
+	case !filepath.IsAbs(helper.Command):
+		return nil, abi.NewError(abi.InvalidArgument, "run: the command is not an absolute path")
+	case len(helper.Args) > maxHelperArguments || helper.TimeoutMs < 0 || helper.TimeoutMs > maxHelperMs || helper.OutputMaxBytes > maxHelperOutput:
+		return nil, abi.NewError(abi.InvalidArgument, "run: beyond a bound of abi/ABI.md")
+	}
+	ended, err := run(helper)
+	if err != nil {
+		return nil, err
+	}
+	return ended.MarshalVT()
 }

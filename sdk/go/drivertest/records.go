@@ -74,11 +74,18 @@ type records struct {
 	logs       []LogLine
 	events     []*Event
 	refreshes  int
-	outputs    [3]strings.Builder // by stream
+	outputs    [3]strings.Builder    // by stream
+	marks      map[string]outputMark // by task and stream
 	programs   []*wasm.Program
 	refuseWasm *abi.Error
 	processes  processes
 	listening  map[string]string // sockets, by the addresses that they stand for
+}
+
+// outputMark is what a driver remembered, and how much output there was then.
+type outputMark struct {
+	mark []byte
+	at   int
 }
 
 func (r *records) log(line LogLine) {

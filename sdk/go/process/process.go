@@ -1,6 +1,7 @@
-// Package process starts processes of the operating system as tasks: the capability
-// wasmnode:process/v1, which an operator has to grant. The node owns what it starts;
-// it waits for it, stops it and measures it by itself.
+// Package process starts processes of the operating system as tasks, and runs helpers: the
+// capability wasmnode:process/v1, which an operator has to grant. The node owns the process of
+// a task; it waits for it, stops it and measures it by itself. A helper runs to its end while
+// the driver waits.
 package process
 
 import (
@@ -45,6 +46,29 @@ func Start(ctx context.Context, c *Command) (workloadID string, err error) {
 		return "", err
 	}
 	return response.WorkloadId, nil
+}
+
+// Helper is a program to run to its end, with its bounds.
+type Helper = wasmnodev1.ProcessRunRequest
+
+// Ended is how a helper ended, and what it wrote.
+type Ended = wasmnodev1.ProcessRunResponse
+
+// Run runs a program of the node to its end, in any operation. Its environment and its user
+// come from the grant, which names it with its arguments. An exit code that is not 0 is no
+// error.
+//
+// # Errors
+//
+// PERMISSION_DENIED: the command, or these arguments, are not granted; NOT_FOUND: the node has
+// no such program; DEADLINE_EXCEEDED, recoverable: it ran for too long, and was killed;
+// RESOURCE_EXHAUSTED, recoverable: too many of them at a time; INVALID_ARGUMENT: a bound.
+func Run(ctx context.Context, h *Helper) (*Ended, error) {
+	ended := new(Ended)
+	if err := hostcall.Ask(ctx, hostcall.ProcessRun, h, ended); err != nil {
+		return nil, err
+	}
+	return ended, nil
 }
 
 // FullIsolation returns why this node cannot give [IsolationFull], an UNIMPLEMENTED

@@ -39,6 +39,27 @@ func Stdout(ctx context.Context) io.Writer { return output{ctx, 1} }
 // Stderr writes to the standard error of the task that the current call is about.
 func Stderr(ctx context.Context) io.Writer { return output{ctx, 2} }
 
+// Mark remembers up to 256 bytes with all that was written to a stream so far, 1 for Stdout and
+// 2 for Stderr: where in an engine's log it came from, say. It replaces what was remembered.
+// What is written and what is remembered survive the agent together.
+func Mark(ctx context.Context, stream uint32, mark []byte) error {
+	return hostcall.TaskMark(ctx, stream, mark)
+}
+
+// Marked returns what was last remembered with a stream of the task, in whatever call, and how
+// many bytes were written to it since. Empty: nothing yet, in this invocation of the task.
+func Marked(ctx context.Context, stream uint32) (mark []byte, since uint64, err error) {
+	answer, err := hostcall.TaskMarked(ctx, stream)
+	if err != nil {
+		return nil, 0, err
+	}
+	var m wasmnodev1.OutputMark
+	if err := m.UnmarshalVT(answer); err != nil {
+		return nil, 0, err
+	}
+	return m.Mark, m.BytesSince, nil
+}
+
 // maxOutput is how much is handed over at a time, in bytes: well below what the host
 // takes, and little enough to copy.
 const maxOutput = 64 << 10

@@ -60,6 +60,9 @@ func run() error {
 // isolateAndExecute replaces this process by the command, in a root and with privileges of the
 // command's own.
 func isolateAndExecute(s *Spec) error {
+	if s.Bare {
+		return becomeAndExecute(s)
+	}
 	enter := enterRoot
 	if s.Join {
 		enter = func(*Spec) error { return join() }

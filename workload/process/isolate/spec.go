@@ -9,6 +9,13 @@ type Spec struct {
 	// has as [JoinFD], in place of building its own: Root, Mounts, Devices and Owned say
 	// nothing then.
 	Join bool
+	// Bare has the process stay where it was forked: it only becomes the user's, and has
+	// bounds. Root, Mounts, Devices and Owned say nothing then; Dir and Command are the
+	// node's.
+	Bare bool
+	// DataMaxBytes bounds the data of a process that is bare, and of each that it starts; 0:
+	// it is not bounded.
+	DataMaxBytes uint64
 	// Root is the directory that becomes the process's root.
 	Root string
 	// Mounts are made visible in the root, those nearest to it first. A missing mount

@@ -14,9 +14,12 @@ type Host interface {
 	TaskEvent(event []byte) error
 	TaskRefresh()
 	TaskOutput(stream uint32, data []byte) error
+	TaskMark(stream uint32, mark []byte) error
+	TaskMarked(stream uint32) ([]byte, error)
 	WasmStart(request []byte) ([]byte, error)
 	ProcessStart(request []byte) ([]byte, error)
 	ProcessSupport(request []byte) ([]byte, error)
+	ProcessRun(request []byte) ([]byte, error)
 	StreamRead(stream uint32, p []byte) (int, error)
 	StreamWrite(stream uint32, p []byte) (int, error)
 	StreamShutdown(stream uint32) error

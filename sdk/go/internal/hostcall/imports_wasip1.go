@@ -29,6 +29,12 @@ func taskRefresh()
 //go:wasmimport wasmnode:task/v1 output
 func taskOutput(stream uint32, ptr unsafe.Pointer, length uint32) uint64
 
+//go:wasmimport wasmnode:task/v1 mark
+func taskMark(stream uint32, ptr unsafe.Pointer, length uint32) uint64
+
+//go:wasmimport wasmnode:task/v1 marked
+func taskMarked(stream uint32) uint64
+
 //go:wasmimport wasmnode:wasm/v1 start
 func wasmStart(ptr unsafe.Pointer, length uint32) uint64
 
@@ -37,6 +43,9 @@ func processStart(ptr unsafe.Pointer, length uint32) uint64
 
 //go:wasmimport wasmnode:process/v1 support
 func processSupport(ptr unsafe.Pointer, length uint32) uint64
+
+//go:wasmimport wasmnode:process/v1 run
+func processRun(ptr unsafe.Pointer, length uint32) uint64
 
 //go:wasmimport wasmnode:stream/v1 read
 func streamRead(stream uint32, ptr unsafe.Pointer, length uint32) uint64
@@ -124,6 +133,18 @@ func TaskOutput(_ context.Context, stream uint32, data []byte) error {
 	return err
 }
 
+// TaskMark remembers bytes with what was output on a stream so far.
+func TaskMark(_ context.Context, stream uint32, mark []byte) error {
+	ptr, length := pointer(mark)
+	_, err := answer(taskMark(stream, ptr, length))
+	return err
+}
+
+// TaskMarked returns the encoded OutputMark of a stream.
+func TaskMarked(_ context.Context, stream uint32) ([]byte, error) {
+	return answer(taskMarked(stream))
+}
+
 // WasmStart hands over an encoded WasmStartRequest and returns the encoded answer.
 func WasmStart(_ context.Context, request []byte) ([]byte, error) {
 	return answer(wasmStart(pointer(request)))
@@ -137,6 +158,11 @@ func ProcessStart(_ context.Context, request []byte) ([]byte, error) {
 // ProcessSupport hands over an encoded ProcessSupportRequest and returns the encoded answer.
 func ProcessSupport(_ context.Context, request []byte) ([]byte, error) {
 	return answer(processSupport(pointer(request)))
+}
+
+// ProcessRun hands over an encoded ProcessRunRequest and returns the encoded answer.
+func ProcessRun(_ context.Context, request []byte) ([]byte, error) {
+	return answer(processRun(pointer(request)))
 }
 
 // moved is how many bytes a read or write moved. An error without a message is one that would

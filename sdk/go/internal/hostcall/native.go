@@ -36,6 +36,24 @@ func TaskOutput(ctx context.Context, stream uint32, data []byte) error {
 	return h.TaskOutput(stream, data)
 }
 
+// TaskMark remembers bytes with what was output on a stream so far.
+func TaskMark(ctx context.Context, stream uint32, mark []byte) error {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return err
+	}
+	return h.TaskMark(stream, mark)
+}
+
+// TaskMarked returns the encoded OutputMark of a stream.
+func TaskMarked(ctx context.Context, stream uint32) ([]byte, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.TaskMarked(stream)
+}
+
 // WasmStart hands over an encoded WasmStartRequest and returns the encoded answer.
 func WasmStart(ctx context.Context, request []byte) ([]byte, error) {
 	h, err := hostOf(ctx)
@@ -61,6 +79,15 @@ func ProcessSupport(ctx context.Context, request []byte) ([]byte, error) {
 		return nil, err
 	}
 	return h.ProcessSupport(request)
+}
+
+// ProcessRun hands over an encoded ProcessRunRequest and returns the encoded answer.
+func ProcessRun(ctx context.Context, request []byte) ([]byte, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.ProcessRun(request)
 }
 
 // StreamRead reads from a stream.

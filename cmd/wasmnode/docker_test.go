@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/internal/enginetest"
+)
+
+// dockerRoundsEnv is how often an agent is killed while containers begin, run and end: 3 times
+// without it.
+const dockerRoundsEnv = "WASMNODE_DOCKER_CRASHES"
+
+const countingJob = `job %q {
+  type = "batch"
+  group "g" {
+    task "t" {
+      driver = "docker"
+      config {
+        image        = %q
+        network_mode = "host"
+        command      = "/program"
+        args         = ["count", "1000", "50", "end"]
+      }
+      resources {
+        cpu    = 10
+        memory = 32
+      }
+    }
+  }
+}
+`
+
+// dockerSite is a node with an engine.
+func dockerSite(t *testing.T) (*site, *enginetest.Engine) {
+	t.Helper()
+	e := enginetest.Docker(t)
+	s := newSite(t, "docker")
+	s.grant(t, fmt.Sprintf(`plugin "docker" {
+  config { endpoint = "unix://%s" }
+  grant { http { endpoint "unix:%s" {
+    methods = ["GET", "POST", "DELETE"]
+    paths = ["/version", "/info", "/containers/", "/images/", "/exec/"]
+  } } }
+}`, e.Socket, e.Socket))
+	return s, e
+}
+
+// Whenever the agent is killed, each job ends as if it had not been: its output is there, each
+// line once, and nothing of it is left in the engine.
+func TestContainersOutliveAgentsThatAreKilled(t *testing.T) {
+	s, e := dockerSite(t)
+	rounds := 3
+	if text := os.Getenv(dockerRoundsEnv); text != "" {
+		var err error
+		rounds, err = strconv.Atoi(text)
+		require.NoError(t, err)
+	}
+	n := s.start(t)
+	n.awaitDriver(t, "docker", true)
+	for round := range rounds {
+		job := fmt.Sprint("count-", round)
+		n.out(t, "job", "run", "-detach", write(t, filepath.Join(t.TempDir(), "job.nomad.hcl"), fmt.Sprintf(countingJob, job, enginetest.Image)))
+		time.Sleep(rand.N(1500 * time.Millisecond)) // in whatever phase the container is
+		phase := fmt.Sprint(states(e.Containers(t)))
+		n.signal(t, syscall.SIGKILL)
+		n = s.start(t)
+		alloc := n.await(t, job, "complete")
+		for flag, stream := range map[string]string{"-stdout": "o", "-stderr": "e"} {
+			got := n.out(t, "alloc", "logs", flag, alloc.ID)
+			requireCounted(t, got, stream, 1000, "round %d, containers at the kill: %s", round, phase)
+		}
+		require.Eventually(t, func() bool { return len(e.Containers(t)) == 0 }, testTimeout, tick, "left over in round %d", round)
+	}
+}
+
+func states(containers []enginetest.Container) (all []string) {
+	for _, c := range containers {
+		all = append(all, c.State)
+	}
+	return all
+}
+
+// requireCounted requires the lines that the program counts, each once.
+func requireCounted(t *testing.T, text, stream string, to int, format string, args ...any) {
+	t.Helper()
+	var want strings.Builder
+	for i := 1; i <= to; i++ {
+		fmt.Fprintln(&want, stream, i)
+	}
+	if text == want.String() {
+		return
+	}
+	got := strings.SplitAfter(text, "\n")
+	for i, line := range strings.SplitAfter(want.String(), "\n") {
+		if i >= len(got) || got[i] != line {
+			require.FailNow(t, "the output differs", fmt.Sprintf("%s: line %d is %q, want %q", fmt.Sprintf(format, args...), i+1, got[min(i, len(got)-1)], line))
+		}
+	}
+	require.FailNow(t, "there is more output", fmt.Sprintf(format, args...))
+}
+
+func TestACommandRunsInAContainer(t *testing.T) {
+	s, e := dockerSite(t)
+	n := s.start(t)
+	n.awaitDriver(t, "docker", true)
+	text := strings.Replace(fmt.Sprintf(countingJob, "waiting", e.Name), `"docker"`+"\n        network", `"`+enginetest.Image+`"`+"\n        network", 1)
+	text = strings.Replace(text, `"count", "1000", "50", "end"`, `"wait"`, 1)
+	n.out(t, "job", "run", "-detach", write(t, filepath.Join(t.TempDir(), "job.nomad.hcl"), text))
+	alloc := n.await(t, "waiting", "running")
+	require.Equal(t, result{3, "out", "err"}, n.run(t, "alloc", "exec", "-t=false", "-i=false", alloc.ID, "/program", "print", "out", "err", "3"))
+	r := n.run(t, "alloc", "exec", "-t=false", "-i=false", alloc.ID, "/nothing")
+	require.NotZero(t, r.code)
+	require.Contains(t, r.stdout+r.stderr, "/nothing")
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/enginetest"
+	"github.com/wasmnode/wasmnode/sdk/go/driver"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
+)
+
+// on is a node of its own whose driver has an engine.
+func on(t *testing.T, e *enginetest.Engine) *drivertest.Node {
+	t.Helper()
+	n := newNode(t, "")
+	go e.Proxy(n.Listen("/run/docker.sock"))
+	return n
+}
+
+// job is a task of the test image.
+func job(arguments ...string) string {
+	return `{"image": "` + enginetest.Image + `", "command": "/program", "network_mode": "host", "args": ["` + strings.Join(arguments, `", "`) + `"]}`
+}
+
+// started is a task that has said that it is ready.
+func started(t *testing.T, n *drivertest.Node, task *driver.TaskConfig) *driver.TaskHandle {
+	t.Helper()
+	handle, _, err := n.StartTask(task)
+	require.NoError(t, err)
+	return handle
+}
+
+// waited is how a task ended.
+func waited(t *testing.T, n *drivertest.Node, task *driver.TaskConfig, handle *driver.TaskHandle) *driver.ExitResult {
+	t.Helper()
+	for {
+		result, _, err := n.WaitTask(task, handle)
+		require.NoError(t, err)
+		if result != nil {
+			return result
+		}
+	}
+}
+
+func TestWithARealEngine(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, e *enginetest.Engine) {
+		for name, test := range map[string]func(*testing.T, *enginetest.Engine){
+			"a container's life":                    aContainersLife,
+			"stopping":                              stopping,
+			"directories":                           directories,
+			"limits":                                limits,
+			"an interrupted wait":                   anInterruptedWait,
+			"a terminal":                            aTerminal,
+			"an image that is missing":              anImageThatIsMissing,
+			"a start whose answer was lost":         aLostStart,
+			"a name that somebody else has":         aForeignName,
+			"what has ended is ended a second time": twice,
+		} {
+			t.Run(name, func(t *testing.T) {
+				test(t, e)
+				require.Empty(t, e.Containers(t), "left over")
+			})
+		}
+	})
+}
+
+func aContainersLife(t *testing.T, e *enginetest.Engine) {
+	n := on(t, e)
+	f, err := n.Fingerprint()
+	require.NoError(t, err)
+	require.Equal(t, driver.Healthy, f.Health, f.Description)
+	task := n.Task(job("print", `out\n`, `err\n`, "3"))
+	handle := started(t, n, task)
+	containers := e.Containers(t)
+	require.Len(t, containers, 1)
+	require.Equal(t, []string{"/task-" + task.AllocId}, containers[0].Names)
+	require.Equal(t, task.Id, containers[0].Labels[labelTask])
+	result := waited(t, n, task, handle)
+	require.True(t, result.EqualVT(&driver.ExitResult{ExitCode: 3, Error: "Docker container exited with non-zero exit code: 3"}), "%v", result)
+	require.Equal(t, "out\n", n.Stdout())
+	require.Equal(t, "err\n", n.Stderr())
+	status, err := n.InspectTask(task, handle)
+	require.NoError(t, err)
+	require.Equal(t, driver.TaskExited, status.State)
+	require.Positive(t, status.StartedAtNs)
+	require.GreaterOrEqual(t, status.CompletedAtNs, status.StartedAtNs)
+	require.NoError(t, n.DestroyTask(task, handle, false))
+}
+
+func TestAnImageIsPulledFromARegistryThatAsksWho(t *testing.T) {
+	e := enginetest.Docker(t)
+	name := enginetest.Registry(t) + "/some/image"
+	e.Publish(t, name)
+	n := on(t, e)
+	config := func(image, password string) string {
+		return `{"image": "` + image + `", "auth": {"username": "` + enginetest.User + `", "password": "` + password + `"},
+			"network_mode": "host", "command": "/program", "args": ["print", "pulled", "", "0"]}`
+	}
+	for _, text := range []string{`{"image": "` + name + `:1"}`, config(name+":1", "wrong"), config(name+":2", enginetest.Password)} {
+		_, _, err := n.StartTask(n.Task(text))
+		require.ErrorContains(t, err, "Failed to pull `"+name)
+		require.False(t, abi.IsRecoverable(err), "%v: asking again does not help", err)
+		require.NotContains(t, err.Error(), "\n")
+	}
+	task := n.Task(config(name+":1", enginetest.Password))
+	handle := started(t, n, task)
+	require.Zero(t, waited(t, n, task, handle).ExitCode)
+	require.Equal(t, "pulled", n.Stdout())
+	require.NoError(t, n.DestroyTask(task, handle, false))
+	require.Len(t, n.Events(), 4)
+	task = n.Task(config(name+":1", "wrong")) // it is there, so nobody is asked
+	handle = started(t, n, task)
+	require.Zero(t, waited(t, n, task, handle).ExitCode)
+	require.NoError(t, n.DestroyTask(task, handle, false))
+}
+
+func TestCompiledWithARealEngine(t *testing.T) {
+	e := enginetest.Docker(t)
+	n := drivertest.NewCompiled(t, guestbuild.Plugin(t, "guest-examples/drivers/docker"), nil)
+	require.NoError(t, n.Configure(""))
+	go e.Proxy(n.Listen("/run/docker.sock"))
+	task := n.Task(job("count", "2000", "1000", "end"))
+	handle := started(t, n, task)
+	require.Zero(t, waited(t, n, task, handle).ExitCode)
+	requireCounted(t, n.Stdout(), "o", 2000)
+	requireCounted(t, n.Stderr(), "e", 2000)
+	require.NoError(t, n.DestroyTask(task, handle, false))
+}
+
+// requireCounted requires the lines of the program's "count", each once.
+func requireCounted(t *testing.T, text, stream string, to int) {
+	t.Helper()
+	var want strings.Builder
+	for i := 1; i <= to; i++ {
+		want.WriteString(stream + " " + strconv.Itoa(i) + "\n")
+	}
+	require.True(t, text == want.String(), "%d bytes, want %d", len(text), want.Len())
+}
+
+func stopping(t *testing.T, e *enginetest.Engine) {
+	for program, c := range map[string]struct {
+		signal string
+		code   int32
+		output string
+	}{
+		"wait":   {"", 0, "ready\ngot hangup\ngot terminated\n"},
+		"ignore": {"SIGTERM", 137, "ready\n"},
+	} {
+		n := on(t, e)
+		task := n.Task(job(program))
+		handle := started(t, n, task)
+		ended := make(chan *driver.ExitResult, 1)
+		go func() { ended <- waited(t, n, task, handle) }()
+		require.Eventually(t, func() bool { return n.Stdout() == "ready\n" }, time.Minute, time.Millisecond, program)
+		require.Equal(t, abi.FailedPrecondition, abi.CodeOf(n.DestroyTask(task, handle, false)))
+		if program == "wait" {
+			_, err := n.SignalTask(task, handle, "SIGHUP")
+			require.NoError(t, err)
+		}
+		_, err := n.TaskStats(task, handle)
+		require.NoError(t, err)
+		command, err := n.ExecTask(task, handle, []string{"/program", "print", "out", "err", "3"}, time.Minute)
+		require.NoError(t, err)
+		require.Equal(t, "out", string(command.Stdout))
+		require.Equal(t, "err", string(command.Stderr))
+		require.Equal(t, int32(3), command.Result.ExitCode)
+		timeout := time.Minute
+		if program == "ignore" {
+			timeout = 50 * time.Millisecond
+		}
+		_, err = n.StopTask(task, handle, c.signal, timeout)
+		require.NoError(t, err)
+		require.Equal(t, c.code, (<-ended).ExitCode, program)
+		require.Equal(t, c.output, n.Stdout())
+		require.NoError(t, n.DestroyTask(task, handle, false))
+	}
+}
+
+func directories(t *testing.T, e *enginetest.Engine) {
+	n := on(t, e)
+	task := n.Task(job("write", "/local/made", "by a container"))
+	require.NoError(t, os.Chmod(task.Directories.Local, 0o777))
+	handle := started(t, n, task)
+	require.Zero(t, waited(t, n, task, handle).ExitCode, n.Stderr())
+	content, err := os.ReadFile(filepath.Join(task.Directories.Local, "made"))
+	require.NoError(t, err)
+	require.Equal(t, "by a container", string(content))
+	require.NoError(t, n.DestroyTask(task, handle, false))
+}
+
+func limits(t *testing.T, e *enginetest.Engine) {
+	n := on(t, e)
+	task := n.Task(job("hog"))
+	task.Resources.MemoryBytes = 32 << 20
+	handle := started(t, n, task)
+	result := waited(t, n, task, handle)
+	require.Equal(t, int32(137), result.ExitCode)
+	if e.Name == "docker" { // Podman does not say, where cgroups are of version 1
+		require.True(t, result.OomKilled)
+		require.Equal(t, "OOM Killed", result.Error)
+	}
+	require.NoError(t, n.DestroyTask(task, handle, true))
+}
+
+// anInterruptedWait is one whose instance is lost in the middle, twice.
+func anInterruptedWait(t *testing.T, e *enginetest.Engine) {
+	n := on(t, e)
+	task := n.Task(job("count", "3000", "1000", "end"))
+	handle := started(t, n, task)
+	require.Zero(t, waited(t, n, task, handle).ExitCode)
+	for range 2 { // it goes on where it was: there is no more
+		require.Zero(t, waited(t, n, task, handle).ExitCode)
+	}
+	requireCounted(t, n.Stdout(), "o", 3000)
+	requireCounted(t, n.Stderr(), "e", 3000)
+	require.NoError(t, n.DestroyTask(task, handle, false))
+}
+
+func aTerminal(t *testing.T, e *enginetest.Engine) {
+	n := on(t, e)
+	task := n.Task(strings.Replace(job("print", `out\n`, `err\n`, "0"), "{", `{"tty": true, `, 1))
+	handle := started(t, n, task)
+	require.Zero(t, waited(t, n, task, handle).ExitCode)
+	require.Equal(t, "out\r\nerr\r\n", n.Stdout())
+	require.NoError(t, n.DestroyTask(task, handle, false))
+}
+
+func anImageThatIsMissing(t *testing.T, e *enginetest.Engine) {
+	n := on(t, e)
+	_, _, err := n.StartTask(n.Task(`{"image": "127.0.0.1:1/none:1"}`))
+	require.ErrorContains(t, err, "Failed to pull `127.0.0.1:1/none:1`: ")
+	require.NotContains(t, err.Error(), "\n")
+	require.True(t, abi.IsRecoverable(err), "%v: a registry that does not answer may do so later", err)
+	require.Equal(t, "Downloading image", n.Events()[0].Message)
+}
+
+// aLostStart is what an agent finds that was killed before it had the answer.
+func aLostStart(t *testing.T, e *enginetest.Engine) {
+	n := on(t, e)
+	task := n.Task(job("wait"))
+	lost := started(t, n, task)
+	unknown := &driver.TaskHandle{Version: 1}
+	found, err := n.RecoverTask(task, unknown)
+	require.NoError(t, err)
+	require.True(t, found.EqualVT(lost), "%v", found)
+	// A start of the same task takes its place.
+	second := started(t, n, task)
+	require.False(t, second.EqualVT(lost))
+	require.Len(t, e.Containers(t), 1)
+	_, err = n.RecoverTask(task, lost)
+	require.Equal(t, abi.NotFound, abi.CodeOf(err))
+	require.NoError(t, n.DestroyTask(task, unknown, true))
+	require.NoError(t, n.DestroyTask(task, second, false))
+}
+
+func aForeignName(t *testing.T, e *enginetest.Engine) {
+	n := on(t, e)
+	task := n.Task(job("wait"))
+	handle := started(t, n, task)
+	other := task.CloneVT()
+	other.Name, other.AllocId = "task-"+task.AllocId[:8], task.AllocId[9:]
+	require.Equal(t, containerName(task), containerName(other))
+	_, _, err := n.StartTask(other)
+	require.ErrorContains(t, err, "a container that is not this task's has its name")
+	require.NoError(t, n.DestroyTask(task, handle, true))
+}
+
+func twice(t *testing.T, e *enginetest.Engine) {
+	n := on(t, e)
+	task := n.Task(job("print", "", "", "0"))
+	handle := started(t, n, task)
+	require.Zero(t, waited(t, n, task, handle).ExitCode)
+	_, err := n.StopTask(task, handle, "SIGTERM", time.Minute)
+	require.NoError(t, err)
+	for range 2 {
+		require.NoError(t, n.DestroyTask(task, handle, false))
+	}
+	_, err = n.StopTask(task, handle, "SIGTERM", time.Minute)
+	require.NoError(t, err)
+	_, _, err = n.WaitTask(task, handle)
+	require.Equal(t, abi.NotFound, abi.CodeOf(err))
+	_, err = n.SignalTask(task, handle, "SIGHUP")
+	require.Equal(t, abi.NotFound, abi.CodeOf(err))
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/wasmnode/wasmnode/sdk/go/config"
+)
+
+// files are the task's directories, the job's volumes and what the configuration mounts.
+func (b *builder) files() {
+	d := b.t.Directories
+	binds := []string{d.Shared + ":/alloc", d.Local + ":/local", d.Secrets + ":/secrets"}
+	for _, m := range b.t.Mounts {
+		bind := m.HostPath + ":" + m.TaskPath
+		if m.ReadOnly {
+			bind += ":ro"
+		}
+		binds = append(binds, bind)
+	}
+	b.host.text("VolumeDriver", b.c.Get("volume_driver").Text())
+	for _, text := range b.c.Get("volumes").Texts() {
+		if bind := b.volume(text); bind != "" {
+			binds = append(binds, bind)
+		}
+	}
+	b.host.texts("Binds", binds)
+	var items [][]byte
+	for _, name := range []string{"mount", "mounts"} {
+		for _, v := range b.c.Get(name).Items() {
+			items = append(items, b.mount(v))
+		}
+	}
+	b.host.list("Mounts", items)
+}
+
+// volume is an element of volumes, "SOURCE:TARGET[:MODE]" or a target alone.
+func (b *builder) volume(text string) string {
+	parts := strings.Split(text, ":")
+	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" || parts[1] == "" {
+		b.refuse("invalid docker volume: " + strconv.Quote(text) + ", want \"SOURCE:TARGET\" or \"SOURCE:TARGET:MODE\"")
+		return ""
+	}
+	if b.c.Get("volume_driver").Text() != "" {
+		b.needVolumes("volumes of a volume driver")
+		return text
+	}
+	parts[0] = b.hostPath(parts[0])
+	return strings.Join(parts, ":")
+}
+
+// needVolumes refuses what only an operator who enabled volumes lets a task have.
+func (b *builder) needVolumes(what string) {
+	if !b.d.settings.Get("volumes", "enabled").Bool() {
+		b.refuse("volumes are not enabled; cannot mount " + what + ": the plugin's volumes.enabled is not set")
+	}
+}
+
+// hostPath is a path of the machine: one of the task's directory, or any where the operator
+// enabled volumes.
+func (b *builder) hostPath(source string) string {
+	full := path.Clean(source)
+	if !path.IsAbs(full) {
+		full = path.Join(b.t.Directories.Task, source)
+	}
+	if root := b.t.Directories.Alloc; full != root && !strings.HasPrefix(full, root+"/") {
+		b.needVolumes("host paths: " + full)
+	}
+	return full
+}
+
+// mount is a block of that name.
+func (b *builder) mount(v config.Value) []byte {
+	kind, source := v.Get("type").Text(), v.Get("source").Text()
+	var o, options object
+	o.text("Type", kind)
+	o.text("Target", v.Get("target").Text())
+	o.truth("ReadOnly", v.Get("readonly").Bool())
+	switch kind {
+	case "bind":
+		o.text("Source", b.hostPath(source))
+		options.text("Propagation", v.Get("bind_options", "propagation").Text())
+		o.object("BindOptions", &options)
+	case "tmpfs":
+		if source != "" {
+			b.refuse("a mount of type tmpfs has no source")
+		}
+		options.number("SizeBytes", v.Get("tmpfs_options", "size").Int())
+		options.number("Mode", v.Get("tmpfs_options", "mode").Int())
+		o.object("TmpfsOptions", &options)
+	default:
+		if source != "" {
+			b.needVolumes("the volume " + source)
+		}
+		o.text("Source", source)
+		volume := v.Get("volume_options")
+		options.truth("NoCopy", volume.Get("no_copy").Bool())
+		options.texted("Labels", volume.Get("labels").Map())
+		var with object
+		with.text("Name", volume.Get("driver_config", "name").Text())
+		with.texted("Options", volume.Get("driver_config", "options").Map())
+		options.object("DriverConfig", &with)
+		o.object("VolumeOptions", &options)
+	}
+	return o.encoded()
+}

@@ -1,0 +1,93 @@
+// Command docker is the driver plugin "docker": it runs a container of a Docker engine, or of
+// another one with its API such as Podman, as a task, with the configuration of Nomad's driver.
+//
+// Nothing of a task is in memory: a container is found by its ID, which the handle has, or by
+// the label that it is created with. Start reading at task.go.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"strings"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/sdk/go/config"
+	"github.com/wasmnode/wasmnode/sdk/go/driver"
+)
+
+const version = "0.1.0"
+
+//go:embed plugin_schema.json
+var pluginSchema string
+
+//go:embed task_schema.json
+var taskSchema string
+
+func init() { driver.Serve(&docker{}) }
+
+func main() {}
+
+// docker is an instance of the driver.
+type docker struct {
+	engine   engine
+	settings config.Value // the plugin's configuration
+}
+
+func (*docker) Describe() *driver.Description {
+	return &driver.Description{
+		Name:    "docker",
+		Version: version,
+		Capabilities: &driver.Capabilities{
+			SendSignals:         true,
+			Exec:                true,
+			FilesystemIsolation: driver.IsolationImage,
+		},
+		PluginConfigSchema: pluginSchema,
+		TaskConfigSchema:   taskSchema,
+	}
+}
+
+func (d *docker) Configure(_ context.Context, text []byte) error {
+	c, err := config.Parse(text)
+	if err != nil {
+		return abi.NewError(abi.InvalidArgument, "config: "+err.Error())
+	}
+	d.settings = c
+	d.engine, err = newEngine(c.Get("endpoint").Text())
+	return err
+}
+
+// Fingerprint asks the engine for its version.
+func (d *docker) Fingerprint(ctx context.Context) (*driver.Fingerprint, error) {
+	v, err := d.engine.get(ctx, "/version", nil)
+	switch {
+	case isCode(err, abi.NotFound):
+		return &driver.Fingerprint{Health: driver.Undetected, Description: "Failed to connect to docker daemon: " + err.Error()}, nil
+	case err != nil:
+		return &driver.Fingerprint{Health: driver.Unhealthy, Description: "Failed to connect to docker daemon: " + err.Error()}, nil
+	}
+	attributes := map[string]*driver.Attribute{
+		"driver.docker":         driver.Bool(true),
+		"driver.docker.version": driver.String(v.Get("Version").Text()),
+		"driver.docker.os_type": driver.String(v.Get("Os").Text()),
+	}
+	if d.settings.Get("allow_privileged").Bool() {
+		attributes["driver.docker.privileged.enabled"] = driver.Bool(true)
+	}
+	if d.settings.Get("volumes", "enabled").Bool() {
+		attributes["driver.docker.volumes.enabled"] = driver.Bool(true)
+	}
+	if info, err := d.engine.get(ctx, "/info", nil); err == nil {
+		attributes["driver.docker.runtimes"] = driver.String(runtimes(info))
+	}
+	return &driver.Fingerprint{Health: driver.Healthy, Description: "Healthy", Attributes: attributes}, nil
+}
+
+// runtimes are the names of those that the engine has.
+func runtimes(info config.Value) string {
+	var names []string
+	for _, f := range info.Get("Runtimes").Fields() {
+		names = append(names, f.Name)
+	}
+	return strings.Join(names, ",")
+}

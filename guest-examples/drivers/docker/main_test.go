@@ -1,0 +1,343 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/sdk/go/config"
+	"github.com/wasmnode/wasmnode/sdk/go/driver"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest"
+)
+
+func newNode(t *testing.T, settings string) *drivertest.Node {
+	t.Helper()
+	n := drivertest.New(t, func() driver.Driver { return &docker{} })
+	require.NoError(t, n.Configure(settings))
+	return n
+}
+
+// specified is the request that creates a task's container.
+func specified(t *testing.T, settings, text string, change func(*driver.TaskConfig)) (map[string]any, error) {
+	t.Helper()
+	n := newNode(t, settings)
+	task := n.Task(text)
+	if change != nil {
+		change(task)
+	}
+	d := &docker{}
+	require.NoError(t, d.Configure(context.Background(), []byte(settings)))
+	c, err := config.Parse(task.DriverConfig)
+	require.NoError(t, err)
+	s, err := d.specify(task, c)
+	if err != nil {
+		return nil, err
+	}
+	s.image = "i:1"
+	var out map[string]any
+	require.NoError(t, json.Unmarshal(s.encoded(), &out), "%s", s.encoded())
+	return out, nil
+}
+
+// defaults are the plugin's, as the node fills them in.
+const defaults = `{"endpoint": "unix:///run/docker.sock", "allow_caps": ["chown", "kill"], "allow_runtimes": ["runc"]}`
+
+func TestNomadsKeysBecomeTheEnginesFields(t *testing.T) {
+	ports := func(task *driver.TaskConfig) {
+		task.Ports = []*wasmnodev1.Port{{Label: "http", HostIp: "10.0.0.1", HostPort: 20000, TaskPort: 80}, {Label: "db", HostIp: "10.0.0.1", HostPort: 20001}}
+	}
+	for config, want := range map[string]string{
+		`"command": "a", "args": ["b", "c"]`:                  `{"Cmd": ["a", "b", "c"]}`,
+		`"entrypoint": "/x"`:                                  `{"Entrypoint": ["/x"]}`,
+		`"entrypoint": ["/x", "y"], "tty": true`:              `{"Entrypoint": ["/x", "y"], "Tty": true}`,
+		`"work_dir": "/w", "interactive": true`:               `{"WorkingDir": "/w", "OpenStdin": true}`,
+		`"hostname": "h", "mac_address": "02:42:00:00:00:01"`: `{"Hostname": "h", "MacAddress": "02:42:00:00:00:01"}`,
+		`"healthchecks": {"disable": true}`:                   `{"Healthcheck": {"Test": ["NONE"]}}`,
+		`"memory_hard_limit": 128`:                            `{"HostConfig": {"Memory": 134217728, "MemorySwap": 134217728, "MemoryReservation": 67108864}}`,
+		`"ulimit": {"nofile": "1:2", "nproc": "7"}`:           `{"HostConfig": {"CpuShares": 100, "Memory": 67108864}}`,
+		`"cap_add": ["CAP_KILL"], "cap_drop": ["all"]`:        `{"HostConfig": {"CapAdd": ["KILL"], "CapDrop": ["ALL"]}}`,
+		`"ports": ["http", "db"]`: `{"ExposedPorts": {"80/tcp": {}, "80/udp": {}, "20001/tcp": {}, "20001/udp": {}},
+			"HostConfig": {"PortBindings": {"80/tcp": [{"HostIp": "10.0.0.1", "HostPort": "20000"}], "80/udp": [{"HostIp": "10.0.0.1", "HostPort": "20000"}],
+			"20001/tcp": [{"HostIp": "10.0.0.1", "HostPort": "20001"}], "20001/udp": [{"HostIp": "10.0.0.1", "HostPort": "20001"}]}}}`,
+		`"port_map": {"db": 5432}`:                                                                     `{"ExposedPorts": {"5432/tcp": {}, "5432/udp": {}}}`,
+		`"network_mode": "host", "ports": ["http"]`:                                                    `{"HostConfig": {"NetworkMode": "host"}}`,
+		`"network_mode": "net1", "network_aliases": ["a"]`:                                             `{"NetworkingConfig": {"EndpointsConfig": {"net1": {"Aliases": ["a"]}}}}`,
+		`"devices": [{"host_path": "/dev/fuse"}]`:                                                      `{"HostConfig": {"Devices": [{"PathOnHost": "/dev/fuse", "PathInContainer": "/dev/fuse", "CgroupPermissions": "rwm"}]}}`,
+		`"mount": [{"type": "tmpfs", "target": "/t", "readonly": true, "tmpfs_options": {"size": 5}}]`: `{"HostConfig": {"Mounts": [{"Type": "tmpfs", "Target": "/t", "ReadOnly": true, "TmpfsOptions": {"SizeBytes": 5}}]}}`,
+		`"logging": {"type": "syslog", "config": {"tag": "x"}}`:                                        `{"HostConfig": {"LogConfig": {"Type": "syslog", "Config": {"tag": "x"}}}}`,
+		`"shm_size": 1, "sysctl": {"net.core.somaxconn": "1"}`:                                         `{"HostConfig": {"ShmSize": 1, "Sysctls": {"net.core.somaxconn": "1"}}}`,
+		`"pids_limit": 7, "init": true, "readonly_rootfs": true`:                                       `{"HostConfig": {"PidsLimit": 7, "Init": true, "ReadonlyRootfs": true}}`,
+		`"extra_hosts": ["a:1.2.3.4"], "dns_servers": ["1.1.1.1"]`:                                     `{"HostConfig": {"ExtraHosts": ["a:1.2.3.4"], "Dns": ["1.1.1.1"]}}`,
+	} {
+		got, err := specified(t, defaults, `{"image": "i:1", `+config+`}`, ports)
+		require.NoError(t, err, config)
+		var fields map[string]any
+		require.NoError(t, json.Unmarshal([]byte(want), &fields), want)
+		requireWithin(t, config, fields, got)
+	}
+}
+
+// requireWithin requires the members of want, at any depth of objects.
+func requireWithin(t *testing.T, at string, want, got map[string]any) {
+	t.Helper()
+	for name, v := range want {
+		if below, ok := v.(map[string]any); ok && name != "ExposedPorts" {
+			inside, _ := got[name].(map[string]any)
+			requireWithin(t, at+"."+name, below, inside)
+			continue
+		}
+		require.Equal(t, v, got[name], "%s: %s", at, name)
+	}
+}
+
+func TestEveryContainerHasTheTasksOwn(t *testing.T) {
+	got, err := specified(t, `{"endpoint": "unix:///s", "extra_labels": ["job_name", "task*"]}`, `{"image": "i:1", "labels": {"a": "b"}}`, func(task *driver.TaskConfig) {
+		task.Id, task.AllocId, task.User = "a/task/1", "a", "u"
+		task.Env = map[string]string{"B": "2", "A": "1"}
+		task.Directories = &wasmnodev1.TaskDirectories{Alloc: "/x", Shared: "/x/alloc", Task: "/x/task", Local: "/x/task/local", Secrets: "/x/task/secrets"}
+		task.Mounts = []*wasmnodev1.Mount{{HostPath: "/h", TaskPath: "/t", ReadOnly: true}}
+		task.Devices = []*wasmnodev1.DeviceNode{{HostPath: "/dev/a", TaskPath: "/dev/b", Permissions: "r"}}
+		task.Resources = &wasmnodev1.Resources{CpuMhz: 500, MemoryBytes: 1 << 20, MemoryMaxBytes: 2 << 20, Cores: []uint32{1, 3}}
+	})
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{
+		"a": "b", "com.hashicorp.nomad.alloc_id": "a", "wasmnode.task_id": "a/task/1", "com.hashicorp.nomad.job_name": "job",
+		"com.hashicorp.nomad.task_name": "task", "com.hashicorp.nomad.task_group_name": "group",
+	}, got["Labels"])
+	require.Equal(t, []any{"A=1", "B=2"}, got["Env"])
+	require.Equal(t, "u", got["User"])
+	host := got["HostConfig"].(map[string]any)
+	require.Equal(t, []any{"/x/alloc:/alloc", "/x/task/local:/local", "/x/task/secrets:/secrets", "/h:/t:ro"}, host["Binds"])
+	require.Equal(t, []any{map[string]any{"PathOnHost": "/dev/a", "PathInContainer": "/dev/b", "CgroupPermissions": "r"}}, host["Devices"])
+	require.Equal(t, "1,3", host["CpusetCpus"])
+	require.InDelta(t, 2<<20, host["Memory"], 0)
+	require.InDelta(t, 1<<20, host["MemoryReservation"], 0)
+	require.Contains(t, host["CapDrop"], "NET_RAW")
+}
+
+func TestWhatTheOperatorDoesNotAllowIsRefused(t *testing.T) {
+	for config, says := range map[string]string{
+		`"privileged": true`:             "allow_privileged is not set",
+		`"cap_add": ["sys_admin"]`:       "driver does not allow the following capabilities: sys_admin",
+		`"runtime": "kata"`:              `requested runtime "kata" is not allowed`,
+		`"volumes": ["/etc:/x"]`:         "volumes are not enabled; cannot mount host paths: /etc",
+		`"volumes": ["../../../etc:/x"]`: "volumes are not enabled",
+		`"volumes": ["x"]`:               `invalid docker volume: "x"`,
+		`"mount": [{"type": "bind", "source": "/", "target": "/x"}]`: "cannot mount host paths: /",
+		`"mount": [{"source": "v", "target": "/x"}]`:                 "cannot mount the volume v",
+		`"memory_hard_limit": 1`:                                     "less than the task's memory",
+		`"cpu_hard_limit": true`:                                     "cpu_hard_limit is not supported",
+		`"ports": ["nope"]`:                                          `Port "nope" not found, check network block`,
+		`"ulimit": {"nofile": "x"}`:                                  "Malformed ulimit specification nofile",
+		`"load": "image.tar"`:                                        "load is not supported",
+		`"isolation": "hyperv"`:                                      "isolation is only of containers of Windows",
+		`"network_aliases": ["a"]`:                                   "need a network_mode",
+		`"network_mode": "none", "ports": ["http"]`:                  "network_mode is \"none\"",
+	} {
+		_, err := specified(t, defaults, `{"image": "i:1", `+config+`}`, nil)
+		require.ErrorContains(t, err, says, config)
+		require.Equal(t, abi.InvalidArgument, abi.CodeOf(err))
+		require.False(t, abi.IsRecoverable(err))
+	}
+	got, err := specified(t, `{"endpoint": "unix:///s", "allow_caps": ["all"], "allow_privileged": true, "volumes": {"enabled": true}}`,
+		`{"image": "i:1", "privileged": true, "cap_add": ["sys_admin"], "volumes": ["/etc:/x:ro"]}`, nil)
+	require.NoError(t, err)
+	host := got["HostConfig"].(map[string]any)
+	require.Equal(t, true, host["Privileged"])
+	require.Contains(t, host["Binds"], "/etc:/x:ro")
+}
+
+func TestAnUnknownKeyIsRefusedWithItsPath(t *testing.T) {
+	n := newNode(t, "")
+	for _, config := range []string{`{}`, `{"image": "i", "imgae": "x"}`, `{"image": 1}`, `{"image": "i", "mount": [{"type": "x", "target": "/"}]}`} {
+		_, err := n.TryTask(config)
+		require.Error(t, err, config)
+	}
+}
+
+func TestAnImagesNameHasARepositoryAndATag(t *testing.T) {
+	for image, want := range map[string]reference{
+		"redis":                        {"redis", "latest"},
+		"redis:7":                      {"redis", "7"},
+		"127.0.0.1:5000/a/b":           {"127.0.0.1:5000/a/b", "latest"},
+		"https://127.0.0.1:5000/a/b:2": {"127.0.0.1:5000/a/b", "2"},
+		"a@sha256:0123":                {"a", "sha256:0123"},
+	} {
+		require.Equal(t, want, parseReference(image), image)
+	}
+	require.Equal(t, "a@sha256:0123", parseReference("a@sha256:0123").String())
+	require.Equal(t, "redis:latest", parseReference("redis").String())
+}
+
+func TestAFailedPullSaysWhetherTryingAgainHelps(t *testing.T) {
+	for text, again := range map[string]bool{
+		"manifest for x:1 not found: manifest unknown":                                      false,
+		"pull access denied for x, repository does not exist or may require 'docker login'": false,
+		"Get \"https://x/v2/\": unauthorized: authentication required":                      false,
+		"Get \"https://x/v2/\": dial tcp: connection refused":                               true,
+		"toomanyrequests: You have reached your pull rate limit":                            true,
+	} {
+		err := pullError(reference{"x", "1"}, abi.NewRecoverableError(abi.Unavailable, text))
+		require.Equal(t, again, abi.IsRecoverable(err), text)
+		require.EqualError(t, err, "Failed to pull `x:1`: "+text)
+	}
+}
+
+func TestAPullSaysHowFarItIs(t *testing.T) {
+	now := time.Unix(0, 0)
+	p := newProgress(now)
+	var said []string
+	for _, line := range []string{
+		`{"status": "Pulling from library/x", "id": "1"}`,
+		`{"status": "Pulling fs layer", "id": "a"}`, `{"status": "Pulling fs layer", "id": "b"}`, `{"status": "Waiting", "id": "c"}`,
+		`{"status": "Already exists", "id": "d"}`,
+		`{"status": "Downloading", "id": "a", "progressDetail": {"current": 1048576, "total": 4194304}}`,
+		`{"status": "Downloading", "id": "b", "progressDetail": {"current": 1048576, "total": 1048576}}`,
+		`{"status": "Download complete", "id": "b"}`, `{"status": "Pull complete", "id": "b"}`,
+	} {
+		v, err := config.Parse([]byte(line))
+		require.NoError(t, err)
+		now = now.Add(time.Second)
+		if text := p.take(now, v); text != "" {
+			said = append(said, text)
+		}
+	}
+	require.Equal(t, []string{"Docker image pull progress: Pulled 1/4 (0.0MiB/0.0MiB) layers: 3 waiting/0 pulling"}, said)
+	require.Equal(t, "Docker image pull progress: Pulled 2/4 (2.0MiB/5.0MiB) layers: 1 waiting/1 pulling", p.String())
+}
+
+func TestWithoutItsEngineTheDriverIsNotHealthy(t *testing.T) {
+	n := newNode(t, "")
+	f, err := n.Fingerprint()
+	require.NoError(t, err)
+	require.Equal(t, driver.Unhealthy, f.Health)
+	require.Contains(t, f.Description, "Failed to connect to docker daemon: connecting to /run/docker.sock")
+	require.Error(t, n.Configure(`{"endpoint": "ssh://x"}`))
+}
+
+// An engine that is not there, as while it is restarted, does not mean that its containers are not.
+func TestNothingIsTakenForEndedWhileTheEngineIsNotThere(t *testing.T) {
+	for _, err := range []error{abi.NewRecoverableError(abi.NotFound, "there is no socket"), abi.NewRecoverableError(abi.Unavailable, "refused")} {
+		require.Equal(t, err, ended(err))
+		require.False(t, absent(err))
+	}
+	require.NoError(t, ended(abi.NewError(abi.NotFound, "No such container")))
+	n := newNode(t, "")
+	task, handle := n.Task(`{"image": "i:1"}`), state{container: "c"}.handle()
+	_, err := n.StopTask(task, handle, "", time.Second)
+	require.True(t, abi.IsRecoverable(err), "%v", err)
+	require.True(t, abi.IsRecoverable(n.DestroyTask(task, handle, true)))
+	_, err = n.RecoverTask(task, handle)
+	require.True(t, abi.IsRecoverable(err), "%v", err)
+}
+
+func TestTheVersionOfTheEngineIsAnAttribute(t *testing.T) {
+	n := newNode(t, `{"volumes": {"enabled": true}}`)
+	l := n.Listen("/run/docker.sock")
+	go func() {
+		_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, map[string]string{
+				"/version": `{"Version": "20.10.24", "Os": "linux"}`, "/info": `{"Runtimes": {"runc": {}}}`,
+			}[r.URL.Path])
+		}))
+	}()
+	f, err := n.Fingerprint()
+	require.NoError(t, err)
+	require.Equal(t, driver.Healthy, f.Health, f.Description)
+	for name, want := range map[string]*driver.Attribute{
+		"driver.docker.version": driver.String("20.10.24"), "driver.docker.runtimes": driver.String("runc"), "driver.docker.volumes.enabled": driver.Bool(true),
+	} {
+		require.True(t, want.EqualVT(f.Attributes[name]), name)
+	}
+}
+
+// frame is an entry as the engine sends it.
+func frame(stream byte, text string) string {
+	head := [8]byte{stream}
+	binary.BigEndian.PutUint32(head[4:], uint32(len(text)))
+	return string(head[:]) + text
+}
+
+func TestALogIsReadInFramesAndInLines(t *testing.T) {
+	const first, second = "2026-01-02T03:04:05.000000001Z ", "2026-01-02T03:04:05.000000002Z "
+	long := strings.Repeat("x", partBytes)
+	for text, want := range map[string][]string{
+		frame(1, first+"a\n") + frame(2, second+"b"): {"a\n", "b"},
+		frame(1, first+"a\n") + frame(2, second)[:9]: {"a\n"},
+		"": nil,
+	} {
+		require.Equal(t, want, entries(t, &log{r: bufio.NewReader(strings.NewReader(text))}))
+	}
+	require.Equal(t, []string{long, "y\n", "z"}, entries(t, &log{terminal: true, r: bufio.NewReader(strings.NewReader(first + long + first + "y\n" + second + "z"))}))
+	for _, text := range []string{frame(3, first), frame(1, "no time"), "\x01\x00\x00\x00\xff\xff\xff\xff"} {
+		_, _, _, err := (&log{r: bufio.NewReader(strings.NewReader(text))}).next()
+		require.ErrorIs(t, err, errGarbled)
+	}
+}
+
+func entries(t *testing.T, l *log) (all []string) {
+	t.Helper()
+	for {
+		_, _, content, err := l.next()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(t, err)
+		all = append(all, string(content))
+	}
+}
+
+// Wherever an interruption was, what is taken after it begins with the next byte.
+func TestAnInterruptedLogGoesOnWhereItWas(t *testing.T) {
+	log := []struct {
+		at   int64
+		text string
+	}{{1, "a\n"}, {2, "bb"}, {2, "bb\n"}, {2, "c\n"}, {5, "d\n"}}
+	var whole string
+	for _, e := range log {
+		whole += e.text
+	}
+	for marked := range len(log) + 1 {
+		first := &output{}
+		for _, e := range log[:marked] {
+			first.take(e.at, []byte(e.text))
+		}
+		for missing := range len(whole) - len(first.pending) + 1 {
+			second := &output{from: first.at, at: first.at, missing: uint64(missing)}
+			for _, e := range log {
+				if e.at >= first.at.time { // as the engine answers
+					second.take(e.at, []byte(e.text))
+				}
+			}
+			require.Equal(t, whole[len(first.pending)+missing:], string(second.pending), "marked after %d entries, %d bytes since", marked, missing)
+		}
+	}
+}
+
+func FuzzLog(f *testing.F) {
+	f.Add([]byte(frame(1, "2026-01-02T03:04:05.000000001Z a\n")), false)
+	f.Add([]byte("2026-01-02T03:04:05.000000001Z a\n"), true)
+	f.Fuzz(func(t *testing.T, text []byte, terminal bool) {
+		l := &log{r: bufio.NewReader(strings.NewReader(string(text))), terminal: terminal}
+		for total := 0; ; {
+			_, _, content, err := l.next()
+			if err != nil {
+				return
+			}
+			if total += len(content); total > len(text) {
+				t.Fatal("more than there is")
+			}
+		}
+	})
+}
