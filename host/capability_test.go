@@ -374,3 +374,33 @@ func TestAPluginSeesTheDirectoriesGrantedAndNoOther(t *testing.T) {
 	p := newWorld(t, host.Limits{}).load(t, module.Bytes())
 	require.ErrorContains(t, p.Configure(t.Context(), host.Grants{FS: host.FSGrant{ReadOnly: []string{dir + "/none"}}}, nil), "granted directory")
 }
+
+// The content of a program is read once, until its file changes in any way.
+func TestAChangedProgramIsReadAgain(t *testing.T) {
+	w, scope := newWorld(t, host.Limits{}), taskScope(t)
+	path := put(t, scope.Config.Directories.Task, "app.wasm", program())
+	exits := func() int {
+		t.Helper()
+		code, message := decodeAnswer(t, started(t, w, scope, host.WasmGrant{}, &wasmnodev1.WasmStartRequest{Module: "app.wasm"}))
+		require.Zero(t, code, "%s", message)
+		exit, err := w.workloads.Wait(t.Context(), scope.Config.Id)
+		require.NoError(t, err)
+		require.NoError(t, w.workloads.Destroy(t.Context(), scope.Config.Id))
+		return exit.ExitCode
+	}
+	settle := func() { // what is younger is not kept
+		require.Eventually(t, func() bool {
+			var s syscall.Stat_t
+			return syscall.Stat(path, &s) == nil && time.Since(time.Unix(s.Ctim.Unix())) > 1100*time.Millisecond
+		}, time.Minute, 10*time.Millisecond)
+	}
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	settle()
+	require.Zero(t, exits())
+	require.Zero(t, exits(), "what is kept")
+	trapping := (&modtest.Module{Pages: 1, Funcs: []modtest.Func{{Export: "_start", Body: []byte{0}}}}).Bytes()
+	require.NoError(t, os.WriteFile(path, trapping, 0o644))
+	require.NoError(t, os.Chtimes(path, info.ModTime(), info.ModTime()), "its time is set back")
+	require.Equal(t, 134, exits())
+}

@@ -131,6 +131,7 @@ type Host struct {
 	start time.Time // of the plugins' monotonic clock
 
 	programs programTable
+	read     programCache
 	budget   *sandbox.Budget // of all plugins
 
 	mu       sync.Mutex

@@ -16,6 +16,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/internal/plaintext"
 	"github.com/wasmnode/wasmnode/sandbox"
+	"github.com/wasmnode/wasmnode/sandbox/scan"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -30,11 +31,12 @@ type programFiles struct {
 	own      []string // the task's directories, and what the node mounts for it
 	readOnly []string // those of own that are read-only
 	dirs     []string // granted ones
+	cache    *programCache
 }
 
 func programFilesOf(c *call, g WasmGrant) programFiles {
 	d := c.scope.Config.GetDirectories()
-	r := programFiles{plugin: c.plugin.Name(), task: d.GetTask(), own: []string{d.GetTask(), d.GetShared()}, dirs: g.Directories}
+	r := programFiles{plugin: c.plugin.Name(), task: d.GetTask(), own: []string{d.GetTask(), d.GetShared()}, dirs: g.Directories, cache: &c.plugin.host.read}
 	for _, m := range c.scope.Config.GetMounts() {
 		r.own = append(r.own, m.GetHostPath())
 		if m.GetReadOnly() {
@@ -70,37 +72,47 @@ func (r programFiles) resolve(path string, bases []string) (base, rest string, e
 }
 
 // readModule reads a program's module.
-func (r programFiles) readModule(ctx context.Context, path string) ([]byte, error) {
+func (r programFiles) readModule(ctx context.Context, path string) (scan.Source, error) {
 	base, rest, err := r.resolve(path, slices.Concat(r.own, r.dirs))
 	if err != nil {
-		return nil, err
+		return scan.Source{}, err
 	}
 	root, err := os.OpenRoot(base)
 	if err != nil {
-		return nil, fileError("module", path, err)
+		return scan.Source{}, fileError("module", path, err)
 	}
 	defer root.Close()
 	// Not blocking, in case it is a FIFO.
 	f, err := root.OpenFile(rest, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fileError("module", path, err)
+		return scan.Source{}, fileError("module", path, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fileError("module", path, err)
+		return scan.Source{}, fileError("module", path, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("module %s is not a file", plaintext.Line(path, 256)))
+		return scan.Source{}, abi.NewError(abi.InvalidArgument, fmt.Sprintf("module %s is not a file", plaintext.Line(path, 256)))
 	}
+	source, err := r.cache.read(f, info, func() ([]byte, error) { return readProgram(ctx, f, info.Size()) })
+	if err != nil {
+		return scan.Source{}, fileError("module", path, err)
+	}
+	if source.Size() > maxProgramBytes {
+		return scan.Source{}, abi.NewError(abi.ResourceExhausted, fmt.Sprintf("module %s has more than %d bytes", plaintext.Line(path, 256), maxProgramBytes))
+	}
+	return source, nil
+}
+
+// readProgram reads a file of about that size, and no more of it than shows that it is too
+// large.
+func readProgram(ctx context.Context, f *os.File, size int64) ([]byte, error) {
 	// The builder's room is not cleared first, which takes ten milliseconds at once.
 	var b strings.Builder
-	b.Grow(int(min(info.Size(), maxProgramBytes)) + 1) // one more, that a growing file may have
+	b.Grow(int(min(size, maxProgramBytes)) + 1) // one more, that a growing file may have
 	if _, err := io.CopyBuffer(struct{ io.Writer }{&b}, io.LimitReader(clockedReader{ctx, f}, maxProgramBytes+1), make([]byte, pieceBytes)); err != nil {
-		return nil, fileError("module", path, err)
-	}
-	if b.Len() > maxProgramBytes {
-		return nil, abi.NewError(abi.ResourceExhausted, fmt.Sprintf("module %s has more than %d bytes", plaintext.Line(path, 256), maxProgramBytes))
+		return nil, err
 	}
 	return unsafe.Slice(unsafe.StringData(b.String()), b.Len()), nil // nobody else has the string
 }

@@ -58,7 +58,7 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	spec := taskSpec(c.scope.Config, r.Env)
 	spec.MemoryMaxBytes = memoryFor(c.scope.Config, r.MemoryMaxBytes)
 	spec.WASI = &workload.WASIProgram{
-		Name: filepath.Base(r.Module), Module: module, Args: r.Args, Mounts: mounts, Listen: listen, Signals: r.Signals, Stdin: stdin,
+		Name: filepath.Base(r.Module), Module: module.Bytes(), Digest: module.Digest(), Args: r.Args, Mounts: mounts, Listen: listen, Signals: r.Signals, Stdin: stdin,
 	}
 	spec.Owner, spec.CPUMHz = c.plugin.Name(), c.scope.Config.GetResources().GetCpuMhz()
 	defer sandbox.Pause(ctx)()

@@ -93,6 +93,9 @@ type WASIProgram struct {
 	Name string
 	// Module is the module's content.
 	Module []byte
+	// Digest is that of the module, SHA-256 in lower-case hexadecimal, from whoever computed
+	// it: it is not computed again. Empty: it is not known.
+	Digest string `json:"-"`
 	Args   []string
 	Mounts []Mount
 	// Listen are TCP listeners that are open when the program starts: its descriptors from 3

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/tetratelabs/wazero/api"
@@ -23,6 +24,7 @@ const (
 	invalid         errno = 28
 	inputOutput     errno = 29
 	tooMany         errno = 33
+	noDirectory     errno = 54
 	notSupported    errno = 58
 	nonblockFlag          = 1 << 2
 	peekFlag              = 1 << 0
@@ -93,6 +95,8 @@ func Over(name string, engines api.GoModuleFunc) api.GoModuleFunc {
 				engines(ctx, m, stack)
 			}
 		}
+	case strings.HasPrefix(name, "path_"):
+		return ofDirectories(name, engines)
 	case !strings.HasPrefix(name, "fd_") && !strings.HasPrefix(name, "sock_"):
 		return engines
 	}
@@ -117,6 +121,29 @@ func Over(name string, engines api.GoModuleFunc) api.GoModuleFunc {
 		default:
 			stack[0] = own(&call{ctx, t, int32(stack[0]), h, m.Memory(), stack})
 		}
+	}
+}
+
+// directories are which arguments of a function are descriptors of directories; else the
+// first is.
+var directories = map[string][]int{"path_link": {0, 4}, "path_rename": {0, 3}, "path_symlink": {2}}
+
+// ofDirectories refuses a function of paths for the table's descriptors.
+func ofDirectories(name string, engines api.GoModuleFunc) api.GoModuleFunc {
+	arguments, ok := directories[name]
+	if !ok {
+		arguments = []int{0}
+	}
+	return func(ctx context.Context, m api.Module, stack []uint64) {
+		t := of(ctx)
+		if t != nil && slices.ContainsFunc(arguments, func(i int) bool {
+			_, ours := t.find(int32(stack[i]))
+			return ours
+		}) {
+			stack[0] = noDirectory
+			return
+		}
+		engines(ctx, m, stack)
 	}
 }
 

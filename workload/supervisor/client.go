@@ -87,7 +87,10 @@ func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 	if spec.WASI != nil {
 		bare, wasi := *spec, *spec.WASI
 		module, wasi.Module, bare.WASI = wasi.Module, nil, &wasi
-		req.Spec, req.Module = &bare, digestOf(module)
+		req.Spec, req.Module = &bare, wasi.Digest
+		if req.Module == "" {
+			req.Module = digestOf(module)
+		}
 	}
 	err := c.call(ctx, opStart, req, nil)
 	for range maxModuleSends {

@@ -189,7 +189,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 				w.WriteHeader(statusUnknownModule)
 				return struct{}{}, nil
 			}
-			req.Spec.WASI.Module = content
+			req.Spec.WASI.Module, req.Spec.WASI.Digest = content, req.Module // as it was computed here
 		}
 		// An agent that dies meanwhile finds the workload; one that gives up destroys it.
 		ctx = context.WithoutCancel(ctx)

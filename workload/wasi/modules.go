@@ -10,6 +10,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/sandbox/scan"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // maxIdleModules bounds the compiled programs that are kept though nothing runs them,
@@ -55,8 +56,11 @@ func newModuleCache(life context.Context, e *sandbox.Engine) *moduleCache {
 
 // acquire returns the compiled module, which is to be released. The context bounds the wait;
 // a compile goes on for those who come later.
-func (c *moduleCache) acquire(ctx context.Context, wasm []byte, memory uint64) (*sharedModule, error) {
-	src := scan.NewSource(wasm)
+func (c *moduleCache) acquire(ctx context.Context, program *workload.WASIProgram, memory uint64) (*sharedModule, error) {
+	src := scan.KnownSource(program.Module, program.Digest)
+	if program.Digest == "" {
+		src = scan.NewSource(program.Module)
+	}
 	m := c.share(moduleKey{src.Digest(), memory}, src) //nolint:contextcheck // a compile serves later callers, too
 	select {
 	case <-m.ready:
@@ -107,7 +111,8 @@ func (c *moduleCache) compile(src scan.Source, memory uint64) (*sandbox.Module, 
 	if err := checkCommand(scanned.Spec); err != nil {
 		return nil, refused(err)
 	}
-	m, err := c.engine.Compile(c.life, scanned, sandbox.Options{MemoryMaxBytes: memory})
+	// As a template, programs share the data that they do not write to.
+	m, err := c.engine.Compile(c.life, scanned, sandbox.Options{MemoryMaxBytes: memory, Template: true})
 	if c.life.Err() != nil {
 		return m, abi.NewRecoverableError(abi.Unavailable, errShutdown.Error())
 	}

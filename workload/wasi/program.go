@@ -84,7 +84,7 @@ func (p *program) prepare(ctx context.Context, spec *workload.Spec, modules *mod
 	if err := p.main.openDescriptors(spec.WASI); err != nil {
 		return err
 	}
-	module, err := modules.acquire(ctx, spec.WASI.Module, spec.MemoryMaxBytes)
+	module, err := modules.acquire(ctx, spec.WASI, spec.MemoryMaxBytes)
 	if err != nil {
 		return err
 	}

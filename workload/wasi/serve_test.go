@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/internal/importtest"
 	"github.com/wasmnode/wasmnode/internal/modtest"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 	"github.com/wasmnode/wasmnode/workload"
@@ -277,4 +278,49 @@ func TestStandardInputIsAFile(t *testing.T) {
 		bad.WASI.Stdin = &workload.Mount{HostPath: filepath.Join(dir, name), Within: dir}
 		require.ErrorContains(t, s.Start(withTimeout(t), bad), says)
 	}
+}
+
+// Every function of WASI takes a listener, a pipe of signals and a connection that is not
+// there, with any arguments, and a program with the longest poll of them goes on.
+func TestNoFunctionFailsOnDescriptorsOfTheHosts(t *testing.T) {
+	s := newRuntime(t, wasi.Config{})
+	for _, i := range importtest.WASI(t) {
+		var body []byte
+		for _, fd := range []int32{3, 4, 5, 1 << 24, -1} {
+			for _, fill := range []int64{0, 64, 65535, -1} {
+				for n, of := range i.Type.Params {
+					switch {
+					case n == 0:
+						body = append(body, modtest.I32Const(fd)...)
+					case of == modtest.I64:
+						body = append(body, modtest.I64Const(fill)...)
+					default:
+						body = append(body, modtest.I32Const(int32(fill))...)
+					}
+				}
+				body = append(body, modtest.Call(0)...)
+				for range i.Type.Results {
+					body = append(body, modtest.Drop...)
+				}
+			}
+		}
+		m := &modtest.Module{Imports: []modtest.Import{i}, Pages: 1, Funcs: []modtest.Func{{Export: "_start", Body: body}}}
+		sp, _ := serving(t, i.Name, m.Bytes())
+		sp.WASI.Signals = true
+		result := run(t, s, sp)
+		require.True(t, result.Successful(), "%s: %+v", i.Name, result)
+		require.NoError(t, s.Destroy(withTimeout(t), sp.ID))
+	}
+	subscription := make([]byte, 48)
+	subscription[8], subscription[16] = 1, 3 // to read descriptor 3
+	m := &modtest.Module{Imports: []modtest.Import{wasiFunc("poll_oneoff", 4)}, Pages: 2,
+		Data: []modtest.Data{{Offset: 0, Bytes: bytes.Repeat(subscription, 1024)}},
+		Funcs: []modtest.Func{{Export: "_start", Body: modtest.Code(modtest.Loop(
+			modtest.I32Const(0), modtest.I32Const(1<<16), modtest.I32Const(1024), modtest.I32Const(8), modtest.Call(0), modtest.Drop))}}}
+	sp, at := serving(t, "poll", m.Bytes())
+	require.NoError(t, s.Start(withTimeout(t), sp))
+	c, err := net.Dial("tcp", at.String()) // which it never accepts: its poll returns at once from now on
+	require.NoError(t, err)
+	require.NoError(t, s.Stop(withTimeout(t), "poll", "SIGKILL", 0))
+	require.NoError(t, c.Close())
 }
