@@ -88,6 +88,13 @@ var RequiredDriverOps = []string{OpDriverDescribe, OpDriverConfigure, OpDriverFi
 // others are not missed, it has no figures or nothing to free.
 var RequiredDeviceOps = []string{OpDeviceDescribe, OpDeviceConfigure, OpDeviceFingerprint, OpDeviceReserve}
 
+// Where a driver sees the directories of the task that a call is about, by WASI: its own, with
+// "local" and "secrets", and the one that the allocation's tasks share.
+const (
+	TaskDir      = "/task"
+	TaskAllocDir = "/task/alloc"
+)
+
 // ExportInitialize is the WASI reactor's initialiser, called once per instance
 // before any operation when a plugin exports it.
 const ExportInitialize = "_initialize"

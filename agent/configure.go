@@ -51,6 +51,13 @@ func load(cfg config.Config, o Options) (config.Config, error) {
 	return cfg, nil
 }
 
+// CheckConfiguration reads configuration files and directories, later ones over earlier ones, and
+// returns why an agent would not start with them.
+func CheckConfiguration(paths ...string) error {
+	_, err := load(config.Default(), Options{ConfigPaths: paths})
+	return err
+}
+
 // oneLine puts errors that were joined on one line.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 

@@ -153,6 +153,8 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 	}()
 	c := newCall(p, op, input, scope)
 	defer c.closeLogs()
+	inst.task.enter(scope)
+	defer func() { reusable = inst.task.leave() == 0 && reusable }()
 	returned := false
 	defer func() { c.endStreams(ctx, returned) }()
 	f := inst.funcs[op]

@@ -117,6 +117,11 @@ func (g Grants) Faults() (errs []error) {
 	for _, granted := range g.paths() {
 		check(granted.key, granted.paths, grantsyntax.Path)
 	}
+	for _, dir := range slices.Concat(g.FS.ReadOnly, g.FS.ReadWrite) {
+		if within(dir, abi.TaskDir) {
+			errs = append(errs, fmt.Errorf("grant.fs: %q is where drivers see their tasks' directories, which need no grant", dir))
+		}
+	}
 	check("devices.nodes", g.Devices.Nodes, grantsyntax.Node)
 	check("process.commands", g.Process.Commands, grantsyntax.Command)
 	check("process.users", g.Process.Users, grantsyntax.User)

@@ -63,6 +63,7 @@ type instance struct {
 	funcs      map[string]api.Function
 	generation int
 	files      []*rootfs.FS
+	task       taskFiles
 	output     []*lineLogger // standard output and error
 }
 
@@ -320,5 +321,9 @@ func (p *Plugin) moduleConfig(inst *instance, s *settings) (wazero.ModuleConfig,
 		return nil, err
 	}
 	rootfs.Join(inst.files...)
+	if p.seesTaskFiles() {
+		inst.task = newTaskFiles(inst.guest.Done)
+		files = inst.task.mount(files)
+	}
 	return cfg.WithFSConfig(files), nil
 }

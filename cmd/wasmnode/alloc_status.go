@@ -104,6 +104,25 @@ func (c *allocStatusCommand) short(a *nomad.Allocation) {
 	c.table(rows)
 }
 
+// deployed tells of the deployment that an allocation is part of, if it is.
+func deployed(f *flags, a *nomad.Allocation) [][2]string {
+	if a.DeploymentID == "" {
+		return nil
+	}
+	health := "unset"
+	if d := a.DeploymentStatus; d != nil && d.Healthy != nil {
+		health = "unhealthy"
+		if *d.Healthy {
+			health = "healthy"
+		}
+	}
+	pairs := [][2]string{{"Deployment ID", f.short(a.DeploymentID)}, {"Deployment Health", health}}
+	if a.DeploymentStatus != nil && a.DeploymentStatus.Canary {
+		pairs = append(pairs, [2]string{"Canary", "true"})
+	}
+	return pairs
+}
+
 func (c *allocStatusCommand) head(f *flags, client *nomad.Client, a *nomad.Allocation) {
 	pairs := [][2]string{
 		{"ID", a.ID},
@@ -120,6 +139,7 @@ func (c *allocStatusCommand) head(f *flags, client *nomad.Client, a *nomad.Alloc
 		{"Created", ago(a.CreateTime)},
 		{"Modified", ago(a.ModifyTime)},
 	}
+	pairs = append(pairs, deployed(f, a)...)
 	if a.PreviousAllocation != "" {
 		pairs = append(pairs, [2]string{"Replaces Alloc", f.short(a.PreviousAllocation)})
 	}

@@ -57,6 +57,9 @@ func (r registry) group(m meta, name, synopsis string) { r[name] = &groupCommand
 func (r registry) words(m meta) {
 	r["agent"] = &agentCommand{m}
 	r["agent-info"] = &agentInfoCommand{m}
+	r.group(m, "config", "Files of an agent's configuration")
+	r["config validate"] = &configValidateCommand{m}
+	r["fmt"] = &fmtCommand{m}
 	r["monitor"] = &monitorCommand{m}
 	r["status"] = &statusCommand{m}
 	r["supervisor"] = &supervisorCommand{m}
@@ -112,6 +115,7 @@ func (r registry) job(m meta) {
 	r["job deployments"] = &jobDeploymentsCommand{m}
 	r["job eval"] = &jobEvalCommand{m}
 	r["job history"] = &jobHistoryCommand{m}
+	r["job init"] = &jobInitCommand{m}
 	r["job inspect"] = &jobInspectCommand{m}
 	r.group(m, "job periodic", "Periodic jobs: what is launched at times")
 	r["job periodic force"] = &jobPeriodicForceCommand{m}
@@ -153,7 +157,9 @@ func (r registry) node(m meta) {
 func (r registry) operator(m meta) {
 	r.group(m, "operator", "What only a person can decide: what is unclaimed, snapshots, and how the scheduler decides")
 	r["operator adopt"] = &operatorAdoptCommand{m}
+	r["operator api"] = &operatorAPICommand{m}
 	r["operator discard"] = &operatorDiscardCommand{m}
+	r["operator metrics"] = &operatorMetricsCommand{m}
 	r.group(m, "operator scheduler", "How the scheduler decides")
 	r["operator scheduler get-config"] = &operatorSchedulerGetConfigCommand{m}
 	r["operator scheduler set-config"] = &operatorSchedulerSetConfigCommand{m}

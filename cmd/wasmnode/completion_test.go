@@ -43,7 +43,7 @@ Options:
 // tells of, which is also what shells complete.
 func TestEveryOptionIsInItsCommandsHelp(t *testing.T) {
 	m := meta{ui: ui{out: io.Discard, err: io.Discard}, running: new(running)}
-	unlike := []string{"agent", "operator snapshot inspect", "plugin inspect", "supervisor", "version"} // have flags of their own, or none
+	unlike := []string{"agent", "config validate", "fmt", "job init", "operator snapshot inspect", "plugin inspect", "supervisor", "version"} // have flags of their own, or none
 	for name, c := range commands(m) {
 		if _, group := c.(*groupCommand); group || slices.Contains(unlike, name) {
 			continue

@@ -92,6 +92,9 @@ g           false     3        1         1       1        0          \S+
 `
 	assert.Regexp(t, "^ID          = "+d.ID[:8]+"\nJob ID      = web\nJob Version = 1\n"+shown+"$", n.out(t, "deployment", "status", d.ID[:8]))
 	assert.Regexp(t, "\n\nLatest Deployment\nID          = "+d.ID[:8]+"\n"+shown+"\nAllocations\n", n.out(t, "job", "status", "web"))
+	assert.Regexp(t, `\nDatacenters += \*\nNamespace += default\nNode Pool += default\nStatus `, n.out(t, "job", "status", "web"))
+	canary := d.TaskGroups["g"].PlacedCanaries[0]
+	assert.Regexp(t, `\nDeployment ID += `+d.ID[:8]+`\nDeployment Health += healthy\nCanary += true\n`, n.out(t, "alloc", "status", canary))
 	r = n.run(t, "deployment", "promote", "-group", "other", d.ID)
 	assert.Equal(t, result{1, "", "Error: no canaries to promote\n"}, r)
 

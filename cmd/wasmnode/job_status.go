@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
 )
@@ -129,7 +130,9 @@ func (c *jobStatusCommand) head(job *nomad.Job) {
 		{"Submit Date", stamp(*job.SubmitTime)},
 		{"Type", *job.Type},
 		{"Priority", strconv.Itoa(*job.Priority)},
+		{"Datacenters", strings.Join(job.Datacenters, ",")},
 		{"Namespace", *job.Namespace},
+		{"Node Pool", *job.NodePool},
 		{"Status", status},
 		{"Version", strconv.FormatUint(*job.Version, 10)},
 		{"Periodic", strconv.FormatBool(job.IsPeriodic())},

@@ -58,6 +58,14 @@ func TestWhatIsOfServersAndOfEnterprise(t *testing.T) {
 	assert.Equal(t, n.address+"\n", n.out(t, "node", "config", "-servers"))
 	assert.Contains(t, n.out(t, "agent-info"), "  leader = true\n")
 	n.out(t, "system", "reconcile", "summaries")
+	assert.Equal(t, `["global"]`, n.out(t, "operator", "api", "/v1/regions"))
+	assert.Equal(t, `["global"]`, n.out(t, "operator", "api", n.address+"/v1/regions"))
+	assert.Equal(t, "[]", n.out(t, "operator", "api", "-filter", `ID == "none"`, "/v1/jobs"))
+	assert.Equal(t, "no such endpoint: /v1/none", n.out(t, "operator", "api", "/v1/none"))
+	assert.Contains(t, n.out(t, "operator", "api", "-dryrun", "-X", "DELETE", "-H", "A: b c", "/v1/job/x"), "curl -X DELETE -H 'A: b c' http://"+n.address+"/v1/job/x")
+	assert.Contains(t, n.out(t, "operator", "metrics", "-format", "prometheus"), "# TYPE ")
+	assert.Contains(t, n.out(t, "operator", "metrics"), `"Gauges":[`)
+	assert.NotEqual(t, "0\n", n.out(t, "operator", "metrics", "-t", "{{len .Gauges}}"))
 	for line, want := range map[string]string{
 		"server join 10.0.0.1":           "is its own server",
 		"server force-leave x":           "is its own server",

@@ -2,11 +2,13 @@ package rootfs_test
 
 import (
 	"bytes"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"github.com/tetratelabs/wazero"
+	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
 	"github.com/tetratelabs/wazero/experimental/sysfs"
 
 	"github.com/wasmnode/wasmnode/sandbox"
@@ -16,7 +18,7 @@ import (
 )
 
 // runGuest runs a program with the world's mount at /data and returns its output.
-func runGuest(t *testing.T, wasm []byte, mount *rootfs.FS) string {
+func runGuest(t *testing.T, wasm []byte, mount experimentalsys.FS) string {
 	t.Helper()
 	e, err := sandbox.Open(sandbox.Config{})
 	require.NoError(t, err)
@@ -33,6 +35,25 @@ func runGuest(t *testing.T, wasm []byte, mount *rootfs.FS) string {
 		require.NoError(t, err, out.String())
 	}
 	return out.String()
+}
+
+// A guest sees no more through a switch than through what it is.
+func TestAHostileGuestDoesNotGetOutOfASwitch(t *testing.T) {
+	wasm := guestbuild.Program(t, "sandbox/rootfs/testdata/escape")
+	w := newWorld(t)
+	s := rootfs.NewSwitch(func() <-chan struct{} { return nil })
+	require.NotContains(t, runGuest(t, wasm, s), "mine", "it is none")
+	s.Set(func() (*rootfs.FS, error) {
+		return rootfs.OpenWithin(filepath.Dir(w.mount), filepath.Base(w.mount), false)
+	})
+	out := runGuest(t, wasm, s)
+	require.Zero(t, s.Clear(), "its end closes what it left open")
+	require.True(t, strings.HasSuffix(out, "done\n"), out)
+	require.NotContains(t, out, secret)
+	require.NotContains(t, out, "root:x:")
+	w.requireUntouched(t)
+	require.Empty(t, descriptors(t, w.mount))
+	require.Contains(t, out, `READ inner-file: "mine below"`, "what is inside can be had")
 }
 
 func TestAHostileGuestDoesNotGetOut(t *testing.T) {

@@ -126,6 +126,13 @@ func (h *callHost) TaskMarked(stream uint32) ([]byte, error) {
 	return (&wasmnodev1.OutputMark{Mark: m.mark, BytesSince: uint64(h.outputs[stream].Len() - m.at)}).MarshalVT()
 }
 
+func (h *callHost) TaskDirs() (task, alloc string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	dirs := h.dirs[h.taskID]
+	return dirs.GetTask(), dirs.GetShared()
+}
+
 func (h *callHost) WasmStart(request []byte) ([]byte, error) {
 	if err := h.denied(); err != nil {
 		return nil, err

@@ -100,6 +100,9 @@ func (c *compiled) instance(ctx context.Context, host hostcall.Host) (instance, 
 	for _, dir := range c.dirs {
 		files = files.WithReadOnlyDirMount(dir, dir)
 	}
+	if task, alloc := host.TaskDirs(); task != "" {
+		files = files.WithDirMount(task, abi.TaskDir).WithDirMount(alloc, abi.TaskAllocDir)
+	}
 	config = config.WithFSConfig(files)
 	if c.clock != nil {
 		config = config.

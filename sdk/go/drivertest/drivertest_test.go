@@ -3,6 +3,7 @@ package drivertest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -179,4 +180,19 @@ func TestAClockMovesOnlyBySleeping(t *testing.T) {
 	expect.Equal(t, clock.Now(), start)
 	clock.Sleep(time.Hour)
 	expect.Equal(t, clock.Now().Sub(start), time.Hour)
+}
+
+func TestATaskHasItsDirectoriesWithoutAGrant(t *testing.T) {
+	node := drivertest.New(t, func() driver.Driver {
+		return &probe{start: func(ctx context.Context, t *driver.TaskConfig) (*driver.TaskHandle, *driver.Network, error) {
+			expected := []string{t.Directories.Task, t.Directories.Shared}
+			if got := []string{task.Dir(ctx), task.AllocDir(ctx)}; got[0] != expected[0] || got[1] != expected[1] {
+				return nil, nil, fmt.Errorf("%q, not %q", got, expected)
+			}
+			return &driver.TaskHandle{}, nil, nil
+		}, configure: func(context.Context) error { return nil }}
+	})
+	_, _, err := node.StartTask(node.Task(""))
+	expect.NoError(t, err)
+	expect.Equal(t, task.Dir(context.Background()), "")
 }

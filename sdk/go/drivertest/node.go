@@ -77,8 +77,10 @@ func (n *Node) TryTask(config string) (*driver.TaskConfig, error) {
 			return nil, err
 		}
 	}
+	id := fmt.Sprintf("00000000-0000-0000-0000-%012d/task/%08x", number, number)
+	n.records.addDirs(id, dirs)
 	return &driver.TaskConfig{
-		Id:            fmt.Sprintf("00000000-0000-0000-0000-%012d/task/%08x", number, number),
+		Id:            id,
 		Name:          "task",
 		AllocId:       fmt.Sprintf("00000000-0000-0000-0000-%012d", number),
 		JobId:         "job",

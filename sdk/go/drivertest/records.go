@@ -79,7 +79,8 @@ type records struct {
 	programs   []*wasm.Program
 	refuseWasm *abi.Error
 	processes  processes
-	listening  map[string]string // sockets, by the addresses that they stand for
+	dirs       map[string]*wasmnodev1.TaskDirectories // by task
+	listening  map[string]string                      // sockets, by the addresses that they stand for
 }
 
 // outputMark is what a driver remembered, and how much output there was then.
@@ -92,4 +93,14 @@ func (r *records) log(line LogLine) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.logs = append(r.logs, line)
+}
+
+// addDirs makes the directories of a task known, by its ID.
+func (r *records) addDirs(id string, dirs *wasmnodev1.TaskDirectories) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dirs == nil {
+		r.dirs = map[string]*wasmnodev1.TaskDirectories{}
+	}
+	r.dirs[id] = dirs
 }

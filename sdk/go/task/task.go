@@ -32,6 +32,23 @@ func Event(ctx context.Context, taskID, message string, annotations map[string]s
 // interval, because something has changed. It is a request: the node limits the rate.
 func Refresh(ctx context.Context) { hostcall.TaskRefresh(ctx) }
 
+// Dir returns where the driver sees the directory of the task that the current call is about,
+// with "local" and "secrets" in it: "/task", or natively, where a test has it. It needs
+// no grant. In a call about no task there is nothing there. A link in it that leads out of it
+// is not followed. Close what you open in the same call: an instance that leaves a file open is
+// not used again.
+func Dir(ctx context.Context) string {
+	dir, _ := hostcall.TaskDirs(ctx)
+	return dir
+}
+
+// AllocDir returns where the driver sees the directory that all tasks of the allocation share,
+// likewise.
+func AllocDir(ctx context.Context) string {
+	_, alloc := hostcall.TaskDirs(ctx)
+	return alloc
+}
+
 // Stdout writes to the standard output of the task that the current call is about.
 // A driver whose task is a workload of the host's has no need of it.
 func Stdout(ctx context.Context) io.Writer { return output{ctx, 1} }

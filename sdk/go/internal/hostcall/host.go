@@ -14,6 +14,8 @@ type Host interface {
 	TaskEvent(event []byte) error
 	TaskRefresh()
 	TaskOutput(stream uint32, data []byte) error
+	// TaskDirs are the directories of the task that the call is about; empty: of none.
+	TaskDirs() (task, alloc string)
 	TaskMark(stream uint32, mark []byte) error
 	TaskMarked(stream uint32) ([]byte, error)
 	WasmStart(request []byte) ([]byte, error)

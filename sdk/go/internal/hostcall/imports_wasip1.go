@@ -145,6 +145,9 @@ func TaskMarked(_ context.Context, stream uint32) ([]byte, error) {
 	return answer(taskMarked(stream))
 }
 
+// TaskDirs returns where the directories of the task are seen that the call is about.
+func TaskDirs(context.Context) (task, alloc string) { return abi.TaskDir, abi.TaskAllocDir }
+
 // WasmStart hands over an encoded WasmStartRequest and returns the encoded answer.
 func WasmStart(_ context.Context, request []byte) ([]byte, error) {
 	return answer(wasmStart(pointer(request)))

@@ -54,6 +54,15 @@ func TaskMarked(ctx context.Context, stream uint32) ([]byte, error) {
 	return h.TaskMarked(stream)
 }
 
+// TaskDirs returns where the directories of the task are seen that the call is about.
+func TaskDirs(ctx context.Context) (task, alloc string) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return "", ""
+	}
+	return h.TaskDirs()
+}
+
 // WasmStart hands over an encoded WasmStartRequest and returns the encoded answer.
 func WasmStart(ctx context.Context, request []byte) ([]byte, error) {
 	h, err := hostOf(ctx)

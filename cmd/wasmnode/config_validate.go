@@ -1,0 +1,33 @@
+package main
+
+import "github.com/wasmnode/wasmnode/agent"
+
+type configValidateCommand struct{ meta }
+
+// Synopsis implements [subcommand].
+func (*configValidateCommand) Synopsis() string { return "Check the configuration of an agent" }
+
+// Help implements [subcommand].
+func (*configValidateCommand) Help() string {
+	return `Usage: wasmnode config validate FILE|DIR...
+
+  Reads configuration as an agent does that is given these files and directories,
+  later ones over earlier ones, and says what is wrong with it. It needs no agent.
+  The exit code is 0 if nothing is, else 1.`
+}
+
+const maxConfigPaths = 1000
+
+// Run implements [subcommand].
+func (c *configValidateCommand) Run(args []string) int {
+	f := c.flags("config validate")
+	if !c.parse(f, args, 1, maxConfigPaths, c.Help()) {
+		return 1
+	}
+	if err := agent.CheckConfiguration(f.Args()...); err != nil {
+		c.ui.Error("Configuration is invalid")
+		return c.fail(f, err)
+	}
+	c.ui.Output("Configuration is valid!")
+	return 0
+}
