@@ -92,10 +92,7 @@ func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 			req.Module = digestOf(module)
 		}
 	}
-	op := opStart
-	if spec.Process != nil && spec.Process.Network != "" {
-		op = opJoin
-	}
+	op := startOf(spec)
 	err := c.call(ctx, op, req, nil)
 	for range maxModuleSends {
 		if !errors.Is(err, errUnknownModule) {
@@ -109,6 +106,16 @@ func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 		c.abandonStart(ctx, spec.ID)
 	}
 	return err
+}
+
+// startOf is the operation that starts a spec: that of later supervisors for what an earlier
+// one would leave out.
+func startOf(spec *workload.Spec) string {
+	p, w := spec.Process, spec.WASI
+	if p != nil && p.Network != "" || w != nil && (len(w.Listen) > 0 || w.Signals || w.Stdin != nil) {
+		return opStartWhole
+	}
+	return opStart
 }
 
 // maxModuleSends is how often a start sends its module: once for each supervisor that it

@@ -351,3 +351,18 @@ func TestAnotherProtocolIsRefusedWithWhatToDo(t *testing.T) {
 	require.Equal(t, abi.FailedPrecondition, abi.CodeOf(err))
 	require.ErrorContains(t, err, "process 4242) is of version 9.0.0")
 }
+
+func TestAnEarlierSupervisorStartsNothingThatItWouldLeaveOut(t *testing.T) {
+	dir := t.TempDir()
+	serveHello(t, dir, `{"Protocol":1,"Version":"0.1.0","PID":4242}`) // and knows no other operation
+	for _, spec := range []*workload.Spec{
+		{ID: "a", Process: &workload.Process{Network: "/run/netns/a"}},
+		{ID: "a", WASI: &workload.WASIProgram{Listen: []workload.Listener{{Name: "http"}}}},
+		{ID: "a", WASI: &workload.WASIProgram{Signals: true}},
+		{ID: "a", WASI: &workload.WASIProgram{Stdin: &workload.Mount{HostPath: "/in"}}},
+	} {
+		err := connect(t, dir, nil).Start(t.Context(), spec)
+		require.Equal(t, abi.Unimplemented, abi.CodeOf(err), "%v", err)
+		require.ErrorContains(t, err, "the supervisor of workloads is of an earlier version, which cannot do this")
+	}
+}
