@@ -46,6 +46,10 @@ guests: toolchain
 toolchain: ## install what apt has and this machine lacks (a C compiler for WASI)
 	@internal/tools/install-toolchain.sh
 
+.PHONY: machines
+machines: ## install what the tests of virtual machines start
+	@internal/tools/install-toolchain.sh qemu-system-x86 qemu-utils
+
 .PHONY: browser
 browser: ## install the browser that the tests of the API attack it with
 	@internal/tools/install-toolchain.sh chromium
@@ -59,7 +63,7 @@ engines: ## install the container engines that the docker driver is tested with
 	@internal/tools/install-toolchain.sh docker.io docker-registry podman runc iptables
 
 .PHONY: test-all
-test-all: toolchain browser engines ## run all tests, under the race detector where there are races
+test-all: toolchain browser engines machines ## run all tests, under the race detector where there are races
 	PACKAGES='$(PLAIN)' internal/tools/test.sh -p 2
 	WASMNODE_STRICT=1 $(TEST) -race -timeout 20m
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -23,6 +24,7 @@ import (
 	"github.com/wasmnode/wasmnode/managers/devices"
 	"github.com/wasmnode/wasmnode/managers/drivers"
 	"github.com/wasmnode/wasmnode/node"
+	"github.com/wasmnode/wasmnode/runners/network"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/state"
@@ -220,6 +222,7 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 		GC:           a.collection(),
 		Ephemeral:    a.dev,
 		NoExec:       a.cfg.Client.DisableRemoteExec,
+		Networks:     networks(a.cfg.Client),
 		HostEnv:      taskEnvironment(os.Environ(), a.cfg.Client.EnvDenylist, process.ParentCgroup()),
 	})
 	if err != nil {
@@ -292,6 +295,16 @@ func hostNetworks(configured map[string]config.HostNetwork) (networks []structs.
 		})
 	}
 	return networks
+}
+
+// networks gives allocations networks of their own. What is given is kept where it does not
+// outlive the machine's run, and in one place for all agents: they share the bridge.
+func networks(c config.Client) *network.Networks {
+	return network.New(network.Config{
+		PluginPath: filepath.SplitList(c.CNIPath), ConfigDir: c.CNIConfigDir,
+		Bridge: c.BridgeName, Subnet: netip.MustParsePrefix(c.BridgeSubnet), // validated when it was loaded
+		NamespaceDir: "/run/netns", RunDir: "/run/wasmnode/networks",
+	})
 }
 
 // dialled is the address that other machines' tools connect to; empty: there is none.

@@ -3,6 +3,8 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/agent/agenttest"
+	"github.com/wasmnode/wasmnode/node"
 )
 
 // BenchmarkKnown is what an agent that knows of many allocations, a fifth of which run,
@@ -30,6 +33,7 @@ func BenchmarkKnown(b *testing.B) {
 				for b.Loop() {
 				}
 				b.ReportMetric(perAlloc/1024, "KiB/allocation")
+				b.ReportMetric(60, "KiB-allowed")
 				b.ReportMetric(0, "ns/op")
 			})
 		}
@@ -46,6 +50,7 @@ func BenchmarkKnown(b *testing.B) {
 		for b.Loop() {
 		}
 		b.ReportMetric(toRunning[10_000].Seconds()/toRunning[100].Seconds(), "×")
+		b.ReportMetric(1.3, "×-allowed")
 		b.ReportMetric(0, "ns/op")
 	})
 }
@@ -64,6 +69,13 @@ func (c *crowd) grow(b *testing.B, running, ended int) {
 	for ; ended > 0; ended -= 500 {
 		c.run(b, min(ended, 500), "1ms", nomad.AllocClientStatusComplete)
 	}
+	// What it removes of those that have ended is no part of what it costs to know them.
+	kept := max(node.DefaultGC().MaxAllocs, c.running)
+	require.Eventually(b, func() bool {
+		dirs, err := os.ReadDir(filepath.Join(c.Data, "alloc"))
+		require.NoError(b, err)
+		return len(dirs) <= kept
+	}, 10*time.Minute, 100*time.Millisecond, "what has ended to be removed")
 }
 
 // run runs a job of so many allocations until all have a status.

@@ -20,7 +20,7 @@ func BenchmarkPreempting(b *testing.B) {
 	for _, preempting := range []int{0, coming} {
 		b.Run(fmt.Sprintf("%d-of-%d", preempting, coming), func(b *testing.B) {
 			a := agenttest.Start(b, agenttest.Options{Drivers: []string{"mock"}})
-			nodes, _, err := a.Client.Nodes().List(nil)
+			nodes, _, err := a.Client.Nodes().List(&nomad.QueryOptions{Params: map[string]string{"resources": "true"}})
 			require.NoError(b, err)
 			_, err = a.Client.Raw().Write("/v1/operator/scheduler/configuration",
 				&nomad.SchedulerConfiguration{PreemptionConfig: nomad.PreemptionConfig{BatchSchedulerEnabled: true}}, nil, nil)

@@ -162,7 +162,7 @@ const (
 
 // lowest are the packages that have no plugin below them: their tests run on all there is.
 var lowest = map[string]bool{
-	"runners/allocdir": true, "runners/broadcast": true, "runners/check": true, "runners/restart": true,
+	"runners/allocdir": true, "runners/broadcast": true, "runners/check": true, "runners/network": true, "runners/restart": true,
 	"runners/taskenv": true, "runners/watcher": true, "state": true, "internal/boltfile": true,
 	"workload/process": true,
 }

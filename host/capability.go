@@ -91,9 +91,14 @@ func inPieces(ctx context.Context, data []byte, do func(piece []byte) error) err
 	return do(data)
 }
 
-// read copies a guest's bytes. A pointer that leaves the guest's memory, or a length
-// above the limit, ends the guest.
+// read copies a guest's bytes, with the bounds of [view].
 func read(m api.Module, ptr, length uint64, limit int) []byte {
+	return append([]byte(nil), view(m, ptr, length, limit)...)
+}
+
+// view returns a guest's bytes where they are, for as long as the host function runs. A
+// pointer that leaves the guest's memory, or a length above the limit, ends the guest.
+func view(m api.Module, ptr, length uint64, limit int) []byte {
 	p, n := uint32(ptr), uint32(length)
 	if n == 0 {
 		return nil // with whatever pointer
@@ -101,11 +106,11 @@ func read(m api.Module, ptr, length uint64, limit int) []byte {
 	if uint64(n) > uint64(limit) {
 		panic(&protocolError{fmt.Sprintf("hands over %d bytes, the limit is %d", n, limit)})
 	}
-	view, ok := m.Memory().Read(p, n)
+	b, ok := m.Memory().Read(p, n)
 	if !ok {
 		panic(badPointer(ptr, length))
 	}
-	return append([]byte(nil), view...)
+	return b
 }
 
 // badPointer is bytes that do not lie in the guest's memory.

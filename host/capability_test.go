@@ -121,6 +121,15 @@ func TestAFloodOfEventsIsRefused(t *testing.T) {
 	})
 }
 
+func TestWhatIsNoTaskEventIsRefused(t *testing.T) {
+	w := newWorld(t, host.Limits{})
+	p := w.ready(t, guest([]byte{0xff}, map[string][]byte{abi.OpDriverFingerprint: ask(fnEvent, 1)}).Bytes(), host.Grants{})
+	out, err := p.Call(w.recordingEvents(t.Context()), abi.OpDriverFingerprint, nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, abi.InvalidArgument, answeredError(t, out).Code)
+	require.Empty(t, w.events)
+}
+
 func TestAnEventOfACallThatTakesNoneIsRefused(t *testing.T) {
 	message := mustMarshal(&wasmnodev1.TaskEvent{TaskId: "a"})
 	body := map[string][]byte{abi.OpDriverFingerprint: ask(fnEvent, len(message))}

@@ -157,8 +157,9 @@ func killIn(t testing.TB, w *world, dir string, l loopingPlugin) time.Duration {
 		_, err := p.Call(w.recordingEvents(ctx), abi.OpDriverStartTask, make([]byte, 1<<20), scope)
 		ended <- err
 	}()
-	require.Eventually(t, func() bool { return p.Stats().AtWork == 1 || len(ended) > 0 }, testTimeout, time.Millisecond)
-	began := time.Now().Add(50 * time.Millisecond)
+	begun := filepath.Join(dir, importtest.Begun)
+	require.Eventually(t, func() bool { return os.Remove(begun) == nil || len(ended) > 0 }, testTimeout, time.Millisecond)
+	began := time.Now().Add(20 * time.Millisecond)
 	passes := time.AfterFunc(time.Until(began), func() { close(ctx.passed) })
 	defer passes.Stop()
 	var took time.Duration
@@ -170,7 +171,7 @@ func killIn(t testing.TB, w *world, dir string, l loopingPlugin) time.Duration {
 		if len(l.Args) == 0 || l.Args[0] != -1 { // what is no address ends it before
 			require.Equal(t, host.FaultTimeout, fault.Kind, "%v", err)
 		}
-	case <-time.After(50*time.Millisecond + late):
+	case <-time.After(20*time.Millisecond + late):
 		t.Fatalf("it runs %v after its deadline", late)
 	}
 	if err := w.workloads.Destroy(context.Background(), scope.Config.Id); err != nil {

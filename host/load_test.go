@@ -255,6 +255,12 @@ func TestAnAmbiguousGrantIsRefused(t *testing.T) {
 		"node pattern":  {Devices: host.DeviceGrant{Nodes: []string{"/dev/*/x"}}},
 		"all of /dev":   {Devices: host.DeviceGrant{Nodes: []string{"/dev/"}}},
 		"nothing at al": {FS: host.FSGrant{ReadOnly: []string{""}}},
+		"no port":       {Net: host.NetGrant{Addresses: []string{"10.0.0.1"}}},
+		"no socket":     {Net: host.NetGrant{Sockets: []string{"run/x.sock"}}},
+		"no endpoint":   {HTTP: host.HTTPGrant{Endpoints: []host.HTTPEndpoint{{Endpoint: "x", Paths: []string{"/"}}}}},
+		"no method":     {HTTP: host.HTTPGrant{Endpoints: []host.HTTPEndpoint{{Endpoint: "http://x", Methods: []string{"GET POST"}, Paths: []string{"/"}}}}},
+		"no path":       {HTTP: host.HTTPGrant{Endpoints: []host.HTTPEndpoint{{Endpoint: "http://x", Paths: []string{"v1"}}}}},
+		"no paths":      {HTTP: host.HTTPGrant{Endpoints: []host.HTTPEndpoint{{Endpoint: "http://x"}}}},
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorContains(t, g.Validate(), "grant.") })
 	}

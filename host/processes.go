@@ -59,6 +59,7 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 	}
 	spec := taskSpec(c.scope.Config, r.Env)
 	p.Cores = c.scope.Config.GetResources().GetCores()
+	p.Network = c.scope.Config.GetNetwork().GetNamespace()
 	spec.Process = p
 	defer sandbox.Pause(ctx)()
 	err = c.plugin.host.cfg.Workloads.Start(ctx, spec)

@@ -76,6 +76,9 @@ func listeners(task *wasmnodev1.TaskConfig, labels []string) (out []workload.Lis
 	if len(labels) > descriptor.MaxListeners {
 		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("listen: more than %d ports", descriptor.MaxListeners))
 	}
+	if own := task.GetNetwork(); own != nil && len(labels) > 0 {
+		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("listen: a program listens on the host, and the group has a network of its own, of mode %q: leave the mode out", own.GetMode()))
+	}
 	for _, label := range labels {
 		i := slices.IndexFunc(task.Ports, func(p *wasmnodev1.Port) bool { return p.Label == label })
 		if i < 0 {

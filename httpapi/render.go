@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"maps"
 	"slices"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -33,6 +34,7 @@ func allocation(a *structs.Allocation) *nomad.Allocation {
 		TaskStates:            taskStates(a.TaskStates),
 		DeploymentID:          a.DeploymentID,
 		DeploymentStatus:      deploymentStatus(a.DeploymentStatus),
+		NetworkStatus:         networkStatus(a.Network),
 		FollowupEvalID:        a.FollowupEvalID,
 		PreviousAllocation:    a.PreviousAllocation,
 		NextAllocation:        a.NextAllocation,
@@ -137,6 +139,13 @@ func deploymentStatus(d *structs.DeploymentStatus) *nomad.AllocDeploymentStatus 
 		return nil
 	}
 	return &nomad.AllocDeploymentStatus{Healthy: d.Healthy, Timestamp: d.Timestamp, Canary: d.Canary}
+}
+
+func networkStatus(n *structs.AllocNetwork) *nomad.AllocNetworkStatus {
+	if n == nil {
+		return nil
+	}
+	return &nomad.AllocNetworkStatus{InterfaceName: n.Interface, Address: n.Address, AddressIPv6: n.AddressIPv6}
 }
 
 func allocatedResources(a *structs.Allocation) *nomad.AllocatedResources {
@@ -312,11 +321,22 @@ func nodeResources(n *structs.Node) *nomad.NodeResources {
 		Memory: nomad.NodeMemoryResources{MemoryMB: int64(r.MemoryMB)},
 		Disk:   nomad.NodeDiskResources{DiskMB: int64(r.DiskMB)},
 
-		Devices: nodeDevices(n.Devices),
+		Networks: networkModes(n.NetworkModes),
+		Devices:  nodeDevices(n.Devices),
 
 		MinDynamicPort: structs.MinDynamicPort,
 		MaxDynamicPort: structs.MaxDynamicPort,
 	}
+}
+
+// networkModes renders the modes that networks of groups may have besides the node's own.
+func networkModes(modes map[string]string) (list []*nomad.NetworkResource) {
+	for _, mode := range slices.Sorted(maps.Keys(modes)) {
+		if modes[mode] == "" {
+			list = append(list, &nomad.NetworkResource{Mode: mode})
+		}
+	}
+	return list
 }
 
 // hostNetworks renders the networks that jobs may name.

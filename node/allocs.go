@@ -305,6 +305,7 @@ func (n *Node) newRunner(a *structs.Allocation, known map[string]*structs.Alloca
 		State:        n.cfg.State,
 		Dispense:     n.cfg.Dispense,
 		HostEnv:      n.cfg.HostEnv,
+		Networks:     n.cfg.Networks,
 		Devices:      n.cfg.Devices,
 		Left:         n.left,
 		StateUpdated: n.stateUpdated,

@@ -8,6 +8,17 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
+// fingerprintNetworks finds out which networks allocations can have for themselves.
+func fingerprintNetworks(n *structs.Node, networks Networks) {
+	if networks == nil {
+		return
+	}
+	n.NetworkModes = networks.Modes()
+	for name, version := range networks.Versions() {
+		n.Attributes["plugins.cni.version."+name] = version
+	}
+}
+
 // withAddresses returns host networks with the addresses that the machine has on them now.
 func withAddresses(networks []structs.HostNetwork) []structs.HostNetwork {
 	if len(networks) == 0 {

@@ -49,6 +49,8 @@ type Config struct {
 	Identity structs.Node
 	Limits   task.Limits
 	GC       GC
+	// Networks gives allocations networks of their own; optional: there are none.
+	Networks Networks
 	// HostEnv is what tasks that are processes of the machine have of its environment;
 	// optional, read-only.
 	HostEnv map[string]string
@@ -56,6 +58,16 @@ type Config struct {
 	Ephemeral bool
 	// NoExec refuses to run commands in tasks.
 	NoExec bool
+}
+
+// Networks is what a node asks of what gives allocations networks of their own.
+type Networks interface {
+	alloc.Networks
+	// Modes are the modes that a group's network may have besides "host", and what the node
+	// lacks for each; empty: nothing.
+	Modes() map[string]string
+	// Versions are those of the plugins that networks are made with, by name.
+	Versions() map[string]string
 }
 
 // Devices is what a node asks of its device manager.
@@ -140,6 +152,7 @@ func New(cfg Config) (*Node, error) {
 	if err := fingerprint(&n, cfg.AllocsDir); err != nil {
 		return nil, fmt.Errorf("fingerprint: %w", err)
 	}
+	fingerprintNetworks(&n, cfg.Networks)
 	meta, err := cfg.State.NodeMeta()
 	if err != nil {
 		return nil, fmt.Errorf("node metadata: %w", err)

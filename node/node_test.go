@@ -140,9 +140,12 @@ func (n *Node) checkMarked(t *testing.T) {
 
 func (w *world) run(id, kind string, change ...func(*nomad.Job)) {
 	j := &nomad.Job{ID: &id, Type: &kind, TaskGroups: []*nomad.TaskGroup{{
-		Name: new("g"), EphemeralDisk: &nomad.EphemeralDisk{SizeMB: new(1)},
+		Name: new("g"), EphemeralDisk: &nomad.EphemeralDisk{SizeMB: new(10)},
 		RestartPolicy: &nomad.RestartPolicy{Attempts: new(0), Mode: new("fail")},
-		Tasks:         []*nomad.Task{{Name: "t", Driver: w.driver, KillTimeout: new(30 * time.Second), Resources: &nomad.Resources{CPU: new(1), MemoryMB: new(10)}}},
+		Tasks: []*nomad.Task{{
+			Name: "t", Driver: w.driver, KillTimeout: new(30 * time.Second), Resources: &nomad.Resources{CPU: new(1), MemoryMB: new(10)},
+			LogConfig: &nomad.LogConfig{MaxFiles: new(1), MaxFileSizeMB: new(1)},
+		}},
 	}}}
 	for _, c := range change {
 		c(j)

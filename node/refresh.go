@@ -39,6 +39,7 @@ func (n *Node) Refingerprint() {
 			n.logger.Warn("the machine could not be looked at again, and is taken to be as it was", "error", err)
 			return false
 		}
+		fingerprintNetworks(now, n.cfg.Networks)
 		before := *next
 		next.Attributes = maps.Clone(next.Attributes)
 		for key := range n.measured {
@@ -50,8 +51,8 @@ func (n *Node) Refingerprint() {
 		}
 		maps.Copy(next.Attributes, now.Attributes)
 		next.Resources.MemoryMB, next.Resources.DiskMB = now.Resources.MemoryMB, now.Resources.DiskMB
-		next.HostNetworks = now.HostNetworks
-		changed := !reflect.DeepEqual(next.HostNetworks, before.HostNetworks) || next.Resources.MemoryMB != before.Resources.MemoryMB ||
+		next.HostNetworks, next.NetworkModes = now.HostNetworks, now.NetworkModes
+		changed := !reflect.DeepEqual(next.HostNetworks, before.HostNetworks) || !maps.Equal(next.NetworkModes, before.NetworkModes) || next.Resources.MemoryMB != before.Resources.MemoryMB ||
 			diskChanged(before.Resources.DiskMB, next.Resources.DiskMB) || !sameMachine(before.Attributes, next.Attributes)
 		if changed {
 			n.logger.Info("the machine has changed", "memory_mb", next.Resources.MemoryMB, "disk_mb", next.Resources.DiskMB)

@@ -43,9 +43,6 @@ func openDiskCache(dir string, bound int64, logger hclog.Logger) (*diskCache, er
 	if err != nil {
 		return nil, err
 	}
-	if !info.IsDir() {
-		return nil, fmt.Errorf("%s is not a directory", dir)
-	}
 	if err := checkOwner(dir, info); err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func (s ClientStatus) Terminal() bool {
 // Allocation is one placement of a task group on a node.
 //
 // The control plane owns every field but ClientStatus, ClientDescription,
-// TaskStates and DeploymentStatus, which the node reports (see [AllocationState]).
+// TaskStates, DeploymentStatus and Network, which the node reports (see [AllocationState]).
 // A value that has been handed to another component is never changed: who wants
 // to change one works on [Allocation.Copy].
 type Allocation struct {
@@ -67,6 +67,7 @@ type Allocation struct {
 	ClientDescription string
 	TaskStates        map[string]*TaskState
 	DeploymentStatus  *DeploymentStatus
+	Network           *AllocNetwork `json:",omitempty"` // read-only; nil: it has the node's
 
 	DeploymentID          string
 	PreviousAllocation    string
@@ -102,6 +103,14 @@ func (a *Allocation) Group() *nomad.TaskGroup {
 		return nil
 	}
 	return a.Job.LookupTaskGroup(a.TaskGroup)
+}
+
+// NetworkMode is the mode of the group's network, with Nomad's names; empty: the node's own.
+func (a *Allocation) NetworkMode() string {
+	if g := a.Group(); g != nil && len(g.Networks) > 0 && g.Networks[0].Mode != "host" {
+		return g.Networks[0].Mode
+	}
+	return ""
 }
 
 // Task returns the group's task of that name, or nil.
@@ -172,9 +181,10 @@ type AllocationState struct {
 	ClientDescription string
 	TaskStates        map[string]*TaskState
 	DeploymentStatus  *DeploymentStatus
+	Network           *AllocNetwork `json:",omitempty"` // read-only; nil: it has the node's
 }
 
-// Copy returns a deep copy.
+// Copy returns a copy that shares only what is read-only.
 func (s *AllocationState) Copy() *AllocationState {
 	if s == nil {
 		return nil
@@ -242,6 +252,17 @@ type AllocatedPort struct {
 	HostIP string
 	Value  int // on the host
 	To     int // in the task; 0: Value
+}
+
+// AllocNetwork is the network that an allocation has for itself.
+type AllocNetwork struct {
+	Mode      string // of the group's network
+	Namespace string // the path of its network namespace on the node
+	// Interface is the name in the namespace, and Address and AddressIPv6 what it has there;
+	// empty: none.
+	Interface   string `json:",omitempty"`
+	Address     string `json:",omitempty"`
+	AddressIPv6 string `json:",omitempty"`
 }
 
 // DeploymentStatus is an allocation's health within a deployment.

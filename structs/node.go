@@ -48,8 +48,11 @@ type Node struct {
 	ReservedCores Ranges        `json:",omitempty"`
 	ReservedPorts Ranges        `json:",omitempty"`
 	HostNetworks  []HostNetwork `json:",omitempty"` // sorted by name
-	Drivers       map[string]*DriverInfo
-	Devices       []*DeviceGroup // sorted by ID
+	// NetworkModes are those besides "host" that a group's network may have here, and what the
+	// node lacks for each; empty: nothing. Read-only.
+	NetworkModes map[string]string `json:",omitempty"`
+	Drivers      map[string]*DriverInfo
+	Devices      []*DeviceGroup // sorted by ID
 
 	Status      NodeStatus
 	Eligibility string

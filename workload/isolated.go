@@ -2,7 +2,7 @@ package workload
 
 // Isolated is what a process with full isolation has of the node. It is process 1 of
 // a namespace of its own. Besides what is listed here it has a /proc, a read-only /sys,
-// a /dev with harmless devices, and the node's network.
+// a /dev with harmless devices, and the network that every process of its spec has.
 type Isolated struct {
 	// Root is the host directory that becomes the root. Mount points are made in it.
 	Root   string

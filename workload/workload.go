@@ -135,6 +135,9 @@ type Process struct {
 	// executed in it begin on: 0 is the first of those that the supervisor may use. It is
 	// not kept from choosing others itself. None: all.
 	Cores []uint32 `json:",omitempty"`
+	// Network is the path of the network namespace that it, and what is executed in it,
+	// begins in. Only root can have one entered. Empty: the node's network.
+	Network string `json:",omitempty"`
 	// Isolated goes with IsolationFull, and only with that. Command and Dir are paths in
 	// the process's root then.
 	Isolated *Isolated

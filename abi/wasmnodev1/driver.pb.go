@@ -182,6 +182,9 @@ type DriverCapabilities struct {
 	SendSignals         bool                `protobuf:"varint,1,opt,name=send_signals,json=sendSignals,proto3" json:"sendSignals,omitempty"`
 	Exec                bool                `protobuf:"varint,2,opt,name=exec,proto3" json:"exec,omitempty"`
 	FilesystemIsolation FilesystemIsolation `protobuf:"varint,3,opt,name=filesystem_isolation,json=filesystemIsolation,proto3" json:"filesystemIsolation,omitempty"`
+	// Its tasks can run in a network namespace, that of TaskConfig.network. With a
+	// workload that the node owns there is nothing to do for it.
+	NetworkNamespaces bool `protobuf:"varint,4,opt,name=network_namespaces,json=networkNamespaces,proto3" json:"networkNamespaces,omitempty"`
 }
 
 func (x *DriverCapabilities) Reset() {
@@ -209,6 +212,13 @@ func (x *DriverCapabilities) GetFilesystemIsolation() FilesystemIsolation {
 		return x.FilesystemIsolation
 	}
 	return FilesystemIsolation_FILESYSTEM_ISOLATION_UNSPECIFIED
+}
+
+func (x *DriverCapabilities) GetNetworkNamespaces() bool {
+	if x != nil {
+		return x.NetworkNamespaces
+	}
+	return false
 }
 
 // DriverConfigureRequest hands a driver its own configuration.
@@ -860,6 +870,7 @@ func (m *DriverCapabilities) CloneVT() *DriverCapabilities {
 	r.SendSignals = m.SendSignals
 	r.Exec = m.Exec
 	r.FilesystemIsolation = m.FilesystemIsolation
+	r.NetworkNamespaces = m.NetworkNamespaces
 	if len(m.unknownFields) > 0 {
 		r.unknownFields = slices.Clone(m.unknownFields)
 	}
@@ -1316,6 +1327,9 @@ func (this *DriverCapabilities) EqualVT(that *DriverCapabilities) bool {
 		return false
 	}
 	if this.FilesystemIsolation != that.FilesystemIsolation {
+		return false
+	}
+	if this.NetworkNamespaces != that.NetworkNamespaces {
 		return false
 	}
 	return string(this.unknownFields) == string(that.unknownFields)
@@ -1963,6 +1977,16 @@ func (m *DriverCapabilities) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.NetworkNamespaces {
+		i--
+		if m.NetworkNamespaces {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x20
 	}
 	if m.FilesystemIsolation != 0 {
 		i = protowire.EncodeVarint(dAtA, i, uint64(m.FilesystemIsolation))
@@ -3124,6 +3148,9 @@ func (m *DriverCapabilities) SizeVT() (n int) {
 	if m.FilesystemIsolation != 0 {
 		n += 1 + protowire.SizeOfVarint(uint64(m.FilesystemIsolation))
 	}
+	if m.NetworkNamespaces {
+		n += 2
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -3790,6 +3817,18 @@ func (m *DriverCapabilities) UnmarshalVT(dAtA []byte) error {
 			if err != nil {
 				return err
 			}
+		case 4:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field NetworkNamespaces", wireType)
+			}
+			var v int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			v = int(_v)
+			if err != nil {
+				return err
+			}
+			m.NetworkNamespaces = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protowire.Skip(dAtA[iNdEx:])

@@ -84,6 +84,8 @@ type TaskConfig struct {
 	// task_config_schema, its defaults applied.
 	DriverConfig []byte     `protobuf:"bytes,21,opt,name=driver_config,json=driverConfig,proto3" json:"driverConfig,omitempty"`
 	Log          *LogConfig `protobuf:"bytes,22,opt,name=log,proto3" json:"log,omitempty"`
+	// The network that the task's allocation has for itself; unset: the node's.
+	Network *TaskNetwork `protobuf:"bytes,23,opt,name=network,proto3" json:"network,omitempty"`
 }
 
 func (x *TaskConfig) Reset() {
@@ -244,6 +246,59 @@ func (x *TaskConfig) GetLog() *LogConfig {
 		return x.Log
 	}
 	return nil
+}
+
+func (x *TaskConfig) GetNetwork() *TaskNetwork {
+	if x != nil {
+		return x.Network
+	}
+	return nil
+}
+
+// TaskNetwork is a network namespace that the tasks of an allocation share.
+type TaskNetwork struct {
+	unknownFields []byte
+	// As in the job file: "bridge", "none", or "cni/" and a network's name.
+	Mode string `protobuf:"bytes,1,opt,name=mode,proto3" json:"mode,omitempty"`
+	// The host path of the namespace.
+	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The interface's name and address in it; empty: there is only the loopback one.
+	Interface string `protobuf:"bytes,3,opt,name=interface,proto3" json:"interface,omitempty"`
+	Ip        string `protobuf:"bytes,4,opt,name=ip,proto3" json:"ip,omitempty"`
+}
+
+func (x *TaskNetwork) Reset() {
+	*x = TaskNetwork{}
+}
+
+func (*TaskNetwork) ProtoMessage() {}
+
+func (x *TaskNetwork) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *TaskNetwork) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *TaskNetwork) GetInterface() string {
+	if x != nil {
+		return x.Interface
+	}
+	return ""
+}
+
+func (x *TaskNetwork) GetIp() string {
+	if x != nil {
+		return x.Ip
+	}
+	return ""
 }
 
 // LogConfig bounds a task's log files.
@@ -959,6 +1014,7 @@ func (m *TaskConfig) CloneVT() *TaskConfig {
 	r.StdoutPath = m.StdoutPath
 	r.StderrPath = m.StderrPath
 	r.Log = m.Log.CloneVT()
+	r.Network = m.Network.CloneVT()
 	if rhs := m.Env; rhs != nil {
 		r.Env = maps.Clone(rhs)
 	}
@@ -993,6 +1049,25 @@ func (m *TaskConfig) CloneVT() *TaskConfig {
 }
 
 func (m *TaskConfig) CloneMessageVT() protowire.CloneMessage {
+	return m.CloneVT()
+}
+
+func (m *TaskNetwork) CloneVT() *TaskNetwork {
+	if m == nil {
+		return (*TaskNetwork)(nil)
+	}
+	r := new(TaskNetwork)
+	r.Mode = m.Mode
+	r.Namespace = m.Namespace
+	r.Interface = m.Interface
+	r.Ip = m.Ip
+	if len(m.unknownFields) > 0 {
+		r.unknownFields = slices.Clone(m.unknownFields)
+	}
+	return r
+}
+
+func (m *TaskNetwork) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1399,11 +1474,42 @@ func (this *TaskConfig) EqualVT(that *TaskConfig) bool {
 	if !this.Log.EqualVT(that.Log) {
 		return false
 	}
+	if !this.Network.EqualVT(that.Network) {
+		return false
+	}
 	return string(this.unknownFields) == string(that.unknownFields)
 }
 
 func (this *TaskConfig) EqualMessageVT(thatMsg any) bool {
 	that, ok := thatMsg.(*TaskConfig)
+	if !ok {
+		return false
+	}
+	return this.EqualVT(that)
+}
+func (this *TaskNetwork) EqualVT(that *TaskNetwork) bool {
+	if this == that {
+		return true
+	} else if this == nil || that == nil {
+		return false
+	}
+	if this.Mode != that.Mode {
+		return false
+	}
+	if this.Namespace != that.Namespace {
+		return false
+	}
+	if this.Interface != that.Interface {
+		return false
+	}
+	if this.Ip != that.Ip {
+		return false
+	}
+	return string(this.unknownFields) == string(that.unknownFields)
+}
+
+func (this *TaskNetwork) EqualMessageVT(thatMsg any) bool {
+	that, ok := thatMsg.(*TaskNetwork)
 	if !ok {
 		return false
 	}
@@ -1827,6 +1933,18 @@ func (m *TaskConfig) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Network != nil {
+		size, err := m.Network.MarshalToSizedBufferVT(dAtA[:i])
+		if err != nil {
+			return 0, err
+		}
+		i -= size
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0xba
+	}
 	if m.Log != nil {
 		size, err := m.Log.MarshalToSizedBufferVT(dAtA[:i])
 		if err != nil {
@@ -2040,6 +2158,67 @@ func (m *TaskConfig) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.Id)
 		copy(dAtA[i:], m.Id)
 		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Id)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *TaskNetwork) MarshalVT() (dAtA []byte, err error) {
+	if m == nil {
+		return nil, nil
+	}
+	size := m.SizeVT()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBufferVT(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *TaskNetwork) MarshalToVT(dAtA []byte) (int, error) {
+	size := m.SizeVT()
+	return m.MarshalToSizedBufferVT(dAtA[:size])
+}
+
+func (m *TaskNetwork) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+	if m == nil {
+		return 0, nil
+	}
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.unknownFields != nil {
+		i -= len(m.unknownFields)
+		copy(dAtA[i:], m.unknownFields)
+	}
+	if len(m.Ip) > 0 {
+		i -= len(m.Ip)
+		copy(dAtA[i:], m.Ip)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Ip)))
+		i--
+		dAtA[i] = 0x22
+	}
+	if len(m.Interface) > 0 {
+		i -= len(m.Interface)
+		copy(dAtA[i:], m.Interface)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Interface)))
+		i--
+		dAtA[i] = 0x1a
+	}
+	if len(m.Namespace) > 0 {
+		i -= len(m.Namespace)
+		copy(dAtA[i:], m.Namespace)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Namespace)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if len(m.Mode) > 0 {
+		i -= len(m.Mode)
+		copy(dAtA[i:], m.Mode)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Mode)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -2947,6 +3126,36 @@ func (m *TaskConfig) SizeVT() (n int) {
 	if m.Log != nil {
 		l = m.Log.SizeVT()
 		n += 2 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	if m.Network != nil {
+		l = m.Network.SizeVT()
+		n += 2 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	n += len(m.unknownFields)
+	return n
+}
+
+func (m *TaskNetwork) SizeVT() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Mode)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	l = len(m.Namespace)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	l = len(m.Interface)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	l = len(m.Ip)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3940,6 +4149,164 @@ func (m *TaskConfig) UnmarshalVT(dAtA []byte) error {
 			if err := m.Log.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
+			iNdEx = postIndex
+		case 23:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Network", wireType)
+			}
+			var msglen int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			msglen = int(_v)
+			if err != nil {
+				return err
+			}
+			if msglen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.Network == nil {
+				m.Network = &TaskNetwork{}
+			}
+			if err := m.Network.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.unknownFields = append(m.unknownFields, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *TaskNetwork) UnmarshalVT(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	var err error
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+		if err != nil {
+			return err
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return protowire.Errorf("proto: TaskNetwork: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return protowire.Errorf("proto: TaskNetwork: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Mode", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Mode = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Namespace", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Namespace = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 3:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Interface", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Interface = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 4:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Ip", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Ip = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex

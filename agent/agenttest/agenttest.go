@@ -30,6 +30,7 @@ type Agent struct {
 	URL      string        // of the HTTP API
 	Client   *nomad.Client // Nomad's own, at that address
 	Programs string        // a directory that the driver "wasi" may run programs from
+	Data     string        // its data directory
 }
 
 // Options configure the agent to start. The zero value is one without drivers.
@@ -48,6 +49,7 @@ func Start(t testing.TB, o Options) *Agent {
 	dir := t.TempDir()
 	a := &Agent{Programs: filepath.Join(dir, "programs")}
 	plugins, data := filepath.Join(dir, "plugins"), filepath.Join(dir, "data")
+	a.Data = data
 	for _, d := range []string{a.Programs, plugins, data} {
 		require.NoError(t, os.Mkdir(d, 0o700))
 	}

@@ -53,6 +53,14 @@ type Client struct {
 	ReservedCores string `key:"reserved.cores"`
 	// HostNetworks are the networks that ports of jobs may name, by name.
 	HostNetworks map[string]HostNetwork `key:"host_network"`
+	// CNIPath are the directories that plugins of CNI are looked for in, separated by colons,
+	// and CNIConfigDir has the networks that jobs name as cni/NAME.
+	CNIPath      string `key:"cni_path"`
+	CNIConfigDir string `key:"cni_config_dir"`
+	// BridgeName is the interface of allocations whose network is a bridge, and BridgeSubnet
+	// where their addresses are from.
+	BridgeName   string `key:"bridge_network_name"`
+	BridgeSubnet string `key:"bridge_network_subnet"`
 	// ChrootEnv are the machine's files and directories that isolated tasks see, read-only,
 	// and where. Absolute and clean; what does not exist is left out.
 	ChrootEnv map[string]string `key:"chroot_env"`
@@ -149,6 +157,10 @@ func Default() Config {
 		Access:     Access{Limits: Limits{Reads: 256, Bodies: 64, Streams: 1024, Connections: 2048}},
 		Client: Client{
 			NodePool:       "default",
+			CNIPath:        "/opt/cni/bin:/usr/lib/cni:/usr/libexec/cni", // Nomad's, and where packages have them
+			CNIConfigDir:   "/opt/cni/config",
+			BridgeName:     "wasmnode",
+			BridgeSubnet:   "172.26.80.0/20",
 			ChrootEnv:      defaultChroot(),
 			EnvDenylist:    []string{},
 			MaxKillTimeout: task.DefaultMaxKillTimeout,

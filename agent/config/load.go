@@ -53,6 +53,10 @@ type clientBlock struct {
 	NodeClass      *string            `hcl:"node_class,optional"`
 	NodePool       *string            `hcl:"node_pool,optional"`
 	Meta           *map[string]string `hcl:"meta,optional"`
+	CNIPath        *string            `hcl:"cni_path,optional"`
+	CNIConfigDir   *string            `hcl:"cni_config_dir,optional"`
+	BridgeName     *string            `hcl:"bridge_network_name,optional"`
+	BridgeSubnet   *string            `hcl:"bridge_network_subnet,optional"`
 	ChrootEnv      *map[string]string `hcl:"chroot_env,optional"`
 	EnvDenylist    *[]string          `hcl:"env_denylist,optional"`
 	MaxKillTimeout *hcl.Attribute     `hcl:"max_kill_timeout,optional"`
@@ -343,6 +347,10 @@ func (l *loader) client(b *clientBlock) {
 	set(&c.GCDiskUsage, b.GCDiskUsage)
 	set(&c.GCInodeUsage, b.GCInodeUsage)
 	set(&c.GCParallel, b.GCParallel)
+	set(&c.CNIPath, b.CNIPath)
+	set(&c.CNIConfigDir, b.CNIConfigDir)
+	set(&c.BridgeName, b.BridgeName)
+	set(&c.BridgeSubnet, b.BridgeSubnet)
 	set(&c.GCInterval, l.duration(b.GCInterval))
 	set(&c.MaxKillTimeout, l.duration(b.MaxKillTimeout))
 	if b.Artifact != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"regexp"
 	"slices"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -69,5 +70,16 @@ func (c Client) networkFaults() (faults []error) {
 		}
 		ports(at+"reserved_ports", h.ReservedPorts)
 	}
+	if !interfaceName.MatchString(c.BridgeName) {
+		faults = append(faults, fmt.Errorf("bridge_network_name: %q is not the name of an interface: at most 15 letters, digits, '.', '_' and '-'", c.BridgeName))
+	}
+	if prefix, err := netip.ParsePrefix(c.BridgeSubnet); err != nil || !prefix.Addr().Is4() || prefix.Bits() > maxBridgeBits {
+		faults = append(faults, fmt.Errorf("bridge_network_subnet: %q is not a network of IPv4 with room for addresses, such as 172.26.80.0/20", c.BridgeSubnet))
+	}
 	return faults
 }
+
+var interfaceName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,14}$`)
+
+// maxBridgeBits leaves two addresses besides those of the network, its bridge and its broadcast.
+const maxBridgeBits = 29

@@ -199,6 +199,72 @@ func TestAMemoryThatIsWholeDecidesItself(t *testing.T) {
 	require.Equal(t, structs.ClientRunning, cp.Allocation(list[1].ID).ClientStatus, "the node knows better")
 }
 
+// What the node knows of an allocation that is known here, too, and what becomes of it here.
+func TestWhatTheNodeKnowsBetterIsTakenOver(t *testing.T) {
+	failed := func(a structs.KnownAllocation) structs.KnownAllocation {
+		a.State.ClientDescription, a.State.TaskStates = "why", map[string]*structs.TaskState{"task": {State: structs.TaskDead}}
+		return a
+	}
+	for name, c := range map[string]struct {
+		mine  structs.ClientStatus
+		knows func(a *structs.Allocation) structs.KnownAllocation
+		want  structs.ClientStatus
+	}{
+		"it runs":                  {structs.ClientPending, func(a *structs.Allocation) structs.KnownAllocation { return as(a, structs.ClientRunning) }, structs.ClientRunning},
+		"it is no further":         {structs.ClientRunning, func(a *structs.Allocation) structs.KnownAllocation { return as(a, structs.ClientRunning) }, structs.ClientRunning},
+		"nothing is known of it":   {structs.ClientRunning, func(a *structs.Allocation) structs.KnownAllocation { return structs.KnownAllocation{Allocation: a} }, structs.ClientRunning},
+		"its end is to be told":    {structs.ClientRunning, func(a *structs.Allocation) structs.KnownAllocation { return failed(as(a, structs.ClientFailed)) }, structs.ClientRunning},
+		"its end was told already": {structs.ClientComplete, func(a *structs.Allocation) structs.KnownAllocation { return failed(as(a, structs.ClientRunning)) }, structs.ClientComplete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cp := withNode(t, "")
+			run(t, cp, testJob("sum", "batch"))
+			a := wanted(cp, "sum")[0]
+			report(t, cp, a, c.mine)
+			before := cp.Allocation(a.ID)
+			out := adopt(t, cp, &structs.NodeKnowledge{ControlPlane: cp.id, Index: last(t, cp), Allocations: []structs.KnownAllocation{c.knows(a)}})
+			require.Empty(t, out.Waiting)
+			require.Empty(t, out.Adopted)
+			now := cp.Allocation(a.ID)
+			require.Equal(t, c.want, now.ClientStatus)
+			require.Empty(t, now.ClientDescription)
+			require.Empty(t, now.TaskStates)
+			if c.mine == c.want {
+				require.Equal(t, before.ModifyIndex, now.ModifyIndex, "nothing changed")
+			}
+		})
+	}
+}
+
+// An allocation whose state the node has not has that which the control plane told it.
+func TestAnAllocationIsAdoptedAsFarAsItsNodeKnows(t *testing.T) {
+	lost := withNode(t, "")
+	run(t, lost, testJob("web", "service", count(3)))
+	list := wanted(lost, "web")
+	told := func(a *structs.Allocation, status structs.ClientStatus) structs.KnownAllocation {
+		c := a.Copy()
+		c.ClientStatus = status
+		return structs.KnownAllocation{Allocation: c}
+	}
+	restarted := told(list[2], structs.ClientComplete)
+	restarted.State = &structs.AllocationState{ID: list[2].ID, ClientStatus: structs.ClientRunning}
+	known := []structs.KnownAllocation{told(list[0], structs.ClientRunning), told(list[1], structs.ClientComplete), restarted}
+	for i, want := range []bool{false, true, false} {
+		require.Equal(t, want, ended(known[i]), i)
+	}
+
+	cp := withNode(t, "")
+	before := last(t, cp)
+	out := adopt(t, cp, &structs.NodeKnowledge{ControlPlane: lost.id, Allocations: known[:2]})
+	require.ElementsMatch(t, []string{list[0].ID, list[1].ID}, out.Adopted)
+	require.Equal(t, structs.ClientRunning, cp.Allocation(list[0].ID).ClientStatus)
+	require.Equal(t, structs.ClientComplete, cp.Allocation(list[1].ID).ClientStatus)
+	assigned, err := cp.ForNode().Allocations(t.Context(), testNode().ID, before)
+	require.NoError(t, err)
+	require.False(t, assigned.All)
+	require.Contains(t, assigned.Changed, cp.Allocation(list[0].ID), "the node is told that it has it")
+}
+
 // older returns a control plane with the file as it is now, to be opened later.
 func older(t *testing.T, cp *ControlPlane, path string) (reopen func() *ControlPlane) {
 	t.Helper()

@@ -268,6 +268,9 @@ func merge(a *structs.Allocation, state *structs.AllocationState) {
 	}
 	a.TaskStates = state.TaskStates
 	a.DeploymentStatus = mergeHealth(a, state.DeploymentStatus)
+	if state.Network != nil { // an end without one does not tell that there was none
+		a.Network = state.Network
+	}
 }
 
 // mergeHealth returns an allocation's health when its node reports one. What it has decided
@@ -289,7 +292,8 @@ func mergeHealth(a *structs.Allocation, reported *structs.DeploymentStatus) *str
 
 func sameState(a *structs.Allocation, s *structs.AllocationState) bool {
 	return a.ClientStatus == s.ClientStatus && a.ClientDescription == s.ClientDescription &&
-		reflect.DeepEqual(a.TaskStates, s.TaskStates) && reflect.DeepEqual(a.DeploymentStatus, mergeHealth(a, s.DeploymentStatus))
+		reflect.DeepEqual(a.TaskStates, s.TaskStates) && reflect.DeepEqual(a.DeploymentStatus, mergeHealth(a, s.DeploymentStatus)) &&
+		(s.Network == nil || reflect.DeepEqual(a.Network, s.Network))
 }
 
 // SetEligibility sets whether a node takes new allocations: "eligible" or

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -308,110 +309,57 @@ func (t *tx) commit() error {
 	return nil
 }
 
-// encode returns the transaction as the file's operations.
-func (t *tx) encode() ([]boltfile.Op, error) {
-	var ops []boltfile.Op
-	put := func(bucket, key string, row any) error {
-		op, err := encodeRow(bucket, key, row)
-		ops = append(ops, op)
-		return err
-	}
-	remove := func(bucket, key string) {
-		ops = append(ops, boltfile.Op{Bucket: []string{bucket}, Key: key})
-	}
-	if err := put(bucketState, keyIndex, t.index); err != nil {
-		return nil, err
-	}
-	if err := put(bucketState, keyID, t.cp.id); err != nil {
-		return nil, err
-	}
-	for key, j := range t.jobs.puts {
-		if err := put(bucketJobs, key.stored(), j.row()); err != nil {
-			return nil, err
-		}
-	}
-	for key := range t.jobs.deletes {
-		remove(bucketJobs, key.stored())
-	}
-	for key, p := range t.parents.puts {
-		if err := put(bucketParents, key.stored(), p.parentRow); err != nil {
-			return nil, err
-		}
-	}
-	for key := range t.parents.deletes {
-		remove(bucketParents, key.stored())
-	}
-	for index, sp := range t.specs.puts {
-		if err := put(bucketSpecs, specKey(index), specRow{sp.Job, sp.submission}); err != nil {
-			return nil, err
-		}
-	}
-	for index := range t.specs.deletes {
-		remove(bucketSpecs, specKey(index))
-	}
-	for id, a := range t.allocs.puts {
-		if err := put(bucketAllocations, id, allocRowOf(a)); err != nil {
-			return nil, err
-		}
-	}
-	for id := range t.allocs.deletes {
-		remove(bucketAllocations, id)
-	}
-	for id, e := range t.evals.puts {
-		if err := put(bucketEvaluations, id, e); err != nil {
-			return nil, err
-		}
-	}
-	for id := range t.evals.deletes {
-		remove(bucketEvaluations, id)
-	}
-	for id, n := range t.nodes.puts {
-		if err := put(bucketNodes, id, n); err != nil {
-			return nil, err
-		}
-	}
-	for id := range t.nodes.deletes {
-		remove(bucketNodes, id)
-	}
-	for name, p := range t.pools.puts {
-		if err := put(bucketNodePools, name, p); err != nil {
-			return nil, err
-		}
-	}
-	for name := range t.pools.deletes {
-		remove(bucketNodePools, name)
-	}
-	for id, d := range t.deployments.puts {
-		if err := put(bucketDeployments, id, d); err != nil {
-			return nil, err
-		}
-	}
-	for id := range t.deployments.deletes {
-		remove(bucketDeployments, id)
-	}
-	if t.scheduler != t.cp.scheduler {
-		if err := put(bucketState, keyScheduler, t.scheduler); err != nil {
-			return nil, err
-		}
-	}
-	err := t.encodeTokens(put, remove)
-	return ops, err
+// encoding is a transaction as the file's operations.
+type encoding struct {
+	ops []boltfile.Op
+	err error // of the first row that could not be encoded
 }
 
-func (t *tx) encodeTokens(put func(bucket, key string, row any) error, remove func(bucket, key string)) error {
-	for id, token := range t.tokens.puts {
-		if err := put(bucketACLTokens, id, token); err != nil {
-			return err
-		}
-	}
-	for id := range t.tokens.deletes {
-		remove(bucketACLTokens, id)
-	}
-	if t.aclBootstrap == 0 {
-		return nil
-	}
-	return put(bucketState, keyACLBootstrap, t.aclBootstrap)
+func (e *encoding) put(bucket, key string, row any) {
+	op, err := encodeRow(bucket, key, row)
+	e.ops, e.err = append(e.ops, op), cmp.Or(e.err, err)
 }
+
+func (e *encoding) remove(bucket, key string) {
+	e.ops = append(e.ops, boltfile.Op{Bucket: []string{bucket}, Key: key})
+}
+
+// rows encodes what a transaction does to one table.
+func rows[K comparable, V any](e *encoding, bucket string, c *changes[K, V], key func(K) string, row func(V) any) {
+	for k, v := range c.puts {
+		e.put(bucket, key(k), row(v))
+	}
+	for k := range c.deletes {
+		e.remove(bucket, key(k))
+	}
+}
+
+// encode returns the transaction as the file's operations.
+func (t *tx) encode() ([]boltfile.Op, error) {
+	e := &encoding{}
+	e.put(bucketState, keyIndex, t.index)
+	e.put(bucketState, keyID, t.cp.id)
+	if t.scheduler != t.cp.scheduler {
+		e.put(bucketState, keyScheduler, t.scheduler)
+	}
+	if t.aclBootstrap != 0 {
+		e.put(bucketState, keyACLBootstrap, t.aclBootstrap)
+	}
+	rows(e, bucketJobs, &t.jobs, jobKey.stored, func(j *job) any { return j.row() })
+	rows(e, bucketParents, &t.parents, jobKey.stored, func(p *parent) any { return p.parentRow })
+	rows(e, bucketSpecs, &t.specs, specKey, func(sp *spec) any { return specRow{sp.Job, sp.submission} })
+	rows(e, bucketAllocations, &t.allocs, asIs, func(a *schedule.Alloc) any { return allocRowOf(a) })
+	rows(e, bucketEvaluations, &t.evals, asIs, whole)
+	rows(e, bucketNodes, &t.nodes, asIs, whole)
+	rows(e, bucketNodePools, &t.pools, asIs, whole)
+	rows(e, bucketDeployments, &t.deployments, asIs, whole)
+	rows(e, bucketACLTokens, &t.tokens, asIs, whole)
+	return e.ops, e.err
+}
+
+func asIs(key string) string { return key }
+
+func whole[V any](v V) any { return v }
 
 // changes is what a transaction does to one table.
 type changes[K comparable, V any] struct {

@@ -66,12 +66,16 @@ func TestAPluginIsSmallAndImportsWhatItUses(t *testing.T) {
 		"java":     {guestbuild.Plugin(t, "guest-examples/drivers/java"), []string{abi.ModuleABI, abi.ModuleProcess, abi.ModuleWASI}},
 		"mock":     {guestbuild.Plugin(t, "guest-examples/drivers/mock"), []string{abi.ModuleABI, abi.ModuleLog, abi.ModuleTask, abi.ModuleWASI}},
 		"docker":   {guestbuild.Plugin(t, "guest-examples/drivers/docker"), []string{abi.ModuleABI, abi.ModuleTask, abi.ModuleHTTP, abi.ModuleStream, abi.ModuleWASI}},
+		"qemu":     {guestbuild.Plugin(t, "guest-examples/drivers/qemu"), []string{abi.ModuleABI, abi.ModuleProcess, abi.ModuleNet, abi.ModuleStream, abi.ModuleTask, abi.ModuleWASI}},
 		"c":        {guestbuild.CPlugin(t, "guest-examples/drivers/c-minimal"), []string{abi.ModuleABI, abi.ModuleWasm}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name == "docker" {
+			switch name {
+			case "docker":
 				require.LessOrEqual(t, len(c.wasm), 4_100_000, "it has URLs and times to read")
-			} else {
+			case "qemu":
+				require.LessOrEqual(t, len(c.wasm), 3_700_000, "it has package net")
+			default:
 				require.LessOrEqual(t, len(c.wasm), maxSize)
 			}
 			ctx := context.Background()

@@ -86,6 +86,7 @@ func identifier(s string) bool {
 // faults collects what is wrong, each thing once. It forgets the texts, but not
 // the number, of those that are too many to be read.
 type faults struct {
+	none bool // the plugin gave no schema
 	seen map[Fault]bool
 	list []Fault
 	more int
@@ -174,7 +175,10 @@ func (f *faults) unknown(at path, suggestion string) {
 		}
 	}
 	problem := unknownField
-	if suggestion != "" {
+	switch {
+	case f.none:
+		problem += ": the plugin describes no schema for it, and so takes none"
+	case suggestion != "":
 		problem += fmt.Sprintf(", did you mean %q?", suggestion)
 	}
 	f.add(at, problem)

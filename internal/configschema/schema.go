@@ -35,6 +35,7 @@ const draft = "https://json-schema.org/draft/2020-12/schema"
 // Schema is a compiled schema. It may be used by several goroutines.
 type Schema struct {
 	root *jsonschema.Schema
+	none bool // the plugin gave no schema
 	// work is counted through the library's own hook, which has no place for the
 	// state of one check: checks of one schema take turns.
 	mu   sync.Mutex
@@ -50,14 +51,14 @@ type Schema struct {
 //
 // The error describes on one line what is wrong with the schema.
 func Compile(text string) (*Schema, error) {
-	if text == "" {
+	s := &Schema{work: new(meter), none: text == ""}
+	if s.none {
 		text = `{"type":"object"}`
 	}
 	document, err := parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	s := &Schema{work: new(meter)}
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.UseLoader(noLoader{})
@@ -122,7 +123,7 @@ func (s *Schema) compile(compiler *jsonschema.Compiler, document any) (err error
 // A [*FaultsError] lists every fault with its path.
 func (s *Schema) Check(block string, config map[string]any) (map[string]any, error) {
 	at := path{{name: block}}
-	faults := new(faults)
+	faults := &faults{none: s.none}
 	n := normaliser{faults: faults}
 	value, _ := n.value(at, config, 0).(map[string]any)
 	if faults.any() {

@@ -245,6 +245,7 @@ func TestWhatASchemaDoesNotMentionIsForbidden(t *testing.T) {
 				return
 			}
 			require.ErrorContains(t, err, "config.a: unknown field")
+			require.Equal(t, tt.schema == "", strings.HasSuffix(err.Error(), ": the plugin describes no schema for it, and so takes none"), err)
 		})
 	}
 }

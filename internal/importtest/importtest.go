@@ -22,6 +22,7 @@ const (
 	scratch  = 48 << 10
 	fileAt   = 50 << 10 // the name of [File]
 	dirAt    = 51 << 10 // that of [Directory]
+	begunAt  = 52 << 10 // that of [Begun]
 	vectors  = 64 << 10
 	zeros    = 4 << 20 // up to lettersAt
 	letters  = 40 << 20
@@ -34,6 +35,10 @@ const (
 	File      = "big"  // becomes descriptor 4
 	Directory = "many" // becomes descriptor 5
 )
+
+// Begun is a file that a guest makes there when it begins to loop. To fill its memory before
+// takes a busy machine longer than tests let it run.
+const Begun = "begun"
 
 // worst are arguments for functions whose work grows with them, by name. A function without
 // any is called with zeros, and with the largest of all.
@@ -125,7 +130,7 @@ func (l Loop) Imports() []modtest.Import {
 func (Loop) Data() []modtest.Data {
 	vec := []byte{0, 0, letters >> 16 & 0xff, letters >> 24, 0, 0, length >> 16 & 0xff, length >> 24}
 	return []modtest.Data{
-		{Offset: fileAt, Bytes: []byte(File)}, {Offset: dirAt, Bytes: []byte(Directory)},
+		{Offset: fileAt, Bytes: []byte(File)}, {Offset: dirAt, Bytes: []byte(Directory)}, {Offset: begunAt, Bytes: []byte(Begun)},
 		{Offset: vectors, Bytes: slices.Repeat(vec, manyVecs)},
 	}
 }
@@ -136,7 +141,7 @@ func (l Loop) Body(first uint32) []byte {
 		return modtest.Code(modtest.I32Const(3), modtest.I32Const(0), modtest.I32Const(name), modtest.I32Const(int32(n)), modtest.I32Const(flags),
 			modtest.I64Const(1<<1|1<<6), modtest.I64Const(0), modtest.I32Const(0), modtest.I32Const(scratch), modtest.Call(first+1), modtest.Drop)
 	}
-	const directory = 2
+	const create, directory = 1, 2
 	var call []byte
 	for n, a := range l.Args {
 		if l.Import.Type.Params[n] == modtest.I64 {
@@ -151,7 +156,7 @@ func (l Loop) Body(first uint32) []byte {
 	}
 	return modtest.Code(
 		modtest.I32Const(letters), modtest.I32Const('a'), modtest.I32Const(length), modtest.Fill,
-		open(fileAt, len(File), 0), open(dirAt, len(Directory), directory),
+		open(fileAt, len(File), 0), open(dirAt, len(Directory), directory), open(begunAt, len(Begun), create),
 		modtest.Loop(call))
 }
 

@@ -20,6 +20,7 @@ func Line(s string, limit int) string {
 		s = s[:limit]
 	}
 	var b strings.Builder
+	b.Grow(len(s))
 	for _, r := range strings.ToValidUTF8(s, string(utf8.RuneError)) {
 		if r == '\t' || unicode.IsPrint(r) {
 			b.WriteRune(r)

@@ -108,6 +108,19 @@ func TestFilesAreLoadedReplacedAndRemovedWhileTheNodeRuns(t *testing.T) {
 	require.Equal(t, host.KindDriver, s.Type)
 }
 
+func TestNothingIsInChargeAfterAShutdown(t *testing.T) {
+	w := newDirWorld(t, t.TempDir())
+	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "1.0.0"})
+	w.start()
+	w.manager.Refresh("a")
+	w.manager.Refresh("nobody")
+	w.manager.Shutdown()
+	w.manager.Shutdown()
+	_, err := w.manager.Dispense("a")
+	require.Error(t, err)
+	require.Zero(t, w.loader.OpenCount())
+}
+
 func TestAFileInUseIsListedAsRemovedUntilItsTasksEnd(t *testing.T) {
 	w := newDirWorld(t, t.TempDir())
 	w.drop("a.wasm", catalogtest.Recipe{Name: "a", Version: "1.0.0"})

@@ -123,4 +123,11 @@ func TestALateLoadIsIgnored(t *testing.T) {
 	d.found([]string{"a.wasm"}, nil)
 	require.Empty(t, d.rejected(time.Unix(0, 0), f, 1, identity{}, errors.New("broken")))
 	require.Equal(t, StateLoading, f.state)
+
+	_, err := d.claim(time.Unix(0, 0), f, f.load, identity{kind: host.KindDriver, name: "x"})
+	require.NoError(t, err)
+	d.unclaim(f, 1)
+	require.True(t, f.asks(claim{host.KindDriver, "x"}), "the load that is under way does")
+	d.unclaim(f, f.load)
+	require.False(t, f.asks(claim{host.KindDriver, "x"}))
 }

@@ -46,6 +46,27 @@ func TestWhoMayGoByAName(t *testing.T) {
 	}
 }
 
+func TestAPluginGetsWhatWasDecidedForItsNameOrForOthers(t *testing.T) {
+	own, others := host.Grants{Process: host.ProcessGrant{Commands: []string{"own"}}}, host.Grants{Process: host.ProcessGrant{Commands: []string{"others"}}}
+	config := map[string]any{"a": 1}
+	s := Settings{Plugins: map[string]PluginSettings{"x": {Grants: own, Config: config}}, Others: others}
+	require.Equal(t, given{own, config}, s.of("x"))
+	require.Equal(t, given{others, nil}, s.of("y"))
+	require.True(t, s.of("x").equal(given{own, config}))
+	require.False(t, s.of("x").equal(given{own, nil}))
+	require.False(t, s.of("x").equal(s.of("y")))
+}
+
+func TestOnlyWhatIsInChargeOfANameIsAnnounced(t *testing.T) {
+	var changed []string
+	before, now := &Unit{name: "x"}, &Unit{name: "x"}
+	r := &Registry{cfg: RegistryConfig{Changed: func(name string) { changed = append(changed, name) }}, inCharge: map[string]*Unit{"x": now}}
+	r.Announce(before)
+	require.Empty(t, changed)
+	r.Announce(now)
+	require.Equal(t, []string{"x"}, changed)
+}
+
 // content is what a file of the simulated directory has in it.
 type content struct {
 	plugin  string // the name that it gives itself; "": it does not load

@@ -55,6 +55,9 @@ func replay(t *testing.T, transcript string) string {
 		if l.Reason != "" {
 			fmt.Fprintf(&out, " (%s)", l.Reason)
 		}
+		if !l.UnconfirmedSince.IsZero() {
+			fmt.Fprintf(&out, ", unconfirmed since %v", l.UnconfirmedSince.Sub(start))
+		}
 		for _, effect := range effects {
 			switch effect := effect.(type) {
 			case poll:

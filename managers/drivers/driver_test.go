@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -371,7 +372,7 @@ func TestAWorkloadIsStoppedWhateverItsDriverDoes(t *testing.T) {
 	}{
 		"it faults":  {catalogtest.Fault(abi.OpDriverStopTask), "stop SIGTERM 5s", 0},
 		"it refuses": {func(context.Context, host.Call) error { return abi.NewError(abi.Internal, "no") }, "stop SIGTERM 5s", 0},
-		"it lies":    {func(context.Context, host.Call) error { return nil }, "stop SIGKILL 0s", 0},
+		"it lies":    {func(context.Context, host.Call) error { return nil }, "wait, stop SIGKILL 0s", leftoverGrace},
 		"it never answers": {func(ctx context.Context, _ host.Call) error {
 			<-ctx.Done()
 			return &host.FaultError{Op: abi.OpDriverStopTask, Kind: host.FaultTimeout, Err: ctx.Err()}
@@ -387,10 +388,27 @@ func TestAWorkloadIsStoppedWhateverItsDriverDoes(t *testing.T) {
 				_, err := d.StopTask(context.Background(), web, workloadHandle, "SIGTERM", 5*time.Second)
 				require.NoError(t, err)
 				require.Equal(t, tt.took, time.Since(begun))
-				require.Equal(t, []string{tt.want}, w.workloads.said())
+				require.Equal(t, tt.want, strings.Join(w.workloads.said(), ", "))
 			})
 		})
 	}
+}
+
+func TestAWorkloadWhoseDriverSawItEndHasAMomentToDoSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p, d := driverWorld(t)
+		w.workloads.start(web.Id)
+		p.On(abi.OpDriverStopTask, func(context.Context, host.Call) error {
+			go func() {
+				time.Sleep(leftoverGrace / 2)
+				w.workloads.end(web.Id)
+			}()
+			return nil
+		})
+		_, err := d.StopTask(context.Background(), web, workloadHandle, "SIGTERM", 5*time.Second)
+		require.NoError(t, err)
+		require.Equal(t, []string{"wait"}, w.workloads.said(), "it was not killed")
+	})
 }
 
 func TestAWorkloadIsDestroyedWhateverItsDriverDoes(t *testing.T) {

@@ -27,6 +27,9 @@ const (
 	// that its task was stopped or signalled, before it is cancelled and sent again
 	// with the handle of now.
 	recheckGrace = time.Second
+	// leftoverGrace is what a workload gets to end by itself whose driver has seen that its
+	// task ended, as by a connection that was closed, before it is killed.
+	leftoverGrace = time.Second
 )
 
 // WaitTask blocks until the task has ended or ctx is done. While the driver is
@@ -190,7 +193,7 @@ func (d *Driver) callStop(ctx context.Context, t *task, cfg *wasmnodev1.TaskConf
 	return answer.Handle, err
 }
 
-// killLeftover kills a workload that its driver reported as stopped.
+// killLeftover kills a workload that its driver reported as stopped and that does not end.
 func (d *Driver) killLeftover(ctx context.Context, id string) error {
 	s, err := d.workloads().Inspect(ctx, id)
 	if errors.Is(err, abi.ErrTaskNotFound) || err == nil && s.State != workload.Running {
@@ -198,6 +201,11 @@ func (d *Driver) killLeftover(ctx context.Context, id string) error {
 	}
 	if err != nil {
 		return err
+	}
+	ending, cancel := context.WithTimeout(ctx, leftoverGrace)
+	defer cancel()
+	if _, err := d.workloads().Wait(ending, id); err == nil || ctx.Err() != nil {
+		return ctx.Err()
 	}
 	d.plugin.Logger().Warn("the driver reported a task as stopped while its workload runs; killing the workload", "task_id", id)
 	return d.workloads().Stop(ctx, id, "SIGKILL", 0)

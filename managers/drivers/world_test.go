@@ -35,6 +35,13 @@ func (w *fakeWorkloads) start(id string) {
 	w.running[id] = make(chan struct{})
 }
 
+// end has a workload end by itself.
+func (w *fakeWorkloads) end(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.running[id])
+}
+
 func (w *fakeWorkloads) get(what, id string) (chan struct{}, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

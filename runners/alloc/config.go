@@ -34,6 +34,9 @@ type Config struct {
 	// StateUpdated is called with every new state, one call at a time. It must not
 	// block and must not call back into the runner. The state is read-only.
 	StateUpdated func(*structs.AllocationState)
+	// Networks gives an allocation a network of its own whose group asks for one; optional:
+	// such an allocation fails.
+	Networks Networks
 	// Watcher is waited for before anything runs; optional: nothing to wait for.
 	Watcher Watcher
 	Logger  hclog.Logger // optional
@@ -41,6 +44,14 @@ type Config struct {
 	Limits task.Limits
 	// Jitter stretches restart delays; optional: by up to a quarter.
 	Jitter func(time.Duration) time.Duration
+}
+
+// Networks gives allocations networks of their own, as package network does.
+type Networks interface {
+	// Up gives an allocation its network, or returns the one that it has already.
+	Up(ctx context.Context, a *structs.Allocation) (*structs.AllocNetwork, error)
+	// Down takes it away; that there is none is not an error.
+	Down(ctx context.Context, a *structs.Allocation) error
 }
 
 // Watcher is what must have ended before an allocation may start: the one it
@@ -66,6 +77,9 @@ func (NoWatcher) Migrate(context.Context, *allocdir.Dir, []string) error { retur
 
 // Waiting is always empty.
 func (NoWatcher) Waiting() string { return "" }
+
+// networkTimeout bounds how long the plugins of a network may take.
+const networkTimeout = time.Minute
 
 // migrateTimeout bounds the hand-over of a disk on one machine: it is renames.
 const migrateTimeout = time.Minute

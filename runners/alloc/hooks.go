@@ -31,7 +31,7 @@ type destroyHook interface {
 }
 
 func (r *Runner) buildHooks() []hook {
-	return []hook{dirHook{r}, awaitHook{r}, migrateHook{r}}
+	return []hook{dirHook{r}, awaitHook{r}, migrateHook{r}, networkHook{r}}
 }
 
 // prerun runs the prerun hooks up to the first that fails.
@@ -115,3 +115,38 @@ func (h migrateHook) prerun(ctx context.Context) error {
 	h.r.logger.Warn("the previous allocation's disk is lost", "error", err)
 	return errors.Join(h.r.dir.Destroy(), h.r.dir.Build())
 }
+
+// networkHook gives the allocation a network of its own, if its group asks for one. The
+// tasks of an earlier agent run in it: it is the same then.
+type networkHook struct{ r *Runner }
+
+func (networkHook) name() string { return "network" }
+
+func (h networkHook) prerun(ctx context.Context) error {
+	alloc := h.r.Alloc()
+	switch mode := alloc.NetworkMode(); {
+	case mode == "":
+		return nil
+	case h.r.cfg.Networks == nil:
+		return fmt.Errorf("this node has no networks of mode %q", mode)
+	}
+	bounded, cancel := context.WithTimeout(ctx, networkTimeout)
+	defer cancel()
+	given, err := h.r.cfg.Networks.Up(bounded, alloc)
+	if err != nil {
+		return err
+	}
+	h.r.setNetwork(given)
+	return nil
+}
+
+func (h networkHook) postrun() error {
+	if h.r.Alloc().NetworkMode() == "" || h.r.cfg.Networks == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), networkTimeout)
+	defer cancel()
+	return h.r.cfg.Networks.Down(ctx, h.r.Alloc())
+}
+
+func (h networkHook) destroy() error { return h.postrun() } // what failed then, or did not run

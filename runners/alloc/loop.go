@@ -340,7 +340,7 @@ func (r *Runner) states() map[string]*structs.TaskState {
 // compute is the allocation's state as its tasks' states have it. It is called by the
 // loop, or under r.mu before there is one.
 func (r *Runner) compute(states map[string]*structs.TaskState, d *structs.DeploymentStatus) *structs.AllocationState {
-	s := &structs.AllocationState{ID: r.alloc.ID, TaskStates: states, DeploymentStatus: d}
+	s := &structs.AllocationState{ID: r.alloc.ID, TaskStates: states, DeploymentStatus: d, Network: r.network}
 	s.ClientStatus, s.ClientDescription = structs.ClientStatusOf(s.TaskStates)
 	if s.ClientStatus == "" {
 		s.ClientStatus = structs.ClientPending

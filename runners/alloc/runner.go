@@ -58,11 +58,12 @@ type Runner struct {
 	state        *structs.AllocationState
 	failure      string // forces the client status to failed; empty: not
 	waiting      bool
-	launched     bool    // Run was called, or never will be
-	shuttingDown bool    // Shutdown was called
-	destroying   bool    // Destroy was called
-	ended        bool    // the run has ended
-	checks       *checks // nil: none was prepared
+	launched     bool                  // Run was called, or never will be
+	shuttingDown bool                  // Shutdown was called
+	destroying   bool                  // Destroy was called
+	ended        bool                  // the run has ended
+	checks       *checks               // nil: none was prepared
+	network      *structs.AllocNetwork // nil: it has the node's, or none yet
 }
 
 // New makes a runner of an allocation. Nothing is started or written. It fails when
@@ -111,7 +112,7 @@ func (r *Runner) addTask(t *nomad.Task) error {
 	of := stageOf(t)
 	tr, err := task.New(task.Config{
 		Alloc: r.alloc, Task: t.Name, Node: r.cfg.Node, Dir: dir, State: r.cfg.State,
-		Dispense: r.cfg.Dispense, Devices: r.cfg.Devices, HostEnv: r.cfg.HostEnv, Left: r.cfg.Left, Limits: r.cfg.Limits, Logger: r.logger, Changed: r.wake.Set, Jitter: r.cfg.Jitter,
+		Dispense: r.cfg.Dispense, Network: r.networkGiven, Devices: r.cfg.Devices, HostEnv: r.cfg.HostEnv, Left: r.cfg.Left, Limits: r.cfg.Limits, Logger: r.logger, Changed: r.wake.Set, Jitter: r.cfg.Jitter,
 		Gate: func() <-chan struct{} { return r.order.gate(of) },
 	})
 	if err != nil {
@@ -141,6 +142,9 @@ func (r *Runner) Restore() error {
 		deployment = stored.DeploymentStatus
 	}
 	r.mu.Lock()
+	if stored != nil {
+		r.network = stored.Network
+	}
 	r.state = r.compute(r.states(), deployment.Copy())
 	r.mu.Unlock()
 	if r.started() && !r.state.ClientStatus.Terminal() && !r.dir.Exists() {
@@ -170,6 +174,19 @@ func (r *Runner) Held() map[string]string {
 		}
 	}
 	return held
+}
+
+func (r *Runner) setNetwork(n *structs.AllocNetwork) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.network = n
+}
+
+// networkGiven is the allocation's own network; nil: it has the node's.
+func (r *Runner) networkGiven() *structs.AllocNetwork {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.network
 }
 
 // started reports whether a task of the allocation was ever prepared.

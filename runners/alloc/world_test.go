@@ -71,6 +71,8 @@ type fixture struct {
 	dir   string
 	alloc *structs.Allocation
 	watch alloc.Watcher
+	// networks gives networks; nil: the node has none.
+	networks alloc.Networks
 	// devices reserves devices; nil: the node has none.
 	devices task.Devices
 	// dispense gives drivers; nil: those of the scripted world.
@@ -113,7 +115,7 @@ func (f *fixture) build() *alloc.Runner {
 	}
 	r, err := alloc.New(alloc.Config{
 		Alloc: f.alloc, Node: func() *structs.Node { return &structs.Node{ID: "node-1", Name: "node"} }, AllocsDir: f.dir, State: f.db,
-		Dispense: f.dispense, StateUpdated: f.report, Watcher: f.watch, Devices: f.devices,
+		Dispense: f.dispense, StateUpdated: f.report, Watcher: f.watch, Devices: f.devices, Networks: f.networks,
 		Jitter: func(d time.Duration) time.Duration { return d },
 	})
 	require.NoError(f.t, err)

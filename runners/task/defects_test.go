@@ -2,6 +2,7 @@ package task_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -98,6 +99,27 @@ func TestD10_KillBetweenRestartsEmitsKilled(t *testing.T) {
 // aKill is how long a kill may take: the kill timeout, and five seconds.
 const aKill = 5*time.Second + 5*time.Second
 
+func TestADestroyThatFailsIsTriedAgainAndSaid(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"stop_error": "no"})
+		fails := 1
+		f.world.Fail("destroy", func() error {
+			if fails--; fails >= 0 {
+				return errors.New("busy")
+			}
+			return nil
+		})
+		f.start()
+		synctest.Wait()
+		f.r.Kill(nil)
+		<-f.r.WaitCh()
+		events := f.events()
+		require.Contains(t, events[len(events)-1], "that failed too: destroy task: busy. Resources may have been leaked")
+		require.Zero(t, f.world.Known())
+		f.leave()
+	})
+}
+
 func TestD13_ADriverThatNeverStopsATaskCostsAtMostTimeoutAndGrace(t *testing.T) {
 	forced := "Killed: task did not end within 8s of being stopped and was destroyed by force"
 	leaked := forced + "; the driver does not return from destroying it. Resources may have been leaked"
@@ -128,7 +150,7 @@ func TestD13_ADriverThatNeverStopsATaskCostsAtMostTimeoutAndGrace(t *testing.T) 
 				<-f.r.WaitCh()
 				require.LessOrEqual(t, time.Since(at), aKill)
 				events := f.events()
-				require.Contains(t, events[len(events)-1], strings.TrimPrefix(c.want, "; "))
+				require.True(t, strings.HasSuffix(events[len(events)-1], strings.TrimPrefix(c.want, "; ")), "%v", events)
 				f.leave()
 			})
 		})

@@ -87,6 +87,36 @@ func TestAnExitIsDurableBeforeTheTaskIsDestroyed(t *testing.T) {
 	})
 }
 
+// exitCounter is a hook that counts the ends of runs.
+type exitCounter struct{ n int }
+
+func (*exitCounter) Name() string                   { return "exits" }
+func (c *exitCounter) Exited(context.Context) error { c.n++; return nil }
+
+// An agent that dies between the start and the event that tells of it leaves that to the next.
+func TestARunThatWasNotYetSeenToRunIsSeenOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		local, shown, err := f.db.Task("a1", "web")
+		require.NoError(t, err)
+		shown = shown.Copy()
+		shown.State, shown.Events = structs.TaskPending, shown.Events[:2]
+		f.db = state.NewMem()
+		require.NoError(t, f.db.PutTask("a1", "web", local, shown))
+		f.build()
+		require.NoError(t, f.r.Restore())
+		go f.r.Run()
+		synctest.Wait()
+		require.Equal(t, []string{received, setup, begun}, f.events())
+		require.Equal(t, 1, f.world.Started("web"))
+		f.finish()
+	})
+}
+
 // What is recorded of a run's end is not recorded again, however long its driver is missing
 // with which what is left of it is to be destroyed.
 func TestAnEndThatIsRecordedIsDecidedOnOnce(t *testing.T) {
@@ -109,6 +139,8 @@ func TestAnEndThatIsRecordedIsDecidedOnOnce(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				f := newFixture(t, nil)
 				f.task.RestartPolicy.Attempts, f.task.RestartPolicy.Delay = ptr(5), ptr(time.Second)
+				exits := &exitCounter{}
+				f.cfg.Hooks = []task.Hook{exits}
 				died := state.NewMem() // as the agent leaves it that dies before the destroy
 				f.world.Fail("destroy", func() error {
 					local, shown, err := f.db.Task("a1", "web")
@@ -137,6 +169,7 @@ func TestAnEndThatIsRecordedIsDecidedOnOnce(t *testing.T) {
 				require.Equal(t, 2, f.world.Started("web"))
 				require.Equal(t, 2, strings.Count(strings.Join(f.events(), "\n"), begun), "%v", f.events())
 				require.Equal(t, 1, strings.Count(strings.Join(f.events(), "\n"), "Terminated"), "%v", f.events())
+				require.Equal(t, 2, exits.n, "by the agent that died, and by the one that decided")
 				f.finish()
 			})
 		})
@@ -233,8 +266,31 @@ func TestAFinishedTaskIsNotStartedByTheNextAgent(t *testing.T) {
 		require.NoError(t, f.r.Restart(task.RestartRequest{Force: true}))
 		synctest.Wait()
 		require.Equal(t, 2, f.world.Started("web"))
+		require.Equal(t, []string{"Restarting: Task restarting in 0s", begun}, f.events()[len(f.events())-2:])
 		f.finish()
 	})
+}
+
+// That an agent stops is nothing that the restart policy is asked about.
+func TestATaskThatWaitsToStartIsLeftAsItIs(t *testing.T) {
+	for name, wait := range map[string]func(*fixture){
+		"for its turn":   func(f *fixture) { f.cfg.Gate = func() <-chan struct{} { return nil } },
+		"for its driver": func(f *fixture) { f.world.Missing(errUnavailable) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f := newFixture(t, nil)
+				wait(f)
+				f.start()
+				synctest.Wait()
+				before := f.events()
+				f.r.Shutdown()
+				<-f.r.WaitCh()
+				require.Equal(t, before, f.events())
+				require.Equal(t, structs.TaskPending, f.r.State().State)
+			})
+		})
+	}
 }
 
 func TestATaskIsWaitedForWhenItsDriverIsMissingAfterARestart(t *testing.T) {

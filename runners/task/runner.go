@@ -40,6 +40,9 @@ type Config struct {
 	// Gate returns a channel that is closed while the task may start; optional. It is
 	// asked again before each first start and forced restart.
 	Gate func() <-chan struct{}
+	// Network is the allocation's own, once the task may start; nil, or nothing: it has
+	// the node's.
+	Network func() *structs.AllocNetwork
 	// Left is what outlived the last agent; optional: that is not known.
 	Left Left
 	// Devices has the devices reserved that the task was given; optional: a task that

@@ -220,7 +220,7 @@ func newTaskID(allocID, task string) string {
 
 // envBuilder has all of the environment but the hooks' part and the driver's address.
 func (r *Runner) envBuilder(alloc *structs.Allocation, task *nomad.Task, driver Driver) *taskenv.Builder {
-	b := taskenv.NewBuilder(r.cfg.Node(), alloc, task).SetDirs(r.dirs(driver))
+	b := taskenv.NewBuilder(r.cfg.Node(), alloc, task).SetDirs(r.dirs(driver)).SetAllocNetwork(r.ownNetwork())
 	if driver.RunsProcesses() {
 		b.SetHostEnv(r.hostEnv(task, driver.Capabilities().GetFilesystemIsolation()))
 	}

@@ -1,6 +1,9 @@
 package task
 
 import (
+	"cmp"
+	"fmt"
+
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
@@ -12,6 +15,10 @@ const mebibyte = 1 << 20
 
 // config is all that the driver is given of an invocation.
 func (r *Runner) config(alloc *structs.Allocation, task *nomad.Task, env *taskenv.Env, driver Driver) (*wasmnodev1.TaskConfig, error) {
+	network, err := r.network(driver)
+	if err != nil {
+		return nil, err
+	}
 	driverConfig, err := driver.DecodeConfig(env.ReplaceConfig(task.Config))
 	if err != nil {
 		return nil, err
@@ -42,11 +49,31 @@ func (r *Runner) config(alloc *structs.Allocation, task *nomad.Task, env *tasken
 		Ports:        portsOf(alloc),
 		DriverConfig: driverConfig,
 		Log:          logConfig(task),
+		Network:      network,
 	}
 	if job := alloc.Job; job != nil {
 		cfg.JobName, cfg.ParentJobId = structs.Deref(job.Name), structs.Deref(job.ParentID)
 	}
 	return cfg, nil
+}
+
+// network is the allocation's own, which the driver has to be able to use; nil: the node's.
+func (r *Runner) network(driver Driver) (*wasmnodev1.TaskNetwork, error) {
+	own := r.ownNetwork()
+	switch {
+	case own == nil:
+		return nil, nil
+	case !driver.Capabilities().GetNetworkNamespaces():
+		return nil, fmt.Errorf("driver %q cannot run tasks in a network of mode %q: it describes no network_namespaces", driver.Name(), own.Mode)
+	}
+	return &wasmnodev1.TaskNetwork{Mode: own.Mode, Namespace: own.Namespace, Interface: own.Interface, Ip: cmp.Or(own.Address, own.AddressIPv6)}, nil
+}
+
+func (r *Runner) ownNetwork() *structs.AllocNetwork {
+	if r.cfg.Network == nil {
+		return nil
+	}
+	return r.cfg.Network()
 }
 
 func resourcesOf(r *structs.TaskResources) *wasmnodev1.Resources {

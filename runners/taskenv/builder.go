@@ -1,6 +1,7 @@
 package taskenv
 
 import (
+	"cmp"
 	"maps"
 	"net"
 	"slices"
@@ -40,6 +41,7 @@ type Builder struct {
 	host      map[string]string
 	dirs      Dirs
 	network   *Network
+	own       *structs.AllocNetwork
 	hooks     map[string]map[string]string
 	hookOrder []string
 	devices   map[string]string
@@ -71,6 +73,13 @@ func (b *Builder) SetDirs(d Dirs) *Builder {
 func (b *Builder) SetNetwork(n *Network) *Builder {
 	b.built = nil
 	b.network = n
+	return b
+}
+
+// SetAllocNetwork sets the network that the allocation has for itself; nil: the node's.
+func (b *Builder) SetAllocNetwork(n *structs.AllocNetwork) *Builder {
+	b.built = nil
+	b.own = n
 	return b
 }
 
@@ -245,6 +254,7 @@ func (b *Builder) addPorts(e *Env) {
 		e.set(prefixHostIP+p.Label, ip)
 		e.set(prefixHostAddr+p.Label, addr)
 		e.set(prefixAllocPort+p.Label, strconv.Itoa(inside))
+		b.addOwnAddress(e, p.Label, inside)
 		switch parsed := net.ParseIP(ip); {
 		case parsed == nil:
 		case parsed.To4() != nil:
@@ -253,6 +263,17 @@ func (b *Builder) addPorts(e *Env) {
 			e.set(prefixIPv6+p.Label, ip)
 		}
 	}
+}
+
+// addOwnAddress tells where a port is in the allocation's own network.
+func (b *Builder) addOwnAddress(e *Env, label string, port int) {
+	if b.own == nil || b.own.Address == "" && b.own.AddressIPv6 == "" {
+		return
+	}
+	ip := cmp.Or(b.own.Address, b.own.AddressIPv6)
+	e.set(prefixAllocInterface+label, b.own.Interface)
+	e.set(prefixAllocIP+label, ip)
+	e.set(prefixAllocAddr+label, net.JoinHostPort(ip, strconv.Itoa(port)))
 }
 
 // addHost fills in what the machine has. Its values are taken as they are.

@@ -210,6 +210,29 @@ func TestTheDriversPortMapNamesThePortInTheTask(t *testing.T) {
 	}
 }
 
+func TestAPortInTheAllocationsOwnNetworkHasItsAddressThere(t *testing.T) {
+	node, alloc, task := world()
+	for _, own := range []*structs.AllocNetwork{{Interface: "eth0", Address: "172.26.80.2", AddressIPv6: "fd00::2"}, {Interface: "eth0", AddressIPv6: "fd00::2"}} {
+		env := NewBuilder(node, alloc, task).SetAllocNetwork(own).Build()
+		ip, addr := "172.26.80.2", "172.26.80.2:"
+		if own.Address == "" {
+			ip, addr = "fd00::2", "[fd00::2]:"
+		}
+		port, _ := env.Get("NOMAD_ALLOC_PORT_http")
+		for name, want := range map[string]string{
+			"NOMAD_ALLOC_IP_http": ip, "NOMAD_ALLOC_ADDR_http": addr + port, "NOMAD_ALLOC_INTERFACE_http": "eth0", "NOMAD_ADDR_http": "10.0.0.1:25000",
+		} {
+			got, _ := env.Get(name)
+			require.Equal(t, want, got, name)
+		}
+	}
+	for _, own := range []*structs.AllocNetwork{nil, {Mode: "none"}} {
+		env := NewBuilder(node, alloc, task).SetAllocNetwork(own).Build()
+		_, set := env.Get("NOMAD_ALLOC_ADDR_http")
+		require.False(t, set)
+	}
+}
+
 func FuzzReplace(f *testing.F) {
 	node, alloc, task := world()
 	env := NewBuilder(node, alloc, task).Build()

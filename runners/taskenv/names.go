@@ -28,23 +28,26 @@ const (
 
 // The prefixes of the variables that there is one of per port or meta key.
 const (
-	prefixIP        = "NOMAD_IP_"
-	prefixPort      = "NOMAD_PORT_"
-	prefixAddr      = "NOMAD_ADDR_"
-	prefixHostPort  = "NOMAD_HOST_PORT_"
-	prefixHostIP    = "NOMAD_HOST_IP_"
-	prefixHostAddr  = "NOMAD_HOST_ADDR_"
-	prefixAllocPort = "NOMAD_ALLOC_PORT_"
-	prefixIPv4      = "NOMAD_IPv4_"
-	prefixIPv6      = "NOMAD_IPv6_"
-	prefixMeta      = "NOMAD_META_"
+	prefixIP             = "NOMAD_IP_"
+	prefixPort           = "NOMAD_PORT_"
+	prefixAddr           = "NOMAD_ADDR_"
+	prefixHostPort       = "NOMAD_HOST_PORT_"
+	prefixHostIP         = "NOMAD_HOST_IP_"
+	prefixHostAddr       = "NOMAD_HOST_ADDR_"
+	prefixAllocPort      = "NOMAD_ALLOC_PORT_"
+	prefixAllocIP        = "NOMAD_ALLOC_IP_"
+	prefixAllocAddr      = "NOMAD_ALLOC_ADDR_"
+	prefixAllocInterface = "NOMAD_ALLOC_INTERFACE_"
+	prefixIPv4           = "NOMAD_IPv4_"
+	prefixIPv6           = "NOMAD_IPv6_"
+	prefixMeta           = "NOMAD_META_"
 )
 
 // cleaned are the prefixes of names that are made from a label or key and so may hold
 // what cannot be in a variable's name.
 var cleaned = []string{
 	prefixAddr, prefixIP, prefixPort, prefixHostPort, prefixMeta,
-	prefixHostIP, prefixHostAddr, prefixAllocPort, prefixIPv4, prefixIPv6,
+	prefixHostIP, prefixHostAddr, prefixAllocPort, prefixAllocIP, prefixAllocAddr, prefixAllocInterface, prefixIPv4, prefixIPv6,
 }
 
 // cleanName replaces what cannot be in a variable's name by '_' in names made from

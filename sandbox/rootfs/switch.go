@@ -17,6 +17,7 @@ type Switch struct {
 	current *FS                 // nil: it was not used yet
 	failed  error
 	done    func() <-chan struct{}
+	dirs    int // how often the directory itself is open
 }
 
 // NewSwitch returns one without a directory. What done returns is as in [FS.StopOn].
@@ -52,12 +53,17 @@ func (s *Switch) now() (*FS, experimentalsys.Errno) {
 	return s.current, 0
 }
 
-// OpenFile opens a file, or the directory itself, which then is what the switch is at the time.
+// OpenFile opens a file, or the directory itself, which then is what the switch is at the time:
+// it is open [MaxOpenFiles] times at most.
 func (s *Switch) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileMode) (experimentalsys.File, experimentalsys.Errno) {
 	if local(name) == "." {
 		if flag&(experimentalsys.O_RDWR|experimentalsys.O_WRONLY|experimentalsys.O_CREAT|experimentalsys.O_TRUNC) != 0 {
 			return nil, experimentalsys.EISDIR
 		}
+		if s.dirs == MaxOpenFiles {
+			return nil, experimentalsys.EAGAIN
+		}
+		s.dirs++
 		return &switchDir{to: s}, 0
 	}
 	to, no := s.now()
@@ -150,6 +156,7 @@ func (s *Switch) Utimens(name string, atim, mtim int64) experimentalsys.Errno {
 type switchDir struct {
 	experimentalsys.UnimplementedFile
 	to      *Switch
+	closed  bool
 	listing experimentalsys.File // nil: it is not being listed
 	of      *FS                  // whose listing it is
 }
@@ -169,7 +176,7 @@ func (d *switchDir) Seek(offset int64, whence int) (int64, experimentalsys.Errno
 	if offset != 0 || whence != io.SeekStart {
 		return 0, experimentalsys.EINVAL
 	}
-	return 0, d.Close()
+	return 0, d.endListing()
 }
 
 // Readdir lists the directory. A listing does not go on in another one.
@@ -182,20 +189,29 @@ func (d *switchDir) Readdir(n int) ([]experimentalsys.Dirent, experimentalsys.Er
 		return nil, no
 	}
 	if d.of != to {
-		if d.listing, no = to.OpenFile(".", experimentalsys.O_RDONLY, 0); no != 0 {
+		listing, no := to.OpenFile(".", experimentalsys.O_RDONLY, 0)
+		if no != 0 {
 			return nil, no
 		}
-		d.of = to
+		d.listing, d.of = listing, to
 	}
 	return d.listing.Readdir(n)
 }
 
-// Close ends the listing; the directory itself is not open.
-func (d *switchDir) Close() experimentalsys.Errno {
-	if d.of == nil {
+func (d *switchDir) endListing() experimentalsys.Errno {
+	if d.listing == nil {
 		return 0
 	}
 	listing := d.listing
 	d.listing, d.of = nil, nil
 	return listing.Close()
+}
+
+// Close is idempotent.
+func (d *switchDir) Close() experimentalsys.Errno {
+	if !d.closed {
+		d.closed = true
+		d.to.dirs--
+	}
+	return d.endListing()
 }

@@ -22,6 +22,7 @@ type origin struct {
 	dir        string
 	credential *syscall.Credential
 	cores      []uint32
+	ownNetwork bool   // and not the supervisor's
 	group      cgroup // empty: there is none
 	execs      *execs
 }
@@ -33,7 +34,7 @@ func (p *process) openExecs(credential *syscall.Credential, env []string, group 
 	spec := p.spec
 	p.origin = &origin{
 		child: p.child, limits: p.limits, env: env, dir: spec.Process.Dir,
-		credential: credential, cores: spec.Process.Cores, group: group, execs: newExecs(),
+		credential: credential, cores: spec.Process.Cores, ownNetwork: spec.Process.Network != "", group: group, execs: newExecs(),
 	}
 	if spec.Process.Isolation == workload.IsolationFull {
 		whole := describe(spec, credential, env)
@@ -61,7 +62,7 @@ func (o *origin) command(spec *workload.ExecSpec) (*command, *isolate.Spec, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	return &command{path: path, args: append([]string{spec.Command}, spec.Args...), env: o.environment(spec), dir: o.dir, credential: o.credential, cores: o.cores}, nil, nil
+	return &command{path: path, args: append([]string{spec.Command}, spec.Args...), env: o.environment(spec), dir: o.dir, credential: o.credential, network: o.network(), cores: o.cores}, nil, nil
 }
 
 // environment is the workload's; on a terminal, with TERM.

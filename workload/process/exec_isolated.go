@@ -29,7 +29,7 @@ func (o *origin) isolatedCommand(spec *workload.ExecSpec) (*command, *isolate.Sp
 	if strings.Contains(spec.Command, "/") && !path.IsAbs(spec.Command) {
 		target.Command = path.Join(o.dir, spec.Command)
 	}
-	return &command{path: program, args: []string{isolate.Program}, dir: "/", joins: o.child.pidfd, cores: o.cores}, &target, nil
+	return &command{path: program, args: []string{isolate.Program}, dir: "/", joins: o.child.pidfd, network: o.network(), cores: o.cores}, &target, nil
 }
 
 // spawnShim starts this program once more, within limits if there are some, and returns when
@@ -57,30 +57,6 @@ func (e *execution) spawnShim(l *limits, c *command, target *isolate.Spec, s *sp
 		e.await()
 	}
 	return err
-}
-
-// inNamespaceOf has this thread's children begin in the process namespace of another
-// process while fork runs. A thread that does not find back is not used again.
-func (s *spawner) inNamespaceOf(pidfd int, fork func() error) error {
-	switch {
-	case s.namespaceErr != nil:
-		return s.namespaceErr
-	case pidfd == 0:
-		return fork()
-	}
-	own, err := unix.Open("/proc/thread-self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return noFiles(err)
-	}
-	defer func() { _ = unix.Close(own) }() // nothing was written to it
-	if err := unix.Setns(pidfd, unix.CLONE_NEWPID); err != nil {
-		return fmt.Errorf("entering the task's namespaces: %w", err)
-	}
-	forkErr := fork()
-	if err := unix.Setns(own, unix.CLONE_NEWPID); err != nil {
-		s.namespaceErr = fmt.Errorf("leaving a task's namespaces: %w", err)
-	}
-	return errors.Join(forkErr, s.namespaceErr)
 }
 
 // terminalMaker opens the device that makes terminals, of the workload's own kind: those

@@ -154,6 +154,14 @@ func (p *process) fork(c *command, s *spawner, group cgroup) error {
 		defer end.Close()
 		*stream.drain, *stream.end = d, end.Fd()
 	}
+	network, err := p.openNetwork()
+	if err != nil {
+		return err
+	}
+	if network != nil {
+		defer network.Close()
+		c.network = int(network.Fd())
+	}
 	if group != "" {
 		if c.cgroup, err = os.Open(string(group)); err != nil {
 			return noFiles(err)

@@ -23,7 +23,7 @@ type spawner struct {
 	requests     chan<- func()
 	done         chan struct{}
 	closing      sync.Once
-	namespaceErr error // the thread's children would begin in a task's namespace; its own
+	namespaceErr error // the thread's children would begin in a namespace of a task's; its own
 }
 
 // newSpawner returns a spawner on that thread, or on one of its own, or why the thread
@@ -98,6 +98,7 @@ type command struct {
 	namespaces uintptr   // flags of clone; 0: this process's own
 	cores      []uint32  // see [workload.Process]
 	joins      int       // the pidfd of one whose process namespace it begins in; 0: this process's own
+	network    int       // a file of a network namespace that it begins in, or the pidfd of one in it; 0: this process's own
 }
 
 // child is a process that was started. It is to be waited for.
@@ -125,14 +126,15 @@ func (s *spawner) spawn(c *command) (child, error) {
 	}
 	forked := make(chan error)
 	s.requests <- func() {
-		forked <- s.inNamespaceOf(c.joins, onCores(c.cores, func() (err error) {
+		fork := onCores(c.cores, func() (err error) {
 			failpoint.Here("fork")
 			started.pid, err = syscall.ForkExec(c.path, c.args, &syscall.ProcAttr{
 				Dir: c.dir, Env: c.env, Files: append([]uintptr{c.stdin, c.stdout, c.stderr}, c.extra...), Sys: attributes,
 			})
 			failpoint.Here("forked")
 			return err
-		}))
+		})
+		forked <- s.within(networks, c.network, func() error { return s.within(processes, c.joins, fork) })
 	}
 	if err := <-forked; errors.Is(err, errCores) {
 		started.abandon()

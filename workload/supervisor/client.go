@@ -92,13 +92,17 @@ func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 			req.Module = digestOf(module)
 		}
 	}
-	err := c.call(ctx, opStart, req, nil)
+	op := opStart
+	if spec.Process != nil && spec.Process.Network != "" {
+		op = opJoin
+	}
+	err := c.call(ctx, op, req, nil)
 	for range maxModuleSends {
 		if !errors.Is(err, errUnknownModule) {
 			break
 		}
 		if err = c.send(ctx, opModule, module, nil); err == nil {
-			err = c.call(ctx, opStart, req, nil)
+			err = c.call(ctx, op, req, nil)
 		}
 	}
 	if err != nil && ctx.Err() != nil {

@@ -27,6 +27,7 @@ const (
 	opHello   = "hello"
 	opModule  = "module" // the body is the module's content
 	opStart   = "start"
+	opJoin    = "start-in-network" // a start that an earlier supervisor would do in the node's network
 	opWait    = "wait"
 	opStop    = "stop"
 	opSignal  = "signal"
@@ -65,6 +66,9 @@ func writeError(w http.ResponseWriter, err error) {
 
 func readError(r *http.Response) error {
 	var e abi.Error
+	if r.StatusCode == http.StatusNotFound {
+		return abi.NewError(abi.Unimplemented, "the supervisor of workloads is of an earlier version, which cannot do this: it is replaced once its WASI programs have ended and the agent starts again")
+	}
 	if err := json.NewDecoder(r.Body).Decode(&e); err != nil || e.Code == 0 {
 		return errors.New("the supervisor answered " + r.Status)
 	}

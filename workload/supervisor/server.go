@@ -125,6 +125,7 @@ func (s *Server) routes(running *commands) *http.ServeMux {
 	}
 	mux.HandleFunc("POST /v1/"+opModule, s.module)
 	mux.HandleFunc("POST /v1/"+opStart, s.start)
+	mux.HandleFunc("POST /v1/"+opJoin, s.start)
 	for _, op := range []string{opExec, opRun} {
 		mux.HandleFunc("POST /v1/"+op, func(w http.ResponseWriter, r *http.Request) { s.exec(running, w, r) })
 	}

@@ -42,11 +42,11 @@ func TestNoImportHoldsAProgramThatIsStopped(t *testing.T) {
 				sp.WASI.Mounts = []workload.Mount{{GuestPath: "/", HostPath: dir}}
 				sp.Logs = workload.Logs{StdoutPath: filepath.Join(t.TempDir(), "out"), StderrPath: filepath.Join(t.TempDir(), "err"), MaxFiles: 1, MaxFileBytes: megabyte}
 				require.NoError(t, s.Start(withTimeout(t), sp))
-				stopped := make(chan error, 1)
+				begun := filepath.Join(dir, importtest.Begun)
+				require.Eventually(t, func() bool { return os.Remove(begun) == nil }, 20*time.Second, time.Millisecond)
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				defer cancel()
-				time.AfterFunc(20*time.Millisecond, func() { stopped <- s.Stop(ctx, sp.ID, "SIGKILL", 0) })
-				require.NoError(t, <-stopped)
+				require.NoError(t, s.Stop(ctx, sp.ID, "SIGKILL", 0))
 				result, err := s.Wait(withTimeout(t), sp.ID)
 				require.NoError(t, err)
 				require.Equal(t, 9, result.Signal, "%+v", result)

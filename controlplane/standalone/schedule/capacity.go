@@ -354,6 +354,22 @@ func missingNetworks(n *structs.Node, g *nomad.TaskGroup) (why []string) {
 	return why
 }
 
+// missingMode returns why a node has no networks of a mode, beginning with Nomad's text;
+// empty: it has.
+func missingMode(n *structs.Node, mode string) string {
+	if mode == "" || mode == "host" {
+		return ""
+	}
+	lacks, known := n.NetworkModes[mode]
+	switch {
+	case !known:
+		return "missing network"
+	case lacks != "":
+		return "missing network: " + lacks
+	}
+	return ""
+}
+
 // portsOf returns the ports of one kind of the group and of its tasks.
 func portsOf(g *nomad.TaskGroup, kind func(*nomad.NetworkResource) []nomad.Port) (ports []nomad.Port) {
 	for _, n := range g.Networks {

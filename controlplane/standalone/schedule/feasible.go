@@ -133,8 +133,8 @@ func (s *scheduler) suits(n *structs.Node, g *nomad.TaskGroup) *suitability {
 	}
 	found.unmet = append(found.unmet, missingNetworks(n, g)...)
 	for _, net := range g.Networks {
-		if net.Mode != "" && net.Mode != "host" && net.Mode != "none" {
-			found.unmet = append(found.unmet, "missing network")
+		if why := missingMode(n, net.Mode); why != "" {
+			found.unmet = append(found.unmet, why)
 		}
 	}
 	found.unmet = uniq(found.unmet)

@@ -318,7 +318,11 @@ func TestWhyNothingIsPlaced(t *testing.T) {
 		"device": {job: func(j *nomad.Job) {
 			j.TaskGroups[0].Tasks[0].Resources.Devices = []*nomad.RequestedDevice{{Name: "gpu"}}
 		}, filtered: "missing devices", evaluated: 1},
-		"network mode":      {job: func(j *nomad.Job) { j.TaskGroups[0].Networks = []*nomad.NetworkResource{{Mode: "bridge"}} }, filtered: "missing network", evaluated: 1},
+		"network mode": {job: func(j *nomad.Job) { j.TaskGroups[0].Networks = []*nomad.NetworkResource{{Mode: "bridge"}} }, filtered: "missing network", evaluated: 1},
+		"network mode that lacks something": {
+			node: func(n *structs.Node) { n.NetworkModes = map[string]string{"bridge": "install plugins", "none": ""} },
+			job:  func(j *nomad.Job) { j.TaskGroups[0].Networks = []*nomad.NetworkResource{{Mode: "bridge"}} }, filtered: "missing network: install plugins", evaluated: 1,
+		},
 		"other datacenter":  {job: func(j *nomad.Job) { j.Datacenters = []string{"dc2", "x*"} }},
 		"other pool":        {job: func(j *nomad.Job) { j.NodePool = new("gpu") }},
 		"ineligible node":   {node: func(n *structs.Node) { n.Eligibility = structs.NodeIneligible }},
@@ -352,6 +356,16 @@ func TestWhyNothingIsPlaced(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestANetworkIsPlacedWhereItsModeIs(t *testing.T) {
+	for _, mode := range []string{"", "host", "none", "bridge", "cni/lan"} {
+		n := testNode("n1")
+		n.NetworkModes = map[string]string{"none": "", "bridge": "", "cni/lan": "", "cni/far": "lacks"}
+		c := newCluster(t, n)
+		res := c.run(testJob("service", func(j *nomad.Job) { j.TaskGroups[0].Networks = []*nomad.NetworkResource{{Mode: mode}} }))
+		require.Len(t, res.Place, 1, mode)
 	}
 }
 

@@ -37,6 +37,7 @@ func (exec) Describe() *driver.Description {
 		Version: version,
 		Capabilities: &driver.Capabilities{
 			SendSignals:         true,
+			NetworkNamespaces:   true,
 			Exec:                true,
 			FilesystemIsolation: driver.IsolationChroot,
 		},

@@ -39,6 +39,7 @@ func (*java) Describe() *driver.Description {
 		Version: version,
 		Capabilities: &driver.Capabilities{
 			SendSignals:         true,
+			NetworkNamespaces:   true,
 			FilesystemIsolation: driver.IsolationChroot,
 		},
 		PluginConfigSchema: pluginSchema,

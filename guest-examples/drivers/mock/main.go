@@ -43,6 +43,7 @@ func (*mock) Describe() *driver.Description {
 		Version: "0.1.0",
 		Capabilities: &driver.Capabilities{
 			SendSignals:         true,
+			NetworkNamespaces:   true, // whatever they are: its tasks use none
 			Exec:                true,
 			FilesystemIsolation: driver.IsolationNone,
 		},

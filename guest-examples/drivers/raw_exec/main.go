@@ -39,6 +39,7 @@ func (*rawExec) Describe() *driver.Description {
 		Version: version,
 		Capabilities: &driver.Capabilities{
 			SendSignals:         true,
+			NetworkNamespaces:   true,
 			Exec:                true,
 			FilesystemIsolation: driver.IsolationNone,
 		},

@@ -29,9 +29,14 @@ type wasi struct{}
 
 func (wasi) Describe() *driver.Description {
 	return &driver.Description{
-		Name:               "wasi",
-		Version:            version,
-		Capabilities:       &driver.Capabilities{SendSignals: true, Exec: true, FilesystemIsolation: driver.IsolationChroot},
+		Name:    "wasi",
+		Version: version,
+		Capabilities: &driver.Capabilities{
+			SendSignals:         true,
+			Exec:                true,
+			FilesystemIsolation: driver.IsolationChroot,
+			NetworkNamespaces:   true, // for programs that listen on no port
+		},
 		PluginConfigSchema: pluginSchema,
 		TaskConfigSchema:   taskSchema,
 	}

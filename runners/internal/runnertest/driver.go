@@ -62,7 +62,7 @@ func (d *driver) Name() string         { return "mock" }
 func (d *driver) PluginDigest() string { return fmt.Sprintf("sha256:%d", d.version) }
 
 func (d *driver) Capabilities() *wasmnodev1.DriverCapabilities {
-	return &wasmnodev1.DriverCapabilities{SendSignals: true, Exec: true}
+	return &wasmnodev1.DriverCapabilities{SendSignals: true, Exec: true, NetworkNamespaces: true}
 }
 
 func (d *driver) RunsProcesses() bool { return true }

@@ -16,6 +16,10 @@ type (
 	// TaskConfig is all that a driver gets about a task. Its Resources and
 	// Directories are never nil.
 	TaskConfig = wasmnodev1.TaskConfig
+	// TaskDirectories are a task's directories, as the node sees them.
+	TaskDirectories = wasmnodev1.TaskDirectories
+	// Port is a port that a task's group was given.
+	Port = wasmnodev1.Port
 	// TaskHandle is what a driver needs to find its task again.
 	TaskHandle = wasmnodev1.TaskHandle
 	// Network is set by drivers whose tasks have addresses of their own.

@@ -1,0 +1,84 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// isNamespace reports whether there is a namespace at a path, and not only the file that
+// one would be mounted on.
+func isNamespace(path string) bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(path, &fs) == nil && fs.Type == unix.NSFS_MAGIC
+}
+
+// makeNamespace makes a network namespace whose loopback interface is up, and keeps it at
+// a path, where it stays without a process in it.
+func makeNamespace(path string) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o444)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	made := make(chan error)
+	go func() {
+		// Never unlocked: the thread ends with the goroutine, since it is in the namespace.
+		runtime.LockOSThread()
+		made <- makeHere(path)
+	}()
+	if err := <-made; err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+func makeHere(path string) error {
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("a network namespace: %w", err)
+	}
+	if err := loopbackUp(); err != nil {
+		return fmt.Errorf("its loopback interface: %w", err)
+	}
+	if err := unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("keeping it at %s: %w", path, err)
+	}
+	return nil
+}
+
+func loopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }() // nothing was sent
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	if err := unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, lo); err != nil {
+		return err
+	}
+	lo.SetUint16(lo.Uint16() | unix.IFF_UP)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
+}
+
+// removeNamespace lets go of a namespace, which ends when nobody is in it any more. That
+// there is none is not an error.
+func removeNamespace(path string) error {
+	// Once for each agent that kept something there and died before it knew.
+	for isNamespace(path) {
+		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
+			return fmt.Errorf("unmounting %s: %w", path, err)
+		}
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
