@@ -104,7 +104,8 @@ func (c *allocStatusCommand) short(a *nomad.Allocation) {
 	c.table(rows)
 }
 
-// deployed tells of the deployment that an allocation is part of, if it is.
+// deployed tells of the deployment that an allocation is part of: its ID, whether the allocation
+// is healthy, "unset" while nobody knows, and whether it is a canary. Of none it tells nothing.
 func deployed(f *flags, a *nomad.Allocation) [][2]string {
 	if a.DeploymentID == "" {
 		return nil
