@@ -60,12 +60,12 @@ func (x *execs) close() {
 }
 
 // begin takes a place for a run, which is given back by done. The program has not ended by
-// then.
+// then, and is not about to.
 func (x *execs) begin() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch {
-	case !x.opened:
+	case !x.opened || x.ending.Err() != nil:
 		return abi.NewError(abi.FailedPrecondition, "it does not run")
 	case x.count == maxExecs:
 		return abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("%d commands run in it, which is the limit", maxExecs))
