@@ -42,7 +42,7 @@ func (m *monitor) followToEnd(id string, health expectation) error {
 		if err != nil {
 			return err
 		}
-		if d.Status == nomad.DeploymentStatusFailed { // for what its allocations may have told since they were read
+		if d.Status == nomad.DeploymentStatusFailed || d.Status == nomad.DeploymentStatusSuccessful { // its allocations may have told something since they were read
 			if stubs, meta, err = m.client.Deployments().Allocations(id, nil); err != nil {
 				return err
 			}
