@@ -21,6 +21,7 @@ const (
 	PermissionDenied   = wasmnodev1.ErrorCode_ERROR_CODE_PERMISSION_DENIED
 	ResourceExhausted  = wasmnodev1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED
 	FailedPrecondition = wasmnodev1.ErrorCode_ERROR_CODE_FAILED_PRECONDITION
+	Aborted            = wasmnodev1.ErrorCode_ERROR_CODE_ABORTED
 	Unimplemented      = wasmnodev1.ErrorCode_ERROR_CODE_UNIMPLEMENTED
 	Internal           = wasmnodev1.ErrorCode_ERROR_CODE_INTERNAL
 	Unavailable        = wasmnodev1.ErrorCode_ERROR_CODE_UNAVAILABLE

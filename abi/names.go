@@ -14,6 +14,7 @@ const (
 	ModuleStream  = "wasmnode:stream/v1"
 	ModuleNet     = "wasmnode:net/v1"
 	ModuleHTTP    = "wasmnode:http/v1"
+	ModuleKV      = "wasmnode:kv/v1"
 	ModuleWASI    = "wasi_snapshot_preview1"
 )
 
@@ -52,6 +53,11 @@ const (
 	FuncHTTPRequest  = "request"  // http: (ptr, len i32) -> i64, an HttpRequest
 	FuncHTTPResponse = "response" // http: (stream i32) -> i64, answers an HttpResponse
 	FuncHTTPTrailers = "trailers" // http: (stream i32) -> i64, answers HttpTrailers
+
+	FuncKVGet    = "get"    // kv: (ptr, len i32) -> i64, a KvGetRequest
+	FuncKVSet    = "set"    // kv: (ptr, len i32) -> i64, a KvSetRequest
+	FuncKVDelete = "delete" // kv: (ptr, len i32) -> i64, a KvDeleteRequest
+	FuncKVList   = "list"   // kv: (ptr, len i32) -> i64, a KvListRequest
 )
 
 // Operations that a driver exports, each `(input_len: i32) -> i32`.

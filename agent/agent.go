@@ -173,6 +173,7 @@ func (a *agent) openPlugins() (err error) {
 		Logger:    a.logger.Named("plugin"),
 		Engine:    a.engine,
 		Workloads: a.workloads,
+		Store:     kept{a.state},
 		Version:   Version,
 		Chroot:    a.cfg.Client.ChrootEnv,
 		Limits:    a.pluginLimits(),

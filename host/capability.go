@@ -23,6 +23,7 @@ var capabilities = map[string]map[string]sandbox.HostFunc{
 	abi.ModuleStream:  streamFuncs,
 	abi.ModuleNet:     netFuncs,
 	abi.ModuleHTTP:    httpFuncs,
+	abi.ModuleKV:      kvFuncs,
 }
 
 // linkCapabilities adds every host module of ours to a plugin's runtime. What a call

@@ -57,6 +57,10 @@ func loopsAroundEveryImport(t testing.TB) (loops []loopingPlugin) {
 		abi.ModuleLog + "." + abi.FuncLogWrite:           fields,
 		abi.ModuleNet + "." + abi.FuncNetDial:            &wasmnodev1.NetDialRequest{Address: silent},
 		abi.ModuleHTTP + "." + abi.FuncHTTPRequest:       &wasmnodev1.HttpRequest{Method: "GET", Url: "http://" + silent},
+		abi.ModuleKV + "." + abi.FuncKVGet:               &wasmnodev1.KvGetRequest{Key: "k"},
+		abi.ModuleKV + "." + abi.FuncKVSet:               &wasmnodev1.KvSetRequest{Key: "k", Value: make([]byte, 64<<10)},
+		abi.ModuleKV + "." + abi.FuncKVDelete:            &wasmnodev1.KvDeleteRequest{Key: "k"},
+		abi.ModuleKV + "." + abi.FuncKVList:              &wasmnodev1.KvListRequest{},
 		abi.ModuleStream + "." + abi.FuncStreamPoll:      &wasmnodev1.StreamPollRequest{TimeoutMs: -1},
 	}
 	for _, module := range slices.Sorted(maps.Keys(host.Importable)) {
@@ -144,6 +148,7 @@ func TestNoImportHoldsAGuestPastItsDeadline(t *testing.T) {
 func killIn(t testing.TB, w *world, dir string, l loopingPlugin) time.Duration {
 	t.Helper()
 	p := w.ready(t, l.bytes(), host.Grants{
+		KV: host.KVGrant{Enabled: true},
 		FS: host.FSGrant{ReadWrite: []string{dir}}, Process: host.ProcessGrant{Commands: []string{"*"}, Helpers: []host.HelperGrant{anyScript}},
 		Net: host.NetGrant{Addresses: []string{"127.0.0.1:*"}}, HTTP: requestsTo("http://" + l.silent),
 	})

@@ -22,6 +22,7 @@ type Grants struct {
 	Devices DeviceGrant
 	Net     NetGrant
 	HTTP    HTTPGrant
+	KV      KVGrant
 }
 
 // FSGrant is the directories that a plugin's own code sees, at the paths that they
@@ -42,6 +43,9 @@ type WasmGrant struct {
 	// the supervisor's own bound.
 	MaxPrograms int
 }
+
+// KVGrant lets a plugin keep values in the node's database.
+type KVGrant struct{ Enabled bool }
 
 // DeviceGrant bounds what a device plugin hands to tasks. Mounts it may hand on from
 // what it sees itself: see [Grants.Mountable].
@@ -222,8 +226,15 @@ func (p *Plugin) missingModule(module string, g Grants) error {
 		return noConnections(plugin)
 	case module == abi.ModuleHTTP && len(g.HTTP.Endpoints) == 0:
 		return noRequests(plugin)
+	case module == abi.ModuleKV && !g.KV.Enabled:
+		return noStore(plugin)
 	}
 	return nil
+}
+
+// noStore refuses to keep anything.
+func noStore(plugin string) *MissingGrantError {
+	return &MissingGrantError{plugin, abi.ModuleKV, fmt.Sprintf(`plugin %q { grant { kv { enabled = true } } }`, plugin)}
 }
 
 // noPrograms refuses all programs.

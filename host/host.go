@@ -20,6 +20,8 @@ type Config struct {
 	Logger    hclog.Logger
 	Engine    *sandbox.Engine
 	Workloads workload.Runtime
+	// Store is where what plugins keep is durable; nil: they keep nothing.
+	Store Store
 	// OnRefresh is called when a plugin asks for its fingerprint to be polled now. It must
 	// not block.
 	OnRefresh func(plugin string)
@@ -136,6 +138,7 @@ type Host struct {
 
 	mu       sync.Mutex
 	refusals map[sandbox.Stage]uint64
+	keepers  map[string]*keeper // by plugin
 }
 
 // New returns a host.
@@ -148,7 +151,7 @@ func New(cfg Config) *Host {
 		cfg.Lookup = outbound.SystemLookup
 	}
 	return &Host{
-		cfg: cfg, start: time.Now(), refusals: map[sandbox.Stage]uint64{},
+		cfg: cfg, start: time.Now(), refusals: map[sandbox.Stage]uint64{}, keepers: map[string]*keeper{},
 		budget: sandbox.NewBudget(sandbox.Quota{Memory: cfg.Limits.AllMemoryBytes}, nil),
 	}
 }

@@ -34,6 +34,7 @@ import (
 
 // world is a host on a real engine and a real supervisor.
 type world struct {
+	store *testStore
 	*host.Host
 	engine    *sandbox.Engine
 	workloads workload.Runtime
@@ -64,7 +65,7 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 	t.Helper()
 	limits.DescribeTime, limits.CallTimeout = cmp.Or(limits.DescribeTime, testTimeout), cmp.Or(limits.CallTimeout, testTimeout)
 	t.TempDir() // the test's directory is then removed after all that writes in it has ended
-	w := &world{logs: &logs{}, lookup: outbound.SystemLookup}
+	w := &world{logs: &logs{}, store: &testStore{}, lookup: outbound.SystemLookup}
 	logger := hclog.New(&hclog.LoggerOptions{Output: w.logs, Level: hclog.Trace, JSONFormat: true})
 	var err error
 	w.engine, err = sandbox.Open(sandbox.Config{CacheDir: codeCache})
@@ -77,6 +78,7 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 		Logger:    logger,
 		Engine:    w.engine,
 		Workloads: w.workloads,
+		Store:     w.store,
 		Lookup:    func(ctx context.Context, name string) ([]netip.Addr, error) { return w.lookup(ctx, name) },
 		Version:   "0.0.0",
 		Limits:    limits,
@@ -241,11 +243,14 @@ func echo() []byte {
 
 // ask calls a structured capability with n bytes at messageAt and answers with its
 // code and, behind that, its answer.
-func ask(fn uint32, n int) []byte {
+func ask(fn uint32, n int) []byte { return askAt(fn, messageAt, n) }
+
+// askAt asks with the n bytes at a place.
+func askAt(fn uint32, at int32, n int) []byte {
 	const status = inputAt
 	return modtest.Code(
 		modtest.I32Const(status), // where the status goes
-		modtest.I32Const(messageAt), modtest.I32Const(int32(n)), modtest.Call(fn),
+		modtest.I32Const(at), modtest.I32Const(int32(n)), modtest.Call(fn),
 		[]byte{0x37, 3, 0}, // i64.store
 		modtest.I32Const(status+8), modtest.Call(fnResult),
 		modtest.I32Const(status), modtest.I32Const(8), modtest.I32Const(status), modtest.Load(), modtest.Add, modtest.Call(fnOutput),

@@ -187,6 +187,30 @@ func (f *Failing) PutDevices(d *DeviceState) error {
 	return f.inner.PutDevices(d)
 }
 
+// PluginValues implements [DB].
+func (f *Failing) PluginValues(plugin string) (map[string]*PluginValue, error) {
+	if err := f.next(); err != nil {
+		return nil, err
+	}
+	return f.inner.PluginValues(plugin)
+}
+
+// PutPluginValue implements [DB].
+func (f *Failing) PutPluginValue(plugin, key string, v *PluginValue) error {
+	if err := f.next(); err != nil {
+		return err
+	}
+	return f.inner.PutPluginValue(plugin, key, v)
+}
+
+// DeletePluginValue implements [DB].
+func (f *Failing) DeletePluginValue(plugin, key string) error {
+	if err := f.next(); err != nil {
+		return err
+	}
+	return f.inner.DeletePluginValue(plugin, key)
+}
+
 // Close implements [DB]; the inner store stays open.
 func (f *Failing) Close() error {
 	f.closed.Store(true)

@@ -18,12 +18,14 @@ import (
 //	node/identity                                   NodeIdentity
 //	node/seen                                       Seen
 //	node/devices                                    DeviceState
+//	plugins/<plugin>/<key>/value                    PluginValue
 //
 // boltfile adds a bucket "meta" with the file's kind and schema version.
 const (
 	bucketAllocations = "allocations"
 	bucketTasks       = "tasks"
 	bucketNode        = "node"
+	bucketPlugins     = "plugins"
 
 	keyAllocation = "allocation"
 	keyState      = "state"
@@ -32,6 +34,7 @@ const (
 	keySeen       = "seen"
 	keyMeta       = "meta"
 	keyDevices    = "devices"
+	keyValue      = "value"
 )
 
 // medium keeps bytes in nested buckets; what it promises is what boltfile does.
@@ -179,6 +182,35 @@ func (r *records) Devices() (*DeviceState, error) {
 // PutDevices implements [DB].
 func (r *records) PutDevices(d *DeviceState) error {
 	return put(r, []string{bucketNode}, keyDevices, d)
+}
+
+// PluginValues implements [DB].
+func (r *records) PluginValues(plugin string) (map[string]*PluginValue, error) {
+	keys, err := r.buckets([]string{bucketPlugins, plugin})
+	if err != nil {
+		return nil, err
+	}
+	values := make(map[string]*PluginValue, len(keys))
+	for _, key := range keys {
+		v, err := get[PluginValue](r, []string{bucketPlugins, plugin, key}, keyValue)
+		if err != nil {
+			return nil, err
+		}
+		if v != nil {
+			values[key] = v
+		}
+	}
+	return values, nil
+}
+
+// PutPluginValue implements [DB].
+func (r *records) PutPluginValue(plugin, key string, v *PluginValue) error {
+	return put(r, []string{bucketPlugins, plugin, key}, keyValue, v)
+}
+
+// DeletePluginValue implements [DB].
+func (r *records) DeletePluginValue(plugin, key string) error {
+	return r.write(boltfile.Op{Bucket: []string{bucketPlugins, plugin, key}})
 }
 
 // Close implements [DB].

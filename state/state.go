@@ -52,6 +52,11 @@ type DB interface {
 	Devices() (*DeviceState, error)
 	PutDevices(*DeviceState) error
 
+	// PluginValues returns what a plugin keeps, by key.
+	PluginValues(plugin string) (map[string]*PluginValue, error)
+	PutPluginValue(plugin, key string, v *PluginValue) error
+	DeletePluginValue(plugin, key string) error
+
 	// Close closes the store; every method fails afterwards. It is idempotent.
 	Close() error
 }
@@ -81,6 +86,12 @@ type Seen struct {
 type NodeMeta struct {
 	// Dynamic is by name; nil unsets what the configuration sets.
 	Dynamic map[string]*string
+}
+
+// PluginValue is one of the values that a plugin keeps.
+type PluginValue struct {
+	Version uint64
+	Value   []byte
 }
 
 // DeviceState is what the device manager has still to do.

@@ -120,6 +120,7 @@ type configBlock struct {
 type grantBlock struct {
 	FS      *fsBlock      `hcl:"fs,block"`
 	Wasm    *wasmBlock    `hcl:"wasm,block"`
+	KV      *kvBlock      `hcl:"kv,block"`
 	Process *processBlock `hcl:"process,block"`
 	Devices *devicesBlock `hcl:"devices,block"`
 	Net     *netBlock     `hcl:"net,block"`
@@ -162,6 +163,10 @@ type devicesBlock struct {
 type fsBlock struct {
 	ReadOnly  *[]string `hcl:"read_only,optional"`
 	ReadWrite *[]string `hcl:"read_write,optional"`
+}
+
+type kvBlock struct {
+	Enabled *bool `hcl:"enabled,optional"`
 }
 
 type wasmBlock struct {
@@ -409,6 +414,9 @@ func (l *loader) plugin(b *pluginBlock) {
 	if g := b.Grant; g != nil && g.FS != nil {
 		set(&p.Grant.FS.ReadOnly, g.FS.ReadOnly)
 		set(&p.Grant.FS.ReadWrite, g.FS.ReadWrite)
+	}
+	if g := b.Grant; g != nil && g.KV != nil {
+		set(&p.Grant.KV.Enabled, g.KV.Enabled)
 	}
 	if g := b.Grant; g != nil && g.Wasm != nil {
 		p.Grant.Wasm.Denied = g.Wasm.Enabled != nil && !*g.Wasm.Enabled

@@ -117,6 +117,10 @@ func TestEveryKey(t *testing.T) {
 				c.Plugins["p"] = Plugin{Grant: grant}
 			},
 		},
+		"plugin.grant.kv": {
+			"plugin \"p\" { grant { kv { enabled = true } } }",
+			func(c *Config) { c.Plugins["p"] = Plugin{Grant: host.Grants{KV: host.KVGrant{Enabled: true}}} },
+		},
 		"plugin.grant.net": {
 			"plugin \"p\" {\n grant {\n net {\n addresses = [\"db:5432\", \"127.0.0.1:*\"]\n sockets = [\"/run/x.sock\"]\n}\n}\n}",
 			func(c *Config) {

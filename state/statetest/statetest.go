@@ -121,6 +121,10 @@ func closed(t *testing.T, s Store) {
 	_, err = db.NodeMeta()
 	require.Error(t, err)
 	require.Error(t, db.PutNodeMeta(&state.NodeMeta{}))
+	_, err = db.PluginValues("p")
+	require.Error(t, err)
+	require.Error(t, db.PutPluginValue("p", "k", &state.PluginValue{}))
+	require.Error(t, db.DeletePluginValue("p", "k"))
 	require.Error(t, db.PutAllocation(Allocation("a")))
 	require.Error(t, db.PutAllocationState(AllocationState("a")))
 	require.Error(t, db.PutTaskLocal("a", "t", Local()))
@@ -177,7 +181,17 @@ func roundTrip(t *testing.T, s Store) {
 	require.NoError(t, db.PutTaskState("a", "web", TaskState()))
 	require.NoError(t, db.PutTask("a", "both", Local(), TaskState()))
 
+	v := &state.PluginValue{Version: 7, Value: []byte{0, 0xff}}
+	require.NoError(t, db.PutPluginValue("driver/p", "a/b", v))
+	require.NoError(t, db.PutPluginValue("driver/p", "gone", v))
+	require.NoError(t, db.DeletePluginValue("driver/p", "gone"))
+	require.NoError(t, db.DeletePluginValue("driver/p", "never there"))
+	require.NoError(t, db.PutPluginValue("driver/q", "k", v))
+
 	db = s.reopened(t, db)
+	kept, err := db.PluginValues("driver/p")
+	require.NoError(t, err)
+	require.Equal(t, map[string]*state.PluginValue{"a/b": v}, kept)
 	node, err := db.Node()
 	require.NoError(t, err)
 	require.Equal(t, &state.NodeIdentity{ID: "n", SecretID: "s"}, node)

@@ -30,6 +30,7 @@ func exportCapabilities(ctx context.Context, r wazero.Runtime) error {
 			abi.FuncStreamRead: streamRead, abi.FuncStreamWrite: streamWrite, abi.FuncStreamShutdown: streamShutdown,
 			abi.FuncStreamClose: streamClose, abi.FuncStreamBlocking: streamBlocking, abi.FuncStreamPoll: streamPoll,
 		},
+		abi.ModuleKV:   {abi.FuncKVGet: kvGet, abi.FuncKVSet: kvSet, abi.FuncKVDelete: kvDelete, abi.FuncKVList: kvList},
 		abi.ModuleNet:  {abi.FuncNetDial: netDial},
 		abi.ModuleHTTP: {abi.FuncHTTPRequest: httpRequest, abi.FuncHTTPResponse: httpResponse, abi.FuncHTTPTrailers: httpTrailers},
 	}
@@ -201,4 +202,24 @@ func httpResponse(ctx context.Context, stream uint32) uint64 {
 func httpTrailers(ctx context.Context, stream uint32) uint64 {
 	i := callOf(ctx)
 	return i.stage(i.host.HTTPTrailers(stream))
+}
+
+func kvGet(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(i.host.KVGet(read(m, ptr, length)))
+}
+
+func kvSet(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(i.host.KVSet(read(m, ptr, length)))
+}
+
+func kvDelete(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(i.host.KVDelete(read(m, ptr, length)))
+}
+
+func kvList(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
+	i := callOf(ctx)
+	return i.stage(i.host.KVList(read(m, ptr, length)))
 }

@@ -22,6 +22,10 @@ type Host interface {
 	ProcessStart(request []byte) ([]byte, error)
 	ProcessSupport(request []byte) ([]byte, error)
 	ProcessRun(request []byte) ([]byte, error)
+	KVGet(request []byte) ([]byte, error)
+	KVSet(request []byte) ([]byte, error)
+	KVDelete(request []byte) ([]byte, error)
+	KVList(request []byte) ([]byte, error)
 	StreamRead(stream uint32, p []byte) (int, error)
 	StreamWrite(stream uint32, p []byte) (int, error)
 	StreamShutdown(stream uint32) error

@@ -47,6 +47,18 @@ func processSupport(ptr unsafe.Pointer, length uint32) uint64
 //go:wasmimport wasmnode:process/v1 run
 func processRun(ptr unsafe.Pointer, length uint32) uint64
 
+//go:wasmimport wasmnode:kv/v1 get
+func kvGet(ptr unsafe.Pointer, length uint32) uint64
+
+//go:wasmimport wasmnode:kv/v1 set
+func kvSet(ptr unsafe.Pointer, length uint32) uint64
+
+//go:wasmimport wasmnode:kv/v1 delete
+func kvDelete(ptr unsafe.Pointer, length uint32) uint64
+
+//go:wasmimport wasmnode:kv/v1 list
+func kvList(ptr unsafe.Pointer, length uint32) uint64
+
 //go:wasmimport wasmnode:stream/v1 read
 func streamRead(stream uint32, ptr unsafe.Pointer, length uint32) uint64
 
@@ -166,6 +178,26 @@ func ProcessSupport(_ context.Context, request []byte) ([]byte, error) {
 // ProcessRun hands over an encoded ProcessRunRequest and returns the encoded answer.
 func ProcessRun(_ context.Context, request []byte) ([]byte, error) {
 	return answer(processRun(pointer(request)))
+}
+
+// KVGet hands over an encoded KvGetRequest and returns the encoded answer.
+func KVGet(_ context.Context, request []byte) ([]byte, error) {
+	return answer(kvGet(pointer(request)))
+}
+
+// KVSet hands over an encoded KvSetRequest and returns the encoded answer.
+func KVSet(_ context.Context, request []byte) ([]byte, error) {
+	return answer(kvSet(pointer(request)))
+}
+
+// KVDelete hands over an encoded KvDeleteRequest and returns the encoded answer.
+func KVDelete(_ context.Context, request []byte) ([]byte, error) {
+	return answer(kvDelete(pointer(request)))
+}
+
+// KVList hands over an encoded KvListRequest and returns the encoded answer.
+func KVList(_ context.Context, request []byte) ([]byte, error) {
+	return answer(kvList(pointer(request)))
 }
 
 // moved is how many bytes a read or write moved. An error without a message is one that would

@@ -99,6 +99,42 @@ func ProcessRun(ctx context.Context, request []byte) ([]byte, error) {
 	return h.ProcessRun(request)
 }
 
+// KVGet hands over an encoded KvGetRequest and returns the encoded answer.
+func KVGet(ctx context.Context, request []byte) ([]byte, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.KVGet(request)
+}
+
+// KVSet hands over an encoded KvSetRequest and returns the encoded answer.
+func KVSet(ctx context.Context, request []byte) ([]byte, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.KVSet(request)
+}
+
+// KVDelete hands over an encoded KvDeleteRequest and returns the encoded answer.
+func KVDelete(ctx context.Context, request []byte) ([]byte, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.KVDelete(request)
+}
+
+// KVList hands over an encoded KvListRequest and returns the encoded answer.
+func KVList(ctx context.Context, request []byte) ([]byte, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.KVList(request)
+}
+
 // StreamRead reads from a stream.
 func StreamRead(ctx context.Context, stream uint32, p []byte) (int, error) {
 	h, err := hostOf(ctx)
