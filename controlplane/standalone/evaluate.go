@@ -391,9 +391,11 @@ func (t *tx) stillLacks(b *structs.Evaluation, room *schedule.Room) bool {
 	if j == nil || *j.Stop || mayPreempt(t.scheduler, *j.Type) && room.Lowest+schedule.MinPreemption <= *j.Priority {
 		return false
 	}
+	updating := t.deploymentOf(evaluated(b)) != nil
 	for _, a := range t.jobAllocs(evaluated(b)) {
-		changing := a.ServerTerminal() || *a.Job.JobModifyIndex != *j.JobModifyIndex
-		if t.allocs.changed(a.ID) || notEnded(a) && changing && a.PreemptedByAllocation == "" {
+		old := *a.Job.JobModifyIndex != *j.JobModifyIndex
+		changing := notEnded(a) && (old || a.ServerTerminal()) && a.PreemptedByAllocation == ""
+		if t.allocs.changed(a.ID) || changing || old && updating { // which may lack room for the old version
 			return false
 		}
 	}

@@ -67,6 +67,33 @@ func TestAPreemptedJobWaitsForRoomAndComesBack(t *testing.T) {
 	require.Empty(t, wanted(cp, "low")[0].PreemptedAllocations)
 }
 
+// TestAnOldVersionComesBackThoughTheNewOneLacksRoom: what a deployment is told to lack may be
+// the lack of another version than the one that finds room.
+func TestAnOldVersionComesBackThoughTheNewOneLacksRoom(t *testing.T) {
+	cp := withNode(t, "")
+	canary := func(j *nomad.Job) {
+		j.TaskGroups[0].Update = &nomad.UpdateStrategy{MaxParallel: new(1), Canary: new(1)}
+	}
+	run(t, cp, testJob("low", "service", memory(400), priority(20), canary))
+	old := wanted(cp, "low")[0]
+	report(t, cp, old, structs.ClientRunning)
+	run(t, cp, testJob("low", "service", memory(990), priority(20), canary))
+	require.Len(t, wanted(cp, "low"), 1, "there is no room for the canary")
+
+	configure(t, cp, servicesPreempt)
+	run(t, cp, testJob("high", "service", memory(950), priority(60)))
+	high := wanted(cp, "high")[0]
+	report(t, cp, old, structs.ClientComplete)
+	run(t, cp, testJob("little", "service", memory(40), priority(60)))
+	require.Empty(t, wanted(cp, "low"))
+	_, err := cp.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "high"})
+	require.NoError(t, err)
+	report(t, cp, high, structs.ClientComplete)
+	back := wanted(cp, "low")
+	require.Len(t, back, 1)
+	require.Equal(t, old.Job.Version, back[0].Job.Version)
+}
+
 func TestSystemJobsPreemptAtFirst(t *testing.T) {
 	cp := withNode(t, "")
 	run(t, cp, testJob("low", "batch", memory(900), priority(20)))

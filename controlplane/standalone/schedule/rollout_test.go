@@ -192,6 +192,23 @@ func TestWhatADeploymentThatDoesNotGoOnLeaves(t *testing.T) {
 	}
 }
 
+// TestAVersionIsPlacedThoughAnotherLacksRoom: while canaries run, what was stopped comes back
+// as the old version, which may need more.
+func TestAVersionIsPlacedThoughAnotherLacksRoom(t *testing.T) {
+	update := &nomad.UpdateStrategy{MaxParallel: new(1), Canary: new(1)}
+	big := func(j *nomad.Job) { j.TaskGroups[0].Tasks[0].Resources.MemoryMB = new(400) }
+	c := newCluster(t, testNode("n1"))
+	c.run(service(1, 2, update, big))
+	c.decideHealth(true, every)
+	stopped := c.find("1:v1+")
+	stopped.DesiredStatus, stopped.ClientStatus = structs.DesiredEvict, structs.ClientComplete
+	c.nodes[0].Resources.MemoryMB = 500
+	res := c.run(service(2, 2, update))
+	require.Equal(t, "0:v1+ 0:v2c", c.picture())
+	require.Equal(t, map[string]int{"memory": 1}, res.Failed["g"].DimensionExhausted)
+	require.Equal(t, 1, res.Queued["g"])
+}
+
 func status(s string) func(*structs.Deployment) { return func(d *structs.Deployment) { d.Status = s } }
 
 // find returns the live allocation that the picture shows so, to be changed.

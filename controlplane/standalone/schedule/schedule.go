@@ -285,11 +285,12 @@ func (s *scheduler) desire(w wanted) {
 // placeEach returns those that have no place. Why is what the last round finds that there is.
 func (s *scheduler) placeEach(list []wanted, preempt bool) (without []wanted) {
 	failed := map[string]*structs.PlacementMetrics{}
+	lacking := map[*nomad.TaskGroup]bool{} // a job may have two versions of a group in the list
 	for _, w := range list {
 		group := *w.group.Name
-		if m := failed[group]; m != nil && w.previous == nil && w.node == nil {
+		if lacking[w.group] && w.previous == nil && w.node == nil {
 			// The same again fails for the same reason.
-			m.CoalescedFailures++
+			failed[group].CoalescedFailures++
 			without = append(without, w)
 			continue
 		}
@@ -300,6 +301,7 @@ func (s *scheduler) placeEach(list []wanted, preempt bool) (without []wanted) {
 			} else {
 				failed[group].CoalescedFailures++
 			}
+			lacking[w.group] = true
 			without = append(without, w)
 			continue
 		}
