@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,15 +49,10 @@ type streams struct {
 func (e *entry) openDescriptors(w *workload.WASIProgram) error {
 	e.guest.Descriptors, e.env = &e.descriptors, map[string]string{}
 	e.cleanup = append(e.cleanup, e.descriptors.Close)
-	var names []string
-	for _, l := range w.Listen {
-		if err := e.descriptors.Listen(l.Address); err != nil {
-			return listenError(l, err)
+	if len(w.Listen) > 0 {
+		if err := inNetwork(w.Network, func() error { return e.listen(w.Listen) }); err != nil {
+			return err
 		}
-		names = append(names, l.Name)
-	}
-	if len(names) > 0 {
-		e.env[envListeners], e.env[envListenerNames] = strconv.Itoa(len(names)), strings.Join(names, ":")
 	}
 	if w.Signals {
 		fd, err := e.descriptors.TakeSignals()
@@ -68,6 +61,18 @@ func (e *entry) openDescriptors(w *workload.WASIProgram) error {
 		}
 		e.env[envSignals], e.takesSignals = strconv.Itoa(fd), true
 	}
+	return nil
+}
+
+func (e *entry) listen(on []workload.Listener) error {
+	names := make([]string, 0, len(on))
+	for _, l := range on {
+		if err := e.descriptors.Listen(l.Address); err != nil {
+			return listenError(l, err)
+		}
+		names = append(names, l.Name)
+	}
+	e.env[envListeners], e.env[envListenerNames] = strconv.Itoa(len(names)), strings.Join(names, ":")
 	return nil
 }
 
@@ -110,40 +115,12 @@ func (e *entry) open(ctx context.Context, module *sandbox.Module, spec *workload
 
 // openInput opens the file that is the standard input.
 func (e *entry) openInput(m *workload.Mount) (io.Reader, error) {
-	within, rest := m.Within, ""
-	if within == "" {
-		within = filepath.Dir(m.HostPath)
-	}
-	rest, err := filepath.Rel(within, m.HostPath)
+	f, err := m.OpenInput()
 	if err != nil {
-		return nil, inputError(m, err)
-	}
-	root, err := os.OpenRoot(within)
-	if err != nil {
-		return nil, inputError(m, err)
-	}
-	defer root.Close()
-	f, err := root.OpenFile(rest, os.O_RDONLY|syscall.O_NONBLOCK, 0) // not blocking, in case it is a FIFO
-	if err != nil {
-		return nil, inputError(m, err)
+		return nil, err
 	}
 	e.cleanup = append(e.cleanup, func() { _ = f.Close() })
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a file")
-	}
-	if err != nil {
-		return nil, inputError(m, err)
-	}
 	return input{&e.guest, f}, nil
-}
-
-func inputError(m *workload.Mount, err error) error {
-	code := abi.InvalidArgument
-	if errors.Is(err, os.ErrNotExist) {
-		code = abi.NotFound
-	}
-	return abi.NewError(code, fmt.Sprintf("standard input %s: %v", m.HostPath, err))
 }
 
 // config is what the guest sees of the world.
