@@ -28,6 +28,7 @@ func configure(o Options) (cfg, defaults config.Config, cleanup func(), err erro
 			return cfg, defaults, nil, fmt.Errorf("-dev: %w", err)
 		}
 		cleanup = func() { _ = os.RemoveAll(dir) }
+		defaults.EnableDebug = true // as in Nomad
 		defaults.DataDir, defaults.PluginDir = dir, filepath.Join(dir, "plugins")
 	}
 	if cfg, err = load(defaults, o); err != nil {

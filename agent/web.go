@@ -45,6 +45,8 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 			ACL:          a.cfg.Access.ACL,
 			Debug:        a.cfg.EnableDebug,
 			Logs:         a.logs,
+			Machine:      a.machine,
+			Journal:      journal,
 			Bounds:       a.bounds,
 			Agent: httpapi.AgentInfo{
 				NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -58,7 +59,7 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	spec := taskSpec(c.scope.Config, r.Env)
 	spec.MemoryMaxBytes = memoryFor(c.scope.Config, r.MemoryMaxBytes)
 	spec.WASI = &workload.WASIProgram{
-		Name: filepath.Base(r.Module), Module: module.Bytes(), Digest: module.Digest(), Args: r.Args, Mounts: mounts, Listen: listen, Signals: r.Signals, Stdin: stdin,
+		Name: filepath.Base(r.Module), Module: module.Bytes(), Digest: module.Digest(), Args: r.Args, Mounts: mounts, Listen: listen, Network: c.scope.Config.GetNetwork().GetNamespace(), Signals: r.Signals, Stdin: stdin,
 	}
 	spec.Owner, spec.CPUMHz = c.plugin.Name(), c.scope.Config.GetResources().GetCpuMhz()
 	defer sandbox.Pause(ctx)()
@@ -70,14 +71,11 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	return &wasmnodev1.WasmStartResponse{WorkloadId: spec.ID}, nil
 }
 
-// listeners are where the ports with these labels are on the host. A program listens
-// nowhere else.
+// listeners are where the ports with these labels are on the host, or lead to in a network of
+// the group's own. A program listens nowhere else.
 func listeners(task *wasmnodev1.TaskConfig, labels []string) (out []workload.Listener, err error) {
 	if len(labels) > descriptor.MaxListeners {
 		return nil, abi.NewError(abi.InvalidArgument, fmt.Sprintf("listen: more than %d ports", descriptor.MaxListeners))
-	}
-	if own := task.GetNetwork(); own != nil && len(labels) > 0 {
-		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("listen: a program listens on the host, and the group has a network of its own, of mode %q: leave the mode out", own.GetMode()))
 	}
 	for _, label := range labels {
 		i := slices.IndexFunc(task.Ports, func(p *wasmnodev1.Port) bool { return p.Label == label })
@@ -86,13 +84,26 @@ func listeners(task *wasmnodev1.TaskConfig, labels []string) (out []workload.Lis
 				"listen: the group's network has no port %q: add network { port %q {} }", plaintext.Line(label, 256), plaintext.Line(label, 256)))
 		}
 		p := task.Ports[i]
-		ip, err := netip.ParseAddr(p.HostIp)
-		if err != nil || p.HostPort > math.MaxUint16 {
-			return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("listen: port %q has no address on the host: %q", label, p.HostIp))
+		ip, port := p.HostIp, p.HostPort
+		if own := task.GetNetwork(); own != nil {
+			ip, port = anyAddress(own), cmp.Or(p.TaskPort, p.HostPort)
 		}
-		out = append(out, workload.Listener{Name: label, Address: netip.AddrPortFrom(ip, uint16(p.HostPort))})
+		address, err := netip.ParseAddr(ip)
+		if err != nil || port > math.MaxUint16 {
+			return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("listen: port %q has no address on the host: %q", label, ip))
+		}
+		out = append(out, workload.Listener{Name: label, Address: netip.AddrPortFrom(address, uint16(port))})
 	}
 	return out, nil
+}
+
+// anyAddress is every address in a network: the tasks that share it have its loopback
+// interface, too.
+func anyAddress(network *wasmnodev1.TaskNetwork) string {
+	if ip, err := netip.ParseAddr(network.Ip); err == nil && ip.Is6() {
+		return netip.IPv6Unspecified().String()
+	}
+	return netip.IPv4Unspecified().String()
 }
 
 // taskSpec is the task's part of a workload's spec, of whatever kind.

@@ -46,11 +46,13 @@ var changingReads = map[string]bool{
 }
 
 // managerReads are the other routes that reading is not enough for: they run something, or
-// show the tokens.
+// show the tokens or the machine.
 var managerReads = map[string]bool{
 	"GET /v1/client/allocation/{id}/exec": true,
 	"GET /v1/acl/tokens":                  true,
 	"GET /v1/agent/pprof/{profile}":       true,
+	"GET /v1/agent/host":                  true,
+	"GET /v1/agent/monitor/export":        true,
 }
 
 // snapshots is the path of copies of the control plane's file, which has everything: also

@@ -23,8 +23,8 @@ import (
 // maxBody bounds a request's body: 10 MiB, far above any job that a person wrote.
 const maxBody = 10 << 20
 
-// Config configures the API. All fields are required, but for Hosts, ACL, Debug, Logs and
-// Bounds.
+// Config configures the API. All fields are required, but for Hosts, ACL, Debug, Logs,
+// Machine, Journal and Bounds.
 type Config struct {
 	Logger       hclog.Logger
 	ControlPlane ControlPlane
@@ -42,6 +42,10 @@ type Config struct {
 	Debug bool
 	// Logs is where the agent's log can be followed; nil: it cannot.
 	Logs LogSinks
+	// Machine describes the machine; nil: nothing is told of it.
+	Machine func() Machine
+	// Journal reads the machine's journal, until it is closed or ctx is done; nil: it cannot.
+	Journal func(ctx context.Context, q JournalQuery) (io.ReadCloser, error)
 	// Bounds is what is served at once; nil: as much as the default limits say.
 	Bounds *access.Bounds
 }
@@ -64,7 +68,9 @@ type handler struct {
 	routes []string
 	// parsing is taken by the job files that are read.
 	parsing chan struct{}
-	policy  *access.Policy
+	// journals is taken by those that read the machine's journal.
+	journals chan struct{}
+	policy   *access.Policy
 	// rendered shares the rendering of events among who watches them.
 	rendered *renderedBatches
 }
@@ -82,6 +88,7 @@ func newHandler(cfg Config) *handler {
 		cfg.Bounds = access.NewBounds(access.DefaultLimits())
 	}
 	h := &handler{Config: cfg, mux: http.NewServeMux(), parsing: make(chan struct{}, parsesAtOnce), policy: policy(cfg)}
+	h.journals = make(chan struct{}, journalsAtOnce)
 	h.jobRoutes()
 	h.scalingRoutes()
 	h.allocationRoutes()
@@ -101,6 +108,7 @@ func newHandler(cfg Config) *handler {
 	h.absentRoutes()
 	h.raftRoutes()
 	h.monitorRoutes()
+	h.hostRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
 	return h
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/pprof"
+	"runtime"
 	runtimepprof "runtime/pprof"
 	"strconv"
 	"sync"
@@ -26,6 +27,7 @@ type LogSinks interface {
 
 func (h *handler) monitorRoutes() {
 	h.method("/v1/agent/monitor", h.monitor, http.MethodGet)
+	h.method("/v1/agent/monitor/export", h.monitorExport, http.MethodGet)
 	h.method("/v1/agent/pprof/{profile}", h.profile, http.MethodGet)
 }
 
@@ -137,8 +139,8 @@ func (l *logLines) takeLost() int {
 // profile shows what the agent itself is doing: with ACLs to who may do everything, without
 // them where the configuration has it.
 func (h *handler) profile(w http.ResponseWriter, r *http.Request) error {
-	if !h.ACL && !h.Debug {
-		return &statusError{http.StatusNotFound, "profiles are not shown: set enable_debug in the agent's configuration"}
+	if err := h.mayDebug(); err != nil {
+		return err
 	}
 	if err := h.checkAgent(r); err != nil {
 		return err
@@ -151,10 +153,35 @@ func (h *handler) profile(w http.ResponseWriter, r *http.Request) error {
 	case "trace":
 		pprof.Trace(w, r)
 	default:
-		if runtimepprof.Lookup(name) == nil {
-			return notFound("Unknown profile: %s", name)
-		}
-		pprof.Handler(name).ServeHTTP(w, r)
+		return lookUp(w, r, name)
 	}
+	return nil
+}
+
+// lookUp shows a profile as it is now. It is not measured for a while: the stock command line says
+// for how long all the same.
+func lookUp(w http.ResponseWriter, r *http.Request, name string) error {
+	profile := runtimepprof.Lookup(name)
+	if profile == nil {
+		return notFound("Pprof profile not found profile: %s", name)
+	}
+	v := r.URL.Query()
+	for _, parameter := range []string{"debug", "gc"} {
+		if s := v.Get(parameter); s != "" {
+			if _, err := strconv.Atoi(s); err != nil {
+				return badRequest("Unknown option for %s: %v", parameter, err)
+			}
+		}
+	}
+	debug, _ := strconv.Atoi(v.Get("debug")) // a number, or none
+	if gc, _ := strconv.Atoi(v.Get("gc")); gc > 0 && name == "heap" {
+		runtime.GC()
+	}
+	kind := "application/octet-stream"
+	if debug > 0 {
+		kind = "text/plain; charset=utf-8"
+	}
+	w.Header().Set("Content-Type", kind)
+	_ = profile.WriteTo(w, debug) // errors: the client is gone
 	return nil
 }

@@ -26,6 +26,7 @@ func logging(t *testing.T, debug bool) (hclog.InterceptLogger, *nomad.Client, st
 	log := hclog.NewInterceptLogger(&hclog.LoggerOptions{Level: hclog.Error, Output: io.Discard})
 	s := httptest.NewServer(httpapi.Handler(httpapi.Config{
 		Logger: hclog.NewNullLogger(), ControlPlane: plane(t), Node: idle{}, Plugins: noPlugins{}, Logs: log, Debug: debug,
+		Machine: func() httpapi.Machine { return aMachine }, Journal: aJournal,
 		Agent:      httpapi.AgentInfo{Name: "here", NodeID: "node", Region: "global"},
 		Conditions: func() []structs.Condition { return nil },
 	}))
@@ -115,9 +116,9 @@ func TestWhatCannotBeMonitoredIsRefused(t *testing.T) {
 func TestProfilesAreShownWhereTheConfigurationHasIt(t *testing.T) {
 	for _, debug := range []bool{false, true} {
 		_, _, url := logging(t, debug)
-		for path, want := range map[string]int{"cmdline": 200, "goroutine?debug=1": 200, "heap": 200, "nope": 404, "trace?seconds=0.01": 200} {
+		for path, want := range map[string]int{"cmdline": 200, "goroutine?debug=1&seconds=1": 200, "heap?gc=x": 400, "heap": 200, "nope": 404, "trace?seconds=0.01": 200} {
 			if !debug {
-				want = 404
+				want = 403
 			}
 			r, err := http.Get(url + "/v1/agent/pprof/" + path)
 			require.NoError(t, err)

@@ -101,6 +101,9 @@ type WASIProgram struct {
 	// Listen are TCP listeners that are open when the program starts: its descriptors from 3
 	// on, in this order. An address in use fails the start, and can be tried again.
 	Listen []Listener `json:",omitempty"`
+	// Network is the path of the network namespace that it listens in. Only root can have
+	// one entered. Empty: the node's network.
+	Network string `json:",omitempty"`
 	// Signals gives the program a descriptor to read its signals from, instead of ending
 	// with them.
 	Signals bool `json:",omitempty"`

@@ -28,8 +28,9 @@ type WasmStartRequest struct {
 	// At most the task's own memory limit; 0: that limit.
 	MemoryMaxBytes uint64 `protobuf:"varint,5,opt,name=memory_max_bytes,json=memoryMaxBytes,proto3" json:"memoryMaxBytes,omitempty"`
 	// Labels of the task's ports that the program serves: each is a TCP listener on the
-	// port's host address that is open when the program starts, with descriptors from 3
-	// on, in this order. At most 16.
+	// port's host address or, in a network of the group's own, on the port that it leads to
+	// there. It is open when the program starts, with descriptors from 3 on, in this order.
+	// At most 16.
 	Listen []string `protobuf:"bytes,6,rep,name=listen,proto3" json:"listen,omitempty"`
 	// The program reads the numbers of its signals, a byte each, from the descriptor in
 	// WASMNODE_SIGNAL_FD, instead of ending with the first.

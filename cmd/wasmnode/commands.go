@@ -61,6 +61,7 @@ func (r registry) words(m meta) {
 	r["config validate"] = &configValidateCommand{m}
 	r["fmt"] = &fmtCommand{m}
 	r["monitor"] = &monitorCommand{m}
+	r["monitor export"] = &monitorExportCommand{m}
 	r["status"] = &statusCommand{m}
 	r["supervisor"] = &supervisorCommand{m}
 	r["version"] = &versionCommand{m}
@@ -158,6 +159,7 @@ func (r registry) operator(m meta) {
 	r.group(m, "operator", "What only a person can decide: what is unclaimed, snapshots, and how the scheduler decides")
 	r["operator adopt"] = &operatorAdoptCommand{m}
 	r["operator api"] = &operatorAPICommand{m}
+	r["operator debug"] = &operatorDebugCommand{m}
 	r["operator discard"] = &operatorDiscardCommand{m}
 	r["operator metrics"] = &operatorMetricsCommand{m}
 	r.group(m, "operator scheduler", "How the scheduler decides")

@@ -1,7 +1,14 @@
 package main
 
 import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"io"
 	"os"
+	"path"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,6 +55,50 @@ func TestMonitorFollowsTheLogUntilItIsInterrupted(t *testing.T) {
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	require.NoError(t, cmd.Wait())
 	refused(t, n, "Unknown log level: nope", "monitor", "-log-level", "nope")
+	refused(t, n, "No nomad log file defined", "monitor", "export", "-on-disk")
+	refused(t, n, "service name must include", "monitor", "export", "-service-name", "sshd")
+}
+
+func TestANodeIsWatchedForSomebodyElse(t *testing.T) {
+	const secret = "a-secret-of-the-environment"
+	t.Setenv("DATABASE_PASSWORD", secret)
+	s := newSite(t, "mock")
+	s.grant(t, "enable_debug = true")
+	n := s.start(t)
+	n.out(t, "job", "run", "-detach", writeJob(t, "runs", "service", "mock_driver", "run_for = \"1h\""))
+	n.await(t, "runs", "running")
+	cmd := n.command("operator", "debug", "-duration", "1500ms", "-interval", "1s", "-token", secret)
+	cmd.Dir = t.TempDir()
+	said, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(said))
+	require.NotContains(t, string(said), "Left out")
+	f, err := os.Open(filepath.Join(cmd.Dir, regexp.MustCompile(`wasmnode-debug-\S+\.tar\.gz`).FindString(string(said))))
+	require.NoError(t, err)
+	defer f.Close()
+	unpacked, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	files := map[string]string{}
+	for all := tar.NewReader(unpacked); ; {
+		header, err := all.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		text, err := io.ReadAll(all)
+		require.NoError(t, err)
+		require.NotContains(t, string(text), secret, header.Name)
+		files[path.Base(path.Dir(header.Name))+"/"+path.Base(header.Name)] = string(text)
+	}
+	require.Contains(t, files["0001/jobs.json"], `"ID":"runs"`)
+	require.Contains(t, files["cluster/nodes.json"], `"Status":"ready"`)
+	id := regexp.MustCompile(`"ID":"([^"]+)"`).FindStringSubmatch(files["cluster/nodes.json"])[1]
+	for _, name := range []string{"heap_0000.prof", "profile_0000.prof", "goroutine-debug2_0000.txt"} {
+		require.NotEmpty(t, files[id+"/"+name], name)
+	}
+	require.Contains(t, files[id+"/agent-host.json"], `"DATABASE_PASSWORD":"\u003credacted\u003e"`)
+	refused(t, n, "no node has an ID that begins with", "operator", "debug", "-node-id", "zz")
+	refused(t, n, "unknown server nope", "operator", "debug", "-server-id", "nope")
+	refused(t, n, "-interval is at most -duration", "operator", "debug", "-duration", "1s", "-interval", "2s")
 }
 
 // refused runs a command that has to fail, with a text.

@@ -21,8 +21,8 @@ const (
 	Streams Kind = "streams" // one that may take as long as its client likes
 )
 
-// endless are the streams that have no end of their own.
-var endless = []string{"/v1/event/stream", "/v1/agent/monitor"}
+// endless are the streams that may have no end of their own.
+var endless = []string{"/v1/event/stream", "/v1/agent/monitor", "/v1/agent/monitor/export"}
 
 // KindOf tells what a request keeps busy: blocking queries, logs, files and websockets are
 // streams. All of them are reads: whatever else a request with a body says that it is, its

@@ -24,6 +24,7 @@ func TestWhatARequestIsCountedAs(t *testing.T) {
 		{http.MethodGet, "/v1/client/fs/logs/x", "", Streams, nil},
 		{http.MethodGet, "/v1/event/stream?topic=Job", "", Streams, nil},
 		{http.MethodGet, "/v1/agent/monitor", "", Streams, nil},
+		{http.MethodGet, "/v1/agent/monitor/export?service_name=nomad", "", Streams, nil},
 		{http.MethodGet, "/v1/client/allocation/x/exec", "", Streams, http.Header{"Upgrade": {"websocket"}}},
 		{http.MethodPut, "/v1/jobs", "{}", Bodies, nil},
 		{http.MethodPut, "/v1/jobs", "{}", Bodies, http.Header{"Upgrade": {"h2c"}}},

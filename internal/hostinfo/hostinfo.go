@@ -161,6 +161,30 @@ func ReadSystem() System {
 	return s
 }
 
+// Uname is what the kernel says of itself: for what it is built, where it runs, and its release,
+// name and version.
+func Uname() string {
+	var name unix.Utsname
+	if unix.Uname(&name) != nil {
+		return ""
+	}
+	text := func(b []byte) string { return unix.ByteSliceToString(b) }
+	return strings.Join([]string{text(name.Machine[:]), text(name.Nodename[:]), text(name.Release[:]), text(name.Sysname[:]), text(name.Version[:])}, " ")
+}
+
+// MountPoint is where the file system of a directory is mounted; of one that is not there, the
+// directory itself.
+func MountPoint(dir string) string {
+	var here, above unix.Stat_t
+	if unix.Stat(dir, &here) != nil {
+		return dir
+	}
+	for dir != "/" && unix.Stat(filepath.Dir(dir), &above) == nil && above.Dev == here.Dev {
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}
+
 // readDistribution reads the name and version that a distribution gives itself below etc,
 // as Nomad's clients report them.
 func readDistribution(etc string) (s System) {

@@ -25,6 +25,7 @@ type Files struct {
 	experimentalsys.UnimplementedFS
 	entries map[string]entry
 	names   []string // sorted
+	dirs    virtualDirs
 }
 
 // entry is a file: a name in a directory that a guest cannot see otherwise.
@@ -91,13 +92,14 @@ func (f *Files) find(name string) (entry, experimentalsys.Errno) {
 	return e, no
 }
 
-// OpenFile opens a file, or the directory itself.
+// OpenFile opens a file, or the directory itself: that [MaxOpenFiles] times at most.
 func (f *Files) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileMode) (experimentalsys.File, experimentalsys.Errno) {
 	if local(name) == "." {
-		if flag&(experimentalsys.O_RDWR|experimentalsys.O_WRONLY|experimentalsys.O_CREAT|experimentalsys.O_TRUNC) != 0 {
-			return nil, experimentalsys.EISDIR
+		dir, no := f.dirs.add(flag)
+		if no != 0 {
+			return nil, no
 		}
-		return &filesDir{files: f}, 0
+		return &filesDir{virtualDir: dir, files: f}, 0
 	}
 	e, no := f.find(name)
 	if no == experimentalsys.ENOENT && flag&experimentalsys.O_CREAT != 0 {
@@ -168,21 +170,14 @@ func (f *Files) Link(string, string) experimentalsys.Errno { return experimental
 // Symlink is refused.
 func (f *Files) Symlink(string, string) experimentalsys.Errno { return experimentalsys.EROFS }
 
-// filesDir is the open directory. It holds nothing of the system's.
+// filesDir is the open directory.
 type filesDir struct {
-	experimentalsys.UnimplementedFile
+	virtualDir
 	files *Files
 	read  int // names that were listed
 }
 
-func (d *filesDir) Dev() (uint64, experimentalsys.Errno)    { return 0, 0 }
-func (d *filesDir) Ino() (sys.Inode, experimentalsys.Errno) { return 0, 0 }
-func (d *filesDir) IsDir() (bool, experimentalsys.Errno)    { return true, 0 }
-func (d *filesDir) Close() experimentalsys.Errno            { return 0 }
-
 func (d *filesDir) Stat() (sys.Stat_t, experimentalsys.Errno) { return d.files.Lstat(".") }
-
-func (d *filesDir) Read([]byte) (int, experimentalsys.Errno) { return 0, experimentalsys.EISDIR }
 
 func (d *filesDir) Seek(offset int64, whence int) (int64, experimentalsys.Errno) {
 	if offset != 0 || whence != io.SeekStart {

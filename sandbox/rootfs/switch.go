@@ -17,7 +17,7 @@ type Switch struct {
 	current *FS                 // nil: it was not used yet
 	failed  error
 	done    func() <-chan struct{}
-	dirs    int // how often the directory itself is open
+	dirs    virtualDirs
 }
 
 // NewSwitch returns one without a directory. What done returns is as in [FS.StopOn].
@@ -57,14 +57,11 @@ func (s *Switch) now() (*FS, experimentalsys.Errno) {
 // it is open [MaxOpenFiles] times at most.
 func (s *Switch) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileMode) (experimentalsys.File, experimentalsys.Errno) {
 	if local(name) == "." {
-		if flag&(experimentalsys.O_RDWR|experimentalsys.O_WRONLY|experimentalsys.O_CREAT|experimentalsys.O_TRUNC) != 0 {
-			return nil, experimentalsys.EISDIR
+		dir, no := s.dirs.add(flag)
+		if no != 0 {
+			return nil, no
 		}
-		if s.dirs == MaxOpenFiles {
-			return nil, experimentalsys.EAGAIN
-		}
-		s.dirs++
-		return &switchDir{to: s}, 0
+		return &switchDir{virtualDir: dir, to: s}, 0
 	}
 	to, no := s.now()
 	if no != 0 {
@@ -154,22 +151,13 @@ func (s *Switch) Utimens(name string, atim, mtim int64) experimentalsys.Errno {
 
 // switchDir is the open directory: that which the switch is when it is used.
 type switchDir struct {
-	experimentalsys.UnimplementedFile
+	virtualDir
 	to      *Switch
-	closed  bool
 	listing experimentalsys.File // nil: it is not being listed
 	of      *FS                  // whose listing it is
 }
 
-func (d *switchDir) Dev() (uint64, experimentalsys.Errno) { return 0, 0 }
-
-func (d *switchDir) Ino() (sys.Inode, experimentalsys.Errno) { return 0, 0 }
-
-func (d *switchDir) IsDir() (bool, experimentalsys.Errno) { return true, 0 }
-
 func (d *switchDir) Stat() (sys.Stat_t, experimentalsys.Errno) { return d.to.Stat(".") }
-
-func (d *switchDir) Read([]byte) (int, experimentalsys.Errno) { return 0, experimentalsys.EISDIR }
 
 // Seek begins the listing again.
 func (d *switchDir) Seek(offset int64, whence int) (int64, experimentalsys.Errno) {
@@ -209,9 +197,6 @@ func (d *switchDir) endListing() experimentalsys.Errno {
 
 // Close is idempotent.
 func (d *switchDir) Close() experimentalsys.Errno {
-	if !d.closed {
-		d.closed = true
-		d.to.dirs--
-	}
+	_ = d.virtualDir.Close() // never fails
 	return d.endListing()
 }

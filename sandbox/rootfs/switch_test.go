@@ -43,20 +43,26 @@ func TestAnOpenSwitchIsWhatItIsAtTheTime(t *testing.T) {
 }
 
 // Each open descriptor costs the host memory, also one of no file.
-func TestASwitchIsOpenSoManyTimesAtMost(t *testing.T) {
-	s := rootfs.NewSwitch(func() <-chan struct{} { return nil })
-	for range 2 {
-		var open []sys.File
-		for range rootfs.MaxOpenFiles {
-			dir, no := s.OpenFile(".", sys.O_RDONLY, 0)
-			require.Zero(t, no)
-			open = append(open, dir)
-		}
-		_, no := s.OpenFile("/", sys.O_RDONLY, 0)
-		require.Equal(t, sys.EAGAIN, no)
-		for _, dir := range open {
-			require.Zero(t, dir.Close())
-			require.Zero(t, dir.Close())
-		}
+func TestAVirtualDirectoryIsOpenSoManyTimesAtMost(t *testing.T) {
+	for name, d := range map[string]sys.FS{
+		"switch": rootfs.NewSwitch(func() <-chan struct{} { return nil }),
+		"files":  rootfs.NewFiles(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 2 {
+				var open []sys.File
+				for range rootfs.MaxOpenFiles {
+					dir, no := d.OpenFile(".", sys.O_RDONLY, 0)
+					require.Zero(t, no)
+					open = append(open, dir)
+				}
+				_, no := d.OpenFile("/", sys.O_RDONLY, 0)
+				require.Equal(t, sys.EAGAIN, no)
+				for _, dir := range open {
+					require.Zero(t, dir.Close())
+					require.Zero(t, dir.Close())
+				}
+			}
+		})
 	}
 }

@@ -51,15 +51,10 @@ type streams struct {
 func (e *entry) openDescriptors(w *workload.WASIProgram) error {
 	e.guest.Descriptors, e.env = &e.descriptors, map[string]string{}
 	e.cleanup = append(e.cleanup, e.descriptors.Close)
-	var names []string
-	for _, l := range w.Listen {
-		if err := e.descriptors.Listen(l.Address); err != nil {
-			return listenError(l, err)
+	if len(w.Listen) > 0 {
+		if err := inNetwork(w.Network, func() error { return e.listen(w.Listen) }); err != nil {
+			return err
 		}
-		names = append(names, l.Name)
-	}
-	if len(names) > 0 {
-		e.env[envListeners], e.env[envListenerNames] = strconv.Itoa(len(names)), strings.Join(names, ":")
 	}
 	if w.Signals {
 		fd, err := e.descriptors.TakeSignals()
@@ -68,6 +63,18 @@ func (e *entry) openDescriptors(w *workload.WASIProgram) error {
 		}
 		e.env[envSignals], e.takesSignals = strconv.Itoa(fd), true
 	}
+	return nil
+}
+
+func (e *entry) listen(on []workload.Listener) error {
+	names := make([]string, 0, len(on))
+	for _, l := range on {
+		if err := e.descriptors.Listen(l.Address); err != nil {
+			return listenError(l, err)
+		}
+		names = append(names, l.Name)
+	}
+	e.env[envListeners], e.env[envListenerNames] = strconv.Itoa(len(names)), strings.Join(names, ":")
 	return nil
 }
 

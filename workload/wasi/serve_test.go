@@ -10,7 +10,9 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -323,4 +325,56 @@ func TestNoFunctionFailsOnDescriptorsOfTheHosts(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Stop(withTimeout(t), "poll", "SIGKILL", 0))
 	require.NoError(t, c.Close())
+}
+
+// TestAProgramListensInItsNetwork: its port is none of the node's.
+func TestAProgramListensInItsNetwork(t *testing.T) {
+	path := newNetwork(t)
+	s := newRuntime(t, wasi.Config{})
+	sp, at := serving(t, "web", guestbuild.Program(t, "guest-examples/programs/web"))
+	sp.WASI.Network = path
+	sp.WASI.Listen[0].Address = netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port())
+	there := func() error {
+		return wasi.InNetwork(path, func() error {
+			l, err := net.Listen("tcp4", fmt.Sprintf("0.0.0.0:%d", at.Port()))
+			if err == nil {
+				_ = l.Close()
+			}
+			return err
+		})
+	}
+	require.NoError(t, there())
+	require.NoError(t, s.Start(withTimeout(t), sp))
+	require.ErrorIs(t, there(), syscall.EADDRINUSE)
+	l, err := net.Listen("tcp", at.String())
+	require.NoError(t, err, "it is free on the node")
+	require.NoError(t, l.Close())
+	require.NoError(t, s.Stop(withTimeout(t), "web", "SIGKILL", time.Minute))
+	require.NoError(t, there())
+
+	sp.ID, sp.WASI.Network = "other", path+".gone"
+	err = s.Start(withTimeout(t), sp)
+	require.ErrorContains(t, err, "the network namespace "+path+".gone is not there")
+	require.True(t, abi.IsRecoverable(err))
+}
+
+// newNetwork makes a network namespace that lasts as long as the test, and returns its path.
+func newNetwork(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "net")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	made := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends in the namespace
+		err := syscall.Unshare(syscall.CLONE_NEWNET)
+		if err == nil {
+			err = syscall.Mount("/proc/thread-self/ns/net", path, "", syscall.MS_BIND, "")
+		}
+		made <- err
+	}()
+	if err := <-made; err != nil {
+		t.Skipf("this machine lets the test make no network namespace: %v", err)
+	}
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(path, syscall.MNT_DETACH)) })
+	return path
 }

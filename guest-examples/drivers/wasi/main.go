@@ -35,7 +35,7 @@ func (wasi) Describe() *driver.Description {
 			SendSignals:         true,
 			Exec:                true,
 			FilesystemIsolation: driver.IsolationChroot,
-			NetworkNamespaces:   true, // for programs that listen on no port
+			NetworkNamespaces:   true,
 		},
 		PluginConfigSchema: pluginSchema,
 		TaskConfigSchema:   taskSchema,

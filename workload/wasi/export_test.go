@@ -1,0 +1,4 @@
+package wasi
+
+// InNetwork is inNetwork.
+var InNetwork = inNetwork
