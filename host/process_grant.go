@@ -22,6 +22,9 @@ type ProcessGrant struct {
 	// Users are whom processes may run as, in the words of the request: "nobody",
 	// "web:www". "*" alone is any; empty: the node's own user only.
 	Users []string
+	// Capabilities are those of Linux that isolated processes may be given besides their own,
+	// such as "net_raw".
+	Capabilities []string
 	// FullIsolation: processes have to be isolated.
 	FullIsolation bool
 	// Helpers are programs that the plugin itself runs to their end. They are isolated from
@@ -35,6 +38,7 @@ func (g ProcessGrant) empty() bool { return len(g.Commands) == 0 && len(g.Helper
 // clone copies a grant, which its giver may change.
 func (g ProcessGrant) clone() ProcessGrant {
 	g.Commands, g.Users, g.Helpers = slices.Clone(g.Commands), slices.Clone(g.Users), slices.Clone(g.Helpers)
+	g.Capabilities = slices.Clone(g.Capabilities)
 	for i, h := range g.Helpers {
 		g.Helpers[i] = h.clone()
 	}
@@ -102,7 +106,7 @@ func (g ProcessGrant) isolation(i workload.Isolation) bool {
 
 // list is the grant for people, by kinds.
 func (g ProcessGrant) list() [][]string {
-	list := [][]string{bounds("commands", g.Commands), bounds("users", g.Users), nil, nil}
+	list := [][]string{bounds("commands", g.Commands), bounds("users", g.Users), nil, nil, bounds("capabilities", g.Capabilities)}
 	if g.FullIsolation {
 		list[2] = []string{"isolation:full"}
 	}

@@ -57,6 +57,15 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 	if err := checkProcess(p, c.plugin.Name(), s.grants.Process); err != nil {
 		return nil, err
 	}
+	if err := setCapabilities(p, r, c.plugin.Name(), s.grants.Process); err != nil {
+		return nil, err
+	}
+	if p.Bounds, err = boundsOf(r); err != nil {
+		return nil, err
+	}
+	if p.Stdin, err = inputOf(r.Stdin, c.scope.Config.GetDirectories().GetTask()); err != nil {
+		return nil, err
+	}
 	spec := taskSpec(c.scope.Config, r.Env)
 	p.Cores = c.scope.Config.GetResources().GetCores()
 	p.Network = c.scope.Config.GetNetwork().GetNamespace()
@@ -128,6 +137,22 @@ func inTask(path, task string) (string, error) {
 		return "", abi.NewError(abi.FailedPrecondition, "the task has no directory")
 	}
 	return filepath.Join(task, path), nil
+}
+
+// inputOf is the file below the task's directory that is a process's standard input; nil for no
+// path.
+func inputOf(path, task string) (*workload.Mount, error) {
+	if path == "" {
+		return nil, nil
+	}
+	file, err := inTask(path, task)
+	if err != nil {
+		return nil, err
+	}
+	if rest, err := filepath.Rel(task, file); err != nil || !filepath.IsLocal(rest) {
+		return nil, abi.NewError(abi.PermissionDenied, fmt.Sprintf("standard input %s is not in the task's directory", plaintext.Line(path, 256)))
+	}
+	return &workload.Mount{HostPath: file, Within: task, ReadOnly: true}, nil
 }
 
 // checkProcess refuses what was not granted, and names the missing grant.

@@ -84,6 +84,20 @@ func TestAProcessIsKeptOnTheTasksCores(t *testing.T) {
 	require.Len(t, seen, 3)
 }
 
+func TestAProcessHasTheBoundsAndTheInputThatItsDriverAsksFor(t *testing.T) {
+	w, scope := newWorld(t, host.Limits{}), taskScope(t)
+	put(t, scope.Config.Directories.Task, "local/in", []byte("hello\n"))
+	r := shell(`ulimit -n; cat /proc/self/oom_score_adj -`)
+	r.Limits, r.OomScoreAdj, r.Stdin = []*wasmnodev1.ProcessLimit{{Name: "nofile", Soft: 77, Hard: 78}}, 200, "local/in"
+	code, message := decodeAnswer(t, startProcess(t, w, scope, host.ProcessGrant{Commands: []string{"/bin/*"}}, r))
+	require.Zero(t, code, string(message))
+	_, err := w.workloads.Wait(t.Context(), scope.Config.Id)
+	require.NoError(t, err)
+	stdout, err := os.ReadFile(scope.Config.StdoutPath + ".0")
+	require.NoError(t, err)
+	require.Equal(t, "77\n200\nhello\n", string(stdout))
+}
+
 func TestACallReportsThatTheTaskHasAWorkload(t *testing.T) {
 	w, scope := newWorld(t, host.Limits{}), taskScope(t)
 	has := func(grant host.ProcessGrant) (has bool) {
@@ -160,7 +174,24 @@ func TestAProcessThatWasNotGrantedIsNotStarted(t *testing.T) {
 			abi.PermissionDenied, "user " + own.Username + " " + fix(fmt.Sprintf("users = [%q]", own.Username))},
 		"too little isolation": {host.ProcessGrant{Commands: any.Commands, FullIsolation: true}, func(*wasmnodev1.ProcessStartRequest) {},
 			abi.PermissionDenied, "isolation none " + fix(`isolation = "none"`)},
-		"no isolation said": {any, func(r *wasmnodev1.ProcessStartRequest) { r.Isolation = 0 }, abi.InvalidArgument, "unknown isolation 0"},
+		"a capability": {any, func(r *wasmnodev1.ProcessStartRequest) {
+			r.Isolation, r.AddCapabilities = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_FULL, []string{"CAP_NET_RAW"}
+		}, abi.PermissionDenied, "capability net_raw " + fix(`capabilities = ["net_raw"]`)},
+		"another capability": {host.ProcessGrant{Commands: any.Commands, Capabilities: []string{"net_raw"}}, func(r *wasmnodev1.ProcessStartRequest) {
+			r.Isolation, r.AddCapabilities = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_FULL, []string{"net_raw", "sys_admin"}
+		}, abi.PermissionDenied, "capability sys_admin is not granted"},
+		"all capabilities": {any, func(r *wasmnodev1.ProcessStartRequest) {
+			r.Isolation, r.AddCapabilities = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_FULL, []string{"all"}
+		}, abi.InvalidArgument, `"all" is not one of Linux's capabilities`},
+		"too many capabilities": {any, func(r *wasmnodev1.ProcessStartRequest) { r.DropCapabilities = make([]string, 42) }, abi.InvalidArgument, "more than 41 capabilities"},
+		"a capability without isolation": {any, func(r *wasmnodev1.ProcessStartRequest) { r.DropCapabilities = []string{"all"} },
+			abi.InvalidArgument, "capabilities are for processes with full isolation"},
+		"too many limits": {any, func(r *wasmnodev1.ProcessStartRequest) { r.Limits = make([]*wasmnodev1.ProcessLimit, 17) }, abi.InvalidArgument, "more than 16 limits"},
+		"a limit that is none": {any, func(r *wasmnodev1.ProcessStartRequest) { r.Limits = []*wasmnodev1.ProcessLimit{{Name: "\x1b"}} },
+			abi.InvalidArgument, `unknown limit "\\u001b"`},
+		"an input elsewhere": {any, func(r *wasmnodev1.ProcessStartRequest) { r.Stdin = "../x" }, abi.PermissionDenied, "path ../x leads out of the task's directory"},
+		"another's input":    {any, func(r *wasmnodev1.ProcessStartRequest) { r.Stdin = "/etc/passwd" }, abi.PermissionDenied, "standard input /etc/passwd is not in the task's directory"},
+		"no isolation said":  {any, func(r *wasmnodev1.ProcessStartRequest) { r.Isolation = 0 }, abi.InvalidArgument, "unknown isolation 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, host.Limits{})

@@ -120,8 +120,8 @@ type Listener struct {
 }
 
 // Process is a process of the operating system, with all that it starts: they end
-// together. Its environment is the spec's and, where that does not tell, who its user is; its standard input is
-// empty, and it can gain no privileges by running a set-user-ID program.
+// together. Its environment is the spec's and, where that does not tell, who its user is; it can
+// gain no privileges by running a set-user-ID program.
 type Process struct {
 	// Command is the program's absolute path, and its argument 0. Of an isolated process
 	// it may also be a path below its root, or a bare name: that of a program in
@@ -141,6 +141,10 @@ type Process struct {
 	// Network is the path of the network namespace that it, and what is executed in it,
 	// begins in. Only root can have one entered. Empty: the node's network.
 	Network string `json:",omitempty"`
+	// Bounds hold commands that are executed in it, too.
+	Bounds Bounds
+	// Stdin is a file that is its standard input; nil: that is empty. It has no guest path.
+	Stdin *Mount `json:",omitempty"`
 	// Isolated goes with IsolationFull, and only with that. Command and Dir are paths in
 	// the process's root then.
 	Isolated *Isolated

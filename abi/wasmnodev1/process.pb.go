@@ -74,6 +74,17 @@ type ProcessStartRequest struct {
 	// A name or a number, or USER:GROUP; empty: the node's own user.
 	User      string           `protobuf:"bytes,5,opt,name=user,proto3" json:"user,omitempty"`
 	Isolation ProcessIsolation `protobuf:"varint,6,opt,name=isolation,proto3" json:"isolation,omitempty"`
+	// With full isolation: Linux capabilities, such as "net_raw", that it has besides those of
+	// every isolated process, each granted, and those that it does not have. "all" drops
+	// every one that is not added.
+	AddCapabilities  []string `protobuf:"bytes,7,rep,name=add_capabilities,json=addCapabilities,proto3" json:"addCapabilities,omitempty"`
+	DropCapabilities []string `protobuf:"bytes,8,rep,name=drop_capabilities,json=dropCapabilities,proto3" json:"dropCapabilities,omitempty"`
+	// Limits of its own, and of all that it starts. At most 16, one of a kind.
+	Limits []*ProcessLimit `protobuf:"bytes,9,rep,name=limits,proto3" json:"limits,omitempty"`
+	// From 0 to 1000: how much sooner than others it is killed when the node lacks memory.
+	OomScoreAdj int32 `protobuf:"varint,10,opt,name=oom_score_adj,json=oomScoreAdj,proto3" json:"oomScoreAdj,omitempty"`
+	// A file below the task's directory that is its standard input; empty: that is empty.
+	Stdin string `protobuf:"bytes,11,opt,name=stdin,proto3" json:"stdin,omitempty"`
 }
 
 func (x *ProcessStartRequest) Reset() {
@@ -122,6 +133,78 @@ func (x *ProcessStartRequest) GetIsolation() ProcessIsolation {
 		return x.Isolation
 	}
 	return ProcessIsolation_PROCESS_ISOLATION_UNSPECIFIED
+}
+
+func (x *ProcessStartRequest) GetAddCapabilities() []string {
+	if x != nil {
+		return x.AddCapabilities
+	}
+	return nil
+}
+
+func (x *ProcessStartRequest) GetDropCapabilities() []string {
+	if x != nil {
+		return x.DropCapabilities
+	}
+	return nil
+}
+
+func (x *ProcessStartRequest) GetLimits() []*ProcessLimit {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+func (x *ProcessStartRequest) GetOomScoreAdj() int32 {
+	if x != nil {
+		return x.OomScoreAdj
+	}
+	return 0
+}
+
+func (x *ProcessStartRequest) GetStdin() string {
+	if x != nil {
+		return x.Stdin
+	}
+	return ""
+}
+
+// ProcessLimit is a limit of setrlimit(2), at most as high as the node's own.
+type ProcessLimit struct {
+	unknownFields []byte
+	// "as", "cpu", "data", "fsize", "memlock", "nofile", "nproc" or "stack".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// In the limit's own unit. The soft limit is no higher than the hard one.
+	Soft uint64 `protobuf:"varint,2,opt,name=soft,proto3" json:"soft,omitempty"`
+	Hard uint64 `protobuf:"varint,3,opt,name=hard,proto3" json:"hard,omitempty"`
+}
+
+func (x *ProcessLimit) Reset() {
+	*x = ProcessLimit{}
+}
+
+func (*ProcessLimit) ProtoMessage() {}
+
+func (x *ProcessLimit) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ProcessLimit) GetSoft() uint64 {
+	if x != nil {
+		return x.Soft
+	}
+	return 0
+}
+
+func (x *ProcessLimit) GetHard() uint64 {
+	if x != nil {
+		return x.Hard
+	}
+	return 0
 }
 
 // ProcessStartResponse is a process that runs.
@@ -348,11 +431,25 @@ func (m *ProcessStartRequest) CloneVT() *ProcessStartRequest {
 	r.Dir = m.Dir
 	r.User = m.User
 	r.Isolation = m.Isolation
+	r.OomScoreAdj = m.OomScoreAdj
+	r.Stdin = m.Stdin
 	if rhs := m.Args; rhs != nil {
 		r.Args = slices.Clone(rhs)
 	}
 	if rhs := m.Env; rhs != nil {
 		r.Env = maps.Clone(rhs)
+	}
+	if rhs := m.AddCapabilities; rhs != nil {
+		r.AddCapabilities = slices.Clone(rhs)
+	}
+	if rhs := m.DropCapabilities; rhs != nil {
+		r.DropCapabilities = slices.Clone(rhs)
+	}
+	if rhs := m.Limits; rhs != nil {
+		r.Limits = make([]*ProcessLimit, len(rhs))
+		for k, v := range rhs {
+			r.Limits[k] = v.CloneVT()
+		}
 	}
 	if len(m.unknownFields) > 0 {
 		r.unknownFields = slices.Clone(m.unknownFields)
@@ -361,6 +458,24 @@ func (m *ProcessStartRequest) CloneVT() *ProcessStartRequest {
 }
 
 func (m *ProcessStartRequest) CloneMessageVT() protowire.CloneMessage {
+	return m.CloneVT()
+}
+
+func (m *ProcessLimit) CloneVT() *ProcessLimit {
+	if m == nil {
+		return (*ProcessLimit)(nil)
+	}
+	r := new(ProcessLimit)
+	r.Name = m.Name
+	r.Soft = m.Soft
+	r.Hard = m.Hard
+	if len(m.unknownFields) > 0 {
+		r.unknownFields = slices.Clone(m.unknownFields)
+	}
+	return r
+}
+
+func (m *ProcessLimit) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -501,11 +616,77 @@ func (this *ProcessStartRequest) EqualVT(that *ProcessStartRequest) bool {
 	if this.Isolation != that.Isolation {
 		return false
 	}
+	if len(this.AddCapabilities) != len(that.AddCapabilities) {
+		return false
+	}
+	for i, vx := range this.AddCapabilities {
+		vy := that.AddCapabilities[i]
+		if vx != vy {
+			return false
+		}
+	}
+	if len(this.DropCapabilities) != len(that.DropCapabilities) {
+		return false
+	}
+	for i, vx := range this.DropCapabilities {
+		vy := that.DropCapabilities[i]
+		if vx != vy {
+			return false
+		}
+	}
+	if len(this.Limits) != len(that.Limits) {
+		return false
+	}
+	for i, vx := range this.Limits {
+		vy := that.Limits[i]
+		if p, q := vx, vy; p != q {
+			if p == nil {
+				p = &ProcessLimit{}
+			}
+			if q == nil {
+				q = &ProcessLimit{}
+			}
+			if !p.EqualVT(q) {
+				return false
+			}
+		}
+	}
+	if this.OomScoreAdj != that.OomScoreAdj {
+		return false
+	}
+	if this.Stdin != that.Stdin {
+		return false
+	}
 	return string(this.unknownFields) == string(that.unknownFields)
 }
 
 func (this *ProcessStartRequest) EqualMessageVT(thatMsg any) bool {
 	that, ok := thatMsg.(*ProcessStartRequest)
+	if !ok {
+		return false
+	}
+	return this.EqualVT(that)
+}
+func (this *ProcessLimit) EqualVT(that *ProcessLimit) bool {
+	if this == that {
+		return true
+	} else if this == nil || that == nil {
+		return false
+	}
+	if this.Name != that.Name {
+		return false
+	}
+	if this.Soft != that.Soft {
+		return false
+	}
+	if this.Hard != that.Hard {
+		return false
+	}
+	return string(this.unknownFields) == string(that.unknownFields)
+}
+
+func (this *ProcessLimit) EqualMessageVT(thatMsg any) bool {
+	that, ok := thatMsg.(*ProcessLimit)
 	if !ok {
 		return false
 	}
@@ -672,6 +853,48 @@ func (m *ProcessStartRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if len(m.Stdin) > 0 {
+		i -= len(m.Stdin)
+		copy(dAtA[i:], m.Stdin)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Stdin)))
+		i--
+		dAtA[i] = 0x5a
+	}
+	if m.OomScoreAdj != 0 {
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.OomScoreAdj))
+		i--
+		dAtA[i] = 0x50
+	}
+	if len(m.Limits) > 0 {
+		for iNdEx := len(m.Limits) - 1; iNdEx >= 0; iNdEx-- {
+			size, err := m.Limits[iNdEx].MarshalToSizedBufferVT(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = protowire.EncodeVarint(dAtA, i, uint64(size))
+			i--
+			dAtA[i] = 0x4a
+		}
+	}
+	if len(m.DropCapabilities) > 0 {
+		for iNdEx := len(m.DropCapabilities) - 1; iNdEx >= 0; iNdEx-- {
+			i -= len(m.DropCapabilities[iNdEx])
+			copy(dAtA[i:], m.DropCapabilities[iNdEx])
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(m.DropCapabilities[iNdEx])))
+			i--
+			dAtA[i] = 0x42
+		}
+	}
+	if len(m.AddCapabilities) > 0 {
+		for iNdEx := len(m.AddCapabilities) - 1; iNdEx >= 0; iNdEx-- {
+			i -= len(m.AddCapabilities[iNdEx])
+			copy(dAtA[i:], m.AddCapabilities[iNdEx])
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(m.AddCapabilities[iNdEx])))
+			i--
+			dAtA[i] = 0x3a
+		}
+	}
 	if m.Isolation != 0 {
 		i = protowire.EncodeVarint(dAtA, i, uint64(m.Isolation))
 		i--
@@ -723,6 +946,56 @@ func (m *ProcessStartRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.Command)
 		copy(dAtA[i:], m.Command)
 		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Command)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *ProcessLimit) MarshalVT() (dAtA []byte, err error) {
+	if m == nil {
+		return nil, nil
+	}
+	size := m.SizeVT()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBufferVT(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *ProcessLimit) MarshalToVT(dAtA []byte) (int, error) {
+	size := m.SizeVT()
+	return m.MarshalToSizedBufferVT(dAtA[:size])
+}
+
+func (m *ProcessLimit) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+	if m == nil {
+		return 0, nil
+	}
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.unknownFields != nil {
+		i -= len(m.unknownFields)
+		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.Hard != 0 {
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.Hard))
+		i--
+		dAtA[i] = 0x18
+	}
+	if m.Soft != 0 {
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.Soft))
+		i--
+		dAtA[i] = 0x10
+	}
+	if len(m.Name) > 0 {
+		i -= len(m.Name)
+		copy(dAtA[i:], m.Name)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Name)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -1034,6 +1307,51 @@ func (m *ProcessStartRequest) SizeVT() (n int) {
 	}
 	if m.Isolation != 0 {
 		n += 1 + protowire.SizeOfVarint(uint64(m.Isolation))
+	}
+	if len(m.AddCapabilities) > 0 {
+		for _, s := range m.AddCapabilities {
+			l = len(s)
+			n += 1 + l + protowire.SizeOfVarint(uint64(l))
+		}
+	}
+	if len(m.DropCapabilities) > 0 {
+		for _, s := range m.DropCapabilities {
+			l = len(s)
+			n += 1 + l + protowire.SizeOfVarint(uint64(l))
+		}
+	}
+	if len(m.Limits) > 0 {
+		for _, e := range m.Limits {
+			l = e.SizeVT()
+			n += 1 + l + protowire.SizeOfVarint(uint64(l))
+		}
+	}
+	if m.OomScoreAdj != 0 {
+		n += 1 + protowire.SizeOfVarint(uint64(m.OomScoreAdj))
+	}
+	l = len(m.Stdin)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	n += len(m.unknownFields)
+	return n
+}
+
+func (m *ProcessLimit) SizeVT() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Name)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	if m.Soft != 0 {
+		n += 1 + protowire.SizeOfVarint(uint64(m.Soft))
+	}
+	if m.Hard != 0 {
+		n += 1 + protowire.SizeOfVarint(uint64(m.Hard))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -1348,6 +1666,189 @@ func (m *ProcessStartRequest) UnmarshalVT(dAtA []byte) error {
 			var _v uint64
 			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			m.Isolation = ProcessIsolation(_v)
+			if err != nil {
+				return err
+			}
+		case 7:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field AddCapabilities", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.AddCapabilities = append(m.AddCapabilities, string(dAtA[iNdEx:postIndex]))
+			iNdEx = postIndex
+		case 8:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field DropCapabilities", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.DropCapabilities = append(m.DropCapabilities, string(dAtA[iNdEx:postIndex]))
+			iNdEx = postIndex
+		case 9:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Limits", wireType)
+			}
+			var msglen int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			msglen = int(_v)
+			if err != nil {
+				return err
+			}
+			if msglen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Limits = append(m.Limits, &ProcessLimit{})
+			if err := m.Limits[len(m.Limits)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 10:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field OomScoreAdj", wireType)
+			}
+			m.OomScoreAdj = 0
+			m.OomScoreAdj, iNdEx, err = protowire.DecodeVarintInt32(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+		case 11:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Stdin", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Stdin = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.unknownFields = append(m.unknownFields, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *ProcessLimit) UnmarshalVT(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	var err error
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+		if err != nil {
+			return err
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return protowire.Errorf("proto: ProcessLimit: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return protowire.Errorf("proto: ProcessLimit: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Name", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Name = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Soft", wireType)
+			}
+			m.Soft = 0
+			m.Soft, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+		case 3:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Hard", wireType)
+			}
+			m.Hard = 0
+			m.Hard, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}

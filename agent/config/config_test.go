@@ -62,6 +62,10 @@ func TestAnUnclearPermissionForProcessesIsRefused(t *testing.T) {
 	for _, user := range []string{"", "no body", "www*", "**"} {
 		require.ErrorContains(t, check(host.ProcessGrant{Users: []string{user}}), "grant.process.users: ", user)
 	}
+	require.NoError(t, check(host.ProcessGrant{Commands: []string{"*"}, Capabilities: []string{"net_raw", "sys_ptrace"}}))
+	for _, capability := range []string{"", "*", "all", "NET_RAW", "cap_net_raw", "net"} {
+		require.ErrorContains(t, check(host.ProcessGrant{Capabilities: []string{capability}}), "grant.process.capabilities: ", capability)
+	}
 	require.NoError(t, check(host.ProcessGrant{Helpers: []host.HelperGrant{{Command: "/bin/x", Args: []string{"-a", "*", "", "..."}, User: "a:b", Env: map[string]string{"A_1": ""}}}}))
 	for _, helper := range []host.HelperGrant{
 		{Command: "x"}, {Command: "/"}, {Command: "/bin/*"}, {Command: "*"}, {Command: "/x", Args: []string{"...", "x"}}, {Command: "/x", Args: []string{"a\x00"}},

@@ -143,10 +143,11 @@ type endpointBlock struct {
 }
 
 type processBlock struct {
-	Commands  *[]string      `hcl:"commands,optional"`
-	Users     *[]string      `hcl:"users,optional"`
-	Isolation *hcl.Attribute `hcl:"isolation,optional"`
-	Helpers   []helperBlock  `hcl:"helper,block"`
+	Commands     *[]string      `hcl:"commands,optional"`
+	Users        *[]string      `hcl:"users,optional"`
+	Capabilities *[]string      `hcl:"capabilities,optional"`
+	Isolation    *hcl.Attribute `hcl:"isolation,optional"`
+	Helpers      []helperBlock  `hcl:"helper,block"`
 }
 
 type helperBlock struct {
@@ -426,6 +427,7 @@ func (l *loader) plugin(b *pluginBlock) {
 	if g := b.Grant; g != nil && g.Process != nil {
 		set(&p.Grant.Process.Commands, g.Process.Commands)
 		set(&p.Grant.Process.Users, g.Process.Users)
+		set(&p.Grant.Process.Capabilities, g.Process.Capabilities)
 		p.Grant.Process.FullIsolation = l.fullIsolation(g.Process.Isolation)
 		for _, b := range g.Process.Helpers {
 			helper := host.HelperGrant{Command: b.Command}

@@ -99,10 +99,10 @@ func TestEveryKey(t *testing.T) {
 			},
 		},
 		"plugin.grant.process": {
-			"plugin \"p\" {\n grant {\n process {\n commands = [\"/bin/sleep\", \"/usr/bin/*\"]\n users = [\"nobody\"]\n isolation = \"full\"\n}\n}\n}",
+			"plugin \"p\" {\n grant {\n process {\n commands = [\"/bin/sleep\", \"/usr/bin/*\"]\n users = [\"nobody\"]\n capabilities = [\"net_raw\"]\n isolation = \"full\"\n}\n}\n}",
 			func(c *Config) {
 				grant := host.Grants{}
-				grant.Process = host.ProcessGrant{Commands: []string{"/bin/sleep", "/usr/bin/*"}, Users: []string{"nobody"}, FullIsolation: true}
+				grant.Process = host.ProcessGrant{Commands: []string{"/bin/sleep", "/usr/bin/*"}, Users: []string{"nobody"}, Capabilities: []string{"net_raw"}, FullIsolation: true}
 				c.Plugins["p"] = Plugin{Grant: grant}
 			},
 		},

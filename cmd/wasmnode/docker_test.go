@@ -47,10 +47,13 @@ func dockerSite(t *testing.T) (*site, *enginetest.Engine) {
 	s := newSite(t, "docker")
 	s.grant(t, fmt.Sprintf(`plugin "docker" {
   config { endpoint = "unix://%s" }
-  grant { http { endpoint "unix:%s" {
-    methods = ["GET", "POST", "DELETE"]
-    paths = ["/version", "/info", "/containers/", "/images/", "/exec/"]
-  } } }
+  grant {
+    kv { enabled = true }
+    http { endpoint "unix:%s" {
+      methods = ["GET", "POST", "DELETE"]
+      paths = ["/version", "/info", "/containers/", "/images/", "/exec/"]
+    } }
+  }
 }`, e.Socket, e.Socket))
 	return s, e
 }

@@ -222,7 +222,7 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 	switch {
 	case *g.Count < 0:
 		v.fault("count: Task group count can't be negative: it is %d", *g.Count)
-	case *g.Count > 1 && (*j.Type == nomad.JobTypeSystem || *j.Type == nomad.JobTypeSysbatch):
+	case *g.Count > 1 && *j.Type == nomad.JobTypeSystem:
 		v.fault("count: Job task group %s has count %d. Count cannot exceed 1 with %s scheduler", *g.Name, *g.Count, *j.Type)
 	}
 	v.services(g.Services, "")

@@ -104,7 +104,7 @@ func aContainersLife(t *testing.T, e *enginetest.Engine) {
 func TestAnImageIsPulledFromARegistryThatAsksWho(t *testing.T) {
 	e := enginetest.Docker(t)
 	name := enginetest.Registry(t) + "/some/image"
-	e.Publish(t, name)
+	e.Publish(t, enginetest.Image, name)
 	n := on(t, e)
 	config := func(image, password string) string {
 		return `{"image": "` + image + `", "auth": {"username": "` + enginetest.User + `", "password": "` + password + `"},
@@ -139,6 +139,61 @@ func TestCompiledWithARealEngine(t *testing.T) {
 	requireCounted(t, n.Stdout(), "o", 2000)
 	requireCounted(t, n.Stderr(), "e", 2000)
 	require.NoError(t, n.DestroyTask(task, handle, false))
+}
+
+// An image goes when no container has it any more, and not while it has another name.
+func TestAnImageThatNobodyHasIsRemoved(t *testing.T) {
+	e := enginetest.Docker(t)
+	const other = "localhost/wasmnode-other:1"
+	e.Tag(t, enginetest.Image, other)
+	n := newNode(t, `{"gc": {"image_delay": "1ms"}}`)
+	go e.Proxy(n.Listen("/run/docker.sock"))
+	looks := func(times int) {
+		t.Helper()
+		for range times {
+			_, err := n.Fingerprint()
+			require.NoError(t, err)
+			time.Sleep(2 * time.Millisecond) // longer than image_delay
+		}
+	}
+	run := func(during func()) {
+		t.Helper()
+		task := n.Task(job("wait"))
+		handle := started(t, n, task)
+		during()
+		require.NoError(t, n.DestroyTask(task, handle, true))
+	}
+	run(func() {
+		looks(3)
+		require.Len(t, n.Kept(), 1)
+	})
+	looks(1)
+	run(func() { looks(3) }) // one has it again
+	require.Len(t, n.Kept(), 1)
+	looks(3)
+	require.Empty(t, n.Kept())
+	require.True(t, e.Has(enginetest.Image), "it has two names")
+	run(func() { e.Forget(t, other) })
+	looks(3)
+	require.False(t, e.Has(enginetest.Image))
+	_, _, err := n.StartTask(n.Task(job("wait")))
+	require.ErrorContains(t, err, "Failed to pull")
+}
+
+func TestAContainerMayBeKept(t *testing.T) {
+	e := enginetest.Docker(t)
+	n := newNode(t, `{"gc": {"container": false, "image": false}}`)
+	go e.Proxy(n.Listen("/run/docker.sock"))
+	task := n.Task(job("wait"))
+	handle := started(t, n, task)
+	for range 2 {
+		require.NoError(t, n.DestroyTask(task, handle, true))
+		require.Equal(t, "exited", e.Containers(t)[0].State)
+	}
+	handle = started(t, n, task)
+	require.Len(t, e.Containers(t), 1, "the next one takes its place")
+	require.NoError(t, n.DestroyTask(task, handle, true))
+	require.Empty(t, n.Kept())
 }
 
 // requireCounted requires the lines of the program's "count", each once.

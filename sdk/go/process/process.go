@@ -15,6 +15,9 @@ import (
 // Command is what to start, as whom, and with how much isolation.
 type Command = wasmnodev1.ProcessStartRequest
 
+// Limit is one of setrlimit(2) that a process and all that it starts has.
+type Limit = wasmnodev1.ProcessLimit
+
 // The isolations. A command without one is refused.
 const (
 	IsolationNone = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_NONE // it sees all that its user may see

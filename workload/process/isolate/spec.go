@@ -16,6 +16,9 @@ type Spec struct {
 	// DataMaxBytes bounds the data of a process that is bare, and of each that it starts; 0:
 	// it is not bounded.
 	DataMaxBytes uint64
+	Bounds       workload.Bounds
+	// AddCapabilities and DropCapabilities change what a process that is not bare may have.
+	AddCapabilities, DropCapabilities workload.Capabilities
 	// Root is the directory that becomes the process's root.
 	Root string
 	// Mounts are made visible in the root, those nearest to it first. A missing mount
