@@ -54,7 +54,7 @@ func TestJobFilesEndAsWithNomad(t *testing.T) {
 	require.GreaterOrEqual(t, len(files), 60)
 	want := map[string]string{}
 	if os.Getenv("NOMAD_BIN") != "" && *update {
-		want = theirs(t, stock(t)).outcomes(t, files)
+		want = theirs(t, stock(t), "").outcomes(t, files)
 	} else {
 		text, err := os.ReadFile(outcomesFile)
 		require.NoError(t, err)
@@ -92,13 +92,13 @@ func (to *target) outcomes(t *testing.T, files []string) map[string]string {
 	for _, path := range files {
 		to.register(t, path, served, all)
 	}
-	to.settle(all)
+	to.settle(all, quiet, to.outcome)
 	later, err := filepath.Glob("testdata/updates/*.nomad.hcl")
 	require.NoError(t, err)
 	for _, path := range later {
 		to.register(t, path, served, all)
 	}
-	to.settle(all)
+	to.settle(all, quiet, to.outcome)
 	return all
 }
 
@@ -117,14 +117,15 @@ func (to *target) register(t *testing.T, path, served string, all map[string]str
 	}
 }
 
-// settle waits until nothing changes any more, and tells of each job what became of it.
-func (to *target) settle(all map[string]string) {
+// settle waits until nothing changes any more for a while, and tells of each job what became
+// of it.
+func (to *target) settle(all map[string]string, quiet time.Duration, outcome func(id string) string) {
 	seen, since := "", time.Now()
 	for end := time.Now().Add(2 * time.Minute); time.Since(since) < quiet && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		now := ""
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			if all[name] != "refused" {
-				all[name] = to.outcome(name)
+				all[name] = outcome(name)
 			}
 			now += all[name] + "\n"
 		}
