@@ -60,7 +60,7 @@ test: toolchain ## run the tests, except for those that -short leaves to make ch
 
 .PHONY: engines
 engines: ## install the container engines that the docker driver is tested with
-	@internal/tools/install-toolchain.sh docker.io docker-registry podman runc iptables
+	@internal/tools/install-toolchain.sh busybox-static containernetworking-plugins docker.io docker-registry podman runc iptables
 
 .PHONY: test-all
 test-all: toolchain browser engines machines ## run all tests, under the race detector where there are races

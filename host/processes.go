@@ -32,6 +32,9 @@ func processSupport(_ context.Context, c *call, _ []byte) (Message, error) {
 	if err := c.plugin.host.cfg.Workloads.CheckIsolation(workload.IsolationFull); err != nil {
 		s.FullIsolationMissing = err.Error()
 	}
+	if err := c.plugin.host.cfg.Workloads.CheckIsolation(workload.IsolationPaths); err != nil {
+		s.PathIsolationMissing = err.Error()
+	}
 	return s, nil
 }
 
@@ -57,6 +60,18 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 	if err := checkProcess(p, c.plugin.Name(), s.grants.Process); err != nil {
 		return nil, err
 	}
+	if err := restrict(p, c.scope.Config.GetDirectories(), c.plugin.Name(), s.grants.Process); err != nil {
+		return nil, err
+	}
+	if err := setCapabilities(p, r, c.plugin.Name(), s.grants.Process); err != nil {
+		return nil, err
+	}
+	if p.Bounds, err = boundsOf(r); err != nil {
+		return nil, err
+	}
+	if p.Stdin, err = inputOf(r.Stdin, c.scope.Config.GetDirectories().GetTask()); err != nil {
+		return nil, err
+	}
 	spec := taskSpec(c.scope.Config, r.Env)
 	p.Cores = c.scope.Config.GetResources().GetCores()
 	p.Network = c.scope.Config.GetNetwork().GetNamespace()
@@ -75,6 +90,8 @@ func (h *Host) describe(r *wasmnodev1.ProcessStartRequest, task *wasmnodev1.Task
 	switch r.Isolation {
 	case wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_NONE:
 		return describeUnisolated(r, task.GetDirectories())
+	case wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_PATHS:
+		return describeRestricted(r, task.GetDirectories())
 	case wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_FULL:
 		return h.describeIsolated(r, task, g)
 	}
@@ -130,6 +147,22 @@ func inTask(path, task string) (string, error) {
 	return filepath.Join(task, path), nil
 }
 
+// inputOf is the file below the task's directory that is a process's standard input; nil for no
+// path.
+func inputOf(path, task string) (*workload.Mount, error) {
+	if path == "" {
+		return nil, nil
+	}
+	file, err := inTask(path, task)
+	if err != nil {
+		return nil, err
+	}
+	if rest, err := filepath.Rel(task, file); err != nil || !filepath.IsLocal(rest) {
+		return nil, abi.NewError(abi.PermissionDenied, fmt.Sprintf("standard input %s is not in the task's directory", plaintext.Line(path, 256)))
+	}
+	return &workload.Mount{HostPath: file, Within: task, ReadOnly: true}, nil
+}
+
 // checkProcess refuses what was not granted, and names the missing grant.
 func checkProcess(p *workload.Process, plugin string, g ProcessGrant) error {
 	denied := func(what, setting string) error {
@@ -142,7 +175,7 @@ func checkProcess(p *workload.Process, plugin string, g ProcessGrant) error {
 	case !g.user(user):
 		return denied("user "+plaintext.Line(user, 64), fmt.Sprintf("users = [%q]", plaintext.Line(user, 64)))
 	case !g.isolation(p.Isolation):
-		return denied(fmt.Sprintf("isolation %s", p.Isolation), `isolation = "none"`)
+		return denied(fmt.Sprintf("isolation %s", p.Isolation), fmt.Sprintf("isolation = %q", p.Isolation))
 	}
 	return nil
 }

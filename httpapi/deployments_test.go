@@ -112,6 +112,55 @@ func TestARollingUpdateReplacesOneAfterAnother(t *testing.T) {
 	require.Equal(t, d, latest)
 }
 
+// everywhere is a system job that is updated as the block says.
+func everywhere(id, runFor string, update *nomad.UpdateStrategy) *nomad.Job {
+	job := rolling(id, runFor, update)
+	job.Type, job.TaskGroups[0].Count = new(nomad.JobTypeSystem), nil
+	return job
+}
+
+// TestASystemJobsCanaryTakesThePlaceOfWhatRuns, and nothing else is done before the promotion.
+func TestASystemJobsCanaryTakesThePlaceOfWhatRuns(t *testing.T) {
+	w := newWorld(t, "mock")
+	w.awaitStatus(t, w.deploy(t, everywhere("sys", "1h", parallel(1))), nomad.DeploymentStatusSuccessful)
+	update := parallel(1)
+	update.Canary = new(10)
+	id := w.deploy(t, everywhere("sys", "2h", update))
+	d := w.awaitDeployment(t, id, func(d *nomad.Deployment) bool { return d.TaskGroups["group"].HealthyAllocs == 1 })
+	require.Equal(t, "Deployment is running but requires manual promotion", d.StatusDescription)
+	require.Equal(t, []int{1, 1, 1}, []int{d.TaskGroups["group"].DesiredTotal, d.TaskGroups["group"].DesiredCanaries, len(d.TaskGroups["group"].PlacedCanaries)})
+	require.Equal(t, map[uint64]int{1: 1}, w.live(t, "sys"))
+	_, _, err := w.Client.Deployments().PromoteAll(id, nil)
+	require.NoError(t, err)
+	require.True(t, w.awaitStatus(t, id, nomad.DeploymentStatusSuccessful).TaskGroups["group"].Promoted)
+
+	update = parallel(1)
+	update.AutoRevert, update.Canary, update.AutoPromote = new(true), new(100), new(true)
+	d = w.awaitStatus(t, w.deploy(t, everywhere("sys", broken, update)), nomad.DeploymentStatusFailed)
+	require.Equal(t, "Failed due to unhealthy allocations - rolling back to job version 1", d.StatusDescription)
+	latest, _, err := w.Client.Jobs().LatestDeployment("sys", nil)
+	require.NoError(t, err)
+	w.awaitDeployment(t, latest.ID, func(d *nomad.Deployment) bool { return d.TaskGroups["group"].HealthyAllocs == 1 })
+	require.Equal(t, map[uint64]int{3: 1}, w.live(t, "sys"))
+}
+
+func TestASystemJobThatNoNodeMayRunSaysWhy(t *testing.T) {
+	w := newWorld(t, "mock")
+	job := everywhere("sys", "1h", parallel(1))
+	job.Constraints = []*nomad.Constraint{{LTarget: "${attr.kernel.name}", Operand: "=", RTarget: "plan9"}}
+	resp, _, err := w.Client.Jobs().Register(job, nil)
+	require.NoError(t, err)
+	eval, _, err := w.Client.Evaluations().Info(resp.EvalID, nil)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"${attr.kernel.name} = plan9": 1}, eval.FailedTGAllocs["group"].ConstraintFiltered)
+	require.Empty(t, eval.BlockedEval)
+	require.Equal(t, map[string]int{"group": 0}, eval.QueuedAllocations)
+	require.Equal(t, nomad.DeploymentStatusSuccessful, w.awaitStatus(t, eval.DeploymentID, nomad.DeploymentStatusSuccessful).Status)
+	info, _, err := w.Client.Jobs().Info("sys", nil)
+	require.NoError(t, err)
+	require.Equal(t, "running", *info.Status)
+}
+
 func TestAFailingUpdateGoesBack(t *testing.T) {
 	w := newWorld(t, "mock")
 	w.rolled(t, "web")

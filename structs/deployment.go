@@ -26,7 +26,7 @@ const (
 // control plane has lost: a person decides whether it goes on.
 const DeploymentLost = "Deployment is paused: it was lost with the control plane's memory, and a person decides whether it goes on"
 
-// Deployment is how one version of a service takes the place of the one before, and how far
+// Deployment is how one version of a service or system job takes the place of the one before, and how far
 // it has come. It is stored as JSON with the names of Nomad's API. Stored values are never
 // changed.
 type Deployment struct {

@@ -16,6 +16,9 @@ type Isolated struct {
 	// Owned are absolute paths in the root that become its user's, such as that of a
 	// directory that nobody else may read.
 	Owned []string
+	// AddCapabilities are what it has besides those of every isolated process of its user, and
+	// DropCapabilities what of those it does not have.
+	AddCapabilities, DropCapabilities Capabilities `json:",omitempty"`
 	// CPUShares is its weight against other processes that want to run, in MHz by
 	// convention; 0: the kernel's default.
 	CPUShares uint64

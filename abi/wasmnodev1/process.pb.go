@@ -23,6 +23,11 @@ const (
 	// A root, namespaces and limits of its own: the memory that the task was promised
 	// bounds it, its CPU is a weight, its mounts and devices are there.
 	ProcessIsolation_PROCESS_ISOLATION_FULL ProcessIsolation = 2
+	// Of the node's files it may use those of its task, harmless devices, and what is in
+	// paths. It cannot look into processes that it did not start nor, from Linux 6.12 on,
+	// signal them. Root has few capabilities. For that the node need not be root. Memory and
+	// CPU are not bounded.
+	ProcessIsolation_PROCESS_ISOLATION_PATHS ProcessIsolation = 3
 )
 
 // Enum value maps for ProcessIsolation.
@@ -31,11 +36,13 @@ var (
 		0: "PROCESS_ISOLATION_UNSPECIFIED",
 		1: "PROCESS_ISOLATION_NONE",
 		2: "PROCESS_ISOLATION_FULL",
+		3: "PROCESS_ISOLATION_PATHS",
 	}
 	ProcessIsolation_value = map[string]int32{
 		"PROCESS_ISOLATION_UNSPECIFIED": 0,
 		"PROCESS_ISOLATION_NONE":        1,
 		"PROCESS_ISOLATION_FULL":        2,
+		"PROCESS_ISOLATION_PATHS":       3,
 	}
 )
 
@@ -74,6 +81,20 @@ type ProcessStartRequest struct {
 	// A name or a number, or USER:GROUP; empty: the node's own user.
 	User      string           `protobuf:"bytes,5,opt,name=user,proto3" json:"user,omitempty"`
 	Isolation ProcessIsolation `protobuf:"varint,6,opt,name=isolation,proto3" json:"isolation,omitempty"`
+	// With full isolation: Linux capabilities, such as "net_raw", that it has besides those of
+	// every isolated process, each granted, and those that it does not have. "all" drops
+	// every one that is not added.
+	AddCapabilities  []string `protobuf:"bytes,7,rep,name=add_capabilities,json=addCapabilities,proto3" json:"addCapabilities,omitempty"`
+	DropCapabilities []string `protobuf:"bytes,8,rep,name=drop_capabilities,json=dropCapabilities,proto3" json:"dropCapabilities,omitempty"`
+	// Limits of its own, and of all that it starts. At most 16, one of a kind.
+	Limits []*ProcessLimit `protobuf:"bytes,9,rep,name=limits,proto3" json:"limits,omitempty"`
+	// From 0 to 1000: how much sooner than others it is killed when the node lacks memory.
+	OomScoreAdj int32 `protobuf:"varint,10,opt,name=oom_score_adj,json=oomScoreAdj,proto3" json:"oomScoreAdj,omitempty"`
+	// A file below the task's directory that is its standard input; empty: that is empty.
+	Stdin string `protobuf:"bytes,11,opt,name=stdin,proto3" json:"stdin,omitempty"`
+	// With PROCESS_ISOLATION_PATHS: the files that it may use besides those of its task. At most
+	// 128.
+	Paths []*ProcessPath `protobuf:"bytes,12,rep,name=paths,proto3" json:"paths,omitempty"`
 }
 
 func (x *ProcessStartRequest) Reset() {
@@ -124,6 +145,116 @@ func (x *ProcessStartRequest) GetIsolation() ProcessIsolation {
 	return ProcessIsolation_PROCESS_ISOLATION_UNSPECIFIED
 }
 
+func (x *ProcessStartRequest) GetAddCapabilities() []string {
+	if x != nil {
+		return x.AddCapabilities
+	}
+	return nil
+}
+
+func (x *ProcessStartRequest) GetDropCapabilities() []string {
+	if x != nil {
+		return x.DropCapabilities
+	}
+	return nil
+}
+
+func (x *ProcessStartRequest) GetLimits() []*ProcessLimit {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+func (x *ProcessStartRequest) GetOomScoreAdj() int32 {
+	if x != nil {
+		return x.OomScoreAdj
+	}
+	return 0
+}
+
+func (x *ProcessStartRequest) GetStdin() string {
+	if x != nil {
+		return x.Stdin
+	}
+	return ""
+}
+
+func (x *ProcessStartRequest) GetPaths() []*ProcessPath {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+// ProcessPath is a file, or a directory with all below it. One that is not there when the
+// process starts stays out of reach.
+type ProcessPath struct {
+	unknownFields []byte
+	// An absolute path of the node's.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// One or more of "r" (read, list), "w" (write), "c" (create, rename and remove) and "x"
+	// (execute).
+	Rights string `protobuf:"bytes,2,opt,name=rights,proto3" json:"rights,omitempty"`
+}
+
+func (x *ProcessPath) Reset() {
+	*x = ProcessPath{}
+}
+
+func (*ProcessPath) ProtoMessage() {}
+
+func (x *ProcessPath) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *ProcessPath) GetRights() string {
+	if x != nil {
+		return x.Rights
+	}
+	return ""
+}
+
+// ProcessLimit is a limit of setrlimit(2), at most as high as the node's own.
+type ProcessLimit struct {
+	unknownFields []byte
+	// "as", "cpu", "data", "fsize", "memlock", "nofile", "nproc" or "stack".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// In the limit's own unit. The soft limit is no higher than the hard one.
+	Soft uint64 `protobuf:"varint,2,opt,name=soft,proto3" json:"soft,omitempty"`
+	Hard uint64 `protobuf:"varint,3,opt,name=hard,proto3" json:"hard,omitempty"`
+}
+
+func (x *ProcessLimit) Reset() {
+	*x = ProcessLimit{}
+}
+
+func (*ProcessLimit) ProtoMessage() {}
+
+func (x *ProcessLimit) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ProcessLimit) GetSoft() uint64 {
+	if x != nil {
+		return x.Soft
+	}
+	return 0
+}
+
+func (x *ProcessLimit) GetHard() uint64 {
+	if x != nil {
+		return x.Hard
+	}
+	return 0
+}
+
 // ProcessStartResponse is a process that runs.
 type ProcessStartResponse struct {
 	unknownFields []byte
@@ -160,6 +291,8 @@ type ProcessSupport struct {
 	unknownFields []byte
 	// Why it cannot give PROCESS_ISOLATION_FULL; empty: it can.
 	FullIsolationMissing string `protobuf:"bytes,1,opt,name=full_isolation_missing,json=fullIsolationMissing,proto3" json:"fullIsolationMissing,omitempty"`
+	// Likewise for PROCESS_ISOLATION_PATHS.
+	PathIsolationMissing string `protobuf:"bytes,2,opt,name=path_isolation_missing,json=pathIsolationMissing,proto3" json:"pathIsolationMissing,omitempty"`
 }
 
 func (x *ProcessSupport) Reset() {
@@ -171,6 +304,13 @@ func (*ProcessSupport) ProtoMessage() {}
 func (x *ProcessSupport) GetFullIsolationMissing() string {
 	if x != nil {
 		return x.FullIsolationMissing
+	}
+	return ""
+}
+
+func (x *ProcessSupport) GetPathIsolationMissing() string {
+	if x != nil {
+		return x.PathIsolationMissing
 	}
 	return ""
 }
@@ -348,11 +488,31 @@ func (m *ProcessStartRequest) CloneVT() *ProcessStartRequest {
 	r.Dir = m.Dir
 	r.User = m.User
 	r.Isolation = m.Isolation
+	r.OomScoreAdj = m.OomScoreAdj
+	r.Stdin = m.Stdin
 	if rhs := m.Args; rhs != nil {
 		r.Args = slices.Clone(rhs)
 	}
 	if rhs := m.Env; rhs != nil {
 		r.Env = maps.Clone(rhs)
+	}
+	if rhs := m.AddCapabilities; rhs != nil {
+		r.AddCapabilities = slices.Clone(rhs)
+	}
+	if rhs := m.DropCapabilities; rhs != nil {
+		r.DropCapabilities = slices.Clone(rhs)
+	}
+	if rhs := m.Limits; rhs != nil {
+		r.Limits = make([]*ProcessLimit, len(rhs))
+		for k, v := range rhs {
+			r.Limits[k] = v.CloneVT()
+		}
+	}
+	if rhs := m.Paths; rhs != nil {
+		r.Paths = make([]*ProcessPath, len(rhs))
+		for k, v := range rhs {
+			r.Paths[k] = v.CloneVT()
+		}
 	}
 	if len(m.unknownFields) > 0 {
 		r.unknownFields = slices.Clone(m.unknownFields)
@@ -361,6 +521,41 @@ func (m *ProcessStartRequest) CloneVT() *ProcessStartRequest {
 }
 
 func (m *ProcessStartRequest) CloneMessageVT() protowire.CloneMessage {
+	return m.CloneVT()
+}
+
+func (m *ProcessPath) CloneVT() *ProcessPath {
+	if m == nil {
+		return (*ProcessPath)(nil)
+	}
+	r := new(ProcessPath)
+	r.Path = m.Path
+	r.Rights = m.Rights
+	if len(m.unknownFields) > 0 {
+		r.unknownFields = slices.Clone(m.unknownFields)
+	}
+	return r
+}
+
+func (m *ProcessPath) CloneMessageVT() protowire.CloneMessage {
+	return m.CloneVT()
+}
+
+func (m *ProcessLimit) CloneVT() *ProcessLimit {
+	if m == nil {
+		return (*ProcessLimit)(nil)
+	}
+	r := new(ProcessLimit)
+	r.Name = m.Name
+	r.Soft = m.Soft
+	r.Hard = m.Hard
+	if len(m.unknownFields) > 0 {
+		r.unknownFields = slices.Clone(m.unknownFields)
+	}
+	return r
+}
+
+func (m *ProcessLimit) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -401,6 +596,7 @@ func (m *ProcessSupport) CloneVT() *ProcessSupport {
 	}
 	r := new(ProcessSupport)
 	r.FullIsolationMissing = m.FullIsolationMissing
+	r.PathIsolationMissing = m.PathIsolationMissing
 	if len(m.unknownFields) > 0 {
 		r.unknownFields = slices.Clone(m.unknownFields)
 	}
@@ -501,11 +697,116 @@ func (this *ProcessStartRequest) EqualVT(that *ProcessStartRequest) bool {
 	if this.Isolation != that.Isolation {
 		return false
 	}
+	if len(this.AddCapabilities) != len(that.AddCapabilities) {
+		return false
+	}
+	for i, vx := range this.AddCapabilities {
+		vy := that.AddCapabilities[i]
+		if vx != vy {
+			return false
+		}
+	}
+	if len(this.DropCapabilities) != len(that.DropCapabilities) {
+		return false
+	}
+	for i, vx := range this.DropCapabilities {
+		vy := that.DropCapabilities[i]
+		if vx != vy {
+			return false
+		}
+	}
+	if len(this.Limits) != len(that.Limits) {
+		return false
+	}
+	for i, vx := range this.Limits {
+		vy := that.Limits[i]
+		if p, q := vx, vy; p != q {
+			if p == nil {
+				p = &ProcessLimit{}
+			}
+			if q == nil {
+				q = &ProcessLimit{}
+			}
+			if !p.EqualVT(q) {
+				return false
+			}
+		}
+	}
+	if this.OomScoreAdj != that.OomScoreAdj {
+		return false
+	}
+	if this.Stdin != that.Stdin {
+		return false
+	}
+	if len(this.Paths) != len(that.Paths) {
+		return false
+	}
+	for i, vx := range this.Paths {
+		vy := that.Paths[i]
+		if p, q := vx, vy; p != q {
+			if p == nil {
+				p = &ProcessPath{}
+			}
+			if q == nil {
+				q = &ProcessPath{}
+			}
+			if !p.EqualVT(q) {
+				return false
+			}
+		}
+	}
 	return string(this.unknownFields) == string(that.unknownFields)
 }
 
 func (this *ProcessStartRequest) EqualMessageVT(thatMsg any) bool {
 	that, ok := thatMsg.(*ProcessStartRequest)
+	if !ok {
+		return false
+	}
+	return this.EqualVT(that)
+}
+func (this *ProcessPath) EqualVT(that *ProcessPath) bool {
+	if this == that {
+		return true
+	} else if this == nil || that == nil {
+		return false
+	}
+	if this.Path != that.Path {
+		return false
+	}
+	if this.Rights != that.Rights {
+		return false
+	}
+	return string(this.unknownFields) == string(that.unknownFields)
+}
+
+func (this *ProcessPath) EqualMessageVT(thatMsg any) bool {
+	that, ok := thatMsg.(*ProcessPath)
+	if !ok {
+		return false
+	}
+	return this.EqualVT(that)
+}
+func (this *ProcessLimit) EqualVT(that *ProcessLimit) bool {
+	if this == that {
+		return true
+	} else if this == nil || that == nil {
+		return false
+	}
+	if this.Name != that.Name {
+		return false
+	}
+	if this.Soft != that.Soft {
+		return false
+	}
+	if this.Hard != that.Hard {
+		return false
+	}
+	return string(this.unknownFields) == string(that.unknownFields)
+}
+
+func (this *ProcessLimit) EqualMessageVT(thatMsg any) bool {
+	that, ok := thatMsg.(*ProcessLimit)
 	if !ok {
 		return false
 	}
@@ -553,6 +854,9 @@ func (this *ProcessSupport) EqualVT(that *ProcessSupport) bool {
 		return false
 	}
 	if this.FullIsolationMissing != that.FullIsolationMissing {
+		return false
+	}
+	if this.PathIsolationMissing != that.PathIsolationMissing {
 		return false
 	}
 	return string(this.unknownFields) == string(that.unknownFields)
@@ -672,6 +976,60 @@ func (m *ProcessStartRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if len(m.Paths) > 0 {
+		for iNdEx := len(m.Paths) - 1; iNdEx >= 0; iNdEx-- {
+			size, err := m.Paths[iNdEx].MarshalToSizedBufferVT(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = protowire.EncodeVarint(dAtA, i, uint64(size))
+			i--
+			dAtA[i] = 0x62
+		}
+	}
+	if len(m.Stdin) > 0 {
+		i -= len(m.Stdin)
+		copy(dAtA[i:], m.Stdin)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Stdin)))
+		i--
+		dAtA[i] = 0x5a
+	}
+	if m.OomScoreAdj != 0 {
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.OomScoreAdj))
+		i--
+		dAtA[i] = 0x50
+	}
+	if len(m.Limits) > 0 {
+		for iNdEx := len(m.Limits) - 1; iNdEx >= 0; iNdEx-- {
+			size, err := m.Limits[iNdEx].MarshalToSizedBufferVT(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = protowire.EncodeVarint(dAtA, i, uint64(size))
+			i--
+			dAtA[i] = 0x4a
+		}
+	}
+	if len(m.DropCapabilities) > 0 {
+		for iNdEx := len(m.DropCapabilities) - 1; iNdEx >= 0; iNdEx-- {
+			i -= len(m.DropCapabilities[iNdEx])
+			copy(dAtA[i:], m.DropCapabilities[iNdEx])
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(m.DropCapabilities[iNdEx])))
+			i--
+			dAtA[i] = 0x42
+		}
+	}
+	if len(m.AddCapabilities) > 0 {
+		for iNdEx := len(m.AddCapabilities) - 1; iNdEx >= 0; iNdEx-- {
+			i -= len(m.AddCapabilities[iNdEx])
+			copy(dAtA[i:], m.AddCapabilities[iNdEx])
+			i = protowire.EncodeVarint(dAtA, i, uint64(len(m.AddCapabilities[iNdEx])))
+			i--
+			dAtA[i] = 0x3a
+		}
+	}
 	if m.Isolation != 0 {
 		i = protowire.EncodeVarint(dAtA, i, uint64(m.Isolation))
 		i--
@@ -723,6 +1081,103 @@ func (m *ProcessStartRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.Command)
 		copy(dAtA[i:], m.Command)
 		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Command)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *ProcessPath) MarshalVT() (dAtA []byte, err error) {
+	if m == nil {
+		return nil, nil
+	}
+	size := m.SizeVT()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBufferVT(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *ProcessPath) MarshalToVT(dAtA []byte) (int, error) {
+	size := m.SizeVT()
+	return m.MarshalToSizedBufferVT(dAtA[:size])
+}
+
+func (m *ProcessPath) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+	if m == nil {
+		return 0, nil
+	}
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.unknownFields != nil {
+		i -= len(m.unknownFields)
+		copy(dAtA[i:], m.unknownFields)
+	}
+	if len(m.Rights) > 0 {
+		i -= len(m.Rights)
+		copy(dAtA[i:], m.Rights)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Rights)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if len(m.Path) > 0 {
+		i -= len(m.Path)
+		copy(dAtA[i:], m.Path)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Path)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *ProcessLimit) MarshalVT() (dAtA []byte, err error) {
+	if m == nil {
+		return nil, nil
+	}
+	size := m.SizeVT()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBufferVT(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *ProcessLimit) MarshalToVT(dAtA []byte) (int, error) {
+	size := m.SizeVT()
+	return m.MarshalToSizedBufferVT(dAtA[:size])
+}
+
+func (m *ProcessLimit) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+	if m == nil {
+		return 0, nil
+	}
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.unknownFields != nil {
+		i -= len(m.unknownFields)
+		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.Hard != 0 {
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.Hard))
+		i--
+		dAtA[i] = 0x18
+	}
+	if m.Soft != 0 {
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.Soft))
+		i--
+		dAtA[i] = 0x10
+	}
+	if len(m.Name) > 0 {
+		i -= len(m.Name)
+		copy(dAtA[i:], m.Name)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Name)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -831,6 +1286,13 @@ func (m *ProcessSupport) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if len(m.PathIsolationMissing) > 0 {
+		i -= len(m.PathIsolationMissing)
+		copy(dAtA[i:], m.PathIsolationMissing)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.PathIsolationMissing)))
+		i--
+		dAtA[i] = 0x12
 	}
 	if len(m.FullIsolationMissing) > 0 {
 		i -= len(m.FullIsolationMissing)
@@ -1035,6 +1497,75 @@ func (m *ProcessStartRequest) SizeVT() (n int) {
 	if m.Isolation != 0 {
 		n += 1 + protowire.SizeOfVarint(uint64(m.Isolation))
 	}
+	if len(m.AddCapabilities) > 0 {
+		for _, s := range m.AddCapabilities {
+			l = len(s)
+			n += 1 + l + protowire.SizeOfVarint(uint64(l))
+		}
+	}
+	if len(m.DropCapabilities) > 0 {
+		for _, s := range m.DropCapabilities {
+			l = len(s)
+			n += 1 + l + protowire.SizeOfVarint(uint64(l))
+		}
+	}
+	if len(m.Limits) > 0 {
+		for _, e := range m.Limits {
+			l = e.SizeVT()
+			n += 1 + l + protowire.SizeOfVarint(uint64(l))
+		}
+	}
+	if m.OomScoreAdj != 0 {
+		n += 1 + protowire.SizeOfVarint(uint64(m.OomScoreAdj))
+	}
+	l = len(m.Stdin)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	if len(m.Paths) > 0 {
+		for _, e := range m.Paths {
+			l = e.SizeVT()
+			n += 1 + l + protowire.SizeOfVarint(uint64(l))
+		}
+	}
+	n += len(m.unknownFields)
+	return n
+}
+
+func (m *ProcessPath) SizeVT() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Path)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	l = len(m.Rights)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	n += len(m.unknownFields)
+	return n
+}
+
+func (m *ProcessLimit) SizeVT() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Name)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	if m.Soft != 0 {
+		n += 1 + protowire.SizeOfVarint(uint64(m.Soft))
+	}
+	if m.Hard != 0 {
+		n += 1 + protowire.SizeOfVarint(uint64(m.Hard))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -1070,6 +1601,10 @@ func (m *ProcessSupport) SizeVT() (n int) {
 	var l int
 	_ = l
 	l = len(m.FullIsolationMissing)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	l = len(m.PathIsolationMissing)
 	if l > 0 {
 		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
@@ -1351,6 +1886,301 @@ func (m *ProcessStartRequest) UnmarshalVT(dAtA []byte) error {
 			if err != nil {
 				return err
 			}
+		case 7:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field AddCapabilities", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.AddCapabilities = append(m.AddCapabilities, string(dAtA[iNdEx:postIndex]))
+			iNdEx = postIndex
+		case 8:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field DropCapabilities", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.DropCapabilities = append(m.DropCapabilities, string(dAtA[iNdEx:postIndex]))
+			iNdEx = postIndex
+		case 9:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Limits", wireType)
+			}
+			var msglen int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			msglen = int(_v)
+			if err != nil {
+				return err
+			}
+			if msglen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Limits = append(m.Limits, &ProcessLimit{})
+			if err := m.Limits[len(m.Limits)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 10:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field OomScoreAdj", wireType)
+			}
+			m.OomScoreAdj = 0
+			m.OomScoreAdj, iNdEx, err = protowire.DecodeVarintInt32(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+		case 11:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Stdin", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Stdin = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 12:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Paths", wireType)
+			}
+			var msglen int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			msglen = int(_v)
+			if err != nil {
+				return err
+			}
+			if msglen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Paths = append(m.Paths, &ProcessPath{})
+			if err := m.Paths[len(m.Paths)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.unknownFields = append(m.unknownFields, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *ProcessPath) UnmarshalVT(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	var err error
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+		if err != nil {
+			return err
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return protowire.Errorf("proto: ProcessPath: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return protowire.Errorf("proto: ProcessPath: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Path", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Path = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Rights", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Rights = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.unknownFields = append(m.unknownFields, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *ProcessLimit) UnmarshalVT(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	var err error
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+		if err != nil {
+			return err
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return protowire.Errorf("proto: ProcessLimit: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return protowire.Errorf("proto: ProcessLimit: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Name", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Name = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Soft", wireType)
+			}
+			m.Soft = 0
+			m.Soft, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+		case 3:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Hard", wireType)
+			}
+			m.Hard = 0
+			m.Hard, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protowire.Skip(dAtA[iNdEx:])
@@ -1520,6 +2350,28 @@ func (m *ProcessSupport) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.FullIsolationMissing = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field PathIsolationMissing", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.PathIsolationMissing = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex

@@ -40,6 +40,8 @@ type Options struct {
 	// CodeCache is a directory for compiled code that outlives the agent; empty: the
 	// agent compiles its plugins itself.
 	CodeCache string
+	// Config is more of the configuration file.
+	Config string
 }
 
 // Start starts an agent and returns when its drivers are healthy. It ends with the
@@ -60,8 +62,9 @@ func Start(t testing.TB, o Options) *Agent {
 		write(t, plugins, name, guestbuild.Plugin(t, "guest-examples/drivers/"+name))
 	}
 	config := filepath.Join(dir, "node.hcl")
-	// However full the machine's disk is, what has ended is kept.
+	// However much there is and however full the machine's disk is, what has ended is kept.
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `client {
+  gc_max_allocs            = 1000
   gc_disk_usage_threshold  = 100
   gc_inode_usage_threshold = 100
 }
@@ -73,7 +76,8 @@ plugin "wasi" {
   }
 }
 plugin "raw_exec" { grant { process { commands = ["*"] } } }
-`, a.Programs), 0o600))
+%s
+`, a.Programs, o.Config), 0o600))
 	address := Run(t, agent.Options{
 		ConfigPaths: []string{config}, DataDir: data, PluginDir: plugins,
 		HTTPAddr: "127.0.0.1:0", LogLevel: "error", LogOutput: t.Output(),

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,16 +15,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// everywhere, in a watched job's group, has it be a system job.
+const everywhere = "# everywhere\n"
+
 // watchedJob is a service of one process, with what its group has besides.
 func watchedJob(t *testing.T, id, group, script string) string {
 	t.Helper()
+	kind, rest := "service", "reschedule {\n attempts = 0\n unlimited = false\n}"
+	if strings.Contains(group, everywhere) {
+		kind, rest = "system", ""
+	}
 	return write(t, filepath.Join(t.TempDir(), id+".nomad.hcl"), fmt.Sprintf(`job %q {
+  type = %q
   group "g" {
     %s
-    reschedule {
-      attempts  = 0
-      unlimited = false
-    }
+    %s
     task "t" {
       driver = "raw_exec"
       config {
@@ -36,7 +43,7 @@ func watchedJob(t *testing.T, id, group, script string) string {
     }
   }
 }
-`, id, group, script))
+`, id, kind, group, rest, script))
 }
 
 // checked is a group whose service has one check, a command in the task.
@@ -102,7 +109,13 @@ func TestRunningAServiceFollowsItToItsHealth(t *testing.T) {
 		"ends-again-and-again": {restarts("delay"), "sleep 1; exit 3", 1,
 			`task "t": Restarting: `, `^Error: deployment "\w{8}" is failed: Failed due to unhealthy allocations: allocation "\w{8}" is not healthy: task "t": Task not running by deadline `},
 		"killed-a-second-later": {restarts("fail"), "sleep 1; kill -9 $$", 1, `Signal: 9`, `^Error: deployment "\w{8}" is failed: Failed due to unhealthy allocations: allocation "\w{8}" is failed: task "t": Terminated: Exit Code: 137, Signal: 9 `},
-		"person-decides":        {"update { health_check = \"manual\" }", "exec sleep 1000", 0, `is running \(Tasks are running\)\n$`, `^$`},
+		"everywhere": {everywhere + "update { min_healthy_time = \"1s\" }", "exec sleep 1000", 0,
+			`Waiting until group "g" is healthy: its tasks are to run for 1s, within 5m0s(?s:.*)==> \S+: Job "everywhere" is healthy\n$`, `^$`},
+		"ends-everywhere": {everywhere + restarts("fail"), "sleep 1; exit 3", 1, `task "t": Not Restarting: `,
+			`^Error: deployment "\w{8}" is failed: Failed due to unhealthy allocations: allocation "\w{8}" is failed: task "t": Terminated: Exit Code: 3 `},
+		"nowhere": {everywhere + "constraint {\n attribute = \"${attr.kernel.name}\"\n value = \"plan9\"\n}", "exec sleep 1000", 2,
+			`Constraint "\$\{attr.kernel.name\} = plan9": 1 nodes excluded by filter`, `^Error: job "nowhere" is registered, but not all of it could be placed: `},
+		"person-decides": {"update { health_check = \"manual\" }", "exec sleep 1000", 0, `is running \(Tasks are running\)\n$`, `^$`},
 	} {
 		t.Run(id, func(t *testing.T) {
 			t.Parallel()
@@ -113,9 +126,10 @@ func TestRunningAServiceFollowsItToItsHealth(t *testing.T) {
 			for _, line := range strings.Split(strings.TrimSpace(r.stdout), "\n") {
 				assert.Equal(t, 1, strings.Count(r.stdout, line+"\n"), "a line is there once")
 			}
-			if r.code != 0 {
-				alloc := n.allocs(t, id)[0].ID
-				assert.Contains(t, n.out(t, "alloc", "status", alloc), "Alloc Unhealthy", "the event stays")
+			if r.code == 1 {
+				allocs := n.allocs(t, id)
+				first := slices.MinFunc(allocs, func(a, b *nomad.AllocationListStub) int { return cmp.Compare(a.CreateIndex, b.CreateIndex) })
+				assert.Contains(t, n.out(t, "alloc", "status", first.ID), "Alloc Unhealthy", "the event stays")
 			}
 		})
 	}

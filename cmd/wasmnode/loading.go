@@ -20,33 +20,48 @@ const (
 )
 
 // awaitPlugins waits for plugins that still load when something could not be placed, as after
-// a start of the agent, and reports whether the evaluation that was blocked by that was done
-// then.
-func (m *monitor) awaitPlugins(eval *nomad.Evaluation) (done bool, err error) {
-	if len(eval.FailedTGAllocs) == 0 || eval.BlockedEval == "" {
-		return false, nil
+// a start of the agent, and returns the ID of the evaluation that placed it then; empty: none
+// did.
+func (m *monitor) awaitPlugins(eval *nomad.Evaluation) (then string, err error) {
+	if len(eval.FailedTGAllocs) == 0 {
+		return "", nil
 	}
 	files, err := m.loading()
 	if err != nil || len(files) == 0 {
-		return false, err
+		return "", err
 	}
 	m.ui.Output(fmt.Sprintf("==> %s: Plugins still load, and may provide what is missing: %s", now(), strings.Join(files, ", ")))
 	for deadline := time.Now().Add(loadedGrace); time.Now().Before(deadline); time.Sleep(loadingTick) {
-		blocked, _, err := m.client.Evaluations().Info(eval.BlockedEval, nil)
-		if err != nil {
-			return false, err
-		}
-		if blocked.Status != "blocked" {
-			return true, nil
+		if then, err := m.after(eval); err != nil || then != "" {
+			return then, err
 		}
 		switch files, err = m.loading(); {
 		case err != nil:
-			return false, err
+			return "", err
 		case len(files) > 0:
 			deadline = time.Now().Add(loadedGrace)
 		}
 	}
-	return false, nil
+	return "", nil
+}
+
+// after returns the ID of the evaluation that placed what another could not; empty: there is
+// none yet. It is the one that was blocked or, where none waited for the node, a later one.
+func (m *monitor) after(eval *nomad.Evaluation) (string, error) {
+	if eval.BlockedEval != "" {
+		blocked, _, err := m.client.Evaluations().Info(eval.BlockedEval, nil)
+		if err != nil || blocked.Status == "blocked" {
+			return "", err
+		}
+		return blocked.ID, nil
+	}
+	all, _, err := m.client.Jobs().Evaluations(eval.JobID, nil)
+	for _, e := range all {
+		if e.CreateIndex > eval.CreateIndex && e.Status == "complete" {
+			return e.ID, err
+		}
+	}
+	return "", err
 }
 
 // loading are the files of the plugins that the agent still loads.

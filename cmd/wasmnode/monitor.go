@@ -38,10 +38,10 @@ func (m *monitor) follow(evalID string) int {
 	}
 	m.index = eval.CreateIndex
 	m.placementFailures(eval)
-	if done, err := m.awaitPlugins(eval); err != nil {
+	if then, err := m.awaitPlugins(eval); err != nil {
 		return m.fail(m.flags, err)
-	} else if done {
-		return m.follow(eval.BlockedEval)
+	} else if then != "" {
+		return m.follow(then)
 	}
 	if eval.DeploymentID != "" && len(eval.FailedTGAllocs) == 0 {
 		health, err := m.healthOf(eval)

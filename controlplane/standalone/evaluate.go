@@ -215,7 +215,7 @@ func (t *tx) describe(e *structs.Evaluation, res *schedule.Result) {
 // the job does not.
 func (t *tx) updateBlocked(e *structs.Evaluation, res *schedule.Result) {
 	blocked := t.openEvals(evaluated(e), structs.EvaluationBlocked)
-	if len(res.Failed) == 0 {
+	if !res.Waits() {
 		for _, b := range blocked {
 			t.endEval(b, structs.EvaluationCancelled, "a later evaluation placed everything")
 		}
@@ -413,13 +413,13 @@ func (t *tx) stillLacks(b *structs.Evaluation, room *schedule.Room) bool {
 func (t *tx) retry(blocked *structs.Evaluation) (decided bool) {
 	e := *blocked
 	res := t.schedule(&e, nil)
-	if !res.Changes() && len(res.Failed) > 0 &&
+	if !res.Changes() && res.Waits() &&
 		reflect.DeepEqual(res.Failed, e.FailedTGAllocs) && reflect.DeepEqual(res.Queued, e.QueuedAllocations) {
 		return false
 	}
 	t.apply(&e, res)
 	t.describe(&e, res)
-	if len(res.Failed) == 0 {
+	if !res.Waits() {
 		e.Status, e.StatusDescription = structs.EvaluationComplete, ""
 	}
 	t.followUp(&e, res)
@@ -444,7 +444,7 @@ func (t *tx) evaluateNodes() (evalIDs []string) {
 			continue
 		}
 		e := t.newEval(j.Job, triggerNode)
-		if res := t.schedule(e, nil); res.Changes() || len(res.Failed) > 0 {
+		if res := t.schedule(e, nil); res.Changes() || res.Waits() {
 			t.evaluate(e, nil)
 			evalIDs = append(evalIDs, e.ID)
 		}

@@ -66,6 +66,8 @@ func (h *randomLife) register(t *rapid.T) {
 			}
 			if kind == "service" {
 				reschedule(5 * time.Second)(j)
+			}
+			if kind != "batch" {
 				g.Update = &nomad.UpdateStrategy{MaxParallel: new(rapid.IntRange(0, 2).Draw(t, "max_parallel")), Canary: new(rapid.IntRange(0, 1).Draw(t, "canary")), AutoRevert: new(rapid.Bool().Draw(t, "auto_revert"))}
 			}
 			if rapid.Bool().Draw(t, "cores") {

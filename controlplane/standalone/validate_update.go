@@ -14,15 +14,9 @@ func (v *validation) update(j *nomad.Job, u *nomad.UpdateStrategy) {
 		return
 	}
 	v.in("update", func() {
-		switch *j.Type {
-		case nomad.JobTypeBatch, nomad.JobTypeSysbatch:
+		if *j.Type == nomad.JobTypeBatch || *j.Type == nomad.JobTypeSysbatch {
 			v.fault("Job type %q does not allow update block", *j.Type)
 			return
-		case nomad.JobTypeSystem:
-			deadline := *nomad.DefaultUpdateStrategy().ProgressDeadline
-			if structs.Deref(u.Canary) > 0 || structs.Deref(u.AutoRevert) || structs.Deref(u.AutoPromote) || structs.Deref(u.ProgressDeadline) != deadline {
-				v.warn("canary, auto_revert, auto_promote and progress_deadline have no effect on a system job: it has no deployments")
-			}
 		}
 		v.updateCounts(u)
 		v.updateTimes(u)

@@ -63,8 +63,9 @@ func ours(t *testing.T) *target {
 	return &target{"wasmnode", a.URL, a.Client, t.TempDir()}
 }
 
-// theirs starts an agent of the stock nomad, which ends with the test.
-func theirs(t *testing.T, binary string) *target {
+// theirs starts an agent of the stock nomad, with more of a configuration, which ends with
+// the test.
+func theirs(t *testing.T, binary, more string) *target {
 	t.Helper()
 	dir := t.TempDir()
 	ports := make([]int, 3)
@@ -87,7 +88,8 @@ plugin "raw_exec" {
     enabled = true
   }
 }
-`, filepath.Join(dir, "data"), ports[0], ports[1], ports[2]), 0o600))
+%s
+`, filepath.Join(dir, "data"), ports[0], ports[1], ports[2], more), 0o600))
 	cmd := exec.Command(binary, "agent", "-dev", "-config", config)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "AWS_") || strings.HasPrefix(v, "NOMAD_") // it would not start with some of them

@@ -28,7 +28,7 @@ func TestStockCommands(t *testing.T) {
 	list := commands(t)
 	if os.Getenv("COMPAT_REFERENCE") != "" {
 		t.Run("nomad", func(t *testing.T) {
-			to := theirs(t, binary)
+			to := theirs(t, binary, "")
 			for _, c := range list {
 				if c.elsewhere != "" {
 					continue

@@ -41,9 +41,7 @@ var meant = map[string]string{
 	"service-ends-well":   "a deployment whose only allocation has failed has not succeeded",
 	"service-fails":       "a deployment whose only allocation has failed has not succeeded",
 	"sidecar-fails":       "Killing is always followed by Killed",
-	"system-fails":        "system jobs have no deployments here",
-	"system-runs":         "system jobs have no deployments here",
-	"system-unmet":        "a system job that no node can run waits for one, and says so; with Nomad it runs, and has a deployment that succeeded",
+	"system-fails":        "an allocation outside of a deployment has the event Alloc Unhealthy, too",
 	"update-fails":        "an allocation that fails in its deployment has the event Alloc Unhealthy",
 	"update-reverts":      "an allocation that fails in its deployment has the event Alloc Unhealthy",
 	"template-broken":     "a template that cannot be read is refused when its job is registered",
@@ -59,7 +57,7 @@ func TestJobFilesEndAsWithNomad(t *testing.T) {
 	require.NoError(t, err)
 	want := recordedOutcomes(t)
 	if os.Getenv("NOMAD_BIN") != "" && *update {
-		maps.Copy(want, theirs(t, stock(t)).outcomes(t, files))
+		maps.Copy(want, theirs(t, stock(t), "").outcomes(t, files))
 	}
 	if *update {
 		var b strings.Builder
@@ -106,13 +104,13 @@ func (to *target) outcomes(t *testing.T, files []string) map[string]string {
 	for _, path := range files {
 		to.register(t, path, served, all)
 	}
-	to.settle(all)
+	to.settle(all, quiet, to.outcome)
 	later, err := filepath.Glob("testdata/updates/" + *chosen + ".nomad.hcl")
 	require.NoError(t, err)
 	for _, path := range later {
 		to.register(t, path, served, all)
 	}
-	to.settle(all)
+	to.settle(all, quiet, to.outcome)
 	return all
 }
 
@@ -131,14 +129,15 @@ func (to *target) register(t *testing.T, path, served string, all map[string]str
 	}
 }
 
-// settle waits until nothing changes any more, and tells of each job what became of it.
-func (to *target) settle(all map[string]string) {
+// settle waits until nothing changes any more for a while, and tells of each job what became
+// of it.
+func (to *target) settle(all map[string]string, quiet time.Duration, outcome func(id string) string) {
 	seen, since := "", time.Now()
 	for end := time.Now().Add(2 * time.Minute); time.Since(since) < quiet && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		now := ""
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			if all[name] != "refused" {
-				all[name] = to.outcome(name)
+				all[name] = outcome(name)
 			}
 			now += all[name] + "\n"
 		}

@@ -28,4 +28,9 @@ func TestThePageHasTheDifferences(t *testing.T) {
 		fmt.Fprintf(&rows, "| `%s` | %s |\n", job, meant[job])
 	}
 	require.Contains(t, page, "| job file | here |\n|---|---|\n"+rows.String()+"\n")
+	rows.Reset()
+	for _, job := range slices.Sorted(maps.Keys(dockerMeant)) {
+		fmt.Fprintf(&rows, "| `%s` | %s |\n", job, dockerMeant[job])
+	}
+	require.Contains(t, page, "| docker job file | here |\n|---|---|\n"+rows.String()+"\n")
 }

@@ -53,13 +53,18 @@ func Each(t *testing.T, test func(t *testing.T, e *Engine)) {
 // machine's.
 func Docker(t testing.TB) *Engine {
 	t.Helper()
+	return docker(t, "--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false")
+}
+
+func docker(t testing.TB, options ...string) *Engine {
+	t.Helper()
 	need(t, "dockerd", "docker.io")
 	dir := directory(t)
 	parent := "/" + filepath.Base(dir)
 	e := &Engine{Name: "docker", Socket: filepath.Join(dir, "s")}
-	start(t, dir, exec.Command("dockerd", "-H", "unix://"+e.Socket, "--data-root", dir+"/data", "--exec-root", dir+"/exec", "-p", dir+"/pid",
-		"--containerd-namespace", filepath.Base(dir), "--containerd-plugins-namespace", filepath.Base(dir)+"-plugins", "--cgroup-parent", parent,
-		"--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"),
+	options = append(options, "-H", "unix://"+e.Socket, "--data-root", dir+"/data", "--exec-root", dir+"/exec", "-p", dir+"/pid",
+		"--containerd-namespace", filepath.Base(dir), "--containerd-plugins-namespace", filepath.Base(dir)+"-plugins", "--cgroup-parent", parent)
+	start(t, dir, exec.Command("dockerd", options...),
 		func() { _ = syscall.Unmount(dir+"/exec/netns/default", syscall.MNT_DETACH) })
 	e.ready(t)
 	return e
@@ -183,9 +188,7 @@ func (e *Engine) ready(t testing.TB) {
 	status, answer := e.do("POST", "/images/create?fromSrc=-", layer(t, program))
 	require.Equal(t, http.StatusOK, status, answer)
 	id := regexp.MustCompile(`[0-9a-f]{64}`).FindString(answer)
-	repository, tag, _ := strings.Cut(Image, ":") // what an import is told of names, Podman does not keep
-	status, answer = e.do("POST", "/images/"+id+"/tag?"+url.Values{"repo": {repository}, "tag": {tag}}.Encode(), nil)
-	require.Equal(t, http.StatusCreated, status, answer)
+	e.Tag(t, id, Image) // what an import is told of names, Podman does not keep
 	status, answer = e.do("GET", "/images/"+Image+"/json", nil)
 	require.Equal(t, http.StatusOK, status, answer)
 }
@@ -266,18 +269,40 @@ auth: {htpasswd: {realm: test, path: %s/users}}
 	return address
 }
 
-// Publish pushes the image to a registry under a name, REGISTRY/REPOSITORY, with the tag 1, and
-// forgets that name.
-func (e *Engine) Publish(t testing.TB, name string) {
+// Publish pushes an image to a registry under a name, REGISTRY/REPOSITORY, with the tag 1,
+// forgets that name, and returns the digest.
+func (e *Engine) Publish(t testing.TB, image, name string) (digest string) {
 	t.Helper()
-	status, answer := e.do("POST", "/images/"+Image+"/tag?"+url.Values{"repo": {name}, "tag": {"1"}}.Encode(), nil)
+	status, answer := e.do("POST", "/images/"+image+"/tag?"+url.Values{"repo": {name}, "tag": {"1"}}.Encode(), nil)
 	require.Equal(t, http.StatusCreated, status, answer)
 	auth := base64.URLEncoding.EncodeToString([]byte(`{"username":"` + User + `","password":"` + Password + `"}`))
 	status, answer = e.do("POST", "/images/"+name+"/push?tag=1", nil, "X-Registry-Auth", auth)
 	require.Equal(t, http.StatusOK, status, answer)
 	require.NotContains(t, answer, "errorDetail")
-	status, answer = e.do("DELETE", "/images/"+name+":1", nil)
-	require.Equal(t, http.StatusOK, status, answer)
+	digest = regexp.MustCompile(`sha256:[0-9a-f]{64}`).FindString(answer[strings.Index(answer, "digest: "):])
+	e.Forget(t, name+":1")
+	return digest
+}
+
+// Tag gives an image a second name.
+func (e *Engine) Tag(t testing.TB, image, name string) {
+	t.Helper()
+	repository, tag, _ := strings.Cut(name, ":")
+	status, answer := e.do("POST", "/images/"+image+"/tag?"+url.Values{"repo": {repository}, "tag": {tag}}.Encode(), nil)
+	require.Equal(t, http.StatusCreated, status, answer)
+}
+
+// Has reports whether the engine has an image.
+func (e *Engine) Has(image string) bool {
+	status, _ := e.do("GET", "/images/"+image+"/json", nil)
+	return status == http.StatusOK
+}
+
+// Forget has the engine forget an image's name, if it has it.
+func (e *Engine) Forget(t testing.TB, name string) {
+	t.Helper()
+	status, answer := e.do("DELETE", "/images/"+name, nil)
+	require.Contains(t, []int{http.StatusOK, http.StatusNotFound}, status, answer)
 }
 
 // Container is one of the engine's.
@@ -295,6 +320,16 @@ func (e *Engine) Containers(t testing.TB) (all []Container) {
 	require.Equal(t, http.StatusOK, status, text)
 	require.NoError(t, json.Unmarshal([]byte(text), &all))
 	return all
+}
+
+// Processes is how many a container has.
+func (e *Engine) Processes(t testing.TB, container string) int {
+	t.Helper()
+	status, text := e.do("GET", "/containers/"+container+"/top", nil)
+	require.Equal(t, http.StatusOK, status, text)
+	var answer struct{ Processes [][]string }
+	require.NoError(t, json.Unmarshal([]byte(text), &answer))
+	return len(answer.Processes)
 }
 
 // RemoveAll removes all containers, by force.

@@ -16,7 +16,7 @@ import (
 // origin is what commands in a workload have from its own process.
 type origin struct {
 	child      child         // open while a command has a place
-	isolated   *isolate.Spec // what commands are isolated as, but for the command; nil: it is not isolated
+	target     *isolate.Spec // what commands become before they are executed, but for them; nil: nothing
 	limits     *limits       // nil: it has none
 	env        []string
 	dir        string
@@ -28,7 +28,7 @@ type origin struct {
 }
 
 // openExecs lets commands run in the process, which has executed its command.
-func (p *process) openExecs(credential *syscall.Credential, env []string, group cgroup) {
+func (p *process) openExecs(target *isolate.Spec, credential *syscall.Credential, env []string, group cgroup) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	spec := p.spec
@@ -36,9 +36,11 @@ func (p *process) openExecs(credential *syscall.Credential, env []string, group 
 		child: p.child, limits: p.limits, env: env, dir: spec.Process.Dir,
 		credential: credential, cores: spec.Process.Cores, ownNetwork: spec.Process.Network != "", group: group, execs: newExecs(),
 	}
-	if spec.Process.Isolation == workload.IsolationFull {
-		whole := describe(spec, credential, env)
-		p.origin.isolated = &isolate.Spec{Join: true, Search: whole.Search, Dir: whole.Dir, User: whole.User}
+	if target != nil {
+		p.origin.target = &isolate.Spec{
+			Bare: target.Bare, Join: !target.Bare, Paths: target.Paths, Search: target.Search, Dir: target.Dir, User: target.User,
+			Bounds: target.Bounds, AddCapabilities: target.AddCapabilities, DropCapabilities: target.DropCapabilities,
+		}
 	}
 }
 
@@ -55,8 +57,8 @@ func (p *process) runningOrigin() *origin {
 // command returns what to start for a spec, and what that is to isolate and execute; nil: it is the
 // command.
 func (o *origin) command(spec *workload.ExecSpec) (*command, *isolate.Spec, error) {
-	if o.isolated != nil {
-		return o.isolatedCommand(spec)
+	if o.target != nil {
+		return o.shimCommand(spec)
 	}
 	path, err := o.find(spec.Command)
 	if err != nil {

@@ -14,22 +14,26 @@ import (
 	"github.com/wasmnode/wasmnode/workload/process/isolate"
 )
 
-// isolatedCommand returns what starts in a process's namespaces, and what that is to
-// execute there.
-func (o *origin) isolatedCommand(spec *workload.ExecSpec) (*command, *isolate.Spec, error) {
+// shimCommand returns what starts in a process's namespaces, and what that is to execute
+// there.
+func (o *origin) shimCommand(spec *workload.ExecSpec) (*command, *isolate.Spec, error) {
 	if spec.Command == "" {
 		return nil, nil, abi.NewError(abi.InvalidArgument, "no command")
 	}
-	program, err := isolate.Path()
+	program, err := shimProgram()
 	if err != nil {
 		return nil, nil, err
 	}
-	target := *o.isolated
+	target := *o.target
 	target.Command, target.Args, target.Env = spec.Command, append([]string{spec.Command}, spec.Args...), o.environment(spec)
 	if strings.Contains(spec.Command, "/") && !path.IsAbs(spec.Command) {
 		target.Command = path.Join(o.dir, spec.Command)
 	}
-	return &command{path: program, args: []string{isolate.Program}, dir: "/", joins: o.child.pidfd, network: o.network(), cores: o.cores}, &target, nil
+	c := &command{path: program, args: []string{isolate.Program}, dir: "/", network: o.network(), cores: o.cores}
+	if !target.Bare {
+		c.joins = o.child.pidfd
+	}
+	return c, &target, nil
 }
 
 // spawnShim starts this program once more, within limits if there are some, and returns when
@@ -62,7 +66,7 @@ func (e *execution) spawnShim(l *limits, c *command, target *isolate.Spec, s *sp
 // terminalMaker opens the device that makes terminals, of the workload's own kind: those
 // of the node have no names in its root.
 func (o *origin) terminalMaker() (*os.File, error) {
-	if o.isolated == nil {
+	if o.target == nil || o.target.Bare {
 		return openNonblocking("/dev/ptmx")
 	}
 	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", o.child.pid), unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)

@@ -181,6 +181,11 @@ func (r *Runtime) adopt(h *HandedOver) (err error) {
 	if p.logs, err = tasklog.Open(h.Spec.ID, h.Spec.Logs, p.logger); err != nil {
 		return err
 	}
+	env := environment(h.Spec)
+	target, err := p.target(h.Credential, env)
+	if err != nil {
+		return err
+	}
 	group := cgroup(h.Cgroup)
 	if h.Spec.Process.Isolated != nil && r.limiter != nil {
 		p.limits = r.limiter.find(h.Name, group)
@@ -189,7 +194,7 @@ func (r *Runtime) adopt(h *HandedOver) (err error) {
 		return err
 	}
 	p.entered(group)
-	p.openExecs(h.Credential, environment(h.Spec), group)
+	p.openExecs(target, h.Credential, env, group)
 	r.follow(p)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/structs"
@@ -72,16 +73,9 @@ func describeHelper(h *workload.Helper) (*isolate.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, err := os.Getgroups()
+	user, err := userOf(credential)
 	if err != nil {
 		return nil, err
-	}
-	user := isolate.User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
-	for _, g := range groups {
-		user.Groups = append(user.Groups, uint32(g))
-	}
-	if credential != nil {
-		user = isolate.User{UID: credential.Uid, GID: credential.Gid, Groups: credential.Groups}
 	}
 	vars := userVariables(h.User)
 	maps.Copy(vars, h.Env)
@@ -90,6 +84,30 @@ func describeHelper(h *workload.Helper) (*isolate.Spec, error) {
 		s.Env = append(s.Env, name+"="+vars[name])
 	}
 	return s, nil
+}
+
+// userOf is whom a process becomes; nil: this one's user.
+func userOf(c *syscall.Credential) (isolate.User, error) {
+	if c != nil {
+		return isolate.User{UID: c.Uid, GID: c.Gid, Groups: c.Groups}, nil
+	}
+	groups, err := os.Getgroups()
+	if err != nil {
+		return isolate.User{}, err
+	}
+	own := isolate.User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+	for _, g := range groups {
+		own.Groups = append(own.Groups, uint32(g))
+	}
+	return own, nil
+}
+
+// shimProgram is this program, to be started as [isolate.Program].
+func shimProgram() (string, error) {
+	if os.Geteuid() != 0 {
+		return "/proc/self/exe", nil
+	}
+	return isolate.Path()
 }
 
 // boundHelper gives a helper its cgroups; where this process may make none, its data is
@@ -114,12 +132,9 @@ func (r *Runtime) boundHelper(e *execution, h *workload.Helper, target *isolate.
 
 // startHelper starts it in a tree of its own; on an error nothing of it runs.
 func (e *execution) startHelper(target *isolate.Spec, s *spawner, group cgroup) error {
-	program := "/proc/self/exe"
-	if os.Geteuid() == 0 {
-		var err error
-		if program, err = isolate.Path(); err != nil {
-			return err
-		}
+	program, err := shimProgram()
+	if err != nil {
+		return err
 	}
 	c := &command{
 		path: program, args: []string{isolate.Program}, dir: "/",

@@ -28,8 +28,18 @@ func CheckIsolation(isolation workload.Isolation) error {
 		return nil
 	case workload.IsolationFull:
 		return FullIsolation()
+	case workload.IsolationPaths:
+		return pathIsolation()
 	}
 	return fmt.Errorf("unknown isolation %q", isolation)
+}
+
+// pathIsolation returns why processes cannot be restricted to paths here.
+func pathIsolation() error {
+	if !isolate.Available() {
+		return errors.New("this program cannot start itself: its main function does not call isolate.Enter")
+	}
+	return isolate.PathsMissing()
 }
 
 var isolationOnce = sync.OnceValue(tryIsolation)
@@ -84,7 +94,7 @@ func tryNamespaces() error {
 	defer func() { _ = os.RemoveAll(root) }() // it holds empty directories
 	p := newProcess(&workload.Spec{}, hclog.NewNullLogger())
 	defer p.release()
-	err = p.forkIsolated(context.Background(), &isolate.Spec{Root: root, User: isolate.User{UID: 65534, GID: 65534}}, s, "")
+	err = p.forkShim(context.Background(), &isolate.Spec{Root: root, User: isolate.User{UID: 65534, GID: 65534}}, s, "")
 	if err == nil {
 		reap(p.child.pid)
 	}
@@ -120,14 +130,35 @@ func checkIsolated(spec *workload.Spec) error {
 	return nil
 }
 
+// target is what the forked process becomes before it executes the command; nil: it is the
+// command.
+func (p *process) target(c *syscall.Credential, env []string) (*isolate.Spec, error) {
+	spec := p.spec.Process
+	switch {
+	case spec.Isolation == workload.IsolationFull:
+		return describe(p.spec, c, env), nil
+	case spec.Isolation == workload.IsolationNone && spec.Bounds.None():
+		return nil, nil
+	}
+	user, err := userOf(c)
+	if err != nil {
+		return nil, err
+	}
+	return &isolate.Spec{
+		Bare: true, Paths: spec.Paths, Bounds: spec.Bounds, User: user,
+		Command: spec.Command, Args: append([]string{spec.Command}, spec.Args...), Env: env, Dir: spec.Dir,
+	}, nil
+}
+
 // describe builds the spec of an isolated process.
 func describe(spec *workload.Spec, c *syscall.Credential, env []string) *isolate.Spec {
 	p := spec.Process
 	s := &isolate.Spec{
 		Root: p.Isolated.Root, Command: p.Command, Search: p.Isolated.Search, Dir: p.Dir,
 		Args: append([]string{p.Command}, p.Args...), Env: env,
-		Owned: p.Isolated.Owned,
-		User:  isolate.User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
+		Owned: p.Isolated.Owned, Bounds: p.Bounds,
+		AddCapabilities: p.Isolated.AddCapabilities, DropCapabilities: p.Isolated.DropCapabilities,
+		User: isolate.User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 	}
 	if c != nil {
 		s.User = isolate.User{UID: c.Uid, GID: c.Gid, Groups: c.Groups}
@@ -143,11 +174,11 @@ func describe(spec *workload.Spec, c *syscall.Credential, env []string) *isolate
 	return s
 }
 
-// forkIsolated starts this program once more, in namespaces of its own and within the
-// process's limits, and returns when it has executed the command. On an error it has
-// ended.
-func (p *process) forkIsolated(ctx context.Context, target *isolate.Spec, s *spawner, group cgroup) error {
-	program, err := isolate.Path()
+// forkShim starts this program once more, in namespaces of its own unless it is bare, and
+// within the process's limits, and returns when it has executed the command. On an error it
+// has ended.
+func (p *process) forkShim(ctx context.Context, target *isolate.Spec, s *spawner, group cgroup) error {
+	program, err := shimProgram()
 	if err != nil {
 		return err
 	}
@@ -156,11 +187,11 @@ func (p *process) forkIsolated(ctx context.Context, target *isolate.Spec, s *spa
 		return err
 	}
 	defer handshake.close()
-	p.first = true
-	err = p.fork(&command{
-		path: program, args: []string{isolate.Program}, dir: "/",
-		namespaces: isolate.CloneFlags, extra: handshake.files(), cores: p.cores(),
-	}, s, group)
+	c := &command{path: program, args: []string{isolate.Program}, dir: "/", extra: handshake.files(), cores: p.cores()}
+	if !target.Bare {
+		p.first, c.namespaces = true, isolate.CloneFlags
+	}
+	err = p.fork(c, s, group)
 	handshake.forked()
 	if err != nil {
 		return err

@@ -64,13 +64,22 @@ func newProcess(spec *workload.Spec, logger hclog.Logger) *process {
 // check refuses what never starts.
 func check(spec *workload.Spec) error {
 	p := spec.Process
+	if err := checkBounds(p.Bounds); err != nil {
+		return err
+	}
 	switch {
 	case !filepath.IsAbs(p.Dir):
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("working directory %q is not an absolute path", p.Dir))
 	case p.Isolation == workload.IsolationFull:
 		return checkIsolated(spec)
+	case p.Isolation == workload.IsolationPaths:
+		if err := checkPaths(p.Paths); err != nil {
+			return err
+		}
 	case p.Isolation != workload.IsolationNone:
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("unknown isolation %q", p.Isolation))
+	}
+	switch {
 	case !filepath.IsAbs(p.Command):
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("command %q is not an absolute path", p.Command))
 	}
@@ -100,18 +109,22 @@ func (p *process) launch(ctx context.Context, s *spawner, group cgroup) (err err
 		return err
 	}
 	env := environment(spec)
+	target, err := p.target(credential, env)
+	if err != nil {
+		return err
+	}
 	defer func() {
 		if err != nil {
 			p.release()
 			return
 		}
-		p.openExecs(credential, env, group)
+		p.openExecs(target, credential, env, group)
 	}()
 	if p.logs, err = tasklog.Open(spec.ID, spec.Logs, p.logger); err != nil {
 		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("log files: %v", err))
 	}
-	if spec.Process.Isolation == workload.IsolationFull {
-		return p.forkIsolated(ctx, describe(spec, credential, env), s, group)
+	if target != nil {
+		return p.forkShim(ctx, target, s, group)
 	}
 	c := &command{
 		path:       spec.Process.Command,
@@ -137,12 +150,12 @@ func environment(spec *workload.Spec) []string {
 
 // fork gives the command its files and its cgroup, and starts it.
 func (p *process) fork(c *command, s *spawner, group cgroup) error {
-	null, err := os.Open(os.DevNull)
+	stdin, err := p.openStdin()
 	if err != nil {
-		return noFiles(err)
+		return err
 	}
-	defer null.Close()
-	c.stdin = null.Fd()
+	defer stdin.Close()
+	c.stdin = stdin.Fd()
 	for _, stream := range []struct {
 		drain **drain
 		end   *uintptr
@@ -174,6 +187,17 @@ func (p *process) fork(c *command, s *spawner, group cgroup) error {
 	p.pidfd = pollable(p.child.pidfd, "pidfd")
 	p.entered(group)
 	return nil
+}
+
+func (p *process) openStdin() (*os.File, error) {
+	if p.spec.Process != nil && p.spec.Process.Stdin != nil {
+		return p.spec.Process.Stdin.OpenInput()
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, noFiles(err)
+	}
+	return null, nil
 }
 
 func noFiles(err error) error {

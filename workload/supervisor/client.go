@@ -112,7 +112,10 @@ func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 // one would leave out.
 func startOf(spec *workload.Spec) string {
 	p, w := spec.Process, spec.WASI
-	if p != nil && p.Network != "" || w != nil && (len(w.Listen) > 0 || w.Signals || w.Stdin != nil) {
+	switch {
+	case p != nil && (p.Network != "" || !p.Bounds.None() || p.Stdin != nil),
+		p != nil && p.Isolated != nil && p.Isolated.AddCapabilities|p.Isolated.DropCapabilities != 0,
+		w != nil && (len(w.Listen) > 0 || w.Signals || w.Stdin != nil):
 		return opStartWhole
 	}
 	return opStart

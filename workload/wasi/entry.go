@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,40 +115,12 @@ func (e *entry) open(ctx context.Context, module *sandbox.Module, spec *workload
 
 // openInput opens the file that is the standard input.
 func (e *entry) openInput(m *workload.Mount) (io.Reader, error) {
-	within, rest := m.Within, ""
-	if within == "" {
-		within = filepath.Dir(m.HostPath)
-	}
-	rest, err := filepath.Rel(within, m.HostPath)
+	f, err := m.OpenInput()
 	if err != nil {
-		return nil, inputError(m, err)
-	}
-	root, err := os.OpenRoot(within)
-	if err != nil {
-		return nil, inputError(m, err)
-	}
-	defer root.Close()
-	f, err := root.OpenFile(rest, os.O_RDONLY|syscall.O_NONBLOCK, 0) // not blocking, in case it is a FIFO
-	if err != nil {
-		return nil, inputError(m, err)
+		return nil, err
 	}
 	e.cleanup = append(e.cleanup, func() { _ = f.Close() })
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a file")
-	}
-	if err != nil {
-		return nil, inputError(m, err)
-	}
 	return input{&e.guest, f}, nil
-}
-
-func inputError(m *workload.Mount, err error) error {
-	code := abi.InvalidArgument
-	if errors.Is(err, os.ErrNotExist) {
-		code = abi.NotFound
-	}
-	return abi.NewError(code, fmt.Sprintf("standard input %s: %v", m.HostPath, err))
 }
 
 // config is what the guest sees of the world.

@@ -164,7 +164,7 @@ var table = map[string]map[string]fate{
 		"HealthCheck": done(allocations), "MinHealthyTime": done(allocations), "HealthyDeadline": done(allocations),
 		"MaxParallel": done(scheduling), "ProgressDeadline": done(scheduling),
 		"Canary": done(scheduling), "AutoRevert": done(scheduling), "AutoPromote": done(scheduling),
-		"Stagger": moot("it is of system jobs alone, as in Nomad, and a node has one allocation of their groups: there is no second to wait for"),
+		"Stagger": moot("deployments go on with health, also those of system jobs: as in Nomad, nothing waits for a fixed time"),
 	},
 	"TaskArtifact": {
 		"GetterSource": done(artifacts), "GetterOptions": done(artifacts), "GetterHeaders": done(artifacts), "GetterMode": done(artifacts),

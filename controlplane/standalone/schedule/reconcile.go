@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -32,56 +31,6 @@ func (s *scheduler) failed(a *Alloc, w wanted) []wanted {
 	w.stopping = descRescheduled
 	d.RescheduleNow++
 	return []wanted{w}
-}
-
-// system decides for a group of the system types: one allocation on every node that
-// may run it. One that ended keeps its node until the job changes.
-func (s *scheduler) system(g *nomad.TaskGroup) {
-	taken := map[string]bool{}
-	var replace []wanted
-	for _, a := range s.of(*g.Name) {
-		n := s.node(a.NodeID)
-		live := !a.ClientStatus.Terminal()
-		switch {
-		case live && n == nil:
-			s.stop(a, descLost)
-			continue
-		case live && taken[a.NodeID]:
-			s.stop(a, descNotNeeded)
-			continue
-		case taken[a.NodeID] || n == nil:
-			continue
-		case live && !s.stillFeasible(a, g):
-			s.stop(a, descInfeasible)
-			continue
-		case live && a.Migrate:
-			s.stop(a, descDrained)
-		case live && s.destructive(a, g):
-			replace = append(replace, wanted{group: g, node: n, previous: a, stopping: descUpdating})
-		case live:
-			s.update(a, "")
-		case s.obsolete(a, g) || a.ClientStatus == "lost":
-			continue
-		default:
-			s.res.Desired[*g.Name].Ignore++
-		}
-		taken[a.NodeID] = true
-	}
-	for _, n := range s.Nodes {
-		if !taken[n.ID] && n.Status != "down" {
-			replace = append(replace, wanted{group: g, node: n, previous: s.leaving(g, 0, n.ID)})
-		}
-	}
-	s.place(replace)
-	// A node that may not run the group is not a failure when others may.
-	if m := s.res.Failed[*g.Name]; m != nil && m.NodesExhausted == 0 && s.placedSome(g, taken) {
-		delete(s.res.Failed, *g.Name)
-		s.res.Queued[*g.Name] = 0
-	}
-}
-
-func (s *scheduler) placedSome(g *nomad.TaskGroup, taken map[string]bool) bool {
-	return len(taken) > 0 || slices.ContainsFunc(s.res.Place, func(a *Alloc) bool { return a.TaskGroup == *g.Name })
 }
 
 // leaving returns the newest allocation of that name (and on that node, if named)

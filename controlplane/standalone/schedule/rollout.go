@@ -36,7 +36,7 @@ type rollout struct {
 
 // rolls reports whether a group's updates are done step by step, and watched.
 func rolls(job *nomad.Job, g *nomad.TaskGroup) bool {
-	return *job.Type == nomad.JobTypeService && g.Update != nil && structs.Deref(g.Update.MaxParallel) > 0
+	return !finite(job) && g.Update != nil && structs.Deref(g.Update.MaxParallel) > 0
 }
 
 // counted decides for a group of the service and batch types: count allocations, each with
@@ -46,7 +46,7 @@ func (s *scheduler) counted(g *nomad.TaskGroup) {
 	for _, a := range s.of(*g.Name) {
 		r.sort(a)
 	}
-	r.deploy()
+	r.deploy(*g.Count)
 	replace := r.unplanned()
 	for _, a := range r.current {
 		s.update(a, r.joins())
@@ -116,8 +116,8 @@ func (s *scheduler) outdated(a *Alloc) bool {
 }
 
 // deploy finds the group's part in the deployment, or begins one: for a version that is
-// new to the group.
-func (r *rollout) deploy() {
+// new to the group, which is to have total allocations.
+func (r *rollout) deploy(total int) {
 	if d := r.deployment; d != nil {
 		r.state = d.TaskGroups[*r.g.Name]
 		return
@@ -132,13 +132,23 @@ func (r *rollout) deploy() {
 		AutoRevert:       structs.Deref(u.AutoRevert),
 		AutoPromote:      structs.Deref(u.AutoPromote),
 		ProgressDeadline: structs.Deref(u.ProgressDeadline),
-		DesiredTotal:     *r.g.Count,
+		DesiredTotal:     total,
 	}
 	if len(r.old) > 0 {
-		r.state.DesiredCanaries = structs.Deref(u.Canary)
+		r.state.DesiredCanaries = r.desiredCanaries(total)
 	}
 	r.deployment = r.begin()
 	r.deployment.TaskGroups[*r.g.Name] = r.state
+}
+
+// desiredCanaries is how many canaries an update has. Those of the system types take the places
+// of old ones, and their number is given as a part in a hundred.
+func (r *rollout) desiredCanaries(total int) int {
+	n := structs.Deref(r.g.Update.Canary)
+	if perNode(r.Job) {
+		return min((total*n+99)/100, len(r.old))
+	}
+	return n
 }
 
 // begin returns the deployment that this decision begins.
@@ -245,7 +255,7 @@ func (r *rollout) missing() (place []wanted) {
 		}
 		w := wanted{group: r.g, index: index, previous: r.leaving(r.g, index, ""), deployment: r.joins()}
 		if r.held() {
-			before := r.before(index)
+			before := r.before(func(a *Alloc) bool { return indexOf(a.Name) == index && !isCanary(a) })
 			if before == nil {
 				continue
 			}
@@ -258,12 +268,11 @@ func (r *rollout) missing() (place []wanted) {
 	return place
 }
 
-// before returns the last allocation that had a place and was stopped, but not because
-// there was no need for it; nil: there is none.
-func (r *rollout) before(index int) (last *Alloc) {
+// before returns the last of the group's allocations that had a place and was stopped, but
+// not because there was no need for it; nil: there is none.
+func (r *rollout) before(hadPlace func(*Alloc) bool) (last *Alloc) {
 	for _, a := range r.Allocs {
-		canary := a.DeploymentStatus != nil && a.DeploymentStatus.Canary
-		if a.TaskGroup == *r.g.Name && indexOf(a.Name) == index && !canary && a.Job != nil &&
+		if a.TaskGroup == *r.g.Name && a.Job != nil && hadPlace(a) &&
 			structs.Deref(a.Job.JobModifyIndex) >= r.Since && (last == nil || a.CreateIndex > last.CreateIndex) {
 			last = a
 		}

@@ -59,7 +59,8 @@ func (c *cluster) promote() {
 	}
 }
 
-// picture is the live allocations: index, version, and whether it is a canary or healthy.
+// picture is the live allocations: index (of a system job: node), version, and whether it is
+// a canary or healthy.
 func (c *cluster) picture() string {
 	var all []string
 	for _, a := range c.sorted() {
@@ -67,6 +68,9 @@ func (c *cluster) picture() string {
 			continue
 		}
 		text := fmt.Sprintf("%d:v%d", indexOf(a.Name), *a.Job.JobModifyIndex)
+		if perNode(a.Job) {
+			text = fmt.Sprintf("%s:v%d", a.NodeID, *a.Job.JobModifyIndex)
+		}
 		if s := a.DeploymentStatus; s != nil && s.Canary {
 			text += "c"
 		}
@@ -327,10 +331,13 @@ func TestWhatRunsIsNotDisturbedByTheLackOfADeployment(t *testing.T) {
 	require.False(t, c.run(service(1, 3, parallel(1))).Changes())
 }
 
-// rolling is a service to which random things happen while it is updated.
+// rolling is a service, or a system job, to which random things happen while it is updated.
 type rolling struct {
 	*cluster
-	job *nomad.Job
+	build func(version uint64, count int, update *nomad.UpdateStrategy, change ...func(*nomad.Job)) *nomad.Job
+	job   *nomad.Job
+	// canary is the least number of canaries but for none, in the job's measure.
+	canary int
 }
 
 func (w *rolling) register(t *rapid.T) {
@@ -339,8 +346,8 @@ func (w *rolling) register(t *rapid.T) {
 		version = *w.job.JobModifyIndex + 1
 	}
 	update := parallel(rapid.IntRange(1, 3).Draw(t, "max_parallel"))
-	update.Canary = new(rapid.IntRange(0, 2).Draw(t, "canary"))
-	w.job = service(version, rapid.IntRange(1, 6).Draw(t, "count"), update, func(j *nomad.Job) {
+	update.Canary = new(rapid.IntRange(0, 2).Draw(t, "canary") * w.canary)
+	w.job = w.build(version, rapid.IntRange(1, 6).Draw(t, "count"), update, func(j *nomad.Job) {
 		j.TaskGroups[0].Tasks[0].User = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "user")
 	})
 }
@@ -386,8 +393,8 @@ func (w *rolling) standing() (n int) {
 	for _, a := range w.sorted() {
 		old := *a.Job.JobModifyIndex != *w.job.JobModifyIndex
 		healthy := a.DeploymentStatus != nil && a.DeploymentStatus.Healthy != nil && *a.DeploymentStatus.Healthy
-		canary := a.DeploymentStatus != nil && a.DeploymentStatus.Canary
-		if !a.Terminal() && !canary && (old || healthy) {
+		beside := isCanary(a) && !perNode(w.job)
+		if !a.Terminal() && !beside && (old || healthy) {
 			n++
 		}
 	}
@@ -408,15 +415,15 @@ func (w *rolling) decide(t *rapid.T) {
 		}
 	}
 	for _, a := range w.sorted() {
-		if !a.Terminal() && a.DeploymentStatus != nil && a.DeploymentStatus.Canary {
+		if !a.Terminal() && isCanary(a) && a.DeploymentID == d.ID {
 			canaries++
 		}
 	}
 	require.LessOrEqual(t, destroyed, *g.Update.MaxParallel)
 	if destroyed > 0 {
-		require.GreaterOrEqual(t, w.standing(), *g.Count-*g.Update.MaxParallel, "the update took more than it may: %s", w.picture())
+		require.GreaterOrEqual(t, w.standing(), w.places()-*g.Update.MaxParallel, "the update took more than it may: %s", w.picture())
 		require.Equal(t, nomad.DeploymentStatusRunning, d.Status)
-		require.False(t, state.Canarying(), "before the promotion nothing old is stopped")
+		require.False(t, state.Canarying() && !perNode(w.job), "before the promotion nothing old is stopped")
 	}
 	require.LessOrEqual(t, canaries, state.DesiredCanaries)
 	for _, a := range res.Place {
@@ -424,6 +431,14 @@ func (w *rolling) decide(t *rapid.T) {
 		require.True(t, current || !d.Active() || d.Status == nomad.DeploymentStatusPaused || state.Canarying(), "an old version is placed while the new one may come")
 	}
 	require.False(t, w.run(w.job).Changes(), "deciding again decides the same")
+}
+
+// places is how many allocations the job is to have.
+func (w *rolling) places() int {
+	if perNode(w.job) {
+		return len(w.nodes) * *w.job.TaskGroups[0].Count
+	}
+	return *w.job.TaskGroups[0].Count
 }
 
 // endStopped has all that is to end have ended.
@@ -446,7 +461,7 @@ func (w *rolling) converge(t *rapid.T) {
 			for _, a := range w.sorted() {
 				require.True(t, a.Terminal() || *a.Job.JobModifyIndex == *w.job.JobModifyIndex, w.picture())
 			}
-			require.Len(t, w.wanted(), *w.job.TaskGroups[0].Count)
+			require.Len(t, w.wanted(), w.places())
 			return
 		}
 		w.decideHealth(true, every)
@@ -459,7 +474,13 @@ func (w *rolling) converge(t *rapid.T) {
 
 func TestWhateverHappensAnUpdateKeepsItsPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &rolling{cluster: newCluster(t, testNode("n1"))}
+		w := &rolling{cluster: newCluster(t, testNode("n1")), build: service, canary: 1}
+		if rapid.Bool().Draw(t, "system") {
+			w.build, w.canary = everywhere, 30
+			for i := range rapid.IntRange(0, 4).Draw(t, "nodes") {
+				w.nodes = append(w.nodes, testNode(fmt.Sprint("m", i)))
+			}
+		}
 		w.register(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"register": w.register,

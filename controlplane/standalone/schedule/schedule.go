@@ -69,13 +69,14 @@ type Result struct {
 	// Later are failed allocations that will be replaced when their delay is over.
 	Later []Later
 	// Failed has, by group, the reason why something could not be placed, and Queued how many
-	// allocations wait for it. Queued has every group.
+	// allocations wait for it. Queued has every group. Of a group of the system types that no
+	// node may run, none waits.
 	Failed map[string]*structs.PlacementMetrics
 	Queued map[string]int
 	// Deployment is begun with this decision; nil: none is. It is running or, where a person
 	// has to decide whether it goes on, paused.
 	Deployment *structs.Deployment
-	// Completed is set when the running deployment of the input has nothing left to do.
+	// Completed is set when the deployment runs and has nothing left to do.
 	Completed bool
 	// Desired counts what was decided, by group.
 	Desired map[string]*structs.DesiredUpdates
@@ -107,13 +108,23 @@ const (
 	descInfeasible  = "alloc not needed: its node does not meet the job's constraints any more"
 )
 
+// Waits reports whether something is to be placed that has no place.
+func (r *Result) Waits() bool {
+	for _, n := range r.Queued {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Changes reports whether the decision changes any allocation or the deployment.
 func (r *Result) Changes() bool {
 	return len(r.Place) > 0 || len(r.Update) > 0 || len(r.Stop) > 0 || r.Deployment != nil || r.Completed
 }
 
 // Schedule decides. A group is never given more than its count of live allocations
-// (one a node for the system types), and nothing is placed where it may not run or
+// (on each node for the system types), and nothing is placed where it may not run or
 // does not fit.
 func Schedule(in Input) *Result {
 	s := newScheduler(in)
@@ -124,7 +135,7 @@ func Schedule(in Input) *Result {
 			s.res.Queued[*g.Name] = 0
 			s.res.Desired[*g.Name] = &structs.DesiredUpdates{}
 			if perNode(in.Job) {
-				s.system(g)
+				s.everyNode(g)
 			} else {
 				s.counted(g)
 			}
@@ -135,7 +146,11 @@ func Schedule(in Input) *Result {
 			s.stop(a, descNotNeeded)
 		}
 	}
-	s.res.Completed = !in.Stopped && in.Deployment != nil && in.Deployment.Status == nomad.DeploymentStatusRunning && !s.unfinished
+	d := in.Deployment
+	if d == nil {
+		d = s.res.Deployment
+	}
+	s.res.Completed = !in.Stopped && d != nil && d.Status == nomad.DeploymentStatusRunning && !s.unfinished
 	return s.res
 }
 
@@ -155,7 +170,7 @@ func newScheduler(in Input) *scheduler {
 	}
 }
 
-// perNode reports whether a job runs once on every node.
+// perNode reports whether a job runs on every node.
 func perNode(job *nomad.Job) bool {
 	return *job.Type == nomad.JobTypeSystem || *job.Type == nomad.JobTypeSysbatch
 }
@@ -220,12 +235,13 @@ func (s *scheduler) obsolete(a *Alloc, g *nomad.TaskGroup) bool {
 }
 
 // update changes a live allocation to the job's current version in place, if it has
-// another, and makes it part of a deployment, if there is one that it is not part of.
-func (s *scheduler) update(a *Alloc, deployment string) {
+// another, and makes it part of a deployment, if there is one that it is not part of. It
+// returns the changed one; nil: nothing changes.
+func (s *scheduler) update(a *Alloc, deployment string) *structs.Allocation {
 	d := s.res.Desired[a.TaskGroup]
 	if !s.outdated(a) && (deployment == "" || a.DeploymentID == deployment) {
 		d.Ignore++
-		return
+		return nil
 	}
 	c := a.Copy()
 	c.Job = s.Job
@@ -236,6 +252,7 @@ func (s *scheduler) update(a *Alloc, deployment string) {
 	}
 	s.res.Update = append(s.res.Update, c)
 	d.InPlaceUpdate++
+	return c
 }
 
 // wanted is one allocation to place.

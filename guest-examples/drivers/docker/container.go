@@ -134,7 +134,7 @@ func (b *builder) limits() {
 	limit := max(r.MemoryBytes, r.MemoryMaxBytes)
 	if hard := uint64(c.Get("memory_hard_limit").Int()) << 20; hard > 0 {
 		if hard < r.MemoryBytes {
-			b.refuse("memory_hard_limit is less than the task's memory")
+			b.refuse("task memory requirements exceed driver hard limit of " + strconv.FormatUint(hard>>20, 10) + " MB")
 		}
 		limit = hard
 	}
@@ -176,11 +176,8 @@ func (b *builder) ulimits() {
 		if !two {
 			hard = soft
 		}
-		s, err := strconv.ParseInt(soft, 10, 64)
-		h, err2 := strconv.ParseInt(hard, 10, 64)
-		if err != nil || err2 != nil || text == "" {
-			b.refuse("Malformed ulimit specification " + name + ": " + strconv.Quote(text))
-		}
+		s := b.limit("soft", name, text, soft, hard)
+		h := b.limit("hard", name, text, hard, hard)
 		var o object
 		o.text("Name", name)
 		o.raw("Soft", strconv.AppendInt(nil, s, 10))
@@ -188,6 +185,18 @@ func (b *builder) ulimits() {
 		items = append(items, o.encoded())
 	}
 	b.host.list("Ulimits", items)
+}
+
+// limit reads one of a ulimit's two numbers.
+func (b *builder) limit(which, name, text, number, hard string) int64 {
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil && !strings.Contains(text, ":") {
+		text += ":" + hard
+	}
+	if err != nil {
+		b.refuse("failed to parse ulimit configuration: Malformed " + which + " ulimit " + name + ": " + text)
+	}
+	return n
 }
 
 // dockersCapabilities are what a container has when nobody says otherwise.
@@ -204,7 +213,7 @@ func (b *builder) privileges() {
 	h, c, settings := &b.host, b.c, b.d.settings
 	if c.Get("privileged").Bool() {
 		if !settings.Get("allow_privileged").Bool() {
-			b.refuse("Docker privileged mode is disabled on this agent: the plugin's allow_privileged is not set")
+			b.refuse("Docker privileged mode is disabled on this Nomad agent")
 		}
 		h.truth("Privileged", true)
 	}
@@ -246,18 +255,18 @@ func (b *builder) runtime() {
 	b.host.text("Runtime", name)
 }
 
-// namespaces are those that the container shares with others.
+// namespaces are those that the container shares with others, where the operator allows it.
 func (b *builder) namespaces() {
-	for field, name := range map[string]string{
-		"pid_mode": "PidMode", "ipc_mode": "IpcMode", "uts_mode": "UTSMode", "userns_mode": "UsernsMode", "cgroupns": "CgroupnsMode",
-	} {
-		b.host.text(name, b.c.Get(field).Text())
+	for field, name := range map[string]string{"pid": "PidMode", "ipc": "IpcMode", "uts": "UTSMode", "userns": "UsernsMode"} {
+		mode := b.c.Get(field + "_mode").Text()
+		if mode != "" && !slices.Contains(b.d.settings.Get("allowed_modes", field).Texts(), mode) {
+			b.refuse("cannot apply " + strconv.Quote(field+"_mode") + " configuration")
+		}
+		b.host.text(name, mode)
 	}
+	b.host.text("CgroupnsMode", b.c.Get("cgroupns").Text())
 	if isolation := b.c.Get("isolation").Text(); isolation != "" && isolation != "default" {
-		b.refuse("isolation is only of containers of Windows")
-	}
-	if b.c.Get("load").Text() != "" {
-		b.refuse("load is not supported: load the image into the engine beforehand, or name a registry's")
+		b.refuse("Failed to create container configuration, cannot use isolation mode " + strconv.Quote(isolation) + " on linux")
 	}
 }
 

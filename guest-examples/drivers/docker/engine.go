@@ -75,6 +75,7 @@ func refusal(status int, text []byte) *abi.Error {
 	if v, err := config.Parse(text); err == nil && v.Get("message").Text() != "" {
 		message = strings.TrimSpace(v.Get("message").Text())
 	}
+	message = "Error response from daemon: " + message // in the words of Docker's client, which Nomad's users know
 	switch {
 	case status == 400:
 		return abi.NewError(abi.InvalidArgument, message)

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -59,6 +63,8 @@ func TestWithARealEngine(t *testing.T) {
 			"limits":                                limits,
 			"an interrupted wait":                   anInterruptedWait,
 			"a terminal":                            aTerminal,
+			"a command with a terminal":             aCommandWithATerminal,
+			"a command's streams":                   aCommandsStreams,
 			"an image that is missing":              anImageThatIsMissing,
 			"a start whose answer was lost":         aLostStart,
 			"a name that somebody else has":         aForeignName,
@@ -98,7 +104,7 @@ func aContainersLife(t *testing.T, e *enginetest.Engine) {
 func TestAnImageIsPulledFromARegistryThatAsksWho(t *testing.T) {
 	e := enginetest.Docker(t)
 	name := enginetest.Registry(t) + "/some/image"
-	e.Publish(t, name)
+	e.Publish(t, enginetest.Image, name)
 	n := on(t, e)
 	config := func(image, password string) string {
 		return `{"image": "` + image + `", "auth": {"username": "` + enginetest.User + `", "password": "` + password + `"},
@@ -133,6 +139,61 @@ func TestCompiledWithARealEngine(t *testing.T) {
 	requireCounted(t, n.Stdout(), "o", 2000)
 	requireCounted(t, n.Stderr(), "e", 2000)
 	require.NoError(t, n.DestroyTask(task, handle, false))
+}
+
+// An image goes when no container has it any more, and not while it has another name.
+func TestAnImageThatNobodyHasIsRemoved(t *testing.T) {
+	e := enginetest.Docker(t)
+	const other = "localhost/wasmnode-other:1"
+	e.Tag(t, enginetest.Image, other)
+	n := newNode(t, `{"gc": {"image_delay": "1ms"}}`)
+	go e.Proxy(n.Listen("/run/docker.sock"))
+	looks := func(times int) {
+		t.Helper()
+		for range times {
+			_, err := n.Fingerprint()
+			require.NoError(t, err)
+			time.Sleep(2 * time.Millisecond) // longer than image_delay
+		}
+	}
+	run := func(during func()) {
+		t.Helper()
+		task := n.Task(job("wait"))
+		handle := started(t, n, task)
+		during()
+		require.NoError(t, n.DestroyTask(task, handle, true))
+	}
+	run(func() {
+		looks(3)
+		require.Len(t, n.Kept(), 1)
+	})
+	looks(1)
+	run(func() { looks(3) }) // one has it again
+	require.Len(t, n.Kept(), 1)
+	looks(3)
+	require.Empty(t, n.Kept())
+	require.True(t, e.Has(enginetest.Image), "it has two names")
+	run(func() { e.Forget(t, other) })
+	looks(3)
+	require.False(t, e.Has(enginetest.Image))
+	_, _, err := n.StartTask(n.Task(job("wait")))
+	require.ErrorContains(t, err, "Failed to pull")
+}
+
+func TestAContainerMayBeKept(t *testing.T) {
+	e := enginetest.Docker(t)
+	n := newNode(t, `{"gc": {"container": false, "image": false}}`)
+	go e.Proxy(n.Listen("/run/docker.sock"))
+	task := n.Task(job("wait"))
+	handle := started(t, n, task)
+	for range 2 {
+		require.NoError(t, n.DestroyTask(task, handle, true))
+		require.Equal(t, "exited", e.Containers(t)[0].State)
+	}
+	handle = started(t, n, task)
+	require.Len(t, e.Containers(t), 1, "the next one takes its place")
+	require.NoError(t, n.DestroyTask(task, handle, true))
+	require.Empty(t, n.Kept())
 }
 
 // requireCounted requires the lines of the program's "count", each once.
@@ -231,6 +292,106 @@ func aTerminal(t *testing.T, e *enginetest.Engine) {
 	require.Zero(t, waited(t, n, task, handle).ExitCode)
 	require.Equal(t, "out\r\nerr\r\n", n.Stdout())
 	require.NoError(t, n.DestroyTask(task, handle, false))
+}
+
+// typist types at a terminal what a command's output asks for.
+type typist struct {
+	*io.PipeReader // the command's input
+	keys           *io.PipeWriter
+	mu             sync.Mutex
+	output         string
+}
+
+func newTypist() *typist {
+	t := &typist{}
+	t.PipeReader, t.keys = io.Pipe()
+	return t
+}
+
+// Write implements [io.Writer].
+func (t *typist) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.output += string(b)
+	return len(b), nil
+}
+
+func (t *typist) await(test *testing.T, text string) {
+	test.Helper()
+	require.Eventually(test, func() bool { return strings.Contains(t.String(), text) }, time.Minute, time.Millisecond, "waiting for %q, have %q", text, t)
+}
+
+// String is the output so far.
+func (t *typist) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.output
+}
+
+func (t *typist) types(test *testing.T, text string) {
+	test.Helper()
+	_, err := io.WriteString(t.keys, text)
+	require.NoError(test, err)
+}
+
+func aCommandWithATerminal(t *testing.T, e *enginetest.Engine) {
+	n := on(t, e)
+	task := n.Task(job("wait"))
+	handle := started(t, n, task)
+	for name, end := range map[string]struct {
+		with func(*testing.T, *typist)
+		code int32
+	}{
+		"a code":  {func(t *testing.T, at *typist) { at.types(t, "exit 5\n") }, 5},
+		"its end": {func(t *testing.T, at *typist) { _ = at.keys.Close() }, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at, sizes, ended := newTypist(), make(chan driver.TerminalSize), make(chan *driver.ExitResult, 1)
+			go func() {
+				result, err := n.Exec(task, handle, &drivertest.Command{
+					Args: []string{"/program", "terminal"}, TTY: true, Size: driver.TerminalSize{Rows: 31, Columns: 101}, Sizes: sizes, Stdin: at, Stdout: at,
+				})
+				assert.NoError(t, err)
+				ended <- result
+			}()
+			at.await(t, "size 31x101\r\n")
+			require.Eventually(t, func() bool { // of two sizes that come at once, Podman loses one now and then
+				sizes <- driver.TerminalSize{Rows: 32, Columns: 102}
+				return strings.Contains(at.String(), "size 32x102\r\n")
+			}, time.Minute, 100*time.Millisecond, "have %q", at)
+			at.types(t, "hello\n")
+			at.await(t, "read hello\r\n")
+			end.with(t, at)
+			require.Equal(t, end.code, (<-ended).GetExitCode())
+		})
+	}
+	require.NoError(t, n.DestroyTask(task, handle, true))
+}
+
+func aCommandsStreams(t *testing.T, e *enginetest.Engine) {
+	n := on(t, e)
+	task := n.Task(job("wait"))
+	handle := started(t, n, task)
+	input := strings.Repeat("0123456789abcdef", 64<<10)
+	var stdout strings.Builder
+	result, err := n.Exec(task, handle, &drivertest.Command{Args: []string{"/program", "echo"}, Stdin: strings.NewReader(input), Stdout: &stdout})
+	require.NoError(t, err)
+	require.Zero(t, result.ExitCode)
+	require.True(t, stdout.String() == input, "%d bytes come back, want %d", stdout.Len(), len(input))
+	// Nobody waits for this one any more.
+	gone, breaks := io.Pipe()
+	_ = breaks.CloseWithError(errors.New("gone"))
+	_, err = n.Exec(task, handle, &drivertest.Command{Args: []string{"/program", "echo"}, Stdin: gone})
+	require.Error(t, err)
+	for _, tty := range []bool{false, true} {
+		result, err = n.Exec(task, handle, &drivertest.Command{Args: []string{"/nothing"}, TTY: tty, Stdout: &stdout, Stderr: &stdout})
+		if err == nil {
+			require.NotZero(t, result.ExitCode)
+			err = errors.New(stdout.String())
+		}
+		require.ErrorContains(t, err, "/nothing")
+	}
+	require.NoError(t, n.DestroyTask(task, handle, true))
 }
 
 func anImageThatIsMissing(t *testing.T, e *enginetest.Engine) {

@@ -39,33 +39,33 @@ func (b *builder) files() {
 func (b *builder) volume(text string) string {
 	parts := strings.Split(text, ":")
 	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" || parts[1] == "" {
-		b.refuse("invalid docker volume: " + strconv.Quote(text) + ", want \"SOURCE:TARGET\" or \"SOURCE:TARGET:MODE\"")
+		b.refuse("invalid docker volume " + strconv.Quote(text) + ": not <src>:<destination> format")
 		return ""
 	}
-	if b.c.Get("volume_driver").Text() != "" {
-		b.needVolumes("volumes of a volume driver")
+	if name := b.c.Get("volume_driver").Text(); name != "" {
+		b.needVolumes("use volume driver " + strconv.Quote(name))
 		return text
 	}
-	parts[0] = b.hostPath(parts[0])
+	parts[0] = b.hostPath(parts[0], text)
 	return strings.Join(parts, ":")
 }
 
 // needVolumes refuses what only an operator who enabled volumes lets a task have.
 func (b *builder) needVolumes(what string) {
 	if !b.d.settings.Get("volumes", "enabled").Bool() {
-		b.refuse("volumes are not enabled; cannot mount " + what + ": the plugin's volumes.enabled is not set")
+		b.refuse("volumes are not enabled; cannot " + what)
 	}
 }
 
 // hostPath is a path of the machine: one of the task's directory, or any where the operator
-// enabled volumes.
-func (b *builder) hostPath(source string) string {
+// enabled volumes. It was asked for in a text.
+func (b *builder) hostPath(source, text string) string {
 	full := path.Clean(source)
 	if !path.IsAbs(full) {
 		full = path.Join(b.t.Directories.Task, source)
 	}
 	if root := b.t.Directories.Alloc; full != root && !strings.HasPrefix(full, root+"/") {
-		b.needVolumes("host paths: " + full)
+		b.needVolumes("mount host path: " + strconv.Quote(text))
 	}
 	return full
 }
@@ -79,7 +79,7 @@ func (b *builder) mount(v config.Value) []byte {
 	o.truth("ReadOnly", v.Get("readonly").Bool())
 	switch kind {
 	case "bind":
-		o.text("Source", b.hostPath(source))
+		o.text("Source", b.hostPath(source, source))
 		options.text("Propagation", v.Get("bind_options", "propagation").Text())
 		o.object("BindOptions", &options)
 	case "tmpfs":
@@ -90,9 +90,7 @@ func (b *builder) mount(v config.Value) []byte {
 		options.number("Mode", v.Get("tmpfs_options", "mode").Int())
 		o.object("TmpfsOptions", &options)
 	default:
-		if source != "" {
-			b.needVolumes("the volume " + source)
-		}
+		b.needVolumes("mount volume: " + strconv.Quote(source))
 		o.text("Source", source)
 		volume := v.Get("volume_options")
 		options.truth("NoCopy", volume.Get("no_copy").Bool())

@@ -15,18 +15,18 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/task"
 )
 
-// reference is an image's name: REPOSITORY[:TAG] or REPOSITORY@DIGEST.
-type reference struct{ repository, tag string }
+// reference is an image's name: REPOSITORY[:TAG] or REPOSITORY@DIGEST, and as it was written.
+type reference struct{ repository, tag, written string }
 
 func parseReference(image string) reference {
 	image = strings.TrimPrefix(strings.TrimPrefix(image, "https://"), "http://")
 	if repository, digest, found := strings.Cut(image, "@"); found {
-		return reference{repository, digest}
+		return reference{repository, digest, image}
 	}
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
-		return reference{image[:i], image[i+1:]}
+		return reference{image[:i], image[i+1:], image}
 	}
-	return reference{image, "latest"}
+	return reference{image, "latest", image}
 }
 
 func (r reference) String() string {
@@ -36,26 +36,34 @@ func (r reference) String() string {
 	return r.repository + ":" + r.tag
 }
 
-// provideImage makes sure that the engine has the task's image, and returns its name. One with
-// the tag latest, or with force_pull, is asked for anew each time, as Nomad does.
-func (d *docker) provideImage(ctx context.Context, t *driver.TaskConfig, c config.Value) (string, error) {
+// provideImage makes sure that the engine has the task's image, and returns its name and its
+// ID. One with the tag latest, or with force_pull, is asked for anew each time, as Nomad does.
+func (d *docker) provideImage(ctx context.Context, t *driver.TaskConfig, c config.Value) (name, id string, err error) {
+	if c.Get("load").Text() != "" {
+		return "", "", abi.NewError(abi.InvalidArgument, "load is not supported: load the image into the engine beforehand, or name a registry's")
+	}
 	r := parseReference(c.Get("image").Text())
 	if !c.Get("force_pull").Bool() && r.tag != "latest" {
-		_, err := d.engine.get(ctx, imagePath(r.String())+"/json", nil)
-		if err == nil {
-			return r.String(), nil
+		if id, err = d.imageID(ctx, r); err == nil {
+			return r.String(), id, nil
 		}
 		if !absent(err) {
-			return "", about("Failed to find docker image "+r.String(), err)
+			return "", "", about("Failed to find docker image "+r.String(), err)
 		}
 	}
 	if err := task.Event(ctx, t.Id, "Downloading image", map[string]string{"image": r.String()}); err != nil && !isCode(err, abi.ResourceExhausted) {
-		return "", err
+		return "", "", err
 	}
 	if err := d.pull(ctx, t, c, r); err != nil {
-		return "", pullError(r, err)
+		return "", "", pullError(r, err)
 	}
-	return r.String(), nil
+	id, err = d.imageID(ctx, r)
+	return r.String(), id, err
+}
+
+func (d *docker) imageID(ctx context.Context, r reference) (string, error) {
+	v, err := d.engine.get(ctx, imagePath(r.String())+"/json", nil)
+	return v.Get("Id").Text(), err
 }
 
 // pull has the engine pull an image. What goes wrong after the beginning is in the answer.
@@ -111,7 +119,7 @@ var final = []string{
 
 // pullError is why an image could not be pulled, in one sentence.
 func pullError(r reference, err error) error {
-	text := "Failed to pull `" + r.String() + "`: " + strings.Join(strings.Fields(err.Error()), " ")
+	text := "Failed to pull `" + r.written + "`: " + strings.Join(strings.Fields(err.Error()), " ")
 	lower := strings.ToLower(text)
 	for _, part := range final {
 		if strings.Contains(lower, part) {
@@ -119,7 +127,7 @@ func pullError(r reference, err error) error {
 		}
 	}
 	if isCode(err, abi.DeadlineExceeded) {
-		text = "Failed to pull `" + r.String() + "`: it took longer than image_pull_timeout"
+		text = "Failed to pull `" + r.written + "`: it took longer than image_pull_timeout"
 	}
 	if code := abi.CodeOf(err); code == abi.InvalidArgument || code == abi.PermissionDenied {
 		return abi.NewError(code, text)

@@ -13,6 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/sdk/go/config"
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
+	nodelog "github.com/wasmnode/wasmnode/sdk/go/log"
 )
 
 const version = "0.1.0"
@@ -31,6 +32,7 @@ func main() {}
 type docker struct {
 	engine   engine
 	settings config.Value // the plugin's configuration
+	collects collection
 }
 
 func (*docker) Describe() *driver.Description {
@@ -53,11 +55,25 @@ func (d *docker) Configure(_ context.Context, text []byte) error {
 		return abi.NewError(abi.InvalidArgument, "config: "+err.Error())
 	}
 	d.settings = c
+	for _, key := range []string{"auth", "tls"} {
+		if c.Get(key).IsSet() {
+			return abi.NewError(abi.InvalidArgument, key+" is not supported: "+instead[key])
+		}
+	}
+	if d.collects, err = newCollection(c); err != nil {
+		return err
+	}
 	d.engine, err = newEngine(c.Get("endpoint").Text())
 	return err
 }
 
-// Fingerprint asks the engine for its version.
+// instead says what to do without Nomad's keys that the plugin does not have.
+var instead = map[string]string{
+	"auth": "credentials for a registry are the task's auth, or the engine's",
+	"tls":  "an endpoint https://HOST:PORT is held against the node's certificates, and the plugin has none of its own",
+}
+
+// Fingerprint asks the engine for its version, and sees to the images.
 func (d *docker) Fingerprint(ctx context.Context) (*driver.Fingerprint, error) {
 	v, err := d.engine.get(ctx, "/version", nil)
 	switch {
@@ -79,6 +95,9 @@ func (d *docker) Fingerprint(ctx context.Context) (*driver.Fingerprint, error) {
 	}
 	if info, err := d.engine.get(ctx, "/info", nil); err == nil {
 		attributes["driver.docker.runtimes"] = driver.String(runtimes(info))
+	}
+	if err := d.collectImages(ctx); err != nil {
+		nodelog.Warn(ctx, "images are not removed", "error", err.Error())
 	}
 	return &driver.Fingerprint{Health: driver.Healthy, Description: "Healthy", Attributes: attributes}, nil
 }

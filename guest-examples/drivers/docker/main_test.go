@@ -70,7 +70,6 @@ func TestNomadsKeysBecomeTheEnginesFields(t *testing.T) {
 		`"ports": ["http", "db"]`: `{"ExposedPorts": {"80/tcp": {}, "80/udp": {}, "20001/tcp": {}, "20001/udp": {}},
 			"HostConfig": {"PortBindings": {"80/tcp": [{"HostIp": "10.0.0.1", "HostPort": "20000"}], "80/udp": [{"HostIp": "10.0.0.1", "HostPort": "20000"}],
 			"20001/tcp": [{"HostIp": "10.0.0.1", "HostPort": "20001"}], "20001/udp": [{"HostIp": "10.0.0.1", "HostPort": "20001"}]}}}`,
-		`"port_map": {"db": 5432}`:                                                                     `{"ExposedPorts": {"5432/tcp": {}, "5432/udp": {}}}`,
 		`"network_mode": "host", "ports": ["http"]`:                                                    `{"HostConfig": {"NetworkMode": "host"}}`,
 		`"network_mode": "net1", "network_aliases": ["a"]`:                                             `{"NetworkingConfig": {"EndpointsConfig": {"net1": {"Aliases": ["a"]}}}}`,
 		`"devices": [{"host_path": "/dev/fuse"}]`:                                                      `{"HostConfig": {"Devices": [{"PathOnHost": "/dev/fuse", "PathInContainer": "/dev/fuse", "CgroupPermissions": "rwm"}]}}`,
@@ -128,33 +127,33 @@ func TestEveryContainerHasTheTasksOwn(t *testing.T) {
 
 func TestWhatTheOperatorDoesNotAllowIsRefused(t *testing.T) {
 	for config, says := range map[string]string{
-		`"privileged": true`:             "allow_privileged is not set",
+		`"privileged": true`:             "Docker privileged mode is disabled",
 		`"cap_add": ["sys_admin"]`:       "driver does not allow the following capabilities: sys_admin",
 		`"runtime": "kata"`:              `requested runtime "kata" is not allowed`,
-		`"volumes": ["/etc:/x"]`:         "volumes are not enabled; cannot mount host paths: /etc",
+		`"volumes": ["/etc:/x"]`:         `volumes are not enabled; cannot mount host path: "/etc:/x"`,
 		`"volumes": ["../../../etc:/x"]`: "volumes are not enabled",
-		`"volumes": ["x"]`:               `invalid docker volume: "x"`,
-		`"mount": [{"type": "bind", "source": "/", "target": "/x"}]`: "cannot mount host paths: /",
-		`"mount": [{"source": "v", "target": "/x"}]`:                 "cannot mount the volume v",
-		`"memory_hard_limit": 1`:                                     "less than the task's memory",
+		`"volumes": ["x"]`:               `invalid docker volume "x": not <src>:<destination> format`,
+		`"mount": [{"type": "bind", "source": "/", "target": "/x"}]`: `cannot mount host path: "/"`,
+		`"mount": [{"source": "v", "target": "/x"}]`:                 `cannot mount volume: "v"`,
+		`"memory_hard_limit": 1`:                                     "task memory requirements exceed driver hard limit of 1 MB",
 		`"cpu_hard_limit": true`:                                     "cpu_hard_limit is not supported",
 		`"ports": ["nope"]`:                                          `Port "nope" not found, check network block`,
-		`"ulimit": {"nofile": "x"}`:                                  "Malformed ulimit specification nofile",
-		`"load": "image.tar"`:                                        "load is not supported",
-		`"isolation": "hyperv"`:                                      "isolation is only of containers of Windows",
-		`"network_aliases": ["a"]`:                                   "need a network_mode",
-		`"network_mode": "none", "ports": ["http"]`:                  "network_mode is \"none\"",
+		`"ulimit": {"nofile": "x"}`:                                  "Malformed soft ulimit nofile: x:x",
+		`"port_map": {"db": 5432}`:                                   "'port_map' cannot map group network ports, use 'ports' instead",
+		`"isolation": "hyperv"`:                                      `cannot use isolation mode "hyperv" on linux`,
+		`"pid_mode": "host"`:                                         `cannot apply "pid_mode" configuration`,
 	} {
 		_, err := specified(t, defaults, `{"image": "i:1", `+config+`}`, nil)
 		require.ErrorContains(t, err, says, config)
 		require.Equal(t, abi.InvalidArgument, abi.CodeOf(err))
 		require.False(t, abi.IsRecoverable(err))
 	}
-	got, err := specified(t, `{"endpoint": "unix:///s", "allow_caps": ["all"], "allow_privileged": true, "volumes": {"enabled": true}}`,
-		`{"image": "i:1", "privileged": true, "cap_add": ["sys_admin"], "volumes": ["/etc:/x:ro"]}`, nil)
+	got, err := specified(t, `{"endpoint": "unix:///s", "allow_caps": ["all"], "allow_privileged": true, "volumes": {"enabled": true}, "allowed_modes": {"pid": ["host"]}}`,
+		`{"image": "i:1", "privileged": true, "cap_add": ["sys_admin"], "volumes": ["/etc:/x:ro"], "pid_mode": "host"}`, nil)
 	require.NoError(t, err)
 	host := got["HostConfig"].(map[string]any)
 	require.Equal(t, true, host["Privileged"])
+	require.Equal(t, "host", host["PidMode"])
 	require.Contains(t, host["Binds"], "/etc:/x:ro")
 }
 
@@ -168,11 +167,11 @@ func TestAnUnknownKeyIsRefusedWithItsPath(t *testing.T) {
 
 func TestAnImagesNameHasARepositoryAndATag(t *testing.T) {
 	for image, want := range map[string]reference{
-		"redis":                        {"redis", "latest"},
-		"redis:7":                      {"redis", "7"},
-		"127.0.0.1:5000/a/b":           {"127.0.0.1:5000/a/b", "latest"},
-		"https://127.0.0.1:5000/a/b:2": {"127.0.0.1:5000/a/b", "2"},
-		"a@sha256:0123":                {"a", "sha256:0123"},
+		"redis":                        {"redis", "latest", "redis"},
+		"redis:7":                      {"redis", "7", "redis:7"},
+		"127.0.0.1:5000/a/b":           {"127.0.0.1:5000/a/b", "latest", "127.0.0.1:5000/a/b"},
+		"https://127.0.0.1:5000/a/b:2": {"127.0.0.1:5000/a/b", "2", "127.0.0.1:5000/a/b:2"},
+		"a@sha256:0123":                {"a", "sha256:0123", "a@sha256:0123"},
 	} {
 		require.Equal(t, want, parseReference(image), image)
 	}
@@ -188,7 +187,7 @@ func TestAFailedPullSaysWhetherTryingAgainHelps(t *testing.T) {
 		"Get \"https://x/v2/\": dial tcp: connection refused":                               true,
 		"toomanyrequests: You have reached your pull rate limit":                            true,
 	} {
-		err := pullError(reference{"x", "1"}, abi.NewRecoverableError(abi.Unavailable, text))
+		err := pullError(reference{"x", "1", "x:1"}, abi.NewRecoverableError(abi.Unavailable, text))
 		require.Equal(t, again, abi.IsRecoverable(err), text)
 		require.EqualError(t, err, "Failed to pull `x:1`: "+text)
 	}
@@ -223,7 +222,15 @@ func TestWithoutItsEngineTheDriverIsNotHealthy(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, driver.Unhealthy, f.Health)
 	require.Contains(t, f.Description, "Failed to connect to docker daemon: connecting to /run/docker.sock")
-	require.Error(t, n.Configure(`{"endpoint": "ssh://x"}`))
+	for config, says := range map[string]string{
+		`{"endpoint": "ssh://x"}`:                            "endpoint: want unix:///PATH",
+		`{"gc": {"dangling_containers": {"enabled": true}}}`: "gc.dangling_containers is not supported",
+		`{"auth": {"config": "/root/.docker/config.json"}}`:  "auth is not supported: credentials for a registry are the task's auth",
+		`{"tls": {"ca": "/ca.pem"}}`:                         "tls is not supported",
+		`{"gc": {"image_delay": "soon"}}`:                    "image_delay",
+	} {
+		require.ErrorContains(t, n.Configure(config), says)
+	}
 }
 
 // An engine that is not there, as while it is restarted, does not mean that its containers are not.

@@ -3,7 +3,6 @@ package main
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/sdk/go/config"
@@ -33,45 +32,34 @@ func (b *builder) endpoint(mode string) {
 	addresses.text("IPv6Address", c.Get("ipv6_address").Text())
 	place.object("IPAMConfig", &addresses)
 	place.texts("Aliases", c.Get("network_aliases").Texts())
-	if len(place.b) > 0 {
-		if slices.Contains([]string{"", "default", "bridge", "host", "none"}, mode) || strings.HasPrefix(mode, "container:") {
-			b.refuse("network_aliases, ipv4_address and ipv6_address need a network_mode that names a network which was made beforehand")
-		}
-		var ends object
-		ends.object(mode, &place)
-		b.network.object("EndpointsConfig", &ends)
+	if mode == "" {
+		mode = "default" // where no address can be chosen, and no name: the engine says so
 	}
+	var ends object
+	ends.object(mode, &place)
+	b.network.object("EndpointsConfig", &ends)
 	b.container.text("MacAddress", c.Get("mac_address").Text())
 }
 
-// publish publishes the ports that ports and port_map name.
+// publish publishes the ports that ports names.
 func (b *builder) publish(mode string) {
 	b.ports = map[string]uint32{}
-	inside := map[string]uint32{}
-	for _, label := range b.c.Get("ports").Texts() {
-		inside[label] = 0
-	}
-	for _, f := range b.c.Get("port_map").Fields() {
-		inside[f.Name] = uint32(f.Value.Int())
-	}
-	if len(inside) > 0 && (mode == "none" || strings.HasPrefix(mode, "container:")) {
-		b.refuse("Trying to map ports but no network interface is available: network_mode is " + strconv.Quote(mode))
+	if len(b.c.Get("port_map").Fields()) > 0 {
+		b.refuse("'port_map' cannot map group network ports, use 'ports' instead")
 	}
 	if mode == "host" {
 		return
 	}
 	bindings := map[string][][]byte{}
 	var names []string
-	for label, to := range inside {
+	for _, label := range b.c.Get("ports").Texts() {
 		i := slices.IndexFunc(b.t.Ports, func(p *wasmnodev1.Port) bool { return p.Label == label })
 		if i < 0 {
 			b.refuse("Port " + strconv.Quote(label) + " not found, check network block")
 			return
 		}
 		p := b.t.Ports[i]
-		if to == 0 {
-			to = p.TaskPort
-		}
+		to := p.TaskPort
 		if to == 0 {
 			to = p.HostPort
 		}

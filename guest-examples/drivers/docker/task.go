@@ -64,14 +64,7 @@ func (d *docker) StartTask(ctx context.Context, t *driver.TaskConfig) (*driver.T
 	if err != nil {
 		return nil, nil, abi.NewError(abi.InvalidArgument, "config: "+err.Error())
 	}
-	spec, err := d.specify(t, c)
-	if err != nil {
-		return nil, nil, err
-	}
-	if spec.image, err = d.provideImage(ctx, t, c); err != nil {
-		return nil, nil, err
-	}
-	id, err := d.create(ctx, t, spec)
+	spec, id, err := d.prepare(ctx, t, c)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,6 +77,27 @@ func (d *docker) StartTask(ctx context.Context, t *driver.TaskConfig) (*driver.T
 		return nil, nil, err
 	}
 	return of(container).handle(), network(container, spec), nil
+}
+
+// prepare provides the image of a task and creates its container.
+func (d *docker) prepare(ctx context.Context, t *driver.TaskConfig, c config.Value) (spec *specification, container string, err error) {
+	name, image, err := d.provideImage(ctx, t, c)
+	if err != nil {
+		return nil, "", err
+	}
+	if spec, err = d.specify(t, c); err != nil {
+		return nil, "", about("Failed to create container configuration for image "+strconv.Quote(name)+" ("+strconv.Quote(image)+")", err)
+	}
+	spec.image = name
+	d.hasImage(ctx, image)
+	if container, err = d.create(ctx, t, spec); !absent(err) {
+		return spec, container, err
+	}
+	// The image was removed since, for nobody had it. Now the note says that somebody has.
+	if spec.image, _, err = d.provideImage(ctx, t, c); err == nil {
+		container, err = d.create(ctx, t, spec)
+	}
+	return spec, container, err
 }
 
 // run starts a container and returns the engine's description of it.
@@ -115,7 +129,7 @@ func (d *docker) create(ctx context.Context, t *driver.TaskConfig, spec *specifi
 		case err == nil:
 			return v.Get("Id").Text(), nil
 		case !isCode(err, abi.FailedPrecondition) && !strings.Contains(err.Error(), "already in use"), attempt == 3:
-			return "", about("Failed to create container: Failed to create container", err)
+			return "", about("failed to create container", err)
 		}
 		if err := d.removeLeft(ctx, t, name); err != nil {
 			return "", err
@@ -294,6 +308,9 @@ func (d *docker) DestroyTask(ctx context.Context, taskID string, handle *driver.
 		case v.Get("State", "Running").Bool():
 			return abi.NewError(abi.FailedPrecondition, "the container still runs")
 		}
+	}
+	if !d.collects.containers {
+		return ended(d.kill(ctx, s, "SIGKILL")) // the next start of the task removes it
 	}
 	return d.remove(ctx, s.container)
 }

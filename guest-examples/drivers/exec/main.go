@@ -74,6 +74,9 @@ func (exec) StartTask(ctx context.Context, task *driver.TaskConfig) (*driver.Tas
 		Dir:       c.Get("work_dir").Text(),
 		User:      cmp.Or(task.User, defaultUser),
 		Isolation: process.IsolationFull,
+
+		AddCapabilities:  c.Get("cap_add").Texts(),
+		DropCapabilities: c.Get("cap_drop").Texts(),
 	})
 	if err != nil {
 		return nil, nil, err

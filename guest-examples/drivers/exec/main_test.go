@@ -25,7 +25,7 @@ func both(t *testing.T, test func(t *testing.T, node *drivertest.Node)) {
 func TestATaskIsAnIsolatedCommand(t *testing.T) {
 	both(t, func(t *testing.T, node *drivertest.Node) {
 		for user, want := range map[string]string{"": "nobody", "web": "web"} {
-			task := node.Task(`{"command": "local/server", "args": ["-v"], "work_dir": "/local"}`)
+			task := node.Task(`{"command": "local/server", "args": ["-v"], "work_dir": "/local", "cap_add": ["net_raw"], "cap_drop": ["all"]}`)
 			task.User = user
 			handle, _, err := node.StartTask(task)
 			require.NoError(t, err)
@@ -34,6 +34,7 @@ func TestATaskIsAnIsolatedCommand(t *testing.T) {
 			started := processes[len(processes)-1]
 			require.True(t, (&process.Command{
 				Command: "local/server", Args: []string{"-v"}, Env: task.Env, Dir: "/local", User: want, Isolation: process.IsolationFull,
+				AddCapabilities: []string{"net_raw"}, DropCapabilities: []string{"all"},
 			}).EqualVT(started), "%v", started)
 		}
 	})
@@ -62,9 +63,10 @@ func TestWhereTheNodeCannotIsolateTheDriverIsUnhealthyAndStartsNothing(t *testin
 func TestAConfigWithoutACommandOrWithAnUnknownFieldIsRefused(t *testing.T) {
 	node := drivertest.New(t, func() driver.Driver { return exec{} })
 	for config, want := range map[string]string{
-		`{}`:                                 "command",
-		`{"command": "c", "work_dir": "x"}`:  "work_dir",
-		`{"command": "c", "cap_add": ["x"]}`: "cap_add",
+		`{}`:                                   "command",
+		`{"command": "c", "work_dir": "x"}`:    "work_dir",
+		`{"command": "c", "user": "x"}`:        "user",
+		`{"command": "c", "pid_mode": "host"}`: "pid_mode",
 	} {
 		_, err := node.TryTask(config)
 		require.ErrorContains(t, err, want, config)

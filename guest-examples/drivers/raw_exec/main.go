@@ -82,6 +82,8 @@ func (d *rawExec) StartTask(ctx context.Context, task *driver.TaskConfig) (*driv
 		Dir:       c.Get("work_dir").Text(),
 		User:      task.User,
 		Isolation: process.IsolationNone,
+
+		OomScoreAdj: int32(c.Get("oom_score_adj").Int()),
 	})
 	if err != nil {
 		return nil, nil, err

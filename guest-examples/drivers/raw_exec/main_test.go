@@ -78,7 +78,7 @@ func TestAConfigWithoutACommandOrWithAnUnknownFieldIsRefused(t *testing.T) {
 		`{"command": ""}`:                          "command",
 		`{"command": "c", "arg": []}`:              "arg",
 		`{"command": "c", "args": "x"}`:            "args",
-		`{"command": "c", "oom_score_adj": 1}`:     "oom_score_adj",
+		`{"command": "c", "oom_score_adj": -1}`:    "oom_score_adj",
 		`{"command": "c", "denied_envvars": [""]}`: "denied_envvars",
 	} {
 		_, err := node.TryTask(config)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // The capabilities that root keeps: over files that it can see, its own processes, and
@@ -17,7 +19,7 @@ const userCapabilities = 1 << unix.CAP_NET_BIND_SERVICE
 
 // dropPrivileges makes this thread one of a user, with few capabilities and no way to
 // more.
-func dropPrivileges(u User) error {
+func dropPrivileges(u User, add, drop workload.Capabilities) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}
@@ -25,6 +27,7 @@ func dropPrivileges(u User) error {
 	if u.UID == 0 {
 		keep = rootCapabilities
 	}
+	keep = keep&^uint64(drop) | uint64(add)
 	if err := dropBounding(keep); err != nil {
 		return err
 	}

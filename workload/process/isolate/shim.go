@@ -60,6 +60,9 @@ func run() error {
 // isolateAndExecute replaces this process by the command, in a root and with privileges of the
 // command's own.
 func isolateAndExecute(s *Spec) error {
+	if err := adjustOOMScore(s.Bounds.OOMScoreAdj); err != nil {
+		return err
+	}
 	if s.Bare {
 		return becomeAndExecute(s)
 	}
@@ -73,7 +76,7 @@ func isolateAndExecute(s *Spec) error {
 	if err := limitFiles(); err != nil {
 		return err
 	}
-	if err := dropPrivileges(s.User); err != nil {
+	if err := dropPrivileges(s.User, s.AddCapabilities, s.DropCapabilities); err != nil {
 		return err
 	}
 	if err := endWithParent(); err != nil {

@@ -1,0 +1,26 @@
+job "cpuset" {
+  type = "batch"
+  group "g" {
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    task "t" {
+      driver = "docker"
+      config {
+        image       = "busybox:1"
+        cpuset_cpus = "0"
+        command     = "sh"
+        args        = ["-c", "grep Cpus_allowed_list /proc/self/status; sleep 1"]
+      }
+      resources {
+        cpu    = 20
+        memory = 32
+      }
+    }
+  }
+}

@@ -1,0 +1,30 @@
+job "force-pull" {
+  type = "batch"
+  group "g" {
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    task "t" {
+      driver = "docker"
+      config {
+        image      = "{registry}/forced:1"
+        force_pull = true
+        auth {
+          username = "{user}"
+          password = "{password}"
+        }
+        command = "sh"
+        args    = ["-c", "echo pulled; sleep 1"]
+      }
+      resources {
+        cpu    = 20
+        memory = 32
+      }
+    }
+  }
+}

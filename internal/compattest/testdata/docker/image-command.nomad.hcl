@@ -1,0 +1,23 @@
+job "image-command" {
+  type = "batch"
+  group "g" {
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    task "t" {
+      driver = "docker"
+      config {
+        image = "redis:7-says"
+      }
+      resources {
+        cpu    = 20
+        memory = 32
+      }
+    }
+  }
+}

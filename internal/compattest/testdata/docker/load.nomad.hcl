@@ -1,0 +1,25 @@
+job "load" {
+  type = "batch"
+  group "g" {
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    task "t" {
+      driver = "docker"
+      config {
+        image   = "loaded:1"
+        load    = "image.tar"
+        command = "true"
+      }
+      resources {
+        cpu    = 20
+        memory = 32
+      }
+    }
+  }
+}

@@ -1,0 +1,28 @@
+job "mount-unknown" {
+  type = "batch"
+  group "g" {
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    task "t" {
+      driver = "docker"
+      config {
+        image = "busybox:1"
+        mount {
+          type   = "magic"
+          target = "/data"
+        }
+        command = "true"
+      }
+      resources {
+        cpu    = 20
+        memory = 32
+      }
+    }
+  }
+}

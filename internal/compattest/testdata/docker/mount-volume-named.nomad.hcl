@@ -1,0 +1,29 @@
+job "mount-volume-named" {
+  type = "batch"
+  group "g" {
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    task "t" {
+      driver = "docker"
+      config {
+        image = "busybox:1"
+        mount {
+          type   = "volume"
+          source = "named"
+          target = "/data"
+        }
+        command = "true"
+      }
+      resources {
+        cpu    = 20
+        memory = 32
+      }
+    }
+  }
+}

@@ -1,0 +1,28 @@
+job "port-unknown" {
+  type = "batch"
+  group "g" {
+    reschedule {
+      attempts  = 0
+      unlimited = false
+    }
+    restart {
+      attempts = 0
+      mode     = "fail"
+    }
+    network {
+      port "http" {}
+    }
+    task "t" {
+      driver = "docker"
+      config {
+        image   = "busybox:1"
+        ports   = ["https"]
+        command = "true"
+      }
+      resources {
+        cpu    = 20
+        memory = 32
+      }
+    }
+  }
+}

@@ -1,0 +1,28 @@
+package workload
+
+// Bounds are what a process and all that it starts is held to besides what its user may. The
+// zero value is the node's own.
+type Bounds struct {
+	Limits []Limit `json:",omitempty"`
+	// OOMScoreAdj is how much sooner than others the kernel kills it for want of memory: from
+	// 0 to 1000.
+	OOMScoreAdj int `json:",omitempty"`
+}
+
+// None reports whether the bounds are the node's own.
+func (b Bounds) None() bool { return len(b.Limits) == 0 && b.OOMScoreAdj == 0 }
+
+// Limit is one of setrlimit(2), in its own unit. It is no higher than the supervisor's.
+type Limit struct {
+	Name       string // one of [LimitNames]
+	Soft, Hard uint64
+}
+
+// LimitNames are the limits that a process may be given: those by which it gets nothing of
+// another's.
+func LimitNames() []string {
+	return []string{"as", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack"}
+}
+
+// Capabilities are a set of Linux's: 1 << CAP_CHOWN and so on.
+type Capabilities uint64

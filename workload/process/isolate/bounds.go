@@ -1,0 +1,51 @@
+package isolate
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+// resources are the limits that a process may be given, by [workload.LimitNames].
+var resources = map[string]int{
+	"as": unix.RLIMIT_AS, "cpu": unix.RLIMIT_CPU, "data": unix.RLIMIT_DATA, "fsize": unix.RLIMIT_FSIZE,
+	"memlock": unix.RLIMIT_MEMLOCK, "nofile": unix.RLIMIT_NOFILE, "nproc": unix.RLIMIT_NPROC, "stack": unix.RLIMIT_STACK,
+}
+
+// HardLimit returns how high a limit of that name may be here; false: there is none of the name.
+func HardLimit(name string) (hard uint64, known bool) {
+	resource, known := resources[name]
+	if !known {
+		return 0, false
+	}
+	var own unix.Rlimit
+	if err := unix.Getrlimit(resource, &own); err != nil {
+		return 0, true
+	}
+	return own.Max, true
+}
+
+func setLimits(limits []workload.Limit) error {
+	for _, l := range limits {
+		if err := unix.Setrlimit(resources[l.Name], &unix.Rlimit{Cur: l.Soft, Max: l.Hard}); err != nil {
+			return failed("limit "+l.Name, err)
+		}
+	}
+	return nil
+}
+
+// adjustOOMScore is called while the node's /proc is there, and with the privileges that make
+// it the least that the process can set itself.
+func adjustOOMScore(score int) error {
+	if score == 0 {
+		return nil
+	}
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(score)), 0); err != nil {
+		return fmt.Errorf("oom_score_adj: %w", err)
+	}
+	return nil
+}
