@@ -49,14 +49,14 @@ func computedClass(n *structs.Node) string {
 
 type wireNodeResources struct {
 	*nomad.NodeResources
-	Cpu          wireNodeCPU //nolint:revive,staticcheck // Nomad's name
+	Cpu          wireNodeCPU
 	NodeNetworks []wireNodeNetwork
 	Processors   wireProcessors
 }
 
 type wireNodeCPU struct {
 	nomad.NodeCpuResources
-	ReservableCpuCores []int //nolint:revive,staticcheck // Nomad's name
+	ReservableCpuCores []int
 }
 
 func wireResourcesOf(n *structs.Node, r *nomad.NodeResources) wireNodeResources {
@@ -76,12 +76,12 @@ func wireResourcesOf(n *structs.Node, r *nomad.NodeResources) wireNodeResources 
 
 type wireReservedResources struct {
 	*nomad.NodeReservedResources
-	Cpu wireReservedCPU //nolint:revive,staticcheck // Nomad's name
+	Cpu wireReservedCPU
 }
 
 type wireReservedCPU struct {
 	nomad.NodeReservedCpuResources
-	ReservedCpuCores []int //nolint:revive,staticcheck // Nomad's name
+	ReservedCpuCores []int
 }
 
 func reservedOf(n *structs.Node, r *nomad.NodeReservedResources) wireReservedResources {

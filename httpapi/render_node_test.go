@@ -29,12 +29,12 @@ func TestANodesCoresAndNetworksAreTold(t *testing.T) {
 	var out struct {
 		StatusUpdatedAt int64
 		NodeResources   struct {
-			Cpu          struct{ ReservableCpuCores []int } //nolint:revive,staticcheck // Nomad's names
+			Cpu          struct{ ReservableCpuCores []int }
 			NodeNetworks []wireNodeNetwork
 			Processors   wireProcessors
 		}
 		ReservedResources struct {
-			Cpu struct{ ReservedCpuCores []int } //nolint:revive,staticcheck // Nomad's names
+			Cpu struct{ ReservedCpuCores []int }
 		}
 	}
 	require.NoError(t, json.Unmarshal(b, &out))

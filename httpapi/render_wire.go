@@ -40,7 +40,7 @@ type wireAllocatedResources struct {
 
 type wireTaskResources struct {
 	*nomad.AllocatedTaskResources
-	Cpu wireTaskCPU //nolint:revive,staticcheck // Nomad's name
+	Cpu wireTaskCPU
 }
 
 type wireTaskCPU struct {
