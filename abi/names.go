@@ -15,6 +15,7 @@ const (
 	ModuleNet     = "wasmnode:net/v1"
 	ModuleHTTP    = "wasmnode:http/v1"
 	ModuleKV      = "wasmnode:kv/v1"
+	ModuleExec    = "wasmnode:exec/v1"
 	ModuleWASI    = "wasi_snapshot_preview1"
 )
 
@@ -58,6 +59,8 @@ const (
 	FuncKVSet    = "set"    // kv: (ptr, len i32) -> i64, a KvSetRequest
 	FuncKVDelete = "delete" // kv: (ptr, len i32) -> i64, a KvDeleteRequest
 	FuncKVList   = "list"   // kv: (ptr, len i32) -> i64, a KvListRequest
+
+	FuncExecOpen = "open" // exec: () -> i64, answers ExecStreams
 )
 
 // Operations that a driver exports, each `(input_len: i32) -> i32`.

@@ -46,8 +46,11 @@ type Call struct {
 	// HasWorkload, if it is not nil, is set when the guest has started the task's workload
 	// in the call, or has tried to and it was there: the caller need not ask for it.
 	HasWorkload *bool
-	Request     Message
-	Answer      Message
+	// Streams, if it is not nil, opens the streams of the command that the call is about, once
+	// and only if the guest asks for them. Such a call has no deadline but its context's.
+	Streams func() CommandStreams
+	Request Message
+	Answer  Message
 }
 
 // Invoke calls an operation with a message and decodes its answer. See [Plugin.Call].
@@ -58,6 +61,9 @@ func (p *Plugin) Invoke(ctx context.Context, c Call) error {
 	}
 	if c.Events != nil {
 		ctx = WithEvents(ctx, c.Events)
+	}
+	if c.Streams != nil {
+		ctx = withStreams(ctx, c.Streams)
 	}
 	out, err := p.Call(ctx, c.Op, marshal(c.Request), scope)
 	if err != nil {
@@ -84,7 +90,7 @@ func marshal(m Message) []byte {
 // Call calls an operation. Calls run in parallel, each in an instance of its own.
 // Scope names the task that the call is about; nil: none. The context bounds the
 // call, host calls included; without a deadline the configured one applies, but for
-// wait_task.
+// wait_task and commands with streams.
 //
 // # Errors
 //
@@ -101,7 +107,7 @@ func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskS
 	if wait := p.budget.Wait(); wait > 0 && !mustRun(op) {
 		return nil, p.outOfTime(wait)
 	}
-	if _, bounded := ctx.Deadline(); !bounded && op != abi.OpDriverWaitTask {
+	if _, bounded := ctx.Deadline(); !bounded && op != abi.OpDriverWaitTask && streamsOf(ctx) == nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, p.host.cfg.Limits.CallTimeout, errTooSlow)
 		defer cancel()
@@ -128,6 +134,7 @@ type call struct {
 	staged   []byte // the last capability's answer
 	logs     []taskLog
 	table    *stream.Table // nil: it has had no stream yet
+	command  bool          // the streams of its command were opened
 }
 
 func newCall(p *Plugin, op string, input []byte, scope *TaskScope) *call {

@@ -24,6 +24,7 @@ var capabilities = map[string]map[string]sandbox.HostFunc{
 	abi.ModuleNet:     netFuncs,
 	abi.ModuleHTTP:    httpFuncs,
 	abi.ModuleKV:      kvFuncs,
+	abi.ModuleExec:    execFuncs,
 }
 
 // linkCapabilities adds every host module of ours to a plugin's runtime. What a call

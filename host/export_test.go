@@ -7,3 +7,6 @@ var Importable = importable
 func HelperGranted(g ProcessGrant, command string, args ...string) bool {
 	return g.helper(command, args) != nil
 }
+
+// WithStreams returns a context for a call of [Plugin.Call] that is about a command.
+var WithStreams = withStreams

@@ -53,8 +53,9 @@ type Limits struct {
 	OutputBytes    int           // of a call's answer, and of what a capability stages
 	Instances      int           // in calls at once, waiting ones not counted
 	Waiters        int           // instances parked in wait_task at once
+	Commands       int           // instances in exec_task at once; more are refused
 	IdleInstances  int           // kept for the next calls
-	CallTimeout    time.Duration // of a call whose context has no deadline, but wait_task
+	CallTimeout    time.Duration // of a call whose context has no deadline, but wait_task and a command with streams
 	DescribeTime   time.Duration // for instantiating and describing a new file
 	LogLineBytes   int           // of one log line; longer ones are cut
 	LogsPerSecond  int           // a burst of twice as many is let through
@@ -88,6 +89,7 @@ func DefaultLimits() Limits {
 		OutputBytes:       4 << 20,
 		Instances:         32,   // more than a machine has cores to run guests on
 		Waiters:           4096, // drivers with many tasks poll instead
+		Commands:          64,   // people and checks; a few megabytes each
 		IdleInstances:     4,    // a Go instance at rest is 3 MB
 		CallTimeout:       30 * time.Second,
 		DescribeTime:      5 * time.Second,
@@ -109,6 +111,7 @@ func (l Limits) withDefaults() Limits {
 	orDefault(&l.OutputBytes, d.OutputBytes)
 	orDefault(&l.Instances, d.Instances)
 	orDefault(&l.Waiters, d.Waiters)
+	orDefault(&l.Commands, d.Commands)
 	orDefault(&l.IdleInstances, d.IdleInstances)
 	orDefault(&l.CallTimeout, d.CallTimeout)
 	orDefault(&l.DescribeTime, d.DescribeTime)

@@ -25,6 +25,7 @@ type pool struct {
 	plugin   *Plugin
 	slots    chan struct{} // one for each call in progress
 	waits    chan struct{} // one for each wait_task
+	commands chan struct{} // one for each exec_task
 	max      int           // idle
 	lifetime context.Context
 	end      context.CancelCauseFunc
@@ -50,6 +51,7 @@ func newPool(p *Plugin, l Limits) *pool {
 		plugin:   p,
 		slots:    make(chan struct{}, l.Instances),
 		waits:    make(chan struct{}, l.Waiters),
+		commands: make(chan struct{}, l.Commands),
 		max:      l.IdleInstances,
 		lifetime: lifetime,
 		end:      end,
@@ -102,8 +104,14 @@ func (p *pool) lease(ctx context.Context, op string) (_ context.Context, _ *leas
 	stop := context.AfterFunc(p.lifetime, func() { cancel(errClosed) })
 	l.end = func() { stop(); cancel(nil) }
 	slots := p.slots
-	if op == abi.OpDriverWaitTask {
+	switch op {
+	case abi.OpDriverWaitTask:
 		slots = p.waits
+	case abi.OpDriverExecTask:
+		slots = p.commands
+		if len(slots) == cap(slots) { // whoever runs them may never end them
+			return nil, nil, abi.NewRecoverableError(abi.ResourceExhausted, fmt.Sprintf("plugin %s runs %d commands, which is the limit", p.plugin.Name(), cap(slots)))
+		}
 	}
 	select {
 	case slots <- struct{}{}:

@@ -20,7 +20,7 @@ type Stats struct {
 	// Denied is how often a capability answered PERMISSION_DENIED.
 	Denied uint64
 	// Opened is how many streams were opened, by the capability that did: connections by
-	// net, requests by http. Streams are those that are open now.
+	// net, requests by http, commands by exec. Streams are those that are open now.
 	Opened  map[string]uint64
 	Streams int
 	// StreamRead and StreamWritten are how many bytes were read from streams and written.
@@ -161,5 +161,5 @@ func (c *counters) granted() {
 func (p *pool) count() (idle, busy int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.idle), len(p.slots) + len(p.waits)
+	return len(p.idle), len(p.slots) + len(p.waits) + len(p.commands)
 }

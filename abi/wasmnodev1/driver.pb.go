@@ -728,7 +728,13 @@ type DriverExecTaskRequest struct {
 	TaskId        string      `protobuf:"bytes,1,opt,name=task_id,json=taskId,proto3" json:"taskId,omitempty"`
 	Handle        *TaskHandle `protobuf:"bytes,2,opt,name=handle,proto3" json:"handle,omitempty"`
 	Command       []string    `protobuf:"bytes,3,rep,name=command,proto3" json:"command,omitempty"`
-	TimeoutMs     uint64      `protobuf:"varint,4,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeoutMs,omitempty"`
+	// 0: the command may take as long as whoever asked for it waits.
+	TimeoutMs uint64 `protobuf:"varint,4,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeoutMs,omitempty"`
+	// Whether the command gets a terminal. A driver that does not import exec/v1 is not asked
+	// for one.
+	Tty bool `protobuf:"varint,5,opt,name=tty,proto3" json:"tty,omitempty"`
+	// The terminal's size; unset without one.
+	Size *TerminalSize `protobuf:"bytes,6,opt,name=size,proto3" json:"size,omitempty"`
 }
 
 func (x *DriverExecTaskRequest) Reset() {
@@ -765,7 +771,49 @@ func (x *DriverExecTaskRequest) GetTimeoutMs() uint64 {
 	return 0
 }
 
-// DriverExecTaskResponse is what the command left.
+func (x *DriverExecTaskRequest) GetTty() bool {
+	if x != nil {
+		return x.Tty
+	}
+	return false
+}
+
+func (x *DriverExecTaskRequest) GetSize() *TerminalSize {
+	if x != nil {
+		return x.Size
+	}
+	return nil
+}
+
+// TerminalSize is a terminal's size in characters, of 16 bits each.
+type TerminalSize struct {
+	unknownFields []byte
+	Rows          uint32 `protobuf:"varint,1,opt,name=rows,proto3" json:"rows,omitempty"`
+	Columns       uint32 `protobuf:"varint,2,opt,name=columns,proto3" json:"columns,omitempty"`
+}
+
+func (x *TerminalSize) Reset() {
+	*x = TerminalSize{}
+}
+
+func (*TerminalSize) ProtoMessage() {}
+
+func (x *TerminalSize) GetRows() uint32 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+func (x *TerminalSize) GetColumns() uint32 {
+	if x != nil {
+		return x.Columns
+	}
+	return 0
+}
+
+// DriverExecTaskResponse is what the command left. Of a command whose streams were opened it
+// is the result alone.
 type DriverExecTaskResponse struct {
 	unknownFields []byte
 	Stdout        []byte      `protobuf:"bytes,1,opt,name=stdout,proto3" json:"stdout,omitempty"`
@@ -1229,6 +1277,8 @@ func (m *DriverExecTaskRequest) CloneVT() *DriverExecTaskRequest {
 	r.TaskId = m.TaskId
 	r.Handle = m.Handle.CloneVT()
 	r.TimeoutMs = m.TimeoutMs
+	r.Tty = m.Tty
+	r.Size = m.Size.CloneVT()
 	if rhs := m.Command; rhs != nil {
 		r.Command = slices.Clone(rhs)
 	}
@@ -1239,6 +1289,23 @@ func (m *DriverExecTaskRequest) CloneVT() *DriverExecTaskRequest {
 }
 
 func (m *DriverExecTaskRequest) CloneMessageVT() protowire.CloneMessage {
+	return m.CloneVT()
+}
+
+func (m *TerminalSize) CloneVT() *TerminalSize {
+	if m == nil {
+		return (*TerminalSize)(nil)
+	}
+	r := new(TerminalSize)
+	r.Rows = m.Rows
+	r.Columns = m.Columns
+	if len(m.unknownFields) > 0 {
+		r.unknownFields = slices.Clone(m.unknownFields)
+	}
+	return r
+}
+
+func (m *TerminalSize) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -1802,11 +1869,39 @@ func (this *DriverExecTaskRequest) EqualVT(that *DriverExecTaskRequest) bool {
 	if this.TimeoutMs != that.TimeoutMs {
 		return false
 	}
+	if this.Tty != that.Tty {
+		return false
+	}
+	if !this.Size.EqualVT(that.Size) {
+		return false
+	}
 	return string(this.unknownFields) == string(that.unknownFields)
 }
 
 func (this *DriverExecTaskRequest) EqualMessageVT(thatMsg any) bool {
 	that, ok := thatMsg.(*DriverExecTaskRequest)
+	if !ok {
+		return false
+	}
+	return this.EqualVT(that)
+}
+func (this *TerminalSize) EqualVT(that *TerminalSize) bool {
+	if this == that {
+		return true
+	} else if this == nil || that == nil {
+		return false
+	}
+	if this.Rows != that.Rows {
+		return false
+	}
+	if this.Columns != that.Columns {
+		return false
+	}
+	return string(this.unknownFields) == string(that.unknownFields)
+}
+
+func (this *TerminalSize) EqualMessageVT(thatMsg any) bool {
+	that, ok := thatMsg.(*TerminalSize)
 	if !ok {
 		return false
 	}
@@ -2998,6 +3093,26 @@ func (m *DriverExecTaskRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error)
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Size != nil {
+		size, err := m.Size.MarshalToSizedBufferVT(dAtA[:i])
+		if err != nil {
+			return 0, err
+		}
+		i -= size
+		i = protowire.EncodeVarint(dAtA, i, uint64(size))
+		i--
+		dAtA[i] = 0x32
+	}
+	if m.Tty {
+		i--
+		if m.Tty {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x28
+	}
 	if m.TimeoutMs != 0 {
 		i = protowire.EncodeVarint(dAtA, i, uint64(m.TimeoutMs))
 		i--
@@ -3028,6 +3143,49 @@ func (m *DriverExecTaskRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error)
 		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.TaskId)))
 		i--
 		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *TerminalSize) MarshalVT() (dAtA []byte, err error) {
+	if m == nil {
+		return nil, nil
+	}
+	size := m.SizeVT()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBufferVT(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *TerminalSize) MarshalToVT(dAtA []byte) (int, error) {
+	size := m.SizeVT()
+	return m.MarshalToSizedBufferVT(dAtA[:size])
+}
+
+func (m *TerminalSize) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+	if m == nil {
+		return 0, nil
+	}
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.unknownFields != nil {
+		i -= len(m.unknownFields)
+		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.Columns != 0 {
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.Columns))
+		i--
+		dAtA[i] = 0x10
+	}
+	if m.Rows != 0 {
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.Rows))
+		i--
+		dAtA[i] = 0x8
 	}
 	return len(dAtA) - i, nil
 }
@@ -3513,6 +3671,29 @@ func (m *DriverExecTaskRequest) SizeVT() (n int) {
 	}
 	if m.TimeoutMs != 0 {
 		n += 1 + protowire.SizeOfVarint(uint64(m.TimeoutMs))
+	}
+	if m.Tty {
+		n += 2
+	}
+	if m.Size != nil {
+		l = m.Size.SizeVT()
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	n += len(m.unknownFields)
+	return n
+}
+
+func (m *TerminalSize) SizeVT() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Rows != 0 {
+		n += 1 + protowire.SizeOfVarint(uint64(m.Rows))
+	}
+	if m.Columns != 0 {
+		n += 1 + protowire.SizeOfVarint(uint64(m.Columns))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -5632,6 +5813,106 @@ func (m *DriverExecTaskRequest) UnmarshalVT(dAtA []byte) error {
 			}
 			m.TimeoutMs = 0
 			m.TimeoutMs, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+		case 5:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Tty", wireType)
+			}
+			var v int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			v = int(_v)
+			if err != nil {
+				return err
+			}
+			m.Tty = bool(v != 0)
+		case 6:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Size", wireType)
+			}
+			var msglen int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			msglen = int(_v)
+			if err != nil {
+				return err
+			}
+			if msglen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.Size == nil {
+				m.Size = &TerminalSize{}
+			}
+			if err := m.Size.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.unknownFields = append(m.unknownFields, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *TerminalSize) UnmarshalVT(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	var err error
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+		if err != nil {
+			return err
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return protowire.Errorf("proto: TerminalSize: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return protowire.Errorf("proto: TerminalSize: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Rows", wireType)
+			}
+			m.Rows = 0
+			m.Rows, iNdEx, err = protowire.DecodeVarintUint32(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+		case 2:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Columns", wireType)
+			}
+			m.Columns = 0
+			m.Columns, iNdEx, err = protowire.DecodeVarintUint32(dAtA, iNdEx)
 			if err != nil {
 				return err
 			}

@@ -124,4 +124,39 @@ func TestACommandRunsInAContainer(t *testing.T) {
 	r := n.run(t, "alloc", "exec", "-t=false", "-i=false", alloc.ID, "/nothing")
 	require.NotZero(t, r.code)
 	require.Contains(t, r.stdout+r.stderr, "/nothing")
+
+	input := strings.Repeat("0123456789abcdef", 1<<14)
+	cmd := n.command("alloc", "exec", "-i", alloc.ID, "/program", "echo")
+	cmd.Stdin = strings.NewReader(input)
+	r = execute(t, cmd)
+	require.Zero(t, r.code, r.stderr)
+	require.True(t, r.stdout == input, "%d bytes come back", len(r.stdout))
+
+	for keys, code := range map[string]int{"exit 5\r": 5, "\x04": 9} { // the latter is ^D
+		tt := newTestTerminal(t)
+		cmd := n.command("alloc", "exec", "-i", "-t", alloc.ID, "/program", "terminal")
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = tt.theirs, tt.theirs, tt.theirs
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+		require.NoError(t, cmd.Start())
+		tt.await(t, `size 33x101\r\n`)
+		tt.resize(t, 50, 120)
+		tt.await(t, `size 50x120\r\n`)
+		tt.enter(t, "hello\r")
+		tt.await(t, `read hello`)
+		tt.enter(t, keys)
+		require.Error(t, cmd.Wait())
+		require.Equal(t, code, cmd.ProcessState.ExitCode())
+	}
+
+	// A client that goes ends a command that reads.
+	tt := newTestTerminal(t)
+	cmd = n.command("alloc", "exec", "-i", "-t", alloc.ID, "/program", "terminal")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tt.theirs, tt.theirs, tt.theirs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	require.NoError(t, cmd.Start())
+	tt.await(t, `size 33x101\r\n`)
+	require.Equal(t, 2, e.Processes(t, e.Containers(t)[0].ID))
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	require.Eventually(t, func() bool { return e.Processes(t, e.Containers(t)[0].ID) == 1 }, testTimeout, tick)
 }

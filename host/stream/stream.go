@@ -28,6 +28,8 @@ type Stream struct {
 	buf      []byte        // what out.data is in
 	drained  chan struct{} // closed when what was written is sent; nil: nobody sends
 	conn     net.Conn      // nil: there is none
+	end      io.Closer     // what a stream of one way leads to; nil: there is none
+	sink     bool          // the guest only writes
 	exchange *exchange     // nil: it is no exchange of HTTP
 }
 
@@ -74,10 +76,13 @@ func (s *Stream) Discard() {
 func (s *Stream) cut() {
 	s.cancel()
 	s.table.mu.Lock()
-	conn := s.conn
+	conn, end := s.conn, s.end
 	s.table.mu.Unlock()
 	if conn != nil {
 		closeNow(conn)
+	}
+	if end != nil {
+		_ = end.Close()
 	}
 }
 

@@ -153,8 +153,8 @@ func (t *Table) wait(ctx context.Context, timeout time.Duration, ready func() bo
 }
 
 // End ends all streams and waits until nothing works for them. With flush, what was written
-// to those that the guest has closed is sent before, for a second at most, and until the
-// context ends.
+// to sinks is handed on before, and what was written to those that the guest has closed is
+// sent, for a second at most; both until the context ends.
 func (t *Table) End(ctx context.Context, flush bool) {
 	t.mu.Lock()
 	n := len(t.streams) + len(t.closing)
@@ -163,6 +163,7 @@ func (t *Table) End(ctx context.Context, flush bool) {
 		return
 	}
 	if flush {
+		t.drainSinks(ctx)
 		t.wait(ctx, flushTime, func() bool { return len(t.closing) == 0 })
 	}
 	t.mu.Lock()
@@ -183,4 +184,28 @@ func (t *Table) End(ctx context.Context, flush bool) {
 		s.release()
 	}
 	t.lingering.Wait()
+}
+
+// drainSinks waits until what was written to sinks is handed on, closed ones included.
+func (t *Table) drainSinks(ctx context.Context) {
+	t.mu.Lock()
+	var drained []<-chan struct{}
+	for _, s := range t.streams {
+		if s.sink {
+			s.shut()
+			drained = append(drained, s.drained)
+		}
+	}
+	for s := range t.closing {
+		if s.sink {
+			drained = append(drained, s.drained)
+		}
+	}
+	t.mu.Unlock()
+	for _, d := range drained {
+		select {
+		case <-d:
+		case <-ctx.Done():
+		}
+	}
 }

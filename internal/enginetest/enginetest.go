@@ -322,6 +322,16 @@ func (e *Engine) Containers(t testing.TB) (all []Container) {
 	return all
 }
 
+// Processes is how many a container has.
+func (e *Engine) Processes(t testing.TB, container string) int {
+	t.Helper()
+	status, text := e.do("GET", "/containers/"+container+"/top", nil)
+	require.Equal(t, http.StatusOK, status, text)
+	var answer struct{ Processes [][]string }
+	require.NoError(t, json.Unmarshal([]byte(text), &answer))
+	return len(answer.Processes)
+}
+
 // RemoveAll removes all containers, by force.
 func (e *Engine) RemoveAll(t testing.TB) {
 	t.Helper()

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -59,6 +63,8 @@ func TestWithARealEngine(t *testing.T) {
 			"limits":                                limits,
 			"an interrupted wait":                   anInterruptedWait,
 			"a terminal":                            aTerminal,
+			"a command with a terminal":             aCommandWithATerminal,
+			"a command's streams":                   aCommandsStreams,
 			"an image that is missing":              anImageThatIsMissing,
 			"a start whose answer was lost":         aLostStart,
 			"a name that somebody else has":         aForeignName,
@@ -286,6 +292,106 @@ func aTerminal(t *testing.T, e *enginetest.Engine) {
 	require.Zero(t, waited(t, n, task, handle).ExitCode)
 	require.Equal(t, "out\r\nerr\r\n", n.Stdout())
 	require.NoError(t, n.DestroyTask(task, handle, false))
+}
+
+// typist types at a terminal what a command's output asks for.
+type typist struct {
+	*io.PipeReader // the command's input
+	keys           *io.PipeWriter
+	mu             sync.Mutex
+	output         string
+}
+
+func newTypist() *typist {
+	t := &typist{}
+	t.PipeReader, t.keys = io.Pipe()
+	return t
+}
+
+// Write implements [io.Writer].
+func (t *typist) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.output += string(b)
+	return len(b), nil
+}
+
+func (t *typist) await(test *testing.T, text string) {
+	test.Helper()
+	require.Eventually(test, func() bool { return strings.Contains(t.String(), text) }, time.Minute, time.Millisecond, "waiting for %q, have %q", text, t)
+}
+
+// String is the output so far.
+func (t *typist) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.output
+}
+
+func (t *typist) types(test *testing.T, text string) {
+	test.Helper()
+	_, err := io.WriteString(t.keys, text)
+	require.NoError(test, err)
+}
+
+func aCommandWithATerminal(t *testing.T, e *enginetest.Engine) {
+	n := on(t, e)
+	task := n.Task(job("wait"))
+	handle := started(t, n, task)
+	for name, end := range map[string]struct {
+		with func(*testing.T, *typist)
+		code int32
+	}{
+		"a code":  {func(t *testing.T, at *typist) { at.types(t, "exit 5\n") }, 5},
+		"its end": {func(t *testing.T, at *typist) { _ = at.keys.Close() }, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at, sizes, ended := newTypist(), make(chan driver.TerminalSize), make(chan *driver.ExitResult, 1)
+			go func() {
+				result, err := n.Exec(task, handle, &drivertest.Command{
+					Args: []string{"/program", "terminal"}, TTY: true, Size: driver.TerminalSize{Rows: 31, Columns: 101}, Sizes: sizes, Stdin: at, Stdout: at,
+				})
+				assert.NoError(t, err)
+				ended <- result
+			}()
+			at.await(t, "size 31x101\r\n")
+			require.Eventually(t, func() bool { // of two sizes that come at once, Podman loses one now and then
+				sizes <- driver.TerminalSize{Rows: 32, Columns: 102}
+				return strings.Contains(at.String(), "size 32x102\r\n")
+			}, time.Minute, 100*time.Millisecond, "have %q", at)
+			at.types(t, "hello\n")
+			at.await(t, "read hello\r\n")
+			end.with(t, at)
+			require.Equal(t, end.code, (<-ended).GetExitCode())
+		})
+	}
+	require.NoError(t, n.DestroyTask(task, handle, true))
+}
+
+func aCommandsStreams(t *testing.T, e *enginetest.Engine) {
+	n := on(t, e)
+	task := n.Task(job("wait"))
+	handle := started(t, n, task)
+	input := strings.Repeat("0123456789abcdef", 64<<10)
+	var stdout strings.Builder
+	result, err := n.Exec(task, handle, &drivertest.Command{Args: []string{"/program", "echo"}, Stdin: strings.NewReader(input), Stdout: &stdout})
+	require.NoError(t, err)
+	require.Zero(t, result.ExitCode)
+	require.True(t, stdout.String() == input, "%d bytes come back, want %d", stdout.Len(), len(input))
+	// Nobody waits for this one any more.
+	gone, breaks := io.Pipe()
+	_ = breaks.CloseWithError(errors.New("gone"))
+	_, err = n.Exec(task, handle, &drivertest.Command{Args: []string{"/program", "echo"}, Stdin: gone})
+	require.Error(t, err)
+	for _, tty := range []bool{false, true} {
+		result, err = n.Exec(task, handle, &drivertest.Command{Args: []string{"/nothing"}, TTY: tty, Stdout: &stdout, Stderr: &stdout})
+		if err == nil {
+			require.NotZero(t, result.ExitCode)
+			err = errors.New(stdout.String())
+		}
+		require.ErrorContains(t, err, "/nothing")
+	}
+	require.NoError(t, n.DestroyTask(task, handle, true))
 }
 
 func anImageThatIsMissing(t *testing.T, e *enginetest.Engine) {

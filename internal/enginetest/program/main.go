@@ -3,13 +3,17 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func main() {
@@ -44,9 +48,39 @@ func main() {
 		time.Sleep(time.Hour)
 	case "hog":
 		hog()
+	case "terminal":
+		terminal()
 	case "echo": // what comes on standard input
 		_, _ = io.Copy(os.Stdout, os.Stdin)
 	}
+}
+
+// terminal says the size of its terminal, at first and whenever it changes, and what it reads. It
+// ends with the code of a line "exit CODE", or with 9 at the end of its input.
+func terminal() {
+	size := func() {
+		w, err := unix.IoctlGetWinsize(1, unix.TIOCGWINSZ)
+		if err != nil {
+			fail(err)
+		}
+		fmt.Printf("size %dx%d\n", w.Row, w.Col)
+	}
+	changes := make(chan os.Signal, 8)
+	signal.Notify(changes, syscall.SIGWINCH)
+	size()
+	go func() {
+		for range changes {
+			size()
+		}
+	}()
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		if code, ok := strings.CutPrefix(lines.Text(), "exit "); ok {
+			os.Exit(number(code))
+		}
+		fmt.Println("read", lines.Text())
+	}
+	os.Exit(9)
 }
 
 // count writes numbered lines to both streams.

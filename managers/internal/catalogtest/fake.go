@@ -118,6 +118,7 @@ func (l *Loader) MadeCount() int {
 type Plugin struct {
 	Capabilities *wasmnodev1.DriverCapabilities
 	Recipe       Recipe
+	Imports      []string    // modules beside those of all
 	Grants       host.Grants // for the candidate that a test makes of it
 	onClose      func()
 	digest       string // of its file; empty: it has none
@@ -162,7 +163,7 @@ func (p *Plugin) Count(op string) int {
 
 // Spec implements [catalog.Plugin].
 func (p *Plugin) Spec() *host.Spec {
-	spec := &host.Spec{Kind: p.Recipe.Type, Capabilities: []string{abi.ModuleABI, abi.ModuleLog}}
+	spec := &host.Spec{Kind: p.Recipe.Type, Capabilities: append([]string{abi.ModuleABI, abi.ModuleLog}, p.Imports...)}
 	if spec.Kind == "" {
 		spec.Kind = host.KindDriver
 	}

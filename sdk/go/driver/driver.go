@@ -82,10 +82,20 @@ type TaskStatser interface {
 	TaskStats(ctx context.Context, taskID string, handle *TaskHandle) (*TaskStats, error)
 }
 
-// TaskExecer is implemented by drivers that run commands inside a task themselves. With
-// Capabilities.Exec the host runs them where the task's workload is a process, with
-// streams and a terminal, and does not ask; elsewhere it calls ExecTask, whose command
-// has no input and whose output comes in the end.
+// TaskStreamExecer is implemented by drivers that run commands inside a task themselves, with
+// standard streams and a terminal. With Capabilities.Exec such a driver is asked before the host
+// runs a command in the task's workload; UNIMPLEMENTED, before the streams were opened, leaves
+// it to the host.
+type TaskStreamExecer interface {
+	// Exec runs a command until it ends and returns how. It has no deadline: its streams
+	// break when nobody waits for it any more.
+	Exec(ctx context.Context, taskID string, handle *TaskHandle, command *Command) (*ExitResult, error)
+}
+
+// TaskExecer is implemented by drivers that run commands inside a task themselves, without
+// streams. With Capabilities.Exec the host runs them where the task's workload is a process,
+// with streams and a terminal, and does not ask; elsewhere it calls ExecTask, whose command
+// has no input and whose output comes in the end. A [TaskStreamExecer] is not asked for it.
 type TaskExecer interface {
 	ExecTask(ctx context.Context, taskID string, handle *TaskHandle, command []string, timeout time.Duration) (*ExecResult, error)
 }

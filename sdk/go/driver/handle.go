@@ -251,8 +251,9 @@ func taskStats(ctx context.Context, d Driver, request []byte) ([]byte, error) {
 }
 
 func execTask(ctx context.Context, d Driver, request []byte) ([]byte, error) {
-	x, ok := d.(TaskExecer)
-	if !ok {
+	streaming, streams := d.(TaskStreamExecer)
+	plain, ok := d.(TaskExecer)
+	if !ok && !streams {
 		return nil, unimplemented("ExecTask")
 	}
 	var r wasmnodev1.DriverExecTaskRequest
@@ -262,7 +263,13 @@ func execTask(ctx context.Context, d Driver, request []byte) ([]byte, error) {
 	if r.Handle == nil {
 		return nil, missing("handle")
 	}
-	result, err := x.ExecTask(ctx, r.TaskId, r.Handle, r.Command, duration(r.TimeoutMs))
+	var result *ExecResult
+	var err error
+	if streams {
+		result, err = execStreams(ctx, streaming, &r)
+	} else {
+		result, err = plain.ExecTask(ctx, r.TaskId, r.Handle, r.Command, duration(r.TimeoutMs))
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ type callHost struct {
 	taskID    string // empty: the call is about no task
 	started   atomic.Bool
 	streams   *streams
+	command   *openedCommand // nil: the call is about none
 }
 
 // denied refuses what needs a grant before there are any.

@@ -59,8 +59,13 @@ func (n *core) Call(operation string, request []byte) ([]byte, error) {
 }
 
 func (n *core) call(ctx context.Context, operation, taskID string, request []byte) ([]byte, error) {
-	host := &callHost{records: n.records, operation: operation, taskID: taskID, streams: newStreams()}
+	return n.callWith(ctx, &callHost{records: n.records, operation: operation, taskID: taskID, streams: newStreams()}, request)
+}
+
+// callWith performs the operation of a host on a new, configured instance.
+func (n *core) callWith(ctx context.Context, host *callHost, request []byte) ([]byte, error) {
 	defer host.streams.close()
+	operation := host.operation
 	i, err := n.plugin.instance(ctx, host)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ func exportCapabilities(ctx context.Context, r wazero.Runtime) error {
 			abi.FuncStreamClose: streamClose, abi.FuncStreamBlocking: streamBlocking, abi.FuncStreamPoll: streamPoll,
 		},
 		abi.ModuleKV:   {abi.FuncKVGet: kvGet, abi.FuncKVSet: kvSet, abi.FuncKVDelete: kvDelete, abi.FuncKVList: kvList},
+		abi.ModuleExec: {abi.FuncExecOpen: execOpen},
 		abi.ModuleNet:  {abi.FuncNetDial: netDial},
 		abi.ModuleHTTP: {abi.FuncHTTPRequest: httpRequest, abi.FuncHTTPResponse: httpResponse, abi.FuncHTTPTrailers: httpTrailers},
 	}
@@ -222,4 +223,9 @@ func kvDelete(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
 func kvList(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
 	i := callOf(ctx)
 	return i.stage(i.host.KVList(read(m, ptr, length)))
+}
+
+func execOpen(ctx context.Context) uint64 {
+	i := callOf(ctx)
+	return i.stage(i.host.ExecOpen())
 }

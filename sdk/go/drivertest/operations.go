@@ -166,19 +166,3 @@ func (n *Node) TaskStats(task *driver.TaskConfig, handle *driver.TaskHandle) (*d
 	err = r.UnmarshalVT(answer)
 	return r.Stats, err
 }
-
-// ExecTask runs a command inside the task.
-func (n *Node) ExecTask(task *driver.TaskConfig, handle *driver.TaskHandle, command []string, timeout time.Duration) (*driver.ExecResult, error) {
-	request, err := (&wasmnodev1.DriverExecTaskRequest{
-		TaskId: task.GetId(), Handle: handle, Command: command, TimeoutMs: uint64(timeout.Milliseconds()),
-	}).MarshalVT()
-	if err != nil {
-		return nil, err
-	}
-	answer, err := n.call(context.Background(), abi.OpDriverExecTask, task.GetId(), request)
-	if err != nil {
-		return nil, err
-	}
-	r := new(driver.ExecResult)
-	return r, r.UnmarshalVT(answer)
-}

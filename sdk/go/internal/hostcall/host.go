@@ -36,6 +36,7 @@ type Host interface {
 	HTTPRequest(request []byte) ([]byte, error)
 	HTTPResponse(stream uint32) ([]byte, error)
 	HTTPTrailers(stream uint32) ([]byte, error)
+	ExecOpen() ([]byte, error)
 }
 
 // ErrWouldBlock is what StreamRead and StreamWrite end with that would have to wait, of a stream

@@ -89,6 +89,9 @@ func httpResponse(stream uint32) uint64
 //go:wasmimport wasmnode:http/v1 trailers
 func httpTrailers(stream uint32) uint64
 
+//go:wasmimport wasmnode:exec/v1 open
+func execOpen() uint64
+
 func pointer(b []byte) (unsafe.Pointer, uint32) {
 	return unsafe.Pointer(unsafe.SliceData(b)), uint32(len(b))
 }
@@ -272,3 +275,6 @@ func HTTPResponse(_ context.Context, stream uint32) ([]byte, error) {
 func HTTPTrailers(_ context.Context, stream uint32) ([]byte, error) {
 	return answer(httpTrailers(stream))
 }
+
+// ExecOpen returns encoded ExecStreams.
+func ExecOpen(context.Context) ([]byte, error) { return answer(execOpen()) }

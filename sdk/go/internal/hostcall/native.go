@@ -224,3 +224,12 @@ func HTTPTrailers(ctx context.Context, stream uint32) ([]byte, error) {
 	}
 	return h.HTTPTrailers(stream)
 }
+
+// ExecOpen returns encoded ExecStreams.
+func ExecOpen(ctx context.Context) ([]byte, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.ExecOpen()
+}
