@@ -91,7 +91,9 @@ func (f *fixture) build() *task.Runner {
 	require.NoError(f.t, err)
 	cfg := f.cfg
 	cfg.Alloc, cfg.Task, cfg.Dir, cfg.State = f.alloc, "web", dir, f.db
-	cfg.Node = func() *structs.Node { return &structs.Node{ID: "n1", Name: "node"} }
+	cfg.Node = func() *structs.Node {
+		return &structs.Node{ID: "n1", Name: "node", Resources: structs.NodeResources{MemoryMB: 2048}}
+	}
 	cfg.Dispense = func(name string) (task.Driver, error) {
 		d, err := f.world.Dispense(name)
 		if err == nil && f.as != nil {
