@@ -13,6 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host/outbound"
 	"github.com/wasmnode/wasmnode/sandbox/scan"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // everyGrant has something in each list.
@@ -32,10 +33,15 @@ func everyGrant() Grants {
 
 // What is granted stays so, whatever becomes of the configuration that it was read from.
 func TestAGrantIsNoOneElsesToChange(t *testing.T) {
-	given := everyGrant()
+	whole := func() Grants {
+		g := everyGrant()
+		g.Process.Paths = []string{"rx:/usr"}
+		return g
+	}
+	given := whole()
 	kept := given.clone()
 	change(reflect.ValueOf(&given).Elem())
-	require.Equal(t, everyGrant(), kept)
+	require.Equal(t, whole(), kept)
 }
 
 // change changes every text that a value refers to.
@@ -164,7 +170,8 @@ func TestAHelperIsOneClearPermission(t *testing.T) {
 		"...":                      helper(func(_ *ProcessGrant, h *HelperGrant) { h.Args = []string{"...", "a"} }),
 		"*":                        helper(func(_ *ProcessGrant, h *HelperGrant) { h.User = "*" }),
 		"A=B":                      helper(func(_ *ProcessGrant, h *HelperGrant) { h.Env["A=B"] = "1" }),
-		"helpers are not isolated": helper(func(p *ProcessGrant, _ *HelperGrant) { p.FullIsolation = true }),
+		"helpers are not isolated": helper(func(p *ProcessGrant, _ *HelperGrant) { p.Isolation = workload.IsolationFull }),
+		"isolation = \"paths\"":    helper(func(p *ProcessGrant, _ *HelperGrant) { p.Paths = []string{"rx:/usr"} }),
 		"grant.http.endpoint":      {HTTP: HTTPGrant{Endpoints: []HTTPEndpoint{{Endpoint: "http://h:1"}}}},
 	} {
 		errs := g.Faults()
@@ -177,7 +184,7 @@ func TestAHelperIsOneClearPermission(t *testing.T) {
 		require.ErrorContains(t, errs[0], want)
 	}
 	require.Empty(t, helper(func(p *ProcessGrant, h *HelperGrant) { h.User = "" }).Faults())
-	require.Empty(t, helper(func(p *ProcessGrant, h *HelperGrant) { p.FullIsolation, p.Helpers = true, nil }).Faults())
+	require.Empty(t, helper(func(p *ProcessGrant, h *HelperGrant) { p.Isolation, p.Helpers = workload.IsolationFull, nil }).Faults())
 	require.Equal(t, `"/bin/b x as nobody"`, everyGrant().Process.Helpers[0].text())
 	require.Equal(t, `"/bin/b"`, HelperGrant{Command: "/bin/b"}.text())
 }

@@ -25,6 +25,7 @@ func TestASnapshotSaysWhatIsInIt(t *testing.T) {
 	require.Equal(t, []int{2, 2, 1}, []int{m.Jobs, m.Allocations, m.Nodes})
 	require.NotZero(t, m.Evaluations)
 	require.NotZero(t, m.Index)
+	require.NotEmpty(t, m.ID)
 	require.Equal(t, SchemaVersion, m.Schema)
 	require.WithinDuration(t, time.Now(), m.Created, time.Hour)
 
