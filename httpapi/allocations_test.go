@@ -44,7 +44,7 @@ func TestAllocationsAreListedAndRead(t *testing.T) {
 	service := mock("service", nil)
 	service.Type = new(nomad.JobTypeService)
 	running := w.run(t, service, nomad.AllocClientStatusRunning)
-	require.Regexp(t, `"LastRestart":null,"StartedAt":"2[^"]*","FinishedAt":null}`, w.get(t, "/v1/allocation/"+running.ID).body)
+	require.Regexp(t, `"LastRestart":null,"StartedAt":"2[^"]*","FinishedAt":null,"Paused":""}`, w.get(t, "/v1/allocation/"+running.ID).body)
 	require.Contains(t, w.get(t, "/v1/allocations").body, `"DesiredTransition":{"Migrate":null,`)
 	require.Regexp(t, `"EvalPriority":50,"TaskGroups":{"group":{.*"AutoPromote":false}}`, w.get(t, "/v1/job/service/deployment").body)
 	require.NotContains(t, w.get(t, "/v1/evaluations").body, "0001-01-01")
