@@ -130,6 +130,7 @@ func (g Grants) Faults() (errs []error) {
 	check("process.commands", g.Process.Commands, grantsyntax.Command)
 	check("process.users", g.Process.Users, grantsyntax.User)
 	check("process.capabilities", g.Process.Capabilities, linuxCapability)
+	check("process.paths", g.Process.Paths, grantsyntax.PathRights)
 	check("net.addresses", g.Net.Addresses, grantsyntax.Address)
 	check("net.sockets", g.Net.Sockets, grantsyntax.Socket)
 	for _, e := range g.HTTP.Endpoints {

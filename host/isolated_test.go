@@ -11,6 +11,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/workload"
 	"github.com/wasmnode/wasmnode/workload/process"
 )
 
@@ -27,7 +28,7 @@ func isolatedShell(t *testing.T, command string) *wasmnodev1.ProcessStartRequest
 }
 
 // anyAsNobody grants every command, isolated.
-var anyAsNobody = host.ProcessGrant{Commands: []string{"*"}, Users: []string{"nobody"}, FullIsolation: true}
+var anyAsNobody = host.ProcessGrant{Commands: []string{"*"}, Users: []string{"nobody"}, Isolation: workload.IsolationFull}
 
 // isolatedScope is the scope of a task with all its directories.
 func isolatedScope(t *testing.T) *host.TaskScope {

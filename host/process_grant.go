@@ -25,10 +25,13 @@ type ProcessGrant struct {
 	// Capabilities are those of Linux that isolated processes may be given besides their own,
 	// such as "net_raw".
 	Capabilities []string
-	// FullIsolation: processes have to be isolated.
-	FullIsolation bool
+	// Isolation is the least that processes have to have; empty: none.
+	Isolation workload.Isolation
+	// Paths are what processes with [workload.IsolationPaths] may use, where that is the least:
+	// rights and a path, such as "rx:/usr", which also stands for all below it.
+	Paths []string
 	// Helpers are programs that the plugin itself runs to their end. They are isolated from
-	// nothing, so that there are none with FullIsolation.
+	// nothing, so that there are none with a least isolation.
 	Helpers []HelperGrant
 }
 
@@ -38,7 +41,7 @@ func (g ProcessGrant) empty() bool { return len(g.Commands) == 0 && len(g.Helper
 // clone copies a grant, which its giver may change.
 func (g ProcessGrant) clone() ProcessGrant {
 	g.Commands, g.Users, g.Helpers = slices.Clone(g.Commands), slices.Clone(g.Users), slices.Clone(g.Helpers)
-	g.Capabilities = slices.Clone(g.Capabilities)
+	g.Capabilities, g.Paths = slices.Clone(g.Capabilities), slices.Clone(g.Paths)
 	for i, h := range g.Helpers {
 		g.Helpers[i] = h.clone()
 	}
@@ -62,8 +65,11 @@ func (g ProcessGrant) faults() (errs []error) {
 			check(grantsyntax.Variable(name, value))
 		}
 	}
-	if g.FullIsolation && len(g.Helpers) > 0 {
-		errs = append(errs, errors.New(`grant.process.helper: helpers are not isolated, which isolation = "full" refuses`))
+	if g.isolated() && len(g.Helpers) > 0 {
+		errs = append(errs, fmt.Errorf("grant.process.helper: helpers are not isolated, which isolation = %q refuses", g.Isolation))
+	}
+	if len(g.Paths) > 0 && g.Isolation != workload.IsolationPaths {
+		errs = append(errs, errors.New(`grant.process.paths: they are for isolation = "paths"`))
 	}
 	return errs
 }
@@ -99,16 +105,50 @@ func ownUser() string {
 	return u.Username
 }
 
+// SetIsolation sets the least isolation by its name, "none", "paths" or "full"; empty: none.
+// False: it is none of these.
+func (g *ProcessGrant) SetIsolation(name string) bool {
+	switch i := workload.Isolation(name); i {
+	case "", workload.IsolationNone:
+		g.Isolation = ""
+	case workload.IsolationPaths, workload.IsolationFull:
+		g.Isolation = i
+	default:
+		return false
+	}
+	return true
+}
+
+// isolated reports whether processes have to be.
+func (g ProcessGrant) isolated() bool {
+	return g.Isolation != "" && g.Isolation != workload.IsolationNone
+}
+
 // isolation reports whether a process may have no more isolation than that.
 func (g ProcessGrant) isolation(i workload.Isolation) bool {
-	return i == workload.IsolationFull || !g.FullIsolation
+	return i == workload.IsolationFull || i == g.Isolation || !g.isolated()
+}
+
+// path returns the granted path that a clean one lies in, with those rights; empty: every path
+// may be used.
+func (g ProcessGrant) path(asked workload.Path) (base string, ok bool) {
+	if g.Isolation != workload.IsolationPaths {
+		return "", true
+	}
+	for _, granted := range g.Paths {
+		rights, base, _ := strings.Cut(granted, ":")
+		if strings.Trim(asked.Rights, rights) == "" && within(asked.Path, base) {
+			return base, true
+		}
+	}
+	return "", false
 }
 
 // list is the grant for people, by kinds.
 func (g ProcessGrant) list() [][]string {
-	list := [][]string{bounds("commands", g.Commands), bounds("users", g.Users), nil, nil, bounds("capabilities", g.Capabilities)}
-	if g.FullIsolation {
-		list[2] = []string{"isolation:full"}
+	list := [][]string{bounds("commands", g.Commands), bounds("users", g.Users), nil, nil, bounds("capabilities", g.Capabilities), bounds("paths", g.Paths)}
+	if g.isolated() {
+		list[2] = []string{"isolation:" + string(g.Isolation)}
 	}
 	for _, h := range g.Helpers {
 		list[3] = append(list[3], "helper:"+h.text())

@@ -32,6 +32,9 @@ func processSupport(_ context.Context, c *call, _ []byte) (Message, error) {
 	if err := c.plugin.host.cfg.Workloads.CheckIsolation(workload.IsolationFull); err != nil {
 		s.FullIsolationMissing = err.Error()
 	}
+	if err := c.plugin.host.cfg.Workloads.CheckIsolation(workload.IsolationPaths); err != nil {
+		s.PathIsolationMissing = err.Error()
+	}
 	return s, nil
 }
 
@@ -55,6 +58,9 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 		return nil, err
 	}
 	if err := checkProcess(p, c.plugin.Name(), s.grants.Process); err != nil {
+		return nil, err
+	}
+	if err := restrict(p, c.scope.Config.GetDirectories(), c.plugin.Name(), s.grants.Process); err != nil {
 		return nil, err
 	}
 	if err := setCapabilities(p, r, c.plugin.Name(), s.grants.Process); err != nil {
@@ -84,6 +90,8 @@ func (h *Host) describe(r *wasmnodev1.ProcessStartRequest, task *wasmnodev1.Task
 	switch r.Isolation {
 	case wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_NONE:
 		return describeUnisolated(r, task.GetDirectories())
+	case wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_PATHS:
+		return describeRestricted(r, task.GetDirectories())
 	case wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_FULL:
 		return h.describeIsolated(r, task, g)
 	}
@@ -167,7 +175,7 @@ func checkProcess(p *workload.Process, plugin string, g ProcessGrant) error {
 	case !g.user(user):
 		return denied("user "+plaintext.Line(user, 64), fmt.Sprintf("users = [%q]", plaintext.Line(user, 64)))
 	case !g.isolation(p.Isolation):
-		return denied(fmt.Sprintf("isolation %s", p.Isolation), `isolation = "none"`)
+		return denied(fmt.Sprintf("isolation %s", p.Isolation), fmt.Sprintf("isolation = %q", p.Isolation))
 	}
 	return nil
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/modtest"
+	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/process"
 )
 
 // processGuest is a guest that asks to start a process, in every operation of ops.
@@ -98,6 +100,29 @@ func TestAProcessHasTheBoundsAndTheInputThatItsDriverAsksFor(t *testing.T) {
 	require.Equal(t, "77\n200\nhello\n", string(stdout))
 }
 
+func TestAProcessMayUseItsTaskAndItsPaths(t *testing.T) {
+	if err := process.CheckIsolation(workload.IsolationPaths); err != nil {
+		t.Skip("this machine cannot restrict processes to paths: ", err)
+	}
+	w, scope := newWorld(t, host.Limits{}), taskScope(t)
+	scope.Config.Directories.Shared = t.TempDir()
+	r := shell(`echo a >a && cat a; echo b >"$SHARED/b" && cat "$SHARED/b"; head -c 1 /usr/bin/sh >/dev/null && echo usr; cat /etc/passwd || echo no`)
+	r.Env = map[string]string{"SHARED": scope.Config.Directories.Shared, "PATH": "/usr/bin"}
+	r.Isolation = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_PATHS
+	for _, dir := range []string{"/usr", "/bin", "/lib", "/lib64"} {
+		r.Paths = append(r.Paths, &wasmnodev1.ProcessPath{Path: dir, Rights: "rx"})
+	}
+	code, message := decodeAnswer(t, startProcess(t, w, scope, host.ProcessGrant{
+		Commands: []string{"/bin/*"}, Isolation: workload.IsolationPaths, Paths: []string{"rx:/usr", "rx:/bin", "rx:/lib", "rx:/lib64"},
+	}, r))
+	require.Zero(t, code, string(message))
+	_, err := w.workloads.Wait(t.Context(), scope.Config.Id)
+	require.NoError(t, err)
+	stdout, err := os.ReadFile(scope.Config.StdoutPath + ".0")
+	require.NoError(t, err)
+	require.Equal(t, "a\nb\nusr\nno\n", string(stdout))
+}
+
 func TestACallReportsThatTheTaskHasAWorkload(t *testing.T) {
 	w, scope := newWorld(t, host.Limits{}), taskScope(t)
 	has := func(grant host.ProcessGrant) (has bool) {
@@ -147,6 +172,9 @@ func TestAProcessThatWasNotGrantedIsNotStarted(t *testing.T) {
 	require.NoError(t, err)
 	some := host.ProcessGrant{Commands: []string{"/bin/sh", "/usr/bin/*"}}
 	any := host.ProcessGrant{Commands: []string{"*"}}
+	paths := host.ProcessGrant{Commands: any.Commands, Isolation: workload.IsolationPaths, Paths: []string{"x:/", "rx:/usr"}}
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink("/etc", link))
 	fix := func(setting string) string {
 		return fmt.Sprintf(`is not granted: add plugin "test" { grant { process { %s } } }`, setting)
 	}
@@ -172,7 +200,7 @@ func TestAProcessThatWasNotGrantedIsNotStarted(t *testing.T) {
 			abi.PermissionDenied, "user games:root " + fix(`users = ["games:root"]`)},
 		"the node's own user": {host.ProcessGrant{Commands: any.Commands, Users: []string{"games"}}, func(*wasmnodev1.ProcessStartRequest) {},
 			abi.PermissionDenied, "user " + own.Username + " " + fix(fmt.Sprintf("users = [%q]", own.Username))},
-		"too little isolation": {host.ProcessGrant{Commands: any.Commands, FullIsolation: true}, func(*wasmnodev1.ProcessStartRequest) {},
+		"too little isolation": {host.ProcessGrant{Commands: any.Commands, Isolation: workload.IsolationFull}, func(*wasmnodev1.ProcessStartRequest) {},
 			abi.PermissionDenied, "isolation none " + fix(`isolation = "none"`)},
 		"a capability": {any, func(r *wasmnodev1.ProcessStartRequest) {
 			r.Isolation, r.AddCapabilities = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_FULL, []string{"CAP_NET_RAW"}
@@ -191,7 +219,24 @@ func TestAProcessThatWasNotGrantedIsNotStarted(t *testing.T) {
 			abi.InvalidArgument, `unknown limit "\\u001b"`},
 		"an input elsewhere": {any, func(r *wasmnodev1.ProcessStartRequest) { r.Stdin = "../x" }, abi.PermissionDenied, "path ../x leads out of the task's directory"},
 		"another's input":    {any, func(r *wasmnodev1.ProcessStartRequest) { r.Stdin = "/etc/passwd" }, abi.PermissionDenied, "standard input /etc/passwd is not in the task's directory"},
-		"no isolation said":  {any, func(r *wasmnodev1.ProcessStartRequest) { r.Isolation = 0 }, abi.InvalidArgument, "unknown isolation 0"},
+		"no isolation where paths are the least": {host.ProcessGrant{Commands: any.Commands, Isolation: workload.IsolationPaths}, func(*wasmnodev1.ProcessStartRequest) {},
+			abi.PermissionDenied, "isolation none " + fix(`isolation = "none"`)},
+		"paths where full is the least": {host.ProcessGrant{Commands: any.Commands, Isolation: workload.IsolationFull}, func(r *wasmnodev1.ProcessStartRequest) {
+			r.Isolation = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_PATHS
+		}, abi.PermissionDenied, "isolation paths " + fix(`isolation = "paths"`)},
+		"another path": {paths, func(r *wasmnodev1.ProcessStartRequest) {
+			r.Isolation, r.Paths = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_PATHS, []*wasmnodev1.ProcessPath{{Path: "/usr/../etc", Rights: "r"}}
+		}, abi.PermissionDenied, "path r:/etc " + fix(`paths = ["r:/etc"]`)},
+		"another right": {paths, func(r *wasmnodev1.ProcessStartRequest) {
+			r.Isolation, r.Paths = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_PATHS, []*wasmnodev1.ProcessPath{{Path: "/usr/lib", Rights: "rw"}}
+		}, abi.PermissionDenied, "path rw:/usr/lib is not granted"},
+		"a path that leads out": {host.ProcessGrant{Commands: any.Commands, Isolation: workload.IsolationPaths, Paths: []string{"r:" + filepath.Dir(link)}}, func(r *wasmnodev1.ProcessStartRequest) {
+			r.Isolation, r.Paths = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_PATHS, []*wasmnodev1.ProcessPath{{Path: link, Rights: "r"}}
+		}, abi.FailedPrecondition, "it leads out of " + filepath.Dir(link)},
+		"too many paths": {any, func(r *wasmnodev1.ProcessStartRequest) {
+			r.Isolation, r.Paths = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_PATHS, make([]*wasmnodev1.ProcessPath, 129)
+		}, abi.InvalidArgument, "more than 128 paths"},
+		"no isolation said": {any, func(r *wasmnodev1.ProcessStartRequest) { r.Isolation = 0 }, abi.InvalidArgument, "unknown isolation 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, host.Limits{})

@@ -210,7 +210,7 @@ func summedResources(a *structs.Allocation) *nomad.Resources {
 		sum.CPUMHz += t.CPUMHz
 		sum.Cores = append(sum.Cores, t.Cores...)
 		sum.MemoryMB += t.MemoryMB
-		sum.MemoryMaxMB += t.MemoryMaxMB
+		sum.MemoryMaxMB += max(0, t.MemoryMaxMB)
 	}
 	out := resources(&sum, a.Resources.DiskMB)
 	out.Networks = networks(a)

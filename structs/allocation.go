@@ -215,12 +215,15 @@ func (r AllocatedResources) Copy() AllocatedResources {
 	return c
 }
 
+// MemoryUnlimited is the MemoryMaxMB of a task that may use all memory of its node.
+const MemoryUnlimited = -1
+
 // TaskResources is what one task was given.
 type TaskResources struct {
 	CPUMHz      int
 	Cores       []int
 	MemoryMB    int
-	MemoryMaxMB int // 0: MemoryMB
+	MemoryMaxMB int // 0: MemoryMB; MemoryUnlimited: what the node has
 	Devices     []AllocatedDevice
 }
 

@@ -145,6 +145,8 @@ type Process struct {
 	Bounds Bounds
 	// Stdin is a file that is its standard input; nil: that is empty. It has no guest path.
 	Stdin *Mount `json:",omitempty"`
+	// Paths go with IsolationPaths, [MaxPaths] at most.
+	Paths []Path `json:",omitempty"`
 	// Isolated goes with IsolationFull, and only with that. Command and Dir are paths in
 	// the process's root then.
 	Isolated *Isolated
@@ -157,7 +159,29 @@ type Isolation string
 const (
 	IsolationNone Isolation = "none" // all that its user may see
 	IsolationFull Isolation = "full" // a root, namespaces and limits of its own
+	// IsolationPaths: of the node's files only what is in Paths, and of its processes only its
+	// own.
+	IsolationPaths Isolation = "paths"
 )
+
+// MaxPaths bounds the paths of a process.
+const MaxPaths = 160
+
+// Path is a file that a process may use, or a directory with all below it. One that is not
+// there when the process starts stays out of reach.
+type Path struct {
+	// Path is an absolute path of the node's.
+	Path string
+	// Within, when it is not empty, is a directory that Path must lie in, or be, also when
+	// symbolic links are followed.
+	Within string `json:",omitempty"`
+	// Rights are one or more of [PathRights].
+	Rights string
+}
+
+// PathRights are what may be done with a path: 'r' reads and lists, 'w' writes, 'c' creates,
+// renames and removes, 'x' executes.
+const PathRights = "rwcx"
 
 // Mount makes a host directory or a regular file visible at an absolute guest path. What
 // is outside of it cannot be reached, through symbolic links neither. Single files

@@ -23,6 +23,11 @@ const (
 	// A root, namespaces and limits of its own: the memory that the task was promised
 	// bounds it, its CPU is a weight, its mounts and devices are there.
 	ProcessIsolation_PROCESS_ISOLATION_FULL ProcessIsolation = 2
+	// Of the node's files it may use those of its task, harmless devices, and what is in
+	// paths. It cannot look into processes that it did not start nor, from Linux 6.12 on,
+	// signal them. Root has few capabilities. For that the node need not be root. Memory and
+	// CPU are not bounded.
+	ProcessIsolation_PROCESS_ISOLATION_PATHS ProcessIsolation = 3
 )
 
 // Enum value maps for ProcessIsolation.
@@ -31,11 +36,13 @@ var (
 		0: "PROCESS_ISOLATION_UNSPECIFIED",
 		1: "PROCESS_ISOLATION_NONE",
 		2: "PROCESS_ISOLATION_FULL",
+		3: "PROCESS_ISOLATION_PATHS",
 	}
 	ProcessIsolation_value = map[string]int32{
 		"PROCESS_ISOLATION_UNSPECIFIED": 0,
 		"PROCESS_ISOLATION_NONE":        1,
 		"PROCESS_ISOLATION_FULL":        2,
+		"PROCESS_ISOLATION_PATHS":       3,
 	}
 )
 
@@ -85,6 +92,9 @@ type ProcessStartRequest struct {
 	OomScoreAdj int32 `protobuf:"varint,10,opt,name=oom_score_adj,json=oomScoreAdj,proto3" json:"oomScoreAdj,omitempty"`
 	// A file below the task's directory that is its standard input; empty: that is empty.
 	Stdin string `protobuf:"bytes,11,opt,name=stdin,proto3" json:"stdin,omitempty"`
+	// With PROCESS_ISOLATION_PATHS: the files that it may use besides those of its task. At most
+	// 128.
+	Paths []*ProcessPath `protobuf:"bytes,12,rep,name=paths,proto3" json:"paths,omitempty"`
 }
 
 func (x *ProcessStartRequest) Reset() {
@@ -170,6 +180,44 @@ func (x *ProcessStartRequest) GetStdin() string {
 	return ""
 }
 
+func (x *ProcessStartRequest) GetPaths() []*ProcessPath {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+// ProcessPath is a file, or a directory with all below it. One that is not there when the
+// process starts stays out of reach.
+type ProcessPath struct {
+	unknownFields []byte
+	// An absolute path of the node's.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// One or more of "r" (read, list), "w" (write), "c" (create, rename and remove) and "x"
+	// (execute).
+	Rights string `protobuf:"bytes,2,opt,name=rights,proto3" json:"rights,omitempty"`
+}
+
+func (x *ProcessPath) Reset() {
+	*x = ProcessPath{}
+}
+
+func (*ProcessPath) ProtoMessage() {}
+
+func (x *ProcessPath) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *ProcessPath) GetRights() string {
+	if x != nil {
+		return x.Rights
+	}
+	return ""
+}
+
 // ProcessLimit is a limit of setrlimit(2), at most as high as the node's own.
 type ProcessLimit struct {
 	unknownFields []byte
@@ -243,6 +291,8 @@ type ProcessSupport struct {
 	unknownFields []byte
 	// Why it cannot give PROCESS_ISOLATION_FULL; empty: it can.
 	FullIsolationMissing string `protobuf:"bytes,1,opt,name=full_isolation_missing,json=fullIsolationMissing,proto3" json:"fullIsolationMissing,omitempty"`
+	// Likewise for PROCESS_ISOLATION_PATHS.
+	PathIsolationMissing string `protobuf:"bytes,2,opt,name=path_isolation_missing,json=pathIsolationMissing,proto3" json:"pathIsolationMissing,omitempty"`
 }
 
 func (x *ProcessSupport) Reset() {
@@ -254,6 +304,13 @@ func (*ProcessSupport) ProtoMessage() {}
 func (x *ProcessSupport) GetFullIsolationMissing() string {
 	if x != nil {
 		return x.FullIsolationMissing
+	}
+	return ""
+}
+
+func (x *ProcessSupport) GetPathIsolationMissing() string {
+	if x != nil {
+		return x.PathIsolationMissing
 	}
 	return ""
 }
@@ -451,6 +508,12 @@ func (m *ProcessStartRequest) CloneVT() *ProcessStartRequest {
 			r.Limits[k] = v.CloneVT()
 		}
 	}
+	if rhs := m.Paths; rhs != nil {
+		r.Paths = make([]*ProcessPath, len(rhs))
+		for k, v := range rhs {
+			r.Paths[k] = v.CloneVT()
+		}
+	}
 	if len(m.unknownFields) > 0 {
 		r.unknownFields = slices.Clone(m.unknownFields)
 	}
@@ -458,6 +521,23 @@ func (m *ProcessStartRequest) CloneVT() *ProcessStartRequest {
 }
 
 func (m *ProcessStartRequest) CloneMessageVT() protowire.CloneMessage {
+	return m.CloneVT()
+}
+
+func (m *ProcessPath) CloneVT() *ProcessPath {
+	if m == nil {
+		return (*ProcessPath)(nil)
+	}
+	r := new(ProcessPath)
+	r.Path = m.Path
+	r.Rights = m.Rights
+	if len(m.unknownFields) > 0 {
+		r.unknownFields = slices.Clone(m.unknownFields)
+	}
+	return r
+}
+
+func (m *ProcessPath) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -516,6 +596,7 @@ func (m *ProcessSupport) CloneVT() *ProcessSupport {
 	}
 	r := new(ProcessSupport)
 	r.FullIsolationMissing = m.FullIsolationMissing
+	r.PathIsolationMissing = m.PathIsolationMissing
 	if len(m.unknownFields) > 0 {
 		r.unknownFields = slices.Clone(m.unknownFields)
 	}
@@ -657,11 +738,50 @@ func (this *ProcessStartRequest) EqualVT(that *ProcessStartRequest) bool {
 	if this.Stdin != that.Stdin {
 		return false
 	}
+	if len(this.Paths) != len(that.Paths) {
+		return false
+	}
+	for i, vx := range this.Paths {
+		vy := that.Paths[i]
+		if p, q := vx, vy; p != q {
+			if p == nil {
+				p = &ProcessPath{}
+			}
+			if q == nil {
+				q = &ProcessPath{}
+			}
+			if !p.EqualVT(q) {
+				return false
+			}
+		}
+	}
 	return string(this.unknownFields) == string(that.unknownFields)
 }
 
 func (this *ProcessStartRequest) EqualMessageVT(thatMsg any) bool {
 	that, ok := thatMsg.(*ProcessStartRequest)
+	if !ok {
+		return false
+	}
+	return this.EqualVT(that)
+}
+func (this *ProcessPath) EqualVT(that *ProcessPath) bool {
+	if this == that {
+		return true
+	} else if this == nil || that == nil {
+		return false
+	}
+	if this.Path != that.Path {
+		return false
+	}
+	if this.Rights != that.Rights {
+		return false
+	}
+	return string(this.unknownFields) == string(that.unknownFields)
+}
+
+func (this *ProcessPath) EqualMessageVT(thatMsg any) bool {
+	that, ok := thatMsg.(*ProcessPath)
 	if !ok {
 		return false
 	}
@@ -734,6 +854,9 @@ func (this *ProcessSupport) EqualVT(that *ProcessSupport) bool {
 		return false
 	}
 	if this.FullIsolationMissing != that.FullIsolationMissing {
+		return false
+	}
+	if this.PathIsolationMissing != that.PathIsolationMissing {
 		return false
 	}
 	return string(this.unknownFields) == string(that.unknownFields)
@@ -853,6 +976,18 @@ func (m *ProcessStartRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if len(m.Paths) > 0 {
+		for iNdEx := len(m.Paths) - 1; iNdEx >= 0; iNdEx-- {
+			size, err := m.Paths[iNdEx].MarshalToSizedBufferVT(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = protowire.EncodeVarint(dAtA, i, uint64(size))
+			i--
+			dAtA[i] = 0x62
+		}
+	}
 	if len(m.Stdin) > 0 {
 		i -= len(m.Stdin)
 		copy(dAtA[i:], m.Stdin)
@@ -946,6 +1081,53 @@ func (m *ProcessStartRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.Command)
 		copy(dAtA[i:], m.Command)
 		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Command)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *ProcessPath) MarshalVT() (dAtA []byte, err error) {
+	if m == nil {
+		return nil, nil
+	}
+	size := m.SizeVT()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBufferVT(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *ProcessPath) MarshalToVT(dAtA []byte) (int, error) {
+	size := m.SizeVT()
+	return m.MarshalToSizedBufferVT(dAtA[:size])
+}
+
+func (m *ProcessPath) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+	if m == nil {
+		return 0, nil
+	}
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.unknownFields != nil {
+		i -= len(m.unknownFields)
+		copy(dAtA[i:], m.unknownFields)
+	}
+	if len(m.Rights) > 0 {
+		i -= len(m.Rights)
+		copy(dAtA[i:], m.Rights)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Rights)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if len(m.Path) > 0 {
+		i -= len(m.Path)
+		copy(dAtA[i:], m.Path)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Path)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -1104,6 +1286,13 @@ func (m *ProcessSupport) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if len(m.PathIsolationMissing) > 0 {
+		i -= len(m.PathIsolationMissing)
+		copy(dAtA[i:], m.PathIsolationMissing)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.PathIsolationMissing)))
+		i--
+		dAtA[i] = 0x12
 	}
 	if len(m.FullIsolationMissing) > 0 {
 		i -= len(m.FullIsolationMissing)
@@ -1333,6 +1522,30 @@ func (m *ProcessStartRequest) SizeVT() (n int) {
 	if l > 0 {
 		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
+	if len(m.Paths) > 0 {
+		for _, e := range m.Paths {
+			l = e.SizeVT()
+			n += 1 + l + protowire.SizeOfVarint(uint64(l))
+		}
+	}
+	n += len(m.unknownFields)
+	return n
+}
+
+func (m *ProcessPath) SizeVT() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Path)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	l = len(m.Rights)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -1388,6 +1601,10 @@ func (m *ProcessSupport) SizeVT() (n int) {
 	var l int
 	_ = l
 	l = len(m.FullIsolationMissing)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	l = len(m.PathIsolationMissing)
 	if l > 0 {
 		n += 1 + l + protowire.SizeOfVarint(uint64(l))
 	}
@@ -1770,6 +1987,118 @@ func (m *ProcessStartRequest) UnmarshalVT(dAtA []byte) error {
 			}
 			m.Stdin = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 12:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Paths", wireType)
+			}
+			var msglen int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			msglen = int(_v)
+			if err != nil {
+				return err
+			}
+			if msglen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Paths = append(m.Paths, &ProcessPath{})
+			if err := m.Paths[len(m.Paths)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.unknownFields = append(m.unknownFields, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *ProcessPath) UnmarshalVT(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	var err error
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+		if err != nil {
+			return err
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return protowire.Errorf("proto: ProcessPath: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return protowire.Errorf("proto: ProcessPath: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Path", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Path = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Rights", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Rights = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
 			skippy, err := protowire.Skip(dAtA[iNdEx:])
@@ -2021,6 +2350,28 @@ func (m *ProcessSupport) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.FullIsolationMissing = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field PathIsolationMissing", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.PathIsolationMissing = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex

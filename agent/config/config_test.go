@@ -55,7 +55,7 @@ func TestAnUnclearPermissionForProcessesIsRefused(t *testing.T) {
 	}
 	require.NoError(t, check(host.ProcessGrant{}))
 	require.NoError(t, check(host.ProcessGrant{Commands: []string{"*"}, Users: []string{"*"}}))
-	require.NoError(t, check(host.ProcessGrant{Commands: []string{"/bin/sleep", "/usr/bin/*", "/*"}, Users: []string{"nobody", "web:www"}, FullIsolation: true}))
+	require.NoError(t, check(host.ProcessGrant{Commands: []string{"/bin/sleep", "/usr/bin/*", "/*"}, Users: []string{"nobody", "web:www"}, Isolation: "full"}))
 	for _, command := range []string{"", "sleep", "/usr/bin/", "/usr/*/sleep", "/usr/bin/s*", "**", "/**", "/usr/bin/**", "/", "usr/*", "*/x", "/usr/../bin/*", "//*", "/bin/[a]"} {
 		require.ErrorContains(t, check(host.ProcessGrant{Commands: []string{command}}), "grant.process.commands: ", command)
 	}
@@ -66,6 +66,11 @@ func TestAnUnclearPermissionForProcessesIsRefused(t *testing.T) {
 	for _, capability := range []string{"", "*", "all", "NET_RAW", "cap_net_raw", "net"} {
 		require.ErrorContains(t, check(host.ProcessGrant{Capabilities: []string{capability}}), "grant.process.capabilities: ", capability)
 	}
+	require.NoError(t, check(host.ProcessGrant{Commands: []string{"*"}, Isolation: "paths", Paths: []string{"rx:/usr", "rwcx:/"}}))
+	for _, path := range []string{"", "/usr", "r:usr", "d:/usr", ":/usr", "r:/usr/", "r:/a*", "r:/a/../b"} {
+		require.ErrorContains(t, check(host.ProcessGrant{Isolation: "paths", Paths: []string{path}}), "grant.process.paths: ", path)
+	}
+	require.ErrorContains(t, check(host.ProcessGrant{Paths: []string{"r:/usr"}}), `grant.process.paths: they are for isolation = "paths"`)
 	require.NoError(t, check(host.ProcessGrant{Helpers: []host.HelperGrant{{Command: "/bin/x", Args: []string{"-a", "*", "", "..."}, User: "a:b", Env: map[string]string{"A_1": ""}}}}))
 	for _, helper := range []host.HelperGrant{
 		{Command: "x"}, {Command: "/"}, {Command: "/bin/*"}, {Command: "*"}, {Command: "/x", Args: []string{"...", "x"}}, {Command: "/x", Args: []string{"a\x00"}},
@@ -73,7 +78,7 @@ func TestAnUnclearPermissionForProcessesIsRefused(t *testing.T) {
 	} {
 		require.ErrorContains(t, check(host.ProcessGrant{Helpers: []host.HelperGrant{helper}}), "grant.process.helper: ", "%v", helper)
 	}
-	require.ErrorContains(t, check(host.ProcessGrant{FullIsolation: true, Helpers: []host.HelperGrant{{Command: "/x"}}}), `isolation = "full" refuses`)
+	require.ErrorContains(t, check(host.ProcessGrant{Isolation: "full", Helpers: []host.HelperGrant{{Command: "/x"}}}), `isolation = "full" refuses`)
 }
 
 func TestAnUnclearPermissionToConnectIsRefused(t *testing.T) {

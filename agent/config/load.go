@@ -146,6 +146,7 @@ type processBlock struct {
 	Commands     *[]string      `hcl:"commands,optional"`
 	Users        *[]string      `hcl:"users,optional"`
 	Capabilities *[]string      `hcl:"capabilities,optional"`
+	Paths        *[]string      `hcl:"paths,optional"`
 	Isolation    *hcl.Attribute `hcl:"isolation,optional"`
 	Helpers      []helperBlock  `hcl:"helper,block"`
 }
@@ -428,7 +429,8 @@ func (l *loader) plugin(b *pluginBlock) {
 		set(&p.Grant.Process.Commands, g.Process.Commands)
 		set(&p.Grant.Process.Users, g.Process.Users)
 		set(&p.Grant.Process.Capabilities, g.Process.Capabilities)
-		p.Grant.Process.FullIsolation = l.fullIsolation(g.Process.Isolation)
+		set(&p.Grant.Process.Paths, g.Process.Paths)
+		l.leastIsolation(&p.Grant.Process, g.Process.Isolation)
 		for _, b := range g.Process.Helpers {
 			helper := host.HelperGrant{Command: b.Command}
 			set(&helper.Args, b.Args)
@@ -455,26 +457,19 @@ func (l *loader) plugin(b *pluginBlock) {
 	l.config.Plugins[b.Name] = p
 }
 
-// fullIsolation reads the least isolation that processes have to have.
-func (l *loader) fullIsolation(a *hcl.Attribute) bool {
+// leastIsolation reads the least isolation that processes have to have.
+func (l *loader) leastIsolation(g *host.ProcessGrant, a *hcl.Attribute) {
 	if a == nil {
-		return false
+		return
 	}
 	v, diags := a.Expr.Value(nil)
 	l.diags = append(l.diags, diags...)
 	if diags.HasErrors() || v.IsNull() {
-		return false
+		return
 	}
-	if v.Type() == cty.String {
-		switch v.AsString() {
-		case "full":
-			return true
-		case "", "none":
-			return false
-		}
+	if v.Type() != cty.String || !g.SetIsolation(v.AsString()) {
+		l.diags = append(l.diags, hclvalue.Errorf(a.Expr.Range(), "Unsuitable isolation; it is \"none\", \"paths\" or \"full\".")...)
 	}
-	l.diags = append(l.diags, hclvalue.Errorf(a.Expr.Range(), "Unsuitable isolation; it is \"none\" or \"full\".")...)
-	return false
 }
 
 // set overwrites a value with one that was given.

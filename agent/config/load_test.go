@@ -102,7 +102,15 @@ func TestEveryKey(t *testing.T) {
 			"plugin \"p\" {\n grant {\n process {\n commands = [\"/bin/sleep\", \"/usr/bin/*\"]\n users = [\"nobody\"]\n capabilities = [\"net_raw\"]\n isolation = \"full\"\n}\n}\n}",
 			func(c *Config) {
 				grant := host.Grants{}
-				grant.Process = host.ProcessGrant{Commands: []string{"/bin/sleep", "/usr/bin/*"}, Users: []string{"nobody"}, Capabilities: []string{"net_raw"}, FullIsolation: true}
+				grant.Process = host.ProcessGrant{Commands: []string{"/bin/sleep", "/usr/bin/*"}, Users: []string{"nobody"}, Capabilities: []string{"net_raw"}, Isolation: "full"}
+				c.Plugins["p"] = Plugin{Grant: grant}
+			},
+		},
+		"plugin.grant.process.paths": {
+			"plugin \"p\" { grant { process { commands = [\"*\"] isolation = \"paths\" paths = [\"rx:/usr\"] } } }",
+			func(c *Config) {
+				grant := host.Grants{}
+				grant.Process = host.ProcessGrant{Commands: []string{"*"}, Isolation: "paths", Paths: []string{"rx:/usr"}}
 				c.Plugins["p"] = Plugin{Grant: grant}
 			},
 		},
@@ -174,8 +182,8 @@ func TestFaultsOfFiles(t *testing.T) {
 		"mistyped":            {"ports {\n http = \"x\"\n}", `a.hcl:2,10: Unsuitable value type; Unsuitable value: a number is required`},
 		"a fraction":          {"ports {\n http = 1.5\n}", `a.hcl:2,9: Unsuitable value type; Unsuitable value: value must be a whole number, between -9223372036854775808 and 9223372036854775807`},
 		"mistyped list":       {"client {\n drivers {\n allow = \"a\"\n}\n}", `a.hcl:3,11: Unsuitable value type; Unsuitable value: list of string required, but have string`},
-		"isolation":           {"plugin \"p\" {\n grant {\n process {\n isolation = \"some\"\n}\n}\n}", `a.hcl:4,14: Unsuitable isolation; it is "none" or "full".`},
-		"isolation, a number": {"plugin \"p\" {\n grant {\n process {\n isolation = 1\n}\n}\n}", `a.hcl:4,14: Unsuitable isolation; it is "none" or "full".`},
+		"isolation":           {"plugin \"p\" {\n grant {\n process {\n isolation = \"some\"\n}\n}\n}", `a.hcl:4,14: Unsuitable isolation; it is "none", "paths" or "full".`},
+		"isolation, a number": {"plugin \"p\" {\n grant {\n process {\n isolation = 1\n}\n}\n}", `a.hcl:4,14: Unsuitable isolation; it is "none", "paths" or "full".`},
 		"duration":            {"client {\n max_kill_timeout = \"30\"\n}", `a.hcl:2,21: Unsuitable duration value; a duration looks like "30s", "5m" or "1h30m".`},
 		"duration, a number":  {"client {\n max_kill_timeout = 30\n}", `a.hcl:2,21: Unsuitable duration value; a duration looks like "30s", "5m" or "1h30m".`},
 		"a reference":         {`name = env.HOME`, `a.hcl:1,8: Variables not allowed; Variables may not be used here.`},

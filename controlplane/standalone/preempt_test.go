@@ -155,11 +155,15 @@ func TestMoreMemoryIsGivenOnlyWhereThatIsConfigured(t *testing.T) {
 	most := func(j *nomad.Job) { j.TaskGroups[0].Tasks[0].Resources.MemoryMaxMB = new(300) }
 	answer, err := cp.RegisterJob(&structs.JobRegistration{Job: testJob("a", "service", most)})
 	require.NoError(t, err)
-	require.Equal(t, []string{`group "g": task "t": resources: memory_max: it has no effect: memory oversubscription is off in the scheduler configuration`}, answer.Warnings)
+	require.Equal(t, []string{`Memory oversubscription is not enabled; Task "g.t" memory_max value will be ignored. Update the Scheduler Configuration to allow oversubscription.`}, answer.Warnings)
 	require.Zero(t, wanted(cp, "a")[0].Resources.Tasks["t"].MemoryMaxMB)
 	configure(t, cp, func(c *nomad.SchedulerConfiguration) { c.MemoryOversubscriptionEnabled = true })
 	answer, err = cp.RegisterJob(&structs.JobRegistration{Job: testJob("b", "service", most)})
 	require.NoError(t, err)
 	require.Empty(t, answer.Warnings)
 	require.Equal(t, 300, wanted(cp, "b")[0].Resources.Tasks["t"].MemoryMaxMB)
+	register(t, cp, testJob("c", "service", func(j *nomad.Job) { j.TaskGroups[0].Tasks[0].Resources.MemoryMaxMB = new(structs.MemoryUnlimited) }))
+	require.Equal(t, structs.MemoryUnlimited, wanted(cp, "c")[0].Resources.Tasks["t"].MemoryMaxMB)
+	faults, _ := cp.ValidateJob(testJob("d", "service", func(j *nomad.Job) { j.TaskGroups[0].Tasks[0].Resources.MemoryMaxMB = new(-2) }))
+	require.Len(t, faults, 1)
 }

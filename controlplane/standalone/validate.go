@@ -100,6 +100,7 @@ func (cp *ControlPlane) check(job *nomad.Job, scheduler *nomad.SchedulerConfigur
 	if v.faults.any() {
 		return nil, &ValidationError{Faults: v.faults.list()}
 	}
+	v.advise(job)
 	return v.warnings.list(), nil
 }
 
@@ -305,10 +306,8 @@ func (v *validation) resources(r *nomad.Resources) {
 	if mb := structs.Deref(r.SecretsMB); mb < 0 {
 		v.fault("resources: secrets: SecretsMB value (%d) cannot be negative", mb)
 	}
-	if most := structs.Deref(r.MemoryMaxMB); most != 0 && most < structs.Deref(r.MemoryMB) {
+	if most := structs.Deref(r.MemoryMaxMB); most != 0 && most != structs.MemoryUnlimited && most < structs.Deref(r.MemoryMB) {
 		v.fault("resources: memory_max: MemoryMaxMB value (%d) should be larger than MemoryMB value (%d)", most, structs.Deref(r.MemoryMB))
-	} else if most != 0 && !v.oversubscribe {
-		v.warn("resources: memory_max: it has no effect: memory oversubscription is off in the scheduler configuration")
 	}
 	v.devices(r.Devices)
 }

@@ -17,9 +17,11 @@ var hidden = map[string][]string{
 		"ID", "TaskGroups", "Update", "Reschedule", "Migrate", "Status", "StatusDescription", "Stable", "Version", "VersionTag",
 		"SubmitTime", "CreateIndex", "ModifyIndex", "JobModifyIndex", "NomadTokenID",
 	},
-	"TaskGroup":     {"Name", "Tasks"},
-	"Task":          {"Name"},
-	"ScalingPolicy": {"ID", "Namespace", "Target", "CreateIndex", "ModifyIndex"},
+	"TaskGroup": {"Name", "Tasks"},
+	"Task":      {"Name"},
+	// It has no effect, and Nomad lists it neither.
+	"UpdateStrategy": {"Stagger"},
+	"ScalingPolicy":  {"ID", "Namespace", "Target", "CreateIndex", "ModifyIndex"},
 }
 
 // objectNames are what Nomad calls the elements of lists and maps.
@@ -27,7 +29,33 @@ var objectNames = map[string]string{
 	"Constraints": "Constraint", "Affinities": "Affinity", "Spreads": "Spread", "SpreadTarget": "SpreadTarget", "Networks": "Network",
 	"DynamicPorts": "Dynamic Port", "ReservedPorts": "Static Port", "Services": "Service", "Checks": "Check", "Templates": "Template",
 	"Artifacts": "Artifact", "Volumes": "Volume", "VolumeMounts": "VolumeMount", "Devices": "Device", "ScalingPolicies": "Scaling",
-	"Identities": "Identity", "Actions": "Action", "Secrets": "Secret",
+	"Identities": "Identity", "Actions": "Action", "Secrets": "Secret", "Links": "Link",
+}
+
+// fieldNames are what Nomad calls fields that have another name in its API.
+var fieldNames = map[string]map[string]string{"JobUILink": {"URL": "Url"}}
+
+// defaults are the values of fields that a job may leave open, and that Nomad lists.
+var defaults = map[string]map[string]string{
+	"TaskGroup": {"PreventRescheduleOnLost": "false"},
+	"Resources": {"DiskMB": "0", "IOPS": "0", "MemoryMaxMB": "0", "SecretsMB": "0"},
+	"Port":      {"HostNetwork": "default"},
+}
+
+// quiet are fields that Nomad does not list where they are empty or zero.
+var quiet = map[string][]string{
+	"NetworkResource": {"CIDR", "Device", "IP"},
+	"Port":            {"Value"},
+	"ServiceCheck":    {"Advertise"},
+}
+
+// order is that of Nomad's objects; others come after them.
+var order = map[string][]string{
+	"TaskGroup": {"Constraint", "Affinity", "Spread", "RestartPolicy", "Migrate", "ReschedulePolicy", "EphemeralDisk", "Update",
+		"Disconnect", "Network", "Service"},
+	"Task":                   {"Constraint", "Affinity", "Config", "Resources", "LogConfig", "Service"},
+	"Service":                {"CanaryTags", "Tags"},
+	"ParameterizedJobConfig": {"MetaOptional", "MetaRequired"},
 }
 
 // contents compares the fields of two structs of a type, of which one may be missing.
@@ -45,7 +73,12 @@ func (c *Differ) contents(old, new reflect.Value, context bool) (fields []*nomad
 		was, is := fieldOf(old, i), fieldOf(new, i)
 		switch kindOf(f.Type) {
 		case scalar:
-			fields = c.field(fields, f.Name, text(was), text(is), context && present(was, is))
+			before, after := scalarOf(old, was, t, f.Name), scalarOf(new, is, t, f.Name)
+			silent := slices.Contains(quiet[t.Name()], f.Name) && zero(before) && zero(after)
+			if !silent {
+				name := cmp.Or(fieldNames[t.Name()][f.Name], f.Name)
+				fields = c.field(fields, name, before, after, context && present(was, is))
+			}
 		case texts:
 			fields = c.keyed(fields, f.Name, was, is, context)
 		default:
@@ -53,8 +86,27 @@ func (c *Differ) contents(old, new reflect.Value, context bool) (fields []*nomad
 		}
 	}
 	slices.SortStableFunc(fields, func(a, b *nomad.FieldDiff) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(objects, func(a, b *nomad.ObjectDiff) int { return cmp.Compare(rank(t, a), rank(t, b)) })
 	return fields, objects
 }
+
+// rank is an object's place among those of a type.
+func rank(t reflect.Type, o *nomad.ObjectDiff) int {
+	if i := slices.Index(order[t.Name()], o.Name); i >= 0 {
+		return i
+	}
+	return len(order[t.Name()])
+}
+
+// scalarOf is a field of a struct as Nomad shows it; of a struct that is not there it is empty.
+func scalarOf(of, v reflect.Value, t reflect.Type, name string) string {
+	if !of.IsValid() {
+		return ""
+	}
+	return cmp.Or(text(v), defaults[t.Name()][name])
+}
+
+func zero(text string) bool { return text == "" || text == "0" }
 
 func typeIn(old, new reflect.Value) reflect.Type {
 	switch {

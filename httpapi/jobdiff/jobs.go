@@ -1,8 +1,10 @@
 package jobdiff
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
+	"slices"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -88,6 +90,7 @@ func (c *Differ) group(name string, old, new *nomad.TaskGroup) *nomad.TaskGroupD
 		changed = changed || t.Type != None
 		d.Tasks = append(d.Tasks, t)
 	}
+	slices.SortStableFunc(d.Tasks, func(a, b *nomad.TaskDiff) int { return cmp.Compare(a.Name, b.Name) })
 	d.Type = typeOf(was, is, changed)
 	return d
 }

@@ -78,12 +78,12 @@ func TestWhatDiffersIsListedAsNomadDoes(t *testing.T) {
 		"a count":      {is: func(j *nomad.Job) { group(j).Count = new(3) }, want: []string{"Edited group g", `g: Edited Count: "2" "3"`, "None task srv"}},
 		"env":          {is: func(j *nomad.Job) { task(j).Env = map[string]string{"FOO": "baz"} }, want: []string{"Edited group g", "Edited task srv", `srv: Edited Env[FOO]: "bar" "baz"`}},
 		"config":       {is: func(j *nomad.Job) { task(j).Config["args"] = []any{"-c", "false", "x"} }, want: []string{"Edited group g", "Edited task srv", "srv: Edited Config", `srv: Config: Edited args[1]: "true" "false"`, `srv: Config: Added args[2]: "" "x"`}},
-		"nested":       {is: func(j *nomad.Job) { task(j).Config["mount"] = []any{map[string]any{"source": "a", "empty": []any{}}} }, want: []string{"Edited group g", "Edited task srv", "srv: Edited Config", `srv: Config: Added mount[0].empty: "" "[]"`, `srv: Config: Added mount[0].source: "" "a"`}},
+		"nested":       {is: func(j *nomad.Job) { task(j).Config["mount"] = []any{map[string]any{"source": "a", "empty": []any{}}} }, want: []string{"Edited group g", "Edited task srv", "srv: Edited Config", `srv: Config: Added mount[0][empty]: "" "[]"`, `srv: Config: Added mount[0][source]: "" "a"`}},
 		"resources":    {is: func(j *nomad.Job) { task(j).Resources = &nomad.Resources{CPU: new(200)} }, want: []string{"Edited group g", "Edited task srv", "srv: Edited Resources", `srv: Resources: Edited CPU: "100" "200"`}},
 		"a constraint": {is: func(j *nomad.Job) { j.Constraints = []*nomad.Constraint{{LTarget: "${a}", RTarget: "b", Operand: "="}} }, want: append([]string{"Added Constraint", `Constraint: Added LTarget: "" "${a}"`, `Constraint: Added Operand: "" "="`, `Constraint: Added RTarget: "" "b"`}, unchanged...)},
 		"a port": {is: func(j *nomad.Job) {
 			group(j).Networks = []*nomad.NetworkResource{{DynamicPorts: []nomad.Port{{Label: "http"}}}}
-		}, want: []string{"Edited group g", "g: Added Network", "g: Network: Added Dynamic Port", `g: Network: Dynamic Port: Added IgnoreCollision: "" "false"`, `g: Network: Dynamic Port: Added Label: "" "http"`, `g: Network: Dynamic Port: Added To: "" "0"`, `g: Network: Dynamic Port: Added Value: "" "0"`, "None task srv"}},
+		}, want: []string{"Edited group g", "g: Added Network", "g: Network: Added Dynamic Port", `g: Network: Dynamic Port: Added HostNetwork: "" "default"`, `g: Network: Dynamic Port: Added IgnoreCollision: "" "false"`, `g: Network: Dynamic Port: Added Label: "" "http"`, `g: Network: Dynamic Port: Added To: "" "0"`, "None task srv"}},
 		"a group": {is: func(j *nomad.Job) { j.AddTaskGroup(nomad.NewTaskGroup("h", 1)) }, want: []string{"None group g", "None task srv", "Added group h", `h: Added Count: "" "1"`}},
 		"no task": {is: func(j *nomad.Job) { group(j).Tasks = nil }, want: []string{"Edited group g", "Deleted task srv", `srv: Deleted Driver: "raw_exec" ""`, `srv: Deleted Env[FOO]: "bar" ""`}},
 		"what is not asked for": {is: func(j *nomad.Job) {
@@ -130,6 +130,39 @@ func TestAJobThatWasNotThereIsAddedAndOneThatIsNotIsDeleted(t *testing.T) {
 	deleted := diff(t, job(), nil, false)
 	require.Equal(t, "Deleted", deleted.Type)
 	require.Equal(t, len(got), len(lines(diff(t, job(), nil, true))))
+}
+
+// TestANewJobIsListedInNomadsOrder has what Nomad 2.0.5 lists of such a job, and where.
+func TestANewJobIsListedInNomadsOrder(t *testing.T) {
+	d := diff(t, nil, job(func(j *nomad.Job) {
+		j.UI = &nomad.JobUIConfig{Links: []*nomad.JobUILink{{Label: "l", URL: "https://x"}}}
+		group(j).Networks = []*nomad.NetworkResource{{Mode: "bridge", DynamicPorts: []nomad.Port{{Label: "p"}}}}
+		group(j).Services = []*nomad.Service{{Name: "s", Tags: []string{"a"}, CanaryTags: []string{"b"}}}
+		group(j).Constraints = []*nomad.Constraint{{LTarget: "x"}}
+		task(j).Templates = []*nomad.Template{{DestPath: new("x")}}
+		group(j).AddTask(nomad.NewTask("before", "exec"))
+	}), true)
+	names := func(objects []*nomad.ObjectDiff) (list []string) {
+		for _, o := range objects {
+			list = append(list, o.Name)
+		}
+		return list
+	}
+	g := d.TaskGroups[0]
+	require.Equal(t, []string{"Constraint", "RestartPolicy", "Migrate", "ReschedulePolicy", "EphemeralDisk", "Update", "Network", "Service"}, names(g.Objects))
+	require.Equal(t, []string{"CanaryTags", "Tags"}, names(g.Objects[7].Objects))
+	require.Equal(t, []string{"before", "srv"}, []string{g.Tasks[0].Name, g.Tasks[1].Name})
+	require.Equal(t, []string{"Config", "Resources", "LogConfig", "Template"}, names(g.Tasks[1].Objects))
+	got := lines(d)
+	for _, line := range []string{
+		`UI: Link: Added Url: "" "https://x"`, `g: Added PreventRescheduleOnLost: "" "false"`, `g: Network: Dynamic Port: Added HostNetwork: "" "default"`,
+		`srv: Resources: Added DiskMB: "" "0"`, `srv: Resources: Added IOPS: "" "0"`, `srv: Resources: Added MemoryMaxMB: "" "0"`, `srv: Resources: Added SecretsMB: "" "0"`,
+	} {
+		require.Contains(t, got, line)
+	}
+	for _, silent := range []string{"Stagger", "CIDR", "Dynamic Port: Added Value"} {
+		require.NotContains(t, strings.Join(got, "\n"), silent)
+	}
 }
 
 func TestContextListsWhatIsTheSameInObjectsThatDiffer(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
 )
@@ -257,7 +256,7 @@ func (c *Differ) open(name string, old, new reflect.Value) []*nomad.ObjectDiff {
 // maxDepth is how deep values lie that have a field of their own; deeper ones are JSON.
 const maxDepth = 16
 
-// flat are a map's values by path, such as args[0] and mount[0].source.
+// flat are a map's values by path, such as args[0] and mount[0][source].
 func (c *Differ) flat(v reflect.Value) map[string]string {
 	out := map[string]string{}
 	if v = plain(v); v.IsValid() && (v.Kind() != reflect.Map || v.Len() > 0) {
@@ -273,13 +272,17 @@ func (c *Differ) flatten(out map[string]string, path string, v reflect.Value, de
 	}
 	switch {
 	case !v.IsValid():
-		put(out, path, "null")
+		put(out, path, "nil")
 	case depth > maxDepth || v.Kind() == reflect.Struct, path != "" && isList(v) && v.Len() == 0:
 		put(out, path, identity(v))
 	case v.Kind() == reflect.Map:
 		m := entries(v)
 		for _, key := range slices.Sorted(maps.Keys(m)) {
-			c.flatten(out, strings.TrimPrefix(path+"."+key, "."), m[key], depth+1)
+			in := key
+			if path != "" {
+				in = path + "[" + key + "]"
+			}
+			c.flatten(out, in, m[key], depth+1)
 		}
 	case isList(v):
 		for i := range v.Len() {

@@ -29,6 +29,15 @@ func Path(path string) error {
 	return nil
 }
 
+// PathRights refuses what is not a path with what may be done with it, such as "rx:/usr".
+func PathRights(text string) error {
+	rights, path, _ := strings.Cut(text, ":")
+	if rights == "" || strings.Trim(rights, "rwcx") != "" {
+		return fmt.Errorf(`%q has to begin with one or more of "rwcx" and a colon`, text)
+	}
+	return Path(path)
+}
+
 // Node refuses what is neither a device node, nor a directory of them, nor the beginning
 // of nodes' names with '*' for the rest.
 func Node(node string) error {

@@ -3,8 +3,10 @@ package alloc_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/runners/alloc"
+	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/runners/watcher"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -186,6 +189,7 @@ func TestD14_AWaitEndsWithWhateverEndsTheAllocation(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				f := newFixture(t, oneTask)
 				f.watch = &previous{ended: make(chan struct{})}
+				f.group().ShutdownDelay = new(time.Minute) // of tasks that run
 				f.start()
 				synctest.Wait()
 				at := time.Now()
@@ -348,6 +352,79 @@ func TestARestartOfAllTasksEndsARestartDelay(t *testing.T) {
 	})
 }
 
+func TestASignalToAllIsSentToThoseThatRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, twoTasks)
+		f.task("db").Config = map[string]any{"signal_error": "not now"}
+		f.start()
+		synctest.Wait()
+		signal := func(name string) error { return f.r.Signal(t.Context(), name, "HUP", "") }
+		require.EqualError(t, signal(""), `failed to signal task "db": not now`)
+		require.ErrorIs(t, signal("other"), alloc.ErrUnknownTask)
+		require.Equal(t, 1, f.world.Count("signal web"))
+		f.world.Exit("db", structs.ExitResult{ExitCode: 1})
+		synctest.Wait()
+		require.NoError(t, signal(""), "the other runs")
+		require.ErrorIs(t, signal("db"), task.ErrNotRunning)
+		f.world.Exit("web", structs.ExitResult{ExitCode: 1})
+		synctest.Wait()
+		require.ErrorIs(t, signal(""), task.ErrNotRunning)
+		f.stop()
+		synctest.Wait()
+		require.ErrorIs(t, signal(""), alloc.ErrNotRunning)
+		f.finish()
+	})
+}
+
+func TestARestartThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, oneTask)
+		f.start()
+		synctest.Wait()
+		require.ErrorIs(t, f.r.RestartTask("other", ""), alloc.ErrUnknownTask)
+		for _, end := range []func(){f.stop, f.r.Shutdown, f.r.Destroy} {
+			end()
+			synctest.Wait()
+			require.ErrorIs(t, f.r.RestartTask("web", ""), alloc.ErrNotRunning)
+			require.ErrorIs(t, f.r.RestartAll(""), alloc.ErrNotRunning)
+			require.ErrorIs(t, f.r.RestartRunning(""), alloc.ErrNotRunning)
+		}
+		require.Equal(t, 1, f.world.Started("web"))
+		f.finish()
+	})
+}
+
+func TestWhatIsUsedIsToldOfEachTaskThatRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, twoTasks)
+		f.start()
+		synctest.Wait()
+		used := func(name string) (names []string, err error) {
+			all, err := f.r.Usage(t.Context(), name)
+			return slices.Sorted(maps.Keys(all)), err
+		}
+		names, err := used("")
+		require.NoError(t, err)
+		require.Equal(t, []string{"db", "web"}, names)
+		names, err = used("web")
+		require.NoError(t, err)
+		require.Equal(t, []string{"web"}, names)
+		_, err = used("other")
+		require.ErrorIs(t, err, alloc.ErrUnknownTask)
+		f.world.Exit("db", structs.ExitResult{ExitCode: 1})
+		time.Sleep(2 * time.Second)
+		names, err = used("")
+		require.NoError(t, err)
+		require.Equal(t, []string{"web"}, names)
+		f.world.Fail("stats", func() error { return errors.New("no") })
+		time.Sleep(2 * time.Second)
+		_, err = used("")
+		require.EqualError(t, err, `task "web": no`)
+		f.world.Fail("stats", nil)
+		f.finish()
+	})
+}
+
 func TestAnUnknownSignalIsAnErrorAndSendsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, oneTask)
@@ -355,7 +432,9 @@ func TestAnUnknownSignalIsAnErrorAndSendsNothing(t *testing.T) {
 		synctest.Wait()
 		for _, unknown := range []string{"SIGNONE", "INTR", "", "999", "sig hup"} {
 			for _, task := range []string{"web", ""} {
-				require.Equal(t, abi.InvalidArgument, abi.CodeOf(f.r.Signal(context.Background(), task, unknown, "")), unknown)
+				err := f.r.Signal(context.Background(), task, unknown, "")
+				require.Equal(t, abi.InvalidArgument, abi.CodeOf(err), unknown)
+				require.NotContains(t, err.Error(), "failed to signal task")
 			}
 		}
 		require.NoError(t, f.r.Signal(context.Background(), "", "HUP", ""))

@@ -46,6 +46,16 @@ func TestFaultsAreFoundBeforeAnythingRuns(t *testing.T) {
 				timeout = "2s"
 			}
 		}
+		service {
+			name = "by number"
+			provider = "nomad"
+			port = "8080"
+		}
+		service {
+			name = "by reference"
+			provider = "nomad"
+			port = "${NOMAD_HOST_PORT_http}"
+		}
 		task "web" {
 			driver = "mock"
 			artifact {

@@ -122,6 +122,18 @@ func TestHealthIsWatchedAgainForAnotherDeployment(t *testing.T) {
 		is, second := f.health()
 		require.Equal(t, "healthy", is)
 		require.True(t, second.After(first))
+		begun := time.Now()
+		f.change(func(a *structs.Allocation) {
+			job, group := *a.Job, *a.Group()
+			group.Update = &nomad.UpdateStrategy{MinHealthyTime: new(10 * time.Minute), HealthyDeadline: new(time.Minute)}
+			job.TaskGroups = []*nomad.TaskGroup{&group}
+			a.DeploymentID, a.Job = "third", &job
+		})
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		is, third := f.health()
+		require.Equal(t, "unhealthy", is)
+		require.Equal(t, time.Minute, third.Sub(begun), "the deadline is counted anew")
 		f.finish()
 	})
 }

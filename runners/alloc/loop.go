@@ -25,7 +25,7 @@ type loop struct {
 
 // run runs the allocation.
 func (r *Runner) run() {
-	defer r.finish()
+	defer close(r.waitCh)
 	l := &loop{r: r, timer: time.NewTimer(time.Hour)}
 	defer l.timer.Stop()
 	alloc := r.Alloc()

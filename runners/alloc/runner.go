@@ -61,7 +61,6 @@ type Runner struct {
 	launched     bool                  // Run was called, or never will be
 	shuttingDown bool                  // Shutdown was called
 	destroying   bool                  // Destroy was called
-	ended        bool                  // the run has ended
 	checks       *checks               // nil: none was prepared
 	network      *structs.AllocNetwork // nil: it has the node's, or none yet
 }
@@ -216,7 +215,7 @@ func (r *Runner) Run() {
 // highest AllocModifyIndex is. After the run has ended it does nothing.
 func (r *Runner) Update(a *structs.Allocation) {
 	r.mu.Lock()
-	if !r.ended && (r.pending == nil || a.AllocModifyIndex >= r.pending.AllocModifyIndex) {
+	if r.pending == nil || a.AllocModifyIndex >= r.pending.AllocModifyIndex {
 		r.pending = a
 	}
 	r.mu.Unlock()
@@ -251,7 +250,7 @@ func (r *Runner) Shutdown() {
 	r.mu.Unlock()
 	r.stopPreparing()
 	if !launched {
-		r.finish()
+		close(r.waitCh)
 	}
 	for _, t := range r.tasks {
 		t.Shutdown()
@@ -338,14 +337,6 @@ func (r *Runner) IsDestroyed() bool {
 
 // WaitCh is closed when Run has returned, or never will.
 func (r *Runner) WaitCh() <-chan struct{} { return r.waitCh }
-
-// finish makes the run's end known.
-func (r *Runner) finish() {
-	r.mu.Lock()
-	r.ended, r.pending = true, nil
-	r.mu.Unlock()
-	close(r.waitCh)
-}
 
 // Alloc is the allocation as the control plane sent it last. It is read-only and
 // never holds what happened on the node; that is AllocState.

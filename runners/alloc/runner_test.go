@@ -1,6 +1,7 @@
 package alloc_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -8,12 +9,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/runners/alloc"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 const oneTask = `
@@ -166,9 +170,12 @@ func TestTheNewestUpdateWins(t *testing.T) {
 		go r.Run()
 		synctest.Wait()
 		require.EqualValues(t, 9, r.Alloc().AllocModifyIndex)
-		update(8) // older than what is
+		old := f.alloc.Copy() // than what is
+		old.AllocModifyIndex, old.DesiredStatus = 8, structs.DesiredStop
+		r.Update(old)
 		synctest.Wait()
 		require.EqualValues(t, 9, r.Alloc().AllocModifyIndex)
+		require.Equal(t, []string{"web"}, f.world.Running())
 		f.finish()
 		update(100)
 		require.EqualValues(t, 9, r.Alloc().AllocModifyIndex, "after the run there are no updates")
@@ -251,12 +258,15 @@ func TestTheDiskIsTakenOverOnceAndOnlyBeforeTheTasks(t *testing.T) {
 		moves := 0
 		ended := make(chan struct{})
 		close(ended)
-		f.watch = &previous{ended: ended, migrate: func(*allocdir.Dir, []string) error {
+		f.watch = &previous{ended: ended, migrate: func(to *allocdir.Dir, tasks []string) error {
 			moves++
+			require.Equal(t, []string{"web"}, tasks)
+			require.NoError(t, os.WriteFile(filepath.Join(to.Data(), "half"), nil, 0o600))
 			return errors.New("no")
 		}}
 		f.start()
 		synctest.Wait()
+		require.NoFileExists(t, filepath.Join(f.r.AllocDir().Data(), "half"), "it starts with an empty disk")
 		kept := filepath.Join(f.r.AllocDir().Data(), "kept")
 		require.NoError(t, os.WriteFile(kept, nil, 0o600))
 		f.restartAgent()
@@ -287,12 +297,87 @@ func TestARunnerThatCannotBeMade(t *testing.T) {
 	for name, spoil := range map[string]func(*structs.Allocation){
 		"failed to lookup task group": func(a *structs.Allocation) { a.TaskGroup = "other" },
 		"no task resources found":     func(a *structs.Allocation) { a.Resources.Tasks = nil },
+		`failed creating runner for task "../web"`: func(a *structs.Allocation) {
+			a.Job = ofTasks(a.Job, "../web")
+			a.Resources.Tasks["../web"] = a.Resources.Tasks["web"]
+		},
+		`task "web" is in the group twice`: func(a *structs.Allocation) { a.Job = ofTasks(a.Job, "web", "web") },
 	} {
 		a := f.alloc.Copy()
 		spoil(a)
 		_, err := alloc.New(alloc.Config{Alloc: a, Node: func() *structs.Node { return &structs.Node{} }, AllocsDir: f.dir, State: f.db})
 		require.ErrorContains(t, err, name)
 	}
+}
+
+// ofTasks is the job with the first task of its group under other names.
+func ofTasks(job *nomad.Job, names ...string) *nomad.Job {
+	next, group := *job, *job.TaskGroups[0]
+	group.Tasks = nil
+	for _, name := range names {
+		task := *job.TaskGroups[0].Tasks[0]
+		task.Name = name
+		group.Tasks = append(group.Tasks, &task)
+	}
+	next.TaskGroups = []*nomad.TaskGroup{&group}
+	return &next
+}
+
+func TestADestroyEndsEveryTaskAndStartsNone(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(*fixture)
+		tidied int
+	}{
+		"while the main task runs": {func(*fixture) {}, 0},
+		"while the last task runs": {func(f *fixture) { f.stop() }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, wholeLife("service", false, 1))
+				f.task("tidy").Config = nil
+				f.start()
+				time.Sleep(5 * time.Second)
+				c.before(f)
+				synctest.Wait()
+				at := time.Now()
+				f.finish()
+				require.Zero(t, time.Since(at))
+				require.Equal(t, c.tidied, f.world.Started("tidy"))
+			})
+		})
+	}
+}
+
+// lost is what outlived an agent that lost what it knew of it.
+type lost struct{ run string }
+
+func (lost) Gone(string, bool) string              { return "" }
+func (l lost) Run(_, _ string, _ time.Time) string { return l.run }
+func (l lost) Inspect(context.Context, string) (*workload.Status, error) {
+	return &workload.Status{ID: l.run, State: workload.Running}, nil
+}
+
+func TestTheRunsThatWereReadBackAndThoseThatAreHeldAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, oneTask)
+		require.Empty(t, f.build().RestoredRuns())
+		f.start()
+		synctest.Wait()
+		require.Empty(t, f.r.Held())
+		f.restartAgent()
+		runs := f.r.RestoredRuns()
+		require.Len(t, runs, 1)
+		f.r.Shutdown()
+		<-f.r.ShutdownCh()
+		f.db, f.left = state.NewMem(), lost{runs[0]}
+		f.world.Fail("recover", func() error { return abi.NewError(abi.InvalidArgument, "no driver state") })
+		f.build()
+		require.NoError(t, f.r.Restore())
+		go f.r.Run()
+		synctest.Wait()
+		require.Contains(t, f.r.Held()["web"], "does not take it back")
+		f.finish()
+	})
 }
 
 func TestAStoreThatCannotBeReadFailsTheRestore(t *testing.T) {

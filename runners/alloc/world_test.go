@@ -75,6 +75,7 @@ type fixture struct {
 	networks alloc.Networks
 	// devices reserves devices; nil: the node has none.
 	devices task.Devices
+	left    task.Left // what outlived the last agent; nil: that is not known
 	// dispense gives drivers; nil: those of the scripted world.
 	dispense task.Dispense
 	r        *alloc.Runner
@@ -115,7 +116,7 @@ func (f *fixture) build() *alloc.Runner {
 	}
 	r, err := alloc.New(alloc.Config{
 		Alloc: f.alloc, Node: func() *structs.Node { return &structs.Node{ID: "node-1", Name: "node"} }, AllocsDir: f.dir, State: f.db,
-		Dispense: f.dispense, StateUpdated: f.report, Watcher: f.watch, Devices: f.devices, Networks: f.networks,
+		Dispense: f.dispense, StateUpdated: f.report, Watcher: f.watch, Devices: f.devices, Networks: f.networks, Left: f.left,
 		Jitter: func(d time.Duration) time.Duration { return d },
 	})
 	require.NoError(f.t, err)

@@ -22,6 +22,7 @@ func TestTheDriverGetsTheTasksLimits(t *testing.T) {
 	}{
 		"memory alone":        {structs.TaskResources{CPUMHz: 100, MemoryMB: 64}, &wasmnodev1.Resources{CpuMhz: 100, MemoryBytes: 64 << 20}},
 		"memory and its most": {structs.TaskResources{CPUMHz: 5, MemoryMB: 64, MemoryMaxMB: 128}, &wasmnodev1.Resources{CpuMhz: 5, MemoryBytes: 64 << 20, MemoryMaxBytes: 128 << 20}},
+		"all that there is":   {structs.TaskResources{MemoryMB: 64, MemoryMaxMB: structs.MemoryUnlimited}, &wasmnodev1.Resources{MemoryBytes: 64 << 20, MemoryMaxBytes: 2048 << 20}},
 		"cores":               {structs.TaskResources{CPUMHz: 9, MemoryMB: 1, Cores: []int{2, 5}}, &wasmnodev1.Resources{CpuMhz: 9, MemoryBytes: 1 << 20, Cores: []uint32{2, 5}}},
 		"nonsense is nothing": {structs.TaskResources{CPUMHz: -1, MemoryMB: -1, MemoryMaxMB: -5}, &wasmnodev1.Resources{}},
 	} {
@@ -43,6 +44,7 @@ func TestTheDriversConfigIsInterpolated(t *testing.T) {
 		f := newFixture(t, map[string]any{"args": []any{
 			"${NOMAD_META_owner}", "${env[\"COLOR\"]}", "${node.unique.name}", "${NOMAD_TASK_NAME}", "${NOMAD_ALLOC_INDEX}", "${unknown}", 7,
 		}})
+		f.alloc.Job.Name = ptr("the job")
 		f.task.Meta = map[string]string{"owner": "ann"}
 		f.task.Env = map[string]string{"COLOR": "blue ${NOMAD_META_owner}"}
 		f.task.User = "${NOMAD_META_owner}"
@@ -53,6 +55,10 @@ func TestTheDriversConfigIsInterpolated(t *testing.T) {
 		require.Equal(t, []any{"ann", "blue ann", "node", "web", "0", "${unknown}", 7.0}, config.Args)
 		require.Equal(t, "blue ann", f.config().GetEnv()["COLOR"])
 		require.Equal(t, "ann", f.config().GetUser())
+		require.Equal(t, []string{"job", "the job", "", "g", "default", "web", "a1", "n1", "node"}, []string{
+			f.config().GetJobId(), f.config().GetJobName(), f.config().GetParentJobId(), f.config().GetTaskGroupName(),
+			f.config().GetNamespace(), f.config().GetName(), f.config().GetAllocId(), f.config().GetNodeId(), f.config().GetNodeName(),
+		})
 		f.finish()
 	})
 }
@@ -126,6 +132,34 @@ func TestProcessesHaveTheMachinesEnvironment(t *testing.T) {
 				require.Equal(t, "x", env["OWN"])
 				f.finish()
 			})
+		})
+	}
+}
+
+// A task that is to have a network of its own is not started in the node's.
+func TestANetworkThatTheDriverCannotUse(t *testing.T) {
+	for _, able := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, nil)
+			f.cfg.Network = func() *structs.AllocNetwork {
+				return &structs.AllocNetwork{Mode: "bridge", Namespace: "/run/netns/a", Interface: "eth0", AddressIPv6: "fd00::2"}
+			}
+			if !able {
+				f.as = func(d task.Driver) task.Driver { return isolated{Driver: d} }
+			}
+			f.start()
+			synctest.Wait()
+			if able {
+				want := &wasmnodev1.TaskNetwork{Mode: "bridge", Namespace: "/run/netns/a", Interface: "eth0", Ip: "fd00::2"}
+				require.True(t, want.EqualVT(f.config().GetNetwork()), "%v", f.config().GetNetwork())
+			} else {
+				require.Equal(t, []string{
+					received, setup,
+					`Failed Validation: driver "mock" cannot run tasks in a network of mode "bridge": it describes no network_namespaces`,
+					"Not Restarting: Error was unrecoverable",
+				}, f.events())
+			}
+			f.finish()
 		})
 	}
 }

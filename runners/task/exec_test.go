@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -35,6 +37,26 @@ func TestACommandRunsInARunningTaskOnly(t *testing.T) {
 		require.ErrorIs(t, f.r.CanExec(), task.ErrNotRunning, "after it ran")
 		_, err = f.r.Exec(t.Context(), &workload.ExecSpec{Command: "ls"})
 		require.ErrorIs(t, err, task.ErrNotRunning)
+	})
+}
+
+// idle is a driver that can do nothing but run tasks.
+type idle struct{ task.Driver }
+
+func (idle) Capabilities() *wasmnodev1.DriverCapabilities { return &wasmnodev1.DriverCapabilities{} }
+
+func TestADriverThatRunsNoCommandsAndSendsNoSignals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.as = func(d task.Driver) task.Driver { return idle{d} }
+		f.start()
+		synctest.Wait()
+		require.Equal(t, abi.Unimplemented, abi.CodeOf(f.r.CanExec()))
+		_, err := f.r.Exec(t.Context(), &workload.ExecSpec{Command: "ls"})
+		require.ErrorContains(t, err, `driver "mock" does not run commands in its tasks`)
+		require.ErrorContains(t, f.r.Signal(t.Context(), "HUP", ""), `driver "mock" does not send signals`)
+		require.Equal(t, []string{received, setup, begun}, f.events())
+		f.finish()
 	})
 }
 

@@ -2,6 +2,7 @@ package task_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
@@ -21,10 +24,21 @@ type left struct {
 	run      string // the task's; empty: none
 	mu       sync.Mutex
 	workload *workload.Status // its workload; nil: there is none
+
+	since time.Time // what the run was asked for last with
+	had   bool      // whether a run that was asked for last has a workload
 }
 
-func (l *left) Gone(string, bool) string            { return l.gone }
-func (l *left) Run(_, _ string, _ time.Time) string { return l.run }
+func (l *left) Gone(_ string, workload bool) string {
+	l.had = workload
+	return l.gone
+}
+
+func (l *left) Run(_, _ string, since time.Time) string {
+	l.since = since
+	return l.run
+}
+
 func (l *left) Inspect(context.Context, string) (*workload.Status, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,13 +81,82 @@ func TestARunOfWhichNothingIsStoredIsTakenBackByItsID(t *testing.T) {
 		local, _, err := f.db.Task("a1", "web")
 		require.NoError(t, err)
 		require.Equal(t, found.run, local.TaskID)
-		require.NotEmpty(t, local.Handle, "the next agent finds it as any other")
-		f.cfg.Left = nil
+		require.Contains(t, string(local.Handle), "version 0", "the next agent finds it as any other")
+		f.cfg.Left = &left{run: "a1/web/another"}
 		f.restartAgent()
 		synctest.Wait()
-		require.Equal(t, 1, f.world.Started("web"))
+		require.Equal(t, 1, f.world.Started("web"), "what is stored and not gone is the task's")
 		f.finish()
 	})
+}
+
+// A copy of the store may be older than the run that goes on.
+func TestARunThatWasStartedAfterWhatIsStoredIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.start()
+		synctest.Wait()
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		local, s, err := f.db.Task("a1", "web")
+		require.NoError(t, err)
+		older := *local
+		older.TaskID = "a1/web/older"
+		older.Config, err = (&wasmnodev1.TaskConfig{Id: older.TaskID, Name: "web", AllocId: "a1"}).MarshalVT()
+		require.NoError(t, err)
+		f.db = state.NewMem()
+		require.NoError(t, f.db.PutTask("a1", "web", &older, s))
+		found := &left{gone: "the end of the supervisor", run: local.TaskID}
+		f.cfg.Left = found
+		f.restored()
+		require.Equal(t, structs.TaskRunning, f.r.State().State)
+		require.Equal(t, 1, f.world.Started("web"))
+		require.Equal(t, s.StartedAt, found.since)
+		f.finish()
+	})
+}
+
+func TestADeadTaskHasNoRunToTakeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := forgotten(t)
+		f.world.Lose()
+		f.alloc.TaskStates = map[string]*structs.TaskState{"web": {State: structs.TaskDead}}
+		f.restored()
+		require.Empty(t, f.r.RestoredRun())
+		require.Equal(t, structs.TaskDead, f.r.State().State)
+		f.finish()
+	})
+}
+
+func TestWhatAStoredStateIsWorth(t *testing.T) {
+	handle, err := (&wasmnodev1.TaskHandle{WorkloadId: "a1/web/1"}).MarshalVT()
+	require.NoError(t, err)
+	bare, err := (&wasmnodev1.TaskHandle{Version: 1}).MarshalVT()
+	require.NoError(t, err)
+	running := &structs.TaskState{State: structs.TaskRunning}
+	stored := &state.TaskLocal{TaskID: "a1/web/1", Handle: handle}
+	const why = "the restart of the machine"
+	for name, c := range map[string]struct {
+		state *structs.TaskState
+		local *state.TaskLocal
+		gone  string
+		had   bool
+		want  structs.TaskPhase
+	}{
+		"it may be there":          {running, stored, "", true, structs.TaskRunning},
+		"it is gone":               {running, stored, why, true, structs.TaskPending},
+		"it had no workload":       {running, &state.TaskLocal{TaskID: "a1/web/1", Handle: bare}, why, false, structs.TaskPending},
+		"its handle is unreadable": {running, &state.TaskLocal{TaskID: "a1/web/1", Handle: handle[:len(handle)-1]}, why, false, structs.TaskPending},
+		"it has no run":            {running, &state.TaskLocal{}, why, false, structs.TaskRunning},
+		"nothing else is stored":   {running, nil, why, false, structs.TaskRunning},
+		"it has ended":             {&structs.TaskState{State: structs.TaskDead}, stored, why, false, structs.TaskDead},
+	} {
+		found := &left{gone: c.gone}
+		require.Equal(t, c.want, task.Restored(c.state, c.local, found).State, name)
+		require.Equal(t, c.had, found.had, name)
+		require.Equal(t, c.state, task.Restored(c.state, c.local, nil), name)
+	}
+	require.Nil(t, task.Restored(nil, stored, &left{gone: why}))
 }
 
 func TestATaskIsNotStartedBesideARunThatItsDriverDoesNotTakeBack(t *testing.T) {
@@ -84,11 +167,18 @@ func TestATaskIsNotStartedBesideARunThatItsDriverDoesNotTakeBack(t *testing.T) {
 		},
 		"until it is discarded": func(_ *fixture, l *left) { l.workload = nil },
 		"until it is taken":     func(f *fixture, _ *left) { f.world.Fail("recover", nil) },
+		"until its job is right": func(f *fixture, _ *left) {
+			f.task.Config = nil
+			f.world.Fail("recover", nil)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f, found := forgotten(t)
 				f.world.Fail("recover", refuse)
+				if name == "until its job is right" {
+					f.task.Config = map[string]any{"nonsense": 1}
+				}
 				f.restored()
 				time.Sleep(time.Hour)
 				synctest.Wait()
@@ -98,7 +188,7 @@ func TestATaskIsNotStartedBesideARunThatItsDriverDoesNotTakeBack(t *testing.T) {
 				require.Contains(t, f.r.Held(), "wasmnode operator discard a1")
 				require.Len(t, f.events(), 2, "%v", f.events())
 
-				if name != "until it is taken" {
+				if name != "until it is taken" && name != "until its job is right" {
 					f.world.Lose()
 				}
 				found.mu.Lock()
@@ -108,6 +198,7 @@ func TestATaskIsNotStartedBesideARunThatItsDriverDoesNotTakeBack(t *testing.T) {
 				synctest.Wait()
 				require.Equal(t, structs.TaskRunning, f.r.State().State, "%v", f.events())
 				require.Empty(t, f.r.Held())
+				require.Equal(t, name == "until it has ended", slices.Contains(f.events(), exit1))
 				f.world.Fail("recover", nil)
 				f.finish()
 			})

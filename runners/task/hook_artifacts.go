@@ -29,7 +29,8 @@ type artifactsHook struct{ limits artifact.Limits }
 func (artifactsHook) Name() string { return "artifacts" }
 
 func (h artifactsHook) Prestart(ctx context.Context, req *PrestartRequest) (*PrestartResult, error) {
-	result := &PrestartResult{Data: maps.Clone(req.Previous)}
+	result := &PrestartResult{Data: map[string]string{}}
+	maps.Copy(result.Data, req.Previous)
 	told := &downloads{amend: req.Amend}
 	for _, a := range req.Task.Artifacts {
 		key, err := artifactKey(a)
@@ -46,9 +47,6 @@ func (h artifactsHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pre
 		a = replaced(a, req.Env)
 		if err := h.fetch(ctx, req, a, told); err != nil {
 			return result, artifactFailed(*a.GetterSource, err)
-		}
-		if result.Data == nil {
-			result.Data = map[string]string{}
 		}
 		result.Data[key] = "done"
 	}

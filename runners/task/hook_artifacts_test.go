@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/user"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -158,6 +159,37 @@ func TestAnArtifactThatIsRefusedFailsTheTaskAtOnce(t *testing.T) {
 		}, f.events())
 		f.finish()
 	})
+}
+
+func TestAnArtifactIsGivenToTheTasksUser(t *testing.T) {
+	me, err := user.Current()
+	require.NoError(t, err)
+	for name, want := range map[string]string{
+		"":        "refused: chown: the task has no user",
+		"nobody?": `refused: chown: user "nobody?" does not exist on this node`,
+		"${ME}":   "",
+	} {
+		s := newFileServer(t, map[string]string{"/a": "one"})
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, nil)
+			f.task.User = name
+			f.task.Env = map[string]string{"ME": me.Username}
+			f.task.Artifacts = []*nomad.TaskArtifact{fetched(s.URL+"/a", nil)}
+			f.task.Artifacts[0].Chown = true
+			f.start()
+			time.Sleep(time.Second)
+			if want == "" {
+				require.Equal(t, []string{received, setup, downloading, begun}, f.events())
+			} else {
+				require.Equal(t, []string{
+					received, setup, downloading, `Failed Artifact Download: failed to download artifact "` + s.URL + `/a": ` + want,
+					"Not Restarting: Error was unrecoverable",
+				}, f.events())
+				require.Empty(t, s.requests())
+			}
+			f.finish()
+		})
+	}
 }
 
 func TestAKillEndsADownload(t *testing.T) {

@@ -118,7 +118,6 @@ func (h *templatesHook) Poststart(ctx context.Context, req *PoststartRequest) er
 			return err
 		}
 	}
-	h.unwatch()
 	var watched []*rendered
 	for _, t := range h.rendered {
 		if !t.Once && len(t.files) > 0 {
@@ -133,7 +132,6 @@ func (h *templatesHook) Poststart(ctx context.Context, req *PoststartRequest) er
 
 func (h *templatesHook) PreKill(context.Context) error { h.unwatch(); return nil }
 func (h *templatesHook) Exited(context.Context) error  { h.unwatch(); return nil }
-func (h *templatesHook) Stop(context.Context) error    { h.unwatch(); return nil }
 func (h *templatesHook) Shutdown()                     { h.unwatch() }
 
 func (h *templatesHook) unwatch() {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -136,6 +137,25 @@ func TestChangesOfSeveralTemplatesAreOneRestart(t *testing.T) {
 	})
 }
 
+func TestAFileThatGoesOnChangingIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil).service()
+		f.put("a", "0")
+		f.task.Templates = []*nomad.Template{from("a", "local/out", "restart")}
+		f.start()
+		for n := range 5 {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			f.put("a", strconv.Itoa(n+1))
+		}
+		require.Equal(t, []string{received, setup, begun}, f.events())
+		settle()
+		require.Equal(t, "5", f.read("web/local/out"))
+		require.Equal(t, 2, f.world.Started("web"))
+		f.finish()
+	})
+}
+
 func TestATemplateThatRendersOnceIsNotWatched(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil).service()
@@ -157,21 +177,64 @@ func TestATemplateThatRendersOnceIsNotWatched(t *testing.T) {
 func TestAChangeWhileTheAgentWasAwayIsSeen(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil).service()
-		f.put("a", "one")
+		f.cfg.Hooks = []task.Hook{&deviceHook{}}
+		f.put("a", `one {{ env "GPU" }}`)
 		f.task.Templates = []*nomad.Template{from("a", "local/out", "signal")}
 		f.start()
 		settle()
 		f.r.Shutdown()
 		<-f.r.WaitCh()
-		f.put("a", "two")
+		f.put("a", `one {{ env "GPU" }}`) // another file, with the same content
 		r := f.build()
 		require.NoError(t, r.Restore())
 		go r.Run()
 		settle()
-		require.Equal(t, "two", f.read("web/local/out"))
+		require.Equal(t, []string{received, setup, begun}, f.events())
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		f.put("a", `two {{ env "GPU" }}`)
+		r = f.build()
+		require.NoError(t, r.Restore())
+		go r.Run()
+		settle()
+		require.Equal(t, "two 0", f.read("web/local/out"))
 		require.Contains(t, f.events(), "Signaling: Task being sent signal SIGHUP: Template re-rendered")
 		f.finish()
 	})
+}
+
+// It starts with the new files anyway, when it is its time.
+func TestAChangeBetweenTwoRunsEndsNoDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"run_for": "1s", "exit_code": 1})
+		f.put("a", "one")
+		f.task.Templates = []*nomad.Template{from("a", "local/out", "restart")}
+		f.start()
+		time.Sleep(1500 * time.Millisecond)
+		f.put("a", "two")
+		settle()
+		require.Equal(t, []string{received, setup, begun, exit1, "Restarting: Task restarting in 10s"}, f.events())
+		f.finish()
+	})
+}
+
+func TestAChangeIsActedOnAtARandomTimeOfItsSplay(t *testing.T) {
+	for _, change := range []string{"restart", "signal"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, nil).service()
+			f.put("a", "one")
+			splayed := from("a", "local/out", change)
+			splayed.Splay = ptr(1000 * time.Hour)
+			f.task.Templates = []*nomad.Template{splayed}
+			f.start()
+			settle()
+			f.put("a", "two")
+			settle()
+			require.Equal(t, "two", f.read("web/local/out"))
+			require.Equal(t, []string{received, setup, begun}, f.events(), "not at once, but for one in a million times")
+			f.finish()
+		})
+	}
 }
 
 func TestATemplateThatBreaksLaterLeavesTheTaskAsItIs(t *testing.T) {

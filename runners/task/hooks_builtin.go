@@ -33,9 +33,6 @@ func (validateHook) Name() string { return "validate" }
 
 func (validateHook) Prestart(_ context.Context, req *PrestartRequest) (*PrestartResult, error) {
 	var errs []error
-	if req.Task.Driver == "" {
-		errs = append(errs, errors.New("task has no driver"))
-	}
 	if s := req.Task.KillSignal; s != "" {
 		if _, err := ParseSignal(s); err != nil {
 			errs = append(errs, fmt.Errorf("kill_signal: %w", err))

@@ -3,13 +3,19 @@ package task_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -60,6 +66,14 @@ func TestAKilledTask(t *testing.T) {
 		f := newFixture(t, nil)
 		f.start()
 		synctest.Wait()
+		if !onPlugin(t) { // whose handles do not change by a stop
+			f.world.Fail("destroy", func() error {
+				local, _, err := f.db.Task("a1", "web")
+				require.NoError(t, err)
+				require.Contains(t, string(local.Handle), "stopped", "it is destroyed under the handle that the stop gave")
+				return nil
+			})
+		}
 		f.r.Kill(nil)
 		f.r.Kill(nil)
 		<-f.r.WaitCh()
@@ -94,6 +108,35 @@ func TestTheKillTimeoutIsCapped(t *testing.T) {
 		f.r.Kill(nil)
 		f.finish()
 		require.Contains(t, f.events(), "Killing: Sent interrupt. Waiting 30s before force killing")
+	})
+}
+
+func TestATaskStartsWhenItIsItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		gate := make(chan struct{})
+		f.cfg.Gate = func() <-chan struct{} { return gate }
+		f.start()
+		time.Sleep(time.Hour)
+		require.Equal(t, []string{received}, f.events())
+		close(gate)
+		synctest.Wait()
+		require.Equal(t, []string{received, setup, begun}, f.events())
+		f.finish()
+	})
+}
+
+func TestAKillWinsOverAnAgentThatStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		f.cfg.Gate = func() <-chan struct{} { return nil }
+		f.start()
+		synctest.Wait()
+		f.r.Kill(nil)
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		require.Equal(t, []string{received, killing, killed}, f.events())
+		f.finish()
 	})
 }
 
@@ -209,16 +252,40 @@ func TestAConfigThatTheDriverRefuses(t *testing.T) {
 }
 
 func TestValidation(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, nil)
-		f.task.KillSignal = "SIGNONE"
-		f.start()
-		synctest.Wait()
-		require.Equal(t, []string{
-			received, `Failed Validation: kill_signal: unknown signal "SIGNONE"`, "Not Restarting: Error was unrecoverable",
-		}, f.events())
-		f.finish()
-	})
+	for want, change := range map[string]func(*nomad.Task){
+		`kill_signal: unknown signal "SIGNONE"`: func(t *nomad.Task) { t.KillSignal = "SIGNONE" },
+		"logs: max_files is 0, minimum 1\nlogs: max_file_size is 0, minimum 1": func(t *nomad.Task) {
+			t.LogConfig = &nomad.LogConfig{MaxFiles: ptr(0), MaxFileSizeMB: ptr(0)}
+		},
+		"": func(t *nomad.Task) {
+			t.KillSignal, t.LogConfig = "SIGINT", &nomad.LogConfig{MaxFiles: ptr(1), MaxFileSizeMB: ptr(1)}
+		},
+		" ": func(t *nomad.Task) { t.LogConfig = &nomad.LogConfig{Disabled: ptr(true), MaxFiles: ptr(0)} },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, nil)
+			change(f.task)
+			f.start()
+			synctest.Wait()
+			events := []string{received, "Failed Validation: " + want, "Not Restarting: Error was unrecoverable"}
+			if strings.TrimSpace(want) == "" {
+				events = []string{received, setup, begun}
+			}
+			require.Equal(t, events, f.events()[:len(events)])
+			f.finish()
+		})
+	}
+}
+
+func TestARunnerThatCannotBeMade(t *testing.T) {
+	f := newFixture(t, nil)
+	for want, alloc := range map[string]*structs.Allocation{
+		`task: "web" is not in group "other"`:                   {TaskGroup: "other", Job: f.alloc.Job, Resources: f.alloc.Resources},
+		`task: no task resources found on allocation for "web"`: {TaskGroup: "g", Job: f.alloc.Job},
+	} {
+		_, err := task.New(task.Config{Alloc: alloc, Task: "web"})
+		require.EqualError(t, err, want)
+	}
 }
 
 func TestAnUnknownDriver(t *testing.T) {
@@ -293,6 +360,87 @@ type failingHook struct{ err error }
 func (*failingHook) Name() string { return "failing" }
 func (h *failingHook) Prestart(context.Context, *task.PrestartRequest) (*task.PrestartResult, error) {
 	return nil, h.err
+}
+
+func TestATaskWhoseDirectoryCannotBeBuiltIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, nil)
+		path := filepath.Join(f.dir.Path(), "web")
+		require.NoError(t, os.WriteFile(path, nil, 0o600))
+		f.start()
+		synctest.Wait()
+		require.Len(t, f.events(), 4)
+		require.Contains(t, f.events()[2], "Task hook failed: task_dir: ")
+		require.Equal(t, "Restarting: Task restarting in 10s", f.events()[3])
+		require.NoError(t, os.Remove(path))
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		require.Equal(t, begun, f.events()[len(f.events())-1])
+		f.finish()
+	})
+}
+
+// A task of the end of its group runs once, and nobody waits for what becomes of it.
+func TestATaskThatRunsAfterAllOthersEndsByItself(t *testing.T) {
+	for hook, ends := range map[string]bool{nomad.TaskLifecycleHookPoststop: true, nomad.TaskLifecycleHookPrestart: false} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, map[string]any{"run_for": "1s"})
+			f.task.Lifecycle = &nomad.TaskLifecycle{Hook: hook}
+			f.start()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			restarted := f.r.Restart(task.RestartRequest{Force: true})
+			if ends {
+				<-f.r.WaitCh()
+				require.ErrorIs(t, restarted, task.ErrNotRunning)
+			} else {
+				synctest.Wait()
+				require.NoError(t, restarted)
+				require.Equal(t, structs.TaskRunning, f.r.State().State)
+			}
+			f.finish()
+		})
+	}
+}
+
+// failingWait is a driver whose first wait fails after a time.
+type failingWait struct {
+	task.Driver
+	failed *atomic.Bool
+}
+
+func (d failingWait) WaitTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) (*structs.ExitResult, error) {
+	if d.failed.Swap(true) {
+		return d.Driver.WaitTask(ctx, cfg, h)
+	}
+	select {
+	case <-time.After(10 * time.Second):
+		return nil, errors.New("trap: unreachable")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// The driver is asked again while it stops the task.
+func TestAWaitThatFailsDuringAKill(t *testing.T) {
+	for name, delay := range map[string]time.Duration{"in the shutdown delay": 20 * time.Second, "while it is stopped": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, map[string]any{"run_for": "12s", "stop_ignored": true})
+				f.task.ShutdownDelay = delay
+				var failed atomic.Bool
+				f.as = func(d task.Driver) task.Driver { return failingWait{d, &failed} }
+				f.start()
+				begin := time.Now()
+				time.Sleep(8 * time.Second)
+				f.r.Kill(nil)
+				<-f.r.WaitCh()
+				require.Equal(t, 12*time.Second, time.Since(begin), "its end is seen")
+				require.Equal(t, []string{exit0, killed}, f.events()[len(f.events())-2:])
+				f.finish()
+			})
+		})
+	}
 }
 
 func TestAPrestartHookThatFails(t *testing.T) {

@@ -23,7 +23,6 @@ func (r *Runner) recoverRun() (phase, restart.Event) {
 	run, err := r.recover(r.shutdown)
 	switch {
 	case err == nil:
-		r.gone, r.waiting = "", false
 		r.setRunning(run)
 		r.resumed()
 		r.poststart()
@@ -63,7 +62,6 @@ func (r *Runner) ended(exit *structs.ExitResult) (phase, restart.Event) {
 
 // startLost has a task start again whose run was lost with what it ran in.
 func (r *Runner) startLost(with string, err error) phase {
-	r.gone = ""
 	r.commit(func(s *status) bool {
 		s.state.Append(structs.NewTaskEvent(structs.EventFailedRestoring).
 			WithMessage(fmt.Sprintf("Task did not survive %s, and starts again: %v", with, err)))

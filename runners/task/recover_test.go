@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
@@ -24,10 +23,13 @@ func TestARunningTaskIsRecoveredWithoutAnEvent(t *testing.T) {
 		f.start()
 		synctest.Wait()
 		before := f.events()
+		changed := 0
+		f.cfg.Changed = func() { changed++ }
 		f.restartAgent()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Equal(t, before, f.events())
+		require.Equal(t, 1, changed, "what was read back is told")
 		require.Equal(t, 1, f.world.Started("web"))
 		f.finish()
 	})
@@ -50,43 +52,6 @@ func TestATaskThatEndedWhileTheAgentWasAwayReportsItsRealExit(t *testing.T) {
 	})
 }
 
-// Whoever ran the task forgets how it ended when it is destroyed: an agent that dies
-// right then has written it down.
-func TestAnExitIsDurableBeforeTheTaskIsDestroyed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, nil)
-		died := state.NewMem() // as the agent leaves it that dies in the destroy
-		f.world.Fail("destroy", func() error {
-			local, shown, err := f.db.Task("a1", "web")
-			require.NoError(t, err)
-			require.NoError(t, died.PutTaskLocal("a1", "web", local))
-			require.NoError(t, died.PutTaskState("a1", "web", shown))
-			f.world.Fail("destroy", nil)
-			return nil
-		})
-		f.start()
-		synctest.Wait()
-		require.True(t, f.world.Exit("web", structs.ExitResult{ExitCode: 7, Signal: 9, OOMKilled: true, Err: "why"}))
-		synctest.Wait()
-		f.r.Shutdown()
-		<-f.r.WaitCh()
-		before := f.events()
-
-		f.db = died
-		r := f.build()
-		require.NoError(t, r.Restore())
-		go r.Run()
-		synctest.Wait()
-		require.Equal(t, before, f.events())
-		require.Contains(t, before[3], "Terminated: Exit Code: 7, Signal: 9")
-		time.Sleep(11 * time.Second)
-		synctest.Wait()
-		require.Equal(t, begun, f.events()[5], "it is restarted once")
-		require.Equal(t, 2, f.world.Started("web"))
-		f.finish()
-	})
-}
-
 // exitCounter is a hook that counts the ends of runs.
 type exitCounter struct{ n int }
 
@@ -95,6 +60,11 @@ func (c *exitCounter) Exited(context.Context) error { c.n++; return nil }
 
 // An agent that dies between the start and the event that tells of it leaves that to the next.
 func TestARunThatWasNotYetSeenToRunIsSeenOnce(t *testing.T) {
+	t.Run("all events are kept", func(t *testing.T) { testNotYetSeen(t, received, setup) })
+	t.Run("old events are not", func(t *testing.T) { testNotYetSeen(t, setup) })
+}
+
+func testNotYetSeen(t *testing.T, kept ...string) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, nil)
 		f.start()
@@ -104,14 +74,14 @@ func TestARunThatWasNotYetSeenToRunIsSeenOnce(t *testing.T) {
 		local, shown, err := f.db.Task("a1", "web")
 		require.NoError(t, err)
 		shown = shown.Copy()
-		shown.State, shown.Events = structs.TaskPending, shown.Events[:2]
+		shown.State, shown.Events = structs.TaskPending, shown.Events[2-len(kept):2]
 		f.db = state.NewMem()
 		require.NoError(t, f.db.PutTask("a1", "web", local, shown))
 		f.build()
 		require.NoError(t, f.r.Restore())
 		go f.r.Run()
 		synctest.Wait()
-		require.Equal(t, []string{received, setup, begun}, f.events())
+		require.Equal(t, append(kept, begun), f.events())
 		require.Equal(t, 1, f.world.Started("web"))
 		f.finish()
 	})
@@ -121,19 +91,26 @@ func TestARunThatWasNotYetSeenToRunIsSeenOnce(t *testing.T) {
 // with which what is left of it is to be destroyed.
 func TestAnEndThatIsRecordedIsDecidedOnOnce(t *testing.T) {
 	for name, test := range map[string]struct {
-		code int
-		away func(*fixture)
+		code  int
+		away  func(*fixture)
+		known int // runs that were not destroyed
 	}{
 		"the agent stops while it waits": {7, func(f *fixture) {
 			synctest.Wait()
 			f.restartAgent()
-		}},
-		"the wait has ended": {7, func(*fixture) { time.Sleep(45 * time.Second) }},
+		}, 1},
+		"the wait has ended": {7, func(*fixture) { time.Sleep(45 * time.Second) }, 2},
 		"a dead task is restarted": {0, func(f *fixture) {
 			time.Sleep(2 * time.Minute)
 			f.world.Missing(nil)
 			require.NoError(f.t, f.r.Restart(task.RestartRequest{Force: true}))
-		}},
+		}, 2},
+		"a dead task is restarted by an agent that stops": {0, func(f *fixture) {
+			time.Sleep(2 * time.Minute)
+			require.NoError(f.t, f.r.Restart(task.RestartRequest{Force: true}))
+			synctest.Wait()
+			f.restartAgent()
+		}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -170,6 +147,7 @@ func TestAnEndThatIsRecordedIsDecidedOnOnce(t *testing.T) {
 				require.Equal(t, 2, strings.Count(strings.Join(f.events(), "\n"), begun), "%v", f.events())
 				require.Equal(t, 1, strings.Count(strings.Join(f.events(), "\n"), "Terminated"), "%v", f.events())
 				require.Equal(t, 2, exits.n, "by the agent that died, and by the one that decided")
+				require.Equal(t, test.known, f.world.Known())
 				f.finish()
 			})
 		})
@@ -310,10 +288,14 @@ func testDriverMissingAfterRestart(t *testing.T, missing error) {
 		synctest.Wait()
 		f.world.Missing(missing)
 		f.restartAgent()
+		signalled := make(chan error, 1)
+		go func() { signalled <- f.r.Signal(t.Context(), "HUP", "") }()
 		time.Sleep(45 * time.Second) // past one wait, within the policy
+		require.Empty(t, signalled)
 		f.world.Missing(nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
+		require.NoError(t, <-signalled, "it waits for a task that runs as far as is known")
 		require.Equal(t, structs.TaskRunning, f.r.State().State)
 		require.Equal(t, 1, f.world.Started("web"), "it was found, not started again")
 		f.finish()
@@ -321,215 +303,98 @@ func testDriverMissingAfterRestart(t *testing.T, missing error) {
 }
 
 func TestADriverThatFaultsWhileRecoveringIsAskedAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, nil)
-		f.start()
-		synctest.Wait()
-		faults := 3
-		f.world.Fail("recover", func() error {
-			if faults--; faults >= 0 {
-				return errors.New("trap: unreachable")
-			}
-			return nil
+	for faults, events := range map[int][]string{
+		3: {received, setup, begun},
+		5: {received, setup, begun},
+		6: {received, setup, begun, "Failed Restoring Task: Task did not survive the restart of the agent, and starts again: trap: unreachable", begun},
+	} {
+		bubble(t, func(t *testing.T) {
+			f := newFixture(t, nil)
+			f.start()
+			synctest.Wait()
+			left := faults
+			f.world.Fail("recover", func() error {
+				if left--; left >= 0 {
+					return errors.New("trap: unreachable")
+				}
+				return nil
+			})
+			f.restartAgent()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			require.Equal(t, events, f.events())
+			require.Equal(t, 1, f.world.Known())
+			f.finish()
 		})
-		f.restartAgent()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Equal(t, 1, f.world.Started("web"))
-		require.Equal(t, []string{received, setup, begun}, f.events())
-		f.finish()
-	})
+	}
 }
 
-func TestAStartThatTheAgentDidNotSurviveIsRepeated(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, nil)
-		cfg := &wasmnodev1.TaskConfig{Id: "a1/web/0000", Name: "web", AllocId: "a1"}
-		data, err := cfg.MarshalVT()
-		require.NoError(t, err)
-		require.NoError(t, f.db.PutTaskLocal("a1", "web", &state.TaskLocal{TaskID: cfg.GetId(), Config: data, Driver: "mock"}))
+func TestAKillThatTheAgentDidNotSurviveGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, map[string]any{"kill_after": "3s"})
+		f.start()
+		synctest.Wait()
+		f.r.Kill(nil)
+		time.Sleep(time.Second)
+		f.r.Shutdown()
+		<-f.r.WaitCh()
 		r := f.build()
 		require.NoError(t, r.Restore())
-		go r.Run()
-		synctest.Wait()
-		require.Equal(t, structs.TaskRunning, r.State().State)
-		require.Equal(t, 1, f.world.Started("web"))
+		require.ErrorIs(t, r.Restart(task.RestartRequest{Force: true}), task.ErrNotRunning)
+		r.Run()
+		require.Equal(t, []string{received, setup, begun, killing, exit0, killed}, f.events())
 		f.finish()
 	})
 }
 
-func TestANewVersionOfTheDriverTakesTheTask(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+// What the control plane knows of a task is what there is before it is looked for.
+func TestATaskThatRanIsShownToRunUnlessItsRunIsMissing(t *testing.T) {
+	for want, found := range map[structs.TaskPhase]task.Left{structs.TaskRunning: &left{run: "a1/web/1"}, structs.TaskPending: &left{}} {
 		f := newFixture(t, nil)
-		f.start()
-		synctest.Wait()
-		f.world.Upgrade()
-		synctest.Wait()
-		require.Equal(t, 1, f.world.Count("recover web with version 1"))
-		require.Equal(t, 1, f.world.Holds(), "the old version was given back")
-		require.Equal(t, []string{received, setup, begun}, f.events())
-		local, _, err := f.db.Task("a1", "web")
-		require.NoError(t, err)
-		require.Equal(t, "sha256:1", local.PluginDigest)
-		f.finish()
-	})
+		f.alloc.TaskStates = map[string]*structs.TaskState{"web": {State: structs.TaskRunning}}
+		require.Equal(t, structs.TaskRunning, f.build().State().State, "it is not known what was left")
+		f.cfg.Left = found
+		require.Equal(t, want, f.build().State().State)
+	}
 }
 
-func TestATaskThatTheNewVersionDoesNotTakeStays(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, nil)
-		f.start()
-		synctest.Wait()
-		f.world.Fail("recover", func() error { return errors.New("too old") })
-		f.world.Upgrade()
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		require.Equal(t, []string{"web"}, f.world.Running())
-		require.Equal(t, 1, f.world.Holds())
-		require.Equal(t, []string{received, setup, begun}, f.events())
-		f.r.Kill(nil)
-		<-f.r.WaitCh()
-		require.Equal(t, killed, f.events()[len(f.events())-1])
-		f.finish()
-	})
-}
-
-func TestADriverThatFaultsWhileWaitingRecoversTheTask(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, nil)
-		faults := 2
-		f.world.Fail("wait", func() error {
-			if faults--; faults >= 0 {
-				return errors.New("trap: unreachable")
-			}
-			return nil
+// Finish ends what was left by a runner that was shut down, or by an agent before it.
+func TestARunIsFinishedAfterItsRunner(t *testing.T) {
+	for name, shutDown := range map[string]bool{"that was shut down": true, "that never ran": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, map[string]any{"destroy_for": "30s"})
+				f.start()
+				synctest.Wait()
+				f.r.Shutdown()
+				<-f.r.WaitCh()
+				if !shutDown {
+					require.NoError(t, f.build().Restore())
+				}
+				f.r.Finish()
+				f.r.Flush()
+				f.r.Settle()
+				require.Zero(t, f.world.Known())
+				require.Contains(t, f.events(), killing)
+				f.finish()
+			})
 		})
-		f.start()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Equal(t, []string{received, setup, begun}, f.events())
-		require.Equal(t, 2, f.world.Count("recover web"))
-		f.finish()
-	})
+	}
 }
 
-func TestADriverThatAlwaysFaultsWhileWaitingLosesTheTask(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+func TestATaskWhoseAllocationCannotBeSetUpFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)
-		f.task.RestartPolicy.Attempts = ptr(0)
-		f.world.Fail("wait", func() error { return errors.New("trap: unreachable") })
-		f.start()
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
-		require.Equal(t, []string{
-			received, setup, begun,
-			`Terminated: Exit Code: 0, Exit Message: "the driver lost the task: trap: unreachable"`,
-			"Not Restarting: Policy allows no restarts",
-		}, f.events())
-		require.Zero(t, f.world.Known(), "what it lost was destroyed")
-		f.finish()
-	})
-}
-
-func TestSignals(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, nil)
-		f.start()
-		synctest.Wait()
-		ctx := context.Background()
-		require.NoError(t, f.r.Signal(ctx, "HUP", "because"))
-		require.Contains(t, f.world.Log(), "signal web SIGHUP")
-		synctest.Wait()
-		require.Contains(t, f.events(), "Signaling: Task being sent signal SIGHUP: because")
-		if !onPlugin(t) { // whose handles do not change by a signal
-			local, _, err := f.db.Task("a1", "web")
-			require.NoError(t, err)
-			require.Contains(t, string(local.Handle), "SIGHUP", "the driver's new handle is durable")
-		}
-		err := f.r.Signal(ctx, "SIGINTT", "")
-		require.Equal(t, abi.InvalidArgument, abi.CodeOf(err))
-		f.finish()
-		require.ErrorIs(t, f.r.Signal(ctx, "SIGHUP", ""), task.ErrNotRunning)
-	})
-}
-
-func TestRestartsOnRequest(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, nil)
-		f.start()
-		synctest.Wait()
-		require.NoError(t, f.r.Restart(task.RestartRequest{Reason: "by hand"}))
-		synctest.Wait()
-		require.Equal(t, []string{
-			received, setup, begun, "Restart Signaled: by hand", exit0, "Restarting: Task restarting in 0s", begun,
-		}, f.events())
-		// One that counts as a failure asks the policy, which allows one, and counted none yet.
-		require.NoError(t, f.r.Restart(task.RestartRequest{Reason: "unhealthy", Failure: true}))
-		synctest.Wait()
-		require.Equal(t, "Restarting: Task restarting in 10s", f.events()[len(f.events())-1])
-		time.Sleep(11 * time.Second)
-		synctest.Wait()
-		require.NoError(t, f.r.Restart(task.RestartRequest{Reason: "unhealthy", Failure: true}))
-		synctest.Wait()
-		require.Equal(t, `Not Restarting: Exceeded allowed attempts 1 in interval 1m0s and mode is "fail"`, f.events()[len(f.events())-1])
-		f.finish()
-		require.ErrorIs(t, f.r.Restart(task.RestartRequest{Force: true}), task.ErrNotRunning)
-	})
-}
-
-func TestARestartOrSignalBeforeTheStartIsRefused(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, nil)
-		f.cfg.Gate = func() <-chan struct{} { return nil }
-		f.start()
-		synctest.Wait()
-		require.ErrorIs(t, f.r.Restart(task.RestartRequest{}), task.ErrNotRunning)
-		require.ErrorIs(t, f.r.Signal(t.Context(), "SIGHUP", ""), task.ErrNotRunning)
-		require.NoError(t, f.r.Restart(task.RestartRequest{Force: true}), "it starts anyway")
-		require.Equal(t, []string{received}, f.events())
-		f.finish()
-	})
-}
-
-func TestStatsAreMeasuredWhenTheyAreRead(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, nil)
-		f.start()
-		synctest.Wait()
-		ctx := context.Background()
-		first, err := f.r.Stats(ctx)
-		require.NoError(t, err)
-		require.Nil(t, first.Before)
-		again, err := f.r.Stats(ctx)
-		require.NoError(t, err)
-		require.Equal(t, first, again, "within a second they are the same")
-		time.Sleep(2 * time.Second)
-		later, err := f.r.Stats(ctx)
-		require.NoError(t, err)
-		require.Equal(t, first.Now, later.Before)
-		f.finish()
-		_, err = f.r.Stats(ctx)
-		require.ErrorIs(t, err, task.ErrNotRunning)
-	})
-}
-
-func TestADriverWithoutStatsIsAskedOnceForEachRead(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFixture(t, nil)
-		asked := 0
-		f.world.Fail("stats", func() error {
-			asked++
-			return abi.NewError(abi.Unimplemented, "no stats")
-		})
-		f.start()
-		time.Sleep(time.Hour)
-		require.Zero(t, asked, "nobody looked")
-		for n := range 3 {
-			_, err := f.r.Stats(t.Context())
-			require.Equal(t, abi.Unimplemented, abi.CodeOf(err))
-			require.Equal(t, n+1, asked)
-		}
-		require.Equal(t, []string{received, setup, begun}, f.events(), "the task does not suffer")
+		r := f.build()
+		r.FailSetup("no room")
+		require.ErrorIs(t, r.Restart(task.RestartRequest{Force: true}), task.ErrNotRunning)
+		r.Run()
+		failed := []string{received, "Setup Failure: no room"}
+		require.Equal(t, failed, f.events())
+		require.True(t, r.State().Failed)
+		r.FailSetup("again")
+		r.Flush()
+		require.Equal(t, failed, f.events())
 		f.finish()
 	})
 }

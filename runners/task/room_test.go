@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/internal/boltfile"
+	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -102,7 +103,9 @@ func TestAnExitOnAFullDiskIsKeptUntilThereIsRoom(t *testing.T) {
 				require.Contains(t, f.events(), waitingForRoom)
 				require.Equal(t, 1, f.world.Known(), "how it ended")
 				if agent == "ends" {
+					before := f.r
 					f.restartAgent()
+					require.ErrorIs(t, before.CanExec(), task.ErrNotRunning)
 				}
 				db.full.Store(false)
 				time.Sleep(2 * time.Second)

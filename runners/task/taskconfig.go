@@ -37,7 +37,7 @@ func (r *Runner) config(alloc *structs.Allocation, task *nomad.Task, env *tasken
 		Env:           env.Map(),
 		DeviceEnv:     env.Devices(),
 		User:          env.Replace(task.User),
-		Resources:     resourcesOf(r.resources(alloc)),
+		Resources:     resourcesOf(r.resources(alloc), r.cfg.Node()),
 		Directories: &wasmnodev1.TaskDirectories{
 			Alloc: dir.Alloc.Path(), Shared: dir.Alloc.Shared(), Task: dir.Path,
 			Local: dir.Local, Secrets: dir.Secrets, Logs: dir.Alloc.Logs(),
@@ -76,11 +76,15 @@ func (r *Runner) ownNetwork() *structs.AllocNetwork {
 	return r.cfg.Network()
 }
 
-func resourcesOf(r *structs.TaskResources) *wasmnodev1.Resources {
+func resourcesOf(r *structs.TaskResources, n *structs.Node) *wasmnodev1.Resources {
+	most := r.MemoryMaxMB
+	if most == structs.MemoryUnlimited {
+		most = n.Resources.MemoryMB
+	}
 	out := &wasmnodev1.Resources{
 		CpuMhz:         positive(r.CPUMHz),
 		MemoryBytes:    positive(r.MemoryMB) * mebibyte,
-		MemoryMaxBytes: positive(r.MemoryMaxMB) * mebibyte,
+		MemoryMaxBytes: positive(most) * mebibyte,
 	}
 	for _, core := range r.Cores {
 		out.Cores = append(out.Cores, uint32(positive(core)))

@@ -52,9 +52,7 @@ func (w *templateWatch) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if changed := w.render(ctx); len(changed) > 0 {
-			w.apply(ctx, changed)
-		}
+		w.apply(ctx, w.render(ctx))
 	}
 }
 

@@ -91,7 +91,9 @@ func (f *fixture) build() *task.Runner {
 	require.NoError(f.t, err)
 	cfg := f.cfg
 	cfg.Alloc, cfg.Task, cfg.Dir, cfg.State = f.alloc, "web", dir, f.db
-	cfg.Node = func() *structs.Node { return &structs.Node{ID: "n1", Name: "node"} }
+	cfg.Node = func() *structs.Node {
+		return &structs.Node{ID: "n1", Name: "node", Resources: structs.NodeResources{MemoryMB: 2048}}
+	}
 	cfg.Dispense = func(name string) (task.Driver, error) {
 		d, err := f.world.Dispense(name)
 		if err == nil && f.as != nil {
@@ -99,7 +101,9 @@ func (f *fixture) build() *task.Runner {
 		}
 		return d, err
 	}
-	cfg.Changed = func() {}
+	if cfg.Changed == nil {
+		cfg.Changed = func() {}
+	}
 	cfg.Jitter = func(d time.Duration) time.Duration { return d }
 	f.r, err = task.New(cfg)
 	require.NoError(f.t, err)
@@ -126,6 +130,7 @@ func (f *fixture) restartAgent() *task.Runner {
 func (f *fixture) finish() {
 	f.r.Kill(nil)
 	<-f.r.WaitCh()
+	f.r.Run() // returns at once
 	require.Zero(f.t, f.world.Holds(), "drivers that were not released")
 	require.Empty(f.t, f.world.Doubled(), "tasks that ran twice at once")
 	require.Empty(f.t, f.world.Running(), "tasks left running")

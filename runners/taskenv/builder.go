@@ -182,6 +182,9 @@ func (b *Builder) addResources(e *Env) {
 	}
 	e.setNumber(MemoryLimit, r.MemoryMB)
 	e.setNumber(MemoryMaxLimit, r.MemoryMaxMB)
+	if r.MemoryMaxMB == structs.MemoryUnlimited {
+		e.vars[MemoryMaxLimit] = strconv.Itoa(structs.MemoryUnlimited)
+	}
 	e.setNumber(CPULimit, r.CPUMHz)
 	e.set(CPUCores, coreSet(r.Cores))
 }

@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -34,6 +35,22 @@ func checkBounds(b workload.Bounds) error {
 			return refused("limit %s: %d is above the node's own, %d", l.Name, l.Hard, most)
 		}
 		seen[l.Name] = true
+	}
+	return nil
+}
+
+// checkPaths refuses what is no path, and what this machine cannot keep to.
+func checkPaths(paths []workload.Path) error {
+	if err := pathIsolation(); err != nil {
+		return abi.NewError(abi.Unimplemented, "isolation paths: "+err.Error())
+	}
+	if len(paths) == 0 || len(paths) > workload.MaxPaths {
+		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("%d paths: there are from 1 to %d", len(paths), workload.MaxPaths))
+	}
+	for _, p := range paths {
+		if !filepath.IsAbs(p.Path) || p.Rights == "" || strings.Trim(p.Rights, workload.PathRights) != "" {
+			return abi.NewError(abi.InvalidArgument, fmt.Sprintf("path %q with the rights %q: it has to be absolute, with some of %s", p.Path, p.Rights, workload.PathRights))
+		}
 	}
 	return nil
 }

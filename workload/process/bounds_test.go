@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/workload"
+	"github.com/wasmnode/wasmnode/workload/process"
 )
 
 // kinds are specs of a script without and with isolation.
@@ -118,4 +119,84 @@ func TestBoundsThatNoProcessCanHaveAreRefused(t *testing.T) {
 	require.Equal(t, abi.NotFound, abi.CodeOf(err), "%v", err)
 	require.ErrorContains(t, err, "standard input ")
 	require.Zero(t, w.left())
+}
+
+// TestAProcessUsesThePathsThatItIsGiven: nothing else of the node's files, and no process but its
+// own.
+func TestAProcessUsesThePathsThatItIsGiven(t *testing.T) {
+	if err := process.CheckIsolation(workload.IsolationPaths); err != nil {
+		t.Skip("this machine cannot restrict processes to paths: ", err)
+	}
+	w := newWorld(t)
+	dir := t.TempDir()
+	for _, sub := range []string{"read", "write", "create", "none"} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, sub), 0o777))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, sub, "f"), []byte(sub), 0o666))
+	}
+	spec := w.script(`
+		try() { name=$1; shift; "$@" >/dev/null 2>&1 && echo "$name yes" || echo "$name no"; }
+		try read/read cat read/f
+		try read/write sh -c 'echo x >>read/f'
+		try read/empty sh -c ': >read/f'
+		try read/create sh -c 'echo x >read/g'
+		try write/read cat write/f
+		try write/write sh -c 'echo x >>write/f'
+		try write/create sh -c 'echo x >write/g'
+		try write/remove rm write/f
+		try create/create mkdir create/d
+		try create/remove rm create/f
+		try create/out sh -c 'ln read/f create/l'
+		try none/list ls none
+		try none/read cat none/f
+		try link/read cat create/link
+		try execute ./read/f
+		try signal kill -0 $PPID
+		try look cat /proc/$PPID/environ
+		echo ready; [ "$1" = wait ] && sleep 1000`)
+	require.NoError(t, os.Symlink("../none/f", filepath.Join(dir, "create/link")))
+	p := spec.Process
+	p.Isolation, p.Dir = workload.IsolationPaths, dir
+	p.Paths = []workload.Path{
+		{Path: "/usr", Rights: "rx"}, {Path: "/bin", Rights: "rx"}, {Path: "/lib", Rights: "rx"}, {Path: "/lib64", Rights: "rx"}, {Path: "/proc", Rights: "r"},
+		{Path: "/dev/null", Rights: "rw"}, {Path: "/not/there", Rights: "rwcx"}, {Path: "/etc/hostname", Rights: "rc"},
+		{Path: filepath.Join(dir, "read"), Rights: "r"}, {Path: filepath.Join(dir, "write"), Rights: "w"}, {Path: filepath.Join(dir, "create"), Rights: "rwc"},
+	}
+	require.NoError(t, w.s.Start(w.context(), spec))
+	w.wait(spec)
+	require.Equal(t, strings.Join([]string{
+		"read/read yes", "read/write no", "read/empty no", "read/create no", "write/read no", "write/write yes", "write/create no", "write/remove no",
+		"create/create yes", "create/remove yes", "create/out no", "none/list no", "none/read no", "link/read no", "execute no", "signal no", "look no", "ready", "",
+	}, "\n"), w.stdoutOf(spec))
+
+	held := w.script(`echo ready; sleep 1000`)
+	held.Process.Isolation, held.Process.Paths, held.Process.Dir = p.Isolation, p.Paths, dir
+	require.NoError(t, w.s.Start(w.context(), held))
+	w.ready(held)
+	var out strings.Builder
+	exit, err := w.s.Exec(w.context(), held.ID, &workload.ExecSpec{Command: "sh", Args: []string{"-c", "cat read/f; cat none/f; kill $PPID"}, Stdout: &out, Stderr: &out})
+	require.NoError(t, err)
+	require.False(t, exit.Successful())
+	require.True(t, strings.HasPrefix(out.String(), "read"), out.String())
+	require.Contains(t, out.String(), "none/f: Permission denied")
+	require.NoError(t, w.s.Stop(w.context(), held.ID, "SIGKILL", 0))
+}
+
+func TestPathsThatAreNoneAreRefused(t *testing.T) {
+	if err := process.CheckIsolation(workload.IsolationPaths); err != nil {
+		t.Skip("this machine cannot restrict processes to paths: ", err)
+	}
+	w := newWorld(t)
+	for want, paths := range map[string][]workload.Path{
+		"0 paths: there are from 1 to 160":   nil,
+		"161 paths: there are from 1 to 160": make([]workload.Path, workload.MaxPaths+1),
+		`path "usr" with the rights "r"`:     {{Path: "usr", Rights: "r"}},
+		`path "/usr" with the rights ""`:     {{Path: "/usr"}},
+		`path "/usr" with the rights "rd"`:   {{Path: "/usr", Rights: "rd"}},
+	} {
+		spec := w.script("exit 0")
+		spec.Process.Isolation, spec.Process.Paths = workload.IsolationPaths, paths
+		err := w.s.Start(w.context(), spec)
+		require.ErrorContains(t, err, want)
+		require.Equal(t, abi.InvalidArgument, abi.CodeOf(err))
+	}
 }

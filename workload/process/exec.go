@@ -155,7 +155,7 @@ func (e *execution) start(o *origin, s *spawner, number int) error {
 	if target == nil {
 		return e.spawn(c, s, group)
 	}
-	if target.Join {
+	if !target.Bare {
 		c.extra = []uintptr{uintptr(o.child.pidfd)}
 	}
 	return e.spawnShim(o.limits, c, target, s, group)

@@ -38,7 +38,7 @@ func (p *process) openExecs(target *isolate.Spec, credential *syscall.Credential
 	}
 	if target != nil {
 		p.origin.target = &isolate.Spec{
-			Bare: target.Bare, Join: !target.Bare, Search: target.Search, Dir: target.Dir, User: target.User,
+			Bare: target.Bare, Join: !target.Bare, Paths: target.Paths, Search: target.Search, Dir: target.Dir, User: target.User,
 			Bounds: target.Bounds, AddCapabilities: target.AddCapabilities, DropCapabilities: target.DropCapabilities,
 		}
 	}

@@ -30,7 +30,7 @@ func (o *origin) shimCommand(spec *workload.ExecSpec) (*command, *isolate.Spec, 
 		target.Command = path.Join(o.dir, spec.Command)
 	}
 	c := &command{path: program, args: []string{isolate.Program}, dir: "/", network: o.network(), cores: o.cores}
-	if target.Join {
+	if !target.Bare {
 		c.joins = o.child.pidfd
 	}
 	return c, &target, nil

@@ -28,8 +28,18 @@ func CheckIsolation(isolation workload.Isolation) error {
 		return nil
 	case workload.IsolationFull:
 		return FullIsolation()
+	case workload.IsolationPaths:
+		return pathIsolation()
 	}
 	return fmt.Errorf("unknown isolation %q", isolation)
+}
+
+// pathIsolation returns why processes cannot be restricted to paths here.
+func pathIsolation() error {
+	if !isolate.Available() {
+		return errors.New("this program cannot start itself: its main function does not call isolate.Enter")
+	}
+	return isolate.PathsMissing()
 }
 
 var isolationOnce = sync.OnceValue(tryIsolation)
@@ -127,7 +137,7 @@ func (p *process) target(c *syscall.Credential, env []string) (*isolate.Spec, er
 	switch {
 	case spec.Isolation == workload.IsolationFull:
 		return describe(p.spec, c, env), nil
-	case spec.Bounds.None():
+	case spec.Isolation == workload.IsolationNone && spec.Bounds.None():
 		return nil, nil
 	}
 	user, err := userOf(c)
@@ -135,7 +145,7 @@ func (p *process) target(c *syscall.Credential, env []string) (*isolate.Spec, er
 		return nil, err
 	}
 	return &isolate.Spec{
-		Bare: true, Bounds: spec.Bounds, User: user,
+		Bare: true, Paths: spec.Paths, Bounds: spec.Bounds, User: user,
 		Command: spec.Command, Args: append([]string{spec.Command}, spec.Args...), Env: env, Dir: spec.Dir,
 	}, nil
 }

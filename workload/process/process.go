@@ -72,8 +72,14 @@ func check(spec *workload.Spec) error {
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("working directory %q is not an absolute path", p.Dir))
 	case p.Isolation == workload.IsolationFull:
 		return checkIsolated(spec)
+	case p.Isolation == workload.IsolationPaths:
+		if err := checkPaths(p.Paths); err != nil {
+			return err
+		}
 	case p.Isolation != workload.IsolationNone:
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("unknown isolation %q", p.Isolation))
+	}
+	switch {
 	case !filepath.IsAbs(p.Command):
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("command %q is not an absolute path", p.Command))
 	}

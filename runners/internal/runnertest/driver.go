@@ -154,7 +154,7 @@ func (d *driver) RecoverTask(_ context.Context, cfg *wasmnodev1.TaskConfig, _ *w
 	if d.w.find(cfg.GetId()) == nil {
 		return nil, abi.ErrTaskNotFound
 	}
-	return nil, nil
+	return &wasmnodev1.TaskHandle{Version: 1, WorkloadId: cfg.GetId(), DriverState: fmt.Appendf(nil, "version %d", d.version)}, nil
 }
 
 func (d *driver) WaitTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, _ *wasmnodev1.TaskHandle) (*structs.ExitResult, error) {
@@ -202,6 +202,9 @@ func (d *driver) StopTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wa
 
 func (d *driver) SignalTask(_ context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, signal string) (*wasmnodev1.TaskHandle, error) {
 	d.w.note("signal %s %s", cfg.GetName(), signal)
+	if err := d.w.fault("signal"); err != nil {
+		return nil, err
+	}
 	if text := script(cfg).SignalError; text != "" {
 		return nil, errors.New(text)
 	}
@@ -228,7 +231,10 @@ func (d *driver) ExecTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, _ *wa
 	return &structs.ExitResult{ExitCode: 3}, err
 }
 
-func (d *driver) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, _ *wasmnodev1.TaskHandle, _ bool) error {
+func (d *driver) DestroyTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, _ bool) error {
+	if h == nil {
+		return abi.NewError(abi.InvalidArgument, "no handle")
+	}
 	if len(cfg.GetDriverConfig()) > 0 && script(cfg).DestroyHangs {
 		<-ctx.Done()
 		return ctx.Err()

@@ -178,6 +178,9 @@ func (d *onPlugin) StopTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *
 
 func (d *onPlugin) SignalTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, signal string) (*wasmnodev1.TaskHandle, error) {
 	d.w.note("signal %s %s", cfg.GetName(), signal)
+	if err := d.w.fault("signal"); err != nil {
+		return nil, err
+	}
 	return d.plugin.SignalTask(ctx, inner(cfg), h, signal)
 }
 

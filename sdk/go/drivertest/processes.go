@@ -79,7 +79,7 @@ func (h *callHost) checkCommand(c *process.Command) error {
 		return h.processes.refuse
 	case c.Command == "":
 		return abi.NewError(abi.InvalidArgument, "start: no command")
-	case c.Isolation != process.IsolationNone && c.Isolation != process.IsolationFull:
+	case c.Isolation != process.IsolationNone && c.Isolation != process.IsolationFull && c.Isolation != process.IsolationPaths:
 		return abi.NewError(abi.InvalidArgument, "start: the isolation is not set")
 	case c.Isolation == process.IsolationFull && h.processes.fullMissing != "":
 		return abi.NewError(abi.Unimplemented, "isolation full: "+h.processes.fullMissing)

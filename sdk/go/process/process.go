@@ -15,6 +15,9 @@ import (
 // Command is what to start, as whom, and with how much isolation.
 type Command = wasmnodev1.ProcessStartRequest
 
+// Path is a file, or a directory with all below it, that a process with [IsolationPaths] may use.
+type Path = wasmnodev1.ProcessPath
+
 // Limit is one of setrlimit(2) that a process and all that it starts has.
 type Limit = wasmnodev1.ProcessLimit
 
@@ -22,6 +25,8 @@ type Limit = wasmnodev1.ProcessLimit
 const (
 	IsolationNone = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_NONE // it sees all that its user may see
 	IsolationFull = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_FULL // it has a root, namespaces and limits of its own
+	// IsolationPaths: of the node's files it may use its task's and those of Paths.
+	IsolationPaths = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_PATHS
 )
 
 // Start starts a process as the workload of the task that the current call is about,
@@ -77,16 +82,21 @@ func Run(ctx context.Context, h *Helper) (*Ended, error) {
 // FullIsolation returns why this node cannot give [IsolationFull], an UNIMPLEMENTED
 // error; nil: it can.
 func FullIsolation(ctx context.Context) error {
-	answer, err := hostcall.ProcessSupport(ctx, nil)
-	if err != nil {
+	return lacks(ctx, (*wasmnodev1.ProcessSupport).GetFullIsolationMissing)
+}
+
+// PathIsolation is [FullIsolation] for [IsolationPaths].
+func PathIsolation(ctx context.Context) error {
+	return lacks(ctx, (*wasmnodev1.ProcessSupport).GetPathIsolationMissing)
+}
+
+func lacks(ctx context.Context, what func(*wasmnodev1.ProcessSupport) string) error {
+	support := new(wasmnodev1.ProcessSupport)
+	if err := hostcall.Ask(ctx, hostcall.ProcessSupport, &wasmnodev1.ProcessSupportRequest{}, support); err != nil {
 		return err
 	}
-	var support wasmnodev1.ProcessSupport
-	if err := support.UnmarshalVT(answer); err != nil {
-		return err
-	}
-	if support.FullIsolationMissing != "" {
-		return abi.NewError(abi.Unimplemented, support.FullIsolationMissing)
+	if reason := what(support); reason != "" {
+		return abi.NewError(abi.Unimplemented, reason)
 	}
 	return nil
 }

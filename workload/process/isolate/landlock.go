@@ -22,8 +22,5 @@ func scopeSockets() error {
 		return fmt.Errorf("landlock: %w", errno)
 	}
 	defer closeFD(int(ruleset))
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0); errno != 0 {
-		return fmt.Errorf("landlock: %w", errno)
-	}
-	return nil
+	return restrictSelf(ruleset)
 }

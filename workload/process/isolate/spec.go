@@ -10,13 +10,15 @@ type Spec struct {
 	// nothing then.
 	Join bool
 	// Bare has the process stay where it was forked: it only becomes the user's, and has
-	// bounds. Root, Mounts, Devices and Owned say nothing then; Dir and Command are the
+	// bounds and paths. Root, Mounts, Devices and Owned say nothing then; Dir and Command are the
 	// node's.
 	Bare bool
 	// DataMaxBytes bounds the data of a process that is bare, and of each that it starts; 0:
 	// it is not bounded.
 	DataMaxBytes uint64
-	Bounds       workload.Bounds
+	// Paths are the only files that a bare process may use; nil: all that its user may.
+	Paths  []workload.Path
+	Bounds workload.Bounds
 	// AddCapabilities and DropCapabilities change what a process that is not bare may have.
 	AddCapabilities, DropCapabilities workload.Capabilities
 	// Root is the directory that becomes the process's root.
