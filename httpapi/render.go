@@ -120,14 +120,7 @@ func taskStates(states map[string]*structs.TaskState) map[string]*nomad.TaskStat
 			Events:      make([]*nomad.TaskEvent, 0, len(s.Events)),
 		}
 		for _, e := range s.Events {
-			t.Events = append(t.Events, &nomad.TaskEvent{
-				Type:           e.Type,
-				Time:           e.Time,
-				Message:        e.Message,
-				DisplayMessage: e.DisplayMessage,
-				Details:        e.Details,
-				FailsTask:      e.FailsTask,
-			})
+			t.Events = append(t.Events, taskEvent(e))
 		}
 		out[name] = t
 	}

@@ -33,6 +33,7 @@ const (
 // its copy of sleep is a task of it.
 type agent struct {
 	dir, binary, sleep string
+	driver             string // what its tasks need
 	args               []string
 	client             *nomad.Client
 	log                transcript
@@ -47,6 +48,7 @@ type product struct {
 	// [agent], and returns the arguments that start it with its API at an address.
 	install func(b *testing.B, a *agent, address string) []string
 	binary  func(b *testing.B) string
+	driver  string
 	dir     string // where it is installed
 }
 
@@ -60,7 +62,7 @@ func (p product) below(dir string) product {
 func (p product) start(b *testing.B) *agent {
 	b.Helper()
 	require.NoError(b, os.Mkdir(p.dir, 0o700))
-	a := &agent{dir: p.dir, binary: filepath.Join(p.dir, p.name), sleep: filepath.Join(p.dir, "sleep")}
+	a := &agent{dir: p.dir, binary: filepath.Join(p.dir, p.name), sleep: filepath.Join(p.dir, "sleep"), driver: p.driver}
 	copyFile(b, a.binary, p.binary(b))
 	copyFile(b, a.sleep, "/bin/sleep")
 	address := freeAddress(b)
@@ -105,7 +107,7 @@ func (a *agent) ready() bool {
 	if err != nil || len(nodes) != 1 {
 		return false
 	}
-	driver := nodes[0].Drivers["raw_exec"]
+	driver := nodes[0].Drivers[a.driver]
 	return nodes[0].Status == nomad.NodeStatusReady && driver != nil && driver.Healthy
 }
 

@@ -17,7 +17,7 @@ const nomadEnv = "NOMAD_BIN"
 
 // ours is a node with the driver raw_exec, which may run sleep and nothing else.
 var ours = product{
-	name: "wasmnode",
+	name: "wasmnode", driver: "raw_exec",
 	binary: func(b *testing.B) string {
 		file := filepath.Join(b.TempDir(), "out")
 		build := exec.Command("go", "build", "-C", "../..", "-trimpath", "-ldflags=-s -w", "-o", file, "./cmd/wasmnode")
@@ -43,10 +43,20 @@ plugin "raw_exec" { grant { process { commands = [%q] } } }
 // nomads is a server and a client in one agent, as someone with a single machine has.
 // It asks no cloud where it is, which takes it seconds.
 var nomads = product{
-	name:   "nomad",
+	name: "nomad", driver: "raw_exec",
 	binary: func(*testing.B) string { return os.Getenv(nomadEnv) },
 	install: func(b *testing.B, a *agent, address string) []string {
-		return configured(b, a, fmt.Sprintf(`
+		return configured(b, a, nomadsConfig(b, a, address)+`
+plugin "raw_exec" {
+  config { enabled = true }
+}
+`)
+	},
+}
+
+func nomadsConfig(b *testing.B, a *agent, address string) string {
+	b.Helper()
+	return fmt.Sprintf(`
 data_dir  = %q
 bind_addr = "127.0.0.1"
 disable_update_check = true
@@ -68,11 +78,7 @@ client {
   enabled = true
   options { "fingerprint.denylist" = "env_aws,env_azure,env_digitalocean,env_gce" }
 }
-plugin "raw_exec" {
-  config { enabled = true }
-}
-`, filepath.Join(a.dir, "data"), port(b, address), port(b, freeAddress(b)), port(b, freeAddress(b))))
-	},
+`, filepath.Join(a.dir, "data"), port(b, address), port(b, freeAddress(b)), port(b, freeAddress(b)))
 }
 
 // configured writes an agent's configuration and returns the arguments to start it with.
@@ -87,6 +93,14 @@ func configured(b *testing.B, a *agent, text string) []string {
 // given of Nomad's measures is nil without one. The files of both stay until the end: a
 // file system may be slow for half a minute after much was removed from it.
 func sideBySide[M any](b *testing.B, measure func(b *testing.B, p product) *M, compare func(b *testing.B, nomad, own *M)) {
+	b.Helper()
+	productsSideBySide(b, nomads, ours, measure, compare)
+}
+
+// productsSideBySide is sideBySide for products with other drivers.
+func productsSideBySide[M any](
+	b *testing.B, nomads, ours product, measure func(b *testing.B, p product) *M, compare func(b *testing.B, nomad, own *M),
+) {
 	b.Helper()
 	dir := b.TempDir()
 	var nomad *M

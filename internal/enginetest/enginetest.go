@@ -1,6 +1,6 @@
 // Package enginetest starts real container engines for tests, each with an image that it makes
 // by itself: no registry is asked. The engines have directories and cgroups of their own and leave
-// the machine's network alone.
+// the machine's network alone: one that makes networks is for tests that are [InOwnNetwork].
 //
 // Where a machine has no engine, the test says so by name and is skipped; with
 // WASMNODE_STRICT=1 it fails. Only root can start one.

@@ -347,7 +347,8 @@ func (d *docker) InspectTask(ctx context.Context, _ string, handle *driver.TaskH
 	}
 	if !v.Get("State", "Running").Bool() {
 		status.State = driver.TaskExited
-		status.CompletedAtNs = nanoseconds(v.Get("State", "FinishedAt").Text())
+		// The engine may note the start of a short container after its end.
+		status.CompletedAtNs = max(status.StartedAtNs, nanoseconds(v.Get("State", "FinishedAt").Text()))
 		status.ExitResult = exit(v.Get("State"))
 	}
 	return status, nil

@@ -16,7 +16,8 @@ job "leader-fails" {
       driver = "raw_exec"
       config {
         command = "/bin/sh"
-        args    = ["-c", "exit 6"]
+        # Not at once: a shell that is interrupted before it waits for its child ends by that.
+        args    = ["-c", "sleep 1; exit 6"]
       }
       leader = true
       resources {

@@ -31,7 +31,8 @@ job "two-tasks-one-fails" {
       driver = "raw_exec"
       config {
         command = "/bin/sh"
-        args    = ["-c", "exit 5"]
+        # Not at once: a shell that is interrupted before it waits for its child ends by that.
+        args    = ["-c", "sleep 1; exit 5"]
       }
       resources {
         cpu    = 10
