@@ -20,7 +20,7 @@ type HelperGrant struct {
 	//
 	// "*" alone is any one argument that is neither empty nor begins with '-'. Within an
 	// element, '*' is any text without '/', ',', '=' and ':'; what such an element stands for
-	// has no "." or ".." between those, and begins with '-' only if the element does. "..." at
+	// has no "." or ".." between those and no "//", and begins with '-' only if the element does. "..." at
 	// the end is any number of arguments, none of which begins with '-'.
 	Args []string
 	// User is whom it runs as, "nobody" or "web:www"; empty: the node's own user.
@@ -81,6 +81,8 @@ func argument(element, arg string) bool {
 		return arg != ""
 	case slices.ContainsFunc(strings.FieldsFunc(arg, delimits), isDots):
 		return false
+	case strings.Contains(arg, "//") && !strings.Contains(element, "//"):
+		return false // what would be between is left out, and the file is one further up
 	}
 	parts := strings.Split(element, grantsyntax.Any)
 	for i := range parts {

@@ -141,7 +141,7 @@ func TestWhichArgumentsAGrantStandsFor(t *testing.T) {
 			[]string{"image inspect", "image inspect _", "image inspect -f", "image inspect --format={{.}}", "image inspect a b", "image rm a", "-image inspect a", "image inspect -"}},
 		{"ps ...", []string{"ps", "ps a", "ps a b _"}, []string{"", "ps -a", "ps a --all", "px"}},
 		{"--root=/srv/*/disk.img", []string{"--root=/srv/a/disk.img"},
-			[]string{"--root=/srv/../disk.img", "--root=/srv/a/b/disk.img", "--root=/srv/./disk.img", "--root=/srv/a/disk.imgx", "--root=/srv/a,b/disk.img", "-x=/srv/a/disk.img"}},
+			[]string{"--root=/srv/../disk.img", "--root=/srv//disk.img", "--root=/srv/a/b/disk.img", "--root=/srv/./disk.img", "--root=/srv/a/disk.imgx", "--root=/srv/a,b/disk.img", "-x=/srv/a/disk.img"}},
 		{"/srv/*", []string{"/srv/a", "/srv/"}, []string{"/srv/..", "/srv/.", "/srv/a/b", "/srv"}},
 		{"file=*,format=raw", []string{"file=a,format=raw"}, []string{"file=a,snapshot=on,format=raw", "file=/etc/shadow,format=raw", "file=..,format=raw"}},
 		{"*.img", []string{"a.img", "..img"}, []string{"-a.img", "a/b.img", "../a.img"}},

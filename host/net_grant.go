@@ -149,15 +149,12 @@ func deniedNet(plugin, key, what string) error {
 	return notGranted("connecting to "+what, netFix(plugin, fmt.Sprintf("%s = [%q]", key, what)))
 }
 
-// deniedHTTP refuses a request and names the missing grant.
+// deniedHTTP refuses a request and names the missing grant. A target's endpoint has no patterns.
 func deniedHTTP(plugin, method string, t *outbound.Target) error {
 	path, endpoint := plaintext.Line(t.URL.Path, 256), plaintext.Line(t.Endpoint, 256)
 	what := fmt.Sprintf("%s %s%s", method, endpoint, path)
 	if strings.Contains(path, grantsyntax.Any) || grantsyntax.URLPath(path) != nil {
 		path = "/…" // the plugin is not to write patterns into what the operator copies
-	}
-	if strings.Contains(endpoint, grantsyntax.Any) {
-		endpoint = "…"
 	}
 	return notGranted(what, httpFix(plugin, endpoint, method, path))
 }

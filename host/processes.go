@@ -4,13 +4,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/internal/grantsyntax"
 	"github.com/wasmnode/wasmnode/internal/plaintext"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/workload"
@@ -58,6 +61,9 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 		return nil, err
 	}
 	if err := checkProcess(p, c.plugin.Name(), s.grants.Process); err != nil {
+		return nil, err
+	}
+	if err := checkVariables(p, r.Env, c.plugin.Name(), s.grants.Process); err != nil {
 		return nil, err
 	}
 	if err := restrict(p, c.scope.Config.GetDirectories(), c.plugin.Name(), s.grants.Process); err != nil {
@@ -179,3 +185,21 @@ func checkProcess(p *workload.Process, plugin string, g ProcessGrant) error {
 	}
 	return nil
 }
+
+// checkVariables refuses a program that is not isolated those variables by which the dynamic
+// loader runs other code in it, unless any code may be run. The task's directory has what the
+// job and the plugin put there; what the node itself has set loads what is the node's.
+func checkVariables(p *workload.Process, env map[string]string, plugin string, g ProcessGrant) error {
+	if p.Isolation == workload.IsolationFull || slices.Contains(g.Commands, grantsyntax.Any) {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if loadsCode(name) && os.Getenv(name) != env[name] {
+			return notGranted("variable "+plaintext.Line(name, 64)+", by which "+plaintext.Line(p.Command, 256)+" runs other code,", processFix(plugin, `commands = ["*"]`))
+		}
+	}
+	return nil
+}
+
+// loadsCode reports whether the C library reads a variable to find code.
+func loadsCode(name string) bool { return strings.HasPrefix(name, "LD_") || name == "GCONV_PATH" }

@@ -219,6 +219,8 @@ func TestAProcessThatWasNotGrantedIsNotStarted(t *testing.T) {
 			abi.InvalidArgument, `unknown limit "\\u001b"`},
 		"an input elsewhere": {any, func(r *wasmnodev1.ProcessStartRequest) { r.Stdin = "../x" }, abi.PermissionDenied, "path ../x leads out of the task's directory"},
 		"another's input":    {any, func(r *wasmnodev1.ProcessStartRequest) { r.Stdin = "/etc/passwd" }, abi.PermissionDenied, "standard input /etc/passwd is not in the task's directory"},
+		"a library":          {some, func(r *wasmnodev1.ProcessStartRequest) { r.Env = map[string]string{"A": "1", "LD_PRELOAD": "/x.so"} }, abi.PermissionDenied, "variable LD_PRELOAD, by which /bin/sh runs other code, " + fix(`commands = ["*"]`)},
+		"converters":         {some, func(r *wasmnodev1.ProcessStartRequest) { r.Env = map[string]string{"GCONV_PATH": "/x"} }, abi.PermissionDenied, "variable GCONV_PATH, by which"},
 		"no isolation where paths are the least": {host.ProcessGrant{Commands: any.Commands, Isolation: workload.IsolationPaths}, func(*wasmnodev1.ProcessStartRequest) {},
 			abi.PermissionDenied, "isolation none " + fix(`isolation = "none"`)},
 		"paths where full is the least": {host.ProcessGrant{Commands: any.Commands, Isolation: workload.IsolationFull}, func(r *wasmnodev1.ProcessStartRequest) {
@@ -288,6 +290,18 @@ func TestAProcessIsStartedForATaskOnly(t *testing.T) {
 		require.Equal(t, abi.FailedPrecondition, answeredError(t, out).Code)
 	}
 	require.Contains(t, p.Granted(), "wasmnode:process/v1(commands:*)")
+}
+
+// What the node itself has set is no guest's code, and where any program may be run there is
+// nothing to keep out.
+func TestWhereAProgramMayLoadCodeFrom(t *testing.T) {
+	t.Setenv("LD_LIBRARY_PATH", "/the/nodes")
+	for command, path := range map[string]string{"/bin/sh": "/the/nodes", "*": "/a/jobs"} {
+		r := shell("exit 0")
+		r.Env = map[string]string{"LD_LIBRARY_PATH": path}
+		code, message := decodeAnswer(t, startProcess(t, newWorld(t, host.Limits{}), taskScope(t), host.ProcessGrant{Commands: []string{command}}, r))
+		require.Zero(t, code, string(message))
+	}
 }
 
 // TestAGrantThatIsTakenAwayIsGoneFromTheNextCallOn: with a configuration, without one, and

@@ -43,14 +43,17 @@ type Kept struct {
 
 // kvFuncs is wasmnode:kv/v1: a small durable store of the plugin's own.
 var kvFuncs = map[string]sandbox.HostFunc{
-	abi.FuncKVGet:    keeping(func() *wasmnodev1.KvGetRequest { return &wasmnodev1.KvGetRequest{} }, (*keeper).get),
-	abi.FuncKVSet:    keeping(func() *wasmnodev1.KvSetRequest { return &wasmnodev1.KvSetRequest{} }, (*keeper).set),
-	abi.FuncKVDelete: keeping(func() *wasmnodev1.KvDeleteRequest { return &wasmnodev1.KvDeleteRequest{} }, (*keeper).remove),
-	abi.FuncKVList:   keeping(func() *wasmnodev1.KvListRequest { return &wasmnodev1.KvListRequest{} }, (*keeper).list),
+	abi.FuncKVGet:    keeping(func() *wasmnodev1.KvGetRequest { return &wasmnodev1.KvGetRequest{} }, (*keeper).look, (*keeper).get),
+	abi.FuncKVSet:    keeping(func() *wasmnodev1.KvSetRequest { return &wasmnodev1.KvSetRequest{} }, (*keeper).change, (*keeper).set),
+	abi.FuncKVDelete: keeping(func() *wasmnodev1.KvDeleteRequest { return &wasmnodev1.KvDeleteRequest{} }, (*keeper).change, (*keeper).remove),
+	abi.FuncKVList:   keeping(func() *wasmnodev1.KvListRequest { return &wasmnodev1.KvListRequest{} }, (*keeper).look, (*keeper).list),
 }
 
-// keeping makes a function of one that works with what the plugin keeps.
-func keeping[R Message](empty func() R, do func(k *keeper, request R) (Message, error)) sandbox.HostFunc {
+// work is something that is done with what a plugin keeps.
+type work func(*keeper) (Message, error)
+
+// keeping makes a function of one that works with what the plugin keeps, in a way.
+func keeping[R Message](empty func() R, way func(*keeper, context.Context, work) (Message, error), do func(k *keeper, request R) (Message, error)) sandbox.HostFunc {
 	return structured(func(ctx context.Context, c *call, request []byte) (Message, error) {
 		r := empty()
 		if err := decode(request, r); err != nil {
@@ -65,8 +68,7 @@ func keeping[R Message](empty func() R, do func(k *keeper, request R) (Message, 
 		case c.plugin.host.cfg.Store == nil:
 			return nil, abi.NewError(abi.Unimplemented, "this node keeps no values of plugins")
 		}
-		defer sandbox.Pause(ctx)()
-		return c.plugin.host.keeper(c.plugin.storeName()).work(ctx, func(k *keeper) (Message, error) { return do(k, r) })
+		return way(c.plugin.host.keeper(c.plugin.storeName()), ctx, func(k *keeper) (Message, error) { return do(k, r) })
 	})
 }
 
@@ -97,9 +99,30 @@ func (h *Host) keeper(plugin string) *keeper {
 	return k
 }
 
-// work does one thing after the other. A caller whose context ends does not wait for the disk,
+// look does something that needs the disk at the first time only. What it takes of the
+// processor is the guest's time, which is bounded.
+func (k *keeper) look(ctx context.Context, do work) (Message, error) {
+	resume := sandbox.Pause(ctx)
+	select {
+	case <-k.turn:
+	case <-ctx.Done():
+		resume()
+		return nil, context.Cause(ctx)
+	}
+	if k.values == nil {
+		k.turn <- struct{}{}
+		resume()
+		return k.change(ctx, do)
+	}
+	defer func() { k.turn <- struct{}{} }()
+	resume()
+	return do(k)
+}
+
+// change does one thing after the other. A caller whose context ends does not wait for the disk,
 // on which what it asked for may still come about.
-func (k *keeper) work(ctx context.Context, do func(*keeper) (Message, error)) (Message, error) {
+func (k *keeper) change(ctx context.Context, do work) (Message, error) {
+	defer sandbox.Pause(ctx)()
 	type answer struct {
 		message Message
 		err     error

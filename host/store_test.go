@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -156,6 +158,32 @@ func TestWhatAPluginKeepsIsBounded(t *testing.T) {
 	require.NotNil(t, refused, "the rate of changes")
 	require.Equal(t, abi.ResourceExhausted, refused.Code)
 	require.True(t, refused.Recoverable)
+}
+
+// A guest that lists all the time has used its processor time up like any other that works.
+func TestLookingAtWhatIsKeptTakesTheGuestsTime(t *testing.T) {
+	w := newWorld(t, host.Limits{})
+	full := map[string]host.Kept{}
+	for i := range 1024 {
+		full[strings.Repeat("k", 240)+strconv.Itoa(i)] = host.Kept{Version: 1}
+	}
+	w.store.values = map[string]map[string]host.Kept{"driver/test": full}
+	message := mustMarshal(&wasmnodev1.KvListRequest{Limit: 1})
+	m := guest(message, map[string][]byte{abi.OpDriverFingerprint: ask(fnStart, len(message))})
+	m.Imports[fnStart].Module, m.Imports[fnStart].Name = abi.ModuleKV, abi.FuncKVList
+	p := w.ready(t, m.Bytes(), keeps)
+	list := func() {
+		out, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+		require.NoError(t, err)
+		code, _ := decodeAnswer(t, out)
+		require.Zero(t, code)
+	}
+	list() // which reads the disk
+	before, began := p.Stats().GuestTime, time.Now()
+	for range 50 {
+		list()
+	}
+	require.Greater(t, p.Stats().GuestTime-before, time.Since(began)/2)
 }
 
 func TestADiskThatFailsOrHangsIsTold(t *testing.T) {

@@ -106,16 +106,17 @@ func (h *handler) evaluationIndex(id string) uint64 {
 }
 
 // relatedEvaluations are those that led to an evaluation, or that it led to.
-func (h *handler) relatedEvaluations(of *structs.Evaluation) []*nomad.EvaluationStub {
+func (h *handler) relatedEvaluations(of *structs.Evaluation) []wireEvaluationStub {
 	seen := map[string]bool{of.ID: true}
-	var stubs []*nomad.EvaluationStub
+	var stubs []wireEvaluationStub
 	for next := links(of); len(next) > 0; next = next[1:] {
 		if seen[next[0]] {
 			continue
 		}
 		seen[next[0]] = true
 		if e := h.ControlPlane.Evaluation(next[0]); e != nil {
-			stubs = append(stubs, evaluationStub(e))
+			stub := evaluationStub(e)
+			stubs = append(stubs, wireEvaluationStub{stub, timeOrNull(stub.WaitUntil)})
 			next = append(next, links(e)...)
 		}
 	}

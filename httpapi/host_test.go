@@ -30,7 +30,7 @@ func aJournal(ctx context.Context, q httpapi.JournalQuery) (io.ReadCloser, error
 		return nil, errors.New("there is none")
 	case q.Follow:
 		lines, into := io.Pipe()
-		context.AfterFunc(ctx, func() { into.Close() })
+		context.AfterFunc(ctx, func() { _ = into.Close() })
 		go func() { _, _ = io.WriteString(into, "first\n") }() // until it is read, or closed
 		return lines, nil
 	}

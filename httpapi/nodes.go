@@ -54,7 +54,7 @@ func (h *handler) nodesWhere(r *http.Request, q *query, wanted func(*structs.Nod
 	stubs, next, err := page(q, nodes,
 		func(n *structs.Node) string { return n.ID },
 		func(n *structs.Node) any { return node(n) },
-		func(n *structs.Node) *nomad.NodeListStub {
+		func(n *structs.Node) wireNodeStub {
 			stub := nodeStub(n)
 			if resources {
 				stub.NodeResources, stub.ReservedResources = nodeResources(n), reservedResources(n)
@@ -62,7 +62,7 @@ func (h *handler) nodesWhere(r *http.Request, q *query, wanted func(*structs.Nod
 			if system {
 				stub.Attributes = map[string]string{"os.name": n.Attributes["os.name"]}
 			}
-			return stub
+			return wireNodeStub{stub, map[string]*nomad.HostVolumeInfo{}}
 		})
 	return answer{body: stubs, next: next}, err
 }

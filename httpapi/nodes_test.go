@@ -37,6 +37,7 @@ func TestNomadsClientDrainsTheNodeAndHasItBack(t *testing.T) {
 	n, _, err := w.Client.Nodes().Info(stub.NodeID, nil)
 	require.NoError(t, err)
 	require.False(t, n.Drain)
+	require.WithinDuration(t, time.Now(), time.Unix(n.StatusUpdatedAt, 0), time.Hour)
 	require.Equal(t, nomad.DrainStatusComplete, n.LastDrain.Status)
 	require.Equal(t, "kernel", n.LastDrain.Meta["message"])
 	a, _, err := w.Client.Allocations().Info(stub.ID, nil)

@@ -45,7 +45,7 @@ func (h *handler) planJob(r *http.Request, id string) (any, error) {
 		}
 		annotate(out.Diff, plan)
 	}
-	return indexed{out, h.ControlPlane.Index(tableJobs)}, nil
+	return indexed{wirePlan{out, timeOrNull(out.NextPeriodicLaunch)}, h.ControlPlane.Index(tableJobs)}, nil
 }
 
 // What a difference leads to, with Nomad's words.

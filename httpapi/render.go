@@ -241,6 +241,7 @@ func node(n *structs.Node) *nomad.Node {
 		DrainStrategy:         drainStrategy(n.Drain),
 		LastDrain:             lastDrain(n.LastDrain),
 		Status:                string(n.Status),
+		StatusUpdatedAt:       statusUpdated(n),
 		Drivers:               drivers(n.Drivers),
 		CreateIndex:           n.CreateIndex,
 		ModifyIndex:           n.ModifyIndex,
@@ -249,6 +250,14 @@ func node(n *structs.Node) *nomad.Node {
 		out.Events = append(out.Events, &nomad.NodeEvent{Message: e.Message, Subsystem: e.Subsystem, Details: e.Details, Timestamp: e.Time})
 	}
 	return out
+}
+
+// statusUpdated is in seconds since 1970; 0: what is stored is from before it was.
+func statusUpdated(n *structs.Node) int64 {
+	if n.StatusUpdated.IsZero() {
+		return 0
+	}
+	return n.StatusUpdated.Unix()
 }
 
 func drainStrategy(d *structs.Drain) *nomad.DrainStrategy {

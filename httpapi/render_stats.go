@@ -81,22 +81,37 @@ func union(a, b []string) []string {
 // which its UI draws.
 type hostUsage struct {
 	*nomad.HostStats
+	CPU       []wireProcessor
 	Timestamp int64 // ns since 1970
+}
+
+// wireProcessor has, besides, what part of its time and how many MHz of a processor are used.
+type wireProcessor struct {
+	*nomad.HostCPUStats
+	TotalPercent, TotalTicks float64
 }
 
 // hostStats renders what the machine uses, as measured at a time.
 func hostStats(u *structs.HostUsage, at time.Time) hostUsage {
 	out := &nomad.HostStats{
 		Memory:           &nomad.HostMemoryStats{Total: u.Memory.Total, Available: u.Memory.Available, Used: u.Memory.Used, Free: u.Memory.Free},
-		CPU:              make([]*nomad.HostCPUStats, 0, len(u.Processors)),
 		CPUTicksConsumed: u.CPUMHz,
 		DiskStats:        []*nomad.HostDiskStats{},
 		AllocDirStats:    &nomad.HostDiskStats{},
 		DeviceStats:      make([]*nomad.DeviceGroupStats, 0, len(u.Devices)),
 		Uptime:           u.Uptime,
 	}
+	busy := 0.0
 	for _, p := range u.Processors {
-		out.CPU = append(out.CPU, &nomad.HostCPUStats{CPU: p.Name, User: p.User, System: p.System, Idle: p.Idle})
+		busy += 100 - p.Idle
+	}
+	processors := make([]wireProcessor, 0, len(u.Processors))
+	for _, p := range u.Processors {
+		w := wireProcessor{&nomad.HostCPUStats{CPU: p.Name, User: p.User, System: p.System, Idle: p.Idle}, 100 - p.Idle, 0}
+		if busy > 0 {
+			w.TotalTicks = u.CPUMHz * w.TotalPercent / busy
+		}
+		processors = append(processors, w)
 	}
 	if d := u.AllocsDisk; d != nil {
 		out.AllocDirStats = &nomad.HostDiskStats{
@@ -108,7 +123,7 @@ func hostStats(u *structs.HostUsage, at time.Time) hostUsage {
 	for _, g := range u.Devices {
 		out.DeviceStats = append(out.DeviceStats, deviceGroupStats(g))
 	}
-	return hostUsage{out, at.UnixNano()}
+	return hostUsage{out, processors, at.UnixNano()}
 }
 
 // mergeDeviceStats joins figures so that each group is there once, sorted: one that two

@@ -1,11 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json"
-	"fmt"
-	"hash/fnv"
-	"maps"
-	"strings"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -16,14 +11,53 @@ import (
 // What Nomad answers and its API's types do not have: programs other than its own read it. The
 // types themselves are what filters look at.
 
-// wireAllocation has null for times that are none.
+// wireAllocation has null for times that are none, and resources as Nomad's servers and its old
+// clients have them.
 type wireAllocation struct {
 	*nomad.Allocation
-	TaskStates map[string]wireTaskState
+	TaskStates         map[string]wireTaskState
+	SharedResources    *nomad.Resources
+	AllocatedResources wireAllocatedResources
+	NetworkStatus      *nomad.AllocNetworkStatus
 }
 
 func answeredAllocation(a *structs.Allocation) wireAllocation {
-	return wireAllocation{allocation(a), wireTaskStates(a)}
+	out := allocation(a)
+	shared := resources(&structs.TaskResources{}, a.Resources.DiskMB)
+	shared.Networks = out.Resources.Networks
+	w := wireAllocation{out, wireTaskStates(a), shared, wireAllocated(a, out.AllocatedResources), out.NetworkStatus}
+	if w.NetworkStatus == nil && a.ClientStatus != structs.ClientPending {
+		w.NetworkStatus = &nomad.AllocNetworkStatus{} // the node's own
+	}
+	return w
+}
+
+type wireAllocatedResources struct {
+	Tasks          map[string]wireTaskResources
+	TaskLifecycles map[string]*nomad.TaskLifecycle
+	Shared         nomad.AllocatedSharedResources
+}
+
+type wireTaskResources struct {
+	*nomad.AllocatedTaskResources
+	Cpu wireTaskCPU
+}
+
+type wireTaskCPU struct {
+	nomad.AllocatedCpuResources
+	ReservedCores []int
+}
+
+func wireAllocated(a *structs.Allocation, r *nomad.AllocatedResources) wireAllocatedResources {
+	out := wireAllocatedResources{make(map[string]wireTaskResources, len(r.Tasks)), make(map[string]*nomad.TaskLifecycle, len(r.Tasks)), r.Shared}
+	for name, t := range r.Tasks {
+		out.Tasks[name] = wireTaskResources{t, wireTaskCPU{t.Cpu, a.Resources.Tasks[name].Cores}}
+		out.TaskLifecycles[name] = nil
+		if task := a.Task(name); task != nil {
+			out.TaskLifecycles[name] = task.Lifecycle
+		}
+	}
+	return out
 }
 
 // wireStub says, besides, what is to become of an allocation.
@@ -42,6 +76,7 @@ type wireTaskState struct {
 	LastRestart *time.Time
 	StartedAt   *time.Time
 	FinishedAt  *time.Time
+	Paused      string // by a schedule, which no task has here: empty
 }
 
 func wireTaskStates(a *structs.Allocation) map[string]wireTaskState {
@@ -50,7 +85,7 @@ func wireTaskStates(a *structs.Allocation) map[string]wireTaskState {
 	}
 	states := make(map[string]wireTaskState, len(a.TaskStates))
 	for name, s := range taskStates(a.TaskStates) {
-		states[name] = wireTaskState{s, timeOrNull(s.LastRestart), timeOrNull(s.StartedAt), timeOrNull(s.FinishedAt)}
+		states[name] = wireTaskState{s, timeOrNull(s.LastRestart), timeOrNull(s.StartedAt), timeOrNull(s.FinishedAt), ""}
 	}
 	return states
 }
@@ -85,34 +120,25 @@ func answeredDeployment(d *structs.Deployment) wireDeployment {
 // wireEvaluation leaves a time out that there is none of.
 type wireEvaluation struct {
 	*nomad.Evaluation
-	WaitUntil *time.Time `json:",omitempty"`
+	WaitUntil    *time.Time           `json:",omitempty"`
+	RelatedEvals []wireEvaluationStub `json:",omitempty"`
+}
+
+// wireEvaluationStub has null for a time that there is none of.
+type wireEvaluationStub struct {
+	*nomad.EvaluationStub
+	WaitUntil *time.Time
+}
+
+// wirePlan has null for a launch that there is none of.
+type wirePlan struct {
+	*nomad.JobPlanResponse
+	NextPeriodicLaunch *time.Time
 }
 
 func answeredEvaluation(e *structs.Evaluation) wireEvaluation {
 	out := evaluation(e)
-	return wireEvaluation{out, timeOrNull(out.WaitUntil)}
-}
-
-// wireNode has the class of nodes that are alike.
-type wireNode struct {
-	*nomad.Node
-	ComputedClass string
-}
-
-func answeredNode(n *structs.Node) wireNode {
-	return wireNode{node(n), computedClass(n)}
-}
-
-// computedClass is the same for nodes that jobs cannot tell apart but by what is theirs alone.
-func computedClass(n *structs.Node) string {
-	shared := func(m map[string]string) map[string]string {
-		m = maps.Clone(m)
-		maps.DeleteFunc(m, func(name, _ string) bool { return strings.HasPrefix(name, "unique.") })
-		return m
-	}
-	h := fnv.New64a()
-	_ = json.NewEncoder(h).Encode([]any{n.Datacenter, n.Pool, n.Class, shared(n.Attributes), shared(n.Meta), n.Devices}) // all of it is plain
-	return fmt.Sprintf("v1:%d", h.Sum64())
+	return wireEvaluation{out, timeOrNull(out.WaitUntil), nil}
 }
 
 // wirePool has the time that an identity of its nodes is good for in nanoseconds.

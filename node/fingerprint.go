@@ -63,7 +63,9 @@ func fingerprintMachine(n *structs.Node, allocsDir string) error {
 	set("os.name", system.Name)
 	set("os.version", system.Version)
 	set("unique.hostname", system.Hostname)
-	set("unique.network.ip-address", address())
+	var ip string
+	ip, n.Interface = address()
+	set("unique.network.ip-address", ip)
 	n.HostNetworks = withAddresses(n.HostNetworks)
 	memory, err := hostinfo.ReadMemory()
 	if err != nil {
@@ -79,6 +81,7 @@ func fingerprintCPU(n *structs.Node, set func(string, string)) {
 	mhz := fallbackMHz
 	if first, err := hostinfo.ReadProcessor(); err == nil {
 		set("cpu.modelname", first.Model)
+		n.Sockets = first.Sockets
 		if first.MHz > 0 {
 			mhz = int(first.MHz)
 		}
@@ -127,16 +130,23 @@ func (n *Node) UpdateDisk() {
 	})
 }
 
-// address is the first address that others could reach the machine at, or loopback.
-func address() string {
-	addrs, err := net.InterfaceAddrs()
+// address is the first address that others could reach the machine at, or loopback, and the
+// interface that has it.
+func address() (string, structs.NetworkInterface) {
+	interfaces, err := net.Interfaces()
 	if err != nil {
-		return "127.0.0.1"
+		interfaces = nil // then there are none
 	}
-	for _, a := range addrs {
-		if ip, ok := a.(*net.IPNet); ok && ip.IP.IsGlobalUnicast() && ip.IP.To4() != nil {
-			return ip.IP.String()
+	for _, i := range interfaces {
+		addrs, err := i.Addrs()
+		if err != nil {
+			continue // it is gone
+		}
+		for _, a := range addrs {
+			if ip, ok := a.(*net.IPNet); ok && ip.IP.IsGlobalUnicast() && ip.IP.To4() != nil {
+				return ip.IP.String(), structs.NetworkInterface{Name: i.Name, MAC: i.HardwareAddr.String()}
+			}
 		}
 	}
-	return "127.0.0.1"
+	return "127.0.0.1", structs.NetworkInterface{Name: "lo"}
 }

@@ -48,17 +48,23 @@ type Node struct {
 	ReservedCores Ranges        `json:",omitempty"`
 	ReservedPorts Ranges        `json:",omitempty"`
 	HostNetworks  []HostNetwork `json:",omitempty"` // sorted by name
+	// Interface has the address at which others reach the machine.
+	Interface NetworkInterface `json:",omitzero"`
+	// Sockets are those that the processors are in, by the processors' numbers; nil: unknown.
+	Sockets []int `json:",omitempty"`
 	// NetworkModes are those besides "host" that a group's network may have here, and what the
 	// node lacks for each; empty: nothing. Read-only.
 	NetworkModes map[string]string `json:",omitempty"`
 	Drivers      map[string]*DriverInfo
 	Devices      []*DeviceGroup // sorted by ID
 
-	Status      NodeStatus
-	Eligibility string
-	Drain       *Drain     `json:",omitempty"` // nil: it is not being drained
-	LastDrain   *LastDrain `json:",omitempty"` // nil: it never was
-	Events      []NodeEvent
+	Status NodeStatus
+	// StatusUpdated is when the control plane saw the status change last.
+	StatusUpdated time.Time `json:",omitzero"`
+	Eligibility   string
+	Drain         *Drain     `json:",omitempty"` // nil: it is not being drained
+	LastDrain     *LastDrain `json:",omitempty"` // nil: it never was
+	Events        []NodeEvent
 
 	CreateIndex uint64
 	ModifyIndex uint64
@@ -85,6 +91,7 @@ func (n *Node) Copy() *Node {
 	}
 	c.Devices = CopyDeviceGroups(n.Devices)
 	c.HostNetworks = slices.Clone(n.HostNetworks)
+	c.Sockets = slices.Clone(n.Sockets)
 	c.Events = append([]NodeEvent(nil), n.Events...)
 	return &c
 }
@@ -95,6 +102,12 @@ type NodeResources struct {
 	Cores    int
 	MemoryMB int
 	DiskMB   int
+}
+
+// NetworkInterface is one of the machine's; empty: unknown.
+type NetworkInterface struct {
+	Name string
+	MAC  string // such as 02:00:00:00:00:01
 }
 
 // HostNetwork is one of the machine's networks that jobs may name for their ports.

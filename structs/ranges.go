@@ -51,6 +51,16 @@ func (s Ranges) Has(n int) bool {
 	return false
 }
 
+// Below are the numbers from 0 to below a bound that are in the set, in order.
+func (s Ranges) Below(bound int) (numbers []int) {
+	for i := range bound {
+		if s.Has(i) {
+			numbers = append(numbers, i)
+		}
+	}
+	return numbers
+}
+
 // CountBelow is how many numbers from 0 to below a bound are in the set.
 func (s Ranges) CountBelow(bound int) (n int) {
 	for i := range bound {

@@ -27,7 +27,7 @@ func (*allocStatusCommand) Help() string {
 Options:
 
   -short   Show of each task no more than what happened last.
-  -stats   Show what the tasks use now.` + commonOptions
+  -stats   Show all that is measured of what the tasks use now.` + commonOptions
 }
 
 // Run implements [subcommand].
@@ -53,14 +53,14 @@ func (c *allocStatusCommand) Run(args []string) int {
 		return 0
 	}
 	var usage *nomad.AllocResourceUsage
-	if *stats && alloc.ClientStatus == "running" {
-		if usage, err = client.Allocations().Stats(alloc, nil); err != nil {
-			return c.fail(f, err)
+	if alloc.ClientStatus == "running" {
+		if usage, err = client.Allocations().Stats(alloc, nil); err != nil && *stats {
+			return c.fail(f, err) // otherwise it is shown without
 		}
 	}
 	c.head(f, client, alloc)
 	for _, name := range slices.Sorted(maps.Keys(alloc.TaskStates)) {
-		c.task(f, name, alloc, usage)
+		c.task(f, name, alloc, usage, *stats)
 	}
 	if *f.verbose {
 		c.placement(f, alloc.Metrics)
@@ -137,8 +137,8 @@ func (c *allocStatusCommand) head(f *flags, client *nomad.Client, a *nomad.Alloc
 		{"Client Description", a.ClientDescription},
 		{"Desired Status", a.DesiredStatus},
 		{"Desired Description", a.DesiredDescription},
-		{"Created", ago(a.CreateTime)},
-		{"Modified", ago(a.ModifyTime)},
+		{"Created", f.when(a.CreateTime)},
+		{"Modified", f.when(a.ModifyTime)},
 	}
 	pairs = append(pairs, deployed(f, a)...)
 	if a.PreviousAllocation != "" {
@@ -160,16 +160,31 @@ func (c *allocStatusCommand) head(f *flags, client *nomad.Client, a *nomad.Alloc
 	}
 	c.pairs(pairs)
 	if shared := a.AllocatedResources.Shared; len(shared.Ports) > 0 {
-		c.ui.Output("\nAllocation Addresses")
-		rows := [][]string{{"Label", "Address"}}
+		c.ui.Output("\nAllocation Addresses:")
+		rows := [][]string{{"Label", "Dynamic", "Address"}}
 		for _, p := range shared.Ports {
-			rows = append(rows, []string{p.Label, fmt.Sprintf("%s:%d", p.HostIP, p.Value)})
+			label, dynamic := "*"+p.Label, "yes"
+			if isStatic(shared.Networks, p.Label) {
+				label, dynamic = p.Label, "no"
+			}
+			address := fmt.Sprintf("%s:%d", p.HostIP, p.Value)
+			if p.To > 0 {
+				address += fmt.Sprintf(" -> %d", p.To)
+			}
+			rows = append(rows, []string{label, dynamic, address})
 		}
 		c.table(rows)
 	}
 }
 
-func (c *allocStatusCommand) task(f *flags, name string, a *nomad.Allocation, usage *nomad.AllocResourceUsage) {
+// isStatic reports whether the job gives a port its number.
+func isStatic(networks []*nomad.NetworkResource, label string) bool {
+	return slices.ContainsFunc(networks, func(n *nomad.NetworkResource) bool {
+		return slices.ContainsFunc(n.ReservedPorts, func(p nomad.Port) bool { return p.Label == label })
+	})
+}
+
+func (c *allocStatusCommand) task(f *flags, name string, a *nomad.Allocation, usage *nomad.AllocResourceUsage, all bool) {
 	s := a.TaskStates[name]
 	state := s.State
 	if s.Failed {
@@ -177,20 +192,22 @@ func (c *allocStatusCommand) task(f *flags, name string, a *nomad.Allocation, us
 	}
 	c.ui.Output(fmt.Sprintf("\nTask %q is %q", name, state))
 	if r := a.TaskResources[name]; r != nil {
-		c.ui.Output("Task Resources")
+		c.ui.Output("Task Resources:")
 		cpu, memory := fmt.Sprintf("%d MHz", *r.CPU), fmt.Sprintf("%d MiB", *r.MemoryMB)
 		var u *nomad.ResourceUsage
 		if usage != nil && usage.Tasks[name] != nil {
 			u = usage.Tasks[name].ResourceUsage
 			cpu, memory = used(u, cpu, memory)
 		}
-		c.table([][]string{{"CPU", "Memory"}, {cpu, memory}})
-		c.details(u)
+		c.table([][]string{{"CPU", "Memory", "Disk"}, {cpu, memory, fmt.Sprintf("%d MiB", a.AllocatedResources.Shared.DiskMB)}})
+		if all {
+			c.details(u)
+		}
 	}
 	if r := a.AllocatedResources.Tasks[name]; r != nil {
 		c.taskDevices(r.Devices)
 	}
-	if usage != nil && usage.Tasks[name] != nil {
+	if all && usage != nil && usage.Tasks[name] != nil {
 		c.deviceStats(usage.Tasks[name].ResourceUsage.DeviceStats, *f.verbose)
 	}
 	c.ui.Output("\nTask Events:")

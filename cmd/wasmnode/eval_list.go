@@ -62,13 +62,17 @@ func (c *evalListCommand) Run(args []string) int {
 func (m meta) evalTable(f *flags, evals []*nomad.Evaluation) {
 	rows := [][]string{{"ID", "Priority", "Triggered By", "Job ID", "Namespace", "Node ID", "Status", "Placement Failures"}}
 	for _, e := range evals {
-		failures := strconv.FormatBool(len(e.FailedTGAllocs) > 0)
-		if e.Status == nomad.EvalStatusBlocked {
-			failures = "N/A - In Progress"
-		}
 		rows = append(rows, []string{
-			f.short(e.ID), strconv.Itoa(e.Priority), e.TriggeredBy, e.JobID, e.Namespace, f.short(e.NodeID), e.Status, failures,
+			f.short(e.ID), strconv.Itoa(e.Priority), e.TriggeredBy, e.JobID, e.Namespace, f.short(e.NodeID), e.Status, placementFailed(e),
 		})
 	}
 	m.table(rows)
+}
+
+// placementFailed tells whether something could not be placed; nobody knows it of what waits.
+func placementFailed(e *nomad.Evaluation) string {
+	if e.Status == nomad.EvalStatusBlocked {
+		return "N/A - In Progress"
+	}
+	return strconv.FormatBool(len(e.FailedTGAllocs) > 0)
 }

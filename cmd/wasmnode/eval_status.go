@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -51,11 +52,11 @@ func (c *evalStatusCommand) Run(args []string) int {
 		return (&monitor{meta: c.meta, client: client, flags: f, health: true}).follow(eval.ID)
 	}
 	c.pairs([][2]string{
-		{"ID", eval.ID},
-		{"Create Time", ago(eval.CreateTime)},
-		{"Modify Time", ago(eval.ModifyTime)},
+		{"ID", f.short(eval.ID)},
+		{"Create Time", f.when(eval.CreateTime)},
+		{"Modify Time", f.when(eval.ModifyTime)},
 		{"Status", eval.Status},
-		{"Status Description", eval.StatusDescription},
+		{"Status Description", cmp.Or(eval.StatusDescription, eval.Status)},
 		{"Type", eval.Type},
 		{"TriggeredBy", eval.TriggeredBy},
 		{"Job ID", eval.JobID},
@@ -66,7 +67,7 @@ func (c *evalStatusCommand) Run(args []string) int {
 		{"Next Eval", f.short(eval.NextEval)},
 		{"Blocked Eval", f.short(eval.BlockedEval)},
 	})
-	c.annotations(eval)
+	c.annotations(f, eval)
 	if err := c.placed(f, client, eval); err != nil {
 		return c.fail(f, err)
 	}
@@ -75,16 +76,23 @@ func (c *evalStatusCommand) Run(args []string) int {
 }
 
 // annotations prints how many allocations were to be made, changed and ended.
-func (c *evalStatusCommand) annotations(eval *nomad.Evaluation) {
+func (c *evalStatusCommand) annotations(f *flags, eval *nomad.Evaluation) {
 	if eval.PlanAnnotations == nil || len(eval.PlanAnnotations.DesiredTGUpdates) == 0 {
 		return
 	}
 	c.ui.Output("\nPlan Annotations")
 	rows := [][]string{{"Task Group", "Ignore", "Place", "Stop", "InPlace", "Destructive", "Migrate", "Canary", "Preemptions"}}
+	if *f.verbose {
+		rows[0] = append(rows[0], "Reschedule Now", "Reschedule Later", "Disconnect", "Reconnect")
+	}
 	for _, group := range slices.Sorted(maps.Keys(eval.PlanAnnotations.DesiredTGUpdates)) {
 		u := eval.PlanAnnotations.DesiredTGUpdates[group]
 		row := []string{group}
-		for _, n := range []uint64{u.Ignore, u.Place, u.Stop, u.InPlaceUpdate, u.DestructiveUpdate, u.Migrate, u.Canary, u.Preemptions} {
+		all := []uint64{
+			u.Ignore, u.Place, u.Stop, u.InPlaceUpdate, u.DestructiveUpdate, u.Migrate, u.Canary, u.Preemptions,
+			u.RescheduleNow, u.RescheduleLater, u.Disconnect, u.Reconnect,
+		}
+		for _, n := range all[:len(rows[0])-1] {
 			row = append(row, strconv.FormatUint(n, 10))
 		}
 		rows = append(rows, row)

@@ -107,16 +107,42 @@ func (c *jobStatusCommand) show(f *flags, client *nomad.Client, details jobDetai
 	c.summary(summary)
 	c.blocked(client, evals)
 	c.reschedulesAhead(f, allocs, evals)
-	if details.evals {
-		c.ui.Output("\nEvaluations")
-		c.evalTable(f, evals)
+	if details.evals || *f.verbose {
+		c.evaluations(f, evals)
 	}
 	if err := c.deployment(f, client, job); err != nil {
 		return c.fail(f, err)
 	}
+	c.actions(job)
 	c.ui.Output("\nAllocations")
 	allocationTable(c.meta, f, allocs)
 	return 0
+}
+
+// evaluations lists those of the job: what all of them have in common is left out.
+func (c *jobStatusCommand) evaluations(f *flags, evals []*nomad.Evaluation) {
+	c.ui.Output("\nEvaluations")
+	rows := [][]string{{"ID", "Priority", "Triggered By", "Status", "Placement Failures"}}
+	for _, e := range evals {
+		rows = append(rows, []string{f.short(e.ID), strconv.Itoa(e.Priority), e.TriggeredBy, e.Status, placementFailed(e)})
+	}
+	c.table(rows)
+}
+
+// actions lists what can be run in the job's tasks.
+func (c *jobStatusCommand) actions(job *nomad.Job) {
+	rows := [][]string{{"Action Name", "Task Group", "Task"}}
+	for _, g := range job.TaskGroups {
+		for _, t := range g.Tasks {
+			for _, a := range t.Actions {
+				rows = append(rows, []string{a.Name, *g.Name, t.Name})
+			}
+		}
+	}
+	if len(rows) > 1 {
+		c.ui.Output("\nActions")
+		c.table(rows)
+	}
 }
 
 func (c *jobStatusCommand) head(job *nomad.Job) {
@@ -142,11 +168,11 @@ func (c *jobStatusCommand) head(job *nomad.Job) {
 
 func (c *jobStatusCommand) summary(s *nomad.JobSummary) {
 	c.ui.Output("\nSummary")
-	rows := [][]string{{"Task Group", "Queued", "Starting", "Running", "Failed", "Complete", "Lost"}}
+	rows := [][]string{{"Task Group", "Queued", "Starting", "Running", "Failed", "Complete", "Lost", "Unknown"}}
 	for _, group := range slices.Sorted(maps.Keys(s.Summary)) {
 		g := s.Summary[group]
 		row := []string{group}
-		for _, n := range []int{g.Queued, g.Starting, g.Running, g.Failed, g.Complete, g.Lost} {
+		for _, n := range []int{g.Queued, g.Starting, g.Running, g.Failed, g.Complete, g.Lost, g.Unknown} {
 			row = append(row, strconv.Itoa(n))
 		}
 		rows = append(rows, row)
@@ -189,11 +215,18 @@ func allocationTable(m meta, f *flags, allocs []*nomad.AllocationListStub) {
 	}
 	slices.SortFunc(allocs, func(a, b *nomad.AllocationListStub) int { return int(b.CreateIndex) - int(a.CreateIndex) })
 	rows := [][]string{{"ID", "Node ID", "Task Group", "Version", "Desired", "Status", "Created", "Modified"}}
+	if *f.verbose {
+		rows[0] = slices.Insert(slices.Insert(rows[0], 2, "Node Name"), 1, "Eval ID")
+	}
 	for _, a := range allocs {
-		rows = append(rows, []string{
+		row := []string{
 			f.short(a.ID), f.short(a.NodeID), a.TaskGroup, strconv.FormatUint(a.JobVersion, 10),
-			a.DesiredStatus, a.ClientStatus, ago(a.CreateTime), ago(a.ModifyTime),
-		})
+			a.DesiredStatus, a.ClientStatus, f.when(a.CreateTime), f.when(a.ModifyTime),
+		}
+		if *f.verbose {
+			row = slices.Insert(slices.Insert(row, 2, a.NodeName), 1, a.EvalID)
+		}
+		rows = append(rows, row)
 	}
 	m.table(rows)
 }

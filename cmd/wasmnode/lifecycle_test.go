@@ -42,7 +42,7 @@ func TestRunningAJobLeavesItsOutputAndItsExitCode(t *testing.T) {
 	assert.Regexp(t, `\ntask +dead +Terminated +\S+ +main\n`, n.out(t, "alloc", "status", "-short", alloc.ID))
 	assert.Contains(t, n.out(t, "alloc", "status", alloc.ID), "Exit Code: 0")
 	status := n.out(t, "job", "status", "-evals", "hello")
-	assert.Regexp(t, `\n[0-9a-f]{8} +50 +job-register +hello `, status)
+	assert.Regexp(t, `\n[0-9a-f]{8} +50 +job-register +complete +false\n`, status)
 	assert.Contains(t, status, alloc.ID[:8])
 	assert.NotContains(t, n.out(t, "job", "status", "-short", "hello"), "Summary")
 	eval := n.out(t, "eval", "status", alloc.EvalID)

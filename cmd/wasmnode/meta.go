@@ -247,6 +247,14 @@ func stamp(ns int64) string {
 }
 
 // ago renders how long ago a time since the Unix epoch in nanoseconds was.
+// when is how long ago a time was, or the time itself for who wants all.
+func (f *flags) when(ns int64) string {
+	if *f.verbose {
+		return stamp(ns)
+	}
+	return ago(ns)
+}
+
 func ago(ns int64) string {
 	if ns <= 0 {
 		return "N/A"

@@ -19,6 +19,7 @@ type monitor struct {
 	client  *nomad.Client
 	flags   *flags
 	health  bool            // services are waited for until they are healthy
+	index   uint64          // at which the evaluation was made
 	printed map[string]bool // keys of the lines that were printed
 	every   time.Duration   // how long one look at a deployment holds; 0: lookEvery
 	live    *live           // what is shown at the end of the terminal; nil: nothing
@@ -35,6 +36,7 @@ func (m *monitor) follow(evalID string) int {
 	if eval.Status != "complete" {
 		return m.fail(m.flags, fmt.Errorf("evaluation %q ended as %q: %s", m.flags.short(eval.ID), eval.Status, eval.StatusDescription))
 	}
+	m.index = eval.CreateIndex
 	m.placementFailures(eval)
 	if then, err := m.awaitPlugins(eval); err != nil {
 		return m.fail(m.flags, err)
@@ -76,6 +78,9 @@ func (m *monitor) evaluation(id string) (*nomad.Evaluation, error) {
 		m.printOnce(fmt.Sprintf("    %s: Evaluation triggered by job %q", now(), eval.JobID), "triggered")
 		switch eval.Status {
 		case "complete", "failed", "canceled":
+			if eval.DeploymentID != "" {
+				m.printOnce(fmt.Sprintf("    %s: Evaluation within deployment: %q", now(), m.flags.short(eval.DeploymentID)), "within")
+			}
 			m.ui.Output(fmt.Sprintf("==> %s: Evaluation %q finished with status %q", now(), m.flags.short(id), eval.Status))
 			return eval, nil
 		}
@@ -154,7 +159,11 @@ func (m *monitor) downloads(stubs []*nomad.AllocationListStub) string {
 // printAllocation prints what is new about an allocation.
 func (m *monitor) printAllocation(s *nomad.AllocationListStub, health expectation) {
 	id := m.flags.short(s.ID)
-	m.printOnce(fmt.Sprintf("    %s: Allocation %q: node %q, group %q", now(), id, m.flags.short(s.NodeID), s.TaskGroup), s.ID)
+	how := "modified"
+	if s.CreateIndex >= m.index {
+		how = "created"
+	}
+	m.printOnce(fmt.Sprintf("    %s: Allocation %q %s: node %q, group %q", now(), id, how, m.flags.short(s.NodeID), s.TaskGroup), s.ID)
 	for _, task := range slices.Sorted(maps.Keys(s.TaskStates)) {
 		for _, e := range s.TaskStates[task].Events {
 			if e.Time >= health.since && health.worthTelling(s.TaskGroup, e.Type) {

@@ -48,7 +48,7 @@ func TestANodeIsDrainedFollowedAndComesBack(t *testing.T) {
 	assert.Equal(t, "No drain strategy set\n", n.out(t, "node", "drain", "-monitor", "-self"))
 
 	assert.Contains(t, n.out(t, "job", "status", "web"), "\nPlacement Failure\n")
-	assert.Regexp(t, `Driver +Healthy +driver: mock_driver\n`, n.out(t, "node", "status", "-self"))
+	assert.Regexp(t, `Driver: mock_driver +Healthy\n`, n.out(t, "node", "status", "-self"))
 
 	out = n.out(t, "node", "eligibility", "-enable", alloc.NodeID[:8])
 	assert.Equal(t, `Node "`+alloc.NodeID+`" scheduling eligibility set: eligible for scheduling`+"\n", out)

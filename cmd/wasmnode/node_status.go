@@ -1,13 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize"
 	nomad "github.com/hashicorp/nomad/api"
 )
 
@@ -117,6 +117,12 @@ func (m meta) nodeTable(f *flags, nodes []*nomad.NodeListStub, columns []nodeCol
 	for _, n := range nodes {
 		rows = append(rows, []string{f.short(n.ID), n.NodePool, n.Datacenter, n.Name, n.NodeClass, strconv.FormatBool(n.Drain), n.SchedulingEligibility, n.Status})
 	}
+	if *f.verbose {
+		rows[0] = slices.Insert(rows[0], 5, "Address", "Version")
+		for i, n := range nodes {
+			rows[i+1] = slices.Insert(rows[i+1], 5, n.Address, n.Version)
+		}
+	}
 	for _, c := range columns {
 		rows[0] = append(rows[0], c.name)
 		for i, n := range nodes {
@@ -156,6 +162,12 @@ func (c *nodeStatusCommand) show(f *flags, client *nomad.Client, n *nomad.Node, 
 		{"Drain", drainText(n.DrainStrategy)},
 		{"Eligibility", n.SchedulingEligibility},
 		{"Status", n.Status},
+		{"CSI Controllers", ""},
+		{"CSI Drivers", ""},
+		{"Host Volumes", ""},
+		{"Host Networks", strings.Join(slices.Sorted(maps.Keys(n.HostNetworks)), ",")},
+		{"CSI Volumes", ""},
+		{"Driver Status", driverStatus(n.Drivers)},
 		{"CPU", fmt.Sprintf("%d MHz", n.NodeResources.Cpu.CpuShares)},
 		{"Memory", fmt.Sprintf("%d MiB", n.NodeResources.Memory.MemoryMB)},
 		{"Disk", fmt.Sprintf("%d MiB", n.NodeResources.Disk.DiskMB)},
@@ -163,7 +175,8 @@ func (c *nodeStatusCommand) show(f *flags, client *nomad.Client, n *nomad.Node, 
 	if !o.short {
 		c.drivers(n)
 		c.nodeDevices(n.NodeResources.Devices, *f.verbose)
-		c.events(n)
+		c.events(f, n)
+		c.allocated(n, allocs)
 	}
 	if o.stats {
 		if code := c.hostStats(f, client, n); code != 0 {
@@ -186,6 +199,44 @@ func (c *nodeStatusCommand) show(f *flags, client *nomad.Client, n *nomad.Node, 
 		c.pairs(pairs)
 	}
 	return 0
+}
+
+// driverStatus names the drivers that tasks can have, and those that are not healthy.
+func driverStatus(drivers map[string]*nomad.DriverInfo) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(drivers)) {
+		switch d := drivers[name]; {
+		case d.Detected && d.Healthy:
+			names = append(names, name)
+		case d.Detected:
+			names = append(names, name+" (unhealthy)")
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// allocated prints how much of the node is promised to allocations that have not ended.
+func (c *nodeStatusCommand) allocated(n *nomad.Node, allocs []*nomad.Allocation) {
+	var cpu, memory, disk int64
+	count := 0
+	for _, a := range allocs {
+		if a.ClientTerminalStatus() || a.AllocatedResources == nil {
+			continue
+		}
+		count++
+		disk += a.AllocatedResources.Shared.DiskMB
+		for _, t := range a.AllocatedResources.Tasks {
+			cpu, memory = cpu+t.Cpu.CpuShares, memory+t.Memory.MemoryMB
+		}
+	}
+	mib := func(mb int64) string { return humanize.IBytes(uint64(max(0, mb)) << 20) }
+	of := func(used, all string) string { return used + "/" + all }
+	r, kept := n.NodeResources, n.ReservedResources
+	c.ui.Output("\nAllocated Resources")
+	c.table([][]string{{"CPU", "Memory", "Disk", "Alloc Count"}, {
+		fmt.Sprintf("%d/%d MHz", cpu, r.Cpu.CpuShares-int64(kept.Cpu.CpuShares)), of(mib(memory), mib(r.Memory.MemoryMB-int64(kept.Memory.MemoryMB))),
+		of(mib(disk), mib(r.Disk.DiskMB-int64(kept.Disk.DiskMB))), strconv.Itoa(count),
+	}})
 }
 
 // drainText tells how a node is being drained.
@@ -216,15 +267,23 @@ func (c *nodeStatusCommand) drivers(n *nomad.Node) {
 	c.table(rows)
 }
 
-func (c *nodeStatusCommand) events(n *nomad.Node) {
+func (c *nodeStatusCommand) events(f *flags, n *nomad.Node) {
 	c.ui.Output("\nNode Events")
-	rows := [][]string{{"Time", "Subsystem", "Message", "Details"}}
+	rows := [][]string{{"Time", "Subsystem", "Message"}}
+	if *f.verbose {
+		rows[0] = append(rows[0], "Details")
+	}
 	for _, e := range slices.Backward(n.Events) {
 		var details []string
 		for _, name := range slices.Sorted(maps.Keys(e.Details)) {
 			details = append(details, name+": "+e.Details[name])
 		}
-		rows = append(rows, []string{timeOrNA(e.Timestamp), e.Subsystem, e.Message, cmp.Or(strings.Join(details, ", "), "<none>")})
+		subsystem := e.Subsystem
+		if d := e.Details["driver"]; d != "" {
+			subsystem += ": " + d
+		}
+		row := []string{timeOrNA(e.Timestamp), subsystem, e.Message, strings.Join(details, ", ")}
+		rows = append(rows, row[:len(rows[0])])
 	}
 	c.table(rows)
 }
@@ -235,9 +294,14 @@ func (c *nodeStatusCommand) hostStats(f *flags, client *nomad.Client, n *nomad.N
 		return c.fail(f, err)
 	}
 	c.ui.Output("\nHost Resource Utilization")
-	mib := func(bytes uint64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
-	rows := [][]string{{"Memory Used", "Memory Total"}, {mib(s.Memory.Used), mib(s.Memory.Total)}}
-	c.table(rows)
+	disk := "N/A"
+	if d := s.AllocDirStats; d != nil && d.Size > 0 {
+		disk = humanize.IBytes(d.Used) + "/" + humanize.IBytes(d.Size)
+	}
+	c.table([][]string{{"CPU", "Memory", "Disk"}, {
+		fmt.Sprintf("%.0f/%d MHz", s.CPUTicksConsumed, n.NodeResources.Cpu.CpuShares),
+		humanize.IBytes(s.Memory.Used) + "/" + humanize.IBytes(s.Memory.Total), disk,
+	}})
 	c.deviceStats(s.DeviceStats, *f.verbose)
 	return 0
 }

@@ -53,6 +53,7 @@ func schedulerPairs(s *nomad.SchedulerConfiguration) [][2]string {
 		{"Preemption Service Scheduler", strconv.FormatBool(p.ServiceSchedulerEnabled)},
 		{"Preemption Batch Scheduler", strconv.FormatBool(p.BatchSchedulerEnabled)},
 		{"Preemption SysBatch Scheduler", strconv.FormatBool(p.SysBatchSchedulerEnabled)},
+		{"Node Limit For Feasibility Checks", strconv.FormatUint(uint64(s.NodeLimitForFeasibilityChecks), 10)},
 		{"Modify Index", strconv.FormatUint(s.ModifyIndex, 10)},
 	}
 }

@@ -85,7 +85,7 @@ const qemuPlugin = `plugin "qemu" {
         args = ["--version"]
       }
       helper "%[1]s/qemu-img" {
-        args = ["info", "--output=json", "--backing-chain", "-U", "*"]
+        args = ["info", "--output=json", "-U", "*"]
       }
       helper "%[1]s/qemu-img" {
         args = ["create", "-f", "qcow2", "-F", "*", "-b", "*", "*"]

@@ -91,7 +91,7 @@ func TestUsageOfTasksIsWhatTheKernelSays(t *testing.T) {
 	assert.InDelta(t, stats.CpuStats.Percent/100*frequency, stats.CpuStats.TotalTicks, frequency/100)
 
 	shown := n.out(t, "alloc", "status", "-stats", alloc.ID)
-	assert.Regexp(t, `\n\d+/10 MHz +3\d\.\d MiB/64 MiB\n`, shown)
+	assert.Regexp(t, `\n\d+/10 MHz +3\d\.\d MiB/64 MiB +300 MiB\n`, shown)
 	assert.Regexp(t, `\nCPU Percent +User +System +RSS`, shown)
 }
 

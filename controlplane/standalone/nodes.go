@@ -43,7 +43,7 @@ func (f ForNode) Register(ctx context.Context, n *structs.Node) (ttl time.Durati
 			t.introduce(c)
 		} else {
 			c.CreateIndex, c.ModifyIndex, c.Eligibility = old.CreateIndex, old.ModifyIndex, old.Eligibility
-			c.Drain, c.LastDrain = old.Drain, old.LastDrain
+			c.Drain, c.LastDrain, c.StatusUpdated = old.Drain, old.LastDrain, old.StatusUpdated
 			c.Events = mergeEvents(old.Events, c.Events)
 			if sameNode(old, c) {
 				return nil

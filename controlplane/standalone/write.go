@@ -250,7 +250,11 @@ func (t *tx) putNode(n *structs.Node) {
 	if n.CreateIndex == 0 {
 		n.CreateIndex = n.ModifyIndex
 	}
-	if was := t.nodes.get(n.ID); was != nil && !reflect.DeepEqual(standingOf(was), standingOf(n)) {
+	was := t.nodes.get(n.ID)
+	if was == nil || was.Status != n.Status {
+		n.StatusUpdated = t.now.UTC()
+	}
+	if was != nil && !reflect.DeepEqual(standingOf(was), standingOf(n)) {
 		t.tellNode(n.ID)
 	}
 	t.nodes.put(n.ID, n)

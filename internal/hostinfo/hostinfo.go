@@ -71,6 +71,8 @@ func percent(part, whole uint64) float64 {
 type Processor struct {
 	Model string
 	MHz   float64
+	// Sockets are those that all processors are in, by their numbers; nil: not reported.
+	Sockets []int
 }
 
 // ReadProcessor reads what the processors are.
@@ -83,7 +85,7 @@ func ReadProcessor() (Processor, error) {
 	if err != nil || len(infos) == 0 {
 		return Processor{}, err
 	}
-	p := Processor{Model: strings.TrimSpace(infos[0].ModelName), MHz: infos[0].CPUMHz}
+	p := Processor{Model: strings.TrimSpace(infos[0].ModelName), MHz: infos[0].CPUMHz, Sockets: sockets(infos)}
 	text, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/cpufreq/cpuinfo_max_freq", infos[0].Processor))
 	if err != nil {
 		return p, nil // there is none in most virtual machines
@@ -92,6 +94,18 @@ func ReadProcessor() (Processor, error) {
 		p.MHz = khz / 1000
 	}
 	return p, nil
+}
+
+func sockets(infos []procfs.CPUInfo) []int {
+	in := make([]int, len(infos))
+	for i, info := range infos {
+		socket, err := strconv.Atoi(info.PhysicalID)
+		if err != nil || info.Processor != uint(i) {
+			return nil // not reported, or some processors are off
+		}
+		in[i] = socket
+	}
+	return in
 }
 
 // Times is the time that a processor has spent on what since the machine started, in

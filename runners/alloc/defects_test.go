@@ -187,7 +187,7 @@ func TestD14_AWaitEndsWithWhateverEndsTheAllocation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				f := newFixture(t, oneTask)
+				f := newFixture(t, wholeLife("service", true, 1))
 				f.watch = &previous{ended: make(chan struct{})}
 				f.group().ShutdownDelay = new(time.Minute) // of tasks that run
 				f.start()
@@ -196,7 +196,7 @@ func TestD14_AWaitEndsWithWhateverEndsTheAllocation(t *testing.T) {
 				end(f)
 				require.Zero(t, time.Since(at))
 				f.finish()
-				require.Zero(t, f.world.Started("web"))
+				require.Zero(t, f.world.Count("start"), "nor what comes after the others")
 			})
 		})
 	}
@@ -411,6 +411,9 @@ func TestWhatIsUsedIsToldOfEachTaskThatRuns(t *testing.T) {
 		require.Equal(t, []string{"web"}, names)
 		_, err = used("other")
 		require.ErrorIs(t, err, alloc.ErrUnknownTask)
+		_, err = f.r.Exec(t.Context(), "other", nil)
+		require.ErrorIs(t, err, alloc.ErrUnknownTask)
+		require.ErrorIs(t, f.r.CanExec("other"), alloc.ErrUnknownTask)
 		f.world.Exit("db", structs.ExitResult{ExitCode: 1})
 		time.Sleep(2 * time.Second)
 		names, err = used("")

@@ -129,6 +129,9 @@ func TestHealthIsWatchedAgainForAnotherDeployment(t *testing.T) {
 			job.TaskGroups = []*nomad.TaskGroup{&group}
 			a.DeploymentID, a.Job = "third", &job
 		})
+		synctest.Wait()
+		is, _ = f.health()
+		require.Empty(t, is, "what was found out is of the deployment before")
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		is, third := f.health()
@@ -141,7 +144,7 @@ func TestHealthIsWatchedAgainForAnotherDeployment(t *testing.T) {
 func TestHealthIsDecidedOnceWhateverIsUpdatedMeanwhile(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, watched)
-		f.alloc.DeploymentID = "d"
+		f.alloc.DeploymentID, f.alloc.DeploymentStatus = "d", &structs.DeploymentStatus{Canary: true}
 		begun := time.Now()
 		f.build()
 		f.change(func(*structs.Allocation) {}) // before it runs
@@ -160,6 +163,7 @@ func TestHealthIsDecidedOnceWhateverIsUpdatedMeanwhile(t *testing.T) {
 		again, then := f.health()
 		require.Equal(t, "healthy", again)
 		require.Equal(t, at, then, "the next agent does not decide again")
+		require.True(t, f.r.AllocState().DeploymentStatus.Canary)
 		f.finish()
 	})
 }

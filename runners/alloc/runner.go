@@ -279,7 +279,6 @@ func (r *Runner) Destroy() {
 	detached, launched := r.shuttingDown, r.launched
 	r.launched = true
 	r.mu.Unlock()
-	r.stopPreparing()
 	r.wake.Set()
 	if !launched {
 		go r.run()
@@ -308,7 +307,6 @@ func (r *Runner) destroy(detached bool) {
 	if err := r.cfg.State.DeleteAllocation(r.alloc.ID); err != nil {
 		r.logger.Error("forget the allocation", "error", err)
 	}
-	r.broadcaster.Close()
 	if !detached {
 		close(r.shutdownCh)
 	}

@@ -273,6 +273,10 @@ func TestTheDiskIsTakenOverOnceAndOnlyBeforeTheTasks(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 1, moves)
 		require.FileExists(t, kept)
+		f.watch = &previous{ended: make(chan struct{})}
+		f.restartAgent()
+		synctest.Wait()
+		require.Empty(t, f.r.Waiting(), "an earlier agent has waited")
 		f.finish()
 	})
 }
@@ -321,6 +325,18 @@ func ofTasks(job *nomad.Job, names ...string) *nomad.Job {
 	}
 	next.TaskGroups = []*nomad.TaskGroup{&group}
 	return &next
+}
+
+func TestADestroyWaitsForTheDriver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, oneTask)
+		f.task("web").Config = map[string]any{"destroy_for": "30s"}
+		f.start()
+		synctest.Wait()
+		at := time.Now()
+		f.finish()
+		require.Equal(t, 30*time.Second, time.Since(at))
+	})
 }
 
 func TestADestroyEndsEveryTaskAndStartsNone(t *testing.T) {
@@ -381,14 +397,16 @@ func TestTheRunsThatWereReadBackAndThoseThatAreHeldAreTold(t *testing.T) {
 }
 
 func TestAStoreThatCannotBeReadFailsTheRestore(t *testing.T) {
-	f := newFixture(t, oneTask)
-	f.db = state.NewFailing(f.db, 1)
-	r := f.build()
-	require.Error(t, r.Restore())
-	r.Fail("could not be restored")
-	r.Destroy()
-	<-r.DestroyCh()
-	require.Equal(t, structs.ClientFailed, f.lastReport().ClientStatus)
+	for n := range 2 { // of the allocation's state, of its task's
+		f := newFixture(t, oneTask)
+		f.db = state.NewFailing(f.db, n+1)
+		r := f.build()
+		require.Error(t, r.Restore())
+		r.Fail("could not be restored")
+		r.Destroy()
+		<-r.DestroyCh()
+		require.Equal(t, structs.ClientFailed, f.lastReport().ClientStatus)
+	}
 }
 
 func TestNothingIsStoredOfADestroyedAllocation(t *testing.T) {

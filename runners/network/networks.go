@@ -1,6 +1,7 @@
 package network
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -77,13 +78,14 @@ func (n *Networks) Up(ctx context.Context, a *structs.Allocation) (given *struct
 		return nil, err
 	}
 	runtime := n.runtime(a)
+	earlier := n.kept(a.ID, list)
 	if isNamespace(path) {
-		if known, err := n.cni.GetNetworkListCachedResult(list, runtime); err == nil && known != nil {
+		if known, err := n.cni.GetNetworkListCachedResult(earlier, runtime); err == nil && known != nil {
 			return n.described(a, mode, known)
 		}
 	}
 	// What an agent began that was killed, or what a reboot left of it, goes first.
-	if err := n.down(ctx, a.ID, list, runtime); err != nil {
+	if err := n.down(ctx, a.ID, earlier, runtime); err != nil {
 		return nil, err
 	}
 	if err := n.makeNamespace(path); err != nil {
@@ -162,12 +164,28 @@ func (n *Networks) Down(ctx context.Context, a *structs.Allocation) error {
 		return removeNamespace(path)
 	}
 	list, err := n.load(mode)
-	if err != nil {
-		// The file of the network is gone: the kernel takes the interfaces away with the
-		// namespace.
+	if list = n.kept(a.ID, list); list == nil {
+		// The file of the network is gone, and nothing is known to have been given: the
+		// kernel takes the interfaces away with the namespace.
 		return errors.Join(err, removeNamespace(path))
 	}
 	return n.down(ctx, a.ID, list, n.runtime(a))
+}
+
+// kept returns the configuration by which an allocation was given its network, or else that
+// of now. Plugins find by the network's name what they gave, so that another name or file
+// would leave the rules that lead the node's ports to an address which somebody else gets.
+func (n *Networks) kept(allocID string, now *libcni.NetworkConfigList) *libcni.NetworkConfigList {
+	attached, _ := n.cni.GetCachedAttachments(allocID) // what cannot be read is as good as none
+	for _, a := range attached {
+		if now != nil && bytes.Equal(now.Bytes, a.Config) {
+			return now // with plugins that have files of their own
+		}
+		if list, err := libcni.NetworkConfFromBytes(a.Config); err == nil && len(list.Plugins) > 0 {
+			return list
+		}
+	}
+	return now
 }
 
 // down has plugins take back what they gave, if they gave something, and lets go of the

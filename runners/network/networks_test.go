@@ -187,6 +187,44 @@ func TestNetworksThatCannotBeTakenBackAreTriedAgain(t *testing.T) {
 	require.NoFileExists(t, w.n.Path("a1"))
 }
 
+func TestWhatWasGivenIsTakenBackAsItWasWhateverTheOperatorChanges(t *testing.T) {
+	lan := func(w *world) string { return filepath.Join(w.dir, "config", "lan.conflist") }
+	write := func(w *world, plugins string) {
+		require.NoError(t, os.MkdirAll(filepath.Join(w.dir, "config"), 0o755))
+		require.NoError(t, os.WriteFile(lan(w), []byte(`{"cniVersion":"0.4.0","name":"lan","plugins":[`+plugins+`]}`), 0o644))
+	}
+	for name, tt := range map[string]struct {
+		mode   string
+		change func(w *world)
+		want   string
+	}{
+		"the bridge has another name":    {ModeBridge, func(w *world) { w.n.cfg.Bridge = "wn-other" }, deleted},
+		"the network's file is gone":     {"cni/lan", func(w *world) { require.NoError(t, os.Remove(lan(w))) }, "DEL portmap a1 /netns/a1\nDEL bridge a1 /netns/a1\n"},
+		"the network has fewer plugins":  {"cni/lan", func(w *world) { write(w, `{"type":"bridge"}`) }, "DEL portmap a1 /netns/a1\nDEL bridge a1 /netns/a1\n"},
+		"the network has another plugin": {"cni/lan", func(w *world) { write(w, `{"type":"firewall"}`) }, "DEL portmap a1 /netns/a1\nDEL bridge a1 /netns/a1\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			write(w, `{"type":"bridge"},{"type":"portmap"}`)
+			given, err := w.n.Up(t.Context(), alloc(tt.mode))
+			require.NoError(t, err)
+			w.asked()
+			tt.change(w)
+			if tt.mode == ModeBridge {
+				again, err := w.n.Up(t.Context(), alloc(tt.mode))
+				require.NoError(t, err)
+				require.Equal(t, given, again, "what runs in it goes on")
+			}
+			require.NoError(t, w.n.Down(t.Context(), alloc(tt.mode)))
+			require.Equal(t, tt.want, w.asked())
+			require.NoFileExists(t, w.n.Path("a1"))
+			left, err := filepath.Glob(filepath.Join(w.dir, "run", "results", "*"))
+			require.NoError(t, err)
+			require.Empty(t, left)
+		})
+	}
+}
+
 func TestNoNetworkIsTheLoopbackInterfaceOnly(t *testing.T) {
 	w := newWorld(t)
 	for range 2 {

@@ -2,12 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/sdk/go/config"
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
+	"github.com/wasmnode/wasmnode/sdk/go/task"
 )
 
 // imageTool looks at images and makes overlays.
@@ -16,13 +22,15 @@ const imageTool = "qemu-img"
 // overlayFile is the overlay of a thin copy, in the task's directory.
 const overlayFile = "image0.qcow2"
 
-const notPermitted = " is neither in the allocation's directory nor in one of the plugin's image_paths"
+const notPermitted = " is neither in the task's directory or the one that the allocation's tasks share, nor in one of the plugin's image_paths"
+
+// mostLayers is how many files may lie below an image, one the base of the other.
+const mostLayers = 16
 
 // drive is a file that the machine has as its disk.
 type drive struct{ file, format string }
 
-// permittedImage returns the absolute path of an image, which is in the allocation's directory
-// or where the operator permits it.
+// permittedImage returns the absolute path of an image, which is where images may be.
 func (q *qemu) permittedImage(image string, dirs *driver.TaskDirectories) (string, error) {
 	absolute := path.Clean(image)
 	if !path.IsAbs(image) {
@@ -36,12 +44,48 @@ func (q *qemu) permittedImage(image string, dirs *driver.TaskDirectories) (strin
 
 // permits reports whether a machine may have a file, by its path.
 func (q *qemu) permits(file string, dirs *driver.TaskDirectories) bool {
-	for _, dir := range append([]string{dirs.Alloc}, q.imagePaths...) {
-		if dir != "" && path.IsAbs(file) && strings.HasPrefix(path.Clean(file), strings.TrimSuffix(path.Clean(dir), "/")+"/") {
-			return true
+	return slices.ContainsFunc(append([]string{dirs.Task, dirs.Shared}, q.imagePaths...), func(dir string) bool {
+		_, within := below(dir, file)
+		return within
+	})
+}
+
+// below returns where in a directory a file is, by its path.
+func below(dir, file string) (rest string, within bool) {
+	if dir == "" || !path.IsAbs(file) {
+		return "", false
+	}
+	return strings.CutPrefix(path.Clean(file), strings.TrimSuffix(path.Clean(dir), "/")+"/")
+}
+
+// checkPlain refuses a file of the task's directories that is no regular one or is reached by a
+// link: a job brings links in its archives, and a task makes them, and the emulator would follow
+// them to whatever its user may read. What is not there is nothing.
+func checkPlain(ctx context.Context, file string, dirs *driver.TaskDirectories) error {
+	for _, d := range []struct{ dir, seen string }{{dirs.Task, task.Dir(ctx)}, {dirs.Shared, task.AllocDir(ctx)}} {
+		rest, within := below(d.dir, file)
+		if !within {
+			continue
+		}
+		at, mode := d.seen, fs.ModeDir
+		for name := range strings.SplitSeq(rest, "/") {
+			at += "/" + name
+			info, err := os.Lstat(at)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return abi.NewError(abi.FailedPrecondition, file+": "+err.Error())
+			}
+			if mode = info.Mode(); mode.Type()&fs.ModeSymlink != 0 {
+				return abi.NewError(abi.PermissionDenied, file+" is reached by a link, which may lead anywhere")
+			}
+		}
+		if !mode.IsRegular() {
+			return abi.NewError(abi.PermissionDenied, file+" is no file")
 		}
 	}
-	return false
+	return nil
 }
 
 // prepareImage returns the disk of a machine: the image itself, or an overlay over it, which
@@ -66,32 +110,61 @@ func (q *qemu) prepareImage(ctx context.Context, m *machine, dirs *driver.TaskDi
 }
 
 // inspect returns an image's format. An image is data that somebody else made, and it can
-// name other files for the emulator to open: those have to be permitted as well.
-func (q *qemu) inspect(ctx context.Context, image string, dirs *driver.TaskDirectories) (string, error) {
-	out, err := q.run(ctx, imageTool, nil, "info", "--output=json", "--backing-chain", "-U", image)
+// name other files for the emulator to open: those have to be permitted as well. Each is
+// looked at before the one that it is based on is opened.
+func (q *qemu) inspect(ctx context.Context, image string, dirs *driver.TaskDirectories) (format string, err error) {
+	file, said := image, "" // what the layer above says that the format is
+	for range mostLayers {
+		layer, err := q.describe(ctx, image, file, dirs)
+		if err != nil {
+			return "", err
+		}
+		is := layer.Get("format").Text()
+		if said != "" && said != is {
+			return "", abi.NewError(abi.FailedPrecondition, "image "+image+" is made of "+file+", which is said to be "+said+" and looks like "+is)
+		}
+		if format == "" {
+			format = is
+		}
+		if file = layer.Get("full-backing-filename").Text(); file == "" {
+			return format, nil
+		}
+		said = layer.Get("backing-filename-format").Text()
+	}
+	return "", abi.NewError(abi.FailedPrecondition, "image "+image+" has more layers than "+strconv.Itoa(mostLayers))
+}
+
+// describe returns what is said of a file that an image is made of, if all is permitted that
+// it names.
+func (q *qemu) describe(ctx context.Context, image, file string, dirs *driver.TaskDirectories) (layer config.Value, err error) {
+	if err := checkPlain(ctx, file, dirs); err != nil {
+		return layer, err
+	}
+	out, err := q.run(ctx, imageTool, nil, "info", "--output=json", "-U", file)
 	switch {
-	case abi.CodeOf(err) == abi.FailedPrecondition && strings.HasSuffix(err.Error(), "'"+image+"': No such file or directory"):
-		return "", abi.NewError(abi.NotFound, "there is no image "+image)
+	case abi.CodeOf(err) == abi.FailedPrecondition && strings.HasSuffix(err.Error(), "'"+file+"': No such file or directory"):
+		return layer, abi.NewError(abi.NotFound, "there is no image "+file)
 	case abi.CodeOf(err) == abi.FailedPrecondition:
-		return "", abi.NewError(abi.FailedPrecondition, "image "+image+": "+err.Error())
+		return layer, abi.NewError(abi.FailedPrecondition, "image "+image+": "+err.Error())
 	case err != nil:
-		return "", err
+		return layer, err
 	}
-	chain, err := config.Parse(out)
-	if err != nil || len(chain.Items()) == 0 {
-		return "", abi.NewError(abi.Internal, "image "+image+": "+imageTool+" said what is not understood")
+	layer, err = config.Parse(out)
+	if err != nil || layer.Get("format").Text() == "" {
+		return layer, abi.NewError(abi.Internal, "image "+image+": "+imageTool+" said what is not understood")
 	}
-	for _, layer := range chain.Items() {
-		for _, file := range files(layer) {
-			if !path.IsAbs(file) && !strings.Contains(file, ":") {
-				file = path.Join(path.Dir(layer.Get("filename").Text()), file)
-			}
-			if !q.permits(file, dirs) {
-				return "", abi.NewError(abi.PermissionDenied, "image "+image+" is made of "+file+", which"+notPermitted)
-			}
+	for _, named := range files(layer) {
+		if !path.IsAbs(named) && !strings.Contains(named, ":") {
+			named = path.Join(path.Dir(file), named)
+		}
+		if !q.permits(named, dirs) {
+			return layer, abi.NewError(abi.PermissionDenied, "image "+image+" is made of "+named+", which"+notPermitted)
+		}
+		if err := checkPlain(ctx, named, dirs); err != nil {
+			return layer, err
 		}
 	}
-	return chain.Items()[0].Get("format").Text(), nil
+	return layer, nil
 }
 
 // files are all that a description of an image names, at any depth: the image, what it is

@@ -156,8 +156,7 @@ func (q *qemu) StartTask(ctx context.Context, task *driver.TaskConfig) (*driver.
 	}
 	id, err := process.Start(ctx, &process.Command{
 		Command:   q.dir + "/" + m.emulator,
-		Args:      m.arguments(drive),
-		Env:       task.Env,
+		Args:      m.arguments(drive), // and no environment: the machine does not see it, and by it a job would change the emulator
 		User:      task.User,
 		Isolation: process.IsolationNone,
 	})

@@ -10,7 +10,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,7 +34,7 @@ func both(t *testing.T, config string, test func(t *testing.T, node *drivertest.
 			case "--version":
 				return &process.Ended{Stdout: []byte("QEMU emulator version 7.2.22 (Debian 1:7.2)\n")}, nil
 			case "info":
-				return &process.Ended{Stdout: []byte(`[{"filename":"` + h.Args[len(h.Args)-1] + `","format":"raw"}]`)}, nil
+				return &process.Ended{Stdout: []byte(`{"filename":"` + h.Args[len(h.Args)-1] + `","format":"raw"}`)}, nil
 			}
 			return &process.Ended{}, nil
 		})
@@ -93,7 +95,7 @@ func TestATaskIsAnEmulator(t *testing.T) {
 		require.Equal(t, task.Id, handle.WorkloadId)
 		require.Equal(t, task.Directories.Task+"/qmp.sock", string(handle.DriverState))
 		require.True(t, (&process.Command{
-			Command: "/usr/bin/qemu-system-x86_64", Env: task.Env, User: "vm", Isolation: process.IsolationNone,
+			Command: "/usr/bin/qemu-system-x86_64", User: "vm", Isolation: process.IsolationNone,
 			Args: []string{
 				"-machine", "type=q35,accel=tcg", "-name", "a,,b.img", "-m", "64M",
 				"-drive", "file=" + task.Directories.Local + "/a,,b.img,format=raw,if=virtio,id=image0", "-nographic", "-smp", "2",
@@ -126,16 +128,17 @@ func TestWhatTheOperatorDoesNotPermitIsNotStarted(t *testing.T) {
 		if h.Args[0] == "-machine" {
 			return &process.Ended{ExitCode: 1, Stderr: []byte("Could not access KVM kernel module: No such file or directory\nqemu-system-x86_64: failed to initialize kvm: No such file or directory\n")}, nil
 		}
-		return &process.Ended{Stdout: []byte(`[{"filename":"` + h.Args[len(h.Args)-1] + `","format":"raw"}]`)}, nil
+		return &process.Ended{Stdout: []byte(`{"filename":"` + h.Args[len(h.Args)-1] + `","format":"raw"}`)}, nil
 	})
 	require.NoError(t, node.Configure(`{"image_paths": ["/srv/images/"], "args_allowlist": ["-device", "--snapshot", "-smp"], "emulators_allowlist": ["x86_64"]}`))
 	for config, want := range map[string]string{
 		`"image_path": "/srv/images/a"`:                             "",
-		`"image_path": "/srv/images/../x"`:                          "image_path /srv/images/../x is neither in the allocation's directory nor in one of the plugin's image_paths",
+		`"image_path": "/srv/images/../x"`:                          "image_path /srv/images/../x is neither in the task's directory or the one that the allocation's tasks share, nor in one of the plugin's image_paths",
 		`"image_path": "/srv/images"`:                               "image_path",
 		`"image_path": "/srv/images-2/a"`:                           "image_path",
 		`"image_path": "../../x"`:                                   "image_path ../../x",
 		`"image_path": "../alloc/data/x"`:                           "",
+		`"image_path": "../other/local/x"`:                          "image_path ../other/local/x is neither",
 		`"image_path": "i", "emulator": "m68k"`:                     "emulator m68k is not in the plugin's emulators_allowlist",
 		`"image_path": "i", "emulator": "../../bin/sh"`:             "emulator",
 		`"image_path": "i", "machine_type": "pc,accel=x"`:           "machine_type",
@@ -294,6 +297,14 @@ func TestAnImageIsMadeOfFilesThatArePermitted(t *testing.T) {
 	}
 	create(t, "-f", "raw", elsewhere+"/secret", "1M")
 	create(t, "-f", "raw", operators+"/base", "1M")
+	layers := func(t *testing.T, image string, n int) {
+		t.Helper()
+		create(t, "-f", "qcow2", image+strconv.Itoa(n), "1M")
+		for n--; n > 1; n-- {
+			create(t, "-u", "-f", "qcow2", "-F", "qcow2", "-b", image+strconv.Itoa(n+1), image+strconv.Itoa(n), "1M")
+		}
+		create(t, "-u", "-f", "qcow2", "-F", "qcow2", "-b", image+"2", image, "1M")
+	}
 	for name, c := range map[string]struct {
 		make func(t *testing.T, image string)
 		says string // "": it is started
@@ -323,6 +334,29 @@ func TestAnImageIsMadeOfFilesThatArePermitted(t *testing.T) {
 		"a protocol": {func(t *testing.T, image string) {
 			create(t, "-u", "-f", "qcow2", "-F", "raw", "-b", `json:{"driver":"raw","file":{"driver":"file","filename":"`+elsewhere+`/secret"}}`, image, "1M")
 		}, "is neither"},
+		"another format than it is said to be": {func(t *testing.T, image string) {
+			create(t, "-f", "qcow2", filepath.Dir(image)+"/odd", "1M")
+			create(t, "-u", "-f", "qcow2", "-F", "vmdk", "-b", "odd", image, "1M")
+		}, "which is said to be vmdk and looks like qcow2"},
+		"many layers": {func(t *testing.T, image string) {
+			layers(t, image, mostLayers)
+		}, ""},
+		"too many layers": {func(t *testing.T, image string) {
+			layers(t, image, mostLayers+1)
+		}, "has more layers than 16"},
+		"a link": {func(t *testing.T, image string) {
+			require.NoError(t, os.Symlink(elsewhere+"/secret", image))
+		}, "/image is reached by a link"},
+		"a link that leads nowhere": {func(t *testing.T, image string) {
+			require.NoError(t, os.Symlink(elsewhere+"/none", image))
+		}, "/image is reached by a link"},
+		"a link below": {func(t *testing.T, image string) {
+			require.NoError(t, os.Symlink(elsewhere, filepath.Dir(image)+"/dir"))
+			create(t, "-f", "qcow2", "-F", "raw", "-b", "dir/secret", image)
+		}, "/dir/secret is reached by a link"},
+		"a FIFO": {func(t *testing.T, image string) {
+			require.NoError(t, syscall.Mkfifo(image, 0o600))
+		}, "/image is no file"},
 		"extents": {func(t *testing.T, image string) {
 			require.NoError(t, os.WriteFile(image, []byte("# Disk DescriptorFile\nversion=1\nCID=fffffffe\nparentCID=ffffffff\ncreateType=\"monolithicFlat\"\n\nRW 2048 FLAT \""+elsewhere+"/secret\" 0\n"), 0o600))
 		}, "is made of " + elsewhere + "/secret"},

@@ -10,10 +10,10 @@ import (
 
 // flags are the emulator's options without a value, of which some are of versions before:
 // what follows one that is none of these is its value.
-var flags = strings.Fields(`-S -s -alt-grab -ctrl-grab -daemonize -enable-fips -enable-kvm -enable-sync-profile
-	-full-screen -h -help -mem-prealloc -no-acpi -no-fd-bootchk -no-hpet -no-kvm -no-quit -no-reboot -no-shutdown
-	-no-user-config -nodefaults -nodefconfig -nographic -old-param -only-migratable -portrait -preconfig
-	-semihosting -singlestep -snapshot -usb -version -win2k-hack -xen-attach -xen-domid-restrict`)
+var flags = strings.Fields(`-S -s -alt-grab -async-teardown -audio-help -ctrl-grab -curses -daemonize -enable-fips -enable-kvm -enable-sync-profile
+	-full-screen -h -help -jitdump -mem-prealloc -no-acpi -no-fd-bootchk -no-hpet -no-kvm -no-quit -no-reboot -no-shutdown
+	-no-user-config -nodefaults -nodefconfig -nographic -old-param -only-migratable -perfmap -portrait -preconfig
+	-sdl -semihosting -singlestep -snapshot -usb -version -win2k-hack -xen-attach -xen-domid-restrict`)
 
 // checkOptions refuses arguments with an option that is not permitted, or with one that is no
 // option's value: the emulator takes it for a disk image. Without permitted options all are.
