@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/sdk/go/command"
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
 	"github.com/wasmnode/wasmnode/sdk/go/plainhttp"
 )
@@ -22,7 +23,7 @@ const endOfInput = "\x04"
 
 // Exec runs a command in the container. When nobody waits for it any more its input ends; what
 // goes on all the same the engine has no way to end.
-func (d *docker) Exec(ctx context.Context, _ string, handle *driver.TaskHandle, command *driver.Command) (*driver.ExitResult, error) {
+func (d *docker) Exec(ctx context.Context, _ string, handle *driver.TaskHandle, c *driver.Command) (*driver.ExitResult, error) {
 	s, err := stateOf(handle)
 	if err != nil {
 		return nil, err
@@ -31,11 +32,11 @@ func (d *docker) Exec(ctx context.Context, _ string, handle *driver.TaskHandle, 
 	for _, name := range []string{"AttachStdin", "AttachStdout", "AttachStderr"} {
 		o.truth(name, true)
 	}
-	o.truth("Tty", command.TTY)
-	if command.TTY { // engines with API 1.42 make the terminal of that size, others are told once it is there
-		o.list("ConsoleSize", [][]byte{decimal(command.Size.Rows), decimal(command.Size.Columns)})
+	o.truth("Tty", c.TTY)
+	if c.TTY { // engines with API 1.42 make the terminal of that size, others are told once it is there
+		o.list("ConsoleSize", [][]byte{decimal(c.Size.Rows), decimal(c.Size.Columns)})
 	}
-	o.texts("Cmd", command.Args)
+	o.texts("Cmd", c.Args)
 	v, err := d.engine.ask(ctx, request{method: "POST", path: "/containers/" + s.container + "/exec", body: o.encoded()})
 	if err != nil {
 		return nil, err
@@ -44,12 +45,12 @@ func (d *docker) Exec(ctx context.Context, _ string, handle *driver.TaskHandle, 
 	if err != nil {
 		return nil, err
 	}
-	e := &execution{engine: d.engine, path: "/exec/" + v.Get("Id").Text(), command: command, streams: streams}
+	e := &execution{engine: d.engine, path: "/exec/" + v.Get("Id").Text(), command: c, streams: streams}
 	if err := e.start(ctx); err != nil {
 		return nil, err
 	}
 	defer func() { _ = e.conn.Close() }()
-	if command.TTY {
+	if c.TTY {
 		go e.followSizes(ctx)
 	}
 	go e.sendInput()
@@ -69,7 +70,7 @@ type execution struct {
 	engine  engine
 	path    string // of the engine's object
 	command *driver.Command
-	streams *driver.CommandStreams
+	streams *command.Streams
 	conn    *plainhttp.Response // with the command's streams
 	ended   atomic.Bool         // nothing comes from it any more
 }

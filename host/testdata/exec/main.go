@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/wasmnode/wasmnode/sdk/go/command"
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
 )
 
@@ -32,7 +33,7 @@ func (commands) StartTask(context.Context, *driver.TaskConfig) (*driver.TaskHand
 
 // Exec ends with its input, and with the number of its arguments.
 func (commands) Exec(ctx context.Context, _ string, _ *driver.TaskHandle, c *driver.Command) (*driver.ExitResult, error) {
-	streams, err := c.Open(ctx)
+	streams, err := command.Open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -83,9 +83,9 @@ type TaskStatser interface {
 }
 
 // TaskStreamExecer is implemented by drivers that run commands inside a task themselves, with
-// standard streams and a terminal. With Capabilities.Exec such a driver is asked before the host
-// runs a command in the task's workload; UNIMPLEMENTED, before the streams were opened, leaves
-// it to the host.
+// standard streams and a terminal, which the package command opens. With Capabilities.Exec such
+// a driver is asked before the host runs a command in the task's workload; UNIMPLEMENTED, before
+// the streams were opened, leaves it to the host.
 type TaskStreamExecer interface {
 	// Exec runs a command until it ends and returns how. It has no deadline: its streams
 	// break when nobody waits for it any more.

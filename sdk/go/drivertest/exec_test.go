@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/sdk/go/command"
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest"
 	"github.com/wasmnode/wasmnode/sdk/go/internal/expect"
@@ -36,9 +37,9 @@ func TestACommandHasStreams(t *testing.T) {
 	node, task, handle := shellNode(t, func(ctx context.Context, c *driver.Command) (*driver.ExitResult, error) {
 		expect.Equal(t, strings.Join(c.Args, " "), "cat -")
 		expect.Equal(t, c.Timeout, time.Second)
-		s, err := c.Open(ctx)
+		s, err := command.Open(ctx)
 		expect.NoError(t, err)
-		_, err = c.Open(ctx)
+		_, err = command.Open(ctx)
 		expect.Code(t, err, abi.FailedPrecondition)
 		size, err := s.NextSize()
 		expect.NoError(t, err)
@@ -52,25 +53,25 @@ func TestACommandHasStreams(t *testing.T) {
 	sizes := make(chan driver.TerminalSize, 1)
 	sizes <- driver.TerminalSize{Rows: 50, Columns: 65535}
 	close(sizes)
-	command := &drivertest.Command{
+	asked := &drivertest.Command{
 		Args: []string{"cat", "-"}, TTY: true, Size: driver.TerminalSize{Rows: 24, Columns: 80}, Sizes: sizes, Timeout: time.Second,
 		Stdin: strings.NewReader("input"), Stdout: &stdout, Stderr: &stderr,
 	}
-	result, err := node.Exec(task, handle, command)
+	result, err := node.Exec(task, handle, asked)
 	expect.NoError(t, err)
 	expect.Equal(t, result.ExitCode, int32(7))
 	expect.Equal(t, stdout.String(), "input")
 	expect.Equal(t, stderr.String(), "true {24 80} {50 65535}")
 
-	command.Stdin = io.MultiReader(strings.NewReader("some"), broken{})
-	command.Sizes = sizes // closed
-	node, task, handle = shellNode(t, func(ctx context.Context, c *driver.Command) (*driver.ExitResult, error) {
-		s, err := c.Open(ctx)
+	asked.Stdin = io.MultiReader(strings.NewReader("some"), broken{})
+	asked.Sizes = sizes // closed
+	node, task, handle = shellNode(t, func(ctx context.Context, _ *driver.Command) (*driver.ExitResult, error) {
+		s, err := command.Open(ctx)
 		expect.NoError(t, err)
 		_, err = io.Copy(s.Stdout, s.Stdin)
 		return nil, err
 	})
-	_, err = node.Exec(task, handle, command)
+	_, err = node.Exec(task, handle, asked)
 	expect.Code(t, err, abi.Unknown, "nobody waits for it any more")
 }
 
@@ -80,8 +81,8 @@ type broken struct{}
 func (broken) Read([]byte) (int, error) { return 0, errors.New("gone") }
 
 func TestACommandWithoutStreams(t *testing.T) {
-	node, task, handle := shellNode(t, func(ctx context.Context, c *driver.Command) (*driver.ExitResult, error) {
-		s, err := c.Open(ctx)
+	node, task, handle := shellNode(t, func(ctx context.Context, _ *driver.Command) (*driver.ExitResult, error) {
+		s, err := command.Open(ctx)
 		expect.NoError(t, err)
 		input, err := io.ReadAll(s.Stdin)
 		expect.NoError(t, err)
