@@ -50,5 +50,8 @@ func (m *Mount) openFile() (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close()
+	if info, err := root.Stat(rest); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a file") // opening a device can have effects
+	}
 	return root.OpenFile(rest, os.O_RDONLY|syscall.O_NONBLOCK, 0) // not blocking, in case it is a FIFO
 }

@@ -420,7 +420,7 @@ func TestEveryFaultOfAJobIsFoundAtOnce(t *testing.T) {
 					Resources: &nomad.Resources{CPU: new(0), MemoryMB: new(9), MemoryMaxMB: new(5)}},
 			}},
 			{Name: new("g"), Count: new(0), RestartPolicy: &nomad.RestartPolicy{Mode: new("never")}},
-			{Name: new("p"), Networks: []*nomad.NetworkResource{{ReservedPorts: []nomad.Port{{Label: "a", Value: 80}, {Label: "a", Value: 80}, {Label: "b", Value: 70000}}}},
+			{Name: new("p"), Networks: []*nomad.NetworkResource{{ReservedPorts: []nomad.Port{{Label: "a", Value: 80}, {Label: "a", Value: 80}, {Label: "b", Value: 70000}}}, {Mode: "bridge", ReservedPorts: []nomad.Port{{Label: "c", Value: 81, IgnoreCollision: true}}}},
 				ReschedulePolicy: &nomad.ReschedulePolicy{Attempts: new(1), Delay: new(time.Second), DelayFunction: new("linear"), Interval: new(time.Hour)}},
 		},
 	}
@@ -450,6 +450,7 @@ func TestEveryFaultOfAJobIsFoundAtOnce(t *testing.T) {
 		`Static port 80 already reserved by a`,
 		`Port label a already in use`,
 		`static: 70000 is not a port`,
+		`ignore_collision is for mode "host": in mode "bridge" the port would be taken from whoever has it`,
 		`Delay cannot be less than 5s (got 1s)`,
 		`Invalid delay function "linear"`,
 	} {

@@ -347,6 +347,9 @@ func (v *validation) ports(g *nomad.TaskGroup) {
 			} else if other, again := static[p.Value]; again && !p.IgnoreCollision {
 				v.fault("network: Static port %d already reserved by %s", p.Value, other)
 			}
+			if p.IgnoreCollision && n.Mode != "" && n.Mode != "host" {
+				v.fault("network: port %q: ignore_collision is for mode \"host\": in mode %q the port would be taken from whoever has it", p.Label, n.Mode)
+			}
 			static[p.Value] = p.Label
 		}
 	}

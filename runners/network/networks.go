@@ -88,6 +88,9 @@ func (n *Networks) Up(ctx context.Context, a *structs.Allocation) (given *struct
 	if err := n.down(ctx, a.ID, earlier, runtime); err != nil {
 		return nil, err
 	}
+	if err := free(a.Resources.Ports); err != nil {
+		return nil, err
+	}
 	if err := n.makeNamespace(path); err != nil {
 		return nil, err
 	}

@@ -372,3 +372,23 @@ func answer(l net.Listener, text string) {
 		_ = conn.Close()
 	}
 }
+
+// TestAPortThatAProcessHasIsNotTakenFromIt: mapping it would lead its clients to the allocation.
+func TestAPortThatAProcessHasIsNotTakenFromIt(t *testing.T) {
+	w := newWorld(t)
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer tcp.Close()
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer udp.Close()
+	for protocol, at := range map[string]net.Addr{"tcp": tcp.Addr(), "udp": udp.LocalAddr()} {
+		port := int(netip.MustParseAddrPort(at.String()).Port())
+		for _, ip := range []string{"127.0.0.1", ""} {
+			_, err := w.n.Up(t.Context(), alloc(ModeBridge, structs.AllocatedPort{Label: "http", HostIP: ip, Value: port}))
+			require.ErrorContains(t, err, fmt.Sprintf(`port "http": a process of the node listens on %s:%d/%s`, ip, port, protocol))
+		}
+	}
+	require.NoFileExists(t, w.n.Path("a1"))
+	require.NotContains(t, w.asked(), "ADD ")
+}

@@ -32,6 +32,8 @@ type specification struct {
 	network   object // its NetworkingConfig
 	ports     map[string]uint32
 	advertise bool // its IPv6 address
+	// local are paths of the task's directories that it mounts, and that no link may lead away.
+	local []string
 }
 
 // encoded is the request's body.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -347,4 +348,39 @@ func FuzzLog(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestNoLinkLeadsAMountAway: without volumes, what is mounted is of the task's directories.
+func TestNoLinkLeadsAMountAway(t *testing.T) {
+	n := newNode(t, `{"endpoint": "unix:///run/docker.sock"}`)
+	l := n.Listen("/run/docker.sock")
+	go func() {
+		_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodGet {
+				http.Error(w, `{"message": "it asked"}`, http.StatusBadRequest)
+				return
+			}
+			_, _ = io.WriteString(w, `{"Id": "sha256:1"}`)
+		}))
+	}()
+	for source, want := range map[string]string{
+		"local/dir":       "it asked",
+		"local/none":      "it asked",
+		"../alloc/dir":    "it asked",
+		"local/link":      "local/link\" is reached by a link",
+		"local/link/etc":  "local/link/etc\" is reached by a link",
+		"../alloc/link":   "alloc/link\" is reached by a link",
+		"../other/local":  "volumes are not enabled",
+		"local/../../../": "volumes are not enabled",
+	} {
+		for _, config := range []string{`"volumes": ["` + source + `:/x"]`, `"mount": [{"type": "bind", "source": "` + source + `", "target": "/x"}]`} {
+			task := n.Task(`{"image": "i:1", ` + config + `}`)
+			for _, dir := range []string{task.Directories.Local, task.Directories.Shared} {
+				require.NoError(t, os.MkdirAll(dir+"/dir", 0o700))
+				require.NoError(t, os.Symlink("/", dir+"/link"))
+			}
+			_, _, err := n.StartTask(task)
+			require.ErrorContains(t, err, want, config)
+		}
+	}
 }

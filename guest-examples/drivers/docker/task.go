@@ -88,6 +88,11 @@ func (d *docker) prepare(ctx context.Context, t *driver.TaskConfig, c config.Val
 	if spec, err = d.specify(t, c); err != nil {
 		return nil, "", about("Failed to create container configuration for image "+strconv.Quote(name)+" ("+strconv.Quote(image)+")", err)
 	}
+	for _, full := range spec.local {
+		if err = checkLinks(ctx, t.Directories, full); err != nil {
+			return nil, "", err
+		}
+	}
 	spec.image = name
 	d.hasImage(ctx, image)
 	if container, err = d.create(ctx, t, spec); !absent(err) {
