@@ -458,6 +458,9 @@ func (n *Node) readBack(r *alloc.Runner) *alloc.Runner {
 	}
 	n.mu.Lock()
 	delete(n.unread, a.ID)
+	if s := r.AllocState(); s.ClientStatus.Terminal() {
+		n.runners[a.ID].ended = endOf(s)
+	}
 	n.mu.Unlock()
 	if err != nil {
 		n.logger.Error("restoring an allocation failed", "alloc_id", a.ID, "error", err)

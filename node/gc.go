@@ -118,8 +118,8 @@ func (n *Node) collectExcess(ctx context.Context) {
 	}
 	n.mu.Unlock()
 	if excess > 0 {
-		ids := n.collectable()
-		n.collect(ctx, ids[:min(len(ids), excess)])
+		all := n.garbage()
+		n.collect(ctx, idsOf(all[:min(len(all), excess)]))
 	}
 }
 
@@ -176,40 +176,59 @@ func (n *Node) collect(ctx context.Context, ids []string) {
 	}
 }
 
-// collectable is the ended allocations that may be destroyed, the oldest end first. One
-// whose end the control plane does not know is kept: if the agent died after it was
-// forgotten, it would be run again. So is one whose disk another waits to take over.
-func (n *Node) collectable() []string {
-	type candidate struct {
-		id    string
-		ended time.Time
+// collectable is the ended allocations that may be destroyed, the oldest end first.
+func (n *Node) collectable() []string { return idsOf(n.garbage()) }
+
+// garbage is an allocation that has come to its end, or is about to.
+type garbage struct {
+	id     string
+	ended  time.Time
+	ending bool // and cannot be destroyed yet
+}
+
+func idsOf(list []garbage) (ids []string) {
+	for _, g := range list {
+		if !g.ending {
+			ids = append(ids, g.id)
+		}
 	}
-	var ended []candidate
+	return ids
+}
+
+// garbage is what may be destroyed now or soon, the oldest end first: after a restart,
+// what ended before is taken up one by one, and a younger one is not destroyed in place of
+// an older. One whose end the control plane does not know cannot be destroyed yet: if the agent
+// died after it was forgotten, it would be run again. One is kept whose disk another waits to
+// take over.
+func (n *Node) garbage() []garbage {
+	var list []garbage
 	var live []*alloc.Runner
 	n.mu.Lock()
 	for id, e := range n.marked {
-		switch {
-		case e.destroying || e.unclaimed != "":
-		case e.ended.IsZero() || !hasEnded(e.runner):
+		if e.destroying || e.unclaimed != "" {
+			continue
+		}
+		over := hasEnded(e.runner)
+		if !e.ended.IsZero() {
+			list = append(list, garbage{id, e.ended, !over})
+		}
+		if e.ended.IsZero() || !over {
 			live = append(live, e.runner)
-		default:
-			ended = append(ended, candidate{id, e.ended})
 		}
 	}
 	n.mu.Unlock()
-	if ended == nil {
+	if list == nil {
 		return nil
 	}
 	needed := n.awaitedBy(live)
-	ended = slices.DeleteFunc(ended, func(c candidate) bool { return needed[c.id] || !n.report.endKnown(c.id) })
-	slices.SortFunc(ended, func(a, b candidate) int {
+	list = slices.DeleteFunc(list, func(g garbage) bool { return needed[g.id] })
+	for i, g := range list {
+		list[i].ending = g.ending || !n.report.endKnown(g.id)
+	}
+	slices.SortFunc(list, func(a, b garbage) int {
 		return cmp.Or(a.ended.Compare(b.ended), strings.Compare(a.id, b.id))
 	})
-	ids := make([]string, len(ended))
-	for i, c := range ended {
-		ids[i] = c.id
-	}
-	return ids
+	return list
 }
 
 // hasEnded reports whether nothing of an allocation runs any more. Its state is terminal

@@ -117,6 +117,34 @@ func TestD5_NoMoreAllocationsAreDestroyedThanTheLimitAsks(t *testing.T) {
 	w.node.mu.Unlock()
 }
 
+// TestTheOldestAreDestroyedAfterARestartToo: what ended before is taken up when its plugin is
+// there, which may be later for the oldest than for the newest.
+func TestTheOldestAreDestroyedAfterARestartToo(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	ids := w.batches(3)
+	w.end()
+	w.gc.MaxAllocs = 2
+	loaded := make(chan struct{})
+	w.readyFor = func(ctx context.Context, a *structs.Allocation) error {
+		if a.ID == ids[2] {
+			return nil
+		}
+		select {
+		case <-loaded:
+		case <-ctx.Done():
+		}
+		return nil
+	}
+	w.start()
+	w.awaitOver(ids[2])
+	w.look()
+	require.ElementsMatch(t, ids, w.kept(), "the newest is not destroyed in place of the oldest")
+	close(loaded)
+	require.Eventually(t, func() bool { return len(w.kept()) == 2 }, 30*time.Second, time.Millisecond)
+	require.ElementsMatch(t, ids[1:], w.kept())
+}
+
 func TestD5_NoMoreAllocationsAreDestroyedThanTheDiskNeeds(t *testing.T) {
 	for name, use := range map[string]func(float64) diskUse{
 		"disk":   func(u float64) diskUse { return diskUse{percent: u} },

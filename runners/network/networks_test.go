@@ -381,7 +381,7 @@ func TestAPortThatAProcessHasIsNotTakenFromIt(t *testing.T) {
 	defer tcp.Close()
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer udp.Close()
+	defer func() { _ = udp.Close() }()
 	for protocol, at := range map[string]net.Addr{"tcp": tcp.Addr(), "udp": udp.LocalAddr()} {
 		port := int(netip.MustParseAddrPort(at.String()).Port())
 		for _, ip := range []string{"127.0.0.1", ""} {
