@@ -56,7 +56,7 @@ func TestACommandHasTheBoundsOfItsProcess(t *testing.T) {
 			w.ready(spec)
 			var out strings.Builder
 			exit, err := w.s.Exec(w.context(), spec.ID, &workload.ExecSpec{
-				Command: "/bin/sh", Args: []string{"-c", "ulimit -Hn; cat /proc/self/oom_score_adj; grep CapBnd /proc/self/status"}, Stdout: &out, Stderr: &out,
+				Command: "/bin/sh", Args: []string{"-c", "ulimit -Hn; cat /proc/self/oom_score_adj; grep CapBnd /proc/self/status"}, Stdout: &out,
 			})
 			require.NoError(t, err)
 			require.True(t, exit.Successful(), out.String())
@@ -173,7 +173,7 @@ func TestAProcessUsesThePathsThatItIsGiven(t *testing.T) {
 	require.NoError(t, w.s.Start(w.context(), held))
 	w.ready(held)
 	var out strings.Builder
-	exit, err := w.s.Exec(w.context(), held.ID, &workload.ExecSpec{Command: "sh", Args: []string{"-c", "cat read/f; cat none/f; kill $PPID"}, Stdout: &out, Stderr: &out})
+	exit, err := w.s.Exec(w.context(), held.ID, &workload.ExecSpec{Command: "sh", Args: []string{"-c", "exec 2>&1; cat read/f; cat none/f; kill $PPID"}, Stdout: &out})
 	require.NoError(t, err)
 	require.False(t, exit.Successful())
 	require.True(t, strings.HasPrefix(out.String(), "read"), out.String())
