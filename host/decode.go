@@ -26,12 +26,16 @@ func decode(wire []byte, m Message) error {
 
 var (
 	errNoMessage = errors.New("not a message")
+	errEntry     = errors.New("not a message: a map's entry has a field of another type")
 	errTooMuch   = fmt.Errorf("it would take more than %d MiB of memory", maxDecodedBytes>>20)
 )
 
 // layout is what a message of the contract takes as a Go value.
 type layout struct {
 	fields map[uint32]element // by number
+	// entry: it is that of a map. The decoder takes the fields of those for what they should
+	// be, whatever their tags say.
+	entry bool
 }
 
 // element is one occurrence of a field.
@@ -39,6 +43,8 @@ type element struct {
 	bytes   int     // that it takes for itself
 	perByte int     // and for each byte that it has on the wire
 	message *layout // nil: it is not a message
+	// wireType is that of a map's key or value. The contract has none of fixed size.
+	wireType uint64
 }
 
 // unnumbered is an occurrence of a field without a number of its own in a struct: the
@@ -97,7 +103,7 @@ func describeField(t reflect.Type) element {
 	case t.Kind() == reflect.Map:
 		return describeMap(t)
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
-		return element{bytes: allocation, perByte: 1}
+		return element{bytes: allocation, perByte: 1, wireType: lengthDelimited}
 	case t.Kind() == reflect.Slice:
 		e := describeField(t.Elem())
 		if t.Elem().Kind() != reflect.Pointer && t.Elem().Kind() != reflect.String {
@@ -106,11 +112,11 @@ func describeField(t reflect.Type) element {
 		e.bytes += growth * int(t.Elem().Size())
 		return e
 	case t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct:
-		return element{bytes: int(t.Elem().Size()) + allocation, message: describeLayout(t.Elem())}
+		return element{bytes: int(t.Elem().Size()) + allocation, message: describeLayout(t.Elem()), wireType: lengthDelimited}
 	case t.Kind() == reflect.String:
-		return element{bytes: allocation, perByte: 1}
+		return element{bytes: allocation, perByte: 1, wireType: lengthDelimited}
 	}
-	return element{}
+	return element{wireType: varint}
 }
 
 // describeMap describes an entry, which is a message on the wire: the key is its field
@@ -121,7 +127,7 @@ func describeMap(t reflect.Type) element {
 	if value.message != nil {
 		place += value.bytes // an entry without a value gets an empty one
 	}
-	return element{bytes: place, message: &layout{fields: map[uint32]element{1: key, 2: value}}}
+	return element{bytes: place, message: &layout{fields: map[uint32]element{1: key, 2: value}, entry: true}}
 }
 
 // spend takes what an encoded message would need off the budget.
@@ -131,15 +137,18 @@ func (l *layout) spend(wire []byte, budget *int) error {
 		if n <= 0 {
 			return errNoMessage
 		}
+		e, known := l.fields[uint32(tag>>3)] // as the decoder cuts it
+		switch {
+		case !known:
+			e = unnumbered
+		case l.entry && tag&7 != e.wireType:
+			return errEntry
+		}
 		whole, content, err := occurrence(wire[n:], tag&7)
 		if err != nil {
 			return err
 		}
 		wire = wire[n+whole:]
-		e, known := l.fields[uint32(tag>>3)] // as the decoder cuts it
-		if !known {
-			e = unnumbered
-		}
 		if *budget -= e.bytes + e.perByte*(n+whole); *budget < 0 {
 			return errTooMuch
 		}
@@ -152,17 +161,23 @@ func (l *layout) spend(wire []byte, budget *int) error {
 	return nil
 }
 
+// The wire types of numbers, and of what has its length before it.
+const (
+	varint          = 0
+	lengthDelimited = 2
+)
+
 // occurrence returns how long a field's content is, with its length if it has one, and
 // the content of one that has.
 func occurrence(wire []byte, wireType uint64) (whole int, content []byte, err error) {
 	switch wireType {
-	case 0:
+	case varint:
 		_, whole = binary.Uvarint(wire)
 	case 1:
 		whole = 8
 	case 5:
 		whole = 4
-	case 2:
+	case lengthDelimited:
 		length, n := binary.Uvarint(wire)
 		if n <= 0 || length > uint64(len(wire)-n) {
 			return 0, nil, errNoMessage

@@ -2,6 +2,7 @@ package host
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"reflect"
 	"runtime"
@@ -31,9 +32,13 @@ func floods(l *layout, name string, size int, wrap func([]byte) []byte, found ma
 		return append(binary.AppendUvarint(b, uint64(len(content))), content...)
 	}
 	for number, e := range l.fields {
+		once := field(number, nil)
+		if l.entry && e.wireType == varint {
+			once[0] = byte(number << 3)
+		}
 		var many []byte
 		for len(many) < size {
-			many = append(many, field(number, nil)...)
+			many = append(many, once...)
 		}
 		path := fmt.Sprintf("%s.%d", name, number)
 		found[path] = wrap(many)
@@ -126,8 +131,28 @@ func TestALongTagDoesNotHideAField(t *testing.T) {
 	require.ErrorIs(t, decode(wire, &wasmnodev1.DeviceFingerprintResponse{}), errTooMuch)
 }
 
-// FuzzDecode: nothing is refused that the decoder takes, but what is too much, and groups,
-// which the contract does not have.
+// The decoder reads an entry's value as a message, whatever its tag says that it is.
+func TestATypeDoesNotHideAMapsValue(t *testing.T) {
+	var stats []byte // each takes a hundred bytes and more
+	for len(stats) < 3<<20 {
+		stats = append(stats, 0x0a, 0)
+	}
+	field := func(tag byte, content []byte) []byte {
+		return append(binary.AppendUvarint([]byte{tag}, uint64(len(content))), content...)
+	}
+	for _, tag := range []byte{0x10, 0x11, 0x12, 0x15, 0x17} { // field 2, in five types
+		wire := field(0x0a, field(0x12, field(tag, stats)))
+		require.NoError(t, (&wasmnodev1.DeviceStatsResponse{}).UnmarshalVT(wire))
+		want := errEntry
+		if tag == 0x12 {
+			want = errTooMuch
+		}
+		require.ErrorIs(t, decode(wire, &wasmnodev1.DeviceStatsResponse{}), want)
+	}
+}
+
+// FuzzDecode: nothing is refused that the decoder takes, but what is too much, entries of other
+// types than the contract's, and groups, which it does not have.
 func FuzzDecode(f *testing.F) {
 	for i := range fromGuests() {
 		f.Add(i, []byte{0x0a, 0})
@@ -140,6 +165,8 @@ func FuzzDecode(f *testing.F) {
 		if slices.ContainsFunc(wire, isGroup) || m.UnmarshalVT(wire) != nil {
 			return
 		}
-		require.NoError(t, decode(wire, m))
+		if err := decode(wire, m); !errors.Is(err, errEntry) {
+			require.NoError(t, err)
+		}
 	})
 }
