@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/internal/failpoint"
+	"github.com/wasmnode/wasmnode/workload/namespace"
 	"github.com/wasmnode/wasmnode/workload/process/program"
 )
 
@@ -134,7 +135,7 @@ func (s *spawner) spawn(c *command) (child, error) {
 			failpoint.Here("forked")
 			return err
 		})
-		forked <- s.within(networks, c.network, func() error { return s.within(processes, c.joins, fork) })
+		forked <- s.within(namespace.Networks, c.network, func() error { return s.within(namespace.Processes, c.joins, fork) })
 	}
 	if err := <-forked; errors.Is(err, errCores) {
 		started.abandon()
