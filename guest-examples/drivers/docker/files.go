@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -12,7 +11,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/sdk/go/config"
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
-	"github.com/wasmnode/wasmnode/sdk/go/task"
+	"github.com/wasmnode/wasmnode/sdk/go/taskpath"
 )
 
 // files are the task's directories, the job's volumes and what the configuration mounts.
@@ -71,7 +70,7 @@ func (b *builder) hostPath(source, text string) string {
 	if !path.IsAbs(full) {
 		full = path.Join(b.t.Directories.Task, source)
 	}
-	if _, _, own := ownPath(b.t.Directories, full); !own {
+	if !taskpath.Own(b.t.Directories, full) {
 		b.needVolumes("mount host path: " + strconv.Quote(text))
 	} else if !b.d.settings.Get("volumes", "enabled").Bool() {
 		b.local = append(b.local, full)
@@ -79,40 +78,18 @@ func (b *builder) hostPath(source, text string) string {
 	return full
 }
 
-// ownPath returns in which of the task's directories a clean path lies, and where there.
-func ownPath(dirs *driver.TaskDirectories, full string) (shared bool, rest string, own bool) {
-	for i, dir := range []string{dirs.Task, dirs.Shared} {
-		if rest, below := strings.CutPrefix(full+"/", dir+"/"); dir != "" && below {
-			return i == 1, strings.TrimSuffix(rest, "/"), true
-		}
-	}
-	return false, "", false
-}
-
-// checkLinks refuses a path of the task's directories that is reached by a link: a job brings
-// links in its archives, and a task makes them, and the engine would follow them to anywhere.
-// What is not there the engine makes.
+// checkLinks refuses a path of the task's directories that is reached by a link: the engine
+// would follow it to anywhere. What is not there the engine makes.
 func checkLinks(ctx context.Context, dirs *driver.TaskDirectories, full string) error {
-	shared, rest, _ := ownPath(dirs, full)
-	at := task.Dir(ctx)
-	if shared {
-		at = task.AllocDir(ctx)
+	what := "volume " + strconv.Quote(full)
+	switch _, _, err := taskpath.Lstat(ctx, dirs, full); {
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, taskpath.ErrLink):
+		return abi.NewError(abi.PermissionDenied, what+" is reached by a link, which may lead anywhere: volumes are not enabled")
+	default:
+		return abi.NewError(abi.FailedPrecondition, what+": "+err.Error())
 	}
-	for name := range strings.SplitSeq(rest, "/") {
-		if name == "" {
-			return nil // the directory itself
-		}
-		at += "/" + name
-		switch info, err := os.Lstat(at); {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
-			return abi.NewError(abi.FailedPrecondition, "volume "+strconv.Quote(full)+": "+err.Error())
-		case info.Mode()&fs.ModeSymlink != 0:
-			return abi.NewError(abi.PermissionDenied, "volume "+strconv.Quote(full)+" is reached by a link, which may lead anywhere: volumes are not enabled")
-		}
-	}
-	return nil
 }
 
 // mount is a block of that name.

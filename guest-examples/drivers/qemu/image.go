@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -13,7 +12,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/sdk/go/config"
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
-	"github.com/wasmnode/wasmnode/sdk/go/task"
+	"github.com/wasmnode/wasmnode/sdk/go/taskpath"
 )
 
 // imageTool looks at images and makes overlays.
@@ -59,31 +58,19 @@ func below(dir, file string) (rest string, within bool) {
 }
 
 // checkPlain refuses a file of the task's directories that is no regular one or is reached by a
-// link: a job brings links in its archives, and a task makes them, and the emulator would follow
-// them to whatever its user may read. What is not there is nothing.
+// link: the emulator would follow it to whatever its user may read. What is not there is
+// nothing.
 func checkPlain(ctx context.Context, file string, dirs *driver.TaskDirectories) error {
-	for _, d := range []struct{ dir, seen string }{{dirs.Task, task.Dir(ctx)}, {dirs.Shared, task.AllocDir(ctx)}} {
-		rest, within := below(d.dir, file)
-		if !within {
-			continue
-		}
-		at, mode := d.seen, fs.ModeDir
-		for name := range strings.SplitSeq(rest, "/") {
-			at += "/" + name
-			info, err := os.Lstat(at)
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			if err != nil {
-				return abi.NewError(abi.FailedPrecondition, file+": "+err.Error())
-			}
-			if mode = info.Mode(); mode.Type()&fs.ModeSymlink != 0 {
-				return abi.NewError(abi.PermissionDenied, file+" is reached by a link, which may lead anywhere")
-			}
-		}
-		if !mode.IsRegular() {
-			return abi.NewError(abi.PermissionDenied, file+" is no file")
-		}
+	info, own, err := taskpath.Lstat(ctx, dirs, file)
+	switch {
+	case !own, errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, taskpath.ErrLink):
+		return abi.NewError(abi.PermissionDenied, file+" is reached by a link, which may lead anywhere")
+	case err != nil:
+		return abi.NewError(abi.FailedPrecondition, file+": "+err.Error())
+	case !info.Mode().IsRegular():
+		return abi.NewError(abi.PermissionDenied, file+" is no file")
 	}
 	return nil
 }
