@@ -14,14 +14,8 @@ func (b Bounds) None() bool { return len(b.Limits) == 0 && b.OOMScoreAdj == 0 }
 
 // Limit is one of setrlimit(2), in its own unit. It is no higher than the supervisor's.
 type Limit struct {
-	Name       string // one of [LimitNames]
+	Name       string // such as "nofile"
 	Soft, Hard uint64
-}
-
-// LimitNames are the limits that a process may be given: those by which it gets nothing of
-// another's.
-func LimitNames() []string {
-	return []string{"as", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack"}
 }
 
 // Capabilities are a set of Linux's: 1 << CAP_CHOWN and so on.

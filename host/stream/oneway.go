@@ -1,9 +1,6 @@
 package stream
 
-import (
-	"errors"
-	"io"
-)
+import "io"
 
 // Source makes the stream one that the guest reads only. It closes from, which has to end a
 // read that is under way.
@@ -24,25 +21,6 @@ func (s *Stream) Sink(to io.WriteCloser) {
 	s.table.mu.Unlock()
 	s.work.Go(func() {
 		defer close(s.drained)
-		s.pour(to)
+		s.handOn(to, func() { _ = to.Close() })
 	})
-}
-
-// pour hands on what the guest writes.
-func (s *Stream) pour(to io.WriteCloser) {
-	buf := make([]byte, PipeBytes)
-	for {
-		n, err := s.Read(buf)
-		if n > 0 {
-			_, err = to.Write(buf[:n])
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			_ = to.Close()
-			return
-		case err != nil:
-			s.broken(err)
-			return
-		}
-	}
 }

@@ -172,6 +172,15 @@ func (s *Stream) Read(p []byte) (int, error) {
 
 // drain sends what the guest writes, and then that no more comes.
 func (s *Stream) drain(to net.Conn) {
+	s.handOn(to, func() {
+		if half, ok := to.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
+		}
+	})
+}
+
+// handOn writes what the guest writes, and tells when no more comes.
+func (s *Stream) handOn(to io.Writer, end func()) {
 	buf := make([]byte, PipeBytes)
 	for {
 		n, err := s.Read(buf)
@@ -180,9 +189,7 @@ func (s *Stream) drain(to net.Conn) {
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			if half, ok := to.(interface{ CloseWrite() error }); ok {
-				_ = half.CloseWrite()
-			}
+			end()
 			return
 		case err != nil:
 			s.broken(err)

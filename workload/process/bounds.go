@@ -26,7 +26,7 @@ func checkBounds(b workload.Bounds) error {
 		most, known := isolate.HardLimit(l.Name)
 		switch {
 		case !known:
-			return refused("unknown limit %q: there are %s", l.Name, strings.Join(workload.LimitNames(), ", "))
+			return refused("unknown limit %q: there are %s", l.Name, strings.Join(isolate.LimitNames(), ", "))
 		case seen[l.Name]:
 			return refused("limit %s is given twice", l.Name)
 		case l.Soft > l.Hard:

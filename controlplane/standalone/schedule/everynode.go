@@ -135,8 +135,6 @@ func (r *nodewise) stay() {
 	}
 }
 
-func isCanary(a *Alloc) bool { return a.DeploymentStatus != nil && a.DeploymentStatus.Canary }
-
 // again is what takes the place of what ended: another version of the job and, when its
 // deployment has failed, the same one once more, as with Nomad.
 func (r *nodewise) again() (replace []wanted) {

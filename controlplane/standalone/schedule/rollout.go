@@ -62,7 +62,7 @@ func (r *rollout) sort(a *Alloc) {
 	index := indexOf(a.Name)
 	live := !a.ClientStatus.Terminal()
 	switch {
-	case a.DeploymentStatus != nil && a.DeploymentStatus.Canary:
+	case isCanary(a):
 		r.sortCanary(a, index)
 		return
 	case index < 0 || index >= *r.g.Count || r.holders[index] != nil:
@@ -92,6 +92,8 @@ func (r *rollout) sort(a *Alloc) {
 	}
 	r.holders[index] = a
 }
+
+func isCanary(a *Alloc) bool { return a.DeploymentStatus != nil && a.DeploymentStatus.Canary }
 
 // sortCanary keeps the canaries that are to be promoted or not, and stops all others. What
 // is of a deployment that is not known any more is of the one that takes its place.

@@ -2,7 +2,9 @@ package isolate
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -10,11 +12,15 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// resources are the limits that a process may be given, by [workload.LimitNames].
+// resources are the limits that a process may be given, by name: those by which it gets nothing
+// of another's.
 var resources = map[string]int{
 	"as": unix.RLIMIT_AS, "cpu": unix.RLIMIT_CPU, "data": unix.RLIMIT_DATA, "fsize": unix.RLIMIT_FSIZE,
 	"memlock": unix.RLIMIT_MEMLOCK, "nofile": unix.RLIMIT_NOFILE, "nproc": unix.RLIMIT_NPROC, "stack": unix.RLIMIT_STACK,
 }
+
+// LimitNames are the names of the limits that a process may be given.
+func LimitNames() []string { return slices.Sorted(maps.Keys(resources)) }
 
 // HardLimit returns how high a limit of that name may be here; false: there is none of the name.
 func HardLimit(name string) (hard uint64, known bool) {

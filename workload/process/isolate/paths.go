@@ -70,7 +70,7 @@ func pathRuleset(paths []workload.Path) (ruleset uintptr, err error) {
 	if version >= 6 {
 		attributes.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 	}
-	made, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes), 0)
+	made, errno := newRuleset(&attributes)
 	if errno != 0 {
 		return 0, fmt.Errorf("landlock: %w", errno)
 	}
@@ -132,11 +132,4 @@ func openPath(p workload.Path) (int, error) {
 	}
 	defer closeFD(base)
 	return unix.Openat2(base, rest, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
-}
-
-func restrictSelf(ruleset uintptr) error {
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0); errno != 0 {
-		return fmt.Errorf("landlock: %w", errno)
-	}
-	return nil
 }
