@@ -55,8 +55,8 @@ func measure(t testing.TB, wasm []byte) (m measured, accepted bool) {
 	return measured{time.Duration(code.CompileWork), report.CPU, code.CompileBytes, report.PeakBytes}, true
 }
 
-// within requires of the estimate that it is not far too low: of 4,200 modules, the worst
-// took 6.2 times the time and 1.7 times the memory. A busy machine makes the
+// within requires of the estimate that it is not far too low: of 3,000 modules, the worst
+// took 5.1 times the time and 2.1 times the memory. A busy machine makes the
 // same work take more of a processor.
 func (m measured) within(t testing.TB) {
 	t.Helper()
@@ -129,7 +129,7 @@ func (g *generator) code(size int) string {
 			}
 			return g.code(g.upTo(left))
 		}
-		switch g.IntN(7) {
+		switch g.IntN(8) {
 		case 0, 1:
 			unit := units[g.IntN(len(units))]
 			b.WriteString(w.Repeat(unit, 1+g.upTo(left)/len(unit)))
@@ -148,6 +148,10 @@ func (g *generator) code(size int) string {
 		case 6:
 			change := g.change()
 			b.WriteString(each(1+g.upTo(left)/16, change))
+		case 7:
+			p := pairs128[g.IntN(len(pairs128))]
+			k := min(1+g.upTo(left)/(len(p[0])+len(p[1])), 300)
+			b.WriteString(with128(w.Repeat(p[0], k) + inner() + w.Repeat(p[1], k)))
 		}
 	}
 	return b.String()
@@ -216,12 +220,19 @@ func TestTheEstimateHoldsForRandomModules(t *testing.T) {
 		rounds, refused, slower, slowest, larger, largest, longest, most)
 }
 
-// FuzzTheEstimateHolds looks for seeds of modules that take more than was estimated.
+// FuzzTheEstimateHolds looks for seeds of modules that take more than was estimated. Large
+// modules are the campaign's: the fuzzer holds what needs ten seconds for a deadlock, and a
+// busy machine needs that for a module that takes two on a quiet one.
 func FuzzTheEstimateHolds(f *testing.F) {
 	f.Add(uint64(1))
 	f.Fuzz(func(t *testing.T, seed uint64) {
-		if m, ok := measure(t, random(seed)); ok {
-			m.within(t)
+		wasm := random(seed)
+		scanned, err := scan.Read(scan.NewSource(wasm), scan.DefaultLimits())
+		if err != nil || time.Duration(scanned.Code.CompileWork) > 500*time.Millisecond {
+			t.Skip()
 		}
+		m, ok := measure(t, wasm)
+		require.True(t, ok)
+		m.within(t)
 	})
 }

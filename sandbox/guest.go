@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/wasmnode/wasmnode/sandbox/descriptor"
 	"github.com/wasmnode/wasmnode/sandbox/meter"
@@ -21,6 +22,11 @@ type Guest struct {
 	Descriptors *descriptor.Table
 	// Exempt: the next calls go on when the budget has no time left, which they use too.
 	Exempt bool
+	// Random is what it draws random numbers from; nil: the system's. With one of its own no
+	// snapshot is taken of it.
+	Random io.Reader
+	// Asleep, if it is not nil, is told how long it wants to sleep, and returns how long it does.
+	Asleep func(want time.Duration) time.Duration
 
 	entered context.Context // of the call in progress; nil: there is none
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -47,18 +48,25 @@ var (
 
 // Instantiate makes an instance and runs its start functions. Ending ctx ends them,
 // wherever they are: in a loop, in a call tree, in a host function or asleep. For that
-// cfg's Nanosleep is replaced, and its source of random numbers by the system's.
+// cfg's Nanosleep is replaced, and its source of random numbers by the guest's or the system's.
 //
 // # Errors
 //
 // What the start functions ended with ([ExitCode], [Interrupted], else a trap), a
 // [PanicError], [ErrMemoryBudget], [ErrTimeBudget], or what does not link.
 func (m *Module) Instantiate(ctx context.Context, cfg wazero.ModuleConfig) (*Instance, error) {
+	var start *image
+	if m.template != nil {
+		start = m.template.start
+	}
+	if own := guestOf(ctx).Random; own != nil {
+		return m.instantiate(ctx, cfg, start, own)
+	}
 	if m.template == nil {
 		return m.instantiate(ctx, cfg, nil, rand.Reader)
 	}
 	random := &randomSource{}
-	i, err := m.instantiate(ctx, cfg, m.template.start, random)
+	i, err := m.instantiate(ctx, cfg, start, random)
 	if err != nil {
 		return nil, err
 	}
@@ -160,11 +168,15 @@ func (i *Instance) leave() {
 // merely woke up would go back to sleep.
 func (i *Instance) sleep(ns int64) {
 	defer meter.Pause(i.guest.entered)()
-	timer := time.NewTimer(time.Duration(ns))
+	d := time.Duration(ns)
+	if i.guest.Asleep != nil {
+		d = i.guest.Asleep(d)
+	}
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-i.guest.entered.Done():
-		panic(sys.NewExitError(sys.ExitCodeContextCanceled))
+		panic(fmt.Errorf("%w", sys.NewExitError(sys.ExitCodeContextCanceled))) // wrapped, as the meter does
 	}
 }

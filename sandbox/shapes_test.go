@@ -77,6 +77,13 @@ func nested(open, close string) shape {
 	}
 }
 
+func nested128(open, close string) shape {
+	return func(n, held int) w.Program {
+		k := min(n/(len(open)+len(close)), 9000)
+		return function(0, holding(held, with128(w.Repeat(open, k)+w.Repeat(close, k))))
+	}
+}
+
 func plain128(unit string) shape {
 	return func(n, held int) w.Program {
 		return function(0, holding(held, with128(w.Repeat(unit, n/len(unit)))))
@@ -106,6 +113,9 @@ var shapes = func() map[string]shape {
 	for name, unit := range units128ByName {
 		all[name] = plain128(unit)
 	}
+	for name, pair := range pairs128ByName {
+		all[name] = nested128(pair[0], pair[1])
+	}
 	return all
 }()
 
@@ -114,6 +124,7 @@ var (
 	units    = inOrder(unitsByName)
 	pairs    = inOrder(pairsByName)
 	units128 = inOrder(units128ByName)
+	pairs128 = inOrder(pairs128ByName)
 )
 
 func inOrder[T any](m map[string]T) (all []T) {
@@ -185,6 +196,14 @@ var units128ByName = map[string]string{
 	"exits with 128":    "\x02\x01" + brIf(0) + brIf(0) + brIf(0) + brIf(0) + end,
 	"try tables of 128": "\x02\x01\x1f\x01\x01\x00\x00\x00" + end + end,
 	"br_tables of 128":  "\x02\x01" + get(0) + "\x0e" + w.U32(20) + w.Repeat("\x00", 21) + end,
+}
+
+// pairs128ByName open and close a block that takes 128 values and leaves as many.
+var pairs128ByName = map[string][2]string{
+	"nested blocks of 128": {"\x02\x01" + brIf(0), end},
+	"nested loops of 128":  {"\x03\x01", brIf(0) + end},
+	"nested ifs of 128":    {get(0) + "\x04\x01", end},
+	"left loops of 128":    {"\x03\x01" + get(0) + "\x0d\x01", brIf(0) + end},
 }
 
 // wholes are shapes that are more than a piece repeated.

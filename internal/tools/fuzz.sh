@@ -12,11 +12,12 @@ cd "$(dirname "$0")/../.."
 
 # How often the targets run that are slow, or that run guests; the others run 20000 times.
 declare -A counts=(
-	[FuzzNoPathLeadsOutside]=4000 # each makes a tree of files
-	[FuzzConversation]=1000       # each sends up to a hundred requests
-	[FuzzRequest]=10000           # each goes through the whole API
-	[FuzzTheEstimateHolds]=200 # each starts a compiler, for seconds now and then
+	[FuzzNoPathLeadsOutside]=4000  # each makes a tree of files
+	[FuzzConversation]=1000        # each sends up to a hundred requests
+	[FuzzRequest]=10000            # each goes through the whole API
+	[FuzzTheEstimateHolds]=200     # each starts a compiler
 	[FuzzWriterKeepsTheBytes]=3000 # each may write a thousand files
+	[FuzzReadRecording]=10000      # each is read and written twice
 )
 
 output=$(mktemp)

@@ -3,6 +3,7 @@ package meter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -100,7 +101,7 @@ type fuelKey struct{}
 // Enter begins a call: the guest is to be called with the context that it returns.
 // When that ends, the guest is stopped at the next yield of
 // its rewritten code: the call returns a [sys.ExitError] that matches the context's
-// error, and the instance must not be used again.
+// error, with the guest's stack, and the instance must not be used again.
 func (f *Fuel) Enter(ctx context.Context) context.Context {
 	f.call, f.gap, f.since = Usage{}, 0, time.Now()
 	return context.WithValue(ctx, fuelKey{}, f)
@@ -218,10 +219,12 @@ func yield(ctx context.Context, stack []uint64) {
 	stack[0] = quantumStart
 }
 
-// exitError is how the engine itself reports that a context has ended.
-func exitError(err error) *sys.ExitError {
+// exitError is how the engine itself reports that a context has ended. It is wrapped: of an
+// error that is one itself the engine does not tell where the guest was.
+func exitError(err error) error {
+	code := sys.ExitCodeContextCanceled
 	if errors.Is(err, context.DeadlineExceeded) {
-		return sys.NewExitError(sys.ExitCodeDeadlineExceeded)
+		code = sys.ExitCodeDeadlineExceeded
 	}
-	return sys.NewExitError(sys.ExitCodeContextCanceled)
+	return fmt.Errorf("%w", sys.NewExitError(code))
 }

@@ -97,6 +97,23 @@ func TestFunctionNamesMoveWithTheFunctions(t *testing.T) {
 	instantiate(t, r, rewrite(t, w.Build(p))) // a broken one is no reason to refuse
 }
 
+// The engine writes the names of the functions on the stack into the error of a trap.
+func TestAFunctionsNameIsBounded(t *testing.T) {
+	for name, want := range map[string]string{
+		w.Repeat("n", 512):                w.Repeat("n", 512),
+		w.Repeat("n", 513):                w.Repeat("n", 512),
+		w.Repeat("n", 511) + "ä":          w.Repeat("n", 511),
+		w.Repeat("n", 510) + "ä" + "more": w.Repeat("n", 510) + "ä",
+		w.Repeat("n", 1<<20):              w.Repeat("n", 512),
+	} {
+		p := w.Program{Funcs: []w.Func{{Code: "\x00", Export: "g"}},
+			Customs: []string{w.Section(w.Custom, w.Bytes("name")+"\x01"+w.Bytes(w.Vec("\x00"+w.Bytes(name))))}}
+		m := instantiate(t, newRuntime(t, wazero.NewRuntimeConfig()), rewrite(t, w.Build(p)))
+		_, err := m.ExportedFunction("g").Call(context.Background())
+		require.ErrorContains(t, err, "."+want+"()")
+	}
+}
+
 func TestAStartFunctionMovesWithTheFunctions(t *testing.T) {
 	b := rewrite(t, w.Build(w.Program{
 		Funcs: []w.Func{{Code: "\x00"}, {Code: w.I32Const(7) + "\x24\x00"}}, Start: 1,

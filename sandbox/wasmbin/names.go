@@ -1,7 +1,13 @@
 package wasmbin
 
+import "unicode/utf8"
+
 // The subsection of the name section that names functions.
 const subsectionFuncs = 1
+
+// maxFuncName bounds a function's name in bytes: the engine writes up to 30 of them into the error of
+// a trap. That of a generic function of Go's can have some hundreds.
+const maxFuncName = 512
 
 // nameSection writes the functions' names, so that stack traces of guests stay
 // readable. Names of anything else are dropped, and so are all when the section
@@ -31,7 +37,7 @@ func (e *Editor) funcNames() (n int, names []byte) {
 	ok := e.m.eachFuncName(func(i uint32, name []byte) {
 		i = e.c.moved(i)
 		addImport(i)
-		put(i, name)
+		put(i, cutName(name))
 	})
 	if !ok {
 		return 0, nil
@@ -41,6 +47,18 @@ func (e *Editor) funcNames() (n int, names []byte) {
 		put(e.c.funcs+e.c.addedImports+uint32(i), []byte(f.name))
 	}
 	return n, names
+}
+
+// cutName is the beginning of a name that is too long, in whole characters.
+func cutName(name []byte) []byte {
+	if len(name) <= maxFuncName {
+		return name
+	}
+	end := maxFuncName
+	for end > 0 && !utf8.RuneStart(name[end]) {
+		end--
+	}
+	return name[:end]
 }
 
 // eachFuncName calls f with the function names, by rising index. It returns false

@@ -20,6 +20,7 @@ type work struct {
 	gets    uint64 // of locals
 	args    uint64 // parameters and results of calls
 	passed  uint64 // parameters and results of blocks, and what branches take along
+	squares uint64 // of how many each of them has: all are looked at for each
 	checks  uint64 // instructions that may trap
 	slow    uint64 // those of them that divide or convert
 	calls   uint64 // through a table or a reference
@@ -135,9 +136,15 @@ func (k *work) branches(labels []uint32) {
 	k.newBlocks(uint64(len(labels)), uint64(len(labels)))
 	for _, l := range labels {
 		if i := len(k.frames) - 1 - int(l); i >= 0 {
-			k.passed += uint64(k.frames[i].arity())
+			k.pass(k.frames[i].arity())
 		}
 	}
+}
+
+// pass counts values that a block is given, or gives.
+func (k *work) pass(values int) {
+	k.passed += uint64(values)
+	k.squares += uint64(values * values)
 }
 
 // take moves the operand stack. The module may be invalid: no block takes what is below.
@@ -147,7 +154,8 @@ func (k *work) take(pop, push int) {
 
 func (k *work) open(w *Walker) {
 	f := frame{params: len(w.sig.Params), results: len(w.sig.Results), loop: w.Op == OpLoop, depth: k.frames[len(k.frames)-1].depth}
-	k.passed += uint64(f.params + f.results)
+	k.pass(f.params)
+	k.pass(f.results)
 	switch w.Op {
 	case OpIf:
 		k.take(1, 0)
@@ -200,8 +208,9 @@ func jumps(op Op) bool {
 // Beside what grows with the code, the engine looks at most pairs of blocks of a function;
 // for each local that is read it can follow each branch back along all others, so that
 // 20 KB of br_if and local.get keep it busy for a minute; and for each block it lists the
-// values that live across it, so that 50 KB of loads and ifs fill a gigabyte. A call is 128
-// moves each way when its type says so. The numbers are fitted to what a campaign over
+// values that live across it, so that 50 KB of loads and ifs fill a gigabyte. In nested loops,
+// it goes through what each block is given once for each loop that is around another. A call
+// is 128 moves each way when its type says so. The numbers are fitted to what a campaign over
 // shapes of all these kinds has measured, as upper bounds, while of what compilers emit the
 // estimate is two to three times too high.
 func (w *Walker) Work() Work {
@@ -211,7 +220,7 @@ func (w *Walker) Work() Work {
 	return Work{
 		Nanos: 2_000 + k.ops*500 + k.checks*3_000 + k.slow*10_000 + k.calls*25_000 + k.vectors*4_000 + k.args*1_200 + k.passed*400 +
 			k.bulk*20_000 + k.blocks*k.blocks*2 + live*80 +
-			k.edges*k.edges*locals*4 + k.depth*k.loops*locals*250,
+			k.edges*k.edges*locals*4 + k.depth*k.loops*locals*250 + k.depth*k.squares/2,
 		Bytes: k.ops*800 + k.checks*2_000 + k.slow*6_000 + k.calls*12_000 + k.vectors*2_500 + k.args*500 + k.passed*120 +
 			k.bulk*30_000 + k.blocks*2_500 + k.loops*30_000 + live*20 + k.edges*locals*150,
 		Code: k.ops*12 + k.checks*20 + k.slow*200 + k.calls*400 + k.vectors*50 + k.args*24 + k.passed*16 + k.bulk*2_000 + k.blocks*60,
