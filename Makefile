@@ -15,12 +15,12 @@ MODULES  := ./... ./abi/... ./sdk/go/...
 # What is tested: the longest packages first, so that none of them is left alone at the
 # end. Tests start processes of their own and wait for them, so only two packages run at
 # once, however many cores there are.
-LONGEST  := ./cmd/wasmnode ./runners/alloc ./sandbox/meter ./runners/task ./host ./httpapi ./managers/... ./docs
+LONGEST  := ./cmd/wasmnode ./runners/alloc ./workload/wasi ./runners/task ./sandbox ./sandbox/meter ./host ./httpapi ./docs ./managers/...
 PACKAGES ?= $(MODULES)
 # What is tested without the race detector, too: the meter and the opening of damaged files,
 # which have one goroutine and take too long with it, and packages whose guests the others
 # find compiled then: the detector makes the compiler take twelve times as long.
-PLAIN    := ./controlplane/standalone ./sandbox/meter ./host ./managers/devices ./workload/wasi ./guest-examples/programs
+PLAIN    := ./controlplane/standalone ./sandbox/meter ./host ./managers/devices ./trial ./workload/wasi ./guest-examples/programs
 TEST     := PACKAGES='$(LONGEST) $(PACKAGES)' internal/tools/test.sh -p 2
 
 .PHONY: help
@@ -43,7 +43,7 @@ guests: toolchain
 	@$(MAKE) --no-print-directory -C guest-examples all OUT=$(BIN)
 
 .PHONY: toolchain
-toolchain: ## install what apt has and this machine lacks (a C compiler for WASI)
+toolchain: ## install what apt has and this machine lacks (compilers of C and Rust for WebAssembly)
 	@internal/tools/install-toolchain.sh
 
 .PHONY: machines
@@ -68,7 +68,7 @@ test-all: toolchain browser engines machines ## run all tests, under the race de
 	WASMNODE_STRICT=1 $(TEST) -race -timeout 20m
 
 .PHONY: check
-check: toolchain commits format vet lint proto generated build test-all fuzz demo ## all that CI runs: 30 minutes
+check: toolchain commits format vet lint proto generated build test-all fuzz conform demo ## all that CI runs: 30 minutes
 
 .PHONY: check-full
 check-full: check bench-once ## check, and what does not fit into it: 500 crashes, 20 times the fuzzing, each benchmark
@@ -98,12 +98,13 @@ proto:
 	cd abi && $(BUF) breaking --against baseline.binpb
 
 .PHONY: generate
-generate: ## generate the Go code of the plugin contract
+generate: ## generate the code of the plugin contract, in Go and of the SDKs, and its schema for programs
 	cd abi && $(BUF) generate
+	cd abi && $(BUF) build --as-file-descriptor-set --exclude-source-info -o descriptor/wasmnode.binpb
 
 .PHONY: generated
 generated: generate
-	@git diff --exit-code --stat -- abi/wasmnodev1 || { echo "generated code differs from what is committed: run make generate and commit it"; exit 1; }
+	@git diff --exit-code --stat -- abi/wasmnodev1 abi/descriptor sdk || { echo "generated code differs from what is committed: run make generate and commit it"; exit 1; }
 
 .PHONY: docs
 docs: ## check the links and commands of the documentation
@@ -112,6 +113,10 @@ docs: ## check the links and commands of the documentation
 .PHONY: fuzz
 fuzz: ## fuzz every target a number of times, FUZZSCALE times that, or for FUZZTIME
 	@internal/tools/fuzz.sh
+
+.PHONY: conform
+conform: build ## check all example plugins against the contract
+	@internal/tools/conform.sh
 
 .PHONY: demo
 demo: build

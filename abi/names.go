@@ -3,20 +3,33 @@ package abi
 // Version is the ABI's version; it is part of every capability's module name.
 const Version = "v1"
 
+// Major and Minor are the same version in numbers, for a plugin to say which it needs: Major is
+// that of the capabilities' names, and Minor is raised when a release adds to the contract
+// what an older node would not miss by name, such as a field of a request.
+const (
+	Major = 1
+	Minor = 0
+)
+
+// SectionMetadata is the custom section of a plugin's file that says what the file is: a JSON
+// object with name, version, license, source and min_abi.
+const SectionMetadata = "wasmnode:metadata"
+
 // Host modules that a plugin may import. The import section of a plugin is the
 // manifest of what it can ask for.
 const (
-	ModuleABI     = "wasmnode:abi/v1"
-	ModuleLog     = "wasmnode:log/v1"
-	ModuleTask    = "wasmnode:task/v1"
-	ModuleWasm    = "wasmnode:wasm/v1"
-	ModuleProcess = "wasmnode:process/v1"
-	ModuleStream  = "wasmnode:stream/v1"
-	ModuleNet     = "wasmnode:net/v1"
-	ModuleHTTP    = "wasmnode:http/v1"
-	ModuleKV      = "wasmnode:kv/v1"
-	ModuleExec    = "wasmnode:exec/v1"
-	ModuleWASI    = "wasi_snapshot_preview1"
+	ModuleABI      = "wasmnode:abi/v1"
+	ModuleLog      = "wasmnode:log/v1"
+	ModuleTask     = "wasmnode:task/v1"
+	ModuleWasm     = "wasmnode:wasm/v1"
+	ModuleProcess  = "wasmnode:process/v1"
+	ModuleStream   = "wasmnode:stream/v1"
+	ModuleNet      = "wasmnode:net/v1"
+	ModuleHTTP     = "wasmnode:http/v1"
+	ModuleKV       = "wasmnode:kv/v1"
+	ModuleExec     = "wasmnode:exec/v1"
+	ModuleWorkload = "wasmnode:workload/v1"
+	ModuleWASI     = "wasi_snapshot_preview1"
 )
 
 // ModulePrefix begins the name of every host module of ours, in any version.
@@ -61,6 +74,13 @@ const (
 	FuncKVList   = "list"   // kv: (ptr, len i32) -> i64, a KvListRequest
 
 	FuncExecOpen = "open" // exec: () -> i64, answers ExecStreams
+
+	FuncWorkloadSignal  = "signal"  // workload: (ptr, len i32) -> i64, a WorkloadSignalRequest
+	FuncWorkloadStop    = "stop"    // workload: (ptr, len i32) -> i64, a WorkloadStopRequest
+	FuncWorkloadWait    = "wait"    // workload: (ptr, len i32) -> i64, a WorkloadWaitRequest
+	FuncWorkloadStats   = "stats"   // workload: (ptr, len i32) -> i64, a WorkloadStatsRequest
+	FuncWorkloadInspect = "inspect" // workload: (ptr, len i32) -> i64, a WorkloadInspectRequest
+	FuncWorkloadExec    = "exec"    // workload: (ptr, len i32) -> i64, a WorkloadExecRequest
 )
 
 // Operations that a driver exports, each `(input_len: i32) -> i32`.
@@ -77,6 +97,9 @@ const (
 	OpDriverInspectTask = "driver_inspect_task"
 	OpDriverTaskStats   = "driver_task_stats"
 	OpDriverExecTask    = "driver_exec_task"
+
+	OpDriverCreateNetwork  = "driver_create_network"
+	OpDriverDestroyNetwork = "driver_destroy_network"
 )
 
 // Operations that a device plugin exports.
@@ -115,3 +138,19 @@ func Status(code uint32, length uint32) uint64 { return uint64(code)<<32 | uint6
 
 // SplitStatus is the inverse of [Status].
 func SplitStatus(s uint64) (code, length uint32) { return uint32(s >> 32), uint32(s) }
+
+// MaxName is how long the name of a plugin may be, in bytes.
+const MaxName = 64
+
+// ValidName reports whether a plugin may have that name: a letter, then letters, digits, '_' or
+// '-', of ASCII.
+func ValidName(name string) bool {
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (i == 0 || (c < '0' || c > '9') && c != '_' && c != '-') {
+			return false
+		}
+	}
+	return name != "" && len(name) <= MaxName
+}

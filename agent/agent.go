@@ -284,6 +284,7 @@ func (a *agent) identity() structs.Node {
 		ReservedCores: config.Cores(c.ReservedCores),
 		ReservedPorts: config.Ports(c.ReservedPorts),
 		HostNetworks:  hostNetworks(c.HostNetworks),
+		HostVolumes:   hostVolumes(c.HostVolumes),
 	}
 }
 
@@ -296,6 +297,15 @@ func hostNetworks(configured map[string]config.HostNetwork) (networks []structs.
 		})
 	}
 	return networks
+}
+
+// hostVolumes are the configured volumes, sorted by name.
+func hostVolumes(configured map[string]config.HostVolume) (volumes []structs.HostVolume) {
+	for _, name := range slices.Sorted(maps.Keys(configured)) {
+		v := configured[name]
+		volumes = append(volumes, structs.HostVolume{Name: name, Path: filepath.Clean(v.Path), ReadOnly: v.ReadOnly})
+	}
+	return volumes
 }
 
 // networks gives allocations networks of their own. What is given is kept where it does not

@@ -1,11 +1,14 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"path/filepath"
 
+	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/host/recent"
 	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/node"
@@ -77,7 +80,40 @@ func fileError(err error) error {
 }
 
 // pluginsAPI is the catalog as the HTTP API needs it.
-type pluginsAPI struct{ catalog *catalog.Catalog }
+type pluginsAPI struct {
+	catalog *catalog.Catalog
+	host    *host.Host
+}
+
+// Log implements httpapi.Plugins.
+func (p pluginsAPI) Log(name string, lines int) httpapi.PluginStream {
+	if r := p.host.LogLines(name, lines); r != nil {
+		return pluginStream[host.LogLine]{r, func() {}}
+	}
+	return nil
+}
+
+// Trace implements httpapi.Plugins.
+func (p pluginsAPI) Trace(name string) httpapi.PluginStream {
+	if r, stop := p.host.Trace(name); r != nil {
+		return pluginStream[host.TracedCall]{r, stop}
+	}
+	return nil
+}
+
+// pluginStream is a reader as the API needs it.
+type pluginStream[T any] struct {
+	reader *recent.Reader[T]
+	stop   func()
+}
+
+func (s pluginStream[T]) Read() (entry any, lost uint64, err error) { return s.reader.Read() }
+
+func (s pluginStream[T]) Wait(ctx context.Context) (entry any, lost uint64, err error) {
+	return s.reader.Wait(ctx)
+}
+
+func (s pluginStream[T]) Close() { s.stop() }
 
 // Status implements httpapi.Plugins. A directory that cannot be read is listed as well, as
 // a plugin would be that cannot work now: people look there when a file does not show.
@@ -93,4 +129,13 @@ func (p pluginsAPI) Status() any {
 		list = []catalog.PluginStatus{}
 	}
 	return list
+}
+
+// Description implements httpapi.Plugins.
+func (p pluginsAPI) Description(name string) (any, error) {
+	d, ok := p.catalog.Description(name)
+	if !ok {
+		return nil, errdefs.New(errdefs.NotFound, "no plugin %q is in service", catalog.Printable(name))
+	}
+	return d, nil
 }

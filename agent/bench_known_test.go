@@ -21,7 +21,7 @@ import (
 // costs: the time from a job's registration until its task runs, as its user sees it, the
 // memory that an allocation takes, and a page of a filtered list.
 func BenchmarkKnown(b *testing.B) {
-	a := agenttest.Start(b, agenttest.Options{Drivers: []string{"mock"}})
+	a := agenttest.Start(b, agenttest.Options{Drivers: []string{"mock"}, Kept: node.DefaultGC().MaxAllocs})
 	crowd := &crowd{Agent: a}
 	crowd.grow(b, 20, 80)
 	memory, toRunning := heap(), map[int]time.Duration{}

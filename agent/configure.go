@@ -28,7 +28,9 @@ func configure(o Options) (cfg, defaults config.Config, cleanup func(), err erro
 			return cfg, defaults, nil, fmt.Errorf("-dev: %w", err)
 		}
 		cleanup = func() { _ = os.RemoveAll(dir) }
-		defaults.EnableDebug = true // as in Nomad
+		// As in Nomad: whoever tries something looks at what has ended, however full the disk is.
+		defaults.EnableDebug = true
+		defaults.Client.GCDiskUsage, defaults.Client.GCInodeUsage = 99, 99
 		defaults.DataDir, defaults.PluginDir = dir, filepath.Join(dir, "plugins")
 	}
 	if cfg, err = load(defaults, o); err != nil {
@@ -107,7 +109,7 @@ func applyFlags(cfg *config.Config, o Options) error {
 func settings(cfg config.Config, dev bool) catalog.Settings {
 	permitted := drivers.Permission{Allowed: cfg.Client.AllowedDrivers, Blocked: cfg.Client.BlockedDrivers}
 	s := catalog.Settings{
-		Plugins: map[string]catalog.PluginSettings{}, RequirePinned: cfg.RequirePinned,
+		Plugins: map[string]catalog.PluginSettings{}, RequirePinned: cfg.RequirePinned, RequireLock: cfg.RequireLock,
 		Refuse: func(kind host.Kind, name string) string {
 			if kind != host.KindDriver {
 				return ""

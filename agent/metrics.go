@@ -43,7 +43,7 @@ var (
 	pluginStreams   = describe("wasmnode_plugin_streams", "Streams that the plugin has open now.", "plugin")
 	pluginOpened    = describe("wasmnode_plugin_streams_opened_total", "Streams that were opened, by the capability: connections by net, requests by http.", "plugin", "capability")
 	pluginMoved     = describe("wasmnode_plugin_stream_bytes_total", "Bytes that the plugin read from streams, and wrote.", "plugin", "direction")
-	pluginHelpers   = describe("wasmnode_plugin_helpers_total", "Helpers that the plugin ran, by how that ended: ended, timeout or failed.", "plugin", "outcome")
+	pluginHelpers   = describe("wasmnode_plugin_helpers_total", "Helpers that the plugin ran, and commands in its tasks' workloads, by how that ended: ended, timeout or failed.", "plugin", "outcome")
 	pluginMade      = describe("wasmnode_plugin_instances_total", "Instances that were made, by their origin: a module's start, or a copy of one that had started.", "plugin", "origin")
 )
 

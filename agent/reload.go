@@ -12,7 +12,7 @@ import (
 )
 
 // reloadable are the keys of the configuration that take effect without a restart.
-var reloadable = []string{"client.drivers.allow", "client.drivers.block", "log_level", "plugin", "require_pinned"}
+var reloadable = []string{"client.drivers.allow", "client.drivers.block", "log_level", "plugin", "require_lock", "require_pinned"}
 
 // reloadOn reads the configuration again whenever it is asked to, until ctx is done.
 func (a *agent) reloadOn(ctx context.Context, o Options) {

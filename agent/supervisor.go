@@ -60,14 +60,15 @@ func runSupervisor(ctx context.Context, dir string, thread chan<- func(), logger
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	home := supervisor.NewHome(dir, lock)
+	defer func() { err = errors.Join(err, home.Close()) }()
 	workloads, closeWorkloads, err := newWorkloads(dir, thread, left, logger)
 	if err != nil {
 		return err
 	}
 	server, err := supervisor.NewServer(supervisor.ServerConfig{
 		Logger: logger, Workloads: workloads, Dir: supervisor.Results(dir), Version: Version, IdleTime: supervisorIdle,
-		MayReplace: func(program string) error { return mayReplace(ctx, workloads, program) },
+		MayReplace: func(program string) error { return mayReplace(ctx, workloads, program) }, Return: home.Return,
 	})
 	if err != nil {
 		return errors.Join(err, closeWorkloads())
@@ -77,13 +78,13 @@ func runSupervisor(ctx context.Context, dir string, thread chan<- func(), logger
 		server.Drain()
 	}()
 	if left != nil {
-		server.Adopt(left.Processes.IDs())
+		server.Adopt(left.Processes.Specs())
 		logger.Info("took over the tasks of the previous program", "count", len(left.Processes.Processes))
 	}
 	supervisor.Announce(nil)
 	logger.Info("connected to the supervisor", "pid", os.Getpid(), "dir", dir, "version", Version)
 	return serveWorkloads(ctx, server, listener, func(program string, socket *os.File) {
-		err := replace(program, lock, socket, server, workloads.processes, thread)
+		err := replace(program, home.Lock(), socket, server, workloads.processes, thread)
 		logger.Error("the supervisor keeps running its own program", "error", err)
 	})
 }
@@ -160,8 +161,8 @@ func mayReplace(ctx context.Context, w *ownWorkloads, program string) error {
 func replace(program string, lock, listener *os.File, server *supervisor.Server, processes *process.Runtime, thread chan<- func()) error {
 	h := &handover{Lock: int(lock.Fd()), Listener: int(listener.Fd()), Processes: processes.Pause()}
 	goOn := map[string]bool{}
-	for _, id := range h.Processes.IDs() {
-		goOn[id] = true
+	for _, spec := range h.Processes.Specs() {
+		goOn[spec.ID] = true
 	}
 	defer processes.Resume()
 	if err := server.DrainEnded(goOn); err != nil {
@@ -179,7 +180,7 @@ func (a *agent) openWorkloads() error {
 		if err != nil {
 			return err
 		}
-		a.workloads = own
+		a.workloads = &together{Runtime: own}
 		a.closing("workloads", closeOwn)
 		return nil
 	}

@@ -96,7 +96,7 @@ until bin/wasmnode node status -self | grep -E '^wasi +true +true ' >/dev/null; 
 // the background, the next one waits until that is there; it ends with the shell.
 func runSession(t *testing.T, commands []string) {
 	var script strings.Builder
-	script.WriteString("set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n")
+	script.WriteString("set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n")
 	for _, c := range commands {
 		fmt.Fprintf(&script, "echo %s\n%s\n", quote("$ "+c), c)
 		if strings.HasSuffix(c, "&") {

@@ -11,6 +11,7 @@ import (
 	"github.com/wasmnode/wasmnode/host/stream"
 	"github.com/wasmnode/wasmnode/internal/plaintext"
 	"github.com/wasmnode/wasmnode/sandbox"
+	"github.com/wasmnode/wasmnode/workload"
 )
 
 // TaskScope is the task that a call is about: it bounds what capabilities do.
@@ -19,12 +20,26 @@ type TaskScope struct {
 	Config *wasmnodev1.TaskConfig
 
 	hasWorkload bool // see [Call.HasWorkload]
+	hasNamed    bool // see [Call.HasNamed]
 }
 
-// started notes how a start of the task's workload ended.
-func (s *TaskScope) started(err error) {
-	if err == nil || abi.CodeOf(err) == abi.AlreadyExists {
+// names are the fields of a log line that tell which task it is about.
+func (s *TaskScope) names() []any {
+	if s == nil || s.Config.GetAllocId() == "" {
+		return nil
+	}
+	return []any{"alloc_id", s.Config.GetAllocId(), "task", s.Config.GetName()}
+}
+
+// started notes how a start of the task's workload ended, or of one beside it.
+func (s *TaskScope) started(spec *workload.Spec, err error) {
+	if err != nil && abi.CodeOf(err) != abi.AlreadyExists {
+		return
+	}
+	if spec.Beside == "" {
 		s.hasWorkload = true
+	} else {
+		s.hasNamed = true
 	}
 }
 
@@ -46,6 +61,8 @@ type Call struct {
 	// HasWorkload, if it is not nil, is set when the guest has started the task's workload
 	// in the call, or has tried to and it was there: the caller need not ask for it.
 	HasWorkload *bool
+	// HasNamed is likewise set for workloads that stand beside the task's own.
+	HasNamed *bool
 	// Streams, if it is not nil, opens the streams of the command that the call is about, once
 	// and only if the guest asks for them. Such a call has no deadline but its context's.
 	Streams func() CommandStreams
@@ -63,7 +80,7 @@ func (p *Plugin) Invoke(ctx context.Context, c Call) error {
 		ctx = WithEvents(ctx, c.Events)
 	}
 	if c.Streams != nil {
-		ctx = withStreams(ctx, c.Streams)
+		ctx = WithStreams(ctx, c.Streams)
 	}
 	out, err := p.Call(ctx, c.Op, marshal(c.Request), scope)
 	if err != nil {
@@ -72,8 +89,11 @@ func (p *Plugin) Invoke(ctx context.Context, c Call) error {
 	if c.HasWorkload != nil && scope != nil {
 		*c.HasWorkload = scope.hasWorkload
 	}
+	if c.HasNamed != nil && scope != nil {
+		*c.HasNamed = scope.hasNamed
+	}
 	if err := decode(out, c.Answer); err != nil {
-		return &FaultError{Plugin: p.Name(), Op: c.Op, Kind: FaultProtocol, Err: fmt.Errorf("its answer cannot be decoded: %w", err)}
+		return p.tell(ctx, scope, &FaultError{Plugin: p.Name(), Op: c.Op, Kind: FaultProtocol, Err: fmt.Errorf("its answer cannot be decoded: %w", err)})
 	}
 	return nil
 }
@@ -97,7 +117,12 @@ func marshal(m Message) []byte {
 // An [abi.Error] is what the plugin answered, UNIMPLEMENTED when it does not export the
 // operation. A [BudgetError] means that the plugin has used up what it may of the machine. A [FaultError] means that the guest misbehaved or was too
 // slow; its instance is gone and the next call gets another. Otherwise the context's.
-func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskScope) ([]byte, error) {
+func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskScope) (output []byte, err error) {
+	caller := ctx
+	if traced, end := p.traced(ctx, op, scope); end != nil {
+		ctx = traced
+		defer func() { end(err) }()
+	}
 	if !p.Has(op) {
 		return nil, abi.NewError(abi.Unimplemented, fmt.Sprintf("plugin %s does not export %s", p.Name(), op))
 	}
@@ -112,12 +137,24 @@ func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskS
 		ctx, cancel = context.WithTimeoutCause(ctx, p.host.cfg.Limits.CallTimeout, errTooSlow)
 		defer cancel()
 	}
+	began := time.Now()
+	if output, err = p.callLeased(ctx, op, input, scope); err == nil {
+		return output, nil
+	}
+	if fault := (*FaultError)(nil); errors.As(err, &fault) && fault.Kind == FaultTimeout {
+		deadline, _ := ctx.Deadline() // that passed
+		fault.Deadline = deadline.Sub(began).Round(time.Millisecond)
+	}
+	return nil, p.tell(caller, scope, err)
+}
+
+// callLeased calls an operation in an instance of the pool.
+func (p *Plugin) callLeased(ctx context.Context, op string, input []byte, scope *TaskScope) (output []byte, err error) {
 	ctx, l, err := p.pool.lease(ctx, op)
 	if err != nil {
 		return nil, err
 	}
 	defer l.release(ctx)
-	var output []byte
 	output, l.reusable, err = p.callInstance(ctx, l.inst, op, input, scope)
 	return output, err
 }
@@ -125,6 +162,7 @@ func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskS
 // call is the state of one call, for the host functions that the guest calls in it.
 type call struct {
 	plugin *Plugin
+	words  *lastWords // of its instance
 	op     string
 	scope  *TaskScope
 	input  []byte
@@ -135,15 +173,32 @@ type call struct {
 	logs     []taskLog
 	table    *stream.Table // nil: it has had no stream yet
 	command  bool          // the streams of its command were opened
+	starts   int           // of workloads that were tried
+	observer *Observer     // nil: nobody watches
 }
 
-func newCall(p *Plugin, op string, input []byte, scope *TaskScope) *call {
-	return &call{plugin: p, op: op, input: input, scope: scope}
+// maxStarts bounds the starts of workloads that are tried in a call: one that fails has cost the
+// node a process or a compilation, which is not the plugin's time.
+const maxStarts = 32
+
+// countStart refuses one start too many.
+func (c *call) countStart() error {
+	if c.starts++; c.starts > maxStarts {
+		return abi.NewError(abi.ResourceExhausted, fmt.Sprintf("more than %d starts in one call", maxStarts))
+	}
+	return nil
+}
+
+func newCall(p *Plugin, inst *instance, op string, input []byte, scope *TaskScope) *call {
+	inst.scope = scope
+	inst.words.forget()
+	return &call{plugin: p, words: &inst.words, op: op, input: input, scope: scope}
 }
 
 type callKey struct{}
 
 func withCall(ctx context.Context, c *call) context.Context {
+	c.observer, _ = ctx.Value(observerKey{}).(*Observer)
 	return context.WithValue(ctx, callKey{}, c)
 }
 
@@ -153,12 +208,13 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 // callInstance enters the guest. The instance is reusable when the guest returned by
 // itself, whatever it answered.
 func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, input []byte, scope *TaskScope) (output []byte, reusable bool, err error) {
-	before := inst.module.Usage().Time
+	c := newCall(p, inst, op, input, scope)
+	before := inst.module.Usage()
 	defer func() {
 		used := inst.module.Usage()
-		p.counters.called(used.Time-before, used.LongestGap, err)
+		p.counters.called(used.Time-before.Time, used.LongestGap, err)
+		c.observer.returned(CallUsage{Op: op, Guest: used.Time - before.Time, Fuel: used.Yields - before.Yields, Memory: inst.guest.Memory.Size()})
 	}()
-	c := newCall(p, op, input, scope)
 	defer c.closeLogs()
 	inst.task.enter(scope)
 	defer func() { reusable = inst.task.leave() == 0 && reusable }()
@@ -176,14 +232,14 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 	returned = true
 	status := uint32(stack[0])
 	if !c.answered {
-		return nil, false, c.protocol("returned %d without handing an answer over", status)
+		return nil, false, c.protocol(inst, "returned %d without handing an answer over", status)
 	}
 	if status == 0 {
 		return c.output, true, nil
 	}
 	var m wasmnodev1.Error
 	if err := decode(c.output, &m); err != nil || m.Code == 0 {
-		return nil, false, c.protocol("returned %d with an answer that is not an Error message", status)
+		return nil, false, c.protocol(inst, "returned %d with an answer that is not an Error message", status)
 	}
 	answer := abi.FromProto(&m)
 	answer.Message = plaintext.Line(answer.Message, maxErrorText)
@@ -193,8 +249,10 @@ func (p *Plugin) callInstance(ctx context.Context, inst *instance, op string, in
 // maxErrorText bounds the text of an error that a guest answers.
 const maxErrorText = 4 << 10
 
-func (c *call) protocol(format string, args ...any) error {
-	return &FaultError{Plugin: c.plugin.Name(), Op: c.op, Kind: FaultProtocol, Err: fmt.Errorf(format, args...)}
+func (c *call) protocol(inst *instance, format string, args ...any) error {
+	f := &FaultError{Plugin: c.plugin.Name(), Op: c.op, Kind: FaultProtocol, Err: fmt.Errorf(format, args...)}
+	f.last(inst)
+	return f
 }
 
 // errTooSlow is the cause of a deadline of the host's own.
@@ -202,7 +260,7 @@ var errTooSlow = fmt.Errorf("took too long: %w", context.DeadlineExceeded)
 
 // fault classifies an error of a guest call.
 func (p *Plugin) fault(ctx context.Context, c *call, inst *instance, err error) error {
-	f := &FaultError{Plugin: p.Name(), Op: c.op, Err: err}
+	f := &FaultError{Plugin: p.Name(), Op: c.op, Err: err, Stack: stackOf(err)}
 	var refused *protocolError
 	switch {
 	case isHostBug(err):
@@ -230,7 +288,7 @@ func (p *Plugin) fault(ctx context.Context, c *call, inst *instance, err error) 
 	default:
 		f.Kind = FaultTrap
 	}
-	f.Logs = p.recent.lines()
+	f.last(inst)
 	return f
 }
 

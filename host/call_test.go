@@ -47,6 +47,18 @@ func TestAnErrorOfThePluginIsAnError(t *testing.T) {
 	require.EqualError(t, err, `no such\u001b[31m task\u000a`)
 }
 
+func TestTheTextOfAnErrorIsCutAtItsEdge(t *testing.T) {
+	for length, cut := range map[int]bool{4 << 10: false, 4<<10 + 1: true} {
+		text := strings.Repeat("x", length)
+		message := mustMarshal(&wasmnodev1.Error{Code: abi.Internal, Message: text})
+		body := modtest.Code(modtest.I32Const(messageAt), modtest.I32Const(int32(len(message))), modtest.Call(fnOutput), modtest.I32Const(5))
+		p := newWorld(t, host.Limits{}).ready(t, guest(message, map[string][]byte{abi.OpDriverFingerprint: body}).Bytes(), host.Grants{})
+		_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+		require.Error(t, err)
+		require.Equal(t, cut, err.Error() != text)
+	}
+}
+
 // faults are ways of a guest to fail its call, and what the caller is told.
 var faults = []struct {
 	name string
@@ -150,7 +162,7 @@ func TestAFaultIsShortAndItsDetailsAreThere(t *testing.T) {
 	p := newWorld(t, host.Limits{}).ready(t, guest(message, map[string][]byte{abi.OpDriverFingerprint: body}).Bytes(), host.Grants{})
 	_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
 	require.Equal(t, "plugin test trapped in driver_fingerprint: wasm error: unreachable", fmt.Sprintf("%v", err))
-	require.Contains(t, fmt.Sprintf("%+v", err), "wasm stack trace")
+	require.Contains(t, fmt.Sprintf("%+v", err), "\nin: $")
 	require.Contains(t, fmt.Sprintf("%+v", err), "\nlog: about to fail")
 }
 

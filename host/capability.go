@@ -15,22 +15,26 @@ import (
 
 // capabilities are the host modules of ours.
 var capabilities = map[string]map[string]sandbox.HostFunc{
-	abi.ModuleABI:     abiFuncs,
-	abi.ModuleLog:     logFuncs,
-	abi.ModuleTask:    taskFuncs,
-	abi.ModuleWasm:    wasmFuncs,
-	abi.ModuleProcess: processFuncs,
-	abi.ModuleStream:  streamFuncs,
-	abi.ModuleNet:     netFuncs,
-	abi.ModuleHTTP:    httpFuncs,
-	abi.ModuleKV:      kvFuncs,
-	abi.ModuleExec:    execFuncs,
+	abi.ModuleABI:      abiFuncs,
+	abi.ModuleLog:      logFuncs,
+	abi.ModuleTask:     taskFuncs,
+	abi.ModuleWasm:     wasmFuncs,
+	abi.ModuleProcess:  processFuncs,
+	abi.ModuleStream:   streamFuncs,
+	abi.ModuleNet:      netFuncs,
+	abi.ModuleHTTP:     httpFuncs,
+	abi.ModuleKV:       kvFuncs,
+	abi.ModuleExec:     execFuncs,
+	abi.ModuleWorkload: workloadFuncs,
 }
 
 // linkCapabilities adds every host module of ours to a plugin's runtime. What a call
 // may do with it is decided in the call.
 func linkCapabilities(ctx context.Context, r wazero.Runtime) error {
 	for module, funcs := range capabilities {
+		if module != abi.ModuleABI {
+			funcs = observed(module, funcs)
+		}
 		if err := sandbox.LinkHost(ctx, r, module, funcs); err != nil {
 			return err
 		}

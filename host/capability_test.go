@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,6 +46,39 @@ func TestALogLineNamesItsPluginAndCannotForgeAnother(t *testing.T) {
 	}, lines[0])
 }
 
+func TestTheFieldsOfALogLineAreBoundedAtTheirEdges(t *testing.T) {
+	logged := func(fields *wasmnodev1.LogFields) line {
+		t.Helper()
+		message := mustMarshal(fields)
+		m := guest(message, map[string][]byte{abi.OpDriverFingerprint: modtest.Code(logLine(3, 0, len(message)), answer(0, 0))})
+		m.Pages = 4
+		w := newWorld(t, host.Limits{})
+		_, err := w.ready(t, m.Bytes(), host.Grants{}).Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+		require.NoError(t, err)
+		return w.logs.lines(t)[0]
+	}
+	many := &wasmnodev1.LogFields{}
+	for i := range 33 {
+		many.Fields = append(many.Fields, &wasmnodev1.LogField{Key: fmt.Sprintf("f%02d", i), Value: "v"})
+	}
+	require.Contains(t, logged(many), "f31")
+	require.NotContains(t, logged(many), "f32")
+
+	most := strings.Repeat("x", 1<<10)
+	got := logged(&wasmnodev1.LogFields{Fields: []*wasmnodev1.LogField{{Key: most, Value: most}, {Key: "longer", Value: most + "x"}}})
+	require.Equal(t, most, got[most])
+	require.Equal(t, most+"…", got["longer"])
+
+	for size, whole := range map[int]bool{128 << 10: true, 128<<10 + 1: false} {
+		large := &wasmnodev1.LogFields{Fields: []*wasmnodev1.LogField{{Key: "large", Value: strings.Repeat("x", 128_000)}}}
+		large.Fields[0].Value += strings.Repeat("x", size-len(mustMarshal(large)))
+		require.Len(t, mustMarshal(large), size)
+		got := logged(large)
+		require.Equal(t, whole, got["large"] != nil)
+		require.Equal(t, whole, got["fields_left_out"] == nil)
+	}
+}
+
 func TestALongLogLineIsCut(t *testing.T) {
 	text := strings.Repeat("ä", 20)
 	w := newWorld(t, host.Limits{LogLineBytes: 7})
@@ -52,6 +86,15 @@ func TestALongLogLineIsCut(t *testing.T) {
 	_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"äää…"}, w.logs.messages(t))
+}
+
+// The engine hands over a number of 32 bits with whatever is above it in its stack.
+func TestALogLineOfACompiledPluginEndsWhereItsLengthSays(t *testing.T) {
+	w := newWorld(t, host.Limits{})
+	p := w.ready(t, guestbuild.CPlugin(t, "host/testdata/logger"), host.Grants{})
+	_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+	require.ErrorContains(t, err, "unreachable")
+	require.Equal(t, []string{"first", "second", "last", "the plugin failed in a call"}, w.logs.messages(t))
 }
 
 func TestAFloodOfLinesIsDroppedAndCounted(t *testing.T) {
@@ -73,14 +116,7 @@ func TestAFloodOfLinesIsDroppedAndCounted(t *testing.T) {
 
 func TestATaskEventIsAboutTheTaskOfTheCall(t *testing.T) {
 	scope := taskScope(t)
-	event := func(e *wasmnodev1.TaskEvent, scope *host.TaskScope) (*world, []byte) {
-		w := newWorld(t, host.Limits{})
-		message := mustMarshal(e)
-		p := w.ready(t, guest(message, map[string][]byte{abi.OpDriverFingerprint: ask(fnEvent, len(message))}).Bytes(), host.Grants{})
-		out, err := p.Call(w.recordingEvents(t.Context()), abi.OpDriverFingerprint, nil, scope)
-		require.NoError(t, err)
-		return w, out
-	}
+	event := func(e *wasmnodev1.TaskEvent, scope *host.TaskScope) (*world, []byte) { return sendEvent(t, e, scope) }
 	w, out := event(&wasmnodev1.TaskEvent{TaskId: scope.Config.Id, Message: "pulling\n" + strings.Repeat("x", 2000), Annotations: map[string]string{"image\x00": "a"}}, scope)
 	code, _ := decodeAnswer(t, out)
 	require.Zero(t, code)
@@ -101,6 +137,44 @@ func TestATaskEventIsAboutTheTaskOfTheCall(t *testing.T) {
 	w, out = event(&wasmnodev1.TaskEvent{TaskId: scope.Config.Id, Annotations: many}, scope)
 	require.Equal(t, abi.InvalidArgument, answeredError(t, out).Code)
 	require.Empty(t, w.events)
+}
+
+// sendEvent has a guest send an event in a call about a task, and returns its answer.
+func sendEvent(t *testing.T, e *wasmnodev1.TaskEvent, scope *host.TaskScope) (*world, []byte) {
+	t.Helper()
+	w, message := newWorld(t, host.Limits{}), mustMarshal(e)
+	m := guest(message, map[string][]byte{abi.OpDriverFingerprint: ask(fnEvent, len(message))})
+	m.Pages = 4
+	out, err := w.ready(t, m.Bytes(), host.Grants{}).Call(w.recordingEvents(t.Context()), abi.OpDriverFingerprint, nil, scope)
+	require.NoError(t, err)
+	return w, out
+}
+
+func TestATaskEventIsBoundedAtItsEdges(t *testing.T) {
+	scope, text := taskScope(t), func(n int) string { return strings.Repeat("x", n) }
+	most := &wasmnodev1.TaskEvent{TaskId: scope.Config.Id, Message: text(1024), Annotations: map[string]string{}}
+	for i := range 32 {
+		most.Annotations[fmt.Sprintf("%02d%s", i, text(254))] = text(256)
+	}
+	w, out := sendEvent(t, most, scope)
+	code, message := decodeAnswer(t, out)
+	require.Zero(t, code, string(message))
+	require.True(t, most.EqualVT(w.events[0]))
+	most.Annotations["one more"] = ""
+	_, out = sendEvent(t, most, scope)
+	code, _ = decodeAnswer(t, out)
+	require.Equal(t, abi.InvalidArgument, abi.Code(code))
+	w, _ = sendEvent(t, &wasmnodev1.TaskEvent{TaskId: most.TaskId, Message: text(1025), Annotations: map[string]string{text(257): text(257)}}, scope)
+	require.NotEqual(t, text(1025), w.events[0].Message)
+	require.Equal(t, map[string]string{text(256) + "…": text(256) + "…"}, w.events[0].Annotations)
+	for size, want := range map[int]abi.Code{64 << 10: 0, 64<<10 + 1: abi.InvalidArgument} {
+		long := &wasmnodev1.TaskEvent{TaskId: most.TaskId, Message: text(65_000)}
+		long.Message += text(size - len(mustMarshal(long)))
+		require.Len(t, mustMarshal(long), size)
+		_, out := sendEvent(t, long, scope)
+		code, _ := decodeAnswer(t, out)
+		require.Equal(t, want, abi.Code(code))
+	}
 }
 
 func TestAFloodOfEventsIsRefused(t *testing.T) {
@@ -190,6 +264,24 @@ func TestAMarkIsKeptWithTheOutput(t *testing.T) {
 	out, err = p.Call(t.Context(), abi.OpDriverFingerprint, nil, scope)
 	require.NoError(t, err)
 	require.Equal(t, mustMarshal(&wasmnodev1.OutputMark{Mark: []byte("hello"), BytesSince: 3}), out)
+}
+
+func TestAMarkIsBoundedAtItsEdge(t *testing.T) {
+	marks := func(length int32) []byte {
+		return modtest.Code(modtest.I32Const(1), modtest.I32Const(messageAt), modtest.I32Const(length), modtest.Call(fnTaskMark), modtest.Drop)
+	}
+	marked := modtest.Code(modtest.I32Const(1), modtest.Call(fnTaskMarked), modtest.Drop, modtest.I32Const(inputAt), modtest.Call(fnResult))
+	want := &wasmnodev1.OutputMark{Mark: bytes.Repeat([]byte("x"), 256)}
+	p := newWorld(t, host.Limits{}).ready(t, guest(bytes.Repeat([]byte("x"), 257), map[string][]byte{
+		abi.OpDriverStartTask:   modtest.Code(marks(256), marks(257), answer(0, 0)),
+		abi.OpDriverFingerprint: modtest.Code(marked, answer(inputAt, len(mustMarshal(want)))),
+	}).Bytes(), host.Grants{})
+	scope := taskScope(t)
+	_, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, scope)
+	require.NoError(t, err)
+	out, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, scope)
+	require.NoError(t, err)
+	require.Equal(t, mustMarshal(want), out)
 }
 
 // started calls a guest that asks to start a program, as start_task does.
@@ -323,6 +415,16 @@ func TestProgramsAreStartedOnlyWhereATaskStarts(t *testing.T) {
 		out, err := p.Call(t.Context(), op, nil, scope)
 		require.NoError(t, err)
 		require.Equal(t, abi.FailedPrecondition, answeredError(t, out).Code)
+	}
+}
+
+func TestARequestIsAsLongAsItMayBe(t *testing.T) {
+	for length, code := range map[int]abi.Code{1 << 20: abi.InvalidArgument, 1<<20 + 1: abi.ResourceExhausted} {
+		m := guest(nil, map[string][]byte{abi.OpDriverStartTask: ask(fnStart, length)}) // zeros, which are no message
+		m.Pages = 32
+		out, err := newWorld(t, host.Limits{}).ready(t, m.Bytes(), host.Grants{}).Call(t.Context(), abi.OpDriverStartTask, nil, taskScope(t))
+		require.NoError(t, err)
+		require.Equal(t, code, answeredError(t, out).Code)
 	}
 }
 

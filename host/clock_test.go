@@ -49,19 +49,25 @@ func loopsAroundEveryImport(t testing.TB) (loops []loopingPlugin) {
 	}
 	silent := listenSilently(t)
 	requests := map[string]interface{ MarshalVT() ([]byte, error) }{
-		abi.ModuleWasm + "." + abi.FuncWasmStart:         &wasmnodev1.WasmStartRequest{Module: "module.wasm"},
-		abi.ModuleProcess + "." + abi.FuncProcessStart:   &wasmnodev1.ProcessStartRequest{Command: "/bin/true"},
-		abi.ModuleProcess + "." + abi.FuncProcessRun:     &wasmnodev1.ProcessRunRequest{Command: "/bin/sh", Args: []string{"-c", "sleep 1000"}},
-		abi.ModuleTask + "." + abi.FuncTaskEvent:         &wasmnodev1.TaskEvent{TaskId: "alloc/web/1", Message: strings.Repeat("m", 30<<10)},
-		abi.ModuleProcess + "." + abi.FuncProcessSupport: &wasmnodev1.ProcessSupportRequest{},
-		abi.ModuleLog + "." + abi.FuncLogWrite:           fields,
-		abi.ModuleNet + "." + abi.FuncNetDial:            &wasmnodev1.NetDialRequest{Address: silent},
-		abi.ModuleHTTP + "." + abi.FuncHTTPRequest:       &wasmnodev1.HttpRequest{Method: "GET", Url: "http://" + silent},
-		abi.ModuleKV + "." + abi.FuncKVGet:               &wasmnodev1.KvGetRequest{Key: "k"},
-		abi.ModuleKV + "." + abi.FuncKVSet:               &wasmnodev1.KvSetRequest{Key: "k", Value: make([]byte, 64<<10)},
-		abi.ModuleKV + "." + abi.FuncKVDelete:            &wasmnodev1.KvDeleteRequest{Key: "k"},
-		abi.ModuleKV + "." + abi.FuncKVList:              &wasmnodev1.KvListRequest{},
-		abi.ModuleStream + "." + abi.FuncStreamPoll:      &wasmnodev1.StreamPollRequest{TimeoutMs: -1},
+		abi.ModuleWasm + "." + abi.FuncWasmStart:           &wasmnodev1.WasmStartRequest{Module: "module.wasm"},
+		abi.ModuleProcess + "." + abi.FuncProcessStart:     &wasmnodev1.ProcessStartRequest{Command: "/bin/true"},
+		abi.ModuleProcess + "." + abi.FuncProcessRun:       &wasmnodev1.ProcessRunRequest{Command: "/bin/sh", Args: []string{"-c", "sleep 1000"}},
+		abi.ModuleTask + "." + abi.FuncTaskEvent:           &wasmnodev1.TaskEvent{TaskId: "alloc/web/1", Message: strings.Repeat("m", 30<<10)},
+		abi.ModuleProcess + "." + abi.FuncProcessSupport:   &wasmnodev1.ProcessSupportRequest{},
+		abi.ModuleLog + "." + abi.FuncLogWrite:             fields,
+		abi.ModuleNet + "." + abi.FuncNetDial:              &wasmnodev1.NetDialRequest{Address: silent},
+		abi.ModuleHTTP + "." + abi.FuncHTTPRequest:         &wasmnodev1.HttpRequest{Method: "GET", Url: "http://" + silent},
+		abi.ModuleKV + "." + abi.FuncKVGet:                 &wasmnodev1.KvGetRequest{Key: "k"},
+		abi.ModuleKV + "." + abi.FuncKVSet:                 &wasmnodev1.KvSetRequest{Key: "k", Value: make([]byte, 64<<10)},
+		abi.ModuleKV + "." + abi.FuncKVDelete:              &wasmnodev1.KvDeleteRequest{Key: "k"},
+		abi.ModuleKV + "." + abi.FuncKVList:                &wasmnodev1.KvListRequest{},
+		abi.ModuleStream + "." + abi.FuncStreamPoll:        &wasmnodev1.StreamPollRequest{TimeoutMs: -1},
+		abi.ModuleWorkload + "." + abi.FuncWorkloadSignal:  &wasmnodev1.WorkloadSignalRequest{Signal: "SIGUSR1"},
+		abi.ModuleWorkload + "." + abi.FuncWorkloadStop:    &wasmnodev1.WorkloadStopRequest{Signal: "SIGUSR1", TimeoutMs: 1000_000},
+		abi.ModuleWorkload + "." + abi.FuncWorkloadWait:    &wasmnodev1.WorkloadWaitRequest{TimeoutMs: -1},
+		abi.ModuleWorkload + "." + abi.FuncWorkloadStats:   &wasmnodev1.WorkloadStatsRequest{},
+		abi.ModuleWorkload + "." + abi.FuncWorkloadInspect: &wasmnodev1.WorkloadInspectRequest{},
+		abi.ModuleWorkload + "." + abi.FuncWorkloadExec:    &wasmnodev1.WorkloadExecRequest{Command: "/bin/sleep", Args: []string{"1000"}},
 	}
 	for _, module := range slices.Sorted(maps.Keys(host.Importable)) {
 		funcs := host.Importable[module]
@@ -156,6 +162,9 @@ func killIn(t testing.TB, w *world, dir string, l loopingPlugin) time.Duration {
 	module := filepath.Join(scope.Config.Directories.Task, "module.wasm")
 	require.NoError(t, os.WriteFile(module, nil, 0o644))
 	require.NoError(t, os.Truncate(module, 64<<20))
+	if l.Import.Module == abi.ModuleWorkload { // which there is, and does not end by itself
+		endure(t, w, scope, "")
+	}
 	ctx := deadline{t.Context(), make(chan struct{})}
 	ended := make(chan error, 1)
 	go func() {

@@ -40,7 +40,9 @@ type CommandStreams struct {
 
 type streamsKey struct{}
 
-func withStreams(ctx context.Context, open func() CommandStreams) context.Context {
+// WithStreams returns a context for a call that is about a command, whose streams are opened
+// once and only if its guest asks for them. See [Call].
+func WithStreams(ctx context.Context, open func() CommandStreams) context.Context {
 	return context.WithValue(ctx, streamsKey{}, open)
 }
 

@@ -8,5 +8,17 @@ func HelperGranted(g ProcessGrant, command string, args ...string) bool {
 	return g.helper(command, args) != nil
 }
 
-// WithStreams returns a context for a call of [Plugin.Call] that is about a command.
-var WithStreams = withStreams
+// LinuxCapability returns the name of one of Linux's by its number.
+func LinuxCapability(n int) string { return linuxCapabilities[n] }
+
+// StackOf returns the frames of an error of the engine's.
+var StackOf = stackOf
+
+// KeptOverhead is what a line of the log that is kept takes besides its text.
+const KeptOverhead = keptOverhead
+
+// WatchAndLeave keeps what is told under the name of a plugin that is gone.
+func WatchAndLeave(h *Host, name string) { h.unwatch(h.watch(name)) }
+
+// Watches is how many names there are under which something is kept.
+func Watches(h *Host) int { return len(h.watches) }

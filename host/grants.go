@@ -90,6 +90,7 @@ func (g Grants) clone() Grants {
 	g.Devices.Nodes = slices.Clone(g.Devices.Nodes)
 	g.Net.Addresses = slices.Clone(g.Net.Addresses)
 	g.Net.Sockets = slices.Clone(g.Net.Sockets)
+	g.Net.Namespaces = slices.Clone(g.Net.Namespaces)
 	g.HTTP = g.HTTP.clone()
 	return g
 }
@@ -100,6 +101,7 @@ func (g Grants) paths() []grantedPaths {
 		{"fs.read_only", g.FS.ReadOnly},
 		{"fs.read_write", g.FS.ReadWrite},
 		{"wasm.directories", g.Wasm.Directories},
+		{"net.namespaces", g.Net.Namespaces},
 	}
 }
 
@@ -131,6 +133,7 @@ func (g Grants) Faults() (errs []error) {
 	check("process.users", g.Process.Users, grantsyntax.User)
 	check("process.capabilities", g.Process.Capabilities, linuxCapability)
 	check("process.paths", g.Process.Paths, grantsyntax.PathRights)
+	check("process.mounts", g.Process.Mounts, grantsyntax.Mount)
 	check("net.addresses", g.Net.Addresses, grantsyntax.Address)
 	check("net.sockets", g.Net.Sockets, grantsyntax.Socket)
 	for _, e := range g.HTTP.Endpoints {
@@ -205,26 +208,36 @@ func (e *notGrantedError) Unwrap() error { return e.err }
 // missingGrant compares the plugin's imports with its grants.
 func (p *Plugin) missingGrant(g Grants) error {
 	for _, module := range p.spec.Capabilities {
-		if err := p.missingModule(module, g); err != nil {
+		if err := p.spec.missing(p.Name(), module, g); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// missingModule returns why a host module that the plugin imports may not be used at all. A
+// Needs is what a plugin of that name has to be granted before a node uses it, by its file.
+func (s *Spec) Needs(plugin string) (needs []*MissingGrantError) {
+	for _, module := range s.Capabilities {
+		var e *MissingGrantError
+		if errors.As(s.missing(plugin, module, Grants{}), &e) {
+			needs = append(needs, e)
+		}
+	}
+	return needs
+}
+
+// missing returns why a host module that the plugin imports may not be used at all. A
 // driver connects to its tasks' own sockets without any grant.
-func (p *Plugin) missingModule(module string, g Grants) error {
-	plugin := p.Name()
+func (s *Spec) missing(plugin, module string, g Grants) error {
 	switch {
 	case module == abi.ModuleWasm && g.Wasm.Denied:
 		return noPrograms(plugin)
 	case module == abi.ModuleProcess && g.Process.empty():
-		if p.spec.imports(module, abi.FuncProcessRun) && !p.spec.imports(module, abi.FuncProcessStart) {
+		if s.imports(module, abi.FuncProcessRun) && !s.imports(module, abi.FuncProcessStart) {
 			return noHelpers(plugin)
 		}
 		return noProcesses(plugin)
-	case module == abi.ModuleNet && p.spec.Kind != KindDriver && g.Net.empty():
+	case module == abi.ModuleNet && s.Kind != KindDriver && g.Net.empty():
 		return noConnections(plugin)
 	case module == abi.ModuleHTTP && len(g.HTTP.Endpoints) == 0:
 		return noRequests(plugin)
@@ -253,7 +266,7 @@ func (p *Plugin) Granted() []string {
 	}
 	var out []string
 	for _, module := range p.spec.Capabilities {
-		if p.missingModule(module, s.grants) != nil {
+		if p.spec.missing(p.Name(), module, s.grants) != nil {
 			continue
 		}
 		switch module {

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host/outbound"
 	"github.com/wasmnode/wasmnode/sandbox/scan"
 	"github.com/wasmnode/wasmnode/workload"
@@ -90,16 +89,17 @@ func TestWhichImportsNeedWhichGrant(t *testing.T) {
 		"values to be kept":    {module: abi.ModuleKV, grants: some, fix: "kv { enabled = true }"},
 		"values that are kept": {module: abi.ModuleKV, grants: Grants{KV: KVGrant{Enabled: true}}},
 	} {
-		p := &Plugin{
-			spec:        &Spec{Spec: &scan.Spec{Imports: c.imports}, Kind: c.kind},
-			description: &wasmnodev1.DriverDescribeResponse{Name: "test"},
-		}
-		err := p.missingModule(c.module, c.grants)
+		spec := &Spec{Spec: &scan.Spec{Imports: c.imports}, Kind: c.kind, Capabilities: []string{c.module}}
+		err := spec.missing("test", c.module, c.grants)
 		if c.fix == "" {
 			require.NoError(t, err, name)
 			continue
 		}
 		require.ErrorContains(t, err, `plugin "test" { grant { `+c.fix, name)
+		if needs := spec.Needs("test"); c.module != abi.ModuleWasm { // which is only taken away
+			require.Len(t, needs, 1, name)
+			require.Equal(t, c.module, needs[0].Capability)
+		}
 	}
 }
 

@@ -99,52 +99,82 @@ func processRun(ctx context.Context, c *call, request []byte) (Message, error) {
 
 // checkHelper refuses what is beyond a bound.
 func checkHelper(r *wasmnodev1.ProcessRunRequest) error {
-	invalid := func(format string, args ...any) error {
-		return abi.NewError(abi.InvalidArgument, fmt.Sprintf(format, args...))
-	}
-	hasZero := func(s string) bool { return strings.ContainsRune(s, 0) }
 	switch {
 	case grantsyntax.Program(r.Command) != nil:
-		return invalid("the command of a helper: %s is not the absolute path of a program", plaintext.Line(r.Command, 256))
-	case len(r.Args) > mostHelperArguments:
-		return invalid("%d arguments, the limit is %d", len(r.Args), mostHelperArguments)
-	case slices.ContainsFunc(r.Args, hasZero):
-		return invalid("an argument has a zero byte")
-	case r.TimeoutMs < 0 || milliseconds(r.TimeoutMs) > mostHelperTime:
-		return invalid("timeout_ms of %d: the limit is %d", r.TimeoutMs, mostHelperTime.Milliseconds())
+		return invalidRun("the command of a helper: %s is not the absolute path of a program", plaintext.Line(r.Command, 256))
 	case r.MemoryMaxBytes != 0 && (r.MemoryMaxBytes < leastHelperMemory || r.MemoryMaxBytes > mostHelperMemory):
-		return invalid("memory_max_bytes of %d: from %d to %d are possible", r.MemoryMaxBytes, leastHelperMemory, mostHelperMemory)
-	case r.OutputMaxBytes > mostHelperOutput:
-		return invalid("output_max_bytes of %d: the limit is %d", r.OutputMaxBytes, mostHelperOutput)
+		return invalidRun("memory_max_bytes of %d: from %d to %d are possible", r.MemoryMaxBytes, leastHelperMemory, mostHelperMemory)
+	}
+	return checkRun(r)
+}
+
+func invalidRun(format string, args ...any) error {
+	return abi.NewError(abi.InvalidArgument, fmt.Sprintf(format, args...))
+}
+
+// limitedRun is what a helper and a command in a workload are asked for alike.
+type limitedRun interface {
+	GetCommand() string
+	GetArgs() []string
+	GetTimeoutMs() int64
+	GetOutputMaxBytes() uint64
+}
+
+// checkRun refuses what is beyond a bound of both.
+func checkRun(r limitedRun) error {
+	hasZero := func(s string) bool { return strings.ContainsRune(s, 0) }
+	switch {
+	case len(r.GetArgs()) > mostHelperArguments:
+		return invalidRun("%d arguments, the limit is %d", len(r.GetArgs()), mostHelperArguments)
+	case slices.ContainsFunc(r.GetArgs(), hasZero):
+		return invalidRun("an argument has a zero byte")
+	case r.GetTimeoutMs() < 0 || milliseconds(r.GetTimeoutMs()) > mostHelperTime:
+		return invalidRun("timeout_ms of %d: the limit is %d", r.GetTimeoutMs(), mostHelperTime.Milliseconds())
+	case r.GetOutputMaxBytes() > mostHelperOutput:
+		return invalidRun("output_max_bytes of %d: the limit is %d", r.GetOutputMaxBytes(), mostHelperOutput)
 	}
 	return nil
 }
 
+// runLimits are the bounds of a run: its time, and how much of what it writes is kept.
+type runLimits struct {
+	timeout        time.Duration
+	stdout, stderr *firstBytes
+}
+
+func runLimitsOf(r limitedRun) runLimits {
+	most := int(cmp.Or(r.GetOutputMaxBytes(), helperOutput))
+	return runLimits{cmp.Or(milliseconds(r.GetTimeoutMs()), helperTime), &firstBytes{most: most}, &firstBytes{most: most}}
+}
+
+// failure is what the guest is told when a run failed whose call has a context.
+func (l runLimits) failure(ctx context.Context, err error, what string) error {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return abi.NewRecoverableError(abi.DeadlineExceeded, fmt.Sprintf("%s ran for more than %v", what, l.timeout))
+	}
+	return err
+}
+
 // runHelper runs what was granted. The guest waits.
 func (h *Host) runHelper(ctx context.Context, r *wasmnodev1.ProcessRunRequest, granted *HelperGrant) (Message, error) {
-	most := int(cmp.Or(r.OutputMaxBytes, helperOutput))
-	stdout, stderr := &firstBytes{most: most}, &firstBytes{most: most}
+	l := runLimitsOf(r)
 	helper := &workload.Helper{
 		Command: r.Command, Args: r.Args, Env: map[string]string{"PATH": helperPath}, User: granted.User,
-		MemoryMaxBytes: cmp.Or(r.MemoryMaxBytes, helperMemory), Stdout: stdout, Stderr: stderr,
+		MemoryMaxBytes: cmp.Or(r.MemoryMaxBytes, helperMemory), Stdout: l.stdout, Stderr: l.stderr,
 	}
 	maps.Copy(helper.Env, granted.Env)
 	if len(r.Stdin) > 0 {
 		helper.Stdin = bytes.NewReader(r.Stdin)
 	}
-	timeout := cmp.Or(milliseconds(r.TimeoutMs), helperTime)
-	limited, cancel := context.WithTimeout(ctx, timeout)
+	limited, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	exit, err := h.cfg.Workloads.Run(limited, helper)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return nil, abi.NewRecoverableError(abi.DeadlineExceeded, fmt.Sprintf("helper %s ran for more than %v", r.Command, timeout))
-	}
 	if err != nil {
-		return nil, err
+		return nil, l.failure(ctx, err, "helper "+r.Command)
 	}
 	return &wasmnodev1.ProcessRunResponse{
 		ExitCode: int32(exit.ExitCode), Signal: int32(exit.Signal), OomKilled: exit.OOMKilled,
-		Stdout: stdout.kept, StdoutCut: stdout.cut, Stderr: stderr.kept, StderrCut: stderr.cut,
+		Stdout: l.stdout.kept, StdoutCut: l.stdout.cut, Stderr: l.stderr.kept, StderrCut: l.stderr.cut,
 	}, nil
 }
 

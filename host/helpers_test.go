@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +31,7 @@ func helperGuest(r *wasmnodev1.ProcessRunRequest, ops ...string) *modtest.Module
 	}
 	m.Data[len(m.Data)-1].Bytes = message
 	m.Imports[fnStart].Name = abi.FuncProcessRun
+	m.Pages = 32 // for the most that a helper answers
 	return m
 }
 
@@ -72,6 +74,27 @@ func TestAHelperIsBounded(t *testing.T) {
 	require.True(t, ended.StdoutCut)
 	require.Len(t, ended.Stderr, 10)
 	require.False(t, ended.StderrCut)
+
+	for name, c := range map[string]struct {
+		asked      uint64
+		wrote, has string
+		cut        bool
+	}{
+		"as much as is answered":    {0, "65536", "65536", false},
+		"a byte more":               {0, "65537", "65536", true},
+		"as much as can be":         {1 << 20, "1048576", "1048576", false},
+		"a byte more than could be": {1 << 20, "1048577", "1048576", true},
+	} {
+		many := make([]string, 256) // the most that there can be
+		copy(many, []string{"-c", `head -c $1 /dev/zero; exit $#`, "sh", c.wrote})
+		grant := host.HelperGrant{Command: "/bin/sh", Args: append(many[:4:4], "...")}
+		_, message := decodeAnswer(t, runHelper(t, w, grant, &wasmnodev1.ProcessRunRequest{Command: "/bin/sh", Args: many, OutputMaxBytes: c.asked}))
+		ended.Reset()
+		require.NoError(t, ended.UnmarshalVT(message), name)
+		require.EqualValues(t, 253, ended.ExitCode, name)
+		require.Equal(t, c.has, strconv.Itoa(len(ended.Stdout)), name)
+		require.Equal(t, c.cut, ended.StdoutCut, name)
+	}
 
 	for name, c := range map[string]struct {
 		r    *wasmnodev1.ProcessRunRequest

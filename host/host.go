@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"sync"
 	"time"
@@ -34,8 +35,22 @@ type Config struct {
 	// and where: a path of the node's to an absolute path in the task's root. What does
 	// not exist is left out.
 	Chroot map[string]string
+	// Surroundings are the time and the randomness of all plugins; nil: the machine's.
+	Surroundings Surroundings
 	// Limits bound every plugin; fields that are zero take their defaults.
 	Limits Limits
+}
+
+// Surroundings are what plugins have of the world without asking for it.
+type Surroundings interface {
+	// Walltime is the time since the Unix epoch.
+	Walltime() (seconds int64, nanoseconds int32)
+	// Nanotime is a clock that does not go back, in nanoseconds, and is never 0.
+	Nanotime() int64
+	// Asleep is told how long a guest wants to sleep, and returns how long it does.
+	Asleep(want time.Duration) time.Duration
+	// Read gives random numbers.
+	io.Reader
 }
 
 // Limits bound a plugin. Zero takes the default of [DefaultLimits].
@@ -141,7 +156,8 @@ type Host struct {
 
 	mu       sync.Mutex
 	refusals map[sandbox.Stage]uint64
-	keepers  map[string]*keeper // by plugin
+	keepers  map[string]*keeper  // by plugin
+	watches  map[string]*watched // by plugin
 }
 
 // New returns a host.
@@ -154,7 +170,7 @@ func New(cfg Config) *Host {
 		cfg.Lookup = outbound.SystemLookup
 	}
 	return &Host{
-		cfg: cfg, start: time.Now(), refusals: map[sandbox.Stage]uint64{}, keepers: map[string]*keeper{},
+		cfg: cfg, start: time.Now(), refusals: map[sandbox.Stage]uint64{}, keepers: map[string]*keeper{}, watches: map[string]*watched{},
 		budget: sandbox.NewBudget(sandbox.Quota{Memory: cfg.Limits.AllMemoryBytes}, nil),
 	}
 }

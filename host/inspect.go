@@ -27,6 +27,8 @@ type Spec struct {
 	Kind Kind
 	// Capabilities are the host modules that it imports, sorted.
 	Capabilities []string
+	// Metadata is what the file says of itself; nil: nothing.
+	Metadata *Metadata `json:",omitempty"`
 	// Operations are those of its exports that the contract knows, sorted.
 	Operations []string
 }
@@ -48,7 +50,10 @@ func inspect(src Source, maxBytes int) (*Spec, *scan.Module, error) {
 		return nil, nil, &sandbox.StageError{Stage: sandbox.StageScan, Err: advise(err)}
 	}
 	spec := &Spec{Spec: scanned.Spec, Capabilities: slices.Sorted(slices.Values(scanned.ImportedModules()))}
-	if err := spec.check(); err != nil {
+	if spec.Metadata, err = readMetadata(scanned); err == nil {
+		err = spec.check()
+	}
+	if err != nil {
 		return nil, nil, &sandbox.StageError{Stage: sandbox.StagePolicy, Err: err}
 	}
 	return spec, scanned, nil
@@ -67,6 +72,10 @@ func advise(err error) error {
 
 // check compares a module with the contract.
 func (s *Spec) check() error {
+	// The first of all: what else is wrong may follow from it.
+	if err := s.Metadata.checkABI(); err != nil {
+		return err
+	}
 	for _, i := range s.Imports {
 		if err := checkImport(i); err != nil {
 			return err

@@ -19,6 +19,7 @@ const (
 	sharedInRoot  = "/alloc"
 	localInRoot   = "/local"
 	secretsInRoot = "/secrets"
+	tmpInRoot     = "/tmp"
 )
 
 // describeIsolated makes a request's paths those of the process's root, which is the

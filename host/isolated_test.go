@@ -65,7 +65,7 @@ func TestAnIsolatedTasksRootIsItsDirectory(t *testing.T) {
 		pwd; echo $(ls /etc); cat /srv/volume/data
 		for d in /alloc /local /secrets /; do echo mine >$d/written; done; ls / >/dev/null || echo closed
 		head -c 3 /dev/mine | wc -c`))
-	require.Equal(t, "/\npasswd\nof the volume\n3", stdout)
+	require.Equal(t, "/\nhosts passwd resolv.conf\nof the volume\n3", stdout)
 	d := scope.Config.Directories
 	for _, dir := range []string{d.Shared, d.Local, d.Secrets, d.Task} {
 		require.FileExists(t, filepath.Join(dir, "written"))
@@ -127,8 +127,16 @@ func TestAnIsolatedProcessThatWasNotGrantedIsNotStarted(t *testing.T) {
 }
 
 func TestTheNeedForIsolationIsShown(t *testing.T) {
-	p := newWorld(t, host.Limits{}).ready(t, processGuest(shell("exit 0")).Bytes(), host.Grants{Process: anyAsNobody})
-	require.Contains(t, p.Granted(), "wasmnode:process/v1(commands:* users:nobody isolation:full)")
+	p := newWorld(t, host.Limits{}).ready(t, processGuest(shell("exit 0")).Bytes(), host.Grants{Process: withMounts("r:/srv")})
+	require.Contains(t, p.Granted(), "wasmnode:process/v1(commands:* users:nobody isolation:full mounts:r:/srv)")
+}
+
+func TestAProcessDropsAllCapabilitiesByTheirNames(t *testing.T) {
+	r := isolatedShell(t, `grep CapBnd /proc/self/status`)
+	for n := range 41 {
+		r.DropCapabilities = append(r.DropCapabilities, host.LinuxCapability(n))
+	}
+	require.Contains(t, newWorld(t, host.Limits{}).stdoutOf(t, isolatedScope(t), anyAsNobody, r), "\t0000000000000000")
 }
 
 func TestATasksResourcesBoundIt(t *testing.T) {

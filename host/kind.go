@@ -22,6 +22,7 @@ var (
 		abi.OpDriverDescribe, abi.OpDriverConfigure, abi.OpDriverFingerprint, abi.OpDriverStartTask,
 		abi.OpDriverRecoverTask, abi.OpDriverWaitTask, abi.OpDriverStopTask, abi.OpDriverSignalTask,
 		abi.OpDriverDestroyTask, abi.OpDriverInspectTask, abi.OpDriverTaskStats, abi.OpDriverExecTask,
+		abi.OpDriverCreateNetwork, abi.OpDriverDestroyNetwork,
 	}
 	deviceOps = []string{
 		abi.OpDeviceDescribe, abi.OpDeviceConfigure, abi.OpDeviceFingerprint, abi.OpDeviceReserve,

@@ -195,7 +195,8 @@ func stable(err error) string {
 		return before
 	}
 	_, rest, _ = strings.Cut(rest, " ")
-	return before + ": ended SOME TIME " + rest
+	rest, _, _ = strings.Cut(rest, "it had ")
+	return before + ": ended SOME TIME " + rest + "it had SOME TIME"
 }
 
 func TestAFileHasALimit(t *testing.T) {

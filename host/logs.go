@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -37,13 +35,13 @@ var logFuncs = map[string]sandbox.HostFunc{
 	abi.FuncLogWrite: {
 		Params: []api.ValueType{i32, i32, i32, i32, i32},
 		Run: func(ctx context.Context, m api.Module, stack []uint64) {
-			p := callOf(ctx).plugin
-			limits := p.host.cfg.Limits
-			if !p.mayLog() {
-				return
+			c := callOf(ctx)
+			limits := c.plugin.host.cfg.Limits
+			text := view(m, stack[1], min(uint64(uint32(stack[2])), uint64(limits.LogLineBytes+1)), limits.OutputBytes)
+			c.words.add(text)
+			if c.plugin.mayLog() {
+				c.plugin.log(c.scope, wasmnodev1.LogLevel(uint32(stack[0])), string(text), readFields(m, stack[3], stack[4]))
 			}
-			text := read(m, stack[1], min(stack[2], uint64(limits.LogLineBytes+1)), limits.OutputBytes)
-			p.log(wasmnodev1.LogLevel(uint32(stack[0])), string(text), readFields(m, stack[3], stack[4]))
 		},
 	},
 }
@@ -73,14 +71,16 @@ var hclogLevels = map[wasmnodev1.LogLevel]hclog.Level{
 func (p *Plugin) mayLog() bool {
 	dropped, ok := p.logs.allow()
 	if ok && dropped > 0 {
-		p.logger.Warn("the plugin logs faster than it may; lines were dropped", "dropped", dropped)
+		const text = "the plugin logs faster than it may; lines were dropped"
+		p.logger.Warn(text, "dropped", dropped)
+		p.keepLine(lineOf(nil, hclog.Warn, text, []any{"dropped", dropped}))
 	}
 	return ok
 }
 
-// log writes one line, which [Plugin.mayLog] has let through, unless the plugin has logged
-// too many bytes.
-func (p *Plugin) log(level wasmnodev1.LogLevel, text string, fields []*wasmnodev1.LogField) {
+// log writes one line of a call about a task, nil for none, which [Plugin.mayLog] has let
+// through, unless the plugin has logged too many bytes.
+func (p *Plugin) log(scope *TaskScope, level wasmnodev1.LogLevel, text string, fields []*wasmnodev1.LogField) {
 	to, known := hclogLevels[level]
 	if !known {
 		to = hclog.Info
@@ -88,8 +88,7 @@ func (p *Plugin) log(level wasmnodev1.LogLevel, text string, fields []*wasmnodev
 	room := lineRoom * p.host.cfg.Limits.LogLineBytes
 	whole := room
 	text, room = fit(plaintext.Line(text, p.host.cfg.Limits.LogLineBytes), room)
-	p.recent.add(text)
-	args := make([]any, 0, 2*min(len(fields), maxLogFields))
+	args := append(make([]any, 0, 2*min(len(fields), maxLogFields)+4), scope.names()...)
 	for _, f := range fields[:min(len(fields), maxLogFields)] {
 		if room <= 0 {
 			break
@@ -104,6 +103,22 @@ func (p *Plugin) log(level wasmnodev1.LogLevel, text string, fields []*wasmnodev
 		return
 	}
 	p.logger.Log(to, text, args...)
+	p.keepLine(lineOf(scope, to, text, args[len(scope.names()):]))
+}
+
+// lineOf is a line as it is kept. Its fields are a key and a value in turn.
+func lineOf(scope *TaskScope, level hclog.Level, text string, fields []any) LogLine {
+	l := LogLine{Level: level.String(), Message: text}
+	if scope != nil {
+		l.AllocID, l.Task = scope.Config.GetAllocId(), scope.Config.GetName()
+	}
+	for i := 0; i+1 < len(fields); i += 2 {
+		if l.Fields == nil {
+			l.Fields = map[string]string{}
+		}
+		l.Fields[fmt.Sprint(fields[i])] = fmt.Sprint(fields[i+1])
+	}
+	return l
 }
 
 // fit returns a line, or its beginning, such that it takes at most room bytes in the log's
@@ -142,36 +157,11 @@ func fieldName(s string) string {
 	return s
 }
 
-// lastLines keeps the last few lines that a plugin wrote, for who asks why it
-// crashed.
-type lastLines struct {
-	mu   sync.Mutex
-	kept []string
-}
-
-const maxLastLines = 20
-
-func (l *lastLines) add(line string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.kept) == maxLastLines {
-		copy(l.kept, l.kept[1:])
-		l.kept = l.kept[:maxLastLines-1]
-	}
-	l.kept = append(l.kept, line)
-}
-
-func (l *lastLines) lines() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.kept)
-}
-
 // lineLogger turns a guest's standard output into log lines. One instance writes to
 // it, so it needs no lock.
 type lineLogger struct {
 	plugin *Plugin
-	guest  *sandbox.Guest
+	inst   *instance
 	level  wasmnodev1.LogLevel
 	rest   []byte // of an unfinished line; what is beyond a line's limit is dropped
 }
@@ -181,7 +171,7 @@ func (l *lineLogger) Write(p []byte) (int, error) {
 	written := len(p)
 	for len(p) > 0 {
 		// One call of a guest can write its whole memory, a line a byte.
-		if l.guest.Over() {
+		if l.inst.guest.Over() {
 			return written - len(p), context.Canceled
 		}
 		line, rest, found := bytes.Cut(p, []byte{'\n'})
@@ -197,8 +187,13 @@ func (l *lineLogger) Write(p []byte) (int, error) {
 
 // end logs the line that has ended.
 func (l *lineLogger) end() {
+	level := l.level
+	if l.inst.words.panicked() { // the fault tells it, and where it was
+		level = wasmnodev1.LogLevel_LOG_LEVEL_DEBUG
+	}
+	l.inst.words.add(l.rest)
 	if l.plugin.mayLog() {
-		l.plugin.log(l.level, string(l.rest), nil)
+		l.plugin.log(l.inst.scope, level, string(l.rest), nil)
 	}
 	l.rest = l.rest[:0]
 }

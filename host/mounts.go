@@ -29,14 +29,22 @@ func (h *Host) rootMounts(task *wasmnodev1.TaskConfig) (mounts []workload.Mount)
 			mounts = append(mounts, workload.Mount{GuestPath: path.Clean(h.cfg.Chroot[source]), HostPath: source, ReadOnly: true})
 		}
 	}
+	return addTaskMounts(mounts, task)
+}
+
+// addTaskMounts adds the allocation's shared directory, and what was mounted for the task.
+func addTaskMounts(mounts []workload.Mount, task *wasmnodev1.TaskConfig) []workload.Mount {
 	if shared := task.GetDirectories().GetShared(); shared != "" {
 		mounts = append(mounts, workload.Mount{GuestPath: sharedInRoot, HostPath: shared})
 	}
 	for _, m := range task.Mounts {
-		mount := mountOf(m)
-		// What was mounted for the task replaces what every task has.
-		mounts = slices.DeleteFunc(mounts, func(other workload.Mount) bool { return other.GuestPath == mount.GuestPath })
-		mounts = append(mounts, mount)
+		mounts = replaceMount(mounts, mountOf(m))
 	}
 	return mounts
+}
+
+// replaceMount adds a mount, which replaces what every task has there.
+func replaceMount(mounts []workload.Mount, mount workload.Mount) []workload.Mount {
+	mounts = slices.DeleteFunc(mounts, func(other workload.Mount) bool { return other.GuestPath == mount.GuestPath })
+	return append(mounts, mount)
 }

@@ -22,6 +22,9 @@ type NetGrant struct {
 	Addresses []string
 	// Sockets are paths of unix sockets, with '*' for any text between two slashes.
 	Sockets []string
+	// Namespaces are the directories whose network namespaces a driver may name as those of
+	// allocations' networks. Absolute, clean paths; no patterns.
+	Namespaces []string
 }
 
 // HTTPGrant is which requests of HTTP a plugin may send. The zero value permits none.

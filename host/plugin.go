@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"sync/atomic"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/hashicorp/go-version"
 	"golang.org/x/time/rate"
 
+	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host/outbound"
 	"github.com/wasmnode/wasmnode/host/stream"
@@ -31,12 +31,13 @@ type Plugin struct {
 	logs     *limiter
 	logBytes *rate.Limiter
 	events   *limiter
-	recent   lastLines
+	faults   *limiter // of what is logged of them
 	counters counters
 	streams  *stream.Owner
 	helpers  helperBounds
 
 	description *wasmnodev1.DriverDescribeResponse
+	watched     *watched // nil: it has no name yet
 
 	configuring chan struct{} // the semaphore of Configure: one at a time
 
@@ -54,6 +55,9 @@ func newSettings(grants Grants, config []byte) *settings {
 	return &settings{grants: grants, config: config, http: outbound.NewClient()}
 }
 
+// faultBurst is how many faults are told of in the log at once; afterwards one a second is.
+const faultBurst = 20
+
 // logBurst is for how many seconds' bytes of log a plugin may save up: a crash is told at
 // length.
 const logBurst = 8
@@ -68,6 +72,7 @@ func newPlugin(h *Host, spec *Spec) *Plugin {
 		logs:        newLimiter(rate.Limit(limits.LogsPerSecond), 2*limits.LogsPerSecond),
 		logBytes:    rate.NewLimiter(rate.Limit(limits.LogBytesPerSec), logBurst*limits.LogBytesPerSec),
 		events:      newLimiter(rate.Limit(limits.EventsPerSec), 2*limits.EventsPerSec),
+		faults:      newLimiter(1, faultBurst),
 		helpers:     newHelperBounds(),
 		configuring: make(chan struct{}, 1),
 	}
@@ -96,9 +101,6 @@ func (p *Plugin) Description() *wasmnodev1.DriverDescribeResponse { return p.des
 // answers with UNIMPLEMENTED counts as not exported.
 func (p *Plugin) Has(op string) bool { return slices.Contains(p.spec.Operations, op) }
 
-// validName is what a plugin may call itself.
-var validName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
-
 // describe asks the plugin who it is, before anything is granted to it.
 func (p *Plugin) describe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.host.cfg.Limits.DescribeTime, errTooSlow)
@@ -113,13 +115,16 @@ func (p *Plugin) describe(ctx context.Context) error {
 	if err := checkDescription(answer); err != nil {
 		return err
 	}
+	if err := p.spec.Metadata.agrees(answer.Name, answer.Version); err != nil {
+		return err
+	}
 	p.description = answer
-	p.logger = p.logger.Named(answer.Name)
+	p.logger, p.watched = p.logger.Named(answer.Name), p.host.watch(answer.Name)
 	return nil
 }
 
 func checkDescription(d *wasmnodev1.DriverDescribeResponse) error {
-	if !validName.MatchString(d.Name) {
+	if !abi.ValidName(d.Name) {
 		return fmt.Errorf("its name is \"%s\", but has to be a letter, then letters, digits, '_' or '-', at most 64 in all", plaintext.Line(d.Name, 80))
 	}
 	if _, err := version.NewSemver(d.Version); err != nil {
@@ -202,6 +207,9 @@ func (p *Plugin) Configure(ctx context.Context, grants Grants, config []byte) er
 func (p *Plugin) Close() {
 	if p.closed.Swap(true) {
 		return
+	}
+	if p.watched != nil {
+		p.host.unwatch(p.watched)
 	}
 	ctx := context.Background()
 	p.pool.close(ctx)

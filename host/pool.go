@@ -67,6 +67,15 @@ type instance struct {
 	files      []*rootfs.FS
 	task       taskFiles
 	output     []*lineLogger // standard output and error
+	words      lastWords     // of the call in progress
+	scope      *TaskScope    // that it is about
+}
+
+// flush logs what was written without a line's end.
+func (i *instance) flush() {
+	for _, l := range i.output {
+		l.flush()
+	}
 }
 
 func (i *instance) close(ctx context.Context) {
@@ -153,9 +162,7 @@ func (p *pool) take(ctx context.Context, exempt bool) (*instance, error) {
 
 // put keeps an instance for the next call, or closes it.
 func (p *pool) put(ctx context.Context, inst *instance, reusable bool) {
-	for _, l := range inst.output {
-		l.flush()
-	}
+	inst.flush()
 	p.mu.Lock()
 	if reusable && inst.generation == p.current.number && len(p.idle) < p.max {
 		p.idle = append(p.idle, inst)
@@ -170,12 +177,12 @@ func (p *pool) put(ctx context.Context, inst *instance, reusable bool) {
 // prepare makes an instance and keeps it: it fails when the plugin cannot be set up.
 func (p *pool) prepare(ctx context.Context) error {
 	op, _ := p.plugin.spec.Kind.configuration(nil)
-	ctx, l, err := p.lease(ctx, op)
+	leased, l, err := p.lease(ctx, op)
 	if err != nil {
-		return err
+		return p.plugin.tell(ctx, nil, err)
 	}
 	l.reusable = true
-	l.release(ctx)
+	l.release(leased)
 	return nil
 }
 
@@ -220,16 +227,14 @@ func (p *pool) newInstance(ctx context.Context, g generation, exempt bool) (_ *i
 		if err == nil {
 			return
 		}
-		for _, l := range inst.output {
-			l.flush()
-		}
+		inst.flush()
 		inst.close(ctx)
 	}()
 	cfg, err := p.plugin.moduleConfig(inst, g.settings)
 	if err != nil {
 		return nil, err
 	}
-	c := newCall(p.plugin, abi.ExportInitialize, nil, nil)
+	c := newCall(p.plugin, inst, abi.ExportInitialize, nil, nil)
 	if inst.module, err = p.instantiate(sandbox.WithGuest(withCall(ctx, c), &inst.guest), cfg, inst, g); err != nil {
 		return nil, p.plugin.fault(ctx, c, inst, err)
 	}
@@ -298,8 +303,8 @@ func takeSnapshot(module *sandbox.Instance, inst *instance) (*sandbox.Snapshot, 
 
 // moduleConfig is what an instance sees of the world.
 func (p *Plugin) moduleConfig(inst *instance, s *settings) (wazero.ModuleConfig, error) {
-	stdout := &lineLogger{plugin: p, guest: &inst.guest, level: wasmnodev1.LogLevel_LOG_LEVEL_INFO}
-	stderr := &lineLogger{plugin: p, guest: &inst.guest, level: wasmnodev1.LogLevel_LOG_LEVEL_WARN}
+	stdout := &lineLogger{plugin: p, inst: inst, level: wasmnodev1.LogLevel_LOG_LEVEL_INFO}
+	stderr := &lineLogger{plugin: p, inst: inst, level: wasmnodev1.LogLevel_LOG_LEVEL_WARN}
 	inst.output = []*lineLogger{stdout, stderr}
 	cfg := wazero.NewModuleConfig().
 		WithName("").
@@ -309,6 +314,10 @@ func (p *Plugin) moduleConfig(inst *instance, s *settings) (wazero.ModuleConfig,
 		WithSysWalltime().
 		WithNanotime(p.host.nanotime, 1). // resolution: a nanosecond
 		WithOsyield(func() {})
+	if own := p.host.cfg.Surroundings; own != nil {
+		cfg = cfg.WithWalltime(own.Walltime, 1).WithNanotime(own.Nanotime, 1)
+		inst.guest.Random, inst.guest.Asleep = own, own.Asleep
+	}
 	if s == nil {
 		return cfg, nil
 	}

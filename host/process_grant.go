@@ -30,6 +30,10 @@ type ProcessGrant struct {
 	// Paths are what processes with [workload.IsolationPaths] may use, where that is the least:
 	// rights and a path, such as "rx:/usr", which also stands for all below it.
 	Paths []string
+	// Mounts are what isolated processes may have as their root or in it, where their driver
+	// asks for that: "r:/srv/images" to read, "rw:/srv/data", with all below it. What is their
+	// task's needs none.
+	Mounts []string
 	// Helpers are programs that the plugin itself runs to their end. They are isolated from
 	// nothing, so that there are none with a least isolation.
 	Helpers []HelperGrant
@@ -41,7 +45,7 @@ func (g ProcessGrant) empty() bool { return len(g.Commands) == 0 && len(g.Helper
 // clone copies a grant, which its giver may change.
 func (g ProcessGrant) clone() ProcessGrant {
 	g.Commands, g.Users, g.Helpers = slices.Clone(g.Commands), slices.Clone(g.Users), slices.Clone(g.Helpers)
-	g.Capabilities, g.Paths = slices.Clone(g.Capabilities), slices.Clone(g.Paths)
+	g.Capabilities, g.Paths, g.Mounts = slices.Clone(g.Capabilities), slices.Clone(g.Paths), slices.Clone(g.Mounts)
 	for i, h := range g.Helpers {
 		g.Helpers[i] = h.clone()
 	}
@@ -144,9 +148,20 @@ func (g ProcessGrant) path(asked workload.Path) (base string, ok bool) {
 	return "", false
 }
 
+// mount returns the granted path that a clean one lies in, to be mounted.
+func (g ProcessGrant) mount(file string, readOnly bool) (base string, ok bool) {
+	for _, granted := range g.Mounts {
+		rights, base, _ := strings.Cut(granted, ":")
+		if within(file, base) && (readOnly || rights == grantsyntax.ReadWrite) {
+			return base, true
+		}
+	}
+	return "", false
+}
+
 // list is the grant for people, by kinds.
 func (g ProcessGrant) list() [][]string {
-	list := [][]string{bounds("commands", g.Commands), bounds("users", g.Users), nil, nil, bounds("capabilities", g.Capabilities), bounds("paths", g.Paths)}
+	list := [][]string{bounds("commands", g.Commands), bounds("users", g.Users), nil, nil, bounds("capabilities", g.Capabilities), bounds("paths", g.Paths), bounds("mounts", g.Mounts)}
 	if g.isolated() {
 		list[2] = []string{"isolation:" + string(g.Isolation)}
 	}

@@ -56,6 +56,9 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 	case c.scope == nil || c.op != abi.OpDriverStartTask && c.op != abi.OpDriverRecoverTask:
 		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("a process can be started in %s, not in %s", abi.OpDriverStartTask, c.op))
 	}
+	if err := c.countStart(); err != nil {
+		return nil, err
+	}
 	p, err := c.plugin.host.describe(r, c.scope.Config, s.grants.Process)
 	if err != nil {
 		return nil, err
@@ -72,6 +75,9 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 	if err := setCapabilities(p, r, c.plugin.Name(), s.grants.Process); err != nil {
 		return nil, err
 	}
+	if err := c.plugin.host.setRoot(p, r, rootMaker{c.plugin.Name(), s.grants.Process, c.scope.Config}); err != nil {
+		return nil, err
+	}
 	if p.Bounds, err = boundsOf(r); err != nil {
 		return nil, err
 	}
@@ -79,12 +85,15 @@ func processStart(ctx context.Context, c *call, request []byte) (Message, error)
 		return nil, err
 	}
 	spec := taskSpec(c.scope.Config, r.Env)
+	if err := standBeside(spec, r.Name); err != nil {
+		return nil, err
+	}
 	p.Cores = c.scope.Config.GetResources().GetCores()
 	p.Network = c.scope.Config.GetNetwork().GetNamespace()
 	spec.Process = p
 	defer sandbox.Pause(ctx)()
 	err = c.plugin.host.cfg.Workloads.Start(ctx, spec)
-	c.scope.started(err)
+	c.scope.started(spec, err)
 	if err != nil {
 		return nil, err
 	}

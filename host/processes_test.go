@@ -65,6 +65,52 @@ func TestAProcessStartsAsTheTasksWorkload(t *testing.T) {
 	require.Equal(t, "me in "+scope.Config.Directories.Task+"\n", string(stdout))
 }
 
+// Each start that fails has cost the node something that the plugin has not.
+func TestACallTriesABoundedNumberOfStarts(t *testing.T) {
+	process := mustMarshal(&wasmnodev1.ProcessStartRequest{Command: "/no/such", Isolation: wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_NONE})
+	wasm := mustMarshal(&wasmnodev1.WasmStartRequest{Module: "no-such"})
+	for message, module := range map[string]*modtest.Module{string(process): processGuest(nil), string(wasm): guest(nil, nil)} {
+		for before, code := range map[int32]abi.Code{31: abi.NotFound, 32: abi.ResourceExhausted} {
+			try := modtest.Code(modtest.I32Const(messageAt), modtest.I32Const(int32(len(message))), modtest.Call(fnStart), modtest.Drop)
+			g := guest([]byte(message), map[string][]byte{abi.OpDriverStartTask: modtest.Code(modtest.Times(before, 1, try), ask(fnStart, len(message)))})
+			g.Imports = module.Imports
+			p := newWorld(t, host.Limits{}).ready(t, g.Bytes(), host.Grants{Process: host.ProcessGrant{Commands: []string{"*"}}})
+			for range 2 { // each call anew
+				out, err := p.Call(t.Context(), abi.OpDriverStartTask, nil, taskScope(t))
+				require.NoError(t, err)
+				refused := answeredError(t, out)
+				require.Equal(t, code, refused.Code, refused.Message)
+			}
+		}
+	}
+}
+
+func TestAProcessWithANameStandsBesideTheTasksOwn(t *testing.T) {
+	w, scope := newWorld(t, host.Limits{}), taskScope(t)
+	longest := strings.Repeat("a", 32)
+	r := shell("echo beside; echo wrong >&2")
+	for _, name := range []string{"", "virtiofsd-1", longest} {
+		r.Name = name
+		code, message := decodeAnswer(t, startProcess(t, w, scope, host.ProcessGrant{Commands: []string{"/bin/*"}}, r))
+		require.Zero(t, code, string(message))
+	}
+	code, _ := decodeAnswer(t, startProcess(t, w, scope, host.ProcessGrant{Commands: []string{"/bin/*"}}, r))
+	require.Equal(t, abi.AlreadyExists, abi.Code(code))
+	for _, name := range []string{"virtiofsd-1", longest} {
+		status, err := w.workloads.Inspect(t.Context(), scope.Config.Id+"/"+name)
+		require.NoError(t, err)
+		require.Equal(t, scope.Config.Id, status.Beside)
+		_, err = w.workloads.Wait(t.Context(), status.ID)
+		require.NoError(t, err)
+		stdout, err := os.ReadFile(scope.Config.StdoutPath + "." + name + ".0")
+		require.NoError(t, err)
+		require.Equal(t, "beside\n", string(stdout))
+		stderr, err := os.ReadFile(scope.Config.StderrPath + "." + name + ".0")
+		require.NoError(t, err)
+		require.Equal(t, "wrong\n", string(stderr))
+	}
+}
+
 func TestAProcessIsKeptOnTheTasksCores(t *testing.T) {
 	if runtime.NumCPU() < 2 {
 		t.Skip("with one processor there is nothing to choose")
@@ -220,6 +266,7 @@ func TestAProcessThatWasNotGrantedIsNotStarted(t *testing.T) {
 		"an input elsewhere": {any, func(r *wasmnodev1.ProcessStartRequest) { r.Stdin = "../x" }, abi.PermissionDenied, "path ../x leads out of the task's directory"},
 		"another's input":    {any, func(r *wasmnodev1.ProcessStartRequest) { r.Stdin = "/etc/passwd" }, abi.PermissionDenied, "standard input /etc/passwd is not in the task's directory"},
 		"a library":          {some, func(r *wasmnodev1.ProcessStartRequest) { r.Env = map[string]string{"A": "1", "LD_PRELOAD": "/x.so"} }, abi.PermissionDenied, "variable LD_PRELOAD, by which /bin/sh runs other code, " + fix(`commands = ["*"]`)},
+		"an auditor":         {some, func(r *wasmnodev1.ProcessStartRequest) { r.Env = map[string]string{"LD_AUDIT": "/x.so"} }, abi.PermissionDenied, "variable LD_AUDIT, by which"},
 		"converters":         {some, func(r *wasmnodev1.ProcessStartRequest) { r.Env = map[string]string{"GCONV_PATH": "/x"} }, abi.PermissionDenied, "variable GCONV_PATH, by which"},
 		"no isolation where paths are the least": {host.ProcessGrant{Commands: any.Commands, Isolation: workload.IsolationPaths}, func(*wasmnodev1.ProcessStartRequest) {},
 			abi.PermissionDenied, "isolation none " + fix(`isolation = "none"`)},
@@ -238,7 +285,11 @@ func TestAProcessThatWasNotGrantedIsNotStarted(t *testing.T) {
 		"too many paths": {any, func(r *wasmnodev1.ProcessStartRequest) {
 			r.Isolation, r.Paths = wasmnodev1.ProcessIsolation_PROCESS_ISOLATION_PATHS, make([]*wasmnodev1.ProcessPath, 129)
 		}, abi.InvalidArgument, "more than 128 paths"},
-		"no isolation said": {any, func(r *wasmnodev1.ProcessStartRequest) { r.Isolation = 0 }, abi.InvalidArgument, "unknown isolation 0"},
+		"a name in capitals":    {any, func(r *wasmnodev1.ProcessStartRequest) { r.Name = "Side" }, abi.InvalidArgument, `name "Side" of a workload`},
+		"a name that leads out": {any, func(r *wasmnodev1.ProcessStartRequest) { r.Name = "../x" }, abi.InvalidArgument, `name "../x" of a workload`},
+		"a name in two lines":   {any, func(r *wasmnodev1.ProcessStartRequest) { r.Name = "a\n" }, abi.InvalidArgument, `of a workload`},
+		"a long name":           {any, func(r *wasmnodev1.ProcessStartRequest) { r.Name = strings.Repeat("a", 33) }, abi.InvalidArgument, "has 32 of those"},
+		"no isolation said":     {any, func(r *wasmnodev1.ProcessStartRequest) { r.Isolation = 0 }, abi.InvalidArgument, "unknown isolation 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, host.Limits{})

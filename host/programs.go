@@ -39,6 +39,9 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	case c.scope == nil || c.op != abi.OpDriverStartTask && c.op != abi.OpDriverRecoverTask:
 		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("a program can be started in %s, not in %s", abi.OpDriverStartTask, c.op))
 	}
+	if err := c.countStart(); err != nil {
+		return nil, err
+	}
 	files := programFilesOf(c, s.grants.Wasm)
 	module, err := files.readModule(ctx, r.Module)
 	if err != nil {
@@ -64,7 +67,7 @@ func wasmStart(ctx context.Context, c *call, request []byte) (Message, error) {
 	spec.Owner, spec.CPUMHz = c.plugin.Name(), c.scope.Config.GetResources().GetCpuMhz()
 	defer sandbox.Pause(ctx)()
 	err = c.plugin.host.programs.start(ctx, c.plugin.host.cfg.Workloads, spec, s.grants.Wasm.MaxPrograms)
-	c.scope.started(err)
+	c.scope.started(spec, err)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ type Stats struct {
 	Streams int
 	// StreamRead and StreamWritten are how many bytes were read from streams and written.
 	StreamRead, StreamWritten uint64
-	// Helpers is how many helpers were run, by how that ended: ended by itself, or in a
+	// Helpers is how many helpers were run, and commands in workloads, by how that ended: ended by itself, or in a
 	// timeout, or failed to start.
 	Helpers map[string]uint64
 	// NotGranted is what the plugin was refused since its grants were last changed, with the

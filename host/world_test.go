@@ -83,7 +83,7 @@ func newWorldOn(t testing.TB, codeCache string, limits host.Limits) *world {
 		Version:   "0.0.0",
 		Limits:    limits,
 		Chroot: map[string]string{
-			"/bin": "/bin", "/etc/passwd": "/etc/passwd", "/lib": "/lib", "/lib64": "/lib64", "/usr": "/usr", "/none": "/none",
+			"/bin": "/bin", "/etc/hosts": "/etc/hosts", "/etc/passwd": "/etc/passwd", "/etc/resolv.conf": "/etc/resolv.conf", "/lib": "/lib", "/lib64": "/lib64", "/usr": "/usr", "/none": "/none",
 		},
 		OnRefresh: func(plugin string) {
 			w.mu.Lock()

@@ -16,9 +16,6 @@ func (h *handler) agentRoutes() {
 	h.get("/v1/agent/self", tableNodes, h.agentSelf)
 	h.get("/v1/agent/health", tableNodes, h.agentHealth)
 	h.get("/v1/agent/members", tableNodes, h.agentMembers)
-	h.get("/v1/agent/plugins", tableNodes, func(*http.Request, *query) (answer, error) {
-		return answer{body: h.Plugins.Status()}, nil
-	})
 	h.get("/v1/status/leader", tableNodes, func(*http.Request, *query) (answer, error) {
 		return answer{body: h.Agent.Address}, nil
 	})

@@ -78,6 +78,13 @@ func TestPluginsAreListed(t *testing.T) {
 	require.Equal(t, "mock_driver", plugin["Name"])
 	require.Equal(t, "mock.wasm", filepath.Base(plugin["File"].(string)))
 
+	described := w.json(t, "/v1/agent/plugin/mock_driver/schema").(map[string]any)
+	require.Equal(t, plugin["Digest"], described["Digest"])
+	require.Contains(t, described["TaskConfigSchema"], "run_for")
+	require.Contains(t, described["PluginConfigSchema"], "health_description")
+	_, err := w.Client.Raw().Query("/v1/agent/plugin/none/schema", nil, nil)
+	require.ErrorContains(t, err, `404 (no plugin "none" is in service)`)
+
 	none := newWorld(t)
 	require.Equal(t, []any{}, none.json(t, "/v1/agent/plugins"))
 }

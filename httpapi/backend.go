@@ -186,6 +186,24 @@ type File struct {
 type Plugins interface {
 	// Status lists every plugin file, as JSON can render it.
 	Status() any
+	// Description is what a plugin says of itself, likewise, with the schemas of its
+	// configuration; errdefs.NotFound: none in service has that name.
+	Description(name string) (any, error)
+	// Log follows what plugins of a name have logged, from the last lines on; nil: none of
+	// that name has been loaded.
+	Log(name string, lines int) PluginStream
+	// Trace follows the calls of plugins of a name, each once it has ended; nil as above.
+	Trace(name string) PluginStream
+}
+
+// PluginStream is a place in what is told of a plugin. Entries are of what JSON can render,
+// with how many before it this reader has lost. One goroutine at a time uses it.
+type PluginStream interface {
+	// Read returns the next entry; the error is that there is none now.
+	Read() (entry any, lost uint64, err error)
+	// Wait returns the next entry, once there is one. The error is ctx's.
+	Wait(ctx context.Context) (entry any, lost uint64, err error)
+	Close()
 }
 
 // statusOf maps an error's class to an HTTP status.

@@ -108,6 +108,7 @@ func newHandler(cfg Config) *handler {
 	h.absentRoutes()
 	h.raftRoutes()
 	h.monitorRoutes()
+	h.pluginRoutes()
 	h.hostRoutes()
 	h.mux.HandleFunc("/", h.unrouted)
 	return h

@@ -39,7 +39,11 @@ func serve(t testing.TB, c httpapi.ControlPlane, n httpapi.Node, conditions ...s
 
 type noPlugins struct{}
 
-func (noPlugins) Status() any { return []string{} }
+func (noPlugins) Status() any                          { return []string{} }
+func (noPlugins) Log(string, int) httpapi.PluginStream { return nil }
+func (noPlugins) Trace(string) httpapi.PluginStream    { return nil }
+
+func (noPlugins) Description(string) (any, error) { return nil, nil }
 
 // changing changes a job after each read of the job's things, before the answer.
 type changing struct {

@@ -27,7 +27,7 @@ func TestAnswersHaveNomadsFields(t *testing.T) {
 		"/v1/job/fields/versions":                  "Versions.0.Version Versions.0.Stable Versions.0.SubmitTime Index KnownLeader",
 		"/v1/evaluations/count":                    "Count Index KnownLeader",
 		"/v1/job/fields/summary":                   "JobID Summary.group.Queued Summary.group.Starting Summary.group.Running Summary.group.Failed Summary.group.Complete Summary.group.Lost Summary.group.Unknown Children.Pending Children.Running Children.Dead",
-		"/v1/job/fields/scale":                     "JobID TaskGroups.group.Desired TaskGroups.group.Placed TaskGroups.group.Running TaskGroups.group.Healthy TaskGroups.group.Unhealthy TaskGroups.group.Events",
+		"/v1/job/fields/scale":                     "JobID TaskGroups.group.Desired TaskGroups.group.Placed TaskGroups.group.Running TaskGroups.group.Healthy TaskGroups.group.Unhealthy",
 		"/v1/job/fields/allocations":               "0.ID 0.NodeID 0.TaskGroup 0.JobVersion 0.DesiredStatus 0.ClientStatus 0.CreateTime 0.ModifyTime 0.CreateIndex 0.TaskStates.task.State",
 		"/v1/job/fields/evaluations":               "0.ID 0.Status 0.TriggeredBy",
 		"/v1/allocations":                          "0.ID 0.JobType 0.NodeName 0.EvalID",
@@ -45,6 +45,9 @@ func TestAnswersHaveNomadsFields(t *testing.T) {
 			}
 		})
 	}
+	group := w.json(t, "/v1/job/fields/scale").(map[string]any)["TaskGroups"].(map[string]any)["group"].(map[string]any)
+	require.Contains(t, group, "Events")
+	require.Nil(t, group["Events"], "there are none: the stock command line looks for null")
 }
 
 // requireField requires that a value is there and not null at a path of keys and

@@ -62,7 +62,7 @@ func (h *handler) nodesWhere(r *http.Request, q *query, wanted func(*structs.Nod
 			if system {
 				stub.Attributes = map[string]string{"os.name": n.Attributes["os.name"]}
 			}
-			return wireNodeStub{stub, map[string]*nomad.HostVolumeInfo{}}
+			return wireNodeStub{stub, hostVolumes(n.HostVolumes)}
 		})
 	return answer{body: stubs, next: next}, err
 }

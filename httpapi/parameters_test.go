@@ -158,6 +158,12 @@ func TestEveryFieldOfARegistrationIsKnown(t *testing.T) {
 
 func TestWarningsAreToldAsNomadDoes(t *testing.T) {
 	w := newWorld(t, "mock")
+	wrong := mock("wrong", nil)
+	wrong.Priority = new(101)
+	refused, _, err := w.Client.Jobs().Validate(wrong, nil)
+	require.NoError(t, err)
+	require.Len(t, refused.ValidationErrors, 1)
+	require.True(t, refused.DriverConfigValidated, "the tools else say that there was no agent to ask")
 	job := mock("warned", nil)
 	job.TaskGroups[0].Tasks[0].Kind = "k"
 	job.TaskGroups[0].Disconnect = &nomad.DisconnectStrategy{LostAfter: new(time.Hour)}

@@ -230,7 +230,7 @@ func node(n *structs.Node) *nomad.Node {
 		HostNetworks:          hostNetworks(n.HostNetworks),
 		ReservedResources:     reservedResources(n),
 		Links:                 map[string]string{},
-		HostVolumes:           map[string]*nomad.HostVolumeInfo{},
+		HostVolumes:           hostVolumes(n.HostVolumes),
 		CSIControllerPlugins:  map[string]*nomad.CSIInfo{},
 		CSINodePlugins:        map[string]*nomad.CSIInfo{},
 		Meta:                  n.Meta,

@@ -130,6 +130,15 @@ func family(address string) string {
 	return "ipv6"
 }
 
+// hostVolumes are the volumes by name, none an empty map.
+func hostVolumes(volumes []structs.HostVolume) map[string]*nomad.HostVolumeInfo {
+	out := map[string]*nomad.HostVolumeInfo{}
+	for _, v := range volumes {
+		out[v.Name] = &nomad.HostVolumeInfo{Path: v.Path, ReadOnly: v.ReadOnly}
+	}
+	return out
+}
+
 type wireProcessors struct{ Topology wireTopology }
 
 // wireTopology is where the cores are. Nobody overrides what they compute, and how far memory

@@ -37,11 +37,7 @@ func (h *handler) jobScale(job *nomad.Job) *nomad.JobScaleStatusResponse {
 	}
 	scalings := h.ControlPlane.JobScalings(*job.Namespace, *job.ID)
 	for _, g := range job.TaskGroups {
-		s := nomad.TaskGroupScaleStatus{Desired: *g.Count, Events: scalings[*g.Name]}
-		if s.Events == nil {
-			s.Events = []nomad.ScalingEvent{}
-		}
-		out.TaskGroups[*g.Name] = s
+		out.TaskGroups[*g.Name] = nomad.TaskGroupScaleStatus{Desired: *g.Count, Events: scalings[*g.Name]}
 	}
 	for _, a := range h.ControlPlane.JobAllocations(*job.Namespace, *job.ID) {
 		s, is := out.TaskGroups[a.TaskGroup]

@@ -1,9 +1,12 @@
 package node
 
 import (
+	"context"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -327,6 +330,49 @@ func TestANodeThatLostItsDatabaseIsTheSame(t *testing.T) {
 	}, 30*time.Second, time.Millisecond, "its task is taken back")
 	require.Equal(t, 1, w.machine.started(a.ID))
 	require.Empty(t, w.unclaimed())
+}
+
+// forgetfulPlane does not know of an allocation that it has told of.
+type forgetfulPlane struct {
+	ControlPlane
+	lost atomic.Pointer[string]
+}
+
+func (p *forgetfulPlane) Allocations(ctx context.Context, nodeID string, min uint64) (*structs.Assignments, error) {
+	news, err := p.ControlPlane.Allocations(ctx, nodeID, min)
+	id := p.lost.Load()
+	if err != nil || id == nil {
+		return news, err
+	}
+	if news, err = p.ControlPlane.Allocations(ctx, nodeID, 0); err != nil {
+		return nil, err
+	}
+	some := *news
+	some.Changed = slices.DeleteFunc(slices.Clone(news.Changed), func(a *structs.Allocation) bool { return a.ID == *id })
+	return &some, nil
+}
+
+func TestWhatRunsAndIsNotKnownAnyMoreRunsOnUntilItIsDecidedOn(t *testing.T) {
+	w := newWorld(t)
+	plane := &forgetfulPlane{ControlPlane: w.plane}
+	w.plane = plane
+	w.start()
+	w.run("s", "service")
+	a := w.awaitStatus("s", structs.ClientRunning)
+	plane.lost.Store(&a.ID)
+	w.run("news", "service")
+	w.await("it waits for a decision", func() bool { return slices.Equal(w.unclaimed(), []string{a.ID}) })
+	require.Contains(t, w.node.Unclaimed(t.Context())[0].Reason, "the control plane does not know of it, and it has not ended")
+	w.awaitStatus("news", structs.ClientRunning)
+	require.Equal(t, 2, w.machine.running())
+	require.DirExists(t, filepath.Join(w.dir, "alloc", a.ID))
+	plane.lost.Store(nil)
+	w.run("more-news", "service")
+	_, err := w.embedded.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "s"})
+	require.NoError(t, err)
+	w.awaitStatus("s", structs.ClientComplete)
+	require.Empty(t, w.unclaimed(), "it is known again")
+	require.Equal(t, 1, w.machine.started(a.ID))
 }
 
 func TestAnAllocationHasOneRunner(t *testing.T) {

@@ -1,9 +1,6 @@
 package node
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/wasmnode/wasmnode/internal/configschema"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
@@ -18,18 +15,5 @@ func (n *Node) CheckDriverConfig(driver string, config map[string]any) (faults [
 	}
 	defer d.Release()
 	_, err = d.DecodeConfig(config)
-	var many *configschema.FaultsError
-	switch {
-	case err == nil:
-		return nil, nil
-	case !errors.As(err, &many):
-		return []string{err.Error()}, nil
-	}
-	for _, f := range many.Faults {
-		faults = append(faults, f.String())
-	}
-	if many.More > 0 {
-		faults = append(faults, fmt.Sprintf("config: %d more faults", many.More))
-	}
-	return faults, nil
+	return configschema.Lines(err), nil
 }

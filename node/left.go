@@ -68,7 +68,7 @@ func (l *left) Gone(run string, hasWorkload bool) string {
 func (l *left) Run(allocID, task string, since time.Time) (run string) {
 	running := false
 	for _, s := range l.list { // the longest started first
-		if s.StartedAt.Before(since) || !strings.HasPrefix(s.ID, allocID+"/"+task+"/") {
+		if s.Beside != "" || s.StartedAt.Before(since) || !strings.HasPrefix(s.ID, allocID+"/"+task+"/") {
 			continue
 		}
 		if s.State == workload.Running || !running {

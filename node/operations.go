@@ -13,8 +13,12 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// restartReason is the text of a task's event for a restart that a person asked for.
-const restartReason = "User requested task to restart"
+// The texts of a task's event for a restart that a person asked for, with Nomad's words.
+const (
+	restartOne     = "User requested task to restart"
+	restartRunning = "User requested running tasks to restart"
+	restartAll     = "User requested all tasks to restart"
+)
 
 // runner finds an allocation's runner, or errdefs.NotFound; errdefs.Unavailable while it
 // may yet be restored.
@@ -38,11 +42,11 @@ func (n *Node) RestartAllocation(_ context.Context, allocID, task string, allTas
 	}
 	switch {
 	case allTasks:
-		err = r.RestartAll(restartReason)
+		err = r.RestartAll(restartAll)
 	case task != "":
-		err = r.RestartTask(task, restartReason)
+		err = r.RestartTask(task, restartOne)
 	default:
-		err = r.RestartRunning(restartReason)
+		err = r.RestartRunning(restartRunning)
 	}
 	return operationError(err)
 }

@@ -2,7 +2,9 @@ package node
 
 import (
 	"bytes"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,6 +35,28 @@ func TestAnOperationOnWhatHasEndedIsRefused(t *testing.T) {
 	require.ErrorIs(t, w.node.RestartAllocation(t.Context(), id, "", true), errdefs.FailedPrecondition)
 	require.ErrorIs(t, w.node.SignalAllocation(t.Context(), id, "", "HUP"), errdefs.FailedPrecondition)
 	require.ErrorIs(t, w.node.SignalAllocation(t.Context(), id, "", "NONE"), errdefs.InvalidArgument)
+}
+
+func TestEventsOfRestartsHaveNomadsTexts(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.run("s", "service")
+	id := w.awaitStatus("s", structs.ClientRunning).ID
+	restart := func(task string, all bool) func() error {
+		return func() error { return w.node.RestartAllocation(t.Context(), id, task, all) }
+	}
+	for text, do := range map[string]func() error{
+		"User requested task to restart":          restart("t", false),
+		"User requested running tasks to restart": restart("", false),
+		"User requested all tasks to restart":     restart("", true),
+	} {
+		require.Eventually(t, func() bool { return do() == nil }, 10*time.Second, 10*time.Millisecond, text)
+		require.Eventually(t, func() bool {
+			return slices.ContainsFunc(w.awaitStatus("s", structs.ClientRunning).TaskStates["t"].Events, func(e *structs.TaskEvent) bool {
+				return e.DisplayMessage == text
+			})
+		}, 10*time.Second, 10*time.Millisecond, text)
+	}
 }
 
 func TestCommandsRunInTasksUnlessTheOperatorDisablesExec(t *testing.T) {

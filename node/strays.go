@@ -30,7 +30,7 @@ func (n *Node) findStrays(ctx context.Context, restored []*alloc.Runner) {
 	n.mu.Lock()
 	for _, w := range n.left.list {
 		switch {
-		case claimed[w.ID]:
+		case claimed[w.ID], claimed[w.Beside]: // what stands beside a run goes with it
 		case read[allocOf(w.ID)]:
 			abandoned = append(abandoned, w)
 		default:

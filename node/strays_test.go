@@ -24,7 +24,8 @@ import (
 // leftWorkloads outlived the node.
 type leftWorkloads struct {
 	left, destroyed []string
-	started         time.Time // all of them
+	beside          map[string]string // what they stand beside
+	started         time.Time         // all of them
 	mu              sync.Mutex
 	ended           bool // all of them have, since they were listed
 }
@@ -33,7 +34,7 @@ func (l *leftWorkloads) Answers(context.Context) bool { return true }
 
 func (l *leftWorkloads) List(context.Context) (list []*workload.Status, err error) {
 	for _, id := range l.left {
-		list = append(list, &workload.Status{ID: id, State: workload.Running, StartedAt: l.started})
+		list = append(list, &workload.Status{ID: id, Beside: l.beside[id], State: workload.Running, StartedAt: l.started})
 	}
 	return list, nil
 }
@@ -102,11 +103,12 @@ func TestOnlyWhatItsOwnAllocationDoesNotHaveIsDestroyed(t *testing.T) {
 	w, a, local := leftRunning(t)
 
 	earlier := a.ID + "/t/earlier"
+	side, earlierSide := local.TaskID+"/side", earlier+"/side"
 	for range 2 { // what was kept once is kept again
-		left := &leftWorkloads{left: []string{local.TaskID, earlier, "forgotten/t/1", "odd"}}
+		left := &leftWorkloads{left: []string{local.TaskID, side, earlier, earlierSide, "forgotten/t/1", "odd"}, beside: map[string]string{side: local.TaskID, earlierSide: earlier}}
 		w.left = left
 		w.start()
-		require.Equal(t, []string{earlier}, left.destroyed)
+		require.Equal(t, []string{earlier, earlierSide}, left.destroyed)
 		require.Equal(t, []string{"forgotten", "odd"}, w.unclaimed())
 		require.Equal(t, 1, w.machine.started(a.ID))
 		w.end()

@@ -48,6 +48,7 @@ type Node struct {
 	ReservedCores Ranges        `json:",omitempty"`
 	ReservedPorts Ranges        `json:",omitempty"`
 	HostNetworks  []HostNetwork `json:",omitempty"` // sorted by name
+	HostVolumes   []HostVolume  `json:",omitempty"` // sorted by name
 	// Interface has the address at which others reach the machine.
 	Interface NetworkInterface `json:",omitzero"`
 	// Sockets are those that the processors are in, by the processors' numbers; nil: unknown.
@@ -91,6 +92,7 @@ func (n *Node) Copy() *Node {
 	}
 	c.Devices = CopyDeviceGroups(n.Devices)
 	c.HostNetworks = slices.Clone(n.HostNetworks)
+	c.HostVolumes = slices.Clone(n.HostVolumes)
 	c.Sockets = slices.Clone(n.Sockets)
 	c.Events = append([]NodeEvent(nil), n.Events...)
 	return &c
@@ -132,6 +134,21 @@ func (n *Node) HostNetwork(name string) *HostNetwork {
 	}
 	if name == defaultNetwork {
 		return &HostNetwork{Name: name, Address: n.Attributes["unique.network.ip-address"]}
+	}
+	return nil
+}
+
+// HostVolume is one of the machine's directories that jobs may mount.
+type HostVolume struct {
+	Name     string
+	Path     string // absolute and clean
+	ReadOnly bool
+}
+
+// HostVolume returns the volume of a name; nil: there is none.
+func (n *Node) HostVolume(name string) *HostVolume {
+	if i := slices.IndexFunc(n.HostVolumes, func(v HostVolume) bool { return v.Name == name }); i >= 0 {
+		return &n.HostVolumes[i]
 	}
 	return nil
 }

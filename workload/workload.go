@@ -73,19 +73,28 @@ type Spec struct {
 	ID string
 	// Owner is set by the caller that starts the workload, for finding it again: its status
 	// has it too. Empty: none.
-	Owner   string `json:",omitempty"`
+	Owner string `json:",omitempty"`
+	// Beside is the ID of another workload, which may start later: whoever owns both destroys
+	// this one with that, and a supervisor kills it when that ends. At most [MaxBeside] have the
+	// same; RESOURCE_EXHAUSTED: there are so many; FAILED_PRECONDITION: that has ended. Empty: it
+	// stands alone.
+	Beside  string `json:",omitempty"`
 	WASI    *WASIProgram
 	Process *Process
 	Env     map[string]string
 	// MemoryMaxBytes bounds a WASI program's memory; at least one WebAssembly page
 	// (64 KiB), at most 4 GiB. It bounds an isolated process with all that it starts, at
-	// least 4 MiB. A process without isolation is not bounded.
+	// least 4 MiB, and all those together that stand beside one workload, with that. A process
+	// without isolation is not bounded.
 	MemoryMaxBytes uint64
 	// CPUMHz is a WASI program's share of the processor beside those of others; 0: 100. It is
 	// no bound: what others leave can be used.
 	CPUMHz uint64 `json:",omitempty"`
 	Logs   Logs
 }
+
+// MaxBeside bounds the workloads that stand beside one.
+const MaxBeside = 8
 
 // WASIProgram is a WASI preview 1 command.
 type WASIProgram struct {
@@ -195,6 +204,9 @@ type Mount struct {
 	// change between being judged and being mounted.
 	Within   string
 	ReadOnly bool
+	// Memory is an empty directory in place of HostPath, that everybody may write to: what is
+	// in it counts as the process's memory and ends with it. It is for isolated processes.
+	Memory bool `json:",omitempty"`
 }
 
 // Logs is where standard output and error go. A path is the file's name without
@@ -220,6 +232,7 @@ const (
 type Status struct {
 	ID        string
 	Owner     string `json:",omitempty"` // see [Spec]
+	Beside    string `json:",omitempty"` // see [Spec]
 	State     State
 	StartedAt time.Time
 	ExitedAt  time.Time // zero while it runs

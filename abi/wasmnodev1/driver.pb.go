@@ -185,6 +185,10 @@ type DriverCapabilities struct {
 	// Its tasks can run in a network namespace, that of TaskConfig.network. With a
 	// workload that the node owns there is nothing to do for it.
 	NetworkNamespaces bool `protobuf:"varint,4,opt,name=network_namespaces,json=networkNamespaces,proto3" json:"networkNamespaces,omitempty"`
+	// Its tasks can only be in a network namespace of the driver's own making: the node
+	// asks for one before it gives the allocation its network. It needs
+	// network_namespaces, too.
+	CreatesNetworks bool `protobuf:"varint,5,opt,name=creates_networks,json=createsNetworks,proto3" json:"createsNetworks,omitempty"`
 }
 
 func (x *DriverCapabilities) Reset() {
@@ -217,6 +221,13 @@ func (x *DriverCapabilities) GetFilesystemIsolation() FilesystemIsolation {
 func (x *DriverCapabilities) GetNetworkNamespaces() bool {
 	if x != nil {
 		return x.NetworkNamespaces
+	}
+	return false
+}
+
+func (x *DriverCapabilities) GetCreatesNetworks() bool {
+	if x != nil {
+		return x.CreatesNetworks
 	}
 	return false
 }
@@ -848,6 +859,90 @@ func (x *DriverExecTaskResponse) GetResult() *ExitResult {
 	return nil
 }
 
+// DriverCreateNetworkRequest asks for a network namespace that the tasks of an
+// allocation, those of other drivers too, are to share.
+type DriverCreateNetworkRequest struct {
+	unknownFields []byte
+	// The same allocation may come again, and has the same namespace then, if that is
+	// still there.
+	AllocId string `protobuf:"bytes,1,opt,name=alloc_id,json=allocId,proto3" json:"allocId,omitempty"`
+	// The host name of the group's network; empty: none was asked for.
+	Hostname string `protobuf:"bytes,2,opt,name=hostname,proto3" json:"hostname,omitempty"`
+}
+
+func (x *DriverCreateNetworkRequest) Reset() {
+	*x = DriverCreateNetworkRequest{}
+}
+
+func (*DriverCreateNetworkRequest) ProtoMessage() {}
+
+func (x *DriverCreateNetworkRequest) GetAllocId() string {
+	if x != nil {
+		return x.AllocId
+	}
+	return ""
+}
+
+func (x *DriverCreateNetworkRequest) GetHostname() string {
+	if x != nil {
+		return x.Hostname
+	}
+	return ""
+}
+
+// DriverCreateNetworkResponse is a namespace without interfaces, which the node puts
+// them into.
+type DriverCreateNetworkResponse struct {
+	unknownFields []byte
+	// The absolute path of a file, which the operator has to have granted; empty: the
+	// driver's tasks can be in one that the node makes.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+}
+
+func (x *DriverCreateNetworkResponse) Reset() {
+	*x = DriverCreateNetworkResponse{}
+}
+
+func (*DriverCreateNetworkResponse) ProtoMessage() {}
+
+func (x *DriverCreateNetworkResponse) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+// DriverDestroyNetworkRequest lets go of what was created, once the allocation's
+// tasks have ended. Destroying what is not there succeeds.
+type DriverDestroyNetworkRequest struct {
+	unknownFields []byte
+	AllocId       string `protobuf:"bytes,1,opt,name=alloc_id,json=allocId,proto3" json:"allocId,omitempty"`
+}
+
+func (x *DriverDestroyNetworkRequest) Reset() {
+	*x = DriverDestroyNetworkRequest{}
+}
+
+func (*DriverDestroyNetworkRequest) ProtoMessage() {}
+
+func (x *DriverDestroyNetworkRequest) GetAllocId() string {
+	if x != nil {
+		return x.AllocId
+	}
+	return ""
+}
+
+// DriverDestroyNetworkResponse is empty: nothing is left.
+type DriverDestroyNetworkResponse struct {
+	unknownFields []byte
+}
+
+func (x *DriverDestroyNetworkResponse) Reset() {
+	*x = DriverDestroyNetworkResponse{}
+}
+
+func (*DriverDestroyNetworkResponse) ProtoMessage() {}
+
 type DriverFingerprintResponse_AttributesEntry struct {
 	unknownFields []byte
 	Key           string     `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -919,6 +1014,7 @@ func (m *DriverCapabilities) CloneVT() *DriverCapabilities {
 	r.Exec = m.Exec
 	r.FilesystemIsolation = m.FilesystemIsolation
 	r.NetworkNamespaces = m.NetworkNamespaces
+	r.CreatesNetworks = m.CreatesNetworks
 	if len(m.unknownFields) > 0 {
 		r.unknownFields = slices.Clone(m.unknownFields)
 	}
@@ -1331,6 +1427,70 @@ func (m *DriverExecTaskResponse) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
+func (m *DriverCreateNetworkRequest) CloneVT() *DriverCreateNetworkRequest {
+	if m == nil {
+		return (*DriverCreateNetworkRequest)(nil)
+	}
+	r := new(DriverCreateNetworkRequest)
+	r.AllocId = m.AllocId
+	r.Hostname = m.Hostname
+	if len(m.unknownFields) > 0 {
+		r.unknownFields = slices.Clone(m.unknownFields)
+	}
+	return r
+}
+
+func (m *DriverCreateNetworkRequest) CloneMessageVT() protowire.CloneMessage {
+	return m.CloneVT()
+}
+
+func (m *DriverCreateNetworkResponse) CloneVT() *DriverCreateNetworkResponse {
+	if m == nil {
+		return (*DriverCreateNetworkResponse)(nil)
+	}
+	r := new(DriverCreateNetworkResponse)
+	r.Namespace = m.Namespace
+	if len(m.unknownFields) > 0 {
+		r.unknownFields = slices.Clone(m.unknownFields)
+	}
+	return r
+}
+
+func (m *DriverCreateNetworkResponse) CloneMessageVT() protowire.CloneMessage {
+	return m.CloneVT()
+}
+
+func (m *DriverDestroyNetworkRequest) CloneVT() *DriverDestroyNetworkRequest {
+	if m == nil {
+		return (*DriverDestroyNetworkRequest)(nil)
+	}
+	r := new(DriverDestroyNetworkRequest)
+	r.AllocId = m.AllocId
+	if len(m.unknownFields) > 0 {
+		r.unknownFields = slices.Clone(m.unknownFields)
+	}
+	return r
+}
+
+func (m *DriverDestroyNetworkRequest) CloneMessageVT() protowire.CloneMessage {
+	return m.CloneVT()
+}
+
+func (m *DriverDestroyNetworkResponse) CloneVT() *DriverDestroyNetworkResponse {
+	if m == nil {
+		return (*DriverDestroyNetworkResponse)(nil)
+	}
+	r := new(DriverDestroyNetworkResponse)
+	if len(m.unknownFields) > 0 {
+		r.unknownFields = slices.Clone(m.unknownFields)
+	}
+	return r
+}
+
+func (m *DriverDestroyNetworkResponse) CloneMessageVT() protowire.CloneMessage {
+	return m.CloneVT()
+}
+
 func (this *DriverDescribeRequest) EqualVT(that *DriverDescribeRequest) bool {
 	if this == that {
 		return true
@@ -1397,6 +1557,9 @@ func (this *DriverCapabilities) EqualVT(that *DriverCapabilities) bool {
 		return false
 	}
 	if this.NetworkNamespaces != that.NetworkNamespaces {
+		return false
+	}
+	if this.CreatesNetworks != that.CreatesNetworks {
 		return false
 	}
 	return string(this.unknownFields) == string(that.unknownFields)
@@ -1932,6 +2095,82 @@ func (this *DriverExecTaskResponse) EqualMessageVT(thatMsg any) bool {
 	}
 	return this.EqualVT(that)
 }
+func (this *DriverCreateNetworkRequest) EqualVT(that *DriverCreateNetworkRequest) bool {
+	if this == that {
+		return true
+	} else if this == nil || that == nil {
+		return false
+	}
+	if this.AllocId != that.AllocId {
+		return false
+	}
+	if this.Hostname != that.Hostname {
+		return false
+	}
+	return string(this.unknownFields) == string(that.unknownFields)
+}
+
+func (this *DriverCreateNetworkRequest) EqualMessageVT(thatMsg any) bool {
+	that, ok := thatMsg.(*DriverCreateNetworkRequest)
+	if !ok {
+		return false
+	}
+	return this.EqualVT(that)
+}
+func (this *DriverCreateNetworkResponse) EqualVT(that *DriverCreateNetworkResponse) bool {
+	if this == that {
+		return true
+	} else if this == nil || that == nil {
+		return false
+	}
+	if this.Namespace != that.Namespace {
+		return false
+	}
+	return string(this.unknownFields) == string(that.unknownFields)
+}
+
+func (this *DriverCreateNetworkResponse) EqualMessageVT(thatMsg any) bool {
+	that, ok := thatMsg.(*DriverCreateNetworkResponse)
+	if !ok {
+		return false
+	}
+	return this.EqualVT(that)
+}
+func (this *DriverDestroyNetworkRequest) EqualVT(that *DriverDestroyNetworkRequest) bool {
+	if this == that {
+		return true
+	} else if this == nil || that == nil {
+		return false
+	}
+	if this.AllocId != that.AllocId {
+		return false
+	}
+	return string(this.unknownFields) == string(that.unknownFields)
+}
+
+func (this *DriverDestroyNetworkRequest) EqualMessageVT(thatMsg any) bool {
+	that, ok := thatMsg.(*DriverDestroyNetworkRequest)
+	if !ok {
+		return false
+	}
+	return this.EqualVT(that)
+}
+func (this *DriverDestroyNetworkResponse) EqualVT(that *DriverDestroyNetworkResponse) bool {
+	if this == that {
+		return true
+	} else if this == nil || that == nil {
+		return false
+	}
+	return string(this.unknownFields) == string(that.unknownFields)
+}
+
+func (this *DriverDestroyNetworkResponse) EqualMessageVT(thatMsg any) bool {
+	that, ok := thatMsg.(*DriverDestroyNetworkResponse)
+	if !ok {
+		return false
+	}
+	return this.EqualVT(that)
+}
 func (m *DriverDescribeRequest) MarshalVT() (dAtA []byte, err error) {
 	if m == nil {
 		return nil, nil
@@ -2072,6 +2311,16 @@ func (m *DriverCapabilities) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.CreatesNetworks {
+		i--
+		if m.CreatesNetworks {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x28
 	}
 	if m.NetworkNamespaces {
 		i--
@@ -3247,6 +3496,166 @@ func (m *DriverExecTaskResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error
 	return len(dAtA) - i, nil
 }
 
+func (m *DriverCreateNetworkRequest) MarshalVT() (dAtA []byte, err error) {
+	if m == nil {
+		return nil, nil
+	}
+	size := m.SizeVT()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBufferVT(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *DriverCreateNetworkRequest) MarshalToVT(dAtA []byte) (int, error) {
+	size := m.SizeVT()
+	return m.MarshalToSizedBufferVT(dAtA[:size])
+}
+
+func (m *DriverCreateNetworkRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+	if m == nil {
+		return 0, nil
+	}
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.unknownFields != nil {
+		i -= len(m.unknownFields)
+		copy(dAtA[i:], m.unknownFields)
+	}
+	if len(m.Hostname) > 0 {
+		i -= len(m.Hostname)
+		copy(dAtA[i:], m.Hostname)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Hostname)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if len(m.AllocId) > 0 {
+		i -= len(m.AllocId)
+		copy(dAtA[i:], m.AllocId)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.AllocId)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *DriverCreateNetworkResponse) MarshalVT() (dAtA []byte, err error) {
+	if m == nil {
+		return nil, nil
+	}
+	size := m.SizeVT()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBufferVT(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *DriverCreateNetworkResponse) MarshalToVT(dAtA []byte) (int, error) {
+	size := m.SizeVT()
+	return m.MarshalToSizedBufferVT(dAtA[:size])
+}
+
+func (m *DriverCreateNetworkResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+	if m == nil {
+		return 0, nil
+	}
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.unknownFields != nil {
+		i -= len(m.unknownFields)
+		copy(dAtA[i:], m.unknownFields)
+	}
+	if len(m.Namespace) > 0 {
+		i -= len(m.Namespace)
+		copy(dAtA[i:], m.Namespace)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Namespace)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *DriverDestroyNetworkRequest) MarshalVT() (dAtA []byte, err error) {
+	if m == nil {
+		return nil, nil
+	}
+	size := m.SizeVT()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBufferVT(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *DriverDestroyNetworkRequest) MarshalToVT(dAtA []byte) (int, error) {
+	size := m.SizeVT()
+	return m.MarshalToSizedBufferVT(dAtA[:size])
+}
+
+func (m *DriverDestroyNetworkRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+	if m == nil {
+		return 0, nil
+	}
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.unknownFields != nil {
+		i -= len(m.unknownFields)
+		copy(dAtA[i:], m.unknownFields)
+	}
+	if len(m.AllocId) > 0 {
+		i -= len(m.AllocId)
+		copy(dAtA[i:], m.AllocId)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.AllocId)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *DriverDestroyNetworkResponse) MarshalVT() (dAtA []byte, err error) {
+	if m == nil {
+		return nil, nil
+	}
+	size := m.SizeVT()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBufferVT(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *DriverDestroyNetworkResponse) MarshalToVT(dAtA []byte) (int, error) {
+	size := m.SizeVT()
+	return m.MarshalToSizedBufferVT(dAtA[:size])
+}
+
+func (m *DriverDestroyNetworkResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+	if m == nil {
+		return 0, nil
+	}
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.unknownFields != nil {
+		i -= len(m.unknownFields)
+		copy(dAtA[i:], m.unknownFields)
+	}
+	return len(dAtA) - i, nil
+}
+
 func (m *DriverDescribeRequest) SizeVT() (n int) {
 	if m == nil {
 		return 0
@@ -3307,6 +3716,9 @@ func (m *DriverCapabilities) SizeVT() (n int) {
 		n += 1 + protowire.SizeOfVarint(uint64(m.FilesystemIsolation))
 	}
 	if m.NetworkNamespaces {
+		n += 2
+	}
+	if m.CreatesNetworks {
 		n += 2
 	}
 	n += len(m.unknownFields)
@@ -3721,6 +4133,62 @@ func (m *DriverExecTaskResponse) SizeVT() (n int) {
 	return n
 }
 
+func (m *DriverCreateNetworkRequest) SizeVT() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.AllocId)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	l = len(m.Hostname)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	n += len(m.unknownFields)
+	return n
+}
+
+func (m *DriverCreateNetworkResponse) SizeVT() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Namespace)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	n += len(m.unknownFields)
+	return n
+}
+
+func (m *DriverDestroyNetworkRequest) SizeVT() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.AllocId)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	n += len(m.unknownFields)
+	return n
+}
+
+func (m *DriverDestroyNetworkResponse) SizeVT() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	n += len(m.unknownFields)
+	return n
+}
+
 func (m *DriverDescribeRequest) UnmarshalVT(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
@@ -4010,6 +4478,18 @@ func (m *DriverCapabilities) UnmarshalVT(dAtA []byte) error {
 				return err
 			}
 			m.NetworkNamespaces = bool(v != 0)
+		case 5:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field CreatesNetworks", wireType)
+			}
+			var v int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			v = int(_v)
+			if err != nil {
+				return err
+			}
+			m.CreatesNetworks = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protowire.Skip(dAtA[iNdEx:])
@@ -6038,6 +6518,262 @@ func (m *DriverExecTaskResponse) UnmarshalVT(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.unknownFields = append(m.unknownFields, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *DriverCreateNetworkRequest) UnmarshalVT(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	var err error
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+		if err != nil {
+			return err
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return protowire.Errorf("proto: DriverCreateNetworkRequest: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return protowire.Errorf("proto: DriverCreateNetworkRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field AllocId", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.AllocId = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Hostname", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Hostname = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.unknownFields = append(m.unknownFields, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *DriverCreateNetworkResponse) UnmarshalVT(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	var err error
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+		if err != nil {
+			return err
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return protowire.Errorf("proto: DriverCreateNetworkResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return protowire.Errorf("proto: DriverCreateNetworkResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Namespace", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Namespace = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.unknownFields = append(m.unknownFields, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *DriverDestroyNetworkRequest) UnmarshalVT(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	var err error
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+		if err != nil {
+			return err
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return protowire.Errorf("proto: DriverDestroyNetworkRequest: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return protowire.Errorf("proto: DriverDestroyNetworkRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field AllocId", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.AllocId = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.unknownFields = append(m.unknownFields, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *DriverDestroyNetworkResponse) UnmarshalVT(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	var err error
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+		if err != nil {
+			return err
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return protowire.Errorf("proto: DriverDestroyNetworkResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return protowire.Errorf("proto: DriverDestroyNetworkResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
 		default:
 			iNdEx = preIndex
 			skippy, err := protowire.Skip(dAtA[iNdEx:])

@@ -95,6 +95,25 @@ type ProcessStartRequest struct {
 	// With PROCESS_ISOLATION_PATHS: the files that it may use besides those of its task. At most
 	// 128.
 	Paths []*ProcessPath `protobuf:"bytes,12,rep,name=paths,proto3" json:"paths,omitempty"`
+	// Empty: it is the task's own workload, which the task ends with. Otherwise it stands beside
+	// that under this name: lower-case letters, digits and '-', beginning with a letter, at most
+	// 32. A task has 8 of them at most, each before its own workload is started or while that
+	// runs. They are killed when that ends, and forgotten with it. Their output goes to log files
+	// of their own beside the task's, as many and as large: TASK.stdout.NAME.0 and so on. With
+	// full isolation all are held to the task's limits together.
+	Name string `protobuf:"bytes,40,opt,name=name,proto3" json:"name,omitempty"`
+	// With full isolation: the directory of an image that is its root in place of the task's
+	// directory: an absolute path of the node's, or one below the task's directory. The image is
+	// not changed: what is written to it, outside of mounts, ends with the process and counts as
+	// its memory. /dev, /proc, /sys, and what every task has at /alloc, /local, /secrets and
+	// /tmp is in it too, and /etc/hosts and /etc/resolv.conf as far as the node shows them.
+	// Programs of the node's are not.
+	Root string `protobuf:"bytes,50,opt,name=root,proto3" json:"root,omitempty"`
+	// With full isolation: what it sees in its root besides, at most 1,024. One takes the place
+	// of what every task has at its target.
+	Mounts []*ProcessMount `protobuf:"bytes,51,rep,name=mounts,proto3" json:"mounts,omitempty"`
+	// The root can be read only. Mounts say so themselves.
+	ReadOnlyRoot bool `protobuf:"varint,52,opt,name=read_only_root,json=readOnlyRoot,proto3" json:"readOnlyRoot,omitempty"`
 }
 
 func (x *ProcessStartRequest) Reset() {
@@ -185,6 +204,84 @@ func (x *ProcessStartRequest) GetPaths() []*ProcessPath {
 		return x.Paths
 	}
 	return nil
+}
+
+func (x *ProcessStartRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ProcessStartRequest) GetRoot() string {
+	if x != nil {
+		return x.Root
+	}
+	return ""
+}
+
+func (x *ProcessStartRequest) GetMounts() []*ProcessMount {
+	if x != nil {
+		return x.Mounts
+	}
+	return nil
+}
+
+func (x *ProcessStartRequest) GetReadOnlyRoot() bool {
+	if x != nil {
+		return x.ReadOnlyRoot
+	}
+	return false
+}
+
+// ProcessMount is a directory or file of the node's that a process sees in its root, or an
+// empty directory.
+type ProcessMount struct {
+	unknownFields []byte
+	// An absolute path of the node's, granted; or a path below the task's directory. At most
+	// 4,095 bytes. Empty, with tmpfs.
+	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	// Where it is in the root, at most 4,095 bytes. Links on the way stay in the root, and what
+	// is missing is made. It is neither the root itself nor in /dev, /proc or /sys.
+	Target   string `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
+	ReadOnly bool   `protobuf:"varint,3,opt,name=read_only,json=readOnly,proto3" json:"readOnly,omitempty"`
+	// An empty directory that everybody may write to. What is in it ends with the process, and
+	// counts as its memory.
+	Tmpfs bool `protobuf:"varint,4,opt,name=tmpfs,proto3" json:"tmpfs,omitempty"`
+}
+
+func (x *ProcessMount) Reset() {
+	*x = ProcessMount{}
+}
+
+func (*ProcessMount) ProtoMessage() {}
+
+func (x *ProcessMount) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *ProcessMount) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *ProcessMount) GetReadOnly() bool {
+	if x != nil {
+		return x.ReadOnly
+	}
+	return false
+}
+
+func (x *ProcessMount) GetTmpfs() bool {
+	if x != nil {
+		return x.Tmpfs
+	}
+	return false
 }
 
 // ProcessPath is a file, or a directory with all below it. One that is not there when the
@@ -490,6 +587,9 @@ func (m *ProcessStartRequest) CloneVT() *ProcessStartRequest {
 	r.Isolation = m.Isolation
 	r.OomScoreAdj = m.OomScoreAdj
 	r.Stdin = m.Stdin
+	r.Name = m.Name
+	r.Root = m.Root
+	r.ReadOnlyRoot = m.ReadOnlyRoot
 	if rhs := m.Args; rhs != nil {
 		r.Args = slices.Clone(rhs)
 	}
@@ -514,6 +614,12 @@ func (m *ProcessStartRequest) CloneVT() *ProcessStartRequest {
 			r.Paths[k] = v.CloneVT()
 		}
 	}
+	if rhs := m.Mounts; rhs != nil {
+		r.Mounts = make([]*ProcessMount, len(rhs))
+		for k, v := range rhs {
+			r.Mounts[k] = v.CloneVT()
+		}
+	}
 	if len(m.unknownFields) > 0 {
 		r.unknownFields = slices.Clone(m.unknownFields)
 	}
@@ -521,6 +627,25 @@ func (m *ProcessStartRequest) CloneVT() *ProcessStartRequest {
 }
 
 func (m *ProcessStartRequest) CloneMessageVT() protowire.CloneMessage {
+	return m.CloneVT()
+}
+
+func (m *ProcessMount) CloneVT() *ProcessMount {
+	if m == nil {
+		return (*ProcessMount)(nil)
+	}
+	r := new(ProcessMount)
+	r.Source = m.Source
+	r.Target = m.Target
+	r.ReadOnly = m.ReadOnly
+	r.Tmpfs = m.Tmpfs
+	if len(m.unknownFields) > 0 {
+		r.unknownFields = slices.Clone(m.unknownFields)
+	}
+	return r
+}
+
+func (m *ProcessMount) CloneMessageVT() protowire.CloneMessage {
 	return m.CloneVT()
 }
 
@@ -755,11 +880,65 @@ func (this *ProcessStartRequest) EqualVT(that *ProcessStartRequest) bool {
 			}
 		}
 	}
+	if this.Name != that.Name {
+		return false
+	}
+	if this.Root != that.Root {
+		return false
+	}
+	if len(this.Mounts) != len(that.Mounts) {
+		return false
+	}
+	for i, vx := range this.Mounts {
+		vy := that.Mounts[i]
+		if p, q := vx, vy; p != q {
+			if p == nil {
+				p = &ProcessMount{}
+			}
+			if q == nil {
+				q = &ProcessMount{}
+			}
+			if !p.EqualVT(q) {
+				return false
+			}
+		}
+	}
+	if this.ReadOnlyRoot != that.ReadOnlyRoot {
+		return false
+	}
 	return string(this.unknownFields) == string(that.unknownFields)
 }
 
 func (this *ProcessStartRequest) EqualMessageVT(thatMsg any) bool {
 	that, ok := thatMsg.(*ProcessStartRequest)
+	if !ok {
+		return false
+	}
+	return this.EqualVT(that)
+}
+func (this *ProcessMount) EqualVT(that *ProcessMount) bool {
+	if this == that {
+		return true
+	} else if this == nil || that == nil {
+		return false
+	}
+	if this.Source != that.Source {
+		return false
+	}
+	if this.Target != that.Target {
+		return false
+	}
+	if this.ReadOnly != that.ReadOnly {
+		return false
+	}
+	if this.Tmpfs != that.Tmpfs {
+		return false
+	}
+	return string(this.unknownFields) == string(that.unknownFields)
+}
+
+func (this *ProcessMount) EqualMessageVT(thatMsg any) bool {
+	that, ok := thatMsg.(*ProcessMount)
 	if !ok {
 		return false
 	}
@@ -976,6 +1155,50 @@ func (m *ProcessStartRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.ReadOnlyRoot {
+		i--
+		if m.ReadOnlyRoot {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x3
+		i--
+		dAtA[i] = 0xa0
+	}
+	if len(m.Mounts) > 0 {
+		for iNdEx := len(m.Mounts) - 1; iNdEx >= 0; iNdEx-- {
+			size, err := m.Mounts[iNdEx].MarshalToSizedBufferVT(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = protowire.EncodeVarint(dAtA, i, uint64(size))
+			i--
+			dAtA[i] = 0x3
+			i--
+			dAtA[i] = 0x9a
+		}
+	}
+	if len(m.Root) > 0 {
+		i -= len(m.Root)
+		copy(dAtA[i:], m.Root)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Root)))
+		i--
+		dAtA[i] = 0x3
+		i--
+		dAtA[i] = 0x92
+	}
+	if len(m.Name) > 0 {
+		i -= len(m.Name)
+		copy(dAtA[i:], m.Name)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Name)))
+		i--
+		dAtA[i] = 0x2
+		i--
+		dAtA[i] = 0xc2
+	}
 	if len(m.Paths) > 0 {
 		for iNdEx := len(m.Paths) - 1; iNdEx >= 0; iNdEx-- {
 			size, err := m.Paths[iNdEx].MarshalToSizedBufferVT(dAtA[:i])
@@ -1081,6 +1304,73 @@ func (m *ProcessStartRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.Command)
 		copy(dAtA[i:], m.Command)
 		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Command)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *ProcessMount) MarshalVT() (dAtA []byte, err error) {
+	if m == nil {
+		return nil, nil
+	}
+	size := m.SizeVT()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBufferVT(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *ProcessMount) MarshalToVT(dAtA []byte) (int, error) {
+	size := m.SizeVT()
+	return m.MarshalToSizedBufferVT(dAtA[:size])
+}
+
+func (m *ProcessMount) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+	if m == nil {
+		return 0, nil
+	}
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.unknownFields != nil {
+		i -= len(m.unknownFields)
+		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.Tmpfs {
+		i--
+		if m.Tmpfs {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x20
+	}
+	if m.ReadOnly {
+		i--
+		if m.ReadOnly {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x18
+	}
+	if len(m.Target) > 0 {
+		i -= len(m.Target)
+		copy(dAtA[i:], m.Target)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Target)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if len(m.Source) > 0 {
+		i -= len(m.Source)
+		copy(dAtA[i:], m.Source)
+		i = protowire.EncodeVarint(dAtA, i, uint64(len(m.Source)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -1527,6 +1817,47 @@ func (m *ProcessStartRequest) SizeVT() (n int) {
 			l = e.SizeVT()
 			n += 1 + l + protowire.SizeOfVarint(uint64(l))
 		}
+	}
+	l = len(m.Name)
+	if l > 0 {
+		n += 2 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	l = len(m.Root)
+	if l > 0 {
+		n += 2 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	if len(m.Mounts) > 0 {
+		for _, e := range m.Mounts {
+			l = e.SizeVT()
+			n += 2 + l + protowire.SizeOfVarint(uint64(l))
+		}
+	}
+	if m.ReadOnlyRoot {
+		n += 3
+	}
+	n += len(m.unknownFields)
+	return n
+}
+
+func (m *ProcessMount) SizeVT() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Source)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	l = len(m.Target)
+	if l > 0 {
+		n += 1 + l + protowire.SizeOfVarint(uint64(l))
+	}
+	if m.ReadOnly {
+		n += 2
+	}
+	if m.Tmpfs {
+		n += 2
 	}
 	n += len(m.unknownFields)
 	return n
@@ -2013,6 +2344,198 @@ func (m *ProcessStartRequest) UnmarshalVT(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		case 40:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Name", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Name = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 50:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Root", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Root = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 51:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Mounts", wireType)
+			}
+			var msglen int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			msglen = int(_v)
+			if err != nil {
+				return err
+			}
+			if msglen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Mounts = append(m.Mounts, &ProcessMount{})
+			if err := m.Mounts[len(m.Mounts)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 52:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field ReadOnlyRoot", wireType)
+			}
+			var v int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			v = int(_v)
+			if err != nil {
+				return err
+			}
+			m.ReadOnlyRoot = bool(v != 0)
+		default:
+			iNdEx = preIndex
+			skippy, err := protowire.Skip(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.unknownFields = append(m.unknownFields, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *ProcessMount) UnmarshalVT(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	var err error
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		wire, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+		if err != nil {
+			return err
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return protowire.Errorf("proto: ProcessMount: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return protowire.Errorf("proto: ProcessMount: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Source", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Source = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Target", wireType)
+			}
+			var stringLen uint64
+			stringLen, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			if err != nil {
+				return err
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protowire.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protowire.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Target = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 3:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field ReadOnly", wireType)
+			}
+			var v int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			v = int(_v)
+			if err != nil {
+				return err
+			}
+			m.ReadOnly = bool(v != 0)
+		case 4:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field Tmpfs", wireType)
+			}
+			var v int
+			var _v uint64
+			_v, iNdEx, err = protowire.DecodeVarint(dAtA, iNdEx)
+			v = int(_v)
+			if err != nil {
+				return err
+			}
+			m.Tmpfs = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protowire.Skip(dAtA[iNdEx:])

@@ -350,6 +350,9 @@ type Resources struct {
 	MemoryMaxBytes uint64 `protobuf:"varint,3,opt,name=memory_max_bytes,json=memoryMaxBytes,proto3" json:"memoryMaxBytes,omitempty"`
 	// Whole cores by number, when the task reserved any.
 	Cores []uint32 `protobuf:"varint,4,rep,packed,name=cores,proto3" json:"cores,omitempty"`
+	// What cpu_mhz is of the node's processors, in thousandths of one, rounded up; 0: it
+	// is not known.
+	CpuThousandths uint32 `protobuf:"varint,5,opt,name=cpu_thousandths,json=cpuThousandths,proto3" json:"cpuThousandths,omitempty"`
 }
 
 func (x *Resources) Reset() {
@@ -384,6 +387,13 @@ func (x *Resources) GetCores() []uint32 {
 		return x.Cores
 	}
 	return nil
+}
+
+func (x *Resources) GetCpuThousandths() uint32 {
+	if x != nil {
+		return x.CpuThousandths
+	}
+	return 0
 }
 
 // TaskDirectories are host paths.
@@ -1097,6 +1107,7 @@ func (m *Resources) CloneVT() *Resources {
 	r.CpuMhz = m.CpuMhz
 	r.MemoryBytes = m.MemoryBytes
 	r.MemoryMaxBytes = m.MemoryMaxBytes
+	r.CpuThousandths = m.CpuThousandths
 	if rhs := m.Cores; rhs != nil {
 		r.Cores = slices.Clone(rhs)
 	}
@@ -1563,6 +1574,9 @@ func (this *Resources) EqualVT(that *Resources) bool {
 		if vx != vy {
 			return false
 		}
+	}
+	if this.CpuThousandths != that.CpuThousandths {
+		return false
 	}
 	return string(this.unknownFields) == string(that.unknownFields)
 }
@@ -2307,6 +2321,11 @@ func (m *Resources) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.CpuThousandths != 0 {
+		i = protowire.EncodeVarint(dAtA, i, uint64(m.CpuThousandths))
+		i--
+		dAtA[i] = 0x28
 	}
 	if len(m.Cores) > 0 {
 		var pksize2 int
@@ -3201,6 +3220,9 @@ func (m *Resources) SizeVT() (n int) {
 			l += protowire.SizeOfVarint(uint64(e))
 		}
 		n += 1 + protowire.SizeOfVarint(uint64(l)) + l
+	}
+	if m.CpuThousandths != 0 {
+		n += 1 + protowire.SizeOfVarint(uint64(m.CpuThousandths))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -4496,6 +4518,15 @@ func (m *Resources) UnmarshalVT(dAtA []byte) error {
 				}
 			} else {
 				return protowire.Errorf("proto: wrong wireType = %d for field Cores", wireType)
+			}
+		case 5:
+			if wireType != 0 {
+				return protowire.Errorf("proto: wrong wireType = %d for field CpuThousandths", wireType)
+			}
+			m.CpuThousandths = 0
+			m.CpuThousandths, iNdEx, err = protowire.DecodeVarintUint32(dAtA, iNdEx)
+			if err != nil {
+				return err
 			}
 		default:
 			iNdEx = preIndex

@@ -6,6 +6,7 @@
 package agenttest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -42,6 +43,8 @@ type Options struct {
 	CodeCache string
 	// Config is more of the configuration file.
 	Config string
+	// Kept is how many allocations are kept, ended ones included; 0: all that a test has.
+	Kept int
 }
 
 // Start starts an agent and returns when its drivers are healthy. It ends with the
@@ -64,7 +67,7 @@ func Start(t testing.TB, o Options) *Agent {
 	config := filepath.Join(dir, "node.hcl")
 	// However much there is and however full the machine's disk is, what has ended is kept.
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `client {
-  gc_max_allocs            = 1000
+  gc_max_allocs            = %d
   gc_disk_usage_threshold  = 100
   gc_inode_usage_threshold = 100
 }
@@ -77,7 +80,7 @@ plugin "wasi" {
 }
 plugin "raw_exec" { grant { process { commands = ["*"] } } }
 %s
-`, a.Programs, o.Config), 0o600))
+`, cmp.Or(o.Kept, 1000), a.Programs, o.Config), 0o600))
 	address := Run(t, agent.Options{
 		ConfigPaths: []string{config}, DataDir: data, PluginDir: plugins,
 		HTTPAddr: "127.0.0.1:0", LogLevel: "error", LogOutput: t.Output(),

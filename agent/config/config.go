@@ -34,12 +34,14 @@ type Config struct {
 	// EnableDebug shows profiles of the agent to whoever may read, where there are no ACLs.
 	EnableDebug bool `key:"enable_debug"`
 	// RequirePinned refuses plugins whose digest is not in the configuration.
-	RequirePinned bool              `key:"require_pinned"`
-	Access        Access            `key:"-"`
-	Client        Client            `key:"client"`
-	Server        Server            `key:"server"`
-	PluginLimits  PluginLimits      `key:"plugin_limits"`
-	Plugins       map[string]Plugin `key:"plugin"`
+	RequirePinned bool `key:"require_pinned"`
+	// RequireLock refuses all plugins while their directory has no lock file.
+	RequireLock  bool              `key:"require_lock"`
+	Access       Access            `key:"-"`
+	Client       Client            `key:"client"`
+	Server       Server            `key:"server"`
+	PluginLimits PluginLimits      `key:"plugin_limits"`
+	Plugins      map[string]Plugin `key:"plugin"`
 }
 
 // Client is how the node runs allocations.
@@ -53,6 +55,8 @@ type Client struct {
 	ReservedCores string `key:"reserved.cores"`
 	// HostNetworks are the networks that ports of jobs may name, by name.
 	HostNetworks map[string]HostNetwork `key:"host_network"`
+	// HostVolumes are the directories that jobs may mount, by the name they are asked for with.
+	HostVolumes map[string]HostVolume `key:"host_volume"`
 	// CNIPath are the directories that plugins of CNI are looked for in, separated by colons,
 	// and CNIConfigDir has the networks that jobs name as cni/NAME.
 	CNIPath      string `key:"cni_path"`
@@ -276,7 +280,7 @@ func (c Client) validate() (errs []error) {
 	if r := c.Reserved; r.CPU < 0 || r.Memory < 0 || r.Disk < 0 {
 		fault("reserved: negative")
 	}
-	for _, err := range c.networkFaults() {
+	for _, err := range slices.Concat(c.networkFaults(), c.volumeFaults()) {
 		fault("%w", err)
 	}
 	return errs

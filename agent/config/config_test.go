@@ -70,6 +70,8 @@ func TestAnUnclearPermissionForProcessesIsRefused(t *testing.T) {
 	for _, path := range []string{"", "/usr", "r:usr", "d:/usr", ":/usr", "r:/usr/", "r:/a*", "r:/a/../b"} {
 		require.ErrorContains(t, check(host.ProcessGrant{Isolation: "paths", Paths: []string{path}}), "grant.process.paths: ", path)
 	}
+	require.NoError(t, check(host.ProcessGrant{Commands: []string{"*"}, Mounts: []string{"r:/srv/images", "rw:/srv/data"}}))
+	require.ErrorContains(t, check(host.ProcessGrant{Mounts: []string{"rx:/srv"}}), "grant.process.mounts: ")
 	require.ErrorContains(t, check(host.ProcessGrant{Paths: []string{"r:/usr"}}), `grant.process.paths: they are for isolation = "paths"`)
 	require.NoError(t, check(host.ProcessGrant{Helpers: []host.HelperGrant{{Command: "/bin/x", Args: []string{"-a", "*", "", "..."}, User: "a:b", Env: map[string]string{"A_1": ""}}}}))
 	for _, helper := range []host.HelperGrant{

@@ -31,6 +31,7 @@ type file struct {
 	LogLevel      *string            `hcl:"log_level,optional"`
 	LogJSON       *bool              `hcl:"log_json,optional"`
 	RequirePinned *bool              `hcl:"require_pinned,optional"`
+	RequireLock   *bool              `hcl:"require_lock,optional"`
 	HTTPHosts     *[]string          `hcl:"http_hosts,optional"`
 	SocketGroup   *string            `hcl:"http_socket_group,optional"`
 	InsecureAPI   *bool              `hcl:"insecure_api,optional"`
@@ -69,6 +70,7 @@ type clientBlock struct {
 	Artifact       *artifactBlock     `hcl:"artifact,block"`
 	Reserved       *reservedBlock     `hcl:"reserved,block"`
 	HostNetworks   []hostNetworkBlock `hcl:"host_network,block"`
+	HostVolumes    []hostVolumeBlock  `hcl:"host_volume,block"`
 	Drivers        *driversBlock      `hcl:"drivers,block"`
 }
 
@@ -92,6 +94,12 @@ type hostNetworkBlock struct {
 	CIDR      *string `hcl:"cidr,optional"`
 	Interface *string `hcl:"interface,optional"`
 	Ports     *string `hcl:"reserved_ports,optional"`
+}
+
+type hostVolumeBlock struct {
+	Name     string  `hcl:"name,label"`
+	Path     *string `hcl:"path,optional"`
+	ReadOnly *bool   `hcl:"read_only,optional"`
 }
 
 type driversBlock struct {
@@ -128,8 +136,9 @@ type grantBlock struct {
 }
 
 type netBlock struct {
-	Addresses *[]string `hcl:"addresses,optional"`
-	Sockets   *[]string `hcl:"sockets,optional"`
+	Addresses  *[]string `hcl:"addresses,optional"`
+	Sockets    *[]string `hcl:"sockets,optional"`
+	Namespaces *[]string `hcl:"namespaces,optional"`
 }
 
 type httpBlock struct {
@@ -147,6 +156,7 @@ type processBlock struct {
 	Users        *[]string      `hcl:"users,optional"`
 	Capabilities *[]string      `hcl:"capabilities,optional"`
 	Paths        *[]string      `hcl:"paths,optional"`
+	Mounts       *[]string      `hcl:"mounts,optional"`
 	Isolation    *hcl.Attribute `hcl:"isolation,optional"`
 	Helpers      []helperBlock  `hcl:"helper,block"`
 }
@@ -322,6 +332,7 @@ func (l *loader) apply(f *file) {
 	set(&c.LogJSON, f.LogJSON)
 	set(&c.EnableDebug, f.EnableDebug)
 	set(&c.RequirePinned, f.RequirePinned)
+	set(&c.RequireLock, f.RequireLock)
 	l.access(f)
 	if f.Ports != nil {
 		set(&c.HTTPPort, f.Ports.HTTP)
@@ -377,12 +388,29 @@ func (l *loader) client(b *clientBlock) {
 		set(&network.CIDR, h.CIDR)
 		set(&network.Interface, h.Interface)
 		set(&network.ReservedPorts, h.Ports)
-		c.HostNetworks = withNetwork(c.HostNetworks, h.Name, network)
+		c.HostNetworks = with(c.HostNetworks, h.Name, network)
+	}
+	for _, v := range b.HostVolumes {
+		volume := c.HostVolumes[v.Name]
+		set(&volume.Path, v.Path)
+		set(&volume.ReadOnly, v.ReadOnly)
+		c.HostVolumes = with(c.HostVolumes, v.Name, volume)
 	}
 	if b.Drivers != nil {
 		set(&c.AllowedDrivers, b.Drivers.Allow)
 		set(&c.BlockedDrivers, b.Drivers.Block)
 	}
+}
+
+// with returns labelled blocks with one more, or another of that name: what was loaded before is
+// not changed.
+func with[V any](blocks map[string]V, name string, block V) map[string]V {
+	c := maps.Clone(blocks)
+	if c == nil {
+		c = map[string]V{}
+	}
+	c[name] = block
+	return c
 }
 
 // duration reads a duration such as "30s"; nil: there is none, or the error was reported.
@@ -413,48 +441,57 @@ func (l *loader) plugin(b *pluginBlock) {
 		l.diags = append(l.diags, diags...)
 		p.Config = config
 	}
-	if g := b.Grant; g != nil && g.FS != nil {
-		set(&p.Grant.FS.ReadOnly, g.FS.ReadOnly)
-		set(&p.Grant.FS.ReadWrite, g.FS.ReadWrite)
+	if b.Grant != nil {
+		l.grant(&p.Grant, b.Grant)
 	}
-	if g := b.Grant; g != nil && g.KV != nil {
-		set(&p.Grant.KV.Enabled, g.KV.Enabled)
+	l.config.Plugins[b.Name] = p
+}
+
+// grant puts what a block grants over what is granted.
+func (l *loader) grant(to *host.Grants, g *grantBlock) {
+	if g.FS != nil {
+		set(&to.FS.ReadOnly, g.FS.ReadOnly)
+		set(&to.FS.ReadWrite, g.FS.ReadWrite)
 	}
-	if g := b.Grant; g != nil && g.Wasm != nil {
-		p.Grant.Wasm.Denied = g.Wasm.Enabled != nil && !*g.Wasm.Enabled
-		set(&p.Grant.Wasm.Directories, g.Wasm.Directories)
-		set(&p.Grant.Wasm.MaxPrograms, g.Wasm.MaxPrograms)
+	if g.KV != nil {
+		set(&to.KV.Enabled, g.KV.Enabled)
 	}
-	if g := b.Grant; g != nil && g.Process != nil {
-		set(&p.Grant.Process.Commands, g.Process.Commands)
-		set(&p.Grant.Process.Users, g.Process.Users)
-		set(&p.Grant.Process.Capabilities, g.Process.Capabilities)
-		set(&p.Grant.Process.Paths, g.Process.Paths)
-		l.leastIsolation(&p.Grant.Process, g.Process.Isolation)
+	if g.Wasm != nil {
+		to.Wasm.Denied = g.Wasm.Enabled != nil && !*g.Wasm.Enabled
+		set(&to.Wasm.Directories, g.Wasm.Directories)
+		set(&to.Wasm.MaxPrograms, g.Wasm.MaxPrograms)
+	}
+	if g.Process != nil {
+		set(&to.Process.Commands, g.Process.Commands)
+		set(&to.Process.Users, g.Process.Users)
+		set(&to.Process.Capabilities, g.Process.Capabilities)
+		set(&to.Process.Paths, g.Process.Paths)
+		set(&to.Process.Mounts, g.Process.Mounts)
+		l.leastIsolation(&to.Process, g.Process.Isolation)
 		for _, b := range g.Process.Helpers {
 			helper := host.HelperGrant{Command: b.Command}
 			set(&helper.Args, b.Args)
 			set(&helper.User, b.User)
 			set(&helper.Env, b.Env)
-			p.Grant.Process.Helpers = append(p.Grant.Process.Helpers, helper)
+			to.Process.Helpers = append(to.Process.Helpers, helper)
 		}
 	}
-	if g := b.Grant; g != nil && g.Devices != nil {
-		set(&p.Grant.Devices.Nodes, g.Devices.Nodes)
+	if g.Devices != nil {
+		set(&to.Devices.Nodes, g.Devices.Nodes)
 	}
-	if g := b.Grant; g != nil && g.Net != nil {
-		set(&p.Grant.Net.Addresses, g.Net.Addresses)
-		set(&p.Grant.Net.Sockets, g.Net.Sockets)
+	if g.Net != nil {
+		set(&to.Net.Addresses, g.Net.Addresses)
+		set(&to.Net.Sockets, g.Net.Sockets)
+		set(&to.Net.Namespaces, g.Net.Namespaces)
 	}
-	if g := b.Grant; g != nil && g.HTTP != nil {
+	if g.HTTP != nil {
 		for _, e := range g.HTTP.Endpoints {
 			endpoint := host.HTTPEndpoint{Endpoint: e.Endpoint}
 			set(&endpoint.Methods, e.Methods)
 			set(&endpoint.Paths, e.Paths)
-			p.Grant.HTTP.Endpoints = append(p.Grant.HTTP.Endpoints, endpoint)
+			to.HTTP.Endpoints = append(to.HTTP.Endpoints, endpoint)
 		}
 	}
-	l.config.Plugins[b.Name] = p
 }
 
 // leastIsolation reads the least isolation that processes have to have.

@@ -40,6 +40,7 @@ func TestEveryKey(t *testing.T) {
 		"require_pinned":          {`require_pinned = true`, func(c *Config) { c.RequirePinned = true }},
 		"ports.http":              {"ports {\n http = 80\n}", func(c *Config) { c.HTTPPort = 80 }},
 		"ports.http as a text":    {"ports {\n http = \"80\"\n}", func(c *Config) { c.HTTPPort = 80 }},
+		"require_lock":            {`require_lock = true`, func(c *Config) { c.RequireLock = true }},
 		"client, empty":           {"client {}", func(*Config) {}},
 		"client.node_class":       {"client {\n node_class = \"c\"\n}", func(c *Config) { c.Client.NodeClass = "c" }},
 		"client.node_pool":        {"client {\n node_pool = \"p\"\n}", func(c *Config) { c.Client.NodePool = "p" }},
@@ -58,6 +59,9 @@ func TestEveryKey(t *testing.T) {
 		"reserved lists":          {"client {\n reserved {\n reserved_ports = \"22\"\n cores = \"0-1\"\n}\n}", func(c *Config) { c.Client.ReservedPorts, c.Client.ReservedCores = "22", "0-1" }},
 		"host_network": {"client {\n host_network \"a\" {\n cidr = \"10.0.0.0/8\"\n}\n host_network \"b\" {\n interface = \"eth0\"\n reserved_ports = \"1-2\"\n}\n}", func(c *Config) {
 			c.Client.HostNetworks = map[string]HostNetwork{"a": {CIDR: "10.0.0.0/8"}, "b": {Interface: "eth0", ReservedPorts: "1-2"}}
+		}},
+		"host_volume": {"client {\n host_volume \"a\" {\n path = \"/\"\n}\n host_volume \"b\" {\n path = \"/usr\"\n read_only = true\n}\n}", func(c *Config) {
+			c.Client.HostVolumes = map[string]HostVolume{"a": {Path: "/"}, "b": {Path: "/usr", ReadOnly: true}}
 		}},
 		"drivers":                 {"client {\n drivers {\n allow = [\"a\"]\n block = [\"b\"]\n}\n}", func(c *Config) { c.Client.AllowedDrivers, c.Client.BlockedDrivers = []string{"a"}, []string{"b"} }},
 		"null leaves the default": {"region = null\nclient {\n max_kill_timeout = null\n}", func(*Config) {}},
@@ -107,10 +111,10 @@ func TestEveryKey(t *testing.T) {
 			},
 		},
 		"plugin.grant.process.paths": {
-			"plugin \"p\" { grant { process { commands = [\"*\"] isolation = \"paths\" paths = [\"rx:/usr\"] } } }",
+			"plugin \"p\" { grant { process { commands = [\"*\"] isolation = \"paths\" paths = [\"rx:/usr\"] mounts = [\"r:/srv/images\"] } } }",
 			func(c *Config) {
 				grant := host.Grants{}
-				grant.Process = host.ProcessGrant{Commands: []string{"*"}, Isolation: "paths", Paths: []string{"rx:/usr"}}
+				grant.Process = host.ProcessGrant{Commands: []string{"*"}, Isolation: "paths", Paths: []string{"rx:/usr"}, Mounts: []string{"r:/srv/images"}}
 				c.Plugins["p"] = Plugin{Grant: grant}
 			},
 		},

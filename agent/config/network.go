@@ -34,17 +34,6 @@ func Cores(list string) structs.Ranges {
 	return set
 }
 
-// withNetwork returns the networks with one more, or another of that name: what was loaded
-// before is not changed.
-func withNetwork(networks map[string]HostNetwork, name string, network HostNetwork) map[string]HostNetwork {
-	c := maps.Clone(networks)
-	if c == nil {
-		c = map[string]HostNetwork{}
-	}
-	c[name] = network
-	return c
-}
-
 // networkFaults returns what is wrong with reserved ports and cores, and host networks.
 func (c Client) networkFaults() (faults []error) {
 	ports := func(key, list string) {

@@ -22,7 +22,7 @@ func TestThePageOnConfigurationIsTrue(t *testing.T) {
 
 	want := Default()
 	c.Name, c.Client.NodeClass, c.Client.Meta, c.Client.Reserved = want.Name, "", want.Client.Meta, Resources{}
-	c.Client.HostNetworks, c.Client.ReservedPorts, c.Client.ReservedCores = nil, "", ""
+	c.Client.HostNetworks, c.Client.HostVolumes, c.Client.ReservedPorts, c.Client.ReservedCores = nil, nil, "", ""
 	c.Access.Hosts = nil
 	c.Client.AllowedDrivers, c.Client.BlockedDrivers, c.Plugins = nil, nil, want.Plugins
 	require.Equal(t, want, c)

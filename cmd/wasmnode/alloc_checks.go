@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,14 +59,7 @@ func (c *allocChecksCommand) show(f *flags, alloc *nomad.Allocation, results nom
 		c.ui.Output("Allocation " + strconv.Quote(f.short(alloc.ID)) + " has no checks. " + why)
 		return
 	}
-	var list []nomad.AllocCheckStatus
-	for _, r := range results {
-		list = append(list, r)
-	}
-	slices.SortFunc(list, func(a, b nomad.AllocCheckStatus) int {
-		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Check, b.Check), cmp.Compare(a.ID, b.ID))
-	})
-	for i, r := range list {
+	for i, r := range sortedChecks(results) {
 		if i > 0 {
 			c.ui.Output("")
 		}
@@ -87,4 +81,10 @@ func (c *allocChecksCommand) check(f *flags, r nomad.AllocCheckStatus) {
 		pairs = append(pairs, [2]string{"Status Code", strconv.Itoa(r.StatusCode)})
 	}
 	c.pairs(append(pairs, [2]string{"Mode", r.Mode}, [2]string{"Timestamp", at}, [2]string{"Output", strings.TrimSpace(r.Output)}))
+}
+
+func sortedChecks(results nomad.AllocCheckStatuses) []nomad.AllocCheckStatus {
+	return slices.SortedFunc(maps.Values(results), func(a, b nomad.AllocCheckStatus) int {
+		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Check, b.Check), cmp.Compare(a.ID, b.ID))
+	})
 }

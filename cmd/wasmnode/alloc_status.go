@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -59,6 +60,7 @@ func (c *allocStatusCommand) Run(args []string) int {
 		}
 	}
 	c.head(f, client, alloc)
+	c.checks(client, alloc)
 	for _, name := range slices.Sorted(maps.Keys(alloc.TaskStates)) {
 		c.task(f, name, alloc, usage, *stats)
 	}
@@ -184,6 +186,23 @@ func isStatic(networks []*nomad.NetworkResource, label string) bool {
 	})
 }
 
+// checks lists the checks of what runs; where they cannot be had it is shown without.
+func (c *allocStatusCommand) checks(client *nomad.Client, a *nomad.Allocation) {
+	if a.ClientStatus != nomad.AllocClientStatusRunning {
+		return
+	}
+	results, err := client.Allocations().Checks(a.ID, nil)
+	if err != nil || len(results) == 0 {
+		return
+	}
+	c.ui.Output("\nNomad Service Checks:")
+	rows := [][]string{{"Service", "Task", "Name", "Mode", "Status"}}
+	for _, r := range sortedChecks(results) {
+		rows = append(rows, []string{r.Service, cmp.Or(r.Task, "(group)"), r.Check, r.Mode, r.Status})
+	}
+	c.table(rows)
+}
+
 func (c *allocStatusCommand) task(f *flags, name string, a *nomad.Allocation, usage *nomad.AllocResourceUsage, all bool) {
 	s := a.TaskStates[name]
 	state := s.State
@@ -223,6 +242,45 @@ func (c *allocStatusCommand) task(f *flags, name string, a *nomad.Allocation, us
 		rows = append(rows, []string{stamp(e.Time), e.Type, e.DisplayMessage})
 	}
 	c.table(rows)
+	c.pluginFault(s.Events)
+}
+
+// pluginFault shows what is known of the last fault of a plugin at the task.
+func (c *allocStatusCommand) pluginFault(events []*nomad.TaskEvent) {
+	for _, e := range slices.Backward(events) {
+		d := e.Details
+		if d["plugin_fault"] == "" {
+			continue
+		}
+		c.ui.Output("\nPlugin Fault:")
+		pairs := [][2]string{{"Time", stamp(e.Time)}, {"Plugin", d["plugin"]}, {"Operation", d["plugin_operation"]}}
+		for _, more := range [][2]string{{"Panic", d["plugin_panic"]}, {"Deadline", d["plugin_deadline"]}} {
+			if more[1] != "" {
+				pairs = append(pairs, more)
+			}
+		}
+		c.pairs(pairs)
+		c.indented(stackTitle, d["plugin_stack"])
+		c.indented(linesTitle, d["plugin_log"])
+		return
+	}
+}
+
+// What stands above the two lists of a fault.
+const (
+	stackTitle = "Stack, the innermost function first:"
+	linesTitle = "Last lines of the call:"
+)
+
+// indented shows lines below a title, if there are any.
+func (m meta) indented(title, lines string) {
+	if lines == "" {
+		return
+	}
+	m.ui.Output(title)
+	for line := range strings.SplitSeq(lines, "\n") {
+		m.ui.Output("  " + harmless(line))
+	}
 }
 
 // used puts what is used before what was promised, where it is measured.

@@ -11,7 +11,8 @@ func (*allocStopCommand) Synopsis() string { return "Stop an allocation, and hav
 func (*allocStopCommand) Help() string {
 	return `Usage: wasmnode alloc stop [options] ALLOC
 
-  Stops an allocation. Its job goes on: another allocation takes its place.
+  Stops an allocation. Its job goes on: another allocation takes its place,
+  that of a system or sysbatch job when the job is evaluated again (job eval).
 
 Options:
 

@@ -72,7 +72,7 @@ func TestJobFilesThatAreWrong(t *testing.T) {
 		"unset variable": {"variable \"who\" { type = string }\n" + task("${var.who}", ""), `FILE:1,1: Unset variable "who"; .*-var.*`, `
   1 | variable "who" { type = string }
     | ^^^^^^^^^^^^^^`},
-		"a volume": {group("    volume \"d\" {\n      type = \"host\"\n    }\n" + mock), `FILE:3,5: group "g": volume: there are no host volumes .*`, `
+		"a volume": {group("    volume \"d\" {\n      type = \"host\"\n    }\n" + mock), `FILE:3,5: group "g": volume "d": source: volume has an empty source`, `
   3 |     volume "d" {
     |     ^^^^^^^^^^`},
 		"negative count": {group("    count = -3\n" + mock), `FILE:3,5: group "g": count: .*can't be negative: it is -3`, `
@@ -179,11 +179,49 @@ Error: %[1]s:8,1: group "g": task "t": config.env: unknown field
   8 | env = 1
     | ^^^^^^^
 `, file)}, n.run(t, "job", "validate", file))
-	assert.Regexp(t, `\* group "g": task "t": config\.modlue: unknown field, did you mean "module"\? \(the task cannot start with this\)\n`, n.run(t, "job", "run", "-detach", file).stderr)
+	warning := `\* ` + regexp.QuoteMeta(file) + `:6,1: group "g": task "t": config\.modlue: unknown field, did you mean "module"\? \(the task cannot start with this\)\n`
+	assert.Regexp(t, warning, n.run(t, "job", "plan", file).stderr)
+	assert.Regexp(t, warning, n.run(t, "job", "run", "-detach", file).stderr)
 	n.out(t, "job", "stop", "-purge", "bad")
+	documented(t, n, "wasi", filepath.Join(s.plugins, "wasi.wasm"))
 	good := writeJob(t, "good", "batch", "wasi", fmt.Sprintf("module = %q", s.program(t, "exit")))
 	n.out(t, "job", "run", good)
 	n.await(t, "good", "complete")
+}
+
+// TestAJobIsValidatedWithTheDriversInADirectory: no node is there.
+func TestAJobIsValidatedWithTheDriversInADirectory(t *testing.T) {
+	w := newWorkshop(t, "mock", "wasi")
+	write(t, filepath.Join(w.dir, "broken.wasm"), "\x00asm")
+	write(t, filepath.Join(w.dir, "notes.txt"), "no plugin")
+	for name, c := range map[string]struct {
+		text   string
+		code   int
+		stdout string
+		stderr string
+	}{
+		"good":         {task("mock_driver", "run_for = \"1s\""), 0, "Job validation successful\n", ""},
+		"a reference":  {task("mock_driver", "exit_code = \"${meta.code}\""), 0, "Job validation successful\n", ""},
+		"wrong config": {task("mock_driver", "run_fro = \"1s\""), 1, "", "Error: FILE:6,1: group \"g\": task \"t\": config.run_fro: unknown field, did you mean \"run_for\"?\n  6 | run_fro = \"1s\"\n    | ^^^^^^^^^^^^^^\n"},
+		"wrong shape":  {task("wasi", "module = \"a\"\nargs \"x\" {\n}"), 1, "", "Error: FILE:7,1: group \"g\": task \"t\": config.args: a block or a map, want a list of strings\n  7 | args \"x\" {\n    | ^^^^^^^^\n"},
+		"wrong job":    {group("    count = -3\n    task \"t\" {\n      driver = \"mock_driver\"\n    }"), 1, "", "Error: FILE:3,5: group \"g\": count: Task group count can't be negative: it is -3\n  3 |     count = -3\n    |     ^^^^^^^^^^\n"},
+		"no driver":    {task("nope", ""), 0, "Job validation successful\n", "Job Warnings:\n\n* FILE:3,5: group \"g\": task \"t\": its config was not checked: no file in . is the driver \"nope\"\n"},
+		"no plugin":    {task("broken", ""), 0, "Job validation successful\n", "Job Warnings:\n\n* FILE:3,5: group \"g\": task \"t\": its config was not checked: broken.wasm: scan: offset 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := write(t, filepath.Join(t.TempDir(), "bad.nomad.hcl"), c.text)
+			r := w.run(t, "", "job", "validate", "-plugin-dir", ".", file)
+			assert.Equal(t, c.code, r.code, r.stderr)
+			assert.Equal(t, c.stdout, r.stdout)
+			want := strings.ReplaceAll(c.stderr, "FILE", file)
+			assert.Equal(t, want, r.stderr[:min(len(want), len(r.stderr))])
+			if strings.HasSuffix(want, "\n") {
+				assert.Len(t, r.stderr, len(want))
+			}
+		})
+	}
+	r := w.run(t, "", "job", "validate", "-plugin-dir", "none", write(t, filepath.Join(w.dir, "a.nomad.hcl"), task("nope", "")))
+	assert.Equal(t, result{1, "", "Error: -plugin-dir: open none: no such file or directory\n"}, r)
 }
 
 // TestARunWaitsForPluginsThatStillLoad: right after a start, nothing is known to be missing.

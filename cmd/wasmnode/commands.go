@@ -173,8 +173,28 @@ func (r registry) operator(m meta) {
 
 func (r registry) plugin(m meta) {
 	r.group(m, "plugin", "Plugins: drivers in WebAssembly")
+	r["plugin annotate"] = &pluginAnnotateCommand{m}
+	r["plugin bench"] = &pluginBenchCommand{m}
+	r["plugin bundle"] = &pluginBundleCommand{m}
+	r["plugin call"] = &pluginCallCommand{m}
+	r["plugin conform"] = &pluginConformCommand{m}
+	r["plugin dev"] = &pluginDevCommand{m}
+	r["plugin diff"] = &pluginDiffCommand{m}
+	r["plugin doctor"] = &pluginDoctorCommand{m}
 	r["plugin inspect"] = &pluginInspectCommand{m}
+	r["plugin install"] = &pluginInstallCommand{m}
+	r["plugin lock"] = &pluginLockCommand{m}
+	r["plugin logs"] = &pluginLogsCommand{m}
+	r["plugin new"] = &pluginNewCommand{m}
+	r["plugin pull"] = &pluginPullCommand{m}
+	r["plugin push"] = &pluginPushCommand{m}
+	r["plugin record"] = &pluginRecordCommand{m}
+	r["plugin replay"] = &pluginReplayCommand{m}
+	r["plugin schema"] = &pluginSchemaCommand{m}
 	r["plugin status"] = &pluginStatusCommand{m}
+	r["plugin test"] = &pluginTestCommand{m}
+	r["plugin trace"] = &pluginTraceCommand{m}
+	r["plugin verify"] = &pluginVerifyCommand{m}
 }
 
 func (r registry) scaling(m meta) {

@@ -101,6 +101,8 @@ func argumentOf(help string) complete.Predictor {
 	switch {
 	case m == nil:
 		return nil
+	case m[1] == "DIR":
+		return complete.PredictDirs("*")
 	case m[1] == "FILE":
 		return complete.PredictFiles("*")
 	case found[m[1]] != "":

@@ -55,7 +55,9 @@ func newCrashWorldIn(t *testing.T, dir string) *crashWorld {
 	require.NoError(t, err)
 	w := &crashWorld{site: newSiteIn(t, dir, "wasi", "raw_exec"), jobs: map[string]*crashJob{}}
 	w.site.binary = path
-	w.site.grant(t, `plugin "raw_exec" { grant { process { commands = ["/bin/sh"] } } }`)
+	w.site.grant(t, `plugin "raw_exec" { grant { process { commands = ["/bin/sh"] } } }
+plugin "beside" { grant { process { commands = ["/bin/sh"] } } }`)
+	w.site.drop(t, "beside.wasm", guestbuild.Plugin(t, "cmd/wasmnode/testdata/beside"))
 	w.program = filepath.Join(w.site.programs, "crash.wasm")
 	write(t, w.program, string(guestbuild.Program(t, "cmd/wasmnode/testdata/crash")))
 	w.supervisor = supervisor.NewClient(supervisor.ClientConfig{
@@ -167,14 +169,16 @@ exec 9>lock; flock -n 9 || echo twice >>twice
 echo begin
 i=1; while [ $i -le %d ]; do echo line $i; i=$((i+1)); sleep %s; done; exit %d`
 
+// sideScript proves that it is alone, and stays until it is killed.
+const sideScript = `cd "$NOMAD_ALLOC_DIR/data"; exec 9>side.lock; flock -n 9 || echo twice >>twice; exec sleep 10000`
+
 func (w *crashWorld) job(j *crashJob) *nomad.Job {
 	task := nomad.NewTask("task", "wasi").SetConfig("module", w.program).SetConfig("args", []string{
 		"/alloc/data/starts", fmt.Sprint(j.kind.lines), j.kind.every + "s", fmt.Sprint(j.kind.code),
 	})
 	if j.process {
-		task = nomad.NewTask("task", "raw_exec").SetConfig("command", "/bin/sh").SetConfig("args", []string{
-			"-c", fmt.Sprintf(taskScript, j.kind.lines, j.kind.every, j.kind.code),
-		})
+		task = nomad.NewTask("task", "beside").SetConfig("side", sideScript).
+			SetConfig("own", fmt.Sprintf(taskScript, j.kind.lines, j.kind.every, j.kind.code))
 	}
 	task.Resources = &nomad.Resources{CPU: ptr(1), MemoryMB: ptr(32)}
 	task.LogConfig = &nomad.LogConfig{MaxFiles: ptr(1), MaxFileSizeMB: ptr(1)}

@@ -45,17 +45,27 @@ func dockerSite(t *testing.T) (*site, *enginetest.Engine) {
 	t.Helper()
 	e := enginetest.Docker(t)
 	s := newSite(t, "docker")
+	s.grantDocker(t, e)
+	return s, e
+}
+
+// grantDocker lets the docker driver of a node have an engine.
+func (s *site) grantDocker(t *testing.T, e *enginetest.Engine) {
+	t.Helper()
 	s.grant(t, fmt.Sprintf(`plugin "docker" {
-  config { endpoint = "unix://%s" }
+  config {
+    endpoint    = "unix://%s"
+    infra_image = "pause:1"
+  }
   grant {
     kv { enabled = true }
+    net { namespaces = ["%s"] }
     http { endpoint "unix:%s" {
       methods = ["GET", "POST", "DELETE"]
       paths = ["/version", "/info", "/containers/", "/images/", "/exec/"]
     } }
   }
-}`, e.Socket, e.Socket))
-	return s, e
+}`, e.Socket, e.Namespaces(), e.Socket))
 }
 
 // Whenever the agent is killed, each job ends as if it had not been: its output is there, each

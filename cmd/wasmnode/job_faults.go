@@ -30,6 +30,29 @@ func (m meta) invalid(file *jobFile, faults []string) int {
 	return m.faulty(file, jobspec.Locate(file.path, file.sources[file.path], faults))
 }
 
+// warningMark is before each warning in a node's answer.
+const warningMark = "\n* "
+
+// jobWarnings prints what a node warns of in the job in a file: last, with its place and in the
+// order of the file, what is within the job.
+func (m meta) jobWarnings(file *jobFile, text string) {
+	if text == "" {
+		return
+	}
+	var lines, within []string
+	for i, warning := range strings.Split(text, warningMark) {
+		if i > 0 && strings.HasPrefix(warning, "group ") {
+			within = append(within, warning)
+		} else {
+			lines = append(lines, warning)
+		}
+	}
+	for _, fault := range jobspec.Locate(file.path, file.sources[file.path], within) {
+		lines = append(lines, fault.Line)
+	}
+	m.ui.Warn("Job Warnings:\n" + strings.Join(lines, warningMark))
+}
+
 // faulty prints what is wrong with a job file: each fault on a line that begins with its
 // place, and what is there.
 func (m meta) faulty(file *jobFile, faults []jobspec.Fault) int {

@@ -95,7 +95,8 @@ func (c *jobPlanCommand) show(f *flags, file *jobFile, plan *nomad.JobPlanRespon
 	}
 	c.ui.Output("Scheduler dry-run:\n" + dryRunText(plan, nodes) + "\n")
 	if plan.Warnings != "" {
-		c.ui.Warn("Job Warnings:\n" + plan.Warnings + "\n")
+		c.jobWarnings(file, plan.Warnings)
+		c.ui.Warn("")
 	}
 	c.preempted(f, plan.Annotations.PreemptedAllocs)
 	c.ui.Output(fmt.Sprintf(`Job Modify Index: %d

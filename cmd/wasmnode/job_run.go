@@ -214,9 +214,7 @@ func (c *jobRunCommand) Run(args []string) int {
 	if err != nil {
 		return c.refused(f, client, &file, job, err)
 	}
-	if resp.Warnings != "" {
-		c.ui.Warn("Job Warnings:\n" + resp.Warnings)
-	}
+	c.jobWarnings(&file, resp.Warnings)
 	switch {
 	case *f.json && (*detach || resp.EvalID == ""):
 		return c.printJSON(resp)

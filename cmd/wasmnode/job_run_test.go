@@ -171,6 +171,7 @@ Mode += healthiness
 Timestamp += \S+
 Output += fine
 $`, n.out(t, "alloc", "checks", alloc[:8]))
+	assert.Regexp(t, `\nNomad Service Checks:\nService +Task +Name +Mode +Status\n\S+ +\S+ +.* +healthiness +success\n`, n.out(t, "alloc", "status", alloc[:8]))
 	n.out(t, "job", "run", writeJob(t, "none", "service", "mock_driver", `run_for = "1h"`))
 	assert.Regexp(t, `^Allocation "\w{8}" has no checks\. Its services have none\.\n$`, n.out(t, "alloc", "checks", n.await(t, "none", "running").ID))
 }

@@ -25,7 +25,7 @@ func (*nodeStatusCommand) Help() string {
 Options:
 
   -self              Show the node that answers.
-  -stats             Show what the host uses now.
+  -stats             Also show what each processor and device uses.
   -allocs            In the list, count the allocations that run.
   -os                In the list, show the operating systems.
   -quiet             Only print the IDs of the list.
@@ -153,6 +153,10 @@ func (c *nodeStatusCommand) show(f *flags, client *nomad.Client, n *nomad.Node, 
 	if err != nil {
 		return c.fail(f, err)
 	}
+	usage, err := nodeUsageOf(client, n, allocs, o)
+	if err != nil {
+		return c.fail(f, err)
+	}
 	c.pairs([][2]string{
 		{"ID", n.ID},
 		{"Name", n.Name},
@@ -164,7 +168,8 @@ func (c *nodeStatusCommand) show(f *flags, client *nomad.Client, n *nomad.Node, 
 		{"Status", n.Status},
 		{"CSI Controllers", ""},
 		{"CSI Drivers", ""},
-		{"Host Volumes", ""},
+		{"Uptime", usage.uptime()},
+		{"Host Volumes", strings.Join(slices.Sorted(maps.Keys(n.HostVolumes)), ",")},
 		{"Host Networks", strings.Join(slices.Sorted(maps.Keys(n.HostNetworks)), ",")},
 		{"CSI Volumes", ""},
 		{"Driver Status", driverStatus(n.Drivers)},
@@ -178,10 +183,8 @@ func (c *nodeStatusCommand) show(f *flags, client *nomad.Client, n *nomad.Node, 
 		c.events(f, n)
 		c.allocated(n, allocs)
 	}
-	if o.stats {
-		if code := c.hostStats(f, client, n); code != 0 {
-			return code
-		}
+	if usage != nil {
+		c.usage(f, n, usage, o.stats)
 	}
 	c.ui.Output("\nAllocations")
 	stubs := make([]*nomad.AllocationListStub, 0, len(allocs))
@@ -286,22 +289,4 @@ func (c *nodeStatusCommand) events(f *flags, n *nomad.Node) {
 		rows = append(rows, row[:len(rows[0])])
 	}
 	c.table(rows)
-}
-
-func (c *nodeStatusCommand) hostStats(f *flags, client *nomad.Client, n *nomad.Node) int {
-	s, err := client.Nodes().Stats(n.ID, nil)
-	if err != nil {
-		return c.fail(f, err)
-	}
-	c.ui.Output("\nHost Resource Utilization")
-	disk := "N/A"
-	if d := s.AllocDirStats; d != nil && d.Size > 0 {
-		disk = humanize.IBytes(d.Used) + "/" + humanize.IBytes(d.Size)
-	}
-	c.table([][]string{{"CPU", "Memory", "Disk"}, {
-		fmt.Sprintf("%.0f/%d MHz", s.CPUTicksConsumed, n.NodeResources.Cpu.CpuShares),
-		humanize.IBytes(s.Memory.Used) + "/" + humanize.IBytes(s.Memory.Total), disk,
-	}})
-	c.deviceStats(s.DeviceStats, *f.verbose)
-	return 0
 }

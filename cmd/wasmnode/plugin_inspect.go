@@ -49,8 +49,16 @@ func (c *pluginInspectCommand) Run(args []string) int {
 	for _, p := range spec.Producers {
 		producers = append(producers, strings.TrimSpace(p.Name+" "+p.Version))
 	}
+	var m host.Metadata
+	if spec.Metadata != nil {
+		m = *spec.Metadata
+	}
 	c.pairs([][2]string{
 		{"File", f.Arg(0)},
+		{"Name", strings.TrimSpace(m.Name + " " + m.Version)},
+		{"License", m.License},
+		{"Source", m.Source},
+		{"Needs ABI", m.MinABI},
 		{"Size", humanize.IBytes(uint64(spec.Size))},
 		{"SHA-256", spec.Digest},
 		{"Type", string(spec.Kind)},

@@ -93,6 +93,13 @@ func TestUsageOfTasksIsWhatTheKernelSays(t *testing.T) {
 	shown := n.out(t, "alloc", "status", "-stats", alloc.ID)
 	assert.Regexp(t, `\n\d+/10 MHz +3\d\.\d MiB/64 MiB +300 MiB\n`, shown)
 	assert.Regexp(t, `\nCPU Percent +User +System +RSS`, shown)
+	node := n.out(t, "node", "status", "-self")
+	assert.Regexp(t, `\nUptime += \d`, node)
+	assert.Regexp(t, `\nAllocation Resource Utilization\nCPU +Memory\n[1-9]\d+/\d+ MHz +3\d MiB/`, node)
+	assert.Regexp(t, `\nHost Resource Utilization\nCPU +Memory +Disk\n\d+/\d+ MHz +[\d.]+ [GM]iB/`, node)
+	assert.NotContains(t, node, "CPU Stats")
+	assert.Regexp(t, `(?s)\nCPU Stats\nCPU += cpu0\nUser += [\d.]+%\n.*\nMemory Stats\nTotal .*\nDisk Stats\nDevice `, n.out(t, "node", "status", "-self", "-stats"))
+	assert.NotContains(t, n.out(t, "node", "status", "-self", "-short"), "Utilization")
 }
 
 // TestWhatIsNotMeasuredIsNotZero: a WASI program's processor time is not known while it

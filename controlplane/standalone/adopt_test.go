@@ -161,6 +161,22 @@ func TestWhatIsNotClearWaitsForAPerson(t *testing.T) {
 	}
 }
 
+// A row of the memory may be lost alone, while its job was changed without a new allocation.
+func TestAnAllocationOfAnEarlierVersionIsAdopted(t *testing.T) {
+	cp := withNode(t, "")
+	run(t, cp, testJob("web", "service"))
+	lost := wanted(cp, "web")[0].Copy()
+	run(t, cp, testJob("web", "service", user("u")))
+	known := knowledge(t, cp)
+	lost.ID = "22222222-2222-2222-2222-222222222222"
+	known.Allocations = append(known.Allocations, as(lost, structs.ClientRunning))
+	out := adopt(t, cp, known)
+	require.Empty(t, out.Waiting)
+	require.Equal(t, []string{lost.ID}, out.Adopted)
+	require.EqualValues(t, 0, *cp.Allocation(lost.ID).Job.Version)
+	require.EqualValues(t, 1, *cp.Job("default", "web").Version)
+}
+
 // stopped runs and stops the job, and may purge it.
 func stopped(t *testing.T, purge bool) func(*ControlPlane) {
 	return func(cp *ControlPlane) {
@@ -178,7 +194,9 @@ func TestAMemoryThatIsWholeDecidesItself(t *testing.T) {
 	run(t, cp, testJob("web", "service", count(4)))
 	list := wanted(cp, "web")
 	for _, a := range list {
-		report(t, cp, a, structs.ClientRunning)
+		require.NoError(t, cp.ForNode().UpdateAllocations(t.Context(), a.NodeID, []*structs.AllocationState{{
+			ID: a.ID, ClientStatus: structs.ClientRunning, TaskStates: map[string]*structs.TaskState{"t": {State: structs.TaskRunning}},
+		}}))
 	}
 	gone := list[0].Copy()
 	gone.ID, gone.CreateIndex = "22222222-2222-2222-2222-222222222222", last(t, cp)
@@ -192,6 +210,8 @@ func TestAMemoryThatIsWholeDecidesItself(t *testing.T) {
 	for i, want := range []structs.ClientStatus{structs.ClientRunning, structs.ClientPending, structs.ClientRunning, structs.ClientRunning} {
 		require.Equal(t, want, cp.Allocation(list[i].ID).ClientStatus, "allocation %d: what the node does not have does not run", i)
 	}
+	require.Equal(t, structs.TaskPending, cp.Allocation(list[1].ID).TaskStates["t"].State, "nor does its task")
+	require.Equal(t, structs.TaskRunning, cp.Allocation(list[2].ID).TaskStates["t"].State)
 	require.NotContains(t, nodeEvents(cp), out.String(), "nothing was wrong")
 
 	report(t, cp, list[1], structs.ClientPending)

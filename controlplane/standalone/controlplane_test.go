@@ -197,7 +197,9 @@ func TestWhatHasNoPlaceIsBlockedAndPlacedWhenTheNodeChanges(t *testing.T) {
 	require.Equal(t, 0, e.FailedTGAllocs["g"].NodesEvaluated)
 	require.Equal(t, 1, e.FailedTGAllocs["g"].CoalescedFailures)
 	require.Equal(t, map[string]int{"g": 2}, e.QueuedAllocations)
-	require.Equal(t, statusPending, status(s, "web"))
+	require.Equal(t, statusRunning, status(s, "web"))
+	run(t, s, testJob("once", "batch"))
+	require.Equal(t, statusPending, status(s, "once"), "as with Nomad: only a service runs while it waits")
 	blocked := s.Evaluation(e.BlockedEval)
 	require.Equal(t, structs.EvaluationBlocked, blocked.Status)
 	require.Equal(t, e.ID, blocked.PreviousEval)
@@ -278,6 +280,19 @@ func TestAStoppedAllocationIsReplaced(t *testing.T) {
 	require.ErrorIs(t, err, errdefs.NotFound)
 }
 
+func TestAStoppedAllocationOfASystemJobComesBackWithTheNextEvaluation(t *testing.T) {
+	s := withNode(t, "")
+	run(t, s, testJob("sys", "system"))
+	a := wanted(s, "sys")[0]
+	evalID, err := s.StopAllocation(a.ID, false)
+	require.NoError(t, err)
+	require.Equal(t, structs.EvaluationComplete, s.Evaluation(evalID).Status)
+	require.Empty(t, wanted(s, "sys"))
+	_, err = s.EvaluateJob("default", "sys", false)
+	require.NoError(t, err)
+	require.Len(t, wanted(s, "sys"), 1)
+}
+
 func TestAStopWithoutShutdownDelayIsPassedToTheNode(t *testing.T) {
 	s := withNode(t, "")
 	run(t, s, testJob("web", "service"))
@@ -305,9 +320,11 @@ func TestAFailedAllocationIsReplacedWhenItsTimeHasCome(t *testing.T) {
 	a := wanted(s, "web")[0]
 	report(t, s, a, structs.ClientFailed)
 	require.Empty(t, wanted(s, "web"))
-	require.Equal(t, statusPending, status(s, "web"))
+	require.Equal(t, statusRunning, status(s, "web"))
 	followup := s.Evaluation(s.Allocation(a.ID).FollowupEvalID)
 	require.Equal(t, structs.EvaluationPending, followup.Status)
+	require.Equal(t, "alloc-reschedule", followup.TriggeredBy)
+	require.Equal(t, "created for delayed rescheduling", followup.StatusDescription)
 	// Time passes.
 	require.NoError(t, s.write(func(tx *tx) error {
 		tx.now = followup.WaitUntil
@@ -317,6 +334,9 @@ func TestAFailedAllocationIsReplacedWhenItsTimeHasCome(t *testing.T) {
 	require.Len(t, list, 1)
 	require.Equal(t, a.ID, list[0].PreviousAllocation)
 	require.Equal(t, structs.EvaluationComplete, s.Evaluation(followup.ID).Status)
+	require.Empty(t, s.Evaluation(followup.ID).StatusDescription)
+	require.Equal(t, structs.DesiredStop, s.Allocation(a.ID).DesiredStatus)
+	require.Empty(t, s.Allocation(a.ID).DesiredDescription)
 	require.Equal(t, statusRunning, status(s, "web"))
 }
 

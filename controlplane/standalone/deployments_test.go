@@ -105,6 +105,9 @@ func TestADeploymentThatSucceedsMakesItsVersionStable(t *testing.T) {
 	require.Len(t, s.JobDeployments("default", "web"), 2, "they are stored")
 	require.Equal(t, nomad.DeploymentStatusSuccessful, latest(t, s).Status)
 	require.True(t, *s.Job("default", "web").Stable)
+	_, err := s.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "web"})
+	require.NoError(t, err)
+	require.True(t, *s.Job("default", "web").Stable, "it works as before when it is started again")
 }
 
 func fields(s string) (list []string) {

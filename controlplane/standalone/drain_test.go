@@ -76,7 +76,7 @@ func TestADrainTakesServicesInBatchesThenSystemJobs(t *testing.T) {
 	require.Len(t, wanted(cp, "three"), 1, "two of three may leave at once, and there is nowhere else")
 	require.Len(t, wanted(cp, "once"), 1, "it may go on to its end")
 	require.Len(t, wanted(cp, "everywhere"), 1)
-	require.Equal(t, statusPending, status(cp, "one"))
+	require.Equal(t, statusRunning, status(cp, "one"))
 	a := cp.JobAllocations("default", "one")[0]
 	require.True(t, a.Migrate)
 	require.Equal(t, "alloc is being migrated", a.DesiredDescription)

@@ -19,6 +19,7 @@ const (
 	triggerDeregister = "job-deregister"
 	triggerAllocStop  = "alloc-stop"
 	triggerFailure    = "alloc-failure"
+	triggerReschedule = "alloc-reschedule"
 	triggerNode       = "node-update"
 	triggerQueued     = "queued-allocs"
 	triggerDrain      = "node-drain"
@@ -60,7 +61,7 @@ func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
 	}
 	res := t.schedule(e, last)
 	t.apply(e, res)
-	e.Status = structs.EvaluationComplete
+	e.Status, e.StatusDescription = structs.EvaluationComplete, ""
 	e.SnapshotIndex = t.cp.index
 	t.describe(e, res)
 	t.updateBlocked(e, res)
@@ -70,8 +71,19 @@ func (t *tx) evaluate(e *structs.Evaluation, last *nomad.Job) {
 	t.evaluatePreempted(e, res)
 }
 
-// schedule asks the scheduler about an evaluation's job.
+// schedule asks the scheduler about an evaluation's job. What a person stops of a job that runs on
+// every node comes back with the next evaluation only, as with Nomad.
 func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
+	in := t.input(e, last)
+	if in.Job == nil || e.TriggeredBy == triggerAllocStop && schedule.PerNode(in.Job) {
+		return &schedule.Result{}
+	}
+	return schedule.Schedule(in)
+}
+
+// input is what an evaluation is decided from. Its Job is nil where there is nothing to
+// decide.
+func (t *tx) input(e *structs.Evaluation, last *nomad.Job) schedule.Input {
 	key := evaluated(e)
 	in := schedule.Input{Job: last, Stopped: true, ForceReschedule: e.ForceReschedule, Allocs: t.jobAllocs(key), Now: t.now, NewID: t.cp.newID}
 	if j := t.jobs.get(key); j != nil {
@@ -82,13 +94,13 @@ func (t *tx) schedule(e *structs.Evaluation, last *nomad.Job) *schedule.Result {
 		in.Job = in.Allocs[0].Job // it was purged while evaluations were paused
 	}
 	if in.Job == nil {
-		return &schedule.Result{}
+		return in
 	}
 	t.surround(&in, key)
 	in.Algorithm = schedule.Algorithm(t.scheduler.SchedulerAlgorithm)
 	in.Oversubscribe = t.scheduler.MemoryOversubscriptionEnabled
 	in.Preempt = mayPreempt(t.scheduler, *in.Job.Type)
-	return schedule.Schedule(in)
+	return in
 }
 
 // surround completes an input with the nodes and what other jobs than one have there.
@@ -269,7 +281,7 @@ func (t *tx) followUp(e *structs.Evaluation, res *schedule.Result) {
 			ID:                t.cp.newID(),
 			Priority:          e.Priority,
 			Type:              e.Type,
-			TriggeredBy:       triggerFailure,
+			TriggeredBy:       triggerReschedule,
 			Namespace:         e.Namespace,
 			JobID:             e.JobID,
 			PreviousEval:      e.ID,
@@ -474,8 +486,11 @@ const (
 	statusDead    = "dead"
 )
 
+// status is what a job does, as Nomad has it: a service that has come to nothing yet, or has to
+// wait, runs; a batch job is pending.
 func (t *tx) status(key jobKey, j *job) string {
-	for _, a := range t.jobAllocs(key) {
+	allocs := t.jobAllocs(key)
+	for _, a := range allocs {
 		if !a.Terminal() {
 			return statusRunning
 		}
@@ -485,10 +500,15 @@ func (t *tx) status(key jobKey, j *job) string {
 		return statusDead
 	case isParent(j.Job):
 		return statusRunning
-	case len(t.openEvals(key, structs.EvaluationBlocked)) > 0, len(t.openEvals(key, structs.EvaluationPending)) > 0:
-		return statusPending
 	case *j.Type == nomad.JobTypeSystem:
 		return statusRunning
 	}
-	return statusDead
+	blocked, pending := len(t.openEvals(key, structs.EvaluationBlocked)) > 0, len(t.openEvals(key, structs.EvaluationPending)) > 0
+	switch {
+	case !blocked && !pending:
+		return statusDead
+	case *j.Type == nomad.JobTypeService && (blocked || len(allocs) > 0):
+		return statusRunning
+	}
+	return statusPending
 }

@@ -21,7 +21,7 @@ func (cp *ControlPlane) RegisterJob(req *structs.JobRegistration) (*structs.JobC
 	if err := checkEvalPriority(req.EvalPriority); err != nil {
 		return nil, err
 	}
-	warnings, err := cp.prepare(req.Job)
+	warnings, err := cp.setting().prepare(req.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -138,6 +138,7 @@ func (t *tx) newVersion(existing *job, submitted *nomad.Job, submission *nomad.J
 		status = *existing.Status
 		row.versions = t.keptVersions(append(row.versions, existing.versions...))
 		row.scalings = existing.scalings
+		stable = structs.Deref(submitted.Stop) && *existing.Stable // stopping it does not make it worse
 		if !*existing.Stop {
 			row.since = existing.since
 		}
@@ -284,9 +285,10 @@ func (cp *ControlPlane) EvaluateJob(namespace, id string, reschedule bool) (eval
 // stoppedByRequest describes an allocation that a person stopped.
 const stoppedByRequest = "alloc is being stopped by request"
 
-// StopAllocation stops an allocation; its job gets another in its place. With
-// noShutdownDelay it ends without its shutdown delays, also when it was stopped before.
-// One that has ended is left as it is. An unknown one is errdefs.NotFound.
+// StopAllocation stops an allocation; its job gets another in its place, one that runs on every
+// node with its next evaluation. With noShutdownDelay it ends without its shutdown delays, also
+// when it was stopped before. One that has ended is left as it is. An unknown one is
+// errdefs.NotFound.
 func (cp *ControlPlane) StopAllocation(id string, noShutdownDelay bool) (evalID string, err error) {
 	err = cp.write(func(t *tx) error {
 		a := t.allocs.get(id)

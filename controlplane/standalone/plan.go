@@ -18,7 +18,7 @@ func (cp *ControlPlane) dryRun(change func(*tx) error) error {
 // PlanJob tells what registering a job would do now, and does nothing of it. The job
 // becomes the control plane's. Errors are those of [ControlPlane.RegisterJob].
 func (cp *ControlPlane) PlanJob(job *nomad.Job) (*structs.JobPlan, error) {
-	warnings, err := cp.prepare(job)
+	warnings, err := cp.setting().prepare(job)
 	if err != nil {
 		return nil, err
 	}
@@ -37,11 +37,12 @@ func (cp *ControlPlane) PlanJob(job *nomad.Job) (*structs.JobPlan, error) {
 			t.newVersion(existing, job, nil)
 		}
 		plan.Evaluation = t.newEval(job, triggerRegister)
-		if isParent(job) {
-			return nil // nothing of it is placed
-		}
 		t.cancelDeployments(key)
-		res := t.schedule(plan.Evaluation, nil)
+		in := t.input(plan.Evaluation, nil)
+		// A periodic or parameterized job is planned as one child of it, as with Nomad: the
+		// exit code of `job plan` tells scripts that there is something to do.
+		in.Stopped = in.Stopped && !isParent(job)
+		res := schedule.Schedule(in)
 		t.describe(plan.Evaluation, res)
 		for id := range res.Preempted {
 			plan.Preempted = append(plan.Preempted, t.allocs.get(id).Allocation)

@@ -53,6 +53,8 @@ func TestAPlanTellsWhatWouldHappenAndDoesNothing(t *testing.T) {
 		j.Constraints = []*nomad.Constraint{{LTarget: "${attr.kernel.name}", Operand: "=", RTarget: "none"}}
 	}))
 	require.Zero(t, desired(nowhere), "a system job wants none on a node that may not have it")
+	parent := plan(t, cp, testJob("parent", "batch", count(2), func(j *nomad.Job) { j.ParameterizedJob = &nomad.ParameterizedJobConfig{} }))
+	require.Equal(t, structs.DesiredUpdates{Place: 2}, desired(parent), "what one child would get")
 
 	_, err := cp.PlanJob(testJob("", "batch"))
 	require.ErrorContains(t, err, "Missing job ID")

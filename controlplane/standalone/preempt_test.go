@@ -56,7 +56,7 @@ func TestAPreemptedJobWaitsForRoomAndComesBack(t *testing.T) {
 	require.Empty(t, wanted(cp, "low"))
 
 	report(t, cp, low, structs.ClientComplete)
-	require.Equal(t, statusPending, status(cp, "low"))
+	require.Equal(t, statusRunning, status(cp, "low"))
 	require.Empty(t, wanted(cp, "low"), "there is not enough room yet")
 	report(t, cp, high, structs.ClientRunning)
 	_, err := cp.DeregisterJob(&structs.JobStop{Namespace: "default", JobID: "high"})

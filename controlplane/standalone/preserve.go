@@ -26,7 +26,7 @@ func (cp *ControlPlane) registerPreserving(req *structs.JobRegistration, out *st
 		was := cp.Job(key.namespace, key.id)
 		kept := *req
 		kept.Job = preserve(req, was)
-		if _, err := cp.check(kept.Job, cp.SchedulerConfiguration()); err != nil {
+		if _, err := cp.setting().check(kept.Job); err != nil {
 			return err
 		}
 		err := cp.write(func(t *tx) error {

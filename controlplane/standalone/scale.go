@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
@@ -132,7 +133,7 @@ func (j *job) scalable(g *nomad.TaskGroup, req *nomad.ScalingRequest) error {
 		}
 	}
 	switch p := g.Scaling; {
-	case *j.Type == nomad.JobTypeSystem || *j.Type == nomad.JobTypeSysbatch:
+	case schedule.PerNode(j.Job):
 		return invalid("cannot scale jobs of type %q", *j.Type)
 	case *j.Stop:
 		return invalid("cannot scale a job that is stopped: start it first")

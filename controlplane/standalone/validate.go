@@ -36,19 +36,40 @@ func (e *ValidationError) Unwrap() error {
 // ValidateJob returns every fault of a job, and its warnings. It canonicalises
 // the job.
 func (cp *ControlPlane) ValidateJob(job *nomad.Job) (faults, warnings []string) {
-	warnings, err := cp.prepare(job)
-	var v *ValidationError
-	if errors.As(err, &v) {
-		faults = v.Faults
-	}
+	faults, warnings = validateJob(job, cp.setting())
 	if job != nil && job.NodePool != nil && cp.NodePool(*job.NodePool) == nil {
 		faults = append(faults, noPool(job))
 	}
 	return faults, warnings
 }
 
+// ValidateJob is what [ControlPlane.ValidateJob] says where no node, no pool and no
+// configuration of the scheduler is known.
+func ValidateJob(job *nomad.Job) (faults, warnings []string) {
+	return validateJob(job, setting{groupFaults: func(*nomad.TaskGroup) []string { return nil }})
+}
+
+func validateJob(job *nomad.Job, s setting) (faults, warnings []string) {
+	warnings, err := s.prepare(job)
+	var v *ValidationError
+	if errors.As(err, &v) {
+		faults = v.Faults
+	}
+	return faults, warnings
+}
+
+// setting is what a job's faults depend on beside the job.
+type setting struct {
+	groupFaults   func(*nomad.TaskGroup) []string // what the nodes refuse
+	oversubscribe bool                            // tasks may have more memory than they are promised
+}
+
+func (cp *ControlPlane) setting() setting {
+	return setting{cp.faults, cp.SchedulerConfiguration().MemoryOversubscriptionEnabled}
+}
+
 // prepare fills in what the job leaves open and finds all its faults.
-func (cp *ControlPlane) prepare(job *nomad.Job) (warnings []string, err error) {
+func (s setting) prepare(job *nomad.Job) (warnings []string, err error) {
 	if job == nil {
 		return nil, &ValidationError{Faults: []string{"job: it is missing"}}
 	}
@@ -70,7 +91,7 @@ func (cp *ControlPlane) prepare(job *nomad.Job) (warnings []string, err error) {
 		job.NodePool = new("default")
 	}
 	setScalings(job)
-	return cp.check(job, cp.SchedulerConfiguration())
+	return s.check(job)
 }
 
 // possible refuses what cannot be looked at any closer.
@@ -87,8 +108,8 @@ func possible(job *nomad.Job) error {
 }
 
 // check finds all faults of a job that leaves nothing open.
-func (cp *ControlPlane) check(job *nomad.Job, scheduler *nomad.SchedulerConfiguration) (warnings []string, err error) {
-	v := &validation{groupFaults: cp.faults, oversubscribe: scheduler.MemoryOversubscriptionEnabled}
+func (s setting) check(job *nomad.Job) (warnings []string, err error) {
+	v := &validation{setting: s}
 	v.job(job)
 	refused, warned := jobfields.Check(job)
 	for _, text := range refused {
@@ -122,12 +143,10 @@ func setProviders(job *nomad.Job) {
 
 // validation gathers faults. at is where it is, such as `group "web": task "app"`.
 type validation struct {
-	at          []string
-	faults      remarks
-	warnings    remarks
-	groupFaults func(*nomad.TaskGroup) []string // what the nodes refuse
-	// oversubscribe is set when tasks may have more memory than they are promised.
-	oversubscribe bool
+	setting
+	at       []string
+	faults   remarks
+	warnings remarks
 }
 
 func (v *validation) fault(format string, args ...any) {
@@ -232,6 +251,7 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 	v.restart(g.RestartPolicy)
 	v.reschedule(j, g.ReschedulePolicy)
 	v.disk(g)
+	v.volumes(g)
 	v.ports(g)
 	v.groupTimes(j, g)
 	v.scaling(g)
@@ -256,6 +276,7 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 			v.task(t)
 			v.taskTimes(g, t)
 			v.taskFiles(t)
+			v.volumeMounts(g, t)
 			v.logs(g, t)
 			v.ranking(j, t.Affinities, nil)
 		})

@@ -5,6 +5,7 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -73,7 +74,7 @@ func (v *validation) spread(sp *nomad.Spread) {
 // ranking checks what of a job says which of its nodes suit best. What runs on every node
 // has no choice.
 func (v *validation) ranking(j *nomad.Job, affinities []*nomad.Affinity, spreads []*nomad.Spread) {
-	perNode := *j.Type == nomad.JobTypeSystem || *j.Type == nomad.JobTypeSysbatch
+	perNode := schedule.PerNode(j)
 	if perNode && len(affinities) > 0 {
 		v.fault("System jobs may not have an affinity block")
 	}

@@ -76,7 +76,7 @@ func (cp *ControlPlane) RevertJob(namespace, id string, version uint64, enforced
 			return nil, err
 		}
 		req.Submission = from.submission
-		if out.Warnings, err = cp.prepare(req.Job); err != nil {
+		if out.Warnings, err = cp.setting().prepare(req.Job); err != nil {
 			return nil, err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"encoding/pem"
@@ -276,6 +277,37 @@ func TestAConnectionIsKeptForTheNextRequest(t *testing.T) {
 	c.Close()
 	_, err := ask(t, c, to("10.0.0.1"), &wasmnodev1.HttpRequest{Method: "GET", Url: server.URL + "?n=" + strings.Repeat("x", outbound.MaxResponseHeaderBytes>>10)})
 	require.ErrorContains(t, err, "server response headers exceeded")
+}
+
+func TestTheHeadersOfAResponseAreBoundedAtTheirEdge(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	const before, after = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: ", "\r\n\r\n"
+	sizes := make(chan int, 1)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 1024)) // the request, which is short
+			_, _ = io.WriteString(conn, before+strings.Repeat("x", <-sizes-len(before)-len(after))+after+"ok")
+			_ = conn.Close()
+		}
+	})
+	defer serving.Wait()
+	defer l.Close()
+	for size, says := range map[int]string{256 << 10: "", 256<<10 + 1: "server response headers exceeded"} {
+		sizes <- size
+		body, err := ask(t, client(t), to("127.0.0.1"), &wasmnodev1.HttpRequest{Method: "GET", Url: "http://" + l.Addr().String()})
+		if says == "" {
+			require.NoError(t, err)
+			require.Equal(t, "ok", body)
+			continue
+		}
+		require.ErrorContains(t, err, says)
+	}
 }
 
 // FuzzRequest: what a guest hands over is a request or is refused.

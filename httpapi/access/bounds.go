@@ -31,13 +31,19 @@ func KindOf(r *http.Request) Kind {
 	switch {
 	case r.ContentLength != 0 && r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return Bodies
-	case r.Header.Get("Upgrade") != "", strings.HasPrefix(r.URL.Path, "/v1/client/fs/"), slices.Contains(endless, r.URL.Path),
+	case r.Header.Get("Upgrade") != "", strings.HasPrefix(r.URL.Path, "/v1/client/fs/"), slices.Contains(endless, r.URL.Path), followsPlugin(r.URL.Path),
 		r.URL.Query().Get("index") != "":
 		return Streams
 	case r.ContentLength != 0:
 		return Bodies
 	}
 	return Reads
+}
+
+// followsPlugin reports whether a request is for what a plugin logs, or does, as it happens.
+func followsPlugin(path string) bool {
+	rest, is := strings.CutPrefix(path, "/v1/agent/plugin/")
+	return is && (strings.HasSuffix(rest, "/logs") || strings.HasSuffix(rest, "/trace"))
 }
 
 // Limits bounds what is served at once. Each kind has its own, so that what fills one

@@ -131,6 +131,11 @@ func (to *target) await(ctx context.Context, w wait, began time.Time) error {
 
 func (to *target) is(w wait, began time.Time) (bool, string) {
 	if w.what != "wait" {
+		// A deployment is made by the evaluation: until that is over, the latest is the one before.
+		evals, _, err := to.client.Jobs().Evaluations(w.job, nil)
+		if err != nil || slices.ContainsFunc(evals, func(e *nomad.Evaluation) bool { return e.Status == "pending" }) {
+			return false, "an evaluation is pending"
+		}
 		d, _, err := to.client.Jobs().LatestDeployment(w.job, nil)
 		switch {
 		case err != nil:

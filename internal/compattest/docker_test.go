@@ -33,13 +33,11 @@ const dockerAtOnce = 12
 
 // dockerMeant are the jobs of the docker driver that go otherwise here than with Nomad, and why.
 var dockerMeant = map[string]string{
-	"cpu-hard":         "cpu_hard_limit is refused, with the reason",
 	"cpuset":           "cpuset_cpus is what the engine is told; Nomad's own cgroup lets the task have all that is not reserved",
 	"env-names":        "containers have the engine's cgroups, so that there are no NOMAD_CPU_CORES and NOMAD_PARENT_CGROUP",
 	"image-name-bad":   "the engine says what is wrong with the name",
 	"image-none":       "the configuration is held against the driver's schema, and the path of the fault is said",
 	"key-unknown":      "the configuration is held against the driver's schema, and the path of the fault is said",
-	"load":             "load is refused, with the reason",
 	"mount-unknown":    "the configuration is held against the driver's schema, and the path of the fault is said",
 	"pull-timeout-bad": "a duration that is none is refused, also where the image is there already",
 	"type-wrong":       "the configuration is held against the driver's schema, and the path of the fault is said",
@@ -99,7 +97,8 @@ plugin "docker" {
 const dockerOurs = `
 plugin "docker" {
   config {
-    endpoint = "unix://%[1]s"
+    endpoint      = "unix://%[1]s"
+    allow_devices = ["*"] # as with Nomad
   }
   grant {
     kv { enabled = true }

@@ -1,6 +1,7 @@
 package configschema
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -41,6 +42,25 @@ func (e *FaultsError) Error() string {
 		parts = append(parts, fmt.Sprintf("and %d more", e.More))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// Lines returns what is wrong according to an error of [Schema.Check], a line each; the last says
+// how many faults there are beyond those. Without an error there are none.
+func Lines(err error) (lines []string) {
+	var many *FaultsError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &many):
+		return []string{err.Error()}
+	}
+	for _, f := range many.Faults {
+		lines = append(lines, f.String())
+	}
+	if many.More > 0 {
+		lines = append(lines, fmt.Sprintf("config: %d more faults", many.More))
+	}
+	return lines
 }
 
 // path is a way into a configuration. It is never appended to in place.
@@ -90,11 +110,38 @@ type faults struct {
 	seen map[Fault]bool
 	list []Fault
 	more int
+	// What the fitter knows of shapes, by the path: what to say of a wrong type, and where all
+	// is said.
+	notes   map[string]note
+	settled []path
 }
 
 func (f *faults) any() bool { return len(f.list) > 0 }
 
 func (f *faults) add(at path, problem string) { f.once(at, problem) }
+
+// note keeps how a wrong type is described.
+func (f *faults) note(at path, n note) {
+	if f.notes == nil {
+		f.notes = map[string]note{}
+	}
+	if where := at.String(); len(f.notes) < 10*MaxFaults && f.notes[where].text == "" {
+		f.notes[where] = n
+	}
+}
+
+// settle adds a fault that says all of what is there: what the library finds in it is an echo.
+func (f *faults) settle(at path, problem string) {
+	f.add(at, problem)
+	if len(f.settled) < MaxFaults {
+		f.settled = append(f.settled, at)
+	}
+}
+
+// echo reports whether all is said of what is there.
+func (f *faults) echo(at path) bool {
+	return slices.ContainsFunc(f.settled, func(p path) bool { return len(at) >= len(p) && slices.Equal(at[:len(p)], p) })
+}
 
 func (f *faults) once(at path, problem string) {
 	fault := Fault{Path: at.String(), Problem: printable(problem)}
@@ -140,7 +187,16 @@ func (f *faults) library(root path, value any, err error) {
 
 func (f *faults) tree(root path, value any, e *jsonschema.ValidationError) {
 	at := locate(root, value, e.InstanceLocation)
+	if f.echo(at) {
+		return
+	}
 	switch k := e.ErrorKind.(type) {
+	case *kind.Type:
+		if n, ok := f.notes[at.String()]; ok && slices.Equal(n.want, slices.Sorted(slices.Values(k.Want))) {
+			f.add(n.at, n.text)
+			return
+		}
+		f.add(at, text(k))
 	case *kind.Required:
 		for _, name := range k.Missing {
 			f.add(at.member(name), "missing")
@@ -292,8 +348,10 @@ func words(types []string) string {
 	for i, t := range types {
 		w[i] = word(t)
 	}
-	return strings.Join(w, " or ")
+	return either(w)
 }
+
+func either(words []string) string { return strings.Join(words, " or ") }
 
 func oneOf(values []any) string {
 	const most = 12

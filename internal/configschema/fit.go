@@ -24,20 +24,33 @@ type fitter struct {
 func (f *fitter) fit(at path, s *jsonschema.Schema, value any, block bool) any {
 	w := f.wants(s)
 	value = f.shape(at, w, value)
+	f.noteShape(at, w, value)
 	switch v := value.(type) {
 	case map[string]any:
 		if block || w.block() {
+			f.noteLabels(at, w, v)
 			f.members(at, w, v)
 		}
 	case []any:
-		for i := range v {
-			f.work.spend(1)
-			if item := w.item(i); item != nil {
-				v[i] = f.fit(at.item(i), item, v[i], false)
-			}
-		}
+		f.items(at, w, v)
 	}
 	return value
+}
+
+// items fits a list's items.
+func (f *fitter) items(at path, w *wants, list []any) {
+	for i := range list {
+		f.work.spend(1)
+		item := w.item(i)
+		if item == nil {
+			continue
+		}
+		if label := f.labelled(item, list[i]); label != "" {
+			f.faults.settle(at, fmt.Sprintf("a block with the label %s or a map of blocks, want a list of blocks without labels", quote(label)))
+			return
+		}
+		list[i] = f.fit(at.item(i), item, list[i], false)
+	}
 }
 
 // shape undoes what HCL does to blocks and interpolated values.
@@ -45,11 +58,15 @@ func (f *fitter) shape(at path, w *wants, value any) any {
 	switch v := value.(type) {
 	case []any:
 		// A block arrives as a list, because HCL cannot know that it comes once.
-		if w.takes("object") && !w.takes("array") && blocks(v) {
+		switch {
+		case !blocks(v):
+		case w.takes("object") && !w.takes("array"):
 			return f.merge(at, w, v)
+		case len(v) == 1 && !w.takes("object") && !f.listsBlocks(w):
+			return v[0]
 		}
 	case map[string]any:
-		if w.takes("array") && !w.takes("object") {
+		if w.takes("array") && !w.takes("object") && f.listsBlocks(w) {
 			return []any{v}
 		}
 	case string:

@@ -123,27 +123,36 @@ func TestEveryFaultIsNamedWithItsPath(t *testing.T) {
 		"unknown like none": {block{"image": "a", "zzzzzz": 1}, `config.zzzzzz: unknown field`},
 		"unknown in a list": {block{"image": "a", "mounts": []any{block{"source": "a", "target": "/", "readonly": true}}},
 			`config.mounts[0].readonly: unknown field, did you mean "read_only"?`},
-		"a string for a list":       {block{"image": "a", "args": "x"}, `config.args: a string, want a list`},
-		"a list for a string":       {block{"image": []any{"a"}}, `config.image: a list, want a string`},
-		"a number for a string":     {block{"image": 5}, `config.image: a number, want a string`},
-		"a number in a list":        {block{"image": "a", "args": []any{"a", 5}}, `config.args[1]: a number, want a string`},
-		"a word for a number":       {block{"image": "a", "exit_code": "x"}, `config.exit_code: a string, want a whole number`},
-		"a fraction":                {block{"image": "a", "exit_code": 1.5}, `config.exit_code: a number, want a whole number`},
-		"a word for a boolean":      {block{"image": "a", "privileged": "yes"}, `config.privileged: a string, want true or false`},
-		"a string for a block":      {block{"image": "a", "auth": "x"}, `config.auth: a string, want a block`},
-		"too large":                 {block{"image": "a", "exit_code": 256}, `config.exit_code: 256, want at most 255`},
-		"too small":                 {block{"image": "a", "exit_code": -1}, `config.exit_code: -1, want at least 0`},
-		"not in the list":           {block{"image": "a", "pull": "x"}, `config.pull: "x", want one of "always", "never"`},
-		"empty":                     {block{"image": ""}, `config.image: empty`},
-		"pattern":                   {block{"image": "a", "mounts": []any{block{"source": "a", "target": "t"}}}, `config.mounts[0].target: "t" does not match ^/`},
-		"a key that needs quotes":   {block{"image": "a", "labels": block{"a.b": 1}}, `config.labels["a.b"]: a number, want a string`},
-		"a block twice":             {block{"image": "a", "auth": []any{block{"user": "a"}, block{"tls": true}}}, `config.auth: given 2 times, want one block`},
-		"a label twice":             {block{"image": "a", "network": []any{block{"a": block{}}, block{"a": block{}}}}, `config.network: given 2 times, want one block`},
-		"too many":                  {block{"image": "a", "mounts": []any{block{"source": "a", "target": "/"}, block{"source": "a", "target": "/"}, block{"source": "a", "target": "/"}, block{"source": "a", "target": "/"}}}, `config.mounts: 4 items, want at most 3`},
-		"none of the forms":         {block{"image": "a", "port": "x"}, `config.port: fits none of the 2 forms allowed here (a string, want a whole number / a string, want a block)`},
-		"several, sorted by path":   {block{"args": 1, "pul": 1}, `config.args: a number, want a list; config.image: missing; config.pul: unknown field, did you mean "pull"?`},
-		"a value without a meaning": {block{"image": make(chan int)}, `config.image: a value of Go's type chan int has no meaning here`},
-		"a number out of range":     {block{"image": "a", "ratio": json.Number("1e999999999")}, `config.ratio: "1e999999999" is not a number in range`},
+		"a string for a list":        {block{"image": "a", "args": "x"}, `config.args: a string, want a list of strings`},
+		"a list for a string":        {block{"image": []any{"a"}}, `config.image: a list, want a string`},
+		"a number for a string":      {block{"image": 5}, `config.image: a number, want a string`},
+		"a block for a string":       {block{"image": []any{block{"a": 1}}}, `config.image: a block or a map, want a string`},
+		"blocks for a number":        {block{"image": "a", "exit_code": []any{block{}, block{}}}, `config.exit_code: a list of blocks, want a whole number`},
+		"a block for a list":         {block{"image": "a", "args": []any{block{"a": "b"}}}, `config.args: a block or a map, want a list of strings`},
+		"a map for a list":           {block{"image": "a", "args": block{"a": "b"}}, `config.args: a block or a map, want a list of strings`},
+		"a list for a map":           {block{"image": "a", "labels": []any{"a"}}, `config.labels: a list, want a map of strings`},
+		"a string for a map":         {block{"image": "a", "labels": "a"}, `config.labels: a string, want a map of strings`},
+		"a label too many":           {block{"image": "a", "mounts": []any{block{"data": []any{block{"source": "s", "target": "/t"}}}}}, `config.mounts: a block with the label "data" or a map of blocks, want a list of blocks without labels`},
+		"a map for a list of blocks": {block{"image": "a", "mounts": []any{block{"data": block{"source": "s", "target": "/t"}, "more": block{}}}}, `config.mounts: a block with the label "data" or a map of blocks, want a list of blocks without labels`},
+		"a label too few":            {block{"image": "a", "network": []any{block{"mtu": 1}}}, `config.network: a block without a label, want blocks with one: network "NAME" { … }`},
+		"a number in a list":         {block{"image": "a", "args": []any{"a", 5}}, `config.args[1]: a number, want a string`},
+		"a word for a number":        {block{"image": "a", "exit_code": "x"}, `config.exit_code: a string, want a whole number`},
+		"a fraction":                 {block{"image": "a", "exit_code": 1.5}, `config.exit_code: a number, want a whole number`},
+		"a word for a boolean":       {block{"image": "a", "privileged": "yes"}, `config.privileged: a string, want true or false`},
+		"a string for a block":       {block{"image": "a", "auth": "x"}, `config.auth: a string, want a block`},
+		"too large":                  {block{"image": "a", "exit_code": 256}, `config.exit_code: 256, want at most 255`},
+		"too small":                  {block{"image": "a", "exit_code": -1}, `config.exit_code: -1, want at least 0`},
+		"not in the list":            {block{"image": "a", "pull": "x"}, `config.pull: "x", want one of "always", "never"`},
+		"empty":                      {block{"image": ""}, `config.image: empty`},
+		"pattern":                    {block{"image": "a", "mounts": []any{block{"source": "a", "target": "t"}}}, `config.mounts[0].target: "t" does not match ^/`},
+		"a key that needs quotes":    {block{"image": "a", "labels": block{"a.b": 1}}, `config.labels["a.b"]: a number, want a string`},
+		"a block twice":              {block{"image": "a", "auth": []any{block{"user": "a"}, block{"tls": true}}}, `config.auth: given 2 times, want one block`},
+		"a label twice":              {block{"image": "a", "network": []any{block{"a": block{}}, block{"a": block{}}}}, `config.network: given 2 times, want one block`},
+		"too many":                   {block{"image": "a", "mounts": []any{block{"source": "a", "target": "/"}, block{"source": "a", "target": "/"}, block{"source": "a", "target": "/"}, block{"source": "a", "target": "/"}}}, `config.mounts: 4 items, want at most 3`},
+		"none of the forms":          {block{"image": "a", "port": "x"}, `config.port: fits none of the 2 forms allowed here (a string, want a whole number / a string, want a block)`},
+		"several, sorted by path":    {block{"args": 1, "pul": 1}, `config.args: a number, want a list of strings; config.image: missing; config.pul: unknown field, did you mean "pull"?`},
+		"a value without a meaning":  {block{"image": make(chan int)}, `config.image: a value of Go's type chan int has no meaning here`},
+		"a number out of range":      {block{"image": "a", "ratio": json.Number("1e999999999")}, `config.ratio: "1e999999999" is not a number in range`},
 	}
 	s := compile(t, web)
 	for name, tt := range tests {
@@ -366,6 +375,24 @@ func TestTheExampleDriversSchemasCompile(t *testing.T) {
 	}
 }
 
+func TestASchemaCannotHaveEndlessFields(t *testing.T) {
+	var wide strings.Builder
+	wide.WriteString(`{"$ref":"#/$defs/n","$defs":{"n":{"type":"object","properties":{`)
+	for i := range 60 {
+		fmt.Fprintf(&wide, `"a%d":{"type":"array","items":{"type":"object","properties":{"b":{"type":"object","properties":{"c":{"$ref":"#/$defs/m%d"}}}}}},`, i, i)
+	}
+	wide.WriteString(`"z":{}}}`)
+	for i := range 60 {
+		fmt.Fprintf(&wide, `,"m%d":{"type":"object","properties":{"x":{"$ref":"#/$defs/n"},"y":{"$ref":"#/$defs/m%d"}}}`, i, (i+1)%60)
+	}
+	wide.WriteString(`}}`)
+	_, err := compile(t, wide.String()).Fields()
+	require.ErrorContains(t, err, "the schema has more than 2000 fields")
+
+	_, err = compile(t, `{"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"type":["array","object"],"items":{"$ref":"#/$defs/a"},"additionalProperties":{"$ref":"#/$defs/a"},"not":{}}}}`).Fields()
+	require.NoError(t, err, "an example of it is looked for, and there is none")
+}
+
 func FuzzCheck(f *testing.F) {
 	f.Add(web, `{"image":"a","auth":[{"user":"u"}],"mounts":[{"source":1}]}`)
 	f.Add(`{"anyOf":[{"properties":{"a":{}}},{"$ref":"#"}]}`, `{"a":[[[1]]]}`)
@@ -378,6 +405,9 @@ func FuzzCheck(f *testing.F) {
 		if err != nil {
 			oneLine(t, err)
 			return
+		}
+		if _, err := s.Fields(); err != nil {
+			oneLine(t, err)
 		}
 		var value map[string]any
 		if json.Unmarshal([]byte(config), &value) != nil {

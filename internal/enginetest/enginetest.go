@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,6 +90,7 @@ func Podman(t testing.TB) *Engine {
 	dir := directory(t)
 	e := &Engine{Name: "podman", Socket: filepath.Join(dir, "s")}
 	cmd := exec.Command("podman", "system", "service", "--time=0", "unix://"+e.Socket)
+	cmd.Dir = dir // what watches a container leaves a file where it runs
 	cmd.Env = os.Environ()
 	for name, text := range map[string]string{
 		"CONTAINERS_CONF":            podmanContainers,
@@ -292,6 +294,14 @@ func (e *Engine) Tag(t testing.TB, image, name string) {
 	require.Equal(t, http.StatusCreated, status, answer)
 }
 
+// Save is an archive of an image, by all its names.
+func (e *Engine) Save(t testing.TB, image string) []byte {
+	t.Helper()
+	status, text := e.do("GET", "/images/"+image+"/get", nil)
+	require.Equal(t, http.StatusOK, status)
+	return []byte(text)
+}
+
 // Has reports whether the engine has an image.
 func (e *Engine) Has(image string) bool {
 	status, _ := e.do("GET", "/images/"+image+"/json", nil)
@@ -330,6 +340,32 @@ func (e *Engine) Processes(t testing.TB, container string) int {
 	var answer struct{ Processes [][]string }
 	require.NoError(t, json.Unmarshal([]byte(text), &answer))
 	return len(answer.Processes)
+}
+
+// Pid is the number of a container's first process.
+func (e *Engine) Pid(t testing.TB, container string) string {
+	t.Helper()
+	return strconv.Itoa(e.state(t, container).Pid)
+}
+
+// OOMKilled is whether a container was killed for its memory, as the engine knows it.
+func (e *Engine) OOMKilled(t testing.TB, container string) bool {
+	t.Helper()
+	return e.state(t, container).OOMKilled
+}
+
+type containerState struct {
+	Pid       int
+	OOMKilled bool
+}
+
+func (e *Engine) state(t testing.TB, container string) containerState {
+	t.Helper()
+	status, text := e.do("GET", "/containers/"+container+"/json", nil)
+	require.Equal(t, http.StatusOK, status, text)
+	var answer struct{ State containerState }
+	require.NoError(t, json.Unmarshal([]byte(text), &answer))
+	return answer.State
 }
 
 // RemoveAll removes all containers, by force.

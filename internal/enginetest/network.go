@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,6 +71,9 @@ func NetworkedDocker(t testing.TB, more map[string]string) *Engine {
 	}
 	return e
 }
+
+// Namespaces is the directory where Docker keeps the networks of its containers.
+func (e *Engine) Namespaces() string { return filepath.Join(filepath.Dir(e.Socket), "exec", "netns") }
 
 // load makes an image of a file system.
 func (e *Engine) load(t testing.TB, files []byte, name, changes string) {

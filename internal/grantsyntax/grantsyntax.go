@@ -38,6 +38,18 @@ func PathRights(text string) error {
 	return Path(path)
 }
 
+// ReadWrite begins a path that may be mounted to be written to.
+const ReadWrite = "rw"
+
+// Mount refuses what is not a path that may be mounted, such as "r:/srv" or "rw:/srv".
+func Mount(text string) error {
+	rights, path, _ := strings.Cut(text, ":")
+	if rights != "r" && rights != ReadWrite {
+		return fmt.Errorf(`%q has to begin with "r:" or "rw:"`, text)
+	}
+	return Path(path)
+}
+
 // Node refuses what is neither a device node, nor a directory of them, nor the beginning
 // of nodes' names with '*' for the rest.
 func Node(node string) error {

@@ -15,6 +15,7 @@ func TestAPermissionIsOneClearThing(t *testing.T) {
 		clear, not []string
 	}{
 		{"path", grantsyntax.Path, []string{"/", "/srv", "/srv/a b"}, []string{"", "srv", "/srv/", "/srv//x", "/srv/../x", "/srv/*", "/a?", "/[a]", "/a\x00"}},
+		{"mount", grantsyntax.Mount, []string{"r:/srv", "rw:/srv/a"}, []string{"", "/srv", "r:", "w:/srv", "rx:/srv", "r:srv", "rw:/srv/", "r:/srv/*"}},
 		{"node", grantsyntax.Node, []string{"/dev/kvm", "/dev/dri", "/dev/nvidia*", "/dev/*"}, []string{"", "/dev", "/srv/x", "/dev/../etc", "/dev/dri/", "/dev/**", "/dev/a*b", "/dev/a\x00"}},
 		{"command", grantsyntax.Command, []string{"*", "/*", "/bin/sh", "/usr/bin/*"}, []string{"", "/", "sh", "bin/*", "/bin/../sh", "/bin/s*", "/bin//*", "//*", "/bin/\x00", "**"}},
 		{"address", grantsyntax.Address, []string{"10.0.0.7:5432", "db.internal:5432", "127.0.0.1:*", "[::1]:80", "a_b:1"},

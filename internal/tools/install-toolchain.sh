@@ -1,9 +1,9 @@
 #!/bin/sh
 # Installs packages that are missing, where apt is there to ask: those that it is given,
-# or the C compiler for WebAssembly that the C example programs need.
+# or the compilers for WebAssembly of the examples in C and Rust.
 set -eu
 
-packages="${*:-clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32}"
+packages="${*:-clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32 rustc libstd-rust-dev-wasm32}"
 
 missing=""
 for p in $packages; do

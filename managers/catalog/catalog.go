@@ -177,6 +177,8 @@ func (c *Catalog) Start() {
 		defer c.mu.Unlock()
 		return c.files.settings.means(name)
 	}
+	lock := &lockWatch{dir: c.cfg.Dir}
+	w.before = func() { c.lookAtLock(lock) }
 	w.found, w.state = func(all, ready, gone []string) {
 		c.step(func(t *files, now time.Time) []action { return t.found(now, all, ready, gone) })
 	}, c.setProblem
@@ -267,7 +269,11 @@ func (c *Catalog) changed() <-chan struct{} {
 func (c *Catalog) Directory() DirectoryStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.directory
+	d := c.directory
+	if err := c.files.locked.err; err != nil {
+		d.Problem = join(d.Problem, OneLine(err)+": no plugin is taken until it is mended")
+	}
+	return d
 }
 
 // setProblem notes what is wrong with the directory, and logs it once.

@@ -18,6 +18,7 @@ import (
 // as actions, so that none of it is done under the catalog's lock.
 type files struct {
 	settings Settings
+	locked   locked
 	byName   map[string]*file
 	gone     []goneFile    // versions in use that are not in charge of any name now
 	changed  chan struct{} // closed and replaced with each change
@@ -259,7 +260,7 @@ func (t *files) claim(now time.Time, f *file, load int, what identity) (d decisi
 	}
 	name := what.claim()
 	f.wants, f.reason = &name, ""
-	if err := t.settings.refusal(name, f.name, what.digest); err != nil {
+	if err := t.refusal(name, f.name, what.digest); err != nil {
 		return d, err
 	}
 	d.replaces, d.given = f.has(name), t.settings.of(name.name)
@@ -284,6 +285,15 @@ func (t *files) claim(now time.Time, f *file, load int, what identity) (d decisi
 		}
 	}
 	return d, nil
+}
+
+// refusal returns why a file of that content must not have a name, as a [*notMeantError]; nil:
+// it may.
+func (t *files) refusal(c claim, file, digest string) error {
+	if err := t.settings.refusal(c, file, digest); err != nil {
+		return err
+	}
+	return t.unlocked(file, digest)
 }
 
 // unclaim notes that what wanted a name will not have it.
@@ -312,6 +322,9 @@ func (t *files) loaded(now time.Time, f *file, load int, u *Unit, what identity,
 		actions = append(actions, t.retire(f, fileRemoved))
 	default:
 		actions = append(actions, t.review(now, f)...)
+		if t.isUnlocked(f) { // by a lock that came while it was loaded
+			actions = append(actions, t.begin(now, f.name))
+		}
 	}
 	return actions
 }
@@ -335,6 +348,7 @@ func (t *files) rejected(now time.Time, f *file, load int, what identity, err er
 		return nil // another load reports
 	}
 	f.state, f.reason = StateRejected, OneLine(err)
+	actions := t.retireUnlocked(f)
 	if f.unit == nil {
 		f.content, f.since = what, now
 	}
@@ -344,7 +358,7 @@ func (t *files) rejected(now time.Time, f *file, load int, what identity, err er
 	var notMeant *notMeantError
 	f.notMeant = errors.As(err, &notMeant)
 	t.finishFirst(f.name)
-	return []action{logLine{hclog.Warn, "plugin file not taken", []any{"file", f.name, "reason", f.reason}}}
+	return append(actions, logLine{hclog.Warn, "plugin file not taken", []any{"file", f.name, "reason", f.reason}})
 }
 
 // expects reports whether a file that is being loaded may yet have a name.
@@ -386,7 +400,7 @@ func (t *files) apply(now time.Time, s Settings) (actions []action) {
 		if f.unit != nil {
 			actions = append(actions, t.review(now, f)...)
 		}
-		if f.notMeant || f.nameTaken != nil || f.state == StateLoading && f.wants != nil {
+		if t.isUnlocked(f) || f.notMeant || f.nameTaken != nil || f.state == StateLoading && f.wants != nil {
 			actions = append(actions, t.begin(now, name))
 		}
 	}

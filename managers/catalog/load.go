@@ -93,6 +93,11 @@ func (c *Catalog) load(ctx context.Context, f *file, load int) {
 		c.reject(ctx, f, load, identity{}, err)
 		return
 	}
+	if err := c.checkLock(f.name, src.Digest()); err != nil {
+		slot()
+		c.reject(ctx, f, load, identity{digest: src.Digest()}, err)
+		return
+	}
 	if c.isInCharge(f, load, src.Digest()) {
 		slot()
 		return

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"os"
 
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
@@ -41,6 +42,8 @@ type Plugin interface {
 	// Invoke calls an operation. The error is the plugin's answer (an abi.Error), a
 	// [*host.FaultError], or ctx's when it was cancelled.
 	Invoke(ctx context.Context, c host.Call) error
+	// OpenNamespace opens a network namespace that the plugin has named, if that is granted.
+	OpenNamespace(path string) (*os.File, error)
 	// Close frees the plugin. It waits for the calls that run.
 	Close()
 }

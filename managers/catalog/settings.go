@@ -21,6 +21,8 @@ type Settings struct {
 	Others host.Grants
 	// RequirePinned refuses contents whose digest is not in Plugins.
 	RequirePinned bool
+	// RequireLock refuses everything while the directory has no lock file.
+	RequireLock bool
 	// Refuse returns why no plugin of a type may go by a name, in one line; "": one may. It
 	// depends on nothing else. Nil: any may.
 	Refuse func(kind host.Kind, name string) string

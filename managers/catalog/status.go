@@ -61,3 +61,33 @@ type DirectoryStatus struct {
 	Problem string    `json:"Problem"`
 	Since   time.Time `json:"Since"` // when Problem last changed
 }
+
+// Description is what a plugin says of itself.
+type Description struct {
+	Name    string    `json:"Name"`
+	Type    host.Kind `json:"Type"`
+	Version string    `json:"Version"`
+	Digest  string    `json:"Digest"` // SHA-256 of the file, in hexadecimal
+	// PluginConfigSchema and TaskConfigSchema are JSON Schema; empty: it takes no configuration.
+	PluginConfigSchema string `json:"PluginConfigSchema"`
+	TaskConfigSchema   string `json:"TaskConfigSchema"`
+}
+
+// Description returns what the plugin in charge of a name says of itself, a driver before a
+// device plugin; false: there is none.
+func (c *Catalog) Description(name string) (Description, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, kind := range []host.Kind{host.KindDriver, host.KindDevice} {
+		for _, f := range c.files.byName {
+			if f.has(claim{kind, name}) {
+				d := f.unit.plugin.Description()
+				return Description{
+					Name: d.GetName(), Type: kind, Version: d.GetVersion(), Digest: f.content.digest,
+					PluginConfigSchema: d.GetPluginConfigSchema(), TaskConfigSchema: d.GetTaskConfigSchema(),
+				}, true
+			}
+		}
+	}
+	return Description{}, false
+}

@@ -7,17 +7,18 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/wasmnode/wasmnode/internal/pluginlock"
 )
 
 const (
 	// pluginSuffix is how the names of plugin files end.
-	pluginSuffix = ".wasm"
+	pluginSuffix = pluginlock.PluginSuffix
 	// MaxPluginFiles bounds the plugin files in a directory; those beyond, by name, are not
 	// loaded, and the directory's status reports that. The files that an operator means are
 	// the last to be left out.
@@ -45,6 +46,8 @@ type watcher struct {
 	found func(all, ready, gone []string)
 	// meant reports whether the operator decided about a file; nil: about none.
 	meant func(name string) bool
+	// before is called before each look; nil: nothing is.
+	before func()
 	// state takes the directory's problem, "" for none, after each look.
 	state func(problem string)
 }
@@ -84,6 +87,9 @@ func (w *watcher) run(ctx context.Context) {
 
 // look looks once and returns when to look again.
 func (w *watcher) look() time.Duration {
+	if w.before != nil {
+		w.before()
+	}
 	marks, problem := readMarks(w.dir, w.meant)
 	if marks == nil {
 		// What cannot be seen is not gone: plugins stay in service.
@@ -105,7 +111,7 @@ func readMarks(dir string, meant func(name string) bool) (marks map[string]mark,
 	if err != nil {
 		return nil, fmt.Sprintf("cannot read the plugin directory: %v", err)
 	}
-	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !pluginFile(e.Name()) })
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !pluginlock.IsPluginFile(e.Name()) })
 	if len(entries) > MaxPluginFiles && meant != nil {
 		first, rest := []os.DirEntry{}, []os.DirEntry{}
 		for _, e := range entries {
@@ -132,10 +138,6 @@ func readMarks(dir string, meant func(name string) bool) (marks map[string]mark,
 		problem = fmt.Sprintf("%d plugin files are not loaded: the limit is %d", left, MaxPluginFiles)
 	}
 	return marks, problem
-}
-
-func pluginFile(name string) bool {
-	return strings.HasSuffix(name, pluginSuffix) && !strings.HasPrefix(name, ".")
 }
 
 // readMark looks at one file, through symbolic links. A link that leads nowhere

@@ -122,6 +122,41 @@ func TestAFloodOfDevicesIsRefused(t *testing.T) {
 	}
 }
 
+// TestAsMuchAsIsAllowedIsTaken: the limits permit what they say.
+func TestAsMuchAsIsAllowedIsTaken(t *testing.T) {
+	full, long, text := &pb.DeviceFingerprintResponse{}, strings.Repeat("n", 127), strings.Repeat("x", 1024)
+	for i := range 64 {
+		g := &pb.DeviceGroup{Id: &pb.DeviceGroupId{Vendor: long + "n", Type: "t", Name: fmt.Sprint(i)}, Attributes: map[string]*pb.Attribute{}}
+		for n := range 64 {
+			g.Devices = append(g.Devices, &pb.Device{Id: fmt.Sprint(i, "/", n)})
+			g.Attributes[fmt.Sprint(n)] = &pb.Attribute{Value: &pb.Attribute_StringValue{StringValue: text}}
+		}
+		full.Groups = append(full.Groups, g)
+	}
+	full.Groups[0].Devices[0].Id = long + "n"
+	groups, err := checkDevices(full)
+	require.NoError(t, err)
+	require.Len(t, groups, 64)
+	figures := &pb.DeviceStats{}
+	for i := range 256 {
+		figures.Stats = append(figures.Stats, &pb.DeviceStat{Path: []string{fmt.Sprint(i)}, Value: &pb.StatValue{Value: &pb.StatValue_IntValue{IntValue: 1}}})
+	}
+	a := &pb.DeviceStatsResponse{Groups: []*pb.DeviceGroupStats{{Id: protoGroupID(gpu), Devices: map[string]*pb.DeviceStats{"a": figures}}}}
+	_, err = checkDeviceStats(a, index{gpu: {"a": {}}}, time.Now())
+	require.NoError(t, err)
+	edits := &pb.ContainerEdits{Env: []string{"X=" + strings.Repeat("x", 4094)}}
+	for i := range 64 {
+		edits.Mounts = append(edits.Mounts, &pb.EditedMount{HostPath: "/var/cache/x", ContainerPath: fmt.Sprintf("/%02d%s", i, strings.Repeat("x", 1021)), Options: []string{"ro"}})
+		if i > 0 {
+			edits.Env = append(edits.Env, fmt.Sprintf("X%d=", i))
+		}
+	}
+	r, err := checkReservation(&pb.DeviceReserveResponse{ContainerEdits: edits}, "p", deviceGrants)
+	require.NoError(t, err)
+	require.Len(t, r.Env, 64)
+	require.Len(t, r.Mounts, 64)
+}
+
 var deviceGrants = host.Grants{
 	FS:      host.FSGrant{ReadOnly: []string{"/srv"}, ReadWrite: []string{"/var/cache"}},
 	Devices: host.DeviceGrant{Nodes: []string{"/dev/acme*"}},

@@ -97,12 +97,12 @@ func (d *Driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, even
 	t := d.tasks().of(cfg)
 	t.listen(d.Name(), events)
 	answer := &wasmnodev1.DriverStartTaskResponse{}
-	hasWorkload := false
+	var did started
 	err := d.call(ctx, t, startDeadline, host.Call{
-		Op: abi.OpDriverStartTask, Task: cfg, Request: &wasmnodev1.DriverStartTaskRequest{Task: cfg}, Answer: answer, HasWorkload: &hasWorkload,
+		Op: abi.OpDriverStartTask, Task: cfg, Request: &wasmnodev1.DriverStartTaskRequest{Task: cfg}, Answer: answer, HasWorkload: &did.own, HasNamed: &did.named,
 	})
 	if err == nil {
-		err = d.checkStarted(ctx, cfg, answer.Handle, hasWorkload)
+		err = d.checkStarted(ctx, cfg, answer.Handle, did)
 	}
 	if err != nil {
 		// A workload without a handle must not stay.
@@ -115,9 +115,12 @@ func (d *Driver) StartTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, even
 	return t.update(nil, answer.Handle), answer.Network, nil
 }
 
+// started is what a call has started: the task's own workload, and others beside it.
+type started struct{ own, named bool }
+
 // checkStarted checks a handle, and that it names the workload if the call started one.
 // A workload that the call did not start is asked for.
-func (d *Driver) checkStarted(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, hasWorkload bool) error {
+func (d *Driver) checkStarted(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle, did started) error {
 	if h == nil {
 		return d.badAnswer(abi.OpDriverStartTask, "no handle")
 	}
@@ -125,9 +128,11 @@ func (d *Driver) checkStarted(ctx context.Context, cfg *wasmnodev1.TaskConfig, h
 		return err
 	}
 	switch {
-	case hasWorkload && h.WorkloadId == "":
+	case did.own && h.WorkloadId == "":
 		return d.badAnswer(abi.OpDriverStartTask, "a handle without the workload that it started")
-	case hasWorkload || h.WorkloadId == "":
+	case did.named && h.WorkloadId == "":
+		return d.badAnswer(abi.OpDriverStartTask, "a handle without a workload of the task's own, beside which it started others: they end with that")
+	case did.own || h.WorkloadId == "":
 		return nil
 	}
 	_, err := d.workloads().Inspect(ctx, h.WorkloadId)
@@ -259,7 +264,7 @@ func (d *Driver) TaskStats(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *w
 		if err != nil {
 			return nil, err
 		}
-		return statsOf(s), nil
+		return host.StatsMessage(s), nil
 	}
 	if err != nil {
 		return nil, err
@@ -268,19 +273,6 @@ func (d *Driver) TaskStats(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *w
 		return nil, d.badAnswer(abi.OpDriverTaskStats, "no stats")
 	}
 	return answer.Stats, nil
-}
-
-func statsOf(s *workload.Stats) *wasmnodev1.TaskStats {
-	stats := &wasmnodev1.TaskStats{TimeNs: s.Time.UnixNano(), MemoryRssBytes: s.MemoryBytes, MemoryMaxBytes: s.MemoryMaxBytes}
-	stats.CpuTotalNs, stats.CpuUserNs, stats.CpuSystemNs = nanoseconds(s.CPUTotal), nanoseconds(s.CPUUser), nanoseconds(s.CPUSystem)
-	return stats
-}
-
-func nanoseconds(d *time.Duration) *uint64 {
-	if d == nil {
-		return nil
-	}
-	return new(uint64(max(0, *d)))
 }
 
 // checkArguments checks what a caller hands over.

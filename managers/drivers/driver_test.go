@@ -50,6 +50,7 @@ func TestAStartedTaskHasAValidHandleOrNothingIsLeftOfIt(t *testing.T) {
 		"too large":                 {&wasmnodev1.TaskHandle{Version: 1, DriverState: append(full, 0)}, false, "a handle with 65537 bytes of driver state, the limit is 65536"},
 		"another task's workload":   {&wasmnodev1.TaskHandle{Version: 1, WorkloadId: "other"}, false, `a handle with the workload "other", which is not this task's`},
 		"a workload kept in hiding": {handle, true, "a handle without the workload that it started"},
+		"only one beside its own":   {handle, false, "a handle without a workload of the task's own, beside which it started others: they end with that"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -60,6 +61,7 @@ func TestAStartedTaskHasAValidHandleOrNothingIsLeftOfIt(t *testing.T) {
 					w.workloads.start(web.Id)
 					*c.HasWorkload = true
 				}
+				*c.HasNamed = name == "only one beside its own"
 				c.Answer.(*wasmnodev1.DriverStartTaskResponse).Handle = tt.handle
 				return nil
 			})

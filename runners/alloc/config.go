@@ -2,6 +2,7 @@ package alloc
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -48,8 +49,9 @@ type Config struct {
 
 // Networks gives allocations networks of their own, as package network does.
 type Networks interface {
-	// Up gives an allocation its network, or returns the one that it has already.
-	Up(ctx context.Context, a *structs.Allocation) (*structs.AllocNetwork, error)
+	// Up gives an allocation its network, or returns the one that it has already. Create
+	// makes its namespace where there is none; nil: it is the node's to make.
+	Up(ctx context.Context, a *structs.Allocation, create func(context.Context) (*os.File, error)) (*structs.AllocNetwork, error)
 	// Down takes it away; that there is none is not an error.
 	Down(ctx context.Context, a *structs.Allocation) error
 }
@@ -77,9 +79,6 @@ func (NoWatcher) Migrate(context.Context, *allocdir.Dir, []string) error { retur
 
 // Waiting is always empty.
 func (NoWatcher) Waiting() string { return "" }
-
-// networkTimeout bounds how long the plugins of a network may take.
-const networkTimeout = time.Minute
 
 // migrateTimeout bounds the hand-over of a disk on one machine: it is renames.
 const migrateTimeout = time.Minute

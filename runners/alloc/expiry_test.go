@@ -1,6 +1,7 @@
 package alloc_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,6 +65,10 @@ func TestTheTimeToRunIsCountedFromTheAllocationsCreation(t *testing.T) {
 				s := f.r.AllocState()
 				require.Equal(t, structs.ClientComplete, s.ClientStatus)
 				require.Equal(t, "allocation exceeded max_run_duration", s.ClientDescription)
+				for _, task := range s.TaskStates {
+					killing := slices.IndexFunc(task.Events, func(e *structs.TaskEvent) bool { return e.Type == structs.EventKilling })
+					require.Equal(t, "allocation exceeded max_run_duration", task.Events[killing].DisplayMessage)
+				}
 				f.finish()
 			})
 		})

@@ -130,9 +130,7 @@ func (h networkHook) prerun(ctx context.Context) error {
 	case h.r.cfg.Networks == nil:
 		return fmt.Errorf("this node has no networks of mode %q", mode)
 	}
-	bounded, cancel := context.WithTimeout(ctx, networkTimeout)
-	defer cancel()
-	given, err := h.r.cfg.Networks.Up(bounded, alloc)
+	given, err := h.r.cfg.Networks.Up(ctx, alloc, h.create)
 	if err != nil {
 		return err
 	}
@@ -144,9 +142,8 @@ func (h networkHook) postrun() error {
 	if h.r.Alloc().NetworkMode() == "" || h.r.cfg.Networks == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), networkTimeout)
-	defer cancel()
-	return h.r.cfg.Networks.Down(ctx, h.r.Alloc())
+	err := h.r.cfg.Networks.Down(context.Background(), h.r.Alloc())
+	return errors.Join(err, h.letGo())
 }
 
 func (h networkHook) destroy() error { return h.postrun() } // what failed then, or did not run

@@ -178,7 +178,9 @@ func (l *loop) step() {
 	}
 	if !l.expires.IsZero() && !now.Before(l.expires) && !l.expired && anyAlive(states) {
 		l.expired = true
-		l.beginKill(&killing{poststop: true})
+		l.beginKill(&killing{poststop: true, reason: func(*nomad.Task) *structs.TaskEvent {
+			return structs.NewTaskEvent(structs.EventKilling).WithKillReason(expiredDescription)
+		}})
 	}
 	if !shuttingDown {
 		l.killNext(states, now)

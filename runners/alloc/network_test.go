@@ -3,12 +3,15 @@ package alloc_test
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -34,10 +37,13 @@ type networks struct {
 	beside    []string // what ran when the network was taken away
 }
 
-func (n *networks) Up(_ context.Context, a *structs.Allocation) (*structs.AllocNetwork, error) {
+func (n *networks) Up(ctx context.Context, a *structs.Allocation, create func(context.Context) (*os.File, error)) (*structs.AllocNetwork, error) {
 	n.ups++
 	if n.err != nil {
 		return nil, n.err
+	}
+	if _, err := create(ctx); err != nil {
+		return nil, err
 	}
 	return &structs.AllocNetwork{Mode: a.NetworkMode(), Namespace: "/run/netns/" + a.ID, Interface: "eth0", Address: "10.1.2.3"}, nil
 }
@@ -117,4 +123,57 @@ func TestTheNodesOwnNetworkTakesNothing(t *testing.T) {
 			require.Zero(t, n.ups+n.down)
 		})
 	}
+}
+
+// made are the networks that a driver has made and not let go of.
+type made struct {
+	t   *testing.T
+	err error
+	all []string
+}
+
+func (m *made) Create(allocID, hostname string) (*os.File, error) {
+	m.all = append(m.all, allocID+" "+hostname)
+	return nil, m.err
+}
+
+func (m *made) Destroy(allocID string) error {
+	require.Equal(m.t, "alloc-1", allocID)
+	m.all = nil
+	return nil
+}
+
+func TestADriverMakesTheNetworkThatItsTasksNeed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, strings.Replace(bridged, `"bridge"`, "\"bridge\"\nhostname = \"h\"", 1))
+		f.networks = &networks{running: f.world.Running}
+		m := &made{t: t}
+		f.world.Create(m)
+		f.world.Missing(abi.NewRecoverableError(abi.Unavailable, "not yet"))
+		f.start()
+		synctest.Wait()
+		require.Empty(t, m.all, "the driver is not there")
+		f.world.Missing(nil)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{"alloc-1 h"}, m.all)
+		require.Equal(t, []string{"web"}, f.world.Running())
+		f.stop()
+		synctest.Wait()
+		require.Empty(t, m.all)
+		f.finish()
+	})
+}
+
+func TestAnAllocationFailsWhoseDriverMakesNoNetwork(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, bridged)
+		f.networks = &networks{running: f.world.Running}
+		f.world.Create(&made{t: t, err: errors.New("no pause image")})
+		f.start()
+		synctest.Wait()
+		require.Equal(t, structs.ClientFailed, f.lastReport().ClientStatus)
+		require.Contains(t, strings.Join(f.events("web"), "\n"), "no pause image")
+		f.finish()
+	})
 }

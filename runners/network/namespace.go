@@ -19,11 +19,7 @@ func isNamespace(path string) bool {
 // makeNamespace makes a network namespace whose loopback interface is up, and keeps it at
 // a path, where it stays without a process in it.
 func makeNamespace(path string) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o444)
-	if err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
+	if err := makeFile(path); err != nil {
 		return err
 	}
 	made := make(chan error)
@@ -34,6 +30,27 @@ func makeNamespace(path string) error {
 	}()
 	if err := <-made; err != nil {
 		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// makeFile makes the file that a namespace is mounted on.
+func makeFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o444)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// keepNamespace keeps a namespace of somebody else's at a path, in which it stays when that one
+// lets go of it.
+func keepNamespace(path string, namespace *os.File) error {
+	if err := makeFile(path); err != nil {
+		return err
+	}
+	if err := unix.Mount(fmt.Sprintf("/proc/self/fd/%d", namespace.Fd()), path, "", unix.MS_BIND, ""); err != nil {
+		return errors.Join(fmt.Errorf("keeping %s at %s: %w", namespace.Name(), path, err), os.Remove(path))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/containernetworking/cni/libcni"
 	"github.com/containernetworking/cni/pkg/types"
@@ -57,41 +58,73 @@ func (n *Networks) Path(allocID string) string { return filepath.Join(n.cfg.Name
 
 func (n *Networks) addresses() string { return filepath.Join(n.cfg.RunDir, "addresses") }
 
+// timeout bounds how long the plugins of a network may take.
+const timeout = time.Minute
+
 // Up gives an allocation its network, or returns the one that it has since an earlier
-// call, by an earlier agent, too. After an error it has none.
-func (n *Networks) Up(ctx context.Context, a *structs.Allocation) (given *structs.AllocNetwork, err error) {
+// call, by an earlier agent, too. After an error it has none. Create makes a
+// namespace where there is none, or says by nil that it is to be made here.
+func (n *Networks) Up(ctx context.Context, a *structs.Allocation, create func(context.Context) (*os.File, error)) (*structs.AllocNetwork, error) {
 	mode := a.NetworkMode()
 	if err := n.Missing(mode); err != nil {
 		return nil, err
 	}
+	if given, err := n.found(a, mode); given != nil || err != nil {
+		return given, err
+	}
+	namespace, err := create(ctx) // which may take long, and the others go on
+	if err != nil {
+		return nil, err
+	}
+	if namespace != nil {
+		defer func() { _ = namespace.Close() }() // nothing was written to it
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if mode == ModeNone {
+		return &structs.AllocNetwork{Mode: mode, Namespace: n.Path(a.ID)}, n.keep(n.Path(a.ID), namespace)
+	}
+	return n.attach(ctx, a, mode, namespace)
+}
+
+// found returns the network that an allocation has; nil: none.
+func (n *Networks) found(a *structs.Allocation, mode string) (*structs.AllocNetwork, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	path := n.Path(a.ID)
+	if !isNamespace(path) {
+		return nil, nil
+	}
 	if mode == ModeNone {
-		if !isNamespace(path) {
-			err = n.makeNamespace(path)
-		}
-		return &structs.AllocNetwork{Mode: mode, Namespace: path}, err
+		return &structs.AllocNetwork{Mode: mode, Namespace: path}, nil
 	}
 	list, err := n.load(mode)
 	if err != nil {
 		return nil, err
 	}
-	runtime := n.runtime(a)
-	earlier := n.kept(a.ID, list)
-	if isNamespace(path) {
-		if known, err := n.cni.GetNetworkListCachedResult(earlier, runtime); err == nil && known != nil {
-			return n.described(a, mode, known)
-		}
+	if known, err := n.cni.GetNetworkListCachedResult(n.kept(a.ID, list), n.runtime(a)); err == nil && known != nil {
+		return n.described(a, mode, known)
 	}
+	return nil, nil
+}
+
+// attach has plugins give an allocation what is in its network. The lock is held.
+func (n *Networks) attach(ctx context.Context, a *structs.Allocation, mode string, namespace *os.File) (*structs.AllocNetwork, error) {
+	list, err := n.load(mode)
+	if err != nil {
+		return nil, err
+	}
+	runtime := n.runtime(a)
 	// What an agent began that was killed, or what a reboot left of it, goes first.
-	if err := n.down(ctx, a.ID, earlier, runtime); err != nil {
+	if err := n.down(ctx, a.ID, n.kept(a.ID, list), runtime); err != nil {
 		return nil, err
 	}
 	if err := free(a.Resources.Ports); err != nil {
 		return nil, err
 	}
-	if err := n.makeNamespace(path); err != nil {
+	if err := n.keep(n.Path(a.ID), namespace); err != nil {
 		return nil, err
 	}
 	result, err := n.cni.AddNetworkList(ctx, list, runtime)
@@ -102,11 +135,15 @@ func (n *Networks) Up(ctx context.Context, a *structs.Allocation) (given *struct
 	return n.described(a, mode, result)
 }
 
-func (n *Networks) makeNamespace(path string) error {
+// keep keeps a namespace at a path, a new one without one.
+func (n *Networks) keep(path string, namespace *os.File) error {
 	for _, dir := range []string{n.cfg.NamespaceDir, n.cfg.RunDir} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
+	}
+	if namespace != nil {
+		return keepNamespace(path, namespace)
 	}
 	return makeNamespace(path)
 }
@@ -159,6 +196,8 @@ func (n *Networks) described(a *structs.Allocation, mode string, result types.Re
 // Down takes an allocation's network away, once its tasks have ended. That it has none is
 // not an error.
 func (n *Networks) Down(ctx context.Context, a *structs.Allocation) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	mode := a.NetworkMode()
 	n.mu.Lock()
 	defer n.mu.Unlock()

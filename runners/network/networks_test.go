@@ -94,6 +94,9 @@ func alloc(mode string, ports ...structs.AllocatedPort) *structs.Allocation {
 	}
 }
 
+// none makes no namespace.
+func none(context.Context) (*os.File, error) { return nil, nil }
+
 const (
 	added   = "ADD bridge a1 /netns/a1\nADD firewall a1 /netns/a1\nADD portmap a1 /netns/a1\n"
 	deleted = "DEL portmap a1 /netns/a1\nDEL firewall a1 /netns/a1\nDEL bridge a1 /netns/a1\n"
@@ -115,14 +118,14 @@ func TestAnAllocationHasItsNetworkWhateverAnEarlierAgentLeft(t *testing.T) {
 			require.NoError(t, os.WriteFile(w.n.Path("a1"), nil, 0o444))
 		}, added},
 		"a namespace without a network": {func(w *world) {
-			require.NoError(t, w.n.makeNamespace(w.n.Path("a1")))
+			require.NoError(t, w.n.keep(w.n.Path("a1"), nil))
 		}, deleted + added},
 		"all of it": {func(w *world) {
-			_, err := w.n.Up(t.Context(), alloc(ModeBridge))
+			_, err := w.n.Up(t.Context(), alloc(ModeBridge), none)
 			require.NoError(t, err)
 		}, ""},
 		"a network whose namespace a reboot took": {func(w *world) {
-			_, err := w.n.Up(t.Context(), alloc(ModeBridge))
+			_, err := w.n.Up(t.Context(), alloc(ModeBridge), none)
 			require.NoError(t, err)
 			require.NoError(t, removeNamespace(w.n.Path("a1")))
 		}, deleted + added},
@@ -131,7 +134,7 @@ func TestAnAllocationHasItsNetworkWhateverAnEarlierAgentLeft(t *testing.T) {
 			w := newWorld(t)
 			tt.left(w)
 			w.asked()
-			got, err := w.n.Up(t.Context(), alloc(ModeBridge))
+			got, err := w.n.Up(t.Context(), alloc(ModeBridge), none)
 			require.NoError(t, err)
 			require.Equal(t, w.given(), got)
 			require.Equal(t, tt.asks, w.asked())
@@ -146,9 +149,41 @@ func TestAnAllocationHasItsNetworkWhateverAnEarlierAgentLeft(t *testing.T) {
 	}
 }
 
+func TestANamespaceThatSomebodyElseMadeIsKept(t *testing.T) {
+	w := newWorld(t)
+	made := filepath.Join(w.dir, "made")
+	require.NoError(t, makeNamespace(made))
+	t.Cleanup(func() { _ = removeNamespace(made) })
+	asked := 0
+	create := func(context.Context) (*os.File, error) {
+		asked++
+		return os.Open(made)
+	}
+	for range 2 { // the second time it is there
+		got, err := w.n.Up(t.Context(), alloc(ModeBridge), create)
+		require.NoError(t, err)
+		require.Equal(t, w.given(), got)
+		theirs, err := os.Stat(made)
+		require.NoError(t, err)
+		ours, err := os.Stat(w.n.Path("a1"))
+		require.NoError(t, err)
+		require.True(t, os.SameFile(theirs, ours))
+	}
+	require.Equal(t, 1, asked)
+	require.Equal(t, added, w.asked())
+	require.NoError(t, removeNamespace(made))
+	require.True(t, isNamespace(w.n.Path("a1")), "it stays when who made it lets go of it")
+	require.NoError(t, w.n.Down(t.Context(), alloc(ModeBridge)))
+	require.NoFileExists(t, w.n.Path("a1"))
+
+	_, err := w.n.Up(t.Context(), alloc(ModeBridge), func(context.Context) (*os.File, error) { return nil, io.ErrUnexpectedEOF })
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.NoFileExists(t, w.n.Path("a1"))
+}
+
 func TestEveryPortIsMappedForBothProtocols(t *testing.T) {
 	w := newWorld(t)
-	_, err := w.n.Up(t.Context(), alloc(ModeBridge, structs.AllocatedPort{Label: "http", HostIP: "127.0.0.1", Value: 20000, To: 80}, structs.AllocatedPort{Label: "same", Value: 20001}))
+	_, err := w.n.Up(t.Context(), alloc(ModeBridge, structs.AllocatedPort{Label: "http", HostIP: "127.0.0.1", Value: 20000, To: 80}, structs.AllocatedPort{Label: "same", Value: 20001}), none)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, w.n.Down(context.Background(), alloc(ModeBridge))) }()
 	config, err := os.ReadFile(filepath.Join(w.dir, "ADD.portmap"))
@@ -168,7 +203,7 @@ func TestEveryPortIsMappedForBothProtocols(t *testing.T) {
 func TestANetworkThatCannotBeMadeLeavesNothing(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "plugins", "firewall"), []byte("#!/bin/sh\n[ $CNI_COMMAND = DEL ] || { echo '{\"code\":7,\"msg\":\"out of rules\"}'; exit 1; }\n"), 0o755))
-	_, err := w.n.Up(t.Context(), alloc(ModeBridge))
+	_, err := w.n.Up(t.Context(), alloc(ModeBridge), none)
 	require.ErrorContains(t, err, `network mode "bridge": plugin type="firewall" failed (add): out of rules`)
 	require.NoFileExists(t, w.n.Path("a1"))
 	require.Contains(t, w.asked(), "ADD bridge a1 /netns/a1\nDEL portmap a1 /netns/a1\nDEL bridge a1 /netns/a1\n")
@@ -176,7 +211,7 @@ func TestANetworkThatCannotBeMadeLeavesNothing(t *testing.T) {
 
 func TestNetworksThatCannotBeTakenBackAreTriedAgain(t *testing.T) {
 	w := newWorld(t)
-	_, err := w.n.Up(t.Context(), alloc(ModeBridge))
+	_, err := w.n.Up(t.Context(), alloc(ModeBridge), none)
 	require.NoError(t, err)
 	fail := filepath.Join(w.dir, "fail")
 	require.NoError(t, os.WriteFile(fail, nil, 0o644))
@@ -206,12 +241,12 @@ func TestWhatWasGivenIsTakenBackAsItWasWhateverTheOperatorChanges(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			write(w, `{"type":"bridge"},{"type":"portmap"}`)
-			given, err := w.n.Up(t.Context(), alloc(tt.mode))
+			given, err := w.n.Up(t.Context(), alloc(tt.mode), none)
 			require.NoError(t, err)
 			w.asked()
 			tt.change(w)
 			if tt.mode == ModeBridge {
-				again, err := w.n.Up(t.Context(), alloc(tt.mode))
+				again, err := w.n.Up(t.Context(), alloc(tt.mode), none)
 				require.NoError(t, err)
 				require.Equal(t, given, again, "what runs in it goes on")
 			}
@@ -228,7 +263,7 @@ func TestWhatWasGivenIsTakenBackAsItWasWhateverTheOperatorChanges(t *testing.T) 
 func TestNoNetworkIsTheLoopbackInterfaceOnly(t *testing.T) {
 	w := newWorld(t)
 	for range 2 {
-		got, err := w.n.Up(t.Context(), alloc(ModeNone))
+		got, err := w.n.Up(t.Context(), alloc(ModeNone), none)
 		require.NoError(t, err)
 		require.Equal(t, &structs.AllocNetwork{Mode: ModeNone, Namespace: w.n.Path("a1")}, got)
 	}
@@ -285,9 +320,9 @@ func TestModesSayWhatTheNodeLacks(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(w.dir, "plugins", "portmap")))
 	require.Equal(t, `network mode "bridge": the CNI plugins firewall, portmap`+where, w.n.Modes()["bridge"])
 
-	_, err := w.n.Up(t.Context(), alloc("cni/none"))
+	_, err := w.n.Up(t.Context(), alloc("cni/none"), none)
 	require.ErrorContains(t, err, `network mode "cni/none": no configuration of that name in `+config)
-	_, err = w.n.Up(t.Context(), alloc("weird"))
+	_, err = w.n.Up(t.Context(), alloc("weird"), none)
 	require.EqualError(t, err, `unknown network mode "weird": the modes are host, none, bridge and cni/NAME`)
 }
 
@@ -323,7 +358,7 @@ func TestRealPluginsMakeABridge(t *testing.T) {
 	port := free.Addr().(*net.TCPAddr).Port
 	require.NoError(t, free.Close())
 	a := alloc(ModeBridge, structs.AllocatedPort{HostIP: "127.0.0.1", Value: port, To: 80})
-	given, err := n.Up(t.Context(), a)
+	given, err := n.Up(t.Context(), a, none)
 	require.NoError(t, err)
 	defer func() {
 		require.NoError(t, n.Down(context.Background(), a))
@@ -385,7 +420,7 @@ func TestAPortThatAProcessHasIsNotTakenFromIt(t *testing.T) {
 	for protocol, at := range map[string]net.Addr{"tcp": tcp.Addr(), "udp": udp.LocalAddr()} {
 		port := int(netip.MustParseAddrPort(at.String()).Port())
 		for _, ip := range []string{"127.0.0.1", ""} {
-			_, err := w.n.Up(t.Context(), alloc(ModeBridge, structs.AllocatedPort{Label: "http", HostIP: ip, Value: port}))
+			_, err := w.n.Up(t.Context(), alloc(ModeBridge, structs.AllocatedPort{Label: "http", HostIP: ip, Value: port}), none)
 			require.ErrorContains(t, err, fmt.Sprintf(`port "http": a process of the node listens on %s:%d/%s`, ip, port, protocol))
 		}
 	}

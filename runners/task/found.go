@@ -17,19 +17,39 @@ import (
 // if anything was, is lost.
 func (r *Runner) found() bool { return r.local.TaskID != "" && len(r.local.Config) == 0 }
 
+// onlyID makes a run the task's of which no more than its ID is known.
+func (r *Runner) onlyID(run string) {
+	r.local.TaskID, r.unsaved = run, true
+	r.local.Config, r.local.Handle, r.local.Network = nil, nil, nil
+}
+
 // unstoredRun is a run of the task that goes on and is not the one that is stored; empty:
 // there is none. Either nothing is stored of the task, or what is was a copy made before that
-// run was started, whose own run is gone.
+// run was started, which has no run or one that is gone.
 func (r *Runner) unstoredRun(local *state.TaskLocal, s *structs.TaskState) string {
 	left := r.cfg.Left
 	switch {
 	case left == nil:
 	case local == nil && r.rec.visible().State != structs.TaskDead:
 		return left.Run(r.cfg.Alloc.ID, r.cfg.Task, time.Time{})
-	case local != nil && s != nil && goneWith(left, local, s) != "":
-		return left.Run(r.cfg.Alloc.ID, r.cfg.Task, s.StartedAt)
+	case local != nil && s != nil && s.State != structs.TaskDead && left.Gone(local.TaskID, true) != "":
+		return left.Run(r.cfg.Alloc.ID, r.cfg.Task, storedAt(s))
 	}
 	return ""
+}
+
+// storedAt is a time that what is stored of a task is not older than: what was started later
+// is not in it. A task that waits for its start, or its next one, may have had runs before.
+func storedAt(s *structs.TaskState) time.Time {
+	at := s.StartedAt
+	if s.State != structs.TaskRunning {
+		for _, e := range s.Events {
+			if happened := time.Unix(0, e.Time); happened.After(at) {
+				at = happened
+			}
+		}
+	}
+	return at
 }
 
 // takeBack has the driver recover a run that was found, by the ID that it has in common with

@@ -64,6 +64,17 @@ func forgotten(t *testing.T) (*fixture, *left) {
 	return f, found
 }
 
+// stored runs the task until its agent ends, and returns what is stored of it then.
+func (f *fixture) stored() (*state.TaskLocal, *structs.TaskState) {
+	f.start()
+	synctest.Wait()
+	f.r.Shutdown()
+	<-f.r.WaitCh()
+	local, s, err := f.db.Task("a1", "web")
+	require.NoError(f.t, err)
+	return local, s
+}
+
 // restored runs the task under a runner that reads back what there is.
 func (f *fixture) restored() {
 	r := f.build()
@@ -90,18 +101,40 @@ func TestARunOfWhichNothingIsStoredIsTakenBackByItsID(t *testing.T) {
 	})
 }
 
+// A database may be whole, and what is in it not.
+func TestARunWhoseRecordCannotBeReadIsTakenBackByItsID(t *testing.T) {
+	for name, damage := range map[string]func(*state.TaskLocal){
+		"configuration": func(l *state.TaskLocal) { l.Config = []byte{0xff} },
+		"handle":        func(l *state.TaskLocal) { l.Handle = []byte{0xff} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, nil)
+				local, s := f.stored()
+				damaged := *local
+				damage(&damaged)
+				require.NoError(t, f.db.PutTask("a1", "web", &damaged, s))
+				f.cfg.Left = &left{}
+				f.restored()
+				require.Equal(t, structs.TaskRunning, f.r.State().State)
+				require.Equal(t, 1, f.world.Started("web"), "it runs, and nothing is started beside it")
+				stored, _, err := f.db.Task("a1", "web")
+				require.NoError(t, err)
+				require.NotEqual(t, damaged, *stored, "the next agent finds it as any other")
+				f.finish()
+			})
+		})
+	}
+}
+
 // A copy of the store may be older than the run that goes on.
 func TestARunThatWasStartedAfterWhatIsStoredIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)
-		f.start()
-		synctest.Wait()
-		f.r.Shutdown()
-		<-f.r.WaitCh()
-		local, s, err := f.db.Task("a1", "web")
-		require.NoError(t, err)
+		local, s := f.stored()
 		older := *local
 		older.TaskID = "a1/web/older"
+		var err error
 		older.Config, err = (&wasmnodev1.TaskConfig{Id: older.TaskID, Name: "web", AllocId: "a1"}).MarshalVT()
 		require.NoError(t, err)
 		f.db = state.NewMem()
@@ -114,6 +147,39 @@ func TestARunThatWasStartedAfterWhatIsStoredIsTakenBack(t *testing.T) {
 		require.Equal(t, s.StartedAt, found.since)
 		f.finish()
 	})
+}
+
+// Nor has a copy to have a run: the task waited for its start then, or its run had ended.
+func TestARunIsTakenBackWhateverTheTaskDidWhenItsStoreWasCopied(t *testing.T) {
+	ended := structs.NewTaskEvent(structs.EventTerminated).WithExit(&structs.ExitResult{ExitCode: 1})
+	for name, stored := range map[string]*structs.TaskState{
+		"it was new":                     {State: structs.TaskPending, Events: []*structs.TaskEvent{structs.NewTaskEvent(structs.EventReceived)}},
+		"it was to start again":          {State: structs.TaskPending, Events: []*structs.TaskEvent{ended, structs.NewTaskEvent(structs.EventRestarting)}},
+		"it was to be decided on":        {State: structs.TaskRunning, Events: []*structs.TaskEvent{ended}},
+		"it was to be decided on, later": {State: structs.TaskPending, Events: []*structs.TaskEvent{ended}},
+	} {
+		for _, run := range []string{"", "a1/web/older"} {
+			t.Run(name+run, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f, found := forgotten(t)
+					found.gone = "the end of the supervisor"
+					require.NoError(t, f.db.PutTask("a1", "web", &state.TaskLocal{TaskID: run}, stored))
+					f.restored()
+					require.Equal(t, 1, f.world.Started("web"), "nothing is started beside it: %v", f.events())
+					require.Equal(t, []string{"web"}, f.world.Running())
+					require.Equal(t, structs.TaskRunning, f.r.State().State)
+					if stored.State == structs.TaskPending {
+						require.Equal(t, stored.Events[len(stored.Events)-1].Time, found.since.UnixNano(), "what was started before is not its")
+					}
+					f.cfg.Left = &left{}
+					f.restartAgent()
+					synctest.Wait()
+					require.Equal(t, 1, f.world.Started("web"), "nor by the next agent: %v", f.events())
+					f.finish()
+				})
+			})
+		}
+	}
 }
 
 func TestADeadTaskHasNoRunToTakeBack(t *testing.T) {

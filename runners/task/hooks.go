@@ -81,6 +81,7 @@ type PrestartRequest struct {
 	Alloc     *structs.Allocation
 	Task      *nomad.Task
 	Resources *structs.TaskResources
+	Isolated  bool // the task has a file system of its own, in which its driver mounts
 	Dir       *allocdir.TaskDir
 	Env       *taskenv.Env
 	// Previous is the Data that the hook left last time.
@@ -123,7 +124,7 @@ func (e *HookError) Error() string { return e.Err.Error() }
 func (e *HookError) Unwrap() error { return e.Err }
 
 // prestart runs the prestart hooks in order, up to the first that fails.
-func (r *Runner) prestart(ctx context.Context, b *taskenv.Builder) error {
+func (r *Runner) prestart(ctx context.Context, driver Driver, b *taskenv.Builder) error {
 	alloc, task := r.current()
 	for _, h := range r.hooks {
 		hook, ok := h.(PrestartHook)
@@ -139,7 +140,7 @@ func (r *Runner) prestart(ctx context.Context, b *taskenv.Builder) error {
 			continue
 		}
 		result, err := hook.Prestart(ctx, &PrestartRequest{
-			Node: r.cfg.Node(), Alloc: alloc, Task: task, Resources: r.resources(alloc),
+			Node: r.cfg.Node(), Alloc: alloc, Task: task, Resources: r.resources(alloc), Isolated: isolates(driver),
 			Dir: r.cfg.Dir, Env: b.Build(), Previous: maps.Clone(left.Data), Emit: r.emit, Amend: r.amend,
 		})
 		if err == nil || result != nil {

@@ -20,7 +20,7 @@ import (
 
 // builtin are the hooks that every task has, in their order, before all others.
 func builtin(limits Limits) []Hook {
-	return []Hook{validateHook{}, dirHook{}, logsHook{}, payloadHook{}, artifactsHook{limits.Artifact}}
+	return []Hook{validateHook{}, dirHook{}, logsHook{}, payloadHook{}, artifactsHook{limits.Artifact}, volumesHook{}}
 }
 
 // last are those after all others: what they render may refer to devices.

@@ -6,6 +6,9 @@ import (
 	"github.com/wasmnode/wasmnode/runners/artifact"
 )
 
+// DefaultDriverWait is [Limits].DriverWait where it is not set.
+const DefaultDriverWait = 30 * time.Second
+
 // Limits bound what a task runner waits for. A zero field means its default, never
 // "unlimited".
 type Limits struct {
@@ -16,7 +19,7 @@ type Limits struct {
 	// the rest the task is destroyed by force.
 	KillGrace time.Duration
 	// DriverWait is how long a task waits for a driver that is restarting or not there,
-	// once the node's plugins are loaded; then the restart policy decides. Default 30 s.
+	// once the node's plugins are loaded; then the restart policy decides. Default [DefaultDriverWait].
 	DriverWait time.Duration
 	// StartTimeout bounds a start, in which a driver may fetch an image. Default 15 min.
 	StartTimeout time.Duration
@@ -44,7 +47,7 @@ func (l Limits) withDefaults() Limits {
 	}
 	set(&l.MaxKillTimeout, DefaultMaxKillTimeout)
 	set(&l.KillGrace, 5*time.Second)
-	set(&l.DriverWait, 30*time.Second)
+	set(&l.DriverWait, DefaultDriverWait)
 	set(&l.StartTimeout, 15*time.Minute)
 	set(&l.CallTimeout, 2*time.Minute)
 	return l

@@ -17,7 +17,7 @@ import (
 // report. One whose driver is missing stays to be found. One that is gone is no failure of
 // the task: it starts again at once, and its restart policy is not asked.
 func (r *Runner) recoverRun() (phase, restart.Event) {
-	if exit := recordedExit(r.rec.visible()); exit != nil {
+	if exit := recordedExit(r.rec.visible()); exit != nil && !r.later {
 		return r.ended(exit)
 	}
 	run, err := r.recover(r.shutdown)
@@ -32,7 +32,7 @@ func (r *Runner) recoverRun() (phase, restart.Event) {
 	case abi.IsRecoverable(err) && r.killed.Err() != nil:
 		return phaseDecide, restart.Event{StartError: err}
 	case abi.IsRecoverable(err):
-		r.emitWaiting(structs.NewTaskEvent(structs.EventDriverFailure).WithMessage(err.Error()))
+		r.emitWaiting(failureEvent(structs.EventDriverFailure, err))
 		sleep(r.active, recoverPause)
 		return phaseRecover, restart.Event{}
 	case r.found():
@@ -102,13 +102,15 @@ func wasRunning(s *structs.TaskState) bool {
 	return false
 }
 
-// resumed makes the state running, without an event if it was.
+// resumed makes the state running, without an event if it was. What is recorded to have ended
+// was another run.
 func (r *Runner) resumed() {
 	r.rec.update(func(s *status) bool {
+		another := recordedExit(s.state) != nil
 		switch at := s.state.StartedAt; {
-		case s.state.State == structs.TaskRunning:
+		case !another && s.state.State == structs.TaskRunning:
 			return false
-		case wasRunning(s.state):
+		case !another && wasRunning(s.state):
 			s.state.Enter(structs.TaskRunning, time.Now())
 			s.state.StartedAt = at
 		default:

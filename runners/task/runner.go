@@ -78,6 +78,7 @@ type Runner struct {
 	unsaved  bool   // local differs from what is durable
 	restored bool   // local and the state were read back
 	gone     string // with what the run was lost that was read back; empty: it may be there
+	later    bool   // the run that was found was started after what is stored
 	waiting  bool   // the task has an event that its driver is waited for
 	losses   []time.Time
 	disposal *disposal // the last; nil: there was none
@@ -182,6 +183,10 @@ func (r *Runner) Restore() error {
 		if r.local.Hooks == nil {
 			r.local.Hooks = map[string]*state.HookState{}
 		}
+		if _, broken := r.stored(); broken != nil && r.cfg.Left != nil {
+			r.logger.Warn("what is stored of the task's run cannot be read: it is looked for by its ID", "id", r.local.TaskID, "error", broken)
+			r.onlyID(r.local.TaskID)
+		}
 	}
 	if found != "" {
 		what := []any{"id", found, "stored", r.local.TaskID}
@@ -189,8 +194,8 @@ func (r *Runner) Restore() error {
 			what = append(what, "error", err)
 		}
 		r.logger.Warn("a run of the task was found of which nothing is stored", what...)
-		r.local.TaskID, r.unsaved = found, true
-		r.local.Config, r.local.Handle, r.local.Network = nil, nil, nil
+		r.onlyID(found)
+		r.later = local != nil
 	}
 	if s != nil {
 		s = s.Copy()

@@ -37,7 +37,7 @@ func (r *Runner) start() error {
 	}()
 	alloc, task := r.current()
 	b := r.envBuilder(alloc, task, driver)
-	if err := r.prestart(r.active, b); err != nil {
+	if err := r.prestart(r.active, driver, b); err != nil {
 		return err
 	}
 	cfg, err := r.config(alloc, task, b.Build(), driver)
@@ -70,9 +70,23 @@ func (r *Runner) start() error {
 // startFailed emits the event of a start that failed, unless it was interrupted.
 func (r *Runner) startFailed(event string, err error) error {
 	if r.active.Err() == nil {
-		r.emit(structs.NewTaskEvent(event).WithMessage(err.Error()))
+		r.emit(failureEvent(event, err))
 	}
 	return err
+}
+
+// failureEvent is the event of an error. Of one that is a plugin's fault it has all that is
+// known of it, and where to read more.
+func failureEvent(event string, err error) *structs.TaskEvent {
+	e := structs.NewTaskEvent(event).WithMessage(err.Error())
+	var fault interface{ FaultDetails() map[string]string }
+	if errors.As(err, &fault) {
+		for key, value := range fault.FaultDetails() {
+			e.WithDetail(key, value)
+		}
+		e.WithMessage(fmt.Sprintf("%v (see wasmnode plugin logs %s)", err, e.Details["plugin"]))
+	}
+	return e
 }
 
 type started struct {
@@ -177,7 +191,7 @@ func (r *Runner) dispense(ctx context.Context, worth func(error) bool) (Driver, 
 		if err == nil {
 			return driver, nil
 		}
-		if isLoading(err) {
+		if IsLoading(err) {
 			deadline = time.Now().Add(r.limits.DriverWait)
 		}
 		left := time.Until(deadline)
@@ -193,8 +207,8 @@ func (r *Runner) dispense(ctx context.Context, worth func(error) bool) (Driver, 
 	}
 }
 
-// isLoading reports whether an error of [Dispense] says that plugins are being loaded.
-func isLoading(err error) bool {
+// IsLoading reports whether an error of [Dispense] says that plugins are being loaded.
+func IsLoading(err error) bool {
 	var loading interface{ Loading() bool }
 	return errors.As(err, &loading) && loading.Loading()
 }
@@ -258,13 +272,21 @@ func networkOf(run *invocation) *taskenv.Network {
 
 // dirs is what the task sees of its directories.
 func (r *Runner) dirs(driver Driver) taskenv.Dirs {
-	switch driver.Capabilities().GetFilesystemIsolation() {
-	case wasmnodev1.FilesystemIsolation_FILESYSTEM_ISOLATION_CHROOT,
-		wasmnodev1.FilesystemIsolation_FILESYSTEM_ISOLATION_IMAGE:
+	if isolates(driver) {
 		return taskenv.IsolatedDirs
 	}
 	d := r.cfg.Dir
 	return taskenv.Dirs{Alloc: d.Alloc.Shared(), Task: d.Local, Secrets: d.Secrets}
+}
+
+// isolates reports whether a driver's tasks have a file system of their own.
+func isolates(driver Driver) bool {
+	switch driver.Capabilities().GetFilesystemIsolation() {
+	case wasmnodev1.FilesystemIsolation_FILESYSTEM_ISOLATION_CHROOT,
+		wasmnodev1.FilesystemIsolation_FILESYSTEM_ISOLATION_IMAGE:
+		return true
+	}
+	return false
 }
 
 // mounts and devices are what all hooks asked for, also those that are done and did not

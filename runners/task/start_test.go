@@ -55,12 +55,7 @@ func TestAStartThatTheDriverKnowsGoesOn(t *testing.T) {
 func testStartKnown(t *testing.T, fails bool) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)
-		f.start()
-		synctest.Wait()
-		f.r.Shutdown()
-		<-f.r.WaitCh()
-		local, _, err := f.db.Task("a1", "web")
-		require.NoError(t, err)
+		local, _ := f.stored()
 		begun := *local
 		begun.Handle = nil
 		f.db = state.NewMem()

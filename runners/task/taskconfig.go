@@ -3,6 +3,7 @@ package task
 import (
 	"cmp"
 	"fmt"
+	"math"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -24,6 +25,13 @@ func (r *Runner) config(alloc *structs.Allocation, task *nomad.Task, env *tasken
 		return nil, err
 	}
 	mounts, devices := r.mounts()
+	resolver, err := r.resolver(alloc, env, driver)
+	if err != nil {
+		return nil, err
+	}
+	if resolver != nil {
+		mounts = append(mounts, resolver)
+	}
 	dir := r.cfg.Dir
 	cfg := &wasmnodev1.TaskConfig{
 		Id:            newTaskID(alloc.ID, task.Name),
@@ -85,6 +93,9 @@ func resourcesOf(r *structs.TaskResources, n *structs.Node) *wasmnodev1.Resource
 		CpuMhz:         positive(r.CPUMHz),
 		MemoryBytes:    positive(r.MemoryMB) * mebibyte,
 		MemoryMaxBytes: positive(most) * mebibyte,
+	}
+	if all := n.Resources; r.CPUMHz > 0 && all.CPUMHz > 0 {
+		out.CpuThousandths = uint32(min((positive(r.CPUMHz)*positive(all.Cores)*1000-1)/positive(all.CPUMHz)+1, math.MaxUint32))
 	}
 	for _, core := range r.Cores {
 		out.Cores = append(out.Cores, uint32(positive(core)))

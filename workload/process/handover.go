@@ -50,12 +50,12 @@ func (h *Handover) Files() (fds []int) {
 	return fds
 }
 
-// IDs are those of the processes' workloads.
-func (h *Handover) IDs() (ids []string) {
+// Specs are those of the processes' workloads.
+func (h *Handover) Specs() (specs []*workload.Spec) {
 	for _, p := range h.Processes {
-		ids = append(ids, p.Spec.ID)
+		specs = append(specs, p.Spec)
 	}
-	return ids
+	return specs
 }
 
 // Commands returns how many commands run in processes, which a handover would cut off.
@@ -189,6 +189,7 @@ func (r *Runtime) adopt(h *HandedOver) (err error) {
 	group := cgroup(h.Cgroup)
 	if h.Spec.Process.Isolated != nil && r.limiter != nil {
 		p.limits = r.limiter.find(h.Name, group)
+		r.boundAgain(p)
 	}
 	if err := r.Add(p); err != nil {
 		return err

@@ -154,7 +154,7 @@ func (p *process) target(c *syscall.Credential, env []string) (*isolate.Spec, er
 func describe(spec *workload.Spec, c *syscall.Credential, env []string) *isolate.Spec {
 	p := spec.Process
 	s := &isolate.Spec{
-		Root: p.Isolated.Root, Command: p.Command, Search: p.Isolated.Search, Dir: p.Dir,
+		Root: p.Isolated.Root, Image: p.Isolated.Image, ReadOnlyRoot: p.Isolated.ReadOnlyRoot, Command: p.Command, Search: p.Isolated.Search, Dir: p.Dir,
 		Args: append([]string{p.Command}, p.Args...), Env: env,
 		Owned: p.Isolated.Owned, Bounds: p.Bounds,
 		AddCapabilities: p.Isolated.AddCapabilities, DropCapabilities: p.Isolated.DropCapabilities,

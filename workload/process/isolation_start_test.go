@@ -109,7 +109,7 @@ func TestAFailedIsolationIsReportedInOneLine(t *testing.T) {
 		"no directory":    {func(s *workload.Spec) { s.Process.Dir = "/srv" }, abi.NotFound, "working directory /srv: no such file or directory"},
 		"one not for it":  {func(s *workload.Spec) { s.Process.Dir = "/closed" }, abi.PermissionDenied, "working directory /closed: permission denied"},
 		"a relative one":  {func(s *workload.Spec) { s.Process.Dir = "srv" }, abi.InvalidArgument, `working directory "srv" is not an absolute path`},
-		"no root":         {func(s *workload.Spec) { s.Process.Isolated.Root += "/none" }, abi.NotFound, "/none: open_tree: no such file or directory"},
+		"no root":         {func(s *workload.Spec) { s.Process.Isolated.Root += "/none" }, abi.NotFound, "/none: no such file or directory"},
 		"no such user":    {func(s *workload.Spec) { s.Process.User = "nobody-of-that-name" }, abi.InvalidArgument, `user "nobody-of-that-name": `},
 		"no description":  {func(s *workload.Spec) { s.Process.Isolated = nil }, abi.InvalidArgument, "isolation full needs a command and a root"},
 		"too little":      {func(s *workload.Spec) { s.MemoryMaxBytes = 1 << 20 }, abi.InvalidArgument, "memory of 1048576 bytes: an isolated process needs 4194304 at least"},

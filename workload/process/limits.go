@@ -200,6 +200,7 @@ func settings(spec *workload.Spec, v1 bool) []setting {
 	reservation := "memory.low"
 	if v1 {
 		reservation = "memory.soft_limit_in_bytes"
+		set = append(set, setting{"memory", "memory.use_hierarchy", "1", true}) // also for what is below, as in newer kernels anyway
 		set = append(set, setting{"memory", "memory.limit_in_bytes", memory, false}, setting{"memory", "memory.memsw.limit_in_bytes", memory, true})
 	} else {
 		set = append(set, setting{"memory", "memory.max", memory, false}, setting{"memory", "memory.swap.max", "0", true})

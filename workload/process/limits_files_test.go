@@ -36,7 +36,7 @@ func TestLimitsAreWrittenToTheFilesOfTheirHierarchy(t *testing.T) {
 		"more shares than the kernel takes": {bounds(memory, 0, 1<<40), map[string]string{"cpu.shares": "262144"}, map[string]string{"cpu.weight": "10000"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v1 := map[string]string{"pids.max": "4096", "memory.limit_in_bytes": "67108864", "memory.memsw.limit_in_bytes": "67108864"}
+			v1 := map[string]string{"pids.max": "4096", "memory.use_hierarchy": "1", "memory.limit_in_bytes": "67108864", "memory.memsw.limit_in_bytes": "67108864"}
 			v2 := map[string]string{"pids.max": "4096", "memory.max": "67108864", "memory.swap.max": "0"}
 			for want, more := range map[*map[string]string]map[string]string{&v1: c.v1, &v2: c.v2} {
 				for file, value := range more {

@@ -34,6 +34,7 @@ type process struct {
 	child  child
 	pidfd  *os.File
 	limits *limits // nil: it has none
+	shared *shared // with others of its task; nil: it is not bounded with others
 	first  bool    // of its namespace
 	origin *origin // what commands in it have of it; nil: not started yet
 
@@ -256,7 +257,7 @@ func (p *process) run() (ended bool) {
 		p.measureMemory(tree)
 		oomKilled = p.limits.oomKilled()
 	}
-	if err := tree.end(); err != nil {
+	if err := errors.Join(tree.end(), p.shared.leave()); err != nil {
 		p.logger.Error("a process left others behind that could not be ended", "error", err)
 	}
 	// A process that still has the other end has escaped; it is not waited for.
@@ -392,7 +393,7 @@ func (p *process) Done() <-chan struct{} { return p.done }
 
 // Status implements [registry.Workload].
 func (p *process) Status() *workload.Status {
-	s := &workload.Status{ID: p.spec.ID, Owner: p.spec.Owner, State: workload.Running, StartedAt: p.started}
+	s := &workload.Status{ID: p.spec.ID, Owner: p.spec.Owner, Beside: p.spec.Beside, State: workload.Running, StartedAt: p.started}
 	select {
 	case <-p.done:
 		if p.exit != nil {

@@ -54,7 +54,9 @@ type Runtime struct {
 	cgroup  cgroup   // empty: there is none
 	lock    *os.File // marks the cgroup as used; nil: there is none
 	limiter *limiter // nil: there is none
-	count   atomic.Uint64
+	// together bounds the processes of a task as one.
+	together together
+	count    atomic.Uint64
 }
 
 var _ workload.Runtime = (*Runtime)(nil)
@@ -136,29 +138,44 @@ func (r *Runtime) follow(p *process) {
 
 // launch starts the process in a cgroup of its own, and within its limits.
 func (r *Runtime) launch(ctx context.Context, p *process) (err error) {
-	var group cgroup
 	p.name = strconv.FormatUint(r.count.Add(1), 10)
+	var group cgroup
+	defer func() {
+		if err != nil {
+			p.unlimit(group) // nothing runs in it
+		}
+	}()
+	isBounded := p.spec.Process.Isolated != nil && r.limiter != nil
+	if isBounded {
+		if err = r.bound(p); err != nil {
+			return noCgroup(err)
+		}
+	}
 	if r.cgroup != "" {
 		if group, err = r.cgroup.child(p.name); err != nil {
 			return noCgroup(err)
 		}
-		defer func() {
-			if err != nil {
-				_ = group.remove() // nothing runs in it
-			}
-		}()
 	}
-	if p.spec.Process.Isolated != nil && r.limiter != nil {
+	if isBounded {
 		if p.limits, err = r.limiter.limit(p.name, group, p.spec); err != nil {
 			return noCgroup(err)
 		}
-		defer func() {
-			if err != nil {
-				_ = p.limits.remove() // nothing runs in it
-			}
-		}()
 	}
 	return p.launch(ctx, r.spawner, group)
+}
+
+// unlimit removes the cgroups of a process that did not start.
+func (p *process) unlimit(group cgroup) {
+	var err error
+	if group != "" {
+		err = group.remove()
+	}
+	if p.limits != nil {
+		err = errors.Join(err, p.limits.remove())
+	}
+	if err = errors.Join(err, p.shared.leave()); err != nil {
+		p.logger.Warn("cgroups of a process that did not start are left over", "error", err)
+	}
 }
 
 // Stop implements [workload.Runtime]. The kill comes also when ctx is done before.

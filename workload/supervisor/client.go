@@ -70,10 +70,13 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Answers reports whether a supervisor is there. It starts none.
+// Answers reports whether a supervisor is there, also one that does not answer yet. It starts
+// none.
 func (c *Client) Answers(ctx context.Context) bool {
-	_, err := c.hello(ctx)
-	return err == nil
+	if _, err := c.hello(ctx); err == nil {
+		return true
+	}
+	return !errors.Is(c.awaitReturn(ctx), errNobody)
 }
 
 // CheckIsolation implements [workload.Runtime].
@@ -113,6 +116,8 @@ func (c *Client) Start(ctx context.Context, spec *workload.Spec) error {
 func startOf(spec *workload.Spec) string {
 	p, w := spec.Process, spec.WASI
 	switch {
+	case spec.Beside != "":
+		return opStartBeside
 	case p != nil && (p.Network != "" || !p.Bounds.None() || p.Stdin != nil),
 		p != nil && p.Isolated != nil && p.Isolated.AddCapabilities|p.Isolated.DropCapabilities != 0,
 		w != nil && (len(w.Listen) > 0 || w.Signals || w.Stdin != nil):

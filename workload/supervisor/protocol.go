@@ -24,20 +24,21 @@ type Hello struct {
 
 // The operations, each at /v1/ and its name.
 const (
-	opHello      = "hello"
-	opModule     = "module" // the body is the module's content
-	opStart      = "start"
-	opStartWhole = "start-whole" // a start with what the first supervisors would leave out
-	opWait       = "wait"
-	opStop       = "stop"
-	opSignal     = "signal"
-	opStats      = "stats"
-	opInspect    = "inspect"
-	opList       = "list"
-	opDestroy    = "destroy"
-	opReplace    = "replace" // the supervisor's program by another
-	opExec       = "exec"    // the connection becomes one of frames
-	opRun        = "run"     // likewise, for a helper
+	opHello       = "hello"
+	opModule      = "module" // the body is the module's content
+	opStart       = "start"
+	opStartWhole  = "start-whole"  // a start with what the first supervisors would leave out
+	opStartBeside = "start-beside" // likewise, of one that ends with another
+	opWait        = "wait"
+	opStop        = "stop"
+	opSignal      = "signal"
+	opStats       = "stats"
+	opInspect     = "inspect"
+	opList        = "list"
+	opDestroy     = "destroy"
+	opReplace     = "replace" // the supervisor's program by another
+	opExec        = "exec"    // the connection becomes one of frames
+	opRun         = "run"     // likewise, for a helper
 )
 
 // request is what all operations are asked with.

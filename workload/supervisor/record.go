@@ -58,10 +58,11 @@ func (s state) next(e event) (_ state, ok bool) {
 func (s state) hasResult() bool { return s == stateEnded || s == stateRewriting }
 
 // record is what a server knows of a workload, from the moment that its start is asked
-// for until nothing more is read or written of it. Its fields but id are read and
+// for until nothing more is read or written of it. Its fields but id and beside are read and
 // written under the lock of its [records].
 type record struct {
 	id      string
+	beside  string // see [workload.Spec]
 	state   state
 	changed chan struct{}       // closed when the state changes, and replaced
 	result  *workload.Status    // nil: there is none yet
@@ -75,27 +76,71 @@ type record struct {
 type records struct {
 	mu   sync.Mutex
 	byID map[string]*record
+	// beside are those that stand beside a workload, by its ID. It may not be there.
+	beside map[string][]*record
 }
 
 // newRecords returns those of workloads whose results are there.
 func newRecords(results []*workload.Status) *records {
-	rs := &records{byID: map[string]*record{}}
+	rs := &records{byID: map[string]*record{}, beside: map[string][]*record{}}
 	for _, s := range results {
-		rs.byID[s.ID] = &record{id: s.ID, state: stateEnded, changed: make(chan struct{}), result: s, exit: s.Exit}
+		rs.put(&record{id: s.ID, beside: s.Beside, state: stateEnded, changed: make(chan struct{}), result: s, exit: s.Exit})
 	}
 	return rs
 }
 
-// add returns a record for a workload; nil: its ID is taken.
-func (rs *records) add(id string, at state) *record {
+// put makes a record known. The lock is held, or nobody else has the records yet.
+func (rs *records) put(r *record) {
+	rs.byID[r.id] = r
+	if r.beside != "" {
+		rs.beside[r.beside] = append(rs.beside[r.beside], r)
+	}
+}
+
+// drop makes a record unknown. The lock is held.
+func (rs *records) drop(r *record) {
+	delete(rs.byID, r.id)
+	rest := slices.DeleteFunc(rs.beside[r.beside], func(other *record) bool { return other == r })
+	if rs.beside[r.beside] = rest; len(rest) == 0 {
+		delete(rs.beside, r.beside)
+	}
+}
+
+// add returns a record for a workload that may stand beside another, or why it may not start.
+func (rs *records) add(id, beside string, at state) (*record, error) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	switch other := rs.byID[beside]; {
+	case rs.byID[id] != nil:
+		return nil, abi.NewError(abi.AlreadyExists, fmt.Sprintf("workload %s exists", id))
+	case beside == "":
+	case other != nil && (other.beside != "" || other.state > stateRunning):
+		return nil, abi.NewError(abi.FailedPrecondition, fmt.Sprintf("workload %s has ended, or stands beside another itself", beside))
+	case len(rs.beside[beside]) >= workload.MaxBeside:
+		return nil, abi.NewError(abi.ResourceExhausted, fmt.Sprintf("%d workloads stand beside %s, which is the limit", workload.MaxBeside, beside))
+	}
+	r := &record{id: id, beside: beside, state: at, changed: make(chan struct{})}
+	rs.put(r)
+	return r, nil
+}
+
+// adopt returns a record for a workload that runs; nil: there is one.
+func (rs *records) adopt(id, beside string) *record {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if rs.byID[id] != nil {
 		return nil
 	}
-	r := &record{id: id, state: at, changed: make(chan struct{})}
-	rs.byID[id] = r
+	r := &record{id: id, beside: beside, state: stateRunning, changed: make(chan struct{})}
+	rs.put(r)
 	return r
+}
+
+// standBeside returns the records of the workloads that stand beside one.
+func (rs *records) standBeside(id string) []*record {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return slices.Clone(rs.beside[id])
 }
 
 // find returns the record of that ID; nil: there is none.
@@ -128,7 +173,7 @@ func (rs *records) stepLocked(r *record, e event) bool {
 	close(r.changed)
 	r.changed = make(chan struct{})
 	if to == stateGone {
-		delete(rs.byID, r.id)
+		rs.drop(r)
 	}
 	return true
 }

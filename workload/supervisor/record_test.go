@@ -38,7 +38,8 @@ func TestARecordTakesEventsInTheirOrderOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rs := newRecords(nil)
-			r := rs.add("a", stateStarting)
+			r, err := rs.add("a", "", stateStarting)
+			require.NoError(t, err)
 			for _, e := range c.events {
 				_, changed := rs.look(r)
 				require.True(t, rs.step(r, e))
@@ -47,8 +48,8 @@ func TestARecordTakesEventsInTheirOrderOnly(t *testing.T) {
 			require.Equal(t, c.want, r.state)
 			require.False(t, rs.step(r, c.refused))
 			require.Equal(t, c.want, r.state)
-			free := rs.add("a", stateStarting) != nil
-			require.Equal(t, c.want == stateGone, free, "the ID is taken until the record is gone")
+			_, err = rs.add("a", "", stateStarting)
+			require.Equal(t, c.want == stateGone, err == nil, "the ID is taken until the record is gone")
 		})
 	}
 }
@@ -181,7 +182,7 @@ func TestAWorkloadIsDestroyedTwiceAtOnce(t *testing.T) {
 func TestAResultThatCannotBeRemovedIsKept(t *testing.T) {
 	d := newDirected()
 	s := serverOf(t, d)
-	r := s.records.add("a", stateRunning)
+	r := s.records.adopt("a", "")
 	s.records.end(r, &workload.Status{ID: "a", State: workload.Exited, Exit: killed}, true)
 	inTheWay := filepath.Join(s.results.path("a"), "file")
 	require.NoError(t, os.MkdirAll(inTheWay, 0o700))

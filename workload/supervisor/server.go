@@ -24,7 +24,7 @@ const maxModuleBytes = 64 << 20
 // maxRequestBytes bounds every other request.
 const maxRequestBytes = 4 << 20
 
-// ServerConfig configures a [Server]. All fields but MayReplace are required.
+// ServerConfig configures a [Server]. All fields but MayReplace and Return are required.
 type ServerConfig struct {
 	Logger    hclog.Logger
 	Workloads workload.Runtime
@@ -35,6 +35,9 @@ type ServerConfig struct {
 	IdleTime time.Duration
 	// MayReplace refuses to be replaced by a program for now; nil: it never is.
 	MayReplace func(program string) error
+	// Return is [Home.Return], which is called now and then; nil: a socket that is removed
+	// stays so.
+	Return func() (net.Listener, error)
 }
 
 // Server owns workloads for clients on a socket. See [Server.Serve].
@@ -87,6 +90,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error { //nolint:con
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- web.Serve(ownersOnly{l}) }()
+	if s.Return != nil {
+		done := make(chan struct{})
+		stays := make(chan struct{})
+		go func() { defer close(stays); s.stay(done, web) }()
+		defer func() { close(done); _ = web.Close(); <-stays }()
+	}
 	var next *Replacement
 	select {
 	case err := <-ended:
@@ -124,8 +133,9 @@ func (s *Server) routes(running *commands) *http.ServeMux {
 		mux.HandleFunc("POST /v1/"+op, answering(serve))
 	}
 	mux.HandleFunc("POST /v1/"+opModule, s.module)
-	mux.HandleFunc("POST /v1/"+opStart, s.start)
-	mux.HandleFunc("POST /v1/"+opStartWhole, s.start)
+	for _, op := range []string{opStart, opStartWhole, opStartBeside} {
+		mux.HandleFunc("POST /v1/"+op, s.start)
+	}
 	for _, op := range []string{opExec, opRun} {
 		mux.HandleFunc("POST /v1/"+op, func(w http.ResponseWriter, r *http.Request) { s.exec(running, w, r) })
 	}
@@ -200,9 +210,9 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 
 // startWorkload starts a workload and writes its result down when it ends.
 func (s *Server) startWorkload(ctx context.Context, spec *workload.Spec) error {
-	r := s.records.add(spec.ID, stateStarting)
-	if r == nil {
-		return abi.NewError(abi.AlreadyExists, fmt.Sprintf("workload %s exists", spec.ID))
+	r, err := s.records.add(spec.ID, spec.Beside, stateStarting)
+	if err != nil {
+		return err
 	}
 	if err := s.Workloads.Start(ctx, spec); err != nil {
 		s.records.step(r, eventNotStarted)
@@ -214,10 +224,15 @@ func (s *Server) startWorkload(ctx context.Context, spec *workload.Spec) error {
 }
 
 // Adopt makes workloads the server's that were started by the program before this one.
-func (s *Server) Adopt(ids []string) {
-	for _, id := range ids {
-		if r := s.records.add(id, stateRunning); r != nil {
+func (s *Server) Adopt(specs []*workload.Spec) {
+	for _, spec := range specs {
+		if r := s.records.adopt(spec.ID, spec.Beside); r != nil {
 			s.follow(r)
+		}
+	}
+	for _, spec := range specs {
+		if s.records.result(spec.Beside) != nil {
+			s.endBeside(spec.Beside) // which that program did not come to
 		}
 	}
 }
@@ -246,6 +261,7 @@ const rewriteTick = time.Second
 // awaitEnd writes a workload's result down once there is one. One that is destroyed
 // before has none.
 func (s *Server) awaitEnd(r *record) {
+	defer s.endBeside(r.id)
 	ctx := context.Background()
 	exit, err := s.Workloads.Wait(ctx, r.id)
 	if err != nil {
@@ -334,27 +350,58 @@ func (s *Server) list(ctx context.Context, _ *request) (any, error) {
 	return append(s.records.resultsBut(running), running...), nil
 }
 
+// destroy destroys a workload after those beside it: while it is there, they are found with it.
 func (s *Server) destroy(ctx context.Context, req *request) (any, error) {
+	for _, r := range s.records.standBeside(req.ID) {
+		if err := s.destroyOne(ctx, r); err != nil {
+			return nil, err
+		}
+	}
 	r := s.records.find(req.ID)
 	if r == nil {
 		return struct{}{}, nil // destroying is idempotent
 	}
+	return struct{}{}, s.destroyOne(ctx, r)
+}
+
+func (s *Server) destroyOne(ctx context.Context, r *record) error {
 	for {
 		before, changed := s.records.look(r)
 		if before == stateGone {
-			return struct{}{}, nil
+			return nil
 		}
 		if err := s.Workloads.Destroy(ctx, r.id); err != nil {
-			return nil, err
+			return err
 		}
 		// One that was only starting may not have been there to be destroyed.
 		if before != stateStarting && s.records.step(r, eventRemove) {
-			return struct{}{}, s.remove(r)
+			return s.remove(r)
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
+		}
+	}
+}
+
+// endBeside kills what stands beside a workload that has ended. A start that is under way
+// may not be there yet.
+func (s *Server) endBeside(id string) {
+	ctx := context.Background()
+	for _, r := range s.records.standBeside(id) {
+		for {
+			before, changed := s.records.look(r)
+			if before > stateRunning {
+				break
+			}
+			if err := s.Workloads.Stop(ctx, r.id, "SIGKILL", 0); err != nil && !errors.Is(err, abi.ErrTaskNotFound) {
+				s.Logger.Error("a workload stays whose main one has ended", "id", r.id, "error", err)
+			}
+			if before == stateRunning {
+				break
+			}
+			<-changed
 		}
 	}
 }

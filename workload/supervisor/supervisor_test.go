@@ -3,6 +3,7 @@ package supervisor_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http/httptrace"
 	"os"
 	"path/filepath"
@@ -33,12 +34,17 @@ type process struct {
 
 func begin(t testing.TB, dir string, idle time.Duration) *process {
 	t.Helper()
+	return beginAs(t, dir, idle, nil)
+}
+
+func beginAs(t testing.TB, dir string, idle time.Duration, home func() (net.Listener, error)) *process {
+	t.Helper()
 	e, err := sandbox.Open(sandbox.Config{CacheDir: cacheDir})
 	require.NoError(t, err)
 	programs := wasi.New(wasi.Config{Logger: hclog.NewNullLogger(), Engine: e})
 	server, err := supervisor.NewServer(supervisor.ServerConfig{
 		Logger: hclog.NewNullLogger(), Workloads: programs, Dir: supervisor.Results(dir), Version: "1.2.3", IdleTime: idle,
-		MayReplace: func(string) error { return nil },
+		MayReplace: func(string) error { return nil }, Return: home,
 	})
 	require.NoError(t, err)
 	l, err := supervisor.Listen(supervisor.Socket(dir))
@@ -72,7 +78,7 @@ func connect(t testing.TB, dir string, launch func(context.Context) error) *supe
 
 func TestWorkloadsOfAnotherProcessAreWorkloads(t *testing.T) {
 	guest := guestbuild.Program(t, workloadtest.GuestPackage)
-	workloadtest.Run(t, workloadtest.Fixture{
+	f := workloadtest.Fixture{
 		New: func(t testing.TB) workload.Runtime {
 			dir := t.TempDir()
 			p := begin(t, dir, time.Hour)
@@ -84,7 +90,30 @@ func TestWorkloadsOfAnotherProcessAreWorkloads(t *testing.T) {
 		},
 		Undeliverable:  "SIGHUP",
 		MemoryMaxBytes: 32 << 20,
-	})
+	}
+	workloadtest.Run(t, f)
+	workloadtest.RunBeside(t, f, true)
+}
+
+func TestWhatStandsBesideAWorkloadIsKnownToTheNextSupervisor(t *testing.T) {
+	dir := t.TempDir()
+	p := begin(t, dir, time.Hour)
+	c := connect(t, dir, nil)
+	other := spec(t, "own/side", "exit", "0")
+	other.Beside = "own"
+	require.NoError(t, c.Start(t.Context(), other))
+	_, err := c.Wait(t.Context(), other.ID)
+	require.NoError(t, err)
+	p.end(t)
+	p = begin(t, dir, time.Hour)
+	defer p.end(t)
+	status, err := c.Inspect(t.Context(), other.ID)
+	require.NoError(t, err)
+	require.Equal(t, "own", status.Beside)
+	require.NoError(t, c.Destroy(t.Context(), "own"))
+	left, err := os.ReadDir(supervisor.Results(dir))
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 // spec is a run of the conformance suite's guest.

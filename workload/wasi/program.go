@@ -36,6 +36,7 @@ func (k killed) Error() string { return "killed by " + k.signal.String() }
 type program struct {
 	id      string
 	owner   string
+	beside  string
 	limit   uint64 // of its memory, in bytes
 	logger  hclog.Logger
 	ctx     context.Context
@@ -56,7 +57,7 @@ func newProgram(life context.Context, spec *workload.Spec, logger hclog.Logger) 
 	share := sandbox.NewShare(spec.CPUMHz)
 	return &program{
 		share: share, main: entry{guest: sandbox.Guest{Share: share}},
-		id: spec.ID, owner: spec.Owner, limit: spec.MemoryMaxBytes, logger: logger,
+		id: spec.ID, owner: spec.Owner, beside: spec.Beside, limit: spec.MemoryMaxBytes, logger: logger,
 		ctx: ctx, cancel: cancel, started: time.Now(), done: make(chan struct{}),
 	}
 }
@@ -177,7 +178,7 @@ func (p *program) hasEnded() bool {
 
 // Status implements [registry.Workload].
 func (p *program) Status() *workload.Status {
-	s := &workload.Status{ID: p.id, Owner: p.owner, State: workload.Running, StartedAt: p.started}
+	s := &workload.Status{ID: p.id, Owner: p.owner, Beside: p.beside, State: workload.Running, StartedAt: p.started}
 	if p.hasEnded() && p.exit != nil {
 		exit := *p.exit
 		s.State, s.ExitedAt, s.Exit = workload.Exited, p.ended, &exit

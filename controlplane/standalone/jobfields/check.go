@@ -3,6 +3,7 @@ package jobfields
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,6 +43,14 @@ func known(v reflect.Value) reflect.Value {
 			out := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
 			for i := range v.Len() {
 				out.Index(i).Set(known(v.Index(i)))
+			}
+			return out
+		}
+	case reflect.Map:
+		if isMap(v) && !v.IsNil() {
+			out := reflect.MakeMapWithSize(v.Type(), v.Len())
+			for each := v.MapRange(); each.Next(); {
+				out.SetMapIndex(each.Key(), known(each.Value()))
 			}
 			return out
 		}
@@ -130,9 +139,26 @@ func (c *check) fields(at []string, v, plain reflect.Value) {
 			}
 			continue
 		}
+		if isMap(value) {
+			for _, key := range slices.SortedFunc(slices.Values(value.MapKeys()), byText) {
+				other := reflect.Zero(value.Type().Elem())
+				if plain := otherwise.MapIndex(key); plain.IsValid() {
+					other = plain
+				}
+				c.look(within(at, fmt.Sprintf("%s %q", nameOf(f), key.String())), value.MapIndex(key), other)
+			}
+			continue
+		}
 		c.look(within(at, nameOf(f)), value, otherwise)
 	}
 }
+
+// isMap reports whether a field has blocks by their labels.
+func isMap(v reflect.Value) bool {
+	return v.Kind() == reflect.Map && v.Type().Elem().Kind() == reflect.Pointer && v.Type().Elem().Elem().Kind() == reflect.Struct
+}
+
+func byText(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }
 
 // isList reports whether a field is a list of blocks.
 func isList(v reflect.Value) bool {

@@ -83,33 +83,34 @@ func TestWhatIsNotDoneIsRefusedOrWarnedAbout(t *testing.T) {
 		job, group, task string
 		refused, warned  string
 	}{
-		"vault":        {task: `vault { role = "r" }`, refused: gt + "vault: there is no Vault: the task would be given no token"},
-		"consul":       {task: `consul {}`, refused: gt + "consul: there is no Consul: the task would be given no token"},
-		"group consul": {group: `consul { namespace = "n" }`, warned: `group "g": consul: it has no effect: there is no Consul`},
-		"secret":       {task: "secret \"s\" {\n provider = \"nomad\"\n path = \"a\"\n}", refused: gt + "secret: there is nothing to read secrets from"},
-		"schedule":     {task: "schedule {\n cron {\n start = \"0 1 * * *\"\n end = \"0 2 * * *\"\n }\n}", refused: gt + "schedule: tasks run as long as their allocation: a schedule is not kept"},
-		"csi_plugin":   {task: "csi_plugin {\n id = \"p\"\n type = \"node\"\n mount_dir = \"/csi\"\n}", refused: gt + "csi_plugin: there are no CSI volumes, and no plugins of them"},
-		"volume":       {group: "volume \"data\" {\n type = \"host\"\n source = \"data\"\n}", refused: `group "g": volume: there are no host volumes and no CSI volumes: tasks keep data in the allocation's directory`},
-		"volume_mount": {task: "volume_mount {\n volume = \"data\"\n destination = \"/data\"\n}", refused: gt + "volume_mount: there are no volumes to mount"},
-		"host_network": {group: "network {\n port \"http\" { host_network = \"public\" }\n}"},
-		"static host":  {group: "network {\n port \"http\" {\n static = 80\n host_network = \"public\"\n }\n}"},
-		"dns":          {group: "network {\n dns { servers = [\"1.1.1.1\"] }\n}", refused: `group "g": network: dns: tasks use the machine's name servers: leave it out`},
-		"multiregion":  {job: "multiregion {\n region \"eu\" {}\n}", refused: "multiregion: there is one region"},
+		"vault":         {task: `vault { role = "r" }`, refused: gt + "vault: there is no Vault: the task would be given no token"},
+		"consul":        {task: `consul {}`, refused: gt + "consul: there is no Consul: the task would be given no token"},
+		"group consul":  {group: `consul { namespace = "n" }`, warned: `group "g": consul: it has no effect: there is no Consul`},
+		"secret":        {task: "secret \"s\" {\n provider = \"nomad\"\n path = \"a\"\n}", refused: gt + "secret: there is nothing to read secrets from"},
+		"schedule":      {task: "schedule {\n cron {\n start = \"0 1 * * *\"\n end = \"0 2 * * *\"\n }\n}", refused: gt + "schedule: tasks run as long as their allocation: a schedule is not kept"},
+		"csi_plugin":    {task: "csi_plugin {\n id = \"p\"\n type = \"node\"\n mount_dir = \"/csi\"\n}", refused: gt + "csi_plugin: there are no CSI volumes, and no plugins of them"},
+		"volume":        {group: "volume \"data\" {\n type = \"host\"\n source = \"data\"\n access_mode = \"single-node-writer\"\n}", warned: `group "g": volume "data": access_mode: it has no effect: a host volume is one of the node's directories`},
+		"mount_options": {group: "volume \"data\" {\n type = \"host\"\n source = \"data\"\n mount_options {\n fs_type = \"ext4\"\n}\n}", refused: `group "g": volume "data": mount_options: host volumes cannot have mount options`},
+		"volume_mount":  {task: "volume_mount {\n volume = \"data\"\n destination = \"/data\"\n propagation_mode = \"bidirectional\"\n}", refused: gt + "volume_mount: propagation_mode: mounts are private"},
+		"host_network":  {group: "network {\n port \"http\" { host_network = \"public\" }\n}"},
+		"static host":   {group: "network {\n port \"http\" {\n static = 80\n host_network = \"public\"\n }\n}"},
+		"dns":           {group: "network {\n dns { servers = [\"1.1.1.1\"] }\n}"},
+		"multiregion":   {job: "multiregion {\n region \"eu\" {}\n}", refused: "multiregion: there is one region"},
 
-		"update":        {job: "update {\n max_parallel = 3\n canary = 1\n auto_revert = true\n stagger = \"1s\"\n min_healthy_time = \"1s\"\n}"},
-		"affinity":      {job: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}"},
-		"spread":        {group: "spread {\n attribute = \"${node.datacenter}\"\n}"},
-		"task affinity": {task: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}"},
-		"vertical":      {task: "scaling \"cpu\" {\n max = 300\n}", warned: gt + "scaling: it has no effect: Nomad Enterprise's autoscaler alone scales the resources of tasks"},
-		"disconnect":    {group: "disconnect {\n lost_after = \"1h\"\n}", warned: `group "g": disconnect: it has no effect: the node and its control plane are never apart`},
-		"identity":      {task: "identity {\n env = true\n}", warned: gt + "identity: env: it has no effect: tasks are given no identity token"},
-		"an identity":   {task: "identity {\n name = \"aws\"\n aud = [\"x\"]\n file = true\n}", warned: gt + "identity \"aws\": file: it has no effect: tasks are given no identity token"},
-		"numa":          {task: "resources {\n numa { affinity = \"prefer\" }\n}", warned: gt + "resources: numa: affinity: it has no effect: the cores that a task gets are the lowest free ones"},
-		"numa of none":  {task: "resources {\n numa { affinity = \"none\" }\n}"},
-		"cores":         {task: "resources {\n cores = 1\n}"},
-		"kind":          {task: `kind = "connect-proxy:web"`, warned: gt + "kind: it is Consul's, and has no effect"},
-		"hostname":      {group: "network {\n hostname = \"h\"\n}", warned: `group "g": network: hostname: it has no effect: tasks have the machine's network and names`},
-		"service":       {group: "service {\n provider = \"nomad\"\n tags = [\"a\"]\n}", warned: `group "g": service: it is checked but not registered: nothing can look it up`},
+		"update":             {job: "update {\n max_parallel = 3\n canary = 1\n auto_revert = true\n stagger = \"1s\"\n min_healthy_time = \"1s\"\n}"},
+		"affinity":           {job: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}"},
+		"spread":             {group: "spread {\n attribute = \"${node.datacenter}\"\n}"},
+		"task affinity":      {task: "affinity {\n attribute = \"${node.class}\"\n value = \"big\"\n}"},
+		"vertical":           {task: "scaling \"cpu\" {\n max = 300\n}", warned: gt + "scaling: it has no effect: Nomad Enterprise's autoscaler alone scales the resources of tasks"},
+		"disconnect":         {group: "disconnect {\n lost_after = \"1h\"\n}", warned: `group "g": disconnect: it has no effect: the node and its control plane are never apart`},
+		"identity":           {task: "identity {\n env = true\n}", warned: gt + "identity: env: it has no effect: tasks are given no identity token"},
+		"an identity":        {task: "identity {\n name = \"aws\"\n aud = [\"x\"]\n file = true\n}", warned: gt + "identity \"aws\": file: it has no effect: tasks are given no identity token"},
+		"numa":               {task: "resources {\n numa { affinity = \"prefer\" }\n}", warned: gt + "resources: numa: affinity: it has no effect: the cores that a task gets are the lowest free ones"},
+		"numa of none":       {task: "resources {\n numa { affinity = \"none\" }\n}"},
+		"cores":              {task: "resources {\n cores = 1\n}"},
+		"kind":               {task: `kind = "connect-proxy:web"`, warned: gt + "kind: it is Consul's, and has no effect"},
+		"a network's device": {group: "network {\n device = \"d\"\n}", warned: `group "g": network: device: it has no effect: tasks have the machine's network and names`},
+		"service":            {group: "service {\n provider = \"nomad\"\n tags = [\"a\"]\n}", warned: `group "g": service: it is checked but not registered: nothing can look it up`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			refusals, warnings := checkFile(t, "service", c.job, c.group, c.task)
@@ -148,7 +149,7 @@ func TestWhatOtherBlocksAskForBesidesIsNamed(t *testing.T) {
 	for i, name := range []string{"a", "b", "c"} {
 		group := nomad.NewTaskGroup(name, 1).AddTask(nomad.NewTask("t", "mock"))
 		group.Disconnect = &nomad.DisconnectStrategy{LostAfter: new(time.Hour)}
-		network := &nomad.NetworkResource{Hostname: "h"}
+		network := &nomad.NetworkResource{Device: "d"}
 		if i > 0 {
 			network.IP = "10.0.0.1"
 		}
@@ -160,7 +161,7 @@ func TestWhatOtherBlocksAskForBesidesIsNamed(t *testing.T) {
 	const host = "it has no effect: tasks have the machine's network and names"
 	require.ElementsMatch(t, []string{
 		`group "a": disconnect (and in 2 other blocks): it has no effect: the node and its control plane are never apart`,
-		`group "a": network: hostname (and in 2 other blocks): ` + host,
+		`group "a": network: device (and in 2 other blocks): ` + host,
 		`group "b": network: ip (and in another block): ` + host,
 	}, warnings)
 }

@@ -29,6 +29,7 @@ const (
 	ofConsul    = "it is Consul's, and has no effect"
 	ofToken     = "it describes a token, of which env and file tell that it is not issued"
 	ofRegistry  = "it describes what is registered, which the block itself tells"
+	ofVolume    = "it has no effect: a host volume is one of the node's directories"
 	hostAddress = "it has no effect: tasks have the machine's network and names"
 )
 
@@ -60,7 +61,7 @@ var table = map[string]map[string]fate{
 	"TaskGroup": {
 		"Name": done(scheduling), "Count": done(scheduling), "Constraints": done(scheduling), "Tasks": done(scheduling),
 		"Affinities": done(scheduling), "Spreads": done(scheduling),
-		"Volumes":       refused("there are no host volumes and no CSI volumes: tasks keep data in the allocation's directory"),
+		"Volumes":       done(scheduling),
 		"RestartPolicy": done(restarts), "ReschedulePolicy": done(scheduling), "EphemeralDisk": done(scheduling),
 		"Update": done(allocations), "Migrate": done(registration),
 		"Networks": done(scheduling), "Meta": done(environment), "Services": partly(checks, noRegistry),
@@ -78,7 +79,7 @@ var table = map[string]map[string]fate{
 		"Vault":           refused(noVault + ": the task would be given no token"),
 		"Consul":          refused(noConsul + ": the task would be given no token"),
 		"Secrets":         refused("there is nothing to read secrets from"),
-		"VolumeMounts":    refused("there are no volumes to mount"),
+		"VolumeMounts":    done(tasks),
 		"CSIPluginConfig": refused(noCSI + ", and no plugins of them"),
 		"Schedule":        refused("tasks run as long as their allocation: a schedule is not kept"),
 		"Kind":            warned(ofConsul),
@@ -123,10 +124,11 @@ var table = map[string]map[string]fate{
 	},
 	"NetworkResource": {
 		"Mode": done(scheduling), "ReservedPorts": done(scheduling), "DynamicPorts": done(scheduling),
-		"Device": warned(hostAddress), "CIDR": warned(hostAddress), "IP": warned(hostAddress), "Hostname": warned(hostAddress),
-		"DNS":   refused("tasks use the machine's name servers: leave it out"),
+		"Device": warned(hostAddress), "CIDR": warned(hostAddress), "IP": warned(hostAddress), "Hostname": done(allocations),
+		"DNS":   done(tasks),
 		"MBits": warned(obsolete), "CNI": refused("there are no CNI networks"),
 	},
+	"DNSConfig": {"Servers": done(tasks), "Searches": done(tasks), "Options": done(tasks)},
 	"Port": {
 		"Label": done(scheduling), "Value": done(scheduling), "To": done(scheduling), "IgnoreCollision": done(scheduling),
 		"HostNetwork": done(scheduling),
@@ -158,7 +160,16 @@ var table = map[string]map[string]fate{
 		"MaxParallel": done(registration), "HealthCheck": done(allocations),
 		"MinHealthyTime": done(allocations), "HealthyDeadline": done(allocations),
 	},
-	"Action":        {"Name": done(api), "Command": done(api), "Args": done(api)},
+	"Action": {"Name": done(api), "Command": done(api), "Args": done(api)},
+	"VolumeRequest": {
+		"Name": moot("the group has it by its name"), "Type": moot("it is host: others are refused"), "Source": done(scheduling), "ReadOnly": done(scheduling),
+		"Sticky": done(scheduling), "PerAlloc": done(scheduling), "MountOptions": refused("host volumes cannot have mount options"),
+		"AccessMode": warned(ofVolume), "AttachmentMode": warned(ofVolume),
+	},
+	"VolumeMount": {
+		"Volume": done(tasks), "Destination": done(tasks), "ReadOnly": done(tasks), "PropagationMode": refused("mounts are private").but("private"),
+		"SELinuxLabel": refused("volumes are mounted with the labels that they have"),
+	},
 	"EphemeralDisk": {"Sticky": done(disks), "Migrate": done(disks), "SizeMB": done(scheduling)},
 	"UpdateStrategy": {
 		"HealthCheck": done(allocations), "MinHealthyTime": done(allocations), "HealthyDeadline": done(allocations),

@@ -128,7 +128,7 @@ func (s *scheduler) suits(n *structs.Node, g *nomad.TaskGroup) *suitability {
 			found.unmet = append(found.unmet, fmt.Sprintf("%s %s %s", c.LTarget, c.Operand, c.RTarget))
 		}
 	}
-	if len(g.Volumes) > 0 {
+	if !hasVolumes(n, g) {
 		found.unmet = append(found.unmet, "missing compatible host volumes")
 	}
 	found.unmet = append(found.unmet, missingNetworks(n, g)...)
@@ -143,6 +143,18 @@ func (s *scheduler) suits(n *structs.Node, g *nomad.TaskGroup) *suitability {
 	}
 	s.suitable[key] = found
 	return found
+}
+
+// hasVolumes reports whether a node has the volumes that a group asks for. A volume that is
+// the node's own can be neither sticky nor one for each allocation, as with Nomad.
+func hasVolumes(n *structs.Node, g *nomad.TaskGroup) bool {
+	for _, asked := range g.Volumes {
+		v := n.HostVolume(asked.Source)
+		if v == nil || v.ReadOnly && !asked.ReadOnly || asked.Sticky || asked.PerAlloc {
+			return false
+		}
+	}
+	return true
 }
 
 // others counts live allocations of the job (or of the group only) on a node, but for

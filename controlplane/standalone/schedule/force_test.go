@@ -25,7 +25,7 @@ func TestWhatFailedIsReplacedOnDemand(t *testing.T) {
 			s.ForceReschedule = true
 			again := s.failed(a, wanted{group: job.TaskGroups[0], previous: a})
 			require.Len(t, again, 1)
-			require.Equal(t, descRescheduled, again[0].stopping)
+			require.NotNil(t, again[0].reschedule, "the failed one is stopped for its successor")
 			require.Equal(t, s.Now.UnixNano(), again[0].reschedule.Time)
 		})
 	}

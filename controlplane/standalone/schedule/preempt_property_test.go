@@ -29,7 +29,7 @@ func (w *crowd) register(t *rapid.T) {
 		kind = *old.Type
 	}
 	w.jobs[id] = testJob(kind, named(id), atVersion(w.version), priority(rapid.SampledFrom([]int{1, 10, 15, 20, 50, 90, 100}).Draw(t, "priority")), func(j *nomad.Job) {
-		if g := j.TaskGroups[0]; !perNode(j) {
+		if g := j.TaskGroups[0]; !PerNode(j) {
 			g.Count = new(rapid.IntRange(0, 4).Draw(t, "count"))
 		}
 		uses(rapid.SampledFrom([]int{0, 100, 250, 400, 600}).Draw(t, "cpu"), rapid.SampledFrom([]int{10, 100, 300, 600}).Draw(t, "memory"))(j)

@@ -128,7 +128,7 @@ func (w *world) check(t *rapid.T, j *nomad.Job, res *Result) {
 	if w.stopped[*j.ID] {
 		require.Zero(t, live, "a stopped job has no live allocation")
 	}
-	if perNode(j) {
+	if PerNode(j) {
 		for _, n := range perHost {
 			require.Equal(t, 1, n, "one a node")
 		}
@@ -138,7 +138,7 @@ func (w *world) check(t *rapid.T, j *nomad.Job, res *Result) {
 			require.Equal(t, 1, n, name)
 		}
 	}
-	if perNode(j) { // none waits for a node that may run it
+	if PerNode(j) { // none waits for a node that may run it
 		require.True(t, len(res.Failed) > 0 || !res.Waits())
 	} else {
 		require.Equal(t, len(res.Failed) > 0, res.Waits())

@@ -28,7 +28,6 @@ func (s *scheduler) failed(a *Alloc, w wanted) []wanted {
 	}
 	reschedule.Time = s.Now.UnixNano()
 	w.reschedule = &reschedule
-	w.stopping = descRescheduled
 	d.RescheduleNow++
 	return []wanted{w}
 }

@@ -22,7 +22,7 @@ func Replaceable(a *Alloc) bool {
 // next returns when a failed allocation is to be replaced under its group's policy, and
 // what is to be remembered of it; false: it is not.
 func next(p *nomad.ReschedulePolicy, a *Alloc) (at time.Time, r structs.Reschedule, ok bool) {
-	if p == nil || a.Job != nil && perNode(a.Job) {
+	if p == nil || a.Job != nil && PerNode(a.Job) {
 		return time.Time{}, structs.Reschedule{}, false
 	}
 	failed := endOf(a)

@@ -147,7 +147,7 @@ func (r *rollout) deploy(total int) {
 // of old ones, and their number is given as a part in a hundred.
 func (r *rollout) desiredCanaries(total int) int {
 	n := structs.Deref(r.g.Update.Canary)
-	if perNode(r.Job) {
+	if PerNode(r.Job) {
 		return min((total*n+99)/100, len(r.old))
 	}
 	return n

@@ -68,7 +68,7 @@ func (c *cluster) picture() string {
 			continue
 		}
 		text := fmt.Sprintf("%d:v%d", indexOf(a.Name), *a.Job.JobModifyIndex)
-		if perNode(a.Job) {
+		if PerNode(a.Job) {
 			text = fmt.Sprintf("%s:v%d", a.NodeID, *a.Job.JobModifyIndex)
 		}
 		if s := a.DeploymentStatus; s != nil && s.Canary {
@@ -393,7 +393,7 @@ func (w *rolling) standing() (n int) {
 	for _, a := range w.sorted() {
 		old := *a.Job.JobModifyIndex != *w.job.JobModifyIndex
 		healthy := a.DeploymentStatus != nil && a.DeploymentStatus.Healthy != nil && *a.DeploymentStatus.Healthy
-		beside := isCanary(a) && !perNode(w.job)
+		beside := isCanary(a) && !PerNode(w.job)
 		if !a.Terminal() && !beside && (old || healthy) {
 			n++
 		}
@@ -423,7 +423,7 @@ func (w *rolling) decide(t *rapid.T) {
 	if destroyed > 0 {
 		require.GreaterOrEqual(t, w.standing(), w.places()-*g.Update.MaxParallel, "the update took more than it may: %s", w.picture())
 		require.Equal(t, nomad.DeploymentStatusRunning, d.Status)
-		require.False(t, state.Canarying() && !perNode(w.job), "before the promotion nothing old is stopped")
+		require.False(t, state.Canarying() && !PerNode(w.job), "before the promotion nothing old is stopped")
 	}
 	require.LessOrEqual(t, canaries, state.DesiredCanaries)
 	for _, a := range res.Place {
@@ -435,7 +435,7 @@ func (w *rolling) decide(t *rapid.T) {
 
 // places is how many allocations the job is to have.
 func (w *rolling) places() int {
-	if perNode(w.job) {
+	if PerNode(w.job) {
 		return len(w.nodes) * *w.job.TaskGroups[0].Count
 	}
 	return *w.job.TaskGroups[0].Count

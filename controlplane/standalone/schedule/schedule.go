@@ -98,14 +98,12 @@ type Later struct {
 
 // Values of DesiredDescription, with Nomad's texts.
 const (
-	descNotNeeded   = "alloc not needed due to job update"
-	descUpdating    = "alloc is being updated due to job update"
-	descInPlace     = "alloc updating in-place"
-	descRescheduled = "alloc was rescheduled because it failed"
-	descLost        = "alloc is lost since its node is down"
-	descMigrating   = "alloc is being migrated"
-	descDrained     = "alloc not needed as node is tainted"
-	descInfeasible  = "alloc not needed: its node does not meet the job's constraints any more"
+	descNotNeeded  = "alloc not needed due to job update"
+	descUpdating   = "alloc is being updated due to job update"
+	descLost       = "alloc is lost since its node is down"
+	descMigrating  = "alloc is being migrated"
+	descDrained    = "alloc not needed as node is tainted"
+	descInfeasible = "alloc not needed: its node does not meet the job's constraints any more"
 )
 
 // Waits reports whether something is to be placed that has no place.
@@ -134,7 +132,7 @@ func Schedule(in Input) *Result {
 			groups[*g.Name] = true
 			s.res.Queued[*g.Name] = 0
 			s.res.Desired[*g.Name] = &structs.DesiredUpdates{}
-			if perNode(in.Job) {
+			if PerNode(in.Job) {
 				s.everyNode(g)
 			} else {
 				s.counted(g)
@@ -170,8 +168,8 @@ func newScheduler(in Input) *scheduler {
 	}
 }
 
-// perNode reports whether a job runs on every node.
-func perNode(job *nomad.Job) bool {
+// PerNode reports whether a job runs on every node.
+func PerNode(job *nomad.Job) bool {
 	return *job.Type == nomad.JobTypeSystem || *job.Type == nomad.JobTypeSysbatch
 }
 
@@ -245,7 +243,6 @@ func (s *scheduler) update(a *Alloc, deployment string) *structs.Allocation {
 	}
 	c := a.Copy()
 	c.Job = s.Job
-	c.DesiredDescription = descInPlace
 	c.DeploymentID = deployment
 	if c.DeploymentStatus != nil { // the health of the version before
 		c.DeploymentStatus = &structs.DeploymentStatus{Canary: a.DeploymentStatus.Canary}
@@ -262,7 +259,8 @@ type wanted struct {
 	node  *structs.Node // nil: any
 	// previous is whom it replaces; nil: none.
 	previous *Alloc
-	// stopping is set when previous is to be stopped once its successor has a place.
+	// stopping is why previous is to be stopped once its successor has a place; of one that
+	// failed, which is too, nothing is said.
 	stopping string
 	// reschedule is set when previous failed.
 	reschedule *structs.Reschedule
@@ -334,7 +332,7 @@ func (s *scheduler) placeEach(list []wanted, preempt bool) (without []wanted) {
 func (s *scheduler) placed(w wanted, a *Alloc) {
 	s.res.Place = append(s.res.Place, a)
 	s.desire(w)
-	if w.stopping != "" {
+	if w.stopping != "" || w.reschedule != nil { // what is replaced as it failed says nothing, as with Nomad
 		s.res.Stop = append(s.res.Stop, Stop{ID: w.previous.ID, Description: w.stopping})
 		if s.groups != nil && !w.previous.Terminal() {
 			s.groups[groupNode{w.previous.TaskGroup, w.previous.NodeID}]--

@@ -315,6 +315,18 @@ func TestWhyNothingIsPlaced(t *testing.T) {
 		"disk":            {job: func(j *nomad.Job) { j.TaskGroups[0].EphemeralDisk.SizeMB = new(1001) }, exhausted: "disk", evaluated: 1},
 		"cores":           {job: func(j *nomad.Job) { j.TaskGroups[0].Tasks[0].Resources = &nomad.Resources{Cores: new(5)} }, exhausted: "cores", evaluated: 1},
 		"volume":          {job: func(j *nomad.Job) { j.TaskGroups[0].Volumes = map[string]*nomad.VolumeRequest{"v": {}} }, filtered: "missing compatible host volumes", evaluated: 1},
+		"volume that is read-only": {
+			node: func(n *structs.Node) { n.HostVolumes = []structs.HostVolume{{Name: "s", ReadOnly: true}} },
+			job: func(j *nomad.Job) {
+				j.TaskGroups[0].Volumes = map[string]*nomad.VolumeRequest{"v": {Source: "s"}}
+			}, filtered: "missing compatible host volumes", evaluated: 1,
+		},
+		"volume that is sticky": {
+			node: func(n *structs.Node) { n.HostVolumes = []structs.HostVolume{{Name: "s"}} },
+			job: func(j *nomad.Job) {
+				j.TaskGroups[0].Volumes = map[string]*nomad.VolumeRequest{"v": {Source: "s", Sticky: true}}
+			}, filtered: "missing compatible host volumes", evaluated: 1,
+		},
 		"device": {job: func(j *nomad.Job) {
 			j.TaskGroups[0].Tasks[0].Resources.Devices = []*nomad.RequestedDevice{{Name: "gpu"}}
 		}, filtered: "missing devices", evaluated: 1},

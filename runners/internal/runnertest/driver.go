@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -62,7 +63,18 @@ func (d *driver) Name() string         { return "mock" }
 func (d *driver) PluginDigest() string { return fmt.Sprintf("sha256:%d", d.version) }
 
 func (d *driver) Capabilities() *wasmnodev1.DriverCapabilities {
-	return &wasmnodev1.DriverCapabilities{SendSignals: true, Exec: true, NetworkNamespaces: true}
+	return &wasmnodev1.DriverCapabilities{SendSignals: true, Exec: true, NetworkNamespaces: true, CreatesNetworks: d.w.networks != nil}
+}
+
+func (d *driver) CreateNetwork(_ context.Context, allocID, hostname string) (*os.File, error) {
+	return d.w.networks.Create(allocID, hostname)
+}
+
+func (d *driver) DestroyNetwork(_ context.Context, allocID string) error {
+	if d.w.networks == nil {
+		return nil
+	}
+	return d.w.networks.Destroy(allocID)
 }
 
 func (d *driver) RunsProcesses() bool { return true }

@@ -67,7 +67,12 @@ type onPlugin struct {
 	plugin task.Driver
 }
 
-func (d *onPlugin) Capabilities() *wasmnodev1.DriverCapabilities { return d.plugin.Capabilities() }
+func (d *onPlugin) Capabilities() *wasmnodev1.DriverCapabilities {
+	if d.w.networks != nil {
+		return d.driver.Capabilities()
+	}
+	return d.plugin.Capabilities()
+}
 
 // DecodeConfig returns the script with the plugin's config in it.
 func (d *onPlugin) DecodeConfig(config map[string]any) ([]byte, error) {

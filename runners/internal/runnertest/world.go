@@ -2,6 +2,7 @@ package runnertest
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,19 +15,20 @@ import (
 
 // World holds the tasks that run, by invocation ID. It is safe for concurrent use.
 type World struct {
-	mu      sync.Mutex
-	tasks   map[string]*process
-	log     []string
-	started map[string]int // by task name
-	alive   map[string]int // by key
-	doubled []string       // names of tasks that ran twice at once
-	version int
-	current chan struct{} // closed when the version is replaced
-	missing error         // what Dispense answers; nil: the driver
-	holds   int
-	faults  map[string]func() error
-	events  map[string]func(*wasmnodev1.TaskEvent) // by task name
-	over    task.Dispense                          // gives the plugin that runs the tasks; nil: the world does
+	mu       sync.Mutex
+	tasks    map[string]*process
+	log      []string
+	started  map[string]int // by task name
+	alive    map[string]int // by key
+	doubled  []string       // names of tasks that ran twice at once
+	version  int
+	current  chan struct{} // closed when the version is replaced
+	missing  error         // what Dispense answers; nil: the driver
+	holds    int
+	faults   map[string]func() error
+	events   map[string]func(*wasmnodev1.TaskEvent) // by task name
+	networks Networks                               // what the driver makes networks with; nil: it does not
+	over     task.Dispense                          // gives the plugin that runs the tasks; nil: the world does
 }
 
 // process is one task.
@@ -68,6 +70,15 @@ func (w *World) Dispense(name string) (task.Driver, error) {
 	w.holds++
 	return &onPlugin{driver: d, plugin: plugin}, nil
 }
+
+// Networks are those that a driver makes itself.
+type Networks interface {
+	Create(allocID, hostname string) (*os.File, error)
+	Destroy(allocID string) error
+}
+
+// Create has the driver make networks, from the start on.
+func (w *World) Create(n Networks) { w.networks = n }
 
 // Missing makes Dispense fail; nil: it does not any more.
 func (w *World) Missing(err error) {

@@ -99,3 +99,15 @@ type TaskStreamExecer interface {
 type TaskExecer interface {
 	ExecTask(ctx context.Context, taskID string, handle *TaskHandle, command []string, timeout time.Duration) (*ExecResult, error)
 }
+
+// NetworkCreator is implemented by drivers whose tasks can only be in network namespaces that
+// the driver has made; it needs Capabilities.CreatesNetworks, and NetworkNamespaces.
+type NetworkCreator interface {
+	// CreateNetwork makes a namespace without interfaces for an allocation, whose network has
+	// that host name (empty: any), and returns the path of its file; empty: the tasks can be in
+	// one that the node makes. Called again, it returns the one that is there.
+	CreateNetwork(ctx context.Context, allocID, hostname string) (namespace string, err error)
+	// DestroyNetwork lets go of it once the allocation's tasks have ended. That there is none
+	// is no error.
+	DestroyNetwork(ctx context.Context, allocID string) error
+}

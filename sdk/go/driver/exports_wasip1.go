@@ -51,3 +51,9 @@ func exportTaskStats(inputLen uint32) uint32 { return call(abi.OpDriverTaskStats
 
 //go:wasmexport driver_exec_task
 func exportExecTask(inputLen uint32) uint32 { return call(abi.OpDriverExecTask, inputLen) }
+
+//go:wasmexport driver_create_network
+func exportCreateNetwork(inputLen uint32) uint32 { return call(abi.OpDriverCreateNetwork, inputLen) }
+
+//go:wasmexport driver_destroy_network
+func exportDestroyNetwork(inputLen uint32) uint32 { return call(abi.OpDriverDestroyNetwork, inputLen) }

@@ -44,6 +44,10 @@ func Handle(ctx context.Context, d Driver, operation string, request []byte) ([]
 		return taskStats(ctx, d, request)
 	case abi.OpDriverExecTask:
 		return execTask(ctx, d, request)
+	case abi.OpDriverCreateNetwork:
+		return createNetwork(ctx, d, request)
+	case abi.OpDriverDestroyNetwork:
+		return destroyNetwork(ctx, d, request)
 	default:
 		return nil, abi.NewError(abi.Unimplemented, "no driver operation "+operation)
 	}
@@ -277,6 +281,43 @@ func execTask(ctx context.Context, d Driver, request []byte) ([]byte, error) {
 		return nil, nilAnswer("ExecTask")
 	}
 	return result.MarshalVT()
+}
+
+func createNetwork(ctx context.Context, d Driver, request []byte) ([]byte, error) {
+	x, ok := d.(NetworkCreator)
+	if !ok {
+		return nil, unimplemented("CreateNetwork")
+	}
+	var r wasmnodev1.DriverCreateNetworkRequest
+	if err := r.UnmarshalVT(request); err != nil {
+		return nil, undecodable(err)
+	}
+	if r.AllocId == "" {
+		return nil, missing("alloc_id")
+	}
+	namespace, err := x.CreateNetwork(ctx, r.AllocId, r.Hostname)
+	if err != nil {
+		return nil, err
+	}
+	return (&wasmnodev1.DriverCreateNetworkResponse{Namespace: namespace}).MarshalVT()
+}
+
+func destroyNetwork(ctx context.Context, d Driver, request []byte) ([]byte, error) {
+	x, ok := d.(NetworkCreator)
+	if !ok {
+		return nil, unimplemented("DestroyNetwork")
+	}
+	var r wasmnodev1.DriverDestroyNetworkRequest
+	if err := r.UnmarshalVT(request); err != nil {
+		return nil, undecodable(err)
+	}
+	if r.AllocId == "" {
+		return nil, missing("alloc_id")
+	}
+	if err := x.DestroyNetwork(ctx, r.AllocId); err != nil {
+		return nil, err
+	}
+	return (&wasmnodev1.DriverDestroyNetworkResponse{}).MarshalVT()
 }
 
 // complete replaces what the request left out by empty values, so that a driver

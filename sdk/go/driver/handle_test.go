@@ -25,6 +25,7 @@ var operations = []string{
 	abi.OpDriverDescribe, abi.OpDriverConfigure, abi.OpDriverFingerprint, abi.OpDriverStartTask,
 	abi.OpDriverRecoverTask, abi.OpDriverWaitTask, abi.OpDriverStopTask, abi.OpDriverSignalTask,
 	abi.OpDriverDestroyTask, abi.OpDriverInspectTask, abi.OpDriverTaskStats, abi.OpDriverExecTask,
+	abi.OpDriverCreateNetwork, abi.OpDriverDestroyNetwork,
 }
 
 // minimal has only what is required, and answers what its fields say.
@@ -70,16 +71,21 @@ func (full) TaskStats(_ context.Context, _ string, h *driver.TaskHandle) (*drive
 func (full) ExecTask(_ context.Context, _ string, h *driver.TaskHandle, command []string, _ time.Duration) (*driver.ExecResult, error) {
 	return &driver.ExecResult{Stdout: h.DriverState, Stderr: []byte(command[0])}, nil
 }
+func (full) CreateNetwork(_ context.Context, allocID, hostname string) (string, error) {
+	return "/" + allocID + "/" + hostname, nil
+}
+func (full) DestroyNetwork(context.Context, string) error { return nil }
 
 var (
-	_ driver.TaskRecoverer = full{}
-	_ driver.TaskWaiter    = full{}
-	_ driver.TaskStopper   = full{}
-	_ driver.TaskSignaler  = full{}
-	_ driver.TaskDestroyer = full{}
-	_ driver.TaskInspector = full{}
-	_ driver.TaskStatser   = full{}
-	_ driver.TaskExecer    = full{}
+	_ driver.NetworkCreator = full{}
+	_ driver.TaskRecoverer  = full{}
+	_ driver.TaskWaiter     = full{}
+	_ driver.TaskStopper    = full{}
+	_ driver.TaskSignaler   = full{}
+	_ driver.TaskDestroyer  = full{}
+	_ driver.TaskInspector  = full{}
+	_ driver.TaskStatser    = full{}
+	_ driver.TaskExecer     = full{}
 )
 
 func TestOptionalOperationsThatAreNotThereAreUnimplemented(t *testing.T) {
@@ -159,6 +165,18 @@ func TestTimesAreNeverCutShortNorOverflow(t *testing.T) {
 	var r wasmnodev1.DriverStopTaskResponse
 	expect.NoError(t, r.UnmarshalVT(answer))
 	expect.Equal(t, string(r.Handle.DriverState), "SIGINT 2562047h47m16.854s")
+}
+
+func TestANetworkIsCreatedForAnAllocation(t *testing.T) {
+	request, err := (&wasmnodev1.DriverCreateNetworkRequest{AllocId: "a", Hostname: "h"}).MarshalVT()
+	expect.NoError(t, err)
+	answer, err := driver.Handle(context.Background(), &full{}, abi.OpDriverCreateNetwork, request)
+	expect.NoError(t, err)
+	var r wasmnodev1.DriverCreateNetworkResponse
+	expect.NoError(t, r.UnmarshalVT(answer))
+	expect.Equal(t, r.Namespace, "/a/h")
+	_, err = driver.Handle(context.Background(), &full{}, abi.OpDriverDestroyNetwork, request)
+	expect.NoError(t, err)
 }
 
 func FuzzHandleNeverPanics(f *testing.F) {

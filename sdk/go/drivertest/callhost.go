@@ -157,6 +157,7 @@ func (h *callHost) WasmStart(request []byte) ([]byte, error) {
 		return nil, abi.NewError(abi.AlreadyExists, "start: the task has a workload")
 	}
 	h.programs = append(h.programs, p)
+	h.workloads.put(h.taskID, nil)
 	return (&wasmnodev1.WasmStartResponse{WorkloadId: h.taskID}).MarshalVT()
 }
 

@@ -32,6 +32,11 @@ func exportCapabilities(ctx context.Context, r wazero.Runtime) error {
 		},
 		abi.ModuleKV:   {abi.FuncKVGet: kvGet, abi.FuncKVSet: kvSet, abi.FuncKVDelete: kvDelete, abi.FuncKVList: kvList},
 		abi.ModuleExec: {abi.FuncExecOpen: execOpen},
+		abi.ModuleWorkload: {
+			abi.FuncWorkloadSignal: ofWorkload(abi.FuncWorkloadSignal), abi.FuncWorkloadStop: ofWorkload(abi.FuncWorkloadStop),
+			abi.FuncWorkloadWait: ofWorkload(abi.FuncWorkloadWait), abi.FuncWorkloadStats: ofWorkload(abi.FuncWorkloadStats),
+			abi.FuncWorkloadInspect: ofWorkload(abi.FuncWorkloadInspect), abi.FuncWorkloadExec: ofWorkload(abi.FuncWorkloadExec),
+		},
 		abi.ModuleNet:  {abi.FuncNetDial: netDial},
 		abi.ModuleHTTP: {abi.FuncHTTPRequest: httpRequest, abi.FuncHTTPResponse: httpResponse, abi.FuncHTTPTrailers: httpTrailers},
 	}
@@ -228,4 +233,12 @@ func kvList(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
 func execOpen(ctx context.Context) uint64 {
 	i := callOf(ctx)
 	return i.stage(i.host.ExecOpen())
+}
+
+// ofWorkload is a function of wasmnode:workload/v1.
+func ofWorkload(function string) func(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
+	return func(ctx context.Context, m api.Module, ptr, length uint32) uint64 {
+		i := callOf(ctx)
+		return i.stage(i.host.Workload(function, read(m, ptr, length)))
+	}
 }

@@ -3,13 +3,11 @@ package drivertest
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 
 	"github.com/wasmnode/wasmnode/abi"
-	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/sdk/go/conform"
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
 )
 
@@ -62,39 +60,11 @@ func (n *Node) TryTask(config string) (*driver.TaskConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("task config: %w", err)
 	}
-	number := n.tasks.Add(1)
-	alloc := n.t.TempDir()
-	dirs := &wasmnodev1.TaskDirectories{
-		Alloc:   alloc,
-		Shared:  filepath.Join(alloc, "alloc"),
-		Task:    filepath.Join(alloc, "task"),
-		Local:   filepath.Join(alloc, "task", "local"),
-		Secrets: filepath.Join(alloc, "task", "secrets"),
-		Logs:    filepath.Join(alloc, "alloc", "logs"),
+	task, err := conform.Task(n.t.TempDir(), n.tasks.Add(1), decoded)
+	if err != nil {
+		return nil, err
 	}
-	for _, dir := range []string{dirs.Local, dirs.Secrets, dirs.Logs} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, err
-		}
-	}
-	id := fmt.Sprintf("00000000-0000-0000-0000-%012d/task/%08x", number, number)
-	n.records.addDirs(id, dirs)
-	return &driver.TaskConfig{
-		Id:            id,
-		Name:          "task",
-		AllocId:       fmt.Sprintf("00000000-0000-0000-0000-%012d", number),
-		JobId:         "job",
-		JobName:       "job",
-		TaskGroupName: "group",
-		Namespace:     "default",
-		NodeName:      "drivertest",
-		NodeId:        "00000000-0000-0000-0000-000000000000",
-		Env:           map[string]string{"NOMAD_TASK_NAME": "task"},
-		Resources:     &wasmnodev1.Resources{CpuMhz: 100, MemoryBytes: 64 << 20},
-		Directories:   dirs,
-		StdoutPath:    filepath.Join(dirs.Logs, "task.stdout"),
-		StderrPath:    filepath.Join(dirs.Logs, "task.stderr"),
-		DriverConfig:  decoded,
-		Log:           &wasmnodev1.LogConfig{MaxFiles: 10, MaxFileSizeBytes: 10 << 20},
-	}, nil
+	task.NodeName = "drivertest"
+	n.records.addDirs(task.Id, task.Directories)
+	return task, nil
 }

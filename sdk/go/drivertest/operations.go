@@ -166,3 +166,29 @@ func (n *Node) TaskStats(task *driver.TaskConfig, handle *driver.TaskHandle) (*d
 	err = r.UnmarshalVT(answer)
 	return r.Stats, err
 }
+
+// CreateNetwork asks for the namespace of an allocation's network, and returns its path; empty:
+// the node makes it.
+func (n *Node) CreateNetwork(allocID, hostname string) (string, error) {
+	request, err := (&wasmnodev1.DriverCreateNetworkRequest{AllocId: allocID, Hostname: hostname}).MarshalVT()
+	if err != nil {
+		return "", err
+	}
+	answer, err := n.call(context.Background(), abi.OpDriverCreateNetwork, "", request)
+	if err != nil {
+		return "", err
+	}
+	var r wasmnodev1.DriverCreateNetworkResponse
+	err = r.UnmarshalVT(answer)
+	return r.Namespace, err
+}
+
+// DestroyNetwork lets go of it.
+func (n *Node) DestroyNetwork(allocID string) error {
+	request, err := (&wasmnodev1.DriverDestroyNetworkRequest{AllocId: allocID}).MarshalVT()
+	if err != nil {
+		return err
+	}
+	_, err = n.call(context.Background(), abi.OpDriverDestroyNetwork, "", request)
+	return err
+}

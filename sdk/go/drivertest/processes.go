@@ -2,8 +2,12 @@ package drivertest
 
 import (
 	"cmp"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
@@ -15,6 +19,17 @@ const (
 	maxHelperArguments = 256
 	maxHelperMs        = 300_000
 	maxHelperOutput    = 1 << 20
+)
+
+// What a workload beside the task's own may be called, and how many there may be.
+var workloadName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+
+const maxNamed = 8
+
+// The bounds of mounts, see abi/ABI.md.
+const (
+	maxMounts    = 1024
+	maxMountPath = 4095
 )
 
 // processes is what a driver did with processes. It belongs to records, whose lock
@@ -65,11 +80,40 @@ func (h *callHost) ProcessStart(request []byte) ([]byte, error) {
 	if err := h.checkCommand(c); err != nil {
 		return nil, err
 	}
-	if h.started.Swap(true) {
-		return nil, abi.NewError(abi.AlreadyExists, "start: the task has a workload")
+	id, err := h.takeName(c.Name)
+	if err != nil {
+		return nil, err
 	}
 	h.processes.started = append(h.processes.started, c)
-	return (&wasmnodev1.ProcessStartResponse{WorkloadId: h.taskID}).MarshalVT()
+	h.workloads.put(id, nil)
+	return (&wasmnodev1.ProcessStartResponse{WorkloadId: id}).MarshalVT()
+}
+
+// takeName returns the ID of the task's own workload, or of one beside it, that is to start.
+func (h *callHost) takeName(name string) (id string, err error) {
+	if name == "" {
+		if h.started.Swap(true) {
+			return "", abi.NewError(abi.AlreadyExists, "start: the task has a workload")
+		}
+		return h.taskID, nil
+	}
+	id = h.taskID + "/" + name
+	named := 0
+	for other := range h.workloads.ended {
+		if strings.HasPrefix(other, h.taskID+"/") {
+			named++
+		}
+	}
+	_, exists := h.workloads.ended[id]
+	switch {
+	case !workloadName.MatchString(name):
+		return "", abi.NewError(abi.InvalidArgument, "start: "+strconv.Quote(name)+" is not a name: see abi/ABI.md")
+	case exists:
+		return "", abi.NewError(abi.AlreadyExists, "start: the task has a workload "+name)
+	case named == maxNamed:
+		return "", abi.NewError(abi.ResourceExhausted, "start: the task has 8 workloads beside its own")
+	}
+	return id, nil
 }
 
 // checkCommand refuses what every node refuses, and what this one was configured to.
@@ -85,6 +129,38 @@ func (h *callHost) checkCommand(c *process.Command) error {
 		return abi.NewError(abi.Unimplemented, "isolation full: "+h.processes.fullMissing)
 	case !filepath.IsAbs(c.Dir) && !filepath.IsLocal(cmp.Or(c.Dir, ".")):
 		return abi.NewError(abi.PermissionDenied, "start: the working directory leads out of the task's")
+	}
+	return checkRoot(c)
+}
+
+// checkRoot refuses what every node refuses of a root and mounts, whatever was granted.
+func checkRoot(c *process.Command) error {
+	refused := func(why string) error { return abi.NewError(abi.InvalidArgument, "start: "+why) }
+	switch {
+	case c.Root == "" && len(c.Mounts) == 0 && !c.ReadOnlyRoot:
+		return nil
+	case c.Isolation != process.IsolationFull:
+		return refused("a root and mounts are for processes with full isolation")
+	case len(c.Mounts) > maxMounts:
+		return refused("beyond a bound of abi/ABI.md")
+	case c.Root == "" && c.ReadOnlyRoot:
+		return refused("a root that can only be read goes with a root")
+	}
+	targets := map[string]bool{}
+	for _, m := range c.Mounts {
+		target := path.Join("/", m.GetTarget())
+		first, _, _ := strings.Cut(target[1:], "/")
+		switch {
+		case len(m.GetTarget()) > maxMountPath || len(m.GetSource()) > maxMountPath:
+			return refused("beyond a bound of abi/ABI.md")
+		case target == "/" || first == "dev" || first == "proc" || first == "sys":
+			return refused("mount at " + target + ", which is the node's to make")
+		case m.GetTmpfs() == (m.GetSource() != ""):
+			return refused("mount at " + target + ": it has either a source or tmpfs")
+		case targets[target]:
+			return refused("two mounts at " + target)
+		}
+		targets[target] = true
 	}
 	return nil
 }

@@ -79,6 +79,7 @@ type records struct {
 	programs   []*wasm.Program
 	refuseWasm *abi.Error
 	processes  processes
+	workloads  workloads
 	kept       kept
 	dirs       map[string]*wasmnodev1.TaskDirectories // by task
 	listening  map[string]string                      // sockets, by the addresses that they stand for

@@ -34,6 +34,9 @@ type Request struct {
 	Socket string
 	Header []*Header
 	Body   []byte
+	// Stream, if it is not nil, is the body in place of Body, to its end. It is read until the
+	// server takes no more: the response says why.
+	Stream io.Reader
 	// Timeout bounds the exchange, its response's body included; 0: the operation's deadline does.
 	Timeout time.Duration
 }
@@ -60,12 +63,21 @@ type Response struct {
 func Do(ctx context.Context, r *Request) (*Response, error) {
 	var begun wasmnodev1.HttpRequestResponse
 	m := &wasmnodev1.HttpRequest{Method: r.Method, Url: r.URL, Socket: r.Socket, Headers: r.Header, Body: r.Body}
+	if r.Stream != nil {
+		m.Streamed, m.ContentLength = true, -1
+	}
 	if err := hostcall.Ask(ctx, hostcall.HTTPRequest, m, &begun); err != nil {
 		return nil, err
 	}
 	response := &Response{ctx: ctx, id: begun.Stream}
 	if r.Timeout > 0 {
 		response.end = time.Now().Add(r.Timeout)
+	}
+	if r.Stream != nil {
+		if err := response.send(r.Stream); err != nil {
+			_ = response.Close()
+			return nil, err
+		}
 	}
 	if err := response.head(); err != nil {
 		_ = response.Close()
@@ -75,6 +87,27 @@ func Do(ctx context.Context, r *Request) (*Response, error) {
 }
 
 const switchingProtocols = 101
+
+// send sends the body. That the server takes no more of it is not an error: it has answered.
+func (r *Response) send(body io.Reader) error {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := body.Read(buffer)
+		for rest := buffer[:n]; len(rest) > 0; {
+			written, failed := hostcall.StreamWrite(r.ctx, r.id, rest)
+			if failed != nil {
+				return nil
+			}
+			rest = rest[written:]
+		}
+		if errors.Is(err, io.EOF) {
+			return hostcall.StreamShutdown(r.ctx, r.id)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
 
 // head waits for the head.
 func (r *Response) head() error {

@@ -67,6 +67,38 @@ func TestARequestIsAnswered(t *testing.T) {
 	})
 }
 
+// A server that refuses need not read what it refuses.
+func TestABodyIsStreamedUntilTheServerTakesNoMore(t *testing.T) {
+	const size = 8 << 20
+	for _, status := range []int{http.StatusOK, http.StatusBadRequest} {
+		run(t, func(w http.ResponseWriter, r *http.Request) {
+			read := int64(0)
+			if status == http.StatusOK {
+				read, _ = io.Copy(io.Discard, r.Body)
+			}
+			w.WriteHeader(status)
+			fmt.Fprint(w, read)
+		}, func(ctx context.Context) error {
+			r, err := plainhttp.Do(ctx, &plainhttp.Request{
+				Method: "POST", URL: "http://engine/", Socket: socket, Stream: io.LimitReader(endless{}, size),
+			})
+			if err != nil {
+				return err
+			}
+			expect.Equal(t, r.Status, status)
+			text, err := io.ReadAll(r)
+			expect.NoError(t, err)
+			expect.Equal(t, string(text), map[int]string{http.StatusOK: fmt.Sprint(size), http.StatusBadRequest: "0"}[status])
+			return r.Close()
+		})
+	}
+}
+
+// endless is zeros without an end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
 // A server may answer at once and end its answer late.
 func TestATimeoutIsOfTheWholeExchange(t *testing.T) {
 	over := make(chan struct{})

@@ -18,6 +18,11 @@ type Command = wasmnodev1.ProcessStartRequest
 // Path is a file, or a directory with all below it, that a process with [IsolationPaths] may use.
 type Path = wasmnodev1.ProcessPath
 
+// Mount is a directory or file of the node's, or an empty directory, that a process with
+// [IsolationFull] sees in its root. [Command.Root] is the directory of an image that is its
+// root.
+type Mount = wasmnodev1.ProcessMount
+
 // Limit is one of setrlimit(2) that a process and all that it starts has.
 type Limit = wasmnodev1.ProcessLimit
 
@@ -31,15 +36,16 @@ const (
 
 // Start starts a process as the workload of the task that the current call is about,
 // and returns the workload's ID, which belongs into TaskHandle.WorkloadId. Output
-// goes to the task's log files by itself.
+// goes to the task's log files by itself. One with a Name stands beside that workload and
+// ends with it; its ID belongs nowhere, and its output goes to log files of its own.
 //
 // # Errors
 //
-// NOT_FOUND: no such command or directory; INVALID_ARGUMENT: no program, or no such
+// NOT_FOUND: no such command, directory, root or source of a mount; INVALID_ARGUMENT: no program, or no such
 // user; PERMISSION_DENIED: what the operator did not grant, or what the node itself
 // may not do; UNIMPLEMENTED: isolation that this node cannot give;
 // FAILED_PRECONDITION: the current call neither starts nor recovers a task;
-// ALREADY_EXISTS: the task has a workload; RESOURCE_EXHAUSTED: too many of something.
+// ALREADY_EXISTS: the task has a workload, or one of that name; RESOURCE_EXHAUSTED: too many of something.
 func Start(ctx context.Context, c *Command) (workloadID string, err error) {
 	request, err := c.MarshalVT()
 	if err != nil {

@@ -23,30 +23,34 @@ var links = map[string]string{
 // own. What is written to /dev/shm counts as its memory.
 func (r root) mountDev() error {
 	const attributes = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
-	if err := r.mountNew("tmpfs", "/dev", attributes, "mode=755", "size=64k"); err != nil {
+	dev, err := r.mountNew("tmpfs", "/dev", attributes, "mode=755", "size=64k")
+	if err != nil {
 		return err
 	}
-	dev, err := r.open("/dev")
-	if err != nil {
-		return failed("/dev", err)
-	}
-	defer closeFD(dev)
+	defer closeFD(dev.fd)
 	// The modes below are meant as they are.
 	defer unix.Umask(unix.Umask(0))
 	for _, n := range nodes {
-		if err := unix.Mknodat(dev, n.name, unix.S_IFCHR|0o666, int(unix.Mkdev(n.major, n.minor))); err != nil {
+		if err := unix.Mknodat(dev.fd, n.name, unix.S_IFCHR|0o666, int(unix.Mkdev(n.major, n.minor))); err != nil {
 			return failed("/dev/"+n.name, err)
 		}
 	}
 	for name, target := range links {
-		if err := unix.Symlinkat(target, dev, name); err != nil {
+		if err := unix.Symlinkat(target, dev.fd, name); err != nil {
 			return failed("/dev/"+name, err)
 		}
 	}
-	if err := r.mountNew("devpts", "/dev/pts", attributes, "mode=620", "ptmxmode=666"); err != nil {
+	terminals, err := dev.mountNew("devpts", "pts", attributes, "mode=620", "ptmxmode=666")
+	if err != nil {
 		return err
 	}
-	return r.mountNew("tmpfs", "/dev/shm", plainAttributes, "mode=1777")
+	defer closeFD(terminals.fd)
+	shared, err := dev.mountNew("tmpfs", "shm", plainAttributes, "mode=1777")
+	if err != nil {
+		return err
+	}
+	closeFD(shared.fd)
+	return nil
 }
 
 // addDevice makes a device node of the node's visible. Who may open it is decided by

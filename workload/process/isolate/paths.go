@@ -3,7 +3,6 @@ package isolate
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -85,7 +84,7 @@ func pathRuleset(paths []workload.Path) (ruleset uintptr, err error) {
 
 // allowPath adds a path, unless it is not there.
 func allowPath(ruleset int, p workload.Path, handled uint64) error {
-	fd, err := openPath(p)
+	fd, err := openWithin(p.Path, p.Within)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return nil
@@ -115,21 +114,4 @@ func allowPath(ruleset int, p workload.Path, handled uint64) error {
 		return errno
 	}
 	return nil
-}
-
-// openPath opens a path for itself.
-func openPath(p workload.Path) (int, error) {
-	if p.Within == "" {
-		return unix.Open(p.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	}
-	rest, err := filepath.Rel(p.Within, p.Path)
-	if err != nil {
-		return -1, err
-	}
-	base, err := unix.Open(p.Within, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil || rest == "." {
-		return base, err
-	}
-	defer closeFD(base)
-	return unix.Openat2(base, rest, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
 }

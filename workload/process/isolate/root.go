@@ -15,10 +15,20 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// root is the new root while it is being built: the descriptor of its top directory.
+// root is the new root while it is being built, or a file system that was mounted in it.
 // All paths in it are resolved below it, links included, as what is in it may be the
 // task's own work.
-type root int
+type root struct {
+	fd   int    // of its top directory
+	name string // of that in the new root; empty: it is the new root
+	own  bool   // what is in it, other than mounts, is nobody else's, and can be replaced
+}
+
+// taskDir is the task's directory, open since before anything was mounted over it.
+type taskDir struct {
+	fd   int
+	path string // the node's
+}
 
 // enterRoot builds the root in namespaces that are this process's own, and leaves the
 // node's.
@@ -27,34 +37,112 @@ func enterRoot(s *Spec) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return failed("making mounts private", err)
 	}
-	r, err := newRoot(s.Root)
+	fd, err := unix.Open(s.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return failed("root "+s.Root, err)
 	}
+	task := taskDir{fd, s.Root}
 	// Before there is anything of the node's in it that a link could lead to.
 	for _, name := range s.Owned {
-		if err := r.give(name, s.User); err != nil {
+		if err := (root{fd: fd}).give(name, s.User); err != nil {
 			return failed(name, err)
 		}
 	}
-	if err := r.populate(s); err != nil {
+	r, err := task.newRoot(s.Image)
+	if err != nil {
 		return err
+	}
+	if err := r.populate(s, task); err != nil {
+		return err
+	}
+	if s.ReadOnlyRoot {
+		if err := unix.MountSetattr(r.fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+			return failed("making the root read-only", err)
+		}
 	}
 	return r.enter()
 }
 
-func newRoot(dir string) (root, error) {
-	tree, err := cloneTree(unix.AT_FDCWD, dir, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+// rootAttributes hold for all that is in a root.
+const rootAttributes = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+
+// newRoot mounts the root over the task's directory: that itself, or an image.
+func (t taskDir) newRoot(image *workload.Mount) (root, error) {
+	what, newTree := "root "+t.path, func() (int, error) { return cloneTree(t.fd, "", rootAttributes) }
+	if image != nil {
+		what, newTree = "root "+image.HostPath, func() (int, error) { return t.newOverlay(*image) }
+	}
+	tree, err := newTree()
+	if err == nil {
+		err = t.cover(tree)
+	}
+	if errors.Is(err, unix.EXDEV) && image != nil {
+		return root{}, leadsOut(what, *image)
+	}
 	if err != nil {
-		return 0, failed("root "+dir, err)
+		return root{}, failed(what, err)
 	}
-	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, dir, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return 0, failed("root "+dir, err)
-	}
-	return root(tree), nil
+	return root{fd: tree, own: image != nil}, nil
 }
 
-func (r root) populate(s *Spec) error {
+// cover mounts a detached tree over the task's directory.
+func (t taskDir) cover(tree int) error {
+	return unix.MoveMount(tree, "", t.fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
+
+// newOverlay returns a tree, visible nowhere yet, that has an image's files. What is written
+// to it stays in memory.
+func (t taskDir) newOverlay(image workload.Mount) (int, error) {
+	lower, err := t.openSource(image)
+	if err != nil {
+		return -1, err
+	}
+	defer closeFD(lower)
+	var stat unix.Stat_t
+	if err := unix.Fstat(lower, &stat); err != nil {
+		return -1, err
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return -1, unix.ENOTDIR
+	}
+	changes, err := newFileSystem("tmpfs", rootAttributes, nil)
+	if err != nil {
+		return -1, err
+	}
+	defer closeFD(changes)
+	if err := t.cover(changes); err != nil { // an overlay has parts that are mounted only
+		return -1, err
+	}
+	defer unix.Umask(unix.Umask(0))
+	for _, name := range []string{"upper", "work"} {
+		if err := unix.Mkdirat(changes, name, 0o755); err != nil {
+			return -1, err
+		}
+	}
+	return newFileSystem("overlay", rootAttributes, []string{
+		fmt.Sprintf("lowerdir=/proc/self/fd/%d", lower),
+		fmt.Sprintf("upperdir=/proc/self/fd/%d/upper", changes),
+		fmt.Sprintf("workdir=/proc/self/fd/%d/work", changes),
+	})
+}
+
+// unlinkFixed has an image not say where the node's own file systems are.
+func (r root) unlinkFixed() error {
+	for _, name := range []string{"dev", "proc", "sys"} {
+		err := unix.Unlinkat(r.fd, name, 0)
+		if err != nil && !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.ENOENT) {
+			return failed("the image's /"+name, err)
+		}
+	}
+	return nil
+}
+
+func (r root) populate(s *Spec, task taskDir) error {
+	if r.own {
+		if err := r.unlinkFixed(); err != nil {
+			return err
+		}
+	}
 	for _, mount := range []func() error{r.mountProc, r.mountSys, r.mountDev} {
 		if err := mount(); err != nil {
 			return err
@@ -64,7 +152,7 @@ func (r root) populate(s *Spec) error {
 	mounts := slices.Clone(s.Mounts)
 	slices.SortStableFunc(mounts, func(a, b workload.Mount) int { return cmp.Compare(a.GuestPath, b.GuestPath) })
 	for _, m := range mounts {
-		if err := r.mount(m); err != nil {
+		if err := r.mount(m, task); err != nil {
 			return err
 		}
 	}
@@ -88,7 +176,7 @@ func (r root) give(name string, u User) error {
 
 // enter makes the root this process's, and leaves nothing of the one before.
 func (r root) enter() error {
-	if err := unix.Fchdir(int(r)); err != nil {
+	if err := unix.Fchdir(r.fd); err != nil {
 		return failed("entering the root", err)
 	}
 	// The old root is put on top of the new one, where it can be taken away.
@@ -101,11 +189,14 @@ func (r root) enter() error {
 	return unix.Chdir("/")
 }
 
-// mount makes a directory or file of the node's visible.
-func (r root) mount(m workload.Mount) error {
-	source, err := openSource(m)
+// mount makes a directory or file of the node's visible, or an empty directory in memory.
+func (r root) mount(m workload.Mount, task taskDir) error {
+	if m.Memory {
+		return r.mountMemory(m)
+	}
+	source, err := task.openSource(m)
 	if errors.Is(err, unix.EXDEV) {
-		return abi.NewError(abi.PermissionDenied, fmt.Sprintf("mount %s: it leads out of %s", m.HostPath, m.Within))
+		return leadsOut("mount "+m.HostPath, m)
 	}
 	if err != nil {
 		return failed("mount "+m.HostPath, err)
@@ -114,14 +205,30 @@ func (r root) mount(m workload.Mount) error {
 	if err := mountable(source); err != nil {
 		return abi.NewError(abi.InvalidArgument, fmt.Sprintf("mount %s: %v", m.HostPath, err))
 	}
-	attributes := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
-	if m.ReadOnly {
-		attributes |= unix.MOUNT_ATTR_RDONLY
-	}
-	if err := r.bind(source, m.GuestPath, attributes); err != nil {
+	if err := r.bind(source, m.GuestPath, mountAttributes(m)); err != nil {
 		return failed(fmt.Sprintf("mount %s at %s", m.HostPath, m.GuestPath), err)
 	}
 	return nil
+}
+
+func (r root) mountMemory(m workload.Mount) error {
+	tmp, err := r.mountNew("tmpfs", m.GuestPath, int(mountAttributes(m)), "mode=1777")
+	if err != nil {
+		return err
+	}
+	closeFD(tmp.fd)
+	return nil
+}
+
+func mountAttributes(m workload.Mount) uint64 {
+	if m.ReadOnly {
+		return rootAttributes | unix.MOUNT_ATTR_RDONLY
+	}
+	return rootAttributes
+}
+
+func leadsOut(what string, m workload.Mount) error {
+	return abi.NewError(abi.PermissionDenied, fmt.Sprintf("%s: it leads out of %s", what, m.Within))
 }
 
 // mountable refuses what is neither a directory nor a regular file.
@@ -137,20 +244,33 @@ func mountable(fd int) error {
 }
 
 // openSource opens what is mounted, and only that: it cannot be exchanged afterwards.
-func openSource(m workload.Mount) (int, error) {
-	if m.Within == "" {
-		return unix.Open(m.HostPath, unix.O_PATH|unix.O_CLOEXEC, 0)
+func (t taskDir) openSource(m workload.Mount) (int, error) {
+	if m.Within == t.path {
+		return openBelow(t.fd, t.path, m.HostPath)
 	}
-	rest, err := filepath.Rel(m.Within, m.HostPath)
+	return openWithin(m.HostPath, m.Within)
+}
+
+// openWithin opens a path for itself. It lies in that directory, or is it, unless that is empty.
+func openWithin(file, within string) (int, error) {
+	if within == "" {
+		return unix.Open(file, unix.O_PATH|unix.O_CLOEXEC, 0)
+	}
+	base, err := unix.Open(within, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil || file == within {
+		return base, err
+	}
+	defer closeFD(base)
+	return openBelow(base, within, file)
+}
+
+// openBelow opens a path below an open directory.
+func openBelow(base int, within, file string) (int, error) {
+	rest, err := filepath.Rel(within, file)
 	if err != nil {
 		return -1, err
 	}
-	within, err := unix.Open(m.Within, unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return -1, err
-	}
-	defer closeFD(within)
-	return unix.Openat2(within, rest, &unix.OpenHow{
+	return unix.Openat2(base, rest, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
 	})
 }
@@ -166,12 +286,12 @@ func (r root) bind(source int, target string, attributes uint64) error {
 	if err != nil {
 		return err
 	}
+	defer closeFD(tree)
 	return r.attach(tree, target, stat.Mode&unix.S_IFMT == unix.S_IFDIR)
 }
 
-// attach mounts a detached tree at a path of the root, and closes it.
+// attach mounts a detached tree at a path of the root.
 func (r root) attach(tree int, target string, isDir bool) error {
-	defer closeFD(tree)
 	point, err := r.mountPoint(target, isDir)
 	if err != nil {
 		return err
@@ -192,10 +312,11 @@ func (r root) mountPoint(target string, isDir bool) (int, error) {
 		return -1, err
 	}
 	defer closeFD(parent)
-	if isDir {
-		err = unix.Mkdirat(parent, path.Base(target), 0o755)
-	} else {
-		err = unix.Mknodat(parent, path.Base(target), unix.S_IFREG|0o644, 0)
+	err = newPoint(parent, path.Base(target), isDir)
+	if errors.Is(err, unix.EEXIST) && r.owns(parent) {
+		if err = unix.Unlinkat(parent, path.Base(target), 0); err == nil {
+			err = newPoint(parent, path.Base(target), isDir)
+		}
 	}
 	if errors.Is(err, unix.EEXIST) {
 		return -1, fmt.Errorf("%s is a link that leads nowhere in the root", target)
@@ -206,9 +327,23 @@ func (r root) mountPoint(target string, isDir bool) (int, error) {
 	return r.open(target)
 }
 
+// owns reports whether a directory is nobody else's, as those of what is mounted in the root are.
+func (r root) owns(dir int) bool {
+	var top, stat unix.Stat_t
+	return r.own && unix.Fstat(r.fd, &top) == nil && unix.Fstat(dir, &stat) == nil && top.Dev == stat.Dev
+}
+
+// newPoint makes an empty directory or file.
+func newPoint(parent int, name string, isDir bool) error {
+	if isDir {
+		return unix.Mkdirat(parent, name, 0o755)
+	}
+	return unix.Mknodat(parent, name, unix.S_IFREG|0o644, 0)
+}
+
 // open opens a path of the root, wherever it is in a link's eyes.
 func (r root) open(target string) (int, error) {
-	fd, err := unix.Openat2(int(r), target, &unix.OpenHow{
+	fd, err := unix.Openat2(r.fd, target, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
 	})
 	if err != nil {

@@ -21,8 +21,12 @@ type Spec struct {
 	Bounds workload.Bounds
 	// AddCapabilities and DropCapabilities change what a process that is not bare may have.
 	AddCapabilities, DropCapabilities workload.Capabilities
-	// Root is the directory that becomes the process's root.
+	// Root is the directory that becomes the process's root, or that the root is mounted over.
 	Root string
+	// Image, where it is not nil, is the directory whose files are in the root in place of
+	// Root's, and ReadOnlyRoot has them stay as they are. What is mounted is not meant.
+	Image        *workload.Mount `json:",omitempty"`
+	ReadOnlyRoot bool            `json:",omitempty"`
 	// Mounts are made visible in the root, those nearest to it first. A missing mount
 	// point is made.
 	Mounts []workload.Mount
@@ -40,7 +44,7 @@ type Spec struct {
 	// Dir is the working directory, an absolute path in the root.
 	Dir  string
 	User User
-	// Owned are absolute paths in the root that become the user's.
+	// Owned are absolute paths in Root that become the user's.
 	Owned []string
 }
 

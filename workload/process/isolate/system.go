@@ -3,6 +3,7 @@ package isolate
 import (
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -14,59 +15,67 @@ const plainAttributes = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MO
 // What of /proc and /sys tells about the node's hardware, kernel and keys more than a
 // task needs, and what changes the node: the lists that container runtimes have.
 var (
-	masked = []string{
-		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug",
-		"/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware",
+	maskedInProc = []string{
+		"acpi", "asound", "interrupts", "kcore", "keys", "latency_stats", "sched_debug", "scsi", "timer_list", "timer_stats",
 	}
-	readOnly = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+	maskedInSys    = []string{"devices/virtual/powercap", "firmware"}
+	readOnlyInProc = []string{"bus", "fs", "irq", "sys", "sysrq-trigger"}
 )
 
 // mountProc mounts the processes of this namespace.
 func (r root) mountProc() error {
-	if err := r.mountNew("proc", "/proc", plainAttributes); err != nil {
+	proc, err := r.mountNew("proc", "/proc", plainAttributes)
+	if err != nil {
 		return err
 	}
-	for _, name := range readOnly {
-		if err := r.ifThere(name, func(fd int) error { return r.bind(fd, name, plainAttributes|unix.MOUNT_ATTR_RDONLY) }); err != nil {
-			return failed("making "+name+" read-only", err)
+	defer closeFD(proc.fd)
+	for _, name := range readOnlyInProc {
+		if err := proc.ifThere(name, func(fd int) error { return proc.bind(fd, name, plainAttributes|unix.MOUNT_ATTR_RDONLY) }); err != nil {
+			return failed("making /proc/"+name+" read-only", err)
 		}
 	}
-	return r.mask("/proc/")
+	return proc.mask(maskedInProc)
 }
 
 // mountSys mounts what programs ask about the machine.
 func (r root) mountSys() error {
-	if err := r.mountNew("sysfs", "/sys", plainAttributes|unix.MOUNT_ATTR_RDONLY); err != nil {
+	sys, err := r.mountNew("sysfs", "/sys", plainAttributes|unix.MOUNT_ATTR_RDONLY)
+	if err != nil {
 		return err
 	}
-	return r.mask("/sys/")
+	defer closeFD(sys.fd)
+	return sys.mask(maskedInSys)
 }
 
-// mask hides files and directories below a directory.
-func (r root) mask(below string) error {
+// mask hides files and directories.
+func (r root) mask(names []string) error {
 	null, err := unix.Open("/dev/null", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return failed("/dev/null", err)
 	}
 	defer closeFD(null)
-	for _, name := range masked {
-		if !strings.HasPrefix(name, below) {
-			continue
-		}
-		err := r.ifThere(name, func(fd int) error {
-			var stat unix.Stat_t
-			if err := unix.Fstat(fd, &stat); err != nil {
-				return err
-			}
-			if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
-				return r.mountNew("tmpfs", name, plainAttributes|unix.MOUNT_ATTR_RDONLY, "nr_inodes=1", "mode=555")
-			}
-			return r.bind(null, name, unix.MOUNT_ATTR_RDONLY)
-		})
-		if err != nil {
-			return failed("hiding "+name, err)
+	for _, name := range names {
+		if err := r.ifThere(name, func(fd int) error { return r.hide(name, fd, null) }); err != nil {
+			return failed("hiding "+path.Join(r.name, name), err)
 		}
 	}
+	return nil
+}
+
+// hide mounts nothing over a directory, and a device that is empty over a file.
+func (r root) hide(name string, fd, null int) error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return err
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return r.bind(null, name, unix.MOUNT_ATTR_RDONLY)
+	}
+	empty, err := r.mountNew("tmpfs", name, plainAttributes|unix.MOUNT_ATTR_RDONLY, "nr_inodes=1", "mode=555")
+	if err != nil {
+		return err
+	}
+	closeFD(empty.fd)
 	return nil
 }
 
@@ -83,16 +92,19 @@ func (r root) ifThere(name string, f func(fd int) error) error {
 	return f(fd)
 }
 
-// mountNew mounts a new file system with KEY=VALUE options at a path of the root.
-func (r root) mountNew(kind, target string, attributes int, options ...string) error {
+// mountNew mounts a new file system with KEY=VALUE options at a path of the root. It is
+// returned, since a path may have become another's; the caller closes it.
+func (r root) mountNew(kind, target string, attributes int, options ...string) (root, error) {
+	name := path.Join("/", r.name, target)
 	tree, err := newFileSystem(kind, attributes, options)
-	if err == nil {
-		err = r.attach(tree, target, true)
-	}
 	if err != nil {
-		return failed("mount "+target, err)
+		return root{}, failed("mount "+name, err)
 	}
-	return nil
+	if err := r.attach(tree, target, true); err != nil {
+		closeFD(tree)
+		return root{}, failed("mount "+name, err)
+	}
+	return root{fd: tree, name: name}, nil
 }
 
 // newFileSystem returns a file system that is visible nowhere yet.

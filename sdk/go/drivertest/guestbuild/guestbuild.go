@@ -50,7 +50,7 @@ func CPlugin(t testing.TB, dir string) []byte {
 	t.Helper()
 	clang := needClang(t)
 	return once(t, "c-plugin", dir, func(_, dir, out string) error {
-		return buildC(clang, dir, out, cPluginFlags, []string{"-Wl,--no-entry", "-Wl,--strip-all"})
+		return buildC(clang, dir, out, cPluginFlags, []string{"-Wl,--no-entry", "-Wl,--strip-debug"})
 	})
 }
 

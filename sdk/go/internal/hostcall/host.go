@@ -37,6 +37,8 @@ type Host interface {
 	HTTPResponse(stream uint32) ([]byte, error)
 	HTTPTrailers(stream uint32) ([]byte, error)
 	ExecOpen() ([]byte, error)
+	// Workload is a function of wasmnode:workload/v1, by its name.
+	Workload(function string, request []byte) ([]byte, error)
 }
 
 // ErrWouldBlock is what StreamRead and StreamWrite end with that would have to wait, of a stream

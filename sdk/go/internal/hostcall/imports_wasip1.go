@@ -89,6 +89,24 @@ func httpResponse(stream uint32) uint64
 //go:wasmimport wasmnode:http/v1 trailers
 func httpTrailers(stream uint32) uint64
 
+//go:wasmimport wasmnode:workload/v1 signal
+func workloadSignal(ptr unsafe.Pointer, length uint32) uint64
+
+//go:wasmimport wasmnode:workload/v1 stop
+func workloadStop(ptr unsafe.Pointer, length uint32) uint64
+
+//go:wasmimport wasmnode:workload/v1 wait
+func workloadWait(ptr unsafe.Pointer, length uint32) uint64
+
+//go:wasmimport wasmnode:workload/v1 stats
+func workloadStats(ptr unsafe.Pointer, length uint32) uint64
+
+//go:wasmimport wasmnode:workload/v1 inspect
+func workloadInspect(ptr unsafe.Pointer, length uint32) uint64
+
+//go:wasmimport wasmnode:workload/v1 exec
+func workloadExec(ptr unsafe.Pointer, length uint32) uint64
+
 //go:wasmimport wasmnode:exec/v1 open
 func execOpen() uint64
 
@@ -278,3 +296,33 @@ func HTTPTrailers(_ context.Context, stream uint32) ([]byte, error) {
 
 // ExecOpen returns encoded ExecStreams.
 func ExecOpen(context.Context) ([]byte, error) { return answer(execOpen()) }
+
+// WorkloadSignal hands over an encoded WorkloadSignalRequest and returns the encoded answer.
+func WorkloadSignal(_ context.Context, request []byte) ([]byte, error) {
+	return answer(workloadSignal(pointer(request)))
+}
+
+// WorkloadStop hands over an encoded WorkloadStopRequest and returns the encoded answer.
+func WorkloadStop(_ context.Context, request []byte) ([]byte, error) {
+	return answer(workloadStop(pointer(request)))
+}
+
+// WorkloadWait hands over an encoded WorkloadWaitRequest and returns the encoded answer.
+func WorkloadWait(_ context.Context, request []byte) ([]byte, error) {
+	return answer(workloadWait(pointer(request)))
+}
+
+// WorkloadStats hands over an encoded WorkloadStatsRequest and returns the encoded answer.
+func WorkloadStats(_ context.Context, request []byte) ([]byte, error) {
+	return answer(workloadStats(pointer(request)))
+}
+
+// WorkloadInspect hands over an encoded WorkloadInspectRequest and returns the encoded answer.
+func WorkloadInspect(_ context.Context, request []byte) ([]byte, error) {
+	return answer(workloadInspect(pointer(request)))
+}
+
+// WorkloadExec hands over an encoded WorkloadExecRequest and returns the encoded answer.
+func WorkloadExec(_ context.Context, request []byte) ([]byte, error) {
+	return answer(workloadExec(pointer(request)))
+}

@@ -2,7 +2,11 @@
 
 package hostcall
 
-import "context"
+import (
+	"context"
+
+	"github.com/wasmnode/wasmnode/abi"
+)
 
 // LogWrite writes one log line; fields is an encoded LogFields.
 func LogWrite(ctx context.Context, level uint32, message string, fields []byte) {
@@ -232,4 +236,42 @@ func ExecOpen(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	return h.ExecOpen()
+}
+
+// WorkloadSignal hands over an encoded WorkloadSignalRequest and returns the encoded answer.
+func WorkloadSignal(ctx context.Context, request []byte) ([]byte, error) {
+	return ofWorkload(ctx, abi.FuncWorkloadSignal, request)
+}
+
+// WorkloadStop hands over an encoded WorkloadStopRequest and returns the encoded answer.
+func WorkloadStop(ctx context.Context, request []byte) ([]byte, error) {
+	return ofWorkload(ctx, abi.FuncWorkloadStop, request)
+}
+
+// WorkloadWait hands over an encoded WorkloadWaitRequest and returns the encoded answer.
+func WorkloadWait(ctx context.Context, request []byte) ([]byte, error) {
+	return ofWorkload(ctx, abi.FuncWorkloadWait, request)
+}
+
+// WorkloadStats hands over an encoded WorkloadStatsRequest and returns the encoded answer.
+func WorkloadStats(ctx context.Context, request []byte) ([]byte, error) {
+	return ofWorkload(ctx, abi.FuncWorkloadStats, request)
+}
+
+// WorkloadInspect hands over an encoded WorkloadInspectRequest and returns the encoded answer.
+func WorkloadInspect(ctx context.Context, request []byte) ([]byte, error) {
+	return ofWorkload(ctx, abi.FuncWorkloadInspect, request)
+}
+
+// WorkloadExec hands over an encoded WorkloadExecRequest and returns the encoded answer.
+func WorkloadExec(ctx context.Context, request []byte) ([]byte, error) {
+	return ofWorkload(ctx, abi.FuncWorkloadExec, request)
+}
+
+func ofWorkload(ctx context.Context, function string, request []byte) ([]byte, error) {
+	h, err := hostOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.Workload(function, request)
 }

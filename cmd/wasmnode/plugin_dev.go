@@ -1,0 +1,296 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/agent"
+)
+
+type pluginDevCommand struct{ meta }
+
+// Synopsis implements [subcommand].
+func (*pluginDevCommand) Synopsis() string {
+	return "Build a plugin on each change, and run its job on a node of its own"
+}
+
+// Help implements [subcommand].
+func (*pluginDevCommand) Help() string {
+	return `Usage: wasmnode plugin dev [options] DIR
+
+  Works on a plugin's folder, as plugin new makes it, until it is interrupted. It runs a node
+  of its own with the plugins in plugins/, under the configuration in agent.hcl: that is what
+  they are granted. Whenever a file changes, it has make build the plugin, waits until the node
+  has it, and runs the job again, from its beginning. What the job's tasks write, their events
+  and the faults of the plugin are shown as they come.
+
+  The node listens on a free port of this machine, which is shown for other commands, and is
+  gone in the end with all that ran on it. Compiled code is kept for the next time. With
+  -address and -plugin-dir a node that runs is used instead: the plugin is copied to its
+  directory, what it is granted is that node's affair, and in the end the job is stopped.
+
+Options:
+
+  -address=URL      The API of a node that runs on this machine.
+  -plugin-dir=DIR   That node's plugin directory.
+  -job=FILE         The job; job.nomad.hcl of the folder.
+  -log-level=LEVEL  What is shown of the node's log, which has what the plugin logs: trace,
+                    debug, info, warn or error; error.`
+}
+
+// Run implements [subcommand].
+func (c *pluginDevCommand) Run(args []string) int {
+	f := c.flags("plugin dev")
+	job := f.String("job", "", "")
+	level := f.String("log-level", "error", "")
+	dir := f.String("plugin-dir", "", "")
+	if !c.parse(f, args, 1, 1, c.Help()) {
+		return 1
+	}
+	address := ""
+	f.Visit(func(given *flag.Flag) {
+		if given.Name == "address" {
+			address = given.Value.String()
+		}
+	})
+	if (address == "") != (*dir == "") {
+		c.misuse(c.Help(), "-address and -plugin-dir are the two parts of a node that runs: both of them, or none")
+		return 1
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	d := &dev{dir: f.Arg(0), pluginDir: *dir, jobFile: *job, level: *level, out: &lines{to: c.ui.out}, reload: make(chan os.Signal, 1)}
+	d.meta, d.shown = meta{ui: ui{out: d.out, err: d.out}}, f
+	work := d.onOwnNode
+	if address != "" {
+		work = d.onRunningNode
+	}
+	if err := work(ctx); err != nil {
+		return c.fail(f, err)
+	}
+	return 0
+}
+
+// dev is the work on one plugin's folder.
+type dev struct {
+	meta
+	shown *flags // how IDs and times are shown
+	dir   string
+	// pluginDir is that of a node that runs; empty: the node is of this command's own.
+	pluginDir string
+	jobFile   string // empty: there is none
+	level     string
+	out       *lines
+	reload    chan os.Signal // has the node read its configuration again
+	client    *nomad.Client
+	jobID     string // of the job that was run last
+
+	made   made       // what was run last
+	follow *following // nil: nothing is followed
+}
+
+// made is what a run of the job depends on.
+type made struct{ plugin, job, agent [sha256.Size]byte }
+
+// begin looks at the folder, and returns what tells of its changes until ctx is done.
+func (d *dev) begin(ctx context.Context) (<-chan struct{}, error) {
+	if !exists(filepath.Join(d.dir, "Makefile")) {
+		return nil, fmt.Errorf("%s has no Makefile: wasmnode plugin new makes a folder with one", d.dir)
+	}
+	if file := filepath.Join(d.dir, "job.nomad.hcl"); d.jobFile == "" && exists(file) {
+		d.jobFile = file
+	}
+	return watchFolder(ctx, d.dir, d.jobFile)
+}
+
+// onOwnNode works on the folder until ctx is done, or its node ends.
+func (d *dev) onOwnNode(ctx context.Context) error {
+	changes, err := d.begin(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	address, ended := make(chan string, 1), make(chan struct{})
+	var failed error // of the node, once it has ended
+	go func() {
+		defer close(ended)
+		failed = d.runNode(ctx, func(a string) { address <- a })
+	}()
+	defer func() {
+		stop()
+		<-ended
+	}()
+	select {
+	case a := <-address:
+		d.out.say("node", "its API is at http://"+a)
+		if d.client, err = nomad.NewClient(&nomad.Config{Address: "http://" + a}); err != nil {
+			return err
+		}
+	case <-ended:
+		return failed
+	}
+	d.work(ctx, changes, ended)
+	select {
+	case <-ended:
+		return failed
+	default:
+		return nil
+	}
+}
+
+// onRunningNode works on the folder until ctx is done, and stops its job then.
+func (d *dev) onRunningNode(ctx context.Context) error {
+	changes, err := d.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if d.client, err = d.meta.client(d.shown); err != nil {
+		return err
+	}
+	if _, err := d.client.Raw().Query("/v1/agent/plugins", new(json.RawMessage), nil); err != nil {
+		return err // rather now than after the build
+	}
+	d.work(ctx, changes, nil)
+	if d.jobID == "" {
+		return nil
+	}
+	return d.purge(d.jobID, nil)
+}
+
+// purge stops a job, if there is one, and has it forgotten.
+func (d *dev) purge(jobID string, w *nomad.WriteOptions) error {
+	_, _, err := d.client.Jobs().Deregister(jobID, true, w)
+	if refused := (nomad.UnexpectedResponseError{}); errors.As(err, &refused) && refused.StatusCode() == http.StatusNotFound {
+		return nil
+	}
+	return err
+}
+
+// work does what is to be done at first and after each change, until ctx is done or the node has
+// ended.
+func (d *dev) work(ctx context.Context, changes, ended <-chan struct{}) {
+	defer d.unfollow()
+	for {
+		d.turn(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ended:
+			return
+		case <-changes:
+		}
+	}
+}
+
+// runNode runs the node. Its directory is gone afterwards, but not its compiled code.
+func (d *dev) runNode(ctx context.Context, answers func(address string)) error {
+	data, err := os.MkdirTemp("", "wasmnode-dev-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(data)
+	if code := codeDir(); code != "" {
+		if err := os.Symlink(code, filepath.Join(data, "cache")); err != nil {
+			return err
+		}
+	}
+	plugins := filepath.Join(d.dir, "plugins")
+	if err := os.MkdirAll(plugins, 0o755); err != nil { //nolint:gosec // a folder of sources has others
+		return err
+	}
+	o := agent.Options{
+		Dev: true, DataDir: data, PluginDir: plugins, HTTPAddr: "127.0.0.1:0", LogLevel: d.level, LogOutput: d.out,
+		Reload: d.reload, Answers: answers,
+	}
+	if file := filepath.Join(d.dir, "agent.hcl"); exists(file) {
+		o.ConfigPaths = []string{file}
+	}
+	return agent.Run(ctx, o)
+}
+
+// turn builds the plugin, and runs the job if that or the job is another one than before.
+func (d *dev) turn(ctx context.Context) {
+	began := time.Now()
+	t := tested{Directory: d.dir}
+	if err := t.build(d.out); err != nil {
+		if ctx.Err() == nil {
+			d.out.say("build", err.Error())
+		}
+		return
+	}
+	now, err := d.look(t.File)
+	if err != nil {
+		d.out.say("build", err.Error())
+		return
+	}
+	if now == d.made {
+		return
+	}
+	if now.plugin != d.made.plugin {
+		d.out.say("build", fmt.Sprintf("%s, in %s", t.File, brief(time.Since(began))))
+	}
+	if now.agent != d.made.agent && d.made.agent != [sha256.Size]byte{} {
+		select {
+		case d.reload <- syscall.SIGHUP:
+		default: // it is to read it again already
+		}
+	}
+	file := t.File
+	if d.pluginDir != "" {
+		file = filepath.Join(d.pluginDir, filepath.Base(t.File))
+		if err := copyWhole(t.File, file); err != nil {
+			d.out.say("build", err.Error())
+			return
+		}
+	}
+	d.made = now
+	d.unfollow()
+	d.follow = startFollowing(ctx, d, file, hex.EncodeToString(now.plugin[:]))
+}
+
+// look reads what a run depends on. A file that is not there is an empty one.
+func (d *dev) look(plugin string) (m made, err error) {
+	for file, sum := range map[string]*[sha256.Size]byte{plugin: &m.plugin, d.jobFile: &m.job, filepath.Join(d.dir, "agent.hcl"): &m.agent} {
+		text, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return m, err
+		}
+		*sum = sha256.Sum256(text)
+	}
+	return m, nil
+}
+
+// copyWhole copies a file so that who watches the other's directory sees it whole, or not at all.
+func copyWhole(from, to string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	partial := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+".partial")
+	if err := os.WriteFile(partial, content, 0o644); err != nil { //nolint:gosec // the node may be another user's
+		return err
+	}
+	return os.Rename(partial, to)
+}
+
+// unfollow ends what is followed.
+func (d *dev) unfollow() {
+	if d.follow != nil {
+		d.follow.stop()
+		d.follow = nil
+	}
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// make runs a target in a folder of the workshop, and reports whether it was made.
+func (w workshop) make(t *testing.T, dir, target string) bool {
+	t.Helper()
+	return execute(t, exec.Command("make", "-s", "-C", filepath.Join(w.dir, dir), target)).code == 0
+}
+
+// TestANewPluginIsBuiltTestedAndChecked holds the templates of each language: what is made of
+// them compiles, passes its own tests and does what the contract says.
+func TestANewPluginIsBuiltTestedAndChecked(t *testing.T) {
+	// What the SDK compiles to is the same in every folder, and is kept where Go keeps the rest.
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	require.NoError(t, err)
+	t.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
+	t.Setenv("GOFLAGS", "-trimpath -buildvcs=false")
+	for _, language := range []string{"c", "go", "rust"} {
+		t.Run(language, func(t *testing.T) {
+			w := newWorkshop(t)
+			r := w.run(t, "", "plugin", "new", "-lang", language, "my_driver")
+			require.Zero(t, r.code, r.stderr)
+			assert.Contains(t, r.stdout, "my_driver/task_schema.json\n")
+			r = w.run(t, "", "plugin", "new", "-json", "-lang", language, "-device", "my-device")
+			require.Zero(t, r.code, r.stderr)
+			var made struct{ Files, Next []string }
+			require.NoError(t, json.Unmarshal([]byte(r.stdout), &made))
+			assert.Contains(t, made.Files, "plugin_schema.json")
+
+			if os.Getenv("CI") != "true" && !w.make(t, "my_driver", "toolchain") {
+				t.Skip("there is no toolchain for", language)
+			}
+			r = w.run(t, "", "plugin", "test", "my_driver")
+			require.Zero(t, r.code, r.stdout+r.stderr)
+			assert.Regexp(t, `\nmy_driver 0\.1\.0: \d\d ok, 0 failed, 1 skipped\n$`, r.stdout)
+			if language == "rust" { // the SDK is the same one: it is compiled once
+				require.NoError(t, os.CopyFS(filepath.Join(w.dir, "my-device", "build"), os.DirFS(filepath.Join(w.dir, "my_driver", "build"))))
+				require.NoError(t, os.Remove(filepath.Join(w.dir, "my-device", "build", "test")))
+			}
+			r = w.run(t, "", "plugin", "test", "-json", "my-device")
+			require.Zero(t, r.code, r.stdout+r.stderr)
+			var out tested
+			require.NoError(t, json.Unmarshal([]byte(r.stdout), &out))
+			assert.Equal(t, "my-device/plugins/my-device.wasm", out.File)
+			assert.Empty(t, out.Failed)
+			assert.Equal(t, "my-device", out.Conform.Plugin)
+
+			if language == "c" {
+				w.runs(t, "my_driver")
+			}
+		})
+	}
+}
+
+// runs runs the job of a new driver on an agent, with what its folder has.
+func (w workshop) runs(t *testing.T, name string) {
+	t.Helper()
+	agent := exec.Command(binary, "agent", "-http-addr", "127.0.0.1:0", "-dev", "-plugin-dir", "plugins", "-config", "agent.hcl")
+	agent.Dir = filepath.Join(w.dir, name)
+	n := startProcess(t, agent)
+	n.out(t, "job", "run", filepath.Join(agent.Dir, "job.nomad.hcl"))
+	assert.Equal(t, "Hello, world, from hello\n", n.out(t, "alloc", "logs", "-job", name))
+	n.out(t, "job", "stop", "-purge", name)
+}
+
+func TestANewPluginThatCannotBeMadeSaysWhatToDo(t *testing.T) {
+	w := newWorkshop(t)
+	require.NoError(t, os.Mkdir(filepath.Join(w.dir, "there"), 0o700))
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"a"}, `in which language\? Add -lang=LANGUAGE, one of c, go, rust`},
+		{[]string{"-lang", "cobol", "a"}, `there is no template for "cobol": take one of c, go, rust`},
+		{[]string{"-lang", "zig", "a"}, `there is no SDK for zig yet: take one of c, go, rust, or .*`},
+		{[]string{"-lang", "assemblyscript", "a"}, `there is no SDK for assemblyscript yet: .*`},
+		{[]string{"-lang", "go", "../a"}, `"\.\./a" is no name for a plugin: take a letter, then .*`},
+		{[]string{"-lang", "go", "there"}, `there: file already exists: take another name, or remove it`},
+	} {
+		wants(t, w.run(t, "", append([]string{"plugin", "new"}, c.args...)...), 1, c.want)
+	}
+	assert.Equal(t, []string{"there", "wasmnode"}, names(t, w.dir))
+}
+
+// names are those of what is in a folder.
+func names(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+func TestAPluginsFolderThatFailsSaysAtWhat(t *testing.T) {
+	w := newWorkshop(t)
+	folder := filepath.Join(w.dir, "mine")
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, "plugins"), 0o700))
+	wants(t, w.run(t, "", "plugin", "test", "mine"), 1, `stat mine/Makefile: no such file or directory: wasmnode plugin new makes a folder with one`)
+
+	makefile := func(build, test string) {
+		write(t, filepath.Join(folder, "Makefile"), "build:\n\t@"+build+"\ntest:\n\t@"+test+"\n")
+	}
+	for _, c := range []struct{ build, test, step, why string }{
+		{"false", "true", "build", `make build failed in mine: see above`},
+		{"echo 'go: x: Get \"https://y\": dial tcp: lookup y: no such host'; false", "true", "build", `make build failed: what it needs could not be downloaded\. .*: cd mine && go mod download all`},
+		{"true", "true", "build", `make build has left no \.wasm file in mine/plugins`},
+		{"touch plugins/a.wasm", "false", "test", `make test failed in mine: see above`},
+		{"true", "true", "conform", `1 checks of the contract failed`},
+		{"touch plugins/b.wasm", "true", "build", `which of mine/plugins/a\.wasm, mine/plugins/b\.wasm is to be tested\? .*`},
+	} {
+		makefile(c.build, c.test)
+		r := w.run(t, "", "plugin", "test", "mine")
+		assert.Equal(t, 1, r.code)
+		lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
+		assert.Regexp(t, "^Error: "+c.why+"$", lines[len(lines)-1])
+
+		r = w.run(t, "", "plugin", "test", "-json", "mine")
+		var out tested
+		require.NoError(t, json.Unmarshal([]byte(r.stdout), &out), r.stdout)
+		assert.Equal(t, 1, r.code)
+		assert.Equal(t, c.step, out.Failed)
+		assert.Regexp(t, "^"+c.why+"$", out.Why)
+	}
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/trial"
+)
+
+type pluginRecordCommand struct{ meta }
+
+// Synopsis implements [subcommand].
+func (*pluginRecordCommand) Synopsis() string {
+	return "Record what a plugin asks the node for, without a node"
+}
+
+// Help implements [subcommand].
+func (*pluginRecordCommand) Help() string {
+	return `Usage: wasmnode plugin record [options] FILE
+
+  Calls the operations of a plugin's file one after another, and writes each call into a
+  recording: the request, each use of a capability with what was answered, and the
+  answer. Of a driver that is its fingerprint and the life of a task; of a device plugin
+  its fingerprint, its figures and a reservation. No node is needed. What the plugin may
+  do is what is granted here; its capabilities are real. plugin replay repeats the calls.
+
+  A recording is a text of JSON lines, whose first says which secrets are masked in it:
+  the values of environment variables, headers with credentials, keys, and what is named
+  like a secret in a configuration. Other secrets are not known as such. What a plugin
+  does by WASI with files is not recorded. Its random numbers follow from the recording.
+  plugin call -record=FILE adds single calls.
+
+  The exit code is 0 when the recording is written, whatever the plugin answered.
+
+Options:
+
+  -o=FILE          The recording. There must be none.
+  -config=PATH     A file or directory of an agent's configuration: the plugin's block
+                   in it has what it is granted and its own configuration.
+  -grant=TEXT      What the plugin is granted, as in the grant block of a configuration:
+                   'kv { enabled = true }'. It may be given several times.
+  -task=TEXT       What is in the config block of the task that is started, as in a job
+                   file: 'command = "/bin/sleep"'. Without it, nothing.
+  -timeout=10s     How long each call may take.
+  -json            Print JSON.`
+}
+
+// recordedCall is a call that was recorded, for programs.
+type recordedCall struct {
+	Operation    string
+	Capabilities int
+	Error        *calledError
+}
+
+// Run implements [subcommand].
+func (c *pluginRecordCommand) Run(args []string) int {
+	f := c.flags("plugin record")
+	set := trialFlags(f.FlagSet)
+	to := f.String("o", "", "")
+	task := f.String("task", "", "")
+	timeout := f.Duration("timeout", 10*time.Second, "")
+	if !c.parse(f, args, 1, 1, c.Help()) {
+		return 1
+	}
+	if *to == "" {
+		return c.fail(f, errors.New("-o says where the recording is written"))
+	}
+	calls, err := recordPlugin(set, f.Arg(0), *to, *task, *timeout)
+	if err != nil {
+		return c.fail(f, err)
+	}
+	if *f.json {
+		return c.printJSON(calls)
+	}
+	rows := [][]string{{"Operation", "Capabilities", "Answer"}}
+	for _, r := range calls {
+		answer := "ok"
+		if r.Error != nil {
+			answer = r.Error.line()
+		}
+		rows = append(rows, []string{r.Operation, fmt.Sprint(r.Capabilities), answer})
+	}
+	c.table(rows)
+	c.ui.Output("\n" + *to + ": " + counted(len(calls), "call"))
+	return 0
+}
+
+// counted is a number of things.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+func recordPlugin(set *trialSet, file, to, task string, timeout time.Duration) ([]recordedCall, error) {
+	ctx := context.Background()
+	given, err := taskValue("-task", task)
+	if err != nil {
+		return nil, err
+	}
+	t, err := set.open(ctx, file, trial.Config{Limits: host.Limits{CallTimeout: timeout}, Repeatable: true}, true)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = t.Close() }() // it has been recorded
+	if err := set.configure(ctx, t); err != nil {
+		return nil, err
+	}
+	config, err := t.TaskConfig(given)
+	if err != nil {
+		return nil, fmt.Errorf("-task: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "wasmnode-record-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	calls := []recordedCall{}
+	recorder, err := t.NewRecorder(out, nil)
+	if err == nil {
+		err = t.RecordLife(ctx, recorder, dir, config, timeout, func(op string, r *trial.Result) { calls = append(calls, recordedCallOf(op, r)) })
+	}
+	return calls, errors.Join(err, out.Close())
+}
+
+func recordedCallOf(op string, r *trial.Result) recordedCall {
+	out := recordedCall{Operation: op}
+	for _, u := range r.Uses {
+		if u.Module != abi.ModuleLog {
+			out.Capabilities++
+		}
+	}
+	if r.Err != nil {
+		out.Error = errorOf(r.Err)
+	}
+	return out
+}
+
+// readRecording reads a recording's file.
+func readRecording(file string) (*trial.Recording, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, err := trial.ReadRecording(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s:%w", file, err)
+	}
+	return r, nil
+}
+
+// openRecording opens a recording that calls are added to. Whoever called it closes the file.
+func openRecording(t *trial.Trial, file string) (_ *trial.Recorder, _ io.Closer, err error) {
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	var before *trial.Recording
+	if info.Size() > 0 {
+		if before, err = trial.ReadRecording(f); err != nil {
+			return nil, nil, fmt.Errorf("%s:%w", file, err)
+		}
+	}
+	r, err := t.NewRecorder(f, before)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return r, f, nil
+}

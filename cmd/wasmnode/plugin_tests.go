@@ -1,0 +1,194 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/wasmnode/wasmnode/sdk/go/conform"
+)
+
+type pluginTestCommand struct{ meta }
+
+// Synopsis implements [subcommand].
+func (*pluginTestCommand) Synopsis() string {
+	return "Build the plugin in a folder, run its tests, and check it against the contract"
+}
+
+// Help implements [subcommand].
+func (*pluginTestCommand) Help() string {
+	return `Usage: wasmnode plugin test [options] DIR
+
+  Does with a plugin's folder, as plugin new makes it, what its author wants to know before
+  anything else: "make build" compiles it to plugins/NAME.wasm, "make test" runs its own tests,
+  and that file is checked as plugin conform does, under the configuration in agent.hcl and with
+  tasks whose config block is task.hcl, where there are these files. What fails ends it. No node
+  is needed.
+
+  It prints what make does, and of the checks those that fail or were skipped. The exit code is
+  0 if all is well, else 1.
+
+Options:
+
+  -timeout=5s   How long each call of a check may take.
+  -verbose      Print each check.
+  -json         Print JSON: which step failed, and the checks. What make says goes to standard
+                error.`
+}
+
+// tested is what became of a plugin's folder.
+type tested struct {
+	Directory string
+	File      string          // the plugin's, once it is built
+	Failed    string          // the step: build, test or conform; empty: none
+	Why       string          // in one line
+	Conform   *conform.Report // null: it did not come to that
+}
+
+// Run implements [subcommand].
+func (c *pluginTestCommand) Run(args []string) int {
+	f := c.flags("plugin test")
+	timeout := f.Duration("timeout", 5*time.Second, "")
+	if !c.parse(f, args, 1, 1, c.Help()) {
+		return 1
+	}
+	shown := os.Stdout
+	if *f.json {
+		shown = os.Stderr
+	}
+	t := tested{Directory: f.Arg(0)}
+	err := t.run(shown, *timeout)
+	if *f.json {
+		return max(c.printJSON(t), min(len(t.Failed), 1))
+	}
+	if t.Conform != nil {
+		c.printChecks(t.Conform, *f.verbose)
+	}
+	if err != nil {
+		return c.fail(f, err)
+	}
+	return 0
+}
+
+// run does all that there is to do with the folder. The error is also in it.
+func (t *tested) run(shown io.Writer, timeout time.Duration) error {
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"build", func() error { return t.build(shown) }},
+		{"test", func() error { return runMake(shown, t.Directory, "test") }},
+		{"conform", func() error { return t.conform(timeout) }},
+	} {
+		if err := step.do(); err != nil {
+			t.Failed, t.Why = step.name, err.Error()
+			return err
+		}
+	}
+	return nil
+}
+
+// build makes the plugin's file, and finds it.
+func (t *tested) build(shown io.Writer) error {
+	if _, err := os.Stat(filepath.Join(t.Directory, "Makefile")); err != nil {
+		return fmt.Errorf("%w: wasmnode plugin new makes a folder with one", err)
+	}
+	if err := runMake(shown, t.Directory, "build"); err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(t.Directory, "plugins", "*.wasm"))
+	switch {
+	case err != nil:
+		return err
+	case len(files) == 0:
+		return fmt.Errorf("make build has left no .wasm file in %s", filepath.Join(t.Directory, "plugins"))
+	case len(files) == 1:
+		t.File = files[0]
+		return nil
+	}
+	// Others lie beside it to be run with it: its own is called as the folder is.
+	absolute, err := filepath.Abs(t.Directory)
+	own := filepath.Join(t.Directory, "plugins", filepath.Base(absolute)+".wasm")
+	if err != nil || !slices.Contains(files, own) {
+		return fmt.Errorf("which of %s is to be tested? Let plugins/ have one, or call the folder as the plugin", strings.Join(files, ", "))
+	}
+	t.File = own
+	return nil
+}
+
+// conform checks the plugin's file against the contract.
+func (t *tested) conform(timeout time.Duration) error {
+	set, options := new(trialSet), conform.Options{Timeout: timeout}
+	set.config = new(string)
+	if agent := filepath.Join(t.Directory, "agent.hcl"); exists(agent) {
+		*set.config = agent
+	}
+	if file := filepath.Join(t.Directory, "task.hcl"); exists(file) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if options.TaskConfig, err = taskConfig(file, string(text)); err != nil {
+			return err
+		}
+	}
+	report, err := checkPlugin(set, t.File, options)
+	if err != nil {
+		return err
+	}
+	t.Conform = report
+	if n := report.Count(conform.Fail); n > 0 {
+		return fmt.Errorf("%d checks of the contract failed", n)
+	}
+	return nil
+}
+
+// exists reports whether there is such a file.
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// runMake makes a target of a folder's Makefile. What make says is shown.
+func runMake(shown io.Writer, dir, target string) error {
+	tail := new(tail)
+	make := exec.Command("make", "--no-print-directory", "-C", dir, target)
+	make.Stdout, make.Stderr = io.MultiWriter(shown, tail), io.MultiWriter(os.Stderr, tail)
+	err := make.Run()
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return errors.New("there is no make here: apt install make")
+	case err != nil && unreachable.Match(tail.bytes):
+		return fmt.Errorf("make %s failed: what it needs could not be downloaded. Where there is a network: cd %s && go mod download all", target, shellWord(dir))
+	case err != nil:
+		return fmt.Errorf("make %s failed in %s: see above", target, dir)
+	}
+	return nil
+}
+
+// unreachable is what Go says when it cannot download a module.
+var unreachable = regexp.MustCompile(`dial tcp|no such host|proxyconnect|module lookup disabled by GOPROXY=off`)
+
+// tail keeps the end of what is written to it. It may be used concurrently.
+type tail struct {
+	mu    sync.Mutex
+	bytes []byte
+}
+
+// Write implements [io.Writer].
+func (t *tail) Write(p []byte) (int, error) {
+	const most = 64 << 10
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.bytes = append(t.bytes, p...)
+	t.bytes = t.bytes[max(0, len(t.bytes)-most):]
+	return len(p), nil
+}

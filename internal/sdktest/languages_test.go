@@ -1,0 +1,115 @@
+package sdktest
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// program is a program that was compiled for this machine.
+type program string
+
+// run starts it with an input and returns its output.
+func (p program) run(t *testing.T, in []byte, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), string(p), args...)
+	var errors bytes.Buffer
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &errors
+	out, err := cmd.Output()
+	require.NoError(t, err, errors.String())
+	return out
+}
+
+// cFlags make every read or write beside a buffer the end of a program.
+var cFlags = []string{"-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"}
+
+// builds counts programs, for their names.
+var builds atomic.Int32
+
+// compiled are the programs of this process of tests, by source file.
+var compiled sync.Map
+
+// compile returns the program that a source file makes.
+func compile(t *testing.T, source string, command func(out string) *exec.Cmd) program {
+	t.Helper()
+	build, _ := compiled.LoadOrStore(source, sync.OnceValues(func() (program, error) {
+		out := filepath.Join(programs, "lib"+strconv.Itoa(int(builds.Add(1)))+".rlib") // rustc takes no other name for a library
+		text, err := command(out).CombinedOutput()
+		if err != nil {
+			return "", &buildError{text, err}
+		}
+		return program(out), nil
+	}))
+	p, err := build.(func() (program, error))()
+	require.NoError(t, err)
+	return p
+}
+
+type buildError struct {
+	text []byte
+	err  error
+}
+
+func (e *buildError) Error() string { return e.err.Error() + "\n" + string(e.text) }
+
+func compileC(t *testing.T, source string) program {
+	t.Helper()
+	return compile(t, source, func(out string) *exec.Cmd {
+		return exec.Command("cc", append(cFlags, "-o", out, source)...)
+	})
+}
+
+// rustc is Debian's compiler where it is there: others may lack targets and warn otherwise.
+func rustc() string {
+	if _, err := os.Stat("/usr/bin/rustc"); err == nil {
+		return "/usr/bin/rustc"
+	}
+	return "rustc"
+}
+
+var rustFlags = []string{"--edition", "2021", "-D", "warnings", "-C", "debug-assertions=on"}
+
+// compileRust returns the program that a source file makes, with the crate of the SDK and,
+// with "--test" among the flags, with its tests.
+func compileRust(t *testing.T, source string, flags ...string) program {
+	t.Helper()
+	needRust(t)
+	library := compile(t, "../../sdk/rust/src/lib.rs", func(out string) *exec.Cmd {
+		return exec.Command(rustc(), append(rustFlags, "--crate-type", "rlib", "--crate-name", "wasmnode", "-o", out, "../../sdk/rust/src/lib.rs")...)
+	})
+	return compile(t, source+" "+strings.Join(flags, " "), func(out string) *exec.Cmd {
+		return exec.Command(rustc(), slices.Concat(rustFlags, flags, []string{"--extern", "wasmnode=" + string(library), "-o", out, source})...)
+	})
+}
+
+// needRust skips a test without a compiler, unless CI=true.
+func needRust(t *testing.T) {
+	t.Helper()
+	_, err := exec.LookPath(rustc())
+	if err != nil && os.Getenv("CI") != "true" {
+		t.Skip("no rustc: apt install rustc")
+	}
+	require.NoError(t, err)
+}
+
+// inEachLanguage runs a test with the program of each SDK that encodes again what it decodes.
+func inEachLanguage(t *testing.T, test func(t *testing.T, echo program)) {
+	t.Run("c", func(t *testing.T) { test(t, compileC(t, "../../sdk/c/testdata/echo.c")) })
+	t.Run("rust", func(t *testing.T) { test(t, compileRust(t, "../../sdk/rust/testdata/echo.rs")) })
+}
+
+func TestTheCrateAndItsDriverPassTheirTestsWithoutANode(t *testing.T) {
+	for _, source := range []string{"../../sdk/rust/src/lib.rs", "../../guest-examples/drivers/rust-minimal/main.rs"} {
+		tests := compileRust(t, source, "--test")
+		require.Contains(t, string(tests.run(t, nil)), "test result: ok.")
+	}
+}

@@ -1,0 +1,86 @@
+package toolchain_test
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/internal/toolchain"
+)
+
+// machine has programs, by their paths, each with what it prints for its arguments. A name is
+// the last element of a path.
+type machine map[string]map[string]string
+
+func (m machine) asked() toolchain.Machine {
+	return toolchain.Machine{
+		LookPath: func(name string) (string, error) {
+			for path := range m {
+				if path == name || strings.HasSuffix(path, "/bin/"+name) && !strings.HasPrefix(path, "/hidden") {
+					return path, nil
+				}
+			}
+			return "", exec.ErrNotFound
+		},
+		Output: func(_ context.Context, path string, args ...string) (string, error) {
+			if text, ok := m[path][strings.Join(args, " ")]; ok {
+				return text, nil
+			}
+			return "", errors.New("exit status 1")
+		},
+		Exists: func(path string) bool { return path == "/lib/wasm32" },
+	}
+}
+
+const (
+	libdir = "--print target-libdir --target wasm32-unknown-unknown"
+	linker = "-print-prog-name=wasm-ld"
+)
+
+func TestAToolchainIsFoundOrWhatToTypeIsSaid(t *testing.T) {
+	old := map[string]string{"--version": "rustc 1.56.1 (x)"}
+	debian := map[string]string{"--version": "rustc 1.63.0 (x)", libdir: "/lib/wasm32\n"}
+	rustup := map[string]string{"--version": "rustc 1.95.0 (x)", libdir: "/root/.rustup/lib\n"}
+	clang := map[string]string{"--version": "Debian clang version 14.0.6", "--print-targets": "  wasm32 - WebAssembly 32-bit", linker: "/hidden/bin/wasm-ld\n"}
+	for name, c := range map[string]struct {
+		language   string
+		machine    machine
+		text, next string // without a next, it is well
+	}{
+		"no Go":            {"go", nil, "there is no Go", "install Go 1.24 or newer from https://go.dev/dl/"},
+		"Go":               {"go", machine{"/usr/bin/go": {"env GOVERSION": "go1.24.0\n"}}, "/usr/bin/go, version 1.24.0", ""},
+		"a development":    {"go", machine{"/usr/bin/go": {"env GOVERSION": "devel go1.27-abc\n"}}, "/usr/bin/go, version 1.27", ""},
+		"an old Go":        {"go", machine{"/usr/bin/go": {"env GOVERSION": "go1.19.8\n"}}, "/usr/bin/go, version 1.19.8: it has to be 1.24 or newer", "install Go 1.24 or newer from https://go.dev/dl/"},
+		"a broken Go":      {"go", machine{"/usr/bin/go": {}}, "/usr/bin/go does not work: exit status 1", "install Go 1.24 or newer from https://go.dev/dl/"},
+		"no version":       {"go", machine{"/usr/bin/go": {"env GOVERSION": "\n"}}, "/usr/bin/go does not tell its version", "install Go 1.24 or newer from https://go.dev/dl/"},
+		"no rustc":         {"rust", nil, "there is no rustc", "apt install rustc libstd-rust-dev-wasm32"},
+		"an old rustc":     {"rust", machine{"/usr/bin/rustc": old}, "/usr/bin/rustc, version 1.56.1: it has to be 1.63 or newer", "apt install rustc libstd-rust-dev-wasm32"},
+		"Debian's rustc":   {"rust", machine{"/usr/bin/rustc": debian}, "/usr/bin/rustc, version 1.63.0", ""},
+		"without target":   {"rust", machine{"/root/bin/rustc": rustup}, "/root/bin/rustc, version 1.95.0, without the target wasm32-unknown-unknown", "rustup target add wasm32-unknown-unknown"},
+		"no clang":         {"c", nil, "there is no clang", "apt install clang lld"},
+		"clang":            {"c", machine{"/usr/bin/clang-14": clang, "/hidden/bin/wasm-ld": nil}, "/usr/bin/clang-14, version 14.0.6", ""},
+		"no linker":        {"c", machine{"/usr/bin/clang-14": clang}, "/usr/bin/clang-14, version 14.0.6, but no wasm-ld, with which it links", "apt install lld-14"},
+		"without wasm":     {"c", machine{"/usr/bin/clang": {"--version": "clang version 17.0.0", "--print-targets": "x86"}}, "/usr/bin/clang, version 17.0.0, which does not compile for WebAssembly", "apt install clang lld"},
+		"another language": {"cobol", nil, "no SDK for it: there are those for c, go, rust", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := toolchain.Check(t.Context(), c.machine.asked(), c.language)
+			require.Equal(t, toolchain.Finding{Name: c.language, OK: c.next == "" && c.language != "cobol", Text: c.text, Next: c.next}, f)
+		})
+	}
+	both := machine{"/root/bin/rustc": rustup, "/usr/bin/rustc": debian}.asked()
+	look := both.LookPath
+	both.LookPath = func(name string) (string, error) {
+		if name == "rustc" {
+			return "/root/bin/rustc", nil
+		}
+		return look(name)
+	}
+	require.Equal(t, "/usr/bin/rustc, version 1.63.0", toolchain.Check(t.Context(), both, "rust").Text, "one of several that has the target")
+	require.Equal(t, toolchain.Finding{Name: "make", Text: "there is no make", Next: "apt install make"}, toolchain.Make(machine{}.asked()))
+	require.True(t, toolchain.Make(machine{"/usr/bin/make": nil}.asked()).OK)
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A function that the ABI's page has and no SDK generates would be missed by authors only.
+func TestTheCapabilitiesAreThoseOfTheABIsPage(t *testing.T) {
+	page, err := os.ReadFile("../../../abi/ABI.md")
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(page), "## Capabilities\n")
+	table, _, _ = strings.Cut(table, "\n\n`wasmnode:abi/v1`")
+	var documented, generated []string
+	module := ""
+	for _, row := range regexp.MustCompile("(?m)^\\| (?:`([^`]+)`)? ?\\| `([a-z]+)` \\|").FindAllStringSubmatch(table, -1) {
+		if row[1] != "" {
+			module = row[1]
+		}
+		documented = append(documented, module+" "+row[2])
+	}
+	require.Greater(t, len(documented), 20)
+	for _, c := range append(capabilities, byHand...) {
+		generated = append(generated, c.module()+" "+c.function)
+	}
+	require.ElementsMatch(t, documented, generated)
+}
+
+func TestTheHeaderImportsWhatIsWrittenByHandToo(t *testing.T) {
+	header, err := os.ReadFile("../../../sdk/c/wasmnode.h")
+	require.NoError(t, err)
+	for _, c := range append(capabilities, byHand...) {
+		require.Contains(t, string(header), `WN_IMPORT("`+c.module()+`", "`+c.function+`")`)
+	}
+}
+
+func TestTheGeneratedPartTakesThePlaceOfTheOneBefore(t *testing.T) {
+	got, err := between([]byte("head\n"+cBegin+"old\n"+cEnd+"tail\n"), "new\n")
+	require.NoError(t, err)
+	require.Equal(t, "head\n"+cBegin+"new\n"+cEnd+"tail\n", string(got))
+	for _, hand := range []string{"", cBegin, cEnd, cEnd + cBegin} {
+		_, err := between([]byte(hand), "new\n")
+		require.Error(t, err, hand)
+	}
+}

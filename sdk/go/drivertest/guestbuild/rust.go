@@ -1,0 +1,71 @@
+package guestbuild
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rustTarget has no WASI: a plugin imports what it names and nothing else.
+const rustTarget = "wasm32-unknown-unknown"
+
+var rustFlags = []string{"--edition", "2021", "--target", rustTarget, "-C", "opt-level=s", "-C", "panic=abort", "-D", "warnings"}
+
+// RustPlugin returns main.rs in dir compiled as a plugin, with the crate wasmnode, whose
+// folder is sdk: as dir, a folder of the module, or an absolute one. It needs no cargo.
+// Without a rustc that has the target the test is skipped, unless CI=true.
+func RustPlugin(t testing.TB, dir, sdk string) []byte {
+	t.Helper()
+	rustc := needRustc(t)
+	_, crate, err := locate(sdk)
+	if err != nil {
+		t.Fatalf("guestbuild: %s: %v", sdk, err)
+	}
+	return once(t, "rust-plugin", dir, func(_, dir, out string) error { return buildRust(rustc, crate, dir, out) })
+}
+
+func buildRust(rustc, crate, dir, out string) error {
+	tmp, err := os.MkdirTemp("", "guestbuild")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	library := filepath.Join(tmp, "libwasmnode.rlib")
+	err = run(exec.Command(rustc, slices.Concat(rustFlags, []string{
+		"--crate-type", "rlib", "--crate-name", "wasmnode", "-o", library, filepath.Join(crate, "src", "lib.rs"),
+	})...))
+	if err != nil {
+		return err
+	}
+	return run(exec.Command(rustc, slices.Concat(rustFlags, []string{
+		"--crate-type", "cdylib", "--crate-name", "plugin", "-C", "strip=debuginfo", "--extern", "wasmnode=" + library,
+		"-o", out, filepath.Join(dir, "main.rs"),
+	})...))
+}
+
+// needRustc returns the rustc to use: $RUSTC, Debian's, or the first on the PATH, of those
+// that have the target.
+func needRustc(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{os.Getenv("RUSTC"), "/usr/bin/rustc", "rustc"} {
+		if name == "" {
+			continue
+		}
+		dir, err := exec.Command(name, "--print", "target-libdir", "--target", rustTarget).Output()
+		if err != nil {
+			continue
+		}
+		if _, err := os.Stat(strings.TrimSpace(string(dir))); err == nil {
+			return name
+		}
+	}
+	const advice = "no rustc for " + rustTarget + ": apt install rustc libstd-rust-dev-wasm32"
+	if os.Getenv("CI") == "true" {
+		t.Fatal(advice)
+	}
+	t.Skip(advice)
+	return ""
+}

@@ -1,0 +1,121 @@
+package trial
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
+)
+
+// Recorder writes a recording. One goroutine at a time uses it.
+type Recorder struct {
+	to   io.Writer
+	mask masker
+}
+
+// NewRecorder begins a recording of a plugin, unless there is one that goes on: then what is
+// written follows it. It has to be one of the same file.
+func (t *Trial) NewRecorder(to io.Writer, before *Recording) (*Recorder, error) {
+	p := t.plugin
+	if before == nil {
+		before = &Recording{Plugin: p.Name(), Version: p.Version(), Digest: p.Digest()}
+		return &Recorder{to: to}, before.write(to)
+	}
+	if before.Digest != p.Digest() {
+		return nil, fmt.Errorf("the recording is of another file: of %s %s", before.Plugin, before.Version)
+	}
+	return &Recorder{to: to}, nil
+}
+
+// errUnrepeatable is what a trial is told that was not opened to repeat anything.
+var errUnrepeatable = errors.New("the trial is not repeatable")
+
+// Record makes a call in a new instance, and writes it. The error is that of writing.
+func (t *Trial) Record(ctx context.Context, c Call, to *Recorder) (*Result, error) {
+	if t.world == nil {
+		return nil, errUnrepeatable
+	}
+	rec := &RecordedCall{Op: c.Op, began: time.Now()}
+	_, _ = rand.Read(rec.seed[:]) // it never fails
+	k := &to.mask
+	rec.config = k.object(t.config)
+	rec.request = k.show(operationMessage(c.Op, "Request"), c.Request)
+	t.world.begin(rec.began, rec.seed, true, true)
+	defer t.world.end()
+	r := t.observe(ctx, c, true, func(o *host.Observer) {
+		o.Exchanged = func(u host.CapabilityUse, x *host.Exchange) {
+			if u.Module == abi.ModuleLog {
+				return
+			}
+			if len(rec.Uses) <= maxRecordedUses {
+				rec.Uses = append(rec.Uses, useOf(k, u, x, t.world.capabilityReturned()))
+			}
+		}
+	})
+	if len(rec.Uses) > maxRecordedUses {
+		return r, fmt.Errorf("the call is not recorded: it has more than %d uses of capabilities", maxRecordedUses)
+	}
+	rec.outcome = outcomeOf(k, c.Op, r)
+	var lines bytes.Buffer
+	if err := rec.write(&lines); err != nil {
+		return r, err
+	}
+	_, err := to.to.Write(lines.Bytes())
+	return r, err
+}
+
+// useOf is what was exchanged in a use of a capability, masked.
+func useOf(k *masker, u host.CapabilityUse, x *host.Exchange, after time.Duration) *RecordedUse {
+	out := &RecordedUse{Op: u.Op, Capability: capabilityName(u.Module, u.Function), after: after}
+	out.asked = askedOf(k, out.Capability, x)
+	out.answer = answered{ended: x.Ended, count: x.Count}
+	switch {
+	case x.Ended:
+	case x.Code != 0:
+		var m wasmnodev1.Error
+		if len(x.Answer) == 0 || m.UnmarshalVT(x.Answer) != nil || m.Code == 0 {
+			m = wasmnodev1.Error{Code: x.Code}
+		}
+		out.answer.err = maskError(k, abi.FromProto(&m))
+	default:
+		out.answer.answer = k.show(messagesOf[out.Capability][1], x.Answer)
+	}
+	return out
+}
+
+func askedOf(k *masker, capability string, x *host.Exchange) asked {
+	return asked{x.Number, x.Room, k.show(messagesOf[capability][0], x.Request)}
+}
+
+func maskError(k *masker, e *abi.Error) *abi.Error {
+	return &abi.Error{Code: e.Code, Message: k.text(strings.ToValidUTF8(e.Message, "�")), Recoverable: e.Recoverable}
+}
+
+// outcomeOf is how a call ended, masked.
+func outcomeOf(k *masker, op string, r *Result) outcome {
+	var fault *host.FaultError
+	var e *abi.Error
+	switch {
+	case r.Err == nil:
+		return outcome{answer: k.show(operationMessage(op, "Response"), r.Answer)}
+	case errors.As(r.Err, &fault):
+		return outcome{fault: string(fault.Kind), text: k.text(r.Err.Error())}
+	case errors.As(r.Err, &e):
+		return outcome{err: maskError(k, e)}
+	}
+	return outcome{fault: "was not finished", text: k.text(r.Err.Error())}
+}
+
+// configuring is the operation that configures the instance that another is called in.
+func configuring(op string) string {
+	kind, _, _ := strings.Cut(op, "_")
+	return kind + "_configure"
+}
