@@ -25,6 +25,7 @@ type collection struct {
 	images     bool
 	delay      time.Duration // before an image is removed
 	containers bool
+	dangling   dangling
 }
 
 // newCollection reads the plugin's gc.
@@ -43,11 +44,9 @@ func newCollection(settings config.Value) (collection, error) {
 			return c, abi.NewError(abi.InvalidArgument, "gc.image_delay: "+err.Error())
 		}
 	}
-	if gc.Get("dangling_containers", "enabled").Bool() {
-		return c, abi.NewError(abi.InvalidArgument, "gc.dangling_containers is not supported: containers of interrupted starts are removed when "+
-			"the agent recovers, and those that nothing knows of are not taken for its own")
-	}
-	return c, nil
+	var err error
+	c.dangling, err = newDangling(gc.Get("dangling_containers"))
+	return c, err
 }
 
 // hasImage notes that a task is about to have an image. Where that cannot be noted, the image

@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,11 +13,12 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
 )
 
-// Labels of a container: whose it is, and whether its output can be read from the engine.
+// Labels of a container: whose it is, of which node, and whether its output can be read from the engine.
 const (
 	labelAlloc  = "com.hashicorp.nomad.alloc_id"
 	labelTask   = "wasmnode.task_id"
 	labelSilent = "wasmnode.no_logs"
+	labelOwner  = "wasmnode.owner"
 )
 
 // containerName is Nomad's.
@@ -27,6 +29,7 @@ func containerName(t *driver.TaskConfig) string {
 // specification is a container to create.
 type specification struct {
 	image     string
+	labels    map[string]string
 	container object // the top of the request
 	host      object // its HostConfig
 	network   object // its NetworkingConfig
@@ -40,6 +43,7 @@ type specification struct {
 func (s *specification) encoded() []byte {
 	o := object{slices.Clone(s.container.b)}
 	o.text("Image", s.image)
+	o.texted("Labels", s.labels)
 	o.object("HostConfig", &s.host)
 	o.object("NetworkingConfig", &s.network)
 	return o.encoded()
@@ -61,16 +65,16 @@ func (b *builder) refuse(text string) {
 }
 
 // specify says what container a task is; it asks nobody.
-func (d *docker) specify(t *driver.TaskConfig, c config.Value) (*specification, error) {
+func (d *docker) specify(t *driver.TaskConfig, c config.Value, group membership) (*specification, error) {
 	b := &builder{specification: &specification{}, d: d, t: t, c: c}
 	b.command()
 	b.labels()
 	b.limits()
 	b.privileges()
 	b.namespaces()
-	b.files()
+	b.files(group)
 	b.devices()
-	b.networking()
+	b.networking(group)
 	b.logging()
 	return b.specification, b.err
 }
@@ -118,7 +122,7 @@ func (b *builder) labels() {
 	known := extraLabels(b.t)
 	for _, pattern := range b.d.settings.Get("extra_labels").Texts() {
 		for name, value := range known {
-			if prefix, wild := strings.CutSuffix(pattern, "*"); name == pattern || wild && strings.HasPrefix(name, prefix) {
+			if matches([]string{pattern}, name) {
 				labels["com.hashicorp.nomad."+name] = value
 			}
 		}
@@ -127,7 +131,7 @@ func (b *builder) labels() {
 	if b.silent() {
 		labels[labelSilent] = "true"
 	}
-	b.container.texted("Labels", labels)
+	b.specification.labels = labels
 }
 
 // limits are of memory, processor and processes.
@@ -147,7 +151,7 @@ func (b *builder) limits() {
 	}
 	h.number("CpuShares", int64(r.CpuMhz))
 	if c.Get("cpu_hard_limit").Bool() {
-		b.refuse("cpu_hard_limit is not supported: the driver cannot tell how much processor time a MHz is; the task's cpu is a weight")
+		b.quota(c.Get("cpu_cfs_period").Int())
 	}
 	cores := make([]string, len(r.Cores))
 	for i, n := range r.Cores {
@@ -168,6 +172,19 @@ func (b *builder) limits() {
 	h.number("OomScoreAdj", c.Get("oom_score_adj").Int())
 	h.number("ShmSize", c.Get("shm_size").Int())
 	b.ulimits()
+}
+
+// quota bounds the processor time to the task's cpu, in each period of that many microseconds.
+func (b *builder) quota(period int64) {
+	thousandths := b.t.Resources.CpuThousandths
+	if thousandths == 0 {
+		b.refuse("cpu_hard_limit: it is not known how much processor time a MHz is on this node")
+	}
+	if period == 0 {
+		period = 100_000 // the kernel's
+	}
+	b.host.number("CpuPeriod", period)
+	b.host.number("CpuQuota", int64(thousandths)*period/1000)
 }
 
 // ulimits are written "SOFT:HARD" or as one number for both.
@@ -241,12 +258,26 @@ func (b *builder) privileges() {
 	}
 	h.texts("CapAdd", add)
 	h.texts("CapDrop", drop)
+	for _, option := range c.Get("security_opt").Texts() {
+		if !matches(settings.Get("allow_security_opts").Texts(), option) {
+			b.refuse("driver does not allow the security_opt " + strconv.Quote(option) + ": the plugin's allow_security_opts does not have it")
+		}
+	}
 	h.texts("SecurityOpt", c.Get("security_opt").Texts())
 	h.texts("GroupAdd", c.Get("group_add").Texts())
 	h.texted("Sysctls", c.Get("sysctl").Map())
 	h.texted("StorageOpt", c.Get("storage_opt").Map())
 	h.truth("ReadonlyRootfs", c.Get("readonly_rootfs").Bool())
 	b.runtime()
+}
+
+// matches reports whether one of an operator's patterns, a '*' at the end of which is any text,
+// has a text.
+func matches(patterns []string, text string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		prefix, wild := strings.CutSuffix(p, "*")
+		return p == text || wild && strings.HasPrefix(text, prefix)
+	})
 }
 
 func (b *builder) runtime() {
@@ -284,6 +315,9 @@ func (b *builder) devices() {
 	}
 	for _, v := range b.c.Get("devices").Items() {
 		host, inside, permissions := v.Get("host_path").Text(), v.Get("container_path").Text(), v.Get("cgroup_permissions").Text()
+		if clean := path.Clean(host); clean != host || !matches(b.d.settings.Get("allow_devices").Texts(), host) {
+			b.refuse("driver does not allow the device " + strconv.Quote(host) + ": the plugin's allow_devices does not have it")
+		}
 		if inside == "" {
 			inside = host
 		}

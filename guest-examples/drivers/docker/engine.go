@@ -39,6 +39,7 @@ type request struct {
 	method, path string
 	query        url.Values
 	body         []byte
+	stream       io.Reader // a body that is not held whole
 	header       []*plainhttp.Header
 	timeout      time.Duration // 0: that of the operation
 }
@@ -53,7 +54,7 @@ func (e engine) send(ctx context.Context, r request) (*plainhttp.Response, error
 		r.header = append(r.header, &plainhttp.Header{Name: "Content-Type", Value: "application/json"})
 	}
 	response, err := plainhttp.Do(ctx, &plainhttp.Request{
-		Method: r.method, URL: u, Socket: e.socket, Header: r.header, Body: r.body, Timeout: r.timeout,
+		Method: r.method, URL: u, Socket: e.socket, Header: r.header, Body: r.body, Stream: r.stream, Timeout: r.timeout,
 	})
 	if err != nil {
 		return nil, err

@@ -61,6 +61,9 @@ func TestWithARealEngine(t *testing.T) {
 			"stopping":                              stopping,
 			"directories":                           directories,
 			"limits":                                limits,
+			"an image in an archive":                anImageInAnArchive,
+			"a group's network":                     aGroupsNetwork,
+			"a dangling container":                  aDanglingContainer,
 			"an interrupted wait":                   anInterruptedWait,
 			"a terminal":                            aTerminal,
 			"a command with a terminal":             aCommandWithATerminal,
@@ -71,6 +74,7 @@ func TestWithARealEngine(t *testing.T) {
 			"what has ended is ended a second time": twice,
 		} {
 			t.Run(name, func(t *testing.T) {
+				defer e.RemoveAll(t) // what a test that fails has left is no other's
 				test(t, e)
 				require.Empty(t, e.Containers(t), "left over")
 			})
@@ -101,6 +105,44 @@ func aContainersLife(t *testing.T, e *enginetest.Engine) {
 	require.NoError(t, n.DestroyTask(task, handle, false))
 }
 
+func anImageInAnArchive(t *testing.T, e *enginetest.Engine) {
+	n := on(t, e)
+	name := "localhost/archived:1"
+	e.Tag(t, enginetest.Image, name)
+	archive := e.Save(t, name)
+	e.Forget(t, name)
+	config := func(image, file string) string {
+		return `{"image": "` + image + `", "load": "` + file + `", "network_mode": "host", "command": "/program", "args": ["print", "loaded", "", "0"]}`
+	}
+	start := func(text string, content []byte) (*driver.TaskConfig, *driver.TaskHandle, error) {
+		task := n.Task(text)
+		if content != nil {
+			require.NoError(t, os.WriteFile(filepath.Join(task.Directories.Local, "image.tar"), content, 0o600))
+		}
+		require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(task.Directories.Local, "link")))
+		handle, _, err := n.StartTask(task)
+		return task, handle, err
+	}
+	task, _, err := start(config(name, "image.tar"), nil)
+	require.EqualError(t, err, "unable to open image archive: open "+task.Directories.Local+"/image.tar: no such file or directory")
+	for says, c := range map[string]struct{ image, file, content string }{
+		"unable to open image archive":   {"localhost/none:1", "link", ""},
+		"Failed to load image archive":   {"localhost/none:1", "image.tar", "no archive"},
+		"has no image localhost/other:1": {"localhost/other:1", "image.tar", string(archive)},
+	} {
+		_, _, err := start(config(c.image, c.file), []byte(c.content))
+		require.ErrorContains(t, err, says)
+	}
+	e.Forget(t, name)
+	task, handle, err := start(config(name, "image.tar"), archive)
+	require.NoError(t, err)
+	require.Zero(t, waited(t, n, task, handle).ExitCode)
+	require.Equal(t, "loaded", n.Stdout())
+	require.NoError(t, n.DestroyTask(task, handle, false))
+	require.NoError(t, err)
+	e.Forget(t, name)
+}
+
 func TestAnImageIsPulledFromARegistryThatAsksWho(t *testing.T) {
 	e := enginetest.Docker(t)
 	name := enginetest.Registry(t) + "/some/image"
@@ -122,6 +164,14 @@ func TestAnImageIsPulledFromARegistryThatAsksWho(t *testing.T) {
 	require.Equal(t, "pulled", n.Stdout())
 	require.NoError(t, n.DestroyTask(task, handle, false))
 	require.Len(t, n.Events(), 4)
+
+	e.Forget(t, name+":1")
+	file := dockerConfig(t, `{"auths": {"`+strings.Split(name, "/")[0]+`": {"username": "`+enginetest.User+`", "password": "`+enginetest.Password+`"}}}`)
+	require.NoError(t, n.Configure(`{"auth": {"config": "`+file+`"}}`))
+	task = n.Task(`{"image": "` + name + `:1", "network_mode": "host", "command": "/program", "args": ["print", "", "", "0"]}`)
+	handle = started(t, n, task)
+	require.Zero(t, waited(t, n, task, handle).ExitCode)
+	require.NoError(t, n.DestroyTask(task, handle, false))
 	task = n.Task(config(name+":1", "wrong")) // it is there, so nobody is asked
 	handle = started(t, n, task)
 	require.Zero(t, waited(t, n, task, handle).ExitCode)
@@ -146,7 +196,7 @@ func TestAnImageThatNobodyHasIsRemoved(t *testing.T) {
 	e := enginetest.Docker(t)
 	const other = "localhost/wasmnode-other:1"
 	e.Tag(t, enginetest.Image, other)
-	n := newNode(t, `{"gc": {"image_delay": "1ms"}}`)
+	n := newNode(t, `{"gc": {"image_delay": "1ms", "dangling_containers": {"enabled": false}}}`)
 	go e.Proxy(n.Listen("/run/docker.sock"))
 	looks := func(times int) {
 		t.Helper()
@@ -182,7 +232,7 @@ func TestAnImageThatNobodyHasIsRemoved(t *testing.T) {
 
 func TestAContainerMayBeKept(t *testing.T) {
 	e := enginetest.Docker(t)
-	n := newNode(t, `{"gc": {"container": false, "image": false}}`)
+	n := newNode(t, `{"gc": {"container": false, "image": false, "dangling_containers": {"enabled": false}}}`)
 	go e.Proxy(n.Listen("/run/docker.sock"))
 	task := n.Task(job("wait"))
 	handle := started(t, n, task)
@@ -257,18 +307,28 @@ func directories(t *testing.T, e *enginetest.Engine) {
 	require.NoError(t, n.DestroyTask(task, handle, false))
 }
 
+// An engine of version 20.10 tells once in some dozens that a container was killed for no reason:
+// its end was known before the cause.
 func limits(t *testing.T, e *enginetest.Engine) {
 	n := on(t, e)
-	task := n.Task(job("hog"))
-	task.Resources.MemoryBytes = 32 << 20
-	handle := started(t, n, task)
-	result := waited(t, n, task, handle)
-	require.Equal(t, int32(137), result.ExitCode)
-	if e.Name == "docker" { // Podman does not say, where cgroups are of version 1
-		require.True(t, result.OomKilled)
-		require.Equal(t, "OOM Killed", result.Error)
+	for range 10 {
+		task := n.Task(job("hog"))
+		task.Resources.MemoryBytes = 32 << 20
+		handle := started(t, n, task)
+		result := waited(t, n, task, handle)
+		require.Equal(t, int32(137), result.ExitCode)
+		oom := e.OOMKilled(t, "task-"+task.AllocId)
+		require.Equal(t, oom, result.OomKilled)
+		require.NoError(t, n.DestroyTask(task, handle, true))
+		if e.Name == "podman" { // it does not say, where cgroups are of version 1
+			return
+		}
+		if oom {
+			require.Equal(t, "OOM Killed", result.Error)
+			return
+		}
 	}
-	require.NoError(t, n.DestroyTask(task, handle, true))
+	require.Fail(t, "the engine never tells that a container was killed for its memory")
 }
 
 // anInterruptedWait is one whose instance is lost in the middle, twice.
@@ -430,7 +490,7 @@ func aForeignName(t *testing.T, e *enginetest.Engine) {
 	other.Name, other.AllocId = "task-"+task.AllocId[:8], task.AllocId[9:]
 	require.Equal(t, containerName(task), containerName(other))
 	_, _, err := n.StartTask(other)
-	require.ErrorContains(t, err, "a container that is not this task's has its name")
+	require.ErrorContains(t, err, "a container that is not this allocation's has the name")
 	require.NoError(t, n.DestroyTask(task, handle, true))
 }
 

@@ -15,9 +15,12 @@ import (
 )
 
 // files are the task's directories, the job's volumes and what the configuration mounts.
-func (b *builder) files() {
+func (b *builder) files(group membership) {
 	d := b.t.Directories
 	binds := []string{d.Shared + ":/alloc", d.Local + ":/local", d.Secrets + ":/secrets"}
+	if group.mode != "" {
+		binds = append(binds, path.Join(d.Task, hostsName)+":/etc/hosts")
+	}
 	for _, m := range b.t.Mounts {
 		bind := m.HostPath + ":" + m.TaskPath
 		if m.ReadOnly {

@@ -4,7 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"net/url"
+	"os"
+	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +18,7 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/driver"
 	"github.com/wasmnode/wasmnode/sdk/go/plainhttp"
 	"github.com/wasmnode/wasmnode/sdk/go/task"
+	"github.com/wasmnode/wasmnode/sdk/go/taskpath"
 )
 
 // reference is an image's name: REPOSITORY[:TAG] or REPOSITORY@DIGEST, and as it was written.
@@ -39,9 +45,6 @@ func (r reference) String() string {
 // provideImage makes sure that the engine has the task's image, and returns its name and its
 // ID. One with the tag latest, or with force_pull, is asked for anew each time, as Nomad does.
 func (d *docker) provideImage(ctx context.Context, t *driver.TaskConfig, c config.Value) (name, id string, err error) {
-	if c.Get("load").Text() != "" {
-		return "", "", abi.NewError(abi.InvalidArgument, "load is not supported: load the image into the engine beforehand, or name a registry's")
-	}
 	r := parseReference(c.Get("image").Text())
 	if !c.Get("force_pull").Bool() && r.tag != "latest" {
 		if id, err = d.imageID(ctx, r); err == nil {
@@ -51,7 +54,16 @@ func (d *docker) provideImage(ctx context.Context, t *driver.TaskConfig, c confi
 			return "", "", about("Failed to find docker image "+r.String(), err)
 		}
 	}
-	if err := task.Event(ctx, t.Id, "Downloading image", map[string]string{"image": r.String()}); err != nil && !isCode(err, abi.ResourceExhausted) {
+	if file := c.Get("load").Text(); file != "" {
+		if err := d.load(ctx, t, file); err != nil {
+			return "", "", err
+		}
+		if id, err = d.imageID(ctx, r); absent(err) {
+			err = abi.NewError(abi.NotFound, "the image archive "+strconv.Quote(file)+" has no image "+r.String())
+		}
+		return r.String(), id, err
+	}
+	if err := tell(ctx, t, "Downloading image", r); err != nil && !isCode(err, abi.ResourceExhausted) {
 		return "", "", err
 	}
 	if err := d.pull(ctx, t, c, r); err != nil {
@@ -66,22 +78,77 @@ func (d *docker) imageID(ctx context.Context, r reference) (string, error) {
 	return v.Get("Id").Text(), err
 }
 
+// load hands the engine an archive in the task's local directory, which no link leads to.
+func (d *docker) load(ctx context.Context, t *driver.TaskConfig, file string) error {
+	inside := path.Join("/", file)
+	archive, err := openArchive(ctx, t, inside)
+	if err != nil {
+		why := err
+		if e := (*fs.PathError)(nil); errors.As(err, &e) {
+			why = e.Err
+		}
+		return abi.NewError(abi.NotFound, "unable to open image archive: open "+path.Join(t.Directories.Local, inside)+": "+strings.ToLower(why.Error()))
+	}
+	defer func() { _ = archive.Close() }()
+	response, err := d.engine.send(ctx, request{
+		method: "POST", path: "/images/load", query: url.Values{"quiet": {"1"}}, stream: archive,
+		header: []*plainhttp.Header{{Name: "Content-Type", Value: "application/x-tar"}},
+	})
+	if err != nil {
+		return loadError(file, abi.CodeOf(err), err.Error())
+	}
+	defer func() { _ = response.Close() }()
+	for answers := newLines(response); answers.Scan(); {
+		if v, err := config.Parse(bytes.TrimSpace(answers.Bytes())); err == nil && v.Get("error").Text() != "" {
+			return loadError(file, abi.InvalidArgument, v.Get("error").Text())
+		}
+	}
+	return nil
+}
+
+func openArchive(ctx context.Context, t *driver.TaskConfig, inside string) (*os.File, error) {
+	if _, _, err := taskpath.Lstat(ctx, t.Directories, path.Join(t.Directories.Local, inside)); err != nil {
+		return nil, err
+	}
+	return os.Open(path.Join(task.Dir(ctx), "local", inside))
+}
+
+// loadError is why an engine did not take an archive, in one sentence. Another time may help only
+// where the engine could not be asked.
+func loadError(file string, code abi.Code, why string) error {
+	text := "Failed to load image archive " + file + ": " + strings.Join(strings.Fields(why), " ")
+	if code == abi.Unavailable && !strings.Contains(why, "Error response from daemon") {
+		return abi.NewRecoverableError(code, text)
+	}
+	return abi.NewError(code, text)
+}
+
+// newLines reads what an engine says of its work, an object a line.
+func newLines(response *plainhttp.Response) *bufio.Scanner {
+	lines := bufio.NewScanner(response)
+	lines.Buffer(nil, 1<<20)
+	return lines
+}
+
 // pull has the engine pull an image. What goes wrong after the beginning is in the answer.
 func (d *docker) pull(ctx context.Context, t *driver.TaskConfig, c config.Value, r reference) error {
 	timeout, err := c.Get("image_pull_timeout").Duration()
 	if err != nil {
 		return abi.NewError(abi.InvalidArgument, "image_pull_timeout: "+err.Error())
 	}
+	header, err := d.credentials(ctx, c, r)
+	if err != nil {
+		return err
+	}
 	response, err := d.engine.send(ctx, request{
-		method: "POST", path: "/images/create", query: url.Values{"fromImage": {r.repository}, "tag": {r.tag}}, header: credentials(c.Get("auth")),
+		method: "POST", path: "/images/create", query: url.Values{"fromImage": {r.repository}, "tag": {r.tag}}, header: header,
 		timeout: timeout,
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = response.Close() }()
-	lines := bufio.NewScanner(response)
-	lines.Buffer(nil, 1<<20)
+	lines := newLines(response)
 	far := newProgress(time.Now())
 	for lines.Scan() {
 		v, err := config.Parse(bytes.TrimSpace(lines.Bytes()))
@@ -92,23 +159,18 @@ func (d *docker) pull(ctx context.Context, t *driver.TaskConfig, c config.Value,
 			return abi.NewRecoverableError(abi.Unavailable, text)
 		}
 		if text := far.take(time.Now(), v); text != "" {
-			_ = task.Event(ctx, t.Id, text, map[string]string{"image": r.String()}) // too many events are no reason to stop
+			_ = tell(ctx, t, text, r) // too many events are no reason to stop
 		}
 	}
 	return lines.Err()
 }
 
-// credentials are a header of the engine's API.
-func credentials(auth config.Value) []*plainhttp.Header {
-	if auth.Get("username").Text() == "" && auth.Get("password").Text() == "" {
+// tell adds an event to those of the task that an image is for, if it is for one.
+func tell(ctx context.Context, t *driver.TaskConfig, text string, r reference) error {
+	if t.Id == "" {
 		return nil
 	}
-	var o object
-	o.text("username", auth.Get("username").Text())
-	o.text("password", auth.Get("password").Text())
-	o.text("email", auth.Get("email").Text())
-	o.text("serveraddress", auth.Get("server_address").Text())
-	return []*plainhttp.Header{{Name: "X-Registry-Auth", Value: base64URL(o.encoded())}}
+	return task.Event(ctx, t.Id, text, map[string]string{"image": r.String()})
 }
 
 // final are parts of what registries and engines say where trying again cannot help.

@@ -9,6 +9,7 @@ import (
 	"context"
 	_ "embed"
 	"strings"
+	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/sdk/go/config"
@@ -33,6 +34,8 @@ type docker struct {
 	engine   engine
 	settings config.Value // the plugin's configuration
 	collects collection
+	since    time.Time // it is configured
+	looked   time.Time // for dangling containers
 }
 
 func (*docker) Describe() *driver.Description {
@@ -43,6 +46,8 @@ func (*docker) Describe() *driver.Description {
 			SendSignals:         true,
 			Exec:                true,
 			FilesystemIsolation: driver.IsolationImage,
+			NetworkNamespaces:   true,
+			CreatesNetworks:     true,
 		},
 		PluginConfigSchema: pluginSchema,
 		TaskConfigSchema:   taskSchema,
@@ -55,11 +60,15 @@ func (d *docker) Configure(_ context.Context, text []byte) error {
 		return abi.NewError(abi.InvalidArgument, "config: "+err.Error())
 	}
 	d.settings = c
-	for _, key := range []string{"auth", "tls"} {
-		if c.Get(key).IsSet() {
-			return abi.NewError(abi.InvalidArgument, key+" is not supported: "+instead[key])
-		}
+	if c.Get("tls").IsSet() {
+		return abi.NewError(abi.InvalidArgument, "tls is not supported: an endpoint https://HOST:PORT is held against the node's certificates, "+
+			"and the plugin has none of its own")
 	}
+	if err = checkAuth(c.Get("auth")); err != nil {
+		return err
+	}
+	d.since = time.Now()
+	d.looked = d.since
 	if d.collects, err = newCollection(c); err != nil {
 		return err
 	}
@@ -67,13 +76,7 @@ func (d *docker) Configure(_ context.Context, text []byte) error {
 	return err
 }
 
-// instead says what to do without Nomad's keys that the plugin does not have.
-var instead = map[string]string{
-	"auth": "credentials for a registry are the task's auth, or the engine's",
-	"tls":  "an endpoint https://HOST:PORT is held against the node's certificates, and the plugin has none of its own",
-}
-
-// Fingerprint asks the engine for its version, and sees to the images.
+// Fingerprint asks the engine for its version, and sees to what is left in it.
 func (d *docker) Fingerprint(ctx context.Context) (*driver.Fingerprint, error) {
 	v, err := d.engine.get(ctx, "/version", nil)
 	switch {
@@ -98,6 +101,9 @@ func (d *docker) Fingerprint(ctx context.Context) (*driver.Fingerprint, error) {
 	}
 	if err := d.collectImages(ctx); err != nil {
 		nodelog.Warn(ctx, "images are not removed", "error", err.Error())
+	}
+	if err := d.removeDangling(ctx, time.Now()); err != nil {
+		nodelog.Warn(ctx, "dangling containers are not removed", "error", err.Error())
 	}
 	return &driver.Fingerprint{Health: driver.Healthy, Description: "Healthy", Attributes: attributes}, nil
 }

@@ -41,7 +41,7 @@ func specified(t *testing.T, settings, text string, change func(*driver.TaskConf
 	require.NoError(t, d.Configure(context.Background(), []byte(settings)))
 	c, err := config.Parse(task.DriverConfig)
 	require.NoError(t, err)
-	s, err := d.specify(task, c)
+	s, err := d.specify(task, c, membership{})
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func specified(t *testing.T, settings, text string, change func(*driver.TaskConf
 }
 
 // defaults are the plugin's, as the node fills them in.
-const defaults = `{"endpoint": "unix:///run/docker.sock", "allow_caps": ["chown", "kill"], "allow_runtimes": ["runc"]}`
+const defaults = `{"endpoint": "unix:///run/docker.sock", "allow_caps": ["chown", "kill"], "allow_runtimes": ["runc"], "allow_devices": ["/dev/fuse", "/dev/dri/*"], "allow_security_opts": ["no-new-privileges*"]}`
 
 func TestNomadsKeysBecomeTheEnginesFields(t *testing.T) {
 	ports := func(task *driver.TaskConfig) {
@@ -76,6 +76,7 @@ func TestNomadsKeysBecomeTheEnginesFields(t *testing.T) {
 		`"devices": [{"host_path": "/dev/fuse"}]`:                                                      `{"HostConfig": {"Devices": [{"PathOnHost": "/dev/fuse", "PathInContainer": "/dev/fuse", "CgroupPermissions": "rwm"}]}}`,
 		`"mount": [{"type": "tmpfs", "target": "/t", "readonly": true, "tmpfs_options": {"size": 5}}]`: `{"HostConfig": {"Mounts": [{"Type": "tmpfs", "Target": "/t", "ReadOnly": true, "TmpfsOptions": {"SizeBytes": 5}}]}}`,
 		`"logging": {"type": "syslog", "config": {"tag": "x"}}`:                                        `{"HostConfig": {"LogConfig": {"Type": "syslog", "Config": {"tag": "x"}}}}`,
+		`"security_opt": ["no-new-privileges:true"]`:                                                   `{"HostConfig": {"SecurityOpt": ["no-new-privileges:true"]}}`,
 		`"shm_size": 1, "sysctl": {"net.core.somaxconn": "1"}`:                                         `{"HostConfig": {"ShmSize": 1, "Sysctls": {"net.core.somaxconn": "1"}}}`,
 		`"pids_limit": 7, "init": true, "readonly_rootfs": true`:                                       `{"HostConfig": {"PidsLimit": 7, "Init": true, "ReadonlyRootfs": true}}`,
 		`"extra_hosts": ["a:1.2.3.4"], "dns_servers": ["1.1.1.1"]`:                                     `{"HostConfig": {"ExtraHosts": ["a:1.2.3.4"], "Dns": ["1.1.1.1"]}}`,
@@ -126,6 +127,16 @@ func TestEveryContainerHasTheTasksOwn(t *testing.T) {
 	require.Contains(t, host["CapDrop"], "NET_RAW")
 }
 
+func TestACPULimitIsTheTasksShareOfTheNode(t *testing.T) {
+	for period, want := range map[string][2]float64{"": {100000, 25000}, `, "cpu_cfs_period": 50000`: {50000, 12500}} {
+		got, err := specified(t, defaults, `{"image": "i:1", "cpu_hard_limit": true`+period+`}`, func(task *driver.TaskConfig) { task.Resources.CpuThousandths = 250 })
+		require.NoError(t, err)
+		host := got["HostConfig"].(map[string]any)
+		require.InDelta(t, want[0], host["CpuPeriod"], 0)
+		require.InDelta(t, want[1], host["CpuQuota"], 0)
+	}
+}
+
 func TestWhatTheOperatorDoesNotAllowIsRefused(t *testing.T) {
 	for config, says := range map[string]string{
 		`"privileged": true`:             "Docker privileged mode is disabled",
@@ -136,8 +147,11 @@ func TestWhatTheOperatorDoesNotAllowIsRefused(t *testing.T) {
 		`"volumes": ["x"]`:               `invalid docker volume "x": not <src>:<destination> format`,
 		`"mount": [{"type": "bind", "source": "/", "target": "/x"}]`: `cannot mount host path: "/"`,
 		`"mount": [{"source": "v", "target": "/x"}]`:                 `cannot mount volume: "v"`,
+		`"devices": [{"host_path": "/dev/sda"}]`:                     `driver does not allow the device "/dev/sda"`,
+		`"devices": [{"host_path": "/dev/dri/../sda"}]`:              `driver does not allow the device "/dev/dri/../sda"`,
+		`"security_opt": ["seccomp=unconfined"]`:                     `driver does not allow the security_opt "seccomp=unconfined"`,
 		`"memory_hard_limit": 1`:                                     "task memory requirements exceed driver hard limit of 1 MB",
-		`"cpu_hard_limit": true`:                                     "cpu_hard_limit is not supported",
+		`"cpu_hard_limit": true`:                                     "it is not known how much processor time a MHz is",
 		`"ports": ["nope"]`:                                          `Port "nope" not found, check network block`,
 		`"ulimit": {"nofile": "x"}`:                                  "Malformed soft ulimit nofile: x:x",
 		`"port_map": {"db": 5432}`:                                   "'port_map' cannot map group network ports, use 'ports' instead",
@@ -224,11 +238,12 @@ func TestWithoutItsEngineTheDriverIsNotHealthy(t *testing.T) {
 	require.Equal(t, driver.Unhealthy, f.Health)
 	require.Contains(t, f.Description, "Failed to connect to docker daemon: connecting to /run/docker.sock")
 	for config, says := range map[string]string{
-		`{"endpoint": "ssh://x"}`:                            "endpoint: want unix:///PATH",
-		`{"gc": {"dangling_containers": {"enabled": true}}}`: "gc.dangling_containers is not supported",
-		`{"auth": {"config": "/root/.docker/config.json"}}`:  "auth is not supported: credentials for a registry are the task's auth",
-		`{"tls": {"ca": "/ca.pem"}}`:                         "tls is not supported",
-		`{"gc": {"image_delay": "soon"}}`:                    "image_delay",
+		`{"endpoint": "ssh://x"}`:                             "endpoint: want unix:///PATH",
+		`{"gc": {"dangling_containers": {"period": "soon"}}}`: "period",
+		`{"auth": {"helper": "ecr-login"}}`:                   "auth.helper: the credential helper docker-credential-ecr-login is not supported",
+		`{"auth": {"config": "config.json"}}`:                 "auth.config: config.json is not an absolute path",
+		`{"tls": {"ca": "/ca.pem"}}`:                          "tls is not supported",
+		`{"gc": {"image_delay": "soon"}}`:                     "image_delay",
 	} {
 		require.ErrorContains(t, n.Configure(config), says)
 	}

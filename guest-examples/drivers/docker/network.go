@@ -10,7 +10,15 @@ import (
 )
 
 // networking is what network a container is in, and by what names and ports.
-func (b *builder) networking() {
+func (b *builder) networking(group membership) {
+	b.ports = map[string]uint32{}
+	if len(b.c.Get("port_map").Fields()) > 0 {
+		b.refuse("'port_map' cannot map group network ports, use 'ports' instead")
+	}
+	if group.mode != "" {
+		b.joined(group)
+		return
+	}
 	c := b.c
 	mode := c.Get("network_mode").Text()
 	b.host.text("NetworkMode", mode)
@@ -43,22 +51,16 @@ func (b *builder) endpoint(mode string) {
 
 // publish publishes the ports that ports names.
 func (b *builder) publish(mode string) {
-	b.ports = map[string]uint32{}
-	if len(b.c.Get("port_map").Fields()) > 0 {
-		b.refuse("'port_map' cannot map group network ports, use 'ports' instead")
-	}
 	if mode == "host" {
 		return
 	}
 	bindings := map[string][][]byte{}
 	var names []string
 	for _, label := range b.c.Get("ports").Texts() {
-		i := slices.IndexFunc(b.t.Ports, func(p *wasmnodev1.Port) bool { return p.Label == label })
-		if i < 0 {
-			b.refuse("Port " + strconv.Quote(label) + " not found, check network block")
+		p := b.port(label)
+		if p == nil {
 			return
 		}
-		p := b.t.Ports[i]
 		to := p.TaskPort
 		if to == 0 {
 			to = p.HostPort
@@ -81,6 +83,16 @@ func (b *builder) publish(mode string) {
 	}
 	b.container.object("ExposedPorts", &exposed)
 	b.host.object("PortBindings", &published)
+}
+
+// port is the group's of that label; nil: there is none, which is refused.
+func (b *builder) port(label string) *wasmnodev1.Port {
+	i := slices.IndexFunc(b.t.Ports, func(p *wasmnodev1.Port) bool { return p.Label == label })
+	if i < 0 {
+		b.refuse("Port " + strconv.Quote(label) + " not found, check network block")
+		return nil
+	}
+	return b.t.Ports[i]
 }
 
 // network is where a container's ports are reached, nil where it has no address of its own.

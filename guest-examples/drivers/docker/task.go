@@ -64,19 +64,27 @@ func (d *docker) StartTask(ctx context.Context, t *driver.TaskConfig) (*driver.T
 	if err != nil {
 		return nil, nil, abi.NewError(abi.InvalidArgument, "config: "+err.Error())
 	}
-	spec, id, err := d.prepare(ctx, t, c)
+	container, spec, err := d.start(ctx, t, c)
 	if err != nil {
-		return nil, nil, err
-	}
-	if err = beginLogs(ctx); err != nil {
-		return nil, nil, err
-	}
-	container, err := d.run(ctx, id)
-	if err != nil {
-		_ = d.remove(ctx, id) // it is of no use, and the error says more
+		d.unused(ctx, t.Id)
 		return nil, nil, err
 	}
 	return of(container).handle(), network(container, spec), nil
+}
+
+// start returns the container as the engine describes it.
+func (d *docker) start(ctx context.Context, t *driver.TaskConfig, c config.Value) (container config.Value, spec *specification, err error) {
+	spec, id, err := d.prepare(ctx, t, c)
+	if err != nil {
+		return config.Value{}, nil, err
+	}
+	if err = beginLogs(ctx); err != nil {
+		return config.Value{}, nil, err
+	}
+	if container, err = d.run(ctx, id); err != nil {
+		_ = d.remove(ctx, id) // it is of no use, and the error says more
+	}
+	return container, spec, err
 }
 
 // prepare provides the image of a task and creates its container.
@@ -85,8 +93,17 @@ func (d *docker) prepare(ctx context.Context, t *driver.TaskConfig, c config.Val
 	if err != nil {
 		return nil, "", err
 	}
-	if spec, err = d.specify(t, c); err != nil {
+	group, err := d.join(ctx, t, c)
+	if err != nil {
+		return nil, "", err
+	}
+	if spec, err = d.specify(t, c, group); err != nil {
 		return nil, "", about("Failed to create container configuration for image "+strconv.Quote(name)+" ("+strconv.Quote(image)+")", err)
+	}
+	if group.mode != "" {
+		if err = writeHosts(ctx, t, c, group); err != nil {
+			return nil, "", err
+		}
 	}
 	for _, full := range spec.local {
 		if err = checkLinks(ctx, t.Directories, full); err != nil {
@@ -95,6 +112,9 @@ func (d *docker) prepare(ctx context.Context, t *driver.TaskConfig, c config.Val
 	}
 	spec.image = name
 	d.hasImage(ctx, image)
+	if owner := d.use(ctx, t.Id); owner != "" {
+		spec.labels[labelOwner] = owner
+	}
 	if container, err = d.create(ctx, t, spec); !absent(err) {
 		return spec, container, err
 	}
@@ -136,14 +156,14 @@ func (d *docker) create(ctx context.Context, t *driver.TaskConfig, spec *specifi
 		case !isCode(err, abi.FailedPrecondition) && !strings.Contains(err.Error(), "already in use"), attempt == 3:
 			return "", about("failed to create container", err)
 		}
-		if err := d.removeLeft(ctx, t, name); err != nil {
+		if err := d.removeLeft(ctx, t.AllocId, name); err != nil {
 			return "", err
 		}
 	}
 }
 
-// removeLeft removes a container that has the name of a task's, if it is of the same one.
-func (d *docker) removeLeft(ctx context.Context, t *driver.TaskConfig, name string) error {
+// removeLeft removes a container that has the name of an allocation's, if it is of that one.
+func (d *docker) removeLeft(ctx context.Context, allocID, name string) error {
 	v, err := d.engine.get(ctx, "/containers/"+name+"/json", nil)
 	if absent(err) {
 		return nil
@@ -151,8 +171,8 @@ func (d *docker) removeLeft(ctx context.Context, t *driver.TaskConfig, name stri
 	if err != nil {
 		return err
 	}
-	if v.Get("Config", "Labels", labelAlloc).Text() != t.AllocId {
-		return abi.NewError(abi.AlreadyExists, "a container that is not this task's has its name: "+name)
+	if v.Get("Config", "Labels", labelAlloc).Text() != allocID {
+		return abi.NewError(abi.AlreadyExists, "a container that is not this allocation's has the name: "+name)
 	}
 	return d.remove(ctx, v.Get("Id").Text())
 }
@@ -189,12 +209,12 @@ func (d *docker) RecoverTask(ctx context.Context, t *driver.TaskConfig, handle *
 		return nil, err
 	}
 	if s.container != "" {
-		return nil, nil
+		return nil, d.useAgain(ctx, t.Id, v)
 	}
 	if v.Get("Config", "Labels", labelTask).Text() != t.Id || v.Get("State", "Status").Text() == "created" {
 		return nil, abi.NewError(abi.NotFound, "the container was not started")
 	}
-	return of(v).handle(), nil
+	return of(v).handle(), d.useAgain(ctx, t.Id, v)
 }
 
 // WaitTask follows the container's output until it ends, and asks how it did.
@@ -307,6 +327,7 @@ func (d *docker) DestroyTask(ctx context.Context, taskID string, handle *driver.
 		v, err := d.engine.get(ctx, "/containers/"+s.container+"/json", nil)
 		switch {
 		case absent(err):
+			d.unused(ctx, taskID)
 			return nil
 		case err != nil:
 			return err
@@ -314,6 +335,7 @@ func (d *docker) DestroyTask(ctx context.Context, taskID string, handle *driver.
 			return abi.NewError(abi.FailedPrecondition, "the container still runs")
 		}
 	}
+	d.unused(ctx, taskID)
 	if !d.collects.containers {
 		return ended(d.kill(ctx, s, "SIGKILL")) // the next start of the task removes it
 	}
@@ -322,6 +344,7 @@ func (d *docker) DestroyTask(ctx context.Context, taskID string, handle *driver.
 
 // destroyLabelled removes the containers that were created for an invocation of a task.
 func (d *docker) destroyLabelled(ctx context.Context, taskID string) error {
+	d.unused(ctx, taskID)
 	var filter object
 	filter.texts("label", []string{labelTask + "=" + taskID})
 	found, err := d.engine.get(ctx, "/containers/json", url.Values{"all": {"1"}, "filters": {string(filter.encoded())}})

@@ -98,7 +98,7 @@ func (q *qemu) prepareImage(ctx context.Context, m *machine, dirs *driver.TaskDi
 
 // inspect returns an image's format. An image is data that somebody else made, and it can
 // name other files for the emulator to open: those have to be permitted as well. Each is
-// looked at before the one that it is based on is opened.
+// looked at before the one that it is based on, or that has its data, is opened.
 func (q *qemu) inspect(ctx context.Context, image string, dirs *driver.TaskDirectories) (format string, err error) {
 	file, said := image, "" // what the layer above says that the format is
 	for range mostLayers {
@@ -127,6 +127,9 @@ func (q *qemu) describe(ctx context.Context, image, file string, dirs *driver.Ta
 	if err := checkPlain(ctx, file, dirs); err != nil {
 		return layer, err
 	}
+	if err := q.checkParts(ctx, image, file, dirs); err != nil {
+		return layer, err
+	}
 	out, err := q.run(ctx, imageTool, nil, "info", "--output=json", "-U", file)
 	switch {
 	case abi.CodeOf(err) == abi.FailedPrecondition && strings.HasSuffix(err.Error(), "'"+file+"': No such file or directory"):
@@ -141,17 +144,22 @@ func (q *qemu) describe(ctx context.Context, image, file string, dirs *driver.Ta
 		return layer, abi.NewError(abi.Internal, "image "+image+": "+imageTool+" said what is not understood")
 	}
 	for _, named := range files(layer) {
-		if !path.IsAbs(named) && !strings.Contains(named, ":") {
-			named = path.Join(path.Dir(file), named)
-		}
-		if !q.permits(named, dirs) {
-			return layer, abi.NewError(abi.PermissionDenied, "image "+image+" is made of "+named+", which"+notPermitted)
-		}
-		if err := checkPlain(ctx, named, dirs); err != nil {
+		if err := q.checkNamed(ctx, image, file, named, dirs); err != nil {
 			return layer, err
 		}
 	}
 	return layer, nil
+}
+
+// checkNamed refuses what the machine may not have of the files that one of its image's names.
+func (q *qemu) checkNamed(ctx context.Context, image, file, named string, dirs *driver.TaskDirectories) error {
+	if !path.IsAbs(named) && !strings.Contains(named, ":") {
+		named = path.Join(path.Dir(file), named)
+	}
+	if !q.permits(named, dirs) {
+		return abi.NewError(abi.PermissionDenied, "image "+image+" is made of "+named+", which"+notPermitted)
+	}
+	return checkPlain(ctx, named, dirs)
 }
 
 // files are all that a description of an image names, at any depth: the image, what it is

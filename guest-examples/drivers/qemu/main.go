@@ -143,6 +143,9 @@ func (q *qemu) run(ctx context.Context, name string, stdin []byte, args ...strin
 }
 
 func (q *qemu) StartTask(ctx context.Context, task *driver.TaskConfig) (*driver.TaskHandle, *driver.Network, error) {
+	if len(task.Mounts) > 0 {
+		return nil, nil, abi.NewError(abi.FailedPrecondition, "a virtual machine mounts no volumes and no files of devices")
+	}
 	m, err := q.machineOf(task)
 	if err != nil {
 		return nil, nil, err

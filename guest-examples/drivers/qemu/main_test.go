@@ -267,6 +267,25 @@ func TestAnEmulatorThatDoesNotAnswerIsLeftToTheNode(t *testing.T) {
 	}
 }
 
+// unopened is before what is said of an image that the tool has not seen.
+const unopened = "unopened: "
+
+// descriptor is a VMDK that has its data in another file.
+func descriptor(file string) string {
+	return "# Disk DescriptorFile\n\nversion=1\nCID=fffffffe\nparentCID=ffffffff\ncreateType=\"monolithicFlat\"\n\nRW 2048 FLAT \"" + file + "\" 0\n"
+}
+
+func FuzzParts(f *testing.F) {
+	f.Add([]byte(descriptor("/x")))
+	f.Add([]byte("QFI\xfb\x00\x00\x00\x03"))
+	f.Fuzz(func(t *testing.T, head []byte) {
+		_ = isDescriptor(head)
+		if name, err := dataFile(head); err == nil && len(name) > len(head) {
+			t.Fatal("a name that is not there")
+		}
+	})
+}
+
 // An image is data that a stranger may have made, and says itself of which files it is made.
 func TestAnImageIsMadeOfFilesThatArePermitted(t *testing.T) {
 	tool, err := exec.LookPath("qemu-img")
@@ -277,8 +296,10 @@ func TestAnImageIsMadeOfFilesThatArePermitted(t *testing.T) {
 		t.Skip("no qemu-img on this machine")
 	}
 	node := drivertest.New(t, func() driver.Driver { return &qemu{} })
+	looked := 0
 	node.OnHelper(func(h *process.Helper) (*process.Ended, error) {
 		var stdout, stderr bytes.Buffer
+		looked++
 		cmd := exec.Command(h.Command, h.Args...)
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		err := cmd.Run()
@@ -330,7 +351,7 @@ func TestAnImageIsMadeOfFilesThatArePermitted(t *testing.T) {
 		}, "is neither"},
 		"data": {func(t *testing.T, image string) {
 			create(t, "-f", "qcow2", "-o", "data_file="+elsewhere+"/data", image, "1M")
-		}, "is made of " + elsewhere + "/data"},
+		}, unopened + "is made of " + elsewhere + "/data"},
 		"a protocol": {func(t *testing.T, image string) {
 			create(t, "-u", "-f", "qcow2", "-F", "raw", "-b", `json:{"driver":"raw","file":{"driver":"file","filename":"`+elsewhere+`/secret"}}`, image, "1M")
 		}, "is neither"},
@@ -357,21 +378,41 @@ func TestAnImageIsMadeOfFilesThatArePermitted(t *testing.T) {
 		"a FIFO": {func(t *testing.T, image string) {
 			require.NoError(t, syscall.Mkfifo(image, 0o600))
 		}, "/image is no file"},
+		"data of its own": {func(t *testing.T, image string) {
+			create(t, "-f", "qcow2", "-o", "data_file="+filepath.Dir(image)+"/data", image, "1M")
+		}, ""},
+		"VMDK": {func(t *testing.T, image string) {
+			create(t, "-f", "vmdk", image, "1M")
+		}, ""},
 		"extents": {func(t *testing.T, image string) {
-			require.NoError(t, os.WriteFile(image, []byte("# Disk DescriptorFile\nversion=1\nCID=fffffffe\nparentCID=ffffffff\ncreateType=\"monolithicFlat\"\n\nRW 2048 FLAT \""+elsewhere+"/secret\" 0\n"), 0o600))
-		}, "is made of " + elsewhere + "/secret"},
+			create(t, "-f", "vmdk", "-o", "subformat=twoGbMaxExtentFlat", image, "1M")
+		}, unopened + "a VMDK that is made of other files, which is not supported"},
+		"extents elsewhere": {func(t *testing.T, image string) {
+			require.NoError(t, os.WriteFile(image, []byte(descriptor(elsewhere+"/secret")), 0o600))
+		}, unopened + "a VMDK that is made of other files"},
+		"extents in place of data": {func(t *testing.T, image string) {
+			header := append([]byte("KDMV\x01\x00\x00\x00\x03\x00\x00\x00"), make([]byte, 512-12)...)
+			header[28] = 1 // where its text is, in sectors
+			require.NoError(t, os.WriteFile(image, append(header, descriptor(elsewhere+"/secret")...), 0o600))
+		}, unopened + "a VMDK that is made of other files"},
+		"extents below": {func(t *testing.T, image string) {
+			require.NoError(t, os.WriteFile(filepath.Dir(image)+"/disk.vmdk", []byte(descriptor(elsewhere+"/secret")), 0o600))
+			create(t, "-u", "-f", "qcow2", "-F", "vmdk", "-b", "disk.vmdk", image, "1M")
+		}, "local/disk.vmdk, a VMDK that is made of other files"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			task := node.Task(`{"image_path": "local/image"}`)
 			c.make(t, task.Directories.Local+"/image")
-			started := len(node.Processes())
+			started, before := len(node.Processes()), looked
 			_, _, err := node.StartTask(task)
 			if c.says == "" {
 				require.NoError(t, err)
 				return
 			}
-			require.ErrorContains(t, err, c.says)
+			says, closed := strings.CutPrefix(c.says, unopened)
+			require.ErrorContains(t, err, says)
 			require.NotContains(t, err.Error(), "\n")
+			require.True(t, !closed || looked == before, "the tool opens it")
 			require.Len(t, node.Processes(), started)
 		})
 	}
