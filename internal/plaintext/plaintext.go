@@ -13,12 +13,7 @@ import (
 // characters escaped, so that it cannot drive a terminal or forge a line.
 func Line(s string, limit int) string {
 	cut := len(s) > limit
-	if cut {
-		for limit > 0 && !utf8.RuneStart(s[limit]) {
-			limit--
-		}
-		s = s[:limit]
-	}
+	s = Cut(s, limit)
 	var b strings.Builder
 	b.Grow(len(s))
 	for _, r := range strings.ToValidUTF8(s, string(utf8.RuneError)) {
@@ -32,4 +27,15 @@ func Line(s string, limit int) string {
 		b.WriteString("…")
 	}
 	return b.String()
+}
+
+// Cut returns the beginning of a text that is longer than limit bytes, in whole characters.
+func Cut[T string | []byte](s T, limit int) T {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
 }

@@ -31,6 +31,5 @@ func SetCustom(module []byte, name string, content []byte) ([]byte, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	body := append(binary.AppendUvarint(nil, uint64(len(name))), name...)
-	return section(out, secCustom, append(body, content...)), nil
+	return section(out, secCustom, append(AppendBytes(nil, name), content...)), nil
 }

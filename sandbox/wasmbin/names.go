@@ -1,6 +1,6 @@
 package wasmbin
 
-import "unicode/utf8"
+import "github.com/wasmnode/wasmnode/internal/plaintext"
 
 // The subsection of the name section that names functions.
 const subsectionFuncs = 1
@@ -37,7 +37,7 @@ func (e *Editor) funcNames() (n int, names []byte) {
 	ok := e.m.eachFuncName(func(i uint32, name []byte) {
 		i = e.c.moved(i)
 		addImport(i)
-		put(i, cutName(name))
+		put(i, plaintext.Cut(name, maxFuncName))
 	})
 	if !ok {
 		return 0, nil
@@ -47,18 +47,6 @@ func (e *Editor) funcNames() (n int, names []byte) {
 		put(e.c.funcs+e.c.addedImports+uint32(i), []byte(f.name))
 	}
 	return n, names
-}
-
-// cutName is the beginning of a name that is too long, in whole characters.
-func cutName(name []byte) []byte {
-	if len(name) <= maxFuncName {
-		return name
-	}
-	end := maxFuncName
-	for end > 0 && !utf8.RuneStart(name[end]) {
-		end--
-	}
-	return name[:end]
 }
 
 // eachFuncName calls f with the function names, by rising index. It returns false
