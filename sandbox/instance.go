@@ -4,14 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
-	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/wasmnode/wasmnode/sandbox/descriptor"
 	"github.com/wasmnode/wasmnode/sandbox/meter"
@@ -177,6 +175,6 @@ func (i *Instance) sleep(ns int64) {
 	select {
 	case <-timer.C:
 	case <-i.guest.entered.Done():
-		panic(fmt.Errorf("%w", sys.NewExitError(sys.ExitCodeContextCanceled))) // wrapped, as the meter does
+		panic(meter.ExitError(i.guest.entered.Err()))
 	}
 }

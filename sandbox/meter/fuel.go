@@ -192,7 +192,7 @@ func (f *Fuel) next(ctx context.Context, now time.Time) uint32 {
 // functions, which run on the guest's goroutine.
 func Check(ctx context.Context) {
 	if err := ctx.Err(); err != nil {
-		panic(exitError(err))
+		panic(ExitError(err))
 	}
 }
 
@@ -219,9 +219,9 @@ func yield(ctx context.Context, stack []uint64) {
 	stack[0] = quantumStart
 }
 
-// exitError is how the engine itself reports that a context has ended. It is wrapped: of an
-// error that is one itself the engine does not tell where the guest was.
-func exitError(err error) error {
+// ExitError is how the engine itself reports that a context has ended with err. It is wrapped:
+// of an error that is one itself the engine does not tell where the guest was.
+func ExitError(err error) error {
 	code := sys.ExitCodeContextCanceled
 	if errors.Is(err, context.DeadlineExceeded) {
 		code = sys.ExitCodeDeadlineExceeded

@@ -64,7 +64,7 @@ func TestYieldStopsAGuestWhoseContextHasEnded(t *testing.T) {
 		is   error
 	}{{cancelled, sys.ExitCodeContextCanceled, context.Canceled}, {late, sys.ExitCodeDeadlineExceeded, context.DeadlineExceeded}} {
 		require.PanicsWithError(t, sys.NewExitError(c.code).Error(), func() { yield(c.ctx, make([]uint64, 1)) })
-		require.ErrorIs(t, exitError(c.ctx.Err()), c.is)
+		require.ErrorIs(t, ExitError(c.ctx.Err()), c.is)
 	}
 	stack := []uint64{0}
 	yield(context.Background(), stack)
