@@ -19,6 +19,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/agent"
+	"github.com/wasmnode/wasmnode/internal/pluginlock"
 )
 
 type pluginDevCommand struct{ meta }
@@ -252,7 +253,7 @@ func (d *dev) turn(ctx context.Context) {
 	file := t.File
 	if d.pluginDir != "" {
 		file = filepath.Join(d.pluginDir, filepath.Base(t.File))
-		if err := copyWhole(t.File, file); err != nil {
+		if err := handOver(t.File, d.pluginDir); err != nil {
 			d.out.say("build", err.Error())
 			return
 		}
@@ -274,17 +275,13 @@ func (d *dev) look(plugin string) (m made, err error) {
 	return m, nil
 }
 
-// copyWhole copies a file so that who watches the other's directory sees it whole, or not at all.
-func copyWhole(from, to string) error {
-	content, err := os.ReadFile(from)
+// handOver puts a file into the plugin directory of a node that runs.
+func handOver(file, dir string) error {
+	content, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	partial := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+".partial")
-	if err := os.WriteFile(partial, content, 0o644); err != nil { //nolint:gosec // the node may be another user's
-		return err
-	}
-	return os.Rename(partial, to)
+	return pluginlock.WriteFile(dir, filepath.Base(file), content)
 }
 
 // unfollow ends what is followed.
