@@ -8,6 +8,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/httpapi/jobdiff"
+	"github.com/wasmnode/wasmnode/jobspec"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -30,7 +31,7 @@ func (h *handler) planJob(r *http.Request, id string) (any, error) {
 		Annotations:        eval.PlanAnnotations,
 		FailedTGAllocs:     eval.FailedTGAllocs,
 		NextPeriodicLaunch: plan.NextLaunch,
-		Warnings:           warningText(append(append(plan.Warnings, h.driverWarnings(req.Job)...), unknown...)),
+		Warnings:           jobspec.WarningText(append(append(plan.Warnings, h.driverWarnings(req.Job)...), unknown...)),
 	}
 	if out.Annotations == nil {
 		out.Annotations = &nomad.PlanAnnotations{}

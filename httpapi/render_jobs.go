@@ -1,11 +1,9 @@
 package httpapi
 
 import (
-	"fmt"
-	"strings"
-
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/jobspec"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -61,7 +59,7 @@ func jobSummary(s *structs.JobSummary) *nomad.JobSummary {
 func jobRegistered(c *structs.JobChange) *nomad.JobRegisterResponse {
 	return &nomad.JobRegisterResponse{
 		EvalID: c.EvalID, EvalCreateIndex: c.EvalCreateIndex, JobModifyIndex: c.JobModifyIndex,
-		Warnings: warningText(c.Warnings), QueryMeta: nomad.QueryMeta{LastIndex: c.LastIndex},
+		Warnings: jobspec.WarningText(c.Warnings), QueryMeta: nomad.QueryMeta{LastIndex: c.LastIndex},
 	}
 }
 
@@ -86,18 +84,6 @@ type periodicForced struct {
 	EvalID          string
 	EvalCreateIndex uint64
 	Index           uint64
-}
-
-// warningText renders warnings as Nomad does.
-func warningText(warnings []string) string {
-	if len(warnings) == 0 {
-		return ""
-	}
-	noun := "warnings"
-	if len(warnings) == 1 {
-		noun = "warning"
-	}
-	return fmt.Sprintf("%d %s:\n\n* %s", len(warnings), noun, strings.Join(warnings, "\n* "))
 }
 
 // evaluation renders an evaluation.

@@ -36,9 +36,3 @@ func TestAnEvaluationThatWasStoredInNomadsShapeIsRenderedAsItWas(t *testing.T) {
 func TestAnEvaluationThatDecidedNothingIsRenderedWithoutDecisions(t *testing.T) {
 	require.Equal(t, &nomad.Evaluation{ID: "e"}, evaluation(&structs.Evaluation{ID: "e"}))
 }
-
-func TestWarningsAreCounted(t *testing.T) {
-	require.Empty(t, warningText(nil))
-	require.Equal(t, "1 warning:\n\n* a", warningText([]string{"a"}))
-	require.Equal(t, "2 warnings:\n\n* a\n* b", warningText([]string{"a", "b"}))
-}

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -17,18 +16,7 @@ func (h *handler) validateJob(r *http.Request) (any, error) {
 		return nil, err
 	}
 	faults, warnings := h.ControlPlane.ValidateJob(req.Job)
-	asked := true
-	if len(faults) == 0 {
-		var unchecked []string
-		faults, unchecked = jobspec.DriverFaults(req.Job, h.Node.CheckDriverConfig)
-		warnings, asked = append(warnings, unchecked...), len(unchecked) == 0
-	}
-	return &nomad.JobValidateResponse{
-		DriverConfigValidated: asked,
-		ValidationErrors:      faults,
-		Error:                 strings.Join(faults, "\n"),
-		Warnings:              warningText(append(warnings, unknown...)),
-	}, nil
+	return jobspec.Validation(req.Job, faults, append(warnings, unknown...), h.Node.CheckDriverConfig), nil
 }
 
 // readProposal reads a request about a job that it does not register: to plan it or, with no

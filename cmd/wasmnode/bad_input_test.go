@@ -205,8 +205,8 @@ func TestAJobIsValidatedWithTheDriversInADirectory(t *testing.T) {
 		"wrong config": {task("mock_driver", "run_fro = \"1s\""), 1, "", "Error: FILE:6,1: group \"g\": task \"t\": config.run_fro: unknown field, did you mean \"run_for\"?\n  6 | run_fro = \"1s\"\n    | ^^^^^^^^^^^^^^\n"},
 		"wrong shape":  {task("wasi", "module = \"a\"\nargs \"x\" {\n}"), 1, "", "Error: FILE:7,1: group \"g\": task \"t\": config.args: a block or a map, want a list of strings\n  7 | args \"x\" {\n    | ^^^^^^^^\n"},
 		"wrong job":    {group("    count = -3\n    task \"t\" {\n      driver = \"mock_driver\"\n    }"), 1, "", "Error: FILE:3,5: group \"g\": count: Task group count can't be negative: it is -3\n  3 |     count = -3\n    |     ^^^^^^^^^^\n"},
-		"no driver":    {task("nope", ""), 0, "Job validation successful\n", "Job Warnings:\n\n* FILE:3,5: group \"g\": task \"t\": its config was not checked: no file in . is the driver \"nope\"\n"},
-		"no plugin":    {task("broken", ""), 0, "Job validation successful\n", "Job Warnings:\n\n* FILE:3,5: group \"g\": task \"t\": its config was not checked: broken.wasm: scan: offset 0"},
+		"no driver":    {task("nope", ""), 0, "Job validation successful\n", "Job Warnings:\n1 warning:\n\n* FILE:3,5: group \"g\": task \"t\": its config was not checked: no file in . is the driver \"nope\"\n"},
+		"no plugin":    {task("broken", ""), 0, "Job validation successful\n", "Job Warnings:\n1 warning:\n\n* FILE:3,5: group \"g\": task \"t\": its config was not checked: broken.wasm: scan: offset 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := write(t, filepath.Join(t.TempDir(), "bad.nomad.hcl"), c.text)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/hashicorp/go-hclog"
 	nomad "github.com/hashicorp/nomad/api"
@@ -86,17 +85,7 @@ func validateWith(dir string, job *nomad.Job) (*nomad.JobValidateResponse, error
 	ctx, cancel := context.WithTimeout(context.Background(), compileTime)
 	defer cancel()
 	faults, warnings := agent.ValidateJob(job)
-	resp := &nomad.JobValidateResponse{}
-	if len(faults) == 0 {
-		var unchecked []string
-		faults, unchecked = jobspec.DriverFaults(job, func(driver string, config map[string]any) ([]string, error) {
-			return drivers.CheckDriverConfig(ctx, driver, config)
-		})
-		warnings, resp.DriverConfigValidated = append(warnings, unchecked...), len(unchecked) == 0
-	}
-	resp.ValidationErrors, resp.Error = faults, strings.Join(faults, "\n")
-	if len(warnings) > 0 {
-		resp.Warnings = warningMark + strings.Join(warnings, warningMark)
-	}
-	return resp, nil
+	return jobspec.Validation(job, faults, warnings, func(driver string, config map[string]any) ([]string, error) {
+		return drivers.CheckDriverConfig(ctx, driver, config)
+	}), nil
 }
