@@ -46,6 +46,7 @@ type Options struct {
 	PluginDir   string
 	HTTPAddr    string // HOST:PORT, or unix:// and a socket's path
 	LogLevel    string
+	Set         []config.Setting // in order; the flags above win
 	LogOutput   io.Writer
 	// Supervisor is the command that owns the tasks when it is run with
 	// -data-dir=DIR, see [RunSupervisor], so that they outlive the agent. Nil, and
@@ -84,6 +85,7 @@ func Run(ctx context.Context, o Options) error {
 		Output:     o.LogOutput,
 	})
 	a := &agent{cfg: cfg, defaults: defaults, inForce: cfg, dev: o.Dev, logger: logger, logs: logger, answers: o.Answers, ready: o.Ready, outcomes: newOutcomes()}
+	a.warn(cfg)
 	// First, because it is what fails most often.
 	listener, err := a.listen()
 	if err != nil {
@@ -129,6 +131,13 @@ type agent struct {
 	conditions conditions
 	outcomes   *outcomes
 	closers    []func() // in the order of opening
+}
+
+// warn tells what is in the configuration and has no effect.
+func (a *agent) warn(cfg config.Config) {
+	for _, warning := range cfg.Warnings {
+		a.logger.Warn("configuration: " + warning)
+	}
 }
 
 // close takes down what was opened, the last first.

@@ -45,6 +45,11 @@ func load(cfg config.Config, o Options) (config.Config, error) {
 	if err := cfg.Load(o.ConfigPaths...); err != nil {
 		return cfg, err
 	}
+	for _, s := range o.Set {
+		if err := cfg.Set(s); err != nil {
+			return cfg, err
+		}
+	}
 	if err := applyFlags(&cfg, o); err != nil {
 		return cfg, err
 	}
@@ -55,10 +60,10 @@ func load(cfg config.Config, o Options) (config.Config, error) {
 }
 
 // CheckConfiguration reads configuration files and directories, later ones over earlier ones, and
-// returns why an agent would not start with them.
-func CheckConfiguration(paths ...string) error {
-	_, err := load(config.Default(), Options{ConfigPaths: paths})
-	return err
+// returns what an agent would warn of with them, or why it would not start.
+func CheckConfiguration(paths ...string) (warnings []string, err error) {
+	cfg, err := load(config.Default(), Options{ConfigPaths: paths})
+	return cfg.Warnings, err
 }
 
 // oneLine puts errors that were joined on one line.

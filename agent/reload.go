@@ -51,6 +51,7 @@ func (a *agent) reload(o Options) {
 			a.logger.Warn("a setting that was changed takes effect after a restart", "key", key)
 		}
 	}
+	a.warn(cfg)
 	a.logger.Info("the configuration was reloaded", "changed", config.Changes(a.inForce, cfg))
 	a.inForce = cfg
 }

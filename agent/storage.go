@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	nomad "github.com/hashicorp/nomad/api"
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/agent/config"
@@ -40,6 +41,7 @@ func (a *agent) openFiles() (err error) {
 		Path: server, SetAside: true, Recovered: a.recovered(true), Logger: a.logger.Named("controlplane"), GroupFaults: alloc.Faults,
 		Limits:      keep(a.cfg.Server),
 		EventBuffer: a.cfg.Server.EventBufferSize,
+		Scheduler:   scheduler(a.cfg.Server.Scheduler),
 		ACLReset:    filepath.Join(a.cfg.DataDir, "server", "acl-bootstrap-reset"), // as with Nomad
 	}); err != nil {
 		return err
@@ -59,6 +61,20 @@ func keep(s config.Server) standalone.Limits {
 	return standalone.Limits{
 		Interval: s.JobGCInterval, Jobs: s.JobGCThreshold, Evaluations: s.EvalGCThreshold, BatchEvaluations: s.BatchEvalGCThreshold,
 		Deployments: s.DeploymentGCThreshold, Nodes: s.NodeGCThreshold, Size: int64(s.GCMaxSize) << 20,
+	}
+}
+
+// scheduler is how the scheduler decides as long as nobody sets that otherwise.
+func scheduler(s config.Scheduler) *nomad.SchedulerConfiguration {
+	return &nomad.SchedulerConfiguration{
+		SchedulerAlgorithm:            nomad.SchedulerAlgorithm(s.Algorithm),
+		MemoryOversubscriptionEnabled: s.Oversubscription,
+		RejectJobRegistration:         s.RejectJobs,
+		PauseEvalBroker:               s.PauseEvaluations,
+		PreemptionConfig: nomad.PreemptionConfig{
+			SystemSchedulerEnabled: s.Preemption.System, SysBatchSchedulerEnabled: s.Preemption.Sysbatch,
+			BatchSchedulerEnabled: s.Preemption.Batch, ServiceSchedulerEnabled: s.Preemption.Service,
+		},
 	}
 }
 

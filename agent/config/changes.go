@@ -20,8 +20,9 @@ func changes(a, b reflect.Value, block string, keys *[]string) {
 		field := a.Type().Field(i)
 		key := block + cmp.Or(field.Tag.Get("key"), field.Name)
 		switch {
-		case field.Tag.Get("key") == "-": // its keys are in no block of theirs
+		case field.Tag.Get("key") == "-" && a.Field(i).Kind() == reflect.Struct: // its keys are in no block of theirs
 			changes(a.Field(i), b.Field(i), block, keys)
+		case field.Tag.Get("key") == "-": // it is no setting
 		case a.Field(i).Kind() == reflect.Struct:
 			changes(a.Field(i), b.Field(i), key+".", keys)
 		case !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()):

@@ -42,6 +42,8 @@ type Config struct {
 	Server       Server            `key:"server"`
 	PluginLimits PluginLimits      `key:"plugin_limits"`
 	Plugins      map[string]Plugin `key:"plugin"`
+	// Warnings are lines that [Config.Load] has to say of the files: they are no setting.
+	Warnings []string `key:"-"`
 }
 
 // Client is how the node runs allocations.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +40,7 @@ type file struct {
 	TLS           *tlsBlock          `hcl:"tls,block"`
 	Limits        *limitsBlock       `hcl:"limits,block"`
 	Ports         *portsBlock        `hcl:"ports,block"`
+	Addresses     *addressesBlock    `hcl:"addresses,block"`
 	EnableDebug   *bool              `hcl:"enable_debug,optional"`
 	Client        *clientBlock       `hcl:"client,block"`
 	Server        *serverBlock       `hcl:"server,block"`
@@ -48,6 +50,10 @@ type file struct {
 
 type portsBlock struct {
 	HTTP *int `hcl:"http,optional"`
+}
+
+type addressesBlock struct {
+	HTTP *string `hcl:"http,optional"`
 }
 
 type clientBlock struct {
@@ -193,7 +199,8 @@ type wasmBlock struct {
 //
 // The error lists every fault, a line each, with its position; then the configuration
 // is as it was. Nothing is validated beyond the files' own shape: see
-// [Config.Validate].
+// [Config.Validate]. What is Nomad's and has no part here is in Warnings afterwards, if it
+// is not refused.
 func (c *Config) Load(paths ...string) error {
 	files, err := expand(paths)
 	if err != nil {
@@ -215,6 +222,7 @@ func (c *Config) Load(paths ...string) error {
 		return fmt.Errorf("configuration: %w", errors.New(strings.Join(hclvalue.Lines(l.diags), "\n")))
 	}
 	*c = l.config
+	c.Warnings = append(slices.Clone(c.Warnings), hclvalue.Warnings(l.diags)...)
 	return nil
 }
 
@@ -236,7 +244,11 @@ func expand(paths []string) ([]string, error) {
 		}
 		before := len(files)
 		for _, e := range entries {
-			if name := e.Name(); strings.HasSuffix(name, ".hcl") && !strings.HasPrefix(name, ".") {
+			switch name := e.Name(); {
+			case strings.HasPrefix(name, "."):
+			case strings.HasSuffix(name, ".json"):
+				return nil, fmt.Errorf("%s: JSON is not read: write it as HCL, or take it away", filepath.Join(path, name))
+			case strings.HasSuffix(name, ".hcl"):
 				files = append(files, filepath.Join(path, name))
 			}
 		}
@@ -270,6 +282,7 @@ func (l *loader) file(path string, content []byte) {
 	l.diags = append(l.diags, diags...)
 	if body != nil {
 		var f file
+		l.nomad(body, "")
 		l.add(gohcl.DecodeBody(body, nil, &f))
 		for _, b := range body.Blocks {
 			if b.Type == "plugin" && len(b.Labels) == 1 {
@@ -281,9 +294,12 @@ func (l *loader) file(path string, content []byte) {
 	relocate(l.diags[before:], path, lines)
 }
 
-// parse reads a file's syntax; when it is not HCL's own, then with blocks on one line
-// allowed. It returns where the lines that it is about begin; nil: where they are.
+// parse reads a file's syntax, with maps as blocks; when it is not HCL's own, then with blocks on
+// one line allowed. It returns where the lines that it is about begin; nil: where they are.
 func parse(path string, content []byte) (*hclsyntax.Body, []hcl.Pos, hcl.Diagnostics) {
+	if len(content) <= hclvalue.MaxBytes {
+		content = assignMaps(path, content)
+	}
 	body, diags := hclvalue.ParseFile(path, content)
 	if body != nil || len(content) > hclvalue.MaxBytes {
 		return body, nil, diags
@@ -334,6 +350,9 @@ func (l *loader) apply(f *file) {
 	set(&c.RequirePinned, f.RequirePinned)
 	set(&c.RequireLock, f.RequireLock)
 	l.access(f)
+	if f.Addresses != nil {
+		set(&c.BindAddr, f.Addresses.HTTP)
+	}
 	if f.Ports != nil {
 		set(&c.HTTPPort, f.Ports.HTTP)
 	}

@@ -23,6 +23,25 @@ type Server struct {
 	// GCMaxSize is how many MiB of the control plane's file may be in use before the oldest
 	// of what has ended goes earlier.
 	GCMaxSize int `key:"gc_max_size"`
+	// Scheduler is how the scheduler decides until somebody sets that by the API.
+	Scheduler Scheduler `key:"default_scheduler_config"`
+}
+
+// Scheduler is how the scheduler decides, with Nomad's names.
+type Scheduler struct {
+	Algorithm        string     `key:"scheduler_algorithm"` // binpack or spread
+	Oversubscription bool       `key:"memory_oversubscription_enabled"`
+	RejectJobs       bool       `key:"reject_job_registration"`
+	PauseEvaluations bool       `key:"pause_eval_broker"`
+	Preemption       Preemption `key:"preemption_config"`
+}
+
+// Preemption says jobs of which types may preempt others.
+type Preemption struct {
+	System   bool `key:"system_scheduler_enabled"`
+	Sysbatch bool `key:"sysbatch_scheduler_enabled"`
+	Batch    bool `key:"batch_scheduler_enabled"`
+	Service  bool `key:"service_scheduler_enabled"`
 }
 
 // defaultServer is Nomad's, but for the size.
@@ -31,6 +50,7 @@ func defaultServer() Server {
 		EventBufferSize: 100,
 		JobGCInterval:   5 * time.Minute, JobGCThreshold: 4 * time.Hour, EvalGCThreshold: time.Hour, BatchEvalGCThreshold: 24 * time.Hour,
 		DeploymentGCThreshold: time.Hour, NodeGCThreshold: 24 * time.Hour, GCMaxSize: 128,
+		Scheduler: Scheduler{Algorithm: "binpack", Preemption: Preemption{System: true}},
 	}
 }
 
@@ -46,6 +66,23 @@ type serverBlock struct {
 	DeploymentGCThreshold *hcl.Attribute `hcl:"deployment_gc_threshold,optional"`
 	NodeGCThreshold       *hcl.Attribute `hcl:"node_gc_threshold,optional"`
 	GCMaxSize             *int           `hcl:"gc_max_size,optional"`
+
+	Scheduler *schedulerBlock `hcl:"default_scheduler_config,block"`
+}
+
+type schedulerBlock struct {
+	Algorithm        *string          `hcl:"scheduler_algorithm,optional"`
+	Oversubscription *bool            `hcl:"memory_oversubscription_enabled,optional"`
+	RejectJobs       *bool            `hcl:"reject_job_registration,optional"`
+	PauseEvaluations *bool            `hcl:"pause_eval_broker,optional"`
+	Preemption       *preemptionBlock `hcl:"preemption_config,block"`
+}
+
+type preemptionBlock struct {
+	System   *bool `hcl:"system_scheduler_enabled,optional"`
+	Sysbatch *bool `hcl:"sysbatch_scheduler_enabled,optional"`
+	Batch    *bool `hcl:"batch_scheduler_enabled,optional"`
+	Service  *bool `hcl:"service_scheduler_enabled,optional"`
 }
 
 func (l *loader) server(b *serverBlock) {
@@ -58,6 +95,22 @@ func (l *loader) server(b *serverBlock) {
 	set(&s.DeploymentGCThreshold, l.duration(b.DeploymentGCThreshold))
 	set(&s.NodeGCThreshold, l.duration(b.NodeGCThreshold))
 	set(&s.GCMaxSize, b.GCMaxSize)
+	if b.Scheduler != nil {
+		s.Scheduler.apply(b.Scheduler)
+	}
+}
+
+func (s *Scheduler) apply(b *schedulerBlock) {
+	set(&s.Algorithm, b.Algorithm)
+	set(&s.Oversubscription, b.Oversubscription)
+	set(&s.RejectJobs, b.RejectJobs)
+	set(&s.PauseEvaluations, b.PauseEvaluations)
+	if p := b.Preemption; p != nil {
+		set(&s.Preemption.System, p.System)
+		set(&s.Preemption.Sysbatch, p.Sysbatch)
+		set(&s.Preemption.Batch, p.Batch)
+		set(&s.Preemption.Service, p.Service)
+	}
 }
 
 // validate returns every fault of the block.
@@ -78,6 +131,9 @@ func (s Server) validate() (errs []error) {
 	}
 	if s.EventBufferSize < 1 || s.EventBufferSize > maxEventBuffer {
 		errs = append(errs, fmt.Errorf("server.event_buffer_size: %d is not between 1 and %d", s.EventBufferSize, maxEventBuffer))
+	}
+	if a := s.Scheduler.Algorithm; a != "binpack" && a != "spread" {
+		errs = append(errs, fmt.Errorf("server.default_scheduler_config.scheduler_algorithm: %q is neither binpack nor spread", a))
 	}
 	return errs
 }

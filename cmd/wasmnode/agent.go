@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/wasmnode/wasmnode/agent"
+	"github.com/wasmnode/wasmnode/agent/config"
 )
 
 type agentCommand struct{ meta }
@@ -42,7 +43,16 @@ Options:
                          unix:///PATH, a socket.
   -log-level=LEVEL       trace, debug, info, warn or error.
 
-  Flags win over files.`
+  -bind=ADDRESS          Where the HTTP API listens, on its usual port.
+  -node=NAME             Of the node; the machine's host name by default.
+  -node-class=CLASS  -node-pool=POOL  -region=REGION  -dc=DATACENTER
+                         Where jobs find the node.
+  -meta=KEY=VALUE        Of the node; may be given several times.
+  -acl-enabled           Requests need tokens.
+  -log-json              Log objects of JSON.
+
+  Flags win over files. The other flags of Nomad's agent are known, too: what has no
+  effect here is logged, and what would make another node of it is refused.`
 }
 
 // Run implements [subcommand].
@@ -56,6 +66,17 @@ func (c *agentCommand) Run(args []string) int {
 	f.StringVar(&o.PluginDir, "plugin-dir", "", "")
 	f.StringVar(&o.HTTPAddr, "http-addr", "", "")
 	f.StringVar(&o.LogLevel, "log-level", "", "")
+	for _, flag := range config.Flags() {
+		given := func(value string) error {
+			o.Set = append(o.Set, config.Setting{Flag: flag, Value: value})
+			return nil
+		}
+		if flag.Switch {
+			f.BoolFunc(flag.Name, "", given)
+		} else {
+			f.Func(flag.Name, "", given)
+		}
+	}
 	switch err := f.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		c.ui.Output(c.Help())

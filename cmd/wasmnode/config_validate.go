@@ -12,8 +12,8 @@ func (*configValidateCommand) Help() string {
 	return `Usage: wasmnode config validate FILE|DIR...
 
   Reads configuration as an agent does that is given these files and directories,
-  later ones over earlier ones, and says what is wrong with it. It needs no agent.
-  The exit code is 0 if nothing is, else 1.`
+  later ones over earlier ones, and says what is wrong with it, and what of Nomad's
+  has no effect. It needs no agent. The exit code is 0 if nothing is wrong, else 1.`
 }
 
 const maxConfigPaths = 1000
@@ -24,7 +24,11 @@ func (c *configValidateCommand) Run(args []string) int {
 	if !c.parse(f, args, 1, maxConfigPaths, c.Help()) {
 		return 1
 	}
-	if err := agent.CheckConfiguration(f.Args()...); err != nil {
+	warnings, err := agent.CheckConfiguration(f.Args()...)
+	for _, warning := range warnings {
+		c.ui.Warn("Warning: " + warning)
+	}
+	if err != nil {
 		c.ui.Error("Configuration is invalid")
 		return c.fail(f, err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -62,6 +63,32 @@ func TestConfigurationIsCheckedWithoutAnAgent(t *testing.T) {
 	code, _, errs := offline("config validate", good, bad)
 	require.Equal(t, 1, code)
 	require.Contains(t, errs, "Configuration is invalid\nError: configuration: "+bad+":1,1: Unsupported argument")
+
+	nomads := write(t, filepath.Join(t.TempDir(), "nomads.hcl"), "ports {\n  rpc = 4647\n}\n")
+	code, out, errs = offline("config validate", nomads)
+	require.Zero(t, code)
+	require.Equal(t, "Configuration is valid!\n", out)
+	require.Equal(t, "Warning: "+nomads+":2,3: ports.rpc has no effect: the agent listens for HTTP only\n", errs)
+}
+
+// Nomad's flags are over the files, and under our own.
+func TestAnAgentTakesNomadsFlags(t *testing.T) {
+	file := write(t, filepath.Join(t.TempDir(), "node.hcl"), "name = \"file\"\nregion = \"north\"\nenable_syslog = true\n")
+	n := startAgent(t, binary, "-dev", "-config", file, "-node", "attic", "-dc=cellar", "-meta", "a=b", "-meta", "c=d", "-bind", "192.0.2.1", "-server", "-client=true", "-retry-max=3")
+	var self struct {
+		Name, Datacenter string
+		Meta             map[string]string
+	}
+	require.NoError(t, json.Unmarshal([]byte(n.out(t, "node", "status", "-self", "-json")), &self))
+	require.Equal(t, "attic", self.Name)
+	require.Equal(t, "cellar", self.Datacenter)
+	require.Equal(t, map[string]string{"a": "b", "c": "d"}, self.Meta)
+	log := n.log.String()
+	require.Contains(t, log, "configuration: "+file+":3,1: enable_syslog has no effect: ")
+	require.Contains(t, log, "configuration: -retry-max: server.retry_max has no effect: ")
+
+	r := command(t, "", "agent", "-dev", "-servers=192.0.2.1")
+	wants(t, r, 1, "-servers: client.servers cannot be done: this agent schedules for its own machine, and joins no others")
 }
 
 func TestTheExampleOfAJobIsOne(t *testing.T) {

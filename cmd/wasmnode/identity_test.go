@@ -102,7 +102,8 @@ func TestSIGHUPReloadsAndNeverKills(t *testing.T) {
 	log = reload(before + "plugin \"raw_exec\" { config { colour = 1 } }\n")
 	assert.Contains(t, log, `stays in force: plugin "raw_exec": config.colour: unknown field`)
 
-	log = reload(granted + "log_level = \"debug\"\nname = \"other\"\nrequire_pinned = false\n")
+	log = reload(granted + "log_level = \"debug\"\nname = \"other\"\nrequire_pinned = false\nui { enabled = true }\n")
+	assert.Contains(t, log, "ui has no effect: there is no user interface in a browser")
 	assert.Contains(t, log, "a setting that was changed takes effect after a restart: key=name")
 	assert.Contains(t, log, `changed=["log_level", "name"]`)
 

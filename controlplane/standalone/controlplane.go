@@ -57,6 +57,9 @@ type Options struct {
 	ACLReset string
 	// EventBuffer is how many batches of events are kept; 0: DefaultEventBuffer.
 	EventBuffer int
+	// Scheduler is how the scheduler decides as long as [ControlPlane.SetSchedulerConfiguration]
+	// has not been called; nil: as Nomad's does. It is not checked.
+	Scheduler *nomad.SchedulerConfiguration
 }
 
 // ControlPlane is the control plane as package httpapi needs it; [ControlPlane.ForNode] is
@@ -172,7 +175,7 @@ func Open(opts Options) (*ControlPlane, error) {
 		now:       time.Now,
 		newID:     uuid.NewString,
 		aclReset:  opts.ACLReset,
-		scheduler: defaultSchedulerConfig,
+		scheduler: firstSchedulerConfig(opts.Scheduler),
 		data:      newTables(),
 		tables:    map[string]*tableIndex{},
 		nodeLogs:  map[string]*nodeLog{},

@@ -12,6 +12,16 @@ var defaultSchedulerConfig = &nomad.SchedulerConfiguration{
 	ModifyIndex:        1,
 }
 
+// firstSchedulerConfig is in force until one is set; nil is the default.
+func firstSchedulerConfig(c *nomad.SchedulerConfiguration) *nomad.SchedulerConfiguration {
+	if c == nil {
+		return defaultSchedulerConfig
+	}
+	first := *c
+	first.CreateIndex, first.ModifyIndex = 1, 1
+	return &first
+}
+
 // SchedulerConfiguration returns how the scheduler decides.
 func (cp *ControlPlane) SchedulerConfiguration() *nomad.SchedulerConfiguration {
 	cp.mu.RLock()

@@ -165,8 +165,10 @@ type Fault struct {
 }
 
 // Faults returns the errors among diagnostics in the order of the file, and each once.
-func Faults(diags hcl.Diagnostics) []Fault {
-	errs := slices.DeleteFunc(slices.Clone(diags), func(d *hcl.Diagnostic) bool { return d.Severity != hcl.DiagError })
+func Faults(diags hcl.Diagnostics) []Fault { return faults(diags, hcl.DiagError) }
+
+func faults(diags hcl.Diagnostics, severity hcl.DiagnosticSeverity) []Fault {
+	errs := slices.DeleteFunc(slices.Clone(diags), func(d *hcl.Diagnostic) bool { return d.Severity != severity })
 	files := map[string]int{} // in the order in which they come up
 	for _, d := range errs {
 		file := place(d).Filename
@@ -178,24 +180,29 @@ func Faults(diags hcl.Diagnostics) []Fault {
 		atA, atB := place(a), place(b)
 		return cmp.Or(files[atA.Filename]-files[atB.Filename], atA.Start.Byte-atB.Start.Byte)
 	})
-	var faults []Fault
+	var found []Fault
 	seen := map[string]bool{}
 	for _, d := range errs {
 		if line := describe(d); !seen[line] {
 			seen[line] = true
-			faults = append(faults, Fault{Line: line, At: place(d)})
+			found = append(found, Fault{Line: line, At: place(d)})
 		}
 	}
-	return faults
+	return found
 }
 
 // Lines returns the lines of the faults among diagnostics.
-func Lines(diags hcl.Diagnostics) []string {
-	var lines []string
-	for _, f := range Faults(diags) {
-		lines = append(lines, f.Line)
+func Lines(diags hcl.Diagnostics) []string { return lines(Faults(diags)) }
+
+// Warnings returns the lines of the warnings among diagnostics, in the form and order of Lines.
+func Warnings(diags hcl.Diagnostics) []string { return lines(faults(diags, hcl.DiagWarning)) }
+
+func lines(faults []Fault) []string {
+	var all []string
+	for _, f := range faults {
+		all = append(all, f.Line)
 	}
-	return lines
+	return all
 }
 
 func place(d *hcl.Diagnostic) (at hcl.Range) {

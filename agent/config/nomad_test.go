@@ -1,0 +1,216 @@
+package config_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/agent/config"
+)
+
+var update = flag.Bool("update", false, "write the golden files and the page's table anew")
+
+// golden compares a text with a file's, or writes it.
+func golden(t *testing.T, path, text string) {
+	t.Helper()
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), text, "after a change that is meant: go test ./agent/config -update")
+}
+
+// Configurations as Nomad's users have them are taken, warned of or refused, line by line.
+func TestConfigurationsOfNomadsAreDoneWarnedOfOrRefused(t *testing.T) {
+	files, err := filepath.Glob("testdata/nomad/*.hcl")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	var text strings.Builder
+	for _, file := range files {
+		c := config.Default()
+		err := c.Load(file)
+		fmt.Fprintf(&text, "%s: %s\n", filepath.Base(file), map[bool]string{true: "taken", false: "refused"}[err == nil])
+		for _, warning := range c.Warnings {
+			fmt.Fprintf(&text, "  warning: %s\n", warning)
+		}
+		if err != nil {
+			fmt.Fprintf(&text, "  %s\n", strings.ReplaceAll(err.Error(), "\n", "\n  "))
+		}
+	}
+	golden(t, "testdata/nomad.golden", text.String())
+}
+
+func TestWhatIsTakenOfNomadsIsInForce(t *testing.T) {
+	c := config.Default()
+	require.NoError(t, c.Load("testdata/nomad/single.hcl"))
+	require.NoError(t, c.Validate())
+	require.Equal(t, "127.0.0.1", c.BindAddr, "addresses.http is before bind_addr")
+	require.Equal(t, map[string]string{"rack": "r1", "zone": "a"}, c.Client.Meta)
+	require.Equal(t, map[string]string{"/bin": "/bin"}, c.Client.ChrootEnv)
+	require.Equal(t, map[string]any{"enabled": true}, c.Plugins["raw_exec"].Config)
+	require.Equal(t, config.Scheduler{Algorithm: "spread", Oversubscription: true, Preemption: config.Preemption{System: true, Batch: true}}, c.Server.Scheduler)
+}
+
+// What a map is in a plugin's configuration is the plugin's to say.
+func TestAPluginsBlocksStayBlocks(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.hcl")
+	require.NoError(t, os.WriteFile(file, []byte("plugin \"p\" { config { meta { a = 1 } client { meta { b = 2 } } audit { c = 3 } args = [1] } }"), 0o600))
+	c := config.Default()
+	require.NoError(t, c.Load(file))
+	require.Empty(t, c.Warnings)
+	require.Equal(t, map[string]any{
+		"meta":   []any{map[string]any{"a": int64(1)}},
+		"client": []any{map[string]any{"meta": []any{map[string]any{"b": int64(2)}}}},
+		"audit":  []any{map[string]any{"c": int64(3)}},
+		"args":   []any{int64(1)},
+	}, c.Plugins["p"].Config)
+}
+
+func TestNothingIsSaidOfWhatTheAgentIsAnyway(t *testing.T) {
+	for _, k := range config.NomadKeys() {
+		for _, value := range k.As {
+			if key, label, labelled := strings.Cut(k.Key, ` "`); labelled {
+				file := filepath.Join(t.TempDir(), "a.hcl")
+				require.NoError(t, os.WriteFile(file, []byte(key+` "`+label+" {\n}\n"), 0o600))
+				c := config.Default()
+				require.NoError(t, c.Load(file))
+				require.Empty(t, c.Warnings, k.Key)
+				continue
+			}
+			c := config.Default()
+			require.NoError(t, c.Set(config.Setting{Flag: config.Flag{Name: "f", Key: k.Key}, Value: value}), k.Key)
+			require.Empty(t, c.Warnings, k.Key)
+		}
+		if k.As == nil || k.Key == `keyring "aead"` || strings.HasPrefix(k.Key, "disable_") {
+			continue
+		}
+		c := config.Default()
+		err := c.Set(config.Setting{Flag: config.Flag{Name: "f", Key: k.Key}, Value: "another"})
+		if k.Refused {
+			require.EqualError(t, err, fmt.Sprintf("-f: %s cannot be done: %s", k.Key, k.Why))
+		} else {
+			require.NoError(t, err)
+			require.Equal(t, []string{fmt.Sprintf("-f: %s has no effect: %s", k.Key, k.Why)}, c.Warnings)
+		}
+	}
+}
+
+func TestKeysOfNomadsAreThereOnce(t *testing.T) {
+	seen := map[string]bool{}
+	for _, k := range config.NomadKeys() {
+		require.False(t, seen[k.Key], k.Key)
+		seen[k.Key] = true
+		require.NotEmpty(t, k.Why)
+	}
+}
+
+func TestEveryFlagIsDoneWarnedOfOrRefused(t *testing.T) {
+	values := map[string]string{"meta": "a=b", "bootstrap-expect": "1", "bind": "127.0.0.2"}
+	quiet := []string{"server", "client", "bootstrap-expect"}
+	flags := config.Flags()
+	require.True(t, slices.IsSortedFunc(flags, func(a, b config.Flag) int { return strings.Compare(a.Name, b.Name) }))
+	for _, f := range flags {
+		value := "x"
+		if f.Switch {
+			value = "true"
+		}
+		if v, ok := values[f.Name]; ok {
+			value = v
+		}
+		c := config.Default()
+		err := c.Set(config.Setting{Flag: f, Value: value})
+		changed := len(config.Changes(config.Default(), c)) > 0
+		switch {
+		case err != nil:
+			require.Regexp(t, `^-`+f.Name+`: [a-z_.]+ cannot be done: \S`, err.Error())
+			require.False(t, changed)
+			require.Empty(t, c.Warnings)
+		case slices.Contains(quiet, f.Name):
+			require.False(t, changed)
+			require.Empty(t, c.Warnings)
+		case changed:
+			require.Empty(t, c.Warnings)
+		default:
+			require.Len(t, c.Warnings, 1, f.Name)
+			require.Regexp(t, `^-`+f.Name+`: [a-z_.]+ has no effect: \S`, c.Warnings[0])
+		}
+	}
+}
+
+func TestFlagsSayWhatIsWrongWithThem(t *testing.T) {
+	for name, c := range map[string]struct {
+		flag, value, want string
+	}{
+		"a wrong type":      {"log-json", "perhaps", `-log-json: Unsuitable value type; Unsuitable value: a bool is required`},
+		"meta without =":    {"meta", "rack", `-meta "rack": it has the form KEY=VALUE`},
+		"not this machine":  {"servers", "192.0.2.1,192.0.2.2", "-servers: client.servers cannot be done: this agent schedules for its own machine, and joins no others"},
+		"no client":         {"client", "false", "-client: client.enabled cannot be done: an agent is a server and a client in one"},
+		"what is no number": {"bootstrap-expect", "x", "-bootstrap-expect: server.bootstrap_expect cannot be done: this agent schedules for its own machine, and joins no others"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			flags := config.Flags()
+			f := flags[slices.IndexFunc(flags, func(f config.Flag) bool { return f.Name == c.flag })]
+			given := config.Default()
+			require.EqualError(t, given.Set(config.Setting{Flag: f, Value: c.value}), c.want)
+			require.Equal(t, config.Default(), given)
+		})
+	}
+}
+
+func TestSettingsAddUp(t *testing.T) {
+	c := config.Default()
+	for _, meta := range []string{"a=1", "b=x=y", "a=2"} {
+		require.NoError(t, c.Set(config.Setting{Flag: config.Flag{Name: "meta", Key: "client.meta"}, Value: meta}))
+	}
+	require.NoError(t, c.Set(config.Setting{Flag: config.Flag{Name: "node", Key: "name"}, Value: `${a} "b"`}))
+	require.Equal(t, map[string]string{"a": "2", "b": "x=y"}, c.Client.Meta)
+	require.Equal(t, `${a} "b"`, c.Name)
+}
+
+// JSON, which Nomad reads, too, is not passed over.
+func TestADirectoryWithJSONIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.hcl"), nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "b.json"), []byte("{}"), 0o600))
+	c := config.Default()
+	require.EqualError(t, c.Load(dir), "configuration: "+filepath.Join(dir, "b.json")+": JSON is not read: write it as HCL, or take it away")
+}
+
+// The page has every key.
+func TestThePageHasEveryKeyOfNomads(t *testing.T) {
+	const begin, end = "<!-- keys: written by the tests -->\n", "<!-- /keys -->"
+	path := "../../docs/nomad-configuration.md"
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	head, rest, found := strings.Cut(string(page), begin)
+	require.True(t, found)
+	_, tail, found := strings.Cut(rest, end)
+	require.True(t, found)
+	var table strings.Builder
+	table.WriteString("\n| Key | | What is the case |\n|---|---|---|\n")
+	for _, k := range config.NomadKeys() {
+		what := "warned of"
+		if k.Refused {
+			what = "refused"
+		}
+		if k.As != nil {
+			quoted := make([]string, len(k.As))
+			for i, v := range k.As {
+				quoted[i] = "`" + v + "`"
+				if v == "" {
+					quoted[i] = "nothing"
+				}
+			}
+			what += ", but for " + strings.Join(quoted, " or ")
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", k.Key, what, k.Why)
+	}
+	golden(t, path, head+begin+table.String()+"\n"+end+tail)
+}

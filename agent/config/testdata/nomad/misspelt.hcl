@@ -1,0 +1,8 @@
+client {
+  enabeld = true
+  reserved {
+    memroy = 512
+  }
+}
+telemtry {
+}
