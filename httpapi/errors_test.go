@@ -68,6 +68,7 @@ func TestARefusalHasAStatusAndOneLineOfText(t *testing.T) {
 		{"a null constraint", "PUT", "/v1/jobs", strings.Replace(smallJob, `"Type"`, `"Constraints":[null],"Type"`, 1), 400, "null"},
 		{"a null template", "PUT", "/v1/jobs", strings.Replace(smallJob, `"Driver"`, `"Templates":[null],"Driver"`, 1), 400, "null"},
 		{"a null service", "PUT", "/v1/jobs", strings.Replace(smallJob, `"Driver"`, `"Services":[null],"Driver"`, 1), 400, "Services[0]: it is null"},
+		{"evaluate another job", "PUT", "/v1/job/none/evaluate", `{"JobID":"other"}`, 400, "JobID not same as job name"},
 		{"a job at another's path", "PUT", "/v1/job/other", smallJob, 400, "Job ID does not match"},
 		{"a job that is none", "PUT", "/v1/jobs", `{"Job":{"ID":"x"}}`, 400, "group"},
 		{"an eligibility that is none", "PUT", "/v1/node/none/eligibility", `{"Eligibility":"maybe"}`, 400, `invalid scheduling eligibility "maybe"`},

@@ -285,6 +285,9 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 		if err := decode(r, &req); err != nil {
 			return nil, err
 		}
+		if req.JobID != "" && req.JobID != id {
+			return nil, badRequest("JobID not same as job name")
+		}
 		evalID, err := h.ControlPlane.EvaluateJob(q.namespace, id, req.EvalOptions.ForceReschedule)
 		if err != nil {
 			return nil, err
