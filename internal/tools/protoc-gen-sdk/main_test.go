@@ -39,11 +39,12 @@ func TestTheHeaderImportsWhatIsWrittenByHandToo(t *testing.T) {
 }
 
 func TestTheGeneratedPartTakesThePlaceOfTheOneBefore(t *testing.T) {
-	got, err := between([]byte("head\n"+cBegin+"old\n"+cEnd+"tail\n"), "new\n")
+	p := partly{begin: "from here\n", end: "to here\n"}
+	got, err := p.between([]byte("head\nfrom here\nold\nto here\ntail\n"), "new\n")
 	require.NoError(t, err)
-	require.Equal(t, "head\n"+cBegin+"new\n"+cEnd+"tail\n", string(got))
-	for _, hand := range []string{"", cBegin, cEnd, cEnd + cBegin} {
-		_, err := between([]byte(hand), "new\n")
+	require.Equal(t, "head\nfrom here\nnew\nto here\ntail\n", string(got))
+	for _, hand := range []string{"", p.begin, p.end, p.end + p.begin} {
+		_, err := p.between([]byte(hand), "new\n")
 		require.Error(t, err, hand)
 	}
 }
