@@ -108,6 +108,16 @@ func TestAPanicOfAGuestInRustSaysWhy(t *testing.T) {
 	require.True(t, inStack(f, "plugin::read_the_meter"), "%s", f.Stack)
 }
 
+func TestAPanicOfAGuestInZigSaysWhy(t *testing.T) {
+	p := newWorld(t, host.Limits{}).ready(t, guestbuild.ZigPlugin(t, "host/testdata/faults/zig", "sdk/zig"), host.Grants{})
+	_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+	f := faultOf(t, err)
+	require.Equal(t, host.FaultTrap, f.Kind)
+	require.Equal(t, "panic: index out of bounds: index 2, len 2", f.Panic)
+	require.Equal(t, []string{"reading value 2", f.Panic}, f.Logs)
+	require.True(t, inStack(f, "main.readTheMeter"), "%s", f.Stack)
+}
+
 func TestAGuestThatLoopsTellsWhereItWas(t *testing.T) {
 	g := guest(nil, map[string][]byte{abi.OpDriverFingerprint: modtest.Code(modtest.Loop(), modtest.I32Const(0))})
 	p := newWorld(t, host.Limits{CallTimeout: 100 * time.Millisecond}).ready(t, g.Bytes(), host.Grants{})

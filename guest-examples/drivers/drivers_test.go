@@ -42,7 +42,7 @@ func TestEveryDriverHasTheSameFilesAndAReadmeInOneForm(t *testing.T) {
 				at += i + len(heading)
 			}
 			if _, err := os.Stat(filepath.Join(e.Name(), "main.go")); err != nil {
-				return // it is in C or Rust: its schemas are in its code, its tests beside this one
+				return // it is in C, Rust or Zig: its schemas are in its code, its tests beside this one
 			}
 			for _, name := range []string{"main.go", "main_test.go", "plugin_schema.json", "task_schema.json"} {
 				require.FileExists(t, filepath.Join(e.Name(), name))
@@ -67,6 +67,7 @@ func TestAPluginIsSmallAndImportsWhatItUses(t *testing.T) {
 		"qemu":     {guestbuild.Plugin(t, "guest-examples/drivers/qemu"), []string{abi.ModuleABI, abi.ModuleProcess, abi.ModuleNet, abi.ModuleStream, abi.ModuleTask, abi.ModuleWASI}},
 		"c":        {guestbuild.CPlugin(t, "guest-examples/drivers/c-minimal"), []string{abi.ModuleABI, abi.ModuleWasm}},
 		"rust":     {buildRust(t), []string{abi.ModuleABI, abi.ModuleLog, abi.ModuleWasm}},
+		"zig":      {buildZig(t), []string{abi.ModuleABI, abi.ModuleLog, abi.ModuleWasm}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			switch name {

@@ -13,11 +13,12 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
-// withoutGo runs a test with the drivers that are built with the SDKs for C and Rust.
+// withoutGo runs a test with the drivers that are built with the SDKs for C, Rust and Zig.
 func withoutGo(t *testing.T, test func(t *testing.T, node *drivertest.Node)) {
 	for name, build := range map[string]func(t *testing.T) []byte{
 		"c_minimal":    func(t *testing.T) []byte { return guestbuild.CPlugin(t, "guest-examples/drivers/c-minimal") },
 		"rust_minimal": buildRust,
+		"zig_minimal":  buildZig,
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := drivertest.NewCompiled(t, build(t), nil)
@@ -37,6 +38,10 @@ func orByHand(t *testing.T, test func(t *testing.T, node *drivertest.Node)) {
 
 func buildRust(t *testing.T) []byte {
 	return guestbuild.RustPlugin(t, "guest-examples/drivers/rust-minimal", "sdk/rust")
+}
+
+func buildZig(t *testing.T) []byte {
+	return guestbuild.ZigPlugin(t, "guest-examples/drivers/zig-minimal", "sdk/zig")
 }
 
 func TestWithoutGoATaskIsTheProgramThatItsConfigNames(t *testing.T) {

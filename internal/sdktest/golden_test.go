@@ -37,6 +37,7 @@ func TestMembersHaveTheNamesOfTheSchema(t *testing.T) {
 	for language, program := range map[string]func(*testing.T) program{
 		"c":    func(t *testing.T) program { return compileC(t, "../../sdk/c/testdata/test.c") },
 		"rust": func(t *testing.T) program { return compileRust(t, "../../sdk/rust/testdata/echo.rs") },
+		"zig":  func(t *testing.T) program { return compileZig(t, "build-exe", "../../sdk/zig/testdata/echo.zig") },
 	} {
 		t.Run(language, func(t *testing.T) {
 			printed := map[string]string{}

@@ -105,6 +105,7 @@ func needRust(t *testing.T) {
 func inEachLanguage(t *testing.T, test func(t *testing.T, echo program)) {
 	t.Run("c", func(t *testing.T) { test(t, compileC(t, "../../sdk/c/testdata/echo.c")) })
 	t.Run("rust", func(t *testing.T) { test(t, compileRust(t, "../../sdk/rust/testdata/echo.rs")) })
+	t.Run("zig", func(t *testing.T) { test(t, compileZig(t, "build-exe", "../../sdk/zig/testdata/echo.zig")) })
 }
 
 func TestTheCrateAndItsDriverPassTheirTestsWithoutANode(t *testing.T) {

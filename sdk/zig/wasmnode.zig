@@ -57,6 +57,7 @@ pub fn plugin(comptime root: type) void {
     for (std.meta.declarations(root)) |declared| {
         if (isMisspelt(declared.name)) @compileError("there is no operation " ++ declared.name);
     }
+    if (!@hasDecl(root, "driverDescribe") and !@hasDecl(root, "deviceDescribe")) @compileError("a plugin has pub fn driverDescribe, or deviceDescribe");
     if (!host.on_node) return;
     for (operations) |o| {
         if (@hasDecl(root, o[1])) @export(&operation(o[2], o[3], @field(root, o[1])), .{ .name = o[0] });

@@ -1,0 +1,91 @@
+package sdktest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const zigModule = "../../sdk/zig/wasmnode.zig"
+
+// compileZig returns the program that a source file makes, with the module of the SDK: itself
+// with "build-exe", its tests with "test". Debug mode has all of Zig's checks.
+func compileZig(t *testing.T, command, source string) program {
+	t.Helper()
+	needZig(t)
+	return compile(t, command+" "+source, func(out string) *exec.Cmd {
+		args := []string{command, "--dep", "wasmnode", "-Mroot=" + source, "-Mwasmnode=" + zigModule, "-femit-bin=" + out}
+		if command == "test" {
+			args = append(args, "--test-no-exec")
+		}
+		return exec.Command("zig", args...)
+	})
+}
+
+// needZig skips a test without a compiler, unless CI=true.
+func needZig(t *testing.T) {
+	t.Helper()
+	_, err := exec.LookPath("zig")
+	if err != nil && os.Getenv("CI") != "true" {
+		t.Skip("no zig: make compilers, and its folder on the PATH")
+	}
+	require.NoError(t, err)
+}
+
+func TestTheModuleInZigAndItsDriverPassTheirTestsWithoutANode(t *testing.T) {
+	for source, count := range map[string]string{
+		"../../sdk/zig/testdata/test.zig":                   "All 9 tests passed.",
+		"../../guest-examples/drivers/zig-minimal/main.zig": "All 2 tests passed.",
+	} {
+		said, err := exec.CommandContext(t.Context(), string(compileZig(t, "test", source))).CombinedOutput()
+		require.NoError(t, err, string(said))
+		require.Contains(t, string(said), count)
+	}
+}
+
+func TestTheExampleOfTheREADMEInZigIsAPlugin(t *testing.T) {
+	needZig(t)
+	readme, err := os.ReadFile("../../sdk/zig/README.md")
+	require.NoError(t, err)
+	_, code, _ := strings.Cut(string(readme), "```zig\n")
+	code, _, found := strings.Cut(code, "```\n")
+	require.True(t, found)
+	source := filepath.Join(t.TempDir(), "main.zig")
+	require.NoError(t, os.WriteFile(source, []byte(code), 0o600))
+	text, err := buildZig(source)
+	require.NoError(t, err, text)
+}
+
+// buildZig compiles a plugin, without making its file, and returns what the compiler says.
+func buildZig(source string) (string, error) {
+	text, err := exec.Command("zig", "build-exe", "-target", "wasm32-freestanding", "-fno-entry", "-rdynamic", "-fno-emit-bin",
+		"--dep", "wasmnode", "-Mroot="+source, "-Mwasmnode="+zigModule).CombinedOutput()
+	return string(text), err
+}
+
+func TestAPluginInZigThatForgetsSomethingIsNotCompiled(t *testing.T) {
+	needZig(t)
+	const panic, plugin = "pub const panic = w.panic;\n", "const w = @import(\"wasmnode\");\ncomptime {\n    w.plugin(@This());\n}\n"
+	for code, want := range map[string]string{
+		plugin: "the node is not told why a plugin panics: add pub const panic = wasmnode.panic;",
+		plugin + panic + "pub fn driverStrtTask() void {}\n":      "there is no operation driverStrtTask",
+		plugin + panic + "fn driverDescribe() void {}\n":          "a plugin has pub fn driverDescribe, or deviceDescribe",
+		plugin + panic + "pub fn driverDescribe(_: u8) void {}\n": "error: ",
+	} {
+		source := filepath.Join(t.TempDir(), "main.zig")
+		require.NoError(t, os.WriteFile(source, []byte(code), 0o600))
+		text, err := buildZig(source)
+		require.Error(t, err)
+		require.Contains(t, text, want)
+	}
+}
+
+func TestTheFilesInZigAreFormatted(t *testing.T) {
+	needZig(t)
+	text, err := exec.Command("zig", "fmt", "--check", "../../sdk/zig", "../../guest-examples", "../../host/testdata", "../../sdk/templates").CombinedOutput()
+	require.NoError(t, err, "zig fmt: %s", text)
+}

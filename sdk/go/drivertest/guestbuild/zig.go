@@ -1,0 +1,65 @@
+package guestbuild
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// zigFlags are without WASI, as Rust's; checks that fail at run time say why.
+var zigFlags = []string{"build-exe", "-target", "wasm32-freestanding", "-O", "ReleaseSafe", "-fno-entry", "-rdynamic"}
+
+// ZigPlugin returns main.zig in dir compiled as a plugin, with the module wasmnode, whose
+// folder is sdk: as dir, a folder of the module, or an absolute one. Without a zig, which is
+// $ZIG or the first on the PATH, the test is skipped, unless CI=true.
+func ZigPlugin(t testing.TB, dir, sdk string) []byte {
+	t.Helper()
+	zig := needZig(t)
+	_, module, err := locate(sdk)
+	if err != nil {
+		t.Fatalf("guestbuild: %s: %v", sdk, err)
+	}
+	return once(t, "zig-plugin", dir, func(_, dir, out string) error { return buildZig(zig, module, dir, out) })
+}
+
+// buildZig builds elsewhere: the compiler leaves more than the file.
+func buildZig(zig, module, dir, out string) error {
+	tmp, err := os.MkdirTemp("", "guestbuild")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	built := filepath.Join(tmp, "plugin.wasm")
+	err = run(exec.Command(zig, slices.Concat(zigFlags, []string{
+		"--dep", "wasmnode", "-Mroot=" + filepath.Join(dir, "main.zig"), "-Mwasmnode=" + filepath.Join(module, "wasmnode.zig"),
+		"-femit-bin=" + built,
+	})...))
+	if err != nil {
+		return err
+	}
+	wasm, err := os.ReadFile(built)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(out, wasm, 0o644)
+}
+
+func needZig(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{os.Getenv("ZIG"), "zig"} {
+		if name == "" {
+			continue
+		}
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	const advice = "no zig: install Zig 0.14 or newer from https://ziglang.org/download/"
+	if os.Getenv("CI") == "true" {
+		t.Fatal(advice)
+	}
+	t.Skip(advice)
+	return ""
+}
