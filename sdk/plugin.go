@@ -41,6 +41,7 @@ var languages = map[string]language{
 		" the plugin on none"},
 	"rust": {"main.rs", "main.rs", "rustc 1.63 or newer with the target wasm32-unknown-unknown, and make (Debian: `apt install make rustc" +
 		" libstd-rust-dev-wasm32`; rustup: `rustup target add wasm32-unknown-unknown`)"},
+	"zig": {"main.zig", "main.zig", "Zig 0.14 from https://ziglang.org/download/, and make"},
 }
 
 // Languages are those that a plugin can be made in.

@@ -64,7 +64,7 @@ func TestNothingIsMadeOfWhatIsWrong(t *testing.T) {
 		require.ErrorContains(t, err, want, name)
 	}
 	_, err := sdk.New(parent, sdk.Plugin{Name: "a", Language: "cobol"})
-	require.EqualError(t, err, `there is no template for "cobol": take one of c, go, rust`)
+	require.EqualError(t, err, `there is no template for "cobol": take one of c, go, rust, zig`)
 	_, err = sdk.New(filepath.Join(parent, "none"), sdk.Plugin{Name: "a", Language: "c"})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	entries, err := os.ReadDir(parent)
@@ -78,6 +78,7 @@ func TestACopyOfTheSDKIsAllOfIt(t *testing.T) {
 		"c":    {"c": "sdk/"},
 		"go":   {"go": "sdk/go/", "../abi": "sdk/abi/"},
 		"rust": {"rust": "sdk/"},
+		"zig":  {"zig": "sdk/"},
 	} {
 		parent := t.TempDir()
 		_, err := sdk.New(parent, sdk.Plugin{Name: "a", Language: language})
@@ -92,7 +93,7 @@ func TestACopyOfTheSDKIsAllOfIt(t *testing.T) {
 				}
 				name, _ := filepath.Rel(from, file)
 				switch filepath.Ext(name) {
-				case ".go", ".h", ".rs", ".toml", ".mod":
+				case ".go", ".h", ".rs", ".toml", ".mod", ".zig":
 					if !strings.HasSuffix(name, "_test.go") && name != "source.go" {
 						assert.FileExists(t, filepath.Join(parent, "a", to, name))
 					}

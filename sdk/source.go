@@ -10,7 +10,7 @@ import (
 	sdkgo "github.com/wasmnode/wasmnode/sdk/go"
 )
 
-//go:embed c/wasmnode.h c/wasmnode_test.h rust/Cargo.toml rust/src
+//go:embed c/wasmnode.h c/wasmnode_test.h rust/Cargo.toml rust/src zig/host.zig zig/testing.zig zig/wasmnode.zig zig/wire.zig
 var source embed.FS
 
 // part is a folder of an SDK, and where it is in a copy.
@@ -25,6 +25,7 @@ var parts = map[string][]part{
 	"c":    {{source, "c", "."}},
 	"go":   {{sdkgo.Source, ".", "go"}, {abi.Source, ".", "abi"}},
 	"rust": {{source, "rust", "."}},
+	"zig":  {{source, "zig", "."}},
 }
 
 // sources returns the files of the SDK for a language, by their slashed paths. That for Go has

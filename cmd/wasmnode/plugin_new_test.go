@@ -26,7 +26,10 @@ func TestANewPluginIsBuiltTestedAndChecked(t *testing.T) {
 	require.NoError(t, err)
 	t.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
 	t.Setenv("GOFLAGS", "-trimpath -buildvcs=false")
-	for _, language := range []string{"c", "go", "rust"} {
+	user, err := os.UserCacheDir()
+	require.NoError(t, err)
+	t.Setenv("ZIG_GLOBAL_CACHE_DIR", filepath.Join(user, "zig"))
+	for _, language := range []string{"c", "go", "rust", "zig"} {
 		t.Run(language, func(t *testing.T) {
 			w := newWorkshop(t)
 			r := w.run(t, "", "plugin", "new", "-lang", language, "my_driver")
@@ -81,10 +84,9 @@ func TestANewPluginThatCannotBeMadeSaysWhatToDo(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"a"}, `in which language\? Add -lang=LANGUAGE, one of c, go, rust`},
-		{[]string{"-lang", "cobol", "a"}, `there is no template for "cobol": take one of c, go, rust`},
-		{[]string{"-lang", "zig", "a"}, `there is no SDK for zig yet: take one of c, go, rust, or .*`},
-		{[]string{"-lang", "assemblyscript", "a"}, `there is no SDK for assemblyscript yet: .*`},
+		{[]string{"a"}, `in which language\? Add -lang=LANGUAGE, one of c, go, rust, zig`},
+		{[]string{"-lang", "cobol", "a"}, `there is no template for "cobol": take one of c, go, rust, zig`},
+		{[]string{"-lang", "assemblyscript", "a"}, `there is no SDK for assemblyscript yet: take one of c, go, rust, zig, or .*`},
 		{[]string{"-lang", "go", "../a"}, `"\.\./a" is no name for a plugin: take a letter, then .*`},
 		{[]string{"-lang", "go", "there"}, `there: file already exists: take another name, or remove it`},
 	} {

@@ -57,18 +57,19 @@ const (
 	LeastGo   = "1.24"
 	LeastRust = "1.63"
 	LeastLLVM = "14"
+	LeastZig  = "0.14.0-dev.2456"
 )
 
 // target is what plugins in Rust are compiled for.
 const target = "wasm32-unknown-unknown"
 
 // Languages are those that Check knows, sorted.
-func Languages() []string { return []string{"c", "go", "rust"} }
+func Languages() []string { return []string{"c", "go", "rust", "zig"} }
 
 // Check looks for what plugins in a language are built with. The context bounds the compilers
 // that are asked for their versions.
 func Check(ctx context.Context, m Machine, language string) Finding {
-	check := map[string]func(context.Context, Machine) Finding{"c": checkC, "go": checkGo, "rust": checkRust}[language]
+	check := map[string]func(context.Context, Machine) Finding{"c": checkC, "go": checkGo, "rust": checkRust, "zig": checkZig}[language]
 	if check == nil {
 		return Finding{Name: language, Text: "no SDK for it: there are those for " + strings.Join(Languages(), ", ")}
 	}
@@ -170,6 +171,21 @@ func checkRust(ctx context.Context, m Machine) Finding {
 		}
 	}
 	return without
+}
+
+var zigVersion = regexp.MustCompile(`^(\d+\.\d+\.\d+(?:-dev\.\d+)?)`)
+
+func checkZig(ctx context.Context, m Machine) Finding {
+	const next = "install Zig 0.14 from https://ziglang.org/download/"
+	path, err := m.LookPath("zig")
+	if err != nil {
+		return Finding{Text: "there is no zig", Next: next}
+	}
+	text, err := m.Output(ctx, path, "version")
+	if err != nil {
+		return broken(path, err, next)
+	}
+	return atLeast(path, text, zigVersion, LeastZig, next)
 }
 
 // broken is a program that is there and does not work.

@@ -39,6 +39,8 @@ func (m machine) asked() toolchain.Machine {
 const (
 	libdir = "--print target-libdir --target wasm32-unknown-unknown"
 	linker = "-print-prog-name=wasm-ld"
+
+	zigNext = "install Zig 0.14 from https://ziglang.org/download/"
 )
 
 func TestAToolchainIsFoundOrWhatToTypeIsSaid(t *testing.T) {
@@ -65,7 +67,13 @@ func TestAToolchainIsFoundOrWhatToTypeIsSaid(t *testing.T) {
 		"clang":            {"c", machine{"/usr/bin/clang-14": clang, "/hidden/bin/wasm-ld": nil}, "/usr/bin/clang-14, version 14.0.6", ""},
 		"no linker":        {"c", machine{"/usr/bin/clang-14": clang}, "/usr/bin/clang-14, version 14.0.6, but no wasm-ld, with which it links", "apt install lld-14"},
 		"without wasm":     {"c", machine{"/usr/bin/clang": {"--version": "clang version 17.0.0", "--print-targets": "x86"}}, "/usr/bin/clang, version 17.0.0, which does not compile for WebAssembly", "apt install clang lld"},
-		"another language": {"cobol", nil, "no SDK for it: there are those for c, go, rust", ""},
+		"another language": {"cobol", nil, "no SDK for it: there are those for c, go, rust, zig", ""},
+		"no zig":           {"zig", nil, "there is no zig", zigNext},
+		"a zig":            {"zig", machine{"/usr/bin/zig": {"version": "0.14.1\n"}}, "/usr/bin/zig, version 0.14.1", ""},
+		"a zig of npm's":   {"zig", machine{"/usr/bin/zig": {"version": "0.14.0-dev.2456+a68119f8f\n"}}, "/usr/bin/zig, version 0.14.0-dev.2456", ""},
+		"a zig before it":  {"zig", machine{"/usr/bin/zig": {"version": "0.14.0-dev.999+a68119f8f\n"}}, "/usr/bin/zig, version 0.14.0-dev.999: it has to be 0.14.0-dev.2456 or newer", zigNext},
+		"an old zig":       {"zig", machine{"/usr/bin/zig": {"version": "0.11.0\n"}}, "/usr/bin/zig, version 0.11.0: it has to be 0.14.0-dev.2456 or newer", zigNext},
+		"a broken zig":     {"zig", machine{"/usr/bin/zig": {}}, "/usr/bin/zig does not work: exit status 1", zigNext},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := toolchain.Check(t.Context(), c.machine.asked(), c.language)

@@ -56,7 +56,7 @@ func needZig(t testing.TB) string {
 			return path
 		}
 	}
-	const advice = "no zig: install Zig 0.14 or newer from https://ziglang.org/download/"
+	const advice = "no zig: install Zig 0.14 from https://ziglang.org/download/"
 	if os.Getenv("CI") == "true" {
 		t.Fatal(advice)
 	}
