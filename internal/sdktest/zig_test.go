@@ -1,6 +1,7 @@
 package sdktest
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,15 +57,35 @@ func TestTheExampleOfTheREADMEInZigIsAPlugin(t *testing.T) {
 	require.True(t, found)
 	source := filepath.Join(t.TempDir(), "main.zig")
 	require.NoError(t, os.WriteFile(source, []byte(code), 0o600))
-	text, err := buildZig(source)
-	require.NoError(t, err, text)
+	for _, target := range []string{"wasm32-freestanding", "wasm32-wasi"} {
+		text, err := buildZig(source, "-target", target, "-fno-emit-bin")
+		require.NoError(t, err, text)
+	}
 }
 
-// buildZig compiles a plugin, without making its file, and returns what the compiler says.
-func buildZig(source string) (string, error) {
-	text, err := exec.Command("zig", "build-exe", "-target", "wasm32-freestanding", "-fno-entry", "-rdynamic", "-fno-emit-bin",
-		"--dep", "wasmnode", "-Mroot="+source, "-Mwasmnode="+zigModule).CombinedOutput()
+// buildZig compiles a plugin and returns what the compiler says.
+func buildZig(source string, flags ...string) (string, error) {
+	flags = append(flags, "-fno-entry", "-rdynamic", "--dep", "wasmnode", "-Mroot="+source, "-Mwasmnode="+zigModule)
+	text, err := exec.Command("zig", append([]string{"build-exe"}, flags...)...).CombinedOutput()
 	return string(text), err
+}
+
+func TestAStrippedPluginInZigIsTheSameInAnyFolder(t *testing.T) {
+	needZig(t)
+	code, err := os.ReadFile("../../guest-examples/drivers/zig-minimal/main.zig")
+	require.NoError(t, err)
+	var built [][]byte
+	for range 2 {
+		dir := t.TempDir()
+		source, out := filepath.Join(dir, "main.zig"), filepath.Join(dir, "main.wasm")
+		require.NoError(t, os.WriteFile(source, code, 0o600))
+		text, err := buildZig(source, "-target", "wasm32-freestanding", "-O", "ReleaseSafe", "-fstrip", "-femit-bin="+out)
+		require.NoError(t, err, text)
+		wasm, err := os.ReadFile(out)
+		require.NoError(t, err)
+		built = append(built, wasm)
+	}
+	require.True(t, bytes.Equal(built[0], built[1]))
 }
 
 func TestAPluginInZigThatForgetsSomethingIsNotCompiled(t *testing.T) {
@@ -78,7 +99,7 @@ func TestAPluginInZigThatForgetsSomethingIsNotCompiled(t *testing.T) {
 	} {
 		source := filepath.Join(t.TempDir(), "main.zig")
 		require.NoError(t, os.WriteFile(source, []byte(code), 0o600))
-		text, err := buildZig(source)
+		text, err := buildZig(source, "-target", "wasm32-freestanding", "-fno-emit-bin")
 		require.Error(t, err)
 		require.Contains(t, text, want)
 	}

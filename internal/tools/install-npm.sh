@@ -15,6 +15,7 @@ done
 if [ -n "$missing" ]; then
 	echo "installing$missing"
 	mkdir -p "$cache"
+	command -v npm >/dev/null || "$(dirname "$0")/install-toolchain.sh" npm
 	if ! npm install --prefix "$cache" --ignore-scripts --save-exact --no-audit --no-fund $missing >"$cache/log" 2>&1; then
 		cat "$cache/log" >&2
 		echo "could not install$missing: install npm, or the compilers themselves, and run make again" >&2
