@@ -5,10 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tetratelabs/wazero"
 )
 
 const zigModule = "../../sdk/zig/wasmnode.zig"
@@ -39,7 +41,7 @@ func needZig(t *testing.T) {
 
 func TestTheModuleInZigAndItsDriverPassTheirTestsWithoutANode(t *testing.T) {
 	for source, count := range map[string]string{
-		"../../sdk/zig/testdata/test.zig":                   "All 9 tests passed.",
+		"../../sdk/zig/testdata/test.zig":                   "All 10 tests passed.",
 		"../../guest-examples/drivers/zig-minimal/main.zig": "All 2 tests passed.",
 	} {
 		said, err := exec.CommandContext(t.Context(), string(compileZig(t, "test", source))).CombinedOutput()
@@ -109,4 +111,30 @@ func TestTheFilesInZigAreFormatted(t *testing.T) {
 	needZig(t)
 	text, err := exec.Command("zig", "fmt", "--check", "../../sdk/zig", "../../guest-examples", "../../host/testdata", "../../sdk/templates").CombinedOutput()
 	require.NoError(t, err, "zig fmt: %s", text)
+}
+
+// A function that no example calls would otherwise be compiled by authors only.
+func TestTheModuleInZigImportsWhatTheHeaderInCDoes(t *testing.T) {
+	needZig(t)
+	out := filepath.Join(t.TempDir(), "all.wasm")
+	text, err := buildZig("../../sdk/zig/testdata/all.zig", "-target", "wasm32-freestanding", "-O", "ReleaseSmall", "-femit-bin="+out)
+	require.NoError(t, err, text)
+	wasm, err := os.ReadFile(out)
+	require.NoError(t, err)
+	r := wazero.NewRuntime(t.Context())
+	defer func() { _ = r.Close(t.Context()) }()
+	module, err := r.CompileModule(t.Context(), wasm)
+	require.NoError(t, err)
+	var imported, declared []string
+	for _, f := range module.ImportedFunctions() {
+		from, name, _ := f.Import()
+		imported = append(imported, from+" "+name)
+	}
+	header, err := os.ReadFile("../../sdk/c/wasmnode.h")
+	require.NoError(t, err)
+	for _, f := range regexp.MustCompile(`WN_IMPORT\("([^"]+)", "([^"]+)"\)`).FindAllSubmatch(header, -1) {
+		declared = append(declared, string(f[1])+" "+string(f[2]))
+	}
+	require.Greater(t, len(declared), 30)
+	require.ElementsMatch(t, declared, imported)
 }

@@ -141,3 +141,7 @@ test "each code has an error, and each error its code" {
     }
     try expectEqual(wasmnode.ErrorCode.unknown, wasmnode.codeOf(error.Later));
 }
+
+test "all that there is compiles" {
+    std.testing.refAllDecls(wasmnode);
+}
