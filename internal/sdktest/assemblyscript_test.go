@@ -1,0 +1,57 @@
+package sdktest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const assemblyScriptSDK = "../../sdk/assemblyscript"
+
+// compileAssemblyScript returns a program that starts Node.js with a script, which runs what a
+// source file compiles to, with others that it is compiled together with.
+func compileAssemblyScript(t *testing.T, script, source string, others ...string) program {
+	t.Helper()
+	asc := needAsc(t)
+	return compile(t, source, func(out string) *exec.Cmd {
+		text := fmt.Sprintf("#!/bin/sh\nexec node '%s' '%s.wasm' \"$@\"\n", absolute(t, script), out)
+		require.NoError(t, os.WriteFile(out, []byte(text), 0o700))
+		return exec.Command(asc, append(append([]string{source}, others...), "-o", out+".wasm", "--debug", "--pedantic",
+			"--exportStart", "_initialize", "--use", "abort="+assemblyScriptSDK+"/host/abort")...)
+	})
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	require.NoError(t, err)
+	return path
+}
+
+// needAsc skips a test without the compiler that make toolchain installs, unless CI=true.
+func needAsc(t *testing.T) string {
+	t.Helper()
+	asc := absolute(t, "../../.cache/assemblyscript/node_modules/.bin/asc")
+	_, err := os.Stat(asc)
+	if err != nil && os.Getenv("CI") != "true" {
+		t.Skip("no asc: make toolchain")
+	}
+	require.NoError(t, err)
+	return asc
+}
+
+func echoInAssemblyScript(t *testing.T) program {
+	t.Helper()
+	return compileAssemblyScript(t, assemblyScriptSDK+"/testdata/echo.mjs", assemblyScriptSDK+"/testdata/echo.ts")
+}
+
+func TestTheSDKForAssemblyScriptAndItsDriverPassTheirTestsWithoutANode(t *testing.T) {
+	for _, source := range []string{assemblyScriptSDK + "/testdata/test.ts", "../../guest-examples/drivers/assemblyscript-minimal/test.ts"} {
+		tests := compileAssemblyScript(t, assemblyScriptSDK+"/test.mjs", source, assemblyScriptSDK+"/test_host.ts")
+		require.Contains(t, string(tests.run(t, nil)), " 0 failed\n")
+	}
+}
