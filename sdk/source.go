@@ -10,6 +10,7 @@ import (
 	sdkgo "github.com/wasmnode/wasmnode/sdk/go"
 )
 
+//go:embed assemblyscript/*.ts assemblyscript/test.mjs
 //go:embed c/wasmnode.h c/wasmnode_test.h rust/Cargo.toml rust/src
 var source embed.FS
 
@@ -22,6 +23,8 @@ type part struct {
 
 // parts are what the SDK for each language is made of.
 var parts = map[string][]part{
+	"assemblyscript": {{source, "assemblyscript", "."}},
+
 	"c":    {{source, "c", "."}},
 	"go":   {{sdkgo.Source, ".", "go"}, {abi.Source, ".", "abi"}},
 	"rust": {{source, "rust", "."}},

@@ -42,7 +42,7 @@ func (*pluginDoctorCommand) Help() string {
 
 Options:
 
-  -lang=LANGUAGE   The compiler that is needed: c, go or rust.
+  -lang=LANGUAGE   The compiler that is needed: assemblyscript, c, go or rust.
   -config=PATH     A file or directory of an agent's configuration: the plugin's block
                    in it has what it is granted and its own configuration.
   -grant=TEXT      What the plugin is granted, as in the grant block of a configuration:

@@ -28,7 +28,7 @@ func (*pluginNewCommand) Help() string {
 
 Options:
 
-  -lang=LANGUAGE   c, go or rust.
+  -lang=LANGUAGE   assemblyscript, c, go or rust.
   -device          Make a device plugin, not a driver.
   -json            Print JSON.`
 }
@@ -72,7 +72,7 @@ func offered(language string) error {
 	switch language {
 	case "":
 		return errors.New("in which language? Add -lang=LANGUAGE, one of " + all)
-	case "assemblyscript", "zig":
+	case "zig":
 		return fmt.Errorf("there is no SDK for %s yet: take one of %s, or abi/ABI.md, which is enough for any language", language, all)
 	}
 	return nil

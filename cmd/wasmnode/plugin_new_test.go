@@ -26,7 +26,7 @@ func TestANewPluginIsBuiltTestedAndChecked(t *testing.T) {
 	require.NoError(t, err)
 	t.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
 	t.Setenv("GOFLAGS", "-trimpath -buildvcs=false")
-	for _, language := range []string{"c", "go", "rust"} {
+	for _, language := range []string{"assemblyscript", "c", "go", "rust"} {
 		t.Run(language, func(t *testing.T) {
 			w := newWorkshop(t)
 			r := w.run(t, "", "plugin", "new", "-lang", language, "my_driver")
@@ -48,6 +48,9 @@ func TestANewPluginIsBuiltTestedAndChecked(t *testing.T) {
 				require.NoError(t, os.CopyFS(filepath.Join(w.dir, "my-device", "build"), os.DirFS(filepath.Join(w.dir, "my_driver", "build"))))
 				require.NoError(t, os.Remove(filepath.Join(w.dir, "my-device", "build", "test")))
 			}
+			if language == "assemblyscript" { // likewise the compiler
+				t.Setenv("ASC", filepath.Join(w.dir, "my_driver", "node_modules", ".bin", "asc"))
+			}
 			r = w.run(t, "", "plugin", "test", "-json", "my-device")
 			require.Zero(t, r.code, r.stdout+r.stderr)
 			var out tested
@@ -56,7 +59,7 @@ func TestANewPluginIsBuiltTestedAndChecked(t *testing.T) {
 			assert.Empty(t, out.Failed)
 			assert.Equal(t, "my-device", out.Conform.Plugin)
 
-			if language == "c" {
+			if language == "assemblyscript" || language == "c" {
 				w.runs(t, "my_driver")
 			}
 		})
@@ -81,10 +84,9 @@ func TestANewPluginThatCannotBeMadeSaysWhatToDo(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"a"}, `in which language\? Add -lang=LANGUAGE, one of c, go, rust`},
-		{[]string{"-lang", "cobol", "a"}, `there is no template for "cobol": take one of c, go, rust`},
-		{[]string{"-lang", "zig", "a"}, `there is no SDK for zig yet: take one of c, go, rust, or .*`},
-		{[]string{"-lang", "assemblyscript", "a"}, `there is no SDK for assemblyscript yet: .*`},
+		{[]string{"a"}, `in which language\? Add -lang=LANGUAGE, one of assemblyscript, c, go, rust`},
+		{[]string{"-lang", "cobol", "a"}, `there is no template for "cobol": take one of assemblyscript, c, go, rust`},
+		{[]string{"-lang", "zig", "a"}, `there is no SDK for zig yet: take one of assemblyscript, c, go, rust, or .*`},
 		{[]string{"-lang", "go", "../a"}, `"\.\./a" is no name for a plugin: take a letter, then .*`},
 		{[]string{"-lang", "go", "there"}, `there: file already exists: take another name, or remove it`},
 	} {
@@ -116,6 +118,7 @@ func TestAPluginsFolderThatFailsSaysAtWhat(t *testing.T) {
 	for _, c := range []struct{ build, test, step, why string }{
 		{"false", "true", "build", `make build failed in mine: see above`},
 		{"echo 'go: x: Get \"https://y\": dial tcp: lookup y: no such host'; false", "true", "build", `make build failed: what it needs could not be downloaded\. .*: cd mine && go mod download all`},
+		{"echo 'npm error code ENOTFOUND'; false", "true", "build", `make build failed: what it needs could not be downloaded\. .*: cd mine && npm ci`},
 		{"true", "true", "build", `make build has left no \.wasm file in mine/plugins`},
 		{"touch plugins/a.wasm", "false", "test", `make test failed in mine: see above`},
 		{"true", "true", "conform", `1 checks of the contract failed`},

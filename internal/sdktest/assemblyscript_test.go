@@ -20,7 +20,7 @@ func compileAssemblyScript(t *testing.T, script, source string, others ...string
 	return compile(t, source, func(out string) *exec.Cmd {
 		text := fmt.Sprintf("#!/bin/sh\nexec node '%s' '%s.wasm' \"$@\"\n", absolute(t, script), out)
 		require.NoError(t, os.WriteFile(out, []byte(text), 0o700))
-		return exec.Command(asc, append(append([]string{source}, others...), "-o", out+".wasm", "--debug", "--pedantic",
+		return exec.Command(asc, append(append([]string{source}, others...), "-o", out+".wasm", "--debug",
 			"--exportStart", "_initialize", "--use", "abort="+assemblyScriptSDK+"/host/abort")...)
 	})
 }
