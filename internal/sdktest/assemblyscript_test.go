@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,6 +48,23 @@ func needAsc(t *testing.T) string {
 func echoInAssemblyScript(t *testing.T) program {
 	t.Helper()
 	return compileAssemblyScript(t, assemblyScriptSDK+"/testdata/echo.mjs", assemblyScriptSDK+"/testdata/echo.ts")
+}
+
+func TestTheExampleOfTheREADMEInAssemblyScriptIsAPlugin(t *testing.T) {
+	asc := needAsc(t)
+	readme, err := os.ReadFile(assemblyScriptSDK + "/README.md")
+	require.NoError(t, err)
+	_, code, _ := strings.Cut(string(readme), "```ts\n")
+	code, _, found := strings.Cut(code, "```\n")
+	require.True(t, found)
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink(absolute(t, assemblyScriptSDK), filepath.Join(dir, "sdk")))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.ts"), []byte(code), 0o600))
+	cmd := exec.Command(asc, "main.ts", "-o", "mine.wasm", "-O2s", "--debug", "--exportStart", "_initialize", "--use", "abort=sdk/host/abort")
+	cmd.Dir = dir
+	text, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(text))
+	require.Empty(t, string(text), "warnings")
 }
 
 func TestTheSDKForAssemblyScriptAndItsDriverPassTheirTestsWithoutANode(t *testing.T) {
