@@ -50,6 +50,20 @@ func echoInAssemblyScript(t *testing.T) program {
 	return compileAssemblyScript(t, assemblyScriptSDK+"/testdata/echo.mjs", assemblyScriptSDK+"/testdata/echo.ts")
 }
 
+func TestARunOfTestsInAssemblyScriptTellsWhatFailed(t *testing.T) {
+	tests := compileAssemblyScript(t, assemblyScriptSDK+"/test.mjs", assemblyScriptSDK+"/testdata/failing.ts", assemblyScriptSDK+"/test_host.ts")
+	out, err := exec.Command(string(tests)).Output()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, 1, exit.ExitCode())
+	require.Regexp(t, `^FAIL  test_a_thing_is_another
+      abort: got "a thing", want "another" in \S*test\.ts\(\d+:\d+\)
+ok    test_a_thing_is_itself
+
+2 tests, 1 failed
+$`, string(out))
+}
+
 func TestTheExampleOfTheREADMEInAssemblyScriptIsAPlugin(t *testing.T) {
 	asc := needAsc(t)
 	readme, err := os.ReadFile(assemblyScriptSDK + "/README.md")

@@ -38,6 +38,17 @@ func TestTheHeaderImportsWhatIsWrittenByHandToo(t *testing.T) {
 	}
 }
 
+func TestTheModulesInAssemblyScriptImportAndAnswerWhatIsWrittenByHandToo(t *testing.T) {
+	imports, err := os.ReadFile("../../../sdk/assemblyscript/host.ts")
+	require.NoError(t, err)
+	hooks, err := os.ReadFile("../../../sdk/assemblyscript/test_host.ts")
+	require.NoError(t, err)
+	for _, c := range byHand {
+		require.Contains(t, string(imports), `@external("`+c.module()+`", "`+c.function+`")`)
+		require.Contains(t, string(hooks), "export function host_"+c.name()+"(")
+	}
+}
+
 func TestTheGeneratedPartTakesThePlaceOfTheOneBefore(t *testing.T) {
 	got, err := between([]byte("head\n"+cBegin+"old\n"+cEnd+"tail\n"), "new\n")
 	require.NoError(t, err)
