@@ -29,6 +29,7 @@ conform wasi -grant "$wasm" -task "module = \"$programs/sleep.wasm\"
 args = [\"1h\"]"
 conform assemblyscript_minimal -grant "$wasm" -task "module = \"$programs/sleep.wasm\""
 conform c_minimal -grant "$wasm" -task "module = \"$programs/sleep.wasm\""
+conform rust_minimal -grant "$wasm" -task "module = \"$programs/sleep.wasm\""
 conform raw_exec -grant "$process" -task 'command = "/bin/sleep"
 args = ["3600"]'
 conform exec -grant "$process"
