@@ -1,6 +1,7 @@
 package sdktest
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -48,6 +49,27 @@ func needAsc(t *testing.T) string {
 func echoInAssemblyScript(t *testing.T) program {
 	t.Helper()
 	return compileAssemblyScript(t, assemblyScriptSDK+"/testdata/echo.mjs", assemblyScriptSDK+"/testdata/echo.ts")
+}
+
+// What is tested here is what the folders of new plugins install.
+func TestTheCompilerOfAssemblyScriptIsOneVersionEverywhere(t *testing.T) {
+	type lock struct {
+		Packages map[string]struct{ Version, Integrity, Resolved string }
+	}
+	read := func(file string) (l lock) {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(text, &l))
+		return l
+	}
+	ours := read("../tools/assemblyscript/package-lock.json")
+	require.Equal(t, ours, read("../../sdk/templates/assemblyscript/package-lock.json"))
+	for name, p := range ours.Packages {
+		require.Empty(t, p.Resolved, "%s has the address of a registry: npm install --omit-lockfile-registry-resolved", name)
+	}
+	readme, err := os.ReadFile(assemblyScriptSDK + "/README.md")
+	require.NoError(t, err)
+	require.Contains(t, string(readme), " assemblyscript@"+ours.Packages["node_modules/assemblyscript"].Version+"\n")
 }
 
 func TestARunOfTestsInAssemblyScriptTellsWhatFailed(t *testing.T) {

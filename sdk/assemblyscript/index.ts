@@ -19,7 +19,7 @@
  */
 
 export * from "./generated";
-export { abort, fail, field, log, stream_blocking, stream_close, stream_read, stream_shutdown, stream_write } from "./host";
+export { Moved, abort, fail, field, log, stream_blocking, stream_close, stream_read, stream_shutdown, stream_write } from "./host";
 export { task_mark, task_output, task_refresh } from "./host";
-export { Json } from "./json";
+export { Json, JsonKind } from "./json";
 export { MEMORY_MAX, decode, encode, fromUtf8, utf8 } from "./wire";
