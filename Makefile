@@ -46,7 +46,8 @@ guests: toolchain
 	@$(MAKE) --no-print-directory -C guest-examples all OUT=$(BIN)
 
 .PHONY: toolchain
-toolchain: ## install what apt has and this machine lacks (compilers of C and Rust for WebAssembly)
+toolchain: ## install what this machine lacks: compilers of C and Rust for WebAssembly with apt, of AssemblyScript with npm
+	@internal/tools/install-assemblyscript.sh
 	@internal/tools/install-toolchain.sh
 
 .PHONY: compilers

@@ -97,6 +97,16 @@ func TestATrapOfAGuestInCTellsWhereItWas(t *testing.T) {
 	require.True(t, inStack(f, "driver_fingerprint"))
 }
 
+func TestAnAbortOfAGuestInAssemblyScriptSaysWhy(t *testing.T) {
+	p := newWorld(t, host.Limits{}).ready(t, guestbuild.AssemblyScriptPlugin(t, "host/testdata/faults/assemblyscript", "sdk/assemblyscript"), host.Grants{})
+	_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+	f := faultOf(t, err)
+	require.Equal(t, host.FaultTrap, f.Kind)
+	require.Regexp(t, `^abort: there are no values in main\.ts\(\d+:\d+\)$`, f.Panic)
+	require.Equal(t, "reading the meter", f.Logs[0])
+	require.True(t, inStack(f, "main/readTheMeter"), "%s", f.Stack)
+}
+
 func TestAPanicOfAGuestInRustSaysWhy(t *testing.T) {
 	p := newWorld(t, host.Limits{}).ready(t, guestbuild.RustPlugin(t, "host/testdata/faults/rust", "sdk/rust"), host.Grants{})
 	_, err := p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)

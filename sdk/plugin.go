@@ -36,6 +36,9 @@ type Plugin struct {
 type language struct{ main, test, needs string }
 
 var languages = map[string]language{
+	"assemblyscript": {"main.ts", "test.ts", "Node.js 20 or newer with npm, and make (Debian 13: `apt install make nodejs npm`). npm downloads the compiler" +
+		" into `node_modules` when it is first built, 102 MB, in the version that `package-lock.json` pins"},
+
 	"c": {"main.c", "test.c", "clang and lld, and a C compiler for its tests (Debian: `apt install make clang lld gcc libc6-dev`)"},
 	"go": {"main.go", "main_test.go", "Go 1.24 or newer, and make. Its tests stand on two public modules, which Go downloads when they first run;" +
 		" the plugin on none"},

@@ -64,7 +64,7 @@ func TestNothingIsMadeOfWhatIsWrong(t *testing.T) {
 		require.ErrorContains(t, err, want, name)
 	}
 	_, err := sdk.New(parent, sdk.Plugin{Name: "a", Language: "cobol"})
-	require.EqualError(t, err, `there is no template for "cobol": take one of c, go, rust, zig`)
+	require.EqualError(t, err, `there is no template for "cobol": take one of assemblyscript, c, go, rust, zig`)
 	_, err = sdk.New(filepath.Join(parent, "none"), sdk.Plugin{Name: "a", Language: "c"})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	entries, err := os.ReadDir(parent)
@@ -75,6 +75,8 @@ func TestNothingIsMadeOfWhatIsWrong(t *testing.T) {
 // TestACopyOfTheSDKIsAllOfIt compares it with the files here.
 func TestACopyOfTheSDKIsAllOfIt(t *testing.T) {
 	for language, folders := range map[string]map[string]string{
+		"assemblyscript": {"assemblyscript": "sdk/"},
+
 		"c":    {"c": "sdk/"},
 		"go":   {"go": "sdk/go/", "../abi": "sdk/abi/"},
 		"rust": {"rust": "sdk/"},
@@ -93,7 +95,7 @@ func TestACopyOfTheSDKIsAllOfIt(t *testing.T) {
 				}
 				name, _ := filepath.Rel(from, file)
 				switch filepath.Ext(name) {
-				case ".go", ".h", ".rs", ".toml", ".mod", ".zig":
+				case ".go", ".h", ".rs", ".toml", ".mod", ".mjs", ".ts", ".zig":
 					if !strings.HasSuffix(name, "_test.go") && name != "source.go" {
 						assert.FileExists(t, filepath.Join(parent, "a", to, name))
 					}

@@ -10,7 +10,9 @@ import (
 	sdkgo "github.com/wasmnode/wasmnode/sdk/go"
 )
 
-//go:embed c/wasmnode.h c/wasmnode_test.h rust/Cargo.toml rust/src zig/host.zig zig/testing.zig zig/wasmnode.zig zig/wire.zig
+//go:embed assemblyscript/*.ts assemblyscript/test.mjs
+//go:embed c/wasmnode.h c/wasmnode_test.h rust/Cargo.toml rust/src
+//go:embed zig/host.zig zig/testing.zig zig/wasmnode.zig zig/wire.zig
 var source embed.FS
 
 // part is a folder of an SDK, and where it is in a copy.
@@ -22,6 +24,8 @@ type part struct {
 
 // parts are what the SDK for each language is made of.
 var parts = map[string][]part{
+	"assemblyscript": {{source, "assemblyscript", "."}},
+
 	"c":    {{source, "c", "."}},
 	"go":   {{sdkgo.Source, ".", "go"}, {abi.Source, ".", "abi"}},
 	"rust": {{source, "rust", "."}},

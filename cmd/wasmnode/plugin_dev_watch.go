@@ -57,10 +57,10 @@ func add(watcher *fsnotify.Watcher, dir string) error {
 	return nil
 }
 
-// isSource reports whether a file or folder is neither what a build makes nor an editor's own.
+// isSource reports whether a file or folder is neither what a build makes or installs nor an editor's own.
 func isSource(path string) bool {
 	name := filepath.Base(path)
-	return name != "build" && name != "plugins" && !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, "~")
+	return name != "build" && name != "node_modules" && name != "plugins" && !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, "~")
 }
 
 // tellChanges gathers notifications, and tells of them when they have settled.

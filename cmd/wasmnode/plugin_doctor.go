@@ -42,7 +42,7 @@ func (*pluginDoctorCommand) Help() string {
 
 Options:
 
-  -lang=LANGUAGE   The compiler that is needed: c, go, rust or zig.
+  -lang=LANGUAGE   The compiler that is needed: assemblyscript, c, go, rust or zig.
   -config=PATH     A file or directory of an agent's configuration: the plugin's block
                    in it has what it is granted and its own configuration.
   -grant=TEXT      What the plugin is granted, as in the grant block of a configuration:

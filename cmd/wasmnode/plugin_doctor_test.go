@@ -37,7 +37,7 @@ func TestADoctorSaysWhatToTypeNext(t *testing.T) {
 		}
 	}
 	r := w.run(t, "", "plugin", "doctor", "-lang", "cobol")
-	assert.Equal(t, result{1, "", "Error: -lang \"cobol\": there is an SDK for each of c, go, rust, zig\n"}, r)
+	assert.Equal(t, result{1, "", "Error: -lang \"cobol\": there is an SDK for each of assemblyscript, c, go, rust, zig\n"}, r)
 }
 
 func TestADoctorNeedsACompilerWhereThereIsNoFile(t *testing.T) {

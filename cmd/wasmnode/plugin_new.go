@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -28,7 +27,7 @@ func (*pluginNewCommand) Help() string {
 
 Options:
 
-  -lang=LANGUAGE   c, go, rust or zig.
+  -lang=LANGUAGE   assemblyscript, c, go, rust or zig.
   -device          Make a device plugin, not a driver.
   -json            Print JSON.`
 }
@@ -41,8 +40,8 @@ func (c *pluginNewCommand) Run(args []string) int {
 	if !c.parse(f, args, 1, 1, c.Help()) {
 		return 1
 	}
-	if err := offered(*language); err != nil {
-		return c.fail(f, err)
+	if *language == "" {
+		return c.fail(f, errors.New("in which language? Add -lang=LANGUAGE, one of "+strings.Join(sdk.Languages(), ", ")))
 	}
 	made := struct {
 		Directory string
@@ -64,16 +63,4 @@ func (c *pluginNewCommand) Run(args []string) int {
 	c.ui.Output(filepath.Join(made.Directory, "sdk") + string(filepath.Separator))
 	c.ui.Output("\nNext:\n\n  " + strings.Join(made.Next, "\n  "))
 	return 0
-}
-
-// offered says why there is no template for a language; nil: there is one.
-func offered(language string) error {
-	all := strings.Join(sdk.Languages(), ", ")
-	switch language {
-	case "":
-		return errors.New("in which language? Add -lang=LANGUAGE, one of " + all)
-	case "assemblyscript":
-		return fmt.Errorf("there is no SDK for %s yet: take one of %s, or abi/ABI.md, which is enough for any language", language, all)
-	}
-	return nil
 }

@@ -29,7 +29,7 @@ func TestANewPluginIsBuiltTestedAndChecked(t *testing.T) {
 	user, err := os.UserCacheDir()
 	require.NoError(t, err)
 	t.Setenv("ZIG_GLOBAL_CACHE_DIR", filepath.Join(user, "zig"))
-	for _, language := range []string{"c", "go", "rust", "zig"} {
+	for _, language := range []string{"assemblyscript", "c", "go", "rust", "zig"} {
 		t.Run(language, func(t *testing.T) {
 			w := newWorkshop(t)
 			r := w.run(t, "", "plugin", "new", "-lang", language, "my_driver")
@@ -51,6 +51,9 @@ func TestANewPluginIsBuiltTestedAndChecked(t *testing.T) {
 				require.NoError(t, os.CopyFS(filepath.Join(w.dir, "my-device", "build"), os.DirFS(filepath.Join(w.dir, "my_driver", "build"))))
 				require.NoError(t, os.Remove(filepath.Join(w.dir, "my-device", "build", "test")))
 			}
+			if language == "assemblyscript" { // likewise the compiler
+				t.Setenv("ASC", filepath.Join(w.dir, "my_driver", "node_modules", ".bin", "asc"))
+			}
 			r = w.run(t, "", "plugin", "test", "-json", "my-device")
 			require.Zero(t, r.code, r.stdout+r.stderr)
 			var out tested
@@ -59,7 +62,7 @@ func TestANewPluginIsBuiltTestedAndChecked(t *testing.T) {
 			assert.Empty(t, out.Failed)
 			assert.Equal(t, "my-device", out.Conform.Plugin)
 
-			if language == "c" {
+			if language == "assemblyscript" || language == "c" {
 				w.runs(t, "my_driver")
 			}
 		})
@@ -84,9 +87,8 @@ func TestANewPluginThatCannotBeMadeSaysWhatToDo(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"a"}, `in which language\? Add -lang=LANGUAGE, one of c, go, rust, zig`},
-		{[]string{"-lang", "cobol", "a"}, `there is no template for "cobol": take one of c, go, rust, zig`},
-		{[]string{"-lang", "assemblyscript", "a"}, `there is no SDK for assemblyscript yet: take one of c, go, rust, zig, or .*`},
+		{[]string{"a"}, `in which language\? Add -lang=LANGUAGE, one of assemblyscript, c, go, rust, zig`},
+		{[]string{"-lang", "cobol", "a"}, `there is no template for "cobol": take one of assemblyscript, c, go, rust, zig`},
 		{[]string{"-lang", "go", "../a"}, `"\.\./a" is no name for a plugin: take a letter, then .*`},
 		{[]string{"-lang", "go", "there"}, `there: file already exists: take another name, or remove it`},
 	} {
@@ -118,6 +120,7 @@ func TestAPluginsFolderThatFailsSaysAtWhat(t *testing.T) {
 	for _, c := range []struct{ build, test, step, why string }{
 		{"false", "true", "build", `make build failed in mine: see above`},
 		{"echo 'go: x: Get \"https://y\": dial tcp: lookup y: no such host'; false", "true", "build", `make build failed: what it needs could not be downloaded\. .*: cd mine && go mod download all`},
+		{"echo 'npm error code ENOTFOUND'; false", "true", "build", `make build failed: what it needs could not be downloaded\. .*: cd mine && npm ci`},
 		{"true", "true", "build", `make build has left no \.wasm file in mine/plugins`},
 		{"touch plugins/a.wasm", "false", "test", `make test failed in mine: see above`},
 		{"true", "true", "conform", `1 checks of the contract failed`},

@@ -167,12 +167,22 @@ func runMake(shown io.Writer, dir, target string) error {
 	case errors.Is(err, exec.ErrNotFound):
 		return errors.New("there is no make here: apt install make")
 	case err != nil && unreachable.Match(tail.bytes):
-		return fmt.Errorf("make %s failed: what it needs could not be downloaded. Where there is a network: cd %s && go mod download all", target, shellWord(dir))
+		return notDownloaded(target, dir, "go mod download all")
+	case err != nil && npmUnreachable.Match(tail.bytes):
+		return notDownloaded(target, dir, "npm ci")
 	case err != nil:
 		return fmt.Errorf("make %s failed in %s: see above", target, dir)
 	}
 	return nil
 }
+
+// notDownloaded names the command that downloads what a target needs.
+func notDownloaded(target, dir, command string) error {
+	return fmt.Errorf("make %s failed: what it needs could not be downloaded. Where there is a network: cd %s && %s", target, shellWord(dir), command)
+}
+
+// npmUnreachable is what npm says when it cannot download a package.
+var npmUnreachable = regexp.MustCompile(`npm (error|ERR!) code (EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|ENOTCACHED|ENOTFOUND|ERR_SOCKET_TIMEOUT|ETIMEDOUT)`)
 
 // unreachable is what Go says when it cannot download a module.
 var unreachable = regexp.MustCompile(`dial tcp|no such host|proxyconnect|module lookup disabled by GOPROXY=off`)

@@ -42,7 +42,7 @@ func TestEveryDriverHasTheSameFilesAndAReadmeInOneForm(t *testing.T) {
 				at += i + len(heading)
 			}
 			if _, err := os.Stat(filepath.Join(e.Name(), "main.go")); err != nil {
-				return // it is in C, Rust or Zig: its schemas are in its code, its tests beside this one
+				return // it is in another language: its schemas are in its code, its tests beside this one
 			}
 			for _, name := range []string{"main.go", "main_test.go", "plugin_schema.json", "task_schema.json"} {
 				require.FileExists(t, filepath.Join(e.Name(), name))
@@ -58,6 +58,8 @@ func TestAPluginIsSmallAndImportsWhatItUses(t *testing.T) {
 		wasm []byte
 		want []string
 	}{
+		"assemblyscript": {buildAssemblyScript(t), []string{abi.ModuleABI, abi.ModuleLog, abi.ModuleWasm}},
+
 		"wasi":     {guestbuild.Plugin(t, "guest-examples/drivers/wasi"), []string{abi.ModuleABI, abi.ModuleWasm, abi.ModuleWASI}},
 		"raw_exec": {guestbuild.Plugin(t, "guest-examples/drivers/raw_exec"), []string{abi.ModuleABI, abi.ModuleProcess, abi.ModuleWASI}},
 		"exec":     {guestbuild.Plugin(t, "guest-examples/drivers/exec"), []string{abi.ModuleABI, abi.ModuleProcess, abi.ModuleWASI}},

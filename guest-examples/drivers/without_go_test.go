@@ -13,9 +13,11 @@ import (
 	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
 )
 
-// withoutGo runs a test with the drivers that are built with the SDKs for C, Rust and Zig.
+// withoutGo runs a test with the drivers that are built with the SDKs for AssemblyScript, C, Rust and Zig.
 func withoutGo(t *testing.T, test func(t *testing.T, node *drivertest.Node)) {
 	for name, build := range map[string]func(t *testing.T) []byte{
+		"assemblyscript_minimal": buildAssemblyScript,
+
 		"c_minimal":    func(t *testing.T) []byte { return guestbuild.CPlugin(t, "guest-examples/drivers/c-minimal") },
 		"rust_minimal": buildRust,
 		"zig_minimal":  buildZig,
@@ -34,6 +36,10 @@ func orByHand(t *testing.T, test func(t *testing.T, node *drivertest.Node)) {
 	t.Run("by_hand", func(t *testing.T) {
 		test(t, drivertest.NewCompiled(t, guestbuild.CPlugin(t, "guest-examples/drivers/testdata/by-hand"), nil))
 	})
+}
+
+func buildAssemblyScript(t *testing.T) []byte {
+	return guestbuild.AssemblyScriptPlugin(t, "guest-examples/drivers/assemblyscript-minimal", "sdk/assemblyscript")
 }
 
 func buildRust(t *testing.T) []byte {

@@ -35,6 +35,8 @@ var golden = map[string]message{
 // The program in C tests what else there is of its SDK, without a node.
 func TestMembersHaveTheNamesOfTheSchema(t *testing.T) {
 	for language, program := range map[string]func(*testing.T) program{
+		"assemblyscript": echoInAssemblyScript,
+
 		"c":    func(t *testing.T) program { return compileC(t, "../../sdk/c/testdata/test.c") },
 		"rust": func(t *testing.T) program { return compileRust(t, "../../sdk/rust/testdata/echo.rs") },
 		"zig":  func(t *testing.T) program { return compileZig(t, "build-exe", "../../sdk/zig/testdata/echo.zig") },

@@ -103,6 +103,7 @@ func needRust(t *testing.T) {
 
 // inEachLanguage runs a test with the program of each SDK that encodes again what it decodes.
 func inEachLanguage(t *testing.T, test func(t *testing.T, echo program)) {
+	t.Run("assemblyscript", func(t *testing.T) { test(t, echoInAssemblyScript(t)) })
 	t.Run("c", func(t *testing.T) { test(t, compileC(t, "../../sdk/c/testdata/echo.c")) })
 	t.Run("rust", func(t *testing.T) { test(t, compileRust(t, "../../sdk/rust/testdata/echo.rs")) })
 	t.Run("zig", func(t *testing.T) { test(t, compileZig(t, "build-exe", "../../sdk/zig/testdata/echo.zig")) })

@@ -55,6 +55,7 @@ func Here() Machine {
 // The least versions of what compiles plugins.
 const (
 	LeastGo   = "1.24"
+	LeastNode = "20"
 	LeastRust = "1.63"
 	LeastLLVM = "14"
 	LeastZig  = "0.14.0-dev.2456"
@@ -64,12 +65,14 @@ const (
 const target = "wasm32-unknown-unknown"
 
 // Languages are those that Check knows, sorted.
-func Languages() []string { return []string{"c", "go", "rust", "zig"} }
+func Languages() []string { return []string{"assemblyscript", "c", "go", "rust", "zig"} }
 
 // Check looks for what plugins in a language are built with. The context bounds the compilers
 // that are asked for their versions.
 func Check(ctx context.Context, m Machine, language string) Finding {
-	check := map[string]func(context.Context, Machine) Finding{"c": checkC, "go": checkGo, "rust": checkRust, "zig": checkZig}[language]
+	check := map[string]func(context.Context, Machine) Finding{
+		"assemblyscript": checkAssemblyScript, "c": checkC, "go": checkGo, "rust": checkRust, "zig": checkZig,
+	}[language]
 	if check == nil {
 		return Finding{Name: language, Text: "no SDK for it: there are those for " + strings.Join(Languages(), ", ")}
 	}
@@ -100,6 +103,30 @@ func checkGo(ctx context.Context, m Machine) Finding {
 		return broken(path, err, next)
 	}
 	return atLeast(path, text, goVersion, LeastGo, next)
+}
+
+var nodeVersion = regexp.MustCompile(`v(\d+\.\d+\.\d+)`)
+
+// checkAssemblyScript looks for what the compiler runs on, and for what installs it into the
+// folder of a plugin.
+func checkAssemblyScript(ctx context.Context, m Machine) Finding {
+	const next = "install Node.js " + LeastNode + " or newer, with npm, from https://nodejs.org/en/download"
+	path, err := m.LookPath("node")
+	if err != nil {
+		return Finding{Text: "there is no Node.js, which the compiler runs on", Next: next}
+	}
+	text, err := m.Output(ctx, path, "--version")
+	if err != nil {
+		return broken(path, err, next)
+	}
+	f := atLeast(path, text, nodeVersion, LeastNode, next)
+	if !f.OK {
+		return f
+	}
+	if _, err := m.LookPath("npm"); err != nil {
+		return Finding{Text: f.Text + ", but no npm, which installs the compiler", Next: "apt install npm"}
+	}
+	return f
 }
 
 var llvmVersion = regexp.MustCompile(`version (\d+(?:\.\d+){0,2})`)

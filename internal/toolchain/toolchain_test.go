@@ -37,9 +37,9 @@ func (m machine) asked() toolchain.Machine {
 }
 
 const (
-	libdir = "--print target-libdir --target wasm32-unknown-unknown"
-	linker = "-print-prog-name=wasm-ld"
-
+	libdir  = "--print target-libdir --target wasm32-unknown-unknown"
+	linker  = "-print-prog-name=wasm-ld"
+	nodejs  = "install Node.js 20 or newer, with npm, from https://nodejs.org/en/download"
 	zigNext = "install Zig 0.14 from https://ziglang.org/download/"
 )
 
@@ -67,7 +67,12 @@ func TestAToolchainIsFoundOrWhatToTypeIsSaid(t *testing.T) {
 		"clang":            {"c", machine{"/usr/bin/clang-14": clang, "/hidden/bin/wasm-ld": nil}, "/usr/bin/clang-14, version 14.0.6", ""},
 		"no linker":        {"c", machine{"/usr/bin/clang-14": clang}, "/usr/bin/clang-14, version 14.0.6, but no wasm-ld, with which it links", "apt install lld-14"},
 		"without wasm":     {"c", machine{"/usr/bin/clang": {"--version": "clang version 17.0.0", "--print-targets": "x86"}}, "/usr/bin/clang, version 17.0.0, which does not compile for WebAssembly", "apt install clang lld"},
-		"another language": {"cobol", nil, "no SDK for it: there are those for c, go, rust, zig", ""},
+		"another language": {"cobol", nil, "no SDK for it: there are those for assemblyscript, c, go, rust, zig", ""},
+		"no Node.js":       {"assemblyscript", nil, "there is no Node.js, which the compiler runs on", nodejs},
+		"an old Node.js":   {"assemblyscript", machine{"/usr/bin/node": {"--version": "v18.20.4\n"}}, "/usr/bin/node, version 18.20.4: it has to be 20 or newer", nodejs},
+		"a broken Node.js": {"assemblyscript", machine{"/usr/bin/node": {}}, "/usr/bin/node does not work: exit status 1", nodejs},
+		"no npm":           {"assemblyscript", machine{"/usr/bin/node": {"--version": "v20.20.2\n"}}, "/usr/bin/node, version 20.20.2, but no npm, which installs the compiler", "apt install npm"},
+		"Node.js":          {"assemblyscript", machine{"/usr/bin/node": {"--version": "v20.20.2\n"}, "/usr/bin/npm": nil}, "/usr/bin/node, version 20.20.2", ""},
 		"no zig":           {"zig", nil, "there is no zig", zigNext},
 		"a zig":            {"zig", machine{"/usr/bin/zig": {"version": "0.14.1\n"}}, "/usr/bin/zig, version 0.14.1", ""},
 		"a zig of npm's":   {"zig", machine{"/usr/bin/zig": {"version": "0.14.0-dev.2456+a68119f8f\n"}}, "/usr/bin/zig, version 0.14.0-dev.2456", ""},

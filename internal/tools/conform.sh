@@ -27,7 +27,9 @@ process='process { commands = ["/bin/sleep"] }'
 conform mock_driver -task 'run_for = "1h"'
 conform wasi -grant "$wasm" -task "module = \"$programs/sleep.wasm\"
 args = [\"1h\"]"
+conform assemblyscript_minimal -grant "$wasm" -task "module = \"$programs/sleep.wasm\""
 conform c_minimal -grant "$wasm" -task "module = \"$programs/sleep.wasm\""
+conform rust_minimal -grant "$wasm" -task "module = \"$programs/sleep.wasm\""
 conform zig_minimal -grant "$wasm" -task "module = \"$programs/sleep.wasm\""
 conform raw_exec -grant "$process" -task 'command = "/bin/sleep"
 args = ["3600"]'

@@ -1,5 +1,5 @@
 // Command protoc-gen-sdk is the second code generator of abi/buf.gen.yaml: it writes the
-// messages, operations and capabilities of the SDKs for C, Rust and Zig. It runs in the
+// messages, operations and capabilities of the SDKs for AssemblyScript, C, Rust and Zig. It runs in the
 // directory abi, its output belongs to sdk.
 //
 // What it reads is the descriptors of the schema, and the list of capabilities in
@@ -57,6 +57,9 @@ func main() {
 			}
 			write(plugin, p.name, text)
 		}
+		write(plugin, "assemblyscript/generated.ts", []byte(assemblyScriptSource(s)))
+		write(plugin, "assemblyscript/test_capabilities.ts", []byte(assemblyScriptHooks()))
+		write(plugin, "assemblyscript/testdata/messages.ts", []byte(assemblyScriptEcho(s)))
 		write(plugin, "rust/src/generated.rs", []byte(rustSource(s)))
 		return nil
 	})

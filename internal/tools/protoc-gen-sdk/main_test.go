@@ -38,6 +38,17 @@ func TestTheHeaderImportsWhatIsWrittenByHandToo(t *testing.T) {
 	}
 }
 
+func TestTheModulesInAssemblyScriptImportAndAnswerWhatIsWrittenByHandToo(t *testing.T) {
+	imports, err := os.ReadFile("../../../sdk/assemblyscript/host.ts")
+	require.NoError(t, err)
+	hooks, err := os.ReadFile("../../../sdk/assemblyscript/test_host.ts")
+	require.NoError(t, err)
+	for _, c := range byHand {
+		require.Contains(t, string(imports), `@external("`+c.module()+`", "`+c.function+`")`)
+		require.Contains(t, string(hooks), "export function host_"+c.name()+"(")
+	}
+}
+
 func TestTheGeneratedPartTakesThePlaceOfTheOneBefore(t *testing.T) {
 	p := partly{begin: "from here\n", end: "to here\n"}
 	got, err := p.between([]byte("head\nfrom here\nold\nto here\ntail\n"), "new\n")

@@ -1,5 +1,5 @@
 // Package guestbuild compiles guests for tests: plugins and programs, from Go,
-// C, Rust and Zig, with the flags that the author's guide uses. A test of a driver that stands
+// AssemblyScript, C, Rust and Zig, with the flags that the author's guide uses. A test of a driver that stands
 // beside its code begins with
 //
 //	node := drivertest.NewCompiled(t, guestbuild.Plugin(t, "."), nil)
