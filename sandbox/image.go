@@ -2,13 +2,23 @@ package sandbox
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 )
+
+// systemPage is what memory is shared and copied by.
+const systemPage = 4096
+
+var blankPage [systemPage]byte
+
+// isBlank reports whether a page, or a piece of one, is nothing but zeros.
+func isBlank(page []byte) bool { return bytes.Equal(page, blankPage[:len(page)]) }
 
 // image is what memories begin with. Where the system allows it, they share the
 // image until they write to it, page by page. It is safe for concurrent use.
 type image struct {
-	size uint64
+	size  uint64
+	blank []bool // by page: nothing but zeros
 
 	mu     sync.RWMutex
 	shared *sharedImage // nil: there is none, each memory gets a copy of bytes
@@ -18,6 +28,9 @@ type image struct {
 
 func newImage(content []byte) *image {
 	i := &image{size: uint64(len(content))}
+	for page := range slices.Chunk(content, systemPage) {
+		i.blank = append(i.blank, isBlank(page))
+	}
 	if i.shared = shareImage(content); i.shared == nil {
 		i.bytes = bytes.Clone(content)
 	}
@@ -45,6 +58,10 @@ func (i *image) reserve(limit uint64) (memory []byte, release func(), err error)
 	}
 	return memory, release, err
 }
+
+// beginsBlank reports whether a memory that began with the image has zeros in that page as
+// long as nothing is written to it; nil: it began without an image.
+func (i *image) beginsBlank(page int) bool { return i == nil || page >= len(i.blank) || i.blank[page] }
 
 // close releases the image; memories that began with it keep what they have.
 func (i *image) close() {

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"io"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -29,16 +30,14 @@ func (s *sharedImage) fill(content []byte) error {
 	if err := unix.Ftruncate(s.fd, int64(len(content))); err != nil {
 		return err
 	}
-	const page = 4096
-	var zeros [page]byte
-	for at := 0; at < len(content); at += page {
-		piece := content[at:min(at+page, len(content))]
-		if string(piece) == string(zeros[:len(piece)]) {
-			continue
+	at := int64(0)
+	for page := range slices.Chunk(content, systemPage) {
+		if !isBlank(page) {
+			if _, err := unix.Pwrite(s.fd, page, at); err != nil {
+				return err
+			}
 		}
-		if _, err := unix.Pwrite(s.fd, piece, int64(at)); err != nil {
-			return err
-		}
+		at += systemPage
 	}
 	_, err := unix.FcntlInt(uintptr(s.fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 	return err

@@ -32,8 +32,13 @@ type Instance struct {
 	module *Module
 	random *randomSource // what a first instance drew when it started; nil otherwise
 	called bool
+	idled  bool // it has waited for idleAfter
 	closed bool
 }
+
+// idleAfter is for how long a guest waits at once before its memory is looked through, once:
+// it is at rest, and the work of that does not matter beside the wait.
+const idleAfter = 100 * time.Millisecond
 
 // What a caller can do wrong with an [Instance].
 var (
@@ -99,6 +104,9 @@ func (m *Module) instantiate(ctx context.Context, cfg wazero.ModuleConfig, start
 	ctx = i.enter(experimental.WithMemoryAllocator(ctx, memory))
 	defer i.leave()
 	defer recovered(&err)
+	if d := i.guest.Descriptors; d != nil {
+		d.WhenIdle(idleAfter, i.idle)
+	}
 	cfg = cfg.WithNanosleep(i.sleep).WithRandSource(clockedRandom{i.guest, random})
 	i.Module, err = m.runtime.InstantiateModule(ctx, m.compiled, cfg)
 	if err != nil {
@@ -170,6 +178,24 @@ func (i *Instance) sleep(ns int64) {
 	if i.guest.Asleep != nil {
 		d = i.guest.Asleep(d)
 	}
+	if d > idleAfter && !i.idled {
+		i.rest(idleAfter)
+		i.idle()
+		d -= idleAfter
+	}
+	i.rest(d)
+}
+
+// idle is called on the guest's goroutine when it has waited for idleAfter.
+func (i *Instance) idle() {
+	if !i.idled {
+		i.idled = true
+		i.guest.Memory.trim()
+	}
+}
+
+// rest waits, and ends the guest when its call is over.
+func (i *Instance) rest(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"os"
 	"sync/atomic"
 
 	"github.com/tetratelabs/wazero/experimental"
@@ -18,6 +19,7 @@ type Memory struct {
 	budget  *Budget
 	limit   uint64 // bytes
 	least   uint64 // what it begins with
+	start   *image // of which; nil: zeros
 	bytes   []byte
 	unmap   func()
 }
@@ -43,7 +45,7 @@ func (m *Memory) prepare(limit uint64, start *image) (err error) {
 	if m.bytes, m.unmap, err = start.reserve(limit); err != nil {
 		return err
 	}
-	m.least = start.size
+	m.start, m.least = start, start.size
 	return nil
 }
 
@@ -73,6 +75,20 @@ func (m *Memory) Reallocate(size uint64) []byte {
 	m.most.Store(max(size, m.most.Load()))
 	return m.bytes[:size]
 }
+
+// trim gives back pages of which the guest has copies for nothing: those that are zero, and
+// began so. Go's runtime clears more than it uses. No host function may be about to write
+// to them.
+func (m *Memory) trim() {
+	if m.unmap != nil && os.Getpagesize() == systemPage { // else it is in the heap, or no page is known
+		dropPages(m.bytes[:min(m.Size(), maxTrimmed)], func(page int, content []byte) bool {
+			return m.start.beginsBlank(page) && isBlank(content)
+		})
+	}
+}
+
+// maxTrimmed is how much of a memory is looked at, from its beginning: some milliseconds' work.
+const maxTrimmed = 16 << 20
 
 // Free implements [experimental.LinearMemory]. Freeing twice is not an error.
 func (m *Memory) Free() {

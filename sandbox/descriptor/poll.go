@@ -99,29 +99,45 @@ func (t *Table) subscriptions(in []byte) (all []subscription, ours bool, e errno
 // await waits until something of it has happened, writes what has, and returns how much
 // that is.
 func (t *Table) await(ctx context.Context, all []subscription, out []byte) (int, error) {
+	idle := time.Now().Add(t.idleAfter)
 	for {
 		meter.Check(ctx)
 		count, err := t.happened(all, out)
 		if count > 0 || err != nil {
 			return count, err
 		}
+		if t.idle != nil && !time.Now().Before(idle) {
+			t.idle()
+			t.idle = nil
+		}
 		var waited []interest
 		due := never
 		for _, s := range all {
 			switch {
-			case s.event == eventClock && (due.IsZero() || s.due.Before(due)):
-				due = s.due
+			case s.event == eventClock:
+				due = earlier(due, s.due)
 			case s.handle != nil && !t.held(s.handle):
 				waited = append(waited, interest{s.handle, s.events()})
 			}
 		}
-		if look := time.Now().Add(othersTick); t.open < MaxConnections && t.full() && (due.IsZero() || look.Before(due)) {
-			due = look
+		if t.idle != nil {
+			due = earlier(due, idle)
+		}
+		if t.open < MaxConnections && t.full() {
+			due = earlier(due, time.Now().Add(othersTick))
 		}
 		if err := t.waiter.wait(ctx, waited, due); err != nil {
 			return 0, err
 		}
 	}
+}
+
+// earlier returns the earlier of two deadlines.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // held reports whether a handle has nothing for the guest for now, whatever there is: its

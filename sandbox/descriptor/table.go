@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,6 +35,8 @@ type Table struct {
 	connections []*handle // from firstConnection on; nil: free
 	open        int       // of the connections
 	waiter      waiter
+	idleAfter   time.Duration
+	idle        func() // nil: there is nothing to do
 
 	mu      sync.Mutex
 	signals *os.File // the end that is written to; nil: the guest does not take signals
@@ -136,6 +139,10 @@ func newPipe() (*handle, *os.File, error) {
 	}
 	return &handle{kind: pipe, fd: p[0]}, os.NewFile(uintptr(p[1]), "pipe"), nil
 }
+
+// WhenIdle has do called once, on the guest's goroutine, when the guest has waited so long at
+// once for its descriptors.
+func (t *Table) WhenIdle(after time.Duration, do func()) { t.idleAfter, t.idle = after, do }
 
 // find returns the handle of a descriptor, and whether that is the table's at all: a
 // handle that is nil is closed.
