@@ -203,6 +203,7 @@ func (a *agent) openPlugins() (err error) {
 		Workloads: a.workloads,
 		Logger:    a.logger.Named("driver"),
 		Updater:   func(name string, info *structs.DriverInfo) { a.node.UpdateDriver(name, info) },
+		Store:     a.state,
 	})
 	a.devices = devices.New(devices.Config{
 		Catalog: a.catalog,
@@ -217,23 +218,24 @@ func (a *agent) openPlugins() (err error) {
 // run serves the API, starts the plugins and the node, and waits for the end.
 func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err error) {
 	a.node, err = node.New(node.Config{
-		Logger:       a.logger.Named("client"),
-		ControlPlane: counted{a.plane.ForNode(), a.plane.Allocation, a.outcomes},
-		State:        a.state,
-		Dispense:     task.DispenseFrom(a.drivers.Dispense),
-		Devices:      a.devices,
-		Workloads:    a.outliving(),
-		BootID:       bootID(),
-		DriversReady: a.pluginsReady,
-		ReadyFor:     a.pluginsReadyFor,
-		AllocsDir:    filepath.Join(a.cfg.DataDir, "alloc"),
-		Identity:     a.identity(),
-		Limits:       a.limits(),
-		GC:           a.collection(),
-		Ephemeral:    a.dev,
-		NoExec:       a.cfg.Client.DisableRemoteExec,
-		Networks:     networks(a.cfg.Client),
-		HostEnv:      taskEnvironment(os.Environ(), a.cfg.Client.EnvDenylist, process.ParentCgroup()),
+		Logger:         a.logger.Named("client"),
+		ControlPlane:   counted{a.plane.ForNode(), a.plane.Allocation, a.outcomes},
+		State:          a.state,
+		Dispense:       task.DispenseFrom(a.drivers.Dispense),
+		DestroyNetwork: a.drivers.DestroyNetwork,
+		Devices:        a.devices,
+		Workloads:      a.outliving(),
+		BootID:         bootID(),
+		DriversReady:   a.pluginsReady,
+		ReadyFor:       a.pluginsReadyFor,
+		AllocsDir:      filepath.Join(a.cfg.DataDir, "alloc"),
+		Identity:       a.identity(),
+		Limits:         a.limits(),
+		GC:             a.collection(),
+		Ephemeral:      a.dev,
+		NoExec:         a.cfg.Client.DisableRemoteExec,
+		Networks:       networks(a.cfg.Client),
+		HostEnv:        taskEnvironment(os.Environ(), a.cfg.Client.EnvDenylist, process.ParentCgroup()),
 	})
 	if err != nil {
 		return err

@@ -299,19 +299,20 @@ func (n *Node) refuse(a *structs.Allocation, cause error) {
 
 func (n *Node) newRunner(a *structs.Allocation, known map[string]*structs.Allocation) (*alloc.Runner, error) {
 	return alloc.New(alloc.Config{
-		Alloc:        a,
-		Node:         n.self.get,
-		AllocsDir:    n.cfg.AllocsDir,
-		State:        n.cfg.State,
-		Dispense:     n.cfg.Dispense,
-		HostEnv:      n.cfg.HostEnv,
-		Networks:     n.cfg.Networks,
-		Devices:      n.cfg.Devices,
-		Left:         n.left,
-		StateUpdated: n.stateUpdated,
-		Watcher:      n.watcher(a, known),
-		Logger:       n.logger,
-		Limits:       n.cfg.Limits,
+		Alloc:          a,
+		Node:           n.self.get,
+		AllocsDir:      n.cfg.AllocsDir,
+		State:          n.cfg.State,
+		Dispense:       n.cfg.Dispense,
+		DestroyNetwork: n.cfg.DestroyNetwork,
+		HostEnv:        n.cfg.HostEnv,
+		Networks:       n.cfg.Networks,
+		Devices:        n.cfg.Devices,
+		Left:           n.left,
+		StateUpdated:   n.stateUpdated,
+		Watcher:        n.watcher(a, known),
+		Logger:         n.logger,
+		Limits:         n.cfg.Limits,
 	})
 }
 

@@ -122,7 +122,6 @@ func (machineDriver) Capabilities() *wasmnodev1.DriverCapabilities {
 func (machineDriver) CreateNetwork(context.Context, string, string) (*os.File, error) {
 	return nil, abi.NewError(abi.Unimplemented, "it makes no networks")
 }
-func (machineDriver) DestroyNetwork(context.Context, string) error       { return nil }
 func (machineDriver) DecodeConfig(config map[string]any) ([]byte, error) { return json.Marshal(config) }
 
 func (d machineDriver) StartTask(_ context.Context, cfg *wasmnodev1.TaskConfig, _ func(*wasmnodev1.TaskEvent)) (*wasmnodev1.TaskHandle, *wasmnodev1.DriverNetwork, error) {

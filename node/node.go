@@ -30,6 +30,9 @@ type Config struct {
 	ControlPlane ControlPlane
 	State        state.DB
 	Dispense     task.Dispense
+	// DestroyNetwork has a driver let go of what it made for an allocation's network, and asks it
+	// again later when it fails; optional: drivers make nothing.
+	DestroyNetwork func(ctx context.Context, driver, allocID string) error
 	// Devices has devices reserved for the tasks, and measured; optional: the node has
 	// none.
 	Devices Devices

@@ -187,6 +187,22 @@ func (f *Failing) PutDevices(d *DeviceState) error {
 	return f.inner.PutDevices(d)
 }
 
+// Drivers implements [DB].
+func (f *Failing) Drivers() (*DriverState, error) {
+	if err := f.next(); err != nil {
+		return nil, err
+	}
+	return f.inner.Drivers()
+}
+
+// PutDrivers implements [DB].
+func (f *Failing) PutDrivers(d *DriverState) error {
+	if err := f.next(); err != nil {
+		return err
+	}
+	return f.inner.PutDrivers(d)
+}
+
 // PluginValues implements [DB].
 func (f *Failing) PluginValues(plugin string) (map[string]*PluginValue, error) {
 	if err := f.next(); err != nil {

@@ -18,6 +18,7 @@ import (
 //	node/identity                                   NodeIdentity
 //	node/seen                                       Seen
 //	node/devices                                    DeviceState
+//	node/drivers                                    DriverState
 //	plugins/<plugin>/<key>/value                    PluginValue
 //
 // boltfile adds a bucket "meta" with the file's kind and schema version.
@@ -34,6 +35,7 @@ const (
 	keySeen       = "seen"
 	keyMeta       = "meta"
 	keyDevices    = "devices"
+	keyDrivers    = "drivers"
 	keyValue      = "value"
 )
 
@@ -182,6 +184,16 @@ func (r *records) Devices() (*DeviceState, error) {
 // PutDevices implements [DB].
 func (r *records) PutDevices(d *DeviceState) error {
 	return put(r, []string{bucketNode}, keyDevices, d)
+}
+
+// Drivers implements [DB].
+func (r *records) Drivers() (*DriverState, error) {
+	return get[DriverState](r, []string{bucketNode}, keyDrivers)
+}
+
+// PutDrivers implements [DB].
+func (r *records) PutDrivers(d *DriverState) error {
+	return put(r, []string{bucketNode}, keyDrivers, d)
 }
 
 // PluginValues implements [DB].

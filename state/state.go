@@ -52,6 +52,10 @@ type DB interface {
 	Devices() (*DeviceState, error)
 	PutDevices(*DeviceState) error
 
+	// Drivers returns what the driver manager left; nil before the first PutDrivers.
+	Drivers() (*DriverState, error)
+	PutDrivers(*DriverState) error
+
 	// PluginValues returns what a plugin keeps, by key.
 	PluginValues(plugin string) (map[string]*PluginValue, error)
 	PutPluginValue(plugin, key string, v *PluginValue) error
@@ -104,6 +108,18 @@ type DeviceState struct {
 type DeviceRelease struct {
 	Devices structs.AllocatedDevice
 	User    structs.DeviceUser
+}
+
+// DriverState is what the driver manager has still to do.
+type DriverState struct {
+	// Owed are networks of allocations that a driver has not let go of yet, the oldest first.
+	Owed []NetworkRelease
+}
+
+// NetworkRelease is that a driver lets go of what it may have made for an allocation's network.
+type NetworkRelease struct {
+	Driver  string
+	AllocID string
 }
 
 // TaskLocal is what a task runner needs to pick up where it left off.

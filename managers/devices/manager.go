@@ -11,6 +11,8 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/managers/catalog/owed"
+	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -39,7 +41,7 @@ type Manager struct {
 	cfg       Config
 	announcer *catalog.Announcer[*list]
 	registry  *catalog.Registry
-	pending   pendingReleases
+	pending   *owed.List[state.DeviceRelease]
 	holders   holders
 }
 
@@ -63,8 +65,7 @@ func New(cfg Config) *Manager {
 	if cfg.Updater == nil {
 		cfg.Updater = func([]*structs.DeviceGroup) {}
 	}
-	m := &Manager{cfg: cfg}
-	m.pending.init(cfg.Store, cfg.Logger)
+	m := &Manager{cfg: cfg, pending: pendingReleases(cfg.Store, cfg.Logger)}
 	// One plugin's change is a change of the whole list, which has no name.
 	m.announcer = catalog.NewAnnouncer(func(string) *list { return &list{m.list(time.Now())} },
 		func(_ string, l *list) { cfg.Updater(l.groups) })

@@ -13,6 +13,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/managers/catalog/owed"
 	"github.com/wasmnode/wasmnode/managers/internal/catalogtest"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
@@ -126,14 +127,14 @@ func TestOfTooManyPendingReleasesTheOldestAreDropped(t *testing.T) {
 		w, p := next(), newFakeDevice("acme")
 		p.On(abi.OpDeviceRelease, func(context.Context, host.Call) error { return abi.NewError(abi.Internal, "no") })
 		w.mustLoad(p, nil)
-		for i := range maxPendingReleases + 2 {
+		for i := range owed.Max + 2 {
 			user := consumer
 			user.AllocID = fmt.Sprint(i)
 			require.Error(t, w.manager.Release(t.Context(), devices("a"), user))
 		}
 		left, err := store.Devices()
 		require.NoError(t, err)
-		require.Len(t, left.Owed, maxPendingReleases)
+		require.Len(t, left.Owed, owed.Max)
 		require.Equal(t, "2", left.Owed[0].User.AllocID)
 	})
 }

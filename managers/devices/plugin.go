@@ -10,6 +10,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/managers/catalog/owed"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -37,8 +38,7 @@ type plugin struct {
 	statsReason   string
 	noStats       bool // it does not measure
 
-	releasesDue     time.Time // when what is owed may be tried again
-	releaseFailures int       // of what is owed, in a row
+	releases owed.Pace // of what is owed
 }
 
 // newPlugin returns the device plugin that a unit is.
@@ -112,7 +112,7 @@ func (u *plugin) Run(ctx context.Context) {
 	var given time.Time // the UnconfirmedSince whose devices were dropped
 	for ctx.Err() == nil {
 		health, changed := u.Health()
-		more := u.m.pending.more()
+		more := u.m.pending.More()
 		now := time.Now()
 		next := now.Add(catalog.MaxPollInterval)
 		if end := health.UnconfirmedSince.Add(u.m.cfg.Grace); !health.UnconfirmedSince.IsZero() && given != health.UnconfirmedSince {

@@ -46,7 +46,7 @@ func (m *Manager) Reserve(ctx context.Context, d structs.AllocatedDevice, user s
 	if err := m.holders.hold(bounded, d, user); err != nil {
 		return nil, err
 	}
-	if err := m.pending.forget(bounded, d, user); err != nil {
+	if err := m.forget(bounded, d, user); err != nil {
 		m.holders.free(d, user)
 		return nil, err
 	}
@@ -94,14 +94,14 @@ func (m *Manager) Release(ctx context.Context, d structs.AllocatedDevice, user s
 		if !m.devicesMayAppear() {
 			return nil
 		}
-		m.pending.add(state.DeviceRelease{Devices: d, User: user})
+		m.pending.Add(state.DeviceRelease{Devices: d, User: user})
 		return abi.NewRecoverableError(abi.Unavailable, fmt.Sprintf("device %s: its plugin has not answered yet; it is released when it does", d.Group()))
 	}
 	defer u.Release()
 	err := u.sendRelease(ctx, d, user)
 	if err != nil {
-		u.postponeReleases()
-		m.pending.add(state.DeviceRelease{Devices: d, User: user})
+		u.releases.Postpone()
+		m.pending.Add(state.DeviceRelease{Devices: d, User: user})
 	}
 	return err
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/managers/catalog/owed"
+	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload"
 )
@@ -37,6 +39,8 @@ type Config struct {
 	// Updater gets a driver's state when it has changed, and nil when the
 	// node has lost the driver. Calls come one at a time, in order.
 	Updater func(name string, info *structs.DriverInfo)
+	// Store keeps what drivers have still to let go of; optional: it is forgotten with the agent.
+	Store Store
 }
 
 // Manager keeps the drivers in service and hands them out. Its methods may
@@ -44,6 +48,7 @@ type Config struct {
 type Manager struct {
 	cfg       Config
 	tasks     tasks
+	owed      *owed.List[state.NetworkRelease]
 	announcer *catalog.Announcer[*structs.DriverInfo]
 	registry  *catalog.Registry
 }
@@ -51,7 +56,7 @@ type Manager struct {
 // New returns a manager that takes the catalog's drivers into
 // service from the catalog's start on.
 func New(cfg Config) *Manager {
-	m := &Manager{cfg: cfg, tasks: tasks{byID: map[string]*task{}}}
+	m := &Manager{cfg: cfg, tasks: tasks{byID: map[string]*task{}}, owed: owedNetworks(cfg.Store, cfg.Logger)}
 	m.announcer = catalog.NewAnnouncer(m.info, cfg.Updater)
 	m.registry = catalog.NewRegistry(catalog.RegistryConfig{
 		Catalog: cfg.Catalog, Type: host.KindDriver, Logger: cfg.Logger,

@@ -9,6 +9,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi"
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/state"
 )
 
 // Deadlines of the calls about an allocation's network: making one may fetch an image.
@@ -31,6 +32,10 @@ func (d *Driver) CreateNetwork(ctx context.Context, allocID, hostname string) (*
 	if err := d.plugin.Usable(); err != nil {
 		return nil, err
 	}
+	// A late removal would take the new one away.
+	if err := d.plugin.m.owed.Forget(ctx, state.NetworkRelease{Driver: d.Name(), AllocID: allocID}); err != nil {
+		return nil, fmt.Errorf("driver %s: an earlier network of the group is still being removed: %w", d.Name(), err)
+	}
 	answer := &wasmnodev1.DriverCreateNetworkResponse{}
 	err := d.callAbout(ctx, allocID, createNetworkDeadline, host.Call{
 		Op: abi.OpDriverCreateNetwork, Request: &wasmnodev1.DriverCreateNetworkRequest{AllocId: allocID, Hostname: hostname}, Answer: answer,
@@ -48,9 +53,8 @@ func (d *Driver) CreateNetwork(ctx context.Context, allocID, hostname string) (*
 	return f, nil
 }
 
-// DestroyNetwork has the driver let go of what [Driver.CreateNetwork] had it make, if that is
-// something.
-func (d *Driver) DestroyNetwork(ctx context.Context, allocID string) error {
+// destroyNetwork has the driver let go of what CreateNetwork had it make, if that is something.
+func (d *Driver) destroyNetwork(ctx context.Context, allocID string) error {
 	if !d.Capabilities().GetCreatesNetworks() {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestADriverIsAskedForNetworksOnlyIfItMakesThem(t *testing.T) {
-	_, p, d := driverWorld(t)
+	w, p, d := driverWorld(t)
 	path := "/proc/self/ns/net" // the fake takes any
 	p.On(abi.OpDriverCreateNetwork, func(_ context.Context, c host.Call) error {
 		r := c.Request.(*wasmnodev1.DriverCreateNetworkRequest)
@@ -24,14 +24,14 @@ func TestADriverIsAskedForNetworksOnlyIfItMakesThem(t *testing.T) {
 	f, err := d.CreateNetwork(t.Context(), "a", "h")
 	require.NoError(t, err)
 	require.Nil(t, f)
-	require.NoError(t, d.DestroyNetwork(t.Context(), "a"))
+	require.NoError(t, w.manager.DestroyNetwork(t.Context(), "fake", "a"))
 
 	p.Capabilities = &wasmnodev1.DriverCapabilities{CreatesNetworks: true}
 	f, err = d.CreateNetwork(t.Context(), "a", "h")
 	require.NoError(t, err)
 	require.Equal(t, path, f.Name())
 	require.NoError(t, f.Close())
-	require.EqualError(t, d.DestroyNetwork(t.Context(), "a"), "driver fake: letting go of the group's network: stuck")
+	require.EqualError(t, w.manager.DestroyNetwork(t.Context(), "fake", "a"), "driver fake: letting go of the group's network: stuck")
 	path = ""
 	f, err = d.CreateNetwork(t.Context(), "a", "h")
 	require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/configschema"
 	"github.com/wasmnode/wasmnode/managers/catalog"
+	"github.com/wasmnode/wasmnode/managers/catalog/owed"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -29,6 +30,7 @@ type plugin struct {
 	*catalog.Unit
 	m          *Manager
 	taskSchema *configschema.Schema
+	networks   owed.Pace // of letting go of those that are owed
 
 	mu   sync.Mutex
 	last *wasmnodev1.DriverFingerprintResponse // not changed; nil: none yet
@@ -65,9 +67,6 @@ func (u *plugin) Fingerprint(ctx context.Context) (catalog.Answer, error) {
 	healthy := answer.Health == wasmnodev1.HealthState_HEALTH_STATE_HEALTHY
 	return catalog.Answer{Healthy: healthy, Text: describe(answer), NextPoll: time.Duration(answer.NextPollMs) * time.Millisecond}, nil
 }
-
-// Run implements [catalog.Kind]: there is nothing more to do.
-func (u *plugin) Run(context.Context) {}
 
 // describe is the plugin's own line on its health.
 func describe(answer *wasmnodev1.DriverFingerprintResponse) string {

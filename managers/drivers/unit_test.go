@@ -288,7 +288,7 @@ func TestTheAnnouncerReportsInOrderAndNothingTwice(t *testing.T) {
 func TestTheAnnouncerReportsNothingOnceItIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reporting, goOn := make(chan string, 10), make(chan struct{})
-		a := catalog.NewAnnouncer(func(string) state { return 1 }, func(name string, _ state) {
+		a := catalog.NewAnnouncer(func(string) number { return 1 }, func(name string, _ number) {
 			reporting <- name
 			<-goOn
 		})
@@ -310,11 +310,11 @@ func TestTheAnnouncerReportsNothingOnceItIsStopped(t *testing.T) {
 	})
 }
 
-// state is an announceable state.
-type state int
+// number is an announceable state.
+type number int
 
-func (s state) Same(o state) bool { return s == o }
-func (s state) Copy() state       { return s }
+func (s number) Same(o number) bool { return s == o }
+func (s number) Copy() number       { return s }
 
 func TestShutdownIsCleanAtAnyTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -38,6 +38,9 @@ type Config struct {
 	// Networks gives an allocation a network of its own whose group asks for one; optional:
 	// such an allocation fails.
 	Networks Networks
+	// DestroyNetwork has a driver let go of what it made for an allocation's network, and asks it
+	// again later when it fails; optional: drivers make nothing.
+	DestroyNetwork func(ctx context.Context, driver, allocID string) error
 	// Watcher is waited for before anything runs; optional: nothing to wait for.
 	Watcher Watcher
 	Logger  hclog.Logger // optional

@@ -143,7 +143,8 @@ func (h networkHook) postrun() error {
 		return nil
 	}
 	err := h.r.cfg.Networks.Down(context.Background(), h.r.Alloc())
-	return errors.Join(err, h.letGo())
+	h.letGo()
+	return err
 }
 
 func (h networkHook) destroy() error { return h.postrun() } // what failed then, or did not run

@@ -3,7 +3,6 @@ package alloc
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -67,18 +66,17 @@ func (h networkHook) dispense(ctx context.Context, name string) (task.Driver, er
 	}
 }
 
-// letGo has drivers let go of what they have made.
-func (h networkHook) letGo() error {
-	var errs []error
-	for _, name := range h.drivers() {
-		d, err := h.r.cfg.Dispense(name)
-		if err != nil {
-			continue // it is not there, and its tasks are left, too
-		}
-		errs = append(errs, d.DestroyNetwork(context.Background(), h.r.Alloc().ID))
-		d.Release()
+// letGo has drivers let go of what they have made. One that cannot, or is not there, is asked again
+// when it is.
+func (h networkHook) letGo() {
+	if h.r.cfg.DestroyNetwork == nil {
+		return
 	}
-	return errors.Join(errs...)
+	for _, name := range h.drivers() {
+		if err := h.r.cfg.DestroyNetwork(context.Background(), name, h.r.Alloc().ID); err != nil {
+			h.r.logger.Warn("a driver has not let go of the group's network yet, if it made that", "driver", name, "error", err)
+		}
+	}
 }
 
 // drivers are those of the group's tasks, each once.

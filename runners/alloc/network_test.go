@@ -165,6 +165,24 @@ func TestADriverMakesTheNetworkThatItsTasksNeed(t *testing.T) {
 	})
 }
 
+// Who asks the driver keeps that until the driver is there.
+func TestADriverThatIsGoneIsAskedToLetGoOfTheNetwork(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, bridged)
+		f.networks = &networks{running: f.world.Running}
+		m := &made{t: t}
+		f.world.Create(m)
+		f.start()
+		synctest.Wait()
+		require.Len(t, m.all, 1)
+		f.world.Missing(abi.NewError(abi.NotFound, "unloaded"))
+		f.stop()
+		synctest.Wait()
+		require.Empty(t, m.all)
+		f.finish()
+	})
+}
+
 func TestAnAllocationFailsWhoseDriverMakesNoNetwork(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFixture(t, bridged)

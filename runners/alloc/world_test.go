@@ -116,7 +116,7 @@ func (f *fixture) build() *alloc.Runner {
 	}
 	r, err := alloc.New(alloc.Config{
 		Alloc: f.alloc, Node: func() *structs.Node { return &structs.Node{ID: "node-1", Name: "node"} }, AllocsDir: f.dir, State: f.db,
-		Dispense: f.dispense, StateUpdated: f.report, Watcher: f.watch, Devices: f.devices, Networks: f.networks, Left: f.left,
+		Dispense: f.dispense, StateUpdated: f.report, Watcher: f.watch, Devices: f.devices, Networks: f.networks, DestroyNetwork: f.world.DestroyNetwork, Left: f.left,
 		Jitter: func(d time.Duration) time.Duration { return d },
 	})
 	require.NoError(f.t, err)

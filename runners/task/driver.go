@@ -42,10 +42,8 @@ type Driver interface {
 	TaskStats(ctx context.Context, cfg *wasmnodev1.TaskConfig, h *wasmnodev1.TaskHandle) (*wasmnodev1.TaskStats, error)
 
 	// CreateNetwork makes the namespace of an allocation's network, open for the caller to
-	// close, where the driver's tasks can be in no other; nil: they can. DestroyNetwork lets
-	// go of it.
+	// close, where the driver's tasks can be in no other; nil: they can.
 	CreateNetwork(ctx context.Context, allocID, hostname string) (*os.File, error)
-	DestroyNetwork(ctx context.Context, allocID string) error
 
 	// Replaced is closed when another version has taken over the driver's name:
 	// the runner dispenses again and recovers its task there, or stays.

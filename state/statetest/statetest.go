@@ -90,6 +90,9 @@ func empty(t *testing.T, s Store) {
 	devices, err := db.Devices()
 	require.NoError(t, err)
 	require.Nil(t, devices)
+	drivers, err := db.Drivers()
+	require.NoError(t, err)
+	require.Nil(t, drivers)
 	meta, err := db.NodeMeta()
 	require.NoError(t, err)
 	require.Nil(t, meta)
@@ -118,6 +121,9 @@ func closed(t *testing.T, s Store) {
 	_, err = db.Devices()
 	require.Error(t, err)
 	require.Error(t, db.PutDevices(Devices()))
+	_, err = db.Drivers()
+	require.Error(t, err)
+	require.Error(t, db.PutDrivers(Drivers()))
 	_, err = db.NodeMeta()
 	require.Error(t, err)
 	require.Error(t, db.PutNodeMeta(&state.NodeMeta{}))
@@ -173,6 +179,7 @@ func roundTrip(t *testing.T, s Store) {
 	require.NoError(t, db.PutNode(&state.NodeIdentity{ID: "n", SecretID: "s"}))
 	require.NoError(t, db.PutSeen(&state.Seen{BootID: "b", ControlPlane: "c", Index: 7}))
 	require.NoError(t, db.PutDevices(Devices()))
+	require.NoError(t, db.PutDrivers(Drivers()))
 	meta := &state.NodeMeta{Dynamic: map[string]*string{"rack": new("7"), "gone": nil}}
 	require.NoError(t, db.PutNodeMeta(meta))
 	require.NoError(t, db.PutAllocation(Allocation("a")))
@@ -201,6 +208,9 @@ func roundTrip(t *testing.T, s Store) {
 	devices, err := db.Devices()
 	require.NoError(t, err)
 	require.Equal(t, Devices(), devices)
+	drivers, err := db.Drivers()
+	require.NoError(t, err)
+	require.Equal(t, Drivers(), drivers)
 	got, err := db.NodeMeta()
 	require.NoError(t, err)
 	require.Equal(t, meta, got)
@@ -330,6 +340,11 @@ func AllocationState(id string) *structs.AllocationState {
 		TaskStates:       map[string]*structs.TaskState{"web": TaskState()},
 		DeploymentStatus: &structs.DeploymentStatus{Healthy: &healthy, Timestamp: time.Unix(5, 6).UTC()},
 	}
+}
+
+// Drivers is a driver manager's state.
+func Drivers() *state.DriverState {
+	return &state.DriverState{Owed: []state.NetworkRelease{{Driver: "docker", AllocID: "a"}, {Driver: "podman", AllocID: "b"}}}
 }
 
 // Devices is a device manager's state with something in every kind of field.

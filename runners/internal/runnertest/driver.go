@@ -70,13 +70,6 @@ func (d *driver) CreateNetwork(_ context.Context, allocID, hostname string) (*os
 	return d.w.networks.Create(allocID, hostname)
 }
 
-func (d *driver) DestroyNetwork(_ context.Context, allocID string) error {
-	if d.w.networks == nil {
-		return nil
-	}
-	return d.w.networks.Destroy(allocID)
-}
-
 func (d *driver) RunsProcesses() bool { return true }
 
 func (d *driver) DecodeConfig(config map[string]any) ([]byte, error) {

@@ -1,6 +1,7 @@
 package runnertest
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -79,6 +80,14 @@ type Networks interface {
 
 // Create has the driver make networks, from the start on.
 func (w *World) Create(n Networks) { w.networks = n }
+
+// DestroyNetwork has the driver let go of what it made.
+func (w *World) DestroyNetwork(_ context.Context, driver, allocID string) error {
+	if w.networks == nil || driver != "mock" {
+		return nil
+	}
+	return w.networks.Destroy(allocID)
+}
 
 // Missing makes Dispense fail; nil: it does not any more.
 func (w *World) Missing(err error) {
