@@ -44,8 +44,8 @@ type noPlugins struct{}
 func (noPlugins) Status() any                          { return []string{} }
 func (noPlugins) Log(string, int) httpapi.PluginStream { return nil }
 func (noPlugins) Trace(string) httpapi.PluginStream    { return nil }
-func (noPlugins) Record(name string, _ time.Duration, _ int) (httpapi.PluginStream, error) {
-	return nil, errdefs.New(errdefs.NotFound, "no plugin %q", name)
+func (noPlugins) Record(name string, longest time.Duration, bytes int) (httpapi.PluginStream, error) {
+	return nil, errdefs.New(errdefs.NotFound, "no plugin %q that records for %v %d bytes", name, longest, bytes)
 }
 
 func (noPlugins) Description(string) (any, error) { return nil, nil }

@@ -68,6 +68,9 @@ func (t *taking) recorded(k *masker, answer []byte, err error) *RecordedCall {
 		out.Uses = append(out.Uses, useOf(k, u.use, u.x, u.after))
 	}
 	out.outcome = outcomeOf(k, t.op, answer, err)
+	if n := len(t.uses); n > 0 && t.uses[n-1].x.Over && out.outcome.interrupted() {
+		out.Uses[n-1].answer = answered{ended: true}
+	}
 	return out
 }
 
