@@ -105,7 +105,9 @@ func outcomeOf(k *masker, op string, answer []byte, err error) outcome {
 }
 
 // interrupted reports whether a call ended since its time was over, or nobody wanted it any more.
-func (o outcome) interrupted() bool { return o.fault == givenUp || o.fault == string(host.FaultTimeout) }
+func (o outcome) interrupted() bool {
+	return o.fault == givenUp || o.fault == string(host.FaultTimeout)
+}
 
 // configuring is the operation that configures the instance that another is called in.
 func configuring(op string) string {
