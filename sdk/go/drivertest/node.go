@@ -66,6 +66,11 @@ func (n *Node) TryTask(config string) (*driver.TaskConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("task config: %w", err)
 	}
+	return n.newTask(decoded)
+}
+
+// newTask returns a task with a config that was checked.
+func (n *Node) newTask(decoded []byte) (*driver.TaskConfig, error) {
 	task, err := conform.Task(n.t.TempDir(), n.tasks.Add(1), decoded)
 	if err != nil {
 		return nil, err
