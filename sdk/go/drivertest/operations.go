@@ -141,6 +141,7 @@ func (n *Node) DestroyTask(task *driver.TaskConfig, handle *driver.TaskHandle, f
 	}
 	if _, err = n.call(context.Background(), abi.OpDriverDestroyTask, task.GetId(), request); err == nil {
 		n.forget(task.GetId())
+		n.records.kill(task.GetId())
 	}
 	return err
 }
