@@ -6,14 +6,17 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/host"
-	"github.com/wasmnode/wasmnode/host/recent"
 	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/node"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
+	"github.com/wasmnode/wasmnode/trial"
 )
 
 // clientAPI is the node as the HTTP API needs it.
@@ -83,6 +86,7 @@ func fileError(err error) error {
 type pluginsAPI struct {
 	catalog *catalog.Catalog
 	host    *host.Host
+	logger  hclog.Logger
 }
 
 // Log implements httpapi.Plugins.
@@ -101,9 +105,31 @@ func (p pluginsAPI) Trace(name string) httpapi.PluginStream {
 	return nil
 }
 
+// Record implements httpapi.Plugins.
+func (p pluginsAPI) Record(name string, longest time.Duration, bytes int) (httpapi.PluginStream, error) {
+	l, err := trial.RecordLive(p.host, name, trial.LiveBounds{Time: longest, Bytes: bytes})
+	switch {
+	case errors.Is(err, host.ErrNoPlugin):
+		return nil, errdefs.New(errdefs.NotFound, "no plugin %q is loaded", catalog.Printable(name))
+	case err != nil:
+		return nil, errdefs.New(errdefs.FailedPrecondition, "%v", err)
+	}
+	p.logger.Info("the calls of a plugin are recorded", "plugin", name, "for_at_most", longest)
+	return pluginStream[trial.LivePart]{l, func() {
+		l.Close()
+		p.logger.Info("the calls of a plugin are not recorded any more", "plugin", name)
+	}}, nil
+}
+
+// entryReader is a place in what is told of a plugin.
+type entryReader[T any] interface {
+	Read() (entry T, lost uint64, err error)
+	Wait(ctx context.Context) (entry T, lost uint64, err error)
+}
+
 // pluginStream is a reader as the API needs it.
 type pluginStream[T any] struct {
-	reader *recent.Reader[T]
+	reader entryReader[T]
 	stop   func()
 }
 

@@ -38,7 +38,7 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 			Logger:       a.logger.Named("http"),
 			ControlPlane: planeAPI{a.plane, &a.conditions},
 			Node:         clientAPI{a.node},
-			Plugins:      pluginsAPI{a.catalog, a.host},
+			Plugins:      pluginsAPI{a.catalog, a.host, a.logger},
 			Metrics:      a.newMetrics(),
 			Conditions:   a.currentConditions,
 			Hosts:        a.cfg.Access.Hosts,

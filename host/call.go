@@ -119,9 +119,9 @@ func marshal(m Message) []byte {
 // slow; its instance is gone and the next call gets another. Otherwise the context's.
 func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskScope) (output []byte, err error) {
 	caller := ctx
-	if traced, end := p.traced(ctx, op, scope); end != nil {
-		ctx = traced
-		defer func() { end(err) }()
+	ctx, input, end := p.watchCall(ctx, op, input, scope)
+	if end != nil {
+		defer func() { end(output, err) }()
 	}
 	if !p.Has(op) {
 		return nil, abi.NewError(abi.Unimplemented, fmt.Sprintf("plugin %s does not export %s", p.Name(), op))

@@ -29,6 +29,8 @@ type Exchange struct {
 	Answer []byte
 	// Ended is as of [CapabilityUse].
 	Ended bool
+	// Over: the call was over when it was answered, and is ended as soon as the guest goes on.
+	Over bool
 }
 
 // maxExchanged bounds what is copied of a request.
@@ -64,7 +66,7 @@ func (o *Observer) exchange(ctx context.Context, g *guestCall, u CapabilityUse, 
 			g.answered(x, into)
 		}
 	}
-	x.Ended = false
+	x.Ended, x.Over = false, ctx.Err() != nil
 }
 
 // request reads what the guest hands over, and returns where it wants bytes: what it hands over

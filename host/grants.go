@@ -192,11 +192,14 @@ func (e *MissingGrantError) Error() string {
 
 // notGrantedError is what a plugin is answered that asked for one thing too much. It is
 // listed in [Stats.NotGranted].
-type notGrantedError struct{ err *abi.Error }
+type notGrantedError struct {
+	err *abi.Error
+	fix string
+}
 
 // notGranted refuses something, and names the configuration that would grant it.
 func notGranted(what, fix string) error {
-	return &notGrantedError{abi.NewError(abi.PermissionDenied, fmt.Sprintf("%s is not granted: add %s", what, fix))}
+	return &notGrantedError{abi.NewError(abi.PermissionDenied, fmt.Sprintf("%s is not granted: add %s", what, fix)), fix}
 }
 
 // Error returns one line.

@@ -210,6 +210,8 @@ func TestAHelperThatWasNotGrantedIsNotRun(t *testing.T) {
 		require.Equal(t, abi.PermissionDenied, refused.Code)
 		require.Equal(t, `running /bin/sh with these arguments is not granted: add plugin "test" { grant { process { helper "/bin/sh" `+want+` } } }`, refused.Message)
 		require.Equal(t, []string{refused.Message}, p.Stats().NotGranted)
+		require.Len(t, p.Stats().WouldGrant, 1)
+		require.True(t, strings.HasSuffix(refused.Message, ": add "+p.Stats().WouldGrant[0]))
 		_, list, ok := strings.Cut(want, "args = ")
 		if ok {
 			_, diags := hclsyntax.ParseExpression([]byte(strings.TrimSuffix(list, " }")), "", hcl.InitialPos)

@@ -158,6 +158,8 @@ type Host struct {
 	refusals map[sandbox.Stage]uint64
 	keepers  map[string]*keeper  // by plugin
 	watches  map[string]*watched // by plugin
+	// recording: the calls of a plugin are recorded.
+	recording bool
 }
 
 // New returns a host.

@@ -30,6 +30,8 @@ type Observer struct {
 	// Returned is told of each operation that the guest was entered for: of configure on a new
 	// instance, too.
 	Returned func(u CallUsage)
+
+	recorded *RecordedCall // nil: the call is not recorded
 }
 
 // CapabilityUse is that a guest used a capability once. WASI is not among them.

@@ -55,6 +55,14 @@ func newSettings(grants Grants, config []byte) *settings {
 	return &settings{grants: grants, config: config, http: outbound.NewClient()}
 }
 
+// configuration is the plugin's; nil: it has none yet.
+func (s *settings) configuration() []byte {
+	if s == nil {
+		return nil
+	}
+	return s.config
+}
+
 // faultBurst is how many faults are told of in the log at once; afterwards one a second is.
 const faultBurst = 20
 

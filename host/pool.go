@@ -43,6 +43,7 @@ type generation struct {
 	settings *settings         // nil: nothing is granted
 	snapshot *sandbox.Snapshot // what instances begin as a copy of; nil: each for itself
 	asked    bool              // whether a snapshot can be taken
+	recorded *RecordedCall     // that the one instance is made for; nil: they are made for all calls
 }
 
 func newPool(p *Plugin, l Limits) *pool {
@@ -148,6 +149,11 @@ func (l *lease) release(ctx context.Context) {
 // to be left.
 func (p *pool) take(ctx context.Context, exempt bool) (*instance, error) {
 	p.mu.Lock()
+	if r := recordedCall(ctx); r != nil {
+		own := p.current.apart(r)
+		p.mu.Unlock()
+		return p.newInstance(ctx, own, exempt)
+	}
 	if n := len(p.idle); n > 0 {
 		inst := p.idle[n-1]
 		p.idle = p.idle[:n-1]
@@ -230,9 +236,12 @@ func (p *pool) newInstance(ctx context.Context, g generation, exempt bool) (_ *i
 		inst.flush()
 		inst.close(ctx)
 	}()
-	cfg, err := p.plugin.moduleConfig(inst, g.settings)
+	cfg, err := p.plugin.moduleConfig(inst, g)
 	if err != nil {
 		return nil, err
+	}
+	if g.recorded != nil {
+		g.recorded.Configured(g.settings.configuration())
 	}
 	c := newCall(p.plugin, inst, abi.ExportInitialize, nil, nil)
 	if inst.module, err = p.instantiate(sandbox.WithGuest(withCall(ctx, c), &inst.guest), cfg, inst, g); err != nil {
@@ -302,7 +311,7 @@ func takeSnapshot(module *sandbox.Instance, inst *instance) (*sandbox.Snapshot, 
 }
 
 // moduleConfig is what an instance sees of the world.
-func (p *Plugin) moduleConfig(inst *instance, s *settings) (wazero.ModuleConfig, error) {
+func (p *Plugin) moduleConfig(inst *instance, g generation) (wazero.ModuleConfig, error) {
 	stdout := &lineLogger{plugin: p, inst: inst, level: wasmnodev1.LogLevel_LOG_LEVEL_INFO}
 	stderr := &lineLogger{plugin: p, inst: inst, level: wasmnodev1.LogLevel_LOG_LEVEL_WARN}
 	inst.output = []*lineLogger{stdout, stderr}
@@ -314,7 +323,11 @@ func (p *Plugin) moduleConfig(inst *instance, s *settings) (wazero.ModuleConfig,
 		WithSysWalltime().
 		WithNanotime(p.host.nanotime, 1). // resolution: a nanosecond
 		WithOsyield(func() {})
-	if own := p.host.cfg.Surroundings; own != nil {
+	own, s := p.host.cfg.Surroundings, g.settings
+	if g.recorded != nil {
+		own = g.recorded.Surroundings
+	}
+	if own != nil {
 		cfg = cfg.WithWalltime(own.Walltime, 1).WithNanotime(own.Nanotime, 1)
 		inst.guest.Random, inst.guest.Asleep = own, own.Asleep
 	}

@@ -31,6 +31,8 @@ type Stats struct {
 	// NotGranted is what the plugin was refused since its grants were last changed, with the
 	// configuration that would grant it: the latest, each once.
 	NotGranted []string
+	// WouldGrant is that configuration alone, of each of NotGranted.
+	WouldGrant []string `json:"WouldGrant,omitempty"`
 	// OutOfTime and OutOfMemory are how many calls failed because the plugin had used up its
 	// processor time, or could get no more memory.
 	OutOfTime, OutOfMemory uint64
@@ -64,7 +66,7 @@ func (p *Plugin) Stats() Stats {
 		s.Faults[kind] = n
 	}
 	s.Opened, s.Helpers = maps.Clone(p.counters.s.Opened), maps.Clone(p.counters.s.Helpers)
-	s.NotGranted = slices.Clone(p.counters.s.NotGranted)
+	s.NotGranted, s.WouldGrant = slices.Clone(p.counters.s.NotGranted), slices.Clone(p.counters.s.WouldGrant)
 	p.counters.mu.Unlock()
 	s.Streams, s.StreamRead, s.StreamWritten = p.streams.Open(), p.streams.Read(), p.streams.Written()
 	s.AtRest, s.AtWork = p.pool.count()
@@ -145,8 +147,9 @@ func (c *counters) answered(code abi.Code, err error) {
 	c.s.Denied++
 	var refused *notGrantedError
 	if errors.As(err, &refused) && !slices.Contains(c.s.NotGranted, refused.Error()) {
-		c.s.NotGranted = append(c.s.NotGranted, refused.Error())
-		c.s.NotGranted = c.s.NotGranted[max(0, len(c.s.NotGranted)-mostNotGranted):]
+		c.s.NotGranted, c.s.WouldGrant = append(c.s.NotGranted, refused.Error()), append(c.s.WouldGrant, refused.fix)
+		over := max(0, len(c.s.NotGranted)-mostNotGranted)
+		c.s.NotGranted, c.s.WouldGrant = c.s.NotGranted[over:], c.s.WouldGrant[over:]
 	}
 }
 
@@ -154,7 +157,7 @@ func (c *counters) answered(code abi.Code, err error) {
 func (c *counters) granted() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.s.NotGranted = nil
+	c.s.NotGranted, c.s.WouldGrant = nil, nil
 }
 
 // count returns how many instances are idle and how many are in calls.

@@ -62,7 +62,9 @@ type watched struct {
 	lines   *recent.List[LogLine]
 	calls   *recent.List[TracedCall]
 	tracers atomic.Int32
-	loaded  int // plugins of that name; guarded by the host's mu
+	// recorder is who records the calls; nil: nobody.
+	recorder atomic.Pointer[Recorder]
+	loaded   int // plugins of that name; guarded by the host's mu
 }
 
 // watch returns what is kept under a name, for a plugin of it that has been loaded. Of names
@@ -133,28 +135,58 @@ func (p *Plugin) keepLine(l LogLine) {
 	p.watched.lines.Add(l, bytes)
 }
 
-// traced has a call traced if somebody asks for that. The returned function is called with its
-// end. Calls that somebody observes are not.
-func (p *Plugin) traced(ctx context.Context, op string, scope *TaskScope) (context.Context, func(error)) {
-	if p.watched == nil || p.watched.tracers.Load() == 0 || ctx.Value(observerKey{}) != nil {
-		return ctx, nil
+// watchCall has a call traced and recorded, if somebody asks for that, and returns its request.
+// The returned function is called with its end; nil: nobody asks. Calls that somebody observes are
+// neither.
+func (p *Plugin) watchCall(ctx context.Context, op string, request []byte, scope *TaskScope) (context.Context, []byte, func(answer []byte, err error)) {
+	if p.watched == nil || ctx.Value(observerKey{}) != nil {
+		return ctx, request, nil
 	}
-	c := TracedCall{Time: time.Now(), Version: p.Version(), Operation: op}
+	var trace *TracedCall
+	if p.watched.tracers.Load() > 0 {
+		trace = p.trace(op, scope)
+	}
+	recorded := p.recorded(op, request, scope)
+	if trace == nil && recorded == nil {
+		return ctx, request, nil
+	}
+	o := &Observer{recorded: recorded}
+	if trace != nil {
+		o.Asked, o.Returned = trace.used, trace.returned
+	}
+	if recorded != nil {
+		o.Exchanged, request = recorded.Exchanged, recorded.Request
+	}
+	return WithObserver(ctx, o), request, func(answer []byte, err error) {
+		if trace != nil {
+			p.keepTrace(trace, err)
+		}
+		if recorded != nil {
+			recorded.ended(answer, err)
+		}
+	}
+}
+
+// trace is the trace of a call that begins.
+func (p *Plugin) trace(op string, scope *TaskScope) *TracedCall {
+	c := &TracedCall{Time: time.Now(), Version: p.Version(), Operation: op}
 	if scope != nil {
 		c.AllocID, c.Task = scope.Config.GetAllocId(), scope.Config.GetName()
 	}
-	ctx = WithObserver(ctx, &Observer{
-		Asked:    c.used,
-		Returned: func(u CallUsage) { c.Guest, c.Memory = c.Guest+u.Guest, u.Memory },
-	})
-	return ctx, func(err error) {
-		c.Took = time.Since(c.Time)
-		if err != nil {
-			c.Error = errorText(err)
-		}
-		p.watched.calls.Add(c, c.bytes())
-	}
+	return c
 }
+
+// keepTrace keeps the trace of a call that has ended.
+func (p *Plugin) keepTrace(c *TracedCall, err error) {
+	c.Took = time.Since(c.Time)
+	if err != nil {
+		c.Error = errorText(err)
+	}
+	p.watched.calls.Add(*c, c.bytes())
+}
+
+// returned notes what an operation used.
+func (c *TracedCall) returned(u CallUsage) { c.Guest, c.Memory = c.Guest+u.Guest, u.Memory }
 
 // used notes a use of a capability.
 func (c *TracedCall) used(u CapabilityUse) {

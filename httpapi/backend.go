@@ -194,6 +194,9 @@ type Plugins interface {
 	Log(name string, lines int) PluginStream
 	// Trace follows the calls of plugins of a name, each once it has ended; nil as above.
 	Trace(name string) PluginStream
+	// Record follows a recording of the calls of plugins of a name, which has at most so many
+	// bytes and goes on for at most as long; errdefs.NotFound: none is loaded.
+	Record(name string, longest time.Duration, bytes int) (PluginStream, error)
 }
 
 // PluginStream is a place in what is told of a plugin. Entries are of what JSON can render,

@@ -39,10 +39,12 @@ var readingWrites = map[string]bool{
 }
 
 // changingReads are the routes that change something though Nomad's own Go client asks
-// for them with GET.
+// for them with GET, or their answer is a stream.
 var changingReads = map[string]bool{
 	"GET /v1/client/gc":                 true,
 	"GET /v1/client/allocation/{id}/gc": true,
+	// While a plugin is recorded, each of its calls has an instance of its own.
+	"GET /v1/agent/plugin/{name}/record": true,
 }
 
 // managerReads are the other routes that reading is not enough for: they run something, or

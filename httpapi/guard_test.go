@@ -219,6 +219,7 @@ func TestWhatEachTokenMayAsk(t *testing.T) {
 		{http.MethodGet, "/v1/agent/plugins", false, true},
 		{http.MethodGet, "/v1/agent/plugin/x/logs", false, true},
 		{http.MethodGet, "/v1/agent/plugin/x/trace", false, true},
+		{http.MethodGet, "/v1/agent/plugin/x/record", false, false},
 		{http.MethodGet, "/v1/client/stats", false, true},
 		{http.MethodGet, "/v1/client/fs/ls/x", false, true},
 		{http.MethodGet, "/v1/client/fs/logs/x", false, true},

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,7 @@ import (
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // plane is an embedded control plane, of which a test may change an answer.
@@ -42,6 +44,9 @@ type noPlugins struct{}
 func (noPlugins) Status() any                          { return []string{} }
 func (noPlugins) Log(string, int) httpapi.PluginStream { return nil }
 func (noPlugins) Trace(string) httpapi.PluginStream    { return nil }
+func (noPlugins) Record(name string, longest time.Duration, bytes int) (httpapi.PluginStream, error) {
+	return nil, errdefs.New(errdefs.NotFound, "no plugin %q that records for %v %d bytes", name, longest, bytes)
+}
 
 func (noPlugins) Description(string) (any, error) { return nil, nil }
 

@@ -40,6 +40,7 @@ var parameters = map[string]string{
 	"GET /v1/agent/monitor":                "log_level log_json log_include_location node_id server_id client_id plain follow offset origin",
 	"GET /v1/agent/monitor/export":         "on_disk service_name logs_since follow node_id server_id plain",
 	"GET /v1/agent/plugin/{name}/logs":     "lines follow",
+	"GET /v1/agent/plugin/{name}/record":   "for bytes",
 	"GET /v1/agent/host":                   "node_id server_id",
 	"GET /v1/agent/pprof/{profile}":        "debug seconds gc node_id server_id",
 	"GET /v1/vars":                         listing + "path",

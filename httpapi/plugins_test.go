@@ -152,3 +152,35 @@ func TestWrongRequestsForAPluginsLinesAreRefused(t *testing.T) {
 		require.Contains(t, string(body), want)
 	}
 }
+
+func TestARecordingIsBoundedAndHasToBeAllowed(t *testing.T) {
+	for _, c := range []struct {
+		debug      bool
+		query      string
+		wantStatus int
+		want       string
+	}{
+		{false, "", 403, "set enable_debug in the agent's configuration"},
+		{true, "?for=61m", 400, `for: "61m" is not a time of at most 1h0m0s, such as 10m`},
+		{true, "?for=-1s", 400, `for: "-1s" is not a time`},
+		{true, "?for=x", 400, `for: "x" is not a time`},
+		{true, "?bytes=0", 400, `bytes: "0" is not a number of bytes of at most 268435456`},
+		{true, "?bytes=268435457", 400, `bytes: "268435457" is not`},
+		{true, "?lines=1", 400, `unknown parameter "lines"`},
+		{true, "", 404, `no plugin "web" that records for 10m0s 67108864 bytes`},
+		{true, "?for=1h&bytes=268435456", 404, `no plugin "web" that records for 1h0m0s 268435456 bytes`},
+	} {
+		s := httptest.NewServer(httpapi.Handler(httpapi.Config{
+			Logger: hclog.NewNullLogger(), ControlPlane: plane(t), Node: idle{}, Plugins: noPlugins{}, Debug: c.debug,
+			Agent: httpapi.AgentInfo{Name: "here", Region: "global"}, Conditions: func() []structs.Condition { return nil },
+		}))
+		r, err := http.Get(s.URL + "/v1/agent/plugin/web/record" + c.query)
+		require.NoError(t, err)
+		body, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		require.NoError(t, r.Body.Close())
+		s.Close()
+		require.Equal(t, c.wantStatus, r.StatusCode, c.query)
+		require.Contains(t, string(body), c.want)
+	}
+}

@@ -19,6 +19,7 @@ type player struct {
 	// answered is told how much time has passed in the call as it was recorded.
 	answered func(u *RecordedUse)
 	end      context.CancelCauseFunc // of the call
+	ends     error                   // with what a call ends that ended in a use
 	// fail is which use fails. After it the plugin may ask for whatever it wants.
 	fail conform.Fault
 
@@ -64,7 +65,7 @@ func (p *player) answer(u host.CapabilityUse, x *host.Exchange) bool {
 		return true
 	}
 	if rec.answer.ended {
-		p.end(context.DeadlineExceeded)
+		p.end(p.ends)
 		return true
 	}
 	p.answered(rec)

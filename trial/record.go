@@ -3,7 +3,6 @@ package trial
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -43,29 +42,17 @@ func (t *Trial) Record(ctx context.Context, c Call, to *Recorder) (*Result, erro
 	if t.world == nil {
 		return nil, errUnrepeatable
 	}
-	rec := &RecordedCall{Op: c.Op, began: time.Now()}
-	_, _ = rand.Read(rec.seed[:]) // it never fails
-	k := &to.mask
-	rec.config = k.object(t.config)
-	rec.request = k.show(operationMessage(c.Op, "Request"), c.Request)
-	t.world.begin(rec.began, rec.seed, true, true)
+	taken := take(t.world, c.Op, c.Request)
 	defer t.world.end()
+	taken.config, c.Request = t.config, taken.request
 	r := t.observe(ctx, c, true, func(o *host.Observer) {
-		o.Exchanged = func(u host.CapabilityUse, x *host.Exchange) {
-			if u.Module == abi.ModuleLog {
-				return
-			}
-			if len(rec.Uses) <= maxRecordedUses {
-				rec.Uses = append(rec.Uses, useOf(k, u, x, t.world.capabilityReturned()))
-			}
-		}
+		o.Exchanged = func(u host.CapabilityUse, x *host.Exchange) { taken.exchanged(u, x) }
 	})
-	if len(rec.Uses) > maxRecordedUses {
+	if taken.tooMany() {
 		return r, fmt.Errorf("the call is not recorded: it has more than %d uses of capabilities", maxRecordedUses)
 	}
-	rec.outcome = outcomeOf(k, c.Op, r)
 	var lines bytes.Buffer
-	if err := rec.write(&lines); err != nil {
+	if err := taken.recorded(&to.mask, r.Answer, r.Err).write(&lines); err != nil {
 		return r, err
 	}
 	_, err := to.to.Write(lines.Bytes())
@@ -99,19 +86,27 @@ func maskError(k *masker, e *abi.Error) *abi.Error {
 	return &abi.Error{Code: e.Code, Message: k.text(strings.ToValidUTF8(e.Message, "�")), Recoverable: e.Recoverable}
 }
 
+// givenUp is the outcome of a call that was not left to end by itself.
+const givenUp = "was not finished"
+
 // outcomeOf is how a call ended, masked.
-func outcomeOf(k *masker, op string, r *Result) outcome {
+func outcomeOf(k *masker, op string, answer []byte, err error) outcome {
 	var fault *host.FaultError
 	var e *abi.Error
 	switch {
-	case r.Err == nil:
-		return outcome{answer: k.show(operationMessage(op, "Response"), r.Answer)}
-	case errors.As(r.Err, &fault):
-		return outcome{fault: string(fault.Kind), text: k.text(r.Err.Error())}
-	case errors.As(r.Err, &e):
+	case err == nil:
+		return outcome{answer: k.show(operationMessage(op, "Response"), answer)}
+	case errors.As(err, &fault):
+		return outcome{fault: string(fault.Kind), text: k.text(err.Error())}
+	case errors.As(err, &e):
 		return outcome{err: maskError(k, e)}
 	}
-	return outcome{fault: "was not finished", text: k.text(r.Err.Error())}
+	return outcome{fault: givenUp, text: k.text(err.Error())}
+}
+
+// interrupted reports whether a call ended since its time was over, or nobody wanted it any more.
+func (o outcome) interrupted() bool {
+	return o.fault == givenUp || o.fault == string(host.FaultTimeout)
 }
 
 // configuring is the operation that configures the instance that another is called in.

@@ -58,7 +58,11 @@ func (c *RecordedCall) lastLine() int { return c.Line + len(c.Uses) + 1 }
 
 // player answers what was recorded in a call, before which some secrets were known.
 func (c *RecordedCall) player(known masker) *player {
-	return &player{uses: c.Uses, lastLine: c.lastLine(), given: make([]bool, len(c.Uses)), mask: known.clone()}
+	p := &player{uses: c.Uses, lastLine: c.lastLine(), given: make([]bool, len(c.Uses)), mask: known.clone(), ends: context.DeadlineExceeded}
+	if c.outcome.fault == givenUp {
+		p.ends = context.Canceled
+	}
+	return p
 }
 
 // prepareAgain makes the call that was recorded. Its task's directories are not those of the
@@ -96,7 +100,7 @@ func (t *Trial) play(ctx context.Context, c Call, p *player, rec *RecordedCall, 
 	t.world.begin(rec.began, rec.seed, fresh, false)
 	defer t.world.end()
 	r := t.observe(ctx, c, fresh, func(o *host.Observer) { o.Answers = p.answer })
-	return outcomeOf(&p.mask, c.Op, r)
+	return outcomeOf(&p.mask, c.Op, r.Answer, r.Err)
 }
 
 // difference is the first between a recorded call and how it went now; nil: there is none.
@@ -119,7 +123,7 @@ var _ error = (*Difference)(nil)
 // CallRecorded is [Trial.Call] with what was recorded in place of real capabilities: each use is
 // answered as the first recorded one that is the same and was not answered yet.
 func (t *Trial) CallRecorded(ctx context.Context, c Call, r *Recording) *Result {
-	p := &player{free: true, answered: func(*RecordedUse) {}}
+	p := &player{free: true, ends: context.DeadlineExceeded, answered: func(*RecordedUse) {}}
 	for _, rec := range r.Calls {
 		p.uses = append(p.uses, rec.Uses...)
 	}

@@ -31,7 +31,8 @@ type Config struct {
 	HTTPPort   int    `key:"ports.http"` // 0: any free one
 	LogLevel   string `key:"log_level"`  // trace, debug, info, warn or error
 	LogJSON    bool   `key:"log_json"`
-	// EnableDebug shows profiles of the agent to whoever may read, where there are no ACLs.
+	// EnableDebug shows profiles of the agent to whoever may read, and has plugins recorded, where
+	// there are no ACLs.
 	EnableDebug bool `key:"enable_debug"`
 	// RequirePinned refuses plugins whose digest is not in the configuration.
 	RequirePinned bool `key:"require_pinned"`

@@ -39,6 +39,10 @@ func (*pluginDevCommand) Help() string {
   has it, and runs the job again, from its beginning. What the job's tasks write, their events
   and the faults of the plugin are shown as they come.
 
+  What the plugin is refused, since it is not granted, is shown with the grant that it lacks.
+  On a terminal you are asked whether it is added to agent.hcl: y, N, or always, which is for
+  all that come after it, too. A grant that leaves something to be completed is yours to write.
+
   The node listens on a free port of this machine, which is shown for other commands, and is
   gone in the end with all that ran on it. Compiled code is kept for the next time. With
   -address and -plugin-dir a node that runs is used instead: the plugin is copied to its
@@ -74,7 +78,11 @@ func (c *pluginDevCommand) Run(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	d := &dev{dir: f.Arg(0), pluginDir: *dir, jobFile: *job, level: *level, out: &lines{to: c.ui.out}, reload: make(chan os.Signal, 1)}
+	d := &dev{
+		dir: f.Arg(0), pluginDir: *dir, jobFile: *job, level: *level, out: &lines{to: c.ui.out}, reload: make(chan os.Signal, 1),
+		terminal: isTerminal(os.Stdout),
+	}
+	d.grants = d.newGrantAsker()
 	d.meta, d.shown = meta{ui: ui{out: d.out, err: d.out}}, f
 	work := d.onOwnNode
 	if address != "" {
@@ -96,6 +104,8 @@ type dev struct {
 	jobFile   string // empty: there is none
 	level     string
 	out       *lines
+	terminal  bool // out is one
+	grants    *grantAsker
 	reload    chan os.Signal // has the node read its configuration again
 	client    *nomad.Client
 	jobID     string // of the job that was run last

@@ -42,6 +42,9 @@ func startFollowing(ctx context.Context, d *dev, file, digest string) *following
 	f.ctx, f.cancel = context.WithCancel(ctx)
 	f.tasks.Go(func() {
 		err := f.awaitPlugin(file, digest)
+		if err == nil {
+			f.tasks.Go(func() { f.watchRefusals(file) })
+		}
 		if err == nil && f.jobFile != "" {
 			err = f.runJob()
 		}
@@ -67,6 +70,7 @@ func (f *following) awaitPlugin(file, digest string) error {
 		if _, err := f.client.Raw().Query("/v1/agent/plugins", &plugins, (&nomad.QueryOptions{}).WithContext(f.ctx)); err != nil {
 			return err
 		}
+		lacks := ""
 		reason := "the node does not have it: is its plugin directory " + filepath.Dir(file) + "?"
 		if i := slices.IndexFunc(plugins, func(p catalog.PluginStatus) bool { return filepath.Base(p.File) == name }); i >= 0 {
 			p := plugins[i]
@@ -74,6 +78,7 @@ func (f *following) awaitPlugin(file, digest string) error {
 				f.out.say("plugin", fmt.Sprintf("%s %s is healthy, in %s", p.Name, p.Version, brief(time.Since(began))))
 				return nil
 			}
+			lacks = p.Reason
 			reason = strings.TrimSuffix(fmt.Sprintf("%s: %s", p.State, p.Reason), ": ")
 		}
 		if reason != heard {
@@ -82,6 +87,7 @@ func (f *following) awaitPlugin(file, digest string) error {
 		if heard != said && time.Since(since) > reasonStays {
 			said = heard
 			f.out.say("plugin", name+" is not in service yet: "+said)
+			f.missing(lacks)
 		}
 		select {
 		case <-f.ctx.Done():

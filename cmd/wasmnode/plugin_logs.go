@@ -95,6 +95,8 @@ type pluginStream struct {
 	client *nomad.Client
 	params map[string]string
 	begun  string // is printed once the node listens; empty: nothing is
+	// ownJSON: what is shown is JSON where that is asked for.
+	ownJSON bool
 }
 
 // stream reads the command line of such a command; nil: it has printed what is wrong with it.
@@ -114,7 +116,8 @@ func (m meta) stream(f *flags, args []string, usage string) *pluginStream {
 	return &pluginStream{meta: m, flags: f, client: client}
 }
 
-// run prints what comes until it ends or is interrupted, and returns the exit code.
+// run prints what comes until it ends or is interrupted, and returns the exit code. It also ends
+// when show returns [io.EOF].
 func (s *pluginStream) run(what string, show func(line []byte) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -138,7 +141,9 @@ func (s *pluginStream) run(what string, show func(line []byte) error) int {
 		case err != nil:
 			return s.fail(s.flags, err)
 		}
-		if err := s.line(line, show); err != nil {
+		if err := s.line(line, show); errors.Is(err, io.EOF) {
+			return 0
+		} else if err != nil {
 			return s.fail(s.flags, err)
 		}
 	}
@@ -157,7 +162,7 @@ func (s *pluginStream) line(line []byte, show func([]byte) error) error {
 		}
 		s.begun = ""
 		return nil
-	case *s.flags.json:
+	case *s.flags.json && (!s.ownJSON || told.Lost > 0):
 		s.ui.Output(string(line))
 		return nil
 	case told.Lost > 0:

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/wasmnode/wasmnode/abi"
@@ -17,12 +19,13 @@ type pluginRecordCommand struct{ meta }
 
 // Synopsis implements [subcommand].
 func (*pluginRecordCommand) Synopsis() string {
-	return "Record what a plugin asks the node for, without a node"
+	return "Record what a plugin asks the node for, without a node or on one that runs"
 }
 
 // Help implements [subcommand].
 func (*pluginRecordCommand) Help() string {
 	return `Usage: wasmnode plugin record [options] FILE
+       wasmnode plugin record -live [options] NAME
 
   Calls the operations of a plugin's file one after another, and writes each call into a
   recording: the request, each use of a capability with what was answered, and the
@@ -36,6 +39,14 @@ func (*pluginRecordCommand) Help() string {
   does by WASI with files is not recorded. Its random numbers follow from the recording.
   plugin call -record=FILE adds single calls.
 
+  With -live the calls of a plugin of a node that runs are recorded, from now on, each once
+  it has ended, until the command is interrupted or a bound is reached; what was written
+  by then is a recording. Each of these calls has an instance of its own and a clock that
+  stands still while it computes. It needs a token that may do everything; of a node
+  without ACLs, enable_debug in its configuration. Besides the above the recording has
+  what people type into commands in tasks, and from it follow the keys that the plugin
+  made of random numbers meanwhile.
+
   The exit code is 0 when the recording is written, whatever the plugin answered.
 
 Options:
@@ -48,7 +59,15 @@ Options:
   -task=TEXT       What is in the config block of the task that is started, as in a job
                    file: 'command = "/bin/sleep"'. Without it, nothing.
   -timeout=10s     How long each call may take.
-  -json            Print JSON.`
+  -json            Print JSON.
+
+With -live:
+
+  -live            The plugin of that name on a node.
+  -o=FILE          As above.
+  -for=10m         How long it goes on, at most an hour.
+  -max-bytes=N     How large it gets, at most 256 MiB; 64 MiB.
+` + commonOptions
 }
 
 // recordedCall is a call that was recorded, for programs.
@@ -65,11 +84,23 @@ func (c *pluginRecordCommand) Run(args []string) int {
 	to := f.String("o", "", "")
 	task := f.String("task", "", "")
 	timeout := f.Duration("timeout", 10*time.Second, "")
+	live := f.Bool("live", false, "")
+	longest := f.Duration("for", 10*time.Minute, "")
+	bytes := f.Int("max-bytes", 64<<20, "")
 	if !c.parse(f, args, 1, 1, c.Help()) {
 		return 1
 	}
 	if *to == "" {
 		return c.fail(f, errors.New("-o says where the recording is written"))
+	}
+	if *live {
+		if c.templated() {
+			return c.fail(f, errors.New("-t: lines are printed as they come: use -json, which prints an object each"))
+		}
+		if other := given(f.FlagSet, "config", "grant", "task", "timeout"); other != "" {
+			return c.fail(f, fmt.Errorf("-%s is for a plugin's file: with -live the node decides", other))
+		}
+		return c.recordLive(f, *to, *longest, *bytes)
 	}
 	calls, err := recordPlugin(set, f.Arg(0), *to, *task, *timeout)
 	if err != nil {
@@ -89,6 +120,16 @@ func (c *pluginRecordCommand) Run(args []string) int {
 	c.table(rows)
 	c.ui.Output("\n" + *to + ": " + counted(len(calls), "call"))
 	return 0
+}
+
+// given is the first of some options that is on the command line; empty: none is.
+func given(f *flag.FlagSet, names ...string) (first string) {
+	f.Visit(func(o *flag.Flag) {
+		if first == "" && slices.Contains(names, o.Name) {
+			first = o.Name
+		}
+	})
+	return first
 }
 
 // counted is a number of things.

@@ -157,10 +157,16 @@ func exists(file string) bool {
 	return err == nil
 }
 
+// ownProgram is the environment variable by which drivertest finds this program.
+const ownProgram = "WASMNODE"
+
 // runMake makes a target of a folder's Makefile. What make says is shown.
 func runMake(shown io.Writer, dir, target string) error {
 	tail := new(tail)
 	make := exec.Command("make", "--no-print-directory", "-C", dir, target)
+	if self, err := os.Executable(); err == nil && os.Getenv(ownProgram) == "" {
+		make.Env = append(os.Environ(), ownProgram+"="+self)
+	}
 	make.Stdout, make.Stderr = io.MultiWriter(shown, tail), io.MultiWriter(os.Stderr, tail)
 	err := make.Run()
 	switch {

@@ -43,7 +43,7 @@ func KindOf(r *http.Request) Kind {
 // followsPlugin reports whether a request is for what a plugin logs, or does, as it happens.
 func followsPlugin(path string) bool {
 	rest, is := strings.CutPrefix(path, "/v1/agent/plugin/")
-	return is && (strings.HasSuffix(rest, "/logs") || strings.HasSuffix(rest, "/trace"))
+	return is && (strings.HasSuffix(rest, "/logs") || strings.HasSuffix(rest, "/trace") || strings.HasSuffix(rest, "/record"))
 }
 
 // Limits bounds what is served at once. Each kind has its own, so that what fills one

@@ -28,6 +28,7 @@ func TestWhatARequestIsCountedAs(t *testing.T) {
 		{http.MethodGet, "/v1/agent/monitor/export?service_name=nomad", "", Streams, nil},
 		{http.MethodGet, "/v1/agent/plugin/x/logs?follow=true", "", Streams, nil},
 		{http.MethodGet, "/v1/agent/plugin/x/trace", "", Streams, nil},
+		{http.MethodGet, "/v1/agent/plugin/x/record?for=1h", "", Streams, nil},
 		{http.MethodGet, "/v1/agent/plugin/x/schema", "", Reads, nil},
 		{http.MethodGet, "/v1/client/allocation/x/exec", "", Streams, http.Header{"Upgrade": {"websocket"}}},
 		{http.MethodPut, "/v1/jobs", "{}", Bodies, nil},

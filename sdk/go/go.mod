@@ -8,4 +8,4 @@ require (
 	github.com/wasmnode/wasmnode/abi v0.1.0
 )
 
-require golang.org/x/sys v0.38.0 // indirect
+require golang.org/x/sys v0.38.0

@@ -314,3 +314,21 @@ func TestAFaultDuringTheStartIsThatCallsAlone(t *testing.T) {
 	_, err := node.Fingerprint()
 	require.NoError(t, err)
 }
+
+func TestATaskGoesOnWithAnotherBuildAndAnotherAgent(t *testing.T) {
+	clock, wasm := drivertest.NewClock(), guestbuild.Plugin(t, "guest-examples/drivers/mock")
+	node := drivertest.NewCompiled(t, wasm, clock)
+	task := node.Task(`{"run_for": "5s", "exit_code": 3}`)
+	_, _, err := node.StartTask(task)
+	require.NoError(t, err)
+	clock.Sleep(4 * time.Second)
+	require.NoError(t, node.Upgrade(append(wasm[:len(wasm):len(wasm)], "\x00\x03\x01xy"...))) // with another custom section
+	require.NoError(t, node.Restart())
+	result, _, err := node.WaitTask(task, node.Handle(task))
+	require.NoError(t, err)
+	require.Nil(t, result)
+	clock.Sleep(time.Second)
+	result, _, err = node.WaitTask(task, node.Handle(task))
+	require.NoError(t, err)
+	require.Equal(t, &driver.ExitResult{ExitCode: 3}, result)
+}

@@ -97,3 +97,14 @@ func TestTheDriverIsHealthyOnceItIsGranted(t *testing.T) {
 		require.True(t, f.Attributes["driver.raw_exec"].EqualVT(driver.Bool(true)))
 	})
 }
+
+func TestACommandRunsOnTheMachineOfTheTest(t *testing.T) {
+	both(t, func(t *testing.T, node *drivertest.Node) {
+		node.RunProcesses()
+		task := node.Task(`{"command": "sh", "args": ["-c", "echo hello; exit 4"]}`)
+		_, _, err := node.StartTask(task)
+		require.NoError(t, err)
+		require.EqualValues(t, 4, node.AwaitWorkload(task.Id).ExitCode)
+		require.Equal(t, "hello\n", node.Stdout())
+	})
+}

@@ -41,6 +41,15 @@ func NewCompiled(t testing.TB, wasm []byte, clock *Clock, readOnly ...string) *N
 // compile makes a plugin of c.
 func compile(t testing.TB, wasm []byte, required []string, c *compiled) plugin {
 	t.Helper()
+	p, err := load(t, wasm, required, c)
+	if err != nil {
+		t.Fatalf("drivertest: %v", err)
+	}
+	return p
+}
+
+// load is compile, but returns what is wrong with the file.
+func load(t testing.TB, wasm []byte, required []string, c *compiled) (plugin, error) {
 	ctx := context.Background()
 	runtime := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
 		WithCompilationCache(compilationCache()).
@@ -49,17 +58,17 @@ func compile(t testing.TB, wasm []byte, required []string, c *compiled) plugin {
 	t.Cleanup(func() { _ = runtime.Close(ctx) })
 	wasi_snapshot_preview1.MustInstantiate(ctx, runtime)
 	if err := exportCapabilities(ctx, runtime); err != nil {
-		t.Fatalf("drivertest: %v", err)
+		return nil, err
 	}
 	module, err := runtime.CompileModule(ctx, wasm)
 	if err != nil {
-		t.Fatalf("drivertest: %v", err)
+		return nil, err
 	}
 	if err := checkExports(module, required); err != nil {
-		t.Fatalf("drivertest: %v", err)
+		return nil, err
 	}
 	c.runtime, c.module = runtime, module
-	return c
+	return c, nil
 }
 
 // checkExports refuses what no node would take as a plugin.

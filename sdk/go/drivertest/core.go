@@ -13,17 +13,18 @@ import (
 // core is the node around one plugin of any kind.
 type core struct {
 	t       testing.TB
-	plugin  plugin
 	records *records
 	ops     coreOps
 
 	mu     sync.Mutex
+	plugin plugin
+	given  string // the configuration, before it was checked
 	config []byte // nil: not configured yet
 }
 
 // coreOps are the operations that plugins of every kind have.
 type coreOps struct {
-	describe, configure string
+	describe, configure, fingerprint string
 	// schema finds the schema of the plugin's configuration in its description.
 	schema func(description []byte) (string, error)
 }
@@ -66,7 +67,10 @@ func (n *core) call(ctx context.Context, operation, taskID string, request []byt
 func (n *core) callWith(ctx context.Context, host *callHost, request []byte) ([]byte, error) {
 	defer host.streams.close()
 	operation := host.operation
-	i, err := n.plugin.instance(ctx, host)
+	n.mu.Lock()
+	p := n.plugin
+	n.mu.Unlock()
+	i, err := p.instance(ctx, host)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +112,7 @@ func (n *core) Configure(config string) error {
 		return err
 	}
 	n.mu.Lock()
-	n.config = decoded
+	n.given, n.config = config, decoded
 	n.mu.Unlock()
 	return nil
 }
@@ -126,15 +130,20 @@ func (n *core) decode(ctx context.Context, config string) ([]byte, error) {
 // requests of all kinds of plugins have one encoding.
 func (n *core) describeRaw(ctx context.Context) []byte {
 	n.t.Helper()
-	request, err := (&wasmnodev1.DriverDescribeRequest{HostVersion: "0.0.0-drivertest"}).MarshalVT()
-	if err != nil {
-		n.t.Fatalf("drivertest: %v", err)
-	}
-	answer, err := n.call(ctx, n.ops.describe, "", request)
+	answer, err := n.describeOnce(ctx)
 	if err != nil {
 		n.t.Fatalf("drivertest: describe: %v", err)
 	}
 	return answer
+}
+
+// describeOnce is describeRaw, but returns the error.
+func (n *core) describeOnce(ctx context.Context) ([]byte, error) {
+	request, err := (&wasmnodev1.DriverDescribeRequest{HostVersion: "0.0.0-drivertest"}).MarshalVT()
+	if err != nil {
+		return nil, err
+	}
+	return n.call(ctx, n.ops.describe, "", request)
 }
 
 // configuration is a configure request, which has one encoding for all kinds of

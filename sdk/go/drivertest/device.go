@@ -35,13 +35,26 @@ func NewCompiledDevice(t testing.TB, wasm []byte, dirs ...string) *DeviceNode {
 
 func newDeviceNode(t testing.TB, p plugin) *DeviceNode {
 	return &DeviceNode{&core{t: t, plugin: p, records: new(records), ops: coreOps{
-		describe: abi.OpDeviceDescribe, configure: abi.OpDeviceConfigure,
+		describe: abi.OpDeviceDescribe, configure: abi.OpDeviceConfigure, fingerprint: abi.OpDeviceFingerprint,
 		schema: func(description []byte) (string, error) {
 			var d device.Description
 			err := d.UnmarshalVT(description)
 			return d.PluginConfigSchema, err
 		},
 	}}}
+}
+
+// Upgrade has another build of the plugin, compiled to WebAssembly, take over, with the
+// directories of the node, as a node does when the file changes: it is described, gets the
+// configuration of [DeviceNode.Configure], and is asked for its fingerprint. If that fails, the
+// old one stays.
+func (n *DeviceNode) Upgrade(wasm []byte) error {
+	n.t.Helper()
+	next, err := n.build(wasm, abi.RequiredDeviceOps)
+	if err != nil {
+		return err
+	}
+	return n.replace(next)
 }
 
 // Describe returns the plugin's description of itself. The test fails when it cannot.

@@ -8,7 +8,9 @@
 // [New]. Everything crosses the same codecs as in a node; configurations are checked
 // against the driver's own schemas and get their defaults; what the driver asks of
 // the node is recorded. A node may throw away an instance of a plugin after any call:
-// this one does so after every call, so a driver that keeps tasks in memory fails.
+// this one does so after every call, so a driver that keeps tasks in memory fails. Another start
+// of the agent is [Node.Restart], another build of the driver [Node.Upgrade], and time for a
+// compiled driver is a [Clock]. [Node.TaskHCL] takes a config block as a job file has it.
 //
 // It shares nothing with the node's own host but the contract in abi, which makes it
 // a second reading of that contract. Start reading at [Node].

@@ -15,24 +15,30 @@ import (
 // each call of the driver has an instance of its own.
 type Node struct {
 	*core
-	tasks atomic.Int64
+	tasks   atomic.Int64
+	running []running // guarded by mu
 }
 
 // New returns a node with a driver that runs natively. newDriver is called for every
 // call of the driver and must return a new one.
 func New(t testing.TB, newDriver func() driver.Driver) *Node {
 	t.Helper()
-	return newNode(t, native(func() handler {
+	return newNode(t, nativeDriver(newDriver))
+}
+
+// nativeDriver makes a plugin of a driver.
+func nativeDriver(newDriver func() driver.Driver) plugin {
+	return native(func() handler {
 		d := newDriver()
 		return func(ctx context.Context, operation string, request []byte) ([]byte, error) {
 			return driver.Handle(ctx, d, operation, request)
 		}
-	}))
+	})
 }
 
 func newNode(t testing.TB, p plugin) *Node {
 	return &Node{core: &core{t: t, plugin: p, records: new(records), ops: coreOps{
-		describe: abi.OpDriverDescribe, configure: abi.OpDriverConfigure,
+		describe: abi.OpDriverDescribe, configure: abi.OpDriverConfigure, fingerprint: abi.OpDriverFingerprint,
 		schema: func(description []byte) (string, error) {
 			var d driver.Description
 			err := d.UnmarshalVT(description)
@@ -60,6 +66,11 @@ func (n *Node) TryTask(config string) (*driver.TaskConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("task config: %w", err)
 	}
+	return n.newTask(decoded)
+}
+
+// newTask returns a task with a config that was checked.
+func (n *Node) newTask(decoded []byte) (*driver.TaskConfig, error) {
 	task, err := conform.Task(n.t.TempDir(), n.tasks.Add(1), decoded)
 	if err != nil {
 		return nil, err

@@ -52,6 +52,7 @@ func (n *Node) StartTask(task *driver.TaskConfig) (*driver.TaskHandle, *driver.N
 	if err := r.UnmarshalVT(answer); err != nil {
 		return nil, nil, err
 	}
+	n.keep(task, r.Handle)
 	return r.Handle, r.Network, nil
 }
 
@@ -66,7 +67,11 @@ func (n *Node) RecoverTask(task *driver.TaskConfig, handle *driver.TaskHandle) (
 		return nil, err
 	}
 	var r wasmnodev1.DriverRecoverTaskResponse
-	return either(r.UnmarshalVT(answer), r.GetHandle, handle)
+	recovered, err := n.either(r.UnmarshalVT(answer), r.GetHandle, task, handle)
+	if err == nil {
+		n.keep(task, recovered)
+	}
+	return recovered, err
 }
 
 // WaitTask asks once how the task ended; a nil result means that it still runs.
@@ -99,7 +104,7 @@ func (n *Node) StopTask(task *driver.TaskConfig, handle *driver.TaskHandle, sign
 		return nil, err
 	}
 	var r wasmnodev1.DriverStopTaskResponse
-	return either(r.UnmarshalVT(answer), r.GetHandle, handle)
+	return n.either(r.UnmarshalVT(answer), r.GetHandle, task, handle)
 }
 
 // SignalTask sends a signal and returns the handle from then on.
@@ -113,17 +118,18 @@ func (n *Node) SignalTask(task *driver.TaskConfig, handle *driver.TaskHandle, si
 		return nil, err
 	}
 	var r wasmnodev1.DriverSignalTaskResponse
-	return either(r.UnmarshalVT(answer), r.GetHandle, handle)
+	return n.either(r.UnmarshalVT(answer), r.GetHandle, task, handle)
 }
 
-// either returns the handle of an answer, or the old one when it has none.
-func either(err error, answered func() *driver.TaskHandle, old *driver.TaskHandle) (*driver.TaskHandle, error) {
+// either returns the handle of an answer, or the old one when it has none, and keeps it.
+func (n *Node) either(err error, answered func() *driver.TaskHandle, task *driver.TaskConfig, old *driver.TaskHandle) (*driver.TaskHandle, error) {
 	if err != nil {
 		return nil, err
 	}
 	if h := answered(); h != nil {
-		return h, nil
+		old = h
 	}
+	n.renew(task, old)
 	return old, nil
 }
 
@@ -133,7 +139,10 @@ func (n *Node) DestroyTask(task *driver.TaskConfig, handle *driver.TaskHandle, f
 	if err != nil {
 		return err
 	}
-	_, err = n.call(context.Background(), abi.OpDriverDestroyTask, task.GetId(), request)
+	if _, err = n.call(context.Background(), abi.OpDriverDestroyTask, task.GetId(), request); err == nil {
+		n.forget(task.GetId())
+		n.records.kill(task.GetId())
+	}
 	return err
 }
 

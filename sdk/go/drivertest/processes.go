@@ -42,7 +42,8 @@ type processes struct {
 	runHelper   func(*process.Helper) (*process.Ended, error)
 }
 
-// Processes returns the processes that the driver started. None of them runs.
+// Processes returns the processes that the driver started. They run only after
+// [Node.RunProcesses].
 func (n *core) Processes() []*process.Command {
 	n.records.mu.Lock()
 	defer n.records.mu.Unlock()
@@ -83,6 +84,11 @@ func (h *callHost) ProcessStart(request []byte) ([]byte, error) {
 	id, err := h.takeName(c.Name)
 	if err != nil {
 		return nil, err
+	}
+	if h.real != nil {
+		if err := h.runProcess(id, c); err != nil {
+			return nil, err
+		}
 	}
 	h.processes.started = append(h.processes.started, c)
 	h.workloads.put(id, nil)

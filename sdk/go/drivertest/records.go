@@ -80,6 +80,7 @@ type records struct {
 	refuseWasm *abi.Error
 	processes  processes
 	workloads  workloads
+	real       map[string]*realProcess // by the workload's ID; nil: nothing runs
 	kept       kept
 	dirs       map[string]*wasmnodev1.TaskDirectories // by task
 	listening  map[string]string                      // sockets, by the addresses that they stand for

@@ -44,8 +44,11 @@ func applySchema(schema string, config []byte) ([]byte, error) {
 	if err := compiled.Validate(value); err != nil {
 		return nil, err
 	}
-	return json.Marshal(value)
+	return encode(value)
 }
+
+// encode is the inverse of decode.
+func encode(value any) ([]byte, error) { return json.Marshal(value) }
 
 // withDefaults fills in what is missing in objects, at any depth.
 func withDefaults(s *jsonschema.Schema, value any) any {

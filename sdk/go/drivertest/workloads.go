@@ -12,8 +12,9 @@ import (
 // maxStopMs bounds the time that a workload is given to end by itself, see abi/ABI.md.
 const maxStopMs = 86_400_000
 
-// workloads is what a driver started and did to it. Nothing runs: what was started ends when the
-// driver stops it, or a test says so. It belongs to records, whose lock guards it.
+// workloads is what a driver started and did to it. Unless a test has processes run, nothing does:
+// what was started ends when the driver stops it, or a test says so. It belongs to records, whose
+// lock guards it.
 type workloads struct {
 	ended      map[string]*workload.Result // by the ID; nil: it runs
 	signals    []WorkloadSignal
@@ -96,9 +97,18 @@ func (h *callHost) Workload(function string, request []byte) ([]byte, error) {
 func (h *callHost) askWorkload(id string, request message) (message, error) {
 	h.mu.Lock()
 	ended, known := h.workloads.ended[id]
+	running := h.real[id]
 	h.mu.Unlock()
 	if !known {
 		return nil, abi.NewError(abi.NotFound, "workload "+id+" does not exist")
+	}
+	if stop, is := request.(*wasmnodev1.WorkloadStopRequest); is && (stop.TimeoutMs < 0 || stop.TimeoutMs > maxStopMs) {
+		return nil, abi.NewError(abi.InvalidArgument, "stop: beyond a bound of abi/ABI.md")
+	}
+	if running != nil && ended == nil {
+		if answer, err := h.askReal(id, running, request); answer != nil || err != nil {
+			return answer, err
+		}
 	}
 	switch r := request.(type) {
 	case *wasmnodev1.WorkloadSignalRequest:
@@ -108,9 +118,6 @@ func (h *callHost) askWorkload(id string, request message) (message, error) {
 		h.sendSignal(id, r.Signal, nil)
 		return &wasmnodev1.WorkloadSignalResponse{}, nil
 	case *wasmnodev1.WorkloadStopRequest:
-		if r.TimeoutMs < 0 || r.TimeoutMs > maxStopMs {
-			return nil, abi.NewError(abi.InvalidArgument, "stop: beyond a bound of abi/ABI.md")
-		}
 		if ended == nil {
 			h.sendSignal(id, r.Signal, &workload.Result{})
 		}

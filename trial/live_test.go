@@ -1,0 +1,260 @@
+package trial_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
+	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/sandbox"
+	"github.com/wasmnode/wasmnode/sdk/go/conform"
+	"github.com/wasmnode/wasmnode/sdk/go/drivertest/guestbuild"
+	"github.com/wasmnode/wasmnode/trial"
+)
+
+// live is a node's host with the broken driver, as an agent has it.
+type live struct {
+	*host.Host
+	plugin *host.Plugin
+}
+
+func newLive(t *testing.T) *live {
+	t.Helper()
+	engine, err := sandbox.Open(sandbox.Config{CacheDir: codeCache})
+	require.NoError(t, err)
+	l := &live{Host: host.New(host.Config{
+		Logger: hclog.NewNullLogger(), Engine: engine, Workloads: repeatable(t).Workloads(),
+		Limits: host.Limits{CallTimeout: patient, DescribeTime: patient, CPUPerMinute: patient},
+	})}
+	l.plugin = l.load(t, guestbuild.Plugin(t, "trial/testdata/broken"))
+	t.Cleanup(func() { require.NoError(t, engine.Close(context.WithoutCancel(t.Context()))) })
+	return l
+}
+
+// load loads a file and configures it, as a node does, such that it has instances that are warm.
+func (l *live) load(t *testing.T, wasm []byte) *host.Plugin {
+	t.Helper()
+	p, err := l.Load(t.Context(), host.NewSource(wasm))
+	require.NoError(t, err)
+	t.Cleanup(p.Close)
+	require.NoError(t, p.Configure(t.Context(), host.Grants{}, []byte(`{"how":"","password":"swordfish"}`)))
+	_, err = p.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+	require.NoError(t, err)
+	return p
+}
+
+func (l *live) record(t *testing.T, bounds trial.LiveBounds) *trial.Live {
+	t.Helper()
+	r, err := trial.RecordLive(l.Host, "broken", bounds)
+	require.NoError(t, err)
+	t.Cleanup(r.Close)
+	return r
+}
+
+// start starts a task, and returns it with its handle.
+func (l *live) start(t *testing.T, n int64) (*wasmnodev1.TaskConfig, *wasmnodev1.TaskHandle) {
+	t.Helper()
+	task, err := conform.Task(t.TempDir(), n, []byte(`{"message":"here"}`))
+	if !assert.NoError(t, err) {
+		return nil, nil
+	}
+	task.Env = map[string]string{"SECRET": fmt.Sprintf("swordfish-%d", n), "A": "another", "B": "and another"}
+	var started wasmnodev1.DriverStartTaskResponse
+	assert.NoError(t, l.plugin.Invoke(t.Context(), host.Call{
+		Op: abi.OpDriverStartTask, Task: task, Request: &wasmnodev1.DriverStartTaskRequest{Task: task}, Answer: &started,
+		Events: func(*wasmnodev1.TaskEvent) error { return nil },
+	}))
+	return task, started.Handle
+}
+
+var wide = trial.LiveBounds{Time: patient, Bytes: 1 << 20}
+
+// recording reads so many calls.
+func recording(t *testing.T, r *trial.Live, calls int) string {
+	t.Helper()
+	var text strings.Builder
+	for i := range calls {
+		part, lost, err := r.Wait(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, lost)
+		require.Empty(t, part.End)
+		if i == 0 {
+			text.WriteString(part.Header)
+		}
+		text.WriteString(part.Text)
+	}
+	return text.String()
+}
+
+// TestCallsOfANodeAreReplayedToTheByte has a clock and random numbers in handles, of tasks that are
+// started at the same time by an instance that had calls before.
+func TestCallsOfANodeAreReplayedToTheByte(t *testing.T) {
+	l := newLive(t)
+	_, before := l.start(t, 1)
+	require.NotEmpty(t, before.DriverState)
+	r := l.record(t, wide)
+	_, err := trial.RecordLive(l.Host, "broken", wide)
+	require.ErrorIs(t, err, host.ErrRecording)
+	trace, stop := l.Trace("broken")
+	defer stop()
+	const tasks = 8
+	var wait sync.WaitGroup
+	for n := range int64(tasks) {
+		wait.Go(func() {
+			task, h := l.start(t, n+2)
+			assert.NoError(t, l.plugin.Invoke(t.Context(), host.Call{
+				Op: abi.OpDriverInspectTask, Task: task, Answer: &wasmnodev1.DriverInspectTaskResponse{},
+				Request: &wasmnodev1.DriverInspectTaskRequest{TaskId: task.Id, Handle: h},
+			}))
+		})
+	}
+	wait.Wait()
+	text := recording(t, r, 2*tasks)
+	require.NotContains(t, text, "swordfish")
+	require.Contains(t, text, `"password":"masked-ma"`)
+	require.NoError(t, replay(t, repeatable(t), text))
+	traced, _, err := trace.Read()
+	require.NoError(t, err)
+	require.NotEmpty(t, traced.Operation, "a trace goes on beside it")
+
+	r.Close()
+	l.start(t, 100)
+	_, _, err = r.Read()
+	require.Error(t, err, "what begins afterwards is not recorded")
+	l.record(t, wide) // and another recording is possible
+}
+
+// TestWhatTheNodeGaveUpIsReplayedAsThat ends a command whose input never comes, and one that does
+// not ask for anything.
+func TestWhatTheNodeGaveUpIsReplayedAsThat(t *testing.T) {
+	l := newLive(t)
+	task, h := l.start(t, 1)
+	r := l.record(t, wide)
+	ctx, cancel := context.WithCancel(t.Context())
+	in, _ := io.Pipe()
+	err := l.plugin.Invoke(ctx, host.Call{
+		Op: abi.OpDriverExecTask, Task: task, Answer: &wasmnodev1.DriverExecTaskResponse{},
+		Request: &wasmnodev1.DriverExecTaskRequest{TaskId: task.Id, Handle: h, Command: []string{"cat"}},
+		Streams: func() host.CommandStreams {
+			return host.CommandStreams{Stdin: leaving{in, cancel}, Stdout: nowhere{}, Stderr: nowhere{}}
+		},
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	text := recording(t, r, 1)
+	require.Contains(t, text, `"fault":"was not finished"`)
+	require.NoError(t, replay(t, repeatable(t), text))
+
+	require.NoError(t, l.plugin.Configure(t.Context(), host.Grants{}, []byte(`{"how":"loop"}`)))
+	ctx, cancel = context.WithCancel(t.Context())
+	made := l.plugin.Stats().Instances
+	go func() {
+		defer cancel()
+		assert.Eventually(t, func() bool { return l.plugin.Stats().Instances > made }, patient, time.Millisecond)
+	}()
+	err = l.plugin.Invoke(ctx, host.Call{
+		Op: abi.OpDriverInspectTask, Task: task, Answer: &wasmnodev1.DriverInspectTaskResponse{},
+		Request: &wasmnodev1.DriverInspectTaskRequest{TaskId: task.Id, Handle: h},
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = l.plugin.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+	require.NoError(t, err)
+	part, _, err := r.Wait(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []any{abi.OpDriverFingerprint, 1}, []any{part.Operation, part.LeftOut})
+}
+
+func TestALiveRecordingEndsAtItsBounds(t *testing.T) {
+	l := newLive(t)
+	fingerprint := func() {
+		_, err := l.plugin.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+		require.NoError(t, err)
+	}
+	ends := func(r *trial.Live, want string) {
+		t.Helper()
+		part, _, err := r.Wait(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, part.End)
+		_, _, err = r.Wait(t.Context())
+		require.ErrorIs(t, err, io.EOF)
+		r.Close()
+	}
+	r := l.record(t, wide)
+	fingerprint()
+	one := len(recording(t, r, 1))
+	r.Close()
+
+	r = l.record(t, trial.LiveBounds{Time: patient, Bytes: one + 50})
+	fingerprint()
+	fingerprint()
+	recording(t, r, 1)
+	ends(r, fmt.Sprintf("another call would make it larger than %d bytes", one+50))
+
+	r = l.record(t, trial.LiveBounds{Time: time.Millisecond, Bytes: 1})
+	ends(r, "it has taken 1ms")
+
+	r = l.record(t, wide)
+	fingerprint()
+	l.plugin = l.load(t, append(guestbuild.Plugin(t, "trial/testdata/broken"), "\x00\x02\x01x"...))
+	recording(t, r, 1)
+	ends(r, "the plugin is another file now, of version 0.1.0")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r = l.record(t, wide)
+	_, _, err := r.Wait(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = trial.RecordLive(l.Host, "none", wide)
+	require.ErrorIs(t, err, host.ErrNoPlugin)
+}
+
+// TestACallThatExchangesTooMuchIsLeftOut has a command that is fed 40 MiB.
+func TestACallThatExchangesTooMuchIsLeftOut(t *testing.T) {
+	l := newLive(t)
+	task, h := l.start(t, 1)
+	r := l.record(t, wide)
+	require.NoError(t, l.plugin.Invoke(t.Context(), host.Call{
+		Op: abi.OpDriverExecTask, Task: task, Answer: &wasmnodev1.DriverExecTaskResponse{},
+		Request: &wasmnodev1.DriverExecTaskRequest{TaskId: task.Id, Handle: h, Command: []string{"cat"}},
+		Streams: func() host.CommandStreams {
+			return host.CommandStreams{Stdin: io.NopCloser(io.LimitReader(zeros{}, 40<<20)), Stdout: nowhere{}, Stderr: nowhere{}}
+		},
+	}))
+	_, err := l.plugin.Call(t.Context(), abi.OpDriverFingerprint, nil, nil)
+	require.NoError(t, err)
+	part, _, err := r.Wait(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []any{abi.OpDriverFingerprint, 1}, []any{part.Operation, part.LeftOut})
+}
+
+type nowhere struct{}
+
+func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
+func (nowhere) Close() error                { return nil }
+
+// leaving is the input of somebody who leaves once it is wanted.
+type leaving struct {
+	io.ReadCloser
+	leave func()
+}
+
+func (l leaving) Read(p []byte) (int, error) {
+	l.leave()
+	return l.ReadCloser.Read(p)
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
