@@ -55,6 +55,13 @@ func (r *Registry) Put(repository, tag string, manifest []byte) {
 	}
 }
 
+// Manifest returns what is under a tag; nil: nothing is.
+func (r *Registry) Manifest(repository, tag string) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.manifests["/v2/"+repository+"/manifests/"+tag]
+}
+
 // PutBlob has a blob under a digest, whatever it is.
 func (r *Registry) PutBlob(digest string, content []byte) {
 	r.mu.Lock()
