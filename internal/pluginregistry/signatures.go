@@ -41,6 +41,13 @@ func (r Reference) signatures(manifest string) Reference {
 	return r
 }
 
+// SignaturesOf returns the reference under which the signatures of a manifest of the
+// repository are, by its digest.
+func (r Reference) SignaturesOf(manifest string) string {
+	r = r.signatures(manifest)
+	return Scheme + r.Registry + "/" + r.Repository + ":" + r.Reference.Reference
+}
+
 // Signatures fetches the signatures of a manifest of the repository, by its digest. They are
 // not verified. There may be none.
 func (r Reference) Signatures(ctx context.Context, cfg Config, manifest string) ([]Signature, error) {
