@@ -319,7 +319,11 @@ func (t *files) loaded(now time.Time, f *file, load int, u *Unit, what identity,
 	if f.load == load {
 		f.state, f.reason = "", ""
 	}
-	actions = append(actions, logLine{hclog.Info, "plugin loaded", []any{"file", f.name, "plugin", what.name, "version", what.version, "digest", what.digest[:12], "signed_by", what.signer.Name}})
+	said := []any{"file", f.name, "plugin", what.name, "version", what.version, "digest", what.digest[:12]}
+	if what.signer.ID != "" {
+		said = append(said, "signed_by", what.signer.String())
+	}
+	actions = append(actions, logLine{hclog.Info, "plugin loaded", said})
 	t.finishFirst(f.name)
 	actions = append(actions, t.retryReplaced(now, name)...)
 	switch {

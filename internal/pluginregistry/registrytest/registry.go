@@ -83,6 +83,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	body, _ := io.ReadAll(q.Body) // what is cut off has another digest
 	path, digest := q.URL.Path, q.URL.Path[strings.LastIndexByte(q.URL.Path, '/')+1:]
 	switch {
+	case path == "/v2/": // it is a registry
 	case q.Method == http.MethodPost && strings.HasSuffix(path, "/blobs/uploads/"):
 		w.Header().Set("Location", path+"upload")
 		w.WriteHeader(http.StatusAccepted)
