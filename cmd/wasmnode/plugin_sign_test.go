@@ -80,7 +80,7 @@ func TestASignatureIsMadeAndVerified(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(w.dir, "raw_exec.wasm.sig")))
 	wants(t, verify("mine.pub", "raw_exec.wasm"), 1, `raw_exec\.wasm: it is not signed; trusted: mine\.pub .*`)
 	wants(t, verify("theirs.pub", "mock.wasm"), 1, `mock\.wasm: it is signed with the key [0-9a-f]{12}, which is not trusted; trusted: theirs\.pub .*`)
-	wants(t, verify("none.pub", "mock.wasm"), 1, `stat none\.pub: no such file or directory`)
+	wants(t, verify("none.pub", "mock.wasm"), 1, `open none\.pub: no such file or directory`)
 	wants(t, verify("mock.wasm", "mock.wasm"), 1, `mock\.wasm: it has \d+ bytes, the limit is 65536`)
 	wants(t, verify("mine.key", "mock.wasm"), 1, `mine\.key: "ENCRYPTED SIGSTORE PRIVATE KEY" is not a public key`)
 	wants(t, w.run(t, "", "plugin", "verify", "mock.wasm"), 1, `whose signature\? Name the public key with -key`)
@@ -93,7 +93,7 @@ func TestASignatureIsMadeAndVerified(t *testing.T) {
 	wants(t, w.run(t, "", "plugin", "sign", "-key", "mine.key", "mock.wasm"), 1, `mine\.key: the key has a password, and nobody is here to be asked: set WASMNODE_KEY_PASSWORD`)
 
 	// Only what was signed comes out of a registry.
-	wants(t, w.run(t, "", "plugin", "pull", "-plain-http", "-key", "none.pub", "-o", "out.wasm", ref), 1, `stat none\.pub: .*`)
+	wants(t, w.run(t, "", "plugin", "pull", "-plain-http", "-key", "none.pub", "-o", "out.wasm", ref), 1, `open none\.pub: .*`)
 	assert.Contains(t, w.does(t, "plugin", "pull", "-plain-http", "-o", "out.wasm", ref), "Signed by = somebody, not verified: name the public key with -key\n")
 	assert.Contains(t, w.does(t, "plugin", "pull", "-plain-http", "-key", "mine.pub", "-o", "out.wasm", ref), "Signed by = "+shown[0]+"\n")
 	assert.Equal(t, "out.wasm is signed with "+shown[1]+"\n", verify("theirs.pub", "out.wasm").stdout, "all signatures are kept")
@@ -119,7 +119,7 @@ func TestANodeTakesWhatATrustedKeySigned(t *testing.T) {
 		return "require_signed = true\ntrusted_keys = [" + strings.Join(keys, ", ") + "]\n" + before
 	}
 	write(t, s.config, trust("none.pub"))
-	wants(t, w.run(t, "", "agent", "-config", s.config), 1, `configuration: trusted_keys: stat .*/none\.pub: no such file or directory`)
+	wants(t, w.run(t, "", "agent", "-config", s.config), 1, `configuration: trusted_keys: open .*/none\.pub: no such file or directory`)
 	write(t, s.config, trust("mine.pub"))
 	s.drop(t, "raw_exec.wasm", driver(t, "raw_exec"))
 	n := s.start(t)

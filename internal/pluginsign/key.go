@@ -20,9 +20,11 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -188,9 +190,15 @@ func readPEM(path string) (*pem.Block, error) {
 	return block, nil
 }
 
-// readRegular reads a regular file of at most limit bytes.
+// readRegular reads a regular file of at most limit bytes. It waits for nobody, whatever is
+// there in its place.
 func readRegular(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
 	switch {
 	case err != nil:
 		return nil, err
@@ -199,5 +207,5 @@ func readRegular(path string, limit int64) ([]byte, error) {
 	case info.Size() > limit:
 		return nil, fmt.Errorf("%s: it has %d bytes, the limit is %d", path, info.Size(), limit)
 	}
-	return os.ReadFile(path)
+	return io.ReadAll(io.LimitReader(f, limit+1))
 }

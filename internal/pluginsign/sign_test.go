@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -115,6 +116,9 @@ func TestAKeyThatCannotBeReadSaysWhy(t *testing.T) {
 	require.EqualError(t, err, dir+"/key: nobody to ask")
 	_, err = pluginsign.ReadPublicKey(dir)
 	require.EqualError(t, err, dir+": not a regular file")
+	require.NoError(t, syscall.Mkfifo(dir+"/pipe", 0o600))
+	_, err = pluginsign.ReadPublicKey(dir + "/pipe")
+	require.EqualError(t, err, dir+"/pipe: not a regular file", "and nobody waits for who writes to it")
 	_, err = pluginsign.ReadPublicKey(dir + "/none")
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
