@@ -157,15 +157,16 @@ func Default() Config {
 	}
 	fetch, gc := artifact.DefaultLimits(), node.DefaultGC()
 	return Config{
-		Name:       name,
-		Region:     "global",
-		Datacenter: "dc1",
-		DataDir:    "/var/lib/wasmnode",
-		PluginDir:  "/var/lib/wasmnode/plugins",
-		BindAddr:   "127.0.0.1", // by default the API needs no token
-		HTTPPort:   4646,        // Nomad's, so that its command line finds us
-		LogLevel:   "info",
-		Access:     Access{Limits: Limits{Reads: 256, Bodies: 64, Streams: 1024, Connections: 2048}},
+		Name:        name,
+		Region:      "global",
+		Datacenter:  "dc1",
+		DataDir:     "/var/lib/wasmnode",
+		PluginDir:   "/var/lib/wasmnode/plugins",
+		BindAddr:    "127.0.0.1", // by default the API needs no token
+		HTTPPort:    4646,        // Nomad's, so that its command line finds us
+		LogLevel:    "info",
+		TrustedKeys: []string{},
+		Access:      Access{Limits: Limits{Reads: 256, Bodies: 64, Streams: 1024, Connections: 2048}},
 		Client: Client{
 			NodePool:       "default",
 			CNIPath:        "/opt/cni/bin:/usr/lib/cni:/usr/libexec/cni", // Nomad's, and where packages have them
