@@ -189,11 +189,16 @@ func (a *agent) openPlugins() (err error) {
 		// A driver and a device plugin may have one name.
 		OnRefresh: func(plugin string) { a.drivers.Refresh(plugin); a.devices.Refresh(plugin) },
 	})
+	decided, err := settings(a.cfg, a.dev)
+	if err != nil {
+		return err
+	}
 	a.catalog, err = catalog.New(catalog.Config{
 		Dir:      a.cfg.PluginDir,
 		Logger:   a.logger.Named("catalog"),
 		Loader:   catalog.HostLoader{Host: a.host},
-		Settings: settings(a.cfg, a.dev),
+		Settings: decided,
+		Refused:  func(file, why string) { a.node.RefusePlugin(file, why) },
 	})
 	if err != nil {
 		return fmt.Errorf("%w, or choose another with -plugin-dir", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/pluginsign"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/drivers"
 	"github.com/wasmnode/wasmnode/runners/artifact"
@@ -55,6 +56,9 @@ func load(cfg config.Config, o Options) (config.Config, error) {
 	}
 	if err := cfg.Validate(); err != nil {
 		return cfg, fmt.Errorf("configuration: %s", oneLine(err))
+	}
+	if _, err := trustedKeys(cfg); err != nil {
+		return cfg, fmt.Errorf("configuration: %w", err)
 	}
 	return cfg, nil
 }
@@ -110,11 +114,15 @@ func applyFlags(cfg *config.Config, o Options) error {
 }
 
 // settings are what the operator decided about plugins. With -dev, programs may also come
-// from the working directory.
-func settings(cfg config.Config, dev bool) catalog.Settings {
+// from the working directory. The error is that of a key that cannot be read.
+func settings(cfg config.Config, dev bool) (catalog.Settings, error) {
+	keys, err := trustedKeys(cfg)
+	if err != nil {
+		return catalog.Settings{}, err
+	}
 	permitted := drivers.Permission{Allowed: cfg.Client.AllowedDrivers, Blocked: cfg.Client.BlockedDrivers}
 	s := catalog.Settings{
-		Plugins: map[string]catalog.PluginSettings{}, RequirePinned: cfg.RequirePinned, RequireLock: cfg.RequireLock,
+		Plugins: map[string]catalog.PluginSettings{}, RequirePinned: cfg.RequirePinned, RequireLock: cfg.RequireLock, TrustedKeys: keys,
 		Refuse: func(kind host.Kind, name string) string {
 			if kind != host.KindDriver {
 				return ""
@@ -132,7 +140,16 @@ func settings(cfg config.Config, dev bool) catalog.Settings {
 	for name, p := range cfg.Plugins {
 		s.Plugins[name] = catalog.PluginSettings{File: p.File, SHA256: p.SHA256, Config: p.Config, Grants: granted(p.Grant)}
 	}
-	return s
+	return s, nil
+}
+
+// trustedKeys reads the keys with which plugins have to be signed.
+func trustedKeys(cfg config.Config) (pluginsign.Keys, error) {
+	keys, err := pluginsign.ReadKeys(cfg.TrustedKeys)
+	if err != nil {
+		return nil, fmt.Errorf("trusted_keys: %w", err)
+	}
+	return keys, nil
 }
 
 // limits bounds what the tasks' runners wait for and fetch.

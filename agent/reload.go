@@ -8,11 +8,12 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/agent/config"
+	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
 // reloadable are the keys of the configuration that take effect without a restart.
-var reloadable = []string{"client.drivers.allow", "client.drivers.block", "log_level", "plugin", "require_lock", "require_pinned"}
+var reloadable = []string{"client.drivers.allow", "client.drivers.block", "log_level", "plugin", "require_lock", "require_pinned", "require_signed", "trusted_keys"}
 
 // reloadOn reads the configuration again whenever it is asked to, until ctx is done.
 func (a *agent) reloadOn(ctx context.Context, o Options) {
@@ -31,8 +32,12 @@ func (a *agent) reloadOn(ctx context.Context, o Options) {
 func (a *agent) reload(o Options) {
 	const condition = "reload"
 	cfg, err := load(a.defaults, o)
+	var decided catalog.Settings
 	if err == nil {
-		err = a.catalog.Apply(settings(cfg, a.dev))
+		decided, err = settings(cfg, a.dev)
+	}
+	if err == nil {
+		err = a.catalog.Apply(decided)
 	}
 	if err != nil {
 		text := fmt.Sprintf("the configuration was not reloaded, the one before stays in force: %s", oneLine(err))

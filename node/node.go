@@ -224,6 +224,9 @@ func (n *Node) Structs() *structs.Node { return n.self.get() }
 // not block.
 func (n *Node) UpdateDriver(name string, info *structs.DriverInfo) { n.self.updateDriver(name, info) }
 
+// RefusePlugin records that a file in the plugin directory is not taken.
+func (n *Node) RefusePlugin(file, why string) { n.self.refusePlugin(file, why) }
+
 // Run runs the node until ctx is done and all is shut down. It is called once. Ready is
 // called when what was stored is restored, every plugin has answered or was waited for long
 // enough, and the control plane knows all that. Allocations are taken before that; each is

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -85,6 +86,16 @@ func (s *self) awaitKnown(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// refusePlugin records an event about a plugin's file.
+func (s *self) refusePlugin(file, why string) {
+	s.update(func(next *structs.Node) bool {
+		addNodeEvent(next, structs.NodeEvent{
+			Time: time.Now().UTC(), Subsystem: "Plugin", Message: fmt.Sprintf("Plugin %s not taken: %s", file, why), Details: map[string]string{"file": file},
+		})
+		return true
+	})
 }
 
 // mergeDriver puts a driver's state into a node and reports whether it is another.

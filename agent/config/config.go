@@ -37,12 +37,17 @@ type Config struct {
 	// RequirePinned refuses plugins whose digest is not in the configuration.
 	RequirePinned bool `key:"require_pinned"`
 	// RequireLock refuses all plugins while their directory has no lock file.
-	RequireLock  bool              `key:"require_lock"`
-	Access       Access            `key:"-"`
-	Client       Client            `key:"client"`
-	Server       Server            `key:"server"`
-	PluginLimits PluginLimits      `key:"plugin_limits"`
-	Plugins      map[string]Plugin `key:"plugin"`
+	RequireLock bool `key:"require_lock"`
+	// TrustedKeys are the files of public keys with one of which every plugin has to be signed;
+	// none: plugins need no signature.
+	TrustedKeys []string `key:"trusted_keys"`
+	// RequireSigned refuses a configuration that trusts no key.
+	RequireSigned bool              `key:"require_signed"`
+	Access        Access            `key:"-"`
+	Client        Client            `key:"client"`
+	Server        Server            `key:"server"`
+	PluginLimits  PluginLimits      `key:"plugin_limits"`
+	Plugins       map[string]Plugin `key:"plugin"`
 	// Warnings are lines that [Config.Load] has to say of the files: they are no setting.
 	Warnings []string `key:"-"`
 }
@@ -153,15 +158,16 @@ func Default() Config {
 	}
 	fetch, gc := artifact.DefaultLimits(), node.DefaultGC()
 	return Config{
-		Name:       name,
-		Region:     "global",
-		Datacenter: "dc1",
-		DataDir:    "/var/lib/wasmnode",
-		PluginDir:  "/var/lib/wasmnode/plugins",
-		BindAddr:   "127.0.0.1", // by default the API needs no token
-		HTTPPort:   4646,        // Nomad's, so that its command line finds us
-		LogLevel:   "info",
-		Access:     Access{Limits: Limits{Reads: 256, Bodies: 64, Streams: 1024, Connections: 2048}},
+		Name:        name,
+		Region:      "global",
+		Datacenter:  "dc1",
+		DataDir:     "/var/lib/wasmnode",
+		PluginDir:   "/var/lib/wasmnode/plugins",
+		BindAddr:    "127.0.0.1", // by default the API needs no token
+		HTTPPort:    4646,        // Nomad's, so that its command line finds us
+		LogLevel:    "info",
+		TrustedKeys: []string{},
+		Access:      Access{Limits: Limits{Reads: 256, Bodies: 64, Streams: 1024, Connections: 2048}},
 		Client: Client{
 			NodePool:       "default",
 			CNIPath:        "/opt/cni/bin:/usr/lib/cni:/usr/libexec/cni", // Nomad's, and where packages have them
@@ -216,6 +222,7 @@ func (c Config) Validate() error {
 			fault("%s: %q is not an absolute path", dir.key, dir.path)
 		}
 	}
+	errs = append(errs, c.validateKeys()...)
 	errs = append(errs, c.validateBindAddr()...)
 	if c.HTTPPort < 0 || c.HTTPPort > 65535 {
 		fault("ports.http: %d is not a port", c.HTTPPort)
@@ -238,6 +245,19 @@ func (c Config) Validate() error {
 		files[file] = name
 	}
 	return errors.Join(errs...)
+}
+
+// validateKeys returns every fault of what says whose plugins are taken.
+func (c Config) validateKeys() (errs []error) {
+	for _, path := range c.TrustedKeys {
+		if !filepath.IsAbs(path) {
+			errs = append(errs, fmt.Errorf("trusted_keys: %q is not an absolute path", path))
+		}
+	}
+	if c.RequireSigned && len(c.TrustedKeys) == 0 {
+		errs = append(errs, errors.New("require_signed: trusted_keys names no public key, so that no plugin would be taken"))
+	}
+	return errs
 }
 
 // validate returns every fault of the block.

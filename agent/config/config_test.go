@@ -28,6 +28,17 @@ func TestBoundsOfTheClient(t *testing.T) {
 	require.NoError(t, Default().Validate())
 }
 
+func TestWhoseSignaturesAreTrusted(t *testing.T) {
+	for want, keys := range map[string][]string{
+		`trusted_keys: "a.pub" is not an absolute path`:                                      {"/b.pub", "a.pub"},
+		"require_signed: trusted_keys names no public key, so that no plugin would be taken": nil,
+	} {
+		c := Default()
+		c.RequireSigned, c.TrustedKeys = true, keys
+		require.EqualError(t, c.Validate(), want)
+	}
+}
+
 func TestWhichFileIsMeantIsClear(t *testing.T) {
 	digest := strings.Repeat("0a", 32)
 	for want, plugins := range map[string]map[string]Plugin{

@@ -33,6 +33,8 @@ type file struct {
 	LogJSON       *bool              `hcl:"log_json,optional"`
 	RequirePinned *bool              `hcl:"require_pinned,optional"`
 	RequireLock   *bool              `hcl:"require_lock,optional"`
+	TrustedKeys   *[]string          `hcl:"trusted_keys,optional"`
+	RequireSigned *bool              `hcl:"require_signed,optional"`
 	HTTPHosts     *[]string          `hcl:"http_hosts,optional"`
 	SocketGroup   *string            `hcl:"http_socket_group,optional"`
 	InsecureAPI   *bool              `hcl:"insecure_api,optional"`
@@ -349,6 +351,8 @@ func (l *loader) apply(f *file) {
 	set(&c.EnableDebug, f.EnableDebug)
 	set(&c.RequirePinned, f.RequirePinned)
 	set(&c.RequireLock, f.RequireLock)
+	set(&c.TrustedKeys, f.TrustedKeys)
+	set(&c.RequireSigned, f.RequireSigned)
 	l.access(f)
 	if f.Addresses != nil {
 		set(&c.BindAddr, f.Addresses.HTTP)

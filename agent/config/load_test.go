@@ -41,6 +41,8 @@ func TestEveryKey(t *testing.T) {
 		"ports.http":              {"ports {\n http = 80\n}", func(c *Config) { c.HTTPPort = 80 }},
 		"ports.http as a text":    {"ports {\n http = \"80\"\n}", func(c *Config) { c.HTTPPort = 80 }},
 		"require_lock":            {`require_lock = true`, func(c *Config) { c.RequireLock = true }},
+		"trusted_keys":            {`trusted_keys = ["/a.pub", "/b.pub"]`, func(c *Config) { c.TrustedKeys = []string{"/a.pub", "/b.pub"} }},
+		"require_signed":          {"require_signed = true\ntrusted_keys = [\"/a.pub\"]", func(c *Config) { c.RequireSigned, c.TrustedKeys = true, []string{"/a.pub"} }},
 		"client, empty":           {"client {}", func(*Config) {}},
 		"client.node_class":       {"client {\n node_class = \"c\"\n}", func(c *Config) { c.Client.NodeClass = "c" }},
 		"client.node_pool":        {"client {\n node_pool = \"p\"\n}", func(c *Config) { c.Client.NodePool = "p" }},

@@ -184,6 +184,7 @@ func (r registry) plugin(m meta) {
 	r["plugin doctor"] = &pluginDoctorCommand{m}
 	r["plugin inspect"] = &pluginInspectCommand{m}
 	r["plugin install"] = &pluginInstallCommand{m}
+	r["plugin keygen"] = &pluginKeygenCommand{m}
 	r["plugin lock"] = &pluginLockCommand{m}
 	r["plugin logs"] = &pluginLogsCommand{m}
 	r["plugin new"] = &pluginNewCommand{m}
@@ -192,6 +193,7 @@ func (r registry) plugin(m meta) {
 	r["plugin record"] = &pluginRecordCommand{m}
 	r["plugin replay"] = &pluginReplayCommand{m}
 	r["plugin schema"] = &pluginSchemaCommand{m}
+	r["plugin sign"] = &pluginSignCommand{m}
 	r["plugin status"] = &pluginStatusCommand{m}
 	r["plugin test"] = &pluginTestCommand{m}
 	r["plugin trace"] = &pluginTraceCommand{m}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -36,24 +38,18 @@ func (*pluginLockCommand) Help() string {
 
 Options:
 
-  -json   Print the lock.`
+` + waitOption + `
+  -json          Print the lock.`
 }
 
 // Run implements [subcommand].
 func (c *pluginLockCommand) Run(args []string) int {
 	f := c.flags("plugin lock")
+	wait := waitFlag(f.FlagSet)
 	if !c.parse(f, args, 1, 1, c.Help()) {
 		return 1
 	}
-	release, err := pluginlock.Hold(f.Arg(0))
-	if err != nil {
-		return c.fail(f, err)
-	}
-	defer release()
-	lock, err := lockDirectory(context.Background(), f.Arg(0))
-	if err == nil {
-		err = lock.Write(f.Arg(0))
-	}
+	lock, err := writeLock(f.Arg(0), *wait)
 	if err != nil {
 		return c.fail(f, err)
 	}
@@ -66,6 +62,28 @@ func (c *pluginLockCommand) Run(args []string) int {
 	}
 	c.table(rows)
 	return 0
+}
+
+// waitFlag adds the option of a command that changes a plugin directory.
+func waitFlag(f *flag.FlagSet) *time.Duration { return f.Duration("wait", 10*time.Second, "") }
+
+// waitOption documents it.
+const waitOption = `  -wait=10s      How long to wait for another command that changes the directory.`
+
+// writeLock writes the lock of what is in a directory now.
+func writeLock(dir string, wait time.Duration) (*pluginlock.Lock, error) {
+	ctx, stop := interruptible()
+	defer stop()
+	release, err := hold(ctx, dir, wait)
+	if err != nil {
+		return nil, orInterrupted(ctx, err)
+	}
+	defer release()
+	lock, err := lockDirectory(ctx, dir)
+	if err != nil {
+		return nil, orInterrupted(ctx, err)
+	}
+	return lock, lock.Write(dir)
 }
 
 // lockDirectory returns the lock of what is in a directory now.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/internal/pluginregistry/registrytest"
 )
 
 // make runs a target in a folder of the workshop, and reports whether it was made.
@@ -138,5 +140,39 @@ func TestAPluginsFolderThatFailsSaysAtWhat(t *testing.T) {
 		assert.Equal(t, 1, r.code)
 		assert.Equal(t, c.step, out.Failed)
 		assert.Regexp(t, "^"+c.why+"$", out.Why)
+	}
+}
+
+// TestTheSameSourceIsTheSamePluginWhereverItIsBuilt builds new plugins in two folders, one of
+// which is in a repository and has another name.
+func TestTheSameSourceIsTheSamePluginWhereverItIsBuilt(t *testing.T) {
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	require.NoError(t, err)
+	t.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
+	t.Setenv("GOFLAGS", "")
+	for _, language := range []string{"c", "go", "rust"} {
+		t.Run(language, func(t *testing.T) {
+			built := map[string]string{}
+			for _, place := range []string{"a", filepath.Join("somewhere", "else entirely")} {
+				w := newWorkshop(t)
+				folder := filepath.Join(w.dir, place)
+				require.NoError(t, os.MkdirAll(folder, 0o700))
+				if place != "a" {
+					require.NoError(t, exec.Command("git", "init", "-q", folder).Run())
+				}
+				cmd := exec.Command(binary, "plugin", "new", "-lang", language, "my_driver")
+				cmd.Dir = folder
+				require.Zero(t, execute(t, cmd).code)
+				here := filepath.Join(place, "my_driver")
+				if os.Getenv("CI") != "true" && !w.make(t, here, "toolchain") {
+					t.Skip("there is no toolchain for", language)
+				}
+				require.True(t, w.make(t, here, "build"))
+				wasm := read(t, filepath.Join(w.dir, here, "plugins", "my_driver.wasm"))
+				assert.False(t, strings.Contains(wasm, w.dir), "a path of the machine is in it")
+				built[registrytest.Digest([]byte(wasm))] = place
+			}
+			assert.Len(t, built, 1)
+		})
 	}
 }

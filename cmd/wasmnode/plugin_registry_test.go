@@ -40,7 +40,7 @@ func TestAPluginIsPublishedAndInstalled(t *testing.T) {
 	require.Zero(t, w.run(t, "", "plugin", "lock", s.plugins).code)
 	r := install(ref)
 	require.Zero(t, r.code, r.stderr)
-	assert.Contains(t, r.stdout, "From    = "+first+"\n")
+	assert.Contains(t, r.stdout, "From      = "+first+"\nSigned by = nobody\n")
 	assert.Equal(t, "0.1.0", n.awaitPlugin(t, "mock_driver", catalog.StateHealthy).Version)
 
 	write(t, filepath.Join(w.dir, "mock.wasm"), string(renamed(t, driver(t, "mock"), "0.1.0", "0.1.1")))

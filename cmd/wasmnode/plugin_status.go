@@ -49,6 +49,9 @@ func (c *pluginStatusCommand) Run(args []string) int {
 	}
 	c.table(rows)
 	for _, p := range plugins {
+		if p.SignedBy != "" {
+			c.ui.Output("\n" + p.File + ": signed with " + p.SignedBy)
+		}
 		if p.Reason != "" {
 			c.ui.Output("\n" + p.File + ": " + p.Reason)
 		}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -27,7 +28,10 @@ func WriteFile(dir, name string, content []byte) error {
 
 // Staged is a file of a plugin directory under a name that no catalog looks at. One goroutine
 // uses it, and drops it in the end.
-type Staged struct{ path, to string }
+type Staged struct {
+	file *os.File // locked, so that others know that somebody uses it; nil: dropped, or committed
+	to   string
+}
 
 // Stage writes a file that is to be called name, durably.
 func Stage(dir, name string, content []byte) (*Staged, error) {
@@ -43,13 +47,15 @@ func StageFrom(dir, name string, write func(w io.Writer) error) (_ *Staged, err 
 	if err != nil {
 		return nil, err
 	}
-	s := &Staged{f.Name(), filepath.Join(dir, name)}
+	s := &Staged{f, filepath.Join(dir, name)}
 	defer func() {
 		if err != nil {
 			s.Drop()
 		}
 	}()
-	defer f.Close()
+	if err = lock(f); err != nil {
+		return nil, fmt.Errorf("%s: flock: %w", f.Name(), err)
+	}
 	if err = write(f); err != nil {
 		return nil, err
 	}
@@ -61,33 +67,69 @@ func StageFrom(dir, name string, write func(w io.Writer) error) (_ *Staged, err 
 
 // Commit gives the file its name, in the place of one that has it.
 func (s *Staged) Commit() error {
-	if err := os.Rename(s.path, s.to); err != nil {
+	if err := os.Rename(s.file.Name(), s.to); err != nil {
 		return err
 	}
-	s.path = ""
+	s.file.Close()
+	s.file = nil
 	return syncDir(filepath.Dir(s.to))
 }
 
 // Drop removes the file unless it has its name.
 func (s *Staged) Drop() {
-	if s.path != "" {
-		os.Remove(s.path)
+	if s.file == nil {
+		return
 	}
+	os.Remove(s.file.Name())
+	s.file.Close()
+	s.file = nil
 }
 
-// Hold waits until no other process changes a plugin directory by this package, and keeps
-// others from it until release is called.
-func Hold(dir string) (release func(), err error) {
-	d, err := os.Open(dir)
+// stagedName is how staged files of plugin directories are called.
+var stagedName = regexp.MustCompile(`^\..+\.(wasm|wasm\.sig|lock)\.[0-9]+$`)
+
+// Sweep removes what whoever changed a plugin directory left behind when it was killed, and
+// returns the files' names. What somebody uses stays.
+func Sweep(dir string) (removed []string, err error) {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(d.Fd()), unix.LOCK_EX); err != nil {
-		d.Close()
-		return nil, fmt.Errorf("%s: flock: %w", dir, err)
+	for _, e := range entries {
+		if !stagedName.MatchString(e.Name()) || !e.Type().IsRegular() {
+			continue
+		}
+		switch stale, err := removeStale(filepath.Join(dir, e.Name())); {
+		case err != nil:
+			return removed, err
+		case stale:
+			removed = append(removed, e.Name())
+		}
 	}
-	return func() { d.Close() }, nil
+	return removed, nil
 }
+
+// removeStale removes a staged file unless it is used, and reports whether it was not.
+func removeStale(path string) (bool, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil // committed, or dropped
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	switch err := lock(f); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("%s: flock: %w", path, err)
+	}
+	return true, os.Remove(path)
+}
+
+// lock takes the lock of an open file, or fails at once: with EWOULDBLOCK if another has it.
+func lock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
 
 // syncDir makes the names in a directory durable.
 func syncDir(path string) error {

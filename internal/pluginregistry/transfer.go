@@ -80,13 +80,7 @@ func push(ctx context.Context, repo *remote.Repository, wasm []byte, a Annotatio
 		what ocispec.Descriptor
 		text []byte
 	}{{layer, wasm}, {config, text}} {
-		if there, err := repo.Exists(ctx, blob.what); err != nil || there {
-			if err != nil {
-				return manifest, err
-			}
-			continue
-		}
-		if err := repo.Push(ctx, blob.what, bytes.NewReader(blob.text)); err != nil && !errors.Is(err, errdef.ErrAlreadyExists) {
+		if err := pushBlob(ctx, repo, blob.what, blob.text); err != nil {
 			return manifest, err
 		}
 	}
@@ -97,6 +91,17 @@ func push(ctx context.Context, repo *remote.Repository, wasm []byte, a Annotatio
 			ocispec.AnnotationLicenses: a.License, ocispec.AnnotationSource: a.Source,
 		}),
 	})
+}
+
+// pushBlob publishes a blob that is not there.
+func pushBlob(ctx context.Context, repo *remote.Repository, what ocispec.Descriptor, text []byte) error {
+	if there, err := repo.Exists(ctx, what); err != nil || there {
+		return err
+	}
+	if err := repo.Push(ctx, what, bytes.NewReader(text)); err != nil && !errors.Is(err, errdef.ErrAlreadyExists) {
+		return err
+	}
+	return nil
 }
 
 // present leaves out what is empty.
@@ -114,6 +119,8 @@ type Pulled struct {
 	Wasm   []byte
 	SHA256 string // of the file, in hexadecimal
 	Digest string // of the manifest, with its algorithm
+	// Manifest is the manifest, which has that digest.
+	Manifest []byte
 }
 
 // Pull fetches a plugin's file. It is whole, of at most cfg.MaxBytes, and has the digest that
@@ -141,7 +148,7 @@ func (r Reference) Pull(ctx context.Context, cfg Config) (*Pulled, error) {
 		return nil, r.explain(err)
 	}
 	sum := sha256.Sum256(wasm)
-	p := &Pulled{Wasm: wasm, SHA256: hex.EncodeToString(sum[:]), Digest: manifest.Digest.String()}
+	p := &Pulled{Wasm: wasm, SHA256: hex.EncodeToString(sum[:]), Digest: manifest.Digest.String(), Manifest: text}
 	switch {
 	case int64(len(wasm)) < layer.Size:
 		return nil, fmt.Errorf("%s: the file ends after %d of %d bytes", r.Registry, len(wasm), layer.Size)

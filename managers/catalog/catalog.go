@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/pluginsign"
 	"github.com/wasmnode/wasmnode/internal/wake"
 )
 
@@ -31,6 +32,8 @@ type Config struct {
 	Logger hclog.Logger
 	// Settings are in force until [Catalog.Apply].
 	Settings Settings
+	// Refused is told which file is not taken and why, with no lock held; nil: nobody is.
+	Refused func(file, why string)
 	// LookEvery is how often the directory is looked at without being asked to by the
 	// kernel; 0: notifications are used, and it is read every 5 s too.
 	LookEvery time.Duration
@@ -60,8 +63,9 @@ type identity struct {
 	name, version string
 	kind          host.Kind
 	imported      []string
-	granted       func() []string   // nil: nothing
-	stats         func() host.Stats // nil: none
+	signer        pluginsign.PublicKey // who has signed it; zero: nobody was asked for
+	granted       func() []string      // nil: nothing
+	stats         func() host.Stats    // nil: none
 }
 
 // New returns a catalog that is not started. It fails when the directory cannot be found.
@@ -248,6 +252,9 @@ func join(a, b string) string {
 
 func (i identity) status(path string) PluginStatus {
 	s := PluginStatus{Name: i.name, Type: i.kind, Version: i.version, Digest: i.digest, File: path, CapabilitiesImported: []string{}, CapabilitiesGranted: []string{}}
+	if i.signer.ID != "" {
+		s.SignedBy = i.signer.String()
+	}
 	s.CapabilitiesImported = append(s.CapabilitiesImported, i.imported...)
 	if i.granted != nil {
 		s.CapabilitiesGranted = append(s.CapabilitiesGranted, i.granted()...)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,16 @@ type dirWorld struct {
 	t       *testing.T
 	loader  *catalogtest.Loader
 	manager *drivers.Manager
+
+	mu      sync.Mutex
+	refused []string // what was told of files that are not taken
+}
+
+// refusals returns what was told of files that are not taken.
+func (w *dirWorld) refusals() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.refused)
 }
 
 func newDirWorld(t *testing.T, dir string) *dirWorld {
@@ -54,7 +65,11 @@ func newDirWorldWith(t *testing.T, dir string, lookEvery time.Duration, s catalo
 	t.Helper()
 	w := &dirWorld{Directory: &catalogtest.Directory{T: t, Path: dir}, t: t, loader: &catalogtest.Loader{}}
 	var err error
-	w.Catalog, err = catalog.New(catalog.Config{Dir: dir, Loader: w.loader, Logger: hclog.NewNullLogger(), LookEvery: lookEvery, Settings: s})
+	w.Catalog, err = catalog.New(catalog.Config{Dir: dir, Loader: w.loader, Logger: hclog.NewNullLogger(), LookEvery: lookEvery, Settings: s, Refused: func(file, why string) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.refused = append(w.refused, file+": "+why)
+	}})
 	require.NoError(t, err)
 	w.manager = drivers.New(drivers.Config{
 		Catalog: w.Catalog, Logger: hclog.NewNullLogger(),

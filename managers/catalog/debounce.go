@@ -22,6 +22,12 @@ type mark struct {
 	changed time.Time
 	inode   uint64
 	mode    fs.FileMode
+	// signature is the time, the size and the inode of the file's signature; zero: none is there.
+	signature struct {
+		size    int64
+		changed time.Time
+		inode   uint64
+	}
 }
 
 // debouncer decides when a file is worth loading: a copy in progress is not a plugin

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/pluginsign"
 	"github.com/wasmnode/wasmnode/internal/wake"
 )
 
@@ -43,6 +45,7 @@ type file struct {
 	notMeant   bool            // it was rejected for the operator's settings, which can change
 	unreadable bool            // it could not be read, which can change
 	lost       bool            // the file is gone
+	told       string          // why a content was not taken, as it was told last
 
 	load    int     // counts loads, to detect a late one
 	loading loading // the load under way
@@ -93,6 +96,8 @@ type (
 		u    *Unit
 		what given
 	}
+	// tellRefused: tell why a file is not taken.
+	tellRefused struct{ file, why string }
 	// logLine: log what happened.
 	logLine struct {
 		level hclog.Level
@@ -232,10 +237,11 @@ func (t *files) retryKept(now time.Time) (actions []action) {
 }
 
 // isInCharge returns the unit of a content that is in charge already, else nil.
-func (t *files) isInCharge(f *file, load int, digest string) *Unit {
+func (t *files) isInCharge(f *file, load int, digest string, signer pluginsign.PublicKey) *Unit {
 	if f.unit == nil || f.content.digest != digest {
 		return nil
 	}
+	f.content.signer = signer
 	if f.load == load {
 		f.state, f.reason = "", ""
 	}
@@ -309,11 +315,15 @@ func (t *files) loaded(now time.Time, f *file, load int, u *Unit, what identity,
 	if f.unit != nil && !replaces {
 		actions = append(actions, t.retire(f, "its file has another plugin in it"))
 	}
-	f.unit, f.content = u, what
+	f.unit, f.content, f.told = u, what, ""
 	if f.load == load {
 		f.state, f.reason = "", ""
 	}
-	actions = append(actions, logLine{hclog.Info, "plugin loaded", []any{"file", f.name, "plugin", what.name, "version", what.version, "digest", what.digest[:12]}})
+	said := []any{"file", f.name, "plugin", what.name, "version", what.version, "digest", what.digest[:12]}
+	if what.signer.ID != "" {
+		said = append(said, "signed_by", what.signer.String())
+	}
+	actions = append(actions, logLine{hclog.Info, "plugin loaded", said})
 	t.finishFirst(f.name)
 	actions = append(actions, t.retryReplaced(now, name)...)
 	switch {
@@ -322,7 +332,7 @@ func (t *files) loaded(now time.Time, f *file, load int, u *Unit, what identity,
 		actions = append(actions, t.retire(f, fileRemoved))
 	default:
 		actions = append(actions, t.review(now, f)...)
-		if t.isUnlocked(f) { // by a lock that came while it was loaded
+		if t.isUnlocked(f) || t.isUntrusted(f) { // by what came while it was loaded
 			actions = append(actions, t.begin(now, f.name))
 		}
 	}
@@ -348,7 +358,7 @@ func (t *files) rejected(now time.Time, f *file, load int, what identity, err er
 		return nil // another load reports
 	}
 	f.state, f.reason = StateRejected, OneLine(err)
-	actions := t.retireUnlocked(f)
+	actions := append(t.retireUnlocked(f), t.retireUntrusted(f)...)
 	if f.unit == nil {
 		f.content, f.since = what, now
 	}
@@ -358,6 +368,10 @@ func (t *files) rejected(now time.Time, f *file, load int, what identity, err er
 	var notMeant *notMeantError
 	f.notMeant = errors.As(err, &notMeant)
 	t.finishFirst(f.name)
+	if f.told != f.reason { // what is tried again is told once
+		f.told = f.reason
+		actions = append(actions, tellRefused{f.name, f.reason})
+	}
 	return append(actions, logLine{hclog.Warn, "plugin file not taken", []any{"file", f.name, "reason", f.reason}})
 }
 
@@ -394,13 +408,14 @@ func (t *files) missing(c claim) string {
 // apply puts other settings in force: for what is in charge, and for what was refused by
 // those before or is about to be taken into service by them.
 func (t *files) apply(now time.Time, s Settings) (actions []action) {
+	resigned := !reflect.DeepEqual(t.settings.TrustedKeys, s.TrustedKeys)
 	t.settings = s
 	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
 		f := t.byName[name]
 		if f.unit != nil {
 			actions = append(actions, t.review(now, f)...)
 		}
-		if t.isUnlocked(f) || f.notMeant || f.nameTaken != nil || f.state == StateLoading && f.wants != nil {
+		if t.isUnlocked(f) || t.isUntrusted(f) || resigned && f.state == StateLoading || f.notMeant || f.nameTaken != nil || f.state == StateLoading && f.wants != nil {
 			actions = append(actions, t.begin(now, name))
 		}
 	}

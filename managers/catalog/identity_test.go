@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/pluginsign"
 )
 
 func TestWhoMayGoByAName(t *testing.T) {
@@ -171,7 +172,7 @@ func (s *simulation) advanceLoad(l *simulatedLoad) bool {
 		s.inCharge[what.name] = l.unit
 	case l.content.plugin == "":
 		reject(errors.New("broken"))
-	case s.files.isInCharge(l.f, l.load, what.digest) != nil:
+	case s.files.isInCharge(l.f, l.load, what.digest, pluginsign.PublicKey{}) != nil:
 		end(func(time.Time) []action { return nil })
 	default:
 		var d decision

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/pluginsign"
 )
 
 // retryInterval is when a file that could not be read is tried again.
@@ -60,6 +61,12 @@ func (a removeUnit) do(*Catalog) { a.u.Remove(a.why) }
 
 func (a settle) do(*Catalog) { a.u.settle(a.what) }
 
+func (a tellRefused) do(c *Catalog) {
+	if c.cfg.Refused != nil {
+		c.cfg.Refused(a.file, a.why)
+	}
+}
+
 func (a logLine) do(c *Catalog) { c.cfg.Logger.Log(a.level, a.text, a.args...) }
 
 // step changes what is known of the files, and does what follows from it. The change is
@@ -98,7 +105,13 @@ func (c *Catalog) load(ctx context.Context, f *file, load int) {
 		c.reject(ctx, f, load, identity{digest: src.Digest()}, err)
 		return
 	}
-	if c.isInCharge(f, load, src.Digest()) {
+	signer, err := c.checkSignature(f.name, src.Digest())
+	if err != nil {
+		slot()
+		c.reject(ctx, f, load, identity{digest: src.Digest()}, err)
+		return
+	}
+	if c.isInCharge(f, load, src.Digest(), signer) {
 		slot()
 		return
 	}
@@ -108,7 +121,7 @@ func (c *Catalog) load(ctx context.Context, f *file, load int) {
 		c.reject(ctx, f, load, identity{digest: src.Digest()}, err)
 		return
 	}
-	if err := c.admit(ctx, f, load, p); err != nil {
+	if err := c.admit(ctx, f, load, p, signer); err != nil {
 		what := identityOf(p)
 		what.granted, what.stats = nil, nil
 		p.Close()
@@ -161,9 +174,9 @@ func kindOf(m os.FileMode) string {
 
 // isInCharge reports whether a content is in charge already. Writing or touching
 // the file is then how an operator has it tried again.
-func (c *Catalog) isInCharge(f *file, load int, digest string) bool {
+func (c *Catalog) isInCharge(f *file, load int, digest string, signer pluginsign.PublicKey) bool {
 	c.mu.Lock()
-	u := c.files.isInCharge(f, load, digest)
+	u := c.files.isInCharge(f, load, digest, signer)
 	c.mu.Unlock()
 	if u != nil {
 		u.Revive()
@@ -172,8 +185,9 @@ func (c *Catalog) isInCharge(f *file, load int, digest string) bool {
 }
 
 // admit has a loaded plugin taken into service, if its name is its file's.
-func (c *Catalog) admit(ctx context.Context, f *file, load int, p Plugin) error {
+func (c *Catalog) admit(ctx context.Context, f *file, load int, p Plugin, signer pluginsign.PublicKey) error {
 	what := identityOf(p)
+	what.signer = signer
 	c.mu.Lock()
 	r := c.registries[what.kind]
 	c.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/wasmnode/wasmnode/host"
+	"github.com/wasmnode/wasmnode/internal/pluginsign"
 )
 
 // Settings are what an operator decided about plugins. They are values that are not changed.
@@ -23,6 +24,9 @@ type Settings struct {
 	RequirePinned bool
 	// RequireLock refuses everything while the directory has no lock file.
 	RequireLock bool
+	// TrustedKeys are those with one of which every content has to be signed; none: contents
+	// need no signature.
+	TrustedKeys pluginsign.Keys
 	// Refuse returns why no plugin of a type may go by a name, in one line; "": one may. It
 	// depends on nothing else. Nil: any may.
 	Refuse func(kind host.Kind, name string) string

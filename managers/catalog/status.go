@@ -45,6 +45,9 @@ type PluginStatus struct {
 	// Digest is the SHA-256, in hexadecimal, of the content in charge, or of the
 	// content that was rejected when none is.
 	Digest string `json:"Digest"`
+	// SignedBy is with which key the content in charge is signed; empty: the configuration
+	// trusts no key, so that nobody was asked for.
+	SignedBy string `json:"SignedBy"`
 	// CapabilitiesImported and CapabilitiesGranted are host modules, by name.
 	CapabilitiesImported []string `json:"CapabilitiesImported"`
 	CapabilitiesGranted  []string `json:"CapabilitiesGranted"`

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/wasmnode/wasmnode/internal/pluginlock"
+	"github.com/wasmnode/wasmnode/internal/pluginsign"
 )
 
 const (
@@ -130,7 +131,11 @@ func readMarks(dir string, meant func(name string) bool) (marks map[string]mark,
 			left++
 			continue
 		}
-		if m, ok := readMark(filepath.Join(dir, entry.Name())); ok {
+		path := filepath.Join(dir, entry.Name())
+		if m, ok := readMark(path); ok {
+			if s, signed := readMark(path + pluginsign.Suffix); signed {
+				m.signature.size, m.signature.changed, m.signature.inode = s.size, s.changed, s.inode
+			}
 			marks[entry.Name()] = m
 		}
 	}

@@ -55,6 +55,13 @@ func (r *Registry) Put(repository, tag string, manifest []byte) {
 	}
 }
 
+// Manifest returns what is under a tag; nil: nothing is.
+func (r *Registry) Manifest(repository, tag string) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.manifests["/v2/"+repository+"/manifests/"+tag]
+}
+
 // PutBlob has a blob under a digest, whatever it is.
 func (r *Registry) PutBlob(digest string, content []byte) {
 	r.mu.Lock()
@@ -76,6 +83,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	body, _ := io.ReadAll(q.Body) // what is cut off has another digest
 	path, digest := q.URL.Path, q.URL.Path[strings.LastIndexByte(q.URL.Path, '/')+1:]
 	switch {
+	case path == "/v2/": // it is a registry
 	case q.Method == http.MethodPost && strings.HasSuffix(path, "/blobs/uploads/"):
 		w.Header().Set("Location", path+"upload")
 		w.WriteHeader(http.StatusAccepted)
