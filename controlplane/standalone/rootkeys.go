@@ -206,6 +206,9 @@ func (cp *ControlPlane) DeleteRootKey(id string, force bool) error {
 	if errdefs.ClassOf(err) == errdefs.NotFound {
 		return nil
 	}
+	if err == nil {
+		err = cp.forgetCopied() // the last good copy may have what is sealed with it
+	}
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
@@ -63,7 +64,6 @@ func TestARotatedKeyIsForWhatIsWrittenNext(t *testing.T) {
 	cp := open(t, path)
 	before := putVariable(t, cp, variable("a", "k", "v"))
 	old := cp.sealedWith("a")
-	at := cp.Index(TableVariables)
 
 	key, err := cp.RotateRootKey(false)
 	require.NoError(t, err)
@@ -75,7 +75,8 @@ func TestARotatedKeyIsForWhatIsWrittenNext(t *testing.T) {
 	require.ErrorContains(t, cp.DeleteRootKey(old, false), "root key in use, cannot delete")
 	require.ErrorContains(t, cp.DeleteRootKey(key.KeyID, true), "active root key cannot be deleted - call rotate first")
 
-	at = cp.Index(TableVariables)
+	require.NoError(t, cp.file.Forget(), "a copy as it is now")
+	at := cp.Index(TableVariables)
 	full, err := cp.RotateRootKey(true)
 	require.NoError(t, err)
 	require.Len(t, keysIn(cp, nomad.RootKeyStateInactive), 2)
@@ -88,6 +89,10 @@ func TestARotatedKeyIsForWhatIsWrittenNext(t *testing.T) {
 
 	require.NoError(t, cp.DeleteRootKey(old, false))
 	require.NoError(t, cp.DeleteRootKey(old, false), "again")
+	later := filepath.Join(t.TempDir(), "server.db")
+	require.NoError(t, os.CopyFS(filepath.Dir(later), os.DirFS(filepath.Dir(path))))
+	require.NoError(t, os.Rename(boltfile.CopyPath(later), later))
+	require.Equal(t, "v", itemsOf(t, open(t, later), "a")["k"], "the last good copy does not need it")
 	require.NoError(t, cp.DeleteRootKey("../server", true), "there is none of that name")
 	require.NoFileExists(t, keyFile(path, old))
 	require.FileExists(t, path)
