@@ -136,7 +136,6 @@ func TestAVariableIsWaitedFor(t *testing.T) {
 	require.NoError(t, err)
 	type seen struct {
 		n     string
-		count int
 		index uint64
 		err   error
 	}
