@@ -53,6 +53,9 @@ func (a *agent) openFiles() (err error) {
 			Text: fmt.Sprintf("%s: %d stored rows could not be read and are left out: the log names them", server, n),
 		})
 	}
+	if lost := a.plane.LostKeys(); len(lost) > 0 {
+		a.conditions.set(structs.Condition{Name: "root keys", Server: true, Text: strings.Join(lost, "; ")})
+	}
 	return nil
 }
 

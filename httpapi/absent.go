@@ -15,7 +15,6 @@ var enterprise = []string{
 var unmade = map[string]string{
 	"/v1/namespace":                 `namespaces are not supported: there is only "default"`,
 	"/v1/namespace/{name}":          `namespaces are not supported: there is only "default"`,
-	"/v1/var/{path...}":             "variables are not supported",
 	"/v1/volume/csi/{id}":           "CSI volumes are not supported",
 	"/v1/volume/csi/{id}/create":    "CSI volumes are not supported",
 	"/v1/volume/csi/{id}/delete":    "CSI volumes are not supported",
@@ -52,12 +51,11 @@ func (h *handler) absentRoutes() {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}, http.MethodGet, http.MethodPut, http.MethodPost)
-	for _, path := range []string{"/v1/services", "/v1/service/{name}", "/v1/vars", "/v1/volumes", "/v1/plugins"} {
+	for _, path := range []string{"/v1/services", "/v1/service/{name}", "/v1/volumes", "/v1/plugins"} {
 		h.get(path, tableJobs, none)
 	}
 	h.get("/v1/allocation/{id}/services", tableAllocations, h.allocationServices)
 	for path, text := range map[string]string{
-		"/v1/var/{path...}":    "variable not found",
 		"/v1/volume/csi/{id}":  "volume not found",
 		"/v1/volume/host/{id}": "volume not found",
 		"/v1/plugin/csi/{id}":  "plugin not found",

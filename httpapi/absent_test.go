@@ -61,8 +61,6 @@ func TestWhatIsNotHereAnswersAsInNomad(t *testing.T) {
 	}
 	_, err := w.Client.Namespaces().Register(&nomad.Namespace{Name: "x"}, nil)
 	require.ErrorContains(t, err, `501 (namespaces are not supported: there is only "default")`)
-	_, _, err = w.Client.Variables().CheckedUpdate(&nomad.Variable{Path: "x", Items: map[string]string{"a": "b"}}, nil)
-	require.ErrorContains(t, err, "501 (variables are not supported)")
 	_, _, err = w.Client.CSIVolumes().Create(&nomad.CSIVolume{ID: "x"}, nil)
 	require.ErrorContains(t, err, "501 (CSI volumes are not supported)")
 	_, _, err = w.Client.HostVolumes().Create(&nomad.HostVolumeCreateRequest{Volume: &nomad.HostVolume{Name: "x"}}, nil)

@@ -24,6 +24,8 @@ const (
 	tableScheduler   = "scheduler_config"
 	tableDeployments = "deployments"
 	tableNodePools   = "node_pools"
+	tableVariables   = "variables"
+	tableRootKeys    = "root_keys"
 )
 
 // ControlPlane is what the API needs of the embedded control plane. What it returns
@@ -104,6 +106,18 @@ type ControlPlane interface {
 	NodePool(name string) *nomad.NodePool
 	PutNodePool(p nomad.NodePool) error
 	DeleteNodePool(name string) error
+	// Variables are what is no secret of the variables.
+	Variables() []*nomad.VariableMetadata
+	Variable(namespace, path string) (*nomad.Variable, error)
+	// PutVariable makes or changes a variable; with check, only the one of that index.
+	PutVariable(v *nomad.Variable, check *uint64) (put, conflict *nomad.Variable, err error)
+	DeleteVariable(namespace, path string, check *uint64) (conflict *nomad.Variable, err error)
+	// RootKeys are what variables are sealed with, without the keys themselves.
+	RootKeys() []*nomad.RootKeyMeta
+	// RotateRootKey has what is written from now on, and with full all there is, sealed with
+	// a new key.
+	RotateRootKey(full bool) (*nomad.RootKeyMeta, error)
+	DeleteRootKey(id string, force bool) error
 	SetDrain(req *structs.DrainRequest) (*structs.NodeChange, error)
 	// CollectGarbage forgets what has ended and is not needed any more.
 	CollectGarbage()

@@ -48,13 +48,16 @@ var changingReads = map[string]bool{
 }
 
 // managerReads are the other routes that reading is not enough for: they run something, or
-// show the tokens or the machine.
+// show the tokens, the variables or the machine.
 var managerReads = map[string]bool{
 	"GET /v1/client/allocation/{id}/exec": true,
 	"GET /v1/acl/tokens":                  true,
 	"GET /v1/agent/pprof/{profile}":       true,
 	"GET /v1/agent/host":                  true,
 	"GET /v1/agent/monitor/export":        true,
+	"GET /v1/vars":                        true,
+	"GET /v1/var/{path...}":               true,
+	"GET /v1/operator/keyring/keys":       true,
 }
 
 // snapshots is the path of copies of the control plane's file, which has everything: also

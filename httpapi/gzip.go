@@ -23,13 +23,14 @@ var gzipWriters = sync.Pool{New: func() any {
 type encoded struct {
 	bytes  []byte
 	packed bool
+	status int // 0: 200
 }
 
 // pack compresses a whole answer where the client takes that and it is worth it. Streams and
 // files are sent in other ways, always as they are.
 func pack(r *http.Request, b []byte) (*encoded, error) {
 	if len(b) < minGzip || !takesGzip(r.Header.Values("Accept-Encoding")) {
-		return &encoded{b, false}, nil
+		return &encoded{bytes: b}, nil
 	}
 	var packed bytes.Buffer
 	z := gzipWriters.Get().(*gzip.Writer)
@@ -41,7 +42,7 @@ func pack(r *http.Request, b []byte) (*encoded, error) {
 	if err := z.Close(); err != nil {
 		return nil, err
 	}
-	return &encoded{packed.Bytes(), true}, nil
+	return &encoded{bytes: packed.Bytes(), packed: true}, nil
 }
 
 // takesGzip reads the headers of what a client takes: by name, or as anything ("*"), and not

@@ -96,6 +96,8 @@ func newHandler(cfg Config) *handler {
 	h.deploymentRoutes()
 	h.nodeRoutes()
 	h.poolRoutes()
+	h.variableRoutes()
+	h.keyringRoutes()
 	h.clientRoutes()
 	h.agentRoutes()
 	h.operatorRoutes()
@@ -319,7 +321,10 @@ func (h *handler) send(w http.ResponseWriter, out *encoded) error {
 		w.Header().Set("Content-Length", strconv.Itoa(len(out.bytes)))
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(replyTimeout)) // errors: the client may take its time
-	_, _ = w.Write(out.bytes)                                                        // errors: the client is gone
+	if out.status != 0 {
+		w.WriteHeader(out.status)
+	}
+	_, _ = w.Write(out.bytes) // errors: the client is gone
 	return nil
 }
 

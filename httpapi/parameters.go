@@ -44,7 +44,7 @@ var parameters = map[string]string{
 	"GET /v1/agent/host":                   "node_id server_id",
 	"GET /v1/agent/pprof/{profile}":        "debug seconds gc node_id server_id",
 	"GET /v1/vars":                         listing + "path",
-	"PUT /v1/var/{path...}":                "cas",
+	"PUT /v1/var/{path...}":                "cas lock-acquire lock-renew lock-release",
 	"DELETE /v1/var/{path...}":             "cas",
 	"GET /v1/volumes":                      listing + "type node_id node_pool plugin_id",
 	"GET /v1/acl/tokens":                   listing,
@@ -74,6 +74,8 @@ var parameters = map[string]string{
 	"GET /v1/job/{rest...}/deployments":    "all",
 
 	"PUT /v1/operator/scheduler/configuration": "cas",
+	"PUT /v1/operator/keyring/rotate":          "full algo publish_time",
+	"DELETE /v1/operator/keyring/key/{id}":     "force",
 }
 
 // checkParameters refuses a request for another region's things, and one with a parameter

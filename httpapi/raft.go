@@ -13,7 +13,6 @@ func (h *handler) raftRoutes() {
 	h.get("/v1/operator/raft/configuration", tableNodes, h.raftConfiguration)
 	h.get("/v1/operator/autopilot/configuration", tableNodes, autopilotConfiguration)
 	h.get("/v1/operator/autopilot/health", tableNodes, h.autopilotHealth)
-	h.get("/v1/operator/keyring/keys", tableNodes, none)
 }
 
 func (h *handler) serverName() string { return h.Agent.Name + "." + h.Agent.Region }

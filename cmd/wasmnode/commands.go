@@ -24,6 +24,7 @@ func commands(m meta) registry {
 	r.scaling(m)
 	r.server(m)
 	r.system(m)
+	r.variables(m)
 	r.enterprise(m)
 	return r
 }
@@ -162,6 +163,11 @@ func (r registry) operator(m meta) {
 	r["operator debug"] = &operatorDebugCommand{m}
 	r["operator discard"] = &operatorDiscardCommand{m}
 	r["operator metrics"] = &operatorMetricsCommand{m}
+	r.group(m, "operator root", "Keys")
+	r.group(m, "operator root keyring", "The keys that variables are sealed with")
+	r["operator root keyring list"] = &rootKeyringListCommand{m}
+	r["operator root keyring remove"] = &rootKeyringRemoveCommand{m}
+	r["operator root keyring rotate"] = &rootKeyringRotateCommand{m}
 	r.group(m, "operator scheduler", "How the scheduler decides")
 	r["operator scheduler get-config"] = &operatorSchedulerGetConfigCommand{m}
 	r["operator scheduler set-config"] = &operatorSchedulerSetConfigCommand{m}
@@ -219,6 +225,15 @@ func (r registry) server(m meta) {
 	r["server force-leave"] = &apartCommand{m, "server force-leave", "Have a server leave"}
 	r["server join"] = &apartCommand{m, "server join", "Join other servers"}
 	r["server members"] = &serverMembersCommand{m}
+}
+
+func (r registry) variables(m meta) {
+	r.group(m, "var", "Variables: what jobs are to know, and nobody else")
+	r["var get"] = &varGetCommand{m}
+	r["var init"] = &varInitCommand{m}
+	r["var list"] = &varListCommand{m}
+	r["var purge"] = &varPurgeCommand{m}
+	r["var put"] = &varPutCommand{m}
 }
 
 func (r registry) enterprise(m meta) {

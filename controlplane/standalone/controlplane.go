@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 	"go.etcd.io/bbolt"
 
+	"github.com/wasmnode/wasmnode/controlplane/standalone/keyring"
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/internal/wake"
@@ -30,6 +32,8 @@ const (
 	TableDeployments = "deployments"
 	TableScheduler   = "scheduler_config"
 	TableNodePools   = "node_pools"
+	TableVariables   = "variables"
+	TableRootKeys    = "root_keys"
 )
 
 // SchemaVersion is the version of the file's layout that this package writes.
@@ -37,7 +41,8 @@ const SchemaVersion = 1
 
 // Options configures a control plane. The zero value keeps everything in memory.
 type Options struct {
-	// Path is the bbolt file; empty: nothing outlives the process.
+	// Path is the bbolt file, beside which the directory "keyring" has the root keys; empty:
+	// nothing outlives the process.
 	Path string
 	// SetAside renames a damaged file and goes on with its last good copy or, when there is
 	// none, an empty file, which the log tells; otherwise Open refuses it.
@@ -79,6 +84,9 @@ type ControlPlane struct {
 	scheduler    *nomad.SchedulerConfiguration // guarded by mu; never nil
 
 	opened time.Time
+
+	ring     *keyring.Ring
+	rotating sync.Mutex // while root keys are made and done without; taken before a write
 
 	// id is the memory's own: one that was lost and begun anew has another.
 	id string
@@ -132,6 +140,8 @@ type tables struct {
 	deployments map[string]*structs.Deployment
 	pools       map[string]*nomad.NodePool // by name, but for the built-in ones
 	parents     map[jobKey]*parent         // the jobs that have children
+	variables   map[variableKey]*variableRow
+	rootKeys    map[string]*nomad.RootKeyMeta // by ID
 	committedIndexes
 }
 
@@ -175,6 +185,7 @@ func Open(opts Options) (*ControlPlane, error) {
 		now:       time.Now,
 		newID:     uuid.NewString,
 		aclReset:  opts.ACLReset,
+		ring:      keyring.New(keyringOf(opts.Path)),
 		scheduler: firstSchedulerConfig(opts.Scheduler),
 		data:      newTables(),
 		tables:    map[string]*tableIndex{},
@@ -201,7 +212,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools, TableVariables, TableRootKeys} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -210,7 +221,16 @@ func Open(opts Options) (*ControlPlane, error) {
 	cp.opened = cp.now()
 	cp.collectAt = cp.opened.Add(cp.limits.Interval)
 	go cp.writeLoop()
+	cp.resumeKeys()
 	return cp, nil
+}
+
+// keyringOf is the directory of the root keys of what a file seals.
+func keyringOf(path string) string {
+	if path == "" {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(path), "keyring")
 }
 
 // openFile reads what is stored.
@@ -258,6 +278,8 @@ func newTables() tables {
 		deployments: map[string]*structs.Deployment{},
 		pools:       map[string]*nomad.NodePool{},
 		parents:     map[jobKey]*parent{},
+		variables:   map[variableKey]*variableRow{},
+		rootKeys:    map[string]*nomad.RootKeyMeta{},
 
 		committedIndexes: newIndexes(),
 	}

@@ -26,6 +26,7 @@ type committedIndexes struct {
 	children         groups[siblings, jobKey, *job]
 	dispatched       groups[dispatchToken, jobKey, *job]
 	launches         *timeline[jobKey]
+	variableSizes    *variableSizes
 }
 
 func newIndexes() committedIndexes {
@@ -46,6 +47,7 @@ func newIndexes() committedIndexes {
 		children:         groups[siblings, jobKey, *job]{},
 		dispatched:       groups[dispatchToken, jobKey, *job]{},
 		launches:         newTimeline[jobKey](),
+		variableSizes:    &variableSizes{},
 	}
 }
 
@@ -64,6 +66,7 @@ type indexes struct {
 	deploymentsByJob *grouped[jobKey, string, *structs.Deployment]
 	children         *grouped[siblings, jobKey, *job]
 	dispatched       *grouped[dispatchToken, jobKey, *job]
+	variableSizes    *variableSizes
 }
 
 // follow has the indexes follow a transaction's tables.
@@ -88,6 +91,9 @@ func (t *tx) follow(data *tables) {
 	t.children = groupBy(&t.jobs, data.children, siblingsOf)
 	t.dispatched = groupBy(&t.jobs, data.dispatched, tokenOf)
 	timeBy(&t.parents, data.launches, whenLaunched)
+	own := *data.variableSizes
+	t.variableSizes = &own
+	t.variables.indexes = append(t.variables.indexes, sizedVariables{t.variableSizes, data.variableSizes})
 }
 
 // reindex fills the indexes from rows that were read from the file.
@@ -98,6 +104,7 @@ func (cp *ControlPlane) reindex() {
 	t.allocs.reindex()
 	t.evals.reindex()
 	t.deployments.reindex()
+	t.variables.reindex()
 }
 
 func (c *changes[K, V]) reindex() {

@@ -21,6 +21,14 @@ func memoryOf(t require.TestingT, cp *ControlPlane) string {
 	for _, p := range cp.NodePools() {
 		all["pool "+p.Name] = p
 	}
+	for _, v := range cp.Variables() {
+		whole, err := cp.Variable(v.Namespace, v.Path)
+		require.NoError(t, err)
+		all["variable "+v.Path] = whole
+	}
+	for _, k := range cp.RootKeys() {
+		all["root key "+k.KeyID] = k
+	}
 	for _, token := range cp.ACLTokens() {
 		all["token "+token.AccessorID] = token
 	}

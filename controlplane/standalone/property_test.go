@@ -27,6 +27,8 @@ type randomLife struct {
 	ids  int
 	// preempted are those whose preemption was looked at.
 	preempted map[string]bool
+	// variables are what they have to be.
+	variables map[string]string
 }
 
 func (h *randomLife) open(t require.TestingT) {
@@ -49,6 +51,55 @@ func (h *randomLife) restart(t *rapid.T) {
 	h.open(t)
 	require.Zero(t, h.Unreadable())
 	require.Equal(t, before, memoryOf(t, h.ControlPlane))
+}
+
+// changeVariable writes a variable, or deletes one, with or without the right index.
+func (h *randomLife) changeVariable(t *rapid.T) {
+	path := rapid.SampledFrom([]string{"a", "a/b", "nomad/jobs"}).Draw(t, "path")
+	var check *uint64
+	fits := true
+	if rapid.Bool().Draw(t, "check") {
+		check = new(uint64)
+		if v, err := h.Variable("default", path); v != nil && rapid.Bool().Draw(t, "right") {
+			require.NoError(t, err)
+			*check = v.ModifyIndex
+		}
+		fits = (*check != 0) == (h.variables[path] != "")
+	}
+	value := rapid.SampledFrom([]string{"", "1", "two"}).Draw(t, "value")
+	var conflict *nomad.Variable
+	var err error
+	if value == "" {
+		conflict, err = h.DeleteVariable("default", path, check)
+	} else {
+		_, conflict, err = h.PutVariable(&nomad.Variable{Namespace: "default", Path: path, Items: nomad.VariableItems{"k": value}}, check)
+	}
+	require.NoError(t, err)
+	require.Equal(t, fits, conflict == nil)
+	if fits {
+		h.variables[path] = value
+	}
+	for path, want := range h.variables {
+		v, err := h.Variable("default", path)
+		require.NoError(t, err)
+		if want == "" {
+			require.Nil(t, v)
+			continue
+		}
+		require.Equal(t, nomad.VariableItems{"k": want}, v.Items)
+	}
+}
+
+func (h *randomLife) rotate(t *rapid.T) {
+	if len(h.RootKeys()) < 5 {
+		_, err := h.RotateRootKey(rapid.Bool().Draw(t, "full"))
+		require.NoError(t, err)
+	}
+	for _, k := range h.RootKeys() {
+		if k.State == nomad.RootKeyStateInactive && rapid.Bool().Draw(t, "remove") {
+			_ = h.DeleteRootKey(k.KeyID, false) // it may be in use
+		}
+	}
 }
 
 func (h *randomLife) register(t *rapid.T) {
@@ -289,7 +340,7 @@ func TestWhateverHappensTheControlPlaneKeepsItsPromises(t *testing.T) {
 	runs := 0
 	rapid.Check(t, func(t *rapid.T) {
 		runs++
-		h := &randomLife{path: filepath.Join(dir, fmt.Sprint(runs)), node: testNode(), preempted: map[string]bool{}}
+		h := &randomLife{path: filepath.Join(dir, fmt.Sprint(runs)), node: testNode(), preempted: map[string]bool{}, variables: map[string]string{}}
 		h.open(t)
 		defer func() { require.NoError(t, h.Close()) }()
 		_, err := h.ForNode().Register(context.Background(), h.node)
@@ -301,6 +352,8 @@ func TestWhateverHappensTheControlPlaneKeepsItsPromises(t *testing.T) {
 			"node":     h.changeNode,
 			"later":    func(t *rapid.T) { h.later(t, 7*time.Second) },
 			"garbage":  func(*rapid.T) { h.CollectGarbage() },
+			"variable": h.changeVariable,
+			"rotate":   h.rotate,
 			"restart":  h.restart,
 			"":         h.check,
 		})

@@ -27,6 +27,7 @@ func withEverything(t *testing.T, path string) *ControlPlane {
 	_, _, err := cp.BootstrapACL("")
 	require.NoError(t, err)
 	require.NoError(t, cp.PutNodePool(nomad.NodePool{Name: "p"}))
+	putVariable(t, cp, variable("v", "k", "v"))
 	c := *cp.SchedulerConfiguration()
 	c.SchedulerAlgorithm = nomad.SchedulerAlgorithmSpread
 	_, err = cp.SetSchedulerConfiguration(c, nil)
@@ -78,6 +79,10 @@ func TestARowThatContradictsItselfIsLeftOut(t *testing.T) {
 		"a deployment of another ID":       {bucketDeployments, set("ID", "other"), 1},
 		"a deployment with no group":       {bucketDeployments, within("TaskGroups", set("other", nil)), 1},
 		"a pool of another name":           {bucketNodePools, set("Name", "other"), 1},
+		"a variable of another path":       {bucketVariables, set("Path", "other"), 1},
+		"a variable with no key":           {bucketVariables, set("Key", ""), 1},
+		"a variable with nothing sealed":   {bucketVariables, set("Sealed", nil), 1},
+		"a root key of another ID":         {bucketRootKeys, set("KeyID", "other"), 1},
 		"an allocation of another ID":      {bucketAllocations, within("Allocation", set("ID", "other")), 1},
 		"a row with no allocation":         {bucketAllocations, set("Allocation", nil), 1},
 		"an allocation of no version":      {bucketAllocations, set("Spec", 999), 1},
@@ -114,7 +119,7 @@ func keep(r stored, names ...string) {
 func TestTheIndexIsAboveThoseOfAllRows(t *testing.T) {
 	const high = 1_000_000
 	for bucket, outer := range map[string]string{
-		bucketEvaluations: "", bucketNodes: "", bucketDeployments: "", bucketNodePools: "", bucketJobs: "", bucketAllocations: "Allocation",
+		bucketEvaluations: "", bucketNodes: "", bucketDeployments: "", bucketNodePools: "", bucketVariables: "", bucketRootKeys: "", bucketJobs: "", bucketAllocations: "Allocation",
 	} {
 		t.Run(bucket, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "server.db")

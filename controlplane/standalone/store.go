@@ -27,6 +27,8 @@ import (
 //	acl_tokens/<accessor ID>  structs.ACLToken
 //	deployments/<ID>          structs.Deployment
 //	node_pools/<name>         nomad.NodePool
+//	variables/<namespace>\x00<path> variableRow
+//	root_keys/<ID>            nomad.RootKeyMeta; the key itself is in a file of its own
 //	server/acl_bootstrap      the index at which the first token was made
 //	server/scheduler          nomad.SchedulerConfiguration; absent: the default
 //
@@ -42,6 +44,8 @@ const (
 	bucketACLTokens   = "acl_tokens"
 	bucketDeployments = "deployments"
 	bucketNodePools   = "node_pools"
+	bucketVariables   = "variables"
+	bucketRootKeys    = "root_keys"
 
 	keyID           = "id"
 	keyIndex        = "index"
@@ -137,6 +141,8 @@ func (cp *ControlPlane) load() error {
 		})
 		loadRows(cp, dbtx, bucketDeployments, cp.loadDeployment)
 		loadRows(cp, dbtx, bucketNodePools, cp.loadPool)
+		loadRows(cp, dbtx, bucketVariables, cp.loadVariable)
+		loadRows(cp, dbtx, bucketRootKeys, cp.loadRootKey)
 		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
 			cp.data.tokens[id] = t
 			return nil

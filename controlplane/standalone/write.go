@@ -121,6 +121,8 @@ type tx struct {
 	deployments changes[string, *structs.Deployment]
 	pools       changes[string, *nomad.NodePool]
 	parents     changes[jobKey, *parent]
+	variables   changes[variableKey, *variableRow]
+	rootKeys    changes[string, *nomad.RootKeyMeta]
 	indexes
 	// aclBootstrap is the index at which the first token was made; 0: it was not.
 	aclBootstrap uint64
@@ -146,6 +148,8 @@ func (cp *ControlPlane) begin() *tx {
 		tokens:       changes[string, *structs.ACLToken]{base: cp.data.tokens},
 		deployments:  changes[string, *structs.Deployment]{base: cp.data.deployments},
 		pools:        changes[string, *nomad.NodePool]{base: cp.data.pools},
+		variables:    changes[variableKey, *variableRow]{base: cp.data.variables},
+		rootKeys:     changes[string, *nomad.RootKeyMeta]{base: cp.data.rootKeys},
 		aclBootstrap: cp.aclBootstrap,
 		scheduler:    cp.scheduler,
 		touched:      map[string]uint64{},
@@ -295,6 +299,8 @@ func (t *tx) commit() error {
 	t.tokens.merge()
 	t.deployments.merge()
 	t.pools.merge()
+	t.variables.merge()
+	t.rootKeys.merge()
 	cp.aclBootstrap = t.aclBootstrap
 	cp.scheduler = t.scheduler
 	for id, allocIDs := range t.touchedNodes {
@@ -356,6 +362,8 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 	rows(e, bucketEvaluations, &t.evals, asIs, whole)
 	rows(e, bucketNodes, &t.nodes, asIs, whole)
 	rows(e, bucketNodePools, &t.pools, asIs, whole)
+	rows(e, bucketVariables, &t.variables, variableKey.stored, whole)
+	rows(e, bucketRootKeys, &t.rootKeys, asIs, whole)
 	rows(e, bucketDeployments, &t.deployments, asIs, whole)
 	rows(e, bucketACLTokens, &t.tokens, asIs, whole)
 	return e.ops, e.err

@@ -1,0 +1,158 @@
+package httpapi
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	nomad "github.com/hashicorp/nomad/api"
+)
+
+const variablePattern = "/v1/var/{path...}"
+
+func (h *handler) variableRoutes() {
+	h.get("/v1/vars", tableVariables, h.listVariables)
+	h.get(variablePattern, tableVariables, h.readVariable)
+	h.method(variablePattern, h.putVariable, http.MethodPut, http.MethodPost)
+	h.method(variablePattern, h.deleteVariable, http.MethodDelete)
+}
+
+// listVariables lists what is no secret of the variables. The UI's parameter "path" is another
+// word for the prefix.
+func (h *handler) listVariables(r *http.Request, q *query) (answer, error) {
+	below := r.URL.Query().Get("path")
+	list := slices.DeleteFunc(h.ControlPlane.Variables(), func(v *nomad.VariableMetadata) bool {
+		return !q.inNamespace(v.Namespace) || !strings.HasPrefix(v.Path, q.prefix) || !strings.HasPrefix(v.Path, below)
+	})
+	slices.SortFunc(list, func(a, b *nomad.VariableMetadata) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Path, b.Path))
+	})
+	found, next, err := page(q, list,
+		func(v *nomad.VariableMetadata) string { return v.Namespace + "." + v.Path },
+		func(v *nomad.VariableMetadata) any { return v },
+		func(v *nomad.VariableMetadata) *nomad.VariableMetadata { return v })
+	return answer{body: found, next: next}, err
+}
+
+func (h *handler) readVariable(r *http.Request, q *query) (answer, error) {
+	path, err := variablePath(r)
+	if err != nil {
+		return answer{}, err
+	}
+	v, err := h.ControlPlane.Variable(q.namespace, path)
+	if err != nil {
+		return answer{}, err
+	}
+	if v == nil {
+		return answer{}, notFound("variable not found")
+	}
+	return answer{body: v, index: v.ModifyIndex}, nil
+}
+
+// variablePath is the path of a request's variable.
+func variablePath(r *http.Request) (string, error) {
+	path := r.PathValue("path")
+	if path == "" {
+		return "", badRequest("missing variable path")
+	}
+	return path, nil
+}
+
+func (h *handler) putVariable(w http.ResponseWriter, r *http.Request) error {
+	path, err := variablePath(r)
+	if err != nil {
+		return err
+	}
+	if err := noLock(r); err != nil {
+		return err
+	}
+	check, err := casOf(r)
+	if err != nil {
+		return err
+	}
+	var v nomad.Variable
+	if err := decode(r, &v); err != nil {
+		return err
+	}
+	if len(v.Items) == 0 {
+		return badRequest("variable missing required Items object")
+	}
+	if v.Lock != nil {
+		return errNoLocks
+	}
+	v.Path, v.Namespace = path, cmp.Or(v.Namespace, namespaceOf(r))
+	put, conflict, err := h.ControlPlane.PutVariable(&v, check)
+	if err != nil {
+		return err
+	}
+	if conflict != nil {
+		return h.answerConflict(w, r, conflict)
+	}
+	w.Header().Set("X-Nomad-Index", strconv.FormatUint(put.ModifyIndex, 10))
+	return h.reply(w, r, put)
+}
+
+func (h *handler) deleteVariable(w http.ResponseWriter, r *http.Request) error {
+	path, err := variablePath(r)
+	if err != nil {
+		return err
+	}
+	check, err := casOf(r)
+	if err != nil {
+		return err
+	}
+	conflict, err := h.ControlPlane.DeleteVariable(namespaceOf(r), path, check)
+	if err != nil {
+		return err
+	}
+	if conflict != nil {
+		return h.answerConflict(w, r, conflict)
+	}
+	w.Header().Set("X-Nomad-Index", strconv.FormatUint(h.ControlPlane.Index(tableVariables), 10))
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// answerConflict tells who expected another variable which there is.
+func (h *handler) answerConflict(w http.ResponseWriter, r *http.Request, v *nomad.Variable) error {
+	out, err := encode(r, v)
+	if err != nil {
+		return err
+	}
+	out.status = http.StatusConflict
+	w.Header().Set("X-Nomad-Index", strconv.FormatUint(v.ModifyIndex, 10))
+	return h.send(w, out)
+}
+
+// casOf is the index that a write expects; nil: any.
+func casOf(r *http.Request) (*uint64, error) {
+	text := r.URL.Query().Get("cas")
+	if text == "" {
+		return nil, nil
+	}
+	index, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return nil, badRequest("can not parse cas: %v", err)
+	}
+	return &index, nil
+}
+
+// namespaceOf is the namespace that a write is for.
+func namespaceOf(r *http.Request) string {
+	return cmp.Or(r.URL.Query().Get("namespace"), nomad.DefaultNamespace)
+}
+
+// errNoLocks is told to who wants a lock.
+var errNoLocks = &statusError{http.StatusNotImplemented, "locks of variables are not supported: use check-and-set"}
+
+// noLock refuses the operations of locks.
+func noLock(r *http.Request) error {
+	for name := range r.URL.Query() {
+		if strings.HasPrefix(name, "lock-") {
+			return errNoLocks
+		}
+	}
+	return nil
+}
