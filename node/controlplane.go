@@ -34,4 +34,17 @@ type ControlPlane interface {
 	// UpdateAllocations reports what the node's allocations have become. It is
 	// idempotent: what was reported twice counts once.
 	UpdateAllocations(ctx context.Context, nodeID string, states []*structs.AllocationState) error
+	ServiceRegistry
+}
+
+// ServiceRegistry has the services of allocations found by others. Each of its methods is
+// idempotent.
+type ServiceRegistry interface {
+	// RegisteredServices are those of the node's allocations: what an earlier agent has left.
+	RegisteredServices(ctx context.Context, nodeID string) ([]*structs.ServiceRegistration, error)
+	// RegisterServices registers services of the node's allocations, or changes them. One of
+	// an allocation that is unknown, of another node or has ended is left out.
+	RegisterServices(ctx context.Context, nodeID string, services []*structs.ServiceRegistration) error
+	// DeregisterServices removes registrations by ID. One that is not there is left out.
+	DeregisterServices(ctx context.Context, nodeID string, ids []string) error
 }

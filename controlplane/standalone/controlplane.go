@@ -30,6 +30,7 @@ const (
 	TableDeployments = "deployments"
 	TableScheduler   = "scheduler_config"
 	TableNodePools   = "node_pools"
+	TableServices    = "services"
 )
 
 // SchemaVersion is the version of the file's layout that this package writes.
@@ -131,7 +132,8 @@ type tables struct {
 	tokens      map[string]*structs.ACLToken // by accessor ID
 	deployments map[string]*structs.Deployment
 	pools       map[string]*nomad.NodePool // by name, but for the built-in ones
-	parents     map[jobKey]*parent         // the jobs that have children
+	services    map[string]*structs.ServiceRegistration
+	parents     map[jobKey]*parent // the jobs that have children
 	committedIndexes
 }
 
@@ -201,7 +203,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools, TableServices} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -257,6 +259,7 @@ func newTables() tables {
 		tokens:      map[string]*structs.ACLToken{},
 		deployments: map[string]*structs.Deployment{},
 		pools:       map[string]*nomad.NodePool{},
+		services:    map[string]*structs.ServiceRegistration{},
 		parents:     map[jobKey]*parent{},
 
 		committedIndexes: newIndexes(),

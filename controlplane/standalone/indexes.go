@@ -26,6 +26,8 @@ type committedIndexes struct {
 	children         groups[siblings, jobKey, *job]
 	dispatched       groups[dispatchToken, jobKey, *job]
 	launches         *timeline[jobKey]
+	servicesByName   groups[serviceKey, string, *structs.ServiceRegistration]
+	servicesByAlloc  groups[string, string, *structs.ServiceRegistration]
 }
 
 func newIndexes() committedIndexes {
@@ -46,6 +48,8 @@ func newIndexes() committedIndexes {
 		children:         groups[siblings, jobKey, *job]{},
 		dispatched:       groups[dispatchToken, jobKey, *job]{},
 		launches:         newTimeline[jobKey](),
+		servicesByName:   groups[serviceKey, string, *structs.ServiceRegistration]{},
+		servicesByAlloc:  groups[string, string, *structs.ServiceRegistration]{},
 	}
 }
 
@@ -64,6 +68,7 @@ type indexes struct {
 	deploymentsByJob *grouped[jobKey, string, *structs.Deployment]
 	children         *grouped[siblings, jobKey, *job]
 	dispatched       *grouped[dispatchToken, jobKey, *job]
+	servicesByAlloc  *grouped[string, string, *structs.ServiceRegistration]
 }
 
 // follow has the indexes follow a transaction's tables.
@@ -88,6 +93,10 @@ func (t *tx) follow(data *tables) {
 	t.children = groupBy(&t.jobs, data.children, siblingsOf)
 	t.dispatched = groupBy(&t.jobs, data.dispatched, tokenOf)
 	timeBy(&t.parents, data.launches, whenLaunched)
+	t.servicesByAlloc = groupBy(&t.services, data.servicesByAlloc, func(s *structs.ServiceRegistration) (string, bool) { return s.AllocID, true })
+	groupBy(&t.services, data.servicesByName, func(s *structs.ServiceRegistration) (serviceKey, bool) {
+		return serviceKey{s.Namespace, s.ServiceName}, true
+	})
 }
 
 // reindex fills the indexes from rows that were read from the file.
@@ -98,6 +107,7 @@ func (cp *ControlPlane) reindex() {
 	t.allocs.reindex()
 	t.evals.reindex()
 	t.deployments.reindex()
+	t.services.reindex()
 }
 
 func (c *changes[K, V]) reindex() {

@@ -27,6 +27,7 @@ import (
 //	acl_tokens/<accessor ID>  structs.ACLToken
 //	deployments/<ID>          structs.Deployment
 //	node_pools/<name>         nomad.NodePool
+//	services/<ID>             structs.ServiceRegistration
 //	server/acl_bootstrap      the index at which the first token was made
 //	server/scheduler          nomad.SchedulerConfiguration; absent: the default
 //
@@ -42,6 +43,7 @@ const (
 	bucketACLTokens   = "acl_tokens"
 	bucketDeployments = "deployments"
 	bucketNodePools   = "node_pools"
+	bucketServices    = "services"
 
 	keyID           = "id"
 	keyIndex        = "index"
@@ -137,6 +139,7 @@ func (cp *ControlPlane) load() error {
 		})
 		loadRows(cp, dbtx, bucketDeployments, cp.loadDeployment)
 		loadRows(cp, dbtx, bucketNodePools, cp.loadPool)
+		loadRows(cp, dbtx, bucketServices, cp.loadService)
 		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
 			cp.data.tokens[id] = t
 			return nil

@@ -120,6 +120,7 @@ type tx struct {
 	tokens      changes[string, *structs.ACLToken]
 	deployments changes[string, *structs.Deployment]
 	pools       changes[string, *nomad.NodePool]
+	services    changes[string, *structs.ServiceRegistration]
 	parents     changes[jobKey, *parent]
 	indexes
 	// aclBootstrap is the index at which the first token was made; 0: it was not.
@@ -146,6 +147,7 @@ func (cp *ControlPlane) begin() *tx {
 		tokens:       changes[string, *structs.ACLToken]{base: cp.data.tokens},
 		deployments:  changes[string, *structs.Deployment]{base: cp.data.deployments},
 		pools:        changes[string, *nomad.NodePool]{base: cp.data.pools},
+		services:     changes[string, *structs.ServiceRegistration]{base: cp.data.services},
 		aclBootstrap: cp.aclBootstrap,
 		scheduler:    cp.scheduler,
 		touched:      map[string]uint64{},
@@ -202,6 +204,9 @@ func (t *tx) putAlloc(a *schedule.Alloc, forNode bool) {
 		t.count(t.allocs.get(a.ID), a)
 	}
 	t.allocs.put(a.ID, a)
+	if a.ClientStatus.Terminal() {
+		t.deleteServicesOf(a.ID)
+	}
 }
 
 // changeAlloc stores a changed copy of an allocation.
@@ -215,6 +220,7 @@ func (t *tx) changeAlloc(a *schedule.Alloc, forNode bool, change func(*structs.A
 func (t *tx) deleteAlloc(a *schedule.Alloc) {
 	t.touched[TableAllocations] = t.at()
 	t.touchNode(a)
+	t.deleteServicesOf(a.ID)
 	t.allocs.delete(a.ID)
 }
 
@@ -295,6 +301,7 @@ func (t *tx) commit() error {
 	t.tokens.merge()
 	t.deployments.merge()
 	t.pools.merge()
+	t.services.merge()
 	cp.aclBootstrap = t.aclBootstrap
 	cp.scheduler = t.scheduler
 	for id, allocIDs := range t.touchedNodes {
@@ -356,6 +363,7 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 	rows(e, bucketEvaluations, &t.evals, asIs, whole)
 	rows(e, bucketNodes, &t.nodes, asIs, whole)
 	rows(e, bucketNodePools, &t.pools, asIs, whole)
+	rows(e, bucketServices, &t.services, asIs, whole)
 	rows(e, bucketDeployments, &t.deployments, asIs, whole)
 	rows(e, bucketACLTokens, &t.tokens, asIs, whole)
 	return e.ops, e.err
