@@ -19,9 +19,6 @@ var Enterprise = enterprise
 // Unmade is what is answered of what cannot be made here.
 var Unmade = slices.Collect(maps.Values(unmade))
 
-// Choose chooses some of a service's registrations.
-var Choose = choose
-
 // Endpoint is a method of a path that is served. The path has its values in braces.
 type Endpoint struct {
 	Method, Path string

@@ -1,10 +1,6 @@
 package httpapi
 
 import (
-	"cmp"
-	"crypto/md5"
-	"encoding/binary"
-	"encoding/hex"
 	"maps"
 	"net/http"
 	"slices"
@@ -67,7 +63,10 @@ func (h *handler) readService(r *http.Request, q *query) (answer, error) {
 	if q.namespace == "*" {
 		q.namespace = nomad.DefaultNamespace
 	}
-	list, next, err := servicesPage(q, h.ControlPlane.ServicesNamed(q.namespace, r.PathValue("name")))
+	list, next, err := page(q, h.ControlPlane.ServicesNamed(q.namespace, r.PathValue("name")),
+		func(s *structs.ServiceRegistration) string { return s.Namespace + "." + s.ID },
+		func(s *structs.ServiceRegistration) any { return answeredService(s) },
+		func(s *structs.ServiceRegistration) *structs.ServiceRegistration { return s })
 	if err != nil {
 		return answer{}, err
 	}
@@ -76,41 +75,17 @@ func (h *handler) readService(r *http.Request, q *query) (answer, error) {
 			return answer{}, err
 		}
 	}
-	return answer{body: list, next: next}, nil
+	return answer{body: answeredServices(list), next: next}, nil
 }
 
-func servicesPage(q *query, all []*structs.ServiceRegistration) (list []*nomad.ServiceRegistration, next string, err error) {
-	return page(q, all,
-		func(s *structs.ServiceRegistration) string { return s.Namespace + "." + s.ID },
-		func(s *structs.ServiceRegistration) any { return answeredService(s) },
-		answeredService)
-}
-
-// choose returns as many of the registrations as "<number>|<key>" asks for, always the same for
-// a key as long as they are there: those whose hash with it is the least, as in Nomad, so that
-// callers with different keys spread over all, and keep theirs when others come or go.
-func choose(list []*nomad.ServiceRegistration, how string) ([]*nomad.ServiceRegistration, error) {
+// choose returns as many of the registrations as "<number>|<key>" asks for.
+func choose(list []*structs.ServiceRegistration, how string) ([]*structs.ServiceRegistration, error) {
 	count, key, _ := strings.Cut(how, "|")
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 0 || key == "" {
 		return nil, badRequest("failed to choose services: Parameter for choose must be in form '<number>|<key>'")
 	}
-	hashes := make(map[*nomad.ServiceRegistration]string, len(list))
-	for _, s := range list {
-		hashes[s] = serviceHash(s, key)
-	}
-	slices.SortStableFunc(list, func(a, b *nomad.ServiceRegistration) int { return cmp.Compare(hashes[a], hashes[b]) })
-	return list[:min(n, len(list))], nil
-}
-
-// serviceHash is Nomad's: what is chosen for a key is the same after a move to its servers.
-func serviceHash(s *nomad.ServiceRegistration, key string) string {
-	data := binary.BigEndian.AppendUint64(nil, uint64(s.Port))
-	for _, text := range slices.Concat([]string{s.AllocID, s.ID, s.Namespace, s.Address, s.ServiceName}, s.Tags, []string{key}) {
-		data = append(data, text...)
-	}
-	sum := md5.Sum(data)
-	return hex.EncodeToString(sum[:])
+	return structs.ChooseServices(list, n, key), nil
 }
 
 // deleteService removes a registration. As in Nomad the answer has no body, and of the service's

@@ -128,25 +128,6 @@ func TestSomeOfAServiceAreChosenForAKey(t *testing.T) {
 	require.Len(t, w.json(t, "/v1/service/api?per_page=3&next_token="+page.header.Get("X-Nomad-NextToken")), 1)
 }
 
-// TestTheChoiceIsNomads has the orders in which its servers choose these registrations.
-func TestTheChoiceIsNomads(t *testing.T) {
-	for how, want := range map[string][]string{
-		"1|aaa": {"abc002"}, "3|aaa": {"abc002", "abc003", "abc001"}, "3|bbb": {"abc001", "abc002", "abc003"}, "3|ccc": {"abc002", "abc003", "abc001"},
-	} {
-		var list []*nomad.ServiceRegistration
-		for _, id := range []string{"abc001", "abc002", "abc003"} {
-			list = append(list, &nomad.ServiceRegistration{ID: id, ServiceName: "s1"})
-		}
-		chosen, err := httpapi.Choose(list, how)
-		require.NoError(t, err)
-		var ids []string
-		for _, s := range chosen {
-			ids = append(ids, s.ID)
-		}
-		require.Equal(t, want, ids, how)
-	}
-}
-
 func TestARegistrationIsDeleted(t *testing.T) {
 	w := newWorld(t, "mock")
 	alloc := w.run(t, serving("web", 1), nomad.AllocClientStatusRunning)

@@ -314,6 +314,7 @@ func (n *Node) newRunner(a *structs.Allocation, known map[string]*structs.Alloca
 		Logger:         n.logger,
 		Limits:         n.cfg.Limits,
 		Services:       n.services,
+		Lookup:         n.cfg.ControlPlane,
 	})
 }
 

@@ -47,4 +47,8 @@ type ServiceRegistry interface {
 	RegisterServices(ctx context.Context, nodeID string, services []*structs.ServiceRegistration) error
 	// DeregisterServices removes registrations by ID. One that is not there is left out.
 	DeregisterServices(ctx context.Context, nodeID string, ids []string) error
+	// FindServices returns the registrations of a service, whatever node they are on, by their
+	// IDs; of no name: of all services of the namespace. It is asked once a second for each
+	// service that a template of a task has.
+	FindServices(ctx context.Context, namespace, name string) ([]*structs.ServiceRegistration, error)
 }

@@ -1,6 +1,10 @@
 package structs
 
 import (
+	"cmp"
+	"crypto/md5"
+	"encoding/binary"
+	"encoding/hex"
 	"reflect"
 	"slices"
 )
@@ -63,4 +67,26 @@ func GroupServices(allocID, group string) ServiceOwner {
 // ServiceID is the ID of an owner's service with a port's label.
 func ServiceID(o ServiceOwner, service, port string) string {
 	return "_nomad-task-" + o.AllocID + "-" + o.Workload + "-" + service + "-" + port
+}
+
+// ChooseServices returns n of some registrations, or all if there are fewer, always the same for a
+// key as long as they are there: those whose hash with it is the least, as in Nomad. So callers
+// with different keys spread over all, and keep theirs when others come or go.
+func ChooseServices(list []*ServiceRegistration, n int, key string) []*ServiceRegistration {
+	hashes := make(map[*ServiceRegistration]string, len(list))
+	for _, s := range list {
+		hashes[s] = s.hash(key)
+	}
+	sorted := slices.SortedStableFunc(slices.Values(list), func(a, b *ServiceRegistration) int { return cmp.Compare(hashes[a], hashes[b]) })
+	return sorted[:min(n, len(sorted))]
+}
+
+// hash is Nomad's: what is chosen for a key is the same after a move to its servers.
+func (s *ServiceRegistration) hash(key string) string {
+	data := binary.BigEndian.AppendUint64(nil, uint64(s.Port))
+	for _, text := range slices.Concat([]string{s.AllocID, s.ID, s.Namespace, s.Address, s.ServiceName}, s.Tags, []string{key}) {
+		data = append(data, text...)
+	}
+	sum := md5.Sum(data)
+	return hex.EncodeToString(sum[:])
 }

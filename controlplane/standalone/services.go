@@ -78,6 +78,18 @@ func (f ForNode) RegisteredServices(ctx context.Context, nodeID string) ([]*stru
 	}), nil
 }
 
+// FindServices implements node.ServiceRegistry.
+func (f ForNode) FindServices(ctx context.Context, namespace, name string) ([]*structs.ServiceRegistration, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if name != "" {
+		return f.cp.ServicesNamed(namespace, name), nil
+	}
+	all := slices.DeleteFunc(f.cp.Services(), func(s *structs.ServiceRegistration) bool { return s.Namespace != namespace })
+	return sortedServices(all), nil
+}
+
 // RegisterServices implements node.ServiceRegistry. What is registered already as it is does not
 // change.
 func (f ForNode) RegisterServices(ctx context.Context, nodeID string, services []*structs.ServiceRegistration) error {

@@ -260,6 +260,17 @@ func servicesOnce(t *testing.T, p Plane) {
 		require.NoError(t, p.RegisterServices(t.Context(), Node().ID, []*structs.ServiceRegistration{api, web}))
 		require.ElementsMatch(t, []*structs.ServiceRegistration{api, web}, registered(t, p))
 	}
+	for _, c := range []struct{ namespace, name, want string }{
+		{"default", "api", api.ID}, {"default", "", api.ID + web.ID}, {"other", "api", ""}, {"other", "", ""}, {"default", "none", ""},
+	} {
+		found, err := p.FindServices(t.Context(), c.namespace, c.name)
+		require.NoError(t, err)
+		ids := ""
+		for _, s := range found {
+			ids += s.ID
+		}
+		require.Equal(t, c.want, ids, "%s/%s", c.namespace, c.name)
+	}
 	changed := service(id, "api", "b")
 	require.NoError(t, p.RegisterServices(t.Context(), Node().ID, []*structs.ServiceRegistration{changed}))
 	require.ElementsMatch(t, []*structs.ServiceRegistration{changed, web}, registered(t, p))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/task"
+	"github.com/wasmnode/wasmnode/runners/template"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -37,6 +38,8 @@ type Config struct {
 	StateUpdated func(*structs.AllocationState)
 	// Services registers the group's and the tasks' services; optional: nothing does.
 	Services Services
+	// Lookup has the services that templates look up; optional: none can.
+	Lookup template.Services
 	// Networks gives an allocation a network of its own whose group asks for one; optional:
 	// such an allocation fails.
 	Networks Networks
