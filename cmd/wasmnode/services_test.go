@@ -35,6 +35,11 @@ job "serving" {
         command = "/bin/sh"
         args    = ["-c", "exec sleep 1000"]
       }
+      template {
+        data        = "{{ range nomadService \"helper\" }}helper at {{ .Address }}{{ else }}no helper{{ end }}"
+        destination = "local/helper"
+        change_mode = "noop"
+      }
     }
     task "ends" {
       driver = "raw_exec"
@@ -93,11 +98,16 @@ func TestServicesAreFoundWhereTheirTasksRun(t *testing.T) {
 	before := n.awaitService(t, "api-stays", true)
 	n.awaitService(t, "helper", true)
 	front := n.awaitService(t, "front", true)
+	rendered := func(want string) {
+		require.Eventually(t, func() bool { return n.out(t, "alloc", "fs", alloc.ID, "stays/local/helper") == want }, testTimeout, tick, want)
+	}
+	rendered("helper at example.com")
 
 	require.Equal(t, -1, n.signal(t, syscall.SIGKILL))
 	write(t, end, "")
 	n = s.start(t)
 	n.awaitService(t, "helper", false)
+	rendered("no helper")
 	require.Equal(t, before, n.awaitService(t, "api-stays", true), "it was never gone")
 	require.Equal(t, front, n.awaitService(t, "front", true))
 

@@ -84,6 +84,9 @@ func (h *templatesHook) resume(r *Runner, in template.Input) error {
 				_ = json.Unmarshal([]byte(left.Data[key]), stamps)
 			}
 		}
+		for key := range t.services {
+			t.services[key] = "" // it may be again as it was before the start, and was not in between
+		}
 	}
 	h.rendered = all
 	return nil
