@@ -243,16 +243,18 @@ func TestAServiceWithoutAnAddressIsAFault(t *testing.T) {
 }
 
 func TestATasksServiceHasTheAddressThatItsDriverGave(t *testing.T) {
-	f, r := serving(t, servingJob)
-	f.group().Tasks[0].Config = map[string]any{"ip": "172.17.0.2"}
-	f.group().Tasks[0].Services[0].AddressMode = "driver"
-	f.group().Tasks[0].Services[0].PortLabel = "8080"
-	f.start()
-	f.until(func(s *structs.AllocationState) bool { return s.ClientStatus == structs.ClientRunning })
-	f.stop()
-	<-f.r.WaitCh()
-	require.Contains(t, strings.Join(r.changes(), "\n"), "web: api 172.17.0.2:8080 [live]")
-	f.finish()
+	synctest.Test(t, func(t *testing.T) {
+		f, r := serving(t, servingJob)
+		f.group().Tasks[0].Config = map[string]any{"ip": "172.17.0.2"}
+		f.group().Tasks[0].Services[0].AddressMode = "driver"
+		f.group().Tasks[0].Services[0].PortLabel = "8080"
+		f.start()
+		synctest.Wait()
+		require.Contains(t, strings.Join(r.changes(), "\n"), "web: api 172.17.0.2:8080 [live]")
+		f.stop()
+		<-f.r.WaitCh()
+		f.finish()
+	})
 }
 
 var _ alloc.Services = (*registry)(nil)
