@@ -13,23 +13,22 @@ var enterprise = []string{
 // unmade is what nobody can make here, by the paths where Nomad's tools make it. They are told
 // what there is not, rather than that a method is wrong.
 var unmade = map[string]string{
-	"/v1/namespace":                 `namespaces are not supported: there is only "default"`,
-	"/v1/namespace/{name}":          `namespaces are not supported: there is only "default"`,
-	"/v1/volume/csi/{id}":           "CSI volumes are not supported",
-	"/v1/volume/csi/{id}/create":    "CSI volumes are not supported",
-	"/v1/volume/csi/{id}/delete":    "CSI volumes are not supported",
-	"/v1/volume/csi/{id}/detach":    "CSI volumes are not supported",
-	"/v1/volume/host/create":        "host volumes are not supported",
-	"/v1/volume/host/register":      "host volumes are not supported",
-	"/v1/volume/host/{id}/delete":   "host volumes are not supported",
-	"/v1/acl/policy/{name}":         `policies are not supported: there is only "readonly"`,
-	"/v1/acl/role":                  "roles are not supported",
-	"/v1/acl/role/{id}":             "roles are not supported",
-	"/v1/acl/auth-method":           "auth methods are not supported",
-	"/v1/acl/auth-method/{name}":    "auth methods are not supported",
-	"/v1/acl/binding-rule":          "binding rules are not supported",
-	"/v1/acl/binding-rule/{id}":     "binding rules are not supported",
-	"/v1/service/{name}/{instance}": "services are not registered here",
+	"/v1/namespace":               `namespaces are not supported: there is only "default"`,
+	"/v1/namespace/{name}":        `namespaces are not supported: there is only "default"`,
+	"/v1/volume/csi/{id}":         "CSI volumes are not supported",
+	"/v1/volume/csi/{id}/create":  "CSI volumes are not supported",
+	"/v1/volume/csi/{id}/delete":  "CSI volumes are not supported",
+	"/v1/volume/csi/{id}/detach":  "CSI volumes are not supported",
+	"/v1/volume/host/create":      "host volumes are not supported",
+	"/v1/volume/host/register":    "host volumes are not supported",
+	"/v1/volume/host/{id}/delete": "host volumes are not supported",
+	"/v1/acl/policy/{name}":       `policies are not supported: there is only "readonly"`,
+	"/v1/acl/role":                "roles are not supported",
+	"/v1/acl/role/{id}":           "roles are not supported",
+	"/v1/acl/auth-method":         "auth methods are not supported",
+	"/v1/acl/auth-method/{name}":  "auth methods are not supported",
+	"/v1/acl/binding-rule":        "binding rules are not supported",
+	"/v1/acl/binding-rule/{id}":   "binding rules are not supported",
 }
 
 var anyMethod = []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete}
@@ -51,10 +50,9 @@ func (h *handler) absentRoutes() {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}, http.MethodGet, http.MethodPut, http.MethodPost)
-	for _, path := range []string{"/v1/services", "/v1/service/{name}", "/v1/volumes", "/v1/plugins"} {
+	for _, path := range []string{"/v1/volumes", "/v1/plugins"} {
 		h.get(path, tableJobs, none)
 	}
-	h.get("/v1/allocation/{id}/services", tableAllocations, h.allocationServices)
 	for path, text := range map[string]string{
 		"/v1/volume/csi/{id}":  "volume not found",
 		"/v1/volume/host/{id}": "volume not found",
@@ -69,11 +67,3 @@ func (h *handler) absentRoutes() {
 
 // none is the answer where there is none of what is asked for.
 func none(*http.Request, *query) (answer, error) { return answer{body: []any{}}, nil }
-
-// allocationServices are those that an allocation has registered: nothing registers any.
-func (h *handler) allocationServices(r *http.Request, q *query) (answer, error) {
-	if h.ControlPlane.Allocation(r.PathValue("id")) == nil {
-		return answer{}, notFound("allocation not found")
-	}
-	return none(r, q)
-}

@@ -26,6 +26,7 @@ const (
 	tableNodePools   = "node_pools"
 	tableVariables   = "variables"
 	tableRootKeys    = "root_keys"
+	tableServices    = "services"
 )
 
 // ControlPlane is what the API needs of the embedded control plane. What it returns
@@ -119,6 +120,14 @@ type ControlPlane interface {
 	RotateRootKey(full bool) (*nomad.RootKeyMeta, error)
 	DeleteRootKey(id string, force bool) error
 	SetDrain(req *structs.DrainRequest) (*structs.NodeChange, error)
+	// Services are the registrations of all services, in no order; those of one, of an
+	// allocation or of a job are by their IDs.
+	Services() []*structs.ServiceRegistration
+	ServicesNamed(namespace, name string) []*structs.ServiceRegistration
+	AllocationServices(allocID string) []*structs.ServiceRegistration
+	JobServices(namespace, id string) []*structs.ServiceRegistration
+	// DeleteService removes a registration, and returns the change's index.
+	DeleteService(namespace, id string) (index uint64, err error)
 	// CollectGarbage forgets what has ended and is not needed any more.
 	CollectGarbage()
 

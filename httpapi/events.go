@@ -180,6 +180,8 @@ func renderEvent(e *structs.ChangeEvent) ([]byte, error) {
 		payload["Node"] = answeredNode(o)
 	case *nomad.NodePool:
 		payload["NodePool"] = answeredPool(o)
+	case *structs.ServiceRegistration:
+		payload["Service"] = answeredService(o)
 	case *structs.ACLToken:
 		payload["ACLToken"] = aclToken(o, "")
 	default:

@@ -96,6 +96,7 @@ func newHandler(cfg Config) *handler {
 	h.deploymentRoutes()
 	h.nodeRoutes()
 	h.poolRoutes()
+	h.serviceRoutes()
 	h.variableRoutes()
 	h.keyringRoutes()
 	h.clientRoutes()

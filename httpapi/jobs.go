@@ -142,6 +142,7 @@ func (h *handler) readingJob() func(http.ResponseWriter, *http.Request) error {
 	evaluations := h.blocking(tableEvaluations, h.jobEvaluations)
 	deployment := h.blocking(tableDeployments, h.jobDeployment)
 	deployments := h.blocking(tableDeployments, h.jobDeployments)
+	services := h.blocking(tableServices, h.jobServices)
 	job := h.blocking(tableJobs, h.readJob)
 	return func(w http.ResponseWriter, r *http.Request) error {
 		switch _, verb := jobPath(r); verb {
@@ -155,6 +156,8 @@ func (h *handler) readingJob() func(http.ResponseWriter, *http.Request) error {
 			return deployment(w, r)
 		case "deployments":
 			return deployments(w, r)
+		case "services":
+			return services(w, r)
 		}
 		return job(w, r)
 	}
@@ -163,7 +166,7 @@ func (h *handler) readingJob() func(http.ResponseWriter, *http.Request) error {
 func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 	id, verb := jobPath(r)
 	switch verb {
-	case "", "actions", "summary", "versions", "submission", "scale", "services":
+	case "", "actions", "summary", "versions", "submission", "scale":
 	default: // it is one of those that are written
 		return answer{}, &statusError{http.StatusMethodNotAllowed, "Invalid method"}
 	}
@@ -172,8 +175,6 @@ func (h *handler) readJob(r *http.Request, q *query) (answer, error) {
 		return answer{}, h.noJob(r, q, id)
 	}
 	switch verb {
-	case "services":
-		return none(r, q)
 	case "summary":
 		return answer{body: jobSummary(h.ControlPlane.JobSummary(q.namespace, id))}, nil
 	case "versions":

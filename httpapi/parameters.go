@@ -35,7 +35,7 @@ var parameters = map[string]string{
 	"GET /v1/scaling/policies":             "prefix job type",
 	"GET /v1/deployments":                  listing,
 	"GET /v1/services":                     listing,
-	"GET /v1/service/{name}":               "filter choose",
+	"GET /v1/service/{name}":               "per_page next_token filter reverse choose",
 	"GET /v1/plugins":                      "prefix type per_page next_token",
 	"GET /v1/agent/monitor":                "log_level log_json log_include_location node_id server_id client_id plain follow offset origin",
 	"GET /v1/agent/monitor/export":         "on_disk service_name logs_since follow node_id server_id plain",

@@ -313,6 +313,8 @@ func (n *Node) newRunner(a *structs.Allocation, known map[string]*structs.Alloca
 		Watcher:        n.watcher(a, known),
 		Logger:         n.logger,
 		Limits:         n.cfg.Limits,
+		Services:       n.services,
+		Lookup:         n.cfg.ControlPlane,
 	})
 }
 

@@ -34,4 +34,21 @@ type ControlPlane interface {
 	// UpdateAllocations reports what the node's allocations have become. It is
 	// idempotent: what was reported twice counts once.
 	UpdateAllocations(ctx context.Context, nodeID string, states []*structs.AllocationState) error
+	ServiceRegistry
+}
+
+// ServiceRegistry has the services of allocations found by others. Each of its methods is
+// idempotent.
+type ServiceRegistry interface {
+	// RegisteredServices are those of the node's allocations: what an earlier agent has left.
+	RegisteredServices(ctx context.Context, nodeID string) ([]*structs.ServiceRegistration, error)
+	// RegisterServices registers services of the node's allocations, or changes them. One of
+	// an allocation that is unknown, of another node or has ended is left out.
+	RegisterServices(ctx context.Context, nodeID string, services []*structs.ServiceRegistration) error
+	// DeregisterServices removes registrations by ID. One that is not there is left out.
+	DeregisterServices(ctx context.Context, nodeID string, ids []string) error
+	// FindServices returns the registrations of a service, whatever node they are on, by their
+	// IDs; of no name: of all services of the namespace. It is asked once a second for each
+	// service that a template of a task has.
+	FindServices(ctx context.Context, namespace, name string) ([]*structs.ServiceRegistration, error)
 }

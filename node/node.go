@@ -90,6 +90,8 @@ type Node struct {
 	logger hclog.Logger
 	self   *self
 	report *reporter
+	// services keeps what is registered equal to what the runners want.
+	services *registrar
 
 	ended      wake.Signal   // an allocation has ended, or its end was reported
 	destroying chan struct{} // one for each that is being collected; capacity GC.Parallel
@@ -172,6 +174,7 @@ func New(cfg Config) (*Node, error) {
 		forgets:     forgets,
 		dynamicMeta: meta.Dynamic,
 		report:      newReporter(cfg.ControlPlane, n.ID, cfg.Logger, ended.Set),
+		services:    newRegistrar(cfg.ControlPlane, n.ID, cfg.Logger),
 		ended:       ended,
 		destroying:  make(chan struct{}, cfg.GC.Parallel),
 		diskUse:     measureDisk,
@@ -252,6 +255,7 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 	if n.self.awaitKnown(ctx) == nil {
 		loops.Go(func() { n.watchLoop(ctx) })
 		reporting.Go(func() { n.report.run(reports) })
+		reporting.Go(func() { n.services.run(reports, n.mayHave) })
 		n.awaitPlugins(ctx, n.cfg.DriversReady)
 		if n.self.awaitKnown(ctx) == nil && ctx.Err() == nil {
 			ready()

@@ -140,6 +140,14 @@ func (n *Node) mayRun(id string) bool {
 	return n.unread[id] != nil || n.left.of(id)
 }
 
+// mayHave reports whether the node has an allocation, or may have something of it that runs.
+func (n *Node) mayHave(id string) bool {
+	n.mu.Lock()
+	has := n.runners[id] != nil
+	n.mu.Unlock()
+	return has || n.mayRun(id)
+}
+
 // waits reports whether an allocation is known, and what is stored of its tasks is not: a
 // person decides whether it is taken up without that.
 func (n *Node) waits(id string) bool {

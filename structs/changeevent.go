@@ -13,7 +13,8 @@ type ChangeEvent struct {
 	FilterKeys []string
 	Index      uint64
 	// Object is the row after the change, or as it was last when it is Deleted: a *nomad.Job,
-	// *Allocation, *Evaluation, *Deployment, *Node, *nomad.NodePool or *ACLToken.
+	// *Allocation, *Evaluation, *Deployment, *Node, *nomad.NodePool, *ServiceRegistration or
+	// *ACLToken.
 	Object  any
 	Deleted bool
 }

@@ -23,6 +23,7 @@ func commands(m meta) registry {
 	r.plugin(m)
 	r.scaling(m)
 	r.server(m)
+	r.service(m)
 	r.system(m)
 	r.variables(m)
 	r.enterprise(m)
@@ -225,6 +226,13 @@ func (r registry) server(m meta) {
 	r["server force-leave"] = &apartCommand{m, "server force-leave", "Have a server leave"}
 	r["server join"] = &apartCommand{m, "server join", "Join other servers"}
 	r["server members"] = &serverMembersCommand{m}
+}
+
+func (r registry) service(m meta) {
+	r.group(m, "service", "Services: what allocations offer others, and where")
+	r["service delete"] = &serviceDeleteCommand{m}
+	r["service info"] = &serviceInfoCommand{m}
+	r["service list"] = &serviceListCommand{m}
 }
 
 func (r registry) variables(m meta) {

@@ -34,6 +34,7 @@ const (
 	TableNodePools   = "node_pools"
 	TableVariables   = "variables"
 	TableRootKeys    = "root_keys"
+	TableServices    = "services"
 )
 
 // SchemaVersion is the version of the file's layout that this package writes.
@@ -139,7 +140,8 @@ type tables struct {
 	tokens      map[string]*structs.ACLToken // by accessor ID
 	deployments map[string]*structs.Deployment
 	pools       map[string]*nomad.NodePool // by name, but for the built-in ones
-	parents     map[jobKey]*parent         // the jobs that have children
+	services    map[string]*structs.ServiceRegistration
+	parents     map[jobKey]*parent // the jobs that have children
 	variables   map[variableKey]*variableRow
 	rootKeys    map[string]*nomad.RootKeyMeta // by ID
 	committedIndexes
@@ -212,7 +214,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools, TableVariables, TableRootKeys} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools, TableVariables, TableRootKeys, TableServices} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -277,6 +279,7 @@ func newTables() tables {
 		tokens:      map[string]*structs.ACLToken{},
 		deployments: map[string]*structs.Deployment{},
 		pools:       map[string]*nomad.NodePool{},
+		services:    map[string]*structs.ServiceRegistration{},
 		parents:     map[jobKey]*parent{},
 		variables:   map[variableKey]*variableRow{},
 		rootKeys:    map[string]*nomad.RootKeyMeta{},

@@ -27,6 +27,8 @@ type committedIndexes struct {
 	dispatched       groups[dispatchToken, jobKey, *job]
 	launches         *timeline[jobKey]
 	variableSizes    *variableSizes
+	servicesByName   groups[serviceKey, string, *structs.ServiceRegistration]
+	servicesByAlloc  groups[string, string, *structs.ServiceRegistration]
 }
 
 func newIndexes() committedIndexes {
@@ -48,6 +50,8 @@ func newIndexes() committedIndexes {
 		dispatched:       groups[dispatchToken, jobKey, *job]{},
 		launches:         newTimeline[jobKey](),
 		variableSizes:    &variableSizes{},
+		servicesByName:   groups[serviceKey, string, *structs.ServiceRegistration]{},
+		servicesByAlloc:  groups[string, string, *structs.ServiceRegistration]{},
 	}
 }
 
@@ -67,6 +71,7 @@ type indexes struct {
 	children         *grouped[siblings, jobKey, *job]
 	dispatched       *grouped[dispatchToken, jobKey, *job]
 	variableSizes    *variableSizes
+	servicesByAlloc  *grouped[string, string, *structs.ServiceRegistration]
 }
 
 // follow has the indexes follow a transaction's tables.
@@ -94,6 +99,10 @@ func (t *tx) follow(data *tables) {
 	own := *data.variableSizes
 	t.variableSizes = &own
 	t.variables.indexes = append(t.variables.indexes, sizedVariables{t.variableSizes, data.variableSizes})
+	t.servicesByAlloc = groupBy(&t.services, data.servicesByAlloc, func(s *structs.ServiceRegistration) (string, bool) { return s.AllocID, true })
+	groupBy(&t.services, data.servicesByName, func(s *structs.ServiceRegistration) (serviceKey, bool) {
+		return serviceKey{s.Namespace, s.ServiceName}, true
+	})
 }
 
 // reindex fills the indexes from rows that were read from the file.
@@ -105,6 +114,7 @@ func (cp *ControlPlane) reindex() {
 	t.evals.reindex()
 	t.deployments.reindex()
 	t.variables.reindex()
+	t.services.reindex()
 }
 
 func (c *changes[K, V]) reindex() {

@@ -48,6 +48,7 @@ func (t *tx) noteChanges() {
 	noting(t, TableDeployments, &t.deployments)
 	noting(t, TableNodePools, &t.pools)
 	noting(t, TableACLTokens, &t.tokens)
+	noting(t, TableServices, &t.services)
 }
 
 func noting[K comparable, V any](t *tx, table string, c *changes[K, *V]) {
@@ -90,6 +91,8 @@ func eventOf(e *journalEntry) *structs.ChangeEvent {
 		return poolEvent(e.before.(*nomad.NodePool), after)
 	case *structs.ACLToken:
 		return tokenEvent(e.before.(*structs.ACLToken), after)
+	case *structs.ServiceRegistration:
+		return serviceEvent(e.before.(*structs.ServiceRegistration), after)
 	}
 	return nil
 }
@@ -226,6 +229,20 @@ func tokenEvent(before, after *structs.ACLToken) *structs.ChangeEvent {
 		return &structs.ChangeEvent{Topic: structs.TopicACLToken, Type: "ACLTokenDeleted", Key: before.AccessorID, Object: before, Deleted: true}
 	}
 	return nil
+}
+
+func serviceEvent(before, after *structs.ServiceRegistration) *structs.ChangeEvent {
+	s, what := after, "ServiceRegistration"
+	if s == nil {
+		s, what = before, "ServiceDeregistration"
+	}
+	if s == nil {
+		return nil
+	}
+	return &structs.ChangeEvent{
+		Topic: "Service", Type: what, Key: s.ID, Namespace: s.Namespace,
+		FilterKeys: filterKeys(s.JobID, s.ServiceName), Object: s, Deleted: after == nil,
+	}
 }
 
 // onlyTold reports whether nothing has changed of a node but what it tells of itself.

@@ -29,6 +29,7 @@ import (
 //	node_pools/<name>         nomad.NodePool
 //	variables/<namespace>\x00<path> variableRow
 //	root_keys/<ID>            nomad.RootKeyMeta; the key itself is in a file of its own
+//	services/<ID>             structs.ServiceRegistration
 //	server/acl_bootstrap      the index at which the first token was made
 //	server/scheduler          nomad.SchedulerConfiguration; absent: the default
 //
@@ -46,6 +47,7 @@ const (
 	bucketNodePools   = "node_pools"
 	bucketVariables   = "variables"
 	bucketRootKeys    = "root_keys"
+	bucketServices    = "services"
 
 	keyID           = "id"
 	keyIndex        = "index"
@@ -143,6 +145,7 @@ func (cp *ControlPlane) load() error {
 		loadRows(cp, dbtx, bucketNodePools, cp.loadPool)
 		loadRows(cp, dbtx, bucketVariables, cp.loadVariable)
 		loadRows(cp, dbtx, bucketRootKeys, cp.loadRootKey)
+		loadRows(cp, dbtx, bucketServices, cp.loadService)
 		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
 			cp.data.tokens[id] = t
 			return nil

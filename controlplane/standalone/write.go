@@ -120,6 +120,7 @@ type tx struct {
 	tokens      changes[string, *structs.ACLToken]
 	deployments changes[string, *structs.Deployment]
 	pools       changes[string, *nomad.NodePool]
+	services    changes[string, *structs.ServiceRegistration]
 	parents     changes[jobKey, *parent]
 	variables   changes[variableKey, *variableRow]
 	rootKeys    changes[string, *nomad.RootKeyMeta]
@@ -150,6 +151,7 @@ func (cp *ControlPlane) begin() *tx {
 		pools:        changes[string, *nomad.NodePool]{base: cp.data.pools},
 		variables:    changes[variableKey, *variableRow]{base: cp.data.variables},
 		rootKeys:     changes[string, *nomad.RootKeyMeta]{base: cp.data.rootKeys},
+		services:     changes[string, *structs.ServiceRegistration]{base: cp.data.services},
 		aclBootstrap: cp.aclBootstrap,
 		scheduler:    cp.scheduler,
 		touched:      map[string]uint64{},
@@ -206,6 +208,9 @@ func (t *tx) putAlloc(a *schedule.Alloc, forNode bool) {
 		t.count(t.allocs.get(a.ID), a)
 	}
 	t.allocs.put(a.ID, a)
+	if a.ClientStatus.Terminal() {
+		t.deleteServicesOf(a.ID)
+	}
 }
 
 // changeAlloc stores a changed copy of an allocation.
@@ -219,6 +224,7 @@ func (t *tx) changeAlloc(a *schedule.Alloc, forNode bool, change func(*structs.A
 func (t *tx) deleteAlloc(a *schedule.Alloc) {
 	t.touched[TableAllocations] = t.at()
 	t.touchNode(a)
+	t.deleteServicesOf(a.ID)
 	t.allocs.delete(a.ID)
 }
 
@@ -301,6 +307,7 @@ func (t *tx) commit() error {
 	t.pools.merge()
 	t.variables.merge()
 	t.rootKeys.merge()
+	t.services.merge()
 	cp.aclBootstrap = t.aclBootstrap
 	cp.scheduler = t.scheduler
 	for id, allocIDs := range t.touchedNodes {
@@ -364,6 +371,7 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 	rows(e, bucketNodePools, &t.pools, asIs, whole)
 	rows(e, bucketVariables, &t.variables, variableKey.stored, whole)
 	rows(e, bucketRootKeys, &t.rootKeys, asIs, whole)
+	rows(e, bucketServices, &t.services, asIs, whole)
 	rows(e, bucketDeployments, &t.deployments, asIs, whole)
 	rows(e, bucketACLTokens, &t.tokens, asIs, whole)
 	return e.ops, e.err

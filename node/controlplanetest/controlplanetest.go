@@ -49,6 +49,9 @@ func Run(t *testing.T, open func(t *testing.T) Plane) {
 		"an ended allocation stays ended":                   staysEnded,
 		"reports of what is unknown are left out":           unknownAllocation,
 		"the node can be registered again while it runs":    registersAgain,
+		"services are registered once":                      servicesOnce,
+		"services end with their allocation":                servicesEnd,
+		"services of what the node does not run are none":   servicesOfOthers,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
@@ -226,4 +229,79 @@ func registersAgain(t *testing.T, p Plane) {
 	require.Len(t, list, 1)
 	require.Equal(t, id, list[0].ID)
 	require.Equal(t, structs.DesiredRun, list[0].DesiredStatus, "a driver that is unwell stops nothing that runs")
+}
+
+// service is a registration of an allocation on the node.
+func service(allocID, name string, tags ...string) *structs.ServiceRegistration {
+	owner := structs.TaskServices(allocID, "t")
+	return &structs.ServiceRegistration{
+		ID: structs.ServiceID(owner, name, "http"), ServiceName: name, Namespace: "default", NodeID: Node().ID, Datacenter: Node().Datacenter,
+		JobID: "x", AllocID: allocID, Workload: owner.Workload, Tags: tags, Address: "10.0.0.5", Port: 8080,
+	}
+}
+
+// registered are the services that the control plane has of the node, without their indexes.
+func registered(t *testing.T, p Plane) (list []*structs.ServiceRegistration) {
+	found, err := p.RegisteredServices(t.Context(), Node().ID)
+	require.NoError(t, err)
+	for _, s := range found {
+		s = s.Copy()
+		s.CreateIndex, s.ModifyIndex = 0, 0
+		list = append(list, s)
+	}
+	return list
+}
+
+func servicesOnce(t *testing.T, p Plane) {
+	register(t, p)
+	id := p.Place(t)
+	api, web := service(id, "api", "a"), service(id, "web")
+	for range 2 {
+		require.NoError(t, p.RegisterServices(t.Context(), Node().ID, []*structs.ServiceRegistration{api, web}))
+		require.ElementsMatch(t, []*structs.ServiceRegistration{api, web}, registered(t, p))
+	}
+	for _, c := range []struct{ namespace, name, want string }{
+		{"default", "api", api.ID}, {"default", "", api.ID + web.ID}, {"other", "api", ""}, {"other", "", ""}, {"default", "none", ""},
+	} {
+		found, err := p.FindServices(t.Context(), c.namespace, c.name)
+		require.NoError(t, err)
+		ids := ""
+		for _, s := range found {
+			ids += s.ID
+		}
+		require.Equal(t, c.want, ids, "%s/%s", c.namespace, c.name)
+	}
+	changed := service(id, "api", "b")
+	require.NoError(t, p.RegisterServices(t.Context(), Node().ID, []*structs.ServiceRegistration{changed}))
+	require.ElementsMatch(t, []*structs.ServiceRegistration{changed, web}, registered(t, p))
+	for range 2 {
+		require.NoError(t, p.DeregisterServices(t.Context(), Node().ID, []string{api.ID, "none"}))
+		require.Equal(t, []*structs.ServiceRegistration{web}, registered(t, p))
+	}
+}
+
+func servicesEnd(t *testing.T, p Plane) {
+	register(t, p)
+	id := p.Place(t)
+	require.NoError(t, p.RegisterServices(t.Context(), Node().ID, []*structs.ServiceRegistration{service(id, "api")}))
+	report(t, p, id, structs.ClientRunning)
+	require.Len(t, registered(t, p), 1)
+	report(t, p, id, structs.ClientFailed)
+	require.Empty(t, registered(t, p))
+	require.NoError(t, p.RegisterServices(t.Context(), Node().ID, []*structs.ServiceRegistration{service(id, "api")}))
+	require.Empty(t, registered(t, p), "what comes late is left out")
+}
+
+func servicesOfOthers(t *testing.T, p Plane) {
+	require.Error(t, p.RegisterServices(t.Context(), Node().ID, nil), "an unknown node is refused")
+	_, err := p.RegisteredServices(t.Context(), Node().ID)
+	require.Error(t, err)
+	register(t, p)
+	id := p.Place(t)
+	other := service(id, "api")
+	other.NodeID = "another"
+	require.NoError(t, p.RegisterServices(t.Context(), Node().ID, []*structs.ServiceRegistration{
+		other, service("00000000-0000-0000-0000-000000000000", "api"),
+	}))
+	require.Empty(t, registered(t, p))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/task"
+	"github.com/wasmnode/wasmnode/runners/template"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -35,6 +36,10 @@ type Config struct {
 	// StateUpdated is called with every new state, one call at a time. It must not
 	// block and must not call back into the runner. The state is read-only.
 	StateUpdated func(*structs.AllocationState)
+	// Services registers the group's and the tasks' services; optional: nothing does.
+	Services Services
+	// Lookup has the services that templates look up; optional: none can.
+	Lookup template.Services
 	// Networks gives an allocation a network of its own whose group asks for one; optional:
 	// such an allocation fails.
 	Networks Networks
@@ -48,6 +53,16 @@ type Config struct {
 	Limits task.Limits
 	// Jitter stretches restart delays; optional: by up to a quarter.
 	Jitter func(time.Duration) time.Duration
+}
+
+// Services has others find the services of allocations. What was asked for last counts, also
+// where it cannot be done at once. Its methods may be called concurrently.
+type Services interface {
+	// Register makes a list all that an owner has registered. It does not wait.
+	Register(owner structs.ServiceOwner, services []*structs.ServiceRegistration)
+	// Deregister leaves an owner nothing, and returns when nobody finds it any more, or with
+	// ctx's error.
+	Deregister(ctx context.Context, owner structs.ServiceOwner) error
 }
 
 // Networks gives allocations networks of their own, as package network does.

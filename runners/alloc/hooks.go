@@ -31,7 +31,7 @@ type destroyHook interface {
 }
 
 func (r *Runner) buildHooks() []hook {
-	return []hook{dirHook{r}, awaitHook{r}, migrateHook{r}, networkHook{r}}
+	return []hook{dirHook{r}, awaitHook{r}, migrateHook{r}, networkHook{r}, servicesHook{r}}
 }
 
 // prerun runs the prerun hooks up to the first that fails.

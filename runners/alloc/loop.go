@@ -18,9 +18,12 @@ type loop struct {
 	kill    *killing     // nil: nothing is to be killed
 	health  *healthWatch // nil: not asked for, or decided
 	expires time.Time    // of max_run_duration; zero: never
-	expired bool
-	running bool // the tasks' runners were started
-	timer   *time.Timer
+	// deregistered is closed when nobody finds the group's services any more; nil: they are
+	// not to be deregistered.
+	deregistered chan struct{}
+	expired      bool
+	running      bool // the tasks' runners were started
+	timer        *time.Timer
 }
 
 // run runs the allocation.
@@ -38,6 +41,8 @@ func (r *Runner) run() {
 		l.beginKill(nil)
 	}
 	r.setChecks(newChecks(r, alloc))
+	r.clearServices()
+	defer l.awaitDeregistered()
 	defer func() { r.checks.follow(nil, true) }()
 	prepared := l.prepare()
 	tasks := make(chan struct{}) // closed when all tasks' runners have returned
@@ -149,6 +154,7 @@ func (l *loop) beginKill(k *killing) {
 	}
 	l.kill = k
 	l.r.stopPreparing()
+	l.beginDeregister()
 }
 
 // groupShutdownDelay is how long the group's tasks run on when they are to be killed.
@@ -196,7 +202,7 @@ func (l *loop) killNext(states map[string]*structs.TaskState, now time.Time) {
 	if !l.running {
 		return
 	}
-	if l.kill != nil {
+	if l.kill != nil && l.isDeregistered() {
 		for _, t := range l.kill.nextToKill(l.r.group, states, now) {
 			var reason *structs.TaskEvent
 			if l.kill.reason != nil {
@@ -280,6 +286,9 @@ func (l *loop) applyUpdate() {
 		l.updateHealth(before, next)
 		r.setChecks(r.checks.replace(before, next))
 		l.expires = expiry(next)
+		if l.kill == nil && l.running {
+			l.updateServices()
+		}
 		for _, t := range r.tasks {
 			t.Update(next)
 		}

@@ -73,6 +73,8 @@ type fixture struct {
 	watch alloc.Watcher
 	// networks gives networks; nil: the node has none.
 	networks alloc.Networks
+	// services registers services; nil: nothing does.
+	services alloc.Services
 	// devices reserves devices; nil: the node has none.
 	devices task.Devices
 	left    task.Left // what outlived the last agent; nil: that is not known
@@ -116,7 +118,7 @@ func (f *fixture) build() *alloc.Runner {
 	}
 	r, err := alloc.New(alloc.Config{
 		Alloc: f.alloc, Node: func() *structs.Node { return &structs.Node{ID: "node-1", Name: "node"} }, AllocsDir: f.dir, State: f.db,
-		Dispense: f.dispense, StateUpdated: f.report, Watcher: f.watch, Devices: f.devices, Networks: f.networks, DestroyNetwork: f.world.DestroyNetwork, Left: f.left,
+		Dispense: f.dispense, StateUpdated: f.report, Watcher: f.watch, Devices: f.devices, Networks: f.networks, DestroyNetwork: f.world.DestroyNetwork, Left: f.left, Services: f.services,
 		Jitter: func(d time.Duration) time.Duration { return d },
 	})
 	require.NoError(f.t, err)

@@ -21,8 +21,9 @@ import (
 const TemplatesHook = "template"
 
 // templatesHook renders a task's templates before each start, and again while it runs
-// when a file that one depends on changes.
+// when a file or a service that one depends on changes.
 type templatesHook struct {
+	services template.Services
 	rendered []*rendered // before the last start; nil: an earlier agent did
 	watch    *templateWatch
 }
@@ -34,6 +35,7 @@ type rendered struct {
 	*template.Template
 	content  []byte
 	files    map[string]string // what it depends on, with the stamps then
+	services map[string]string // likewise
 	changing map[string]string // the stamps of files that changed since, last time
 	failure  string            // that was reported
 }
@@ -43,7 +45,7 @@ func (h *templatesHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pr
 	if err != nil {
 		return nil, err
 	}
-	in := template.Input{Dir: req.Dir, Env: req.Env}
+	in := template.Input{Dir: req.Dir, Env: req.Env, Services: h.services, Namespace: req.Alloc.Namespace}
 	result := &PrestartResult{Env: map[string]string{}, Data: map[string]string{}}
 	for i, t := range all {
 		out, err := t.Render(ctx, in)
@@ -53,13 +55,15 @@ func (h *templatesHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pr
 		if err != nil {
 			return nil, templateFailed(t, err)
 		}
-		t.content, t.files = out.Content, out.Files
+		t.content, t.files, t.services = out.Content, out.Files, out.Services
 		maps.Copy(result.Env, out.Env)
-		stamps, err := json.Marshal(t.files)
-		if err != nil {
-			return nil, err
+		for key, stamps := range t.stamps(i) {
+			data, err := json.Marshal(*stamps)
+			if err != nil {
+				return nil, err
+			}
+			result.Data[key] = string(data)
 		}
-		result.Data[strconv.Itoa(i)] = string(stamps)
 	}
 	h.rendered = all
 	return result, nil
@@ -76,11 +80,21 @@ func (h *templatesHook) resume(r *Runner, in template.Input) error {
 	for i, t := range all {
 		t.content = t.Current(in)
 		if left != nil {
-			_ = json.Unmarshal([]byte(left.Data[strconv.Itoa(i)]), &t.files)
+			for key, stamps := range t.stamps(i) {
+				_ = json.Unmarshal([]byte(left.Data[key]), stamps)
+			}
+		}
+		for key := range t.services {
+			t.services[key] = "" // it may be again as it was before the start, and was not in between
 		}
 	}
 	h.rendered = all
 	return nil
+}
+
+// stamps are those that the template of a number leaves, by the names that they are left under.
+func (t *rendered) stamps(i int) map[string]*map[string]string {
+	return map[string]*map[string]string{strconv.Itoa(i): &t.files, strconv.Itoa(i) + " services": &t.services}
 }
 
 // templateFailed is the error of a template. What a file caused may be tried again.
@@ -112,7 +126,8 @@ func checked(task *nomad.Task) ([]*rendered, error) {
 
 // Poststart begins to watch.
 func (h *templatesHook) Poststart(ctx context.Context, req *PoststartRequest) error {
-	in := template.Input{Dir: req.Runner.cfg.Dir, Env: req.Runner.renderEnv()}
+	alloc, _ := req.Runner.current()
+	in := template.Input{Dir: req.Runner.cfg.Dir, Env: req.Runner.renderEnv(), Services: h.services, Namespace: alloc.Namespace}
 	if h.rendered == nil {
 		if err := h.resume(req.Runner, in); err != nil {
 			return err
@@ -120,7 +135,7 @@ func (h *templatesHook) Poststart(ctx context.Context, req *PoststartRequest) er
 	}
 	var watched []*rendered
 	for _, t := range h.rendered {
-		if !t.Once && len(t.files) > 0 {
+		if !t.Once && len(t.files)+len(t.services) > 0 {
 			watched = append(watched, t)
 		}
 	}
@@ -141,23 +156,27 @@ func (h *templatesHook) unwatch() {
 	}
 }
 
-// renderChanged renders a template again if what it depends on has changed and does not go
-// on changing. It reports whether the result is another one, which is written. An error is
+// renderChanged renders a template again if a service that it depends on has changed, or a file
+// that does not go on changing. It reports whether the result is another one, which is written. An error is
 // returned once as long as it stays the same.
 func (t *rendered) renderChanged(ctx context.Context, in template.Input) (changed bool, err error) {
 	now := make(map[string]string, len(t.files))
 	for name := range t.files {
 		now[name] = template.Stamp(in.Dir, name)
 	}
-	if maps.Equal(now, t.files) {
-		return false, nil
+	services := make(map[string]string, len(t.services))
+	for key, before := range t.services {
+		services[key] = template.ServicesStamp(ctx, in.Services, key, before)
 	}
-	if !maps.Equal(now, t.changing) {
+	switch sameFiles := maps.Equal(now, t.files); {
+	case sameFiles && maps.Equal(services, t.services):
+		return false, nil
+	case !sameFiles && !maps.Equal(now, t.changing):
 		t.changing = now // it may be being written
 		return false, nil
 	}
 	out, err := t.Render(ctx, in)
-	t.files, t.changing = out.Files, nil
+	t.files, t.services, t.changing = out.Files, out.Services, nil
 	if changed = err == nil && !bytes.Equal(out.Content, t.content); changed {
 		if err = t.Write(in, out.Content); err == nil {
 			t.content = out.Content

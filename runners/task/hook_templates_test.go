@@ -1,12 +1,14 @@
 package task_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -332,6 +334,69 @@ func TestAKillEndsARendering(t *testing.T) {
 		f.r.Kill(nil)
 		<-f.r.WaitCh()
 		require.Equal(t, []string{received, setup, killing, killed}, f.events())
+		f.finish()
+	})
+}
+
+// registered are the registrations of one service.
+type registered struct {
+	mu   sync.Mutex
+	list []*structs.ServiceRegistration
+}
+
+func (r *registered) FindServices(_ context.Context, namespace, name string) ([]*structs.ServiceRegistration, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if namespace != "default" || name != "api" {
+		return nil, nil
+	}
+	return r.list, nil
+}
+
+// set registers the service at some addresses.
+func (r *registered) set(index uint64, addresses ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list = nil
+	for _, a := range addresses {
+		r.list = append(r.list, &structs.ServiceRegistration{ID: a, ServiceName: "api", Address: a, ModifyIndex: index})
+	}
+}
+
+// TestATemplateFollowsAService has a change seen within a second, also one that came while no
+// agent was there, and what renders to the same do nothing.
+func TestATemplateFollowsAService(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil).service()
+		api := &registered{}
+		f.cfg.Services = api
+		f.alloc.Namespace = "default"
+		addresses := inline(`{{ range nomadService "api" }}{{ .Address }} {{ end }}`, "local/api")
+		addresses.Splay = ptr(time.Duration(0))
+		f.task.Templates = []*nomad.Template{addresses, inline("of nothing", "local/plain")}
+		f.start()
+		synctest.Wait()
+		require.Empty(t, f.read("web/local/api"))
+
+		api.set(1, "10.0.0.1")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, "10.0.0.1 ", f.read("web/local/api"))
+		require.Contains(t, f.events(), rerendered)
+		started := f.world.Started("web")
+		require.Equal(t, 2, started)
+
+		api.set(2, "10.0.0.1") // registered again, and the same
+		settle()
+		require.Equal(t, started, f.world.Started("web"))
+
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		api.set(3, "10.0.0.1", "10.0.0.2")
+		f.restartAgent()
+		settle()
+		require.Equal(t, "10.0.0.1 10.0.0.2 ", f.read("web/local/api"))
+		require.Equal(t, started+1, f.world.Started("web"))
 		f.finish()
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/taskenv"
 	"github.com/wasmnode/wasmnode/state"
@@ -107,6 +108,10 @@ type PrestartResult struct {
 type PoststartRequest struct {
 	// Env is the task's, with the address that its driver gave it.
 	Env *taskenv.Env
+	// Renewed is what Env would be now, for the hook's other methods while the task runs.
+	Renewed func() *taskenv.Env
+	// Network is the address that the driver gave the task; nil: none.
+	Network *wasmnodev1.DriverNetwork
 	// Runner gives access to the running task.
 	Runner *Runner
 }
@@ -159,14 +164,19 @@ func (r *Runner) prestart(ctx context.Context, driver Driver, b *taskenv.Builder
 
 // poststart runs the poststart hooks, whatever fails.
 func (r *Runner) poststart() {
-	alloc, task := r.current()
-	run := r.running()
-	env := r.hooksEnv(r.envBuilder(alloc, task, run.driver).SetNetwork(networkOf(run))).Build()
+	req := &PoststartRequest{Env: r.startedEnv(), Renewed: r.startedEnv, Network: r.running().network, Runner: r}
 	each(r, func(h PoststartHook) error {
 		ctx, cancel := context.WithTimeout(r.active, r.limits.CallTimeout)
 		defer cancel()
-		return h.Poststart(ctx, &PoststartRequest{Env: env, Runner: r})
+		return h.Poststart(ctx, req)
 	})
+}
+
+// startedEnv is the running task's, with the address that its driver gave it.
+func (r *Runner) startedEnv() *taskenv.Env {
+	alloc, task := r.current()
+	run := r.running()
+	return r.hooksEnv(r.envBuilder(alloc, task, run.driver).SetNetwork(networkOf(run))).Build()
 }
 
 // renderEnv is what the running task's templates were rendered with: the driver's address

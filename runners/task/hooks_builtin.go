@@ -15,6 +15,7 @@ import (
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/runners/template"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -24,7 +25,7 @@ func builtin(limits Limits) []Hook {
 }
 
 // last are those after all others: what they render may refer to devices.
-func last() []Hook { return []Hook{&templatesHook{}} }
+func last(services template.Services) []Hook { return []Hook{&templatesHook{services: services}} }
 
 // validateHook refuses what a job's check could not know to be wrong.
 type validateHook struct{}

@@ -39,6 +39,7 @@ func (r *Runner) recoverRun() (phase, restart.Event) {
 		return r.hold(err)
 	}
 	r.forget()
+	each(r, func(h ExitedHook) error { return r.bounded(h.Exited) })
 	if !wasRunning(r.rec.visible()) {
 		// It was being started when the agent died, and it was never seen to run.
 		if err := r.save(); err != nil {

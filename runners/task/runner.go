@@ -17,6 +17,7 @@ import (
 	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/restart"
+	"github.com/wasmnode/wasmnode/runners/template"
 	"github.com/wasmnode/wasmnode/state"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -43,6 +44,8 @@ type Config struct {
 	// Network is the allocation's own, once the task may start; nil, or nothing: it has
 	// the node's.
 	Network func() *structs.AllocNetwork
+	// Services has the services that templates look up; optional: none can.
+	Services template.Services
 	// Left is what outlived the last agent; optional: that is not known.
 	Left Left
 	// Devices has the devices reserved that the task was given; optional: a task that
@@ -155,7 +158,7 @@ func New(cfg Config) (*Runner, error) {
 		signals: make(chan *signalRequest),
 		waitCh:  make(chan struct{}),
 	}
-	r.hooks = slices.Concat(builtin(r.limits), deviceHooks(cfg), cfg.Hooks, last())
+	r.hooks = slices.Concat(builtin(r.limits), deviceHooks(cfg), cfg.Hooks, last(cfg.Services))
 	r.rec = record{changed: cfg.Changed, logger: r.logger, put: r.put, status: status{alloc: cfg.Alloc, task: task}}
 	s := cfg.Alloc.TaskStates[cfg.Task].Copy()
 	if s == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// templatePoll is how often the files that templates depend on are looked at. A change
-// counts when the file is the same a second time.
+// templatePoll is how often what templates depend on is looked at. A file's change counts when
+// the file is the same a second time.
 const templatePoll = time.Second
 
 // templateWatch renders templates again while their task runs, in a goroutine of its own.

@@ -21,6 +21,8 @@ type rendering struct {
 	in    Input
 	left  int               // bytes that functions may still make
 	files map[string]string // read so far, with their stamps before
+	// services were looked up so far, with the stamps that they had.
+	services map[string]string
 }
 
 // spend counts what a function made, or is about to make.

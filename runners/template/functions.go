@@ -25,7 +25,7 @@ var refused = func() map[string]string {
 			"connect caRoots caLeaf node nodes datacenters partitions peerings exportedServices samenessGroup samenessGroups " +
 			"byKey byTag byMeta byPort",
 		needsVault: "secret secrets pkiCert",
-		needsNomad: "nomadService nomadServices nomadVar nomadVarExists nomadVarList nomadVarListSafe",
+		needsNomad: "nomadVar nomadVarExists nomadVarList nomadVarListSafe",
 		needsMore:  "plugin writeToFile",
 	} {
 		for name := range strings.FieldsSeq(names) {
@@ -45,6 +45,9 @@ func (r *rendering) functions() template.FuncMap {
 		"mustEnv":      r.mustEnv,
 		"file":         r.read,
 		"timestamp":    timestamp,
+
+		"nomadService":  r.nomadService,
+		"nomadServices": r.nomadServices,
 
 		"print":    r.print(fmt.Sprint),
 		"println":  r.print(fmt.Sprintln),

@@ -36,6 +36,10 @@ var ErrFile = errors.New("file")
 type Input struct {
 	Dir *allocdir.TaskDir
 	Env *taskenv.Env
+	// Services has the services that templates look up; nil: none can.
+	Services Services
+	// Namespace is the task's, where a template names none.
+	Namespace string
 }
 
 // Output is a rendering.
@@ -46,14 +50,17 @@ type Output struct {
 	// Files are those that it depends on, as the template names them, with the
 	// [Stamp] that each had before it was read.
 	Files map[string]string
+	// Services are those that it depends on, as [ServicesStamp] takes them, with the stamp
+	// that each had then.
+	Services map[string]string
 }
 
 // Render renders the template. It returns soon after ctx ends, and within 10 s whatever
-// the template does. The output of a failed rendering has the files that it depends on.
+// the template does. The output of a failed rendering has what it depends on.
 func (t *Template) Render(ctx context.Context, in Input) (*Output, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, fmt.Errorf("not rendered within %v", maxTime))
 	defer cancel()
-	r := &rendering{ctx: ctx, in: in, left: maxMade, files: map[string]string{}}
+	r := &rendering{ctx: ctx, in: in, left: maxMade, files: map[string]string{}, services: map[string]string{}}
 	out, err := t.render(r)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -61,7 +68,7 @@ func (t *Template) Render(ctx context.Context, in Input) (*Output, error) {
 	if out == nil {
 		out = &Output{}
 	}
-	out.Files = r.files
+	out.Files, out.Services = r.files, r.services
 	return out, err
 }
 

@@ -73,7 +73,7 @@ func New(t *nomad.Template) (*Template, error) {
 	case (out.left == "") != (out.right == ""):
 		return nil, errors.New("left_delimiter and right_delimiter go together")
 	case t.Wait != nil:
-		return nil, errors.New("wait is not supported: there is no service to wait for")
+		return nil, errors.New("wait is not supported: what changes is rendered again within a second")
 	}
 	if out.source == "" {
 		if _, err := out.parse(out.data, nil); err != nil {

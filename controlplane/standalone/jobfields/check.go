@@ -178,8 +178,6 @@ func asks(value, otherwise reflect.Value, f fate) bool {
 	switch {
 	case value.IsZero(), value.Kind() == reflect.Slice && value.Len() == 0, value.Kind() == reflect.Map && value.Len() == 0:
 		return false
-	case f.kind == isPartly:
-		return true
 	case f.excepts(value.Interface()):
 		return false
 	}

@@ -110,7 +110,8 @@ func TestWhatIsNotDoneIsRefusedOrWarnedAbout(t *testing.T) {
 		"cores":              {task: "resources {\n cores = 1\n}"},
 		"kind":               {task: `kind = "connect-proxy:web"`, warned: gt + "kind: it is Consul's, and has no effect"},
 		"a network's device": {group: "network {\n device = \"d\"\n}", warned: `group "g": network: device: it has no effect: tasks have the machine's network and names`},
-		"service":            {group: "service {\n provider = \"nomad\"\n tags = [\"a\"]\n}", warned: `group "g": service: it is checked but not registered: nothing can look it up`},
+		"service":            {group: "service {\n provider = \"nomad\"\n tags = [\"a\"]\n}"},
+		"a service's meta":   {group: "service {\n provider = \"nomad\"\n meta {\n a = \"b\"\n }\n}", warned: `group "g": service "j-g": meta: it is Consul's, and has no effect`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			refusals, warnings := checkFile(t, "service", c.job, c.group, c.task)

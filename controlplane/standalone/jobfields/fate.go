@@ -20,7 +20,6 @@ const (
 	unknown   fateKind = iota
 	isDone             // acted on, and so is what is in it
 	isJudged           // acted on, and what is in it is looked at by who acts on it
-	isPartly           // acted on, but not all of what it asks for
 	isInside           // nothing by itself: what is in it has fates
 	isMoved            // canonicalising a job copies it where it is looked at
 	isMoot             // it asks for nothing that would have to be done
@@ -30,12 +29,12 @@ const (
 
 // looksInside reports whether the fields in a field have a fate of their own.
 func (f fate) looksInside() bool {
-	return f.kind == isDone || f.kind == isPartly || f.kind == isInside
+	return f.kind == isDone || f.kind == isInside
 }
 
 // tells reports whether people are told of a field that is set.
 func (f fate) tells() bool {
-	return f.kind == isPartly || f.kind == isWarned || f.kind == isRefused
+	return f.kind == isWarned || f.kind == isRefused
 }
 
 // excepts reports whether a text means what happens anyway.
@@ -49,9 +48,6 @@ func done(by string) fate { return fate{kind: isDone, by: by} }
 
 // judged: package by acts on the whole block, or refuses it.
 func judged(by string) fate { return fate{kind: isJudged, by: by} }
-
-// partly: package by acts on it, but not on all that it asks for.
-func partly(by, text string) fate { return fate{kind: isPartly, by: by, text: text} }
 
 // inside: a block that asks for nothing but by its own fields.
 func inside() fate { return fate{kind: isInside} }

@@ -12,6 +12,7 @@ const (
 	disks        = "runners/watcher"
 	environment  = "runners/taskenv"
 	restarts     = "runners/restart"
+	services     = "runners/registration"
 	tasks        = "runners/task"
 	templates    = "runners/template"
 )
@@ -23,12 +24,10 @@ const (
 	noVault     = "there is no Vault"
 	noConsul    = "there is no Consul"
 	noToken     = "it has no effect: tasks are given no identity token"
-	noRegistry  = "it is checked but not registered: nothing can look it up"
 	noApart     = "it has no effect: the node and its control plane are never apart"
 	obsolete    = "it is obsolete and has no effect"
 	ofConsul    = "it is Consul's, and has no effect"
 	ofToken     = "it describes a token, of which env and file tell that it is not issued"
-	ofRegistry  = "it describes what is registered, which the block itself tells"
 	ofVolume    = "it has no effect: a host volume is one of the node's directories"
 	hostAddress = "it has no effect: tasks have the machine's network and names"
 )
@@ -64,7 +63,7 @@ var table = map[string]map[string]fate{
 		"Volumes":       done(scheduling),
 		"RestartPolicy": done(restarts), "ReschedulePolicy": done(scheduling), "EphemeralDisk": done(scheduling),
 		"Update": done(allocations), "Migrate": done(registration),
-		"Networks": done(scheduling), "Meta": done(environment), "Services": partly(checks, noRegistry),
+		"Networks": done(scheduling), "Meta": done(environment), "Services": done(services),
 		"ShutdownDelay": done(allocations), "MaxRunDuration": done(allocations),
 		"Disconnect": warned(noApart), "StopAfterClientDisconnect": warned(noApart),
 		"MaxClientDisconnect": warned(noApart), "PreventRescheduleOnLost": warned(noApart),
@@ -72,7 +71,7 @@ var table = map[string]map[string]fate{
 	},
 	"Task": {
 		"Name": done(tasks), "Driver": done(tasks), "User": done(tasks), "Lifecycle": done(allocations), "Config": done(tasks),
-		"Constraints": done(scheduling), "Affinities": done(scheduling), "Env": done(environment), "Services": partly(checks, noRegistry),
+		"Constraints": done(scheduling), "Affinities": done(scheduling), "Env": done(environment), "Services": done(services),
 		"Resources": done(scheduling), "RestartPolicy": done(restarts), "Meta": done(environment), "KillTimeout": done(tasks),
 		"LogConfig": done(tasks), "Artifacts": done(tasks), "Templates": done(tasks), "DispatchPayload": done(tasks),
 		"Leader": done(allocations), "ShutdownDelay": done(tasks), "KillSignal": done(tasks),
@@ -88,10 +87,10 @@ var table = map[string]map[string]fate{
 		"Actions": done(api),
 	},
 	"Service": {
-		"Name": done(checks), "PortLabel": done(checks), "AddressMode": done(checks), "Address": done(checks), "Checks": done(checks),
+		"Name": done(services), "PortLabel": done(services), "AddressMode": done(services), "Address": done(services), "Checks": done(checks),
 		"CheckRestart": done(checks), "TaskName": done(checks), "OnUpdate": done(checks), "Provider": done(checks),
-		"Tags": moot(ofRegistry), "CanaryTags": moot(ofRegistry), "EnableTagOverride": moot(ofRegistry), "Meta": moot(ofRegistry),
-		"CanaryMeta": moot(ofRegistry), "TaggedAddresses": moot(ofRegistry), "Weights": moot(ofRegistry),
+		"Tags": done(services), "CanaryTags": done(services), "EnableTagOverride": warned(ofConsul), "Meta": warned(ofConsul),
+		"CanaryMeta": warned(ofConsul), "TaggedAddresses": warned(ofConsul), "Weights": warned(ofConsul),
 		"Connect":  judged(allocations),
 		"Identity": warned(ofConsul), "Cluster": warned(ofConsul).but("default"), "Kind": refused("gateways are Consul's: " + noConsul),
 	},

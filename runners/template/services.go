@@ -1,0 +1,160 @@
+package template
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// Services has the registrations of services.
+type Services interface {
+	// FindServices returns those of a service, by their IDs; of no name: those of all services
+	// of the namespace.
+	FindServices(ctx context.Context, namespace, name string) ([]*structs.ServiceRegistration, error)
+}
+
+// Service is a registration as templates see it, with consul-template's names.
+type Service struct {
+	ID, Name, Node, Address string
+	Port                    int
+	Datacenter              string
+	Tags                    Tags
+	JobID, AllocID          string
+}
+
+// NamedService is a service with the tags of all its registrations.
+type NamedService struct {
+	Name string
+	Tags Tags
+}
+
+// Tags are a service's, sorted.
+type Tags []string
+
+// Contains reports whether a tag is one of them.
+func (t Tags) Contains(tag string) bool { return slices.Contains(t, tag) }
+
+// serviceQuery is [tag.]name[?ns=namespace][@region]; of all services, only what follows the
+// name.
+var (
+	serviceQuery  = regexp.MustCompile(`^(?:([\w=:.-]+)\.)?([\w-]+)(?:\?ns=([\w-]+))?(?:@([\w-]+))?$`)
+	servicesQuery = regexp.MustCompile(`^(?:\?ns=([\w-]+))?(?:@([\w-]+))?$`)
+)
+
+// nomadService returns the registrations of a service, or some of them: of a count and a key
+// before the name, those that are chosen for the key.
+func (r *rendering) nomadService(args ...any) ([]*Service, error) {
+	if len(args) != 1 && len(args) != 3 {
+		return nil, errors.New("it takes a service's name, or a count, a key and a name")
+	}
+	name, isText := args[len(args)-1].(string)
+	m := serviceQuery.FindStringSubmatch(name)
+	if !isText || m == nil {
+		return nil, fmt.Errorf("%v is not the name of a service", args[len(args)-1])
+	}
+	list, err := r.find(m[3], m[2], m[4])
+	if err != nil {
+		return nil, err
+	}
+	if len(args) == 3 {
+		count, isCount := args[0].(int)
+		key, isKey := args[1].(string)
+		if !isCount || !isKey || count < 0 || key == "" {
+			return nil, errors.New("a count and a key have to be before the name")
+		}
+		list = structs.ChooseServices(list, count, key)
+	}
+	out := []*Service{}
+	for _, s := range list {
+		if m[1] != "" && !slices.Contains(s.Tags, m[1]) {
+			continue
+		}
+		out = append(out, &Service{
+			ID: s.ID, Name: s.ServiceName, Node: s.NodeID, Address: s.Address, Port: s.Port,
+			Datacenter: s.Datacenter, Tags: slices.Sorted(slices.Values(s.Tags)), JobID: s.JobID, AllocID: s.AllocID,
+		})
+	}
+	return out, nil
+}
+
+// nomadServices returns the names of all services, with their tags.
+func (r *rendering) nomadServices(query ...string) ([]*NamedService, error) {
+	m := servicesQuery.FindStringSubmatch(strings.Join(query, ""))
+	if m == nil {
+		return nil, fmt.Errorf("%q is neither a namespace nor a region", query)
+	}
+	list, err := r.find(m[1], "", m[2])
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]*NamedService{}
+	out := []*NamedService{}
+	for _, s := range list {
+		if byName[s.ServiceName] == nil {
+			byName[s.ServiceName] = &NamedService{Name: s.ServiceName}
+			out = append(out, byName[s.ServiceName])
+		}
+		byName[s.ServiceName].Tags = append(byName[s.ServiceName].Tags, s.Tags...)
+	}
+	for _, s := range out {
+		slices.Sort(s.Tags)
+		s.Tags = slices.Compact(s.Tags)
+	}
+	slices.SortFunc(out, func(a, b *NamedService) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// find looks a service up, or all.
+func (r *rendering) find(namespace, name, region string) ([]*structs.ServiceRegistration, error) {
+	if own, _ := r.in.Env.Lookup("NOMAD_REGION"); region != "" && region != own {
+		return nil, fmt.Errorf("no path to region %q", region)
+	}
+	if r.in.Services == nil {
+		return nil, errors.New("no services can be looked up here")
+	}
+	namespace = cmp.Or(namespace, r.in.Namespace)
+	list, err := r.in.Services.FindServices(r.ctx, namespace, name)
+	if err != nil {
+		return nil, fmt.Errorf("service %q: %w: %w", name, ErrFile, err)
+	}
+	key := namespace + "/" + name
+	if _, known := r.services[key]; !known {
+		r.services[key] = stampOf(list)
+	}
+	return list, r.spend(len(list) * registrationSize)
+}
+
+// registrationSize is about what a registration takes.
+const registrationSize = 512
+
+// ServicesStamp shows whether a service that a rendering depends on has changed since. One that
+// cannot be looked up has the stamp that it had before.
+func ServicesStamp(ctx context.Context, services Services, key, before string) string {
+	namespace, name, _ := strings.Cut(key, "/")
+	if services == nil {
+		return before
+	}
+	list, err := services.FindServices(ctx, namespace, name)
+	if err != nil {
+		return before
+	}
+	return stampOf(list)
+}
+
+// stampOf is of what the registrations are and when they changed last.
+func stampOf(list []*structs.ServiceRegistration) string {
+	h := fnv.New64a()
+	for _, s := range list {
+		_, _ = h.Write(binary.BigEndian.AppendUint64([]byte(s.ID), s.ModifyIndex)) // it never fails
+	}
+	return strconv.FormatUint(h.Sum64(), 16)
+}

@@ -1,0 +1,103 @@
+package template_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/runners/template"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// found are services by namespace and name; a missing namespace cannot be asked.
+type found map[string]map[string][]*structs.ServiceRegistration
+
+func (f found) FindServices(_ context.Context, namespace, name string) (list []*structs.ServiceRegistration, err error) {
+	in, ok := f[namespace]
+	if !ok {
+		return nil, errors.New("not now")
+	}
+	if name != "" {
+		return in[name], nil
+	}
+	for _, all := range in {
+		list = append(list, all...)
+	}
+	return list, nil
+}
+
+func services() found {
+	api := []*structs.ServiceRegistration{
+		{ID: "abc001", ServiceName: "s1", Address: "10.0.0.1", Port: 8001, Tags: []string{"v1", "blue"}, NodeID: "n1", Datacenter: "dc1", JobID: "j", AllocID: "a1"},
+		{ID: "abc002", ServiceName: "s1", Address: "10.0.0.2", Port: 8002, Tags: []string{"v2"}},
+	}
+	return found{"default": {"s1": api, "db": {{ID: "abc003", ServiceName: "db", Tags: []string{"sql"}}}}, "other": {}}
+}
+
+func TestServicesAreLookedUp(t *testing.T) {
+	in := input(t, map[string]string{"NOMAD_REGION": "global"})
+	in.Services, in.Namespace = services(), "default"
+	for data, want := range map[string]string{
+		`{{ range nomadService "s1" }}{{ .Address }}:{{ .Port }} {{ end }}`:                                                                          "10.0.0.1:8001 10.0.0.2:8002 ",
+		`{{ with index (nomadService "s1") 0 }}{{ .ID }} {{ .Name }} {{ .Node }} {{ .Datacenter }} {{ .JobID }} {{ .AllocID }} {{ .Tags }}{{ end }}`: "abc001 s1 n1 dc1 j a1 [blue v1]",
+		`{{ range nomadService "v2.s1" }}{{ .ID }}{{ end }}`:                                                                                         "abc002",
+		`{{ range nomadService 1 "k" "s1" }}x{{ end }}{{ range nomadService 9 "k" "s1" }}y{{ end }}`:                                                 "xyy",
+		`{{ range nomadService "none" }}x{{ else }}none{{ end }}`:                                                                                    "none",
+		`{{ len (nomadService "s1?ns=other") }}{{ len (nomadService "s1?ns=default@global") }}`:                                                      "02",
+		`{{ range nomadServices }}{{ .Name }}{{ .Tags }} {{ end }}`:                                                                                  "db[sql] s1[blue v1 v2] ",
+		`{{ len (nomadServices "?ns=other") }}`:                                                                                                      "0",
+		`{{ range nomadService "s1" }}{{ if .Tags.Contains "v1" }}{{ .ID }}{{ end }}{{ if .Tags | contains "v2" }}{{ .ID }}{{ end }} {{ end }}`:      "abc001 abc002 ",
+	} {
+		out, err := render(t, in, inline(data))
+		require.NoError(t, err, data)
+		require.Equal(t, want, string(out.Content), data)
+	}
+}
+
+func TestServicesThatCannotBeLookedUp(t *testing.T) {
+	in := input(t, map[string]string{"NOMAD_REGION": "global"})
+	in.Services, in.Namespace = services(), "default"
+	for data, want := range map[string]string{
+		`{{ nomadService }}`:                     "it takes a service's name, or a count, a key and a name",
+		`{{ nomadService 1 "s1" }}`:              "it takes a service's name",
+		`{{ nomadService 1 }}`:                   "1 is not the name of a service",
+		`{{ nomadService "a b" }}`:               "a b is not the name of a service",
+		`{{ nomadService -1 "k" "s1" }}`:         "a count and a key have to be before the name",
+		`{{ nomadService 1 "" "s1" }}`:           "a count and a key have to be before the name",
+		`{{ nomadService "s1@eu" }}`:             `no path to region "eu"`,
+		`{{ nomadService "s1?ns=unreachable" }}`: "not now",
+		`{{ nomadServices "x" }}`:                "is neither a namespace nor a region",
+	} {
+		_, err := render(t, in, inline(data))
+		require.ErrorContains(t, err, want, data)
+	}
+	_, err := render(t, in, inline(`{{ nomadService "s1?ns=unreachable" }}`))
+	require.ErrorIs(t, err, template.ErrFile, "it is tried again")
+	in.Services = nil
+	_, err = render(t, in, inline(`{{ nomadServices }}`))
+	require.ErrorContains(t, err, "no services can be looked up here")
+}
+
+func TestARenderingTellsWhichServicesItDependsOn(t *testing.T) {
+	in := input(t, nil)
+	all := services()
+	in.Services, in.Namespace = all, "default"
+	out, err := render(t, in, inline(`{{ nomadService "s1" }}{{ nomadService "later" }}{{ nomadServices }}`))
+	require.NoError(t, err)
+	require.Len(t, out.Services, 3)
+	stamp := func(key string) string { return template.ServicesStamp(t.Context(), all, key, out.Services[key]) }
+	for key, before := range out.Services {
+		require.Equal(t, before, stamp(key), key)
+	}
+	changed := all["default"]["s1"][0].Copy()
+	changed.ModifyIndex++
+	all["default"]["s1"] = append(slices.Clone(all["default"]["s1"][1:]), changed)
+	require.NotEqual(t, out.Services["default/s1"], stamp("default/s1"))
+	require.NotEqual(t, out.Services["default/"], stamp("default/"))
+	require.Equal(t, out.Services["default/later"], stamp("default/later"))
+	delete(all, "default")
+	require.Equal(t, out.Services["default/s1"], stamp("default/s1"), "what cannot be asked has not changed")
+}
