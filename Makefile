@@ -73,7 +73,7 @@ engines: ## install the container engines that the docker driver is tested with
 .PHONY: test-all
 test-all: toolchain compilers browser engines machines ## run all tests, under the race detector where there are races
 	PACKAGES='$(PLAIN)' internal/tools/test.sh -p 2
-	WASMNODE_STRICT=1 $(TEST) -race -timeout 20m
+	WASMNODE_STRICT=1 $(TEST) -race -timeout 40m
 
 .PHONY: check
 check: toolchain compilers commits format vet lint proto generated build test-all fuzz conform demo ## all that CI runs: 30 minutes
