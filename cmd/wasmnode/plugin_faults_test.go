@@ -71,7 +71,8 @@ var (
 	values    = regexp.MustCompile(`(?m)\b\d+(-byte| in use)|^(  main\.\S+)\(.*\)$`)
 	stamped   = regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\dT\S+`)
 	deeper    = regexp.MustCompile(`(  main\.deep\n)+`)
-	spaces    = regexp.MustCompile(`  +(<time>)`)
+	// A column is as wide as what is measured.
+	spaces = regexp.MustCompile(`  +(<time>|Answer)|(<time>)  +`)
 )
 
 // withoutMeasures takes out of a text what differs from run to run, or from one compiler to another.
@@ -80,7 +81,7 @@ func withoutMeasures(s string) string {
 	s = goRuntime.ReplaceAllString(memory.ReplaceAllString(s, "<memory>"), "")
 	s = deeper.ReplaceAllString(values.ReplaceAllString(s, "$1$2"), "  main.deep\n")
 	s = stamped.ReplaceAllString(frames.ReplaceAllString(s, "  $$N\n"), "<now>")
-	return spaces.ReplaceAllString(s, "  $1")
+	return spaces.ReplaceAllString(s, "$2  $1")
 }
 
 // follow runs a command that does not end by itself until the test does.
