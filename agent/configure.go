@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/wasmnode/wasmnode/agent/config"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/pluginsign"
@@ -67,6 +69,9 @@ func load(cfg config.Config, o Options) (config.Config, error) {
 // returns what an agent would warn of with them, or why it would not start.
 func CheckConfiguration(paths ...string) (warnings []string, err error) {
 	cfg, err := load(config.Default(), Options{ConfigPaths: paths})
+	if err == nil && cfg.Access.TLS.HTTP {
+		_, err = openCertificates(cfg.Access.TLS, hclog.NewNullLogger(), &conditions{})
+	}
 	return cfg.Warnings, err
 }
 

@@ -24,7 +24,10 @@ type Access struct {
 // TLS is how the HTTP API is encrypted, and who is let in by a certificate. The files are
 // PEM.
 type TLS struct {
-	HTTP     bool   `key:"http"` // off: none of the others is set
+	HTTP bool `key:"http"` // off: none of the others is set, unless RPC is
+	// RPC would encrypt the connections of Nomad's servers, which there are none of: it is why
+	// there may be files that the API does not use.
+	RPC      bool   `key:"rpc"`
 	CertFile string `key:"cert_file"`
 	KeyFile  string `key:"key_file"`
 	// CAFile has the authorities of the clients' certificates.
@@ -47,6 +50,7 @@ type aclBlock struct {
 
 type tlsBlock struct {
 	HTTP              *bool   `hcl:"http,optional"`
+	RPC               *bool   `hcl:"rpc,optional"`
 	CAFile            *string `hcl:"ca_file,optional"`
 	CertFile          *string `hcl:"cert_file,optional"`
 	KeyFile           *string `hcl:"key_file,optional"`
@@ -71,6 +75,7 @@ func (l *loader) access(f *file) {
 	}
 	if f.TLS != nil {
 		set(&a.TLS.HTTP, f.TLS.HTTP)
+		set(&a.TLS.RPC, f.TLS.RPC)
 		set(&a.TLS.CAFile, f.TLS.CAFile)
 		set(&a.TLS.CertFile, f.TLS.CertFile)
 		set(&a.TLS.KeyFile, f.TLS.KeyFile)
@@ -113,6 +118,17 @@ func (c Config) validateBindAddr() (errs []error) {
 
 var validHost = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
+// unused tells what has no effect, since it is meant for RPC.
+func (t TLS) unused() []string {
+	switch {
+	case !t.RPC:
+		return nil
+	case t.HTTP:
+		return []string{"tls.rpc has no effect: " + onlyHTTP}
+	}
+	return []string{"tls.rpc has no effect, and so have its files: " + onlyHTTP + ", and that is not encrypted without http = true"}
+}
+
 // validate returns every fault of the keys and blocks.
 func (a Access) validate() (errs []error) {
 	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -134,7 +150,7 @@ func (a Access) validate() (errs []error) {
 	t := a.TLS
 	for _, file := range []struct{ key, path string }{{"ca_file", t.CAFile}, {"cert_file", t.CertFile}, {"key_file", t.KeyFile}} {
 		switch {
-		case file.path != "" && !t.HTTP:
+		case file.path != "" && !t.HTTP && !t.RPC:
 			fault("tls.%s: it has no effect without http = true", file.key)
 		case file.path != "" && !filepath.IsAbs(file.path):
 			fault("tls.%s: %q is not an absolute path", file.key, file.path)

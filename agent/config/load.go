@@ -60,6 +60,7 @@ type addressesBlock struct {
 
 type clientBlock struct {
 	NodeClass      *string            `hcl:"node_class,optional"`
+	Options        *hcl.Attribute     `hcl:"options,optional"`
 	NodePool       *string            `hcl:"node_pool,optional"`
 	Meta           *map[string]string `hcl:"meta,optional"`
 	CNIPath        *string            `hcl:"cni_path,optional"`
@@ -224,7 +225,7 @@ func (c *Config) Load(paths ...string) error {
 		return fmt.Errorf("configuration: %w", errors.New(strings.Join(hclvalue.Lines(l.diags), "\n")))
 	}
 	*c = l.config
-	c.Warnings = append(slices.Clone(c.Warnings), hclvalue.Warnings(l.diags)...)
+	c.Warnings = slices.Concat(c.Warnings, hclvalue.Warnings(l.diags), c.Access.TLS.unused())
 	return nil
 }
 
@@ -419,6 +420,7 @@ func (l *loader) client(b *clientBlock) {
 		set(&volume.ReadOnly, v.ReadOnly)
 		c.HostVolumes = with(c.HostVolumes, v.Name, volume)
 	}
+	l.options(b.Options)
 	if b.Drivers != nil {
 		set(&c.AllowedDrivers, b.Drivers.Allow)
 		set(&c.BlockedDrivers, b.Drivers.Block)

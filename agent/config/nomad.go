@@ -122,13 +122,12 @@ var nomadKeys = []NomadKey{
 	{Key: "client.no_host_uuid", As: []string{"true"}, Why: "the node's ID is its own"},
 	{Key: "client.node_max_allocs", As: []string{"0"}, Why: "as many allocations run as there is room for"},
 	{Key: "client.nomad_service_discovery", As: []string{"true"}, Why: "services are told to whoever asks"},
-	{Key: "client.options", Why: "what they were has keys of its own: client.drivers, client.env_denylist, plugin"},
 	{Key: "client.preferred_address_family", Why: "a network's first address is taken"},
 	{Key: "client.reservable_cores", Why: measured},
 	{Key: "client.server_join", Refused: true, Why: alone},
 	{Key: "client.servers", As: []string{""}, Refused: true, Why: alone},
 	{Key: "client.state_dir", Why: byDataDir},
-	{Key: "client.template", Why: "templates read files of their task only"},
+	{Key: "client.template", Why: "templates read files of their task, services, and nothing else"},
 	{Key: "client.users", Why: "tasks run as the user that they name"},
 
 	{Key: "limits.http_max_conns_per_client", Why: "http_max_conns bounds all clients together"},
@@ -194,7 +193,6 @@ var nomadKeys = []NomadKey{
 	{Key: "telemetry.publish_node_metrics", As: []string{"true"}, Why: "the node has metrics always"},
 	{Key: "telemetry", Why: atMetrics},
 
-	{Key: "tls.rpc", As: []string{"false"}, Why: onlyHTTP},
 	{Key: "tls.rpc_upgrade_mode", As: []string{"false"}, Why: onlyHTTP},
 	{Key: "tls.tls_cipher_suites", Why: "those of Go's that are safe are used"},
 	{Key: "tls.tls_min_version", As: []string{"tls12"}, Why: "TLS 1.2 is the least"},

@@ -23,6 +23,8 @@ const (
 	reasonStays = time.Second
 	// placementWait is how long it may take to place a job before it is said why it is not.
 	placementWait = 2 * time.Second
+	// seeLogs is what the event of a fault says to type, for a node at the usual address.
+	seeLogs = "wasmnode plugin logs "
 )
 
 // following is one run of the job, as it is shown.
@@ -80,6 +82,9 @@ func (f *following) awaitPlugin(file, digest string) error {
 			}
 			lacks = p.Reason
 			reason = strings.TrimSuffix(fmt.Sprintf("%s: %s", p.State, p.Reason), ": ")
+			if p.State == catalog.StateHealthy { // it is the build before that is
+				reason = p.Reason
+			}
 		}
 		if reason != heard {
 			heard, since = reason, time.Now()
@@ -164,9 +169,12 @@ func (f *following) task(allocID, name string, state *nomad.TaskState) {
 			continue
 		}
 		f.seen[key] = e.Time
-		f.out.say(name, e.Type+": "+e.DisplayMessage)
+		f.out.say(name, e.Type+": "+strings.Replace(e.DisplayMessage, seeLogs, seeLogs+"-address="+f.client.Address()+" ", 1))
 		if log := e.Details["plugin_log"]; log != "" {
 			f.out.say(name, "the last lines of the call:\n  "+strings.ReplaceAll(log, "\n", "\n  "))
+		}
+		if stack := e.Details["plugin_stack"]; stack != "" {
+			f.out.say(name, stackTitle+"\n  "+strings.ReplaceAll(stack, "\n", "\n  "))
 		}
 	}
 	if state.StartedAt.IsZero() || f.output[key] {

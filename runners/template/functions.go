@@ -12,9 +12,9 @@ import (
 
 // Why functions of consul-template's that people may look for are refused.
 const (
-	needsConsul = "it reads from Consul, and templates here read from no service"
-	needsVault  = "it reads from Vault, and templates here read from no service"
-	needsNomad  = "it reads from Nomad's servers, and templates here read from no service"
+	needsConsul = "it reads from Consul, which there is none of here"
+	needsVault  = "it reads from Vault, which there is none of here"
+	needsNomad  = "it reads variables, which templates here do not"
 	needsMore   = "it writes files or runs programs"
 )
 
