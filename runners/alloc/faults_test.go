@@ -77,7 +77,7 @@ func TestFaultsAreFoundBeforeAnythingRuns(t *testing.T) {
 		`service "j-g": check "of nobody": task: the group has no task "db"`,
 		`service "two": connect is not supported`,
 		`task "web": artifact 2: source: "/etc/passwd" is not fetched: addresses are http://, https:// and git::, and local files are none`,
-		`task "web": template 1: function "secret" is not supported: it reads from Vault, and templates here read from no service`,
+		`task "web": template 1: function "secret" is not supported: it reads from Vault, which there is none of here`,
 		`task "web": template 2: change_signal: unknown signal "SIGNO"`,
 		`task "web": service "j-g-web": port: the group has no port "db"`,
 		`task "web": service "j-g-web": check "up": port: the group has no port "db"`,

@@ -150,10 +150,10 @@ func ServicesStamp(ctx context.Context, services Services, key, before string) s
 	return stampOf(list)
 }
 
-// stampOf is of what the registrations are and when they changed last.
+// stampOf is of what the registrations are and when they changed last, whatever their order.
 func stampOf(list []*structs.ServiceRegistration) string {
 	h := fnv.New64a()
-	for _, s := range list {
+	for _, s := range slices.SortedFunc(slices.Values(list), func(a, b *structs.ServiceRegistration) int { return strings.Compare(a.ID, b.ID) }) {
 		_, _ = h.Write(binary.BigEndian.AppendUint64([]byte(s.ID), s.ModifyIndex)) // it never fails
 	}
 	return strconv.FormatUint(h.Sum64(), 16)
