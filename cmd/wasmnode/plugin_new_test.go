@@ -150,7 +150,7 @@ func TestTheSameSourceIsTheSamePluginWhereverItIsBuilt(t *testing.T) {
 	require.NoError(t, err)
 	t.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
 	t.Setenv("GOFLAGS", "")
-	for _, language := range []string{"c", "go", "rust"} {
+	for _, language := range []string{"assemblyscript", "c", "go", "rust"} {
 		t.Run(language, func(t *testing.T) {
 			built := map[string]string{}
 			for _, place := range []string{"a", filepath.Join("somewhere", "else entirely")} {
