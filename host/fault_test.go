@@ -114,6 +114,7 @@ func TestAPanicOfAGuestInRustSaysWhy(t *testing.T) {
 	require.Equal(t, host.FaultTrap, f.Kind)
 	require.Contains(t, f.Panic, "panicked at ")
 	require.Contains(t, f.Panic, "there are no values")
+	require.Contains(t, f.Panic, "./main.rs:", "and nothing of the machine that compiled it")
 	require.Equal(t, "reading the meter", f.Logs[0])
 	require.True(t, inStack(f, "plugin::read_the_meter"), "%s", f.Stack)
 }

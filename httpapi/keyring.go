@@ -33,7 +33,8 @@ func (h *handler) rotateRootKey(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := h.ControlPlane.RotateRootKey(full || v.Has("full") && v.Get("full") == "") // the bare word is Nomad's
+	full = full || v.Has("full") && v.Get("full") == "" // the bare word is Nomad's
+	key, err := h.ControlPlane.RotateRootKey(full)
 	if err != nil {
 		return nil, err
 	}

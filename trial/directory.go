@@ -3,7 +3,6 @@ package trial
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,20 +10,12 @@ import (
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/configschema"
+	"github.com/wasmnode/wasmnode/internal/regularfile"
 )
 
 // ReadFile reads a plugin's file, which has at most as many bytes as a node would read.
 func ReadFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	most := host.DefaultLimits().FileBytes
-	if info, err := f.Stat(); err == nil && info.Size() > int64(most) {
-		return nil, fmt.Errorf("%s: the file has %d bytes, the limit is %d", path, info.Size(), most)
-	}
-	return io.ReadAll(io.LimitReader(f, int64(most)+1))
+	return regularfile.Read(path, int64(host.DefaultLimits().FileBytes))
 }
 
 // Directory is a directory of plugins' files, of which each is loaded when it may be a driver

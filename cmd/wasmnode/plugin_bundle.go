@@ -53,7 +53,7 @@ func (c *pluginBundleCommand) Run(args []string) int {
 	if *f.json {
 		return c.printJSON(lock)
 	}
-	c.ui.Output(fmt.Sprintf("%d plugins in %s", len(lock.Plugins), *out))
+	c.ui.Output(counted(len(lock.Plugins), "plugin") + " in " + *out)
 	return 0
 }
 

@@ -42,6 +42,9 @@ func (c *pluginConfigCommand) Run(args []string) int {
 	if !c.parse(f, args, 1, 1, c.Help()) {
 		return 1
 	}
+	if *own && *isSchema {
+		return c.fail(f, errors.New("either -plugin or -schema: a schema is of the one block that it is for"))
+	}
 	given, err := configFor(f.Arg(0), *input, *own, *isSchema)
 	if err != nil {
 		return c.fail(f, err)

@@ -35,6 +35,7 @@ func TestAConfigBlockBecomesWhatTheDriverGets(t *testing.T) {
 		wants(t, w.run(t, c.input, append(append([]string{"plugin", "config"}, c.args...), "raw_exec.wasm")...), 1, `(?s)`+c.want)
 	}
 	wants(t, w.run(t, "", "plugin", "config", "-schema", "block.hcl"), 1, `block\.hcl: .*`)
+	wants(t, w.run(t, "", "plugin", "config", "-plugin", "-schema", "block.hcl"), 1, `either -plugin or -schema: .*`)
 	wants(t, w.run(t, "", "plugin", "config", "none.wasm"), 1, `open none.wasm: no such file or directory`)
 }
 

@@ -78,6 +78,9 @@ func (c *pluginKeygenCommand) makeKeys(name string) (made keyPair, err error) {
 	if err != nil {
 		return made, err
 	}
+	if len(password) == 0 {
+		c.ui.Warn("Warning: the password is empty: whoever gets " + made.PrivateKey + " can sign with it")
+	}
 	secret, err := key.PEM(password)
 	if err != nil {
 		return made, err
@@ -115,7 +118,7 @@ func (m meta) askPassword(twice bool) ([]byte, error) {
 	ask := func(what string) ([]byte, error) {
 		fmt.Fprint(m.ui.err, what)
 		defer fmt.Fprintln(m.ui.err)
-		return term.ReadPassword(terminal)
+		return readPassword(terminal)
 	}
 	first, err := ask("Password of the private key: ")
 	if err != nil || !twice {
@@ -126,4 +129,31 @@ func (m meta) askPassword(twice bool) ([]byte, error) {
 		err = errors.New("the two passwords differ")
 	}
 	return first, err
+}
+
+// readPassword reads a line that is not shown. When it is interrupted, the terminal shows again
+// what is typed, and what reads from it is left behind.
+func readPassword(terminal int) ([]byte, error) {
+	before, err := term.GetState(terminal)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := interruptible()
+	defer stop()
+	var line []byte
+	read := make(chan error, 1)
+	go func() {
+		var err error
+		line, err = term.ReadPassword(terminal)
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		return line, err
+	case <-ctx.Done():
+		if err := term.Restore(terminal, before); err != nil {
+			return nil, err
+		}
+		return nil, errInterrupted
+	}
 }

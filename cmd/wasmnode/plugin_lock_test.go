@@ -25,7 +25,7 @@ func TestADirectoryIsLockedAndComparedWithIt(t *testing.T) {
 	require.Zero(t, r.code, r.stderr)
 	assert.Regexp(t, `(?m)^mock_driver\.wasm  mock_driver  0\.1\.0 +[0-9a-f]{8}  \d+$`, r.stdout)
 	written := read(t, filepath.Join(s.plugins, pluginlock.FileName))
-	assert.Equal(t, "1 plugins are what the lock says\n", verify().stdout)
+	assert.Equal(t, "1 plugin as the lock says\n", verify().stdout)
 
 	n := s.start(t)
 	n.awaitPlugin(t, "mock_driver", catalog.StateHealthy)

@@ -102,6 +102,9 @@ func (c *pluginRecordCommand) Run(args []string) int {
 		}
 		return c.recordLive(f, *to, *longest, *bytes)
 	}
+	if other := given(f.FlagSet, "for", "max-bytes", "address", "token"); other != "" {
+		return c.fail(f, fmt.Errorf("-%s is for a plugin of a node: add -live", other))
+	}
 	calls, err := recordPlugin(set, f.Arg(0), *to, *task, *timeout)
 	if err != nil {
 		return c.fail(f, err)

@@ -40,6 +40,10 @@ func TestAPluginIsRecordedAndReplayed(t *testing.T) {
 
 	wants(t, w.run(t, "", "plugin", "record", "-o", "life", "mock.wasm"), 1, `open life: file exists`)
 	wants(t, w.run(t, "", "plugin", "record", "mock.wasm"), 1, `-o says where .*`)
+	for _, option := range []string{"-for=1s", "-max-bytes=1", "-address=http://127.0.0.1:1"} {
+		name, _, _ := strings.Cut(option, "=")
+		wants(t, w.run(t, "", "plugin", "record", "-o", "x", option, "mock.wasm"), 1, name+` is for a plugin of a node: add -live`)
+	}
 	wants(t, w.run(t, "", "plugin", "record", "-o", "x", "-task", `nonsense = 1`, "mock.wasm"), 1, `-task: config.nonsense: .*`)
 	wants(t, w.run(t, "", "plugin", "replay", "mock.wasm", "life"), 1, `life is a recording of plugin raw_exec, and mock.wasm is mock_driver`)
 	wants(t, w.run(t, "", "plugin", "replay", "mock.wasm", "mock.wasm"), 1, `mock.wasm:1: this is no recording: .*`)

@@ -95,7 +95,7 @@ func bundles(t *testing.T, w workshop, dir string) {
 	t.Helper()
 	r := w.run(t, "", "plugin", "bundle", "-o", "all.tar", dir)
 	require.Zero(t, r.code, r.stderr)
-	assert.Equal(t, "1 plugins in all.tar\n", r.stdout)
+	assert.Equal(t, "1 plugin in all.tar\n", r.stdout)
 	first := read(t, filepath.Join(w.dir, "all.tar"))
 	require.Zero(t, w.run(t, "", "plugin", "bundle", "-o", "all.tar", dir).code)
 	assert.Equal(t, first, read(t, filepath.Join(w.dir, "all.tar")), "the same directory is the same bundle")

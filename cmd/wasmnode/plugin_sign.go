@@ -68,8 +68,6 @@ func (c *pluginSignCommand) Run(args []string) int {
 
 // sign signs a file, or what a reference is to.
 func (c *pluginSignCommand) sign(set registrySet, path, what string) (*signed, error) {
-	ctx, stop := interruptible()
-	defer stop()
 	key, err := pluginsign.ReadPrivateKey(path, func() ([]byte, error) { return c.askPassword(false) })
 	if err != nil {
 		return nil, err
@@ -80,7 +78,9 @@ func (c *pluginSignCommand) sign(set registrySet, path, what string) (*signed, e
 	}
 	out := &signed{KeyID: public.ID}
 	if strings.HasPrefix(what, pluginregistry.Scheme) {
-		return out, signReference(ctx, set, key, what, out)
+		ctx, stop := interruptible()
+		defer stop()
+		return out, orInterrupted(ctx, signReference(ctx, set, key, what, out))
 	}
 	return out, signFile(key, what, out)
 }

@@ -1,14 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"encoding/base64"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/internal/pluginregistry/registrytest"
 	"github.com/wasmnode/wasmnode/internal/pluginsign"
@@ -54,6 +60,9 @@ func TestASignatureIsMadeAndVerified(t *testing.T) {
 	verify := func(key, what string) result {
 		return w.run(t, "", "plugin", "verify", "-plain-http", "-key", key, what)
 	}
+	empty := t.TempDir()
+	wants(t, w.run(t, "", "plugin", "verify", "-key", "mine.pub", empty), 1, `there is no plugin in `+empty)
+	wants(t, verify("mine.pub", empty), 1, `-plain-http is for a registry, and .* is a directory`)
 	assert.Equal(t, "mock.wasm is signed with "+shown[0]+"\n", verify("mine.pub", "mock.wasm").stdout)
 	assert.Equal(t, "mock.wasm is signed with "+shown[0]+"\n", w.does(t, "plugin", "verify", "-key", "theirs.pub", "-key", "mine.pub", "mock.wasm"))
 
@@ -103,6 +112,72 @@ func TestASignatureIsMadeAndVerified(t *testing.T) {
 	assert.Equal(t, read(t, filepath.Join(w.dir, "mock.wasm")), read(t, filepath.Join(w.dir, "out.wasm")), "nothing was written")
 	assert.Contains(t, w.does(t, "plugin", "pull", "-plain-http", "-o", "out.wasm", plain), "Signed by = nobody\n")
 	assert.NoFileExists(t, filepath.Join(w.dir, "out.wasm.sig"), "that of the file before")
+}
+
+func TestAKeyWithAnEmptyPasswordIsWarnedOf(t *testing.T) {
+	w := newWorkshop(t)
+	t.Setenv(envKeyPassword, "")
+	r := w.run(t, "", "plugin", "keygen", "-o", "open")
+	assert.Zero(t, r.code)
+	assert.Equal(t, "Warning: the password is empty: whoever gets open.key can sign with it\n", r.stderr)
+}
+
+// TestWhoIsAskedForAPasswordMayInterrupt has the terminal show again what is typed.
+func TestWhoIsAskedForAPasswordMayInterrupt(t *testing.T) {
+	w := newWorkshop(t, "mock")
+	w.keys(t, "mine")
+	require.NoError(t, os.Unsetenv(envKeyPassword))
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"sign":   {[]string{"sign", "-key", "mine.key", "mock.wasm"}, "mine.key: interrupted: nothing was changed"},
+		"keygen": {[]string{"keygen", "-o", "new"}, "interrupted: nothing was changed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			terminal := newTestTerminal(t)
+			shows := func() bool {
+				state, err := unix.IoctlGetTermios(int(terminal.theirs.Fd()), unix.TCGETS)
+				require.NoError(t, err)
+				return state.Lflag&unix.ECHO != 0
+			}
+			require.True(t, shows())
+			cmd := exec.Command(binary, append([]string{"plugin"}, c.args...)...)
+			cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = w.dir, terminal.theirs, terminal.theirs, terminal.theirs
+			require.NoError(t, cmd.Start())
+			defer time.AfterFunc(testTimeout, func() { _ = cmd.Process.Kill() }).Stop()
+			terminal.await(t, "Password of the private key: ")
+			require.Eventually(t, func() bool { return !shows() }, testTimeout, tick)
+			require.NoError(t, cmd.Process.Signal(os.Interrupt))
+			require.Error(t, cmd.Wait())
+			assert.Equal(t, 1, cmd.ProcessState.ExitCode())
+			terminal.await(t, "Error: "+c.want)
+			assert.True(t, shows())
+		})
+	}
+	assert.NoFileExists(t, filepath.Join(w.dir, "new.key"))
+}
+
+// TestSigningInARegistryMayBeInterrupted has one that does not answer.
+func TestSigningInARegistryMayBeInterrupted(t *testing.T) {
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	w := newWorkshop(t)
+	w.keys(t, "mine")
+	asked := make(chan struct{}, 1)
+	registry := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(registry.Close)
+	cmd := exec.Command(binary, "plugin", "sign", "-plain-http", "-key", "mine.key", strings.Replace(registry.URL, "http:", "oci:", 1)+"/mock:1")
+	var stderr bytes.Buffer
+	cmd.Dir, cmd.Stderr = w.dir, &stderr
+	require.NoError(t, cmd.Start())
+	defer time.AfterFunc(testTimeout, func() { _ = cmd.Process.Kill() }).Stop()
+	<-asked
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	require.Error(t, cmd.Wait())
+	assert.Equal(t, "Error: interrupted: nothing was changed\n", stderr.String())
 }
 
 // TestANodeTakesWhatATrustedKeySigned goes from the key to the node: by file, by registry and
@@ -155,7 +230,7 @@ func TestANodeTakesWhatATrustedKeySigned(t *testing.T) {
 	other := t.TempDir()
 	require.NoError(t, os.Rename(filepath.Join(s.plugins, "raw_exec.wasm"), filepath.Join(w.dir, "raw_exec.wasm")))
 	w.does(t, "plugin", "lock", s.plugins)
-	assert.Regexp(t, `^mock_driver\.wasm: signed with mine\.pub \(.*\)\n1 plugins are what the lock says\n$`, w.does(t, "plugin", "verify", "-key", "mine.pub", s.plugins))
+	assert.Regexp(t, `^mock_driver\.wasm: signed with mine\.pub \(.*\)\n1 plugin as the lock says\n$`, w.does(t, "plugin", "verify", "-key", "mine.pub", s.plugins))
 	w.does(t, "plugin", "bundle", "-o", "all.tar", s.plugins)
 	w.does(t, "plugin", "install", "-plugin-dir", other, "-key", "mine.pub", "all.tar")
 	assert.Equal(t, filesOf(t, s.plugins), filesOf(t, other))

@@ -175,7 +175,7 @@ func runMake(shown io.Writer, dir, target string) error {
 	case err != nil && unreachable.Match(tail.bytes):
 		return notDownloaded(target, dir, "go mod download all")
 	case err != nil && npmUnreachable.Match(tail.bytes):
-		return notDownloaded(target, dir, "npm ci")
+		return notDownloaded(target, dir, "npm ci --ignore-scripts")
 	case err != nil:
 		return fmt.Errorf("make %s failed in %s: see above", target, dir)
 	}

@@ -55,6 +55,9 @@ func (c *pluginVerifyCommand) Run(args []string) int {
 		return c.fail(f, err)
 	}
 	if info, err := os.Stat(what); err == nil && info.IsDir() {
+		if other := given(f.FlagSet, "timeout", "plain-http"); other != "" {
+			return c.fail(f, fmt.Errorf("-%s is for a registry, and %s is a directory", other, what))
+		}
 		return c.directory(f, what, by)
 	}
 	out, err := verifyPlugin(set, what, by)
@@ -120,6 +123,9 @@ func (c *pluginVerifyCommand) directory(f *flags, dir string, by *vouched) int {
 		return c.fail(f, err)
 	}
 	differences = append(differences, unsigned...)
+	if len(by.keys) > 0 && len(signed)+len(differences) == 0 {
+		return c.fail(f, fmt.Errorf("there is no plugin in %s", dir))
+	}
 	code := min(len(differences), 1)
 	if *f.json {
 		if differences == nil {
@@ -134,7 +140,7 @@ func (c *pluginVerifyCommand) directory(f *flags, dir string, by *vouched) int {
 		c.ui.Output(harmless(d.File) + ": " + d.What)
 	}
 	if code == 0 && lock != nil {
-		c.ui.Output(fmt.Sprintf("%d plugins are what the lock says", len(lock.Plugins)))
+		c.ui.Output(counted(len(lock.Plugins), "plugin") + " as the lock says")
 	}
 	return code
 }

@@ -184,27 +184,30 @@ func (cp *ControlPlane) activeRootKey() (string, error) {
 
 // DeleteRootKey removes a key and its file for good. The active one stays, and so does one that
 // variables are sealed with, unless force: these can never be read again. One that is not there
-// is no error.
+// is no error, and a file that a removal before has left is removed.
 func (cp *ControlPlane) DeleteRootKey(id string, force bool) error {
 	cp.rotating.Lock()
 	defer cp.rotating.Unlock()
 	err := cp.write(func(t *tx) error {
 		k := t.rootKeys.get(id)
-		if k == nil {
-			return notFound("there is no root key %q", id)
-		}
-		if k.State == nomad.RootKeyStateActive {
+		if k != nil && k.State == nomad.RootKeyStateActive {
 			return invalid("active root key cannot be deleted - call rotate first")
 		}
 		if !force && len(t.cp.data.sealedWith(func(key string) bool { return key == id })) > 0 {
 			return invalid("root key in use, cannot delete")
+		}
+		if k == nil {
+			return notFound("there is no root key %q", id)
 		}
 		t.touched[TableRootKeys] = t.at()
 		t.rootKeys.delete(id)
 		return nil
 	})
 	if errdefs.ClassOf(err) == errdefs.NotFound {
-		return nil
+		if !cp.ring.Has(id) {
+			return nil
+		}
+		err = nil // a removal before ended between its record and its file
 	}
 	if err == nil {
 		err = cp.forgetCopied() // the last good copy may have what is sealed with it

@@ -102,6 +102,28 @@ func TestARotatedKeyIsForWhatIsWrittenNext(t *testing.T) {
 	require.Len(t, cp.RootKeys(), 2)
 }
 
+// TestAKeyWhoseFileCouldNotBeRemovedIsRemovedNextTime has a directory in the file's place, which
+// cannot be removed either.
+func TestAKeyWhoseFileCouldNotBeRemovedIsRemovedNextTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.db")
+	cp := open(t, path)
+	putVariable(t, cp, variable("a", "k", "v"))
+	old := cp.sealedWith("a")
+	_, err := cp.RotateRootKey(true)
+	require.NoError(t, err)
+	file, aside := keyFile(path, old), filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.Rename(file, aside))
+	require.NoError(t, os.MkdirAll(filepath.Join(file, "in the way"), 0o700))
+	require.Error(t, cp.DeleteRootKey(old, false))
+	require.Error(t, cp.DeleteRootKey(old, false), "again")
+	require.Len(t, cp.RootKeys(), 1)
+	require.NoError(t, os.RemoveAll(file))
+	require.NoError(t, os.Rename(aside, file))
+	require.NoError(t, cp.DeleteRootKey(old, false))
+	require.NoFileExists(t, file)
+	require.Equal(t, "v", itemsOf(t, cp, "a")["k"])
+}
+
 func TestThereAreOnlySoManyRootKeys(t *testing.T) {
 	cp := open(t, "")
 	for range maxRootKeys {

@@ -13,6 +13,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/internal/regularfile"
 )
 
 // WriteFile puts a file into a plugin directory, in the place of one that is there: at once,
@@ -213,7 +215,7 @@ func (l *Lock) difference(dir, name string) (string, error) {
 
 // digestOf returns a file's SHA-256, in hexadecimal.
 func digestOf(path string) (string, error) {
-	f, err := os.Open(path)
+	f, _, err := regularfile.Open(path)
 	if err != nil {
 		return "", err
 	}

@@ -16,10 +16,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/wasmnode/wasmnode/internal/regularfile"
 )
 
 const (
@@ -144,14 +145,7 @@ func Read(dir string) (*Lock, error) {
 
 // readFile reads a regular file, and at most a byte beyond the limit.
 func readFile(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", path)
-	}
-	f, err := os.Open(path)
+	f, _, err := regularfile.Open(path)
 	if err != nil {
 		return nil, err
 	}

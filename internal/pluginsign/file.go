@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/wasmnode/wasmnode/internal/regularfile"
 )
 
 const (
@@ -80,7 +82,7 @@ type signedReference struct {
 
 // ReadFile reads a signature's file. The error is one of [io/fs.ErrNotExist] if there is none.
 func ReadFile(path string) (*File, error) {
-	text, err := readRegular(path, MaxBytes)
+	text, err := regularfile.Read(path, MaxBytes)
 	if err != nil {
 		return nil, err
 	}

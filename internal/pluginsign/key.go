@@ -20,11 +20,10 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
-	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/internal/regularfile"
 )
 
 const (
@@ -176,7 +175,7 @@ func ReadPublicKey(path string) (PublicKey, error) {
 
 // readPEM reads a file with one block of PEM in it.
 func readPEM(path string) (*pem.Block, error) {
-	text, err := readRegular(path, maxKey)
+	text, err := regularfile.Read(path, maxKey)
 	if err != nil {
 		return nil, err
 	}
@@ -188,24 +187,4 @@ func readPEM(path string) (*pem.Block, error) {
 		return nil, fmt.Errorf("%s: something follows the key", path)
 	}
 	return block, nil
-}
-
-// readRegular reads a regular file of at most limit bytes. It waits for nobody, whatever is
-// there in its place.
-func readRegular(path string, limit int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: not a regular file", path)
-	case info.Size() > limit:
-		return nil, fmt.Errorf("%s: it has %d bytes, the limit is %d", path, info.Size(), limit)
-	}
-	return io.ReadAll(io.LimitReader(f, limit+1))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/internal/pluginsign"
+	"github.com/wasmnode/wasmnode/internal/regularfile"
 )
 
 // retryInterval is when a file that could not be read is tried again.
@@ -142,7 +143,7 @@ func (c *Catalog) read(name string) (src host.Source, err error) {
 	if info.Size() > limit {
 		return src, fmt.Errorf("the file has %d bytes, the limit is %d", info.Size(), limit)
 	}
-	opened, err := os.Open(filepath.Join(c.cfg.Dir, name))
+	opened, _, err := regularfile.Open(filepath.Join(c.cfg.Dir, name))
 	if err != nil {
 		return src, &unreadableError{err}
 	}

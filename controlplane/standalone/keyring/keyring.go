@@ -81,6 +81,21 @@ func (r *Ring) Check(id string) error {
 	return err
 }
 
+// Has reports whether there may be something of a key, whether it can be used or not.
+func (r *Ring) Has(id string) bool {
+	path, err := r.path(id)
+	if err != nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keys[id] != nil || r.dir == "" {
+		return r.keys[id] != nil
+	}
+	_, err = os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // Remove forgets a key, and its file, for good. One that is not there is no error.
 func (r *Ring) Remove(id string) error {
 	path, err := r.path(id)

@@ -34,13 +34,15 @@ func buildRust(rustc, crate, dir, out string) error {
 	}
 	defer os.RemoveAll(tmp)
 	library := filepath.Join(tmp, "libwasmnode.rlib")
-	err = run(exec.Command(rustc, slices.Concat(rustFlags, []string{
+	// The file says nothing of the machine, and is the same on each.
+	flags := slices.Concat(rustFlags, []string{"--remap-path-prefix", crate + "=wasmnode", "--remap-path-prefix", dir + "=."})
+	err = run(exec.Command(rustc, slices.Concat(flags, []string{
 		"--crate-type", "rlib", "--crate-name", "wasmnode", "-o", library, filepath.Join(crate, "src", "lib.rs"),
 	})...))
 	if err != nil {
 		return err
 	}
-	return run(exec.Command(rustc, slices.Concat(rustFlags, []string{
+	return run(exec.Command(rustc, slices.Concat(flags, []string{
 		"--crate-type", "cdylib", "--crate-name", "plugin", "-C", "strip=debuginfo", "--extern", "wasmnode=" + library,
 		"-o", out, filepath.Join(dir, "main.rs"),
 	})...))
