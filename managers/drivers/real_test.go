@@ -343,6 +343,7 @@ func TestTheReasonOfAPluginWithoutAGrantNamesTheGrant(t *testing.T) {
 	w.start()
 	w.Until(`c.wasm c_minimal 0.1.0 unhealthy: needs grant wasmnode:wasm/v1: add plugin "c_minimal" { grant { wasm { enabled = true } } }`)
 	s := w.Catalog.Status()[0]
+	require.Equal(t, `plugin "c_minimal" { grant { wasm { enabled = true } } }`, s.WouldGrant)
 	require.Contains(t, s.CapabilitiesImported, abi.ModuleWasm)
 	require.NotContains(t, s.CapabilitiesGranted, abi.ModuleWasm)
 	_, err := w.manager.Dispense("c_minimal")
