@@ -65,7 +65,7 @@ func (p *placement) mayReplace(e pluginlock.Entry) error {
 	}
 	repository, _, _ := strings.Cut(e.Source, "@")
 	known, _, _ := strings.Cut(there.Source, "@")
-	if there.SHA256 == e.SHA256 || repository != "" && known == repository {
+	if known == repository && (known != "" || there.SHA256 == e.SHA256) {
 		return nil
 	}
 	if repository == "" {
