@@ -54,9 +54,14 @@ func (a *agent) openFiles() (err error) {
 		})
 	}
 	if lost := a.plane.LostKeys(); len(lost) > 0 {
-		a.conditions.set(structs.Condition{Name: "root keys", Server: true, Text: strings.Join(lost, "; ")})
+		a.conditions.set(structs.Condition{Name: "root keys", Server: true, Text: lostKeys(len(lost))})
 	}
 	return nil
+}
+
+// lostKeys is what anybody may know of root keys that cannot be read: the log has the rest.
+func lostKeys(n int) string {
+	return fmt.Sprintf("%d root keys of variables cannot be read: the log says which, and what to do", n)
 }
 
 // keep is how long the control plane keeps what has ended.

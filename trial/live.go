@@ -40,8 +40,12 @@ type Live struct {
 	stop   func()
 	told   bool // that it has ended
 
+	// masking is held while a call that has ended is masked, which takes long if it is large. It is
+	// taken before mu, which those take that go on.
+	masking sync.Mutex
+	mask    masker
+
 	mu     sync.Mutex
-	mask   masker
 	header *Recording // nil: there was no call yet
 	ended  bool
 	calls  int
@@ -190,15 +194,50 @@ func (c *liveCall) hold(bytes int) {
 // end writes the call.
 func (c *liveCall) end(answer []byte, err error) {
 	l := c.live
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.held -= c.bytes
-	if l.ended || !c.entered {
+	defer c.release()
+	if !c.entered {
 		return
 	}
-	rec := c.recorded(&l.mask, answer, err)
-	var text, header bytes.Buffer
-	if c.dropped || !rec.repeatable() || rec.write(&text) != nil || l.header.write(&header) != nil {
+	l.masking.Lock()
+	defer l.masking.Unlock()
+	if l.hasEnded() {
+		return
+	}
+	rec := c.recorded(&l.mask, answer, err) // also of one that is left out: others may have its secrets
+	var text bytes.Buffer
+	complete := !c.dropped && rec.repeatable() && rec.write(&text) == nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.ended:
+	case l.mask.over:
+		l.left++
+		l.finish(errOver.Error())
+	case !complete:
+		l.left++
+	default:
+		c.part.Uses, c.part.Error, c.part.Text = len(rec.Uses), rec.outcome.forPeople(), text.String()
+		l.add(c.part)
+	}
+}
+
+// release forgets what the call kept.
+func (c *liveCall) release() {
+	c.live.mu.Lock()
+	defer c.live.mu.Unlock()
+	c.live.held -= c.bytes
+}
+
+func (l *Live) hasEnded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended
+}
+
+// add adds a call to the recording, if there is room for it. The caller holds mu.
+func (l *Live) add(part LivePart) {
+	var header bytes.Buffer
+	if l.header.write(&header) != nil {
 		l.left++
 		return
 	}
@@ -206,15 +245,14 @@ func (c *liveCall) end(answer []byte, err error) {
 	if l.calls == 0 {
 		first = header.Len()
 	}
-	if l.bytes+first+text.Len() > l.bounds.Bytes {
+	if l.bytes+first+len(part.Text) > l.bounds.Bytes {
 		l.left++
 		l.finish(fmt.Sprintf("another call would make it larger than %d bytes", l.bounds.Bytes))
 		return
 	}
-	l.calls, l.bytes = l.calls+1, l.bytes+first+text.Len()
-	c.part.Uses, c.part.Error, c.part.Header, c.part.Text = len(rec.Uses), rec.outcome.forPeople(), header.String(), text.String()
-	c.part.LeftOut, l.left = l.left, 0
-	l.parts.Add(c.part, takenOverhead+header.Len()+text.Len())
+	l.calls, l.bytes = l.calls+1, l.bytes+first+len(part.Text)
+	part.Header, part.LeftOut, l.left = header.String(), l.left, 0
+	l.parts.Add(part, takenOverhead+len(part.Header)+len(part.Text))
 	if l.calls == maxRecordedCalls {
 		l.finish(fmt.Sprintf("it has %d calls", maxRecordedCalls))
 	}

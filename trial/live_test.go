@@ -64,11 +64,25 @@ func (l *live) record(t *testing.T, bounds trial.LiveBounds) *trial.Live {
 // start starts a task, and returns it with its handle.
 func (l *live) start(t *testing.T, n int64) (*wasmnodev1.TaskConfig, *wasmnodev1.TaskHandle) {
 	t.Helper()
+	return l.startWith(t, n, map[string]string{"SECRET": fmt.Sprintf("swordfish-%d", n), "A": "another", "B": "and another"})
+}
+
+// secrets are so many variables.
+func secrets(n int) map[string]string {
+	env := map[string]string{}
+	for i := range n {
+		env[fmt.Sprintf("SECRET_%d", i)] = fmt.Sprintf("swordfish-%d", i)
+	}
+	return env
+}
+
+func (l *live) startWith(t *testing.T, n int64, env map[string]string) (*wasmnodev1.TaskConfig, *wasmnodev1.TaskHandle) {
+	t.Helper()
 	task, err := conform.Task(t.TempDir(), n, []byte(`{"message":"here"}`))
 	if !assert.NoError(t, err) {
 		return nil, nil
 	}
-	task.Env = map[string]string{"SECRET": fmt.Sprintf("swordfish-%d", n), "A": "another", "B": "and another"}
+	task.Env = env
 	var started wasmnodev1.DriverStartTaskResponse
 	assert.NoError(t, l.plugin.Invoke(t.Context(), host.Call{
 		Op: abi.OpDriverStartTask, Task: task, Request: &wasmnodev1.DriverStartTaskRequest{Task: task}, Answer: &started,
@@ -207,6 +221,11 @@ func TestALiveRecordingEndsAtItsBounds(t *testing.T) {
 	l.plugin = l.load(t, append(guestbuild.Plugin(t, "trial/testdata/broken"), "\x00\x02\x01x"...))
 	recording(t, r, 1)
 	ends(r, "the plugin is another file now, of version 0.1.0")
+
+	r = l.record(t, wide)
+	l.startWith(t, 1, secrets(1025))
+	fingerprint()
+	ends(r, "there are more secrets than are masked: 1024, of 1048576 bytes together")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -2,10 +2,12 @@ package trial
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -28,95 +30,169 @@ var likeSecret = regexp.MustCompile(`(?i)passw|passphrase|secret|token|credentia
 // leastSecret is how long a secret is that is looked for everywhere.
 const leastSecret = 6
 
+// The bounds of the secrets that are looked for everywhere.
+const (
+	maxSecrets     = 1024
+	maxSecretBytes = 1 << 20
+)
+
 // masker replaces secrets. The same text is replaced by the same, which is as long: what a
 // plugin makes of it in a replay it is recorded to have made.
-type masker struct{ secrets []string }
+type masker struct {
+	// finders look for the secrets, each for more bytes than the next one: so adding a secret
+	// makes few of them anew.
+	finders []*finder
+	secrets int
+	bytes   int // of them
+	// over is that there was a secret beyond the bounds, which is not looked for: what is masked
+	// from then on may have it.
+	over bool
+}
 
-func (k *masker) clone() masker { return masker{slices.Clone(k.secrets)} }
+// errOver is why nothing is recorded any more by a masker that is over its bounds.
+var errOver = fmt.Errorf("there are more secrets than are masked: %d, of %d bytes together", maxSecrets, maxSecretBytes)
 
-// masked is what is there in a secret's place.
-func masked(secret string) string {
+func (k *masker) clone() masker {
+	out := *k
+	out.finders = slices.Clone(k.finders)
+	return out
+}
+
+// masked is what is there in the place of a secret of so many bytes.
+func masked(bytes int) string {
 	const pattern = "masked-"
-	return strings.Repeat(pattern, len(secret)/len(pattern)+1)[:len(secret)]
+	return strings.Repeat(pattern, bytes/len(pattern)+1)[:bytes]
 }
 
 // hide returns what is there in the place of a secret, which is looked for from now on.
 func (k *masker) hide(secret string) string {
-	to := masked(secret)
-	if len(secret) >= leastSecret && secret != to && !slices.Contains(k.secrets, secret) {
-		k.secrets = append(k.secrets, secret)
-		// One may be a part of another.
-		slices.SortFunc(k.secrets, func(a, b string) int { return len(b) - len(a) })
+	to := masked(len(secret))
+	if len(secret) < leastSecret || secret == to || slices.ContainsFunc(k.finders, func(f *finder) bool { return f.has(secret) }) {
+		return to
 	}
+	if k.secrets == maxSecrets || k.bytes+len(secret) > maxSecretBytes {
+		k.over = true
+		return to
+	}
+	k.secrets, k.bytes = k.secrets+1, k.bytes+len(secret)
+	texts, size := []string{secret}, len(secret)
+	for n := len(k.finders) - 1; n >= 0 && k.finders[n].size <= size; n-- {
+		texts, size = append(texts, k.finders[n].texts...), size+k.finders[n].size
+		k.finders = k.finders[:n]
+	}
+	k.finders = append(k.finders, newFinder(texts))
 	return to
 }
 
-// text masks the secrets that are in a text.
+// text masks the secrets that are in a text: as they are, and written as in a JSON string, in whichever
+// form.
 func (k *masker) text(s string) string {
-	for _, secret := range k.secrets {
-		s = strings.ReplaceAll(s, secret, masked(secret))
-		s = replaceEscaped(s, secret, masked(secret))
+	if len(k.finders) == 0 {
+		return s
 	}
-	return s
-}
-
-// replaceEscaped replaces a text that is written as in a JSON string, in whichever of its forms.
-func replaceEscaped(s, text, by string) string {
+	s = k.cover(s, s, func(i int) int { return i })
 	if !strings.Contains(s, `\`) {
 		return s
 	}
+	plain, at := unescape(s)
+	return k.cover(s, plain, func(i int) int { return at[i] })
+}
+
+// cover masks the secrets of a text that stand in plain, each byte of which is one of s, or more.
+func (k *masker) cover(s, plain string, at func(int) int) string {
+	var found []span
+	for _, f := range k.finders {
+		found = f.find(found, plain)
+	}
+	if len(found) == 0 {
+		return s
+	}
 	var b strings.Builder
-	from := 0
-	for at := 0; at < len(s); {
-		n := escapedLen(s[at:], text)
+	done := 0
+	for _, p := range parts(found) {
+		b.WriteString(s[at(done):at(p.begin)])
+		b.WriteString(masked(p.end - p.begin))
+		done = p.end
+	}
+	b.WriteString(s[at(done):])
+	return b.String()
+}
+
+// parts are what to mask of the places of secrets, in their order: of places that overlap the first one,
+// the longest of these, and what of the others stands beside it.
+func parts(found []span) (out []span) {
+	slices.SortFunc(found, func(a, b span) int { return cmp.Or(a.begin-b.begin, b.end-a.end) })
+	done, reach := 0, 0 // where the last part ends, and what it overlaps
+	rest := func(before int) {
+		if end := min(reach, before); end > done {
+			out = append(out, span{done, end})
+		}
+	}
+	for _, f := range found {
+		if f.begin >= done {
+			rest(f.begin)
+			out = append(out, f)
+			done = f.end
+		}
+		reach = max(reach, f.end)
+	}
+	rest(reach)
+	return out
+}
+
+// unescape is a text with the escapes of JSON in it decoded, and where in the text each of its
+// bytes begins, and its end.
+func unescape(s string) (plain string, at []int) {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := escaped(s[i:])
 		if n == 0 {
-			at++
-			continue
+			b.WriteByte(s[i])
+			n = 1
+		} else {
+			b.WriteRune(r)
 		}
-		b.WriteString(s[from:at] + by)
-		at += n
-		from = at
+		for len(at) < b.Len() {
+			at = append(at, i)
+		}
+		i += n
 	}
-	return b.String() + s[from:]
+	return b.String(), append(at, len(s))
 }
 
-// escapedLen is how much of s a text takes that s begins with, some of its characters escaped; 0: it
-// does not.
-func escapedLen(s, text string) (n int) {
-	for _, r := range text {
-		length := charLen(s[n:], r)
-		if length == 0 {
-			return 0
-		}
-		n += length
+var shortEscapes = map[byte]rune{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// escaped is the character whose escape s begins with, and how long that is; 0: it begins with none.
+func escaped(s string) (r rune, n int) {
+	if len(s) < 2 || s[0] != '\\' {
+		return 0, 0
 	}
-	return n
+	if r, is := shortEscapes[s[1]]; is {
+		return r, 2
+	}
+	r = hexEscape(s)
+	if utf16.IsSurrogate(r) {
+		if r = utf16.DecodeRune(r, hexEscape(s[6:])); r != unicode.ReplacementChar {
+			return r, 12
+		}
+		return 0, 0
+	}
+	if r < 0 {
+		return 0, 0
+	}
+	return r, 6
 }
 
-var shortEscapes = map[rune]string{'"': `\"`, '\\': `\\`, '/': `\/`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
-
-// charLen is escapedLen of one character.
-func charLen(s string, r rune) int {
-	raw := string(r)
-	if !strings.HasPrefix(s, `\`) {
-		if strings.HasPrefix(s, raw) {
-			return len(raw)
-		}
-		return 0
+// hexEscape is the number of the \uXXXX that s begins with; below 0: it does not.
+func hexEscape(s string) rune {
+	if len(s) < 6 || s[:2] != `\u` {
+		return -1
 	}
-	short, hex := shortEscapes[r], fmt.Sprintf(`\u%04x`, r)
-	if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {
-		hex = fmt.Sprintf(`\u%04x\u%04x`, high, low)
+	n, err := strconv.ParseUint(s[2:6], 16, 16)
+	if err != nil {
+		return -1
 	}
-	switch {
-	case short != "" && strings.HasPrefix(s, short):
-		return len(short)
-	case len(s) >= len(hex) && strings.EqualFold(s[:len(hex)], hex):
-		return len(hex)
-	case raw == `\`:
-		return 1
-	}
-	return 0
+	return rune(n)
 }
 
 // message masks what is in a message.

@@ -51,8 +51,12 @@ func (t *Trial) Record(ctx context.Context, c Call, to *Recorder) (*Result, erro
 	if taken.tooMany() {
 		return r, fmt.Errorf("the call is not recorded: it has more than %d uses of capabilities", maxRecordedUses)
 	}
+	rec := taken.recorded(&to.mask, r.Answer, r.Err)
+	if to.mask.over {
+		return r, fmt.Errorf("the call is not recorded: %w", errOver)
+	}
 	var lines bytes.Buffer
-	if err := taken.recorded(&to.mask, r.Answer, r.Err).write(&lines); err != nil {
+	if err := rec.write(&lines); err != nil {
 		return r, err
 	}
 	_, err := to.to.Write(lines.Bytes())

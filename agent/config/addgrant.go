@@ -16,20 +16,20 @@ import (
 // errManual is that a file is changed by its author.
 var errManual = errors.New("it is to be changed by hand")
 
-// AddGrant adds to the text of a configuration file what another says to grant, as the errors of
-// plugins that lack a grant name it: `plugin "x" { grant { kv { enabled = true } } }`. What is in a
+// AddGrant adds to the text of a configuration file what another says to grant a plugin, as the errors
+// of plugins that lack a grant name it: `plugin "x" { grant { kv { enabled = true } } }`. What is in a
 // list there is added to the file's list, and what else is set there replaces what the file sets.
 // Helpers and endpoints are added as they are, so that nothing is granted but what the grant names.
 // All else of the text stays, comments included; it is formatted. The error is that the grant has
-// to be completed first, since it leaves something open or has a pattern in it, or that one of the
-// two cannot be read.
-func AddGrant(path string, file []byte, grant string) ([]byte, error) {
+// to be completed first, since it leaves something open or has a pattern in it, that it is another
+// plugin's, or that one of the two cannot be read.
+func AddGrant(path string, file []byte, plugin, grant string) ([]byte, error) {
 	text, _ := unfold("grant", []byte(grant))
 	added, diags := hclsyntax.ParseConfig(text, "grant", hcl.InitialPos)
 	if diags.HasErrors() {
 		return nil, fmt.Errorf("the grant is one to complete: %s", grant)
 	}
-	if err := checkNarrow(added.Body.(*hclsyntax.Body)); err != nil {
+	if err := checkNarrow(plugin, added.Body.(*hclsyntax.Body)); err != nil {
 		return nil, err
 	}
 	from, diags := hclwrite.ParseConfig(text, "grant", hcl.InitialPos)
@@ -46,15 +46,18 @@ func AddGrant(path string, file []byte, grant string) ([]byte, error) {
 	return to.Bytes(), nil
 }
 
-// checkNarrow refuses a grant that has anything but grants of plugins, each a literal that says
+// checkNarrow refuses a grant that has anything but grants of that plugin, each a literal that says
 // all.
-func checkNarrow(body *hclsyntax.Body) error {
+func checkNarrow(plugin string, body *hclsyntax.Body) error {
 	for _, a := range body.Attributes {
 		return fmt.Errorf("%s is no grant of a plugin", a.Name)
 	}
 	for _, b := range body.Blocks {
 		if b.Type != "plugin" || len(b.Body.Attributes) > 0 || slices.ContainsFunc(b.Body.Blocks, func(in *hclsyntax.Block) bool { return in.Type != "grant" }) {
 			return fmt.Errorf("%s is no grant of a plugin", b.Type)
+		}
+		if !slices.Equal(b.Labels, []string{plugin}) {
+			return fmt.Errorf("the grant is of %q, and %q asks for it", strings.Join(b.Labels, " "), plugin)
 		}
 		if err := checkPlain(b.Body); err != nil {
 			return err

@@ -72,7 +72,7 @@ plugin "x" { # the driver
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := config.AddGrant("agent.hcl", []byte(c.file), c.grant)
+			got, err := config.AddGrant("agent.hcl", []byte(c.file), "x", c.grant)
 			require.NoError(t, err)
 			require.Equal(t, c.want, string(got))
 			file := filepath.Join(t.TempDir(), "agent.hcl")
@@ -92,16 +92,19 @@ func TestAGrantIsAddedOnlyAsItStands(t *testing.T) {
 		`plugin "x" { grant { process { paths = ["rx:/…"] } } }`:                                 "the grant is one to complete: paths",
 		`plugin "x" { grant { process { helper "/bin/*" { args = ["1"] } } } }`:                  `the grant is one to complete: helper "/bin/*"`,
 		`plugin "x" { grant { net { addresses = ["HOST:PORT"] } } }, naming what it connects to`: "the grant is one to complete: plugin",
+		`plugin "y" { grant { kv { enabled = true } } }`:                                         `the grant is of "y", and "x" asks for it`,
+		`plugin { grant { kv { enabled = true } } }`:                                             `the grant is of "", and "x" asks for it`,
 		`acl { enabled = false }`:         "acl is no grant of a plugin",
 		`enable_debug = true`:             "enable_debug is no grant of a plugin",
 		`plugin "x" { config { a = 1 } }`: "plugin is no grant of a plugin",
-		"plugin \"x\" { grant { kv { enabled = true } } }\nplugin_dir = \"/\"": "plugin_dir is no grant of a plugin",
+		"plugin \"x\" { grant { kv { enabled = true } } }\nplugin \"y\" { grant { kv { enabled = true } } }\n": `the grant is of "y", and "x" asks for it`,
+		"plugin \"x\" { grant { kv { enabled = true } } }\nplugin_dir = \"/\"":                                 "plugin_dir is no grant of a plugin",
 	} {
-		_, err := config.AddGrant("agent.hcl", nil, grant)
+		_, err := config.AddGrant("agent.hcl", nil, "x", grant)
 		require.ErrorContains(t, err, want, grant)
 	}
 	for _, file := range []string{"plugin \"x\" {", "plugin \"x\" {\n  grant {\n    process {\n      commands = concat([], [])\n    }\n  }\n}\n"} {
-		_, err := config.AddGrant("agent.hcl", []byte(file), `plugin "x" { grant { process { commands = ["/bin/true"] } } }`)
+		_, err := config.AddGrant("agent.hcl", []byte(file), "x", `plugin "x" { grant { process { commands = ["/bin/true"] } } }`)
 		require.ErrorContains(t, err, "it is to be changed by hand", file)
 	}
 }

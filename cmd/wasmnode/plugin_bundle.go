@@ -114,6 +114,11 @@ func (i *installation) bundle(ctx context.Context, file string, by *vouched) (al
 		if err := acceptBundled(ctx, b, by); err != nil {
 			return fmt.Errorf("%s: %w", b.File, err)
 		}
+		if !i.replace {
+			if err := p.mayReplace(b.Entry); err != nil {
+				return err
+			}
+		}
 		all = append(all, installed{b.Entry, by.by})
 		return p.stage(b.Entry, b.Content, b.Signature)
 	})

@@ -72,7 +72,7 @@ func (f *following) awaitPlugin(file, digest string) error {
 		if _, err := f.client.Raw().Query("/v1/agent/plugins", &plugins, (&nomad.QueryOptions{}).WithContext(f.ctx)); err != nil {
 			return err
 		}
-		lacks := ""
+		var lacks refusal
 		reason := "the node does not have it: is its plugin directory " + filepath.Dir(file) + "?"
 		if i := slices.IndexFunc(plugins, func(p catalog.PluginStatus) bool { return filepath.Base(p.File) == name }); i >= 0 {
 			p := plugins[i]
@@ -80,7 +80,7 @@ func (f *following) awaitPlugin(file, digest string) error {
 				f.out.say("plugin", fmt.Sprintf("%s %s is healthy, in %s", p.Name, p.Version, brief(time.Since(began))))
 				return nil
 			}
-			lacks = p.Reason
+			lacks = refusal{p.Name, p.Reason, p.WouldGrant}
 			reason = strings.TrimSuffix(fmt.Sprintf("%s: %s", p.State, p.Reason), ": ")
 			if p.State == catalog.StateHealthy { // it is the build before that is
 				reason = p.Reason
@@ -92,7 +92,9 @@ func (f *following) awaitPlugin(file, digest string) error {
 		if heard != said && time.Since(since) > reasonStays {
 			said = heard
 			f.out.say("plugin", name+" is not in service yet: "+said)
-			f.missing(lacks)
+			if lacks.grant != "" {
+				f.grants.refused(f.ctx, lacks)
+			}
 		}
 		select {
 		case <-f.ctx.Done():

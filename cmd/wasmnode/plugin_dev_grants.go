@@ -52,31 +52,34 @@ func answers(in io.Reader) <-chan string {
 	return out
 }
 
+// refusal is what a plugin was refused, and what would grant it, in the node's words.
+type refusal struct{ plugin, text, grant string }
+
 // refused tells of something that a plugin was refused, and adds what would grant it to the file if that
 // is wanted. It is over early when ctx is.
-func (a *grantAsker) refused(ctx context.Context, refusal, grant string) {
-	if a.settled[refusal] {
+func (a *grantAsker) refused(ctx context.Context, r refusal) {
+	if a.settled[r.text] {
 		return
 	}
 	switch {
 	case a.file == "":
-		a.out.say("grant", refusal+", to the configuration of the node")
+		a.out.say("grant", r.text+", to the configuration of the node")
 	case a.answers == nil:
-		a.out.say("grant", refusal+", to "+a.file)
+		a.out.say("grant", r.text+", to "+a.file)
 	default:
-		a.out.say("grant", refusal)
-		wanted, answered := a.ask(ctx, grant)
+		a.out.say("grant", r.text)
+		wanted, answered := a.ask(ctx, r)
 		if !answered {
 			return // and is asked again
 		}
-		a.settle(wanted, grant)
+		a.settle(wanted, r)
 	}
-	a.settled[refusal] = true
+	a.settled[r.text] = true
 }
 
 // ask asks whether a grant is added; answered: there was time for an answer.
-func (a *grantAsker) ask(ctx context.Context, grant string) (wanted, answered bool) {
-	if _, err := a.changed(grant); err != nil {
+func (a *grantAsker) ask(ctx context.Context, r refusal) (wanted, answered bool) {
+	if _, err := a.changed(r); err != nil {
 		a.out.say("grant", "it cannot be added to "+a.file+" for you: "+err.Error())
 		return false, true
 	}
@@ -116,20 +119,20 @@ func (a *grantAsker) forget() {
 }
 
 // changed is the file with a grant added.
-func (a *grantAsker) changed(grant string) ([]byte, error) {
+func (a *grantAsker) changed(r refusal) ([]byte, error) {
 	text, err := os.ReadFile(a.file)
 	if err != nil {
 		return nil, err
 	}
-	return config.AddGrant(a.file, text, grant)
+	return config.AddGrant(a.file, text, r.plugin, r.grant)
 }
 
 // settle adds a grant, if it is wanted: that the file has changed has the node read it.
-func (a *grantAsker) settle(wanted bool, grant string) {
+func (a *grantAsker) settle(wanted bool, r refusal) {
 	if !wanted {
 		return
 	}
-	text, err := a.changed(grant)
+	text, err := a.changed(r)
 	if err == nil {
 		err = writeWhole(a.file, text)
 	}
@@ -169,7 +172,7 @@ func (f *following) watchRefusals(file string) {
 				continue
 			}
 			for i, grant := range p.Stats.WouldGrant {
-				f.grants.refused(f.ctx, p.Stats.NotGranted[i], grant)
+				f.grants.refused(f.ctx, refusal{p.Name, p.Stats.NotGranted[i], grant})
 			}
 		}
 		select {
@@ -177,12 +180,5 @@ func (f *following) watchRefusals(file string) {
 			return
 		case <-time.After(grantLook):
 		}
-	}
-}
-
-// missing asks for what a plugin cannot be in service without, if that is why it is not.
-func (f *following) missing(reason string) {
-	if _, grant, is := strings.Cut(reason, ": add "); is && strings.HasPrefix(reason, "needs grant ") {
-		f.grants.refused(f.ctx, reason, grant)
 	}
 }

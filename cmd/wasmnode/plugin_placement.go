@@ -53,7 +53,7 @@ func hold(ctx context.Context, dir string, wait time.Duration) (release func(), 
 	return pluginlock.Hold(ctx, dir)
 }
 
-// mayReplace refuses to put a plugin in the place of one that is not known to be from the same
+// mayReplace refuses to put a plugin in the place of another that is not known to be from the same
 // repository: a plugin gives itself its name, and has the grants and tasks of that name.
 func (p *placement) mayReplace(e pluginlock.Entry) error {
 	if _, err := os.Lstat(filepath.Join(p.dir, e.File)); errors.Is(err, fs.ErrNotExist) {
@@ -64,8 +64,12 @@ func (p *placement) mayReplace(e pluginlock.Entry) error {
 		there, _ = p.lock.Entry(e.File)
 	}
 	repository, _, _ := strings.Cut(e.Source, "@")
-	if known, _, _ := strings.Cut(there.Source, "@"); known == repository {
+	known, _, _ := strings.Cut(there.Source, "@")
+	if known == repository && (known != "" || there.SHA256 == e.SHA256) {
 		return nil
+	}
+	if repository == "" {
+		return fmt.Errorf("%s is there, and where this one is from is not known: with -replace, it takes its place", e.File)
 	}
 	return fmt.Errorf("%s is there, and is not known to be from %s: with -replace, this one takes its place", e.File, repository)
 }

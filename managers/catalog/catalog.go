@@ -240,7 +240,7 @@ func (f *file) status(dir string) PluginStatus {
 
 func (s *PluginStatus) setHealth(u *Unit) {
 	h, _ := u.Health()
-	s.State, s.Reason, s.Since = h.State, h.Reason, h.Since
+	s.State, s.Reason, s.WouldGrant, s.Since = h.State, h.Reason, h.WouldGrant, h.Since
 }
 
 func join(a, b string) string {

@@ -237,16 +237,20 @@ func (t *files) retryKept(now time.Time) (actions []action) {
 }
 
 // isInCharge returns the unit of a content that is in charge already, else nil.
-func (t *files) isInCharge(f *file, load int, digest string, signer pluginsign.PublicKey) *Unit {
+func (t *files) isInCharge(f *file, load int, digest string, signer pluginsign.PublicKey) (u *Unit, actions []action) {
 	if f.unit == nil || f.content.digest != digest {
-		return nil
+		return nil, nil
+	}
+	if t.isUntrusted(f) { // until now
+		f.content.signer = signer
+		actions = append(actions, t.provide(f))
 	}
 	f.content.signer = signer
 	if f.load == load {
 		f.state, f.reason = "", ""
 	}
 	t.finishFirst(f.name)
-	return f.unit
+	return f.unit, actions
 }
 
 // decision is what comes of asking for a name.
@@ -427,13 +431,22 @@ func (t *files) apply(now time.Time, s Settings) (actions []action) {
 func (t *files) review(now time.Time, f *file) []action {
 	err := t.settings.refusal(f.content.claim(), f.name, f.content.digest)
 	if err == nil {
-		return []action{settle{f.unit, t.settings.of(f.content.name)}}
+		return []action{t.provide(f)}
 	}
 	return []action{
 		settle{f.unit, given{grants: t.settings.Others}}, // it may run tasks
 		t.retire(f, OneLine(err)),
 		t.begin(now, f.name), // which is refused, with the reason
 	}
+}
+
+// provide gives the plugin in charge what is meant for its name. One whose signer is not trusted any
+// more has only what others have: it keeps its name until it is seen whether another has signed it.
+func (t *files) provide(f *file) action {
+	if t.isUntrusted(f) {
+		return settle{f.unit, given{grants: t.settings.Others}}
+	}
+	return settle{f.unit, t.settings.of(f.content.name)}
 }
 
 // retryUnreadable has the files loaded again that could not be read.

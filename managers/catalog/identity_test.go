@@ -157,6 +157,10 @@ func (s *simulation) advanceLoad(l *simulatedLoad) bool {
 	reject := func(err error) {
 		end(func(now time.Time) []action { return s.files.rejected(now, l.f, l.load, what, err) })
 	}
+	var there *Unit
+	if l.unit == nil && l.claimed == nil && l.content.plugin != "" {
+		there, _ = s.files.isInCharge(l.f, l.load, what.digest, pluginsign.PublicKey{})
+	}
 	switch {
 	case l.unit != nil:
 		end(func(now time.Time) []action {
@@ -172,7 +176,7 @@ func (s *simulation) advanceLoad(l *simulatedLoad) bool {
 		s.inCharge[what.name] = l.unit
 	case l.content.plugin == "":
 		reject(errors.New("broken"))
-	case s.files.isInCharge(l.f, l.load, what.digest, pluginsign.PublicKey{}) != nil:
+	case there != nil:
 		end(func(time.Time) []action { return nil })
 	default:
 		var d decision

@@ -176,9 +176,11 @@ func kindOf(m os.FileMode) string {
 // isInCharge reports whether a content is in charge already. Writing or touching
 // the file is then how an operator has it tried again.
 func (c *Catalog) isInCharge(f *file, load int, digest string, signer pluginsign.PublicKey) bool {
-	c.mu.Lock()
-	u := c.files.isInCharge(f, load, digest, signer)
-	c.mu.Unlock()
+	var u *Unit
+	c.step(func(t *files, _ time.Time) (actions []action) {
+		u, actions = t.isInCharge(f, load, digest, signer)
+		return actions
+	})
 	if u != nil {
 		u.Revive()
 	}

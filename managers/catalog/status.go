@@ -40,8 +40,11 @@ type PluginStatus struct {
 	State   State     `json:"State"`
 	// Reason is why the state is not healthy, or, of a healthy plugin, why a
 	// newer content of its file has not taken over. One line.
-	Reason string    `json:"Reason"`
-	Since  time.Time `json:"Since"` // when State was entered
+	Reason string `json:"Reason"`
+	// WouldGrant is the configuration without which the plugin cannot be in service, where that is why
+	// it is not. These are the node's words; in Reason there may be the plugin's.
+	WouldGrant string    `json:"WouldGrant,omitempty"`
+	Since      time.Time `json:"Since"` // when State was entered
 	// Digest is the SHA-256, in hexadecimal, of the content in charge, or of the
 	// content that was rejected when none is.
 	Digest string `json:"Digest"`

@@ -38,8 +38,11 @@ const (
 // Health is how one version of a plugin is.
 type Health struct {
 	State  State
-	Reason string    // one line; may be empty when the plugin is healthy
-	Since  time.Time // when State was entered
+	Reason string // one line; may be empty when the plugin is healthy
+	// WouldGrant is the configuration without which the plugin is not in service; empty: it is
+	// not for a grant that it is not.
+	WouldGrant string
+	Since      time.Time // when State was entered
 	// UnconfirmedSince is when the plugin first failed to confirm what it answered
 	// last; zero: the last answer is valid.
 	UnconfirmedSince time.Time
@@ -68,7 +71,8 @@ type (
 	// answered: the plugin is configured and answered a fingerprint.
 	answered struct{ Answer }
 	// refused: it cannot be configured, or answered a fingerprint with an error.
-	refused struct{ reason string }
+	// wouldGrant is the grant that it cannot be configured without; empty: it is not for one.
+	refused struct{ reason, wouldGrant string }
 	// exhausted: a call about a task failed because the plugin has used up a budget.
 	exhausted struct{ reason string }
 	// faulted: a call that is about no task ended without an answer.
@@ -131,6 +135,7 @@ func (v supervision) step(now time.Time, e event) (supervision, []effect) {
 		v = v.unconfirmed(now)
 		v.refusals++
 		v = v.enter(now, StateUnhealthy, e.reason)
+		v.WouldGrant = e.wouldGrant
 		return v, []effect{poll{Backoff(RetryPause, MaxRetryPause, v.refusals)}}
 	case exhausted:
 		if v.State != StateHealthy {
@@ -220,7 +225,7 @@ func (v supervision) enter(now time.Time, s State, reason string) supervision {
 	if v.State != s {
 		v.Since = now
 	}
-	v.State, v.Reason = s, reason
+	v.State, v.Reason, v.WouldGrant = s, reason, ""
 	return v
 }
 

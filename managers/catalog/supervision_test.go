@@ -95,7 +95,7 @@ func parseEvent(t *testing.T, line string) (time.Duration, event) {
 		e.Text = rest
 		return at, e
 	case "refused":
-		return at, refused{rest}
+		return at, refused{reason: rest}
 	case "exhausted":
 		return at, exhausted{rest}
 	case "faulted":

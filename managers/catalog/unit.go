@@ -210,9 +210,9 @@ func failure(what string, err error) event {
 	case errors.As(err, &fault):
 		return faulted{OneLine(err)}
 	case errors.As(err, &grant):
-		return refused{OneLine(err)}
+		return refused{OneLine(err), grant.Fix}
 	}
-	return refused{reason}
+	return refused{reason: reason}
 }
 
 // configure has the plugin configured with what is given, unless it is.

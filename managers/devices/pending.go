@@ -25,7 +25,10 @@ type Store interface {
 // pendingReleases are releases that failed. They are tried until they succeed, by the next
 // agent if need be; without a store they are forgotten with this one.
 func pendingReleases(store Store, logger hclog.Logger) *owed.List[state.DeviceRelease] {
-	cfg := owed.Config[state.DeviceRelease]{What: "releases of devices", Same: sameRelease, Logger: logger}
+	cfg := owed.Config[state.DeviceRelease]{
+		What: "releases of devices", Same: sameRelease, Logger: logger,
+		Of: func(r state.DeviceRelease) string { return fmt.Sprint(r.Devices.Group()) },
+	}
 	if store == nil {
 		return owed.New(cfg)
 	}

@@ -25,6 +25,7 @@ func owedNetworks(store Store, logger hclog.Logger) *owed.List[state.NetworkRele
 	cfg := owed.Config[state.NetworkRelease]{
 		What: "removals of groups' networks", Logger: logger,
 		Same: func(a, b state.NetworkRelease) bool { return a == b },
+		Of:   func(r state.NetworkRelease) string { return r.Driver },
 	}
 	if store == nil {
 		return owed.New(cfg)

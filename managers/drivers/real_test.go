@@ -332,7 +332,7 @@ func TestAStatusIsJSONForTheAPI(t *testing.T) {
 	s := catalog.PluginStatus{Name: "a", Type: host.KindDriver, State: catalog.StateHealthy, CapabilitiesImported: []string{}, CapabilitiesGranted: []string{}}
 	got, err := json.Marshal(s)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"Name":"a","Type":"driver","Version":"","State":"healthy","Reason":"","Since":"0001-01-01T00:00:00Z","Digest":"","CapabilitiesImported":[],"CapabilitiesGranted":[],"File":"",
+	require.JSONEq(t, `{"Name":"a","Type":"driver","Version":"","State":"healthy","Reason":"","Since":"0001-01-01T00:00:00Z","Digest":"","SignedBy":"","CapabilitiesImported":[],"CapabilitiesGranted":[],"File":"",
 		"Stats":{"Calls":0,"Faults":null,"Denied":0,"OutOfTime":0,"OutOfMemory":0,"MemoryBytes":0,"GuestTime":0,"LongestGap":0,"Instances":0,"Copies":0,"AtRest":0,"AtWork":0,
 		"Opened":null,"Helpers":null,"Streams":0,"StreamRead":0,"StreamWritten":0,"NotGranted":null}}`, string(got))
 }
@@ -343,6 +343,7 @@ func TestTheReasonOfAPluginWithoutAGrantNamesTheGrant(t *testing.T) {
 	w.start()
 	w.Until(`c.wasm c_minimal 0.1.0 unhealthy: needs grant wasmnode:wasm/v1: add plugin "c_minimal" { grant { wasm { enabled = true } } }`)
 	s := w.Catalog.Status()[0]
+	require.Equal(t, `plugin "c_minimal" { grant { wasm { enabled = true } } }`, s.WouldGrant)
 	require.Contains(t, s.CapabilitiesImported, abi.ModuleWasm)
 	require.NotContains(t, s.CapabilitiesGranted, abi.ModuleWasm)
 	_, err := w.manager.Dispense("c_minimal")

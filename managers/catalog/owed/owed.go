@@ -16,7 +16,8 @@ import (
 	"github.com/wasmnode/wasmnode/managers/catalog"
 )
 
-// Max bounds what waits for plugins to work again; the oldest are dropped.
+// Max bounds what waits for plugins to work again. Beyond it, the oldest is dropped of who owes most:
+// one that always fails does not have what others owe forgotten.
 const Max = 1024
 
 // Config configures a [List].
@@ -25,6 +26,8 @@ type Config[T any] struct {
 	What string
 	// Same reports whether two are the same, which is owed once.
 	Same func(a, b T) bool
+	// Of says who owes something.
+	Of func(T) string
 	// Left is what an earlier agent left, the oldest first.
 	Left []T
 	// Put makes what is owed durable; nil: it is forgotten with the agent.
@@ -64,18 +67,31 @@ func (l *List[T]) Add(what T) {
 	if l.find(what) < 0 {
 		l.list = append(l.list, &item[T]{what: what})
 	}
-	tooMany := len(l.list) - Max
-	if tooMany > 0 {
-		l.list = slices.Clone(l.list[tooMany:])
+	dropped := ""
+	for len(l.list) > Max {
+		dropped = l.shorten()
 	}
 	l.changes++
 	close(l.added)
 	l.added = make(chan struct{})
 	l.mu.Unlock()
-	if tooMany > 0 {
-		l.cfg.Logger.Warn("too many "+l.cfg.What+" fail; the oldest are dropped", "limit", Max)
+	if dropped != "" {
+		l.cfg.Logger.Warn("too many "+l.cfg.What+" fail; the oldest are dropped", "limit", Max, "of", dropped)
 	}
 	l.save()
+}
+
+// shorten drops the oldest of who owes most, and returns who that is. The lock is held.
+func (l *List[T]) shorten() (of string) {
+	count, most := map[string]int{}, 0
+	for _, i := range l.list {
+		count[l.cfg.Of(i.what)]++
+		most = max(most, count[l.cfg.Of(i.what)])
+	}
+	i := slices.IndexFunc(l.list, func(i *item[T]) bool { return count[l.cfg.Of(i.what)] == most })
+	of = l.cfg.Of(l.list[i].what)
+	l.list = slices.Delete(l.list, i, i+1)
+	return of
 }
 
 // find returns the place of what is owed, below 0: it is not. The lock is held.
