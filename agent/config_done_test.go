@@ -18,6 +18,12 @@ func TestEveryKeyOfTheConfigurationIsActedOn(t *testing.T) {
 	}
 	const module = "github.com/wasmnode/wasmnode/"
 	reads := readtest.Fields(t, module+"agent/config", []string{module + "agent"})
+	// What the configuration itself refuses or warns by is acted on before the agent has it.
+	for name, by := range readtest.Fields(t, module+"agent/config", []string{module + "agent/config"}) {
+		if name == "Config.RequireSigned" || name == "TLS.RPC" {
+			reads[name] = by
+		}
+	}
 	seen := map[reflect.Type]bool{}
 	var each func(of reflect.Type)
 	each = func(of reflect.Type) {
