@@ -6,8 +6,32 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"reflect"
+	"regexp"
 	"slices"
 )
+
+// The bounds of services, with what their references stand for: a short reference may stand for
+// a long text. All are far above what a person writes.
+const (
+	// MaxServices bounds those of one task, and those of one group itself.
+	MaxServices = 64
+	// MaxServiceTags bounds the tags of one service.
+	MaxServiceTags = 256
+	// MaxServiceSize bounds the name, the port's label, the address and the tags of one service
+	// together, in bytes.
+	MaxServiceSize = 16 << 10
+	// MaxServicesSize bounds those of all services of one task, or of one group itself.
+	MaxServicesSize = 64 << 10
+	// MaxServiceName bounds a name, which is a label of RFC 1123.
+	MaxServiceName = 63
+)
+
+var serviceName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$`)
+
+// IsServiceName reports whether a service can have a name.
+func IsServiceName(name string) bool {
+	return len(name) <= MaxServiceName && serviceName.MatchString(name)
+}
 
 // ServiceRegistration is a service that others can look up, as one allocation offers it. A value
 // that has been handed to another component is never changed.
@@ -46,6 +70,24 @@ func (s *ServiceRegistration) Same(o *ServiceRegistration) bool {
 	a.Tags, b.Tags = nil, nil
 	return slices.Equal(s.Tags, o.Tags) && reflect.DeepEqual(a, b)
 }
+
+// registrationSize is about what a registration takes besides its texts.
+const registrationSize = 512
+
+// Size is about how many bytes the registration takes.
+func (s *ServiceRegistration) Size() int {
+	n := registrationSize
+	for _, text := range []string{s.ID, s.ServiceName, s.Namespace, s.NodeID, s.Datacenter, s.JobID, s.AllocID, s.Workload, s.Address} {
+		n += len(text)
+	}
+	for _, tag := range s.Tags {
+		n += len(tag) + tagSize
+	}
+	return n
+}
+
+// tagSize is what a tag takes besides its text.
+const tagSize = 16
 
 // Owner is what the service is one of.
 func (s *ServiceRegistration) Owner() ServiceOwner { return ServiceOwner{s.AllocID, s.Workload} }

@@ -23,6 +23,11 @@ const (
 	maxOutput = 8 << 20
 	// maxMade bounds all texts and lists that functions make on the way, in bytes.
 	maxMade = 8 * maxOutput
+	// maxServices bounds the different services that are looked up. Who needs more has all at
+	// once, as one.
+	maxServices = 256
+	// maxNamespace bounds a namespace's name, as in Nomad.
+	maxNamespace = 128
 	// maxTime bounds the time it takes.
 	maxTime = 10 * time.Second
 	// maxError bounds what is reported of an error: it may quote the template.

@@ -113,7 +113,8 @@ func (r *rendering) nomadServices(query ...string) ([]*NamedService, error) {
 	return out, nil
 }
 
-// find looks a service up, or all.
+// find looks a service up, or all. Each that was looked up is looked at once a second from then
+// on, also one that there is not.
 func (r *rendering) find(namespace, name, region string) ([]*structs.ServiceRegistration, error) {
 	if own, _ := r.in.Env.Lookup("NOMAD_REGION"); region != "" && region != own {
 		return nil, fmt.Errorf("no path to region %q", region)
@@ -122,19 +123,32 @@ func (r *rendering) find(namespace, name, region string) ([]*structs.ServiceRegi
 		return nil, errors.New("no services can be looked up here")
 	}
 	namespace = cmp.Or(namespace, r.in.Namespace)
+	key := namespace + "/" + name
+	_, known := r.services[key]
+	switch {
+	case len(name) > structs.MaxServiceName:
+		return nil, fmt.Errorf("%.80q… is longer than a service's name: at most %d bytes", name, structs.MaxServiceName)
+	case len(namespace) > maxNamespace:
+		return nil, fmt.Errorf("%.80q… is longer than a namespace's name: at most %d bytes", namespace, maxNamespace)
+	case !known && len(r.services) >= maxServices:
+		return nil, fmt.Errorf("it looks up more than %d different services", maxServices)
+	}
 	list, err := r.in.Services.FindServices(r.ctx, namespace, name)
 	if err != nil {
 		return nil, fmt.Errorf("service %q: %w: %w", name, ErrFile, err)
 	}
-	key := namespace + "/" + name
-	if _, known := r.services[key]; !known {
+	if !known {
 		r.services[key] = stampOf(list)
 	}
-	return list, r.spend(len(list) * registrationSize)
+	size := lookupSize
+	for _, s := range list {
+		size += s.Size()
+	}
+	return list, r.spend(size)
 }
 
-// registrationSize is about what a registration takes.
-const registrationSize = 512
+// lookupSize is about what it costs to look up a service that there is not.
+const lookupSize = 512
 
 // ServicesStamp shows whether a service that a rendering depends on has changed since. One that
 // cannot be looked up has the stamp that it had before.

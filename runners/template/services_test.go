@@ -3,7 +3,9 @@ package template_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +28,7 @@ func (f found) FindServices(_ context.Context, namespace, name string) (list []*
 	for _, all := range in {
 		list = append(list, all...)
 	}
+	slices.SortFunc(list, func(a, b *structs.ServiceRegistration) int { return strings.Compare(a.ID, b.ID) })
 	return list, nil
 }
 
@@ -70,6 +73,10 @@ func TestServicesThatCannotBeLookedUp(t *testing.T) {
 		`{{ nomadService "s1@eu" }}`:             `no path to region "eu"`,
 		`{{ nomadService "s1?ns=unreachable" }}`: "not now",
 		`{{ nomadServices "x" }}`:                "is neither a namespace nor a region",
+
+		`{{ nomadService "` + strings.Repeat("s", 64) + `" }}`:        "is longer than a service's name: at most 63 bytes",
+		`{{ nomadService "s1?ns=` + strings.Repeat("n", 129) + `" }}`: "is longer than a namespace's name: at most 128 bytes",
+		`{{ nomadServices "?ns=` + strings.Repeat("n", 129) + `" }}`:  "is longer than a namespace's name: at most 128 bytes",
 	} {
 		_, err := render(t, in, inline(data))
 		require.ErrorContains(t, err, want, data)
@@ -79,6 +86,31 @@ func TestServicesThatCannotBeLookedUp(t *testing.T) {
 	in.Services = nil
 	_, err = render(t, in, inline(`{{ nomadServices }}`))
 	require.ErrorContains(t, err, "no services can be looked up here")
+}
+
+// What is looked up is remembered and looked at again and again, so that it has to have an end.
+func TestARenderingLooksUpSoManyServices(t *testing.T) {
+	in := input(t, nil)
+	in.Services, in.Namespace = services(), "default"
+	const long = `{{ nomadService "sssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss" }}`
+	_, err := render(t, in, inline(long))
+	require.NoError(t, err, "a name of 63 bytes")
+	const looks = `{{ range loop %d }}{{ $x := nomadService (printf "none-%%d" .) }}{{ end }}{{ %s }}`
+	out, err := render(t, in, inline(fmt.Sprintf(looks, 255, `nomadService "s1" | len`)))
+	require.NoError(t, err)
+	require.Len(t, out.Services, 256)
+	out, err = render(t, in, inline(fmt.Sprintf(looks, 256, `nomadService "none-7" | len`)))
+	require.NoError(t, err, "one of them once more")
+	require.Len(t, out.Services, 256)
+	for _, data := range []string{
+		fmt.Sprintf(looks, 256, `nomadService "s1" | len`), fmt.Sprintf(looks, 256, `nomadServices | len`), fmt.Sprintf(looks, 1_000_000, `1`),
+	} {
+		out, err = render(t, in, inline(data))
+		require.ErrorContains(t, err, "it looks up more than 256 different services")
+		require.Len(t, out.Services, 256)
+	}
+	_, err = render(t, in, inline(`{{ range loop 500000 }}{{ $x := nomadService "none" }}{{ end }}`))
+	require.ErrorContains(t, err, "bytes of text on the way", "also what is not there costs something")
 }
 
 func TestARenderingTellsWhichServicesItDependsOn(t *testing.T) {
