@@ -9,17 +9,19 @@ import (
 	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/structs"
 )
 
-var (
-	// serviceName is a label of RFC 1123, once its references are one letter each.
-	serviceName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`)
-	references  = regexp.MustCompile(`\$\{[^}]*\}`)
-)
+var references = regexp.MustCompile(`\$\{[^}]*\}`)
 
-// services refuses what Nomad refuses of those of a group or, named, of one of its tasks. What
-// a node cannot do of the rest, it says itself.
+// services refuses what Nomad refuses of those of a group or, named, of one of its tasks, and
+// more than [structs.MaxServices]. What a node cannot do of the rest, it says itself.
 func (v *validation) services(services []*nomad.Service, task string) {
+	if len(services) > structs.MaxServices {
+		v.fault("a task, and a group itself, has at most %d services: there are %d", structs.MaxServices, len(services))
+		return
+	}
 	seen := map[string]bool{}
 	for i, s := range services {
 		v.in(fmt.Sprintf("service %q", cmp.Or(s.Name, strconv.Itoa(i+1))), func() {
@@ -37,8 +39,12 @@ func (v *validation) services(services []*nomad.Service, task string) {
 }
 
 func (v *validation) service(s *nomad.Service, task string) {
-	if !serviceName.MatchString(references.ReplaceAllString(s.Name, "x")) {
+	// The node looks again when it knows what the references stand for.
+	if !structs.IsServiceName(references.ReplaceAllString(s.Name, "x")) {
 		v.fault("name: Service name must be valid per RFC 1123 and can contain only alphanumeric characters or dashes and must be no longer than 63 characters: %q", s.Name)
+	}
+	if n := max(len(s.Tags), len(s.CanaryTags)); n > structs.MaxServiceTags {
+		v.fault("tags: a service has at most %d: there are %d", structs.MaxServiceTags, n)
 	}
 	modes := []string{"", "auto", "host", "alloc", "driver"}
 	switch mode := s.AddressMode; {

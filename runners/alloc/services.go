@@ -137,6 +137,16 @@ type taskServices struct {
 
 func (*taskServices) Name() string { return "services" }
 
+// Prestart implements [task.PrestartHook]. It fails a task whose services cannot be registered
+// wherever it is reached, as Nomad does: once it runs, that would be an event only.
+func (h *taskServices) Prestart(_ context.Context, req *task.PrestartRequest) (*task.PrestartResult, error) {
+	w := &registration.Workload{Node: req.Node, Alloc: req.Alloc, Task: req.Task, Env: req.Env}
+	if err := w.Check(); err != nil {
+		return nil, &task.HookError{Event: structs.NewTaskEvent(structs.EventFailedValidation).WithMessage(err.Error()), Err: err}
+	}
+	return nil, nil
+}
+
 // Poststart implements [task.PoststartHook].
 func (h *taskServices) Poststart(ctx context.Context, req *task.PoststartRequest) error {
 	if ctx.Err() != nil {

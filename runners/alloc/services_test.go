@@ -242,6 +242,38 @@ func TestAServiceWithoutAnAddressIsAFault(t *testing.T) {
 	})
 }
 
+// What cannot be registered anywhere fails what it is a service of, and is sent to nobody.
+func TestAServiceThatNoneCanHaveIsAFault(t *testing.T) {
+	for name, put := range map[string]func(s *nomad.Service){
+		"Service name must be valid per RFC 1123":   func(s *nomad.Service) { s.Name = "api-${NOMAD_META_long}" },
+		"have more than 16384 bytes with what":      func(s *nomad.Service) { s.Tags = []string{"${NOMAD_META_longer}"} },
+		"it has 257 tags, at most 256 are possible": func(s *nomad.Service) { s.Tags = make([]string, 257) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			begin := func(t *testing.T, put func(f *fixture)) *registry {
+				f, r := serving(t, servingJob)
+				f.alloc.Job.Meta = map[string]string{"long": strings.Repeat("a", 100), "longer": strings.Repeat("a", 40_000)}
+				put(f)
+				f.start()
+				<-f.r.WaitCh()
+				require.Equal(t, structs.ClientFailed, f.r.Alloc().ClientStatus)
+				require.Contains(t, strings.Join(f.events("web"), "\n"), name)
+				require.Empty(t, f.world.Running())
+				f.finish()
+				return r
+			}
+			bubble(t, func(t *testing.T) {
+				r := begin(t, func(f *fixture) { put(f.group().Tasks[0].Services[0]) })
+				require.Equal(t, []string{"0s group-g: front 10.0.0.5:20000 [], running []", "0s group-g:, running []"}, r.changes())
+			})
+			bubble(t, func(t *testing.T) {
+				r := begin(t, func(f *fixture) { put(f.group().Services[0]) })
+				require.Empty(t, r.changes())
+			})
+		})
+	}
+}
+
 func TestATasksServiceHasTheAddressThatItsDriverGave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, r := serving(t, servingJob)

@@ -3,11 +3,9 @@ package registration
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
 
-	"github.com/wasmnode/wasmnode/runners/check"
 	"github.com/wasmnode/wasmnode/runners/taskenv"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -38,14 +36,17 @@ func (w *Workload) Owner() structs.ServiceOwner {
 	return structs.GroupServices(w.Alloc.ID, w.Alloc.TaskGroup)
 }
 
-// Services makes the registrations of the workload's services. One that has no address makes
-// all fail, as in Nomad. Services of another provider are not this node's to register.
-func (w *Workload) Services() (list []*structs.ServiceRegistration, err error) {
+// Services makes the registrations of the workload's services. One that has no address, or that
+// [Workload.Check] refuses, makes all fail. Services of another provider are not this node's to
+// register.
+func (w *Workload) Services() ([]*structs.ServiceRegistration, error) {
+	all, err := w.replaced()
+	if err != nil {
+		return nil, err
+	}
 	var errs []error
-	for _, s := range w.services() {
-		if s.Provider != "" && s.Provider != check.ProviderNomad {
-			continue
-		}
+	list := make([]*structs.ServiceRegistration, 0, len(all))
+	for _, s := range all {
 		made, err := w.service(s)
 		if err != nil {
 			errs = append(errs, err)
@@ -59,6 +60,13 @@ func (w *Workload) Services() (list []*structs.ServiceRegistration, err error) {
 	return list, nil
 }
 
+// Check finds what cannot be registered wherever the workload is reached: a name that no service
+// can have, and what is beyond the bounds of services in [structs].
+func (w *Workload) Check() error {
+	_, err := w.replaced()
+	return err
+}
+
 func (w *Workload) services() []*nomad.Service {
 	if w.Task != nil {
 		return w.Task.Services
@@ -69,40 +77,16 @@ func (w *Workload) services() []*nomad.Service {
 	return nil
 }
 
-func (w *Workload) service(s *nomad.Service) (*structs.ServiceRegistration, error) {
-	name, port := w.name(s.Name), w.Env.Replace(s.PortLabel)
-	address, number, err := w.address(w.Env.Replace(s.Address), s.AddressMode, port)
+func (w *Workload) service(s *replaced) (*structs.ServiceRegistration, error) {
+	address, number, err := w.address(s.address, s.mode, s.port)
 	if err != nil {
-		return nil, fmt.Errorf("unable to get address for service %q: %w", name, err)
-	}
-	tags := s.Tags
-	if d := w.Alloc.DeploymentStatus; d != nil && d.Canary && len(s.CanaryTags) > 0 {
-		tags = s.CanaryTags
+		return nil, fmt.Errorf("unable to get address for service %q: %w", s.name, err)
 	}
 	owner := w.Owner()
 	return &structs.ServiceRegistration{
-		ID: structs.ServiceID(owner, name, port), ServiceName: name, Namespace: w.Alloc.Namespace,
+		ID: structs.ServiceID(owner, s.name, s.port), ServiceName: s.name, Namespace: w.Alloc.Namespace,
 		NodeID: w.Node.ID, Datacenter: w.Node.Datacenter, JobID: w.Alloc.JobID,
 		AllocID: owner.AllocID, Workload: owner.Workload,
-		Tags: w.replaceAll(tags), Address: address, Port: number,
+		Tags: s.tags, Address: address, Port: number,
 	}, nil
-}
-
-func (w *Workload) replaceAll(texts []string) []string {
-	out := make([]string, len(texts))
-	for i, s := range texts {
-		out[i] = w.Env.Replace(s)
-	}
-	return out
-}
-
-// name is a service's, in which a job may also refer to its own parts by words that stand
-// nowhere else.
-func (w *Workload) name(s string) string {
-	job, group, task := structs.Deref(w.Alloc.Job.Name), w.Alloc.TaskGroup, "group"
-	if w.Task != nil {
-		task = w.Task.Name
-	}
-	parts := strings.NewReplacer("${JOB}", job, "${TASKGROUP}", group, "${TASK}", task, "${BASE}", job+"-"+group+"-"+task)
-	return w.Env.Replace(parts.Replace(s))
 }

@@ -1,6 +1,11 @@
 package registration_test
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -118,7 +123,7 @@ func TestAddressesFollowTheModeAndThePort(t *testing.T) {
 
 func TestReferencesInAServiceAreReplaced(t *testing.T) {
 	s := &nomad.Service{
-		Name: "${BASE}-${NOMAD_META_tier}-${JOB}.${TASKGROUP}.${TASK}", PortLabel: "${NOMAD_META_port}",
+		Name: "${BASE}-${NOMAD_META_tier}-${JOB}-${TASKGROUP}-${TASK}", PortLabel: "${NOMAD_META_port}",
 		Tags: []string{"n${NOMAD_ALLOC_INDEX}", "dc-${node.datacenter}", "${nothing.known}"},
 	}
 	w := workload(s, true)
@@ -126,10 +131,10 @@ func TestReferencesInAServiceAreReplaced(t *testing.T) {
 	w.Env = taskenv.NewBuilder(w.Node, w.Alloc, w.Task).Build()
 	list, err := w.Services()
 	require.NoError(t, err)
-	require.Equal(t, "shop-web-app-gold-shop.web.app", list[0].ServiceName)
+	require.Equal(t, "shop-web-app-gold-shop-web-app", list[0].ServiceName)
 	require.Equal(t, []string{"n3", "dc-dc9", "${nothing.known}"}, list[0].Tags)
 	require.Equal(t, 20001, list[0].Port)
-	require.Equal(t, "_nomad-task-a1-app-shop-web-app-gold-shop.web.app-http", list[0].ID)
+	require.Equal(t, "_nomad-task-a1-app-shop-web-app-gold-shop-web-app-http", list[0].ID)
 }
 
 func TestACanaryHasTheTagsOfCanaries(t *testing.T) {
@@ -153,4 +158,81 @@ func TestServicesOfOthersAreNotRegistered(t *testing.T) {
 	list, err := workload(&nomad.Service{Name: "api", Provider: "consul"}, true).Services()
 	require.NoError(t, err)
 	require.Empty(t, list)
+}
+
+// A reference of a few bytes may stand for a text of any size.
+func TestWhatReferencesStandForIsBounded(t *testing.T) {
+	const rfc = "name: Service name must be valid per RFC 1123"
+	const size = "name, port, address and tags have more than 16384 bytes with what their references stand for"
+	many := func(tag string, n int) []string { return slices.Repeat([]string{tag}, n) }
+	for name, c := range map[string]struct {
+		service nomad.Service
+		fault   string
+	}{
+		"a name of 63 bytes":                    {service: nomad.Service{Name: "${NOMAD_META_62}x"}},
+		"of 64":                                 {service: nomad.Service{Name: "${NOMAD_META_62}xy"}, fault: rfc},
+		"of 40,000":                             {service: nomad.Service{Name: "s${NOMAD_META_40000}"}, fault: size},
+		"a name of what is not known":           {service: nomad.Service{Name: "s-${nothing.known}"}, fault: rfc},
+		"a name with spaces":                    {service: nomad.Service{Name: "s${NOMAD_META_odd}"}, fault: rfc},
+		"a job's name over and over":            {service: nomad.Service{Name: strings.Repeat("${BASE}", 10_000)}, fault: size},
+		"no name":                               {service: nomad.Service{Name: "${NOMAD_META_none}"}, fault: rfc},
+		"a tag as large as there is room":       {service: nomad.Service{Tags: []string{"${NOMAD_META_16381}"}}},
+		"a byte larger":                         {service: nomad.Service{Tags: []string{"${NOMAD_META_16381}x"}}, fault: size},
+		"tags that are so together":             {service: nomad.Service{Tags: many("${NOMAD_META_62}xx", 255)}},
+		"larger together":                       {service: nomad.Service{Tags: many("${NOMAD_META_62}xxx", 255)}, fault: size},
+		"as many tags as there can be":          {service: nomad.Service{Tags: many("", 256)}},
+		"more":                                  {service: nomad.Service{Tags: many("", 257)}, fault: "it has 257 tags, at most 256 are possible"},
+		"an address as large as there is room":  {service: nomad.Service{Address: "${NOMAD_META_16381}"}},
+		"a larger address":                      {service: nomad.Service{Address: "${NOMAD_META_40000}"}, fault: size},
+		"a port's label that is none":           {service: nomad.Service{PortLabel: "${NOMAD_META_40000}"}, fault: size},
+		"a tag that would have a billion bytes": {service: nomad.Service{Tags: []string{strings.Repeat("${NOMAD_META_40000}", 25_000)}}, fault: size},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.service.Name = cmp.Or(c.service.Name, "api")
+			w := workload(&c.service, true)
+			for _, n := range []int{62, 16381, 40000} {
+				w.Alloc.Job.Meta[strconv.Itoa(n)] = strings.Repeat("a", n)
+			}
+			w.Alloc.Job.Meta["odd"], w.Alloc.Job.Meta["none"] = "a b", ""
+			w.Env = taskenv.NewBuilder(w.Node, w.Alloc, w.Task).Build()
+			list, err := w.Services()
+			if c.fault == "" {
+				require.NoError(t, err)
+				require.NoError(t, w.Check())
+				require.Less(t, len(list[0].ID), 256)
+				return
+			}
+			require.ErrorContains(t, err, c.fault)
+			require.ErrorContains(t, w.Check(), c.fault)
+			require.Less(t, len(err.Error()), 1000)
+		})
+	}
+}
+
+// The services of one task, or of one group itself, are in memory together.
+func TestTheServicesOfOneOwnerAreBounded(t *testing.T) {
+	services := func(n, size int) *registration.Workload {
+		w := workload(nil, false)
+		w.Alloc.Group().Services = nil
+		for i := range n {
+			s := &nomad.Service{Name: fmt.Sprintf("s-%03d", i), Tags: []string{strings.Repeat("t", size-5)}}
+			w.Alloc.Group().Services = append(w.Alloc.Group().Services, s)
+		}
+		return w
+	}
+	for _, c := range []struct {
+		n, size int
+		fault   string
+	}{
+		{64, 1 << 10, ""}, {65, 5, "there are more than 64 services"}, {4, 16 << 10, ""},
+		{5, 16 << 10, "all of a task or of a group itself 65536"}, {64, 1<<10 + 1, "all of a task or of a group itself 65536"},
+	} {
+		list, err := services(c.n, c.size).Services()
+		if c.fault != "" {
+			require.ErrorContains(t, err, c.fault)
+			continue
+		}
+		require.NoError(t, err)
+		require.Len(t, list, c.n)
+	}
 }

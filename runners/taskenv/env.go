@@ -2,6 +2,7 @@ package taskenv
 
 import (
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,16 +55,46 @@ var reference = regexp.MustCompile(`\$\{\s*(?:env\[\s*"([^"]+)"\s*\]|([a-zA-Z0-9
 // and ${env.NAME} a variable; ${node.…}, ${attr.…} and ${meta.…} something of the node. A
 // reference to nothing known stays as it is.
 func (e *Env) Replace(text string) string {
-	if !strings.Contains(text, "${") {
-		return text
-	}
-	return reference.ReplaceAllStringFunc(text, func(ref string) string {
-		m := reference.FindStringSubmatch(ref)
-		if value, known := e.lookup(m[1], m[2]); known {
-			return value
+	out, _ := e.ReplaceWithin(text, math.MaxInt)
+	return out
+}
+
+// ReplaceWithin is Replace for a result of a bounded size, in bytes. One that is larger is not
+// made; within is false then, and the text is the beginning of it.
+func (e *Env) ReplaceWithin(text string, most int) (replaced string, within bool) {
+	var out strings.Builder
+	for {
+		at := reference.FindStringSubmatchIndex(text)
+		if at == nil {
+			break
 		}
-		return ref
-	})
+		value, known := e.lookup(group(text, at, 1), group(text, at, 2))
+		if !known {
+			value = text[at[0]:at[1]]
+		}
+		if most-out.Len() < at[0]+len(value) {
+			return out.String(), false
+		}
+		out.WriteString(text[:at[0]])
+		out.WriteString(value)
+		text = text[at[1]:]
+	}
+	if most-out.Len() < len(text) {
+		return out.String(), false
+	}
+	if out.Len() == 0 {
+		return text, true
+	}
+	out.WriteString(text)
+	return out.String(), true
+}
+
+// group is what a group of a pattern has found; empty: nothing.
+func group(text string, at []int, n int) string {
+	if at[2*n] < 0 {
+		return ""
+	}
+	return text[at[2*n]:at[2*n+1]]
 }
 
 func (e *Env) lookup(quoted, bare string) (string, bool) {

@@ -1,6 +1,7 @@
 package taskenv
 
 import (
+	"strings"
 	"testing"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -230,6 +231,21 @@ func TestAPortInTheAllocationsOwnNetworkHasItsAddressThere(t *testing.T) {
 		env := NewBuilder(node, alloc, task).SetAllocNetwork(own).Build()
 		_, set := env.Get("NOMAD_ALLOC_ADDR_http")
 		require.False(t, set)
+	}
+}
+
+func TestReplaceWithinABound(t *testing.T) {
+	node, alloc, task := world()
+	env := NewBuilder(node, alloc, task).Build()
+	for _, text := range []string{"", "plain", "${node.unique.name}", "a ${node.unique.name} ${nothing} z", "${node.unique.name}${node.unique.name}z"} {
+		want := env.Replace(text)
+		got, within := env.ReplaceWithin(text, len(want))
+		require.True(t, within, text)
+		require.Equal(t, want, got)
+		got, within = env.ReplaceWithin(text, len(want)-1)
+		require.False(t, within, text)
+		require.True(t, strings.HasPrefix(want, got), text)
+		require.LessOrEqual(t, len(got), max(0, len(want)-1))
 	}
 }
 
