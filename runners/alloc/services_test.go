@@ -256,7 +256,7 @@ func TestAServiceThatNoneCanHaveIsAFault(t *testing.T) {
 				put(f)
 				f.start()
 				<-f.r.WaitCh()
-				require.Equal(t, structs.ClientFailed, f.r.Alloc().ClientStatus)
+				require.Equal(t, structs.ClientFailed, f.r.AllocState().ClientStatus)
 				require.Contains(t, strings.Join(f.events("web"), "\n"), name)
 				require.Empty(t, f.world.Running())
 				f.finish()
