@@ -315,6 +315,7 @@ func (n *Node) newRunner(a *structs.Allocation, known map[string]*structs.Alloca
 		Limits:         n.cfg.Limits,
 		Services:       n.services,
 		Lookup:         n.cfg.ControlPlane,
+		Variables:      n.cfg.ControlPlane,
 	})
 }
 

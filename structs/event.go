@@ -34,6 +34,7 @@ const (
 	EventWaitingShutdownDelay   = "Waiting for shutdown delay"
 	EventSkippingShutdownDelay  = "Skipping shutdown delay"
 	EventReconnected            = "Reconnected"
+	EventTemplate               = "Template"
 	EventAllocUnhealthy         = "Alloc Unhealthy"
 )
 

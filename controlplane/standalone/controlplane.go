@@ -61,6 +61,9 @@ type Options struct {
 	// ACLReset is a file that lets the first token be made again, see
 	// [ControlPlane.BootstrapACL]; empty: nothing does.
 	ACLReset string
+	// ACL: callers have to show tokens. A task reads the variables of its own job only then, see
+	// [structs.TaskVariables], and all otherwise, as everybody does.
+	ACL bool
 	// EventBuffer is how many batches of events are kept; 0: DefaultEventBuffer.
 	EventBuffer int
 	// Scheduler is how the scheduler decides as long as [ControlPlane.SetSchedulerConfiguration]
@@ -81,6 +84,7 @@ type ControlPlane struct {
 	newID  func() string
 
 	aclReset     string
+	acl          bool                          // as of Options
 	aclBootstrap uint64                        // guarded by mu; see tx
 	scheduler    *nomad.SchedulerConfiguration // guarded by mu; never nil
 
@@ -187,6 +191,7 @@ func Open(opts Options) (*ControlPlane, error) {
 		now:       time.Now,
 		newID:     uuid.NewString,
 		aclReset:  opts.ACLReset,
+		acl:       opts.ACL,
 		ring:      keyring.New(keyringOf(opts.Path)),
 		scheduler: firstSchedulerConfig(opts.Scheduler),
 		data:      newTables(),

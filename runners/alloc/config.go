@@ -40,6 +40,8 @@ type Config struct {
 	Services Services
 	// Lookup has the services that templates look up; optional: none can.
 	Lookup template.Services
+	// Variables has the variables that templates read; optional: none can.
+	Variables template.Variables
 	// Networks gives an allocation a network of its own whose group asks for one; optional:
 	// such an allocation fails.
 	Networks Networks

@@ -7,11 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/abi"
+	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/runners/taskenv"
 	"github.com/wasmnode/wasmnode/runners/template"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -21,11 +25,12 @@ import (
 const TemplatesHook = "template"
 
 // templatesHook renders a task's templates before each start, and again while it runs
-// when a file or a service that one depends on changes.
+// when a file, a service or a variable that one depends on changes.
 type templatesHook struct {
-	services template.Services
-	rendered []*rendered // before the last start; nil: an earlier agent did
-	watch    *templateWatch
+	services  template.Services
+	variables template.Variables
+	rendered  []*rendered // before the last start; nil: an earlier agent did
+	watch     *templateWatch
 }
 
 func (*templatesHook) Name() string { return TemplatesHook }
@@ -35,9 +40,17 @@ type rendered struct {
 	*template.Template
 	content  []byte
 	files    map[string]string // what it depends on, with the stamps then
-	services map[string]string // likewise
+	lookups  map[string]string // likewise
 	changing map[string]string // the stamps of files that changed since, last time
 	failure  string            // that was reported
+}
+
+// input is what templates are rendered from.
+func (h *templatesHook) input(dir *allocdir.TaskDir, env *taskenv.Env, alloc *structs.Allocation, task string) template.Input {
+	return template.Input{
+		Dir: dir, Env: env, Services: h.services, Variables: h.variables, Namespace: alloc.Namespace,
+		Task: structs.TaskIdentity{AllocID: alloc.ID, Task: task},
+	}
 }
 
 func (h *templatesHook) Prestart(ctx context.Context, req *PrestartRequest) (*PrestartResult, error) {
@@ -45,17 +58,17 @@ func (h *templatesHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pr
 	if err != nil {
 		return nil, err
 	}
-	in := template.Input{Dir: req.Dir, Env: req.Env, Services: h.services, Namespace: req.Alloc.Namespace}
+	in := h.input(req.Dir, req.Env, req.Alloc, req.Task.Name)
 	result := &PrestartResult{Env: map[string]string{}, Data: map[string]string{}}
 	for i, t := range all {
-		out, err := t.Render(ctx, in)
+		out, err := t.await(ctx, in, req.Emit)
 		if err == nil {
 			err = t.Write(in, out.Content)
 		}
 		if err != nil {
 			return nil, templateFailed(t, err)
 		}
-		t.content, t.files, t.services = out.Content, out.Files, out.Services
+		t.content, t.files, t.lookups = out.Content, out.Files, out.Lookups
 		maps.Copy(result.Env, out.Env)
 		for key, stamps := range t.stamps(i) {
 			data, err := json.Marshal(*stamps)
@@ -67,6 +80,48 @@ func (h *templatesHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pr
 	}
 	h.rendered = all
 	return result, nil
+}
+
+// await renders a template when there are the variables that it cannot do without. It tells of
+// those that it waits for, again when they are others.
+func (t *rendered) await(ctx context.Context, in template.Input, emit func(*structs.TaskEvent)) (*template.Output, error) {
+	told := ""
+	for {
+		out, err := t.Render(ctx, in)
+		var missing *template.MissingError
+		if !errors.As(err, &missing) {
+			return out, err
+		}
+		if text := missingText(missing.What); text != told {
+			emit(structs.NewTaskEvent(structs.EventTemplate).WithMessage(text))
+			told = text
+		}
+		for maps.Equal(lookedUp(ctx, in, out.Lookups), out.Lookups) {
+			if !sleep(ctx, templatePoll) {
+				return nil, ctx.Err()
+			}
+		}
+	}
+}
+
+// missingShown is how many variables that are waited for an event names, as in Nomad.
+const missingShown = 3
+
+func missingText(what []string) string {
+	what = slices.Sorted(slices.Values(what))
+	if more := len(what) - missingShown; more > 0 {
+		what = append(what[:missingShown], fmt.Sprintf("and %d more", more))
+	}
+	return "Missing: " + strings.Join(what, ", ")
+}
+
+// lookedUp gives the stamps that lookups have now.
+func lookedUp(ctx context.Context, in template.Input, before map[string]string) map[string]string {
+	now := make(map[string]string, len(before))
+	for key, stamp := range before {
+		now[key] = in.LookupStamp(ctx, key, stamp)
+	}
+	return now
 }
 
 // resume is what an earlier agent rendered: on disk, with the stamps that it left. What
@@ -84,8 +139,8 @@ func (h *templatesHook) resume(r *Runner, in template.Input) error {
 				_ = json.Unmarshal([]byte(left.Data[key]), stamps)
 			}
 		}
-		for key := range t.services {
-			t.services[key] = "" // it may be again as it was before the start, and was not in between
+		for key := range t.lookups {
+			t.lookups[key] = "" // it may be again as it was before the start, and was not in between
 		}
 	}
 	h.rendered = all
@@ -94,7 +149,7 @@ func (h *templatesHook) resume(r *Runner, in template.Input) error {
 
 // stamps are those that the template of a number leaves, by the names that they are left under.
 func (t *rendered) stamps(i int) map[string]*map[string]string {
-	return map[string]*map[string]string{strconv.Itoa(i): &t.files, strconv.Itoa(i) + " services": &t.services}
+	return map[string]*map[string]string{strconv.Itoa(i): &t.files, strconv.Itoa(i) + " lookups": &t.lookups}
 }
 
 // templateFailed is the error of a template. What a file caused may be tried again.
@@ -127,7 +182,7 @@ func checked(task *nomad.Task) ([]*rendered, error) {
 // Poststart begins to watch.
 func (h *templatesHook) Poststart(ctx context.Context, req *PoststartRequest) error {
 	alloc, _ := req.Runner.current()
-	in := template.Input{Dir: req.Runner.cfg.Dir, Env: req.Runner.renderEnv(), Services: h.services, Namespace: alloc.Namespace}
+	in := h.input(req.Runner.cfg.Dir, req.Runner.renderEnv(), alloc, req.Runner.Name())
 	if h.rendered == nil {
 		if err := h.resume(req.Runner, in); err != nil {
 			return err
@@ -135,7 +190,7 @@ func (h *templatesHook) Poststart(ctx context.Context, req *PoststartRequest) er
 	}
 	var watched []*rendered
 	for _, t := range h.rendered {
-		if !t.Once && len(t.files)+len(t.services) > 0 {
+		if !t.Once && len(t.files)+len(t.lookups) > 0 {
 			watched = append(watched, t)
 		}
 	}
@@ -156,7 +211,7 @@ func (h *templatesHook) unwatch() {
 	}
 }
 
-// renderChanged renders a template again if a service that it depends on has changed, or a file
+// renderChanged renders a template again if what it looks up has changed, or a file
 // that does not go on changing. It reports whether the result is another one, which is written. An error is
 // returned once as long as it stays the same.
 func (t *rendered) renderChanged(ctx context.Context, in template.Input) (changed bool, err error) {
@@ -164,19 +219,15 @@ func (t *rendered) renderChanged(ctx context.Context, in template.Input) (change
 	for name := range t.files {
 		now[name] = template.Stamp(in.Dir, name)
 	}
-	services := make(map[string]string, len(t.services))
-	for key, before := range t.services {
-		services[key] = template.ServicesStamp(ctx, in.Services, key, before)
-	}
 	switch sameFiles := maps.Equal(now, t.files); {
-	case sameFiles && maps.Equal(services, t.services):
+	case sameFiles && maps.Equal(lookedUp(ctx, in, t.lookups), t.lookups):
 		return false, nil
 	case !sameFiles && !maps.Equal(now, t.changing):
 		t.changing = now // it may be being written
 		return false, nil
 	}
 	out, err := t.Render(ctx, in)
-	t.files, t.services, t.changing = out.Files, out.Services, nil
+	t.files, t.lookups, t.changing = out.Files, out.Lookups, nil
 	if changed = err == nil && !bytes.Equal(out.Content, t.content); changed {
 		if err = t.Write(in, out.Content); err == nil {
 			t.content = out.Content

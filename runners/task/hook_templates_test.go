@@ -19,6 +19,7 @@ import (
 	"github.com/wasmnode/wasmnode/abi/wasmnodev1"
 	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
 // from is a template of a file in the allocation's shared directory.
@@ -397,6 +398,116 @@ func TestATemplateFollowsAService(t *testing.T) {
 		settle()
 		require.Equal(t, "10.0.0.1 10.0.0.2 ", f.read("web/local/api"))
 		require.Equal(t, started+1, f.world.Started("web"))
+		f.finish()
+	})
+}
+
+// held are variables of the namespace default, by path.
+type held struct {
+	mu   sync.Mutex
+	vars map[string]*nomad.Variable
+}
+
+func (h *held) TaskVariable(_ context.Context, by structs.TaskIdentity, _, path string) (*nomad.Variable, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if by.AllocID == "" || by.Task != "web" || path == "denied" {
+		return nil, errdefs.New(errdefs.PermissionDenied, "Permission denied: %s", path)
+	}
+	return h.vars[path], nil
+}
+
+func (h *held) TaskVariableIndex(ctx context.Context, by structs.TaskIdentity, namespace, path string) (uint64, error) {
+	v, err := h.TaskVariable(ctx, by, namespace, path)
+	if v == nil {
+		return 0, err
+	}
+	return v.ModifyIndex, nil
+}
+
+func (h *held) TaskVariables(context.Context, structs.TaskIdentity, string, string) ([]*nomad.VariableMetadata, error) {
+	return nil, nil
+}
+
+func (h *held) put(path string, index uint64, value string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.vars[path] = &nomad.Variable{Namespace: "default", Path: path, ModifyIndex: index, Items: nomad.VariableItems{"v": value}}
+}
+
+// reading is a task whose template reads two variables.
+func reading(t *testing.T, data string) (*fixture, *held) {
+	f := newFixture(t, nil).service()
+	vars := &held{vars: map[string]*nomad.Variable{}}
+	f.cfg.Variables = vars
+	f.alloc.Namespace = "default"
+	reads := inline(data, "secrets/v")
+	reads.Splay = ptr(time.Duration(0))
+	f.task.Templates = []*nomad.Template{reads}
+	return f, vars
+}
+
+const readsTwo = `{{ with nomadVar "a" }}{{ .v }}{{ end }} {{ with nomadVar "b" }}{{ .v }}{{ end }}`
+
+// TestATaskWaitsForItsVariables has one event for each set of them that is missing, and no restart
+// charged; a change is seen within a second, also one that came while no agent was there.
+func TestATaskWaitsForItsVariables(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, vars := reading(t, readsTwo)
+		f.start()
+		time.Sleep(time.Hour)
+		require.Equal(t, structs.TaskPending, f.r.State().State)
+		require.Equal(t, []string{received, setup, "Template: Missing: nomad.var.block(a@default.), nomad.var.block(b@default.)"}, f.events())
+		vars.put("b", 1, "two")
+		time.Sleep(time.Minute)
+		require.Equal(t, "Template: Missing: nomad.var.block(a@default.)", f.events()[3])
+		vars.put("a", 2, "one")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, structs.TaskRunning, f.r.State().State)
+		require.Equal(t, "one two", f.read("web/secrets/v"))
+		require.Len(t, f.events(), 5)
+
+		vars.put("a", 3, "new")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, "new two", f.read("web/secrets/v"))
+		require.Contains(t, f.events(), rerendered)
+		started := f.world.Started("web")
+		require.Equal(t, 2, started)
+
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		vars.put("b", 4, "later")
+		f.restartAgent()
+		settle()
+		require.Equal(t, "new later", f.read("web/secrets/v"))
+		require.Equal(t, started+1, f.world.Started("web"))
+		f.finish()
+	})
+}
+
+func TestATaskThatWaitsForAVariableCanBeKilled(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, _ := reading(t, `{{ nomadVar "a" }}{{ nomadVar "b" }}{{ nomadVar "c" }}{{ nomadVar "d" }}{{ nomadVar "e" }}`)
+		f.start()
+		time.Sleep(time.Minute)
+		require.Contains(t, f.events(), "Template: Missing: nomad.var.block(a@default.), nomad.var.block(b@default.), nomad.var.block(c@default.), and 2 more")
+		f.r.Kill(nil)
+		<-f.r.WaitCh()
+		require.Equal(t, killed, f.events()[len(f.events())-1])
+		f.finish()
+	})
+}
+
+func TestATaskThatMayNotReadAVariableFails(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, _ := reading(t, `{{ nomadVar "denied" }}`)
+		f.start()
+		settle()
+		require.Equal(t, structs.TaskDead, f.r.State().State)
+		require.True(t, f.r.State().Failed)
+		require.Contains(t, strings.Join(f.events(), "\n"), "Permission denied: denied")
 		f.finish()
 	})
 }

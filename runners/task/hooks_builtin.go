@@ -15,7 +15,6 @@ import (
 	"github.com/wasmnode/wasmnode/internal/boltfile"
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 	"github.com/wasmnode/wasmnode/runners/allocdir"
-	"github.com/wasmnode/wasmnode/runners/template"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -25,7 +24,9 @@ func builtin(limits Limits) []Hook {
 }
 
 // last are those after all others: what they render may refer to devices.
-func last(services template.Services) []Hook { return []Hook{&templatesHook{services: services}} }
+func last(cfg Config) []Hook {
+	return []Hook{&templatesHook{services: cfg.Services, variables: cfg.Variables}}
+}
 
 // validateHook refuses what a job's check could not know to be wrong.
 type validateHook struct{}

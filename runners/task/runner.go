@@ -46,6 +46,8 @@ type Config struct {
 	Network func() *structs.AllocNetwork
 	// Services has the services that templates look up; optional: none can.
 	Services template.Services
+	// Variables has the variables that templates read; optional: none can.
+	Variables template.Variables
 	// Left is what outlived the last agent; optional: that is not known.
 	Left Left
 	// Devices has the devices reserved that the task was given; optional: a task that
@@ -158,7 +160,7 @@ func New(cfg Config) (*Runner, error) {
 		signals: make(chan *signalRequest),
 		waitCh:  make(chan struct{}),
 	}
-	r.hooks = slices.Concat(builtin(r.limits), deviceHooks(cfg), cfg.Hooks, last(cfg.Services))
+	r.hooks = slices.Concat(builtin(r.limits), deviceHooks(cfg), cfg.Hooks, last(cfg))
 	r.rec = record{changed: cfg.Changed, logger: r.logger, put: r.put, status: status{alloc: cfg.Alloc, task: task}}
 	s := cfg.Alloc.TaskStates[cfg.Task].Copy()
 	if s == nil {

@@ -21,8 +21,11 @@ type rendering struct {
 	in    Input
 	left  int               // bytes that functions may still make
 	files map[string]string // read so far, with their stamps before
-	// services were looked up so far, with the stamps that they had.
-	services map[string]string
+	// lookups are of the services and variables that were looked up so far, with the stamps
+	// that they had.
+	lookups map[string]string
+	missing []string // variables that it cannot do without
+	secrets []string // values of variables
 }
 
 // spend counts what a function made, or is about to make.

@@ -14,7 +14,6 @@ import (
 const (
 	needsConsul = "it reads from Consul, which there is none of here"
 	needsVault  = "it reads from Vault, which there is none of here"
-	needsNomad  = "it reads variables, which templates here do not"
 	needsMore   = "it writes files or runs programs"
 )
 
@@ -25,7 +24,6 @@ var refused = func() map[string]string {
 			"connect caRoots caLeaf node nodes datacenters partitions peerings exportedServices samenessGroup samenessGroups " +
 			"byKey byTag byMeta byPort",
 		needsVault: "secret secrets pkiCert",
-		needsNomad: "nomadVar nomadVarExists nomadVarList nomadVarListSafe",
 		needsMore:  "plugin writeToFile",
 	} {
 		for name := range strings.FieldsSeq(names) {
@@ -48,6 +46,11 @@ func (r *rendering) functions() template.FuncMap {
 
 		"nomadService":  r.nomadService,
 		"nomadServices": r.nomadServices,
+
+		"nomadVar":         r.nomadVar,
+		"nomadVarExists":   r.nomadVarExists,
+		"nomadVarList":     r.nomadVarList,
+		"nomadVarListSafe": r.nomadVarListSafe,
 
 		"print":    r.print(fmt.Sprint),
 		"println":  r.print(fmt.Sprintln),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmnode/wasmnode/runners/allocdir"
 	"github.com/wasmnode/wasmnode/runners/taskenv"
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 // The bounds of one rendering.
@@ -23,9 +24,9 @@ const (
 	maxOutput = 8 << 20
 	// maxMade bounds all texts and lists that functions make on the way, in bytes.
 	maxMade = 8 * maxOutput
-	// maxServices bounds the different services that are looked up. Who needs more has all at
-	// once, as one.
-	maxServices = 256
+	// maxLookups bounds the different services and variables that are looked up. Who needs more
+	// has all services at once, as one.
+	maxLookups = 256
 	// maxNamespace bounds a namespace's name, as in Nomad.
 	maxNamespace = 128
 	// maxTime bounds the time it takes.
@@ -43,6 +44,10 @@ type Input struct {
 	Env *taskenv.Env
 	// Services has the services that templates look up; nil: none can.
 	Services Services
+	// Variables has the variables that templates read; nil: none can.
+	Variables Variables
+	// Task is who reads them.
+	Task structs.TaskIdentity
 	// Namespace is the task's, where a template names none.
 	Namespace string
 }
@@ -55,9 +60,9 @@ type Output struct {
 	// Files are those that it depends on, as the template names them, with the
 	// [Stamp] that each had before it was read.
 	Files map[string]string
-	// Services are those that it depends on, as [ServicesStamp] takes them, with the stamp
-	// that each had then.
-	Services map[string]string
+	// Lookups are the services and variables that it depends on, as [LookupStamp] takes them,
+	// with the stamp that each had then.
+	Lookups map[string]string
 }
 
 // Render renders the template. It returns soon after ctx ends, and within 10 s whatever
@@ -65,7 +70,7 @@ type Output struct {
 func (t *Template) Render(ctx context.Context, in Input) (*Output, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, fmt.Errorf("not rendered within %v", maxTime))
 	defer cancel()
-	r := &rendering{ctx: ctx, in: in, left: maxMade, files: map[string]string{}, services: map[string]string{}}
+	r := &rendering{ctx: ctx, in: in, left: maxMade, files: map[string]string{}, lookups: map[string]string{}}
 	out, err := t.render(r)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -73,7 +78,7 @@ func (t *Template) Render(ctx context.Context, in Input) (*Output, error) {
 	if out == nil {
 		out = &Output{}
 	}
-	out.Files, out.Services = r.files, r.services
+	out.Files, out.Lookups = r.files, r.lookups
 	return out, err
 }
 
@@ -90,13 +95,17 @@ func (t *Template) render(r *rendering) (*Output, error) {
 		return nil, err
 	}
 	content := &limited{left: maxOutput}
-	if err := parsed.Execute(content, nil); err != nil {
-		return nil, readable(err)
+	err = parsed.Execute(content, nil)
+	switch {
+	case len(r.missing) > 0: // what it made without them, an error too, means nothing
+		return nil, &MissingError{r.missing}
+	case err != nil:
+		return nil, readable(r.masked(err))
 	}
 	out := &Output{Content: content.Bytes()}
 	if t.Env {
 		if out.Env, err = envparse.Parse(bytes.NewReader(out.Content)); err != nil {
-			return nil, fmt.Errorf("env: what it renders is not variables: %w", err)
+			return nil, fmt.Errorf("env: what it renders is not variables: %w", r.masked(err))
 		}
 	}
 	return out, nil
@@ -134,6 +143,17 @@ type fileError struct{ text string }
 
 func (e *fileError) Error() string        { return e.text }
 func (e *fileError) Is(target error) bool { return target == ErrFile }
+
+// MissingError is that a template waits for variables that there are not.
+type MissingError struct {
+	// What are they, by the names that consul-template gives them.
+	What []string
+}
+
+func (e *MissingError) Error() string { return "missing: " + strings.Join(e.What, ", ") }
+
+// Is reports what may appear later to be like a file.
+func (e *MissingError) Is(target error) bool { return target == ErrFile }
 
 // limited is a buffer of a bounded size.
 type limited struct {

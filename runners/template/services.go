@@ -113,33 +113,23 @@ func (r *rendering) nomadServices(query ...string) ([]*NamedService, error) {
 	return out, nil
 }
 
-// find looks a service up, or all. Each that was looked up is looked at once a second from then
-// on, also one that there is not.
+// find looks a service up, or all.
 func (r *rendering) find(namespace, name, region string) ([]*structs.ServiceRegistration, error) {
-	if own, _ := r.in.Env.Lookup("NOMAD_REGION"); region != "" && region != own {
-		return nil, fmt.Errorf("no path to region %q", region)
-	}
 	if r.in.Services == nil {
 		return nil, errors.New("no services can be looked up here")
 	}
-	namespace = cmp.Or(namespace, r.in.Namespace)
-	key := namespace + "/" + name
-	_, known := r.services[key]
-	switch {
-	case len(name) > structs.MaxServiceName:
+	if len(name) > structs.MaxServiceName {
 		return nil, fmt.Errorf("%.80q… is longer than a service's name: at most %d bytes", name, structs.MaxServiceName)
-	case len(namespace) > maxNamespace:
-		return nil, fmt.Errorf("%.80q… is longer than a namespace's name: at most %d bytes", namespace, maxNamespace)
-	case !known && len(r.services) >= maxServices:
-		return nil, fmt.Errorf("it looks up more than %d different services", maxServices)
 	}
-	list, err := r.in.Services.FindServices(r.ctx, namespace, name)
+	l, err := r.lookup(lookup{serviceLookup, namespace, name}, region)
+	if err != nil {
+		return nil, err
+	}
+	list, err := r.in.Services.FindServices(r.ctx, l.namespace, name)
 	if err != nil {
 		return nil, fmt.Errorf("service %q: %w: %w", name, ErrFile, err)
 	}
-	if !known {
-		r.services[key] = stampOf(list)
-	}
+	r.found(l, servicesStamp(list))
 	size := lookupSize
 	for _, s := range list {
 		size += s.Size()
@@ -147,25 +137,8 @@ func (r *rendering) find(namespace, name, region string) ([]*structs.ServiceRegi
 	return list, r.spend(size)
 }
 
-// lookupSize is about what it costs to look up a service that there is not.
-const lookupSize = 512
-
-// ServicesStamp shows whether a service that a rendering depends on has changed since. One that
-// cannot be looked up has the stamp that it had before.
-func ServicesStamp(ctx context.Context, services Services, key, before string) string {
-	namespace, name, _ := strings.Cut(key, "/")
-	if services == nil {
-		return before
-	}
-	list, err := services.FindServices(ctx, namespace, name)
-	if err != nil {
-		return before
-	}
-	return stampOf(list)
-}
-
-// stampOf is of what the registrations are and when they changed last, whatever their order.
-func stampOf(list []*structs.ServiceRegistration) string {
+// servicesStamp is of what the registrations are and when they changed last, whatever their order.
+func servicesStamp(list []*structs.ServiceRegistration) string {
 	h := fnv.New64a()
 	for _, s := range slices.SortedFunc(slices.Values(list), func(a, b *structs.ServiceRegistration) int { return strings.Compare(a.ID, b.ID) }) {
 		_, _ = h.Write(binary.BigEndian.AppendUint64([]byte(s.ID), s.ModifyIndex)) // it never fails

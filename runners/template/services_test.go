@@ -98,16 +98,16 @@ func TestARenderingLooksUpSoManyServices(t *testing.T) {
 	const looks = `{{ range loop %d }}{{ $x := nomadService (printf "none-%%d" .) }}{{ end }}{{ %s }}`
 	out, err := render(t, in, inline(fmt.Sprintf(looks, 255, `nomadService "s1" | len`)))
 	require.NoError(t, err)
-	require.Len(t, out.Services, 256)
+	require.Len(t, out.Lookups, 256)
 	out, err = render(t, in, inline(fmt.Sprintf(looks, 256, `nomadService "none-7" | len`)))
 	require.NoError(t, err, "one of them once more")
-	require.Len(t, out.Services, 256)
+	require.Len(t, out.Lookups, 256)
 	for _, data := range []string{
 		fmt.Sprintf(looks, 256, `nomadService "s1" | len`), fmt.Sprintf(looks, 256, `nomadServices | len`), fmt.Sprintf(looks, 1_000_000, `1`),
 	} {
 		out, err = render(t, in, inline(data))
-		require.ErrorContains(t, err, "it looks up more than 256 different services")
-		require.Len(t, out.Services, 256)
+		require.ErrorContains(t, err, "it looks up more than 256 different services and variables")
+		require.Len(t, out.Lookups, 256)
 	}
 	_, err = render(t, in, inline(`{{ range loop 500000 }}{{ $x := nomadService "none" }}{{ end }}`))
 	require.ErrorContains(t, err, "bytes of text on the way", "also what is not there costs something")
@@ -119,17 +119,17 @@ func TestARenderingTellsWhichServicesItDependsOn(t *testing.T) {
 	in.Services, in.Namespace = all, "default"
 	out, err := render(t, in, inline(`{{ nomadService "s1" }}{{ nomadService "later" }}{{ nomadServices }}`))
 	require.NoError(t, err)
-	require.Len(t, out.Services, 3)
-	stamp := func(key string) string { return template.ServicesStamp(t.Context(), all, key, out.Services[key]) }
-	for key, before := range out.Services {
+	require.Len(t, out.Lookups, 3)
+	stamp := func(key string) string { return in.LookupStamp(t.Context(), key, out.Lookups[key]) }
+	for key, before := range out.Lookups {
 		require.Equal(t, before, stamp(key), key)
 	}
 	changed := all["default"]["s1"][0].Copy()
 	changed.ModifyIndex++
 	all["default"]["s1"] = append(slices.Clone(all["default"]["s1"][1:]), changed)
-	require.NotEqual(t, out.Services["default/s1"], stamp("default/s1"))
-	require.NotEqual(t, out.Services["default/"], stamp("default/"))
-	require.Equal(t, out.Services["default/later"], stamp("default/later"))
+	require.NotEqual(t, out.Lookups["service default/s1"], stamp("service default/s1"))
+	require.NotEqual(t, out.Lookups["service default/"], stamp("service default/"))
+	require.Equal(t, out.Lookups["service default/later"], stamp("service default/later"))
 	delete(all, "default")
-	require.Equal(t, out.Services["default/s1"], stamp("default/s1"), "what cannot be asked has not changed")
+	require.Equal(t, out.Lookups["service default/s1"], stamp("service default/s1"), "what cannot be asked has not changed")
 }

@@ -172,13 +172,13 @@ func TestWhatIsRefused(t *testing.T) {
 		"delimiter go together":                      change(func(b *nomad.Template) { b.LeftDelim = ptr("[[") }),
 		`local/out:1: unclosed action`:               inline("{{ env"),
 		`local/out:2: function "nosuch" not defined`: inline("\n{{ nosuch }}"),
-		`function "key" is not supported: it reads from Consul, which there is none of here`:    inline(`{{ key "a" }}`),
-		`function "secret" is not supported: it reads from Vault`:                               inline(`{{ with secret "a" }}{{ . }}{{ end }}`),
-		`function "nomadVar" is not supported: it reads variables, which templates here do not`: inline(`{{ if true }}{{ range 2 }}{{ (nomadVar "a").b | toUpper }}{{ end }}{{ end }}`),
-		`function "service" is not supported`:                                                   inline(`{{ define "x" }}{{ service "a" }}{{ end }}`),
-		`function "plugin" is not supported`:                                                    inline(`{{ template "x" (plugin "a") }}{{ define "x" }}{{ end }}`),
-		`template "x" calls itself`:                                                             inline(`{{ define "x" }}{{ template "x" }}{{ end }}{{ template "x" }}`),
-		"bytes, more than":                                                                      inline(strings.Repeat("x", 1<<20+1)),
+		`function "key" is not supported: it reads from Consul, which there is none of here`: inline(`{{ key "a" }}`),
+		`function "secret" is not supported: it reads from Vault`:                            inline(`{{ with secret "a" }}{{ . }}{{ end }}`),
+		`function "key" is not supported`:                                                    inline(`{{ if true }}{{ range 2 }}{{ (key "a").b | toUpper }}{{ end }}{{ end }}`),
+		`function "service" is not supported`:                                                inline(`{{ define "x" }}{{ service "a" }}{{ end }}`),
+		`function "plugin" is not supported`:                                                 inline(`{{ template "x" (plugin "a") }}{{ define "x" }}{{ end }}`),
+		`template "x" calls itself`:                                                          inline(`{{ define "x" }}{{ template "x" }}{{ end }}{{ template "x" }}`),
+		"bytes, more than":                                                                   inline(strings.Repeat("x", 1<<20+1)),
 	} {
 		_, err := template.New(block)
 		require.ErrorContains(t, err, want)
