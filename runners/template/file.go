@@ -24,8 +24,8 @@ type rendering struct {
 	// lookups are of the services and variables that were looked up so far, with the stamps
 	// that they had.
 	lookups map[string]string
-	missing []string // variables that it cannot do without
-	secrets []string // values of variables
+	missing []string        // variables that it cannot do without
+	secrets map[string]bool // values of variables
 }
 
 // spend counts what a function made, or is about to make.

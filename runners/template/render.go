@@ -70,7 +70,7 @@ type Output struct {
 func (t *Template) Render(ctx context.Context, in Input) (*Output, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, fmt.Errorf("not rendered within %v", maxTime))
 	defer cancel()
-	r := &rendering{ctx: ctx, in: in, left: maxMade, files: map[string]string{}, lookups: map[string]string{}}
+	r := &rendering{ctx: ctx, in: in, left: maxMade, files: map[string]string{}, lookups: map[string]string{}, secrets: map[string]bool{}}
 	out, err := t.render(r)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -198,7 +198,7 @@ func (r *rendering) variable(query string) (*Variable, lookup, error) {
 	}
 	for key, value := range v.Items {
 		made.Items[key] = VariableItem{key, value, made}
-		r.secrets = append(r.secrets, value)
+		r.secrets[value] = true
 		size += len(key) + len(value) + itemSize
 	}
 	return made, l, r.spend(size)
@@ -258,13 +258,21 @@ func variableError(l lookup, err error) error {
 	return fmt.Errorf("variable %q: %w: %w", l.name, ErrFile, err)
 }
 
-// shortSecret is how long what is masked in an error is at least: what is shorter is in too much.
-const shortSecret = 4
+const (
+	// shortSecret is how long what is masked in an error is at least: what is shorter is in too much.
+	shortSecret = 4
+	// maxMasked bounds how many values are looked for in an error, and maxMaskedError its length.
+	maxMasked      = 1024
+	maxMaskedError = 64 << 10
+)
 
 // masked is an error without the values that it quotes of variables.
 func (r *rendering) masked(err error) error {
 	said := err.Error()
-	for _, secret := range r.secrets {
+	if len(r.secrets) > 0 && (len(r.secrets) > maxMasked || len(said) > maxMaskedError) {
+		return errors.New("it fails, and why is not shown, which may have values of variables in it")
+	}
+	for secret := range r.secrets {
 		for _, form := range []string{secret, strings.Trim(strconv.Quote(secret), `"`)} {
 			if len(form) >= shortSecret {
 				said = strings.ReplaceAll(said, form, "…")

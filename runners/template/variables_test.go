@@ -143,6 +143,25 @@ func TestAnErrorHasNoSecrets(t *testing.T) {
 		require.NotContains(t, err.Error(), `a\"b`)
 		require.Contains(t, err.Error(), "…")
 	}
+	many := nomad.VariableItems{}
+	for i := range 1024 {
+		many[fmt.Sprint("k", i)] = fmt.Sprint("value ", i)
+	}
+	in, all := readsVariables(t)
+	all["app/many"] = variable("app/many", 1, many)
+	all["app/long"] = variable("app/long", 1, nomad.VariableItems{"v": strings.Repeat("swordfish", 8000)})
+	_, err := render(t, in, inline(`{{ (nomadVar "app/many").k7.Value | parseInt }}`))
+	require.ErrorContains(t, err, `parsing "…"`)
+	for _, data := range []string{
+		`{{ nomadVar "app/web" }}{{ (nomadVar "app/many").k7.Value | parseInt }}`,
+		`{{ (nomadVar "app/long").v.Value | parseInt }}`,
+	} {
+		_, err = render(t, in, inline(data))
+		require.Error(t, err, data)
+		require.NotContains(t, err.Error(), "value 7")
+		require.NotContains(t, err.Error(), "swordfish")
+		require.Contains(t, err.Error(), "why is not shown", data)
+	}
 }
 
 func TestARenderingTellsWhichVariablesItDependsOn(t *testing.T) {
