@@ -183,10 +183,13 @@ func checked(task *nomad.Task) ([]*rendered, error) {
 func (h *templatesHook) Poststart(ctx context.Context, req *PoststartRequest) error {
 	alloc, _ := req.Runner.current()
 	in := h.input(req.Runner.cfg.Dir, req.Runner.renderEnv(), alloc, req.Runner.Name())
+	var first []*template.Script
 	if h.rendered == nil {
 		if err := h.resume(req.Runner, in); err != nil {
 			return err
 		}
+	} else {
+		first = firstScripts(h.rendered)
 	}
 	var watched []*rendered
 	for _, t := range h.rendered {
@@ -194,8 +197,8 @@ func (h *templatesHook) Poststart(ctx context.Context, req *PoststartRequest) er
 			watched = append(watched, t)
 		}
 	}
-	if len(watched) > 0 {
-		h.watch = watchTemplates(ctx, req.Runner, in, watched)
+	if len(watched)+len(first) > 0 {
+		h.watch = watchTemplates(ctx, req.Runner, in, watched, first)
 	}
 	return nil
 }

@@ -277,7 +277,7 @@ func TestATemplateThatCannotBeRenderedFailsTheTask(t *testing.T) {
 	}{
 		"bad template":   {inline("{{ if }}", "local/x"), `"local/x": local/x:1: missing value for if`, false},
 		"Consul":         {inline(`{{ key "a" }}`, "local/x"), `"local/x": function "key" is not supported: it reads from Consul, which there is none of here`, false},
-		"script":         {from("a", "local/x", "script"), `"local/x": change_mode: "script" is not supported: use restart, signal or noop`, false},
+		"script":         {from("a", "local/x", "script"), `"local/x": change_script: it has to have a command when change_mode is "script"`, false},
 		"escape":         {inline("x", "../../x"), `"../../x": destination: "../../x" is outside the task's directories`, false},
 		"unknown signal": {&nomad.Template{EmbeddedTmpl: ptr("x"), DestPath: ptr("x"), ChangeMode: ptr("signal"), ChangeSignal: ptr("SIGNO")}, `"x": change_signal: unknown signal "SIGNO"`, false},
 		"missing source": {from("a", "local/x", "restart"), `"local/x": source: file "alloc/data/a": no such file or directory`, true},

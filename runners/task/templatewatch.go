@@ -22,14 +22,15 @@ type templateWatch struct {
 	r      *Runner
 	in     template.Input
 	all    []*rendered
+	first  []*template.Script // to be run at once
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
 // watchTemplates begins to watch. It goes on when ctx, which starts it, has ended.
-func watchTemplates(ctx context.Context, r *Runner, in template.Input, all []*rendered) *templateWatch {
+func watchTemplates(ctx context.Context, r *Runner, in template.Input, all []*rendered, first []*template.Script) *templateWatch {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	w := &templateWatch{r: r, in: in, all: all, cancel: cancel, done: make(chan struct{})}
+	w := &templateWatch{r: r, in: in, all: all, first: first, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		w.run(ctx)
@@ -44,6 +45,7 @@ func (w *templateWatch) end() {
 }
 
 func (w *templateWatch) run(ctx context.Context) {
+	w.runScripts(ctx, w.first)
 	tick := time.NewTicker(templatePoll)
 	defer tick.Stop()
 	for {
@@ -74,10 +76,11 @@ func (w *templateWatch) render(ctx context.Context) (changed []*rendered) {
 }
 
 // apply does, for all changes at once, what their templates ask for. A restart is enough
-// for those that ask for a signal.
+// for those that ask for a signal or a script.
 func (w *templateWatch) apply(ctx context.Context, changed []*rendered) {
 	restart, splay := false, time.Duration(0)
 	var signals []string
+	var scripts []*template.Script
 	for _, t := range changed {
 		if t.Change == template.ChangeNoop {
 			continue
@@ -86,11 +89,13 @@ func (w *templateWatch) apply(ctx context.Context, changed []*rendered) {
 		switch {
 		case t.Change == template.ChangeRestart:
 			restart = true
+		case t.Change == template.ChangeScript:
+			scripts = append(scripts, t.Script)
 		case !slices.Contains(signals, t.Signal):
 			signals = append(signals, t.Signal)
 		}
 	}
-	if !restart && len(signals) == 0 || splay > 0 && !sleep(ctx, rand.N(splay)) {
+	if !restart && len(signals)+len(scripts) == 0 || splay > 0 && !sleep(ctx, rand.N(splay)) {
 		return
 	}
 	if restart {
@@ -99,6 +104,7 @@ func (w *templateWatch) apply(ctx context.Context, changed []*rendered) {
 		return
 	}
 	w.signal(ctx, signals)
+	w.runScripts(ctx, scripts)
 }
 
 // signal sends signals. A task that cannot be signalled would keep its old

@@ -16,12 +16,23 @@ import (
 // ChangeMode is what happens to a running task when a template of its renders again.
 type ChangeMode string
 
-// The change modes. Scripts are refused.
+// The change modes.
 const (
 	ChangeNoop    ChangeMode = "noop"
 	ChangeRestart ChangeMode = "restart"
 	ChangeSignal  ChangeMode = "signal"
+	ChangeScript  ChangeMode = "script"
 )
+
+// Script is a command that is run in the task when its template has rendered to something else.
+type Script struct {
+	Command     string
+	Args        []string
+	Timeout     time.Duration // positive
+	FailOnError bool          // a failure of it ends the task
+	// FirstRender: it is also run when the task has started.
+	FirstRender bool
+}
 
 // Template is a template block that was checked. It does not change and may be used
 // concurrently.
@@ -36,6 +47,7 @@ type Template struct {
 	Once       bool
 	Change     ChangeMode
 	Signal     string        // for ChangeSignal
+	Script     *Script       // for ChangeScript
 	Splay      time.Duration // the change is acted on within it, at random
 	perms      fs.FileMode
 	uid, gid   int // -1: the agent's
@@ -94,18 +106,41 @@ func (t *Template) change(block *nomad.Template) error {
 		if t.Env {
 			return errors.New(`change_mode: a signal does not bring new variables to a task: use "restart" with env = true`)
 		}
-	case "script":
-		return errors.New(`change_mode: "script" is not supported: use restart, signal or noop`)
+	case ChangeScript:
+		var err error
+		if t.Script, err = script(block.ChangeScript); err != nil {
+			return fmt.Errorf("change_script: %w", err)
+		}
 	default:
-		return fmt.Errorf("change_mode: %q is none of noop, restart and signal", t.Change)
+		return fmt.Errorf("change_mode: %q is none of noop, restart, signal and script", t.Change)
 	}
-	if block.ChangeScript != nil {
-		return errors.New("change_script is not supported")
+	if block.ChangeScript != nil && t.Script == nil {
+		return fmt.Errorf("change_script: it is run with change_mode = \"script\" only: the change_mode is %q", t.Change)
 	}
 	if t.Splay < 0 {
 		return fmt.Errorf("splay: it can't be negative: it is %v", t.Splay)
 	}
 	return nil
+}
+
+// scriptTimeout is Nomad's, where a block has none.
+const scriptTimeout = 5 * time.Second
+
+func script(block *nomad.ChangeScript) (*Script, error) {
+	if block == nil || structs.Deref(block.Command) == "" {
+		return nil, errors.New("it has to have a command when change_mode is \"script\"")
+	}
+	s := &Script{
+		Command: *block.Command, Args: block.Args, Timeout: scriptTimeout,
+		FailOnError: structs.Deref(block.FailOnError), FirstRender: structs.Deref(block.RunOnFirstRender),
+	}
+	if block.Timeout != nil {
+		s.Timeout = *block.Timeout
+	}
+	if s.Timeout <= 0 {
+		return nil, fmt.Errorf("timeout: it has to be positive: it is %v", s.Timeout)
+	}
+	return s, nil
 }
 
 // file is what is written.

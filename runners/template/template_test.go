@@ -157,13 +157,16 @@ func TestWhatIsRefused(t *testing.T) {
 		return b
 	}
 	for want, block := range map[string]*nomad.Template{
-		"neither source nor data":                    {DestPath: ptr("local/x")},
-		"both source and data":                       change(func(b *nomad.Template) { b.SourcePath = ptr("x") }),
-		"destination: it is missing":                 change(func(b *nomad.Template) { b.DestPath = nil }),
-		`change_mode: "script" is not supported`:     change(func(b *nomad.Template) { b.ChangeMode = ptr("script") }),
-		`"often" is none of noop`:                    change(func(b *nomad.Template) { b.ChangeMode = ptr("often") }),
-		"does not bring new variables":               change(func(b *nomad.Template) { b.ChangeMode, b.Envvars = ptr("signal"), ptr(true) }),
-		"change_script is not supported":             change(func(b *nomad.Template) { b.ChangeScript = &nomad.ChangeScript{} }),
+		"neither source nor data":    {DestPath: ptr("local/x")},
+		"both source and data":       change(func(b *nomad.Template) { b.SourcePath = ptr("x") }),
+		"destination: it is missing": change(func(b *nomad.Template) { b.DestPath = nil }),
+		`change_script: it has to have a command when change_mode is "script"`: change(func(b *nomad.Template) { b.ChangeMode = ptr("script") }),
+		`change_script: timeout: it has to be positive: it is 0s`: change(func(b *nomad.Template) {
+			b.ChangeMode, b.ChangeScript = ptr("script"), &nomad.ChangeScript{Command: ptr("x"), Timeout: ptr(time.Duration(0))}
+		}),
+		`"often" is none of noop`:      change(func(b *nomad.Template) { b.ChangeMode = ptr("often") }),
+		"does not bring new variables": change(func(b *nomad.Template) { b.ChangeMode, b.Envvars = ptr("signal"), ptr(true) }),
+		`change_script: it is run with change_mode = "script" only: the change_mode is "restart"`: change(func(b *nomad.Template) { b.ChangeScript = &nomad.ChangeScript{} }),
 		"splay: it can't be negative":                change(func(b *nomad.Template) { b.Splay = ptr(-time.Second) }),
 		`perms: "rw" is not a file mode`:             change(func(b *nomad.Template) { b.Perms = ptr("rw") }),
 		`perms: "4755" is not a file mode`:           change(func(b *nomad.Template) { b.Perms = ptr("4755") }),

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -220,19 +221,23 @@ func (d *driver) SignalTask(_ context.Context, cfg *wasmnodev1.TaskConfig, h *wa
 // asked for; "hang" waits for the end of ctx.
 func (d *driver) ExecTask(ctx context.Context, cfg *wasmnodev1.TaskConfig, _ *wasmnodev1.TaskHandle, spec *workload.ExecSpec) (*structs.ExitResult, error) {
 	d.w.note("exec %s %s", cfg.GetName(), spec.Command)
+	stdout := spec.Stdout
+	if stdout == nil {
+		stdout = io.Discard
+	}
 	if commands := script(cfg).Exec; len(commands) > 0 {
 		c := commands[0]
 		if err := pause(ctx, duration(cmp.Or(c.RunFor, "0s"))); err != nil {
 			return nil, err
 		}
-		_, err := fmt.Fprint(spec.Stdout, c.Stdout)
+		_, err := fmt.Fprint(stdout, c.Stdout)
 		return &structs.ExitResult{ExitCode: c.ExitCode}, err
 	}
 	if spec.Command == "hang" {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	_, err := fmt.Fprintf(spec.Stdout, "%s in %s", spec.Command, cfg.GetName())
+	_, err := fmt.Fprintf(stdout, "%s in %s", spec.Command, cfg.GetName())
 	return &structs.ExitResult{ExitCode: 3}, err
 }
 

@@ -1,0 +1,58 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/wasmnode/wasmnode/runners/template"
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/workload"
+)
+
+// firstScripts are those that are run when the task has started.
+func firstScripts(all []*rendered) (scripts []*template.Script) {
+	for _, t := range all {
+		if t.Script != nil && t.Script.FirstRender {
+			scripts = append(scripts, t.Script)
+		}
+	}
+	return scripts
+}
+
+// runScripts runs scripts in the task, at once, and waits for them.
+func (w *templateWatch) runScripts(ctx context.Context, scripts []*template.Script) {
+	var running sync.WaitGroup
+	for _, s := range scripts {
+		running.Go(func() { w.runScript(ctx, s) })
+	}
+	running.Wait()
+}
+
+// runScript runs a script, and tells how it went, with Nomad's texts. What it writes is dropped, as
+// there. A task that does not run any more, or not yet, has its new files when it does.
+func (w *templateWatch) runScript(ctx context.Context, s *template.Script) {
+	timed, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	exit, err := w.r.Exec(timed, &workload.ExecSpec{Command: s.Command, Args: s.Args})
+	failed := ""
+	switch {
+	case ctx.Err() != nil || errors.Is(err, ErrNotRunning):
+		return
+	case err != nil && timed.Err() != nil:
+		failed = fmt.Sprintf("Template failed to run script %s with arguments %s on change: it has not ended within %v", s.Command, s.Args, s.Timeout)
+	case err != nil:
+		failed = fmt.Sprintf("Template failed to run script %s with arguments %s on change: %v", s.Command, s.Args, err)
+	case !exit.Successful():
+		failed = fmt.Sprintf("Template ran script %s with arguments %s on change but it exited with code: %d", s.Command, s.Args, exit.ExitCode)
+	default:
+		w.r.emit(structs.NewTaskEvent(structs.EventHookMessage).
+			WithMessage(fmt.Sprintf("Template successfully ran script %s with arguments: %s. Exit code: 0", s.Command, s.Args)))
+		return
+	}
+	w.r.emit(structs.NewTaskEvent(structs.EventHookFailed).WithMessage(failed))
+	if s.FailOnError {
+		w.r.Kill(structs.NewTaskEvent(structs.EventKilling).Fails().WithKillReason("Template script failed, task is being killed"))
+	}
+}
