@@ -40,8 +40,16 @@ func (f ForNode) TaskVariables(ctx context.Context, by structs.TaskIdentity, nam
 		return nil, err
 	}
 	list := read(f.cp, func(t *tables) (list []*nomad.VariableMetadata) {
+		if !may.all {
+			for _, path := range may.paths {
+				if row := t.variables[variableKey{namespace, path}]; row != nil && namespace == may.namespace && strings.HasPrefix(path, prefix) {
+					list = append(list, &row.VariableMetadata)
+				}
+			}
+			return list
+		}
 		for key, row := range t.variables {
-			if key.namespace == namespace && strings.HasPrefix(key.path, prefix) && may.has(namespace, key.path) {
+			if key.namespace == namespace && strings.HasPrefix(key.path, prefix) {
 				list = append(list, &row.VariableMetadata)
 			}
 		}

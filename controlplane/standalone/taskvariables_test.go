@@ -100,3 +100,14 @@ func TestWithoutACLsATaskReadsAllVariables(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, list)
 }
+
+// A job that says that it is another's child would read that one's variables.
+func TestNobodyMakesAJobAChildBySayingSo(t *testing.T) {
+	cp := open(t, filepath.Join(t.TempDir(), "server.db"))
+	registerNode(t, cp, testNode())
+	victim := "victim"
+	register(t, cp, testJob("mine", nomad.JobTypeBatch, func(j *nomad.Job) { j.ParentID, j.Dispatched = &victim, true }))
+	require.Empty(t, structs.Deref(cp.Job("default", "mine").ParentID))
+	require.False(t, cp.Job("default", "mine").Dispatched)
+	require.NotContains(t, structs.TaskVariables(placed(t, cp, "mine"), "t"), "nomad/jobs/victim")
+}

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
-	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -30,6 +28,7 @@ type templatesHook struct {
 	services  template.Services
 	variables template.Variables
 	rendered  []*rendered // before the last start; nil: an earlier agent did
+	first     bool        // the task has not been started yet
 	watch     *templateWatch
 }
 
@@ -39,6 +38,8 @@ func (*templatesHook) Name() string { return TemplatesHook }
 type rendered struct {
 	*template.Template
 	content  []byte
+	env      map[string]string // the variables in it
+	is       bool              // it was rendered, now or before
 	files    map[string]string // what it depends on, with the stamps then
 	lookups  map[string]string // likewise
 	changing map[string]string // the stamps of files that changed since, last time
@@ -60,16 +61,22 @@ func (h *templatesHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pr
 	}
 	in := h.input(req.Dir, req.Env, req.Alloc, req.Task.Name)
 	result := &PrestartResult{Env: map[string]string{}, Data: map[string]string{}}
+	keep(all, h.rendered)
+	for waited := true; waited; { // what was rendered before a wait may have changed in it
+		waited = false
+		for _, t := range all {
+			if t.isCurrent(ctx, in) {
+				continue
+			}
+			again, err := t.await(ctx, in, req.Emit)
+			if err != nil {
+				return nil, templateFailed(t, err)
+			}
+			waited = waited || again
+		}
+	}
 	for i, t := range all {
-		out, err := t.await(ctx, in, req.Emit)
-		if err == nil {
-			err = t.Write(in, out.Content)
-		}
-		if err != nil {
-			return nil, templateFailed(t, err)
-		}
-		t.content, t.files, t.lookups = out.Content, out.Files, out.Lookups
-		maps.Copy(result.Env, out.Env)
+		maps.Copy(result.Env, t.env)
 		for key, stamps := range t.stamps(i) {
 			data, err := json.Marshal(*stamps)
 			if err != nil {
@@ -79,40 +86,64 @@ func (h *templatesHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pr
 		}
 	}
 	h.rendered = all
+	h.first = h.first || len(req.Previous) == 0
 	return result, nil
 }
 
-// await renders a template when there are the variables that it cannot do without. It tells of
-// those that it waits for, again when they are others.
-func (t *rendered) await(ctx context.Context, in template.Input, emit func(*structs.TaskEvent)) (*template.Output, error) {
+// keep gives templates what they were rendered to before the task's last start: where a variable
+// has gone meanwhile, the task goes on with that.
+func keep(all, before []*rendered) {
+	for i, t := range all {
+		if i < len(before) && before[i].Destination == t.Destination {
+			t.content, t.env, t.is = before[i].content, before[i].env, before[i].is
+		}
+	}
+}
+
+// isCurrent reports whether the template has been rendered and what it looked up is the same.
+func (t *rendered) isCurrent(ctx context.Context, in template.Input) bool {
+	return t.files != nil && maps.Equal(lookedUp(ctx, in, t.lookups), t.lookups)
+}
+
+// await renders a template and writes it when there are the variables that it cannot do without.
+// It tells of those that it waits for, again when they are others, and reports whether it did wait.
+func (t *rendered) await(ctx context.Context, in template.Input, emit func(*structs.TaskEvent)) (waited bool, err error) {
 	told := ""
 	for {
 		out, err := t.Render(ctx, in)
 		var missing *template.MissingError
 		if !errors.As(err, &missing) {
-			return out, err
+			if err == nil {
+				err = t.Write(in, out.Content)
+			}
+			t.content, t.env, t.files, t.lookups, t.is = out.Content, out.Env, out.Files, out.Lookups, err == nil
+			return waited, err
 		}
-		if text := missingText(missing.What); text != told {
-			emit(structs.NewTaskEvent(structs.EventTemplate).WithMessage(text))
-			told = text
+		if t.is {
+			emit(templateEvent(t, err))
+			t.files, t.lookups = out.Files, out.Lookups
+			return waited, nil
 		}
-		for maps.Equal(lookedUp(ctx, in, out.Lookups), out.Lookups) {
+		if err.Error() != told {
+			told = err.Error()
+			emit(structs.NewTaskEvent(structs.EventTemplate).WithMessage(told))
+		}
+		for maps.Equal(lookedUp(ctx, in, out.Lookups), out.Lookups) && maps.Equal(stampsOf(in, out.Files), out.Files) {
 			if !sleep(ctx, templatePoll) {
-				return nil, ctx.Err()
+				return true, ctx.Err()
 			}
 		}
+		waited = true
 	}
 }
 
-// missingShown is how many variables that are waited for an event names, as in Nomad.
-const missingShown = 3
-
-func missingText(what []string) string {
-	what = slices.Sorted(slices.Values(what))
-	if more := len(what) - missingShown; more > 0 {
-		what = append(what[:missingShown], fmt.Sprintf("and %d more", more))
+// stampsOf gives the stamps that files have now.
+func stampsOf(in template.Input, files map[string]string) map[string]string {
+	now := make(map[string]string, len(files))
+	for name := range files {
+		now[name] = template.Stamp(in.Dir, name)
 	}
-	return "Missing: " + strings.Join(what, ", ")
+	return now
 }
 
 // lookedUp gives the stamps that lookups have now.
@@ -133,7 +164,8 @@ func (h *templatesHook) resume(r *Runner, in template.Input) error {
 	}
 	left := r.local.Hooks[TemplatesHook]
 	for i, t := range all {
-		t.content = t.Current(in)
+		t.content, t.is = t.Current(in), true
+		t.env, _ = t.Variables(t.content) // the task may have made something else of its file
 		if left != nil {
 			for key, stamps := range t.stamps(i) {
 				_ = json.Unmarshal([]byte(left.Data[key]), stamps)
@@ -188,9 +220,10 @@ func (h *templatesHook) Poststart(ctx context.Context, req *PoststartRequest) er
 		if err := h.resume(req.Runner, in); err != nil {
 			return err
 		}
-	} else {
+	} else if h.first {
 		first = firstScripts(h.rendered)
 	}
+	h.first = false
 	var watched []*rendered
 	for _, t := range h.rendered {
 		if !t.Once && len(t.files)+len(t.lookups) > 0 {
@@ -214,26 +247,31 @@ func (h *templatesHook) unwatch() {
 	}
 }
 
-// renderChanged renders a template again if what it looks up has changed, or a file
-// that does not go on changing. It reports whether the result is another one, which is written. An error is
-// returned once as long as it stays the same.
+// renderChanged renders a template again if what it looks up has changed, or a file that does not
+// go on changing. It reports whether the result is another one, which is written. What fails is
+// watched as before, and tried again on a change; what could not be looked up or written, once a
+// second. An error is returned once as long as it stays the same.
 func (t *rendered) renderChanged(ctx context.Context, in template.Input) (changed bool, err error) {
-	now := make(map[string]string, len(t.files))
-	for name := range t.files {
-		now[name] = template.Stamp(in.Dir, name)
-	}
-	switch sameFiles := maps.Equal(now, t.files); {
-	case sameFiles && maps.Equal(lookedUp(ctx, in, t.lookups), t.lookups):
-		return false, nil
-	case !sameFiles && !maps.Equal(now, t.changing):
-		t.changing = now // it may be being written
-		return false, nil
+	files, lookups := stampsOf(in, t.files), lookedUp(ctx, in, t.lookups)
+	if maps.Equal(lookups, t.lookups) {
+		switch {
+		case maps.Equal(files, t.files):
+			return false, nil
+		case !maps.Equal(files, t.changing):
+			t.changing = files // it may be being written
+			return false, nil
+		}
 	}
 	out, err := t.Render(ctx, in)
+	if err != nil {
+		out.Files, out.Lookups = joined(files, out.Files), joined(lookups, out.Lookups)
+	}
 	t.files, t.lookups, t.changing = out.Files, out.Lookups, nil
 	if changed = err == nil && !bytes.Equal(out.Content, t.content); changed {
 		if err = t.Write(in, out.Content); err == nil {
-			t.content = out.Content
+			t.content, t.env = out.Content, out.Env
+		} else {
+			t.files, t.lookups = unknown(t.files), unknown(t.lookups)
 		}
 	}
 	if err == nil {
@@ -245,6 +283,22 @@ func (t *rendered) renderChanged(ctx context.Context, in template.Input) (change
 	}
 	t.failure = err.Error()
 	return false, err
+}
+
+// joined has the stamps of both, and of the second where both have one.
+func joined(a, b map[string]string) map[string]string {
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+	return out
+}
+
+// unknown has what stamps are of, and no stamps.
+func unknown(stamps map[string]string) map[string]string {
+	out := make(map[string]string, len(stamps))
+	for key := range stamps {
+		out[key] = ""
+	}
+	return out
 }
 
 // templateEvent reports a template that could not be rendered again.

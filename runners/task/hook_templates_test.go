@@ -406,6 +406,8 @@ func TestATemplateFollowsAService(t *testing.T) {
 type held struct {
 	mu   sync.Mutex
 	vars map[string]*nomad.Variable
+	// sealed: none can be opened.
+	sealed bool
 }
 
 func (h *held) TaskVariable(_ context.Context, by structs.TaskIdentity, _, path string) (*nomad.Variable, error) {
@@ -414,19 +416,36 @@ func (h *held) TaskVariable(_ context.Context, by structs.TaskIdentity, _, path 
 	if by.AllocID == "" || by.Task != "web" || path == "denied" {
 		return nil, errdefs.New(errdefs.PermissionDenied, "Permission denied: %s", path)
 	}
+	if h.sealed {
+		return nil, errdefs.New(errdefs.FailedPrecondition, "its key is lost")
+	}
 	return h.vars[path], nil
 }
 
-func (h *held) TaskVariableIndex(ctx context.Context, by structs.TaskIdentity, namespace, path string) (uint64, error) {
-	v, err := h.TaskVariable(ctx, by, namespace, path)
-	if v == nil {
-		return 0, err
+func (h *held) TaskVariableIndex(_ context.Context, _ structs.TaskIdentity, _, path string) (uint64, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if v := h.vars[path]; v != nil { // no key is needed for that
+		return v.ModifyIndex, nil
 	}
-	return v.ModifyIndex, nil
+	return 0, nil
 }
 
 func (h *held) TaskVariables(context.Context, structs.TaskIdentity, string, string) ([]*nomad.VariableMetadata, error) {
 	return nil, nil
+}
+
+// seal has none opened until it is called again.
+func (h *held) seal(sealed bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sealed = sealed
+}
+
+func (h *held) purge(path string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.vars, path)
 }
 
 func (h *held) put(path string, index uint64, value string) {
@@ -508,6 +527,94 @@ func TestATaskThatMayNotReadAVariableFails(t *testing.T) {
 		require.Equal(t, structs.TaskDead, f.r.State().State)
 		require.True(t, f.r.State().Failed)
 		require.Contains(t, strings.Join(f.events(), "\n"), "Permission denied: denied")
+		f.finish()
+	})
+}
+
+// TestWhatCannotBeReadForAWhileIsFollowed has a variable change while it cannot be opened, and
+// again later.
+func TestWhatCannotBeReadForAWhileIsFollowed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, vars := reading(t, `{{ (nomadVar "a").v }}`)
+		f.task.Templates[0].ChangeMode = ptr("noop")
+		vars.put("a", 1, "one")
+		f.start()
+		settle()
+		vars.seal(true)
+		vars.put("a", 2, "two")
+		time.Sleep(time.Minute)
+		require.Equal(t, "one", f.read("web/secrets/v"))
+		require.Len(t, f.events(), 4, "one event of it")
+		require.Contains(t, f.events()[3], `variable "a": its key is lost; the task keeps what was rendered before`)
+		vars.seal(false)
+		settle()
+		require.Equal(t, "two", f.read("web/secrets/v"))
+		vars.put("a", 3, "three")
+		settle()
+		require.Equal(t, "three", f.read("web/secrets/v"))
+		f.finish()
+	})
+}
+
+// TestATemplateIsNotStaleBecauseAnotherWaited has the first of two change while the second waits.
+func TestATemplateIsNotStaleBecauseAnotherWaited(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, vars := reading(t, `{{ (nomadVar "a").v }}`)
+		f.task.Templates[0].Once = ptr(true)
+		f.task.Templates = append(f.task.Templates, inline(`{{ (nomadVar "b").v }}`, "secrets/w"))
+		vars.put("a", 1, "old")
+		f.start()
+		time.Sleep(time.Minute)
+		vars.put("a", 2, "new")
+		time.Sleep(time.Minute)
+		vars.put("b", 3, "b")
+		settle()
+		require.Equal(t, structs.TaskRunning, f.r.State().State)
+		require.Equal(t, "new", f.read("web/secrets/v"))
+		f.finish()
+	})
+}
+
+// TestAWaitSeesFiles has a file name another variable while one is waited for.
+func TestAWaitSeesFiles(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, vars := reading(t, `{{ (nomadVar (file "alloc/data/which")).v }}`)
+		f.put("which", "none")
+		vars.put("b", 1, "found")
+		f.start()
+		time.Sleep(time.Minute)
+		require.Equal(t, structs.TaskPending, f.r.State().State)
+		f.put("which", "b")
+		settle()
+		require.Equal(t, structs.TaskRunning, f.r.State().State)
+		require.Equal(t, "found", f.read("web/secrets/v"))
+		f.finish()
+	})
+}
+
+// TestATaskGoesOnWithoutItsVariable has one go while the task runs, which then starts again, also
+// with the next agent.
+func TestATaskGoesOnWithoutItsVariable(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, vars := reading(t, `V={{ (nomadVar "a").v }}`)
+		f.task.Templates[0].Envvars = ptr(true)
+		vars.put("a", 1, "kept")
+		f.start()
+		settle()
+		vars.purge("a")
+		settle()
+		const keeps = `Task hook failed: template: "secrets/v": Missing: nomad.var.block(a@default.); the task keeps what was rendered before`
+		require.Equal(t, keeps, f.events()[3])
+		for range 2 {
+			require.NoError(t, f.r.Restart(task.RestartRequest{Reason: "test"}))
+			settle()
+			require.Equal(t, structs.TaskRunning, f.r.State().State)
+			require.Equal(t, "kept", f.env()["V"])
+			f.r.Shutdown()
+			<-f.r.WaitCh()
+			f.restartAgent()
+			settle()
+		}
 		f.finish()
 	})
 }

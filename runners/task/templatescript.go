@@ -11,7 +11,7 @@ import (
 	"github.com/wasmnode/wasmnode/workload"
 )
 
-// firstScripts are those that are run when the task has started.
+// firstScripts are those that are run when the task has started for the first time.
 func firstScripts(all []*rendered) (scripts []*template.Script) {
 	for _, t := range all {
 		if t.Script != nil && t.Script.FirstRender {
@@ -30,16 +30,16 @@ func (w *templateWatch) runScripts(ctx context.Context, scripts []*template.Scri
 	running.Wait()
 }
 
-// runScript runs a script, and tells how it went, with Nomad's texts. What it writes is dropped, as
-// there. A task that does not run any more, or not yet, has its new files when it does.
+// runScript runs a script, and tells how it went, with Nomad's texts. What it writes is dropped, and
+// a script that ends with its task has failed, as there.
 func (w *templateWatch) runScript(ctx context.Context, s *template.Script) {
 	timed, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	exit, err := w.r.Exec(timed, &workload.ExecSpec{Command: s.Command, Args: s.Args})
 	failed := ""
 	switch {
-	case ctx.Err() != nil || errors.Is(err, ErrNotRunning):
-		return
+	case ctx.Err() != nil || w.r.active.Err() != nil || errors.Is(err, ErrNotRunning):
+		return // the task is to end, or the agent is: that is no fault of the script
 	case err != nil && timed.Err() != nil:
 		failed = fmt.Sprintf("Template failed to run script %s with arguments %s on change: it has not ended within %v", s.Command, s.Args, s.Timeout)
 	case err != nil:

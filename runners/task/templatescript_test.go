@@ -8,6 +8,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -75,6 +76,9 @@ func TestAScriptIsRunOnTheFirstRendering(t *testing.T) {
 		f.restartAgent()
 		settle()
 		require.Equal(t, 1, ran())
+		require.NoError(t, f.r.Restart(task.RestartRequest{Reason: "test"}))
+		settle()
+		require.Equal(t, 1, ran(), "nor when the task starts again")
 		f.put("a", "two")
 		settle()
 		settle()
@@ -92,6 +96,22 @@ func TestAKillEndsAScript(t *testing.T) {
 		<-f.r.WaitCh()
 		require.False(t, f.r.State().Failed)
 		require.NotContains(t, strings.Join(f.events(), "\n"), "script")
+		f.finish()
+	})
+}
+
+// TestAScriptEndsWithTheAgent has the task live on, whatever the script was to do.
+func TestAScriptEndsWithTheAgent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := scripted(t, exits(0, "2h"), &nomad.ChangeScript{Command: ptr("hang"), Timeout: ptr(time.Hour), FailOnError: ptr(true), RunOnFirstRender: ptr(true)})
+		f.start()
+		time.Sleep(time.Minute)
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		f.restartAgent()
+		settle()
+		require.Equal(t, structs.TaskRunning, f.r.State().State)
+		require.Equal(t, []string{received, setup, begun}, f.events())
 		f.finish()
 	})
 }

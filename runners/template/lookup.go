@@ -42,8 +42,14 @@ func (r *rendering) lookup(l lookup, region string) (lookup, error) {
 	if _, known := r.lookups[l.key()]; !known && len(r.lookups) >= maxLookups {
 		return l, fmt.Errorf("it looks up more than %d different services and variables", maxLookups)
 	}
+	if _, known := r.lookups[l.key()]; !known {
+		r.lookups[l.key()] = unknownStamp // until it has been read: what cannot be is tried again
+	}
 	return l, nil
 }
+
+// unknownStamp is no stamp of anything.
+const unknownStamp = ""
 
 func (r *rendering) region() string {
 	own, _ := r.in.Env.Lookup("NOMAD_REGION")
@@ -52,7 +58,7 @@ func (r *rendering) region() string {
 
 // found notes what was looked up first.
 func (r *rendering) found(l lookup, stamp string) {
-	if _, known := r.lookups[l.key()]; !known {
+	if r.lookups[l.key()] == unknownStamp {
 		r.lookups[l.key()] = stamp
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -100,15 +101,21 @@ func (t *Template) render(r *rendering) (*Output, error) {
 	case len(r.missing) > 0: // what it made without them, an error too, means nothing
 		return nil, &MissingError{r.missing}
 	case err != nil:
-		return nil, readable(r.masked(err))
+		return nil, readable(r.withoutSecrets(err))
 	}
 	out := &Output{Content: content.Bytes()}
-	if t.Env {
-		if out.Env, err = envparse.Parse(bytes.NewReader(out.Content)); err != nil {
-			return nil, fmt.Errorf("env: what it renders is not variables: %w", r.masked(err))
-		}
+	if out.Env, err = t.Variables(out.Content); err != nil {
+		return nil, fmt.Errorf("env: what it renders is not variables: %w", r.withoutSecrets(err))
 	}
 	return out, nil
+}
+
+// Variables are those that a rendering has, if the template is for variables.
+func (t *Template) Variables(content []byte) (map[string]string, error) {
+	if !t.Env {
+		return nil, nil
+	}
+	return envparse.Parse(bytes.NewReader(content))
 }
 
 // parse parses a template. Without a rendering it is only looked at.
@@ -150,7 +157,17 @@ type MissingError struct {
 	What []string
 }
 
-func (e *MissingError) Error() string { return "missing: " + strings.Join(e.What, ", ") }
+// missingShown is how many an error names, as Nomad's event does.
+const missingShown = 3
+
+// Error is Nomad's text.
+func (e *MissingError) Error() string {
+	what := slices.Sorted(slices.Values(e.What))
+	if more := len(what) - missingShown; more > 0 {
+		what = append(what[:missingShown], fmt.Sprintf("and %d more", more))
+	}
+	return "Missing: " + strings.Join(what, ", ")
+}
 
 // Is reports what may appear later to be like a file.
 func (e *MissingError) Is(target error) bool { return target == ErrFile }

@@ -127,7 +127,7 @@ func (r *rendering) find(namespace, name, region string) ([]*structs.ServiceRegi
 	}
 	list, err := r.in.Services.FindServices(r.ctx, l.namespace, name)
 	if err != nil {
-		return nil, fmt.Errorf("service %q: %w: %w", name, ErrFile, err)
+		return nil, &lookupError{&fileError{fmt.Sprintf("service %q: %v", name, err)}}
 	}
 	r.found(l, servicesStamp(list))
 	size := lookupSize

@@ -30,7 +30,7 @@ type Script struct {
 	Args        []string
 	Timeout     time.Duration // positive
 	FailOnError bool          // a failure of it ends the task
-	// FirstRender: it is also run when the task has started.
+	// FirstRender: it is also run when the task has started for the first time.
 	FirstRender bool
 }
 

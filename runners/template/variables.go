@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/template"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -169,7 +171,7 @@ func (r *rendering) nomadVarListSafe(query ...string) ([]*VariableMeta, error) {
 
 // misses notes what the rendering cannot do without.
 func (r *rendering) misses(what string, l lookup) {
-	name := fmt.Sprintf("%s(%s@%s.%s)", what, l.name, l.namespace, r.region())
+	name := r.masked(fmt.Sprintf("%s(%s@%s.%s)", what, l.name, l.namespace, r.region()))
 	if !slices.Contains(r.missing, name) {
 		r.missing = append(r.missing, name)
 	}
@@ -253,40 +255,63 @@ func (r *rendering) variableLookup(kind, query string) (lookup, error) {
 // variableError is why a variable cannot be read: what may be read later is like a file.
 func variableError(l lookup, err error) error {
 	if errors.Is(err, errdefs.PermissionDenied) {
-		return err
+		return &lookupError{err}
 	}
-	return fmt.Errorf("variable %q: %w: %w", l.name, ErrFile, err)
+	return &lookupError{&fileError{fmt.Sprintf("variable %q: %v", l.name, err)}}
 }
 
-const (
-	// shortSecret is how long what is masked in an error is at least: what is shorter is in too much.
-	shortSecret = 4
-	// maxMasked bounds how many values are looked for in an error, and maxMaskedError its length.
-	maxMasked      = 1024
-	maxMaskedError = 64 << 10
-)
+// hidden is what is told of an error instead of what may have a variable's value in it.
+const hidden = "it fails, and why is not shown: it may have a variable's value in it"
 
-// masked is an error without the values that it quotes of variables.
-func (r *rendering) masked(err error) error {
-	said := err.Error()
-	if len(r.secrets) > 0 && (len(r.secrets) > maxMasked || len(said) > maxMaskedError) {
-		return errors.New("it fails, and why is not shown, which may have values of variables in it")
-	}
-	for secret := range r.secrets {
-		for _, form := range []string{secret, strings.Trim(strconv.Quote(secret), `"`)} {
-			if len(form) >= shortSecret {
-				said = strings.ReplaceAll(said, form, "…")
-			}
-		}
-	}
-	switch {
-	case said == err.Error():
+// withoutSecrets is an error of a template that has read variables: where it is, and why only if
+// that is about what the template looks up.
+func (r *rendering) withoutSecrets(err error) error {
+	if len(r.secrets) == 0 {
 		return err
-	case errors.Is(err, ErrFile):
+	}
+	said := hidden
+	var exec template.ExecError
+	if place, _, found := strings.Cut(err.Error(), ">: "); errors.As(err, &exec) && found {
+		said = place + ">: " + hidden
+	}
+	var about *lookupError
+	if errors.As(err, &about) {
+		said = r.masked(about.Error())
+	}
+	if errors.Is(err, ErrFile) {
 		return &fileError{said}
 	}
 	return errors.New(said)
 }
+
+const (
+	// shortSecret is how long a value is at least that is masked in a text: what is shorter is in
+	// too much.
+	shortSecret = 4
+	// maxMasked bounds how many are looked for.
+	maxMasked = 1024
+)
+
+// masked is a text about a path or a name without the values of variables: a template may have
+// made it of them.
+func (r *rendering) masked(text string) string {
+	if len(r.secrets) > maxMasked {
+		return hidden
+	}
+	values := slices.SortedFunc(maps.Keys(r.secrets), func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	for _, value := range values {
+		if len(value) >= shortSecret {
+			text = strings.ReplaceAll(text, value, "…")
+		}
+	}
+	return text
+}
+
+// lookupError is why something cannot be looked up, in a text that has nothing of variables but
+// paths and names.
+type lookupError struct{ error }
+
+func (e *lookupError) Unwrap() error { return e.error }
 
 func variableStamp(index uint64) string { return strconv.FormatUint(index, 16) }
 
