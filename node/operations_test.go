@@ -50,6 +50,10 @@ func TestEventsOfRestartsHaveNomadsTexts(t *testing.T) {
 		"User requested running tasks to restart": restart("", false),
 		"User requested all tasks to restart":     restart("", true),
 	} {
+		require.Eventually(t, func() bool { // a restart that is asked for during another one is the same
+			events := w.awaitStatus("s", structs.ClientRunning).TaskStates["t"].Events
+			return events[len(events)-1].Type == structs.EventStarted
+		}, 10*time.Second, 10*time.Millisecond, text)
 		require.Eventually(t, func() bool { return do() == nil }, 10*time.Second, 10*time.Millisecond, text)
 		require.Eventually(t, func() bool {
 			return slices.ContainsFunc(w.awaitStatus("s", structs.ClientRunning).TaskStates["t"].Events, func(e *structs.TaskEvent) bool {
