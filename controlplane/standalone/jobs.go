@@ -21,9 +21,7 @@ func (cp *ControlPlane) RegisterJob(req *structs.JobRegistration) (*structs.JobC
 	if err := checkEvalPriority(req.EvalPriority); err != nil {
 		return nil, err
 	}
-	// Nobody makes a job the child of another by saying so: a child's tasks read their parent's variables.
-	req.Job.ParentID, req.Job.Dispatched = nil, false
-	warnings, err := cp.setting().prepare(req.Job)
+	warnings, err := cp.setting().prepareSubmitted(req.Job)
 	if err != nil {
 		return nil, err
 	}

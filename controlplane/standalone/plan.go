@@ -18,7 +18,7 @@ func (cp *ControlPlane) dryRun(change func(*tx) error) error {
 // PlanJob tells what registering a job would do now, and does nothing of it. The job
 // becomes the control plane's. Errors are those of [ControlPlane.RegisterJob].
 func (cp *ControlPlane) PlanJob(job *nomad.Job) (*structs.JobPlan, error) {
-	warnings, err := cp.setting().prepare(job)
+	warnings, err := cp.setting().prepareSubmitted(job)
 	if err != nil {
 		return nil, err
 	}

@@ -110,4 +110,13 @@ func TestNobodyMakesAJobAChildBySayingSo(t *testing.T) {
 	require.Empty(t, structs.Deref(cp.Job("default", "mine").ParentID))
 	require.False(t, cp.Job("default", "mine").Dispatched)
 	require.NotContains(t, structs.TaskVariables(placed(t, cp, "mine"), "t"), "nomad/jobs/victim")
+	plan, err := cp.PlanJob(testJob("mine", nomad.JobTypeBatch, func(j *nomad.Job) { j.ParentID, j.Dispatched = &victim, true }))
+	require.NoError(t, err)
+	require.Empty(t, structs.Deref(plan.New.ParentID))
+	require.False(t, plan.New.Dispatched)
+
+	var fault *ValidationError
+	_, err = cp.RegisterJob(&structs.JobRegistration{})
+	require.ErrorAs(t, err, &fault)
+	require.Equal(t, []string{"job: it is missing"}, fault.Faults)
 }

@@ -50,7 +50,7 @@ func ValidateJob(job *nomad.Job) (faults, warnings []string) {
 }
 
 func validateJob(job *nomad.Job, s setting) (faults, warnings []string) {
-	warnings, err := s.prepare(job)
+	warnings, err := s.prepareSubmitted(job)
 	var v *ValidationError
 	if errors.As(err, &v) {
 		faults = v.Faults
@@ -66,6 +66,15 @@ type setting struct {
 
 func (cp *ControlPlane) setting() setting {
 	return setting{cp.faults, cp.SchedulerConfiguration().MemoryOversubscriptionEnabled}
+}
+
+// prepareSubmitted is prepare of what a client sends. Nobody makes a job the child of another by
+// saying so: a child's tasks read their parent's variables.
+func (s setting) prepareSubmitted(job *nomad.Job) (warnings []string, err error) {
+	if job != nil {
+		job.ParentID, job.Dispatched = nil, false
+	}
+	return s.prepare(job)
 }
 
 // prepare fills in what the job leaves open and finds all its faults.
