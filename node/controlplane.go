@@ -4,8 +4,7 @@ import (
 	"context"
 	"time"
 
-	nomad "github.com/hashicorp/nomad/api"
-
+	"github.com/wasmnode/wasmnode/runners/template"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -37,20 +36,8 @@ type ControlPlane interface {
 	// idempotent: what was reported twice counts once.
 	UpdateAllocations(ctx context.Context, nodeID string, states []*structs.AllocationState) error
 	ServiceRegistry
-	VariableReader
-}
-
-// VariableReader has the variables that templates of the node's tasks read. What a task may not
-// read is errdefs.PermissionDenied.
-type VariableReader interface {
-	// TaskVariable returns a variable; nil: there is none.
-	TaskVariable(ctx context.Context, by structs.TaskIdentity, namespace, path string) (*nomad.Variable, error)
-	// TaskVariableIndex returns its ModifyIndex; 0: there is none. It is asked once a second for
-	// each variable that a template of a task has.
-	TaskVariableIndex(ctx context.Context, by structs.TaskIdentity, namespace, path string) (uint64, error)
-	// TaskVariables returns what is no secret of those whose paths have a prefix and which the
-	// task may list, by their paths.
-	TaskVariables(ctx context.Context, by structs.TaskIdentity, namespace, prefix string) ([]*nomad.VariableMetadata, error)
+	// Variables are read by templates of the node's tasks.
+	template.Variables
 }
 
 // ServiceRegistry has the services of allocations found by others. Each of its methods is

@@ -26,6 +26,9 @@ const (
 	MaxServiceName = 63
 )
 
+// ServiceNameRule says what [IsServiceName] looks at, in Nomad's words.
+const ServiceNameRule = "Service name must be valid per RFC 1123 and can contain only alphanumeric characters or dashes and must be no longer than 63 characters"
+
 var serviceName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$`)
 
 // IsServiceName reports whether a service can have a name.

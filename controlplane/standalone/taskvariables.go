@@ -12,7 +12,7 @@ import (
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
-// TaskVariable implements node.VariableReader.
+// TaskVariable implements node.ControlPlane.
 func (f ForNode) TaskVariable(ctx context.Context, by structs.TaskIdentity, namespace, path string) (*nomad.Variable, error) {
 	if err := f.mayRead(ctx, by, namespace, path); err != nil {
 		return nil, err
@@ -20,7 +20,7 @@ func (f ForNode) TaskVariable(ctx context.Context, by structs.TaskIdentity, name
 	return f.cp.Variable(namespace, path)
 }
 
-// TaskVariableIndex implements node.VariableReader.
+// TaskVariableIndex implements node.ControlPlane.
 func (f ForNode) TaskVariableIndex(ctx context.Context, by structs.TaskIdentity, namespace, path string) (uint64, error) {
 	if err := f.mayRead(ctx, by, namespace, path); err != nil {
 		return 0, err
@@ -33,7 +33,7 @@ func (f ForNode) TaskVariableIndex(ctx context.Context, by structs.TaskIdentity,
 	}), nil
 }
 
-// TaskVariables implements node.VariableReader.
+// TaskVariables implements node.ControlPlane.
 func (f ForNode) TaskVariables(ctx context.Context, by structs.TaskIdentity, namespace, prefix string) ([]*nomad.VariableMetadata, error) {
 	may, err := f.readable(ctx, by)
 	if err != nil {

@@ -41,7 +41,7 @@ func (v *validation) services(services []*nomad.Service, task string) {
 func (v *validation) service(s *nomad.Service, task string) {
 	// The node looks again when it knows what the references stand for.
 	if !structs.IsServiceName(references.ReplaceAllString(s.Name, "x")) {
-		v.fault("name: Service name must be valid per RFC 1123 and can contain only alphanumeric characters or dashes and must be no longer than 63 characters: %q", s.Name)
+		v.fault("name: "+structs.ServiceNameRule+": %q", s.Name)
 	}
 	if n := max(len(s.Tags), len(s.CanaryTags)); n > structs.MaxServiceTags {
 		v.fault("tags: a service has at most %d: there are %d", structs.MaxServiceTags, n)

@@ -62,8 +62,7 @@ func (w *Workload) replace(s *nomad.Service, most int) (made *replaced, size int
 		made.tags[i] = r.replace(tag)
 	}
 	if !r.full && !structs.IsServiceName(made.name) {
-		return nil, 0, fmt.Errorf("name: Service name must be valid per RFC 1123 and can contain only alphanumeric characters or dashes "+
-			"and must be no longer than %d characters: %.100q", structs.MaxServiceName, made.name)
+		return nil, 0, fmt.Errorf("name: "+structs.ServiceNameRule+": %.100q", made.name)
 	}
 	if r.full {
 		return nil, 0, fmt.Errorf("name, port, address and tags have more than %d bytes with what their references stand for: "+

@@ -39,7 +39,7 @@ type rendered struct {
 	*template.Template
 	content  []byte
 	env      map[string]string // the variables in it
-	is       bool              // it was rendered, now or before
+	made     bool              // it was rendered, now or before
 	files    map[string]string // what it depends on, with the stamps then
 	lookups  map[string]string // likewise
 	changing map[string]string // the stamps of files that changed since, last time
@@ -95,7 +95,7 @@ func (h *templatesHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pr
 func keep(all, before []*rendered) {
 	for i, t := range all {
 		if i < len(before) && before[i].Destination == t.Destination {
-			t.content, t.env, t.is = before[i].content, before[i].env, before[i].is
+			t.content, t.env, t.made = before[i].content, before[i].env, before[i].made
 		}
 	}
 }
@@ -116,10 +116,10 @@ func (t *rendered) await(ctx context.Context, in template.Input, emit func(*stru
 			if err == nil {
 				err = t.Write(in, out.Content)
 			}
-			t.content, t.env, t.files, t.lookups, t.is = out.Content, out.Env, out.Files, out.Lookups, err == nil
+			t.content, t.env, t.files, t.lookups, t.made = out.Content, out.Env, out.Files, out.Lookups, err == nil
 			return waited, err
 		}
-		if t.is {
+		if t.made {
 			emit(templateEvent(t, err))
 			t.files, t.lookups = out.Files, out.Lookups
 			return waited, nil
@@ -164,16 +164,14 @@ func (h *templatesHook) resume(r *Runner, in template.Input) error {
 	}
 	left := r.local.Hooks[TemplatesHook]
 	for i, t := range all {
-		t.content, t.is = t.Current(in), true
+		t.content, t.made = t.Current(in), true
 		t.env, _ = t.Variables(t.content) // the task may have made something else of its file
 		if left != nil {
 			for key, stamps := range t.stamps(i) {
 				_ = json.Unmarshal([]byte(left.Data[key]), stamps)
 			}
 		}
-		for key := range t.lookups {
-			t.lookups[key] = "" // it may be again as it was before the start, and was not in between
-		}
+		t.lookups = unknown(t.lookups) // it may be again as it was before the start, and was not in between
 	}
 	h.rendered = all
 	return nil

@@ -3,7 +3,10 @@ package template
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"hash/fnv"
+	"strconv"
 	"strings"
 )
 
@@ -39,12 +42,13 @@ func (r *rendering) lookup(l lookup, region string) (lookup, error) {
 	if len(l.namespace) > maxNamespace {
 		return l, fmt.Errorf("%.80q… is longer than a namespace's name: at most %d bytes", l.namespace, maxNamespace)
 	}
-	if _, known := r.lookups[l.key()]; !known && len(r.lookups) >= maxLookups {
+	if _, known := r.lookups[l.key()]; known {
+		return l, nil
+	}
+	if len(r.lookups) >= maxLookups {
 		return l, fmt.Errorf("it looks up more than %d different services and variables", maxLookups)
 	}
-	if _, known := r.lookups[l.key()]; !known {
-		r.lookups[l.key()] = unknownStamp // until it has been read: what cannot be is tried again
-	}
+	r.lookups[l.key()] = unknownStamp // until it has been read: what cannot be is tried again
 	return l, nil
 }
 
@@ -61,6 +65,16 @@ func (r *rendering) found(l lookup, stamp string) {
 	if r.lookups[l.key()] == unknownStamp {
 		r.lookups[l.key()] = stamp
 	}
+}
+
+// stampOf is of a list: what is in it, and when each changed last.
+func stampOf[T any](list []T, of func(T) (id string, index uint64)) string {
+	h := fnv.New64a()
+	for _, what := range list {
+		id, index := of(what)
+		_, _ = h.Write(binary.BigEndian.AppendUint64([]byte(id), index)) // it never fails
+	}
+	return strconv.FormatUint(h.Sum64(), 16)
 }
 
 // LookupStamp shows whether what a rendering looked up has changed since. What cannot be looked up

@@ -3,13 +3,10 @@ package template
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -137,11 +134,8 @@ func (r *rendering) find(namespace, name, region string) ([]*structs.ServiceRegi
 	return list, r.spend(size)
 }
 
-// servicesStamp is of what the registrations are and when they changed last, whatever their order.
+// servicesStamp is of the registrations, whatever their order.
 func servicesStamp(list []*structs.ServiceRegistration) string {
-	h := fnv.New64a()
-	for _, s := range slices.SortedFunc(slices.Values(list), func(a, b *structs.ServiceRegistration) int { return strings.Compare(a.ID, b.ID) }) {
-		_, _ = h.Write(binary.BigEndian.AppendUint64([]byte(s.ID), s.ModifyIndex)) // it never fails
-	}
-	return strconv.FormatUint(h.Sum64(), 16)
+	list = slices.SortedFunc(slices.Values(list), func(a, b *structs.ServiceRegistration) int { return cmp.Compare(a.ID, b.ID) })
+	return stampOf(list, func(s *structs.ServiceRegistration) (string, uint64) { return s.ID, s.ModifyIndex })
 }

@@ -3,11 +3,9 @@ package template
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"regexp"
 	"slices"
@@ -27,7 +25,8 @@ import (
 type Variables interface {
 	// TaskVariable returns a variable; nil: there is none.
 	TaskVariable(ctx context.Context, by structs.TaskIdentity, namespace, path string) (*nomad.Variable, error)
-	// TaskVariableIndex returns its ModifyIndex; 0: there is none.
+	// TaskVariableIndex returns its ModifyIndex; 0: there is none. It is asked once a second for
+	// each variable that a template of a task that runs has.
 	TaskVariableIndex(ctx context.Context, by structs.TaskIdentity, namespace, path string) (uint64, error)
 	// TaskVariables returns what is no secret of those whose paths have a prefix and which the
 	// task may list, by their paths.
@@ -316,9 +315,5 @@ func (e *lookupError) Unwrap() error { return e.error }
 func variableStamp(index uint64) string { return strconv.FormatUint(index, 16) }
 
 func variablesStamp(list []*nomad.VariableMetadata) string {
-	h := fnv.New64a()
-	for _, v := range list {
-		_, _ = h.Write(binary.BigEndian.AppendUint64([]byte(v.Path), v.ModifyIndex)) // it never fails
-	}
-	return strconv.FormatUint(h.Sum64(), 16)
+	return stampOf(list, func(v *nomad.VariableMetadata) (string, uint64) { return v.Path, v.ModifyIndex })
 }
