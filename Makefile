@@ -140,9 +140,10 @@ demo: build
 	@internal/tools/run-demo.sh
 
 .PHONY: bench
-bench: build ## benchmarks, also beside HashiCorp go-plugin and beside the Nomad that NOMAD_BIN names
+bench: compilers build ## benchmarks, also beside HashiCorp go-plugin and beside the Nomad that NOMAD_BIN names
 	$(GO) test -run '^$$' -bench . -benchmem $(MODULES)
 	cd internal/bench && GOWORK=off $(GO) test -run '^$$' -bench . -benchmem ./...
+	$(GO) run ./internal/tools/languages -page docs/write-a-driver.md
 
 .PHONY: bench-once
 bench-once: build

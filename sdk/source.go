@@ -12,7 +12,7 @@ import (
 
 //go:embed assemblyscript/*.ts assemblyscript/test.mjs
 //go:embed c/wasmnode.h c/wasmnode_test.h rust/Cargo.toml rust/src
-//go:embed zig/host.zig zig/testing.zig zig/wasmnode.zig zig/wire.zig
+//go:embed zig/files.zig zig/host.zig zig/testing.zig zig/wasmnode.zig zig/wire.zig
 var source embed.FS
 
 // part is a folder of an SDK, and where it is in a copy.

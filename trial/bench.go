@@ -22,6 +22,7 @@ type Measured struct {
 	// P50 and P99 are of the others, of which P50 took at most so long; zero: there was none.
 	P50, P99 time.Duration
 	Calls    int    // the cold one included
+	Fuel     uint64 // how often all but the cold one were given fuel: each 50 µs of the plugin's code, about
 	Memory   uint64 // that the instance has after the last call, in bytes
 }
 
@@ -29,11 +30,12 @@ type Measured struct {
 type measurement struct {
 	op     string
 	took   []time.Duration
+	fuel   uint64 // of all but the first
 	memory uint64
 }
 
 func (m *measurement) measured() Measured {
-	out := Measured{Op: m.op, Cold: m.took[0], Calls: len(m.took), Memory: m.memory}
+	out := Measured{Op: m.op, Cold: m.took[0], Calls: len(m.took), Fuel: m.fuel, Memory: m.memory}
 	if warm := slices.Sorted(slices.Values(m.took[1:])); len(warm) > 0 {
 		out.P50, out.P99 = quantile(warm, 0.5), quantile(warm, 0.99)
 	}
@@ -59,7 +61,7 @@ type bench struct {
 func (t *Trial) Bench(ctx context.Context, dir string, calls int, config []byte) ([]Measured, error) {
 	b := &bench{t: t, calls: calls}
 	kind := string(t.plugin.Spec().Kind)
-	for _, op := range []string{kind + "_describe", kind + "_fingerprint"} {
+	for _, op := range []string{kind + "_describe", kind + "_fingerprint", abi.OpDeviceStats} {
 		for range calls {
 			if _, err := b.call(ctx, op, nil, nil); err != nil {
 				return nil, err
@@ -143,6 +145,9 @@ func (b *bench) call(ctx context.Context, op string, request encoder, task *wasm
 		b.results, i = append(b.results, &measurement{op: op}), len(b.results)
 	}
 	m := b.results[i]
+	if len(m.took) > 0 {
+		m.fuel += r.Fuel
+	}
 	m.took, m.memory = append(m.took, r.Took), r.Memory
 	return r.Answer, nil
 }

@@ -26,8 +26,9 @@ func (*pluginBenchCommand) Help() string {
 
   Measures how long a plugin takes to be compiled, to be loaded when its compiled code is
   kept, and to be called: the first call of an operation, for which an instance is made,
-  and the others. With -task it starts tasks, which are real, and measures what is asked
-  about each until it is destroyed.
+  and the others. Fuel is how often all of the others together were given it, each time for
+  about 50 µs of the plugin's own code. With -task it starts tasks, which are real, and
+  measures what is asked about each until it is destroyed.
 
 Options:
 
@@ -78,9 +79,9 @@ func (c *pluginBenchCommand) Run(args []string) int {
 		{"Loaded", b.Loaded.Round(time.Millisecond).String()},
 	})
 	c.ui.Output("")
-	rows := [][]string{{"Operation", "Calls", "Cold", "p50", "p99", "Memory"}}
+	rows := [][]string{{"Operation", "Calls", "Cold", "p50", "p99", "Fuel", "Memory"}}
 	for _, m := range b.Operations {
-		rows = append(rows, []string{m.Op, fmt.Sprint(m.Calls), short(m.Cold), short(m.P50), short(m.P99), humanize.IBytes(m.Memory)})
+		rows = append(rows, []string{m.Op, fmt.Sprint(m.Calls), short(m.Cold), short(m.P50), short(m.P99), fmt.Sprint(m.Fuel), humanize.IBytes(m.Memory)})
 	}
 	c.table(rows)
 	return 0

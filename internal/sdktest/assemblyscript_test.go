@@ -103,9 +103,15 @@ func TestTheExampleOfTheREADMEInAssemblyScriptIsAPlugin(t *testing.T) {
 	require.Empty(t, string(text), "warnings")
 }
 
-func TestTheSDKForAssemblyScriptAndItsDriverPassTheirTestsWithoutANode(t *testing.T) {
-	for _, source := range []string{assemblyScriptSDK + "/testdata/test.ts", "../../guest-examples/drivers/assemblyscript-minimal/test.ts"} {
+func TestTheSDKForAssemblyScriptAndItsPluginsPassTheirTestsWithoutANode(t *testing.T) {
+	const device = "../../guest-examples/devices/assemblyscript-example"
+	for source, args := range map[string][]string{
+		assemblyScriptSDK + "/testdata/test.ts":                       nil,
+		"../../guest-examples/drivers/assemblyscript-minimal/test.ts": nil,
+
+		device + "/test.ts": {"/devices=" + device + "/testdata"},
+	} {
 		tests := compileAssemblyScript(t, assemblyScriptSDK+"/test.mjs", source, assemblyScriptSDK+"/test_host.ts")
-		require.Contains(t, string(tests.run(t, nil)), " 0 failed\n")
+		require.Contains(t, string(tests.run(t, nil, args...)), " 0 failed\n")
 	}
 }

@@ -109,9 +109,18 @@ func inEachLanguage(t *testing.T, test func(t *testing.T, echo program)) {
 	t.Run("zig", func(t *testing.T) { test(t, compileZig(t, "build-exe", "../../sdk/zig/testdata/echo.zig")) })
 }
 
-func TestTheCrateAndItsDriverPassTheirTestsWithoutANode(t *testing.T) {
-	for _, source := range []string{"../../sdk/rust/src/lib.rs", "../../guest-examples/drivers/rust-minimal/main.rs"} {
+func TestTheCrateAndItsPluginsPassTheirTestsWithoutANode(t *testing.T) {
+	for _, source := range []string{
+		"../../sdk/rust/src/lib.rs", "../../guest-examples/drivers/rust-minimal/main.rs", "../../guest-examples/devices/rust-example/main.rs",
+	} {
 		tests := compileRust(t, source, "--test")
 		require.Contains(t, string(tests.run(t, nil)), "test result: ok.")
 	}
+}
+
+func TestTheDevicePluginInCPassesItsTestsWithoutANode(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a"), []byte("123"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "b"), nil, 0o600))
+	compileC(t, "../../sdk/c/testdata/devices.c").run(t, nil, dir)
 }

@@ -39,10 +39,11 @@ func needZig(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestTheModuleInZigAndItsDriverPassTheirTestsWithoutANode(t *testing.T) {
+func TestTheModuleInZigAndItsPluginsPassTheirTestsWithoutANode(t *testing.T) {
 	for source, count := range map[string]string{
 		"../../sdk/zig/testdata/test.zig":                   "All 10 tests passed.",
 		"../../guest-examples/drivers/zig-minimal/main.zig": "All 2 tests passed.",
+		"../../guest-examples/devices/zig-example/main.zig": "All 2 tests passed.",
 	} {
 		said, err := exec.CommandContext(t.Context(), string(compileZig(t, "test", source))).CombinedOutput()
 		require.NoError(t, err, string(said))

@@ -6,8 +6,8 @@ cd "$(dirname "$0")/../.."
 
 home=$(mktemp -d)
 trap 'rm -rf "$home"' EXIT
-printf 'plugin "example" {\n  config { dir = "%s" }\n  grant {\n    fs { read_only = ["%s"] }\n  }\n}\n' "$home" "$home" >"$home/example.hcl"
-printf 'gpu' >"$home/gpu-0"
+mkdir "$home/devices"
+printf 'gpu' >"$home/devices/gpu-0"
 programs=$PWD/bin/programs
 failed=0
 
@@ -37,7 +37,10 @@ conform exec -grant "$process"
 conform java -grant "$process"
 conform qemu -grant "$process"
 conform docker -grant 'http { endpoint "unix:/nonexistent.sock" { paths = ["/"] } }' -grant 'kv { enabled = true }'
-conform example -config "$home/example.hcl"
+for name in example assemblyscript_example c_example rust_example zig_example; do
+	printf 'plugin "%s" {\n  config { dir = "%s" }\n  grant {\n    fs { read_only = ["%s"] }\n  }\n}\n' "$name" "$home/devices" "$home/devices" >"$home/$name.hcl"
+	conform "$name" -config "$home/$name.hcl"
+done
 conform gpu
 conform usb
 exit $failed

@@ -1,16 +1,29 @@
 // Runs the tests of a module, each in an instance of its own: node sdk/test.mjs build/test.wasm
-// What the module imports is in the module itself: see test_host.ts.
+// What the module imports is in the module itself: see test_host.ts. Those of a plugin that reads
+// files see the directories that are named behind it, as /PATH/IN/THE/PLUGIN=DIRECTORY.
 import { readFile } from "node:fs/promises";
 
 const module = await WebAssembly.compile(await readFile(process.argv[2]));
 const utf8 = new TextDecoder();
+const files = "wasi_snapshot_preview1";
+const readsFiles = WebAssembly.Module.imports(module).some(({ module: from }) => from === files);
+
+// openFiles returns WASI with the directories, which Node.js warns of as an experiment.
+async function openFiles() {
+  process.removeAllListeners("warning");
+  const { WASI } = await import("node:wasi");
+  const preopens = Object.fromEntries(process.argv.slice(3).map((mount) => mount.split("=")));
+  return new WASI({ version: "preview1", preopens });
+}
 
 // instantiate returns an instance, and the lines that it logs.
 async function instantiate() {
   const lines = [];
   let exports = null;
-  const imports = {};
+  const wasi = readsFiles ? await openFiles() : null;
+  const imports = wasi?.getImportObject() ?? {};
   for (const { module: from, name } of WebAssembly.Module.imports(module)) {
+    if (from === files) continue;
     const group = /^wasmnode:(\w+)\/v1$/.exec(from)?.[1];
     if (!group) throw new Error(`a node has no ${from} ${name}`);
     imports[from] ??= {};
@@ -19,8 +32,10 @@ async function instantiate() {
       return exports[`host_${group}_${name}`](...args);
     };
   }
-  exports = (await WebAssembly.instantiate(module, imports)).exports;
-  exports._initialize?.();
+  const instance = await WebAssembly.instantiate(module, imports);
+  exports = instance.exports;
+  if (wasi) wasi.initialize(instance);
+  else exports._initialize?.();
   return { exports, lines };
 }
 

@@ -37,6 +37,7 @@ pub const failRecoverable = host.failRecoverable;
 pub const lastError = host.lastError;
 pub const log = host.log;
 pub const logFields = host.logFields;
+pub const openDir = @import("files.zig").openDir;
 pub const operation = host.operation;
 pub const panic = host.panic;
 pub const parseConfig = host.parseConfig;

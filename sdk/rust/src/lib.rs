@@ -37,11 +37,24 @@ pub use generated::*;
 pub use host::*;
 
 /// Exports operations: `driver_describe = describe`, with the functions that do them. A
-/// function takes the operation's request and returns its response or an [`Error`].
+/// function takes the operation's request and returns its response or an [`Error`]. With WASI
+/// also `_initialize`: without it the linker has each operation begin and end the whole library.
 #[macro_export]
 macro_rules! export {
     ($($operation:ident = $function:path),* $(,)?) => {
         const _: () = { $($crate::export_one!($operation, $function);)* };
+
+        #[cfg(target_os = "wasi")]
+        const _: () = {
+            extern "C" {
+                fn __wasm_call_ctors();
+            }
+
+            #[no_mangle]
+            pub extern "C" fn _initialize() {
+                unsafe { __wasm_call_ctors() }
+            }
+        };
     };
 }
 

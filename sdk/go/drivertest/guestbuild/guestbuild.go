@@ -26,6 +26,7 @@ var (
 	cCompileFlags = []string{"-mbulk-memory", "-ftls-model=local-exec", "-O2", "-Wall", "-Wextra", "-Werror"}
 	cProgramFlags = []string{"--target=wasm32-wasi"}
 	cPluginFlags  = []string{"--target=wasm32-unknown-unknown", "-ffreestanding", "-nostdlib"}
+	cReactorLink  = []string{"-mexec-model=reactor", "-Wl,--strip-debug"}
 )
 
 // Plugin returns the Go package in dir compiled as a plugin: a WASI reactor.
@@ -51,6 +52,16 @@ func CPlugin(t testing.TB, dir string) []byte {
 	clang := needClang(t)
 	return once(t, "c-plugin", dir, func(_, dir, out string) error {
 		return buildC(clang, dir, out, cPluginFlags, []string{"-Wl,--no-entry", "-Wl,--strip-debug"})
+	})
+}
+
+// CReactor returns the C files in dir compiled with wasi-libc as a plugin, which then reads files
+// and the clock: a WASI reactor. Without clang the test is skipped, unless CI=true.
+func CReactor(t testing.TB, dir string) []byte {
+	t.Helper()
+	clang := needClang(t)
+	return once(t, "c-reactor", dir, func(_, dir, out string) error {
+		return buildC(clang, dir, out, cProgramFlags, cReactorLink)
 	})
 }
 
