@@ -40,6 +40,7 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 			Node:         clientAPI{a.node},
 			Plugins:      pluginsAPI{a.catalog, a.host, a.logger},
 			Metrics:      a.newMetrics(),
+			Telemetry:    a.shownMetrics(),
 			Conditions:   a.currentConditions,
 			Hosts:        a.cfg.Access.Hosts,
 			ACL:          a.cfg.Access.ACL,

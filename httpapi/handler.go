@@ -17,21 +17,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/wasmnode/wasmnode/httpapi/access"
+	"github.com/wasmnode/wasmnode/httpapi/telemetry"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
 // maxBody bounds a request's body: 10 MiB, far above any job that a person wrote.
 const maxBody = 10 << 20
 
-// Config configures the API. All fields are required, but for Hosts, ACL, Debug, Logs,
-// Machine, Journal and Bounds.
+// Config configures the API. All fields are required, but for Telemetry, Hosts, ACL,
+// Debug, Logs, Machine, Journal and Bounds.
 type Config struct {
 	Logger       hclog.Logger
 	ControlPlane ControlPlane
 	Node         Node
 	Plugins      Plugins
 	Metrics      prometheus.Gatherer
-	Agent        AgentInfo
+	// Telemetry is what is shown of them, and of the API's own.
+	Telemetry telemetry.Options
+	Agent     AgentInfo
 	// Conditions are what the operator has to know about the agent now.
 	Conditions func() []structs.Condition
 	// Hosts are names by which the node may be asked, besides addresses and localhost.
@@ -89,6 +92,9 @@ func newHandler(cfg Config) *handler {
 	}
 	h := &handler{Config: cfg, mux: http.NewServeMux(), parsing: make(chan struct{}, parsesAtOnce), policy: policy(cfg)}
 	h.journals = make(chan struct{}, journalsAtOnce)
+	server := prometheus.NewRegistry()
+	server.MustRegister(serverMetrics{h})
+	h.Metrics = telemetry.Show(prometheus.Gatherers{cfg.Metrics, server}, cfg.Telemetry)
 	h.jobRoutes()
 	h.scalingRoutes()
 	h.allocationRoutes()

@@ -2,9 +2,12 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 // raftRoutes tell of the servers that agree with each other: there is one, this agent, which
@@ -31,11 +34,13 @@ func autopilotConfiguration(*http.Request, *query) (answer, error) {
 	}}, nil
 }
 
+// healthy reports whether nothing keeps the server from deciding.
+func (h *handler) healthy() bool {
+	return !slices.ContainsFunc(h.Conditions(), func(c structs.Condition) bool { return c.Server && c.Unhealthy })
+}
+
 func (h *handler) autopilotHealth(*http.Request, *query) (answer, error) {
-	healthy := true
-	for _, c := range h.Conditions() {
-		healthy = healthy && (!c.Server || !c.Unhealthy)
-	}
+	healthy := h.healthy()
 	return answer{body: &nomad.OperatorHealthReply{
 		Healthy: healthy, Leader: h.Agent.NodeID, Voters: []string{h.Agent.NodeID},
 		Servers: []nomad.ServerHealth{{
