@@ -45,6 +45,7 @@ func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 			Hosts:        a.cfg.Access.Hosts,
 			ACL:          a.cfg.Access.ACL,
 			Debug:        a.cfg.EnableDebug,
+			Reload:       a.askReload,
 			Logs:         a.logs,
 			Machine:      a.machine,
 			Journal:      journal,

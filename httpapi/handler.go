@@ -25,7 +25,7 @@ import (
 const maxBody = 10 << 20
 
 // Config configures the API. All fields are required, but for Telemetry, Hosts, ACL,
-// Debug, Logs, Machine, Journal and Bounds.
+// Debug, Reload, Logs, Machine, Journal and Bounds.
 type Config struct {
 	Logger       hclog.Logger
 	ControlPlane ControlPlane
@@ -43,6 +43,8 @@ type Config struct {
 	ACL bool
 	// Debug shows what the agent itself is doing to whoever may read, where there are no ACLs.
 	Debug bool
+	// Reload has the agent read its configuration again; nil: it cannot.
+	Reload func(ctx context.Context) error
 	// Logs is where the agent's log can be followed; nil: it cannot.
 	Logs LogSinks
 	// Machine describes the machine; nil: nothing is told of it.
