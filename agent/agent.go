@@ -84,7 +84,7 @@ func Run(ctx context.Context, o Options) error {
 		JSONFormat: cfg.LogJSON,
 		Output:     o.LogOutput,
 	})
-	a := &agent{cfg: cfg, defaults: defaults, inForce: cfg, dev: o.Dev, logger: logger, logs: logger, answers: o.Answers, ready: o.Ready, outcomes: newOutcomes()}
+	a := &agent{cfg: cfg, defaults: defaults, inForce: cfg, dev: o.Dev, logger: logger, logs: logger, answers: o.Answers, ready: o.Ready, outcomes: newOutcomes(), reloads: make(chan chan error)}
 	a.warn(cfg)
 	// First, because it is what fails most often.
 	listener, err := a.listen()
@@ -130,7 +130,8 @@ type agent struct {
 
 	conditions conditions
 	outcomes   *outcomes
-	closers    []func() // in the order of opening
+	reloads    chan chan error // asked for by the API, each with where its error goes
+	closers    []func()        // in the order of opening
 }
 
 // warn tells what is in the configuration and has no effect.

@@ -1,10 +1,13 @@
 package agent
 
 import (
+	"os"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/wasmnode/wasmnode/httpapi"
+	"github.com/wasmnode/wasmnode/httpapi/telemetry"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/sandbox"
 	"github.com/wasmnode/wasmnode/structs"
@@ -13,18 +16,39 @@ import (
 // newMetrics returns what the agent's metrics are gathered from.
 func (a *agent) newMetrics() prometheus.Gatherer {
 	r := prometheus.NewRegistry()
+	self := func() *structs.Node { return a.plane.Node(a.node.ID()) }
 	r.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		runtimeMetrics{},
 		pluginMetrics{a.catalog.Status, a.host.Refusals},
 		allocationMetrics{a.plane},
-		taskMetrics{a.plane.Allocations, a.node},
-		hostMetrics{a.node.HostUsage},
+		clientMetrics{self, a.plane.Allocations, a.outcomes},
 		a.deviceMetrics(),
 		a.outcomes,
 		a.bounds,
 	)
+	if a.cfg.Telemetry.PublishAllocations {
+		r.MustRegister(taskMetrics{a.plane.Allocations, a.node})
+	}
+	if a.cfg.Telemetry.PublishNode {
+		r.MustRegister(hostMetrics{self, a.node.HostUsage})
+	}
 	return r
+}
+
+// shownMetrics is what is shown of the metrics.
+func (a *agent) shownMetrics() telemetry.Options {
+	t := a.cfg.Telemetry
+	o := telemetry.Options{Filter: t.PrefixFilter, HideRest: !t.FilterDefault, HideDispatched: t.HideDispatched}
+	switch host, err := os.Hostname(); {
+	case t.DisableHostname:
+	case t.UseNodeName || err != nil:
+		o.Host = plain(a.cfg.Name)
+	default:
+		o.Host = plain(host)
+	}
+	return o
 }
 
 // The plugins' metrics. Their labels are bounded by the number of files in the
@@ -112,8 +136,7 @@ func collectPlugin(out chan<- prometheus.Metric, p catalog.PluginStatus) {
 	counter(pluginMade, float64(s.Copies), "copy")
 }
 
-// allocations is named as Nomad's client names it.
-var allocations = describe("nomad_client_allocations", "Allocations of the node, by client status.", "status")
+var allocations = describe("wasmnode_allocations", "Allocations of the node, by client status.", "status")
 
 type allocationMetrics struct{ plane httpapi.ControlPlane }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/wasmnode/wasmnode/node"
 	"github.com/wasmnode/wasmnode/structs"
@@ -61,6 +62,13 @@ func (o *outcomes) Collect(out chan<- prometheus.Metric) {
 	for _, c := range o.all() {
 		c.Collect(out)
 	}
+}
+
+// killed is how many tasks were killed for want of memory.
+func (o *outcomes) killed() float64 {
+	var m dto.Metric
+	_ = o.oomKills.Write(&m) // a counter can always be written
+	return m.Counter.GetValue()
 }
 
 // count counts what is new in an allocation's state. Before is as it was; nil: unknown.

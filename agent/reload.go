@@ -22,14 +22,32 @@ func (a *agent) reloadOn(ctx context.Context, o Options) {
 		case <-ctx.Done():
 			return
 		case <-o.Reload:
-			a.reload(o)
+			_ = a.reload(o) // it is logged, and a condition
+		case answer := <-a.reloads:
+			answer <- a.reload(o)
 		}
+	}
+}
+
+// askReload has the configuration read again, and waits until that is done.
+func (a *agent) askReload(ctx context.Context) error {
+	answer := make(chan error, 1) // whoever asks may be gone
+	select {
+	case a.reloads <- answer:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
 // reload puts the configuration in force that is in the files now: the whole of it, or
 // nothing when any of it is wrong. What cannot change while the agent runs is named.
-func (a *agent) reload(o Options) {
+func (a *agent) reload(o Options) error {
 	const condition = "reload"
 	cfg, err := load(a.defaults, o)
 	var decided catalog.Settings
@@ -43,7 +61,7 @@ func (a *agent) reload(o Options) {
 		text := fmt.Sprintf("the configuration was not reloaded, the one before stays in force: %s", oneLine(err))
 		a.logger.Error(text)
 		a.conditions.set(structs.Condition{Name: condition, Text: text})
-		return
+		return err
 	}
 	a.conditions.clear(condition)
 	a.node.Refingerprint()
@@ -59,4 +77,5 @@ func (a *agent) reload(o Options) {
 	a.warn(cfg)
 	a.logger.Info("the configuration was reloaded", "changed", config.Changes(a.inForce, cfg))
 	a.inForce = cfg
+	return nil
 }

@@ -1,34 +1,51 @@
 package httpapi
 
-import "net/http"
+import (
+	"net/http"
+
+	nomad "github.com/hashicorp/nomad/api"
+)
 
 // enterprise are what Nomad's community edition has no more than we do.
 var enterprise = []string{
 	"/v1/quotas", "/v1/quota", "/v1/quota/{name}", "/v1/quota/usage/{name}", "/v1/quota-usages",
 	"/v1/sentinel/policies", "/v1/sentinel/policy/{name}",
 	"/v1/recommendations", "/v1/recommendations/apply", "/v1/recommendation", "/v1/recommendation/{id}",
-	"/v1/deployment/multiregion/{id}", "/v1/operator/snapshot/config",
+	"/v1/deployment/multiregion/{id}", "/v1/operator/snapshot/config", "/v1/operator/utilization",
 }
+
+// What several of Nomad's paths are told.
+const (
+	noLogin        = "auth methods are not supported: a token's secret lets in"
+	noIntroduction = "a node is its own server: it is introduced to none, and has no identity for others"
+)
 
 // unmade is what nobody can make here, by the paths where Nomad's tools make it. They are told
 // what there is not, rather than that a method is wrong.
 var unmade = map[string]string{
-	"/v1/namespace":               `namespaces are not supported: there is only "default"`,
-	"/v1/namespace/{name}":        `namespaces are not supported: there is only "default"`,
-	"/v1/volume/csi/{id}":         "CSI volumes are not supported",
-	"/v1/volume/csi/{id}/create":  "CSI volumes are not supported",
-	"/v1/volume/csi/{id}/delete":  "CSI volumes are not supported",
-	"/v1/volume/csi/{id}/detach":  "CSI volumes are not supported",
-	"/v1/volume/host/create":      "host volumes are not supported",
-	"/v1/volume/host/register":    "host volumes are not supported",
-	"/v1/volume/host/{id}/delete": "host volumes are not supported",
-	"/v1/acl/policy/{name}":       `policies are not supported: there is only "readonly"`,
-	"/v1/acl/role":                "roles are not supported",
-	"/v1/acl/role/{id}":           "roles are not supported",
-	"/v1/acl/auth-method":         "auth methods are not supported",
-	"/v1/acl/auth-method/{name}":  "auth methods are not supported",
-	"/v1/acl/binding-rule":        "binding rules are not supported",
-	"/v1/acl/binding-rule/{id}":   "binding rules are not supported",
+	"/v1/namespace":                              `namespaces are not supported: there is only "default"`,
+	"/v1/namespace/{name}":                       `namespaces are not supported: there is only "default"`,
+	"/v1/volume/csi/{id}":                        "CSI volumes are not supported",
+	"/v1/volume/csi/{id}/create":                 "CSI volumes are not supported",
+	"/v1/volume/csi/{id}/delete":                 "CSI volumes are not supported",
+	"/v1/volume/csi/{id}/detach":                 "CSI volumes are not supported",
+	"/v1/volume/host/create":                     "host volumes are not supported",
+	"/v1/volume/host/register":                   "host volumes are not supported",
+	"/v1/volume/host/{id}/delete":                "host volumes are not supported",
+	"/v1/acl/policy/{name}":                      `policies are not supported: there is only "readonly"`,
+	"/v1/acl/role":                               "roles are not supported",
+	"/v1/acl/role/{id}":                          "roles are not supported",
+	"/v1/acl/auth-method":                        "auth methods are not supported",
+	"/v1/acl/auth-method/{name}":                 "auth methods are not supported",
+	"/v1/acl/login":                              noLogin,
+	"/v1/acl/oidc/auth-url":                      noLogin,
+	"/v1/acl/oidc/complete-auth":                 noLogin,
+	"/v1/acl/token/onetime":                      "one-time tokens are not supported: a token's secret lets in",
+	"/v1/acl/token/onetime/exchange":             "one-time tokens are not supported: a token's secret lets in",
+	"/v1/acl/identity/client-introduction-token": noIntroduction,
+	"/v1/client/identity/renew":                  noIntroduction,
+	"/v1/acl/binding-rule":                       "binding rules are not supported",
+	"/v1/acl/binding-rule/{id}":                  "binding rules are not supported",
 }
 
 var anyMethod = []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete}
@@ -46,6 +63,14 @@ func (h *handler) absentRoutes() {
 			return &statusError{http.StatusNotImplemented, text}
 		}, http.MethodPut, http.MethodPost, http.MethodDelete)
 	}
+	h.method("/v1/client/identity", func(http.ResponseWriter, *http.Request) error {
+		return &statusError{http.StatusNotImplemented, noIntroduction}
+	}, http.MethodGet)
+	h.get("/v1/operator/upgrade-check/vault-workload-identity", tableJobs, func(*http.Request, *query) (answer, error) {
+		return answer{body: &nomad.VaultWorkloadIdentityUpgradeCheck{
+			JobsWithoutVaultIdentity: []*nomad.JobListStub{}, OutdatedNodes: []*nomad.NodeListStub{}, VaultTokens: []*nomad.VaultAccessor{},
+		}}, nil
+	})
 	h.method("/v1/operator/license", func(w http.ResponseWriter, _ *http.Request) error {
 		w.WriteHeader(http.StatusNoContent)
 		return nil

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 )
@@ -30,11 +31,57 @@ func (h *handler) agentRoutes() {
 	h.put("/v1/system/reconcile/summaries", func(*http.Request) (any, error) {
 		return struct{}{}, nil // they are counted whenever they are read
 	})
+	h.put("/v1/agent/reload", h.reload)
 	for _, path := range []string{"/v1/agent/join", "/v1/agent/force-leave", "/v1/agent/servers"} {
 		h.put(path, func(*http.Request) (any, error) {
 			return nil, badRequest("a node is its own server, and knows no others")
 		})
 	}
+	h.gossipRoutes()
+	h.workerRoutes()
+}
+
+// reload has the agent read its configuration again, and tells what is wrong with it.
+func (h *handler) reload(r *http.Request) (any, error) {
+	if h.Reload == nil {
+		return nil, noEndpoint(r)
+	}
+	if err := h.Reload(r.Context()); err != nil {
+		return nil, badRequest("the configuration was not reloaded, the one before stays in force: %v", err)
+	}
+	return struct{}{}, nil
+}
+
+// gossipRoutes are of the keys of the gossip between servers, of which there is one.
+func (h *handler) gossipRoutes() {
+	refuse := func(http.ResponseWriter, *http.Request) error {
+		return badRequest("gossip has no keys: a node is its own server, and talks to no others")
+	}
+	h.method("/v1/agent/keyring/list", refuse, http.MethodGet)
+	for _, what := range []string{"install", "use", "remove"} {
+		h.method("/v1/agent/keyring/"+what, refuse, http.MethodPut, http.MethodPost)
+	}
+}
+
+// workerRoutes are of what works on evaluations: one at a time, of jobs of all types.
+func (h *handler) workerRoutes() {
+	kinds := []string{nomad.JobTypeService, nomad.JobTypeBatch, nomad.JobTypeSystem, nomad.JobTypeSysbatch, "_core"}
+	started := time.Now().UTC().Format(time.RFC3339Nano)
+	h.get("/v1/agent/schedulers", tableScheduler, func(*http.Request, *query) (answer, error) {
+		status := "Started"
+		if h.ControlPlane.SchedulerConfiguration().PauseEvalBroker {
+			status = "Paused"
+		}
+		return answer{body: &nomad.AgentSchedulerWorkersInfo{ServerID: h.Agent.NodeID, Schedulers: []nomad.AgentSchedulerWorkerInfo{{
+			ID: h.Agent.NodeID, EnabledSchedulers: kinds, Started: started, Status: status, WorkloadStatus: "WaitingToDequeue",
+		}}}}, nil
+	})
+	h.get("/v1/agent/schedulers/config", tableScheduler, func(*http.Request, *query) (answer, error) {
+		return answer{body: &nomad.AgentSchedulerWorkerConfigResponse{ServerID: h.Agent.NodeID, NumSchedulers: 1, EnabledSchedulers: kinds}}, nil
+	})
+	h.put("/v1/agent/schedulers/config", func(*http.Request) (any, error) {
+		return nil, badRequest("one evaluation is worked on after another, of jobs of all types: that cannot be changed")
+	})
 }
 
 // listNamespaces lists the only one.

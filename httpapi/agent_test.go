@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -170,4 +171,20 @@ func TestGarbageIsCollectedOnRequest(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 	require.Equal(t, http.StatusOK, w.get(t, "/v1/allocation/"+runs.ID).status)
 	require.Equal(t, http.StatusOK, w.get(t, "/v1/client/fs/ls/"+runs.ID).status)
+}
+
+func TestTheConfigurationIsReadAgainOnRequest(t *testing.T) {
+	w := newWorld(t)
+	file := filepath.Join(filepath.Dir(w.Data), "node.hcl")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, w.Client.Agent().Reload(nil, nil))
+	require.NoError(t, os.WriteFile(file, []byte(string(text)+"server { event_buffer_size = 0 }\n"), 0o600))
+	err = w.Client.Agent().Reload(nil, nil)
+	require.ErrorContains(t, err, "the configuration was not reloaded, the one before stays in force")
+	require.ErrorContains(t, err, "event_buffer_size")
+	require.Contains(t, w.get(t, "/v1/agent/health").body, "was not reloaded", "whoever asks for the health is told, too")
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	require.NoError(t, w.Client.Agent().Reload(nil, nil))
+	require.NotContains(t, w.get(t, "/v1/agent/health").body, "was not reloaded")
 }

@@ -17,21 +17,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/wasmnode/wasmnode/httpapi/access"
+	"github.com/wasmnode/wasmnode/httpapi/telemetry"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
 // maxBody bounds a request's body: 10 MiB, far above any job that a person wrote.
 const maxBody = 10 << 20
 
-// Config configures the API. All fields are required, but for Hosts, ACL, Debug, Logs,
-// Machine, Journal and Bounds.
+// Config configures the API. All fields are required, but for Telemetry, Hosts, ACL,
+// Debug, Reload, Logs, Machine, Journal and Bounds.
 type Config struct {
 	Logger       hclog.Logger
 	ControlPlane ControlPlane
 	Node         Node
 	Plugins      Plugins
 	Metrics      prometheus.Gatherer
-	Agent        AgentInfo
+	// Telemetry is what is shown of them, and of the API's own.
+	Telemetry telemetry.Options
+	Agent     AgentInfo
 	// Conditions are what the operator has to know about the agent now.
 	Conditions func() []structs.Condition
 	// Hosts are names by which the node may be asked, besides addresses and localhost.
@@ -40,6 +43,8 @@ type Config struct {
 	ACL bool
 	// Debug shows what the agent itself is doing to whoever may read, where there are no ACLs.
 	Debug bool
+	// Reload has the agent read its configuration again; nil: it cannot.
+	Reload func(ctx context.Context) error
 	// Logs is where the agent's log can be followed; nil: it cannot.
 	Logs LogSinks
 	// Machine describes the machine; nil: nothing is told of it.
@@ -89,6 +94,9 @@ func newHandler(cfg Config) *handler {
 	}
 	h := &handler{Config: cfg, mux: http.NewServeMux(), parsing: make(chan struct{}, parsesAtOnce), policy: policy(cfg)}
 	h.journals = make(chan struct{}, journalsAtOnce)
+	server := prometheus.NewRegistry()
+	server.MustRegister(serverMetrics{h})
+	h.Metrics = telemetry.Show(prometheus.Gatherers{cfg.Metrics, server}, cfg.Telemetry)
 	h.jobRoutes()
 	h.scalingRoutes()
 	h.allocationRoutes()

@@ -8,30 +8,92 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/wasmnode/wasmnode/httpapi/telemetry"
 )
 
 // requestMetrics are of the API itself. Their labels are bounded by the number of routes
 // and of HTTP statuses.
 type requestMetrics struct {
 	registry *prometheus.Registry
-	requests *prometheus.CounterVec
+	requests *prometheus.CounterVec // by status and method, to be summed
 	seconds  *prometheus.HistogramVec
 }
 
 func newRequestMetrics() requestMetrics {
 	m := requestMetrics{
 		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "wasmnode_http_requests_total", Help: "Answers of the HTTP API, by status.",
-		}, []string{"code"}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "requests"}, []string{"code", "method"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "wasmnode_http_request_seconds",
 			Help:    "Time to answer, by route. What waits because it is to, as streams and blocking queries do, is not in it.",
 			Buckets: []float64{.001, .005, .025, .1, .5, 2.5, 10},
 		}, []string{"route"}),
 	}
-	m.registry.MustRegister(m.requests, m.seconds)
+	m.registry.MustRegister(requestCounts{m.requests}, m.seconds)
 	return m
+}
+
+// requestCounts are of what the API was asked: ours by status, and Nomad's of what its servers
+// are asked, which is all of it here.
+type requestCounts struct{ requests *prometheus.CounterVec }
+
+var (
+	answers     = prometheus.NewDesc("wasmnode_http_requests_total", "Answers of the HTTP API, by status.", []string{"code"}, nil)
+	rpcRequests = telemetry.Describe("nomad.nomad.rpc.request", "Requests to the API: there are no others.")
+	rpcQueries  = telemetry.Describe("nomad.nomad.rpc.query", "Of them those that change nothing.")
+	rpcErrors   = telemetry.Describe("nomad.nomad.rpc.request_error", "Of all those that were not answered with what they asked for.")
+)
+
+// Describe implements [prometheus.Collector].
+func (requestCounts) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{answers, rpcRequests, rpcQueries, rpcErrors} {
+		out <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c requestCounts) Collect(out chan<- prometheus.Metric) {
+	counter := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
+	}
+	byCode, queries := c.sum()
+	var all, failed float64
+	for code, n := range byCode {
+		counter(answers, n, code)
+		all += n
+		if code >= "400" {
+			failed += n
+		}
+	}
+	counter(rpcRequests, all)
+	counter(rpcQueries, queries)
+	counter(rpcErrors, failed)
+}
+
+// sum returns the numbers of requests by status, and of those that are reads.
+func (c requestCounts) sum() (byCode map[string]float64, reads float64) {
+	counts := make(chan prometheus.Metric) // taken until it is closed
+	go func() {
+		defer close(counts)
+		c.requests.Collect(counts)
+	}()
+	byCode = map[string]float64{}
+	for count := range counts {
+		var one dto.Metric
+		if count.Write(&one) != nil {
+			continue
+		}
+		for _, l := range one.Label {
+			switch {
+			case l.GetName() == "code":
+				byCode[l.GetValue()] += one.Counter.GetValue()
+			case l.GetValue() == "get":
+				reads += one.Counter.GetValue()
+			}
+		}
+	}
+	return byCode, reads
 }
 
 // noRoute is the label of what no route takes.
@@ -102,12 +164,18 @@ func (h *handler) metricsSummary(w http.ResponseWriter, r *http.Request) error {
 			}
 			switch f.GetType() {
 			case dto.MetricType_GAUGE:
-				out.Gauges = append(out.Gauges, nomad.GaugeValue{Name: f.GetName(), Value: float32(m.Gauge.GetValue()), DisplayLabels: labels})
+				out.Gauges = append(out.Gauges, nomad.GaugeValue{Name: telemetry.Name(f.GetName()), Value: float32(m.Gauge.GetValue()), DisplayLabels: labels})
 			case dto.MetricType_COUNTER:
 				v := m.Counter.GetValue()
-				out.Counters = append(out.Counters, nomad.SampledValue{Name: f.GetName(), AggregateSample: &nomad.AggregateSample{Count: int(v), Sum: v}, DisplayLabels: labels})
+				out.Counters = append(out.Counters, nomad.SampledValue{Name: telemetry.Name(f.GetName()), AggregateSample: &nomad.AggregateSample{Count: int(v), Sum: v}, DisplayLabels: labels})
 			case dto.MetricType_HISTOGRAM:
 				out.Samples = append(out.Samples, sampled(f.GetName(), m.Histogram, labels))
+			case dto.MetricType_SUMMARY:
+				n, sum := m.Summary.GetSampleCount(), m.Summary.GetSampleSum()
+				out.Samples = append(out.Samples, nomad.SampledValue{
+					Name: telemetry.Name(f.GetName()), DisplayLabels: labels, Mean: sum / float64(max(1, n)),
+					AggregateSample: &nomad.AggregateSample{Count: int(n), Sum: sum},
+				})
 			}
 		}
 	}

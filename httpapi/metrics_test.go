@@ -3,13 +3,20 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/agent/agenttest"
 )
 
 func TestLatenciesAreOfRoutesAndBounded(t *testing.T) {
@@ -38,7 +45,7 @@ func TestMetricsInJSONHaveTheSameNumbers(t *testing.T) {
 	w.run(t, mock("job", nil), "running")
 	text := w.get(t, "/v1/metrics?format=prometheus").body
 	summary := decoded[nomad.MetricsSummary](t, w.get(t, "/v1/metrics").body)
-	require.Contains(t, text, "\nnomad_client_allocations{status=\"running\"} 1\n")
+	require.Contains(t, text, "\nwasmnode_allocations{status=\"running\"} 1\n")
 	find := func(name string, labels map[string]string) float32 {
 		for _, g := range summary.Gauges {
 			if g.Name == name && fmt.Sprint(g.DisplayLabels) == fmt.Sprint(labels) {
@@ -47,7 +54,11 @@ func TestMetricsInJSONHaveTheSameNumbers(t *testing.T) {
 		}
 		return -1
 	}
-	require.EqualValues(t, 1, find("nomad_client_allocations", map[string]string{"status": "running"}))
+	require.EqualValues(t, 1, find("wasmnode_allocations", map[string]string{"status": "running"}))
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	require.EqualValues(t, 1, find("nomad.nomad.job_summary.running", map[string]string{"namespace": "default", "job": "job", "task_group": "group", "host": host}),
+		"Nomad's own are called as Nomad calls them")
 	i := 0
 	for summary.Samples[i].DisplayLabels["route"] != "PUT /v1/jobs" {
 		i++
@@ -68,6 +79,115 @@ func TestPrometheusHasNothingToSayAgainstTheMetrics(t *testing.T) {
 	problems, err := promlint.New(strings.NewReader(w.get(t, "/v1/metrics?format=prometheus").body)).Lint()
 	require.NoError(t, err)
 	for _, p := range problems {
-		require.Equal(t, "nomad_client_host_memory_total", p.Metric, "%s: it is Nomad's name that has _total in it", p.Text)
+		require.True(t, strings.HasPrefix(p.Metric, "nomad_"), "%s: %s: the name is not Nomad's", p.Metric, p.Text)
+	}
+}
+
+// families are an agent's metrics as Prometheus reads them, with one of each kind: it has a task
+// that runs, one that has ended, a child, and a job that waits for room.
+func families(t *testing.T) map[string]*dto.MetricFamily {
+	t.Helper()
+	w := newWorld(t, "mock", "raw_exec")
+	_, _, err := w.Client.Operator().SchedulerSetConfiguration(&nomad.SchedulerConfiguration{MemoryOversubscriptionEnabled: true}, nil)
+	require.NoError(t, err)
+	job := agenttest.Job("runs", "raw_exec", map[string]any{"command": "/bin/sleep", "args": []any{"600"}})
+	job.TaskGroups[0].Tasks[0].Resources.MemoryMaxMB = new(512)
+	w.run(t, job, nomad.AllocClientStatusRunning)
+	large := mock("waits", nil)
+	large.TaskGroups[0].Tasks[0].Resources.MemoryMB = new(1 << 30)
+	_, _, err = w.Client.Jobs().Register(large, nil)
+	require.NoError(t, err)
+	once := mock("param", map[string]any{"run_for": "1ms"})
+	once.Type, once.ParameterizedJob = new(nomad.JobTypeBatch), &nomad.ParameterizedJobConfig{}
+	_, _, err = w.Client.Jobs().Register(once, nil)
+	require.NoError(t, err)
+	child, _, err := w.Client.Jobs().Dispatch("param", nil, nil, "", nil)
+	require.NoError(t, err)
+	w.Await(t, child.DispatchedJobID, nomad.AllocClientStatusComplete)
+	text := w.get(t, "/v1/metrics?format=prometheus").body
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	all, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	require.NoError(t, err)
+	return all
+}
+
+// TestPublishedDashboardsAreAnswered holds the metrics against what dashboards ask for, and against
+// the page that has them all: what they ask for is there with its labels, or the page says why not.
+func TestPublishedDashboardsAreAnswered(t *testing.T) {
+	all := families(t)
+	testMetricsOfChildren(t, all)
+	page, err := os.ReadFile("../docs/metrics.md")
+	require.NoError(t, err)
+	here, missing, found := strings.Cut(string(page), "## What there is not")
+	require.True(t, found)
+	rows := regexp.MustCompile("(?m)^\\| ((?:`nomad_[a-zA-Z_*]+`(?:, )?)+) \\|")
+	named := func(text string) (names []string) {
+		for _, m := range rows.FindAllStringSubmatch(text, -1) {
+			for name := range strings.SplitSeq(m[1], ", ") {
+				names = append(names, strings.Trim(name, "`"))
+			}
+		}
+		return names
+	}
+	for _, name := range named(here) {
+		// Only drivers whose tasks have a control group measure the most memory.
+		require.True(t, all[name] != nil || name == "nomad_client_allocs_memory_max_usage", "%s is on the page and not there", name)
+	}
+	for name := range all {
+		require.True(t, !strings.HasPrefix(name, "nomad_") || slices.Contains(named(here), name), "%s is not on the page", name)
+	}
+	absent := named(missing)
+	asked, err := os.ReadFile("testdata/dashboards.txt")
+	require.NoError(t, err)
+	answered := map[string]bool{}
+	for line := range strings.Lines(string(asked)) {
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0] == "#" {
+			continue
+		}
+		family := all[words[0]]
+		if summary := all[strings.TrimSuffix(words[0], "_sum")]; family == nil && summary.GetType() == dto.MetricType_SUMMARY {
+			family = summary
+		}
+		if family == nil {
+			require.True(t, slices.ContainsFunc(absent, func(p string) bool { return matches(p, words[0]) }), "%s is neither answered nor on the page", words[0])
+			continue
+		}
+		answered[words[0]] = true
+		for _, label := range words[1:] {
+			for _, m := range family.Metric {
+				require.True(t, slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool { return l.GetName() == label && l.GetValue() != "" }), "%s has no %s: %v", words[0], label, m)
+			}
+		}
+	}
+	require.GreaterOrEqual(t, len(answered), 75, "names that dashboards ask for")
+	for _, name := range absent {
+		for has := range all {
+			require.False(t, matches(name, has), "%s is on the page as one that there is not", has)
+		}
+	}
+}
+
+// matches reports whether a name is that of a pattern, which may end in a star.
+func matches(pattern, name string) bool {
+	start, any := strings.CutSuffix(pattern, "*")
+	return name == start || any && strings.HasPrefix(name, start)
+}
+
+// testMetricsOfChildren looks whether what is of a child names its parent.
+func testMetricsOfChildren(t *testing.T, all map[string]*dto.MetricFamily) {
+	t.Helper()
+	for _, name := range []string{"nomad_nomad_job_summary_complete", "nomad_client_allocs_complete"} {
+		labels := map[string]string{}
+		for _, m := range all[name].Metric {
+			for _, l := range m.Label {
+				if l.GetName() == "parent_id" || l.GetName() == "dispatch_id" {
+					labels[l.GetName()] = l.GetValue()
+					require.Equal(t, 1.0, m.GetGauge().GetValue()+m.GetCounter().GetValue())
+				}
+			}
+		}
+		require.Equal(t, "param", labels["parent_id"], name)
+		require.NotEmpty(t, labels["dispatch_id"], name)
 	}
 }

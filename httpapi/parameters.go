@@ -73,9 +73,12 @@ var parameters = map[string]string{
 	"DELETE /v1/job/{rest...}/":            "purge global no_shutdown_delay eval_priority",
 	"GET /v1/job/{rest...}/deployments":    "all",
 
-	"PUT /v1/operator/scheduler/configuration": "cas",
-	"PUT /v1/operator/keyring/rotate":          "full algo publish_time",
-	"DELETE /v1/operator/keyring/key/{id}":     "force",
+	"PUT /v1/operator/scheduler/configuration":  "cas",
+	"PUT /v1/operator/autopilot/configuration":  "cas",
+	"DELETE /v1/operator/raft/peer":             "id address",
+	"PUT /v1/operator/raft/transfer-leadership": "id address",
+	"PUT /v1/operator/keyring/rotate":           "full algo publish_time",
+	"DELETE /v1/operator/keyring/key/{id}":      "force",
 }
 
 // checkParameters refuses a request for another region's things, and one with a parameter

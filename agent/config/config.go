@@ -46,6 +46,7 @@ type Config struct {
 	Access        Access            `key:"-"`
 	Client        Client            `key:"client"`
 	Server        Server            `key:"server"`
+	Telemetry     Telemetry         `key:"telemetry"`
 	PluginLimits  PluginLimits      `key:"plugin_limits"`
 	Plugins       map[string]Plugin `key:"plugin"`
 	// Warnings are lines that [Config.Load] has to say of the files: they are no setting.
@@ -185,6 +186,7 @@ func Default() Config {
 			GCParallel:     gc.Parallel,
 		},
 		Server:       defaultServer(),
+		Telemetry:    defaultTelemetry(),
 		PluginLimits: PluginLimits{CPU: int(100 * host.DefaultLimits().CPUPerMinute / time.Minute)},
 		Plugins:      map[string]Plugin{},
 	}
@@ -233,6 +235,7 @@ func (c Config) Validate() error {
 	errs = append(errs, c.Access.validate()...)
 	errs = append(errs, c.Client.validate()...)
 	errs = append(errs, c.Server.validate()...)
+	errs = append(errs, c.Telemetry.validate()...)
 	errs = append(errs, c.PluginLimits.validate()...)
 	files := map[string]string{} // who is meant by each block
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {

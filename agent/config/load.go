@@ -46,6 +46,7 @@ type file struct {
 	EnableDebug   *bool              `hcl:"enable_debug,optional"`
 	Client        *clientBlock       `hcl:"client,block"`
 	Server        *serverBlock       `hcl:"server,block"`
+	Telemetry     *telemetryBlock    `hcl:"telemetry,block"`
 	PluginLimits  *pluginLimitsBlock `hcl:"plugin_limits,block"`
 	Plugins       []*pluginBlock     `hcl:"plugin,block"`
 }
@@ -366,6 +367,9 @@ func (l *loader) apply(f *file) {
 	}
 	if f.Server != nil {
 		l.server(f.Server)
+	}
+	if f.Telemetry != nil {
+		l.telemetry(f.Telemetry)
 	}
 	if f.PluginLimits != nil {
 		set(&c.PluginLimits.Memory, f.PluginLimits.Memory)

@@ -26,19 +26,21 @@ type NomadKey struct {
 
 // What several keys of Nomad's are told.
 const (
-	alone     = "this agent schedules for its own machine, and joins no others"
-	noPeers   = "this agent is the only server: there are no others to agree or talk with"
-	onlyHTTP  = "the agent listens for HTTP only"
-	atMetrics = "metrics are read at /v1/metrics, and are sent nowhere"
-	toStderr  = "the agent logs to its standard error, and leaves keeping that to whoever runs it"
-	byDataDir = "what is kept is below data_dir"
-	noConsul  = "there is no Consul: jobs that ask for it are refused"
-	noVault   = "there is no Vault: jobs that ask for it are refused"
-	measured  = "the machine is what is measured of it: client.reserved keeps some of it back"
-	modules   = "plugins are modules: they take no arguments, and listen on nothing"
-	ownBounds = "artifact.max_size, max_files and timeout bound what is fetched, and it is fetched by the agent itself"
-	ownTokens = "tokens are looked at with each request"
-	noDynamic = "volumes are those of client.host_volume"
+	alone        = "this agent schedules for its own machine, and joins no others"
+	noPeers      = "this agent is the only server: there are no others to agree or talk with"
+	onlyHTTP     = "the agent listens for HTTP only"
+	atMetrics    = "metrics are read at /v1/metrics, and are sent nowhere"
+	whenRead     = "metrics are measured when they are read"
+	noMetaLabels = "metrics have no labels of metadata, which jobs choose: there would be no bound to them"
+	toStderr     = "the agent logs to its standard error, and leaves keeping that to whoever runs it"
+	byDataDir    = "what is kept is below data_dir"
+	noConsul     = "there is no Consul: jobs that ask for it are refused"
+	noVault      = "there is no Vault: jobs that ask for it are refused"
+	measured     = "the machine is what is measured of it: client.reserved keeps some of it back"
+	modules      = "plugins are modules: they take no arguments, and listen on nothing"
+	ownBounds    = "artifact.max_size, max_files and timeout bound what is fetched, and it is fetched by the agent itself"
+	ownTokens    = "tokens are looked at with each request"
+	noDynamic    = "volumes are those of client.host_volume"
 )
 
 // nomadKeys are what is known of Nomad's. A key stands for all that is in its block, but for
@@ -187,11 +189,32 @@ var nomadKeys = []NomadKey{
 	{Key: "server.start_timeout", Why: noPeers},
 	{Key: "server.upgrade_version", Why: noPeers},
 
-	{Key: "telemetry.disable_hostname", Why: "names of metrics have no host's name in them"},
+	{Key: "telemetry.allowed_metadata_keys_in_metrics", Why: noMetaLabels},
+	{Key: "telemetry.circonus_api_app", Why: atMetrics},
+	{Key: "telemetry.circonus_api_token", Why: atMetrics},
+	{Key: "telemetry.circonus_api_url", Why: atMetrics},
+	{Key: "telemetry.circonus_broker_id", Why: atMetrics},
+	{Key: "telemetry.circonus_broker_select_tag", Why: atMetrics},
+	{Key: "telemetry.circonus_check_display_name", Why: atMetrics},
+	{Key: "telemetry.circonus_check_force_metric_activation", Why: atMetrics},
+	{Key: "telemetry.circonus_check_id", Why: atMetrics},
+	{Key: "telemetry.circonus_check_instance_id", Why: atMetrics},
+	{Key: "telemetry.circonus_check_search_tag", Why: atMetrics},
+	{Key: "telemetry.circonus_check_tags", Why: atMetrics},
+	{Key: "telemetry.circonus_submission_interval", Why: atMetrics},
+	{Key: "telemetry.circonus_submission_url", Why: atMetrics},
+	{Key: "telemetry.collection_interval", Why: whenRead},
+	{Key: "telemetry.datadog_address", Why: atMetrics},
+	{Key: "telemetry.datadog_tags", Why: atMetrics},
+	{Key: "telemetry.disable_allocation_hook_metrics", As: []string{"true"}, Why: "there are none of hooks"},
+	{Key: "telemetry.disable_quota_utilization_metrics", As: []string{"true"}, Why: "there are none of quotas"},
+	{Key: "telemetry.disable_rpc_rate_metrics_labels", As: []string{"true"}, Why: "requests are counted without such labels"},
+	{Key: "telemetry.in_memory_collection_interval", Why: whenRead},
+	{Key: "telemetry.in_memory_retention_period", Why: whenRead},
+	{Key: "telemetry.include_alloc_metadata_in_metrics", As: []string{"false"}, Why: noMetaLabels},
 	{Key: "telemetry.prometheus_metrics", As: []string{"true"}, Why: "metrics are always there for Prometheus"},
-	{Key: "telemetry.publish_allocation_metrics", As: []string{"true"}, Why: "allocations have metrics always"},
-	{Key: "telemetry.publish_node_metrics", As: []string{"true"}, Why: "the node has metrics always"},
-	{Key: "telemetry", Why: atMetrics},
+	{Key: "telemetry.statsd_address", Why: atMetrics},
+	{Key: "telemetry.statsite_address", Why: atMetrics},
 
 	{Key: "tls.rpc_upgrade_mode", As: []string{"false"}, Why: onlyHTTP},
 	{Key: "tls.tls_cipher_suites", Why: "those of Go's that are safe are used"},
