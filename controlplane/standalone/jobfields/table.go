@@ -188,6 +188,6 @@ var table = map[string]map[string]fate{
 		"ChangeScript": judged(templates), "Wait": done(templates),
 		"VaultGrace": warned(obsolete),
 	},
-	"WaitConfig": {"Min": done(templates), "Max": done(templates)},
+	"WaitConfig":            {"Min": done(templates), "Max": done(templates)},
 	"DispatchPayloadConfig": {"File": done(tasks)},
 }
