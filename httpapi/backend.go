@@ -113,6 +113,10 @@ type ControlPlane interface {
 	// PutVariable makes or changes a variable; with check, only the one of that index.
 	PutVariable(v *nomad.Variable, check *uint64) (put, conflict *nomad.Variable, err error)
 	DeleteVariable(namespace, path string, check *uint64) (conflict *nomad.Variable, err error)
+	// AcquireVariableLock locks a variable; the conflict is that another holds it.
+	AcquireVariableLock(v *nomad.Variable) (locked, conflict *nomad.Variable, err error)
+	RenewVariableLock(namespace, path, id string) (*nomad.VariableMetadata, error)
+	ReleaseVariableLock(namespace, path, id string) (released, conflict *nomad.VariableMetadata, err error)
 	// RootKeys are what variables are sealed with, without the keys themselves.
 	RootKeys() []*nomad.RootKeyMeta
 	// RotateRootKey has what is written from now on, and with full all there is, sealed with

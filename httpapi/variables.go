@@ -65,8 +65,12 @@ func (h *handler) putVariable(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := noLock(r); err != nil {
+	lock, err := lockOperation(r)
+	if err != nil {
 		return err
+	}
+	if lock != nil {
+		return h.changeLock(w, r, path, lock)
 	}
 	check, err := casOf(r)
 	if err != nil {
@@ -78,9 +82,6 @@ func (h *handler) putVariable(w http.ResponseWriter, r *http.Request) error {
 	}
 	if len(v.Items) == 0 {
 		return badRequest("variable missing required Items object")
-	}
-	if v.Lock != nil {
-		return errNoLocks
 	}
 	v.Path, v.Namespace = path, cmp.Or(v.Namespace, namespaceOf(r))
 	put, conflict, err := h.ControlPlane.PutVariable(&v, check)
@@ -117,12 +118,17 @@ func (h *handler) deleteVariable(w http.ResponseWriter, r *http.Request) error {
 
 // answerConflict tells who expected another variable which there is.
 func (h *handler) answerConflict(w http.ResponseWriter, r *http.Request, v *nomad.Variable) error {
+	return h.answerVariable(w, r, v, v.ModifyIndex, http.StatusConflict)
+}
+
+// answerVariable tells of a variable that a write was about.
+func (h *handler) answerVariable(w http.ResponseWriter, r *http.Request, v any, index uint64, status int) error {
 	out, err := encode(r, v)
 	if err != nil {
 		return err
 	}
-	out.status = http.StatusConflict
-	w.Header().Set("X-Nomad-Index", strconv.FormatUint(v.ModifyIndex, 10))
+	out.status = status
+	w.Header().Set("X-Nomad-Index", strconv.FormatUint(index, 10))
 	return h.send(w, out)
 }
 
@@ -142,17 +148,4 @@ func casOf(r *http.Request) (*uint64, error) {
 // namespaceOf is the namespace that a write is for.
 func namespaceOf(r *http.Request) string {
 	return cmp.Or(r.URL.Query().Get("namespace"), nomad.DefaultNamespace)
-}
-
-// errNoLocks is told to who wants a lock.
-var errNoLocks = &statusError{http.StatusNotImplemented, "locks of variables are not supported: use check-and-set"}
-
-// noLock refuses the operations of locks.
-func noLock(r *http.Request) error {
-	for name := range r.URL.Query() {
-		if strings.HasPrefix(name, "lock-") {
-			return errNoLocks
-		}
-	}
-	return nil
 }

@@ -240,6 +240,7 @@ func (r registry) variables(m meta) {
 	r["var get"] = &varGetCommand{m}
 	r["var init"] = &varInitCommand{m}
 	r["var list"] = &varListCommand{m}
+	r["var lock"] = &varLockCommand{m}
 	r["var purge"] = &varPurgeCommand{m}
 	r["var put"] = &varPutCommand{m}
 }

@@ -48,16 +48,24 @@ func (c *varPurgeCommand) Run(args []string) int {
 		_, err = client.Variables().CheckedDelete(path, index, nil)
 	}
 	if err != nil {
-		return c.failChecked(f, err)
+		return c.failChecked(f, client, path, err)
 	}
 	c.ui.Output(fmt.Sprintf("Successfully purged variable %q!", path))
 	return 0
 }
 
-// failChecked is [meta.fail] for a write that expected a variable of another index, too.
-func (m meta) failChecked(f *flags, err error) int {
+// failChecked is [meta.fail] for a write that expected a variable of another index, or one that is
+// not locked.
+func (m meta) failChecked(f *flags, client *nomad.Client, path string, err error) int {
 	var conflict nomad.ErrCASConflict
-	if !errors.As(err, &conflict) {
+	checked := errors.As(err, &conflict)
+	if isConflict(err) || checked && conflict.Conflict.ModifyIndex == 0 { // of one that is locked, nothing is told
+		if v, _, unknown := client.Variables().Peek(path, nil); unknown == nil && v != nil && v.Lock != nil {
+			m.ui.Error(fmt.Sprintf("Error: attempting to modify locked variable %q: its lock lasts %s without a renewal, and %s longer", path, v.Lock.TTL, v.Lock.LockDelay))
+			return 1
+		}
+	}
+	if !checked {
 		return m.fail(f, err)
 	}
 	now := conflict.Conflict

@@ -78,7 +78,7 @@ func (c *varPutCommand) Run(args []string) int {
 	}
 	made, _, err := put(v, nil)
 	if err != nil {
-		return c.failChecked(f, err)
+		return c.failChecked(f, client, v.Path, err)
 	}
 	if out.form == "none" {
 		c.ui.Output(fmt.Sprintf("Created variable %q with modify index %d", made.Path, made.ModifyIndex))

@@ -30,6 +30,7 @@ func TestVariablesOnTheCommandLine(t *testing.T) {
 		n.out(t, "var", "put", "-force", "@"+spec)
 		assert.Equal(t, "value 1", n.out(t, "var", "get", "-item", "key1", "path/to/variable"))
 	}
+	locksOnTheCommandLine(t, n)
 	assert.Regexp(t, `^Created variable "app/db" with modify index \d+\n$`,
 		n.out(t, "var", "put", "-out", "none", "/app/db/", "user=root", "at=\\@home", "file=@"+file("password", "p\n\x1b[0mw"), "gone="))
 	assert.Equal(t, "p\n\x1b[0mw", n.out(t, "var", "get", "-item", "file", "app/db"), "as it is")

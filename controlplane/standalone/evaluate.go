@@ -322,6 +322,7 @@ func (t *tx) endEval(e *structs.Evaluation, status structs.EvaluationStatus, des
 // doDue does what is due.
 func (t *tx) doDue() error {
 	t.launchDue()
+	t.freeDue()
 	if !t.scheduler.PauseEvalBroker {
 		t.evaluateDue()
 		t.failDue()
@@ -351,7 +352,7 @@ func (cp *ControlPlane) untilDue() time.Duration {
 	if cp.cannotStore {
 		wait, least = storeRetry, storeRetry
 	}
-	timelines := []func() (time.Time, bool){cp.data.launches.first, cp.drainDeadline}
+	timelines := []func() (time.Time, bool){cp.data.launches.first, cp.data.locks.first, cp.drainDeadline}
 	if !cp.scheduler.PauseEvalBroker {
 		timelines = append(timelines, cp.data.pendingEvals.first, cp.data.deadlines.first)
 	}

@@ -27,6 +27,7 @@ type committedIndexes struct {
 	dispatched       groups[dispatchToken, jobKey, *job]
 	launches         *timeline[jobKey]
 	variableSizes    *variableSizes
+	locks            *timeline[variableKey]
 	servicesByName   groups[serviceKey, string, *structs.ServiceRegistration]
 	servicesByAlloc  groups[string, string, *structs.ServiceRegistration]
 }
@@ -50,6 +51,7 @@ func newIndexes() committedIndexes {
 		dispatched:       groups[dispatchToken, jobKey, *job]{},
 		launches:         newTimeline[jobKey](),
 		variableSizes:    &variableSizes{},
+		locks:            newTimeline[variableKey](),
 		servicesByName:   groups[serviceKey, string, *structs.ServiceRegistration]{},
 		servicesByAlloc:  groups[string, string, *structs.ServiceRegistration]{},
 	}
@@ -99,6 +101,7 @@ func (t *tx) follow(data *tables) {
 	own := *data.variableSizes
 	t.variableSizes = &own
 	t.variables.indexes = append(t.variables.indexes, sizedVariables{t.variableSizes, data.variableSizes})
+	timeBy(&t.variables, data.locks, whenFree)
 	t.servicesByAlloc = groupBy(&t.services, data.servicesByAlloc, func(s *structs.ServiceRegistration) (string, bool) { return s.AllocID, true })
 	groupBy(&t.services, data.servicesByName, func(s *structs.ServiceRegistration) (serviceKey, bool) {
 		return serviceKey{s.Namespace, s.ServiceName}, true

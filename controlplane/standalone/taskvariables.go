@@ -17,7 +17,11 @@ func (f ForNode) TaskVariable(ctx context.Context, by structs.TaskIdentity, name
 	if err := f.mayRead(ctx, by, namespace, path); err != nil {
 		return nil, err
 	}
-	return f.cp.Variable(namespace, path)
+	v, err := f.cp.Variable(namespace, path)
+	if v != nil {
+		v.Lock = nil // whoever knows its ID holds it
+	}
+	return v, err
 }
 
 // TaskVariableIndex implements node.ControlPlane.

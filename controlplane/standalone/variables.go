@@ -33,8 +33,9 @@ func (k variableKey) stored() string { return k.namespace + "\x00" + k.path }
 // variableRow is a variable. What is not sealed is no secret: its path, and when it changed.
 type variableRow struct {
 	nomad.VariableMetadata
-	Key    string // the ID of the root key
-	Sealed []byte // its items as JSON
+	Key    string        // the ID of the root key
+	Sealed []byte        // its items as JSON
+	Held   *variableLock `json:",omitempty"` // instead of the Lock of what is told
 }
 
 func (r *variableRow) key() variableKey { return variableKey{r.Namespace, r.Path} }
@@ -48,7 +49,7 @@ func (cp *ControlPlane) Variables() []*nomad.VariableMetadata {
 	return read(cp, func(t *tables) []*nomad.VariableMetadata {
 		list := make([]*nomad.VariableMetadata, 0, len(t.variables))
 		for _, v := range t.variables {
-			list = append(list, &v.VariableMetadata)
+			list = append(list, v.metadata())
 		}
 		return list
 	})
@@ -72,13 +73,35 @@ func (cp *ControlPlane) Variable(namespace, path string) (*nomad.Variable, error
 
 // PutVariable makes a variable, or takes its place. With check, nothing is changed, and the
 // present one is the conflict, unless its ModifyIndex is *check; one that is not there has 0.
-// Times and indexes of v do not count. What it cannot be is errdefs.InvalidArgument.
+// Times and indexes of v do not count. One that is locked is a conflict of which nothing is told,
+// unless v shows the lock's ID; an ID of no lock is errdefs.AlreadyExists. What v cannot be is
+// errdefs.InvalidArgument.
 func (cp *ControlPlane) PutVariable(v *nomad.Variable, check *uint64) (put, conflict *nomad.Variable, err error) {
-	if err := variableFault(v); err != nil {
+	if v.Lock != nil && (v.Lock.TTL != "" || v.Lock.LockDelay != "") {
+		return nil, nil, invalid("variable should not contain lock definition")
+	}
+	if err := variableFault(v, false); err != nil {
 		return nil, nil, err
 	}
+	return cp.sealAndPut(v, func(t *tx, row *variableRow) (conflict *variableRow, err error) {
+		if conflict = t.variableConflict(row.key(), check); conflict != nil {
+			return conflict, nil
+		}
+		if conflict, err = t.lockConflict(row.key(), v.LockID()); conflict != nil || err != nil {
+			return conflict, err
+		}
+		if old := t.variables.get(row.key()); old.heldAt(t.now) != nil {
+			row.Held = old.Held
+		}
+		return nil, t.putVariable(row)
+	})
+}
+
+// sealAndPut seals a variable and has it put, or a conflict found, again while the root key is
+// rotated.
+func (cp *ControlPlane) sealAndPut(v *nomad.Variable, do func(*tx, *variableRow) (conflict *variableRow, err error)) (put, conflict *nomad.Variable, err error) {
 	for range maxSeals {
-		put, conflict, err = cp.putVariable(v, check)
+		put, conflict, err = cp.sealAndPutOnce(v, do)
 		if !errors.Is(err, errRotated) {
 			return put, conflict, err
 		}
@@ -89,8 +112,8 @@ func (cp *ControlPlane) PutVariable(v *nomad.Variable, check *uint64) (put, conf
 // errRotated means that a variable was sealed with a key that is not the active one any more.
 var errRotated = errors.New("the root key was rotated")
 
-// putVariable seals a variable before it is the writer's turn, which is then short.
-func (cp *ControlPlane) putVariable(v *nomad.Variable, check *uint64) (put, conflict *nomad.Variable, err error) {
+// sealAndPutOnce seals a variable before it is the writer's turn, which is then short.
+func (cp *ControlPlane) sealAndPutOnce(v *nomad.Variable, do func(*tx, *variableRow) (conflict *variableRow, err error)) (put, conflict *nomad.Variable, err error) {
 	active, err := cp.activeRootKey()
 	if err != nil {
 		return nil, nil, err
@@ -111,24 +134,30 @@ func (cp *ControlPlane) putVariable(v *nomad.Variable, check *uint64) (put, conf
 		if k := t.rootKeys.get(active); k == nil || k.State != nomad.RootKeyStateActive {
 			return errRotated
 		}
-		if other = t.variableConflict(row.key(), check); other != nil {
-			return nil
-		}
-		return t.putVariable(row)
+		var err error
+		other, err = do(t, row)
+		return err
 	})
 	if err != nil || other != nil {
 		return nil, cp.conflictWith(other), err
+	}
+	if len(v.Items) == 0 { // those that there were stay
+		put, err = cp.unsealed(row)
+		return put, nil, err
 	}
 	return row.variable(v.Items), nil, nil
 }
 
 // DeleteVariable deletes a variable. A check is that of [ControlPlane.PutVariable]. One that is
-// not there is deleted already.
+// not there is deleted already; one that is locked is a conflict of which nothing is told.
 func (cp *ControlPlane) DeleteVariable(namespace, path string, check *uint64) (conflict *nomad.Variable, err error) {
 	key := variableKey{namespace, path}
 	var other *variableRow
 	err = cp.write(func(t *tx) error {
 		if other = t.variableConflict(key, check); other != nil {
+			return nil
+		}
+		if other, _ = t.lockConflict(key, ""); other != nil {
 			return nil
 		}
 		if t.variables.get(key) != nil {
@@ -149,7 +178,7 @@ func (t *tx) variableConflict(key variableKey, check *uint64) *variableRow {
 	case v == nil && *check == 0, v != nil && v.ModifyIndex == *check:
 		return nil
 	case v == nil:
-		return &variableRow{VariableMetadata: nomad.VariableMetadata{Namespace: key.namespace, Path: key.path}}
+		return emptyRow(key)
 	}
 	return v
 }
@@ -195,7 +224,7 @@ func (r *variableRow) variable(items nomad.VariableItems) *nomad.Variable {
 		return nil
 	}
 	return &nomad.Variable{
-		Namespace: r.Namespace, Path: r.Path, Items: items,
+		Namespace: r.Namespace, Path: r.Path, Items: items, Lock: r.Held.told(),
 		CreateIndex: r.CreateIndex, CreateTime: r.CreateTime, ModifyIndex: r.ModifyIndex, ModifyTime: r.ModifyTime,
 	}
 }
@@ -216,8 +245,9 @@ func (cp *ControlPlane) unsealed(row *variableRow) (*nomad.Variable, error) {
 	return row.variable(items), nil
 }
 
-// variableFault is why there can be no such variable; nil: there can. The texts are Nomad's.
-func variableFault(v *nomad.Variable) error {
+// variableFault is why there can be no such variable, which may be empty where it is one for a
+// lock; nil: there can. The texts are Nomad's.
+func variableFault(v *nomad.Variable, forLock bool) error {
 	size := 0
 	for key, value := range v.Items {
 		size += len(key) + len(value)
@@ -227,7 +257,7 @@ func variableFault(v *nomad.Variable) error {
 		return invalid(`can not target wildcard ("*")namespace`)
 	case v.Namespace != nomad.DefaultNamespace:
 		return invalid("variable %q is in nonexistent namespace %q", v.Path, v.Namespace)
-	case len(v.Items) == 0:
+	case len(v.Items) == 0 && !forLock:
 		return invalid("empty variables are invalid")
 	case size > maxVariableSize:
 		return invalid("variables are limited to 64KiB in total size")

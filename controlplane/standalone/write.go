@@ -96,7 +96,7 @@ func (cp *ControlPlane) commit(batch []*operation) {
 	if t.err != nil && !cp.cannotStore {
 		cp.logger.Error("a change could not be stored", "error", t.err)
 	}
-	if t.err != nil || len(t.touched) > 0 {
+	if t.err != nil || len(t.touched) > 0 || t.unseen {
 		cp.cannotStore = t.err != nil
 	}
 }
@@ -132,6 +132,7 @@ type tx struct {
 
 	journal      journal
 	touched      map[string]uint64   // tables
+	unseen       bool                // something changes that is to be stored, and that no index tells of
 	touchedNodes map[string][]string // what a node is to know: IDs of allocations
 }
 
@@ -280,7 +281,7 @@ func (t *tx) jobAllocs(key jobKey) []*schedule.Alloc { return t.allocsByJob.in(k
 
 // commit makes the transaction durable, then visible.
 func (t *tx) commit() error {
-	if len(t.touched) == 0 {
+	if len(t.touched) == 0 && !t.unseen {
 		return nil
 	}
 	if t.cp.file != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -42,8 +43,31 @@ type rendered struct {
 	made     bool              // it was rendered, now or before
 	files    map[string]string // what it depends on, with the stamps then
 	lookups  map[string]string // likewise
-	changing map[string]string // the stamps of files that changed since, last time
+	changing changing
 	failure  string            // that was reported
+}
+
+// changing is what of that a template depends on has changed, as long as it is not rendered again.
+type changing struct {
+	files, lookups map[string]string // the stamps that there were last
+	first, last    time.Time         // when they were seen to change
+}
+
+// see takes stamps that are not those of the last rendering, and reports whether there is to be
+// another: when they have been the same for the shortest wait, or are not those of the first
+// change for the longest. A file that may be being written has to be the same twice.
+func (c *changing) see(t *template.Template, files, lookups map[string]string, inFiles bool, now time.Time) bool {
+	same := maps.Equal(files, c.files) && maps.Equal(lookups, c.lookups)
+	if c.first.IsZero() {
+		c.first = now
+	}
+	if !same {
+		c.files, c.lookups, c.last = files, lookups, now
+	}
+	if t.MaxWait == 0 {
+		return same || !inFiles
+	}
+	return now.Sub(c.last) >= t.Wait && (same || !inFiles) || now.Sub(c.first) >= t.MaxWait
 }
 
 // input is what templates are rendered from.
@@ -245,26 +269,25 @@ func (h *templatesHook) unwatch() {
 	}
 }
 
-// renderChanged renders a template again if what it looks up has changed, or a file that does not
-// go on changing. It reports whether the result is another one, which is written. What fails is
+// renderChanged renders a template again if what it depends on has changed, and does not go on
+// changing. It reports whether the result is another one, which is written. What fails is
 // watched as before, and tried again on a change; what could not be looked up or written, once a
 // second. An error is returned once as long as it stays the same.
 func (t *rendered) renderChanged(ctx context.Context, in template.Input) (changed bool, err error) {
 	files, lookups := stampsOf(in, t.files), lookedUp(ctx, in, t.lookups)
-	if maps.Equal(lookups, t.lookups) {
-		switch {
-		case maps.Equal(files, t.files):
-			return false, nil
-		case !maps.Equal(files, t.changing):
-			t.changing = files // it may be being written
-			return false, nil
-		}
+	inFiles, inLookups := !maps.Equal(files, t.files), !maps.Equal(lookups, t.lookups)
+	if !inFiles && !inLookups {
+		t.changing = changing{}
+		return false, nil
+	}
+	if !t.changing.see(t.Template, files, lookups, inFiles && !inLookups, time.Now()) {
+		return false, nil
 	}
 	out, err := t.Render(ctx, in)
 	if err != nil {
 		out.Files, out.Lookups = joined(files, out.Files), joined(lookups, out.Lookups)
 	}
-	t.files, t.lookups, t.changing = out.Files, out.Lookups, nil
+	t.files, t.lookups, t.changing = out.Files, out.Lookups, changing{}
 	if changed = err == nil && !bytes.Equal(out.Content, t.content); changed {
 		if err = t.Write(in, out.Content); err == nil {
 			t.content, t.env = out.Content, out.Env

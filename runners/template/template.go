@@ -49,6 +49,9 @@ type Template struct {
 	Signal     string        // for ChangeSignal
 	Script     *Script       // for ChangeScript
 	Splay      time.Duration // the change is acted on within it, at random
+	// Wait is for how long nothing that it is rendered from may have changed before it is
+	// rendered again. It is, at the latest, MaxWait after the first change.
+	Wait, MaxWait time.Duration
 	perms      fs.FileMode
 	uid, gid   int // -1: the agent's
 	left       string
@@ -84,8 +87,9 @@ func New(t *nomad.Template) (*Template, error) {
 		return nil, errors.New("it has both source and data: one is the template")
 	case (out.left == "") != (out.right == ""):
 		return nil, errors.New("left_delimiter and right_delimiter go together")
-	case t.Wait != nil:
-		return nil, errors.New("wait is not supported: what changes is rendered again within a second")
+	}
+	if err := out.wait(t.Wait); err != nil {
+		return nil, fmt.Errorf("wait: %w", err)
 	}
 	if out.source == "" {
 		if _, err := out.parse(out.data, nil); err != nil {
@@ -119,6 +123,28 @@ func (t *Template) change(block *nomad.Template) error {
 	}
 	if t.Splay < 0 {
 		return fmt.Errorf("splay: it can't be negative: it is %v", t.Splay)
+	}
+	return nil
+}
+
+// waitFactor is how many times the shortest wait the longest one is by default, as in
+// consul-template.
+const waitFactor = 4
+
+func (t *Template) wait(block *nomad.WaitConfig) error {
+	if block == nil {
+		return nil
+	}
+	t.Wait = structs.Deref(block.Min)
+	if t.Wait < 0 || structs.Deref(block.Max) < 0 {
+		return fmt.Errorf("it can't be negative: min is %v and max %v", t.Wait, structs.Deref(block.Max))
+	}
+	t.MaxWait = waitFactor * t.Wait
+	if block.Max != nil {
+		t.MaxWait = *block.Max
+	}
+	if t.Wait > t.MaxWait {
+		return fmt.Errorf("min %v is greater than max %v", t.Wait, t.MaxWait)
 	}
 	return nil
 }

@@ -185,8 +185,9 @@ var table = map[string]map[string]fate{
 		"ChangeSignal": done(templates), "Once": done(templates), "Splay": done(templates), "Perms": done(templates),
 		"Uid": done(templates), "Gid": done(templates), "LeftDelim": done(templates), "RightDelim": done(templates),
 		"Envvars": done(templates), "ErrMissingKey": done(templates),
-		"ChangeScript": judged(templates), "Wait": judged(templates),
+		"ChangeScript": judged(templates), "Wait": done(templates),
 		"VaultGrace": warned(obsolete),
 	},
+	"WaitConfig":            {"Min": done(templates), "Max": done(templates)},
 	"DispatchPayloadConfig": {"File": done(tasks)},
 }
