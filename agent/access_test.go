@@ -15,6 +15,7 @@ import (
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/agent"
@@ -197,12 +198,14 @@ func TestMutualTLSLetsInWhoHasACertificate(t *testing.T) {
 
 	// Whoever can connect can have it fail: it is counted, and no warning.
 	c := client(t, nomad.Config{Address: "https://" + address, TLSConfig: &nomad.TLSConfig{CACert: ca, ClientCert: clientCert, ClientKey: clientKey}})
-	metrics, err := c.Raw().Response("/v1/metrics?format=prometheus", nil)
-	require.NoError(t, err)
-	defer metrics.Close()
-	text, err := io.ReadAll(metrics)
-	require.NoError(t, err)
-	require.Regexp(t, `(?m)^wasmnode_http_handshakes_failed_total [4-9]$`, string(text))
+	require.EventuallyWithT(t, func(t *assert.CollectT) { // the node counts after its client has given up
+		metrics, err := c.Raw().Response("/v1/metrics?format=prometheus", nil)
+		require.NoError(t, err)
+		defer metrics.Close()
+		text, err := io.ReadAll(metrics)
+		require.NoError(t, err)
+		require.Regexp(t, `(?m)^wasmnode_http_handshakes_failed_total [4-9]$`, string(text))
+	}, time.Minute, 10*time.Millisecond)
 	lines, err := os.ReadFile(logged.Name())
 	require.NoError(t, err)
 	require.NotContains(t, string(lines), "handshake")
