@@ -23,6 +23,7 @@ import (
 	"github.com/wasmnode/wasmnode/managers/catalog"
 	"github.com/wasmnode/wasmnode/managers/devices"
 	"github.com/wasmnode/wasmnode/managers/drivers"
+	"github.com/wasmnode/wasmnode/managers/volumes"
 	"github.com/wasmnode/wasmnode/node"
 	"github.com/wasmnode/wasmnode/runners/network"
 	"github.com/wasmnode/wasmnode/runners/task"
@@ -230,6 +231,7 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 		Dispense:       task.DispenseFrom(a.drivers.Dispense),
 		DestroyNetwork: a.drivers.DestroyNetwork,
 		Devices:        a.devices,
+		Volumes:        a.hostVolumes(),
 		Workloads:      a.outliving(),
 		BootID:         bootID(),
 		DriversReady:   a.pluginsReady,
@@ -246,6 +248,7 @@ func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err 
 	if err != nil {
 		return err
 	}
+	a.plane.SetVolumeHost(a.node)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// First of all: what plugins do, and how much there is to restore, delays no answer.
@@ -301,7 +304,7 @@ func (a *agent) identity() structs.Node {
 		ReservedCores: config.Cores(c.ReservedCores),
 		ReservedPorts: config.Ports(c.ReservedPorts),
 		HostNetworks:  hostNetworks(c.HostNetworks),
-		HostVolumes:   hostVolumes(c.HostVolumes),
+		HostVolumes:   configuredVolumes(c.HostVolumes),
 	}
 }
 
@@ -316,8 +319,16 @@ func hostNetworks(configured map[string]config.HostNetwork) (networks []structs.
 	return networks
 }
 
-// hostVolumes are the configured volumes, sorted by name.
-func hostVolumes(configured map[string]config.HostVolume) (volumes []structs.HostVolume) {
+// hostVolumes makes volumes for whoever asks for them.
+func (a *agent) hostVolumes() *volumes.Manager {
+	c := a.cfg.Client
+	return volumes.New(volumes.Config{
+		Dir: c.VolumesDir(a.cfg.DataDir), PluginDir: c.VolumePluginDir(a.cfg.DataDir), NodePool: c.NodePool, Logger: a.logger.Named("volumes"),
+	})
+}
+
+// configuredVolumes are those of the configuration, sorted by name.
+func configuredVolumes(configured map[string]config.HostVolume) (volumes []structs.HostVolume) {
 	for _, name := range slices.Sorted(maps.Keys(configured)) {
 		v := configured[name]
 		volumes = append(volumes, structs.HostVolume{Name: name, Path: filepath.Clean(v.Path), ReadOnly: v.ReadOnly})

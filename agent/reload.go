@@ -26,6 +26,7 @@ func (a *agent) reloadOn(ctx context.Context, o Options) {
 		case answer := <-a.reloads:
 			answer <- a.reload(o)
 		}
+		a.node.RefreshVolumes(ctx)
 	}
 }
 

@@ -29,9 +29,6 @@ var unmade = map[string]string{
 	"/v1/volume/csi/{id}/create":                 "CSI volumes are not supported",
 	"/v1/volume/csi/{id}/delete":                 "CSI volumes are not supported",
 	"/v1/volume/csi/{id}/detach":                 "CSI volumes are not supported",
-	"/v1/volume/host/create":                     "host volumes are not supported",
-	"/v1/volume/host/register":                   "host volumes are not supported",
-	"/v1/volume/host/{id}/delete":                "host volumes are not supported",
 	"/v1/acl/policy/{name}":                      `policies are not supported: there is only "readonly"`,
 	"/v1/acl/role":                               "roles are not supported",
 	"/v1/acl/role/{id}":                          "roles are not supported",
@@ -75,13 +72,10 @@ func (h *handler) absentRoutes() {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}, http.MethodGet, http.MethodPut, http.MethodPost)
-	for _, path := range []string{"/v1/volumes", "/v1/plugins"} {
-		h.get(path, tableJobs, none)
-	}
+	h.get("/v1/plugins", tableJobs, none)
 	for path, text := range map[string]string{
-		"/v1/volume/csi/{id}":  "volume not found",
-		"/v1/volume/host/{id}": "volume not found",
-		"/v1/plugin/csi/{id}":  "plugin not found",
+		"/v1/volume/csi/{id}": "volume not found",
+		"/v1/plugin/csi/{id}": "plugin not found",
 	} {
 		h.get(path, tableJobs, func(*http.Request, *query) (answer, error) { return answer{}, notFound("%s", text) })
 	}

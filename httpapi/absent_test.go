@@ -63,8 +63,6 @@ func TestWhatIsNotHereAnswersAsInNomad(t *testing.T) {
 	require.ErrorContains(t, err, `501 (namespaces are not supported: there is only "default")`)
 	_, _, err = w.Client.CSIVolumes().Create(&nomad.CSIVolume{ID: "x"}, nil)
 	require.ErrorContains(t, err, "501 (CSI volumes are not supported)")
-	_, _, err = w.Client.HostVolumes().Create(&nomad.HostVolumeCreateRequest{Volume: &nomad.HostVolume{Name: "x"}}, nil)
-	require.ErrorContains(t, err, "501 (host volumes are not supported)")
 	space, _, err := w.Client.Namespaces().Info("default", nil)
 	require.NoError(t, err)
 	require.Equal(t, "default", space.Name)

@@ -27,6 +27,9 @@ const (
 	tableVariables   = "variables"
 	tableRootKeys    = "root_keys"
 	tableServices    = "services"
+
+	tableHostVolumes  = "host_volumes"
+	tableVolumeClaims = "host_volume_claims"
 )
 
 // ControlPlane is what the API needs of the embedded control plane. What it returns
@@ -132,6 +135,19 @@ type ControlPlane interface {
 	JobServices(namespace, id string) []*structs.ServiceRegistration
 	// DeleteService removes a registration, and returns the change's index.
 	DeleteService(namespace, id string) (index uint64, err error)
+	// HostVolumes are the dynamic ones, in no order, and VolumeAllocations those that mount one
+	// and have not ended.
+	HostVolumes() []*nomad.HostVolume
+	HostVolume(namespace, id string) *nomad.HostVolume
+	VolumeAllocations(id string) []*structs.Allocation
+	// CreateHostVolume has a volume made by its plugin; RegisterHostVolume finds one that is
+	// there. A volume that has an ID is changed.
+	CreateHostVolume(ctx context.Context, v *nomad.HostVolume) (*nomad.HostVolume, error)
+	RegisterHostVolume(ctx context.Context, v *nomad.HostVolume) (*nomad.HostVolume, error)
+	// DeleteHostVolume removes a volume with what it has, and returns the change's index.
+	DeleteHostVolume(ctx context.Context, namespace, id string, force bool) (index uint64, err error)
+	VolumeClaims() []*nomad.TaskGroupHostVolumeClaim
+	DeleteVolumeClaim(namespace, id string) (index uint64, err error)
 	// CollectGarbage forgets what has ended and is not needed any more.
 	CollectGarbage()
 

@@ -182,6 +182,8 @@ func renderEvent(e *structs.ChangeEvent) ([]byte, error) {
 		payload["NodePool"] = answeredPool(o)
 	case *structs.ServiceRegistration:
 		payload["Service"] = answeredService(o)
+	case *nomad.HostVolume:
+		payload["Volume"] = o
 	case *structs.ACLToken:
 		payload["ACLToken"] = aclToken(o, "")
 	default:

@@ -105,6 +105,7 @@ func newHandler(cfg Config) *handler {
 	h.nodeRoutes()
 	h.poolRoutes()
 	h.serviceRoutes()
+	h.volumeRoutes()
 	h.variableRoutes()
 	h.keyringRoutes()
 	h.clientRoutes()

@@ -47,6 +47,8 @@ var parameters = map[string]string{
 	"PUT /v1/var/{path...}":                "cas lock-acquire lock-renew lock-release",
 	"DELETE /v1/var/{path...}":             "cas",
 	"GET /v1/volumes":                      listing + "type node_id node_pool plugin_id",
+	"GET /v1/volumes/claims":               listing + "job_id task_group volume_name",
+	"DELETE /v1/volume/host/{id}":          "force",
 	"GET /v1/acl/tokens":                   listing,
 	"GET /v1/metrics":                      "format",
 	"PUT /v1/agent/join":                   "address",

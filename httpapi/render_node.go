@@ -29,7 +29,7 @@ func answeredNode(n *structs.Node) wireNode {
 	return wireNode{out, computedClass(n), wireResourcesOf(n, out.NodeResources), reservedOf(n, out.ReservedResources)}
 }
 
-// wireNodeStub lists volumes of the machine that jobs may name: there are none.
+// wireNodeStub lists volumes of the machine that jobs may name.
 type wireNodeStub struct {
 	*nomad.NodeListStub
 	HostVolumes map[string]*nomad.HostVolumeInfo
@@ -134,7 +134,7 @@ func family(address string) string {
 func hostVolumes(volumes []structs.HostVolume) map[string]*nomad.HostVolumeInfo {
 	out := map[string]*nomad.HostVolumeInfo{}
 	for _, v := range volumes {
-		out[v.Name] = &nomad.HostVolumeInfo{Path: v.Path, ReadOnly: v.ReadOnly}
+		out[v.Name] = &nomad.HostVolumeInfo{Path: v.Path, ReadOnly: v.ReadOnly, ID: v.ID}
 	}
 	return out
 }

@@ -90,6 +90,12 @@ func (h *handler) things(kind contexts.Context, q *query) (list []thing) {
 		for _, p := range h.ControlPlane.NodePools() {
 			list = append(list, thing{id: p.Name, name: p.Name})
 		}
+	case contexts.HostVolumes:
+		for _, v := range cp.HostVolumes() {
+			if q.inNamespace(v.Namespace) {
+				list = append(list, thing{v.ID, v.Name, []string{v.Namespace, v.ID}})
+			}
+		}
 	case contexts.Namespaces:
 		list = append(list, thing{id: nomad.DefaultNamespace, name: nomad.DefaultNamespace})
 	}
@@ -131,7 +137,7 @@ func (h *handler) search(r *http.Request) (any, error) {
 
 // isUUID reports whether things of a kind have UUIDs.
 func isUUID(kind contexts.Context) bool {
-	return kind == contexts.Allocs || kind == contexts.Nodes || slices.Contains(byUUID, kind)
+	return kind == contexts.Allocs || kind == contexts.Nodes || kind == contexts.HostVolumes || slices.Contains(byUUID, kind)
 }
 
 // searchFuzzy finds things by a part of their names, and what jobs are made of.

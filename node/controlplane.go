@@ -36,6 +36,7 @@ type ControlPlane interface {
 	// idempotent: what was reported twice counts once.
 	UpdateAllocations(ctx context.Context, nodeID string, states []*structs.AllocationState) error
 	ServiceRegistry
+	VolumeRegistry
 	// Variables are read by templates of the node's tasks.
 	template.Variables
 }
@@ -54,4 +55,15 @@ type ServiceRegistry interface {
 	// IDs; of no name: of all services of the namespace. It is asked once a second for each
 	// service that a template of a task has.
 	FindServices(ctx context.Context, namespace, name string) ([]*structs.ServiceRegistration, error)
+}
+
+// VolumeRegistry knows the dynamic host volumes. Each of its methods is idempotent.
+type VolumeRegistry interface {
+	// NodeVolumes are the volumes that the node is to have, or that it was about to remove.
+	NodeVolumes(ctx context.Context, nodeID string) ([]structs.NodeVolume, error)
+	// VolumeMade reports where a volume is, after it was made again. One that is unknown is
+	// left out.
+	VolumeMade(ctx context.Context, nodeID, id string, made structs.MadeVolume) error
+	// VolumeRemoved reports that nothing is left of a volume that was to be removed.
+	VolumeRemoved(ctx context.Context, nodeID, id string) error
 }

@@ -36,6 +36,8 @@ type Config struct {
 	// Devices has devices reserved for the tasks, and measured; optional: the node has
 	// none.
 	Devices Devices
+	// Volumes makes dynamic host volumes; optional: there are none.
+	Volumes Volumes
 	// Workloads has what outlived the last agent; optional: nothing does.
 	Workloads Workloads
 	// BootID is the machine's run; optional: it is not known when the machine was restarted.
@@ -99,6 +101,12 @@ type Node struct {
 	machine    func(n *structs.Node, allocsDir string) error // looks at the machine again
 	measured   map[string]bool                               // attributes that it found last; used in self.update only
 	hostCPU    hostCPU
+
+	// volumesMu is held by who makes all volumes again, and shared by who makes one.
+	volumesMu       sync.RWMutex
+	volumesRestored chan struct{}   // closed when those are there that can be
+	running         context.Context // of Run
+	end             context.CancelFunc
 
 	metaMu      sync.Mutex
 	dynamicMeta map[string]*string // immutable; replaced at each change
@@ -167,6 +175,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n.Meta = mergeMeta(cfg.Identity.Meta, meta.Dynamic)
 	ended := wake.New()
+	running, end := context.WithCancel(context.Background())
 	node := &Node{
 		cfg:         cfg,
 		logger:      cfg.Logger,
@@ -183,6 +192,8 @@ func New(cfg Config) (*Node, error) {
 		marked:      map[string]*entry{},
 		unread:      map[string]*unread{},
 		strays:      map[string]*workload.Status{},
+
+		volumesRestored: make(chan struct{}), running: running, end: end,
 	}
 	node.recall(context.Background())
 	return node, nil
@@ -238,8 +249,11 @@ func (n *Node) RefusePlugin(file, why string) { n.self.refusePlugin(file, why) }
 func (n *Node) Run(ctx context.Context, ready func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer context.AfterFunc(ctx, n.end)()
+	defer n.end()
 	var loops sync.WaitGroup
 	loops.Go(func() { n.registerLoop(ctx) })
+	n.restoreVolumes(ctx) // before tasks that mount them are started again
 	if err := n.restore(ctx); err != nil {
 		cancel()
 		loops.Wait()

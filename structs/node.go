@@ -141,6 +141,7 @@ func (n *Node) HostNetwork(name string) *HostNetwork {
 // HostVolume is one of the machine's directories that jobs may mount.
 type HostVolume struct {
 	Name     string
+	ID       string `json:",omitempty"` // of a dynamic one; empty: it is of the configuration
 	Path     string // absolute and clean
 	ReadOnly bool
 }

@@ -66,6 +66,10 @@ type Client struct {
 	HostNetworks map[string]HostNetwork `key:"host_network"`
 	// HostVolumes are the directories that jobs may mount, by the name they are asked for with.
 	HostVolumes map[string]HostVolume `key:"host_volume"`
+	// HostVolumesDir is what dynamic host volumes are below, and HostVolumePluginDir has the
+	// programs that make them; empty: host_volumes and host_volume_plugins in the data directory.
+	HostVolumesDir      string `key:"host_volumes_dir"`
+	HostVolumePluginDir string `key:"host_volume_plugin_dir"`
 	// CNIPath are the directories that plugins of CNI are looked for in, separated by colons,
 	// and CNIConfigDir has the networks that jobs name as cni/NAME.
 	CNIPath      string `key:"cni_path"`

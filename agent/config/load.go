@@ -81,6 +81,8 @@ type clientBlock struct {
 	Reserved       *reservedBlock     `hcl:"reserved,block"`
 	HostNetworks   []hostNetworkBlock `hcl:"host_network,block"`
 	HostVolumes    []hostVolumeBlock  `hcl:"host_volume,block"`
+	VolumesDir     *string            `hcl:"host_volumes_dir,optional"`
+	VolumePlugins  *string            `hcl:"host_volume_plugin_dir,optional"`
 	Drivers        *driversBlock      `hcl:"drivers,block"`
 }
 
@@ -424,6 +426,8 @@ func (l *loader) client(b *clientBlock) {
 		set(&volume.ReadOnly, v.ReadOnly)
 		c.HostVolumes = with(c.HostVolumes, v.Name, volume)
 	}
+	set(&c.HostVolumesDir, b.VolumesDir)
+	set(&c.HostVolumePluginDir, b.VolumePlugins)
 	l.options(b.Options)
 	if b.Drivers != nil {
 		set(&c.AllowedDrivers, b.Drivers.Allow)

@@ -40,7 +40,7 @@ const (
 	modules      = "plugins are modules: they take no arguments, and listen on nothing"
 	ownBounds    = "artifact.max_size, max_files and timeout bound what is fetched, and it is fetched by the agent itself"
 	ownTokens    = "tokens are looked at with each request"
-	noDynamic    = "volumes are those of client.host_volume"
+	noCSI        = "there are no CSI volumes"
 )
 
 // nomadKeys are what is known of Nomad's. A key stands for all that is in its block, but for
@@ -103,7 +103,7 @@ var nomadKeys = []NomadKey{
 	{Key: "client.cgroup_parent", Why: "control groups are below the agent's own"},
 	{Key: "client.client_max_port", Why: modules},
 	{Key: "client.client_min_port", Why: modules},
-	{Key: "client.common_plugin_dir", Why: noDynamic},
+	{Key: "client.common_plugin_dir", Why: "tasks are given no secrets by plugins: they read variables"},
 	{Key: "client.cpu_disable_dmidecode", Why: "dmidecode is not run"},
 	{Key: "client.cpu_total_compute", Why: measured},
 	{Key: "client.default_ineligible", As: []string{"false"}, Refused: true, Why: "type: wasmnode node eligibility -disable"},
@@ -112,9 +112,7 @@ var nomadKeys = []NomadKey{
 	{Key: "client.drain_on_shutdown", Why: "tasks go on while the agent is not there: type: wasmnode node drain -enable"},
 	{Key: "client.enabled", As: []string{"true"}, Refused: true, Why: "an agent is a server and a client in one"},
 	{Key: "client.fingerprint", Why: "the machine is all that is looked at"},
-	{Key: "client.gc_volumes_on_node_gc", Why: noDynamic},
-	{Key: "client.host_volume_plugin_dir", Why: noDynamic},
-	{Key: "client.host_volumes_dir", Why: noDynamic},
+	{Key: "client.gc_volumes_on_node_gc", As: []string{"false"}, Why: "volumes of a node that is gone are forgotten when it is purged"},
 	{Key: "client.log_file", Why: toStderr},
 	{Key: "client.max_dynamic_port", As: []string{"32000"}, Refused: true, Why: "ports are given from 20000 to 32000: client.reserved.reserved_ports keeps some back"},
 	{Key: "client.memory_total_mb", Why: measured},
@@ -141,9 +139,9 @@ var nomadKeys = []NomadKey{
 	{Key: "server.authoritative_region", Why: noPeers},
 	{Key: "server.bootstrap_expect", As: []string{"0", "1"}, Refused: true, Why: alone},
 	{Key: "server.client_introduction", Why: noPeers},
-	{Key: "server.csi_plugin_gc_threshold", Why: noDynamic},
-	{Key: "server.csi_volume_claim_gc_interval", Why: noDynamic},
-	{Key: "server.csi_volume_claim_gc_threshold", Why: noDynamic},
+	{Key: "server.csi_plugin_gc_threshold", Why: noCSI},
+	{Key: "server.csi_volume_claim_gc_interval", Why: noCSI},
+	{Key: "server.csi_volume_claim_gc_threshold", Why: noCSI},
 	{Key: "server.data_dir", Why: byDataDir},
 	{Key: "server.deploy_query_rate_limit", Why: noPeers},
 	{Key: "server.enable_event_broker", As: []string{"true"}, Why: "there are always events"},

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -14,9 +15,27 @@ type HostVolume struct {
 	ReadOnly bool   `key:"read_only"`
 }
 
+// VolumesDir is where dynamic host volumes are, of a data directory.
+func (c Client) VolumesDir(dataDir string) string {
+	return filepath.Clean(cmp.Or(c.HostVolumesDir, filepath.Join(dataDir, "host_volumes")))
+}
+
+// VolumePluginDir has the programs that make them.
+func (c Client) VolumePluginDir(dataDir string) string {
+	return filepath.Clean(cmp.Or(c.HostVolumePluginDir, filepath.Join(dataDir, "host_volume_plugins")))
+}
+
 // volumeFaults returns what is wrong with host volumes. One that is missing is a fault, as with
 // Nomad: a task that ran without its data would begin anew.
 func (c Client) volumeFaults() (faults []error) {
+	for _, dir := range []struct{ key, path string }{{"host_volumes_dir", c.HostVolumesDir}, {"host_volume_plugin_dir", c.HostVolumePluginDir}} {
+		switch {
+		case dir.path != "" && !filepath.IsAbs(dir.path):
+			faults = append(faults, fmt.Errorf("%s: %q is not absolute", dir.key, dir.path))
+		case dir.path != "" && filepath.Clean(dir.path) == "/":
+			faults = append(faults, fmt.Errorf("%s: %q is the whole machine: name a directory", dir.key, dir.path))
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.HostVolumes)) {
 		v := c.HostVolumes[name]
 		fault := func(format string, args ...any) {

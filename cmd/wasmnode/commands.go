@@ -26,6 +26,7 @@ func commands(m meta) registry {
 	r.service(m)
 	r.system(m)
 	r.variables(m)
+	r.volume(m)
 	r.enterprise(m)
 	return r
 }
@@ -243,6 +244,24 @@ func (r registry) variables(m meta) {
 	r["var lock"] = &varLockCommand{m}
 	r["var purge"] = &varPurgeCommand{m}
 	r["var put"] = &varPutCommand{m}
+}
+
+func (r registry) volume(m meta) {
+	r.group(m, "volume", "Host volumes: what jobs keep their data in")
+	r.group(m, "volume claim", "Claims: which group has which volume again")
+	r["volume claim delete"] = &volumeClaimDeleteCommand{m}
+	r["volume claim list"] = &volumeClaimListCommand{m}
+	r["volume create"] = &volumeCreateCommand{m}
+	r["volume delete"] = &volumeDeleteCommand{m}
+	r["volume deregister"] = &csiCommand{m, "volume deregister", "Forget a volume"}
+	r["volume detach"] = &csiCommand{m, "volume detach", "Take a volume from a node"}
+	r["volume init"] = &volumeInitCommand{m}
+	r["volume register"] = &volumeRegisterCommand{m}
+	r.group(m, "volume snapshot", "Snapshots: there are none of host volumes")
+	r["volume snapshot create"] = &csiCommand{m, "volume snapshot create", "Make a snapshot of a volume"}
+	r["volume snapshot delete"] = &csiCommand{m, "volume snapshot delete", "Delete a snapshot"}
+	r["volume snapshot list"] = &csiCommand{m, "volume snapshot list", "List snapshots"}
+	r["volume status"] = &volumeStatusCommand{m}
 }
 
 func (r registry) enterprise(m meta) {

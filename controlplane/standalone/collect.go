@@ -178,10 +178,11 @@ func (t *tx) endedEvals(keep Limits) (list []garbage) {
 	return list
 }
 
-// downNodes are those that others have replaced. Of when that was they have an event.
+// downNodes are those that others have replaced, and that have no volumes: these are forgotten
+// when a person says so. Of when a node was replaced it has an event.
 func (t *tx) downNodes(keep Limits) (list []garbage) {
 	t.nodes.all(func(id string, n *structs.Node) {
-		if n.Status != structs.NodeDown || len(t.allocsByNode.in(id)) > 0 {
+		if n.Status != structs.NodeDown || len(t.allocsByNode.in(id)) > 0 || len(t.volumesOn(id)) > 0 {
 			return
 		}
 		at := int64(0)

@@ -35,6 +35,9 @@ const (
 	TableVariables   = "variables"
 	TableRootKeys    = "root_keys"
 	TableServices    = "services"
+
+	TableHostVolumes  = "host_volumes"
+	TableVolumeClaims = "host_volume_claims"
 )
 
 // SchemaVersion is the version of the file's layout that this package writes.
@@ -112,9 +115,12 @@ type ControlPlane struct {
 	queueMu sync.Mutex
 	queue   []*operation
 	closed  bool
-	wake    wake.Signal   // something is queued
-	stop    chan struct{} // closed when the control plane closes
-	ended   chan struct{} // closed when the writer has ended
+	wake    wake.Signal // something is queued
+
+	volumeOps volumeOps
+
+	stop  chan struct{} // closed when the control plane closes
+	ended chan struct{} // closed when the writer has ended
 }
 
 // file is what is asked of a boltfile.File.
@@ -148,6 +154,8 @@ type tables struct {
 	parents     map[jobKey]*parent // the jobs that have children
 	variables   map[variableKey]*variableRow
 	rootKeys    map[string]*nomad.RootKeyMeta // by ID
+	volumes     map[string]*structs.NodeVolume
+	claims      map[string]*nomad.TaskGroupHostVolumeClaim
 	committedIndexes
 }
 
@@ -219,7 +227,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools, TableVariables, TableRootKeys, TableServices} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools, TableVariables, TableRootKeys, TableServices, TableHostVolumes, TableVolumeClaims} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -288,6 +296,8 @@ func newTables() tables {
 		parents:     map[jobKey]*parent{},
 		variables:   map[variableKey]*variableRow{},
 		rootKeys:    map[string]*nomad.RootKeyMeta{},
+		volumes:     map[string]*structs.NodeVolume{},
+		claims:      map[string]*nomad.TaskGroupHostVolumeClaim{},
 
 		committedIndexes: newIndexes(),
 	}

@@ -97,6 +97,7 @@ func (t *tx) input(e *structs.Evaluation, last *nomad.Job) schedule.Input {
 		return in
 	}
 	t.surround(&in, key)
+	t.addVolumes(&in, key)
 	in.Algorithm = schedule.Algorithm(t.scheduler.SchedulerAlgorithm)
 	in.Oversubscribe = t.scheduler.MemoryOversubscriptionEnabled
 	in.Preempt = mayPreempt(t.scheduler, *in.Job.Type)
@@ -186,6 +187,7 @@ func (t *tx) apply(e *structs.Evaluation, res *schedule.Result) {
 	for _, a := range res.Place {
 		a.EvalID = e.ID
 		t.putAlloc(a, true)
+		t.claimVolumes(a)
 	}
 	for victim, by := range res.Preempted {
 		t.changeAlloc(t.allocs.get(victim), true, func(a *structs.Allocation) {

@@ -49,6 +49,7 @@ func (t *tx) noteChanges() {
 	noting(t, TableNodePools, &t.pools)
 	noting(t, TableACLTokens, &t.tokens)
 	noting(t, TableServices, &t.services)
+	noting(t, TableHostVolumes, &t.volumes)
 }
 
 func noting[K comparable, V any](t *tx, table string, c *changes[K, *V]) {
@@ -93,6 +94,8 @@ func eventOf(e *journalEntry) *structs.ChangeEvent {
 		return tokenEvent(e.before.(*structs.ACLToken), after)
 	case *structs.ServiceRegistration:
 		return serviceEvent(e.before.(*structs.ServiceRegistration), after)
+	case *structs.NodeVolume:
+		return volumeEvent(e.before.(*structs.NodeVolume), after)
 	}
 	return nil
 }
@@ -242,6 +245,23 @@ func serviceEvent(before, after *structs.ServiceRegistration) *structs.ChangeEve
 	return &structs.ChangeEvent{
 		Topic: "Service", Type: what, Key: s.ID, Namespace: s.Namespace,
 		FilterKeys: filterKeys(s.JobID, s.ServiceName), Object: s, Deleted: after == nil,
+	}
+}
+
+func volumeEvent(before, after *structs.NodeVolume) *structs.ChangeEvent {
+	row, what := after, "HostVolumeRegistered"
+	switch {
+	case before == nil && after == nil:
+		return nil
+	case after == nil:
+		row, what = before, "HostVolumeDeleted"
+	case before != nil && before.Volume == after.Volume:
+		return nil // it is about to be removed
+	}
+	v := row.Volume
+	return &structs.ChangeEvent{
+		Topic: "HostVolume", Type: what, Key: v.ID, Namespace: v.Namespace,
+		FilterKeys: filterKeys(v.ID, v.Name, v.PluginID), Object: v, Deleted: after == nil,
 	}
 }
 

@@ -91,6 +91,7 @@ func (t *tx) deleteJob(key jobKey) {
 		}
 	}
 	t.parents.delete(key)
+	t.deleteClaimsOf(key)
 	t.jobs.delete(key)
 }
 

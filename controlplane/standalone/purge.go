@@ -23,6 +23,7 @@ func (cp *ControlPlane) PurgeNode(id string) (*structs.NodeChange, error) {
 		}
 		on := t.liveByNode.in(id)
 		t.deleteNode(id)
+		t.deleteVolumesOf(id)
 		out.NodeModifyIndex = t.at()
 		t.evaluateOn(out, on, func(a *schedule.Alloc) { t.markStoppingLost(a, id) })
 		return nil

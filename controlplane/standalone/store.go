@@ -30,6 +30,8 @@ import (
 //	variables/<namespace>\x00<path> variableRow
 //	root_keys/<ID>            nomad.RootKeyMeta; the key itself is in a file of its own
 //	services/<ID>             structs.ServiceRegistration
+//	host_volumes/<ID>         structs.NodeVolume
+//	host_volume_claims/<ID>   nomad.TaskGroupHostVolumeClaim
 //	server/acl_bootstrap      the index at which the first token was made
 //	server/scheduler          nomad.SchedulerConfiguration; absent: the default
 //
@@ -48,6 +50,9 @@ const (
 	bucketVariables   = "variables"
 	bucketRootKeys    = "root_keys"
 	bucketServices    = "services"
+
+	bucketHostVolumes  = "host_volumes"
+	bucketVolumeClaims = "host_volume_claims"
 
 	keyID           = "id"
 	keyIndex        = "index"
@@ -146,6 +151,8 @@ func (cp *ControlPlane) load() error {
 		loadRows(cp, dbtx, bucketVariables, cp.loadVariable)
 		loadRows(cp, dbtx, bucketRootKeys, cp.loadRootKey)
 		loadRows(cp, dbtx, bucketServices, cp.loadService)
+		loadRows(cp, dbtx, bucketHostVolumes, cp.loadVolume)
+		loadRows(cp, dbtx, bucketVolumeClaims, cp.loadClaim)
 		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
 			cp.data.tokens[id] = t
 			return nil

@@ -260,7 +260,7 @@ func (v *validation) group(j *nomad.Job, g *nomad.TaskGroup) {
 	v.restart(g.RestartPolicy)
 	v.reschedule(j, g.ReschedulePolicy)
 	v.disk(g)
-	v.volumes(g)
+	v.volumes(j, g)
 	v.ports(g)
 	v.groupTimes(j, g)
 	v.scaling(g)

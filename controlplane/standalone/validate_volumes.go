@@ -8,23 +8,30 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
 const maxVolumes = 100 // of a group, and mounts of a task
 
+// The modes that host volumes may be asked for in; empty: the one that fits.
+var (
+	accessModes     = []string{"", "single-node-reader-only", "single-node-writer", "single-node-single-writer", "single-node-multi-writer"}
+	attachmentModes = []string{"", "file-system", "block-device"}
+)
+
 // volumes refuses what Nomad refuses of a group's, and what there is none of here.
-func (v *validation) volumes(g *nomad.TaskGroup) {
+func (v *validation) volumes(j *nomad.Job, g *nomad.TaskGroup) {
 	if len(g.Volumes) > maxVolumes {
 		v.fault("volumes: a group has at most %d: this one has %d", maxVolumes, len(g.Volumes))
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.Volumes)) {
-		v.in(fmt.Sprintf("volume %q", name), func() { v.volume(g.Volumes[name]) })
+		v.in(fmt.Sprintf("volume %q", name), func() { v.volume(j, g, g.Volumes[name]) })
 	}
 }
 
-func (v *validation) volume(r *nomad.VolumeRequest) {
+func (v *validation) volume(j *nomad.Job, g *nomad.TaskGroup, r *nomad.VolumeRequest) {
 	switch r.Type {
 	case "host":
 	case "csi":
@@ -38,12 +45,30 @@ func (v *validation) volume(r *nomad.VolumeRequest) {
 	if r.Source == "" {
 		v.fault("source: volume has an empty source")
 	}
-	modes := []string{"", "single-node-reader-only", "single-node-writer", "single-node-single-writer", "single-node-multi-writer"}
-	if !slices.Contains(modes, r.AccessMode) {
-		v.fault("access_mode: host volumes cannot be mounted with %s access mode", r.AccessMode)
+	if r.PerAlloc {
+		v.perAlloc(j, g, r)
 	}
-	if !slices.Contains([]string{"", "file-system", "block-device"}, r.AttachmentMode) {
+	switch {
+	case !slices.Contains(accessModes, r.AccessMode):
+		v.fault("access_mode: host volumes cannot be mounted with %s access mode", r.AccessMode)
+	case r.AccessMode == string(nomad.HostVolumeAccessModeSingleNodeReader) && !r.ReadOnly:
+		v.fault("access_mode: %s volumes must be read-only", r.AccessMode)
+	}
+	if !slices.Contains(attachmentModes, r.AttachmentMode) {
 		v.fault("attachment_mode: host volumes cannot be mounted with %s attachment mode", r.AttachmentMode)
+	}
+}
+
+// perAlloc refuses what leaves open which volume an allocation has of those that are one for each.
+func (v *validation) perAlloc(j *nomad.Job, g *nomad.TaskGroup, r *nomad.VolumeRequest) {
+	if schedule.PerNode(j) {
+		v.fault("per_alloc: volume cannot be per_alloc for system or sysbatch jobs")
+	}
+	if g.Update != nil && structs.Deref(g.Update.Canary) > 0 {
+		v.fault("per_alloc: volume cannot be per_alloc when canaries are in use")
+	}
+	if r.Sticky {
+		v.fault("per_alloc: volume cannot be per_alloc and sticky at the same time")
 	}
 }
 

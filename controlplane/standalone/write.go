@@ -124,6 +124,8 @@ type tx struct {
 	parents     changes[jobKey, *parent]
 	variables   changes[variableKey, *variableRow]
 	rootKeys    changes[string, *nomad.RootKeyMeta]
+	volumes     changes[string, *structs.NodeVolume]
+	claims      changes[string, *nomad.TaskGroupHostVolumeClaim]
 	indexes
 	// aclBootstrap is the index at which the first token was made; 0: it was not.
 	aclBootstrap uint64
@@ -153,6 +155,8 @@ func (cp *ControlPlane) begin() *tx {
 		variables:    changes[variableKey, *variableRow]{base: cp.data.variables},
 		rootKeys:     changes[string, *nomad.RootKeyMeta]{base: cp.data.rootKeys},
 		services:     changes[string, *structs.ServiceRegistration]{base: cp.data.services},
+		volumes:      changes[string, *structs.NodeVolume]{base: cp.data.volumes},
+		claims:       changes[string, *nomad.TaskGroupHostVolumeClaim]{base: cp.data.claims},
 		aclBootstrap: cp.aclBootstrap,
 		scheduler:    cp.scheduler,
 		touched:      map[string]uint64{},
@@ -269,6 +273,7 @@ func (t *tx) putNode(n *structs.Node) {
 		t.tellNode(n.ID)
 	}
 	t.nodes.put(n.ID, n)
+	t.followVolumes(n)
 }
 
 func (t *tx) deleteNode(id string) {
@@ -309,6 +314,8 @@ func (t *tx) commit() error {
 	t.variables.merge()
 	t.rootKeys.merge()
 	t.services.merge()
+	t.volumes.merge()
+	t.claims.merge()
 	cp.aclBootstrap = t.aclBootstrap
 	cp.scheduler = t.scheduler
 	for id, allocIDs := range t.touchedNodes {
@@ -373,6 +380,8 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 	rows(e, bucketVariables, &t.variables, variableKey.stored, whole)
 	rows(e, bucketRootKeys, &t.rootKeys, asIs, whole)
 	rows(e, bucketServices, &t.services, asIs, whole)
+	rows(e, bucketHostVolumes, &t.volumes, asIs, whole)
+	rows(e, bucketVolumeClaims, &t.claims, asIs, whole)
 	rows(e, bucketDeployments, &t.deployments, asIs, whole)
 	rows(e, bucketACLTokens, &t.tokens, asIs, whole)
 	return e.ops, e.err

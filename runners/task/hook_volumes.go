@@ -49,18 +49,16 @@ func volumeMount(req *PrestartRequest, m *nomad.VolumeMount) (mount structs.Moun
 	if asked == nil {
 		return mount, errors.New("the group has none of that name")
 	}
-	v := req.Node.HostVolume(asked.Source)
+	source := structs.VolumeSource(asked, req.Alloc.Name)
+	v := req.Node.HostVolume(source)
 	switch {
 	case v == nil:
-		return mount, fmt.Errorf("the node has no host volume %q any more", asked.Source)
+		return mount, fmt.Errorf("the node has no host volume %q any more", source)
 	case v.ReadOnly && !asked.ReadOnly:
-		return mount, fmt.Errorf("the node's host volume %q is read-only now", asked.Source)
+		return mount, fmt.Errorf("the node's host volume %q is read-only now", source)
 	}
-	switch info, err := os.Stat(v.Path); {
-	case err != nil:
+	if err := isDirectory(v); err != nil {
 		return mount, err
-	case !info.IsDir():
-		return mount, fmt.Errorf("%s is no directory", v.Path)
 	}
 	at := path.Join("/", req.Env.Replace(structs.Deref(m.Destination)))
 	if at == "/" {
@@ -70,6 +68,25 @@ func volumeMount(req *PrestartRequest, m *nomad.VolumeMount) (mount structs.Moun
 		TaskPath: at, HostPath: v.Path,
 		ReadOnly: v.ReadOnly || asked.ReadOnly || structs.Deref(m.ReadOnly),
 	}, nil
+}
+
+// isDirectory finds out whether a volume is still there. What a dynamic one is in may be written
+// to by other tasks: no link of theirs may lead elsewhere.
+func isDirectory(v *structs.HostVolume) error {
+	info, err := os.Stat(v.Path)
+	if err == nil && v.ID != "" {
+		var resolved string
+		if resolved, err = filepath.EvalSymlinks(v.Path); err == nil && resolved != v.Path {
+			return fmt.Errorf("a link leads from %s to %s now", v.Path, resolved)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is no directory", v.Path)
+	}
+	return nil
 }
 
 // link leads from a path in the task's directory to a volume. The directory was the task's

@@ -89,7 +89,7 @@ func TestWhatIsNotDoneIsRefusedOrWarnedAbout(t *testing.T) {
 		"secret":        {task: "secret \"s\" {\n provider = \"nomad\"\n path = \"a\"\n}", refused: gt + "secret: there is nothing to read secrets from"},
 		"schedule":      {task: "schedule {\n cron {\n start = \"0 1 * * *\"\n end = \"0 2 * * *\"\n }\n}", refused: gt + "schedule: tasks run as long as their allocation: a schedule is not kept"},
 		"csi_plugin":    {task: "csi_plugin {\n id = \"p\"\n type = \"node\"\n mount_dir = \"/csi\"\n}", refused: gt + "csi_plugin: there are no CSI volumes, and no plugins of them"},
-		"volume":        {group: "volume \"data\" {\n type = \"host\"\n source = \"data\"\n access_mode = \"single-node-writer\"\n}", warned: `group "g": volume "data": access_mode: it has no effect: a host volume is one of the node's directories`},
+		"volume":        {group: "volume \"data\" {\n type = \"host\"\n source = \"data\"\n access_mode = \"single-node-writer\"\n}"},
 		"mount_options": {group: "volume \"data\" {\n type = \"host\"\n source = \"data\"\n mount_options {\n fs_type = \"ext4\"\n}\n}", refused: `group "g": volume "data": mount_options: host volumes cannot have mount options`},
 		"volume_mount":  {task: "volume_mount {\n volume = \"data\"\n destination = \"/data\"\n propagation_mode = \"bidirectional\"\n}", refused: gt + "volume_mount: propagation_mode: mounts are private"},
 		"host_network":  {group: "network {\n port \"http\" { host_network = \"public\" }\n}"},

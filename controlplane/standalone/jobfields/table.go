@@ -28,7 +28,6 @@ const (
 	obsolete    = "it is obsolete and has no effect"
 	ofConsul    = "it is Consul's, and has no effect"
 	ofToken     = "it describes a token, of which env and file tell that it is not issued"
-	ofVolume    = "it has no effect: a host volume is one of the node's directories"
 	hostAddress = "it has no effect: tasks have the machine's network and names"
 )
 
@@ -163,7 +162,7 @@ var table = map[string]map[string]fate{
 	"VolumeRequest": {
 		"Name": moot("the group has it by its name"), "Type": moot("it is host: others are refused"), "Source": done(scheduling), "ReadOnly": done(scheduling),
 		"Sticky": done(scheduling), "PerAlloc": done(scheduling), "MountOptions": refused("host volumes cannot have mount options"),
-		"AccessMode": warned(ofVolume), "AttachmentMode": warned(ofVolume),
+		"AccessMode": done(scheduling), "AttachmentMode": done(scheduling),
 	},
 	"VolumeMount": {
 		"Volume": done(tasks), "Destination": done(tasks), "ReadOnly": done(tasks), "PropagationMode": refused("mounts are private").but("private"),

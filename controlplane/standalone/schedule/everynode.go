@@ -112,7 +112,7 @@ func (r *nodewise) free() (free, closed []wanted) {
 
 // open reports whether a node may be given an allocation of the group, if it has room.
 func (r *nodewise) open(n *structs.Node) bool {
-	return ready(n) && inPool(r.Job, n) && inDatacenter(r.Job, n) && len(r.infeasible(n, r.g, nil)) == 0
+	return ready(n) && inPool(r.Job, n) && inDatacenter(r.Job, n) && len(r.infeasible(n, r.g, 0, nil)) == 0
 }
 
 // stay changes in place what needs not be replaced, and counts the canaries.

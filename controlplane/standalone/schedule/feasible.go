@@ -43,10 +43,10 @@ func inDatacenter(job *nomad.Job, n *structs.Node) bool {
 	})
 }
 
-// infeasible returns why a node may not run a group now, with Nomad's texts; nothing
+// infeasible returns why a node may not run a group's allocation of an index now, with Nomad's texts; nothing
 // when it may.
-func (s *scheduler) infeasible(n *structs.Node, g *nomad.TaskGroup, replaced *Alloc) []string {
-	why := s.unmet(n, g, replaced)
+func (s *scheduler) infeasible(n *structs.Node, g *nomad.TaskGroup, index int, replaced *Alloc) []string {
+	why := s.unmet(n, g, index, replaced)
 	missing := false
 	var unwell []string
 	for _, t := range g.Tasks {
@@ -77,10 +77,10 @@ func uniq(texts []string) []string {
 	return slices.Compact(texts)
 }
 
-// unmet returns which demands of the job file a node does not meet.
-func (s *scheduler) unmet(n *structs.Node, g *nomad.TaskGroup, replaced *Alloc) []string {
+// unmet returns which demands of the job file a node does not meet for the allocation of an index.
+func (s *scheduler) unmet(n *structs.Node, g *nomad.TaskGroup, index int, replaced *Alloc) []string {
 	suits := s.suits(n, g)
-	why := slices.Clone(suits.unmet)
+	why := append(slices.Clone(suits.unmet), s.unmetVolumes(n, g, index, replaced)...)
 	for _, c := range suits.distinct {
 		switch {
 		case c.Operand == nomad.ConstraintDistinctProperty:
@@ -128,9 +128,6 @@ func (s *scheduler) suits(n *structs.Node, g *nomad.TaskGroup) *suitability {
 			found.unmet = append(found.unmet, fmt.Sprintf("%s %s %s", c.LTarget, c.Operand, c.RTarget))
 		}
 	}
-	if !hasVolumes(n, g) {
-		found.unmet = append(found.unmet, "missing compatible host volumes")
-	}
 	found.unmet = append(found.unmet, missingNetworks(n, g)...)
 	for _, net := range g.Networks {
 		if why := missingMode(n, net.Mode); why != "" {
@@ -143,18 +140,6 @@ func (s *scheduler) suits(n *structs.Node, g *nomad.TaskGroup) *suitability {
 	}
 	s.suitable[key] = found
 	return found
-}
-
-// hasVolumes reports whether a node has the volumes that a group asks for. A volume that is
-// the node's own can be neither sticky nor one for each allocation, as with Nomad.
-func hasVolumes(n *structs.Node, g *nomad.TaskGroup) bool {
-	for _, asked := range g.Volumes {
-		v := n.HostVolume(asked.Source)
-		if v == nil || v.ReadOnly && !asked.ReadOnly || asked.Sticky || asked.PerAlloc {
-			return false
-		}
-	}
-	return true
 }
 
 // others counts live allocations of the job (or of the group only) on a node, but for
@@ -240,6 +225,9 @@ func resolve(target string, n *structs.Node) (value string, ok bool) {
 	}
 	return "", false
 }
+
+// Meets reports whether a node meets a constraint that depends on nothing but the node.
+func Meets(c *nomad.Constraint, n *structs.Node) bool { return meets(c, n) }
 
 // meets reports whether a node meets a constraint. A reference that the node does not
 // have meets only != and is_not_set.

@@ -55,7 +55,7 @@ func (s *scheduler) stillFeasible(a *Alloc, g *nomad.TaskGroup) bool {
 	if n == nil || !inPool(s.Job, n) || !inDatacenter(s.Job, n) {
 		return false
 	}
-	return structs.Deref(a.Job.JobModifyIndex) == structs.Deref(s.Job.JobModifyIndex) || len(s.unmet(n, g, a)) == 0
+	return structs.Deref(a.Job.JobModifyIndex) == structs.Deref(s.Job.JobModifyIndex) || len(s.unmet(n, g, indexOf(a.Name), a)) == 0
 }
 
 // indexOf returns the index in an allocation's name, -1 when there is none.

@@ -51,6 +51,13 @@ type Input struct {
 	// Preempt is set when the job may have less important jobs' allocations ended for its own.
 	Preempt bool
 	Now     time.Time
+	// Volumes are the dynamic host volumes of the job's namespace by ID, but for those that are
+	// being deleted, and Claims what the job's groups are to have of them again.
+	Volumes map[string]*nomad.HostVolume
+	Claims  []*nomad.TaskGroupHostVolumeClaim
+	// Writers returns the ID of another job's allocation that may write to a volume and has not
+	// ended; empty: there is none. It is asked only of what has to have one writer.
+	Writers func(*nomad.HostVolume) string
 	// NewID returns a fresh allocation ID.
 	NewID func() string
 }
@@ -303,7 +310,7 @@ func (s *scheduler) placeEach(list []wanted, preempt bool) (without []wanted) {
 	lacking := map[*nomad.TaskGroup]bool{} // a job may have two versions of a group in the list
 	for _, w := range list {
 		group := *w.group.Name
-		if lacking[w.group] && w.previous == nil && w.node == nil {
+		if lacking[w.group] && w.previous == nil && w.node == nil && !eachItsOwn(w.group) {
 			// The same again fails for the same reason.
 			failed[group].CoalescedFailures++
 			without = append(without, w)
@@ -376,7 +383,7 @@ func (s *scheduler) placeOne(w wanted, preempt bool) (*Alloc, *structs.Placement
 	var exhausted []*structs.Node
 	for _, n := range s.candidates(w, metric) {
 		metric.NodesEvaluated++
-		if why := s.infeasible(n, w.group, w.previous); len(why) > 0 {
+		if why := s.infeasible(n, w.group, w.index, w.previous); len(why) > 0 {
 			metric.NodesFiltered++
 			for _, text := range why {
 				metric.ConstraintFiltered = count(metric.ConstraintFiltered, text)
