@@ -77,14 +77,14 @@ func decodeVolume(path string, content []byte) (*nomad.HostVolume, error) {
 	if bytes.HasPrefix(bytes.TrimSpace(content), []byte("{")) {
 		parsed, diags = hclparse.NewParser().ParseJSON(content, path)
 	} else {
-		parsed, diags = hclparse.NewParser().ParseHCL(content, path)
+		parsed, diags = hclparse.NewParser().ParseHCL(literal(content), path)
 	}
 	var kind volumeType
 	if !diags.HasErrors() {
 		diags = gohcl.DecodeBody(parsed.Body, nil, &kind)
 	}
 	if diags.HasErrors() {
-		return nil, volumeError(path, diags)
+		return nil, errors.New(strings.Join(hclvalue.Lines(diags), "; "))
 	}
 	switch {
 	case kind.Type == nil:
@@ -96,18 +96,18 @@ func decodeVolume(path string, content []byte) (*nomad.HostVolume, error) {
 	}
 	var file volumeFile
 	if diags = gohcl.DecodeBody(kind.Rest, nil, &file); diags.HasErrors() {
-		return nil, volumeError(path, diags)
+		return nil, errors.New(strings.Join(hclvalue.Lines(diags), "; "))
 	}
 	parameters, diags := decodeParameters(file.Rest, parsed.Body)
 	if diags.HasErrors() {
-		return nil, volumeError(path, diags)
+		return nil, errors.New(strings.Join(hclvalue.Lines(diags), "; "))
 	}
 	return file.volume(path, parameters)
 }
 
-// volumeError is what is wrong in a file, on a line.
-func volumeError(path string, diags hcl.Diagnostics) error {
-	return fmt.Errorf("%s: %s", path, strings.Join(hclvalue.Lines(diags), "; "))
+// literal has texts mean themselves: what "${attr.kernel.name}" stands for is the node's to say.
+func literal(content []byte) []byte {
+	return bytes.ReplaceAll(bytes.ReplaceAll(content, []byte("${"), []byte("$${")), []byte("%{"), []byte("%%{"))
 }
 
 func decodeParameters(rest, whole hcl.Body) (parameters map[string]string, diags hcl.Diagnostics) {
