@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -323,7 +324,10 @@ func hostNetworks(configured map[string]config.HostNetwork) (networks []structs.
 func (a *agent) hostVolumes() *volumes.Manager {
 	c := a.cfg.Client
 	return volumes.New(volumes.Config{
-		Dir: c.VolumesDir(a.cfg.DataDir), PluginDir: c.VolumePluginDir(a.cfg.DataDir), NodePool: c.NodePool, Logger: a.logger.Named("volumes"),
+		Dir:       filepath.Clean(cmp.Or(c.HostVolumesDir, filepath.Join(a.cfg.DataDir, "host_volumes"))),
+		PluginDir: filepath.Clean(cmp.Or(c.HostVolumePluginDir, filepath.Join(a.cfg.DataDir, "host_volume_plugins"))),
+		NodePool:  c.NodePool,
+		Logger:    a.logger.Named("volumes"),
 	})
 }
 

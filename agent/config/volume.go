@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -13,16 +12,6 @@ import (
 type HostVolume struct {
 	Path     string `key:"path"`
 	ReadOnly bool   `key:"read_only"`
-}
-
-// VolumesDir is where dynamic host volumes are, of a data directory.
-func (c Client) VolumesDir(dataDir string) string {
-	return filepath.Clean(cmp.Or(c.HostVolumesDir, filepath.Join(dataDir, "host_volumes")))
-}
-
-// VolumePluginDir has the programs that make them.
-func (c Client) VolumePluginDir(dataDir string) string {
-	return filepath.Clean(cmp.Or(c.HostVolumePluginDir, filepath.Join(dataDir, "host_volume_plugins")))
 }
 
 // volumeFaults returns what is wrong with host volumes. One that is missing is a fault, as with

@@ -32,6 +32,12 @@ func withEverything(t *testing.T, path string) *ControlPlane {
 	c.SchedulerAlgorithm = nomad.SchedulerAlgorithmSpread
 	_, err = cp.SetSchedulerConfiguration(c, nil)
 	require.NoError(t, err)
+	require.NoError(t, cp.write(func(t *tx) error {
+		t.putVolume(&nomad.HostVolume{ID: "v", Name: "v", Namespace: "default", NodeID: testNode().ID})
+		t.touched[TableVolumeClaims] = t.at()
+		t.claims.put("c", &nomad.TaskGroupHostVolumeClaim{ID: "c", Namespace: "default", JobID: "a", VolumeID: "v", ModifyIndex: t.at()})
+		return nil
+	}))
 	return cp
 }
 
@@ -83,6 +89,9 @@ func TestARowThatContradictsItselfIsLeftOut(t *testing.T) {
 		"a variable with no key":           {bucketVariables, set("Key", ""), 1},
 		"a variable with nothing sealed":   {bucketVariables, set("Sealed", nil), 1},
 		"a root key of another ID":         {bucketRootKeys, set("KeyID", "other"), 1},
+		"a volume of another ID":           {bucketHostVolumes, within("Volume", set("ID", "other")), 1},
+		"a row with no volume":             {bucketHostVolumes, set("Volume", nil), 1},
+		"a claim of another ID":            {bucketVolumeClaims, set("ID", "other"), 1},
 		"an allocation of another ID":      {bucketAllocations, within("Allocation", set("ID", "other")), 1},
 		"a row with no allocation":         {bucketAllocations, set("Allocation", nil), 1},
 		"an allocation of no version":      {bucketAllocations, set("Spec", 999), 1},
@@ -120,6 +129,7 @@ func TestTheIndexIsAboveThoseOfAllRows(t *testing.T) {
 	const high = 1_000_000
 	for bucket, outer := range map[string]string{
 		bucketEvaluations: "", bucketNodes: "", bucketDeployments: "", bucketNodePools: "", bucketVariables: "", bucketRootKeys: "", bucketJobs: "", bucketAllocations: "Allocation",
+		bucketHostVolumes: "Volume", bucketVolumeClaims: "",
 	} {
 		t.Run(bucket, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "server.db")

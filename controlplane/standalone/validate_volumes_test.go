@@ -23,6 +23,8 @@ func TestAVolumeThatNoNodeCouldHaveIsAFaultOfTheJob(t *testing.T) {
 		`group "g": volume "v": source: volume has an empty source`:                                                        {volume: host(nomad.VolumeRequest{})},
 		`group "g": volume "v": access_mode: host volumes cannot be mounted with foo access mode`:                          {volume: host(nomad.VolumeRequest{Source: "s", AccessMode: "foo"})},
 		`group "g": volume "v": attachment_mode: host volumes cannot be mounted with foo attachment mode`:                  {volume: host(nomad.VolumeRequest{Source: "s", AttachmentMode: "foo"})},
+		`group "g": volume "v": access_mode: single-node-reader-only volumes must be read-only`:                            {volume: host(nomad.VolumeRequest{Source: "s", AccessMode: "single-node-reader-only"})},
+		`group "g": volume "v": per_alloc: volume cannot be per_alloc and sticky at the same time`:                         {volume: host(nomad.VolumeRequest{Source: "s", PerAlloc: true, Sticky: true})},
 		`TaskGroups[0].Volumes["v"]: it is null`:                                                                           {},
 		`group "g": task "t": Volume Mount (0) references undefined volume w`:                                              {volume: host(nomad.VolumeRequest{Source: "s"}), mounts: []*nomad.VolumeMount{mount("w", "/x")}},
 		`group "g": task "t": Volume Mount (0): destination: "a/.." is not below the task's root`:                          {volume: host(nomad.VolumeRequest{Source: "s"}), mounts: []*nomad.VolumeMount{mount("v", "a/..")}},
@@ -49,6 +51,19 @@ func TestAVolumeThatNoNodeCouldHaveIsAFaultOfTheJob(t *testing.T) {
 	}))
 	require.Len(t, faults, 1)
 	require.Contains(t, faults[0], "volumes: a group has at most 100: this one has 101")
+	for want, change := range map[string]func(*nomad.Job){
+		"per_alloc: volume cannot be per_alloc for system or sysbatch jobs": func(j *nomad.Job) { j.Type = new("system") },
+		"per_alloc: volume cannot be per_alloc when canaries are in use":    func(j *nomad.Job) { j.Update = &nomad.UpdateStrategy{Canary: new(1)} },
+		"": func(*nomad.Job) {},
+	} {
+		faults, _ := s.ValidateJob(testJob("volumes", "service", change, func(j *nomad.Job) {
+			j.TaskGroups[0].Volumes = map[string]*nomad.VolumeRequest{"v": host(nomad.VolumeRequest{Source: "s", PerAlloc: true})}
+		}))
+		require.Equal(t, want != "", len(faults) == 1, faults)
+		if want != "" {
+			require.Contains(t, faults[0], want)
+		}
+	}
 }
 
 func many(n int, mount func(volume, destination string) *nomad.VolumeMount) (mounts []*nomad.VolumeMount) {
