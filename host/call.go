@@ -260,7 +260,7 @@ var errTooSlow = fmt.Errorf("took too long: %w", context.DeadlineExceeded)
 
 // fault classifies an error of a guest call.
 func (p *Plugin) fault(ctx context.Context, c *call, inst *instance, err error) error {
-	f := &FaultError{Plugin: p.Name(), Op: c.op, Err: err, Stack: stackOf(err)}
+	f := &FaultError{Plugin: p.Name(), Op: c.op, Err: err, Stack: stackOf(p.module, err)}
 	var refused *protocolError
 	switch {
 	case isHostBug(err):
