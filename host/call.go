@@ -138,6 +138,13 @@ func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskS
 		defer cancel()
 	}
 	began := time.Now()
+	if ends, bounded := ctx.Deadline(); bounded {
+		running := &RunningCall{Operation: op, Began: began, Ends: ends}
+		if scope != nil && scope.Config != nil {
+			running.AllocID, running.Task = scope.Config.AllocId, scope.Config.Name
+		}
+		defer p.running.begin(running)()
+	}
 	if output, err = p.callLeased(ctx, op, input, scope); err == nil {
 		return output, nil
 	}
