@@ -223,6 +223,9 @@ func Open(opts Options) (*ControlPlane, error) {
 		if err := cp.openFile(opts); err != nil {
 			return nil, err
 		}
+		if err := cp.ring.Sweep(); err != nil { // nobody else is at it: the file is locked
+			cp.logger.Warn("what is left of a root key that was being written cannot be removed", "error", err)
+		}
 	}
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
