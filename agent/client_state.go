@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -48,7 +49,11 @@ func ReadClientState(dataDir string) (*ClientState, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer db.Close()
+	out, err := clientState(db)
+	return out, errors.Join(err, db.Close())
+}
+
+func clientState(db state.DB) (*ClientState, error) {
 	out := &ClientState{Allocations: map[string]ClientAllocation{}, Unreadable: map[string]string{}}
 	if n, err := db.Node(); err != nil {
 		return nil, err
