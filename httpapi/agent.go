@@ -66,14 +66,13 @@ func (h *handler) gossipRoutes() {
 // workerRoutes are of what works on evaluations: one at a time, of jobs of all types.
 func (h *handler) workerRoutes() {
 	kinds := []string{nomad.JobTypeService, nomad.JobTypeBatch, nomad.JobTypeSystem, nomad.JobTypeSysbatch, "_core"}
-	started := time.Now().UTC().Format(time.RFC3339Nano)
 	h.get("/v1/agent/schedulers", tableScheduler, func(*http.Request, *query) (answer, error) {
 		status := "Started"
 		if h.ControlPlane.SchedulerConfiguration().PauseEvalBroker {
 			status = "Paused"
 		}
 		return answer{body: &nomad.AgentSchedulerWorkersInfo{ServerID: h.Agent.NodeID, Schedulers: []nomad.AgentSchedulerWorkerInfo{{
-			ID: h.Agent.NodeID, EnabledSchedulers: kinds, Started: started, Status: status, WorkloadStatus: "WaitingToDequeue",
+			ID: h.Agent.NodeID, EnabledSchedulers: kinds, Started: h.started.UTC().Format(time.RFC3339Nano), Status: status, WorkloadStatus: "WaitingToDequeue",
 		}}}}, nil
 	})
 	h.get("/v1/agent/schedulers/config", tableScheduler, func(*http.Request, *query) (answer, error) {

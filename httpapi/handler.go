@@ -76,6 +76,7 @@ type handler struct {
 	// journals is taken by those that read the machine's journal.
 	journals chan struct{}
 	policy   *access.Policy
+	started  time.Time
 	// rendered shares the rendering of events among who watches them.
 	rendered *renderedBatches
 }
@@ -92,7 +93,7 @@ func newHandler(cfg Config) *handler {
 	if cfg.Bounds == nil {
 		cfg.Bounds = access.NewBounds(access.DefaultLimits())
 	}
-	h := &handler{Config: cfg, mux: http.NewServeMux(), parsing: make(chan struct{}, parsesAtOnce), policy: policy(cfg)}
+	h := &handler{Config: cfg, mux: http.NewServeMux(), parsing: make(chan struct{}, parsesAtOnce), policy: policy(cfg), started: time.Now()}
 	h.journals = make(chan struct{}, journalsAtOnce)
 	server := prometheus.NewRegistry()
 	server.MustRegister(serverMetrics{h})

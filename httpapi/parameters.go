@@ -79,6 +79,7 @@ var parameters = map[string]string{
 	"PUT /v1/operator/autopilot/configuration":  "cas",
 	"DELETE /v1/operator/raft/peer":             "id address",
 	"PUT /v1/operator/raft/transfer-leadership": "id address",
+	"PUT /v1/operator/utilization":              "today",
 	"PUT /v1/operator/keyring/rotate":           "full algo publish_time",
 	"DELETE /v1/operator/keyring/key/{id}":      "force",
 }
