@@ -116,7 +116,7 @@ func TestVariablesThatCannotBeRead(t *testing.T) {
 
 func TestATemplateMissesVariables(t *testing.T) {
 	in, _ := readsVariables(t)
-	const data = `{{ with nomadVar "app/late" }}{{ .x }}{{ end }}{{ (nomadVar "b@other").x.Value | parseInt }}{{ nomadVarListSafe "none" }}{{ nomadVar "app/late" }}`
+	const data = `{{ with nomadVar "app/late" }}{{ .x }}{{ end }}{{ (nomadVar "b@other").x.Value | mustEnv }}{{ nomadVarListSafe "none" }}{{ nomadVar "app/late" }}`
 	out, err := render(t, in, inline(data))
 	var missing *template.MissingError
 	require.ErrorAs(t, err, &missing)
