@@ -53,6 +53,14 @@ func (k kept) TaskVariables(_ context.Context, _ structs.TaskIdentity, namespace
 	return list, nil
 }
 
+func (k kept) TaskVariablesStamp(ctx context.Context, by structs.TaskIdentity, namespace, prefix string) (stamp uint64, err error) {
+	list, err := k.TaskVariables(ctx, by, namespace, prefix)
+	for _, v := range list {
+		stamp = stamp*1000 + v.ModifyIndex
+	}
+	return stamp, err
+}
+
 func variable(path string, index uint64, items nomad.VariableItems) *nomad.Variable {
 	return &nomad.Variable{Namespace: "default", Path: path, CreateIndex: 3, ModifyIndex: index, CreateTime: 1e18, ModifyTime: 2e18, Items: items}
 }
