@@ -96,6 +96,8 @@ type ControlPlane struct {
 	ring     *keyring.Ring
 	rotating sync.Mutex // while root keys are made and done without; taken before a write
 
+	listStamps listStamps
+
 	// id is the memory's own: one that was lost and begun anew has another.
 	id string
 
