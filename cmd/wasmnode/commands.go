@@ -18,6 +18,7 @@ func commands(m meta) registry {
 	r.deployment(m)
 	r.eval(m)
 	r.job(m)
+	r.namespace(m)
 	r.node(m)
 	r.operator(m)
 	r.plugin(m)
@@ -74,6 +75,11 @@ func (r registry) words(m meta) {
 func (r registry) acl(m meta) {
 	r.group(m, "acl", "Access: who may use the API")
 	r["acl bootstrap"] = &aclBootstrapCommand{m}
+	r.group(m, "acl policy", "Policies: what tokens may do")
+	r["acl policy apply"] = &aclPolicyApplyCommand{m}
+	r["acl policy delete"] = &aclPolicyDeleteCommand{m}
+	r["acl policy info"] = &aclPolicyInfoCommand{m}
+	r["acl policy list"] = &aclPolicyListCommand{m}
 	r.group(m, "acl token", "Tokens: what lets somebody in")
 	r["acl token create"] = &aclTokenCreateCommand{m}
 	r["acl token delete"] = &aclTokenDeleteCommand{m}
@@ -138,6 +144,15 @@ func (r registry) job(m meta) {
 	r["job tag apply"] = &jobTagApplyCommand{m}
 	r["job tag unset"] = &jobTagUnsetCommand{m}
 	r["job validate"] = &jobValidateCommand{m}
+}
+
+func (r registry) namespace(m meta) {
+	r.group(m, "namespace", "Namespaces: jobs, services and variables that are kept apart")
+	r["namespace apply"] = &namespaceApplyCommand{m}
+	r["namespace delete"] = &namespaceDeleteCommand{m}
+	r["namespace inspect"] = &namespaceInspectCommand{m}
+	r["namespace list"] = &namespaceListCommand{m}
+	r["namespace status"] = &namespaceStatusCommand{m}
 }
 
 func (r registry) node(m meta) {
