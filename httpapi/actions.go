@@ -34,7 +34,7 @@ func (h *handler) runAction(w http.ResponseWriter, r *http.Request) error {
 	id, _ := jobPath(r)
 	v := r.URL.Query()
 	alloc := h.ControlPlane.Allocation(v.Get("allocID"))
-	if alloc == nil || alloc.JobID != id {
+	if alloc == nil || alloc.JobID != id || alloc.Namespace != namespaceOf(r) {
 		return notFound("Unknown allocation %q", v.Get("allocID"))
 	}
 	if group := v.Get("group"); group != "" && group != alloc.TaskGroup {

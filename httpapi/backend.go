@@ -27,6 +27,7 @@ const (
 	tableVariables   = "variables"
 	tableRootKeys    = "root_keys"
 	tableServices    = "services"
+	tableNamespaces  = "namespaces"
 
 	tableHostVolumes  = "host_volumes"
 	tableVolumeClaims = "host_volume_claims"
@@ -110,6 +111,12 @@ type ControlPlane interface {
 	NodePool(name string) *nomad.NodePool
 	PutNodePool(p nomad.NodePool) error
 	DeleteNodePool(name string) error
+	Namespaces() []*nomad.Namespace
+	Namespace(name string) *nomad.Namespace
+	// PutNamespace makes or changes a namespace, and DeleteNamespace, where nothing lives in one,
+	// removes it. They return the change's index.
+	PutNamespace(n nomad.Namespace) (index uint64, err error)
+	DeleteNamespace(name, region string) (index uint64, err error)
 	// Variables are what is no secret of the variables.
 	Variables() []*nomad.VariableMetadata
 	Variable(namespace, path string) (*nomad.Variable, error)

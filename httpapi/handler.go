@@ -105,6 +105,7 @@ func newHandler(cfg Config) *handler {
 	h.deploymentRoutes()
 	h.nodeRoutes()
 	h.poolRoutes()
+	h.namespaceRoutes()
 	h.serviceRoutes()
 	h.volumeRoutes()
 	h.variableRoutes()

@@ -97,7 +97,9 @@ func (h *handler) things(kind contexts.Context, q *query) (list []thing) {
 			}
 		}
 	case contexts.Namespaces:
-		list = append(list, thing{id: nomad.DefaultNamespace, name: nomad.DefaultNamespace})
+		for _, n := range h.ControlPlane.Namespaces() {
+			list = append(list, thing{id: n.Name, name: n.Name})
+		}
 	}
 	slices.SortFunc(list, func(a, b thing) int { return cmp.Compare(a.id, b.id) })
 	return list

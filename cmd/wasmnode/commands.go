@@ -18,6 +18,7 @@ func commands(m meta) registry {
 	r.deployment(m)
 	r.eval(m)
 	r.job(m)
+	r.namespace(m)
 	r.node(m)
 	r.operator(m)
 	r.plugin(m)
@@ -138,6 +139,15 @@ func (r registry) job(m meta) {
 	r["job tag apply"] = &jobTagApplyCommand{m}
 	r["job tag unset"] = &jobTagUnsetCommand{m}
 	r["job validate"] = &jobValidateCommand{m}
+}
+
+func (r registry) namespace(m meta) {
+	r.group(m, "namespace", "Namespaces: jobs, services and variables that are kept apart")
+	r["namespace apply"] = &namespaceApplyCommand{m}
+	r["namespace delete"] = &namespaceDeleteCommand{m}
+	r["namespace inspect"] = &namespaceInspectCommand{m}
+	r["namespace list"] = &namespaceListCommand{m}
+	r["namespace status"] = &namespaceStatusCommand{m}
 }
 
 func (r registry) node(m meta) {

@@ -35,6 +35,7 @@ const (
 	TableVariables   = "variables"
 	TableRootKeys    = "root_keys"
 	TableServices    = "services"
+	TableNamespaces  = "namespaces"
 
 	TableHostVolumes  = "host_volumes"
 	TableVolumeClaims = "host_volume_claims"
@@ -151,7 +152,8 @@ type tables struct {
 	nodes       map[string]*structs.Node
 	tokens      map[string]*structs.ACLToken // by accessor ID
 	deployments map[string]*structs.Deployment
-	pools       map[string]*nomad.NodePool // by name, but for the built-in ones
+	pools       map[string]*nomad.NodePool  // by name, but for the built-in ones
+	namespaces  map[string]*nomad.Namespace // by name; without the default one, unless it was changed
 	services    map[string]*structs.ServiceRegistration
 	parents     map[jobKey]*parent // the jobs that have children
 	variables   map[variableKey]*variableRow
@@ -232,7 +234,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools, TableVariables, TableRootKeys, TableServices, TableHostVolumes, TableVolumeClaims} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools, TableVariables, TableRootKeys, TableServices, TableHostVolumes, TableVolumeClaims, TableNamespaces} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -297,6 +299,7 @@ func newTables() tables {
 		tokens:      map[string]*structs.ACLToken{},
 		deployments: map[string]*structs.Deployment{},
 		pools:       map[string]*nomad.NodePool{},
+		namespaces:  map[string]*nomad.Namespace{},
 		services:    map[string]*structs.ServiceRegistration{},
 		parents:     map[jobKey]*parent{},
 		variables:   map[variableKey]*variableRow{},

@@ -27,6 +27,7 @@ import (
 //	acl_tokens/<accessor ID>  structs.ACLToken
 //	deployments/<ID>          structs.Deployment
 //	node_pools/<name>         nomad.NodePool
+//	namespaces/<name>         nomad.Namespace
 //	variables/<namespace>\x00<path> variableRow
 //	root_keys/<ID>            nomad.RootKeyMeta; the key itself is in a file of its own
 //	services/<ID>             structs.ServiceRegistration
@@ -47,6 +48,7 @@ const (
 	bucketACLTokens   = "acl_tokens"
 	bucketDeployments = "deployments"
 	bucketNodePools   = "node_pools"
+	bucketNamespaces  = "namespaces"
 	bucketVariables   = "variables"
 	bucketRootKeys    = "root_keys"
 	bucketServices    = "services"
@@ -148,7 +150,9 @@ func (cp *ControlPlane) load() error {
 		})
 		loadRows(cp, dbtx, bucketDeployments, cp.loadDeployment)
 		loadRows(cp, dbtx, bucketNodePools, cp.loadPool)
+		loadRows(cp, dbtx, bucketNamespaces, cp.loadNamespace)
 		loadRows(cp, dbtx, bucketVariables, cp.loadVariable)
+		cp.completeNamespaces()
 		loadRows(cp, dbtx, bucketRootKeys, cp.loadRootKey)
 		loadRows(cp, dbtx, bucketServices, cp.loadService)
 		loadRows(cp, dbtx, bucketHostVolumes, cp.loadVolume)

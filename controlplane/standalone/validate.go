@@ -37,7 +37,13 @@ func (e *ValidationError) Unwrap() error {
 // the job.
 func (cp *ControlPlane) ValidateJob(job *nomad.Job) (faults, warnings []string) {
 	faults, warnings = validateJob(job, cp.setting())
-	if job != nil && job.NodePool != nil && cp.NodePool(*job.NodePool) == nil {
+	if job == nil || job.NodePool == nil || job.Namespace == nil {
+		return faults, warnings
+	}
+	if text := namespaceFault(job, cp.Namespace(*job.Namespace)); text != "" {
+		faults = append(faults, text)
+	}
+	if cp.NodePool(*job.NodePool) == nil {
 		faults = append(faults, noPool(job))
 	}
 	return faults, warnings
@@ -198,9 +204,6 @@ func (v *validation) job(j *nomad.Job) {
 	v.printable("Job ID", *j.ID)
 	if *j.Name != *j.ID {
 		v.printable("Job name", *j.Name)
-	}
-	if *j.Namespace != nomad.DefaultNamespace {
-		v.fault("job %q is in nonexistent namespace %q", *j.ID, *j.Namespace)
 	}
 	if !slices.Contains([]string{nomad.JobTypeService, nomad.JobTypeBatch, nomad.JobTypeSystem, nomad.JobTypeSysbatch}, *j.Type) {
 		v.fault("Invalid job type: %q (type is one of service, batch, system, sysbatch)", *j.Type)
