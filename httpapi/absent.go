@@ -27,7 +27,6 @@ var unmade = map[string]string{
 	"/v1/volume/csi/{id}/create":                 "CSI volumes are not supported",
 	"/v1/volume/csi/{id}/delete":                 "CSI volumes are not supported",
 	"/v1/volume/csi/{id}/detach":                 "CSI volumes are not supported",
-	"/v1/acl/policy/{name}":                      `policies are not supported: there is only "readonly"`,
 	"/v1/acl/role":                               "roles are not supported",
 	"/v1/acl/role/{id}":                          "roles are not supported",
 	"/v1/acl/auth-method":                        "auth methods are not supported",

@@ -48,6 +48,9 @@ func (h *handler) runAction(w http.ResponseWriter, r *http.Request) error {
 	if i < 0 {
 		return notFound("action %q not found in task %q", v.Get("action"), task.Name)
 	}
+	if err := callerOf(r).mayExec(alloc, task.Name); err != nil {
+		return err
+	}
 	spec := &workload.ExecSpec{Command: task.Actions[i].Command, Args: task.Actions[i].Args}
 	if s := v.Get("tty"); s != "" {
 		var err error

@@ -28,6 +28,7 @@ const (
 	tableRootKeys    = "root_keys"
 	tableServices    = "services"
 	tableNamespaces  = "namespaces"
+	tableACLPolicies = "acl_policies"
 
 	tableHostVolumes  = "host_volumes"
 	tableVolumeClaims = "host_volume_claims"
@@ -171,6 +172,11 @@ type ControlPlane interface {
 
 	// BootstrapACL makes the first token, for a secret or for one that it draws.
 	BootstrapACL(secret string) (t *structs.ACLToken, drawn string, err error)
+	// ACLPolicies are those that are not built in.
+	ACLPolicies() []*structs.ACLPolicy
+	ACLPolicy(name string) *structs.ACLPolicy
+	PutACLPolicy(p structs.ACLPolicy) (index uint64, err error)
+	DeleteACLPolicy(name string) (index uint64, err error)
 	// CreateACLToken makes a token of that name, type and policies; with a ttl of 0 it
 	// does not expire.
 	CreateACLToken(t *structs.ACLToken, ttl time.Duration) (made *structs.ACLToken, secret string, err error)

@@ -88,16 +88,24 @@ func (h *handler) routeFor(r *http.Request) access.Route {
 	if pattern == "GET "+jobPattern && strings.HasSuffix(r.URL.Path, "/action") {
 		route.Needs = access.Manager // it runs something
 	}
+	if method, path, ok := strings.Cut(pattern, " "); ok {
+		route.Ruled = ruled(method, path)
+	}
 	return route
 }
 
 // ServeHTTP serves what the policy allows, within the bounds. It implements
 // [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if _, err := h.policy.Check(r, h.routeFor(r)); err != nil {
+	route := h.routeFor(r)
+	rights, err := h.policy.Check(r, route)
+	if err != nil {
 		h.refuse(w, r, err)
 		return
 	}
+	asked := r
+	r = withCaller(r, &caller{rights: rights, enough: rights.Level() >= route.Needs})
+	defer func() { asked.Pattern = r.Pattern }() // the metrics are by that
 	seat, err := h.Bounds.Enter(r)
 	if err != nil {
 		h.refuse(w, r, err)
@@ -157,11 +165,20 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// ruled reports whether rules can allow anything of a pattern.
+func ruled(method, pattern string) bool {
+	if method == http.MethodPost {
+		method = http.MethodPut
+	}
+	return pattern == jobPattern || needs[method+" "+pattern] != nil
+}
+
 // policy is what the configuration says of who may ask.
 func policy(cfg Config) *access.Policy {
 	p := &access.Policy{Hosts: cfg.Hosts}
 	if cfg.ACL {
 		p.Token = cfg.ControlPlane.ResolveACLToken
+		p.Rules = newRuleBook(cfg.ControlPlane, cfg.Logger).of
 	}
 	return p
 }

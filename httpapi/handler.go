@@ -115,6 +115,7 @@ func newHandler(cfg Config) *handler {
 	h.operatorRoutes()
 	h.schedulerRoutes()
 	h.aclRoutes()
+	h.aclPolicyRoutes()
 	h.metricRoutes()
 	h.snapshotRoutes()
 	h.eventRoutes()
@@ -256,7 +257,10 @@ func (h *handler) method(pattern string, serve func(http.ResponseWriter, *http.R
 			defer h.recovered(w, r)
 			w.Header().Set("X-Nomad-KnownLeader", "true")
 			w.Header().Set("X-Nomad-LastContact", "0")
-			err := h.checkParameters(m, pattern, r)
+			err := h.allow(m, pattern, r)
+			if err == nil {
+				err = h.checkParameters(m, pattern, r)
+			}
 			if err == nil {
 				err = serve(w, r)
 			}

@@ -18,8 +18,11 @@ func (h *handler) namespaceRoutes() {
 	h.method("/v1/namespace/{name}", h.deleteNamespace, http.MethodDelete)
 }
 
+// listNamespaces lists those in which the caller may do anything.
 func (h *handler) listNamespaces(_ *http.Request, q *query) (answer, error) {
-	list := slices.DeleteFunc(h.ControlPlane.Namespaces(), func(n *nomad.Namespace) bool { return !strings.HasPrefix(n.Name, q.prefix) })
+	list := slices.DeleteFunc(h.ControlPlane.Namespaces(), func(n *nomad.Namespace) bool {
+		return !strings.HasPrefix(n.Name, q.prefix) || !q.caller.seesNamespace(n.Name)
+	})
 	slices.SortFunc(list, func(a, b *nomad.Namespace) int { return cmp.Compare(a.Name, b.Name) })
 	all, next, err := page(q, list,
 		func(n *nomad.Namespace) string { return n.Name },

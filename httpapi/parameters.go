@@ -50,6 +50,7 @@ var parameters = map[string]string{
 	"GET /v1/volumes/claims":               listing + "job_id task_group volume_name",
 	"DELETE /v1/volume/host/{id}":          "force",
 	"GET /v1/acl/tokens":                   listing,
+	"GET /v1/acl/policies":                 listing,
 	"GET /v1/metrics":                      "format",
 	"PUT /v1/agent/join":                   "address",
 	"PUT /v1/agent/force-leave":            "node prune",

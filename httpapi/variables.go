@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/httpapi/access"
 )
 
 const variablePattern = "/v1/var/{path...}"
@@ -24,7 +26,7 @@ func (h *handler) variableRoutes() {
 func (h *handler) listVariables(r *http.Request, q *query) (answer, error) {
 	below := r.URL.Query().Get("path")
 	list := slices.DeleteFunc(h.ControlPlane.Variables(), func(v *nomad.VariableMetadata) bool {
-		return !q.inNamespace(v.Namespace) || !strings.HasPrefix(v.Path, q.prefix) || !strings.HasPrefix(v.Path, below)
+		return q.namespace != "*" && q.namespace != v.Namespace || !q.caller.mayVariable(v.Namespace, v.Path, "list") || !strings.HasPrefix(v.Path, q.prefix) || !strings.HasPrefix(v.Path, below)
 	})
 	slices.SortFunc(list, func(a, b *nomad.VariableMetadata) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Path, b.Path))
@@ -84,6 +86,9 @@ func (h *handler) putVariable(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("variable missing required Items object")
 	}
 	v.Path, v.Namespace = path, cmp.Or(v.Namespace, namespaceOf(r))
+	if !callerOf(r).mayVariable(v.Namespace, path, "write") {
+		return access.ErrDenied
+	}
 	put, conflict, err := h.ControlPlane.PutVariable(&v, check)
 	if err != nil {
 		return err
@@ -116,8 +121,14 @@ func (h *handler) deleteVariable(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// answerConflict tells who expected another variable which there is.
+// answerConflict tells who expected another variable which there is, and what it says to who may
+// read that.
 func (h *handler) answerConflict(w http.ResponseWriter, r *http.Request, v *nomad.Variable) error {
+	if !callerOf(r).mayVariable(v.Namespace, v.Path, "read") {
+		hidden := *v
+		hidden.Items = nil
+		v = &hidden
+	}
 	return h.answerVariable(w, r, v, v.ModifyIndex, http.StatusConflict)
 }
 
@@ -143,9 +154,4 @@ func casOf(r *http.Request) (*uint64, error) {
 		return nil, badRequest("can not parse cas: %v", err)
 	}
 	return &index, nil
-}
-
-// namespaceOf is the namespace that a write is for.
-func namespaceOf(r *http.Request) string {
-	return cmp.Or(r.URL.Query().Get("namespace"), nomad.DefaultNamespace)
 }

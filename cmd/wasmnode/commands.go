@@ -75,6 +75,11 @@ func (r registry) words(m meta) {
 func (r registry) acl(m meta) {
 	r.group(m, "acl", "Access: who may use the API")
 	r["acl bootstrap"] = &aclBootstrapCommand{m}
+	r.group(m, "acl policy", "Policies: what tokens may do")
+	r["acl policy apply"] = &aclPolicyApplyCommand{m}
+	r["acl policy delete"] = &aclPolicyDeleteCommand{m}
+	r["acl policy info"] = &aclPolicyInfoCommand{m}
+	r["acl policy list"] = &aclPolicyListCommand{m}
 	r.group(m, "acl token", "Tokens: what lets somebody in")
 	r["acl token create"] = &aclTokenCreateCommand{m}
 	r["acl token delete"] = &aclTokenDeleteCommand{m}

@@ -36,6 +36,7 @@ const (
 	TableRootKeys    = "root_keys"
 	TableServices    = "services"
 	TableNamespaces  = "namespaces"
+	TableACLPolicies = "acl_policies"
 
 	TableHostVolumes  = "host_volumes"
 	TableVolumeClaims = "host_volume_claims"
@@ -150,7 +151,8 @@ type tables struct {
 	allocs      map[string]*schedule.Alloc
 	evals       map[string]*structs.Evaluation
 	nodes       map[string]*structs.Node
-	tokens      map[string]*structs.ACLToken // by accessor ID
+	tokens      map[string]*structs.ACLToken  // by accessor ID
+	policies    map[string]*structs.ACLPolicy // by name, but for the built-in one
 	deployments map[string]*structs.Deployment
 	pools       map[string]*nomad.NodePool  // by name, but for the built-in ones
 	namespaces  map[string]*nomad.Namespace // by name; without the default one, unless it was changed
@@ -234,7 +236,7 @@ func Open(opts Options) (*ControlPlane, error) {
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools, TableVariables, TableRootKeys, TableServices, TableHostVolumes, TableVolumeClaims, TableNamespaces} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools, TableVariables, TableRootKeys, TableServices, TableHostVolumes, TableVolumeClaims, TableNamespaces, TableACLPolicies} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -300,6 +302,7 @@ func newTables() tables {
 		deployments: map[string]*structs.Deployment{},
 		pools:       map[string]*nomad.NodePool{},
 		namespaces:  map[string]*nomad.Namespace{},
+		policies:    map[string]*structs.ACLPolicy{},
 		services:    map[string]*structs.ServiceRegistration{},
 		parents:     map[jobKey]*parent{},
 		variables:   map[variableKey]*variableRow{},

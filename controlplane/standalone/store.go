@@ -27,6 +27,7 @@ import (
 //	acl_tokens/<accessor ID>  structs.ACLToken
 //	deployments/<ID>          structs.Deployment
 //	node_pools/<name>         nomad.NodePool
+//	acl_policies/<name>       structs.ACLPolicy
 //	namespaces/<name>         nomad.Namespace
 //	variables/<namespace>\x00<path> variableRow
 //	root_keys/<ID>            nomad.RootKeyMeta; the key itself is in a file of its own
@@ -49,6 +50,7 @@ const (
 	bucketDeployments = "deployments"
 	bucketNodePools   = "node_pools"
 	bucketNamespaces  = "namespaces"
+	bucketACLPolicies = "acl_policies"
 	bucketVariables   = "variables"
 	bucketRootKeys    = "root_keys"
 	bucketServices    = "services"
@@ -157,6 +159,7 @@ func (cp *ControlPlane) load() error {
 		loadRows(cp, dbtx, bucketServices, cp.loadService)
 		loadRows(cp, dbtx, bucketHostVolumes, cp.loadVolume)
 		loadRows(cp, dbtx, bucketVolumeClaims, cp.loadClaim)
+		loadRows(cp, dbtx, bucketACLPolicies, cp.loadACLPolicy)
 		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
 			cp.data.tokens[id] = t
 			return nil

@@ -2,6 +2,7 @@ package access
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -14,7 +15,7 @@ type Level int
 // The levels.
 const (
 	Anyone  Level = iota // without a token
-	Reader               // a token that may read
+	Reader               // a token that may read everything
 	Manager              // a token that may do everything
 )
 
@@ -22,6 +23,9 @@ const (
 type Route struct {
 	// Needs is the least level that it is served to where ACLs are on.
 	Needs Level
+	// Ruled marks what the rules of a token's policies can allow, too; they are looked at with
+	// what is asked for.
+	Ruled bool
 	// Changes marks what changes something though its method is GET. No browser gets it.
 	Changes bool
 }
@@ -35,6 +39,8 @@ type Policy struct {
 	// Token finds the token of a secret that a caller shows; nil: ACLs are off. Its errors
 	// go to the caller. It is not called for an empty secret.
 	Token func(secret string) (*structs.ACLToken, error)
+	// Rules are those of a token's policies; nil: there are none. The built-in policy has none.
+	Rules func(*structs.ACLToken) []*Rules
 }
 
 // Refusal is why a request is not served. Error is one sentence for the caller.
@@ -52,9 +58,9 @@ func forbidden(reason, text string) *Refusal {
 }
 
 // Check decides whether a request may have what the route is. It returns the caller's
-// token, nil without one or without ACLs. Of the request only the method, the host and
+// rights, nil without a token. Of the request only the method, the host and
 // the header are looked at. Errors that are no [Refusal] are those of Token.
-func (p *Policy) Check(r *http.Request, route Route) (*structs.ACLToken, error) {
+func (p *Policy) Check(r *http.Request, route Route) (*Rights, error) {
 	if !p.knows(r.Host) {
 		return nil, forbidden("host", unknownHost(r.Host))
 	}
@@ -64,22 +70,29 @@ func (p *Policy) Check(r *http.Request, route Route) (*structs.ACLToken, error) 
 	if route.Changes && fromBrowser(r) {
 		return nil, forbidden("browser", "this request changes something and comes from a web browser: send it with PUT from this node's own page")
 	}
-	return p.authorize(r, route.Needs)
+	return p.authorize(r, route)
 }
 
 // authorize compares what the caller's token allows with what is needed.
-func (p *Policy) authorize(r *http.Request, needs Level) (*structs.ACLToken, error) {
-	if p.Token == nil || needs == Anyone {
+func (p *Policy) authorize(r *http.Request, route Route) (*Rights, error) {
+	if p.Token == nil {
+		return Everything(), nil
+	}
+	if route.Needs == Anyone {
 		return nil, nil
 	}
 	token, err := p.Caller(r)
 	if err != nil {
 		return nil, err
 	}
-	if levelOf(token) < needs {
+	level := levelOf(token)
+	if token == nil || level < route.Needs && !route.Ruled {
 		return nil, ErrDenied
 	}
-	return token, nil
+	if p.Rules == nil {
+		return RightsOf(level), nil
+	}
+	return RightsOf(level, p.Rules(token)...), nil
 }
 
 // ErrDenied refuses what the caller's token, or its lack of one, does not allow.
@@ -103,7 +116,10 @@ func levelOf(t *structs.ACLToken) Level {
 	case t.Type == structs.ACLManagement:
 		return Manager
 	}
-	return Reader // there is one policy, and a client token has it
+	if slices.Contains(t.Policies, structs.ACLReadOnly) {
+		return Reader
+	}
+	return Anyone
 }
 
 // TokenHeader is the header in which Nomad's tools send a token's secret.
