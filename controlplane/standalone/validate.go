@@ -37,13 +37,7 @@ func (e *ValidationError) Unwrap() error {
 // the job.
 func (cp *ControlPlane) ValidateJob(job *nomad.Job) (faults, warnings []string) {
 	faults, warnings = validateJob(job, cp.setting())
-	if job == nil || job.NodePool == nil || job.Namespace == nil {
-		return faults, warnings
-	}
-	if text := namespaceFault(job, cp.Namespace(*job.Namespace)); text != "" {
-		faults = append(faults, text)
-	}
-	if cp.NodePool(*job.NodePool) == nil {
+	if job != nil && job.NodePool != nil && cp.NodePool(*job.NodePool) == nil {
 		faults = append(faults, noPool(job))
 	}
 	return faults, warnings
@@ -68,10 +62,11 @@ func validateJob(job *nomad.Job, s setting) (faults, warnings []string) {
 type setting struct {
 	groupFaults   func(*nomad.TaskGroup) []string // what the nodes refuse
 	oversubscribe bool                            // tasks may have more memory than they are promised
+	namespace     func(string) *nomad.Namespace   // finds one; nil: it is not known which there are
 }
 
 func (cp *ControlPlane) setting() setting {
-	return setting{cp.faults, cp.SchedulerConfiguration().MemoryOversubscriptionEnabled}
+	return setting{cp.faults, cp.SchedulerConfiguration().MemoryOversubscriptionEnabled, cp.Namespace}
 }
 
 // prepareSubmitted is prepare of what a client sends. Nobody makes a job the child of another by
@@ -204,6 +199,11 @@ func (v *validation) job(j *nomad.Job) {
 	v.printable("Job ID", *j.ID)
 	if *j.Name != *j.ID {
 		v.printable("Job name", *j.Name)
+	}
+	if v.namespace != nil {
+		if text := namespaceFault(j, v.namespace(*j.Namespace)); text != "" {
+			v.fault("%s", text)
+		}
 	}
 	if !slices.Contains([]string{nomad.JobTypeService, nomad.JobTypeBatch, nomad.JobTypeSystem, nomad.JobTypeSysbatch}, *j.Type) {
 		v.fault("Invalid job type: %q (type is one of service, batch, system, sysbatch)", *j.Type)
