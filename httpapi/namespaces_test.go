@@ -348,3 +348,50 @@ func TestNamespacesByNomadsClient(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"theirs"}, found.Matches["namespaces"])
 }
+
+// Commands on the machine itself, and its volumes, need to be allowed besides.
+func TestWhatRulesOfANamespaceDoNotIncludeBySubmittingJobs(t *testing.T) {
+	d := divide(t)
+	exec := "/v1/client/allocation/" + d.of["mine"].alloc + `/exec?task=task&command=["true"]`
+	withVolume := func(readOnly bool) error {
+		j := mock("stateful", nil)
+		j.TaskGroups[0].Volumes = map[string]*nomad.VolumeRequest{"v": {Name: "v", Type: "host", Source: "data", ReadOnly: readOnly}}
+		_, _, err := d.as(t, d.team).Jobs().Register(j, &nomad.WriteOptions{Namespace: "mine"})
+		return err
+	}
+	status, text := d.send(t, http.MethodGet, exec, "", access.TokenHeader, d.team)
+	require.Equal(t, http.StatusForbidden, status, text)
+	require.ErrorContains(t, withVolume(true), "Permission denied")
+	_, err := d.client.ACLPolicies().Upsert(&nomad.ACLPolicy{Name: "team", Rules: `
+namespace "mine" {
+  policy       = "write"
+  capabilities = ["alloc-node-exec"]
+}
+host_volume "data" { policy = "read" }
+`}, nil)
+	require.NoError(t, err)
+	status, text = d.send(t, http.MethodGet, exec, "", access.TokenHeader, d.team)
+	require.Equal(t, http.StatusBadRequest, status, "it is no websocket: %s", text)
+	require.NoError(t, withVolume(true))
+	require.ErrorContains(t, withVolume(false), "Permission denied")
+}
+
+func TestPoliciesThatCannotBe(t *testing.T) {
+	d := divide(t)
+	for want, p := range map[string]*nomad.ACLPolicy{
+		`policy "x": invalid capability "fly" of namespace "a"`: {Name: "x", Rules: `namespace "a" { capabilities = ["fly"] }`},
+		`policy "x" is for the identities of a job's workloads`: {Name: "x", Rules: team, JobACL: &nomad.JobACL{JobID: "web"}},
+		`the policy "readonly" is built in and stays as it is`:  {Name: "readonly", Rules: team},
+		`invalid name "x y" of a policy`:                        {Name: "x y", Rules: team},
+	} {
+		_, err := d.client.ACLPolicies().Upsert(p, nil)
+		require.ErrorContains(t, err, "400 ("+want)
+	}
+	_, err := d.client.ACLPolicies().Delete("none", nil)
+	require.ErrorContains(t, err, "404 (ACL policy not found)")
+	p, _, err := d.client.ACLPolicies().Info("team", nil)
+	require.NoError(t, err)
+	require.Equal(t, team, p.Rules)
+	_, _, err = d.as(t, d.team).ACLPolicies().Info("readonly", nil)
+	require.ErrorContains(t, err, "Permission denied", "it is not its own")
+}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -35,6 +37,7 @@ func (c *namespaceListCommand) Run(args []string) int {
 	if err != nil {
 		return c.fail(f, err)
 	}
+	slices.SortFunc(list, func(a, b *nomad.Namespace) int { return cmp.Compare(a.Name, b.Name) })
 	if *f.json {
 		return c.printJSON(list)
 	}
@@ -151,6 +154,7 @@ func findNamespace(client *nomad.Client, text string) (*nomad.Namespace, error) 
 	case 1:
 		return list[0], nil
 	}
+	slices.Sort(names)
 	_, err = one("namespace", text, names)
 	return nil, err
 }
