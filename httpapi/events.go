@@ -139,6 +139,8 @@ func (c *caller) mayHear(e *structs.ChangeEvent) bool {
 	switch {
 	case slices.Contains(managed, e.Topic):
 		return c.rights.Level() == access.Manager
+	case e.Topic == "HostVolume":
+		return c.readsVolumes(e.Namespace)
 	case e.Namespace != "":
 		return c.readsJobs(e.Namespace)
 	case e.Topic == "NodePool":

@@ -139,7 +139,14 @@ var needs = map[string]*need{
 	"PUT /v1/search":                       anyRules,
 	"PUT /v1/search/fuzzy":                 anyRules,
 	"GET /v1/event/stream":                 anyRules,
-	"GET /v1/volumes":                      inNamespace("csi-list-volume", "host-volume-read"),
+
+	"GET /v1/volumes":               inNamespace("host-volume-read"),
+	"GET /v1/volume/host/{id}":      inNamespace("host-volume-read"),
+	"PUT /v1/volume/host/create":    {may: anyNamespace("host-volume-create"), caps: []string{"host-volume-create"}},
+	"PUT /v1/volume/host/register":  {may: anyNamespace("host-volume-register"), caps: []string{"host-volume-register"}},
+	"DELETE /v1/volume/host/{id}":   inNamespace("host-volume-delete"),
+	"GET /v1/volumes/claims":        inNamespace("host-volume-read"),
+	"DELETE /v1/volumes/claim/{id}": inNamespace("host-volume-delete"),
 
 	"GET /v1/nodes":               nodeRead,
 	"GET /v1/node/{id}":           nodeRead,
@@ -159,26 +166,37 @@ var needs = map[string]*need{
 	"GET /v1/client/gc":             nodeWrite,
 	"PUT /v1/client/gc":             nodeWrite,
 
-	"GET /v1/agent/self":                       agentRead,
-	"GET /v1/agent/members":                    nodeRead,
-	"GET /v1/agent/servers":                    agentRead,
-	"GET /v1/agent/monitor":                    agentRead,
-	"PUT /v1/agent/join":                       agentWrite,
-	"PUT /v1/agent/force-leave":                agentWrite,
-	"PUT /v1/agent/servers":                    agentWrite,
-	"GET /v1/agent/plugins":                    rights((*access.Rights).Plugin),
-	"GET /v1/agent/plugin/{name}/schema":       rights((*access.Rights).Plugin),
-	"GET /v1/plugins":                          rights((*access.Rights).Plugin),
-	"GET /v1/operator/raft/configuration":      operatorRead,
-	"GET /v1/operator/autopilot/configuration": operatorRead,
-	"GET /v1/operator/autopilot/health":        operatorRead,
-	"GET /v1/operator/scheduler/configuration": operatorRead,
-	"PUT /v1/operator/scheduler/configuration": operatorWrite,
-	"GET /v1/operator/keyring/keys":            operatorCan("keyring-read"),
-	"PUT /v1/operator/keyring/rotate":          operatorCan("keyring-rotate"),
-	"DELETE /v1/operator/keyring/key/{id}":     operatorCan("keyring-delete"),
-	"GET /v1/acl/policies":                     anyRules,
-	"GET /v1/acl/policy/{name}":                anyRules,
+	"GET /v1/agent/self":                        agentRead,
+	"GET /v1/agent/members":                     nodeRead,
+	"GET /v1/agent/servers":                     agentRead,
+	"GET /v1/agent/monitor":                     agentRead,
+	"PUT /v1/agent/join":                        agentWrite,
+	"PUT /v1/agent/force-leave":                 agentWrite,
+	"PUT /v1/agent/servers":                     agentWrite,
+	"PUT /v1/agent/reload":                      agentWrite,
+	"GET /v1/agent/schedulers":                  agentRead,
+	"GET /v1/agent/schedulers/config":           agentRead,
+	"PUT /v1/agent/schedulers/config":           agentWrite,
+	"GET /v1/agent/keyring/list":                agentWrite,
+	"PUT /v1/agent/keyring/install":             agentWrite,
+	"PUT /v1/agent/keyring/use":                 agentWrite,
+	"PUT /v1/agent/keyring/remove":              agentWrite,
+	"DELETE /v1/operator/raft/peer":             operatorWrite,
+	"PUT /v1/operator/raft/transfer-leadership": operatorWrite,
+	"PUT /v1/operator/autopilot/configuration":  operatorWrite,
+	"GET /v1/agent/plugins":                     rights((*access.Rights).Plugin),
+	"GET /v1/agent/plugin/{name}/schema":        rights((*access.Rights).Plugin),
+	"GET /v1/plugins":                           rights((*access.Rights).Plugin),
+	"GET /v1/operator/raft/configuration":       operatorRead,
+	"GET /v1/operator/autopilot/configuration":  operatorRead,
+	"GET /v1/operator/autopilot/health":         operatorRead,
+	"GET /v1/operator/scheduler/configuration":  operatorRead,
+	"PUT /v1/operator/scheduler/configuration":  operatorWrite,
+	"GET /v1/operator/keyring/keys":             operatorCan("keyring-read"),
+	"PUT /v1/operator/keyring/rotate":           operatorCan("keyring-rotate"),
+	"DELETE /v1/operator/keyring/key/{id}":      operatorCan("keyring-delete"),
+	"GET /v1/acl/policies":                      anyRules,
+	"GET /v1/acl/policy/{name}":                 anyRules,
 }
 
 // anyNamespace lets in whoever has a capability in any namespace: the request's body names the
@@ -296,6 +314,11 @@ func (c *caller) seesNamespace(name string) bool { return c.enough || c.rights.S
 // readsJobs reports whether the caller may read the jobs of a namespace, and what belongs to them.
 func (c *caller) readsJobs(namespace string) bool {
 	return c.enough || c.rights.Namespace(namespace, "read-job")
+}
+
+// readsVolumes reports whether the caller may read the host volumes of a namespace.
+func (c *caller) readsVolumes(namespace string) bool {
+	return c.enough || c.rights.Namespace(namespace, "host-volume-read")
 }
 
 // readsNodes reports whether the caller may read nodes.

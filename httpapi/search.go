@@ -103,7 +103,7 @@ func (h *handler) things(kind contexts.Context, q *query) (list []thing) {
 		}
 	case contexts.HostVolumes:
 		for _, v := range cp.HostVolumes() {
-			if q.inNamespace(v.Namespace) {
+			if (q.namespace == "*" || q.namespace == v.Namespace) && q.caller.readsVolumes(v.Namespace) {
 				list = append(list, thing{v.ID, v.Name, []string{v.Namespace, v.ID}})
 			}
 		}

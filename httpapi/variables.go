@@ -121,15 +121,19 @@ func (h *handler) deleteVariable(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// answerConflict tells who expected another variable which there is, and what it says to who may
-// read that.
-func (h *handler) answerConflict(w http.ResponseWriter, r *http.Request, v *nomad.Variable) error {
-	if !callerOf(r).mayVariable(v.Namespace, v.Path, "read") {
-		hidden := *v
-		hidden.Items = nil
-		v = &hidden
+// readable is a variable, without its items for who may not read them.
+func readable(r *http.Request, v *nomad.Variable) *nomad.Variable {
+	if callerOf(r).mayVariable(v.Namespace, v.Path, "read") {
+		return v
 	}
-	return h.answerVariable(w, r, v, v.ModifyIndex, http.StatusConflict)
+	hidden := *v
+	hidden.Items = nil
+	return &hidden
+}
+
+// answerConflict tells who expected another variable which there is.
+func (h *handler) answerConflict(w http.ResponseWriter, r *http.Request, v *nomad.Variable) error {
+	return h.answerVariable(w, r, readable(r, v), v.ModifyIndex, http.StatusConflict)
 }
 
 // answerVariable tells of a variable that a write was about.

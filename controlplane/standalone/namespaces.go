@@ -11,6 +11,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/controlplane/standalone/schedule"
+	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
 
@@ -144,16 +145,18 @@ func (cp *ControlPlane) DeleteNamespace(name, region string) (index uint64, err 
 
 // usesOf is what keeps a namespace from being deleted, in Nomad's words.
 func (t *tx) usesOf(name string) (uses []string) {
-	jobs, allocs, variables := false, false, false
+	jobs, allocs, volumes, variables := false, false, false, false
 	t.jobs.all(func(key jobKey, j *job) { jobs = jobs || key.namespace == name && *j.Status != statusDead })
 	t.allocs.all(func(_ string, a *schedule.Alloc) {
 		allocs = allocs || a.Namespace == name && !a.ClientStatus.Terminal()
 	})
+	t.volumes.all(func(_ string, row *structs.NodeVolume) { volumes = volumes || row.Volume.Namespace == name })
 	t.variables.all(func(key variableKey, _ *variableRow) { variables = variables || key.namespace == name })
 	for _, use := range []struct {
 		is   bool
 		what string
-	}{{jobs, "non-terminal jobs"}, {allocs, "non-terminal allocations"}, {variables, "variables associated with it"}} {
+	}{{jobs, "non-terminal jobs"}, {allocs, "non-terminal allocations"},
+		{volumes, "volumes associated with it"}, {variables, "variables associated with it"}} {
 		if use.is {
 			uses = append(uses, use.what)
 		}
@@ -232,5 +235,8 @@ func (cp *ControlPlane) completeNamespaces() {
 	}
 	for key := range cp.data.variables {
 		need(key.namespace)
+	}
+	for _, row := range cp.data.volumes {
+		need(row.Volume.Namespace)
 	}
 }

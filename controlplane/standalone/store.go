@@ -154,11 +154,11 @@ func (cp *ControlPlane) load() error {
 		loadRows(cp, dbtx, bucketNodePools, cp.loadPool)
 		loadRows(cp, dbtx, bucketNamespaces, cp.loadNamespace)
 		loadRows(cp, dbtx, bucketVariables, cp.loadVariable)
-		cp.completeNamespaces()
 		loadRows(cp, dbtx, bucketRootKeys, cp.loadRootKey)
 		loadRows(cp, dbtx, bucketServices, cp.loadService)
 		loadRows(cp, dbtx, bucketHostVolumes, cp.loadVolume)
 		loadRows(cp, dbtx, bucketVolumeClaims, cp.loadClaim)
+		cp.completeNamespaces()
 		loadRows(cp, dbtx, bucketACLPolicies, cp.loadACLPolicy)
 		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
 			cp.data.tokens[id] = t
