@@ -256,6 +256,38 @@ func TestAChangeWhileTheAgentWasAwayIsSeen(t *testing.T) {
 	})
 }
 
+func TestATaskIsRestartedForWhatAnAgentRenderedThatDied(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil).service()
+		f.put("a", "one")
+		f.task.Templates = []*nomad.Template{from("a", "local/out", "restart")}
+		f.start()
+		settle()
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		f.put("a", "two")
+		out := filepath.Join(f.dir.Path(), "web/local/out")
+		require.NoError(t, os.WriteFile(out, []byte("two"), 0o644)) // as the agent left it
+		r := f.build()
+		require.NoError(t, r.Restore())
+		go r.Run()
+		settle()
+		require.Contains(t, f.events(), rerendered)
+		before := f.world.Started("web")
+
+		// That was for all that there is now.
+		r.Shutdown()
+		<-r.WaitCh()
+		require.NoError(t, os.WriteFile(out, []byte("the task's own"), 0o644))
+		r = f.build()
+		require.NoError(t, r.Restore())
+		go r.Run()
+		settle()
+		require.Equal(t, before, f.world.Started("web"))
+		f.finish()
+	})
+}
+
 // It starts with the new files anyway, when it is its time.
 func TestAChangeBetweenTwoRunsEndsNoDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
