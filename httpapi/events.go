@@ -130,7 +130,7 @@ func (h *handler) withoutTokens(r *http.Request, wanted *events) error {
 	if err != nil {
 		return err
 	}
-	wanted.noTokens = caller == nil || caller.Type != structs.ACLManagement
+	wanted.noTokens = caller.Token == nil || caller.Token.Type != structs.ACLManagement
 	if wanted.noTokens && slices.ContainsFunc(wanted.topics, func(t topicFilter) bool { return t.topic == structs.TopicACLToken }) {
 		return structs.ErrACLDenied
 	}

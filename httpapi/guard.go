@@ -23,6 +23,8 @@ var open = map[string]bool{
 	"POST /v1/acl/bootstrap":       true,
 	"GET /v1/acl/token/self":       true,
 	"GET /v1/acl/token/{accessor}": true,
+	"GET " + jwksPath:              true,
+	"GET " + discoveryPath:         true,
 	"/":                            true, // there is no such route
 }
 
@@ -60,6 +62,14 @@ var managerReads = map[string]bool{
 	"GET /v1/operator/keyring/keys":       true,
 }
 
+// taskReads are the routes of which a task is served its own part with its identity.
+var taskReads = map[string]bool{
+	"GET /v1/vars":           true,
+	"GET /v1/var/{path...}":  true,
+	"GET /v1/services":       true,
+	"GET /v1/service/{name}": true,
+}
+
 // snapshots is the path of copies of the control plane's file, which has everything: also
 // the hashes of the tokens.
 const snapshots = "/v1/operator/snapshot"
@@ -67,7 +77,7 @@ const snapshots = "/v1/operator/snapshot"
 // routeOf is what the route of a pattern needs.
 func routeOf(pattern string) access.Route {
 	method, path, _ := strings.Cut(pattern, " ")
-	route := access.Route{Changes: changingReads[pattern]}
+	route := access.Route{Changes: changingReads[pattern], Tasks: taskReads[pattern]}
 	switch {
 	case open[pattern]:
 		route.Needs = access.Anyone
@@ -94,9 +104,13 @@ func (h *handler) routeFor(r *http.Request) access.Route {
 // ServeHTTP serves what the policy allows, within the bounds. It implements
 // [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if _, err := h.policy.Check(r, h.routeFor(r)); err != nil {
+	caller, err := h.policy.Check(r, h.routeFor(r))
+	if err != nil {
 		h.refuse(w, r, err)
 		return
+	}
+	if caller.Workload != nil && h.ACL {
+		r = r.WithContext(access.WithWorkload(r.Context(), caller.Workload))
 	}
 	seat, err := h.Bounds.Enter(r)
 	if err != nil {
@@ -159,7 +173,7 @@ func (b *body) Read(p []byte) (int, error) {
 
 // policy is what the configuration says of who may ask.
 func policy(cfg Config) *access.Policy {
-	p := &access.Policy{Hosts: cfg.Hosts}
+	p := &access.Policy{Hosts: cfg.Hosts, Workload: cfg.ControlPlane.VerifyIdentity}
 	if cfg.ACL {
 		p.Token = cfg.ControlPlane.ResolveACLToken
 	}

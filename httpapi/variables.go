@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/httpapi/access"
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 const variablePattern = "/v1/var/{path...}"
@@ -23,8 +26,9 @@ func (h *handler) variableRoutes() {
 // word for the prefix.
 func (h *handler) listVariables(r *http.Request, q *query) (answer, error) {
 	below := r.URL.Query().Get("path")
+	task := access.WorkloadOf(r.Context())
 	list := slices.DeleteFunc(h.ControlPlane.Variables(), func(v *nomad.VariableMetadata) bool {
-		return !q.inNamespace(v.Namespace) || !strings.HasPrefix(v.Path, q.prefix) || !strings.HasPrefix(v.Path, below)
+		return task != nil && !task.MayReadVariable(v.Namespace, v.Path) || !q.inNamespace(v.Namespace) || !strings.HasPrefix(v.Path, q.prefix) || !strings.HasPrefix(v.Path, below)
 	})
 	slices.SortFunc(list, func(a, b *nomad.VariableMetadata) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Path, b.Path))
@@ -40,6 +44,9 @@ func (h *handler) readVariable(r *http.Request, q *query) (answer, error) {
 	path, err := variablePath(r)
 	if err != nil {
 		return answer{}, err
+	}
+	if task := access.WorkloadOf(r.Context()); task != nil && !task.MayReadVariable(q.namespace, path) {
+		return answer{}, structs.ErrACLDenied
 	}
 	v, err := h.ControlPlane.Variable(q.namespace, path)
 	if err != nil {

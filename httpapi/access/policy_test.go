@@ -155,9 +155,9 @@ func TestWhatATokenAllows(t *testing.T) {
 	require.ErrorIs(t, check(Reader, TokenHeader, "other", "Authorization", "Bearer manager"), errUnknown, "Nomad's header goes first")
 	require.EqualError(t, ErrDenied, "Permission denied")
 
-	token, err := p.Check(ask(http.MethodGet, "localhost", TokenHeader, "manager"), Route{Needs: Manager})
+	caller, err := p.Check(ask(http.MethodGet, "localhost", TokenHeader, "manager"), Route{Needs: Manager})
 	require.NoError(t, err)
-	require.Equal(t, structs.ACLManagement, token.Type)
+	require.Equal(t, structs.ACLManagement, caller.Token.Type)
 
 	off := &Policy{}
 	_, err = off.Check(ask(http.MethodPut, "localhost", TokenHeader, "other"), Route{Needs: Manager})
