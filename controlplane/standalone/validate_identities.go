@@ -69,8 +69,14 @@ func (v *validation) identity(w *nomad.WorkloadIdentity) {
 	}
 }
 
-// identityAdvice has Nomad's texts about the named identities of a task.
+// identityAdvice has Nomad's texts about the named identities of a task, and one about files that
+// are not where secrets are.
 func identityAdvice(t *nomad.Task) (texts []string) {
+	for _, w := range structs.TaskIdentities(t) {
+		if p := strings.TrimPrefix(filepath.Clean(w.Filepath), "/"); w.Filepath != "" && !strings.HasPrefix(p, "secrets/") {
+			texts = append(texts, fmt.Sprintf("Identity[%s] the file %s is outside the secrets directory, where others than the task may read it", w.Name, w.Filepath))
+		}
+	}
 	for _, w := range t.Identities {
 		add := func(format string, args ...any) {
 			texts = append(texts, fmt.Sprintf("Identity[%s] ", w.Name)+fmt.Sprintf(format, args...))
