@@ -87,6 +87,24 @@ func TestATaskHasItsPartOfTheAPI(t *testing.T) {
 	}
 }
 
+func TestATaskIsNotToldWhoHoldsALock(t *testing.T) {
+	api, _, token := withTasks(t, true)
+	_, secret, err := api.plane.BootstrapACL("")
+	require.NoError(t, err)
+	const path = "/v1/var/nomad/jobs/app"
+	status, text := api.send(t, "PUT", path+"?lock-acquire", `{"Namespace":"default","Path":"nomad/jobs/app","Items":{"is":"locked"},"Lock":{"TTL":"1h","LockDelay":"1s"}}`, access.TokenHeader, secret)
+	require.Equal(t, 200, status, text)
+	id := decoded[nomad.Variable](t, text).Lock.ID
+	require.NotEmpty(t, id)
+	_, text = api.send(t, "GET", path, "", access.TokenHeader, secret)
+	require.Contains(t, text, id)
+	for _, path := range []string{path, "/v1/vars"} {
+		status, text = api.send(t, "GET", path, "", access.TokenHeader, token)
+		require.Equal(t, 200, status)
+		require.NotContains(t, text, id)
+	}
+}
+
 func TestOnItsSocketATaskHasToSayWhoItIs(t *testing.T) {
 	for _, acl := range []bool{true, false} {
 		api, tasks, token := withTasks(t, acl)

@@ -36,7 +36,14 @@ func (h *handler) listVariables(r *http.Request, q *query) (answer, error) {
 	found, next, err := page(q, list,
 		func(v *nomad.VariableMetadata) string { return v.Namespace + "." + v.Path },
 		func(v *nomad.VariableMetadata) any { return v },
-		func(v *nomad.VariableMetadata) *nomad.VariableMetadata { return v })
+		func(v *nomad.VariableMetadata) *nomad.VariableMetadata {
+			if task == nil || v.Lock == nil {
+				return v
+			}
+			told := *v
+			told.Lock = nil // who has its ID may write
+			return &told
+		})
 	return answer{body: found, next: next}, err
 }
 
@@ -45,7 +52,8 @@ func (h *handler) readVariable(r *http.Request, q *query) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if task := access.WorkloadOf(r.Context()); task != nil && !task.MayReadVariable(q.namespace, path) {
+	task := access.WorkloadOf(r.Context())
+	if task != nil && !task.MayReadVariable(q.namespace, path) {
 		return answer{}, structs.ErrACLDenied
 	}
 	v, err := h.ControlPlane.Variable(q.namespace, path)
@@ -54,6 +62,11 @@ func (h *handler) readVariable(r *http.Request, q *query) (answer, error) {
 	}
 	if v == nil {
 		return answer{}, notFound("variable not found")
+	}
+	if task != nil && v.Lock != nil {
+		told := *v
+		told.Lock = nil // as in a list
+		v = &told
 	}
 	return answer{body: v, index: v.ModifyIndex}, nil
 }
