@@ -79,7 +79,7 @@ func TestATasksConnectionsAreBoundedAndEndWithIt(t *testing.T) {
 	for range taskConnections {
 		c, err := net.Dial("unix", path)
 		require.NoError(t, err)
-		defer c.Close()
+		defer func() { _ = c.Close() }() // its end is what counts
 		_, err = fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		require.NoError(t, err)
 		_, err = c.Read(make([]byte, 1)) // it is accepted
@@ -100,7 +100,7 @@ func TestATasksConnectionsAreBoundedAndEndWithIt(t *testing.T) {
 
 	filled, err := net.Dial("unix", path) // full again
 	require.NoError(t, err)
-	defer filled.Close()
+	defer func() { _ = filled.Close() }() // its end is what counts
 	ended := make(chan struct{})
 	go func() { defer close(ended); stop() }()
 	select {

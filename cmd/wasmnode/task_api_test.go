@@ -70,7 +70,9 @@ func TestATaskAsksTheAPIBySocket(t *testing.T) {
 		cmd.Env = append(os.Environ(), "NOMAD_ADDR=unix://"+filepath.Join(secrets, "api.sock"), "NOMAD_TOKEN="+token)
 		return execute(t, cmd)
 	}
-	require.Eventually(t, func() bool { return asked(string(token), "var", "get", "-item", "word", "nomad/jobs/asking").stdout == "ahoy" }, testTimeout, tick)
+	require.Eventually(t, func() bool {
+		return asked(string(token), "var", "get", "-item", "word", "nomad/jobs/asking").stdout == "ahoy"
+	}, testTimeout, tick)
 	wants(t, asked("", "var", "get", "nomad/jobs/asking"), 1, "(?s).*Unauthorized.*")
 	require.NotContains(t, n.log.String(), string(token))
 	require.NotContains(t, n.out(t, "alloc", "status", "-json", alloc), string(token))

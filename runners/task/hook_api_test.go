@@ -60,7 +60,7 @@ func greeted(t *testing.T, secrets string) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // its end is what counts
 	b, err := io.ReadAll(c)
 	require.NoError(t, err)
 	require.Equal(t, "hello", string(b))
