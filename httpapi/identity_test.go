@@ -33,6 +33,7 @@ func withTasks(t *testing.T, acl bool) (api, tasks *guarded, token string) {
 	}
 	require.NoError(t, api.plane.ForNode().RegisterServices(t.Context(), "node", []*structs.ServiceRegistration{
 		{ID: "s1", ServiceName: "web", Namespace: "default", NodeID: "node", AllocID: a.ID, JobID: "app"},
+		{ID: "s2", ServiceName: "hidden", Namespace: "other", NodeID: "node", AllocID: a.ID, JobID: "app"},
 	}))
 	_, forTasks := httpapi.Handlers(api.config, access.NewBounds(access.DefaultLimits()))
 	tasks = &guarded{Server: httptest.NewServer(forTasks), config: api.config, plane: api.plane, node: api.node, alloc: api.alloc}
@@ -74,6 +75,7 @@ func TestATaskHasItsPartOfTheAPI(t *testing.T) {
 			status, text := g.send(t, c.method, c.path, "", access.TokenHeader, token)
 			require.Equal(t, c.status, status, "%s: %s %s: %s", where, c.method, c.path, text)
 			require.Contains(t, text, c.has, "%s: %s %s", where, c.method, c.path)
+			require.NotContains(t, text, "hidden", "%s: %s %s", where, c.method, c.path)
 		}
 		for _, path := range []string{"/v1/vars", "/v1/vars?namespace=*", "/v1/vars?prefix=nomad"} {
 			status, text := g.send(t, "GET", path, "", "Authorization", "Bearer "+token)

@@ -155,3 +155,26 @@ func TestATaskWithoutASocketGoesOn(t *testing.T) {
 	require.Contains(t, strings.Join(f.events(), "\n"), "Task hook failed: api: the task has no socket of the node's API: ")
 	f.finish()
 }
+
+// A task with a file system of its own owns its directory, and can put a link there.
+func TestASocketIsMadeInNoOtherDirectory(t *testing.T) {
+	f := newFixture(t, map[string]any{"run_for": "1h"}).service()
+	f.cfg.API = &greeter{}
+	f.start()
+	f.awaitState(structs.TaskRunning)
+	f.r.Shutdown()
+	<-f.r.WaitCh()
+	secrets, outside := filepath.Join(f.dir.Path(), "web/secrets"), t.TempDir()
+	require.NoError(t, os.RemoveAll(secrets))
+	require.NoError(t, os.Symlink(outside, secrets))
+	f.build()
+	require.NoError(t, f.r.Restore())
+	go f.r.Run()
+	require.Eventually(t, func() bool {
+		return strings.Contains(strings.Join(f.events(), "\n"), "api: the task has no socket of the node's API: ")
+	}, time.Minute, time.Millisecond)
+	entries, err := os.ReadDir(outside)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+	f.finish()
+}

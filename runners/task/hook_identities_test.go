@@ -172,10 +172,10 @@ func TestARestartedAgentRenewsInTime(t *testing.T) {
 			{Name: "x", File: true, TTL: time.Hour, ChangeMode: "signal", ChangeSignal: "SIGHUP"}, {Name: "y", Env: true, TTL: time.Hour},
 		}
 		f.start()
-		time.Sleep(50 * time.Minute)
+		time.Sleep(61 * time.Minute) // what is stored of the start has expired
 		synctest.Wait()
 		_, before := s.newest("x")
-		require.Equal(t, 2, before)
+		require.Greater(t, before, 1)
 		f.restartAgent()
 		settle()
 		_, after := s.newest("x")
