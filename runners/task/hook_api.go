@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/hashicorp/go-hclog"
+	nomad "github.com/hashicorp/nomad/api"
 	"golang.org/x/sys/unix"
 
 	"github.com/wasmnode/wasmnode/internal/failpoint"
@@ -29,40 +31,53 @@ type API interface {
 }
 
 // apiHook has a task reach the node's API by a socket in its secrets directory while it runs. A
-// task that has none goes on, and is told: few need it.
+// task that has none goes on: few need it. Of those that have a token to show, an event tells.
 type apiHook struct {
-	api  API
-	path string
-	stop func() // nil: there is no socket
+	api    API
+	logger hclog.Logger
+	path   string
+	stop   func() // nil: there is no socket
 }
 
 func (*apiHook) Name() string { return "api" }
 
 func (h *apiHook) Prestart(_ context.Context, req *PrestartRequest) (*PrestartResult, error) {
-	h.open(req.Dir, ownerOf(req.Task, req.Env, req.Isolated), req.Emit)
+	h.open(req.Dir, ownerOf(req.Task, req.Env, req.Isolated), h.teller(req.Task, req.Emit))
 	return nil, nil
 }
 
 // Poststart makes the socket of a task again that an earlier agent started.
 func (h *apiHook) Poststart(_ context.Context, req *PoststartRequest) error {
 	r := req.Runner
-	h.open(r.cfg.Dir, ownerOf(r.Task(), req.Env, isolates(r.running().driver)), r.emit)
+	h.open(r.cfg.Dir, ownerOf(r.Task(), req.Env, isolates(r.running().driver)), h.teller(r.Task(), r.emit))
 	return nil
 }
 
-func (h *apiHook) open(dir *allocdir.TaskDir, of owner, emit func(*structs.TaskEvent)) {
+// teller tells what is wrong with the socket where somebody is who needs it, and else in the log.
+func (h *apiHook) teller(t *nomad.Task, emit func(*structs.TaskEvent)) func(format string, args ...any) {
+	return func(format string, args ...any) {
+		text := fmt.Sprintf(format, args...)
+		if len(exposed(t)) == 0 {
+			h.logger.Debug("the task's socket of the API", "problem", text)
+			return
+		}
+		emit(structs.NewTaskEvent(structs.EventHookFailed).WithMessage("api: " + text))
+	}
+}
+
+func (h *apiHook) open(dir *allocdir.TaskDir, of owner, tell func(format string, args ...any)) {
 	if h.api == nil || h.stop != nil {
 		return
 	}
 	l, err := listenIn(dir, of)
 	if err != nil {
-		emit(structs.NewTaskEvent(structs.EventHookFailed).WithMessage(fmt.Sprintf("api: the task has no socket of the node's API: %v", err)))
+		tell("the task has no socket of the node's API: %v", err)
 		return
 	}
 	h.path, h.stop = filepath.Join(dir.Secrets, APISocket), h.api.ServeTask(l)
 	if !of.isolated && len(h.path) > maxAPIPath {
-		emit(structs.NewTaskEvent(structs.EventHookFailed).WithMessage(fmt.Sprintf("api: %s has %d bytes, and programs connect to paths of at most %d: "+
-			"connect to %s from within $NOMAD_SECRETS_DIR, or have a shorter data_dir", h.path, len(h.path), maxAPIPath, APISocket)))
+		tell("%s has %d bytes, and programs connect to paths of at most %d: connect to %s from within $NOMAD_SECRETS_DIR, or have a shorter data_dir",
+			h.path, len(h.path), maxAPIPath, APISocket)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/runners/allocdir"
@@ -124,10 +125,12 @@ func TestATaskHasASocketOfTheAPIWhileItRuns(t *testing.T) {
 
 func TestALongPathHasASocketAndAWord(t *testing.T) {
 	for _, c := range []struct {
-		over int
-		told bool
-	}{{0, false}, {1, true}, {100, true}} {
+		over  int
+		token bool
+		told  bool
+	}{{0, true, false}, {1, true, true}, {100, true, true}, {100, false, false}} {
 		f := newFixture(t, map[string]any{"run_for": "1h"}).service()
+		f.task.Identity = &nomad.WorkloadIdentity{File: c.token}
 		base := t.TempDir()
 		rest := len(filepath.Join(base, "x", "a1", "web", "secrets", task.APISocket)) - 1
 		require.Less(t, rest, 107, "the directory of the test is too long for it")
@@ -146,6 +149,7 @@ func TestALongPathHasASocketAndAWord(t *testing.T) {
 func TestATaskWithoutASocketGoesOn(t *testing.T) {
 	f := newFixture(t, map[string]any{"run_for": "1h"}).service()
 	f.cfg.API = &greeter{}
+	f.task.Identity = &nomad.WorkloadIdentity{File: true}
 	dir, err := f.dir.Task("web")
 	require.NoError(t, err)
 	require.NoError(t, dir.Build())
@@ -160,6 +164,7 @@ func TestATaskWithoutASocketGoesOn(t *testing.T) {
 func TestASocketIsMadeInNoOtherDirectory(t *testing.T) {
 	f := newFixture(t, map[string]any{"run_for": "1h"}).service()
 	f.cfg.API = &greeter{}
+	f.task.Identity = &nomad.WorkloadIdentity{File: true}
 	f.start()
 	f.awaitState(structs.TaskRunning)
 	f.r.Shutdown()
