@@ -22,9 +22,12 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
+// clientFile is the file of the node's state, in the data directory.
+const clientFile = "client.db"
+
 // openFiles opens what has to survive: the node's state and the control plane's.
 func (a *agent) openFiles() (err error) {
-	client, server := filepath.Join(a.cfg.DataDir, "client.db"), filepath.Join(a.cfg.DataDir, "server.db")
+	client, server := filepath.Join(a.cfg.DataDir, clientFile), filepath.Join(a.cfg.DataDir, "server.db")
 	sweepProbes(a.cfg.DataDir)
 	// What runs belongs to an agent, also to one that can only look on; a first start has
 	// nothing to go on with.

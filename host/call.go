@@ -138,6 +138,13 @@ func (p *Plugin) Call(ctx context.Context, op string, input []byte, scope *TaskS
 		defer cancel()
 	}
 	began := time.Now()
+	if ends, bounded := ctx.Deadline(); bounded {
+		running := &RunningCall{Operation: op, Began: began, Ends: ends}
+		if scope != nil && scope.Config != nil {
+			running.AllocID, running.Task = scope.Config.AllocId, scope.Config.Name
+		}
+		defer p.running.begin(running)()
+	}
 	if output, err = p.callLeased(ctx, op, input, scope); err == nil {
 		return output, nil
 	}
@@ -260,7 +267,7 @@ var errTooSlow = fmt.Errorf("took too long: %w", context.DeadlineExceeded)
 
 // fault classifies an error of a guest call.
 func (p *Plugin) fault(ctx context.Context, c *call, inst *instance, err error) error {
-	f := &FaultError{Plugin: p.Name(), Op: c.op, Err: err, Stack: stackOf(err)}
+	f := &FaultError{Plugin: p.Name(), Op: c.op, Err: err, Stack: stackOf(p.module, err)}
 	var refused *protocolError
 	switch {
 	case isHostBug(err):

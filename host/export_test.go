@@ -1,5 +1,7 @@
 package host
 
+import "github.com/wasmnode/wasmnode/sandbox"
+
 // Importable are the functions that a plugin may import, by module, with their signatures.
 var Importable = importable
 
@@ -11,8 +13,8 @@ func HelperGranted(g ProcessGrant, command string, args ...string) bool {
 // LinuxCapability returns the name of one of Linux's by its number.
 func LinuxCapability(n int) string { return linuxCapabilities[n] }
 
-// StackOf returns the frames of an error of the engine's.
-var StackOf = stackOf
+// StackOf returns the frames of an error of the engine's, of a module without lines.
+func StackOf(err error) []string { return stackOf(new(sandbox.Module), err) }
 
 // KeptOverhead is what a line of the log that is kept takes besides its text.
 const KeptOverhead = keptOverhead

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +30,8 @@ func faultOf(t *testing.T, err error) *host.FaultError {
 // inStack reports whether a function is among a fault's frames, by the end of its name.
 func inStack(f *host.FaultError, name string) bool {
 	for _, frame := range f.Stack {
-		if strings.HasSuffix(frame, name) {
+		function, _, _ := strings.Cut(frame, " at ")
+		if strings.HasSuffix(function, name) {
 			return true
 		}
 	}
@@ -127,6 +130,18 @@ func TestAPanicOfAGuestInZigSaysWhy(t *testing.T) {
 	require.Equal(t, "panic: index out of bounds: index 2, len 2", f.Panic)
 	require.Equal(t, []string{"reading value 2", f.Panic}, f.Logs)
 	require.True(t, inStack(f, "main.readTheMeter"), "%s", f.Stack)
+	require.Contains(t, f.Stack, "main.readTheMeter at "+lineOf(t, "main.zig", "testdata/faults/zig", "return values[at];"))
+	require.Contains(t, f.Stack, "driver_fingerprint at "+lineOf(t, "main.zig", "testdata/faults/zig", "readTheMeter(values, 2)"))
+}
+
+// lineOf is where in a file of a folder the text is that it has once, as "file:line".
+func lineOf(t *testing.T, file, folder, text string) string {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join(folder, file))
+	require.NoError(t, err)
+	before, _, found := strings.Cut(string(source), text)
+	require.True(t, found, text)
+	return fmt.Sprintf("%s:%d", file, strings.Count(before, "\n")+1)
 }
 
 func TestAGuestThatLoopsTellsWhereItWas(t *testing.T) {

@@ -218,7 +218,7 @@ func (h *Host) load(ctx context.Context, src Source) (*Plugin, error) {
 		return nil, err
 	}
 	p := newPlugin(h, spec)
-	if p.module, err = h.cfg.Engine.Compile(ctx, scanned, sandbox.Options{MemoryMaxBytes: h.cfg.Limits.MemoryBytes, Template: true, Link: linkCapabilities}); err != nil {
+	if p.module, err = h.cfg.Engine.Compile(ctx, scanned, sandbox.Options{MemoryMaxBytes: h.cfg.Limits.MemoryBytes, Template: true, Lines: true, Link: linkCapabilities}); err != nil {
 		return nil, err
 	}
 	if err := p.describe(ctx); err != nil {

@@ -33,6 +33,7 @@ type Plugin struct {
 	events   *limiter
 	faults   *limiter // of what is logged of them
 	counters counters
+	running  runningCalls
 	streams  *stream.Owner
 	helpers  helperBounds
 

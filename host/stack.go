@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/wasmnode/wasmnode/internal/plaintext"
-	"github.com/wasmnode/wasmnode/sandbox/meter"
+	"github.com/wasmnode/wasmnode/sandbox"
 )
 
 // The bounds of a guest's stack, as people see it.
@@ -14,27 +14,19 @@ const (
 	maxFrameBytes = 128
 )
 
-// stackMark is what the engine writes before the frames of a stack.
-const stackMark = "wasm stack trace:"
-
 // stackOf are the functions that a guest was in when it failed, the innermost first, by their
-// names in its name section, or by their numbers. There are no lines: a guest runs rewritten,
-// and what its debug information tells is of the code before that.
-func stackOf(err error) []string {
-	_, trace, found := strings.Cut(err.Error(), stackMark)
-	if !found {
-		return nil
-	}
+// names in its name section, or by their numbers, and "at file:line" where it tells that.
+func stackOf(m *sandbox.Module, err error) []string {
 	var frames []string
-	for line := range strings.Lines(trace) {
-		line = strings.TrimSpace(line)
-		switch {
-		case line == "", strings.HasPrefix(line, meter.ImportModule+"."):
-			continue // the last is the node's own: where the guest looks whether its call is over
-		case len(frames) == maxFrames:
+	for _, f := range m.Frames(err, maxFrames+1) {
+		if len(frames) == maxFrames {
 			return append(frames, "…")
 		}
-		frames = append(frames, frameName(line))
+		name := frameName(f.Func)
+		if f.Line != "" {
+			name += " at " + plaintext.Line(f.Line, maxFrameBytes)
+		}
+		frames = append(frames, name)
 	}
 	return frames
 }

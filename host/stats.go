@@ -33,6 +33,9 @@ type Stats struct {
 	NotGranted []string
 	// WouldGrant is that configuration alone, of each of NotGranted.
 	WouldGrant []string `json:"WouldGrant,omitempty"`
+	// Running are the calls that have not returned for five seconds, and are ended at some time:
+	// the oldest first, at most 16.
+	Running []RunningCall `json:"Running,omitempty"`
 	// OutOfTime and OutOfMemory are how many calls failed because the plugin had used up its
 	// processor time, or could get no more memory.
 	OutOfTime, OutOfMemory uint64
@@ -71,6 +74,7 @@ func (p *Plugin) Stats() Stats {
 	s.Streams, s.StreamRead, s.StreamWritten = p.streams.Open(), p.streams.Read(), p.streams.Written()
 	s.AtRest, s.AtWork = p.pool.count()
 	s.MemoryBytes = p.budget.Memory()
+	s.Running = p.running.long(time.Now())
 	return s
 }
 

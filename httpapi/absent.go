@@ -23,13 +23,10 @@ const (
 // unmade is what nobody can make here, by the paths where Nomad's tools make it. They are told
 // what there is not, rather than that a method is wrong.
 var unmade = map[string]string{
-	"/v1/namespace":                              `namespaces are not supported: there is only "default"`,
-	"/v1/namespace/{name}":                       `namespaces are not supported: there is only "default"`,
 	"/v1/volume/csi/{id}":                        "CSI volumes are not supported",
 	"/v1/volume/csi/{id}/create":                 "CSI volumes are not supported",
 	"/v1/volume/csi/{id}/delete":                 "CSI volumes are not supported",
 	"/v1/volume/csi/{id}/detach":                 "CSI volumes are not supported",
-	"/v1/acl/policy/{name}":                      `policies are not supported: there is only "readonly"`,
 	"/v1/acl/role":                               "roles are not supported",
 	"/v1/acl/role/{id}":                          "roles are not supported",
 	"/v1/acl/auth-method":                        "auth methods are not supported",

@@ -21,8 +21,6 @@ func (h *handler) aclRoutes() {
 	h.getACL("/v1/acl/token/{accessor}", h.readToken)
 	h.put("/v1/acl/token/{accessor}", h.withACL(h.renameToken))
 	h.method("/v1/acl/token/{accessor}", h.writing(h.withACL(h.deleteToken)), http.MethodDelete)
-	h.getACL("/v1/acl/policies", h.listPolicies)
-	h.getACL("/v1/acl/policy/{name}", h.readPolicy)
 }
 
 // getACL registers a read of the tokens, which is refused where ACLs are off.
@@ -98,7 +96,7 @@ func (h *handler) createToken(r *http.Request) (any, error) {
 		return nil, badRequest("a token's accessor and secret are made by the node: leave AccessorID and SecretID out")
 	}
 	if len(req.Roles) > 0 {
-		return nil, badRequest("ACL roles are not supported: give the token the policy %q", structs.ACLReadOnly)
+		return nil, badRequest("ACL roles are not supported: give the token policies")
 	}
 	wanted := &structs.ACLToken{Name: req.Name, Type: req.Type, Policies: req.Policies, Global: req.Global}
 	ttl := req.ExpirationTTL
@@ -214,29 +212,4 @@ func expiry(t *structs.ACLToken) *time.Time {
 		return nil
 	}
 	return &t.Expires
-}
-
-// readOnly is the one policy, as Nomad would write what it allows.
-var readOnly = nomad.ACLPolicy{
-	Name:        structs.ACLReadOnly,
-	Description: "Read everything, change nothing",
-	Rules: `namespace "*" {
-  policy       = "read"
-  capabilities = ["read-logs", "read-fs"]
-}
-agent  { policy = "read" }
-node   { policy = "read" }
-plugin { policy = "read" }
-`,
-}
-
-func (h *handler) listPolicies(*http.Request, *query) (answer, error) {
-	return answer{body: []nomad.ACLPolicyListStub{{Name: readOnly.Name, Description: readOnly.Description}}}, nil
-}
-
-func (h *handler) readPolicy(r *http.Request, _ *query) (answer, error) {
-	if r.PathValue("name") != readOnly.Name {
-		return answer{}, notFound("ACL policy not found")
-	}
-	return answer{body: readOnly}, nil
 }

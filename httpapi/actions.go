@@ -34,7 +34,7 @@ func (h *handler) runAction(w http.ResponseWriter, r *http.Request) error {
 	id, _ := jobPath(r)
 	v := r.URL.Query()
 	alloc := h.ControlPlane.Allocation(v.Get("allocID"))
-	if alloc == nil || alloc.JobID != id {
+	if alloc == nil || alloc.JobID != id || alloc.Namespace != namespaceOf(r) {
 		return notFound("Unknown allocation %q", v.Get("allocID"))
 	}
 	if group := v.Get("group"); group != "" && group != alloc.TaskGroup {
@@ -47,6 +47,9 @@ func (h *handler) runAction(w http.ResponseWriter, r *http.Request) error {
 	i := slices.IndexFunc(task.Actions, func(a *nomad.Action) bool { return a.Name == v.Get("action") })
 	if i < 0 {
 		return notFound("action %q not found in task %q", v.Get("action"), task.Name)
+	}
+	if err := callerOf(r).mayExec(alloc, task.Name); err != nil {
+		return err
 	}
 	spec := &workload.ExecSpec{Command: task.Actions[i].Command, Args: task.Actions[i].Args}
 	if s := v.Get("tty"); s != "" {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -25,8 +24,6 @@ func (h *handler) agentRoutes() {
 	h.get("/v1/regions", tableNodes, func(*http.Request, *query) (answer, error) {
 		return answer{body: []string{h.Agent.Region}}, nil
 	})
-	h.get("/v1/namespaces", tableNodes, listNamespaces)
-	h.get("/v1/namespace/{name}", tableNodes, readNamespace)
 	h.put("/v1/system/gc", h.collectGarbage)
 	h.put("/v1/system/reconcile/summaries", func(*http.Request) (any, error) {
 		return struct{}{}, nil // they are counted whenever they are read
@@ -66,14 +63,13 @@ func (h *handler) gossipRoutes() {
 // workerRoutes are of what works on evaluations: one at a time, of jobs of all types.
 func (h *handler) workerRoutes() {
 	kinds := []string{nomad.JobTypeService, nomad.JobTypeBatch, nomad.JobTypeSystem, nomad.JobTypeSysbatch, "_core"}
-	started := time.Now().UTC().Format(time.RFC3339Nano)
 	h.get("/v1/agent/schedulers", tableScheduler, func(*http.Request, *query) (answer, error) {
 		status := "Started"
 		if h.ControlPlane.SchedulerConfiguration().PauseEvalBroker {
 			status = "Paused"
 		}
 		return answer{body: &nomad.AgentSchedulerWorkersInfo{ServerID: h.Agent.NodeID, Schedulers: []nomad.AgentSchedulerWorkerInfo{{
-			ID: h.Agent.NodeID, EnabledSchedulers: kinds, Started: started, Status: status, WorkloadStatus: "WaitingToDequeue",
+			ID: h.Agent.NodeID, EnabledSchedulers: kinds, Started: h.started.UTC().Format(time.RFC3339Nano), Status: status, WorkloadStatus: "WaitingToDequeue",
 		}}}}, nil
 	})
 	h.get("/v1/agent/schedulers/config", tableScheduler, func(*http.Request, *query) (answer, error) {
@@ -82,31 +78,6 @@ func (h *handler) workerRoutes() {
 	h.put("/v1/agent/schedulers/config", func(*http.Request) (any, error) {
 		return nil, badRequest("one evaluation is worked on after another, of jobs of all types: that cannot be changed")
 	})
-}
-
-// listNamespaces lists the only one.
-func listNamespaces(_ *http.Request, q *query) (answer, error) {
-	var names []string
-	if strings.HasPrefix(nomad.DefaultNamespace, q.prefix) {
-		names = append(names, nomad.DefaultNamespace)
-	}
-	all, next, err := page(q, names,
-		func(name string) string { return name },
-		func(name string) any { return namespace(name) },
-		namespace)
-	return answer{body: all, next: next}, err
-}
-
-func namespace(name string) *nomad.Namespace {
-	return &nomad.Namespace{Name: name, Description: "Default shared namespace", CreateIndex: 1, ModifyIndex: 1}
-}
-
-func readNamespace(r *http.Request, _ *query) (answer, error) {
-	name := r.PathValue("name")
-	if name != nomad.DefaultNamespace {
-		return answer{}, notFound("Namespace not found")
-	}
-	return answer{body: namespace(name)}, nil
 }
 
 // servers are the addresses of the servers: there is this one.

@@ -28,6 +28,8 @@ const (
 	tableVariables   = "variables"
 	tableRootKeys    = "root_keys"
 	tableServices    = "services"
+	tableNamespaces  = "namespaces"
+	tableACLPolicies = "acl_policies"
 
 	tableHostVolumes  = "host_volumes"
 	tableVolumeClaims = "host_volume_claims"
@@ -111,6 +113,12 @@ type ControlPlane interface {
 	NodePool(name string) *nomad.NodePool
 	PutNodePool(p nomad.NodePool) error
 	DeleteNodePool(name string) error
+	Namespaces() []*nomad.Namespace
+	Namespace(name string) *nomad.Namespace
+	// PutNamespace makes or changes a namespace, and DeleteNamespace, where nothing lives in one,
+	// removes it. They return the change's index.
+	PutNamespace(n nomad.Namespace) (index uint64, err error)
+	DeleteNamespace(name, region string) (index uint64, err error)
 	// Variables are what is no secret of the variables.
 	Variables() []*nomad.VariableMetadata
 	Variable(namespace, path string) (*nomad.Variable, error)
@@ -169,6 +177,11 @@ type ControlPlane interface {
 
 	// BootstrapACL makes the first token, for a secret or for one that it draws.
 	BootstrapACL(secret string) (t *structs.ACLToken, drawn string, err error)
+	// ACLPolicies are those that are not built in.
+	ACLPolicies() []*structs.ACLPolicy
+	ACLPolicy(name string) *structs.ACLPolicy
+	PutACLPolicy(p structs.ACLPolicy) (index uint64, err error)
+	DeleteACLPolicy(name string) (index uint64, err error)
 	// CreateACLToken makes a token of that name, type and policies; with a ttl of 0 it
 	// does not expire.
 	CreateACLToken(t *structs.ACLToken, ttl time.Duration) (made *structs.ACLToken, secret string, err error)

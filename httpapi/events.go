@@ -12,6 +12,7 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -38,7 +39,7 @@ func (h *handler) streamEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := h.withoutTokens(r, wanted); err != nil {
+	if err := checkTopics(wanted); err != nil {
 		return err
 	}
 	var index uint64
@@ -84,8 +85,7 @@ type topicFilter struct{ topic, key string }
 type events struct {
 	topics    []topicFilter
 	namespace string // "*": all
-	// noTokens is set for who may not manage tokens.
-	noTokens bool
+	caller    *caller
 }
 
 // eventTopics are those that there are. Nomad's others are of what is not here: nothing ever
@@ -97,7 +97,7 @@ var eventTopics = []string{
 
 func eventFilter(r *http.Request) (*events, error) {
 	v := r.URL.Query()
-	wanted := &events{namespace: v.Get("namespace")}
+	wanted := &events{namespace: v.Get("namespace"), caller: callerOf(r)}
 	if wanted.namespace == "" {
 		wanted.namespace = nomad.DefaultNamespace
 	}
@@ -120,21 +120,33 @@ func eventFilter(r *http.Request) (*events, error) {
 	return wanted, nil
 }
 
-// withoutTokens leaves out what is told of tokens, unless the caller may manage them. Who
-// asks for that by its name is refused.
-func (h *handler) withoutTokens(r *http.Request, wanted *events) error {
-	if !h.ACL {
-		return nil
-	}
-	caller, err := h.policy.Caller(r)
-	if err != nil {
-		return err
-	}
-	wanted.noTokens = caller.Token == nil || caller.Token.Type != structs.ACLManagement
-	if wanted.noTokens && slices.ContainsFunc(wanted.topics, func(t topicFilter) bool { return t.topic == structs.TopicACLToken }) {
-		return structs.ErrACLDenied
+// managed are the topics of what only managers are told.
+var managed = []string{structs.TopicACLToken, structs.TopicACLPolicy}
+
+// checkTopics refuses who asks by its name for what is told to managers alone. Where all is
+// asked for, that is left out, as what rules do not allow is.
+func checkTopics(wanted *events) error {
+	for _, t := range wanted.topics {
+		if slices.Contains(managed, t.topic) && wanted.caller.rights.Level() < access.Manager {
+			return access.ErrDenied
+		}
 	}
 	return nil
+}
+
+// mayHear reports whether the caller may be told of an event.
+func (c *caller) mayHear(e *structs.ChangeEvent) bool {
+	switch {
+	case slices.Contains(managed, e.Topic):
+		return c.rights.Level() == access.Manager
+	case e.Topic == "HostVolume":
+		return c.readsVolumes(e.Namespace)
+	case e.Namespace != "":
+		return c.readsJobs(e.Namespace)
+	case e.Topic == "NodePool":
+		return c.seesPool(e.Key)
+	}
+	return c.readsNodes()
 }
 
 // has reports whether a client asked for an event.
@@ -142,7 +154,7 @@ func (f *events) has(e *structs.ChangeEvent) bool {
 	if e.Namespace != "" && f.namespace != "*" && e.Namespace != f.namespace {
 		return false
 	}
-	if f.noTokens && e.Topic == structs.TopicACLToken {
+	if !f.caller.mayHear(e) {
 		return false
 	}
 	return slices.ContainsFunc(f.topics, func(t topicFilter) bool {
@@ -184,6 +196,8 @@ func renderEvent(e *structs.ChangeEvent) ([]byte, error) {
 		payload["Service"] = answeredService(o)
 	case *nomad.HostVolume:
 		payload["Volume"] = o
+	case *structs.ACLPolicy:
+		payload["ACLPolicy"] = aclPolicy(o)
 	case *structs.ACLToken:
 		payload["ACLToken"] = aclToken(o, "")
 	default:

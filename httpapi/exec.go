@@ -26,6 +26,9 @@ func (h *handler) execTask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := callerOf(r).mayExec(h.ControlPlane.Allocation(r.PathValue("id")), task); err != nil {
+		return err
+	}
 	if err := h.Node.CanExec(r.PathValue("id"), task); err != nil {
 		return h.unknownAllocation(r, err)
 	}

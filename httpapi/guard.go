@@ -98,20 +98,28 @@ func (h *handler) routeFor(r *http.Request) access.Route {
 	if pattern == "GET "+jobPattern && strings.HasSuffix(r.URL.Path, "/action") {
 		route.Needs = access.Manager // it runs something
 	}
+	if method, path, ok := strings.Cut(pattern, " "); ok {
+		route.Ruled = ruled(method, path)
+	}
 	return route
 }
 
 // ServeHTTP serves what the policy allows, within the bounds. It implements
 // [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	caller, err := h.policy.Check(r, h.routeFor(r))
+	route := h.routeFor(r)
+	by, err := h.policy.Check(r, route)
 	if err != nil {
 		h.refuse(w, r, err)
 		return
 	}
-	if caller.Workload != nil && h.ACL {
-		r = r.WithContext(access.WithWorkload(r.Context(), caller.Workload))
+	c := &caller{rights: by.Rights, enough: by.Rights.Level() >= route.Needs}
+	if by.Workload != nil && h.ACL {
+		c.task, c.enough = by.Workload, true // of what it is let in to it has its part
 	}
+	asked := r
+	r = withCaller(r, c)
+	defer func() { asked.Pattern = r.Pattern }() // the metrics are by that
 	seat, err := h.Bounds.Enter(r)
 	if err != nil {
 		h.refuse(w, r, err)
@@ -171,11 +179,20 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// ruled reports whether rules can allow anything of a pattern.
+func ruled(method, pattern string) bool {
+	if method == http.MethodPost {
+		method = http.MethodPut
+	}
+	return pattern == jobPattern || needs[method+" "+pattern] != nil
+}
+
 // policy is what the configuration says of who may ask.
 func policy(cfg Config) *access.Policy {
 	p := &access.Policy{Hosts: cfg.Hosts, Workload: cfg.ControlPlane.VerifyIdentity}
 	if cfg.ACL {
 		p.Token = cfg.ControlPlane.ResolveACLToken
+		p.Rules = newRuleBook(cfg.ControlPlane, cfg.Logger).of
 	}
 	return p
 }

@@ -78,6 +78,7 @@ type handler struct {
 	// journals is taken by those that read the machine's journal.
 	journals chan struct{}
 	policy   *access.Policy
+	started  time.Time
 	// rendered shares the rendering of events among who watches them.
 	rendered *renderedBatches
 }
@@ -105,7 +106,7 @@ func newHandler(cfg Config) *handler {
 	if cfg.Bounds == nil {
 		cfg.Bounds = access.NewBounds(access.DefaultLimits())
 	}
-	h := &handler{Config: cfg, mux: http.NewServeMux(), parsing: make(chan struct{}, parsesAtOnce), policy: policy(cfg)}
+	h := &handler{Config: cfg, mux: http.NewServeMux(), parsing: make(chan struct{}, parsesAtOnce), policy: policy(cfg), started: time.Now()}
 	h.journals = make(chan struct{}, journalsAtOnce)
 	server := prometheus.NewRegistry()
 	server.MustRegister(serverMetrics{h})
@@ -117,6 +118,7 @@ func newHandler(cfg Config) *handler {
 	h.deploymentRoutes()
 	h.nodeRoutes()
 	h.poolRoutes()
+	h.namespaceRoutes()
 	h.serviceRoutes()
 	h.volumeRoutes()
 	h.variableRoutes()
@@ -127,6 +129,7 @@ func newHandler(cfg Config) *handler {
 	h.operatorRoutes()
 	h.schedulerRoutes()
 	h.aclRoutes()
+	h.aclPolicyRoutes()
 	h.metricRoutes()
 	h.snapshotRoutes()
 	h.eventRoutes()
@@ -268,7 +271,10 @@ func (h *handler) method(pattern string, serve func(http.ResponseWriter, *http.R
 			defer h.recovered(w, r)
 			w.Header().Set("X-Nomad-KnownLeader", "true")
 			w.Header().Set("X-Nomad-LastContact", "0")
-			err := h.checkParameters(m, pattern, r)
+			err := h.allow(m, pattern, r)
+			if err == nil {
+				err = h.checkParameters(m, pattern, r)
+			}
 			if err == nil {
 				err = serve(w, r)
 			}

@@ -9,6 +9,7 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
@@ -69,12 +70,15 @@ func (h *handler) registerJob(r *http.Request) (any, error) {
 	if err := h.mayRegister(r); err != nil {
 		return nil, err
 	}
-	return h.register(&req, unknown)
+	return h.register(r, &req, unknown)
 }
 
 // register registers the job of a request that was looked at, with the warnings that came of
 // that.
-func (h *handler) register(req *nomad.JobRegisterRequest, warnings []string) (any, error) {
+func (h *handler) register(r *http.Request, req *nomad.JobRegisterRequest, warnings []string) (any, error) {
+	if err := callerOf(r).mayMount(req.Job); err != nil {
+		return nil, err
+	}
 	if err := h.checkRegion(req.Region); err != nil {
 		return nil, err
 	}
@@ -90,8 +94,8 @@ func (h *handler) register(req *nomad.JobRegisterRequest, warnings []string) (an
 	return jobRegistered(change), nil
 }
 
-// checkJob checks that there is a job, that it has an ID and is of the agent's region, and
-// gives it the request's namespace when it has none. The region "global", which clients
+// checkJob checks that there is a job, that it has an ID and is of the agent's region, gives it
+// the request's namespace when it has none, and checks that the caller may do there what it asks. The region "global", which clients
 // put into jobs that have none, is the agent's.
 func (h *handler) checkJob(r *http.Request, job *nomad.Job) error {
 	if job == nil {
@@ -111,6 +115,9 @@ func (h *handler) checkJob(r *http.Request, job *nomad.Job) error {
 		if ns := r.URL.Query().Get("namespace"); ns != "" {
 			job.Namespace = &ns
 		}
+	}
+	if !callerOf(r).mayIn(cmp.Or(structs.Deref(job.Namespace), nomad.DefaultNamespace)) {
+		return access.ErrDenied
 	}
 	return nil
 }
@@ -307,7 +314,7 @@ func (h *handler) writeJob(r *http.Request) (any, error) {
 		if *req.Job.ID != id {
 			return nil, badRequest("Job ID does not match")
 		}
-		return h.register(&req, unknown)
+		return h.register(r, &req, unknown)
 	case "plan":
 		return h.planJob(r, id)
 	case "dispatch":

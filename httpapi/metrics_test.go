@@ -191,3 +191,30 @@ func testMetricsOfChildren(t *testing.T, all map[string]*dto.MetricFamily) {
 		require.NotEmpty(t, labels["dispatch_id"], name)
 	}
 }
+
+func TestMetricsAreLeftOutAsTheConfigurationSays(t *testing.T) {
+	a := agenttest.Start(t, agenttest.Options{Drivers: []string{"mock"}, CodeCache: codeCache, Config: `
+telemetry {
+  publish_allocation_metrics             = false
+  publish_node_metrics                   = false
+  disable_hostname                       = true
+  prefix_filter                          = ["-nomad.runtime"]
+  disable_dispatched_job_summary_metrics = true
+}`})
+	w := &world{a, t, http.DefaultClient}
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	w.run(t, mock("runs", nil), nomad.AllocClientStatusRunning)
+	param := mock("param", nil)
+	param.Type, param.ParameterizedJob = new(nomad.JobTypeBatch), &nomad.ParameterizedJobConfig{}
+	_, _, err := w.Client.Jobs().Register(param, nil)
+	require.NoError(t, err)
+	_, _, err = w.Client.Jobs().Dispatch("param", nil, nil, "", nil)
+	require.NoError(t, err)
+	text := w.get(t, "/v1/metrics?format=prometheus").body
+	for _, absent := range []string{"nomad_client_allocs_cpu", "nomad_client_allocs_running", "wasmnode_task_restarts{", "nomad_client_host", "host=", "nomad_runtime", "dispatch_id"} {
+		require.NotContains(t, text, absent)
+	}
+	for _, present := range []string{"nomad_client_allocations_running{", `nomad_nomad_job_summary_running{job="runs",`, "go_goroutines"} {
+		require.Contains(t, text, present)
+	}
+}

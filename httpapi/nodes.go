@@ -75,7 +75,7 @@ func (h *handler) readNode(r *http.Request, _ *query) (answer, error) {
 	return answer{body: answeredNode(n), index: n.ModifyIndex}, nil
 }
 
-func (h *handler) nodeAllocations(r *http.Request, _ *query) (answer, error) {
+func (h *handler) nodeAllocations(r *http.Request, q *query) (answer, error) {
 	switch r.PathValue("verb") {
 	case "allocations":
 	case "eligibility", "drain", "purge", "evaluate":
@@ -85,7 +85,9 @@ func (h *handler) nodeAllocations(r *http.Request, _ *query) (answer, error) {
 	}
 	full := []wireAllocation{}
 	for _, a := range h.ControlPlane.NodeAllocations(r.PathValue("id")) {
-		full = append(full, answeredAllocation(a))
+		if q.caller.readsJobs(a.Namespace) {
+			full = append(full, answeredAllocation(a))
+		}
 	}
 	return answer{body: full}, nil
 }

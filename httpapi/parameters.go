@@ -50,6 +50,7 @@ var parameters = map[string]string{
 	"GET /v1/volumes/claims":               listing + "job_id task_group volume_name",
 	"DELETE /v1/volume/host/{id}":          "force",
 	"GET /v1/acl/tokens":                   listing,
+	"GET /v1/acl/policies":                 listing,
 	"GET /v1/metrics":                      "format",
 	"PUT /v1/agent/join":                   "address",
 	"PUT /v1/agent/force-leave":            "node prune",
@@ -79,6 +80,7 @@ var parameters = map[string]string{
 	"PUT /v1/operator/autopilot/configuration":  "cas",
 	"DELETE /v1/operator/raft/peer":             "id address",
 	"PUT /v1/operator/raft/transfer-leadership": "id address",
+	"PUT /v1/operator/utilization":              "today",
 	"PUT /v1/operator/keyring/rotate":           "full algo publish_time",
 	"DELETE /v1/operator/keyring/key/{id}":      "force",
 }

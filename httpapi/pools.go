@@ -21,8 +21,11 @@ func (h *handler) poolRoutes() {
 	h.get("/v1/node/pool/{pool}/jobs", tableJobs, h.poolJobs)
 }
 
+// listPools lists those that the caller may read.
 func (h *handler) listPools(_ *http.Request, q *query) (answer, error) {
-	pools := slices.DeleteFunc(h.ControlPlane.NodePools(), func(p *nomad.NodePool) bool { return !strings.HasPrefix(p.Name, q.prefix) })
+	pools := slices.DeleteFunc(h.ControlPlane.NodePools(), func(p *nomad.NodePool) bool {
+		return !strings.HasPrefix(p.Name, q.prefix) || !q.caller.seesPool(p.Name)
+	})
 	slices.SortFunc(pools, func(a, b *nomad.NodePool) int { return cmp.Compare(a.Name, b.Name) })
 	list, next, err := page(q, pools,
 		func(p *nomad.NodePool) string { return p.Name },

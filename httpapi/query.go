@@ -32,6 +32,7 @@ type query struct {
 	nextToken string
 	reverse   bool
 	filter    *bexpr.Evaluator // nil: none
+	caller    *caller
 }
 
 // parseQuery reads them; its errors are the client's, with Nomad's texts.
@@ -42,6 +43,7 @@ func parseQuery(r *http.Request) (*query, error) {
 		prefix:    v.Get("prefix"),
 		wait:      defaultWait,
 		nextToken: v.Get("next_token"),
+		caller:    callerOf(r),
 	}
 	if q.namespace == "" {
 		q.namespace = "default"
@@ -112,9 +114,9 @@ func boolParameter(r *http.Request, name string) (is bool, err error) {
 	return is, nil
 }
 
-// inNamespace reports whether the query asks for things of that namespace.
+// inNamespace reports whether the query asks for things of that namespace, and may have them.
 func (q *query) inNamespace(ns string) bool {
-	return q.namespace == "*" || q.namespace == ns
+	return (q.namespace == "*" || q.namespace == ns) && q.caller.mayIn(ns)
 }
 
 // hasUUIDPrefix reports whether the query's prefix fits a UUID; hyphens and case

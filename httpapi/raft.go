@@ -119,6 +119,7 @@ func (h *handler) autopilotHealth(w http.ResponseWriter, r *http.Request) error 
 		Servers: []nomad.ServerHealth{{
 			ID: h.Agent.NodeID, Name: h.serverName(), Address: h.Agent.Address, SerfStatus: "alive", Version: h.Agent.Version,
 			Leader: true, Voter: true, Healthy: healthy, LastContact: 0, LastTerm: 1, LastIndex: h.lastIndex(),
+			StableSince: h.started.Round(time.Second).UTC(),
 		}},
 	})
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/hashicorp/nomad/api/contexts"
+
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 const (
@@ -48,59 +50,80 @@ type thing struct {
 	scope    []string // what the name is within, from the namespace down; of one with a name of its own: its ID
 }
 
-// things are all that there are of a kind in a namespace, by their IDs.
+// searches reports whether a search is for what belongs to the jobs of a namespace, and may find
+// it.
+func (q *query) searches(namespace string) bool {
+	return (q.namespace == "*" || q.namespace == namespace) && q.caller.readsJobs(namespace)
+}
+
+// things are all that there are of a kind in a namespace and that the caller may see, by their
+// IDs.
 func (h *handler) things(kind contexts.Context, q *query) (list []thing) {
 	cp := h.ControlPlane
 	switch kind {
 	case contexts.Allocs:
 		for _, a := range cp.Allocations() {
-			if q.inNamespace(a.Namespace) {
+			if q.searches(a.Namespace) {
 				list = append(list, thing{a.ID, a.Name, []string{a.Namespace, a.ID}})
 			}
 		}
 	case contexts.Jobs:
 		for _, j := range cp.Jobs() {
-			if q.inNamespace(*j.Namespace) {
+			if q.searches(*j.Namespace) {
 				list = append(list, thing{*j.ID, *j.Name, []string{*j.Namespace, *j.ID}})
 			}
 		}
 	case contexts.Nodes:
-		for _, n := range cp.Nodes() {
+		for _, n := range h.searchedNodes(q) {
 			list = append(list, thing{n.ID, n.Name, []string{n.ID}})
 		}
 	case contexts.Evals:
 		for _, e := range cp.Evaluations() {
-			if q.inNamespace(e.Namespace) {
+			if q.searches(e.Namespace) {
 				list = append(list, thing{id: e.ID})
 			}
 		}
 	case contexts.Deployments:
 		for _, d := range cp.Deployments() {
-			if q.inNamespace(d.Namespace) {
+			if q.searches(d.Namespace) {
 				list = append(list, thing{id: d.ID})
 			}
 		}
 	case contexts.ScalingPolicies:
 		for _, p := range cp.ScalingPolicies() {
-			if q.inNamespace(p.Namespace) {
+			if q.searches(p.Namespace) {
 				list = append(list, thing{id: p.ID})
 			}
 		}
 	case contexts.NodePools:
 		for _, p := range h.ControlPlane.NodePools() {
-			list = append(list, thing{id: p.Name, name: p.Name})
+			if q.caller.seesPool(p.Name) {
+				list = append(list, thing{id: p.Name, name: p.Name})
+			}
 		}
 	case contexts.HostVolumes:
 		for _, v := range cp.HostVolumes() {
-			if q.inNamespace(v.Namespace) {
+			if (q.namespace == "*" || q.namespace == v.Namespace) && q.caller.readsVolumes(v.Namespace) {
 				list = append(list, thing{v.ID, v.Name, []string{v.Namespace, v.ID}})
 			}
 		}
 	case contexts.Namespaces:
-		list = append(list, thing{id: nomad.DefaultNamespace, name: nomad.DefaultNamespace})
+		for _, n := range h.ControlPlane.Namespaces() {
+			if q.caller.seesNamespace(n.Name) {
+				list = append(list, thing{id: n.Name, name: n.Name})
+			}
+		}
 	}
 	slices.SortFunc(list, func(a, b thing) int { return cmp.Compare(a.id, b.id) })
 	return list
+}
+
+// searchedNodes are the nodes that the caller may see.
+func (h *handler) searchedNodes(q *query) []*structs.Node {
+	if !q.caller.readsNodes() {
+		return nil
+	}
+	return h.ControlPlane.Nodes()
 }
 
 // search finds things by a prefix of their ID.
@@ -175,7 +198,7 @@ func (h *handler) searchFuzzy(r *http.Request) (any, error) {
 		case contexts.Jobs:
 			h.searchWithinJobs(f, q)
 		case contexts.Nodes:
-			for _, n := range h.ControlPlane.Nodes() {
+			for _, n := range h.searchedNodes(q) {
 				f.add(contexts.Classes, n.Class, n.ID)
 			}
 		}
@@ -188,7 +211,7 @@ func (h *handler) searchFuzzy(r *http.Request) (any, error) {
 // searchWithinJobs finds groups, tasks, services, and what tasks run.
 func (h *handler) searchWithinJobs(f *fuzzy, q *query) {
 	for _, j := range h.ControlPlane.Jobs() {
-		if !q.inNamespace(*j.Namespace) || *j.Stop {
+		if !q.searches(*j.Namespace) || *j.Stop {
 			continue
 		}
 		scope := []string{*j.Namespace, *j.ID}

@@ -120,7 +120,7 @@ func (m serverMetrics) collectJobs(out chan<- prometheus.Metric, jobs []*nomad.J
 	counts, groups := map[string]int{}, 0
 	for _, j := range jobs {
 		counts[*j.Status]++
-		if groups += len(j.TaskGroups); groups <= maxSummaries && !(j.Dispatched && m.h.Telemetry.HideDispatched) {
+		if groups += len(j.TaskGroups); groups <= maxSummaries && (!j.Dispatched || !m.h.Telemetry.HideDispatched) {
 			collectSummary(out, m.h.ControlPlane.JobSummary(*j.Namespace, *j.ID))
 		}
 	}

@@ -21,8 +21,8 @@ func (h *handler) serviceRoutes() {
 }
 
 // listServices are the names of services with all tags of their registrations, by namespace.
-func (h *handler) listServices(r *http.Request, q *query) (answer, error) {
-	if err := onlyOwnNamespace(r, q); err != nil {
+func (h *handler) listServices(_ *http.Request, q *query) (answer, error) {
+	if err := onlyOwnNamespace(q); err != nil {
 		return answer{}, err
 	}
 	tags := map[string]map[string]map[string]bool{} // by namespace and name
@@ -67,7 +67,7 @@ func (h *handler) readService(r *http.Request, q *query) (answer, error) {
 	if q.namespace == "*" {
 		q.namespace = nomad.DefaultNamespace
 	}
-	if err := onlyOwnNamespace(r, q); err != nil {
+	if err := onlyOwnNamespace(q); err != nil {
 		return answer{}, err
 	}
 	list, next, err := page(q, h.ControlPlane.ServicesNamed(q.namespace, r.PathValue("name")),
@@ -87,13 +87,13 @@ func (h *handler) readService(r *http.Request, q *query) (answer, error) {
 
 // onlyOwnNamespace has a task see the services of its namespace alone: with its identity, all of
 // them are these.
-func onlyOwnNamespace(r *http.Request, q *query) error {
-	task := access.WorkloadOf(r.Context())
+func onlyOwnNamespace(q *query) error {
+	task := q.caller.task
 	if task == nil || q.namespace == task.Namespace {
 		return nil
 	}
 	if q.namespace != "*" {
-		return structs.ErrACLDenied
+		return access.ErrDenied
 	}
 	q.namespace = task.Namespace
 	return nil

@@ -95,7 +95,7 @@ func checkNamed(jobs []nomad.NamespacedID) error {
 // statuses lists the jobs that are asked for, the one that changed last at the end. Named
 // jobs are listed though they are children.
 func (h *handler) statuses(q *query, req *nomad.JobStatusesRequest) (answer, error) {
-	jobs := h.named(req.Jobs)
+	jobs := slices.DeleteFunc(h.named(req.Jobs), func(j *nomad.Job) bool { return !q.caller.mayIn(*j.Namespace) })
 	if len(req.Jobs) == 0 {
 		jobs = slices.DeleteFunc(h.ControlPlane.Jobs(), func(j *nomad.Job) bool {
 			return !q.inNamespace(*j.Namespace) || structs.Deref(j.ParentID) != "" && !req.IncludeChildren

@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/httpapi/access"
 )
 
 // lockChange is one of the operations of locks.
@@ -42,6 +44,9 @@ func (h *handler) changeLock(w http.ResponseWriter, r *http.Request, path string
 		return err
 	}
 	v.Path, v.Namespace = path, cmp.Or(v.Namespace, namespaceOf(r))
+	if !callerOf(r).mayVariable(v.Namespace, path, "write") {
+		return access.ErrDenied
+	}
 	return change(h, w, r, &v)
 }
 
@@ -53,7 +58,7 @@ func (h *handler) acquireLock(w http.ResponseWriter, r *http.Request, v *nomad.V
 	case conflict != nil:
 		return h.answerConflict(w, r, conflict)
 	}
-	return h.answerVariable(w, r, locked, locked.ModifyIndex, http.StatusOK)
+	return h.answerVariable(w, r, readable(r, locked), locked.ModifyIndex, http.StatusOK)
 }
 
 func (h *handler) renewLock(w http.ResponseWriter, r *http.Request, v *nomad.Variable) error {

@@ -10,7 +10,6 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/httpapi/access"
-	"github.com/wasmnode/wasmnode/structs"
 )
 
 const variablePattern = "/v1/var/{path...}"
@@ -26,9 +25,8 @@ func (h *handler) variableRoutes() {
 // word for the prefix.
 func (h *handler) listVariables(r *http.Request, q *query) (answer, error) {
 	below := r.URL.Query().Get("path")
-	task := access.WorkloadOf(r.Context())
 	list := slices.DeleteFunc(h.ControlPlane.Variables(), func(v *nomad.VariableMetadata) bool {
-		return task != nil && !task.MayReadVariable(v.Namespace, v.Path) || !q.inNamespace(v.Namespace) || !strings.HasPrefix(v.Path, q.prefix) || !strings.HasPrefix(v.Path, below)
+		return q.namespace != "*" && q.namespace != v.Namespace || !q.caller.mayVariable(v.Namespace, v.Path, "list") || !strings.HasPrefix(v.Path, q.prefix) || !strings.HasPrefix(v.Path, below)
 	})
 	slices.SortFunc(list, func(a, b *nomad.VariableMetadata) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Path, b.Path))
@@ -37,7 +35,7 @@ func (h *handler) listVariables(r *http.Request, q *query) (answer, error) {
 		func(v *nomad.VariableMetadata) string { return v.Namespace + "." + v.Path },
 		func(v *nomad.VariableMetadata) any { return v },
 		func(v *nomad.VariableMetadata) *nomad.VariableMetadata {
-			if task == nil || v.Lock == nil {
+			if v.Lock == nil || q.caller.readsLocks() {
 				return v
 			}
 			told := *v
@@ -52,9 +50,8 @@ func (h *handler) readVariable(r *http.Request, q *query) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	task := access.WorkloadOf(r.Context())
-	if task != nil && !task.MayReadVariable(q.namespace, path) {
-		return answer{}, structs.ErrACLDenied
+	if !q.caller.mayVariable(q.namespace, path, "read") {
+		return answer{}, access.ErrDenied
 	}
 	v, err := h.ControlPlane.Variable(q.namespace, path)
 	if err != nil {
@@ -63,7 +60,7 @@ func (h *handler) readVariable(r *http.Request, q *query) (answer, error) {
 	if v == nil {
 		return answer{}, notFound("variable not found")
 	}
-	if task != nil && v.Lock != nil {
+	if v.Lock != nil && !q.caller.readsLocks() {
 		told := *v
 		told.Lock = nil // as in a list
 		v = &told
@@ -104,6 +101,9 @@ func (h *handler) putVariable(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("variable missing required Items object")
 	}
 	v.Path, v.Namespace = path, cmp.Or(v.Namespace, namespaceOf(r))
+	if !callerOf(r).mayVariable(v.Namespace, path, "write") {
+		return access.ErrDenied
+	}
 	put, conflict, err := h.ControlPlane.PutVariable(&v, check)
 	if err != nil {
 		return err
@@ -136,9 +136,19 @@ func (h *handler) deleteVariable(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// readable is a variable, without its items for who may not read them.
+func readable(r *http.Request, v *nomad.Variable) *nomad.Variable {
+	if callerOf(r).mayVariable(v.Namespace, v.Path, "read") {
+		return v
+	}
+	hidden := *v
+	hidden.Items = nil
+	return &hidden
+}
+
 // answerConflict tells who expected another variable which there is.
 func (h *handler) answerConflict(w http.ResponseWriter, r *http.Request, v *nomad.Variable) error {
-	return h.answerVariable(w, r, v, v.ModifyIndex, http.StatusConflict)
+	return h.answerVariable(w, r, readable(r, v), v.ModifyIndex, http.StatusConflict)
 }
 
 // answerVariable tells of a variable that a write was about.
@@ -163,9 +173,4 @@ func casOf(r *http.Request) (*uint64, error) {
 		return nil, badRequest("can not parse cas: %v", err)
 	}
 	return &index, nil
-}
-
-// namespaceOf is the namespace that a write is for.
-func namespaceOf(r *http.Request) string {
-	return cmp.Or(r.URL.Query().Get("namespace"), nomad.DefaultNamespace)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/httpapi/access"
 )
 
 func (h *handler) volumeRoutes() {
@@ -75,6 +77,9 @@ func decodeVolume(r *http.Request) (*nomad.HostVolume, error) {
 	}
 	v := *body.Volume
 	v.Namespace = cmp.Or(v.Namespace, q.namespace)
+	if !q.caller.mayIn(v.Namespace) {
+		return nil, access.ErrDenied
+	}
 	return &v, nil
 }
 

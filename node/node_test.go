@@ -60,6 +60,7 @@ type world struct {
 	ready    func(context.Context) error
 	leave    bool                                           // nothing behind
 	disk     func(context.Context, string) (diskUse, error) // of any file system
+	volumes  Volumes
 
 	node *Node
 	end  func()
@@ -95,6 +96,7 @@ func (w *world) launch() (ready chan struct{}) {
 		State:        w.db,
 		Dispense:     w.drivers,
 		Workloads:    w.left,
+		Volumes:      w.volumes,
 		ReadyFor:     w.readyFor,
 		DriversReady: w.ready,
 		AllocsDir:    filepath.Join(w.dir, "alloc"),
@@ -104,6 +106,7 @@ func (w *world) launch() (ready chan struct{}) {
 	})
 	require.NoError(w.t, err)
 	w.node = n
+	w.embedded.SetVolumeHost(n)
 	n.diskUse = w.disk
 	n.UpdateDriver(w.driver, &structs.DriverInfo{Detected: true, Healthy: true})
 	ctx, cancel := context.WithCancel(context.Background())

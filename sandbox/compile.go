@@ -26,6 +26,9 @@ type Options struct {
 	MemoryMaxBytes uint64
 	// Template prepares the module for [Instance.Snapshot], if that is possible.
 	Template bool
+	// Lines has the stacks of traps tell lines of source, where the module has what that takes: see
+	// [Module.Frames].
+	Lines bool
 	// Link adds host modules to the module's runtime.
 	Link func(ctx context.Context, r wazero.Runtime) error
 }
@@ -64,6 +67,9 @@ func (e *Engine) Compile(ctx context.Context, scanned *scan.Module, opts Options
 	}
 	m.digest, m.limit = scanned.Digest, pages*PageSize
 	m.template, m.noTemplate = newTemplate(info.Template), info.NoTemplate
+	if info.Origins != nil {
+		m.lines = &sourceLines{info.Origins, lineTables(scanned)}
+	}
 	return m, nil
 }
 
@@ -73,7 +79,7 @@ func addMeter(scanned *scan.Module, pages uint32, opts Options) (metered []byte,
 		return nil, nil, &StageError{StagePolicy, fmt.Errorf("the module begins with %d bytes of memory, the limit is %d",
 			uint64(scanned.Memory.Min)*PageSize, uint64(pages)*PageSize)}
 	}
-	if metered, info, err = meter.Rewrite(scanned.Binary, meter.Options{Template: opts.Template}); err != nil {
+	if metered, info, err = meter.Rewrite(scanned.Binary, meter.Options{Template: opts.Template, Origins: opts.Lines && hasLines(scanned)}); err != nil {
 		return nil, nil, &StageError{StageMeter, err}
 	}
 	return metered, info, nil

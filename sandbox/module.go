@@ -29,6 +29,7 @@ type Module struct {
 	// or because it was not asked for.
 	template   *template
 	noTemplate error
+	lines      *sourceLines // nil: there are none
 	closed     atomic.Bool
 }
 

@@ -13,7 +13,7 @@ const (
 	ACLClient     = "client"     // may do what its policies say
 )
 
-// ACLReadOnly is the one policy that there is: to read everything and change nothing.
+// ACLReadOnly is the built-in policy: to read everything and change nothing.
 const ACLReadOnly = "readonly"
 
 // The errors of requests whose token does not do, with Nomad's texts.
@@ -35,6 +35,16 @@ type ACLToken struct {
 	Global     bool      // kept, and without a meaning on one machine
 	Created    time.Time // UTC
 	Expires    time.Time // zero: never
+
+	CreateIndex uint64
+	ModifyIndex uint64
+}
+
+// ACLPolicy is what the tokens that have it may do.
+type ACLPolicy struct {
+	Name        string
+	Description string
+	Rules       string // HCL or JSON, as it was given
 
 	CreateIndex uint64
 	ModifyIndex uint64

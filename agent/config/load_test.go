@@ -62,6 +62,9 @@ func TestEveryKey(t *testing.T) {
 		"host_network": {"client {\n host_network \"a\" {\n cidr = \"10.0.0.0/8\"\n}\n host_network \"b\" {\n interface = \"eth0\"\n reserved_ports = \"1-2\"\n}\n}", func(c *Config) {
 			c.Client.HostNetworks = map[string]HostNetwork{"a": {CIDR: "10.0.0.0/8"}, "b": {Interface: "eth0", ReservedPorts: "1-2"}}
 		}},
+		"host_volumes_dir": {"client {\n host_volumes_dir = \"/v\"\n host_volume_plugin_dir = \"/p\"\n}", func(c *Config) {
+			c.Client.HostVolumesDir, c.Client.HostVolumePluginDir = "/v", "/p"
+		}},
 		"host_volume": {"client {\n host_volume \"a\" {\n path = \"/\"\n}\n host_volume \"b\" {\n path = \"/usr\"\n read_only = true\n}\n}", func(c *Config) {
 			c.Client.HostVolumes = map[string]HostVolume{"a": {Path: "/"}, "b": {Path: "/usr", ReadOnly: true}}
 		}},

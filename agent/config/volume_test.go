@@ -27,3 +27,19 @@ func TestAHostVolumeIsADirectoryThatIsThere(t *testing.T) {
 	c.Client.HostVolumes = map[string]HostVolume{"data": {Path: dir}}
 	require.NoError(t, c.Validate())
 }
+
+func TestTheDirectoriesOfDynamicVolumesAreNamedInFull(t *testing.T) {
+	for fault, client := range map[string]Client{
+		`client.host_volumes_dir: "v" is not absolute`:                              {HostVolumesDir: "v"},
+		`client.host_volumes_dir: "//" is the whole machine: name a directory`:      {HostVolumesDir: "//"},
+		`client.host_volume_plugin_dir: "p" is not absolute`:                        {HostVolumePluginDir: "p"},
+		`client.host_volume_plugin_dir: "/" is the whole machine: name a directory`: {HostVolumePluginDir: "/"},
+	} {
+		c := Default()
+		c.Client.HostVolumesDir, c.Client.HostVolumePluginDir = client.HostVolumesDir, client.HostVolumePluginDir
+		require.ErrorContains(t, c.Validate(), fault)
+	}
+	c := Default()
+	c.Client.HostVolumesDir, c.Client.HostVolumePluginDir = "/v", "/p" // made when they are needed
+	require.NoError(t, c.Validate())
+}

@@ -20,9 +20,10 @@ func (*aclTokenCreateCommand) Help() string {
 Options:
 
   -name=NAME      For people.
-  -type=TYPE      client, which may do what its policy says, or management, which
+  -type=TYPE      client, which may do what its policies say, or management, which
                   may do everything; client.
-  -policy=NAME    The policy of a client token: readonly.
+  -policy=NAME    A policy of a client token: readonly, or one that acl policy apply
+                  made; may be given several times.
   -ttl=DURATION   How long the token is good for, such as 8h; for ever.
   -global         Is kept, and means nothing on one machine.` + commonOptions
 }

@@ -18,6 +18,7 @@ func commands(m meta) registry {
 	r.deployment(m)
 	r.eval(m)
 	r.job(m)
+	r.namespace(m)
 	r.node(m)
 	r.operator(m)
 	r.plugin(m)
@@ -28,6 +29,7 @@ func commands(m meta) registry {
 	r.variables(m)
 	r.volume(m)
 	r.enterprise(m)
+	r.refused(m)
 	return r
 }
 
@@ -73,6 +75,11 @@ func (r registry) words(m meta) {
 func (r registry) acl(m meta) {
 	r.group(m, "acl", "Access: who may use the API")
 	r["acl bootstrap"] = &aclBootstrapCommand{m}
+	r.group(m, "acl policy", "Policies: what tokens may do")
+	r["acl policy apply"] = &aclPolicyApplyCommand{m}
+	r["acl policy delete"] = &aclPolicyDeleteCommand{m}
+	r["acl policy info"] = &aclPolicyInfoCommand{m}
+	r["acl policy list"] = &aclPolicyListCommand{m}
 	r.group(m, "acl token", "Tokens: what lets somebody in")
 	r["acl token create"] = &aclTokenCreateCommand{m}
 	r["acl token delete"] = &aclTokenDeleteCommand{m}
@@ -139,6 +146,15 @@ func (r registry) job(m meta) {
 	r["job validate"] = &jobValidateCommand{m}
 }
 
+func (r registry) namespace(m meta) {
+	r.group(m, "namespace", "Namespaces: jobs, services and variables that are kept apart")
+	r["namespace apply"] = &namespaceApplyCommand{m}
+	r["namespace delete"] = &namespaceDeleteCommand{m}
+	r["namespace inspect"] = &namespaceInspectCommand{m}
+	r["namespace list"] = &namespaceListCommand{m}
+	r["namespace status"] = &namespaceStatusCommand{m}
+}
+
 func (r registry) node(m meta) {
 	r.group(m, "node", "This node")
 	r["node config"] = &nodeConfigCommand{m}
@@ -162,9 +178,18 @@ func (r registry) operator(m meta) {
 	r.group(m, "operator", "What only a person can decide: what is unclaimed, snapshots, and how the scheduler decides")
 	r["operator adopt"] = &operatorAdoptCommand{m}
 	r["operator api"] = &operatorAPICommand{m}
+	r.group(m, "operator autopilot", "How servers look after each other: there is one")
+	r["operator autopilot get-config"] = &autopilotGetConfigCommand{m}
+	r["operator autopilot health"] = &autopilotHealthCommand{m}
+	r["operator autopilot set-config"] = &autopilotSetConfigCommand{m}
+	r["operator client-state"] = &operatorClientStateCommand{m}
 	r["operator debug"] = &operatorDebugCommand{m}
 	r["operator discard"] = &operatorDiscardCommand{m}
 	r["operator metrics"] = &operatorMetricsCommand{m}
+	r.group(m, "operator raft", "Servers that agree with each other: there is one")
+	r["operator raft list-peers"] = &raftListPeersCommand{m}
+	r["operator raft remove-peer"] = &raftRemovePeerCommand{m}
+	r["operator raft transfer-leadership"] = &raftTransferLeadershipCommand{m}
 	r.group(m, "operator root", "Keys")
 	r.group(m, "operator root keyring", "The keys that variables are sealed with")
 	r["operator root keyring list"] = &rootKeyringListCommand{m}
@@ -224,8 +249,6 @@ func (r registry) system(m meta) {
 
 func (r registry) server(m meta) {
 	r.group(m, "server", "Servers: the node is its own")
-	r["server force-leave"] = &apartCommand{m, "server force-leave", "Have a server leave"}
-	r["server join"] = &apartCommand{m, "server join", "Join other servers"}
 	r["server members"] = &serverMembersCommand{m}
 }
 
@@ -266,9 +289,23 @@ func (r registry) volume(m meta) {
 
 func (r registry) enterprise(m meta) {
 	for name, path := range enterprise {
-		group, _, _ := strings.Cut(name, " ")
-		r.group(m, group, "Is of Nomad Enterprise")
+		if group, _, _ := strings.Cut(name, " "); r[group] == nil {
+			r.group(m, group, "Is of Nomad Enterprise")
+		}
 		r[name] = &enterpriseCommand{m, name, path}
+	}
+}
+
+// refused adds the commands that are refused, and the words before them that nothing else has.
+func (r registry) refused(m meta) {
+	for name, c := range refusals {
+		words := strings.Fields(name)
+		for n := 1; n < len(words); n++ {
+			if group := strings.Join(words[:n], " "); r[group] == nil {
+				r.group(m, group, "Is of what there is not here")
+			}
+		}
+		r[name] = &refusedCommand{m, name, c.does, c.why}
 	}
 }
 

@@ -4,13 +4,17 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/wasmnode/wasmnode/agent"
 )
 
 // maxTaken bounds one file of what is gathered, in bytes.
@@ -20,15 +24,19 @@ const maxTaken = 256 << 20
 // answer that the end of ctx cuts off is kept as far as it came.
 func (d *debugging) take(ctx context.Context, file, endpoint string, params map[string]string) bool {
 	err := d.store(ctx, file, endpoint, params)
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if err == nil || ctx.Err() != nil {
+		if d.flags.verbose {
+			d.ui.Output("Taken: " + file)
+		}
 		return err == nil
 	}
 	var unexpected nomad.UnexpectedResponseError
 	if errors.As(err, &unexpected) && unexpected.HasBody() {
 		err = errors.New(unexpected.Body())
 	}
-	d.failed.Lock()
-	defer d.failed.Unlock()
+	d.index.LeftOut = append(d.index.LeftOut, leftOut{file, err.Error()})
 	d.ui.Error(fmt.Sprintf("Left out: %s: %v", file, err))
 	return false
 }
@@ -52,6 +60,44 @@ func (d *debugging) store(ctx context.Context, file, endpoint string, params map
 		return err
 	}
 	return f.Close()
+}
+
+// debugIndex is what an archive says of itself.
+type debugIndex struct {
+	Version, NodeID string
+	Files           []debugFile
+	LeftOut         []leftOut // what could not be had
+}
+
+type debugFile struct {
+	Path  string
+	Bytes int64
+}
+
+type leftOut struct{ Path, Why string }
+
+// writeIndex lists what is there.
+func (d *debugging) writeIndex() error {
+	d.index.Version, d.index.NodeID = agent.Version, d.node.ID
+	err := fs.WalkDir(d.dir.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		d.index.Files = append(d.index.Files, debugFile{path, info.Size()})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(d.index, "", "  ")
+	if err != nil {
+		return err
+	}
+	return d.dir.WriteFile("index.json", append(text, '\n'), 0o600)
 }
 
 // archive packs the one directory NAME that is in another into NAME.tar.gz, which must not be there.

@@ -13,7 +13,8 @@ import (
 	"github.com/ryanuber/columnize"
 )
 
-// findDeployment returns the one deployment whose ID begins with a text.
+// findDeployment returns the one deployment whose ID begins with a text, and has the client ask
+// in its namespace, as [findJob] does.
 func findDeployment(c *nomad.Client, id string) (*nomad.Deployment, error) {
 	list, _, err := c.Deployments().PrefixList(id)
 	if err != nil {
@@ -26,6 +27,7 @@ func findDeployment(c *nomad.Client, id string) (*nomad.Deployment, error) {
 	if id, err = one("deployment", id, slices.Sorted(maps.Keys(byID))); err != nil {
 		return nil, err
 	}
+	c.SetNamespace(byID[id].Namespace)
 	return byID[id], nil
 }
 

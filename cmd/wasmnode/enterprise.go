@@ -6,6 +6,7 @@ import "fmt"
 var enterprise = map[string]string{
 	"license get":            "/v1/operator/license",
 	"license inspect":        "/v1/operator/license",
+	"operator utilization":   "/v1/operator/utilization",
 	"quota apply":            "/v1/quotas",
 	"quota delete":           "/v1/quotas",
 	"quota init":             "/v1/quotas",

@@ -63,6 +63,7 @@ func (c *jobPlanCommand) Run(args []string) int {
 		c.fail(f, err)
 		return planFailed
 	}
+	followNamespace(client, job)
 	plan, _, err := client.Jobs().Plan(job, *diff, nil)
 	if err != nil {
 		c.refused(f, client, &file, job, err)
@@ -87,6 +88,10 @@ func changes(plan *nomad.JobPlanResponse) int {
 }
 
 func (c *jobPlanCommand) show(f *flags, file *jobFile, plan *nomad.JobPlanResponse, nodes []*nomad.Node, diff bool) {
+	again := append(file.args(), f.Arg(0))
+	if f.namespace != "" {
+		again = append([]string{fmt.Sprintf("-namespace=%q", f.namespace)}, again...)
+	}
 	if diff && plan.Diff != nil {
 		if plan.Diff.Type == "None" {
 			c.ui.Output("No changes: the job is registered as it is in the file.\n")
@@ -107,7 +112,7 @@ wasmnode job run -check-index %d %s
 When running the job with the check-index flag, the job will only be run if the
 job modify index given matches the node's. If the index has changed, another user
 has modified the job and the plan's results are potentially invalid.`,
-		plan.JobModifyIndex, plan.JobModifyIndex, strings.Join(append(file.args(), f.Arg(0)), " ")))
+		plan.JobModifyIndex, plan.JobModifyIndex, strings.Join(again, " ")))
 }
 
 // dryRunText is what the scheduler would do, in short.

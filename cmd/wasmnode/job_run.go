@@ -110,6 +110,13 @@ func (j *jobFile) read(path string) (*nomad.Job, *nomad.JobSubmission, error) {
 	return job, &nomad.JobSubmission{Source: string(content), Format: "hcl2", VariableFlags: j.vars}, nil
 }
 
+// followNamespace has a client ask in the namespace that a job file names, if it names one.
+func followNamespace(client *nomad.Client, job *nomad.Job) {
+	if job.Namespace != nil && *job.Namespace != "" {
+		client.SetNamespace(*job.Namespace)
+	}
+}
+
 // source reads a file, and keeps it to show what is wrong in it.
 func (j *jobFile) source(path string) ([]byte, error) {
 	content, err := readFile(path)
@@ -210,6 +217,7 @@ func (c *jobRunCommand) Run(args []string) int {
 	if err != nil {
 		return c.fail(f, err)
 	}
+	followNamespace(client, job)
 	resp, _, err := client.Jobs().RegisterOpts(job, &opts, nil)
 	if err != nil {
 		return c.refused(f, client, &file, job, err)

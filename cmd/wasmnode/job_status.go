@@ -68,6 +68,12 @@ func (c *jobStatusCommand) list(f *flags, client *nomad.Client) int {
 		}
 		rows = append(rows, []string{j.ID, kind(j), strconv.Itoa(j.Priority), status, stamp(j.SubmitTime)})
 	}
+	if f.namespace == nomad.AllNamespacesNamespace {
+		rows[0] = slices.Insert(rows[0], 1, "Namespace")
+		for i, j := range jobs {
+			rows[i+1] = slices.Insert(rows[i+1], 1, j.Namespace)
+		}
+	}
 	c.table(rows)
 	return 0
 }

@@ -72,6 +72,7 @@ func (c *jobValidateCommand) validate(f *flags, job *nomad.Job, dir string) (*no
 	if err != nil {
 		return nil, err
 	}
+	followNamespace(client, job)
 	resp, _, err := client.Jobs().Validate(job, nil)
 	return resp, err
 }

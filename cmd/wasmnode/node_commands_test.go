@@ -67,21 +67,38 @@ func TestWhatIsOfServersAndOfEnterprise(t *testing.T) {
 	assert.Contains(t, n.out(t, "operator", "metrics"), `"Gauges":[`)
 	assert.NotEqual(t, "0\n", n.out(t, "operator", "metrics", "-t", "{{len .Gauges}}"))
 	for line, want := range map[string]string{
-		"server join 10.0.0.1":           "is its own server",
-		"server force-leave x":           "is its own server",
-		"node config -update-servers x":  "its own server",
-		"quota list":                     "Nomad Enterprise only endpoint",
-		"sentinel apply a b":             "Nomad Enterprise only endpoint",
-		"recommendation list":            "Nomad Enterprise only endpoint",
-		"license get":                    "204",
-		"node status -json -t {{.}}":     "two forms",
-		"node pool list -filter Nope==1": "Nope",
+		"server join 10.0.0.1":                                "is its own server",
+		"server force-leave x":                                "is its own server",
+		"node config -update-servers x":                       "its own server",
+		"login -method=x -type JWT":                           "no ways to log in but tokens",
+		"node identity renew -self":                           "is its own server",
+		"operator gossip keyring list":                        "gossip has no keys",
+		"operator raft remove-peer":                           "-peer-id",
+		"operator raft remove-peer -peer-id x":                `id "x" was not found in the Raft configuration`,
+		"operator raft transfer-leadership -peer-id x":        `id "x" was not found in the Raft configuration`,
+		"operator raft transfer-leadership":                   "-peer-id or -peer-address",
+		"operator autopilot set-config -min-quorum 3":         "its configuration cannot be changed",
+		"operator autopilot set-config -max-trailing-logs -1": "invalid value",
+		"operator client-state /nowhere":                      "no such file",
+		"operator utilization":                                "Nomad Enterprise only endpoint",
+		"quota list":                                          "Nomad Enterprise only endpoint",
+		"sentinel apply a b":                                  "Nomad Enterprise only endpoint",
+		"recommendation list":                                 "Nomad Enterprise only endpoint",
+		"license get":                                         "204",
+		"node status -json -t {{.}}":                          "two forms",
+		"node pool list -filter Nope==1":                      "Nope",
 	} {
 		r := n.run(t, strings.Fields(line)...)
 		assert.Equal(t, 1, r.code, line)
 		assert.Contains(t, r.stderr, want, line)
 	}
 	id := n.self(t).ID
+	assert.Regexp(t, `(?m)^\S+ +`+id+` +`+n.address+` +leader +true +3$`, n.out(t, "operator", "raft", "list-peers"))
+	assert.Contains(t, n.out(t, "operator", "raft", "transfer-leadership", "-peer-id", id), "Transferred leadership")
+	assert.Contains(t, n.out(t, "operator", "raft", "transfer-leadership", "-peer-address", n.address), "Transferred leadership")
+	assert.Regexp(t, `(?m)^MaxTrailingLogs += 250$`, n.out(t, "operator", "autopilot", "get-config"))
+	assert.Equal(t, "Configuration updated!\n", n.out(t, "operator", "autopilot", "set-config", "-max-trailing-logs=250", "-last-contact-threshold", "200ms"))
+	assert.Regexp(t, `(?m)^Healthy += true$`, n.out(t, "operator", "autopilot", "health"))
 	assert.Equal(t, id[:8]+"\n", n.out(t, "node", "status", "-quiet"))
 	assert.Regexp(t, `OS +Running Allocs\n.* 0\n$`, n.out(t, "node", "status", "-os", "-allocs"))
 	short := n.out(t, "node-status", "-self", "-short")

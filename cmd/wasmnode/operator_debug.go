@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -27,7 +29,8 @@ func (*operatorDebugCommand) Help() string {
   Watches the node for a while and makes an archive for who is to find out what is
   wrong: its log, metrics and profiles, lists of what there is, and what machine it
   is. No tokens are in it, and no job files; what the agent logs and how things are
-  called is. What cannot be had is said, and left out. An interrupt ends it early.
+  called is. What cannot be had is said, and left out; index.json lists what is there
+  and what is not. An interrupt ends it early.
 
   Without ACLs, profiles and the machine are told where enable_debug is set; with
   them, to a management token.
@@ -36,6 +39,15 @@ Options:
 
   -duration=TIME  For how long; 5m.
   -interval=TIME  How often it is asked what there is; 30s.
+  -event-topic=TOPIC[:KEY],...
+                  Events that are taken, as "Allocation,Job:web" or "*:*"; none. They
+                  have the jobs, allocations and nodes that they are about in them.
+  -event-index=INDEX
+                  From which on; 0.
+  -log-lookback=TIME
+                  What systemd's journal has of the agent since so long ago, too.
+  -log-file-export
+                  Is refused: the agent has no log file of its own.
   -log-level=LEVEL
                   Of the log: trace, debug, info, warn or error; TRACE.
   -log-include-location
@@ -44,8 +56,12 @@ Options:
                   For how long profiles are measured; 1s, and at most -duration.
   -pprof-interval=TIME
                   How often; 30s.
+  -max-nodes=N    Of how many nodes: there is one.
+  -node-class=CLASS
+                  Only of a node of this class.
   -node-id=NODE   The node: there is one.
   -server-id=NAME The server: there is one.
+  -stale          Changes nothing: there is one server.
   -output=DIR     Make a directory in DIR, and no archive.` + commonOptions
 }
 
@@ -56,31 +72,42 @@ type debugging struct {
 	dir    *os.Root // what is gathered goes there
 	node   *nomad.NodeListStub
 	flags  debugFlags
-	failed sync.Mutex // held for the lines that say what cannot be had
+	mu     sync.Mutex // over what is said of files, and over what there is
+	index  debugIndex
 }
 
 type debugFlags struct {
-	duration, interval, pprofDuration, pprofInterval time.Duration
-	logLevel, nodeID, serverID, output               string
-	location                                         bool
+	duration, interval, pprofDuration, pprofInterval, lookback time.Duration
+	logLevel, nodeID, serverID, nodeClass, eventTopic, output  string
+	eventIndex                                                 uint64
+	maxNodes                                                   int
+	location, verbose, logFile                                 bool
 }
 
 // Run implements [subcommand].
 func (c *operatorDebugCommand) Run(args []string) int {
 	f := c.flags("operator debug")
-	d := &debugging{meta: c.meta}
+	d := &debugging{meta: c.meta, index: debugIndex{LeftOut: []leftOut{}}}
 	f.DurationVar(&d.flags.duration, "duration", 5*time.Minute, "")
 	f.DurationVar(&d.flags.interval, "interval", 30*time.Second, "")
 	f.DurationVar(&d.flags.pprofDuration, "pprof-duration", time.Second, "")
 	f.DurationVar(&d.flags.pprofInterval, "pprof-interval", 30*time.Second, "")
+	f.StringVar(&d.flags.eventTopic, "event-topic", "none", "")
+	f.Uint64Var(&d.flags.eventIndex, "event-index", 0, "")
+	f.DurationVar(&d.flags.lookback, "log-lookback", 0, "")
+	f.BoolVar(&d.flags.logFile, "log-file-export", false, "")
 	f.StringVar(&d.flags.logLevel, "log-level", "TRACE", "")
 	f.BoolVar(&d.flags.location, "log-include-location", true, "")
+	f.IntVar(&d.flags.maxNodes, "max-nodes", 10, "")
+	f.StringVar(&d.flags.nodeClass, "node-class", "", "")
 	f.StringVar(&d.flags.nodeID, "node-id", "all", "")
 	f.StringVar(&d.flags.serverID, "server-id", "all", "")
+	f.Bool("stale", false, "")
 	f.StringVar(&d.flags.output, "output", "", "")
 	if d.client = c.connect(f, args, 0, 0, c.Help()); d.client == nil {
 		return 1
 	}
+	d.flags.verbose = *f.verbose
 	if *f.json {
 		return c.fail(f, errors.New("-json and -t: what there is goes into an archive"))
 	}
@@ -95,7 +122,19 @@ func (d *debugging) check() error {
 	if d.flags.interval <= 0 || d.flags.pprofInterval <= 0 || d.flags.pprofDuration <= 0 || d.flags.interval > d.flags.duration {
 		return errors.New("-interval, -pprof-interval and -pprof-duration are more than 0, and -interval is at most -duration")
 	}
+	switch {
+	case d.flags.maxNodes < 0:
+		return fmt.Errorf("-max-nodes: %d is less than 0", d.flags.maxNodes)
+	case d.flags.lookback < 0:
+		return fmt.Errorf("-log-lookback: %s is less than 0", d.flags.lookback)
+	case d.flags.logFile:
+		return errors.New("-log-file-export: the agent has no log file of its own: -log-lookback reads systemd's journal")
+	}
 	d.flags.pprofDuration = min(d.flags.pprofDuration, d.flags.duration)
+	return d.checkNode()
+}
+
+func (d *debugging) checkNode() error {
 	id := d.flags.nodeID
 	if id == "all" {
 		id = ""
@@ -108,6 +147,9 @@ func (d *debugging) check() error {
 		return fmt.Errorf("-node-id: no node has an ID that begins with %q", id)
 	}
 	d.node = nodes[0]
+	if class := d.flags.nodeClass; class != "" && class != d.node.NodeClass {
+		return fmt.Errorf("-node-class: the node is of the class %q", d.node.NodeClass)
+	}
 	return d.checkServer()
 }
 
@@ -155,6 +197,9 @@ func (d *debugging) run() error {
 	defer d.dir.Close()
 	d.ui.Output(fmt.Sprintf("Watching node %s for %s, every %s", d.node.ID, d.flags.duration, d.flags.interval))
 	d.gather()
+	if err := d.writeIndex(); err != nil {
+		return err
+	}
 	if d.flags.output != "" {
 		d.ui.Output("Created debug directory: " + path)
 		return nil
@@ -175,6 +220,7 @@ func (d *debugging) gather() {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { d.log(ctx) })
+	all.Go(func() { d.events(ctx) })
 	d.once(ctx)
 	all.Go(func() { repeat(ctx, d.flags.pprofInterval, func(n int) { d.profiles(ctx, n) }) })
 	repeat(ctx, d.flags.interval, func(n int) { d.interval(ctx, n) })
@@ -201,12 +247,29 @@ func (d *debugging) log(ctx context.Context) {
 	})
 }
 
+// events takes what is told of changes until the time is over. Its answer ends with it.
+func (d *debugging) events(ctx context.Context) {
+	if d.flags.eventTopic == "none" || d.flags.eventTopic == "" {
+		return
+	}
+	asked := url.Values{"topic": strings.Split(d.flags.eventTopic, ","), "namespace": {"*"}}
+	if d.flags.eventIndex > 0 {
+		asked.Set("index", strconv.FormatUint(d.flags.eventIndex, 10))
+	}
+	d.take(ctx, filepath.Join("cluster", "eventstream.json"), "/v1/event/stream?"+asked.Encode(), nil)
+}
+
 // of is the name of a file about the node.
 func (d *debugging) of(name string) string { return filepath.Join("client", d.node.ID, name) }
 
 // once takes what does not change.
 func (d *debugging) once(ctx context.Context) {
 	d.take(ctx, d.of("agent-host.json"), "/v1/agent/host", map[string]string{"node_id": d.node.ID})
+	if d.flags.lookback > 0 {
+		d.take(ctx, d.of("monitor_export.log"), "/v1/agent/monitor/export", map[string]string{
+			"service_name": "wasmnode", "logs_since": d.flags.lookback.String(), "plain": "true", "node_id": d.node.ID,
+		})
+	}
 	for name, path := range map[string]string{
 		"agent-self": "/v1/agent/self", "members": "/v1/agent/members", "leader": "/v1/status/leader", "regions": "/v1/regions",
 		"namespaces": "/v1/namespaces", "nodes": "/v1/nodes", "plugins": "/v1/agent/plugins",
@@ -221,7 +284,9 @@ func (d *debugging) interval(ctx context.Context, n int) {
 		"allocations": "/v1/allocations", "deployments": "/v1/deployments", "evaluations": "/v1/evaluations", "jobs": "/v1/jobs",
 		"health": "/v1/agent/health", "metrics": "/v1/metrics", "nodes": "/v1/nodes", "node-stats": "/v1/client/stats",
 		"operator-autopilot-health": "/v1/operator/autopilot/health", "operator-raft": "/v1/operator/raft/configuration",
-		"operator-scheduler": "/v1/operator/scheduler/configuration",
+		"operator-scheduler": "/v1/operator/scheduler/configuration", "operator-schedulers": "/v1/agent/schedulers",
+		"node-pools": "/v1/node/pools", "services": "/v1/services", "scaling-policies": "/v1/scaling/policies", "unclaimed": "/v1/operator/unclaimed",
+		"host-volumes": "/v1/volumes?type=host", "csi-volumes": "/v1/volumes?type=csi", "csi-plugins": "/v1/plugins?type=csi",
 	} {
 		d.take(ctx, filepath.Join("interval", fmt.Sprintf("%04d", n), name+".json"), path, nil)
 	}
@@ -235,6 +300,8 @@ func (d *debugging) profiles(ctx context.Context, n int) {
 		file, profile string
 		params        map[string]string
 	}{
+		{"goroutine-debug1_%04d.txt", "goroutine", map[string]string{"debug": "1"}},
+		{"goroutine_%04d.prof", "goroutine", nil},
 		{"goroutine-debug2_%04d.txt", "goroutine", map[string]string{"debug": "2"}},
 		{"heap_%04d.prof", "heap", nil},
 		{"threadcreate_%04d.prof", "threadcreate", nil},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/managers/catalog"
 )
 
@@ -45,7 +47,7 @@ func startFollowing(ctx context.Context, d *dev, file, digest string) *following
 	f.tasks.Go(func() {
 		err := f.awaitPlugin(file, digest)
 		if err == nil {
-			f.tasks.Go(func() { f.watchRefusals(file) })
+			f.tasks.Go(func() { f.watchPlugin(file) })
 		}
 		if err == nil && f.jobFile != "" {
 			err = f.runJob()
@@ -102,6 +104,35 @@ func (f *following) awaitPlugin(file, digest string) error {
 		case <-time.After(pluginLook):
 		}
 	}
+}
+
+// stillRunning says of calls that they have not returned: once when they are told of at first, and
+// whenever they have taken twice as long as when that was said.
+func stillRunning(calls []host.RunningCall, told map[runningKey]time.Duration, now time.Time) (lines []string) {
+	running := map[runningKey]bool{}
+	for _, c := range calls {
+		key := runningKey{c.Operation, c.AllocID, c.Task, c.Began.UnixNano()}
+		running[key] = true
+		took := now.Sub(c.Began)
+		if before, known := told[key]; known && took < 2*before {
+			continue
+		}
+		told[key] = took
+		of := ""
+		if c.Task != "" {
+			of = " of task " + c.Task
+		}
+		lines = append(lines, fmt.Sprintf(" has been in %s%s for %v: it is ended in %v unless it returns",
+			c.Operation, of, took.Round(time.Second), c.Ends.Sub(now).Round(time.Second)))
+	}
+	maps.DeleteFunc(told, func(key runningKey, _ time.Duration) bool { return !running[key] })
+	return lines
+}
+
+// runningKey tells a call from others.
+type runningKey struct {
+	op, allocID, task string
+	began             int64
 }
 
 // runJob runs the job from its beginning, and follows it.

@@ -156,8 +156,10 @@ func writeWhole(to string, content []byte) error {
 	return os.Rename(partial, to)
 }
 
-// watchRefusals tells of what a plugin is refused, until it is stopped.
-func (f *following) watchRefusals(file string) {
+// watchPlugin tells of what a plugin is refused, and of calls that do not return, until it is
+// stopped.
+func (f *following) watchPlugin(file string) {
+	told := map[runningKey]time.Duration{}
 	for {
 		var plugins []catalog.PluginStatus
 		_, err := f.client.Raw().Query("/v1/agent/plugins", &plugins, (&nomad.QueryOptions{}).WithContext(f.ctx))
@@ -173,6 +175,9 @@ func (f *following) watchRefusals(file string) {
 			}
 			for i, grant := range p.Stats.WouldGrant {
 				f.grants.refused(f.ctx, refusal{p.Name, p.Stats.NotGranted[i], grant})
+			}
+			for _, line := range stillRunning(p.Stats.Running, told, time.Now()) {
+				f.out.say("plugin", p.Name+line)
 			}
 		}
 		select {

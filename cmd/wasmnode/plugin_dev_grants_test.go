@@ -7,9 +7,12 @@ import (
 	"regexp"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/host"
 )
 
 // grantFolder is a plugin's folder whose job runs a command that is not granted.
@@ -119,4 +122,23 @@ func TestWhatAPluginIsRefusedIsToldWhereNobodyAnswers(t *testing.T) {
 	after, err := os.ReadFile(filepath.Join(folder, "agent.hcl"))
 	require.NoError(t, err)
 	assert.Equal(t, string(before), string(after))
+}
+
+func TestACallThatDoesNotReturnIsToldOf(t *testing.T) {
+	now := time.Now()
+	loops := host.RunningCall{Operation: "driver_start_task", Task: "hello", Began: now, Ends: now.Add(15 * time.Minute)}
+	other := host.RunningCall{Operation: "driver_fingerprint", Began: now, Ends: now.Add(time.Minute)}
+	told := map[runningKey]time.Duration{}
+	at := func(seconds int, calls ...host.RunningCall) []string {
+		return stillRunning(calls, told, now.Add(time.Duration(seconds)*time.Second))
+	}
+	require.Equal(t, []string{
+		" has been in driver_start_task of task hello for 5s: it is ended in 14m55s unless it returns",
+		" has been in driver_fingerprint for 5s: it is ended in 55s unless it returns",
+	}, at(5, loops, other))
+	require.Empty(t, at(9, loops, other))
+	require.Equal(t, []string{" has been in driver_start_task of task hello for 10s: it is ended in 14m50s unless it returns"}, at(10, loops))
+	require.Len(t, told, 1, "what has returned is forgotten")
+	require.Empty(t, at(19, loops))
+	require.Len(t, at(20, loops), 1)
 }

@@ -3,33 +3,40 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	nomad "github.com/hashicorp/nomad/api"
 )
 
-// findJob returns the one job whose ID is, or begins with, a text.
+// findJob returns the one job whose ID is, or begins with, a text. What the client asks for next
+// is of the job's namespace, also where the job was looked for in all of them.
 func findJob(c *nomad.Client, id string) (*nomad.Job, error) {
 	stubs, _, err := c.Jobs().PrefixList(id)
 	if err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(stubs, func(s *nomad.JobListStub) bool { return s.ID == id }) {
+		stubs = slices.DeleteFunc(stubs, func(s *nomad.JobListStub) bool { return s.ID != id })
+	}
 	var matches []string
 	for _, s := range stubs {
-		if s.ID == id {
-			matches = []string{id}
-			break
+		match := s.ID
+		if s.ID == id { // of several namespaces
+			match = fmt.Sprintf("%s in namespace %s", s.ID, s.Namespace)
 		}
-		matches = append(matches, s.ID)
+		matches = append(matches, match)
 	}
-	if id, err = one("job", id, matches); err != nil {
+	if _, err = one("job", id, matches); err != nil {
 		return nil, err
 	}
-	job, _, err := c.Jobs().Info(id, nil)
+	c.SetNamespace(stubs[0].Namespace)
+	job, _, err := c.Jobs().Info(stubs[0].ID, nil)
 	return job, err
 }
 
-// findAllocation returns the one allocation whose ID begins with a text.
+// findAllocation returns the one allocation whose ID begins with a text, and has the client ask
+// in its namespace, as [findJob] does.
 func findAllocation(c *nomad.Client, id string) (*nomad.Allocation, error) {
 	stubs, _, err := c.Allocations().PrefixList(id)
 	if err != nil {
@@ -43,10 +50,14 @@ func findAllocation(c *nomad.Client, id string) (*nomad.Allocation, error) {
 		return nil, err
 	}
 	alloc, _, err := c.Allocations().Info(id, nil)
+	if err == nil {
+		c.SetNamespace(alloc.Namespace)
+	}
 	return alloc, err
 }
 
-// findEvaluation returns the one evaluation whose ID begins with a text.
+// findEvaluation returns the one evaluation whose ID begins with a text, and has the client ask
+// in its namespace, as [findJob] does.
 func findEvaluation(c *nomad.Client, id string) (*nomad.Evaluation, error) {
 	evals, _, err := c.Evaluations().PrefixList(id)
 	if err != nil {
@@ -60,6 +71,9 @@ func findEvaluation(c *nomad.Client, id string) (*nomad.Evaluation, error) {
 		return nil, err
 	}
 	eval, _, err := c.Evaluations().Info(id, nil)
+	if err == nil {
+		c.SetNamespace(eval.Namespace)
+	}
 	return eval, err
 }
 

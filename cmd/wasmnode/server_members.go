@@ -52,34 +52,6 @@ func (c *serverMembersCommand) Run(args []string) int {
 	return 0
 }
 
-// apartCommand is one of those that have servers find each other. A node is alone.
-type apartCommand struct {
-	meta
-	name, does string
-}
-
-// Synopsis implements [subcommand].
-func (c *apartCommand) Synopsis() string { return c.does + " (refused: a node is its own server)" }
-
-// Help implements [subcommand].
-func (c *apartCommand) Help() string {
-	return fmt.Sprintf(`Usage: wasmnode %s [options] [SERVER...]
-
-  Is refused: a node is its own server, and knows no others.
-
-Options:
-`, c.name) + commonOptions
-}
-
-// Run implements [subcommand].
-func (c *apartCommand) Run(args []string) int {
-	f := c.flags(c.name)
-	if !c.parse(f, args, 0, maxMetaArguments, c.Help()) {
-		return 1
-	}
-	return c.fail(f, fmt.Errorf("%s: a node is its own server, and knows no others", c.name))
-}
-
 type agentInfoCommand struct{ meta }
 
 // Synopsis implements [subcommand].

@@ -18,7 +18,8 @@ func (*statusCommand) Synopsis() string { return "Show whatever has an ID" }
 func (*statusCommand) Help() string {
 	return `Usage: wasmnode status [options] [ID]
 
-  Shows the job, allocation, evaluation, deployment or node whose ID is, or begins with, a text.
+  Shows the job, allocation, evaluation, deployment, node or namespace whose ID is, or begins
+  with, a text.
   Without one it lists the jobs.
 
 Options:
@@ -45,12 +46,13 @@ func (c *statusCommand) Run(args []string) int {
 	shows := map[contexts.Context]subcommand{
 		contexts.Jobs: &jobStatusCommand{c.meta}, contexts.Allocs: &allocStatusCommand{c.meta}, contexts.Evals: &evalStatusCommand{c.meta},
 		contexts.Nodes: &nodeStatusCommand{c.meta}, contexts.Deployments: &deploymentStatusCommand{c.meta},
+		contexts.Namespaces: &namespaceStatusCommand{c.meta},
 	}
 	return shows[kind].Run(args)
 }
 
 // shown are the kinds of things that have a status to show.
-var shown = []contexts.Context{contexts.Jobs, contexts.Allocs, contexts.Evals, contexts.Deployments, contexts.Nodes}
+var shown = []contexts.Context{contexts.Jobs, contexts.Allocs, contexts.Evals, contexts.Deployments, contexts.Nodes, contexts.Namespaces}
 
 // kindOf finds the kind of thing whose ID begins with a text. A job of exactly that ID wins.
 func kindOf(client *nomad.Client, id string) (contexts.Context, error) {

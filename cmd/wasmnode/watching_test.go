@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -67,7 +68,7 @@ func TestANodeIsWatchedForSomebodyElse(t *testing.T) {
 	n := s.start(t)
 	n.out(t, "job", "run", "-detach", writeJob(t, "runs", "service", "mock_driver", "run_for = \"1h\""))
 	n.await(t, "runs", "running")
-	cmd := n.command("operator", "debug", "-duration", "1500ms", "-interval", "1s", "-token", secret)
+	cmd := n.command("operator", "debug", "-duration", "1500ms", "-interval", "1s", "-event-topic", "Allocation:runs,Node", "-event-index", "1", "-max-nodes", "1", "-stale", "-token", secret)
 	cmd.Dir = t.TempDir()
 	said, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(said))
@@ -96,9 +97,30 @@ func TestANodeIsWatchedForSomebodyElse(t *testing.T) {
 		require.NotEmpty(t, files[id+"/"+name], name)
 	}
 	require.Contains(t, files[id+"/agent-host.json"], `"DATABASE_PASSWORD":"\u003credacted\u003e"`)
+	require.Contains(t, files["cluster/eventstream.json"], `"Topic":"Allocation"`)
+	require.NotContains(t, files["cluster/eventstream.json"], `"Topic":"Job"`)
+	for name, text := range files {
+		if name = path.Base(name); name != "index.json" && text != "" { // directories have none
+			require.Regexp(t, `/`+regexp.QuoteMeta(name)+`",\s+"Bytes": `+strconv.Itoa(len(text))+`\b`, indexOf(files), name)
+		}
+	}
+	refused(t, n, "has no log file", "operator", "debug", "-log-file-export")
+	refused(t, n, `the class ""`, "operator", "debug", "-node-class", "x")
+	refused(t, n, "-max-nodes", "operator", "debug", "-max-nodes", "-1")
+	refused(t, n, "-log-lookback", "operator", "debug", "-log-lookback", "-1s")
 	refused(t, n, "no node has an ID that begins with", "operator", "debug", "-node-id", "zz")
 	refused(t, n, "unknown server nope", "operator", "debug", "-server-id", "nope")
 	refused(t, n, "-interval is at most -duration", "operator", "debug", "-duration", "1s", "-interval", "2s")
+}
+
+// indexOf is what an archive says of itself.
+func indexOf(files map[string]string) (text string) {
+	for name, content := range files {
+		if path.Base(name) == "index.json" {
+			text = content
+		}
+	}
+	return text
 }
 
 // refused runs a command that has to fail, with a text.

@@ -27,6 +27,8 @@ const (
 	// maxACLTokenName and minACLTokenTTL are Nomad's.
 	maxACLTokenName = 256
 	minACLTokenTTL  = time.Minute
+	// maxTokenPolicies bounds what is looked at with each of its requests.
+	maxTokenPolicies = 64
 )
 
 // BootstrapACL makes the first token, which may do everything. Its secret is the given
@@ -76,6 +78,11 @@ func (cp *ControlPlane) CreateACLToken(wanted *structs.ACLToken, ttl time.Durati
 	}
 	secret = newSecret()
 	err = cp.write(func(t *tx) error {
+		for _, p := range wanted.Policies {
+			if p != structs.ACLReadOnly && t.policies.get(p) == nil {
+				return invalid("there is no ACL policy %q: acl policy apply makes one, and %q is built in", p, structs.ACLReadOnly)
+			}
+		}
 		count := 0
 		t.tokens.all(func(id string, old *structs.ACLToken) {
 			if old.Expired(t.now) {
@@ -104,14 +111,11 @@ func tokenFault(t *structs.ACLToken, ttl time.Duration) error {
 	case t.Type == structs.ACLManagement && len(t.Policies) > 0:
 		return invalid("management token cannot be associated with policies or roles")
 	case t.Type == structs.ACLClient && len(t.Policies) == 0:
-		return invalid("client token missing policies or roles: there is the policy %q", structs.ACLReadOnly)
+		return invalid("client token missing policies or roles: the policy %q is built in, and acl policy apply makes others", structs.ACLReadOnly)
+	case len(t.Policies) > maxTokenPolicies:
+		return invalid("a token has at most %d policies", maxTokenPolicies)
 	case ttl != 0 && ttl < minACLTokenTTL:
 		return invalid("expiration time cannot be less than %s in the future", minACLTokenTTL)
-	}
-	for _, p := range t.Policies {
-		if p != structs.ACLReadOnly {
-			return invalid("there is no ACL policy %q: there is %q", p, structs.ACLReadOnly)
-		}
 	}
 	return nameFault(t.Name)
 }

@@ -152,11 +152,11 @@ func TestATokenExpiresAndIsForgotten(t *testing.T) {
 func TestTokensThatCannotBe(t *testing.T) {
 	s := open(t, "")
 	for want, token := range map[string]*structs.ACLToken{
-		"token type must be client or management":                                  {Type: "root"},
-		"client token missing policies or roles: there is the policy \"readonly\"": {Type: structs.ACLClient},
-		"management token cannot be associated with policies or roles":             {Type: structs.ACLManagement, Policies: []string{structs.ACLReadOnly}},
-		"there is no ACL policy \"admin\": there is \"readonly\"":                  {Type: structs.ACLClient, Policies: []string{structs.ACLReadOnly, "admin"}},
-		"token name: it has more than 256 bytes, or control characters":            {Type: structs.ACLManagement, Name: strings.Repeat("x", 257)},
+		"token type must be client or management": {Type: "root"},
+		"client token missing policies or roles: the policy \"readonly\" is built in, and acl policy apply makes others": {Type: structs.ACLClient},
+		"management token cannot be associated with policies or roles":                                                   {Type: structs.ACLManagement, Policies: []string{structs.ACLReadOnly}},
+		"there is no ACL policy \"admin\": acl policy apply makes one, and \"readonly\" is built in":                     {Type: structs.ACLClient, Policies: []string{structs.ACLReadOnly, "admin"}},
+		"token name: it has more than 256 bytes, or control characters":                                                  {Type: structs.ACLManagement, Name: strings.Repeat("x", 257)},
 	} {
 		_, _, err := s.CreateACLToken(token, 0)
 		require.ErrorIs(t, err, errdefs.InvalidArgument)

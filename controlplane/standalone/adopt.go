@@ -367,6 +367,9 @@ func (a *adoption) rebuildJob(version *nomad.Job, existing *job, since uint64) {
 	}
 	row.Job = &c
 	a.putJob(row)
+	if a.namespace(*c.Namespace) == nil { // as it brings its job along
+		a.putNamespace(&nomad.Namespace{Name: *c.Namespace})
+	}
 }
 
 // insert stores an allocation as its node knows it.

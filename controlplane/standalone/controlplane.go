@@ -35,6 +35,8 @@ const (
 	TableVariables   = "variables"
 	TableRootKeys    = "root_keys"
 	TableServices    = "services"
+	TableNamespaces  = "namespaces"
+	TableACLPolicies = "acl_policies"
 
 	TableHostVolumes  = "host_volumes"
 	TableVolumeClaims = "host_volume_claims"
@@ -99,6 +101,8 @@ type ControlPlane struct {
 	ring     *keyring.Ring
 	rotating sync.Mutex // while root keys are made and done without; taken before a write
 
+	listStamps listStamps
+
 	// id is the memory's own: one that was lost and begun anew has another.
 	id string
 
@@ -150,9 +154,11 @@ type tables struct {
 	allocs      map[string]*schedule.Alloc
 	evals       map[string]*structs.Evaluation
 	nodes       map[string]*structs.Node
-	tokens      map[string]*structs.ACLToken // by accessor ID
+	tokens      map[string]*structs.ACLToken  // by accessor ID
+	policies    map[string]*structs.ACLPolicy // by name, but for the built-in one
 	deployments map[string]*structs.Deployment
-	pools       map[string]*nomad.NodePool // by name, but for the built-in ones
+	pools       map[string]*nomad.NodePool  // by name, but for the built-in ones
+	namespaces  map[string]*nomad.Namespace // by name; without the default one, unless it was changed
 	services    map[string]*structs.ServiceRegistration
 	parents     map[jobKey]*parent // the jobs that have children
 	variables   map[variableKey]*variableRow
@@ -227,11 +233,14 @@ func Open(opts Options) (*ControlPlane, error) {
 		if err := cp.openFile(opts); err != nil {
 			return nil, err
 		}
+		if err := cp.ring.Sweep(); err != nil { // nobody else is at it: the file is locked
+			cp.logger.Warn("what is left of a root key that was being written cannot be removed", "error", err)
+		}
 	}
 	if cp.id == "" {
 		cp.id = uuid.NewString() // durable with the first change
 	}
-	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools, TableVariables, TableRootKeys, TableServices, TableHostVolumes, TableVolumeClaims} {
+	for _, name := range []string{TableJobs, TableAllocations, TableEvaluations, TableNodes, TableACLTokens, TableScheduler, TableDeployments, TableNodePools, TableVariables, TableRootKeys, TableServices, TableHostVolumes, TableVolumeClaims, TableNamespaces, TableACLPolicies} {
 		cp.tables[name] = &tableIndex{index: cp.index, changed: make(chan struct{})}
 	}
 	for id := range cp.data.nodes {
@@ -296,6 +305,8 @@ func newTables() tables {
 		tokens:      map[string]*structs.ACLToken{},
 		deployments: map[string]*structs.Deployment{},
 		pools:       map[string]*nomad.NodePool{},
+		namespaces:  map[string]*nomad.Namespace{},
+		policies:    map[string]*structs.ACLPolicy{},
 		services:    map[string]*structs.ServiceRegistration{},
 		parents:     map[jobKey]*parent{},
 		variables:   map[variableKey]*variableRow{},

@@ -75,6 +75,9 @@ func noPool(j *nomad.Job) string {
 
 // fits refuses a job that does not fit to what else is registered.
 func (t *tx) fits(j *nomad.Job, existing *job) error {
+	if text := namespaceFault(j, t.namespace(structs.Deref(j.Namespace))); text != "" {
+		return invalid("%s", text)
+	}
 	if !t.hasPool(structs.Deref(j.NodePool)) {
 		return invalid("%s", noPool(j))
 	}

@@ -48,6 +48,7 @@ func (t *tx) noteChanges() {
 	noting(t, TableDeployments, &t.deployments)
 	noting(t, TableNodePools, &t.pools)
 	noting(t, TableACLTokens, &t.tokens)
+	noting(t, TableACLPolicies, &t.policies)
 	noting(t, TableServices, &t.services)
 	noting(t, TableHostVolumes, &t.volumes)
 }
@@ -92,6 +93,8 @@ func eventOf(e *journalEntry) *structs.ChangeEvent {
 		return poolEvent(e.before.(*nomad.NodePool), after)
 	case *structs.ACLToken:
 		return tokenEvent(e.before.(*structs.ACLToken), after)
+	case *structs.ACLPolicy:
+		return policyEvent(e.before.(*structs.ACLPolicy), after)
 	case *structs.ServiceRegistration:
 		return serviceEvent(e.before.(*structs.ServiceRegistration), after)
 	case *structs.NodeVolume:
@@ -230,6 +233,16 @@ func tokenEvent(before, after *structs.ACLToken) *structs.ChangeEvent {
 		return &structs.ChangeEvent{Topic: structs.TopicACLToken, Type: "ACLTokenUpserted", Key: after.AccessorID, Object: after}
 	case before != nil:
 		return &structs.ChangeEvent{Topic: structs.TopicACLToken, Type: "ACLTokenDeleted", Key: before.AccessorID, Object: before, Deleted: true}
+	}
+	return nil
+}
+
+func policyEvent(before, after *structs.ACLPolicy) *structs.ChangeEvent {
+	switch {
+	case after != nil:
+		return &structs.ChangeEvent{Topic: structs.TopicACLPolicy, Type: "ACLPolicyUpserted", Key: after.Name, Object: after}
+	case before != nil:
+		return &structs.ChangeEvent{Topic: structs.TopicACLPolicy, Type: "ACLPolicyDeleted", Key: before.Name, Object: before, Deleted: true}
 	}
 	return nil
 }

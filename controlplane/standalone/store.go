@@ -27,6 +27,8 @@ import (
 //	acl_tokens/<accessor ID>  structs.ACLToken
 //	deployments/<ID>          structs.Deployment
 //	node_pools/<name>         nomad.NodePool
+//	acl_policies/<name>       structs.ACLPolicy
+//	namespaces/<name>         nomad.Namespace
 //	variables/<namespace>\x00<path> variableRow
 //	root_keys/<ID>            nomad.RootKeyMeta; the key itself is in a file of its own
 //	services/<ID>             structs.ServiceRegistration
@@ -47,6 +49,8 @@ const (
 	bucketACLTokens   = "acl_tokens"
 	bucketDeployments = "deployments"
 	bucketNodePools   = "node_pools"
+	bucketNamespaces  = "namespaces"
+	bucketACLPolicies = "acl_policies"
 	bucketVariables   = "variables"
 	bucketRootKeys    = "root_keys"
 	bucketServices    = "services"
@@ -148,11 +152,14 @@ func (cp *ControlPlane) load() error {
 		})
 		loadRows(cp, dbtx, bucketDeployments, cp.loadDeployment)
 		loadRows(cp, dbtx, bucketNodePools, cp.loadPool)
+		loadRows(cp, dbtx, bucketNamespaces, cp.loadNamespace)
 		loadRows(cp, dbtx, bucketVariables, cp.loadVariable)
 		loadRows(cp, dbtx, bucketRootKeys, cp.loadRootKey)
 		loadRows(cp, dbtx, bucketServices, cp.loadService)
 		loadRows(cp, dbtx, bucketHostVolumes, cp.loadVolume)
 		loadRows(cp, dbtx, bucketVolumeClaims, cp.loadClaim)
+		cp.completeNamespaces()
+		loadRows(cp, dbtx, bucketACLPolicies, cp.loadACLPolicy)
 		loadRows(cp, dbtx, bucketACLTokens, func(id string, t *structs.ACLToken) error {
 			cp.data.tokens[id] = t
 			return nil

@@ -3,8 +3,11 @@ package standalone
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
+	"hash/fnv"
 	"slices"
 	"strings"
+	"sync"
 
 	nomad "github.com/hashicorp/nomad/api"
 
@@ -43,24 +46,56 @@ func (f ForNode) TaskVariables(ctx context.Context, by structs.TaskIdentity, nam
 	if err != nil {
 		return nil, err
 	}
-	list := read(f.cp, func(t *tables) (list []*nomad.VariableMetadata) {
-		if !may.all {
-			for _, path := range may.paths {
-				if row := t.variables[variableKey{namespace, path}]; row != nil && namespace == may.namespace && strings.HasPrefix(path, prefix) {
-					list = append(list, &row.VariableMetadata)
-				}
-			}
-			return list
-		}
-		for key, row := range t.variables {
-			if key.namespace == namespace && strings.HasPrefix(key.path, prefix) {
-				list = append(list, &row.VariableMetadata)
-			}
-		}
-		return list
-	})
+	list := read(f.cp, func(t *tables) []*nomad.VariableMetadata { return may.list(t, namespace, prefix) })
 	slices.SortFunc(list, func(a, b *nomad.VariableMetadata) int { return cmp.Compare(a.Path, b.Path) })
 	return list, nil
+}
+
+// maxStamps bounds the stamps of lists that are remembered.
+const maxStamps = 1024
+
+// listStamps are of lists of all variables, as long as none changes: all tasks have the same ones.
+type listStamps struct {
+	mu    sync.Mutex
+	index uint64 // of the variables that they are of
+	of    map[variableKey]uint64
+}
+
+// TaskVariablesStamp implements node.ControlPlane.
+func (f ForNode) TaskVariablesStamp(ctx context.Context, by structs.TaskIdentity, namespace, prefix string) (uint64, error) {
+	may, err := f.readable(ctx, by)
+	if err != nil {
+		return 0, err
+	}
+	stamp := func(t *tables) uint64 { return stampOf(may.list(t, namespace, prefix)) }
+	if !may.all {
+		return read(f.cp, stamp), nil
+	}
+	known := &f.cp.listStamps
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	return read(f.cp, func(t *tables) uint64 {
+		if index := f.cp.tables[TableVariables].index; index != known.index || len(known.of) >= maxStamps {
+			known.index, known.of = index, map[variableKey]uint64{}
+		}
+		key := variableKey{namespace, prefix}
+		is, found := known.of[key]
+		if !found {
+			is = stamp(t)
+			known.of[key] = is
+		}
+		return is
+	}), nil
+}
+
+// stampOf is of a list, whatever its order: which variables are in it, and when each changed last.
+func stampOf(list []*nomad.VariableMetadata) (stamp uint64) {
+	for _, v := range list {
+		h := fnv.New64a()
+		_, _ = h.Write(binary.BigEndian.AppendUint64([]byte(v.Path), v.ModifyIndex)) // it never fails
+		stamp += h.Sum64()
+	}
+	return stamp
 }
 
 // readableVariables are those that a task may read.
@@ -72,6 +107,24 @@ type readableVariables struct {
 
 func (r *readableVariables) has(namespace, path string) bool {
 	return r.all || namespace == r.namespace && slices.Contains(r.paths, path)
+}
+
+// list are those whose paths have a prefix, in no order.
+func (r *readableVariables) list(t *tables, namespace, prefix string) (list []*nomad.VariableMetadata) {
+	if !r.all {
+		for _, path := range r.paths {
+			if row := t.variables[variableKey{namespace, path}]; row != nil && namespace == r.namespace && strings.HasPrefix(path, prefix) {
+				list = append(list, &row.VariableMetadata)
+			}
+		}
+		return list
+	}
+	for key, row := range t.variables {
+		if key.namespace == namespace && strings.HasPrefix(key.path, prefix) {
+			list = append(list, &row.VariableMetadata)
+		}
+	}
+	return list
 }
 
 func (f ForNode) readable(ctx context.Context, by structs.TaskIdentity) (*readableVariables, error) {

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -99,6 +100,41 @@ func TestWithoutACLsATaskReadsAllVariables(t *testing.T) {
 	list, err := cp.ForNode().TaskVariables(t.Context(), task, "other", "")
 	require.NoError(t, err)
 	require.Empty(t, list)
+}
+
+// Who follows a list is told of each change in it, and of no other.
+func TestTheStampOfAListOfVariables(t *testing.T) {
+	for _, acl := range []bool{false, true} {
+		cp, err := Open(Options{ACL: acl})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, cp.Close()) }()
+		task, _ := readers(t, cp)
+		stamp := func(prefix string) uint64 {
+			got, err := cp.ForNode().TaskVariablesStamp(t.Context(), task, "default", prefix)
+			require.NoError(t, err)
+			again, err := cp.ForNode().TaskVariablesStamp(t.Context(), task, "default", prefix)
+			require.NoError(t, err)
+			require.Equal(t, got, again)
+			return got
+		}
+		const inside, prefix = "nomad/jobs/app/g/t", "nomad/jobs/app/g"
+		before := stamp(prefix)
+		require.NotEqual(t, before, stamp(""))
+		putVariable(t, cp, variable("elsewhere", "a", "b"))
+		require.Equal(t, before, stamp(prefix))
+		putVariable(t, cp, variable(inside, "a", "b"))
+		changed := stamp(prefix)
+		require.NotEqual(t, before, changed)
+		_, err = cp.DeleteVariable("default", inside, nil)
+		require.NoError(t, err)
+		require.NotEqual(t, changed, stamp(prefix))
+		for i := range 3 * maxStamps / 2 {
+			stamp(fmt.Sprint(i))
+		}
+		require.LessOrEqual(t, len(cp.listStamps.of), maxStamps)
+		_, err = cp.ForNode().TaskVariablesStamp(t.Context(), structs.TaskIdentity{AllocID: "none"}, "default", "")
+		require.ErrorIs(t, err, errdefs.NotFound)
+	}
 }
 
 // A job that says that it is another's child would read that one's variables.

@@ -62,10 +62,11 @@ func validateJob(job *nomad.Job, s setting) (faults, warnings []string) {
 type setting struct {
 	groupFaults   func(*nomad.TaskGroup) []string // what the nodes refuse
 	oversubscribe bool                            // tasks may have more memory than they are promised
+	namespace     func(string) *nomad.Namespace   // finds one; nil: it is not known which there are
 }
 
 func (cp *ControlPlane) setting() setting {
-	return setting{cp.faults, cp.SchedulerConfiguration().MemoryOversubscriptionEnabled}
+	return setting{cp.faults, cp.SchedulerConfiguration().MemoryOversubscriptionEnabled, cp.Namespace}
 }
 
 // prepareSubmitted is prepare of what a client sends. Nobody makes a job the child of another by
@@ -200,8 +201,10 @@ func (v *validation) job(j *nomad.Job) {
 	if *j.Name != *j.ID {
 		v.printable("Job name", *j.Name)
 	}
-	if *j.Namespace != nomad.DefaultNamespace {
-		v.fault("job %q is in nonexistent namespace %q", *j.ID, *j.Namespace)
+	if v.namespace != nil {
+		if text := namespaceFault(j, v.namespace(*j.Namespace)); text != "" {
+			v.fault("%s", text)
+		}
 	}
 	if !slices.Contains([]string{nomad.JobTypeService, nomad.JobTypeBatch, nomad.JobTypeSystem, nomad.JobTypeSysbatch}, *j.Type) {
 		v.fault("Invalid job type: %q (type is one of service, batch, system, sysbatch)", *j.Type)

@@ -23,8 +23,8 @@ const defaultPlugin = "default"
 
 // volumeFault is why a volume cannot be as it is defined, all of it on a line; nil: it can. The
 // texts are Nomad's where it has one.
-func volumeFault(v *nomad.HostVolume) error {
-	check := &validation{}
+func (s setting) volumeFault(v *nomad.HostVolume) error {
+	check := &validation{setting: s}
 	check.hostVolume(v)
 	if !check.faults.any() {
 		return nil
@@ -36,7 +36,7 @@ func (v *validation) hostVolume(h *nomad.HostVolume) {
 	if err := uuid.Validate(h.ID); h.ID != "" && err != nil {
 		v.fault("invalid ID %q", h.ID)
 	}
-	if h.Namespace != nomad.DefaultNamespace {
+	if v.namespace(h.Namespace) == nil {
 		v.fault("no such namespace %q", h.Namespace)
 	}
 	switch {

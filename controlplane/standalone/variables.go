@@ -131,6 +131,9 @@ func (cp *ControlPlane) sealAndPutOnce(v *nomad.Variable, do func(*tx, *variable
 	}
 	var other *variableRow
 	err = cp.write(func(t *tx) error {
+		if t.namespace(v.Namespace) == nil {
+			return invalid("variable %q is in nonexistent namespace %q", v.Path, v.Namespace)
+		}
 		if k := t.rootKeys.get(active); k == nil || k.State != nomad.RootKeyStateActive {
 			return errRotated
 		}
@@ -255,8 +258,6 @@ func variableFault(v *nomad.Variable, forLock bool) error {
 	switch {
 	case v.Namespace == "*":
 		return invalid(`can not target wildcard ("*")namespace`)
-	case v.Namespace != nomad.DefaultNamespace:
-		return invalid("variable %q is in nonexistent namespace %q", v.Path, v.Namespace)
 	case len(v.Items) == 0 && !forLock:
 		return invalid("empty variables are invalid")
 	case size > maxVariableSize:

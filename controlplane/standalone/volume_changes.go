@@ -114,7 +114,7 @@ func (cp *ControlPlane) RegisterHostVolume(ctx context.Context, v *nomad.HostVol
 }
 
 func (cp *ControlPlane) makeVolume(ctx context.Context, v *nomad.HostVolume) (*nomad.HostVolume, error) {
-	if err := volumeFault(v); err != nil {
+	if err := cp.setting().volumeFault(v); err != nil {
 		return nil, err
 	}
 	isNew := v.ID == ""
@@ -165,6 +165,9 @@ func (cp *ControlPlane) forgetVolume(id string, why error) error {
 // beginVolume completes a definition and finds out whether the volume can be made. A new one is
 // stored as pending.
 func (t *tx) beginVolume(v *nomad.HostVolume, isNew bool, nodeID string) error {
+	if t.namespace(v.Namespace) == nil {
+		return invalid("volume validation failed: no such namespace %q", v.Namespace)
+	}
 	now := t.now.UnixNano()
 	if isNew {
 		v.CreateTime, v.ModifyTime = now, now

@@ -120,6 +120,8 @@ type tx struct {
 	tokens      changes[string, *structs.ACLToken]
 	deployments changes[string, *structs.Deployment]
 	pools       changes[string, *nomad.NodePool]
+	namespaces  changes[string, *nomad.Namespace]
+	policies    changes[string, *structs.ACLPolicy]
 	services    changes[string, *structs.ServiceRegistration]
 	parents     changes[jobKey, *parent]
 	variables   changes[variableKey, *variableRow]
@@ -152,6 +154,8 @@ func (cp *ControlPlane) begin() *tx {
 		tokens:       changes[string, *structs.ACLToken]{base: cp.data.tokens},
 		deployments:  changes[string, *structs.Deployment]{base: cp.data.deployments},
 		pools:        changes[string, *nomad.NodePool]{base: cp.data.pools},
+		namespaces:   changes[string, *nomad.Namespace]{base: cp.data.namespaces},
+		policies:     changes[string, *structs.ACLPolicy]{base: cp.data.policies},
 		variables:    changes[variableKey, *variableRow]{base: cp.data.variables},
 		rootKeys:     changes[string, *nomad.RootKeyMeta]{base: cp.data.rootKeys},
 		services:     changes[string, *structs.ServiceRegistration]{base: cp.data.services},
@@ -311,6 +315,8 @@ func (t *tx) commit() error {
 	t.tokens.merge()
 	t.deployments.merge()
 	t.pools.merge()
+	t.namespaces.merge()
+	t.policies.merge()
 	t.variables.merge()
 	t.rootKeys.merge()
 	t.services.merge()
@@ -377,6 +383,8 @@ func (t *tx) encode() ([]boltfile.Op, error) {
 	rows(e, bucketEvaluations, &t.evals, asIs, whole)
 	rows(e, bucketNodes, &t.nodes, asIs, whole)
 	rows(e, bucketNodePools, &t.pools, asIs, whole)
+	rows(e, bucketACLPolicies, &t.policies, asIs, whole)
+	rows(e, bucketNamespaces, &t.namespaces, asIs, whole)
 	rows(e, bucketVariables, &t.variables, variableKey.stored, whole)
 	rows(e, bucketRootKeys, &t.rootKeys, asIs, whole)
 	rows(e, bucketServices, &t.services, asIs, whole)

@@ -1,8 +1,8 @@
 package access
 
 import (
-	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -15,7 +15,7 @@ type Level int
 // The levels.
 const (
 	Anyone  Level = iota // without a token
-	Reader               // a token that may read
+	Reader               // a token that may read everything
 	Manager              // a token that may do everything
 )
 
@@ -23,6 +23,9 @@ const (
 type Route struct {
 	// Needs is the least level that it is served to where ACLs are on.
 	Needs Level
+	// Ruled marks what the rules of a token's policies can allow, too; they are looked at with
+	// what is asked for.
+	Ruled bool
 	// Changes marks what changes something though its method is GET. No browser gets it.
 	Changes bool
 	// Tasks marks what a task is served with its identity, which then is given only its part.
@@ -38,6 +41,8 @@ type Policy struct {
 	// Token finds the token of a secret that a caller shows; nil: ACLs are off. Its errors
 	// go to the caller. It is not called for an empty secret.
 	Token func(secret string) (*structs.ACLToken, error)
+	// Rules are those of a token's policies; nil: there are none. The built-in policy has none.
+	Rules func(*structs.ACLToken) []*Rules
 	// Workload verifies the token of a task's identity, as Token does; nil: there are none.
 	Workload func(token string) (*structs.Workload, error)
 	// Tasks has nobody served without a token that is good, also where ACLs are off.
@@ -49,6 +54,8 @@ type Policy struct {
 type Caller struct {
 	Token    *structs.ACLToken
 	Workload *structs.Workload
+	// Rights are what Check found that the caller may do; nil: what everybody may, or a task.
+	Rights *Rights
 }
 
 // Refusal is why a request is not served. Error is one sentence for the caller.
@@ -65,9 +72,9 @@ func forbidden(reason, text string) *Refusal {
 	return &Refusal{http.StatusForbidden, reason, text}
 }
 
-// Check decides whether a request may have what the route is, and returns its caller. Of the
-// request only the method, the host and the header are looked at. Errors that are no [Refusal] are
-// those of Token and Workload.
+// Check decides whether a request may have what the route is, and returns its caller, with its
+// rights. Of the request only the method, the host and the header are looked at. Errors that are
+// no [Refusal] are those of Token and Workload.
 func (p *Policy) Check(r *http.Request, route Route) (Caller, error) {
 	if !p.knows(r.Host) {
 		return Caller{}, forbidden("host", unknownHost(r.Host))
@@ -78,31 +85,41 @@ func (p *Policy) Check(r *http.Request, route Route) (Caller, error) {
 	if route.Changes && fromBrowser(r) {
 		return Caller{}, forbidden("browser", "this request changes something and comes from a web browser: send it with PUT from this node's own page")
 	}
+	switch {
+	case p.Tasks && Secret(r.Header) == "":
+		return Caller{}, &Refusal{http.StatusUnauthorized, "token", "Unauthorized: show the task's token in the header " + TokenHeader}
+	case p.Token == nil && !p.Tasks:
+		return Caller{Rights: Everything()}, nil
+	case route.Needs == Anyone && !p.Tasks:
+		return Caller{}, nil
+	}
 	return p.authorize(r, route)
 }
 
 // authorize compares what the caller's token allows with what is needed.
-func (p *Policy) authorize(r *http.Request, route Route) (Caller, error) {
-	if route.Needs == Anyone && !p.Tasks {
-		return Caller{}, nil
-	}
-	if p.Tasks && Secret(r.Header) == "" {
-		return Caller{}, &Refusal{http.StatusUnauthorized, "token", "Unauthorized: show the task's token in the header " + TokenHeader}
-	}
-	caller, err := p.Caller(r)
-	switch {
-	case err != nil:
+func (p *Policy) authorize(r *http.Request, route Route) (c Caller, err error) {
+	if c, err = p.Caller(r); err != nil {
 		return Caller{}, err
-	case p.Token == nil, caller.level() >= route.Needs, caller.Workload != nil && route.Tasks:
-		return caller, nil
 	}
-	return Caller{}, ErrDenied
+	level := levelOf(c.Token)
+	switch {
+	case p.Token == nil:
+		c.Rights = Everything()
+	case c.Workload != nil && (route.Tasks || route.Needs == Anyone):
+	case c.Token == nil, level < route.Needs && !route.Ruled:
+		return Caller{}, ErrDenied
+	case p.Rules == nil:
+		c.Rights = RightsOf(level)
+	default:
+		c.Rights = RightsOf(level, p.Rules(c.Token)...)
+	}
+	return c, nil
 }
 
 // ErrDenied refuses what the caller's token, or its lack of one, does not allow.
 var ErrDenied error = forbidden("permission", structs.ErrACLDenied.Error())
 
-// Caller returns who sent a request. Errors are those of Token and Workload.
+// Caller returns who sent a request, without its rights. Errors are those of Token and Workload.
 func (p *Policy) Caller(r *http.Request) (c Caller, err error) {
 	secret := Secret(r.Header)
 	switch {
@@ -121,29 +138,18 @@ func (p *Policy) Caller(r *http.Request) (c Caller, err error) {
 // token is a UUID.
 func isIdentity(secret string) bool { return strings.Count(secret, ".") == 2 }
 
-// level is what a caller is allowed everywhere.
-func (c Caller) level() Level {
+// levelOf is what a token allows; nil: what is allowed without one.
+func levelOf(t *structs.ACLToken) Level {
 	switch {
-	case c.Token == nil:
+	case t == nil:
 		return Anyone
-	case c.Token.Type == structs.ACLManagement:
+	case t.Type == structs.ACLManagement:
 		return Manager
 	}
-	return Reader // there is one policy, and a client token has it
-}
-
-type callerKey struct{}
-
-// WithWorkload returns a context for the request of a task that is given only its part.
-func WithWorkload(ctx context.Context, w *structs.Workload) context.Context {
-	return context.WithValue(ctx, callerKey{}, w)
-}
-
-// WorkloadOf returns the task that a request is of; nil: its caller is given everything that it
-// asks for.
-func WorkloadOf(ctx context.Context) *structs.Workload {
-	w, _ := ctx.Value(callerKey{}).(*structs.Workload)
-	return w
+	if slices.Contains(t.Policies, structs.ACLReadOnly) {
+		return Reader
+	}
+	return Anyone
 }
 
 // TokenHeader is the header in which Nomad's tools send a token's secret.

@@ -157,7 +157,7 @@ func TestWhatATokenAllows(t *testing.T) {
 
 	caller, err := p.Check(ask(http.MethodGet, "localhost", TokenHeader, "manager"), Route{Needs: Manager})
 	require.NoError(t, err)
-	require.Equal(t, structs.ACLManagement, caller.Token.Type)
+	require.Equal(t, Manager, caller.Rights.Level())
 
 	off := &Policy{}
 	_, err = off.Check(ask(http.MethodPut, "localhost", TokenHeader, "other"), Route{Needs: Manager})

@@ -152,7 +152,7 @@ func (f *fitter) members(at path, w *wants, block map[string]any) {
 		f.work.spend(1)
 		schemas, known := w.member(name)
 		if !known && !w.open {
-			f.faults.unknown(at.member(name), suggest(name, w.properties))
+			f.faults.unknown(at.member(name), Suggest(name, w.properties))
 			continue
 		}
 		for _, s := range schemas {

@@ -11,8 +11,8 @@ import (
 // maxSuggested bounds the names that are compared, in bytes.
 const maxSuggested = 64
 
-// suggest returns the known name that was most likely meant, or "".
-func suggest[T any](name string, known map[string]T) string {
+// Suggest returns the known name that was most likely meant, or "".
+func Suggest[T any](name string, known map[string]T) string {
 	if len(name) > maxSuggested {
 		return ""
 	}

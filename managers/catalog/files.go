@@ -335,6 +335,7 @@ func (t *files) loaded(now time.Time, f *file, load int, u *Unit, what identity,
 	case f.lost:
 		actions = append(actions, t.retire(f, fileRemoved))
 	default:
+		actions = append(actions, t.misspelt(what.name)...)
 		actions = append(actions, t.review(now, f)...)
 		if t.isUnlocked(f) || t.isUntrusted(f) { // by what came while it was loaded
 			actions = append(actions, t.begin(now, f.name))
@@ -417,6 +418,7 @@ func (t *files) apply(now time.Time, s Settings) (actions []action) {
 	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
 		f := t.byName[name]
 		if f.unit != nil {
+			actions = append(actions, t.misspelt(f.content.name)...)
 			actions = append(actions, t.review(now, f)...)
 		}
 		if t.isUnlocked(f) || t.isUntrusted(f) || resigned && f.state == StateLoading || f.notMeant || f.nameTaken != nil || f.state == StateLoading && f.wants != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/host"
@@ -130,4 +131,48 @@ func TestALateLoadIsIgnored(t *testing.T) {
 	require.True(t, f.asks(claim{host.KindDriver, "x"}), "the load that is under way does")
 	d.unclaim(f, f.load)
 	require.False(t, f.asks(claim{host.KindDriver, "x"}))
+}
+
+func TestABlockThatIsMisspeltIsWarnedOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		blocks []string
+		files  []string // besides my_driver.wasm, which is loaded as "my_driver"
+		want   string
+	}{
+		"one that is alike":           {blocks: []string{"my_drvier"}, want: `plugin "my_drvier"`},
+		"one with other dashes":       {blocks: []string{"my-driver", "other"}, want: `plugin "my-driver"`},
+		"one that is not alike":       {blocks: []string{"raw_exec"}},
+		"one of its own":              {blocks: []string{"my_driver", "my_drvier"}},
+		"one of a file that is there": {blocks: []string{"my_driver2"}, files: []string{"my_driver2.wasm"}},
+		"none":                        {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings := Settings{Plugins: map[string]PluginSettings{}}
+			for _, b := range c.blocks {
+				settings.Plugins[b] = PluginSettings{}
+			}
+			d := &directory{t, newFiles(Settings{})}
+			d.found(append(c.files, "my_driver.wasm"), nil)
+			f := d.byName["my_driver.wasm"]
+			what := identity{kind: host.KindDriver, name: "my_driver", digest: strings.Repeat("x", 64)}
+			d.settings = settings
+			now := time.Unix(0, 0)
+			_, err := d.claim(now, f, f.load, what)
+			require.NoError(t, err)
+			atLoad := d.loaded(now, f, f.load, &Unit{name: "my_driver", replaced: make(chan struct{})}, what, false)
+			for _, actions := range [][]action{atLoad, d.apply(now, settings)} {
+				var warned []any
+				for _, a := range actions {
+					if l, is := a.(logLine); is && l.level == hclog.Warn {
+						warned = append(warned, l.args...)
+					}
+				}
+				if c.want == "" {
+					require.Empty(t, warned)
+					continue
+				}
+				require.Equal(t, []any{"block", c.want, "plugin", "my_driver", "did_you_mean", `plugin "my_driver" { … }`}, warned)
+			}
+		})
+	}
 }

@@ -44,7 +44,7 @@ type rendered struct {
 	files    map[string]string // what it depends on, with the stamps then
 	lookups  map[string]string // likewise
 	changing changing
-	failure  string            // that was reported
+	failure  string // that was reported
 }
 
 // changing is what of that a template depends on has changed, as long as it is not rendered again.

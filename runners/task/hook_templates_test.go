@@ -483,6 +483,10 @@ func (h *held) TaskVariables(context.Context, structs.TaskIdentity, string, stri
 	return nil, nil
 }
 
+func (h *held) TaskVariablesStamp(context.Context, structs.TaskIdentity, string, string) (uint64, error) {
+	return 0, nil
+}
+
 // seal has none opened until it is called again.
 func (h *held) seal(sealed bool) {
 	h.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 	"syscall"
 
 	"github.com/wasmnode/wasmnode/internal/boltfile"
@@ -26,14 +27,27 @@ type rendering struct {
 	lookups map[string]string
 	missing []string        // variables that it cannot do without
 	secrets map[string]bool // values of variables
+	scratch map[string]any  // what it puts aside
+	keys    int             // made so far
 }
+
+// errMade is that functions make, or would make, too much.
+var errMade = fmt.Errorf("it makes more than %d bytes of text on the way", maxMade)
 
 // spend counts what a function made, or is about to make.
 func (r *rendering) spend(n int) error {
 	if r.left -= n; r.left < 0 || n < 0 {
-		return fmt.Errorf("it makes more than %d bytes of text on the way", maxMade)
+		return errMade
 	}
 	return nil
+}
+
+// file reads a file of the task's for a template: nothing where it names none.
+func (r *rendering) file(name string) (string, error) {
+	if name = strings.TrimSpace(name); name == "" {
+		return "", nil
+	}
+	return r.read(name)
 }
 
 // read reads a file of the task's.

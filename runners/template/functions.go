@@ -8,23 +8,29 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"dario.cat/mergo"
 )
 
 // Why functions of consul-template's that people may look for are refused.
 const (
 	needsConsul = "it reads from Consul, which there is none of here"
 	needsVault  = "it reads from Vault, which there is none of here"
-	needsMore   = "it writes files or runs programs"
+	needsHost   = "it reads the machine's network interfaces: NOMAD_IP_… and NOMAD_ADDR_… have the task's address"
+	debugs      = "it shows consul-template's own data: printf \"%#v\" shows what a value is"
+	disabled    = "function is disabled"
 )
 
 var refused = func() map[string]string {
 	out := map[string]string{}
 	for why, names := range map[string]string{
 		needsConsul: "key keyExists keyExistsGet keyOrDefault ls safeLs tree safeTree explode service services " +
-			"connect caRoots caLeaf node nodes datacenters partitions peerings exportedServices samenessGroup samenessGroups " +
-			"byKey byTag byMeta byPort",
+			"connect caRoots caLeaf node nodes datacenters partitions peerings exportedServices importedServices samenessGroup samenessGroups " +
+			"byKey byMeta",
 		needsVault: "secret secrets pkiCert",
-		needsMore:  "plugin writeToFile",
+		needsHost:  "sockaddr",
+		debugs:     "spew_dump spew_printf spew_sdump spew_sprintf",
+		disabled:   "executeTemplate plugin writeToFile",
 	} {
 		for name := range strings.FieldsSeq(names) {
 			out[name] = why
@@ -34,14 +40,16 @@ var refused = func() map[string]string {
 }()
 
 // functions are those that a template may call, with consul-template's names and order of
-// arguments. They are bound to one rendering, which what they make is counted to.
-func (r *rendering) functions() template.FuncMap {
+// arguments. They are bound to one rendering, which what they make is counted to. Sprig's are there
+// if the template names any: they are many.
+func (r *rendering) functions(text string) template.FuncMap {
 	f := template.FuncMap{
 		tick:           r.tick,
 		"env":          r.env,
 		"envOrDefault": r.envOrDefault,
 		"mustEnv":      r.mustEnv,
-		"file":         r.read,
+		"file":         r.file,
+		"scratch":      func() *Scratch { return &Scratch{r} },
 		"timestamp":    timestamp,
 
 		"nomadService":  r.nomadService,
@@ -72,30 +80,55 @@ func (r *rendering) functions() template.FuncMap {
 		"join":            r.join,
 		"regexMatch":      regexMatch,
 		"regexReplaceAll": r.regexReplaceAll,
+		"splitToMap":      r.splitToMap,
 
 		"base64Encode":    r.text(func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }),
 		"base64Decode":    r.decode(base64.StdEncoding),
 		"base64URLEncode": r.text(func(s string) string { return base64.URLEncoding.EncodeToString([]byte(s)) }),
 		"base64URLDecode": r.decode(base64.URLEncoding),
 		"sha256Hex":       sha256Hex,
+		"md5sum":          md5Hex,
+		"hmacSHA256Hex":   hmacSHA256Hex,
 
-		"toJSON":       r.toJSON,
-		"toJSONPretty": r.toJSONPretty,
-		"parseJSON":    r.parseJSON,
-		"parseBool":    strconv.ParseBool,
-		"parseFloat":   func(s string) (float64, error) { return strconv.ParseFloat(s, 64) },
-		"parseInt":     func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) },
-		"parseUint":    func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) },
+		"toJSON":                r.writing(compactSize, asJSON("", true)),
+		"toJSONPretty":          r.writing(prettySize, asJSON(jsonIndent, true)),
+		"toUnescapedJSON":       r.writing(compactSize, asJSON("", false)),
+		"toUnescapedJSONPretty": r.writing(prettySize, asJSON(jsonIndent, false)),
+		"toYAML":                r.writing(prettySize, asYAML),
+		"toTOML":                r.writing(prettySize, asTOML),
+		"parseJSON":             r.parseJSON,
+		"parseYAML":             r.parseYAML,
+		"parseBool":             orZero(strconv.ParseBool),
+		"parseFloat":            orZero(func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }),
+		"parseInt":              orZero(func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }),
+		"parseUint":             orZero(func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }),
 
-		"contains": contains,
-		"in":       func(list, item any) (bool, error) { return contains(item, list) },
-		"loop":     r.loop,
+		"contains":       func(item, list any) bool { return in(list, item) },
+		"containsAll":    someIn(true, true),
+		"containsAny":    someIn(false, false),
+		"containsNone":   someIn(true, false),
+		"containsNotAll": someIn(false, true),
+		"in":             in,
+		"loop":           r.loop,
 
-		"add":      arithmetic(func(a, b int64) (int64, error) { return a + b, nil }, func(a, b float64) float64 { return a + b }),
-		"subtract": arithmetic(func(a, b int64) (int64, error) { return a - b, nil }, func(a, b float64) float64 { return a - b }),
-		"multiply": arithmetic(func(a, b int64) (int64, error) { return a * b, nil }, func(a, b float64) float64 { return a * b }),
-		"divide":   arithmetic(divide, func(a, b float64) float64 { return a / b }),
-		"modulo":   modulo,
+		"mergeMap":             r.mergeMap(),
+		"mergeMapWithOverride": r.mergeMap(mergo.WithOverride),
+		"explodeMap":           r.explodeMap,
+		"byTag":                r.byTag,
+		"byPort":               r.byPort,
+
+		"add":      arithmetic(sum[int64], sum[uint64], sum[float64]),
+		"subtract": arithmetic(difference[int64], difference[uint64], difference[float64]),
+		"multiply": arithmetic(product[int64], product[uint64], product[float64]),
+		"divide":   arithmetic(quotient[int64], quotient[uint64], ratio),
+		"modulo":   arithmetic(remainder[int64], remainder[uint64], nil),
+		"minimum":  extreme(func(a, b float64) bool { return a < b }),
+		"maximum":  extreme(func(a, b float64) bool { return a > b }),
+
+		printed: r.printable,
+	}
+	if strings.Contains(text, sprigPrefix) {
+		r.sprigFunctions(f)
 	}
 	for name := range refused {
 		f[name] = func(...any) string { return "" } // known, so that restrict can explain the refusal
@@ -120,10 +153,20 @@ func (r *rendering) envOrDefault(name, otherwise string) string {
 
 func (r *rendering) mustEnv(name string) (string, error) {
 	v, set := r.in.Env.Lookup(name)
-	if !set {
+	if !set || v == "" {
 		return "", fmt.Errorf("the task has no variable %q", name)
 	}
 	return v, nil
+}
+
+// orZero makes a function that parses texts take an empty one for nothing.
+func orZero[T any](parse func(string) (T, error)) func(string) (T, error) {
+	return func(s string) (v T, err error) {
+		if s == "" {
+			return v, nil
+		}
+		return parse(s)
+	}
 }
 
 // timestamp is the time now, in UTC: as RFC 3339, in a layout of Go's, or as "unix".

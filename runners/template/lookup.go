@@ -91,8 +91,8 @@ func (in Input) LookupStamp(ctx context.Context, key, before string) string {
 			return variableStamp(index)
 		}
 	case l.kind == variablesLookup && in.Variables != nil:
-		if list, err := in.Variables.TaskVariables(ctx, in.Task, l.namespace, l.name); err == nil {
-			return variablesStamp(list)
+		if stamp, err := in.Variables.TaskVariablesStamp(ctx, in.Task, l.namespace, l.name); err == nil {
+			return variableStamp(stamp)
 		}
 	}
 	return before

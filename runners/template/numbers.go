@@ -5,88 +5,140 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 )
 
-// contains reports whether a list has an item.
-func contains(item, list any) (bool, error) {
-	v := reflect.ValueOf(list)
-	if v.Kind() != reflect.Slice {
-		return false, fmt.Errorf("%T is not a list", list)
-	}
-	for i := range v.Len() {
-		if reflect.DeepEqual(v.Index(i).Interface(), item) {
-			return true, nil
+// in reports whether a list has a whole or broken number or a text, or a text another.
+func in(list, item any) bool {
+	l, v := reflect.ValueOf(list), reflect.ValueOf(item)
+	switch l.Kind() {
+	case reflect.String:
+		return v.Kind() == reflect.String && v.Type() == l.Type() && strings.Contains(l.String(), v.String())
+	case reflect.Slice, reflect.Array:
+		for i := range l.Len() {
+			if same(l.Index(i), v) {
+				return true
+			}
 		}
 	}
-	return false, nil
+	return false
+}
+
+func same(a, b reflect.Value) bool {
+	if a.Kind() == reflect.Interface {
+		a = a.Elem()
+	}
+	switch {
+	case a.CanInt():
+		return b.CanInt() && a.Int() == b.Int()
+	case a.CanFloat():
+		return b.CanFloat() && a.Float() == b.Float()
+	}
+	return a.Kind() == reflect.String && b.Kind() == reflect.String && a.Type() == b.Type() && a.String() == b.String()
+}
+
+// someIn makes a function that ends at the first of some that is in a list, or that is not if
+// missing, with the opposite of otherwise.
+func someIn(otherwise, missing bool) func(items []any, list any) (bool, error) {
+	return func(items []any, list any) (bool, error) {
+		if l := reflect.ValueOf(list); (l.Kind() == reflect.Slice || l.Kind() == reflect.String) && times(len(items), l.Len()) > maxCompared {
+			return false, fmt.Errorf("%d are too many to look for each in a list of %d", len(items), l.Len())
+		}
+		for _, item := range items {
+			if in(list, item) != missing {
+				return !otherwise, nil
+			}
+		}
+		return otherwise, nil
+	}
 }
 
 // loop is the numbers from 0, or from the first bound, up to below the last. They are a list,
 // so that a range over them has its two variables.
-func (r *rendering) loop(bounds ...int) ([]int, error) {
-	from, to := 0, 0
-	switch len(bounds) {
-	case 1:
-		to = bounds[0]
-	case 2:
-		from, to = bounds[0], bounds[1]
-	default:
+func (r *rendering) loop(bounds ...any) ([]int64, error) {
+	var n [2]int64
+	if len(bounds) != 1 && len(bounds) != 2 {
 		return nil, errors.New("it takes one bound or two")
 	}
+	for i, bound := range bounds {
+		v := reflect.ValueOf(bound)
+		whole, is := integer(v)
+		if !is && v.Kind() == reflect.String {
+			var err error
+			if whole, err = strconv.ParseInt(v.String(), 10, 64); err != nil {
+				return nil, err
+			}
+			is = true
+		}
+		if !is {
+			return nil, fmt.Errorf("%v is not a whole number", bound)
+		}
+		n[2-len(bounds)+i] = whole
+	}
+	from, to := n[0], n[1]
 	if from >= to {
 		return nil, nil
 	}
-	n := to - from
-	if n < 0 || n > maxMade { // far apart: even the difference may not be a number
-		n = maxMade
+	count := to - from
+	if count < 0 || count > maxMade { // far apart: even the difference may not be a number
+		count = maxMade
 	}
-	if err := r.spend(strconv.IntSize / 8 * n); err != nil {
+	if err := r.spend(8 * int(count)); err != nil {
 		return nil, err
 	}
-	numbers := make([]int, n)
+	numbers := make([]int64, count)
 	for i := range numbers {
-		numbers[i] = from + i
+		numbers[i] = from + int64(i)
 	}
 	return numbers, nil
 }
 
-// arithmetic makes a function of two numbers, which come in consul-template's order: the
-// second operand first, so that the first one may be piped in. Two whole numbers make a
-// whole one.
-func arithmetic(whole func(a, b int64) (int64, error), broken func(a, b float64) float64) func(b, a any) (any, error) {
-	return func(b, a any) (any, error) {
-		x, y := reflect.ValueOf(a), reflect.ValueOf(b)
-		if i, is := integer(x); is {
-			if j, is := integer(y); is {
-				return whole(i, j)
-			}
-		}
-		f, isA := float(x)
-		g, isB := float(y)
-		if !isA || !isB {
-			return nil, fmt.Errorf("%v and %v are not both numbers", a, b)
-		}
-		return broken(f, g), nil
-	}
-}
+// whole are the whole numbers that are calculated with.
+type whole interface{ int64 | uint64 }
 
-func divide(a, b int64) (int64, error) {
+func sum[T whole | float64](a, b T) (T, error)        { return a + b, nil }
+func difference[T whole | float64](a, b T) (T, error) { return a - b, nil }
+func product[T whole | float64](a, b T) (T, error)    { return a * b, nil }
+func ratio(a, b float64) (float64, error)             { return a / b, nil }
+
+func quotient[T whole](a, b T) (T, error) {
 	if b == 0 {
 		return 0, errors.New("division by zero")
 	}
 	return a / b, nil
 }
 
-func modulo(b, a any) (any, error) {
-	i, isA := integer(reflect.ValueOf(a))
-	j, isB := integer(reflect.ValueOf(b))
-	switch {
-	case !isA || !isB:
-		return nil, fmt.Errorf("%v and %v are not both whole numbers", a, b)
-	case j == 0:
-		return nil, errors.New("division by zero")
+func remainder[T whole](a, b T) (T, error) {
+	if b == 0 {
+		return 0, errors.New("division by zero")
 	}
-	return i % j, nil
+	return a % b, nil
+}
+
+// arithmetic makes a function of two numbers, which come in consul-template's order: the
+// second operand first, so that the first one may be piped in. Two whole numbers make a
+// whole one, one that has no sign if both have none. No function of broken ones: it has none.
+func arithmetic(signed func(a, b int64) (int64, error), unsigned func(a, b uint64) (uint64, error), broken func(a, b float64) (float64, error)) func(b, a any) (any, error) {
+	return func(b, a any) (any, error) {
+		x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+		if x.CanUint() && y.CanUint() {
+			return unsigned(x.Uint(), y.Uint())
+		}
+		if i, is := integer(x); is {
+			if j, is := integer(y); is {
+				return signed(i, j)
+			}
+		}
+		f, isA := float(x)
+		g, isB := float(y)
+		switch {
+		case broken == nil:
+			return nil, fmt.Errorf("%v and %v are not both whole numbers", a, b)
+		case !isA || !isB:
+			return nil, fmt.Errorf("%v and %v are not both numbers", a, b)
+		}
+		return broken(f, g)
+	}
 }
 
 func integer(v reflect.Value) (int64, bool) {
@@ -105,4 +157,31 @@ func float(v reflect.Value) (float64, bool) {
 	}
 	i, is := integer(v)
 	return float64(i), is
+}
+
+// extreme makes a function of two numbers that is one of them: the first operand if it is so.
+func extreme(is func(a, b float64) bool) func(b, a any) (any, error) {
+	return func(b, a any) (any, error) {
+		x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+		f, isA := float(x)
+		g, isB := float(y)
+		switch {
+		case !isA || !isB:
+			return nil, fmt.Errorf("%v and %v are not both numbers", a, b)
+		case is(f, g):
+			return widened(x), nil
+		}
+		return widened(y), nil
+	}
+}
+
+// widened is a number as the widest of its kind.
+func widened(v reflect.Value) any {
+	switch {
+	case v.CanInt():
+		return v.Int()
+	case v.CanUint():
+		return v.Uint()
+	}
+	return v.Float()
 }

@@ -71,7 +71,7 @@ type Output struct {
 func (t *Template) Render(ctx context.Context, in Input) (*Output, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, fmt.Errorf("not rendered within %v", maxTime))
 	defer cancel()
-	r := &rendering{ctx: ctx, in: in, left: maxMade, files: map[string]string{}, lookups: map[string]string{}, secrets: map[string]bool{}}
+	r := &rendering{ctx: ctx, in: in, left: maxMade, files: map[string]string{}, lookups: map[string]string{}, secrets: map[string]bool{}, scratch: map[string]any{}}
 	out, err := t.render(r)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -126,7 +126,7 @@ func (t *Template) parse(text string, r *rendering) (*template.Template, error) 
 	if r == nil {
 		r = &rendering{}
 	}
-	parsed, err := template.New(t.Name()).Option(t.missingKey).Delims(t.left, t.right).Funcs(r.functions()).Parse(text)
+	parsed, err := template.New(t.Name()).Option(t.missingKey).Delims(t.left, t.right).Funcs(r.functions(text)).Parse(text)
 	if err != nil {
 		return nil, readable(err)
 	}

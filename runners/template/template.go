@@ -44,19 +44,19 @@ type Template struct {
 	// Env: the rendering is variables of the task's, too.
 	Env bool
 	// Once: it is not rendered again while the task runs.
-	Once       bool
-	Change     ChangeMode
-	Signal     string        // for ChangeSignal
-	Script     *Script       // for ChangeScript
-	Splay      time.Duration // the change is acted on within it, at random
+	Once   bool
+	Change ChangeMode
+	Signal string        // for ChangeSignal
+	Script *Script       // for ChangeScript
+	Splay  time.Duration // the change is acted on within it, at random
 	// Wait is for how long nothing that it is rendered from may have changed before it is
 	// rendered again. It is, at the latest, MaxWait after the first change.
 	Wait, MaxWait time.Duration
-	perms      fs.FileMode
-	uid, gid   int // -1: the agent's
-	left       string
-	right      string
-	missingKey string
+	perms         fs.FileMode
+	uid, gid      int // -1: the agent's
+	left          string
+	right         string
+	missingKey    string
 }
 
 // New checks a template block. The error describes, in one line, what is not supported or not

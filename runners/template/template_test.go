@@ -48,6 +48,17 @@ func render(t *testing.T, in template.Input, block *nomad.Template) (*template.O
 	return tmpl.Render(t.Context(), in)
 }
 
+// renderAny renders what may not be a template at all.
+func renderAny(t *testing.T, in template.Input, data string) (string, error) {
+	t.Helper()
+	tmpl, err := template.New(inline(data))
+	if err != nil {
+		return "", err
+	}
+	out, err := tmpl.Render(t.Context(), in)
+	return string(out.Content), err
+}
+
 func TestFunctions(t *testing.T) {
 	in := input(t, map[string]string{"NAME": "web", "JSON": `{"a":[1,2],"b":{"c":"x"}}`})
 	require.NoError(t, os.WriteFile(filepath.Join(in.Dir.Secrets, "key"), []byte("k1"), 0o600))
@@ -183,7 +194,7 @@ func TestWhatIsRefused(t *testing.T) {
 		`function "secret" is not supported: it reads from Vault`:                            inline(`{{ with secret "a" }}{{ . }}{{ end }}`),
 		`function "key" is not supported`:                                                    inline(`{{ if true }}{{ range 2 }}{{ (key "a").b | toUpper }}{{ end }}{{ end }}`),
 		`function "service" is not supported`:                                                inline(`{{ define "x" }}{{ service "a" }}{{ end }}`),
-		`function "plugin" is not supported`:                                                 inline(`{{ template "x" (plugin "a") }}{{ define "x" }}{{ end }}`),
+		`error calling plugin: function is disabled`:                                         inline(`{{ template "x" (plugin "a") }}{{ define "x" }}{{ end }}`),
 		`template "x" calls itself`:                                                          inline(`{{ define "x" }}{{ template "x" }}{{ end }}{{ template "x" }}`),
 		"bytes, more than":                                                                   inline(strings.Repeat("x", 1<<20+1)),
 	} {

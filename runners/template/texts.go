@@ -1,18 +1,20 @@
 package template
 
 import (
-	"bytes"
+	"crypto/hmac"
+	"crypto/md5"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
 	"regexp/syntax"
 	"strings"
-	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/language"
 )
 
 // text makes a function count whose result is about as long as its argument.
@@ -29,9 +31,9 @@ const escaped = 6
 // print makes a function that prints its arguments count beforehand.
 func (r *rendering) print(printed func(...any) string) func(...any) (string, error) {
 	return func(args ...any) (string, error) {
-		n, err := r.sizes(args)
+		n, err := sizes(args)
 		if err == nil {
-			err = r.spend(escaped * n)
+			err = r.spend(escaped * n.printed())
 		}
 		if err != nil {
 			return "", err
@@ -41,18 +43,10 @@ func (r *rendering) print(printed func(...any) string) func(...any) (string, err
 }
 
 // sizes is how long values are when they are printed.
-func (r *rendering) sizes(args []any) (n int, err error) {
-	for _, arg := range args {
-		s, is := arg.(string)
-		if !is {
-			s = fmt.Sprint(arg)
-			if err := r.spend(len(s)); err != nil {
-				return 0, err
-			}
-		}
-		n += len(s) + 1
-	}
-	return n, nil
+func sizes(args []any) (n size, err error) {
+	n, err = sizeOf(args...)
+	n.parts += len(args)
+	return n, err
 }
 
 // wide finds widths and precisions in a format, and unboundedWidth those that are not a
@@ -62,40 +56,41 @@ var (
 	unboundedWidth = regexp.MustCompile(`%[^a-zA-Z%]*(\*|\d{4,})`)
 )
 
-// widest is what a width and a precision can add to a verb.
+// widest is what a width and a precision can add to what a verb prints: to each part of it.
 const widest = 2 * 999
+
+// named is what a part takes more where its type or its fields are printed with it.
+const named = 256
+
+// detailed finds the verbs that do so.
+var detailed = regexp.MustCompile(`%[^a-zA-Z%]*[#+]|%[^a-zA-Z%]*T`)
 
 func (r *rendering) printf(format string, args ...any) (string, error) {
 	if unboundedWidth.MatchString(format) {
 		return "", errors.New("widths have up to three digits")
 	}
-	n, err := r.sizes(args)
+	n, err := sizes(args)
 	if err != nil {
 		return "", err
 	}
-	estimate := len(format) + widest*len(wide.FindAllStringIndex(format, -1))
+	each := escaped * n.printed()
+	if detailed.MatchString(format) {
+		each += times(named, n.parts)
+	}
 	// An index names any argument any number of times.
-	estimate += escaped * n * (1 + strings.Count(format, "["))
-	if err := r.spend(estimate); err != nil {
+	estimate := times(each, 1+strings.Count(format, "["))
+	estimate += times(widest*n.parts, len(wide.FindAllStringIndex(format, -1)))
+	if err := r.spend(len(format) + estimate); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf(format, args...), nil
 }
 
-func title(s string) string {
-	before := ' '
-	return strings.Map(func(c rune) rune {
-		if unicode.IsSpace(before) {
-			before = c
-			return unicode.ToTitle(c)
-		}
-		before = c
-		return c
-	}, s)
-}
+// title has each word begin with a capital letter.
+func title(s string) string { return cases.Title(language.Und, cases.NoLower).String(s) }
 
 func (r *rendering) replaceAll(from, to, s string) (string, error) {
-	if err := r.spend(len(s) + strings.Count(s, from)*len(to)); err != nil {
+	if err := r.spend(replaced(from, to, s)); err != nil {
 		return "", err
 	}
 	return strings.ReplaceAll(s, from, to), nil
@@ -111,7 +106,7 @@ func (r *rendering) indent(spaces int, s string) (string, error) {
 	}
 	var out strings.Builder
 	for line := range strings.Lines(s) {
-		if strings.TrimRight(line, "\r\n") != "" {
+		if line != "\n" {
 			out.WriteString(strings.Repeat(" ", spaces))
 		}
 		out.WriteString(line)
@@ -125,7 +120,7 @@ const header = 16
 func (r *rendering) split(sep, s string) ([]string, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
-		return nil, nil
+		return []string{}, nil
 	}
 	if err := r.spend(header * (strings.Count(s, sep) + 1)); err != nil {
 		return nil, err
@@ -181,12 +176,17 @@ func (r *rendering) regexReplaceAll(text, to, s string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	matches := len(re.FindAllStringIndex(s, -1))
-	// A reference brings no more than its match, and all matches are no more than s.
-	if err := r.spend(len(s)*(1+strings.Count(to, "$")) + matches*len(to)); err != nil {
+	if err := r.spend(replacedSize(re, to, s)); err != nil {
 		return "", err
 	}
 	return re.ReplaceAllString(s, to), nil
+}
+
+// replacedSize is how long a text is at most whose matches are replaced: a reference brings no more
+// than its match, and all matches are no more than the text.
+func replacedSize(re *regexp.Regexp, to, s string) int {
+	matches := len(re.FindAllStringIndex(s, -1))
+	return times(len(s)+1, 1+strings.Count(to, "$")) + times(matches, len(to))
 }
 
 func (r *rendering) decode(encoding *base64.Encoding) func(string) (string, error) {
@@ -204,57 +204,13 @@ func sha256Hex(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (r *rendering) toJSON(v any) (string, error) {
-	out, err := json.Marshal(v)
-	if err != nil {
-		return "", err
-	}
-	return string(out), r.spend(len(out))
+func md5Hex(s string) string {
+	sum := md5.Sum([]byte(s)) //nolint:gosec // the template says what it is for
+	return hex.EncodeToString(sum[:])
 }
 
-const jsonIndent = "  "
-
-// toJSONPretty counts beforehand: what is nested deep is indented far, each line of it.
-func (r *rendering) toJSONPretty(v any) (string, error) {
-	compact, err := json.Marshal(v)
-	if err != nil {
-		return "", err
-	}
-	depth, deepest, lines := 0, 0, 0
-	for _, c := range compact { // those in texts count too: no harm
-		switch c {
-		case '[', '{':
-			depth++
-			lines++
-		case ']', '}':
-			depth--
-			lines++
-		case ',':
-			lines++
-		}
-		deepest = max(deepest, depth)
-	}
-	if err := r.spend(len(compact) + lines*(2+deepest*len(jsonIndent))); err != nil {
-		return "", err
-	}
-	var out bytes.Buffer
-	if err := json.Indent(&out, compact, "", jsonIndent); err != nil {
-		return "", err
-	}
-	return out.String(), nil
-}
-
-// parseJSON spends what a list of small numbers takes, the costliest there is.
-func (r *rendering) parseJSON(s string) (any, error) {
-	if err := r.spend(header * len(s)); err != nil {
-		return nil, err
-	}
-	if s == "" {
-		return map[string]any{}, nil
-	}
-	var out any
-	if err := json.Unmarshal([]byte(s), &out); err != nil {
-		return nil, err
-	}
-	return out, nil
+func hmacSHA256Hex(message, key string) string {
+	sum := hmac.New(sha256.New, []byte(key))
+	_, _ = sum.Write([]byte(message)) // it never fails
+	return hex.EncodeToString(sum.Sum(nil))
 }

@@ -10,9 +10,12 @@ import (
 // ends a rendering that is out of time.
 const tick = "_tick"
 
+// printed is the name of the function that what is printed goes through.
+const printed = "_printed"
+
 // restrict checks the trees of a parsed template and makes rendering it endable: each body
-// of a loop and of a template begins with a call of tick, templates do not call
-// themselves, and no function is called that needs a service.
+// of a loop and of a template begins with a call of tick, what an action prints is looked at,
+// templates do not call themselves, and no function is called that needs a service.
 func restrict(t *template.Template) error {
 	ticking := template.Must(template.New("").Funcs(template.FuncMap{tick: func() string { return "" }}).Parse("{{" + tick + "}}")).Root.Nodes[0]
 	calls := map[string][]string{}
@@ -27,9 +30,13 @@ func restrict(t *template.Template) error {
 				n.List.Nodes = append([]parse.Node{ticking}, n.List.Nodes...)
 			case *parse.TemplateNode:
 				calls[part.Name()] = append(calls[part.Name()], n.Name)
+			case *parse.ActionNode:
+				if len(n.Pipe.Decl) == 0 {
+					n.Pipe.Cmds = append(n.Pipe.Cmds, printing(n, part.Tree))
+				}
 			case *parse.IdentifierNode:
-				if why := refused[n.Ident]; why != "" && err == nil {
-					err = fmt.Errorf("function %q is not supported: %s", n.Ident, why)
+				if err == nil {
+					err = refusal(n.Ident)
 				}
 			}
 		})
@@ -39,6 +46,24 @@ func restrict(t *template.Template) error {
 		part.Root.Nodes = append([]parse.Node{ticking}, part.Root.Nodes...)
 	}
 	return acyclic(calls)
+}
+
+// printing is the last command of an action that prints.
+func printing(n *parse.ActionNode, of *parse.Tree) *parse.CommandNode {
+	call := parse.NewIdentifier(printed).SetPos(n.Pos).SetTree(of)
+	return &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{call}}
+}
+
+// refusal is why a function cannot be called; nil: it can.
+func refusal(function string) error {
+	switch why := refused[function]; why {
+	case "":
+		return nil
+	case disabled:
+		return fmt.Errorf("error calling %s: %s", function, disabled)
+	default:
+		return fmt.Errorf("function %q is not supported: %s", function, why)
+	}
 }
 
 // acyclic refuses templates that call themselves: nothing bounds the stack they take.

@@ -31,6 +31,9 @@ type Variables interface {
 	// TaskVariables returns what is no secret of those whose paths have a prefix and which the
 	// task may list, by their paths.
 	TaskVariables(ctx context.Context, by structs.TaskIdentity, namespace, prefix string) ([]*nomad.VariableMetadata, error)
+	// TaskVariablesStamp is another one when that list is. It is asked once a second for each list
+	// that a template of a task that runs has, and is cheap as long as no variable changes.
+	TaskVariablesStamp(ctx context.Context, by structs.TaskIdentity, namespace, prefix string) (uint64, error)
 }
 
 // VariableItems are a variable's items as templates see them, with consul-template's names.
@@ -217,11 +220,15 @@ func (r *rendering) variables(query []string) ([]*VariableMeta, lookup, error) {
 	if err != nil {
 		return nil, l, err
 	}
+	stamp, err := r.in.Variables.TaskVariablesStamp(r.ctx, r.in.Task, l.namespace, l.name)
+	if err != nil {
+		return nil, l, variableError(l, err)
+	}
+	r.found(l, variableStamp(stamp)) // before the list: what changes in between is seen next time
 	list, err := r.in.Variables.TaskVariables(r.ctx, r.in.Task, l.namespace, l.name)
 	if err != nil {
 		return nil, l, variableError(l, err)
 	}
-	r.found(l, variablesStamp(list))
 	size := lookupSize
 	out := make([]*VariableMeta, 0, len(list))
 	for _, v := range list {
@@ -313,7 +320,3 @@ type lookupError struct{ error }
 func (e *lookupError) Unwrap() error { return e.error }
 
 func variableStamp(index uint64) string { return strconv.FormatUint(index, 16) }
-
-func variablesStamp(list []*nomad.VariableMetadata) string {
-	return stampOf(list, func(v *nomad.VariableMetadata) (string, uint64) { return v.Path, v.ModifyIndex })
-}

@@ -53,6 +53,14 @@ func (k kept) TaskVariables(_ context.Context, _ structs.TaskIdentity, namespace
 	return list, nil
 }
 
+func (k kept) TaskVariablesStamp(ctx context.Context, by structs.TaskIdentity, namespace, prefix string) (stamp uint64, err error) {
+	list, err := k.TaskVariables(ctx, by, namespace, prefix)
+	for _, v := range list {
+		stamp = stamp*1000 + v.ModifyIndex
+	}
+	return stamp, err
+}
+
 func variable(path string, index uint64, items nomad.VariableItems) *nomad.Variable {
 	return &nomad.Variable{Namespace: "default", Path: path, CreateIndex: 3, ModifyIndex: index, CreateTime: 1e18, ModifyTime: 2e18, Items: items}
 }
@@ -116,7 +124,7 @@ func TestVariablesThatCannotBeRead(t *testing.T) {
 
 func TestATemplateMissesVariables(t *testing.T) {
 	in, _ := readsVariables(t)
-	const data = `{{ with nomadVar "app/late" }}{{ .x }}{{ end }}{{ (nomadVar "b@other").x.Value | parseInt }}{{ nomadVarListSafe "none" }}{{ nomadVar "app/late" }}`
+	const data = `{{ with nomadVar "app/late" }}{{ .x }}{{ end }}{{ (nomadVar "b@other").x.Value | mustEnv }}{{ nomadVarListSafe "none" }}{{ nomadVar "app/late" }}`
 	out, err := render(t, in, inline(data))
 	var missing *template.MissingError
 	require.ErrorAs(t, err, &missing)

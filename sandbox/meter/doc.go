@@ -26,7 +26,8 @@
 //
 // The module is encoded again from what was decoded of it, in canonical form.
 // Function names are kept for stack traces; other custom sections, debug
-// information included, are dropped, since their offsets would be wrong.
+// information included, are dropped, since their offsets would be wrong. [Origins]
+// say where the code is from, to read debug information by.
 //
 // The package must never know about plugins, policies or capabilities.
 //

@@ -13,6 +13,8 @@ type pass struct {
 
 	pieces *pieces // nil until needed
 
+	origins []origin // of the function under way; nil: they are not wanted
+
 	namesSegments bool // an instruction names a data segment
 	changesTables bool // one changes a table
 
@@ -46,6 +48,9 @@ func (p *pass) function(i int) error {
 	}
 	loop := 0
 	for w.Next() {
+		if p.origins != nil {
+			p.origins = append(p.origins, origin{uint32(len(p.code.b)), w.CodeOffset()})
+		}
 		switch op := w.Op; {
 		case op == wasmbin.OpLoop:
 			p.loop(p.points.loops[loop], w.Bytes())

@@ -23,6 +23,9 @@ type Options struct {
 	// Template asks for a module whose instances can be copies of one: see
 	// [Template].
 	Template bool
+	// Origins asks for a module in whose stacks the engine tells where each function was: see
+	// [Origins].
+	Origins bool
 }
 
 // Info describes what [Rewrite] wrote.
@@ -32,6 +35,8 @@ type Info struct {
 	// Template is set when one was asked for and can be had, NoTemplate when not.
 	Template   *Template
 	NoTemplate error
+	// Origins is set when they were asked for.
+	Origins *Origins
 }
 
 // Rewrite returns the module with fuel metering. It returns an error of type
@@ -63,10 +68,16 @@ func Rewrite(m *wasmbin.Module, opts Options) ([]byte, *Info, error) {
 		p.edit.SetSegments(joinSegments(m))
 	}
 	p.edit.LimitTables(m.Limits().TableElements)
+	if opts.Origins {
+		p.tellOffsets()
+	}
 	out, err := p.edit.Encode()
 	if err != nil {
 		return nil, nil, err
 	}
 	info.Segments = p.edit.Segments()
+	if opts.Origins {
+		info.Origins = &Origins{m: m, starts: p.edit.BodyOffsets()}
+	}
 	return out, info, nil
 }

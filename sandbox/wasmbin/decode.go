@@ -255,6 +255,7 @@ func (d *decoder) elements(r *Reader) {
 
 func (d *decoder) code(r *Reader) {
 	at := r.pos
+	d.m.code = uint32(at)
 	n := r.Count(3, d.c.limits.Functions, "function bodies")
 	if n != len(d.m.Funcs) {
 		r.malformed(at, "%d bodies for %d functions", n, len(d.m.Funcs))

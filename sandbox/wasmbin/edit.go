@@ -13,7 +13,9 @@ type Editor struct {
 	global []addedGlobal
 	export []Export
 
+	customs   []addedCustom
 	bodies    [][]byte
+	starts    []uint32 // of the bodies, once they are written
 	segments  []Segment
 	replaced  bool   // segments holds all segments
 	tableMax  uint32 // when capTables
@@ -29,6 +31,11 @@ type addedFunc struct {
 	name string
 	typ  uint32
 	body []byte
+}
+
+type addedCustom struct {
+	name    string
+	content []byte
 }
 
 type addedGlobal struct {
@@ -72,6 +79,15 @@ func (e *Editor) AddGlobal(g Global, init []byte) uint32 {
 
 // AddExport exports something more.
 func (e *Editor) AddExport(x Export) { e.export = append(e.export, x) }
+
+// AddCustom adds a custom section.
+func (e *Editor) AddCustom(name string, content []byte) {
+	e.customs = append(e.customs, addedCustom{name, content})
+}
+
+// BodyOffsets returns, once the module is encoded, where the body of each function that has one
+// begins, from the content of the written code section on.
+func (e *Editor) BodyOffsets() []uint32 { return e.starts }
 
 // SetSegments replaces all data segments.
 func (e *Editor) SetSegments(s []Segment) { e.segments, e.replaced = s, true }

@@ -23,7 +23,11 @@ func (e *Editor) Encode() ([]byte, error) {
 	w = e.dataCountSection(w)
 	w = e.codeSection(w)
 	w = e.dataSection(w)
-	return e.nameSection(w), nil
+	w = e.nameSection(w)
+	for _, c := range e.customs {
+		w = section(w, secCustom, append(AppendBytes(nil, c.name), c.content...))
+	}
+	return w, nil
 }
 
 // copyBodies fills the bodies that were not replaced.
@@ -232,8 +236,12 @@ func (e *Editor) codeSection(w []byte) []byte {
 		size += len(body(i)) + 5
 	}
 	b := AppendUnsigned(make([]byte, 0, size), n)
+	e.starts = make([]uint32, len(e.bodies))
 	for i := range n {
 		b = AppendBytes(b, body(i))
+		if i < len(e.bodies) {
+			e.starts[i] = uint32(len(b) - len(body(i)))
+		}
 	}
 	return section(w, secCode, b)
 }

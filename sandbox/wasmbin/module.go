@@ -28,6 +28,7 @@ type Module struct {
 	bytes         []byte
 	importedTypes []*FuncType // of the imported functions
 
+	code   uint32   // where the content of the code section begins
 	bodies []uint32 // where each function's body is, after its length
 	tags   []uint32 // the type of each tag that is not imported
 	elems  []uint32 // where each element segment is

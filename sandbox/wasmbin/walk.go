@@ -23,6 +23,7 @@ type Walker struct {
 	c      *context
 	r      Reader
 	from   int // where the body begins
+	at     int // where the present instruction does
 	m      *Module
 	one    [1]ValType
 	sig    FuncType // of the present instruction's block or callee
@@ -82,6 +83,10 @@ func (w *Walker) Locals() uint32 { return w.locals }
 // Size returns the size of what has been read of the body, in bytes.
 func (w *Walker) Size() int { return w.r.pos - w.from }
 
+// CodeOffset returns where the present instruction is, from the content of the module's code section
+// on: what debug information calls its address.
+func (w *Walker) CodeOffset() uint32 { return uint32(w.at) - w.m.code }
+
 // Declarations returns the canonical declarations of the locals and their number.
 func (w *Walker) Declarations() (n uint32, decls []byte) { return w.ndecls, w.decls }
 
@@ -96,6 +101,7 @@ func (w *Walker) Next() bool {
 		w.Depth++
 	}
 	at := r.pos
+	w.at = at
 	b := r.Byte()
 	w.Op = Op(b)
 	w.out, w.Labels, w.sig = append(w.out[:0], b), w.Labels[:0], FuncType{}

@@ -14,12 +14,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/google/uuid"
 
 	"github.com/wasmnode/wasmnode/internal/failpoint"
 )
+
+// unfinished is what the names of files begin with that are being written.
+const unfinished = ".new-"
 
 // keySize is that of AES-256, in bytes.
 const keySize = 32
@@ -41,6 +45,24 @@ type Ring struct {
 // kept in memory.
 func New(dir string) *Ring {
 	return &Ring{dir: dir, keys: map[string]cipher.AEAD{}, signing: map[string]*rsa.PrivateKey{}}
+}
+
+// Sweep removes what is left of keys that were being written when the process ended: nothing refers
+// to them. No other process may use the directory.
+func (r *Ring) Sweep() error {
+	if r.dir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(r.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), unfinished) {
+			err = errors.Join(err, os.Remove(filepath.Join(r.dir, e.Name())))
+		}
+	}
+	return err
 }
 
 // KeyError is why a key cannot be used.
@@ -203,7 +225,7 @@ func write(path string, content []byte) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".new-*") // of mode 0600
+	f, err := os.CreateTemp(dir, unfinished+"*") // of mode 0600
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,150 @@
+package template
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+const (
+	// maxParts bounds the parts of the values that a function is given, counted as often as they
+	// can be come by: a list of ten lists of ten has 111.
+	maxParts = 1 << 20
+	// maxDepth bounds how deep values are nested, as in encoding/json: who goes through them, does
+	// so on the stack.
+	maxDepth = 10_000
+)
+
+var (
+	errParts = fmt.Errorf("a value has more than %d parts", maxParts)
+	errDepth = fmt.Errorf("a value is nested more than %d deep", maxDepth)
+	errCycle = errors.New("a map cannot be put into itself")
+)
+
+// size is how large values are.
+type size struct {
+	bytes int // of all texts
+	parts int
+}
+
+// printed is about how long they are when they are printed.
+func (s size) printed() int { return s.bytes + partText*s.parts }
+
+// partText is how long a part is at most when it is printed that is no text, with what is
+// between it and the next.
+const partText = 32
+
+// sizer goes through values.
+type sizer struct {
+	size
+	// not is a map that must not be met; 0: none.
+	not uintptr
+}
+
+// sizeOf is how large values are together.
+func sizeOf(values ...any) (size, error) {
+	s := &sizer{}
+	for _, v := range values {
+		if err := s.add(reflect.ValueOf(v), 0); err != nil {
+			return s.size, err
+		}
+	}
+	return s.size, nil
+}
+
+// withoutCycle refuses to put a value into a map that is in it.
+func withoutCycle(m map[string]any, value any) error {
+	return (&sizer{not: reflect.ValueOf(m).Pointer()}).add(reflect.ValueOf(value), 0)
+}
+
+func (s *sizer) add(v reflect.Value, depth int) error {
+	if s.parts++; s.parts > maxParts {
+		return errParts
+	}
+	if depth > maxDepth {
+		return errDepth
+	}
+	switch v.Kind() {
+	case reflect.String:
+		s.bytes += v.Len()
+	case reflect.Interface:
+		s.parts-- // what is in it is the part
+		return s.add(v.Elem(), depth)
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return s.add(v.Elem(), depth+1)
+		}
+	case reflect.Slice, reflect.Array:
+		return s.addList(v, depth)
+	case reflect.Map:
+		return s.addMap(v, depth)
+	case reflect.Struct:
+		return s.addStruct(v, depth)
+	}
+	return nil
+}
+
+func (s *sizer) addList(v reflect.Value, depth int) error {
+	switch v.Type().Elem().Kind() {
+	case reflect.Interface, reflect.Pointer, reflect.String, reflect.Slice, reflect.Array, reflect.Map, reflect.Struct:
+	default:
+		if s.parts += v.Len(); s.parts > maxParts {
+			return errParts
+		}
+		return nil
+	}
+	for i := range v.Len() {
+		if err := s.add(v.Index(i), depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sizer) addMap(v reflect.Value, depth int) error {
+	if s.not != 0 && v.Pointer() == s.not {
+		return errCycle
+	}
+	for entries := v.MapRange(); entries.Next(); {
+		for _, part := range []reflect.Value{entries.Key(), entries.Value()} {
+			if err := s.add(part, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addStruct does not follow what a package keeps for itself: nobody prints that.
+func (s *sizer) addStruct(v reflect.Value, depth int) error {
+	for i := range v.NumField() {
+		field := v.Field(i)
+		if !v.Type().Field(i).IsExported() && field.Kind() != reflect.String {
+			s.parts++
+			continue
+		}
+		if err := s.add(field, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copied is a value whose maps and lists are its own. How deep it is has been looked at.
+func copied(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			out[key] = copied(value)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, value := range v {
+			out[i] = copied(value)
+		}
+		return out
+	}
+	return v
+}
