@@ -126,6 +126,7 @@ type agent struct {
 	drivers   *drivers.Manager
 	devices   *devices.Manager
 	node      *node.Node
+	taskAPI   *taskAPI
 
 	bounds       *access.Bounds
 	certificates *certificates // nil: the API has no TLS
@@ -225,7 +226,9 @@ func (a *agent) openPlugins() (err error) {
 
 // run serves the API, starts the plugins and the node, and waits for the end.
 func (a *agent) run(ctx context.Context, o Options, listener net.Listener) (err error) {
+	a.taskAPI = newTaskAPI()
 	a.node, err = node.New(node.Config{
+		API:            a.taskAPI,
 		Logger:         a.logger.Named("client"),
 		ControlPlane:   counted{a.plane.ForNode(), a.plane.Allocation, a.outcomes},
 		State:          a.state,

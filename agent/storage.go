@@ -44,6 +44,7 @@ func (a *agent) openFiles() (err error) {
 		Path: server, SetAside: true, Recovered: a.recovered(true), Logger: a.logger.Named("controlplane"), GroupFaults: alloc.Faults,
 		Limits:      keep(a.cfg.Server),
 		ACL:         a.cfg.Access.ACL,
+		Issuer:      a.cfg.Server.OIDCIssuer,
 		EventBuffer: a.cfg.Server.EventBufferSize,
 		Scheduler:   scheduler(a.cfg.Server.Scheduler),
 		ACLReset:    filepath.Join(a.cfg.DataDir, "server", "acl-bootstrap-reset"), // as with Nomad

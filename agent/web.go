@@ -25,6 +25,7 @@ type web struct {
 	server   *http.Server
 	ended    chan struct{}
 	end      context.CancelFunc
+	tasks    *taskAPI
 	requests inflight.Group // also those whose connections are the server's no more
 }
 
@@ -32,29 +33,32 @@ type web struct {
 // those that wait for something return.
 func (a *agent) serve(listener net.Listener, failed func(error)) *web {
 	base, end := context.WithCancel(context.Background())
-	w := &web{ended: make(chan struct{}), end: end}
+	w := &web{ended: make(chan struct{}), end: end, tasks: a.taskAPI}
+	api, tasks := httpapi.Handlers(httpapi.Config{
+		Logger:       a.logger.Named("http"),
+		ControlPlane: planeAPI{a.plane, &a.conditions},
+		Node:         clientAPI{a.node},
+		Plugins:      pluginsAPI{a.catalog, a.host, a.logger},
+		Metrics:      a.newMetrics(),
+		Telemetry:    a.shownMetrics(),
+		Conditions:   a.currentConditions,
+		Hosts:        a.cfg.Access.Hosts,
+		ACL:          a.cfg.Access.ACL,
+		Debug:        a.cfg.EnableDebug,
+		Reload:       a.askReload,
+		Logs:         a.logs,
+		Machine:      a.machine,
+		Journal:      journal,
+		Issuer:       a.cfg.Server.OIDCIssuer,
+		Bounds:       a.bounds,
+		Agent: httpapi.AgentInfo{
+			NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,
+			Datacenter: a.cfg.Datacenter, Version: Version, Address: a.address,
+		},
+	}, access.NewBounds(taskLimits()))
+	a.taskAPI.serve(w.counted(tasks), a.logger.Named("task_api"))
 	w.server = &http.Server{
-		Handler: w.counted(httpapi.Handler(httpapi.Config{
-			Logger:       a.logger.Named("http"),
-			ControlPlane: planeAPI{a.plane, &a.conditions},
-			Node:         clientAPI{a.node},
-			Plugins:      pluginsAPI{a.catalog, a.host, a.logger},
-			Metrics:      a.newMetrics(),
-			Telemetry:    a.shownMetrics(),
-			Conditions:   a.currentConditions,
-			Hosts:        a.cfg.Access.Hosts,
-			ACL:          a.cfg.Access.ACL,
-			Debug:        a.cfg.EnableDebug,
-			Reload:       a.askReload,
-			Logs:         a.logs,
-			Machine:      a.machine,
-			Journal:      journal,
-			Bounds:       a.bounds,
-			Agent: httpapi.AgentInfo{
-				NodeID: a.node.ID(), Name: a.cfg.Name, Region: a.cfg.Region,
-				Datacenter: a.cfg.Datacenter, Version: Version, Address: a.address,
-			},
-		})),
+		Handler:           w.counted(api),
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnContext:       access.ConnContext,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -104,6 +108,7 @@ func (w *web) counted(next http.Handler) http.Handler {
 // stop ends the server and waits for what it has begun.
 func (w *web) stop() {
 	w.end()
+	w.tasks.stop()
 	ctx, cancel := context.WithTimeout(context.Background(), httpGrace)
 	defer cancel()
 	if w.server.Shutdown(ctx) != nil {

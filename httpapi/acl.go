@@ -46,7 +46,7 @@ func (h *handler) withACL(serve func(*http.Request) (any, error)) func(*http.Req
 // bootstrapACL makes the first token. It needs none itself, so it has to be asked for on
 // this machine: also a node that lost its tokens must not be anybody's for the asking.
 func (h *handler) bootstrapACL(r *http.Request) (any, error) {
-	if !local(r) {
+	if h.policy.Tasks || !local(r) {
 		return nil, &statusError{http.StatusForbidden, "the first token is made on the node itself: run acl bootstrap there, by way of 127.0.0.1 or the node's socket"}
 	}
 	var req nomad.BootstrapRequest
@@ -154,10 +154,11 @@ func (h *handler) ownToken(r *http.Request, _ *query) (answer, error) {
 	if !h.ACL {
 		return answer{body: &nomad.ACLToken{AccessorID: "acls-disabled", Name: "ACLs disabled token", Type: structs.ACLClient}}, nil
 	}
-	token, err := h.policy.Caller(r)
+	caller, err := h.policy.Caller(r)
 	if err != nil {
 		return answer{}, err
 	}
+	token := caller.Token
 	if token == nil {
 		return answer{}, structs.ErrACLTokenNotFound
 	}
@@ -170,7 +171,7 @@ func (h *handler) readToken(r *http.Request, _ *query) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if caller == nil || caller.Type != structs.ACLManagement && caller.AccessorID != r.PathValue("accessor") {
+	if t := caller.Token; t == nil || t.Type != structs.ACLManagement && t.AccessorID != r.PathValue("accessor") {
 		return answer{}, structs.ErrACLDenied
 	}
 	token, err := h.token(r)

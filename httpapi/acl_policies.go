@@ -41,11 +41,11 @@ func (h *handler) policies(r *http.Request) ([]*structs.ACLPolicy, error) {
 	if callerOf(r).enough {
 		return all, nil
 	}
-	token, err := h.policy.Caller(r)
-	if err != nil || token == nil {
+	by, err := h.policy.Caller(r)
+	if err != nil || by.Token == nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(all, func(p *structs.ACLPolicy) bool { return !slices.Contains(token.Policies, p.Name) }), nil
+	return slices.DeleteFunc(all, func(p *structs.ACLPolicy) bool { return !slices.Contains(by.Token.Policies, p.Name) }), nil
 }
 
 func (h *handler) listPolicies(r *http.Request, q *query) (answer, error) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -134,6 +135,10 @@ type ControlPlane interface {
 	// a new key.
 	RotateRootKey(full bool) (*nomad.RootKeyMeta, error)
 	DeleteRootKey(id string, force bool) error
+	// IdentityKeys are the public keys that the tokens of tasks are verified with.
+	IdentityKeys() *jose.JSONWebKeySet
+	// VerifyIdentity returns the task that a token is of.
+	VerifyIdentity(token string) (*structs.Workload, error)
 	SetDrain(req *structs.DrainRequest) (*structs.NodeChange, error)
 	// Services are the registrations of all services, in no order; those of one, of an
 	// allocation or of a job are by their IDs.

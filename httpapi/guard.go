@@ -23,6 +23,8 @@ var open = map[string]bool{
 	"POST /v1/acl/bootstrap":       true,
 	"GET /v1/acl/token/self":       true,
 	"GET /v1/acl/token/{accessor}": true,
+	"GET " + jwksPath:              true,
+	"GET " + discoveryPath:         true,
 	"/":                            true, // there is no such route
 }
 
@@ -60,6 +62,14 @@ var managerReads = map[string]bool{
 	"GET /v1/operator/keyring/keys":       true,
 }
 
+// taskReads are the routes of which a task is served its own part with its identity.
+var taskReads = map[string]bool{
+	"GET /v1/vars":           true,
+	"GET /v1/var/{path...}":  true,
+	"GET /v1/services":       true,
+	"GET /v1/service/{name}": true,
+}
+
 // snapshots is the path of copies of the control plane's file, which has everything: also
 // the hashes of the tokens.
 const snapshots = "/v1/operator/snapshot"
@@ -67,7 +77,7 @@ const snapshots = "/v1/operator/snapshot"
 // routeOf is what the route of a pattern needs.
 func routeOf(pattern string) access.Route {
 	method, path, _ := strings.Cut(pattern, " ")
-	route := access.Route{Changes: changingReads[pattern]}
+	route := access.Route{Changes: changingReads[pattern], Tasks: taskReads[pattern]}
 	switch {
 	case open[pattern]:
 		route.Needs = access.Anyone
@@ -98,13 +108,17 @@ func (h *handler) routeFor(r *http.Request) access.Route {
 // [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	route := h.routeFor(r)
-	rights, err := h.policy.Check(r, route)
+	by, err := h.policy.Check(r, route)
 	if err != nil {
 		h.refuse(w, r, err)
 		return
 	}
+	c := &caller{rights: by.Rights, enough: by.Rights.Level() >= route.Needs}
+	if by.Workload != nil && h.ACL {
+		c.task, c.enough = by.Workload, true // of what it is let in to it has its part
+	}
 	asked := r
-	r = withCaller(r, &caller{rights: rights, enough: rights.Level() >= route.Needs})
+	r = withCaller(r, c)
 	defer func() { asked.Pattern = r.Pattern }() // the metrics are by that
 	seat, err := h.Bounds.Enter(r)
 	if err != nil {
@@ -175,7 +189,7 @@ func ruled(method, pattern string) bool {
 
 // policy is what the configuration says of who may ask.
 func policy(cfg Config) *access.Policy {
-	p := &access.Policy{Hosts: cfg.Hosts}
+	p := &access.Policy{Hosts: cfg.Hosts, Workload: cfg.ControlPlane.VerifyIdentity}
 	if cfg.ACL {
 		p.Token = cfg.ControlPlane.ResolveACLToken
 		p.Rules = newRuleBook(cfg.ControlPlane, cfg.Logger).of

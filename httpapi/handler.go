@@ -51,6 +51,8 @@ type Config struct {
 	Machine func() Machine
 	// Journal reads the machine's journal, until it is closed or ctx is done; nil: it cannot.
 	Journal func(ctx context.Context, q JournalQuery) (io.ReadCloser, error)
+	// Issuer is the URL that the tokens of tasks name as theirs; empty: they name none.
+	Issuer string
 	// Bounds is what is served at once; nil: as much as the default limits say.
 	Bounds *access.Bounds
 }
@@ -84,9 +86,20 @@ type handler struct {
 // Handler returns the HTTP API. It is safe for concurrent use. A request ends when
 // its context does; streams and blocking queries then return at once.
 func Handler(cfg Config) http.Handler {
+	api, _ := Handlers(cfg, nil)
+	return api
+}
+
+// Handlers returns the HTTP API, and the same for tasks, within bounds of its own: there, every
+// request has to show a token that is good, whether ACLs are on or not.
+func Handlers(cfg Config, forTasks *access.Bounds) (api, tasks http.Handler) {
 	requests := newRequestMetrics()
 	cfg.Metrics = prometheus.Gatherers{cfg.Metrics, requests.registry}
-	return requests.observe(newHandler(cfg))
+	api = requests.observe(newHandler(cfg))
+	cfg.Bounds = forTasks
+	h := newHandler(cfg)
+	h.policy.Tasks = true
+	return api, requests.observe(h)
 }
 
 func newHandler(cfg Config) *handler {
@@ -110,6 +123,7 @@ func newHandler(cfg Config) *handler {
 	h.volumeRoutes()
 	h.variableRoutes()
 	h.keyringRoutes()
+	h.identityRoutes()
 	h.clientRoutes()
 	h.agentRoutes()
 	h.operatorRoutes()

@@ -27,7 +27,7 @@ func (h *handler) rotateRootKey(r *http.Request) (any, error) {
 		return nil, badRequest("root keys are of the algorithm %q, not %q", nomad.EncryptionAlgorithmAES256GCM, algorithm)
 	}
 	if at := v.Get("publish_time"); at != "" && at != "0" {
-		return nil, badRequest("a root key signs nothing here, so that it is not published before it is used: rotate it now")
+		return nil, badRequest("a root key is used and published at once, and the ones before it stay published: rotate it when it is to be used")
 	}
 	full, err := boolParameter(r, "full")
 	if err != nil {

@@ -266,6 +266,8 @@ type caller struct {
 	rights *access.Rights
 	enough bool  // its level does, whatever rules say
 	need   *need // of the endpoint, once that is known
+	// task is the one that is given only its part, with its identity; nil: it is somebody else.
+	task *structs.Workload
 }
 
 type callerKey struct{}
@@ -329,8 +331,14 @@ func (c *caller) seesPool(name string) bool { return c.enough || c.rights.Pool(n
 
 // mayVariable reports whether the caller may do something with what is at a path.
 func (c *caller) mayVariable(namespace, path, operation string) bool {
+	if c.task != nil {
+		return (operation == "list" || operation == "read") && c.task.MayReadVariable(namespace, path)
+	}
 	return c.enough || c.rights.Variable(namespace, path, operation)
 }
+
+// readsLocks reports whether the caller may know the IDs of locks, which let whoever has one write.
+func (c *caller) readsLocks() bool { return c.task == nil && c.rights.Level() == access.Manager }
 
 // isolated are the drivers whose tasks see no more of the machine than is theirs. A command in
 // a task of another one needs a capability more, as in Nomad.

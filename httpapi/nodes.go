@@ -120,8 +120,8 @@ func (h *handler) setDrain(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if caller != nil {
-		drain.AccessorID = caller.AccessorID
+	if caller.Token != nil {
+		drain.AccessorID = caller.Token.AccessorID
 	}
 	c, err := h.ControlPlane.SetDrain(drain)
 	if err != nil {

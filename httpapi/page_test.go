@@ -76,6 +76,9 @@ func row(of []httpapi.Endpoint, sentences map[string]string) string {
 		methods = append(methods, e.Method)
 	}
 	who := map[access.Level]string{access.Anyone: "anyone", access.Reader: "a reader", access.Manager: "a manager"}[of[0].Needs]
+	if of[0].Tasks {
+		who += " or a task"
+	}
 	if of[0].Changes {
 		who += ", from no browser"
 	}

@@ -65,11 +65,11 @@ func (h *handler) mayRegister(r *http.Request) error {
 	if !h.ControlPlane.SchedulerConfiguration().RejectJobRegistration {
 		return nil
 	}
-	token, err := h.policy.Caller(r)
+	caller, err := h.policy.Caller(r)
 	if err != nil {
 		return err
 	}
-	if token != nil && token.Type == structs.ACLManagement {
+	if caller.Token != nil && caller.Token.Type == structs.ACLManagement {
 		return nil
 	}
 	return &statusError{http.StatusForbidden, "job registration, dispatch, and scale are disabled by the scheduler configuration"}

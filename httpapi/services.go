@@ -9,6 +9,7 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/structs"
 )
 
@@ -21,6 +22,9 @@ func (h *handler) serviceRoutes() {
 
 // listServices are the names of services with all tags of their registrations, by namespace.
 func (h *handler) listServices(_ *http.Request, q *query) (answer, error) {
+	if err := onlyOwnNamespace(q); err != nil {
+		return answer{}, err
+	}
 	tags := map[string]map[string]map[string]bool{} // by namespace and name
 	for _, s := range h.ControlPlane.Services() {
 		if !q.inNamespace(s.Namespace) || !strings.HasPrefix(s.ServiceName, q.prefix) {
@@ -63,6 +67,9 @@ func (h *handler) readService(r *http.Request, q *query) (answer, error) {
 	if q.namespace == "*" {
 		q.namespace = nomad.DefaultNamespace
 	}
+	if err := onlyOwnNamespace(q); err != nil {
+		return answer{}, err
+	}
 	list, next, err := page(q, h.ControlPlane.ServicesNamed(q.namespace, r.PathValue("name")),
 		func(s *structs.ServiceRegistration) string { return s.Namespace + "." + s.ID },
 		func(s *structs.ServiceRegistration) any { return answeredService(s) },
@@ -76,6 +83,20 @@ func (h *handler) readService(r *http.Request, q *query) (answer, error) {
 		}
 	}
 	return answer{body: answeredServices(list), next: next}, nil
+}
+
+// onlyOwnNamespace has a task see the services of its namespace alone: with its identity, all of
+// them are these.
+func onlyOwnNamespace(q *query) error {
+	task := q.caller.task
+	if task == nil || q.namespace == task.Namespace {
+		return nil
+	}
+	if q.namespace != "*" {
+		return access.ErrDenied
+	}
+	q.namespace = task.Namespace
+	return nil
 }
 
 // choose returns as many of the registrations as "<number>|<key>" asks for.

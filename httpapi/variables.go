@@ -34,7 +34,14 @@ func (h *handler) listVariables(r *http.Request, q *query) (answer, error) {
 	found, next, err := page(q, list,
 		func(v *nomad.VariableMetadata) string { return v.Namespace + "." + v.Path },
 		func(v *nomad.VariableMetadata) any { return v },
-		func(v *nomad.VariableMetadata) *nomad.VariableMetadata { return v })
+		func(v *nomad.VariableMetadata) *nomad.VariableMetadata {
+			if v.Lock == nil || q.caller.readsLocks() {
+				return v
+			}
+			told := *v
+			told.Lock = nil // who has its ID may write
+			return &told
+		})
 	return answer{body: found, next: next}, err
 }
 
@@ -43,12 +50,20 @@ func (h *handler) readVariable(r *http.Request, q *query) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	if !q.caller.mayVariable(q.namespace, path, "read") {
+		return answer{}, access.ErrDenied
+	}
 	v, err := h.ControlPlane.Variable(q.namespace, path)
 	if err != nil {
 		return answer{}, err
 	}
 	if v == nil {
 		return answer{}, notFound("variable not found")
+	}
+	if v.Lock != nil && !q.caller.readsLocks() {
+		told := *v
+		told.Lock = nil // as in a list
+		v = &told
 	}
 	return answer{body: v, index: v.ModifyIndex}, nil
 }

@@ -222,7 +222,7 @@ func TestBadRequestsForVariables(t *testing.T) {
 		{"PUT", "/v1/var/a", `{"Items":{"a":"b"},"Lock":{"TTL":"15s"}}`, 400, "variable should not contain lock definition"},
 		{"PUT", "/v1/var/a", `{"Items":{"a":"b"},"Lock":{"ID":"x"}}`, 409, "variable doesn't hold a lock"},
 		{"PUT", "/v1/operator/keyring/rotate?algo=rot13", "", 400, `root keys are of the algorithm "aes256-gcm", not "rot13"`},
-		{"PUT", "/v1/operator/keyring/rotate?publish_time=17", "", 400, "a root key signs nothing here, so that it is not published before it is used: rotate it now"},
+		{"PUT", "/v1/operator/keyring/rotate?publish_time=17", "", 400, "a root key is used and published at once, and the ones before it stay published: rotate it when it is to be used"},
 		{"PUT", "/v1/operator/keyring/rotate?full=perhaps", "", 400, "Expect `true` or `false` for `full` query string parameter, got \"perhaps\""},
 		{"GET", "/v1/operator/keyring/rotate", "", 405, "Invalid method"},
 	} {

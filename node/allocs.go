@@ -316,6 +316,8 @@ func (n *Node) newRunner(a *structs.Allocation, known map[string]*structs.Alloca
 		Services:       n.services,
 		Lookup:         n.cfg.ControlPlane,
 		Variables:      n.cfg.ControlPlane,
+		Identities:     n.cfg.ControlPlane,
+		API:            n.cfg.API,
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/wasmnode/wasmnode/runners/task"
 	"github.com/wasmnode/wasmnode/runners/template"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -39,6 +40,8 @@ type ControlPlane interface {
 	VolumeRegistry
 	// Variables are read by templates of the node's tasks.
 	template.Variables
+	// Identities are those of the node's tasks.
+	task.Identities
 }
 
 // ServiceRegistry has the services of allocations found by others. Each of its methods is

@@ -56,6 +56,8 @@ type Config struct {
 	GC       GC
 	// Networks gives allocations networks of their own; optional: there are none.
 	Networks Networks
+	// API serves the node's API to tasks; optional: they have no socket of it.
+	API task.API
 	// HostEnv is what tasks that are processes of the machine have of its environment;
 	// optional, read-only.
 	HostEnv map[string]string

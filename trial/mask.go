@@ -17,7 +17,7 @@ import (
 
 // MaskRules say what a recording does not tell, for people.
 var MaskRules = []string{
-	"the values of environment variables, but for HOME, LANG, PATH, PWD, SHELL, TERM, TMPDIR, TZ, USER and those that begin with NOMAD_; NOMAD_TOKEN and NOMAD_META_ are masked",
+	"the values of environment variables, but for HOME, LANG, PATH, PWD, SHELL, TERM, TMPDIR, TZ, USER and those that begin with NOMAD_; NOMAD_TOKEN, NOMAD_TOKEN_ and NOMAD_META_ are masked",
 	"the values of HTTP headers that carry credentials: Authorization, Proxy-Authorization, Cookie, Set-Cookie and those named like a secret",
 	"the texts in a configuration, a config block, a driver's state and other bytes that are a JSON object, whose key is named like a secret",
 	"private keys of TLS",
@@ -241,7 +241,7 @@ var harmless = []string{"HOME", "LANG", "PATH", "PWD", "SHELL", "TERM", "TMPDIR"
 // told reports whether a variable's value is recorded.
 func told(name string) bool {
 	if strings.HasPrefix(name, "NOMAD_") {
-		return name != "NOMAD_TOKEN" && !strings.HasPrefix(name, "NOMAD_META_")
+		return !strings.HasPrefix(name, "NOMAD_TOKEN") && !strings.HasPrefix(name, "NOMAD_META_")
 	}
 	return slices.Contains(harmless, name)
 }

@@ -55,6 +55,7 @@ func TestARecordingThatIsNoneIsRefusedWithItsLine(t *testing.T) {
 // TestSecretsAreMasked masks messages of the contract, and is not undone by being done twice.
 func TestSecretsAreMasked(t *testing.T) {
 	for _, c := range []struct{ message, text, want string }{
+		{"ProcessStartRequest", `{"env": {"NOMAD_TOKEN_aws": "t0ken-for-others"}}`, `{"env":{"NOMAD_TOKEN_aws":"masked-masked-ma"}}`},
 		{"ProcessStartRequest", `{"env": {"A": "swordfish", "PATH": "/usr/bin", "NOMAD_TASK_NAME": "task", "NOMAD_TOKEN": "t0ken-of-nomad"}, "args": ["--with=swordfish", "t0ken-of-nomad"]}`, `{"args":["--with=masked-ma","masked-masked-"],"env":{"A":"masked-ma","NOMAD_TASK_NAME":"task","NOMAD_TOKEN":"masked-masked-","PATH":"/usr/bin"}}`},
 		{"ProcessStartRequest", `{"env": {"A": "abc"}, "args": ["abc"]}`, `{"args":["abc"],"env":{"A":"mas"}}`},
 		{"ProcessStartRequest", `{"env": {"A": "two\nl&nes\"\\x"}, "args": ["{\"k\":\"two\\u000al&nes\\\"\\\\x\"}", "two\\nl\\u0026nes\\u0022\\u005Cx", "two\\nl&nes"]}`, `{"args":["{\"k\":\"masked-maske\"}","masked-maske","two\\nl&nes"],"env":{"A":"masked-maske"}}`},

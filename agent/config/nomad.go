@@ -162,7 +162,6 @@ var nomadKeys = []NomadKey{
 	{Key: "server.non_production", Why: "nothing is sent to anybody"},
 	{Key: "server.non_voting_server", Why: noPeers},
 	{Key: "server.num_schedulers", Why: "one evaluation is worked on after another"},
-	{Key: "server.oidc_issuer", Why: "there are no identities of workloads"},
 	{Key: "server.plan_apply_pipeline", Why: noPeers},
 	{Key: "server.plan_rejection_tracker", Why: noPeers},
 	{Key: "server.protocol_version", Why: noPeers},

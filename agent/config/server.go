@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -25,6 +26,9 @@ type Server struct {
 	GCMaxSize int `key:"gc_max_size"`
 	// Scheduler is how the scheduler decides until somebody sets that by the API.
 	Scheduler Scheduler `key:"default_scheduler_config"`
+	// OIDCIssuer is the URL under which others find what they verify the tokens of tasks with;
+	// empty: the tokens name nobody.
+	OIDCIssuer string `key:"oidc_issuer"`
 }
 
 // Scheduler is how the scheduler decides, with Nomad's names.
@@ -66,6 +70,7 @@ type serverBlock struct {
 	DeploymentGCThreshold *hcl.Attribute `hcl:"deployment_gc_threshold,optional"`
 	NodeGCThreshold       *hcl.Attribute `hcl:"node_gc_threshold,optional"`
 	GCMaxSize             *int           `hcl:"gc_max_size,optional"`
+	OIDCIssuer            *string        `hcl:"oidc_issuer,optional"`
 
 	Scheduler *schedulerBlock `hcl:"default_scheduler_config,block"`
 }
@@ -95,6 +100,7 @@ func (l *loader) server(b *serverBlock) {
 	set(&s.DeploymentGCThreshold, l.duration(b.DeploymentGCThreshold))
 	set(&s.NodeGCThreshold, l.duration(b.NodeGCThreshold))
 	set(&s.GCMaxSize, b.GCMaxSize)
+	set(&s.OIDCIssuer, b.OIDCIssuer)
 	if b.Scheduler != nil {
 		s.Scheduler.apply(b.Scheduler)
 	}
@@ -131,6 +137,9 @@ func (s Server) validate() (errs []error) {
 	}
 	if s.EventBufferSize < 1 || s.EventBufferSize > maxEventBuffer {
 		errs = append(errs, fmt.Errorf("server.event_buffer_size: %d is not between 1 and %d", s.EventBufferSize, maxEventBuffer))
+	}
+	if u, err := url.Parse(s.OIDCIssuer); s.OIDCIssuer != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "") {
+		errs = append(errs, fmt.Errorf("server.oidc_issuer: %q is no URL such as https://nomad.example.com", s.OIDCIssuer))
 	}
 	if a := s.Scheduler.Algorithm; a != "binpack" && a != "spread" {
 		errs = append(errs, fmt.Errorf("server.default_scheduler_config.scheduler_algorithm: %q is neither binpack nor spread", a))

@@ -69,6 +69,8 @@ type Options struct {
 	// ACL: callers have to show tokens. A task reads the variables of its own job only then, see
 	// [structs.TaskVariables], and all otherwise, as everybody does.
 	ACL bool
+	// Issuer is the "iss" of the tokens of workloads, a URL; empty: they have none.
+	Issuer string
 	// EventBuffer is how many batches of events are kept; 0: DefaultEventBuffer.
 	EventBuffer int
 	// Scheduler is how the scheduler decides as long as [ControlPlane.SetSchedulerConfiguration]
@@ -90,6 +92,7 @@ type ControlPlane struct {
 
 	aclReset     string
 	acl          bool                          // as of Options
+	issuer       string                        // as of Options
 	aclBootstrap uint64                        // guarded by mu; see tx
 	scheduler    *nomad.SchedulerConfiguration // guarded by mu; never nil
 
@@ -206,6 +209,7 @@ func Open(opts Options) (*ControlPlane, error) {
 		newID:     uuid.NewString,
 		aclReset:  opts.ACLReset,
 		acl:       opts.ACL,
+		issuer:    opts.Issuer,
 		ring:      keyring.New(keyringOf(opts.Path)),
 		scheduler: firstSchedulerConfig(opts.Scheduler),
 		data:      newTables(),

@@ -182,18 +182,22 @@ func (cp *ControlPlane) activeRootKey() (string, error) {
 	return cp.newRootKey(false)
 }
 
-// DeleteRootKey removes a key and its file for good. The active one stays, and so does one that
-// variables are sealed with, unless force: these can never be read again. One that is not there
-// is no error, and a file that a removal before has left is removed.
+// DeleteRootKey removes a key and its files for good. The active one stays, and so does, unless
+// force, one that variables are sealed with, which can never be read again, or that a token of a
+// task may be signed with, which nobody takes any more. One that is not there is no error, and a
+// file that a removal before has left is removed.
 func (cp *ControlPlane) DeleteRootKey(id string, force bool) error {
 	cp.rotating.Lock()
 	defer cp.rotating.Unlock()
-	err := cp.write(func(t *tx) error {
+	signer, err := cp.ring.PublicKey(id)
+	signs := signer != nil || err != nil
+	err = cp.write(func(t *tx) error {
 		k := t.rootKeys.get(id)
 		if k != nil && k.State == nomad.RootKeyStateActive {
 			return invalid("active root key cannot be deleted - call rotate first")
 		}
-		if !force && len(t.cp.data.sealedWith(func(key string) bool { return key == id })) > 0 {
+		inUse := len(t.cp.data.sealedWith(func(key string) bool { return key == id })) > 0 || signs && k != nil && t.cp.data.signsFor(k)
+		if !force && inUse {
 			return invalid("root key in use, cannot delete")
 		}
 		if k == nil {

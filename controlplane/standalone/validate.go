@@ -91,6 +91,7 @@ func (s setting) prepare(job *nomad.Job) (warnings []string, err error) {
 		job.Priority = nil // zero is none, as in Nomad
 	}
 	job.Canonicalize()
+	setIdentities(job)
 	if p := job.ParameterizedJob; p != nil && p.Payload == "" {
 		p.Payload = payloadOptional
 	}

@@ -1,7 +1,6 @@
 package standalone
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 	"unicode"
@@ -42,27 +41,5 @@ func (v *validation) actions(actions []*nomad.Action) {
 		if strings.Contains(a.Command+strings.Join(a.Args, ""), "${") {
 			v.warn("action %q: references such as ${...} reach the command as they are written: a shell has the task's environment", a.Name)
 		}
-	}
-}
-
-func (v *validation) identities(t *nomad.Task) {
-	for _, id := range t.Identities {
-		v.in(fmt.Sprintf("identity %q", id.Name), func() {
-			if id.Name != "" && !identifier.MatchString(id.Name) {
-				v.fault("invalid name %q. Must match regex %s", id.Name, identifier)
-			}
-			switch id.ChangeMode {
-			case "", "noop", "restart":
-			case "signal":
-				if id.ChangeSignal == "" {
-					v.fault(`change_signal must be specified when using change_mode="signal"`)
-				}
-			default:
-				v.fault("invalid change_mode: %s", id.ChangeMode)
-			}
-			if id.TTL < 0 {
-				v.fault("ttl must be >= 0: it is %s", id.TTL)
-			}
-		})
 	}
 }

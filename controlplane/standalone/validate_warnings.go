@@ -43,9 +43,12 @@ func groupAdvice(j *nomad.Job, g *nomad.TaskGroup) (texts []string) {
 			"A destructive change would result in the simultaneous replacement of all allocations.", *u.MaxParallel, *g.Count))
 	}
 	for _, t := range g.Tasks {
+		var about []string
 		if len(t.Resources.Networks) > 0 {
-			texts = append(texts, adviceOf("Task", t.Name, []string{
-				"task network resources have been deprecated as of Nomad 0.12.0. Please configure networking via group network block."}))
+			about = append(about, "task network resources have been deprecated as of Nomad 0.12.0. Please configure networking via group network block.")
+		}
+		if about = append(about, identityAdvice(t)...); len(about) > 0 {
+			texts = append(texts, adviceOf("Task", t.Name, about))
 		}
 	}
 	return texts

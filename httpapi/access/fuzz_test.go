@@ -66,7 +66,7 @@ func FuzzCheck(f *testing.F) {
 			t.Fatalf("managed with %q", secret)
 		case route.Needs == Reader && strings.TrimSpace(secret) != "manager" && strings.TrimSpace(secret) != "reader":
 			t.Fatalf("read with %q", secret)
-		case route.Needs != Anyone && token == nil:
+		case route.Needs != Anyone && token.Token == nil:
 			t.Fatal("no token")
 		}
 		r.Method = http.MethodPost

@@ -28,6 +28,8 @@ type Route struct {
 	Ruled bool
 	// Changes marks what changes something though its method is GET. No browser gets it.
 	Changes bool
+	// Tasks marks what a task is served with its identity, which then is given only its part.
+	Tasks bool
 }
 
 // Policy is who may ask. The zero value serves whoever reaches the API by an address or
@@ -41,6 +43,19 @@ type Policy struct {
 	Token func(secret string) (*structs.ACLToken, error)
 	// Rules are those of a token's policies; nil: there are none. The built-in policy has none.
 	Rules func(*structs.ACLToken) []*Rules
+	// Workload verifies the token of a task's identity, as Token does; nil: there are none.
+	Workload func(token string) (*structs.Workload, error)
+	// Tasks has nobody served without a token that is good, also where ACLs are off.
+	Tasks bool
+}
+
+// Caller is who sent a request: the holder of a token, or a task. The zero value shows none, or
+// ACLs are off.
+type Caller struct {
+	Token    *structs.ACLToken
+	Workload *structs.Workload
+	// Rights are what Check found that the caller may do; nil: what everybody may, or a task.
+	Rights *Rights
 }
 
 // Refusal is why a request is not served. Error is one sentence for the caller.
@@ -57,56 +72,71 @@ func forbidden(reason, text string) *Refusal {
 	return &Refusal{http.StatusForbidden, reason, text}
 }
 
-// Check decides whether a request may have what the route is. It returns the caller's
-// rights, nil without a token. Of the request only the method, the host and
-// the header are looked at. Errors that are no [Refusal] are those of Token.
-func (p *Policy) Check(r *http.Request, route Route) (*Rights, error) {
+// Check decides whether a request may have what the route is, and returns its caller, with its
+// rights. Of the request only the method, the host and the header are looked at. Errors that are
+// no [Refusal] are those of Token and Workload.
+func (p *Policy) Check(r *http.Request, route Route) (Caller, error) {
 	if !p.knows(r.Host) {
-		return nil, forbidden("host", unknownHost(r.Host))
+		return Caller{}, forbidden("host", unknownHost(r.Host))
 	}
 	if foreign(r) {
-		return nil, forbidden("origin", "requests from other web pages are refused: the origin of this one is not this node")
+		return Caller{}, forbidden("origin", "requests from other web pages are refused: the origin of this one is not this node")
 	}
 	if route.Changes && fromBrowser(r) {
-		return nil, forbidden("browser", "this request changes something and comes from a web browser: send it with PUT from this node's own page")
+		return Caller{}, forbidden("browser", "this request changes something and comes from a web browser: send it with PUT from this node's own page")
+	}
+	switch {
+	case p.Tasks && Secret(r.Header) == "":
+		return Caller{}, &Refusal{http.StatusUnauthorized, "token", "Unauthorized: show the task's token in the header " + TokenHeader}
+	case p.Token == nil && !p.Tasks:
+		return Caller{Rights: Everything()}, nil
+	case route.Needs == Anyone && !p.Tasks:
+		return Caller{}, nil
 	}
 	return p.authorize(r, route)
 }
 
 // authorize compares what the caller's token allows with what is needed.
-func (p *Policy) authorize(r *http.Request, route Route) (*Rights, error) {
-	if p.Token == nil {
-		return Everything(), nil
+func (p *Policy) authorize(r *http.Request, route Route) (c Caller, err error) {
+	if c, err = p.Caller(r); err != nil {
+		return Caller{}, err
 	}
-	if route.Needs == Anyone {
-		return nil, nil
+	level := levelOf(c.Token)
+	switch {
+	case p.Token == nil:
+		c.Rights = Everything()
+	case c.Workload != nil && (route.Tasks || route.Needs == Anyone):
+	case c.Token == nil, level < route.Needs && !route.Ruled:
+		return Caller{}, ErrDenied
+	case p.Rules == nil:
+		c.Rights = RightsOf(level)
+	default:
+		c.Rights = RightsOf(level, p.Rules(c.Token)...)
 	}
-	token, err := p.Caller(r)
-	if err != nil {
-		return nil, err
-	}
-	level := levelOf(token)
-	if token == nil || level < route.Needs && !route.Ruled {
-		return nil, ErrDenied
-	}
-	if p.Rules == nil {
-		return RightsOf(level), nil
-	}
-	return RightsOf(level, p.Rules(token)...), nil
+	return c, nil
 }
 
 // ErrDenied refuses what the caller's token, or its lack of one, does not allow.
 var ErrDenied error = forbidden("permission", structs.ErrACLDenied.Error())
 
-// Caller returns the token of whoever sent the request; nil: it shows none, or ACLs are
-// off. Errors are those of Token.
-func (p *Policy) Caller(r *http.Request) (*structs.ACLToken, error) {
+// Caller returns who sent a request, without its rights. Errors are those of Token and Workload.
+func (p *Policy) Caller(r *http.Request) (c Caller, err error) {
 	secret := Secret(r.Header)
-	if p.Token == nil || secret == "" {
-		return nil, nil
+	switch {
+	case secret == "", p.Token == nil && !p.Tasks:
+	case p.Workload != nil && isIdentity(secret):
+		c.Workload, err = p.Workload(secret)
+	case p.Token == nil:
+		err = structs.ErrACLTokenNotFound
+	default:
+		c.Token, err = p.Token(secret)
 	}
-	return p.Token(secret)
+	return c, err
 }
+
+// isIdentity reports whether a secret has the form of a task's token: three parts. That of an ACL
+// token is a UUID.
+func isIdentity(secret string) bool { return strings.Count(secret, ".") == 2 }
 
 // levelOf is what a token allows; nil: what is allowed without one.
 func levelOf(t *structs.ACLToken) Level {

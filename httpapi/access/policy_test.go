@@ -155,9 +155,9 @@ func TestWhatATokenAllows(t *testing.T) {
 	require.ErrorIs(t, check(Reader, TokenHeader, "other", "Authorization", "Bearer manager"), errUnknown, "Nomad's header goes first")
 	require.EqualError(t, ErrDenied, "Permission denied")
 
-	rights, err := p.Check(ask(http.MethodGet, "localhost", TokenHeader, "manager"), Route{Needs: Manager})
+	caller, err := p.Check(ask(http.MethodGet, "localhost", TokenHeader, "manager"), Route{Needs: Manager})
 	require.NoError(t, err)
-	require.Equal(t, Manager, rights.Level())
+	require.Equal(t, Manager, caller.Rights.Level())
 
 	off := &Policy{}
 	_, err = off.Check(ask(http.MethodPut, "localhost", TokenHeader, "other"), Route{Needs: Manager})

@@ -150,8 +150,9 @@ func TestATokenWithRulesIsLetThroughToWhatIsRuled(t *testing.T) {
 		},
 		Rules: func(*structs.ACLToken) []*Rules { return []*Rules{rules} },
 	}
-	by, err := p.Check(ask("GET", "localhost", TokenHeader, "x"), Route{Needs: Manager, Ruled: true})
+	caller, err := p.Check(ask("GET", "localhost", TokenHeader, "x"), Route{Needs: Manager, Ruled: true})
 	require.NoError(t, err)
+	by := caller.Rights
 	require.Equal(t, Anyone, by.Level())
 	require.True(t, by.Namespace("a", "submit-job"))
 	_, err = p.Check(ask("GET", "localhost", TokenHeader, "x"), Route{Needs: Reader})

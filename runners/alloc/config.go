@@ -42,6 +42,10 @@ type Config struct {
 	Lookup template.Services
 	// Variables has the variables that templates read; optional: none can.
 	Variables template.Variables
+	// Identities signs the tokens of tasks; optional: they are given none.
+	Identities task.Identities
+	// API serves the node's API to tasks; optional: they have no socket of it.
+	API task.API
 	// Networks gives an allocation a network of its own whose group asks for one; optional:
 	// such an allocation fails.
 	Networks Networks

@@ -19,8 +19,8 @@ import (
 )
 
 // builtin are the hooks that every task has, in their order, before all others.
-func builtin(limits Limits) []Hook {
-	return []Hook{validateHook{}, dirHook{}, logsHook{}, payloadHook{}, artifactsHook{limits.Artifact}, volumesHook{}}
+func builtin(cfg Config, limits Limits) []Hook {
+	return []Hook{validateHook{}, dirHook{}, logsHook{}, &identitiesHook{signer: cfg.Identities}, &apiHook{api: cfg.API, logger: cfg.Logger.With("task", cfg.Task)}, payloadHook{}, artifactsHook{limits.Artifact}, volumesHook{}}
 }
 
 // last are those after all others: what they render may refer to devices.

@@ -48,6 +48,10 @@ type Config struct {
 	Services template.Services
 	// Variables has the variables that templates read; optional: none can.
 	Variables template.Variables
+	// Identities signs the tokens of the task; optional: it is given none.
+	Identities Identities
+	// API serves the node's API on the task's socket; optional: it has none.
+	API API
 	// Left is what outlived the last agent; optional: that is not known.
 	Left Left
 	// Devices has the devices reserved that the task was given; optional: a task that
@@ -160,7 +164,7 @@ func New(cfg Config) (*Runner, error) {
 		signals: make(chan *signalRequest),
 		waitCh:  make(chan struct{}),
 	}
-	r.hooks = slices.Concat(builtin(r.limits), deviceHooks(cfg), cfg.Hooks, last(cfg))
+	r.hooks = slices.Concat(builtin(cfg, r.limits), deviceHooks(cfg), cfg.Hooks, last(cfg))
 	r.rec = record{changed: cfg.Changed, logger: r.logger, put: r.put, status: status{alloc: cfg.Alloc, task: task}}
 	s := cfg.Alloc.TaskStates[cfg.Task].Copy()
 	if s == nil {

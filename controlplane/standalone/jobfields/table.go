@@ -23,11 +23,9 @@ const (
 	noCSI       = "there are no CSI volumes"
 	noVault     = "there is no Vault"
 	noConsul    = "there is no Consul"
-	noToken     = "it has no effect: tasks are given no identity token"
 	noApart     = "it has no effect: the node and its control plane are never apart"
 	obsolete    = "it is obsolete and has no effect"
 	ofConsul    = "it is Consul's, and has no effect"
-	ofToken     = "it describes a token, of which env and file tell that it is not issued"
 	hostAddress = "it has no effect: tasks have the machine's network and names"
 )
 
@@ -136,9 +134,10 @@ var table = map[string]map[string]fate{
 		"Enabled": warned(obsolete + ": use disabled"),
 	},
 	"WorkloadIdentity": {
-		"Env": warned(noToken), "File": warned(noToken), "Filepath": moot(ofToken),
-		"Name": moot(ofToken), "Audience": moot(ofToken), "ServiceName": moot(ofToken), "TTL": moot(ofToken),
-		"ChangeMode": moot(ofToken), "ChangeSignal": moot(ofToken), "ExtraClaims": moot(ofToken),
+		"Env": done(tasks), "File": done(tasks), "Filepath": done(tasks), "Name": done(registration),
+		"Audience": done(registration), "ServiceName": warned(ofConsul), "TTL": done(registration),
+		"ChangeMode": done(tasks), "ChangeSignal": done(tasks),
+		"ExtraClaims": refused("namespaces define no claims for tokens"),
 	},
 	"RestartPolicy": {
 		"Interval": done(restarts), "Attempts": done(restarts), "Delay": done(restarts), "Mode": done(restarts),

@@ -1,12 +1,14 @@
 // Package keyring seals what a control plane stores with keys that lie in files of their own,
-// so that who has the control plane's file, or a copy of it, has nothing that is sealed. It
-// knows neither what is sealed nor which key is used when. [Ring] is where to start reading.
+// so that who has the control plane's file, or a copy of it, has nothing that is sealed; and it
+// has a key to sign with beside each of them. It knows neither what is sealed or signed nor which
+// key is used when. [Ring] is where to start reading.
 package keyring
 
 import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
+	"crypto/rsa"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -32,13 +34,18 @@ const keySize = 32
 type Ring struct {
 	dir string // empty: in memory
 
-	mu   sync.Mutex
-	keys map[string]cipher.AEAD
+	making sync.Mutex // while a signing key is made; taken before mu
+
+	mu      sync.Mutex
+	keys    map[string]cipher.AEAD
+	signing map[string]*rsa.PrivateKey
 }
 
 // New returns the ring of a directory, which is made with the first key; empty: one that is
 // kept in memory.
-func New(dir string) *Ring { return &Ring{dir: dir, keys: map[string]cipher.AEAD{}} }
+func New(dir string) *Ring {
+	return &Ring{dir: dir, keys: map[string]cipher.AEAD{}, signing: map[string]*rsa.PrivateKey{}}
+}
 
 // Sweep removes what is left of keys that were being written when the process ended: nothing refers
 // to them. No other process may use the directory.
@@ -118,7 +125,8 @@ func (r *Ring) Has(id string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Remove forgets a key, and its file, for good. One that is not there is no error.
+// Remove forgets a key and the one that signs beside it, and their files, for good. One that is not
+// there is no error.
 func (r *Ring) Remove(id string) error {
 	path, err := r.path(id)
 	if err != nil {
@@ -126,12 +134,15 @@ func (r *Ring) Remove(id string) error {
 	}
 	r.mu.Lock()
 	delete(r.keys, id)
+	delete(r.signing, id)
 	r.mu.Unlock()
 	if r.dir == "" {
 		return nil
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	for _, file := range []string{signingPath(path), path} { // the last is what Has looks for
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return nil
 }

@@ -81,6 +81,7 @@ func TestWhichChangesTasksTakeWhileTheyRun(t *testing.T) {
 		"artifacts":           task(func(t *nomad.Task) { t.Artifacts = []*nomad.TaskArtifact{{GetterSource: new("http://x")}} }),
 		"templates":           task(func(t *nomad.Task) { t.Templates = []*nomad.Template{{EmbeddedTmpl: new("x")}} }),
 		"volume mounts":       task(func(t *nomad.Task) { t.VolumeMounts = []*nomad.VolumeMount{{Volume: new("v")}} }),
+		"identity":            task(func(t *nomad.Task) { t.Identity = &nomad.WorkloadIdentity{Env: true} }),
 		"identities":          task(func(t *nomad.Task) { t.Identities = []*nomad.WorkloadIdentity{{Name: "i"}} }),
 		"logs":                task(func(t *nomad.Task) { t.LogConfig = &nomad.LogConfig{MaxFiles: new(3)} }),
 		"lifecycle":           task(func(t *nomad.Task) { t.Lifecycle = &nomad.TaskLifecycle{Hook: "prestart"} }),

@@ -1,0 +1,145 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/go-hclog"
+	nomad "github.com/hashicorp/nomad/api"
+	"golang.org/x/sys/unix"
+
+	"github.com/wasmnode/wasmnode/internal/failpoint"
+	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/structs"
+)
+
+// APISocket is the name of the socket in a task's secrets directory.
+const APISocket = "api.sock"
+
+// maxAPIPath is the longest path that a program can connect to, in bytes.
+const maxAPIPath = 107
+
+// API serves the node's HTTP API to tasks.
+type API interface {
+	// ServeTask serves a listener, and returns at once. stop closes it and its connections, and
+	// returns when nothing of it is left.
+	ServeTask(l net.Listener) (stop func())
+}
+
+// apiHook has a task reach the node's API by a socket in its secrets directory while it runs. A
+// task that has none goes on: few need it. Of those that have a token to show, an event tells.
+type apiHook struct {
+	api    API
+	logger hclog.Logger
+	path   string
+	stop   func() // nil: there is no socket
+}
+
+func (*apiHook) Name() string { return "api" }
+
+func (h *apiHook) Prestart(_ context.Context, req *PrestartRequest) (*PrestartResult, error) {
+	h.open(req.Dir, ownerOf(req.Task, req.Env, req.Isolated), h.teller(req.Task, req.Emit))
+	return nil, nil
+}
+
+// Poststart makes the socket of a task again that an earlier agent started.
+func (h *apiHook) Poststart(_ context.Context, req *PoststartRequest) error {
+	r := req.Runner
+	h.open(r.cfg.Dir, ownerOf(r.Task(), req.Env, isolates(r.running().driver)), h.teller(r.Task(), r.emit))
+	return nil
+}
+
+// teller tells what is wrong with the socket where somebody is who needs it, and else in the log.
+func (h *apiHook) teller(t *nomad.Task, emit func(*structs.TaskEvent)) func(format string, args ...any) {
+	return func(format string, args ...any) {
+		text := fmt.Sprintf(format, args...)
+		if len(exposed(t)) == 0 {
+			h.logger.Debug("the task's socket of the API", "problem", text)
+			return
+		}
+		emit(structs.NewTaskEvent(structs.EventHookFailed).WithMessage("api: " + text))
+	}
+}
+
+func (h *apiHook) open(dir *allocdir.TaskDir, of owner, tell func(format string, args ...any)) {
+	if h.api == nil || h.stop != nil {
+		return
+	}
+	l, err := listenIn(dir, of)
+	if err != nil {
+		tell("the task has no socket of the node's API: %v", err)
+		return
+	}
+	h.path, h.stop = filepath.Join(dir.Secrets, APISocket), h.api.ServeTask(l)
+	if !of.isolated && len(h.path) > maxAPIPath {
+		tell("%s has %d bytes, and programs connect to paths of at most %d: connect to %s from within $NOMAD_SECRETS_DIR, or have a shorter data_dir",
+			h.path, len(h.path), maxAPIPath, APISocket)
+	}
+}
+
+// listenIn makes the socket where nobody else has anything to do, and puts it in its place when
+// it is its owner's: the secrets directory may be the task's, which may be running. Paths are by
+// way of open directories, so that they are short.
+func listenIn(dir *allocdir.TaskDir, of owner) (_ *net.UnixListener, err error) {
+	private, err := os.MkdirTemp(dir.Alloc.Path(), ".api-*") // 0700
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(private)
+	from, err := openDirectory(private)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	to, err := openDirectory(dir.Secrets)
+	if err != nil {
+		return nil, err
+	}
+	defer to.Close()
+	made := fmt.Sprintf("/proc/self/fd/%d/s", from.Fd())
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false) // it has another name by then
+	if of.known {
+		err = os.Chown(made, of.uid, of.gid)
+	}
+	if err == nil {
+		err = os.Chmod(made, of.mode(true))
+	}
+	if err == nil {
+		failpoint.Here("api.rename")
+		err = unix.Renameat(int(from.Fd()), "s", int(to.Fd()), APISocket)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// openDirectory opens a directory by its name, and nothing that a link leads to.
+func openDirectory(path string) (*os.File, error) {
+	return os.OpenFile(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+}
+
+func (h *apiHook) Exited(context.Context) error { h.close(); return nil }
+func (h *apiHook) Stop(context.Context) error   { h.close(); return nil }
+func (h *apiHook) Shutdown()                    { h.close() }
+
+// close ends the socket and what is connected to it.
+func (h *apiHook) close() {
+	if h.stop == nil {
+		return
+	}
+	h.stop()
+	h.stop = nil
+	if secrets, err := openDirectory(filepath.Dir(h.path)); err == nil {
+		_ = unix.Unlinkat(int(secrets.Fd()), APISocket, 0) // the next start replaces it
+		secrets.Close()
+	}
+}
