@@ -95,6 +95,25 @@ func TestMkdirGoesOnWhereItWasKilled(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(made.Path, "x"))
 }
 
+// A disk that is not mounted is no reason to begin without data.
+func TestMkdirMakesNothingAgainThatIsGone(t *testing.T) {
+	m := newManager(t, nil)
+	v := volume(MkdirPlugin, nil)
+	made, err := m.Create(t.Context(), v)
+	require.NoError(t, err)
+	v.HostPath = made.Path
+	again, err := m.Create(t.Context(), v)
+	require.NoError(t, err)
+	require.Equal(t, made, again)
+	require.NoError(t, os.Remove(made.Path))
+	_, err = m.Create(t.Context(), v)
+	require.ErrorContains(t, err, made.Path+" was made and is gone: bring it back, or have it made anew with volume create -id")
+	require.NoDirExists(t, made.Path)
+	v.HostPath = "" // as of who asks for it anew
+	_, err = m.Create(t.Context(), v)
+	require.NoError(t, err)
+}
+
 func TestMkdirGivesTheDirectoryToItsOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
