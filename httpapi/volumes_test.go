@@ -24,7 +24,7 @@ func TestHostVolumesByNomadsClient(t *testing.T) {
 	require.Empty(t, list)
 	appeared := make(chan *nomad.QueryMeta, 1)
 	go func() {
-		_, next, err := volumes.List(nil, &nomad.QueryOptions{WaitIndex: meta.LastIndex, WaitTime: time.Minute})
+		_, next, err := volumes.List(nil, &nomad.QueryOptions{WaitIndex: max(1, meta.LastIndex), WaitTime: time.Minute})
 		if err != nil {
 			next = nil
 		}

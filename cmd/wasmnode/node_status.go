@@ -148,6 +148,20 @@ func runningAllocations(client *nomad.Client, nodes []*nomad.NodeListStub) (map[
 	return counts, nil
 }
 
+// nodeVolumes lists the volumes of a node, where it has any.
+func (c *nodeStatusCommand) nodeVolumes(n *nomad.Node) {
+	if len(n.HostVolumes) == 0 {
+		return
+	}
+	rows := [][]string{{"Name", "ReadOnly", "Source", "ID"}}
+	for _, name := range slices.Sorted(maps.Keys(n.HostVolumes)) {
+		v := n.HostVolumes[name]
+		rows = append(rows, []string{name, fmt.Sprint(v.ReadOnly), v.Path, v.ID})
+	}
+	c.ui.Output("\nHost Volumes")
+	c.table(rows)
+}
+
 func (c *nodeStatusCommand) show(f *flags, client *nomad.Client, n *nomad.Node, o nodeStatusFlags) int {
 	allocs, _, err := client.Nodes().Allocations(n.ID, nil)
 	if err != nil {
@@ -180,6 +194,9 @@ func (c *nodeStatusCommand) show(f *flags, client *nomad.Client, n *nomad.Node, 
 	if !o.short {
 		c.drivers(n)
 		c.nodeDevices(n.NodeResources.Devices, *f.verbose)
+		if *f.verbose {
+			c.nodeVolumes(n)
+		}
 		c.events(f, n)
 		c.allocated(n, allocs)
 	}

@@ -122,6 +122,7 @@ func TestVolumesOnTheCommandLine(t *testing.T) {
 		shown := n.out(t, "volume", "status", "data")
 		assert.Regexp(t, `^ID +=\s`+created[1]+`\nName +=\sdatabase\n(.*\n)+State +=\sready\nHost Path +=\s\S+\n\nCapabilities\nAccess Mode +Attachment Mode\nsingle-node-writer +file-system\n\nAllocations\nNo allocations placed\n$`, shown)
 		assert.NotContains(t, n.out(t, "volume", "status", "-short", created[1]), "Capabilities")
+		assert.Regexp(t, `\nHost Volumes\nName +ReadOnly +Source +ID\ndatabase +false +\S+ +`+created[1]+`\n`, n.out(t, "node", "status", "-self", "-verbose"))
 		assert.Equal(t, "database\n", n.out(t, "volume", "status", "-t", "{{.Name}}", "database"))
 		assert.Equal(t, created[1]+"\n", n.out(t, "volume", "status", "-type=host", "-t", "{{range .}}{{.ID}}{{end}}"))
 		assert.Equal(t, created[1]+"\n", n.out(t, "volume", "create", "-id", created[1][:6], "-t", "{{.ID}}", file))

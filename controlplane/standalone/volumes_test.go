@@ -595,3 +595,24 @@ func TestVolumesAreMadeByManyAtOnce(t *testing.T) {
 	require.Len(t, n.cp.HostVolumes(), 1)
 	require.False(t, n.cp.volumeHeld(v.ID))
 }
+
+// What is being made is pending, whatever its node tells meanwhile, and what it becomes is tried
+// by who waits.
+func TestAVolumeThatIsMadeIsNotThereBefore(t *testing.T) {
+	n := withVolumes(t, "")
+	n.during = func(v *nomad.HostVolume) error {
+		n.change(func(next *structs.Node) { next.Meta = map[string]string{"changed": v.ID} })
+		require.Equal(t, nomad.HostVolumeStatePending, n.cp.HostVolume("default", v.ID).State)
+		return nil
+	}
+	v := n.create("data")
+	require.Equal(t, nomad.HostVolumeStateReady, v.State)
+	run(t, n.cp, testJob("db", "service", mounting("data", access("single-node-multi-writer"))))
+	require.Empty(t, wanted(n.cp, "db"))
+	n.during = nil
+	n.create("data", func(c *nomad.HostVolume) {
+		c.ID = v.ID
+		c.RequestedCapabilities = []*nomad.HostVolumeCapability{{AccessMode: "single-node-multi-writer", AttachmentMode: "file-system"}}
+	})
+	require.Len(t, wanted(n.cp, "db"), 1)
+}

@@ -27,7 +27,9 @@ type mkdir struct{ dir string }
 func (mkdir) fingerprint(context.Context) (string, error) { return mkdirVersion, nil }
 
 // create makes the directory under another name first: what has the volume's name is all that
-// was asked for, whenever the agent was killed. A directory that is there stays as it is.
+// was asked for, whenever the agent was killed. A directory that is there stays as it is. One that
+// was there and is gone is not made again by itself: it may be on a disk that is not mounted, and
+// what begins anew without its data does harm.
 func (p mkdir) create(_ context.Context, v *nomad.HostVolume) (made structs.MadeVolume, err error) {
 	made.Path = filepath.Join(p.dir, v.ID)
 	how, err := mkdirParameters(v.Parameters)
@@ -36,6 +38,9 @@ func (p mkdir) create(_ context.Context, v *nomad.HostVolume) (made structs.Made
 	}
 	if _, err := os.Lstat(made.Path); !errors.Is(err, fs.ErrNotExist) {
 		return made, err
+	}
+	if v.HostPath != "" {
+		return made, fmt.Errorf("%s was made and is gone: bring it back, or have it made anew with volume create -id", made.Path)
 	}
 	begun := filepath.Join(p.dir, "."+v.ID)
 	if err := os.RemoveAll(begun); err != nil {

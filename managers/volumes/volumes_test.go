@@ -95,6 +95,25 @@ func TestMkdirGoesOnWhereItWasKilled(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(made.Path, "x"))
 }
 
+// A disk that is not mounted is no reason to begin without data.
+func TestMkdirMakesNothingAgainThatIsGone(t *testing.T) {
+	m := newManager(t, nil)
+	v := volume(MkdirPlugin, nil)
+	made, err := m.Create(t.Context(), v)
+	require.NoError(t, err)
+	v.HostPath = made.Path
+	again, err := m.Create(t.Context(), v)
+	require.NoError(t, err)
+	require.Equal(t, made, again)
+	require.NoError(t, os.Remove(made.Path))
+	_, err = m.Create(t.Context(), v)
+	require.ErrorContains(t, err, made.Path+" was made and is gone: bring it back, or have it made anew with volume create -id")
+	require.NoDirExists(t, made.Path)
+	v.HostPath = "" // as of who asks for it anew
+	_, err = m.Create(t.Context(), v)
+	require.NoError(t, err)
+}
+
 func TestMkdirGivesTheDirectoryToItsOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
@@ -174,6 +193,22 @@ printf '%%-%ds' "$begin"`, maxOutput)})
 	require.NoError(t, err)
 }
 
+// What a plugin leaves running, such as a file system of its own, does not hold its answer.
+func TestWhatAPluginLeavesRunningMayGoOn(t *testing.T) {
+	m := newManager(t, map[string]string{"p": `mkdir -p $DHV_VOLUMES_DIR/v
+echo '{"path": "'$DHV_VOLUMES_DIR/v'"}'
+while [ ! -e "$0.end" ]; do sleep 0.01; done &`})
+	_, err := m.Create(t.Context(), volume("p", nil))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(m.cfg.PluginDir, "p.end"), nil, 0o600))
+}
+
+func TestWhatAPluginSaysIsCut(t *testing.T) {
+	require.Equal(t, strings.Repeat("x", maxComplaint), excerpt([]byte(strings.Repeat("x", maxComplaint)+"\n")))
+	require.Equal(t, strings.Repeat("x", maxComplaint)+"…", excerpt([]byte(strings.Repeat("x", maxComplaint+1))))
+	require.Equal(t, "a  b", excerpt([]byte("a\x00\xffb")))
+}
+
 // A plugin that hangs ends with all that it has started.
 func TestAPluginThatHangsIsEnded(t *testing.T) {
 	m := newManager(t, map[string]string{"p": `echo $$ > "$0.pid"; sleep 1000 & wait`})
@@ -221,12 +256,12 @@ func TestWhoWaitsForAPluginGoesOnWithItsContext(t *testing.T) {
 
 func TestPluginsAreThoseThatAnswer(t *testing.T) {
 	m := newManager(t, map[string]string{
-		"good": `echo '{"version": "1.2"}'`, "garbage": "echo x", "fails": "exit 1", "no-version": `echo '{}'`,
+		"good": `echo '{"version": "1.2"}'`, "good.sh": `echo '{"version": "2.0.0-rc1"}'`, "garbage": "echo x", "fails": "exit 1", "no-version": `echo '{}'`,
 		"mkdir": `echo '{"version": "9.9.9"}'`, "odd name": `echo '{"version": "1.0.0"}'`,
 	})
 	require.NoError(t, os.WriteFile(filepath.Join(m.cfg.PluginDir, "README"), nil, 0o600))
 	require.NoError(t, os.Mkdir(filepath.Join(m.cfg.PluginDir, "dir"), 0o700))
-	require.Equal(t, map[string]string{"mkdir": "0.0.1", "good": "1.2.0"}, m.Plugins(t.Context()))
+	require.Equal(t, map[string]string{"mkdir": "0.0.1", "good": "1.2.0", "good.sh": "2.0.0-rc1"}, m.Plugins(t.Context()))
 	require.Equal(t, map[string]string{"mkdir": "0.0.1"}, New(Config{PluginDir: "/none", Logger: hclog.NewNullLogger()}).Plugins(t.Context()))
 	for name, fault := range map[string]string{
 		"none": `there is no host volume plugin "none" in `, "../p": `there is no host volume plugin "../p" in `, "": `there is no host volume plugin "" in `,
