@@ -130,6 +130,9 @@ func (h *handler) renameToken(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if req.Global != old.Global {
+		return nil, badRequest("cannot toggle global mode of %s", old.AccessorID)
+	}
 	if cmp.Or(req.Type, old.Type) != old.Type || req.Policies != nil && !slices.Equal(req.Policies, old.Policies) || len(req.Roles) > 0 {
 		return nil, badRequest("only a token's name can be changed: create another and delete this one")
 	}
@@ -194,9 +197,17 @@ func (h *handler) token(r *http.Request) (*structs.ACLToken, error) {
 func aclToken(t *structs.ACLToken, secret string) *nomad.ACLToken {
 	return &nomad.ACLToken{
 		AccessorID: t.AccessorID, SecretID: secret, Name: t.Name, Type: t.Type, Policies: t.Policies, Global: t.Global,
-		Roles: []*nomad.ACLTokenRoleLink{}, CreateTime: t.Created, ExpirationTime: expiry(t),
+		Roles: []*nomad.ACLTokenRoleLink{}, CreateTime: t.Created, ExpirationTime: expiry(t), ExpirationTTL: lifetime(t),
 		CreateIndex: t.CreateIndex, ModifyIndex: t.ModifyIndex,
 	}
+}
+
+// lifetime is how long a token was made for; 0: it does not expire.
+func lifetime(t *structs.ACLToken) time.Duration {
+	if t.Expires.IsZero() {
+		return 0
+	}
+	return t.Expires.Sub(t.Created)
 }
 
 func aclTokenStub(t *structs.ACLToken) *nomad.ACLTokenListStub {

@@ -3,13 +3,18 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/hashicorp/go-hclog"
 	nomad "github.com/hashicorp/nomad/api"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -17,6 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/agent/agenttest"
+	"github.com/wasmnode/wasmnode/httpapi"
+	"github.com/wasmnode/wasmnode/structs"
 )
 
 func TestLatenciesAreOfRoutesAndBounded(t *testing.T) {
@@ -216,5 +223,77 @@ telemetry {
 	}
 	for _, present := range []string{"nomad_client_allocations_running{", `nomad_nomad_job_summary_running{job="runs",`, "go_goroutines"} {
 		require.Contains(t, text, present)
+	}
+}
+
+// manyJobs is a control plane with so many jobs, each of one group and with an evaluation that
+// waits for room for two allocations of it.
+type manyJobs struct {
+	httpapi.ControlPlane
+	count int
+}
+
+func (m manyJobs) Jobs() (jobs []*nomad.Job) {
+	for i := range m.count {
+		jobs = append(jobs, m.Job("default", fmt.Sprintf("job-%d", i)))
+	}
+	return jobs
+}
+
+func (manyJobs) Job(namespace, id string) *nomad.Job {
+	index, _ := strconv.ParseUint(strings.TrimPrefix(id, "job-"), 10, 64)
+	task := &nomad.Task{Name: "t", Resources: &nomad.Resources{CPU: new(100), MemoryMB: new(20)}}
+	return &nomad.Job{
+		Namespace: &namespace, ID: &id, Status: new("pending"), CreateIndex: &index,
+		TaskGroups: []*nomad.TaskGroup{{Name: new("g"), Tasks: []*nomad.Task{task, {Name: "cores", Resources: &nomad.Resources{Cores: new(1)}}}}},
+	}
+}
+
+func (manyJobs) JobSummary(namespace, id string) *structs.JobSummary {
+	return &structs.JobSummary{Namespace: namespace, JobID: id, Groups: map[string]structs.GroupSummary{"g": {Queued: 2}}}
+}
+
+func (m manyJobs) Evaluations() (list []*structs.Evaluation) {
+	for i := range m.count {
+		list = append(list, &structs.Evaluation{
+			Namespace: "default", JobID: fmt.Sprintf("job-%d", i), Status: structs.EvaluationBlocked, CreateIndex: uint64(i), QueuedAllocations: map[string]int{"g": 2},
+		})
+	}
+	later := &structs.Evaluation{Status: structs.EvaluationPending, WaitUntil: time.Now().Add(time.Hour)}
+	return append(list, later, &structs.Evaluation{Status: structs.EvaluationPending, Type: "batch"}, &structs.Evaluation{Status: structs.EvaluationComplete})
+}
+
+func (manyJobs) Nodes() []*structs.Node {
+	return []*structs.Node{{Status: structs.NodeReady}, {Status: structs.NodeDown}}
+}
+
+func (manyJobs) Node(string) *structs.Node { return &structs.Node{Datacenter: "dc1", Pool: "default"} }
+
+func (manyJobs) Index(string) uint64 { return 42 }
+
+func TestMetricsOfJobsAreBounded(t *testing.T) {
+	for count, shown := range map[int]int{1024: 1024, 1025: 1024} {
+		h := httpapi.Handler(httpapi.Config{
+			Logger: hclog.NewNullLogger(), ControlPlane: manyJobs{count: count}, Metrics: prometheus.NewRegistry(), Conditions: func() []structs.Condition {
+				return []structs.Condition{{Server: true, Unhealthy: true}}
+			},
+		})
+		answer := httptest.NewRecorder()
+		h.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "http://localhost/v1/metrics?format=prometheus", nil))
+		require.Equal(t, http.StatusOK, answer.Code, answer.Body)
+		text := answer.Body.String()
+		require.Equal(t, shown, strings.Count(text, "\nnomad_nomad_job_summary_queued{"))
+		require.Equal(t, shown, strings.Count(text, "\nnomad_nomad_blocked_evals_job_cpu{"))
+		require.Contains(t, text, `nomad_nomad_job_summary_queued{job="job-1023",namespace="default",task_group="g"} 2`, "those of the oldest jobs")
+		for line, value := range map[string]int{
+			"nomad_nomad_job_status_pending": count, "nomad_nomad_blocked_evals_total_blocked": count,
+			`nomad_nomad_blocked_evals_job_memory{job="job-7",namespace="default"}`:                40,
+			`nomad_nomad_blocked_evals_memory{datacenter="dc1",node_class="",node_pool="default"}`: 40 * count,
+			`nomad_nomad_blocked_evals_cpu{datacenter="dc1",node_class="",node_pool="default"}`:    200 * count,
+			"nomad_nomad_broker_total_waiting":                                                     1, "nomad_nomad_broker_total_ready": 1, "nomad_nomad_broker_batch_ready": 1, "nomad_nomad_broker_service_ready": 0,
+			"nomad_nomad_heartbeat_active": 1, "nomad_nomad_autopilot_healthy": 0, "nomad_raft_appliedIndex": 42,
+		} {
+			require.Contains(t, text, "\n"+line+" "+strconv.Itoa(value)+"\n")
+		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
+
+	"github.com/wasmnode/wasmnode/httpapi"
 )
 
 // The calls are those that Terraform's provider for Nomad was seen to make for a nomad_job
@@ -91,4 +93,59 @@ func TestAPoolAndTheSchedulerAreSetAsTerraformDoes(t *testing.T) {
 	region, err := w.Client.Agent().Region()
 	require.NoError(t, err)
 	require.Equal(t, "global", region)
+}
+
+func TestTokensPoliciesAndVariablesAreMadeAsTerraformDoes(t *testing.T) {
+	g := serveGuarded(t, func(c *httpapi.Config) { c.ACL = true })
+	client, err := nomad.NewClient(&nomad.Config{Address: g.URL})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	first, _, err := client.ACLTokens().Bootstrap(nil)
+	require.NoError(t, err)
+	client.SetSecretID(first.SecretID)
+	_, _, err = client.ACLTokens().Self(&nomad.QueryOptions{})
+	require.NoError(t, err, "by which the provider tries its token")
+
+	wanted := nomad.ACLToken{Name: "ci", Type: "client", Policies: []string{"readonly"}, ExpirationTTL: time.Hour}
+	made, _, err := client.ACLTokens().Create(&wanted, nil)
+	require.NoError(t, err)
+	read, _, err := client.ACLTokens().Info(made.AccessorID, nil)
+	require.NoError(t, err)
+	require.Equal(t, time.Hour, read.ExpirationTTL, "or Terraform would see a drift")
+	require.Equal(t, wanted.Policies, read.Policies)
+	wanted.AccessorID, wanted.Name = made.AccessorID, "cd"
+	_, _, err = client.ACLTokens().Update(&wanted, nil)
+	require.NoError(t, err)
+	wanted.Global = true
+	_, _, err = client.ACLTokens().Update(&wanted, nil)
+	require.ErrorContains(t, err, "cannot toggle global mode")
+	_, err = client.ACLTokens().Delete(made.AccessorID, nil)
+	require.NoError(t, err)
+	_, _, err = client.ACLTokens().Info(made.AccessorID, nil)
+	require.ErrorContains(t, err, "404", "by which Terraform knows that a token is gone")
+
+	policy := &nomad.ACLPolicy{Name: "dev", Description: "d", Rules: `namespace "default" { policy = "write" }`}
+	_, err = client.ACLPolicies().Upsert(policy, nil)
+	require.NoError(t, err)
+	kept, _, err := client.ACLPolicies().Info("dev", nil)
+	require.NoError(t, err)
+	require.Equal(t, policy.Rules, kept.Rules, "or Terraform would see a drift")
+	_, err = client.ACLPolicies().Delete("dev", nil)
+	require.NoError(t, err)
+	_, _, err = client.ACLPolicies().Info("dev", nil)
+	require.ErrorContains(t, err, "404", "by which Terraform knows that a policy is gone")
+
+	at := &nomad.QueryOptions{Namespace: "default"}
+	v := &nomad.Variable{Namespace: "default", Path: "app/db", Items: map[string]string{"user": "root"}}
+	for range 2 { // it is changed as it is made
+		_, _, err = client.Variables().Create(v, nil)
+		require.NoError(t, err)
+	}
+	got, _, err := client.Variables().Read("app/db", at)
+	require.NoError(t, err)
+	require.Equal(t, "root", got.Items["user"])
+	_, err = client.Variables().Delete("app/db", &nomad.WriteOptions{Namespace: "default"})
+	require.NoError(t, err)
+	_, _, err = client.Variables().Read("app/db", at)
+	require.ErrorIs(t, err, nomad.ErrVariablePathNotFound, "by which Terraform knows that a variable is gone")
 }

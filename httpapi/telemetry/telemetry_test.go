@@ -1,15 +1,18 @@
 package telemetry
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 )
 
 var (
 	described = Describe("nomad.client.allocs.cpu.total_percent", "Of Nomad's.", "job")
+	ofJobs    = DescribeJob("nomad.nomad.job_summary.running", "Of jobs.", "job")
 	other     = prometheus.NewDesc("wasmnode_plugin_calls_total", "Of ours.", nil, nil)
 )
 
@@ -67,4 +70,25 @@ func TestOnlyNomadsMetricsHaveTheHost(t *testing.T) {
 	require.Equal(t, []string{
 		"nomad.client.allocs.cpu.total_percent host=h,job=a", "nomad.client.allocs.cpu.total_percent host=h,job=b", "wasmnode_plugin_calls_total ",
 	}, shown(t, Options{Host: "h"}))
+}
+
+func TestChildrenHaveTheirParent(t *testing.T) {
+	for id, want := range map[string]string{
+		"web":                          `label:{name:"job" value:"web"} gauge:{value:1}`,
+		"cron/periodic-17":             `label:{name:"job" value:"cron/periodic-17"} label:{name:"parent_id" value:"cron"} label:{name:"periodic_id" value:"17"} gauge:{value:1}`,
+		"param/dispatch-17-ab":         `label:{name:"dispatch_id" value:"17-ab"} label:{name:"job" value:"param/dispatch-17-ab"} label:{name:"parent_id" value:"param"} gauge:{value:1}`,
+		"a/periodic-1/dispatch-2":      `label:{name:"dispatch_id" value:"2"} label:{name:"job" value:"a/periodic-1/dispatch-2"} label:{name:"parent_id" value:"a/periodic-1"} gauge:{value:1}`,
+		"periodic-17 is a name, too":   `label:{name:"job" value:"periodic-17 is a name, too"} gauge:{value:1}`,
+		"dispatched/dispatched-of-old": `label:{name:"job" value:"dispatched/dispatched-of-old"} gauge:{value:1}`,
+	} {
+		var m dto.Metric
+		require.NoError(t, ofJobs.Metric(prometheus.GaugeValue, 1, JobOf(id), id).Write(&m))
+		require.Equal(t, want, strings.Join(strings.Fields(m.String()), " "), id)
+	}
+}
+
+func TestWhatCouldNotBeGatheredIsTold(t *testing.T) {
+	broken := errors.New("broken")
+	_, err := Show(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return nil, broken }), Options{}).Gather()
+	require.ErrorIs(t, err, broken)
 }
