@@ -121,6 +121,14 @@ func (p pluginsAPI) Record(name string, longest time.Duration, bytes int) (httpa
 	}}, nil
 }
 
+// RecordBounds implements [httpapi.Plugins].
+func (pluginsAPI) RecordBounds() httpapi.RecordBounds {
+	return httpapi.RecordBounds{
+		DefaultTime: trial.DefaultLiveTime, MaxTime: trial.MaxLiveTime,
+		DefaultBytes: trial.DefaultLiveBytes, MaxBytes: trial.MaxLiveBytes,
+	}
+}
+
 // entryReader is a place in what is told of a plugin.
 type entryReader[T any] interface {
 	Read() (entry T, lost uint64, err error)

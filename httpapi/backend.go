@@ -258,6 +258,14 @@ type Plugins interface {
 	// Record follows a recording of the calls of plugins of a name, which has at most so many
 	// bytes and goes on for at most as long; errdefs.NotFound: none is loaded.
 	Record(name string, longest time.Duration, bytes int) (PluginStream, error)
+	// RecordBounds are those of what Record is asked for.
+	RecordBounds() RecordBounds
+}
+
+// RecordBounds bound a recording of a plugin's calls: for how long, and how many bytes of text.
+type RecordBounds struct {
+	DefaultTime, MaxTime   time.Duration
+	DefaultBytes, MaxBytes int
 }
 
 // PluginStream is a place in what is told of a plugin. Entries are of what JSON can render,

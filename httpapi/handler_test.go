@@ -44,6 +44,10 @@ type noPlugins struct{}
 func (noPlugins) Status() any                          { return []string{} }
 func (noPlugins) Log(string, int) httpapi.PluginStream { return nil }
 func (noPlugins) Trace(string) httpapi.PluginStream    { return nil }
+func (noPlugins) RecordBounds() httpapi.RecordBounds {
+	return httpapi.RecordBounds{DefaultTime: 10 * time.Minute, MaxTime: time.Hour, DefaultBytes: 64 << 20, MaxBytes: 256 << 20}
+}
+
 func (noPlugins) Record(name string, longest time.Duration, bytes int) (httpapi.PluginStream, error) {
 	return nil, errdefs.New(errdefs.NotFound, "no plugin %q that records for %v %d bytes", name, longest, bytes)
 }

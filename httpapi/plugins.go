@@ -59,28 +59,23 @@ func (h *handler) pluginTrace(w http.ResponseWriter, r *http.Request) error {
 	return sendPlugin(w, r, stream, true)
 }
 
-// The bounds of a recording.
-const (
-	defaultRecordTime, maxRecordTime   = 10 * time.Minute, time.Hour
-	defaultRecordBytes, maxRecordBytes = 64 << 20, 256 << 20
-)
-
 // pluginRecord records the calls of plugins of a name from now on, and sends each once it has ended.
 // It shows what no other endpoint does: where there are no ACLs the configuration has to say so.
 func (h *handler) pluginRecord(w http.ResponseWriter, r *http.Request) error {
 	if err := h.mayDebug(); err != nil {
 		return err
 	}
-	longest, bytes := defaultRecordTime, defaultRecordBytes
+	bounds := h.Plugins.RecordBounds()
+	longest, bytes := bounds.DefaultTime, bounds.DefaultBytes
 	var err error
 	if s := r.URL.Query().Get("for"); s != "" {
-		if longest, err = time.ParseDuration(s); err != nil || longest <= 0 || longest > maxRecordTime {
-			return badRequest("for: %q is not a time of at most %v, such as 10m", s, maxRecordTime)
+		if longest, err = time.ParseDuration(s); err != nil || longest <= 0 || longest > bounds.MaxTime {
+			return badRequest("for: %q is not a time of at most %v, such as 10m", s, bounds.MaxTime)
 		}
 	}
 	if s := r.URL.Query().Get("bytes"); s != "" {
-		if bytes, err = strconv.Atoi(s); err != nil || bytes <= 0 || bytes > maxRecordBytes {
-			return badRequest("bytes: %q is not a number of bytes of at most %d", s, maxRecordBytes)
+		if bytes, err = strconv.Atoi(s); err != nil || bytes <= 0 || bytes > bounds.MaxBytes {
+			return badRequest("bytes: %q is not a number of bytes of at most %d", s, bounds.MaxBytes)
 		}
 	}
 	stream, err := h.Plugins.Record(r.PathValue("name"), longest, bytes)

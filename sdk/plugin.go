@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/wasmnode/wasmnode/abi"
+	sdkgo "github.com/wasmnode/wasmnode/sdk/go"
 )
 
 //go:embed templates
@@ -32,19 +33,28 @@ type Plugin struct {
 	Version  string // of the wasmnode that makes it
 }
 
-// language is what the folders for a language differ in, but for their files.
-type language struct{ main, test, needs string }
+// language is what the folders for a language differ in, but for their files, and what its SDK is
+// made of.
+type language struct {
+	main, test string
+	sdk        []part
+	needs      string
+}
 
 var languages = map[string]language{
-	"assemblyscript": {"main.ts", "test.ts", "Node.js 20 or newer with npm, and make (Debian 13: `apt install make nodejs npm`). npm downloads the compiler" +
-		" into `node_modules` when it is first built, 102 MB, in the version that `package-lock.json` pins"},
-
-	"c": {"main.c", "test.c", "clang and lld, and a C compiler for its tests (Debian: `apt install make clang lld gcc libc6-dev`)"},
-	"go": {"main.go", "main_test.go", "Go 1.24 or newer, and make. Its tests stand on two public modules, which Go downloads when they first run;" +
-		" the plugin on none"},
-	"rust": {"main.rs", "main.rs", "rustc 1.63 or newer with the target wasm32-unknown-unknown, and make (Debian: `apt install make rustc" +
-		" libstd-rust-dev-wasm32`; rustup: `rustup target add wasm32-unknown-unknown`)"},
-	"zig": {"main.zig", "main.zig", "Zig 0.14 from https://ziglang.org/download/, and make"},
+	"assemblyscript": {"main.ts", "test.ts", []part{{source, "assemblyscript", "."}},
+		"Node.js 20 or newer with npm, and make (Debian 13: `apt install make nodejs npm`). npm downloads the compiler" +
+			" into `node_modules` when it is first built, 102 MB, in the version that `package-lock.json` pins"},
+	"c": {"main.c", "test.c", []part{{source, "c", "."}},
+		"clang and lld, and a C compiler for its tests (Debian: `apt install make clang lld gcc libc6-dev`)"},
+	"go": {"main.go", "main_test.go", []part{{sdkgo.Source, ".", "go"}, {abi.Source, ".", "abi"}},
+		"Go 1.24 or newer, and make. Its tests stand on two public modules, which Go downloads when they first run;" +
+			" the plugin on none"},
+	"rust": {"main.rs", "main.rs", []part{{source, "rust", "."}},
+		"rustc 1.63 or newer with the target wasm32-unknown-unknown, and make (Debian: `apt install make rustc" +
+			" libstd-rust-dev-wasm32`; rustup: `rustup target add wasm32-unknown-unknown`)"},
+	"zig": {"main.zig", "main.zig", []part{{source, "zig", "."}},
+		"Zig 0.14 from https://ziglang.org/download/, and make"},
 }
 
 // Languages are those that a plugin can be made in.

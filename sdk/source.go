@@ -5,9 +5,6 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-
-	"github.com/wasmnode/wasmnode/abi"
-	sdkgo "github.com/wasmnode/wasmnode/sdk/go"
 )
 
 //go:embed assemblyscript/*.ts assemblyscript/test.mjs
@@ -22,21 +19,11 @@ type part struct {
 	to    string
 }
 
-// parts are what the SDK for each language is made of.
-var parts = map[string][]part{
-	"assemblyscript": {{source, "assemblyscript", "."}},
-
-	"c":    {{source, "c", "."}},
-	"go":   {{sdkgo.Source, ".", "go"}, {abi.Source, ".", "abi"}},
-	"rust": {{source, "rust", "."}},
-	"zig":  {{source, "zig", "."}},
-}
-
 // sources returns the files of the SDK for a language, by their slashed paths. That for Go has
 // the two modules go and abi, without their tests.
 func sources(language string) (map[string][]byte, error) {
 	copied := map[string][]byte{}
-	for _, p := range parts[language] {
+	for _, p := range languages[language].sdk {
 		err := fs.WalkDir(p.files, p.root, func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || strings.HasSuffix(name, "_test.go") {
 				return err

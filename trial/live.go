@@ -13,10 +13,15 @@ import (
 	"github.com/wasmnode/wasmnode/host/recent"
 )
 
-// The bounds of a recording of a node's plugin.
+// The bounds of a recording of a node's plugin, and what they are without a wish.
 const (
-	MaxLiveTime  = time.Hour
-	MaxLiveBytes = maxRecordingBytes
+	DefaultLiveTime  = 10 * time.Minute
+	MaxLiveTime      = time.Hour
+	DefaultLiveBytes = 64 << 20
+	MaxLiveBytes     = maxRecordingBytes
+)
+
+const (
 	// maxHeld bounds what calls in progress exchange that is kept until they have ended, and
 	// maxWaiting the text that waits to be read.
 	maxHeld    = 32 << 20

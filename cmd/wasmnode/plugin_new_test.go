@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/internal/pluginregistry/registrytest"
+	"github.com/wasmnode/wasmnode/internal/toolchain"
+	"github.com/wasmnode/wasmnode/sdk"
 )
 
 // make runs a target in a folder of the workshop, and reports whether it was made.
@@ -80,6 +82,11 @@ func (w workshop) runs(t *testing.T, name string) {
 	n.out(t, "job", "run", filepath.Join(agent.Dir, "job.nomad.hcl"))
 	assert.Equal(t, "Hello, world, from hello\n", n.out(t, "alloc", "logs", "-job", name))
 	n.out(t, "job", "stop", "-purge", name)
+}
+
+// What can be made can be looked for.
+func TestThereIsAToolchainToLookForInEachLanguage(t *testing.T) {
+	assert.Equal(t, sdk.Languages(), toolchain.Languages())
 }
 
 func TestANewPluginThatCannotBeMadeSaysWhatToDo(t *testing.T) {

@@ -85,8 +85,8 @@ func (c *pluginRecordCommand) Run(args []string) int {
 	task := f.String("task", "", "")
 	timeout := f.Duration("timeout", 10*time.Second, "")
 	live := f.Bool("live", false, "")
-	longest := f.Duration("for", 10*time.Minute, "")
-	bytes := f.Int("max-bytes", 64<<20, "")
+	longest := f.Duration("for", trial.DefaultLiveTime, "")
+	bytes := f.Int("max-bytes", trial.DefaultLiveBytes, "")
 	if !c.parse(f, args, 1, 1, c.Help()) {
 		return 1
 	}

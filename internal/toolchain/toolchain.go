@@ -8,10 +8,12 @@ package toolchain
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/go-version"
@@ -64,15 +66,18 @@ const (
 // target is what plugins in Rust are compiled for.
 const target = "wasm32-unknown-unknown"
 
+// checks look for what plugins in a language are built with.
+var checks = map[string]func(context.Context, Machine) Finding{
+	"assemblyscript": checkAssemblyScript, "c": checkC, "go": checkGo, "rust": checkRust, "zig": checkZig,
+}
+
 // Languages are those that Check knows, sorted.
-func Languages() []string { return []string{"assemblyscript", "c", "go", "rust", "zig"} }
+func Languages() []string { return slices.Sorted(maps.Keys(checks)) }
 
 // Check looks for what plugins in a language are built with. The context bounds the compilers
 // that are asked for their versions.
 func Check(ctx context.Context, m Machine, language string) Finding {
-	check := map[string]func(context.Context, Machine) Finding{
-		"assemblyscript": checkAssemblyScript, "c": checkC, "go": checkGo, "rust": checkRust, "zig": checkZig,
-	}[language]
+	check := checks[language]
 	if check == nil {
 		return Finding{Name: language, Text: "no SDK for it: there are those for " + strings.Join(Languages(), ", ")}
 	}
