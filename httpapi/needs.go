@@ -332,6 +332,10 @@ func (c *caller) mayVariable(namespace, path, operation string) bool {
 	return c.enough || c.rights.Variable(namespace, path, operation)
 }
 
+// knowsLocks reports whether the caller is told of the locks of variables. Whoever knows a lock's ID
+// holds it, so that it takes a management token, as in Nomad.
+func (c *caller) knowsLocks() bool { return c.enough }
+
 // isolated are the drivers whose tasks see no more of the machine than is theirs. A command in
 // a task of another one needs a capability more, as in Nomad.
 var isolated = map[string]bool{"docker": true, "exec": true, "java": true, "podman": true, "wasi": true}

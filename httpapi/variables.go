@@ -34,7 +34,14 @@ func (h *handler) listVariables(r *http.Request, q *query) (answer, error) {
 	found, next, err := page(q, list,
 		func(v *nomad.VariableMetadata) string { return v.Namespace + "." + v.Path },
 		func(v *nomad.VariableMetadata) any { return v },
-		func(v *nomad.VariableMetadata) *nomad.VariableMetadata { return v })
+		func(v *nomad.VariableMetadata) *nomad.VariableMetadata {
+			if v.Lock == nil || q.caller.knowsLocks() {
+				return v
+			}
+			hidden := *v
+			hidden.Lock = nil
+			return &hidden
+		})
 	return answer{body: found, next: next}, err
 }
 
@@ -49,6 +56,9 @@ func (h *handler) readVariable(r *http.Request, q *query) (answer, error) {
 	}
 	if v == nil {
 		return answer{}, notFound("variable not found")
+	}
+	if !q.caller.knowsLocks() {
+		v.Lock = nil
 	}
 	return answer{body: v, index: v.ModifyIndex}, nil
 }
@@ -133,6 +143,9 @@ func readable(r *http.Request, v *nomad.Variable) *nomad.Variable {
 
 // answerConflict tells who expected another variable which there is.
 func (h *handler) answerConflict(w http.ResponseWriter, r *http.Request, v *nomad.Variable) error {
+	if !callerOf(r).knowsLocks() {
+		v.Lock = nil
+	}
 	return h.answerVariable(w, r, readable(r, v), v.ModifyIndex, http.StatusConflict)
 }
 
