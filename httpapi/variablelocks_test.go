@@ -85,3 +85,32 @@ func TestNomadsLeaserHoldsALock(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, v.Lock)
 }
+
+// Whoever knows a lock's ID holds it: only its holder and a management token are told.
+func TestALocksIDIsTheHoldersSecret(t *testing.T) {
+	d := divide(t)
+	holder, other := d.as(t, d.team).Variables(), d.as(t, d.team).Variables()
+	w, q := &nomad.WriteOptions{Namespace: "mine"}, &nomad.QueryOptions{Namespace: "mine"}
+	mine, _, err := holder.AcquireLock(&nomad.Variable{Path: "db"}, w)
+	require.NoError(t, err)
+	require.NotEmpty(t, mine.Lock.ID)
+	read, _, err := other.Read("db", q)
+	require.NoError(t, err)
+	require.Nil(t, read.Lock)
+	list, _, err := other.List(q)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Nil(t, list[0].Lock)
+	var conflict nomad.ErrCASConflict
+	_, _, err = other.CheckedUpdate(&nomad.Variable{Path: "db", Items: items("a", "b")}, w)
+	require.ErrorAs(t, err, &conflict)
+	require.NotZero(t, conflict.Conflict.ModifyIndex)
+	require.Nil(t, conflict.Conflict.Lock)
+	known, _, err := d.client.Variables().Read("db", q)
+	require.NoError(t, err)
+	require.Equal(t, mine.Lock, known.Lock)
+	_, _, err = holder.RenewLock(mine, w)
+	require.NoError(t, err)
+	_, _, err = holder.ReleaseLock(&nomad.Variable{Path: "db", Lock: mine.Lock}, w)
+	require.NoError(t, err)
+}

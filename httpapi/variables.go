@@ -148,6 +148,9 @@ func readable(r *http.Request, v *nomad.Variable) *nomad.Variable {
 
 // answerConflict tells who expected another variable which there is.
 func (h *handler) answerConflict(w http.ResponseWriter, r *http.Request, v *nomad.Variable) error {
+	if !callerOf(r).readsLocks() {
+		v.Lock = nil
+	}
 	return h.answerVariable(w, r, readable(r, v), v.ModifyIndex, http.StatusConflict)
 }
 

@@ -112,6 +112,13 @@ func (l *lockLease) release() error {
 	return err
 }
 
+// lockEnd is how long a lock lasts that nobody renews.
+func lockEnd(l *nomad.VariableLock) time.Duration {
+	ttl, _ := time.ParseDuration(l.TTL) // the node wrote both
+	delay, _ := time.ParseDuration(l.LockDelay)
+	return lockLost*ttl + delay
+}
+
 // saidOf is what a node says of an error, or what the error says.
 func saidOf(err error) string {
 	var answer nomad.UnexpectedResponseError

@@ -46,7 +46,7 @@ func locksOnTheCommandLine(t *testing.T, n *node) {
 		r = n.run(t, args...)
 		assert.Equal(t, 1, r.code)
 	}
-	assert.Equal(t, "Error: attempting to modify locked variable \"lock/file\": its lock lasts 15s without a renewal, and 15s longer\n", r.stderr)
+	assert.Equal(t, "Error: attempting to modify locked variable \"lock/file\": its holder has to let go of it, or not to renew it for 45s\n", r.stderr)
 	require.NoError(t, os.WriteFile(pipe, []byte("end\n"), 0))
 	line, err = lines.ReadString('\n')
 	require.NoError(t, err)

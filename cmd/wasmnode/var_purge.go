@@ -59,13 +59,18 @@ func (c *varPurgeCommand) Run(args []string) int {
 func (m meta) failChecked(f *flags, client *nomad.Client, path string, err error) int {
 	var conflict nomad.ErrCASConflict
 	checked := errors.As(err, &conflict)
-	if isConflict(err) || checked && conflict.Conflict.ModifyIndex == 0 { // of one that is locked, nothing is told
+	locked := isConflict(err) && strings.HasPrefix(saidOf(err), "{")
+	if locked || checked && conflict.Conflict.ModifyIndex == 0 { // of one that is locked, nothing is told
 		if v, _, unknown := client.Variables().Peek(path, nil); unknown == nil && v != nil && v.Lock != nil {
-			m.ui.Error(fmt.Sprintf("Error: attempting to modify locked variable %q: its lock lasts %s without a renewal, and %s longer", path, v.Lock.TTL, v.Lock.LockDelay))
+			m.ui.Error(fmt.Sprintf("Error: attempting to modify locked variable %q: its holder has to let go of it, or not to renew it for %v", path, lockEnd(v.Lock)))
 			return 1
 		}
 	}
-	if !checked {
+	switch {
+	case locked: // and who asks may not know for how long
+		m.ui.Error(fmt.Sprintf("Error: attempting to modify locked variable %q: its holder has to let go of it", path))
+		return 1
+	case !checked:
 		return m.fail(f, err)
 	}
 	now := conflict.Conflict
