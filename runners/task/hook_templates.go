@@ -1,8 +1,9 @@
 package task
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func (*templatesHook) Name() string { return TemplatesHook }
 // rendered is a template with what came of it.
 type rendered struct {
 	*template.Template
-	content  []byte
+	digest   string            // of that; after an agent's restart, of what the task knows of
 	env      map[string]string // the variables in it
 	made     bool              // it was rendered, now or before
 	files    map[string]string // what it depends on, with the stamps then
@@ -108,6 +109,7 @@ func (h *templatesHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pr
 			}
 			result.Data[key] = string(data)
 		}
+		result.Data[digestKey(i)] = t.digest
 	}
 	h.rendered = all
 	h.first = h.first || len(req.Previous) == 0
@@ -119,7 +121,7 @@ func (h *templatesHook) Prestart(ctx context.Context, req *PrestartRequest) (*Pr
 func keep(all, before []*rendered) {
 	for i, t := range all {
 		if i < len(before) && before[i].Destination == t.Destination {
-			t.content, t.env, t.made = before[i].content, before[i].env, before[i].made
+			t.digest, t.env, t.made = before[i].digest, before[i].env, before[i].made
 		}
 	}
 }
@@ -140,7 +142,7 @@ func (t *rendered) await(ctx context.Context, in template.Input, emit func(*stru
 			if err == nil {
 				err = t.Write(in, out.Content)
 			}
-			t.content, t.env, t.files, t.lookups, t.made = out.Content, out.Env, out.Files, out.Lookups, err == nil
+			t.digest, t.env, t.files, t.lookups, t.made = digestOf(out.Content), out.Env, out.Files, out.Lookups, err == nil
 			return waited, err
 		}
 		if t.made {
@@ -188,11 +190,15 @@ func (h *templatesHook) resume(r *Runner, in template.Input) error {
 	}
 	left := r.local.Hooks[TemplatesHook]
 	for i, t := range all {
-		t.content, t.made = t.Current(in), true
-		t.env, _ = t.Variables(t.content) // the task may have made something else of its file
+		content := t.Current(in)
+		t.digest, t.made = digestOf(content), true
+		t.env, _ = t.Variables(content) // the task may have made something else of its file
 		if left != nil {
 			for key, stamps := range t.stamps(i) {
 				_ = json.Unmarshal([]byte(left.Data[key]), stamps)
+			}
+			if started := left.Data[digestKey(i)]; started != "" && t.Change == template.ChangeRestart {
+				t.digest = started // what was rendered since then, the task has not been restarted for
 			}
 		}
 		t.lookups = unknown(t.lookups) // it may be again as it was before the start, and was not in between
@@ -204,6 +210,15 @@ func (h *templatesHook) resume(r *Runner, in template.Input) error {
 // stamps are those that the template of a number leaves, by the names that they are left under.
 func (t *rendered) stamps(i int) map[string]*map[string]string {
 	return map[string]*map[string]string{strconv.Itoa(i): &t.files, strconv.Itoa(i) + " lookups": &t.lookups}
+}
+
+// digestKey is the name that the digest is left under of what the template of a number was
+// rendered to when the task started.
+func digestKey(i int) string { return strconv.Itoa(i) + " digest" }
+
+func digestOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
 }
 
 // templateFailed is the error of a template. What a file caused may be tried again.
@@ -288,9 +303,9 @@ func (t *rendered) renderChanged(ctx context.Context, in template.Input) (change
 		out.Files, out.Lookups = joined(files, out.Files), joined(lookups, out.Lookups)
 	}
 	t.files, t.lookups, t.changing = out.Files, out.Lookups, changing{}
-	if changed = err == nil && !bytes.Equal(out.Content, t.content); changed {
+	if changed = err == nil && digestOf(out.Content) != t.digest; changed {
 		if err = t.Write(in, out.Content); err == nil {
-			t.content, t.env = out.Content, out.Env
+			t.digest, t.env = digestOf(out.Content), out.Env
 		} else {
 			t.files, t.lookups = unknown(t.files), unknown(t.lookups)
 		}

@@ -116,49 +116,51 @@ func TestATemplateThatChanges(t *testing.T) {
 // A template that waits is rendered when what it depends on has been quiet for min, and at the
 // latest max after the first change.
 func TestATemplateWaitsForQuiet(t *testing.T) {
-	for name, c := range map[string]struct {
-		min, max      *time.Duration
-		every, change time.Duration // how often the file changes, and for how long
-		from, to      time.Duration // when it is rendered
+	cases := map[string]struct {
+		min, max       *time.Duration
+		every, changes time.Duration // how often the file changes, and for how long
+		from, to       time.Duration // when it is rendered
 	}{
-		"one change":         {ptr(10 * time.Second), ptr(time.Minute), time.Minute, time.Second, 10 * time.Second, 12 * time.Second},
-		"changes":            {ptr(10 * time.Second), ptr(time.Minute), 5 * time.Second, 20 * time.Second, 25 * time.Second, 27 * time.Second},
-		"no end":             {ptr(10 * time.Second), ptr(time.Minute), 5 * time.Second, time.Hour, 60 * time.Second, 62 * time.Second},
-		"no end, by default": {ptr(10 * time.Second), nil, 5 * time.Second, time.Hour, 40 * time.Second, 42 * time.Second},
-		"max alone":          {nil, ptr(time.Minute), 500 * time.Millisecond, time.Hour, 60 * time.Second, 62 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				f := newFixture(t, nil).service()
-				f.put("a", "first")
-				tmpl := from("a", "local/out", "restart")
-				tmpl.Wait = &nomad.WaitConfig{Min: c.min, Max: c.max}
-				f.task.Templates = []*nomad.Template{tmpl}
-				f.start()
-				synctest.Wait()
-				require.Equal(t, "first", f.read("web/local/out"), "the first time it does not wait")
-				ctx, stop := context.WithCancel(t.Context())
-				var writer sync.WaitGroup
-				writer.Go(func() {
-					for begun := time.Now(); time.Since(begun) < c.change && ctx.Err() == nil; {
-						f.put("a", time.Now().String())
-						time.Sleep(c.every)
-					}
-				})
-				time.Sleep(c.from - 1)
-				synctest.Wait()
-				require.Equal(t, "first", f.read("web/local/out"))
-				time.Sleep(c.to - c.from + 1)
-				synctest.Wait()
-				require.NotEqual(t, "first", f.read("web/local/out"))
-				settle()
-				require.Equal(t, 2, f.world.Started("web"))
-				stop()
-				writer.Wait()
-				f.finish()
-			})
-		})
+		"once":     {ptr(10 * time.Second), ptr(time.Minute), time.Minute, time.Second, 10 * time.Second, 12 * time.Second},
+		"often":    {ptr(10 * time.Second), ptr(time.Minute), 5 * time.Second, 20 * time.Second, 25 * time.Second, 27 * time.Second},
+		"always":   {ptr(10 * time.Second), ptr(time.Minute), 5 * time.Second, time.Hour, 60 * time.Second, 62 * time.Second},
+		"no-max":   {ptr(10 * time.Second), nil, 5 * time.Second, time.Hour, 40 * time.Second, 42 * time.Second},
+		"max-only": {nil, ptr(time.Minute), 500 * time.Millisecond, time.Hour, 60 * time.Second, 62 * time.Second},
 	}
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil).service()
+		for name, c := range cases {
+			f.put(name, "first")
+			tmpl := from(name, "local/"+name, "noop")
+			tmpl.Wait = &nomad.WaitConfig{Min: c.min, Max: c.max}
+			f.task.Templates = append(f.task.Templates, tmpl)
+		}
+		f.start()
+		synctest.Wait()
+		rendered := map[string]time.Duration{}
+		for name := range cases {
+			require.Equal(t, "first", f.read("web/local/"+name), "the first time it does not wait")
+		}
+		begun := time.Now()
+		for len(rendered) < len(cases) && time.Since(begun) < 2*time.Minute {
+			now := time.Since(begun)
+			for name, c := range cases {
+				if now < c.changes && now%c.every == 0 {
+					f.put(name, now.String())
+				}
+				if rendered[name] == 0 && f.read("web/local/"+name) != "first" {
+					rendered[name] = now
+				}
+			}
+			time.Sleep(500 * time.Millisecond)
+			synctest.Wait()
+		}
+		for name, c := range cases {
+			require.GreaterOrEqual(t, rendered[name], c.from, name)
+			require.LessOrEqual(t, rendered[name], c.to, name)
+		}
+		f.finish()
+	})
 }
 
 func TestChangesOfSeveralTemplatesAreOneRestart(t *testing.T) {
@@ -250,6 +252,38 @@ func TestAChangeWhileTheAgentWasAwayIsSeen(t *testing.T) {
 		settle()
 		require.Equal(t, "two 0", f.read("web/local/out"))
 		require.Contains(t, f.events(), "Signaling: Task being sent signal SIGHUP: Template re-rendered")
+		f.finish()
+	})
+}
+
+func TestATaskIsRestartedForWhatAnAgentRenderedThatDied(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFixture(t, nil).service()
+		f.put("a", "one")
+		f.task.Templates = []*nomad.Template{from("a", "local/out", "restart")}
+		f.start()
+		settle()
+		f.r.Shutdown()
+		<-f.r.WaitCh()
+		f.put("a", "two")
+		out := filepath.Join(f.dir.Path(), "web/local/out")
+		require.NoError(t, os.WriteFile(out, []byte("two"), 0o644)) // as the agent left it
+		r := f.build()
+		require.NoError(t, r.Restore())
+		go r.Run()
+		settle()
+		require.Contains(t, f.events(), rerendered)
+		before := f.world.Started("web")
+
+		// That was for all that there is now.
+		r.Shutdown()
+		<-r.WaitCh()
+		require.NoError(t, os.WriteFile(out, []byte("the task's own"), 0o644))
+		r = f.build()
+		require.NoError(t, r.Restore())
+		go r.Run()
+		settle()
+		require.Equal(t, before, f.world.Started("web"))
 		f.finish()
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/wasmnode/wasmnode/runners/template"
 	"github.com/wasmnode/wasmnode/structs"
@@ -21,13 +20,27 @@ func firstScripts(all []*rendered) (scripts []*template.Script) {
 	return scripts
 }
 
-// runScripts runs scripts in the task, at once, and waits for them.
-func (w *templateWatch) runScripts(ctx context.Context, scripts []*template.Script) {
-	var running sync.WaitGroup
+// wakeScripts has scripts run in the task, each once more when it runs already. Nobody waits for
+// them: other templates go on.
+func (w *templateWatch) wakeScripts(scripts []*template.Script) {
 	for _, s := range scripts {
-		running.Go(func() { w.runScript(ctx, s) })
+		select {
+		case w.scripts[s] <- struct{}{}:
+		default:
+		}
 	}
-	running.Wait()
+}
+
+// runWhenWoken runs a script, one run after the other, until ctx ends.
+func (w *templateWatch) runWhenWoken(ctx context.Context, s *template.Script, wake <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-wake:
+			w.runScript(ctx, s)
+		}
+	}
 }
 
 // runScript runs a script, and tells how it went, with Nomad's texts. What it writes is dropped, and

@@ -115,3 +115,34 @@ func TestAScriptEndsWithTheAgent(t *testing.T) {
 		f.finish()
 	})
 }
+
+// TestNobodyWaitsForAScript has other templates rendered and acted on while a script runs, and the
+// script run once more for all changes of its own meanwhile.
+func TestNobodyWaitsForAScript(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := scripted(t, exits(0, "4m"), &nomad.ChangeScript{Command: ptr("slow"), Timeout: ptr(time.Hour)})
+		f.put("b", "one")
+		f.task.Templates = append(f.task.Templates, from("b", "local/b", "signal"))
+		f.start()
+		settle()
+		ran := func() int {
+			return strings.Count(strings.Join(f.events(), "\n"), "Template successfully ran script slow")
+		}
+		for _, content := range []string{"two", "three", "four"} {
+			f.put("a", content)
+			f.put("b", content)
+			settle()
+			require.Equal(t, content, f.read("web/local/out"))
+			require.Equal(t, content, f.read("web/local/b"))
+		}
+		require.Equal(t, 3, strings.Count(strings.Join(f.events(), "\n"), "Template re-rendered"))
+		require.Zero(t, ran())
+		time.Sleep(6 * time.Minute)
+		settle()
+		require.Equal(t, 1, ran())
+		time.Sleep(time.Hour)
+		settle()
+		require.Equal(t, 2, ran())
+		f.finish()
+	})
+}

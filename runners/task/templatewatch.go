@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/wasmnode/wasmnode/runners/template"
@@ -19,18 +20,31 @@ const templatePoll = time.Second
 
 // templateWatch renders templates again while their task runs, in a goroutine of its own.
 type templateWatch struct {
-	r      *Runner
-	in     template.Input
-	all    []*rendered
-	first  []*template.Script // to be run at once
-	cancel context.CancelFunc
-	done   chan struct{}
+	r     *Runner
+	in    template.Input
+	all   []*rendered
+	first []*template.Script // to be run at once
+	// scripts wakes, for each script, the goroutine that runs it. Its capacity is 1: one run more
+	// is enough for all changes that come while it runs.
+	scripts map[*template.Script]chan struct{}
+	cancel  context.CancelFunc
+	done    chan struct{}
 }
 
 // watchTemplates begins to watch. It goes on when ctx, which starts it, has ended.
 func watchTemplates(ctx context.Context, r *Runner, in template.Input, all []*rendered, first []*template.Script) *templateWatch {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	w := &templateWatch{r: r, in: in, all: all, first: first, cancel: cancel, done: make(chan struct{})}
+	w := &templateWatch{r: r, in: in, all: all, first: first, scripts: map[*template.Script]chan struct{}{}, cancel: cancel, done: make(chan struct{})}
+	for _, t := range all {
+		if t.Script != nil {
+			w.scripts[t.Script] = make(chan struct{}, 1)
+		}
+	}
+	for _, s := range first {
+		if w.scripts[s] == nil { // of a template that is rendered once
+			w.scripts[s] = make(chan struct{}, 1)
+		}
+	}
 	go func() {
 		defer close(w.done)
 		w.run(ctx)
@@ -38,14 +52,19 @@ func watchTemplates(ctx context.Context, r *Runner, in template.Input, all []*re
 	return w
 }
 
-// end ends the watch and waits for that: at most for a file to be written.
+// end ends the watch and waits for that: at most for a file to be written, and scripts to be killed.
 func (w *templateWatch) end() {
 	w.cancel()
 	<-w.done
 }
 
 func (w *templateWatch) run(ctx context.Context) {
-	w.runScripts(ctx, w.first)
+	var running sync.WaitGroup
+	defer running.Wait()
+	for s, wake := range w.scripts {
+		running.Go(func() { w.runWhenWoken(ctx, s, wake) })
+	}
+	w.wakeScripts(w.first)
 	tick := time.NewTicker(templatePoll)
 	defer tick.Stop()
 	for {
@@ -104,7 +123,7 @@ func (w *templateWatch) apply(ctx context.Context, changed []*rendered) {
 		return
 	}
 	w.signal(ctx, signals)
-	w.runScripts(ctx, scripts)
+	w.wakeScripts(scripts)
 }
 
 // signal sends signals. A task that cannot be signalled would keep its old
