@@ -50,11 +50,14 @@ func (idle) AllocationUsage(context.Context, string, string) (*structs.Allocatio
 }
 
 // intended reports whether an answer has the status 5xx because Nomad's has: of another region,
-// and of what its community edition does not have; or because it names what cannot be made here.
+// and of what its community edition does not have; because it names what cannot be made here;
+// or because the control plane's node does not run.
 func intended(answer *httptest.ResponseRecorder) bool {
 	switch text := answer.Body.String(); answer.Code {
 	case http.StatusInternalServerError:
 		return text == "No path to region"
+	case http.StatusServiceUnavailable:
+		return text == "the node is not there yet: try again"
 	case http.StatusNotImplemented:
 		return text == "Nomad Enterprise only endpoint" || slices.Contains(httpapi.Unmade, text)
 	}

@@ -3,12 +3,14 @@ package node
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	nomad "github.com/hashicorp/nomad/api"
 
 	"github.com/wasmnode/wasmnode/structs"
@@ -129,7 +131,7 @@ func (n *Node) RefreshVolumes(ctx context.Context) {
 	n.self.update(func(next *structs.Node) bool { return setVolumePlugins(next, plugins) })
 	volumes, err := n.cfg.ControlPlane.NodeVolumes(ctx, n.ID())
 	if err != nil {
-		n.logger.Error("the dynamic host volumes are not known", "error", err)
+		tellUnlessStopped(ctx, n.logger, "the dynamic host volumes are not known", err)
 		return
 	}
 	var all sync.WaitGroup
@@ -156,7 +158,7 @@ func (n *Node) restoreVolume(ctx context.Context, v structs.NodeVolume) {
 			err = n.cfg.ControlPlane.VolumeRemoved(ctx, n.ID(), v.Volume.ID)
 		}
 		if err != nil {
-			logger.Error("a host volume that was to be deleted is still there: delete it again", "error", err)
+			tellUnlessStopped(ctx, logger, "a host volume that was to be deleted is still there: delete it again", err)
 		}
 		return
 	}
@@ -168,7 +170,7 @@ func (n *Node) restoreVolume(ctx context.Context, v structs.NodeVolume) {
 		err = n.cfg.ControlPlane.VolumeMade(ctx, n.ID(), v.Volume.ID, made)
 	}
 	if err != nil {
-		logger.Error("a host volume is not there: what asks for it waits until it is made, when the configuration is reloaded or the agent is started again", "error", err)
+		tellUnlessStopped(ctx, logger, "a host volume is not there: what asks for it waits until it is made, when the configuration is reloaded or the agent is started again", err)
 		return
 	}
 	n.self.update(func(next *structs.Node) bool {
@@ -207,4 +209,11 @@ func setVolumePlugins(n *structs.Node, plugins map[string]string) bool {
 		n.Attributes[volumePlugins+name+".version"] = version
 	}
 	return !maps.Equal(before, n.Attributes)
+}
+
+// tellUnlessStopped logs an error, unless the agent is stopping: its next start tries again.
+func tellUnlessStopped(ctx context.Context, logger hclog.Logger, text string, err error) {
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		logger.Error(text, "error", err)
+	}
 }
