@@ -72,8 +72,8 @@ test: toolchain ## run the tests, except for those that -short leaves to make ch
 	$(TEST) -short
 
 .PHONY: engines
-engines: ## install the container engines that the docker driver is tested with
-	@internal/tools/install-toolchain.sh busybox-static containernetworking-plugins docker.io docker-registry podman runc iptables
+engines: ## install what tests run: container engines, and the programs of an example
+	@internal/tools/install-toolchain.sh busybox-static containernetworking-plugins docker.io docker-registry podman runc iptables redis-server
 
 .PHONY: test-all
 test-all: toolchain compilers browser engines machines ## run all tests, under the race detector where there are races
@@ -124,7 +124,7 @@ generated: generate
 	@git diff --exit-code --stat -- abi/wasmnodev1 abi/descriptor sdk || { echo "generated code differs from what is committed: run make generate and commit it"; exit 1; }
 
 .PHONY: docs
-docs: ## check the links and commands of the documentation
+docs: engines ## check the links and commands of the documentation
 	$(GO) test ./docs/...
 
 .PHONY: fuzz
