@@ -64,6 +64,9 @@ func (h *handler) streamEvents(w http.ResponseWriter, r *http.Request) error {
 		case err != nil:
 			return nil // the client is gone, or the agent ends
 		}
+		if wanted.caller, err = h.callerNow(r); err != nil { // the token may have been deleted
+			return out.line(fmt.Appendf(nil, `{"Error":%q}`, err.Error()))
+		}
 		events, err := h.rendered.events(place, batch, wanted)
 		if err != nil {
 			h.Logger.Error("an event cannot be rendered", "index", batch.Index, "error", err)

@@ -107,15 +107,10 @@ func (h *handler) routeFor(r *http.Request) access.Route {
 // ServeHTTP serves what the policy allows, within the bounds. It implements
 // [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	route := h.routeFor(r)
-	by, err := h.policy.Check(r, route)
+	c, err := h.callerNow(r)
 	if err != nil {
 		h.refuse(w, r, err)
 		return
-	}
-	c := &caller{rights: by.Rights, enough: by.Rights.Level() >= route.Needs}
-	if by.Workload != nil && h.ACL {
-		c.task, c.enough = by.Workload, true // of what it is let in to it has its part
 	}
 	asked := r
 	r = withCaller(r, c)
@@ -135,6 +130,20 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body = &body{r.Body, seat}
 	}
 	h.mux.ServeHTTP(w, r)
+}
+
+// callerNow finds out who sent a request that the policy allows, and with which rights.
+func (h *handler) callerNow(r *http.Request) (*caller, error) {
+	route := h.routeFor(r)
+	by, err := h.policy.Check(r, route)
+	if err != nil {
+		return nil, err
+	}
+	c := &caller{rights: by.Rights, enough: by.Rights.Level() >= route.Needs}
+	if h.ACL {
+		c.task = by.Workload
+	}
+	return c, nil
 }
 
 // becomeStream is for a request with a body, once that is read, that will wait for a change: it

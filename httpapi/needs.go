@@ -16,8 +16,8 @@ import (
 type need struct {
 	// caps are capabilities in the namespace of what is asked for, of which any does.
 	caps []string
-	// in is that namespace; nil: the request's.
-	in func(h *handler, r *http.Request) string
+	// in is that namespace, or that there is nothing of the path's ID; nil: the request's.
+	in func(h *handler, r *http.Request) (string, error)
 	// may decides instead of these, unless it is nil.
 	may func(r *http.Request, by *access.Rights) bool
 }
@@ -26,7 +26,9 @@ type need struct {
 func inNamespace(anyOf ...string) *need { return &need{caps: anyOf} }
 
 // of has the need be of the namespace that what the path names is in.
-func (n *need) of(in func(*handler, *http.Request) string) *need { return &need{caps: n.caps, in: in} }
+func (n *need) of(in func(*handler, *http.Request) (string, error)) *need {
+	return &need{caps: n.caps, in: in}
+}
 
 func rights(may func(by *access.Rights) bool) *need {
 	return &need{may: func(_ *http.Request, by *access.Rights) bool { return may(by) }}
@@ -214,34 +216,40 @@ func mayDeregister(r *http.Request, by *access.Rights) bool {
 	return by.Namespace(namespaceOf(r), "submit-job", "purge-job", "deregister-job")
 }
 
-func allocationNamespace(h *handler, r *http.Request) string {
-	if a := h.ControlPlane.Allocation(r.PathValue("id")); a != nil {
-		return a.Namespace
+// allocationNamespace is that of what the control plane knows. What the node may still have of
+// another allocation is of no namespace.
+func allocationNamespace(h *handler, r *http.Request) (string, error) {
+	id := r.PathValue("id")
+	switch a := h.ControlPlane.Allocation(id); {
+	case a != nil:
+		return a.Namespace, nil
+	case strings.HasPrefix(r.URL.Path, "/v1/client/"):
+		return "", notFound("Unknown allocation %q", id)
 	}
-	return namespaceOf(r)
+	return "", notFound("alloc not found")
 }
 
-func evaluationNamespace(h *handler, r *http.Request) string {
+func evaluationNamespace(h *handler, r *http.Request) (string, error) {
 	if e := h.ControlPlane.Evaluation(r.PathValue("id")); e != nil {
-		return e.Namespace
+		return e.Namespace, nil
 	}
-	return namespaceOf(r)
+	return "", notFound("eval not found")
 }
 
-func deploymentNamespace(h *handler, r *http.Request) string {
+func deploymentNamespace(h *handler, r *http.Request) (string, error) {
 	if d := h.ControlPlane.Deployment(r.PathValue("id")); d != nil {
-		return d.Namespace
+		return d.Namespace, nil
 	}
-	return namespaceOf(r)
+	return "", notFound("deployment not found")
 }
 
-func policyNamespace(h *handler, r *http.Request) string {
+func policyNamespace(h *handler, r *http.Request) (string, error) {
 	for _, p := range h.ControlPlane.ScalingPolicies() {
 		if p.ID == r.PathValue("id") {
-			return p.Namespace
+			return p.Namespace, nil
 		}
 	}
-	return namespaceOf(r)
+	return "", notFound("policy not found")
 }
 
 // namespaceOf is the namespace that a request names, or the default one.
@@ -287,18 +295,28 @@ func callerOf(r *http.Request) *caller {
 // allow refuses what neither the caller's level nor its rules allow of an endpoint.
 func (h *handler) allow(method, pattern string, r *http.Request) error {
 	c := callerOf(r)
-	if c.enough {
+	if c.enough || c.task != nil { // the guard lets a task in to what has a part for it
 		return nil
 	}
-	c.need = needOf(method, pattern, r)
-	switch n := c.need; {
+	n := needOf(method, pattern, r)
+	c.need = n
+	switch {
 	case n == nil:
 		return access.ErrDenied
-	case n.may != nil && n.may(r, c.rights):
-		return nil
-	case n.may == nil && n.in != nil && c.mayIn(n.in(h, r)):
-		return nil
-	case n.may == nil && n.in == nil && c.mayIn(namespaceOf(r)):
+	case n.may != nil:
+		return deniedUnless(n.may(r, c.rights))
+	case n.in == nil:
+		return deniedUnless(c.mayIn(namespaceOf(r)))
+	}
+	namespace, err := n.in(h, r)
+	if err != nil && c.mayIn("*") {
+		return err
+	}
+	return deniedUnless(err == nil && c.mayIn(namespace))
+}
+
+func deniedUnless(may bool) error {
+	if may {
 		return nil
 	}
 	return access.ErrDenied
@@ -307,6 +325,9 @@ func (h *handler) allow(method, pattern string, r *http.Request) error {
 // mayIn reports whether the caller may have what it asks for of a namespace. In "*" it may
 // where it may in any.
 func (c *caller) mayIn(namespace string) bool {
+	if c.task != nil {
+		return namespace == c.task.Namespace
+	}
 	return c.enough || c.need != nil && c.rights.Namespace(namespace, c.need.caps...)
 }
 
@@ -338,7 +359,7 @@ func (c *caller) mayVariable(namespace, path, operation string) bool {
 }
 
 // readsLocks reports whether the caller may know the IDs of locks, which let whoever has one write.
-func (c *caller) readsLocks() bool { return c.task == nil && c.rights.Level() == access.Manager }
+func (c *caller) readsLocks() bool { return c.rights.Level() == access.Manager }
 
 // isolated are the drivers whose tasks see no more of the machine than is theirs. A command in
 // a task of another one needs a capability more, as in Nomad.
@@ -347,7 +368,7 @@ var isolated = map[string]bool{"docker": true, "exec": true, "java": true, "podm
 // mayExec refuses commands in a task that is not isolated to who may only run some in those
 // that are.
 func (c *caller) mayExec(a *structs.Allocation, task string) error {
-	if c.enough || a == nil {
+	if c.enough {
 		return nil
 	}
 	if t := a.Task(task); t != nil && !isolated[t.Driver] && !c.rights.Namespace(a.Namespace, "alloc-node-exec") {

@@ -22,8 +22,8 @@ func (h *handler) serviceRoutes() {
 
 // listServices are the names of services with all tags of their registrations, by namespace.
 func (h *handler) listServices(_ *http.Request, q *query) (answer, error) {
-	if err := onlyOwnNamespace(q); err != nil {
-		return answer{}, err
+	if q.namespace != "*" && !q.caller.mayIn(q.namespace) {
+		return answer{}, access.ErrDenied
 	}
 	tags := map[string]map[string]map[string]bool{} // by namespace and name
 	for _, s := range h.ControlPlane.Services() {
@@ -67,8 +67,8 @@ func (h *handler) readService(r *http.Request, q *query) (answer, error) {
 	if q.namespace == "*" {
 		q.namespace = nomad.DefaultNamespace
 	}
-	if err := onlyOwnNamespace(q); err != nil {
-		return answer{}, err
+	if !q.caller.mayIn(q.namespace) {
+		return answer{}, access.ErrDenied
 	}
 	list, next, err := page(q, h.ControlPlane.ServicesNamed(q.namespace, r.PathValue("name")),
 		func(s *structs.ServiceRegistration) string { return s.Namespace + "." + s.ID },
@@ -83,20 +83,6 @@ func (h *handler) readService(r *http.Request, q *query) (answer, error) {
 		}
 	}
 	return answer{body: answeredServices(list), next: next}, nil
-}
-
-// onlyOwnNamespace has a task see the services of its namespace alone: with its identity, all of
-// them are these.
-func onlyOwnNamespace(q *query) error {
-	task := q.caller.task
-	if task == nil || q.namespace == task.Namespace {
-		return nil
-	}
-	if q.namespace != "*" {
-		return access.ErrDenied
-	}
-	q.namespace = task.Namespace
-	return nil
 }
 
 // choose returns as many of the registrations as "<number>|<key>" asks for.

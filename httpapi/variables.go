@@ -31,17 +31,17 @@ func (h *handler) listVariables(r *http.Request, q *query) (answer, error) {
 	slices.SortFunc(list, func(a, b *nomad.VariableMetadata) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Path, b.Path))
 	})
+	for i, v := range list {
+		if v.Lock != nil && !q.caller.readsLocks() {
+			told := *v
+			told.Lock = nil // who has its ID may write; a filter must not find it out either
+			list[i] = &told
+		}
+	}
+	same := func(v *nomad.VariableMetadata) *nomad.VariableMetadata { return v }
 	found, next, err := page(q, list,
 		func(v *nomad.VariableMetadata) string { return v.Namespace + "." + v.Path },
-		func(v *nomad.VariableMetadata) any { return v },
-		func(v *nomad.VariableMetadata) *nomad.VariableMetadata {
-			if v.Lock == nil || q.caller.readsLocks() {
-				return v
-			}
-			told := *v
-			told.Lock = nil // who has its ID may write
-			return &told
-		})
+		func(v *nomad.VariableMetadata) any { return v }, same)
 	return answer{body: found, next: next}, err
 }
 

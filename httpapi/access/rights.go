@@ -31,7 +31,7 @@ func RightsOf(level Level, rules ...*Rules) *Rights {
 func (r *Rights) add(of *Rules) {
 	for _, n := range of.Namespaces {
 		r.namespaces.add(n.Name, n.capabilities())
-		if n.Variables == nil {
+		if n.Variables == nil || r.namespaces[n.Name][deny] {
 			continue
 		}
 		for _, p := range n.Variables.Paths {

@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
-	"github.com/hashicorp/hcl/v2/hclparse"
+	hcljson "github.com/hashicorp/hcl/v2/json"
+
+	"github.com/wasmnode/wasmnode/internal/hclvalue"
 )
 
 // Rules are what a policy allows, as it is written: in HCL, or the same as JSON.
@@ -105,21 +108,46 @@ var (
 	ruledPool = regexp.MustCompile(`^[a-zA-Z0-9-_*]{1,128}$`)
 )
 
+// MaxRulesBytes bounds what a policy says.
+const MaxRulesBytes = 64 << 10
+
 // ParseRules reads and checks a policy. The error is one line that says where and what is wrong.
 func ParseRules(text string) (*Rules, error) {
-	parser, parse := hclparse.NewParser(), (*hclparse.Parser).ParseHCL
-	if bytes.HasPrefix(bytes.TrimSpace([]byte(text)), []byte("{")) {
-		parse = (*hclparse.Parser).ParseJSON
+	if len(text) > MaxRulesBytes {
+		return nil, fmt.Errorf("its rules have %d bytes, at most %d are possible", len(text), MaxRulesBytes)
 	}
-	file, diags := parse(parser, []byte(text), "rules")
+	body, diags := parseRules([]byte(text))
 	r := new(Rules)
 	if !diags.HasErrors() {
-		diags = gohcl.DecodeBody(file.Body, nil, r)
+		diags = gohcl.DecodeBody(body, nil, r)
 	}
 	if diags.HasErrors() {
 		return nil, fmt.Errorf("failed to parse ACL Policy: %s", firstOf(diags))
 	}
 	return r, r.check()
+}
+
+func parseRules(text []byte) (hcl.Body, hcl.Diagnostics) {
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		return hclvalue.ParseFile("rules", text)
+	}
+	start := hcl.Range{Filename: "rules", Start: hcl.InitialPos, End: hcl.InitialPos}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	for {
+		token, err := dec.Token()
+		if err != nil {
+			break // the end, or what the parser tells
+		}
+		if _, is := token.(json.Number); is {
+			return nil, hclvalue.Errorf(start, "A policy has no numbers.") // 1e9999999 takes half a minute to be read
+		}
+	}
+	file, diags := hcljson.Parse(text, "rules")
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	return file.Body, nil
 }
 
 // firstOf is the first fault, on one line.

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,6 +40,10 @@ func TestRulesThatCannotBe(t *testing.T) {
 		`node_pool "a b" { policy = "read" }`:                     "invalid name: node_pool a b",
 		`host_volume "a" { capabilities = ["fly"] }`:              `invalid capability "fly" of host_volume a`,
 		"node { policy = \"read\" }\nnode { policy = \"write\" }": "Duplicate node block",
+		`node { policy = 1e9999999 }`:                             "The number is too large",
+		`{"node": {"policy": 1e9999999}}`:                         "A policy has no numbers",
+		strings.Repeat("(", 1000):                                 "failed to parse ACL Policy: rules:1,",
+		strings.Repeat("#", MaxRulesBytes+1):                      "its rules have 65537 bytes, at most 65536 are possible",
 	} {
 		_, err := ParseRules(text)
 		require.ErrorContains(t, err, want, text)
