@@ -155,11 +155,5 @@ func (h *handler) deleteClaim(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	index, err := h.ControlPlane.DeleteVolumeClaim(q.namespace, r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	w.Header().Set("X-Nomad-Index", strconv.FormatUint(index, 10))
-	w.WriteHeader(http.StatusOK)
-	return nil
+	return done(w)(h.ControlPlane.DeleteVolumeClaim(q.namespace, r.PathValue("id")))
 }

@@ -345,6 +345,9 @@ func (n *Node) mark(id string) {
 
 // runToEnd runs an allocation; what it leaves is garbage then.
 func (n *Node) runToEnd(r *alloc.Runner) {
+	if g := r.Alloc().Group(); g != nil && len(g.Volumes) > 0 {
+		_ = n.VolumesReady(n.running) // the error: the node ends
+	}
 	r.Run()
 	n.ended.Set()
 }

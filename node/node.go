@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/wasmnode/wasmnode/internal/wake"
 	"github.com/wasmnode/wasmnode/runners/alloc"
@@ -104,8 +105,8 @@ type Node struct {
 	measured   map[string]bool                               // attributes that it found last; used in self.update only
 	hostCPU    hostCPU
 
-	// volumesMu is held by who makes all volumes again, and shared by who makes one.
-	volumesMu       sync.RWMutex
+	// volumeTurns is had by who makes all volumes again, and one of it by who makes one.
+	volumeTurns     *semaphore.Weighted
 	volumesRestored chan struct{}   // closed when those are there that can be
 	running         context.Context // of Run
 	end             context.CancelFunc
@@ -195,7 +196,7 @@ func New(cfg Config) (*Node, error) {
 		unread:      map[string]*unread{},
 		strays:      map[string]*workload.Status{},
 
-		volumesRestored: make(chan struct{}), running: running, end: end,
+		volumeTurns: semaphore.NewWeighted(allVolumeTurns), volumesRestored: make(chan struct{}), running: running, end: end,
 	}
 	node.recall(context.Background())
 	return node, nil
@@ -255,7 +256,7 @@ func (n *Node) Run(ctx context.Context, ready func()) error {
 	defer n.end()
 	var loops sync.WaitGroup
 	loops.Go(func() { n.registerLoop(ctx) })
-	n.restoreVolumes(ctx) // before tasks that mount them are started again
+	loops.Go(func() { n.restoreVolumes(ctx) })
 	if err := n.restore(ctx); err != nil {
 		cancel()
 		loops.Wait()

@@ -33,6 +33,13 @@ type Volumes interface {
 // volumePlugins is how the attributes of volume plugins begin, with Nomad's name.
 const volumePlugins = "plugins.host_volume."
 
+const (
+	// allVolumeTurns is more than volumes are made at once.
+	allVolumeTurns = 1 << 20
+	// refreshVolumes bounds how long is waited for all volumes.
+	refreshVolumes = firstFingerprintWait
+)
+
 // tellVolume bounds how long a change of a volume waits until the control plane knows the node
 // with it: it comes to know that later, too.
 const tellVolume = 5 * time.Second
@@ -55,10 +62,12 @@ func (n *Node) CreateVolume(ctx context.Context, v *nomad.HostVolume) (structs.M
 	if n.cfg.Volumes == nil {
 		return structs.MadeVolume{}, errNoVolumes
 	}
-	n.volumesMu.RLock()
-	defer n.volumesMu.RUnlock()
 	ctx, end := n.whileRunning(ctx)
 	defer end()
+	if err := n.volumeTurns.Acquire(ctx, 1); err != nil {
+		return structs.MadeVolume{}, n.volumeError(err)
+	}
+	defer n.volumeTurns.Release(1)
 	made, err := n.makeVolume(ctx, v)
 	if err != nil {
 		return made, n.volumeError(err)
@@ -73,10 +82,12 @@ func (n *Node) DeleteVolume(ctx context.Context, v *nomad.HostVolume) error {
 	if n.cfg.Volumes == nil {
 		return errNoVolumes
 	}
-	n.volumesMu.RLock()
-	defer n.volumesMu.RUnlock()
 	ctx, end := n.whileRunning(ctx)
 	defer end()
+	if err := n.volumeTurns.Acquire(ctx, 1); err != nil {
+		return n.volumeError(err)
+	}
+	defer n.volumeTurns.Release(1)
 	if err := n.cfg.Volumes.Delete(ctx, v); err != nil {
 		return n.volumeError(err)
 	}
@@ -120,13 +131,18 @@ func (n *Node) makeVolume(ctx context.Context, v *nomad.HostVolume) (structs.Mad
 }
 
 // RefreshVolumes looks for volume plugins again, and for volumes that could not be made when
-// the agent started.
+// the agent started. It waits for a bounded time.
 func (n *Node) RefreshVolumes(ctx context.Context) {
 	if n.cfg.Volumes == nil {
 		return
 	}
-	n.volumesMu.Lock()
-	defer n.volumesMu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, refreshVolumes)
+	defer cancel()
+	if err := n.volumeTurns.Acquire(ctx, allVolumeTurns); err != nil {
+		tellUnlessStopped(ctx, n.logger, "host volumes are not looked for again, since some are being made", err)
+		return
+	}
+	defer n.volumeTurns.Release(allVolumeTurns)
 	plugins := n.cfg.Volumes.Plugins(ctx)
 	n.self.update(func(next *structs.Node) bool { return setVolumePlugins(next, plugins) })
 	volumes, err := n.cfg.ControlPlane.NodeVolumes(ctx, n.ID())
@@ -141,13 +157,12 @@ func (n *Node) RefreshVolumes(ctx context.Context) {
 	all.Wait()
 }
 
-// restoreVolumes has the plugins make again what they made, for a bounded time. What cannot be
-// made is told, and is not there.
+// restoreVolumes has the plugins make again what they made. What cannot be made is told, and is
+// not there.
 func (n *Node) restoreVolumes(ctx context.Context) {
 	defer close(n.volumesRestored)
-	ctx, cancel := context.WithTimeout(ctx, firstFingerprintWait)
-	defer cancel()
 	n.RefreshVolumes(ctx)
+	n.told(ctx)
 }
 
 func (n *Node) restoreVolume(ctx context.Context, v structs.NodeVolume) {

@@ -54,6 +54,7 @@ func TestVolumesAreMadeAgainWhenTheNodeStarts(t *testing.T) {
 	plugin := filepath.Join(plugins, "p")
 	require.NoError(t, os.WriteFile(plugin, []byte(makesVolumes), 0o700))
 	w.start()
+	require.NoError(t, w.node.VolumesReady(t.Context()))
 	v := w.createVolume("p")
 	require.Equal(t, "1.0.0", w.node.Structs().Attributes["plugins.host_volume.p.version"])
 	has := structs.HostVolume{Name: "data", ID: v.ID, Path: v.HostPath}
@@ -62,6 +63,7 @@ func TestVolumesAreMadeAgainWhenTheNodeStarts(t *testing.T) {
 	w.end()
 	require.NoError(t, os.Remove(v.HostPath)) // as what is mounted is gone after the machine's restart
 	w.start()
+	require.NoError(t, w.node.VolumesReady(t.Context()))
 	require.DirExists(t, v.HostPath)
 	require.Equal(t, []structs.HostVolume{has}, w.node.Structs().HostVolumes)
 	require.Equal(t, v.CreateIndex, w.embedded.HostVolume("default", v.ID).CreateIndex)
@@ -72,6 +74,7 @@ func TestVolumesAreMadeAgainWhenTheNodeStarts(t *testing.T) {
 	require.NoError(t, os.Rename(plugin, plugin+"-away"))
 	require.NoError(t, os.Chmod(plugin+"-away", 0o600))
 	w.start()
+	require.NoError(t, w.node.VolumesReady(t.Context()))
 	w.awaitVolume(v.ID, nomad.HostVolumeStateUnavailable)
 	require.Empty(t, w.node.Structs().HostVolumes)
 	require.NotContains(t, w.node.Structs().Attributes, "plugins.host_volume.p.version")
@@ -110,6 +113,7 @@ func TestWhatWasBegunIsDoneWhenTheNodeStartsAgain(t *testing.T) {
 	stuck := stuckVolumes{works, true, make(chan struct{})}
 	w.volumes = stuck
 	w.start()
+	require.NoError(t, w.node.VolumesReady(t.Context()))
 	failed := make(chan error, 1)
 	go func() {
 		_, err := w.embedded.CreateHostVolume(context.Background(), &nomad.HostVolume{Name: "data", Namespace: "default", PluginID: "mkdir"})
@@ -122,6 +126,7 @@ func TestWhatWasBegunIsDoneWhenTheNodeStartsAgain(t *testing.T) {
 
 	w.volumes = works
 	w.start()
+	require.NoError(t, w.node.VolumesReady(t.Context()))
 	w.awaitVolume(id, nomad.HostVolumeStateReady)
 	v := w.embedded.HostVolume("default", id)
 	require.DirExists(t, v.HostPath)
@@ -130,6 +135,7 @@ func TestWhatWasBegunIsDoneWhenTheNodeStartsAgain(t *testing.T) {
 	stuck = stuckVolumes{works, false, make(chan struct{})}
 	w.volumes = stuck
 	w.start()
+	require.NoError(t, w.node.VolumesReady(t.Context()))
 	go func() {
 		_, err := w.embedded.DeleteHostVolume(context.Background(), "default", id, false)
 		failed <- err
@@ -140,6 +146,7 @@ func TestWhatWasBegunIsDoneWhenTheNodeStartsAgain(t *testing.T) {
 	require.DirExists(t, v.HostPath)
 	w.volumes = works
 	w.start()
+	require.NoError(t, w.node.VolumesReady(t.Context()))
 	require.Empty(t, w.embedded.HostVolumes())
 	require.NoDirExists(t, v.HostPath)
 }
@@ -147,6 +154,7 @@ func TestWhatWasBegunIsDoneWhenTheNodeStartsAgain(t *testing.T) {
 func TestATaskHasItsVolumeWhereItWasMade(t *testing.T) {
 	w, _ := withVolumes(t)
 	w.start()
+	require.NoError(t, w.node.VolumesReady(t.Context()))
 	v := w.createVolume("mkdir")
 	mounts := func(j *nomad.Job) {
 		j.TaskGroups[0].Volumes = map[string]*nomad.VolumeRequest{"d": {Type: "host", Source: "data"}}
@@ -178,7 +186,31 @@ func TestATaskHasItsVolumeWhereItWasMade(t *testing.T) {
 func TestANodeThatMakesNoVolumesSaysSo(t *testing.T) {
 	w := newWorld(t)
 	w.start()
+	require.NoError(t, w.node.VolumesReady(t.Context()))
 	_, err := w.node.CreateVolume(t.Context(), &nomad.HostVolume{})
 	require.EqualError(t, err, "the node makes no dynamic host volumes")
 	require.EqualError(t, w.node.DeleteVolume(t.Context(), &nomad.HostVolume{}), "the node makes no dynamic host volumes")
+}
+
+// TestAVolumeReachesNoOther registers directories that another volume is, has or is in.
+func TestAVolumeReachesNoOther(t *testing.T) {
+	w, _ := withVolumes(t)
+	dir := filepath.Join(w.dir, "volumes")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "a/b/c"), 0o700))
+	require.NoError(t, os.Symlink("a/b", filepath.Join(dir, "link")))
+	w.start()
+	register := func(name, path string) error {
+		_, err := w.embedded.RegisterHostVolume(t.Context(), &nomad.HostVolume{
+			Name: name, Namespace: "default", NodeID: w.node.ID(), HostPath: filepath.Join(dir, path),
+		})
+		return err
+	}
+	require.NoError(t, register("first", "a/b"))
+	for _, path := range []string{"a/b", "a", "a/b/c", "link", "link/c"} {
+		require.ErrorContains(t, register("second", path), `could not place volume "second": the directory `+filepath.Join(dir, "a"))
+		require.Len(t, w.node.Structs().HostVolumes, 1, path)
+		require.Len(t, w.embedded.HostVolumes(), 1, path)
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "a/bc"), 0o700))
+	require.NoError(t, register("second", "a/bc"))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -141,9 +142,15 @@ func (cp *ControlPlane) makeVolume(ctx context.Context, v *nomad.HostVolume) (*n
 		return nil, err
 	}
 	err = cp.write(func(t *tx) error {
+		if err := t.checkVolumePath(v, made.Path); err != nil {
+			return err
+		}
 		t.endVolume(v, made)
 		return nil
 	})
+	if err != nil && v.PluginID == "" {
+		err = cp.takeBack(context.WithoutCancel(ctx), host, v, isNew, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -260,9 +267,16 @@ func (t *tx) placeVolume(v *nomad.HostVolume, n *structs.Node) error {
 		return fault("the node has no host volume plugin %q: it has %s", v.PluginID, strings.Join(volumePluginsOf(n), ", "))
 	}
 	for _, row := range t.volumesOn(n.ID) {
-		if row.Volume.Name == v.Name && row.Volume.ID != v.ID {
+		switch {
+		case row.Volume.Name != v.Name, row.Volume.ID == v.ID:
+		case row.Volume.Namespace != v.Namespace:
+			return fault("volume name already exists on this node, in another namespace")
+		default:
 			return fault("volume name already exists on this node: it is that of %s in namespace %q", row.Volume.ID, row.Volume.Namespace)
 		}
+	}
+	if err := t.checkVolumePath(v, filepath.Clean(v.HostPath)); v.HostPath != "" && err != nil {
+		return err
 	}
 	if count := len(t.volumesOn(n.ID)); count >= maxHostVolumes && t.volumes.get(v.ID) == nil {
 		return fault("a node has at most %d", maxHostVolumes)
@@ -283,6 +297,40 @@ func volumePluginsOf(n *structs.Node) (names []string) {
 		}
 	}
 	return names
+}
+
+// takeBack has the node not have a registered volume that could not be stored, or have it as it
+// was before.
+func (cp *ControlPlane) takeBack(ctx context.Context, host VolumeHost, v *nomad.HostVolume, isNew bool, why error) error {
+	if isNew {
+		if err := host.DeleteVolume(ctx, v); err != nil { // no plugin made it: nothing is removed
+			return fmt.Errorf("%w; the node has it until its next start: %w", why, err)
+		}
+		return cp.forgetVolume(v.ID, why)
+	}
+	if old := cp.HostVolume(v.Namespace, v.ID); old != nil {
+		if _, err := host.CreateVolume(ctx, old); err != nil {
+			return fmt.Errorf("%w; the node has it elsewhere until its next start: %w", why, err)
+		}
+	}
+	return why
+}
+
+// checkVolumePath refuses to register a directory that is another volume's, is in one, or has one
+// in it: who may mount one would reach the other. What a plugin makes is the operator's to say.
+func (t *tx) checkVolumePath(v *nomad.HostVolume, dir string) error {
+	if v.PluginID != "" || dir == "" {
+		return nil
+	}
+	within := func(dir, path string) bool {
+		return path == dir || strings.HasPrefix(path, dir+string(filepath.Separator))
+	}
+	for _, row := range t.volumesOn(v.NodeID) {
+		if has := row.Volume.HostPath; row.Volume.ID != v.ID && has != "" && (within(has, dir) || within(dir, has)) {
+			return errdefs.New(errdefs.FailedPrecondition, "could not place volume %q: the directory %s is of another volume, or has one in it", v.Name, dir)
+		}
+	}
+	return nil
 }
 
 // endVolume stores a volume that was made, and gives who waits for it another chance.
@@ -322,8 +370,10 @@ func (cp *ControlPlane) DeleteHostVolume(ctx context.Context, namespace, id stri
 		if failed := host.DeleteVolume(context.WithoutCancel(ctx), v); failed != nil {
 			if errdefs.ClassOf(failed) != errdefs.Unavailable {
 				err = cp.write(func(t *tx) error {
-					t.markDeleting(t.volumes.get(id), false)
-					t.nodeChanged()
+					if row := t.volumes.get(id); row != nil { // else a refresh has ended what was begun earlier
+						t.markDeleting(row, false)
+						t.nodeChanged()
+					}
 					return nil
 				})
 			}

@@ -166,6 +166,9 @@ func (f ForNode) VolumeMade(ctx context.Context, nodeID, id string, made structs
 		if row == nil || row.Volume.NodeID != nodeID || row.Volume.HostPath == made.Path && row.Volume.CapacityBytes == made.CapacityBytes {
 			return nil
 		}
+		if err := t.checkVolumePath(row.Volume, made.Path); err != nil {
+			return err
+		}
 		t.changeVolume(row, func(v *nomad.HostVolume) { v.HostPath, v.CapacityBytes = made.Path, made.CapacityBytes })
 		return nil
 	})
