@@ -35,6 +35,11 @@ const (
 	tableVolumeClaims = "host_volume_claims"
 )
 
+var tables = []string{
+	tableJobs, tableAllocations, tableEvaluations, tableNodes, tableACLTokens, tableScheduler, tableDeployments, tableNodePools,
+	tableVariables, tableRootKeys, tableServices, tableNamespaces, tableACLPolicies, tableHostVolumes, tableVolumeClaims,
+}
+
 // ControlPlane is what the API needs of the embedded control plane. What it returns
 // is read-only. A missing object is nil, not an error.
 type ControlPlane interface {

@@ -131,9 +131,9 @@ func (h *handler) autopilotHealth(w http.ResponseWriter, r *http.Request) error 
 	return h.send(w, out)
 }
 
-// lastIndex is that of the last change of anything that is told of here.
+// lastIndex is that of the last change of anything.
 func (h *handler) lastIndex() (last uint64) {
-	for _, table := range []string{tableJobs, tableAllocations, tableEvaluations, tableNodes, tableDeployments} {
+	for _, table := range tables {
 		last = max(last, h.ControlPlane.Index(table))
 	}
 	return last

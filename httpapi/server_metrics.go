@@ -120,7 +120,10 @@ func (m serverMetrics) collectJobs(out chan<- prometheus.Metric, jobs []*nomad.J
 	counts, groups := map[string]int{}, 0
 	for _, j := range jobs {
 		counts[*j.Status]++
-		if groups += len(j.TaskGroups); groups <= maxSummaries && (!j.Dispatched || !m.h.Telemetry.HideDispatched) {
+		if j.Dispatched && m.h.Telemetry.HideDispatched {
+			continue
+		}
+		if groups += len(j.TaskGroups); groups <= maxSummaries {
 			collectSummary(out, m.h.ControlPlane.JobSummary(*j.Namespace, *j.ID))
 		}
 	}
@@ -185,7 +188,7 @@ func (m serverMetrics) collectBlocked(out chan<- prometheus.Metric, blocked []*s
 		for _, g := range job.TaskGroups {
 			for _, t := range g.Tasks {
 				queued, asked := float64(e.QueuedAllocations[*g.Name]), t.Resources
-				cpu, memory := queued*float64(orZero(asked.CPU)), queued*float64(orZero(asked.MemoryMB))
+				cpu, memory := queued*float64(structs.Deref(asked.CPU)), queued*float64(structs.Deref(asked.MemoryMB))
 				of.cpu, of.memory, all.cpu, all.memory = of.cpu+cpu, of.memory+memory, all.cpu+cpu, all.memory+memory
 			}
 		}
@@ -202,11 +205,4 @@ func (m serverMetrics) collectBlocked(out chan<- prometheus.Metric, blocked []*s
 		gauge(out, evalsBlockedCPU, all.cpu, labels...)
 		gauge(out, evalsBlockedMemory, all.memory, labels...)
 	}
-}
-
-func orZero(n *int) int {
-	if n == nil {
-		return 0
-	}
-	return *n
 }

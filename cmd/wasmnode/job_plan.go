@@ -36,7 +36,7 @@ Options:
   -json               The file is JSON; otherwise it is seen by what it begins with.
   -var=NAME=VALUE     Set a variable of the file; may be given several times.
   -var-file=FILE      Set variables from a file; may be given several times.
-  -policy-override    Refused: there are no policies that could be overridden.` + commonOptions
+  -policy-override    Refused: there are no Sentinel policies.` + commonOptions
 }
 
 // Run implements [subcommand].
@@ -50,7 +50,7 @@ func (c *jobPlanCommand) Run(args []string) int {
 		return planFailed
 	}
 	if *override {
-		c.fail(f, errors.New("-policy-override: there are no policies that could be overridden"))
+		c.fail(f, errors.New("-policy-override: there are no Sentinel policies"))
 		return planFailed
 	}
 	job, _, err := file.read(f.Arg(0))

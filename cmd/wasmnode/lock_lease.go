@@ -53,9 +53,9 @@ func (l *lockLease) want(ttl, delay time.Duration) (err error) {
 }
 
 // acquire gets the lock, or errLocked.
-func (l *lockLease) acquire() error {
+func (l *lockLease) acquire(ctx context.Context) error {
 	before := time.Now()
-	got, _, err := l.variables.AcquireLock(l.variable, nil)
+	got, _, err := l.variables.AcquireLock(l.variable, (&nomad.WriteOptions{}).WithContext(ctx))
 	if isConflict(err) {
 		return errLocked
 	}

@@ -216,8 +216,8 @@ func (*namespaceDeleteCommand) Synopsis() string { return "Remove a namespace in
 func (*namespaceDeleteCommand) Help() string {
 	return `Usage: wasmnode namespace delete [options] NAMESPACE
 
-  Removes a namespace. One with jobs or allocations that have not ended, or with
-  variables, stays, and so does "default".
+  Removes a namespace. One with jobs or allocations that have not ended, with
+  volumes or with variables stays, and so does "default".
 
 Options:
 ` + commonOptions

@@ -134,9 +134,12 @@ func (c *varLockCommand) hold(f *flags, l *varLock) (code int, err error) {
 	defer cancel()
 	for {
 		verbose("Attempting to acquire lock")
-		err := l.lease.acquire()
+		err := l.lease.acquire(ctx)
 		if err == nil {
 			break
+		}
+		if ctx.Err() != nil {
+			return 1, orInterrupted(ctx, ctx.Err())
 		}
 		if !errors.Is(err, errLocked) {
 			return 1, err

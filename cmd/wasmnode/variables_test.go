@@ -128,7 +128,7 @@ func TestRootKeysOnTheCommandLine(t *testing.T) {
 	for line, want := range map[string]string{
 		"rotate":                     `One of "-now" or "-prepublish" must be used.`,
 		"rotate -now -prepublish 1h": `One of "-now" or "-prepublish" must be used.`,
-		"rotate -prepublish 1h":      "a root key signs nothing here, so that it is not published before it is used: rotate it now",
+		"rotate -prepublish 1h":      "a root key is used and published at once, and the ones before it stay published: rotate it when it is to be used",
 		"remove zz":                  `0 root keys have an ID that begins with "zz"`,
 		"remove " + keys[1].KeyID:    "active root key cannot be deleted - call rotate first",
 	} {

@@ -133,7 +133,7 @@ func TestVolumesOnTheCommandLine(t *testing.T) {
 
 	csi := `there are no CSI volumes: volumes here are of the type "host"`
 	for line, fault := range map[string]string{
-		"volume create -policy-override x": "-policy-override: there are no policies that could be overridden",
+		"volume create -policy-override x": "-policy-override: there are no Sentinel policies",
 		"volume create /none":              "open /none: no such file or directory",
 		"volume create -id none " + spec:   `no host volume begins with "none"`,
 		"volume register " + spec:          "cannot register volume: node ID is required",

@@ -24,7 +24,7 @@ Options:
 
   -detach            Do not wait until the volume is ready.
   -id=ID             Change the volume whose ID or name that is, or begins so.
-  -policy-override   Refused: there are no policies that could be overridden.` + commonOptions
+  -policy-override   Refused: there are no Sentinel policies.` + commonOptions
 }
 
 // volumeFlags are those of the commands that make volumes.
@@ -42,7 +42,7 @@ func (v *volumeFlags) bind(f *flags) {
 // printed.
 func (m meta) defined(f *flags, v *volumeFlags) (*nomad.Client, *nomad.HostVolume) {
 	if v.override {
-		m.fail(f, errors.New("-policy-override: there are no policies that could be overridden"))
+		m.fail(f, errors.New("-policy-override: there are no Sentinel policies"))
 		return nil, nil
 	}
 	content, err := readFile(f.Arg(0))
@@ -140,7 +140,7 @@ func (*volumeRegisterCommand) Help() string {
 Options:
 
   -id=ID             Change the volume whose ID or name that is, or begins so.
-  -policy-override   Refused: there are no policies that could be overridden.` + commonOptions
+  -policy-override   Refused: there are no Sentinel policies.` + commonOptions
 }
 
 // Run implements [subcommand].

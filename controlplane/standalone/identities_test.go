@@ -61,26 +61,30 @@ func said(t *testing.T, token string) (header, claims map[string]any) {
 
 func TestATokenSaysWhoATaskIs(t *testing.T) {
 	cp, task := identified(t, filepath.Join(t.TempDir(), "server.db"))
-	cp.now = func() time.Time { return time.Unix(1_800_000_000, 0) }
+	before := time.Now().Unix()
 	token := signed(t, cp, task, "default")
 	require.Zero(t, token.Expires)
 	require.NotContains(t, token.String(), token.JWT)
 	header, claims := said(t, token.JWT)
 	require.Equal(t, map[string]any{"alg": "RS256", "typ": "JWT", "kid": keysIn(cp, nomad.RootKeyStateActive)[0]}, header)
-	id := claims["jti"]
+	id, at := claims["jti"], claims["iat"].(float64)
+	require.GreaterOrEqual(t, int64(at), before)
+	require.LessOrEqual(t, int64(at), time.Now().Unix())
 	require.Len(t, id, 36)
 	want := map[string]any{
 		"sub": "global:default:app:g:t:default", "aud": "nomadproject.io", "iss": "https://nomad.test", "jti": id,
-		"iat": 1.8e9, "nbf": 1.8e9,
+		"iat": at, "nbf": at,
 		"nomad_namespace": "default", "nomad_job_id": "app", "nomad_allocation_id": task.AllocID, "nomad_task": "t",
 	}
 	require.Equal(t, want, claims)
 
 	named := signed(t, cp, task, "aws")
-	require.Equal(t, int64(1_800_003_600), named.Expires.Unix())
 	_, claims = said(t, named.JWT)
+	at = claims["iat"].(float64)
+	require.Equal(t, int64(at)+3600, named.Expires.Unix())
 	require.NotEqual(t, id, claims["jti"])
-	want["sub"], want["aud"], want["exp"], want["jti"] = "global:default:app:g:t:aws", "sts", 1.8e9+3600, claims["jti"]
+	want["sub"], want["aud"], want["jti"] = "global:default:app:g:t:aws", "sts", claims["jti"]
+	want["iat"], want["nbf"], want["exp"] = at, at, at+3600
 	require.Equal(t, want, claims)
 
 	for name, of := range map[string]structs.TaskIdentity{"gcp": task, "default": {AllocID: task.AllocID, Task: "other"}, "aws": {AllocID: "none", Task: "t"}} {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"syscall"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -145,8 +146,10 @@ func (h *identitiesHook) left(r *Runner) map[string]time.Time {
 		if stored != nil {
 			expires[name], _ = time.Parse(time.RFC3339Nano, stored.Data[name]) // none: at once
 		}
-		if at := expiryIn(r.cfg.Dir, tokenFile(w)); w.File && at.After(expires[name]) {
-			expires[name] = at
+		if w.File {
+			if at := expiryIn(r.cfg.Dir, tokenFile(w)); at.After(expires[name]) {
+				expires[name] = at
+			}
 		}
 	}
 	return expires
@@ -160,14 +163,14 @@ func expiryIn(dir *allocdir.TaskDir, name string) time.Time {
 		return time.Time{}
 	}
 	defer root.Close()
-	if info, err := root.Lstat(name); err != nil || !info.Mode().IsRegular() {
-		return time.Time{} // such as a pipe, which would have no end
-	}
-	f, err := root.Open(name)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe by now
 	if err != nil {
 		return time.Time{}
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return time.Time{}
+	}
 	content, _ := io.ReadAll(io.LimitReader(f, maxTokenFile))
 	parts := strings.Split(string(content), ".")
 	if len(parts) != 3 {
