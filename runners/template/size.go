@@ -145,6 +145,12 @@ func copied(v any) any {
 			out[i] = copied(value)
 		}
 		return out
+	case [][]any: // as sprig's chunk makes them
+		out := make([][]any, len(v))
+		for i, value := range v {
+			out[i] = copied(value).([]any)
+		}
+		return out
 	}
 	return v
 }
