@@ -29,6 +29,8 @@ type rendering struct {
 	secrets map[string]bool // values of variables
 	scratch map[string]any  // what it puts aside
 	keys    int             // made so far
+	// compared is how much was since somebody looked whether the time is over.
+	compared int
 }
 
 // errMade is that functions make, or would make, too much.

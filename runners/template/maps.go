@@ -181,7 +181,7 @@ func (s *Scratch) mapOf(key string) (map[string]any, error) {
 	}
 	m, is := s.r.scratch[key].(map[string]any)
 	if !is || m == nil {
-		return nil, fmt.Errorf("%q is not a map", key)
+		return nil, fmt.Errorf("%.80q is not a map", key)
 	}
 	return m, nil
 }

@@ -154,3 +154,15 @@ func copied(v any) any {
 	}
 	return v
 }
+
+// shown is a value in an error, a long text shortened. Of what has parts it is the type: nobody has
+// looked at them.
+func shown(v any) string {
+	switch of := reflect.ValueOf(v); {
+	case of.Kind() == reflect.String:
+		return fmt.Sprintf("%.80s", of.String())
+	case class(of) != reflect.Invalid:
+		return fmt.Sprint(v)
+	}
+	return fmt.Sprintf("%T", v)
+}

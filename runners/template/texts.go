@@ -135,7 +135,15 @@ func (r *rendering) join(sep string, list any) (string, error) {
 	}
 	parts := make([]string, v.Len())
 	for i := range parts {
-		parts[i] = fmt.Sprint(v.Index(i).Interface())
+		part := v.Index(i).Interface()
+		n, err := sizeOf(part)
+		if err != nil {
+			return "", err
+		}
+		if n.printed() > r.left {
+			return "", errMade
+		}
+		parts[i] = fmt.Sprint(part)
 		if err := r.spend(header + 2*len(parts[i]) + len(sep)); err != nil {
 			return "", err
 		}
