@@ -98,7 +98,7 @@ func (r *rendering) functions(text string) template.FuncMap {
 		"toUnescapedJSON":       r.writing(compactSize, asJSON("", false)),
 		"toUnescapedJSONPretty": r.writing(prettySize, asJSON(jsonIndent, false)),
 		"toYAML":                r.writing(prettySize, asYAML),
-		"toTOML":                r.writing(prettySize, asTOML),
+		"toTOML":                r.writing(tomlSize, asTOML),
 		"parseJSON":             r.parseJSON,
 		"parseYAML":             r.parseYAML,
 		"parseBool":             orZero(strconv.ParseBool),

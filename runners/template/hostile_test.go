@@ -3,6 +3,7 @@ package template_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -107,5 +108,34 @@ func TestComparingEndsWithTheTime(t *testing.T) {
 		_, err = tmpl.Render(ctx, in)
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded, "%.80s", call)
+	}
+}
+
+// What is written in lines is bounded before it is: how far it is indented, and the keys in the
+// header of each table, take more than the value.
+func TestNestedValuesAreBoundedBeforeTheyAreWritten(t *testing.T) {
+	in := input(t, nil)
+	nested := func(what string, depth int) string {
+		return fmt.Sprintf(`{{ $k := "k" }}{{ $v := %s }}{{ range loop %d }}{{ $v = sprig_dict $k $v }}{{ end }}`, what, depth)
+	}
+	yaml := "{{ $v := parseYAML `" + strings.Repeat("{a: ", 9000) + "1" + strings.Repeat("}", 9000) + "` }}"
+	for data, within := range map[string]bool{
+		yaml + `{{ toYAML $v | len }}`: false,
+		nested(`sprig_dict "t" (sprig_repeat 400000 "a\n")`, 10) + `{{ toYAML $v | len }}`:                                   true,
+		nested(`sprig_dict "t" (sprig_repeat 400000 "a\n")`, 200) + `{{ toYAML $v | len }}`:                                  false,
+		nested(`sprig_dict "t" (sprig_repeat 400000 "a ")`, 10) + `{{ toYAML $v | len }}`:                                    true,
+		nested(`sprig_dict "t" (sprig_repeat 400000 "a ")`, 200) + `{{ toYAML $v | len }}`:                                   false,
+		nested(`sprig_dict "t" 1`, 100) + `{{ toTOML $v | len }}`:                                                            true,
+		strings.Replace(nested(`sprig_dict "t" 1`, 300), `"k"`, `sprig_repeat 10000 "k"`, 1) + `{{ toTOML $v | len }}`:       false,
+		strings.Replace(nested(`sprig_dict "t" 1`, 300), `"k"`, `sprig_repeat 10000 "k"`, 1) + `{{ toJSONPretty $v | len }}`: true,
+	} {
+		began := allocated()
+		_, err := renderAny(t, in, data)
+		if within {
+			require.NoError(t, err, "%.200s", data)
+			continue
+		}
+		require.ErrorContains(t, err, "makes more than", "%.200s", data)
+		require.Less(t, allocated()-began, uint64(200<<20), "%.200s", data)
 	}
 }
