@@ -74,7 +74,7 @@ func (r *rendering) functions(text string) template.FuncMap {
 		"toUpper":         r.text(strings.ToUpper),
 		"toTitle":         r.text(title),
 		"trimSpace":       r.text(strings.TrimSpace),
-		"trim":            func(cutset, s string) string { return strings.Trim(s, cutset) },
+		"trim":            trim,
 		"trimPrefix":      func(prefix, s string) string { return strings.TrimPrefix(s, prefix) },
 		"trimSuffix":      func(suffix, s string) string { return strings.TrimSuffix(s, suffix) },
 		"replaceAll":      r.replaceAll,

@@ -89,6 +89,22 @@ func (r *rendering) printf(format string, args ...any) (string, error) {
 // title has each word begin with a capital letter.
 func title(s string) string { return cases.Title(language.Und, cases.NoLower).String(s) }
 
+// trim removes the characters of a set from both ends.
+func trim(cutset, s string) (string, error) {
+	if err := trimmable(cutset, s); err != nil {
+		return "", err
+	}
+	return strings.Trim(s, cutset), nil
+}
+
+// trimmable refuses a set that would take long to look for each character in.
+func trimmable(cutset, s string) error {
+	if len(cutset) > maxSteps/(len(s)+1) {
+		return fmt.Errorf("a text of %d bytes is too long to trim %d bytes of characters", len(s), len(cutset))
+	}
+	return nil
+}
+
 func (r *rendering) replaceAll(from, to, s string) (string, error) {
 	if err := r.spend(replaced(from, to, s)); err != nil {
 		return "", err
