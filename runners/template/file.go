@@ -36,12 +36,12 @@ type rendering struct {
 // errMade is that functions make, or would make, too much.
 var errMade = fmt.Errorf("it makes more than %d bytes of text on the way", maxMade)
 
-// spend counts what a function made, or is about to make.
+// spend counts what a function made, or is about to make. It ends a rendering whose time is over.
 func (r *rendering) spend(n int) error {
 	if r.left -= n; r.left < 0 || n < 0 {
 		return errMade
 	}
-	return nil
+	return r.ctx.Err()
 }
 
 // file reads a file of the task's for a template: nothing where it names none.

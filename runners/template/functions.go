@@ -81,7 +81,7 @@ func (r *rendering) functions(text string) template.FuncMap {
 		"indent":          r.indent,
 		"split":           r.split,
 		"join":            r.join,
-		"regexMatch":      regexMatch,
+		"regexMatch":      r.regexMatch,
 		"regexReplaceAll": r.regexReplaceAll,
 		"splitToMap":      r.splitToMap,
 

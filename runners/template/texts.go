@@ -187,7 +187,10 @@ func expression(text string, length, times int) (*regexp.Regexp, error) {
 	return regexp.Compile(text)
 }
 
-func regexMatch(text, s string) (bool, error) {
+func (r *rendering) regexMatch(text, s string) (bool, error) {
+	if err := r.ctx.Err(); err != nil {
+		return false, err
+	}
 	re, err := expression(text, len(s), 0)
 	if err != nil {
 		return false, err
