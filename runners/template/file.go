@@ -29,17 +29,19 @@ type rendering struct {
 	secrets map[string]bool // values of variables
 	scratch map[string]any  // what it puts aside
 	keys    int             // made so far
+	// compared is how much was since somebody looked whether the time is over.
+	compared int
 }
 
 // errMade is that functions make, or would make, too much.
 var errMade = fmt.Errorf("it makes more than %d bytes of text on the way", maxMade)
 
-// spend counts what a function made, or is about to make.
+// spend counts what a function made, or is about to make. It ends a rendering whose time is over.
 func (r *rendering) spend(n int) error {
 	if r.left -= n; r.left < 0 || n < 0 {
 		return errMade
 	}
-	return nil
+	return r.ctx.Err()
 }
 
 // file reads a file of the task's for a template: nothing where it names none.

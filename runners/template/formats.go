@@ -3,6 +3,7 @@ package template
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -38,34 +39,32 @@ func compactSize(v any) (int, error) {
 	return marshalled * s.printed(), err
 }
 
-// prettySize is what a value takes whose parts are indented, each as deep as it is nested.
+// prettySize is what a value takes whose parts, and the lines and words of whose texts, are indented,
+// each as deep as it is nested.
 func prettySize(v any) (int, error) {
+	n, _, err := layoutSize(v)
+	return n, err
+}
+
+// tomlSize counts, too, that each table has the keys of all that it is in.
+func tomlSize(v any) (int, error) {
+	n, l, err := layoutSize(v)
+	return n + l.paths, err
+}
+
+func layoutSize(v any) (int, layout, error) {
 	n, err := compactSize(v)
+	if err == nil && n > maxMade { // also: so much text need not be gone through
+		err = errMade
+	}
 	if err != nil {
-		return 0, err
+		return 0, layout{}, err
 	}
-	if n > maxMade {
-		return 0, errMade
+	s := &sizer{layout: &layout{}}
+	if err := s.add(reflect.ValueOf(v), 0); err != nil {
+		return 0, layout{}, err
 	}
-	compact, err := json.Marshal(v)
-	if err != nil {
-		return n, nil //nolint:nilerr // it is told by who writes it
-	}
-	depth, deepest, lines := 0, 0, 0
-	for _, c := range compact { // those in texts count too: no harm
-		switch c {
-		case '[', '{':
-			depth++
-			lines++
-		case ']', '}':
-			depth--
-			lines++
-		case ',':
-			lines++
-		}
-		deepest = max(deepest, depth)
-	}
-	return len(compact) + times(lines, 2+deepest*len(jsonIndent)), nil
+	return n + times(s.parts+s.layout.breaks, 2+s.layout.deepest*len(jsonIndent)), *s.layout, nil
 }
 
 // asJSON writes JSON, in lines when it is indented, and with <, > and & as they are when it is not

@@ -60,6 +60,9 @@ func (r *rendering) functions(text string) template.FuncMap {
 		"nomadVarList":     r.nomadVarList,
 		"nomadVarListSafe": r.nomadVarListSafe,
 
+		"eq": r.equal,
+		"ne": r.notEqual,
+
 		"print":    r.print(fmt.Sprint),
 		"println":  r.print(fmt.Sprintln),
 		"html":     r.print(template.HTMLEscaper),
@@ -71,14 +74,14 @@ func (r *rendering) functions(text string) template.FuncMap {
 		"toUpper":         r.text(strings.ToUpper),
 		"toTitle":         r.text(title),
 		"trimSpace":       r.text(strings.TrimSpace),
-		"trim":            func(cutset, s string) string { return strings.Trim(s, cutset) },
+		"trim":            trim,
 		"trimPrefix":      func(prefix, s string) string { return strings.TrimPrefix(s, prefix) },
 		"trimSuffix":      func(suffix, s string) string { return strings.TrimSuffix(s, suffix) },
 		"replaceAll":      r.replaceAll,
 		"indent":          r.indent,
 		"split":           r.split,
 		"join":            r.join,
-		"regexMatch":      regexMatch,
+		"regexMatch":      r.regexMatch,
 		"regexReplaceAll": r.regexReplaceAll,
 		"splitToMap":      r.splitToMap,
 
@@ -95,7 +98,7 @@ func (r *rendering) functions(text string) template.FuncMap {
 		"toUnescapedJSON":       r.writing(compactSize, asJSON("", false)),
 		"toUnescapedJSONPretty": r.writing(prettySize, asJSON(jsonIndent, false)),
 		"toYAML":                r.writing(prettySize, asYAML),
-		"toTOML":                r.writing(prettySize, asTOML),
+		"toTOML":                r.writing(tomlSize, asTOML),
 		"parseJSON":             r.parseJSON,
 		"parseYAML":             r.parseYAML,
 		"parseBool":             orZero(strconv.ParseBool),
@@ -103,12 +106,12 @@ func (r *rendering) functions(text string) template.FuncMap {
 		"parseInt":              orZero(func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }),
 		"parseUint":             orZero(func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }),
 
-		"contains":       func(item, list any) bool { return in(list, item) },
-		"containsAll":    someIn(true, true),
-		"containsAny":    someIn(false, false),
-		"containsNone":   someIn(true, false),
-		"containsNotAll": someIn(false, true),
-		"in":             in,
+		"contains":       func(item, list any) (bool, error) { return r.has(list, item) },
+		"containsAll":    r.someIn(true, true),
+		"containsAny":    r.someIn(false, false),
+		"containsNone":   r.someIn(true, false),
+		"containsNotAll": r.someIn(false, true),
+		"in":             r.has,
 		"loop":           r.loop,
 
 		"mergeMap":             r.mergeMap(),
@@ -154,7 +157,7 @@ func (r *rendering) envOrDefault(name, otherwise string) string {
 func (r *rendering) mustEnv(name string) (string, error) {
 	v, set := r.in.Env.Lookup(name)
 	if !set || v == "" {
-		return "", fmt.Errorf("the task has no variable %q", name)
+		return "", fmt.Errorf("the task has no variable %.80q", name)
 	}
 	return v, nil
 }

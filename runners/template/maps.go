@@ -27,19 +27,28 @@ func (r *rendering) mergeMap(options ...func(*mergo.Config)) func(to, from map[s
 	}
 }
 
-// explodeMap makes maps in maps of keys such as a/b/c.
+// explodeMap makes maps in maps of keys such as a/b/c. It puts values into no map that it is given,
+// only into copies: such a map could be put into itself.
 func (r *rendering) explodeMap(flat map[string]any) (map[string]any, error) {
 	out := map[string]any{}
+	own := map[uintptr]bool{} // those that it made
 	for _, path := range slices.Sorted(maps.Keys(flat)) {
 		at := out
 		parts := strings.Split(path, "/")
 		for _, part := range parts[:len(parts)-1] {
-			if at[part] == nil {
-				at[part] = map[string]any{}
-			}
 			next, is := at[part].(map[string]any)
-			if !is {
-				return nil, fmt.Errorf("not a map: %q: %q already has a value", path, part)
+			if !is && at[part] != nil {
+				return nil, fmt.Errorf("not a map: %.80q: %.80q already has a value", path, part)
+			}
+			if !own[reflect.ValueOf(next).Pointer()] {
+				if err := r.spend(mapPart * len(next)); err != nil {
+					return nil, err
+				}
+				copied := make(map[string]any, len(next)+1)
+				maps.Copy(copied, next)
+				next = copied
+				own[reflect.ValueOf(next).Pointer()] = true
+				at[part] = next
 			}
 			at = next
 		}
@@ -172,7 +181,7 @@ func (s *Scratch) mapOf(key string) (map[string]any, error) {
 	}
 	m, is := s.r.scratch[key].(map[string]any)
 	if !is || m == nil {
-		return nil, fmt.Errorf("%q is not a map", key)
+		return nil, fmt.Errorf("%.80q is not a map", key)
 	}
 	return m, nil
 }

@@ -8,20 +8,24 @@ import (
 	"strings"
 )
 
-// in reports whether a list has a whole or broken number or a text, or a text another.
-func in(list, item any) bool {
+// has reports whether a list has a whole or broken number or a text, or a text another.
+func (r *rendering) has(list, item any) (bool, error) {
 	l, v := reflect.ValueOf(list), reflect.ValueOf(item)
 	switch l.Kind() {
 	case reflect.String:
-		return v.Kind() == reflect.String && v.Type() == l.Type() && strings.Contains(l.String(), v.String())
+		found := v.Kind() == reflect.String && v.Type() == l.Type() && strings.Contains(l.String(), v.String())
+		return found, r.compares(l)
 	case reflect.Slice, reflect.Array:
 		for i := range l.Len() {
+			if err := r.compares(v); err != nil {
+				return false, err
+			}
 			if same(l.Index(i), v) {
-				return true
+				return true, nil
 			}
 		}
 	}
-	return false
+	return false, nil
 }
 
 func same(a, b reflect.Value) bool {
@@ -39,13 +43,17 @@ func same(a, b reflect.Value) bool {
 
 // someIn makes a function that ends at the first of some that is in a list, or that is not if
 // missing, with the opposite of otherwise.
-func someIn(otherwise, missing bool) func(items []any, list any) (bool, error) {
+func (r *rendering) someIn(otherwise, missing bool) func(items []any, list any) (bool, error) {
 	return func(items []any, list any) (bool, error) {
 		if l := reflect.ValueOf(list); (l.Kind() == reflect.Slice || l.Kind() == reflect.String) && times(len(items), l.Len()) > maxCompared {
 			return false, fmt.Errorf("%d are too many to look for each in a list of %d", len(items), l.Len())
 		}
 		for _, item := range items {
-			if in(list, item) != missing {
+			found, err := r.has(list, item)
+			if err != nil {
+				return false, err
+			}
+			if found != missing {
 				return !otherwise, nil
 			}
 		}
@@ -71,7 +79,7 @@ func (r *rendering) loop(bounds ...any) ([]int64, error) {
 			is = true
 		}
 		if !is {
-			return nil, fmt.Errorf("%v is not a whole number", bound)
+			return nil, fmt.Errorf("%s is not a whole number", shown(bound))
 		}
 		n[2-len(bounds)+i] = whole
 	}
@@ -133,9 +141,9 @@ func arithmetic(signed func(a, b int64) (int64, error), unsigned func(a, b uint6
 		g, isB := float(y)
 		switch {
 		case broken == nil:
-			return nil, fmt.Errorf("%v and %v are not both whole numbers", a, b)
+			return nil, fmt.Errorf("%s and %s are not both whole numbers", shown(a), shown(b))
 		case !isA || !isB:
-			return nil, fmt.Errorf("%v and %v are not both numbers", a, b)
+			return nil, fmt.Errorf("%s and %s are not both numbers", shown(a), shown(b))
 		}
 		return broken(f, g)
 	}
@@ -167,7 +175,7 @@ func extreme(is func(a, b float64) bool) func(b, a any) (any, error) {
 		g, isB := float(y)
 		switch {
 		case !isA || !isB:
-			return nil, fmt.Errorf("%v and %v are not both numbers", a, b)
+			return nil, fmt.Errorf("%s and %s are not both numbers", shown(a), shown(b))
 		case is(f, g):
 			return widened(x), nil
 		}

@@ -56,7 +56,7 @@ func (r *rendering) nomadService(args ...any) ([]*Service, error) {
 	name, isText := args[len(args)-1].(string)
 	m := serviceQuery.FindStringSubmatch(name)
 	if !isText || m == nil {
-		return nil, fmt.Errorf("%v is not the name of a service", args[len(args)-1])
+		return nil, fmt.Errorf("%s is not the name of a service", shown(args[len(args)-1]))
 	}
 	list, err := r.find(m[3], m[2], m[4])
 	if err != nil {
@@ -83,8 +83,14 @@ func (r *rendering) nomadService(args ...any) ([]*Service, error) {
 	return out, nil
 }
 
+// maxServicesQuery bounds what names a namespace and a region, in bytes.
+const maxServicesQuery = 1024
+
 // nomadServices returns the names of all services, with their tags.
 func (r *rendering) nomadServices(query ...string) ([]*NamedService, error) {
+	if n, err := sizeOf(query); err != nil || n.bytes > maxServicesQuery {
+		return nil, fmt.Errorf("a namespace and a region have at most %d bytes", maxServicesQuery)
+	}
 	m := servicesQuery.FindStringSubmatch(strings.Join(query, ""))
 	if m == nil {
 		return nil, fmt.Errorf("%q is neither a namespace nor a region", query)

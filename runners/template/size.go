@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 )
 
 const (
@@ -39,6 +40,16 @@ type sizer struct {
 	size
 	// not is a map that must not be met; 0: none.
 	not uintptr
+	// layout is what is counted for who writes the values in lines; nil: nothing is.
+	layout *layout
+}
+
+// layout is how values are nested.
+type layout struct {
+	deepest int
+	breaks  int // where texts can be broken into lines
+	path    int // of the keys that the part is in, in bytes
+	paths   int // of those of all maps
 }
 
 // sizeOf is how large values are together.
@@ -64,6 +75,9 @@ func (s *sizer) add(v reflect.Value, depth int) error {
 	if depth > maxDepth {
 		return errDepth
 	}
+	if s.layout != nil {
+		s.layout.add(v, depth)
+	}
 	switch v.Kind() {
 	case reflect.String:
 		s.bytes += v.Len()
@@ -82,6 +96,30 @@ func (s *sizer) add(v reflect.Value, depth int) error {
 		return s.addStruct(v, depth)
 	}
 	return nil
+}
+
+// add counts a part.
+func (l *layout) add(v reflect.Value, depth int) {
+	l.deepest = max(l.deepest, depth+1) // what is in it is not always added
+	switch v.Kind() {
+	case reflect.String:
+		l.breaks += strings.Count(v.String(), "\n") + strings.Count(v.String(), " ")
+	case reflect.Map, reflect.Struct:
+		l.paths += l.path
+	}
+}
+
+// enter counts the key that the next part is in; it returns how to leave that.
+func (l *layout) enter(key reflect.Value) (leave func()) {
+	if l == nil {
+		return func() {}
+	}
+	n := partText
+	if key = inside(key); key.Kind() == reflect.String {
+		n += marshalled * key.Len()
+	}
+	l.path += n
+	return func() { l.path -= n }
 }
 
 func (s *sizer) addList(v reflect.Value, depth int) error {
@@ -106,11 +144,14 @@ func (s *sizer) addMap(v reflect.Value, depth int) error {
 		return errCycle
 	}
 	for entries := v.MapRange(); entries.Next(); {
-		for _, part := range []reflect.Value{entries.Key(), entries.Value()} {
-			if err := s.add(part, depth+1); err != nil {
-				return err
-			}
+		if err := s.add(entries.Key(), depth+1); err != nil {
+			return err
 		}
+		leave := s.layout.enter(entries.Key())
+		if err := s.add(entries.Value(), depth+1); err != nil {
+			return err
+		}
+		leave()
 	}
 	return nil
 }
@@ -145,6 +186,24 @@ func copied(v any) any {
 			out[i] = copied(value)
 		}
 		return out
+	case [][]any: // as sprig's chunk makes them
+		out := make([][]any, len(v))
+		for i, value := range v {
+			out[i] = copied(value).([]any)
+		}
+		return out
 	}
 	return v
+}
+
+// shown is a value in an error, a long text shortened. Of what has parts it is the type: nobody has
+// looked at them.
+func shown(v any) string {
+	switch of := reflect.ValueOf(v); {
+	case of.Kind() == reflect.String:
+		return fmt.Sprintf("%.80s", of.String())
+	case class(of) != reflect.Invalid:
+		return fmt.Sprint(v)
+	}
+	return fmt.Sprintf("%T", v)
 }

@@ -24,6 +24,8 @@ const (
 	maxKeys = 16
 	// maxKeyText bounds what is given to make one of, in bytes: long keys take longer than they are.
 	maxKeyText = 16 << 10
+	// maxVersion bounds versions and what they are compared with, in bytes.
+	maxVersion = 4 << 10
 	// maxNumber bounds the numbers of a sequence.
 	maxNumber = 1 << 40
 	// maxOperands bounds how many broken numbers are calculated with at once: each makes the
@@ -43,6 +45,16 @@ var sprigCosts = map[string]cost{
 	"until":     func(_ *rendering, a []any, _ size) (int, error) { return sequence(0, a[0].(int), 1) },
 	"untilStep": func(_ *rendering, a []any, _ size) (int, error) { return sequence(a[0].(int), a[1].(int), a[2].(int)) },
 	"seq":       seqCost,
+
+	"split": func(_ *rendering, a []any, _ size) (int, error) { return splitCost(2*mapPart, a[0], a[1], -1), nil },
+	"splitn": func(_ *rendering, a []any, _ size) (int, error) {
+		return splitCost(2*mapPart, a[0], a[2], a[1].(int)), nil
+	},
+	"splitList": func(_ *rendering, a []any, _ size) (int, error) { return splitCost(listPart, a[0], a[1], -1), nil },
+
+	"trimall": trimmed, "trimAll": trimmed,
+
+	"semver": versioned, "semverCompare": versioned,
 
 	"uniq": compared, "mustUniq": compared, "without": compared, "mustWithout": compared,
 
@@ -157,6 +169,29 @@ func indented(_ *rendering, args []any, _ size) (int, error) {
 func replaced(from, to, text any) int {
 	s := text.(string)
 	return len(s) + times(strings.Count(s, from.(string)), len(to.(string)))
+}
+
+// splitCost is of a text that is split, each part of which takes so much; at most so many, negative: all.
+func splitCost(each int, sep, text any, most int) int {
+	parts := strings.Count(text.(string), sep.(string)) + 1
+	if most >= 0 {
+		parts = min(parts, most)
+	}
+	return times(each, parts)
+}
+
+func versioned(r *rendering, args []any, s size) (int, error) {
+	if s.bytes > maxVersion {
+		return 0, fmt.Errorf("it is given %d bytes, more than %d", s.bytes, maxVersion)
+	}
+	return linear(r, args, s)
+}
+
+func trimmed(r *rendering, args []any, s size) (int, error) {
+	if err := trimmable(args[0].(string), args[1].(string)); err != nil {
+		return 0, err
+	}
+	return linear(r, args, s)
 }
 
 func joinedBy(_ *rendering, args []any, s size) (int, error) {

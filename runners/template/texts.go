@@ -89,6 +89,22 @@ func (r *rendering) printf(format string, args ...any) (string, error) {
 // title has each word begin with a capital letter.
 func title(s string) string { return cases.Title(language.Und, cases.NoLower).String(s) }
 
+// trim removes the characters of a set from both ends.
+func trim(cutset, s string) (string, error) {
+	if err := trimmable(cutset, s); err != nil {
+		return "", err
+	}
+	return strings.Trim(s, cutset), nil
+}
+
+// trimmable refuses a set that would take long to look for each character in.
+func trimmable(cutset, s string) error {
+	if len(cutset) > maxSteps/(len(s)+1) {
+		return fmt.Errorf("a text of %d bytes is too long to trim %d bytes of characters", len(s), len(cutset))
+	}
+	return nil
+}
+
 func (r *rendering) replaceAll(from, to, s string) (string, error) {
 	if err := r.spend(replaced(from, to, s)); err != nil {
 		return "", err
@@ -135,7 +151,15 @@ func (r *rendering) join(sep string, list any) (string, error) {
 	}
 	parts := make([]string, v.Len())
 	for i := range parts {
-		parts[i] = fmt.Sprint(v.Index(i).Interface())
+		part := v.Index(i).Interface()
+		n, err := sizeOf(part)
+		if err != nil {
+			return "", err
+		}
+		if n.printed() > r.left {
+			return "", errMade
+		}
+		parts[i] = fmt.Sprint(part)
 		if err := r.spend(header + 2*len(parts[i]) + len(sep)); err != nil {
 			return "", err
 		}
@@ -163,7 +187,10 @@ func expression(text string, length, times int) (*regexp.Regexp, error) {
 	return regexp.Compile(text)
 }
 
-func regexMatch(text, s string) (bool, error) {
+func (r *rendering) regexMatch(text, s string) (bool, error) {
+	if err := r.ctx.Err(); err != nil {
+		return false, err
+	}
 	re, err := expression(text, len(s), 0)
 	if err != nil {
 		return false, err

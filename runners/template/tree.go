@@ -13,12 +13,13 @@ const tick = "_tick"
 // printed is the name of the function that what is printed goes through.
 const printed = "_printed"
 
-// restrict checks the trees of a parsed template and makes rendering it endable: each body
-// of a loop and of a template begins with a call of tick, what an action prints is looked at,
+// restrict checks the trees of a parsed template and makes rendering it endable: each body of
+// a loop begins with a call of tick, as each action does, what an action prints is looked at,
 // templates do not call themselves, and no function is called that needs a service.
 func restrict(t *template.Template) error {
 	ticking := template.Must(template.New("").Funcs(template.FuncMap{tick: func() string { return "" }}).Parse("{{" + tick + "}}")).Root.Nodes[0]
 	calls := map[string][]string{}
+	var lists []*parse.ListNode
 	for _, part := range t.Templates() {
 		if part.Tree == nil || part.Root == nil {
 			continue
@@ -26,8 +27,8 @@ func restrict(t *template.Template) error {
 		var err error
 		walk(part.Root, func(n parse.Node) {
 			switch n := n.(type) {
-			case *parse.RangeNode:
-				n.List.Nodes = append([]parse.Node{ticking}, n.List.Nodes...)
+			case *parse.ListNode:
+				lists = append(lists, n)
 			case *parse.TemplateNode:
 				calls[part.Name()] = append(calls[part.Name()], n.Name)
 			case *parse.ActionNode:
@@ -43,9 +44,23 @@ func restrict(t *template.Template) error {
 		if err != nil {
 			return err
 		}
-		part.Root.Nodes = append([]parse.Node{ticking}, part.Root.Nodes...)
+	}
+	for _, list := range lists { // not before: what ticks is printed as it is
+		list.Nodes = ticked(list.Nodes, ticking)
 	}
 	return acyclic(calls)
+}
+
+// ticked are nodes with a call of tick at the beginning and before each that may take long.
+func ticked(nodes []parse.Node, ticking parse.Node) []parse.Node {
+	out := []parse.Node{ticking}
+	for i, n := range nodes {
+		if _, isText := n.(*parse.TextNode); !isText && i > 0 {
+			out = append(out, ticking)
+		}
+		out = append(out, n)
+	}
+	return out
 }
 
 // printing is the last command of an action that prints.
