@@ -14,7 +14,7 @@ var nodeLabels = []string{"node_id", "datacenter", "node_class", "node_pool", "n
 
 // labelsOf are a node's values of nodeLabels.
 func labelsOf(n *structs.Node) []string {
-	return []string{n.ID, plain(n.Datacenter), plain(cmp.Or(n.Class, "none")), plain(n.Pool), string(n.Status), n.Eligibility}
+	return []string{n.ID, telemetry.Label(n.Datacenter), telemetry.Label(cmp.Or(n.Class, "none")), telemetry.Label(n.Pool), string(n.Status), n.Eligibility}
 }
 
 // The metrics of the node and of all that it runs, with the names and the labels that Nomad's

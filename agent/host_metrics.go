@@ -68,7 +68,7 @@ func (m hostMetrics) Collect(out chan<- prometheus.Metric) {
 	gauge(hostMemoryUsed, float64(u.Memory.Used))
 	gauge(hostMemoryFree, float64(u.Memory.Free))
 	if d := u.AllocsDisk; d != nil {
-		disk := plain(d.Path)
+		disk := telemetry.Label(d.Path)
 		gauge(hostDiskSize, float64(d.Size), disk)
 		gauge(hostDiskUsed, float64(d.Used), disk)
 		gauge(hostDiskAvailable, float64(d.Available), disk)

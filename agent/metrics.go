@@ -44,9 +44,9 @@ func (a *agent) shownMetrics() telemetry.Options {
 	switch host, err := os.Hostname(); {
 	case t.DisableHostname:
 	case t.UseNodeName || err != nil:
-		o.Host = plain(a.cfg.Name)
+		o.Host = telemetry.Label(a.cfg.Name)
 	default:
-		o.Host = plain(host)
+		o.Host = telemetry.Label(host)
 	}
 	return o
 }

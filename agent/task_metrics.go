@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -145,12 +144,12 @@ type series struct {
 }
 
 func seriesOf(a *structs.Allocation) series {
-	id := plain(a.JobID)
-	return series{telemetry.JobOf(id), []string{plain(a.Namespace), id, plain(a.TaskGroup), a.ID}}
+	id := telemetry.Label(a.JobID)
+	return series{telemetry.JobOf(id), []string{telemetry.Label(a.Namespace), id, telemetry.Label(a.TaskGroup), a.ID}}
 }
 
 func (s series) task(name string, out chan<- prometheus.Metric) taskSeries {
-	return taskSeries{s.job, append(slices.Clone(s.labels), plain(name)), out}
+	return taskSeries{s.job, append(slices.Clone(s.labels), telemetry.Label(name)), out}
 }
 
 // taskSeries are the metrics of one task. A value that is nil was not measured, and is left out.
@@ -221,7 +220,7 @@ func (m taskMetrics) collectChecks(out chan<- prometheus.Metric, allocID string,
 	type name struct{ service, check string }
 	succeeds := map[name]bool{}
 	for _, r := range results {
-		n := name{plain(r.Service), plain(r.Check)}
+		n := name{telemetry.Label(r.Service), telemetry.Label(r.Check)}
 		before, known := succeeds[n]
 		succeeds[n] = (before || !known) && r.Status == structs.CheckSuccess
 	}
@@ -247,6 +246,3 @@ func number(n *uint64) *float64 {
 	}
 	return new(float64(*n))
 }
-
-// plain is a text as a label can have it.
-func plain(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
@@ -133,16 +132,13 @@ func (m serverMetrics) collectJobs(out chan<- prometheus.Metric, jobs []*nomad.J
 }
 
 func collectSummary(out chan<- prometheus.Metric, s *structs.JobSummary) {
-	id := plain(s.JobID)
+	id := telemetry.Label(s.JobID)
 	for name, g := range s.Groups {
 		for _, status := range summaryStatuses {
-			out <- status.desc.Metric(prometheus.GaugeValue, float64(status.count(g)), telemetry.JobOf(id), plain(s.Namespace), id, plain(name))
+			out <- status.desc.Metric(prometheus.GaugeValue, float64(status.count(g)), telemetry.JobOf(id), telemetry.Label(s.Namespace), id, telemetry.Label(name))
 		}
 	}
 }
-
-// plain is a text as a label can have it.
-func plain(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func (m serverMetrics) collectEvaluations(out chan<- prometheus.Metric) {
 	blocked, waiting, ready := []*structs.Evaluation{}, 0, map[string]int{}
@@ -183,7 +179,7 @@ func (m serverMetrics) collectBlocked(out chan<- prometheus.Metric, blocked []*s
 		if job == nil {
 			continue
 		}
-		key := jobID{plain(e.Namespace), plain(e.JobID)}
+		key := jobID{telemetry.Label(e.Namespace), telemetry.Label(e.JobID)}
 		of := jobs[key]
 		for _, g := range job.TaskGroups {
 			for _, t := range g.Tasks {
@@ -201,7 +197,7 @@ func (m serverMetrics) collectBlocked(out chan<- prometheus.Metric, blocked []*s
 		gauge(out, jobBlockedMemory, of.memory, key.namespace, key.id)
 	}
 	if n := m.h.ControlPlane.Node(m.h.Agent.NodeID); n != nil {
-		labels := []string{plain(n.Datacenter), plain(n.Class), plain(n.Pool)}
+		labels := []string{telemetry.Label(n.Datacenter), telemetry.Label(n.Class), telemetry.Label(n.Pool)}
 		gauge(out, evalsBlockedCPU, all.cpu, labels...)
 		gauge(out, evalsBlockedMemory, all.memory, labels...)
 	}

@@ -102,13 +102,7 @@ func (h *handler) deleteService(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	index, err := h.ControlPlane.DeleteService(q.namespace, r.PathValue("instance"))
-	if err != nil {
-		return err
-	}
-	w.Header().Set("X-Nomad-Index", strconv.FormatUint(index, 10))
-	w.WriteHeader(http.StatusOK)
-	return nil
+	return done(w)(h.ControlPlane.DeleteService(q.namespace, r.PathValue("instance")))
 }
 
 // allocationServices are those that an allocation has registered.

@@ -30,9 +30,6 @@ type Volumes interface {
 	Delete(ctx context.Context, v *nomad.HostVolume) error
 }
 
-// volumePlugins is how the attributes of volume plugins begin, with Nomad's name.
-const volumePlugins = "plugins.host_volume."
-
 const (
 	// allVolumeTurns is more than volumes are made at once.
 	allVolumeTurns = 1 << 20
@@ -219,9 +216,9 @@ func dropVolume(n *structs.Node, id string) bool {
 // they are others then.
 func setVolumePlugins(n *structs.Node, plugins map[string]string) bool {
 	before := maps.Clone(n.Attributes)
-	maps.DeleteFunc(n.Attributes, func(key, _ string) bool { return strings.HasPrefix(key, volumePlugins) })
+	maps.DeleteFunc(n.Attributes, func(key, _ string) bool { return strings.HasPrefix(key, structs.VolumePluginPrefix) })
 	for name, version := range plugins {
-		n.Attributes[volumePlugins+name+".version"] = version
+		n.Attributes[structs.VolumePluginPrefix+name+".version"] = version
 	}
 	return !maps.Equal(before, n.Attributes)
 }

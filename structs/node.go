@@ -146,6 +146,9 @@ type HostVolume struct {
 	ReadOnly bool
 }
 
+// VolumePluginPrefix is how the attributes of a node's volume plugins begin, with Nomad's name.
+const VolumePluginPrefix = "plugins.host_volume."
+
 // HostVolume returns the volume of a name; nil: there is none.
 func (n *Node) HostVolume(name string) *HostVolume {
 	if i := slices.IndexFunc(n.HostVolumes, func(v HostVolume) bool { return v.Name == name }); i >= 0 {

@@ -250,7 +250,7 @@ func (t *tx) placeVolume(v *nomad.HostVolume, n *structs.Node) error {
 	fault := func(format string, args ...any) error {
 		return errdefs.New(errdefs.FailedPrecondition, "could not place volume %q: %s", v.Name, fmt.Sprintf(format, args...))
 	}
-	plugin := "plugins.host_volume." + v.PluginID + ".version"
+	plugin := structs.VolumePluginPrefix + v.PluginID + ".version"
 	pool := cmp.Or(n.Pool, nomad.NodePoolDefault)
 	switch has := n.HostVolume(v.Name); {
 	case v.NodeID != "" && t.nodes.get(v.NodeID) == nil:
@@ -292,7 +292,7 @@ func (t *tx) placeVolume(v *nomad.HostVolume, n *structs.Node) error {
 // volumePluginsOf are the names of the plugins that a node has told of.
 func volumePluginsOf(n *structs.Node) (names []string) {
 	for _, key := range slices.Sorted(maps.Keys(n.Attributes)) {
-		if name, is := strings.CutPrefix(key, "plugins.host_volume."); is {
+		if name, is := strings.CutPrefix(key, structs.VolumePluginPrefix); is {
 			names = append(names, strings.TrimSuffix(name, ".version"))
 		}
 	}

@@ -27,6 +27,9 @@ func Describe(name, help string, labels ...string) *prometheus.Desc {
 // Name is what a metric is called in JSON, by its name in Prometheus' text.
 func Name(text string) string { return cmp.Or(names[text], text) }
 
+// Label is a text as the value of a label can be.
+func Label(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
 // Options are what is shown of metrics. The zero value shows all of them.
 type Options struct {
 	// Host is the label of that name that Nomad's metrics have; empty: they have none.

@@ -95,7 +95,7 @@ func asTOML(v any) ([]byte, error) {
 
 // parseJSON spends what a list of small numbers takes, the costliest there is.
 func (r *rendering) parseJSON(s string) (any, error) {
-	if err := r.spend(header * len(s)); err != nil {
+	if err := r.spend(listPart * len(s)); err != nil {
 		return nil, err
 	}
 	if s == "" {

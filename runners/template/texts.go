@@ -130,15 +130,12 @@ func (r *rendering) indent(spaces int, s string) (string, error) {
 	return out.String(), nil
 }
 
-// header is about what a text takes beside its bytes, in a list.
-const header = 16
-
 func (r *rendering) split(sep, s string) ([]string, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
 		return []string{}, nil
 	}
-	if err := r.spend(header * (strings.Count(s, sep) + 1)); err != nil {
+	if err := r.spend(listPart * (strings.Count(s, sep) + 1)); err != nil {
 		return nil, err
 	}
 	return strings.Split(s, sep), nil
@@ -160,7 +157,7 @@ func (r *rendering) join(sep string, list any) (string, error) {
 			return "", errMade
 		}
 		parts[i] = fmt.Sprint(part)
-		if err := r.spend(header + 2*len(parts[i]) + len(sep)); err != nil {
+		if err := r.spend(listPart + 2*len(parts[i]) + len(sep)); err != nil {
 			return "", err
 		}
 	}
