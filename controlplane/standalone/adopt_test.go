@@ -341,6 +341,10 @@ func TestAPersonClaimsAnAllocation(t *testing.T) {
 		"of a job that is not known": func(*ControlPlane) {},
 		"of a job that is stopped":   stopped(t, false),
 		"of another version":         func(cp *ControlPlane) { run(t, cp, testJob("web", "service", user("u"))) },
+		"older than another version's": func(cp *ControlPlane) {
+			run(t, cp, testJob("other", "service"))
+			run(t, cp, testJob("web", "service", user("u")))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cp := withNode(t, "")
@@ -352,6 +356,7 @@ func TestAPersonClaimsAnAllocation(t *testing.T) {
 				require.False(t, *j.Stop)
 				require.Empty(t, j.TaskGroups[0].Tasks[0].User)
 				require.Len(t, wanted(cp, "web"), 1)
+				require.Equal(t, k.ID, wanted(cp, "web")[0].ID)
 			}
 		})
 	}

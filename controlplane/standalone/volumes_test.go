@@ -21,6 +21,7 @@ import (
 type volumeNode struct {
 	t    *testing.T
 	cp   *ControlPlane
+	id   string
 	mu   sync.Mutex
 	node *structs.Node
 	// during, unless it is nil, is what happens while a plugin runs.
@@ -28,14 +29,15 @@ type volumeNode struct {
 }
 
 func withVolumes(t *testing.T, path string) *volumeNode {
-	n := &volumeNode{t: t, cp: open(t, path), node: testNode()}
+	node := testNode()
+	n := &volumeNode{t: t, cp: open(t, path), id: node.ID, node: node}
 	n.node.Attributes["plugins.host_volume.mkdir.version"] = "0.0.1"
 	registerNode(t, n.cp, n.node)
 	n.cp.SetVolumeHost(n)
 	return n
 }
 
-func (n *volumeNode) ID() string { return n.node.ID }
+func (n *volumeNode) ID() string { return n.id }
 
 func (n *volumeNode) VolumesReady(context.Context) error { return nil }
 
@@ -366,7 +368,7 @@ func TestAVolumeIsAsItsNodeShowsIt(t *testing.T) {
 	other.ID = "22222222-2222-2222-2222-222222222222"
 	registerNode(t, n.cp, other)
 	require.Equal(t, nomad.HostVolumeStateUnavailable, state())
-	n.node = other
+	n.id, n.node = other.ID, other
 	_, err := n.cp.DeleteHostVolume(t.Context(), "default", v.ID, false)
 	require.EqualError(t, err, "volume cannot be removed from unknown node without force=true")
 	n.cp.CollectGarbage()

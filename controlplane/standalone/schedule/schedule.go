@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -199,7 +200,8 @@ type scheduler struct {
 }
 
 // of returns the group's allocations that may still count: not stopped and not
-// replaced. The newest come first.
+// replaced. Those of the current version come first: one that an operator has claimed may be older
+// than the one of another version that has its name. Of a version the newest come first.
 func (s *scheduler) of(group string) (current []*Alloc) {
 	for _, a := range s.Allocs {
 		if a.TaskGroup == group && !a.ServerTerminal() && a.NextAllocation == "" {
@@ -207,7 +209,13 @@ func (s *scheduler) of(group string) (current []*Alloc) {
 		}
 	}
 	slices.SortStableFunc(current, func(a, b *Alloc) int {
-		return int(min(1, max(-1, int64(b.CreateIndex)-int64(a.CreateIndex))))
+		switch aOld, bOld := s.outdated(a), s.outdated(b); {
+		case aOld == bOld:
+			return cmp.Compare(b.CreateIndex, a.CreateIndex)
+		case aOld:
+			return 1
+		}
+		return -1
 	})
 	return current
 }
