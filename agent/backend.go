@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/host"
 	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/managers/catalog"
@@ -23,7 +24,7 @@ import (
 type clientAPI struct{ *node.Node }
 
 // Files implements httpapi.Node.
-func (c clientAPI) Files(allocID string) (httpapi.Files, error) {
+func (c clientAPI) Files(allocID string) (clientapi.Files, error) {
 	dir, err := c.Directory(allocID)
 	if err != nil {
 		return nil, err
@@ -34,29 +35,29 @@ func (c clientAPI) Files(allocID string) (httpapi.Files, error) {
 // files is an allocation's directory as the HTTP API needs it.
 type files struct{ dir *allocdir.Dir }
 
-// List implements httpapi.Files.
-func (f files) List(path string) ([]httpapi.File, error) {
+// List implements clientapi.Files.
+func (f files) List(path string) ([]clientapi.File, error) {
 	entries, err := f.dir.List(path)
 	if err != nil {
 		return nil, fileError(err)
 	}
-	list := make([]httpapi.File, len(entries))
+	list := make([]clientapi.File, len(entries))
 	for i, e := range entries {
-		list[i] = httpapi.File(e)
+		list[i] = clientapi.File(e)
 	}
 	return list, nil
 }
 
-// Stat implements httpapi.Files.
-func (f files) Stat(path string) (httpapi.File, error) {
+// Stat implements clientapi.Files.
+func (f files) Stat(path string) (clientapi.File, error) {
 	e, err := f.dir.Stat(path)
 	if err != nil {
-		return httpapi.File{}, fileError(err)
+		return clientapi.File{}, fileError(err)
 	}
-	return httpapi.File(e), nil
+	return clientapi.File(e), nil
 }
 
-// ReadAt implements httpapi.Files.
+// ReadAt implements clientapi.Files.
 func (f files) ReadAt(path string, offset int64) (io.ReadCloser, error) {
 	r, err := f.dir.Open(path, offset)
 	if err != nil {
@@ -65,7 +66,7 @@ func (f files) ReadAt(path string, offset int64) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// LogPath implements httpapi.Files.
+// LogPath implements clientapi.Files.
 func (f files) LogPath(name, stream string) string {
 	return filepath.Join(f.dir.Logs(), name+"."+stream)
 }

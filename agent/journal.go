@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wasmnode/wasmnode/httpapi"
+	"github.com/wasmnode/wasmnode/clientapi"
 )
 
 // maxComplaint bounds what is kept of what journalctl says is wrong, in bytes.
@@ -17,7 +17,7 @@ const maxComplaint = 1 << 10
 
 // journal reads the machine's journal with systemd's own program. It ends with ctx, and when it
 // is closed; that program's own failure is the error of the last read.
-func journal(ctx context.Context, q httpapi.JournalQuery) (io.ReadCloser, error) {
+func journal(ctx context.Context, q clientapi.JournalQuery) (io.ReadCloser, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	args := []string{"--no-pager", "--unit=" + q.Service, fmt.Sprintf("--since=%d seconds ago", q.Since/time.Second)}
 	if q.Follow {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/wasmnode/wasmnode/httpapi"
+	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/internal/hostinfo"
 )
 
@@ -29,8 +29,8 @@ var toldVariables = []string{
 const redacted = "<redacted>"
 
 // machine describes the machine. What cannot be read is left out.
-func (a *agent) machine() httpapi.Machine {
-	m := httpapi.Machine{
+func (a *agent) machine() clientapi.Machine {
+	m := clientapi.Machine{
 		OS: hostinfo.Uname(), Resolver: systemFile("/etc/resolv.conf"), Hosts: systemFile("/etc/hosts"),
 		Environment: environment(os.Environ()), Addresses: interfaceAddresses(),
 	}
@@ -39,7 +39,7 @@ func (a *agent) machine() httpapi.Machine {
 		path := hostinfo.MountPoint(dir)
 		if usage, err := hostinfo.ReadDisk(path); err == nil && !seen[path] {
 			seen[path] = true
-			m.Disks = append(m.Disks, httpapi.Disk{Path: path, Total: usage.Total, Used: usage.Used})
+			m.Disks = append(m.Disks, clientapi.Disk{Path: path, Total: usage.Total, Used: usage.Used})
 		}
 	}
 	return m
@@ -70,7 +70,7 @@ func systemFile(path string) string {
 	return string(text)
 }
 
-func interfaceAddresses() (all []httpapi.InterfaceAddress) {
+func interfaceAddresses() (all []clientapi.InterfaceAddress) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
 		return nil
@@ -83,7 +83,7 @@ func interfaceAddresses() (all []httpapi.InterfaceAddress) {
 		for _, address := range addresses {
 			prefix, err := netip.ParsePrefix(address.String())
 			if err == nil && len(all) < maxAddresses {
-				all = append(all, httpapi.InterfaceAddress{Interface: i.Name, Prefix: prefix})
+				all = append(all, clientapi.InterfaceAddress{Interface: i.Name, Prefix: prefix})
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wasmnode/wasmnode/agent/config"
-	"github.com/wasmnode/wasmnode/httpapi"
+	"github.com/wasmnode/wasmnode/clientapi"
 )
 
 func TestTheMachineIsToldWithoutSecrets(t *testing.T) {
@@ -33,7 +33,7 @@ func TestTheJournalIsReadWithSystemdsProgram(t *testing.T) {
 	program := func(script string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "journalctl"), []byte("#!/bin/sh\n"+script), 0o700))
 	}
-	read := func(q httpapi.JournalQuery) (string, error) {
+	read := func(q clientapi.JournalQuery) (string, error) {
 		r, err := journal(t.Context(), q)
 		require.NoError(t, err)
 		defer r.Close()
@@ -41,20 +41,20 @@ func TestTheJournalIsReadWithSystemdsProgram(t *testing.T) {
 		return string(text), err
 	}
 	program(`for a; do echo "$a"; done`)
-	text, err := read(httpapi.JournalQuery{Service: "wasmnode", Since: time.Hour})
+	text, err := read(clientapi.JournalQuery{Service: "wasmnode", Since: time.Hour})
 	require.NoError(t, err)
 	require.Equal(t, "--no-pager\n--unit=wasmnode\n--since=3600 seconds ago\n", text)
-	text, err = read(httpapi.JournalQuery{Service: "wasmnode", Since: time.Hour, Follow: true})
+	text, err = read(clientapi.JournalQuery{Service: "wasmnode", Since: time.Hour, Follow: true})
 	require.NoError(t, err)
 	require.Contains(t, text, "--follow\n")
 
 	program("echo no such journal >&2; exit 3")
-	_, err = read(httpapi.JournalQuery{})
+	_, err = read(clientapi.JournalQuery{})
 	require.EqualError(t, err, "journalctl: no such journal: exit status 3")
 
 	program("echo begun; exec sleep 1000")
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := journal(ctx, httpapi.JournalQuery{Follow: true})
+	r, err := journal(ctx, clientapi.JournalQuery{Follow: true})
 	require.NoError(t, err)
 	first := make([]byte, 6)
 	_, err = io.ReadFull(r, first)
@@ -65,6 +65,6 @@ func TestTheJournalIsReadWithSystemdsProgram(t *testing.T) {
 	require.NoError(t, r.Close())
 
 	t.Setenv("PATH", t.TempDir())
-	_, err = journal(t.Context(), httpapi.JournalQuery{})
+	_, err = journal(t.Context(), clientapi.JournalQuery{})
 	require.ErrorContains(t, err, "executable file not found")
 }

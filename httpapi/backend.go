@@ -3,16 +3,15 @@ package httpapi
 import (
 	"context"
 	"io"
-	"io/fs"
 	"net/http"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
-	"github.com/wasmnode/wasmnode/workload"
 )
 
 // The tables whose indexes blocking queries wait for.
@@ -201,51 +200,16 @@ type ControlPlane interface {
 // Node is what the API needs of the node itself. An allocation that does not run
 // here is errdefs.NotFound.
 type Node interface {
-	RestartAllocation(ctx context.Context, allocID, task string, allTasks bool) error
-	SignalAllocation(ctx context.Context, allocID, task, signal string) error
-	// CanExec returns why no command can be run in a task now; nil: it can be tried.
-	CanExec(allocID, task string) error
-	// Exec runs a command in a task, and returns how it ended.
-	Exec(ctx context.Context, allocID, task string, spec *workload.ExecSpec) (*structs.ExitResult, error)
-	AllocationUsage(ctx context.Context, allocID, task string) (*structs.AllocationUsage, error)
-	AllocationChecks(allocID string) (map[string]structs.CheckResult, error)
-	Files(allocID string) (Files, error)
-	// Metadata is the node's, and ApplyMetadata changes it by name; nil unsets.
-	Metadata() structs.NodeMeta
-	ApplyMetadata(ctx context.Context, changes map[string]*string) (structs.NodeMeta, error)
-	HostUsage() (*structs.HostUsage, error)
+	clientapi.Node
 	// CheckDriverConfig returns what a driver refuses of a task's config block, a line
 	// each; errdefs.Unavailable: the driver is not here.
 	CheckDriverConfig(driver string, config map[string]any) (faults []string, err error)
-	// CollectGarbage removes every allocation that has ended.
-	CollectGarbage(ctx context.Context)
 	// Unclaimed is what the node keeps although it is not known to be wanted.
 	Unclaimed(ctx context.Context) []structs.Unclaimed
 	// Adopt has what is unclaimed under an allocation's ID taken for wanted, and Discard has
 	// it ended and its data removed. errdefs.NotFound: nothing is unclaimed under it.
 	Adopt(ctx context.Context, allocID string) error
 	Discard(ctx context.Context, allocID string) error
-	// CollectAllocation removes one; errdefs.FailedPrecondition while it runs.
-	CollectAllocation(ctx context.Context, allocID string) error
-}
-
-// Files reads an allocation's directory. Paths are relative to it and cannot leave
-// it; the tasks' secrets are not readable.
-type Files interface {
-	List(path string) ([]File, error)
-	Stat(path string) (File, error)
-	ReadAt(path string, offset int64) (io.ReadCloser, error)
-	// LogPath is the host path of a task's log files without their number.
-	LogPath(task, stream string) string
-}
-
-// File is a file or directory of an allocation.
-type File struct {
-	Name    string
-	IsDir   bool
-	Size    int64
-	Mode    fs.FileMode
-	ModTime time.Time
 }
 
 // Plugins is what the API needs of the plugin catalog.

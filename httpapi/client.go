@@ -9,6 +9,7 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
@@ -66,7 +67,7 @@ func (h *handler) allocationStats(r *http.Request, _ *query) (answer, error) {
 	if err != nil {
 		return answer{}, h.unknownAllocation(r, err)
 	}
-	return answer{body: allocationUsage(usage)}, nil
+	return answer{body: clientapi.AllocationUsage(usage)}, nil
 }
 
 // allocationChecks answers that an allocation which has left the node has none: Nomad's
@@ -110,11 +111,11 @@ func (h *handler) hostStats(r *http.Request, _ *query) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{body: hostStats(usage, time.Now())}, nil
+	return answer{body: clientapi.HostUsage(usage, time.Now())}, nil
 }
 
 // files opens the directory of the allocation that the request names.
-func (h *handler) files(r *http.Request) (Files, error) {
+func (h *handler) files(r *http.Request) (clientapi.Files, error) {
 	files, err := h.Node.Files(r.PathValue("id"))
 	return files, h.unknownAllocation(r, err)
 }
@@ -128,11 +129,7 @@ func (h *handler) listFiles(r *http.Request, _ *query) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	list := make([]*nomad.AllocFileInfo, 0, len(entries))
-	for _, e := range entries {
-		list = append(list, fileInfo(e))
-	}
-	return answer{body: list}, nil
+	return answer{body: clientapi.FileInfos(entries)}, nil
 }
 
 func (h *handler) statFile(r *http.Request, _ *query) (answer, error) {
@@ -144,7 +141,7 @@ func (h *handler) statFile(r *http.Request, _ *query) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{body: fileInfo(entry)}, nil
+	return answer{body: clientapi.FileInfo(entry)}, nil
 }
 
 func (h *handler) catFile(w http.ResponseWriter, r *http.Request) error {
@@ -197,22 +194,12 @@ func (h *handler) sendFile(w http.ResponseWriter, r *http.Request, offset, limit
 	return nil
 }
 
-func nodeMetadata(m structs.NodeMeta) *nomad.NodeMetaResponse {
-	if m.Dynamic == nil {
-		m.Dynamic = map[string]*string{}
-	}
-	if m.Static == nil {
-		m.Static = map[string]string{}
-	}
-	return &nomad.NodeMetaResponse{Meta: m.Meta, Static: m.Static, Dynamic: m.Dynamic}
-}
-
 // readMetadata tells the node's metadata, and where it is from.
 func (h *handler) readMetadata(r *http.Request, _ *query) (answer, error) {
 	if err := h.checkNode(r); err != nil {
 		return answer{}, err
 	}
-	return answer{body: nodeMetadata(h.Node.Metadata())}, nil
+	return answer{body: clientapi.Metadata(h.Node.Metadata())}, nil
 }
 
 // applyMetadata changes the node's metadata.
@@ -231,5 +218,5 @@ func (h *handler) applyMetadata(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nodeMetadata(m), nil
+	return clientapi.Metadata(m), nil
 }

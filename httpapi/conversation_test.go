@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/httpapi/access"
@@ -458,7 +459,7 @@ func (n running) known(id string) error {
 func (n running) RestartAllocation(_ context.Context, id, _ string, _ bool) error { return n.known(id) }
 func (n running) SignalAllocation(_ context.Context, id, _, _ string) error       { return n.known(id) }
 func (n running) CollectAllocation(_ context.Context, id string) error            { return n.known(id) }
-func (n running) Files(id string) (httpapi.Files, error)                          { return n.files, n.known(id) }
+func (n running) Files(id string) (clientapi.Files, error)                        { return n.files, n.known(id) }
 func (n running) ApplyMetadata(context.Context, map[string]*string) (structs.NodeMeta, error) {
 	return structs.NodeMeta{}, nil
 }
@@ -476,21 +477,21 @@ type oneFile struct{ logs string }
 
 func (f oneFile) LogPath(task, stream string) string { return filepath.Join(f.logs, task+"."+stream) }
 
-func (oneFile) List(path string) ([]httpapi.File, error) {
+func (oneFile) List(path string) ([]clientapi.File, error) {
 	if path != "/" {
 		return nil, errIdle
 	}
-	return []httpapi.File{{Name: "x"}}, nil
+	return []clientapi.File{{Name: "x"}}, nil
 }
 
-func (oneFile) Stat(path string) (httpapi.File, error) {
+func (oneFile) Stat(path string) (clientapi.File, error) {
 	switch path {
 	case "/":
-		return httpapi.File{Name: path, IsDir: true}, nil
+		return clientapi.File{Name: path, IsDir: true}, nil
 	case "x":
-		return httpapi.File{Name: path}, nil
+		return clientapi.File{Name: path}, nil
 	}
-	return httpapi.File{}, errIdle
+	return clientapi.File{}, errIdle
 }
 
 func (oneFile) ReadAt(path string, offset int64) (io.ReadCloser, error) {

@@ -12,6 +12,7 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -55,7 +56,7 @@ func (h *handler) streamEvents(w http.ResponseWriter, r *http.Request) error {
 	if err := out.line([]byte("{}")); err != nil {
 		return nil // the client is gone
 	}
-	defer atIntervals(r.Context(), eventHeartbeat, out.heartbeat)()
+	defer clientapi.AtIntervals(r.Context(), eventHeartbeat, out.heartbeat)()
 	for ; ; place++ {
 		batch, err := h.ControlPlane.NextEvents(r.Context(), place)
 		switch {

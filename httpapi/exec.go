@@ -3,8 +3,6 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -14,8 +12,8 @@ import (
 	"github.com/gorilla/websocket"
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/structs"
-	"github.com/wasmnode/wasmnode/structs/errdefs"
 	"github.com/wasmnode/wasmnode/workload"
 )
 
@@ -45,11 +43,13 @@ func (h *handler) execOver(w http.ResponseWriter, r *http.Request, allocID, task
 	if err != nil {
 		return refused
 	}
-	s := &execSession{conn: conn, input: workload.NewInput()}
+	conn.SetReadLimit(clientapi.MaxExecMessage)
 	h.Logger.Info("a command runs in a task", "alloc_id", allocID, "task", task, "command", spec.Command)
-	s.run(r.Context(), spec, func(ctx context.Context) (*structs.ExitResult, error) {
+	session := &execSocket{conn: conn}
+	_ = clientapi.Exec(r.Context(), session, spec, func(ctx context.Context) (*structs.ExitResult, error) { // errors: the client was told
 		return h.Node.Exec(ctx, allocID, task, spec)
 	})
+	_ = conn.Close()
 	return nil
 }
 
@@ -86,104 +86,40 @@ func (h *handler) parseExec(r *http.Request) (*workload.ExecSpec, string, error)
 	return spec, task, nil
 }
 
-// execSession is a command's websocket.
-type execSession struct {
-	conn  *websocket.Conn
-	input *workload.Input
-
-	mu sync.Mutex // guards writes
-}
-
-// maxExecMessage bounds a message of a client: its pieces of input have 2 KiB.
-const maxExecMessage = 1 << 20
-
-// firstSizeTimeout is how long a terminal's size is waited for, which clients send at
-// once, so that a command that asks first thing gets the right answer, however far away
-// or busy the client is.
-const firstSizeTimeout = 5 * time.Second
-
-// run runs a command between the messages of the connection, and returns when nothing
-// of it is left.
-func (s *execSession) run(ctx context.Context, spec *workload.ExecSpec, exec func(context.Context) (*structs.ExitResult, error)) {
-	ctx, cancel := context.WithCancel(ctx)
-	context.AfterFunc(ctx, func() { _ = s.conn.Close() })
-	s.conn.SetReadLimit(maxExecMessage)
-	received := make(chan struct{})
-	go func() {
-		defer close(received)
-		s.receive()
-		cancel() // the client has gone
-	}()
-	stopHeartbeats := s.heartbeats(ctx, cancel)
-	s.input.Give(spec)
-	if spec.TTY {
-		spec.Size = s.input.FirstSize(ctx, firstSizeTimeout)
-	}
-	spec.Stdout, spec.Stderr = execOutput{s, toStdout}, execOutput{s, toStderr}
-	exit, err := exec(ctx)
-	s.input.Close()
-	stopHeartbeats()
-	s.finish(exit, err)
-	// A connection that is closed while input comes in loses output on its way.
-	_ = s.conn.NetConn().SetReadDeadline(time.Now().Add(lingerTime)) // it is closed: nothing comes
-	<-received
+// execSocket is a command's websocket.
+type execSocket struct {
+	conn *websocket.Conn
+	mu   sync.Mutex // guards writes
 }
 
 // lingerTime is how long a client has to close its end.
 const lingerTime = 5 * time.Second
 
-// receive takes messages until there are no more, or one is invalid.
-func (s *execSession) receive() {
-	defer s.input.Break()
-	for {
-		var in nomad.ExecStreamingInput
-		if s.conn.ReadJSON(&in) != nil {
-			return
-		}
-		if in.TTYSize != nil {
-			s.input.Resize(workload.Size{Rows: dimension(in.TTYSize.Height), Columns: dimension(in.TTYSize.Width)})
-		}
-		if in.Stdin != nil {
-			s.input.Feed(in.Stdin.Data)
-			if in.Stdin.Close {
-				s.input.End()
-			}
-		}
-	}
-}
+// Receive implements [clientapi.ExecConn].
+func (s *execSocket) Receive(in *nomad.ExecStreamingInput) error { return s.conn.ReadJSON(in) }
 
-// dimension is a terminal's height or width as the kernel takes it.
-func dimension(n int) uint16 { return uint16(max(0, min(n, 1<<16-1))) }
-
-// heartbeats writes to the connection now and then, until the function that it returns is
-// called, and calls gone when the client is not there, which shows also while its input
-// waits to be read.
-func (s *execSession) heartbeats(ctx context.Context, gone func()) (stop func()) {
-	return atHeartbeats(ctx, func() {
-		if s.send(&nomad.ExecStreamingOutput{}) != nil {
-			gone()
-		}
-	})
-}
-
-func (s *execSession) send(message *nomad.ExecStreamingOutput) error {
+// Send implements [clientapi.ExecConn].
+func (s *execSocket) Send(message *nomad.ExecStreamingOutput) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conn.WriteJSON(message)
 }
 
+// Close implements [clientapi.ExecConn].
+func (s *execSocket) Close() error { return s.conn.Close() }
+
 // closeGrace bounds the last message.
 const closeGrace = time.Second
 
-// finish sends how the command ended. A client that has gone gets nothing.
-func (s *execSession) finish(exit *structs.ExitResult, err error) {
+// Finish implements [clientapi.ExecConn]. A client that has gone gets nothing.
+func (s *execSocket) Finish(err error) {
 	code, reason := websocket.CloseNormalClosure, ""
-	if err == nil {
-		_ = s.send(&nomad.ExecStreamingOutput{Exited: true, Result: &nomad.ExecStreamingExitResult{ExitCode: exit.ExitCode}})
-	} else {
+	if err != nil {
 		code, reason = websocket.CloseInternalServerErr, closeReason(err)
 	}
 	_ = s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(closeGrace))
+	// A connection that is closed while input comes in loses output on its way.
+	_ = s.conn.NetConn().SetReadDeadline(time.Now().Add(lingerTime)) // it is closed: nothing comes
 }
 
 // maxCloseReason is the size of a websocket's closing message, in bytes.
@@ -191,11 +127,7 @@ const maxCloseReason = 123
 
 // closeReason is the text that people read.
 func closeReason(err error) string {
-	text := fmt.Sprint(err)
-	var e *errdefs.Error
-	if errors.As(err, &e) {
-		text = e.Message // what it is about they know
-	}
+	text := clientapi.ExecError(err)
 	if len(text) <= maxCloseReason {
 		return text
 	}
@@ -205,23 +137,4 @@ func closeReason(err error) string {
 		text = text[:len(text)-1]
 	}
 	return text + more
-}
-
-// execOutput is one of a command's streams to its client.
-type execOutput struct {
-	session *execSession
-	message func([]byte) *nomad.ExecStreamingOutput
-}
-
-// Write implements [io.Writer].
-func (o execOutput) Write(b []byte) (int, error) {
-	return len(b), o.session.send(o.message(b))
-}
-
-func toStdout(b []byte) *nomad.ExecStreamingOutput {
-	return &nomad.ExecStreamingOutput{Stdout: &nomad.ExecStreamingIOOperation{Data: b}}
-}
-
-func toStderr(b []byte) *nomad.ExecStreamingOutput {
-	return &nomad.ExecStreamingOutput{Stderr: &nomad.ExecStreamingIOOperation{Data: b}}
 }

@@ -15,6 +15,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/structs/errdefs"
@@ -28,7 +29,7 @@ var errIdle = errdefs.New(errdefs.NotFound, "nothing runs here")
 
 func (idle) RestartAllocation(context.Context, string, string, bool) error   { return errIdle }
 func (idle) SignalAllocation(context.Context, string, string, string) error  { return errIdle }
-func (idle) Files(string) (httpapi.Files, error)                             { return nil, errIdle }
+func (idle) Files(string) (clientapi.Files, error)                           { return nil, errIdle }
 func (idle) CheckDriverConfig(string, map[string]any) ([]string, error)      { return nil, nil }
 func (idle) HostUsage() (*structs.HostUsage, error)                          { return &structs.HostUsage{}, nil }
 func (idle) CollectGarbage(context.Context)                                  {}

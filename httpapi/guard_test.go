@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/httpapi/access"
@@ -518,11 +519,11 @@ type found struct {
 	logs string
 }
 
-func (f *found) Files(string) (httpapi.Files, error) { return logsIn{logs: f.logs}, nil }
+func (f *found) Files(string) (clientapi.Files, error) { return logsIn{logs: f.logs}, nil }
 
 // logsIn are files of which nothing but the logs is read.
 type logsIn struct {
-	httpapi.Files
+	clientapi.Files
 	logs string
 }
 

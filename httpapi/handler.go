@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/httpapi/telemetry"
 	"github.com/wasmnode/wasmnode/structs"
@@ -46,11 +47,11 @@ type Config struct {
 	// Reload has the agent read its configuration again; nil: it cannot.
 	Reload func(ctx context.Context) error
 	// Logs is where the agent's log can be followed; nil: it cannot.
-	Logs LogSinks
+	Logs clientapi.LogSinks
 	// Machine describes the machine; nil: nothing is told of it.
-	Machine func() Machine
+	Machine func() clientapi.Machine
 	// Journal reads the machine's journal, until it is closed or ctx is done; nil: it cannot.
-	Journal func(ctx context.Context, q JournalQuery) (io.ReadCloser, error)
+	Journal clientapi.OpenJournal
 	// Issuer is the URL that the tokens of tasks name as theirs; empty: they name none.
 	Issuer string
 	// Bounds is what is served at once; nil: as much as the default limits say.
@@ -74,9 +75,8 @@ type handler struct {
 	// routes are the patterns of what is served, each with its method.
 	routes []string
 	// parsing is taken by the job files that are read.
-	parsing chan struct{}
-	// journals is taken by those that read the machine's journal.
-	journals chan struct{}
+	parsing  chan struct{}
+	journals *clientapi.Journals
 	policy   *access.Policy
 	started  time.Time
 	// rendered shares the rendering of events among who watches them.
@@ -107,7 +107,7 @@ func newHandler(cfg Config) *handler {
 		cfg.Bounds = access.NewBounds(access.DefaultLimits())
 	}
 	h := &handler{Config: cfg, mux: http.NewServeMux(), parsing: make(chan struct{}, parsesAtOnce), policy: policy(cfg), started: time.Now()}
-	h.journals = make(chan struct{}, journalsAtOnce)
+	h.journals = clientapi.NewJournals(cfg.Journal)
 	server := prometheus.NewRegistry()
 	server.MustRegister(serverMetrics{h})
 	h.Metrics = telemetry.Show(prometheus.Gatherers{cfg.Metrics, server}, cfg.Telemetry)

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/controlplane/standalone"
 	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/structs"
@@ -118,15 +119,15 @@ func TestAChangeDuringAReadIsNotMissed(t *testing.T) {
 // failing is a node whose files break after some bytes, or whose calls panic.
 type failing struct{ httpapi.Node }
 
-func (failing) Files(string) (httpapi.Files, error) { return failingFiles{}, nil }
+func (failing) Files(string) (clientapi.Files, error) { return failingFiles{}, nil }
 
-type failingFiles struct{ httpapi.Files }
+type failingFiles struct{ clientapi.Files }
 
-func (failingFiles) Stat(path string) (httpapi.File, error) {
+func (failingFiles) Stat(path string) (clientapi.File, error) {
 	if path == "panic" {
 		panic("out of order")
 	}
-	return httpapi.File{Name: path}, nil
+	return clientapi.File{Name: path}, nil
 }
 
 func (failingFiles) ReadAt(string, int64) (io.ReadCloser, error) {

@@ -12,19 +12,19 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
-	"github.com/wasmnode/wasmnode/httpapi"
+	"github.com/wasmnode/wasmnode/clientapi"
 )
 
-var aMachine = httpapi.Machine{
+var aMachine = clientapi.Machine{
 	OS: "x86_64 here", Resolver: "nameserver ::1\n", Hosts: "::1 here\n", Environment: map[string]string{"TOKEN": "<redacted>"},
-	Addresses: []httpapi.InterfaceAddress{
+	Addresses: []clientapi.InterfaceAddress{
 		{Interface: "eth0", Prefix: netip.MustParsePrefix("192.0.2.9/28")}, {Interface: "eth0", Prefix: netip.MustParsePrefix("fd00::2/64")},
 	},
-	Disks: []httpapi.Disk{{Path: "/", Total: 10 << 20, Used: 3 << 20}},
+	Disks: []clientapi.Disk{{Path: "/", Total: 10 << 20, Used: 3 << 20}},
 }
 
 // aJournal has what was asked for in it. What follows does not end before its reader.
-func aJournal(ctx context.Context, q httpapi.JournalQuery) (io.ReadCloser, error) {
+func aJournal(ctx context.Context, q clientapi.JournalQuery) (io.ReadCloser, error) {
 	switch {
 	case q.Service == "nomad-none":
 		return nil, errors.New("there is none")

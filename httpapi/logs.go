@@ -1,19 +1,15 @@
 package httpapi
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/http"
-	"path"
 	"strconv"
 	"strings"
 	"sync"
 
-	nomad "github.com/hashicorp/nomad/api"
-
+	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/structs"
 	"github.com/wasmnode/wasmnode/workload/logfile"
 )
@@ -25,8 +21,8 @@ func (h *handler) streamLogs(w http.ResponseWriter, r *http.Request) error {
 	if task == "" {
 		return badRequest("must provide task name")
 	}
-	if stream != "stdout" && stream != "stderr" {
-		return badRequest("must provide log type (stdout/stderr)")
+	if err := clientapi.CheckStream(stream); err != nil {
+		return err
 	}
 	opts, err := logOptions(r)
 	if err != nil {
@@ -46,9 +42,9 @@ func (h *handler) streamLogs(w http.ResponseWriter, r *http.Request) error {
 	if opts.Follow {
 		opts.Stop = h.taskEnd(ctx, r.PathValue("id"), task)
 	}
-	sink := newFrameSink(w, v.Get("plain") == "true", path.Join("alloc", "logs"))
-	defer sink.heartbeats(ctx)()
-	err = logfile.Follow(ctx, files.LogPath(task, stream), opts, sink.send)
+	sink := newFrameSink(w, v.Get("plain") == "true", clientapi.LogsDir)
+	defer sink.Heartbeats(ctx)()
+	err = logfile.Follow(ctx, files.LogPath(task, stream), opts, sink.Send)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		if !sink.begun() {
 			return err
@@ -61,27 +57,22 @@ func (h *handler) streamLogs(w http.ResponseWriter, r *http.Request) error {
 
 func logOptions(r *http.Request) (logfile.Options, error) {
 	v := r.URL.Query()
-	var o logfile.Options
+	var follow bool
+	var offset int64
 	var err error
 	if s := v.Get("follow"); s != "" {
-		if o.Follow, err = strconv.ParseBool(s); err != nil {
-			return o, badRequest("failed to parse follow field to boolean: %q", s)
+		if follow, err = strconv.ParseBool(s); err != nil {
+			return logfile.Options{}, badRequest("failed to parse follow field to boolean: %q", s)
 		}
 	}
 	if s := v.Get("offset"); s != "" {
-		if o.Offset, err = strconv.ParseInt(s, 10, 64); err != nil || o.Offset < 0 {
-			return o, badRequest("error parsing offset: %q is not a byte count", s)
+		if offset, err = strconv.ParseInt(s, 10, 64); err != nil {
+			return logfile.Options{}, badRequest("error parsing offset: %q is not a byte count", s)
 		}
 	}
-	switch origin := v.Get("origin"); origin {
-	case "", nomad.OriginStart:
-	case nomad.OriginEnd:
-		o.FromEnd = true
-		o.NewestFile = o.Offset == 0 // as Nomad does, and its command line counts on
-	default:
-		return o, badRequest("must have a start or end origin value, not %q", origin)
-	}
-	return o, nil
+	opts, err := clientapi.Position(v.Get("origin"), offset)
+	opts.Follow = follow
+	return opts, err
 }
 
 // taskEnd returns a channel that is closed when the task has ended for good, so that
@@ -107,56 +98,34 @@ func taskDead(a *structs.Allocation, task string) bool {
 	return s != nil && s.State == structs.TaskDead
 }
 
-// frameSink writes a stream's pieces, and heartbeats between them.
+// frameSink writes the frames of a stream as an answer.
 type frameSink struct {
+	*clientapi.Frames
 	w     http.ResponseWriter
 	plain bool
-	dir   string // of the files, as clients see it
 
 	mu      sync.Mutex
-	buf     *bufio.Writer
 	started bool
-	idle    bool // nothing was sent since the last heartbeat
 }
 
 func newFrameSink(w http.ResponseWriter, plain bool, dir string) *frameSink {
-	return &frameSink{w: w, plain: plain, dir: dir, buf: bufio.NewWriter(w)}
+	s := &frameSink{w: w, plain: plain}
+	s.Frames = clientapi.NewFrames(plain, dir, s.write)
+	return s
 }
 
-// send writes one piece and flushes it to the client.
-func (s *frameSink) send(c logfile.Chunk) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.idle = false
-	if s.plain {
-		return s.write(c.Data)
-	}
-	frame, err := json.Marshal(nomad.StreamFrame{Data: c.Data, File: path.Join(s.dir, c.File), Offset: c.Offset})
-	if err != nil {
-		return err
-	}
-	return s.write(frame)
-}
-
+// write sends a frame to the client at once.
 func (s *frameSink) write(b []byte) error {
 	s.begin()
-	if _, err := s.buf.Write(b); err != nil {
-		return err
-	}
-	if err := s.buf.Flush(); err != nil {
+	if _, err := s.w.Write(b); err != nil {
 		return err
 	}
 	return http.NewResponseController(s.w).Flush()
 }
 
-// open sends the header: whoever reads knows that the stream has begun.
-func (s *frameSink) open() error {
+func (s *frameSink) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.write(nil)
-}
-
-func (s *frameSink) begin() {
 	if s.started {
 		return
 	}
@@ -176,24 +145,33 @@ func (s *frameSink) begun() bool {
 
 // finish sends the header of a stream that had nothing to send.
 func (s *frameSink) finish() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.begin()
-	return s.buf.Flush()
+	return nil
 }
 
-// heartbeats sends heartbeats until the function that it returns is called.
-func (s *frameSink) heartbeats(ctx context.Context) (stop func()) {
-	if s.plain {
-		return func() {}
+// streamFile sends a file as frames of JSON, and what is added to it until it is removed or
+// the client is gone; with follow=false only what is there.
+func (h *handler) streamFile(w http.ResponseWriter, r *http.Request) error {
+	opts, err := logOptions(r)
+	if err != nil {
+		return err
 	}
-	return atHeartbeats(ctx, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.idle {
-			// A client that is gone ends the request by its context.
-			_ = s.write([]byte("{}"))
-		}
-		s.idle = true
-	})
+	files, err := h.files(r)
+	if err != nil {
+		return err
+	}
+	file, err := clientapi.OpenFile(files, r.URL.Query().Get("path"), opts, 0)
+	if err != nil {
+		return err
+	}
+	sink := newFrameSink(w, false, "")
+	if err := sink.Open(); err != nil {
+		return nil // the client is gone
+	}
+	follow := opts.Follow || r.URL.Query().Get("follow") == ""
+	if err := file.Run(r.Context(), follow, sink.Frames); err != nil && r.Context().Err() == nil {
+		// The status is sent: all that is left is to end the answer short.
+		panic(http.ErrAbortHandler)
+	}
+	return nil
 }

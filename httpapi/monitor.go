@@ -2,28 +2,15 @@ package httpapi
 
 import (
 	"cmp"
-	"fmt"
+	"errors"
 	"net/http"
-	"net/http/pprof"
-	"runtime"
-	runtimepprof "runtime/pprof"
 	"strconv"
-	"sync"
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/wasmnode/wasmnode/workload/logfile"
+	"github.com/wasmnode/wasmnode/clientapi"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
 )
-
-// monitorLines is how many lines of the log a client may be behind; further ones are lost to
-// it, and it is told how many.
-const monitorLines = 512
-
-// LogSinks is where lines of the log can be had from, as they are written.
-type LogSinks interface {
-	RegisterSink(sink hclog.SinkAdapter)
-	DeregisterSink(sink hclog.SinkAdapter)
-}
 
 func (h *handler) monitorRoutes() {
 	h.method("/v1/agent/monitor", h.monitor, http.MethodGet)
@@ -47,29 +34,8 @@ func (h *handler) monitor(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	lines := &logLines{lines: make(chan []byte, monitorLines)}
-	opts.Output = lines
-	adapter := hclog.NewSinkAdapter(opts)
-	h.Logs.RegisterSink(adapter)
-	defer h.Logs.DeregisterSink(adapter)
-	sink := newFrameSink(w, plain, "")
-	if err := sink.open(); err != nil {
-		return nil // the client is gone
-	}
-	defer sink.heartbeats(r.Context())()
-	for {
-		select {
-		case <-r.Context().Done():
-			return nil
-		case line := <-lines.lines:
-			if lost := lines.takeLost(); lost > 0 {
-				line = append(fmt.Appendf(nil, "[WARN] monitor: %d lines are lost: they are not read as fast as they are written\n", lost), line...)
-			}
-			if err := sink.send(logfile.Chunk{Data: line}); err != nil {
-				return nil // the client is gone
-			}
-		}
-	}
+	clientapi.Monitor(r.Context(), h.Logs, opts, newFrameSink(w, plain, "").Frames)
+	return nil
 }
 
 // checkAgent refuses a request that is meant for another agent, as a node or as a server.
@@ -86,18 +52,11 @@ func (h *handler) checkAgent(r *http.Request) error {
 
 func monitorOptions(r *http.Request) (*hclog.LoggerOptions, error) {
 	v := r.URL.Query()
-	level := v.Get("log_level")
-	if level == "" {
-		level = "INFO"
-	}
-	opts := &hclog.LoggerOptions{Name: "wasmnode", Level: hclog.LevelFromString(level)}
-	if opts.Level == hclog.NoLevel {
-		return nil, badRequest("Unknown log level: %s", level)
-	}
+	var json, location bool
 	for _, flag := range []struct {
 		name, text string
 		set        *bool
-	}{{"log_json", "log json", &opts.JSONFormat}, {"log_include_location", "log location", &opts.IncludeLocation}} {
+	}{{"log_json", "log json", &json}, {"log_include_location", "log location", &location}} {
 		if s := v.Get(flag.name); s != "" {
 			is, err := strconv.ParseBool(s)
 			if err != nil {
@@ -106,34 +65,7 @@ func monitorOptions(r *http.Request) (*hclog.LoggerOptions, error) {
 			*flag.set = is
 		}
 	}
-	return opts, nil
-}
-
-// logLines takes the lines of a log for one client. Whoever logs never waits for it.
-type logLines struct {
-	lines chan []byte // monitorLines
-	mu    sync.Mutex
-	lost  int
-}
-
-// Write implements [io.Writer]: one line a call.
-func (l *logLines) Write(line []byte) (int, error) {
-	select {
-	case l.lines <- append([]byte(nil), line...):
-	default:
-		l.mu.Lock()
-		l.lost++
-		l.mu.Unlock()
-	}
-	return len(line), nil
-}
-
-func (l *logLines) takeLost() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := l.lost
-	l.lost = 0
-	return n
+	return clientapi.MonitorOptions(v.Get("log_level"), json, location)
 }
 
 // profile shows what the agent itself is doing: with ACLs to who may do everything, without
@@ -145,43 +77,50 @@ func (h *handler) profile(w http.ResponseWriter, r *http.Request) error {
 	if err := h.checkAgent(r); err != nil {
 		return err
 	}
-	switch name := r.PathValue("profile"); name {
-	case "cmdline":
-		pprof.Cmdline(w, r)
-	case "profile":
-		pprof.Profile(w, r)
-	case "trace":
-		pprof.Trace(w, r)
-	default:
-		return lookUp(w, r, name)
-	}
-	return nil
+	return clientapi.Profile(w, r, r.PathValue("profile"))
 }
 
-// lookUp shows a profile as it is now. It is not measured for a while: the stock command line says
-// for how long all the same.
-func lookUp(w http.ResponseWriter, r *http.Request, name string) error {
-	profile := runtimepprof.Lookup(name)
-	if profile == nil {
-		return notFound("Pprof profile not found profile: %s", name)
+// monitorExport sends what a service has logged: as frames of JSON, or as it is with
+// plain=true.
+func (h *handler) monitorExport(w http.ResponseWriter, r *http.Request) error {
+	query, err := h.exportQuery(r)
+	if err != nil {
+		return err
 	}
+	plain, err := boolParameter(r, "plain")
+	if err != nil {
+		return err
+	}
+	sink := newFrameSink(w, plain, "")
+	err = h.journals.Export(r.Context(), query, sink.Frames)
+	switch {
+	case err == nil:
+		return sink.finish()
+	case sink.begun():
+		panic(http.ErrAbortHandler) // the status is sent: all that is left is to end the answer short
+	case errors.Is(err, errdefs.ResourceExhausted):
+		return &statusError{http.StatusTooManyRequests, err.Error()}
+	}
+	return err
+}
+
+// exportQuery reads what is to be exported.
+func (h *handler) exportQuery(r *http.Request) (clientapi.JournalQuery, error) {
 	v := r.URL.Query()
-	for _, parameter := range []string{"debug", "gc"} {
-		if s := v.Get(parameter); s != "" {
-			if _, err := strconv.Atoi(s); err != nil {
-				return badRequest("Unknown option for %s: %v", parameter, err)
-			}
-		}
+	e := clientapi.ExportQuery{Service: v.Get("service_name"), Since: v.Get("logs_since")}
+	if err := h.checkAgent(r); err != nil {
+		return clientapi.JournalQuery{}, err
 	}
-	debug, _ := strconv.Atoi(v.Get("debug")) // a number, or none
-	if gc, _ := strconv.Atoi(v.Get("gc")); gc > 0 && name == "heap" {
-		runtime.GC()
+	var err error
+	if e.OnDisk, err = boolParameter(r, "on_disk"); err != nil {
+		return clientapi.JournalQuery{}, badRequest("Unknown value for on-disk: %v", err)
 	}
-	kind := "application/octet-stream"
-	if debug > 0 {
-		kind = "text/plain; charset=utf-8"
+	if e.Follow, err = boolParameter(r, "follow"); err != nil {
+		return clientapi.JournalQuery{}, badRequest("Unknown value for follow: %v", err)
 	}
-	w.Header().Set("Content-Type", kind)
-	_ = profile.WriteTo(w, debug) // errors: the client is gone
-	return nil
+	q, err := e.Journal()
+	if errors.Is(err, clientapi.ErrNotOurUnit) || errors.Is(err, clientapi.ErrNoUnit) {
+		err = &statusError{http.StatusUnprocessableEntity, err.Error()}
+	}
+	return q, err
 }

@@ -16,6 +16,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/httpapi"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -26,7 +27,7 @@ func logging(t *testing.T, debug bool) (hclog.InterceptLogger, *nomad.Client, st
 	log := hclog.NewInterceptLogger(&hclog.LoggerOptions{Level: hclog.Error, Output: io.Discard})
 	s := httptest.NewServer(httpapi.Handler(httpapi.Config{
 		Logger: hclog.NewNullLogger(), ControlPlane: plane(t), Node: idle{}, Plugins: noPlugins{}, Logs: log, Debug: debug,
-		Machine: func() httpapi.Machine { return aMachine }, Journal: aJournal,
+		Machine: func() clientapi.Machine { return aMachine }, Journal: aJournal,
 		Agent:      httpapi.AgentInfo{Name: "here", NodeID: "node", Region: "global"},
 		Conditions: func() []structs.Condition { return nil },
 	}))

@@ -8,6 +8,7 @@ import (
 
 	nomad "github.com/hashicorp/nomad/api"
 
+	"github.com/wasmnode/wasmnode/clientapi"
 	"github.com/wasmnode/wasmnode/httpapi/access"
 	"github.com/wasmnode/wasmnode/structs"
 )
@@ -361,17 +362,13 @@ func (c *caller) mayVariable(namespace, path, operation string) bool {
 // readsLocks reports whether the caller may know the IDs of locks, which let whoever has one write.
 func (c *caller) readsLocks() bool { return c.rights.Level() == access.Manager }
 
-// isolated are the drivers whose tasks see no more of the machine than is theirs. A command in
-// a task of another one needs a capability more, as in Nomad.
-var isolated = map[string]bool{"docker": true, "exec": true, "java": true, "podman": true, "wasi": true}
-
 // mayExec refuses commands in a task that is not isolated to who may only run some in those
 // that are.
 func (c *caller) mayExec(a *structs.Allocation, task string) error {
 	if c.enough {
 		return nil
 	}
-	if t := a.Task(task); t != nil && !isolated[t.Driver] && !c.rights.Namespace(a.Namespace, "alloc-node-exec") {
+	if t := a.Task(task); t != nil && !clientapi.Isolated(t.Driver) && !c.rights.Namespace(a.Namespace, "alloc-node-exec") {
 		return access.ErrDenied
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/wasmnode/wasmnode/clientapi"
 )
 
 // pluginHeartbeat is how often a stream about a plugin that has nothing to tell says so.
@@ -99,7 +101,7 @@ func sendPlugin(w http.ResponseWriter, r *http.Request, stream PluginStream, fol
 	if err := out.line([]byte("{}")); err != nil {
 		return nil // the client is gone
 	}
-	defer atIntervals(r.Context(), pluginHeartbeat, out.heartbeat)()
+	defer clientapi.AtIntervals(r.Context(), pluginHeartbeat, out.heartbeat)()
 	for {
 		entry, lost, err := nextOf(r.Context(), stream, follow)
 		if err != nil {

@@ -360,8 +360,3 @@ func reservedResources(n *structs.Node) *nomad.NodeReservedResources {
 		Networks: nomad.NodeReservedNetworkResources{ReservedHostPorts: n.ReservedPorts.String()},
 	}
 }
-
-// fileInfo renders a file of an allocation.
-func fileInfo(f File) *nomad.AllocFileInfo {
-	return &nomad.AllocFileInfo{Name: f.Name, IsDir: f.IsDir, Size: f.Size, FileMode: f.Mode.String(), ModTime: f.ModTime}
-}

@@ -50,11 +50,3 @@ func TestANodesCoresAndNetworksAreTold(t *testing.T) {
 	require.Equal(t, []int{0, 1}, out.NodeResources.Processors.Topology.Nodes)
 	require.Equal(t, wireCore{ID: 3, SocketID: 1, NodeID: 1, Disable: true, Grade: true, BaseSpeed: 2500}, out.NodeResources.Processors.Topology.Cores[3])
 }
-
-func TestWhatIsUsedOfEachProcessorIsTold(t *testing.T) {
-	u := &structs.HostUsage{CPUMHz: 3000, Processors: []structs.ProcessorUsage{{Name: "cpu0", Idle: 50}, {Name: "cpu1", Idle: 75}}}
-	out := hostStats(u, time.Unix(0, 0))
-	require.Equal(t, 50.0, out.CPU[0].TotalPercent)
-	require.Equal(t, 2000.0, out.CPU[0].TotalTicks)
-	require.Equal(t, 1000.0, out.CPU[1].TotalTicks)
-}

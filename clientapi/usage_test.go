@@ -1,4 +1,4 @@
-package httpapi
+package clientapi
 
 import (
 	"encoding/json"
@@ -36,7 +36,7 @@ func TestDeviceStatsAreRenderedInNomadsShape(t *testing.T) {
 }
 
 func TestAGroupThatTwoTasksUseIsOneGroup(t *testing.T) {
-	out := allocationUsage(&structs.AllocationUsage{Tasks: map[string]*structs.TaskUsage{
+	out := AllocationUsage(&structs.AllocationUsage{Tasks: map[string]*structs.TaskUsage{
 		"web": {Devices: []*structs.DeviceGroupStats{gpus(0), gpus(1)}}, "db": {Devices: []*structs.DeviceGroupStats{gpus(2)}},
 	}})
 	web, db := out.Tasks["web"].ResourceUsage.DeviceStats, out.Tasks["db"].ResourceUsage.DeviceStats
@@ -50,7 +50,7 @@ func TestAGroupThatTwoTasksUseIsOneGroup(t *testing.T) {
 
 func TestOnlyWhatADriverMeasuredIsRenderedAsMeasured(t *testing.T) {
 	rss, most := uint64(10), uint64(20)
-	out := allocationUsage(&structs.AllocationUsage{Tasks: map[string]*structs.TaskUsage{
+	out := AllocationUsage(&structs.AllocationUsage{Tasks: map[string]*structs.TaskUsage{
 		"a": {MemoryRSS: &rss, TimeNs: 7}, "b": {MemoryRSS: &rss, MemoryMax: &most}, "c": {},
 	}})
 	require.Equal(t, []string{"RSS", "Usage"}, out.Tasks["a"].ResourceUsage.MemoryStats.Measured)
@@ -62,9 +62,17 @@ func TestOnlyWhatADriverMeasuredIsRenderedAsMeasured(t *testing.T) {
 }
 
 func TestUnknownFactsOfTheMachineAreRenderedAsEmptyAndNotAsNull(t *testing.T) {
-	got, err := json.Marshal(hostStats(&structs.HostUsage{}, time.Unix(0, 5)))
+	got, err := json.Marshal(HostUsage(&structs.HostUsage{}, time.Unix(0, 5)))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"Memory": {"Total": 0, "Available": 0, "Used": 0, "Free": 0}, "CPU": [], "DiskStats": [],
 		"AllocDirStats": {"Device": "", "Mountpoint": "", "Size": 0, "Used": 0, "Available": 0, "UsedPercent": 0, "InodesUsedPercent": 0},
 		"DeviceStats": [], "Uptime": 0, "CPUTicksConsumed": 0, "Timestamp": 5}`, string(got))
+}
+
+func TestWhatIsUsedOfEachProcessorIsTold(t *testing.T) {
+	u := &structs.HostUsage{CPUMHz: 3000, Processors: []structs.ProcessorUsage{{Name: "cpu0", Idle: 50}, {Name: "cpu1", Idle: 75}}}
+	out := HostUsage(u, time.Unix(0, 0))
+	require.Equal(t, 50.0, out.CPU[0].TotalPercent)
+	require.Equal(t, 2000.0, out.CPU[0].TotalTicks)
+	require.Equal(t, 1000.0, out.CPU[1].TotalTicks)
 }

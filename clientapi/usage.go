@@ -1,4 +1,4 @@
-package httpapi
+package clientapi
 
 import (
 	"cmp"
@@ -11,8 +11,8 @@ import (
 	"github.com/wasmnode/wasmnode/structs"
 )
 
-// allocationUsage renders what an allocation's tasks use, and their sum.
-func allocationUsage(a *structs.AllocationUsage) *nomad.AllocResourceUsage {
+// AllocationUsage renders what an allocation's tasks use, and their sum.
+func AllocationUsage(a *structs.AllocationUsage) *nomad.AllocResourceUsage {
 	out := &nomad.AllocResourceUsage{ResourceUsage: emptyUsage(), Tasks: map[string]*nomad.TaskResourceUsage{}, Timestamp: a.Time.UnixNano()}
 	sum := out.ResourceUsage
 	for name, t := range a.Tasks {
@@ -77,41 +77,48 @@ func union(a, b []string) []string {
 	return a
 }
 
-// hostUsage is what Nomad's agent answers of a machine: its Go client leaves the time out, by
-// which its UI draws.
-type hostUsage struct {
-	*nomad.HostStats
-	CPU       []wireProcessor
-	Timestamp int64 // ns since 1970
+// HostStats is what Nomad's agent answers of a machine: its Go client leaves the time out, by
+// which its UI draws, and some of what it tells of a processor.
+type HostStats struct {
+	Memory           *nomad.HostMemoryStats
+	CPU              []ProcessorStats
+	DiskStats        []*nomad.HostDiskStats
+	AllocDirStats    *nomad.HostDiskStats
+	DeviceStats      []*nomad.DeviceGroupStats
+	Uptime           uint64 // seconds
+	Timestamp        int64  // ns since 1970
+	CPUTicksConsumed float64
 }
 
-// wireProcessor has, besides, what part of its time and how many MHz of a processor are used.
-type wireProcessor struct {
-	*nomad.HostCPUStats
+// ProcessorStats tell what part of its time, in percent, and how many MHz of a processor are used.
+type ProcessorStats struct {
+	CPU                      string
+	User, System, Idle       float64
 	TotalPercent, TotalTicks float64
 }
 
-// hostStats renders what the machine uses, as measured at a time.
-func hostStats(u *structs.HostUsage, at time.Time) hostUsage {
-	out := &nomad.HostStats{
+// HostUsage renders what the machine uses, as measured at a time.
+func HostUsage(u *structs.HostUsage, at time.Time) *HostStats {
+	out := &HostStats{
 		Memory:           &nomad.HostMemoryStats{Total: u.Memory.Total, Available: u.Memory.Available, Used: u.Memory.Used, Free: u.Memory.Free},
+		CPU:              make([]ProcessorStats, 0, len(u.Processors)),
 		CPUTicksConsumed: u.CPUMHz,
 		DiskStats:        []*nomad.HostDiskStats{},
 		AllocDirStats:    &nomad.HostDiskStats{},
 		DeviceStats:      make([]*nomad.DeviceGroupStats, 0, len(u.Devices)),
 		Uptime:           u.Uptime,
+		Timestamp:        at.UnixNano(),
 	}
 	busy := 0.0
 	for _, p := range u.Processors {
 		busy += 100 - p.Idle
 	}
-	processors := make([]wireProcessor, 0, len(u.Processors))
 	for _, p := range u.Processors {
-		w := wireProcessor{&nomad.HostCPUStats{CPU: p.Name, User: p.User, System: p.System, Idle: p.Idle}, 100 - p.Idle, 0}
+		s := ProcessorStats{CPU: p.Name, User: p.User, System: p.System, Idle: p.Idle, TotalPercent: 100 - p.Idle}
 		if busy > 0 {
-			w.TotalTicks = u.CPUMHz * w.TotalPercent / busy
+			s.TotalTicks = u.CPUMHz * s.TotalPercent / busy
 		}
-		processors = append(processors, w)
+		out.CPU = append(out.CPU, s)
 	}
 	if d := u.AllocsDisk; d != nil {
 		out.AllocDirStats = &nomad.HostDiskStats{
@@ -123,7 +130,7 @@ func hostStats(u *structs.HostUsage, at time.Time) hostUsage {
 	for _, g := range u.Devices {
 		out.DeviceStats = append(out.DeviceStats, deviceGroupStats(g))
 	}
-	return hostUsage{out, processors, at.UnixNano()}
+	return out
 }
 
 // mergeDeviceStats joins figures so that each group is there once, sorted: one that two
