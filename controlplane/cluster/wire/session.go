@@ -1,0 +1,220 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/yamux"
+)
+
+// maxIdle is how many streams are kept between calls.
+const maxIdle = 4
+
+// A Session is a connection over which both sides call each other. Its methods may be
+// called concurrently.
+type Session struct {
+	mux     *yamux.Session
+	handler *Handler
+	logger  hclog.Logger
+	ctx     context.Context // of the handlers; done when the session is
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	places  chan struct{} // one for each stream of the other side that is served
+
+	mu   sync.Mutex
+	idle []*clientStream
+}
+
+// newSession serves what the other side asks from now on.
+func newSession(mux *yamux.Session, o Options) *Session {
+	s := &Session{mux: mux, handler: o.Handler, logger: o.Logger, places: make(chan struct{}, MaxServed)}
+	if s.logger == nil {
+		s.logger = hclog.NewNullLogger()
+	}
+	if s.handler == nil {
+		s.handler = &Handler{}
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.running.Go(s.accept)
+	return s
+}
+
+// Done is closed when the session is over, whoever has ended it.
+func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
+
+// Address is the other side's.
+func (s *Session) Address() net.Addr { return s.mux.RemoteAddr() }
+
+// Close ends the session and waits for its handlers, whose contexts are done. A handler
+// must not call it.
+func (s *Session) Close() {
+	s.hangUp()
+	s.running.Wait()
+}
+
+// hangUp ends the session without waiting.
+func (s *Session) hangUp() {
+	s.cancel()
+	_ = s.mux.Close()
+}
+
+// clientStream is a stream of calls, one after another.
+type clientStream struct {
+	conn *yamux.Stream
+	r    *bufio.Reader
+	seq  uint64
+}
+
+type requestHeader struct {
+	ServiceMethod string
+	Seq           uint64
+}
+
+type responseHeader struct {
+	ServiceMethod string
+	Seq           uint64
+	Error         string
+}
+
+// Call asks the other side and waits for the reply, until ctx is done. args and reply are
+// structs; a nil reply is not looked at. An answer that is an error is a [RemoteError]. What
+// is none of the protocol closes the session: [ErrGarbage]. Each call under way has a stream
+// of its own.
+func (s *Session) Call(ctx context.Context, method string, args, reply any) error {
+	request, err := Marshal(args)
+	if err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	st, err := s.stream()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %w", method, ErrClosed, err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = st.conn.SetDeadline(time.Unix(1, 0)) })
+	err = st.call(method, request, reply)
+	var remote *RemoteError
+	whole := err == nil || errors.As(err, &remote)
+	switch {
+	case stop() && whole:
+		s.keep(st)
+		return err
+	case whole:
+		_ = st.conn.Close()
+		return err
+	}
+	_ = st.conn.Close()
+	if errors.Is(err, ErrGarbage) {
+		s.hangUp()
+	} else if ctx.Err() != nil {
+		return ctx.Err()
+	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = ErrClosed
+	}
+	return fmt.Errorf("%s: %w", method, err)
+}
+
+// call sends a request and reads the response.
+func (st *clientStream) call(method string, request []byte, reply any) error {
+	st.seq++
+	head, err := Marshal(requestHeader{method, st.seq})
+	if err != nil {
+		return err
+	}
+	if _, err := st.conn.Write(append(head, request...)); err != nil {
+		return err
+	}
+	var header responseHeader
+	raw, err := readValue(st.r, maxHeader)
+	if err != nil {
+		return err
+	}
+	if err := decode(raw, &header); err != nil {
+		return err
+	}
+	if header.Seq != st.seq {
+		return fmt.Errorf("%w: the answer of request %d to request %d", ErrGarbage, header.Seq, st.seq)
+	}
+	if raw, err = readValue(st.r, MaxMessage); err != nil {
+		return err
+	}
+	switch {
+	case header.Error != "":
+		return &RemoteError{method, header.Error}
+	case reply == nil:
+		return nil
+	}
+	return decode(raw, reply)
+}
+
+// stream takes one that is idle, or opens one.
+func (s *Session) stream() (*clientStream, error) {
+	s.mu.Lock()
+	if n := len(s.idle); n > 0 {
+		st := s.idle[n-1]
+		s.idle = s.idle[:n-1]
+		s.mu.Unlock()
+		return st, nil
+	}
+	s.mu.Unlock()
+	conn, err := s.open(byteRPC)
+	if err != nil {
+		return nil, err
+	}
+	return &clientStream{conn: conn, r: bufio.NewReader(conn)}, nil
+}
+
+// open opens a stream and says what it is for.
+func (s *Session) open(what byte) (*yamux.Stream, error) {
+	conn, err := s.mux.OpenStream()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.Write([]byte{what}); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+func (s *Session) keep(st *clientStream) {
+	s.mu.Lock()
+	kept := len(s.idle) < maxIdle
+	if kept {
+		s.idle = append(s.idle, st)
+	}
+	s.mu.Unlock()
+	if !kept {
+		_ = st.conn.Close()
+	}
+}
+
+// Open starts a streaming request, as servers do, and returns its stream once the other
+// side has taken it. It must be closed.
+func (s *Session) Open(ctx context.Context, method string, args any) (*Stream, error) {
+	conn, err := s.open(byteStreaming)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", method, ErrClosed, err)
+	}
+	st := newStream(conn)
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	var ack streamAck
+	err = errors.Join(st.encode(streamHeader{method}), st.Decode(&ack))
+	if err == nil && ack.Error != "" {
+		err = &RemoteError{method, ack.Error}
+	}
+	if err == nil {
+		err = st.encode(args)
+	}
+	if err != nil {
+		st.Close()
+		return nil, err
+	}
+	return st, nil
+}

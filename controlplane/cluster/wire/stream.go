@@ -1,0 +1,113 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/yamux"
+)
+
+// MaxPayload is the most bytes of a frame that a stream sends.
+const MaxPayload = 64 << 10
+
+// A Stream is that of one streaming request. One goroutine may read and several may send.
+type Stream struct {
+	conn *yamux.Stream
+	r    *bufio.Reader
+
+	sending sync.Mutex
+}
+
+type streamHeader struct{ Method string }
+
+type streamAck struct{ Error string }
+
+type frame struct {
+	Error   *frameError
+	Payload []byte
+}
+
+type frameError struct {
+	Message string
+	Code    *int64
+}
+
+func newStream(conn *yamux.Stream) *Stream {
+	return &Stream{conn: conn, r: bufio.NewReader(conn)}
+}
+
+// Decode reads the next value of the other side, of at most [MaxAsk] bytes. io.EOF: there
+// will be none.
+func (st *Stream) Decode(v any) error {
+	raw, err := readValue(st.r, MaxAsk)
+	if err != nil {
+		return err
+	}
+	return decode(raw, v)
+}
+
+// Send sends bytes, in as many frames as it takes. It blocks while the other side does not
+// read, and returns an error once that is gone or the session is over.
+func (st *Stream) Send(payload []byte) error {
+	for {
+		part := payload[:min(len(payload), MaxPayload)]
+		if err := st.encode(frame{Payload: part}); err != nil {
+			return err
+		}
+		if payload = payload[len(part):]; len(payload) == 0 {
+			return nil
+		}
+	}
+}
+
+// SendValue sends a value as it is, outside of a frame: what the one that opened a stream
+// does.
+func (st *Stream) SendValue(v any) error { return st.encode(v) }
+
+// Receive reads the next frame and returns its bytes. io.EOF: there will be none; a
+// [RemoteError]: the other side has failed.
+func (st *Stream) Receive() ([]byte, error) {
+	var f frame
+	if err := st.Decode(&f); err != nil {
+		return nil, err
+	}
+	if f.Error != nil {
+		return nil, &RemoteError{"stream", f.Error.Message}
+	}
+	return f.Payload, nil
+}
+
+// Gone returns a context that is done as well once the other side has closed the stream. It
+// reads: what comes is thrown away, and Decode must not be called any more. It ends with the
+// stream.
+func (st *Stream) Gone(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, st.r)
+	}()
+	return ctx, cancel
+}
+
+// Close closes the stream, also for one that is reading from it.
+func (st *Stream) Close() {
+	_ = st.conn.SetReadDeadline(time.Unix(1, 0))
+	_ = st.conn.Close()
+}
+
+func (st *Stream) encode(v any) error {
+	raw, err := Marshal(v)
+	if err != nil {
+		return err
+	}
+	st.sending.Lock()
+	defer st.sending.Unlock()
+	if _, err := st.conn.Write(raw); err != nil {
+		return fmt.Errorf("sending: %w", err)
+	}
+	return nil
+}
