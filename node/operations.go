@@ -89,6 +89,49 @@ func (n *Node) Exec(ctx context.Context, allocID, task string, spec *workload.Ex
 	return exit, operationError(err)
 }
 
+// Allocation is an allocation that runs here or has ended here, as the control plane sent it;
+// read-only.
+func (n *Node) Allocation(allocID string) (*structs.Allocation, error) {
+	r, err := n.runner(allocID)
+	if err != nil {
+		return nil, err
+	}
+	return r.Alloc(), nil
+}
+
+// AllocationState is what has become of an allocation here; read-only.
+func (n *Node) AllocationState(allocID string) (*structs.AllocationState, error) {
+	r, err := n.runner(allocID)
+	if err != nil {
+		return nil, err
+	}
+	return r.AllocState(), nil
+}
+
+// TaskEnd is a channel that is closed once a task has ended for good, or its allocation has; or
+// once ctx is done.
+func (n *Node) TaskEnd(ctx context.Context, allocID, task string) <-chan struct{} {
+	ended := make(chan struct{})
+	r, err := n.runner(allocID)
+	if err != nil {
+		close(ended)
+		return ended
+	}
+	go func() {
+		defer close(ended)
+		states := r.Listener()
+		defer states.Close()
+		for s := r.AllocState(); s != nil && !s.TaskEnded(task); {
+			select {
+			case s = <-states.Ch(): // nil: the allocation has ended
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ended
+}
+
 // Directory is an allocation's directory.
 func (n *Node) Directory(allocID string) (*allocdir.Dir, error) {
 	r, err := n.runner(allocID)

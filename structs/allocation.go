@@ -195,6 +195,12 @@ func (s *AllocationState) Copy() *AllocationState {
 	return &c
 }
 
+// TaskEnded reports whether a task has ended for good, or the allocation has.
+func (s *AllocationState) TaskEnded(task string) bool {
+	t := s.TaskStates[task]
+	return s.ClientStatus.Terminal() || t != nil && t.State == TaskDead
+}
+
 // AllocatedResources is what an allocation was given.
 type AllocatedResources struct {
 	Tasks  map[string]*TaskResources

@@ -93,9 +93,12 @@ func (st *Stream) Gone(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, cancel
 }
 
+// StopReading has Decode, and who waits in it, return an error. What is sent still arrives.
+func (st *Stream) StopReading() { _ = st.conn.SetReadDeadline(time.Unix(1, 0)) }
+
 // Close closes the stream, also for one that is reading from it.
 func (st *Stream) Close() {
-	_ = st.conn.SetReadDeadline(time.Unix(1, 0))
+	st.StopReading()
 	_ = st.conn.Close()
 }
 

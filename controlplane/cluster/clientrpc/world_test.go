@@ -1,0 +1,229 @@
+package clientrpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	nomad "github.com/hashicorp/nomad/api"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/wasmnode/wasmnode/clientapi"
+	"github.com/wasmnode/wasmnode/controlplane/cluster/wire"
+	"github.com/wasmnode/wasmnode/controlplane/standalone"
+	"github.com/wasmnode/wasmnode/internal/boltfile"
+	"github.com/wasmnode/wasmnode/internal/leaktest"
+	"github.com/wasmnode/wasmnode/internal/plugintest"
+	"github.com/wasmnode/wasmnode/managers/volumes"
+	"github.com/wasmnode/wasmnode/node"
+	"github.com/wasmnode/wasmnode/runners/allocdir"
+	"github.com/wasmnode/wasmnode/state"
+	"github.com/wasmnode/wasmnode/structs"
+	"github.com/wasmnode/wasmnode/structs/errdefs"
+)
+
+func TestMain(m *testing.M) {
+	if err := os.Setenv(boltfile.StrictEnv, "1"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(leaktest.WithTimeout(m), goleak.Cleanup(func(code int) {
+		if err := plugintest.Close(); err != nil {
+			panic(err)
+		}
+		os.Exit(code)
+	}))
+}
+
+// world is a node with a real driver, and a server that asks it over a real connection.
+type world struct {
+	t      *testing.T
+	plane  *standalone.ControlPlane
+	node   *node.Node
+	server *wire.Session
+	answer *server
+	log    hclog.InterceptLogger
+}
+
+// asked is a node as it is asked.
+type asked struct{ *node.Node }
+
+func (a asked) Files(allocID string) (clientapi.Files, error) {
+	dir, err := a.Directory(allocID)
+	return files{dir}, err
+}
+
+// files have errors with classes, as those of the agent have.
+type files struct{ dir *allocdir.Dir }
+
+func classed(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errdefs.New(errdefs.NotFound, "%v", err)
+	case errors.Is(err, allocdir.ErrSecret):
+		return errdefs.New(errdefs.PermissionDenied, "%v", err)
+	}
+	return err
+}
+
+func (f files) List(path string) (list []clientapi.File, err error) {
+	entries, err := f.dir.List(path)
+	for _, e := range entries {
+		list = append(list, clientapi.File(e))
+	}
+	return list, classed(err)
+}
+
+func (f files) Stat(path string) (clientapi.File, error) {
+	e, err := f.dir.Stat(path)
+	return clientapi.File(e), classed(err)
+}
+
+func (f files) ReadAt(path string, offset int64) (io.ReadCloser, error) {
+	r, err := f.dir.Open(path, offset)
+	return r, classed(err)
+}
+
+func (f files) LogPath(name, stream string) string {
+	return filepath.Join(f.dir.Logs(), name+"."+stream)
+}
+
+// newWorld starts a node, and connects a server to it. change is done to what is answered with.
+func newWorld(t *testing.T, change ...func(*Config)) *world {
+	t.Helper()
+	plane, err := standalone.Open(standalone.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, plane.Close()) })
+	w := &world{t: t, plane: plane, log: hclog.NewInterceptLogger(&hclog.LoggerOptions{Output: io.Discard})}
+	dir := t.TempDir()
+	w.node, err = node.New(node.Config{
+		Logger: w.log, ControlPlane: plane.ForNode(), State: state.NewMem(), Dispense: plugintest.Dispense(t),
+		DriversReady: func(context.Context) error { return nil }, AllocsDir: filepath.Join(dir, "alloc"),
+		Identity: structs.Node{Name: "here", Datacenter: "dc1", Region: "global", Meta: map[string]string{"rack": "r1"}},
+		Volumes:  volumes.New(volumes.Config{Dir: filepath.Join(dir, "volumes"), Logger: w.log}),
+	})
+	require.NoError(t, err)
+	plane.SetVolumeHost(w.node)
+	w.node.UpdateDriver("mock_driver", &structs.DriverInfo{Detected: true, Healthy: true})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended, ready := make(chan error, 1), make(chan struct{})
+	go func() { ended <- w.node.Run(ctx, func() { close(ready) }) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
+	<-ready
+	cfg := Config{Logger: w.log, Node: asked{w.node}, NodeID: w.node.ID(), Volumes: w.node, Logs: w.log, Debug: true}
+	for _, c := range change {
+		c(&cfg)
+	}
+	w.answer = newServer(cfg)
+	_, w.server = connect(t, w.answer)
+	return w
+}
+
+// connect connects a server to what answers.
+func connect(t *testing.T, s *server) (ofNode, ofServer *wire.Session) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	var accepting sync.WaitGroup
+	accepting.Go(func() {
+		conn, err := l.Accept()
+		if err == nil {
+			ofServer, err = wire.Accept(t.Context(), conn, wire.Options{})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	ofNode, err = wire.Dial(t.Context(), l.Addr().String(), wire.Options{Handler: s.handler()})
+	require.NoError(t, err)
+	accepting.Wait()
+	t.Cleanup(func() { ofServer.Close(); ofNode.Close() })
+	return ofNode, ofServer
+}
+
+// run has a task of the mock driver run, and returns the ID of its allocation.
+func (w *world) run(id string, config map[string]any, change ...func(*nomad.Job)) (allocID string) {
+	w.t.Helper()
+	job := nomad.NewBatchJob(id, id, "global", 50)
+	task := nomad.NewTask("task", "mock_driver")
+	task.Config = map[string]any{"run_for": "1h"}
+	for key, value := range config {
+		task.Config[key] = value
+	}
+	task.Resources = &nomad.Resources{CPU: new(1), MemoryMB: new(16)}
+	task.LogConfig = &nomad.LogConfig{MaxFiles: new(2), MaxFileSizeMB: new(1)}
+	task.Actions = []*nomad.Action{{Name: "greet", Command: "echo", Args: []string{"hello"}}}
+	group := nomad.NewTaskGroup("group", 1).AddTask(task)
+	group.EphemeralDisk = &nomad.EphemeralDisk{SizeMB: new(10)}
+	job.AddTaskGroup(group)
+	for _, c := range change {
+		c(job)
+	}
+	_, err := w.plane.RegisterJob(&structs.JobRegistration{Job: job})
+	require.NoError(w.t, err)
+	return w.await(id, structs.ClientRunning)
+}
+
+// await waits until the allocation of a job has a status.
+func (w *world) await(job string, status structs.ClientStatus) (allocID string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		seen := w.plane.Index("allocations")
+		for _, a := range w.plane.JobAllocations("default", job) {
+			if a.ClientStatus == status {
+				return a.ID
+			}
+		}
+		require.NoError(w.t, ctx.Err(), "waiting for %s to be %s", job, status)
+		w.plane.Wait(ctx, "allocations", seen)
+	}
+}
+
+// ask calls a method that is to be answered.
+func (w *world) ask(method string, args any) (reply map[string]any) {
+	w.t.Helper()
+	require.NoError(w.t, w.server.Call(w.t.Context(), method, args, &reply), method)
+	return reply
+}
+
+// refused calls a method, or opens a stream, that is to be refused, and returns why.
+func (w *world) refused(method string, args any) string {
+	w.t.Helper()
+	if w.answer.methods[method] == nil {
+		err := w.server.Call(w.t.Context(), method, args, nil)
+		require.Error(w.t, err, method)
+		return err.Error()
+	}
+	_, err := w.read(method, args)
+	require.Error(w.t, err, method)
+	return err.Error()
+}
+
+// read opens a stream and reads it to its end.
+func (w *world) read(method string, args any) (text string, err error) {
+	w.t.Helper()
+	st, err := w.server.Open(w.t.Context(), method, args)
+	require.NoError(w.t, err, method)
+	defer st.Close()
+	for {
+		part, err := st.Receive()
+		if errors.Is(err, io.EOF) {
+			return text, nil
+		}
+		if err != nil {
+			return text, err
+		}
+		text += string(part)
+	}
+}
