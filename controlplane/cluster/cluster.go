@@ -148,3 +148,20 @@ func (cp *ControlPlane) VolumeMade(context.Context, string, string, structs.Made
 
 // VolumeRemoved implements node.VolumeRegistry.
 func (cp *ControlPlane) VolumeRemoved(context.Context, string, string) error { return nil }
+
+// Allocation returns an allocation as far as the servers and the node have told of it, with
+// its tasks' states as they were reported last; nil: it is not known. Read-only.
+func (cp *ControlPlane) Allocation(id string) *structs.Allocation {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	k := cp.pulled.known[id]
+	if k == nil {
+		return nil
+	}
+	if k.reported == nil {
+		return k.alloc
+	}
+	a := *k.alloc
+	a.ClientStatus, a.TaskStates = k.reported.ClientStatus, k.reported.TaskStates
+	return &a
+}
